@@ -1,0 +1,3 @@
+//! The `kernmill` command line.
+
+fn main() {}

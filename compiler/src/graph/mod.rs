@@ -1,0 +1,260 @@
+//! The model as a typed graph of named operations, in topological order.
+//!
+//! Rows are counted symbolically ([`Rows`]); columns are numbers. Every op's meaning is defined by the interpreter
+//! (`crate::interp`) and in `docs/numerics.md`.
+
+use kernmill_kernels::expr::Expr;
+use kernmill_plan::format::WeightFormat;
+use kernmill_plan::kv::KvElem;
+
+/// Index into [`Graph::values`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ValueId(pub u32);
+
+/// Index into [`Graph::tensors`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TensorId(pub u32);
+
+/// Index into [`Graph::nodes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub u32);
+
+/// How many rows a value has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rows {
+    /// One per token of the batch.
+    Tokens,
+    /// `top_k` per token: row `token * top_k + slot`.
+    Slots(u32),
+    /// One per row whose logits are wanted.
+    Wanted,
+}
+
+/// Type of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// Token ids, u32 `[T]`.
+    TokenIds,
+    /// f32 `[rows, cols]`.
+    F32(Rows, usize),
+    /// Blocks of 32 int8 with scale and sum, `[rows, cols]`.
+    Q8(Rows, usize),
+    /// f16 `[rows, cols]` (keys and values).
+    F16(Rows, usize),
+    /// Chosen experts and weights, `[T, top_k]`.
+    Routing(u32),
+}
+
+/// A value: the output of exactly one node, or the graph's input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// Unique name.
+    pub name: String,
+    /// Type.
+    pub ty: Type,
+}
+
+/// What a tensor is, which decides how it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Matrix `[n, k]`, packed in tiles.
+    Matrix,
+    /// Grouped matrices `[experts, n, k]`, packed in tiles.
+    ExpertMatrix,
+    /// Vector `[n]` f32 (norm weights, biases, sinks).
+    Vector,
+    /// Vectors `[experts, n]` f32 (expert biases).
+    ExpertVector,
+    /// Row-major table `[vocab, cols]` (embeddings), bf16 or f32.
+    Table,
+}
+
+/// Which rows of the checkpoint tensor's row dimension (the last but one, or the only one) a tensor takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RowSelect {
+    /// All.
+    All,
+    /// 0, 2, 4, ... (gate rows of an interleaved gate_up matrix).
+    Even,
+    /// 1, 3, 5, ... (up rows).
+    Odd,
+}
+
+/// Where a tensor's data comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Source {
+    /// Checkpoint tensor; for MXFP4 the `_blocks` one.
+    pub name: String,
+    /// Checkpoint tensor of MXFP4 scales.
+    pub scales: Option<String>,
+    /// Rows taken.
+    pub rows: RowSelect,
+}
+
+/// A weight.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// Unique logical name, such as `layers.3.q`.
+    pub name: String,
+    /// Role.
+    pub role: Role,
+    /// Shape after row selection, see [`Role`].
+    pub shape: Vec<usize>,
+    /// Format in the checkpoint.
+    pub stored: WeightFormat,
+    /// Format in the plan; differs from `stored` after the quantisation pass.
+    pub format: WeightFormat,
+    /// Where its data is.
+    pub source: Source,
+}
+
+/// An operation. Inputs and tensors are listed as `inputs; tensors -> output`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// `ids; table -> f32`.
+    Embed,
+    /// `x; weight -> f32`.
+    RmsNorm {
+        /// Added to the mean square.
+        eps: f32,
+    },
+    /// `x f32; matrix, [bias] -> f32`.
+    Linear,
+    /// `x q8; matrix, [bias] -> f32`.
+    QuantLinear,
+    /// `f32 -> q8`.
+    QuantizeQ8,
+    /// `x f32 [rows, heads * head_dim] -> f32`: rotates each head by its token's position.
+    Rope {
+        /// Index into [`Graph::ropes`].
+        rope: u32,
+        /// Elements per head.
+        head_dim: usize,
+    },
+    /// `f32 -> f16`: the rounding of keys and values that enter the cache.
+    KvCast,
+    /// `q f32, k, v (f32 or f16); [sinks] -> f32`: appends k and v to the layer's cache, then attends.
+    Attention(Attention),
+    /// `logits f32 [T, experts] -> routing`.
+    RouterTopk {
+        /// Experts per token.
+        k: u32,
+    },
+    /// `x f32 (Tokens or Slots), routing; expert matrix, [expert bias] -> f32 [Slots, n]`.
+    ExpertLinear,
+    /// `x q8 (Tokens or Slots), routing; expert matrix, [expert bias] -> f32 [Slots, n]`.
+    QuantExpertLinear,
+    /// `y f32 [Slots, n], routing -> f32 [T, n]`.
+    ExpertSum,
+    /// `gate, up -> f32`: an expression of `gate` and `up`.
+    Glu {
+        /// Expression whose variables are `gate` and `up` (inputs 0 and 1).
+        expr: Expr,
+    },
+    /// `x0.. -> f32`: an expression of the inputs.
+    Elementwise {
+        /// Expression; variable i is input i.
+        expr: Expr,
+    },
+    /// `a, b -> f32`.
+    Add,
+    /// `a, b -> f32`.
+    Mul,
+    /// `x [T, n] -> f32 [Wanted, n]`: the rows whose logits are wanted.
+    SelectRows,
+}
+
+/// Attributes of [`Op::Attention`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attention {
+    /// Attention layer, in order: index of its KV pool.
+    pub layer: u32,
+    /// Query heads.
+    pub heads: usize,
+    /// KV heads; `heads` is a multiple of it.
+    pub kv_heads: usize,
+    /// Elements per head.
+    pub head_dim: usize,
+    /// Factor on the scores.
+    pub scale: f32,
+    /// Keys in view, the token itself included; `None` is all.
+    pub window: Option<u32>,
+    /// Element type of the cache.
+    pub kv: KvElem,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Operation.
+    pub op: Op,
+    /// Values read.
+    pub inputs: Vec<ValueId>,
+    /// Tensors read.
+    pub tensors: Vec<TensorId>,
+    /// Value written.
+    pub output: ValueId,
+}
+
+/// RoPE parameters; see docs/numerics.md.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rope {
+    /// Elements per head that rotate (all of them).
+    pub head_dim: usize,
+    /// Base.
+    pub theta: f64,
+    /// Scaling of long contexts.
+    pub scaling: RopeScaling,
+}
+
+/// Long-context scaling of RoPE.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RopeScaling {
+    /// None.
+    Plain,
+    /// YaRN (arXiv:2309.00071).
+    Yarn {
+        /// Context extension factor.
+        factor: f64,
+        /// Rotations above which a frequency is kept.
+        beta_fast: f64,
+        /// Rotations below which a frequency is interpolated.
+        beta_slow: f64,
+        /// Context the model was first trained on.
+        original_context: f64,
+        /// Whether the ramp's ends are floored and ceiled.
+        truncate: bool,
+    },
+    /// Llama 3's scaling.
+    Llama3 {
+        /// Context extension factor.
+        factor: f64,
+        /// Low frequency factor.
+        low_freq_factor: f64,
+        /// High frequency factor.
+        high_freq_factor: f64,
+        /// Context the model was first trained on.
+        original_context: f64,
+    },
+}
+
+/// A model graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Graph {
+    /// Model name.
+    pub name: String,
+    /// Vocabulary size.
+    pub vocab: usize,
+    /// Longest context in tokens.
+    pub max_context: usize,
+    /// Values; value 0 is the token ids.
+    pub values: Vec<Value>,
+    /// Weights.
+    pub tensors: Vec<Tensor>,
+    /// Nodes in topological order.
+    pub nodes: Vec<Node>,
+    /// RoPE parameter sets.
+    pub ropes: Vec<Rope>,
+    /// The logits, f32 `[Wanted, vocab]`.
+    pub output: ValueId,
+}

@@ -1,0 +1,304 @@
+//! Elementwise expressions: parsed from specs, interpreted by the reference, compiled to vector code.
+
+use std::fmt;
+
+/// An expression over numbered variables. Every operator rounds to f32; nothing is contracted or reassociated.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    /// Input number i.
+    Var(usize),
+    /// A constant.
+    Const(f32),
+    /// One-argument function.
+    Unary(Unary, Box<Expr>),
+    /// Two-argument operator.
+    Binary(Binary, Box<Expr>, Box<Expr>),
+}
+
+/// Functions of one argument; docs/numerics.md defines each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Unary {
+    Neg,
+    Exp,
+    Sigmoid,
+    Silu,
+    Tanh,
+    Gelu,
+    Sqrt,
+    Rsqrt,
+}
+
+/// Operators of two arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Binary {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Min,
+    Max,
+}
+
+impl Unary {
+    /// Every function by its name in expressions (`Neg` is written `-x`).
+    pub const NAMED: [(&'static str, Unary); 7] = [
+        ("exp", Unary::Exp),
+        ("sigmoid", Unary::Sigmoid),
+        ("silu", Unary::Silu),
+        ("tanh", Unary::Tanh),
+        ("gelu", Unary::Gelu),
+        ("sqrt", Unary::Sqrt),
+        ("rsqrt", Unary::Rsqrt),
+    ];
+}
+
+/// Why an expression does not parse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExprError {
+    /// Byte offset in the text.
+    pub offset: usize,
+    /// What was expected.
+    pub message: String,
+}
+
+impl fmt::Display for ExprError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at byte {}: {}", self.offset, self.message)
+    }
+}
+
+impl std::error::Error for ExprError {}
+
+/// Expressions nest at most this deep.
+const MAX_DEPTH: usize = 64;
+
+impl Expr {
+    /// Parses `text`, whose variables are `vars` in order.
+    ///
+    /// Grammar: `+ - * /`, unary `-`, parentheses, numbers, variables, and the calls of [`Unary::NAMED`], `min(a, b)`,
+    /// `max(a, b)`, `clamp(x, lo, hi)`.
+    ///
+    /// # Errors
+    /// Where parsing stopped and what was expected there.
+    pub fn parse(text: &str, vars: &[&str]) -> Result<Expr, ExprError> {
+        let mut parser = Parser { text, pos: 0, vars, depth: 0 };
+        let expr = parser.sum()?;
+        parser.skip_space();
+        if parser.pos < text.len() {
+            return Err(parser.error("an operator or the end of the expression"));
+        }
+        Ok(expr)
+    }
+
+    /// The expression as text that [`Expr::parse`] reads back to the same tree.
+    pub fn text(&self, vars: &[&str]) -> String {
+        match self {
+            Expr::Var(i) => vars.get(*i).map_or_else(|| format!("x{i}"), ToString::to_string),
+            Expr::Const(c) => format!("{c:?}"),
+            Expr::Unary(Unary::Neg, a) => format!("(-{})", a.text(vars)),
+            Expr::Unary(u, a) => {
+                let name = Unary::NAMED.iter().find(|(_, x)| x == u).map_or("?", |(n, _)| n);
+                format!("{name}({})", a.text(vars))
+            }
+            Expr::Binary(op, a, b) => {
+                let (a, b) = (a.text(vars), b.text(vars));
+                match op {
+                    Binary::Add => format!("({a} + {b})"),
+                    Binary::Sub => format!("({a} - {b})"),
+                    Binary::Mul => format!("({a} * {b})"),
+                    Binary::Div => format!("({a} / {b})"),
+                    Binary::Min => format!("min({a}, {b})"),
+                    Binary::Max => format!("max({a}, {b})"),
+                }
+            }
+        }
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    pos: usize,
+    vars: &'a [&'a str],
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn error(&self, expected: &str) -> ExprError {
+        ExprError { offset: self.pos, message: format!("expected {expected}") }
+    }
+
+    fn skip_space(&mut self) {
+        let rest = &self.text[self.pos..];
+        self.pos += rest.len() - rest.trim_start().len();
+    }
+
+    fn eat(&mut self, c: char) -> bool {
+        self.skip_space();
+        let found = self.text[self.pos..].starts_with(c);
+        if found {
+            self.pos += c.len_utf8();
+        }
+        found
+    }
+
+    fn expect(&mut self, c: char) -> Result<(), ExprError> {
+        if self.eat(c) { Ok(()) } else { Err(self.error(&format!("`{c}`"))) }
+    }
+
+    fn sum(&mut self) -> Result<Expr, ExprError> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(self.error(&format!("at most {MAX_DEPTH} levels of nesting")));
+        }
+        let mut left = self.product()?;
+        loop {
+            let op = if self.eat('+') {
+                Binary::Add
+            } else if self.eat('-') {
+                Binary::Sub
+            } else {
+                self.depth -= 1;
+                return Ok(left);
+            };
+            left = Expr::Binary(op, Box::new(left), Box::new(self.product()?));
+        }
+    }
+
+    fn product(&mut self) -> Result<Expr, ExprError> {
+        let mut left = self.factor()?;
+        loop {
+            let op = if self.eat('*') {
+                Binary::Mul
+            } else if self.eat('/') {
+                Binary::Div
+            } else {
+                return Ok(left);
+            };
+            left = Expr::Binary(op, Box::new(left), Box::new(self.factor()?));
+        }
+    }
+
+    fn factor(&mut self) -> Result<Expr, ExprError> {
+        let mut negations = 0;
+        while self.eat('-') {
+            negations += 1;
+        }
+        let mut expr = self.atom()?;
+        for _ in 0..negations {
+            expr = match expr {
+                Expr::Const(c) => Expr::Const(-c),
+                other => Expr::Unary(Unary::Neg, Box::new(other)),
+            };
+        }
+        Ok(expr)
+    }
+
+    fn atom(&mut self) -> Result<Expr, ExprError> {
+        if self.eat('(') {
+            let inner = self.sum()?;
+            self.expect(')')?;
+            return Ok(inner);
+        }
+        self.skip_space();
+        let rest = &self.text[self.pos..];
+        let word =
+            rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_').len();
+        match rest.chars().next() {
+            Some(c) if c.is_ascii_digit() || c == '.' => self.number(),
+            Some(c) if c.is_ascii_alphabetic() || c == '_' => {
+                let name = &rest[..word];
+                if let Some(i) = self.vars.iter().position(|v| *v == name) {
+                    self.pos += word;
+                    return Ok(Expr::Var(i));
+                }
+                self.call(name, word)
+            }
+            _ => Err(self.error("a number, a variable, a function or `(`")),
+        }
+    }
+
+    fn number(&mut self) -> Result<Expr, ExprError> {
+        let rest = self.text[self.pos..].as_bytes();
+        let mut len = 0;
+        while len < rest.len()
+            && (rest[len].is_ascii_digit()
+                || matches!(rest[len], b'.' | b'e' | b'E')
+                || (matches!(rest[len], b'-' | b'+') && len > 0 && matches!(rest[len - 1], b'e' | b'E')))
+        {
+            len += 1;
+        }
+        let parsed = self.text[self.pos..self.pos + len].parse::<f32>();
+        match parsed {
+            Ok(value) if value.is_finite() => {
+                self.pos += len;
+                Ok(Expr::Const(value))
+            }
+            _ => Err(self.error("a finite number")),
+        }
+    }
+
+    fn call(&mut self, name: &str, word: usize) -> Result<Expr, ExprError> {
+        let arity = match name {
+            "min" | "max" => 2,
+            "clamp" => 3,
+            _ if Unary::NAMED.iter().any(|(n, _)| *n == name) => 1,
+            _ => {
+                let known: Vec<&str> = Unary::NAMED.iter().map(|(n, _)| *n).collect();
+                return Err(self.error(&format!(
+                    "a variable ({}) or a function ({}, min, max, clamp), found `{name}`",
+                    self.vars.join(", "),
+                    known.join(", ")
+                )));
+            }
+        };
+        self.pos += word;
+        self.expect('(')?;
+        let mut args = vec![self.sum()?];
+        while args.len() < arity {
+            self.expect(',')?;
+            args.push(self.sum()?);
+        }
+        self.expect(')')?;
+        let mut args = args.into_iter();
+        let mut next = || Box::new(args.next().expect("as many as the arity"));
+        let (a, unary) = (next(), Unary::NAMED.iter().find(|(n, _)| *n == name));
+        Ok(match (name, unary) {
+            (_, Some((_, unary))) => Expr::Unary(*unary, a),
+            ("min", _) => Expr::Binary(Binary::Min, a, next()),
+            ("max", _) => Expr::Binary(Binary::Max, a, next()),
+            _ => {
+                let (lo, hi) = (next(), next());
+                Expr::Binary(Binary::Min, Box::new(Expr::Binary(Binary::Max, a, lo)), hi)
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_parses_back_to_the_same_tree() {
+        let vars = ["gate", "up"];
+        for text in [
+            "(clamp(up, -7, 7) + 1) * (min(gate, 7) * sigmoid(1.702 * min(gate, 7)))",
+            "silu(gate) * up",
+            "-gate - -up / 2e-3",
+        ] {
+            let expr = Expr::parse(text, &vars).unwrap();
+            assert_eq!(Expr::parse(&expr.text(&vars), &vars).unwrap(), expr, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_say_where_and_what() {
+        for (text, offset) in [("gate +", 6), ("foo(gate)", 0), ("min(gate)", 8), ("gate up", 5), ("1e99", 0)]
+        {
+            assert_eq!(Expr::parse(text, &["gate", "up"]).unwrap_err().offset, offset, "{text}");
+        }
+        assert!(Expr::parse(&"(".repeat(10_000), &["x"]).is_err());
+    }
+}

@@ -1,0 +1,62 @@
+//! The kernel ABI: `extern "C" fn(args: *const Args, worker: *const Worker)`.
+//!
+//! A kernel is independent of the layer it serves: which weights, arena buffers, KV pools and tables it works on comes
+//! through [`Worker::operands`], absolute addresses in the order that the step lists them.
+
+use std::sync::atomic::AtomicU32;
+
+/// What one run over a batch of tokens is about; the same for all steps and workers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Args {
+    /// Tokens T in this batch, at least 1 and at most the class's maximum.
+    pub tokens: u32,
+    /// Rows R of the current slab of logits, at most [`crate::program::LOGIT_SLAB`].
+    pub logit_rows: u32,
+    /// `[T]` token ids, each below the vocabulary size.
+    pub token_ids: *const u32,
+    /// `[T]` absolute position of each token in its sequence.
+    pub positions: *const u32,
+    /// `[T]` row of the block tables that each token's sequence uses.
+    pub sequences: *const u32,
+    /// `[T]` adapter slot of each token; 0 is none.
+    pub adapters: *const u32,
+    /// `[R]` batch row (0..T) of each wanted row of logits in this slab.
+    pub logit_index: *const u32,
+    /// Block tables by [`crate::kv::LayerKind`]: `[sequence][position / 16]` -> block id.
+    pub block_tables: [*const u32; 2],
+    /// Entries per sequence in each block table.
+    pub block_table_stride: [u32; 2],
+}
+
+/// What one worker needs to take its part of a step.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Worker {
+    /// This worker, `0..count`.
+    pub index: u32,
+    /// Workers that take part.
+    pub count: u32,
+    /// This worker's own scratch, [`crate::program::Program::scratch_bytes`] long, 64-byte aligned.
+    pub scratch: *mut u8,
+    /// The step's hand-out counter, 0 at its start.
+    pub next: *const AtomicU32,
+    /// Absolute addresses of the step's operands.
+    pub operands: *const u64,
+}
+
+/// A generated kernel.
+pub type KernelFn = unsafe extern "C" fn(args: *const Args, worker: *const Worker);
+
+/// Version of everything a kernel and its caller agree on: bump on any change of [`Args`], [`Worker`], layouts or contracts.
+pub const ABI_VERSION: u32 = 1;
+
+/// One entry of a routing row: a token's chosen expert. A row is `[top_k]` of these in order of choice.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Route {
+    /// Expert id.
+    pub expert: u32,
+    /// Its weight in the sum.
+    pub weight: f32,
+}

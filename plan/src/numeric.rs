@@ -1,0 +1,23 @@
+//! Constants of the one order of arithmetic; `docs/numerics.md` defines how they are used.
+
+/// 1.5 * 2^23: adding it to |x| < 2^22 leaves `rne(x)` in the low mantissa bits.
+pub const ROUND_MAGIC: f32 = 12_582_912.0;
+/// Upper clamp of `exp`'s argument.
+pub const EXP_MAX: f32 = 88.0;
+/// Below this `exp` is +0.
+pub const EXP_MIN: f32 = -87.0;
+/// log2(e).
+pub const LOG2E: f32 = std::f32::consts::LOG2_E;
+/// High part of ln 2: 0x3f317200, few mantissa bits, so that `n * LN2_HI` is exact for |n| < 2^8.
+pub const LN2_HI: f32 = f32::from_bits(0x3f31_7200);
+/// ln 2 - [`LN2_HI`].
+pub const LN2_LO: f32 = 1.428_606_8e-6;
+/// Coefficients of exp on [-ln2/2, ln2/2], highest degree first (Cephes `expf`, as published by S. L. Moshier: the last two are 1, 1).
+pub const EXP_POLY: [f32; 8] =
+    [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5, 1.0, 1.0];
+/// Keys per attention segment, by absolute position.
+pub const ATTENTION_SEGMENT: usize = 1024;
+/// sqrt(2/pi), of gelu's tanh form.
+pub const GELU_SCALE: f32 = 0.797_884_56;
+/// Cubic coefficient of gelu's tanh form.
+pub const GELU_CUBIC: f32 = 0.044_715;

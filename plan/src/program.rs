@@ -1,0 +1,145 @@
+//! A program: the part of a plan that is specific to one target. Steps, their operands, the memory plan, the code.
+
+use crate::kv::{KvLayers, LayerKind};
+use crate::target::Level;
+use serde::{Deserialize, Serialize};
+
+/// Rows of logits computed at once; a run that wants more repeats the logits steps slab by slab.
+pub const LOGIT_SLAB: usize = 16;
+
+/// Everything the runtime needs besides weights, tokenizer and chat template.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Program {
+    /// Features the code uses.
+    pub level: Level,
+    /// Model facts.
+    pub model: ModelInfo,
+    /// Step lists by token class, ascending by `max_tokens`; the last one's maximum is the prefill chunk.
+    pub classes: Vec<TokenClass>,
+    /// Bytes of the arena, whose base is 64-byte aligned.
+    pub arena_bytes: u64,
+    /// Bytes of each worker's scratch.
+    pub scratch_bytes: u64,
+    /// Bytes of the weight region that operands may refer to.
+    pub weight_bytes: u64,
+    /// Machine code and its symbols.
+    pub code: CodeBlob,
+}
+
+/// What the runtime must know about the model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelInfo {
+    /// Model name from the spec.
+    pub name: String,
+    /// Preset the plan was made with: `exact`, `faithful`, `fast`.
+    pub preset: String,
+    /// Vocabulary size: token ids are below it, a row of logits has it.
+    pub vocab: u32,
+    /// Longest context, in tokens.
+    pub max_context: u32,
+    /// Attention layers.
+    pub kv: KvLayers,
+    /// Rotary tables that [`Operand::Rope`] refers to.
+    pub ropes: Vec<RopeTable>,
+    /// Bytes of weights that one token reads at decode (all dense matrices, the chosen experts), for reports.
+    pub decode_bytes: u64,
+}
+
+/// A rotary table: row `p` is `[cos(p*f_0)..cos(p*f_{h-1}), sin(p*f_0)..]`, each times `factor`; see docs/numerics.md.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RopeTable {
+    /// `[head_dim / 2]` inverse frequencies.
+    pub inv_freq: Vec<f32>,
+    /// Attention factor on cos and sin.
+    pub factor: f64,
+}
+
+/// Steps for batches of up to `max_tokens` tokens.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TokenClass {
+    /// Largest batch.
+    pub max_tokens: u32,
+    /// Steps over the batch, a barrier after each.
+    pub steps: Vec<Step>,
+    /// Steps over one slab of wanted rows; they leave `[logit_rows][vocab]` f32 at `logits`.
+    pub logit_steps: Vec<Step>,
+    /// Arena offset of the slab of logits, rows [`crate::format::f32_row_stride`]`(vocab)` apart.
+    pub logits: u64,
+    /// Every arena buffer of this class, for the memory checker and listings.
+    pub buffers: Vec<Buffer>,
+}
+
+/// An arena buffer and the steps over which it is live. Steps are numbered through `steps` and then `logit_steps`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Buffer {
+    /// Name for listings.
+    pub name: String,
+    /// Offset in the arena, a multiple of 64.
+    pub offset: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// First step that writes it.
+    pub first: u32,
+    /// Last step that reads it.
+    pub last: u32,
+}
+
+/// One kernel call by all workers, followed by a barrier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Name for listings and profiles, such as `layers.3.qkv`.
+    pub label: String,
+    /// Index into [`CodeBlob::symbols`].
+    pub kernel: u32,
+    /// Operands in the order that the kernel expects.
+    pub operands: Vec<Operand>,
+    /// Which of the arena buffers (indices into [`TokenClass::buffers`]) the step reads and writes, for the checker.
+    pub reads: Vec<u32>,
+    /// See `reads`.
+    pub writes: Vec<u32>,
+}
+
+/// What an operand address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Operand {
+    /// `bytes` at `offset` of the weight region.
+    Weights {
+        /// Byte offset.
+        offset: u64,
+        /// Bytes the kernel may read.
+        bytes: u64,
+    },
+    /// Arena buffer (index into [`TokenClass::buffers`]).
+    Buffer(u32),
+    /// KV pool of a layer.
+    Kv {
+        /// Layer index into [`KvLayers::layers`].
+        layer: u32,
+        /// Its kind.
+        kind: LayerKind,
+    },
+    /// Rotary table.
+    Rope(u32),
+}
+
+/// Position-independent machine code: functions at 64-byte aligned offsets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeBlob {
+    /// The bytes, references between functions resolved.
+    pub bytes: Vec<u8>,
+    /// Functions, ascending by offset.
+    pub symbols: Vec<Symbol>,
+}
+
+/// A function in a [`CodeBlob`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Symbol {
+    /// Name.
+    pub name: String,
+    /// Byte offset.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Whether it follows the kernel ABI (leaf micro-kernels do not).
+    pub kernel: bool,
+}

@@ -1,0 +1,100 @@
+//! CPU feature levels: what code is generated for, and what the host can run.
+
+use serde::{Deserialize, Serialize};
+
+/// A named set of CPU features; later ones include the earlier ones' requirements as listed in [`Level::features`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Level {
+    /// AVX2, FMA, F16C, BMI1/2, LZCNT, POPCNT: the floor.
+    #[serde(rename = "x86-64-v3")]
+    V3,
+    /// The floor and AVX-VNNI.
+    #[serde(rename = "x86-64-v3-vnni")]
+    V3Vnni,
+    /// AVX-512 F, BW, CD, DQ, VL.
+    #[serde(rename = "x86-64-v4")]
+    V4,
+    /// AVX-512 and its VNNI.
+    #[serde(rename = "x86-64-v4-vnni")]
+    V4Vnni,
+}
+
+impl Level {
+    /// Every level, ascending.
+    pub const ALL: [Level; 4] = [Level::V3, Level::V3Vnni, Level::V4, Level::V4Vnni];
+
+    /// The name on the command line and in plans.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::V3 => "x86-64-v3",
+            Level::V3Vnni => "x86-64-v3-vnni",
+            Level::V4 => "x86-64-v4",
+            Level::V4Vnni => "x86-64-v4-vnni",
+        }
+    }
+
+    /// The level of that name.
+    pub fn from_name(name: &str) -> Option<Level> {
+        Level::ALL.into_iter().find(|level| level.name() == name)
+    }
+
+    /// CPU features, by their Linux `/proc/cpuinfo` names, that code of this level may use.
+    pub fn features(self) -> &'static [&'static str] {
+        match self {
+            Level::V3 => &["avx2", "fma", "f16c", "bmi1", "bmi2", "lzcnt", "popcnt"],
+            Level::V3Vnni => &["avx2", "fma", "f16c", "bmi1", "bmi2", "lzcnt", "popcnt", "avx_vnni"],
+            Level::V4 => &[
+                "avx2", "fma", "f16c", "bmi1", "bmi2", "lzcnt", "popcnt", "avx512f", "avx512bw", "avx512cd",
+                "avx512dq", "avx512vl",
+            ],
+            Level::V4Vnni => &[
+                "avx2",
+                "fma",
+                "f16c",
+                "bmi1",
+                "bmi2",
+                "lzcnt",
+                "popcnt",
+                "avx512f",
+                "avx512bw",
+                "avx512cd",
+                "avx512dq",
+                "avx512vl",
+                "avx512_vnni",
+            ],
+        }
+    }
+
+    /// Features of this level that this CPU lacks.
+    pub fn missing(self) -> Vec<&'static str> {
+        self.features().iter().copied().filter(|feature| !host_has(feature)).collect()
+    }
+
+    /// Levels that this CPU can run, ascending; empty when it lacks even the floor.
+    pub fn supported() -> Vec<Level> {
+        Level::ALL.into_iter().filter(|level| level.missing().is_empty()).collect()
+    }
+}
+
+/// Whether this CPU (and its operating system) offers a feature of [`Level::features`].
+pub fn host_has(feature: &str) -> bool {
+    match feature {
+        "avx2" => is_x86_feature_detected!("avx2"),
+        "fma" => is_x86_feature_detected!("fma"),
+        "f16c" => is_x86_feature_detected!("f16c"),
+        "bmi1" => is_x86_feature_detected!("bmi1"),
+        "bmi2" => is_x86_feature_detected!("bmi2"),
+        "lzcnt" => is_x86_feature_detected!("lzcnt"),
+        "popcnt" => is_x86_feature_detected!("popcnt"),
+        "avx_vnni" => is_x86_feature_detected!("avxvnni"),
+        "avx512f" => is_x86_feature_detected!("avx512f"),
+        "avx512bw" => is_x86_feature_detected!("avx512bw"),
+        "avx512cd" => is_x86_feature_detected!("avx512cd"),
+        "avx512dq" => is_x86_feature_detected!("avx512dq"),
+        "avx512vl" => is_x86_feature_detected!("avx512vl"),
+        "avx512_vnni" => is_x86_feature_detected!("avx512vnni"),
+        "avx512_bf16" => is_x86_feature_detected!("avx512bf16"),
+        "avx512_fp16" => is_x86_feature_detected!("avx512fp16"),
+        _ => false,
+    }
+}
