@@ -3,8 +3,11 @@
 //! must agree on is defined here once.
 
 pub mod abi;
+pub mod check;
 pub mod format;
 pub mod kv;
+pub mod memory;
 pub mod numeric;
 pub mod program;
+pub mod region;
 pub mod target;

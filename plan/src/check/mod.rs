@@ -1,0 +1,363 @@
+//! The program checker: proves, from the program alone, that running it stays inside the memory that the runtime gives it.
+//!
+//! It shares no code with the scheduler and the memory planner. The runtime runs it before anything else, because what
+//! follows is machine code that trusts its operands.
+
+use crate::format::{LINE, f32_row_stride};
+use crate::kv::{KvLayers, LayerKind};
+use crate::program::{Buffer, CodeBlob, LOGIT_SLAB, ModelInfo, Operand, Program, Step, TokenClass};
+
+#[cfg(test)]
+mod tests;
+
+/// What is wrong with a program, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckError {
+    /// A model fact is out of range.
+    #[error("model: {what} is {found}, expected {expected}")]
+    Model {
+        /// Which fact.
+        what: &'static str,
+        /// Its value.
+        found: String,
+        /// What is legal.
+        expected: String,
+    },
+    /// A KV layer's kind and window disagree.
+    #[error(
+        "KV layer {layer}: {kind:?} with window {window:?}, expected a window of at least 1 for sliding layers only"
+    )]
+    KvLayer {
+        /// Which layer.
+        layer: usize,
+        /// Its kind.
+        kind: LayerKind,
+        /// Its window.
+        window: Option<u32>,
+    },
+    /// A rotary table does not fit the heads or is not finite.
+    #[error("rotary table {table}: {message}")]
+    Rope {
+        /// Which table.
+        table: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// A symbol is not where functions may be.
+    #[error("symbol {symbol} `{name}`: {message}")]
+    Symbol {
+        /// Index.
+        symbol: usize,
+        /// Name.
+        name: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// Token classes are not ascending, or there is none.
+    #[error("token class {class}: max_tokens {max_tokens}, expected more than {previous}")]
+    Classes {
+        /// Index.
+        class: usize,
+        /// Its maximum.
+        max_tokens: u32,
+        /// The class before's, or 0.
+        previous: u32,
+    },
+    /// A buffer lies outside the arena or is misaligned.
+    #[error("class {class}, buffer `{buffer}`: {message}")]
+    Buffer {
+        /// Class's `max_tokens`.
+        class: u32,
+        /// Name.
+        buffer: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// Two buffers share bytes while both are live.
+    #[error(
+        "class {class}: buffers `{first}` and `{second}` share arena bytes and are both live at step {step}"
+    )]
+    Overlap {
+        /// Class's `max_tokens`.
+        class: u32,
+        /// One buffer.
+        first: String,
+        /// The other.
+        second: String,
+        /// First step at which both are live.
+        step: u32,
+    },
+    /// A step refers to something that is not there.
+    #[error("class {class}, step `{step}`: {message}")]
+    Step {
+        /// Class's `max_tokens`.
+        class: u32,
+        /// Label.
+        step: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// The logits slab is not a live buffer.
+    #[error("class {class}: logits at arena offset {offset}: {message}")]
+    Logits {
+        /// Class's `max_tokens`.
+        class: u32,
+        /// Arena offset.
+        offset: u64,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// Checks a whole program.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn check_program(program: &Program) -> Result<(), CheckError> {
+    check_model(&program.model)?;
+    check_code(&program.code)?;
+    let mut previous = 0;
+    if program.classes.is_empty() {
+        return Err(CheckError::Classes { class: 0, max_tokens: 0, previous });
+    }
+    for (class, c) in program.classes.iter().enumerate() {
+        if c.max_tokens <= previous {
+            return Err(CheckError::Classes { class, max_tokens: c.max_tokens, previous });
+        }
+        previous = c.max_tokens;
+        check_class(program, c)?;
+    }
+    Ok(())
+}
+
+fn check_model(model: &ModelInfo) -> Result<(), CheckError> {
+    let in_range = |what, value: u64, low: u64, high: u64| {
+        if (low..=high).contains(&value) {
+            return Ok(());
+        }
+        Err(CheckError::Model { what, found: value.to_string(), expected: format!("{low}..={high}") })
+    };
+    in_range("vocab", model.vocab.into(), 1, 1 << 26)?;
+    in_range("max_context", model.max_context.into(), 1, 1 << 24)?;
+    let KvLayers { geometry, layers } = &model.kv;
+    if !layers.is_empty() {
+        in_range("kv_heads", geometry.kv_heads as u64, 1, 1 << 12)?;
+        in_range("head_dim", geometry.head_dim as u64, 1, 1 << 12)?;
+    }
+    for (layer, l) in layers.iter().enumerate() {
+        let legal = match l.kind {
+            LayerKind::Full => l.window.is_none(),
+            LayerKind::Sliding => l.window.is_some_and(|w| w >= 1),
+        };
+        if !legal {
+            return Err(CheckError::KvLayer { layer, kind: l.kind, window: l.window });
+        }
+    }
+    for (table, rope) in model.ropes.iter().enumerate() {
+        let wrong = |message: String| Err(CheckError::Rope { table, message });
+        if rope.inv_freq.len() * 2 != geometry.head_dim {
+            return wrong(format!(
+                "{} frequencies, expected half of head_dim {}",
+                rope.inv_freq.len(),
+                geometry.head_dim
+            ));
+        }
+        if !rope.factor.is_finite() || rope.inv_freq.iter().any(|f| !f.is_finite()) {
+            return wrong("a factor or frequency is not finite".to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn check_code(code: &CodeBlob) -> Result<(), CheckError> {
+    let mut end = 0u64;
+    for (symbol, s) in code.symbols.iter().enumerate() {
+        let wrong = |message: String| Err(CheckError::Symbol { symbol, name: s.name.clone(), message });
+        if !s.offset.is_multiple_of(LINE as u64) {
+            return wrong(format!("offset {} is not a multiple of {LINE}", s.offset));
+        }
+        if s.offset < end {
+            return wrong(format!(
+                "offset {} lies before byte {end}, where the symbol before ends",
+                s.offset
+            ));
+        }
+        if s.size == 0 {
+            return wrong("has no bytes".to_owned());
+        }
+        end = s.offset.saturating_add(s.size);
+        if end > code.bytes.len() as u64 {
+            return wrong(format!("ends at byte {end} of {} bytes of code", code.bytes.len()));
+        }
+    }
+    Ok(())
+}
+
+fn check_class(program: &Program, class: &TokenClass) -> Result<(), CheckError> {
+    let steps = || class.steps.iter().chain(&class.logit_steps);
+    for buffer in &class.buffers {
+        check_buffer(program, class, buffer)?;
+    }
+    for (index, step) in steps().enumerate() {
+        check_step(program, class, index as u32, step)?;
+    }
+    check_first_writes(class)?;
+    check_logits(program, class)?;
+    check_overlaps(class)
+}
+
+/// The last step at which a buffer's contents matter. The logits steps repeat slab by slab, so what they read of the
+/// steps before must outlive all of them, and so must the slab itself.
+fn live_until(class: &TokenClass, buffer: &Buffer) -> u32 {
+    let before_slabs = class.steps.len() as u32;
+    let crosses = buffer.first < before_slabs && buffer.last >= before_slabs;
+    if crosses || buffer.offset == class.logits && buffer.last >= before_slabs {
+        before_slabs + class.logit_steps.len() as u32 - 1
+    } else {
+        buffer.last
+    }
+}
+
+fn check_buffer(program: &Program, class: &TokenClass, buffer: &Buffer) -> Result<(), CheckError> {
+    let wrong =
+        |message| Err(CheckError::Buffer { class: class.max_tokens, buffer: buffer.name.clone(), message });
+    if !buffer.offset.is_multiple_of(LINE as u64) {
+        return wrong(format!("offset {} is not a multiple of {LINE}", buffer.offset));
+    }
+    match buffer.offset.checked_add(buffer.bytes) {
+        Some(end) if end <= program.arena_bytes => {}
+        _ => {
+            return wrong(format!(
+                "{} bytes at {} pass the arena's end at {}",
+                buffer.bytes, buffer.offset, program.arena_bytes
+            ));
+        }
+    }
+    let count = class.steps.len() + class.logit_steps.len();
+    if buffer.first > buffer.last || buffer.last as usize >= count {
+        return wrong(format!(
+            "live over steps {}..={}, expected ascending and below {count}",
+            buffer.first, buffer.last
+        ));
+    }
+    Ok(())
+}
+
+fn check_step(program: &Program, class: &TokenClass, index: u32, step: &Step) -> Result<(), CheckError> {
+    let wrong =
+        |message| Err(CheckError::Step { class: class.max_tokens, step: step.label.clone(), message });
+    match program.code.symbols.get(step.kernel as usize) {
+        Some(symbol) if symbol.kernel => {}
+        Some(symbol) => return wrong(format!("`{}` does not follow the kernel ABI", symbol.name)),
+        None => {
+            return wrong(format!("kernel {} of {} symbols", step.kernel, program.code.symbols.len()));
+        }
+    }
+    for id in step.reads.iter().chain(&step.writes) {
+        match class.buffers.get(*id as usize) {
+            Some(b) if (b.first..=b.last).contains(&index) => {}
+            Some(b) => {
+                return wrong(format!(
+                    "uses buffer `{}` at step {index}, which is live over steps {}..={}",
+                    b.name, b.first, b.last
+                ));
+            }
+            None => return wrong(format!("uses buffer {id} of {}", class.buffers.len())),
+        }
+    }
+    for (n, operand) in step.operands.iter().enumerate() {
+        if let Err(message) = check_operand(program, class, step, operand) {
+            return wrong(format!("operand {n}: {message}"));
+        }
+    }
+    Ok(())
+}
+
+fn check_operand(
+    program: &Program,
+    class: &TokenClass,
+    step: &Step,
+    operand: &Operand,
+) -> Result<(), String> {
+    let model = &program.model;
+    match *operand {
+        Operand::Weights { offset, bytes } => {
+            if !offset.is_multiple_of(LINE as u64) {
+                return Err(format!("weight offset {offset} is not a multiple of {LINE}"));
+            }
+            match offset.checked_add(bytes) {
+                Some(end) if end <= program.weight_bytes => Ok(()),
+                _ => Err(format!(
+                    "{bytes} bytes at {offset} pass the weight region's end at {}",
+                    program.weight_bytes
+                )),
+            }
+        }
+        Operand::Buffer(id) if id as usize >= class.buffers.len() => {
+            Err(format!("buffer {id} of {}", class.buffers.len()))
+        }
+        Operand::Buffer(id) if !step.reads.contains(&id) && !step.writes.contains(&id) => {
+            Err(format!("buffer {id} is in neither `reads` nor `writes`"))
+        }
+        Operand::Buffer(_) => Ok(()),
+        Operand::Kv { layer, kind } => match model.kv.layers.get(layer as usize) {
+            Some(l) if l.kind == kind => Ok(()),
+            Some(l) => Err(format!("KV layer {layer} as {kind:?}, it is {:?}", l.kind)),
+            None => Err(format!("KV layer {layer} of {}", model.kv.layers.len())),
+        },
+        Operand::Rope(table) if table as usize >= model.ropes.len() => {
+            Err(format!("rotary table {table} of {}", model.ropes.len()))
+        }
+        Operand::Rope(_) => Ok(()),
+    }
+}
+
+/// A buffer's life starts with a write; nothing is read before.
+fn check_first_writes(class: &TokenClass) -> Result<(), CheckError> {
+    for (id, buffer) in class.buffers.iter().enumerate() {
+        let first = class.steps.iter().chain(&class.logit_steps).nth(buffer.first as usize);
+        if first.is_none_or(|step| !step.writes.contains(&(id as u32))) {
+            return Err(CheckError::Buffer {
+                class: class.max_tokens,
+                buffer: buffer.name.clone(),
+                message: format!("step {} is its first, but does not write it", buffer.first),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn check_logits(program: &Program, class: &TokenClass) -> Result<(), CheckError> {
+    let wrong = |message| Err(CheckError::Logits { class: class.max_tokens, offset: class.logits, message });
+    let rows = LOGIT_SLAB.min(class.max_tokens as usize);
+    let needed = (rows * f32_row_stride(program.model.vocab as usize)) as u64;
+    let Some(id) = class
+        .buffers
+        .iter()
+        .position(|b| b.offset == class.logits && b.bytes >= needed && b.last as usize >= class.steps.len())
+    else {
+        return wrong(format!("no buffer of {needed} bytes ({rows} rows) lies there in the logits steps"));
+    };
+    if !class.logit_steps.iter().any(|step| step.writes.contains(&(id as u32))) {
+        return wrong(format!("no logits step writes `{}`", class.buffers[id].name));
+    }
+    Ok(())
+}
+
+fn check_overlaps(class: &TokenClass) -> Result<(), CheckError> {
+    let mut live: Vec<(&Buffer, u32)> = class.buffers.iter().map(|b| (b, live_until(class, b))).collect();
+    live.sort_by_key(|(b, _)| b.first);
+    for (i, (a, a_last)) in live.iter().enumerate() {
+        for (b, _) in live[i + 1..].iter().take_while(|(b, _)| b.first <= *a_last) {
+            if a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes {
+                return Err(CheckError::Overlap {
+                    class: class.max_tokens,
+                    first: a.name.clone(),
+                    second: b.name.clone(),
+                    step: b.first,
+                });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! How much memory this process may still take.
+
+use std::path::{Path, PathBuf};
+
+/// Bytes that can be taken without swapping or being killed: the least of the system's `MemAvailable` and what every
+/// control group above this process leaves. `None` when neither can be read.
+pub fn available_memory() -> Option<u64> {
+    let system = read("/proc/meminfo").and_then(|text| field(&text, "MemAvailable:")).map(|kib| kib * 1024);
+    let groups = read("/proc/self/cgroup").map(|text| group_limits(&text)).unwrap_or_default();
+    system.into_iter().chain(groups).min()
+}
+
+/// What each group on the way to the root leaves, both hierarchy versions.
+fn group_limits(membership: &str) -> Vec<u64> {
+    let mut left = Vec::new();
+    for line in membership.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let (root, files) = if controllers.is_empty() {
+            ("/sys/fs/cgroup", ["memory.max", "memory.current"])
+        } else if controllers.split(',').any(|c| c == "memory") {
+            ("/sys/fs/cgroup/memory", ["memory.limit_in_bytes", "memory.usage_in_bytes"])
+        } else {
+            continue;
+        };
+        let mut dir: PathBuf = Path::new(root).join(path.trim_start_matches('/'));
+        while dir.starts_with(root) {
+            left.extend(group_left(&dir, files));
+            if !dir.pop() {
+                break;
+            }
+        }
+    }
+    left
+}
+
+/// Limit less use, where page cache does not count as used: it is given up under pressure.
+fn group_left(dir: &Path, [limit, usage]: [&str; 2]) -> Option<u64> {
+    let number = |name: &str| read(dir.join(name))?.trim().parse::<u64>().ok();
+    let (limit, usage) = (number(limit)?, number(usage)?);
+    let stat = read(dir.join("memory.stat")).unwrap_or_default();
+    let sum = |names: [&str; 2]| {
+        names.iter().map(|name| field(&stat, name)).collect::<Option<Vec<_>>>().map(|v| v.iter().sum::<u64>())
+    };
+    let cache = sum(["total_inactive_file", "total_active_file"])
+        .or_else(|| sum(["inactive_file", "active_file"]))
+        .unwrap_or(0);
+    Some(limit.saturating_sub(usage.saturating_sub(cache)))
+}
+
+/// The number after `name` at the start of a line.
+fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        if words.next() == Some(name) { words.next()?.parse().ok() } else { None }
+    })
+}
+
+fn read(path: impl AsRef<Path>) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_some_memory_and_less_than_an_exabyte() {
+        let available = available_memory().expect("/proc/meminfo is there");
+        assert!(available > 1 << 20 && available < 1 << 60, "{available}");
+    }
+
+    #[test]
+    fn fields_match_whole_words() {
+        let text = "total_inactive_file 5\ninactive_file 3\n";
+        assert_eq!(field(text, "inactive_file"), Some(3));
+        assert_eq!(field(text, "file"), None);
+    }
+}

@@ -1,0 +1,273 @@
+//! Large aligned memory: the weight region, arenas and KV pools, and how much memory there is to take.
+//!
+//! A region starts at a multiple of 2 MiB and asks for huge pages, so that streaming through weights costs few TLB misses.
+
+use crate::format::LINE;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Alignment of anonymous regions: a huge page.
+pub const REGION_ALIGN: usize = 2 << 20;
+
+/// Why a region could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RegionError {
+    /// The kernel refused the mapping.
+    #[error("mapping {bytes} bytes of {what} failed: {source}")]
+    Map {
+        /// Size asked for.
+        bytes: u64,
+        /// `anonymous memory` or `the file`.
+        what: &'static str,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// The part of the file asked for is not there.
+    #[error("the file holds {actual} bytes, the region ends at byte {end}")]
+    PastEnd {
+        /// First byte after the region.
+        end: u64,
+        /// Bytes in the file.
+        actual: u64,
+    },
+    /// File regions start at a multiple of the page size.
+    #[error("the region starts at byte {offset} of the file, expected a multiple of {expected}")]
+    Unaligned {
+        /// Offset asked for.
+        offset: u64,
+        /// Page size.
+        expected: u64,
+    },
+}
+
+/// One mapping, unmapped on drop.
+#[derive(Debug)]
+struct Mapping {
+    base: NonNull<u8>,
+    /// Bytes of use.
+    len: usize,
+    /// Bytes mapped from `base` on.
+    mapped: usize,
+}
+
+// SAFETY: a mapping is plain memory that this value alone owns.
+unsafe impl Send for Mapping {}
+// SAFETY: shared references only read it.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Zeroed memory at a multiple of [`REGION_ALIGN`], with at least a line to spare after `bytes`.
+    fn anonymous(bytes: usize) -> Result<Mapping, RegionError> {
+        let refused = |source| RegionError::Map { bytes: bytes as u64, what: "anonymous memory", source };
+        let too_large = || refused(std::io::Error::from_raw_os_error(libc::ENOMEM));
+        let mapped = bytes
+            .checked_add(LINE)
+            .and_then(|n| n.checked_next_multiple_of(page_size()))
+            .ok_or_else(too_large)?;
+        let reserved = mapped.checked_add(REGION_ALIGN).ok_or_else(too_large)?;
+        // SAFETY: a fresh private mapping at an address of the kernel's choice touches no memory of ours.
+        let raw = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                reserved,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if raw == libc::MAP_FAILED {
+            return Err(refused(std::io::Error::last_os_error()));
+        }
+        let head = (raw as usize).next_multiple_of(REGION_ALIGN) - raw as usize;
+        let tail = reserved - head - mapped;
+        let base = raw.cast::<u8>().wrapping_add(head);
+        // SAFETY: head and tail are parts of the mapping just made, outside `base..base + mapped`; all ends are page
+        // aligned. Advice and unmapping of them change nothing else; a refused advice (no huge pages) is harmless.
+        unsafe {
+            if head > 0 {
+                libc::munmap(raw, head);
+            }
+            if tail > 0 {
+                libc::munmap(base.add(mapped).cast(), tail);
+            }
+            libc::madvise(base.cast(), mapped, libc::MADV_HUGEPAGE);
+        }
+        let base = NonNull::new(base).ok_or_else(too_large)?;
+        Ok(Mapping { base, len: bytes, mapped })
+    }
+
+    fn file(file: &File, offset: u64, bytes: usize) -> Result<Mapping, RegionError> {
+        let refused = |source| RegionError::Map { bytes: bytes as u64, what: "the file", source };
+        let page = page_size() as u64;
+        if !offset.is_multiple_of(page) {
+            return Err(RegionError::Unaligned { offset, expected: page });
+        }
+        let actual = file.metadata().map_err(refused)?.len();
+        let end = offset.saturating_add(bytes as u64);
+        if end > actual {
+            return Err(RegionError::PastEnd { end, actual });
+        }
+        let mapped = bytes.max(1);
+        let offset = libc::off_t::try_from(offset).map_err(|_| RegionError::PastEnd { end, actual })?;
+        // SAFETY: a fresh private read-only mapping at an address of the kernel's choice touches no memory of ours.
+        let raw = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                mapped,
+                libc::PROT_READ,
+                libc::MAP_PRIVATE,
+                file.as_raw_fd(),
+                offset,
+            )
+        };
+        match NonNull::new(raw.cast::<u8>()) {
+            Some(base) if raw != libc::MAP_FAILED => Ok(Mapping { base, len: bytes, mapped }),
+            _ => Err(refused(std::io::Error::last_os_error())),
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: `base..base + mapped` is the mapping this value owns; nothing refers to it any more.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.mapped) };
+    }
+}
+
+/// Packed weights, read-only and shared: anonymous memory filled by the compiler, or a plan file's mapping.
+#[derive(Debug)]
+pub struct WeightRegion(Mapping);
+
+impl WeightRegion {
+    /// Zeroed memory to pack weights into.
+    ///
+    /// # Errors
+    /// When the kernel refuses. Check [`available_memory`] before: an overcommitted mapping fails only when touched.
+    pub fn anonymous(bytes: usize) -> Result<WeightRegionMut, RegionError> {
+        Mapping::anonymous(bytes).map(WeightRegionMut)
+    }
+
+    /// Maps `bytes` at `offset` (a multiple of the page size) of a file that nobody shortens meanwhile.
+    ///
+    /// # Errors
+    /// When that part is not in the file or the kernel refuses.
+    pub fn map_file(file: &File, offset: u64, bytes: usize) -> Result<Arc<WeightRegion>, RegionError> {
+        Mapping::file(file, offset, bytes).map(|mapping| Arc::new(WeightRegion(mapping)))
+    }
+
+    /// First byte.
+    pub fn as_ptr(&self) -> *const u8 {
+        self.0.base.as_ptr()
+    }
+
+    /// Bytes.
+    pub fn len(&self) -> usize {
+        self.0.len
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.0.len == 0
+    }
+
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: `len` bytes are mapped, readable and never written while the region lives.
+        unsafe { std::slice::from_raw_parts(self.0.base.as_ptr(), self.0.len) }
+    }
+}
+
+/// Zeroed, writable, 2 MiB aligned memory of one owner.
+#[derive(Debug)]
+pub struct WeightRegionMut(Mapping);
+
+/// The same memory where it holds something other than weights: arenas, scratch, KV pools.
+pub type RegionMut = WeightRegionMut;
+
+impl WeightRegionMut {
+    /// Bytes.
+    pub fn len(&self) -> usize {
+        self.0.len
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.0.len == 0
+    }
+
+    /// First byte; at least 64 readable bytes follow the last one.
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.0.base.as_ptr()
+    }
+
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: `len` bytes are mapped and readable, and `&self` excludes writers.
+        unsafe { std::slice::from_raw_parts(self.0.base.as_ptr(), self.0.len) }
+    }
+
+    /// The bytes, for writing; split it to pack from several threads.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: `len` bytes are mapped and writable, and `&mut self` excludes every other access.
+        unsafe { std::slice::from_raw_parts_mut(self.0.base.as_ptr(), self.0.len) }
+    }
+
+    /// Makes the memory read-only and shareable.
+    ///
+    /// # Errors
+    /// When the kernel refuses to change the protection.
+    pub fn freeze(self) -> Result<Arc<WeightRegion>, RegionError> {
+        let (base, mapped) = (self.0.base.as_ptr(), self.0.mapped);
+        // SAFETY: the whole mapping is ours and no slice of it outlives `self`.
+        if unsafe { libc::mprotect(base.cast(), mapped, libc::PROT_READ) } != 0 {
+            let source = std::io::Error::last_os_error();
+            return Err(RegionError::Map { bytes: mapped as u64, what: "anonymous memory", source });
+        }
+        Ok(Arc::new(WeightRegion(self.0)))
+    }
+}
+
+fn page_size() -> usize {
+    // SAFETY: sysconf has no preconditions.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn anonymous_memory_is_aligned_zeroed_and_freezes() {
+        let mut region = WeightRegion::anonymous(3_000_001).unwrap();
+        assert_eq!(region.as_mut_ptr() as usize % REGION_ALIGN, 0);
+        assert!(region.as_slice().iter().all(|b| *b == 0));
+        region.as_mut_slice()[3_000_000] = 7;
+        let frozen = region.freeze().unwrap();
+        assert_eq!((frozen.len(), frozen.as_slice()[3_000_000]), (3_000_001, 7));
+    }
+
+    #[test]
+    fn empty_regions_and_absurd_sizes() {
+        assert!(WeightRegion::anonymous(0).unwrap().is_empty());
+        assert!(matches!(WeightRegion::anonymous(usize::MAX - 5), Err(RegionError::Map { .. })));
+        assert!(matches!(WeightRegion::anonymous(1 << 60), Err(RegionError::Map { .. })));
+    }
+
+    #[test]
+    fn files_map_at_page_offsets_within_their_length() {
+        let path = std::env::temp_dir().join(format!("kernmill-region-{}", std::process::id()));
+        let mut file =
+            File::options().create(true).truncate(true).write(true).read(true).open(&path).unwrap();
+        file.write_all(&[1; 4096]).unwrap();
+        file.write_all(&[2; 100]).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(WeightRegion::map_file(&file, 4096, 100).unwrap().as_slice(), &[2; 100]);
+        let past = WeightRegion::map_file(&file, 4096, 101).unwrap_err();
+        assert_eq!(past.to_string(), "the file holds 4196 bytes, the region ends at byte 4197");
+        assert!(matches!(WeightRegion::map_file(&file, 64, 10), Err(RegionError::Unaligned { .. })));
+    }
+}
