@@ -1,3 +1,6 @@
 //! kernmill's compiler: from a TOML model spec and a checkpoint to a plan.
 
+pub mod fuse;
 pub mod graph;
+pub mod memory;
+pub mod pack;

@@ -3,8 +3,14 @@
 //! Rows are counted symbolically ([`Rows`]); columns are numbers. Every op's meaning is defined by the interpreter
 //! (`crate::interp`) and in `docs/numerics.md`.
 
+mod kind;
+mod uses;
+
+pub use kind::OpKind;
+pub use uses::Uses;
+
 use kernmill_kernels::expr::Expr;
-use kernmill_plan::format::WeightFormat;
+use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvElem;
 
 /// Index into [`Graph::values`].
@@ -43,6 +49,36 @@ pub enum Type {
     F16(Rows, usize),
     /// Chosen experts and weights, `[T, top_k]`.
     Routing(u32),
+}
+
+impl Type {
+    /// Columns of a row: `top_k` for a routing, 1 for token ids.
+    pub fn cols(self) -> usize {
+        match self {
+            Type::TokenIds => 1,
+            Type::F32(_, cols) | Type::Q8(_, cols) | Type::F16(_, cols) => cols,
+            Type::Routing(k) => k as usize,
+        }
+    }
+
+    /// How many rows there are.
+    pub fn rows(self) -> Rows {
+        match self {
+            Type::TokenIds | Type::Routing(_) => Rows::Tokens,
+            Type::F32(rows, _) | Type::Q8(rows, _) | Type::F16(rows, _) => rows,
+        }
+    }
+
+    /// Bytes of a row in memory, without padding.
+    pub fn row_bytes(self) -> usize {
+        match self {
+            Type::TokenIds => 4,
+            Type::F32(_, cols) => 4 * cols,
+            Type::Q8(_, cols) => cols + cols / BLOCK * 8,
+            Type::F16(_, cols) => 2 * cols,
+            Type::Routing(k) => 8 * k as usize,
+        }
+    }
 }
 
 /// A value: the output of exactly one node, or the graph's input.

@@ -1,0 +1,319 @@
+//! Applies the rules in order: each takes the matches that its guards allow, earlier rules first.
+
+use super::group::{FusedGraph, Group, edges};
+use super::matcher::{Match, Plain};
+use super::rule::{Check, FusionRule, Part, Quantity, RuleError};
+use crate::graph::{Graph, NodeId, Op, Uses, ValueId};
+use std::collections::BTreeSet;
+
+/// What fusion did not do, and why.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Matches that were refused and those that nearly were matches.
+    pub near_misses: Vec<NearMiss>,
+}
+
+/// A place where a rule nearly applied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NearMiss {
+    /// Rule.
+    pub rule: String,
+    /// The node that would have been its first root.
+    pub anchor: NodeId,
+    /// Optional captures that the rule was applied without instead; empty when it was not applied.
+    pub without: Vec<String>,
+    /// Why.
+    pub reason: String,
+}
+
+/// Groups the nodes of `graph` by `rules`, in their order; nodes that no rule takes are by themselves.
+///
+/// # Errors
+/// When a rule is malformed.
+pub fn fuse(graph: &Graph, rules: &[FusionRule]) -> Result<(FusedGraph, Report), RuleError> {
+    let mut fusion = Fusion {
+        graph,
+        uses: Uses::new(graph),
+        groups: Vec::new(),
+        group_of: vec![None; graph.nodes.len()],
+        report: Report::default(),
+    };
+    for rule in rules {
+        rule.check()?;
+        fusion.apply(rule);
+    }
+    Ok(fusion.finish())
+}
+
+struct Fusion<'g> {
+    graph: &'g Graph,
+    uses: Uses,
+    groups: Vec<Group>,
+    /// Index into `groups`, by node.
+    group_of: Vec<Option<usize>>,
+    report: Report,
+}
+
+impl Fusion<'_> {
+    fn apply(&mut self, rule: &FusionRule) {
+        let forms = Plain::forms(rule);
+        for (anchor, node) in self.graph.nodes() {
+            if self.group_of[anchor.0 as usize].is_none() && forms[0].anchor_ops().contains(&node.op.kind()) {
+                self.apply_at(rule, &forms, anchor);
+            }
+        }
+    }
+
+    /// Tries the rule's forms at one anchor, those with most members first.
+    fn apply_at(&mut self, rule: &FusionRule, forms: &[Plain], anchor: NodeId) {
+        let mut refused: Option<String> = None;
+        let mut closest: Option<(usize, String)> = None;
+        for form in forms {
+            let mut refusal = None;
+            let result =
+                {
+                    let this = &*self;
+                    let taken = |id: NodeId| this.group_of[id.0 as usize].is_some();
+                    form.find(this.graph, &this.uses, &taken, anchor, &mut |found| match this
+                        .allow(form, found)
+                    {
+                        Ok(group) => Some(group),
+                        Err(reason) => {
+                            refusal.get_or_insert(reason);
+                            None
+                        }
+                    })
+                };
+            match result {
+                Ok(group) => {
+                    let without = form.absent.iter().map(ToString::to_string).collect();
+                    if let Some(reason) = refused {
+                        self.report.near_misses.push(NearMiss {
+                            rule: rule.name.clone(),
+                            anchor,
+                            without,
+                            reason,
+                        });
+                    }
+                    self.take(group);
+                    return;
+                }
+                Err(partial) if refusal.is_none() => {
+                    let missing = form.len() - partial.matched;
+                    if partial.matched >= 2
+                        && missing <= 2
+                        && closest.as_ref().is_none_or(|(m, _)| missing < *m)
+                    {
+                        closest = Some((missing, stuck(rule, partial.stuck_at)));
+                    }
+                }
+                Err(_) => refused = refused.or(refusal),
+            }
+        }
+        if let Some(reason) = refused.or(closest.map(|(_, reason)| reason)) {
+            let without = Vec::new();
+            self.report.near_misses.push(NearMiss { rule: rule.name.clone(), anchor, without, reason });
+        }
+    }
+
+    /// The group that a match becomes, or why it may not.
+    fn allow(&self, form: &Plain, found: &Match) -> Result<Group, String> {
+        let rule = form.rule;
+        for guard in &rule.guards {
+            let absent = |name: &String| form.absent.contains(&name.as_str());
+            if !guard.only_with.as_ref().is_some_and(absent) {
+                self.check(form, found, &guard.check)
+                    .map_err(|reason| format!("{reason} ({})", guard.why))?;
+            }
+        }
+        let captures = found.members(rule);
+        let members: Vec<NodeId> = captures.values().copied().collect();
+        self.check_outputs(form, found, &members)?;
+        self.check_order(&members)?;
+        let sorted = |part| {
+            let mut nodes = found.part(rule, part);
+            nodes.sort();
+            nodes
+        };
+        let mut group = Group {
+            rule: Some(rule.name.clone()),
+            kind: rule.kind,
+            prologue: sorted(Part::Prologue),
+            roots: found.part(rule, Part::Root),
+            epilogue: sorted(Part::Epilogue),
+            captures,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        };
+        group.find_edges(self.graph, &self.uses);
+        Ok(group)
+    }
+
+    fn check(&self, form: &Plain, found: &Match, check: &Check) -> Result<(), String> {
+        let value = |name: &String| form.value_of(self.graph, found, name);
+        match check {
+            Check::UsedOnlyBy { value: name, user } => {
+                let (Some(value), Some(user)) = (value(name), found.node(form.rule, user)) else {
+                    return Ok(());
+                };
+                if value == self.graph.output {
+                    return Err(format!("value {} is the graph's output", self.name(value)));
+                }
+                match self.uses.users(value).iter().find(|other| **other != user) {
+                    Some(&other) => Err(self.also_used(value, other)),
+                    None => Ok(()),
+                }
+            }
+            Check::IsOutput { value: name } => match value(name) {
+                Some(value) if value != self.graph.output => {
+                    Err(format!("value {} is not the graph's output", self.name(value)))
+                }
+                _ => Ok(()),
+            },
+            Check::MultipleOf { quantity, divisor } => match self.quantity(form, found, quantity) {
+                Some((what, n)) if n % divisor != 0 => {
+                    Err(format!("{what} = {n} is not a multiple of {divisor}"))
+                }
+                _ => Ok(()),
+            },
+            Check::SameCols { of } => {
+                let values: Vec<ValueId> = of.iter().filter_map(value).collect();
+                let cols = |v: ValueId| self.graph.value(v).ty.cols();
+                match values.iter().find(|v| cols(**v) != cols(values[0])) {
+                    Some(&v) => Err(format!(
+                        "{} has {} columns and {} has {}",
+                        self.name(values[0]),
+                        cols(values[0]),
+                        self.name(v),
+                        cols(v)
+                    )),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn quantity(&self, form: &Plain, found: &Match, quantity: &Quantity) -> Option<(String, usize)> {
+        match quantity {
+            Quantity::Cols(name) => {
+                let value = form.value_of(self.graph, found, name)?;
+                Some((format!("columns of {}", self.name(value)), self.graph.value(value).ty.cols()))
+            }
+            Quantity::GroupCols(name) => match &self.graph.node(found.node(form.rule, name)?).op {
+                Op::Attention(a) => {
+                    Some(("heads / kv_heads * head_dim".into(), a.heads / a.kv_heads * a.head_dim))
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// Values of members that the rule does not hand out must stay inside.
+    fn check_outputs(&self, form: &Plain, found: &Match, members: &[NodeId]) -> Result<(), String> {
+        let allowed: BTreeSet<ValueId> =
+            form.rule.outputs.iter().filter_map(|name| form.value_of(self.graph, found, name)).collect();
+        let (_, outputs) = edges(self.graph, &self.uses, members);
+        match outputs.into_iter().find(|value| !allowed.contains(value)) {
+            None => Ok(()),
+            Some(value) => match self.uses.users(value).iter().find(|user| !members.contains(user)) {
+                Some(&user) => Err(self.also_used(value, user)),
+                None => Err(format!("value {} is the graph's output", self.name(value))),
+            },
+        }
+    }
+
+    /// No path may leave the group and come back, through nodes or other groups: the groups must have an order.
+    fn check_order(&self, members: &[NodeId]) -> Result<(), String> {
+        let mut seen = vec![false; self.graph.nodes.len()];
+        let mut stack: Vec<NodeId> = members.to_vec();
+        while let Some(id) = stack.pop() {
+            for &user in self.uses.users(self.graph.node(id).output) {
+                if members.contains(&user) {
+                    if !members.contains(&id) {
+                        let (from, to) = (self.graph.node(id).output, self.graph.node(user).output);
+                        return Err(format!(
+                            "{}, which {} needs, depends on another member and is outside the group",
+                            self.name(from),
+                            self.name(to)
+                        ));
+                    }
+                } else if !seen[user.0 as usize] {
+                    let together =
+                        self.group_of[user.0 as usize].map_or(vec![user], |g| self.groups[g].members());
+                    for id in together {
+                        seen[id.0 as usize] = true;
+                        stack.push(id);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, group: Group) {
+        for id in group.members() {
+            self.group_of[id.0 as usize] = Some(self.groups.len());
+        }
+        self.groups.push(group);
+    }
+
+    fn finish(mut self) -> (FusedGraph, Report) {
+        for (id, _) in self.graph.nodes() {
+            if self.group_of[id.0 as usize].is_none() {
+                self.take(Group::single(self.graph, &self.uses, id));
+            }
+        }
+        let groups = executable_order(self.graph, &self.uses, self.groups, &self.group_of);
+        (FusedGraph { graph: self.graph.clone(), groups }, self.report)
+    }
+
+    fn name(&self, value: ValueId) -> String {
+        format!("%{}", self.graph.value(value).name)
+    }
+
+    fn also_used(&self, value: ValueId, user: NodeId) -> String {
+        let user = self.graph.node(user).output;
+        format!("value {} is also used by {}", self.name(value), self.name(user))
+    }
+}
+
+fn stuck(rule: &FusionRule, at: usize) -> String {
+    let node = &rule.pattern[at];
+    let ops: Vec<&str> = node.ops.iter().map(|op| op.name()).collect();
+    format!("nothing free fits `{}`: {} of {}", node.capture, ops.join(" or "), node.inputs.join(", "))
+}
+
+/// Groups in an order in which each follows those it reads from; of several that could be next, the one whose first node
+/// comes first in the graph.
+fn executable_order(
+    graph: &Graph,
+    uses: &Uses,
+    groups: Vec<Group>,
+    group_of: &[Option<usize>],
+) -> Vec<Group> {
+    let first: Vec<NodeId> = groups.iter().map(|g| g.members()[0]).collect();
+    let mut waits_for: Vec<BTreeSet<usize>> = groups
+        .iter()
+        .map(|group| {
+            let producers = group.inputs.iter().filter_map(|&value| uses.producer(value));
+            producers.filter_map(|node| group_of[node.0 as usize]).collect()
+        })
+        .collect();
+    let mut ready: BTreeSet<(NodeId, usize)> =
+        (0..groups.len()).filter(|&g| waits_for[g].is_empty()).map(|g| (first[g], g)).collect();
+    let mut order = Vec::with_capacity(groups.len());
+    while let Some((_, g)) = ready.pop_first() {
+        order.push(g);
+        for value in &groups[g].outputs {
+            for user in uses.users(*value) {
+                let Some(other) = group_of[user.0 as usize] else { continue };
+                if other != g && waits_for[other].remove(&g) && waits_for[other].is_empty() {
+                    ready.insert((first[other], other));
+                }
+            }
+        }
+    }
+    debug_assert_eq!(order.len(), groups.len(), "groups of {} have a cycle", graph.name);
+    let mut groups: Vec<Option<Group>> = groups.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|g| groups[g].take()).collect()
+}

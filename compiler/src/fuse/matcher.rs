@@ -1,0 +1,277 @@
+//! Finds one match of a pattern around an anchor node, by backtracking.
+//!
+//! An optional node is either there or stands for its first input; each choice gives a plain pattern ([`Plain`]), and
+//! only plain patterns are matched.
+
+use super::rule::{FusionRule, Part};
+use crate::graph::{Graph, NodeId, OpKind, Uses, ValueId};
+use std::collections::BTreeMap;
+
+/// A pattern without optional nodes.
+pub(super) struct Plain<'r> {
+    pub rule: &'r FusionRule,
+    /// Indices into the rule's pattern of the nodes that are there, in an order in which each but the first is connected
+    /// to an earlier one; the first is the first root.
+    order: Vec<usize>,
+    /// Per pattern node its inputs, absent nodes resolved.
+    inputs: Vec<Vec<Source>>,
+    /// Optional captures that are left out.
+    pub absent: Vec<&'r str>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Source {
+    /// Output of that pattern node.
+    Node(usize),
+    /// Outside value of that number.
+    Outside(usize),
+}
+
+/// Matched nodes by pattern index.
+#[derive(Clone)]
+pub(super) struct Match {
+    nodes: Vec<Option<NodeId>>,
+    /// The matched nodes' inputs, in the pattern's order.
+    inputs: Vec<Vec<ValueId>>,
+    outside: Vec<Option<ValueId>>,
+}
+
+/// How far an unsuccessful search got.
+pub(super) struct Partial {
+    /// Nodes matched at best.
+    pub matched: usize,
+    /// Capture that nothing fitted.
+    pub stuck_at: usize,
+}
+
+impl<'r> Plain<'r> {
+    /// The plain forms of a rule, those with most optional nodes first.
+    pub fn forms(rule: &'r FusionRule) -> Vec<Plain<'r>> {
+        let optional: Vec<usize> = (0..rule.pattern.len()).filter(|&i| rule.pattern[i].optional).collect();
+        let mut masks: Vec<u32> = (0..1u32 << optional.len()).collect();
+        masks.sort_by_key(|mask| mask.count_ones());
+        masks
+            .into_iter()
+            .map(|mask| {
+                let absent =
+                    |i: &usize| optional.iter().position(|o| o == i).is_some_and(|b| mask >> b & 1 == 1);
+                Plain::new(rule, &absent)
+            })
+            .collect()
+    }
+
+    fn new(rule: &'r FusionRule, is_absent: &dyn Fn(&usize) -> bool) -> Plain<'r> {
+        let mut outside: Vec<&str> = Vec::new();
+        let mut resolve = |name: &'r str| {
+            let mut name = name;
+            while let Some(i) = rule.pattern.iter().position(|node| node.capture == name) {
+                if !is_absent(&i) {
+                    return Source::Node(i);
+                }
+                name = &rule.pattern[i].inputs[0];
+            }
+            Source::Outside(outside.iter().position(|o| *o == name).unwrap_or_else(|| {
+                outside.push(name);
+                outside.len() - 1
+            }))
+        };
+        let inputs: Vec<Vec<Source>> =
+            rule.pattern.iter().map(|node| node.inputs.iter().map(|name| resolve(name)).collect()).collect();
+        let present: Vec<usize> = (0..rule.pattern.len()).filter(|i| !is_absent(i)).collect();
+        let order = connected_order(rule, &present, &inputs);
+        let absent =
+            (0..rule.pattern.len()).filter(is_absent).map(|i| rule.pattern[i].capture.as_str()).collect();
+        Plain { rule, order, inputs, absent }
+    }
+
+    /// Pattern nodes that are there.
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Ops of the first root.
+    pub fn anchor_ops(&self) -> &'r [OpKind] {
+        &self.rule.pattern[self.order[0]].ops
+    }
+
+    /// The graph value that a capture stands for in a match: its output, or its input's when it is absent.
+    pub fn value_of(&self, graph: &Graph, found: &Match, capture: &str) -> Option<ValueId> {
+        let i = self.rule.pattern.iter().position(|node| node.capture == capture)?;
+        let mut source = Source::Node(i);
+        if found.nodes[i].is_none() {
+            // Inputs of absent nodes are resolved past other absent ones.
+            source = self.inputs[i][0];
+        }
+        match source {
+            Source::Node(i) => found.nodes[i].map(|id| graph.node(id).output),
+            Source::Outside(i) => found.outside[i],
+        }
+    }
+
+    /// Searches a match whose first root is `anchor`. `taken` tells nodes that other groups hold. `accept` may turn a
+    /// complete match down, then the search goes on.
+    ///
+    /// # Errors
+    /// How far it got.
+    pub fn find<T>(
+        &self,
+        graph: &Graph,
+        uses: &Uses,
+        taken: &dyn Fn(NodeId) -> bool,
+        anchor: NodeId,
+        accept: &mut dyn FnMut(&Match) -> Option<T>,
+    ) -> Result<T, Partial> {
+        let outside =
+            self.inputs.iter().flatten().map(|s| if let Source::Outside(i) = s { i + 1 } else { 0 });
+        let mut search = Search {
+            plain: self,
+            graph,
+            uses,
+            taken,
+            accept,
+            partial: Partial { matched: 0, stuck_at: self.order[0] },
+        };
+        let start = Match {
+            nodes: vec![None; self.rule.pattern.len()],
+            inputs: vec![Vec::new(); self.rule.pattern.len()],
+            outside: vec![None; outside.max().unwrap_or(0)],
+        };
+        search.extend(0, &start, Some(anchor)).ok_or(search.partial)
+    }
+}
+
+/// Starts at the first root and takes nodes that a taken one reads, that read a taken one, or that share an outside value.
+fn connected_order(rule: &FusionRule, present: &[usize], inputs: &[Vec<Source>]) -> Vec<usize> {
+    let first = present.iter().copied().find(|&i| rule.pattern[i].part == Part::Root);
+    let mut order: Vec<usize> = first.into_iter().collect();
+    while order.len() < present.len() {
+        let linked = |i: usize| {
+            order.iter().any(|&o| {
+                inputs[o].contains(&Source::Node(i))
+                    || inputs[i].contains(&Source::Node(o))
+                    || inputs[i].iter().any(|source| inputs[o].contains(source))
+            })
+        };
+        let left = || present.iter().copied().filter(|i| !order.contains(i));
+        let next = left().find(|&i| linked(i)).or_else(|| left().next());
+        order.extend(next);
+    }
+    order
+}
+
+struct Search<'s, 'r, T> {
+    plain: &'s Plain<'r>,
+    graph: &'s Graph,
+    uses: &'s Uses,
+    taken: &'s dyn Fn(NodeId) -> bool,
+    accept: &'s mut dyn FnMut(&Match) -> Option<T>,
+    partial: Partial,
+}
+
+impl<T> Search<'_, '_, T> {
+    /// Extends `found`, which has the first `depth` nodes of the order, to a whole match.
+    fn extend(&mut self, depth: usize, found: &Match, anchor: Option<NodeId>) -> Option<T> {
+        let Some(&i) = self.plain.order.get(depth) else { return (self.accept)(found) };
+        if depth > self.partial.matched || depth == 0 {
+            self.partial = Partial { matched: depth, stuck_at: i };
+        }
+        let candidates = anchor.map_or_else(|| self.candidates(i, found), |anchor| vec![anchor]);
+        for id in candidates {
+            for inputs in self.input_orders(i, id) {
+                if let Some(next) = self.bind(i, id, inputs, found)
+                    && let Some(result) = self.extend(depth + 1, &next, None)
+                {
+                    return Some(result);
+                }
+            }
+        }
+        None
+    }
+
+    fn candidates(&self, i: usize, found: &Match) -> Vec<NodeId> {
+        for (j, sources) in self.plain.inputs.iter().enumerate() {
+            if found.nodes[j].is_some()
+                && let Some(port) = sources.iter().position(|source| *source == Source::Node(i))
+            {
+                return self.uses.producer(found.inputs[j][port]).into_iter().collect();
+            }
+        }
+        for source in &self.plain.inputs[i] {
+            let value = match *source {
+                Source::Node(j) => found.nodes[j].map(|id| self.graph.node(id).output),
+                Source::Outside(j) => found.outside[j],
+            };
+            if let Some(value) = value {
+                return self.uses.users(value).to_vec();
+            }
+        }
+        self.graph.nodes().map(|(id, _)| id).collect()
+    }
+
+    fn input_orders(&self, i: usize, id: NodeId) -> Vec<Vec<ValueId>> {
+        let inputs = &self.graph.node(id).inputs;
+        let mut orders = vec![inputs.clone()];
+        if self.plain.rule.pattern[i].commutative && inputs.len() == 2 {
+            orders.push(vec![inputs[1], inputs[0]]);
+        }
+        orders
+    }
+
+    /// `found` with pattern node `i` bound to `id`, if it fits.
+    fn bind(&self, i: usize, id: NodeId, inputs: Vec<ValueId>, found: &Match) -> Option<Match> {
+        let pattern = &self.plain.rule.pattern[i];
+        let node = self.graph.node(id);
+        let fits = pattern.ops.contains(&node.op.kind())
+            && inputs.len() == pattern.inputs.len()
+            && !found.nodes.contains(&Some(id))
+            && (pattern.part == Part::Context || !(self.taken)(id));
+        if !fits {
+            return None;
+        }
+        let mut next = found.clone();
+        for (source, &value) in self.plain.inputs[i].iter().zip(&inputs) {
+            match *source {
+                Source::Node(j) => {
+                    if found.nodes[j].is_some_and(|other| self.graph.node(other).output != value) {
+                        return None;
+                    }
+                }
+                Source::Outside(j) => match next.outside[j] {
+                    Some(bound) if bound != value => return None,
+                    _ => next.outside[j] = Some(value),
+                },
+            }
+        }
+        for (j, sources) in self.plain.inputs.iter().enumerate() {
+            if found.nodes[j].is_some() {
+                let mut ports = sources.iter().zip(&found.inputs[j]);
+                if ports.any(|(source, value)| *source == Source::Node(i) && *value != node.output) {
+                    return None;
+                }
+            }
+        }
+        next.nodes[i] = Some(id);
+        next.inputs[i] = inputs;
+        Some(next)
+    }
+}
+
+impl Match {
+    /// The node that a capture matched.
+    pub fn node(&self, rule: &FusionRule, capture: &str) -> Option<NodeId> {
+        let i = rule.pattern.iter().position(|node| node.capture == capture)?;
+        self.nodes[i]
+    }
+
+    /// Matched nodes of that part, in the pattern's order.
+    pub fn part(&self, rule: &FusionRule, part: Part) -> Vec<NodeId> {
+        let of_part = rule.pattern.iter().zip(&self.nodes).filter(|(node, _)| node.part == part);
+        of_part.filter_map(|(_, id)| *id).collect()
+    }
+
+    /// Every matched node that becomes a member, by capture.
+    pub fn members(&self, rule: &FusionRule) -> BTreeMap<String, NodeId> {
+        let inside = rule.pattern.iter().zip(&self.nodes).filter(|(node, _)| node.part != Part::Context);
+        inside.filter_map(|(node, id)| id.map(|id| (node.capture.clone(), id))).collect()
+    }
+}

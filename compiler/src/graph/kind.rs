@@ -1,0 +1,109 @@
+//! Ops without their attributes: what patterns and tables name.
+
+use super::Op;
+use std::fmt;
+
+/// An [`Op`] without its attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum OpKind {
+    Embed,
+    RmsNorm,
+    Linear,
+    QuantLinear,
+    QuantizeQ8,
+    Rope,
+    KvCast,
+    Attention,
+    RouterTopk,
+    ExpertLinear,
+    QuantExpertLinear,
+    ExpertSum,
+    Glu,
+    Elementwise,
+    Add,
+    Mul,
+    SelectRows,
+}
+
+impl OpKind {
+    /// Every kind, in the order of [`Op`].
+    pub const ALL: [OpKind; 17] = [
+        OpKind::Embed,
+        OpKind::RmsNorm,
+        OpKind::Linear,
+        OpKind::QuantLinear,
+        OpKind::QuantizeQ8,
+        OpKind::Rope,
+        OpKind::KvCast,
+        OpKind::Attention,
+        OpKind::RouterTopk,
+        OpKind::ExpertLinear,
+        OpKind::QuantExpertLinear,
+        OpKind::ExpertSum,
+        OpKind::Glu,
+        OpKind::Elementwise,
+        OpKind::Add,
+        OpKind::Mul,
+        OpKind::SelectRows,
+    ];
+
+    /// The name in graph text, specs and listings.
+    pub fn name(self) -> &'static str {
+        match self {
+            OpKind::Embed => "embed",
+            OpKind::RmsNorm => "rms_norm",
+            OpKind::Linear => "linear",
+            OpKind::QuantLinear => "quant_linear",
+            OpKind::QuantizeQ8 => "quantize_q8",
+            OpKind::Rope => "rope",
+            OpKind::KvCast => "kv_cast",
+            OpKind::Attention => "attention",
+            OpKind::RouterTopk => "router_topk",
+            OpKind::ExpertLinear => "expert_linear",
+            OpKind::QuantExpertLinear => "quant_expert_linear",
+            OpKind::ExpertSum => "expert_sum",
+            OpKind::Glu => "glu",
+            OpKind::Elementwise => "elementwise",
+            OpKind::Add => "add",
+            OpKind::Mul => "mul",
+            OpKind::SelectRows => "select_rows",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn from_name(name: &str) -> Option<OpKind> {
+        OpKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl fmt::Display for OpKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Op {
+    /// The op without its attributes.
+    pub fn kind(&self) -> OpKind {
+        match self {
+            Op::Embed => OpKind::Embed,
+            Op::RmsNorm { .. } => OpKind::RmsNorm,
+            Op::Linear => OpKind::Linear,
+            Op::QuantLinear => OpKind::QuantLinear,
+            Op::QuantizeQ8 => OpKind::QuantizeQ8,
+            Op::Rope { .. } => OpKind::Rope,
+            Op::KvCast => OpKind::KvCast,
+            Op::Attention(_) => OpKind::Attention,
+            Op::RouterTopk { .. } => OpKind::RouterTopk,
+            Op::ExpertLinear => OpKind::ExpertLinear,
+            Op::QuantExpertLinear => OpKind::QuantExpertLinear,
+            Op::ExpertSum => OpKind::ExpertSum,
+            Op::Glu { .. } => OpKind::Glu,
+            Op::Elementwise { .. } => OpKind::Elementwise,
+            Op::Add => OpKind::Add,
+            Op::Mul => OpKind::Mul,
+            Op::SelectRows => OpKind::SelectRows,
+        }
+    }
+}
