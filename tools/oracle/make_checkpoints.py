@@ -35,13 +35,13 @@ class Recipe:
     vocab: int
     rope: dict  # without rope_theta
     rope_theta: float = 150000.0
+    style: random_weights.Style = random_weights.Style()
     newer_rope_spelling: bool = False  # one `rope_parameters` dict instead of `rope_scaling` and `rope_theta`
     # GPT-OSS only; experts == 0 makes a Llama
     experts: int = 0
     top_k: int = 0
     window: int = 0
     first_layer_full: bool = False
-    saturate: bool = False  # some gates and ups beyond the clamp
     shards: int = 1
     # Llama only
     tied: bool = False
@@ -78,7 +78,7 @@ RECIPES = [
     Recipe("gptoss-gqa8", seed=3, prompt=160, hidden=64, ff=32, layers=2, heads=8, kv_heads=1, head_dim=32, vocab=64,
            rope=yarn(32.0, 64), newer_rope_spelling=True, experts=32, top_k=4, window=128),
     Recipe("gptoss-mha", seed=1, prompt=96, hidden=160, ff=32, layers=2, heads=2, kv_heads=2, head_dim=32, vocab=64,
-           rope=yarn(8.0, 32, truncate=True), rope_theta=10000.0, experts=4, top_k=1, window=24, saturate=True),
+           rope=yarn(8.0, 32, truncate=True), rope_theta=10000.0, experts=4, top_k=1, window=24, style=random_weights.Style(saturate=True)),
     Recipe("gptoss-sharded", seed=1, prompt=140, hidden=96, ff=32, layers=3, heads=2, kv_heads=1, head_dim=64, vocab=64,
            rope=yarn(32.0, 64), experts=8, top_k=4, window=33, first_layer_full=True, shards=2),
     Recipe("gptoss-long", seed=2, prompt=1060, hidden=64, ff=64, layers=2, heads=2, kv_heads=1, head_dim=32, vocab=32,
@@ -161,7 +161,7 @@ def make(recipe: Recipe, out: Path) -> dict:
 
     tensors = random_weights.embeddings(source, config)
     for index in range(recipe.layers):
-        tensors |= random_weights.layer(source, config, index, recipe.saturate)
+        tensors |= random_weights.layer(source, config, index, recipe.style)
     names = sorted(tensors)
     size = -(-len(names) // recipe.shards)
     write_shards(directory, [{n: tensors[n] for n in names[i : i + size]} for i in range(0, len(names), size)])

@@ -5,12 +5,22 @@ in which order. Standard deviations keep the residual stream and the logits near
 """
 
 import zlib
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 import mxfp4
 from checkpoint import head_dim_of
+
+
+@dataclass(frozen=True)
+class Style:
+    """What layers are like, beyond their shapes."""
+
+    router_gain: float = 1.5  # standard deviation of the router's logits
+    branch_gain: float = 1.0  # size of what attention and experts add to the residual, both of about its own size at 1
+    saturate: bool = False  # some gate and up rows have large biases, beyond the clamp at 7 either way
 
 
 class Source:
@@ -51,17 +61,17 @@ def embeddings(source: Source, config: dict) -> dict[str, torch.Tensor]:
     return _bf16(tensors)
 
 
-def layer(source: Source, config: dict, index: int, saturate: bool = False) -> dict[str, torch.Tensor]:
+def layer(source: Source, config: dict, index: int, style: Style = Style()) -> dict[str, torch.Tensor]:
     """All tensors of one decoder layer, by checkpoint name."""
     prefix = f"model.layers.{index}."
     if config["model_type"] == "gpt_oss":
-        tensors = _attention(source, config, prefix, biases=True) | _moe(source, config, prefix, saturate)
+        tensors = _attention(source, config, prefix, style, biases=True) | _moe(source, config, prefix, style)
     else:
-        tensors = _attention(source, config, prefix, biases=False) | _dense_mlp(source, config, prefix)
+        tensors = _attention(source, config, prefix, style, biases=False) | _dense_mlp(source, config, prefix, style)
     return _bf16(tensors)
 
 
-def _attention(source: Source, config: dict, prefix: str, biases: bool) -> dict[str, torch.Tensor]:
+def _attention(source: Source, config: dict, prefix: str, style: Style, biases: bool) -> dict[str, torch.Tensor]:
     hidden, head_dim = config["hidden_size"], head_dim_of(config)
     heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
     q_width, kv_width = heads * head_dim, kv_heads * head_dim
@@ -70,7 +80,7 @@ def _attention(source: Source, config: dict, prefix: str, biases: bool) -> dict[
         "q_proj": (q_width, hidden, 1.0, 0.3),
         "k_proj": (kv_width, hidden, 1.0, 0.3),
         "v_proj": (kv_width, hidden, 1.0, 0.3),
-        "o_proj": (hidden, q_width, 1.5, 0.1),
+        "o_proj": (hidden, q_width, 1.5 * style.branch_gain, 0.1 * style.branch_gain),
     }
     tensors = {
         prefix + "input_layernorm.weight": source.normal(prefix + "norm1", hidden, std=0.2, mean=1.0),
@@ -86,29 +96,36 @@ def _attention(source: Source, config: dict, prefix: str, biases: bool) -> dict[
     return tensors
 
 
-def _moe(source: Source, config: dict, prefix: str, saturate: bool) -> dict[str, torch.Tensor]:
-    """Router and experts. With `saturate` some gate and up rows have large biases, beyond the clamp at 7 either way."""
+def _moe(source: Source, config: dict, prefix: str, style: Style) -> dict[str, torch.Tensor]:
     hidden, ff, experts = config["hidden_size"], config["intermediate_size"], config["num_local_experts"]
     mlp = prefix + "mlp."
     tensors = {
-        mlp + "router.weight": source.normal(mlp + "router", (experts, hidden), std=1.5 * hidden**-0.5),
+        mlp + "router.weight": source.normal(mlp + "router", (experts, hidden), std=style.router_gain * hidden**-0.5),
         mlp + "router.bias": source.normal(mlp + "router.bias", experts, std=0.3),
     }
-    for name, rows, k, gain, bias_std in [("gate_up_proj", 2 * ff, hidden, 1.0, 0.3), ("down_proj", hidden, ff, 1.0, 0.2)]:
+    shapes = {
+        "gate_up_proj": (2 * ff, hidden, 1.0, 0.3),
+        "down_proj": (hidden, ff, style.branch_gain, 0.2 * style.branch_gain),
+    }
+    for name, (rows, k, gain, bias_std) in shapes.items():
         path = f"{mlp}experts.{name}"
         encoded = [mxfp4.encode(source.matrix(f"{path}.{e}", rows, k, gain)) for e in range(experts)]
         tensors[path + "_blocks"] = torch.stack([blocks for blocks, _ in encoded])
         tensors[path + "_scales"] = torch.stack([scales for _, scales in encoded])
         tensors[path + "_bias"] = source.normal(path + ".bias", (experts, rows), std=bias_std)
-    if saturate:
+    if style.saturate:
         bias = tensors[mlp + "experts.gate_up_proj_bias"]
         bias[source.normal(mlp + "saturate", bias.shape, std=1.0).abs() > 2.2] *= 25.0
     return tensors
 
 
-def _dense_mlp(source: Source, config: dict, prefix: str) -> dict[str, torch.Tensor]:
+def _dense_mlp(source: Source, config: dict, prefix: str, style: Style) -> dict[str, torch.Tensor]:
     hidden, ff = config["hidden_size"], config["intermediate_size"]
-    shapes = {"gate_proj": (ff, hidden, 1.0), "up_proj": (ff, hidden, 1.0), "down_proj": (hidden, ff, 1.5)}
+    shapes = {
+        "gate_proj": (ff, hidden, 1.0),
+        "up_proj": (ff, hidden, 1.0),
+        "down_proj": (hidden, ff, 1.5 * style.branch_gain),
+    }
     return {
         f"{prefix}mlp.{name}.weight": source.matrix(f"{prefix}mlp.{name}", rows, k, gain)
         for name, (rows, k, gain) in shapes.items()

@@ -1,6 +1,6 @@
 """Makes a two-layer checkpoint of GPT-OSS-20B's true widths, its float32 logits and the faithful simulation's.
 
-    python tools/oracle/true_width.py OUT [--seeds 0 1 ...] [--tokens 256] [--vocab 4096] [--layers 2]
+    python tools/oracle/true_width.py OUT [--seeds 0 1 ...] [--tokens 256] [--vocab 4096] [--layers 2] [--branch-gain 0.4]
 
 One directory OUT/seed-N per seed with config.json, one safetensors shard per layer and one for the rest, an index,
 oracle.safetensors (tokens, logits, faithful_logits) and tokens.json. About 1 GB of disk per seed; layers are made and run
@@ -23,9 +23,10 @@ from make_checkpoints import Recipe, config_of, yarn
 from reference import float32_logits_streamed
 
 
-def recipe_of(seed: int, tokens: int, vocab: int, layers: int) -> Recipe:
+def recipe_of(seed: int, tokens: int, vocab: int, layers: int, branch_gain: float) -> Recipe:
     return Recipe(f"seed-{seed}", seed=seed, prompt=tokens, hidden=2880, ff=2880, layers=layers, heads=64, kv_heads=8,
-                  head_dim=64, vocab=vocab, rope=yarn(32.0, 4096), experts=32, top_k=4, window=128)
+                  head_dim=64, vocab=vocab, rope=yarn(32.0, 4096), experts=32, top_k=4, window=128,
+                  style=random_weights.Style(branch_gain=branch_gain))
 
 
 def make(recipe: Recipe, out: Path) -> dict:
@@ -34,7 +35,7 @@ def make(recipe: Recipe, out: Path) -> dict:
     directory.mkdir(parents=True, exist_ok=True)
     config, source = config_of(recipe), random_weights.Source(recipe.seed)
     write_config(directory, config)
-    layers = [partial(random_weights.layer, source, config, index) for index in range(recipe.layers)]
+    layers = [partial(random_weights.layer, source, config, index, recipe.style) for index in range(recipe.layers)]
     write_shards(directory, [*layers, partial(random_weights.embeddings, source, config)])
 
     checkpoint, tokens = Checkpoint(directory), source.tokens(recipe.prompt, recipe.vocab)
@@ -60,11 +61,13 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=256, help="prompt length")
     parser.add_argument("--vocab", type=int, default=4096)
     parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--branch-gain", type=float, default=0.4,
+                        help="what a layer adds, relative to the residual; 1 is harsher than a layer of a deep model")
     args = parser.parse_args()
     torch.set_num_threads(1)
     figures = {}
     for seed in args.seeds:
-        recipe = recipe_of(seed, args.tokens, args.vocab, args.layers)
+        recipe = recipe_of(seed, args.tokens, args.vocab, args.layers, args.branch_gain)
         figures[recipe.name] = make(recipe, args.out)
     print("the faithful simulation against float32:")
     print(table(figures))
