@@ -4,3 +4,5 @@ pub mod fuse;
 pub mod graph;
 pub mod memory;
 pub mod pack;
+pub mod schedule;
+pub mod select;

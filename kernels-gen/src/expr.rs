@@ -220,7 +220,7 @@ impl Parser<'_> {
     }
 
     fn number(&mut self) -> Result<Expr, ExprError> {
-        let rest = self.text[self.pos..].as_bytes();
+        let rest = &self.text.as_bytes()[self.pos..];
         let mut len = 0;
         while len < rest.len()
             && (rest[len].is_ascii_digit()

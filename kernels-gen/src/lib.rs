@@ -1,3 +1,18 @@
 //! Generates kernels: Cranelift bodies, leaf micro-kernels, and the linker that makes one code blob of them.
+//!
+//! [`kernel`] says what a kernel is, as data; [`generate::generate`] turns a list of them into a [`kernmill_plan::program::CodeBlob`].
+//! Bodies (`body/`) hold the loops and the work hand-out, stages (`stage/`) compute rows, leaves (`leaf/`) are the innermost
+//! register tiles.
 
+mod body;
+pub mod disasm;
+mod emit;
 pub mod expr;
+pub mod generate;
+pub mod isa;
+pub mod kernel;
+mod leaf;
+pub mod link;
+mod math;
+mod scratch;
+mod stage;

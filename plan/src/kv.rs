@@ -32,7 +32,7 @@ impl LayerKind {
 }
 
 /// Element type of cached keys and values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KvElem {
     /// IEEE binary16.

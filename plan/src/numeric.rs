@@ -18,6 +18,6 @@ pub const EXP_POLY: [f32; 8] =
 /// Keys per attention segment, by absolute position.
 pub const ATTENTION_SEGMENT: usize = 1024;
 /// sqrt(2/pi), of gelu's tanh form.
-pub const GELU_SCALE: f32 = 0.797_884_56;
+pub const GELU_SCALE: f32 = 0.797_884_6;
 /// Cubic coefficient of gelu's tanh form.
 pub const GELU_CUBIC: f32 = 0.044_715;

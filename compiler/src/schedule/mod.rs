@@ -1,0 +1,151 @@
+//! Schedule: kernel uses as steps, with each buffer's life; kernels that are equal share code.
+
+use crate::graph::{Graph, ValueId};
+use crate::memory::BufferRequest;
+use crate::select::{KernelUse, OperandRef, Selection, max_rows};
+use kernmill_kernels::kernel::Kernel;
+use std::collections::HashMap;
+use std::fmt;
+
+/// Every distinct kernel of all classes, with its symbol name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kernels {
+    /// Symbol name and kernel.
+    pub list: Vec<(String, Kernel)>,
+    index: HashMap<String, u32>,
+}
+
+impl Kernels {
+    /// Index of an equal kernel, added if new.
+    fn intern(&mut self, stem: &str, kernel: &Kernel) -> u32 {
+        // The debug text holds every field, floats with all their digits.
+        let key = format!("{kernel:?}");
+        if let Some(index) = self.index.get(&key) {
+            return *index;
+        }
+        let index = self.list.len() as u32;
+        self.list.push((format!("{stem}_{index}"), kernel.clone()));
+        self.index.insert(key, index);
+        index
+    }
+}
+
+/// A step before addresses are known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScheduledStep {
+    /// Name for listings.
+    pub label: String,
+    /// Index into [`Kernels::list`].
+    pub kernel: u32,
+    /// Operands in the kernel's order.
+    pub operands: Vec<OperandRef>,
+    /// Indices into [`Schedule::buffers`] of the buffers it reads.
+    pub reads: Vec<u32>,
+    /// The same for those it writes.
+    pub writes: Vec<u32>,
+}
+
+/// One token class's steps and buffers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule {
+    /// Largest batch.
+    pub max_tokens: usize,
+    /// Steps over the batch.
+    pub steps: Vec<ScheduledStep>,
+    /// Steps over one slab of wanted rows.
+    pub logit_steps: Vec<ScheduledStep>,
+    /// Values that live in the arena, in order of first use.
+    pub values: Vec<ValueId>,
+    /// Their sizes and lives, in the same order.
+    pub buffers: Vec<BufferRequest>,
+    /// Index of the logits' buffer.
+    pub logits: u32,
+}
+
+/// Schedules a class.
+pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> Schedule {
+    let (slab, batch): (Vec<&KernelUse>, Vec<&KernelUse>) = selection.uses.iter().partition(|one| one.per_slab);
+    let total = (batch.len() + slab.len()) as u32;
+    let mut lives = Lives { graph, max_tokens: selection.max_tokens, values: Vec::new(), buffers: Vec::new() };
+    let mut at = 0;
+    let mut scheduled = |uses: &[&KernelUse], last_of_read: Option<u32>, lives: &mut Lives| {
+        let mut steps = Vec::with_capacity(uses.len());
+        for one in uses {
+            // Slab steps repeat: what they read from before them must outlive them all.
+            let reads = one.reads.iter().map(|value| lives.touch(*value, at, last_of_read)).collect();
+            let writes = one.writes.iter().map(|value| lives.touch(*value, at, None)).collect();
+            steps.push(ScheduledStep {
+                label: one.label.clone(),
+                kernel: kernels.intern(one.stem, &one.kernel),
+                operands: one.operands.clone(),
+                reads,
+                writes,
+            });
+            at += 1;
+        }
+        steps
+    };
+    let steps = scheduled(&batch, None, &mut lives);
+    let logit_steps = scheduled(&slab, Some(total.saturating_sub(1)), &mut lives);
+    let logits = lives.touch(graph.output, total.saturating_sub(1), None);
+    Schedule {
+        max_tokens: selection.max_tokens,
+        steps,
+        logit_steps,
+        values: lives.values,
+        buffers: lives.buffers,
+        logits,
+    }
+}
+
+/// Buffers and their lives so far.
+struct Lives<'a> {
+    graph: &'a Graph,
+    max_tokens: usize,
+    values: Vec<ValueId>,
+    buffers: Vec<BufferRequest>,
+}
+
+impl Lives<'_> {
+    /// The value's buffer, live at step `at` (and until `until`).
+    fn touch(&mut self, value: ValueId, at: u32, until: Option<u32>) -> u32 {
+        let last = until.unwrap_or(at).max(at);
+        if let Some(index) = self.values.iter().position(|other| *other == value) {
+            let buffer = &mut self.buffers[index];
+            buffer.last = buffer.last.max(last);
+            return index as u32;
+        }
+        let ty = self.graph.value(value).ty;
+        let rows = max_rows(ty, self.max_tokens);
+        let stride = crate::select::row_stride(ty);
+        self.values.push(value);
+        self.buffers.push(BufferRequest {
+            name: self.graph.value(value).name.clone(),
+            bytes: (rows * stride) as u64,
+            first: at,
+            last,
+        });
+        self.values.len() as u32 - 1
+    }
+}
+
+/// The listing of `--emit schedule`: a barrier after every line.
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "class of up to {} tokens", self.max_tokens)?;
+        let names = |list: &[u32]| {
+            list.iter().map(|i| self.buffers[*i as usize].name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let mut line = |i: usize, step: &ScheduledStep, note: &str| {
+            let (reads, writes) = (names(&step.reads), names(&step.writes));
+            writeln!(f, "{i:>5} {note}{} = kernel {} ({reads}) -> ({writes})", step.label, step.kernel)
+        };
+        for (i, step) in self.steps.iter().enumerate() {
+            line(i, step, "")?;
+        }
+        for (i, step) in self.logit_steps.iter().enumerate() {
+            line(self.steps.len() + i, step, "per slab: ")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! Collects the values and operands of one kernel.
+
+use super::{KernelUse, OperandRef, Selector};
+use crate::graph::{Op, Role, Rows, TensorId, Type, ValueId};
+use kernmill_kernels::kernel::{Body, Domain, Home, Kernel, Mat, OperandId, RowType, Stage, Val, ValId};
+
+/// A kernel in the making.
+pub struct Builder<'a> {
+    selector: &'a Selector<'a>,
+    vals: Vec<Val>,
+    val_of: Vec<(ValueId, ValId)>,
+    operands: Vec<OperandRef>,
+    prologue: Vec<Stage>,
+    reads: Vec<ValueId>,
+    writes: Vec<ValueId>,
+}
+
+impl<'a> Builder<'a> {
+    pub fn new(selector: &'a Selector<'a>) -> Builder<'a> {
+        Builder {
+            selector,
+            vals: Vec::new(),
+            val_of: Vec::new(),
+            operands: Vec::new(),
+            prologue: Vec::new(),
+            reads: Vec::new(),
+            writes: Vec::new(),
+        }
+    }
+
+    /// Index of an operand; equal ones share it.
+    pub fn operand(&mut self, operand: OperandRef) -> OperandId {
+        match self.operands.iter().position(|other| *other == operand) {
+            Some(index) => index,
+            None => {
+                self.operands.push(operand);
+                self.operands.len() - 1
+            }
+        }
+    }
+
+    pub fn tensor(&mut self, tensor: TensorId) -> OperandId {
+        self.operand(OperandRef::Tensor(tensor))
+    }
+
+    /// A value that this kernel reads: from its buffer, unless the kernel itself made it.
+    pub fn input(&mut self, value: ValueId) -> ValId {
+        if let Some((_, val)) = self.val_of.iter().find(|(id, _)| *id == value) {
+            return *val;
+        }
+        self.reads.push(value);
+        let operand = self.operand(OperandRef::Value(value));
+        self.add_val(value, Home::Operand(operand))
+    }
+
+    /// A value that this kernel writes to its buffer.
+    pub fn output(&mut self, value: ValueId) -> ValId {
+        self.writes.push(value);
+        let operand = self.operand(OperandRef::Value(value));
+        self.add_val(value, Home::Operand(operand))
+    }
+
+    /// A value of the prologue: scratch, and worker 0's copy in the value's buffer when later steps read it.
+    pub fn local(&mut self, value: ValueId, used_outside: bool) -> ValId {
+        if !used_outside {
+            return self.add_val(value, Home::Scratch);
+        }
+        self.writes.push(value);
+        let operand = self.operand(OperandRef::Value(value));
+        self.add_val(value, Home::ScratchUnlessFirst(operand))
+    }
+
+    fn add_val(&mut self, value: ValueId, home: Home) -> ValId {
+        let row = row_type(self.selector.graph.value(value).ty);
+        self.vals.push(Val { row, home });
+        self.val_of.push((value, self.vals.len() - 1));
+        self.vals.len() - 1
+    }
+
+    pub fn prologue(&mut self, stage: Stage) {
+        self.prologue.push(stage);
+    }
+
+    /// A packed matrix with its bias (the second tensor, if any).
+    pub fn mat(&mut self, tensors: &[TensorId]) -> Mat {
+        let tensor = self.selector.graph.tensor(tensors[0]);
+        let placement = self.selector.layout.placement(tensors[0]);
+        let dims = &tensor.shape[tensor.shape.len() - 2..];
+        let experts = tensor.role == Role::ExpertMatrix;
+        Mat {
+            operand: self.tensor(tensors[0]),
+            format: tensor.format,
+            n: dims[0],
+            k: dims[1],
+            tile_stride: placement.tile_stride as usize,
+            expert_stride: if experts { placement.expert_stride as usize } else { 0 },
+            bias: tensors.get(1).map(|bias| self.tensor(*bias)),
+        }
+    }
+
+    /// The finished kernel. `max_rows` bounds the rows of its pointer lists.
+    pub fn finish(self, label: String, stem: &'static str, body: Body, max_rows: usize) -> KernelUse {
+        let per_slab = match &body {
+            Body::Rows { domain, .. } | Body::Matmul { domain, .. } => *domain == Domain::Wanted,
+            _ => false,
+        };
+        KernelUse {
+            label,
+            stem,
+            kernel: Kernel { vals: self.vals, prologue: self.prologue, body, max_rows },
+            operands: self.operands,
+            reads: self.reads,
+            writes: self.writes,
+            per_slab,
+        }
+    }
+}
+
+/// The row layout of a graph value.
+pub fn row_type(ty: Type) -> RowType {
+    match ty {
+        Type::F32(_, n) => RowType::F32(n),
+        Type::Q8(_, n) => RowType::Q8(n),
+        Type::F16(_, n) => RowType::F16(n),
+        Type::Routing(k) => RowType::Routing(k as usize),
+        // Token ids come through the kernel's arguments, never through a buffer.
+        Type::TokenIds => RowType::F32(1),
+    }
+}
+
+/// The rows that a kernel computing a value of that type walks over.
+pub fn domain(ty: Type) -> Domain {
+    match ty.rows() {
+        Rows::Tokens => Domain::Tokens,
+        Rows::Slots(k) => Domain::Slots(k as usize),
+        Rows::Wanted => Domain::Wanted,
+    }
+}
+
+/// Whether an op's kernel is a row stage (and not a matrix product or attention).
+pub fn is_stage(op: &Op) -> bool {
+    !matches!(
+        op,
+        Op::Linear | Op::QuantLinear | Op::ExpertLinear | Op::QuantExpertLinear | Op::Attention(_)
+    )
+}

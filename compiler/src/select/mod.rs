@@ -1,0 +1,173 @@
+//! Selection: which kernels compute each group of the fused graph, for one token class.
+//!
+//! The result is data: kernels ([`kernmill_kernels::kernel::Kernel`]) with symbolic operands. Nothing here depends on where buffers
+//! or weights lie, except for the strides of packed tensors.
+
+mod builder;
+mod groups;
+mod stages;
+mod text;
+
+use crate::fuse::FusedGraph;
+use crate::graph::{Graph, Op, Rows, TensorId, Type, ValueId};
+use crate::pack::WeightLayout;
+use kernmill_kernels::kernel::Kernel;
+use kernmill_plan::kv::{KvElem, KvGeometry, LayerKind};
+use kernmill_plan::numeric::ATTENTION_SEGMENT;
+
+pub use builder::domain;
+
+/// What an operand address stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OperandRef {
+    /// A weight.
+    Tensor(TensorId),
+    /// A value's arena buffer.
+    Value(ValueId),
+    /// A layer's KV pool.
+    Kv(u32, LayerKind),
+    /// A rotary table.
+    Rope(u32),
+}
+
+/// One use of a kernel: a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelUse {
+    /// Name for listings, such as `layers.3.qkv`.
+    pub label: String,
+    /// Symbol stem: what kind of kernel it is.
+    pub stem: &'static str,
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Operands in the kernel's order.
+    pub operands: Vec<OperandRef>,
+    /// Values whose buffers it reads.
+    pub reads: Vec<ValueId>,
+    /// Values whose buffers it writes.
+    pub writes: Vec<ValueId>,
+    /// Whether its rows are the wanted ones, so that it runs once per slab of logits.
+    pub per_slab: bool,
+}
+
+/// The kernels of one token class, in executable order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selection {
+    /// Largest batch.
+    pub max_tokens: usize,
+    /// Kernel uses.
+    pub uses: Vec<KernelUse>,
+}
+
+/// A graph that no kernel can compute.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectError {
+    /// Kernels exist only for some shapes.
+    #[error("unsupported shape: {what} is {found}; kernels need {needed}")]
+    Shape {
+        /// What is measured, and where.
+        what: String,
+        /// Its value.
+        found: usize,
+        /// What kernels need.
+        needed: String,
+    },
+    /// A graph that the passes before should not have let through.
+    #[error("node `{node}`: {message} (please report this)")]
+    Bug {
+        /// Output of the node.
+        node: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// Selects kernels for every group, for batches of up to `max_tokens`.
+///
+/// # Errors
+/// When a shape has no kernel.
+pub fn select(fused: &FusedGraph, layout: &WeightLayout, max_tokens: usize) -> Result<Selection, SelectError> {
+    check_shapes(&fused.graph)?;
+    let selector = Selector {
+        fused,
+        graph: &fused.graph,
+        layout,
+        max_tokens,
+        geometry: geometry(&fused.graph),
+        max_segments: fused.graph.max_context.div_ceil(ATTENTION_SEGMENT),
+    };
+    let mut uses = Vec::new();
+    for index in 0..fused.groups.len() {
+        uses.extend(selector.group(index)?);
+    }
+    Ok(Selection { max_tokens, uses })
+}
+
+/// What selection of a group may look at.
+struct Selector<'a> {
+    fused: &'a FusedGraph,
+    graph: &'a Graph,
+    layout: &'a WeightLayout,
+    max_tokens: usize,
+    geometry: Option<KvGeometry>,
+    max_segments: usize,
+}
+
+/// Shape of the KV blocks: that of the first attention (the verifier has seen that all are alike).
+pub fn geometry(graph: &Graph) -> Option<KvGeometry> {
+    graph.nodes.iter().find_map(|node| match &node.op {
+        Op::Attention(a) => Some(KvGeometry { kv_heads: a.kv_heads, head_dim: a.head_dim, elem: a.kv }),
+        _ => None,
+    })
+}
+
+/// Kind of an attention layer.
+pub fn layer_kind(window: Option<u32>) -> LayerKind {
+    if window.is_some() { LayerKind::Sliding } else { LayerKind::Full }
+}
+
+/// Refuses what the kernels are not written for.
+fn check_shapes(graph: &Graph) -> Result<(), SelectError> {
+    let need = |what: String, found: usize, multiple: usize| {
+        if found.is_multiple_of(multiple) && found > 0 {
+            return Ok(());
+        }
+        Err(SelectError::Shape { what, found, needed: format!("a multiple of {multiple}") })
+    };
+    let mut first: Option<(KvElem, usize, usize)> = None;
+    for node in &graph.nodes {
+        let name = &graph.value(node.output).name;
+        match &node.op {
+            Op::RmsNorm { .. } | Op::Embed => {
+                need(format!("the width of `{name}`"), graph.value(node.output).ty.cols(), 16)?;
+            }
+            Op::Rope { head_dim, .. } => need(format!("head_dim of `{name}`"), *head_dim, 16)?,
+            Op::Attention(a) => {
+                need(format!("head_dim of `{name}`"), a.head_dim, 16)?;
+                let shape = (a.kv, a.kv_heads, a.head_dim);
+                if *first.get_or_insert(shape) != shape {
+                    return Err(SelectError::Shape {
+                        what: format!("the KV shape of `{name}`"),
+                        found: a.kv_heads * a.head_dim,
+                        needed: "the same KV heads, head_dim and element type in all layers".into(),
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Rows of a value in a class of `max_tokens`.
+pub fn max_rows(ty: Type, max_tokens: usize) -> usize {
+    match ty.rows() {
+        Rows::Tokens => max_tokens,
+        Rows::Slots(k) => max_tokens * k as usize,
+        Rows::Wanted => kernmill_plan::program::LOGIT_SLAB,
+    }
+}
+
+/// Bytes from one row of a value to the next in its buffer.
+pub fn row_stride(ty: Type) -> usize {
+    builder::row_type(ty).stride()
+}

@@ -1,0 +1,98 @@
+//! Text of a selection, for `--emit select`.
+
+use super::{KernelUse, Selection};
+use kernmill_kernels::kernel::{Body, Epilogue, Part, RowType, Stage};
+use std::fmt;
+
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "class of up to {} tokens", self.max_tokens)?;
+        self.uses.iter().try_for_each(|one| writeln!(f, "  {one}"))
+    }
+}
+
+impl fmt::Display for KernelUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.label)?;
+        if !self.kernel.prologue.is_empty() {
+            write!(f, "each worker [{}], then ", stages(&self.kernel.prologue))?;
+        }
+        let row = |val: &usize| self.kernel.vals[*val].row;
+        match &self.kernel.body {
+            Body::Rows { domain, stages: list } => write!(f, "{domain:?} rows [{}]", stages(list)),
+            Body::Matmul { domain, input, parts } => {
+                write!(f, "matmul {domain:?} x {}", row_name(row(input)))?;
+                parts.iter().try_for_each(|part| write!(f, " | {}", part_text(part)))
+            }
+            Body::Experts { input, experts, top_k, part, .. } => {
+                write!(f, "experts {top_k} of {experts} x {} | {}", row_name(row(input)), part_text(part))
+            }
+            Body::ExpertDown { input, experts, top_k, mat, .. } => write!(
+                f,
+                "experts {top_k} of {experts} x {} | {} [{}, {}], weighted sum, add",
+                row_name(row(input)),
+                mat.format.name(),
+                mat.n,
+                mat.k
+            ),
+            Body::Attention(a) => write!(
+                f,
+                "attention {} heads over {} of {} in {:?}, window {}, into {}",
+                a.heads,
+                a.geometry.kv_heads,
+                a.geometry.head_dim,
+                a.geometry.elem,
+                a.window.map_or("none".to_owned(), |w| w.to_string()),
+                row_name(row(&a.out))
+            ),
+        }
+    }
+}
+
+fn row_name(row: RowType) -> String {
+    match row {
+        RowType::F32(n) => format!("f32[{n}]"),
+        RowType::Q8(n) => format!("q8[{n}]"),
+        RowType::F16(n) => format!("f16[{n}]"),
+        RowType::Routing(k) => format!("routing[{k}]"),
+    }
+}
+
+fn part_text(part: &Part) -> String {
+    let mats: Vec<String> =
+        part.mats.iter().map(|mat| format!("{} [{}, {}]", mat.format.name(), mat.n, mat.k)).collect();
+    let steps: Vec<&str> = part
+        .epilogue
+        .iter()
+        .map(|step| match step {
+            Epilogue::Combine { .. } => "combine",
+            Epilogue::Rope { .. } => "rope",
+            Epilogue::Add { .. } => "add",
+            Epilogue::Store { .. } => "store",
+            Epilogue::Quantize { .. } => "quantize",
+            Epilogue::KvWrite { .. } => "kv write",
+        })
+        .collect();
+    let bias = if part.mats.iter().any(|mat| mat.bias.is_some()) { "bias, " } else { "" };
+    format!("{} in units of {}: {bias}{}", mats.join(" and "), part.unit, steps.join(", "))
+}
+
+fn stages(list: &[Stage]) -> String {
+    let names: Vec<&str> = list
+        .iter()
+        .map(|stage| match stage {
+            Stage::Embed { .. } => "embed",
+            Stage::RmsNorm { .. } => "rms_norm",
+            Stage::Quantize { .. } => "quantize_q8",
+            Stage::Elementwise { .. } => "elementwise",
+            Stage::Rope { .. } => "rope",
+            Stage::KvCast { .. } => "kv_cast",
+            Stage::KvStore { .. } => "kv_store",
+            Stage::Linear { .. } => "linear",
+            Stage::TopK { .. } => "router_topk",
+            Stage::SelectRow { .. } => "select_rows",
+            Stage::ExpertSum { .. } => "expert_sum",
+        })
+        .collect();
+    names.join(", ")
+}

@@ -1,0 +1,142 @@
+//! From kernels as data to a code blob.
+
+use crate::body;
+use crate::emit::Emit;
+use crate::isa;
+use crate::kernel::Kernel;
+use crate::leaf::Leaf;
+use crate::link::{LinkError, Object, link};
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{
+    AbiParam, ExtFuncData, ExternalName, Function, InstBuilder, Signature, UserExternalName, UserFuncName,
+};
+use cranelift_codegen::isa::{CallConv, TargetIsa};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use kernmill_plan::program::CodeBlob;
+use kernmill_plan::target::Level;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why generation failed. Kernels that selection makes always generate: each of these asks for a report.
+#[derive(Debug, thiserror::Error)]
+pub enum GenerateError {
+    /// Cranelift refused the function.
+    #[error("generating `{function}` failed: {message} (please report this)")]
+    Codegen {
+        /// Function.
+        function: String,
+        /// Cranelift's message.
+        message: String,
+    },
+    /// The linker refused it.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+}
+
+/// Generated code.
+#[derive(Clone, Debug)]
+pub struct Generated {
+    /// The kernels, in the order given, then the leaves they call.
+    pub blob: CodeBlob,
+    /// Bytes of scratch that each worker needs for any of the kernels.
+    pub scratch_bytes: usize,
+    /// Cranelift IR of every function, in the blob's order; empty unless asked for.
+    pub clif: Vec<String>,
+}
+
+/// Generates `kernels` (symbol name and description) for `level`. Symbol `i` of the blob is kernel `i`.
+///
+/// # Errors
+/// Only on defects, see [`GenerateError`].
+pub fn generate(kernels: &[(String, Kernel)], level: Level, keep_clif: bool) -> Result<Generated, GenerateError> {
+    let isa = isa::target(level);
+    let leaves: Vec<Leaf> =
+        kernels.iter().flat_map(|(_, kernel)| body::leaves(kernel)).collect::<BTreeSet<_>>().into_iter().collect();
+    let mut generator = Generator {
+        isa: &*isa,
+        vnni: isa::has_vnni(level),
+        leaves: &leaves,
+        builder: FunctionBuilderContext::new(),
+        context: Context::new(),
+        clif: keep_clif.then(Vec::new),
+    };
+    let mut objects = Vec::with_capacity(kernels.len() + leaves.len());
+    for (name, kernel) in kernels {
+        objects.push(generator.kernel(name, kernel)?);
+    }
+    for leaf in &leaves {
+        objects.push(generator.leaf(*leaf)?);
+    }
+    let clif = generator.clif.take().unwrap_or_default();
+    let scratch_bytes = kernels.iter().map(|(_, kernel)| body::scratch_bytes(kernel)).max().unwrap_or(0);
+    Ok(Generated { blob: link(&objects)?, scratch_bytes, clif })
+}
+
+struct Generator<'a> {
+    isa: &'a dyn TargetIsa,
+    vnni: bool,
+    leaves: &'a [Leaf],
+    builder: FunctionBuilderContext,
+    context: Context,
+    clif: Option<Vec<String>>,
+}
+
+impl Generator<'_> {
+    fn kernel(&mut self, name: &str, kernel: &Kernel) -> Result<Object, GenerateError> {
+        self.context.func = Function::with_name_signature(UserFuncName::default(), signature(2));
+        let mut b = FunctionBuilder::new(&mut self.context.func, &mut self.builder);
+        let entry = b.create_block();
+        b.append_block_params_for_function_params(entry);
+        b.switch_to_block(entry);
+        b.seal_block(entry);
+        let mut imported = BTreeMap::new();
+        for leaf in body::leaves(kernel) {
+            let index = self.leaves.binary_search(&leaf).expect("every kernel's leaves were collected");
+            let name = b.func.declare_imported_user_function(UserExternalName::new(0, index as u32));
+            let signature = b.import_signature(signature(leaf.params()));
+            let function =
+                ExtFuncData { name: ExternalName::user(name), signature, colocated: true, patchable: false };
+            imported.insert(leaf, b.import_function(function));
+        }
+        let params = [b.block_params(entry)[0], b.block_params(entry)[1]];
+        body::emit(&mut Emit { b: &mut b }, kernel, params, &imported);
+        b.ins().return_(&[]);
+        b.finalize(self.isa.frontend_config());
+        self.compile(name, true)
+    }
+
+    fn leaf(&mut self, leaf: Leaf) -> Result<Object, GenerateError> {
+        self.context.func = Function::with_name_signature(UserFuncName::default(), signature(leaf.params()));
+        let mut b = FunctionBuilder::new(&mut self.context.func, &mut self.builder);
+        let entry = b.create_block();
+        b.append_block_params_for_function_params(entry);
+        b.switch_to_block(entry);
+        b.seal_block(entry);
+        let params = b.block_params(entry).to_vec();
+        leaf.emit(&mut Emit { b: &mut b }, &params, self.vnni);
+        b.ins().return_(&[]);
+        b.finalize(self.isa.frontend_config());
+        self.compile(&leaf.to_string(), false)
+    }
+
+    fn compile(&mut self, name: &str, kernel: bool) -> Result<Object, GenerateError> {
+        if let Some(clif) = &mut self.clif {
+            clif.push(format!("; {name}\n{}", self.context.func.display()));
+        }
+        let failed = |message: String| GenerateError::Codegen { function: name.to_owned(), message };
+        self.context
+            .compile(self.isa, &mut ControlPlane::default())
+            .map_err(|error| failed(format!("{:?}", error.inner)))?;
+        let code = self.context.take_compiled_code().ok_or_else(|| failed("no code came out".to_owned()))?;
+        let object = Object::from_compiled(name, kernel, &self.context.func, &code, self.leaves)?;
+        self.context.clear();
+        Ok(object)
+    }
+}
+
+fn signature(params: usize) -> Signature {
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.params = vec![AbiParam::new(I64); params];
+    signature
+}

@@ -1,0 +1,240 @@
+//! What a kernel is, as data. The compiler's selection makes these; the `Debug` text of one is its identity, so that layers of
+//! equal shapes share code.
+//!
+//! A kernel reads and writes *values*: row-major buffers whose home is an arena buffer (an operand) or the worker's scratch.
+//! Operands are numbered in the order in which the step lists their addresses.
+
+use crate::expr::Expr;
+use kernmill_plan::format::{Q8Row, TILE_ROWS, WeightFormat, f32_row_stride};
+use kernmill_plan::kv::{KvGeometry, LayerKind};
+
+/// Index of an operand address.
+pub type OperandId = usize;
+/// Index into a kernel's values.
+pub type ValId = usize;
+
+/// Largest batch for which a prologue is recomputed by every worker instead of paying a barrier. (The wanted rows of a slab of
+/// logits always are.)
+pub const PROLOGUE_TOKENS: usize = 8;
+
+/// A buffer of rows that a kernel works on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Val {
+    /// Row contents.
+    pub row: RowType,
+    /// Where the rows are.
+    pub home: Home,
+}
+
+/// Contents of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowType {
+    /// f32 `[n]`.
+    F32(usize),
+    /// `q8` blocks `[n]`.
+    Q8(usize),
+    /// f16 `[n]`.
+    F16(usize),
+    /// [`kernmill_plan::abi::Route`] `[top_k]`.
+    Routing(usize),
+}
+
+impl RowType {
+    /// Bytes from one row to the next. f32 rows have room for whole tiles, so that a tile's padding rows can be stored.
+    pub fn stride(self) -> usize {
+        match self {
+            RowType::F32(n) => f32_row_stride(n.next_multiple_of(TILE_ROWS)),
+            RowType::Q8(n) => Q8Row { k: n }.stride(),
+            RowType::F16(n) => (n * 2).next_multiple_of(64),
+            RowType::Routing(k) => k * 8,
+        }
+    }
+
+    /// Elements of a row.
+    pub fn len(self) -> usize {
+        match self {
+            RowType::F32(n) | RowType::Q8(n) | RowType::F16(n) | RowType::Routing(n) => n,
+        }
+    }
+
+    /// Whether a row has no elements.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Where a value's rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// The buffer whose address is that operand.
+    Operand(OperandId),
+    /// The worker's scratch: each worker has its own copy (prologues of at most [`PROLOGUE_TOKENS`] rows).
+    Scratch,
+    /// As `Scratch`, except that worker 0 uses the operand's buffer, for later steps to read.
+    ScratchUnlessFirst(OperandId),
+}
+
+/// Which rows a kernel walks over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// Tokens of the batch.
+    Tokens,
+    /// `top_k` rows per token.
+    Slots(usize),
+    /// The wanted rows of the slab.
+    Wanted,
+}
+
+/// A packed matrix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mat {
+    /// Its address.
+    pub operand: OperandId,
+    /// Packed format.
+    pub format: WeightFormat,
+    /// Output rows.
+    pub n: usize,
+    /// Inner dimension.
+    pub k: usize,
+    /// Bytes from one tile of 16 rows to this matrix's next (more than a tile when interleaved with another matrix).
+    pub tile_stride: usize,
+    /// Bytes from one expert to the next; 0 for dense matrices.
+    pub expert_stride: usize,
+    /// Address of the f32 bias, padded to whole tiles; experts are `f32_row_stride(n)` apart.
+    pub bias: Option<OperandId>,
+}
+
+/// Something done to one row. `x`, `out` and the like are values; weights and pools are operands; numbers are shapes.
+#[allow(missing_docs)]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stage {
+    /// A row of the embedding table.
+    Embed { table: OperandId, format: WeightFormat, row_bytes: usize, out: ValId },
+    /// See docs/numerics.md.
+    RmsNorm { x: ValId, weight: OperandId, eps: f32, out: ValId },
+    /// f32 to q8.
+    Quantize { x: ValId, out: ValId },
+    /// An expression of f32 rows.
+    Elementwise { expr: Expr, inputs: Vec<ValId>, out: ValId },
+    /// Rotates each head.
+    Rope { x: ValId, table: OperandId, head_dim: usize, out: ValId },
+    /// f32 to f16.
+    KvCast { x: ValId, out: ValId },
+    /// Writes a row of keys or values into the cache.
+    KvStore { x: ValId, pool: OperandId, plane: KvPlane, kind: LayerKind, geometry: KvGeometry },
+    /// A small matrix, all of it by one worker (the router).
+    Linear { x: ValId, mat: Mat, out: ValId },
+    /// The k largest logits and their weights.
+    TopK { x: ValId, experts: usize, k: usize, out: ValId },
+    /// The row that a wanted row stands for.
+    SelectRow { x: ValId, out: ValId },
+    /// Weighted sum of a token's expert rows in ascending expert id.
+    ExpertSum { y: ValId, routing: ValId, top_k: usize, out: ValId },
+}
+
+/// Keys or values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KvPlane {
+    /// Keys: `[head_dim][16 tokens]`.
+    K,
+    /// Values: `[16 tokens][head_dim]`.
+    V,
+}
+
+#[allow(missing_docs)]
+/// What becomes of one unit of a matmul's output for one row, held as f32 in scratch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Epilogue {
+    /// Combines the units of a part's matrices (variable i is matrix i) into one.
+    Combine { expr: Expr },
+    /// Rotates the unit, which is one head.
+    Rope { table: OperandId },
+    /// Adds the same columns of an f32 value.
+    Add { x: ValId },
+    /// Stores f32.
+    Store { out: ValId },
+    /// Stores q8.
+    Quantize { out: ValId },
+    /// Stores into the KV cache, rounded to its element type; the unit is one head.
+    KvWrite { pool: OperandId, plane: KvPlane, kind: LayerKind, geometry: KvGeometry },
+}
+
+/// Matrices whose units are computed together, and what becomes of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// One matrix, or two (gate and up).
+    pub mats: Vec<Mat>,
+    /// Output rows per work item, a multiple of 16 (the last item may be short).
+    pub unit: usize,
+    /// In order.
+    pub epilogue: Vec<Epilogue>,
+}
+
+impl Part {
+    /// Work items.
+    pub fn items(&self) -> usize {
+        self.mats[0].n.div_ceil(self.unit)
+    }
+}
+
+/// A kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    /// Values.
+    pub vals: Vec<Val>,
+    /// Stages that every worker runs over all rows before the body (batches of at most [`PROLOGUE_TOKENS`]).
+    pub prologue: Vec<Stage>,
+    /// The work that is shared out.
+    pub body: Body,
+    /// Rows that pointer lists and routing lists must have room for.
+    pub max_rows: usize,
+}
+
+/// The shared-out part of a kernel. `input`, `routing`, `residual` and `out` are values.
+#[allow(missing_docs)]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// Stages over rows; work items are rows.
+    Rows { domain: Domain, stages: Vec<Stage> },
+    /// Dense matrices; work items are units.
+    Matmul { domain: Domain, input: ValId, parts: Vec<Part> },
+    /// Grouped matrices; work items are (expert, unit). Output rows are slots.
+    Experts { input: ValId, input_slots: bool, routing: ValId, experts: usize, top_k: usize, part: Part },
+    /// Grouped matrix, weighted sum over experts in ascending id, optional residual; work items are tiles.
+    ExpertDown {
+        input: ValId,
+        routing: ValId,
+        experts: usize,
+        top_k: usize,
+        mat: Mat,
+        residual: Option<ValId>,
+        out: ValId,
+    },
+    /// Attention over the cache; work items are (token, KV head).
+    Attention(AttentionBody),
+}
+
+/// Attention over the paged cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttentionBody {
+    /// Queries, f32 `[heads * head_dim]`.
+    pub q: ValId,
+    /// The layer's pool.
+    pub pool: OperandId,
+    /// Kind: which block table.
+    pub kind: LayerKind,
+    /// Shape of the blocks.
+    pub geometry: KvGeometry,
+    /// Query heads.
+    pub heads: usize,
+    /// Factor on the scores.
+    pub scale: f32,
+    /// Keys in view.
+    pub window: Option<u32>,
+    /// Segments of [`kernmill_plan::numeric::ATTENTION_SEGMENT`] positions that a query may see at once.
+    pub max_segments: usize,
+    /// f32 `[heads]` sinks.
+    pub sinks: Option<OperandId>,
+    /// Output, f32 or q8 `[heads * head_dim]`.
+    pub out: ValId,
+}

@@ -1,0 +1,69 @@
+//! Leaf micro-kernels: the innermost register tiles.
+//!
+//! A leaf is a function in the same code blob, called by bodies with the System V convention; every vector register is
+//! caller-saved. Its contract stands in its file. The versions here are 128 bits wide, in Cranelift IR, and run on every level.
+
+pub(crate) mod attention;
+mod dot_f32;
+mod dot_q8;
+
+use crate::emit::Emit;
+use cranelift_codegen::ir::Value;
+use kernmill_plan::format::WeightFormat;
+use kernmill_plan::kv::KvElem;
+use std::fmt;
+
+/// Which leaf, specialised to what. Its `Display` is the symbol name.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Leaf {
+    /// 16 rows x `tokens` rows of q8 activations.
+    DotQ8 { format: WeightFormat, k: usize, tokens: usize },
+    /// 16 rows x `tokens` rows of f32 activations.
+    DotF32 { format: WeightFormat, k: usize, tokens: usize },
+    /// Scores of `group` queries against a block of 16 keys. `scale` holds the f32's bits.
+    Score { elem: KvElem, head_dim: usize, group: usize, scale: u32 },
+    /// Adds weighted values of a block to `group` outputs.
+    Value { elem: KvElem, head_dim: usize, group: usize },
+}
+
+impl fmt::Display for Leaf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Leaf::DotQ8 { format, k, tokens } => write!(f, "dot_{}_q8_k{k}_t{tokens}", format.name()),
+            Leaf::DotF32 { format, k, tokens } => write!(f, "dot_{}_f32_k{k}_t{tokens}", format.name()),
+            Leaf::Score { elem, head_dim, group, scale } => {
+                write!(f, "score_{elem:?}_d{head_dim}_g{group}_s{scale:08x}")
+            }
+            Leaf::Value { elem, head_dim, group } => write!(f, "value_{elem:?}_d{head_dim}_g{group}"),
+        }
+    }
+}
+
+impl Leaf {
+    /// Token counts that dot leaves come in, descending; the last is 1.
+    pub fn dot_tokens(q8: bool) -> &'static [usize] {
+        if q8 { &[4, 1] } else { &[2, 1] }
+    }
+
+    /// Number of pointer or integer parameters.
+    pub fn params(self) -> usize {
+        match self {
+            Leaf::DotQ8 { .. } | Leaf::DotF32 { .. } => 4,
+            Leaf::Score { .. } => 3,
+            Leaf::Value { .. } => 5,
+        }
+    }
+
+    /// Emits the body; `vnni` says whether the target has `vpdpbusd`.
+    pub(crate) fn emit(self, e: &mut Emit, params: &[Value], vnni: bool) {
+        match self {
+            Leaf::DotQ8 { format, k, tokens } => dot_q8::emit(e, params, format, k, tokens, vnni),
+            Leaf::DotF32 { format, k, tokens } => dot_f32::emit(e, params, format, k, tokens),
+            Leaf::Score { elem, head_dim, group, scale } => {
+                attention::score(e, params, elem, head_dim, group, f32::from_bits(scale));
+            }
+            Leaf::Value { elem, head_dim, group } => attention::value(e, params, elem, head_dim, group),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Stages: what is done to one row. One file per kind of work; each takes addresses and emits loops over the row.
+
+pub mod elementwise;
+pub mod embed;
+pub mod expert_sum;
+pub mod kv;
+pub mod quantize;
+pub mod rms_norm;
+pub mod rope;
+pub mod topk;
+
+use crate::body::Cx;
+use crate::emit::Emit;
+use crate::kernel::{Mat, RowType, Stage};
+use crate::leaf::Leaf;
+use cranelift_codegen::ir::Value;
+use kernmill_plan::format::TILE_ROWS;
+
+/// Emits `stage` for row `row` of its values.
+pub fn emit(e: &mut Emit, cx: &Cx, stage: &Stage, row: Value) {
+    match stage {
+        Stage::Embed { table, format, row_bytes, out } => {
+            let token = cx.token_id(e, row);
+            let table = cx.operand(e, *table);
+            let source = e.at(table, token, *row_bytes);
+            let target = cx.row(e, *out, row);
+            embed::emit(e, *format, source, target, cx.len(*out));
+        }
+        Stage::RmsNorm { x, weight, eps, out } => {
+            let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
+            let weight = cx.operand(e, *weight);
+            rms_norm::emit(e, source, weight, target, cx.len(*x), *eps);
+        }
+        Stage::Quantize { x, out } => {
+            let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
+            let target = quantize::Q8Ptr::of_row(e, target, cx.len(*out));
+            quantize::emit(e, source, target, cx.len(*x));
+        }
+        Stage::Elementwise { expr, inputs, out } => {
+            let sources: Vec<Value> = inputs.iter().map(|x| cx.row(e, *x, row)).collect();
+            let target = cx.row(e, *out, row);
+            elementwise::emit(e, expr, &sources, target, cx.len(*out));
+        }
+        Stage::Rope { x, table, head_dim, out } => {
+            let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
+            let table = cx.rope_row(e, *table, *head_dim, row);
+            e.for_count(cx.len(*x) / head_dim, |e, head| {
+                let (source, target) = (e.at(source, head, head_dim * 4), e.at(target, head, head_dim * 4));
+                rope::emit(e, source, table, target, *head_dim);
+            });
+        }
+        Stage::KvCast { x, out } => {
+            let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
+            kv::cast(e, source, target, cx.len(*x));
+        }
+        Stage::KvStore { x, pool, plane, kind, geometry } => {
+            let source = cx.row(e, *x, row);
+            let slot = cx.kv_slot(e, *pool, *kind, geometry, row);
+            kv::store_row(e, source, slot, *plane, geometry);
+        }
+        Stage::Linear { x, mat, out } => linear(e, cx, mat, *x, *out, row),
+        Stage::TopK { x, experts, k, out } => {
+            let (logits, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
+            let work = cx.topk_scratch(e);
+            topk::emit(e, logits, work, target, *experts, *k);
+        }
+        Stage::SelectRow { x, out } => {
+            let source_row = cx.logit_index(e, row);
+            let (source, target) = (cx.row(e, *x, source_row), cx.row(e, *out, row));
+            elementwise::copy(e, source, target, cx.len(*out));
+        }
+        Stage::ExpertSum { y, routing, top_k, out } => {
+            let first = e.mul_imm(row, *top_k as i64);
+            let rows = cx.row(e, *y, first);
+            let (routes, target) = (cx.row(e, *routing, row), cx.row(e, *out, row));
+            let work = cx.topk_scratch(e);
+            expert_sum::emit(e, rows, cx.vals[*y].stride(), routes, work, target, *top_k, cx.len(*out));
+        }
+    }
+}
+
+/// A whole small matrix times one row.
+fn linear(e: &mut Emit, cx: &Cx, mat: &Mat, x: usize, out: usize, row: Value) {
+    let leaf = dot_leaf(mat, cx.vals[x], 1);
+    let (source, target) = (cx.row(e, x, row), cx.row(e, out, row));
+    let list = cx.linear_list(e);
+    e.store(source, list, 0);
+    let base = cx.operand(e, mat.operand);
+    let stride = e.i64(0);
+    e.for_count(mat.n.div_ceil(TILE_ROWS), |e, tile| {
+        let weights = e.at(base, tile, mat.tile_stride);
+        let target = e.at(target, tile, TILE_ROWS * 4);
+        e.call(cx.leaf(leaf), &[weights, list, target, stride]);
+    });
+    if let Some(bias) = mat.bias {
+        let bias = cx.operand(e, bias);
+        elementwise::add_in_place(e, target, bias, mat.n);
+    }
+}
+
+/// The dot leaf for `tokens` rows of an input of that type.
+pub fn dot_leaf(mat: &Mat, input: RowType, tokens: usize) -> Leaf {
+    let (format, k) = (mat.format, mat.k);
+    match input {
+        RowType::Q8(_) => Leaf::DotQ8 { format, k, tokens },
+        _ => Leaf::DotF32 { format, k, tokens },
+    }
+}
