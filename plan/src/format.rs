@@ -3,7 +3,8 @@
 //! One layout serves every instruction set: tiles of 16 output rows; a 64-byte line holds 16 rows x 4 bytes, so a vector
 //! lane is a row and no kernel ever reduces horizontally. A tile is a scale plane (padded to 64 bytes), then a data
 //! plane, so that no line is split. Tiles follow each other in ascending row order; the experts of a grouped matrix
-//! follow each other too. Rows past `n` in the last tile hold zeros.
+//! follow each other too. Rows past `n` in the last tile hold elements of value zero (code 128 in int8, 8 in int4) and
+//! zero scales; padding is zero bytes.
 
 use serde::{Deserialize, Serialize};
 

@@ -8,6 +8,7 @@ pub mod format;
 pub mod kv;
 pub mod memory;
 pub mod numeric;
+pub mod pack;
 pub mod program;
 pub mod region;
 pub mod target;

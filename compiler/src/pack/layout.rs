@@ -1,0 +1,254 @@
+//! Where each tensor lies in the weight region.
+
+use crate::graph::{Graph, Role, Tensor, TensorId};
+use kernmill_plan::format::{LINE, TILE_ROWS, WeightFormat, f32_row_stride};
+use thiserror::Error;
+
+/// Alignment of the weight region's base in a plan; offsets in it are multiples of [`LINE`].
+pub const REGION_ALIGN: u64 = 2 << 20;
+
+/// Where one tensor lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Byte offset in the weight region, a multiple of 64.
+    pub offset: u64,
+    /// Bytes from `offset` to the end of the tensor's last element; of a pair, the partner's tiles in between included.
+    pub bytes: u64,
+    /// Bytes from one 16-row tile to this tensor's next one (a tile's bytes, or twice that in a pair); for a table, from one
+    /// row to the next; 0 for vectors.
+    pub tile_stride: u64,
+    /// Bytes from one expert to the next; 0 for tensors without experts.
+    pub expert_stride: u64,
+}
+
+impl Placement {
+    /// Offset just past the tensor.
+    pub fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
+}
+
+/// Where every tensor of a graph lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WeightLayout {
+    /// Placements, indexed by [`TensorId`].
+    pub placements: Vec<Placement>,
+    /// Units in order of offset: a tensor, or a pair whose tiles alternate.
+    pub(super) units: Vec<Unit>,
+    /// Bytes of the region, a multiple of 64.
+    pub bytes: u64,
+}
+
+impl WeightLayout {
+    /// Where a tensor lies.
+    pub fn placement(&self, tensor: TensorId) -> Placement {
+        self.placements[tensor.0 as usize]
+    }
+}
+
+/// Tensors that are packed together, contiguous in the region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unit {
+    /// One tensor, or the two of a pair.
+    pub tensors: Vec<TensorId>,
+    /// Experts, 1 for tensors without.
+    pub experts: usize,
+    /// Groups per expert: tiles (of both tensors of a pair) of a matrix, rows of a table, or the one row of a vector.
+    pub groups: usize,
+    /// Bytes of a group.
+    pub group_bytes: usize,
+}
+
+impl Unit {
+    /// Bytes of all experts.
+    fn bytes(&self) -> u64 {
+        self.experts as u64 * self.groups as u64 * self.group_bytes as u64
+    }
+}
+
+/// Why a graph has no weight layout.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LayoutError {
+    /// The tensor's shape does not fit its role.
+    #[error("tensor {tensor}: shape {shape:?} of a {role:?}, expected {expected}")]
+    Shape {
+        /// Tensor.
+        tensor: String,
+        /// Its role.
+        role: Role,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// What the role asks for.
+        expected: &'static str,
+    },
+    /// The format cannot be stored that way.
+    #[error("tensor {tensor}: format {} of a {role:?}, expected {expected}", format.name())]
+    Format {
+        /// Tensor.
+        tensor: String,
+        /// Its role.
+        role: Role,
+        /// Its format.
+        format: WeightFormat,
+        /// What the role asks for.
+        expected: &'static str,
+    },
+    /// The two tensors of a pair cannot alternate.
+    #[error("tensors {first} and {second} cannot be interleaved: {reason}")]
+    Pair {
+        /// First of the pair.
+        first: String,
+        /// Second of the pair.
+        second: String,
+        /// Why not.
+        reason: &'static str,
+    },
+}
+
+/// Places every tensor, in order of first use (unused ones last); the tiles of each of `pairs` (matrices of one shape and
+/// format, such as gate and up) alternate, the first tensor's first.
+pub fn plan_weights(graph: &Graph, pairs: &[(TensorId, TensorId)]) -> Result<WeightLayout, LayoutError> {
+    let mut partner = vec![None; graph.tensors.len()];
+    for &pair in pairs {
+        check_pair(graph, pair, &partner)?;
+        partner[pair.0.0 as usize] = Some(pair);
+        partner[pair.1.0 as usize] = Some(pair);
+    }
+    let mut layout = WeightLayout { placements: Vec::new(), units: Vec::new(), bytes: 0 };
+    let mut placements: Vec<Option<Placement>> = vec![None; graph.tensors.len()];
+    for tensor in use_order(graph) {
+        if placements[tensor.0 as usize].is_some() {
+            continue;
+        }
+        let tensors = match partner[tensor.0 as usize] {
+            Some((first, second)) => vec![first, second],
+            None => vec![tensor],
+        };
+        let unit = shape_unit(graph, tensors)?;
+        for (index, &tensor) in unit.tensors.iter().enumerate() {
+            placements[tensor.0 as usize] = Some(place(graph, &unit, layout.bytes, tensor, index));
+        }
+        layout.bytes += unit.bytes();
+        layout.units.push(unit);
+    }
+    layout.placements =
+        placements.into_iter().map(|placement| placement.expect("every tensor is placed")).collect();
+    Ok(layout)
+}
+
+/// Bytes from one row of a table to the next, a multiple of 64.
+///
+/// # Panics
+/// If the format is blocked.
+pub fn table_row_stride(format: WeightFormat, cols: usize) -> usize {
+    let elem = match format {
+        WeightFormat::Bf16 => 2,
+        WeightFormat::F32 => 4,
+        _ => panic!("a table is not stored as {}", format.name()),
+    };
+    (cols * elem).next_multiple_of(LINE)
+}
+
+/// Error unless the two can alternate and belong to no other pair.
+fn check_pair(
+    graph: &Graph,
+    (first, second): (TensorId, TensorId),
+    partner: &[Option<(TensorId, TensorId)>],
+) -> Result<(), LayoutError> {
+    let [a, b] = [first, second].map(|tensor| &graph.tensors[tensor.0 as usize]);
+    let reason = if first == second {
+        "they are the same tensor"
+    } else if partner[first.0 as usize].is_some() || partner[second.0 as usize].is_some() {
+        "one of them is in another pair"
+    } else if !matches!(a.role, Role::Matrix | Role::ExpertMatrix) || a.role != b.role {
+        "they are not matrices of one role"
+    } else if a.shape != b.shape {
+        "their shapes differ"
+    } else if a.format != b.format {
+        "their formats differ"
+    } else {
+        return Ok(());
+    };
+    Err(LayoutError::Pair { first: a.name.clone(), second: b.name.clone(), reason })
+}
+
+/// Every tensor once or more, first those that nodes use, in the nodes' order.
+fn use_order(graph: &Graph) -> impl Iterator<Item = TensorId> {
+    let used = graph.nodes.iter().flat_map(|node| node.tensors.iter().copied());
+    used.chain((0..graph.tensors.len() as u32).map(TensorId))
+}
+
+/// Sizes of a unit.
+fn shape_unit(graph: &Graph, tensors: Vec<TensorId>) -> Result<Unit, LayoutError> {
+    let tensor = &graph.tensors[tensors[0].0 as usize];
+    let (experts, n, k) = dims(tensor)?;
+    let (groups, group_bytes) = match tensor.role {
+        Role::Matrix | Role::ExpertMatrix => {
+            if tensor.format.is_blocked() && !k.is_multiple_of(kernmill_plan::format::BLOCK) {
+                return Err(shape_error(tensor, "a multiple of 32 columns in a format with blocks"));
+            }
+            if tensor.format == WeightFormat::Mxfp4 && tensor.stored != WeightFormat::Mxfp4 {
+                return Err(format_error(tensor, "a format other than mxfp4, which the checkpoint's is not"));
+            }
+            (n.div_ceil(TILE_ROWS), tensors.len() * tensor.format.tile(k).bytes())
+        }
+        Role::Vector | Role::ExpertVector => match tensor.format {
+            WeightFormat::F32 => (1, f32_row_stride(n)),
+            _ => return Err(format_error(tensor, "f32")),
+        },
+        Role::Table => match tensor.format {
+            WeightFormat::Bf16 | WeightFormat::F32 => (n, table_row_stride(tensor.format, k)),
+            _ => return Err(format_error(tensor, "bf16 or f32")),
+        },
+    };
+    Ok(Unit { tensors, experts, groups, group_bytes })
+}
+
+/// `(experts, n, k)` of a tensor; k is 1 for vectors.
+pub(super) fn dims(tensor: &Tensor) -> Result<(usize, usize, usize), LayoutError> {
+    let (dims, expected) = match (tensor.role, tensor.shape.as_slice()) {
+        (Role::Matrix | Role::Table, &[n, k]) => ((1, n, k), ""),
+        (Role::ExpertMatrix, &[experts, n, k]) => ((experts, n, k), ""),
+        (Role::Vector, &[n]) => ((1, n, 1), ""),
+        (Role::ExpertVector, &[experts, n]) => ((experts, n, 1), ""),
+        (Role::Matrix, _) => ((0, 0, 0), "[n, k], none of them 0"),
+        (Role::Table, _) => ((0, 0, 0), "[rows, cols], none of them 0"),
+        (Role::ExpertMatrix, _) => ((0, 0, 0), "[experts, n, k], none of them 0"),
+        (Role::Vector, _) => ((0, 0, 0), "[n], not 0"),
+        (Role::ExpertVector, _) => ((0, 0, 0), "[experts, n], none of them 0"),
+    };
+    match dims {
+        (0, _, _) | (_, 0, _) | (_, _, 0) => Err(shape_error(tensor, expected)),
+        _ => Ok(dims),
+    }
+}
+
+fn shape_error(tensor: &Tensor, expected: &'static str) -> LayoutError {
+    let shape = tensor.shape.clone();
+    LayoutError::Shape { tensor: tensor.name.clone(), role: tensor.role, shape, expected }
+}
+
+fn format_error(tensor: &Tensor, expected: &'static str) -> LayoutError {
+    LayoutError::Format { tensor: tensor.name.clone(), role: tensor.role, format: tensor.format, expected }
+}
+
+/// Where the unit's `index`-th tensor lies when the unit starts at `base`.
+fn place(graph: &Graph, unit: &Unit, base: u64, tensor: TensorId, index: usize) -> Placement {
+    let tensor = &graph.tensors[tensor.0 as usize];
+    let own_bytes = (unit.group_bytes / unit.tensors.len()) as u64;
+    let skip = index as u64 * own_bytes;
+    let others = (unit.tensors.len() as u64 - 1) * own_bytes;
+    Placement {
+        offset: base + skip,
+        // The last group's tiles of the other tensors lie before `offset` or after the end.
+        bytes: unit.bytes() - others,
+        tile_stride: match tensor.role {
+            Role::Vector | Role::ExpertVector => 0,
+            _ => unit.group_bytes as u64,
+        },
+        expert_stride: match tensor.role {
+            Role::ExpertMatrix | Role::ExpertVector => (unit.groups * unit.group_bytes) as u64,
+            _ => 0,
+        },
+    }
+}

@@ -1,0 +1,118 @@
+//! Where packed weights come from.
+
+use crate::graph::{Role, Tensor};
+use std::collections::HashMap;
+use std::ops::Range;
+use thiserror::Error;
+
+/// A checkpoint as the packer reads it. Row selection ([`crate::graph::RowSelect`]) is the source's business: rows count
+/// from 0 in the tensor's own shape.
+pub trait WeightSource: Sync {
+    /// What can go wrong.
+    type Error: std::error::Error + Send + 'static;
+
+    /// Replaces `out` by the rows `rows` of an expert (0 for tensors without experts), `[rows][k]`, as f32. A row of a vector is
+    /// one element, so that `0..n` is all of it.
+    fn f32_rows(
+        &self,
+        tensor: &Tensor,
+        expert: usize,
+        rows: Range<usize>,
+        out: &mut Vec<f32>,
+    ) -> Result<(), Self::Error>;
+
+    /// Replaces `blocks` by `[rows][k/32][16]` bytes and `scales` by `[rows][k/32]` bytes of an MXFP4 matrix, bit for bit.
+    fn mxfp4_rows(
+        &self,
+        tensor: &Tensor,
+        expert: usize,
+        rows: Range<usize>,
+        blocks: &mut Vec<u8>,
+        scales: &mut Vec<u8>,
+    ) -> Result<(), Self::Error>;
+
+    /// Says that this expert of the tensor will not be read again, so that its pages may be dropped.
+    fn done_with(&self, tensor: &Tensor, expert: usize);
+}
+
+/// Weights in memory, by the tensor's logical name.
+#[derive(Clone, Debug, Default)]
+pub struct MemorySource {
+    /// Elements `[experts][n][k]` of tensors that are read as f32.
+    pub f32: HashMap<String, Vec<f32>>,
+    /// Blocks `[experts][n][k/32][16]` and scales `[experts][n][k/32]` of tensors that are read as MXFP4.
+    pub mxfp4: HashMap<String, (Vec<u8>, Vec<u8>)>,
+}
+
+/// A tensor that a [`MemorySource`] lacks.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("no {form} data of tensor {tensor} rows {rows:?} of expert {expert}")]
+pub struct MemorySourceError {
+    /// Logical name.
+    pub tensor: String,
+    /// `f32` or `mxfp4`.
+    pub form: &'static str,
+    /// Expert asked for.
+    pub expert: usize,
+    /// Rows asked for.
+    pub rows: Range<usize>,
+}
+
+impl WeightSource for MemorySource {
+    type Error = MemorySourceError;
+
+    fn f32_rows(
+        &self,
+        tensor: &Tensor,
+        expert: usize,
+        rows: Range<usize>,
+        out: &mut Vec<f32>,
+    ) -> Result<(), MemorySourceError> {
+        let data = self.f32.get(&tensor.name).and_then(|data| slice(data, tensor, expert, &rows, 1));
+        let missing =
+            || MemorySourceError { tensor: tensor.name.clone(), form: "f32", expert, rows: rows.clone() };
+        out.clear();
+        out.extend_from_slice(data.ok_or_else(missing)?);
+        Ok(())
+    }
+
+    fn mxfp4_rows(
+        &self,
+        tensor: &Tensor,
+        expert: usize,
+        rows: Range<usize>,
+        blocks: &mut Vec<u8>,
+        scales: &mut Vec<u8>,
+    ) -> Result<(), MemorySourceError> {
+        let data = self.mxfp4.get(&tensor.name).and_then(|(blocks, scales)| {
+            Some((slice(blocks, tensor, expert, &rows, 2)?, slice(scales, tensor, expert, &rows, 32)?))
+        });
+        let missing =
+            || MemorySourceError { tensor: tensor.name.clone(), form: "mxfp4", expert, rows: rows.clone() };
+        let (block_data, scale_data) = data.ok_or_else(missing)?;
+        blocks.clear();
+        blocks.extend_from_slice(block_data);
+        scales.clear();
+        scales.extend_from_slice(scale_data);
+        Ok(())
+    }
+
+    fn done_with(&self, _tensor: &Tensor, _expert: usize) {}
+}
+
+/// An expert's rows, where a datum covers `per` elements along k.
+fn slice<'a, T>(
+    data: &'a [T],
+    tensor: &Tensor,
+    expert: usize,
+    rows: &Range<usize>,
+    per: usize,
+) -> Option<&'a [T]> {
+    let (n, k) = match (tensor.role, tensor.shape.as_slice()) {
+        (Role::Vector | Role::ExpertVector, [.., n]) => (*n, 1),
+        (_, [.., n, k]) => (*n, *k),
+        _ => return None,
+    };
+    let row = k / per;
+    data.get((expert * n + rows.start) * row..(expert * n + rows.end) * row)
+}

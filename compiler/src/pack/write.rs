@@ -1,0 +1,253 @@
+//! Streams a checkpoint's tensors into the weight region.
+//!
+//! The region is cut into work items of a few MB: consecutive groups of one expert of one unit of the layout. Threads take
+//! items in ascending order, so that the checkpoint is read forwards, and keep one group's rows in memory each.
+
+use super::layout::{Unit, WeightLayout};
+use super::source::WeightSource;
+use crate::graph::{Graph, Role, Tensor, TensorId};
+use kernmill_plan::format::{TILE_ROWS, WeightFormat};
+use kernmill_plan::pack::{self, PackError, Problem};
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use thiserror::Error;
+
+/// Bytes of the region that a work item covers, unless one group is larger.
+const ITEM_BYTES: usize = 4 << 20;
+
+/// Why weights could not be packed.
+#[derive(Debug, Error)]
+pub enum PackWeightsError<E: std::error::Error + 'static> {
+    /// The source failed.
+    #[error(transparent)]
+    Source(#[from] E),
+    /// A weight is not usable.
+    #[error("checkpoint tensor {source_name} (for {tensor}), {}row {row}, k {k}: {problem}", in_expert(*.expert))]
+    Weight {
+        /// The checkpoint tensor; for an MXFP4 scale, the tensor of scales.
+        source_name: String,
+        /// Logical name.
+        tensor: String,
+        /// Expert, for tensors with experts.
+        expert: Option<usize>,
+        /// Row, counted in the logical tensor; element of a vector.
+        row: usize,
+        /// Element along k.
+        k: usize,
+        /// What is wrong with it.
+        problem: Problem,
+    },
+}
+
+fn in_expert(expert: Option<usize>) -> String {
+    expert.map_or_else(String::new, |expert| format!("expert {expert}, "))
+}
+
+/// Packs every tensor of the graph into `out`, the weight region of `layout`, with `threads` threads.
+///
+/// `progress` is called, from any thread, with the bytes of the region done since its last call. On an error (of several, the
+/// first one in the region) `out` is left half-written.
+///
+/// # Panics
+/// If `out` is not `layout.bytes` long, or the layout is not of this graph.
+pub fn pack_weights<S: WeightSource>(
+    graph: &Graph,
+    layout: &WeightLayout,
+    source: &S,
+    out: &mut [u8],
+    threads: usize,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<(), PackWeightsError<S::Error>> {
+    assert_eq!(out.len() as u64, layout.bytes, "length of the weight region");
+    assert_eq!(graph.tensors.len(), layout.placements.len(), "tensors of the weight layout");
+    let left = items_left(layout);
+    let queue = Mutex::new(items(layout, out).enumerate());
+    let failure: Mutex<Option<(usize, PackWeightsError<S::Error>)>> = Mutex::new(None);
+    let work = || {
+        let mut rows = RowBuffers::default();
+        while failure.lock().expect("no panic holds it").is_none() {
+            let Some((index, item)) = queue.lock().expect("no panic holds it").next() else { return };
+            let (unit, expert) = (&layout.units[item.unit], item.expert);
+            let bytes = item.out.len() as u64;
+            if let Err(error) = pack_item(graph, unit, item.expert, item.groups, source, item.out, &mut rows)
+            {
+                let mut failure = failure.lock().expect("no panic holds it");
+                if failure.as_ref().is_none_or(|(first, _)| index < *first) {
+                    *failure = Some((index, error));
+                }
+                return;
+            }
+            if left[item.unit][expert].fetch_sub(1, Ordering::Relaxed) == 1 {
+                unit.tensors.iter().for_each(|&tensor| source.done_with(tensor_of(graph, tensor), expert));
+            }
+            progress(bytes);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(work);
+        }
+        work();
+    });
+    match failure.into_inner().expect("no panic holds it") {
+        Some((_, error)) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// Consecutive groups of an expert of a unit, and the bytes they go to.
+struct Item<'a> {
+    unit: usize,
+    expert: usize,
+    groups: Range<usize>,
+    out: &'a mut [u8],
+}
+
+/// The work items in order of offset; together they cover the region.
+fn items<'a>(layout: &'a WeightLayout, out: &'a mut [u8]) -> impl Iterator<Item = Item<'a>> {
+    let spans = layout.units.iter().enumerate().flat_map(|(index, unit)| {
+        (0..unit.experts).flat_map(move |expert| {
+            let step = groups_per_item(unit);
+            let starts = (0..unit.groups).step_by(step);
+            starts.map(move |start| (index, unit, expert, start..unit.groups.min(start + step)))
+        })
+    });
+    let mut rest = out;
+    spans.map(move |(index, unit, expert, groups)| {
+        let bytes = groups.len() * unit.group_bytes;
+        let out = rest.split_off_mut(..bytes).expect("the region is as long as its units");
+        Item { unit: index, expert, groups, out }
+    })
+}
+
+/// Items that are not done yet, per unit and expert.
+fn items_left(layout: &WeightLayout) -> Vec<Vec<AtomicUsize>> {
+    let per_expert = |unit: &Unit| unit.groups.div_ceil(groups_per_item(unit));
+    let counts = |unit: &Unit| (0..unit.experts).map(|_| AtomicUsize::new(per_expert(unit))).collect();
+    layout.units.iter().map(counts).collect()
+}
+
+fn groups_per_item(unit: &Unit) -> usize {
+    (ITEM_BYTES / unit.group_bytes).max(1)
+}
+
+fn tensor_of(graph: &Graph, id: TensorId) -> &Tensor {
+    &graph.tensors[id.0 as usize]
+}
+
+/// A thread's rows of the current group, as the source gives them.
+#[derive(Default)]
+struct RowBuffers {
+    f32: Vec<f32>,
+    blocks: Vec<u8>,
+    scales: Vec<u8>,
+}
+
+fn pack_item<S: WeightSource>(
+    graph: &Graph,
+    unit: &Unit,
+    expert: usize,
+    groups: Range<usize>,
+    source: &S,
+    out: &mut [u8],
+    rows: &mut RowBuffers,
+) -> Result<(), PackWeightsError<S::Error>> {
+    let part_bytes = unit.group_bytes / unit.tensors.len();
+    for (group, out) in groups.zip(out.chunks_exact_mut(unit.group_bytes)) {
+        for (&tensor, out) in unit.tensors.iter().zip(out.chunks_exact_mut(part_bytes)) {
+            pack_group(tensor_of(graph, tensor), expert, group, source, out, rows)?;
+        }
+    }
+    Ok(())
+}
+
+/// Packs one tile, table row, or vector.
+fn pack_group<S: WeightSource>(
+    tensor: &Tensor,
+    expert: usize,
+    group: usize,
+    source: &S,
+    out: &mut [u8],
+    rows: &mut RowBuffers,
+) -> Result<(), PackWeightsError<S::Error>> {
+    let range = group_rows(tensor, group);
+    let count = range.len();
+    let first_row = range.start;
+    let packed = if tensor.format == WeightFormat::Mxfp4 {
+        let k = *tensor.shape.last().expect("a matrix has columns");
+        source.mxfp4_rows(tensor, expert, range, &mut rows.blocks, &mut rows.scales)?;
+        assert_eq!(rows.blocks.len(), count * k / 2, "rows of {} from the source", tensor.name);
+        pack::mxfp4::pack_tile(k, &rows.blocks, &rows.scales, out)
+    } else {
+        source.f32_rows(tensor, expert, range, &mut rows.f32)?;
+        let k = rows.f32.len() / count;
+        assert_eq!(rows.f32.len(), count * columns(tensor), "rows of {} from the source", tensor.name);
+        match tensor.role {
+            Role::Matrix | Role::ExpertMatrix => pack::pack_f32_tile(tensor.format, k, &rows.f32, out),
+            Role::Vector | Role::ExpertVector => {
+                store_row(WeightFormat::F32, &rows.f32, out).map_err(element_is_row)
+            }
+            Role::Table => store_row(tensor.format, &rows.f32, out),
+        }
+    };
+    packed.map_err(|error| locate(tensor, expert, first_row, error))
+}
+
+/// Rows of the tensor that a group holds.
+fn group_rows(tensor: &Tensor, group: usize) -> Range<usize> {
+    match (tensor.role, tensor.shape.as_slice()) {
+        (Role::Matrix | Role::ExpertMatrix, &[.., n, _]) => group * TILE_ROWS..n.min((group + 1) * TILE_ROWS),
+        (Role::Vector | Role::ExpertVector, &[.., n]) => 0..n,
+        (Role::Table, _) => group..group + 1,
+        _ => unreachable!("the layout has checked the shape of {}", tensor.name),
+    }
+}
+
+/// Elements of a row as the source counts them.
+fn columns(tensor: &Tensor) -> usize {
+    match tensor.role {
+        Role::Vector | Role::ExpertVector => 1,
+        Role::Matrix | Role::ExpertMatrix | Role::Table => tensor.shape[tensor.shape.len() - 1],
+    }
+}
+
+/// Stores a row as it is, padded with zeros.
+fn store_row(format: WeightFormat, row: &[f32], out: &mut [u8]) -> Result<(), PackError> {
+    match format {
+        WeightFormat::Bf16 => {
+            let (data, padding) = out.split_at_mut(row.len() * 2);
+            padding.fill(0);
+            pack::bf16::store_row(row, data)
+        }
+        WeightFormat::F32 => {
+            let (data, padding) = out.split_at_mut(row.len() * 4);
+            padding.fill(0);
+            pack::f32::store_row(row, data)
+        }
+        _ => unreachable!("the layout has checked the format"),
+    }
+}
+
+/// A vector is packed as one row of elements but counted as rows of one element.
+fn element_is_row(error: PackError) -> PackError {
+    PackError { row: error.k, k: 0, ..error }
+}
+
+fn locate<E: std::error::Error>(
+    tensor: &Tensor,
+    expert: usize,
+    first_row: usize,
+    error: PackError,
+) -> PackWeightsError<E> {
+    let grouped = matches!(tensor.role, Role::ExpertMatrix | Role::ExpertVector);
+    let scales = tensor.source.scales.as_ref().filter(|_| error.problem == Problem::ScaleNan);
+    PackWeightsError::Weight {
+        source_name: scales.unwrap_or(&tensor.source.name).clone(),
+        tensor: tensor.name.clone(),
+        expert: grouped.then_some(expert),
+        row: first_row + error.row,
+        k: error.k,
+        problem: error.problem,
+    }
+}
