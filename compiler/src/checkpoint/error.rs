@@ -1,0 +1,124 @@
+//! Errors of checkpoints: which file, which tensor, what was expected.
+
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a checkpoint cannot be used. Every variant is bad input.
+#[derive(Debug, Error)]
+pub enum CheckpointError {
+    /// The operating system refused.
+    #[error("{path}: {source}")]
+    Io {
+        /// File or directory.
+        path: PathBuf,
+        /// Its reason.
+        source: std::io::Error,
+    },
+    /// No checkpoint in the directory.
+    #[error(
+        "{path}: no checkpoint found: expected model.safetensors, or model.safetensors.index.json and its shards"
+    )]
+    NoCheckpoint {
+        /// Directory searched.
+        path: PathBuf,
+    },
+    /// A file that does not follow its format.
+    #[error("{path}: corrupt: {what}")]
+    Corrupt {
+        /// File.
+        path: PathBuf,
+        /// What is wrong and what was expected.
+        what: String,
+    },
+    /// The index names a file that is not there.
+    #[error("{index}: names shard `{shard}`, which does not exist beside it")]
+    MissingShard {
+        /// Index file.
+        index: PathBuf,
+        /// Shard file name.
+        shard: String,
+    },
+    /// Two shards hold the same tensor.
+    #[error("tensor `{name}` is in both {first} and {second}")]
+    Duplicate {
+        /// Checkpoint tensor.
+        name: String,
+        /// One file.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+    /// A tensor of the model that the checkpoint lacks.
+    #[error("{path}: tensor `{name}` is missing (the model's `{logical}`){near}")]
+    Missing {
+        /// Checkpoint.
+        path: PathBuf,
+        /// Checkpoint tensor.
+        name: String,
+        /// Tensor of the graph.
+        logical: String,
+        /// `, did you mean ...` or nothing.
+        near: String,
+    },
+    /// Tensors of the checkpoint that the model does not use.
+    #[error("{path}: {count} tensor{s} that the model does not use: {names}", s = if *.count == 1 { "" } else { "s" })]
+    Extra {
+        /// Checkpoint.
+        path: PathBuf,
+        /// How many.
+        count: usize,
+        /// The first few, comma-separated.
+        names: String,
+    },
+    /// A tensor whose dtype is not the one that the model states.
+    #[error("{path}: tensor `{name}` is {found}, expected {expected} (the model's `{logical}`)")]
+    Dtype {
+        /// File.
+        path: PathBuf,
+        /// Checkpoint tensor.
+        name: String,
+        /// Tensor of the graph.
+        logical: String,
+        /// Its dtype.
+        found: String,
+        /// What fits.
+        expected: String,
+    },
+    /// A tensor whose shape is not the one that the model states.
+    #[error("{path}: tensor `{name}` has shape {found:?}, expected {expected:?} (the model's `{logical}`)")]
+    Shape {
+        /// File.
+        path: PathBuf,
+        /// Checkpoint tensor.
+        name: String,
+        /// Tensor of the graph.
+        logical: String,
+        /// Its shape.
+        found: Vec<usize>,
+        /// The shape that fits.
+        expected: Vec<usize>,
+    },
+    /// A stored format that no safetensors checkpoint has.
+    #[error(
+        "tensor `{logical}`: format `{format}` is not one that checkpoints store: expected bf16, f16, f32 or mxfp4"
+    )]
+    Format {
+        /// Tensor of the graph.
+        logical: String,
+        /// The format's name.
+        format: &'static str,
+    },
+}
+
+/// Result of checkpoint operations.
+pub type Result<T> = std::result::Result<T, CheckpointError>;
+
+impl CheckpointError {
+    pub(super) fn io(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> CheckpointError + '_ {
+        move |source| CheckpointError::Io { path: path.to_owned(), source }
+    }
+
+    pub(super) fn corrupt(path: &std::path::Path, what: impl Into<String>) -> CheckpointError {
+        CheckpointError::Corrupt { path: path.to_owned(), what: what.into() }
+    }
+}

@@ -1,0 +1,217 @@
+//! Reading checkpoints: one `model.safetensors`, or shards with a `model.safetensors.index.json`.
+//!
+//! Files are memory-mapped, never copied; a reader that has done with a tensor gives its pages back
+//! ([`Checkpoint::release`]), so that the resident size stays small whatever the checkpoint's.
+
+mod bind;
+mod error;
+mod header;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use bind::bind;
+pub use error::{CheckpointError, Result};
+pub use rows::{FP4_VALUES, Weights, e8m0};
+pub use safetensors::Dtype;
+
+use memmap2::{Mmap, UncheckedAdvice};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// File name of a checkpoint in one file.
+pub const SINGLE_FILE: &str = "model.safetensors";
+/// File name of a sharded checkpoint's index.
+pub const INDEX_FILE: &str = "model.safetensors.index.json";
+
+/// A checkpoint, mapped and with every header checked.
+#[derive(Debug)]
+pub struct Checkpoint {
+    path: PathBuf,
+    shards: Vec<Shard>,
+    tensors: BTreeMap<String, Entry>,
+}
+
+#[derive(Debug)]
+struct Shard {
+    path: PathBuf,
+    map: Mmap,
+}
+
+#[derive(Debug)]
+struct Entry {
+    shard: usize,
+    dtype: Dtype,
+    shape: Vec<usize>,
+    range: Range<usize>,
+}
+
+/// A tensor of a checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorView<'a> {
+    /// Name in the checkpoint.
+    pub name: &'a str,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Shape.
+    pub shape: &'a [usize],
+    /// Its bytes, little endian, row-major.
+    pub data: &'a [u8],
+    /// File that holds it.
+    pub path: &'a Path,
+    /// Byte offset of `data` in that file.
+    pub offset: usize,
+}
+
+/// The index file of a sharded checkpoint.
+#[derive(Deserialize)]
+struct Index {
+    weight_map: BTreeMap<String, String>,
+}
+
+impl Checkpoint {
+    /// Opens the checkpoint at `path`: a directory, a `.safetensors` file, or an index file.
+    ///
+    /// # Errors
+    /// If there is none, or a file of it is missing, corrupt or truncated, or shards contradict the index.
+    pub fn open(path: &Path) -> Result<Checkpoint> {
+        if path.is_dir() {
+            let (single, index) = (path.join(SINGLE_FILE), path.join(INDEX_FILE));
+            match (index.exists(), single.exists()) {
+                (true, _) => Checkpoint::open_index(path, &index),
+                (false, true) => Checkpoint::open_files(path, vec![single]),
+                (false, false) => Err(CheckpointError::NoCheckpoint { path: path.to_owned() }),
+            }
+        } else if path.extension().is_some_and(|e| e == "json") {
+            Checkpoint::open_index(path.parent().unwrap_or(Path::new(".")), path)
+        } else {
+            Checkpoint::open_files(path, vec![path.to_owned()])
+        }
+    }
+
+    /// The directory or file that was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The tensor called `name`.
+    pub fn tensor(&self, name: &str) -> Option<TensorView<'_>> {
+        let (name, entry) = self.tensors.get_key_value(name)?;
+        Some(self.view(name, entry))
+    }
+
+    /// Every tensor, by name.
+    pub fn tensors(&self) -> impl Iterator<Item = TensorView<'_>> {
+        self.tensors.iter().map(|(name, entry)| self.view(name, entry))
+    }
+
+    /// Bytes of all tensors.
+    pub fn bytes(&self) -> u64 {
+        self.tensors.values().map(|e| e.range.len() as u64).sum()
+    }
+
+    /// Gives back the memory behind bytes `range` of tensor `name`; reading them again maps them anew.
+    pub fn release(&self, name: &str, range: Range<usize>) {
+        let Some(entry) = self.tensors.get(name) else { return };
+        let start = entry.range.start + range.start.min(entry.range.len());
+        let end = entry.range.start + range.end.min(entry.range.len());
+        if start >= end {
+            return;
+        }
+        let map = &self.shards[entry.shard].map;
+        // SAFETY: the mapping is read-only and backed by a file, so dropped pages are read from the file again.
+        let advised = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, end - start) };
+        if let Err(error) = advised {
+            tracing::debug!(%error, name, "pages not given back");
+        }
+    }
+
+    fn view<'a>(&'a self, name: &'a str, entry: &'a Entry) -> TensorView<'a> {
+        let shard = &self.shards[entry.shard];
+        TensorView {
+            name,
+            dtype: entry.dtype,
+            shape: &entry.shape,
+            data: &shard.map[entry.range.clone()],
+            path: &shard.path,
+            offset: entry.range.start,
+        }
+    }
+
+    fn open_index(dir: &Path, index_path: &Path) -> Result<Checkpoint> {
+        let text = std::fs::read(index_path).map_err(CheckpointError::io(index_path))?;
+        let index: Index = serde_json::from_slice(&text)
+            .map_err(|e| CheckpointError::corrupt(index_path, format!("not an index: {e}")))?;
+        let mut paths = Vec::new();
+        for shard in index.weight_map.values().collect::<BTreeSet<_>>() {
+            if Path::new(shard).file_name().is_none_or(|name| name != shard.as_str()) {
+                let what = format!("shard `{shard}` is not a plain file name");
+                return Err(CheckpointError::corrupt(index_path, what));
+            }
+            if !dir.join(shard).is_file() {
+                return Err(CheckpointError::MissingShard {
+                    index: index_path.to_owned(),
+                    shard: shard.clone(),
+                });
+            }
+            paths.push(dir.join(shard));
+        }
+        let checkpoint = Checkpoint::open_files(dir, paths)?;
+        checkpoint.check_index(index_path, &index)?;
+        Ok(checkpoint)
+    }
+
+    /// Index and shards must name the same tensors in the same places.
+    fn check_index(&self, index_path: &Path, index: &Index) -> Result<()> {
+        for (name, shard) in &index.weight_map {
+            let found = self.tensors.get(name).map(|e| self.shards[e.shard].path.as_path());
+            if found.and_then(Path::file_name).is_none_or(|file| file != shard.as_str()) {
+                let what = match found {
+                    Some(path) => format!("tensor `{name}` is not in `{shard}` but in {}", path.display()),
+                    None => format!("tensor `{name}` is not in its shard `{shard}`"),
+                };
+                return Err(CheckpointError::corrupt(index_path, what));
+            }
+        }
+        match self.tensors.iter().find(|(name, _)| !index.weight_map.contains_key(*name)) {
+            Some((name, entry)) => Err(CheckpointError::corrupt(
+                index_path,
+                format!("lacks tensor `{name}` of {}", self.shards[entry.shard].path.display()),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn open_files(path: &Path, files: Vec<PathBuf>) -> Result<Checkpoint> {
+        let mut checkpoint =
+            Checkpoint { path: path.to_owned(), shards: Vec::new(), tensors: BTreeMap::new() };
+        for file in files {
+            checkpoint.add(file)?;
+        }
+        Ok(checkpoint)
+    }
+
+    fn add(&mut self, path: PathBuf) -> Result<()> {
+        let map = map(&path)?;
+        let shard = self.shards.len();
+        for header::HeaderEntry { name, info, range } in header::read(&path, &map)? {
+            if let Some(other) = self.tensors.get(&name) {
+                let first = self.shards[other.shard].path.clone();
+                return Err(CheckpointError::Duplicate { name, first, second: path });
+            }
+            self.tensors.insert(name, Entry { shard, dtype: info.dtype, shape: info.shape, range });
+        }
+        self.shards.push(Shard { path, map });
+        Ok(())
+    }
+}
+
+fn map(path: &Path) -> Result<Mmap> {
+    let file = File::open(path).map_err(CheckpointError::io(path))?;
+    // SAFETY: the mapping is read-only; as with every mapped file, whoever truncates it while it is in use takes the
+    // process down, which the documentation of checkpoints states.
+    unsafe { Mmap::map(&file) }.map_err(CheckpointError::io(path))
+}

@@ -1,0 +1,545 @@
+//! [`Spec`] to [`Graph`]: instantiates the layers, resolves names. What each op demands and makes is in `lower_ops`.
+
+use super::number::{self, Number};
+use super::ops::ParamKind;
+use super::{
+    Arg, LayerDef, NodeDef, Result, RopeDef, RopeKind, Scalar, ScalarText, Source, Spanned, Spec, SpecError,
+    TensorDef,
+};
+use crate::graph::{
+    Graph, Node, Op, Role, Rope, RopeScaling, RowSelect, Source as TensorSource, Tensor, TensorId, Type,
+    Value, ValueId,
+};
+use kernmill_plan::format::{BLOCK, WeightFormat};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Layers at most.
+const MAX_LAYERS: u64 = 1024;
+/// Largest extent of anything: token ids, positions and columns are 32-bit in kernels.
+pub(super) const MAX_EXTENT: u64 = 1 << 31;
+/// Elements of a tensor at most.
+const MAX_ELEMENTS: u64 = 1 << 42;
+
+/// Makes the graph of `spec` and checks shapes on the way.
+///
+/// # Errors
+/// The first thing that is wrong, at the place in the spec.
+pub fn lower(spec: &Spec) -> Result<Graph> {
+    let scope = Scope { spec, layer: None, values: BTreeMap::new() };
+    let extent = |scalar: &Scalar, what: &str| scope.whole(scalar, what, 1, MAX_EXTENT);
+    let graph = Graph {
+        name: spec.model.name.value.clone(),
+        vocab: extent(&spec.model.vocab, "the vocabulary size")? as usize,
+        max_context: extent(&spec.model.max_context, "the longest context")? as usize,
+        values: vec![Value { name: "tokens".into(), ty: Type::TokenIds }],
+        tensors: Vec::new(),
+        nodes: Vec::new(),
+        ropes: spec.ropes.iter().map(|r| rope(&scope, r)).collect::<Result<_>>()?,
+        output: ValueId(0),
+    };
+    let mut lowering = Lowering {
+        spec,
+        graph,
+        env: BTreeMap::new(),
+        value_spans: Vec::new(),
+        read: BTreeSet::new(),
+        made: BTreeMap::new(),
+        used_tensors: BTreeSet::new(),
+        experts: BTreeMap::new(),
+        attention: None,
+        attention_layers: 0,
+        logits: None,
+    };
+    lowering.section(&scope, &spec.before)?;
+    if let Some(layer) = &spec.layer {
+        lowering.layers(&scope, layer)?;
+    }
+    lowering.section(&scope, &spec.after)?;
+    lowering.finish()
+}
+
+/// What expressions and names mean at some place.
+pub(super) struct Scope<'a> {
+    pub(super) spec: &'a Spec,
+    /// Layer number, inside the template.
+    pub(super) layer: Option<usize>,
+    /// Per-layer values; `None` is "full".
+    pub(super) values: BTreeMap<&'a str, Option<Number>>,
+}
+
+impl<'a> Scope<'a> {
+    pub(super) fn source(&self) -> &'a Source {
+        &self.spec.source
+    }
+
+    /// An error, which says the layer it was found in.
+    pub(super) fn error(&self, span: Range<usize>, message: &str, label: impl Into<String>) -> SpecError {
+        let message = match self.layer {
+            Some(layer) if layer > 0 => format!("{message} (in layer {layer})"),
+            _ => message.to_owned(),
+        };
+        SpecError::new(self.source(), span, message, label)
+    }
+
+    /// The value of `scalar`.
+    pub(super) fn evaluate(&self, scalar: &Scalar) -> Result<Number> {
+        let lookup = |name: &str| match self.values.get(name) {
+            Some(value) => *value,
+            None => self.spec.dims.get(name).copied(),
+        };
+        let names =
+            || self.spec.dims.keys().cloned().chain(self.values.keys().map(ToString::to_string)).collect();
+        evaluate(self.source(), scalar, &lookup, &names)
+    }
+
+    /// A whole number in `min..=max`.
+    pub(super) fn whole(&self, scalar: &Scalar, what: &str, min: u64, max: u64) -> Result<u64> {
+        let expected = format!("expected a whole number from {min} to {max}");
+        match self.evaluate(scalar)? {
+            Number::Int(i) if u64::try_from(i).is_ok_and(|i| (min..=max).contains(&i)) => Ok(i as u64),
+            Number::Float(x) if matches!(&scalar.value, ScalarText::Expr(t) if t.contains('/')) => Err(self
+                .error(
+                    scalar.span.clone(),
+                    &format!("{what} is {x}: the division leaves a remainder"),
+                    expected,
+                )),
+            value => Err(self.error(scalar.span.clone(), &format!("{what} is {value}"), expected)),
+        }
+    }
+
+    /// A number above 0 that f32 can hold.
+    pub(super) fn positive(&self, scalar: &Scalar, what: &str) -> Result<f64> {
+        let value = self.evaluate(scalar)?.to_f64();
+        if value as f32 > 0.0 && (value as f32).is_finite() {
+            return Ok(value);
+        }
+        Err(self.error(scalar.span.clone(), &format!("{what} is {value}"), "expected a number above 0"))
+    }
+}
+
+/// The value of `scalar`; `names` lists what `lookup` knows, for suggestions.
+pub(super) fn evaluate(
+    source: &Source,
+    scalar: &Scalar,
+    lookup: &dyn Fn(&str) -> Option<Number>,
+    names: &dyn Fn() -> Vec<String>,
+) -> Result<Number> {
+    let text = match &scalar.value {
+        ScalarText::Number(number) => return Ok(*number),
+        ScalarText::Expr(text) => text,
+    };
+    number::evaluate(text, lookup).map_err(|e| {
+        let span = inner_span(source, &scalar.span, text, &e.span);
+        let error = SpecError::new(source, span, e.message, e.expected);
+        match &e.unknown {
+            Some(name) => error.near(name, names().iter().map(String::as_str)),
+            None => error,
+        }
+    })
+}
+
+/// Where bytes `inner` of a string's content stand in the file; all of the string if it has escapes.
+pub(super) fn inner_span(
+    source: &Source,
+    string: &Range<usize>,
+    content: &str,
+    inner: &Range<usize>,
+) -> Range<usize> {
+    let start = string.start + 1;
+    match source.text().get(start..start + content.len()) {
+        Some(text) if text == content => start + inner.start..start + inner.end,
+        _ => string.clone(),
+    }
+}
+
+fn rope(scope: &Scope<'_>, def: &RopeDef) -> Result<Rope> {
+    let head_dim = scope.whole(&def.head_dim, "head_dim", 2, 4096)? as usize;
+    if !head_dim.is_multiple_of(2) {
+        let message = format!("head_dim is {head_dim}: RoPE rotates pairs");
+        return Err(scope.error(def.head_dim.span.clone(), &message, "expected an even number"));
+    }
+    let theta = scope.evaluate(&def.theta)?.to_f64();
+    if theta <= 1.0 {
+        let message = format!("theta is {theta}");
+        return Err(scope.error(def.theta.span.clone(), &message, "expected a number above 1"));
+    }
+    let Some(scaling) = &def.scaling else {
+        return Ok(Rope { head_dim, theta, scaling: RopeScaling::Plain });
+    };
+    let number = |key: &str| scope.positive(&scaling.numbers[key], key);
+    let (factor, original_context) = (number("factor")?, number("original_context")?);
+    if factor < 1.0 {
+        let span = scaling.numbers["factor"].span.clone();
+        return Err(scope.error(span, &format!("factor is {factor}"), "expected at least 1"));
+    }
+    let ordered = |low: f64, high: f64, rule: &str| {
+        if low < high {
+            Ok(())
+        } else {
+            Err(scope.error(scaling.span.clone(), rule, "expected in this scaling"))
+        }
+    };
+    let scaling = match scaling.kind {
+        RopeKind::Yarn => {
+            let (beta_fast, beta_slow) = (number("beta_fast")?, number("beta_slow")?);
+            ordered(beta_slow, beta_fast, "beta_slow must be below beta_fast")?;
+            RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, truncate: scaling.truncate }
+        }
+        RopeKind::Llama3 => {
+            let (low_freq_factor, high_freq_factor) =
+                (number("low_freq_factor")?, number("high_freq_factor")?);
+            ordered(low_freq_factor, high_freq_factor, "low_freq_factor must be below high_freq_factor")?;
+            RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context }
+        }
+    };
+    Ok(Rope { head_dim, theta, scaling })
+}
+
+/// The graph so far.
+pub(super) struct Lowering<'a> {
+    pub(super) spec: &'a Spec,
+    pub(super) graph: Graph,
+    /// Values by the name that the nodes at hand use.
+    pub(super) env: BTreeMap<String, ValueId>,
+    /// Where the name of each value but the first, the token ids, stands in the spec.
+    value_spans: Vec<Range<usize>>,
+    /// Values that some node reads.
+    pub(super) read: BTreeSet<ValueId>,
+    made: BTreeMap<String, TensorId>,
+    /// `(per layer, name)` of tensors that some node reads.
+    used_tensors: BTreeSet<(bool, &'a str)>,
+    /// Experts that a routing value chooses from.
+    pub(super) experts: BTreeMap<ValueId, usize>,
+    /// KV heads and head_dim of the attention layers.
+    pub(super) attention: Option<(usize, usize)>,
+    pub(super) attention_layers: u32,
+    pub(super) logits: Option<ValueId>,
+}
+
+impl<'a> Lowering<'a> {
+    fn section(&mut self, scope: &Scope<'a>, nodes: &'a [NodeDef]) -> Result<()> {
+        for node in nodes {
+            self.check_new(scope, node, nodes)?;
+            let value = self.node(scope, node, nodes)?;
+            self.env.insert(node.out.value.clone(), value);
+        }
+        Ok(())
+    }
+
+    fn layers(&mut self, outer: &Scope<'a>, layer: &'a LayerDef) -> Result<()> {
+        let count = outer.whole(&layer.count, "the number of layers", 1, MAX_LAYERS)? as usize;
+        self.check_carry(outer, layer)?;
+        let outside = self.env.clone();
+        for index in 0..count {
+            let mut scope = Scope { spec: outer.spec, layer: Some(index), values: BTreeMap::new() };
+            scope.values = layer_values(outer, layer, index, count)?;
+            self.section(&scope, &layer.nodes)?;
+            let mut next = outside.clone();
+            for (name, from) in &layer.carry {
+                let value = self.env[&from.value];
+                self.same_type(&scope, from, self.env[&name.value], value)?;
+                next.insert(name.value.clone(), value);
+            }
+            self.env = next;
+        }
+        Ok(())
+    }
+
+    /// A carried value exists on entry and is computed in the layer.
+    fn check_carry(&self, scope: &Scope<'_>, layer: &LayerDef) -> Result<()> {
+        for (name, from) in &layer.carry {
+            if !self.env.contains_key(&name.value) {
+                let message =
+                    format!("`{}` is carried through the layers but has no first value", name.value);
+                let label = "expected the name of a value of [before]";
+                let error = SpecError::new(scope.source(), name.span.clone(), message, label);
+                return Err(error.near(&name.value, self.env.keys().map(String::as_str)));
+            }
+            let outs = || layer.nodes.iter().map(|n| n.out.value.as_str());
+            if !outs().any(|out| out == from.value) {
+                let message = format!("no node of the layer computes `{}`", from.value);
+                let label = "expected the name of a value of the layer";
+                let error = SpecError::new(scope.source(), from.span.clone(), message, label);
+                return Err(error.near(&from.value, outs()));
+            }
+        }
+        Ok(())
+    }
+
+    fn same_type(
+        &self,
+        scope: &Scope<'_>,
+        from: &Spanned<String>,
+        entry: ValueId,
+        exit: ValueId,
+    ) -> Result<()> {
+        let (entry, exit) = (self.ty(entry), self.ty(exit));
+        if entry == exit {
+            return Ok(());
+        }
+        let message = format!("the carried value changes its type: {} becomes {}", show(entry), show(exit));
+        Err(scope.error(from.span.clone(), &message, format!("expected {}", show(entry))))
+    }
+
+    fn check_new(&self, scope: &Scope<'_>, node: &NodeDef, nodes: &[NodeDef]) -> Result<()> {
+        let name = &node.out;
+        let before = nodes.iter().take_while(|n| n.out.span != name.span).find(|n| n.out.value == name.value);
+        if before.is_none() && !self.env.contains_key(&name.value) && name.value != "tokens" {
+            return Ok(());
+        }
+        let (message, label) = (format!("two values are called `{}`", name.value), "expected a new name");
+        let error = SpecError::new(scope.source(), name.span.clone(), message, label);
+        Err(match before {
+            Some(first) => {
+                let line = scope.source().line_column(first.out.span.start).0;
+                error.help(format!("the first is in line {line}"))
+            }
+            None => error,
+        })
+    }
+
+    fn finish(self) -> Result<Graph> {
+        let source = &self.spec.source;
+        let Some(logits) = self.logits else {
+            let message = "no node computes the logits";
+            let error =
+                SpecError::new(source, self.spec.model.name.span.clone(), message, "expected in this model");
+            return Err(error.help("end [after] with a `logits` node"));
+        };
+        for (index, (value, span)) in self.graph.values.iter().skip(1).zip(&self.value_spans).enumerate() {
+            let id = ValueId(index as u32 + 1);
+            if id != logits && !self.read.contains(&id) {
+                let message = format!("nothing uses the value `{}`", value.name);
+                let label = "expected a later node that reads it";
+                return Err(SpecError::new(source, span.clone(), message, label));
+            }
+        }
+        let layer_tensors = self.spec.layer.iter().flat_map(|l| &l.tensors).map(|t| (true, t));
+        for (per_layer, tensor) in self.spec.tensors.iter().map(|t| (false, t)).chain(layer_tensors) {
+            if !self.used_tensors.contains(&(per_layer, tensor.name.value.as_str())) {
+                let message = format!("nothing uses the tensor `{}`", tensor.name.value);
+                return Err(SpecError::new(
+                    source,
+                    tensor.name.span.clone(),
+                    message,
+                    "expected a node that reads it",
+                ));
+            }
+        }
+        Ok(Graph { output: logits, ..self.graph })
+    }
+
+    pub(super) fn ty(&self, value: ValueId) -> Type {
+        self.graph.values[value.0 as usize].ty
+    }
+
+    /// Adds a node that computes a value called `name`, which stands at `span`.
+    pub(super) fn push(
+        &mut self,
+        name: String,
+        span: Range<usize>,
+        ty: Type,
+        op: Op,
+        inputs: Vec<ValueId>,
+        tensors: Vec<TensorId>,
+    ) -> ValueId {
+        let output = ValueId(self.graph.values.len() as u32);
+        self.graph.values.push(Value { name, ty });
+        self.value_spans.push(span);
+        self.read.extend(&inputs);
+        self.graph.nodes.push(Node { op, inputs, tensors, output });
+        output
+    }
+
+    /// The value called `name.value`, for a node of `nodes`.
+    pub(super) fn lookup(
+        &mut self,
+        scope: &Scope<'_>,
+        name: &Spanned<String>,
+        nodes: &[NodeDef],
+    ) -> Result<ValueId> {
+        if let Some(&value) = self.env.get(&name.value) {
+            return Ok(value);
+        }
+        let text = &name.value;
+        let later = nodes.iter().find(|n| n.out.value == *text);
+        if let Some(later) = later {
+            let line = scope.source().line_column(later.out.span.start).0;
+            let message = format!("`{text}` is used before it is computed");
+            let label = format!("expected a value of a node above; `{text}` is computed in line {line}");
+            return Err(SpecError::new(scope.source(), name.span.clone(), message, label)
+                .help("nodes run from top to bottom; `carry` hands a value to the next layer"));
+        }
+        let in_layer = self.spec.layer.as_ref().is_some_and(|l| l.nodes.iter().any(|n| n.out.value == *text));
+        let message = format!("there is no value `{text}`");
+        let error =
+            SpecError::new(scope.source(), name.span.clone(), message, "expected a value of a node above");
+        if in_layer && scope.layer.is_none() {
+            return Err(
+                error.help(format!("`{text}` is inside the layer: `carry` it to use it after the layers"))
+            );
+        }
+        Err(error.near(text, self.env.keys().map(String::as_str)))
+    }
+
+    /// The graph's tensor for `name.value`, in `role`.
+    pub(super) fn tensor(
+        &mut self,
+        scope: &Scope<'a>,
+        name: &Spanned<String>,
+        role: Role,
+    ) -> Result<TensorId> {
+        let find = |defs: &'a [TensorDef]| defs.iter().find(|t| t.name.value == name.value);
+        let layer_defs: &[TensorDef] = match (&self.spec.layer, scope.layer) {
+            (Some(layer), Some(_)) => &layer.tensors,
+            _ => &[],
+        };
+        let (per_layer, def) = match (find(layer_defs), find(&self.spec.tensors)) {
+            (Some(def), _) => (true, def),
+            (None, Some(def)) => (false, def),
+            (None, None) => {
+                let message = format!("there is no tensor `{}`", name.value);
+                let label = "expected the name of a tensor of [tensors] or [layer.tensors]";
+                let error = SpecError::new(scope.source(), name.span.clone(), message, label);
+                let known = layer_defs.iter().chain(&self.spec.tensors).map(|t| t.name.value.as_str());
+                return Err(error.near(&name.value, known));
+            }
+        };
+        self.used_tensors.insert((per_layer, def.name.value.as_str()));
+        let full = match scope.layer {
+            Some(layer) if per_layer => format!("layers.{layer}.{}", name.value),
+            _ => name.value.clone(),
+        };
+        if let Some(&id) = self.made.get(&full) {
+            let other = self.graph.tensors[id.0 as usize].role;
+            if other == role {
+                return Ok(id);
+            }
+            let message =
+                format!("tensor `{full}` is used both as {} and as {}", role_name(other), role_name(role));
+            let error =
+                scope.error(name.span.clone(), &message, format!("expected {} only", role_name(other)));
+            return Err(error.help("give it a second name for the second use"));
+        }
+        let tensor = make_tensor(scope, def, role, full.clone())?;
+        let id = TensorId(self.graph.tensors.len() as u32);
+        self.graph.tensors.push(tensor);
+        self.made.insert(full, id);
+        Ok(id)
+    }
+
+    /// An argument of `node` as a name.
+    pub(super) fn text(node: &'a NodeDef, key: &str) -> Option<Spanned<String>> {
+        debug_assert!(node.op.params.iter().any(|p| p.name == key && p.kind != ParamKind::Values));
+        match node.args.get(key) {
+            Some(Spanned { value: Arg::Text(text), span }) => {
+                Some(Spanned { value: text.clone(), span: span.clone() })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn layer_values<'a>(
+    outer: &Scope<'a>,
+    layer: &'a LayerDef,
+    index: usize,
+    count: usize,
+) -> Result<BTreeMap<&'a str, Option<Number>>> {
+    let mut values = BTreeMap::new();
+    for def in &layer.values {
+        let items = &def.items.value;
+        if outer.spec.dims.contains_key(&def.name.value) {
+            let message = format!("`{}` is both a dim and a per-layer value", def.name.value);
+            return Err(outer.error(def.name.span.clone(), &message, "expected a new name"));
+        }
+        if !def.cycle && items.len() != count {
+            let message = format!("`{}` lists {} values for {count} layers", def.name.value, items.len());
+            return Err(outer.error(def.items.span.clone(), &message, format!("expected {count} values")));
+        }
+        let item = &items[index % items.len()];
+        let value = match &item.value {
+            ScalarText::Expr(text) if text == "full" => None,
+            _ => Some(outer.evaluate(item)?),
+        };
+        values.insert(def.name.value.as_str(), value);
+    }
+    Ok(values)
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Matrix => "a matrix [n, k]",
+        Role::ExpertMatrix => "a grouped matrix [experts, n, k]",
+        Role::Vector => "a vector [n]",
+        Role::ExpertVector => "grouped vectors [experts, n]",
+        Role::Table => "a table [vocab, cols]",
+    }
+}
+
+fn make_tensor(scope: &Scope<'_>, def: &TensorDef, role: Role, name: String) -> Result<Tensor> {
+    let (rank, may_be_mxfp4) = match role {
+        Role::Vector => (1, false),
+        Role::ExpertVector | Role::Table => (2, false),
+        Role::Matrix => (2, true),
+        Role::ExpertMatrix => (3, true),
+    };
+    let dims = &def.shape;
+    if dims.value.len() != rank {
+        let message =
+            format!("tensor `{name}` has {} dims but is used as {}", dims.value.len(), role_name(role));
+        return Err(scope.error(dims.span.clone(), &message, format!("expected {rank} dims")));
+    }
+    let mut shape = Vec::with_capacity(rank);
+    let mut elements = 1u64;
+    for dim in &dims.value {
+        let extent = scope.whole(dim, &format!("this dim of tensor `{name}`"), 1, MAX_EXTENT)?;
+        elements = elements.saturating_mul(extent);
+        shape.push(extent as usize);
+    }
+    if elements > MAX_ELEMENTS {
+        let message = format!("tensor `{name}` has {elements} elements");
+        return Err(scope.error(dims.span.clone(), &message, format!("expected at most {MAX_ELEMENTS}")));
+    }
+    let (format, last) = (&def.format, shape[rank - 1]);
+    if format.value == WeightFormat::Mxfp4 {
+        if !may_be_mxfp4 {
+            let message = format!("tensor `{name}` is {}, which cannot be mxfp4", role_name(role));
+            return Err(scope.error(format.span.clone(), &message, "expected bf16, f16 or f32"));
+        }
+        if !last.is_multiple_of(BLOCK) {
+            let message = format!("rows of mxfp4 tensor `{name}` have {last} elements");
+            let label = format!("expected a multiple of {BLOCK}");
+            return Err(scope.error(dims.value[rank - 1].span.clone(), &message, label));
+        }
+    }
+    let vector = matches!(role, Role::Vector | Role::ExpertVector);
+    let fill = |name: &Spanned<String>| match scope.layer {
+        Some(layer) => name.value.replace("{layer}", &layer.to_string()),
+        None => name.value.clone(),
+    };
+    if role == Role::Table && def.rows != RowSelect::All {
+        let message = format!("tensor `{name}` selects rows of a table");
+        return Err(scope.error(def.name.span.clone(), &message, "expected all rows"));
+    }
+    Ok(Tensor {
+        source: TensorSource { name: fill(&def.from), scales: def.scales.as_ref().map(fill), rows: def.rows },
+        name,
+        role,
+        shape,
+        stored: format.value,
+        format: if vector { WeightFormat::F32 } else { format.value },
+    })
+}
+
+/// A type as errors show it.
+pub(super) fn show(ty: Type) -> String {
+    match ty {
+        Type::TokenIds => "token ids".into(),
+        Type::F32(_, cols) => format!("{cols} columns"),
+        Type::Q8(_, cols) => format!("{cols} q8 columns"),
+        Type::F16(_, cols) => format!("{cols} f16 columns"),
+        Type::Routing(k) => format!("a routing to {k} experts"),
+    }
+}

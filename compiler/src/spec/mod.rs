@@ -1,0 +1,190 @@
+//! The spec language: a model as TOML. `docs/spec-language.md` is its reference.
+//!
+//! [`Spec::parse`] reads and checks everything that needs no shapes; [`lower`] makes the graph and checks the rest. Every
+//! error shows the place in the file.
+
+pub mod near;
+pub mod number;
+pub mod ops;
+
+mod error;
+mod lower;
+mod lower_ops;
+mod read;
+mod section;
+#[cfg(test)]
+mod tests;
+
+pub use error::{Result, Source, SpecError};
+pub use lower::lower;
+
+use crate::graph::RowSelect;
+use kernmill_plan::format::WeightFormat;
+use number::Number;
+use ops::OpInfo;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Something from the file and where it stands.
+#[derive(Clone, Debug)]
+pub struct Spanned<T> {
+    /// The thing.
+    pub value: T,
+    /// Its bytes in the file.
+    pub span: Range<usize>,
+}
+
+/// A spec as written: names resolved to nothing yet, dims evaluated.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// The text.
+    pub source: Source,
+    /// `[model]`.
+    pub model: Model,
+    /// `[dims]`, evaluated.
+    pub dims: BTreeMap<String, Number>,
+    /// `[rope.NAME]`, in order of appearance.
+    pub ropes: Vec<RopeDef>,
+    /// `[tensors]`.
+    pub tensors: Vec<TensorDef>,
+    /// Nodes before the layers.
+    pub before: Vec<NodeDef>,
+    /// `[layer]`, if there is one.
+    pub layer: Option<LayerDef>,
+    /// Nodes after the layers.
+    pub after: Vec<NodeDef>,
+}
+
+/// `[model]`.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Name of the model.
+    pub name: Spanned<String>,
+    /// Vocabulary size.
+    pub vocab: Scalar,
+    /// Longest context in tokens.
+    pub max_context: Scalar,
+}
+
+/// A number as written.
+pub type Scalar = Spanned<ScalarText>;
+
+/// A literal, or an expression over dims and per-layer values.
+#[derive(Clone, Debug)]
+pub enum ScalarText {
+    /// A literal.
+    Number(Number),
+    /// An expression.
+    Expr(String),
+}
+
+/// `[rope.NAME]`.
+#[derive(Clone, Debug)]
+pub struct RopeDef {
+    /// Its name.
+    pub name: Spanned<String>,
+    /// Elements per head.
+    pub head_dim: Scalar,
+    /// Base.
+    pub theta: Scalar,
+    /// Name of the scaling, if any.
+    pub scaling: Option<RopeScalingDef>,
+}
+
+/// `scaling = { ... }` of a rope.
+#[derive(Clone, Debug)]
+pub struct RopeScalingDef {
+    /// `yarn` or `llama3`.
+    pub kind: RopeKind,
+    /// All of it.
+    pub span: Range<usize>,
+    /// Its numbers by key.
+    pub numbers: BTreeMap<&'static str, Scalar>,
+    /// YaRN's `truncate`.
+    pub truncate: bool,
+}
+
+/// Kinds of long-context scaling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum RopeKind {
+    Yarn,
+    Llama3,
+}
+
+/// A tensor: `name = { from = "...", shape = [...], format = "..." }`.
+#[derive(Clone, Debug)]
+pub struct TensorDef {
+    /// Logical name.
+    pub name: Spanned<String>,
+    /// Checkpoint tensor; `{layer}` stands for the layer's number.
+    pub from: Spanned<String>,
+    /// Checkpoint tensor of MXFP4 scales.
+    pub scales: Option<Spanned<String>>,
+    /// Shape after row selection.
+    pub shape: Spanned<Vec<Scalar>>,
+    /// Format in the checkpoint.
+    pub format: Spanned<WeightFormat>,
+    /// Rows taken.
+    pub rows: RowSelect,
+}
+
+/// `[layer]`: a template that is repeated.
+#[derive(Clone, Debug)]
+pub struct LayerDef {
+    /// How often.
+    pub count: Scalar,
+    /// Values handed on: name on entry -> name of the layer's value that has it on exit.
+    pub carry: Vec<(Spanned<String>, Spanned<String>)>,
+    /// Per-layer values.
+    pub values: Vec<LayerValueDef>,
+    /// `[layer.tensors]`.
+    pub tensors: Vec<TensorDef>,
+    /// Nodes of a layer.
+    pub nodes: Vec<NodeDef>,
+}
+
+/// A per-layer value.
+#[derive(Clone, Debug)]
+pub struct LayerValueDef {
+    /// Its name.
+    pub name: Spanned<String>,
+    /// Whether `items` repeat; else there is one per layer.
+    pub cycle: bool,
+    /// Numbers, or `"full"`.
+    pub items: Spanned<Vec<Scalar>>,
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub struct NodeDef {
+    /// Operation.
+    pub op: &'static OpInfo,
+    /// Bytes of the operation's name.
+    pub op_span: Range<usize>,
+    /// Name of the value it computes.
+    pub out: Spanned<String>,
+    /// Its other keys.
+    pub args: BTreeMap<&'static str, Spanned<Arg>>,
+}
+
+/// What a node's key holds.
+#[derive(Clone, Debug)]
+pub enum Arg {
+    /// A name (of a value, tensor or rope), or an elementwise expression.
+    Text(String),
+    /// Names.
+    Texts(Vec<Spanned<String>>),
+    /// A number.
+    Scalar(ScalarText),
+}
+
+impl Spec {
+    /// Reads a spec; `name` is its file's, for errors.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn parse(name: &str, text: &str) -> Result<Spec> {
+        read::spec(&Source::new(name, text))
+    }
+}

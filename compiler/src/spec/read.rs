@@ -1,0 +1,303 @@
+//! TOML to [`Spec`]: structure, names, types of keys.
+
+use super::ops::{OPS, OpInfo, ParamKind};
+use super::section::{Item, Section, array, boolean, check_name, scalar, scalars, string};
+use super::{
+    Arg, LayerDef, LayerValueDef, Model, NodeDef, Result, RopeDef, RopeKind, RopeScalingDef, ScalarText,
+    Source, Spanned, Spec, SpecError, TensorDef, lower,
+};
+use crate::graph::RowSelect;
+use kernmill_plan::format::WeightFormat;
+use std::collections::BTreeMap;
+use toml::de::DeTable;
+
+/// Reads the whole document.
+pub(super) fn spec(source: &Source) -> Result<Spec> {
+    let document = DeTable::parse(source.text()).map_err(|e| {
+        let span = e.span().unwrap_or(0..0);
+        SpecError::new(source, span, format!("not TOML: {}", e.message()), "here")
+    })?;
+    let root = Section::root(source, document.get_ref())
+        .only(&["model", "dims", "rope", "tensors", "before", "layer", "after"])?;
+    let dims = match root.get("dims") {
+        Some(item) => dims(&Section::new(source, item, "[dims]")?)?,
+        None => BTreeMap::new(),
+    };
+    Ok(Spec {
+        source: source.clone(),
+        model: model(source, root.require("model")?)?,
+        dims,
+        ropes: root.get("rope").map_or(Ok(Vec::new()), |item| ropes(source, item))?,
+        tensors: root
+            .get("tensors")
+            .map_or(Ok(Vec::new()), |item| tensors(source, item, "[tensors]", false))?,
+        before: nodes_section(source, root.get("before"), "[before]")?,
+        layer: root.get("layer").map(|item| layer(source, item)).transpose()?,
+        after: nodes_section(source, root.get("after"), "[after]")?,
+    })
+}
+
+fn model(source: &Source, item: &Item<'_>) -> Result<Model> {
+    let section = Section::new(source, item, "[model]")?.only(&["name", "vocab", "max_context"])?;
+    Ok(Model {
+        name: string(source, section.require("name")?)?,
+        vocab: scalar(source, section.require("vocab")?)?,
+        max_context: scalar(source, section.require("max_context")?)?,
+    })
+}
+
+/// Dims are evaluated in order of appearance, each over those before it.
+fn dims(section: &Section<'_>) -> Result<BTreeMap<String, super::number::Number>> {
+    let mut dims = BTreeMap::new();
+    for (name, item) in section.entries() {
+        check_name(section.source, &name)?;
+        let text = scalar(section.source, item)?;
+        let value = lower::evaluate(section.source, &text, &|dim| dims.get(dim).copied(), &|| {
+            dims.keys().cloned().collect()
+        })
+        .map_err(|e| match section.get(unknown_dim(&e)) {
+            Some(_) => e.help("a dim can use only the dims above it"),
+            None => e,
+        })?;
+        dims.insert(name.value, value);
+    }
+    Ok(dims)
+}
+
+/// The name in "`name` is not a dim".
+fn unknown_dim(error: &SpecError) -> &str {
+    error.message().split('`').nth(1).unwrap_or("")
+}
+
+fn ropes(source: &Source, item: &Item<'_>) -> Result<Vec<RopeDef>> {
+    let mut ropes = Vec::new();
+    for (name, item) in Section::new(source, item, "[rope]")?.entries() {
+        check_name(source, &name)?;
+        let what = format!("[rope.{}]", name.value);
+        let section = Section::new(source, item, &what)?.only(&["head_dim", "theta", "scaling"])?;
+        ropes.push(RopeDef {
+            head_dim: scalar(source, section.require("head_dim")?)?,
+            theta: scalar(source, section.require("theta")?)?,
+            scaling: section.get("scaling").map(|item| rope_scaling(source, item)).transpose()?,
+            name,
+        });
+    }
+    Ok(ropes)
+}
+
+fn rope_scaling(source: &Source, item: &Item<'_>) -> Result<RopeScalingDef> {
+    let section = Section::new(source, item, "this scaling")?;
+    let kind = string(source, section.require("kind")?)?;
+    let (kind, keys): (_, &[&'static str]) = match kind.value.as_str() {
+        "yarn" => (RopeKind::Yarn, &["factor", "beta_fast", "beta_slow", "original_context"]),
+        "llama3" => {
+            (RopeKind::Llama3, &["factor", "low_freq_factor", "high_freq_factor", "original_context"])
+        }
+        other => {
+            let message = format!("unknown kind of rope scaling `{other}`");
+            let error = SpecError::new(source, kind.span, message, "expected one of: yarn, llama3");
+            return Err(error.near(other, ["yarn", "llama3"]));
+        }
+    };
+    let mut known = [&["kind"], keys].concat();
+    if kind == RopeKind::Yarn {
+        known.push("truncate");
+    }
+    let section = section.only(&known)?;
+    let mut numbers = BTreeMap::new();
+    for key in keys {
+        numbers.insert(*key, scalar(source, section.require(key)?)?);
+    }
+    let truncate = section.get("truncate").map_or(Ok(true), |item| boolean(source, item))?;
+    Ok(RopeScalingDef { kind, span: item.span(), numbers, truncate })
+}
+
+fn tensors(source: &Source, item: &Item<'_>, what: &str, per_layer: bool) -> Result<Vec<TensorDef>> {
+    let mut tensors = Vec::new();
+    for (name, item) in Section::new(source, item, what)?.entries() {
+        check_name(source, &name)?;
+        tensors.push(tensor(source, name, item, per_layer)?);
+    }
+    Ok(tensors)
+}
+
+fn tensor(source: &Source, name: Spanned<String>, item: &Item<'_>, per_layer: bool) -> Result<TensorDef> {
+    let what = format!("tensor `{}`", name.value);
+    let section = Section::new(source, item, &what)?.only(&["from", "scales", "rows", "shape", "format"])?;
+    let from = checkpoint_name(source, section.require("from")?, per_layer)?;
+    let scales = section.get("scales").map(|item| checkpoint_name(source, item, per_layer)).transpose()?;
+    let format = weight_format(source, section.require("format")?)?;
+    if format.value == WeightFormat::Mxfp4 && scales.is_none() {
+        return Err(section
+            .missing("scales")
+            .help("an mxfp4 tensor has its scales in a tensor of their own"));
+    }
+    if let (Some(scales), true) = (&scales, format.value != WeightFormat::Mxfp4) {
+        let message = format!("`scales` of a tensor in {}", format.value.name());
+        return Err(SpecError::new(
+            source,
+            scales.span.clone(),
+            message,
+            "expected only with format = \"mxfp4\"",
+        ));
+    }
+    let rows = match section.get("rows") {
+        Some(item) => rows(source, item)?,
+        None => RowSelect::All,
+    };
+    Ok(TensorDef { name, from, scales, shape: scalars(source, section.require("shape")?)?, format, rows })
+}
+
+/// A checkpoint tensor's name: with `{layer}` in a layer, without elsewhere.
+fn checkpoint_name(source: &Source, item: &Item<'_>, per_layer: bool) -> Result<Spanned<String>> {
+    let name = string(source, item)?;
+    let rest = name.value.replace("{layer}", "");
+    let error = |message: &str, label: &str| Err(SpecError::new(source, name.span.clone(), message, label));
+    if rest.contains(['{', '}']) {
+        return error("unknown placeholder in a checkpoint name", "expected {layer} or no braces");
+    }
+    match (rest.len() != name.value.len(), per_layer) {
+        (true, false) => error("{layer} outside of a layer", "expected a name without {layer} here"),
+        (false, true) => {
+            error("every layer would use the same checkpoint tensor", "expected a name with {layer} in it")
+        }
+        _ => Ok(name),
+    }
+}
+
+fn weight_format(source: &Source, item: &Item<'_>) -> Result<Spanned<WeightFormat>> {
+    let name = string(source, item)?;
+    let value = match name.value.as_str() {
+        "mxfp4" => WeightFormat::Mxfp4,
+        "bf16" => WeightFormat::Bf16,
+        "f32" | "f16" => WeightFormat::F32,
+        other => {
+            let known = ["bf16", "f16", "f32", "mxfp4"];
+            let message = format!("unknown format `{other}`");
+            let error =
+                SpecError::new(source, name.span, message, format!("expected one of: {}", known.join(", ")));
+            return Err(error.near(other, known));
+        }
+    };
+    Ok(Spanned { value, span: name.span })
+}
+
+fn rows(source: &Source, item: &Item<'_>) -> Result<RowSelect> {
+    let name = string(source, item)?;
+    match name.value.as_str() {
+        "all" => Ok(RowSelect::All),
+        "even" => Ok(RowSelect::Even),
+        "odd" => Ok(RowSelect::Odd),
+        other => Err(SpecError::new(
+            source,
+            name.span,
+            format!("unknown selection of rows `{other}`"),
+            "expected one of: all, even, odd",
+        )),
+    }
+}
+
+fn nodes_section(source: &Source, item: Option<&Item<'_>>, what: &str) -> Result<Vec<NodeDef>> {
+    let Some(item) = item else { return Ok(Vec::new()) };
+    let section = Section::new(source, item, what)?.only(&["node"])?;
+    nodes(source, section.require("node")?)
+}
+
+fn layer(source: &Source, item: &Item<'_>) -> Result<LayerDef> {
+    let section = Section::new(source, item, "[layer]")?;
+    let section = section.only(&["count", "carry", "values", "tensors", "node"])?;
+    let mut carry = Vec::new();
+    for (name, item) in Section::new(source, section.require("carry")?, "`carry`")?.entries() {
+        check_name(source, &name)?;
+        carry.push((name, string(source, item)?));
+    }
+    let mut values = Vec::new();
+    if let Some(item) = section.get("values") {
+        for (name, item) in Section::new(source, item, "[layer.values]")?.entries() {
+            check_name(source, &name)?;
+            values.push(layer_value(source, name, item)?);
+        }
+    }
+    Ok(LayerDef {
+        count: scalar(source, section.require("count")?)?,
+        carry,
+        values,
+        tensors: match section.get("tensors") {
+            Some(item) => tensors(source, item, "[layer.tensors]", true)?,
+            None => Vec::new(),
+        },
+        nodes: nodes(source, section.require("node")?)?,
+    })
+}
+
+fn layer_value(source: &Source, name: Spanned<String>, item: &Item<'_>) -> Result<LayerValueDef> {
+    let what = format!("per-layer value `{}`", name.value);
+    let section = Section::new(source, item, &what)?.only(&["cycle", "list"])?;
+    match (section.get("cycle"), section.get("list")) {
+        (Some(items), None) => Ok(LayerValueDef { name, cycle: true, items: scalars(source, items)? }),
+        (None, Some(items)) => Ok(LayerValueDef { name, cycle: false, items: scalars(source, items)? }),
+        _ => Err(SpecError::new(
+            source,
+            item.span(),
+            format!("{what} must have either `cycle` or `list`"),
+            "expected { cycle = [...] } (repeated) or { list = [...] } (one per layer)",
+        )),
+    }
+}
+
+fn nodes(source: &Source, item: &Item<'_>) -> Result<Vec<NodeDef>> {
+    array(source, item)?.iter().map(|item| node(source, item)).collect()
+}
+
+fn node(source: &Source, item: &Item<'_>) -> Result<NodeDef> {
+    let section = Section::new(source, item, "this node")?;
+    let op_name = string(source, section.require("op")?)?;
+    let Some(op) = OPS.iter().find(|info| info.name == op_name.value) else {
+        let known = OPS.map(|info| info.name);
+        let message = format!("unknown op `{}`", op_name.value);
+        let label = format!("expected one of: {}", known.join(", "));
+        return Err(SpecError::new(source, op_name.span, message, label).near(&op_name.value, known));
+    };
+    let known: Vec<&str> = ["op", "out"].into_iter().chain(op.params.iter().map(|p| p.name)).collect();
+    let section = Section::new(source, item, &format!("this `{}` node", op.name))?.only(&known)?;
+    let out = string(source, section.require("out")?)?;
+    check_name(source, &out)?;
+    Ok(NodeDef { op, op_span: op_name.span, out, args: args(source, &section, op)? })
+}
+
+fn args(
+    source: &Source,
+    section: &Section<'_>,
+    op: &'static OpInfo,
+) -> Result<BTreeMap<&'static str, Spanned<Arg>>> {
+    let mut args = BTreeMap::new();
+    for param in op.params {
+        let Some(item) = section.get(param.name) else {
+            if param.required {
+                return Err(section.missing(param.name).help(format!(
+                    "`{}` takes `{}`: {}",
+                    op.name,
+                    param.name,
+                    param.kind.expected()
+                )));
+            }
+            continue;
+        };
+        let value = match param.kind {
+            ParamKind::Number | ParamKind::Window => match scalar(source, item)?.value {
+                ScalarText::Expr(text) if text.is_empty() => {
+                    Arg::Scalar(ScalarText::Expr(string(source, item)?.value))
+                }
+                value => Arg::Scalar(value),
+            },
+            ParamKind::Values => {
+                Arg::Texts(array(source, item)?.iter().map(|i| string(source, i)).collect::<Result<_>>()?)
+            }
+            ParamKind::Value | ParamKind::Tensor | ParamKind::Rope | ParamKind::Expr => {
+                Arg::Text(string(source, item)?.value)
+            }
+        };
+        args.insert(param.name, Spanned { value, span: item.span() });
+    }
+    Ok(args)
+}
