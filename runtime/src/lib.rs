@@ -1,1 +1,23 @@
 //! kernmill's runtime: runs a program over a batch of tokens, keeps the KV cache, samples.
+//!
+//! [`image::PlanImage`] is a plan in memory; [`engine::Engine`] runs it over sequences of tokens;
+//! [`engine::Engine::generate`] makes text. It does not depend on the compiler.
+
+mod code;
+pub mod engine;
+mod executor;
+pub mod generate;
+pub mod image;
+pub mod kv;
+pub mod pool;
+pub mod sampler;
+pub mod stop;
+pub mod tokenizer;
+
+pub use code::CodeError;
+pub use engine::{Engine, EngineConfig, EngineError, ErrorKind, LogitsOf, SeqId, Want};
+pub use executor::{BatchError, LoadError, MemoryNeed};
+pub use generate::{GenerateParams, StopReason, Summary};
+pub use image::PlanImage;
+pub use sampler::{Sampler, SamplerParams};
+pub use tokenizer::Tokenizer;

@@ -1,0 +1,421 @@
+//! The engine: sequences of tokens over one loaded plan.
+
+use crate::executor::{Batch, BatchError, Executor, LoadError, MemoryNeed};
+use crate::image::PlanImage;
+use crate::kv::{KvError, KvShape, KvTables};
+use crate::pool::{Pool, PoolConfig, PoolError};
+use crate::sampler::SamplerError;
+use crate::tokenizer::{Tokenizer, TokenizerError};
+use kernmill_plan::program::ModelInfo;
+
+/// What an engine is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineConfig {
+    /// Workers and their pinning.
+    pub pool: PoolConfig,
+    /// Longest sequence in tokens; `None` takes the model's longest or [`DEFAULT_CONTEXT`], whichever is less.
+    pub context: Option<u32>,
+    /// Sequences at once.
+    pub sequences: u32,
+    /// Most tokens per run; `None` takes the program's largest class.
+    pub chunk: Option<u32>,
+}
+
+/// Context of an engine that is not asked for one.
+pub const DEFAULT_CONTEXT: u32 = 4096;
+/// Most sequences of an engine.
+pub const MAX_SEQUENCES: u32 = 4096;
+
+impl Default for EngineConfig {
+    fn default() -> EngineConfig {
+        EngineConfig { pool: PoolConfig::default(), context: None, sequences: 1, chunk: None }
+    }
+}
+
+/// Why an engine cannot be made or a request not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// A number of the configuration is out of range.
+    #[error("{name} is {found}, expected 1 to {max}")]
+    Config {
+        /// Which one.
+        name: &'static str,
+        /// Its value.
+        found: u32,
+        /// Largest legal value.
+        max: u32,
+    },
+    /// The plan cannot be executed here.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The workers could not be started.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// The tokenizer is missing, unfit, or failed.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// Text was asked of a plan without a tokenizer.
+    #[error("the plan has no tokenizer: give and take token ids instead of text")]
+    NoTokenizer,
+    /// A token id past the vocabulary.
+    #[error("token {index} of the input has id {token}, expected less than {vocab}")]
+    Token {
+        /// Place in the input.
+        index: usize,
+        /// The id.
+        token: u32,
+        /// Vocabulary size.
+        vocab: u32,
+    },
+    /// A prompt without tokens.
+    #[error("the prompt has no tokens: at least one is needed to start from")]
+    EmptyPrompt,
+    /// A prompt that leaves no room.
+    #[error("the prompt has {tokens} tokens, the context holds {context}")]
+    PromptTooLong {
+        /// Its tokens.
+        tokens: usize,
+        /// Tokens a sequence may have.
+        context: u32,
+    },
+    /// A handle of a sequence that is gone.
+    #[error("there is no such sequence: it was dropped, or belongs to another engine")]
+    NoSequence,
+    /// One sequence twice in a step.
+    #[error("a sequence occurs twice in one step")]
+    Repeated,
+    /// The KV cache has no room.
+    #[error(transparent)]
+    Kv(#[from] KvError),
+    /// No token could be sampled.
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+    /// The runtime made a batch that its own checks refuse.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+}
+
+/// What kind of fault an error is, which decides a program's exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The input is wrong: the message says what and where.
+    BadInput,
+    /// This host or engine cannot do it: the message says what would be needed.
+    Unsupported,
+    /// A fault of kernmill: the message asks for a report.
+    Bug,
+}
+
+impl EngineError {
+    /// The kind of fault.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            EngineError::Batch(_) => ErrorKind::Bug,
+            EngineError::Pool(PoolError::Spawn { .. } | PoolError::Pin { .. })
+            | EngineError::Load(LoadError::Cpu { .. } | LoadError::Region(_)) => ErrorKind::Unsupported,
+            _ => ErrorKind::BadInput,
+        }
+    }
+}
+
+/// A sequence of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SeqId {
+    slot: u32,
+    /// Tells a slot's users apart.
+    generation: u64,
+}
+
+/// Which logits a step hands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// Those after the last token of each entry.
+    Last,
+    /// Those after every token.
+    All,
+    /// None.
+    None,
+}
+
+/// Which token a row of logits comes after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogitsOf {
+    /// Index of the step's entry.
+    pub entry: usize,
+    /// Index of the token among the entry's.
+    pub token: usize,
+}
+
+/// A loaded plan with its KV cache and workers.
+pub struct Engine {
+    model: ModelInfo,
+    tokenizer: Option<Tokenizer>,
+    chat_template: Option<String>,
+    executor: Executor,
+    tables: KvTables,
+    shape: KvShape,
+    need: MemoryNeed,
+    /// By slot: generation of its present user.
+    generations: Vec<Option<u64>>,
+    next_generation: u64,
+    run: RunBuffers,
+}
+
+/// What a run is put together in; reused, so that a step allocates nothing once they have grown.
+struct RunBuffers {
+    batch: Batch,
+    /// Batch rows whose logits are wanted, and whose they are.
+    wanted: Vec<u32>,
+    origins: Vec<LogitsOf>,
+    /// Slot and tokens of each part of a sequence in the batch.
+    parts: Vec<(u32, u32)>,
+}
+
+impl Engine {
+    /// Loads a plan: checks program, host and memory first, then takes the memory.
+    ///
+    /// # Errors
+    /// When anything does not fit; see [`EngineError`].
+    pub fn new(image: &PlanImage, config: EngineConfig) -> Result<Engine, EngineError> {
+        let model = &image.program.model;
+        let in_range = |name, found: u32, max: u32| {
+            if (1..=max).contains(&found) { Ok(()) } else { Err(EngineError::Config { name, found, max }) }
+        };
+        let context = config.context.unwrap_or(model.max_context.min(DEFAULT_CONTEXT));
+        in_range("context", context, model.max_context)?;
+        in_range("sequences", config.sequences, MAX_SEQUENCES)?;
+        let largest = image.program.classes.last().map_or(1, |class| class.max_tokens.max(1));
+        let chunk = config.chunk.unwrap_or(largest).min(largest);
+        in_range("chunk", chunk, largest)?;
+        let tokenizer = match &image.tokenizer_json {
+            Some(json) => Some(Tokenizer::from_json(json, model.vocab)?),
+            None => None,
+        };
+        let shape = KvShape { context, sequences: config.sequences, chunk };
+        let executor = Executor::new(image, shape, Pool::new(config.pool)?)?;
+        let rows = chunk as usize;
+        Ok(Engine {
+            need: MemoryNeed::of(&image.program, shape, executor.threads()),
+            tables: KvTables::new(&model.kv, shape),
+            model: model.clone(),
+            tokenizer,
+            chat_template: image.chat_template.clone(),
+            executor,
+            shape,
+            generations: vec![None; config.sequences as usize],
+            next_generation: 0,
+            run: RunBuffers {
+                batch: Batch::with_capacity(rows),
+                wanted: Vec::with_capacity(rows),
+                origins: Vec::with_capacity(rows),
+                parts: Vec::with_capacity(rows),
+            },
+        })
+    }
+
+    /// Model facts.
+    pub fn model(&self) -> &ModelInfo {
+        &self.model
+    }
+
+    /// The plan's tokenizer.
+    pub fn tokenizer(&self) -> Option<&Tokenizer> {
+        self.tokenizer.as_ref()
+    }
+
+    /// The plan's chat template.
+    pub fn chat_template(&self) -> Option<&str> {
+        self.chat_template.as_deref()
+    }
+
+    /// Tokens a sequence may have.
+    pub fn context(&self) -> u32 {
+        self.shape.context
+    }
+
+    /// Most tokens per run.
+    pub fn chunk(&self) -> u32 {
+        self.shape.chunk
+    }
+
+    /// Workers.
+    pub fn threads(&self) -> usize {
+        self.executor.threads()
+    }
+
+    /// Memory taken besides weights and code.
+    pub fn memory(&self) -> MemoryNeed {
+        self.need
+    }
+
+    /// Starts an empty sequence.
+    ///
+    /// # Errors
+    /// When all are in use.
+    pub fn create(&mut self) -> Result<SeqId, EngineError> {
+        let slot = self.tables.create()?;
+        Ok(self.name(slot))
+    }
+
+    /// A sequence that starts with the first `at` tokens of another one and shares their cache.
+    ///
+    /// # Errors
+    /// When `at` is past the end or its window no longer cached, or all sequences are in use.
+    pub fn fork(&mut self, id: SeqId, at: u32) -> Result<SeqId, EngineError> {
+        let slot = self.slot(id)?;
+        let copy = self.tables.fork(slot, at)?;
+        Ok(self.name(copy))
+    }
+
+    /// Forgets a sequence's tokens from `length` on.
+    ///
+    /// # Errors
+    /// When `length` is past the end or its window no longer cached.
+    pub fn truncate(&mut self, id: SeqId, length: u32) -> Result<(), EngineError> {
+        let slot = self.slot(id)?;
+        Ok(self.tables.truncate(slot, length)?)
+    }
+
+    /// Ends a sequence. A handle that is gone already is ignored.
+    pub fn drop_sequence(&mut self, id: SeqId) {
+        if let Ok(slot) = self.slot(id) {
+            self.tables.release(slot);
+            self.generations[slot as usize] = None;
+        }
+    }
+
+    /// Tokens in a sequence.
+    ///
+    /// # Errors
+    /// When there is no such sequence.
+    pub fn length(&self, id: SeqId) -> Result<u32, EngineError> {
+        self.slot(id).map(|slot| self.tables.length(slot))
+    }
+
+    fn name(&mut self, slot: u32) -> SeqId {
+        self.next_generation += 1;
+        self.generations[slot as usize] = Some(self.next_generation);
+        SeqId { slot, generation: self.next_generation }
+    }
+
+    fn slot(&self, id: SeqId) -> Result<u32, EngineError> {
+        match self.generations.get(id.slot as usize) {
+            Some(Some(generation)) if *generation == id.generation => Ok(id.slot),
+            _ => Err(EngineError::NoSequence),
+        }
+    }
+
+    /// Appends tokens to sequences and hands the wanted logits (`[vocab]` each) to `out`, entry by entry in order.
+    ///
+    /// The tokens of all entries are run together, at most [`Engine::chunk`] at a time.
+    ///
+    /// # Errors
+    /// Bad input is found before anything runs. When KV blocks run out halfway, the chunks before are stored.
+    pub fn step(
+        &mut self,
+        work: &[(SeqId, &[u32])],
+        want: Want,
+        out: &mut dyn FnMut(LogitsOf, &[f32]),
+    ) -> Result<(), EngineError> {
+        self.check_work(work)?;
+        let mut entry = 0;
+        let mut done = 0;
+        while entry < work.len() {
+            (entry, done) = self.gather(work, entry, done, want)?;
+            if self.run.batch.len() > 0 {
+                self.run_batch(out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The logits after the last of `tokens`, which are appended to one sequence.
+    ///
+    /// # Errors
+    /// As [`Engine::step`]; also when there are no tokens.
+    pub fn append(&mut self, id: SeqId, tokens: &[u32], logits: &mut Vec<f32>) -> Result<(), EngineError> {
+        if tokens.is_empty() {
+            return Err(EngineError::EmptyPrompt);
+        }
+        self.step(&[(id, tokens)], Want::Last, &mut |_, row| {
+            logits.clear();
+            logits.extend_from_slice(row);
+        })
+    }
+
+    fn check_work(&self, work: &[(SeqId, &[u32])]) -> Result<(), EngineError> {
+        for (n, (id, tokens)) in work.iter().enumerate() {
+            let length = self.length(*id)?;
+            if work[..n].iter().any(|(other, _)| other == id) {
+                return Err(EngineError::Repeated);
+            }
+            self.check_tokens(tokens)?;
+            if tokens.len() > (self.shape.context - length) as usize {
+                let context = self.shape.context;
+                return Err(KvError::Context { length, more: tokens.len(), context }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks token ids against the vocabulary.
+    pub(crate) fn check_tokens(&self, tokens: &[u32]) -> Result<(), EngineError> {
+        let vocab = self.model.vocab;
+        match tokens.iter().position(|token| *token >= vocab) {
+            Some(index) => Err(EngineError::Token { index, token: tokens[index], vocab }),
+            None => Ok(()),
+        }
+    }
+
+    /// Fills the batch from token `done` of `entry` on; where the next batch goes on.
+    fn gather(
+        &mut self,
+        work: &[(SeqId, &[u32])],
+        mut entry: usize,
+        mut done: usize,
+        want: Want,
+    ) -> Result<(usize, usize), EngineError> {
+        let run = &mut self.run;
+        run.batch.clear();
+        run.wanted.clear();
+        run.origins.clear();
+        run.parts.clear();
+        while entry < work.len() {
+            let (id, tokens) = work[entry];
+            let room = self.shape.chunk as usize - run.batch.len();
+            let part = &tokens[done..tokens.len().min(done + room)];
+            if !part.is_empty() {
+                let executor = &mut self.executor;
+                self.tables.reserve(id.slot, part.len(), &mut |kind, from, to| {
+                    executor.copy_block(kind, from, to)
+                })?;
+                let start = self.tables.length(id.slot);
+                for (n, token) in part.iter().enumerate() {
+                    let last = done + n + 1 == tokens.len();
+                    if want == Want::All || want == Want::Last && last {
+                        run.wanted.push(run.batch.len() as u32);
+                        run.origins.push(LogitsOf { entry, token: done + n });
+                    }
+                    run.batch.push(*token, start + n as u32, id.slot);
+                }
+                run.parts.push((id.slot, part.len() as u32));
+                done += part.len();
+            }
+            if done < tokens.len() {
+                break;
+            }
+            (entry, done) = (entry + 1, 0);
+        }
+        Ok((entry, done))
+    }
+
+    fn run_batch(&mut self, out: &mut dyn FnMut(LogitsOf, &[f32])) -> Result<(), EngineError> {
+        let run = &self.run;
+        let hand_out = &mut |row: usize, logits: &[f32]| out(run.origins[row], logits);
+        self.executor.run(&run.batch, &run.wanted, &self.tables, hand_out)?;
+        for (slot, tokens) in &self.run.parts {
+            self.tables.advance(*slot, *tokens);
+        }
+        Ok(())
+    }
+}

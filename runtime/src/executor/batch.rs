@@ -1,0 +1,150 @@
+//! One batch of tokens, and the proof that the kernels may run over it.
+
+use crate::kv::{KvTables, UNMAPPED};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvLayers, LayerKind};
+
+/// Tokens of one run, as parallel arrays.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Batch {
+    pub token_ids: Vec<u32>,
+    pub positions: Vec<u32>,
+    /// Slot of each token's sequence.
+    pub sequences: Vec<u32>,
+    /// Adapter slot, 0 is none.
+    pub adapters: Vec<u32>,
+}
+
+/// Why a batch is refused. The engine never makes such a batch: each is a bug.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BatchError {
+    /// The count of tokens is out of range.
+    #[error("{found} tokens in a batch, expected 1 to {max} (bug: please report it)")]
+    Tokens {
+        /// Tokens given.
+        found: usize,
+        /// The largest class's maximum.
+        max: u32,
+    },
+    /// The arrays differ in length.
+    #[error("a batch's arrays differ in length (bug: please report it)")]
+    Ragged,
+    /// An entry of some array is out of range.
+    #[error("{what} {found} of batch row {row}, expected less than {limit} (bug: please report it)")]
+    Range {
+        /// Which array.
+        what: &'static str,
+        /// Row.
+        row: usize,
+        /// Its value.
+        found: u32,
+        /// Exclusive bound.
+        limit: u32,
+    },
+    /// A block that kernels will touch is not mapped.
+    #[error(
+        "batch row {row}: block {index} of its sequence is not mapped for {kind:?} layers (bug: please report it)"
+    )]
+    Unmapped {
+        /// Row.
+        row: usize,
+        /// Position / 16.
+        index: u32,
+        /// Which layers.
+        kind: LayerKind,
+    },
+}
+
+impl Batch {
+    pub(crate) fn with_capacity(tokens: usize) -> Batch {
+        let array = || Vec::with_capacity(tokens);
+        Batch { token_ids: array(), positions: array(), sequences: array(), adapters: array() }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.token_ids.clear();
+        self.positions.clear();
+        self.sequences.clear();
+        self.adapters.clear();
+    }
+
+    pub(crate) fn push(&mut self, token: u32, position: u32, sequence: u32) {
+        self.token_ids.push(token);
+        self.positions.push(position);
+        self.sequences.push(sequence);
+        self.adapters.push(0);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.token_ids.len()
+    }
+
+    /// Checks everything that kernels trust.
+    pub(super) fn check(&self, limits: &Limits<'_>, wanted: &[u32]) -> Result<(), BatchError> {
+        let tokens = self.len();
+        if tokens == 0 || tokens > limits.max_tokens as usize {
+            return Err(BatchError::Tokens { found: tokens, max: limits.max_tokens });
+        }
+        if [&self.positions, &self.sequences, &self.adapters].iter().any(|array| array.len() != tokens) {
+            return Err(BatchError::Ragged);
+        }
+        below("token id", &self.token_ids, limits.vocab)?;
+        below("position", &self.positions, limits.context)?;
+        below("sequence", &self.sequences, limits.sequences)?;
+        below("adapter", &self.adapters, limits.adapters)?;
+        below("wanted row", wanted, tokens as u32)?;
+        for layer_kind in [LayerKind::Full, LayerKind::Sliding] {
+            let of_kind = || limits.layers.layers.iter().filter(|layer| layer.kind == layer_kind);
+            if of_kind().next().is_some() {
+                let window = of_kind().filter_map(|layer| layer.window).max();
+                self.check_blocks(limits.tables, layer_kind, window)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every block from a token's first key in view to itself is mapped. Runs of one sequence are checked at once.
+    fn check_blocks(
+        &self,
+        tables: &KvTables,
+        kind: LayerKind,
+        window: Option<u32>,
+    ) -> Result<(), BatchError> {
+        let (table, stride) = tables.table(kind);
+        let mut row = 0;
+        while row < self.len() {
+            let sequence = self.sequences[row];
+            let run = self.sequences[row..].iter().take_while(|s| **s == sequence).count();
+            let positions = &self.positions[row..row + run];
+            let (mut low, mut high) = (u32::MAX, 0);
+            for p in positions {
+                (low, high) = (low.min(*p), high.max(*p));
+            }
+            let first_key = window.map_or(0, |window| (low + 1).saturating_sub(window));
+            let (first, last) = (first_key as usize / BLOCK_TOKENS, high as usize / BLOCK_TOKENS);
+            let base = sequence as usize * stride as usize;
+            if let Some(hole) = table[base + first..=base + last].iter().position(|id| *id == UNMAPPED) {
+                return Err(BatchError::Unmapped { row, index: (first + hole) as u32, kind });
+            }
+            row += run;
+        }
+        Ok(())
+    }
+}
+
+/// What a batch's entries must stay below.
+pub(super) struct Limits<'a> {
+    pub max_tokens: u32,
+    pub vocab: u32,
+    pub context: u32,
+    pub sequences: u32,
+    pub adapters: u32,
+    pub layers: &'a KvLayers,
+    pub tables: &'a KvTables,
+}
+
+fn below(what: &'static str, values: &[u32], limit: u32) -> Result<(), BatchError> {
+    match values.iter().position(|value| *value >= limit) {
+        Some(row) => Err(BatchError::Range { what, row, found: values[row], limit }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,345 @@
+//! The executor: walks a program's steps over a batch of tokens, all workers in lockstep.
+//!
+//! Operands are resolved to addresses once. A run wakes the workers once per slab of logits (the first slab rides along
+//! with the batch) and allocates nothing.
+
+mod batch;
+mod resolve;
+mod rope;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub(crate) use batch::Batch;
+pub use batch::BatchError;
+
+use crate::code::{CodeError, ExecutableCode};
+use crate::image::PlanImage;
+use crate::kv::{KvShape, KvTables};
+use crate::pool::{Barrier, Pool};
+use batch::Limits;
+use kernmill_plan::abi::{Args, KernelFn, Worker};
+use kernmill_plan::check::CheckError;
+use kernmill_plan::format::{LINE, f32_row_stride};
+use kernmill_plan::kv::{KvLayers, LayerKind};
+use kernmill_plan::program::LOGIT_SLAB;
+use kernmill_plan::region::{RegionError, RegionMut, WeightRegion};
+use resolve::{Bases, Class, StepCall};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Why a program cannot be executed here.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The program refers to memory it does not have.
+    #[error("the plan's program is not sound: {0}")]
+    Check(#[from] CheckError),
+    /// The CPU cannot run it.
+    #[error("the plan is for {level}; this CPU lacks {}", missing.join(", "))]
+    Cpu {
+        /// Level of the code.
+        level: &'static str,
+        /// Missing features, by their `/proc/cpuinfo` names.
+        missing: Vec<&'static str>,
+    },
+    /// The weights are not all there.
+    #[error("the plan's program reads {expected} bytes of weights, the region has {found}")]
+    Weights {
+        /// Bytes that operands may refer to.
+        expected: u64,
+        /// Bytes given.
+        found: u64,
+    },
+    /// Code could not be made executable.
+    #[error(transparent)]
+    Code(#[from] CodeError),
+    /// Memory could not be mapped.
+    #[error(transparent)]
+    Region(#[from] RegionError),
+    /// There is not enough memory.
+    #[error(
+        "{needed} bytes of memory are needed ({kv} of them for the KV cache), {available} are available: lower the context or the number of sequences"
+    )]
+    Memory {
+        /// Everything the engine will allocate.
+        needed: u64,
+        /// The KV cache's part.
+        kv: u64,
+        /// What the system and its control groups leave.
+        available: u64,
+    },
+}
+
+/// Bytes that an executor takes besides weights and code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryNeed {
+    /// KV pools of all layers.
+    pub kv: u64,
+    /// Arena for activations.
+    pub arena: u64,
+    /// Scratch of all workers.
+    pub scratch: u64,
+    /// Rotary tables.
+    pub ropes: u64,
+}
+
+impl MemoryNeed {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        [self.kv, self.arena, self.scratch, self.ropes].into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// What a program needs with this shape and this many workers.
+    pub fn of(program: &kernmill_plan::program::Program, shape: KvShape, threads: usize) -> MemoryNeed {
+        let model = &program.model;
+        let blocks = shape.blocks(&model.kv);
+        let block_bytes = model.kv.geometry.block_bytes() as u64;
+        let layer_bytes = |kind: LayerKind| u64::from(blocks[kind.index()]).saturating_mul(block_bytes);
+        let rope_bytes = |table| (rope::row_len(table) * 4) as u64 * u64::from(shape.context);
+        MemoryNeed {
+            kv: model.kv.layers.iter().map(|l| layer_bytes(l.kind)).fold(0, u64::saturating_add),
+            arena: program.arena_bytes,
+            scratch: scratch_stride(program.scratch_bytes).saturating_mul(threads as u64),
+            ropes: model.ropes.iter().map(rope_bytes).fold(0, u64::saturating_add),
+        }
+    }
+}
+
+/// A worker's scratch starts on a line of its own, two lines after the last one's end.
+fn scratch_stride(bytes: u64) -> u64 {
+    bytes.saturating_add(2 * LINE as u64).next_multiple_of(LINE as u64)
+}
+
+/// A loaded program with its memory.
+pub(crate) struct Executor {
+    classes: Vec<Class>,
+    memory: Memory,
+    limits: OwnLimits,
+    pool: Pool,
+    // The steps' addresses point into these.
+    _code: ExecutableCode,
+    _weights: Arc<WeightRegion>,
+}
+
+struct Memory {
+    arena: RegionMut,
+    scratch: RegionMut,
+    scratch_stride: usize,
+    _ropes: Vec<RegionMut>,
+    kv: RegionMut,
+    /// Byte offset in `kv` of each layer's pool.
+    kv_offsets: Vec<usize>,
+}
+
+struct OwnLimits {
+    vocab: u32,
+    shape: KvShape,
+    layers: KvLayers,
+}
+
+// SAFETY: the raw addresses in `classes` point into memory that the executor owns or shares immutably.
+unsafe impl Send for Executor {}
+
+impl Executor {
+    /// Checks the program and the host, takes the memory, resolves the operands.
+    pub(crate) fn new(image: &PlanImage, shape: KvShape, pool: Pool) -> Result<Executor, LoadError> {
+        let program = &image.program;
+        kernmill_plan::check::check_program(program)?;
+        let missing = program.level.missing();
+        if !missing.is_empty() {
+            return Err(LoadError::Cpu { level: program.level.name(), missing });
+        }
+        let found = image.weights.len() as u64;
+        if found < program.weight_bytes {
+            return Err(LoadError::Weights { expected: program.weight_bytes, found });
+        }
+        let hash =
+            image.code_hash.map_or_else(|| blake3::hash(&program.code.bytes), blake3::Hash::from_bytes);
+        let code = ExecutableCode::load(&program.code.bytes, &hash)?;
+        let (mut memory, ropes) = Memory::new(image, shape, pool.count())?;
+        let arena = memory.arena.as_mut_ptr();
+        let kv = memory.kv.as_mut_ptr();
+        let bases = Bases {
+            weights: image.weights.as_ptr() as u64,
+            arena: arena as u64,
+            kv: memory.kv_offsets.iter().map(|offset| kv as u64 + *offset as u64).collect(),
+            ropes,
+        };
+        let classes = program.classes.iter().map(|c| Class::resolve(c, program, &code, &bases)).collect();
+        Ok(Executor {
+            classes,
+            memory,
+            limits: OwnLimits { vocab: program.model.vocab, shape, layers: program.model.kv.clone() },
+            pool,
+            _code: code,
+            _weights: Arc::clone(&image.weights),
+        })
+    }
+
+    /// Workers.
+    pub(crate) fn threads(&self) -> usize {
+        self.pool.count()
+    }
+
+    /// Copies a block's contents in every layer of a kind.
+    pub(crate) fn copy_block(&mut self, kind: LayerKind, from: u32, to: u32) {
+        let bytes = self.limits.layers.geometry.block_bytes();
+        let layers = self.limits.layers.layers.iter().zip(&self.memory.kv_offsets);
+        for (_, base) in layers.filter(|(layer, _)| layer.kind == kind) {
+            let start = base + from as usize * bytes;
+            self.memory.kv.as_mut_slice().copy_within(start..start + bytes, base + to as usize * bytes);
+        }
+    }
+
+    /// Runs the batch, then hands out the logits of the wanted batch rows: their index in `wanted`, and `[vocab]` values.
+    pub(crate) fn run(
+        &mut self,
+        batch: &Batch,
+        wanted: &[u32],
+        tables: &KvTables,
+        out: &mut dyn FnMut(usize, &[f32]),
+    ) -> Result<(), BatchError> {
+        batch.check(&self.limits(tables), wanted)?;
+        let tokens = batch.len() as u32;
+        // `check` has compared with the last class's maximum.
+        let Some(class) = self.classes.iter().find(|class| class.max_tokens >= tokens) else { return Ok(()) };
+        let mut args = arguments(batch, tables);
+        let slab_rows = LOGIT_SLAB.min(class.max_tokens as usize);
+        let mut steps = &class.steps[..];
+        for (slab, rows) in wanted.chunks(slab_rows).enumerate() {
+            (args.logit_rows, args.logit_index) = (rows.len() as u32, rows.as_ptr());
+            dispatch(&mut self.pool, &mut self.memory, [steps, &class.logit_steps], &args);
+            steps = &[];
+            let vocab = self.limits.vocab as usize;
+            for row in 0..rows.len() {
+                let offset = class.logits as usize + row * f32_row_stride(vocab);
+                out(slab * slab_rows + row, self.memory.floats(offset, vocab));
+            }
+        }
+        if wanted.is_empty() {
+            dispatch(&mut self.pool, &mut self.memory, [steps, &[]], &args);
+        }
+        Ok(())
+    }
+
+    fn limits<'a>(&'a self, tables: &'a KvTables) -> Limits<'a> {
+        Limits {
+            max_tokens: self.classes.last().map_or(0, |class| class.max_tokens),
+            vocab: self.limits.vocab,
+            context: self.limits.shape.context,
+            sequences: self.limits.shape.sequences,
+            adapters: 1,
+            layers: &self.limits.layers,
+            tables,
+        }
+    }
+}
+
+impl Memory {
+    /// Takes it all, and says where each rotary table is.
+    fn new(image: &PlanImage, shape: KvShape, threads: usize) -> Result<(Memory, Vec<u64>), LoadError> {
+        let program = &image.program;
+        let need = MemoryNeed::of(program, shape, threads);
+        match kernmill_plan::memory::available_memory() {
+            Some(available) if need.total() > available => {
+                return Err(LoadError::Memory { needed: need.total(), kv: need.kv, available });
+            }
+            _ => {}
+        }
+        let mut ropes = Vec::new();
+        let mut rope_bases = Vec::new();
+        for table in &program.model.ropes {
+            let rows = shape.context as usize * rope::row_len(table);
+            let mut region = WeightRegion::anonymous(rows * 4)?;
+            let base = region.as_mut_ptr();
+            // SAFETY: the region has `rows * 4` zeroed bytes at an aligned address, borrowed by nobody else.
+            rope::fill(table, unsafe { std::slice::from_raw_parts_mut(base.cast::<f32>(), rows) });
+            rope_bases.push(base as u64);
+            ropes.push(region);
+        }
+        let blocks = shape.blocks(&program.model.kv);
+        let block_bytes = program.model.kv.geometry.block_bytes();
+        let mut end = 0;
+        let mut kv_offsets = Vec::new();
+        for layer in &program.model.kv.layers {
+            kv_offsets.push(end);
+            end += blocks[layer.kind.index()] as usize * block_bytes;
+        }
+        let stride = scratch_stride(program.scratch_bytes) as usize;
+        let memory = Memory {
+            arena: WeightRegion::anonymous(program.arena_bytes as usize)?,
+            scratch: WeightRegion::anonymous(stride.saturating_mul(threads))?,
+            scratch_stride: stride,
+            _ropes: ropes,
+            kv: WeightRegion::anonymous(end)?,
+            kv_offsets,
+        };
+        Ok((memory, rope_bases))
+    }
+
+    /// Floats of the arena, at an offset and length that the checker has found inside.
+    fn floats(&self, offset: usize, len: usize) -> &[f32] {
+        let bytes = &self.arena.as_slice()[offset..offset + len * 4];
+        // SAFETY: the bytes are initialised, 64-byte aligned (region and offset are), and any bits are a float.
+        unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast::<f32>(), len) }
+    }
+}
+
+fn arguments(batch: &Batch, tables: &KvTables) -> Args {
+    let (full, full_stride) = tables.table(LayerKind::Full);
+    let (sliding, sliding_stride) = tables.table(LayerKind::Sliding);
+    Args {
+        tokens: batch.len() as u32,
+        logit_rows: 0,
+        token_ids: batch.token_ids.as_ptr(),
+        positions: batch.positions.as_ptr(),
+        sequences: batch.sequences.as_ptr(),
+        adapters: batch.adapters.as_ptr(),
+        logit_index: std::ptr::null(),
+        block_tables: [full.as_ptr(), sliding.as_ptr()],
+        block_table_stride: [full_stride, sliding_stride],
+    }
+}
+
+/// Addresses that workers share for one dispatch.
+#[derive(Clone, Copy)]
+struct Shared {
+    args: *const Args,
+    scratch: *mut u8,
+}
+
+// SAFETY: workers only read `args` and write disjoint parts of `scratch`.
+unsafe impl Sync for Shared {}
+
+/// Runs step lists one after the other on all workers, with a barrier after every step but the last.
+fn dispatch(pool: &mut Pool, memory: &mut Memory, lists: [&[StepCall]; 2], args: &Args) {
+    for step in lists.iter().flat_map(|list| list.iter()) {
+        step.next.0.store(0, Ordering::Relaxed);
+    }
+    let total = lists.iter().map(|list| list.len()).sum::<usize>();
+    let count = pool.count() as u32;
+    let stride = memory.scratch_stride;
+    let shared = Shared { args, scratch: memory.scratch.as_mut_ptr() };
+    pool.run(&move |index: u32, barrier: &Barrier| {
+        let shared = shared;
+        for (n, step) in lists.iter().flat_map(|list| list.iter()).enumerate() {
+            let worker = Worker {
+                index,
+                count,
+                scratch: shared.scratch.wrapping_add(index as usize * stride),
+                next: &raw const step.next.0,
+                operands: step.operands.as_ptr(),
+            };
+            call(step.kernel, shared.args, &worker);
+            if n + 1 < total {
+                barrier.wait();
+            }
+        }
+    });
+}
+
+fn call(kernel: KernelFn, args: *const Args, worker: &Worker) {
+    // SAFETY: the code is a kernel of the checked program; its operands, the batch behind `args` and the block tables have
+    // been checked against the memory that the executor holds for the whole run.
+    unsafe { kernel(args, worker) }
+}

@@ -1,0 +1,115 @@
+//! Waiting for a word to change: a short spin, then sleep on a futex.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// A spin never lasts longer.
+const MAX_SPIN: Duration = Duration::from_micros(20);
+/// A spin that keeps failing shrinks to this, so that a success can make it grow again.
+const MIN_SPIN: Duration = Duration::from_nanos(500);
+
+/// A counter that threads wait on. It has its cache line to itself.
+#[repr(align(64))]
+pub(super) struct Signal {
+    value: AtomicU32,
+    /// Threads that sleep or are about to.
+    sleepers: AtomicU32,
+    /// Nanoseconds to spin before sleeping; adapts between the two bounds, 0 never spins.
+    spin: AtomicU32,
+}
+
+impl Signal {
+    pub(super) fn new(may_spin: bool) -> Signal {
+        let spin = if may_spin { MAX_SPIN.as_nanos() as u32 } else { 0 };
+        Signal { value: AtomicU32::new(0), sleepers: AtomicU32::new(0), spin: AtomicU32::new(spin) }
+    }
+
+    /// The present value.
+    pub(super) fn value(&self) -> u32 {
+        self.value.load(Ordering::Acquire)
+    }
+
+    /// Moves to the next value and wakes everybody who sleeps. One thread at a time calls this.
+    pub(super) fn change(&self) {
+        // Sequentially consistent with `sleep`: either we see the sleeper or it sees the new value.
+        self.value.fetch_add(1, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            futex_wake_all(&self.value);
+        }
+    }
+
+    /// Returns the new value once it is no longer `old`.
+    pub(super) fn wait_change(&self, old: u32) -> u32 {
+        self.spin(old).unwrap_or_else(|| self.sleep(old))
+    }
+
+    fn spin(&self, old: u32) -> Option<u32> {
+        let budget = self.spin.load(Ordering::Relaxed);
+        if budget == 0 {
+            let value = self.value();
+            return (value != old).then_some(value);
+        }
+        let limit = Duration::from_nanos(budget.into());
+        let start = Instant::now();
+        loop {
+            for _ in 0..16 {
+                let value = self.value();
+                if value != old {
+                    self.adapt(budget.saturating_mul(2));
+                    return Some(value);
+                }
+                std::hint::spin_loop();
+            }
+            if start.elapsed() >= limit {
+                // Whoever is waited for is slow or has no CPU: spin less, leave the CPU to it.
+                self.adapt(budget / 2);
+                return None;
+            }
+        }
+    }
+
+    fn adapt(&self, spin: u32) {
+        let spin = spin.clamp(MIN_SPIN.as_nanos() as u32, MAX_SPIN.as_nanos() as u32);
+        self.spin.store(spin, Ordering::Relaxed);
+    }
+
+    fn sleep(&self, old: u32) -> u32 {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let value = loop {
+            let value = self.value.load(Ordering::SeqCst);
+            if value != old {
+                break value;
+            }
+            futex_wait(&self.value, old);
+        };
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        value
+    }
+}
+
+/// Sleeps while `word` holds `expected`; may return early.
+fn futex_wait(word: &AtomicU32, expected: u32) {
+    let no_timeout = std::ptr::null::<libc::timespec>();
+    // SAFETY: the word outlives the call; without a timeout the kernel reads nothing else.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            expected,
+            no_timeout,
+        )
+    };
+}
+
+fn futex_wake_all(word: &AtomicU32) {
+    // SAFETY: the kernel only uses the word's address.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+            libc::c_int::MAX,
+        )
+    };
+}
