@@ -3,8 +3,13 @@
 pub mod checkpoint;
 pub mod fuse;
 pub mod graph;
+pub mod import;
+pub mod interp;
 pub mod memory;
 pub mod pack;
+pub mod quant;
 pub mod schedule;
 pub mod select;
 pub mod spec;
+#[doc(hidden)]
+pub mod testing;

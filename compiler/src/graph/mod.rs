@@ -3,11 +3,21 @@
 //! Rows are counted symbolically ([`Rows`]); columns are numbers. Every op's meaning is defined by the interpreter
 //! (`crate::interp`) and in `docs/numerics.md`.
 
+mod build;
+pub mod infer;
 mod kind;
+mod parse;
+pub mod rope;
+mod text;
 mod uses;
+mod verify;
 
+pub use build::Builder;
 pub use kind::OpKind;
+pub use parse::ParseError;
+pub use text::GLU_VARS;
 pub use uses::Uses;
+pub use verify::GraphError;
 
 use kernmill_kernels::expr::Expr;
 use kernmill_plan::format::{BLOCK, WeightFormat};

@@ -1,0 +1,123 @@
+//! `kernmill explain`: what fused, what nearly did and why not, and what it saves.
+
+use super::engine::Report;
+use super::group::FusedGraph;
+use crate::graph::{Rows, Type, Uses, ValueId};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Explains a fusion; what is alike in several layers is one line.
+pub fn explain(fused: &FusedGraph, report: &Report) -> String {
+    let mut text = String::new();
+    let (nodes, groups) = (fused.graph.nodes.len(), fused.groups.len());
+    let (before, after) = bytes(fused);
+    let _ = writeln!(text, "{}: {nodes} nodes in {groups} groups", fused.graph.name);
+    let _ = writeln!(text, "  barriers per run: {nodes} unfused, {groups} fused, {} saved", nodes - groups);
+    let _ = writeln!(
+        text,
+        "  intermediate values per token: {before} bytes unfused, {after} fused, {} not written",
+        before - after
+    );
+    text.push_str("fused:\n");
+    text.push_str(&collapse(fused.groups.iter().map(|group| {
+        let name = group.outputs.first().map_or("?", |&value| &fused.graph.value(value).name);
+        let members = |part: &[_]| {
+            let names: Vec<&str> = part.iter().map(|&id| fused.graph.node(id).op.kind().name()).collect();
+            names.join(" ")
+        };
+        let what = match &group.rule {
+            None => format!("{:16} (by itself)", group.kind.name()),
+            Some(rule) => {
+                let parts = [&group.prologue, &group.roots, &group.epilogue];
+                let parts: Vec<String> = parts.iter().map(|part| format!("[{}]", members(part))).collect();
+                format!("{rule:16} {}", parts.join(" "))
+            }
+        };
+        (name, what)
+    })));
+    if !report.near_misses.is_empty() {
+        text.push_str("nearly fused:\n");
+        text.push_str(&collapse(report.near_misses.iter().map(|miss| {
+            let name = &fused.graph.value(fused.graph.node(miss.anchor).output).name;
+            let what = match miss.without.as_slice() {
+                [] => format!("{:16} not applied: {}", miss.rule, miss.reason),
+                without => format!("{:16} without {}: {}", miss.rule, without.join(", "), miss.reason),
+            };
+            (name.as_str(), what)
+        })));
+    }
+    text
+}
+
+/// Bytes per token (one wanted row) of all values that are written to memory: unfused, fused. Keys and values that go to the
+/// cache count in both.
+fn bytes(fused: &FusedGraph) -> (usize, usize) {
+    let per_token = |value: ValueId| {
+        let ty: Type = fused.graph.value(value).ty;
+        let rows = if let Rows::Slots(k) = ty.rows() { k as usize } else { 1 };
+        rows * ty.row_bytes()
+    };
+    let uses = Uses::new(&fused.graph);
+    let written = |value: &ValueId| uses.producer(*value).is_some();
+    let all = (0..fused.graph.values.len() as u32).map(ValueId).filter(written);
+    (
+        all.map(per_token).sum(),
+        fused.groups.iter().flat_map(|g| g.outputs.iter().copied()).map(per_token).sum(),
+    )
+}
+
+/// One line per distinct text in order of first appearance, the names it holds for collapsed by their layer number.
+fn collapse<'n>(items: impl Iterator<Item = (&'n str, String)>) -> String {
+    let mut lines: Vec<(String, String)> = Vec::new();
+    let mut layers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (name, what) in items {
+        let (layer, generic) = split_layer(name);
+        let what = match layer {
+            Some(layer) => what.replace(&format!("layers.{layer}."), "layers.*."),
+            None => what,
+        };
+        let known = lines.iter().position(|line| line.0 == generic && line.1 == what);
+        let index = known.unwrap_or_else(|| {
+            lines.push((generic, what));
+            lines.len() - 1
+        });
+        layers.entry(index).or_default().extend(layer);
+    }
+    let mut text = String::new();
+    for (i, (generic, what)) in lines.iter().enumerate() {
+        let range =
+            layers.get(&i).filter(|l| !l.is_empty()).map_or(String::new(), |l| format!("  {}", ranges(l)));
+        let _ = writeln!(text, "  %{generic:24} {what}{range}");
+    }
+    text
+}
+
+/// `layers.3.q` is layer 3 of `layers.*.q`.
+fn split_layer(name: &str) -> (Option<usize>, String) {
+    let parts: Vec<&str> = name.split('.').collect();
+    let at = parts.windows(2).position(|pair| pair[0] == "layers" && pair[1].parse::<usize>().is_ok());
+    match at {
+        None => (None, name.into()),
+        Some(at) => {
+            let mut generic = parts.clone();
+            generic[at + 1] = "*";
+            (parts[at + 1].parse().ok(), generic.join("."))
+        }
+    }
+}
+
+/// `layers 0..24` or `layers 0,2..5` (ends excluded).
+fn ranges(layers: &[usize]) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &layer in layers {
+        match runs.last_mut() {
+            Some((_, end)) if *end == layer => *end += 1,
+            _ => runs.push((layer, layer + 1)),
+        }
+    }
+    let text = |(start, end): &(usize, usize)| {
+        if start + 1 == *end { start.to_string() } else { format!("{start}..{end}") }
+    };
+    let runs: Vec<String> = runs.iter().map(text).collect();
+    format!("layers {}", runs.join(","))
+}

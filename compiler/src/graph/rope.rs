@@ -1,0 +1,93 @@
+//! Inverse frequencies of RoPE, as docs/numerics.md defines them: all in f64, rounded to f32 at the end.
+
+use super::{Rope, RopeScaling};
+use std::f64::consts::PI;
+
+/// The `head_dim / 2` inverse frequencies and the factor on cos and sin.
+pub fn inv_freq(rope: &Rope) -> (Vec<f32>, f64) {
+    let half = rope.head_dim / 2;
+    let d = rope.head_dim as f64;
+    let base = |j: usize| libm::pow(rope.theta, 2.0 * j as f64 / d);
+    let plain = |j: usize| 1.0 / base(j);
+    let round = |f: &dyn Fn(usize) -> f64| (0..half).map(|j| f(j) as f32).collect();
+    match rope.scaling {
+        RopeScaling::Plain => (round(&plain), 1.0),
+        RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, truncate } => {
+            let dim = |rotations: f64| {
+                d * libm::log(original_context / (2.0 * PI * rotations)) / (2.0 * libm::log(rope.theta))
+            };
+            let (mut low, mut high) = (dim(beta_fast), dim(beta_slow));
+            if truncate {
+                (low, high) = (low.floor(), high.ceil());
+            }
+            low = low.clamp(0.0, d - 1.0);
+            high = high.clamp(0.0, d - 1.0);
+            if low == high {
+                high += 0.001;
+            }
+            let freq = |j: usize| {
+                let ramp = ((j as f64 - low) / (high - low)).clamp(0.0, 1.0);
+                (1.0 / (factor * base(j))) * ramp + (1.0 / base(j)) * (1.0 - ramp)
+            };
+            (round(&freq), 0.1 * libm::log(factor) + 1.0)
+        }
+        RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => {
+            let freq = |j: usize| {
+                let freq = plain(j);
+                let wavelength = 2.0 * PI / freq;
+                if wavelength < original_context / high_freq_factor {
+                    freq
+                } else if wavelength > original_context / low_freq_factor {
+                    freq / factor
+                } else {
+                    let smooth = (original_context / wavelength - low_freq_factor)
+                        / (high_freq_factor - low_freq_factor);
+                    (1.0 - smooth) * freq / factor + smooth * freq
+                }
+            };
+            (round(&freq), 1.0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_frequencies_fall_from_one() {
+        let (freq, factor) = inv_freq(&Rope { head_dim: 64, theta: 10000.0, scaling: RopeScaling::Plain });
+        assert_eq!((freq.len(), freq[0], factor), (32, 1.0, 1.0));
+        assert_eq!(freq[16], 0.01);
+    }
+
+    #[test]
+    fn yarn_keeps_the_fast_and_stretches_the_slow() {
+        let scaling = RopeScaling::Yarn {
+            factor: 32.0,
+            beta_fast: 32.0,
+            beta_slow: 1.0,
+            original_context: 4096.0,
+            truncate: false,
+        };
+        let (freq, factor) = inv_freq(&Rope { head_dim: 64, theta: 150_000.0, scaling });
+        let (plain, _) = inv_freq(&Rope { head_dim: 64, theta: 150_000.0, scaling: RopeScaling::Plain });
+        assert_eq!(freq[0], 1.0);
+        assert_eq!(freq[31], plain[31] / 32.0);
+        assert!((factor - 1.346_573_59).abs() < 1e-8);
+        assert!(freq.windows(2).all(|pair| pair[1] < pair[0]));
+    }
+
+    #[test]
+    fn llama3_keeps_the_fast_and_stretches_the_slow() {
+        let scaling = RopeScaling::Llama3 {
+            factor: 8.0,
+            low_freq_factor: 1.0,
+            high_freq_factor: 4.0,
+            original_context: 8192.0,
+        };
+        let (freq, _) = inv_freq(&Rope { head_dim: 128, theta: 500_000.0, scaling });
+        let (plain, _) = inv_freq(&Rope { head_dim: 128, theta: 500_000.0, scaling: RopeScaling::Plain });
+        assert_eq!((freq[0], freq[63]), (plain[0], plain[63] / 8.0));
+    }
+}

@@ -1,0 +1,165 @@
+//! The text form of a graph; [`super::parse`] reads it back.
+
+use super::{Graph, Node, Op, Role, Rope, RopeScaling, RowSelect, Rows, Tensor, Type};
+use kernmill_plan::kv::KvElem;
+use std::fmt::{self, Display, Write};
+
+impl Display for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "model {} vocab {} context {}", quote(&self.name), self.vocab, self.max_context)?;
+        for (i, rope) in self.ropes.iter().enumerate() {
+            writeln!(f, "rope {i} {}", rope_text(rope))?;
+        }
+        for tensor in &self.tensors {
+            writeln!(f, "tensor {}", tensor_text(tensor))?;
+        }
+        writeln!(f, "input %{} : {}", self.values[0].name, self.values[0].ty.text())?;
+        for node in &self.nodes {
+            writeln!(f, "{}", self.node_text(node))?;
+        }
+        writeln!(f, "output %{}", self.value(self.output).name)
+    }
+}
+
+impl Graph {
+    /// One node's line.
+    pub fn node_text(&self, node: &Node) -> String {
+        let output = self.value(node.output);
+        let mut text = format!("%{} = {}{}", output.name, node.op.kind(), attributes(&node.op));
+        let inputs = node.inputs.iter().map(|&value| format!("%{}", self.value(value).name));
+        let tensors = node.tensors.iter().map(|&tensor| format!("@{}", self.tensor(tensor).name));
+        for (i, operand) in inputs.chain(tensors).enumerate() {
+            let _ = write!(text, "{}{operand}", if i == 0 { " " } else { ", " });
+        }
+        let _ = write!(text, " : {}", output.ty.text());
+        text
+    }
+}
+
+fn attributes(op: &Op) -> String {
+    match op {
+        Op::RmsNorm { eps } => format!("(eps={eps:?})"),
+        Op::Rope { rope, head_dim } => format!("(rope={rope}, head_dim={head_dim})"),
+        Op::Attention(a) => {
+            let window = a.window.map_or(String::new(), |window| format!(", window={window}"));
+            format!(
+                "(layer={}, heads={}, kv_heads={}, head_dim={}, scale={:?}{window}, kv={})",
+                a.layer,
+                a.heads,
+                a.kv_heads,
+                a.head_dim,
+                a.scale,
+                kv_name(a.kv)
+            )
+        }
+        Op::RouterTopk { k } => format!("(k={k})"),
+        Op::Glu { expr } => format!("({})", quote(&expr.text(&GLU_VARS))),
+        Op::Elementwise { expr } => format!("({})", quote(&expr.text(&[]))),
+        _ => String::new(),
+    }
+}
+
+/// Variables of a [`Op::Glu`] expression.
+pub const GLU_VARS: [&str; 2] = ["gate", "up"];
+
+pub(super) fn kv_name(elem: KvElem) -> &'static str {
+    match elem {
+        KvElem::F16 => "f16",
+        KvElem::F32 => "f32",
+    }
+}
+
+fn rope_text(rope: &Rope) -> String {
+    let scaling = match &rope.scaling {
+        RopeScaling::Plain => "plain".into(),
+        RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, truncate } => format!(
+            "yarn factor {factor:?} beta_fast {beta_fast:?} beta_slow {beta_slow:?} original_context {original_context:?} truncate {truncate}"
+        ),
+        RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => format!(
+            "llama3 factor {factor:?} low_freq_factor {low_freq_factor:?} high_freq_factor {high_freq_factor:?} original_context {original_context:?}"
+        ),
+    };
+    format!("head_dim {} theta {:?} {scaling}", rope.head_dim, rope.theta)
+}
+
+fn tensor_text(tensor: &Tensor) -> String {
+    let shape: Vec<String> = tensor.shape.iter().map(ToString::to_string).collect();
+    let mut text =
+        format!("@{} {} {}[{}]", tensor.name, tensor.role.name(), tensor.format.name(), shape.join(", "));
+    if tensor.stored != tensor.format {
+        let _ = write!(text, " stored {}", tensor.stored.name());
+    }
+    let _ = write!(text, " from {}", quote(&tensor.source.name));
+    if let Some(scales) = &tensor.source.scales {
+        let _ = write!(text, " scales {}", quote(scales));
+    }
+    match tensor.source.rows {
+        RowSelect::All => {}
+        RowSelect::Even => text.push_str(" rows even"),
+        RowSelect::Odd => text.push_str(" rows odd"),
+    }
+    text
+}
+
+fn quote(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            _ => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+impl Rows {
+    /// `T`, `T*4`, `R`.
+    pub fn text(self) -> String {
+        match self {
+            Rows::Tokens => "T".into(),
+            Rows::Slots(k) => format!("T*{k}"),
+            Rows::Wanted => "R".into(),
+        }
+    }
+}
+
+impl Type {
+    /// Such as `f32[T, 512]`.
+    pub fn text(self) -> String {
+        match self {
+            Type::TokenIds => "ids[T]".into(),
+            Type::F32(rows, cols) => format!("f32[{}, {cols}]", rows.text()),
+            Type::Q8(rows, cols) => format!("q8[{}, {cols}]", rows.text()),
+            Type::F16(rows, cols) => format!("f16[{}, {cols}]", rows.text()),
+            Type::Routing(k) => format!("routing[T, {k}]"),
+        }
+    }
+}
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Role; 5] =
+        [Role::Matrix, Role::ExpertMatrix, Role::Vector, Role::ExpertVector, Role::Table];
+
+    /// The name in graph text.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Matrix => "matrix",
+            Role::ExpertMatrix => "expert_matrix",
+            Role::Vector => "vector",
+            Role::ExpertVector => "expert_vector",
+            Role::Table => "table",
+        }
+    }
+
+    /// Number of dimensions.
+    pub fn dims(self) -> usize {
+        match self {
+            Role::Vector => 1,
+            Role::Matrix | Role::ExpertVector | Role::Table => 2,
+            Role::ExpertMatrix => 3,
+        }
+    }
+}

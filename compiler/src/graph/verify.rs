@@ -1,0 +1,168 @@
+//! Checks a graph, whoever made it.
+
+use super::infer::{check_tensor, infer};
+use super::{Attention, Graph, Op, Role, Rope, RopeScaling, Rows, Type, ValueId};
+use std::collections::HashSet;
+
+/// What is wrong with a graph, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{at}: {message}")]
+pub struct GraphError {
+    /// The node, tensor or rope, such as `%layers.0.q (linear)`.
+    pub at: String,
+    /// What is wrong and what was expected.
+    pub message: String,
+}
+
+impl GraphError {
+    /// An error at a place.
+    pub fn new(at: impl Into<String>, message: impl Into<String>) -> GraphError {
+        GraphError { at: at.into(), message: message.into() }
+    }
+}
+
+impl Graph {
+    /// Checks that this is a legal graph: unique names; value 0 the token ids and value `i + 1` the output of node `i`, so
+    /// that each value has one definition; topological order; legal ops, types, tensors and divisibility; attention
+    /// layers numbered in order and alike; the output f32 `[R, vocab]`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn verify(&self) -> Result<(), GraphError> {
+        self.verify_names()?;
+        for (i, rope) in self.ropes.iter().enumerate() {
+            verify_rope(rope).map_err(|message| GraphError::new(format!("rope {i}"), message))?;
+        }
+        for tensor in &self.tensors {
+            check_tensor(tensor).map_err(|message| GraphError::new(format!("@{}", tensor.name), message))?;
+        }
+        self.verify_nodes()?;
+        self.verify_attention()?;
+        self.verify_output()
+    }
+
+    fn verify_names(&self) -> Result<(), GraphError> {
+        let ok = |name: &str| {
+            !name.is_empty()
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
+        };
+        let values = self.values.iter().map(|value| ('%', &value.name));
+        let tensors = self.tensors.iter().map(|tensor| ('@', &tensor.name));
+        let mut seen = HashSet::new();
+        for (sigil, name) in values.chain(tensors) {
+            let at = format!("{sigil}{name}");
+            if !ok(name) {
+                return Err(GraphError::new(at, "a name is made of letters, digits, `_`, `.` and `-`"));
+            }
+            if !seen.insert(at.clone()) {
+                return Err(GraphError::new(at, "the name is used twice"));
+            }
+        }
+        Ok(())
+    }
+
+    fn verify_nodes(&self) -> Result<(), GraphError> {
+        let error = |message: String| Err(GraphError::new(format!("graph {}", self.name), message));
+        if self.values.len() != self.nodes.len() + 1 {
+            return error(format!(
+                "{} values for {} nodes and the input",
+                self.values.len(),
+                self.nodes.len()
+            ));
+        }
+        if self.values[0].ty != Type::TokenIds {
+            return error("value 0 is not the token ids".into());
+        }
+        for (i, node) in self.nodes.iter().enumerate() {
+            let at = format!("%{} ({})", self.values[i + 1].name, node.op.kind());
+            let error = |message: String| Err(GraphError::new(at.clone(), message));
+            if node.output != ValueId(i as u32 + 1) {
+                return error(format!("node {i} writes value {}, expected {}", node.output.0, i + 1));
+            }
+            if let Some(late) = node.inputs.iter().find(|value| value.0 as usize > i) {
+                let name = self.values.get(late.0 as usize).map_or("?", |value| &value.name);
+                return error(format!("reads %{name}, which is not defined before it"));
+            }
+            if let Some(tensor) = node.tensors.iter().find(|tensor| tensor.0 as usize >= self.tensors.len()) {
+                return error(format!("tensor {} of {}", tensor.0, self.tensors.len()));
+            }
+            let inputs: Vec<Type> = node.inputs.iter().map(|&value| self.value(value).ty).collect();
+            let tensors: Vec<_> = node.tensors.iter().map(|&tensor| self.tensor(tensor)).collect();
+            let ty = infer(&node.op, &inputs, &tensors, &self.ropes)
+                .map_err(|message| GraphError::new(at.clone(), message))?;
+            let stated = self.value(node.output).ty;
+            if ty != stated {
+                return error(format!("its output is {}, stated as {}", ty.text(), stated.text()));
+            }
+            if let (Op::Embed, [table]) = (&node.op, tensors.as_slice())
+                && (table.role != Role::Table || table.shape[0] != self.vocab)
+            {
+                return error(format!(
+                    "@{} has {} rows, the vocabulary {}",
+                    table.name, table.shape[0], self.vocab
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn verify_attention(&self) -> Result<(), GraphError> {
+        let mut first: Option<&Attention> = None;
+        let mut layers = 0;
+        for node in &self.nodes {
+            let Op::Attention(attention) = &node.op else { continue };
+            let error =
+                |message: String| Err(GraphError::new(format!("%{}", self.value(node.output).name), message));
+            if attention.layer != layers {
+                return error(format!("attention layer {}, expected {layers}", attention.layer));
+            }
+            layers += 1;
+            let first = *first.get_or_insert(attention);
+            let key = |a: &Attention| (a.kv_heads, a.head_dim, a.kv);
+            if key(first) != key(attention) {
+                let (a, b) = (key(attention), key(first));
+                return error(format!(
+                    "kv_heads, head_dim, kv = {a:?}, but {b:?} in layer 0; all layers share one shape"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn verify_output(&self) -> Result<(), GraphError> {
+        let wanted = Type::F32(Rows::Wanted, self.vocab);
+        match self.values.get(self.output.0 as usize) {
+            Some(value) if value.ty == wanted => Ok(()),
+            Some(value) => {
+                let message = format!("the output is {}, expected {}", value.ty.text(), wanted.text());
+                Err(GraphError::new(format!("%{}", value.name), message))
+            }
+            None => Err(GraphError::new("output", format!("value {} does not exist", self.output.0))),
+        }
+    }
+}
+
+fn verify_rope(rope: &Rope) -> Result<(), String> {
+    let positive = |what: &str, x: f64| {
+        if x.is_finite() && x > 0.0 { Ok(()) } else { Err(format!("{what} = {x}, expected a number > 0")) }
+    };
+    if rope.head_dim == 0 || !rope.head_dim.is_multiple_of(2) {
+        return Err(format!("head_dim = {}, expected an even number", rope.head_dim));
+    }
+    positive("theta", rope.theta)?;
+    match rope.scaling {
+        RopeScaling::Plain => Ok(()),
+        RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, truncate: _ } => {
+            positive("factor", factor)?;
+            positive("beta_fast", beta_fast)?;
+            positive("beta_slow", beta_slow)?;
+            positive("original_context", original_context)
+        }
+        RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => {
+            positive("factor", factor)?;
+            positive("low_freq_factor", low_freq_factor)?;
+            positive("high_freq_factor", high_freq_factor)?;
+            positive("original_context", original_context)
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The graph interpreter: the living definition of every op. No fusion, no vectors; the obvious loops in the order of
+//! arithmetic of docs/numerics.md. Fused graphs, kernels and plans are tested against it.
+
+mod attention;
+mod expr;
+pub mod num;
+mod ops;
+#[cfg(test)]
+mod tests;
+mod weights;
+
+pub use attention::LayerKv;
+pub use expr::eval;
+pub use weights::{RawTensor, TensorData, Weights};
+
+use crate::fuse::FusedGraph;
+use crate::graph::{Graph, NodeId, Op, OpKind, TensorId};
+use kernmill_plan::abi::Route;
+
+/// A value of the last run, rows one after the other.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    /// Token ids.
+    Ids(Vec<u32>),
+    /// f32, also for f16 values, which are rounded to it.
+    F32(Vec<f32>),
+    /// Blocks of 32.
+    Q8 {
+        /// Elements.
+        q: Vec<i8>,
+        /// One per block.
+        scales: Vec<f32>,
+        /// Sum of each block's elements.
+        sums: Vec<i32>,
+    },
+    /// `top_k` per token, in order of choice.
+    Routing(Vec<Route>),
+}
+
+/// One token to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchToken {
+    /// Sequence number; sequences exist from their first token on.
+    pub sequence: usize,
+    /// Token id.
+    pub token: u32,
+    /// Position in the sequence: the number of tokens before it.
+    pub position: usize,
+}
+
+/// Why the interpreter cannot run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InterpError {
+    /// A weight does not fit its tensor.
+    #[error("weight @{name}: {message}")]
+    Weight {
+        /// Tensor.
+        name: String,
+        /// What was expected.
+        message: String,
+    },
+    /// A batch that does not continue its sequences, or names what does not exist.
+    #[error("batch row {row}: {message}")]
+    Batch {
+        /// Row of the batch (or of the wanted rows).
+        row: usize,
+        /// What was expected.
+        message: String,
+    },
+}
+
+/// A weight in the forms that its ops need.
+struct Weight {
+    /// Row-major f32.
+    dense: Vec<f32>,
+    /// Integers, block scales, unit.
+    blocks: Option<(Vec<i8>, Vec<f32>, f32)>,
+}
+
+/// One sequence's history, by attention layer.
+pub type Sequence = Vec<LayerKv>;
+
+/// A graph, its weights and the sequences run so far.
+pub struct Interpreter {
+    graph: Graph,
+    order: Vec<NodeId>,
+    weights: Vec<Weight>,
+    sequences: Vec<Sequence>,
+    lengths: Vec<usize>,
+    values: Vec<Option<Data>>,
+    rope_tables: Vec<(Vec<f32>, f64)>,
+}
+
+impl Interpreter {
+    /// An interpreter of a verified graph.
+    ///
+    /// # Errors
+    /// When a weight does not have its tensor's size or form.
+    pub fn new(graph: &Graph, weights: &dyn Weights) -> Result<Interpreter, InterpError> {
+        let order = graph.nodes().map(|(id, _)| id).collect();
+        Interpreter::ordered(graph, order, weights)
+    }
+
+    /// An interpreter that runs the groups of a fused graph one after the other.
+    ///
+    /// # Errors
+    /// As [`Interpreter::new`].
+    pub fn fused(fused: &FusedGraph, weights: &dyn Weights) -> Result<Interpreter, InterpError> {
+        let order = fused.groups.iter().flat_map(|group| group.members()).collect();
+        Interpreter::ordered(&fused.graph, order, weights)
+    }
+
+    fn ordered(graph: &Graph, order: Vec<NodeId>, weights: &dyn Weights) -> Result<Interpreter, InterpError> {
+        let prepared = (0..graph.tensors.len() as u32).map(|id| prepare(graph, TensorId(id), weights));
+        Ok(Interpreter {
+            order,
+            weights: prepared.collect::<Result<_, _>>()?,
+            sequences: Vec::new(),
+            lengths: Vec::new(),
+            values: vec![None; graph.values.len()],
+            rope_tables: graph.ropes.iter().map(crate::graph::rope::inv_freq).collect(),
+            graph: graph.clone(),
+        })
+    }
+
+    /// Forgets all sequences.
+    pub fn reset(&mut self) {
+        self.sequences.clear();
+        self.lengths.clear();
+    }
+
+    /// Runs a batch and returns the logits `[wanted.len(), vocab]` of its rows `wanted`. Tokens of a sequence come in order,
+    /// each at the position that follows the last.
+    ///
+    /// # Errors
+    /// When the batch does not continue its sequences; then nothing has changed.
+    pub fn run(&mut self, batch: &[BatchToken], wanted: &[usize]) -> Result<Vec<f32>, InterpError> {
+        self.check(batch, wanted)?;
+        self.values.fill(None);
+        self.values[0] = Some(Data::Ids(batch.iter().map(|token| token.token).collect()));
+        for id in self.order.clone() {
+            let node = self.graph.node(id).clone();
+            let data = self.eval(&node, batch, wanted);
+            self.values[node.output.0 as usize] = Some(data);
+        }
+        match &self.values[self.graph.output.0 as usize] {
+            Some(Data::F32(logits)) => Ok(logits.clone()),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Runs one sequence's next tokens in one batch and returns all their logits.
+    ///
+    /// # Errors
+    /// As [`Interpreter::run`].
+    pub fn extend(&mut self, sequence: usize, tokens: &[u32]) -> Result<Vec<f32>, InterpError> {
+        let start = self.length(sequence);
+        let batch: Vec<BatchToken> = tokens
+            .iter()
+            .enumerate()
+            .map(|(i, &token)| BatchToken { sequence, token, position: start + i })
+            .collect();
+        let wanted: Vec<usize> = (0..tokens.len()).collect();
+        self.run(&batch, &wanted)
+    }
+
+    /// Tokens of a sequence so far.
+    pub fn length(&self, sequence: usize) -> usize {
+        self.lengths.get(sequence).copied().unwrap_or(0)
+    }
+
+    /// Keys and values of a sequence, by layer.
+    pub fn sequence(&self, sequence: usize) -> Option<&Sequence> {
+        self.sequences.get(sequence)
+    }
+
+    /// A value of the last run by its name.
+    pub fn value(&self, name: &str) -> Option<&Data> {
+        self.values[self.graph.find_value(name)?.0 as usize].as_ref()
+    }
+
+    /// Checks the batch and, when it is good, makes room for its sequences.
+    fn check(&mut self, batch: &[BatchToken], wanted: &[usize]) -> Result<(), InterpError> {
+        let mut lengths = self.lengths.clone();
+        for (row, token) in batch.iter().enumerate() {
+            let error = |message| Err(InterpError::Batch { row, message });
+            if token.token as usize >= self.graph.vocab {
+                return error(format!("token {} of a vocabulary of {}", token.token, self.graph.vocab));
+            }
+            if token.sequence > lengths.len() + batch.len() {
+                return error(format!(
+                    "sequence {}, expected at most {}",
+                    token.sequence,
+                    lengths.len() + batch.len()
+                ));
+            }
+            if token.sequence >= lengths.len() {
+                lengths.resize(token.sequence + 1, 0);
+            }
+            let length = &mut lengths[token.sequence];
+            if token.position != *length {
+                return error(format!("position {}, expected {length}", token.position));
+            }
+            if *length >= self.graph.max_context {
+                return error(format!("position {length} of a context of {}", self.graph.max_context));
+            }
+            *length += 1;
+        }
+        if let Some(i) = wanted.iter().position(|&row| row >= batch.len()) {
+            let message = format!("wanted row {}, the batch has {}", wanted[i], batch.len());
+            return Err(InterpError::Batch { row: i, message });
+        }
+        let layers = self.graph.nodes.iter().filter(|node| node.op.kind() == OpKind::Attention).count();
+        self.sequences.resize_with(lengths.len(), || vec![LayerKv::default(); layers]);
+        self.lengths = lengths;
+        Ok(())
+    }
+}
+
+/// Decodes a weight once, into the forms that its users need.
+fn prepare(graph: &Graph, id: TensorId, weights: &dyn Weights) -> Result<Weight, InterpError> {
+    let (tensor, data) = (graph.tensor(id), weights.tensor(id));
+    let error = |message: String| InterpError::Weight { name: tensor.name.clone(), message };
+    let elements: usize = tensor.shape.iter().product();
+    if data.elements() != elements {
+        return Err(error(format!(
+            "{} elements, its shape {:?} has {elements}",
+            data.elements(),
+            tensor.shape
+        )));
+    }
+    let is_quant = |op: &Op| matches!(op, Op::QuantLinear | Op::QuantExpertLinear);
+    let users = || graph.nodes.iter().filter(|node| node.tensors.contains(&id));
+    let quant = users().any(|node| is_quant(&node.op) && node.tensors[0] == id);
+    let dense = users().any(|node| !is_quant(&node.op) || node.tensors[0] != id);
+    let blocks = match data {
+        TensorData::Blocks { ints, scales, unit } => {
+            if scales.len() * 32 != ints.len() {
+                return Err(error(format!("{} scales for {} elements", scales.len(), ints.len())));
+            }
+            quant.then(|| (ints.clone(), scales.clone(), *unit))
+        }
+        TensorData::Dense(_) if quant => return Err(error("plain elements, expected blocks".into())),
+        TensorData::Dense(_) => None,
+    };
+    Ok(Weight { dense: if dense { data.to_f32() } else { Vec::new() }, blocks })
+}

@@ -1,0 +1,9 @@
+//! Small random models for tests: the same case runs on the interpreter, on fused graphs and on compiled plans.
+
+mod model;
+mod rng;
+mod weights;
+
+pub use model::{Mlp, ModelShape, build};
+pub use rng::Rng;
+pub use weights::{RandomWeights, random_weights};

@@ -1,0 +1,309 @@
+//! Model graphs of every variation that the compiler serves.
+
+use super::Rng;
+use crate::graph::{
+    Attention, Builder, Graph, GraphError, Op, Role, Rope, RopeScaling, RowSelect, Source, TensorId, ValueId,
+};
+use kernmill_kernels::expr::Expr;
+use kernmill_plan::format::WeightFormat;
+use kernmill_plan::kv::KvElem;
+
+/// What a small model is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelShape {
+    /// Layers.
+    pub layers: usize,
+    /// Width of the residual stream, a multiple of 32.
+    pub hidden: usize,
+    /// Vocabulary.
+    pub vocab: usize,
+    /// Query heads, a multiple of `kv_heads`.
+    pub heads: usize,
+    /// KV heads.
+    pub kv_heads: usize,
+    /// Elements per head; `heads * head_dim` is a multiple of 32.
+    pub head_dim: usize,
+    /// Longest context.
+    pub max_context: usize,
+    /// Window of the even layers; `None`: all layers see everything.
+    pub window: Option<u32>,
+    /// Biases on q, k, v, o.
+    pub attention_bias: bool,
+    /// A learned sink per head.
+    pub sinks: bool,
+    /// Scaling of RoPE.
+    pub rope: RopeScaling,
+    /// The feed-forward part.
+    pub mlp: Mlp,
+    /// Format that matrices are stored in.
+    pub matrix: WeightFormat,
+    /// The unembedding reads the embedding table.
+    pub tied: bool,
+}
+
+/// The feed-forward part of a layer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mlp {
+    /// One gated MLP, SiLU.
+    Dense {
+        /// Width, a multiple of 32.
+        inner: usize,
+    },
+    /// Routed experts with biases and the clamped SwiGLU.
+    Experts {
+        /// Experts.
+        experts: usize,
+        /// Chosen per token.
+        top_k: u32,
+        /// Width, a multiple of 32.
+        inner: usize,
+        /// Format that experts are stored in: mxfp4 or a plain one.
+        format: WeightFormat,
+    },
+}
+
+impl ModelShape {
+    /// GPT-OSS with every feature, two layers.
+    pub fn mini_gpt_oss() -> ModelShape {
+        ModelShape {
+            layers: 2,
+            hidden: 64,
+            vocab: 96,
+            heads: 4,
+            kv_heads: 2,
+            head_dim: 32,
+            max_context: 4096,
+            window: Some(8),
+            attention_bias: true,
+            sinks: true,
+            rope: RopeScaling::Yarn {
+                factor: 32.0,
+                beta_fast: 32.0,
+                beta_slow: 1.0,
+                original_context: 64.0,
+                truncate: false,
+            },
+            mlp: Mlp::Experts { experts: 4, top_k: 2, inner: 32, format: WeightFormat::Mxfp4 },
+            matrix: WeightFormat::Bf16,
+            tied: false,
+        }
+    }
+
+    /// A dense Llama, two layers.
+    pub fn mini_llama() -> ModelShape {
+        ModelShape {
+            window: None,
+            attention_bias: false,
+            sinks: false,
+            rope: RopeScaling::Plain,
+            mlp: Mlp::Dense { inner: 96 },
+            ..ModelShape::mini_gpt_oss()
+        }
+    }
+
+    /// Any small model; half are like GPT-OSS, half like Llama.
+    pub fn random(seed: u64) -> ModelShape {
+        let rng = &mut Rng::new(seed);
+        let routed = rng.one_in(2);
+        let experts = rng.pick(&[1, 2, 5, 8]);
+        let kv_heads = rng.pick(&[1, 2, 3]);
+        let plain = [WeightFormat::Bf16, WeightFormat::F32];
+        ModelShape {
+            layers: 1 + rng.below(3),
+            hidden: 32 * (1 + rng.below(4)),
+            vocab: 17 + rng.below(100),
+            heads: kv_heads * rng.pick(&[1, 2, 4]),
+            kv_heads,
+            head_dim: rng.pick(&[32, 64]),
+            max_context: 4096,
+            window: if rng.one_in(2) { Some(1 + rng.below(24) as u32) } else { None },
+            attention_bias: rng.one_in(2),
+            sinks: rng.one_in(2),
+            rope: match rng.below(3) {
+                0 => RopeScaling::Plain,
+                1 => RopeScaling::Yarn {
+                    factor: rng.pick(&[4.0, 32.0]),
+                    beta_fast: 32.0,
+                    beta_slow: 1.0,
+                    original_context: 64.0,
+                    truncate: rng.one_in(2),
+                },
+                _ => RopeScaling::Llama3 {
+                    factor: 8.0,
+                    low_freq_factor: 1.0,
+                    high_freq_factor: 4.0,
+                    original_context: 64.0,
+                },
+            },
+            mlp: if routed {
+                Mlp::Experts {
+                    experts,
+                    top_k: 1 + rng.below(experts.min(4)) as u32,
+                    inner: 32 * (1 + rng.below(3)),
+                    format: rng.pick(&[WeightFormat::Mxfp4, WeightFormat::Bf16]),
+                }
+            } else {
+                Mlp::Dense { inner: 32 * (1 + rng.below(5)) }
+            },
+            matrix: rng.pick(&plain),
+            tied: rng.one_in(3),
+        }
+    }
+}
+
+/// The graph of a model, before quantisation.
+///
+/// # Errors
+/// When the shape is not legal, such as sizes that do not divide.
+pub fn build(shape: &ModelShape) -> Result<Graph, GraphError> {
+    let mut model = Model { shape, b: Builder::new("random", shape.vocab, shape.max_context) };
+    let table_format = if shape.matrix == WeightFormat::F32 { WeightFormat::F32 } else { WeightFormat::Bf16 };
+    let table = model.b.tensor(
+        "embed",
+        Role::Table,
+        &[shape.vocab, shape.hidden],
+        table_format,
+        source("embed.weight"),
+    );
+    let tokens = model.b.tokens();
+    let mut x = model.b.node("embed", Op::Embed, &[tokens], &[table])?;
+    for layer in 0..shape.layers {
+        x = model.attention(layer, x)?;
+        x = match &shape.mlp {
+            Mlp::Dense { inner } => model.dense(layer, x, *inner)?,
+            Mlp::Experts { experts, top_k, inner, format } => {
+                model.experts(layer, x, *experts, *top_k, *inner, *format)?
+            }
+        };
+    }
+    let x = model.b.node("last", Op::SelectRows, &[x], &[])?;
+    let x = model.norm("norm", x)?;
+    let from = if shape.tied { "embed.weight" } else { "unembed.weight" };
+    let unembed =
+        model.b.tensor("unembed", Role::Matrix, &[shape.vocab, shape.hidden], table_format, source(from));
+    let logits = model.b.node("logits", Op::Linear, &[x], &[unembed])?;
+    model.b.finish(logits)
+}
+
+/// What the expert matrices of a layer share.
+struct Experts {
+    layer: usize,
+    format: WeightFormat,
+    topk: ValueId,
+}
+
+struct Model<'s> {
+    shape: &'s ModelShape,
+    b: Builder,
+}
+
+impl Model<'_> {
+    fn attention(&mut self, layer: usize, x: ValueId) -> Result<ValueId, GraphError> {
+        let s = self.shape;
+        let name = |what: &str| format!("layers.{layer}.{what}");
+        let rope = self.b.rope(Rope { head_dim: s.head_dim, theta: 10000.0, scaling: s.rope.clone() });
+        let rope = Op::Rope { rope, head_dim: s.head_dim };
+        let (q_cols, kv_cols) = (s.heads * s.head_dim, s.kv_heads * s.head_dim);
+        let n = self.norm(&name("attn_norm"), x)?;
+        let q = self.linear(&name("q"), n, q_cols, s.attention_bias)?;
+        let k = self.linear(&name("k"), n, kv_cols, s.attention_bias)?;
+        let v = self.linear(&name("v"), n, kv_cols, s.attention_bias)?;
+        let q = self.b.node(&name("q_rope"), rope.clone(), &[q], &[])?;
+        let k = self.b.node(&name("k_rope"), rope, &[k], &[])?;
+        let attention = Attention {
+            layer: self.b.next_layer(),
+            heads: s.heads,
+            kv_heads: s.kv_heads,
+            head_dim: s.head_dim,
+            scale: 1.0 / (s.head_dim as f32).sqrt(),
+            window: s.window.filter(|_| layer.is_multiple_of(2)),
+            kv: KvElem::F32,
+        };
+        let sinks = s.sinks.then(|| self.vector(&name("sinks"), s.heads));
+        let a = self.b.node(&name("attn"), Op::Attention(attention), &[q, k, v], sinks.as_slice())?;
+        let o = self.linear(&name("o"), a, s.hidden, s.attention_bias)?;
+        self.b.node(&name("attn_out"), Op::Add, &[x, o], &[])
+    }
+
+    fn dense(&mut self, layer: usize, x: ValueId, inner: usize) -> Result<ValueId, GraphError> {
+        let name = |what: &str| format!("layers.{layer}.{what}");
+        let n = self.norm(&name("mlp_norm"), x)?;
+        let gate = self.linear(&name("gate"), n, inner, false)?;
+        let up = self.linear(&name("up"), n, inner, false)?;
+        let glu = Op::Glu { expr: expr("silu(gate) * up") };
+        let h = self.b.node(&name("h"), glu, &[gate, up], &[])?;
+        let down = self.linear(&name("down"), h, self.shape.hidden, false)?;
+        self.b.node(&name("mlp_out"), Op::Add, &[x, down], &[])
+    }
+
+    fn experts(
+        &mut self,
+        layer: usize,
+        x: ValueId,
+        experts: usize,
+        top_k: u32,
+        inner: usize,
+        format: WeightFormat,
+    ) -> Result<ValueId, GraphError> {
+        let hidden = self.shape.hidden;
+        let name = |what: &str| format!("layers.{layer}.{what}");
+        let n = self.norm(&name("mlp_norm"), x)?;
+        let router = self.linear(&name("router"), n, experts, true)?;
+        let topk = self.b.node(&name("topk"), Op::RouterTopk { k: top_k }, &[router], &[])?;
+        let at = Experts { layer, format, topk };
+        let gate = self.expert(&at, "gate", n, "gate_up", RowSelect::Even, [experts, inner, hidden])?;
+        let up = self.expert(&at, "up", n, "gate_up", RowSelect::Odd, [experts, inner, hidden])?;
+        let glu = "(clamp(up, -7, 7) + 1) * (min(gate, 7) * sigmoid(1.702 * min(gate, 7)))";
+        let h = self.b.node(&name("h"), Op::Glu { expr: expr(glu) }, &[gate, up], &[])?;
+        let down = self.expert(&at, "down", h, "down", RowSelect::All, [experts, hidden, inner])?;
+        let sum = self.b.node(&name("experts"), Op::ExpertSum, &[down, topk], &[])?;
+        self.b.node(&name("mlp_out"), Op::Add, &[x, sum], &[])
+    }
+
+    fn expert(
+        &mut self,
+        at: &Experts,
+        what: &str,
+        input: ValueId,
+        from: &str,
+        rows: RowSelect,
+        shape: [usize; 3],
+    ) -> Result<ValueId, GraphError> {
+        let (name, from) = (format!("layers.{}.{what}", at.layer), format!("layers.{}.{from}", at.layer));
+        let packed = at.format == WeightFormat::Mxfp4;
+        let scales = packed.then(|| format!("{from}_scales"));
+        let data =
+            Source { name: if packed { format!("{from}_blocks") } else { from.clone() }, scales, rows };
+        let matrix = self.b.tensor(&format!("{name}.weight"), Role::ExpertMatrix, &shape, at.format, data);
+        let data = Source { name: format!("{from}_bias"), scales: None, rows };
+        let bias = format!("{name}.bias");
+        let bias = self.b.tensor(&bias, Role::ExpertVector, &shape[..2], WeightFormat::Bf16, data);
+        self.b.node(&name, Op::ExpertLinear, &[input, at.topk], &[matrix, bias])
+    }
+
+    fn norm(&mut self, name: &str, x: ValueId) -> Result<ValueId, GraphError> {
+        let weight = self.vector(&format!("{name}.weight"), self.shape.hidden);
+        self.b.node(name, Op::RmsNorm { eps: 1e-5 }, &[x], &[weight])
+    }
+
+    fn linear(&mut self, name: &str, x: ValueId, n: usize, bias: bool) -> Result<ValueId, GraphError> {
+        let k = self.b.graph().value(x).ty.cols();
+        let from = format!("{name}.weight");
+        let matrix = self.b.tensor(&from, Role::Matrix, &[n, k], self.shape.matrix, source(&from));
+        let mut tensors = vec![matrix];
+        tensors.extend(bias.then(|| self.vector(&format!("{name}.bias"), n)));
+        self.b.node(name, Op::Linear, &[x], &tensors)
+    }
+
+    fn vector(&mut self, name: &str, n: usize) -> TensorId {
+        self.b.tensor(name, Role::Vector, &[n], WeightFormat::Bf16, source(name))
+    }
+}
+
+fn source(name: &str) -> Source {
+    Source { name: name.into(), scales: None, rows: RowSelect::All }
+}
+
+fn expr(text: &str) -> Expr {
+    Expr::parse(text, &["gate", "up"]).expect("a constant expression")
+}
