@@ -1,10 +1,11 @@
 //! Independent checker of memory plans: it sweeps over the steps and looks at what is live there.
 
-use kernmill_plan::program::{Buffer, Step, TokenClass};
+use super::{BufferRequest, MemoryPlan};
+use kernmill_plan::program::Buffer;
 use thiserror::Error;
 
 /// What is wrong with a memory plan. All of these are bugs of the planner or the scheduler.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Error)]
 pub enum CheckError {
     /// The offset is not a multiple of 64.
     #[error("buffer {buffer} is at offset {offset}, which is not a multiple of 64")]
@@ -46,45 +47,46 @@ pub enum CheckError {
         /// A step at which both are live.
         step: u32,
     },
-    /// A step names a buffer that does not exist.
-    #[error("step {step} ({label}) names buffer {index} of {count}")]
-    NoSuchBuffer {
-        /// Step.
-        step: u32,
-        /// Its label.
-        label: String,
-        /// Index it names.
-        index: u32,
-        /// Buffers there are.
-        count: usize,
-    },
-    /// A step touches a buffer that is not live then.
-    #[error("step {step} ({label}) touches buffer {buffer}, which is live from step {first} to step {last}")]
-    NotLive {
-        /// Step.
-        step: u32,
-        /// Its label.
-        label: String,
-        /// Buffer.
-        buffer: String,
-        /// Its first step.
-        first: u32,
-        /// Its last step.
-        last: u32,
-    },
-    /// A step reads what no step up to it has written.
-    #[error("step {step} ({label}) reads buffer {buffer}, which nothing has written")]
-    Unwritten {
-        /// Step.
-        step: u32,
-        /// Its label.
-        label: String,
-        /// Buffer.
-        buffer: String,
+    /// The plan's buffers are not the requested ones.
+    #[error("buffer {index} of the plan is {planned:?}, requested was {requested:?}")]
+    OtherBuffer {
+        /// Index.
+        index: usize,
+        /// What the plan has there, if anything.
+        planned: Option<Buffer>,
+        /// What was asked for, if anything.
+        requested: Option<BufferRequest>,
     },
 }
 
+/// Checks that a plan places exactly the requested buffers, soundly. What the steps do with them is
+/// [`kernmill_plan::check`]'s business.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn check(requests: &[BufferRequest], plan: &MemoryPlan) -> Result<(), CheckError> {
+    for index in 0..requests.len().max(plan.buffers.len()) {
+        let (requested, planned) = (requests.get(index), plan.buffers.get(index));
+        if !requested.zip(planned).is_some_and(|(requested, planned)| answers(requested, planned)) {
+            let (planned, requested) = (planned.cloned(), requested.cloned());
+            return Err(CheckError::OtherBuffer { index, planned, requested });
+        }
+    }
+    check_buffers(&plan.buffers, plan.bytes)
+}
+
+/// Whether the buffer is the requested one.
+fn answers(request: &BufferRequest, buffer: &Buffer) -> bool {
+    request.name == buffer.name
+        && request.bytes == buffer.bytes
+        && request.first == buffer.first
+        && request.last == buffer.last
+}
+
 /// Checks that buffers are aligned, lie in the arena, and share no byte with another one that is live at the same step.
+///
+/// # Errors
+/// The first thing that is wrong.
 pub fn check_buffers(buffers: &[Buffer], arena_bytes: u64) -> Result<(), CheckError> {
     for buffer in buffers {
         check_alone(buffer, arena_bytes)?;
@@ -97,47 +99,6 @@ pub fn check_buffers(buffers: &[Buffer], arena_bytes: u64) -> Result<(), CheckEr
         check_step(buffers, step)?;
     }
     Ok(())
-}
-
-/// Checks a class's buffers, and that its steps touch them only while they are live and read only what is written.
-///
-/// A buffer may be written and read by one step (a kernel's hand-over between its own phases).
-pub fn check_class(class: &TokenClass, arena_bytes: u64) -> Result<(), CheckError> {
-    check_buffers(&class.buffers, arena_bytes)?;
-    let mut written = vec![false; class.buffers.len()];
-    for (number, step) in (0..).zip(class.steps.iter().chain(&class.logit_steps)) {
-        for &index in &step.writes {
-            live_buffer(class, number, step, index)?;
-            written[index as usize] = true;
-        }
-        for &index in &step.reads {
-            let buffer = live_buffer(class, number, step, index)?;
-            if !written[index as usize] {
-                let (label, buffer) = (step.label.clone(), buffer.name.clone());
-                return Err(CheckError::Unwritten { step: number, label, buffer });
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The buffer that a step names, if it is live then.
-fn live_buffer<'a>(
-    class: &'a TokenClass,
-    number: u32,
-    step: &Step,
-    index: u32,
-) -> Result<&'a Buffer, CheckError> {
-    let label = || step.label.clone();
-    let Some(buffer) = class.buffers.get(index as usize) else {
-        let count = class.buffers.len();
-        return Err(CheckError::NoSuchBuffer { step: number, label: label(), index, count });
-    };
-    if number < buffer.first || number > buffer.last {
-        let (name, first, last) = (buffer.name.clone(), buffer.first, buffer.last);
-        return Err(CheckError::NotLive { step: number, label: label(), buffer: name, first, last });
-    }
-    Ok(buffer)
 }
 
 /// What can be said of a buffer without looking at others.

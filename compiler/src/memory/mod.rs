@@ -1,6 +1,6 @@
 //! Arena planning: buffers that are never live at the same step may share bytes.
 //!
-//! [`plan_memory`] places them, [`check`] verifies a placement without sharing code with the planner.
+//! [`plan_memory`] places them, [`check::check`] verifies a placement without sharing code with the planner.
 
 pub mod check;
 

@@ -1,7 +1,7 @@
 //! Where each tensor lies in the weight region.
 
 use crate::graph::{Graph, Role, Tensor, TensorId};
-use kernmill_plan::format::{LINE, TILE_ROWS, WeightFormat, f32_row_stride};
+use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat, f32_row_stride};
 use thiserror::Error;
 
 /// Alignment of the weight region's base in a plan; offsets in it are multiples of [`LINE`].
@@ -184,7 +184,7 @@ fn shape_unit(graph: &Graph, tensors: Vec<TensorId>) -> Result<Unit, LayoutError
     let (experts, n, k) = dims(tensor)?;
     let (groups, group_bytes) = match tensor.role {
         Role::Matrix | Role::ExpertMatrix => {
-            if tensor.format.is_blocked() && !k.is_multiple_of(kernmill_plan::format::BLOCK) {
+            if tensor.format.is_blocked() && !k.is_multiple_of(BLOCK) {
                 return Err(shape_error(tensor, "a multiple of 32 columns in a format with blocks"));
             }
             if tensor.format == WeightFormat::Mxfp4 && tensor.stored != WeightFormat::Mxfp4 {
@@ -204,23 +204,25 @@ fn shape_unit(graph: &Graph, tensors: Vec<TensorId>) -> Result<Unit, LayoutError
     Ok(Unit { tensors, experts, groups, group_bytes })
 }
 
-/// `(experts, n, k)` of a tensor; k is 1 for vectors.
+/// `(experts, n, k)` of a tensor; experts and k are 1 where there are none.
 pub(super) fn dims(tensor: &Tensor) -> Result<(usize, usize, usize), LayoutError> {
-    let (dims, expected) = match (tensor.role, tensor.shape.as_slice()) {
-        (Role::Matrix | Role::Table, &[n, k]) => ((1, n, k), ""),
-        (Role::ExpertMatrix, &[experts, n, k]) => ((experts, n, k), ""),
-        (Role::Vector, &[n]) => ((1, n, 1), ""),
-        (Role::ExpertVector, &[experts, n]) => ((experts, n, 1), ""),
-        (Role::Matrix, _) => ((0, 0, 0), "[n, k], none of them 0"),
-        (Role::Table, _) => ((0, 0, 0), "[rows, cols], none of them 0"),
-        (Role::ExpertMatrix, _) => ((0, 0, 0), "[experts, n, k], none of them 0"),
-        (Role::Vector, _) => ((0, 0, 0), "[n], not 0"),
-        (Role::ExpertVector, _) => ((0, 0, 0), "[experts, n], none of them 0"),
+    let dims = match (tensor.role, tensor.shape.as_slice()) {
+        (Role::Matrix | Role::Table, &[n, k]) => (1, n, k),
+        (Role::ExpertMatrix, &[experts, n, k]) => (experts, n, k),
+        (Role::Vector, &[n]) => (1, n, 1),
+        (Role::ExpertVector, &[experts, n]) => (experts, n, 1),
+        _ => (0, 0, 0),
     };
-    match dims {
-        (0, _, _) | (_, 0, _) | (_, _, 0) => Err(shape_error(tensor, expected)),
-        _ => Ok(dims),
+    if matches!(dims, (0, _, _) | (_, 0, _) | (_, _, 0)) {
+        let expected = match tensor.role {
+            Role::Matrix | Role::Table => "[n, k], neither of them 0",
+            Role::ExpertMatrix => "[experts, n, k], none of them 0",
+            Role::Vector => "[n], not 0",
+            Role::ExpertVector => "[experts, n], neither of them 0",
+        };
+        return Err(shape_error(tensor, expected));
     }
+    Ok(dims)
 }
 
 fn shape_error(tensor: &Tensor, expected: &'static str) -> LayoutError {

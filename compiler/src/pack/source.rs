@@ -1,5 +1,6 @@
 //! Where packed weights come from.
 
+use crate::checkpoint::{CheckpointError, Weights};
 use crate::graph::{Role, Tensor};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -33,6 +34,35 @@ pub trait WeightSource: Sync {
 
     /// Says that this expert of the tensor will not be read again, so that its pages may be dropped.
     fn done_with(&self, tensor: &Tensor, expert: usize);
+}
+
+impl WeightSource for Weights<'_> {
+    type Error = CheckpointError;
+
+    fn f32_rows(
+        &self,
+        tensor: &Tensor,
+        expert: usize,
+        rows: Range<usize>,
+        out: &mut Vec<f32>,
+    ) -> Result<(), CheckpointError> {
+        Weights::f32_rows(self, tensor, expert, rows, out)
+    }
+
+    fn mxfp4_rows(
+        &self,
+        tensor: &Tensor,
+        expert: usize,
+        rows: Range<usize>,
+        blocks: &mut Vec<u8>,
+        scales: &mut Vec<u8>,
+    ) -> Result<(), CheckpointError> {
+        Weights::mxfp4_rows(self, tensor, expert, rows, blocks, scales)
+    }
+
+    fn done_with(&self, tensor: &Tensor, expert: usize) {
+        Weights::done_with(self, tensor, expert);
+    }
 }
 
 /// Weights in memory, by the tensor's logical name.
