@@ -1,5 +1,6 @@
 //! kernmill's compiler: from a TOML model spec and a checkpoint to a plan.
 
+pub mod assemble;
 pub mod checkpoint;
 pub mod fuse;
 pub mod graph;
@@ -7,6 +8,7 @@ pub mod import;
 pub mod interp;
 pub mod memory;
 pub mod pack;
+pub mod pipeline;
 pub mod quant;
 pub mod schedule;
 pub mod select;

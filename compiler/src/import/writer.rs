@@ -1,0 +1,82 @@
+//! Lays out a spec as a person would.
+
+use std::fmt::Write;
+
+/// TOML text being written.
+#[derive(Default)]
+pub(super) struct Writer {
+    text: String,
+}
+
+impl Writer {
+    /// A spec's first lines.
+    pub(super) fn new(name: &str, what: &str) -> Writer {
+        let mut writer = Writer::default();
+        // A name may hold line breaks; a comment may not.
+        let name: String = name.chars().filter(|c| !c.is_control()).collect();
+        writer.line(&format!("# {name}: {what}."));
+        writer.line("# docs/spec-language.md explains the language.");
+        writer
+    }
+
+    pub(super) fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    /// `[header]` after an empty line, with comment lines above it.
+    pub(super) fn section(&mut self, header: &str, comment: &str) {
+        self.text.push('\n');
+        comment.lines().for_each(|line| self.line(&format!("# {line}")));
+        self.line(&format!("[{header}]"));
+    }
+
+    /// `key = value` lines, the equals signs in one column.
+    pub(super) fn keys(&mut self, keys: &[(&str, String)]) {
+        let width = keys.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
+        for (key, value) in keys {
+            let _ = writeln!(self.text, "{key:width$} = {value}");
+        }
+    }
+
+    /// A `node = [...]` array, one node a line.
+    pub(super) fn nodes(&mut self, nodes: &[String]) {
+        self.line("node = [");
+        for node in nodes {
+            self.line(&format!("  {{ {node} }},"));
+        }
+        self.line("]");
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.text
+    }
+}
+
+/// `text` as a TOML string.
+pub(super) fn quote(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+/// A tensor that the checkpoint stores as it is.
+pub(super) fn tensor(from: &str, shape: &str, format: &str) -> String {
+    let shape = shape.split(' ').map(|dim| format!("\"{dim}\"")).collect::<Vec<_>>().join(", ");
+    format!("{{ from = \"{from}\", shape = [{shape}], format = \"{format}\" }}")
+}
+
+/// A key that is there or not.
+pub(super) fn when(present: bool, key: &str) -> &str {
+    if present { key } else { "" }
+}
+
+/// Per-layer values from one word per layer: the shortest cycle, or the list if nothing repeats.
+pub(super) fn per_layer(words: &[&str]) -> String {
+    let repeats = |period: usize| words.iter().enumerate().all(|(i, word)| *word == words[i % period]);
+    let period = (1..=words.len() / 2).find(|&p| repeats(p));
+    let (key, shown) = match period {
+        Some(period) => ("cycle", &words[..period]),
+        None => ("list", words),
+    };
+    let shown = shown.iter().map(|w| format!("\"{w}\"")).collect::<Vec<_>>().join(", ");
+    format!("{{ {key} = [{shown}] }}")
+}
