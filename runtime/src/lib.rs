@@ -13,6 +13,8 @@ pub mod pool;
 pub mod sampler;
 pub mod stop;
 pub mod tokenizer;
+#[cfg(test)]
+mod toy;
 
 pub use code::CodeError;
 pub use engine::{Engine, EngineConfig, EngineError, ErrorKind, LogitsOf, SeqId, Want};

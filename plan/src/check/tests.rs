@@ -171,7 +171,8 @@ fn what_a_logits_step_reads_survives_every_slab() {
 #[test]
 fn steps_refer_to_what_is_there() {
     let kv = |layer, kind| Operand::Kv { layer, kind };
-    let cases: [(fn(&mut Program), &str); 8] = [
+    type Case = (fn(&mut Program), &'static str);
+    let cases: [Case; 8] = [
         (|p| p.classes[0].steps[0].kernel = 2, "kernel 2 of 2 symbols"),
         (|p| p.classes[0].steps[0].kernel = 1, "`leaf` does not follow the kernel ABI"),
         (|p| p.weight_bytes = 639, "operand 0: 640 bytes at 0 pass the weight region's end at 639"),

@@ -7,9 +7,6 @@ mod batch;
 mod resolve;
 mod rope;
 
-#[cfg(test)]
-pub(crate) mod tests;
-
 pub(crate) use batch::Batch;
 pub use batch::BatchError;
 

@@ -216,6 +216,10 @@ impl KvTables {
         }
         if let Some(sequence) = &mut self.sequences[slot as usize] {
             sequence.length = length;
+            for first in &mut sequence.first_block {
+                // What follows may be mapped again from here on.
+                *first = (*first).min(length / BLOCK);
+            }
         }
         Ok(())
     }

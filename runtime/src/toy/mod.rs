@@ -1,0 +1,124 @@
+//! A toy program with hand-made kernels for the tests: its logits depend on every token that a query sees, through both
+//! kinds of KV cache, so that a wrong position, block, window or hand-out shows.
+
+mod code;
+mod tests;
+
+use crate::image::PlanImage;
+use kernmill_plan::format::f32_row_stride;
+use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers, LayerKind};
+use kernmill_plan::program::{Buffer, CodeBlob, ModelInfo, Operand, Program, Step, Symbol, TokenClass};
+use kernmill_plan::region::WeightRegion;
+use kernmill_plan::target::Level;
+
+pub(crate) const VOCAB: u32 = 300;
+pub(crate) const WINDOW: u32 = 21;
+pub(crate) const MAX_CONTEXT: u32 = 200;
+/// `max_tokens` of the classes; the last one makes two slabs of logits.
+const CLASSES: [u32; 3] = [1, 4, 20];
+const KINDS: [LayerKind; 2] = [LayerKind::Full, LayerKind::Sliding];
+
+/// The plan, without a tokenizer.
+pub(crate) fn image() -> PlanImage {
+    let mut weights = WeightRegion::anonymous(128).unwrap();
+    for (kind, window) in [u32::MAX, WINDOW].into_iter().enumerate() {
+        let params = [kind as u32, window, VOCAB, f32_row_stride(VOCAB as usize) as u32];
+        for (i, p) in params.iter().enumerate() {
+            weights.as_mut_slice()[kind * 64 + i * 4..][..4].copy_from_slice(&p.to_le_bytes());
+        }
+    }
+    PlanImage {
+        program: program(),
+        code_hash: None,
+        weights: weights.freeze().unwrap(),
+        tokenizer_json: None,
+        chat_template: None,
+    }
+}
+
+/// The same with a byte-level tokenizer: token b is byte b, 256 ends the text.
+pub(crate) fn image_with_tokenizer() -> PlanImage {
+    PlanImage { tokenizer_json: Some(crate::tokenizer::tests::byte_tokenizer_json()), ..image() }
+}
+
+/// The logits after the last of `tokens`: what the kernels compute, in plain loops.
+pub(crate) fn expected(tokens: &[u32]) -> Vec<f32> {
+    let last = tokens.len() as u32 - 1;
+    let sum = |window: u32| {
+        let low = (last + 1).saturating_sub(window);
+        (low..=last).fold(0u32, |sum, p| sum.wrapping_add((tokens[p as usize] + 1).wrapping_mul(p + 1)))
+    };
+    let x = sum(u32::MAX).wrapping_add(sum(WINDOW).wrapping_mul(31));
+    (0..VOCAB).map(|v| (x.wrapping_add(v).wrapping_mul(0x9e37_79b1) >> 22) as f32).collect()
+}
+
+fn program() -> Program {
+    let stride = f32_row_stride(VOCAB as usize) as u64;
+    Program {
+        level: Level::V3,
+        model: ModelInfo {
+            name: "toy".to_owned(),
+            preset: "exact".to_owned(),
+            vocab: VOCAB,
+            max_context: MAX_CONTEXT,
+            kv: KvLayers {
+                geometry: KvGeometry { kv_heads: 1, head_dim: 2, elem: KvElem::F32 },
+                layers: vec![
+                    KvLayer { kind: LayerKind::Full, window: None },
+                    KvLayer { kind: LayerKind::Sliding, window: Some(WINDOW) },
+                ],
+            },
+            ropes: Vec::new(),
+            decode_bytes: 128,
+        },
+        classes: CLASSES.map(|max_tokens| class(max_tokens, stride)).to_vec(),
+        arena_bytes: 2 * 128 + 16 * stride,
+        scratch_bytes: 64,
+        weight_bytes: 128,
+        code: code(),
+    }
+}
+
+fn code() -> CodeBlob {
+    let mut blob = CodeBlob::default();
+    for (name, offset, bytes, kernel) in code::FUNCTIONS {
+        // int3 between functions.
+        blob.bytes.resize(offset, 0xcc);
+        blob.bytes.extend_from_slice(bytes);
+        let (offset, size) = (offset as u64, bytes.len() as u64);
+        blob.symbols.push(Symbol { name: name.to_owned(), offset, size, kernel });
+    }
+    blob
+}
+
+fn class(max_tokens: u32, stride: u64) -> TokenClass {
+    let kv = |kind: LayerKind| Operand::Kv { layer: kind.index() as u32, kind };
+    let params = |kind: LayerKind| Operand::Weights { offset: kind.index() as u64 * 64, bytes: 16 };
+    let step = |label: &str, kernel, operands, reads: &[u32], writes: &[u32]| Step {
+        label: label.to_owned(),
+        kernel,
+        operands,
+        reads: reads.to_vec(),
+        writes: writes.to_vec(),
+    };
+    let mut steps = Vec::new();
+    for kind in KINDS {
+        let out = kind.index() as u32;
+        steps.push(step("store", 1, vec![kv(kind), params(kind)], &[], &[]));
+        steps.push(step("sum", 2, vec![kv(kind), params(kind), Operand::Buffer(out)], &[], &[out]));
+    }
+    let operands = vec![Operand::Buffer(0), Operand::Buffer(1), params(KINDS[0]), Operand::Buffer(2)];
+    let buffer =
+        |name: &str, offset, bytes, first| Buffer { name: name.to_owned(), offset, bytes, first, last: 4 };
+    TokenClass {
+        max_tokens,
+        steps,
+        logit_steps: vec![step("logits", 3, operands, &[0, 1], &[2])],
+        logits: 256,
+        buffers: vec![
+            buffer("full", 0, 128, 1),
+            buffer("sliding", 128, 128, 3),
+            buffer("logits", 256, u64::from(max_tokens.min(16)) * stride, 4),
+        ],
+    }
+}

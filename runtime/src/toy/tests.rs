@@ -1,0 +1,264 @@
+//! Engine and executor over the toy program.
+
+use super::{MAX_CONTEXT, VOCAB, expected, image, image_with_tokenizer};
+use crate::engine::{DEFAULT_CONTEXT, Engine, EngineConfig, EngineError, ErrorKind, LogitsOf, SeqId, Want};
+use crate::executor::LoadError;
+use crate::generate::{GenerateParams, StopReason};
+use crate::kv::KvError;
+use crate::pool::PoolConfig;
+use crate::sampler::SamplerParams;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ops::ControlFlow;
+
+/// Counts each thread's allocations.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is the system allocator's; counting touches only a constant-initialised thread-local.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps `alloc`'s contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps `dealloc`'s contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn config(threads: usize, sequences: u32, chunk: Option<u32>) -> EngineConfig {
+    let pool = PoolConfig { threads: Some(threads), pin: false };
+    EngineConfig { pool, context: None, sequences, chunk }
+}
+
+fn engine(threads: usize, sequences: u32, chunk: Option<u32>) -> Engine {
+    Engine::new(&image(), config(threads, sequences, chunk)).unwrap()
+}
+
+fn tokens(count: usize, salt: u32) -> Vec<u32> {
+    (0..count as u32).map(|i| (i * 37 + salt * 101 + i * i) % VOCAB).collect()
+}
+
+/// Appends tokens and checks the logits after each against the definition.
+fn check_all(engine: &mut Engine, id: SeqId, history: &mut Vec<u32>, more: &[u32]) {
+    let before = history.len();
+    history.extend_from_slice(more);
+    let mut rows = 0;
+    engine
+        .step(&[(id, more)], Want::All, &mut |of, logits| {
+            assert_eq!(of, LogitsOf { entry: 0, token: rows });
+            assert_eq!(logits, expected(&history[..=before + rows]), "position {}", before + rows);
+            rows += 1;
+        })
+        .unwrap();
+    assert_eq!(rows, more.len());
+}
+
+#[test]
+fn logits_are_the_same_in_any_chunks_with_any_threads() {
+    let text = tokens(150, 0);
+    for threads in [1, 3] {
+        for chunk in [None, Some(1), Some(7), Some(16)] {
+            let mut engine = engine(threads, 1, chunk);
+            let id = engine.create().unwrap();
+            let mut history = Vec::new();
+            for part in [&text[..1], &text[1..60], &text[60..61], &text[61..]] {
+                check_all(&mut engine, id, &mut history, part);
+            }
+            assert_eq!(engine.length(id).unwrap(), 150);
+        }
+    }
+}
+
+#[test]
+fn sequences_in_one_batch_do_not_disturb_each_other() {
+    let mut engine = engine(2, 3, None);
+    let texts: Vec<Vec<u32>> = (0..3).map(|s| tokens(90, s)).collect();
+    let ids: Vec<SeqId> = (0..3).map(|_| engine.create().unwrap()).collect();
+    let mut done = [0; 3];
+    for lengths in [[33, 0, 1], [1, 1, 1], [0, 50, 19], [2, 30, 9], [54, 9, 60]] {
+        let work: Vec<(SeqId, &[u32])> =
+            (0..3).map(|s| (ids[s], &texts[s][done[s]..done[s] + lengths[s]])).collect();
+        let mut seen = Vec::new();
+        engine
+            .step(&work, Want::Last, &mut |of, logits| {
+                assert_eq!(of.token + 1, lengths[of.entry]);
+                assert_eq!(logits, expected(&texts[of.entry][..done[of.entry] + lengths[of.entry]]));
+                seen.push(of.entry);
+            })
+            .unwrap();
+        assert_eq!(seen, (0..3).filter(|s| lengths[*s] > 0).collect::<Vec<_>>());
+        (0..3).for_each(|s| done[s] += lengths[s]);
+    }
+}
+
+#[test]
+fn forks_share_a_prefix_and_go_their_own_ways() {
+    let mut engine = engine(2, 3, None);
+    let mut first = Vec::new();
+    let a = engine.create().unwrap();
+    check_all(&mut engine, a, &mut first, &tokens(75, 1));
+    for at in [75, 70] {
+        let mut second = first[..at as usize].to_vec();
+        let b = engine.fork(a, at).unwrap();
+        check_all(&mut engine, a, &mut first, &tokens(3, 2));
+        check_all(&mut engine, b, &mut second, &tokens(40, 3));
+        engine.drop_sequence(b);
+        assert!(matches!(engine.length(b), Err(EngineError::NoSequence)));
+    }
+    engine.truncate(a, 77).unwrap();
+    first.truncate(77);
+    check_all(&mut engine, a, &mut first, &tokens(5, 4));
+    let gone = engine.fork(a, 10).unwrap_err();
+    assert!(matches!(gone, EngineError::Kv(KvError::Forgotten { position: 10, .. })), "{gone}");
+}
+
+#[test]
+fn a_step_allocates_nothing() {
+    let mut engine = engine(2, 2, None);
+    let (a, b) = (engine.create().unwrap(), engine.create().unwrap());
+    let text = tokens(60, 0);
+    let mut sum = 0.0;
+    let mut step = |engine: &mut Engine, work: &[(SeqId, &[u32])], want| {
+        engine.step(work, want, &mut |_, logits| sum += logits[0]).unwrap();
+    };
+    let before = ALLOCATIONS.get();
+    step(&mut engine, &[(a, &text), (b, &text[..5])], Want::All);
+    for n in 0..100 {
+        step(&mut engine, &[(a, &text[n % 50..][..1]), (b, &text[n % 40..][..1])], Want::Last);
+    }
+    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert!(sum > 0.0);
+}
+
+#[test]
+fn bad_requests_are_refused_before_anything_runs() {
+    let mut engine = engine(1, 1, None);
+    let id = engine.create().unwrap();
+    assert!(matches!(engine.create(), Err(EngineError::Kv(KvError::NoFreeSequence { limit: 1 }))));
+    let mut refused = |work: &[(SeqId, &[u32])]| {
+        let error = engine.step(work, Want::Last, &mut |_, _| panic!("nothing runs")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BadInput);
+        error.to_string()
+    };
+    assert_eq!(refused(&[(id, &[1, 2, VOCAB])]), "token 2 of the input has id 300, expected less than 300");
+    assert_eq!(refused(&[(id, &tokens(201, 0))]), "0 tokens and 201 more exceed the context of 200");
+    assert_eq!(refused(&[(id, &[1]), (id, &[2])]), "a sequence occurs twice in one step");
+    engine.drop_sequence(id);
+    assert!(matches!(engine.step(&[(id, &[1])], Want::None, &mut |_, _| {}), Err(EngineError::NoSequence)));
+    let long = tokens(201, 0);
+    let params = GenerateParams { max_tokens: 1, ..GenerateParams::default() };
+    let mut generate = |prompt: &[u32], params: &GenerateParams| {
+        engine.generate(prompt, params, &mut |_| ControlFlow::Continue(())).unwrap_err()
+    };
+    assert!(matches!(generate(&[], &params), EngineError::EmptyPrompt));
+    assert!(matches!(generate(&long, &params), EngineError::PromptTooLong { tokens: 201, context: 200 }));
+    assert!(matches!(generate(&[7, 300], &params), EngineError::Token { index: 1, token: 300, vocab: 300 }));
+    let stop = GenerateParams { stop: vec!["x".to_owned()], ..params.clone() };
+    assert!(matches!(generate(&[7], &stop), EngineError::NoTokenizer));
+    let sampler = SamplerParams { top_p: 2.0, ..SamplerParams::default() };
+    assert!(matches!(generate(&[7], &GenerateParams { sampler, ..params }), EngineError::Sampler(_)));
+    assert!(engine.create().is_ok(), "a refused request keeps no sequence");
+}
+
+#[test]
+fn engines_that_cannot_be_are_refused() {
+    let refused = |change: fn(&mut crate::PlanImage, &mut EngineConfig)| {
+        let (mut image, mut config) = (image(), config(1, 1, None));
+        change(&mut image, &mut config);
+        Engine::new(&image, config).err().expect("the change is a fault")
+    };
+    for change in [
+        (|_, c| c.context = Some(MAX_CONTEXT + 1)) as fn(&mut _, &mut EngineConfig),
+        |_, c| c.sequences = 0,
+        |_, c| c.chunk = Some(0),
+    ] {
+        assert!(matches!(refused(change), EngineError::Config { .. }));
+    }
+    assert!(matches!(
+        refused(|i, _| i.program.weight_bytes = 129),
+        EngineError::Load(LoadError::Weights { .. })
+    ));
+    assert!(matches!(refused(|i, _| i.program.classes.clear()), EngineError::Load(LoadError::Check(_))));
+    assert!(matches!(refused(|i, _| i.code_hash = Some([1; 32])), EngineError::Load(LoadError::Code(_))));
+    assert!(matches!(refused(|i, _| i.tokenizer_json = Some(vec![b'{'])), EngineError::Tokenizer(_)));
+    let memory = refused(|i, c| {
+        i.program.model.kv.geometry.head_dim = 4096;
+        i.program.model.kv.geometry.kv_heads = 4096;
+        c.sequences = 4096;
+    });
+    assert!(matches!(memory, EngineError::Load(LoadError::Memory { .. })), "{memory}");
+}
+
+#[test]
+fn generation_streams_text_until_it_stops() {
+    let image = image_with_tokenizer();
+    let mut engine = Engine::new(&image, config(2, 1, None)).unwrap();
+    let prompt = tokens(30, 5);
+    // What greedy choice gives, ASCII letters only so that every token is text.
+    let logit_bias: Vec<(u32, f32)> =
+        (0..VOCAB).filter(|t| !(97..123).contains(t)).map(|t| (t, f32::NEG_INFINITY)).collect();
+    let params = |max_tokens, stop: &[&str]| GenerateParams {
+        max_tokens,
+        sampler: SamplerParams { logit_bias: logit_bias.clone(), ..SamplerParams::default() },
+        stop: stop.iter().map(ToString::to_string).collect(),
+        stop_tokens: vec![256],
+    };
+    let mut history = prompt.clone();
+    for _ in 0..40 {
+        let logits = expected(&history);
+        let best = (97..123u32).rev().max_by(|a, b| logits[*a as usize].total_cmp(&logits[*b as usize]));
+        history.push(best.unwrap());
+    }
+    let full: String = history[30..].iter().map(|t| char::from(*t as u8)).collect();
+    let mut run = |params: &GenerateParams| {
+        let mut text = String::new();
+        let summary = engine
+            .generate(&prompt, params, &mut |piece| {
+                text += piece;
+                if text.len() == 25 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })
+            .unwrap();
+        (text, summary)
+    };
+    let (text, summary) = run(&params(20, &[]));
+    assert_eq!((text.as_str(), summary.stop.clone()), (&full[..20], StopReason::MaxTokens));
+    assert_eq!((summary.prompt_tokens, summary.tokens.len(), summary.decoded), (30, 20, 19));
+    assert!(summary.decode_rate() > 0.0 && summary.prefill_rate() > 0.0);
+
+    let stop = &full[10..14];
+    let at = full.find(stop).unwrap();
+    let (text, summary) = run(&params(20, &[stop]));
+    assert_eq!((text.as_str(), summary.stop), (&full[..at], StopReason::Text(stop.to_owned())));
+    // A start of a stop string that the end cuts short is text.
+    let cut = format!("{}~", &full[17..20]);
+    assert_eq!(run(&params(20, &[&cut])).0, full[..20]);
+
+    let (text, summary) = run(&params(400, &[]));
+    assert_eq!((text.len(), summary.stop), (25, StopReason::Caller));
+
+    let mut ended = params(20, &[]);
+    ended.stop_tokens = vec![history[30]];
+    let (text, summary) = run(&ended);
+    assert_eq!((text.as_str(), summary.tokens.len()), ("", 0));
+    assert_eq!(summary.stop, StopReason::Token(history[30]));
+}
+
+#[test]
+fn generation_ends_with_the_context() {
+    let mut engine = engine(1, 1, None);
+    let params = GenerateParams { max_tokens: 1000, ..GenerateParams::default() };
+    let summary = engine.generate(&tokens(195, 0), &params, &mut |_| ControlFlow::Continue(())).unwrap();
+    // Five tokens fill the context; one more is known, but not run.
+    assert_eq!((summary.tokens.len(), summary.stop), (6, StopReason::Context));
+    assert_eq!(engine.context(), MAX_CONTEXT.min(DEFAULT_CONTEXT));
+}
