@@ -1,7 +1,7 @@
 //! Applies the rules in order: each takes the matches that its guards allow, earlier rules first.
 
 use super::group::{FusedGraph, Group, edges};
-use super::matcher::{Match, Plain};
+use super::matcher::{Match, Partial, Plain};
 use super::rule::{Check, FusionRule, Part, Quantity, RuleError};
 use crate::graph::{Graph, NodeId, Op, Uses, ValueId};
 use std::collections::BTreeSet;
@@ -37,6 +37,8 @@ pub fn fuse(graph: &Graph, rules: &[FusionRule]) -> Result<(FusedGraph, Report),
         groups: Vec::new(),
         group_of: vec![None; graph.nodes.len()],
         report: Report::default(),
+        incomplete: Vec::new(),
+        refused: BTreeSet::new(),
     };
     for rule in rules {
         rule.check()?;
@@ -52,6 +54,18 @@ struct Fusion<'g> {
     /// Index into `groups`, by node.
     group_of: Vec<Option<usize>>,
     report: Report,
+    /// Patterns of which one node is missing; of interest only where no other rule applied or nearly did.
+    incomplete: Vec<NearMiss>,
+    /// Nodes of whole matches that guards refused.
+    refused: BTreeSet<NodeId>,
+}
+
+/// A whole match that guards turned down.
+struct Refusal<'f> {
+    reason: String,
+    /// Optional captures that it went without.
+    absent: &'f [&'f str],
+    members: Vec<NodeId>,
 }
 
 impl Fusion<'_> {
@@ -66,54 +80,50 @@ impl Fusion<'_> {
 
     /// Tries the rule's forms at one anchor, those with most members first.
     fn apply_at(&mut self, rule: &FusionRule, forms: &[Plain], anchor: NodeId) {
-        let mut refused: Option<String> = None;
-        let mut closest: Option<(usize, String)> = None;
+        let near = |without, reason| NearMiss { rule: rule.name.clone(), anchor, without, reason };
+        let mut refused: Option<Refusal> = None;
+        let mut incomplete: Option<String> = None;
         for form in forms {
-            let mut refusal = None;
-            let result =
-                {
-                    let this = &*self;
-                    let taken = |id: NodeId| this.group_of[id.0 as usize].is_some();
-                    form.find(this.graph, &this.uses, &taken, anchor, &mut |found| match this
-                        .allow(form, found)
-                    {
-                        Ok(group) => Some(group),
-                        Err(reason) => {
-                            refusal.get_or_insert(reason);
-                            None
-                        }
-                    })
-                };
-            match result {
+            match self.try_form(form, anchor) {
                 Ok(group) => {
-                    let without = form.absent.iter().map(ToString::to_string).collect();
-                    if let Some(reason) = refused {
-                        self.report.near_misses.push(NearMiss {
-                            rule: rule.name.clone(),
-                            anchor,
-                            without,
-                            reason,
-                        });
+                    if let Some(refusal) = refused {
+                        let newly = form.absent.iter().filter(|name| !refusal.absent.contains(name));
+                        let without = newly.map(ToString::to_string).collect();
+                        self.report.near_misses.push(near(without, refusal.reason));
                     }
                     self.take(group);
                     return;
                 }
-                Err(partial) if refusal.is_none() => {
-                    let missing = form.len() - partial.matched;
-                    if partial.matched >= 2
-                        && missing <= 2
-                        && closest.as_ref().is_none_or(|(m, _)| missing < *m)
-                    {
-                        closest = Some((missing, stuck(rule, partial.stuck_at)));
+                Err((_, Some(refusal))) => refused = refused.or(Some(refusal)),
+                Err((partial, None)) => {
+                    if partial.matched >= 3 && partial.matched + 1 == form.len() {
+                        incomplete.get_or_insert_with(|| missing(rule, partial.stuck_at));
                     }
                 }
-                Err(_) => refused = refused.or(refusal),
             }
         }
-        if let Some(reason) = refused.or(closest.map(|(_, reason)| reason)) {
-            let without = Vec::new();
-            self.report.near_misses.push(NearMiss { rule: rule.name.clone(), anchor, without, reason });
+        if let Some(refusal) = refused {
+            self.refused.extend(refusal.members);
+            self.report.near_misses.push(near(Vec::new(), refusal.reason));
+        } else if let Some(reason) = incomplete {
+            self.incomplete.push(near(Vec::new(), reason));
         }
+    }
+
+    /// The group of a match of this form; or how far the search got and the first refusal.
+    fn try_form<'f>(&self, form: &'f Plain, anchor: NodeId) -> Result<Group, (Partial, Option<Refusal<'f>>)> {
+        let taken = |id: NodeId| self.group_of[id.0 as usize].is_some();
+        let mut refusal = None;
+        let mut accept = |found: &Match| match self.allow(form, found) {
+            Ok(group) => Some(group),
+            Err(reason) => {
+                let members = found.members(form.rule).into_values().collect();
+                refusal.get_or_insert(Refusal { reason, absent: &form.absent, members });
+                None
+            }
+        };
+        let result = form.find(self.graph, &self.uses, &taken, anchor, &mut accept);
+        result.map_err(|partial| (partial, refusal))
     }
 
     /// The group that a match becomes, or why it may not.
@@ -258,6 +268,10 @@ impl Fusion<'_> {
     }
 
     fn finish(mut self) -> (FusedGraph, Report) {
+        let left = |miss: &NearMiss| {
+            self.group_of[miss.anchor.0 as usize].is_none() && !self.refused.contains(&miss.anchor)
+        };
+        self.report.near_misses.extend(self.incomplete.iter().filter(|miss| left(miss)).cloned());
         for (id, _) in self.graph.nodes() {
             if self.group_of[id.0 as usize].is_none() {
                 self.take(Group::single(self.graph, &self.uses, id));
@@ -277,7 +291,7 @@ impl Fusion<'_> {
     }
 }
 
-fn stuck(rule: &FusionRule, at: usize) -> String {
+fn missing(rule: &FusionRule, at: usize) -> String {
     let node = &rule.pattern[at];
     let ops: Vec<&str> = node.ops.iter().map(|op| op.name()).collect();
     format!("nothing free fits `{}`: {} of {}", node.capture, ops.join(" or "), node.inputs.join(", "))

@@ -6,6 +6,8 @@ mod group;
 mod matcher;
 pub mod rule;
 mod rules;
+#[cfg(test)]
+mod tests;
 mod text;
 mod verify;
 

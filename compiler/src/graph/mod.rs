@@ -8,6 +8,8 @@ pub mod infer;
 mod kind;
 mod parse;
 pub mod rope;
+#[cfg(test)]
+mod tests;
 mod text;
 mod uses;
 mod verify;

@@ -185,11 +185,11 @@ pub fn quantize_block(x: &[f32], q: &mut [i8]) -> (f32, i32) {
 /// Quantises one block of weights symmetrically to `[-limit, limit]`; returns the scale, a value of f16.
 pub fn quantize_weights(w: &[f32], limit: f32, q: &mut [i8]) -> f32 {
     let amax = w.iter().fold(0.0f32, |amax, w| amax.max(w.abs()));
-    if amax == 0.0 {
+    let exact = amax / limit;
+    if exact == 0.0 {
         q.fill(0);
         return 0.0;
     }
-    let exact = amax / limit;
     let nearest = f16::from_f32(exact);
     let above = f16::from_bits(nearest.to_bits() + u16::from(nearest.to_f32() < exact));
     let scale = above.to_f32();

@@ -1,1 +1,246 @@
+use super::attention::attend;
+use super::num::*;
+use super::*;
+use crate::graph::Attention;
+use crate::quant::{Preset, quantise};
+use crate::testing::{ModelShape, Rng, build, random_weights};
+use kernmill_plan::kv::KvElem;
 
+fn bits(x: &[f32]) -> Vec<u32> {
+    x.iter().map(|x| x.to_bits()).collect()
+}
+
+#[test]
+fn exp_is_within_two_ulp() {
+    let mut worst = 0.0f64;
+    let mut x = -87.0f32;
+    while x <= 88.0 {
+        let (got, want) = (f64::from(exp(x)), f64::from(x).exp());
+        let ulp = f64::from(f32::from_bits((want as f32).to_bits() + 1) - want as f32);
+        worst = worst.max((got - want).abs() / ulp);
+        x += 0.000_37;
+    }
+    assert!(worst < 2.0, "{worst} ULP");
+    assert_eq!(exp(0.0), 1.0);
+    assert_eq!((exp(-87.1), exp(f32::NEG_INFINITY)), (0.0, 0.0));
+    assert_eq!((exp(100.0), exp(f32::INFINITY), exp(f32::NAN)), (exp(88.0), exp(88.0), exp(88.0)));
+}
+
+#[test]
+fn the_fast_copies_have_the_same_bits() {
+    let mut rng = Rng::new(1);
+    for n in [0, 1, 3, 4, 17, 64, 100] {
+        let x: Vec<f32> = (0..n).map(|_| rng.unit()).collect();
+        let y: Vec<f32> = (0..n).map(|_| rng.unit()).collect();
+        let mut acc = [0.0f32; 4];
+        for i in 0..n {
+            acc[i % 4] = x[i].mul_add(y[i], acc[i % 4]);
+        }
+        assert_eq!(dot4(&x, &y).to_bits(), ((acc[0] + acc[1]) + (acc[2] + acc[3])).to_bits());
+        let mut all = x.clone();
+        exp_all(&mut all);
+        assert_eq!(bits(&all), bits(&x.iter().map(|x| exp(*x)).collect::<Vec<_>>()));
+    }
+}
+
+#[test]
+fn lane_sums_follow_the_tree() {
+    let x: Vec<f32> = (0..37).map(|i| 1.0 / (i as f32 + 1.0)).collect();
+    let mut lanes = [0.0f32; 16];
+    for (i, x) in x.iter().enumerate() {
+        lanes[(i + 5) % 16] += x;
+    }
+    let l = |i: usize| (lanes[i] + lanes[i + 8]) + (lanes[i + 4] + lanes[i + 12]);
+    assert_eq!(lane_sum(&x, 5), (l(0) + l(2)) + (l(1) + l(3)));
+}
+
+#[test]
+fn quantisation_of_edge_blocks() {
+    let mut q = [1i8; 32];
+    assert_eq!(quantize_block(&[0.0; 32], &mut q), (0.0, 0));
+    assert_eq!(q, [0; 32]);
+    // amax 127 makes x * inv = x: ties go to even.
+    let mut x = [0.0f32; 32];
+    x[..6].copy_from_slice(&[127.0, 0.5, 1.5, 2.5, -0.5, -1.5]);
+    assert_eq!(quantize_block(&x, &mut q), (1.0, 127 + 2 + 2 - 2));
+    assert_eq!(q[..6], [127, 0, 2, 2, 0, -2]);
+    for odd in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MIN_POSITIVE / 8.0, f32::MAX] {
+        x[7] = odd;
+        quantize_block(&x, &mut q);
+        quantize_block(&[odd; 32], &mut q);
+        quantize_weights(&x, 127.0, &mut q);
+        quantize_weights(&[odd; 32], 7.0, &mut q);
+    }
+}
+
+#[test]
+fn weight_scales_round_up() {
+    let mut rng = Rng::new(3);
+    for _ in 0..1000 {
+        let size = rng.pick(&[1e-9, 1e-3, 1.0, 1e4]);
+        let w: Vec<f32> = (0..32).map(|_| rng.unit() * size).collect();
+        let amax = w.iter().fold(0.0f32, |m, w| m.max(w.abs()));
+        for limit in [127.0, 7.0] {
+            let mut q = [0; 32];
+            let scale = quantize_weights(&w, limit, &mut q);
+            assert_eq!(round_f16(scale), scale);
+            assert!(scale >= amax / limit);
+            let below = half::f16::from_bits(half::f16::from_f32(scale).to_bits() - 1).to_f32();
+            assert!(below < amax / limit);
+            for (w, q) in w.iter().zip(q) {
+                assert!((w - f32::from(q) * scale).abs() <= scale * 0.5001 + 1e-30);
+            }
+        }
+    }
+}
+
+#[test]
+fn mxfp4_decodes_low_nibbles_first() {
+    let blocks: Vec<u8> = (0..16).map(|i| (i as u8 * 2 % 16) | ((i as u8 * 2 + 1) % 16) << 4).collect();
+    let raw = RawTensor::Mxfp4 { blocks, scales: vec![128] };
+    let values = raw.to_f32();
+    let expected = [0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -12.0];
+    assert_eq!(values[..16], expected);
+    let tiny = RawTensor::Mxfp4 { blocks: vec![0x22; 16], scales: vec![0] };
+    assert_eq!(tiny.to_f32()[0], 2.0f32.powi(-127));
+}
+
+/// A cache of random keys and values, and attention over it in f64 without segments.
+fn naive(a: &Attention, kv: &LayerKv, q: &[f32], pos: usize, sinks: Option<&[f32]>) -> Vec<f64> {
+    let first = a.window.map_or(0, |w| (pos + 1).saturating_sub(w as usize));
+    let mut out = Vec::new();
+    for h in 0..a.heads {
+        let row = |rows: &[f32], p: usize| -> Vec<f64> {
+            let start = (p * a.kv_heads + h / (a.heads / a.kv_heads)) * a.head_dim;
+            rows[start..start + a.head_dim].iter().map(|x| f64::from(*x)).collect()
+        };
+        let q = &q[h * a.head_dim..][..a.head_dim];
+        let score = |p| {
+            let dot: f64 = row(&kv.k, p).iter().zip(q).map(|(k, q)| k * f64::from(*q)).sum();
+            (dot * f64::from(a.scale)).exp()
+        };
+        let e: Vec<f64> = (first..=pos).map(score).collect();
+        let sum: f64 = e.iter().sum::<f64>() + sinks.map_or(0.0, |s| f64::from(s[h]).exp());
+        for d in 0..a.head_dim {
+            let values = (first..=pos).map(|p| row(&kv.v, p)[d]);
+            out.push(values.zip(&e).map(|(v, e)| v * e).sum::<f64>() / sum);
+        }
+    }
+    out
+}
+
+#[test]
+fn attention_is_softmax() {
+    let mut rng = Rng::new(9);
+    let mut random = |n: usize, size: f32| -> Vec<f32> { (0..n).map(|_| rng.unit() * size).collect() };
+    for (pos, window) in [
+        (0, None),
+        (5, Some(3)),
+        (1023, None),
+        (1024, None),
+        (2500, None),
+        (2500, Some(1500)),
+        (1030, Some(1)),
+    ] {
+        let (heads, kv_heads, head_dim) = (4, 2, 8);
+        let a = Attention { layer: 0, heads, kv_heads, head_dim, scale: 0.35, window, kv: KvElem::F32 };
+        let n = (pos + 1) * kv_heads * head_dim;
+        let kv = LayerKv { k: random(n, 3.0), v: random(n, 1.0) };
+        let q = random(heads * head_dim, 3.0);
+        let sinks = random(heads, 4.0);
+        for sinks in [None, Some(sinks.as_slice())] {
+            let got = attend(&a, &kv, &q, pos, sinks);
+            for (got, want) in got.iter().zip(naive(&a, &kv, &q, pos, sinks)) {
+                assert!((f64::from(*got) - want).abs() < 2e-6, "pos {pos} window {window:?}: {got} {want}");
+            }
+        }
+    }
+}
+
+#[test]
+fn chunks_and_company_change_no_bit() {
+    for seed in 0..24 {
+        let graph = build(&ModelShape::random(seed)).unwrap();
+        let weights = random_weights(&graph, seed);
+        for preset in [Preset::Exact, Preset::Faithful] {
+            let graph = quantise(&graph, preset).unwrap();
+            let mut interp = Interpreter::new(&graph, &weights.for_graph(&graph)).unwrap();
+            let mut rng = Rng::new(seed);
+            let tokens: Vec<u32> = (0..40).map(|_| rng.below(graph.vocab) as u32).collect();
+            let whole = interp.extend(0, &tokens).unwrap();
+            assert!(whole.iter().all(|x| x.is_finite()));
+            let single: Vec<f32> = tokens.iter().flat_map(|&t| interp.extend(1, &[t]).unwrap()).collect();
+            let odd: Vec<f32> = tokens.chunks(7).flat_map(|c| interp.extend(2, c).unwrap()).collect();
+            assert_eq!(bits(&whole), bits(&single), "seed {seed} {preset:?}");
+            assert_eq!(bits(&whole), bits(&odd), "seed {seed} {preset:?}");
+            // Beside another sequence, wanting only some rows.
+            let batch: Vec<BatchToken> = tokens
+                .iter()
+                .enumerate()
+                .flat_map(|(position, &token)| {
+                    let other = BatchToken { sequence: 4, token: tokens[39 - position], position };
+                    [BatchToken { sequence: 3, token, position }, other]
+                })
+                .collect();
+            let beside = interp.run(&batch, &[0, 24, 78]).unwrap();
+            let vocab = graph.vocab;
+            let rows: Vec<f32> =
+                [0, 12, 39].iter().flat_map(|r| whole[r * vocab..][..vocab].to_vec()).collect();
+            assert_eq!(bits(&beside), bits(&rows), "seed {seed} {preset:?}");
+        }
+    }
+}
+
+#[test]
+fn presets_agree_roughly() {
+    let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
+    let weights = random_weights(&graph, 4);
+    let logits = |preset| {
+        let graph = quantise(&graph, preset).unwrap();
+        let mut interp = Interpreter::new(&graph, &weights.for_graph(&graph)).unwrap();
+        interp.extend(0, &[5, 17, 80, 3]).unwrap()
+    };
+    let (exact, faithful) = (logits(Preset::Exact), logits(Preset::Faithful));
+    let size = exact.iter().map(|x| x * x).sum::<f32>().sqrt();
+    let difference = exact.iter().zip(&faithful).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt();
+    assert!(difference > 0.0 && difference < 0.05 * size, "{difference} of {size}");
+}
+
+#[test]
+fn hostile_weights_do_not_panic() {
+    for seed in 0..20 {
+        let graph = build(&ModelShape::random(seed)).unwrap();
+        let mut weights = random_weights(&graph, seed);
+        let mut rng = Rng::new(seed);
+        for raw in &mut weights.raw {
+            match raw {
+                RawTensor::F32(x) => x.iter_mut().for_each(|x| *x = f32::from_bits(rng.bits() as u32)),
+                RawTensor::Bf16(x) => x.iter_mut().for_each(|x| *x = rng.bits() as u16),
+                RawTensor::Mxfp4 { scales, .. } => scales.iter_mut().for_each(|x| *x = rng.bits() as u8),
+            }
+        }
+        for preset in [Preset::Exact, Preset::Faithful] {
+            let graph = quantise(&graph, preset).unwrap();
+            let mut interp = Interpreter::new(&graph, &weights.for_graph(&graph)).unwrap();
+            interp.extend(0, &[1, 2, 3]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn batches_are_checked() {
+    let graph = build(&ModelShape::mini_llama()).unwrap();
+    let weights = random_weights(&graph, 0).for_graph(&graph);
+    let mut interp = Interpreter::new(&graph, &weights).unwrap();
+    let token = |token, position| BatchToken { sequence: 0, token, position };
+    let error = interp.run(&[token(96, 0)], &[]).unwrap_err();
+    assert_eq!(error.to_string(), "batch row 0: token 96 of a vocabulary of 96");
+    let error = interp.run(&[token(1, 0), token(1, 2)], &[]).unwrap_err();
+    assert_eq!(error.to_string(), "batch row 1: position 2, expected 1");
+    let error = interp.run(&[token(1, 0)], &[1]).unwrap_err();
+    assert_eq!(error.to_string(), "batch row 0: wanted row 1, the batch has 1");
+    assert_eq!(interp.length(0), 0);
+    assert_eq!(interp.run(&[token(1, 0)], &[]), Ok(vec![]));
+    assert!(matches!(interp.value("layers.0.h"), Some(Data::F32(h)) if h.len() == 96));
+    assert_eq!(interp.sequence(0).map(|layers| layers[1].k.len()), Some(64));
+}

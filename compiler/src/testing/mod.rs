@@ -4,6 +4,6 @@ mod model;
 mod rng;
 mod weights;
 
-pub use model::{Mlp, ModelShape, build};
+pub use model::{Mlp, ModelShape, Twist, build};
 pub use rng::Rng;
 pub use weights::{RandomWeights, random_weights};

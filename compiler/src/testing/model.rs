@@ -39,6 +39,17 @@ pub struct ModelShape {
     pub matrix: WeightFormat,
     /// The unembedding reads the embedding table.
     pub tied: bool,
+    /// What is unlike any known model.
+    pub twist: Twist,
+}
+
+/// Oddities that keep some fusions from applying.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Twist {
+    /// The attention's norm is also added to the residual stream, scaled: it has a user outside of `qkv`.
+    pub norm_used_twice: bool,
+    /// The attention's result is gated by the queries: q has a second user, and the result is not quantised directly.
+    pub gated_attention: bool,
 }
 
 /// The feed-forward part of a layer.
@@ -86,6 +97,7 @@ impl ModelShape {
             mlp: Mlp::Experts { experts: 4, top_k: 2, inner: 32, format: WeightFormat::Mxfp4 },
             matrix: WeightFormat::Bf16,
             tied: false,
+            twist: Twist::default(),
         }
     }
 
@@ -147,6 +159,7 @@ impl ModelShape {
             },
             matrix: rng.pick(&plain),
             tied: rng.one_in(3),
+            twist: Twist { norm_used_twice: rng.one_in(4), gated_attention: rng.one_in(4) },
         }
     }
 }
@@ -220,9 +233,17 @@ impl Model<'_> {
             kv: KvElem::F32,
         };
         let sinks = s.sinks.then(|| self.vector(&name("sinks"), s.heads));
-        let a = self.b.node(&name("attn"), Op::Attention(attention), &[q, k, v], sinks.as_slice())?;
+        let mut a = self.b.node(&name("attn"), Op::Attention(attention), &[q, k, v], sinks.as_slice())?;
+        if s.twist.gated_attention {
+            let expr = Expr::parse("x0 * sigmoid(x1)", &["x0", "x1"]).expect("a constant expression");
+            a = self.b.node(&name("gated"), Op::Elementwise { expr }, &[a, q], &[])?;
+        }
         let o = self.linear(&name("o"), a, s.hidden, s.attention_bias)?;
-        self.b.node(&name("attn_out"), Op::Add, &[x, o], &[])
+        let out = self.b.node(&name("attn_out"), Op::Add, &[x, o], &[])?;
+        if s.twist.norm_used_twice {
+            return self.b.node(&name("attn_out"), Op::Add, &[n, out], &[]);
+        }
+        Ok(out)
     }
 
     fn dense(&mut self, layer: usize, x: ValueId, inner: usize) -> Result<ValueId, GraphError> {

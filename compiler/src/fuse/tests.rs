@@ -1,0 +1,304 @@
+use super::rule::{Check, FusionRule, Part};
+use super::*;
+use crate::graph::{Graph, NodeId, OpKind};
+use crate::interp::Interpreter;
+use crate::quant::{Preset, quantise};
+use crate::testing::{ModelShape, Rng, Twist, build, random_weights};
+use expect_test::expect;
+
+fn mini(shape: &ModelShape, preset: Preset) -> (FusedGraph, Report) {
+    let graph = quantise(&build(shape).unwrap(), preset).unwrap();
+    let (fused, report) = fuse(&graph, &builtin()).unwrap();
+    fused.verify().unwrap();
+    (fused, report)
+}
+
+#[test]
+fn faithful_mini_gpt_oss() {
+    let shape = ModelShape { layers: 1, ..ModelShape::mini_gpt_oss() };
+    let (fused, report) = mini(&shape, Preset::Faithful);
+    assert_eq!(report.near_misses, []);
+    expect![[r#"
+        group 0 embed (%tokens) -> %embed
+          root     %embed = embed %tokens, @embed : f32[T, 64]
+        group 1 qkv (%embed) -> %layers.0.q_rope, %layers.0.attn.k_cast, %layers.0.attn.v_cast
+          prologue %layers.0.attn_norm = rms_norm(eps=1e-5) %embed, @layers.0.attn_norm.weight : f32[T, 64]
+          prologue %layers.0.attn_norm.q8 = quantize_q8 %layers.0.attn_norm : q8[T, 64]
+          root     %layers.0.q = quant_linear %layers.0.attn_norm.q8, @layers.0.q.weight, @layers.0.q.bias : f32[T, 128]
+          root     %layers.0.k = quant_linear %layers.0.attn_norm.q8, @layers.0.k.weight, @layers.0.k.bias : f32[T, 64]
+          root     %layers.0.v = quant_linear %layers.0.attn_norm.q8, @layers.0.v.weight, @layers.0.v.bias : f32[T, 64]
+          epilogue %layers.0.q_rope = rope(rope=0, head_dim=32) %layers.0.q : f32[T, 128]
+          epilogue %layers.0.k_rope = rope(rope=0, head_dim=32) %layers.0.k : f32[T, 64]
+          epilogue %layers.0.attn.k_cast = kv_cast %layers.0.k_rope : f16[T, 64]
+          epilogue %layers.0.attn.v_cast = kv_cast %layers.0.v : f16[T, 64]
+        group 2 attention (%layers.0.q_rope, %layers.0.attn.k_cast, %layers.0.attn.v_cast) -> %layers.0.attn.q8
+          root     %layers.0.attn = attention(layer=0, heads=4, kv_heads=2, head_dim=32, scale=0.17677669, window=8, kv=f16) %layers.0.q_rope, %layers.0.attn.k_cast, %layers.0.attn.v_cast, @layers.0.sinks : f32[T, 128]
+          epilogue %layers.0.attn.q8 = quantize_q8 %layers.0.attn : q8[T, 128]
+        group 3 linear_residual (%embed, %layers.0.attn.q8) -> %layers.0.attn_out
+          root     %layers.0.o = quant_linear %layers.0.attn.q8, @layers.0.o.weight, @layers.0.o.bias : f32[T, 64]
+          epilogue %layers.0.attn_out = add %embed, %layers.0.o : f32[T, 64]
+        group 4 moe_gate_up (%layers.0.attn_out) -> %layers.0.topk, %layers.0.h.q8
+          prologue %layers.0.mlp_norm = rms_norm(eps=1e-5) %layers.0.attn_out, @layers.0.mlp_norm.weight : f32[T, 64]
+          prologue %layers.0.router = linear %layers.0.mlp_norm, @layers.0.router.weight, @layers.0.router.bias : f32[T, 4]
+          prologue %layers.0.topk = router_topk(k=2) %layers.0.router : routing[T, 2]
+          prologue %layers.0.mlp_norm.q8 = quantize_q8 %layers.0.mlp_norm : q8[T, 64]
+          root     %layers.0.gate = quant_expert_linear %layers.0.mlp_norm.q8, %layers.0.topk, @layers.0.gate.weight, @layers.0.gate.bias : f32[T*2, 32]
+          root     %layers.0.up = quant_expert_linear %layers.0.mlp_norm.q8, %layers.0.topk, @layers.0.up.weight, @layers.0.up.bias : f32[T*2, 32]
+          epilogue %layers.0.h = glu("((min(max(up, -7.0), 7.0) + 1.0) * (min(gate, 7.0) * sigmoid((1.702 * min(gate, 7.0)))))") %layers.0.gate, %layers.0.up : f32[T*2, 32]
+          epilogue %layers.0.h.q8 = quantize_q8 %layers.0.h : q8[T*2, 32]
+        group 5 moe_down (%layers.0.attn_out, %layers.0.topk, %layers.0.h.q8) -> %layers.0.mlp_out
+          root     %layers.0.down = quant_expert_linear %layers.0.h.q8, %layers.0.topk, @layers.0.down.weight, @layers.0.down.bias : f32[T*2, 64]
+          epilogue %layers.0.experts = expert_sum %layers.0.down, %layers.0.topk : f32[T, 64]
+          epilogue %layers.0.mlp_out = add %layers.0.attn_out, %layers.0.experts : f32[T, 64]
+        group 6 logits (%layers.0.mlp_out) -> %logits
+          prologue %last = select_rows %layers.0.mlp_out : f32[R, 64]
+          prologue %norm = rms_norm(eps=1e-5) %last, @norm.weight : f32[R, 64]
+          prologue %norm.q8 = quantize_q8 %norm : q8[R, 64]
+          root     %logits = quant_linear %norm.q8, @unembed : f32[R, 96]
+        output %logits
+    "#]].assert_eq(&fused.to_string());
+}
+
+#[test]
+fn exact_mini_llama() {
+    let shape = ModelShape { layers: 1, ..ModelShape::mini_llama() };
+    let (fused, report) = mini(&shape, Preset::Exact);
+    assert_eq!(report.near_misses, []);
+    expect![[r#"
+        group 0 embed (%tokens) -> %embed
+          root     %embed = embed %tokens, @embed : f32[T, 64]
+        group 1 qkv (%embed) -> %layers.0.v, %layers.0.q_rope, %layers.0.k_rope
+          prologue %layers.0.attn_norm = rms_norm(eps=1e-5) %embed, @layers.0.attn_norm.weight : f32[T, 64]
+          root     %layers.0.q = linear %layers.0.attn_norm, @layers.0.q.weight : f32[T, 128]
+          root     %layers.0.k = linear %layers.0.attn_norm, @layers.0.k.weight : f32[T, 64]
+          root     %layers.0.v = linear %layers.0.attn_norm, @layers.0.v.weight : f32[T, 64]
+          epilogue %layers.0.q_rope = rope(rope=0, head_dim=32) %layers.0.q : f32[T, 128]
+          epilogue %layers.0.k_rope = rope(rope=0, head_dim=32) %layers.0.k : f32[T, 64]
+        group 2 attention (%layers.0.v, %layers.0.q_rope, %layers.0.k_rope) -> %layers.0.attn
+          root     %layers.0.attn = attention(layer=0, heads=4, kv_heads=2, head_dim=32, scale=0.17677669, kv=f32) %layers.0.q_rope, %layers.0.k_rope, %layers.0.v : f32[T, 128]
+        group 3 linear_residual (%embed, %layers.0.attn) -> %layers.0.attn_out
+          root     %layers.0.o = linear %layers.0.attn, @layers.0.o.weight : f32[T, 64]
+          epilogue %layers.0.attn_out = add %embed, %layers.0.o : f32[T, 64]
+        group 4 mlp_gate_up (%layers.0.attn_out) -> %layers.0.h
+          prologue %layers.0.mlp_norm = rms_norm(eps=1e-5) %layers.0.attn_out, @layers.0.mlp_norm.weight : f32[T, 64]
+          root     %layers.0.gate = linear %layers.0.mlp_norm, @layers.0.gate.weight : f32[T, 96]
+          root     %layers.0.up = linear %layers.0.mlp_norm, @layers.0.up.weight : f32[T, 96]
+          epilogue %layers.0.h = glu("(silu(gate) * up)") %layers.0.gate, %layers.0.up : f32[T, 96]
+        group 5 linear_residual (%layers.0.attn_out, %layers.0.h) -> %layers.0.mlp_out
+          root     %layers.0.down = linear %layers.0.h, @layers.0.down.weight : f32[T, 64]
+          epilogue %layers.0.mlp_out = add %layers.0.attn_out, %layers.0.down : f32[T, 64]
+        group 6 logits (%layers.0.mlp_out) -> %logits
+          prologue %last = select_rows %layers.0.mlp_out : f32[R, 64]
+          prologue %norm = rms_norm(eps=1e-5) %last, @norm.weight : f32[R, 64]
+          root     %logits = linear %norm, @unembed : f32[R, 96]
+        output %logits
+    "#]].assert_eq(&fused.to_string());
+}
+
+#[test]
+fn explains_by_layers() {
+    let (fused, report) = mini(&ModelShape { layers: 4, ..ModelShape::mini_gpt_oss() }, Preset::Faithful);
+    expect![[r#"
+        random: 101 nodes in 22 groups
+          barriers per run: 101 unfused, 22 fused, 79 saved
+          intermediate values per token: 24464 bytes unfused, 6784 fused, 17680 not written
+        fused:
+          %embed                    embed            (by itself)
+          %layers.*.q_rope          qkv              [rms_norm quantize_q8] [quant_linear quant_linear quant_linear] [rope rope kv_cast kv_cast]  layers 0..4
+          %layers.*.attn.q8         attention        [] [attention] [quantize_q8]  layers 0..4
+          %layers.*.attn_out        linear_residual  [] [quant_linear] [add]  layers 0..4
+          %layers.*.topk            moe_gate_up      [rms_norm linear router_topk quantize_q8] [quant_expert_linear quant_expert_linear] [glu quantize_q8]  layers 0..4
+          %layers.*.mlp_out         moe_down         [] [quant_expert_linear] [expert_sum add]  layers 0..4
+          %logits                   logits           [select_rows rms_norm quantize_q8] [quant_linear] []
+    "#]].assert_eq(&explain(&fused, &report));
+}
+
+#[test]
+fn explains_near_misses() {
+    let twist = Twist { norm_used_twice: true, gated_attention: true };
+    let (fused, report) = mini(&ModelShape { twist, ..ModelShape::mini_llama() }, Preset::Faithful);
+    expect![[r#"
+        random: 51 nodes in 30 groups
+          barriers per run: 51 unfused, 30 fused, 21 saved
+          intermediate values per token: 14144 bytes unfused, 9760 fused, 4384 not written
+        fused:
+          %embed                    embed            (by itself)
+          %layers.*.attn_norm       norm_quant       [] [rms_norm] [quantize_q8]  layers 0..2
+          %layers.*.q               quant_linear     (by itself)  layers 0..2
+          %layers.*.k               quant_linear     (by itself)  layers 0..2
+          %layers.*.v               quant_linear     (by itself)  layers 0..2
+          %layers.*.q_rope          rope             (by itself)  layers 0..2
+          %layers.*.k_rope          rope             (by itself)  layers 0..2
+          %layers.*.attn.k_cast     kv_cast          (by itself)  layers 0..2
+          %layers.*.attn.v_cast     kv_cast          (by itself)  layers 0..2
+          %layers.*.attn            attention        [] [attention] []  layers 0..2
+          %layers.*.gated           elementwise      (by itself)  layers 0..2
+          %layers.*.attn_out        linear_residual  [quantize_q8] [quant_linear] [add]  layers 0..2
+          %layers.*.attn_out.1      add              (by itself)  layers 0..2
+          %layers.*.h               mlp_gate_up      [rms_norm quantize_q8] [quant_linear quant_linear] [glu]  layers 0..2
+          %layers.*.mlp_out         linear_residual  [quantize_q8] [quant_linear] [add]  layers 0..2
+          %logits                   logits           [select_rows rms_norm quantize_q8] [quant_linear] []
+        nearly fused:
+          %layers.*.q               qkv              not applied: value %layers.*.attn_norm is also used by %layers.*.attn_out.1  layers 0..2
+    "#]].assert_eq(&explain(&fused, &report));
+}
+
+#[test]
+fn attention_of_odd_head_groups_does_not_quantise() {
+    let shape = ModelShape { head_dim: 16, heads: 4, kv_heads: 4, ..ModelShape::mini_gpt_oss() };
+    let (fused, report) = mini(&shape, Preset::Faithful);
+    let miss = &report.near_misses[0];
+    assert_eq!(
+        (miss.rule.as_str(), miss.without.as_slice()),
+        ("attention", ["quant".to_string()].as_slice())
+    );
+    assert!(
+        miss.reason.starts_with("heads / kv_heads * head_dim = 16 is not a multiple of 32"),
+        "{}",
+        miss.reason
+    );
+    // The projection takes the quantisation instead.
+    let projection = fused.groups.iter().find(|group| group.kind == GroupKind::LinearResidual).unwrap();
+    assert!(projection.capture("quant").is_some());
+}
+
+#[test]
+fn fused_and_unfused_agree_bit_for_bit() {
+    for seed in 0..40 {
+        let graph = build(&ModelShape::random(seed)).unwrap();
+        let weights = random_weights(&graph, seed);
+        for preset in [Preset::Exact, Preset::Faithful] {
+            let graph = quantise(&graph, preset).unwrap();
+            let (fused, _) = fuse(&graph, &builtin()).unwrap();
+            fused.verify().unwrap();
+            FusedGraph::unfused(&graph).verify().unwrap();
+            let data = weights.for_graph(&graph);
+            let tokens: Vec<u32> = (0..9).map(|i| (seed as u32 * 7 + i * 5) % graph.vocab as u32).collect();
+            let plain = Interpreter::new(&graph, &data).unwrap().extend(0, &tokens).unwrap();
+            let together = Interpreter::fused(&fused, &data).unwrap().extend(0, &tokens).unwrap();
+            assert_eq!(bits(&plain), bits(&together), "seed {seed} {preset:?}");
+        }
+    }
+}
+
+/// Any subset of the rules in any order gives a legal graph.
+#[test]
+fn any_rules_in_any_order_are_legal() {
+    for seed in 0..200 {
+        let mut rng = Rng::new(seed);
+        let preset = rng.pick(&[Preset::Exact, Preset::Faithful]);
+        let graph = quantise(&build(&ModelShape::random(seed)).unwrap(), preset).unwrap();
+        let mut rules = builtin();
+        for i in (1..rules.len()).rev() {
+            rules.swap(i, rng.below(i + 1));
+        }
+        rules.truncate(rng.below(rules.len() + 1));
+        let (fused, report) = fuse(&graph, &rules).unwrap();
+        fused.verify().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        explain(&fused, &report);
+    }
+}
+
+/// A greedy rule whose match would have to run both before and after a node outside it.
+#[test]
+fn groups_that_have_no_order_are_refused() {
+    let text = "model \"m\" vocab 4 context 8\n\
+        tensor @e table f32[4, 32] from \"e\"\n\
+        tensor @w vector f32[32] from \"w\"\n\
+        tensor @u matrix f32[4, 32] from \"u\"\n\
+        input %tokens : ids[T]\n\
+        %x = embed %tokens, @e : f32[T, 32]\n\
+        %a = rms_norm(eps=1e-5) %x, @w : f32[T, 32]\n\
+        %b = mul %a, %x : f32[T, 32]\n\
+        %c = add %a, %b : f32[T, 32]\n\
+        %last = select_rows %c : f32[R, 32]\n\
+        %logits = linear %last, @u : f32[R, 4]\n\
+        output %logits\n";
+    let graph: Graph = text.parse().unwrap();
+    let rule = FusionRule::new("skip", GroupKind::NormQuant, "a norm and a sum")
+        .node(Part::Root, "norm", &[OpKind::RmsNorm], &["x"])
+        .node(Part::Epilogue, "add", &[OpKind::Add], &["norm", "y"])
+        .outputs(&["norm", "add"]);
+    let (fused, report) = fuse(&graph, &[rule]).unwrap();
+    fused.verify().unwrap();
+    assert!(fused.groups.iter().all(|group| group.rule.is_none()));
+    let reason = "%b, which %c needs, depends on another member and is outside the group";
+    assert_eq!(report.near_misses[0].reason, reason);
+}
+
+#[test]
+fn verifier_refuses() {
+    let (good, _) = mini(&ModelShape { layers: 1, ..ModelShape::mini_llama() }, Preset::Faithful);
+    let mut errors = String::new();
+    let cases: [&dyn Fn(&mut FusedGraph); 7] = [
+        &|f| f.groups.swap(1, 2),
+        &|f| drop(f.groups.remove(3)),
+        &|f| f.groups.push(f.groups[0].clone()),
+        &|f| f.groups[1].epilogue.truncate(3),
+        &|f| f.groups[1].outputs.truncate(2),
+        &|f| f.groups[2].captures.extend([("q".to_string(), NodeId(0))]),
+        &|f| f.groups[2].kind = GroupKind::Single(OpKind::Attention),
+    ];
+    for damage in cases {
+        let mut fused = good.clone();
+        damage(&mut fused);
+        errors.push_str(&format!("{}\n", fused.verify().unwrap_err()));
+    }
+    expect![[r#"
+        group 1 (attention): reads %layers.0.q_rope, which a later group writes
+        %layers.0.o: is in no group
+        group 7 (embed): %embed is also in group 0
+        group 1 (qkv): capture `cast_v` is %layers.0.attn.v_cast, which is no member
+        group 1 (qkv): its outputs are not the values that are used outside
+        group 2 (attention): capture `q` is %embed, which is no member
+        group 2 (attention): expected one attention without a rule
+    "#]]
+    .assert_eq(&errors);
+}
+
+#[test]
+fn rules_are_checked() {
+    for rule in builtin() {
+        rule.check().unwrap();
+    }
+    let base =
+        || FusionRule::new("r", GroupKind::NormQuant, "").node(Part::Root, "a", &[OpKind::RmsNorm], &["x"]);
+    let norm = &[OpKind::RmsNorm];
+    let mut errors = String::new();
+    for rule in [
+        FusionRule::new("r", GroupKind::NormQuant, ""),
+        base(),
+        base().outputs(&["b"]),
+        base().outputs(&["a"]).node(Part::Epilogue, "a", norm, &["a"]),
+        base().outputs(&["a"]).node(Part::Epilogue, "b", norm, &["y"]),
+        base().outputs(&["a"]).node(Part::Epilogue, "b", norm, &["a", "c"]).node(
+            Part::Epilogue,
+            "c",
+            norm,
+            &["b"],
+        ),
+        base().outputs(&["a"]).node(Part::Epilogue, "b", &[], &["a"]),
+        base().outputs(&["a"]).optional(Part::Root, "b", norm, &["a"]),
+        base().outputs(&["a"]).guard(Check::IsOutput { value: "z".into() }, "why"),
+        base().outputs(&["a"]).guard_with("a", Check::IsOutput { value: "a".into() }, "why"),
+    ] {
+        errors.push_str(&format!("{}\n", rule.check().unwrap_err()));
+    }
+    expect![[r#"
+        fusion rule `r`: it has no root
+        fusion rule `r`: it lists no outputs
+        fusion rule `r`: `b` is not a capture of the pattern
+        fusion rule `r`: capture `a` is defined twice
+        fusion rule `r`: capture `b` is not connected to the rest
+        fusion rule `r`: the pattern has a cycle
+        fusion rule `r`: capture `b` names no op
+        fusion rule `r`: capture `b` is a root or context and cannot be optional
+        fusion rule `r`: `z` is not a capture of the pattern
+        fusion rule `r`: `only_with = a` must name an optional capture
+    "#]]
+    .assert_eq(&errors);
+}
+
+fn bits(x: &[f32]) -> Vec<u32> {
+    x.iter().map(|x| x.to_bits()).collect()
+}
