@@ -1,6 +1,7 @@
 //! kernmill's compiler: from a TOML model spec and a checkpoint to a plan.
 
 pub mod assemble;
+pub mod build;
 pub mod checkpoint;
 pub mod fuse;
 pub mod graph;
@@ -13,5 +14,6 @@ pub mod quant;
 pub mod schedule;
 pub mod select;
 pub mod spec;
+pub mod synth;
 #[doc(hidden)]
 pub mod testing;

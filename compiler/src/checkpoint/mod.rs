@@ -11,6 +11,7 @@ mod rows;
 mod tests;
 
 pub use bind::bind;
+pub(crate) use bind::stored_shape;
 pub use error::{CheckpointError, Result};
 pub use rows::{FP4_VALUES, Weights, e8m0};
 pub use safetensors::Dtype;

@@ -1,0 +1,150 @@
+//! The random numbers of a synthetic checkpoint: which scatter a tensor has, and its bytes.
+
+use crate::graph::{Graph, Op, Role, Tensor};
+use half::bf16;
+
+/// Bytes made at once; a piece's bytes depend on the seed, the tensor's name and the piece's offset alone.
+pub(super) const CHUNK: usize = 1 << 20;
+
+/// Mean and standard deviation of a tensor's elements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Scatter {
+    pub(super) mean: f32,
+    pub(super) std: f32,
+}
+
+/// How bytes are made.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fill {
+    Bf16(Scatter),
+    F32(Scatter),
+    /// Pairs of E2M1 codes.
+    Fp4Codes,
+    /// E8M0 scales that give the elements this scatter.
+    Fp4Scales(Scatter),
+}
+
+/// Magnitude codes that the eight upper sixteenths of a normal distribution of standard deviation 2 round to.
+const FP4_SIXTEENTHS: [u8; 8] = [0, 1, 2, 2, 3, 4, 5, 6];
+/// Standard deviation of elements with these codes: sqrt((0 + .25 + 1 + 1 + 2.25 + 4 + 9 + 16) / 8).
+const FP4_STD: f32 = 2.046_338;
+
+const BIAS_STD: f32 = 0.02;
+
+/// The scatter of each tensor of the graph, from the use it is put to.
+pub(super) fn scatters(graph: &Graph) -> Vec<Scatter> {
+    let mut scatters = vec![Scatter { mean: 0.0, std: 1.0 }; graph.tensors.len()];
+    let additions = graph.nodes.iter().filter(|n| n.op == Op::Add).count().max(1);
+    for node in &graph.nodes {
+        // What is added to the residual stream is scaled so that all of it together has about its variance.
+        let reads_output =
+            |op: &Op| graph.nodes.iter().any(|n| n.op == *op && n.inputs.contains(&node.output));
+        let is_residual = reads_output(&Op::Add) || reads_output(&Op::ExpertSum);
+        for (i, id) in node.tensors.iter().enumerate() {
+            let tensor = &graph.tensors[id.0 as usize];
+            scatters[id.0 as usize] = match node.op {
+                Op::RmsNorm { .. } => Scatter { mean: 1.0, std: 0.05 },
+                Op::Attention(_) | Op::Embed => Scatter { mean: 0.0, std: 1.0 },
+                _ if i > 0 => Scatter { mean: 0.0, std: BIAS_STD },
+                _ => Scatter { mean: 0.0, std: matrix_std(tensor, is_residual.then_some(additions)) },
+            };
+        }
+    }
+    scatters
+}
+
+fn matrix_std(tensor: &Tensor, additions: Option<usize>) -> f32 {
+    debug_assert!(matches!(tensor.role, Role::Matrix | Role::ExpertMatrix));
+    let k = tensor.shape[tensor.shape.len() - 1] as f32;
+    1.0 / (k * additions.unwrap_or(1) as f32).sqrt()
+}
+
+/// Makes bytes; holds the tables for it.
+pub(super) struct Maker {
+    seed: u64,
+    /// 65536 normally distributed numbers of mean 0 and variance 1: a random u16 picks one.
+    normal: Vec<f32>,
+    /// The same as bf16, for the scatter of the last tensor.
+    bf16: Option<(Scatter, Vec<[u8; 2]>)>,
+    /// A random byte to two E2M1 codes.
+    fp4: [u8; 256],
+}
+
+impl Maker {
+    pub(super) fn new(seed: u64) -> Maker {
+        let code = |sixteenth: usize| match FP4_SIXTEENTHS[sixteenth % 8] {
+            0 => 0,
+            magnitude => magnitude | if sixteenth < 8 { 0 } else { 8 },
+        };
+        let fp4 = std::array::from_fn(|byte| code(byte % 16) | code(byte / 16) << 4);
+        Maker { seed, normal: normal_table(), bf16: None, fp4 }
+    }
+
+    /// Fills `out` with bytes `offset..` of the tensor called `name`; `offset` is a multiple of [`CHUNK`].
+    pub(super) fn fill(&mut self, name: &str, fill: Fill, offset: u64, out: &mut [u8]) {
+        let mut rng = fastrand::Rng::with_seed(stream_seed(self.seed, name, offset));
+        rng.fill(out);
+        match fill {
+            Fill::Bf16(scatter) => {
+                let table = self.bf16_table(scatter);
+                for pair in out.as_chunks_mut::<2>().0 {
+                    *pair = table[usize::from(u16::from_le_bytes(*pair))];
+                }
+            }
+            Fill::F32(scatter) => {
+                for four in out.as_chunks_mut::<4>().0 {
+                    let index = u32::from_le_bytes(*four) >> 16;
+                    let value = self.normal[index as usize] * scatter.std + scatter.mean;
+                    *four = value.to_le_bytes();
+                }
+            }
+            Fill::Fp4Codes => out.iter_mut().for_each(|byte| *byte = self.fp4[usize::from(*byte)]),
+            Fill::Fp4Scales(scatter) => {
+                let (low, threshold) = fp4_scale(scatter.std);
+                out.iter_mut().for_each(|byte| *byte = low + u8::from(*byte < threshold));
+            }
+        }
+    }
+
+    fn bf16_table(&mut self, scatter: Scatter) -> &[[u8; 2]] {
+        if self.bf16.as_ref().is_none_or(|(made_for, _)| *made_for != scatter) {
+            let element = |x: &f32| bf16::from_f32(x * scatter.std + scatter.mean).to_bits().to_le_bytes();
+            self.bf16 = Some((scatter, self.normal.iter().map(element).collect()));
+        }
+        &self.bf16.as_ref().expect("made above").1
+    }
+}
+
+/// The smaller of two neighbouring scales, and how many of 256 blocks take the larger, so that elements have
+/// standard deviation `std`.
+fn fp4_scale(std: f32) -> (u8, u8) {
+    let scale = std / FP4_STD;
+    let exponent = (libm::log2(f64::from(scale)).floor() as i32).clamp(-120, 120);
+    let ratio = f64::from(scale) / libm::exp2(f64::from(exponent));
+    // Mean square of the scales: (1 - p) + 4 p = ratio^2.
+    let larger = ((ratio * ratio - 1.0) / 3.0).clamp(0.0, 1.0);
+    ((exponent + 127) as u8, (larger * 255.0) as u8)
+}
+
+/// Normal numbers by Box and Muller's method, in a platform-independent way.
+fn normal_table() -> Vec<f32> {
+    let mut rng = fastrand::Rng::with_seed(0);
+    let mut table = Vec::with_capacity(1 << 16);
+    while table.len() < 1 << 16 {
+        let (u, v) = (1.0 - rng.f64(), rng.f64());
+        let radius = (-2.0 * libm::log(u)).sqrt();
+        let angle = std::f64::consts::TAU * v;
+        table.push((radius * libm::cos(angle)) as f32);
+        table.push((radius * libm::sin(angle)) as f32);
+    }
+    table
+}
+
+/// A seed of its own for each piece of each tensor: FNV-1a over name and place, from the checkpoint's seed.
+fn stream_seed(seed: u64, name: &str, offset: u64) -> u64 {
+    let place = offset.to_le_bytes();
+    let bytes = name.bytes().chain(place);
+    bytes.fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

@@ -1,0 +1,289 @@
+//! Random checkpoints of a model's true shapes, in the layout that its spec names.
+//!
+//! Weights are such that activations stay about unit variance, every expert gets tokens, and logits have about unit
+//! variance, so that a synthetic model costs what a trained one does. The same seed gives the same bytes.
+
+mod fill;
+#[cfg(test)]
+mod tests;
+mod tokenizer;
+
+pub use tokenizer::tokenizer_json;
+
+use crate::checkpoint::{INDEX_FILE, SINGLE_FILE, stored_shape};
+use crate::graph::{Graph, Tensor};
+use fill::{CHUNK, Fill, Scatter};
+use kernmill_plan::format::{BLOCK, WeightFormat};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use thiserror::Error;
+
+/// Bytes of tensors per shard at most, unless one tensor alone has more.
+const SHARD_BYTES: u64 = 4_500_000_000;
+/// Free space asked for beyond the files' own size.
+const SPACE_MARGIN: u64 = 64 << 20;
+/// Threads that make data.
+const THREADS: usize = 2;
+
+/// Why no checkpoint was written.
+#[derive(Debug, Error)]
+pub enum SynthError {
+    /// The operating system refused.
+    #[error("{path}: {source}")]
+    Io {
+        /// File or directory.
+        path: PathBuf,
+        /// Its reason.
+        source: io::Error,
+    },
+    /// Not enough room.
+    #[error("{path}: {needed} bytes needed, {free} free")]
+    Space {
+        /// Directory.
+        path: PathBuf,
+        /// Bytes of the checkpoint.
+        needed: u64,
+        /// Bytes free.
+        free: u64,
+    },
+    /// The directory is in use.
+    #[error("{path}: already there; expected a directory without a checkpoint")]
+    Exists {
+        /// The file found.
+        path: PathBuf,
+    },
+    /// A format that checkpoints do not have.
+    #[error("tensor `{tensor}`: format `{format}` is not one that checkpoints store")]
+    Format {
+        /// Tensor of the graph.
+        tensor: String,
+        /// Its stored format.
+        format: &'static str,
+    },
+}
+
+type Result<T> = std::result::Result<T, SynthError>;
+
+/// One tensor of the checkpoint to be.
+struct Planned {
+    name: String,
+    dtype: &'static str,
+    shape: Vec<usize>,
+    bytes: u64,
+    fill: Fill,
+}
+
+/// Writes a random checkpoint and a tokenizer for `graph` into `dir`; `progress` gets bytes done and bytes in all.
+///
+/// # Errors
+/// If there is not enough space (nothing has been written then), or writing fails (what was written is removed).
+pub fn write(graph: &Graph, dir: &Path, seed: u64, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<()> {
+    let planned = plan(graph)?;
+    let total: u64 = planned.iter().map(|p| p.bytes).sum();
+    std::fs::create_dir_all(dir).map_err(io_error(dir))?;
+    for file in [SINGLE_FILE, INDEX_FILE] {
+        if dir.join(file).exists() {
+            return Err(SynthError::Exists { path: dir.join(file) });
+        }
+    }
+    check_space(dir, total + SPACE_MARGIN)?;
+    let shards = shards(&planned);
+    let names: Vec<String> = match shards.len() {
+        1 => vec![SINGLE_FILE.to_owned()],
+        n => (1..=n).map(|i| format!("model-{i:05}-of-{n:05}.safetensors")).collect(),
+    };
+    let mut files = Unfinished(Vec::new());
+    let done = AtomicU64::new(0);
+    for (shard, name) in shards.iter().zip(&names) {
+        let path = files.start(dir, name);
+        write_shard(&path, shard, seed, &|bytes| {
+            progress(done.fetch_add(bytes, Ordering::Relaxed) + bytes, total);
+        })
+        .map_err(io_error(&path))?;
+    }
+    let path = files.start(dir, "tokenizer.json");
+    std::fs::write(&path, tokenizer_json(graph.vocab)).map_err(io_error(&path))?;
+    if shards.len() > 1 {
+        let path = files.start(dir, INDEX_FILE);
+        std::fs::write(&path, index_json(&shards, &names, total)).map_err(io_error(&path))?;
+    }
+    files.finish()
+}
+
+/// Files under temporary names; those not finished are removed.
+struct Unfinished(Vec<(PathBuf, PathBuf)>);
+
+impl Unfinished {
+    fn start(&mut self, dir: &Path, name: &str) -> PathBuf {
+        let temporary = dir.join(format!("{name}.unfinished"));
+        self.0.push((temporary.clone(), dir.join(name)));
+        temporary
+    }
+
+    fn finish(mut self) -> Result<()> {
+        while let Some((temporary, path)) = self.0.first() {
+            std::fs::rename(temporary, path).map_err(io_error(path))?;
+            self.0.remove(0);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        for (temporary, _) in &self.0 {
+            let _ = std::fs::remove_file(temporary);
+        }
+    }
+}
+
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> SynthError + '_ {
+    move |source| SynthError::Io { path: path.to_owned(), source }
+}
+
+/// Every checkpoint tensor once, in the graph's order.
+fn plan(graph: &Graph) -> Result<Vec<Planned>> {
+    let scatters = fill::scatters(graph);
+    let mut seen = BTreeSet::new();
+    let mut planned = Vec::new();
+    for (tensor, scatter) in graph.tensors.iter().zip(scatters) {
+        if seen.insert(tensor.source.name.as_str()) {
+            plan_tensor(tensor, scatter, &mut planned)?;
+        }
+    }
+    Ok(planned)
+}
+
+fn plan_tensor(tensor: &Tensor, scatter: Scatter, planned: &mut Vec<Planned>) -> Result<()> {
+    let shape = stored_shape(tensor);
+    let elements: u64 = shape.iter().map(|&d| d as u64).product();
+    let plain = |dtype, size: u64, fill| Planned {
+        name: tensor.source.name.clone(),
+        dtype,
+        shape: shape.clone(),
+        bytes: elements * size,
+        fill,
+    };
+    match (tensor.stored, &tensor.source.scales) {
+        (WeightFormat::Bf16, _) => planned.push(plain("BF16", 2, Fill::Bf16(scatter))),
+        (WeightFormat::F32, _) => planned.push(plain("F32", 4, Fill::F32(scatter))),
+        (WeightFormat::Mxfp4, Some(scales)) => {
+            let mut scale_shape = shape.clone();
+            scale_shape[shape.len() - 1] /= BLOCK;
+            let block_shape = [scale_shape.as_slice(), &[BLOCK / 2]].concat();
+            let (blocks, scale_bytes) = (Fill::Fp4Codes, Fill::Fp4Scales(scatter));
+            let u8s = |name: &str, shape, bytes, fill| Planned {
+                name: name.into(),
+                dtype: "U8",
+                shape,
+                bytes,
+                fill,
+            };
+            planned.push(u8s(&tensor.source.name, block_shape, elements / 2, blocks));
+            planned.push(u8s(scales, scale_shape, elements / BLOCK as u64, scale_bytes));
+        }
+        (format, _) => {
+            return Err(SynthError::Format { tensor: tensor.name.clone(), format: format.name() });
+        }
+    }
+    Ok(())
+}
+
+fn check_space(dir: &Path, needed: u64) -> Result<()> {
+    let free = free_space(dir).map_err(io_error(dir))?;
+    if free >= needed { Ok(()) } else { Err(SynthError::Space { path: dir.to_owned(), needed, free }) }
+}
+
+/// Bytes that an ordinary user may still write to the file system of `dir`.
+fn free_space(dir: &Path) -> io::Result<u64> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(dir.as_os_str().as_bytes())?;
+    // SAFETY: statvfs is plain data, for which all zeros is a value.
+    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `path` ends with a NUL and `stat` is writable; both live through the call.
+    match unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) } {
+        0 => Ok(stat.f_bavail.saturating_mul(stat.f_frsize)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Consecutive tensors, as many as fit a shard.
+fn shards(planned: &[Planned]) -> Vec<&[Planned]> {
+    let mut shards = Vec::new();
+    let (mut start, mut bytes) = (0, 0);
+    for (i, tensor) in planned.iter().enumerate() {
+        if i > start && bytes + tensor.bytes > SHARD_BYTES {
+            shards.push(&planned[start..i]);
+            (start, bytes) = (i, 0);
+        }
+        bytes += tensor.bytes;
+    }
+    shards.push(&planned[start..]);
+    shards
+}
+
+fn header(shard: &[Planned]) -> Vec<u8> {
+    let mut map = serde_json::Map::new();
+    let mut offset = 0;
+    for tensor in shard {
+        let offsets = [offset, offset + tensor.bytes];
+        let entry =
+            serde_json::json!({ "dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": offsets });
+        map.insert(tensor.name.clone(), entry);
+        offset += tensor.bytes;
+    }
+    let mut json = serde_json::Value::Object(map).to_string().into_bytes();
+    json.resize(json.len().next_multiple_of(64) + 56, b' ');
+    [&(json.len() as u64).to_le_bytes()[..], &json].concat()
+}
+
+fn index_json(shards: &[&[Planned]], names: &[String], total: u64) -> String {
+    let mut map = serde_json::Map::new();
+    for (shard, name) in shards.iter().zip(names) {
+        map.extend(shard.iter().map(|t| (t.name.clone(), name.as_str().into())));
+    }
+    serde_json::json!({ "metadata": { "total_size": total }, "weight_map": map }).to_string()
+}
+
+/// One piece of a shard: bytes `offset..offset + len` of a tensor, at `at` in the file.
+struct Piece<'a> {
+    tensor: &'a Planned,
+    offset: u64,
+    len: usize,
+    at: u64,
+}
+
+fn write_shard(path: &Path, shard: &[Planned], seed: u64, progress: &(dyn Fn(u64) + Sync)) -> io::Result<()> {
+    let header = header(shard);
+    let file = File::create(path)?;
+    file.set_len(header.len() as u64 + shard.iter().map(|t| t.bytes).sum::<u64>())?;
+    file.write_all_at(&header, 0)?;
+    let mut pieces = Vec::new();
+    let mut at = header.len() as u64;
+    for tensor in shard {
+        for offset in (0..tensor.bytes).step_by(CHUNK) {
+            let len = (tensor.bytes - offset).min(CHUNK as u64) as usize;
+            pieces.push(Piece { tensor, offset, len, at: at + offset });
+        }
+        at += tensor.bytes;
+    }
+    let next = AtomicUsize::new(0);
+    let work = || -> io::Result<()> {
+        let (mut maker, mut buffer) = (fill::Maker::new(seed), vec![0; CHUNK]);
+        while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let bytes = &mut buffer[..piece.len];
+            maker.fill(&piece.tensor.name, piece.tensor.fill, piece.offset, bytes);
+            file.write_all_at(bytes, piece.at)?;
+            progress(piece.len as u64);
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|w| w.join().expect("filling does not panic"))
+    })
+}
