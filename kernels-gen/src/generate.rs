@@ -49,10 +49,18 @@ pub struct Generated {
 ///
 /// # Errors
 /// Only on defects, see [`GenerateError`].
-pub fn generate(kernels: &[(String, Kernel)], level: Level, keep_clif: bool) -> Result<Generated, GenerateError> {
+pub fn generate(
+    kernels: &[(String, Kernel)],
+    level: Level,
+    keep_clif: bool,
+) -> Result<Generated, GenerateError> {
     let isa = isa::target(level);
-    let leaves: Vec<Leaf> =
-        kernels.iter().flat_map(|(_, kernel)| body::leaves(kernel)).collect::<BTreeSet<_>>().into_iter().collect();
+    let leaves: Vec<Leaf> = kernels
+        .iter()
+        .flat_map(|(_, kernel)| body::leaves(kernel))
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect();
     let mut generator = Generator {
         isa: &*isa,
         vnni: isa::has_vnni(level),
@@ -71,6 +79,24 @@ pub fn generate(kernels: &[(String, Kernel)], level: Level, keep_clif: bool) -> 
     let clif = generator.clif.take().unwrap_or_default();
     let scratch_bytes = kernels.iter().map(|(_, kernel)| body::scratch_bytes(kernel)).max().unwrap_or(0);
     Ok(Generated { blob: link(&objects)?, scratch_bytes, clif })
+}
+
+/// Generates leaves alone, for their tests and benches. Symbol `i` of the blob is leaf `i`.
+///
+/// # Errors
+/// Only on defects, see [`GenerateError`].
+pub fn generate_leaves(leaves: &[Leaf], level: Level) -> Result<CodeBlob, GenerateError> {
+    let isa = isa::target(level);
+    let mut generator = Generator {
+        isa: &*isa,
+        vnni: isa::has_vnni(level),
+        leaves: &[],
+        builder: FunctionBuilderContext::new(),
+        context: Context::new(),
+        clif: None,
+    };
+    let objects: Vec<Object> = leaves.iter().map(|leaf| generator.leaf(*leaf)).collect::<Result<_, _>>()?;
+    Ok(link(&objects)?)
 }
 
 struct Generator<'a> {

@@ -8,8 +8,18 @@ use target_lexicon::Triple;
 
 /// Cranelift flags that every level sets: all of x86-64-v3 that the backend knows.
 const FLOOR: &[&str] = &[
-    "has_cmpxchg16b", "has_sse3", "has_ssse3", "has_sse41", "has_sse42", "has_avx", "has_avx2", "has_fma", "has_bmi1", "has_bmi2",
-    "has_lzcnt", "has_popcnt",
+    "has_cmpxchg16b",
+    "has_sse3",
+    "has_ssse3",
+    "has_sse41",
+    "has_sse42",
+    "has_avx",
+    "has_avx2",
+    "has_fma",
+    "has_bmi1",
+    "has_bmi2",
+    "has_lzcnt",
+    "has_popcnt",
 ];
 
 /// The Cranelift flags of a level, beyond nothing: the backend's defaults are baseline x86-64.

@@ -11,7 +11,7 @@ pub mod expr;
 pub mod generate;
 pub mod isa;
 pub mod kernel;
-mod leaf;
+pub mod leaf;
 pub mod link;
 mod math;
 mod scratch;

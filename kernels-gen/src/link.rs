@@ -25,7 +25,9 @@ pub enum LinkError {
         target: String,
     },
     /// A relocation other than a PC-relative call.
-    #[error("function `{function}` has a {kind} relocation; only PC-relative calls can be linked (please report this)")]
+    #[error(
+        "function `{function}` has a {kind} relocation; only PC-relative calls can be linked (please report this)"
+    )]
     Relocation {
         /// Referring function.
         function: String,

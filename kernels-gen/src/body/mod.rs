@@ -272,7 +272,14 @@ impl Cx<'_> {
     }
 
     /// Address of KV block number `index` (position / 16) in a block table.
-    pub fn kv_block(&self, e: &mut Emit, pool: Value, table: Value, index: Value, geometry: &KvGeometry) -> Value {
+    pub fn kv_block(
+        &self,
+        e: &mut Emit,
+        pool: Value,
+        table: Value,
+        index: Value,
+        geometry: &KvGeometry,
+    ) -> Value {
         let entry = e.at(table, index, 4);
         let block = e.load_u32(entry, 0);
         e.at(pool, block, geometry.block_bytes())

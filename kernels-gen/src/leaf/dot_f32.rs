@@ -94,7 +94,14 @@ fn f32(e: &mut Emit, tile: Value, quad: Value, k: usize, rows: &[Value]) -> Vec<
 }
 
 /// MXFP4, int8, int4: decoded to f32 (value times scale, one rounding), a block of 32 per turn.
-fn blocked(e: &mut Emit, tile: Value, quad: Value, format: WeightFormat, k: usize, rows: &[Value]) -> Vec<Value> {
+fn blocked(
+    e: &mut Emit,
+    tile: Value,
+    quad: Value,
+    format: WeightFormat,
+    k: usize,
+    rows: &[Value],
+) -> Vec<Value> {
     let scale_bytes = if format == WeightFormat::Mxfp4 { 1 } else { 2 };
     let lines = if format == WeightFormat::Int8 { 8 } else { 4 };
     let scale_base = e.at(tile, quad, LANES * scale_bytes);

@@ -17,7 +17,8 @@ const QUADS: usize = TILE_ROWS / LANES;
 
 pub fn emit(e: &mut Emit, params: &[Value], format: WeightFormat, k: usize, tokens: usize, vnni: bool) {
     let (tile, list, out) = (params[0], params[1], Out { ptr: params[2], stride: params[3] });
-    let rows: Vec<Value> = (0..tokens).map(|t| e.load(cranelift_codegen::ir::types::I64, list, t * 8)).collect();
+    let rows: Vec<Value> =
+        (0..tokens).map(|t| e.load(cranelift_codegen::ir::types::I64, list, t * 8)).collect();
     let dot = Dot { format, k, rows, vnni };
     if tokens == 1 {
         dot.quads(e, tile, out, QUADS);

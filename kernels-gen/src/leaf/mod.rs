@@ -7,6 +7,8 @@ pub(crate) mod attention;
 mod dot_f32;
 mod dot_q8;
 
+pub use attention::SCORE_STRIDE;
+
 use crate::emit::Emit;
 use cranelift_codegen::ir::Value;
 use kernmill_plan::format::WeightFormat;

@@ -1,0 +1,155 @@
+//! The last stage: schedules, memory plans and code as one [`Program`].
+
+use crate::graph::rope::inv_freq;
+use crate::graph::{Graph, Op, Role, TensorId};
+use crate::memory::{MemoryError, MemoryPlan, plan_memory};
+use crate::pack::WeightLayout;
+use crate::schedule::{Kernels, Schedule, ScheduledStep};
+use crate::select::{OperandRef, geometry, layer_kind};
+use kernmill_kernels::generate::Generated;
+use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers};
+use kernmill_plan::program::{ModelInfo, Operand, Program, RopeTable, Step, TokenClass};
+use kernmill_plan::target::Level;
+
+/// Arena offsets of each schedule's buffers.
+///
+/// # Errors
+/// Only on sizes past 64 bits.
+pub fn plan_arenas(schedules: &[Schedule]) -> Result<Vec<MemoryPlan>, MemoryError> {
+    schedules.iter().map(|schedule| plan_memory(&schedule.buffers)).collect()
+}
+
+/// Facts about the model that the runtime needs.
+pub fn model_info(graph: &Graph, layout: &WeightLayout, preset: &str) -> ModelInfo {
+    let none = KvGeometry { kv_heads: 1, head_dim: 16, elem: KvElem::F32 };
+    let layers = graph.nodes.iter().filter_map(|node| match &node.op {
+        Op::Attention(a) => Some(KvLayer { kind: layer_kind(a.window), window: a.window }),
+        _ => None,
+    });
+    let ropes = graph.ropes.iter().map(|rope| {
+        let (inv_freq, factor) = inv_freq(rope);
+        RopeTable { inv_freq, factor }
+    });
+    ModelInfo {
+        name: graph.name.clone(),
+        preset: preset.to_owned(),
+        vocab: graph.vocab as u32,
+        max_context: graph.max_context as u32,
+        kv: KvLayers { geometry: geometry(graph).unwrap_or(none), layers: layers.collect() },
+        ropes: ropes.collect(),
+        decode_bytes: decode_bytes(graph, layout),
+    }
+}
+
+/// Bytes of weights that one token reads: every dense tensor, the chosen experts, one row of each table.
+fn decode_bytes(graph: &Graph, layout: &WeightLayout) -> u64 {
+    let top_k = |tensor: TensorId| {
+        graph.nodes.iter().find(|node| node.tensors.contains(&tensor)).map_or(1, |node| {
+            let routing = node.inputs.get(1).map(|value| graph.value(*value).ty.cols());
+            routing.unwrap_or(1) as u64
+        })
+    };
+    (0..graph.tensors.len() as u32)
+        .map(TensorId)
+        .map(|id| {
+            let tensor = graph.tensor(id);
+            let cols = *tensor.shape.last().unwrap_or(&0);
+            match tensor.role {
+                Role::Matrix => tensor.format.matrix_bytes(tensor.shape[0], cols) as u64,
+                Role::ExpertMatrix => tensor.format.matrix_bytes(tensor.shape[1], cols) as u64 * top_k(id),
+                Role::Vector => cols as u64 * 4,
+                Role::ExpertVector => cols as u64 * 4 * top_k(id),
+                Role::Table => layout.placement(id).tile_stride,
+            }
+        })
+        .sum()
+}
+
+/// Puts a program together.
+pub fn assemble(
+    model: ModelInfo,
+    layout: &WeightLayout,
+    schedules: &[Schedule],
+    arenas: &[MemoryPlan],
+    generated: Generated,
+    level: Level,
+) -> Program {
+    let classes = schedules
+        .iter()
+        .zip(arenas)
+        .map(|(schedule, arena)| TokenClass {
+            max_tokens: schedule.max_tokens as u32,
+            steps: steps(schedule, &schedule.steps, layout),
+            logit_steps: steps(schedule, &schedule.logit_steps, layout),
+            logits: arena.buffers[schedule.logits as usize].offset,
+            buffers: arena.buffers.clone(),
+        })
+        .collect();
+    Program {
+        level,
+        model,
+        classes,
+        arena_bytes: arenas.iter().map(|arena| arena.bytes).max().unwrap_or(0),
+        scratch_bytes: generated.scratch_bytes as u64,
+        weight_bytes: layout.bytes,
+        code: generated.blob,
+    }
+}
+
+fn steps(schedule: &Schedule, list: &[ScheduledStep], layout: &WeightLayout) -> Vec<Step> {
+    let operand = |operand: &OperandRef| match operand {
+        OperandRef::Tensor(tensor) => {
+            let placement = layout.placement(*tensor);
+            Operand::Weights { offset: placement.offset, bytes: placement.bytes }
+        }
+        OperandRef::Value(value) => {
+            let index = schedule.values.iter().position(|other| other == value);
+            Operand::Buffer(index.expect("every value of a step has a buffer") as u32)
+        }
+        OperandRef::Kv(layer, kind) => Operand::Kv { layer: *layer, kind: *kind },
+        OperandRef::Rope(index) => Operand::Rope(*index),
+    };
+    list.iter()
+        .map(|step| Step {
+            label: step.label.clone(),
+            kernel: step.kernel,
+            operands: step.operands.iter().map(operand).collect(),
+            reads: step.reads.clone(),
+            writes: step.writes.clone(),
+        })
+        .collect()
+}
+
+/// Pairs of matrices whose tiles lie interleaved: the gate and up of every gated unit, fused or not, so that the weights'
+/// layout does not depend on fusion.
+pub fn gate_up_pairs(graph: &Graph) -> Vec<(TensorId, TensorId)> {
+    let producer = |value| graph.nodes.iter().find(|node| node.output == value);
+    let mut pairs = Vec::new();
+    for node in &graph.nodes {
+        if !matches!(node.op, Op::Glu { .. }) {
+            continue;
+        }
+        let (Some(gate), Some(up)) = (producer(node.inputs[0]), producer(node.inputs[1])) else { continue };
+        let (Some(first), Some(second)) = (gate.tensors.first(), up.tensors.first()) else { continue };
+        let (a, b) = (graph.tensor(*first), graph.tensor(*second));
+        let used = |id: &TensorId| pairs.iter().any(|(x, y)| x == id || y == id);
+        if first != second
+            && a.role == b.role
+            && a.shape == b.shape
+            && a.format == b.format
+            && !used(first)
+            && !used(second)
+        {
+            pairs.push((*first, *second));
+        }
+    }
+    pairs
+}
+
+/// Schedules of all classes over one list of kernels.
+pub fn schedule_all(graph: &Graph, selections: &[crate::select::Selection]) -> (Vec<Schedule>, Kernels) {
+    let mut kernels = Kernels::default();
+    let schedules =
+        selections.iter().map(|one| crate::schedule::schedule(graph, one, &mut kernels)).collect();
+    (schedules, kernels)
+}

@@ -1,0 +1,156 @@
+//! The whole pipeline on one screen: one line per pass; after each, its result is checked, timed and can be printed.
+
+use crate::assemble::{assemble, gate_up_pairs, model_info, plan_arenas, schedule_all};
+use crate::fuse::{self, FusedGraph};
+use crate::graph::Graph;
+use crate::memory::{self, MemoryPlan};
+use crate::pack::{WeightLayout, plan_weights};
+use crate::quant::{Preset, quantise};
+use crate::schedule::{Kernels, Schedule};
+use crate::select::{Selection, select};
+use kernmill_kernels::generate::generate;
+use kernmill_kernels::kernel::PROLOGUE_TOKENS;
+use kernmill_plan::program::Program;
+use kernmill_plan::target::Level;
+use std::time::{Duration, Instant};
+
+/// What to compile for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Quantisation.
+    pub preset: Preset,
+    /// Instruction set.
+    pub level: Level,
+    /// Tokens per prefill chunk: the largest batch.
+    pub chunk: usize,
+    /// Whether to fuse; off is for tests and for finding out what fusion brings.
+    pub fuse: bool,
+    /// Keep the Cranelift IR for `--emit clif`.
+    pub keep_clif: bool,
+}
+
+impl Options {
+    /// The defaults for a level: `faithful`, chunks of 256, fused.
+    pub fn new(level: Level) -> Options {
+        Options { preset: Preset::Faithful, level, chunk: 256, fuse: true, keep_clif: false }
+    }
+}
+
+/// Every stage's result.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The quantised graph, grouped.
+    pub fused: FusedGraph,
+    /// What fusion did not do, and why.
+    pub report: fuse::Report,
+    /// Where the weights go.
+    pub layout: WeightLayout,
+    /// Kernels by token class.
+    pub selections: Vec<Selection>,
+    /// Steps by token class.
+    pub schedules: Vec<Schedule>,
+    /// Distinct kernels.
+    pub kernels: Kernels,
+    /// Arenas by token class.
+    pub arenas: Vec<MemoryPlan>,
+    /// Cranelift IR by function, if kept.
+    pub clif: Vec<String>,
+    /// The program.
+    pub program: Program,
+    /// Time of each pass.
+    pub times: Vec<(&'static str, Duration)>,
+}
+
+/// Why compilation failed; each pass has its own kinds.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum CompileError {
+    #[error("the graph is not legal: {0}")]
+    Graph(#[from] crate::graph::GraphError),
+    #[error(transparent)]
+    Quant(#[from] crate::quant::QuantError),
+    #[error(transparent)]
+    Fuse(#[from] fuse::RuleError),
+    #[error(transparent)]
+    Layout(#[from] crate::pack::LayoutError),
+    #[error(transparent)]
+    Select(#[from] crate::select::SelectError),
+    #[error(transparent)]
+    Memory(#[from] memory::MemoryError),
+    #[error("the memory plan is not sound: {0} (please report this)")]
+    MemoryCheck(#[from] memory::check::CheckError),
+    #[error(transparent)]
+    Generate(#[from] kernmill_kernels::generate::GenerateError),
+    #[error("the program is not sound: {0} (please report this)")]
+    Program(#[from] kernmill_plan::check::CheckError),
+}
+
+/// Compiles a model graph.
+///
+/// # Errors
+/// Unsupported shapes and presets; anything else is a defect and says so.
+pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileError> {
+    let mut passes = Passes::default();
+    let preset = options.preset;
+    passes.run("verify", || graph.verify())?;
+    let quantised = passes.run("quantise", || quantise(graph, preset))?;
+    passes.run("verify quantised", || crate::quant::verify(&quantised, preset))?;
+    let rules = if options.fuse { fuse::builtin() } else { Vec::new() };
+    let (fused, report) = passes.run("fuse", || fuse::fuse(&quantised, &rules))?;
+    passes.run("verify fused", || fused.verify())?;
+    let layout = passes.run("place weights", || plan_weights(&quantised, &gate_up_pairs(&quantised)))?;
+    let classes = classes(options.chunk);
+    let selections: Vec<Selection> = passes.run("select", || {
+        classes.iter().map(|tokens| select(&fused, &layout, *tokens)).collect::<Result<_, _>>()
+    })?;
+    let (schedules, kernels) = passes.time("schedule", || schedule_all(&quantised, &selections));
+    let arenas = passes.run("plan memory", || plan_arenas(&schedules))?;
+    passes.run("check memory", || {
+        schedules
+            .iter()
+            .zip(&arenas)
+            .try_for_each(|(schedule, arena)| memory::check::check(&schedule.buffers, arena))
+    })?;
+    let mut generated =
+        passes.run("generate", || generate(&kernels.list, options.level, options.keep_clif))?;
+    let clif = std::mem::take(&mut generated.clif);
+    let model = model_info(&quantised, &layout, preset.name());
+    let program =
+        passes.time("assemble", || assemble(model, &layout, &schedules, &arenas, generated, options.level));
+    passes.run("check program", || kernmill_plan::check::check_program(&program))?;
+    let times = passes.times;
+    Ok(Compiled { fused, report, layout, selections, schedules, kernels, arenas, clif, program, times })
+}
+
+/// Token classes for a prefill chunk: batches that recompute prologues, and the rest.
+fn classes(chunk: usize) -> Vec<usize> {
+    if chunk <= PROLOGUE_TOKENS { vec![chunk] } else { vec![PROLOGUE_TOKENS, chunk] }
+}
+
+/// Runs and times passes.
+#[derive(Default)]
+struct Passes {
+    times: Vec<(&'static str, Duration)>,
+}
+
+impl Passes {
+    fn time<T>(&mut self, name: &'static str, pass: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = pass();
+        let elapsed = start.elapsed();
+        tracing::debug!(pass = name, ?elapsed);
+        self.times.push((name, elapsed));
+        result
+    }
+
+    fn run<T, E>(
+        &mut self,
+        name: &'static str,
+        pass: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, CompileError>
+    where
+        CompileError: From<E>,
+    {
+        Ok(self.time(name, pass)?)
+    }
+}

@@ -1,0 +1,217 @@
+//! One order of arithmetic: compiled plans give the interpreter's logits bit for bit, however the work is cut up.
+
+use fastrand::Rng;
+use kernmill_compiler::build::build_weights;
+use kernmill_compiler::graph::Graph;
+use kernmill_compiler::interp::{Interpreter, RawTensor};
+use kernmill_compiler::pack::MemorySource;
+use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::quant::{Preset, quantise};
+use kernmill_compiler::testing::{Mlp, ModelShape, RandomWeights, build, random_weights};
+use kernmill_plan::target::Level;
+use kernmill_runtime::pool::PoolConfig;
+use kernmill_runtime::{Engine, EngineConfig, PlanImage, Want};
+
+/// A model, its weights, and what the interpreter says.
+struct Case {
+    graph: Graph,
+    weights: RandomWeights,
+    tokens: Vec<u32>,
+}
+
+impl Case {
+    fn new(shape: &ModelShape, seed: u64, length: usize) -> Case {
+        let graph = build(shape).unwrap();
+        let weights = random_weights(&graph, seed);
+        let mut rng = Rng::with_seed(seed);
+        let tokens = (0..length).map(|_| rng.u32(0..graph.vocab as u32)).collect();
+        Case { graph, weights, tokens }
+    }
+
+    /// The interpreter's logits of every token, all in one batch.
+    fn expected(&self, preset: Preset) -> Vec<f32> {
+        let graph = quantise(&self.graph, preset).unwrap();
+        let weights = self.weights.for_graph(&graph);
+        let logits = Interpreter::new(&graph, &weights).unwrap().extend(0, &self.tokens).unwrap();
+        assert_eq!(logits.len(), self.tokens.len() * self.graph.vocab);
+        assert!(logits.iter().all(|x| x.is_finite()), "equal bits of NaNs would show nothing");
+        logits
+    }
+
+    fn compile(&self, options: &Options) -> Compiled {
+        compile(&self.graph, options).unwrap()
+    }
+
+    fn image(&self, compiled: &Compiled) -> PlanImage {
+        let mut source = MemorySource::default();
+        for (tensor, raw) in self.graph.tensors.iter().zip(&self.weights.raw) {
+            match raw {
+                RawTensor::Mxfp4 { blocks, scales } => {
+                    source.mxfp4.insert(tensor.name.clone(), (blocks.clone(), scales.clone()));
+                }
+                other => {
+                    source.f32.insert(tensor.name.clone(), other.to_f32());
+                }
+            }
+        }
+        PlanImage {
+            program: compiled.program.clone(),
+            code_hash: None,
+            weights: build_weights(compiled, &source, 1, &|_| {}).unwrap(),
+            tokenizer_json: None,
+            chat_template: None,
+        }
+    }
+}
+
+fn options(preset: Preset, level: Level) -> Options {
+    Options { preset, chunk: 32, ..Options::new(level) }
+}
+
+fn engine(image: &PlanImage, threads: usize, sequences: u32, chunk: Option<u32>) -> Engine {
+    let pool = PoolConfig { threads: Some(threads), ..PoolConfig::default() };
+    Engine::new(image, EngineConfig { pool, context: Some(2048), sequences, chunk }).unwrap()
+}
+
+/// Logits of every token, the prompt given in pieces of these sizes (the last repeats).
+fn logits(engine: &mut Engine, tokens: &[u32], pieces: &[usize]) -> Vec<f32> {
+    let id = engine.create().unwrap();
+    let mut out = Vec::new();
+    let (mut rest, mut turn) = (tokens, 0);
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(pieces[turn.min(pieces.len() - 1)].min(rest.len()));
+        engine.step(&[(id, piece)], Want::All, &mut |_, row| out.extend_from_slice(row)).unwrap();
+        (rest, turn) = (after, turn + 1);
+    }
+    engine.drop_sequence(id);
+    out
+}
+
+#[track_caller]
+fn assert_bits(actual: &[f32], expected: &[f32], vocab: usize, what: &str) {
+    assert_eq!(actual.len(), expected.len(), "{what}");
+    for (i, (a, e)) in actual.iter().zip(expected).enumerate() {
+        assert_eq!(a.to_bits(), e.to_bits(), "{what}: token {} logit {}: {a} != {e}", i / vocab, i % vocab);
+    }
+}
+
+const PRESETS: [Preset; 2] = [Preset::Exact, Preset::Faithful];
+
+/// Shapes that between them have every feature.
+fn shapes() -> Vec<(&'static str, ModelShape)> {
+    let oss = ModelShape::mini_gpt_oss();
+    vec![
+        ("mini gpt-oss", oss.clone()),
+        ("mini llama", ModelShape::mini_llama()),
+        (
+            "wide group, many experts",
+            ModelShape {
+                hidden: 160,
+                heads: 8,
+                kv_heads: 1,
+                head_dim: 64,
+                window: Some(20),
+                mlp: Mlp::Experts {
+                    experts: 16,
+                    top_k: 4,
+                    inner: 96,
+                    format: kernmill_plan::format::WeightFormat::Mxfp4,
+                },
+                ..oss
+            },
+        ),
+    ]
+}
+
+#[test]
+fn kernels_give_the_interpreters_bits_on_every_level() {
+    for (name, shape) in shapes() {
+        let case = Case::new(&shape, 1, 45);
+        for preset in PRESETS {
+            let expected = case.expected(preset);
+            for level in Level::supported() {
+                let compiled = case.compile(&options(preset, level));
+                let image = case.image(&compiled);
+                let actual = logits(&mut engine(&image, 1, 1, None), &case.tokens, &[45]);
+                let what = format!("{name}, {}, {}", preset.name(), level.name());
+                assert_bits(&actual, &expected, case.graph.vocab, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn random_models_give_the_interpreters_bits_fused_or_not() {
+    let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
+    for seed in 0..24 {
+        let shape = ModelShape::random(seed);
+        let case = Case::new(&shape, seed, 40);
+        for preset in PRESETS {
+            let expected = case.expected(preset);
+            for fuse in [true, false] {
+                let compiled = case.compile(&Options { fuse, ..options(preset, level) });
+                let image = case.image(&compiled);
+                let actual = logits(&mut engine(&image, 2, 1, None), &case.tokens, &[33, 7]);
+                let what = format!("seed {seed}, {}, fuse {fuse}: {shape:?}", preset.name());
+                assert_bits(&actual, &expected, case.graph.vocab, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn chunks_threads_and_neighbours_change_no_bit() {
+    let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
+    for (name, shape) in shapes() {
+        let case = Case::new(&shape, 5, 70);
+        let vocab = case.graph.vocab;
+        for preset in PRESETS {
+            let expected = case.expected(preset);
+            for fuse in [true, false] {
+                let compiled = case.compile(&Options { fuse, ..options(preset, level) });
+                let image = case.image(&compiled);
+                for threads in [1, 2, 3] {
+                    let mut engine = engine(&image, threads, 3, None);
+                    for pieces in [&[70][..], &[1], &[7], &[13, 1, 29], &[8, 9]] {
+                        let actual = logits(&mut engine, &case.tokens, pieces);
+                        let what =
+                            format!("{name}, {}, fuse {fuse}, {threads} threads, {pieces:?}", preset.name());
+                        assert_bits(&actual, &expected, vocab, &what);
+                    }
+                    let what =
+                        format!("{name}, {}, fuse {fuse}, {threads} threads, in company", preset.name());
+                    assert_bits(&in_company(&mut engine, &case.tokens), &expected, vocab, &what);
+                }
+            }
+        }
+    }
+}
+
+/// The same sequence's logits while two others run beside it in the same batches.
+fn in_company(engine: &mut Engine, tokens: &[u32]) -> Vec<f32> {
+    let ids = [(); 3].map(|()| engine.create().unwrap());
+    let mut out = Vec::new();
+    let reversed: Vec<u32> = tokens.iter().rev().copied().collect();
+    let mut start = 0;
+    for size in [3, 1, 1, 11, 30].into_iter().cycle() {
+        let end = (start + size).min(tokens.len());
+        let work = [
+            (ids[0], &reversed[start..end]),
+            (ids[1], &tokens[start..end]),
+            (ids[2], &reversed[start..(start + 1).min(end)]),
+        ];
+        engine
+            .step(&work, Want::All, &mut |of, row| {
+                if of.entry == 1 {
+                    out.extend_from_slice(row);
+                }
+            })
+            .unwrap();
+        start = end;
+        if start == tokens.len() {
+            break;
+        }
+    }
+    ids.into_iter().for_each(|id| engine.drop_sequence(id));
+    out
+}

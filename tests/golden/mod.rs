@@ -1,0 +1,53 @@
+//! Golden text of the stages after fusion, for a GPT-OSS in miniature. `UPDATE_EXPECT=1 cargo test golden` blesses changes.
+
+use expect_test::expect_file;
+use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::quant::Preset;
+use kernmill_compiler::testing::{ModelShape, build};
+use kernmill_kernels::disasm;
+use kernmill_kernels::generate::generate_leaves;
+use kernmill_kernels::leaf::Leaf;
+use kernmill_plan::format::WeightFormat;
+use kernmill_plan::kv::KvElem;
+use kernmill_plan::target::Level;
+
+fn compiled(preset: Preset) -> Compiled {
+    let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
+    compile(&graph, &Options { preset, keep_clif: true, ..Options::new(Level::V4Vnni) }).unwrap()
+}
+
+fn joined<T: ToString>(stages: &[T]) -> String {
+    stages.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn selection_schedule_and_memory() {
+    let faithful = compiled(Preset::Faithful);
+    expect_file!["select_faithful.txt"].assert_eq(&joined(&faithful.selections));
+    expect_file!["schedule_faithful.txt"].assert_eq(&joined(&faithful.schedules));
+    expect_file!["memory_faithful.txt"].assert_eq(&joined(&faithful.arenas));
+    expect_file!["select_exact.txt"].assert_eq(&joined(&compiled(Preset::Exact).selections));
+}
+
+#[test]
+fn cranelift_ir_of_a_kernel() {
+    let faithful = compiled(Preset::Faithful);
+    let wanted = faithful.clif.iter().find(|text| text.starts_with("; linear_residual")).unwrap();
+    expect_file!["linear_residual.clif"].assert_eq(wanted);
+}
+
+#[test]
+fn machine_code_of_leaves() {
+    let leaves = [
+        Leaf::DotQ8 { format: WeightFormat::Mxfp4, k: 64, tokens: 1 },
+        Leaf::DotQ8 { format: WeightFormat::Int8, k: 64, tokens: 4 },
+        Leaf::DotF32 { format: WeightFormat::Bf16, k: 64, tokens: 1 },
+        Leaf::Value { elem: KvElem::F16, head_dim: 32, group: 2 },
+    ];
+    for level in [Level::V3, Level::V4Vnni] {
+        let text = disasm::blob(&generate_leaves(&leaves, level).unwrap());
+        expect_file![format!("{}/tests/golden/leaves_{}.asm", env!("CARGO_MANIFEST_DIR"), level.name())]
+            .assert_eq(&text);
+        assert_eq!(text.contains("vpdpbusd"), level == Level::V4Vnni, "{}", level.name());
+    }
+}

@@ -1,0 +1,290 @@
+//! Leaf micro-kernels against scalar loops written from docs/numerics.md.
+
+use super::Code;
+use fastrand::Rng;
+use kernmill_kernels::generate::generate_leaves;
+use kernmill_kernels::leaf::{Leaf, SCORE_STRIDE};
+use kernmill_plan::format::{BLOCK, Q8Row, TILE_ROWS, WeightFormat};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
+use kernmill_plan::pack;
+use kernmill_plan::target::Level;
+
+const FORMATS: [WeightFormat; 5] = WeightFormat::ALL;
+
+/// Roughly normal, by a sum of uniforms.
+fn normal(rng: &mut Rng) -> f32 {
+    (0..4).map(|_| rng.f32() - 0.5).sum::<f32>() * 1.7
+}
+
+/// A tile of 16 random rows. `extreme` puts the largest magnitudes everywhere.
+fn random_tile(rng: &mut Rng, format: WeightFormat, k: usize, extreme: bool) -> Vec<u8> {
+    let mut tile = vec![0; format.tile(k).bytes()];
+    if format == WeightFormat::Mxfp4 {
+        let mut blocks = vec![0; TILE_ROWS * k / 2];
+        rng.fill(&mut blocks);
+        if extreme {
+            blocks.iter_mut().for_each(|byte| *byte = if *byte & 1 == 0 { 0x77 } else { 0xff });
+        }
+        let scales: Vec<u8> =
+            (0..TILE_ROWS * k / BLOCK).map(|i| if i == 3 { 0 } else { rng.u8(110..130) }).collect();
+        pack::mxfp4::pack_tile(k, &blocks, &scales, &mut tile).unwrap();
+    } else {
+        let rows: Vec<f32> = (0..TILE_ROWS * k)
+            .map(|i| {
+                let x = normal(rng);
+                let x = if extreme { x.signum() } else { x };
+                // Whole zero blocks occur; bf16 takes only what it can hold.
+                if i / BLOCK == 5 { 0.0 } else { half::bf16::from_f32(x).to_f32() }
+            })
+            .collect();
+        pack::pack_f32_tile(format, k, &rows, &mut tile).unwrap();
+    }
+    tile
+}
+
+/// 64-byte aligned bytes.
+fn aligned(bytes: usize) -> Vec<[u64; 8]> {
+    vec![[0; 8]; bytes.div_ceil(64)]
+}
+
+fn address<T>(data: &[T]) -> u64 {
+    data.as_ptr() as u64
+}
+
+/// A q8 row, written field by field.
+struct Q8 {
+    q: Vec<i8>,
+    scales: Vec<f32>,
+    memory: Vec<[u64; 8]>,
+}
+
+fn random_q8(rng: &mut Rng, k: usize, extreme: bool) -> Q8 {
+    let layout = Q8Row { k };
+    let q: Vec<i8> = (0..k)
+        .map(|_| {
+            let q = rng.i32(-127..=127);
+            if extreme { if q < 0 { -127 } else { 127 } } else { q as i8 }
+        })
+        .collect();
+    let scales: Vec<f32> = (0..k / BLOCK).map(|_| normal(rng).abs() / 127.0).collect();
+    let mut memory = aligned(layout.stride());
+    let base = memory.as_mut_ptr().cast::<u8>();
+    for (i, value) in q.iter().enumerate() {
+        // SAFETY: `memory` has the row's stride in bytes.
+        unsafe { base.add(i).cast::<i8>().write(*value) };
+    }
+    for (b, scale) in scales.iter().enumerate() {
+        let sum: i32 = q[b * BLOCK..][..BLOCK].iter().map(|v| i32::from(*v)).sum();
+        // SAFETY: as above; the offsets are multiples of 4.
+        unsafe {
+            base.add(layout.scales() + 4 * b).cast::<f32>().write(*scale);
+            base.add(layout.sums() + 4 * b).cast::<i32>().write(sum);
+        }
+    }
+    Q8 { q, scales, memory }
+}
+
+/// Stored integer and scale of one element, mxfp4 as twice its value.
+fn integer(format: WeightFormat, k: usize, tile: &[u8], row: usize, i: usize) -> (i32, f32) {
+    match format {
+        WeightFormat::Mxfp4 => {
+            let scale = pack::mxfp4::element(k, tile, row, i / BLOCK * BLOCK).scale;
+            let scale = pack::mxfp4::scale_value(scale);
+            let value = pack::value(format, k, tile, row, i);
+            let doubled = if scale == 0.0 { 0.0 } else { value / scale * 2.0 };
+            (doubled as i32, scale)
+        }
+        WeightFormat::Int8 => {
+            let e = pack::int8::element(k, tile, row, i);
+            (i32::from(e.q), e.scale.to_f32())
+        }
+        _ => {
+            let e = pack::int4::element(k, tile, row, i);
+            (i32::from(e.q), e.scale.to_f32())
+        }
+    }
+}
+
+fn blockdot(format: WeightFormat, k: usize, tile: &[u8], row: usize, a: &Q8) -> f32 {
+    let mut acc = 0f32;
+    for b in 0..k / BLOCK {
+        let mut sum = 0;
+        let mut w_scale = 0.0;
+        for i in b * BLOCK..(b + 1) * BLOCK {
+            let (q, scale) = integer(format, k, tile, row, i);
+            sum += q * i32::from(a.q[i]);
+            w_scale = scale;
+        }
+        let a_scale = if format == WeightFormat::Mxfp4 { 0.5 * a.scales[b] } else { a.scales[b] };
+        acc = (sum as f32).mul_add(w_scale * a_scale, acc);
+    }
+    acc
+}
+
+fn dot4(terms: impl Iterator<Item = (f32, f32)>) -> f32 {
+    let mut acc = [0f32; 4];
+    for (i, (w, a)) in terms.enumerate() {
+        acc[i % 4] = w.mul_add(a, acc[i % 4]);
+    }
+    (acc[0] + acc[1]) + (acc[2] + acc[3])
+}
+
+type Dot = unsafe extern "C" fn(*const u8, *const u64, *mut f32, u64);
+
+/// Calls a dot leaf with results 24 floats apart; what lies between must stay untouched.
+fn call_dot(code: &Code, index: usize, tile: &[u8], rows: &[u64]) -> Vec<f32> {
+    let mut aligned_tile = aligned(tile.len());
+    // SAFETY: `aligned_tile` has at least as many bytes.
+    unsafe { aligned_tile.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(tile.as_ptr(), tile.len()) };
+    let mut out = vec![f32::NAN; 24 * rows.len()];
+    // SAFETY: the leaf reads the tile and the rows and writes 16 floats per row at the given stride.
+    unsafe {
+        let f: Dot = std::mem::transmute(code.address(index));
+        f(aligned_tile.as_ptr().cast(), rows.as_ptr(), out.as_mut_ptr(), 24 * 4);
+    }
+    assert!(out.chunks(24).all(|row| row[TILE_ROWS..].iter().all(|x| x.is_nan())), "wrote past a row");
+    out.chunks(24).flat_map(|row| row[..TILE_ROWS].to_vec()).collect()
+}
+
+fn assert_bits(actual: &[f32], expected: &[f32], what: &str) {
+    for (i, (a, e)) in actual.iter().zip(expected).enumerate() {
+        assert_eq!(a.to_bits(), e.to_bits(), "{what}: element {i} is {a}, expected {e}");
+    }
+}
+
+#[test]
+fn q8_dots_match_the_definition_bit_for_bit() {
+    for level in Level::supported() {
+        for format in FORMATS.into_iter().filter(|f| f.is_blocked()) {
+            for k in [32, 64, 2880] {
+                let leaves: Vec<Leaf> =
+                    Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k, tokens: *t }).collect();
+                let code = Code::new(generate_leaves(&leaves, level).unwrap());
+                for extreme in [false, true] {
+                    let mut rng = Rng::with_seed(k as u64 + 7);
+                    let tile = random_tile(&mut rng, format, k, extreme);
+                    for (index, tokens) in Leaf::dot_tokens(true).iter().enumerate() {
+                        let rows: Vec<Q8> = (0..*tokens).map(|_| random_q8(&mut rng, k, extreme)).collect();
+                        let list: Vec<u64> = rows.iter().map(|row| address(&row.memory)).collect();
+                        let expected: Vec<f32> = rows
+                            .iter()
+                            .flat_map(|a| {
+                                (0..TILE_ROWS).map(|r| blockdot(format, k, &tile, r, a)).collect::<Vec<_>>()
+                            })
+                            .collect();
+                        let what = format!("{} {} extreme={extreme}", level.name(), leaves[index]);
+                        assert_bits(&call_dot(&code, index, &tile, &list), &expected, &what);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn f32_dots_match_the_definition_bit_for_bit() {
+    for level in Level::supported() {
+        for format in FORMATS {
+            for k in [32, 48, 50, 2880] {
+                if format.is_blocked() && k % BLOCK != 0 {
+                    continue;
+                }
+                let leaves: Vec<Leaf> =
+                    Leaf::dot_tokens(false).iter().map(|t| Leaf::DotF32 { format, k, tokens: *t }).collect();
+                let code = Code::new(generate_leaves(&leaves, level).unwrap());
+                let mut rng = Rng::with_seed(k as u64);
+                let tile = random_tile(&mut rng, format, k, false);
+                for (index, tokens) in Leaf::dot_tokens(false).iter().enumerate() {
+                    let rows: Vec<Vec<f32>> =
+                        (0..*tokens).map(|_| (0..k).map(|_| normal(&mut rng)).collect()).collect();
+                    let list: Vec<u64> = rows.iter().map(|row| address(row)).collect();
+                    let expected: Vec<f32> = rows
+                        .iter()
+                        .flat_map(|a| {
+                            let tile = &tile;
+                            (0..TILE_ROWS).map(move |r| {
+                                dot4((0..k).map(|i| (pack::value(format, k, tile, r, i), a[i])))
+                            })
+                        })
+                        .collect();
+                    let what = format!("{} {}", level.name(), leaves[index]);
+                    assert_bits(&call_dot(&code, index, &tile, &list), &expected, &what);
+                }
+            }
+        }
+    }
+}
+
+/// A KV plane of random values: its bytes, and the values as f32.
+fn random_plane(rng: &mut Rng, elem: KvElem, n: usize) -> (Vec<u8>, Vec<f32>) {
+    let values: Vec<f32> = (0..n).map(|i| if i % 97 == 0 { 3e-6 } else { normal(rng) }).collect();
+    match elem {
+        KvElem::F32 => (values.iter().flat_map(|v| v.to_le_bytes()).collect(), values),
+        KvElem::F16 => {
+            let halves: Vec<half::f16> = values.iter().map(|v| half::f16::from_f32(*v)).collect();
+            let bytes = halves.iter().flat_map(|h| h.to_le_bytes()).collect();
+            (bytes, halves.iter().map(|h| h.to_f32()).collect())
+        }
+    }
+}
+
+#[test]
+fn attention_tiles_match_the_definition_bit_for_bit() {
+    const STRIDE: usize = SCORE_STRIDE / 4;
+    for level in Level::supported() {
+        for elem in [KvElem::F16, KvElem::F32] {
+            for (head_dim, group) in [(32, 1), (64, 8), (64, 3), (16, 2), (128, 4)] {
+                let scale = 1.0 / (head_dim as f32).sqrt();
+                let leaves = [
+                    Leaf::Score { elem, head_dim, group, scale: scale.to_bits() },
+                    Leaf::Value { elem, head_dim, group },
+                ];
+                let code = Code::new(generate_leaves(&leaves, level).unwrap());
+                let mut rng = Rng::with_seed(head_dim as u64);
+                let what = format!("{} {} ", level.name(), leaves[0]);
+
+                let (k_bytes, keys) = random_plane(&mut rng, elem, head_dim * BLOCK_TOKENS);
+                let q: Vec<f32> = (0..group * head_dim).map(|_| normal(&mut rng)).collect();
+                let mut scores = vec![0f32; group * STRIDE];
+                // SAFETY: score reads one K plane and the queries, writes 16 floats per head.
+                unsafe {
+                    let f: unsafe extern "C" fn(*const u8, *const f32, *mut f32) =
+                        std::mem::transmute(code.address(0));
+                    f(k_bytes.as_ptr(), q.as_ptr(), scores.as_mut_ptr());
+                }
+                for g in 0..group {
+                    for t in 0..BLOCK_TOKENS {
+                        let dot =
+                            dot4((0..head_dim).map(|d| (keys[d * BLOCK_TOKENS + t], q[g * head_dim + d])));
+                        assert_eq!(
+                            scores[g * STRIDE + t].to_bits(),
+                            (dot * scale).to_bits(),
+                            "{what} head {g} token {t}"
+                        );
+                    }
+                }
+
+                let (v_bytes, values) = random_plane(&mut rng, elem, head_dim * BLOCK_TOKENS);
+                for (first, end) in [(0, 16), (3, 7), (15, 16), (5, 5)] {
+                    let mut out: Vec<f32> = (0..group * head_dim).map(|_| normal(&mut rng)).collect();
+                    let mut expected = out.clone();
+                    for g in 0..group {
+                        for t in first..end {
+                            for d in 0..head_dim {
+                                let o = &mut expected[g * head_dim + d];
+                                *o = scores[g * STRIDE + t].mul_add(values[t * head_dim + d], *o);
+                            }
+                        }
+                    }
+                    // SAFETY: value reads one V plane and the scores, updates `group * head_dim` floats.
+                    unsafe {
+                        let f: unsafe extern "C" fn(*const u8, *const f32, *mut f32, u64, u64) =
+                            std::mem::transmute(code.address(1));
+                        f(v_bytes.as_ptr(), scores.as_ptr(), out.as_mut_ptr(), first as u64, end as u64);
+                    }
+                    assert_bits(&out, &expected, &format!("{what} tokens {first}..{end}"));
+                }
+            }
+        }
+    }
+}
