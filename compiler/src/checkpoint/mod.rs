@@ -39,7 +39,26 @@ pub struct Checkpoint {
 #[derive(Debug)]
 struct Shard {
     path: PathBuf,
-    map: Mmap,
+    bytes: Bytes,
+}
+
+/// A file's contents.
+#[derive(Debug)]
+enum Bytes {
+    Mapped(Mmap),
+    /// Part of the program.
+    Static(&'static [u8]),
+}
+
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(map) => map,
+            Bytes::Static(bytes) => bytes,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -93,6 +112,16 @@ impl Checkpoint {
         }
     }
 
+    /// The checkpoint in `bytes`, the contents of a safetensors file that is part of the program; `name` stands for its path.
+    ///
+    /// # Errors
+    /// If the bytes are corrupt or truncated.
+    pub fn from_static(name: &str, bytes: &'static [u8]) -> Result<Checkpoint> {
+        let mut checkpoint = Checkpoint::empty(Path::new(name));
+        checkpoint.add(name.into(), Bytes::Static(bytes))?;
+        Ok(checkpoint)
+    }
+
     /// The directory or file that was opened.
     pub fn path(&self) -> &Path {
         &self.path
@@ -122,7 +151,7 @@ impl Checkpoint {
         if start >= end {
             return;
         }
-        let map = &self.shards[entry.shard].map;
+        let Bytes::Mapped(map) = &self.shards[entry.shard].bytes else { return };
         // SAFETY: the mapping is read-only and backed by a file, so dropped pages are read from the file again.
         let advised = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, end - start) };
         if let Err(error) = advised {
@@ -136,7 +165,7 @@ impl Checkpoint {
             name,
             dtype: entry.dtype,
             shape: &entry.shape,
-            data: &shard.map[entry.range.clone()],
+            data: &shard.bytes[entry.range.clone()],
             path: &shard.path,
             offset: entry.range.start,
         }
@@ -187,25 +216,28 @@ impl Checkpoint {
     }
 
     fn open_files(path: &Path, files: Vec<PathBuf>) -> Result<Checkpoint> {
-        let mut checkpoint =
-            Checkpoint { path: path.to_owned(), shards: Vec::new(), tensors: BTreeMap::new() };
+        let mut checkpoint = Checkpoint::empty(path);
         for file in files {
-            checkpoint.add(file)?;
+            let map = map(&file)?;
+            checkpoint.add(file, Bytes::Mapped(map))?;
         }
         Ok(checkpoint)
     }
 
-    fn add(&mut self, path: PathBuf) -> Result<()> {
-        let map = map(&path)?;
+    fn empty(path: &Path) -> Checkpoint {
+        Checkpoint { path: path.to_owned(), shards: Vec::new(), tensors: BTreeMap::new() }
+    }
+
+    fn add(&mut self, path: PathBuf, bytes: Bytes) -> Result<()> {
         let shard = self.shards.len();
-        for header::HeaderEntry { name, info, range } in header::read(&path, &map)? {
+        for header::HeaderEntry { name, info, range } in header::read(&path, &bytes)? {
             if let Some(other) = self.tensors.get(&name) {
                 let first = self.shards[other.shard].path.clone();
                 return Err(CheckpointError::Duplicate { name, first, second: path });
             }
             self.tensors.insert(name, Entry { shard, dtype: info.dtype, shape: info.shape, range });
         }
-        self.shards.push(Shard { path, map });
+        self.shards.push(Shard { path, bytes });
         Ok(())
     }
 }

@@ -49,6 +49,11 @@ impl<'a> Weights<'a> {
         Ok(Weights { checkpoint })
     }
 
+    #[cfg(test)]
+    pub(super) fn unbound(checkpoint: &'a Checkpoint) -> Weights<'a> {
+        Weights { checkpoint }
+    }
+
     /// The checkpoint.
     pub fn checkpoint(&self) -> &'a Checkpoint {
         self.checkpoint

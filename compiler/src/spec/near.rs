@@ -2,7 +2,7 @@
 
 /// The candidate nearest to `name`, if it is near enough to be a slip.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = name.len().clamp(3, 24) / 3;
+    let limit = (name.len().clamp(3, 24) / 3).min(name.len() / 2);
     candidates
         .into_iter()
         .filter(|c| c.len().abs_diff(name.len()) <= limit)

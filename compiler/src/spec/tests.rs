@@ -1,1 +1,193 @@
+//! A small right spec, and one wrong turn after another.
 
+use super::*;
+use crate::graph::{Graph, Op};
+use expect_test::{Expect, expect};
+use miette::{GraphicalReportHandler, GraphicalTheme};
+
+const RIGHT: &str = r#"
+[model]
+name = "small"
+vocab = 8
+max_context = 32
+
+[dims]
+hidden = 64
+layers = 3
+heads = 4
+head_dim = "hidden / heads"
+experts = 4
+window = 8
+
+[rope.main]
+head_dim = "head_dim"
+theta = 1e4
+
+[tensors]
+embed = { from = "embed", shape = [8, "hidden"], format = "bf16" }
+norm = { from = "norm", shape = ["hidden"], format = "f32" }
+
+[before]
+node = [{ out = "x", op = "embed", table = "embed" }]
+
+[layer]
+count = "layers"
+carry = { x = "y" }
+node = [
+  { out = "q", op = "linear", input = "x", weight = "q" },
+  { out = "q_rot", op = "rope", input = "q", rope = "main" },
+  { out = "a", op = "attention", q = "q_rot", k = "q", v = "q", heads = "heads", kv_heads = 4, window = "view" },
+  { out = "scores", op = "linear", input = "a", weight = "router" },
+  { out = "routing", op = "router_topk", input = "scores", k = 2 },
+  { out = "m", op = "moe", input = "a", routing = "routing", gate = "e", up = "e", down = "e", activation = "silu(gate) * up" },
+  { out = "y", op = "add", inputs = ["x", "m"] },
+]
+[layer.values]
+view = { cycle = ["window", "full"] }
+[layer.tensors]
+q = { from = "{layer}.q", shape = ["heads * head_dim", "hidden"], format = "bf16" }
+router = { from = "{layer}.router", shape = ["experts", "hidden"], format = "bf16" }
+e = { from = "{layer}.e", scales = "{layer}.s", shape = ["experts", "hidden", "hidden"], format = "mxfp4" }
+
+[after]
+node = [
+  { out = "last", op = "select_rows", input = "x" },
+  { out = "n", op = "rms_norm", input = "last", weight = "norm", eps = 1e-5 },
+  { out = "logits", op = "logits", input = "n", weight = "head" },
+]
+[tensors.head]
+from = "embed"
+shape = [8, "hidden"]
+format = "bf16"
+"#;
+
+fn graph(text: &str) -> Result<Graph> {
+    Spec::parse("small.toml", text).and_then(|spec| lower(&spec))
+}
+
+/// The error of the right spec with `from` replaced by `to`.
+fn wrong(from: &str, to: &str) -> SpecError {
+    assert!(RIGHT.contains(from), "{from}");
+    graph(&RIGHT.replacen(from, to, 1)).expect_err(to)
+}
+
+#[test]
+fn the_right_spec_lowers() {
+    let graph = graph(RIGHT).unwrap();
+    let windows: Vec<_> = graph
+        .nodes
+        .iter()
+        .filter_map(|n| match &n.op {
+            Op::Attention(a) => Some((a.layer, a.window)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(windows, [(0, Some(8)), (1, None), (2, Some(8))]);
+    assert_eq!(graph.values[2].name, "layers.0.q");
+    assert!(graph.tensors.iter().any(|t| t.name == "layers.2.e" && t.source.name == "2.e"));
+    assert_eq!(graph.values[graph.output.0 as usize].name, "logits");
+}
+
+#[test]
+fn every_kind_of_slip_is_told_with_its_place() {
+    let cases = [
+        ("vocab = 8", "vocab = 8\nsize = 3"),
+        ("vocab = 8", "vocab = true"),
+        ("vocab = 8\n", ""),
+        ("vocab = 8", "vocab = 0"),
+        ("vocab = 8", "vocab = ["),
+        ("layers = 3", "layers = 3.5"),
+        ("experts = 4", "experts = 0"),
+        ("\"hidden / heads\"", "\"hidden / head\""),
+        ("\"hidden / heads\"", "\"window * 2\""),
+        ("heads = 4\n", "heads = 3\n"),
+        ("theta = 1e4", "theta = 1e4\nscaling = { kind = \"yarm\" }"),
+        ("theta = 1e4", "theta = 0"),
+        ("weight = \"q\"", "wieght = \"q\""),
+        ("weight = \"q\"", "weight = \"k\""),
+        ("op = \"rope\"", "op = \"ropes\""),
+        ("rope = \"main\"", "rope = \"mian\""),
+        ("input = \"q\"", "input = \"qq\""),
+        ("input = \"q\"", "input = \"scores\""),
+        ("input = \"last\"", "input = \"a\""),
+        ("kv_heads = 4", "kv_heads = 3"),
+        ("k = 2", "k = 5"),
+        ("[\"heads * head_dim\", \"hidden\"]", "[\"heads * head_dim\", 65]"),
+        ("[\"experts\", \"hidden\", \"hidden\"]", "[\"experts\", \"hidden\", 40]"),
+        ("[\"experts\", \"hidden\", \"hidden\"]", "[\"experts\", \"hidden\"]"),
+        ("[\"experts\", \"hidden\", \"hidden\"]", "[2, \"hidden\", \"hidden\"]"),
+        ("scales = \"{layer}.s\", ", ""),
+        ("\"{layer}.q\"", "\"q\""),
+        ("format = \"f32\"", "format = \"fp32\""),
+        ("silu(gate) * up", "silu(gate) * upp"),
+        ("out = \"q_rot\"", "out = \"q\""),
+        ("{ x = \"y\" }", "{ x = \"z\" }"),
+        ("{ x = \"y\" }", "{ x = \"q\", w = \"q\" }"),
+        ("cycle = [\"window\", \"full\"]", "list = [\"window\", \"full\"]"),
+        ("inputs = [\"x\", \"m\"]", "inputs = [\"x\", \"x\"]"),
+        ("input = \"last\"", "input = \"x\""),
+        ("op = \"logits\"", "op = \"linear\""),
+        ("[tensors.head]", "[tensors.spare]\nfrom = \"s\"\nshape = [1]\nformat = \"f32\"\n[tensors.head]"),
+    ];
+    let mut told = String::new();
+    for (from, to) in cases {
+        told.push_str(&format!("{:?}\n", wrong(from, to)));
+    }
+    expect_test::expect_file!["errors.txt"].assert_eq(&told);
+}
+
+#[test]
+fn errors_show_the_source() {
+    let show = |error: SpecError, expect: Expect| {
+        let mut text = String::new();
+        GraphicalReportHandler::new_themed(GraphicalTheme::none())
+            .with_width(100)
+            .render_report(&mut text, &error)
+            .unwrap();
+        expect.assert_eq(&text);
+    };
+    show(
+        wrong("op = \"rope\"", "op = \"ropes\""),
+        expect![[r#"
+          x unknown op `ropes`
+            ,-[small.toml:31:25]
+         30 |   { out = "q", op = "linear", input = "x", weight = "q" },
+         31 |   { out = "q_rot", op = "ropes", input = "q", rope = "main" },
+            :                         ^^^|^^^
+            :                            `-- expected one of: embed, rms_norm, linear, rope, attention, router_topk, moe, glu, elementwise, add, mul, select_rows, logits
+         32 |   { out = "a", op = "attention", q = "q_rot", k = "q", v = "q", heads = "heads", kv_heads = 4, window = "view" },
+            `----
+          help: did you mean `rope`?
+    "#]],
+    );
+}
+
+#[test]
+fn hostile_specs_do_not_panic() {
+    for cut in 0..RIGHT.len() {
+        let _ = graph(&RIGHT[..cut]);
+        let _ = graph(&format!("{}{}", &RIGHT[..cut], &RIGHT[(cut + 3).min(RIGHT.len())..]));
+    }
+    for number in [
+        "-1",
+        "9223372036854775807",
+        "\"9223372036854775807 * 9\"",
+        "1e300",
+        "nan",
+        "\"\"",
+        "0x7fffffffffffffff",
+    ] {
+        for line in [
+            "hidden = 64",
+            "layers = 3",
+            "heads = 4",
+            "experts = 4",
+            "window = 8",
+            "vocab = 8",
+            "max_context = 32",
+        ] {
+            let key = line.split('=').next().unwrap();
+            let _ = graph(&RIGHT.replacen(line, &format!("{key}= {number}"), 1));
+        }
+    }
+}
