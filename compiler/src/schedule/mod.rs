@@ -64,9 +64,11 @@ pub struct Schedule {
 
 /// Schedules a class.
 pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> Schedule {
-    let (slab, batch): (Vec<&KernelUse>, Vec<&KernelUse>) = selection.uses.iter().partition(|one| one.per_slab);
+    let (slab, batch): (Vec<&KernelUse>, Vec<&KernelUse>) =
+        selection.uses.iter().partition(|one| one.per_slab);
     let total = (batch.len() + slab.len()) as u32;
-    let mut lives = Lives { graph, max_tokens: selection.max_tokens, values: Vec::new(), buffers: Vec::new() };
+    let mut lives =
+        Lives { graph, max_tokens: selection.max_tokens, values: Vec::new(), buffers: Vec::new() };
     let mut at = 0;
     let mut scheduled = |uses: &[&KernelUse], last_of_read: Option<u32>, lives: &mut Lives| {
         let mut steps = Vec::with_capacity(uses.len());

@@ -139,8 +139,5 @@ pub fn domain(ty: Type) -> Domain {
 
 /// Whether an op's kernel is a row stage (and not a matrix product or attention).
 pub fn is_stage(op: &Op) -> bool {
-    !matches!(
-        op,
-        Op::Linear | Op::QuantLinear | Op::ExpertLinear | Op::QuantExpertLinear | Op::Attention(_)
-    )
+    !matches!(op, Op::Linear | Op::QuantLinear | Op::ExpertLinear | Op::QuantExpertLinear | Op::Attention(_))
 }

@@ -271,12 +271,7 @@ impl Selector<'_> {
         let part = self.glu_part(&mut b, group)?;
         let top_k = self.graph.value(gate.inputs[1]).ty.cols();
         let body = self.experts_body(gate, input, routing, part);
-        uses.push(b.finish(
-            self.label(group, "moe_gate_up"),
-            "moe_gate_up",
-            body,
-            self.max_tokens * top_k,
-        ));
+        uses.push(b.finish(self.label(group, "moe_gate_up"), "moe_gate_up", body, self.max_tokens * top_k));
         Ok(uses)
     }
 

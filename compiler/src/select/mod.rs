@@ -85,7 +85,11 @@ pub enum SelectError {
 ///
 /// # Errors
 /// When a shape has no kernel.
-pub fn select(fused: &FusedGraph, layout: &WeightLayout, max_tokens: usize) -> Result<Selection, SelectError> {
+pub fn select(
+    fused: &FusedGraph,
+    layout: &WeightLayout,
+    max_tokens: usize,
+) -> Result<Selection, SelectError> {
     check_shapes(&fused.graph)?;
     let selector = Selector {
         fused,
