@@ -139,7 +139,7 @@ fn every_kind_of_slip_is_told_with_its_place() {
 #[test]
 fn errors_show_the_source() {
     let show = |error: SpecError, expect: Expect| {
-        let mut text = String::new();
+        let mut text = String::from("error:\n");
         GraphicalReportHandler::new_themed(GraphicalTheme::none())
             .with_width(100)
             .render_report(&mut text, &error)
@@ -149,16 +149,17 @@ fn errors_show_the_source() {
     show(
         wrong("op = \"rope\"", "op = \"ropes\""),
         expect![[r#"
-          x unknown op `ropes`
-            ,-[small.toml:31:25]
-         30 |   { out = "q", op = "linear", input = "x", weight = "q" },
-         31 |   { out = "q_rot", op = "ropes", input = "q", rope = "main" },
-            :                         ^^^|^^^
-            :                            `-- expected one of: embed, rms_norm, linear, rope, attention, router_topk, moe, glu, elementwise, add, mul, select_rows, logits
-         32 |   { out = "a", op = "attention", q = "q_rot", k = "q", v = "q", heads = "heads", kv_heads = 4, window = "view" },
-            `----
-          help: did you mean `rope`?
-    "#]],
+            error:
+              x unknown op `ropes`
+                ,-[small.toml:31:25]
+             30 |   { out = "q", op = "linear", input = "x", weight = "q" },
+             31 |   { out = "q_rot", op = "ropes", input = "q", rope = "main" },
+                :                         ^^^|^^^
+                :                            `-- expected one of: embed, rms_norm, linear, rope, attention, router_topk, moe, glu, elementwise, add, mul, select_rows, logits
+             32 |   { out = "a", op = "attention", q = "q_rot", k = "q", v = "q", heads = "heads", kv_heads = 4, window = "view" },
+                `----
+              help: did you mean `rope`?
+        "#]],
     );
 }
 
