@@ -6,6 +6,8 @@ mod expr;
 pub mod num;
 mod ops;
 #[cfg(test)]
+mod oracle_tests;
+#[cfg(test)]
 mod tests;
 mod weights;
 
