@@ -1,5 +1,6 @@
-//! How much memory this process may still take.
+//! How much memory and disk space there is to take.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Bytes that can be taken without swapping or being killed: the least of the system's `MemAvailable` and what every
@@ -8,6 +9,21 @@ pub fn available_memory() -> Option<u64> {
     let system = read("/proc/meminfo").and_then(|text| field(&text, "MemAvailable:")).map(|kib| kib * 1024);
     let groups = read("/proc/self/cgroup").map(|text| group_limits(&text)).unwrap_or_default();
     system.into_iter().chain(groups).min()
+}
+
+/// Bytes that an ordinary user may still write to the file system of the directory `dir`.
+///
+/// # Errors
+/// When the system does not say, as for a directory that does not exist.
+pub fn free_space(dir: &Path) -> std::io::Result<u64> {
+    let path = std::ffi::CString::new(dir.as_os_str().as_bytes())?;
+    // SAFETY: statvfs is plain data, for which all zeros is a value.
+    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `path` ends with a NUL and `stat` is writable; both live through the call.
+    match unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) } {
+        0 => Ok(stat.f_bavail.saturating_mul(stat.f_frsize)),
+        _ => Err(std::io::Error::last_os_error()),
+    }
 }
 
 /// What each group on the way to the root leaves, both hierarchy versions.
@@ -70,6 +86,13 @@ mod tests {
     fn this_machine_has_some_memory_and_less_than_an_exabyte() {
         let available = available_memory().expect("/proc/meminfo is there");
         assert!(available > 1 << 20 && available < 1 << 60, "{available}");
+    }
+
+    #[test]
+    fn file_systems_have_space_or_none_and_directories_exist_or_not() {
+        assert!(free_space(Path::new(".")).expect("it exists") < 1 << 60);
+        assert_eq!(free_space(Path::new("/proc")).expect("it exists"), 0);
+        assert!(free_space(Path::new("no such directory")).is_err());
     }
 
     #[test]

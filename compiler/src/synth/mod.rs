@@ -194,21 +194,8 @@ fn plan_tensor(tensor: &Tensor, scatter: Scatter, planned: &mut Vec<Planned>) ->
 }
 
 fn check_space(dir: &Path, needed: u64) -> Result<()> {
-    let free = free_space(dir).map_err(io_error(dir))?;
+    let free = kernmill_plan::memory::free_space(dir).map_err(io_error(dir))?;
     if free >= needed { Ok(()) } else { Err(SynthError::Space { path: dir.to_owned(), needed, free }) }
-}
-
-/// Bytes that an ordinary user may still write to the file system of `dir`.
-fn free_space(dir: &Path) -> io::Result<u64> {
-    use std::os::unix::ffi::OsStrExt;
-    let path = std::ffi::CString::new(dir.as_os_str().as_bytes())?;
-    // SAFETY: statvfs is plain data, for which all zeros is a value.
-    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: `path` ends with a NUL and `stat` is writable; both live through the call.
-    match unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) } {
-        0 => Ok(stat.f_bavail.saturating_mul(stat.f_frsize)),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 /// Consecutive tensors, as many as fit a shard.

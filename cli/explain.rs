@@ -1,0 +1,85 @@
+//! `kernmill explain`: what a spec compiles to, and why.
+
+use crate::emit::{Emit, Stages};
+use crate::failure::Result;
+use crate::model::{CompileArgs, SpecSource};
+use crate::output;
+use kernmill_compiler::fuse;
+use kernmill_compiler::graph::Graph;
+use kernmill_compiler::pipeline::Compiled;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Shows what a model spec compiles to: what fused, what nearly did and why not, and what it takes
+///
+/// No weights are needed, and the target need not be this CPU's.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kernmill explain model-specs/gpt-oss-20b.toml
+  kernmill explain model-specs/nano/nano.toml --emit graph              the graph, as text
+  kernmill explain model-specs/nano/nano.toml --emit fused,schedule     several stages
+  kernmill explain model-specs/nano/nano.toml --emit clif,asm --emit-dir stages --target x86-64-v3")]
+pub struct Explain {
+    /// Model spec (TOML)
+    #[arg(value_name = "SPEC")]
+    spec: PathBuf,
+    #[command(flatten)]
+    compile: CompileArgs,
+    #[command(flatten)]
+    emit: Emit,
+}
+
+impl Explain {
+    /// Runs the command.
+    pub fn execute(self) -> Result<()> {
+        let source = SpecSource::read(&self.spec)?;
+        let graph = source.graph()?;
+        if !self.emit.emit.is_empty() && self.emit.needs_no_compiler() {
+            return self.emit.write(&Stages { spec: &source.text, graph: &graph, compiled: None });
+        }
+        let compiled = self.compile.compile(self.compile.target.level()?, &source, &graph, &self.emit)?;
+        if self.emit.emit.is_empty() {
+            output::print(&report(&graph, &compiled))?;
+        }
+        if !self.compile.quiet {
+            eprintln!("{}", times(&compiled));
+        }
+        Ok(())
+    }
+}
+
+fn report(graph: &Graph, compiled: &Compiled) -> String {
+    let mut text = fuse::explain(&compiled.fused, &compiled.report);
+    let program = &compiled.program;
+    let model = &program.model;
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "compiled for {}, preset {}:", program.level.name(), model.preset);
+    let _ = writeln!(text, "  vocabulary {}, longest context {}", graph.vocab, graph.max_context);
+    let _ = writeln!(
+        text,
+        "  weights {} bytes, of which one token reads {}",
+        compiled.layout.bytes, model.decode_bytes
+    );
+    let _ = writeln!(
+        text,
+        "  {} kernels, {} bytes of code; arena {} bytes, scratch {} bytes per worker",
+        compiled.kernels.list.len(),
+        program.code.bytes.len(),
+        program.arena_bytes,
+        program.scratch_bytes
+    );
+    for class in &program.classes {
+        let (steps, logits) = (class.steps.len(), class.logit_steps.len());
+        let _ = writeln!(text, "  up to {} tokens: {steps} steps, and {logits} for logits", class.max_tokens);
+    }
+    text
+}
+
+fn times(compiled: &Compiled) -> String {
+    let total: f64 = compiled.times.iter().map(|(_, time)| time.as_secs_f64()).sum();
+    let mut passes: Vec<_> = compiled.times.iter().collect();
+    passes.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    let longest = passes.iter().take(3).map(|(name, time)| format!("{name} {:.3} s", time.as_secs_f64()));
+    format!("compiled in {total:.3} s ({})", longest.collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,34 @@
+//! `kernmill import`: a spec from a published model's `config.json`.
+
+use crate::failure::Result;
+use crate::model::SpecSource;
+use crate::output;
+use std::path::PathBuf;
+
+/// Writes a model spec from a published model's config.json
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Architectures: GptOssForCausalLM, LlamaForCausalLM.
+
+Examples:
+  kernmill import DIR                       to standard output
+  kernmill import DIR -o gpt-oss-20b.toml")]
+pub struct Import {
+    /// Directory with the config.json
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// File to write
+    #[arg(short, long, value_name = "SPEC")]
+    output: Option<PathBuf>,
+}
+
+impl Import {
+    /// Runs the command.
+    pub fn execute(self) -> Result<()> {
+        let source = SpecSource::import(&self.dir)?;
+        match &self.output {
+            Some(path) => output::write_file(path, &source.text),
+            None => output::print(&source.text),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! `kernmill logits`: the logits after every token of a sequence, as a safetensors file.
+
+use crate::emit::Emit;
+use crate::failure::{Failure, Result};
+use crate::model::{Model, ModelArgs};
+use crate::output::{NewFile, check_space, directory};
+use crate::tokens;
+use kernmill_runtime::Want;
+use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Writes the logits after every token of a sequence: "logits" [tokens, vocabulary] f32
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kernmill logits --tokens ids.json --out logits.safetensors                      the embedded nano model
+  kernmill logits --spec my.toml --weights DIR --preset exact --tokens ids.json --out logits.safetensors
+  kernmill logits --tokens ids.json --out logits.safetensors --chunk 7 --threads 1 --no-fuse
+
+Within a preset the bits do not depend on --chunk, --threads, --target or --no-fuse.")]
+pub struct Logits {
+    /// File with the token ids: a JSON list
+    #[arg(long, value_name = "IDS.json")]
+    tokens: PathBuf,
+    /// File to write (safetensors)
+    #[arg(long, value_name = "LOGITS.safetensors")]
+    out: PathBuf,
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    emit: Emit,
+}
+
+impl Logits {
+    /// Runs the command.
+    pub fn execute(self) -> Result<()> {
+        let model = Model::open(&self.model)?;
+        let vocab = model.graph.vocab;
+        let ids = tokens::read(&self.tokens, vocab)?;
+        tokens::check_length(ids.len(), model.graph.max_context as u32)?;
+        let header = header(ids.len(), vocab);
+        check_space(directory(&self.out), header.len() as u64 + bytes(ids.len(), vocab))?;
+        let mut file = NewFile::create(&self.out)?;
+        let mut engine = model.load(&self.model, &self.emit, ids.len() as u32)?.engine;
+
+        let mut written = file.write_all(&header);
+        let mut row_bytes = Vec::with_capacity(vocab * 4);
+        let id = engine.create()?;
+        // Piece by piece, so that an error of the disk ends it.
+        for piece in ids.chunks(engine.chunk() as usize) {
+            engine.step(&[(id, piece)], Want::All, &mut |_, row| {
+                row_bytes.clear();
+                row.iter().for_each(|logit| row_bytes.extend_from_slice(&logit.to_le_bytes()));
+                if written.is_ok() {
+                    written = file.write_all(&row_bytes);
+                }
+            })?;
+            if written.is_err() {
+                break;
+            }
+        }
+        written.map_err(Failure::write(&self.out))?;
+        file.finish()
+    }
+}
+
+fn bytes(tokens: usize, vocab: usize) -> u64 {
+    tokens as u64 * vocab as u64 * 4
+}
+
+/// Everything before the data.
+fn header(tokens: usize, vocab: usize) -> Vec<u8> {
+    let entry =
+        json!({ "dtype": "F32", "shape": [tokens, vocab], "data_offsets": [0, bytes(tokens, vocab)] });
+    let mut text = json!({ "logits": entry }).to_string();
+    // The data starts at a multiple of 8.
+    text.extend(std::iter::repeat_n(' ', text.len().next_multiple_of(8) - text.len()));
+    let mut header = (text.len() as u64).to_le_bytes().to_vec();
+    header.extend_from_slice(text.as_bytes());
+    header
+}
