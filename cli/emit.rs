@@ -106,9 +106,9 @@ impl Stages<'_> {
             (_, None) => String::new(),
             (Stage::Quant, Some(compiled)) => compiled.fused.graph.to_string(),
             (Stage::Fused, Some(compiled)) => compiled.fused.to_string(),
-            (Stage::Select, Some(compiled)) => by_class(compiled, &compiled.selections),
-            (Stage::Schedule, Some(compiled)) => by_class(compiled, &compiled.schedules),
-            (Stage::Memory, Some(compiled)) => by_class(compiled, &compiled.arenas),
+            (Stage::Select, Some(compiled)) => listings(&compiled.selections),
+            (Stage::Schedule, Some(compiled)) => listings(&compiled.schedules),
+            (Stage::Memory, Some(compiled)) => arenas(compiled),
             (Stage::Clif, Some(compiled)) => compiled.clif.join("\n"),
             (Stage::Asm, Some(compiled)) => disasm::blob(&compiled.program.code),
         }
@@ -116,11 +116,15 @@ impl Stages<'_> {
 }
 
 /// One listing for each token class.
-fn by_class<T: Display>(compiled: &Compiled, listings: &[T]) -> String {
+fn listings<T: Display>(classes: &[T]) -> String {
+    classes.iter().map(T::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn arenas(compiled: &Compiled) -> String {
     let mut text = String::new();
-    for (class, listing) in compiled.program.classes.iter().zip(listings) {
+    for (class, arena) in compiled.program.classes.iter().zip(&compiled.arenas) {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "; up to {} tokens\n{listing}", class.max_tokens);
+        let _ = writeln!(text, "class of up to {} tokens\n{arena}", class.max_tokens);
     }
     text
 }

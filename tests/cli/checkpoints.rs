@@ -1,0 +1,132 @@
+//! Damaged checkpoints: exit status 2, naming the file and the tensor.
+
+use super::Sandbox;
+use super::safetensors_file::{Entry, SafetensorsFile};
+use serde_json::json;
+use std::fs;
+
+const MODEL: &str = "model.safetensors";
+const NORM: &str = "model.norm.weight";
+const BLOCKS: &str = "model.layers.0.mlp.experts.gate_up_proj_blocks";
+const SCALES: &str = "model.layers.0.mlp.experts.gate_up_proj_scales";
+
+fn sandbox() -> (Sandbox, SafetensorsFile) {
+    let sandbox = Sandbox::of("gptoss-base");
+    let file = SafetensorsFile::read(&sandbox.path(MODEL));
+    (sandbox, file)
+}
+
+#[test]
+fn tensors_that_are_not_the_models_are_refused() {
+    let (sandbox, mut file) = sandbox();
+
+    file.entry(NORM).name = "model.norm.wight".to_owned();
+    file.write();
+    sandbox.refuses(&[], &["tensor `model.norm.weight` is missing", "did you mean `model.norm.wight`?"]);
+    file.entry("model.norm.wight").name = NORM.to_owned();
+
+    let extra = Entry { name: "model.spare".into(), dtype: "F32".into(), shape: vec![1], bytes: vec![0; 4] };
+    file.entries.push(extra);
+    file.write();
+    sandbox.refuses(&[], &["1 tensor that the model does not use: model.spare"]);
+    file.entries.pop();
+
+    let norm = file.entry(NORM).clone();
+    file.entry(NORM).dtype = "I16".to_owned();
+    file.write();
+    sandbox.refuses(&[], &["tensor `model.norm.weight` is I16, expected BF16"]);
+    *file.entry(NORM) = Entry { shape: vec![norm.shape[0] / 2, 2], ..norm.clone() };
+    file.write();
+    sandbox.refuses(&[], &["tensor `model.norm.weight` has shape", "expected ["]);
+    *file.entry(NORM) = norm;
+
+    file.write();
+    sandbox.logits(&[]).text();
+}
+
+#[test]
+fn corrupt_files_are_refused() {
+    let (sandbox, file) = sandbox();
+    let whole = fs::read(sandbox.path(MODEL)).unwrap();
+    let with_length = |length: u64| [&length.to_le_bytes()[..], &whole[8..]].concat();
+
+    sandbox.write(MODEL, &whole[..5]);
+    sandbox.refuses(&[], &[MODEL, "5 bytes long, expected at least the 8 bytes of the header length"]);
+    sandbox.write(MODEL, with_length(u64::MAX));
+    sandbox.refuses(&[], &[MODEL, "header length 18446744073709551615 is over the limit"]);
+    sandbox.write(MODEL, with_length(whole.len() as u64));
+    sandbox.refuses(&[], &[MODEL, "runs past the end of the file"]);
+    sandbox.write(MODEL, with_length(9));
+    sandbox.refuses(&[], &[MODEL, "the header is not a JSON object"]);
+    sandbox.write(MODEL, &whole[..whole.len() - 100]);
+    sandbox.refuses(&[], &[MODEL, "run past the end of the file", "truncated?"]);
+
+    let bytes = file.entries[1].bytes.len();
+    let second = file.entries[1].name.clone();
+    file.write_with(|header| header[&second]["data_offsets"] = json!([0, bytes]));
+    sandbox.refuses(&[], &[MODEL, "overlaps"]);
+    let far = u64::MAX - bytes as u64;
+    file.write_with(|header| header[&second]["data_offsets"] = json!([far, u64::MAX]));
+    sandbox.refuses(&[], &[MODEL, &second, "past the end of the file"]);
+    file.write_with(|header| header[&second]["data_offsets"] = json!([bytes, 0]));
+    sandbox.refuses(&[], &[MODEL, &second, "do not fit its shape"]);
+    file.write_with(|header| header[&second]["shape"] = json!([u64::MAX, u64::MAX]));
+    sandbox.refuses(&[], &[MODEL, &second]);
+
+    sandbox.write(MODEL, "");
+    sandbox.refuses(&[], &[MODEL]);
+    fs::remove_file(sandbox.path(MODEL)).unwrap();
+    sandbox.refuses(&[], &["no checkpoint found: expected model.safetensors"]);
+}
+
+#[test]
+fn an_index_must_fit_its_shards() {
+    const INDEX: &str = "model.safetensors.index.json";
+    const SECOND: &str = "model-00002-of-00002.safetensors";
+    let sandbox = Sandbox::of("gptoss-sharded");
+    let index = sandbox.read(INDEX);
+
+    fs::rename(sandbox.path(SECOND), sandbox.path("away")).unwrap();
+    sandbox.refuses(&[], &[INDEX, "names shard `model-00002-of-00002.safetensors`, which does not exist"]);
+    fs::rename(sandbox.path("away"), sandbox.path(SECOND)).unwrap();
+
+    sandbox.write(INDEX, index.replace("model.norm.weight", "model.norm.wight"));
+    sandbox.refuses(&[], &[INDEX, "model.norm.w"]);
+    sandbox.write(INDEX, "[]");
+    sandbox.refuses(&[], &[INDEX, "not an index"]);
+
+    sandbox.write(INDEX, index);
+    sandbox.logits(&[]).text();
+}
+
+#[test]
+fn values_that_are_no_numbers_are_refused_by_tensor() {
+    for preset in ["exact", "faithful"] {
+        let (sandbox, mut file) = sandbox();
+        let nan = 0x7fc0_u16.to_le_bytes();
+        for name in [NORM, "lm_head.weight", "model.embed_tokens.weight", "model.layers.0.self_attn.sinks"] {
+            let sound = file.entry(name).clone();
+            assert_eq!(sound.dtype, "BF16");
+            file.entry(name).bytes[6..8].copy_from_slice(&nan);
+            file.write();
+            sandbox.refuses(&["--preset", preset], &[name, "NaN"]);
+            *file.entry(name) = sound;
+        }
+        assert!(file.entry(BLOCKS).dtype == "U8");
+        file.entry(SCALES).bytes[7] = 255;
+        file.write();
+        sandbox.refuses(&["--preset", preset], &[SCALES, "255"]);
+    }
+}
+
+#[test]
+fn a_tokenizer_must_fit_the_vocabulary() {
+    let sandbox = Sandbox::of("gptoss-base");
+    sandbox.write("tokenizer.json", include_bytes!("../../model-specs/nano/tokenizer.json"));
+    sandbox.refuses(
+        &[],
+        &["the tokenizer does not fit the model", "<|endoftext|>", "3071", "the vocabulary has 96 tokens"],
+    );
+    sandbox.write("tokenizer.json", "{}");
+    sandbox.refuses(&[], &["tokenizer.json"]);
+}

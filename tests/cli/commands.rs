@@ -1,0 +1,178 @@
+//! Commands that do their work.
+
+use super::{Sandbox, kernmill};
+use serde_json::Value;
+use std::fs;
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn run_streams_text_and_ends_with_figures() {
+    let plain = kernmill(&["run", "-n", "20"]);
+    assert!(plain.stdout.starts_with("# ") && plain.stdout.len() > 40, "{}", plain.stdout);
+    assert!(plain.stderr.contains("tokens/s") && plain.stderr.contains("peak memory"), "{}", plain.stderr);
+    assert_eq!(plain.stderr.lines().count(), 1, "no progress bar without a terminal");
+
+    let quiet = kernmill(&["run", "-n", "20", "--quiet", "--threads", "1"]);
+    assert_eq!(quiet.stderr, "");
+    assert_eq!(quiet.text(), plain.stdout, "the seed is fixed, and threads change nothing");
+    assert_ne!(kernmill(&["run", "-n", "20", "--seed", "1"]).text(), plain.stdout);
+}
+
+#[test]
+fn run_as_json_says_what_it_took() {
+    let report =
+        json(&kernmill(&["run", "-n", "12", "--json", "--prompt", "A slice is", "--ignore-end"]).text());
+    assert_eq!(report["tokens"].as_array().unwrap().len(), 12);
+    assert_eq!(report["stop"], "max_tokens");
+    assert_eq!(report["preset"], "faithful");
+    assert!(report["text"].as_str().unwrap().len() > 10);
+    for figure in
+        ["/seconds/first_token", "/memory/peak_resident", "/memory/weights", "/decode_tokens_per_second"]
+    {
+        assert!(
+            report.pointer(figure).and_then(Value::as_f64).is_some_and(|n| n > 0.0),
+            "{figure}: {report}"
+        );
+    }
+}
+
+#[test]
+fn run_stops_where_it_is_told_to() {
+    let run = |more: &[&str]| {
+        let usual = ["run", "--json", "--temp", "0", "--ignore-end", "--prompt", "A slice is", "-n", "30"];
+        json(&kernmill(&[&usual, more].concat()).text())
+    };
+    let text = run(&[])["text"].as_str().unwrap().to_owned();
+    let word = text.split_whitespace().nth(2).unwrap();
+    let stopped = run(&["--stop", word]);
+    assert_eq!(stopped["stop"], "stop_string");
+    assert_eq!(stopped["text"].as_str().unwrap(), &text[..text.find(word).unwrap()]);
+    assert_eq!(run(&["--context", "12"])["stop"], "context");
+    let first = run(&[])["tokens"][0].as_u64().unwrap();
+    let biased = run(&["--logit-bias", &format!("{first}=-inf")]);
+    assert_ne!(biased["tokens"][0].as_u64().unwrap(), first);
+}
+
+#[test]
+fn run_without_a_tokenizer_takes_and_gives_ids() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let text = sandbox.run(&["run", "--weights", ".", "--tokens", "ids.json", "-n", "7", "-q"]).text();
+    let ids: Vec<u32> = text.split_whitespace().map(|id| id.parse().unwrap()).collect();
+    assert_eq!(ids.len(), 7, "{text}");
+    assert!(ids.iter().all(|id| *id < 96), "{text}");
+}
+
+#[test]
+fn run_reads_prompts_from_files() {
+    let sandbox = Sandbox::of("gptoss-base");
+    sandbox.write("prompt.txt", "A slice is");
+    let from_file = sandbox.run(&["run", "--prompt-file", "prompt.txt", "-n", "9", "-q"]).text();
+    assert_eq!(from_file, kernmill(&["run", "--prompt", "A slice is", "-n", "9", "-q"]).text());
+    sandbox.write("prompt.txt", [0xff, 0xfe]);
+    sandbox.run(&["run", "--prompt-file", "prompt.txt"]).refused(&["prompt.txt", "UTF-8"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_run_quietly() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kernmill"))
+        .args(["run", "-n", "1500", "--ignore-end"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert_eq!(stderr, "");
+}
+
+#[test]
+fn logits_are_the_same_however_they_are_computed() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let logits = |more: &[&str]| {
+        sandbox.logits(more).text();
+        fs::read(sandbox.path("out.safetensors")).unwrap()
+    };
+    let whole = logits(&[]);
+    assert!(whole.ends_with(&logits(&["--chunk", "2", "--threads", "3", "--no-fuse"])));
+    assert_ne!(whole, logits(&["--preset", "exact"]));
+    let tensors = safetensors::SafeTensors::deserialize(&whole).unwrap();
+    assert_eq!(tensors.tensor("logits").unwrap().shape(), [5, 96]);
+    assert!(!sandbox.files().iter().any(|file| file.contains("unfinished")));
+}
+
+#[test]
+fn stages_are_printed_or_written_one_file_each() {
+    const SPEC: &str = "model-specs/nano/nano.toml";
+    const STAGES: [&str; 9] =
+        ["spec", "graph", "quant", "fused", "select", "schedule", "memory", "clif", "asm"];
+    let sandbox = Sandbox::of("gptoss-base");
+    let dir = sandbox.path("stages");
+    let all = STAGES.join(",");
+    kernmill(&["explain", SPEC, "--emit", &all, "--emit-dir", dir.to_str().unwrap()]).text();
+    for stage in STAGES {
+        let name = if stage == "spec" { "spec.toml".to_owned() } else { format!("{stage}.txt") };
+        let written = fs::read_to_string(dir.join(&name)).unwrap();
+        assert!(written.len() > 100, "{name}: {written}");
+        if stage != "asm" && stage != "clif" {
+            assert_eq!(kernmill(&["explain", SPEC, "--emit", stage, "-q"]).text(), written, "{stage}");
+        }
+    }
+    let graph = fs::read_to_string(dir.join("graph.txt")).unwrap();
+    assert_eq!(graph.parse::<kernmill_compiler::graph::Graph>().unwrap().to_string(), graph);
+    let several = kernmill(&["logits", "--emit", "fused,quant", "--tokens", "/dev/null", "--out", "x"]);
+    several.refused(&["/dev/null"]);
+}
+
+#[test]
+fn explain_says_what_fused_and_what_it_takes() {
+    let text = kernmill(&["explain", "model-specs/gpt-oss-20b.toml", "--target", "x86-64-v3", "-q"]).text();
+    for part in [
+        "moe_gate_up",
+        "layers 0..24",
+        "compiled for x86-64-v3, preset faithful",
+        "vocabulary 201088",
+        "kernels",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+}
+
+#[test]
+fn synth_writes_a_checkpoint_that_runs() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let synth = ["synth", "spec.toml", "-o", "new", "--seed", "3"];
+    sandbox.run(&synth).text();
+    let run = ["run", "--spec", "spec.toml", "--weights", "new", "--tokens", "ids.json", "-n", "5", "-q"];
+    sandbox.run(&run).text();
+    sandbox.run(&synth).refused(&["new", "already there"]);
+    let bench = [
+        "bench",
+        "--spec",
+        "spec.toml",
+        "--weights",
+        "new",
+        "--pp",
+        "20",
+        "--tg",
+        "5",
+        "--repeat",
+        "1",
+        "--json",
+    ];
+    let report = json(&sandbox.run(&bench).text());
+    assert!(report["decode"]["tokens_per_second"].as_f64().unwrap() > 0.0, "{report}");
+}
+
+#[test]
+fn cpu_lists_every_level() {
+    let report = json(&kernmill(&["cpu", "--json"]).text());
+    assert_eq!(report["levels"].as_array().unwrap().len(), kernmill_plan::target::Level::ALL.len());
+    assert!(kernmill(&["cpu"]).text().contains("x86-64-v4-vnni"));
+}

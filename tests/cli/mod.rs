@@ -1,0 +1,137 @@
+//! The built program: what it prints, what it leaves behind, and its exit status.
+
+mod checkpoints;
+mod commands;
+mod requests;
+mod safetensors_file;
+mod specs;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// A finished run of the program.
+#[derive(Debug)]
+pub struct Ran {
+    status: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs the program in `dir`.
+fn kernmill_in(dir: &Path, args: &[&str]) -> Ran {
+    let output = Command::new(env!("CARGO_BIN_EXE_kernmill")).args(args).current_dir(dir).output();
+    let Output { status, stdout, stderr } = output.expect("the program starts");
+    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+    Ran { status: status.code(), stdout: text(stdout), stderr: text(stderr) }
+}
+
+/// Runs the program in the repository's root.
+pub fn kernmill(args: &[&str]) -> Ran {
+    kernmill_in(Path::new(env!("CARGO_MANIFEST_DIR")), args)
+}
+
+impl Ran {
+    /// Standard output of a run that went well.
+    #[track_caller]
+    fn text(self) -> String {
+        assert_eq!(self.status, Some(0), "{}", self.stderr);
+        self.stdout
+    }
+
+    /// The run must have refused its input with a message that has all of `parts`.
+    #[track_caller]
+    fn refused(self, parts: &[&str]) {
+        let message = &self.stderr;
+        assert_eq!(self.status, Some(2), "stdout: {}\nstderr: {message}", self.stdout);
+        assert!(message.starts_with("error: "), "{message}");
+        for part in parts {
+            assert!(message.contains(part), "`{part}` is not in:\n{message}");
+        }
+        assert_eq!(self.stdout, "", "nothing is printed when the input is refused");
+    }
+}
+
+/// A directory with a copy of a small checkpoint, for damaging.
+struct Sandbox {
+    dir: TempDir,
+}
+
+impl Sandbox {
+    /// Copies fixture checkpoint `name`, and writes its spec to `spec.toml` and some token ids to `ids.json`.
+    fn of(name: &str) -> Sandbox {
+        let sandbox = Sandbox { dir: TempDir::new().expect("a temporary directory") };
+        for entry in fs::read_dir(oracle(name)).expect("the fixture exists") {
+            let path = entry.expect("readable").path();
+            let file = path.file_name().expect("a name").to_str().expect("UTF-8").to_owned();
+            if file != "oracle.safetensors" {
+                fs::write(sandbox.path(&file), fs::read(&path).expect("readable")).expect("writable");
+            }
+        }
+        sandbox.write("ids.json", "[1, 2, 3, 4, 5]");
+        sandbox.run(&["import", ".", "-o", "spec.toml"]).text();
+        sandbox
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.dir.path().join(file)
+    }
+
+    fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.path(file)).expect("readable")
+    }
+
+    fn write(&self, file: &str, contents: impl AsRef<[u8]>) {
+        fs::write(self.path(file), contents).expect("writable");
+    }
+
+    /// Replaces the only occurrence of `from` in a text file.
+    fn replace(&self, file: &str, from: &str, to: &str) {
+        let text = self.read(file);
+        assert_eq!(text.matches(from).count(), 1, "`{from}` in {file}:\n{text}");
+        self.write(file, text.replace(from, to));
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        kernmill_in(self.dir.path(), args)
+    }
+
+    /// Asks for the logits of `ids.json`.
+    fn logits(&self, more: &[&str]) -> Ran {
+        let usual = [
+            "logits",
+            "--spec",
+            "spec.toml",
+            "--weights",
+            ".",
+            "--tokens",
+            "ids.json",
+            "--out",
+            "out.safetensors",
+        ];
+        self.run(&[&usual, more].concat())
+    }
+
+    /// Logits must be refused, and no file be written, not even for a while.
+    #[track_caller]
+    fn refuses(&self, more: &[&str], parts: &[&str]) {
+        let before = self.files();
+        self.logits(more).refused(parts);
+        assert_eq!(self.files(), before, "files were left behind");
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.dir.path()).expect("readable");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+/// Directory of a fixture checkpoint.
+fn oracle(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/oracle").join(name)
+}

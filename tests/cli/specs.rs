@@ -1,0 +1,107 @@
+//! Faults in a spec: exit status 2, with the place and what was expected there.
+
+use super::{Sandbox, kernmill};
+
+/// The fault, what makes it, and what the message must say.
+type Fault = (&'static str, [&'static str; 2], &'static [&'static str]);
+
+const FAULTS: &[Fault] = &[
+    (
+        "unknown key",
+        ["max_context = 2048", "max_context = 2048\nwheels = 4"],
+        &["unknown key `wheels`", ":8:1]", "expected one of: name, vocab, max_context"],
+    ),
+    (
+        "unknown op",
+        [r#"op = "rms_norm", input = "x""#, r#"op = "rms_nrom", input = "x""#],
+        &["unknown op `rms_nrom`", "did you mean `rms_norm`?"],
+    ),
+    (
+        "wrong type",
+        ["max_context = 2048", "max_context = true"],
+        &["wrong type: a boolean", ":7:15]", "expected a number"],
+    ),
+    (
+        "unused tensor",
+        [
+            r#"format = "bf16" }
+
+[before]"#,
+            r#"format = "bf16" }
+spare = { from = "spare", shape = ["hidden"], format = "bf16" }
+
+[before]"#,
+        ],
+        &["spare", "spec.toml:"],
+    ),
+    (
+        "shape mismatch",
+        [r#"input = "x", weight = "attn_norm""#, r#"input = "x", weight = "q_bias""#],
+        &["has shape [256]", "expected [224]"],
+    ),
+    (
+        "dangling input",
+        [r#"input = "attn_in", weight = "q""#, r#"input = "attn_inn", weight = "q""#],
+        &["no value `attn_inn`", "did you mean `attn_in`?"],
+    ),
+    (
+        "cycle",
+        [r#"input = "x", weight = "attn_norm""#, r#"input = "moe", weight = "attn_norm""#],
+        &["`moe` is used before it is computed", "a value of a node above"],
+    ),
+    (
+        "heads that do not divide",
+        ["kv_heads       = 2", "kv_heads       = 3"],
+        &["8 heads do not divide among 3 KV heads"],
+    ),
+    (
+        "rows that are not whole blocks",
+        ["hidden         = 224", "hidden         = 225"],
+        &["225", "expected a multiple of 32"],
+    ),
+    (
+        "zero experts",
+        ["experts        = 8", "experts        = 0"],
+        &["is 0", "expected a whole number from 1"],
+    ),
+    (
+        "top-k over experts",
+        ["top_k          = 2", "top_k          = 9"],
+        &["top-9 of 8 experts", "expected at most 8"],
+    ),
+    ("zero layers", ["layers         = 4", "layers         = 0"], &["the number of layers is 0"]),
+    ("not TOML", ["top_k          = 2", "top_k          = 2 +"], &["not TOML", ":19:"]),
+];
+
+#[test]
+fn a_faulty_spec_is_refused_with_its_place() {
+    let nano = include_str!("../../model-specs/nano/nano.toml");
+    let sandbox = Sandbox::of("gptoss-base");
+    for (what, [from, to], parts) in FAULTS {
+        assert_eq!(nano.matches(from).count(), 1, "{what}: `{from}`");
+        sandbox.write("spec.toml", nano.replace(from, to));
+        let before = sandbox.files();
+        let mut expected = vec!["[spec.toml:"];
+        expected.extend_from_slice(parts);
+        sandbox.run(&["explain", "spec.toml", "--emit", "graph,asm"]).refused(&expected);
+        sandbox.refuses(&[], &expected);
+        sandbox.run(&["synth", "spec.toml", "-o", "new"]).refused(&expected);
+        assert_eq!(sandbox.files(), before, "{what}");
+    }
+}
+
+#[test]
+fn a_spec_that_is_not_there_is_refused() {
+    kernmill(&["explain", "no-such-spec.toml"]).refused(&["no-such-spec.toml", "No such file"]);
+    kernmill(&["import", "docs"]).refused(&["docs/config.json", "No such file"]);
+}
+
+#[test]
+fn a_config_of_another_architecture_is_refused() {
+    let sandbox = Sandbox::of("gptoss-base");
+    sandbox.replace("config.json", "GptOssForCausalLM", "SomeOtherForCausalLM");
+    sandbox.run(&["import", "."]).refused(&["SomeOtherForCausalLM", "GptOssForCausalLM, LlamaForCausalLM"]);
+    sandbox.write("config.json", "{");
+    sandbox.run(&["import", ".", "-o", "new.toml"]).refused(&["config.json"]);
+    assert!(!sandbox.path("new.toml").exists());
+}
