@@ -140,4 +140,4 @@ def clamped_swiglu(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
     """[n, ff] each -> [n, ff]."""
     gate = gate.clamp(max=7.0)
     up = up.clamp(-7.0, 7.0)
-    return ((up + 1.0) * gate) * sigmoid(1.702 * gate)
+    return (up + 1.0) * (gate * sigmoid(1.702 * gate))

@@ -45,7 +45,8 @@ def quantize_q8(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """f32 [T, k] -> (q f32 integers [k/32, T, 32], scale f32 [k/32, T])."""
     grouped = x.unflatten(1, (-1, BLOCK)).transpose(0, 1)  # [k/32, T, 32]
     amax = grouped.abs().amax(-1)
-    inv = torch.where(amax == 0, 0.0, 127.0 / amax)
+    # A full tensor as the dividend: torch turns `scalar / tensor` into a reciprocal and a product, which rounds twice.
+    inv = torch.where(amax == 0, 0.0, torch.full_like(amax, 127.0) / amax)
     return torch.round(grouped * inv.unsqueeze(-1)), amax / 127.0
 
 
