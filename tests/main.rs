@@ -1,6 +1,7 @@
 //! The one test binary: what spans crates.
 
 mod cli;
+mod docs;
 mod equality;
 mod golden;
 mod kernels;

@@ -1,0 +1,58 @@
+//! Which crate depends on which.
+
+use super::root;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use toml::{Table, Value};
+
+/// Direct dependencies of every locked package, tests' dependencies included.
+fn locked() -> BTreeMap<String, Vec<String>> {
+    let lock: Table = fs::read_to_string(root().join("Cargo.lock")).unwrap().parse().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().split(' ').next().unwrap().to_owned();
+    let packages = lock["package"].as_array().unwrap().iter();
+    packages
+        .map(|package| {
+            let dependencies = package.get("dependencies").and_then(Value::as_array);
+            (text(&package["name"]), dependencies.into_iter().flatten().map(text).collect())
+        })
+        .collect()
+}
+
+/// Everything that a package needs, however far away.
+fn closure(package: &str) -> BTreeSet<String> {
+    let locked = locked();
+    let mut found = BTreeSet::new();
+    let mut open = vec![package.to_owned()];
+    while let Some(next) = open.pop() {
+        for dependency in &locked[&next] {
+            if found.insert(dependency.clone()) {
+                open.push(dependency.clone());
+            }
+        }
+    }
+    found
+}
+
+fn own(package: &str) -> Vec<String> {
+    closure(package).into_iter().filter(|name| name.starts_with("kernmill")).collect()
+}
+
+#[test]
+fn the_runtime_carries_no_compiler() {
+    let needs = closure("kernmill-runtime");
+    assert!(needs.contains("kernmill-plan"));
+    let compilers = ["kernmill-compiler", "kernmill-kernels", "iced-x86"];
+    let found: Vec<&String> = needs
+        .iter()
+        .filter(|name| compilers.contains(&name.as_str()) || name.starts_with("cranelift"))
+        .collect();
+    assert!(found.is_empty(), "the runtime depends on {found:?}");
+}
+
+#[test]
+fn crates_depend_in_one_direction() {
+    assert_eq!(own("kernmill-plan"), [""; 0]);
+    assert_eq!(own("kernmill-kernels"), ["kernmill-plan"]);
+    assert_eq!(own("kernmill-runtime"), ["kernmill-plan"]);
+    assert_eq!(own("kernmill-compiler"), ["kernmill-kernels", "kernmill-plan"]);
+}
