@@ -5,3 +5,4 @@ mod docs;
 mod equality;
 mod golden;
 mod kernels;
+mod oracle;
