@@ -90,13 +90,18 @@ def logits(model, tokens):
 
 
 @torch.no_grad()
-def greedy(model, prompt, count):
-    """Return count ids generated greedily after the prompt ids."""
+def generate(model, prompt, count, temperature=0.0, seed=1):
+    """Return count ids generated after the prompt ids, greedily or sampled."""
+    generator = torch.Generator().manual_seed(seed)
     out, cache, step = [], None, torch.tensor([prompt])
     while len(out) < count:
         result = model(input_ids=step, past_key_values=cache, use_cache=True)
         cache = result.past_key_values
-        step = result.logits[:, -1:].argmax(-1)
+        last = result.logits[:, -1]
+        if temperature > 0:
+            step = torch.multinomial((last / temperature).softmax(-1), 1, generator=generator)
+        else:
+            step = last.argmax(-1, keepdim=True)
         out.append(step.item())
     return out
 
@@ -130,14 +135,16 @@ def run(directory, fixtures, write=False):
 
     xz = len(lzma.compress(heldout_bytes, preset=9 | lzma.PRESET_EXTREME)) * 8 / len(heldout_bytes)
     bits = bits_per_byte(model, tokens, len(heldout_bytes), end)
-    generated = greedy(model, [end], GREEDY_TOKENS)
+    generated = generate(model, [end], GREEDY_TOKENS)
     sample = tokenizer.decode(generated, skip_special_tokens=False)
     plain = sample.replace("<|endoftext|>", "\n")
     share, words, unknown = word_share(plain, vocabulary)
-    samples = {
-        prompt: tokenizer.decode(greedy(model, tokenizer.encode(prompt).ids, 100), skip_special_tokens=False)
-        for prompt in PROMPTS
-    }
+    samples = {}
+    for prompt in PROMPTS:
+        for temperature in (0.0, 0.7):
+            ids = generate(model, tokenizer.encode(prompt).ids, 100, temperature)
+            text = tokenizer.decode(ids, skip_special_tokens=False)
+            samples[f"{prompt} (temperature {temperature})"] = text
     sizes = {name: (directory / name).stat().st_size for name in ("model.safetensors", "tokenizer.json", "config.json")}
     result = {
         "bits_per_byte_float32": bits,
@@ -151,7 +158,7 @@ def run(directory, fixtures, write=False):
         "words": words,
         "embedded_bytes": sum(sizes.values()),
     }
-    print(json.dumps(dict(result, unknown_words=unknown, sizes=sizes, greedy=sample, samples=samples), indent=1))
+    print(json.dumps(dict(result, unknown_words=unknown, sizes=sizes, samples=samples, greedy=sample), indent=1))
     if write:
         sequence = fixture_tokens(tokens)
         positions = list(range(FIXTURE_EVERY - 1, len(sequence), FIXTURE_EVERY))
