@@ -3,11 +3,11 @@
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};
 use crate::model::{Model, ModelArgs};
-use crate::output::{NewFile, check_space, directory};
-use crate::tokens;
+use crate::{output, tokens};
+use kernmill_plan::output::directory;
 use kernmill_runtime::Want;
 use serde_json::json;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 /// Writes the logits after every token of a sequence: "logits" [tokens, vocabulary] f32
@@ -40,11 +40,12 @@ impl Logits {
         let ids = tokens::read(&self.tokens, vocab)?;
         tokens::check_length(ids.len(), model.graph.max_context as u32)?;
         let header = header(ids.len(), vocab);
-        check_space(directory(&self.out), header.len() as u64 + bytes(ids.len(), vocab))?;
-        let mut file = NewFile::create(&self.out)?;
+        output::check_space(directory(&self.out), header.len() as u64 + bytes(ids.len(), vocab))?;
+        let file = output::create(&self.out)?;
         let mut engine = model.load(&self.model, &self.emit, ids.len() as u32)?.engine;
 
-        let mut written = file.write_all(&header);
+        let mut out = BufWriter::new(file.file());
+        let mut written = out.write_all(&header);
         let mut row_bytes = Vec::with_capacity(vocab * 4);
         let id = engine.create()?;
         // Piece by piece, so that an error of the disk ends it.
@@ -53,15 +54,16 @@ impl Logits {
                 row_bytes.clear();
                 row.iter().for_each(|logit| row_bytes.extend_from_slice(&logit.to_le_bytes()));
                 if written.is_ok() {
-                    written = file.write_all(&row_bytes);
+                    written = out.write_all(&row_bytes);
                 }
             })?;
             if written.is_err() {
                 break;
             }
         }
-        written.map_err(Failure::write(&self.out))?;
-        file.finish()
+        written.and_then(|()| out.flush()).map_err(Failure::write(&self.out))?;
+        drop(out);
+        file.finish().map_err(Failure::write(&self.out))
     }
 }
 

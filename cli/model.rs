@@ -12,6 +12,7 @@ use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{self, Spec};
 use kernmill_plan::memory::available_memory;
+use kernmill_plan::output::directory;
 use kernmill_plan::target::Level;
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::KvShape;
@@ -275,7 +276,7 @@ impl Model {
 }
 
 fn read_tokenizer(weights: &Path) -> Result<Option<Vec<u8>>> {
-    let dir = if weights.is_dir() { weights } else { crate::output::directory(weights) };
+    let dir = if weights.is_dir() { weights } else { directory(weights) };
     let path = dir.join("tokenizer.json");
     if !path.exists() {
         return Ok(None);

@@ -11,4 +11,4 @@ pub const TOKENIZER: &[u8] = include_bytes!("../model-specs/nano/tokenizer.json"
 /// What every text of its training started with.
 pub const START: &str = "<|endoftext|>";
 /// What it continues unless told otherwise.
-pub const PROMPT: &str = "# Ownership\n\nIn Rust, every value has";
+pub const PROMPT: &str = "# References and Borrowing\n\nA reference is";

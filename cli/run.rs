@@ -70,7 +70,7 @@ struct PromptArgs {
 #[command(next_help_heading = "Sampling")]
 struct SamplingArgs {
     /// Temperature; 0 takes the likeliest token
-    #[arg(long, value_name = "T", default_value_t = 0.7)]
+    #[arg(long, value_name = "T", default_value_t = 0.6)]
     temp: f32,
     /// Choose among the K likeliest tokens only
     #[arg(long, value_name = "K")]

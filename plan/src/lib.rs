@@ -8,6 +8,7 @@ pub mod format;
 pub mod kv;
 pub mod memory;
 pub mod numeric;
+pub mod output;
 pub mod pack;
 pub mod program;
 pub mod region;

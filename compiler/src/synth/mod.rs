@@ -14,9 +14,10 @@ use crate::checkpoint::{INDEX_FILE, SINGLE_FILE, stored_shape};
 use crate::graph::{Graph, Tensor};
 use fill::{CHUNK, Fill, Scatter};
 use kernmill_plan::format::{BLOCK, WeightFormat};
+use kernmill_plan::output::NewFile;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -84,59 +85,81 @@ struct Planned {
 pub fn write(graph: &Graph, dir: &Path, seed: u64, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<()> {
     let planned = plan(graph)?;
     let total: u64 = planned.iter().map(|p| p.bytes).sum();
-    std::fs::create_dir_all(dir).map_err(io_error(dir))?;
     for file in [SINGLE_FILE, INDEX_FILE] {
         if dir.join(file).exists() {
             return Err(SynthError::Exists { path: dir.join(file) });
         }
     }
-    check_space(dir, total + SPACE_MARGIN)?;
+    check_space(NewDirs::existing(dir), total + SPACE_MARGIN)?;
+    let made = NewDirs::create(dir)?;
     let shards = shards(&planned);
     let names: Vec<String> = match shards.len() {
         1 => vec![SINGLE_FILE.to_owned()],
         n => (1..=n).map(|i| format!("model-{i:05}-of-{n:05}.safetensors")).collect(),
     };
-    let mut files = Unfinished(Vec::new());
+    let mut files = Vec::new();
     let done = AtomicU64::new(0);
     for (shard, name) in shards.iter().zip(&names) {
-        let path = files.start(dir, name);
-        write_shard(&path, shard, seed, &|bytes| {
+        let new = start(dir, name)?;
+        write_shard(new.file(), shard, seed, &|bytes| {
             progress(done.fetch_add(bytes, Ordering::Relaxed) + bytes, total);
         })
-        .map_err(io_error(&path))?;
+        .map_err(io_error(new.path()))?;
+        files.push(new);
     }
-    let path = files.start(dir, "tokenizer.json");
-    std::fs::write(&path, tokenizer_json(graph.vocab)).map_err(io_error(&path))?;
+    files.push(small_file(dir, "tokenizer.json", &tokenizer_json(graph.vocab))?);
     if shards.len() > 1 {
-        let path = files.start(dir, INDEX_FILE);
-        std::fs::write(&path, index_json(&shards, &names, total)).map_err(io_error(&path))?;
+        files.push(small_file(dir, INDEX_FILE, &index_json(&shards, &names, total))?);
     }
-    files.finish()
+    for file in files {
+        let path = file.path().to_owned();
+        file.finish().map_err(io_error(&path))?;
+    }
+    made.keep();
+    Ok(())
 }
 
-/// Files under temporary names; those not finished are removed.
-struct Unfinished(Vec<(PathBuf, PathBuf)>);
+/// Starts a file that appears when it is finished.
+fn start(dir: &Path, name: &str) -> Result<NewFile> {
+    let path = dir.join(name);
+    NewFile::create(&path).map_err(io_error(&path))
+}
 
-impl Unfinished {
-    fn start(&mut self, dir: &Path, name: &str) -> PathBuf {
-        let temporary = dir.join(format!("{name}.unfinished"));
-        self.0.push((temporary.clone(), dir.join(name)));
-        temporary
+/// Writes a small file.
+fn small_file(dir: &Path, name: &str, text: &str) -> Result<NewFile> {
+    let file = start(dir, name)?;
+    file.file().write_all(text.as_bytes()).map_err(io_error(file.path()))?;
+    Ok(file)
+}
+
+/// Makes a directory and those above it; those made are removed again unless kept.
+struct NewDirs(Vec<PathBuf>);
+
+impl NewDirs {
+    /// The nearest directory above `dir`, or itself, that exists.
+    fn existing(dir: &Path) -> &Path {
+        let found = dir.ancestors().find(|ancestor| ancestor.is_dir());
+        found.unwrap_or(Path::new("."))
     }
 
-    fn finish(mut self) -> Result<()> {
-        while let Some((temporary, path)) = self.0.first() {
-            std::fs::rename(temporary, path).map_err(io_error(path))?;
-            self.0.remove(0);
-        }
-        Ok(())
+    fn create(dir: &Path) -> Result<NewDirs> {
+        let missing =
+            dir.ancestors().take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists());
+        let made = NewDirs(missing.map(Path::to_owned).collect());
+        std::fs::create_dir_all(dir).map_err(io_error(dir))?;
+        Ok(made)
+    }
+
+    fn keep(mut self) {
+        self.0.clear();
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for NewDirs {
     fn drop(&mut self) {
-        for (temporary, _) in &self.0 {
-            let _ = std::fs::remove_file(temporary);
+        for dir in &self.0 {
+            // One that others have put something into stays.
+            let _ = std::fs::remove_dir(dir);
         }
     }
 }
@@ -244,9 +267,8 @@ struct Piece<'a> {
     at: u64,
 }
 
-fn write_shard(path: &Path, shard: &[Planned], seed: u64, progress: &(dyn Fn(u64) + Sync)) -> io::Result<()> {
+fn write_shard(file: &File, shard: &[Planned], seed: u64, progress: &(dyn Fn(u64) + Sync)) -> io::Result<()> {
     let header = header(shard);
-    let file = File::create(path)?;
     file.set_len(header.len() as u64 + shard.iter().map(|t| t.bytes).sum::<u64>())?;
     file.write_all_at(&header, 0)?;
     let mut pieces = Vec::new();
