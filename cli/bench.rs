@@ -109,9 +109,20 @@ impl Bench {
             "weight_bytes": loaded.weight_bytes,
             "decode_bytes": model.decode_bytes,
             "peak_resident": peak_memory(),
+            "experts": experts(&loaded.engine.chosen_experts()),
         });
         format!("{report:#}\n")
     }
+}
+
+/// By layer with experts: how many were used, and the heaviest one's load over the mean load.
+fn experts(layers: &[Vec<u64>]) -> Vec<serde_json::Value> {
+    let layer = |counts: &Vec<u64>| {
+        let mean = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
+        let most = counts.iter().copied().max().unwrap_or(0) as f64;
+        json!({ "used": counts.iter().filter(|count| **count > 0).count(), "of": counts.len(), "max_load": most / mean })
+    };
+    layers.iter().map(layer).collect()
 }
 
 /// Mean and standard deviation.

@@ -4,5 +4,7 @@ mod cli;
 mod docs;
 mod equality;
 mod golden;
+mod harness;
 mod kernels;
+mod nano;
 mod oracle;

@@ -1,14 +1,14 @@
 //! The last stage: schedules, memory plans and code as one [`Program`].
 
 use crate::graph::rope::inv_freq;
-use crate::graph::{Graph, Op, Role, TensorId};
+use crate::graph::{Graph, Node, Op, Role, TensorId};
 use crate::memory::{MemoryError, MemoryPlan, plan_memory};
 use crate::pack::WeightLayout;
 use crate::schedule::{Kernels, Schedule, ScheduledStep};
 use crate::select::{OperandRef, geometry, layer_kind};
 use kernmill_kernels::generate::Generated;
 use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers};
-use kernmill_plan::program::{ModelInfo, Operand, Program, RopeTable, Step, TokenClass};
+use kernmill_plan::program::{ModelInfo, Operand, Program, RopeTable, Routing, Step, TokenClass};
 use kernmill_plan::target::Level;
 
 /// Arena offsets of each schedule's buffers.
@@ -67,6 +67,7 @@ fn decode_bytes(graph: &Graph, layout: &WeightLayout) -> u64 {
 
 /// Puts a program together.
 pub fn assemble(
+    graph: &Graph,
     model: ModelInfo,
     layout: &WeightLayout,
     schedules: &[Schedule],
@@ -83,6 +84,7 @@ pub fn assemble(
             logit_steps: steps(schedule, &schedule.logit_steps, layout),
             logits: arena.buffers[schedule.logits as usize].offset,
             buffers: arena.buffers.clone(),
+            routings: routings(graph, schedule),
         })
         .collect();
     Program {
@@ -94,6 +96,22 @@ pub fn assemble(
         weight_bytes: layout.bytes,
         code: generated.blob,
     }
+}
+
+/// The steps that choose experts.
+fn routings(graph: &Graph, schedule: &Schedule) -> Vec<Routing> {
+    let mut list = Vec::new();
+    for (index, step) in schedule.steps.iter().enumerate() {
+        for buffer in &step.writes {
+            let value = schedule.values[*buffer as usize];
+            let router = graph.nodes.iter().find(|node| node.output == value);
+            if let Some(Node { op: Op::RouterTopk { k }, inputs, .. }) = router {
+                let experts = graph.value(inputs[0]).ty.cols() as u32;
+                list.push(Routing { step: index as u32, buffer: *buffer, top_k: *k, experts });
+            }
+        }
+    }
+    list
 }
 
 fn steps(schedule: &Schedule, list: &[ScheduledStep], layout: &WeightLayout) -> Vec<Step> {

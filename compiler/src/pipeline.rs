@@ -115,8 +115,9 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
         passes.run("generate", || generate(&kernels.list, options.level, options.keep_clif))?;
     let clif = std::mem::take(&mut generated.clif);
     let model = model_info(&quantised, &layout, preset.name());
-    let program =
-        passes.time("assemble", || assemble(model, &layout, &schedules, &arenas, generated, options.level));
+    let program = passes.time("assemble", || {
+        assemble(&quantised, model, &layout, &schedules, &arenas, generated, options.level)
+    });
     passes.run("check program", || kernmill_plan::check::check_program(&program))?;
     let times = passes.times;
     Ok(Compiled { fused, report, layout, selections, schedules, kernels, arenas, clif, program, times })

@@ -67,6 +67,21 @@ pub struct TokenClass {
     pub logits: u64,
     /// Every arena buffer of this class, for the memory checker and listings.
     pub buffers: Vec<Buffer>,
+    /// Where routings can be read, in order of steps; the same layers in every class.
+    pub routings: Vec<Routing>,
+}
+
+/// A step that chooses experts, so that the runtime can count how often each is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Routing {
+    /// Index into [`TokenClass::steps`]; the routing is read right after it.
+    pub step: u32,
+    /// Buffer of routes `[tokens][top_k]`, written by the step.
+    pub buffer: u32,
+    /// Experts per token.
+    pub top_k: u32,
+    /// Experts of the layer.
+    pub experts: u32,
 }
 
 /// An arena buffer and the steps over which it is live. Steps are numbered through `steps` and then `logit_steps`.

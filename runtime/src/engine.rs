@@ -248,6 +248,11 @@ impl Engine {
         self.need
     }
 
+    /// By layer with experts, how often each expert was chosen since the engine was made.
+    pub fn chosen_experts(&self) -> Vec<Vec<u64>> {
+        self.executor.chosen_experts()
+    }
+
     /// Starts an empty sequence.
     ///
     /// # Errors

@@ -1,50 +1,28 @@
 //! Logits against PyTorch: transformers in float32, and a simulation of the quantised graph (tools/oracle/).
 
-use kernmill_compiler::build::build_weights;
-use kernmill_compiler::checkpoint::{Checkpoint, Weights, bind};
-use kernmill_compiler::import::from_config;
-use kernmill_compiler::pipeline::{Options, compile};
+use crate::harness::{Model, read};
 use kernmill_compiler::quant::Preset;
-use kernmill_compiler::spec::{Spec, lower};
-use kernmill_plan::target::Level;
-use kernmill_runtime::{Engine, EngineConfig, PlanImage, Want};
-use safetensors::SafeTensors;
+use kernmill_runtime::{EngineConfig, Want};
 use std::path::{Path, PathBuf};
 
 /// Committed checkpoints: GPT-OSS in several shapes, spellings and shardings, and two Llamas.
 const FIXTURES: [&str; 7] = [
-    "gptoss-base", "gptoss-gqa8", "gptoss-long", "gptoss-mha", "gptoss-sharded", "llama-plain", "llama-tied",
+    "gptoss-base",
+    "gptoss-gqa8",
+    "gptoss-long",
+    "gptoss-mha",
+    "gptoss-sharded",
+    "llama-plain",
+    "llama-tied",
 ];
 
 fn directory(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/oracle").join(name)
 }
 
-/// An f32 tensor, or an i32 one as f32 bits, by name.
-fn read<T>(bytes: &[u8], name: &str, element: impl Fn([u8; 4]) -> T) -> Vec<T> {
-    let file = SafeTensors::deserialize(bytes).unwrap();
-    let data = file.tensor(name).unwrap().data().to_vec();
-    data.chunks_exact(4).map(|b| element(b.try_into().unwrap())).collect()
-}
-
-/// The import, compile and run of a checkpoint directory.
+/// Logits of every token.
 fn run(directory: &Path, preset: Preset, tokens: &[u32]) -> Vec<f32> {
-    let config = std::fs::read_to_string(directory.join("config.json")).unwrap();
-    let text = from_config("config.json", &config).unwrap();
-    let graph = lower(&Spec::parse("imported.toml", &text).unwrap()).unwrap();
-    let checkpoint = Checkpoint::open(directory).unwrap();
-    bind(&graph, &checkpoint).unwrap();
-    let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
-    let compiled = compile(&graph, &Options { preset, ..Options::new(level) }).unwrap();
-    let weights = Weights::new(&graph, &checkpoint).unwrap();
-    let image = PlanImage {
-        weights: build_weights(&compiled, &weights, 2, &|_| {}).unwrap(),
-        program: compiled.program,
-        code_hash: None,
-        tokenizer_json: None,
-        chat_template: None,
-    };
-    let mut engine = Engine::new(&image, EngineConfig::default()).unwrap();
+    let mut engine = Model::open(directory).engine(preset, EngineConfig::default());
     let id = engine.create().unwrap();
     let mut logits = Vec::new();
     engine.step(&[(id, tokens)], Want::All, &mut |_, row| logits.extend_from_slice(row)).unwrap();

@@ -203,7 +203,34 @@ fn check_class(program: &Program, class: &TokenClass) -> Result<(), CheckError> 
     }
     check_first_writes(class)?;
     check_logits(program, class)?;
+    check_routings(program, class)?;
     check_overlaps(class)
+}
+
+/// Routings are read by the runtime itself, right after their step.
+fn check_routings(program: &Program, class: &TokenClass) -> Result<(), CheckError> {
+    let shape = |class: &TokenClass| -> Vec<(u32, u32)> {
+        class.routings.iter().map(|routing| (routing.top_k, routing.experts)).collect()
+    };
+    if program.classes.first().is_some_and(|first| shape(first) != shape(class)) {
+        let message = "its routings are not those of the first class".to_owned();
+        return Err(CheckError::Step { class: class.max_tokens, step: "routings".to_owned(), message });
+    }
+    for routing in &class.routings {
+        let wrong = |step: &str, message: String| {
+            Err(CheckError::Step { class: class.max_tokens, step: step.to_owned(), message })
+        };
+        let Some(step) = class.steps.get(routing.step as usize) else {
+            return wrong("routings", format!("step {} of {}", routing.step, class.steps.len()));
+        };
+        let needed = u64::from(class.max_tokens) * u64::from(routing.top_k) * 8;
+        let fits = class.buffers.get(routing.buffer as usize).is_some_and(|buffer| buffer.bytes >= needed);
+        if !fits || !step.writes.contains(&routing.buffer) {
+            let message = format!("writes no routing of {needed} bytes into buffer {}", routing.buffer);
+            return wrong(&step.label, message);
+        }
+    }
+    Ok(())
 }
 
 /// The last step at which a buffer's contents matter. The logits steps repeat slab by slab, so what they read of the

@@ -20,6 +20,7 @@ fn sound() -> Program {
         let kv = Operand::Kv { layer: 1, kind: LayerKind::Sliding };
         TokenClass {
             max_tokens,
+            routings: Vec::new(),
             steps: vec![
                 step(
                     "embed",

@@ -21,9 +21,9 @@ use kernmill_plan::format::{LINE, f32_row_stride};
 use kernmill_plan::kv::{KvLayers, LayerKind};
 use kernmill_plan::program::LOGIT_SLAB;
 use kernmill_plan::region::{RegionError, RegionMut, WeightRegion};
-use resolve::{Bases, Class, StepCall};
+use resolve::{Bases, Class, RoutingAt, StepCall};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Why a program cannot be executed here.
 #[derive(Debug, thiserror::Error)]
@@ -113,6 +113,8 @@ pub(crate) struct Executor {
     memory: Memory,
     limits: OwnLimits,
     pool: Pool,
+    /// By layer that routes, how often each expert was chosen.
+    chosen: Vec<Box<[AtomicU64]>>,
     // The steps' addresses point into these.
     _code: ExecutableCode,
     _weights: Arc<WeightRegion>,
@@ -162,12 +164,16 @@ impl Executor {
             kv: memory.kv_offsets.iter().map(|offset| kv as u64 + *offset as u64).collect(),
             ropes,
         };
+        let routings = program.classes.first().map_or(&[][..], |class| &class.routings);
+        let zeros = |experts: u32| (0..experts).map(|_| AtomicU64::new(0)).collect();
+        let chosen = routings.iter().map(|routing| zeros(routing.experts)).collect();
         let classes = program.classes.iter().map(|c| Class::resolve(c, program, &code, &bases)).collect();
         Ok(Executor {
             classes,
             memory,
             limits: OwnLimits { vocab: program.model.vocab, shape, layers: program.model.kv.clone() },
             pool,
+            chosen,
             _code: code,
             _weights: Arc::clone(&image.weights),
         })
@@ -176,6 +182,12 @@ impl Executor {
     /// Workers.
     pub(crate) fn threads(&self) -> usize {
         self.pool.count()
+    }
+
+    /// By layer that routes, how often each expert was chosen so far.
+    pub(crate) fn chosen_experts(&self) -> Vec<Vec<u64>> {
+        let layer = |counts: &[AtomicU64]| counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+        self.chosen.iter().map(|counts| layer(counts)).collect()
     }
 
     /// Copies a block's contents in every layer of a kind.
@@ -205,7 +217,9 @@ impl Executor {
         let mut steps = &class.steps[..];
         for (slab, rows) in wanted.chunks(slab_rows).enumerate() {
             (args.logit_rows, args.logit_index) = (rows.len() as u32, rows.as_ptr());
-            dispatch(&mut self.pool, &mut self.memory, [steps, &class.logit_steps], &args);
+            let routings = if steps.is_empty() { &[][..] } else { &class.routings };
+            let counting = Counting { routings, chosen: &self.chosen };
+            dispatch(&mut self.pool, &mut self.memory, [steps, &class.logit_steps], counting, &args);
             steps = &[];
             let vocab = self.limits.vocab as usize;
             for row in 0..rows.len() {
@@ -214,7 +228,8 @@ impl Executor {
             }
         }
         if wanted.is_empty() {
-            dispatch(&mut self.pool, &mut self.memory, [steps, &[]], &args);
+            let counting = Counting { routings: &class.routings, chosen: &self.chosen };
+            dispatch(&mut self.pool, &mut self.memory, [steps, &[]], counting, &args);
         }
         Ok(())
     }
@@ -298,6 +313,25 @@ fn arguments(batch: &Batch, tables: &KvTables) -> Args {
     }
 }
 
+/// Which steps' routings are counted, and where.
+struct Counting<'a> {
+    routings: &'a [RoutingAt],
+    chosen: &'a [Box<[AtomicU64]>],
+}
+
+// SAFETY: only worker 0 follows the addresses in `routings`, and only behind the barrier of the step that wrote there.
+unsafe impl Sync for Counting<'_> {}
+
+impl Counting<'_> {
+    /// Worker 0, behind the barrier after step `step` of the batch.
+    fn after(&self, step: usize, tokens: usize) {
+        let layers = self.routings.iter().zip(self.chosen);
+        for (routing, counts) in layers.filter(|(routing, _)| routing.step == step) {
+            routing.count(tokens, counts);
+        }
+    }
+}
+
 /// Addresses that workers share for one dispatch.
 #[derive(Clone, Copy)]
 struct Shared {
@@ -309,7 +343,13 @@ struct Shared {
 unsafe impl Sync for Shared {}
 
 /// Runs step lists one after the other on all workers, with a barrier after every step but the last.
-fn dispatch(pool: &mut Pool, memory: &mut Memory, lists: [&[StepCall]; 2], args: &Args) {
+fn dispatch(
+    pool: &mut Pool,
+    memory: &mut Memory,
+    lists: [&[StepCall]; 2],
+    counting: Counting<'_>,
+    args: &Args,
+) {
     for step in lists.iter().flat_map(|list| list.iter()) {
         step.next.0.store(0, Ordering::Relaxed);
     }
@@ -317,6 +357,8 @@ fn dispatch(pool: &mut Pool, memory: &mut Memory, lists: [&[StepCall]; 2], args:
     let count = pool.count() as u32;
     let stride = memory.scratch_stride;
     let shared = Shared { args, scratch: memory.scratch.as_mut_ptr() };
+    let tokens = args.tokens as usize;
+    let counting = &counting;
     pool.run(&move |index: u32, barrier: &Barrier| {
         let shared = shared;
         for (n, step) in lists.iter().flat_map(|list| list.iter()).enumerate() {
@@ -330,6 +372,9 @@ fn dispatch(pool: &mut Pool, memory: &mut Memory, lists: [&[StepCall]; 2], args:
             call(step.kernel, shared.args, &worker);
             if n + 1 < total {
                 barrier.wait();
+            }
+            if index == 0 {
+                counting.after(n, tokens);
             }
         }
     });

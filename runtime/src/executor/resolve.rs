@@ -1,9 +1,9 @@
 //! Steps with their operands as absolute addresses.
 
 use crate::code::ExecutableCode;
-use kernmill_plan::abi::KernelFn;
-use kernmill_plan::program::{Operand, Program, Step, TokenClass};
-use std::sync::atomic::AtomicU32;
+use kernmill_plan::abi::{KernelFn, Route};
+use kernmill_plan::program::{Operand, Program, Routing, Step, TokenClass};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Where things are.
 pub(super) struct Bases {
@@ -22,6 +22,16 @@ pub(super) struct Class {
     pub logit_steps: Vec<StepCall>,
     /// Arena offset of the logits.
     pub logits: u64,
+    /// Where to count chosen experts.
+    pub routings: Vec<RoutingAt>,
+}
+
+/// Routes that a step leaves behind.
+pub(super) struct RoutingAt {
+    pub step: usize,
+    /// `[tokens][top_k]`.
+    pub routes: *const Route,
+    pub top_k: usize,
 }
 
 /// One kernel call.
@@ -53,6 +63,34 @@ impl Class {
             steps: resolve(&class.steps),
             logit_steps: resolve(&class.logit_steps),
             logits: class.logits,
+            routings: class
+                .routings
+                .iter()
+                .map(|routing| RoutingAt::resolve(routing, class, bases))
+                .collect(),
+        }
+    }
+}
+
+impl RoutingAt {
+    fn resolve(routing: &Routing, class: &TokenClass, bases: &Bases) -> RoutingAt {
+        let address = bases.arena + class.buffers[routing.buffer as usize].offset;
+        RoutingAt {
+            step: routing.step as usize,
+            routes: address as *const Route,
+            top_k: routing.top_k as usize,
+        }
+    }
+
+    /// Counts the experts that the batch's tokens chose.
+    pub(super) fn count(&self, tokens: usize, counts: &[AtomicU64]) {
+        for i in 0..tokens * self.top_k {
+            // SAFETY: the checker has found room for `max_tokens * top_k` routes in the buffer, whose memory the executor holds;
+            // the step that writes them is behind a barrier, and the buffer lives on for the steps that follow it.
+            let route = unsafe { self.routes.add(i).read() };
+            if let Some(count) = counts.get(route.expert as usize) {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
 }

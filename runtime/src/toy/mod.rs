@@ -112,6 +112,7 @@ fn class(max_tokens: u32, stride: u64) -> TokenClass {
         |name: &str, offset, bytes, first| Buffer { name: name.to_owned(), offset, bytes, first, last: 4 };
     TokenClass {
         max_tokens,
+        routings: Vec::new(),
         steps,
         logit_steps: vec![step("logits", 3, operands, &[0, 1], &[2])],
         logits: 256,

@@ -1,0 +1,55 @@
+//! What several test modules need: a checkpoint directory made into an engine, tensors out of oracle files.
+
+use kernmill_compiler::build::build_weights;
+use kernmill_compiler::checkpoint::{Checkpoint, Weights, bind};
+use kernmill_compiler::graph::Graph;
+use kernmill_compiler::import::from_config;
+use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::quant::Preset;
+use kernmill_compiler::spec::{Spec, lower};
+use kernmill_plan::target::Level;
+use kernmill_runtime::{Engine, EngineConfig, PlanImage};
+use safetensors::SafeTensors;
+use std::path::Path;
+
+/// A checkpoint directory, imported.
+pub struct Model {
+    graph: Graph,
+    checkpoint: Checkpoint,
+}
+
+impl Model {
+    pub fn open(directory: &Path) -> Model {
+        let config = std::fs::read_to_string(directory.join("config.json")).unwrap();
+        let text = from_config("config.json", &config).unwrap();
+        let graph = lower(&Spec::parse("imported.toml", &text).unwrap()).unwrap();
+        let checkpoint = Checkpoint::open(directory).unwrap();
+        bind(&graph, &checkpoint).unwrap();
+        Model { graph, checkpoint }
+    }
+
+    /// Compiled for the best level of this machine, with its weights packed.
+    pub fn image(&self, preset: Preset) -> PlanImage {
+        let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
+        let compiled = compile(&self.graph, &Options { preset, ..Options::new(level) }).unwrap();
+        let weights = Weights::new(&self.graph, &self.checkpoint).unwrap();
+        PlanImage {
+            weights: build_weights(&compiled, &weights, 2, &|_| {}).unwrap(),
+            program: compiled.program,
+            code_hash: None,
+            tokenizer_json: None,
+            chat_template: None,
+        }
+    }
+
+    pub fn engine(&self, preset: Preset, config: EngineConfig) -> Engine {
+        Engine::new(&self.image(preset), config).unwrap()
+    }
+}
+
+/// A tensor of 4-byte elements.
+pub fn read<T>(bytes: &[u8], name: &str, element: impl Fn([u8; 4]) -> T) -> Vec<T> {
+    let file = SafeTensors::deserialize(bytes).unwrap();
+    let data = file.tensor(name).unwrap().data().to_vec();
+    data.chunks_exact(4).map(|b| element(b.try_into().unwrap())).collect()
+}
