@@ -58,7 +58,7 @@ impl Failure {
                 BAD_INPUT.into()
             }
             Failure::Spec(error) => {
-                eprint!("error: {}", excerpt(&error));
+                eprint!("{}", excerpt(&error));
                 BAD_INPUT.into()
             }
             Failure::Work(message) => {
@@ -73,11 +73,12 @@ impl Failure {
 /// The error with its place in the spec; coloured on a terminal only.
 fn excerpt(error: &SpecError) -> String {
     let terminal = std::io::stderr().is_terminal();
-    let theme = if terminal { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let mut theme = if terminal { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    theme.characters.error = "error:".to_owned();
     let mut text = String::new();
     match GraphicalReportHandler::new_themed(theme).render_report(&mut text, error) {
-        Ok(()) => text.trim_start().trim_start_matches(['×', ' ']).to_owned(),
-        Err(_) => format!("{error:?}\n"),
+        Ok(()) => text.trim_start().to_owned(),
+        Err(_) => format!("error: {error:?}\n"),
     }
 }
 
