@@ -145,7 +145,7 @@ impl WeightRegion {
     /// Zeroed memory to pack weights into.
     ///
     /// # Errors
-    /// When the kernel refuses. Check [`available_memory`] before: an overcommitted mapping fails only when touched.
+    /// When the kernel refuses. Check [`crate::memory::available_memory`] before: an overcommitted mapping fails only when touched.
     pub fn anonymous(bytes: usize) -> Result<WeightRegionMut, RegionError> {
         Mapping::anonymous(bytes).map(WeightRegionMut)
     }

@@ -1,4 +1,4 @@
-//! The weight region of a plan: where each tensor lies ([`layout`]), and streaming a checkpoint into it ([`write`]).
+//! The weight region of a plan: where each tensor lies (`layout`), and streaming a checkpoint into it (`write`).
 
 mod layout;
 mod source;
