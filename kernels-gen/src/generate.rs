@@ -6,6 +6,7 @@ use crate::isa;
 use crate::kernel::Kernel;
 use crate::leaf::Leaf;
 use crate::link::{LinkError, Object, link};
+use crate::wide;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::types::I64;
@@ -63,7 +64,9 @@ pub fn generate(
         .collect();
     let mut generator = Generator {
         isa: &*isa,
+        level,
         vnni: isa::has_vnni(level),
+        wide: true,
         leaves: &leaves,
         builder: FunctionBuilderContext::new(),
         context: Context::new(),
@@ -81,15 +84,18 @@ pub fn generate(
     Ok(Generated { blob: link(&objects)?, scratch_bytes, clif })
 }
 
-/// Generates leaves alone, for their tests and benches. Symbol `i` of the blob is leaf `i`.
+/// Generates leaves alone, for their tests and benches: the wide versions where there are any, or the 128-bit ones only. Symbol `i`
+/// of the blob is leaf `i`.
 ///
 /// # Errors
 /// Only on defects, see [`GenerateError`].
-pub fn generate_leaves(leaves: &[Leaf], level: Level) -> Result<CodeBlob, GenerateError> {
+pub fn generate_leaves(leaves: &[Leaf], level: Level, wide: bool) -> Result<CodeBlob, GenerateError> {
     let isa = isa::target(level);
     let mut generator = Generator {
         isa: &*isa,
+        level,
         vnni: isa::has_vnni(level),
+        wide,
         leaves: &[],
         builder: FunctionBuilderContext::new(),
         context: Context::new(),
@@ -101,7 +107,9 @@ pub fn generate_leaves(leaves: &[Leaf], level: Level) -> Result<CodeBlob, Genera
 
 struct Generator<'a> {
     isa: &'a dyn TargetIsa,
+    level: Level,
     vnni: bool,
+    wide: bool,
     leaves: &'a [Leaf],
     builder: FunctionBuilderContext,
     context: Context,
@@ -133,6 +141,17 @@ impl Generator<'_> {
     }
 
     fn leaf(&mut self, leaf: Leaf) -> Result<Object, GenerateError> {
+        if let Some(wide) = wide::find(leaf, self.level).filter(|_| self.wide) {
+            let name = leaf.to_string();
+            if let Some(clif) = &mut self.clif {
+                clif.push(format!("; {name}: assembled, {}\n", wide.name));
+            }
+            let bytes = wide::assemble(wide, leaf).map_err(|error| GenerateError::Codegen {
+                function: name.clone(),
+                message: error.to_string(),
+            })?;
+            return Ok(Object { name, kernel: false, bytes, calls: Vec::new() });
+        }
         self.context.func = Function::with_name_signature(UserFuncName::default(), signature(leaf.params()));
         let mut b = FunctionBuilder::new(&mut self.context.func, &mut self.builder);
         let entry = b.create_block();

@@ -16,3 +16,4 @@ pub mod link;
 mod math;
 mod scratch;
 mod stage;
+pub mod wide;

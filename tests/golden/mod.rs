@@ -45,9 +45,23 @@ fn machine_code_of_leaves() {
         Leaf::Value { elem: KvElem::F16, head_dim: 32, group: 2 },
     ];
     for level in [Level::V3, Level::V4Vnni] {
-        let text = disasm::blob(&generate_leaves(&leaves, level).unwrap());
+        let text = disasm::blob(&generate_leaves(&leaves, level, false).unwrap());
         expect_file![format!("{}/tests/golden/leaves_{}.asm", env!("CARGO_MANIFEST_DIR"), level.name())]
             .assert_eq(&text);
         assert_eq!(text.contains("vpdpbusd"), level == Level::V4Vnni, "{}", level.name());
     }
+}
+
+#[test]
+fn machine_code_of_wide_leaves() {
+    let leaves = [
+        Leaf::DotQ8 { format: WeightFormat::Mxfp4, k: 64, tokens: 1 },
+        Leaf::DotQ8 { format: WeightFormat::Int8, k: 64, tokens: 2 },
+        Leaf::DotF32 { format: WeightFormat::Bf16, k: 64, tokens: 1 },
+        Leaf::Score { elem: KvElem::F16, head_dim: 32, group: 2, scale: 0.125f32.to_bits() },
+        Leaf::Value { elem: KvElem::F16, head_dim: 32, group: 2 },
+    ];
+    let text = disasm::blob(&generate_leaves(&leaves, Level::V4Vnni, true).unwrap());
+    expect_file!["wide_leaves_x86-64-v4-vnni.asm"].assert_eq(&text);
+    assert!(text.split("\n\n").all(|function| function.contains("zmm") && function.contains("vzeroupper")));
 }

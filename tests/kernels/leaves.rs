@@ -11,6 +11,15 @@ use kernmill_plan::target::Level;
 
 const FORMATS: [WeightFormat; 5] = WeightFormat::ALL;
 
+/// Every level of this machine, with and without the wide versions.
+fn versions() -> impl Iterator<Item = (Level, bool)> {
+    Level::supported().into_iter().flat_map(|level| [(level, false), (level, true)])
+}
+
+fn name(level: Level, wide: bool) -> String {
+    format!("{}{}", level.name(), if wide { " wide" } else { "" })
+}
+
 /// Roughly normal, by a sum of uniforms.
 fn normal(rng: &mut Rng) -> f32 {
     (0..4).map(|_| rng.f32() - 0.5).sum::<f32>() * 1.7
@@ -154,12 +163,12 @@ fn assert_bits(actual: &[f32], expected: &[f32], what: &str) {
 
 #[test]
 fn q8_dots_match_the_definition_bit_for_bit() {
-    for level in Level::supported() {
+    for (level, wide) in versions() {
         for format in FORMATS.into_iter().filter(|f| f.is_blocked()) {
             for k in [32, 64, 2880] {
                 let leaves: Vec<Leaf> =
                     Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k, tokens: *t }).collect();
-                let code = Code::new(generate_leaves(&leaves, level).unwrap());
+                let code = Code::new(generate_leaves(&leaves, level, wide).unwrap());
                 for extreme in [false, true] {
                     let mut rng = Rng::with_seed(k as u64 + 7);
                     let tile = random_tile(&mut rng, format, k, extreme);
@@ -172,7 +181,7 @@ fn q8_dots_match_the_definition_bit_for_bit() {
                                 (0..TILE_ROWS).map(|r| blockdot(format, k, &tile, r, a)).collect::<Vec<_>>()
                             })
                             .collect();
-                        let what = format!("{} {} extreme={extreme}", level.name(), leaves[index]);
+                        let what = format!("{} {} extreme={extreme}", name(level, wide), leaves[index]);
                         assert_bits(&call_dot(&code, index, &tile, &list), &expected, &what);
                     }
                 }
@@ -183,7 +192,7 @@ fn q8_dots_match_the_definition_bit_for_bit() {
 
 #[test]
 fn f32_dots_match_the_definition_bit_for_bit() {
-    for level in Level::supported() {
+    for (level, wide) in versions() {
         for format in FORMATS {
             for k in [32, 48, 50, 2880] {
                 if format.is_blocked() && k % BLOCK != 0 {
@@ -191,7 +200,7 @@ fn f32_dots_match_the_definition_bit_for_bit() {
                 }
                 let leaves: Vec<Leaf> =
                     Leaf::dot_tokens(false).iter().map(|t| Leaf::DotF32 { format, k, tokens: *t }).collect();
-                let code = Code::new(generate_leaves(&leaves, level).unwrap());
+                let code = Code::new(generate_leaves(&leaves, level, wide).unwrap());
                 let mut rng = Rng::with_seed(k as u64);
                 let tile = random_tile(&mut rng, format, k, false);
                 for (index, tokens) in Leaf::dot_tokens(false).iter().enumerate() {
@@ -207,7 +216,7 @@ fn f32_dots_match_the_definition_bit_for_bit() {
                             })
                         })
                         .collect();
-                    let what = format!("{} {}", level.name(), leaves[index]);
+                    let what = format!("{} {}", name(level, wide), leaves[index]);
                     assert_bits(&call_dot(&code, index, &tile, &list), &expected, &what);
                 }
             }
@@ -231,7 +240,7 @@ fn random_plane(rng: &mut Rng, elem: KvElem, n: usize) -> (Vec<u8>, Vec<f32>) {
 #[test]
 fn attention_tiles_match_the_definition_bit_for_bit() {
     const STRIDE: usize = SCORE_STRIDE / 4;
-    for level in Level::supported() {
+    for (level, wide) in versions() {
         for elem in [KvElem::F16, KvElem::F32] {
             for (head_dim, group) in [(32, 1), (64, 8), (64, 3), (16, 2), (128, 4)] {
                 let scale = 1.0 / (head_dim as f32).sqrt();
@@ -239,9 +248,9 @@ fn attention_tiles_match_the_definition_bit_for_bit() {
                     Leaf::Score { elem, head_dim, group, scale: scale.to_bits() },
                     Leaf::Value { elem, head_dim, group },
                 ];
-                let code = Code::new(generate_leaves(&leaves, level).unwrap());
+                let code = Code::new(generate_leaves(&leaves, level, wide).unwrap());
                 let mut rng = Rng::with_seed(head_dim as u64);
-                let what = format!("{} {} ", level.name(), leaves[0]);
+                let what = format!("{} {} ", name(level, wide), leaves[0]);
 
                 let (k_bytes, keys) = random_plane(&mut rng, elem, head_dim * BLOCK_TOKENS);
                 let q: Vec<f32> = (0..group * head_dim).map(|_| normal(&mut rng)).collect();

@@ -7,25 +7,30 @@
 //! Tile: one token by all 16 rows at once, or several tokens by four rows at a time (four passes over the tile, which fits L1).
 
 use crate::emit::{Emit, LANES, MEM};
-use cranelift_codegen::ir::types::{F32X4, I8X16, I16X8, I32, I32X4};
+use cranelift_codegen::ir::types::{F32X4, I8X16, I16X8, I32, I32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, LINE, Q8Row, TILE_ROWS, WeightFormat};
 
 /// Twice the E2M1 values plus 12, by code.
 const MXFP4_TABLE: [u8; 16] = [12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0];
 const QUADS: usize = TILE_ROWS / LANES;
+/// Tokens whose accumulators fit the sixteen 128-bit registers beside the decoded weights.
+const TOKENS_PER_PASS: usize = 4;
 
 pub fn emit(e: &mut Emit, params: &[Value], format: WeightFormat, k: usize, tokens: usize, vnni: bool) {
     let (tile, list, out) = (params[0], params[1], Out { ptr: params[2], stride: params[3] });
-    let rows: Vec<Value> =
-        (0..tokens).map(|t| e.load(cranelift_codegen::ir::types::I64, list, t * 8)).collect();
-    let dot = Dot { format, k, rows, vnni };
+    let rows: Vec<Value> = (0..tokens).map(|t| e.load(I64, list, t * 8)).collect();
     if tokens == 1 {
-        dot.quads(e, tile, out, QUADS);
-    } else {
+        Dot { format, k, rows, vnni }.quads(e, tile, out, QUADS);
+        return;
+    }
+    for (pass, rows) in rows.chunks(TOKENS_PER_PASS).enumerate() {
+        let dot = Dot { format, k, rows: rows.to_vec(), vnni };
+        let skipped = e.mul_imm(out.stride, (pass * TOKENS_PER_PASS) as i64);
+        let start = e.add(out.ptr, skipped);
         e.for_count(QUADS, |e, quad| {
             let tile = dot.quad_tile(e, tile, quad);
-            let ptr = e.at(out.ptr, quad, 4 * LANES);
+            let ptr = e.at(start, quad, 4 * LANES);
             dot.quads(e, tile, Out { ptr, ..out }, 1);
         });
     }

@@ -45,7 +45,7 @@ impl fmt::Display for Leaf {
 impl Leaf {
     /// Token counts that dot leaves come in, descending; the last is 1.
     pub fn dot_tokens(q8: bool) -> &'static [usize] {
-        if q8 { &[4, 1] } else { &[2, 1] }
+        if q8 { &[8, 4, 2, 1] } else { &[2, 1] }
     }
 
     /// Number of pointer or integer parameters.

@@ -1,0 +1,222 @@
+//! `DotQ8` in 512 bits. Needs AVX-512 F, BW, VL and VNNI.
+//!
+//! Tile: 16 rows (the lanes) x up to 8 tokens, one int32 and one f32 accumulator per token. The packed line is the operand of
+//! `vpdpbusd` as it lies (int8), or after a byte shuffle of its nibbles (mxfp4) or none (int4); activations come as broadcast
+//! dwords from memory. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
+
+use super::Wide;
+use super::regs::{PARAMS, Regs};
+use crate::leaf::Leaf;
+use iced_x86::IcedError;
+use iced_x86::code_asm::{
+    AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, dword_bcst, dword_ptr, eax, k1, qword_ptr, rax,
+    xmmword_ptr, ymmword_ptr, zmmword_ptr,
+};
+use kernmill_plan::format::{BLOCK, LINE, Q8Row, WeightFormat};
+use kernmill_plan::target::Level;
+
+/// The version.
+pub const WIDE: Wide = Wide {
+    name: "dot_q8_avx512vnni",
+    levels: |level| level == Level::V4Vnni,
+    serves: |leaf| matches!(leaf, Leaf::DotQ8 { tokens: 1..=8, .. }),
+    assemble: |a, leaf| match leaf {
+        Leaf::DotQ8 { format, k, tokens } => Dot::new(a, format, k, tokens).emit(a),
+        _ => Ok(()),
+    },
+};
+
+/// Twice the E2M1 values plus 12, by code.
+const MXFP4_TABLE: [u8; 16] = [12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0];
+
+struct Dot {
+    format: WeightFormat,
+    k: usize,
+    regs: Regs,
+    /// Scale plane, then advancing block by block.
+    scales: AsmRegister64,
+    /// Data plane, advancing.
+    data: AsmRegister64,
+    /// Four times the block's number.
+    block: AsmRegister64,
+    rows: Vec<AsmRegister64>,
+    table: AsmRegisterZmm,
+    nibble_mask: AsmRegisterZmm,
+    half: AsmRegisterZmm,
+    smallest: AsmRegisterZmm,
+    row_scale: AsmRegisterZmm,
+    weights: [AsmRegisterZmm; 2],
+    ints: Vec<AsmRegisterZmm>,
+    sums: Vec<AsmRegisterZmm>,
+    constants: CodeLabel,
+}
+
+impl Dot {
+    fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize) -> Dot {
+        // Tile and row list are read at once; out and stride wait on the stack, so that their registers are free.
+        let mut regs = Regs::with_params(1);
+        let scales = PARAMS[0];
+        let mut rows: Vec<AsmRegister64> = Vec::new();
+        let mut spare: Vec<AsmRegister64> = (0..tokens + 3).map(|_| regs.general()).collect();
+        // rax holds the corrections.
+        spare.retain(|register| *register != rax);
+        if spare.len() < tokens + 2 {
+            spare.push(regs.general());
+        }
+        let data = spare[0];
+        let block = spare[1];
+        rows.extend(&spare[2..2 + tokens]);
+        let [table, nibble_mask, half, smallest, row_scale] = [(); 5].map(|()| regs.vector());
+        let weights = [regs.vector(), regs.vector()];
+        let (ints, sums) = (regs.vectors(tokens), regs.vectors(tokens));
+        let constants = a.create_label();
+        Dot {
+            format,
+            k,
+            regs,
+            scales,
+            data,
+            block,
+            rows,
+            table,
+            nibble_mask,
+            half,
+            smallest,
+            row_scale,
+            weights,
+            ints,
+            sums,
+            constants,
+        }
+    }
+
+    fn nibbles(&self) -> bool {
+        self.format != WeightFormat::Int8
+    }
+
+    fn emit(mut self, a: &mut CodeAssembler) -> Result<(), IcedError> {
+        self.regs.save(a)?;
+        let (list, out, stride) = (PARAMS[1], PARAMS[2], PARAMS[3]);
+        a.push(stride)?;
+        a.push(out)?;
+        // The list's register is overwritten last: it may be one of the rows'.
+        a.mov(rax, list)?;
+        for (t, row) in self.rows.iter().enumerate() {
+            a.mov(*row, qword_ptr(rax + 8 * t))?;
+        }
+        a.lea(self.data, qword_ptr(self.scales + self.format.tile(self.k).scale_bytes))?;
+        if self.nibbles() {
+            a.lea(rax, qword_ptr(self.constants))?;
+            a.vpbroadcastd(self.nibble_mask, dword_ptr(rax))?;
+        }
+        if self.format == WeightFormat::Mxfp4 {
+            a.vpbroadcastd(self.half, dword_ptr(rax + 4))?;
+            a.vpbroadcastd(self.smallest, dword_ptr(rax + 8))?;
+            a.vbroadcasti32x4(self.table, xmmword_ptr(rax + 16))?;
+        }
+        for sum in &self.sums {
+            a.vpxord(*sum, *sum, *sum)?;
+        }
+        let block = self.block;
+        a.xor(block, block)?;
+        let mut again = a.create_label();
+        a.set_label(&mut again)?;
+        self.one_block(a)?;
+        a.add(block, 4)?;
+        a.cmp(block, (self.k / BLOCK * 4) as i32)?;
+        a.jne(again)?;
+        // rows are done with: two of their like take out and stride back.
+        let (out, stride) = (self.data, self.block);
+        a.pop(out)?;
+        a.pop(stride)?;
+        for (t, sum) in self.sums.iter().enumerate() {
+            a.vmovups(zmmword_ptr(out), *sum)?;
+            if t + 1 < self.sums.len() {
+                a.add(out, stride)?;
+            }
+        }
+        self.regs.restore_and_return(a)?;
+        self.emit_constants(a)
+    }
+
+    fn emit_constants(&mut self, a: &mut CodeAssembler) -> Result<(), IcedError> {
+        if !self.nibbles() {
+            return Ok(());
+        }
+        a.set_label(&mut self.constants)?;
+        a.dd(&[0x0f0f_0f0f, 0.5f32.to_bits(), 0x0040_0000, 0])?;
+        if self.format == WeightFormat::Mxfp4 {
+            a.db(&MXFP4_TABLE)?;
+        }
+        Ok(())
+    }
+
+    fn one_block(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
+        let layout = Q8Row { k: self.k };
+        let correction = match self.format {
+            WeightFormat::Mxfp4 => -12,
+            WeightFormat::Int4 => -8,
+            _ => -128,
+        };
+        for (row, int) in self.rows.iter().zip(&self.ints) {
+            a.imul_3(eax, dword_ptr(*row + self.block + layout.sums()), correction)?;
+            a.vpbroadcastd(*int, eax)?;
+        }
+        let lines = if self.nibbles() { 4 } else { 8 };
+        for line in 0..lines {
+            self.load_weights(a, line)?;
+            let halves = if self.nibbles() { 2 } else { 1 };
+            for half in 0..halves {
+                let activation = (line * halves + half) * 4;
+                for (row, int) in self.rows.iter().zip(&self.ints) {
+                    a.vpdpbusd(*int, self.weights[half], dword_bcst(*row + self.block * 8 + activation))?;
+                }
+            }
+        }
+        self.load_row_scale(a)?;
+        let scale = self.weights[0];
+        for ((row, int), sum) in self.rows.iter().zip(&self.ints).zip(&self.sums) {
+            let activation_scale = dword_bcst(*row + self.block + layout.scales());
+            if self.format == WeightFormat::Mxfp4 {
+                a.vmulps(scale, self.half, activation_scale)?;
+                a.vmulps(scale, self.row_scale, scale)?;
+            } else {
+                a.vmulps(scale, self.row_scale, activation_scale)?;
+            }
+            a.vcvtdq2ps(*int, *int)?;
+            a.vfmadd231ps(*sum, *int, scale)?;
+        }
+        a.add(self.data, (lines * LINE) as i32)
+    }
+
+    /// A line's unsigned bytes, low and high nibbles apart.
+    fn load_weights(&self, a: &mut CodeAssembler, line: usize) -> Result<(), IcedError> {
+        let [low, high] = self.weights;
+        a.vmovdqu64(low, zmmword_ptr(self.data + line * LINE))?;
+        if !self.nibbles() {
+            return Ok(());
+        }
+        a.vpsrlw(high, low, 4)?;
+        a.vpandd(low, low, self.nibble_mask)?;
+        a.vpandd(high, high, self.nibble_mask)?;
+        if self.format == WeightFormat::Mxfp4 {
+            a.vpshufb(low, self.table, low)?;
+            a.vpshufb(high, self.table, high)?;
+        }
+        Ok(())
+    }
+
+    /// The block's 16 weight scales as f32; advances.
+    fn load_row_scale(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
+        if self.format == WeightFormat::Mxfp4 {
+            a.vpmovzxbd(self.row_scale, xmmword_ptr(self.scales))?;
+            a.vptestnmd(k1, self.row_scale, self.row_scale)?;
+            a.vpslld(self.row_scale, self.row_scale, 23)?;
+            a.vmovdqa32(self.row_scale.k1(), self.smallest)?;
+            a.add(self.scales, 16)
+        } else {
+            a.vcvtph2ps(self.row_scale, ymmword_ptr(self.scales))?;
+            a.add(self.scales, 32)
+        }
+    }
+}

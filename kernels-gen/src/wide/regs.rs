@@ -1,0 +1,104 @@
+//! Hands out registers, so that no file numbers them by hand.
+
+use iced_x86::IcedError;
+use iced_x86::code_asm::{
+    AsmRegister64, AsmRegisterZmm, CodeAssembler, r8, r9, r10, r11, r12, r13, r14, r15, rax, rbp, rbx, rcx,
+    rdi, rdx, registers::zmm, rsi,
+};
+
+/// The System V parameters of a leaf, in order.
+pub const PARAMS: [AsmRegister64; 6] = [rdi, rsi, rdx, rcx, r8, r9];
+
+/// General registers that a leaf may use, those that need no saving first.
+const GENERAL: [AsmRegister64; 15] =
+    [rdi, rsi, rdx, rcx, r8, r9, rax, r10, r11, rbx, rbp, r12, r13, r14, r15];
+/// How many of [`GENERAL`] are caller-saved.
+const CALLER_SAVED: usize = 9;
+
+/// A pool for one leaf. Every vector register is caller-saved.
+#[derive(Default)]
+pub struct Regs {
+    general: usize,
+    vector: usize,
+}
+
+impl Regs {
+    /// A pool in which the first `params` parameters are taken.
+    pub fn with_params(params: usize) -> Regs {
+        Regs { general: params, vector: 0 }
+    }
+
+    /// A general register.
+    ///
+    /// # Panics
+    /// When there is none left: the leaf's tile is too large.
+    pub fn general(&mut self) -> AsmRegister64 {
+        self.general += 1;
+        *GENERAL.get(self.general - 1).expect("the tile needs more general registers than there are")
+    }
+
+    /// A vector register.
+    ///
+    /// # Panics
+    /// When there is none left: the leaf's tile is too large.
+    pub fn vector(&mut self) -> AsmRegisterZmm {
+        self.vector += 1;
+        *ZMM.get(self.vector - 1).expect("the tile needs more vector registers than there are")
+    }
+
+    /// Several vector registers.
+    pub fn vectors(&mut self, count: usize) -> Vec<AsmRegisterZmm> {
+        (0..count).map(|_| self.vector()).collect()
+    }
+
+    /// Pushes the callee-saved registers handed out so far; call after the last [`Regs::general`].
+    pub fn save(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
+        self.saved().iter().try_for_each(|register| a.push(*register))
+    }
+
+    /// Pops them and returns.
+    pub fn restore_and_return(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
+        a.vzeroupper()?;
+        self.saved().iter().rev().try_for_each(|register| a.pop(*register))?;
+        a.ret()
+    }
+
+    fn saved(&self) -> &'static [AsmRegister64] {
+        &GENERAL[CALLER_SAVED.min(self.general)..self.general]
+    }
+}
+
+const ZMM: [AsmRegisterZmm; 32] = [
+    zmm::zmm0,
+    zmm::zmm1,
+    zmm::zmm2,
+    zmm::zmm3,
+    zmm::zmm4,
+    zmm::zmm5,
+    zmm::zmm6,
+    zmm::zmm7,
+    zmm::zmm8,
+    zmm::zmm9,
+    zmm::zmm10,
+    zmm::zmm11,
+    zmm::zmm12,
+    zmm::zmm13,
+    zmm::zmm14,
+    zmm::zmm15,
+    zmm::zmm16,
+    zmm::zmm17,
+    zmm::zmm18,
+    zmm::zmm19,
+    zmm::zmm20,
+    zmm::zmm21,
+    zmm::zmm22,
+    zmm::zmm23,
+    zmm::zmm24,
+    zmm::zmm25,
+    zmm::zmm26,
+    zmm::zmm27,
+    zmm::zmm28,
+    zmm::zmm29,
+    zmm::zmm30,
+    zmm::zmm31,
+];
