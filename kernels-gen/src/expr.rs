@@ -73,6 +73,8 @@ impl std::error::Error for ExprError {}
 
 /// Expressions nest at most this deep.
 const MAX_DEPTH: usize = 64;
+/// Operators at most: chains nest without parentheses, and trees are walked by recursion.
+const MAX_OPERATORS: usize = 1024;
 
 impl Expr {
     /// Parses `text`, whose variables are `vars` in order.
@@ -83,7 +85,7 @@ impl Expr {
     /// # Errors
     /// Where parsing stopped and what was expected there.
     pub fn parse(text: &str, vars: &[&str]) -> Result<Expr, ExprError> {
-        let mut parser = Parser { text, pos: 0, vars, depth: 0 };
+        let mut parser = Parser { text, pos: 0, vars, depth: 0, operators: 0 };
         let expr = parser.sum()?;
         parser.skip_space();
         if parser.pos < text.len() {
@@ -122,6 +124,7 @@ struct Parser<'a> {
     pos: usize,
     vars: &'a [&'a str],
     depth: usize,
+    operators: usize,
 }
 
 impl Parser<'_> {
@@ -147,6 +150,14 @@ impl Parser<'_> {
         if self.eat(c) { Ok(()) } else { Err(self.error(&format!("`{c}`"))) }
     }
 
+    fn count_operator(&mut self) -> Result<(), ExprError> {
+        self.operators += 1;
+        if self.operators > MAX_OPERATORS {
+            return Err(self.error(&format!("at most {MAX_OPERATORS} operators")));
+        }
+        Ok(())
+    }
+
     fn sum(&mut self) -> Result<Expr, ExprError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -162,6 +173,7 @@ impl Parser<'_> {
                 self.depth -= 1;
                 return Ok(left);
             };
+            self.count_operator()?;
             left = Expr::Binary(op, Box::new(left), Box::new(self.product()?));
         }
     }
@@ -176,6 +188,7 @@ impl Parser<'_> {
             } else {
                 return Ok(left);
             };
+            self.count_operator()?;
             left = Expr::Binary(op, Box::new(left), Box::new(self.factor()?));
         }
     }
@@ -183,6 +196,7 @@ impl Parser<'_> {
     fn factor(&mut self) -> Result<Expr, ExprError> {
         let mut negations = 0;
         while self.eat('-') {
+            self.count_operator()?;
             negations += 1;
         }
         let mut expr = self.atom()?;
@@ -299,6 +313,8 @@ mod tests {
         {
             assert_eq!(Expr::parse(text, &["gate", "up"]).unwrap_err().offset, offset, "{text}");
         }
-        assert!(Expr::parse(&"(".repeat(10_000), &["x"]).is_err());
+        for unit in ["(", "-", "x+", "x/"] {
+            assert!(Expr::parse(&(unit.repeat(100_000) + "x"), &["x"]).is_err(), "{unit}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Text to token ids and back.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use tokenizers::Tokenizer as Inner;
 
 /// A model's tokenizer, checked against its vocabulary.
@@ -65,7 +66,11 @@ impl Tokenizer {
     /// # Errors
     /// When it does not parse or has ids past the vocabulary.
     pub fn from_json(json: &[u8], vocab: u32) -> Result<Tokenizer, TokenizerError> {
-        let inner = Inner::from_bytes(json).map_err(|e| TokenizerError::Parse { message: e.to_string() })?;
+        let mut inner = contained(|| Inner::from_bytes(json).map_err(|e| e.to_string()))
+            .map_err(|message| TokenizerError::Parse { message })?;
+        // For batches of equal length, of no use here: a prompt is neither filled up nor silently cut.
+        inner.with_padding(None);
+        inner.with_truncation(None).map_err(|e| TokenizerError::Parse { message: e.to_string() })?;
         let tokens = inner.get_vocab(true);
         match tokens.into_iter().max_by_key(|(_, id)| *id) {
             None => Err(TokenizerError::Empty),
@@ -80,10 +85,8 @@ impl Tokenizer {
     /// # Errors
     /// When the library fails.
     pub fn encode(&self, text: &str, special: bool) -> Result<Vec<u32>, TokenizerError> {
-        let encoding = self
-            .inner
-            .encode(text, special)
-            .map_err(|e| TokenizerError::Encode { message: e.to_string() })?;
+        let encoding = contained(|| self.inner.encode(text, special).map_err(|e| e.to_string()))
+            .map_err(|message| TokenizerError::Encode { message })?;
         Ok(encoding.get_ids().to_vec())
     }
 
@@ -92,7 +95,8 @@ impl Tokenizer {
     /// # Errors
     /// When the library fails.
     pub fn decode(&self, ids: &[u32]) -> Result<String, TokenizerError> {
-        self.inner.decode(ids, true).map_err(|e| TokenizerError::Decode { message: e.to_string() })
+        contained(|| self.inner.decode(ids, true).map_err(|e| e.to_string()))
+            .map_err(|message| TokenizerError::Decode { message })
     }
 
     /// The id of a token by its exact text.
@@ -114,6 +118,11 @@ impl Tokenizer {
     pub fn vocab(&self) -> u32 {
         self.vocab
     }
+}
+
+/// Runs the library, which panics on some files that it should refuse.
+fn contained<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err("the tokenizer library panicked".to_owned()))
 }
 
 /// Turns a stream of tokens into pieces of text that are whole characters.

@@ -48,6 +48,8 @@ enum Bytes {
     Mapped(Mmap),
     /// Part of the program.
     Static(&'static [u8]),
+    /// In memory.
+    Owned(Vec<u8>),
 }
 
 impl std::ops::Deref for Bytes {
@@ -57,6 +59,7 @@ impl std::ops::Deref for Bytes {
         match self {
             Bytes::Mapped(map) => map,
             Bytes::Static(bytes) => bytes,
+            Bytes::Owned(bytes) => bytes,
         }
     }
 }
@@ -119,6 +122,16 @@ impl Checkpoint {
     pub fn from_static(name: &str, bytes: &'static [u8]) -> Result<Checkpoint> {
         let mut checkpoint = Checkpoint::empty(Path::new(name));
         checkpoint.add(name.into(), Bytes::Static(bytes))?;
+        Ok(checkpoint)
+    }
+
+    /// The checkpoint in `bytes`, the contents of a safetensors file; `name` stands for its path.
+    ///
+    /// # Errors
+    /// If the bytes are corrupt or truncated.
+    pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Checkpoint> {
+        let mut checkpoint = Checkpoint::empty(Path::new(name));
+        checkpoint.add(name.into(), Bytes::Owned(bytes))?;
         Ok(checkpoint)
     }
 

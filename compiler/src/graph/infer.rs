@@ -140,13 +140,17 @@ pub fn infer(op: &Op, inputs: &[Type], tensors: &[&Tensor], ropes: &[Rope]) -> R
             Ok(Type::F16(rows, x.cols()))
         }
         Op::Attention(a) => {
-            let (q, kv) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
             ensure(a.kv_heads > 0 && a.head_dim > 0 && a.heads > 0 && a.heads % a.kv_heads == 0, || {
                 format!(
                     "heads = {} are not a multiple of kv_heads = {} (head_dim {})",
                     a.heads, a.kv_heads, a.head_dim
                 )
             })?;
+            let columns = |heads: usize| {
+                let columns = heads.checked_mul(a.head_dim);
+                columns.ok_or_else(|| format!("{heads} heads of head_dim = {} overflow", a.head_dim))
+            };
+            let (q, kv) = (columns(a.heads)?, columns(a.kv_heads)?);
             ensure(a.scale.is_finite(), || format!("scale = {} is not finite", a.scale))?;
             ensure(a.window != Some(0), || "window = 0 sees no key, not even the token's own".into())?;
             let elem = match a.kv {

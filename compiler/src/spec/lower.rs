@@ -18,6 +18,8 @@ use std::ops::Range;
 const MAX_LAYERS: u64 = 1024;
 /// Largest extent of anything: token ids, positions and columns are 32-bit in kernels.
 pub(super) const MAX_EXTENT: u64 = 1 << 31;
+/// Nodes of a graph at most: a short text repeats nodes in many layers.
+const MAX_NODES: usize = 1 << 15;
 /// Elements of a tensor at most.
 const MAX_ELEMENTS: u64 = 1 << 42;
 
@@ -221,6 +223,10 @@ impl<'a> Lowering<'a> {
     fn section(&mut self, scope: &Scope<'a>, nodes: &'a [NodeDef]) -> Result<()> {
         for node in nodes {
             self.check_new(scope, node, nodes)?;
+            if self.graph.nodes.len() >= MAX_NODES {
+                let message = format!("the model has more than {MAX_NODES} nodes in all layers");
+                return Err(scope.error(node.op_span.clone(), &message, "expected fewer layers or nodes"));
+            }
             let value = self.node(scope, node, nodes)?;
             self.env.insert(node.out.value.clone(), value);
         }
@@ -284,10 +290,10 @@ impl<'a> Lowering<'a> {
 
     fn check_new(&self, scope: &Scope<'_>, node: &NodeDef, nodes: &[NodeDef]) -> Result<()> {
         let name = &node.out;
-        let before = nodes.iter().take_while(|n| n.out.span != name.span).find(|n| n.out.value == name.value);
-        if before.is_none() && !self.env.contains_key(&name.value) && name.value != "tokens" {
+        if !self.env.contains_key(&name.value) && name.value != "tokens" {
             return Ok(());
         }
+        let before = nodes.iter().take_while(|n| n.out.span != name.span).find(|n| n.out.value == name.value);
         let (message, label) = (format!("two values are called `{}`", name.value), "expected a new name");
         let error = SpecError::new(scope.source(), name.span.clone(), message, label);
         Err(match before {

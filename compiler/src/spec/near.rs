@@ -1,7 +1,13 @@
 //! "Did you mean": the nearest of the names that would have been right.
 
+/// Longer names are not compared: it takes time that grows with the square.
+const MAX_LEN: usize = 200;
+
 /// The candidate nearest to `name`, if it is near enough to be a slip.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > MAX_LEN {
+        return None;
+    }
     let limit = (name.len().clamp(3, 24) / 3).min(name.len() / 2);
     candidates
         .into_iter()

@@ -109,6 +109,9 @@ pub enum CheckError {
     },
 }
 
+/// Experts of a layer at most; the runtime keeps a counter for each.
+const MAX_EXPERTS: u32 = 1 << 16;
+
 /// Checks a whole program.
 ///
 /// # Errors
@@ -140,10 +143,9 @@ fn check_model(model: &ModelInfo) -> Result<(), CheckError> {
     in_range("vocab", model.vocab.into(), 1, 1 << 26)?;
     in_range("max_context", model.max_context.into(), 1, 1 << 24)?;
     let KvLayers { geometry, layers } = &model.kv;
-    if !layers.is_empty() {
-        in_range("kv_heads", geometry.kv_heads as u64, 1, 1 << 12)?;
-        in_range("head_dim", geometry.head_dim as u64, 1, 1 << 12)?;
-    }
+    let least = u64::from(!layers.is_empty());
+    in_range("kv_heads", geometry.kv_heads as u64, least, 1 << 12)?;
+    in_range("head_dim", geometry.head_dim as u64, least, 1 << 12)?;
     for (layer, l) in layers.iter().enumerate() {
         let legal = match l.kind {
             LayerKind::Full => l.window.is_none(),
@@ -223,8 +225,12 @@ fn check_routings(program: &Program, class: &TokenClass) -> Result<(), CheckErro
         let Some(step) = class.steps.get(routing.step as usize) else {
             return wrong("routings", format!("step {} of {}", routing.step, class.steps.len()));
         };
-        let needed = u64::from(class.max_tokens) * u64::from(routing.top_k) * 8;
+        let needed = u64::from(class.max_tokens) * u64::from(routing.top_k);
+        let needed = needed.saturating_mul(8);
         let fits = class.buffers.get(routing.buffer as usize).is_some_and(|buffer| buffer.bytes >= needed);
+        if !(1..=MAX_EXPERTS).contains(&routing.experts) {
+            return wrong(&step.label, format!("{} experts, expected 1..={MAX_EXPERTS}", routing.experts));
+        }
         if !fits || !step.writes.contains(&routing.buffer) {
             let message = format!("writes no routing of {needed} bytes into buffer {}", routing.buffer);
             return wrong(&step.label, message);

@@ -104,7 +104,8 @@ impl MemoryNeed {
 
 /// A worker's scratch starts on a line of its own, two lines after the last one's end.
 fn scratch_stride(bytes: u64) -> u64 {
-    bytes.saturating_add(2 * LINE as u64).next_multiple_of(LINE as u64)
+    let line = LINE as u64;
+    bytes.saturating_add(3 * line - 1) / line * line
 }
 
 /// A loaded program with its memory.
