@@ -87,7 +87,15 @@ impl Tokenizer {
     pub fn encode(&self, text: &str, special: bool) -> Result<Vec<u32>, TokenizerError> {
         let encoding = contained(|| self.inner.encode(text, special).map_err(|e| e.to_string()))
             .map_err(|message| TokenizerError::Encode { message })?;
-        Ok(encoding.get_ids().to_vec())
+        let ids = encoding.get_ids().to_vec();
+        // What is put around a text is not bound to the vocabulary that has been checked.
+        match ids.iter().find(|id| **id >= self.vocab) {
+            Some(id) => {
+                let message = format!("it makes token {id}, the model has {} tokens", self.vocab);
+                Err(TokenizerError::Encode { message })
+            }
+            None => Ok(ids),
+        }
     }
 
     /// Text of ids, special tokens left out.
