@@ -5,6 +5,7 @@ mod docs;
 mod equality;
 mod golden;
 mod harness;
+mod hostile;
 mod kernels;
 mod nano;
 mod oracle;

@@ -1,0 +1,4 @@
+//! The targets that the test suite replays too.
+
+#[path = "../../tests/hostile/targets.rs"]
+pub mod targets;

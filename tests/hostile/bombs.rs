@@ -1,0 +1,96 @@
+//! Small causes with large effects, by hand: too large for a corpus, too regular for a mutation.
+
+use super::run;
+use super::targets::{TARGETS, check, sound_program};
+use kernmill_plan::program::Program;
+
+/// Gives `data` to the target called `name`.
+fn drop_on(name: &str, data: impl AsRef<[u8]>) {
+    run(TARGETS.iter().find(|target| target.name == name).expect("listed"), data.as_ref());
+}
+
+#[test]
+fn nesting_and_chains_do_not_exhaust_the_stack() {
+    for unit in ["(", "-", "exp(", "min(", "gate+", "gate*", "-(", "1/"] {
+        drop_on("expr", unit.repeat(200_000));
+        drop_on("expr", unit.repeat(200_000) + "gate");
+    }
+    for name in ["config", "safetensors", "tokenizer"] {
+        for unit in ["[", "{\"a\":", "\"", "[[],"] {
+            let json = unit.repeat(200_000);
+            let length = (json.len() as u64).to_le_bytes();
+            let prefix = if name == "safetensors" { &length[..] } else { &[] };
+            drop_on(name, [prefix, json.as_bytes()].concat());
+        }
+    }
+    for unit in ["a = [", "a = {a = ", "a.", "[a.", "[[a]]\n", "a = \"\"\"\"", "[a]\nb.", "'"] {
+        drop_on("spec", unit.repeat(20_000));
+    }
+    drop_on("spec", format!("a = {}1{}", "[".repeat(50_000), "]".repeat(50_000)));
+}
+
+/// A spec of one layer of `nodes`, `layers` times.
+fn layered(layers: usize, nodes: &str, last: &str) -> String {
+    format!(
+        "[model]\nname = \"bomb\"\nvocab = 32\nmax_context = 64\n\
+         [tensors]\nembed = {{ from = \"e\", shape = [32, 32], format = \"f32\" }}\n\
+         [before]\nnode = [{{ out = \"x\", op = \"embed\", table = \"embed\" }}]\n\
+         [layer]\ncount = {layers}\ncarry = {{ x = \"{last}\" }}\nnode = [{nodes}]\n\
+         [after]\nnode = [{{ out = \"y\", op = \"select_rows\", input = \"x\" }}]\n"
+    )
+}
+
+#[test]
+fn layers_do_not_multiply_without_a_limit() {
+    let add =
+        |i: usize, of: String| format!("{{ out = \"v{i}\", op = \"add\", inputs = [\"{of}\", \"x\"] }},");
+    let chain = |n: usize| -> String {
+        (0..n).map(|i| add(i, if i == 0 { "x".into() } else { format!("v{}", i - 1) })).collect()
+    };
+    drop_on("spec", layered(1024, &chain(400), "v399"));
+    drop_on("spec", layered(1, &chain(8000), "v7999"));
+    let expr = format!(
+        "{{ out = \"v\", op = \"elementwise\", inputs = [\"x\"], expr = \"{}x\" }}",
+        "x+".repeat(5000)
+    );
+    drop_on("spec", layered(1024, &expr, "v"));
+}
+
+#[test]
+fn long_names_and_lines_are_compared_and_shown_in_time() {
+    let name = "a".repeat(20_000);
+    drop_on("spec", format!("[model]\nname = \"m\"\n{name} = 1\n"));
+    drop_on(
+        "spec",
+        format!("[model]\nname = \"m\"\nvocab = \"{name}\"\nmax_context = 1\n[dims]\n{name}b = 1\n"),
+    );
+    drop_on(
+        "spec",
+        format!("[model]\nname = \"m\"\nvocab = \"{}\"\nmax_context = 1\n", "\u{1f600}".repeat(5000)),
+    );
+    drop_on("spec", "\n".repeat(100_000) + "x");
+    drop_on("config", format!("{{\"architectures\": [\"{name}\"]}}"));
+    drop_on("graph", format!("model \"{name}\" vocab 1 context 1\n").repeat(100));
+}
+
+#[test]
+fn programs_with_sizes_at_the_limits_are_refused_or_computed_with() {
+    let changes: [fn(&mut Program); 8] = [
+        |p| p.scratch_bytes = u64::MAX,
+        |p| p.arena_bytes = u64::MAX,
+        |p| p.classes[1].max_tokens = u32::MAX,
+        |p| p.classes[1].routings.iter_mut().for_each(|r| r.top_k = u32::MAX),
+        |p| p.classes.iter_mut().for_each(|c| c.routings.iter_mut().for_each(|r| r.experts = u32::MAX)),
+        |p| p.model.kv.layers.iter_mut().for_each(|l| l.window = l.window.map(|_| u32::MAX)),
+        |p| p.model.kv.layers.clear(),
+        |p| p.model.kv.geometry.kv_heads = usize::MAX,
+    ];
+    for first in changes {
+        for second in changes {
+            let mut program = sound_program().0.clone();
+            first(&mut program);
+            second(&mut program);
+            check(&program);
+        }
+    }
+}
