@@ -1,22 +1,23 @@
-//! `kernmill import`: a spec from a published model's `config.json`.
+//! `kernmill import`: a spec from a published model's `config.json` or GGUF file.
 
 use crate::failure::Result;
 use crate::model::SpecSource;
 use crate::output;
 use std::path::PathBuf;
 
-/// Writes a model spec from a published model's config.json
+/// Writes a model spec from a published model's config.json or GGUF file
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Architectures: GptOssForCausalLM, LlamaForCausalLM.
+Architectures: GptOssForCausalLM, LlamaForCausalLM; in GGUF files: gpt-oss, llama.
 
 Examples:
   kernmill import DIR                       to standard output
-  kernmill import DIR -o gpt-oss-20b.toml")]
+  kernmill import DIR -o gpt-oss-20b.toml
+  kernmill import gpt-oss-20b.gguf")]
 pub struct Import {
-    /// Directory with the config.json
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
+    /// Directory with the config.json, or GGUF file
+    #[arg(value_name = "DIR|FILE.gguf")]
+    model: PathBuf,
     /// File to write
     #[arg(short, long, value_name = "SPEC")]
     output: Option<PathBuf>,
@@ -25,7 +26,7 @@ pub struct Import {
 impl Import {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
-        let source = SpecSource::import(&self.dir)?;
+        let source = SpecSource::import(&self.model)?;
         match &self.output {
             Some(path) => output::write_file(path, &source.text),
             None => output::print(&source.text),

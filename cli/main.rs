@@ -27,7 +27,7 @@ use std::process::ExitCode;
     after_help = "\
 Start with:
   kernmill run                                       the embedded nano model, at once
-  kernmill import MODEL_DIR -o model.toml            a spec from a published config.json
+  kernmill import MODEL_DIR -o model.toml            a spec from a published config.json or GGUF file
   kernmill run --spec model.toml --weights MODEL_DIR --prompt 'Once upon a time'
 
 `kernmill COMMAND --help` has examples. Exit status: 0 done, 1 failed at work, 2 bad input."

@@ -5,7 +5,8 @@ use crate::failure::{Failure, Result};
 use crate::{nano, progress};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill_compiler::build::build_weights;
-use kernmill_compiler::checkpoint::{Checkpoint, Weights};
+use kernmill_compiler::checkpoint::{Checkpoint, CheckpointError, Weights};
+use kernmill_compiler::gguf::{Gguf, is_gguf};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
@@ -25,12 +26,12 @@ use std::time::Instant;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Model")]
 pub struct ModelArgs {
-    /// Model spec (TOML). Without it, the spec is imported from the config.json beside the weights
+    /// Model spec (TOML). Without it, the spec is imported from the GGUF file, or the config.json beside the weights
     #[arg(long, value_name = "SPEC", requires = "weights")]
     pub spec: Option<PathBuf>,
-    /// Checkpoint: a directory with model.safetensors, or shards and their index; its tokenizer.json is used if there is one.
-    /// Without --weights and --spec: the embedded nano model
-    #[arg(long, value_name = "DIR")]
+    /// Checkpoint: a directory with model.safetensors, or shards and their index, whose tokenizer.json is used if there is one;
+    /// or a GGUF file. Without --weights and --spec: the embedded nano model
+    #[arg(long, value_name = "DIR|FILE.gguf")]
     pub weights: Option<PathBuf>,
     #[command(flatten)]
     pub compile: CompileArgs,
@@ -157,8 +158,22 @@ impl SpecSource {
         Ok(SpecSource { name: path.display().to_string(), text })
     }
 
-    /// Writes a spec from the `config.json` in `dir`.
-    pub fn import(dir: &Path) -> Result<SpecSource> {
+    /// Writes a spec from the `config.json` in a directory, or from a GGUF file.
+    pub fn import(path: &Path) -> Result<SpecSource> {
+        if is_gguf(path) {
+            SpecSource::import_gguf(&Gguf::open(path)?)
+        } else {
+            SpecSource::import_config(path)
+        }
+    }
+
+    fn import_gguf(gguf: &Gguf) -> Result<SpecSource> {
+        let name = gguf.path().file_stem().map_or("model".into(), |stem| stem.to_string_lossy());
+        let text = import::from_gguf(&name, gguf)?;
+        Ok(SpecSource { name: gguf.path().display().to_string(), text })
+    }
+
+    fn import_config(dir: &Path) -> Result<SpecSource> {
         let path = dir.join("config.json");
         let config = std::fs::read_to_string(&path).map_err(Failure::read(&path))?;
         let name =
@@ -181,6 +196,7 @@ pub struct Model {
     pub graph: Graph,
     checkpoint: Checkpoint,
     tokenizer_json: Option<Vec<u8>>,
+    chat_template: Option<String>,
     /// Its tokenizer, if it has one.
     pub tokenizer: Option<Tokenizer>,
     /// Whether it is the embedded one.
@@ -206,15 +222,23 @@ impl Model {
     /// Reads spec, tokenizer and checkpoint headers.
     pub fn open(args: &ModelArgs) -> Result<Model> {
         let level = args.compile.target.runnable_level()?;
+        let mut chat_template = None;
         let (source, checkpoint, tokenizer_json) = match (&args.spec, &args.weights) {
-            (spec, Some(dir)) => {
-                let source = match spec {
-                    Some(path) => SpecSource::read(path)?,
-                    None => SpecSource::import(dir)?,
-                };
+            (spec, Some(weights)) => {
                 // The spec's own faults come before those of the weights.
-                source.graph()?;
-                (source, Checkpoint::open(dir)?, read_tokenizer(dir)?)
+                let given = spec.as_deref().map(SpecSource::read).transpose()?;
+                given.as_ref().map(SpecSource::graph).transpose()?;
+                if is_gguf(weights) {
+                    let gguf = Gguf::open(weights)?;
+                    let source = given.map_or_else(|| SpecSource::import_gguf(&gguf), Ok)?;
+                    let tokenizer = read_gguf_tokenizer(&gguf)?;
+                    chat_template = gguf.chat_template()?.map(str::to_owned);
+                    (source, gguf.into_checkpoint()?, tokenizer)
+                } else {
+                    let source = given.map_or_else(|| SpecSource::import_config(weights), Ok)?;
+                    source.graph()?;
+                    (source, Checkpoint::open(weights)?, read_tokenizer(weights)?)
+                }
             }
             _ => {
                 let source = SpecSource { name: nano::NAME.to_owned(), text: nano::SPEC.to_owned() };
@@ -229,7 +253,7 @@ impl Model {
             None => None,
         };
         let embedded = args.weights.is_none();
-        Ok(Model { source, graph, checkpoint, tokenizer_json, tokenizer, embedded, level })
+        Ok(Model { source, graph, checkpoint, tokenizer_json, chat_template, tokenizer, embedded, level })
     }
 
     /// Tokens that a sequence may have, if the caller asks for `asked` or else wants room for `wanted`.
@@ -265,13 +289,26 @@ impl Model {
             code_hash: None,
             weights: packed?,
             tokenizer_json: self.tokenizer_json,
-            chat_template: None,
+            chat_template: self.chat_template,
         };
         let pack_seconds = start.elapsed().as_secs_f64();
         let pool = PoolConfig { threads: Some(threads), pin: false };
         let config = EngineConfig { pool, context: Some(context), sequences: 1, chunk: Some(chunk) };
         let engine = Engine::new(&image, config)?;
         Ok(Loaded { engine, level: self.level, weight_bytes, compile_seconds, pack_seconds })
+    }
+}
+
+/// The file's own, or the `tokenizer.json` beside it if it has none that can be used.
+fn read_gguf_tokenizer(gguf: &Gguf) -> Result<Option<Vec<u8>>> {
+    match gguf.tokenizer_json() {
+        Ok(Some(json)) => Ok(Some(json)),
+        Ok(None) => read_tokenizer(gguf.path()),
+        Err(error @ CheckpointError::Unsupported { .. }) => match read_tokenizer(gguf.path())? {
+            Some(json) => Ok(Some(json)),
+            None => Err(Failure::BadInput(format!("{error}, or the model's tokenizer.json beside the file"))),
+        },
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -4,6 +4,7 @@ pub mod assemble;
 pub mod build;
 pub mod checkpoint;
 pub mod fuse;
+pub mod gguf;
 pub mod graph;
 pub mod import;
 pub mod interp;

@@ -2,8 +2,9 @@
 
 use kernmill_compiler::build::build_weights;
 use kernmill_compiler::checkpoint::{Checkpoint, Weights, bind};
+use kernmill_compiler::gguf::{Gguf, is_gguf};
 use kernmill_compiler::graph::Graph;
-use kernmill_compiler::import::from_config;
+use kernmill_compiler::import::{from_config, from_gguf};
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{Spec, lower};
@@ -12,18 +13,22 @@ use kernmill_runtime::{Engine, EngineConfig, PlanImage};
 use safetensors::SafeTensors;
 use std::path::Path;
 
-/// A checkpoint directory, imported.
+/// A checkpoint directory or GGUF file, imported.
 pub struct Model {
     graph: Graph,
     checkpoint: Checkpoint,
 }
 
 impl Model {
-    pub fn open(directory: &Path) -> Model {
-        let config = std::fs::read_to_string(directory.join("config.json")).unwrap();
-        let text = from_config("config.json", &config).unwrap();
+    pub fn open(path: &Path) -> Model {
+        let text = if is_gguf(path) {
+            from_gguf("model", &Gguf::open(path).unwrap()).unwrap()
+        } else {
+            let config = std::fs::read_to_string(path.join("config.json")).unwrap();
+            from_config("config.json", &config).unwrap()
+        };
         let graph = lower(&Spec::parse("imported.toml", &text).unwrap()).unwrap();
-        let checkpoint = Checkpoint::open(directory).unwrap();
+        let checkpoint = Checkpoint::open(path).unwrap();
         bind(&graph, &checkpoint).unwrap();
         Model { graph, checkpoint }
     }

@@ -1,13 +1,17 @@
 //! Whether a checkpoint is the one that a graph describes: every tensor there, of the right dtype and shape, none left over.
 
-use super::{Checkpoint, CheckpointError, Dtype, Result};
+use super::{Checkpoint, CheckpointError, Dtype, Encoding, Result, TensorView};
 use crate::graph::{Graph, Role, RowSelect, Tensor};
 use crate::spec::near::nearest;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use std::collections::BTreeSet;
 
 /// Buffers that some exporters write and that the graph computes itself.
-const IGNORED_SUFFIXES: [&str; 2] = [".rotary_emb.inv_freq", ".masked_bias"];
+const IGNORED_SUFFIXES: [&str; 3] = [".rotary_emb.inv_freq", ".masked_bias", "rope_freqs.weight"];
+/// Element types that a file may have where the model states f32.
+const WIDENED: [Dtype; 2] = [Dtype::F32, Dtype::F16];
+/// The same for files whose importer states one format for all layers.
+const WIDENED_GGUF: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::BF16];
 /// Extra tensors named in an error.
 const NAMED_EXTRAS: usize = 5;
 
@@ -20,6 +24,12 @@ pub fn bind(graph: &Graph, checkpoint: &Checkpoint) -> Result<()> {
     for tensor in &graph.tensors {
         let shape = stored_shape(tensor);
         match (tensor.stored, &tensor.source.scales) {
+            (WeightFormat::Mxfp4, Some(scales)) if *scales == tensor.source.name => {
+                let view = check(checkpoint, tensor, scales, &[Dtype::F32], &shape)?;
+                if view.encoding != Encoding::Mxfp4 {
+                    return Err(misfit(tensor, &view, "MXFP4".into()));
+                }
+            }
             (WeightFormat::Mxfp4, Some(scales)) => {
                 let (mut scale_shape, k) = (shape.clone(), shape[shape.len() - 1]);
                 scale_shape[shape.len() - 1] = k / BLOCK;
@@ -32,7 +42,12 @@ pub fn bind(graph: &Graph, checkpoint: &Checkpoint) -> Result<()> {
                 check(checkpoint, tensor, &tensor.source.name, &[Dtype::BF16], &shape)?;
             }
             (WeightFormat::F32, _) => {
-                check(checkpoint, tensor, &tensor.source.name, &[Dtype::F32, Dtype::F16], &shape)?;
+                let dtypes = if checkpoint.is_gguf() { &WIDENED_GGUF[..] } else { &WIDENED[..] };
+                let view = check(checkpoint, tensor, &tensor.source.name, dtypes, &shape)?;
+                let vector = matches!(tensor.role, Role::Vector | Role::ExpertVector);
+                if vector && view.encoding != Encoding::Plain {
+                    return Err(misfit(tensor, &view, "F32 or F16".into()));
+                }
             }
             (format, _) => {
                 return Err(CheckpointError::Format { logical: tensor.name.clone(), format: format.name() });
@@ -56,34 +71,50 @@ pub(crate) fn stored_shape(t: &Tensor) -> Vec<usize> {
     shape
 }
 
-fn check(
-    checkpoint: &Checkpoint,
+fn check<'a>(
+    checkpoint: &'a Checkpoint,
     tensor: &Tensor,
     name: &str,
     dtypes: &[Dtype],
     shape: &[usize],
-) -> Result<()> {
-    let logical = tensor.name.clone();
+) -> Result<TensorView<'a>> {
     let Some(view) = checkpoint.tensor(name) else {
         let near = nearest(name, checkpoint.tensors.keys().map(String::as_str));
         return Err(CheckpointError::Missing {
             path: checkpoint.path().to_owned(),
             name: name.to_owned(),
-            logical,
+            logical: tensor.name.clone(),
             near: near.map(|n| format!(", did you mean `{n}`?")).unwrap_or_default(),
         });
     };
-    let (path, name) = (view.path.to_owned(), name.to_owned());
     if !dtypes.contains(&view.dtype) {
-        let found = format!("{:?}", view.dtype);
         let expected = dtypes.iter().map(|d| format!("{d:?}")).collect::<Vec<_>>().join(" or ");
-        return Err(CheckpointError::Dtype { path, name, logical, found, expected });
+        return Err(misfit(tensor, &view, expected));
     }
     if view.shape != shape {
-        let (found, expected) = (view.shape.to_vec(), shape.to_vec());
-        return Err(CheckpointError::Shape { path, name, logical, found, expected });
+        return Err(CheckpointError::Shape {
+            path: view.path.to_owned(),
+            name: name.to_owned(),
+            logical: tensor.name.clone(),
+            found: view.shape.to_vec(),
+            expected: shape.to_vec(),
+        });
     }
-    Ok(())
+    Ok(view)
+}
+
+fn misfit(tensor: &Tensor, view: &TensorView<'_>, expected: String) -> CheckpointError {
+    let found = match view.encoding {
+        Encoding::Plain => format!("{:?}", view.dtype),
+        encoding => format!("{encoding:?}"),
+    };
+    CheckpointError::Dtype {
+        path: view.path.to_owned(),
+        name: view.name.to_owned(),
+        logical: tensor.name.clone(),
+        found,
+        expected,
+    }
 }
 
 fn check_extras(checkpoint: &Checkpoint, used: &BTreeSet<&str>) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a checkpoint cannot be used. Every variant is bad input.
+/// Why a checkpoint cannot be used. Every variant is bad input, or asks for what is not supported.
 #[derive(Debug, Error)]
 pub enum CheckpointError {
     /// The operating system refused.
@@ -28,6 +28,14 @@ pub enum CheckpointError {
         /// File.
         path: PathBuf,
         /// What is wrong and what was expected.
+        what: String,
+    },
+    /// A file that follows its format but has something that kernmill lacks.
+    #[error("{path}: not supported: {what}")]
+    Unsupported {
+        /// File.
+        path: PathBuf,
+        /// What, and what would be supported.
         what: String,
     },
     /// The index names a file that is not there.

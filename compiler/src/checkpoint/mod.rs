@@ -1,9 +1,11 @@
-//! Reading checkpoints: one `model.safetensors`, or shards with a `model.safetensors.index.json`.
+//! Reading checkpoints: one `model.safetensors`, or shards with a `model.safetensors.index.json`, or a GGUF file
+//! (`crate::gguf`).
 //!
 //! Files are memory-mapped, never copied; a reader that has done with a tensor gives its pages back
 //! ([`Checkpoint::release`]), so that the resident size stays small whatever the checkpoint's.
 
 mod bind;
+mod encoding;
 mod error;
 mod header;
 mod rows;
@@ -12,10 +14,12 @@ mod tests;
 
 pub use bind::bind;
 pub(crate) use bind::stored_shape;
+pub use encoding::Encoding;
 pub use error::{CheckpointError, Result};
 pub use rows::{FP4_VALUES, Weights, e8m0};
 pub use safetensors::Dtype;
 
+use crate::gguf::{self, Gguf};
 use memmap2::{Mmap, UncheckedAdvice};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +38,7 @@ pub struct Checkpoint {
     path: PathBuf,
     shards: Vec<Shard>,
     tensors: BTreeMap<String, Entry>,
+    gguf: bool,
 }
 
 #[derive(Debug)]
@@ -44,7 +49,7 @@ struct Shard {
 
 /// A file's contents.
 #[derive(Debug)]
-enum Bytes {
+pub(crate) enum Bytes {
     Mapped(Mmap),
     /// Part of the program.
     Static(&'static [u8]),
@@ -68,8 +73,21 @@ impl std::ops::Deref for Bytes {
 struct Entry {
     shard: usize,
     dtype: Dtype,
+    encoding: Encoding,
+    paired: Option<usize>,
     shape: Vec<usize>,
     range: Range<usize>,
+}
+
+/// A tensor of a GGUF file.
+pub(crate) struct FileTensor {
+    pub(crate) dtype: Dtype,
+    pub(crate) encoding: Encoding,
+    /// As in [`TensorView`].
+    pub(crate) paired: Option<usize>,
+    pub(crate) shape: Vec<usize>,
+    /// Bytes in the file.
+    pub(crate) range: Range<usize>,
 }
 
 /// A tensor of a checkpoint.
@@ -77,8 +95,12 @@ struct Entry {
 pub struct TensorView<'a> {
     /// Name in the checkpoint.
     pub name: &'a str,
-    /// Element type.
+    /// Element type; of blocks, what their elements are read as.
     pub dtype: Dtype,
+    /// How the elements are stored.
+    pub encoding: Encoding,
+    /// If the rows come in heads of so many, and each head has row `i` of its first half before row `i` of its second.
+    pub paired: Option<usize>,
     /// Shape.
     pub shape: &'a [usize],
     /// Its bytes, little endian, row-major.
@@ -96,7 +118,7 @@ struct Index {
 }
 
 impl Checkpoint {
-    /// Opens the checkpoint at `path`: a directory, a `.safetensors` file, or an index file.
+    /// Opens the checkpoint at `path`: a directory, a `.safetensors` file, an index file, or a GGUF file.
     ///
     /// # Errors
     /// If there is none, or a file of it is missing, corrupt or truncated, or shards contradict the index.
@@ -110,6 +132,8 @@ impl Checkpoint {
             }
         } else if path.extension().is_some_and(|e| e == "json") {
             Checkpoint::open_index(path.parent().unwrap_or(Path::new(".")), path)
+        } else if gguf::is_gguf(path) {
+            Gguf::open(path)?.into_checkpoint()
         } else {
             Checkpoint::open_files(path, vec![path.to_owned()])
         }
@@ -135,9 +159,28 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
+    /// The checkpoint in a GGUF file whose tensors have been checked.
+    pub(crate) fn from_gguf(path: PathBuf, bytes: Bytes, tensors: Vec<(String, FileTensor)>) -> Checkpoint {
+        let entry = |t: FileTensor| Entry {
+            shard: 0,
+            dtype: t.dtype,
+            encoding: t.encoding,
+            paired: t.paired,
+            shape: t.shape,
+            range: t.range,
+        };
+        let tensors = tensors.into_iter().map(|(name, t)| (name, entry(t))).collect();
+        Checkpoint { path: path.clone(), shards: vec![Shard { path, bytes }], tensors, gguf: true }
+    }
+
     /// The directory or file that was opened.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether it is a GGUF file.
+    pub fn is_gguf(&self) -> bool {
+        self.gguf
     }
 
     /// The tensor called `name`.
@@ -177,6 +220,8 @@ impl Checkpoint {
         TensorView {
             name,
             dtype: entry.dtype,
+            encoding: entry.encoding,
+            paired: entry.paired,
             shape: &entry.shape,
             data: &shard.bytes[entry.range.clone()],
             path: &shard.path,
@@ -238,7 +283,7 @@ impl Checkpoint {
     }
 
     fn empty(path: &Path) -> Checkpoint {
-        Checkpoint { path: path.to_owned(), shards: Vec::new(), tensors: BTreeMap::new() }
+        Checkpoint { path: path.to_owned(), shards: Vec::new(), tensors: BTreeMap::new(), gguf: false }
     }
 
     fn add(&mut self, path: PathBuf, bytes: Bytes) -> Result<()> {
@@ -248,14 +293,17 @@ impl Checkpoint {
                 let first = self.shards[other.shard].path.clone();
                 return Err(CheckpointError::Duplicate { name, first, second: path });
             }
-            self.tensors.insert(name, Entry { shard, dtype: info.dtype, shape: info.shape, range });
+            let (dtype, shape) = (info.dtype, info.shape);
+            let entry = Entry { shard, dtype, encoding: Encoding::Plain, paired: None, shape, range };
+            self.tensors.insert(name, entry);
         }
         self.shards.push(Shard { path, bytes });
         Ok(())
     }
 }
 
-fn map(path: &Path) -> Result<Mmap> {
+/// Maps a whole file.
+pub(crate) fn map(path: &Path) -> Result<Mmap> {
     let file = File::open(path).map_err(CheckpointError::io(path))?;
     // SAFETY: the mapping is read-only; as with every mapped file, whoever truncates it while it is in use takes the
     // process down, which the documentation of checkpoints states.

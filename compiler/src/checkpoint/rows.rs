@@ -1,18 +1,15 @@
 //! Reading the rows of the graph's tensors out of a checkpoint, whatever way they are stored.
 
+use super::encoding::{FP4_BLOCK_BYTES, mxfp4_block};
 use super::error::{CheckpointError, Result};
-use super::{Checkpoint, Dtype, TensorView, bind::stored_shape};
+use super::{Checkpoint, TensorView, bind::stored_shape};
 use crate::graph::{Graph, Role, RowSelect, Tensor};
-use half::f16;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use std::ops::Range;
 
 /// Value of each E2M1 code.
 pub const FP4_VALUES: [f32; 16] =
     [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0];
-
-/// Bytes of one block of 32 E2M1 codes.
-const FP4_BLOCK_BYTES: usize = BLOCK / 2;
 
 /// `2^(s - 127)`; a denormal for s = 0, infinity for the refused 255.
 pub fn e8m0(s: u8) -> f32 {
@@ -37,6 +34,17 @@ struct Place {
     /// Checkpoint row of row r is `first + r * step`.
     first: usize,
     step: usize,
+    /// As in [`TensorView`].
+    paired: Option<usize>,
+}
+
+/// An MXFP4 tensor's data, in blocks of 32.
+#[derive(Clone, Copy)]
+enum Mxfp4<'a> {
+    /// Codes `[blocks, 16]` and scales `[blocks]`.
+    Apart { codes: &'a [u8], scales: &'a [u8] },
+    /// As GGUF files have it.
+    Joined(&'a [u8]),
 }
 
 impl<'a> Weights<'a> {
@@ -67,24 +75,27 @@ impl<'a> Weights<'a> {
     /// # Panics
     /// If `rows` or `expert` is outside of the tensor.
     pub fn f32_rows(&self, t: &Tensor, expert: usize, rows: Range<usize>, out: &mut Vec<f32>) -> Result<()> {
-        let place = Place::of(t);
         out.clear();
-        out.reserve(rows.len() * place.cols);
         if t.stored == WeightFormat::Mxfp4 {
-            let (blocks, scales) = self.mxfp4_views(t)?;
-            for row in rows {
-                let at = place.row(expert, row) * (place.cols / BLOCK);
-                for block in at..at + place.cols / BLOCK {
-                    decode_mxfp4(&blocks.data[block * FP4_BLOCK_BYTES..], scales.data[block], out);
+            let (data, place) = self.mxfp4(t)?;
+            for block in rows.flat_map(|row| place.blocks(expert, row)) {
+                let (codes, scale) = data.block(block);
+                let scale = e8m0(scale);
+                for byte in codes {
+                    out.push(FP4_VALUES[usize::from(byte & 15)] * scale);
+                    out.push(FP4_VALUES[usize::from(byte >> 4)] * scale);
                 }
             }
             return Ok(());
         }
         let view = self.view(t, &t.source.name)?;
-        let row_bytes = place.cols * view.dtype.bitsize() / 8;
+        let place = Place::of(t, &view);
+        out.reserve(rows.len() * place.cols);
+        let row_bytes =
+            view.encoding.row_bytes(view.dtype, place.cols).expect("binding has checked the shape");
         for row in rows {
             let at = place.row(expert, row) * row_bytes;
-            widen(view.dtype, &view.data[at..at + row_bytes], out);
+            view.encoding.decode(view.dtype, &view.data[at..at + row_bytes], out);
         }
         Ok(())
     }
@@ -104,16 +115,13 @@ impl<'a> Weights<'a> {
         blocks: &mut Vec<u8>,
         scales: &mut Vec<u8>,
     ) -> Result<()> {
-        let place = Place::of(t);
-        let (block_view, scale_view) = self.mxfp4_views(t)?;
-        let per_row = place.cols / BLOCK;
+        let (data, place) = self.mxfp4(t)?;
         blocks.clear();
         scales.clear();
-        for row in rows {
-            let at = place.row(expert, row) * per_row;
-            blocks
-                .extend_from_slice(&block_view.data[at * FP4_BLOCK_BYTES..(at + per_row) * FP4_BLOCK_BYTES]);
-            scales.extend_from_slice(&scale_view.data[at..at + per_row]);
+        for block in rows.flat_map(|row| place.blocks(expert, row)) {
+            let (codes, scale) = data.block(block);
+            blocks.extend_from_slice(&codes);
+            scales.push(scale);
         }
         Ok(())
     }
@@ -129,11 +137,17 @@ impl<'a> Weights<'a> {
         }
     }
 
-    fn mxfp4_views(&self, t: &Tensor) -> Result<(TensorView<'a>, TensorView<'a>)> {
-        match (&t.source.scales, t.stored) {
-            (Some(scales), WeightFormat::Mxfp4) => Ok((self.view(t, &t.source.name)?, self.view(t, scales)?)),
-            _ => Err(CheckpointError::Format { logical: t.name.clone(), format: t.stored.name() }),
-        }
+    fn mxfp4(&self, t: &Tensor) -> Result<(Mxfp4<'a>, Place)> {
+        let Some(scales) = t.source.scales.as_ref().filter(|_| t.stored == WeightFormat::Mxfp4) else {
+            return Err(CheckpointError::Format { logical: t.name.clone(), format: t.stored.name() });
+        };
+        let view = self.view(t, &t.source.name)?;
+        let data = if *scales == t.source.name {
+            Mxfp4::Joined(view.data)
+        } else {
+            Mxfp4::Apart { codes: view.data, scales: self.view(t, scales)?.data }
+        };
+        Ok((data, Place::of(t, &view)))
     }
 
     fn view(&self, t: &Tensor, name: &str) -> Result<TensorView<'a>> {
@@ -146,8 +160,18 @@ impl<'a> Weights<'a> {
     }
 }
 
+impl Mxfp4<'_> {
+    /// Codes, the low nibble first, and scale.
+    fn block(self, index: usize) -> ([u8; FP4_BLOCK_BYTES], u8) {
+        match self {
+            Mxfp4::Apart { codes, scales } => (codes.as_chunks().0[index], scales[index]),
+            Mxfp4::Joined(data) => mxfp4_block(data, index),
+        }
+    }
+}
+
 impl Place {
-    fn of(t: &Tensor) -> Place {
+    fn of(t: &Tensor, view: &TensorView<'_>) -> Place {
         let shape = stored_shape(t);
         let rank = shape.len();
         let (stored_rows, cols) = match t.role {
@@ -159,13 +183,27 @@ impl Place {
             RowSelect::Even => (0, 2),
             RowSelect::Odd => (1, 2),
         };
-        Place { stored_rows, cols, first, step }
+        let paired = view.paired.filter(|head| stored_rows.is_multiple_of(*head));
+        Place { stored_rows, cols, first, step, paired }
+    }
+
+    /// Blocks of 32 that a row has.
+    fn blocks(&self, expert: usize, row: usize) -> Range<usize> {
+        let (at, count) = (self.row(expert, row), self.cols / BLOCK);
+        at * count..(at + 1) * count
     }
 
     /// Row of the checkpoint tensor, counted through the experts.
     fn row(&self, expert: usize, row: usize) -> usize {
         let row = self.first + row * self.step;
         assert!(row < self.stored_rows, "row {row} of {}", self.stored_rows);
+        let row = match self.paired {
+            None => row,
+            Some(head) => {
+                let (half, within) = (head / 2, row % head);
+                row - within + within % half * 2 + within / half
+            }
+        };
         expert * self.stored_rows + row
     }
 }
@@ -174,29 +212,5 @@ fn experts(t: &Tensor) -> usize {
     match t.role {
         Role::ExpertMatrix | Role::ExpertVector => t.shape[0],
         Role::Matrix | Role::Vector | Role::Table => 1,
-    }
-}
-
-/// Appends the 32 elements of the block at the head of `codes`; the low nibble comes first.
-fn decode_mxfp4(codes: &[u8], scale: u8, out: &mut Vec<f32>) {
-    let scale = e8m0(scale);
-    for &byte in &codes[..FP4_BLOCK_BYTES] {
-        out.push(FP4_VALUES[usize::from(byte & 15)] * scale);
-        out.push(FP4_VALUES[usize::from(byte >> 4)] * scale);
-    }
-}
-
-/// Appends `bytes`, elements of `dtype`, as f32. Binding has refused every dtype but these.
-fn widen(dtype: Dtype, bytes: &[u8], out: &mut Vec<f32>) {
-    match dtype {
-        Dtype::BF16 => out.extend(bytes.as_chunks().0.iter().map(|&b| {
-            let bits = u16::from_le_bytes(b);
-            f32::from_bits(u32::from(bits) << 16)
-        })),
-        Dtype::F16 => {
-            out.extend(bytes.as_chunks().0.iter().map(|&b| f16::from_bits(u16::from_le_bytes(b)).to_f32()));
-        }
-        Dtype::F32 => out.extend(bytes.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b))),
-        other => unreachable!("{other:?} passed binding"),
     }
 }

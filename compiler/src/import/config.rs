@@ -37,6 +37,10 @@ impl Config {
         }
     }
 
+    pub(super) fn from_map(map: Map<String, Value>) -> Config {
+        Config { map, prefix: String::new() }
+    }
+
     pub(super) fn architecture(&self) -> Result<&str> {
         match self.get("architectures") {
             Some(Value::Array(names)) => match names.as_slice() {

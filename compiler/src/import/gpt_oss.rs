@@ -2,7 +2,7 @@
 
 use super::Result;
 use super::config::{Config, bad, unsupported};
-use super::writer::{Writer, per_layer, quote, tensor, when};
+use super::writer::{Tensors, Writer, per_layer, quote, tensor, when};
 
 /// Factor in the experts' activation; the published model code fixes it.
 const SIGMOID_FACTOR: &str = "1.702";
@@ -20,11 +20,27 @@ pub(super) fn spec(name: &str, config: &Config) -> Result<String> {
         }
     }
     let f = config.plain_format()?;
+    let tied = config.flag("tie_word_embeddings", false)?;
+    let head = if tied { "model.embed_tokens.weight" } else { "lm_head.weight" };
+    let tensors = Tensors {
+        global_comment: "",
+        global: vec![
+            ("embed", tensor("model.embed_tokens.weight", "vocab hidden", f)),
+            ("final_norm", tensor("model.norm.weight", "hidden", f)),
+            ("lm_head", tensor(head, "vocab hidden", f)),
+        ],
+        layer_comment: "The checkpoint interleaves the experts' rows: gate in the even ones, up in the odd ones.",
+        layer: layer_tensors(config.flag("attention_bias", true)?, f),
+    };
+    write(name, config, &tensors)
+}
+
+/// The spec with these tensors.
+pub(super) fn write(name: &str, config: &Config, tensors: &Tensors) -> Result<String> {
     let layers = config.require_whole(&["num_hidden_layers"])?;
     let windows = windows(config, layers)?;
     let sliding = windows.contains(&"sliding_window");
     let bias = config.flag("attention_bias", true)?;
-    let tied = config.flag("tie_word_embeddings", false)?;
     let rope = config.rope()?;
     let limit = config.positive("swiglu_limit")?.unwrap_or(7.0) as f32;
 
@@ -60,13 +76,8 @@ pub(super) fn spec(name: &str, config: &Config) -> Result<String> {
     keys.extend(rope.scaling.map(|s| ("scaling", s)));
     w.keys(&keys);
 
-    w.section("tensors", "");
-    let head = if tied { "model.embed_tokens.weight" } else { "lm_head.weight" };
-    w.keys(&[
-        ("embed", tensor("model.embed_tokens.weight", "vocab hidden", f)),
-        ("final_norm", tensor("model.norm.weight", "hidden", f)),
-        ("lm_head", tensor(head, "vocab hidden", f)),
-    ]);
+    w.section("tensors", tensors.global_comment);
+    w.keys(&tensors.global);
     w.section("before", "");
     w.nodes(&["out = \"x\", op = \"embed\", table = \"embed\"".into()]);
     w.section("layer", "One layer; `x` enters it, and `moe_residual` is the next layer's `x`.");
@@ -76,11 +87,8 @@ pub(super) fn spec(name: &str, config: &Config) -> Result<String> {
         w.section("layer.values", "By layer: attention to the last `sliding_window` tokens, or to all.");
         w.keys(&[("window", per_layer(&windows))]);
     }
-    w.section(
-        "layer.tensors",
-        "The checkpoint interleaves the experts' rows: gate in the even ones, up in the odd ones.",
-    );
-    w.keys(&layer_tensors(bias, f));
+    w.section("layer.tensors", tensors.layer_comment);
+    w.keys(&tensors.layer);
     w.section("after", "Only the rows whose logits are wanted go on from `last`.");
     w.nodes(&[
         "out = \"last\", op = \"select_rows\", input = \"x\"".into(),

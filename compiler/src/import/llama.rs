@@ -2,7 +2,7 @@
 
 use super::Result;
 use super::config::{Config, bad, unsupported};
-use super::writer::{Writer, quote, tensor};
+use super::writer::{TIED, Tensors, Writer, quote, tensor};
 
 pub(super) fn spec(name: &str, config: &Config) -> Result<String> {
     for key in ["quantization_config", "sliding_window"] {
@@ -10,6 +10,24 @@ pub(super) fn spec(name: &str, config: &Config) -> Result<String> {
             return unsupported(format!("`{key}` in a LlamaForCausalLM"));
         }
     }
+    let f = config.plain_format()?;
+    let tied = config.flag("tie_word_embeddings", false)?;
+    let head = if tied { "model.embed_tokens.weight" } else { "lm_head.weight" };
+    let tensors = Tensors {
+        global_comment: if tied { TIED } else { "" },
+        global: vec![
+            ("embed", tensor("model.embed_tokens.weight", "vocab hidden", f)),
+            ("final_norm", tensor("model.norm.weight", "hidden", f)),
+            ("lm_head", tensor(head, "vocab hidden", f)),
+        ],
+        layer_comment: "",
+        layer: layer_tensors(config.flag("attention_bias", false)?, config.flag("mlp_bias", false)?, f),
+    };
+    write(name, config, &tensors)
+}
+
+/// The spec with these tensors.
+pub(super) fn write(name: &str, config: &Config, tensors: &Tensors) -> Result<String> {
     let activation = match config.text("hidden_act")? {
         None | Some("silu" | "swish") => "silu(gate) * up",
         Some("gelu_pytorch_tanh" | "gelu_new") => "gelu(gate) * up",
@@ -17,10 +35,8 @@ pub(super) fn spec(name: &str, config: &Config) -> Result<String> {
             return unsupported(format!("activation `{other}`; supported are: silu, gelu_pytorch_tanh"));
         }
     };
-    let f = config.plain_format()?;
     let attention_bias = config.flag("attention_bias", false)?;
     let mlp_bias = config.flag("mlp_bias", false)?;
-    let tied = config.flag("tie_word_embeddings", false)?;
     let rope = config.rope()?;
 
     let mut w = Writer::new(name, "dense model (LlamaForCausalLM)");
@@ -50,21 +66,15 @@ pub(super) fn spec(name: &str, config: &Config) -> Result<String> {
     keys.extend(rope.scaling.map(|s| ("scaling", s)));
     w.keys(&keys);
 
-    let comment = if tied { "The embeddings serve as the unembedding too." } else { "" };
-    w.section("tensors", comment);
-    let head = if tied { "model.embed_tokens.weight" } else { "lm_head.weight" };
-    w.keys(&[
-        ("embed", tensor("model.embed_tokens.weight", "vocab hidden", f)),
-        ("final_norm", tensor("model.norm.weight", "hidden", f)),
-        ("lm_head", tensor(head, "vocab hidden", f)),
-    ]);
+    w.section("tensors", tensors.global_comment);
+    w.keys(&tensors.global);
     w.section("before", "");
     w.nodes(&["out = \"x\", op = \"embed\", table = \"embed\"".into()]);
     w.section("layer", "One layer; `x` enters it, and `mlp_residual` is the next layer's `x`.");
     w.keys(&[("count", quote("layers")), ("carry", "{ x = \"mlp_residual\" }".into())]);
     w.nodes(&layer_nodes(attention_bias, mlp_bias, activation));
-    w.section("layer.tensors", "");
-    w.keys(&layer_tensors(attention_bias, mlp_bias, f));
+    w.section("layer.tensors", tensors.layer_comment);
+    w.keys(&tensors.layer);
     w.section("after", "Only the rows whose logits are wanted go on from `last`.");
     w.nodes(&[
         "out = \"last\", op = \"select_rows\", input = \"x\"".into(),

@@ -1,8 +1,9 @@
-//! Writes a spec from a published model's `config.json`.
+//! Writes a spec from a published model's `config.json` or GGUF file.
 //!
 //! Nothing about a model is known here but its architecture's names and conventions: every number comes from the file.
 
 mod config;
+mod gguf;
 mod gpt_oss;
 mod llama;
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod writer;
 
 use crate::spec::{self, Spec};
 use config::Config;
+pub use gguf::from_gguf;
 use thiserror::Error;
 
 /// Architectures that can be imported.

@@ -2,6 +2,17 @@
 
 use std::fmt::Write;
 
+/// Comment on tensors of which one serves twice.
+pub(super) const TIED: &str = "The embeddings serve as the unembedding too.";
+
+/// The tensors of a spec: logical name, and where and how the checkpoint stores it.
+pub(super) struct Tensors {
+    pub(super) global_comment: &'static str,
+    pub(super) global: Vec<(&'static str, String)>,
+    pub(super) layer_comment: &'static str,
+    pub(super) layer: Vec<(&'static str, String)>,
+}
+
 /// TOML text being written.
 #[derive(Default)]
 pub(super) struct Writer {

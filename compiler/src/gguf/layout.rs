@@ -1,0 +1,272 @@
+//! The layout of a GGUF file: header, metadata, tensor descriptions, data.
+
+use super::metadata::{Metadata, Value, ValueType};
+use super::{MAGIC, TensorInfo, TensorType};
+use crate::checkpoint::{CheckpointError, Result};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::Range;
+use std::path::Path;
+
+/// Versions read; 1 had 32-bit lengths.
+const VERSIONS: [u32; 2] = [2, 3];
+const DEFAULT_ALIGNMENT: usize = 32;
+const MAX_DIMENSIONS: u32 = 4;
+/// Arrays of arrays deeper than this are refused.
+const MAX_NESTING: usize = 4;
+/// Types that files may have and that are not read, for a message that names them.
+const OTHER_TYPES: [(u32, &str); 22] = [
+    (3, "Q4_1"),
+    (6, "Q5_0"),
+    (7, "Q5_1"),
+    (9, "Q8_1"),
+    (10, "Q2_K"),
+    (11, "Q3_K"),
+    (12, "Q4_K"),
+    (13, "Q5_K"),
+    (14, "Q6_K"),
+    (15, "Q8_K"),
+    (16, "IQ2_XXS"),
+    (17, "IQ2_XS"),
+    (18, "IQ3_XXS"),
+    (19, "IQ1_S"),
+    (20, "IQ4_NL"),
+    (21, "IQ3_S"),
+    (22, "IQ2_S"),
+    (23, "IQ4_XS"),
+    (28, "F64"),
+    (29, "IQ1_M"),
+    (34, "TQ1_0"),
+    (35, "TQ2_0"),
+];
+
+/// Reads and checks all of `file` but the tensors' data.
+pub(super) fn read(path: &Path, file: &[u8]) -> Result<(Metadata, Vec<TensorInfo>)> {
+    let mut cursor = Cursor::new(path, file);
+    if cursor.take(MAGIC.len(), "the magic number")? != MAGIC {
+        return cursor.corrupt("it does not begin with `GGUF`");
+    }
+    let version = cursor.u32("the version")?;
+    if VERSIONS.contains(&version.swap_bytes()) {
+        return cursor.unsupported("it is big endian; supported is: little endian");
+    }
+    if !VERSIONS.contains(&version) {
+        return cursor.unsupported(format!("GGUF version {version}; supported are: 2, 3"));
+    }
+    let tensor_count = cursor.u64("the number of tensors")?;
+    let key_count = cursor.u64("the number of keys")?;
+    let metadata = metadata(&mut cursor, key_count)?;
+    let mut tensors = Vec::new();
+    for index in 0..tensor_count {
+        tensors.push(tensor(&mut cursor, index)?);
+    }
+    let alignment = alignment(&cursor, &metadata)?;
+    // A file without tensors may end before the padding.
+    let data_start = cursor.at.next_multiple_of(alignment);
+    place(&cursor, &mut tensors, data_start, alignment)?;
+    Ok((metadata, tensors))
+}
+
+fn metadata(cursor: &mut Cursor<'_>, count: u64) -> Result<Metadata> {
+    let mut values = BTreeMap::new();
+    for index in 0..count {
+        let key = cursor.string(&format!("key {index}"))?;
+        let kind = cursor.value_type(&format!("key `{key}`"))?;
+        let value = value(cursor, key, kind)?;
+        match values.entry(key.to_owned()) {
+            Entry::Occupied(_) => return cursor.corrupt(format!("key `{key}` is there twice")),
+            Entry::Vacant(entry) => entry.insert(value),
+        };
+    }
+    Ok(Metadata { values })
+}
+
+fn value(cursor: &mut Cursor<'_>, key: &str, kind: ValueType) -> Result<Value> {
+    let what = format!("the value of key `{key}`");
+    Ok(match kind {
+        ValueType::String => Value::Text(cursor.sized(&what)?),
+        ValueType::Array => {
+            let element = cursor.value_type(&what)?;
+            let count = cursor.u64(&what)?;
+            let start = cursor.at;
+            cursor.skip_elements(element, count, &what, 1)?;
+            Value::Array { element, count: count as usize, range: start..cursor.at }
+        }
+        scalar => {
+            let at = cursor.at;
+            let bytes = cursor.take(scalar.size().expect("every other type has a size"), &what)?;
+            match Value::scalar(scalar, bytes) {
+                Some(value) => value,
+                None => return cursor.corrupt(format!("{what} at byte {at} is neither true nor false")),
+            }
+        }
+    })
+}
+
+/// Describes a tensor; its range is still relative to the data.
+fn tensor(cursor: &mut Cursor<'_>, index: u64) -> Result<TensorInfo> {
+    let name = cursor.string(&format!("the name of tensor {index}"))?;
+    let what = format!("the description of tensor `{name}`");
+    let rank = cursor.u32(&what)?;
+    if !(1..=MAX_DIMENSIONS).contains(&rank) {
+        return cursor
+            .corrupt(format!("tensor `{name}` has {rank} dimensions, expected 1 to {MAX_DIMENSIONS}"));
+    }
+    let mut dims = Vec::with_capacity(rank as usize);
+    for _ in 0..rank {
+        dims.push(cursor.u64(&what)?);
+    }
+    let number = cursor.u32(&what)?;
+    let Some((_, kind)) = TensorType::ALL.into_iter().find(|(n, _)| *n == number) else {
+        let Some((_, other)) = OTHER_TYPES.iter().find(|(n, _)| *n == number) else {
+            return cursor.corrupt(format!("tensor `{name}` has the unknown type {number}"));
+        };
+        let what = format!("tensor `{name}` is {other}; supported are: F32, F16, BF16, Q8_0, Q4_0, MXFP4");
+        return cursor.unsupported(what);
+    };
+    let offset = cursor.u64(&what)?;
+    let (dtype, encoding) = kind.stored();
+    let row = usize::try_from(dims[0]).ok().filter(|&n| n > 0).and_then(|n| encoding.row_bytes(dtype, n));
+    let Some(row) = row else {
+        return cursor.corrupt(format!("tensor `{name}` has rows of {} elements of {kind:?}", dims[0]));
+    };
+    let bytes = dims[1..].iter().try_fold(row as u64, |n, &d| n.checked_mul(d)).filter(|&n| n > 0);
+    let end = bytes.and_then(|n| offset.checked_add(n)).filter(|&end| end <= cursor.bytes.len() as u64);
+    let Some(end) = end else {
+        return cursor.corrupt(format!(
+            "tensor `{name}` of dimensions {dims:?} at offset {offset} does not fit into the file (truncated?)"
+        ));
+    };
+    let shape = dims.iter().rev().map(|&d| d as usize).collect();
+    Ok(TensorInfo { name: name.to_owned(), kind, shape, range: offset as usize..end as usize })
+}
+
+fn alignment(cursor: &Cursor<'_>, metadata: &Metadata) -> Result<usize> {
+    match metadata.values.get("general.alignment") {
+        None => Ok(DEFAULT_ALIGNMENT),
+        Some(Value::Unsigned(n)) if n.is_power_of_two() && *n <= 1 << 20 => Ok(*n as usize),
+        Some(_) => cursor.corrupt("`general.alignment` is not a power of two up to 1048576"),
+    }
+}
+
+/// Makes the tensors' ranges absolute, which must be aligned, in the file, and apart; sorts them by name.
+fn place(cursor: &Cursor<'_>, tensors: &mut [TensorInfo], data_start: usize, alignment: usize) -> Result<()> {
+    let length = cursor.bytes.len();
+    for TensorInfo { name, range, .. } in tensors.iter_mut() {
+        if !range.start.is_multiple_of(alignment) {
+            let start = range.start;
+            return cursor
+                .corrupt(format!("tensor `{name}` at offset {start} is not aligned to {alignment}"));
+        }
+        // Both are at most the file's length, so the sum does not overflow.
+        *range = data_start + range.start..data_start + range.end;
+        if range.end > length {
+            return cursor.corrupt(format!(
+                "tensor `{name}` ends at byte {} of a file of {length} bytes (truncated?)",
+                range.end
+            ));
+        }
+    }
+    let mut order: Vec<&TensorInfo> = tensors.iter().collect();
+    order.sort_by_key(|t| t.range.start);
+    if let Some([a, b]) = order.array_windows().find(|[a, b]| b.range.start < a.range.end) {
+        return cursor.corrupt(format!("tensor `{}` overlaps `{}`", b.name, a.name));
+    }
+    tensors.sort_by(|a, b| a.name.cmp(&b.name));
+    if let Some([a, _]) = tensors.array_windows().find(|[a, b]| a.name == b.name) {
+        return cursor.corrupt(format!("tensor `{}` is there twice", a.name));
+    }
+    Ok(())
+}
+
+/// A position in the file; every reading checks the length.
+pub(super) struct Cursor<'a> {
+    path: &'a Path,
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(path: &'a Path, bytes: &'a [u8]) -> Cursor<'a> {
+        Cursor { path, bytes, at: 0 }
+    }
+
+    fn take(&mut self, count: usize, what: &str) -> Result<&'a [u8]> {
+        let bytes = self.at.checked_add(count).and_then(|end| self.bytes.get(self.at..end));
+        let Some(bytes) = bytes else {
+            let (at, length) = (self.at, self.bytes.len());
+            return self.corrupt(format!(
+                "{what} at byte {at} is {count} bytes long and runs past the end ({length} bytes; truncated?)"
+            ));
+        };
+        self.at += count;
+        Ok(bytes)
+    }
+
+    fn u32(&mut self, what: &str) -> Result<u32> {
+        let bytes = self.take(4, what)?;
+        Ok(u32::from_le_bytes(bytes.try_into().expect("4 bytes were taken")))
+    }
+
+    fn u64(&mut self, what: &str) -> Result<u64> {
+        let bytes = self.take(8, what)?;
+        Ok(u64::from_le_bytes(bytes.try_into().expect("8 bytes were taken")))
+    }
+
+    /// The place of a length and so many bytes.
+    fn sized(&mut self, what: &str) -> Result<Range<usize>> {
+        let length = self.u64(what)?;
+        let start = self.at;
+        self.take(usize::try_from(length).unwrap_or(usize::MAX), what)?;
+        Ok(start..self.at)
+    }
+
+    pub(super) fn string(&mut self, what: &str) -> Result<&'a str> {
+        let range = self.sized(what)?;
+        let at = range.start;
+        match str::from_utf8(&self.bytes[range]) {
+            Ok(text) => Ok(text),
+            Err(_) => self.corrupt(format!("{what} at byte {at} is not UTF-8")),
+        }
+    }
+
+    fn value_type(&mut self, what: &str) -> Result<ValueType> {
+        let number = self.u32(what)?;
+        match ValueType::from_number(number) {
+            Some(kind) => Ok(kind),
+            None => self.corrupt(format!("{what} has the unknown type {number}, expected 0 to 12")),
+        }
+    }
+
+    fn skip_elements(&mut self, element: ValueType, count: u64, what: &str, depth: usize) -> Result<()> {
+        if let Some(size) = element.size() {
+            let bytes = usize::try_from(count).ok().and_then(|n| n.checked_mul(size));
+            return self.take(bytes.unwrap_or(usize::MAX), what).map(|_| ());
+        }
+        if depth > MAX_NESTING {
+            return self.corrupt(format!("{what} is an array nested more than {MAX_NESTING} deep"));
+        }
+        // Every element takes bytes, so a false count ends at the end of the file.
+        for _ in 0..count {
+            match element {
+                ValueType::Array => {
+                    let inner = self.value_type(what)?;
+                    let inner_count = self.u64(what)?;
+                    self.skip_elements(inner, inner_count, what, depth + 1)?;
+                }
+                _ => {
+                    self.sized(what)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn corrupt<T>(&self, what: impl Into<String>) -> Result<T> {
+        Err(CheckpointError::Corrupt { path: self.path.to_owned(), what: what.into() })
+    }
+
+    fn unsupported<T>(&self, what: impl Into<String>) -> Result<T> {
+        Err(CheckpointError::Unsupported { path: self.path.to_owned(), what: what.into() })
+    }
+}

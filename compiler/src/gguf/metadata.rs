@@ -1,0 +1,225 @@
+//! Typed access to a GGUF file's metadata.
+
+use super::Gguf;
+use super::layout::Cursor;
+use crate::checkpoint::Result;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Largest whole number taken from a file, as in a `config.json`.
+const MAX_WHOLE: u64 = 1 << 31;
+
+/// Values by key.
+#[derive(Debug)]
+pub(super) struct Metadata {
+    pub(super) values: BTreeMap<String, Value>,
+}
+
+/// A value; what is long stays in the file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+    Bool(bool),
+    /// Bytes of the text in the file.
+    Text(Range<usize>),
+    Array {
+        element: ValueType,
+        count: usize,
+        /// Bytes of the elements in the file.
+        range: Range<usize>,
+    },
+}
+
+/// Type of a value, by its number in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ValueType {
+    U8,
+    I8,
+    U16,
+    I16,
+    U32,
+    I32,
+    F32,
+    Bool,
+    String,
+    Array,
+    U64,
+    I64,
+    F64,
+}
+
+impl ValueType {
+    /// In the order of their numbers.
+    const ALL: [ValueType; 13] = [
+        ValueType::U8,
+        ValueType::I8,
+        ValueType::U16,
+        ValueType::I16,
+        ValueType::U32,
+        ValueType::I32,
+        ValueType::F32,
+        ValueType::Bool,
+        ValueType::String,
+        ValueType::Array,
+        ValueType::U64,
+        ValueType::I64,
+        ValueType::F64,
+    ];
+
+    pub(super) fn from_number(number: u32) -> Option<ValueType> {
+        ValueType::ALL.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// Bytes of a value, where all have the same.
+    pub(super) fn size(self) -> Option<usize> {
+        match self {
+            ValueType::U8 | ValueType::I8 | ValueType::Bool => Some(1),
+            ValueType::U16 | ValueType::I16 => Some(2),
+            ValueType::U32 | ValueType::I32 | ValueType::F32 => Some(4),
+            ValueType::U64 | ValueType::I64 | ValueType::F64 => Some(8),
+            ValueType::String | ValueType::Array => None,
+        }
+    }
+}
+
+impl Value {
+    /// The scalar in `bytes`; `None` if a bool is neither 0 nor 1.
+    pub(super) fn scalar(kind: ValueType, bytes: &[u8]) -> Option<Value> {
+        let mut wide = [0; 8];
+        wide[..bytes.len()].copy_from_slice(bytes);
+        let unsigned = u64::from_le_bytes(wide);
+        let unused_bits = 64 - 8 * bytes.len() as u32;
+        Some(match kind {
+            ValueType::U8 | ValueType::U16 | ValueType::U32 | ValueType::U64 => Value::Unsigned(unsigned),
+            ValueType::I8 | ValueType::I16 | ValueType::I32 | ValueType::I64 => {
+                Value::Signed((unsigned << unused_bits).cast_signed() >> unused_bits)
+            }
+            ValueType::F32 => Value::Float(decimal(f32::from_bits(unsigned as u32))),
+            ValueType::F64 => Value::Float(f64::from_bits(unsigned)),
+            ValueType::Bool => Value::Bool(match unsigned {
+                0 => false,
+                1 => true,
+                _ => return None,
+            }),
+            ValueType::String | ValueType::Array => return None,
+        })
+    }
+
+    fn whole(&self) -> Option<u64> {
+        match *self {
+            Value::Unsigned(n) => Some(n),
+            Value::Signed(n) => u64::try_from(n).ok(),
+            _ => None,
+        }
+    }
+
+    /// The value as errors quote it.
+    fn brief(&self) -> String {
+        match self {
+            Value::Unsigned(n) => n.to_string(),
+            Value::Signed(n) => n.to_string(),
+            Value::Float(x) => format!("{x:?}"),
+            Value::Bool(b) => b.to_string(),
+            Value::Text(_) => "a string".into(),
+            Value::Array { count, .. } => format!("an array of {count}"),
+        }
+    }
+}
+
+/// The number that a person meant by `x`: 1e-5, not the f32 nearest to it.
+fn decimal(x: f32) -> f64 {
+    format!("{x:?}").parse().unwrap_or(f64::from(x))
+}
+
+impl Gguf {
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.metadata.values.contains_key(key)
+    }
+
+    /// A whole number, 0 included.
+    pub(crate) fn whole(&self, key: &str) -> Result<Option<u64>> {
+        let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
+        match value.whole().filter(|&n| n <= MAX_WHOLE) {
+            Some(number) => Ok(Some(number)),
+            None => self.wrong(key, value, &format!("a whole number up to {MAX_WHOLE}")),
+        }
+    }
+
+    /// A whole number from 1.
+    pub(crate) fn require_whole(&self, key: &str) -> Result<u64> {
+        match self.whole(key)? {
+            Some(0) => self.corrupt(format!("key `{key}` is 0: expected a whole number from 1")),
+            Some(number) => Ok(number),
+            None => self.corrupt(format!("key `{key}` is missing: expected a whole number")),
+        }
+    }
+
+    /// A finite number above 0.
+    pub(crate) fn positive(&self, key: &str) -> Result<Option<f64>> {
+        let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
+        match *value {
+            Value::Float(x) if x > 0.0 && x <= f64::from(f32::MAX) => Ok(Some(x)),
+            _ => self.wrong(key, value, "a floating-point number above 0"),
+        }
+    }
+
+    pub(crate) fn require_positive(&self, key: &str) -> Result<f64> {
+        match self.positive(key)? {
+            Some(number) => Ok(number),
+            None => self.corrupt(format!("key `{key}` is missing: expected a floating-point number")),
+        }
+    }
+
+    pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>> {
+        match self.metadata.values.get(key) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(value) => self.wrong(key, value, "true or false"),
+        }
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Result<Option<&str>> {
+        match self.metadata.values.get(key) {
+            None => Ok(None),
+            Some(Value::Text(range)) => match str::from_utf8(&self.bytes[range.clone()]) {
+                Ok(text) => Ok(Some(text)),
+                Err(_) => self.corrupt(format!("key `{key}` is not UTF-8")),
+            },
+            Some(value) => self.wrong(key, value, "a string"),
+        }
+    }
+
+    pub(crate) fn texts(&self, key: &str) -> Result<Option<Vec<&str>>> {
+        let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
+        let Value::Array { element: ValueType::String, count, range } = value else {
+            return self.wrong(key, value, "an array of strings");
+        };
+        let mut cursor = Cursor::new(&self.path, &self.bytes[range.clone()]);
+        // The range has been walked through, so `count` strings are there.
+        (0..*count)
+            .map(|_| cursor.string(&format!("a string of key `{key}`")))
+            .collect::<Result<_>>()
+            .map(Some)
+    }
+
+    /// An array of whole numbers or flags.
+    pub(crate) fn wholes(&self, key: &str) -> Result<Option<Vec<u64>>> {
+        let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
+        if let Value::Array { element, range, .. } = value
+            && let Some(size) = element.size()
+        {
+            let element = if *element == ValueType::Bool { ValueType::U8 } else { *element };
+            let scalar = |bytes| Value::scalar(element, bytes).and_then(|v| v.whole());
+            if let Some(numbers) = self.bytes[range.clone()].chunks_exact(size).map(scalar).collect() {
+                return Ok(Some(numbers));
+            }
+        }
+        self.wrong(key, value, "an array of whole numbers")
+    }
+
+    fn wrong<T>(&self, key: &str, value: &Value, expected: &str) -> Result<T> {
+        self.corrupt(format!("key `{key}` is {}: expected {expected}", value.brief()))
+    }
+}

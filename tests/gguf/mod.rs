@@ -1,0 +1,164 @@
+//! GGUF files: the same weights give the same logits, and damaged files are refused.
+
+mod convert;
+mod damage;
+mod tokenizer;
+mod writer;
+
+use crate::harness::{Model, read};
+use convert::{convert, directory, q8_0};
+use kernmill_compiler::checkpoint::{Checkpoint, Encoding};
+use kernmill_compiler::gguf::Gguf;
+use kernmill_compiler::import::from_gguf;
+use kernmill_compiler::quant::Preset;
+use kernmill_plan::format::WeightFormat;
+use kernmill_plan::pack::int8;
+use kernmill_runtime::{EngineConfig, Want};
+use std::fs;
+use writer::{BF16, F16, F32, MXFP4, Q4_0, Q8_0, Writer};
+
+/// Logits of every one of `tokens`, as bits.
+fn logits(model: &Model, preset: Preset, tokens: &[u32]) -> Vec<u32> {
+    let mut engine = model.engine(preset, EngineConfig::default());
+    let id = engine.create().unwrap();
+    let mut logits = Vec::new();
+    engine
+        .step(&[(id, tokens)], Want::All, &mut |_, row| logits.extend(row.iter().map(|x| x.to_bits())))
+        .unwrap();
+    logits
+}
+
+fn tokens(name: &str) -> Vec<u32> {
+    read(&fs::read(directory(name).join("oracle.safetensors")).unwrap(), "tokens", u32::from_le_bytes)
+}
+
+fn model(writer: &Writer) -> Model {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("model.gguf");
+    fs::write(&path, writer.bytes()).unwrap();
+    Model::open(&path)
+}
+
+fn gguf(bytes: Vec<u8>) -> Gguf {
+    Gguf::from_bytes("model.gguf", bytes).unwrap()
+}
+
+#[test]
+fn logits_are_those_of_the_safetensors() {
+    for name in ["gptoss-base", "llama-plain"] {
+        let tokens = tokens(name);
+        let (expected, actual) = (Model::open(&directory(name)), model(&convert(name, BF16)));
+        for preset in [Preset::Exact, Preset::Faithful] {
+            let (expected, actual) = (logits(&expected, preset, &tokens), logits(&actual, preset, &tokens));
+            assert!(expected == actual, "{name}, {}: logits differ", preset.name());
+        }
+    }
+}
+
+#[test]
+fn quantised_matrices_are_those_that_they_stand_for() {
+    let tokens = tokens("llama-plain");
+    let mut dequantised = convert("llama-plain", F32);
+    for tensor in dequantised.tensors.iter_mut().filter(|tensor| tensor.dims.len() == 2) {
+        let floats: Vec<f32> = tensor.data.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect();
+        let rounded = floats.chunks(32).flat_map(|block| q8_0(block).1);
+        tensor.data = rounded.flat_map(|x| x.to_le_bytes()).collect();
+    }
+    let (expected, actual) = (model(&dequantised), model(&convert("llama-plain", Q8_0)));
+    for preset in [Preset::Exact, Preset::Faithful] {
+        assert!(logits(&expected, preset, &tokens) == logits(&actual, preset, &tokens), "{}", preset.name());
+    }
+}
+
+#[test]
+fn a_q8_0_block_that_reaches_127_is_packed_bit_for_bit() {
+    let mut rng = fastrand::Rng::with_seed(7);
+    let format = WeightFormat::Int8.tile(32);
+    for _ in 0..2000 {
+        let factor = 2f32.powi(rng.i32(-12..8));
+        let block: Vec<f32> = (0..32).map(|_| (rng.f32() - 0.5) * factor).collect();
+        let (bytes, values) = q8_0(&block);
+        let mut tile = vec![0; format.bytes()];
+        int8::pack_tile(32, &values, &mut tile).unwrap();
+        for (k, &code) in bytes[2..].iter().enumerate() {
+            let packed = int8::element(32, &tile, 0, k);
+            assert_eq!((packed.q, packed.scale.to_le_bytes()), (code.cast_signed(), [bytes[0], bytes[1]]));
+        }
+    }
+}
+
+/// Every type, decoded through the checkpoint's rows, is what its description says.
+#[test]
+fn blocks_are_read_in_their_order() {
+    let scale = half::f16::from_f32(0.5).to_le_bytes();
+    let nibbles: Vec<u8> = (0..16u8).map(|i| i | (15 - i) << 4).collect();
+    let bytes: Vec<u8> = (0..32).map(|i| (i * 7 - 100i32) as u8).collect();
+    let mut writer = Writer { version: Some(2), alignment: Some(64), ..Writer::default() };
+    writer.set("general.architecture", "other");
+    writer.add("q4", &[32, 1], Q4_0, [&scale[..], &nibbles].concat());
+    writer.add("q8", &[32, 1], Q8_0, [&scale[..], &bytes].concat());
+    writer.add("mx", &[32, 1, 1], MXFP4, [&[128][..], &nibbles].concat());
+    writer.add(
+        "half",
+        &[2],
+        F16,
+        [half::f16::from_f32(1.5), half::f16::from_f32(-2.0)].map(|x| x.to_le_bytes()).concat(),
+    );
+    let checkpoint = gguf(writer.bytes()).into_checkpoint().unwrap();
+    assert!(checkpoint.is_gguf());
+    let rows = |name: &str| {
+        let view = checkpoint.tensor(name).unwrap();
+        let mut out = Vec::new();
+        view.encoding.decode(view.dtype, view.data, &mut out);
+        (view.encoding, out)
+    };
+    let fp4 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0f32];
+    let codes = || (0..16).chain((0..16).rev());
+    assert_eq!(rows("q4"), (Encoding::Q4_0, codes().map(|q| (q as f32 - 8.0) * 0.5).collect()));
+    assert_eq!(rows("q8"), (Encoding::Q8_0, (0..32).map(|i| (i * 7 - 100) as f32 * 0.5).collect()));
+    assert_eq!(rows("mx"), (Encoding::Mxfp4, codes().map(|code| fp4[code] * 2.0).collect()));
+    assert_eq!(rows("half"), (Encoding::Plain, vec![1.5, -2.0]));
+    assert_eq!(checkpoint.tensor("mx").unwrap().shape, [1, 1, 32]);
+}
+
+#[test]
+fn the_spec_names_the_files_tensors() {
+    let text = from_gguf("m", &gguf(convert("gptoss-base", BF16).bytes())).unwrap();
+    for line in [
+        "norm_eps       = 1e-5",
+        "window = { list = [\"sliding_window\", \"full\"] }",
+        "lm_head    = { from = \"output.weight\", shape = [\"vocab\", \"hidden\"], format = \"bf16\" }",
+        "from = \"blk.{layer}.ffn_up_exps.weight\", scales = \"blk.{layer}.ffn_up_exps.weight\"",
+        "beta_fast = 32.0, beta_slow = 1.0, original_context = 64, truncate = false",
+    ] {
+        assert!(text.contains(line), "{line} is not in:\n{text}");
+    }
+    let mut tied = convert("llama-plain", BF16);
+    tied.tensors.retain(|tensor| tensor.name != "output.weight");
+    let text = from_gguf("m", &gguf(tied.bytes())).unwrap();
+    assert!(text.contains("lm_head    = { from = \"token_embd.weight\""), "{text}");
+}
+
+#[test]
+fn llama_3s_frequency_factors_are_recognised() {
+    let mut writer = convert("llama-plain", BF16);
+    writer.set("llama.rope.freq_base", 500_000f32);
+    // Wavelengths under 2048 tokens are kept, those over 8192 stretched by 8; between them the frequency is interpolated.
+    let factors = (0..16).map(|i| {
+        let wavelength = std::f64::consts::TAU * 500_000f64.powf(f64::from(i) / 16.0);
+        let smooth = ((8192.0 / wavelength - 1.0) / 3.0).clamp(0.0, 1.0);
+        (1.0 / ((1.0 - smooth) / 8.0 + smooth)) as f32
+    });
+    writer.add("rope_freqs.weight", &[16], F32, factors.flat_map(f32::to_le_bytes).collect());
+    let text = from_gguf("m", &gguf(writer.bytes())).unwrap();
+    let scaling = "kind = \"llama3\", factor = 8.0, low_freq_factor = 1.0, high_freq_factor = 4.0, original_context = 8192";
+    assert!(text.contains(scaling), "{text}");
+    let graph =
+        kernmill_compiler::spec::lower(&kernmill_compiler::spec::Spec::parse("m", &text).unwrap()).unwrap();
+    let checkpoint: Checkpoint = gguf(writer.bytes()).into_checkpoint().unwrap();
+    kernmill_compiler::checkpoint::bind(&graph, &checkpoint).unwrap();
+
+    writer.tensor("rope_freqs.weight").data[60..].copy_from_slice(&3f32.to_le_bytes());
+    let error = from_gguf("m", &gguf(writer.bytes())).unwrap_err().to_string();
+    assert!(error.contains("`rope_freqs.weight` that is not Llama 3's scaling"), "{error}");
+}
