@@ -1,5 +1,6 @@
 //! GGUF files: the same weights give the same logits, and damaged files are refused.
 
+mod command;
 mod convert;
 mod damage;
 mod tokenizer;

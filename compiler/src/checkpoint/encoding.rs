@@ -77,12 +77,14 @@ fn nibbles(codes: &[u8]) -> impl Iterator<Item = u8> {
 
 /// MXFP4 block `index` of a GGUF tensor's data as checkpoints have it: codes with neighbours in one byte, and scale.
 pub(super) fn mxfp4_block(data: &[u8], index: usize) -> ([u8; FP4_BLOCK_BYTES], u8) {
-    let block = &data[index * (1 + FP4_BLOCK_BYTES)..][..1 + FP4_BLOCK_BYTES];
+    let [scale, codes @ ..] = &data.as_chunks::<{ 1 + FP4_BLOCK_BYTES }>().0[index];
     let mut paired = [0; FP4_BLOCK_BYTES];
-    for (k, code) in nibbles(&block[1..]).enumerate() {
-        paired[k / 2] |= code << (k % 2 * 4);
+    let (low, high) = paired.split_at_mut(FP4_BLOCK_BYTES / 2);
+    for (i, [a, b]) in codes.as_chunks().0.iter().enumerate() {
+        low[i] = a & 15 | b << 4;
+        high[i] = a >> 4 | b & 0xf0;
     }
-    (paired, block[0])
+    (paired, *scale)
 }
 
 /// Appends `bytes`, elements of `dtype`, as f32. Binding has refused every dtype but these.

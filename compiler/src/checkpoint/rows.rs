@@ -118,10 +118,22 @@ impl<'a> Weights<'a> {
         let (data, place) = self.mxfp4(t)?;
         blocks.clear();
         scales.clear();
-        for block in rows.flat_map(|row| place.blocks(expert, row)) {
-            let (codes, scale) = data.block(block);
-            blocks.extend_from_slice(&codes);
-            scales.push(scale);
+        for row in rows {
+            let row = place.blocks(expert, row);
+            match data {
+                Mxfp4::Apart { codes, scales: factors } => {
+                    blocks.extend_from_slice(
+                        codes.as_chunks::<FP4_BLOCK_BYTES>().0[row.clone()].as_flattened(),
+                    );
+                    scales.extend_from_slice(&factors[row]);
+                }
+                Mxfp4::Joined(data) => {
+                    for (codes, scale) in row.map(|block| mxfp4_block(data, block)) {
+                        blocks.extend_from_slice(&codes);
+                        scales.push(scale);
+                    }
+                }
+            }
         }
         Ok(())
     }
