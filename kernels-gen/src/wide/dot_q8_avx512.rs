@@ -2,15 +2,15 @@
 //!
 //! Tile: 16 rows (the lanes) x up to 8 tokens, one int32 and one f32 accumulator per token. The packed line is the operand of
 //! `vpdpbusd` as it lies (int8), or after a byte shuffle of its nibbles (mxfp4) or none (int4); activations come as broadcast
-//! dwords from memory. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
+//! dwords from memory. With one or two tokens it prefetches into L2. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::Wide;
 use super::regs::{PARAMS, Regs};
 use crate::leaf::Leaf;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, dword_bcst, dword_ptr, eax, k1, qword_ptr, rax,
-    xmmword_ptr, ymmword_ptr, zmmword_ptr,
+    AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, byte_ptr, dword_bcst, dword_ptr, eax, k1,
+    qword_ptr, rax, xmmword_ptr, ymmword_ptr, zmmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, Q8Row, WeightFormat};
 use kernmill_plan::target::Level;
@@ -28,6 +28,12 @@ pub const WIDE: Wide = Wide {
 
 /// Twice the E2M1 values plus 12, by code.
 const MXFP4_TABLE: [u8; 16] = [12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0];
+
+/// Up to this many tokens a leaf waits for memory, not for arithmetic.
+const PREFETCH_TOKENS: usize = 2;
+/// Bytes that prefetching is ahead of the tile's bytes. Measured with `benches/leaves.rs`: distances from 8 to 16 KiB are alike, shorter ones
+/// and prefetching into L1 slower. A prefetch past the last tile does not fault.
+const PREFETCH_DISTANCE: usize = 8192;
 
 struct Dot {
     format: WeightFormat,
@@ -49,6 +55,8 @@ struct Dot {
     ints: Vec<AsmRegisterZmm>,
     sums: Vec<AsmRegisterZmm>,
     constants: CodeLabel,
+    /// Runs ahead of the tile's bytes, scales and data alike; only where the memory is the limit.
+    ahead: Option<AsmRegister64>,
 }
 
 impl Dot {
@@ -70,6 +78,7 @@ impl Dot {
         let weights = [regs.vector(), regs.vector()];
         let (ints, sums) = (regs.vectors(tokens), regs.vectors(tokens));
         let constants = a.create_label();
+        let ahead = (tokens <= PREFETCH_TOKENS).then(|| regs.general());
         Dot {
             format,
             k,
@@ -87,6 +96,7 @@ impl Dot {
             ints,
             sums,
             constants,
+            ahead,
         }
     }
 
@@ -105,6 +115,9 @@ impl Dot {
             a.mov(*row, qword_ptr(rax + 8 * t))?;
         }
         a.lea(self.data, qword_ptr(self.scales + self.format.tile(self.k).scale_bytes))?;
+        if let Some(ahead) = self.ahead {
+            a.lea(ahead, qword_ptr(self.scales + PREFETCH_DISTANCE))?;
+        }
         if self.nibbles() {
             a.lea(rax, qword_ptr(self.constants))?;
             a.vpbroadcastd(self.nibble_mask, dword_ptr(rax))?;
@@ -163,6 +176,14 @@ impl Dot {
             a.vpbroadcastd(*int, eax)?;
         }
         let lines = if self.nibbles() { 4 } else { 8 };
+        if let Some(ahead) = self.ahead {
+            // A block's share of the tile: its data lines and its scales, so that the pointer keeps its distance from tile to tile.
+            for line in 0..=lines {
+                a.prefetcht1(byte_ptr(ahead + line * LINE))?;
+            }
+            let scales = if self.format == WeightFormat::Mxfp4 { 16 } else { 32 };
+            a.add(ahead, (lines * LINE + scales) as i32)?;
+        }
         for line in 0..lines {
             self.load_weights(a, line)?;
             let halves = if self.nibbles() { 2 } else { 1 };
