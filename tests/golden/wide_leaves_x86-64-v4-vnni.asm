@@ -4,7 +4,7 @@ dot_mxfp4_q8_k64_t1:
        2  mov rax,rsi
        5  mov rcx,[rax]
        8  lea rsi,[rdi+40h]
-       c  lea r9,[rdi+2000h]
+       c  lea r8,[rdi+2000h]
       13  lea rax,[rel 19Fh]
       1a  vpbroadcastd zmm1,[rax]
       20  vpbroadcastd zmm2,[rax+4]
@@ -14,12 +14,12 @@ dot_mxfp4_q8_k64_t1:
       3b  xor rdx,rdx
       3e  imul eax,[rcx+rdx+48h],0FFFFFFF4h
       43  vpbroadcastd zmm7,eax
-      49  prefetcht1 [r9]
-      4d  prefetcht1 [r9+40h]
-      52  prefetcht1 [r9+80h]
-      5a  prefetcht1 [r9+0C0h]
-      62  prefetcht1 [r9+100h]
-      6a  add r9,110h
+      49  prefetcht1 [r8]
+      4d  prefetcht1 [r8+40h]
+      52  prefetcht1 [r8+80h]
+      5a  prefetcht1 [r8+0C0h]
+      62  prefetcht1 [r8+100h]
+      6a  add r8,110h
       71  vmovdqu64 zmm5,[rsi]
       77  vpsrlw zmm6,zmm5,4
       7e  vpandd zmm5,zmm5,zmm1
@@ -90,7 +90,7 @@ dot_int8_q8_k64_t2:
      1c5  mov rcx,[rax]
      1c8  mov r8,[rax+8]
      1cc  lea rsi,[rdi+40h]
-     1d0  lea rax,[rdi+2000h]
+     1d0  lea r9,[rdi+2000h]
      1d7  vpxord zmm9,zmm9,zmm9
      1dd  vpxord zmm10,zmm10,zmm10
      1e3  xor rdx,rdx
@@ -98,59 +98,59 @@ dot_int8_q8_k64_t2:
      1eb  vpbroadcastd zmm7,eax
      1f1  imul eax,[r8+rdx+48h],0FFFFFF80h
      1f7  vpbroadcastd zmm8,eax
-     1fd  prefetcht1 [rax]
-     200  prefetcht1 [rax+40h]
-     204  prefetcht1 [rax+80h]
-     20b  prefetcht1 [rax+0C0h]
-     212  prefetcht1 [rax+100h]
-     219  prefetcht1 [rax+140h]
-     220  prefetcht1 [rax+180h]
-     227  prefetcht1 [rax+1C0h]
-     22e  prefetcht1 [rax+200h]
-     235  add rax,220h
-     23b  vmovdqu64 zmm5,[rsi]
-     241  vpdpbusd zmm7,zmm5,[rcx+rdx*8]{1to16}
-     248  vpdpbusd zmm8,zmm5,[r8+rdx*8]{1to16}
-     24f  vmovdqu64 zmm5,[rsi+40h]
-     256  vpdpbusd zmm7,zmm5,[rcx+rdx*8+4]{1to16}
-     25e  vpdpbusd zmm8,zmm5,[r8+rdx*8+4]{1to16}
-     266  vmovdqu64 zmm5,[rsi+80h]
-     26d  vpdpbusd zmm7,zmm5,[rcx+rdx*8+8]{1to16}
-     275  vpdpbusd zmm8,zmm5,[r8+rdx*8+8]{1to16}
-     27d  vmovdqu64 zmm5,[rsi+0C0h]
-     284  vpdpbusd zmm7,zmm5,[rcx+rdx*8+0Ch]{1to16}
-     28c  vpdpbusd zmm8,zmm5,[r8+rdx*8+0Ch]{1to16}
-     294  vmovdqu64 zmm5,[rsi+100h]
-     29b  vpdpbusd zmm7,zmm5,[rcx+rdx*8+10h]{1to16}
-     2a3  vpdpbusd zmm8,zmm5,[r8+rdx*8+10h]{1to16}
-     2ab  vmovdqu64 zmm5,[rsi+140h]
-     2b2  vpdpbusd zmm7,zmm5,[rcx+rdx*8+14h]{1to16}
-     2ba  vpdpbusd zmm8,zmm5,[r8+rdx*8+14h]{1to16}
-     2c2  vmovdqu64 zmm5,[rsi+180h]
-     2c9  vpdpbusd zmm7,zmm5,[rcx+rdx*8+18h]{1to16}
-     2d1  vpdpbusd zmm8,zmm5,[r8+rdx*8+18h]{1to16}
-     2d9  vmovdqu64 zmm5,[rsi+1C0h]
-     2e0  vpdpbusd zmm7,zmm5,[rcx+rdx*8+1Ch]{1to16}
-     2e8  vpdpbusd zmm8,zmm5,[r8+rdx*8+1Ch]{1to16}
-     2f0  vcvtph2ps zmm4,[rdi]
-     2f6  add rdi,20h
-     2fa  vmulps zmm5,zmm4,[rcx+rdx+40h]{1to16}
-     302  vcvtdq2ps zmm7,zmm7
-     308  vfmadd231ps zmm9,zmm7,zmm5
-     30e  vmulps zmm5,zmm4,[r8+rdx+40h]{1to16}
-     316  vcvtdq2ps zmm8,zmm8
-     31c  vfmadd231ps zmm10,zmm8,zmm5
-     322  add rsi,200h
-     329  add rdx,4
-     32d  cmp rdx,8
-     331  jne near 00000000000001E6h
-     337  pop rsi
-     338  pop rdx
-     339  vmovups [rsi],zmm9
-     33f  add rsi,rdx
-     342  vmovups [rsi],zmm10
-     348  vzeroupper
-     34b  ret
+     1fd  prefetcht1 [r9]
+     201  prefetcht1 [r9+40h]
+     206  prefetcht1 [r9+80h]
+     20e  prefetcht1 [r9+0C0h]
+     216  prefetcht1 [r9+100h]
+     21e  prefetcht1 [r9+140h]
+     226  prefetcht1 [r9+180h]
+     22e  prefetcht1 [r9+1C0h]
+     236  prefetcht1 [r9+200h]
+     23e  add r9,220h
+     245  vmovdqu64 zmm5,[rsi]
+     24b  vpdpbusd zmm7,zmm5,[rcx+rdx*8]{1to16}
+     252  vpdpbusd zmm8,zmm5,[r8+rdx*8]{1to16}
+     259  vmovdqu64 zmm5,[rsi+40h]
+     260  vpdpbusd zmm7,zmm5,[rcx+rdx*8+4]{1to16}
+     268  vpdpbusd zmm8,zmm5,[r8+rdx*8+4]{1to16}
+     270  vmovdqu64 zmm5,[rsi+80h]
+     277  vpdpbusd zmm7,zmm5,[rcx+rdx*8+8]{1to16}
+     27f  vpdpbusd zmm8,zmm5,[r8+rdx*8+8]{1to16}
+     287  vmovdqu64 zmm5,[rsi+0C0h]
+     28e  vpdpbusd zmm7,zmm5,[rcx+rdx*8+0Ch]{1to16}
+     296  vpdpbusd zmm8,zmm5,[r8+rdx*8+0Ch]{1to16}
+     29e  vmovdqu64 zmm5,[rsi+100h]
+     2a5  vpdpbusd zmm7,zmm5,[rcx+rdx*8+10h]{1to16}
+     2ad  vpdpbusd zmm8,zmm5,[r8+rdx*8+10h]{1to16}
+     2b5  vmovdqu64 zmm5,[rsi+140h]
+     2bc  vpdpbusd zmm7,zmm5,[rcx+rdx*8+14h]{1to16}
+     2c4  vpdpbusd zmm8,zmm5,[r8+rdx*8+14h]{1to16}
+     2cc  vmovdqu64 zmm5,[rsi+180h]
+     2d3  vpdpbusd zmm7,zmm5,[rcx+rdx*8+18h]{1to16}
+     2db  vpdpbusd zmm8,zmm5,[r8+rdx*8+18h]{1to16}
+     2e3  vmovdqu64 zmm5,[rsi+1C0h]
+     2ea  vpdpbusd zmm7,zmm5,[rcx+rdx*8+1Ch]{1to16}
+     2f2  vpdpbusd zmm8,zmm5,[r8+rdx*8+1Ch]{1to16}
+     2fa  vcvtph2ps zmm4,[rdi]
+     300  add rdi,20h
+     304  vmulps zmm5,zmm4,[rcx+rdx+40h]{1to16}
+     30c  vcvtdq2ps zmm7,zmm7
+     312  vfmadd231ps zmm9,zmm7,zmm5
+     318  vmulps zmm5,zmm4,[r8+rdx+40h]{1to16}
+     320  vcvtdq2ps zmm8,zmm8
+     326  vfmadd231ps zmm10,zmm8,zmm5
+     32c  add rsi,200h
+     333  add rdx,4
+     337  cmp rdx,8
+     33b  jne near 00000000000001E6h
+     341  pop rsi
+     342  pop rdx
+     343  vmovups [rsi],zmm9
+     349  add rsi,rdx
+     34c  vmovups [rsi],zmm10
+     352  vzeroupper
+     355  ret
 
 dot_bf16_f32_k64_t1:
      380  mov r8,[rsi]
@@ -237,16 +237,16 @@ value_F16_d32_g2:
      55d  vmovups zmm8,[rdx+80h]
      564  vmovups zmm9,[rdx+0C0h]
      56b  mov r9,rdi
-     56e  mov rax,rcx
+     56e  mov r10,rcx
      571  vcvtph2ps zmm0,[r9]
      577  vcvtph2ps zmm1,[r9+20h]
-     57e  vfmadd231ps zmm4,zmm0,[rsi+rax*4]{1to16}
-     585  vfmadd231ps zmm5,zmm1,[rsi+rax*4]{1to16}
-     58c  vfmadd231ps zmm8,zmm0,[rsi+rax*4+1000h]{1to16}
-     597  vfmadd231ps zmm9,zmm1,[rsi+rax*4+1000h]{1to16}
+     57e  vfmadd231ps zmm4,zmm0,[rsi+r10*4]{1to16}
+     585  vfmadd231ps zmm5,zmm1,[rsi+r10*4]{1to16}
+     58c  vfmadd231ps zmm8,zmm0,[rsi+r10*4+1000h]{1to16}
+     597  vfmadd231ps zmm9,zmm1,[rsi+r10*4+1000h]{1to16}
      5a2  add r9,40h
-     5a6  inc rax
-     5a9  cmp rax,r8
+     5a6  inc r10
+     5a9  cmp r10,r8
      5ac  jl short 0000000000000571h
      5ae  vmovups [rdx],zmm4
      5b4  vmovups [rdx+40h],zmm5

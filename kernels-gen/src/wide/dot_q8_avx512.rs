@@ -5,12 +5,12 @@
 //! dwords from memory. With one or two tokens it prefetches into L2. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::Wide;
-use super::regs::{PARAMS, Regs};
+use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, byte_ptr, dword_bcst, dword_ptr, eax, k1,
-    qword_ptr, rax, xmmword_ptr, ymmword_ptr, zmmword_ptr,
+    qword_ptr, xmmword_ptr, ymmword_ptr, zmmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, Q8Row, WeightFormat};
 use kernmill_plan::target::Level;
@@ -64,21 +64,13 @@ impl Dot {
         // Tile and row list are read at once; out and stride wait on the stack, so that their registers are free.
         let mut regs = Regs::with_params(1);
         let scales = PARAMS[0];
-        let mut rows: Vec<AsmRegister64> = Vec::new();
-        let mut spare: Vec<AsmRegister64> = (0..tokens + 3).map(|_| regs.general()).collect();
-        // rax holds the corrections.
-        spare.retain(|register| *register != rax);
-        if spare.len() < tokens + 2 {
-            spare.push(regs.general());
-        }
-        let data = spare[0];
-        let block = spare[1];
-        rows.extend(&spare[2..2 + tokens]);
+        let (data, block) = (regs.general(), regs.general());
+        let rows: Vec<AsmRegister64> = (0..tokens).map(|_| regs.general()).collect();
+        let ahead = (tokens <= PREFETCH_TOKENS).then(|| regs.general());
         let [table, nibble_mask, half, smallest, row_scale] = [(); 5].map(|()| regs.vector());
         let weights = [regs.vector(), regs.vector()];
         let (ints, sums) = (regs.vectors(tokens), regs.vectors(tokens));
         let constants = a.create_label();
-        let ahead = (tokens <= PREFETCH_TOKENS).then(|| regs.general());
         Dot {
             format,
             k,
@@ -109,23 +101,23 @@ impl Dot {
         let (list, out, stride) = (PARAMS[1], PARAMS[2], PARAMS[3]);
         a.push(stride)?;
         a.push(out)?;
-        // The list's register is overwritten last: it may be one of the rows'.
-        a.mov(rax, list)?;
+        // The list's register may be one of the rows'.
+        a.mov(SCRATCH, list)?;
         for (t, row) in self.rows.iter().enumerate() {
-            a.mov(*row, qword_ptr(rax + 8 * t))?;
+            a.mov(*row, qword_ptr(SCRATCH + 8 * t))?;
         }
         a.lea(self.data, qword_ptr(self.scales + self.format.tile(self.k).scale_bytes))?;
         if let Some(ahead) = self.ahead {
             a.lea(ahead, qword_ptr(self.scales + PREFETCH_DISTANCE))?;
         }
         if self.nibbles() {
-            a.lea(rax, qword_ptr(self.constants))?;
-            a.vpbroadcastd(self.nibble_mask, dword_ptr(rax))?;
+            a.lea(SCRATCH, qword_ptr(self.constants))?;
+            a.vpbroadcastd(self.nibble_mask, dword_ptr(SCRATCH))?;
         }
         if self.format == WeightFormat::Mxfp4 {
-            a.vpbroadcastd(self.half, dword_ptr(rax + 4))?;
-            a.vpbroadcastd(self.smallest, dword_ptr(rax + 8))?;
-            a.vbroadcasti32x4(self.table, xmmword_ptr(rax + 16))?;
+            a.vpbroadcastd(self.half, dword_ptr(SCRATCH + 4))?;
+            a.vpbroadcastd(self.smallest, dword_ptr(SCRATCH + 8))?;
+            a.vbroadcasti32x4(self.table, xmmword_ptr(SCRATCH + 16))?;
         }
         for sum in &self.sums {
             a.vpxord(*sum, *sum, *sum)?;
@@ -171,6 +163,7 @@ impl Dot {
             WeightFormat::Int4 => -8,
             _ => -128,
         };
+        // eax is SCRATCH's low half.
         for (row, int) in self.rows.iter().zip(&self.ints) {
             a.imul_3(eax, dword_ptr(*row + self.block + layout.sums()), correction)?;
             a.vpbroadcastd(*int, eax)?;

@@ -9,11 +9,13 @@ use iced_x86::code_asm::{
 /// The System V parameters of a leaf, in order.
 pub const PARAMS: [AsmRegister64; 6] = [rdi, rsi, rdx, rcx, r8, r9];
 
-/// General registers that a leaf may use, those that need no saving first.
-const GENERAL: [AsmRegister64; 15] =
-    [rdi, rsi, rdx, rcx, r8, r9, rax, r10, r11, rbx, rbp, r12, r13, r14, r15];
+/// For short-lived values; never handed out.
+pub const SCRATCH: AsmRegister64 = rax;
+
+/// General registers that a leaf may be handed, those that need no saving first.
+const GENERAL: [AsmRegister64; 14] = [rdi, rsi, rdx, rcx, r8, r9, r10, r11, rbx, rbp, r12, r13, r14, r15];
 /// How many of [`GENERAL`] are caller-saved.
-const CALLER_SAVED: usize = 9;
+const CALLER_SAVED: usize = 8;
 
 /// A pool for one leaf. Every vector register is caller-saved.
 #[derive(Default)]
