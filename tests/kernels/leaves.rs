@@ -124,8 +124,8 @@ fn blockdot(format: WeightFormat, k: usize, tile: &[u8], row: usize, a: &Q8) -> 
             sum += q * i32::from(a.q[i]);
             w_scale = scale;
         }
-        let a_scale = if format == WeightFormat::Mxfp4 { 0.5 * a.scales[b] } else { a.scales[b] };
-        acc = (sum as f32).mul_add(w_scale * a_scale, acc);
+        let w_scale = if format == WeightFormat::Mxfp4 { 0.5 * w_scale } else { w_scale };
+        acc = (sum as f32 * w_scale).mul_add(a.scales[b], acc);
     }
     acc
 }

@@ -53,12 +53,11 @@ def quantize_q8(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def block_dot(x: torch.Tensor, matrix: BlockMatrix) -> torch.Tensor:
     """Quantises x f32 [T, k] to q8 and multiplies by the matrix, blocks in ascending order -> f32 [T, rows]."""
     q, scale = quantize_q8(x)
-    if matrix.halved:
-        scale = 0.5 * scale
+    w_scale = 0.5 * matrix.scale if matrix.halved else matrix.scale
     acc = torch.zeros(x.shape[0], matrix.q.shape[2])
     for block in range(q.shape[0]):
         isum = q[block] @ matrix.q[block]  # [T, rows], exact integers
-        acc = fma(isum, matrix.scale[block] * scale[block, :, None], acc)
+        acc = fma(isum * w_scale[block], scale[block, :, None], acc)
     return acc
 
 

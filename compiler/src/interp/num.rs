@@ -93,7 +93,7 @@ fn blockdot_body(ints: &[i8], scales: &[f32], q: &[i8], a_scales: &[f32], half: 
     let blocks = ints.chunks_exact(32).zip(q.chunks_exact(32));
     for ((w, a), (w_scale, a_scale)) in blocks.zip(scales.iter().zip(a_scales)) {
         let isum: i32 = w.iter().zip(a).map(|(w, a)| i32::from(*w) * i32::from(*a)).sum();
-        acc = (isum as f32).mul_add(w_scale * (half * a_scale), acc);
+        acc = (isum as f32 * (half * w_scale)).mul_add(*a_scale, acc);
     }
     acc
 }

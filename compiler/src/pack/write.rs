@@ -241,7 +241,7 @@ fn locate<E: std::error::Error>(
     error: PackError,
 ) -> PackWeightsError<E> {
     let grouped = matches!(tensor.role, Role::ExpertMatrix | Role::ExpertVector);
-    let scales = tensor.source.scales.as_ref().filter(|_| error.problem == Problem::ScaleNan);
+    let scales = tensor.source.scales.as_ref().filter(|_| matches!(error.problem, Problem::ScaleByte(_)));
     PackWeightsError::Weight {
         source_name: scales.unwrap_or(&tensor.source.name).clone(),
         tensor: tensor.name.clone(),

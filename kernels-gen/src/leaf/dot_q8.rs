@@ -13,7 +13,8 @@ use kernmill_plan::format::{BLOCK, LINE, Q8Row, TILE_ROWS, WeightFormat};
 
 /// Twice the E2M1 values plus 12, by code.
 const MXFP4_TABLE: [u8; 16] = [12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0];
-const QUADS: usize = TILE_ROWS / LANES;
+/// Groups of four rows in a tile.
+pub const QUADS: usize = TILE_ROWS / LANES;
 /// Tokens whose accumulators fit the sixteen 128-bit registers beside the decoded weights.
 const TOKENS_PER_PASS: usize = 4;
 
@@ -125,6 +126,7 @@ impl Dot {
         quads: usize,
         acc: &[Value],
     ) -> Vec<Value> {
+        let decoder = Decoder { format: self.format };
         let row = Q8Row { k: self.k };
         let offset = e.mul_imm(block, BLOCK as i64);
         let values: Vec<Value> = self.rows.iter().map(|r| e.add(*r, offset)).collect();
@@ -149,7 +151,7 @@ impl Dot {
                     })
                     .collect();
                 for quad in 0..quads {
-                    let w = self.weights(e, data, line * LINE + quad * LANES * 4, half);
+                    let w = decoder.weights(e, data, line * LINE + quad * LANES * 4, half);
                     for (token, a) in broadcast.iter().enumerate() {
                         let i = token * quads + quad;
                         ints[i] = if self.nibbles() {
@@ -161,26 +163,34 @@ impl Dot {
                 }
             }
         }
-        let row_scales: Vec<Value> = (0..quads).map(|q| self.row_scales(e, scales, q)).collect();
+        let row_scales: Vec<Value> = (0..quads).map(|q| decoder.row_scales(e, scales, q)).collect();
         let mut next = Vec::with_capacity(acc.len());
         for (token, scalar) in scalars.iter().enumerate() {
-            let mut a_scale = e.load_splat(*scalar, row.scales());
-            if self.format == WeightFormat::Mxfp4 {
-                let half = e.splat_f32(0.5);
-                a_scale = e.fmul(half, a_scale);
-            }
+            let a_scale = e.load_splat(*scalar, row.scales());
             for (quad, row_scale) in row_scales.iter().enumerate() {
                 let i = token * quads + quad;
-                let scale = e.fmul(*row_scale, a_scale);
                 let float = e.b.ins().fcvt_from_sint(F32X4, ints[i]);
-                next.push(e.fma(float, scale, acc[i]));
+                let scaled = e.fmul(float, *row_scale);
+                next.push(e.fma(scaled, a_scale, acc[i]));
             }
         }
         next
     }
+}
+
+/// Reads elements and scales of a block format.
+#[derive(Clone, Copy)]
+pub struct Decoder {
+    pub format: WeightFormat,
+}
+
+impl Decoder {
+    fn nibbles(self) -> bool {
+        self.format != WeightFormat::Int8
+    }
 
     /// Four rows' unsigned bytes: of a line, or of the low (0) or high (1) nibbles of one.
-    fn weights(&self, e: &mut Emit, data: Value, offset: usize, half: usize) -> Value {
+    pub fn weights(self, e: &mut Emit, data: Value, offset: usize, half: usize) -> Value {
         let bytes = e.b.ins().load(I8X16, MEM, data, offset as i32);
         if !self.nibbles() {
             return bytes;
@@ -201,11 +211,13 @@ impl Dot {
         e.b.ins().x86_pshufb(table, codes)
     }
 
-    /// The scales of quad `quad`'s four rows as f32.
-    fn row_scales(&self, e: &mut Emit, scales: Value, quad: usize) -> Value {
+    /// The scales of quad `quad`'s four rows as f32, halved for mxfp4, whose integers are twice the value.
+    pub fn row_scales(self, e: &mut Emit, scales: Value, quad: usize) -> Value {
         if self.format == WeightFormat::Mxfp4 {
             let four = e.load(I32, scales, quad * LANES);
-            e8m0_to_f32(e, four)
+            let scales = e8m0_to_f32(e, four);
+            let half = e.splat_f32(0.5);
+            e.fmul(half, scales)
         } else {
             e.load_f16x4(scales, quad * LANES * 2)
         }

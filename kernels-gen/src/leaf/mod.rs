@@ -6,6 +6,7 @@
 pub(crate) mod attention;
 mod dot_f32;
 mod dot_q8;
+pub mod gemm_q8;
 
 pub use attention::SCORE_STRIDE;
 
@@ -23,6 +24,10 @@ pub enum Leaf {
     DotQ8 { format: WeightFormat, k: usize, tokens: usize },
     /// 16 rows x `tokens` rows of f32 activations.
     DotF32 { format: WeightFormat, k: usize, tokens: usize },
+    /// Decodes blocks of a tile for `GemmQ8`.
+    Decode { format: WeightFormat },
+    /// `tiles` decoded tiles (1 or 2) x a panel of `tokens` q8 rows. `small`: no weight byte is above 64.
+    GemmQ8 { small: bool, tiles: usize, tokens: usize },
     /// Scores of `group` queries against a block of 16 keys. `scale` holds the f32's bits.
     Score { elem: KvElem, head_dim: usize, group: usize, scale: u32 },
     /// Adds weighted values of a block to `group` outputs.
@@ -34,6 +39,10 @@ impl fmt::Display for Leaf {
         match self {
             Leaf::DotQ8 { format, k, tokens } => write!(f, "dot_{}_q8_k{k}_t{tokens}", format.name()),
             Leaf::DotF32 { format, k, tokens } => write!(f, "dot_{}_f32_k{k}_t{tokens}", format.name()),
+            Leaf::Decode { format } => write!(f, "decode_{}", format.name()),
+            Leaf::GemmQ8 { small, tiles, tokens } => {
+                write!(f, "gemm_{}_q8_{tiles}x{tokens}", if *small { "small" } else { "byte" })
+            }
             Leaf::Score { elem, head_dim, group, scale } => {
                 write!(f, "score_{elem:?}_d{head_dim}_g{group}_s{scale:08x}")
             }
@@ -53,7 +62,8 @@ impl Leaf {
         match self {
             Leaf::DotQ8 { .. } | Leaf::DotF32 { .. } => 4,
             Leaf::Score { .. } => 3,
-            Leaf::Value { .. } => 5,
+            Leaf::Value { .. } | Leaf::Decode { .. } => 5,
+            Leaf::GemmQ8 { .. } => 6,
         }
     }
 
@@ -62,6 +72,8 @@ impl Leaf {
         match self {
             Leaf::DotQ8 { format, k, tokens } => dot_q8::emit(e, params, format, k, tokens, vnni),
             Leaf::DotF32 { format, k, tokens } => dot_f32::emit(e, params, format, k, tokens),
+            Leaf::Decode { format } => gemm_q8::decode(e, params, format),
+            Leaf::GemmQ8 { small, tiles, tokens } => gemm_q8::gemm(e, params, small, tiles, tokens, vnni),
             Leaf::Score { elem, head_dim, group, scale } => {
                 attention::score(e, params, elem, head_dim, group, f32::from_bits(scale));
             }

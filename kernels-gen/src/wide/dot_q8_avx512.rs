@@ -27,7 +27,7 @@ pub const WIDE: Wide = Wide {
 };
 
 /// Twice the E2M1 values plus 12, by code.
-const MXFP4_TABLE: [u8; 16] = [12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0];
+pub const MXFP4_TABLE: [u8; 16] = [12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0];
 
 /// Up to this many tokens a leaf waits for memory, not for arithmetic.
 const PREFETCH_TOKENS: usize = 2;
@@ -188,17 +188,10 @@ impl Dot {
             }
         }
         self.load_row_scale(a)?;
-        let scale = self.weights[0];
         for ((row, int), sum) in self.rows.iter().zip(&self.ints).zip(&self.sums) {
-            let activation_scale = dword_bcst(*row + self.block + layout.scales());
-            if self.format == WeightFormat::Mxfp4 {
-                a.vmulps(scale, self.half, activation_scale)?;
-                a.vmulps(scale, self.row_scale, scale)?;
-            } else {
-                a.vmulps(scale, self.row_scale, activation_scale)?;
-            }
             a.vcvtdq2ps(*int, *int)?;
-            a.vfmadd231ps(*sum, *int, scale)?;
+            a.vmulps(*int, *int, self.row_scale)?;
+            a.vfmadd231ps(*sum, *int, dword_bcst(*row + self.block + layout.scales()))?;
         }
         a.add(self.data, (lines * LINE) as i32)
     }
@@ -220,13 +213,14 @@ impl Dot {
         Ok(())
     }
 
-    /// The block's 16 weight scales as f32; advances.
+    /// The block's 16 weight scales as f32, halved for mxfp4; advances.
     fn load_row_scale(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         if self.format == WeightFormat::Mxfp4 {
             a.vpmovzxbd(self.row_scale, xmmword_ptr(self.scales))?;
             a.vptestnmd(k1, self.row_scale, self.row_scale)?;
             a.vpslld(self.row_scale, self.row_scale, 23)?;
             a.vmovdqa32(self.row_scale.k1(), self.smallest)?;
+            a.vmulps(self.row_scale, self.row_scale, self.half)?;
             a.add(self.scales, 16)
         } else {
             a.vcvtph2ps(self.row_scale, ymmword_ptr(self.scales))?;

@@ -6,6 +6,7 @@
 mod attention_avx512;
 mod dot_f32_avx512;
 mod dot_q8_avx512;
+mod gemm_q8_avx512;
 mod regs;
 
 use crate::leaf::Leaf;
@@ -25,8 +26,14 @@ pub struct Wide {
 }
 
 /// Every wide version, best first.
-pub const ALL: &[Wide] =
-    &[dot_q8_avx512::WIDE, dot_f32_avx512::WIDE, attention_avx512::SCORE, attention_avx512::VALUE];
+pub const ALL: &[Wide] = &[
+    dot_q8_avx512::WIDE,
+    gemm_q8_avx512::DECODE,
+    gemm_q8_avx512::GEMM,
+    dot_f32_avx512::WIDE,
+    attention_avx512::SCORE,
+    attention_avx512::VALUE,
+];
 
 /// The wide version that serves a leaf at a level, if any.
 pub fn find(leaf: Leaf, level: Level) -> Option<&'static Wide> {

@@ -32,9 +32,9 @@ pub enum Problem {
     /// NaN or an infinity.
     #[error("the weight is {0}, expected a finite number")]
     NotFinite(f32),
-    /// The E8M0 code of NaN.
-    #[error("the MXFP4 scale byte is 255 (NaN), expected 0 to 254")]
-    ScaleNan,
+    /// An E8M0 code above [`mxfp4::MAX_SCALE`], or that of NaN.
+    #[error("the MXFP4 scale byte is {0}, expected 0 to {limit}", limit = mxfp4::MAX_SCALE)]
+    ScaleByte(u8),
     /// The block needs a scale above f16's largest number.
     #[error("the weight {amax} is too large for {} with an f16 scale, expected at most {limit}", format.name())]
     ScaleOverflow {

@@ -29,6 +29,10 @@ impl Mxfp4 {
     }
 }
 
+/// Largest E8M0 byte that is accepted: 2^105. Kernels multiply half a scale by 1.5 * 2^23, which must stay a finite f32; a
+/// trained weight is some thirty orders of magnitude smaller.
+pub const MAX_SCALE: u8 = 232;
+
 /// `2^(scale - 127)`; NaN for 255.
 pub fn scale_value(scale: u8) -> f32 {
     match scale {
@@ -89,13 +93,13 @@ fn interleave(x: u32) -> u32 {
     x ^ swapped ^ (swapped << 4)
 }
 
-/// Error when a scale is NaN.
+/// Error when a scale is above [`MAX_SCALE`].
 fn check_scales(k: usize, scales: &[u8]) -> Result<(), PackError> {
     let largest = scales.iter().fold(0, |largest, &scale| largest.max(scale));
-    if largest < 255 {
+    if largest <= MAX_SCALE {
         return Ok(());
     }
-    let at = scales.iter().position(|&scale| scale == 255).expect("the largest is 255");
+    let at = scales.iter().position(|&scale| scale == largest).expect("it is one of them");
     let per_row = k / BLOCK;
-    Err(PackError { row: at / per_row, k: at % per_row * BLOCK, problem: Problem::ScaleNan })
+    Err(PackError { row: at / per_row, k: at % per_row * BLOCK, problem: Problem::ScaleByte(largest) })
 }

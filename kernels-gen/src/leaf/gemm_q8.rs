@@ -1,0 +1,164 @@
+//! Tiles for many tokens: weights are decoded once into scratch, then multiplied with panels of activations.
+//!
+//! - decode: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64, ahead: *const u8)`: `blocks` blocks of one packed
+//!   tile, from the given places in its scale and data planes, to [`DECODED_BLOCK`] bytes each: a line of 16 f32 `w` (the weight
+//!   scale, halved for mxfp4), a line of 16 f32 `-MAGIC * w`, and 8 lines of 16 rows x 4 unsigned bytes, as int8 tiles have them.
+//!   `ahead` is where the data of the next call will be; versions may prefetch `blocks` blocks from there, and never load.
+//! - gemm: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, stride: u64, gap: u64)`: adds `blocks` blocks
+//!   of one or two decoded tiles, [`DECODED_TILE`] bytes apart, times a panel of `tokens` rows, to `sums`: 16 f32 per token and tile, tokens
+//!   `stride` bytes apart, tiles `gap` bytes. "blockdot" of docs/numerics.md, continued.
+//!
+//! A panel block is [`PANEL_BLOCK`] bytes: 32 int8 per token, then a f32 scale per token, then a starting value per token: the bits of
+//! [`MAGIC`] less the correction for unsigned weights. An int32 accumulator that starts there holds, read as a f32, `MAGIC +
+//! isum` exactly (|isum| <= 32 * 127 * 127 < 2^22), so `fma(acc, w, -MAGIC * w)` is `isum * w` rounded once: w has at most 11
+//! significant bits (f16, or a power of two), which makes `MAGIC * w` exact. That saves a conversion per block, token and row.
+
+use crate::emit::{Emit, LANES};
+use crate::leaf::dot_q8::{Decoder, QUADS};
+use cranelift_codegen::ir::types::{F32X4, I8X16, I32};
+use cranelift_codegen::ir::{InstBuilder, Value};
+use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
+
+/// Rows of a panel.
+pub const GROUP: usize = 6;
+/// Bytes of a panel's block.
+pub const PANEL_BLOCK: usize = 256;
+/// Offset of its scales.
+pub const PANEL_SCALES: usize = GROUP * BLOCK;
+/// Offset of its starting values.
+pub const PANEL_STARTS: usize = PANEL_SCALES + GROUP * 4;
+/// Bytes of a decoded block.
+pub const DECODED_BLOCK: usize = 10 * LINE;
+/// Offset of its lines of bytes.
+pub const DECODED_DATA: usize = 2 * LINE;
+/// Blocks decoded at a time: two tiles of them and a panel fit the smallest L1 of 32 KiB.
+pub const CHUNK_BLOCKS: usize = 15;
+/// Bytes from one decoded tile to the next.
+pub const DECODED_TILE: usize = CHUNK_BLOCKS * DECODED_BLOCK;
+/// 1.5 * 2^23: consecutive floats around it are consecutive integers.
+pub const MAGIC: f32 = 12_582_912.0;
+
+const _: () = assert!(PANEL_STARTS + GROUP * 4 <= PANEL_BLOCK);
+
+/// Lines of a block's data plane.
+pub fn data_lines(format: WeightFormat) -> usize {
+    if format == WeightFormat::Int8 { 8 } else { 4 }
+}
+
+/// Bytes of a block's scales.
+pub fn scale_bytes(format: WeightFormat) -> usize {
+    if format == WeightFormat::Mxfp4 { 16 } else { 32 }
+}
+
+/// What an unsigned stored element is above the signed one.
+pub fn bias(format: WeightFormat) -> i32 {
+    match format {
+        WeightFormat::Mxfp4 => 12,
+        WeightFormat::Int4 => 8,
+        _ => 128,
+    }
+}
+
+/// Emits `Decode`.
+pub fn decode(e: &mut Emit, params: &[Value], format: WeightFormat) {
+    let (scales, data, out, blocks) = (params[0], params[1], params[2], params[3]);
+    let decoder = Decoder { format };
+    let zero = e.i64(0);
+    e.for_range(zero, blocks, 1, |e, block| {
+        let scales = e.at(scales, block, scale_bytes(format));
+        let data = e.at(data, block, data_lines(format) * LINE);
+        let out = e.at(out, block, DECODED_BLOCK);
+        let magic = e.splat_f32(-MAGIC);
+        for quad in 0..QUADS {
+            let w = decoder.row_scales(e, scales, quad);
+            e.store(w, out, quad * 16);
+            let negative = e.fmul(magic, w);
+            e.store(negative, out, LINE + quad * 16);
+        }
+        let halves = if data_lines(format) == 4 { 2 } else { 1 };
+        for line in 0..data_lines(format) {
+            for half in 0..halves {
+                for quad in 0..QUADS {
+                    let bytes = decoder.weights(e, data, line * LINE + quad * 16, half);
+                    e.store(bytes, out, DECODED_DATA + (line * halves + half) * LINE + quad * 16);
+                }
+            }
+        }
+    });
+}
+
+/// Tokens whose accumulators fit the sixteen 128-bit registers.
+const TOKENS_PER_PASS: usize = 3;
+
+/// Emits `GemmQ8`.
+pub fn gemm(e: &mut Emit, params: &[Value], small: bool, tiles: usize, tokens: usize, vnni: bool) {
+    let (weights, panel, sums, blocks, stride, gap) =
+        (params[0], params[1], params[2], params[3], params[4], params[5]);
+    e.for_count(tiles, |e, tile| {
+        let weights = e.at(weights, tile, DECODED_TILE);
+        let skipped = e.b.ins().imul(tile, gap);
+        let sums = e.add(sums, skipped);
+        e.for_count(QUADS, |e, quad| {
+            let weights = e.at(weights, quad, 16);
+            let sums = e.at(sums, quad, 4 * LANES);
+            for first in (0..tokens).step_by(TOKENS_PER_PASS) {
+                let count = (tokens - first).min(TOKENS_PER_PASS);
+                let places: Vec<Value> = (first..first + count)
+                    .map(|token| {
+                        let skipped = e.mul_imm(stride, token as i64);
+                        e.add(sums, skipped)
+                    })
+                    .collect();
+                let init: Vec<Value> = places.iter().map(|place| e.load(F32X4, *place, 0)).collect();
+                let zero = e.i64(0);
+                let done = e.for_carry(zero, blocks, 1, &init, |e, block, acc| {
+                    let weights = e.at(weights, block, DECODED_BLOCK);
+                    let panel = e.at(panel, block, PANEL_BLOCK);
+                    gemm_block(e, weights, panel, first, acc, small, vnni)
+                });
+                for (place, sum) in places.iter().zip(done) {
+                    e.store(sum, *place, 0);
+                }
+            }
+        });
+    });
+}
+
+/// One block of four rows by a few tokens from number `first`.
+fn gemm_block(
+    e: &mut Emit,
+    weights: Value,
+    panel: Value,
+    first: usize,
+    acc: &[Value],
+    small: bool,
+    vnni: bool,
+) -> Vec<Value> {
+    let mut ints: Vec<Value> = (first..first + acc.len())
+        .map(|token| {
+            let start = e.load(I32, panel, PANEL_STARTS + token * 4);
+            e.splat(start)
+        })
+        .collect();
+    for line in 0..BLOCK / 4 {
+        let w = e.load(I8X16, weights, DECODED_DATA + line * LINE);
+        for (i, int) in ints.iter_mut().enumerate() {
+            let four = e.load(I32, panel, (first + i) * BLOCK + line * 4);
+            let splat = e.splat(four);
+            let a = e.cast(I8X16, splat);
+            *int = if small { e.dot_small_u8_i8(*int, w, a, vnni) } else { e.dot_u8_i8(*int, w, a, vnni) };
+        }
+    }
+    let w = e.load(F32X4, weights, 0);
+    let negative = e.load(F32X4, weights, LINE);
+    ints.iter()
+        .zip(acc)
+        .enumerate()
+        .map(|(i, (int, acc))| {
+            let float = e.cast(F32X4, *int);
+            let scaled = e.fma(float, w, negative);
+            let a_scale = e.load_splat(panel, PANEL_SCALES + (first + i) * 4);
+            e.fma(scaled, a_scale, *acc)
+        })
+        .collect()
+}

@@ -1,0 +1,175 @@
+//! `Decode` and `GemmQ8` in 512 bits. `Decode` needs AVX-512 F and BW, `GemmQ8` VNNI too.
+//!
+//! Tile of `GemmQ8`: one or two times 16 rows (the lanes) x up to 6 tokens, one int32 and one f32 accumulator each: 24 registers of
+//! accumulators, two lines of weights, the rest for broadcast activations. An activation is broadcast to a register once for both
+//! tiles, so that loads stay well below two a cycle; what bounds it is 8 `vpdpbusd` and 2 `fma` per block, row vector and token.
+//! Clobbers: caller-saved registers and flags.
+
+use super::Wide;
+use super::regs::{PARAMS, Regs, SCRATCH};
+use crate::leaf::Leaf;
+use crate::leaf::gemm_q8::{
+    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS, data_lines,
+    scale_bytes,
+};
+use iced_x86::IcedError;
+use iced_x86::code_asm::{
+    CodeAssembler, byte_ptr, dword_bcst, dword_ptr, k1, qword_ptr, xmmword_ptr, ymmword_ptr, zmmword_ptr,
+};
+use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
+use kernmill_plan::target::Level;
+
+/// Decoding.
+pub const DECODE: Wide = Wide {
+    name: "decode_avx512",
+    levels: |level| matches!(level, Level::V4 | Level::V4Vnni),
+    serves: |leaf| matches!(leaf, Leaf::Decode { .. }),
+    assemble: |a, leaf| match leaf {
+        Leaf::Decode { format } => decode(a, format),
+        _ => Ok(()),
+    },
+};
+
+/// Multiplying.
+pub const GEMM: Wide = Wide {
+    name: "gemm_q8_avx512vnni",
+    levels: |level| level == Level::V4Vnni,
+    serves: |leaf| matches!(leaf, Leaf::GemmQ8 { tiles: 1..=2, tokens: 1..=6, .. }),
+    assemble: |a, leaf| match leaf {
+        Leaf::GemmQ8 { tiles, tokens, .. } => gemm(a, tiles, tokens),
+        _ => Ok(()),
+    },
+};
+
+fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> {
+    let mut regs = Regs::with_params(5);
+    let [scales, data, out, blocks, ahead] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3], PARAMS[4]];
+    let [w, negative, magic, half, smallest, table, mask] = [(); 7].map(|()| regs.vector());
+    let bytes = regs.vectors(16);
+    let mut constants = a.create_label();
+    regs.save(a)?;
+    a.lea(SCRATCH, qword_ptr(constants))?;
+    a.vpbroadcastd(magic, dword_ptr(SCRATCH))?;
+    if format != WeightFormat::Int8 {
+        a.vpbroadcastd(mask, dword_ptr(SCRATCH + 12))?;
+    }
+    if format == WeightFormat::Mxfp4 {
+        a.vpbroadcastd(half, dword_ptr(SCRATCH + 4))?;
+        a.vpbroadcastd(smallest, dword_ptr(SCRATCH + 8))?;
+        a.vbroadcasti32x4(table, xmmword_ptr(SCRATCH + 16))?;
+    }
+    let lines = data_lines(format);
+    let (mut again, mut done) = (a.create_label(), a.create_label());
+    a.test(blocks, blocks)?;
+    a.je(done)?;
+    a.set_label(&mut again)?;
+    for line in 0..lines {
+        a.prefetcht1(byte_ptr(ahead + line * LINE))?;
+    }
+    if format == WeightFormat::Mxfp4 {
+        a.vpmovzxbd(w, xmmword_ptr(scales))?;
+        a.vptestnmd(k1, w, w)?;
+        a.vpslld(w, w, 23)?;
+        a.vmovdqa32(w.k1(), smallest)?;
+        a.vmulps(w, w, half)?;
+    } else {
+        a.vcvtph2ps(w, ymmword_ptr(scales))?;
+    }
+    a.vmulps(negative, w, magic)?;
+    a.vmovups(zmmword_ptr(out), w)?;
+    a.vmovups(zmmword_ptr(out + LINE), negative)?;
+    for line in 0..lines {
+        let source = zmmword_ptr(data + line * LINE);
+        let place = |index: usize| zmmword_ptr(out + (DECODED_DATA + index * LINE));
+        if format == WeightFormat::Int8 {
+            a.vmovdqu64(bytes[line], source)?;
+            a.vmovdqu64(place(line), bytes[line])?;
+            continue;
+        }
+        let (low, high) = (bytes[2 * line], bytes[2 * line + 1]);
+        a.vmovdqu64(low, source)?;
+        a.vpsrlw(high, low, 4)?;
+        a.vpandd(low, low, mask)?;
+        a.vpandd(high, high, mask)?;
+        if format == WeightFormat::Mxfp4 {
+            a.vpshufb(low, table, low)?;
+            a.vpshufb(high, table, high)?;
+        }
+        a.vmovdqu64(place(2 * line), low)?;
+        a.vmovdqu64(place(2 * line + 1), high)?;
+    }
+    a.add(scales, scale_bytes(format) as i32)?;
+    a.add(data, (lines * LINE) as i32)?;
+    a.add(ahead, (lines * LINE) as i32)?;
+    a.add(out, DECODED_BLOCK as i32)?;
+    a.dec(blocks)?;
+    a.jne(again)?;
+    a.set_label(&mut done)?;
+    regs.restore_and_return(a)?;
+    a.set_label(&mut constants)?;
+    a.dd(&[(-MAGIC).to_bits(), 0.5f32.to_bits(), 0x0040_0000, 0x0f0f_0f0f])?;
+    a.db(&super::dot_q8_avx512::MXFP4_TABLE)
+}
+
+fn gemm(a: &mut CodeAssembler, tiles: usize, tokens: usize) -> Result<(), IcedError> {
+    let mut regs = Regs::with_params(6);
+    let [weights, panel, sums, blocks, stride, gap] = PARAMS;
+    let ints = regs.vectors(tiles * tokens);
+    let floats = regs.vectors(tiles * tokens);
+    let lines = regs.vectors(tiles);
+    let broadcast = regs.vectors(2);
+    regs.save(a)?;
+    a.mov(SCRATCH, sums)?;
+    for token in floats.chunks(tiles) {
+        a.vmovups(token[0], zmmword_ptr(SCRATCH))?;
+        if let Some(second) = token.get(1) {
+            a.vmovups(*second, zmmword_ptr(SCRATCH + gap))?;
+        }
+        a.add(SCRATCH, stride)?;
+    }
+    let (mut again, mut done) = (a.create_label(), a.create_label());
+    a.test(blocks, blocks)?;
+    a.je(done)?;
+    a.set_label(&mut again)?;
+    for (token, ints) in ints.chunks(tiles).enumerate() {
+        for int in ints {
+            a.vpbroadcastd(*int, dword_ptr(panel + (PANEL_STARTS + token * 4)))?;
+        }
+    }
+    for quad in 0..BLOCK / 4 {
+        for (tile, line) in lines.iter().enumerate() {
+            let offset = tile * DECODED_TILE + DECODED_DATA + quad * LINE;
+            a.vmovdqa64(*line, zmmword_ptr(weights + offset))?;
+        }
+        for (token, ints) in ints.chunks(tiles).enumerate() {
+            let activations = broadcast[token % 2];
+            a.vpbroadcastd(activations, dword_ptr(panel + (token * BLOCK + quad * 4)))?;
+            for (int, line) in ints.iter().zip(&lines) {
+                a.vpdpbusd(*int, *line, activations)?;
+            }
+        }
+    }
+    for (tile, w) in lines.iter().enumerate() {
+        a.vmovaps(*w, zmmword_ptr(weights + tile * DECODED_TILE))?;
+    }
+    for (token, (ints, floats)) in ints.chunks(tiles).zip(floats.chunks(tiles)).enumerate() {
+        for (tile, ((int, float), w)) in ints.iter().zip(floats).zip(&lines).enumerate() {
+            a.vfmadd213ps(*int, *w, zmmword_ptr(weights + (tile * DECODED_TILE + LINE)))?;
+            a.vfmadd231ps(*float, *int, dword_bcst(panel + (PANEL_SCALES + token * 4)))?;
+        }
+    }
+    a.add(weights, DECODED_BLOCK as i32)?;
+    a.add(panel, PANEL_BLOCK as i32)?;
+    a.dec(blocks)?;
+    a.jne(again)?;
+    a.set_label(&mut done)?;
+    a.mov(SCRATCH, sums)?;
+    for token in floats.chunks(tiles) {
+        a.vmovups(zmmword_ptr(SCRATCH), token[0])?;
+        if let Some(second) = token.get(1) {
+            a.vmovups(zmmword_ptr(SCRATCH + gap), *second)?;
+        }
+        a.add(SCRATCH, stride)?;
+    }
+    regs.restore_and_return(a)
+}
