@@ -188,6 +188,25 @@ pub struct Kernel {
     pub body: Body,
     /// Rows that pointer lists and routing lists must have room for.
     pub max_rows: usize,
+    /// How the body's matrices are multiplied.
+    pub tiling: Tiling,
+}
+
+/// How matrices are multiplied. The results are the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tiling {
+    /// A tile of 16 rows by a few tokens at a time, weights decoded as they are read: as fast as memory while tokens are few.
+    Dot,
+    /// Weights decoded once into scratch, activations gathered into panels, two tiles by six tokens in registers; a body still
+    /// turns to dot leaves when it finds only a few rows (an expert that few tokens chose).
+    Gemm,
+}
+
+impl Tiling {
+    /// Output rows per work item where nothing else decides.
+    pub fn unit(self, n: usize) -> usize {
+        if self == Tiling::Gemm && n.is_multiple_of(2 * TILE_ROWS) { 2 * TILE_ROWS } else { TILE_ROWS }
+    }
 }
 
 /// The shared-out part of a kernel. `input`, `routing`, `residual` and `out` are values.

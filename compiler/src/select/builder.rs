@@ -2,7 +2,9 @@
 
 use super::{KernelUse, OperandRef, Selector};
 use crate::graph::{Op, Role, Rows, TensorId, Type, ValueId};
-use kernmill_kernels::kernel::{Body, Domain, Home, Kernel, Mat, OperandId, RowType, Stage, Val, ValId};
+use kernmill_kernels::kernel::{
+    Body, Domain, Home, Kernel, Mat, OperandId, PROLOGUE_TOKENS, Part, RowType, Stage, Tiling, Val, ValId,
+};
 
 /// A kernel in the making.
 pub struct Builder<'a> {
@@ -98,16 +100,42 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Output rows per work item of a matrix applied to `input`, where nothing else decides.
+    pub fn unit(&self, input: ValId, mat: &Mat) -> usize {
+        self.tiling(input, &[&[mat]]).unit(mat.n)
+    }
+
+    /// Panels pay from the class on in which a prologue is a step of its own. They hold q8 rows, and one kind of weights at a time.
+    fn tiling(&self, input: ValId, parts: &[&[&Mat]]) -> Tiling {
+        let q8 = matches!(self.vals[input].row, RowType::Q8(_));
+        let uniform = parts.iter().all(|mats| mats.iter().all(|mat| mat.format == mats[0].format));
+        if self.selector.max_tokens > PROLOGUE_TOKENS && q8 && uniform { Tiling::Gemm } else { Tiling::Dot }
+    }
+
+    fn tiling_of(&self, body: &Body) -> Tiling {
+        fn mats(part: &Part) -> Vec<&Mat> {
+            part.mats.iter().collect()
+        }
+        let (input, parts): (ValId, Vec<Vec<&Mat>>) = match body {
+            Body::Matmul { input, parts, .. } => (*input, parts.iter().map(mats).collect()),
+            Body::Experts { input, part, .. } => (*input, vec![mats(part)]),
+            Body::ExpertDown { input, mat, .. } => (*input, vec![vec![mat]]),
+            Body::Rows { .. } | Body::Attention(_) => return Tiling::Dot,
+        };
+        self.tiling(input, &parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    }
+
     /// The finished kernel. `max_rows` bounds the rows of its pointer lists.
     pub fn finish(self, label: String, stem: &'static str, body: Body, max_rows: usize) -> KernelUse {
         let per_slab = match &body {
             Body::Rows { domain, .. } | Body::Matmul { domain, .. } => *domain == Domain::Wanted,
             _ => false,
         };
+        let tiling = self.tiling_of(&body);
         KernelUse {
             label,
             stem,
-            kernel: Kernel { vals: self.vals, prologue: self.prologue, body, max_rows },
+            kernel: Kernel { tiling, vals: self.vals, prologue: self.prologue, body, max_rows },
             operands: self.operands,
             reads: self.reads,
             writes: self.writes,

@@ -85,7 +85,8 @@ impl Selector<'_> {
         let experts = matches!(node.op, Op::ExpertLinear | Op::QuantExpertLinear);
         let routing = experts.then(|| b.input(node.inputs[1]));
         let out = b.output(node.output);
-        let part = Part { mats: vec![mat], unit: TILE_ROWS, epilogue: vec![Epilogue::Store { out }] };
+        let part =
+            Part { unit: b.unit(input, &mat), mats: vec![mat], epilogue: vec![Epilogue::Store { out }] };
         let ty = self.graph.value(node.output).ty;
         let rows = max_rows(ty, self.max_tokens);
         let body = match routing {
@@ -224,7 +225,7 @@ impl Selector<'_> {
         let out = b.output(add.output);
         let epilogue = vec![Epilogue::Add { x }, Epilogue::Store { out }];
         let ty = self.graph.value(add.output).ty;
-        let parts = vec![Part { mats: vec![mat], unit: TILE_ROWS, epilogue }];
+        let parts = vec![Part { unit: b.unit(input, &mat), mats: vec![mat], epilogue }];
         let body = Body::Matmul { domain: domain(ty), input, parts };
         let rows = max_rows(ty, self.max_tokens);
         uses.push(b.finish(self.label(group, "linear_residual"), "linear_residual", body, rows));
@@ -299,7 +300,8 @@ impl Selector<'_> {
         let input = b.input(linear.inputs[0]);
         let mat = b.mat(&linear.tensors);
         let out = b.output(linear.output);
-        let parts = vec![Part { mats: vec![mat], unit: TILE_ROWS, epilogue: vec![Epilogue::Store { out }] }];
+        let unit = b.unit(input, &mat);
+        let parts = vec![Part { mats: vec![mat], unit, epilogue: vec![Epilogue::Store { out }] }];
         let body = Body::Matmul { domain: Domain::Wanted, input, parts };
         let rows = kernmill_plan::program::LOGIT_SLAB;
         uses.push(b.finish(self.label(group, "logits"), "logits", body, rows));

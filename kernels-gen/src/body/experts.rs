@@ -3,15 +3,15 @@
 //! Every worker first groups the batch's slots by expert (a counting sort in its own scratch: a few microseconds for a full
 //! prefill chunk, cheaper than a barrier). Then work items are (active expert, unit) pairs going up, output tiles going down.
 
-use crate::body::{Cx, epilogue, matmul};
+use crate::body::{Cx, epilogue, gemm, matmul};
 use crate::emit::{Emit, LANES, MEM};
-use crate::kernel::{Body, Domain, Kernel, Mat, Part, RowType, ValId};
+use crate::kernel::{Body, Domain, Kernel, Mat, Part, RowType, Tiling, ValId};
 use crate::scratch::Scratch;
 use crate::stage::elementwise;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{F32X4, I32};
-use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::format::{TILE_ROWS, f32_row_stride};
+use cranelift_codegen::ir::types::{F32X4, I8, I32, I64};
+use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
+use kernmill_plan::format::f32_row_stride;
 
 /// The routing that a body follows.
 #[derive(Clone, Copy)]
@@ -36,30 +36,47 @@ struct Areas {
     entries: usize,
     /// f32 results of a unit for the largest token group.
     results: usize,
-    /// f32 `[tokens][16]` sums of a down tile.
-    sums: usize,
+    /// When many rows are multiplied at once.
+    gemm: Option<gemm::Areas>,
     total: usize,
 }
 
-fn areas(experts: usize, max_rows: usize, input: RowType, unit_bytes: usize) -> Areas {
+fn areas(experts: usize, rows: RowLimits, input: RowType, unit_bytes: usize) -> Areas {
     let mut scratch = Scratch::default();
     let counts = scratch.take(experts * 4);
     let starts = scratch.take(experts * 4);
     let active = scratch.take(experts * 4);
-    let entries = scratch.take(max_rows * 4);
+    let entries = scratch.take(rows.max * 4);
     let results = scratch.take(unit_bytes * matmul::group_sizes(input)[0]);
-    let sums = scratch.take(max_rows * TILE_ROWS * 4);
-    Areas { counts, starts, active, entries, results, sums, total: scratch.used() }
+    let gemm =
+        (rows.tiling == Tiling::Gemm).then(|| gemm::areas(&mut scratch, rows.max, input.len(), unit_bytes));
+    Areas { counts, starts, active, entries, results, gemm, total: scratch.used() }
+}
+
+/// How many rows there can be, and how they are multiplied.
+#[derive(Clone, Copy)]
+pub struct RowLimits {
+    /// Slots of the largest batch.
+    pub max: usize,
+    /// The kernel's.
+    pub tiling: Tiling,
+}
+
+/// The down matrix as a part; its epilogue is the weighted sum.
+pub fn down_part(mat: &Mat, tiling: Tiling) -> Part {
+    Part { mats: vec![mat.clone()], unit: tiling.unit(mat.n), epilogue: Vec::new() }
 }
 
 /// Bytes of the body's scratch.
 pub fn scratch_bytes(kernel: &Kernel) -> usize {
+    let rows = RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
     match &kernel.body {
         Body::Experts { input, experts, part, .. } => {
-            areas(*experts, kernel.max_rows, kernel.vals[*input].row, matmul::unit_bytes(part)).total
+            areas(*experts, rows, kernel.vals[*input].row, matmul::unit_bytes(part)).total
         }
-        Body::ExpertDown { input, experts, .. } => {
-            areas(*experts, kernel.max_rows, kernel.vals[*input].row, TILE_ROWS * 4).total
+        Body::ExpertDown { input, experts, mat, .. } => {
+            let part = down_part(mat, kernel.tiling);
+            areas(*experts, rows, kernel.vals[*input].row, matmul::unit_bytes(&part)).total
         }
         _ => 0,
     }
@@ -134,7 +151,7 @@ fn group(e: &mut Emit, cx: &Cx, routed: Routed, areas: &Areas, input: ValId, inp
         e.b.ins().istore32(MEM, expert, place, 0);
         let zero = e.i64(0);
         let any = e.icmp(IntCC::NotEqual, count, zero);
-        let any = e.b.ins().uextend(cranelift_codegen::ir::types::I64, any);
+        let any = e.b.ins().uextend(I64, any);
         vec![e.add(used, count), e.add(found, any)]
     });
     e.for_range(zero, slots, 1, |e, slot| {
@@ -169,68 +186,150 @@ pub fn up(
     input: ValId,
     input_slots: bool,
     part: &Part,
-    max_rows: usize,
+    rows: RowLimits,
     dynamic: bool,
 ) {
     let row_type = cx.vals[input];
-    let areas = areas(routed.experts, max_rows, row_type, matmul::unit_bytes(part));
+    let areas = areas(routed.experts, rows, row_type, matmul::unit_bytes(part));
     let groups = group(e, cx, routed, &areas, input, input_slots);
-    let list = cx.list(e);
     let units = part.items();
     let total = e.mul_imm(groups.active_count, units as i64);
-    let item_body = |e: &mut Emit, index: Value| {
+    let finish = |e: &mut Emit, item: Value, expert: Value, position: Value, results: Value| {
+        let entry = e.at(groups.entries, position, 4);
+        let slot = e.load_u32(entry, 0);
+        let token = divide(e, slot, routed.top_k);
+        epilogue::emit(e, cx, part, item, Some(expert), results, token, slot);
+    };
+    // `gathered` is the expert whose rows are in the panel.
+    let item_body = |e: &mut Emit, index: Value, gathered: Value| -> Value {
         let active = divide(e, index, units);
         let before = e.mul_imm(active, units as i64);
         let item = e.b.ins().isub(index, before);
         let (expert, first, count) = groups.expert(e, active);
-        let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
-        matmul::for_groups(e, row_type, count, |e, group_start, tokens| {
-            let results = cx.body_scratch(e, areas.results);
-            let position = e.add(first, group_start);
-            let rows = e.at(list, position, 8);
-            matmul::dots(e, cx, part, row_type, &weights, rows, results, tokens);
-            for t in 0..tokens {
-                let entry = e.at(groups.entries, position, 4);
-                let slot = e.load_u32(entry, t * 4);
-                let token = divide(e, slot, routed.top_k);
-                let results = e.add_imm(results, (t * matmul::unit_bytes(part)) as i64);
-                epilogue::emit(e, cx, part, item, Some(expert), results, token, slot);
-            }
+        let few = multiply_many(e, &areas, count, |e, gemm_areas| {
+            let is_new = e.icmp(IntCC::NotEqual, active, gathered);
+            e.if_then(is_new, |e| gather(e, cx, gemm_areas, &part.mats[0], first, count));
+            let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
+            gemm::unit(e, cx, gemm_areas, part, &weights, count);
+            each_result(e, cx, gemm_areas, part, first, count, |e, position, results| {
+                finish(e, item, expert, position, results);
+            });
         });
+        e.if_then(few, |e| {
+            let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
+            each_dot(e, cx, &areas, part, row_type, &weights, first, count, |e, position, results| {
+                finish(e, item, expert, position, results);
+            });
+        });
+        active
     };
+    let none = e.i64(-1);
     if dynamic {
         // After routing nobody knows which experts are heavy: workers take items from the step's counter. A worker takes at most
         // every item and then one past the end.
         let zero = e.i64(0);
         let first = cx.take_next(e);
         let bound = e.add_imm(total, 1);
-        let _ = e.for_carry(zero, bound, 1, &[first], |e, _, taken| {
-            let index = taken[0];
+        let _ = e.for_carry(zero, bound, 1, &[first, none], |e, _, taken| {
+            let (index, gathered) = (taken[0], taken[1]);
             let more = e.icmp(IntCC::UnsignedLessThan, index, total);
-            e.if_then(more, |e| item_body(e, index));
-            // Past the end the counter is left alone, so that it cannot wrap.
             let after = e.b.create_block();
             let (take, skip) = (e.b.create_block(), e.b.create_block());
-            let next = e.b.append_block_param(after, cranelift_codegen::ir::types::I64);
+            let next = e.b.append_block_param(after, I64);
+            let now = e.b.append_block_param(after, I64);
             e.b.ins().brif(more, take, &[], skip, &[]);
             e.b.switch_to_block(take);
             e.b.seal_block(take);
+            let active = item_body(e, index, gathered);
             let value = cx.take_next(e);
-            e.b.ins().jump(after, &[cranelift_codegen::ir::BlockArg::Value(value)]);
+            e.b.ins().jump(after, &[BlockArg::Value(value), BlockArg::Value(active)]);
+            // Past the end the counter is left alone, so that it cannot wrap.
             e.b.switch_to_block(skip);
             e.b.seal_block(skip);
-            e.b.ins().jump(after, &[cranelift_codegen::ir::BlockArg::Value(index)]);
+            e.b.ins().jump(after, &[BlockArg::Value(index), BlockArg::Value(gathered)]);
             e.b.switch_to_block(after);
             e.b.seal_block(after);
-            vec![next]
+            vec![next, now]
         });
     } else {
         let (start, end) = cx.share(e, total);
-        e.for_range(start, end, 1, item_body);
+        let _ =
+            e.for_carry(start, end, 1, &[none], |e, index, gathered| vec![item_body(e, index, gathered[0])]);
     }
 }
 
-/// Down: each worker owns output tiles and adds the experts in ascending id.
+/// Runs `many` when the kernel has panels and there are rows enough for them; whether it did not.
+fn multiply_many(
+    e: &mut Emit,
+    areas: &Areas,
+    count: Value,
+    many: impl FnOnce(&mut Emit, &gemm::Areas),
+) -> Value {
+    let least = e.i64(gemm::LEAST_ROWS as i64);
+    let few = e.icmp(IntCC::UnsignedLessThan, count, least);
+    let Some(gemm_areas) = &areas.gemm else {
+        return e.b.ins().iconst(I8, 1);
+    };
+    let enough = e.icmp(IntCC::UnsignedGreaterThanOrEqual, count, least);
+    e.if_then(enough, |e| many(e, gemm_areas));
+    few
+}
+
+/// Fills the panel with `count` rows from entry `first` of the pointer list.
+fn gather(e: &mut Emit, cx: &Cx, areas: &gemm::Areas, mat: &Mat, first: Value, count: Value) {
+    let list = cx.list(e);
+    let list = e.at(list, first, 8);
+    gemm::fill_panel(e, cx, areas, mat, list, count);
+}
+
+/// Calls `finish` with each row's entry number and the address of its results.
+fn each_result(
+    e: &mut Emit,
+    cx: &Cx,
+    areas: &gemm::Areas,
+    part: &Part,
+    first: Value,
+    count: Value,
+    finish: impl FnOnce(&mut Emit, Value, Value),
+) {
+    let zero = e.i64(0);
+    e.for_range(zero, count, 1, |e, row| {
+        let results = cx.body_scratch(e, areas.results);
+        let results = e.at(results, row, matmul::unit_bytes(part));
+        let position = e.add(first, row);
+        finish(e, position, results);
+    });
+}
+
+/// The same by dot leaves, a few rows at a time.
+#[allow(clippy::too_many_arguments)]
+fn each_dot(
+    e: &mut Emit,
+    cx: &Cx,
+    areas: &Areas,
+    part: &Part,
+    row_type: RowType,
+    weights: &[Value],
+    first: Value,
+    count: Value,
+    finish: impl Fn(&mut Emit, Value, Value),
+) {
+    let list = cx.list(e);
+    matmul::for_groups(e, row_type, count, |e, group_start, tokens| {
+        let results = cx.body_scratch(e, areas.results);
+        let position = e.add(first, group_start);
+        let rows = e.at(list, position, 8);
+        matmul::dots(e, cx, part, row_type, weights, rows, results, tokens);
+        for t in 0..tokens {
+            let results = e.add_imm(results, (t * matmul::unit_bytes(part)) as i64);
+            let position = e.add_imm(position, t as i64);
+            finish(e, position, results);
+        }
+    });
+}
+
+/// Down: each worker owns output columns and adds the experts in ascending id, one after the other, so that it reads each
+/// expert's share of weights from one end to the other.
 #[allow(clippy::too_many_arguments)]
 pub fn down(
     e: &mut Emit,
@@ -240,68 +339,81 @@ pub fn down(
     mat: &Mat,
     residual: Option<ValId>,
     out: ValId,
-    max_rows: usize,
+    rows: RowLimits,
 ) {
     let row_type = cx.vals[input];
-    let part = Part { mats: vec![mat.clone()], unit: TILE_ROWS, epilogue: Vec::new() };
-    let areas = areas(routed.experts, max_rows, row_type, TILE_ROWS * 4);
+    let part = &down_part(mat, rows.tiling);
+    let unit = part.unit;
+    let areas = areas(routed.experts, rows, row_type, matmul::unit_bytes(part));
     let groups = group(e, cx, routed, &areas, input, true);
-    let list = cx.list(e);
     let tokens = cx.rows(e, Domain::Tokens);
-    let sums = cx.body_scratch(e, areas.sums);
     let total = e.i64(part.items() as i64);
     let (start, end) = cx.share(e, total);
     let zero = e.i64(0);
     let first_route = cx.row(e, routed.routing, zero);
-    e.for_range(start, end, 1, |e, tile| {
-        let zero = e.i64(0);
+    let each_own = |e: &mut Emit, body: &dyn Fn(&mut Emit, Value, Value)| {
         e.for_range(zero, tokens, 1, |e, token| {
-            let sum = e.at(sums, token, TILE_ROWS * 4);
-            elementwise::zero(e, sum, TILE_ROWS);
+            e.for_range(start, end, 1, |e, item| {
+                let row = cx.row(e, out, token);
+                let place = e.at(row, item, unit * 4);
+                let other = match residual {
+                    Some(residual) => {
+                        let row = cx.row(e, residual, token);
+                        e.at(row, item, unit * 4)
+                    }
+                    None => place,
+                };
+                body(e, place, other);
+            });
         });
-        e.for_range(zero, groups.active_count, 1, |e, active| {
-            let (expert, first, count) = groups.expert(e, active);
-            let weights = matmul::tile_bases(e, cx, &part, tile, Some(expert));
+    };
+    each_own(e, &|e, place, _| elementwise::zero(e, place, unit));
+    e.for_range(zero, groups.active_count, 1, |e, active| {
+        let (expert, first, count) = groups.expert(e, active);
+        let add = |e: &mut Emit, item: Value, position: Value, results: Value| {
+            let entry = e.at(groups.entries, position, 4);
+            let slot = e.load_u32(entry, 0);
+            let token = divide(e, slot, routed.top_k);
+            let route = e.at(first_route, slot, 8);
+            let weight = e.load_splat(route, 4);
+            let row = cx.row(e, out, token);
+            let sum = e.at(row, item, unit * 4);
             let bias = mat.bias.map(|bias| {
                 let bias = cx.operand(e, bias);
                 let bias = e.at(bias, expert, f32_row_stride(mat.n));
-                e.at(bias, tile, TILE_ROWS * 4)
+                e.at(bias, item, unit * 4)
             });
-            matmul::for_groups(e, row_type, count, |e, group_start, size| {
-                let results = cx.body_scratch(e, areas.results);
-                let position = e.add(first, group_start);
-                let rows = e.at(list, position, 8);
-                matmul::dots(e, cx, &part, row_type, &weights, rows, results, size);
-                for t in 0..size {
-                    let entry = e.at(groups.entries, position, 4);
-                    let slot = e.load_u32(entry, t * 4);
-                    let token = divide(e, slot, routed.top_k);
-                    let route = e.at(first_route, slot, 8);
-                    let weight = e.load_splat(route, 4);
-                    let sum = e.at(sums, token, TILE_ROWS * 4);
-                    for i in 0..TILE_ROWS / LANES {
-                        let mut y = e.load(F32X4, results, (t * TILE_ROWS + i * LANES) * 4);
-                        if let Some(bias) = bias {
-                            let b = e.load(F32X4, bias, i * LANES * 4);
-                            y = e.fadd(y, b);
-                        }
-                        let old = e.load(F32X4, sum, i * LANES * 4);
-                        let new = e.fma(weight, y, old);
-                        e.store(new, sum, i * LANES * 4);
-                    }
+            for i in 0..unit / LANES {
+                let mut y = e.load(F32X4, results, i * LANES * 4);
+                if let Some(bias) = bias {
+                    let b = e.load(F32X4, bias, i * LANES * 4);
+                    y = e.fadd(y, b);
                 }
+                let old = e.load(F32X4, sum, i * LANES * 4);
+                let new = e.fma(weight, y, old);
+                e.store(new, sum, i * LANES * 4);
+            }
+        };
+        let few = multiply_many(e, &areas, count, |e, gemm_areas| {
+            gather(e, cx, gemm_areas, mat, first, count);
+            e.for_range(start, end, 1, |e, item| {
+                let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
+                gemm::unit(e, cx, gemm_areas, part, &weights, count);
+                each_result(e, cx, gemm_areas, part, first, count, |e, position, results| {
+                    add(e, item, position, results);
+                });
             });
         });
-        e.for_range(zero, tokens, 1, |e, token| {
-            let sum = e.at(sums, token, TILE_ROWS * 4);
-            if let Some(residual) = residual {
-                let x = cx.row(e, residual, token);
-                let x = e.at(x, tile, TILE_ROWS * 4);
-                elementwise::add_in_place(e, sum, x, TILE_ROWS);
-            }
-            let target = cx.row(e, out, token);
-            let target = e.at(target, tile, TILE_ROWS * 4);
-            elementwise::copy(e, sum, target, TILE_ROWS);
+        e.if_then(few, |e| {
+            e.for_range(start, end, 1, |e, item| {
+                let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
+                each_dot(e, cx, &areas, part, row_type, &weights, first, count, |e, position, results| {
+                    add(e, item, position, results);
+                });
+            });
         });
     });
+    if residual.is_some() {
+        each_own(e, &|e, place, x| elementwise::add_in_place(e, place, x, unit));
+    }
 }

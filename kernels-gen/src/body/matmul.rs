@@ -1,17 +1,33 @@
 //! Dense matrices: units of rows are shared out among workers; each unit runs over all input rows.
 
-use crate::body::{Cx, epilogue};
+use crate::body::{Cx, epilogue, gemm};
 use crate::emit::Emit;
-use crate::kernel::{Domain, Part, RowType, ValId};
+use crate::kernel::{Domain, Part, RowType, Tiling, ValId};
 use crate::leaf::Leaf;
+use crate::scratch::Scratch;
 use crate::stage::dot_leaf;
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::TILE_ROWS;
 
-/// Results of one unit for the largest token group: `[tokens][mats][unit]` f32.
-pub fn scratch_bytes(input: RowType, parts: &[Part]) -> usize {
-    let tokens = group_sizes(input)[0];
-    parts.iter().map(|part| unit_bytes(part) * tokens).max().unwrap_or(0)
+struct Areas {
+    /// Results of one unit for the largest token group: `[tokens][mats][unit]` f32.
+    results: usize,
+    gemm: Option<gemm::Areas>,
+    total: usize,
+}
+
+fn areas(input: RowType, parts: &[Part], max_rows: usize, tiling: Tiling) -> Areas {
+    let mut scratch = Scratch::default();
+    let largest = parts.iter().map(unit_bytes).max().unwrap_or(0);
+    let results = scratch.take(largest * group_sizes(input)[0]);
+    let gemm = (tiling == Tiling::Gemm).then(|| gemm::areas(&mut scratch, max_rows, input.len(), largest));
+    Areas { results, gemm, total: scratch.used() }
+}
+
+/// Bytes of the body's scratch.
+pub fn scratch_bytes(input: RowType, parts: &[Part], max_rows: usize, tiling: Tiling) -> usize {
+    areas(input, parts, max_rows, tiling).total
 }
 
 /// Token group sizes for an input type, descending.
@@ -24,7 +40,17 @@ pub fn unit_bytes(part: &Part) -> usize {
     part.mats.len() * part.unit * 4
 }
 
-pub fn emit(e: &mut Emit, cx: &Cx, domain: Domain, input: ValId, parts: &[Part]) {
+pub fn emit(
+    e: &mut Emit,
+    cx: &Cx,
+    domain: Domain,
+    input: ValId,
+    parts: &[Part],
+    max_rows: usize,
+    tiling: Tiling,
+) {
+    let row_type = cx.vals[input];
+    let areas = areas(row_type, parts, max_rows, tiling);
     let rows = cx.rows(e, domain);
     let list = cx.list(e);
     let zero = e.i64(0);
@@ -35,26 +61,79 @@ pub fn emit(e: &mut Emit, cx: &Cx, domain: Domain, input: ValId, parts: &[Part])
     });
     let total = parts.iter().map(Part::items).sum::<usize>();
     let total = e.i64(total as i64);
-    let (start, end) = cx.share(e, total);
+    let share = cx.share(e, total);
+    let Some(gemm_areas) = &areas.gemm else {
+        few(e, cx, row_type, parts, areas.results, rows, share);
+        return;
+    };
+    let least = e.i64(gemm::LEAST_ROWS as i64);
+    let is_few = e.icmp(IntCC::UnsignedLessThan, rows, least);
+    e.if_then(is_few, |e| few(e, cx, row_type, parts, areas.results, rows, share));
+    let is_many = e.icmp(IntCC::UnsignedGreaterThanOrEqual, rows, least);
+    e.if_then(is_many, |e| many(e, cx, parts, gemm_areas, rows, share));
+}
+
+/// Runs `body(part, item)` over a worker's items.
+fn for_items(
+    e: &mut Emit,
+    parts: &[Part],
+    (start, end): (Value, Value),
+    mut body: impl FnMut(&mut Emit, &Part, Value),
+) {
     let mut first = 0;
     for part in parts {
-        // This worker's items that fall into the part, counted from the part's first.
+        // The worker's items that fall into the part, counted from the part's first.
         let lower = clamp_from(e, start, first, part.items());
         let upper = clamp_from(e, end, first, part.items());
-        e.for_range(lower, upper, 1, |e, item| {
+        e.for_range(lower, upper, 1, |e, item| body(e, part, item));
+        first += part.items();
+    }
+}
+
+/// By dot leaves.
+fn few(
+    e: &mut Emit,
+    cx: &Cx,
+    input: RowType,
+    parts: &[Part],
+    results: usize,
+    rows: Value,
+    share: (Value, Value),
+) {
+    for_items(e, parts, share, |e, part, item| {
+        let weights = tile_bases(e, cx, part, item, None);
+        for_groups(e, input, rows, |e, group_start, tokens| {
+            let results = cx.body_scratch(e, results);
+            let list = cx.list(e);
+            let rows_ptr = e.at(list, group_start, 8);
+            dots(e, cx, part, input, &weights, rows_ptr, results, tokens);
+            for t in 0..tokens {
+                let row = e.add_imm(group_start, t as i64);
+                let results = e.add_imm(results, (t * unit_bytes(part)) as i64);
+                epilogue::emit(e, cx, part, item, None, results, row, row);
+            }
+        });
+    });
+}
+
+/// By panels, one for each format that parts have in turn.
+fn many(e: &mut Emit, cx: &Cx, parts: &[Part], areas: &gemm::Areas, rows: Value, share: (Value, Value)) {
+    let mut start = 0;
+    for run in parts.chunk_by(|a, b| a.mats[0].format == b.mats[0].format) {
+        let list = cx.list(e);
+        gemm::fill_panel(e, cx, areas, &run[0].mats[0], list, rows);
+        let share = (e.add_imm(share.0, -(start as i64)), e.add_imm(share.1, -(start as i64)));
+        for_items(e, run, share, |e, part, item| {
             let weights = tile_bases(e, cx, part, item, None);
-            for_groups(e, cx.vals[input], rows, |e, group_start, tokens| {
-                let results = cx.body_scratch(e, 0);
-                let rows_ptr = e.at(list, group_start, 8);
-                dots(e, cx, part, cx.vals[input], &weights, rows_ptr, results, tokens);
-                for t in 0..tokens {
-                    let row = e.add_imm(group_start, t as i64);
-                    let results = e.add_imm(results, (t * unit_bytes(part)) as i64);
-                    epilogue::emit(e, cx, part, item, None, results, row, row);
-                }
+            gemm::unit(e, cx, areas, part, &weights, rows);
+            let zero = e.i64(0);
+            e.for_range(zero, rows, 1, |e, row| {
+                let results = cx.body_scratch(e, areas.results);
+                let results = e.at(results, row, unit_bytes(part));
+                epilogue::emit(e, cx, part, item, None, results, row, row);
             });
         });
-        first += part.items();
+        start += run.iter().map(Part::items).sum::<usize>();
     }
 }
 

@@ -3,10 +3,11 @@
 mod attention;
 mod epilogue;
 mod experts;
+mod gemm;
 mod matmul;
 
 use crate::emit::Emit;
-use crate::kernel::{Body, Domain, Home, Kernel, OperandId, PROLOGUE_TOKENS, RowType, Stage, ValId};
+use crate::kernel::{Body, Domain, Home, Kernel, OperandId, PROLOGUE_TOKENS, RowType, Stage, Tiling, ValId};
 use crate::leaf::Leaf;
 use crate::scratch::Scratch;
 use crate::stage::kv::KvSlot;
@@ -71,6 +72,16 @@ pub fn leaves(kernel: &Kernel) -> Vec<Leaf> {
         Body::ExpertDown { input, mat, .. } => dots(mat, rows(input)),
         Body::Attention(body) => leaves.extend(attention::leaves(body)),
     }
+    if kernel.tiling == Tiling::Gemm {
+        match &kernel.body {
+            Body::Matmul { parts, .. } => leaves.extend(parts.iter().flat_map(gemm::leaves)),
+            Body::Experts { part, .. } => leaves.extend(gemm::leaves(part)),
+            Body::ExpertDown { mat, .. } => {
+                leaves.extend(gemm::leaves(&experts::down_part(mat, kernel.tiling)))
+            }
+            _ => {}
+        }
+    }
     leaves.sort();
     leaves.dedup();
     leaves
@@ -112,7 +123,9 @@ fn plan_scratch(kernel: &Kernel) -> (Vec<usize>, Scratch, Layout) {
     layout.body = scratch.used();
     let body = match &kernel.body {
         Body::Rows { .. } => 0,
-        Body::Matmul { input, parts, .. } => matmul::scratch_bytes(kernel.vals[*input].row, parts),
+        Body::Matmul { input, parts, .. } => {
+            matmul::scratch_bytes(kernel.vals[*input].row, parts, kernel.max_rows, kernel.tiling)
+        }
         Body::Experts { .. } | Body::ExpertDown { .. } => experts::scratch_bytes(kernel),
         Body::Attention(body) => attention::scratch_bytes(body),
     };
@@ -166,15 +179,19 @@ pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], leaves: &BTreeMap
                 }
             });
         }
-        Body::Matmul { domain, input, parts } => matmul::emit(e, &cx, *domain, *input, parts),
+        Body::Matmul { domain, input, parts } => {
+            matmul::emit(e, &cx, *domain, *input, parts, kernel.max_rows, kernel.tiling);
+        }
         Body::Experts { input, input_slots, routing, experts, top_k, part } => {
             let dynamic = kernel.max_rows > PROLOGUE_TOKENS * top_k;
             let routed = experts::Routed { routing: *routing, experts: *experts, top_k: *top_k };
-            experts::up(e, &cx, routed, *input, *input_slots, part, kernel.max_rows, dynamic);
+            let rows = experts::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
+            experts::up(e, &cx, routed, *input, *input_slots, part, rows, dynamic);
         }
         Body::ExpertDown { input, routing, experts, top_k, mat, residual, out } => {
             let routed = experts::Routed { routing: *routing, experts: *experts, top_k: *top_k };
-            experts::down(e, &cx, routed, *input, mat, *residual, *out, kernel.max_rows);
+            let rows = experts::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
+            experts::down(e, &cx, routed, *input, mat, *residual, *out, rows);
         }
         Body::Attention(body) => attention::emit(e, &cx, body),
     }
