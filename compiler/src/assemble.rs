@@ -6,9 +6,10 @@ use crate::memory::{MemoryError, MemoryPlan, plan_memory};
 use crate::pack::WeightLayout;
 use crate::schedule::{Kernels, Schedule, ScheduledStep};
 use crate::select::{OperandRef, geometry, layer_kind};
+use crate::work::step_work;
 use kernmill_kernels::generate::Generated;
 use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers};
-use kernmill_plan::program::{ModelInfo, Operand, Program, RopeTable, Routing, Step, TokenClass};
+use kernmill_plan::program::{ModelInfo, Operand, Program, RopeTable, Routing, Step, StepWork, TokenClass};
 use kernmill_plan::target::Level;
 
 /// Arena offsets of each schedule's buffers.
@@ -78,13 +79,23 @@ pub fn assemble(
     let classes = schedules
         .iter()
         .zip(arenas)
-        .map(|(schedule, arena)| TokenClass {
-            max_tokens: schedule.max_tokens as u32,
-            steps: steps(schedule, &schedule.steps, layout),
-            logit_steps: steps(schedule, &schedule.logit_steps, layout),
-            logits: arena.buffers[schedule.logits as usize].offset,
-            buffers: arena.buffers.clone(),
-            routings: routings(graph, schedule),
+        .map(|(schedule, arena)| {
+            let routings = routings(graph, schedule);
+            let steps = |list: &[ScheduledStep]| {
+                list.iter()
+                    .map(|step| {
+                        assemble_step(schedule, step, layout, step_work(graph, layout, step, &routings))
+                    })
+                    .collect()
+            };
+            TokenClass {
+                max_tokens: schedule.max_tokens as u32,
+                steps: steps(&schedule.steps),
+                logit_steps: steps(&schedule.logit_steps),
+                logits: arena.buffers[schedule.logits as usize].offset,
+                buffers: arena.buffers.clone(),
+                routings,
+            }
         })
         .collect();
     Program {
@@ -114,7 +125,7 @@ fn routings(graph: &Graph, schedule: &Schedule) -> Vec<Routing> {
     list
 }
 
-fn steps(schedule: &Schedule, list: &[ScheduledStep], layout: &WeightLayout) -> Vec<Step> {
+fn assemble_step(schedule: &Schedule, step: &ScheduledStep, layout: &WeightLayout, work: StepWork) -> Step {
     let operand = |operand: &OperandRef| match operand {
         OperandRef::Tensor(tensor) => {
             let placement = layout.placement(*tensor);
@@ -127,15 +138,14 @@ fn steps(schedule: &Schedule, list: &[ScheduledStep], layout: &WeightLayout) -> 
         OperandRef::Kv(layer, kind) => Operand::Kv { layer: *layer, kind: *kind },
         OperandRef::Rope(index) => Operand::Rope(*index),
     };
-    list.iter()
-        .map(|step| Step {
-            label: step.label.clone(),
-            kernel: step.kernel,
-            operands: step.operands.iter().map(operand).collect(),
-            reads: step.reads.clone(),
-            writes: step.writes.clone(),
-        })
-        .collect()
+    Step {
+        label: step.label.clone(),
+        kernel: step.kernel,
+        operands: step.operands.iter().map(operand).collect(),
+        reads: step.reads.clone(),
+        writes: step.writes.clone(),
+        work,
+    }
 }
 
 /// Pairs of matrices whose tiles lie interleaved: the gate and up of every gated unit, fused or not, so that the weights'

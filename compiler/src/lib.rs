@@ -18,3 +18,4 @@ pub mod spec;
 pub mod synth;
 #[doc(hidden)]
 pub mod testing;
+mod work;

@@ -14,6 +14,7 @@ pub mod kernel;
 pub mod leaf;
 pub mod link;
 mod math;
+pub mod peak;
 mod scratch;
 mod stage;
 pub mod wide;

@@ -10,6 +10,7 @@ pub mod memory;
 pub mod numeric;
 pub mod output;
 pub mod pack;
+pub mod probe;
 pub mod program;
 pub mod region;
 pub mod target;

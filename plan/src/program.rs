@@ -112,6 +112,27 @@ pub struct Step {
     pub reads: Vec<u32>,
     /// See `reads`.
     pub writes: Vec<u32>,
+    /// What it reads and computes, for reports.
+    pub work: StepWork,
+}
+
+/// What a step reads and multiplies. Reports are made of it; no kernel depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepWork {
+    /// Bytes of weights that it reads once, whatever the batch.
+    pub shared_bytes: u64,
+    /// Bytes of weights for each row of the batch (of the slab, for logits), such as a row of the embedding table.
+    pub row_bytes: u64,
+    /// Multiply-adds of matrices for each row.
+    pub row_macs: u64,
+    /// Bytes of weights of each expert that any row chose.
+    pub expert_bytes: u64,
+    /// Multiply-adds for each choice of an expert.
+    pub expert_macs: u64,
+    /// Index into [`TokenClass::routings`] of the choice that the expert figures are about.
+    pub routing: Option<u32>,
+    /// Layer whose cached keys and values it reads, index into [`KvLayers::layers`].
+    pub cache: Option<u32>,
 }
 
 /// What an operand address is.

@@ -4,6 +4,7 @@ use crate::executor::{Batch, BatchError, Executor, LoadError, MemoryNeed};
 use crate::image::PlanImage;
 use crate::kv::{KvError, KvShape, KvTables};
 use crate::pool::{Pool, PoolConfig, PoolError};
+use crate::profile::{Detail, Profile};
 use crate::sampler::SamplerError;
 use crate::tokenizer::{Tokenizer, TokenizerError};
 use kernmill_plan::program::ModelInfo;
@@ -251,6 +252,16 @@ impl Engine {
     /// By layer with experts, how often each expert was chosen since the engine was made.
     pub fn chosen_experts(&self) -> Vec<Vec<u64>> {
         self.executor.chosen_experts()
+    }
+
+    /// Meters all steps from now on, from zero.
+    pub fn start_meter(&mut self, detail: Detail) {
+        self.executor.start_meter(detail);
+    }
+
+    /// Ends the metering; what was metered, if it was on.
+    pub fn stop_meter(&mut self) -> Option<Profile> {
+        self.executor.stop_meter()
     }
 
     /// Starts an empty sequence.

@@ -3,7 +3,7 @@
 use crate::graph::{Graph, ValueId};
 use crate::memory::BufferRequest;
 use crate::select::{KernelUse, OperandRef, Selection, max_rows};
-use kernmill_kernels::kernel::Kernel;
+use kernmill_kernels::kernel::{Body, Kernel};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -43,6 +43,8 @@ pub struct ScheduledStep {
     pub reads: Vec<u32>,
     /// The same for those it writes.
     pub writes: Vec<u32>,
+    /// Layer whose cached keys and values it attends to.
+    pub attends: Option<u32>,
 }
 
 /// One token class's steps and buffers.
@@ -82,6 +84,7 @@ pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> 
                 operands: one.operands.clone(),
                 reads,
                 writes,
+                attends: attends(one),
             });
             at += 1;
         }
@@ -97,6 +100,14 @@ pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> 
         values: lives.values,
         buffers: lives.buffers,
         logits,
+    }
+}
+
+/// The layer that an attention kernel reads.
+fn attends(one: &KernelUse) -> Option<u32> {
+    match (&one.kernel.body, one.operands.iter().find(|operand| matches!(operand, OperandRef::Kv(..)))) {
+        (Body::Attention(_), Some(OperandRef::Kv(layer, _))) => Some(*layer),
+        _ => None,
     }
 }
 

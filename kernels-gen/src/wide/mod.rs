@@ -9,6 +9,8 @@ mod dot_q8_avx512;
 mod gemm_q8_avx512;
 mod regs;
 
+pub(crate) use regs::ZMM;
+
 use crate::leaf::Leaf;
 use iced_x86::IcedError;
 use iced_x86::code_asm::CodeAssembler;

@@ -70,7 +70,8 @@ impl Regs {
     }
 }
 
-const ZMM: [AsmRegisterZmm; 32] = [
+/// All of them.
+pub const ZMM: [AsmRegisterZmm; 32] = [
     zmm::zmm0,
     zmm::zmm1,
     zmm::zmm2,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::kv::{KvElem, KvGeometry, KvLayer};
-use crate::program::{RopeTable, Symbol};
+use crate::program::{RopeTable, StepWork, Symbol};
 use crate::target::Level;
 
 fn buffer(name: &str, offset: u64, bytes: u64, first: u32, last: u32) -> Buffer {
@@ -8,7 +8,14 @@ fn buffer(name: &str, offset: u64, bytes: u64, first: u32, last: u32) -> Buffer 
 }
 
 fn step(label: &str, operands: Vec<Operand>, reads: &[u32], writes: &[u32]) -> Step {
-    Step { label: label.to_owned(), kernel: 0, operands, reads: reads.to_vec(), writes: writes.to_vec() }
+    Step {
+        label: label.to_owned(),
+        kernel: 0,
+        operands,
+        reads: reads.to_vec(),
+        writes: writes.to_vec(),
+        work: StepWork::default(),
+    }
 }
 
 /// Two classes of: 0 embed -> x; 1 attend x -> y; 2 mlp y -> x2; | 3 norm x2 -> n; 4 unembed n -> logits.

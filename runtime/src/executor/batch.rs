@@ -78,6 +78,25 @@ impl Batch {
         self.token_ids.len()
     }
 
+    /// Keys that any token sees, those that tokens of one sequence share once.
+    pub(super) fn keys_in_view(&self, window: Option<u32>) -> u64 {
+        let runs = self.sequence_runs().map(|(_, low, high)| u64::from(high - first_key(low, window)) + 1);
+        runs.sum()
+    }
+
+    /// First row, lowest and highest position of each run of rows of one sequence.
+    fn sequence_runs(&self) -> impl Iterator<Item = (usize, u32, u32)> + '_ {
+        let mut row = 0;
+        std::iter::from_fn(move || {
+            let first = row;
+            let sequence = *self.sequences.get(first)?;
+            row += self.sequences[first..].iter().take_while(|s| **s == sequence).count();
+            let positions = &self.positions[first..row];
+            let bounds = positions.iter().fold((u32::MAX, 0), |(low, high), p| (low.min(*p), high.max(*p)));
+            Some((first, bounds.0, bounds.1))
+        })
+    }
+
     /// Checks everything that kernels trust.
     pub(super) fn check(&self, limits: &Limits<'_>, wanted: &[u32]) -> Result<(), BatchError> {
         let tokens = self.len();
@@ -110,25 +129,22 @@ impl Batch {
         window: Option<u32>,
     ) -> Result<(), BatchError> {
         let (table, stride) = tables.table(kind);
-        let mut row = 0;
-        while row < self.len() {
-            let sequence = self.sequences[row];
-            let run = self.sequences[row..].iter().take_while(|s| **s == sequence).count();
-            let positions = &self.positions[row..row + run];
-            let (mut low, mut high) = (u32::MAX, 0);
-            for p in positions {
-                (low, high) = (low.min(*p), high.max(*p));
-            }
-            let first_key = window.map_or(0, |window| (low + 1).saturating_sub(window));
-            let (first, last) = (first_key as usize / BLOCK_TOKENS, high as usize / BLOCK_TOKENS);
-            let base = sequence as usize * stride as usize;
-            if let Some(hole) = table[base + first..=base + last].iter().position(|id| *id == UNMAPPED) {
+        for (row, low, high) in self.sequence_runs() {
+            let blocks = first_key(low, window) as usize / BLOCK_TOKENS..=high as usize / BLOCK_TOKENS;
+            let first = *blocks.start();
+            let base = self.sequences[row] as usize * stride as usize;
+            let mapped = &table[base + first..=base + *blocks.end()];
+            if let Some(hole) = mapped.iter().position(|id| *id == UNMAPPED) {
                 return Err(BatchError::Unmapped { row, index: (first + hole) as u32, kind });
             }
-            row += run;
         }
         Ok(())
     }
+}
+
+/// First key that a query at `position` sees.
+fn first_key(position: u32, window: Option<u32>) -> u32 {
+    window.map_or(0, |window| (position + 1).saturating_sub(window))
 }
 
 /// What a batch's entries must stay below.

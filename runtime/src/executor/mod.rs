@@ -4,6 +4,7 @@
 //! with the batch) and allocates nothing.
 
 mod batch;
+mod meter;
 mod resolve;
 mod rope;
 
@@ -14,6 +15,7 @@ use crate::code::{CodeError, ExecutableCode};
 use crate::image::PlanImage;
 use crate::kv::{KvShape, KvTables};
 use crate::pool::{Barrier, Pool};
+use crate::profile::{Detail, Profile};
 use batch::Limits;
 use kernmill_plan::abi::{Args, KernelFn, Worker};
 use kernmill_plan::check::CheckError;
@@ -21,9 +23,11 @@ use kernmill_plan::format::{LINE, f32_row_stride};
 use kernmill_plan::kv::{KvLayers, LayerKind};
 use kernmill_plan::program::LOGIT_SLAB;
 use kernmill_plan::region::{RegionError, RegionMut, WeightRegion};
+use meter::{Chosen, Clock, Meter, Ran};
 use resolve::{Bases, Class, RoutingAt, StepCall};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// Why a program cannot be executed here.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +119,11 @@ pub(crate) struct Executor {
     limits: OwnLimits,
     pool: Pool,
     /// By layer that routes, how often each expert was chosen.
-    chosen: Vec<Box<[AtomicU64]>>,
+    chosen: Vec<Chosen>,
+    /// Batches run so far.
+    runs: u64,
+    /// While runs are metered.
+    meter: Option<Meter>,
     // The steps' addresses point into these.
     _code: ExecutableCode,
     _weights: Arc<WeightRegion>,
@@ -166,8 +174,7 @@ impl Executor {
             ropes,
         };
         let routings = program.classes.first().map_or(&[][..], |class| &class.routings);
-        let zeros = |experts: u32| (0..experts).map(|_| AtomicU64::new(0)).collect();
-        let chosen = routings.iter().map(|routing| zeros(routing.experts)).collect();
+        let chosen = routings.iter().map(|routing| Chosen::new(routing.experts)).collect();
         let classes = program.classes.iter().map(|c| Class::resolve(c, program, &code, &bases)).collect();
         Ok(Executor {
             classes,
@@ -175,6 +182,8 @@ impl Executor {
             limits: OwnLimits { vocab: program.model.vocab, shape, layers: program.model.kv.clone() },
             pool,
             chosen,
+            runs: 0,
+            meter: None,
             _code: code,
             _weights: Arc::clone(&image.weights),
         })
@@ -187,8 +196,17 @@ impl Executor {
 
     /// By layer that routes, how often each expert was chosen so far.
     pub(crate) fn chosen_experts(&self) -> Vec<Vec<u64>> {
-        let layer = |counts: &[AtomicU64]| counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-        self.chosen.iter().map(|counts| layer(counts)).collect()
+        self.chosen.iter().map(Chosen::counts).collect()
+    }
+
+    /// Meters runs from now on, from zero.
+    pub(crate) fn start_meter(&mut self, detail: Detail) {
+        self.meter = Some(Meter::new(detail, &self.classes, self.pool.count()));
+    }
+
+    /// Ends the metering; what was metered.
+    pub(crate) fn stop_meter(&mut self) -> Option<Profile> {
+        self.meter.take().map(|meter| meter.profile(&self.classes))
     }
 
     /// Copies a block's contents in every layer of a kind.
@@ -212,15 +230,28 @@ impl Executor {
         batch.check(&self.limits(tables), wanted)?;
         let tokens = batch.len() as u32;
         // `check` has compared with the last class's maximum.
-        let Some(class) = self.classes.iter().find(|class| class.max_tokens >= tokens) else { return Ok(()) };
+        let Some(at) = self.classes.iter().position(|class| class.max_tokens >= tokens) else {
+            return Ok(());
+        };
+        let class = &self.classes[at];
+        self.runs += 1;
+        let clocks = |first: usize| self.meter.as_ref().map_or(&[][..], |meter| meter.clocks(at, first));
+        let counting = |routings, first| Counting {
+            routings,
+            chosen: &self.chosen,
+            run: self.runs,
+            clocks: clocks(first),
+        };
         let mut args = arguments(batch, tables);
         let slab_rows = LOGIT_SLAB.min(class.max_tokens as usize);
         let mut steps = &class.steps[..];
         for (slab, rows) in wanted.chunks(slab_rows).enumerate() {
             (args.logit_rows, args.logit_index) = (rows.len() as u32, rows.as_ptr());
-            let routings = if steps.is_empty() { &[][..] } else { &class.routings };
-            let counting = Counting { routings, chosen: &self.chosen };
-            dispatch(&mut self.pool, &mut self.memory, [steps, &class.logit_steps], counting, &args);
+            let watch = match slab {
+                0 => counting(&class.routings, 0),
+                _ => counting(&[], class.steps.len()),
+            };
+            dispatch(&mut self.pool, &mut self.memory, [steps, &class.logit_steps], watch, &args);
             steps = &[];
             let vocab = self.limits.vocab as usize;
             for row in 0..rows.len() {
@@ -229,8 +260,12 @@ impl Executor {
             }
         }
         if wanted.is_empty() {
-            let counting = Counting { routings: &class.routings, chosen: &self.chosen };
-            dispatch(&mut self.pool, &mut self.memory, [steps, &[]], counting, &args);
+            dispatch(&mut self.pool, &mut self.memory, [steps, &[]], counting(&class.routings, 0), &args);
+        }
+        if let Some(meter) = &mut self.meter {
+            let (layers, chosen) = (&self.limits.layers, &self.chosen);
+            let ran = Ran { class: at, batch, slabs: wanted.chunks(slab_rows), layers, chosen };
+            meter.add(ran, class);
         }
         Ok(())
     }
@@ -314,10 +349,14 @@ fn arguments(batch: &Batch, tables: &KvTables) -> Args {
     }
 }
 
-/// Which steps' routings are counted, and where.
+/// Which steps' routings are counted, and where; which steps are timed.
 struct Counting<'a> {
     routings: &'a [RoutingAt],
-    chosen: &'a [Box<[AtomicU64]>],
+    chosen: &'a [Chosen],
+    /// Number of the run.
+    run: u64,
+    /// Clocks of the dispatched steps; none when they are not timed.
+    clocks: &'a [Clock],
 }
 
 // SAFETY: only worker 0 follows the addresses in `routings`, and only behind the barrier of the step that wrote there.
@@ -327,8 +366,8 @@ impl Counting<'_> {
     /// Worker 0, behind the barrier after step `step` of the batch.
     fn after(&self, step: usize, tokens: usize) {
         let layers = self.routings.iter().zip(self.chosen);
-        for (routing, counts) in layers.filter(|(routing, _)| routing.step == step) {
-            routing.count(tokens, counts);
+        for (routing, chosen) in layers.filter(|(routing, _)| routing.step == step) {
+            chosen.add(self.run, routing.experts(tokens));
         }
     }
 }
@@ -343,7 +382,8 @@ struct Shared {
 // SAFETY: workers only read `args` and write disjoint parts of `scratch`.
 unsafe impl Sync for Shared {}
 
-/// Runs step lists one after the other on all workers, with a barrier after every step but the last.
+/// Runs step lists one after the other on all workers, with a barrier after every step but the last (which gets one when it is
+/// timed).
 fn dispatch(
     pool: &mut Pool,
     memory: &mut Memory,
@@ -370,9 +410,16 @@ fn dispatch(
                 next: &raw const step.next.0,
                 operands: step.operands.as_ptr(),
             };
+            let clock = counting.clocks.get(n).map(|clock| (clock, Instant::now()));
             call(step.kernel, shared.args, &worker);
-            if n + 1 < total {
+            if let Some((clock, start)) = clock {
+                clock.called(index, start);
+            }
+            if n + 1 < total || clock.is_some() {
                 barrier.wait();
+            }
+            if let (Some((clock, start)), 0) = (clock, index) {
+                clock.passed(start);
             }
             if index == 0 {
                 counting.after(n, tokens);

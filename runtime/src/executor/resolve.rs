@@ -2,8 +2,8 @@
 
 use crate::code::ExecutableCode;
 use kernmill_plan::abi::{KernelFn, Route};
-use kernmill_plan::program::{Operand, Program, Routing, Step, TokenClass};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use kernmill_plan::program::{Operand, Program, Routing, Step, StepWork, TokenClass};
+use std::sync::atomic::AtomicU32;
 
 /// Where things are.
 pub(super) struct Bases {
@@ -40,6 +40,10 @@ pub(super) struct StepCall {
     pub operands: Box<[u64]>,
     /// The hand-out counter.
     pub next: Counter,
+    /// Name, for profiles.
+    pub label: Box<str>,
+    /// What it reads and multiplies, for profiles.
+    pub work: StepWork,
 }
 
 /// A counter on a line of its own.
@@ -82,16 +86,13 @@ impl RoutingAt {
         }
     }
 
-    /// Counts the experts that the batch's tokens chose.
-    pub(super) fn count(&self, tokens: usize, counts: &[AtomicU64]) {
-        for i in 0..tokens * self.top_k {
+    /// The experts that the batch's tokens chose, in order; to be read before any step overwrites the buffer.
+    pub(super) fn experts(&self, tokens: usize) -> impl Iterator<Item = u32> + '_ {
+        (0..tokens * self.top_k).map(|i| {
             // SAFETY: the checker has found room for `max_tokens * top_k` routes in the buffer, whose memory the executor holds;
             // the step that writes them is behind a barrier, and the buffer lives on for the steps that follow it.
-            let route = unsafe { self.routes.add(i).read() };
-            if let Some(count) = counts.get(route.expert as usize) {
-                count.fetch_add(1, Ordering::Relaxed);
-            }
-        }
+            unsafe { self.routes.add(i).read() }.expert
+        })
     }
 }
 
@@ -115,6 +116,12 @@ impl StepCall {
             Operand::Rope(table) => bases.ropes[table as usize],
         };
         let operands = step.operands.iter().map(operand).collect();
-        StepCall { kernel, operands, next: Counter::default() }
+        StepCall {
+            kernel,
+            operands,
+            next: Counter::default(),
+            label: step.label.as_str().into(),
+            work: step.work,
+        }
     }
 }

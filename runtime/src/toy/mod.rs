@@ -7,7 +7,9 @@ mod tests;
 use crate::image::PlanImage;
 use kernmill_plan::format::f32_row_stride;
 use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers, LayerKind};
-use kernmill_plan::program::{Buffer, CodeBlob, ModelInfo, Operand, Program, Step, Symbol, TokenClass};
+use kernmill_plan::program::{
+    Buffer, CodeBlob, ModelInfo, Operand, Program, Step, StepWork, Symbol, TokenClass,
+};
 use kernmill_plan::region::WeightRegion;
 use kernmill_plan::target::Level;
 
@@ -100,6 +102,7 @@ fn class(max_tokens: u32, stride: u64) -> TokenClass {
         operands,
         reads: reads.to_vec(),
         writes: writes.to_vec(),
+        work: StepWork::default(),
     };
     let mut steps = Vec::new();
     for kind in KINDS {

@@ -1,0 +1,173 @@
+//! Probes of the machine's limits: a loop of plain loads as wide as the level has them, and a loop of int8 dot products on
+//! registers, in the instructions that the level's dot leaves are made of.
+
+use crate::wide::ZMM;
+use iced_x86::IcedError;
+use iced_x86::code_asm::registers::ymm;
+use iced_x86::code_asm::{AsmRegisterYmm, CodeAssembler, eax, rdi, rsi, xmm0, ymmword_ptr, zmmword_ptr};
+use kernmill_plan::format::LINE;
+use kernmill_plan::probe::{MULTIPLY, Probe, READ};
+use kernmill_plan::program::{CodeBlob, Symbol};
+use kernmill_plan::target::Level;
+
+/// Lines that one step reads.
+const READ_LINES: usize = 8;
+/// Independent sums: more than the latency of a dot product times the instructions issued per cycle.
+const SUMS: usize = 12;
+/// Bytes of the operands: neither zero nor saturating in any instruction below.
+const OPERAND: u32 = 0x0305_0709;
+
+/// The probes of a level.
+///
+/// # Errors
+/// Never for the levels there are, which a test assembles; an error is a defect.
+pub fn probe(level: Level) -> Result<Probe, IcedError> {
+    let (read, multiply, lanes) = match level {
+        Level::V3 => (read_256()?, maddubs_256()?, 32),
+        Level::V3Vnni => (read_256()?, dpbusd_256()?, 32),
+        Level::V4 => (read_512()?, maddubs_512()?, 64),
+        Level::V4Vnni => (read_512()?, dpbusd_512()?, 64),
+    };
+    let mut code = CodeBlob::default();
+    for (name, bytes) in [(MULTIPLY, multiply), (READ, read)] {
+        // int3 between functions.
+        code.bytes.resize(code.bytes.len().next_multiple_of(LINE), 0xcc);
+        let (offset, size) = (code.bytes.len() as u64, bytes.len() as u64);
+        code.symbols.push(Symbol { name: name.to_owned(), offset, size, kernel: false });
+        code.bytes.extend(bytes);
+    }
+    Ok(Probe { level, code, read_step: READ_LINES * LINE, iteration_ops: SUMS as u64 * lanes * 2 })
+}
+
+/// `read`: rdi is the address, rsi counts the steps.
+fn reading(lines: impl Fn(&mut CodeAssembler) -> Result<(), IcedError>) -> Result<Vec<u8>, IcedError> {
+    let mut a = CodeAssembler::new(64)?;
+    let (mut again, mut end) = (a.create_label(), a.create_label());
+    a.test(rsi, rsi)?;
+    a.jz(end)?;
+    a.set_label(&mut again)?;
+    lines(&mut a)?;
+    a.add(rdi, (READ_LINES * LINE) as i32)?;
+    a.dec(rsi)?;
+    a.jnz(again)?;
+    a.set_label(&mut end)?;
+    a.vzeroupper()?;
+    a.ret()?;
+    a.assemble(0)
+}
+
+fn read_256() -> Result<Vec<u8>, IcedError> {
+    reading(|a| {
+        YMM.iter().enumerate().try_for_each(|(n, register)| a.vmovdqu(*register, ymmword_ptr(rdi + 32 * n)))
+    })
+}
+
+fn read_512() -> Result<Vec<u8>, IcedError> {
+    reading(|a| {
+        let registers = ZMM[..READ_LINES].iter().enumerate();
+        registers
+            .map(|(n, register)| (*register, LINE * n))
+            .try_for_each(|(register, at)| a.vmovdqu64(register, zmmword_ptr(rdi + at)))
+    })
+}
+
+/// `multiply`: rdi counts the iterations; register 0 holds the operand, register 1 sixteen-bit ones.
+fn multiplying(
+    wide: bool,
+    sums: impl Fn(&mut CodeAssembler) -> Result<(), IcedError>,
+) -> Result<Vec<u8>, IcedError> {
+    let mut a = CodeAssembler::new(64)?;
+    let (mut again, mut end) = (a.create_label(), a.create_label());
+    a.test(rdi, rdi)?;
+    a.jz(end)?;
+    for (register, value) in [(1, 0x0001_0001), (0, OPERAND)] {
+        a.mov(eax, value)?;
+        a.vmovd(xmm0, eax)?;
+        if wide {
+            a.vpbroadcastd(ZMM[register], xmm0)?;
+        } else {
+            a.vpbroadcastd(YMM[register], xmm0)?;
+        }
+    }
+    a.set_label(&mut again)?;
+    sums(&mut a)?;
+    a.dec(rdi)?;
+    a.jnz(again)?;
+    a.set_label(&mut end)?;
+    a.vzeroupper()?;
+    a.ret()?;
+    a.assemble(0)
+}
+
+fn dpbusd_512() -> Result<Vec<u8>, IcedError> {
+    multiplying(true, |a| ZMM[2..2 + SUMS].iter().try_for_each(|sum| a.vpdpbusd(*sum, ZMM[0], ZMM[0])))
+}
+
+fn dpbusd_256() -> Result<Vec<u8>, IcedError> {
+    multiplying(false, |a| YMM[2..2 + SUMS].iter().try_for_each(|sum| a.vex().vpdpbusd(*sum, YMM[0], YMM[0])))
+}
+
+fn maddubs_512() -> Result<Vec<u8>, IcedError> {
+    multiplying(true, |a| {
+        for (n, sum) in ZMM[2..2 + SUMS].iter().enumerate() {
+            let product = ZMM[2 + SUMS + n];
+            a.vpmaddubsw(product, ZMM[0], ZMM[0])?;
+            a.vpmaddwd(product, product, ZMM[1])?;
+            a.vpaddd(*sum, *sum, product)?;
+        }
+        Ok(())
+    })
+}
+
+fn maddubs_256() -> Result<Vec<u8>, IcedError> {
+    multiplying(false, |a| {
+        for (n, sum) in YMM[2..2 + SUMS].iter().enumerate() {
+            // A product lives for three instructions: two registers serve all.
+            let product = YMM[2 + SUMS + n % 2];
+            a.vpmaddubsw(product, YMM[0], YMM[0])?;
+            a.vpmaddwd(product, product, YMM[1])?;
+            a.vpaddd(*sum, *sum, product)?;
+        }
+        Ok(())
+    })
+}
+
+const YMM: [AsmRegisterYmm; 16] = [
+    ymm::ymm0,
+    ymm::ymm1,
+    ymm::ymm2,
+    ymm::ymm3,
+    ymm::ymm4,
+    ymm::ymm5,
+    ymm::ymm6,
+    ymm::ymm7,
+    ymm::ymm8,
+    ymm::ymm9,
+    ymm::ymm10,
+    ymm::ymm11,
+    ymm::ymm12,
+    ymm::ymm13,
+    ymm::ymm14,
+    ymm::ymm15,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disasm;
+
+    #[test]
+    fn every_level_has_its_own_instructions() {
+        for level in Level::ALL {
+            let probe = probe(level).unwrap();
+            let text = disasm::blob(&probe.code);
+            let count = |what: &str| text.lines().filter(|line| line.contains(what)).count();
+            let vnni = matches!(level, Level::V3Vnni | Level::V4Vnni);
+            let wide = matches!(level, Level::V4 | Level::V4Vnni);
+            assert_eq!(count("vpdpbusd"), if vnni { SUMS } else { 0 }, "{text}");
+            assert_eq!(count("vpmaddubsw"), if vnni { 0 } else { SUMS }, "{text}");
+            assert_eq!(count("zmm") > 0, wide, "{text}");
+            assert_eq!(count("[rdi"), READ_LINES * if wide { 1 } else { 2 }, "{text}");
+        }
+    }
+}

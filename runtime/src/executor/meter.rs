@@ -1,0 +1,206 @@
+//! Metering of runs: what the steps read and multiply, and how long they take. Off unless asked for.
+
+use super::batch::Batch;
+use super::resolve::Class;
+use crate::profile::{Detail, Profile, StepProfile, Work};
+use kernmill_plan::kv::{KvGeometry, KvLayers};
+use kernmill_plan::program::StepWork;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// How often each expert of a layer was chosen, and by how many of them the present run is served.
+pub(super) struct Chosen {
+    /// By expert, since the executor was made.
+    counts: Box<[AtomicU64]>,
+    /// By expert, the last run that chose it.
+    last_run: Box<[AtomicU64]>,
+    /// Experts that the present run chose.
+    distinct: AtomicU64,
+}
+
+impl Chosen {
+    pub(super) fn new(experts: u32) -> Chosen {
+        let zeros = || (0..experts).map(|_| AtomicU64::new(0)).collect();
+        Chosen { counts: zeros(), last_run: zeros(), distinct: AtomicU64::new(0) }
+    }
+
+    pub(super) fn counts(&self) -> Vec<u64> {
+        self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Counts one run's choices. Runs are numbered from 1. One thread at a time calls this.
+    pub(super) fn add(&self, run: u64, experts: impl Iterator<Item = u32>) {
+        let mut distinct = 0;
+        for expert in experts.map(|expert| expert as usize) {
+            let (Some(count), Some(last)) = (self.counts.get(expert), self.last_run.get(expert)) else {
+                continue;
+            };
+            count.fetch_add(1, Ordering::Relaxed);
+            distinct += u64::from(last.swap(run, Ordering::Relaxed) != run);
+        }
+        self.distinct.store(distinct, Ordering::Relaxed);
+    }
+}
+
+/// Nanoseconds of one step of one class.
+pub(super) struct Clock {
+    /// On worker 0, from the step's start to the end of the barrier behind it.
+    wall: AtomicU64,
+    /// By worker, in the kernel.
+    busy: Box<[AtomicU64]>,
+}
+
+impl Clock {
+    fn new(workers: usize) -> Clock {
+        Clock { wall: AtomicU64::new(0), busy: (0..workers).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// A worker's kernel call, started at `start`, has ended.
+    pub(super) fn called(&self, worker: u32, start: Instant) {
+        self.busy[worker as usize].fetch_add(nanoseconds(start), Ordering::Relaxed);
+    }
+
+    /// The barrier behind the step that worker 0 started at `start` has been passed.
+    pub(super) fn passed(&self, start: Instant) {
+        self.wall.fetch_add(nanoseconds(start), Ordering::Relaxed);
+    }
+}
+
+fn nanoseconds(start: Instant) -> u64 {
+    start.elapsed().as_nanos() as u64
+}
+
+/// What has been metered so far.
+pub(super) struct Meter {
+    detail: Detail,
+    runs: u64,
+    tokens: u64,
+    total: Work,
+    classes: Vec<ClassMeter>,
+}
+
+/// Steps, then logit steps.
+struct ClassMeter {
+    clocks: Vec<Clock>,
+    done: Vec<Done>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Done {
+    calls: u64,
+    work: Work,
+}
+
+/// A run that has been.
+pub(super) struct Ran<'a> {
+    pub class: usize,
+    pub batch: &'a Batch,
+    /// Rows of each slab of logits.
+    pub slabs: std::slice::Chunks<'a, u32>,
+    pub layers: &'a KvLayers,
+    pub chosen: &'a [Chosen],
+}
+
+impl Meter {
+    pub(super) fn new(detail: Detail, classes: &[Class], workers: usize) -> Meter {
+        let class = |class: &Class| {
+            let steps = class.steps.len() + class.logit_steps.len();
+            let clocks = if detail == Detail::Steps { steps } else { 0 };
+            ClassMeter {
+                clocks: (0..clocks).map(|_| Clock::new(workers)).collect(),
+                done: vec![Done::default(); steps],
+            }
+        };
+        Meter {
+            detail,
+            runs: 0,
+            tokens: 0,
+            total: Work::default(),
+            classes: classes.iter().map(class).collect(),
+        }
+    }
+
+    /// Clocks of a class's steps from `first` on; none unless steps are timed.
+    pub(super) fn clocks(&self, class: usize, first: usize) -> &[Clock] {
+        self.classes[class].clocks.get(first..).unwrap_or_default()
+    }
+
+    /// Adds a run's work.
+    pub(super) fn add(&mut self, ran: Ran<'_>, class: &Class) {
+        self.runs += 1;
+        self.tokens += ran.batch.len() as u64;
+        let done = &mut self.classes[ran.class].done;
+        let (steps, logit_steps) = done.split_at_mut(class.steps.len());
+        for (step, done) in class.steps.iter().zip(steps) {
+            self.total += done.add(step_work(&step.work, ran.batch.len() as u64, class, &ran));
+        }
+        for rows in ran.slabs.clone() {
+            for (step, done) in class.logit_steps.iter().zip(&mut *logit_steps) {
+                self.total += done.add(step_work(&step.work, rows.len() as u64, class, &ran));
+            }
+        }
+    }
+
+    /// By kind of step, in order of first appearance.
+    pub(super) fn profile(&self, classes: &[Class]) -> Profile {
+        let mut steps: Vec<StepProfile> = Vec::new();
+        for (class, meter) in classes.iter().zip(&self.classes) {
+            let calls = class.steps.iter().chain(&class.logit_steps);
+            for ((step, done), clock) in calls.zip(&meter.done).zip(&meter.clocks) {
+                if done.calls > 0 {
+                    add_step(&mut steps, &step.label, *done, clock);
+                }
+            }
+        }
+        Profile { detail: self.detail, runs: self.runs, tokens: self.tokens, total: self.total, steps }
+    }
+}
+
+impl Done {
+    fn add(&mut self, work: Work) -> Work {
+        self.calls += 1;
+        self.work += work;
+        work
+    }
+}
+
+fn add_step(steps: &mut Vec<StepProfile>, label: &str, done: Done, clock: &Clock) {
+    let seconds = |nanoseconds: &AtomicU64| nanoseconds.load(Ordering::Relaxed) as f64 / 1e9;
+    let name = crate::profile::kind(label);
+    let at = steps.iter().position(|step| step.name == name).unwrap_or_else(|| {
+        steps.push(StepProfile::new(name, clock.busy.len()));
+        steps.len() - 1
+    });
+    let step = &mut steps[at];
+    step.calls += done.calls;
+    step.work += done.work;
+    step.seconds += seconds(&clock.wall);
+    step.busy.iter_mut().zip(&clock.busy).for_each(|(sum, busy)| *sum += seconds(busy));
+}
+
+/// What a step over `rows` rows has read and multiplied. The plan's figures are not checked: nothing here may overflow.
+fn step_work(step: &StepWork, rows: u64, class: &Class, ran: &Ran<'_>) -> Work {
+    let routing =
+        step.routing.and_then(|at| Some((class.routings.get(at as usize)?, ran.chosen.get(at as usize)?)));
+    let (experts, choices) = routing.map_or((0, 0), |(routing, chosen)| {
+        (chosen.distinct.load(Ordering::Relaxed), rows * routing.top_k as u64)
+    });
+    let layer = step.cache.and_then(|layer| ran.layers.layers.get(layer as usize));
+    let keys = layer.map_or(0, |layer| ran.batch.keys_in_view(layer.window));
+    let product = u64::saturating_mul;
+    let sum = |terms: [u64; 3]| terms.into_iter().fold(0, u64::saturating_add);
+    Work {
+        weight_bytes: sum([
+            step.shared_bytes,
+            product(step.row_bytes, rows),
+            product(step.expert_bytes, experts),
+        ]),
+        cache_bytes: product(keys, key_bytes(&ran.layers.geometry)),
+        macs: sum([product(step.row_macs, rows), product(step.expert_macs, choices), 0]),
+    }
+}
+
+/// Bytes of one token's key and value in one layer.
+fn key_bytes(geometry: &KvGeometry) -> u64 {
+    (2 * geometry.kv_heads * geometry.head_dim * geometry.elem.bytes()) as u64
+}

@@ -1,0 +1,187 @@
+//! What the machine can do and what it did: memory bandwidth, integer peak, page faults, huge pages.
+
+mod system;
+
+pub use system::{HugePages, huge_pages, major_faults, peak_resident};
+
+use crate::code::{CodeError, ExecutableCode};
+use crate::executor::LoadError;
+use crate::pool::{Pool, PoolConfig, PoolError};
+use kernmill_plan::probe::{MULTIPLY, Probe, READ};
+use kernmill_plan::region::{RegionError, WeightRegion};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Why a limit cannot be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// The code cannot be used.
+    #[error(transparent)]
+    Code(#[from] CodeError),
+    /// A probe lacks a function.
+    #[error("the probe has no function `{0}` (bug: please report it)")]
+    Symbol(&'static str),
+    /// The CPU cannot run it.
+    #[error(transparent)]
+    Cpu(LoadError),
+    /// The workers could not be started.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// There is no memory to read.
+    #[error(transparent)]
+    Region(#[from] RegionError),
+}
+
+/// Reads or multiplies on a number of threads.
+pub struct Limits {
+    pool: Pool,
+    read: extern "C" fn(*const u8, u64),
+    multiply: extern "C" fn(u64),
+    read_step: usize,
+    iteration_ops: u64,
+    /// Iterations that take about [`MULTIPLY_TIME`]; 0 until known.
+    iterations: u64,
+    // The functions' home.
+    _code: ExecutableCode,
+}
+
+const MULTIPLY_TIME: Duration = Duration::from_millis(20);
+
+impl Limits {
+    /// Loads the probes and starts `threads` workers, the calling thread included.
+    ///
+    /// # Errors
+    /// When this CPU lacks the probe's features, or the system refuses memory or threads.
+    pub fn new(probe: &Probe, threads: usize) -> Result<Limits, MeasureError> {
+        let missing = probe.level.missing();
+        if !missing.is_empty() {
+            return Err(MeasureError::Cpu(LoadError::Cpu { level: probe.level.name(), missing }));
+        }
+        let code = ExecutableCode::load(&probe.code.bytes, &blake3::hash(&probe.code.bytes))?;
+        let address = |name: &'static str| {
+            let symbol = probe.code.symbols.iter().find(|symbol| symbol.name == name);
+            let offset = symbol.map(|symbol| symbol.offset as usize);
+            offset.filter(|at| *at < probe.code.bytes.len()).ok_or(MeasureError::Symbol(name))
+        };
+        let (read, multiply) = (code.address(address(READ)?), code.address(address(MULTIPLY)?));
+        // SAFETY: a probe's functions have these types (as a plan's kernels have theirs), the CPU has what they use, and the code
+        // lives as long as the pointers.
+        let (read, multiply) = unsafe {
+            (
+                std::mem::transmute::<*const u8, extern "C" fn(*const u8, u64)>(read),
+                std::mem::transmute::<*const u8, extern "C" fn(u64)>(multiply),
+            )
+        };
+        Ok(Limits {
+            pool: Pool::new(PoolConfig { threads: Some(threads), pin: false })?,
+            read,
+            multiply,
+            read_step: probe.read_step,
+            iteration_ops: probe.iteration_ops,
+            iterations: 0,
+            _code: code,
+        })
+    }
+
+    /// Bytes per second of one read of `bytes` bytes by all workers: each reads its share of the memory from front to back, again
+    /// and again when that is smaller.
+    pub fn read(&mut self, memory: &[u8], bytes: u64) -> f64 {
+        let workers = self.pool.count();
+        let share = memory.len() / workers / self.read_step * self.read_step;
+        if share == 0 {
+            return 0.0;
+        }
+        let wanted = bytes.div_ceil(workers as u64);
+        let (read, step) = (self.read, self.read_step);
+        let start = Instant::now();
+        self.pool.run(&|worker, _| {
+            let own = &memory[worker as usize * share..][..share];
+            let mut left = wanted;
+            while left > 0 {
+                let part = left.min(share as u64).next_multiple_of(step as u64);
+                read(own.as_ptr(), part / step as u64);
+                left -= part.min(left);
+            }
+        });
+        let done = wanted.next_multiple_of(step as u64) * workers as u64;
+        done as f64 / start.elapsed().as_secs_f64()
+    }
+
+    /// Integer operations per second (a multiply-add is two) of all workers together, over some milliseconds.
+    pub fn multiply(&mut self) -> f64 {
+        while self.iterations == 0 {
+            self.calibrate();
+        }
+        let seconds = self.multiply_for(self.iterations).as_secs_f64();
+        (self.iteration_ops * self.iterations * self.pool.count() as u64) as f64 / seconds
+    }
+
+    fn calibrate(&mut self) {
+        let mut iterations = 1 << 12;
+        loop {
+            let took = self.multiply_for(iterations);
+            if took >= MULTIPLY_TIME / 4 {
+                let factor = MULTIPLY_TIME.as_secs_f64() / took.as_secs_f64();
+                self.iterations = ((iterations as f64 * factor) as u64).max(1);
+                return;
+            }
+            iterations *= 2;
+        }
+    }
+
+    fn multiply_for(&mut self, iterations: u64) -> Duration {
+        let multiply = self.multiply;
+        let start = Instant::now();
+        self.pool.run(&|_, _| multiply(iterations));
+        start.elapsed()
+    }
+}
+
+/// Memory of its own to read: touched, so that every page is there.
+///
+/// # Errors
+/// When the system refuses it.
+pub fn memory_to_read(bytes: usize) -> Result<Arc<WeightRegion>, MeasureError> {
+    let mut region = WeightRegion::anonymous(bytes)?;
+    region.as_mut_slice().iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+    Ok(region.freeze()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernmill_plan::program::{CodeBlob, Symbol};
+    use kernmill_plan::target::Level;
+
+    /// `read` that returns at once, and a `multiply` that counts down.
+    fn probe() -> Probe {
+        let mut bytes = vec![0xc3];
+        bytes.resize(64, 0xcc);
+        // dec rdi; jnz -5; ret
+        bytes.extend([0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3]);
+        let symbol = |name: &str, offset, size| Symbol { name: name.to_owned(), offset, size, kernel: false };
+        let symbols = vec![symbol(READ, 0, 1), symbol(MULTIPLY, 64, 6)];
+        Probe { level: Level::V3, code: CodeBlob { bytes, symbols }, read_step: 512, iteration_ops: 10 }
+    }
+
+    #[test]
+    fn rates_are_finite_for_any_sizes() {
+        for threads in [1, 3] {
+            let mut limits = Limits::new(&probe(), threads).unwrap();
+            let memory = memory_to_read(100_000).unwrap();
+            for bytes in [1, 100_000, 1_000_001] {
+                let rate = limits.read(memory.as_slice(), bytes);
+                assert!(rate > 0.0 && rate.is_finite(), "{rate}");
+            }
+            assert_eq!(limits.read(&memory.as_slice()[..100], 1000), 0.0);
+            assert!(limits.multiply() > 1e6);
+        }
+    }
+
+    #[test]
+    fn a_probe_without_a_function_is_refused() {
+        let mut broken = probe();
+        broken.code.symbols.pop();
+        assert!(matches!(Limits::new(&broken, 1), Err(MeasureError::Symbol(MULTIPLY))));
+    }
+}

@@ -1,0 +1,108 @@
+//! What an engine's runs read, multiplied and took, for `kernmill bench` and its like.
+
+use std::ops::AddAssign;
+
+/// How much is metered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Bytes and multiply-adds only; no step is timed.
+    Totals,
+    /// Every step is timed as well, which costs two looks at the clock per step and worker.
+    Steps,
+}
+
+/// Bytes read and multiply-adds done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Packed weights: dense ones once per run, experts once per run that chose them.
+    pub weight_bytes: u64,
+    /// Cached keys and values in view of any token of a run, once per run.
+    pub cache_bytes: u64,
+    /// Multiply-adds of matrices (attention's are not counted).
+    pub macs: u64,
+}
+
+impl Work {
+    /// Weights and cache.
+    pub fn bytes(&self) -> u64 {
+        self.weight_bytes.saturating_add(self.cache_bytes)
+    }
+}
+
+impl AddAssign for Work {
+    fn add_assign(&mut self, other: Work) {
+        self.weight_bytes = self.weight_bytes.saturating_add(other.weight_bytes);
+        self.cache_bytes = self.cache_bytes.saturating_add(other.cache_bytes);
+        self.macs = self.macs.saturating_add(other.macs);
+    }
+}
+
+/// What was metered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// How much was metered.
+    pub detail: Detail,
+    /// Batches run.
+    pub runs: u64,
+    /// Their tokens.
+    pub tokens: u64,
+    /// Their work.
+    pub total: Work,
+    /// By kind of step, in order of appearance; empty unless [`Detail::Steps`].
+    pub steps: Vec<StepProfile>,
+}
+
+/// All steps of one kind, whatever the layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepProfile {
+    /// The steps' label without the layer.
+    pub name: String,
+    /// How many were run.
+    pub calls: u64,
+    /// On worker 0, from a step's start to the end of the barrier behind it.
+    pub seconds: f64,
+    /// By worker, inside the kernels.
+    pub busy: Vec<f64>,
+    /// Their work.
+    pub work: Work,
+}
+
+impl StepProfile {
+    pub(crate) fn new(name: &str, workers: usize) -> StepProfile {
+        StepProfile {
+            name: name.to_owned(),
+            calls: 0,
+            seconds: 0.0,
+            busy: vec![0.0; workers],
+            work: Work::default(),
+        }
+    }
+}
+
+/// A step's label without its layer: `layers.3.qkv` is a `qkv`.
+pub(crate) fn kind(label: &str) -> &str {
+    let numbered = label.strip_prefix("layers.").and_then(|rest| rest.split_once('.'));
+    match numbered {
+        Some((number, kind)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => kind,
+        _ => label,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_lose_their_layer() {
+        for (label, expected) in [
+            ("layers.3.qkv", "qkv"),
+            ("layers.23.moe.down", "moe.down"),
+            ("logits", "logits"),
+            ("layers.x.qkv", "layers.x.qkv"),
+            ("layers..qkv", "layers..qkv"),
+            ("layers.4", "layers.4"),
+        ] {
+            assert_eq!(kind(label), expected);
+        }
+    }
+}
