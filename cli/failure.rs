@@ -7,6 +7,8 @@ use kernmill_compiler::pack::PackWeightsError;
 use kernmill_compiler::pipeline::CompileError;
 use kernmill_compiler::spec::SpecError;
 use kernmill_compiler::synth::SynthError;
+use kernmill_kernels::generate::GenerateError;
+use kernmill_runtime::measure::MeasureError;
 use kernmill_runtime::tokenizer::TokenizerError;
 use kernmill_runtime::{EngineError, ErrorKind, LoadError};
 use miette::{GraphicalReportHandler, GraphicalTheme};
@@ -151,5 +153,21 @@ impl From<EngineError> for Failure {
             }
             (ErrorKind::Unsupported, _) => Failure::Work(error.to_string()),
         }
+    }
+}
+
+impl From<MeasureError> for Failure {
+    fn from(error: MeasureError) -> Failure {
+        match error {
+            MeasureError::Cpu(_) => Failure::BadInput(error.to_string()),
+            _ => Failure::Work(error.to_string()),
+        }
+    }
+}
+
+impl From<GenerateError> for Failure {
+    fn from(error: GenerateError) -> Failure {
+        // Its message asks for the report.
+        Failure::Work(error.to_string())
     }
 }

@@ -14,12 +14,14 @@ use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{self, Spec};
 use kernmill_plan::memory::available_memory;
 use kernmill_plan::output::directory;
+use kernmill_plan::region::WeightRegion;
 use kernmill_plan::target::Level;
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::pool::{MAX_THREADS, PoolConfig, default_threads};
 use kernmill_runtime::{Engine, EngineConfig, MemoryNeed, PlanImage, Tokenizer};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Which model, and how it is compiled and run.
@@ -89,7 +91,7 @@ fn target_parser() -> impl TypedValueParser<Value = Target> {
 }
 
 /// A number of bytes, with K, M, G or T for powers of 1000.
-fn size(text: &str) -> std::result::Result<u64, String> {
+pub fn size(text: &str) -> std::result::Result<u64, String> {
     let (digits, factor) = match text.char_indices().last() {
         Some((at, 'K' | 'k')) => (&text[..at], 1e3),
         Some((at, 'M' | 'm')) => (&text[..at], 1e6),
@@ -210,6 +212,8 @@ pub struct Loaded {
     pub engine: Engine,
     /// What its code uses.
     pub level: Level,
+    /// Packed weights.
+    pub weights: Arc<WeightRegion>,
     /// Bytes of packed weights.
     pub weight_bytes: u64,
     /// Seconds to generate code.
@@ -270,12 +274,23 @@ impl Model {
 
     /// Compiles, packs, and starts an engine for one sequence of `context` tokens.
     pub fn load(self, args: &ModelArgs, emit: &Emit, context: u32) -> Result<Loaded> {
+        self.load_sequences(args, emit, context, 1)
+    }
+
+    /// The same for several sequences.
+    pub fn load_sequences(
+        self,
+        args: &ModelArgs,
+        emit: &Emit,
+        context: u32,
+        sequences: u32,
+    ) -> Result<Loaded> {
         let start = Instant::now();
         let compiled = args.compile.compile(self.level, &self.source, &self.graph, emit)?;
         let compile_seconds = start.elapsed().as_secs_f64();
         let threads = args.threads.map_or_else(default_threads, usize::from);
         let chunk = args.compile.chunk.min(context);
-        let shape = KvShape { context, sequences: 1, chunk };
+        let shape = KvShape { context, sequences, chunk };
         check_memory(&compiled, shape, threads, args.max_memory)?;
 
         let start = Instant::now();
@@ -293,9 +308,10 @@ impl Model {
         };
         let pack_seconds = start.elapsed().as_secs_f64();
         let pool = PoolConfig { threads: Some(threads), pin: false };
-        let config = EngineConfig { pool, context: Some(context), sequences: 1, chunk: Some(chunk) };
+        let config = EngineConfig { pool, context: Some(context), sequences, chunk: Some(chunk) };
         let engine = Engine::new(&image, config)?;
-        Ok(Loaded { engine, level: self.level, weight_bytes, compile_seconds, pack_seconds })
+        let weights = image.weights;
+        Ok(Loaded { engine, level: self.level, weights, weight_bytes, compile_seconds, pack_seconds })
     }
 }
 
@@ -339,12 +355,4 @@ fn check_memory(compiled: &Compiled, shape: KvShape, threads: usize, limit: Opti
         gb(need.total() - need.kv),
         gb(allowed)
     )))
-}
-
-/// Largest resident size of this process so far, in bytes.
-pub fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kib * 1024)
 }

@@ -5,11 +5,19 @@ use std::time::Duration;
 
 /// A bar over `bytes` bytes of work. Invisible when standard error is not a terminal.
 pub fn bytes(what: &str, bytes: u64, quiet: bool) -> ProgressBar {
+    bar(what, bytes, "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}", quiet)
+}
+
+/// A bar over `count` pieces of work.
+pub fn count(what: &str, count: u64, quiet: bool) -> ProgressBar {
+    bar(what, count, "{msg} {wide_bar} {pos}/{len} {elapsed}", quiet)
+}
+
+fn bar(what: &str, length: u64, template: &str, quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
-    let template = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }

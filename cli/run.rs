@@ -2,8 +2,9 @@
 
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};
-use crate::model::{Loaded, Model, ModelArgs, peak_memory};
+use crate::model::{Loaded, Model, ModelArgs};
 use crate::{nano, output, tokens};
+use kernmill_runtime::measure::peak_resident;
 use kernmill_runtime::{GenerateParams, SamplerParams, StopReason, Summary, Tokenizer};
 use serde_json::json;
 use std::io::Read;
@@ -255,7 +256,7 @@ impl Figures<'_> {
             summary.tokens.len(),
             summary.decode_rate(),
             self.ready_seconds + summary.prefill_seconds,
-            peak_memory().unwrap_or(0) as f64 / 1e6
+            peak_resident().unwrap_or(0) as f64 / 1e6
         )
     }
 
@@ -289,7 +290,7 @@ impl Figures<'_> {
                 "arena": memory.arena,
                 "scratch": memory.scratch,
                 "ropes": memory.ropes,
-                "peak_resident": peak_memory(),
+                "peak_resident": peak_resident(),
             },
         });
         format!("{report:#}\n")

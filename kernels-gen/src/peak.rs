@@ -1,6 +1,7 @@
 //! Probes of the machine's limits: a loop of plain loads as wide as the level has them, and a loop of int8 dot products on
 //! registers, in the instructions that the level's dot leaves are made of.
 
+use crate::generate::GenerateError;
 use crate::wide::ZMM;
 use iced_x86::IcedError;
 use iced_x86::code_asm::registers::ymm;
@@ -21,7 +22,14 @@ const OPERAND: u32 = 0x0305_0709;
 ///
 /// # Errors
 /// Never for the levels there are, which a test assembles; an error is a defect.
-pub fn probe(level: Level) -> Result<Probe, IcedError> {
+pub fn probe(level: Level) -> Result<Probe, GenerateError> {
+    assemble(level).map_err(|error| GenerateError::Codegen {
+        function: format!("probe for {}", level.name()),
+        message: error.to_string(),
+    })
+}
+
+fn assemble(level: Level) -> Result<Probe, IcedError> {
     let (read, multiply, lanes) = match level {
         Level::V3 => (read_256()?, maddubs_256()?, 32),
         Level::V3Vnni => (read_256()?, dpbusd_256()?, 32),

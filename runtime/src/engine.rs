@@ -259,8 +259,8 @@ impl Engine {
         self.executor.start_meter(detail);
     }
 
-    /// Ends the metering; what was metered, if it was on.
-    pub fn stop_meter(&mut self) -> Option<Profile> {
+    /// Ends the metering; what was metered, which is nothing if it was off.
+    pub fn stop_meter(&mut self) -> Profile {
         self.executor.stop_meter()
     }
 

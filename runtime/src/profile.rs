@@ -38,10 +38,8 @@ impl AddAssign for Work {
 }
 
 /// What was metered.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
-    /// How much was metered.
-    pub detail: Detail,
     /// Batches run.
     pub runs: u64,
     /// Their tokens.

@@ -72,7 +72,6 @@ fn nanoseconds(start: Instant) -> u64 {
 
 /// What has been metered so far.
 pub(super) struct Meter {
-    detail: Detail,
     runs: u64,
     tokens: u64,
     total: Work,
@@ -111,13 +110,7 @@ impl Meter {
                 done: vec![Done::default(); steps],
             }
         };
-        Meter {
-            detail,
-            runs: 0,
-            tokens: 0,
-            total: Work::default(),
-            classes: classes.iter().map(class).collect(),
-        }
+        Meter { runs: 0, tokens: 0, total: Work::default(), classes: classes.iter().map(class).collect() }
     }
 
     /// Clocks of a class's steps from `first` on; none unless steps are timed.
@@ -152,7 +145,7 @@ impl Meter {
                 }
             }
         }
-        Profile { detail: self.detail, runs: self.runs, tokens: self.tokens, total: self.total, steps }
+        Profile { runs: self.runs, tokens: self.tokens, total: self.total, steps }
     }
 }
 

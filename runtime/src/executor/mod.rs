@@ -205,8 +205,8 @@ impl Executor {
     }
 
     /// Ends the metering; what was metered.
-    pub(crate) fn stop_meter(&mut self) -> Option<Profile> {
-        self.meter.take().map(|meter| meter.profile(&self.classes))
+    pub(crate) fn stop_meter(&mut self) -> Profile {
+        self.meter.take().map(|meter| meter.profile(&self.classes)).unwrap_or_default()
     }
 
     /// Copies a block's contents in every layer of a kind.

@@ -1,0 +1,184 @@
+//! One thing that is measured, and how.
+
+use super::limits::Machine;
+use crate::failure::Result;
+use kernmill_runtime::measure::major_faults;
+use kernmill_runtime::profile::{Detail, Profile};
+use kernmill_runtime::{Engine, SeqId, Want};
+use std::fmt;
+use std::time::Instant;
+
+/// Prompt or decoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// All tokens at once.
+    Prompt,
+    /// One token of each sequence at a time.
+    Decode,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    pub kind: Kind,
+    /// Tokens per sequence.
+    pub tokens: u32,
+    /// Tokens that the sequences have before.
+    pub depth: u32,
+    /// Sequences.
+    pub batch: u32,
+}
+
+/// What came of a case.
+pub struct Outcome {
+    pub case: Case,
+    /// Of each run.
+    pub seconds: Vec<f64>,
+    /// Of each run, page faults that waited for a disk.
+    pub major_faults: Vec<u64>,
+    /// Of all runs.
+    pub profile: Profile,
+}
+
+/// Tokens decoded before the measured runs.
+const WARM_UP: usize = 8;
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            Kind::Prompt => write!(f, "prompt {}", self.tokens),
+            Kind::Decode => {
+                write!(f, "decode {}", self.tokens)?;
+                if self.depth > 0 {
+                    write!(f, " after {}", self.depth)?;
+                }
+                if self.batch > 1 { write!(f, ", {} sequences", self.batch) } else { Ok(()) }
+            }
+        }
+    }
+}
+
+impl Case {
+    /// Sequences that the engine needs: those that run, and those that they are forked from.
+    pub fn sequences(&self) -> u32 {
+        if self.depth > 0 { 2 * self.batch } else { self.batch }
+    }
+
+    /// Fills the context, warms up, and measures, with a look at the machine's limits before every run and after the last.
+    pub fn measure(
+        &self,
+        engine: &mut Engine,
+        machine: &mut Machine,
+        repeat: u16,
+        detail: Detail,
+        vocab: u32,
+        tick: &dyn Fn(),
+    ) -> Result<Outcome> {
+        let filled = self.fill(engine, vocab)?;
+        let ids: Vec<Vec<u32>> =
+            (0..self.batch).map(|n| random_ids(n + 1, self.tokens as usize, vocab)).collect();
+        let short: Vec<Vec<u32>> = match self.kind {
+            Kind::Prompt => {
+                ids.iter().map(|ids| ids[..ids.len().min(engine.chunk() as usize)].to_vec()).collect()
+            }
+            Kind::Decode => ids.iter().map(|ids| ids[..ids.len().min(WARM_UP)].to_vec()).collect(),
+        };
+        self.run(engine, &filled, &short)?;
+        tick();
+        let mut seconds = Vec::new();
+        let mut faults = Vec::new();
+        engine.start_meter(detail);
+        for _ in 0..repeat {
+            machine.look();
+            let before = major_faults();
+            seconds.push(self.run(engine, &filled, &ids)?);
+            faults.push(major_faults() - before);
+            tick();
+        }
+        machine.look();
+        let profile = engine.stop_meter();
+        filled.into_iter().for_each(|id| engine.drop_sequence(id));
+        Ok(Outcome { case: *self, seconds, major_faults: faults, profile })
+    }
+
+    /// Different sequences of `depth` tokens to fork from; none for an empty context.
+    fn fill(&self, engine: &mut Engine, vocab: u32) -> Result<Vec<SeqId>> {
+        let mut filled = Vec::new();
+        for n in (0..self.batch).filter(|_| self.depth > 0) {
+            let id = engine.create()?;
+            let ids = random_ids(0x1000 + n, self.depth as usize, vocab);
+            engine.step(&[(id, &ids)], Want::None, &mut |_, _| {})?;
+            filled.push(id);
+        }
+        Ok(filled)
+    }
+
+    /// Seconds that these tokens take.
+    fn run(&self, engine: &mut Engine, filled: &[SeqId], ids: &[Vec<u32>]) -> Result<f64> {
+        let start_of = |n: usize, engine: &mut Engine| match filled.get(n) {
+            Some(id) => engine.fork(*id, self.depth),
+            None => engine.create(),
+        };
+        let sequences =
+            (0..ids.len()).map(|n| start_of(n, engine)).collect::<std::result::Result<Vec<SeqId>, _>>()?;
+        let at_once = match self.kind {
+            Kind::Prompt => ids[0].len(),
+            Kind::Decode => 1,
+        };
+        let mut work: Vec<(SeqId, &[u32])> = Vec::with_capacity(ids.len());
+        let start = Instant::now();
+        for at in (0..ids[0].len()).step_by(at_once) {
+            work.clear();
+            work.extend(sequences.iter().zip(ids).map(|(id, ids)| (*id, &ids[at..at + at_once])));
+            engine.step(&work, Want::Last, &mut |_, logits| {
+                std::hint::black_box(logits);
+            })?;
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        sequences.into_iter().for_each(|id| engine.drop_sequence(id));
+        Ok(seconds)
+    }
+}
+
+impl Outcome {
+    /// Tokens of one run, of all sequences.
+    fn tokens(&self) -> f64 {
+        f64::from(self.case.tokens) * f64::from(self.case.batch)
+    }
+
+    /// Tokens per second of each run.
+    pub fn rates(&self) -> Vec<f64> {
+        self.seconds.iter().map(|seconds| self.tokens() / seconds).collect()
+    }
+}
+
+/// Token ids that are the same every time for the same seed: a linear congruential generator's high bits.
+fn random_ids(seed: u32, count: usize, vocab: u32) -> Vec<u32> {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64 ^ (u64::from(seed) << 32);
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u32 % vocab
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_differ_by_seed_and_stay_in_the_vocabulary() {
+        let (a, b) = (random_ids(1, 100, 50), random_ids(2, 100, 50));
+        assert_ne!(a, b);
+        assert_eq!(a, random_ids(1, 100, 50));
+        assert!(a.iter().chain(&b).all(|id| *id < 50));
+    }
+
+    #[test]
+    fn cases_have_names() {
+        let case = |kind, depth, batch| Case { kind, tokens: 128, depth, batch }.to_string();
+        assert_eq!(case(Kind::Prompt, 0, 1), "prompt 128");
+        assert_eq!(case(Kind::Decode, 0, 1), "decode 128");
+        assert_eq!(case(Kind::Decode, 4096, 8), "decode 128 after 4096, 8 sequences");
+    }
+}

@@ -1,0 +1,105 @@
+//! The machine's limits, looked at between the runs.
+
+use super::stats::best;
+use crate::failure::Result;
+use crate::model::Loaded;
+use kernmill_plan::memory::available_memory;
+use kernmill_plan::region::WeightRegion;
+use kernmill_plan::target::Level;
+use kernmill_runtime::measure::{Limits, memory_to_read};
+use std::sync::Arc;
+
+/// Least looks at the limits.
+const LOOKS: usize = 5;
+
+/// What the machine's limits have been found to be so far.
+pub struct Machine {
+    limits: Limits,
+    memory: Arc<WeightRegion>,
+    /// Bytes of each read.
+    pub bytes: u64,
+    /// Whether the weights themselves are read.
+    pub weights: bool,
+    /// Bytes per second of each read.
+    pub reads: Vec<f64>,
+    /// Integer operations per second of each look.
+    pub peaks: Vec<f64>,
+}
+
+impl Machine {
+    /// Will read the weights if they have as many bytes as are to be read, or else other memory, as much as there is.
+    pub fn new(loaded: &Loaded, bytes: u64) -> Result<Machine> {
+        let bytes = bytes.max(1 << 20);
+        let weights = loaded.weights.len() as u64 >= bytes;
+        let memory = if weights { Arc::clone(&loaded.weights) } else { buffer(bytes)? };
+        let limits = limits(loaded.level, loaded.engine.threads())?;
+        Ok(Machine { limits, memory, bytes, weights, reads: Vec::new(), peaks: Vec::new() })
+    }
+
+    /// One look at both limits.
+    pub fn look(&mut self) {
+        let part = self.memory.len().min(self.bytes as usize);
+        self.reads.push(self.limits.read(&self.memory.as_slice()[..part], self.bytes));
+        self.peaks.push(self.limits.multiply());
+    }
+
+    /// Looks until there are enough.
+    pub fn finish(&mut self) {
+        while self.reads.len() < LOOKS {
+            self.look();
+        }
+    }
+
+    /// Bytes per second.
+    pub fn bandwidth(&self) -> f64 {
+        best(&self.reads)
+    }
+
+    /// Integer operations per second.
+    pub fn peak(&self) -> f64 {
+        best(&self.peaks)
+    }
+}
+
+/// Probes of a level on that many threads.
+pub fn limits(level: Level, threads: usize) -> Result<Limits> {
+    let probe = kernmill_kernels::peak::probe(level)?;
+    Ok(Limits::new(&probe, threads)?)
+}
+
+/// Memory to read that is neither the weights nor in a cache: `bytes`, or half of what there is.
+pub fn buffer(bytes: u64) -> Result<Arc<WeightRegion>> {
+    let bytes = available_memory().map_or(bytes, |available| bytes.min(available / 2));
+    Ok(memory_to_read(bytes.max(1 << 20) as usize)?)
+}
+
+/// Bytes of the last level cache, as far as the system tells.
+pub fn last_level_cache() -> Option<u64> {
+    let file = |index: usize| format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
+    let sizes = (0..8).filter_map(|index| std::fs::read_to_string(file(index)).ok());
+    sizes.filter_map(|text| cache_size(text.trim())).max()
+}
+
+/// `260M`, `2048K`.
+fn cache_size(text: &str) -> Option<u64> {
+    let unit = match text.chars().last()? {
+        'K' => 10,
+        'M' => 20,
+        'G' => 30,
+        _ => return text.parse().ok(),
+    };
+    text[..text.len() - 1].parse::<u64>().ok()?.checked_shl(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cache_sizes_have_units() {
+        assert_eq!(cache_size("48K"), Some(49152));
+        assert_eq!(cache_size("260M"), Some(260 << 20));
+        assert_eq!(cache_size("77"), Some(77));
+        assert_eq!((cache_size(""), cache_size("x"), cache_size("K")), (None, None, None));
+    }
+}

@@ -1,0 +1,120 @@
+//! `kernmill bench`: tokens per second of prompts and of decoding, beside what the machine allows.
+
+mod case;
+mod limits;
+mod report;
+mod stats;
+
+use crate::emit::Emit;
+use crate::failure::{Failure, Result};
+use crate::model::{Model, ModelArgs, size};
+use crate::{output, progress};
+use case::{Case, Kind};
+use kernmill_runtime::profile::Detail;
+use limits::Machine;
+
+/// Measures prompt and decode speed on random token ids, beside the memory bandwidth and the integer peak of this machine
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Every prompt length of --pp is measured, and decoding --tg tokens for every --depth and every --batch. Shown are the median and the
+quartiles of --repeat runs after an unmeasured one. Bytes are weights and cached keys and values; the bandwidth that they are compared
+with is the best read of the weights themselves (or of other memory, if they are small), made between the runs. A run is void when it, or
+with --profile any step of it, reports more than that bandwidth: something was not read from memory. `of bound` is the speed over what the
+slower limit, memory or arithmetic, allows. --pp 0 or --tg 0 leaves that half out.
+
+Examples:
+  kernmill bench                                         the embedded nano model
+  kernmill bench --profile --pp 0                        where the time of decoding goes, by kind of step
+  kernmill bench --spec my.toml --weights DIR --pp 128,512 --tg 128 --depth 0,4096 --batch 1,8 --repeat 5
+  kernmill bench --json")]
+pub struct Bench {
+    /// Prompt lengths, in tokens; 0 for none
+    #[arg(long, value_name = "N,..", default_value = "512", value_delimiter = ',')]
+    pp: Vec<u32>,
+    /// Tokens decoded one by one, for every depth and batch; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    tg: u32,
+    /// Tokens already in the context when decoding starts
+    #[arg(long, value_name = "N,..", default_value = "0", value_delimiter = ',')]
+    depth: Vec<u32>,
+    /// Different sequences that decode together
+    #[arg(long, value_name = "N,..", default_value = "1", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=2048))]
+    batch: Vec<u32>,
+    /// Measured runs of each; an unmeasured one goes before them
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    repeat: u16,
+    /// Times every kind of step as well
+    #[arg(long)]
+    profile: bool,
+    /// Bytes read each time that the memory bandwidth is measured
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size)]
+    read: u64,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    model: ModelArgs,
+}
+
+impl Bench {
+    /// Runs the command.
+    pub fn execute(self) -> Result<()> {
+        let model = Model::open(&self.model)?;
+        let vocab = model.graph.vocab as u32;
+        let cases = self.cases(model.graph.max_context as u32)?;
+        // Everything is filled before it is measured: forks start from a filled sequence that stays.
+        let context = cases.iter().map(|case| case.depth + case.tokens).max().unwrap_or(1);
+        let sequences = cases.iter().map(Case::sequences).max().unwrap_or(1);
+        let mut loaded = model.load_sequences(&self.model, &Emit::default(), context, sequences)?;
+        let mut machine = Machine::new(&loaded, self.read)?;
+        let bar = progress::count(
+            "measuring",
+            cases.len() as u64 * u64::from(self.repeat + 1),
+            self.model.compile.quiet,
+        );
+        let detail = if self.profile { Detail::Steps } else { Detail::Totals };
+        let mut results = Vec::new();
+        for case in &cases {
+            bar.set_message(case.to_string());
+            results.push(case.measure(
+                &mut loaded.engine,
+                &mut machine,
+                self.repeat,
+                detail,
+                vocab,
+                &|| bar.inc(1),
+            )?);
+        }
+        machine.finish();
+        bar.finish_and_clear();
+        let report = report::Report::new(&loaded, &machine, results);
+        output::print(&if self.json { report.json() } else { report.text() })
+    }
+
+    /// What is measured, if it fits a context of `longest` tokens.
+    fn cases(&self, longest: u32) -> Result<Vec<Case>> {
+        let mut cases = Vec::new();
+        for tokens in self.pp.iter().copied().filter(|tokens| *tokens > 0) {
+            if tokens > longest {
+                return Err(Failure::BadInput(format!(
+                    "--pp {tokens}: expected at most {longest}, the model's longest context"
+                )));
+            }
+            cases.push(Case { kind: Kind::Prompt, tokens, depth: 0, batch: 1 });
+        }
+        for depth in self.depth.iter().copied().filter(|_| self.tg > 0) {
+            if depth.saturating_add(self.tg) > longest {
+                return Err(Failure::BadInput(format!(
+                    "--depth {depth} and --tg {}: expected together at most {longest}, the model's longest context",
+                    self.tg
+                )));
+            }
+            let batches = self.batch.iter().copied();
+            cases.extend(batches.map(|batch| Case { kind: Kind::Decode, tokens: self.tg, depth, batch }));
+        }
+        if cases.is_empty() {
+            return Err(Failure::BadInput("nothing to measure: expected --pp or --tg above 0".to_owned()));
+        }
+        Ok(cases)
+    }
+}

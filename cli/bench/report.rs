@@ -1,0 +1,313 @@
+//! What `kernmill bench` prints.
+
+use super::case::{Kind, Outcome};
+use super::limits::{Machine, last_level_cache};
+use super::stats::Quartiles;
+use crate::model::Loaded;
+use kernmill_runtime::measure::{HugePages, huge_pages, peak_resident};
+use kernmill_runtime::profile::{StepProfile, Work};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Everything that was found out.
+pub struct Report<'a> {
+    loaded: &'a Loaded,
+    machine: &'a Machine,
+    results: Vec<Measured>,
+    huge: Option<HugePages>,
+    peak_resident: Option<u64>,
+}
+
+/// A case's figures.
+struct Measured {
+    outcome: Outcome,
+    rates: Vec<f64>,
+    spread: Quartiles,
+    /// Per token.
+    bytes: f64,
+    ops: f64,
+    /// Bytes per second, at the median.
+    bandwidth: f64,
+    /// Operations per second, at the median.
+    ops_rate: f64,
+    /// The median over the speed that the slower limit allows.
+    of_bound: f64,
+    /// Which limit that is.
+    bound: &'static str,
+    /// What reports more than the bandwidth though it cannot come from a cache.
+    void: Vec<String>,
+}
+
+/// A step that reads less per call may find it in a cache, where the workers that waited have prefetched it.
+const STREAMED: u64 = 1 << 20;
+
+impl<'a> Report<'a> {
+    /// The figures of all outcomes.
+    pub fn new(loaded: &'a Loaded, machine: &'a Machine, outcomes: Vec<Outcome>) -> Report<'a> {
+        let cache = last_level_cache().unwrap_or(0);
+        let results = outcomes.into_iter().map(|outcome| Measured::new(outcome, machine, cache)).collect();
+        let huge = huge_pages(loaded.weights.as_slice());
+        Report { loaded, machine, results, huge, peak_resident: peak_resident() }
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> String {
+        let (model, machine) = (self.loaded.engine.model(), self.machine);
+        let giga = |values: &[f64]| values.iter().map(|value| value / 1e9).collect::<Vec<f64>>();
+        let tera = |values: &[f64]| values.iter().map(|value| value / 1e12).collect::<Vec<f64>>();
+        let report = json!({
+            "model": model.name,
+            "preset": model.preset,
+            "level": self.loaded.level.name(),
+            "threads": self.loaded.engine.threads(),
+            "chunk": self.loaded.engine.chunk(),
+            "bandwidth": {
+                "gb_per_s": machine.bandwidth() / 1e9,
+                "reads": giga(&machine.reads),
+                "bytes": machine.bytes,
+                "memory": if machine.weights { "weights" } else { "buffer" },
+            },
+            "integer_peak": { "tops_per_s": machine.peak() / 1e12, "runs": tera(&machine.peaks) },
+            "memory": {
+                "weights_bytes": self.loaded.weight_bytes,
+                "peak_rss_bytes": self.peak_resident,
+                "huge_pages": self.huge.map(|pages| json!({
+                    "mapped_bytes": pages.mapped,
+                    "resident_bytes": pages.resident,
+                    "huge_bytes": pages.huge,
+                    "percent": percent(pages.huge as f64, pages.resident as f64),
+                })),
+            },
+            "seconds": { "compile": self.loaded.compile_seconds, "pack": self.loaded.pack_seconds },
+            "decode_bytes": model.decode_bytes,
+            "results": self.results.iter().map(|result| result.json(machine)).collect::<Vec<Value>>(),
+            "experts": experts(&self.loaded.engine.chosen_experts()),
+        });
+        format!("{report:#}\n")
+    }
+
+    /// As tables.
+    pub fn text(&self) -> String {
+        let (model, machine) = (self.loaded.engine.model(), self.machine);
+        let mut text = format!(
+            "{} {} {}, {} threads\nmemory {:.1} GB/s (best of {} reads of {:.1} GB), integer {:.2} TOPS\n",
+            model.name,
+            model.preset,
+            self.loaded.level.name(),
+            self.loaded.engine.threads(),
+            machine.bandwidth() / 1e9,
+            machine.reads.len(),
+            machine.bytes as f64 / 1e9,
+            machine.peak() / 1e12
+        );
+        let huge = self.huge.map_or(0.0, |pages| percent(pages.huge as f64, pages.resident as f64));
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "weights {:.3} GB, {huge:.0} % on huge pages; peak resident {:.3} GB\n",
+            self.loaded.weight_bytes as f64 / 1e9,
+            self.peak_resident.unwrap_or(0) as f64 / 1e9
+        );
+        let name = |result: &Measured| result.outcome.case.to_string();
+        let width = self.results.iter().map(|result| name(result).len()).max().unwrap_or(0).max(4);
+        let _ = writeln!(
+            text,
+            "{:width$} {:>9} {:>9} {:>9} {:>9} {:>7} {:>5} {:>8} {:>5} {:>8}",
+            "", "tokens/s", "q1", "q3", "MB/token", "GB/s", "of it", "GOPS", "of it", "of bound"
+        );
+        for result in &self.results {
+            let _ = writeln!(text, "{:width$} {}", name(result), result.line(machine));
+        }
+        for result in self.results.iter().filter(|result| !result.outcome.profile.steps.is_empty()) {
+            let _ = write!(text, "\n{}\n{}", name(result), result.step_table());
+        }
+        for result in &self.results {
+            if result.outcome.major_faults.iter().any(|faults| *faults > 0) {
+                let _ = writeln!(text, "{}: page faults waited for a disk", name(result));
+            }
+            if !result.void.is_empty() {
+                let _ = writeln!(
+                    text,
+                    "{}: void: more than the memory's bandwidth: {}",
+                    name(result),
+                    result.void.join(", ")
+                );
+            }
+        }
+        text
+    }
+}
+
+impl Measured {
+    fn new(outcome: Outcome, machine: &Machine, cache: u64) -> Measured {
+        let rates = outcome.rates();
+        let spread = Quartiles::of(&rates);
+        let profile = &outcome.profile;
+        let tokens = (profile.tokens as f64).max(1.0);
+        let (bytes, ops) = (profile.total.bytes() as f64 / tokens, operations(&profile.total) / tokens);
+        let (memory_time, integer_time) = (bytes / machine.bandwidth(), ops / machine.peak());
+        let bandwidth = bytes * spread.median;
+        let mut void = Vec::new();
+        // What fits the cache may be faster than memory; so may what comes around before the cache has been replaced.
+        if profile.total.bytes() / profile.runs.max(1) > cache {
+            if bandwidth > machine.bandwidth() {
+                void.push(format!("{:.1} GB/s in all", bandwidth / 1e9));
+            }
+            for step in &profile.steps {
+                let rate = step.work.bytes() as f64 / step.seconds;
+                if rate > machine.bandwidth() && step.work.bytes() / step.calls.max(1) >= STREAMED {
+                    void.push(format!("{} {:.1} GB/s", step.name, rate / 1e9));
+                }
+            }
+        }
+        Measured {
+            rates,
+            spread,
+            bytes,
+            ops,
+            bandwidth,
+            ops_rate: ops * spread.median,
+            of_bound: memory_time.max(integer_time) * spread.median,
+            bound: if memory_time >= integer_time { "memory" } else { "integer" },
+            void,
+            outcome,
+        }
+    }
+
+    /// Seconds of all runs.
+    fn seconds(&self) -> f64 {
+        self.outcome.seconds.iter().sum()
+    }
+
+    /// Seconds in no step: between the batches, and waking the workers.
+    fn outside(&self) -> f64 {
+        self.seconds() - self.outcome.profile.steps.iter().map(|step| step.seconds).sum::<f64>()
+    }
+
+    fn json(&self, machine: &Machine) -> Value {
+        let case = self.outcome.case;
+        let mut result = json!({
+            "kind": match case.kind { Kind::Prompt => "prompt", Kind::Decode => "decode" },
+            "tokens": case.tokens,
+            "depth": case.depth,
+            "batch": case.batch,
+            "runs": self.rates,
+            "median": self.spread.median,
+            "q1": self.spread.q1,
+            "q3": self.spread.q3,
+            "bytes_per_token": self.bytes,
+            "cache_bytes_per_token": self.outcome.profile.total.cache_bytes as f64 / self.outcome.profile.tokens.max(1) as f64,
+            "ops_per_token": self.ops,
+            "gb_per_s": self.bandwidth / 1e9,
+            "percent_of_bandwidth": percent(self.bandwidth, machine.bandwidth()),
+            "bound": self.bound,
+            "percent_of_bound": self.of_bound * 100.0,
+            "gops": self.ops_rate / 1e9,
+            "percent_of_peak": percent(self.ops_rate, machine.peak()),
+            "major_faults": self.outcome.major_faults,
+            "void": self.void,
+        });
+        if !self.outcome.profile.steps.is_empty() {
+            let total = self.seconds();
+            let mut steps: Vec<Value> =
+                self.outcome.profile.steps.iter().map(|step| step_json(step, total)).collect();
+            steps.push(json!({ "step": "outside", "ms": self.outside() * 1e3, "percent": percent(self.outside(), total) }));
+            result["steps"] = steps.into();
+        }
+        result
+    }
+
+    /// Behind the name.
+    fn line(&self, machine: &Machine) -> String {
+        format!(
+            "{:9.2} {:9.2} {:9.2} {:9.1} {:7.2} {:4.0}% {:8.1} {:4.0}% {:7.1}%",
+            self.spread.median,
+            self.spread.q1,
+            self.spread.q3,
+            self.bytes / 1e6,
+            self.bandwidth / 1e9,
+            percent(self.bandwidth, machine.bandwidth()),
+            self.ops_rate / 1e9,
+            percent(self.ops_rate, machine.peak()),
+            self.of_bound * 100.0
+        )
+    }
+
+    /// Times per token; bytes and operations over the time that their step takes.
+    fn step_table(&self) -> String {
+        let profile = &self.outcome.profile;
+        let (total, tokens) = (self.seconds(), (profile.tokens as f64).max(1.0));
+        let width = profile.steps.iter().map(|step| step.name.len()).max().unwrap_or(0).max(7);
+        let mut text = format!(
+            "  {:width$} {:>8} {:>9} {:>6} {:>9} {:>7} {:>8} {:>8}\n",
+            "step", "calls", "us/token", "time", "MB/call", "GB/s", "GOPS", "waiting"
+        );
+        for step in &profile.steps {
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                text,
+                "  {:width$} {:8} {:9.1} {:5.1}% {:9.3} {:7.2} {:8.1} {:7.1}%",
+                step.name,
+                step.calls,
+                step.seconds * 1e6 / tokens,
+                percent(step.seconds, total),
+                step.work.bytes() as f64 / 1e6 / step.calls.max(1) as f64,
+                step.work.bytes() as f64 / step.seconds / 1e9,
+                operations(&step.work) / step.seconds / 1e9,
+                waiting(step)
+            );
+        }
+        let outside = self.outside();
+        let _ = writeln!(
+            text,
+            "  {:width$} {:8} {:9.1} {:5.1}%",
+            "outside",
+            "",
+            outside * 1e6 / tokens,
+            percent(outside, total)
+        );
+        text
+    }
+}
+
+/// A multiply-add is two.
+fn operations(work: &Work) -> f64 {
+    2.0 * work.macs as f64
+}
+
+fn percent(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole * 100.0 } else { 0.0 }
+}
+
+/// Percent of the workers' time that they are not in the kernel but at the barrier. (A worker that leaves the barrier before worker 0 does
+/// can be in the kernel for longer than worker 0's clock runs.)
+fn waiting(step: &StepProfile) -> f64 {
+    let all = step.seconds * step.busy.len() as f64;
+    percent(all - step.busy.iter().sum::<f64>(), all).max(0.0)
+}
+
+/// Sums over all runs.
+fn step_json(step: &StepProfile, total: f64) -> Value {
+    json!({
+        "step": step.name,
+        "calls": step.calls,
+        "ms": step.seconds * 1e3,
+        "percent": percent(step.seconds, total),
+        "weight_bytes": step.work.weight_bytes,
+        "cache_bytes": step.work.cache_bytes,
+        "gb_per_s": step.work.bytes() as f64 / step.seconds / 1e9,
+        "gops": operations(&step.work) / step.seconds / 1e9,
+        "busy_ms": step.busy.iter().map(|seconds| seconds * 1e3).collect::<Vec<f64>>(),
+        "waiting_percent": waiting(step),
+    })
+}
+
+/// By layer with experts: how many were used, and the heaviest one's load over the mean load.
+fn experts(layers: &[Vec<u64>]) -> Vec<Value> {
+    let layer = |counts: &Vec<u64>| {
+        let mean = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
+        let most = counts.iter().copied().max().unwrap_or(0) as f64;
+        json!({ "used": counts.iter().filter(|count| **count > 0).count(), "of": counts.len(), "max_load": most / mean })
+    };
+    layers.iter().map(layer).collect()
+}
