@@ -1,10 +1,13 @@
 //! `kernmill cpu`: what this machine offers.
 
+use crate::bench::limits::{buffer, last_level_cache, limits};
+use crate::bench::stats::best;
 use crate::failure::Result;
+use crate::model::{Target, size};
 use crate::output;
 use kernmill_plan::memory::available_memory;
 use kernmill_plan::target::{Level, host_has};
-use kernmill_runtime::pool::default_threads;
+use kernmill_runtime::pool::{MAX_THREADS, default_threads};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,23 +15,68 @@ use std::fmt::Write;
 /// Shows which targets this CPU can run, what it lacks for the others, and the cores and memory there are
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+--measure reads memory that no cache holds, in the widest loads of the CPU's best target, and multiplies int8 values in registers with that
+target's instructions: the limits that `kernmill bench` compares with. It takes a few seconds.
+
 Examples:
   kernmill cpu
+  kernmill cpu --measure
   kernmill cpu --json")]
 pub struct Cpu {
+    /// Measures memory bandwidth and integer peak as well, of one thread and of all
+    #[arg(long)]
+    measure: bool,
+    /// Threads that --measure calls all; by default one for each physical core that this process may use
+    #[arg(long, value_name = "N", requires = "measure", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
+    threads: Option<u16>,
+    /// Bytes that --measure reads each time
+    #[arg(long, value_name = "SIZE", requires = "measure", default_value = "4G", value_parser = size)]
+    read: u64,
     /// As JSON
     #[arg(long)]
     json: bool,
 }
 
+/// What some threads reach.
+struct Reached {
+    threads: usize,
+    /// Bytes per second of each read.
+    reads: Vec<f64>,
+    /// Integer operations per second of each try.
+    peaks: Vec<f64>,
+}
+
+/// Tries of each measurement; the best counts.
+const TRIES: usize = 5;
+
 impl Cpu {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
-        output::print(&if self.json { json_text() } else { text() })
+        let reached = if self.measure { self.measured()? } else { Vec::new() };
+        output::print(&if self.json { json_text(&reached) } else { text(&reached) })
+    }
+
+    /// What one thread and all threads reach.
+    fn measured(&self) -> Result<Vec<Reached>> {
+        let level = Target::Native.runnable_level()?;
+        let all = self.threads.map_or_else(default_threads, usize::from);
+        let bytes = self.read.max(1 << 20);
+        let memory = buffer(bytes)?;
+        let counts = if all == 1 { vec![1] } else { vec![1, all] };
+        let measure = |threads: usize| {
+            let mut limits = limits(level, threads)?;
+            let mut reached = Reached { threads, reads: Vec::new(), peaks: Vec::new() };
+            for _ in 0..TRIES {
+                reached.reads.push(limits.read(memory.as_slice(), bytes));
+                reached.peaks.push(limits.multiply());
+            }
+            Ok(reached)
+        };
+        counts.into_iter().map(measure).collect()
     }
 }
 
-fn text() -> String {
+fn text(reached: &[Reached]) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{}", model_name());
@@ -47,15 +95,23 @@ fn text() -> String {
     if let Some(bytes) = available_memory() {
         let _ = writeln!(text, "memory: {:.1} GB available", bytes as f64 / 1e9);
     }
+    for Reached { threads, reads, peaks } in reached {
+        let plural = if *threads == 1 { "" } else { "s" };
+        let (read, peak) = (best(reads) / 1e9, best(peaks) / 1e12);
+        let _ = writeln!(
+            text,
+            "{threads} thread{plural}: reads memory at {read:.1} GB/s, int8 at {peak:.2} TOPS"
+        );
+    }
     text
 }
 
-fn json_text() -> String {
+fn json_text(reached: &[Reached]) -> String {
     let levels: Vec<_> = Level::ALL
         .into_iter()
         .map(|level| json!({ "name": level.name(), "supported": level.missing().is_empty(), "missing": level.missing() }))
         .collect();
-    let report = json!({
+    let mut report = json!({
         "cpu": model_name(),
         "native": Level::supported().last().map(|level| level.name()),
         "levels": levels,
@@ -63,7 +119,22 @@ fn json_text() -> String {
         "cpus": cpus(),
         "default_threads": default_threads(),
         "available_memory": available_memory(),
+        "last_level_cache": last_level_cache(),
     });
+    if !reached.is_empty() {
+        let scaled =
+            |values: &[f64], unit: f64| values.iter().map(|value| value / unit).collect::<Vec<f64>>();
+        let of = |one: &Reached| {
+            json!({
+                "threads": one.threads,
+                "gb_per_s": best(&one.reads) / 1e9,
+                "reads": scaled(&one.reads, 1e9),
+                "tops_per_s": best(&one.peaks) / 1e12,
+                "peaks": scaled(&one.peaks, 1e12),
+            })
+        };
+        report["measured"] = reached.iter().map(of).collect();
+    }
     format!("{report:#}\n")
 }
 

@@ -6,7 +6,7 @@ use crate::model::Loaded;
 use kernmill_plan::memory::available_memory;
 use kernmill_plan::region::WeightRegion;
 use kernmill_plan::target::Level;
-use kernmill_runtime::measure::{Limits, memory_to_read};
+use kernmill_runtime::measure::{Limits, memory_to_read, peak_resident};
 use std::sync::Arc;
 
 /// Least looks at the limits.
@@ -24,16 +24,19 @@ pub struct Machine {
     pub reads: Vec<f64>,
     /// Integer operations per second of each look.
     pub peaks: Vec<f64>,
+    /// Largest resident size of the process before there was other memory to read.
+    resident_before: Option<u64>,
 }
 
 impl Machine {
     /// Will read the weights if they have as many bytes as are to be read, or else other memory, as much as there is.
     pub fn new(loaded: &Loaded, bytes: u64) -> Result<Machine> {
         let bytes = bytes.max(1 << 20);
+        let resident_before = peak_resident();
         let weights = loaded.weights.len() as u64 >= bytes;
         let memory = if weights { Arc::clone(&loaded.weights) } else { buffer(bytes)? };
         let limits = limits(loaded.level, loaded.engine.threads())?;
-        Ok(Machine { limits, memory, bytes, weights, reads: Vec::new(), peaks: Vec::new() })
+        Ok(Machine { limits, memory, bytes, weights, reads: Vec::new(), peaks: Vec::new(), resident_before })
     }
 
     /// One look at both limits.
@@ -48,6 +51,12 @@ impl Machine {
         while self.reads.len() < LOOKS {
             self.look();
         }
+    }
+
+    /// Largest resident size of the process so far, without the other memory that is only there to be read.
+    pub fn peak_resident(&self) -> Option<u64> {
+        let own = if self.weights { 0 } else { self.memory.len() as u64 };
+        peak_resident().map(|peak| peak.saturating_sub(own)).max(self.resident_before)
     }
 
     /// Bytes per second.

@@ -1,9 +1,9 @@
 //! `kernmill bench`: tokens per second of prompts and of decoding, beside what the machine allows.
 
 mod case;
-mod limits;
+pub mod limits;
 mod report;
-mod stats;
+pub mod stats;
 
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};

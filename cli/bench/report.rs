@@ -4,7 +4,7 @@ use super::case::{Kind, Outcome};
 use super::limits::{Machine, last_level_cache};
 use super::stats::Quartiles;
 use crate::model::Loaded;
-use kernmill_runtime::measure::{HugePages, huge_pages, peak_resident};
+use kernmill_runtime::measure::{HugePages, huge_pages};
 use kernmill_runtime::profile::{StepProfile, Work};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -47,7 +47,7 @@ impl<'a> Report<'a> {
         let cache = last_level_cache().unwrap_or(0);
         let results = outcomes.into_iter().map(|outcome| Measured::new(outcome, machine, cache)).collect();
         let huge = huge_pages(loaded.weights.as_slice());
-        Report { loaded, machine, results, huge, peak_resident: peak_resident() }
+        Report { loaded, machine, results, huge, peak_resident: machine.peak_resident() }
     }
 
     /// As JSON.

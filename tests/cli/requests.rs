@@ -36,7 +36,9 @@ fn a_prompt_must_fit_the_context() {
     kernmill(&["run", "--prompt", "one two three four", "--context", "3"]).refused(&["the context holds 3"]);
     kernmill(&["run", "--context", "0"]).refused(&["--context is 0, expected 1 to 2048"]);
     kernmill(&["run", "--context", "2049"]).refused(&["--context is 2049, expected 1 to 2048"]);
-    kernmill(&["bench", "--pp", "2000", "--tg", "49"]).refused(&["together at most 2048"]);
+    kernmill(&["bench", "--pp", "2049"]).refused(&["--pp 2049", "at most 2048"]);
+    kernmill(&["bench", "--depth", "0,2000", "--tg", "49"])
+        .refused(&["--depth 2000 and --tg 49", "together at most 2048"]);
 }
 
 #[test]

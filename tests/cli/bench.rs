@@ -1,0 +1,144 @@
+//! `kernmill bench` and `kernmill cpu --measure`.
+
+use super::kernmill;
+use serde_json::Value;
+
+/// Little enough to read for a test.
+const READ: [&str; 2] = ["--read", "16M"];
+
+fn bench(args: &[&str]) -> Value {
+    let all = [&["bench", "--json", "-q"], &READ[..], args].concat();
+    serde_json::from_str(&kernmill(&all).text()).expect("JSON")
+}
+
+#[track_caller]
+fn numbers(value: &Value, count: usize) -> Vec<f64> {
+    let list: Vec<f64> =
+        value.as_array().expect("a list").iter().map(|n| n.as_f64().expect("a number")).collect();
+    assert_eq!(list.len(), count, "{value}");
+    list
+}
+
+#[test]
+fn every_case_is_measured_and_has_its_figures() {
+    let args = ["--pp", "20,33", "--tg", "6", "--depth", "0,40", "--batch", "1,3", "--repeat", "2"];
+    let report = bench(&args);
+    for field in ["model", "preset", "level", "threads", "chunk", "seconds", "decode_bytes"] {
+        assert!(!report[field].is_null(), "`{field}` is not in {report:#}");
+    }
+    let bandwidth = report["bandwidth"]["gb_per_s"].as_f64().unwrap();
+    let reads = report["bandwidth"]["reads"].as_array().unwrap().len();
+    assert!(bandwidth > 0.0 && reads == 6 * 3, "{report:#}");
+    assert!(report["integer_peak"]["tops_per_s"].as_f64().unwrap() > 0.0);
+    let memory = &report["memory"];
+    assert!(memory["peak_rss_bytes"].as_u64().unwrap() >= memory["weights_bytes"].as_u64().unwrap());
+    assert!(memory["huge_pages"]["mapped_bytes"].as_u64() >= memory["weights_bytes"].as_u64());
+    assert_eq!(report["experts"].as_array().unwrap().len(), 4);
+
+    let results = report["results"].as_array().unwrap();
+    let case = |r: &Value| {
+        let number = |name: &str| r[name].as_u64().unwrap();
+        (r["kind"].as_str().unwrap().to_owned(), number("tokens"), number("depth"), number("batch"))
+    };
+    let expected = [
+        ("prompt", 20, 0, 1),
+        ("prompt", 33, 0, 1),
+        ("decode", 6, 0, 1),
+        ("decode", 6, 0, 3),
+        ("decode", 6, 40, 1),
+        ("decode", 6, 40, 3),
+    ];
+    let expected = expected.map(|(kind, tokens, depth, batch)| (kind.to_owned(), tokens, depth, batch));
+    assert_eq!(results.iter().map(case).collect::<Vec<_>>(), expected);
+    for result in results {
+        let runs = numbers(&result["runs"], 2);
+        let at = |name: &str| result[name].as_f64().unwrap();
+        assert!((at("median") - (runs[0] + runs[1]) / 2.0).abs() < 1e-6 * at("median"), "{result:#}");
+        assert!(at("q1") <= at("median") && at("median") <= at("q3"), "{result:#}");
+        let rate = at("bytes_per_token") * at("median") / 1e9;
+        assert!((rate - at("gb_per_s")).abs() < 1e-6 * rate, "{result:#}");
+        for positive in ["gops", "percent_of_bandwidth", "percent_of_peak", "percent_of_bound"] {
+            assert!(at(positive) > 0.0, "{positive}: {result:#}");
+        }
+        numbers(&result["major_faults"], 2);
+        assert!(result.get("steps").is_none(), "nobody asked for steps: {result:#}");
+        assert!(result["void"].as_array().unwrap().is_empty(), "the nano model fits the cache: {result:#}");
+    }
+}
+
+#[test]
+fn bytes_are_those_of_the_weights_and_the_keys_in_view() {
+    let report = bench(&["--pp", "0", "--tg", "4", "--depth", "0,64", "--batch", "1,2", "--repeat", "1"]);
+    let weights = report["decode_bytes"].as_f64().unwrap();
+    let results = report["results"].as_array().unwrap();
+    let at = |n: usize, name: &str| results[n][name].as_f64().unwrap();
+    // The f16 cache of one token: 4 layers, keys and values. 1 to 4 keys are in view, 2.5 on average; at depth 64 more,
+    // but no more than 64 in the half of the layers that have this window.
+    let key = at(0, "cache_bytes_per_token") / 2.5;
+    assert_eq!(key % 16.0, 0.0, "{report:#}");
+    assert_eq!(at(2, "cache_bytes_per_token"), (66.5 + 64.0) / 2.0 * key, "{report:#}");
+    for n in [0, 2] {
+        assert_eq!(at(n, "bytes_per_token") - at(n, "cache_bytes_per_token"), weights, "{report:#}");
+    }
+    let together = at(1, "bytes_per_token") - at(1, "cache_bytes_per_token");
+    assert!(
+        together < weights && together >= weights / 2.0,
+        "two tokens share what is not their experts': {report:#}"
+    );
+}
+
+#[test]
+fn a_profile_times_every_kind_of_step() {
+    let report = bench(&["--pp", "20", "--tg", "5", "--repeat", "2", "--profile", "--threads", "2"]);
+    for result in report["results"].as_array().unwrap() {
+        let steps = result["steps"].as_array().unwrap();
+        let names: Vec<&str> = steps.iter().map(|step| step["step"].as_str().unwrap()).collect();
+        for name in ["embed", "qkv", "attention", "moe_gate_up", "moe_down", "logits", "outside"] {
+            assert!(names.contains(&name), "{name} is not in {names:?}");
+        }
+        let percent: f64 = steps.iter().map(|step| step["percent"].as_f64().unwrap()).sum();
+        assert!((percent - 100.0).abs() < 0.1, "{percent}: {result:#}");
+        let qkv = &steps[names.iter().position(|name| *name == "qkv").unwrap()];
+        let runs = if result["kind"] == "prompt" { 2 } else { 10 };
+        assert_eq!(qkv["calls"], 4 * runs, "{qkv:#}");
+        numbers(&qkv["busy_ms"], 2);
+        assert!(qkv["gb_per_s"].as_f64().unwrap() > 0.0 && qkv["gops"].as_f64().unwrap() > 0.0, "{qkv:#}");
+        let bytes: u64 = steps.iter().filter_map(|step| step["weight_bytes"].as_u64()).sum();
+        let tokens = result["tokens"].as_f64().unwrap() * 2.0;
+        let per_token = result["bytes_per_token"].as_f64().unwrap();
+        let cache = result["cache_bytes_per_token"].as_f64().unwrap();
+        assert!((bytes as f64 / tokens + cache - per_token).abs() < 1e-6 * per_token, "{result:#}");
+    }
+    let text = kernmill(&["bench", "--pp", "0", "--tg", "5", "--profile", "--read", "16M"]).text();
+    for part in ["tokens/s", "of bound", "moe_gate_up", "us/token", "on huge pages", "GB/s (best of 5 reads"]
+    {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let refused = |args: &[&str], parts: &[&str]| kernmill(&[&["bench"], args].concat()).refused(parts);
+    refused(&["--pp", "0", "--tg", "0"], &["nothing to measure"]);
+    refused(&["--pp", "12,x"], &["'x'", "--pp"]);
+    refused(&["--batch", "1,0"], &["--batch", "1..="]);
+    refused(&["--depth=-1"], &["--depth"]);
+    refused(&["--repeat", "0"], &["--repeat"]);
+    refused(&["--read", "some"], &["--read", "number of bytes"]);
+    refused(&["--pp", "0", "--batch", "1,2048", "--max-memory", "30M"], &["not enough memory"]);
+    kernmill(&["cpu", "--threads", "2"]).refused(&["--measure"]);
+}
+
+#[test]
+fn cpu_measures_one_thread_and_all() {
+    let report = kernmill(&["cpu", "--measure", "--threads", "2", "--read", "16M", "--json"]).text();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let measured = report["measured"].as_array().unwrap();
+    assert_eq!(measured.iter().map(|one| one["threads"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2]);
+    for one in measured {
+        assert!(numbers(&one["reads"], 5).contains(&one["gb_per_s"].as_f64().unwrap()));
+        assert!(numbers(&one["peaks"], 5).contains(&one["tops_per_s"].as_f64().unwrap()));
+    }
+    let text = kernmill(&["cpu", "--measure", "--threads", "2", "--read", "16M"]).text();
+    assert!(text.contains("1 thread: reads memory at") && text.contains("2 threads: reads"), "{text}");
+}
