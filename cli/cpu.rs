@@ -1,6 +1,6 @@
 //! `kernmill cpu`: what this machine offers.
 
-use crate::bench::limits::{buffer, last_level_cache, limits};
+use crate::bench::limits::{buffer, caches, limits};
 use crate::bench::stats::best;
 use crate::failure::Result;
 use crate::model::{Target, size};
@@ -119,7 +119,7 @@ fn json_text(reached: &[Reached]) -> String {
         "cpus": cpus(),
         "default_threads": default_threads(),
         "available_memory": available_memory(),
-        "last_level_cache": last_level_cache(),
+        "last_level_cache": caches().last,
     });
     if !reached.is_empty() {
         let scaled =

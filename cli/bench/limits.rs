@@ -82,11 +82,24 @@ pub fn buffer(bytes: u64) -> Result<Arc<WeightRegion>> {
     Ok(memory_to_read(bytes.max(1 << 20) as usize)?)
 }
 
-/// Bytes of the last level cache, as far as the system tells.
-pub fn last_level_cache() -> Option<u64> {
-    let file = |index: usize| format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
-    let sizes = (0..8).filter_map(|index| std::fs::read_to_string(file(index)).ok());
-    sizes.filter_map(|text| cache_size(text.trim())).max()
+/// Sizes of caches in bytes, as far as the system tells; 0 where it does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caches {
+    /// Of each core's own second level.
+    pub core: u64,
+    /// Of the last level.
+    pub last: u64,
+}
+
+/// This machine's caches.
+pub fn caches() -> Caches {
+    let size = |index: usize| {
+        let file = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
+        cache_size(std::fs::read_to_string(file).ok()?.trim())
+    };
+    // 0 and 1 are the first level's, for data and for code.
+    let [core, last] = [2, 3].map(|index| size(index).unwrap_or(0));
+    Caches { core, last: last.max(core) }
 }
 
 /// `260M`, `2048K`.

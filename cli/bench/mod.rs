@@ -18,8 +18,8 @@ use limits::Machine;
 #[command(after_help = "\
 Every prompt length of --pp is measured, and decoding --tg tokens for every --depth and every --batch. Shown are the median and the
 quartiles of --repeat runs after an unmeasured one. Bytes are weights and cached keys and values; the bandwidth that they are compared
-with is the best read of the weights themselves (or of other memory, if they are small), made between the runs. A run is void when it, or
-with --profile any step of it, reports more than that bandwidth: something was not read from memory. `of bound` is the speed over what the
+with is the best read of the weights themselves (or of other memory, if they are small), made between the runs. A result is void when it,
+or with --profile any step of it, reports more than that bandwidth and no cache can explain it. `of bound` is the speed over what the
 slower limit, memory or arithmetic, allows. --pp 0 or --tg 0 leaves that half out.
 
 Examples:

@@ -1,11 +1,11 @@
 //! What `kernmill bench` prints.
 
 use super::case::{Kind, Outcome};
-use super::limits::{Machine, last_level_cache};
+use super::limits::{Caches, Machine, caches};
 use super::stats::Quartiles;
 use crate::model::Loaded;
 use kernmill_runtime::measure::{HugePages, huge_pages};
-use kernmill_runtime::profile::{StepProfile, Work};
+use kernmill_runtime::profile::{Profile, StepProfile, Work};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -38,14 +38,11 @@ struct Measured {
     void: Vec<String>,
 }
 
-/// A step that reads less per call may find it in a cache, where the workers that waited have prefetched it.
-const STREAMED: u64 = 1 << 20;
-
 impl<'a> Report<'a> {
     /// The figures of all outcomes.
     pub fn new(loaded: &'a Loaded, machine: &'a Machine, outcomes: Vec<Outcome>) -> Report<'a> {
-        let cache = last_level_cache().unwrap_or(0);
-        let results = outcomes.into_iter().map(|outcome| Measured::new(outcome, machine, cache)).collect();
+        let caches = caches();
+        let results = outcomes.into_iter().map(|outcome| Measured::new(outcome, machine, caches)).collect();
         let huge = huge_pages(loaded.weights.as_slice());
         Report { loaded, machine, results, huge, peak_resident: machine.peak_resident() }
     }
@@ -139,7 +136,7 @@ impl<'a> Report<'a> {
 }
 
 impl Measured {
-    fn new(outcome: Outcome, machine: &Machine, cache: u64) -> Measured {
+    fn new(outcome: Outcome, machine: &Machine, caches: Caches) -> Measured {
         let rates = outcome.rates();
         let spread = Quartiles::of(&rates);
         let profile = &outcome.profile;
@@ -147,19 +144,7 @@ impl Measured {
         let (bytes, ops) = (profile.total.bytes() as f64 / tokens, operations(&profile.total) / tokens);
         let (memory_time, integer_time) = (bytes / machine.bandwidth(), ops / machine.peak());
         let bandwidth = bytes * spread.median;
-        let mut void = Vec::new();
-        // What fits the cache may be faster than memory; so may what comes around before the cache has been replaced.
-        if profile.total.bytes() / profile.runs.max(1) > cache {
-            if bandwidth > machine.bandwidth() {
-                void.push(format!("{:.1} GB/s in all", bandwidth / 1e9));
-            }
-            for step in &profile.steps {
-                let rate = step.work.bytes() as f64 / step.seconds;
-                if rate > machine.bandwidth() && step.work.bytes() / step.calls.max(1) >= STREAMED {
-                    void.push(format!("{} {:.1} GB/s", step.name, rate / 1e9));
-                }
-            }
-        }
+        let void = void(profile, bandwidth, machine.bandwidth(), caches);
         Measured {
             rates,
             spread,
@@ -270,6 +255,23 @@ impl Measured {
     }
 }
 
+/// What reports more than the memory's bandwidth, in bytes per second. Nothing is held against a model that the last level cache may
+/// hold from one batch to the next; and a step may find in its cores' own caches as much as they hold, if waiting workers fetched it ahead.
+fn void(profile: &Profile, rate: f64, bandwidth: f64, caches: Caches) -> Vec<String> {
+    if profile.total.bytes() / profile.runs.max(1) <= caches.last {
+        return Vec::new();
+    }
+    let all = (rate > bandwidth).then(|| format!("{:.1} GB/s in all", rate / 1e9));
+    let steps = profile.steps.iter().filter(|step| {
+        let ahead = step.calls * step.busy.len() as u64 * caches.core;
+        step.work.bytes().saturating_sub(ahead) as f64 > bandwidth * step.seconds
+    });
+    let says = |step: &StepProfile| {
+        format!("{} {:.1} GB/s", step.name, step.work.bytes() as f64 / step.seconds / 1e9)
+    };
+    all.into_iter().chain(steps.map(says)).collect()
+}
+
 /// A multiply-add is two.
 fn operations(work: &Work) -> f64 {
     2.0 * work.macs as f64
@@ -310,4 +312,48 @@ fn experts(layers: &[Vec<u64>]) -> Vec<Value> {
         json!({ "used": counts.iter().filter(|count| **count > 0).count(), "of": counts.len(), "max_load": most / mean })
     };
     layers.iter().map(layer).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A batch of one token in one second, and one step.
+    fn profile(bytes: u64, step_bytes: u64, step_seconds: f64) -> Profile {
+        let work = |weight_bytes| Work { weight_bytes, cache_bytes: 0, macs: 0 };
+        let step = StepProfile {
+            name: "qkv".to_owned(),
+            calls: 2,
+            seconds: step_seconds,
+            busy: vec![step_seconds; 2],
+            work: work(step_bytes),
+        };
+        Profile { runs: 1, tokens: 1, total: work(bytes), steps: vec![step] }
+    }
+
+    #[test]
+    fn faster_than_memory_is_void_unless_a_cache_explains_it() {
+        let caches = Caches { core: 1_000_000, last: 1_000_000_000 };
+        let of = |bytes, step_bytes, seconds| {
+            void(&profile(bytes, step_bytes, seconds), bytes as f64, 10e9, caches)
+        };
+        assert_eq!(of(9_000_000_000, 1_000_000_000, 0.2), [""; 0]);
+        assert_eq!(of(11_000_000_000, 1_000_000_000, 0.2), ["11.0 GB/s in all"]);
+        assert_eq!(of(9_000_000_000, 1_000_000_000, 0.05), ["qkv 20.0 GB/s"]);
+        // 4 MB of the step's 5 may have been fetched ahead.
+        assert_eq!(of(9_000_000_000, 5_000_000, 0.000_11), [""; 0]);
+        assert_eq!(of(9_000_000_000, 5_000_000, 0.000_09), ["qkv 55.6 GB/s"]);
+        // It fits the last level cache.
+        assert_eq!(of(900_000_000, 500_000_000, 0.001), [""; 0]);
+    }
+
+    #[test]
+    fn waiting_is_what_the_kernels_leave() {
+        let mut step = profile(1, 1, 2.0).steps.remove(0);
+        assert_eq!(waiting(&step), 0.0);
+        step.busy = vec![2.0, 1.0];
+        assert_eq!(waiting(&step), 25.0);
+        step.busy = vec![2.0, 2.1];
+        assert_eq!(waiting(&step), 0.0);
+    }
 }

@@ -102,13 +102,16 @@ fn class(max_tokens: u32, stride: u64) -> TokenClass {
         operands,
         reads: reads.to_vec(),
         writes: writes.to_vec(),
-        work: StepWork::default(),
+        work: StepWork { shared_bytes: 16, row_macs: 3, ..StepWork::default() },
     };
     let mut steps = Vec::new();
     for kind in KINDS {
         let out = kind.index() as u32;
-        steps.push(step("store", 1, vec![kv(kind), params(kind)], &[], &[]));
-        steps.push(step("sum", 2, vec![kv(kind), params(kind), Operand::Buffer(out)], &[], &[out]));
+        let label = |name: &str| format!("layers.{out}.{name}");
+        steps.push(step(&label("store"), 1, vec![kv(kind), params(kind)], &[], &[]));
+        let mut sum = step(&label("sum"), 2, vec![kv(kind), params(kind), Operand::Buffer(out)], &[], &[out]);
+        sum.work.cache = Some(out);
+        steps.push(sum);
     }
     let operands = vec![Operand::Buffer(0), Operand::Buffer(1), params(KINDS[0]), Operand::Buffer(2)];
     let buffer =

@@ -1,11 +1,12 @@
 //! Engine and executor over the toy program.
 
-use super::{MAX_CONTEXT, VOCAB, expected, image, image_with_tokenizer};
+use super::{MAX_CONTEXT, VOCAB, WINDOW, expected, image, image_with_tokenizer};
 use crate::engine::{DEFAULT_CONTEXT, Engine, EngineConfig, EngineError, ErrorKind, LogitsOf, SeqId, Want};
 use crate::executor::LoadError;
 use crate::generate::{GenerateParams, StopReason};
 use crate::kv::KvError;
 use crate::pool::PoolConfig;
+use crate::profile::{Detail, Profile, Work};
 use crate::sampler::SamplerParams;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -138,6 +139,37 @@ fn a_step_allocates_nothing() {
     }
     assert_eq!(ALLOCATIONS.get() - before, 0);
     assert!(sum > 0.0);
+}
+
+#[test]
+fn a_meter_counts_what_steps_read_and_multiply() {
+    let mut engine = engine(2, 3, None);
+    let (a, b) = (engine.create().unwrap(), engine.create().unwrap());
+    assert_eq!(engine.stop_meter(), Profile::default());
+    engine.step(&[(a, &tokens(30, 0))], Want::None, &mut |_, _| {}).unwrap();
+    engine.start_meter(Detail::Steps);
+    // Batches of 20 tokens with two slabs of logits, and of two sequences with one.
+    engine.step(&[(b, &tokens(20, 1))], Want::All, &mut |_, _| {}).unwrap();
+    engine.step(&[(a, &[5]), (b, &[6])], Want::Last, &mut |_, _| {}).unwrap();
+    let profile = engine.stop_meter();
+    // A key and value have 16 bytes in a layer: 20 keys in view; then 31 and 21, at most the window of the sliding layer.
+    let window = u64::from(WINDOW);
+    let cache_bytes = 16 * (2 * 20 + 31 + 21 + window + 21);
+    let work =
+        |calls: u64, rows: u64, cache_bytes| Work { weight_bytes: 16 * calls, cache_bytes, macs: 3 * rows };
+    assert_eq!((profile.runs, profile.tokens), (2, 22));
+    assert_eq!(profile.total, work(8 + 3, 4 * 22 + 22, cache_bytes));
+    let steps =
+        profile.steps.iter().map(|step| (step.name.as_str(), step.calls, step.work)).collect::<Vec<_>>();
+    let expected =
+        [("store", 4, work(4, 44, 0)), ("sum", 4, work(4, 44, cache_bytes)), ("logits", 3, work(3, 22, 0))];
+    assert_eq!(steps, expected);
+    assert!(profile.steps.iter().all(|step| step.seconds > 0.0 && step.busy.len() == 2), "{profile:?}");
+
+    engine.start_meter(Detail::Totals);
+    engine.step(&[(a, &[7])], Want::None, &mut |_, _| {}).unwrap();
+    let totals = engine.stop_meter();
+    assert_eq!((totals.total, totals.steps.len()), (work(4, 4, 16 * (32 + window)), 0));
 }
 
 #[test]
