@@ -14,7 +14,7 @@ pub enum Level {
     /// AVX-512 F, BW, CD, DQ, VL.
     #[serde(rename = "x86-64-v4")]
     V4,
-    /// AVX-512 and its VNNI.
+    /// AVX-512, its VNNI and VBMI (Ice Lake, Zen 4 and later).
     #[serde(rename = "x86-64-v4-vnni")]
     V4Vnni,
 }
@@ -61,6 +61,7 @@ impl Level {
                 "avx512dq",
                 "avx512vl",
                 "avx512_vnni",
+                "avx512vbmi",
             ],
         }
     }
@@ -93,6 +94,7 @@ pub fn host_has(feature: &str) -> bool {
         "avx512dq" => is_x86_feature_detected!("avx512dq"),
         "avx512vl" => is_x86_feature_detected!("avx512vl"),
         "avx512_vnni" => is_x86_feature_detected!("avx512vnni"),
+        "avx512vbmi" => is_x86_feature_detected!("avx512vbmi"),
         "avx512_bf16" => is_x86_feature_detected!("avx512bf16"),
         "avx512_fp16" => is_x86_feature_detected!("avx512fp16"),
         _ => false,

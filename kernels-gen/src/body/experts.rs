@@ -252,9 +252,11 @@ pub fn up(
             vec![next, now]
         });
     } else {
-        let (start, end) = cx.share(e, total);
-        let _ =
-            e.for_carry(start, end, 1, &[none], |e, index, gathered| vec![item_body(e, index, gathered[0])]);
+        cx.hand_out(e, total, |e, start, end| {
+            let _ = e.for_carry(start, end, 1, &[none], |e, index, gathered| {
+                vec![item_body(e, index, gathered[0])]
+            });
+        });
     }
 }
 
@@ -348,72 +350,90 @@ pub fn down(
     let groups = group(e, cx, routed, &areas, input, true);
     let tokens = cx.rows(e, Domain::Tokens);
     let total = e.i64(part.items() as i64);
-    let (start, end) = cx.share(e, total);
     let zero = e.i64(0);
     let first_route = cx.row(e, routed.routing, zero);
-    let each_own = |e: &mut Emit, body: &dyn Fn(&mut Emit, Value, Value)| {
-        e.for_range(zero, tokens, 1, |e, token| {
-            e.for_range(start, end, 1, |e, item| {
-                let row = cx.row(e, out, token);
-                let place = e.at(row, item, unit * 4);
-                let other = match residual {
-                    Some(residual) => {
-                        let row = cx.row(e, residual, token);
-                        e.at(row, item, unit * 4)
-                    }
-                    None => place,
-                };
-                body(e, place, other);
+    let columns = |e: &mut Emit, start: Value, end: Value| {
+        let each_own = |e: &mut Emit, body: &dyn Fn(&mut Emit, Value, Value)| {
+            e.for_range(zero, tokens, 1, |e, token| {
+                e.for_range(start, end, 1, |e, item| {
+                    let row = cx.row(e, out, token);
+                    let place = e.at(row, item, unit * 4);
+                    let other = match residual {
+                        Some(residual) => {
+                            let row = cx.row(e, residual, token);
+                            e.at(row, item, unit * 4)
+                        }
+                        None => place,
+                    };
+                    body(e, place, other);
+                });
             });
-        });
-    };
-    each_own(e, &|e, place, _| elementwise::zero(e, place, unit));
-    e.for_range(zero, groups.active_count, 1, |e, active| {
-        let (expert, first, count) = groups.expert(e, active);
-        let add = |e: &mut Emit, item: Value, position: Value, results: Value| {
-            let entry = e.at(groups.entries, position, 4);
-            let slot = e.load_u32(entry, 0);
-            let token = divide(e, slot, routed.top_k);
-            let route = e.at(first_route, slot, 8);
-            let weight = e.load_splat(route, 4);
-            let row = cx.row(e, out, token);
-            let sum = e.at(row, item, unit * 4);
-            let bias = mat.bias.map(|bias| {
-                let bias = cx.operand(e, bias);
-                let bias = e.at(bias, expert, f32_row_stride(mat.n));
-                e.at(bias, item, unit * 4)
-            });
-            for i in 0..unit / LANES {
-                let mut y = e.load(F32X4, results, i * LANES * 4);
-                if let Some(bias) = bias {
-                    let b = e.load(F32X4, bias, i * LANES * 4);
-                    y = e.fadd(y, b);
-                }
-                let old = e.load(F32X4, sum, i * LANES * 4);
-                let new = e.fma(weight, y, old);
-                e.store(new, sum, i * LANES * 4);
-            }
         };
-        let few = multiply_many(e, &areas, count, |e, gemm_areas| {
-            gather(e, cx, gemm_areas, mat, first, count);
-            e.for_range(start, end, 1, |e, item| {
-                let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
-                gemm::unit(e, cx, gemm_areas, part, &weights, count);
-                each_result(e, cx, gemm_areas, part, first, count, |e, position, results| {
-                    add(e, item, position, results);
+        each_own(e, &|e, place, _| elementwise::zero(e, place, unit));
+        e.for_range(zero, groups.active_count, 1, |e, active| {
+            let (expert, first, count) = groups.expert(e, active);
+            let add = |e: &mut Emit, item: Value, position: Value, results: Value| {
+                let entry = e.at(groups.entries, position, 4);
+                let slot = e.load_u32(entry, 0);
+                let token = divide(e, slot, routed.top_k);
+                let route = e.at(first_route, slot, 8);
+                let weight = e.load_splat(route, 4);
+                let row = cx.row(e, out, token);
+                let sum = e.at(row, item, unit * 4);
+                let bias = mat.bias.map(|bias| {
+                    let bias = cx.operand(e, bias);
+                    let bias = e.at(bias, expert, f32_row_stride(mat.n));
+                    e.at(bias, item, unit * 4)
+                });
+                for i in 0..unit / LANES {
+                    let mut y = e.load(F32X4, results, i * LANES * 4);
+                    if let Some(bias) = bias {
+                        let b = e.load(F32X4, bias, i * LANES * 4);
+                        y = e.fadd(y, b);
+                    }
+                    let old = e.load(F32X4, sum, i * LANES * 4);
+                    let new = e.fma(weight, y, old);
+                    e.store(new, sum, i * LANES * 4);
+                }
+            };
+            let few = multiply_many(e, &areas, count, |e, gemm_areas| {
+                gather(e, cx, gemm_areas, mat, first, count);
+                e.for_range(start, end, 1, |e, item| {
+                    let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
+                    gemm::unit(e, cx, gemm_areas, part, &weights, count);
+                    each_result(e, cx, gemm_areas, part, first, count, |e, position, results| {
+                        add(e, item, position, results);
+                    });
+                });
+            });
+            e.if_then(few, |e| {
+                e.for_range(start, end, 1, |e, item| {
+                    let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
+                    each_dot(
+                        e,
+                        cx,
+                        &areas,
+                        part,
+                        row_type,
+                        &weights,
+                        first,
+                        count,
+                        |e, position, results| {
+                            add(e, item, position, results);
+                        },
+                    );
                 });
             });
         });
-        e.if_then(few, |e| {
-            e.for_range(start, end, 1, |e, item| {
-                let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
-                each_dot(e, cx, &areas, part, row_type, &weights, first, count, |e, position, results| {
-                    add(e, item, position, results);
-                });
-            });
-        });
-    });
-    if residual.is_some() {
-        each_own(e, &|e, place, x| elementwise::add_in_place(e, place, x, unit));
+        if residual.is_some() {
+            each_own(e, &|e, place, x| elementwise::add_in_place(e, place, x, unit));
+        }
+    };
+    if areas.gemm.is_some() {
+        // Panels are filled for a range of columns at once: no tail.
+        let (start, end) = cx.share(e, total);
+        columns(e, start, end);
+    } else {
+        cx.hand_out(e, total, columns);
     }
 }

@@ -61,16 +61,21 @@ pub fn emit(
     });
     let total = parts.iter().map(Part::items).sum::<usize>();
     let total = e.i64(total as i64);
-    let share = cx.share(e, total);
-    let Some(gemm_areas) = &areas.gemm else {
-        few(e, cx, row_type, parts, areas.results, rows, share);
-        return;
+    let by_dots = |e: &mut Emit| {
+        cx.hand_out(e, total, |e, start, end| {
+            few(e, cx, row_type, parts, areas.results, rows, (start, end));
+        });
     };
+    let Some(gemm_areas) = &areas.gemm else { return by_dots(e) };
     let least = e.i64(gemm::LEAST_ROWS as i64);
     let is_few = e.icmp(IntCC::UnsignedLessThan, rows, least);
-    e.if_then(is_few, |e| few(e, cx, row_type, parts, areas.results, rows, share));
+    e.if_then(is_few, by_dots);
     let is_many = e.icmp(IntCC::UnsignedGreaterThanOrEqual, rows, least);
-    e.if_then(is_many, |e| many(e, cx, parts, gemm_areas, rows, share));
+    e.if_then(is_many, |e| {
+        // The panel is filled for a range of items at once: no tail.
+        let share = cx.share(e, total);
+        many(e, cx, parts, gemm_areas, rows, share);
+    });
 }
 
 /// Runs `body(part, item)` over a worker's items.
@@ -184,9 +189,10 @@ pub fn dots(
     tokens: usize,
 ) {
     let stride = e.i64(unit_bytes(part) as i64);
-    for (m, (mat, base)) in part.mats.iter().zip(weights).enumerate() {
-        let leaf = cx.leaf(dot_leaf(mat, input, tokens));
-        for tile in 0..part.unit / TILE_ROWS {
+    // In the order in which tiles lie in memory when matrices are interleaved: leaves prefetch behind their tile's end.
+    for tile in 0..part.unit / TILE_ROWS {
+        for (m, (mat, base)) in part.mats.iter().zip(weights).enumerate() {
+            let leaf = cx.leaf(dot_leaf(mat, input, tokens));
             let weights = e.add_imm(*base, (tile * mat.tile_stride) as i64);
             let out = e.add_imm(results, ((m * part.unit + tile * TILE_ROWS) * 4) as i64);
             e.call(leaf, &[weights, rows, out, stride]);

@@ -1,7 +1,8 @@
-//! `DotQ8` in 512 bits. Needs AVX-512 F, BW, VL and VNNI.
+//! `DotQ8` in 512 bits. Needs AVX-512 F, BW, VL, VNNI and VBMI.
 //!
 //! Tile: 16 rows (the lanes) x up to 8 tokens, one int32 and one f32 accumulator per token. The packed line is the operand of
-//! `vpdpbusd` as it lies (int8), or after a byte shuffle of its nibbles (mxfp4) or none (int4); activations come as broadcast
+//! `vpdpbusd` as it lies (int8), with its nibbles apart (int4), or looked up as well (mxfp4: `vpermb` minds only the low six bits of an
+//! index and the table repeats every 16 bytes, so nibbles need no masking); activations come as broadcast
 //! dwords from memory. With one or two tokens it prefetches into L2. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::Wide;
@@ -9,8 +10,8 @@ use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, byte_ptr, dword_bcst, dword_ptr, eax, k1,
-    qword_ptr, xmmword_ptr, ymmword_ptr, zmmword_ptr,
+    AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, byte_ptr, dword_bcst, dword_ptr, eax, qword_ptr,
+    xmmword_ptr, ymmword_ptr, zmmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, Q8Row, WeightFormat};
 use kernmill_plan::target::Level;
@@ -112,12 +113,14 @@ impl Dot {
         }
         if self.nibbles() {
             a.lea(SCRATCH, qword_ptr(self.constants))?;
+        }
+        if self.format == WeightFormat::Int4 {
             a.vpbroadcastd(self.nibble_mask, dword_ptr(SCRATCH))?;
         }
         if self.format == WeightFormat::Mxfp4 {
             a.vpbroadcastd(self.half, dword_ptr(SCRATCH + 4))?;
             a.vpbroadcastd(self.smallest, dword_ptr(SCRATCH + 8))?;
-            a.vbroadcasti32x4(self.table, xmmword_ptr(SCRATCH + 16))?;
+            a.vmovdqu64(self.table, zmmword_ptr(SCRATCH + 16))?;
         }
         for sum in &self.sums {
             a.vpxord(*sum, *sum, *sum)?;
@@ -151,7 +154,7 @@ impl Dot {
         a.set_label(&mut self.constants)?;
         a.dd(&[0x0f0f_0f0f, 0.5f32.to_bits(), 0x0040_0000, 0])?;
         if self.format == WeightFormat::Mxfp4 {
-            a.db(&MXFP4_TABLE)?;
+            a.db(&MXFP4_TABLE.repeat(4))?;
         }
         Ok(())
     }
@@ -204,22 +207,21 @@ impl Dot {
             return Ok(());
         }
         a.vpsrlw(high, low, 4)?;
-        a.vpandd(low, low, self.nibble_mask)?;
-        a.vpandd(high, high, self.nibble_mask)?;
         if self.format == WeightFormat::Mxfp4 {
-            a.vpshufb(low, self.table, low)?;
-            a.vpshufb(high, self.table, high)?;
+            a.vpermb(low, low, self.table)?;
+            return a.vpermb(high, high, self.table);
         }
-        Ok(())
+        a.vpandd(low, low, self.nibble_mask)?;
+        a.vpandd(high, high, self.nibble_mask)
     }
 
     /// The block's 16 weight scales as f32, halved for mxfp4; advances.
     fn load_row_scale(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         if self.format == WeightFormat::Mxfp4 {
             a.vpmovzxbd(self.row_scale, xmmword_ptr(self.scales))?;
-            a.vptestnmd(k1, self.row_scale, self.row_scale)?;
             a.vpslld(self.row_scale, self.row_scale, 23)?;
-            a.vmovdqa32(self.row_scale.k1(), self.smallest)?;
+            // A scale byte of 0 stands for 2^-127, whose bits are below those of every other.
+            a.vpmaxud(self.row_scale, self.row_scale, self.smallest)?;
             a.vmulps(self.row_scale, self.row_scale, self.half)?;
             a.add(self.scales, 16)
         } else {

@@ -14,7 +14,7 @@ use crate::leaf::gemm_q8::{
 };
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    CodeAssembler, byte_ptr, dword_bcst, dword_ptr, k1, qword_ptr, xmmword_ptr, ymmword_ptr, zmmword_ptr,
+    CodeAssembler, byte_ptr, dword_bcst, dword_ptr, qword_ptr, xmmword_ptr, ymmword_ptr, zmmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 use kernmill_plan::target::Level;
@@ -68,9 +68,9 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
     }
     if format == WeightFormat::Mxfp4 {
         a.vpmovzxbd(w, xmmword_ptr(scales))?;
-        a.vptestnmd(k1, w, w)?;
         a.vpslld(w, w, 23)?;
-        a.vmovdqa32(w.k1(), smallest)?;
+        // A scale byte of 0 stands for 2^-127, whose bits are below those of every other.
+        a.vpmaxud(w, w, smallest)?;
         a.vmulps(w, w, half)?;
     } else {
         a.vcvtph2ps(w, ymmword_ptr(scales))?;
