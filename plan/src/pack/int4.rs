@@ -1,6 +1,6 @@
 //! int4 tiles: per block of 32 k, 16 f16 scales in the scale plane, and 4 lines of 8 k x 16 rows of nibbles `q + 8`.
 
-use super::fit::fit;
+use super::fit::{self, TRIED, fit};
 use super::{PackError, Scaled, count_rows};
 use crate::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use half::f16;
@@ -21,7 +21,7 @@ pub fn pack_tile(k: usize, rows: &[f32], tile: &mut [u8]) -> Result<(), PackErro
         // SAFETY: the features that it is compiled for were detected.
         return unsafe { pack_tile_fma(k, rows, tile) };
     }
-    pack_tile_body(k, rows, tile)
+    pack_tile_body(k, rows, tile, fit::errors)
 }
 
 /// What int4 makes of weights: sums of squares over all of them.
@@ -62,7 +62,7 @@ pub fn squares(k: usize, rows: &[f32]) -> Result<Squares, PackError> {
         // SAFETY: the features that it is compiled for were detected.
         return unsafe { squares_fma(k, rows) };
     }
-    squares_body(k, rows)
+    squares_body(k, rows, fit::errors)
 }
 
 /// Whether fitting can be compiled for a CPU with fused multiply-add, without which it is a library call (of the same bits) per
@@ -77,17 +77,22 @@ fn has_fma() -> bool {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn pack_tile_fma(k: usize, rows: &[f32], tile: &mut [u8]) -> Result<(), PackError> {
-    pack_tile_body(k, rows, tile)
+    pack_tile_body(k, rows, tile, |weights, scales| fit::errors_fma(weights, scales))
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn squares_fma(k: usize, rows: &[f32]) -> Result<Squares, PackError> {
-    squares_body(k, rows)
+    squares_body(k, rows, |weights, scales| fit::errors_fma(weights, scales))
 }
 
 #[inline(always)]
-fn pack_tile_body(k: usize, rows: &[f32], tile: &mut [u8]) -> Result<(), PackError> {
+fn pack_tile_body(
+    k: usize,
+    rows: &[f32],
+    tile: &mut [u8],
+    errors: impl Fn(&[f32; BLOCK], &[f32; TRIED]) -> [f32; TRIED],
+) -> Result<(), PackError> {
     let (scales, data) = tile.split_at_mut(WeightFormat::Int4.tile(k).scale_bytes);
     scales.fill(0);
     let (scales, _) = scales.as_chunks_mut::<SCALES>();
@@ -96,7 +101,7 @@ fn pack_tile_body(k: usize, rows: &[f32], tile: &mut [u8]) -> Result<(), PackErr
         let mut codes = [[8; BLOCK]; TILE_ROWS];
         for (row, (weights, codes)) in rows.chunks_exact(k).zip(&mut codes).enumerate() {
             let weights = &weights.as_chunks::<BLOCK>().0[block];
-            let fitted = fit(weights, row, block * BLOCK)?;
+            let fitted = fit(weights, row, block * BLOCK, &errors)?;
             *codes = fitted.q.map(|q| (q + 8) as u8);
             scales[2 * row..][..2].copy_from_slice(&fitted.scale.to_le_bytes());
         }
@@ -111,11 +116,15 @@ fn pack_tile_body(k: usize, rows: &[f32], tile: &mut [u8]) -> Result<(), PackErr
 }
 
 #[inline(always)]
-fn squares_body(k: usize, rows: &[f32]) -> Result<Squares, PackError> {
+fn squares_body(
+    k: usize,
+    rows: &[f32],
+    errors: impl Fn(&[f32; BLOCK], &[f32; TRIED]) -> [f32; TRIED],
+) -> Result<Squares, PackError> {
     let mut squares = Squares::default();
     for (row, weights) in rows.chunks_exact(k).enumerate() {
         for (block, weights) in weights.as_chunks::<BLOCK>().0.iter().enumerate() {
-            let fitted = fit(weights, row, block * BLOCK)?;
+            let fitted = fit(weights, row, block * BLOCK, &errors)?;
             let mut lanes = [0.0f32; 8];
             for eight in weights.as_chunks::<8>().0 {
                 for (lane, w) in lanes.iter_mut().zip(eight) {
