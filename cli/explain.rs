@@ -4,15 +4,18 @@ use crate::emit::{Emit, Stages};
 use crate::failure::Result;
 use crate::model::{CompileArgs, SpecSource};
 use crate::output;
+use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::Compiled;
+use kernmill_compiler::quant::Preset;
 use std::fmt::Write;
 use std::path::PathBuf;
 
 /// Shows what a model spec compiles to: what fused, what nearly did and why not, and what it takes
 ///
-/// No weights are needed, and the target need not be this CPU's.
+/// No weights are needed, and the target need not be this CPU's. Of preset fast, which decides tensor by tensor from the weights, it
+/// shows what comes out when every tensor that may have 4 bits does; `kernmill inspect` shows the decisions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +41,9 @@ impl Explain {
         if !self.emit.emit.is_empty() && self.emit.needs_no_compiler() {
             return self.emit.write(&Stages { spec: &source.text, graph: &graph, compiled: None });
         }
-        let compiled = self.compile.compile(self.compile.target.level()?, &source, &graph, &self.emit)?;
+        let assumed = Some(Choices::assumed(&graph));
+        let level = self.compile.target.level()?;
+        let compiled = self.compile.compile(level, &source, &graph, assumed, &self.emit)?;
         if self.emit.emit.is_empty() {
             output::print(&report(&graph, &compiled))?;
         }
@@ -55,6 +60,9 @@ fn report(graph: &Graph, compiled: &Compiled) -> String {
     let model = &program.model;
     // Writing to a String cannot fail.
     let _ = writeln!(text, "compiled for {}, preset {}:", program.level.name(), model.preset);
+    if model.preset == Preset::Fast.name() {
+        let _ = writeln!(text, "  assuming that every tensor that may have 4 bits does");
+    }
     let _ = writeln!(text, "  vocabulary {}, longest context {}", graph.vocab, graph.max_context);
     let _ = writeln!(
         text,

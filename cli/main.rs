@@ -6,6 +6,7 @@ mod emit;
 mod explain;
 mod failure;
 mod import;
+mod inspect;
 mod logits;
 mod model;
 mod nano;
@@ -44,6 +45,7 @@ enum Command {
     Bench(bench::Bench),
     Import(import::Import),
     Explain(explain::Explain),
+    Inspect(inspect::Inspect),
     Synth(synth::Synth),
     Cpu(cpu::Cpu),
 }
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::Bench(command) => command.execute(),
         Command::Import(command) => command.execute(),
         Command::Explain(command) => command.execute(),
+        Command::Inspect(command) => command.execute(),
         Command::Synth(command) => command.execute(),
         Command::Cpu(command) => command.execute(),
     };

@@ -4,8 +4,9 @@ use crate::emit::{Emit, Stages};
 use crate::failure::{Failure, Result};
 use crate::{nano, progress};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use kernmill_compiler::build::build_weights;
+use kernmill_compiler::build::{BuildError, build_weights};
 use kernmill_compiler::checkpoint::{Checkpoint, CheckpointError, Weights};
+use kernmill_compiler::choose::Choices;
 use kernmill_compiler::gguf::{Gguf, is_gguf};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import;
@@ -49,7 +50,7 @@ pub struct ModelArgs {
 #[derive(Clone, Debug, clap::Args)]
 pub struct CompileArgs {
     /// Quantisation. exact: weights as stored, f32 activations and cache. faithful: MXFP4 weights bit for bit, other matrices and
-    /// activations int8, f16 cache
+    /// activations int8, f16 cache. fast: as faithful, but 4 bits for the matrices of attention and unembedding that lose little
     #[arg(long, value_name = "PRESET", default_value = "faithful", value_parser = preset_parser())]
     pub preset: Preset,
     /// Instruction set; native is the best that this CPU has
@@ -75,12 +76,11 @@ pub enum Target {
     Level(Level),
 }
 
-/// Presets that can be compiled.
-const PRESETS: [Preset; 2] = [Preset::Exact, Preset::Faithful];
 const NATIVE: &str = "native";
 
-fn preset_parser() -> impl TypedValueParser<Value = Preset> {
-    PossibleValuesParser::new(PRESETS.map(Preset::name))
+/// `--preset`.
+pub fn preset_parser() -> impl TypedValueParser<Value = Preset> {
+    PossibleValuesParser::new(Preset::ALL.map(Preset::name))
         .map(|name| Preset::from_name(&name).unwrap_or(Preset::Faithful))
 }
 
@@ -107,9 +107,10 @@ pub fn size(text: &str) -> std::result::Result<u64, String> {
 
 impl CompileArgs {
     /// The compiler's options for `level`.
-    fn options(&self, level: Level, emit: &Emit) -> Options {
+    fn options(&self, level: Level, choices: Option<Choices>, emit: &Emit) -> Options {
         Options {
             preset: self.preset,
+            choices,
             level,
             chunk: self.chunk as usize,
             fuse: !self.no_fuse,
@@ -117,9 +118,16 @@ impl CompileArgs {
         }
     }
 
-    /// Compiles for a level that need not be this CPU's, and emits what is wanted.
-    pub fn compile(&self, level: Level, source: &SpecSource, graph: &Graph, emit: &Emit) -> Result<Compiled> {
-        let compiled = compile(graph, &self.options(level, emit))?;
+    /// Compiles for a level that need not be this CPU's, and emits what is wanted. Preset `fast` needs choices.
+    pub fn compile(
+        &self,
+        level: Level,
+        source: &SpecSource,
+        graph: &Graph,
+        choices: Option<Choices>,
+        emit: &Emit,
+    ) -> Result<Compiled> {
+        let compiled = compile(graph, &self.options(level, choices, emit))?;
         emit.write(&Stages { spec: &source.text, graph, compiled: Some(&compiled) })?;
         Ok(compiled)
     }
@@ -216,6 +224,8 @@ pub struct Loaded {
     pub weights: Arc<WeightRegion>,
     /// Bytes of packed weights.
     pub weight_bytes: u64,
+    /// Seconds to choose formats by the weights.
+    pub choose_seconds: f64,
     /// Seconds to generate code.
     pub compile_seconds: f64,
     /// Seconds to pack weights.
@@ -226,11 +236,16 @@ impl Model {
     /// Reads spec, tokenizer and checkpoint headers.
     pub fn open(args: &ModelArgs) -> Result<Model> {
         let level = args.compile.target.runnable_level()?;
+        Model::open_files(args.spec.as_deref(), args.weights.as_deref(), level)
+    }
+
+    /// As [`Model::open`], with the spec and the weights that there are.
+    pub fn open_files(spec: Option<&Path>, weights: Option<&Path>, level: Level) -> Result<Model> {
         let mut chat_template = None;
-        let (source, checkpoint, tokenizer_json) = match (&args.spec, &args.weights) {
+        let (source, checkpoint, tokenizer_json) = match (spec, weights) {
             (spec, Some(weights)) => {
                 // The spec's own faults come before those of the weights.
-                let given = spec.as_deref().map(SpecSource::read).transpose()?;
+                let given = spec.map(SpecSource::read).transpose()?;
                 given.as_ref().map(SpecSource::graph).transpose()?;
                 if is_gguf(weights) {
                     let gguf = Gguf::open(weights)?;
@@ -256,7 +271,7 @@ impl Model {
             Some(json) => Some(Tokenizer::from_json(json, graph.vocab as u32)?),
             None => None,
         };
-        let embedded = args.weights.is_none();
+        let embedded = weights.is_none();
         Ok(Model { source, graph, checkpoint, tokenizer_json, chat_template, tokenizer, embedded, level })
     }
 
@@ -272,6 +287,19 @@ impl Model {
         }
     }
 
+    /// What preset `fast` makes of the weights; nothing for the other presets.
+    pub fn choices(&self, preset: Preset, threads: usize, quiet: bool) -> Result<Option<Choices>> {
+        if preset != Preset::Fast {
+            return Ok(None);
+        }
+        let all = Choices::assumed(&self.graph).elements(&self.graph);
+        let bar = progress::bytes("choosing formats", all, quiet);
+        let weights = Weights::new(&self.graph, &self.checkpoint)?;
+        let choices = Choices::measured(&self.graph, &weights, threads, &|elements| bar.inc(elements));
+        bar.finish_and_clear();
+        Ok(Some(choices.map_err(BuildError::Pack)?))
+    }
+
     /// Compiles, packs, and starts an engine for one sequence of `context` tokens.
     pub fn load(self, args: &ModelArgs, emit: &Emit, context: u32) -> Result<Loaded> {
         self.load_sequences(args, emit, context, 1)
@@ -285,10 +313,13 @@ impl Model {
         context: u32,
         sequences: u32,
     ) -> Result<Loaded> {
-        let start = Instant::now();
-        let compiled = args.compile.compile(self.level, &self.source, &self.graph, emit)?;
-        let compile_seconds = start.elapsed().as_secs_f64();
         let threads = args.threads.map_or_else(default_threads, usize::from);
+        let start = Instant::now();
+        let choices = self.choices(args.compile.preset, threads, args.compile.quiet)?;
+        let choose_seconds = start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        let compiled = args.compile.compile(self.level, &self.source, &self.graph, choices, emit)?;
+        let compile_seconds = start.elapsed().as_secs_f64();
         let chunk = args.compile.chunk.min(context);
         let shape = KvShape { context, sequences, chunk };
         check_memory(&compiled, shape, threads, args.max_memory)?;
@@ -311,7 +342,15 @@ impl Model {
         let config = EngineConfig { pool, context: Some(context), sequences, chunk: Some(chunk) };
         let engine = Engine::new(&image, config)?;
         let weights = image.weights;
-        Ok(Loaded { engine, level: self.level, weights, weight_bytes, compile_seconds, pack_seconds })
+        Ok(Loaded {
+            engine,
+            level: self.level,
+            weights,
+            weight_bytes,
+            choose_seconds,
+            compile_seconds,
+            pack_seconds,
+        })
     }
 }
 

@@ -277,6 +277,7 @@ impl Figures<'_> {
             "prefill_tokens_per_second": summary.prefill_rate(),
             "decode_tokens_per_second": summary.decode_rate(),
             "seconds": {
+                "choose": loaded.choose_seconds,
                 "compile": loaded.compile_seconds,
                 "pack": loaded.pack_seconds,
                 "ready": self.ready_seconds,

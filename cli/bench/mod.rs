@@ -26,6 +26,7 @@ Examples:
   kernmill bench                                         the embedded nano model
   kernmill bench --profile --pp 0                        where the time of decoding goes, by kind of step
   kernmill bench --spec my.toml --weights DIR --pp 128,512 --tg 128 --depth 0,4096 --batch 1,8 --repeat 5
+  kernmill bench --weights DIR --preset fast             4-bit attention and unembedding
   kernmill bench --json")]
 pub struct Bench {
     /// Prompt lengths, in tokens; 0 for none

@@ -75,7 +75,11 @@ impl<'a> Report<'a> {
                     "percent": percent(pages.huge as f64, pages.resident as f64),
                 })),
             },
-            "seconds": { "compile": self.loaded.compile_seconds, "pack": self.loaded.pack_seconds },
+            "seconds": {
+                "choose": self.loaded.choose_seconds,
+                "compile": self.loaded.compile_seconds,
+                "pack": self.loaded.pack_seconds,
+            },
             "decode_bytes": model.decode_bytes,
             "results": self.results.iter().map(|result| result.json(machine)).collect::<Vec<Value>>(),
             "experts": experts(&self.loaded.engine.chosen_experts()),

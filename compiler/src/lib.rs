@@ -3,6 +3,7 @@
 pub mod assemble;
 pub mod build;
 pub mod checkpoint;
+pub mod choose;
 pub mod fuse;
 pub mod gguf;
 pub mod graph;

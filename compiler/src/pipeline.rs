@@ -1,11 +1,12 @@
 //! The whole pipeline on one screen: one line per pass; after each, its result is checked, timed and can be printed.
 
 use crate::assemble::{assemble, gate_up_pairs, model_info, plan_arenas, schedule_all};
+use crate::choose::Choices;
 use crate::fuse::{self, FusedGraph};
 use crate::graph::Graph;
 use crate::memory::{self, MemoryPlan};
 use crate::pack::{WeightLayout, plan_weights};
-use crate::quant::{Preset, quantise};
+use crate::quant::{Preset, quantise_chosen};
 use crate::schedule::{Kernels, Schedule};
 use crate::select::{Selection, select};
 use kernmill_kernels::generate::generate;
@@ -19,6 +20,8 @@ use std::time::{Duration, Instant};
 pub struct Options {
     /// Quantisation.
     pub preset: Preset,
+    /// Which matrices have 4 bits; [`Preset::Fast`] needs them, the others do without.
+    pub choices: Option<Choices>,
     /// Instruction set.
     pub level: Level,
     /// Tokens per prefill chunk: the largest batch.
@@ -32,7 +35,7 @@ pub struct Options {
 impl Options {
     /// The defaults for a level: `faithful`, chunks of 256, fused.
     pub fn new(level: Level) -> Options {
-        Options { preset: Preset::Faithful, level, chunk: 256, fuse: true, keep_clif: false }
+        Options { preset: Preset::Faithful, choices: None, level, chunk: 256, fuse: true, keep_clif: false }
     }
 }
 
@@ -93,7 +96,7 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
     let mut passes = Passes::default();
     let preset = options.preset;
     passes.run("verify", || graph.verify())?;
-    let quantised = passes.run("quantise", || quantise(graph, preset))?;
+    let quantised = passes.run("quantise", || quantise_chosen(graph, preset, options.choices.as_ref()))?;
     passes.run("verify quantised", || crate::quant::verify(&quantised, preset))?;
     let rules = if options.fuse { fuse::builtin() } else { Vec::new() };
     let (fused, report) = passes.run("fuse", || fuse::fuse(&quantised, &rules))?;

@@ -1,9 +1,10 @@
 //! The pass that makes a preset's quantisation explicit in the graph, and the checker of its result.
 
+use crate::choose::{Choices, candidates};
 use crate::graph::{Builder, Graph, GraphError, Node, NodeId, Op, OpKind, Role, TensorId, Uses, ValueId};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// How far weights, activations and the KV cache are quantised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,7 +13,7 @@ pub enum Preset {
     Exact,
     /// MXFP4 experts bit for bit, other matrices but the router int8, int8 activations, f16 KV.
     Faithful,
-    /// 4-bit attention and unembedding.
+    /// As faithful, but for attention and unembedding in int4 where that loses little (`crate::choose`).
     Fast,
 }
 
@@ -38,26 +39,40 @@ impl Preset {
 /// Why a graph cannot be quantised.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantError {
-    /// Not offered yet.
-    #[error("preset `{}` is not supported yet; supported are exact and faithful", .0.name())]
-    Unsupported(Preset),
+    /// The preset's formats depend on the weights.
+    #[error("preset `{}` decides tensor by tensor from the weights, but no choices were given", .0.name())]
+    NeedsChoices(Preset),
     /// The graph does not allow it, or has quantised ops already.
     #[error(transparent)]
     Graph(#[from] GraphError),
 }
 
-/// The graph with the preset's quantisation made explicit; its meaning changes by the roundings that the new ops do.
+/// The graph with the preset's quantisation made explicit; its meaning changes by the roundings that the new ops do. `choices` is
+/// for [`Preset::Fast`]; the others do without.
 ///
 /// # Errors
-/// When the preset is not supported or a matrix product's columns are not whole blocks.
-pub fn quantise(graph: &Graph, preset: Preset) -> Result<Graph, QuantError> {
-    let quantised = match preset {
-        Preset::Exact => exact(graph)?,
-        Preset::Faithful => Faithful::new(graph).run()?,
-        Preset::Fast => return Err(QuantError::Unsupported(preset)),
+/// When a matrix product's columns are not whole blocks, or choices are needed and not given.
+pub fn quantise_chosen(
+    graph: &Graph,
+    preset: Preset,
+    choices: Option<&Choices>,
+) -> Result<Graph, QuantError> {
+    let quantised = match (preset, choices) {
+        (Preset::Exact, _) => exact(graph)?,
+        (Preset::Faithful, _) => Quantiser::new(graph, None).run()?,
+        (Preset::Fast, Some(choices)) => Quantiser::new(graph, Some(choices)).run()?,
+        (Preset::Fast, None) => return Err(QuantError::NeedsChoices(preset)),
     };
     verify(&quantised, preset)?;
     Ok(quantised)
+}
+
+/// [`quantise_chosen`] for presets that do without choices.
+///
+/// # Errors
+/// As for [`quantise_chosen`].
+pub fn quantise(graph: &Graph, preset: Preset) -> Result<Graph, QuantError> {
+    quantise_chosen(graph, preset, None)
 }
 
 /// Checks that a graph is in the preset's form.
@@ -67,6 +82,7 @@ pub fn quantise(graph: &Graph, preset: Preset) -> Result<Graph, QuantError> {
 pub fn verify(graph: &Graph, preset: Preset) -> Result<(), GraphError> {
     graph.verify()?;
     let uses = Uses::new(graph);
+    let four_bits = if preset == Preset::Fast { candidates(graph) } else { BTreeMap::new() };
     for (id, node) in graph.nodes() {
         let kind = node.op.kind();
         let legal = match preset {
@@ -92,7 +108,10 @@ pub fn verify(graph: &Graph, preset: Preset) -> Result<(), GraphError> {
             ));
         }
         if let Some(&matrix) = node.tensors.first() {
-            verify_format(graph, node, matrix, preset)?;
+            let int4 = graph.tensor(matrix).format == WeightFormat::Int4;
+            if !(int4 && four_bits.contains_key(&matrix)) {
+                verify_format(graph, node, matrix, preset)?;
+            }
         }
     }
     Ok(())
@@ -106,7 +125,7 @@ fn verify_format(graph: &Graph, node: &Node, matrix: TensorId, preset: Preset) -
         (_, Preset::Exact) => tensor.stored,
         (_, _) => faithful_format(&node.op, tensor.stored),
     };
-    if tensor.format == expected || preset == Preset::Fast {
+    if tensor.format == expected {
         return Ok(());
     }
     let message = format!("is {}, preset {} has {}", tensor.format.name(), preset.name(), expected.name());
@@ -153,8 +172,10 @@ fn exact(graph: &Graph) -> Result<Graph, GraphError> {
     Ok(graph)
 }
 
-struct Faithful<'g> {
+/// Makes `faithful`, and with choices `fast`.
+struct Quantiser<'g> {
     graph: &'g Graph,
+    choices: Option<&'g Choices>,
     uses: Uses,
     builder: Builder,
     /// New value of each old one.
@@ -163,8 +184,8 @@ struct Faithful<'g> {
     quantised: HashMap<ValueId, ValueId>,
 }
 
-impl Faithful<'_> {
-    fn new(graph: &Graph) -> Faithful<'_> {
+impl<'g> Quantiser<'g> {
+    fn new(graph: &'g Graph, choices: Option<&'g Choices>) -> Quantiser<'g> {
         let mut builder = Builder::new(&graph.name, graph.vocab, graph.max_context);
         for rope in &graph.ropes {
             builder.add_rope(rope.clone());
@@ -173,7 +194,7 @@ impl Faithful<'_> {
             builder.add_tensor(tensor.clone());
         }
         let uses = Uses::new(graph);
-        Faithful { graph, uses, builder, values: vec![ValueId(0)], quantised: HashMap::new() }
+        Quantiser { graph, choices, uses, builder, values: vec![ValueId(0)], quantised: HashMap::new() }
     }
 
     fn run(mut self) -> Result<Graph, GraphError> {
@@ -208,7 +229,9 @@ impl Faithful<'_> {
         if matches!(op, Op::QuantLinear | Op::QuantExpertLinear) {
             inputs[0] = self.quantise(inputs[0])?;
             let matrix = node.tensors[0];
-            self.builder.set_format(matrix, faithful_format(&op, self.graph.tensor(matrix).stored));
+            let chosen = self.choices.and_then(|choices| choices.of(matrix)).map(|choice| choice.format);
+            let faithful = faithful_format(&op, self.graph.tensor(matrix).stored);
+            self.builder.set_format(matrix, chosen.unwrap_or(faithful));
         }
         self.builder.node(name, op, &inputs, &node.tensors)
     }
@@ -330,10 +353,32 @@ mod tests {
     }
 
     #[test]
-    fn fast_is_refused_by_name() {
-        let graph = build(&ModelShape::mini_llama()).unwrap();
+    fn fast_needs_choices_and_keeps_to_them() {
+        let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
         let error = quantise(&graph, Preset::Fast).unwrap_err();
-        assert_eq!(error, QuantError::Unsupported(Preset::Fast));
-        assert_eq!(error.to_string(), "preset `fast` is not supported yet; supported are exact and faithful");
+        assert_eq!(error, QuantError::NeedsChoices(Preset::Fast));
+        let mut choices = Choices::assumed(&graph);
+        let held_back = graph.find_tensor("layers.0.k.weight").unwrap();
+        choices.list.iter_mut().find(|c| c.tensor == held_back).unwrap().format = WeightFormat::Int8;
+        let fast = quantise_chosen(&graph, Preset::Fast, Some(&choices)).unwrap();
+        let faithful = quantise(&graph, Preset::Faithful).unwrap();
+        assert_eq!(fast.nodes, faithful.nodes);
+        for (id, (a, b)) in fast.tensors.iter().zip(&faithful.tensors).enumerate() {
+            let chosen = choices.of(TensorId(id as u32));
+            assert_eq!(a.format, chosen.map_or(b.format, |c| c.format), "{}", a.name);
+        }
+        verify(&fast, Preset::Faithful).unwrap_err();
+        verify(&faithful, Preset::Fast).unwrap();
+    }
+
+    #[test]
+    fn int4_elsewhere_is_not_fast() {
+        let graph = build(&ModelShape::mini_llama()).unwrap();
+        let mut fast = quantise_chosen(&graph, Preset::Fast, Some(&Choices::assumed(&graph))).unwrap();
+        verify(&fast, Preset::Fast).unwrap();
+        let gate = fast.find_tensor("layers.0.gate.weight").unwrap();
+        fast.tensors[gate.0 as usize].format = WeightFormat::Int4;
+        let error = verify(&fast, Preset::Fast).unwrap_err();
+        assert_eq!(error.to_string(), "@layers.0.gate.weight: is int4, preset fast has int8");
     }
 }

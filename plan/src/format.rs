@@ -25,7 +25,7 @@ pub enum WeightFormat {
     /// Symmetric int8, q in [-127, 127] stored as q+128, f16 scale per 32. Scale plane: per block 16 f16, one per row. Data:
     /// per block 8 lines of 4 k; byte `4*row + j` holds k `4*line + j`.
     Int8,
-    /// Symmetric int4, q in [-7, 7] stored as q+8; scale plane as `Int8`, data plane as `Mxfp4`.
+    /// int4, q in [-8, 7] stored as q+8, f16 scale of either sign per 32, fitted; scale plane as `Int8`, data plane as `Mxfp4`.
     Int4,
     /// bf16 elements: per line 2 k; the u16 at `2*row + j` holds k `2*line + j`. k is padded to a multiple of 2 with zeros.
     Bf16,

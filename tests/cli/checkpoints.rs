@@ -101,7 +101,7 @@ fn an_index_must_fit_its_shards() {
 
 #[test]
 fn values_that_are_no_numbers_are_refused_by_tensor() {
-    for preset in ["exact", "faithful"] {
+    for preset in ["exact", "faithful", "fast"] {
         let (sandbox, mut file) = sandbox();
         let nan = 0x7fc0_u16.to_le_bytes();
         for name in [NORM, "lm_head.weight", "model.embed_tokens.weight", "model.layers.0.self_attn.sinks"] {

@@ -166,3 +166,37 @@ fn cpu_lists_every_level() {
     assert_eq!(report["levels"].as_array().unwrap().len(), kernmill_plan::target::Level::ALL.len());
     assert!(kernmill(&["cpu"]).text().contains("x86-64-v4-vnni"));
 }
+
+#[test]
+fn inspect_lists_what_a_preset_makes_of_each_tensor() {
+    let text = kernmill(&["inspect"]).text();
+    assert!(text.starts_with("model nano, preset fast\n"), "{text}");
+    assert!(text.contains("parameters at 4 bits (") && text.contains("of which one token reads"), "{text}");
+    let line = |name: &str| {
+        text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {text}"))
+    };
+    assert!(line("lm_head ").contains("[3072, 224]") && line("lm_head ").contains(" int4 "), "{text}");
+    assert!(line("layers.0.router ").contains(" bf16 "), "{text}");
+
+    let report = json(&kernmill(&["inspect", "--json", "--threads", "1"]).text());
+    let summary = &report["attention_and_unembedding_at_4_bits"];
+    assert!(summary["share"].as_f64().unwrap() >= 0.9, "{summary}");
+    let limit = summary["max_error"].as_f64().unwrap();
+    for tensor in report["tensors"].as_array().unwrap() {
+        let within = tensor["int4_error"].as_f64().map(|error| error <= limit);
+        assert_eq!(tensor["format"] == "int4", within == Some(true), "{tensor}");
+        assert!(tensor["bytes"].as_u64().unwrap() > 0);
+    }
+    let faithful = json(&kernmill(&["inspect", "--preset", "faithful", "--json"]).text());
+    assert!(faithful["attention_and_unembedding_at_4_bits"].is_null());
+    assert!(report["decode_bytes"].as_u64().unwrap() < faithful["decode_bytes"].as_u64().unwrap());
+}
+
+#[test]
+fn fast_is_explained_without_weights() {
+    let spec = "model-specs/nano/nano.toml";
+    let text = kernmill(&["explain", spec, "--preset", "fast", "-q"]).text();
+    assert!(text.contains("preset fast") && text.contains("assuming that every tensor"), "{text}");
+    let text = kernmill(&["explain", spec, "--preset", "fast", "-q", "--emit", "quant"]).text();
+    assert!(text.contains("tensor @lm_head matrix int4[3072, 224]"), "{text}");
+}

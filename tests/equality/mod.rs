@@ -2,12 +2,14 @@
 
 use fastrand::Rng;
 use kernmill_compiler::build::build_weights;
+use kernmill_compiler::choose::Choices;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::interp::{Interpreter, RawTensor};
 use kernmill_compiler::pack::MemorySource;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
-use kernmill_compiler::quant::{Preset, quantise};
+use kernmill_compiler::quant::{Preset, quantise_chosen};
 use kernmill_compiler::testing::{Mlp, ModelShape, RandomWeights, build, random_weights};
+use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, Want};
@@ -30,7 +32,7 @@ impl Case {
 
     /// The interpreter's logits of every token, all in one batch.
     fn expected(&self, preset: Preset) -> Vec<f32> {
-        let graph = quantise(&self.graph, preset).unwrap();
+        let graph = quantise_chosen(&self.graph, preset, Some(&mixed(&self.graph))).unwrap();
         let weights = self.weights.for_graph(&graph);
         let logits = Interpreter::new(&graph, &weights).unwrap().extend(0, &self.tokens).unwrap();
         assert_eq!(logits.len(), self.tokens.len() * self.graph.vocab);
@@ -39,7 +41,8 @@ impl Case {
     }
 
     fn compile(&self, options: &Options) -> Compiled {
-        compile(&self.graph, options).unwrap()
+        let choices = Some(mixed(&self.graph));
+        compile(&self.graph, &Options { choices, ..options.clone() }).unwrap()
     }
 
     fn image(&self, compiled: &Compiled) -> PlanImage {
@@ -62,6 +65,13 @@ impl Case {
             chat_template: None,
         }
     }
+}
+
+/// Choices for preset `fast` with both formats in one kernel: of each three candidates, the second stays int8.
+fn mixed(graph: &Graph) -> Choices {
+    let mut choices = Choices::assumed(graph);
+    choices.list.iter_mut().skip(1).step_by(3).for_each(|choice| choice.format = WeightFormat::Int8);
+    choices
 }
 
 fn options(preset: Preset, level: Level) -> Options {
@@ -95,7 +105,7 @@ fn assert_bits(actual: &[f32], expected: &[f32], vocab: usize, what: &str) {
     }
 }
 
-const PRESETS: [Preset; 2] = [Preset::Exact, Preset::Faithful];
+const PRESETS: [Preset; 3] = Preset::ALL;
 
 /// Shapes that between them have every feature.
 fn shapes() -> Vec<(&'static str, ModelShape)> {
@@ -111,12 +121,7 @@ fn shapes() -> Vec<(&'static str, ModelShape)> {
                 kv_heads: 1,
                 head_dim: 64,
                 window: Some(20),
-                mlp: Mlp::Experts {
-                    experts: 16,
-                    top_k: 4,
-                    inner: 96,
-                    format: kernmill_plan::format::WeightFormat::Mxfp4,
-                },
+                mlp: Mlp::Experts { experts: 16, top_k: 4, inner: 96, format: WeightFormat::Mxfp4 },
                 ..oss
             },
         ),

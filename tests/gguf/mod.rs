@@ -49,7 +49,7 @@ fn logits_are_those_of_the_safetensors() {
     for name in ["gptoss-base", "llama-plain"] {
         let tokens = tokens(name);
         let (expected, actual) = (Model::open(&directory(name)), model(&convert(name, BF16)));
-        for preset in [Preset::Exact, Preset::Faithful] {
+        for preset in Preset::ALL {
             let (expected, actual) = (logits(&expected, preset, &tokens), logits(&actual, preset, &tokens));
             assert!(expected == actual, "{name}, {}: logits differ", preset.name());
         }
@@ -66,7 +66,7 @@ fn quantised_matrices_are_those_that_they_stand_for() {
         tensor.data = rounded.flat_map(|x| x.to_le_bytes()).collect();
     }
     let (expected, actual) = (model(&dequantised), model(&convert("llama-plain", Q8_0)));
-    for preset in [Preset::Exact, Preset::Faithful] {
+    for preset in Preset::ALL {
         assert!(logits(&expected, preset, &tokens) == logits(&actual, preset, &tokens), "{}", preset.name());
     }
 }

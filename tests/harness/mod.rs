@@ -2,6 +2,7 @@
 
 use kernmill_compiler::build::build_weights;
 use kernmill_compiler::checkpoint::{Checkpoint, Weights, bind};
+use kernmill_compiler::choose::Choices;
 use kernmill_compiler::gguf::{Gguf, is_gguf};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::{from_config, from_gguf};
@@ -36,8 +37,9 @@ impl Model {
     /// Compiled for the best level of this machine, with its weights packed.
     pub fn image(&self, preset: Preset) -> PlanImage {
         let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
-        let compiled = compile(&self.graph, &Options { preset, ..Options::new(level) }).unwrap();
         let weights = Weights::new(&self.graph, &self.checkpoint).unwrap();
+        let choices = (preset == Preset::Fast).then(|| self.choices());
+        let compiled = compile(&self.graph, &Options { preset, choices, ..Options::new(level) }).unwrap();
         PlanImage {
             weights: build_weights(&compiled, &weights, 2, &|_| {}).unwrap(),
             program: compiled.program,
@@ -45,6 +47,18 @@ impl Model {
             tokenizer_json: None,
             chat_template: None,
         }
+    }
+
+    /// What preset `fast` makes of its weights.
+    pub fn choices(&self) -> Choices {
+        let weights = Weights::new(&self.graph, &self.checkpoint).unwrap();
+        Choices::measured(&self.graph, &weights, 2, &|_| {}).unwrap()
+    }
+
+    /// The share of attention and unembedding parameters that have 4 bits in preset `fast`.
+    pub fn share_at_4_bits(&self) -> f64 {
+        let choices = self.choices();
+        choices.elements_at_4_bits(&self.graph) as f64 / choices.elements(&self.graph) as f64
     }
 
     pub fn engine(&self, preset: Preset, config: EngineConfig) -> Engine {

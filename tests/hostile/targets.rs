@@ -4,6 +4,7 @@
 //! The fuzzing package (`fuzz/`) includes this file too: it uses nothing of its neighbours.
 
 use kernmill_compiler::checkpoint::Checkpoint;
+use kernmill_compiler::choose::Choices;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::from_config;
 use kernmill_compiler::pipeline::{CompileError, Options, compile as compile_graph};
@@ -124,8 +125,9 @@ pub fn compile(data: &[u8]) {
     if graph.nodes.len() > 48 || largest > 1 << 20 {
         return;
     }
-    for (preset, fuse) in [(Preset::Exact, false), (Preset::Faithful, true)] {
-        let options = Options { preset, fuse, chunk: 16, ..Options::new(Level::V3) };
+    for (preset, fuse) in [(Preset::Exact, false), (Preset::Faithful, true), (Preset::Fast, true)] {
+        let choices = Some(Choices::assumed(&graph));
+        let options = Options { preset, choices, fuse, chunk: 16, ..Options::new(Level::V3) };
         match compile_graph(&graph, &options) {
             Ok(compiled) => assert!(check_program(&compiled.program).is_ok()),
             Err(CompileError::Graph(error)) => panic!("lowered to an illegal graph: {error}"),

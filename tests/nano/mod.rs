@@ -79,6 +79,17 @@ fn held_out_text_takes_few_bits_and_faithful_costs_none() {
 }
 
 #[test]
+fn fast_costs_less_than_a_hundredth() {
+    let float32 = expected("bits_per_byte_float32");
+    let model = Model::open(&path("model-specs/nano"));
+    let share = model.share_at_4_bits();
+    let fast = bits_per_byte(&mut nano(Preset::Fast));
+    println!("bits per byte: fast {fast:.4}, PyTorch float32 {float32:.4}; {:.1} % at 4 bits", share * 100.0);
+    assert!(share >= 0.9, "{share} of the attention and unembedding parameters have 4 bits");
+    assert!((fast / float32 - 1.0).abs() <= 0.01, "{fast} is not within 1 % of {float32}");
+}
+
+#[test]
 fn greedy_text_is_made_of_known_words() {
     let words = std::fs::read_to_string(path("tests/fixtures/nano/words.txt")).unwrap();
     let known: HashSet<&str> = words.lines().collect();

@@ -1,13 +1,18 @@
 use super::rule::{Check, FusionRule, Part};
 use super::*;
+use crate::choose::Choices;
 use crate::graph::{Graph, NodeId, OpKind};
 use crate::interp::Interpreter;
-use crate::quant::{Preset, quantise};
+use crate::quant::{Preset, quantise_chosen};
 use crate::testing::{ModelShape, Rng, Twist, build, random_weights};
 use expect_test::expect;
 
+fn quantised(graph: &Graph, preset: Preset) -> Graph {
+    quantise_chosen(graph, preset, Some(&Choices::assumed(graph))).unwrap()
+}
+
 fn mini(shape: &ModelShape, preset: Preset) -> (FusedGraph, Report) {
-    let graph = quantise(&build(shape).unwrap(), preset).unwrap();
+    let graph = quantised(&build(shape).unwrap(), preset);
     let (fused, report) = fuse(&graph, &builtin()).unwrap();
     fused.verify().unwrap();
     (fused, report)
@@ -167,8 +172,8 @@ fn fused_and_unfused_agree_bit_for_bit() {
     for seed in 0..40 {
         let graph = build(&ModelShape::random(seed)).unwrap();
         let weights = random_weights(&graph, seed);
-        for preset in [Preset::Exact, Preset::Faithful] {
-            let graph = quantise(&graph, preset).unwrap();
+        for preset in Preset::ALL {
+            let graph = quantised(&graph, preset);
             let (fused, _) = fuse(&graph, &builtin()).unwrap();
             fused.verify().unwrap();
             FusedGraph::unfused(&graph).verify().unwrap();
@@ -186,8 +191,8 @@ fn fused_and_unfused_agree_bit_for_bit() {
 fn any_rules_in_any_order_are_legal() {
     for seed in 0..200 {
         let mut rng = Rng::new(seed);
-        let preset = rng.pick(&[Preset::Exact, Preset::Faithful]);
-        let graph = quantise(&build(&ModelShape::random(seed)).unwrap(), preset).unwrap();
+        let preset = rng.pick(&Preset::ALL);
+        let graph = quantised(&build(&ModelShape::random(seed)).unwrap(), preset);
         let mut rules = builtin();
         for i in (1..rules.len()).rev() {
             rules.swap(i, rng.below(i + 1));

@@ -2,7 +2,8 @@
 
 use half::f16;
 use kernmill_plan::numeric::{
-    EXP_MAX, EXP_MIN, EXP_POLY, GELU_CUBIC, GELU_SCALE, LN2_HI, LN2_LO, LOG2E, ROUND_MAGIC,
+    EXP_MAX, EXP_MIN, EXP_POLY, GELU_CUBIC, GELU_SCALE, INT4_DIVISORS, INT4_MAX, INT4_MIN, LN2_HI, LN2_LO,
+    LOG2E, ROUND_MAGIC,
 };
 
 /// Lanes of sums in norms and softmax denominators.
@@ -51,6 +52,11 @@ with_fma!(
 with_fma!(
     /// Each element's `exp`.
     exp_all, exp_all_fma, exp_all_body, (x: &mut [f32])
+);
+
+with_fma!(
+    /// Fits one block of weights to int4; returns the scale, a value of f16.
+    fit_weights, fit_weights_fma, fit_weights_body, (w: &[f32], q: &mut [i8]) -> f32
 );
 
 #[inline(always)]
@@ -197,4 +203,35 @@ pub fn quantize_weights(w: &[f32], limit: f32, q: &mut [i8]) -> f32 {
         *q = (w / scale).round_ties_even().clamp(-limit, limit) as i8;
     }
     scale
+}
+
+#[inline(always)]
+fn fit_weights_body(w: &[f32], q: &mut [i8]) -> f32 {
+    let high = w.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let low = w.iter().copied().fold(f32::INFINITY, f32::min);
+    let farthest = if high >= -low { high } else { low };
+    let mut best = (f32::INFINITY, 0.0);
+    for divisor in INT4_DIVISORS {
+        let scale = round_f16(-farthest / divisor);
+        let mut error = 0.0f32;
+        for &w in w {
+            let difference = (-round_int4(w, scale)).mul_add(scale, w);
+            error = difference.mul_add(difference, error);
+        }
+        if error < best.0 {
+            best = (error, scale);
+        }
+    }
+    let scale = best.1;
+    for (q, &w) in q.iter_mut().zip(w) {
+        *q = round_int4(w, scale) as i8;
+    }
+    if scale == 0.0 { 0.0 } else { scale }
+}
+
+/// The int4 integer nearest to `w / scale`, by the scale's reciprocal.
+#[inline(always)]
+fn round_int4(w: f32, scale: f32) -> f32 {
+    let inverse = if scale == 0.0 { 0.0 } else { 1.0 / scale };
+    (w * inverse).clamp(INT4_MIN, INT4_MAX).round_ties_even()
 }

@@ -1,8 +1,9 @@
 use super::attention::attend;
 use super::num::*;
 use super::*;
+use crate::choose::Choices;
 use crate::graph::Attention;
-use crate::quant::{Preset, quantise};
+use crate::quant::{Preset, quantise, quantise_chosen};
 use crate::testing::{ModelShape, Rng, build, random_weights};
 use kernmill_plan::kv::KvElem;
 
@@ -162,8 +163,8 @@ fn chunks_and_company_change_no_bit() {
     for seed in 0..24 {
         let graph = build(&ModelShape::random(seed)).unwrap();
         let weights = random_weights(&graph, seed);
-        for preset in [Preset::Exact, Preset::Faithful] {
-            let graph = quantise(&graph, preset).unwrap();
+        for preset in Preset::ALL {
+            let graph = quantise_chosen(&graph, preset, Some(&Choices::assumed(&graph))).unwrap();
             let mut interp = Interpreter::new(&graph, &weights.for_graph(&graph)).unwrap();
             let mut rng = Rng::new(seed);
             let tokens: Vec<u32> = (0..40).map(|_| rng.below(graph.vocab) as u32).collect();
@@ -219,8 +220,8 @@ fn hostile_weights_do_not_panic() {
                 RawTensor::Mxfp4 { scales, .. } => scales.iter_mut().for_each(|x| *x = rng.bits() as u8),
             }
         }
-        for preset in [Preset::Exact, Preset::Faithful] {
-            let graph = quantise(&graph, preset).unwrap();
+        for preset in Preset::ALL {
+            let graph = quantise_chosen(&graph, preset, Some(&Choices::assumed(&graph))).unwrap();
             let mut interp = Interpreter::new(&graph, &weights.for_graph(&graph)).unwrap();
             interp.extend(0, &[1, 2, 3]).unwrap();
         }

@@ -1,6 +1,6 @@
 //! Weights as the interpreter reads them, made from checkpoint data independently of the packer.
 
-use super::num::quantize_weights;
+use super::num::{fit_weights, quantize_weights};
 use crate::graph::{Tensor, TensorId};
 use kernmill_plan::format::{BLOCK, WeightFormat};
 
@@ -95,8 +95,10 @@ impl RawTensor {
             {
                 Ok(self.decode_mxfp4())
             }
-            (_, WeightFormat::Int8) => Ok(TensorData::quantised(&self.to_f32(), 127.0)),
-            (_, WeightFormat::Int4) => Ok(TensorData::quantised(&self.to_f32(), 7.0)),
+            (_, WeightFormat::Int8) => {
+                Ok(TensorData::blocks(&self.to_f32(), |w, q| quantize_weights(w, 127.0, q)))
+            }
+            (_, WeightFormat::Int4) => Ok(TensorData::blocks(&self.to_f32(), fit_weights)),
             (RawTensor::F32(_) | RawTensor::Bf16(_), WeightFormat::Bf16 | WeightFormat::F32) => {
                 Ok(TensorData::Dense(self.to_f32()))
             }
@@ -106,10 +108,11 @@ impl RawTensor {
 }
 
 impl TensorData {
-    fn quantised(elements: &[f32], limit: f32) -> TensorData {
+    /// Each block's integers and scale by `quantise`.
+    fn blocks(elements: &[f32], quantise: impl Fn(&[f32], &mut [i8]) -> f32) -> TensorData {
         let mut ints = vec![0; elements.len()];
         let blocks = elements.chunks(BLOCK).zip(ints.chunks_mut(BLOCK));
-        let scales = blocks.map(|(w, q)| quantize_weights(w, limit, q)).collect();
+        let scales = blocks.map(|(w, q)| quantise(w, q)).collect();
         TensorData::Blocks { ints, scales, unit: 1.0 }
     }
 

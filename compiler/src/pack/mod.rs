@@ -6,6 +6,7 @@ mod write;
 
 pub use layout::{LayoutError, Placement, REGION_ALIGN, WeightLayout, plan_weights, table_row_stride};
 pub use source::{MemorySource, MemorySourceError, WeightSource};
+pub(crate) use write::locate;
 pub use write::{PackWeightsError, pack_weights};
 
 #[cfg(test)]

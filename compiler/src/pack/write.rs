@@ -234,7 +234,8 @@ fn element_is_row(error: PackError) -> PackError {
     PackError { row: error.k, k: 0, ..error }
 }
 
-fn locate<E: std::error::Error>(
+/// The error with its place in the checkpoint; `error` counts rows from `first_row`.
+pub(crate) fn locate<E: std::error::Error>(
     tensor: &Tensor,
     expert: usize,
     first_row: usize,

@@ -1,6 +1,6 @@
 //! int4 tiles: per block of 32 k, 16 f16 scales in the scale plane, and 4 lines of 8 k x 16 rows of nibbles `q + 8`.
 
-use super::quantise::quantise;
+use super::fit::{self, TRIED, fit};
 use super::{PackError, Scaled, count_rows};
 use crate::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use half::f16;
@@ -10,12 +10,89 @@ const SCALES: usize = TILE_ROWS * 2;
 /// Bytes of a block's data.
 const DATA: usize = 4 * LINE;
 
-/// Quantises and packs `rows [1..=16][k]`.
+/// Fits and packs `rows [1..=16][k]`.
 ///
 /// # Panics
 /// If `rows` or `tile` have the wrong length, or k is not a multiple of 32.
 pub fn pack_tile(k: usize, rows: &[f32], tile: &mut [u8]) -> Result<(), PackError> {
     count_rows(WeightFormat::Int4, k, rows.len(), tile);
+    #[cfg(target_arch = "x86_64")]
+    if has_fma() {
+        // SAFETY: the features that it is compiled for were detected.
+        return unsafe { pack_tile_fma(k, rows, tile) };
+    }
+    pack_tile_body(k, rows, tile, fit::errors)
+}
+
+/// What int4 makes of weights: sums of squares over all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Squares {
+    /// Of the differences between the weights and what int4 has in their place.
+    pub error: f64,
+    /// Of the weights.
+    pub weights: f64,
+}
+
+impl Squares {
+    /// `||W - Q|| / ||W||`; 0 when all weights are 0.
+    pub fn relative_error(self) -> f64 {
+        if self.weights == 0.0 { 0.0 } else { (self.error / self.weights).sqrt() }
+    }
+}
+
+impl std::ops::AddAssign for Squares {
+    fn add_assign(&mut self, other: Squares) {
+        self.error += other.error;
+        self.weights += other.weights;
+    }
+}
+
+/// Fits `rows [n][k]` without packing them.
+///
+/// # Panics
+/// If `rows` is not whole rows, or k is not a multiple of 32.
+pub fn squares(k: usize, rows: &[f32]) -> Result<Squares, PackError> {
+    assert!(
+        k > 0 && k.is_multiple_of(BLOCK) && rows.len().is_multiple_of(k),
+        "rows of {k}, not {}",
+        rows.len()
+    );
+    #[cfg(target_arch = "x86_64")]
+    if has_fma() {
+        // SAFETY: the features that it is compiled for were detected.
+        return unsafe { squares_fma(k, rows) };
+    }
+    squares_body(k, rows, fit::errors)
+}
+
+/// Whether fitting can be compiled for a CPU with fused multiply-add, without which it is a library call (of the same bits) per
+/// element.
+#[cfg(target_arch = "x86_64")]
+fn has_fma() -> bool {
+    std::is_x86_feature_detected!("avx2")
+        && std::is_x86_feature_detected!("fma")
+        && std::is_x86_feature_detected!("f16c")
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn pack_tile_fma(k: usize, rows: &[f32], tile: &mut [u8]) -> Result<(), PackError> {
+    pack_tile_body(k, rows, tile, |weights, scales| fit::errors_fma(weights, scales))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn squares_fma(k: usize, rows: &[f32]) -> Result<Squares, PackError> {
+    squares_body(k, rows, |weights, scales| fit::errors_fma(weights, scales))
+}
+
+#[inline(always)]
+fn pack_tile_body(
+    k: usize,
+    rows: &[f32],
+    tile: &mut [u8],
+    errors: impl Fn(&[f32; BLOCK], &[f32; TRIED]) -> [f32; TRIED],
+) -> Result<(), PackError> {
     let (scales, data) = tile.split_at_mut(WeightFormat::Int4.tile(k).scale_bytes);
     scales.fill(0);
     let (scales, _) = scales.as_chunks_mut::<SCALES>();
@@ -24,9 +101,9 @@ pub fn pack_tile(k: usize, rows: &[f32], tile: &mut [u8]) -> Result<(), PackErro
         let mut codes = [[8; BLOCK]; TILE_ROWS];
         for (row, (weights, codes)) in rows.chunks_exact(k).zip(&mut codes).enumerate() {
             let weights = &weights.as_chunks::<BLOCK>().0[block];
-            let quantised = quantise(WeightFormat::Int4, 7.0, weights, row, block * BLOCK)?;
-            *codes = quantised.q.map(|q| (q + 8) as u8);
-            scales[2 * row..][..2].copy_from_slice(&quantised.scale.to_le_bytes());
+            let fitted = fit(weights, row, block * BLOCK, &errors)?;
+            *codes = fitted.q.map(|q| (q + 8) as u8);
+            scales[2 * row..][..2].copy_from_slice(&fitted.scale.to_le_bytes());
         }
         for (index, line) in data.as_chunks_mut::<LINE>().0.iter_mut().enumerate() {
             for (out, codes) in line.as_chunks_mut::<4>().0.iter_mut().zip(&codes) {
@@ -36,6 +113,29 @@ pub fn pack_tile(k: usize, rows: &[f32], tile: &mut [u8]) -> Result<(), PackErro
         }
     }
     Ok(())
+}
+
+#[inline(always)]
+fn squares_body(
+    k: usize,
+    rows: &[f32],
+    errors: impl Fn(&[f32; BLOCK], &[f32; TRIED]) -> [f32; TRIED],
+) -> Result<Squares, PackError> {
+    let mut squares = Squares::default();
+    for (row, weights) in rows.chunks_exact(k).enumerate() {
+        for (block, weights) in weights.as_chunks::<BLOCK>().0.iter().enumerate() {
+            let fitted = fit(weights, row, block * BLOCK, &errors)?;
+            let mut lanes = [0.0f32; 8];
+            for eight in weights.as_chunks::<8>().0 {
+                for (lane, w) in lanes.iter_mut().zip(eight) {
+                    *lane = w.mul_add(*w, *lane);
+                }
+            }
+            let sum = lanes.iter().map(|lane| f64::from(*lane)).sum();
+            squares += Squares { error: f64::from(fitted.error), weights: sum };
+        }
+    }
+    Ok(squares)
 }
 
 /// Element `[row, index]`.

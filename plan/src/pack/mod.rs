@@ -6,6 +6,7 @@
 
 pub mod bf16;
 pub mod f32;
+mod fit;
 pub mod int4;
 pub mod int8;
 pub mod mxfp4;
@@ -80,7 +81,7 @@ pub fn value(format: WeightFormat, k: usize, tile: &[u8], row: usize, index: usi
 /// An element of an `int8` or `int4` tile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scaled {
-    /// Integer in [-127, 127] or [-7, 7].
+    /// Integer in [-127, 127] or [-8, 7].
     pub q: i8,
     /// Its block's scale.
     pub scale: half::f16,

@@ -5,9 +5,9 @@ use crate::format::BLOCK;
 use half::f16;
 use proptest::prelude::*;
 
-/// Largest integer of a scaled format.
+/// Largest magnitude of a scaled format's integers.
 fn levels(format: WeightFormat) -> f64 {
-    if format == WeightFormat::Int8 { 127.0 } else { 7.0 }
+    if format == WeightFormat::Int8 { 127.0 } else { 8.0 }
 }
 
 /// The smallest f16 not below x >= 0, by search over all of them.
@@ -22,6 +22,10 @@ fn f16_not_below(x: f32) -> f16 {
 fn expected(format: WeightFormat, k: usize, rows: &[f32], row: usize, index: usize) -> Scaled {
     let Some(weights) = rows.get(row * k..(row + 1) * k) else { return Scaled { q: 0, scale: f16::ZERO } };
     let block = &weights[index / BLOCK * BLOCK..][..BLOCK];
+    if format == WeightFormat::Int4 {
+        let scale = fitted_scale(block);
+        return Scaled { q: nearest_int4(block[index % BLOCK], scale) as i8, scale };
+    }
     let amax = block.iter().fold(0.0f32, |amax, w| amax.max(w.abs()));
     let scale = f16_not_below(amax / levels(format) as f32);
     if scale == f16::ZERO {
@@ -30,6 +34,30 @@ fn expected(format: WeightFormat, k: usize, rows: &[f32], row: usize, index: usi
     let ratio = weights[index] / scale.to_f32();
     let q = f64::from(ratio).round_ties_even().clamp(-levels(format), levels(format));
     Scaled { q: q as i8, scale }
+}
+
+/// The integer of an int4 element.
+fn nearest_int4(w: f32, scale: f16) -> f32 {
+    if scale == f16::ZERO { 0.0 } else { (w * (1.0 / scale.to_f32())).round_ties_even().clamp(-8.0, 7.0) }
+}
+
+/// The scale of an int4 block: of the eight that are tried the first with the smallest squared error.
+fn fitted_scale(block: &[f32]) -> f16 {
+    let mut farthest = block[0];
+    for &w in block {
+        if w.abs() > farthest.abs() || w == farthest.abs() {
+            farthest = w;
+        }
+    }
+    let tried = (0..8).map(|i| f16::from_f32(-farthest / (7.0 + 0.25 * i as f32)) + f16::ZERO);
+    let error = |scale: f16| {
+        block.iter().fold(0.0f32, |sum, &w| {
+            let difference = (-nearest_int4(w, scale)).mul_add(scale.to_f32(), w);
+            difference.mul_add(difference, sum)
+        })
+    };
+    let finite = tried.filter(|scale| scale.is_finite());
+    finite.min_by(|a, b| error(*a).total_cmp(&error(*b))).expect("one is finite")
 }
 
 fn check_scaled(format: WeightFormat, k: usize, rows: &[f32]) {
