@@ -36,6 +36,9 @@ const PREFETCH_TOKENS: usize = 2;
 /// and prefetching into L1 slower. A prefetch past the last tile does not fault.
 const PREFETCH_DISTANCE: usize = 8192;
 
+/// Blocks per turn of a loop that prefetches: so many that they fill whole lines, and no line is asked for twice.
+const PREFETCH_BLOCKS: usize = 4;
+
 struct Dot {
     format: WeightFormat,
     k: usize,
@@ -127,12 +130,16 @@ impl Dot {
         }
         let block = self.block;
         a.xor(block, block)?;
-        let mut again = a.create_label();
-        a.set_label(&mut again)?;
-        self.one_block(a)?;
-        a.add(block, 4)?;
-        a.cmp(block, (self.k / BLOCK * 4) as i32)?;
-        a.jne(again)?;
+        let blocks = self.k / BLOCK;
+        let at_once = if self.ahead.is_some() { PREFETCH_BLOCKS } else { 1 };
+        if blocks >= at_once {
+            let mut again = a.create_label();
+            a.set_label(&mut again)?;
+            self.blocks(a, at_once)?;
+            a.cmp(block, (blocks / at_once * at_once * 4) as i32)?;
+            a.jne(again)?;
+        }
+        self.blocks(a, blocks % at_once)?;
         // rows are done with: two of their like take out and stride back.
         let (out, stride) = (self.data, self.block);
         a.pop(out)?;
@@ -159,6 +166,24 @@ impl Dot {
         Ok(())
     }
 
+    /// Data lines of a block.
+    fn lines(&self) -> usize {
+        if self.nibbles() { 4 } else { 8 }
+    }
+
+    /// Several blocks, and their share of prefetching: data and scales alike, so that the pointer keeps its distance from tile to tile.
+    fn blocks(&self, a: &mut CodeAssembler, count: usize) -> Result<(), IcedError> {
+        if let Some(ahead) = self.ahead.filter(|_| count > 0) {
+            let scales = if self.format == WeightFormat::Mxfp4 { 16 } else { 32 };
+            let bytes = count * (self.lines() * LINE + scales);
+            for line in 0..bytes.div_ceil(LINE) {
+                a.prefetcht1(byte_ptr(ahead + line * LINE))?;
+            }
+            a.add(ahead, bytes as i32)?;
+        }
+        (0..count).try_for_each(|_| self.one_block(a))
+    }
+
     fn one_block(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         let layout = Q8Row { k: self.k };
         let correction = match self.format {
@@ -171,15 +196,7 @@ impl Dot {
             a.imul_3(eax, dword_ptr(*row + self.block + layout.sums()), correction)?;
             a.vpbroadcastd(*int, eax)?;
         }
-        let lines = if self.nibbles() { 4 } else { 8 };
-        if let Some(ahead) = self.ahead {
-            // A block's share of the tile: its data lines and its scales, so that the pointer keeps its distance from tile to tile.
-            for line in 0..=lines {
-                a.prefetcht1(byte_ptr(ahead + line * LINE))?;
-            }
-            let scales = if self.format == WeightFormat::Mxfp4 { 16 } else { 32 };
-            a.add(ahead, (lines * LINE + scales) as i32)?;
-        }
+        let lines = self.lines();
         for line in 0..lines {
             self.load_weights(a, line)?;
             let halves = if self.nibbles() { 2 } else { 1 };
@@ -196,7 +213,8 @@ impl Dot {
             a.vmulps(*int, *int, self.row_scale)?;
             a.vfmadd231ps(*sum, *int, dword_bcst(*row + self.block + layout.scales()))?;
         }
-        a.add(self.data, (lines * LINE) as i32)
+        a.add(self.data, (lines * LINE) as i32)?;
+        a.add(self.block, 4)
     }
 
     /// A line's unsigned bytes, low and high nibbles apart.
