@@ -3,10 +3,16 @@
 //! Each has the contract of its leaf and gives the same bits as the 128-bit version; each file says what it needs of the CPU, its
 //! tile, and what it clobbers. Leaves without a wide version for a level use the 128-bit one.
 
+mod attention_avx2;
 mod attention_avx512;
+mod dot_f32_avx2;
 mod dot_f32_avx512;
+mod dot_q8_avx2;
 mod dot_q8_avx512;
+mod dot_q8_avx512_bw;
+mod gemm_q8_avx2;
 mod gemm_q8_avx512;
+mod gemm_q8_avx512_bw;
 mod regs;
 
 pub(crate) use regs::ZMM;
@@ -30,11 +36,21 @@ pub struct Wide {
 /// Every wide version, best first.
 pub const ALL: &[Wide] = &[
     dot_q8_avx512::WIDE,
+    dot_q8_avx512_bw::WIDE,
+    dot_q8_avx2::VNNI,
+    dot_q8_avx2::PLAIN,
     gemm_q8_avx512::DECODE,
     gemm_q8_avx512::GEMM,
+    gemm_q8_avx512_bw::WIDE,
+    gemm_q8_avx2::DECODE,
+    gemm_q8_avx2::VNNI,
+    gemm_q8_avx2::PLAIN,
     dot_f32_avx512::WIDE,
+    dot_f32_avx2::WIDE,
     attention_avx512::SCORE,
     attention_avx512::VALUE,
+    attention_avx2::SCORE,
+    attention_avx2::VALUE,
 ];
 
 /// The wide version that serves a leaf at a level, if any.
