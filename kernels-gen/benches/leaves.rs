@@ -1,14 +1,17 @@
-//! Dot leaves against the memory: GB/s of one-token leaves over a gigabyte of tiles, beside a plain read of the same bytes, with one
-//! and with two threads; and the rate of every token count on tiles that stay in cache.
+//! Every version of the q8 leaves, 128-bit and wide, on every level of this machine. Dot leaves against the memory: GB/s of one-token
+//! leaves over a gigabyte of tiles, beside a plain read of the same bytes, with one and with two threads; and the rate of every token
+//! count, of decoding and of the gemm leaf on tiles that stay in cache.
 //!
 //! `cargo bench -p kernmill-kernels --bench leaves` prints one JSON object per line; medians of 7.
 
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
-use kernmill_plan::format::{Q8Row, WeightFormat};
-use kernmill_plan::region::WeightRegion;
+use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, GROUP};
+use kernmill_kernels::wide;
+use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
+use kernmill_plan::region::{WeightRegion, WeightRegionMut};
 use kernmill_plan::target::Level;
-use memmap2::MmapMut;
+use memmap2::{Mmap, MmapMut};
 use std::time::Instant;
 
 const K: usize = 2880;
@@ -19,6 +22,8 @@ const REPETITIONS: usize = 7;
 const FILL: u8 = 0x3c;
 
 type Dot = unsafe extern "C" fn(*const u8, *const u64, *mut f32, u64);
+type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
+type Gemm = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
 
 fn median(mut run: impl FnMut()) -> f64 {
     let mut times: Vec<f64> = (0..REPETITIONS)
@@ -55,7 +60,6 @@ fn read(bytes: &[u64]) -> u64 {
 }
 
 fn main() {
-    let level = *Level::supported().last().expect("x86-64-v3 or better");
     let mut region = WeightRegion::anonymous(STREAM).expect("a gigabyte of memory");
     region.as_mut_slice().fill(FILL);
     let words = region.as_slice().as_ptr().cast::<u64>();
@@ -72,54 +76,122 @@ fn main() {
             STREAM as f64 / time / 1e9
         );
     }
-    for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
-        let leaves: Vec<Leaf> =
-            Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: K, tokens: *t }).collect();
-        let blob = generate_leaves(&leaves, level, true).expect("leaves generate");
-        let mut map = MmapMut::map_anon(blob.bytes.len()).expect("memory for code");
-        map.copy_from_slice(&blob.bytes);
-        let map = map.make_exec().expect("executable memory");
-        let tile = format.tile(K).bytes();
-        let stride = Q8Row { k: K }.stride();
-        for (i, tokens) in Leaf::dot_tokens(true).iter().enumerate() {
-            let address = &raw const map[blob.symbols[i].offset as usize];
-            // SAFETY: symbol i is a dot leaf.
-            let dot: Dot = unsafe { std::mem::transmute(address) };
-            let run = |first: usize, end: usize, tiles: usize| {
-                let rows = vec![FILL; stride * tokens];
-                let list: Vec<u64> =
-                    (0..*tokens).map(|t| rows.as_ptr() as u64 + (t * stride) as u64).collect();
-                let mut out = vec![0f32; 16 * tokens];
-                for number in first..end {
-                    // SAFETY: the tile lies in the region, rows and results are as large as the leaf's contract asks.
-                    unsafe {
-                        let weights = region.as_slice().as_ptr().add(number % tiles * tile);
-                        dot(weights, list.as_ptr(), out.as_mut_ptr(), 64);
-                    }
-                }
-                std::hint::black_box(&out);
-            };
-            let all = STREAM / tile;
-            if *tokens == 1 {
-                for threads in [1, 2] {
-                    let time = median(|| shared(threads, all, |first, end| run(first, end, all)));
-                    println!(
-                        "{{\"what\": \"{}\", \"level\": \"{}\", \"threads\": {threads}, \"gb_per_second\": {:.1}}}",
-                        leaves[i],
-                        level.name(),
-                        (all * tile) as f64 / time / 1e9
-                    );
-                }
+    for level in Level::supported() {
+        for wide in [false, true] {
+            for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
+                dots(level, wide, format, &region);
             }
-            let calls = 20_000;
-            let time = median(|| run(0, calls, 2));
-            println!(
-                "{{\"what\": \"{} in cache\", \"level\": \"{}\", \"gb_per_second\": {:.1}, \"tera_ops_per_second\": {:.3}}}",
-                leaves[i],
-                level.name(),
-                (calls * tile) as f64 / time / 1e9,
-                (calls * 16 * K * tokens * 2) as f64 / time / 1e12
-            );
+            for small in [true, false] {
+                gemm(level, wide, small);
+            }
         }
     }
+}
+
+/// Which version of a leaf is measured.
+fn version(leaf: Leaf, level: Level, wide: bool) -> &'static str {
+    wide::find(leaf, level).filter(|_| wide).map_or("cranelift_128", |wide| wide.name)
+}
+
+/// Leaves as code that can run, in order.
+fn code(leaves: &[Leaf], level: Level, wide: bool) -> (Mmap, Vec<usize>) {
+    let blob = generate_leaves(leaves, level, wide).expect("leaves generate");
+    let mut map = MmapMut::map_anon(blob.bytes.len()).expect("memory for code");
+    map.copy_from_slice(&blob.bytes);
+    let offsets = blob.symbols.iter().map(|symbol| symbol.offset as usize).collect();
+    (map.make_exec().expect("executable memory"), offsets)
+}
+
+/// Dots of every token count: one token from memory, all in cache.
+fn dots(level: Level, wide: bool, format: WeightFormat, region: &WeightRegionMut) {
+    let leaves: Vec<Leaf> =
+        Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: K, tokens: *t }).collect();
+    let (map, offsets) = code(&leaves, level, wide);
+    let tile = format.tile(K).bytes();
+    let stride = Q8Row { k: K }.stride();
+    for (i, tokens) in Leaf::dot_tokens(true).iter().enumerate() {
+        let head =
+            format!("\"version\": \"{}\", \"level\": \"{}\"", version(leaves[i], level, wide), level.name());
+        // SAFETY: symbol i is a dot leaf.
+        let dot: Dot = unsafe { std::mem::transmute(&raw const map[offsets[i]]) };
+        let run = |first: usize, end: usize, tiles: usize| {
+            let rows = vec![FILL; stride * tokens];
+            let list: Vec<u64> = (0..*tokens).map(|t| rows.as_ptr() as u64 + (t * stride) as u64).collect();
+            let mut out = vec![0f32; 16 * tokens];
+            for number in first..end {
+                // SAFETY: the tile lies in the region, rows and results are as large as the leaf's contract asks.
+                unsafe {
+                    let weights = region.as_slice().as_ptr().add(number % tiles * tile);
+                    dot(weights, list.as_ptr(), out.as_mut_ptr(), 64);
+                }
+            }
+            std::hint::black_box(&out);
+        };
+        let all = STREAM / tile;
+        if *tokens == 1 {
+            for threads in [1, 2] {
+                let time = median(|| shared(threads, all, |first, end| run(first, end, all)));
+                println!(
+                    "{{\"what\": \"{}\", {head}, \"threads\": {threads}, \"gb_per_second\": {:.1}}}",
+                    leaves[i],
+                    (all * tile) as f64 / time / 1e9
+                );
+            }
+        }
+        let calls = 40_000 / (8 + tokens);
+        let time = median(|| run(0, calls, 2));
+        println!(
+            "{{\"what\": \"{} in cache\", {head}, \"gb_per_second\": {:.1}, \"tera_ops_per_second\": {:.3}}}",
+            leaves[i],
+            (calls * tile) as f64 / time / 1e9,
+            (calls * 16 * K * tokens * 2) as f64 / time / 1e12
+        );
+    }
+}
+
+/// Decoding, and two tiles by a full panel, all in cache.
+fn gemm(level: Level, wide: bool, small: bool) {
+    let format = if small { WeightFormat::Mxfp4 } else { WeightFormat::Int8 };
+    let leaves = [Leaf::Decode { format }, Leaf::GemmQ8 { small, tiles: 2, tokens: GROUP }];
+    let (map, offsets) = code(&leaves, level, wide);
+    // SAFETY: symbol 0 is a decode leaf.
+    let decode: Decode = unsafe { std::mem::transmute(&raw const map[offsets[0]]) };
+    // SAFETY: symbol 1 is a gemm leaf.
+    let gemm: Gemm = unsafe { std::mem::transmute(&raw const map[offsets[1]]) };
+    let mut region = WeightRegion::anonymous(1 << 20).expect("a megabyte of memory");
+    region.as_mut_slice().fill(FILL);
+    let base = region.as_mut_slice().as_mut_ptr();
+    let calls = 10_000;
+    let blocks = CHUNK_BLOCKS as u64;
+    // Packed blocks, two decoded tiles, a panel, sums.
+    let places = [0, 1 << 17, 1 << 18, 1 << 19];
+    // SAFETY: each place has more room than a chunk of blocks, two decoded chunks, a panel, or the sums need.
+    let [packed, decoded, panel, sums] = places.map(|place: usize| unsafe { base.add(place) });
+    let time = median(|| {
+        for tile in (0..calls).map(|call| call % 2) {
+            // SAFETY: as above.
+            unsafe { decode(packed, packed.add(4096), decoded.add(tile * DECODED_TILE), blocks, packed) };
+        }
+    });
+    let tile = format.tile(CHUNK_BLOCKS * BLOCK).bytes();
+    println!(
+        "{{\"what\": \"{}\", \"version\": \"{}\", \"level\": \"{}\", \"gb_per_second\": {:.1}}}",
+        leaves[0],
+        version(leaves[0], level, wide),
+        level.name(),
+        (calls * tile) as f64 / time / 1e9
+    );
+    let time = median(|| {
+        for _ in 0..calls {
+            // SAFETY: as above.
+            unsafe { gemm(decoded, panel, sums.cast(), blocks, 128, 64) };
+        }
+    });
+    println!(
+        "{{\"what\": \"{}\", \"version\": \"{}\", \"level\": \"{}\", \"tera_ops_per_second\": {:.3}}}",
+        leaves[1],
+        version(leaves[1], level, wide),
+        level.name(),
+        (calls * 2 * 16 * CHUNK_BLOCKS * BLOCK * GROUP * 2) as f64 / time / 1e12
+    );
 }

@@ -65,3 +65,32 @@ fn machine_code_of_wide_leaves() {
     expect_file!["wide_leaves_x86-64-v4-vnni.asm"].assert_eq(&text);
     assert!(text.split("\n\n").all(|function| function.contains("zmm") && function.contains("vzeroupper")));
 }
+
+#[test]
+fn machine_code_of_wide_leaves_of_other_levels() {
+    let dots = |format| Leaf::DotQ8 { format, k: 64, tokens: 1 };
+    let gemm = |small| Leaf::GemmQ8 { small, tiles: 1, tokens: 2 };
+    let plain = [dots(WeightFormat::Mxfp4), dots(WeightFormat::Int8), gemm(true), gemm(false)];
+    let vnni = [dots(WeightFormat::Mxfp4), dots(WeightFormat::Int8), gemm(true)];
+    let rest = [
+        Leaf::Decode { format: WeightFormat::Mxfp4 },
+        Leaf::DotF32 { format: WeightFormat::Bf16, k: 64, tokens: 1 },
+        Leaf::DotF32 { format: WeightFormat::Int4, k: 64, tokens: 1 },
+        Leaf::Score { elem: KvElem::F16, head_dim: 32, group: 2, scale: 0.125f32.to_bits() },
+        Leaf::Value { elem: KvElem::F16, head_dim: 32, group: 2 },
+    ];
+    for (level, leaves, register) in [
+        (Level::V3, [&plain[..], &rest].concat(), "ymm"),
+        (Level::V3Vnni, vnni.to_vec(), "ymm"),
+        (Level::V4, plain.to_vec(), "zmm"),
+    ] {
+        let text = disasm::blob(&generate_leaves(&leaves, level, true).unwrap());
+        expect_file![format!("{}/tests/golden/wide_leaves_{}.asm", env!("CARGO_MANIFEST_DIR"), level.name())]
+            .assert_eq(&text);
+        assert!(
+            text.split("\n\n").all(|function| function.contains(register) && function.contains("vzeroupper"))
+        );
+        assert_eq!(text.contains("zmm"), level == Level::V4, "{}", level.name());
+        assert_eq!(text.contains("vpdpbusd"), level == Level::V3Vnni, "{}", level.name());
+    }
+}

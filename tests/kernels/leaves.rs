@@ -12,21 +12,21 @@ use kernmill_plan::target::Level;
 const FORMATS: [WeightFormat; 5] = WeightFormat::ALL;
 
 /// Every level of this machine, with and without the wide versions.
-fn versions() -> impl Iterator<Item = (Level, bool)> {
+pub(super) fn versions() -> impl Iterator<Item = (Level, bool)> {
     Level::supported().into_iter().flat_map(|level| [(level, false), (level, true)])
 }
 
-fn name(level: Level, wide: bool) -> String {
+pub(super) fn name(level: Level, wide: bool) -> String {
     format!("{}{}", level.name(), if wide { " wide" } else { "" })
 }
 
 /// Roughly normal, by a sum of uniforms.
-fn normal(rng: &mut Rng) -> f32 {
+pub(super) fn normal(rng: &mut Rng) -> f32 {
     (0..4).map(|_| rng.f32() - 0.5).sum::<f32>() * 1.7
 }
 
 /// A tile of 16 random rows. `extreme` puts the largest magnitudes everywhere.
-fn random_tile(rng: &mut Rng, format: WeightFormat, k: usize, extreme: bool) -> Vec<u8> {
+pub(super) fn random_tile(rng: &mut Rng, format: WeightFormat, k: usize, extreme: bool) -> Vec<u8> {
     let mut tile = vec![0; format.tile(k).bytes()];
     if format == WeightFormat::Mxfp4 {
         let mut blocks = vec![0; TILE_ROWS * k / 2];
@@ -51,9 +51,14 @@ fn random_tile(rng: &mut Rng, format: WeightFormat, k: usize, extreme: bool) -> 
     tile
 }
 
-/// 64-byte aligned bytes.
-fn aligned(bytes: usize) -> Vec<[u64; 8]> {
-    vec![[0; 8]; bytes.div_ceil(64)]
+/// 64 bytes, aligned to as many.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Line([u8; 64]);
+
+/// Room for so many bytes, zero.
+pub(super) fn aligned(bytes: usize) -> Vec<Line> {
+    vec![Line([0; 64]); bytes.div_ceil(64)]
 }
 
 fn address<T>(data: &[T]) -> u64 {
@@ -64,7 +69,7 @@ fn address<T>(data: &[T]) -> u64 {
 struct Q8 {
     q: Vec<i8>,
     scales: Vec<f32>,
-    memory: Vec<[u64; 8]>,
+    memory: Vec<Line>,
 }
 
 fn random_q8(rng: &mut Rng, k: usize, extreme: bool) -> Q8 {
@@ -72,7 +77,13 @@ fn random_q8(rng: &mut Rng, k: usize, extreme: bool) -> Q8 {
     let q: Vec<i8> = (0..k)
         .map(|_| {
             let q = rng.i32(-127..=127);
-            if extreme { if q < 0 { -127 } else { 127 } } else { q as i8 }
+            match (extreme, q) {
+                // Only a row that was not finite holds -128.
+                (true, ..-100) => -128,
+                (true, ..0) => -127,
+                (true, _) => 127,
+                _ => q as i8,
+            }
         })
         .collect();
     let scales: Vec<f32> = (0..k / BLOCK).map(|_| normal(rng).abs() / 127.0).collect();
@@ -94,7 +105,7 @@ fn random_q8(rng: &mut Rng, k: usize, extreme: bool) -> Q8 {
 }
 
 /// Stored integer and scale of one element, mxfp4 as twice its value.
-fn integer(format: WeightFormat, k: usize, tile: &[u8], row: usize, i: usize) -> (i32, f32) {
+pub(super) fn integer(format: WeightFormat, k: usize, tile: &[u8], row: usize, i: usize) -> (i32, f32) {
     match format {
         WeightFormat::Mxfp4 => {
             let scale = pack::mxfp4::element(k, tile, row, i / BLOCK * BLOCK).scale;

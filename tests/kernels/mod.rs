@@ -1,5 +1,6 @@
 //! Generated code against plain definitions, on every level that this machine can run.
 
+mod gemm;
 mod leaves;
 
 use kernmill_plan::program::CodeBlob;

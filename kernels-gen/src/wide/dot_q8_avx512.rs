@@ -31,10 +31,10 @@ pub const WIDE: Wide = Wide {
 pub const MXFP4_TABLE: [u8; 16] = [12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0];
 
 /// Up to this many tokens a leaf waits for memory, not for arithmetic.
-const PREFETCH_TOKENS: usize = 2;
+pub const PREFETCH_TOKENS: usize = 2;
 /// Bytes that prefetching is ahead of the tile's bytes. Measured with `benches/leaves.rs`: distances from 8 to 16 KiB are alike, shorter ones
 /// and prefetching into L1 slower. A prefetch past the last tile does not fault.
-const PREFETCH_DISTANCE: usize = 8192;
+pub const PREFETCH_DISTANCE: usize = 8192;
 
 /// Blocks per turn of a loop that prefetches: so many that they fill whole lines, and no line is asked for twice.
 const PREFETCH_BLOCKS: usize = 4;

@@ -2,8 +2,8 @@
 
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterZmm, CodeAssembler, r8, r9, r10, r11, r12, r13, r14, r15, rax, rbp, rbx, rcx,
-    rdi, rdx, registers::zmm, rsi,
+    AsmRegister64, AsmRegisterYmm, AsmRegisterZmm, CodeAssembler, r8, r9, r10, r11, r12, r13, r14, r15, rax,
+    rbp, rbx, rcx, rdi, rdx, registers::ymm, registers::zmm, rsi,
 };
 
 /// The System V parameters of a leaf, in order.
@@ -51,6 +51,20 @@ impl Regs {
     /// Several vector registers.
     pub fn vectors(&mut self, count: usize) -> Vec<AsmRegisterZmm> {
         (0..count).map(|_| self.vector()).collect()
+    }
+
+    /// The low half of a vector register: one of the sixteen that code without AVX-512 can name.
+    ///
+    /// # Panics
+    /// When there is none left: the leaf's tile is too large.
+    pub fn half(&mut self) -> AsmRegisterYmm {
+        self.vector += 1;
+        *YMM.get(self.vector - 1).expect("the tile needs more 256-bit registers than there are")
+    }
+
+    /// Several of them.
+    pub fn halves(&mut self, count: usize) -> Vec<AsmRegisterYmm> {
+        (0..count).map(|_| self.half()).collect()
     }
 
     /// Pushes the callee-saved registers handed out so far; call after the last [`Regs::general`].
@@ -104,4 +118,23 @@ pub const ZMM: [AsmRegisterZmm; 32] = [
     zmm::zmm29,
     zmm::zmm30,
     zmm::zmm31,
+];
+
+const YMM: [AsmRegisterYmm; 16] = [
+    ymm::ymm0,
+    ymm::ymm1,
+    ymm::ymm2,
+    ymm::ymm3,
+    ymm::ymm4,
+    ymm::ymm5,
+    ymm::ymm6,
+    ymm::ymm7,
+    ymm::ymm8,
+    ymm::ymm9,
+    ymm::ymm10,
+    ymm::ymm11,
+    ymm::ymm12,
+    ymm::ymm13,
+    ymm::ymm14,
+    ymm::ymm15,
 ];

@@ -1,0 +1,161 @@
+//! `Score` and `Value` in 256 bits. Needs AVX2, FMA and F16C.
+//!
+//! Score tile: 8 keys (the lanes) x up to 3 query heads, four accumulators each. Value tile: up to 16 columns of a value row (two
+//! vectors) x up to 4 query heads. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
+
+use super::Wide;
+use super::regs::{PARAMS, Regs};
+use crate::leaf::{Leaf, SCORE_STRIDE};
+use iced_x86::IcedError;
+use iced_x86::code_asm::{AsmRegister64, AsmRegisterYmm, CodeAssembler, dword_ptr, xmmword_ptr, ymmword_ptr};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
+use kernmill_plan::target::Level;
+
+/// Keys or columns per vector.
+const LANES: usize = 8;
+/// Query heads of a score tile.
+const SCORE_HEADS: usize = 3;
+/// Query heads of a value tile.
+const VALUE_HEADS: usize = 4;
+/// Vectors of columns of a value tile.
+const VALUE_VECTORS: usize = 2;
+
+/// The score version.
+pub const SCORE: Wide = Wide {
+    name: "score_avx2",
+    levels: |level| matches!(level, Level::V3 | Level::V3Vnni),
+    serves: |leaf| matches!(leaf, Leaf::Score { head_dim, .. } if head_dim % 4 == 0),
+    assemble: |a, leaf| match leaf {
+        Leaf::Score { elem, head_dim, group, scale } => score(a, elem, head_dim, group, scale),
+        _ => Ok(()),
+    },
+};
+
+/// The value version.
+pub const VALUE: Wide = Wide {
+    name: "value_avx2",
+    levels: |level| matches!(level, Level::V3 | Level::V3Vnni),
+    serves: |leaf| matches!(leaf, Leaf::Value { head_dim, .. } if head_dim % LANES == 0),
+    assemble: |a, leaf| match leaf {
+        Leaf::Value { elem, head_dim, group } => value(a, elem, head_dim, group),
+        _ => Ok(()),
+    },
+};
+
+/// Loads 8 elements as f32.
+fn load8(
+    a: &mut CodeAssembler,
+    elem: KvElem,
+    to: AsmRegisterYmm,
+    base: AsmRegister64,
+    offset: usize,
+) -> Result<(), IcedError> {
+    match elem {
+        KvElem::F16 => a.vcvtph2ps(to, xmmword_ptr(base + offset)),
+        KvElem::F32 => a.vmovups(to, ymmword_ptr(base + offset)),
+    }
+}
+
+fn score(
+    a: &mut CodeAssembler,
+    elem: KvElem,
+    head_dim: usize,
+    group: usize,
+    scale: u32,
+) -> Result<(), IcedError> {
+    let mut regs = Regs::with_params(3);
+    let [k, q, out] = [PARAMS[0], PARAMS[1], PARAMS[2]];
+    let (keys, index) = (regs.general(), regs.general());
+    let (key, query, factor, sums) = (regs.half(), regs.half(), regs.half(), regs.halves(4 * SCORE_HEADS));
+    let mut constants = a.create_label();
+    regs.save(a)?;
+    a.vbroadcastss(factor, dword_ptr(constants))?;
+    let row = BLOCK_TOKENS * elem.bytes();
+    for first_key in (0..BLOCK_TOKENS).step_by(LANES) {
+        for first in (0..group).step_by(SCORE_HEADS) {
+            let heads = (group - first).min(SCORE_HEADS);
+            for sum in &sums[..heads * 4] {
+                a.vpxor(*sum, *sum, *sum)?;
+            }
+            a.mov(keys, k)?;
+            a.xor(index, index)?;
+            let mut again = a.create_label();
+            a.set_label(&mut again)?;
+            for d in 0..4 {
+                load8(a, elem, key, keys, d * row + first_key * elem.bytes())?;
+                for head in 0..heads {
+                    a.vbroadcastss(query, dword_ptr(q + index + ((first + head) * head_dim * 4 + d * 4)))?;
+                    a.vfmadd231ps(sums[head * 4 + d], key, query)?;
+                }
+            }
+            a.add(keys, (4 * row) as i32)?;
+            a.add(index, 16)?;
+            a.cmp(index, (head_dim * 4) as i32)?;
+            a.jne(again)?;
+            for (head, acc) in sums[..heads * 4].chunks(4).enumerate() {
+                a.vaddps(acc[0], acc[0], acc[1])?;
+                a.vaddps(acc[2], acc[2], acc[3])?;
+                a.vaddps(acc[0], acc[0], acc[2])?;
+                a.vmulps(acc[0], acc[0], factor)?;
+                a.vmovups(ymmword_ptr(out + ((first + head) * SCORE_STRIDE + first_key * 4)), acc[0])?;
+            }
+        }
+    }
+    regs.restore_and_return(a)?;
+    a.set_label(&mut constants)?;
+    a.dd(&[scale])
+}
+
+fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> Result<(), IcedError> {
+    let mut regs = Regs::with_params(5);
+    let [v, p, o, first, end] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3], PARAMS[4]];
+    let (row, token) = (regs.general(), regs.general());
+    let weight = regs.half();
+    let (columns, sums) = (regs.halves(VALUE_VECTORS), regs.halves(VALUE_VECTORS * VALUE_HEADS));
+    regs.save(a)?;
+    let mut done = a.create_label();
+    a.cmp(first, end)?;
+    a.jge(done)?;
+    let row_bytes = head_dim * elem.bytes();
+    // The first row in view.
+    a.imul_3(row, first, row_bytes as i32)?;
+    a.add(v, row)?;
+    for start in (0..head_dim).step_by(VALUE_VECTORS * LANES) {
+        let vectors = ((head_dim - start) / LANES).min(VALUE_VECTORS);
+        for first_head in (0..group).step_by(VALUE_HEADS) {
+            let heads = (group - first_head).min(VALUE_HEADS);
+            let place = |head: usize, vector: usize| {
+                ymmword_ptr(o + ((first_head + head) * head_dim + start + vector * LANES) * 4)
+            };
+            for head in 0..heads {
+                for vector in 0..vectors {
+                    a.vmovups(sums[head * VALUE_VECTORS + vector], place(head, vector))?;
+                }
+            }
+            a.mov(row, v)?;
+            a.mov(token, first)?;
+            let mut again = a.create_label();
+            a.set_label(&mut again)?;
+            for (vector, column) in columns[..vectors].iter().enumerate() {
+                load8(a, elem, *column, row, (start + vector * LANES) * elem.bytes())?;
+            }
+            for head in 0..heads {
+                a.vbroadcastss(weight, dword_ptr(p + token * 4 + (first_head + head) * SCORE_STRIDE))?;
+                for (vector, column) in columns[..vectors].iter().enumerate() {
+                    a.vfmadd231ps(sums[head * VALUE_VECTORS + vector], *column, weight)?;
+                }
+            }
+            a.add(row, row_bytes as i32)?;
+            a.inc(token)?;
+            a.cmp(token, end)?;
+            a.jl(again)?;
+            for head in 0..heads {
+                for vector in 0..vectors {
+                    a.vmovups(place(head, vector), sums[head * VALUE_VECTORS + vector])?;
+                }
+            }
+        }
+    }
+    a.set_label(&mut done)?;
+    regs.restore_and_return(a)
+}

@@ -1,0 +1,271 @@
+//! `Decode` and `GemmQ8` against scalar loops written from docs/numerics.md and the contract in their file.
+
+use super::Code;
+use super::leaves::{aligned, integer, name, normal, random_tile, versions};
+use fastrand::Rng;
+use kernmill_kernels::generate::generate_leaves;
+use kernmill_kernels::leaf::Leaf;
+use kernmill_kernels::leaf::gemm_q8::{
+    CHUNK_BLOCKS, DECODED_BLOCK, DECODED_DATA, DECODED_TILE, GROUP, MAGIC, PANEL_BLOCK, PANEL_SCALES,
+    PANEL_STARTS, bias, data_lines, scale_bytes,
+};
+use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
+use kernmill_plan::pack;
+
+const FORMATS: [WeightFormat; 3] = [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4];
+
+/// A packed tile; mxfp4 has scales from one end of their range to the other.
+fn packed(rng: &mut Rng, format: WeightFormat, k: usize, extreme: bool) -> Vec<u8> {
+    if format != WeightFormat::Mxfp4 {
+        return random_tile(rng, format, k, extreme);
+    }
+    let mut blocks = vec![0; TILE_ROWS * k / 2];
+    rng.fill(&mut blocks);
+    if extreme {
+        blocks.iter_mut().for_each(|byte| *byte = if *byte & 1 == 0 { 0x77 } else { 0xff });
+    }
+    let scales: Vec<u8> = (0..TILE_ROWS * k / BLOCK)
+        .map(|i| match i % 5 {
+            0 => rng.u8(0..3),
+            1 => rng.u8(230..=232),
+            _ => rng.u8(0..=232),
+        })
+        .collect();
+    let mut tile = vec![0; format.tile(k).bytes()];
+    pack::mxfp4::pack_tile(k, &blocks, &scales, &mut tile).unwrap();
+    tile
+}
+
+/// What a decoded tile says: per block, 16 scales, and `[32][16]` unsigned bytes.
+struct Decoded {
+    scales: Vec<[f32; TILE_ROWS]>,
+    bytes: Vec<[[u8; TILE_ROWS]; BLOCK]>,
+    bias: i32,
+}
+
+impl Decoded {
+    /// By the readers of the packed format.
+    fn of(format: WeightFormat, k: usize, tile: &[u8]) -> Decoded {
+        let mut decoded = Decoded { scales: Vec::new(), bytes: Vec::new(), bias: bias(format) };
+        for block in 0..k / BLOCK {
+            let (mut scales, mut bytes) = ([0.0; TILE_ROWS], [[0; TILE_ROWS]; BLOCK]);
+            for row in 0..TILE_ROWS {
+                for (i, bytes) in bytes.iter_mut().enumerate() {
+                    let (q, scale) = integer(format, k, tile, row, block * BLOCK + i);
+                    bytes[row] = u8::try_from(q + decoded.bias).unwrap();
+                    scales[row] = if format == WeightFormat::Mxfp4 { 0.5 * scale } else { scale };
+                }
+            }
+            decoded.scales.push(scales);
+            decoded.bytes.push(bytes);
+        }
+        decoded
+    }
+
+    /// Bytes that no packed format has, but the contract of `GemmQ8` allows.
+    fn any(rng: &mut Rng, small: bool, extreme: bool) -> Decoded {
+        let (low, high, bias) = if small { (0, 64, 12) } else { (1, 255, 128) };
+        let mut byte = || match extreme {
+            true if rng.bool() => low,
+            true => high,
+            false => rng.u8(low..=high),
+        };
+        let bytes = (0..CHUNK_BLOCKS).map(|_| [[0; TILE_ROWS]; BLOCK].map(|r| r.map(|_| byte()))).collect();
+        let mut scale = || half::f16::from_f32(normal(rng)).to_f32();
+        let scales = (0..CHUNK_BLOCKS).map(|_| [0.0; TILE_ROWS].map(|_: f32| scale())).collect();
+        Decoded { scales, bytes, bias }
+    }
+
+    /// A block as the leaves have it.
+    fn block(&self, block: usize) -> Vec<u8> {
+        let scales = self.scales[block];
+        let mut memory: Vec<u8> = scales.iter().flat_map(|w| w.to_le_bytes()).collect();
+        memory.extend(scales.iter().flat_map(|w| (-MAGIC * w).to_le_bytes()));
+        for quad in self.bytes[block].chunks(4) {
+            for row in 0..TILE_ROWS {
+                memory.extend(quad.iter().map(|bytes| bytes[row]));
+            }
+        }
+        assert_eq!(memory.len(), DECODED_BLOCK);
+        memory
+    }
+}
+
+type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
+
+#[test]
+fn decoding_matches_the_packed_format() {
+    const FILL: u8 = 0xa5;
+    let k = BLOCK * (CHUNK_BLOCKS + 2);
+    for (level, wide) in versions() {
+        for format in FORMATS {
+            let leaf = Leaf::Decode { format };
+            let code = Code::new(generate_leaves(&[leaf], level, wide).unwrap());
+            for extreme in [false, true] {
+                let mut rng = Rng::with_seed(5);
+                let packed = packed(&mut rng, format, k, extreme);
+                let expected = Decoded::of(format, k, &packed);
+                let mut tile = aligned(packed.len());
+                for (first, blocks) in [(0, CHUNK_BLOCKS), (2, CHUNK_BLOCKS), (1, 1), (3, 0), (7, 6)] {
+                    let mut out = aligned(DECODED_TILE + LINE);
+                    let out_bytes = out.len() * LINE;
+                    // SAFETY: `tile` has room for `packed`; the blocks lie within its planes; `out` has room for a chunk of blocks.
+                    let out = unsafe {
+                        let base = tile.as_mut_ptr().cast::<u8>();
+                        base.copy_from_nonoverlapping(packed.as_ptr(), packed.len());
+                        let out = out.as_mut_ptr().cast::<u8>();
+                        out.write_bytes(FILL, out_bytes);
+                        let scales = base.add(first * scale_bytes(format));
+                        let data =
+                            base.add(format.tile(k).scale_bytes).add(first * data_lines(format) * LINE);
+                        let f: Decode = std::mem::transmute(code.address(0));
+                        // Nothing may be loaded from where the next call's data will be.
+                        f(scales, data, out, blocks as u64, std::ptr::null());
+                        std::slice::from_raw_parts(out, out_bytes)
+                    };
+                    let what = format!("{} {leaf} {first}+{blocks} extreme={extreme}", name(level, wide));
+                    for (i, block) in out.chunks(DECODED_BLOCK).take(blocks).enumerate() {
+                        let expected = expected.block(first + i);
+                        let (head, data) = (DECODED_DATA / 4, DECODED_DATA);
+                        let floats = |m: &[u8]| -> Vec<u32> {
+                            m.chunks(4)
+                                .take(head)
+                                .map(|b| u32::from_le_bytes(b.try_into().unwrap()))
+                                .collect()
+                        };
+                        assert_eq!(floats(block), floats(&expected), "{what}: scales of block {i}");
+                        assert_eq!(block[data..], expected[data..], "{what}: bytes of block {i}");
+                    }
+                    assert!(out[blocks * DECODED_BLOCK..].iter().all(|b| *b == FILL), "{what}: wrote past");
+                }
+            }
+        }
+    }
+}
+
+/// Activations: `[token][k]` values and `[token][block]` scales.
+struct Panel {
+    q: Vec<Vec<i8>>,
+    scales: Vec<Vec<f32>>,
+}
+
+impl Panel {
+    fn random(rng: &mut Rng, tokens: usize, extreme: bool) -> Panel {
+        let mut value = || match (extreme, rng.i8(..)) {
+            // Only a row that was not finite holds -128.
+            (true, ..-100) => -128,
+            (true, ..0) => -127,
+            (true, _) => 127,
+            (_, q) => q,
+        };
+        let q = (0..tokens).map(|_| (0..CHUNK_BLOCKS * BLOCK).map(|_| value()).collect()).collect();
+        let scales =
+            (0..tokens).map(|_| (0..CHUNK_BLOCKS).map(|_| normal(rng).abs() / 127.0).collect()).collect();
+        Panel { q, scales }
+    }
+
+    /// As the leaves have it; what belongs to tokens that it has not is not a number.
+    fn memory(&self, bias: i32) -> Vec<u8> {
+        let mut memory = vec![0xff; CHUNK_BLOCKS * PANEL_BLOCK];
+        for (block, memory) in memory.chunks_mut(PANEL_BLOCK).enumerate() {
+            for (t, (q, scales)) in self.q.iter().zip(&self.scales).enumerate() {
+                let q = &q[block * BLOCK..][..BLOCK];
+                let sum: i32 = q.iter().map(|q| i32::from(*q)).sum();
+                let start = MAGIC.to_bits() as i32 - bias * sum;
+                for (to, q) in memory[t * BLOCK..].iter_mut().zip(q) {
+                    *to = *q as u8;
+                }
+                memory[PANEL_SCALES + 4 * t..][..4].copy_from_slice(&scales[block].to_le_bytes());
+                memory[PANEL_STARTS + 4 * t..][..4].copy_from_slice(&start.to_le_bytes());
+            }
+        }
+        memory
+    }
+}
+
+/// "blockdot", continued from `acc`.
+fn blockdot(acc: f32, weights: &Decoded, row: usize, panel: &Panel, token: usize, blocks: usize) -> f32 {
+    (0..blocks).fold(acc, |acc, block| {
+        let q = &panel.q[token][block * BLOCK..][..BLOCK];
+        let sum: i32 = weights.bytes[block]
+            .iter()
+            .zip(q)
+            .map(|(bytes, q)| (i32::from(bytes[row]) - weights.bias) * i32::from(*q))
+            .sum();
+        (sum as f32 * weights.scales[block][row]).mul_add(panel.scales[token][block], acc)
+    })
+}
+
+type Gemm = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
+
+/// Calls a gemm leaf and compares; sums lie scattered, and what is between them must stay as it is.
+fn check_gemm(code: &Code, weights: &[&Decoded], panel: &Panel, blocks: usize, what: &str) {
+    const GAP: usize = 24;
+    const STRIDE: usize = 2 * GAP + 8;
+    let mut tiles = aligned(weights.len() * DECODED_TILE);
+    let activations = panel.memory(weights[0].bias);
+    let mut aligned_panel = aligned(activations.len());
+    let init: Vec<f32> = (0..GROUP * STRIDE).map(|i| i as f32 * 0.37 - 20.0).collect();
+    let mut sums = init.clone();
+    // SAFETY: the tiles have room for a chunk of blocks each, the panel for its bytes; sums of every token and tile lie within `sums`.
+    unsafe {
+        let base = tiles.as_mut_ptr().cast::<u8>();
+        for (tile, decoded) in weights.iter().enumerate() {
+            for block in 0..CHUNK_BLOCKS {
+                let place = base.add(tile * DECODED_TILE + block * DECODED_BLOCK);
+                place.copy_from_nonoverlapping(decoded.block(block).as_ptr(), DECODED_BLOCK);
+            }
+        }
+        let panel = aligned_panel.as_mut_ptr().cast::<u8>();
+        panel.copy_from_nonoverlapping(activations.as_ptr(), activations.len());
+        let f: Gemm = std::mem::transmute(code.address(0));
+        f(base, panel, sums.as_mut_ptr(), blocks as u64, 4 * STRIDE as u64, 4 * GAP as u64);
+    }
+    let mut expected = init;
+    for token in 0..panel.q.len() {
+        for (tile, weights) in weights.iter().enumerate() {
+            for row in 0..TILE_ROWS {
+                let sum = &mut expected[token * STRIDE + tile * GAP + row];
+                *sum = blockdot(*sum, weights, row, panel, token, blocks);
+            }
+        }
+    }
+    for (i, (a, e)) in sums.iter().zip(&expected).enumerate() {
+        assert_eq!(a.to_bits(), e.to_bits(), "{what}: sum {i} is {a}, expected {e}");
+    }
+}
+
+#[test]
+fn gemm_matches_the_definition_bit_for_bit() {
+    let k = BLOCK * CHUNK_BLOCKS;
+    let mut rng = Rng::with_seed(11);
+    // Two tiles of each kind: small or not, what it is, extreme or not, the tiles.
+    let mut cases = Vec::new();
+    for extreme in [false, true] {
+        for format in FORMATS {
+            let tiles = [0, 1].map(|_| Decoded::of(format, k, &packed(&mut rng, format, k, extreme)));
+            cases.push((format != WeightFormat::Int8, format.name(), extreme, tiles));
+        }
+        for small in [false, true] {
+            let tiles = [0, 1].map(|_| Decoded::any(&mut rng, small, extreme));
+            cases.push((small, "bytes", extreme, tiles));
+        }
+    }
+    for (level, wide) in versions() {
+        for (small, tiles, tokens) in [false, true]
+            .into_iter()
+            .flat_map(|small| (1..=2).flat_map(move |tiles| (1..=GROUP).map(move |t| (small, tiles, t))))
+        {
+            let leaf = Leaf::GemmQ8 { small, tiles, tokens };
+            let code = Code::new(generate_leaves(&[leaf], level, wide).unwrap());
+            for (_, kind, extreme, decoded) in cases.iter().filter(|case| case.0 == small) {
+                let panel = Panel::random(&mut rng, tokens, *extreme);
+                let weights: Vec<&Decoded> = decoded.iter().take(tiles).collect();
+                for blocks in [0, 1, 2, CHUNK_BLOCKS] {
+                    let what = format!("{} {leaf} {kind} extreme={extreme} {blocks}", name(level, wide));
+                    check_gemm(&code, &weights, &panel, blocks, &what);
+                }
+            }
+        }
+    }
+}
