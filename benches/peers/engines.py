@@ -10,7 +10,7 @@ from pathlib import Path
 from plan import Config, Plan, Workload
 
 ATTEMPTS = 3  # a process with a void figure is run again, this often in all
-PROMPT_BEFORE_DEPTH = 1  # `kernmill bench` always measures a prompt; where only the depth is wanted, one of a token
+KERNMILL_RUNS = 2  # of which the last counts: with the one that `kernmill bench` makes before them, two are not measured
 
 
 class Failure(Exception):
@@ -23,8 +23,7 @@ class Figure:
 
     tokens_per_second: float
     void: str = ""  # why it does not count
-    read_gb_per_s: float | None = None  # by the engine's own account
-    bandwidth_gb_per_s: float | None = None  # measured in the same process
+    of_bound: float | None = None  # share of what memory and arithmetic allow, by the engine's own account in the same process
 
 
 # --- llama.cpp
@@ -57,8 +56,8 @@ def llama_figures(report: dict) -> list[tuple[tuple[Workload, Config], Figure]]:
 def kernmill(plan: Plan, out: Path, prompts: list[int], depth: int, batches: list[int]) -> dict:
     """One process of `kernmill bench`."""
     command = [plan.kernmill, "bench", "--json", "--quiet", *kernmill_model(plan), "--threads", plan.threads,
-               "--pp", joined(prompts or [PROMPT_BEFORE_DEPTH]), "--tg", plan.tg, "--depth", depth, "--batch", joined(batches),
-               "--repeat", 1]
+               "--pp", joined(prompts or [0]), "--tg", plan.tg, "--depth", depth, "--batch", joined(batches),
+               "--repeat", KERNMILL_RUNS]
     return measure(plan, command, out, lambda report: [figure for _, figure in kernmill_figures(report)])
 
 
@@ -70,7 +69,8 @@ def kernmill_model(plan: Plan) -> list:
 
 
 def kernmill_figures(report: dict) -> list[tuple[Workload, Figure]]:
-    bandwidth = (report.get("bandwidth") or {}).get("gb_per_s")
+    """Of the last run of every workload."""
+    bandwidth = report["bandwidth"]["gb_per_s"]
     figures = []
     for result in report["results"]:
         if result["kind"] == "prompt":
@@ -79,11 +79,14 @@ def kernmill_figures(report: dict) -> list[tuple[Workload, Figure]]:
             work = Workload("batch", result["batch"])
         else:
             work = Workload("decode", result["depth"])
-        faults, read = sum(result.get("major_faults", [])), result.get("gb_per_s")
+        rate, faults = result["runs"][-1], result["major_faults"][-1]
+        read = rate * result["bytes_per_token"] / 1e9
         void = f"{faults} major page faults" if faults else ""
-        if work.kind != "prompt" and read and bandwidth and read > bandwidth:
+        if read > bandwidth and report["bandwidth"]["memory"] != "buffer":  # a small model stays in the caches
             void = f"{read:.1f} GB/s read where {bandwidth:.1f} were measured to be possible"
-        figures.append((work, Figure(result["median"], void, read, bandwidth)))
+        # By memory or by arithmetic, whichever is slower.
+        bound = result["median"] / result["percent_of_bound"] * 100 if result.get("percent_of_bound") else None
+        figures.append((work, Figure(rate, void, rate / bound if bound else None)))
     return figures
 
 

@@ -13,6 +13,7 @@ from llama_engine import Run, random_ids
 
 WARM_UPS = 2  # unmeasured generations before a workload, each of these prompt and decoded tokens
 WARM_PROMPT, WARM_DECODE = 32, 8
+PREFILL_STEP = 256  # a saved sequence whose length is a multiple of this can be gone on from
 ATTEMPTS = 3  # a void measurement is repeated, this often in all
 CLOCK = 0.1  # seconds; processor time is counted in hundredths, per core
 
@@ -39,12 +40,20 @@ def decode(model, args, flash, depth, seed):
     with model.context(depth + args.tg, flash) as context:
         warm_up(context, seed)
         if depth and not state.exists():
-            context.prompt(random_ids(depth, depth, model.vocab))
+            prefill(model, args, flash, depth, context)
             context.save(state)
         before = (lambda: context.restore(state)) if depth else context.clear
         for repeat in range(args.repeat):
             ids = random_ids(seed + 200 + repeat, args.tg, model.vocab)
             yield from measured(args, args.tg, before, lambda: context.decode([ids], depth))
+
+
+def prefill(model, args, flash, depth, context):
+    """Runs the first `depth` tokens of one fixed text, on from the longest part of it that an earlier process has saved."""
+    start = max((d for d in range(PREFILL_STEP, depth, PREFILL_STEP) if state_file(model, args, flash, d).exists()), default=0)
+    if start:
+        context.restore(state_file(model, args, flash, start))
+    context.prompt(random_ids(0, depth, model.vocab)[start:], start)
 
 
 def batch(model, args, flash, sequences, seed):

@@ -42,9 +42,9 @@ class Config:
         return f"{self.load}, repack {self.repack}, flash attention {self.flash}"
 
 
-LOADS = [(load, repack) for load in ("mmap", "read") for repack in ("on", "off")]
+LOADS = [(load, repack) for load in ("read", "mmap") for repack in ("on", "off")]
 FLASH = ["on", "off"]
-CONFIGS = [Config(load, repack, flash) for load, repack in LOADS for flash in FLASH]
+CONFIGS = [Config(load, repack, flash) for flash in FLASH for load, repack in LOADS]
 WORKLOADS = [Workload("prompt", 128), Workload("prompt", 512), Workload("decode", 0), Workload("decode", 4096), Workload("batch", 8)]
 SMOKE_WORKLOADS = [Workload("prompt", 32), Workload("decode", 0), Workload("decode", 64), Workload("batch", 2)]
 

@@ -50,14 +50,13 @@ def pairs_of(work: Workload, config: Config, reports: dict) -> list[Pair]:
 
 
 def summary(pairs: list[Pair], config: Config) -> dict:
-    limits = [100 * pair.ours.read_gb_per_s / pair.ours.bandwidth_gb_per_s for pair in pairs
-              if pair.ours.read_gb_per_s and pair.ours.bandwidth_gb_per_s]
+    shares = [100 * pair.ours.of_bound for pair in pairs if pair.ours.of_bound]
     return {
         "pairs": len(pairs),
         "kernmill": spread([pair.ours.tokens_per_second for pair in pairs]),
         "llama.cpp": spread([pair.theirs.tokens_per_second for pair in pairs]),
         "ratio": spread([pair.ratio for pair in pairs]),
-        "percent_of_bandwidth": spread(limits),
+        "percent_of_bound": spread(shares),
         "llama.cpp_config": vars(config),
     }
 
@@ -88,16 +87,15 @@ def markdown(plan: Plan, whole: dict, sweep: dict) -> str:
     lines = [
         f"# {plan.spec.stem}: kernmill ({plan.preset}) against llama.cpp, {plan.threads} threads",
         "",
-        "Tokens/s: median [quartiles]. The ratio is the median of the pairs' ratios. Of decode, the share of the memory bandwidth that "
-        "kernmill measures in the same process.",
+        "Tokens/s: median [quartiles]. The ratio is the median of the pairs' ratios. The bound is what the memory bandwidth and the "
+        "integer peak that kernmill measures in the same process allow.",
         "",
-        "| workload | pairs | kernmill | llama.cpp | ratio | of bandwidth | llama.cpp at its best |",
+        "| workload | pairs | kernmill | llama.cpp | ratio | kernmill of bound | llama.cpp at its best |",
         "|---|---|---|---|---|---|---|",
     ]
     for work, figures in whole["workloads"].items():
-        share = figures["percent_of_bandwidth"] if not work.startswith("prompt") else None
         lines.append(f"| {work} | {figures['pairs']} | {cell(figures['kernmill'])} | {cell(figures['llama.cpp'])} | "
-                     f"{cell(figures['ratio'])} | {cell(share, '%')} | {Config(**figures['llama.cpp_config'])} |")
+                     f"{cell(figures['ratio'])} | {cell(figures['percent_of_bound'], '%')} | {Config(**figures['llama.cpp_config'])} |")
     memory = whole["peak_resident_bytes"]
     lines += ["", f"Peak resident memory: kernmill {memory['kernmill'] / 1e9:.2f} GB, llama.cpp {memory['llama'] / 1e9:.2f} GB. "
                   f"Void processes, run again: {whole['void_processes']}."]

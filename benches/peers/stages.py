@@ -15,6 +15,7 @@ import report as reporting
 from engines import Failure
 from plan import CONFIGS, FLASH, LOADS, Config, Plan, Workload
 
+PREFILL = 2048
 CHECK_TOKENS = 64
 CHECK_LIMIT = 0.1  # nats; rounding and the routing that it changes give 1e-3 or so, an error in the conversion whole nats
 
@@ -98,12 +99,12 @@ def sweep_of(plan: Plan, name: str, works: list[Workload]) -> list:
 
 
 def prefill(plan: Plan, deep: list[Workload], best: dict[Workload, Config]) -> None:
-    """Makes the sequences that deep workloads start from, each in a process of its own, in the way that is best for long prompts."""
+    """Makes the sequences that deep workloads start from, in the way that is best for long prompts, PREFILL tokens to a process."""
     prompts = [work for work in best if work.kind == "prompt"]
     load, repack = (best[max(prompts)].load, best[max(prompts)].repack) if prompts else LOADS[0]
-    for work in deep:
+    for depth in sorted({depth for work in deep for depth in [*range(PREFILL, work.number, PREFILL), work.number]}):
         for flash in FLASH:
-            engines.llama(plan, plan.out / f"sweep/prefill-{work.number}-{flash}.json", load, repack, [f"{work}@{flash}"], seed=0)
+            engines.llama(plan, plan.out / f"sweep/prefill-{depth}-{flash}.json", load, repack, [f"decode:{depth}@{flash}"], seed=0)
 
 
 def best_of(figures: list) -> dict[Workload, Config]:
