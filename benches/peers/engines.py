@@ -120,6 +120,7 @@ def measure(plan: Plan, command: list, out: Path, figures) -> dict:
         writing.write_text(json.dumps(report, indent=1) + "\n")
         writing.rename(kept)
         print(f"   {kept.relative_to(plan.out)}  {time.monotonic() - start:.0f} s  {'; '.join(reasons)}", flush=True)
+        time.sleep(plan.pause)
         if not reasons:
             return report
     raise Failure(f"{out.name}: void {ATTEMPTS} times, the last time for: {'; '.join(reasons)}")

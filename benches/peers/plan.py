@@ -44,7 +44,6 @@ class Config:
 
 LOADS = [(load, repack) for load in ("read", "mmap") for repack in ("on", "off")]
 FLASH = ["on", "off"]
-CONFIGS = [Config(load, repack, flash) for flash in FLASH for load, repack in LOADS]
 WORKLOADS = [Workload("prompt", 128), Workload("prompt", 512), Workload("decode", 0), Workload("decode", 4096), Workload("batch", 8)]
 SMOKE_WORKLOADS = [Workload("prompt", 32), Workload("decode", 0), Workload("decode", 64), Workload("batch", 2)]
 
@@ -66,6 +65,8 @@ class Plan:
     tg: int
     threads: int
     foreign: float
+    per_process: int
+    pause: float
     wrap: list[str]
 
     @staticmethod
@@ -88,6 +89,8 @@ class Plan:
             tg=args.tg,
             threads=args.threads,
             foreign=args.foreign,
+            per_process=args.per_process,
+            pause=args.pause,
             wrap=shlex.split(args.wrap),
         )
         return dataclasses.replace(plan, pairs=min(args.pairs, 2), tg=8, foreign=float("inf")) if args.smoke else plan

@@ -38,7 +38,7 @@ def pairs_of(work: Workload, config: Config, reports: dict) -> list[Pair]:
     """The rounds in which both engines have a valid figure."""
     ours, theirs = {}, {}
     for name, report in reports.items():
-        round_number, engine = name.split("-")[:2]
+        round_number, engine = name.split("-")[:2]  # stages.py names the files
         if engine == "kernmill":
             found = engines.kernmill_figures(report)
             side, wanted = ours, work
@@ -100,7 +100,7 @@ def markdown(plan: Plan, whole: dict, sweep: dict) -> str:
     lines += ["", f"Peak resident memory: kernmill {memory['kernmill'] / 1e9:.2f} GB, llama.cpp {memory['llama'] / 1e9:.2f} GB. "
                   f"Void processes, run again: {whole['void_processes']}."]
     if sweep:
-        lines += ["", "The sweep that chose llama.cpp's best, tokens/s, one measurement each:", "",
+        lines += ["", "The sweep that chose llama.cpp's best, tokens/s, one measurement each (flash attention off only where on was fastest):", "",
                   "| llama.cpp | " + " | ".join(map(str, plan.workloads)) + " |", "|---|" + "---|" * len(plan.workloads)]
         for config, row in sweep.items():
             lines.append(f"| {config} | " + " | ".join(f"{row[work]:.2f}" if work in row else "" for work in plan.workloads) + " |")

@@ -13,9 +13,9 @@ import engines
 import machine
 import report as reporting
 from engines import Failure
-from plan import CONFIGS, FLASH, LOADS, Config, Plan, Workload
+from plan import FLASH, LOADS, Config, Plan, Workload
 
-PREFILL = 2048
+PREFILL = 1024
 CHECK_TOKENS = 64
 CHECK_LIMIT = 0.1  # nats; rounding and the routing that it changes give 1e-3 or so, an error in the conversion whole nats
 
@@ -73,28 +73,42 @@ def check(plan: Plan) -> None:
 
 
 def sweep(plan: Plan) -> None:
-    """llama.cpp in all its ways, once; the best of each workload goes into best.json."""
+    """llama.cpp's four ways with weights, each workload with flash attention; then without it in the way that was best.
+
+    The best of each workload goes into best.json.
+    """
     kept = plan.out / "best.json"
     if kept.exists():
         return
     shallow = [work for work in plan.workloads if not work.deep]
-    figures = sweep_of(plan, "shallow", shallow)
+    best = sweep_of(plan, shallow)
     deep = [work for work in plan.workloads if work.deep]
     if deep:
-        prefill(plan, deep, best_of(figures))
-        figures += sweep_of(plan, "deep", deep)
-    best = best_of(figures)
+        prefill(plan, deep, best)
+        best |= sweep_of(plan, deep)
     kept.write_text(json.dumps({str(work): vars(config) for work, config in best.items()}, indent=1) + "\n")
     for work, config in best.items():
         print(f"   {work}: {config}", flush=True)
 
 
-def sweep_of(plan: Plan, name: str, works: list[Workload]) -> list:
+def sweep_of(plan: Plan, works: list[Workload]) -> dict[Workload, Config]:
     figures = []
-    for config in CONFIGS if works else []:
-        out = plan.out / f"sweep/{name}-{config.load}-{config.repack}-{config.flash}.json"
-        asked = [f"{work}@{config.flash}" for work in works]
-        figures += engines.llama_figures(engines.llama(plan, out, config.load, config.repack, asked, seed=0))
+    for load, repack in LOADS:
+        figures += llama_processes(plan, "sweep", "on", load, repack, {work: "on" for work in works})
+    best = best_of(figures)
+    for load, repack in LOADS:
+        without = {work: "off" for work, config in best.items() if (config.load, config.repack) == (load, repack)}
+        figures += llama_processes(plan, "sweep", "off", load, repack, without)
+    return best_of(figures)
+
+
+def llama_processes(plan: Plan, directory: str, name: str, load: str, repack: str, works: dict[Workload, str], seed: int = 0) -> list:
+    """Figures of workloads with their flash attention, so many to a process as the plan says."""
+    figures, rest = [], list(works)
+    while rest:
+        some, rest = rest[: plan.per_process], rest[plan.per_process :]
+        out = plan.out / directory / f"{name}-llama-{load}-{repack}-{'-'.join(f'{work.kind}{work.number}' for work in some)}.json"
+        figures += engines.llama_figures(engines.llama(plan, out, load, repack, [f"{work}@{works[work]}" for work in some], seed))
     return figures
 
 
@@ -104,7 +118,7 @@ def prefill(plan: Plan, deep: list[Workload], best: dict[Workload, Config]) -> N
     load, repack = (best[max(prompts)].load, best[max(prompts)].repack) if prompts else LOADS[0]
     for depth in sorted({depth for work in deep for depth in [*range(PREFILL, work.number, PREFILL), work.number]}):
         for flash in FLASH:
-            engines.llama(plan, plan.out / f"sweep/prefill-{depth}-{flash}.json", load, repack, [f"decode:{depth}@{flash}"], seed=0)
+            llama_processes(plan, "sweep", f"prefill-{flash}", load, repack, {Workload("decode", depth): flash})
 
 
 def best_of(figures: list) -> dict[Workload, Config]:
@@ -137,15 +151,13 @@ def kernmill_round(plan: Plan, number: int, _best) -> None:
         engines.kernmill(plan, plan.out / f"pairs/{number:02}-kernmill.json", prompts, 0, [1, *batches])
     for work in plan.workloads:
         if work.deep:
-            engines.kernmill(plan, plan.out / f"pairs/{number:02}-kernmill-{work.number}.json", [], work.number, [1])
+            engines.kernmill(plan, plan.out / f"pairs/{number:02}-kernmill-decode{work.number}.json", [], work.number, [1])
 
 
 def llama_round(plan: Plan, number: int, best: dict[Workload, Config]) -> None:
     for load, repack in LOADS:
-        works = [f"{work}@{best[work].flash}" for work in plan.workloads if (best[work].load, best[work].repack) == (load, repack)]
-        if works:
-            out = plan.out / f"pairs/{number:02}-llama-{load}-{repack}.json"
-            engines.llama(plan, out, load, repack, works, seed=number)
+        works = {work: best[work].flash for work in plan.workloads if (best[work].load, best[work].repack) == (load, repack)}
+        llama_processes(plan, "pairs", f"{number:02}", load, repack, works, seed=number)
 
 
 def load_best(plan: Plan) -> dict[Workload, Config]:
