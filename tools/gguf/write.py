@@ -160,16 +160,17 @@ def tokenizer(writer, path):
 
 
 def byte_tokenizer(writer, vocab):
-    """A tokenizer whose first tokens are single bytes, and the others numbers."""
+    """A tokenizer whose first tokens are single bytes, then a pair, because llama.cpp wants a merge, and the others numbers."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     characters = {byte: chr(byte) for byte in printable} | {byte: chr(256 + i) for i, byte in enumerate(others)}
     tokens = [characters[(byte + 0x20) % 256] if byte < 256 else f"<{byte}>" for byte in range(vocab)]
+    tokens[256:257] = [tokens[1] + tokens[2]] if vocab > 256 else []
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-4o")
     writer.add_token_list(tokens)
     writer.add_token_types([gguf.TokenType.NORMAL] * vocab)
-    writer.add_token_merges([])
+    writer.add_token_merges([f"{tokens[1]} {tokens[2]}"] if vocab > 256 else [])
     writer.add_chat_template("{{ messages }}")
 
 
