@@ -33,7 +33,7 @@ def setup(plan: Plan) -> None:
     environment = os.environ | {"CMAKE_ARGS": "-DGGML_NATIVE=ON", "CMAKE_BUILD_PARALLEL_LEVEL": str(plan.threads)}
     log = plan.work / "setup.log"
     print(f"   compiling llama.cpp, ten minutes or so; {log} tells how it goes", flush=True)
-    command = [plan.python, "-m", "pip", "install", "--verbose", "--no-binary", "llama-cpp-python", "-r", requirements]
+    command = [plan.python, "-m", "pip", "install", "--verbose", "--no-cache-dir", "--no-binary", "llama-cpp-python", "-r", requirements]
     with open(log, "w") as file:
         if subprocess.run(command, env=environment, stdout=file, stderr=subprocess.STDOUT).returncode:
             raise Failure(f"the installation failed; {log} says why. It needs a C and a C++ compiler")
