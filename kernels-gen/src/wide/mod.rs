@@ -4,6 +4,7 @@
 //! tile, and what it clobbers. Leaves without a wide version for a level use the 128-bit one.
 
 mod attention_avx512;
+pub mod check;
 mod dot_f32_avx512;
 mod dot_q8_avx512;
 mod gemm_q8_avx512;
@@ -42,12 +43,25 @@ pub fn find(leaf: Leaf, level: Level) -> Option<&'static Wide> {
     ALL.iter().find(|wide| (wide.levels)(level) && (wide.serves)(leaf))
 }
 
-/// Machine code of a wide version, constants behind it.
+/// Why a wide version is no code. A defect of the version.
+#[derive(Debug, thiserror::Error)]
+pub enum AssembleError {
+    /// The assembler refused it.
+    #[error(transparent)]
+    Assembler(#[from] IcedError),
+    /// It breaks a rule.
+    #[error(transparent)]
+    Check(#[from] check::Violation),
+}
+
+/// Machine code of a wide version, constants behind it, checked against the leaf's contract and the level's features.
 ///
 /// # Errors
-/// Never for the versions here, which a test assembles in every shape that their `serves` admits; an error is a defect.
-pub fn assemble(wide: &Wide, leaf: Leaf) -> Result<Vec<u8>, IcedError> {
+/// Never for the versions here: an error is a defect.
+pub fn assemble(wide: &Wide, leaf: Leaf, level: Level) -> Result<Vec<u8>, AssembleError> {
     let mut code = CodeAssembler::new(64)?;
     (wide.assemble)(&mut code, leaf)?;
-    code.assemble(0)
+    let bytes = code.assemble(0)?;
+    check::check(&bytes, &leaf.contract(), level)?;
+    Ok(bytes)
 }
