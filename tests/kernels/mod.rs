@@ -1,9 +1,21 @@
 //! Generated code against plain definitions, on every level that this machine can run.
 
+mod fence;
+mod guard;
 mod leaves;
 
 use kernmill_plan::program::CodeBlob;
+use kernmill_plan::target::Level;
 use memmap2::{Mmap, MmapMut};
+
+/// Every level of this machine, with and without the wide versions.
+pub fn versions() -> impl Iterator<Item = (Level, bool)> {
+    Level::supported().into_iter().flat_map(|level| [(level, false), (level, true)])
+}
+
+pub fn name(level: Level, wide: bool) -> String {
+    format!("{}{}", level.name(), if wide { " wide" } else { "" })
+}
 
 /// A code blob that can be called.
 pub struct Code {
