@@ -3,6 +3,9 @@
 mod fence;
 mod guard;
 mod leaves;
+mod machine;
+mod operands;
+mod replay;
 
 use kernmill_plan::program::CodeBlob;
 use kernmill_plan::target::Level;
@@ -28,6 +31,12 @@ impl Code {
         let mut map = MmapMut::map_anon(blob.bytes.len()).unwrap();
         map.copy_from_slice(&blob.bytes);
         Code { map: map.make_exec().unwrap(), blob }
+    }
+
+    /// Machine code of symbol `index`.
+    pub fn bytes(&self, index: usize) -> &[u8] {
+        let symbol = &self.blob.symbols[index];
+        &self.map[symbol.offset as usize..][..symbol.size as usize]
     }
 
     /// Address of symbol `index`.
