@@ -30,6 +30,14 @@ pub enum GenerateError {
         /// Cranelift's message.
         message: String,
     },
+    /// A wide leaf cannot be assembled, or its checker refused it.
+    #[error("the assembled leaf `{function}` is refused: {source} (please report this)")]
+    Assemble {
+        /// Leaf.
+        function: String,
+        /// What is wrong with it.
+        source: wide::AssembleError,
+    },
     /// The linker refused it.
     #[error(transparent)]
     Link(#[from] LinkError),
@@ -146,10 +154,8 @@ impl Generator<'_> {
             if let Some(clif) = &mut self.clif {
                 clif.push(format!("; {name}: assembled, {}\n", wide.name));
             }
-            let bytes = wide::assemble(wide, leaf).map_err(|error| GenerateError::Codegen {
-                function: name.clone(),
-                message: error.to_string(),
-            })?;
+            let bytes = wide::assemble(wide, leaf, self.level)
+                .map_err(|source| GenerateError::Assemble { function: name.clone(), source })?;
             return Ok(Object { name, kernel: false, bytes, calls: Vec::new() });
         }
         self.context.func = Function::with_name_signature(UserFuncName::default(), signature(leaf.params()));

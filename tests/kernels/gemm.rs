@@ -1,7 +1,8 @@
 //! `Decode` and `GemmQ8` against scalar loops written from docs/numerics.md and the contract in their file.
 
 use super::Code;
-use super::leaves::{aligned, integer, name, normal, random_tile, versions};
+use super::leaves::{aligned, integer, normal, random_tile};
+use super::{name, versions};
 use fastrand::Rng;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;

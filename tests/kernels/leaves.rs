@@ -1,24 +1,14 @@
 //! Leaf micro-kernels against scalar loops written from docs/numerics.md.
 
-use super::Code;
+use super::{Code, name, versions};
 use fastrand::Rng;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::{Leaf, SCORE_STRIDE};
 use kernmill_plan::format::{BLOCK, Q8Row, TILE_ROWS, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
 use kernmill_plan::pack;
-use kernmill_plan::target::Level;
 
 const FORMATS: [WeightFormat; 5] = WeightFormat::ALL;
-
-/// Every level of this machine, with and without the wide versions.
-pub(super) fn versions() -> impl Iterator<Item = (Level, bool)> {
-    Level::supported().into_iter().flat_map(|level| [(level, false), (level, true)])
-}
-
-pub(super) fn name(level: Level, wide: bool) -> String {
-    format!("{}{}", level.name(), if wide { " wide" } else { "" })
-}
 
 /// Roughly normal, by a sum of uniforms.
 pub(super) fn normal(rng: &mut Rng) -> f32 {

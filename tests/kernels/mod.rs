@@ -1,10 +1,25 @@
 //! Generated code against plain definitions, on every level that this machine can run.
 
+mod fence;
 mod gemm;
+mod guard;
 mod leaves;
+mod machine;
+mod operands;
+mod replay;
 
 use kernmill_plan::program::CodeBlob;
+use kernmill_plan::target::Level;
 use memmap2::{Mmap, MmapMut};
+
+/// Every level of this machine, with and without the wide versions.
+pub fn versions() -> impl Iterator<Item = (Level, bool)> {
+    Level::supported().into_iter().flat_map(|level| [(level, false), (level, true)])
+}
+
+pub fn name(level: Level, wide: bool) -> String {
+    format!("{}{}", level.name(), if wide { " wide" } else { "" })
+}
 
 /// A code blob that can be called.
 pub struct Code {
@@ -17,6 +32,12 @@ impl Code {
         let mut map = MmapMut::map_anon(blob.bytes.len()).unwrap();
         map.copy_from_slice(&blob.bytes);
         Code { map: map.make_exec().unwrap(), blob }
+    }
+
+    /// Machine code of symbol `index`.
+    pub fn bytes(&self, index: usize) -> &[u8] {
+        let symbol = &self.blob.symbols[index];
+        &self.map[symbol.offset as usize..][..symbol.size as usize]
     }
 
     /// Address of symbol `index`.

@@ -5,6 +5,7 @@
 
 mod attention_avx2;
 mod attention_avx512;
+pub mod check;
 mod dot_f32_avx2;
 mod dot_f32_avx512;
 mod dot_q8_avx2;
@@ -58,14 +59,27 @@ pub fn find(leaf: Leaf, level: Level) -> Option<&'static Wide> {
     ALL.iter().find(|wide| (wide.levels)(level) && (wide.serves)(leaf))
 }
 
-/// Machine code of a wide version, constants behind it.
+/// Why a wide version is no code. A defect of the version.
+#[derive(Debug, thiserror::Error)]
+pub enum AssembleError {
+    /// The assembler refused it.
+    #[error(transparent)]
+    Assembler(#[from] IcedError),
+    /// It breaks a rule.
+    #[error(transparent)]
+    Check(#[from] check::Violation),
+}
+
+/// Machine code of a wide version, constants behind it, checked against the leaf's contract and the level's features.
 ///
 /// # Errors
-/// Never for the versions here, which a test assembles in every shape that their `serves` admits; an error is a defect.
-pub fn assemble(wide: &Wide, leaf: Leaf) -> Result<Vec<u8>, IcedError> {
+/// Never for the versions here: an error is a defect.
+pub fn assemble(wide: &Wide, leaf: Leaf, level: Level) -> Result<Vec<u8>, AssembleError> {
     let mut code = CodeAssembler::new(64)?;
     (wide.assemble)(&mut code, leaf)?;
-    code.assemble(0)
+    let bytes = code.assemble(0)?;
+    check::check(&bytes, &leaf.contract(), level)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -107,7 +121,7 @@ mod tests {
         for level in Level::ALL {
             for leaf in leaves() {
                 let Some(wide) = find(leaf, level) else { continue };
-                let code = assemble(wide, leaf).unwrap();
+                let code = assemble(wide, leaf, level).unwrap();
                 let mut returned = false;
                 for instruction in &mut Decoder::new(64, &code, DecoderOptions::NONE) {
                     if instruction.flow_control() == FlowControl::Return {

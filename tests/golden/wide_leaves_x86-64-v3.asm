@@ -1,0 +1,2004 @@
+dot_mxfp4_q8_k64_t1:
+       0  push rbx
+       1  push rbp
+       2  lea r11,[rel 311h]
+       9  vmovdqu ymm0,[r11+20h]
+       f  lea rbp,[rdi+2000h]
+      16  mov rbx,[rsi]
+      19  mov r8,rdi
+      1c  lea r9,[rdi+40h]
+      20  vpxor ymm9,ymm9,ymm9
+      25  vpxor ymm10,ymm10,ymm10
+      2a  xor r10,r10
+      2d  vpbroadcastd ymm7,[rbx+r10+48h]
+      34  vpmulld ymm7,ymm7,[r11+0C0h]
+      3d  vmovdqa ymm8,ymm7
+      41  prefetcht1 [rbp]
+      45  prefetcht1 [rbp+40h]
+      49  prefetcht1 [rbp+80h]
+      50  prefetcht1 [rbp+0C0h]
+      57  prefetcht1 [rbp+100h]
+      5e  add rbp,110h
+      65  vmovdqu ymm1,[r9]
+      6a  vpsrlw ymm2,ymm1,4
+      6f  vpand ymm1,ymm1,[r11]
+      74  vpand ymm2,ymm2,[r11]
+      79  vpshufb ymm1,ymm0,ymm1
+      7e  vpshufb ymm2,ymm0,ymm2
+      83  vmovdqu ymm3,[r9+40h]
+      89  vpsrlw ymm4,ymm3,4
+      8e  vpand ymm3,ymm3,[r11]
+      93  vpand ymm4,ymm4,[r11]
+      98  vpshufb ymm3,ymm0,ymm3
+      9d  vpshufb ymm4,ymm0,ymm4
+      a2  vpbroadcastd ymm5,[rbx+r10*8]
+      a8  vpmaddubsw ymm5,ymm1,ymm5
+      ad  vpbroadcastd ymm6,[rbx+r10*8+4]
+      b4  vpmaddubsw ymm6,ymm2,ymm6
+      b9  vpaddw ymm5,ymm5,ymm6
+      bd  vpbroadcastd ymm6,[rbx+r10*8+8]
+      c4  vpmaddubsw ymm6,ymm3,ymm6
+      c9  vpaddw ymm5,ymm5,ymm6
+      cd  vpbroadcastd ymm6,[rbx+r10*8+0Ch]
+      d4  vpmaddubsw ymm6,ymm4,ymm6
+      d9  vpaddw ymm5,ymm5,ymm6
+      dd  vpmaddwd ymm5,ymm5,[r11+40h]
+      e3  vpaddd ymm7,ymm7,ymm5
+      e7  vmovdqu ymm1,[r9+20h]
+      ed  vpsrlw ymm2,ymm1,4
+      f2  vpand ymm1,ymm1,[r11]
+      f7  vpand ymm2,ymm2,[r11]
+      fc  vpshufb ymm1,ymm0,ymm1
+     101  vpshufb ymm2,ymm0,ymm2
+     106  vmovdqu ymm3,[r9+60h]
+     10c  vpsrlw ymm4,ymm3,4
+     111  vpand ymm3,ymm3,[r11]
+     116  vpand ymm4,ymm4,[r11]
+     11b  vpshufb ymm3,ymm0,ymm3
+     120  vpshufb ymm4,ymm0,ymm4
+     125  vpbroadcastd ymm5,[rbx+r10*8]
+     12b  vpmaddubsw ymm5,ymm1,ymm5
+     130  vpbroadcastd ymm6,[rbx+r10*8+4]
+     137  vpmaddubsw ymm6,ymm2,ymm6
+     13c  vpaddw ymm5,ymm5,ymm6
+     140  vpbroadcastd ymm6,[rbx+r10*8+8]
+     147  vpmaddubsw ymm6,ymm3,ymm6
+     14c  vpaddw ymm5,ymm5,ymm6
+     150  vpbroadcastd ymm6,[rbx+r10*8+0Ch]
+     157  vpmaddubsw ymm6,ymm4,ymm6
+     15c  vpaddw ymm5,ymm5,ymm6
+     160  vpmaddwd ymm5,ymm5,[r11+40h]
+     166  vpaddd ymm8,ymm8,ymm5
+     16a  vmovdqu ymm1,[r9+80h]
+     173  vpsrlw ymm2,ymm1,4
+     178  vpand ymm1,ymm1,[r11]
+     17d  vpand ymm2,ymm2,[r11]
+     182  vpshufb ymm1,ymm0,ymm1
+     187  vpshufb ymm2,ymm0,ymm2
+     18c  vmovdqu ymm3,[r9+0C0h]
+     195  vpsrlw ymm4,ymm3,4
+     19a  vpand ymm3,ymm3,[r11]
+     19f  vpand ymm4,ymm4,[r11]
+     1a4  vpshufb ymm3,ymm0,ymm3
+     1a9  vpshufb ymm4,ymm0,ymm4
+     1ae  vpbroadcastd ymm5,[rbx+r10*8+10h]
+     1b5  vpmaddubsw ymm5,ymm1,ymm5
+     1ba  vpbroadcastd ymm6,[rbx+r10*8+14h]
+     1c1  vpmaddubsw ymm6,ymm2,ymm6
+     1c6  vpaddw ymm5,ymm5,ymm6
+     1ca  vpbroadcastd ymm6,[rbx+r10*8+18h]
+     1d1  vpmaddubsw ymm6,ymm3,ymm6
+     1d6  vpaddw ymm5,ymm5,ymm6
+     1da  vpbroadcastd ymm6,[rbx+r10*8+1Ch]
+     1e1  vpmaddubsw ymm6,ymm4,ymm6
+     1e6  vpaddw ymm5,ymm5,ymm6
+     1ea  vpmaddwd ymm5,ymm5,[r11+40h]
+     1f0  vpaddd ymm7,ymm7,ymm5
+     1f4  vmovdqu ymm1,[r9+0A0h]
+     1fd  vpsrlw ymm2,ymm1,4
+     202  vpand ymm1,ymm1,[r11]
+     207  vpand ymm2,ymm2,[r11]
+     20c  vpshufb ymm1,ymm0,ymm1
+     211  vpshufb ymm2,ymm0,ymm2
+     216  vmovdqu ymm3,[r9+0E0h]
+     21f  vpsrlw ymm4,ymm3,4
+     224  vpand ymm3,ymm3,[r11]
+     229  vpand ymm4,ymm4,[r11]
+     22e  vpshufb ymm3,ymm0,ymm3
+     233  vpshufb ymm4,ymm0,ymm4
+     238  vpbroadcastd ymm5,[rbx+r10*8+10h]
+     23f  vpmaddubsw ymm5,ymm1,ymm5
+     244  vpbroadcastd ymm6,[rbx+r10*8+14h]
+     24b  vpmaddubsw ymm6,ymm2,ymm6
+     250  vpaddw ymm5,ymm5,ymm6
+     254  vpbroadcastd ymm6,[rbx+r10*8+18h]
+     25b  vpmaddubsw ymm6,ymm3,ymm6
+     260  vpaddw ymm5,ymm5,ymm6
+     264  vpbroadcastd ymm6,[rbx+r10*8+1Ch]
+     26b  vpmaddubsw ymm6,ymm4,ymm6
+     270  vpaddw ymm5,ymm5,ymm6
+     274  vpmaddwd ymm5,ymm5,[r11+40h]
+     27a  vpaddd ymm8,ymm8,ymm5
+     27e  vpmovzxbd ymm1,[r8]
+     283  vpslld ymm1,ymm1,17h
+     288  vpmaxud ymm1,ymm1,[r11+80h]
+     291  vmulps ymm1,ymm1,[r11+0A0h]
+     29a  vbroadcastss ymm5,[rbx+r10+40h]
+     2a1  vcvtdq2ps ymm7,ymm7
+     2a5  vmulps ymm7,ymm7,ymm1
+     2a9  vfmadd231ps ymm9,ymm7,ymm5
+     2ae  vpmovzxbd ymm1,[r8+8]
+     2b4  vpslld ymm1,ymm1,17h
+     2b9  vpmaxud ymm1,ymm1,[r11+80h]
+     2c2  vmulps ymm1,ymm1,[r11+0A0h]
+     2cb  vbroadcastss ymm5,[rbx+r10+40h]
+     2d2  vcvtdq2ps ymm8,ymm8
+     2d7  vmulps ymm8,ymm8,ymm1
+     2db  vfmadd231ps ymm10,ymm8,ymm5
+     2e0  add r8,10h
+     2e4  add r9,100h
+     2eb  add r10,4
+     2ef  cmp r10,8
+     2f3  jne near 000000000000002Dh
+     2f9  mov rax,rdx
+     2fc  vmovups [rax],ymm9
+     300  vmovups [rax+20h],ymm10
+     305  add rax,rcx
+     308  mov rdx,rax
+     30b  vzeroupper
+     30e  pop rbp
+     30f  pop rbx
+     310  ret
+     311  (bad)
+     315  (bad)
+     319  (bad)
+     31d  (bad)
+     321  (bad)
+     325  (bad)
+     329  (bad)
+     32d  (bad)
+     331  or al,0Dh
+     333  (bad)
+     335  adc [rdx],dl
+     337  adc al,18h
+     339  or al,0Bh
+     33b  or cl,[rcx]
+     33d  or [rsi],al
+     33f  add al,0
+     341  or al,0Dh
+     343  (bad)
+     345  adc [rdx],dl
+     347  adc al,18h
+     349  or al,0Bh
+     34b  or cl,[rcx]
+     34d  or [rsi],al
+     34f  add al,0
+     351  add [rax],eax
+     353  add [rax],eax
+     355  add [rax],eax
+     357  add [rax],eax
+     359  add [rax],eax
+     35b  add [rax],eax
+     35d  add [rax],eax
+     35f  add [rax],eax
+     361  add [rax],eax
+     363  add [rax],eax
+     365  add [rax],eax
+     367  add [rax],eax
+     369  add [rax],eax
+     36b  add [rax],eax
+     36d  add [rax],eax
+     36f  add [rax],eax
+     371  add byte [rax-7F7F7F80h],80h
+     378  add byte [rax-7F7F7F80h],80h
+     37f  add byte [rax-7F7F7F80h],80h
+     386  add byte [rax-7F7F7F80h],80h
+     38d  add byte [rax+8080h],40h
+     394  add [rax],al
+     396  add [rax],al
+     399  add [rax],al
+     39b  add [rax],al
+     39e  add [rax],al
+     3a1  add [rax],al
+     3a3  add [rax],al
+     3a6  add [rax],al
+     3a9  add [rax],al
+     3ab  add [rax],al
+     3ae  add [rax],al
+     3b1  add [rax],al
+     3b3  add [rdi],bh
+     3b5  add [rax],al
+     3b7  add [rdi],bh
+     3b9  add [rax],al
+     3bb  add [rdi],bh
+     3bd  add [rax],al
+     3bf  add [rdi],bh
+     3c1  add [rax],al
+     3c3  add [rdi],bh
+     3c5  add [rax],al
+     3c7  add [rdi],bh
+     3c9  add [rax],al
+     3cb  add [rdi],bh
+     3cd  add [rax],al
+     3cf  add [rdi],bh
+     3d1  hlt
+     3d2  (bad)
+     3d4  push rsp
+     3d6  (bad)
+     3d8  push rsp
+     3da  (bad)
+     3dc  push rsp
+     3de  (bad)
+     3e0  push rsp
+     3e2  (bad)
+     3e4  push rsp
+     3e6  (bad)
+     3e8  push rsp
+     3ea  (bad)
+     3ec  push rsp
+     3ee  (bad)
+     3f0  inc dword [rax]
+     3f2  add [rax-35h],al
+     3f5  add [rax],al
+     3f7  retf
+     3f9  add [rax],al
+     3fb  retf
+     3fd  add [rax],al
+     3ff  retf
+     401  add [rax],al
+     403  retf
+     405  add [rax],al
+     407  retf
+     409  add [rax],al
+     40b  retf
+     40d  add [rax],al
+     40f  retf
+
+dot_int8_q8_k64_t1:
+     440  push rbx
+     441  push rbp
+     442  lea r11,[rel 7F2h]
+     449  lea rbp,[rdi+2000h]
+     450  mov rbx,[rsi]
+     453  mov r8,rdi
+     456  lea r9,[rdi+40h]
+     45a  vpxor ymm6,ymm6,ymm6
+     45e  vpxor ymm7,ymm7,ymm7
+     462  xor r10,r10
+     465  vpxor ymm4,ymm4,ymm4
+     469  vpxor ymm5,ymm5,ymm5
+     46d  prefetcht1 [rbp]
+     471  prefetcht1 [rbp+40h]
+     475  prefetcht1 [rbp+80h]
+     47c  prefetcht1 [rbp+0C0h]
+     483  prefetcht1 [rbp+100h]
+     48a  prefetcht1 [rbp+140h]
+     491  prefetcht1 [rbp+180h]
+     498  prefetcht1 [rbp+1C0h]
+     49f  prefetcht1 [rbp+200h]
+     4a6  add rbp,220h
+     4ad  vmovdqu ymm1,[r9]
+     4b2  vpxor ymm1,ymm1,[r11+60h]
+     4b8  vpbroadcastd ymm2,[rbx+r10*8]
+     4be  vpsignb ymm3,ymm1,ymm2
+     4c3  vpabsb ymm2,ymm2
+     4c8  vpmaddubsw ymm2,ymm2,ymm3
+     4cd  vpmaddwd ymm2,ymm2,[r11+40h]
+     4d3  vpaddd ymm4,ymm4,ymm2
+     4d7  vmovdqu ymm1,[r9+20h]
+     4dd  vpxor ymm1,ymm1,[r11+60h]
+     4e3  vpbroadcastd ymm2,[rbx+r10*8]
+     4e9  vpsignb ymm3,ymm1,ymm2
+     4ee  vpabsb ymm2,ymm2
+     4f3  vpmaddubsw ymm2,ymm2,ymm3
+     4f8  vpmaddwd ymm2,ymm2,[r11+40h]
+     4fe  vpaddd ymm5,ymm5,ymm2
+     502  vmovdqu ymm1,[r9+40h]
+     508  vpxor ymm1,ymm1,[r11+60h]
+     50e  vpbroadcastd ymm2,[rbx+r10*8+4]
+     515  vpsignb ymm3,ymm1,ymm2
+     51a  vpabsb ymm2,ymm2
+     51f  vpmaddubsw ymm2,ymm2,ymm3
+     524  vpmaddwd ymm2,ymm2,[r11+40h]
+     52a  vpaddd ymm4,ymm4,ymm2
+     52e  vmovdqu ymm1,[r9+60h]
+     534  vpxor ymm1,ymm1,[r11+60h]
+     53a  vpbroadcastd ymm2,[rbx+r10*8+4]
+     541  vpsignb ymm3,ymm1,ymm2
+     546  vpabsb ymm2,ymm2
+     54b  vpmaddubsw ymm2,ymm2,ymm3
+     550  vpmaddwd ymm2,ymm2,[r11+40h]
+     556  vpaddd ymm5,ymm5,ymm2
+     55a  vmovdqu ymm1,[r9+80h]
+     563  vpxor ymm1,ymm1,[r11+60h]
+     569  vpbroadcastd ymm2,[rbx+r10*8+8]
+     570  vpsignb ymm3,ymm1,ymm2
+     575  vpabsb ymm2,ymm2
+     57a  vpmaddubsw ymm2,ymm2,ymm3
+     57f  vpmaddwd ymm2,ymm2,[r11+40h]
+     585  vpaddd ymm4,ymm4,ymm2
+     589  vmovdqu ymm1,[r9+0A0h]
+     592  vpxor ymm1,ymm1,[r11+60h]
+     598  vpbroadcastd ymm2,[rbx+r10*8+8]
+     59f  vpsignb ymm3,ymm1,ymm2
+     5a4  vpabsb ymm2,ymm2
+     5a9  vpmaddubsw ymm2,ymm2,ymm3
+     5ae  vpmaddwd ymm2,ymm2,[r11+40h]
+     5b4  vpaddd ymm5,ymm5,ymm2
+     5b8  vmovdqu ymm1,[r9+0C0h]
+     5c1  vpxor ymm1,ymm1,[r11+60h]
+     5c7  vpbroadcastd ymm2,[rbx+r10*8+0Ch]
+     5ce  vpsignb ymm3,ymm1,ymm2
+     5d3  vpabsb ymm2,ymm2
+     5d8  vpmaddubsw ymm2,ymm2,ymm3
+     5dd  vpmaddwd ymm2,ymm2,[r11+40h]
+     5e3  vpaddd ymm4,ymm4,ymm2
+     5e7  vmovdqu ymm1,[r9+0E0h]
+     5f0  vpxor ymm1,ymm1,[r11+60h]
+     5f6  vpbroadcastd ymm2,[rbx+r10*8+0Ch]
+     5fd  vpsignb ymm3,ymm1,ymm2
+     602  vpabsb ymm2,ymm2
+     607  vpmaddubsw ymm2,ymm2,ymm3
+     60c  vpmaddwd ymm2,ymm2,[r11+40h]
+     612  vpaddd ymm5,ymm5,ymm2
+     616  vmovdqu ymm1,[r9+100h]
+     61f  vpxor ymm1,ymm1,[r11+60h]
+     625  vpbroadcastd ymm2,[rbx+r10*8+10h]
+     62c  vpsignb ymm3,ymm1,ymm2
+     631  vpabsb ymm2,ymm2
+     636  vpmaddubsw ymm2,ymm2,ymm3
+     63b  vpmaddwd ymm2,ymm2,[r11+40h]
+     641  vpaddd ymm4,ymm4,ymm2
+     645  vmovdqu ymm1,[r9+120h]
+     64e  vpxor ymm1,ymm1,[r11+60h]
+     654  vpbroadcastd ymm2,[rbx+r10*8+10h]
+     65b  vpsignb ymm3,ymm1,ymm2
+     660  vpabsb ymm2,ymm2
+     665  vpmaddubsw ymm2,ymm2,ymm3
+     66a  vpmaddwd ymm2,ymm2,[r11+40h]
+     670  vpaddd ymm5,ymm5,ymm2
+     674  vmovdqu ymm1,[r9+140h]
+     67d  vpxor ymm1,ymm1,[r11+60h]
+     683  vpbroadcastd ymm2,[rbx+r10*8+14h]
+     68a  vpsignb ymm3,ymm1,ymm2
+     68f  vpabsb ymm2,ymm2
+     694  vpmaddubsw ymm2,ymm2,ymm3
+     699  vpmaddwd ymm2,ymm2,[r11+40h]
+     69f  vpaddd ymm4,ymm4,ymm2
+     6a3  vmovdqu ymm1,[r9+160h]
+     6ac  vpxor ymm1,ymm1,[r11+60h]
+     6b2  vpbroadcastd ymm2,[rbx+r10*8+14h]
+     6b9  vpsignb ymm3,ymm1,ymm2
+     6be  vpabsb ymm2,ymm2
+     6c3  vpmaddubsw ymm2,ymm2,ymm3
+     6c8  vpmaddwd ymm2,ymm2,[r11+40h]
+     6ce  vpaddd ymm5,ymm5,ymm2
+     6d2  vmovdqu ymm1,[r9+180h]
+     6db  vpxor ymm1,ymm1,[r11+60h]
+     6e1  vpbroadcastd ymm2,[rbx+r10*8+18h]
+     6e8  vpsignb ymm3,ymm1,ymm2
+     6ed  vpabsb ymm2,ymm2
+     6f2  vpmaddubsw ymm2,ymm2,ymm3
+     6f7  vpmaddwd ymm2,ymm2,[r11+40h]
+     6fd  vpaddd ymm4,ymm4,ymm2
+     701  vmovdqu ymm1,[r9+1A0h]
+     70a  vpxor ymm1,ymm1,[r11+60h]
+     710  vpbroadcastd ymm2,[rbx+r10*8+18h]
+     717  vpsignb ymm3,ymm1,ymm2
+     71c  vpabsb ymm2,ymm2
+     721  vpmaddubsw ymm2,ymm2,ymm3
+     726  vpmaddwd ymm2,ymm2,[r11+40h]
+     72c  vpaddd ymm5,ymm5,ymm2
+     730  vmovdqu ymm1,[r9+1C0h]
+     739  vpxor ymm1,ymm1,[r11+60h]
+     73f  vpbroadcastd ymm2,[rbx+r10*8+1Ch]
+     746  vpsignb ymm3,ymm1,ymm2
+     74b  vpabsb ymm2,ymm2
+     750  vpmaddubsw ymm2,ymm2,ymm3
+     755  vpmaddwd ymm2,ymm2,[r11+40h]
+     75b  vpaddd ymm4,ymm4,ymm2
+     75f  vmovdqu ymm1,[r9+1E0h]
+     768  vpxor ymm1,ymm1,[r11+60h]
+     76e  vpbroadcastd ymm2,[rbx+r10*8+1Ch]
+     775  vpsignb ymm3,ymm1,ymm2
+     77a  vpabsb ymm2,ymm2
+     77f  vpmaddubsw ymm2,ymm2,ymm3
+     784  vpmaddwd ymm2,ymm2,[r11+40h]
+     78a  vpaddd ymm5,ymm5,ymm2
+     78e  vcvtph2ps ymm1,[r8]
+     793  vbroadcastss ymm2,[rbx+r10+40h]
+     79a  vcvtdq2ps ymm4,ymm4
+     79e  vmulps ymm4,ymm4,ymm1
+     7a2  vfmadd231ps ymm6,ymm4,ymm2
+     7a7  vcvtph2ps ymm1,[r8+10h]
+     7ad  vbroadcastss ymm2,[rbx+r10+40h]
+     7b4  vcvtdq2ps ymm5,ymm5
+     7b8  vmulps ymm5,ymm5,ymm1
+     7bc  vfmadd231ps ymm7,ymm5,ymm2
+     7c1  add r8,20h
+     7c5  add r9,200h
+     7cc  add r10,4
+     7d0  cmp r10,8
+     7d4  jne near 0000000000000465h
+     7da  mov rax,rdx
+     7dd  vmovups [rax],ymm6
+     7e1  vmovups [rax+20h],ymm7
+     7e6  add rax,rcx
+     7e9  mov rdx,rax
+     7ec  vzeroupper
+     7ef  pop rbp
+     7f0  pop rbx
+     7f1  ret
+     7f2  (bad)
+     7f6  (bad)
+     7fa  (bad)
+     7fe  (bad)
+     802  (bad)
+     806  (bad)
+     80a  (bad)
+     80e  (bad)
+     812  or al,0Dh
+     814  (bad)
+     816  adc [rdx],dl
+     818  adc al,18h
+     81a  or al,0Bh
+     81c  or cl,[rcx]
+     81e  or [rsi],al
+     820  add al,0
+     822  or al,0Dh
+     824  (bad)
+     826  adc [rdx],dl
+     828  adc al,18h
+     82a  or al,0Bh
+     82c  or cl,[rcx]
+     82e  or [rsi],al
+     830  add al,0
+     832  add [rax],eax
+     834  add [rax],eax
+     836  add [rax],eax
+     838  add [rax],eax
+     83a  add [rax],eax
+     83c  add [rax],eax
+     83e  add [rax],eax
+     840  add [rax],eax
+     842  add [rax],eax
+     844  add [rax],eax
+     846  add [rax],eax
+     848  add [rax],eax
+     84a  add [rax],eax
+     84c  add [rax],eax
+     84e  add [rax],eax
+     850  add [rax],eax
+     852  add byte [rax-7F7F7F80h],80h
+     859  add byte [rax-7F7F7F80h],80h
+     860  add byte [rax-7F7F7F80h],80h
+     867  add byte [rax-7F7F7F80h],80h
+     86e  add byte [rax+8080h],40h
+     875  add [rax],al
+     877  add [rax],al
+     87a  add [rax],al
+     87c  add [rax],al
+     87f  add [rax],al
+     882  add [rax],al
+     884  add [rax],al
+     887  add [rax],al
+     88a  add [rax],al
+     88c  add [rax],al
+     88f  add [rax],al
+     892  add [rax],al
+     894  add [rdi],bh
+     896  add [rax],al
+     898  add [rdi],bh
+     89a  add [rax],al
+     89c  add [rdi],bh
+     89e  add [rax],al
+     8a0  add [rdi],bh
+     8a2  add [rax],al
+     8a4  add [rdi],bh
+     8a6  add [rax],al
+     8a8  add [rdi],bh
+     8aa  add [rax],al
+     8ac  add [rdi],bh
+     8ae  add [rax],al
+     8b0  add [rdi],bh
+     8b2  cmp bh,0FFh
+     8b5  inc dword [rax-7F000001h]
+     8bb  (bad)
+     8bd  inc dword [rax-7F000001h]
+     8c3  (bad)
+     8c5  inc dword [rax-7F000001h]
+     8cb  (bad)
+     8cd  inc dword [rax+0FFFFFFh]
+     8d3  add [rax-35h],al
+     8d6  add [rax],al
+     8d8  retf
+     8da  add [rax],al
+     8dc  retf
+     8de  add [rax],al
+     8e0  retf
+     8e2  add [rax],al
+     8e4  retf
+     8e6  add [rax],al
+     8e8  retf
+     8ea  add [rax],al
+     8ec  retf
+     8ee  add [rax],al
+     8f0  retf
+
+gemm_small_q8_1x2:
+     900  push rbx
+     901  test rcx,rcx
+     904  je near 0000000000000CFFh
+     90a  mov rax,rdx
+     90d  vmovups ymm10,[rax]
+     911  add rax,r8
+     914  vmovups ymm11,[rax]
+     918  add rax,r8
+     91b  lea r10,[rdi]
+     91e  mov r11,rsi
+     921  mov rbx,rcx
+     924  vpbroadcastd ymm4,[r11+0D8h]
+     92d  vpbroadcastd ymm5,[r11+0DCh]
+     936  vmovdqu ymm0,[r10+80h]
+     93f  vmovdqu ymm1,[r10+0C0h]
+     948  vpbroadcastd ymm2,[r11]
+     94d  vpmaddubsw ymm2,ymm0,ymm2
+     952  vpbroadcastd ymm3,[r11+4]
+     958  vpmaddubsw ymm3,ymm1,ymm3
+     95d  vpaddw ymm2,ymm2,ymm3
+     961  vpmaddwd ymm2,ymm2,[rel 0D04h]
+     969  vpaddd ymm4,ymm4,ymm2
+     96d  vpbroadcastd ymm2,[r11+20h]
+     973  vpmaddubsw ymm2,ymm0,ymm2
+     978  vpbroadcastd ymm3,[r11+24h]
+     97e  vpmaddubsw ymm3,ymm1,ymm3
+     983  vpaddw ymm2,ymm2,ymm3
+     987  vpmaddwd ymm2,ymm2,[rel 0D04h]
+     98f  vpaddd ymm5,ymm5,ymm2
+     993  vmovdqu ymm0,[r10+100h]
+     99c  vmovdqu ymm1,[r10+140h]
+     9a5  vpbroadcastd ymm2,[r11+8]
+     9ab  vpmaddubsw ymm2,ymm0,ymm2
+     9b0  vpbroadcastd ymm3,[r11+0Ch]
+     9b6  vpmaddubsw ymm3,ymm1,ymm3
+     9bb  vpaddw ymm2,ymm2,ymm3
+     9bf  vpmaddwd ymm2,ymm2,[rel 0D04h]
+     9c7  vpaddd ymm4,ymm4,ymm2
+     9cb  vpbroadcastd ymm2,[r11+28h]
+     9d1  vpmaddubsw ymm2,ymm0,ymm2
+     9d6  vpbroadcastd ymm3,[r11+2Ch]
+     9dc  vpmaddubsw ymm3,ymm1,ymm3
+     9e1  vpaddw ymm2,ymm2,ymm3
+     9e5  vpmaddwd ymm2,ymm2,[rel 0D04h]
+     9ed  vpaddd ymm5,ymm5,ymm2
+     9f1  vmovdqu ymm0,[r10+180h]
+     9fa  vmovdqu ymm1,[r10+1C0h]
+     a03  vpbroadcastd ymm2,[r11+10h]
+     a09  vpmaddubsw ymm2,ymm0,ymm2
+     a0e  vpbroadcastd ymm3,[r11+14h]
+     a14  vpmaddubsw ymm3,ymm1,ymm3
+     a19  vpaddw ymm2,ymm2,ymm3
+     a1d  vpmaddwd ymm2,ymm2,[rel 0D04h]
+     a25  vpaddd ymm4,ymm4,ymm2
+     a29  vpbroadcastd ymm2,[r11+30h]
+     a2f  vpmaddubsw ymm2,ymm0,ymm2
+     a34  vpbroadcastd ymm3,[r11+34h]
+     a3a  vpmaddubsw ymm3,ymm1,ymm3
+     a3f  vpaddw ymm2,ymm2,ymm3
+     a43  vpmaddwd ymm2,ymm2,[rel 0D04h]
+     a4b  vpaddd ymm5,ymm5,ymm2
+     a4f  vmovdqu ymm0,[r10+200h]
+     a58  vmovdqu ymm1,[r10+240h]
+     a61  vpbroadcastd ymm2,[r11+18h]
+     a67  vpmaddubsw ymm2,ymm0,ymm2
+     a6c  vpbroadcastd ymm3,[r11+1Ch]
+     a72  vpmaddubsw ymm3,ymm1,ymm3
+     a77  vpaddw ymm2,ymm2,ymm3
+     a7b  vpmaddwd ymm2,ymm2,[rel 0D04h]
+     a83  vpaddd ymm4,ymm4,ymm2
+     a87  vpbroadcastd ymm2,[r11+38h]
+     a8d  vpmaddubsw ymm2,ymm0,ymm2
+     a92  vpbroadcastd ymm3,[r11+3Ch]
+     a98  vpmaddubsw ymm3,ymm1,ymm3
+     a9d  vpaddw ymm2,ymm2,ymm3
+     aa1  vpmaddwd ymm2,ymm2,[rel 0D04h]
+     aa9  vpaddd ymm5,ymm5,ymm2
+     aad  vmovups ymm0,[r10]
+     ab2  vbroadcastss ymm2,[r11+0C0h]
+     abb  vfmadd213ps ymm4,ymm0,[r10+40h]
+     ac1  vfmadd231ps ymm10,ymm4,ymm2
+     ac6  vbroadcastss ymm2,[r11+0C4h]
+     acf  vfmadd213ps ymm5,ymm0,[r10+40h]
+     ad5  vfmadd231ps ymm11,ymm5,ymm2
+     ada  add r10,280h
+     ae1  add r11,100h
+     ae8  dec rbx
+     aeb  jne near 0000000000000924h
+     af1  mov rax,rdx
+     af4  vmovups [rax],ymm10
+     af8  add rax,r8
+     afb  vmovups [rax],ymm11
+     aff  add rax,r8
+     b02  mov rax,rdx
+     b05  vmovups ymm10,[rax+20h]
+     b0a  add rax,r8
+     b0d  vmovups ymm11,[rax+20h]
+     b12  add rax,r8
+     b15  lea r10,[rdi+20h]
+     b19  mov r11,rsi
+     b1c  mov rbx,rcx
+     b1f  vpbroadcastd ymm4,[r11+0D8h]
+     b28  vpbroadcastd ymm5,[r11+0DCh]
+     b31  vmovdqu ymm0,[r10+80h]
+     b3a  vmovdqu ymm1,[r10+0C0h]
+     b43  vpbroadcastd ymm2,[r11]
+     b48  vpmaddubsw ymm2,ymm0,ymm2
+     b4d  vpbroadcastd ymm3,[r11+4]
+     b53  vpmaddubsw ymm3,ymm1,ymm3
+     b58  vpaddw ymm2,ymm2,ymm3
+     b5c  vpmaddwd ymm2,ymm2,[rel 0D04h]
+     b64  vpaddd ymm4,ymm4,ymm2
+     b68  vpbroadcastd ymm2,[r11+20h]
+     b6e  vpmaddubsw ymm2,ymm0,ymm2
+     b73  vpbroadcastd ymm3,[r11+24h]
+     b79  vpmaddubsw ymm3,ymm1,ymm3
+     b7e  vpaddw ymm2,ymm2,ymm3
+     b82  vpmaddwd ymm2,ymm2,[rel 0D04h]
+     b8a  vpaddd ymm5,ymm5,ymm2
+     b8e  vmovdqu ymm0,[r10+100h]
+     b97  vmovdqu ymm1,[r10+140h]
+     ba0  vpbroadcastd ymm2,[r11+8]
+     ba6  vpmaddubsw ymm2,ymm0,ymm2
+     bab  vpbroadcastd ymm3,[r11+0Ch]
+     bb1  vpmaddubsw ymm3,ymm1,ymm3
+     bb6  vpaddw ymm2,ymm2,ymm3
+     bba  vpmaddwd ymm2,ymm2,[rel 0D04h]
+     bc2  vpaddd ymm4,ymm4,ymm2
+     bc6  vpbroadcastd ymm2,[r11+28h]
+     bcc  vpmaddubsw ymm2,ymm0,ymm2
+     bd1  vpbroadcastd ymm3,[r11+2Ch]
+     bd7  vpmaddubsw ymm3,ymm1,ymm3
+     bdc  vpaddw ymm2,ymm2,ymm3
+     be0  vpmaddwd ymm2,ymm2,[rel 0D04h]
+     be8  vpaddd ymm5,ymm5,ymm2
+     bec  vmovdqu ymm0,[r10+180h]
+     bf5  vmovdqu ymm1,[r10+1C0h]
+     bfe  vpbroadcastd ymm2,[r11+10h]
+     c04  vpmaddubsw ymm2,ymm0,ymm2
+     c09  vpbroadcastd ymm3,[r11+14h]
+     c0f  vpmaddubsw ymm3,ymm1,ymm3
+     c14  vpaddw ymm2,ymm2,ymm3
+     c18  vpmaddwd ymm2,ymm2,[rel 0D04h]
+     c20  vpaddd ymm4,ymm4,ymm2
+     c24  vpbroadcastd ymm2,[r11+30h]
+     c2a  vpmaddubsw ymm2,ymm0,ymm2
+     c2f  vpbroadcastd ymm3,[r11+34h]
+     c35  vpmaddubsw ymm3,ymm1,ymm3
+     c3a  vpaddw ymm2,ymm2,ymm3
+     c3e  vpmaddwd ymm2,ymm2,[rel 0D04h]
+     c46  vpaddd ymm5,ymm5,ymm2
+     c4a  vmovdqu ymm0,[r10+200h]
+     c53  vmovdqu ymm1,[r10+240h]
+     c5c  vpbroadcastd ymm2,[r11+18h]
+     c62  vpmaddubsw ymm2,ymm0,ymm2
+     c67  vpbroadcastd ymm3,[r11+1Ch]
+     c6d  vpmaddubsw ymm3,ymm1,ymm3
+     c72  vpaddw ymm2,ymm2,ymm3
+     c76  vpmaddwd ymm2,ymm2,[rel 0D04h]
+     c7e  vpaddd ymm4,ymm4,ymm2
+     c82  vpbroadcastd ymm2,[r11+38h]
+     c88  vpmaddubsw ymm2,ymm0,ymm2
+     c8d  vpbroadcastd ymm3,[r11+3Ch]
+     c93  vpmaddubsw ymm3,ymm1,ymm3
+     c98  vpaddw ymm2,ymm2,ymm3
+     c9c  vpmaddwd ymm2,ymm2,[rel 0D04h]
+     ca4  vpaddd ymm5,ymm5,ymm2
+     ca8  vmovups ymm0,[r10]
+     cad  vbroadcastss ymm2,[r11+0C0h]
+     cb6  vfmadd213ps ymm4,ymm0,[r10+40h]
+     cbc  vfmadd231ps ymm10,ymm4,ymm2
+     cc1  vbroadcastss ymm2,[r11+0C4h]
+     cca  vfmadd213ps ymm5,ymm0,[r10+40h]
+     cd0  vfmadd231ps ymm11,ymm5,ymm2
+     cd5  add r10,280h
+     cdc  add r11,100h
+     ce3  dec rbx
+     ce6  jne near 0000000000000B1Fh
+     cec  mov rax,rdx
+     cef  vmovups [rax+20h],ymm10
+     cf4  add rax,r8
+     cf7  vmovups [rax+20h],ymm11
+     cfc  add rax,r8
+     cff  vzeroupper
+     d02  pop rbx
+     d03  ret
+     d04  add [rax],eax
+     d06  add [rax],eax
+     d08  add [rax],eax
+     d0a  add [rax],eax
+     d0c  add [rax],eax
+     d0e  add [rax],eax
+     d10  add [rax],eax
+     d12  add [rax],eax
+     d14  add [rax],eax
+     d16  add [rax],eax
+     d18  add [rax],eax
+     d1a  add [rax],eax
+     d1c  add [rax],eax
+     d1e  add [rax],eax
+     d20  add [rax],eax
+     d22  add [rax],eax
+     d24  add byte [rax-7F7F7F80h],80h
+     d2b  add byte [rax-7F7F7F80h],80h
+     d32  add byte [rax-7F7F7F80h],80h
+     d39  add byte [rax-7F7F7F80h],80h
+     d40  add byte [rax+8080h],40h
+     d47  add [r8],al
+     d4a  add [r8],al
+     d4e  add [r8],al
+     d52  add [r8],al
+     d56  add [r8],al
+     d5a  add [r8],al
+     d5e  add [r8],al
+     d62  (bad)
+
+gemm_byte_q8_1x2:
+     d80  push rbx
+     d81  test rcx,rcx
+     d84  je near 00000000000012C8h
+     d8a  mov rax,rdx
+     d8d  vmovups ymm9,[rax]
+     d91  vmovups ymm10,[rax+20h]
+     d96  add rax,r8
+     d99  vmovups ymm11,[rax]
+     d9d  vmovups ymm12,[rax+20h]
+     da2  add rax,r8
+     da5  lea r10,[rdi]
+     da8  mov r11,rsi
+     dab  mov rbx,rcx
+     dae  vmovdqu ymm5,[rel 130Dh]
+     db6  vmovdqu ymm6,[rel 130Dh]
+     dbe  vmovdqu ymm7,[rel 130Dh]
+     dc6  vmovdqu ymm8,[rel 130Dh]
+     dce  vmovdqu ymm0,[r10+80h]
+     dd7  vpxor ymm0,ymm0,[rel 12EDh]
+     ddf  vmovdqu ymm1,[r10+0A0h]
+     de8  vpxor ymm1,ymm1,[rel 12EDh]
+     df0  vpbroadcastd ymm2,[r11]
+     df5  vpabsb ymm3,ymm2
+     dfa  vpsignb ymm4,ymm0,ymm2
+     dff  vpmaddubsw ymm4,ymm3,ymm4
+     e04  vpmaddwd ymm4,ymm4,[rel 12CDh]
+     e0c  vpaddd ymm5,ymm5,ymm4
+     e10  vpsignb ymm4,ymm1,ymm2
+     e15  vpmaddubsw ymm4,ymm3,ymm4
+     e1a  vpmaddwd ymm4,ymm4,[rel 12CDh]
+     e22  vpaddd ymm6,ymm6,ymm4
+     e26  vpbroadcastd ymm2,[r11+20h]
+     e2c  vpabsb ymm3,ymm2
+     e31  vpsignb ymm4,ymm0,ymm2
+     e36  vpmaddubsw ymm4,ymm3,ymm4
+     e3b  vpmaddwd ymm4,ymm4,[rel 12CDh]
+     e43  vpaddd ymm7,ymm7,ymm4
+     e47  vpsignb ymm4,ymm1,ymm2
+     e4c  vpmaddubsw ymm4,ymm3,ymm4
+     e51  vpmaddwd ymm4,ymm4,[rel 12CDh]
+     e59  vpaddd ymm8,ymm8,ymm4
+     e5d  vmovdqu ymm0,[r10+0C0h]
+     e66  vpxor ymm0,ymm0,[rel 12EDh]
+     e6e  vmovdqu ymm1,[r10+0E0h]
+     e77  vpxor ymm1,ymm1,[rel 12EDh]
+     e7f  vpbroadcastd ymm2,[r11+4]
+     e85  vpabsb ymm3,ymm2
+     e8a  vpsignb ymm4,ymm0,ymm2
+     e8f  vpmaddubsw ymm4,ymm3,ymm4
+     e94  vpmaddwd ymm4,ymm4,[rel 12CDh]
+     e9c  vpaddd ymm5,ymm5,ymm4
+     ea0  vpsignb ymm4,ymm1,ymm2
+     ea5  vpmaddubsw ymm4,ymm3,ymm4
+     eaa  vpmaddwd ymm4,ymm4,[rel 12CDh]
+     eb2  vpaddd ymm6,ymm6,ymm4
+     eb6  vpbroadcastd ymm2,[r11+24h]
+     ebc  vpabsb ymm3,ymm2
+     ec1  vpsignb ymm4,ymm0,ymm2
+     ec6  vpmaddubsw ymm4,ymm3,ymm4
+     ecb  vpmaddwd ymm4,ymm4,[rel 12CDh]
+     ed3  vpaddd ymm7,ymm7,ymm4
+     ed7  vpsignb ymm4,ymm1,ymm2
+     edc  vpmaddubsw ymm4,ymm3,ymm4
+     ee1  vpmaddwd ymm4,ymm4,[rel 12CDh]
+     ee9  vpaddd ymm8,ymm8,ymm4
+     eed  vmovdqu ymm0,[r10+100h]
+     ef6  vpxor ymm0,ymm0,[rel 12EDh]
+     efe  vmovdqu ymm1,[r10+120h]
+     f07  vpxor ymm1,ymm1,[rel 12EDh]
+     f0f  vpbroadcastd ymm2,[r11+8]
+     f15  vpabsb ymm3,ymm2
+     f1a  vpsignb ymm4,ymm0,ymm2
+     f1f  vpmaddubsw ymm4,ymm3,ymm4
+     f24  vpmaddwd ymm4,ymm4,[rel 12CDh]
+     f2c  vpaddd ymm5,ymm5,ymm4
+     f30  vpsignb ymm4,ymm1,ymm2
+     f35  vpmaddubsw ymm4,ymm3,ymm4
+     f3a  vpmaddwd ymm4,ymm4,[rel 12CDh]
+     f42  vpaddd ymm6,ymm6,ymm4
+     f46  vpbroadcastd ymm2,[r11+28h]
+     f4c  vpabsb ymm3,ymm2
+     f51  vpsignb ymm4,ymm0,ymm2
+     f56  vpmaddubsw ymm4,ymm3,ymm4
+     f5b  vpmaddwd ymm4,ymm4,[rel 12CDh]
+     f63  vpaddd ymm7,ymm7,ymm4
+     f67  vpsignb ymm4,ymm1,ymm2
+     f6c  vpmaddubsw ymm4,ymm3,ymm4
+     f71  vpmaddwd ymm4,ymm4,[rel 12CDh]
+     f79  vpaddd ymm8,ymm8,ymm4
+     f7d  vmovdqu ymm0,[r10+140h]
+     f86  vpxor ymm0,ymm0,[rel 12EDh]
+     f8e  vmovdqu ymm1,[r10+160h]
+     f97  vpxor ymm1,ymm1,[rel 12EDh]
+     f9f  vpbroadcastd ymm2,[r11+0Ch]
+     fa5  vpabsb ymm3,ymm2
+     faa  vpsignb ymm4,ymm0,ymm2
+     faf  vpmaddubsw ymm4,ymm3,ymm4
+     fb4  vpmaddwd ymm4,ymm4,[rel 12CDh]
+     fbc  vpaddd ymm5,ymm5,ymm4
+     fc0  vpsignb ymm4,ymm1,ymm2
+     fc5  vpmaddubsw ymm4,ymm3,ymm4
+     fca  vpmaddwd ymm4,ymm4,[rel 12CDh]
+     fd2  vpaddd ymm6,ymm6,ymm4
+     fd6  vpbroadcastd ymm2,[r11+2Ch]
+     fdc  vpabsb ymm3,ymm2
+     fe1  vpsignb ymm4,ymm0,ymm2
+     fe6  vpmaddubsw ymm4,ymm3,ymm4
+     feb  vpmaddwd ymm4,ymm4,[rel 12CDh]
+     ff3  vpaddd ymm7,ymm7,ymm4
+     ff7  vpsignb ymm4,ymm1,ymm2
+     ffc  vpmaddubsw ymm4,ymm3,ymm4
+    1001  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    1009  vpaddd ymm8,ymm8,ymm4
+    100d  vmovdqu ymm0,[r10+180h]
+    1016  vpxor ymm0,ymm0,[rel 12EDh]
+    101e  vmovdqu ymm1,[r10+1A0h]
+    1027  vpxor ymm1,ymm1,[rel 12EDh]
+    102f  vpbroadcastd ymm2,[r11+10h]
+    1035  vpabsb ymm3,ymm2
+    103a  vpsignb ymm4,ymm0,ymm2
+    103f  vpmaddubsw ymm4,ymm3,ymm4
+    1044  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    104c  vpaddd ymm5,ymm5,ymm4
+    1050  vpsignb ymm4,ymm1,ymm2
+    1055  vpmaddubsw ymm4,ymm3,ymm4
+    105a  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    1062  vpaddd ymm6,ymm6,ymm4
+    1066  vpbroadcastd ymm2,[r11+30h]
+    106c  vpabsb ymm3,ymm2
+    1071  vpsignb ymm4,ymm0,ymm2
+    1076  vpmaddubsw ymm4,ymm3,ymm4
+    107b  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    1083  vpaddd ymm7,ymm7,ymm4
+    1087  vpsignb ymm4,ymm1,ymm2
+    108c  vpmaddubsw ymm4,ymm3,ymm4
+    1091  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    1099  vpaddd ymm8,ymm8,ymm4
+    109d  vmovdqu ymm0,[r10+1C0h]
+    10a6  vpxor ymm0,ymm0,[rel 12EDh]
+    10ae  vmovdqu ymm1,[r10+1E0h]
+    10b7  vpxor ymm1,ymm1,[rel 12EDh]
+    10bf  vpbroadcastd ymm2,[r11+14h]
+    10c5  vpabsb ymm3,ymm2
+    10ca  vpsignb ymm4,ymm0,ymm2
+    10cf  vpmaddubsw ymm4,ymm3,ymm4
+    10d4  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    10dc  vpaddd ymm5,ymm5,ymm4
+    10e0  vpsignb ymm4,ymm1,ymm2
+    10e5  vpmaddubsw ymm4,ymm3,ymm4
+    10ea  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    10f2  vpaddd ymm6,ymm6,ymm4
+    10f6  vpbroadcastd ymm2,[r11+34h]
+    10fc  vpabsb ymm3,ymm2
+    1101  vpsignb ymm4,ymm0,ymm2
+    1106  vpmaddubsw ymm4,ymm3,ymm4
+    110b  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    1113  vpaddd ymm7,ymm7,ymm4
+    1117  vpsignb ymm4,ymm1,ymm2
+    111c  vpmaddubsw ymm4,ymm3,ymm4
+    1121  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    1129  vpaddd ymm8,ymm8,ymm4
+    112d  vmovdqu ymm0,[r10+200h]
+    1136  vpxor ymm0,ymm0,[rel 12EDh]
+    113e  vmovdqu ymm1,[r10+220h]
+    1147  vpxor ymm1,ymm1,[rel 12EDh]
+    114f  vpbroadcastd ymm2,[r11+18h]
+    1155  vpabsb ymm3,ymm2
+    115a  vpsignb ymm4,ymm0,ymm2
+    115f  vpmaddubsw ymm4,ymm3,ymm4
+    1164  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    116c  vpaddd ymm5,ymm5,ymm4
+    1170  vpsignb ymm4,ymm1,ymm2
+    1175  vpmaddubsw ymm4,ymm3,ymm4
+    117a  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    1182  vpaddd ymm6,ymm6,ymm4
+    1186  vpbroadcastd ymm2,[r11+38h]
+    118c  vpabsb ymm3,ymm2
+    1191  vpsignb ymm4,ymm0,ymm2
+    1196  vpmaddubsw ymm4,ymm3,ymm4
+    119b  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    11a3  vpaddd ymm7,ymm7,ymm4
+    11a7  vpsignb ymm4,ymm1,ymm2
+    11ac  vpmaddubsw ymm4,ymm3,ymm4
+    11b1  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    11b9  vpaddd ymm8,ymm8,ymm4
+    11bd  vmovdqu ymm0,[r10+240h]
+    11c6  vpxor ymm0,ymm0,[rel 12EDh]
+    11ce  vmovdqu ymm1,[r10+260h]
+    11d7  vpxor ymm1,ymm1,[rel 12EDh]
+    11df  vpbroadcastd ymm2,[r11+1Ch]
+    11e5  vpabsb ymm3,ymm2
+    11ea  vpsignb ymm4,ymm0,ymm2
+    11ef  vpmaddubsw ymm4,ymm3,ymm4
+    11f4  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    11fc  vpaddd ymm5,ymm5,ymm4
+    1200  vpsignb ymm4,ymm1,ymm2
+    1205  vpmaddubsw ymm4,ymm3,ymm4
+    120a  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    1212  vpaddd ymm6,ymm6,ymm4
+    1216  vpbroadcastd ymm2,[r11+3Ch]
+    121c  vpabsb ymm3,ymm2
+    1221  vpsignb ymm4,ymm0,ymm2
+    1226  vpmaddubsw ymm4,ymm3,ymm4
+    122b  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    1233  vpaddd ymm7,ymm7,ymm4
+    1237  vpsignb ymm4,ymm1,ymm2
+    123c  vpmaddubsw ymm4,ymm3,ymm4
+    1241  vpmaddwd ymm4,ymm4,[rel 12CDh]
+    1249  vpaddd ymm8,ymm8,ymm4
+    124d  vmovups ymm0,[r10]
+    1252  vmovups ymm1,[r10+20h]
+    1258  vbroadcastss ymm2,[r11+0C0h]
+    1261  vfmadd213ps ymm5,ymm0,[r10+40h]
+    1267  vfmadd231ps ymm9,ymm5,ymm2
+    126c  vfmadd213ps ymm6,ymm1,[r10+60h]
+    1272  vfmadd231ps ymm10,ymm6,ymm2
+    1277  vbroadcastss ymm2,[r11+0C4h]
+    1280  vfmadd213ps ymm7,ymm0,[r10+40h]
+    1286  vfmadd231ps ymm11,ymm7,ymm2
+    128b  vfmadd213ps ymm8,ymm1,[r10+60h]
+    1291  vfmadd231ps ymm12,ymm8,ymm2
+    1296  add r10,280h
+    129d  add r11,100h
+    12a4  dec rbx
+    12a7  jne near 0000000000000DAEh
+    12ad  mov rax,rdx
+    12b0  vmovups [rax],ymm9
+    12b4  vmovups [rax+20h],ymm10
+    12b9  add rax,r8
+    12bc  vmovups [rax],ymm11
+    12c0  vmovups [rax+20h],ymm12
+    12c5  add rax,r8
+    12c8  vzeroupper
+    12cb  pop rbx
+    12cc  ret
+    12cd  add [rax],eax
+    12cf  add [rax],eax
+    12d1  add [rax],eax
+    12d3  add [rax],eax
+    12d5  add [rax],eax
+    12d7  add [rax],eax
+    12d9  add [rax],eax
+    12db  add [rax],eax
+    12dd  add [rax],eax
+    12df  add [rax],eax
+    12e1  add [rax],eax
+    12e3  add [rax],eax
+    12e5  add [rax],eax
+    12e7  add [rax],eax
+    12e9  add [rax],eax
+    12eb  add [rax],eax
+    12ed  add byte [rax-7F7F7F80h],80h
+    12f4  add byte [rax-7F7F7F80h],80h
+    12fb  add byte [rax-7F7F7F80h],80h
+    1302  add byte [rax-7F7F7F80h],80h
+    1309  add byte [rax+8080h],40h
+    1310  add [r8],al
+    1313  add [r8],al
+    1317  add [r8],al
+    131b  add [r8],al
+    131f  add [r8],al
+    1323  add [r8],al
+    1327  add [r8],al
+    132b  (bad)
+
+decode_mxfp4:
+    1340  lea r9,[rel 1570h]
+    1347  vmovdqu ymm0,[r9+20h]
+    134d  test rcx,rcx
+    1350  je near 000000000000156Ch
+    1356  prefetcht1 [r8]
+    135a  prefetcht1 [r8+40h]
+    135f  prefetcht1 [r8+80h]
+    1367  prefetcht1 [r8+0C0h]
+    136f  vpmovzxbd ymm9,[rdi]
+    1374  vpslld ymm9,ymm9,17h
+    137a  vpmaxud ymm9,ymm9,[r9+80h]
+    1383  vmulps ymm9,ymm9,[r9+0A0h]
+    138c  vmulps ymm10,ymm9,[r9+0E0h]
+    1395  vmovups [rdx],ymm9
+    1399  vmovups [rdx+40h],ymm10
+    139e  vpmovzxbd ymm9,[rdi+8]
+    13a4  vpslld ymm9,ymm9,17h
+    13aa  vpmaxud ymm9,ymm9,[r9+80h]
+    13b3  vmulps ymm9,ymm9,[r9+0A0h]
+    13bc  vmulps ymm10,ymm9,[r9+0E0h]
+    13c5  vmovups [rdx+20h],ymm9
+    13ca  vmovups [rdx+60h],ymm10
+    13cf  vmovdqu ymm1,[rsi]
+    13d3  vpsrlw ymm2,ymm1,4
+    13d8  vpand ymm1,ymm1,[r9]
+    13dd  vpand ymm2,ymm2,[r9]
+    13e2  vpshufb ymm1,ymm0,ymm1
+    13e7  vpshufb ymm2,ymm0,ymm2
+    13ec  vmovdqu [rdx+80h],ymm1
+    13f4  vmovdqu [rdx+0C0h],ymm2
+    13fc  vmovdqu ymm3,[rsi+20h]
+    1401  vpsrlw ymm4,ymm3,4
+    1406  vpand ymm3,ymm3,[r9]
+    140b  vpand ymm4,ymm4,[r9]
+    1410  vpshufb ymm3,ymm0,ymm3
+    1415  vpshufb ymm4,ymm0,ymm4
+    141a  vmovdqu [rdx+0A0h],ymm3
+    1422  vmovdqu [rdx+0E0h],ymm4
+    142a  vmovdqu ymm5,[rsi+40h]
+    142f  vpsrlw ymm6,ymm5,4
+    1434  vpand ymm5,ymm5,[r9]
+    1439  vpand ymm6,ymm6,[r9]
+    143e  vpshufb ymm5,ymm0,ymm5
+    1443  vpshufb ymm6,ymm0,ymm6
+    1448  vmovdqu [rdx+100h],ymm5
+    1450  vmovdqu [rdx+140h],ymm6
+    1458  vmovdqu ymm7,[rsi+60h]
+    145d  vpsrlw ymm8,ymm7,4
+    1462  vpand ymm7,ymm7,[r9]
+    1467  vpand ymm8,ymm8,[r9]
+    146c  vpshufb ymm7,ymm0,ymm7
+    1471  vpshufb ymm8,ymm0,ymm8
+    1476  vmovdqu [rdx+120h],ymm7
+    147e  vmovdqu [rdx+160h],ymm8
+    1486  vmovdqu ymm1,[rsi+80h]
+    148e  vpsrlw ymm2,ymm1,4
+    1493  vpand ymm1,ymm1,[r9]
+    1498  vpand ymm2,ymm2,[r9]
+    149d  vpshufb ymm1,ymm0,ymm1
+    14a2  vpshufb ymm2,ymm0,ymm2
+    14a7  vmovdqu [rdx+180h],ymm1
+    14af  vmovdqu [rdx+1C0h],ymm2
+    14b7  vmovdqu ymm3,[rsi+0A0h]
+    14bf  vpsrlw ymm4,ymm3,4
+    14c4  vpand ymm3,ymm3,[r9]
+    14c9  vpand ymm4,ymm4,[r9]
+    14ce  vpshufb ymm3,ymm0,ymm3
+    14d3  vpshufb ymm4,ymm0,ymm4
+    14d8  vmovdqu [rdx+1A0h],ymm3
+    14e0  vmovdqu [rdx+1E0h],ymm4
+    14e8  vmovdqu ymm5,[rsi+0C0h]
+    14f0  vpsrlw ymm6,ymm5,4
+    14f5  vpand ymm5,ymm5,[r9]
+    14fa  vpand ymm6,ymm6,[r9]
+    14ff  vpshufb ymm5,ymm0,ymm5
+    1504  vpshufb ymm6,ymm0,ymm6
+    1509  vmovdqu [rdx+200h],ymm5
+    1511  vmovdqu [rdx+240h],ymm6
+    1519  vmovdqu ymm7,[rsi+0E0h]
+    1521  vpsrlw ymm8,ymm7,4
+    1526  vpand ymm7,ymm7,[r9]
+    152b  vpand ymm8,ymm8,[r9]
+    1530  vpshufb ymm7,ymm0,ymm7
+    1535  vpshufb ymm8,ymm0,ymm8
+    153a  vmovdqu [rdx+220h],ymm7
+    1542  vmovdqu [rdx+260h],ymm8
+    154a  add rdi,10h
+    154e  add rsi,100h
+    1555  add r8,100h
+    155c  add rdx,280h
+    1563  dec rcx
+    1566  jne near 0000000000001356h
+    156c  vzeroupper
+    156f  ret
+    1570  (bad)
+    1574  (bad)
+    1578  (bad)
+    157c  (bad)
+    1580  (bad)
+    1584  (bad)
+    1588  (bad)
+    158c  (bad)
+    1590  or al,0Dh
+    1592  (bad)
+    1594  adc [rdx],dl
+    1596  adc al,18h
+    1598  or al,0Bh
+    159a  or cl,[rcx]
+    159c  or [rsi],al
+    159e  add al,0
+    15a0  or al,0Dh
+    15a2  (bad)
+    15a4  adc [rdx],dl
+    15a6  adc al,18h
+    15a8  or al,0Bh
+    15aa  or cl,[rcx]
+    15ac  or [rsi],al
+    15ae  add al,0
+    15b0  add [rax],eax
+    15b2  add [rax],eax
+    15b4  add [rax],eax
+    15b6  add [rax],eax
+    15b8  add [rax],eax
+    15ba  add [rax],eax
+    15bc  add [rax],eax
+    15be  add [rax],eax
+    15c0  add [rax],eax
+    15c2  add [rax],eax
+    15c4  add [rax],eax
+    15c6  add [rax],eax
+    15c8  add [rax],eax
+    15ca  add [rax],eax
+    15cc  add [rax],eax
+    15ce  add [rax],eax
+    15d0  add byte [rax-7F7F7F80h],80h
+    15d7  add byte [rax-7F7F7F80h],80h
+    15de  add byte [rax-7F7F7F80h],80h
+    15e5  add byte [rax-7F7F7F80h],80h
+    15ec  add byte [rax+8080h],40h
+    15f3  add [rax],al
+    15f5  add [rax],al
+    15f8  add [rax],al
+    15fa  add [rax],al
+    15fd  add [rax],al
+    1600  add [rax],al
+    1602  add [rax],al
+    1605  add [rax],al
+    1608  add [rax],al
+    160a  add [rax],al
+    160d  add [rax],al
+    1610  add [rax],al
+    1612  add [rdi],bh
+    1614  add [rax],al
+    1616  add [rdi],bh
+    1618  add [rax],al
+    161a  add [rdi],bh
+    161c  add [rax],al
+    161e  add [rdi],bh
+    1620  add [rax],al
+    1622  add [rdi],bh
+    1624  add [rax],al
+    1626  add [rdi],bh
+    1628  add [rax],al
+    162a  add [rdi],bh
+    162c  add [rax],al
+    162e  add [rdi],bh
+    1630  hlt
+    1631  (bad)
+    1633  push rsp
+    1635  (bad)
+    1637  push rsp
+    1639  (bad)
+    163b  push rsp
+    163d  (bad)
+    163f  push rsp
+    1641  (bad)
+    1643  push rsp
+    1645  (bad)
+    1647  push rsp
+    1649  (bad)
+    164b  push rsp
+    164d  (bad)
+    164f  inc dword [rax]
+    1651  add [rax-35h],al
+    1654  add [rax],al
+    1656  retf
+    1658  add [rax],al
+    165a  retf
+    165c  add [rax],al
+    165e  retf
+    1660  add [rax],al
+    1662  retf
+    1664  add [rax],al
+    1666  retf
+    1668  add [rax],al
+    166a  retf
+    166c  add [rax],al
+    166e  retf
+
+dot_bf16_f32_k64_t1:
+    1680  push rbx
+    1681  mov rbx,[rsi]
+    1684  vpxor ymm7,ymm7,ymm7
+    1688  vpxor ymm8,ymm8,ymm8
+    168d  vpxor ymm9,ymm9,ymm9
+    1692  vpxor ymm10,ymm10,ymm10
+    1697  vpxor ymm11,ymm11,ymm11
+    169c  vpxor ymm12,ymm12,ymm12
+    16a1  vpxor ymm13,ymm13,ymm13
+    16a6  vpxor ymm14,ymm14,ymm14
+    16ab  mov r8,rdi
+    16ae  lea r9,[rdi]
+    16b1  xor r10,r10
+    16b4  vmovups ymm1,[r9]
+    16b9  vpslld ymm1,ymm1,10h
+    16be  vmovups ymm2,[r9+20h]
+    16c4  vpslld ymm2,ymm2,10h
+    16c9  vbroadcastss ymm4,[rbx+r10]
+    16cf  vfmadd231ps ymm7,ymm1,ymm4
+    16d4  vfmadd231ps ymm11,ymm2,ymm4
+    16d9  vmovups ymm1,[r9]
+    16de  vpand ymm1,ymm1,[rel 17A3h]
+    16e6  vmovups ymm2,[r9+20h]
+    16ec  vpand ymm2,ymm2,[rel 17A3h]
+    16f4  vbroadcastss ymm4,[rbx+r10+4]
+    16fb  vfmadd231ps ymm8,ymm1,ymm4
+    1700  vfmadd231ps ymm12,ymm2,ymm4
+    1705  vmovups ymm1,[r9+40h]
+    170b  vpslld ymm1,ymm1,10h
+    1710  vmovups ymm2,[r9+60h]
+    1716  vpslld ymm2,ymm2,10h
+    171b  vbroadcastss ymm4,[rbx+r10+8]
+    1722  vfmadd231ps ymm9,ymm1,ymm4
+    1727  vfmadd231ps ymm13,ymm2,ymm4
+    172c  vmovups ymm1,[r9+40h]
+    1732  vpand ymm1,ymm1,[rel 17A3h]
+    173a  vmovups ymm2,[r9+60h]
+    1740  vpand ymm2,ymm2,[rel 17A3h]
+    1748  vbroadcastss ymm4,[rbx+r10+0Ch]
+    174f  vfmadd231ps ymm10,ymm1,ymm4
+    1754  vfmadd231ps ymm14,ymm2,ymm4
+    1759  add r9,80h
+    1760  add r10,10h
+    1764  cmp r10,100h
+    176b  jne near 00000000000016B4h
+    1771  mov rax,rdx
+    1774  vaddps ymm7,ymm7,ymm8
+    1779  vaddps ymm9,ymm9,ymm10
+    177e  vaddps ymm7,ymm7,ymm9
+    1783  vmovups [rax],ymm7
+    1787  vaddps ymm11,ymm11,ymm12
+    178c  vaddps ymm13,ymm13,ymm14
+    1791  vaddps ymm11,ymm11,ymm13
+    1796  vmovups [rax+20h],ymm11
+    179b  add rax,rcx
+    179e  vzeroupper
+    17a1  pop rbx
+    17a2  ret
+    17a3  add [rax],al
+    17a5  (bad)
+    17a7  add [rax],al
+    17a9  (bad)
+    17ab  add [rax],al
+    17ad  (bad)
+    17af  add [rax],al
+    17b1  (bad)
+    17b3  add [rax],al
+    17b5  (bad)
+    17b7  add [rax],al
+    17b9  (bad)
+    17bb  add [rax],al
+    17bd  (bad)
+    17bf  add [rax],al
+    17c1  (bad)
+
+dot_int4_f32_k64_t1:
+    1800  push rbx
+    1801  mov rbx,[rsi]
+    1804  lea r11,[rel 20F9h]
+    180b  vpxor ymm7,ymm7,ymm7
+    180f  vpxor ymm8,ymm8,ymm8
+    1814  vpxor ymm9,ymm9,ymm9
+    1819  vpxor ymm10,ymm10,ymm10
+    181e  vpxor ymm11,ymm11,ymm11
+    1823  vpxor ymm12,ymm12,ymm12
+    1828  vpxor ymm13,ymm13,ymm13
+    182d  vpxor ymm14,ymm14,ymm14
+    1832  mov r8,rdi
+    1835  lea r9,[rdi+40h]
+    1839  xor r10,r10
+    183c  vcvtph2ps ymm5,[r8]
+    1841  vcvtph2ps ymm6,[r8+10h]
+    1847  vmovdqu ymm1,[r9]
+    184c  vpsrlw ymm2,ymm1,4
+    1851  vpand ymm1,ymm1,[r11]
+    1856  vpand ymm2,ymm2,[r11]
+    185b  vpsubb ymm1,ymm1,[rel 21F9h]
+    1863  vpsubb ymm2,ymm2,[rel 21F9h]
+    186b  vpslld ymm3,ymm1,18h
+    1870  vpsrad ymm3,ymm3,18h
+    1875  vcvtdq2ps ymm3,ymm3
+    1879  vmulps ymm3,ymm3,ymm5
+    187d  vbroadcastss ymm4,[rbx+r10]
+    1883  vfmadd231ps ymm7,ymm3,ymm4
+    1888  vpslld ymm3,ymm1,10h
+    188d  vpsrad ymm3,ymm3,18h
+    1892  vcvtdq2ps ymm3,ymm3
+    1896  vmulps ymm3,ymm3,ymm5
+    189a  vbroadcastss ymm4,[rbx+r10+4]
+    18a1  vfmadd231ps ymm8,ymm3,ymm4
+    18a6  vpslld ymm3,ymm1,8
+    18ab  vpsrad ymm3,ymm3,18h
+    18b0  vcvtdq2ps ymm3,ymm3
+    18b4  vmulps ymm3,ymm3,ymm5
+    18b8  vbroadcastss ymm4,[rbx+r10+8]
+    18bf  vfmadd231ps ymm9,ymm3,ymm4
+    18c4  vpsrad ymm3,ymm1,18h
+    18c9  vcvtdq2ps ymm3,ymm3
+    18cd  vmulps ymm3,ymm3,ymm5
+    18d1  vbroadcastss ymm4,[rbx+r10+0Ch]
+    18d8  vfmadd231ps ymm10,ymm3,ymm4
+    18dd  vpslld ymm3,ymm2,18h
+    18e2  vpsrad ymm3,ymm3,18h
+    18e7  vcvtdq2ps ymm3,ymm3
+    18eb  vmulps ymm3,ymm3,ymm5
+    18ef  vbroadcastss ymm4,[rbx+r10+10h]
+    18f6  vfmadd231ps ymm7,ymm3,ymm4
+    18fb  vpslld ymm3,ymm2,10h
+    1900  vpsrad ymm3,ymm3,18h
+    1905  vcvtdq2ps ymm3,ymm3
+    1909  vmulps ymm3,ymm3,ymm5
+    190d  vbroadcastss ymm4,[rbx+r10+14h]
+    1914  vfmadd231ps ymm8,ymm3,ymm4
+    1919  vpslld ymm3,ymm2,8
+    191e  vpsrad ymm3,ymm3,18h
+    1923  vcvtdq2ps ymm3,ymm3
+    1927  vmulps ymm3,ymm3,ymm5
+    192b  vbroadcastss ymm4,[rbx+r10+18h]
+    1932  vfmadd231ps ymm9,ymm3,ymm4
+    1937  vpsrad ymm3,ymm2,18h
+    193c  vcvtdq2ps ymm3,ymm3
+    1940  vmulps ymm3,ymm3,ymm5
+    1944  vbroadcastss ymm4,[rbx+r10+1Ch]
+    194b  vfmadd231ps ymm10,ymm3,ymm4
+    1950  vmovdqu ymm1,[r9+20h]
+    1956  vpsrlw ymm2,ymm1,4
+    195b  vpand ymm1,ymm1,[r11]
+    1960  vpand ymm2,ymm2,[r11]
+    1965  vpsubb ymm1,ymm1,[rel 21F9h]
+    196d  vpsubb ymm2,ymm2,[rel 21F9h]
+    1975  vpslld ymm3,ymm1,18h
+    197a  vpsrad ymm3,ymm3,18h
+    197f  vcvtdq2ps ymm3,ymm3
+    1983  vmulps ymm3,ymm3,ymm6
+    1987  vbroadcastss ymm4,[rbx+r10]
+    198d  vfmadd231ps ymm11,ymm3,ymm4
+    1992  vpslld ymm3,ymm1,10h
+    1997  vpsrad ymm3,ymm3,18h
+    199c  vcvtdq2ps ymm3,ymm3
+    19a0  vmulps ymm3,ymm3,ymm6
+    19a4  vbroadcastss ymm4,[rbx+r10+4]
+    19ab  vfmadd231ps ymm12,ymm3,ymm4
+    19b0  vpslld ymm3,ymm1,8
+    19b5  vpsrad ymm3,ymm3,18h
+    19ba  vcvtdq2ps ymm3,ymm3
+    19be  vmulps ymm3,ymm3,ymm6
+    19c2  vbroadcastss ymm4,[rbx+r10+8]
+    19c9  vfmadd231ps ymm13,ymm3,ymm4
+    19ce  vpsrad ymm3,ymm1,18h
+    19d3  vcvtdq2ps ymm3,ymm3
+    19d7  vmulps ymm3,ymm3,ymm6
+    19db  vbroadcastss ymm4,[rbx+r10+0Ch]
+    19e2  vfmadd231ps ymm14,ymm3,ymm4
+    19e7  vpslld ymm3,ymm2,18h
+    19ec  vpsrad ymm3,ymm3,18h
+    19f1  vcvtdq2ps ymm3,ymm3
+    19f5  vmulps ymm3,ymm3,ymm6
+    19f9  vbroadcastss ymm4,[rbx+r10+10h]
+    1a00  vfmadd231ps ymm11,ymm3,ymm4
+    1a05  vpslld ymm3,ymm2,10h
+    1a0a  vpsrad ymm3,ymm3,18h
+    1a0f  vcvtdq2ps ymm3,ymm3
+    1a13  vmulps ymm3,ymm3,ymm6
+    1a17  vbroadcastss ymm4,[rbx+r10+14h]
+    1a1e  vfmadd231ps ymm12,ymm3,ymm4
+    1a23  vpslld ymm3,ymm2,8
+    1a28  vpsrad ymm3,ymm3,18h
+    1a2d  vcvtdq2ps ymm3,ymm3
+    1a31  vmulps ymm3,ymm3,ymm6
+    1a35  vbroadcastss ymm4,[rbx+r10+18h]
+    1a3c  vfmadd231ps ymm13,ymm3,ymm4
+    1a41  vpsrad ymm3,ymm2,18h
+    1a46  vcvtdq2ps ymm3,ymm3
+    1a4a  vmulps ymm3,ymm3,ymm6
+    1a4e  vbroadcastss ymm4,[rbx+r10+1Ch]
+    1a55  vfmadd231ps ymm14,ymm3,ymm4
+    1a5a  vmovdqu ymm1,[r9+40h]
+    1a60  vpsrlw ymm2,ymm1,4
+    1a65  vpand ymm1,ymm1,[r11]
+    1a6a  vpand ymm2,ymm2,[r11]
+    1a6f  vpsubb ymm1,ymm1,[rel 21F9h]
+    1a77  vpsubb ymm2,ymm2,[rel 21F9h]
+    1a7f  vpslld ymm3,ymm1,18h
+    1a84  vpsrad ymm3,ymm3,18h
+    1a89  vcvtdq2ps ymm3,ymm3
+    1a8d  vmulps ymm3,ymm3,ymm5
+    1a91  vbroadcastss ymm4,[rbx+r10+20h]
+    1a98  vfmadd231ps ymm7,ymm3,ymm4
+    1a9d  vpslld ymm3,ymm1,10h
+    1aa2  vpsrad ymm3,ymm3,18h
+    1aa7  vcvtdq2ps ymm3,ymm3
+    1aab  vmulps ymm3,ymm3,ymm5
+    1aaf  vbroadcastss ymm4,[rbx+r10+24h]
+    1ab6  vfmadd231ps ymm8,ymm3,ymm4
+    1abb  vpslld ymm3,ymm1,8
+    1ac0  vpsrad ymm3,ymm3,18h
+    1ac5  vcvtdq2ps ymm3,ymm3
+    1ac9  vmulps ymm3,ymm3,ymm5
+    1acd  vbroadcastss ymm4,[rbx+r10+28h]
+    1ad4  vfmadd231ps ymm9,ymm3,ymm4
+    1ad9  vpsrad ymm3,ymm1,18h
+    1ade  vcvtdq2ps ymm3,ymm3
+    1ae2  vmulps ymm3,ymm3,ymm5
+    1ae6  vbroadcastss ymm4,[rbx+r10+2Ch]
+    1aed  vfmadd231ps ymm10,ymm3,ymm4
+    1af2  vpslld ymm3,ymm2,18h
+    1af7  vpsrad ymm3,ymm3,18h
+    1afc  vcvtdq2ps ymm3,ymm3
+    1b00  vmulps ymm3,ymm3,ymm5
+    1b04  vbroadcastss ymm4,[rbx+r10+30h]
+    1b0b  vfmadd231ps ymm7,ymm3,ymm4
+    1b10  vpslld ymm3,ymm2,10h
+    1b15  vpsrad ymm3,ymm3,18h
+    1b1a  vcvtdq2ps ymm3,ymm3
+    1b1e  vmulps ymm3,ymm3,ymm5
+    1b22  vbroadcastss ymm4,[rbx+r10+34h]
+    1b29  vfmadd231ps ymm8,ymm3,ymm4
+    1b2e  vpslld ymm3,ymm2,8
+    1b33  vpsrad ymm3,ymm3,18h
+    1b38  vcvtdq2ps ymm3,ymm3
+    1b3c  vmulps ymm3,ymm3,ymm5
+    1b40  vbroadcastss ymm4,[rbx+r10+38h]
+    1b47  vfmadd231ps ymm9,ymm3,ymm4
+    1b4c  vpsrad ymm3,ymm2,18h
+    1b51  vcvtdq2ps ymm3,ymm3
+    1b55  vmulps ymm3,ymm3,ymm5
+    1b59  vbroadcastss ymm4,[rbx+r10+3Ch]
+    1b60  vfmadd231ps ymm10,ymm3,ymm4
+    1b65  vmovdqu ymm1,[r9+60h]
+    1b6b  vpsrlw ymm2,ymm1,4
+    1b70  vpand ymm1,ymm1,[r11]
+    1b75  vpand ymm2,ymm2,[r11]
+    1b7a  vpsubb ymm1,ymm1,[rel 21F9h]
+    1b82  vpsubb ymm2,ymm2,[rel 21F9h]
+    1b8a  vpslld ymm3,ymm1,18h
+    1b8f  vpsrad ymm3,ymm3,18h
+    1b94  vcvtdq2ps ymm3,ymm3
+    1b98  vmulps ymm3,ymm3,ymm6
+    1b9c  vbroadcastss ymm4,[rbx+r10+20h]
+    1ba3  vfmadd231ps ymm11,ymm3,ymm4
+    1ba8  vpslld ymm3,ymm1,10h
+    1bad  vpsrad ymm3,ymm3,18h
+    1bb2  vcvtdq2ps ymm3,ymm3
+    1bb6  vmulps ymm3,ymm3,ymm6
+    1bba  vbroadcastss ymm4,[rbx+r10+24h]
+    1bc1  vfmadd231ps ymm12,ymm3,ymm4
+    1bc6  vpslld ymm3,ymm1,8
+    1bcb  vpsrad ymm3,ymm3,18h
+    1bd0  vcvtdq2ps ymm3,ymm3
+    1bd4  vmulps ymm3,ymm3,ymm6
+    1bd8  vbroadcastss ymm4,[rbx+r10+28h]
+    1bdf  vfmadd231ps ymm13,ymm3,ymm4
+    1be4  vpsrad ymm3,ymm1,18h
+    1be9  vcvtdq2ps ymm3,ymm3
+    1bed  vmulps ymm3,ymm3,ymm6
+    1bf1  vbroadcastss ymm4,[rbx+r10+2Ch]
+    1bf8  vfmadd231ps ymm14,ymm3,ymm4
+    1bfd  vpslld ymm3,ymm2,18h
+    1c02  vpsrad ymm3,ymm3,18h
+    1c07  vcvtdq2ps ymm3,ymm3
+    1c0b  vmulps ymm3,ymm3,ymm6
+    1c0f  vbroadcastss ymm4,[rbx+r10+30h]
+    1c16  vfmadd231ps ymm11,ymm3,ymm4
+    1c1b  vpslld ymm3,ymm2,10h
+    1c20  vpsrad ymm3,ymm3,18h
+    1c25  vcvtdq2ps ymm3,ymm3
+    1c29  vmulps ymm3,ymm3,ymm6
+    1c2d  vbroadcastss ymm4,[rbx+r10+34h]
+    1c34  vfmadd231ps ymm12,ymm3,ymm4
+    1c39  vpslld ymm3,ymm2,8
+    1c3e  vpsrad ymm3,ymm3,18h
+    1c43  vcvtdq2ps ymm3,ymm3
+    1c47  vmulps ymm3,ymm3,ymm6
+    1c4b  vbroadcastss ymm4,[rbx+r10+38h]
+    1c52  vfmadd231ps ymm13,ymm3,ymm4
+    1c57  vpsrad ymm3,ymm2,18h
+    1c5c  vcvtdq2ps ymm3,ymm3
+    1c60  vmulps ymm3,ymm3,ymm6
+    1c64  vbroadcastss ymm4,[rbx+r10+3Ch]
+    1c6b  vfmadd231ps ymm14,ymm3,ymm4
+    1c70  vmovdqu ymm1,[r9+80h]
+    1c79  vpsrlw ymm2,ymm1,4
+    1c7e  vpand ymm1,ymm1,[r11]
+    1c83  vpand ymm2,ymm2,[r11]
+    1c88  vpsubb ymm1,ymm1,[rel 21F9h]
+    1c90  vpsubb ymm2,ymm2,[rel 21F9h]
+    1c98  vpslld ymm3,ymm1,18h
+    1c9d  vpsrad ymm3,ymm3,18h
+    1ca2  vcvtdq2ps ymm3,ymm3
+    1ca6  vmulps ymm3,ymm3,ymm5
+    1caa  vbroadcastss ymm4,[rbx+r10+40h]
+    1cb1  vfmadd231ps ymm7,ymm3,ymm4
+    1cb6  vpslld ymm3,ymm1,10h
+    1cbb  vpsrad ymm3,ymm3,18h
+    1cc0  vcvtdq2ps ymm3,ymm3
+    1cc4  vmulps ymm3,ymm3,ymm5
+    1cc8  vbroadcastss ymm4,[rbx+r10+44h]
+    1ccf  vfmadd231ps ymm8,ymm3,ymm4
+    1cd4  vpslld ymm3,ymm1,8
+    1cd9  vpsrad ymm3,ymm3,18h
+    1cde  vcvtdq2ps ymm3,ymm3
+    1ce2  vmulps ymm3,ymm3,ymm5
+    1ce6  vbroadcastss ymm4,[rbx+r10+48h]
+    1ced  vfmadd231ps ymm9,ymm3,ymm4
+    1cf2  vpsrad ymm3,ymm1,18h
+    1cf7  vcvtdq2ps ymm3,ymm3
+    1cfb  vmulps ymm3,ymm3,ymm5
+    1cff  vbroadcastss ymm4,[rbx+r10+4Ch]
+    1d06  vfmadd231ps ymm10,ymm3,ymm4
+    1d0b  vpslld ymm3,ymm2,18h
+    1d10  vpsrad ymm3,ymm3,18h
+    1d15  vcvtdq2ps ymm3,ymm3
+    1d19  vmulps ymm3,ymm3,ymm5
+    1d1d  vbroadcastss ymm4,[rbx+r10+50h]
+    1d24  vfmadd231ps ymm7,ymm3,ymm4
+    1d29  vpslld ymm3,ymm2,10h
+    1d2e  vpsrad ymm3,ymm3,18h
+    1d33  vcvtdq2ps ymm3,ymm3
+    1d37  vmulps ymm3,ymm3,ymm5
+    1d3b  vbroadcastss ymm4,[rbx+r10+54h]
+    1d42  vfmadd231ps ymm8,ymm3,ymm4
+    1d47  vpslld ymm3,ymm2,8
+    1d4c  vpsrad ymm3,ymm3,18h
+    1d51  vcvtdq2ps ymm3,ymm3
+    1d55  vmulps ymm3,ymm3,ymm5
+    1d59  vbroadcastss ymm4,[rbx+r10+58h]
+    1d60  vfmadd231ps ymm9,ymm3,ymm4
+    1d65  vpsrad ymm3,ymm2,18h
+    1d6a  vcvtdq2ps ymm3,ymm3
+    1d6e  vmulps ymm3,ymm3,ymm5
+    1d72  vbroadcastss ymm4,[rbx+r10+5Ch]
+    1d79  vfmadd231ps ymm10,ymm3,ymm4
+    1d7e  vmovdqu ymm1,[r9+0A0h]
+    1d87  vpsrlw ymm2,ymm1,4
+    1d8c  vpand ymm1,ymm1,[r11]
+    1d91  vpand ymm2,ymm2,[r11]
+    1d96  vpsubb ymm1,ymm1,[rel 21F9h]
+    1d9e  vpsubb ymm2,ymm2,[rel 21F9h]
+    1da6  vpslld ymm3,ymm1,18h
+    1dab  vpsrad ymm3,ymm3,18h
+    1db0  vcvtdq2ps ymm3,ymm3
+    1db4  vmulps ymm3,ymm3,ymm6
+    1db8  vbroadcastss ymm4,[rbx+r10+40h]
+    1dbf  vfmadd231ps ymm11,ymm3,ymm4
+    1dc4  vpslld ymm3,ymm1,10h
+    1dc9  vpsrad ymm3,ymm3,18h
+    1dce  vcvtdq2ps ymm3,ymm3
+    1dd2  vmulps ymm3,ymm3,ymm6
+    1dd6  vbroadcastss ymm4,[rbx+r10+44h]
+    1ddd  vfmadd231ps ymm12,ymm3,ymm4
+    1de2  vpslld ymm3,ymm1,8
+    1de7  vpsrad ymm3,ymm3,18h
+    1dec  vcvtdq2ps ymm3,ymm3
+    1df0  vmulps ymm3,ymm3,ymm6
+    1df4  vbroadcastss ymm4,[rbx+r10+48h]
+    1dfb  vfmadd231ps ymm13,ymm3,ymm4
+    1e00  vpsrad ymm3,ymm1,18h
+    1e05  vcvtdq2ps ymm3,ymm3
+    1e09  vmulps ymm3,ymm3,ymm6
+    1e0d  vbroadcastss ymm4,[rbx+r10+4Ch]
+    1e14  vfmadd231ps ymm14,ymm3,ymm4
+    1e19  vpslld ymm3,ymm2,18h
+    1e1e  vpsrad ymm3,ymm3,18h
+    1e23  vcvtdq2ps ymm3,ymm3
+    1e27  vmulps ymm3,ymm3,ymm6
+    1e2b  vbroadcastss ymm4,[rbx+r10+50h]
+    1e32  vfmadd231ps ymm11,ymm3,ymm4
+    1e37  vpslld ymm3,ymm2,10h
+    1e3c  vpsrad ymm3,ymm3,18h
+    1e41  vcvtdq2ps ymm3,ymm3
+    1e45  vmulps ymm3,ymm3,ymm6
+    1e49  vbroadcastss ymm4,[rbx+r10+54h]
+    1e50  vfmadd231ps ymm12,ymm3,ymm4
+    1e55  vpslld ymm3,ymm2,8
+    1e5a  vpsrad ymm3,ymm3,18h
+    1e5f  vcvtdq2ps ymm3,ymm3
+    1e63  vmulps ymm3,ymm3,ymm6
+    1e67  vbroadcastss ymm4,[rbx+r10+58h]
+    1e6e  vfmadd231ps ymm13,ymm3,ymm4
+    1e73  vpsrad ymm3,ymm2,18h
+    1e78  vcvtdq2ps ymm3,ymm3
+    1e7c  vmulps ymm3,ymm3,ymm6
+    1e80  vbroadcastss ymm4,[rbx+r10+5Ch]
+    1e87  vfmadd231ps ymm14,ymm3,ymm4
+    1e8c  vmovdqu ymm1,[r9+0C0h]
+    1e95  vpsrlw ymm2,ymm1,4
+    1e9a  vpand ymm1,ymm1,[r11]
+    1e9f  vpand ymm2,ymm2,[r11]
+    1ea4  vpsubb ymm1,ymm1,[rel 21F9h]
+    1eac  vpsubb ymm2,ymm2,[rel 21F9h]
+    1eb4  vpslld ymm3,ymm1,18h
+    1eb9  vpsrad ymm3,ymm3,18h
+    1ebe  vcvtdq2ps ymm3,ymm3
+    1ec2  vmulps ymm3,ymm3,ymm5
+    1ec6  vbroadcastss ymm4,[rbx+r10+60h]
+    1ecd  vfmadd231ps ymm7,ymm3,ymm4
+    1ed2  vpslld ymm3,ymm1,10h
+    1ed7  vpsrad ymm3,ymm3,18h
+    1edc  vcvtdq2ps ymm3,ymm3
+    1ee0  vmulps ymm3,ymm3,ymm5
+    1ee4  vbroadcastss ymm4,[rbx+r10+64h]
+    1eeb  vfmadd231ps ymm8,ymm3,ymm4
+    1ef0  vpslld ymm3,ymm1,8
+    1ef5  vpsrad ymm3,ymm3,18h
+    1efa  vcvtdq2ps ymm3,ymm3
+    1efe  vmulps ymm3,ymm3,ymm5
+    1f02  vbroadcastss ymm4,[rbx+r10+68h]
+    1f09  vfmadd231ps ymm9,ymm3,ymm4
+    1f0e  vpsrad ymm3,ymm1,18h
+    1f13  vcvtdq2ps ymm3,ymm3
+    1f17  vmulps ymm3,ymm3,ymm5
+    1f1b  vbroadcastss ymm4,[rbx+r10+6Ch]
+    1f22  vfmadd231ps ymm10,ymm3,ymm4
+    1f27  vpslld ymm3,ymm2,18h
+    1f2c  vpsrad ymm3,ymm3,18h
+    1f31  vcvtdq2ps ymm3,ymm3
+    1f35  vmulps ymm3,ymm3,ymm5
+    1f39  vbroadcastss ymm4,[rbx+r10+70h]
+    1f40  vfmadd231ps ymm7,ymm3,ymm4
+    1f45  vpslld ymm3,ymm2,10h
+    1f4a  vpsrad ymm3,ymm3,18h
+    1f4f  vcvtdq2ps ymm3,ymm3
+    1f53  vmulps ymm3,ymm3,ymm5
+    1f57  vbroadcastss ymm4,[rbx+r10+74h]
+    1f5e  vfmadd231ps ymm8,ymm3,ymm4
+    1f63  vpslld ymm3,ymm2,8
+    1f68  vpsrad ymm3,ymm3,18h
+    1f6d  vcvtdq2ps ymm3,ymm3
+    1f71  vmulps ymm3,ymm3,ymm5
+    1f75  vbroadcastss ymm4,[rbx+r10+78h]
+    1f7c  vfmadd231ps ymm9,ymm3,ymm4
+    1f81  vpsrad ymm3,ymm2,18h
+    1f86  vcvtdq2ps ymm3,ymm3
+    1f8a  vmulps ymm3,ymm3,ymm5
+    1f8e  vbroadcastss ymm4,[rbx+r10+7Ch]
+    1f95  vfmadd231ps ymm10,ymm3,ymm4
+    1f9a  vmovdqu ymm1,[r9+0E0h]
+    1fa3  vpsrlw ymm2,ymm1,4
+    1fa8  vpand ymm1,ymm1,[r11]
+    1fad  vpand ymm2,ymm2,[r11]
+    1fb2  vpsubb ymm1,ymm1,[rel 21F9h]
+    1fba  vpsubb ymm2,ymm2,[rel 21F9h]
+    1fc2  vpslld ymm3,ymm1,18h
+    1fc7  vpsrad ymm3,ymm3,18h
+    1fcc  vcvtdq2ps ymm3,ymm3
+    1fd0  vmulps ymm3,ymm3,ymm6
+    1fd4  vbroadcastss ymm4,[rbx+r10+60h]
+    1fdb  vfmadd231ps ymm11,ymm3,ymm4
+    1fe0  vpslld ymm3,ymm1,10h
+    1fe5  vpsrad ymm3,ymm3,18h
+    1fea  vcvtdq2ps ymm3,ymm3
+    1fee  vmulps ymm3,ymm3,ymm6
+    1ff2  vbroadcastss ymm4,[rbx+r10+64h]
+    1ff9  vfmadd231ps ymm12,ymm3,ymm4
+    1ffe  vpslld ymm3,ymm1,8
+    2003  vpsrad ymm3,ymm3,18h
+    2008  vcvtdq2ps ymm3,ymm3
+    200c  vmulps ymm3,ymm3,ymm6
+    2010  vbroadcastss ymm4,[rbx+r10+68h]
+    2017  vfmadd231ps ymm13,ymm3,ymm4
+    201c  vpsrad ymm3,ymm1,18h
+    2021  vcvtdq2ps ymm3,ymm3
+    2025  vmulps ymm3,ymm3,ymm6
+    2029  vbroadcastss ymm4,[rbx+r10+6Ch]
+    2030  vfmadd231ps ymm14,ymm3,ymm4
+    2035  vpslld ymm3,ymm2,18h
+    203a  vpsrad ymm3,ymm3,18h
+    203f  vcvtdq2ps ymm3,ymm3
+    2043  vmulps ymm3,ymm3,ymm6
+    2047  vbroadcastss ymm4,[rbx+r10+70h]
+    204e  vfmadd231ps ymm11,ymm3,ymm4
+    2053  vpslld ymm3,ymm2,10h
+    2058  vpsrad ymm3,ymm3,18h
+    205d  vcvtdq2ps ymm3,ymm3
+    2061  vmulps ymm3,ymm3,ymm6
+    2065  vbroadcastss ymm4,[rbx+r10+74h]
+    206c  vfmadd231ps ymm12,ymm3,ymm4
+    2071  vpslld ymm3,ymm2,8
+    2076  vpsrad ymm3,ymm3,18h
+    207b  vcvtdq2ps ymm3,ymm3
+    207f  vmulps ymm3,ymm3,ymm6
+    2083  vbroadcastss ymm4,[rbx+r10+78h]
+    208a  vfmadd231ps ymm13,ymm3,ymm4
+    208f  vpsrad ymm3,ymm2,18h
+    2094  vcvtdq2ps ymm3,ymm3
+    2098  vmulps ymm3,ymm3,ymm6
+    209c  vbroadcastss ymm4,[rbx+r10+7Ch]
+    20a3  vfmadd231ps ymm14,ymm3,ymm4
+    20a8  add r8,20h
+    20ac  add r9,100h
+    20b3  add r10,80h
+    20ba  cmp r10,100h
+    20c1  jne near 000000000000183Ch
+    20c7  mov rax,rdx
+    20ca  vaddps ymm7,ymm7,ymm8
+    20cf  vaddps ymm9,ymm9,ymm10
+    20d4  vaddps ymm7,ymm7,ymm9
+    20d9  vmovups [rax],ymm7
+    20dd  vaddps ymm11,ymm11,ymm12
+    20e2  vaddps ymm13,ymm13,ymm14
+    20e7  vaddps ymm11,ymm11,ymm13
+    20ec  vmovups [rax+20h],ymm11
+    20f1  add rax,rcx
+    20f4  vzeroupper
+    20f7  pop rbx
+    20f8  ret
+    20f9  (bad)
+    20fd  (bad)
+    2101  (bad)
+    2105  (bad)
+    2109  (bad)
+    210d  (bad)
+    2111  (bad)
+    2115  (bad)
+    2119  or al,0Dh
+    211b  (bad)
+    211d  adc [rdx],dl
+    211f  adc al,18h
+    2121  or al,0Bh
+    2123  or cl,[rcx]
+    2125  or [rsi],al
+    2127  add al,0
+    2129  or al,0Dh
+    212b  (bad)
+    212d  adc [rdx],dl
+    212f  adc al,18h
+    2131  or al,0Bh
+    2133  or cl,[rcx]
+    2135  or [rsi],al
+    2137  add al,0
+    2139  add [rax],eax
+    213b  add [rax],eax
+    213d  add [rax],eax
+    213f  add [rax],eax
+    2141  add [rax],eax
+    2143  add [rax],eax
+    2145  add [rax],eax
+    2147  add [rax],eax
+    2149  add [rax],eax
+    214b  add [rax],eax
+    214d  add [rax],eax
+    214f  add [rax],eax
+    2151  add [rax],eax
+    2153  add [rax],eax
+    2155  add [rax],eax
+    2157  add [rax],eax
+    2159  add byte [rax-7F7F7F80h],80h
+    2160  add byte [rax-7F7F7F80h],80h
+    2167  add byte [rax-7F7F7F80h],80h
+    216e  add byte [rax-7F7F7F80h],80h
+    2175  add byte [rax+8080h],40h
+    217c  add [rax],al
+    217e  add [rax],al
+    2181  add [rax],al
+    2183  add [rax],al
+    2186  add [rax],al
+    2189  add [rax],al
+    218b  add [rax],al
+    218e  add [rax],al
+    2191  add [rax],al
+    2193  add [rax],al
+    2196  add [rax],al
+    2199  add [rax],al
+    219b  add [rdi],bh
+    219d  add [rax],al
+    219f  add [rdi],bh
+    21a1  add [rax],al
+    21a3  add [rdi],bh
+    21a5  add [rax],al
+    21a7  add [rdi],bh
+    21a9  add [rax],al
+    21ab  add [rdi],bh
+    21ad  add [rax],al
+    21af  add [rdi],bh
+    21b1  add [rax],al
+    21b3  add [rdi],bh
+    21b5  add [rax],al
+    21b7  add [rdi],bh
+    21b9  clc
+    21ba  (bad)
+    21bc  (bad)
+    21be  (bad)
+    21c0  (bad)
+    21c2  (bad)
+    21c4  (bad)
+    21c6  (bad)
+    21c8  (bad)
+    21ca  (bad)
+    21cc  (bad)
+    21ce  (bad)
+    21d0  (bad)
+    21d2  (bad)
+    21d4  (bad)
+    21d6  (bad)
+    21d8  inc dword [rax]
+    21da  add [rax-35h],al
+    21dd  add [rax],al
+    21df  retf
+    21e1  add [rax],al
+    21e3  retf
+    21e5  add [rax],al
+    21e7  retf
+    21e9  add [rax],al
+    21eb  retf
+    21ed  add [rax],al
+    21ef  retf
+    21f1  add [rax],al
+    21f3  retf
+    21f5  add [rax],al
+    21f7  retf
+    21f9  or [rax],cl
+    21fb  or [rax],cl
+    21fd  or [rax],cl
+    21ff  or [rax],cl
+    2201  or [rax],cl
+    2203  or [rax],cl
+    2205  or [rax],cl
+    2207  or [rax],cl
+    2209  or [rax],cl
+    220b  or [rax],cl
+    220d  or [rax],cl
+    220f  or [rax],cl
+    2211  or [rax],cl
+    2213  or [rax],cl
+    2215  or [rax],cl
+    2217  or [rax],cl
+
+score_F16_d32_g2_s3e000000:
+    2240  vbroadcastss ymm2,[rel 2433h]
+    2249  vpxor ymm3,ymm3,ymm3
+    224d  vpxor ymm4,ymm4,ymm4
+    2251  vpxor ymm5,ymm5,ymm5
+    2255  vpxor ymm6,ymm6,ymm6
+    2259  vpxor ymm7,ymm7,ymm7
+    225d  vpxor ymm8,ymm8,ymm8
+    2262  vpxor ymm9,ymm9,ymm9
+    2267  vpxor ymm10,ymm10,ymm10
+    226c  mov rcx,rdi
+    226f  xor r8,r8
+    2272  vcvtph2ps ymm0,[rcx]
+    2277  vbroadcastss ymm1,[rsi+r8]
+    227d  vfmadd231ps ymm3,ymm0,ymm1
+    2282  vbroadcastss ymm1,[rsi+r8+80h]
+    228c  vfmadd231ps ymm7,ymm0,ymm1
+    2291  vcvtph2ps ymm0,[rcx+20h]
+    2297  vbroadcastss ymm1,[rsi+r8+4]
+    229e  vfmadd231ps ymm4,ymm0,ymm1
+    22a3  vbroadcastss ymm1,[rsi+r8+84h]
+    22ad  vfmadd231ps ymm8,ymm0,ymm1
+    22b2  vcvtph2ps ymm0,[rcx+40h]
+    22b8  vbroadcastss ymm1,[rsi+r8+8]
+    22bf  vfmadd231ps ymm5,ymm0,ymm1
+    22c4  vbroadcastss ymm1,[rsi+r8+88h]
+    22ce  vfmadd231ps ymm9,ymm0,ymm1
+    22d3  vcvtph2ps ymm0,[rcx+60h]
+    22d9  vbroadcastss ymm1,[rsi+r8+0Ch]
+    22e0  vfmadd231ps ymm6,ymm0,ymm1
+    22e5  vbroadcastss ymm1,[rsi+r8+8Ch]
+    22ef  vfmadd231ps ymm10,ymm0,ymm1
+    22f4  add rcx,80h
+    22fb  add r8,10h
+    22ff  cmp r8,80h
+    2306  jne near 0000000000002272h
+    230c  vaddps ymm3,ymm3,ymm4
+    2310  vaddps ymm5,ymm5,ymm6
+    2314  vaddps ymm3,ymm3,ymm5
+    2318  vmulps ymm3,ymm3,ymm2
+    231c  vmovups [rdx],ymm3
+    2320  vaddps ymm7,ymm7,ymm8
+    2325  vaddps ymm9,ymm9,ymm10
+    232a  vaddps ymm7,ymm7,ymm9
+    232f  vmulps ymm7,ymm7,ymm2
+    2333  vmovups [rdx+1000h],ymm7
+    233b  vpxor ymm3,ymm3,ymm3
+    233f  vpxor ymm4,ymm4,ymm4
+    2343  vpxor ymm5,ymm5,ymm5
+    2347  vpxor ymm6,ymm6,ymm6
+    234b  vpxor ymm7,ymm7,ymm7
+    234f  vpxor ymm8,ymm8,ymm8
+    2354  vpxor ymm9,ymm9,ymm9
+    2359  vpxor ymm10,ymm10,ymm10
+    235e  mov rcx,rdi
+    2361  xor r8,r8
+    2364  vcvtph2ps ymm0,[rcx+10h]
+    236a  vbroadcastss ymm1,[rsi+r8]
+    2370  vfmadd231ps ymm3,ymm0,ymm1
+    2375  vbroadcastss ymm1,[rsi+r8+80h]
+    237f  vfmadd231ps ymm7,ymm0,ymm1
+    2384  vcvtph2ps ymm0,[rcx+30h]
+    238a  vbroadcastss ymm1,[rsi+r8+4]
+    2391  vfmadd231ps ymm4,ymm0,ymm1
+    2396  vbroadcastss ymm1,[rsi+r8+84h]
+    23a0  vfmadd231ps ymm8,ymm0,ymm1
+    23a5  vcvtph2ps ymm0,[rcx+50h]
+    23ab  vbroadcastss ymm1,[rsi+r8+8]
+    23b2  vfmadd231ps ymm5,ymm0,ymm1
+    23b7  vbroadcastss ymm1,[rsi+r8+88h]
+    23c1  vfmadd231ps ymm9,ymm0,ymm1
+    23c6  vcvtph2ps ymm0,[rcx+70h]
+    23cc  vbroadcastss ymm1,[rsi+r8+0Ch]
+    23d3  vfmadd231ps ymm6,ymm0,ymm1
+    23d8  vbroadcastss ymm1,[rsi+r8+8Ch]
+    23e2  vfmadd231ps ymm10,ymm0,ymm1
+    23e7  add rcx,80h
+    23ee  add r8,10h
+    23f2  cmp r8,80h
+    23f9  jne near 0000000000002364h
+    23ff  vaddps ymm3,ymm3,ymm4
+    2403  vaddps ymm5,ymm5,ymm6
+    2407  vaddps ymm3,ymm3,ymm5
+    240b  vmulps ymm3,ymm3,ymm2
+    240f  vmovups [rdx+20h],ymm3
+    2414  vaddps ymm7,ymm7,ymm8
+    2419  vaddps ymm9,ymm9,ymm10
+    241e  vaddps ymm7,ymm7,ymm9
+    2423  vmulps ymm7,ymm7,ymm2
+    2427  vmovups [rdx+1020h],ymm7
+    242f  vzeroupper
+    2432  ret
+    2433  add [rax],al
+    2435  add [rsi],bh
+
+value_F16_d32_g2:
+    2440  cmp rcx,r8
+    2443  jge near 0000000000002539h
+    2449  imul r9,rcx,40h
+    244d  add rdi,r9
+    2450  vmovups ymm3,[rdx]
+    2454  vmovups ymm4,[rdx+20h]
+    2459  vmovups ymm5,[rdx+80h]
+    2461  vmovups ymm6,[rdx+0A0h]
+    2469  mov r9,rdi
+    246c  mov r10,rcx
+    246f  vcvtph2ps ymm1,[r9]
+    2474  vcvtph2ps ymm2,[r9+10h]
+    247a  vbroadcastss ymm0,[rsi+r10*4]
+    2480  vfmadd231ps ymm3,ymm1,ymm0
+    2485  vfmadd231ps ymm4,ymm2,ymm0
+    248a  vbroadcastss ymm0,[rsi+r10*4+1000h]
+    2494  vfmadd231ps ymm5,ymm1,ymm0
+    2499  vfmadd231ps ymm6,ymm2,ymm0
+    249e  add r9,40h
+    24a2  inc r10
+    24a5  cmp r10,r8
+    24a8  jl short 000000000000246Fh
+    24aa  vmovups [rdx],ymm3
+    24ae  vmovups [rdx+20h],ymm4
+    24b3  vmovups [rdx+80h],ymm5
+    24bb  vmovups [rdx+0A0h],ymm6
+    24c3  vmovups ymm3,[rdx+40h]
+    24c8  vmovups ymm4,[rdx+60h]
+    24cd  vmovups ymm5,[rdx+0C0h]
+    24d5  vmovups ymm6,[rdx+0E0h]
+    24dd  mov r9,rdi
+    24e0  mov r10,rcx
+    24e3  vcvtph2ps ymm1,[r9+20h]
+    24e9  vcvtph2ps ymm2,[r9+30h]
+    24ef  vbroadcastss ymm0,[rsi+r10*4]
+    24f5  vfmadd231ps ymm3,ymm1,ymm0
+    24fa  vfmadd231ps ymm4,ymm2,ymm0
+    24ff  vbroadcastss ymm0,[rsi+r10*4+1000h]
+    2509  vfmadd231ps ymm5,ymm1,ymm0
+    250e  vfmadd231ps ymm6,ymm2,ymm0
+    2513  add r9,40h
+    2517  inc r10
+    251a  cmp r10,r8
+    251d  jl short 00000000000024E3h
+    251f  vmovups [rdx+40h],ymm3
+    2524  vmovups [rdx+60h],ymm4
+    2529  vmovups [rdx+0C0h],ymm5
+    2531  vmovups [rdx+0E0h],ymm6
+    2539  vzeroupper
+    253c  ret

@@ -1,0 +1,120 @@
+//! Every version of every leaf with each operand between pages that fault, at exactly the sizes of its contract.
+//!
+//! Inputs are read-only while the leaf runs. Contents are random bytes (any scale, any NaN). What lies between the pieces of an
+//! operand, and what a leaf only writes, differs from run to run: results must not depend on it, and what lies between stays.
+
+use super::fence::Flush;
+use super::operands::{Contents, call, operands};
+use super::{Code, versions};
+use kernmill_kernels::generate::generate_leaves;
+use kernmill_kernels::leaf::Leaf;
+use kernmill_kernels::leaf::contract::Param;
+use kernmill_plan::format::{BLOCK, WeightFormat};
+use kernmill_plan::kv::KvElem;
+
+/// Runs a leaf in every placement; `numbers` are the arguments that are no pointers, in order.
+fn run(code: &Code, index: usize, leaf: Leaf, numbers: &[u64], what: &str) {
+    let contract = leaf.contract();
+    for contents in [Contents::Random, Contents::Ones] {
+        let mut first: Option<Vec<u8>> = None;
+        for (flush, between) in [(Flush::End, 0), (Flush::Start, 0), (Flush::End, 0x7f), (Flush::Start, 0xff)]
+        {
+            let operands = operands(&contract, numbers, flush, between, contents);
+            // SAFETY: the memory is what the contract asks for; anything beyond faults, which is what is tested.
+            unsafe { call(code.address(index), &operands) };
+            let mut results = Vec::new();
+            for (param, operand) in contract.iter().zip(&operands) {
+                let (Param::Write(_) | Param::Update(_), Some((memory, pieces))) = (param, &operand.region)
+                else {
+                    continue;
+                };
+                let mut rest = memory.bytes().to_vec();
+                for (offset, bytes) in pieces {
+                    results.extend_from_slice(&memory.bytes()[*offset..][..*bytes]);
+                    rest[*offset..][..*bytes].fill(between);
+                }
+                assert!(rest.iter().all(|byte| *byte == between), "{what} {leaf}: wrote between its pieces");
+            }
+            let first = first.get_or_insert_with(|| results.clone());
+            assert!(
+                *first == results,
+                "{what} {leaf}: {contents:?} {flush:?} {between}: depends on more than its contract"
+            );
+        }
+    }
+}
+
+/// Every leaf on every level, with and without wide versions, for each list of numbers.
+fn run_all(leaves: &[Leaf], numbers: &[&[u64]]) {
+    for (level, wide) in versions() {
+        let code = Code::new(generate_leaves(leaves, level, wide).unwrap());
+        let what = super::name(level, wide);
+        for (index, leaf) in leaves.iter().enumerate() {
+            for numbers in numbers {
+                run(&code, index, *leaf, numbers, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn q8_dots_stay_inside_their_operands() {
+    let mut leaves = Vec::new();
+    for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
+        leaves.extend((1..=8).map(|tokens| Leaf::DotQ8 { format, k: 32, tokens }));
+        for k in [64, 96, 2880] {
+            leaves.extend([1, 2, 8].map(|tokens| Leaf::DotQ8 { format, k, tokens }));
+        }
+    }
+    run_all(&leaves, &[&[64], &[200]]);
+}
+
+#[test]
+fn f32_dots_stay_inside_their_operands() {
+    let mut leaves = Vec::new();
+    for format in WeightFormat::ALL {
+        for k in [1, 2, 3, 4, 7, 32, 50, 64, 2880] {
+            if !format.is_blocked() || k % BLOCK == 0 {
+                leaves.extend(Leaf::dot_tokens(false).iter().map(|tokens| Leaf::DotF32 {
+                    format,
+                    k,
+                    tokens: *tokens,
+                }));
+            }
+        }
+    }
+    run_all(&leaves, &[&[64], &[4096 + 64]]);
+}
+
+#[test]
+fn decoding_stays_inside_its_operands() {
+    let formats = WeightFormat::ALL.into_iter().filter(|format| format.is_blocked());
+    let leaves: Vec<Leaf> = formats.map(|format| Leaf::Decode { format }).collect();
+    run_all(&leaves, &[&[0], &[1], &[2], &[15]]);
+}
+
+#[test]
+fn gemms_stay_inside_their_operands() {
+    let mut leaves = Vec::new();
+    for small in [false, true] {
+        for tiles in [1, 2] {
+            leaves.extend((1..=6).map(|tokens| Leaf::GemmQ8 { small, tiles, tokens }));
+        }
+    }
+    // Blocks, bytes between tokens, bytes between tiles.
+    run_all(&leaves, &[&[0, 128, 64], &[1, 128, 64], &[2, 64, 64 * 6], &[15, 320, 4096]]);
+}
+
+#[test]
+fn attention_tiles_stay_inside_their_operands() {
+    let shapes = [(16, 1), (32, 2), (64, 8), (64, 3), (80, 4), (128, 5)];
+    let (mut scores, mut values) = (Vec::new(), Vec::new());
+    for elem in [KvElem::F16, KvElem::F32] {
+        for (head_dim, group) in shapes {
+            scores.push(Leaf::Score { elem, head_dim, group, scale: 0.125f32.to_bits() });
+            values.push(Leaf::Value { elem, head_dim, group });
+        }
+    }
+    run_all(&scores, &[&[]]);
+    run_all(&values, &[&[0, 16], &[3, 7], &[15, 16], &[5, 5], &[0, 0]]);
+}

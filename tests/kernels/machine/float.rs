@@ -1,0 +1,42 @@
+//! binary32 arithmetic as the vector instructions do it with MXCSR as it starts: round to nearest even, denormals kept, a quiet
+//! NaN for an invalid operation.
+
+/// The result of an invalid operation.
+const DEFAULT_NAN: u32 = 0xffc0_0000;
+const QUIET: u32 = 0x0040_0000;
+
+/// The first NaN among the operands, made quiet; otherwise what `compute` gives.
+fn nan_first(operands: &[u32], compute: impl FnOnce() -> f32) -> u32 {
+    if let Some(nan) = operands.iter().find(|x| f32::from_bits(**x).is_nan()) {
+        return nan | QUIET;
+    }
+    let result = compute();
+    if result.is_nan() { DEFAULT_NAN } else { result.to_bits() }
+}
+
+pub fn add(a: u32, b: u32) -> u32 {
+    nan_first(&[a, b], || f32::from_bits(a) + f32::from_bits(b))
+}
+
+pub fn mul(a: u32, b: u32) -> u32 {
+    nan_first(&[a, b], || f32::from_bits(a) * f32::from_bits(b))
+}
+
+/// `a * b + c`, rounded once.
+pub fn fma(a: u32, b: u32, c: u32) -> u32 {
+    nan_first(&[a, b, c], || f32::from_bits(a).mul_add(f32::from_bits(b), f32::from_bits(c)))
+}
+
+/// Exact; a NaN keeps its upper payload and becomes quiet.
+pub fn from_f16(bits: u16) -> u32 {
+    let half = half::f16::from_bits(bits);
+    if half.is_nan() {
+        let (sign, payload) = (u32::from(bits >> 15), u32::from(bits & 0x3ff));
+        return sign << 31 | 0x7f80_0000 | payload << 13 | QUIET;
+    }
+    half.to_f32().to_bits()
+}
+
+pub fn from_i32(bits: u32) -> u32 {
+    (bits.cast_signed() as f32).to_bits()
+}

@@ -1,0 +1,306 @@
+//! 512-bit vectors and masks.
+
+use super::{Fault, Machine, VECTOR, float};
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+
+type Vector = [u8; VECTOR];
+
+/// Element by element.
+fn map4(a: &Vector, f: impl Fn(u32) -> u32) -> Vector {
+    zip4(a, a, |a, _| f(a))
+}
+
+fn zip4(a: &Vector, b: &Vector, f: impl Fn(u32, u32) -> u32) -> Vector {
+    zip(a, b, |a: [u8; 4], b| f(u32::from_le_bytes(a), u32::from_le_bytes(b)).to_le_bytes())
+}
+
+fn zip2(a: &Vector, b: &Vector, f: impl Fn(u16, u16) -> u16) -> Vector {
+    zip(a, b, |a: [u8; 2], b| f(u16::from_le_bytes(a), u16::from_le_bytes(b)).to_le_bytes())
+}
+
+fn zip1(a: &Vector, b: &Vector, f: impl Fn(u8, u8) -> u8) -> Vector {
+    zip(a, b, |[a], [b]: [u8; 1]| [f(a, b)])
+}
+
+fn zip<const N: usize>(a: &Vector, b: &Vector, f: impl Fn([u8; N], [u8; N]) -> [u8; N]) -> Vector {
+    let mut out = [0; VECTOR];
+    for ((out, a), b) in out.chunks_exact_mut(N).zip(a.chunks_exact(N)).zip(b.chunks_exact(N)) {
+        out.copy_from_slice(&f(a.try_into().expect("N bytes"), b.try_into().expect("N bytes")));
+    }
+    out
+}
+
+fn zip3(a: &Vector, b: &Vector, c: &Vector, f: impl Fn(u32, u32, u32) -> u32) -> Vector {
+    let mut out = [0; VECTOR];
+    for (lane, out) in out.chunks_exact_mut(4).enumerate() {
+        out.copy_from_slice(&f(element(a, lane), element(b, lane), element(c, lane)).to_le_bytes());
+    }
+    out
+}
+
+fn element(a: &Vector, lane: usize) -> u32 {
+    u32::from_le_bytes(a[4 * lane..][..4].try_into().expect("4 bytes"))
+}
+
+/// Sum of four products of an unsigned and a signed byte.
+fn dot_bytes(unsigned: u32, signed: u32) -> i32 {
+    unsigned
+        .to_le_bytes()
+        .iter()
+        .zip(signed.to_le_bytes())
+        .map(|(u, s)| i32::from(*u) * i32::from(s as i8))
+        .sum()
+}
+
+impl Machine {
+    pub fn vector(&self, register: Register) -> Result<Vector, Fault> {
+        if register.is_zmm() {
+            Ok(self.vectors[register.number()])
+        } else {
+            Err("vector size not modelled".to_owned())
+        }
+    }
+
+    /// A source: a register, memory, or one element of memory in every lane.
+    fn source(&mut self, i: &Instruction, operand: u32) -> Result<Vector, Fault> {
+        if i.op_kind(operand) == OpKind::Register {
+            return self.vector(i.op_register(operand));
+        }
+        let address = self.address(i)?;
+        let bytes = if i.is_broadcast() { 4 } else { VECTOR };
+        self.repeated(address, bytes)
+    }
+
+    /// So many bytes of memory, repeated.
+    fn repeated(&mut self, address: u64, bytes: usize) -> Result<Vector, Fault> {
+        let mut out = [0; VECTOR];
+        let data = self.memory.load(address, bytes)?;
+        out.chunks_exact_mut(bytes).for_each(|chunk| chunk.copy_from_slice(data));
+        Ok(out)
+    }
+
+    /// The low part of a source of fewer bytes.
+    fn part(&mut self, i: &Instruction, operand: u32, bytes: usize) -> Result<Vec<u8>, Fault> {
+        if i.op_kind(operand) == OpKind::Register {
+            return Ok(self.vectors[i.op_register(operand).number()][..bytes].to_vec());
+        }
+        let address = self.address(i)?;
+        Ok(self.memory.load(address, bytes)?.to_vec())
+    }
+
+    /// To the first operand, under its mask, by elements of `size` bytes.
+    fn put(&mut self, i: &Instruction, value: Vector, size: usize) -> Result<(), Fault> {
+        let destination = i.op0_register();
+        if i.op0_kind() != OpKind::Register || !destination.is_zmm() {
+            return Err("destination not modelled".to_owned());
+        }
+        let old = &mut self.vectors[destination.number()];
+        if i.op_mask() == Register::None {
+            *old = value;
+            return Ok(());
+        }
+        let mask = self.masks[i.op_mask().number()];
+        let elements = old.chunks_exact_mut(size).zip(value.chunks_exact(size)).enumerate();
+        for (lane, (old, new)) in elements {
+            if mask >> lane & 1 == 1 {
+                old.copy_from_slice(new);
+            } else if i.zeroing_masking() {
+                old.fill(0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Executes it if it is one of these.
+    pub fn vector_instruction(&mut self, i: &Instruction) -> Result<bool, Fault> {
+        if i.op_mask() != Register::None && (0..i.op_count()).any(|op| i.op_kind(op) == OpKind::Memory) {
+            return Err("masked memory operands are not modelled".to_owned());
+        }
+        if i.mnemonic() == Mnemonic::Vzeroupper {
+            self.vectors[..16].iter_mut().for_each(|vector| vector[16..].fill(0));
+            return Ok(true);
+        }
+        Ok(self.moves(i)? || self.mask_results(i)? || self.integers(i)? || self.floats(i)?)
+    }
+
+    fn moves(&mut self, i: &Instruction) -> Result<bool, Fault> {
+        let aligned = matches!(i.mnemonic(), Mnemonic::Vmovaps | Mnemonic::Vmovdqa32 | Mnemonic::Vmovdqa64);
+        match i.mnemonic() {
+            Mnemonic::Vmovaps
+            | Mnemonic::Vmovdqa32
+            | Mnemonic::Vmovdqa64
+            | Mnemonic::Vmovups
+            | Mnemonic::Vmovdqu32
+            | Mnemonic::Vmovdqu64 => {
+                let memory = (0..2).any(|op| i.op_kind(op) == OpKind::Memory);
+                if aligned && memory && !self.address(i)?.is_multiple_of(VECTOR as u64) {
+                    return Err("misaligned".to_owned());
+                }
+                if i.op0_kind() == OpKind::Memory {
+                    let (address, value) = (self.address(i)?, self.vector(i.op1_register())?);
+                    self.memory.store(address, &value)?;
+                    return Ok(true);
+                }
+                let value = self.source(i, 1)?;
+                let size =
+                    if matches!(i.mnemonic(), Mnemonic::Vmovdqa64 | Mnemonic::Vmovdqu64) { 8 } else { 4 };
+                self.put(i, value, size)?;
+            }
+            Mnemonic::Vpbroadcastd => {
+                let value = match i.op1_kind() {
+                    OpKind::Register if i.op1_register().is_gpr32() => self.general(i.op1_register()) as u32,
+                    _ => u32::from_le_bytes(self.part(i, 1, 4)?.try_into().expect("4 bytes")),
+                };
+                let all = map4(&[0; VECTOR], |_| value);
+                self.put(i, all, 4)?;
+            }
+            Mnemonic::Vbroadcasti32x4 => {
+                let address = self.address(i)?;
+                let value = self.repeated(address, 16)?;
+                self.put(i, value, 4)?;
+            }
+            Mnemonic::Vpmovzxbd => {
+                let bytes = self.part(i, 1, VECTOR / 4)?;
+                let mut value = [0; VECTOR];
+                value.iter_mut().step_by(4).zip(bytes).for_each(|(lane, byte)| *lane = byte);
+                self.put(i, value, 4)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn mask_results(&mut self, i: &Instruction) -> Result<bool, Fault> {
+        let bits = match i.mnemonic() {
+            Mnemonic::Vptestnmd => {
+                let (a, b) = (self.source(i, 1)?, self.source(i, 2)?);
+                let zero = |lane: &usize| element(&a, *lane) & element(&b, *lane) == 0;
+                (0..VECTOR / 4).filter(zero).fold(0, |mask, lane| mask | 1 << lane)
+            }
+            Mnemonic::Vpmovb2m => {
+                let a = self.source(i, 1)?;
+                (0..VECTOR).filter(|lane| a[*lane] >= 0x80).fold(0, |mask, lane| mask | 1 << lane)
+            }
+            _ => return Ok(false),
+        };
+        if i.op_mask() != Register::None {
+            return Err("masked comparison not modelled".to_owned());
+        }
+        self.masks[i.op0_register().number()] = bits;
+        Ok(true)
+    }
+
+    fn integers(&mut self, i: &Instruction) -> Result<bool, Fault> {
+        let mnemonic = i.mnemonic();
+        let (value, size) = match mnemonic {
+            Mnemonic::Vpslld | Mnemonic::Vpsrld | Mnemonic::Vpsrlw => {
+                let (a, count) = (self.source(i, 1)?, u32::from(i.immediate8()));
+                match mnemonic {
+                    Mnemonic::Vpslld => (map4(&a, |a| a.checked_shl(count).unwrap_or(0)), 4),
+                    Mnemonic::Vpsrld => (map4(&a, |a| a.checked_shr(count).unwrap_or(0)), 4),
+                    _ => (zip2(&a, &a, |a, _| a.checked_shr(count).unwrap_or(0)), 2),
+                }
+            }
+            Mnemonic::Vpabsb => {
+                let a = self.source(i, 1)?;
+                (zip1(&a, &a, |a, _| a.cast_signed().unsigned_abs()), 1)
+            }
+            Mnemonic::Vpxord
+            | Mnemonic::Vpandd
+            | Mnemonic::Vpord
+            | Mnemonic::Vpaddd
+            | Mnemonic::Vpaddw
+            | Mnemonic::Vpsubb
+            | Mnemonic::Vpmaxud
+            | Mnemonic::Vpblendmb
+            | Mnemonic::Vpshufb
+            | Mnemonic::Vpmaddubsw
+            | Mnemonic::Vpmaddwd => {
+                let (a, b) = (self.source(i, 1)?, self.source(i, 2)?);
+                if mnemonic == Mnemonic::Vpblendmb {
+                    let mask = self.masks[i.op_mask().number()];
+                    let blended = std::array::from_fn(|n| if mask >> n & 1 == 1 { b[n] } else { a[n] });
+                    self.vectors[i.op0_register().number()] = blended;
+                    return Ok(true);
+                }
+                two_sources(mnemonic, &a, &b)
+            }
+            Mnemonic::Vpdpbusd => {
+                let (sum, a, b) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
+                (zip3(&sum, &a, &b, |sum, a, b| sum.wrapping_add(dot_bytes(a, b).cast_unsigned())), 4)
+            }
+            _ => return Ok(false),
+        };
+        self.put(i, value, size)?;
+        Ok(true)
+    }
+
+    fn floats(&mut self, i: &Instruction) -> Result<bool, Fault> {
+        let value =
+            match i.mnemonic() {
+                Mnemonic::Vaddps | Mnemonic::Vmulps => {
+                    let (a, b) = (self.source(i, 1)?, self.source(i, 2)?);
+                    zip4(&a, &b, if i.mnemonic() == Mnemonic::Vaddps { float::add } else { float::mul })
+                }
+                Mnemonic::Vfmadd231ps | Mnemonic::Vfmadd213ps => {
+                    let (first, second, third) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
+                    let order = i.mnemonic() == Mnemonic::Vfmadd231ps;
+                    zip3(&first, &second, &third, |x, y, z| {
+                        if order { float::fma(y, z, x) } else { float::fma(y, x, z) }
+                    })
+                }
+                Mnemonic::Vcvtdq2ps => map4(&self.source(i, 1)?, float::from_i32),
+                Mnemonic::Vcvtph2ps => {
+                    let halves = self.part(i, 1, VECTOR / 2)?;
+                    let mut value = [0; VECTOR];
+                    for (lane, half) in value.chunks_exact_mut(4).zip(halves.chunks_exact(2)) {
+                        let bits = u16::from_le_bytes([half[0], half[1]]);
+                        lane.copy_from_slice(&float::from_f16(bits).to_le_bytes());
+                    }
+                    value
+                }
+                _ => return Ok(false),
+            };
+        self.put(i, value, 4)?;
+        Ok(true)
+    }
+}
+
+/// An operation on two vectors, and the size of its elements.
+fn two_sources(mnemonic: Mnemonic, a: &Vector, b: &Vector) -> (Vector, usize) {
+    match mnemonic {
+        Mnemonic::Vpxord => (zip4(a, b, |a, b| a ^ b), 4),
+        Mnemonic::Vpandd => (zip4(a, b, |a, b| a & b), 4),
+        Mnemonic::Vpord => (zip4(a, b, |a, b| a | b), 4),
+        Mnemonic::Vpaddd => (zip4(a, b, u32::wrapping_add), 4),
+        Mnemonic::Vpaddw => (zip2(a, b, u16::wrapping_add), 2),
+        Mnemonic::Vpsubb => (zip1(a, b, u8::wrapping_sub), 1),
+        Mnemonic::Vpmaxud => (zip4(a, b, u32::max), 4),
+        Mnemonic::Vpshufb => {
+            // Within each 16 bytes; a set top bit gives zero.
+            let shuffled =
+                std::array::from_fn(
+                    |n| if b[n] >= 0x80 { 0 } else { a[n / 16 * 16 + usize::from(b[n] & 15)] },
+                );
+            (shuffled, 1)
+        }
+        Mnemonic::Vpmaddubsw => {
+            let pair = |a: u16, b: u16| {
+                let ([a0, a1], [b0, b1]) = (a.to_le_bytes(), b.to_le_bytes());
+                let sum = i32::from(a0) * i32::from(b0 as i8) + i32::from(a1) * i32::from(b1 as i8);
+                (sum.clamp(-0x8000, 0x7fff) as i16).cast_unsigned()
+            };
+            (zip2(a, b, pair), 2)
+        }
+        _ => {
+            let pair = |a: u32, b: u32| {
+                let word = |x: u32, n: u32| i32::from((x >> (16 * n)) as i16);
+                word(a, 0)
+                    .wrapping_mul(word(b, 0))
+                    .wrapping_add(word(a, 1).wrapping_mul(word(b, 1)))
+                    .cast_unsigned()
+            };
+            (zip4(a, b, pair), 4)
+        }
+    }
+}

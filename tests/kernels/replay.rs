@@ -1,0 +1,129 @@
+//! The interpreter of machine code against the CPU: the AVX-512 leaves give the same memory on both.
+
+use super::Code;
+use super::fence::Flush;
+use super::machine::{Machine, Memory, Region};
+use super::operands::{Contents, Operand, call, operands};
+use kernmill_kernels::generate::generate_leaves;
+use kernmill_kernels::leaf::Leaf;
+use kernmill_kernels::leaf::contract::Param;
+use kernmill_plan::format::WeightFormat;
+use kernmill_plan::kv::KvElem;
+use kernmill_plan::target::Level;
+
+/// Copies of the operands' memory, at the same addresses.
+fn memory(contract: &[Param], operands: &[Operand]) -> Memory {
+    let mut memory = Memory::default();
+    for (param, operand) in contract.iter().zip(operands) {
+        let writable = matches!(param, Param::Write(_) | Param::Update(_));
+        let own = operand.region.iter().map(|(memory, _)| (memory, writable));
+        for (fenced, writable) in own.chain(operand.rows.iter().map(|row| (row, false))) {
+            memory.add(Region { address: fenced.address(), bytes: fenced.bytes().to_vec(), writable });
+        }
+    }
+    memory
+}
+
+/// Runs a leaf both ways and compares everything that it may have written.
+fn replay(code: &Code, index: usize, leaf: Leaf, numbers: &[u64], contents: Contents) {
+    let contract = leaf.contract();
+    let operands = operands(&contract, numbers, Flush::End, 0x33, contents);
+    let mut machine = Machine::new(memory(&contract, &operands));
+    let args: Vec<u64> = operands.iter().map(|operand| operand.value).collect();
+    if let Err(fault) = machine.call(code.bytes(index), code.address(index) as u64, &args) {
+        panic!("{leaf} {numbers:?}: {fault}");
+    }
+    // SAFETY: operands are made from the leaf's contract.
+    unsafe { call(code.address(index), &operands) };
+    for (param, operand) in contract.iter().zip(&operands) {
+        let (Param::Write(_) | Param::Update(_), Some((fenced, _))) = (param, &operand.region) else {
+            continue;
+        };
+        let Some(region) = machine.memory.region(fenced.address()) else { continue };
+        let difference = region.bytes.iter().zip(fenced.bytes()).position(|(a, b)| a != b);
+        if let Some(at) = difference {
+            let at = at / 4 * 4;
+            panic!(
+                "{leaf} {numbers:?} {contents:?}: at byte {at} the interpreter has {:x?}, the CPU {:x?}",
+                &region.bytes[at..at + 4],
+                &fenced.bytes()[at..at + 4]
+            );
+        }
+    }
+}
+
+fn replay_all(leaves: &[Leaf], numbers: &[&[u64]]) {
+    for level in [Level::V4, Level::V4Vnni].into_iter().filter(|level| level.missing().is_empty()) {
+        for leaf in leaves.iter().filter(|leaf| kernmill_kernels::wide::find(**leaf, level).is_some()) {
+            let code = Code::new(generate_leaves(&[*leaf], level, true).unwrap());
+            for numbers in numbers {
+                for contents in [Contents::Random, Contents::Tame, Contents::Ones] {
+                    replay(&code, 0, *leaf, numbers, contents);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn dots_give_the_cpus_bits() {
+    let mut leaves = Vec::new();
+    for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
+        for k in [32, 96, 2880] {
+            leaves.extend([1, 2, 3, 8].map(|tokens| Leaf::DotQ8 { format, k, tokens }));
+        }
+    }
+    for format in [WeightFormat::Bf16, WeightFormat::F32] {
+        for k in [1, 2, 3, 4, 50, 2880] {
+            leaves.extend([1, 2].map(|tokens| Leaf::DotF32 { format, k, tokens }));
+        }
+    }
+    replay_all(&leaves, &[&[64], &[200]]);
+}
+
+#[test]
+fn decoding_and_gemms_give_the_cpus_bits() {
+    let decode =
+        [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4].map(|format| Leaf::Decode { format });
+    replay_all(&decode, &[&[0], &[1], &[7]]);
+    let mut gemms = Vec::new();
+    for small in [false, true] {
+        for tiles in [1, 2] {
+            gemms.extend((1..=6).map(|tokens| Leaf::GemmQ8 { small, tiles, tokens }));
+        }
+    }
+    replay_all(&gemms, &[&[0, 128, 64], &[1, 64, 384], &[15, 200, 4000]]);
+}
+
+#[test]
+fn attention_gives_the_cpus_bits() {
+    for elem in [KvElem::F16, KvElem::F32] {
+        for (head_dim, group) in [(16, 1), (64, 8), (64, 3), (80, 5)] {
+            replay_all(&[Leaf::Score { elem, head_dim, group, scale: 0.125f32.to_bits() }], &[&[]]);
+            replay_all(&[Leaf::Value { elem, head_dim, group }], &[&[0, 16], &[3, 7], &[5, 5]]);
+        }
+    }
+}
+
+#[test]
+fn the_interpreter_faults_where_the_cpu_would() {
+    let run = |code: &[u8], memory: Memory| Machine::new(memory).call(code, 0x40_0000, &[0x1000, 0x2000]);
+    let memory = |writable| {
+        let mut memory = Memory::default();
+        memory.add(Region { address: 0x1000, bytes: vec![0; 64], writable });
+        memory
+    };
+    let refused = |code: &[u8], part: &str| {
+        let fault = run(code, memory(false)).unwrap_err();
+        assert!(fault.contains(part), "{fault}");
+    };
+    refused(&[0x8b, 0x47, 0x3d, 0xc3], "no 4 bytes at 0x103d"); // mov eax, [rdi + 61]
+    refused(&[0x8b, 0x06, 0xc3], "no 4 bytes at 0x2000"); // mov eax, [rsi]
+    refused(&[0x89, 0x07, 0xc3], "read-only"); // mov [rdi], eax
+    refused(&[0x31, 0xdb, 0xc3], "RBX came back changed"); // xor ebx, ebx
+    refused(&[0x74, 0x00, 0xc3], "undefined flag"); // je +0
+    refused(&[0xeb, 0xfe], "does not end"); // jmp itself
+    refused(&[0x0f, 0x31, 0xc3], "not modelled"); // rdtsc
+    // mov eax, [rdi + 60]; vzeroupper; ret
+    assert_eq!(run(&[0x8b, 0x47, 0x3c, 0xc5, 0xf8, 0x77, 0xc3], memory(false)), Ok(()));
+}
