@@ -214,6 +214,7 @@ impl Machine {
             | Mnemonic::Vpmaxud
             | Mnemonic::Vpblendmb
             | Mnemonic::Vpshufb
+            | Mnemonic::Vpermb
             | Mnemonic::Vpmaddubsw
             | Mnemonic::Vpmaddwd => {
                 let (a, b) = (self.source(i, 1)?, self.source(i, 2)?);
@@ -284,6 +285,8 @@ fn two_sources(mnemonic: Mnemonic, a: &Vector, b: &Vector) -> (Vector, usize) {
                 );
             (shuffled, 1)
         }
+        // Bytes of the second by indices in the first, of which six bits count.
+        Mnemonic::Vpermb => (std::array::from_fn(|n| b[usize::from(a[n] & 63)]), 1),
         Mnemonic::Vpmaddubsw => {
             let pair = |a: u16, b: u16| {
                 let ([a0, a1], [b0, b1]) = (a.to_le_bytes(), b.to_le_bytes());

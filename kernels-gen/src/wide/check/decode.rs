@@ -36,6 +36,7 @@ fn granted(feature: &str) -> &'static [CpuidFeature] {
         "avx512dq" => &[CpuidFeature::AVX512DQ],
         "avx512vl" => &[CpuidFeature::AVX512VL],
         "avx512_vnni" => &[CpuidFeature::AVX512_VNNI],
+        "avx512vbmi" => &[CpuidFeature::AVX512_VBMI],
         _ => &[],
     }
 }
@@ -123,4 +124,16 @@ fn alone(i: &Instruction, features: &[CpuidFeature]) -> Result<(), Rule> {
         return Err(Rule::Rounding);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_feature_of_every_level_grants_something() {
+        for feature in Level::ALL.into_iter().flat_map(Level::features) {
+            assert!(!granted(feature).is_empty(), "{feature}");
+        }
+    }
 }
