@@ -14,7 +14,7 @@ use crate::leaf::gemm_q8::{
 };
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    CodeAssembler, byte_ptr, dword_bcst, dword_ptr, qword_ptr, xmmword_ptr, ymmword_ptr, zmmword_ptr,
+    CodeAssembler, byte_ptr, dword_ptr, qword_ptr, xmmword_ptr, ymmword_ptr, zmmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 use kernmill_plan::target::Level;
@@ -117,6 +117,7 @@ fn gemm(a: &mut CodeAssembler, tiles: usize, tokens: usize) -> Result<(), IcedEr
     let ints = regs.vectors(tiles * tokens);
     let floats = regs.vectors(tiles * tokens);
     let lines = regs.vectors(tiles);
+    let negatives = regs.vectors(tiles);
     let broadcast = regs.vectors(2);
     regs.save(a)?;
     a.mov(SCRATCH, sums)?;
@@ -132,8 +133,9 @@ fn gemm(a: &mut CodeAssembler, tiles: usize, tokens: usize) -> Result<(), IcedEr
     a.je(done)?;
     a.set_label(&mut again)?;
     for (token, ints) in ints.chunks(tiles).enumerate() {
-        for int in ints {
-            a.vpbroadcastd(*int, dword_ptr(panel + (PANEL_STARTS + token * 4)))?;
+        a.vpbroadcastd(ints[0], dword_ptr(panel + (PANEL_STARTS + token * 4)))?;
+        if let Some(second) = ints.get(1) {
+            a.vmovdqa64(*second, ints[0])?;
         }
     }
     for quad in 0..BLOCK / 4 {
@@ -142,20 +144,23 @@ fn gemm(a: &mut CodeAssembler, tiles: usize, tokens: usize) -> Result<(), IcedEr
             a.vmovdqa64(*line, zmmword_ptr(weights + offset))?;
         }
         for (token, ints) in ints.chunks(tiles).enumerate() {
-            let activations = broadcast[token % 2];
+            let activations = broadcast[token % broadcast.len()];
             a.vpbroadcastd(activations, dword_ptr(panel + (token * BLOCK + quad * 4)))?;
             for (int, line) in ints.iter().zip(&lines) {
                 a.vpdpbusd(*int, *line, activations)?;
             }
         }
     }
-    for (tile, w) in lines.iter().enumerate() {
+    for (tile, (w, negative)) in lines.iter().zip(&negatives).enumerate() {
         a.vmovaps(*w, zmmword_ptr(weights + tile * DECODED_TILE))?;
+        a.vmovaps(*negative, zmmword_ptr(weights + (tile * DECODED_TILE + LINE)))?;
     }
     for (token, (ints, floats)) in ints.chunks(tiles).zip(floats.chunks(tiles)).enumerate() {
-        for (tile, ((int, float), w)) in ints.iter().zip(floats).zip(&lines).enumerate() {
-            a.vfmadd213ps(*int, *w, zmmword_ptr(weights + (tile * DECODED_TILE + LINE)))?;
-            a.vfmadd231ps(*float, *int, dword_bcst(panel + (PANEL_SCALES + token * 4)))?;
+        let scale = broadcast[token % broadcast.len()];
+        a.vpbroadcastd(scale, dword_ptr(panel + (PANEL_SCALES + token * 4)))?;
+        for ((int, float), (w, negative)) in ints.iter().zip(floats).zip(lines.iter().zip(&negatives)) {
+            a.vfmadd213ps(*int, *w, *negative)?;
+            a.vfmadd231ps(*float, *int, scale)?;
         }
     }
     a.add(weights, DECODED_BLOCK as i32)?;
