@@ -29,14 +29,16 @@ pub fn flags(level: Level) -> Vec<&'static str> {
         Level::V3 => {}
         Level::V3Vnni => flags.push("has_avx_vnni"),
         Level::V4 => flags.extend(["has_avx512f", "has_avx512dq", "has_avx512vl"]),
-        Level::V4Vnni => flags.extend(["has_avx512f", "has_avx512dq", "has_avx512vl", "has_avx512vnni"]),
+        Level::V4Vnni | Level::Amx => {
+            flags.extend(["has_avx512f", "has_avx512dq", "has_avx512vl", "has_avx512vnni"])
+        }
     }
     flags
 }
 
 /// Whether 128-bit code of the level has a `vpdpbusd` for Cranelift to fold to.
 pub fn has_vnni(level: Level) -> bool {
-    matches!(level, Level::V3Vnni | Level::V4Vnni)
+    matches!(level, Level::V3Vnni | Level::V4Vnni | Level::Amx)
 }
 
 /// The Cranelift target of a level.

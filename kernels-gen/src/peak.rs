@@ -36,7 +36,7 @@ fn assemble(level: Level) -> Result<Probe, IcedError> {
         Level::V3 => (read_256()?, maddubs_256()?, 32),
         Level::V3Vnni => (read_256()?, dpbusd_256()?, 32),
         Level::V4 => (read_512()?, maddubs_512()?, 64),
-        Level::V4Vnni => (read_512()?, dpbusd_512()?, 64),
+        Level::V4Vnni | Level::Amx => (read_512()?, dpbusd_512()?, 64),
     };
     let mut code = CodeBlob::default();
     for (name, bytes) in [(MULTIPLY, multiply), (READ, read)] {

@@ -17,10 +17,14 @@ pub enum Level {
     /// AVX-512, its VNNI and VBMI (Ice Lake, Zen 4 and later).
     #[serde(rename = "x86-64-v4-vnni")]
     V4Vnni,
+    /// V4Vnni and AMX tiles of bf16. Not in [`Level::ALL`]: there are leaves for it (`kernels-gen/src/wide/amx.rs`), but no kernel calls
+    /// them, so it is not offered.
+    #[serde(rename = "amx")]
+    Amx,
 }
 
 impl Level {
-    /// Every level, ascending.
+    /// Every level that code can be generated for, ascending.
     pub const ALL: [Level; 4] = [Level::V3, Level::V3Vnni, Level::V4, Level::V4Vnni];
 
     /// The name on the command line and in plans.
@@ -30,6 +34,7 @@ impl Level {
             Level::V3Vnni => "x86-64-v3-vnni",
             Level::V4 => "x86-64-v4",
             Level::V4Vnni => "x86-64-v4-vnni",
+            Level::Amx => "amx",
         }
     }
 
@@ -62,6 +67,24 @@ impl Level {
                 "avx512vl",
                 "avx512_vnni",
                 "avx512vbmi",
+            ],
+            Level::Amx => &[
+                "avx2",
+                "fma",
+                "f16c",
+                "bmi1",
+                "bmi2",
+                "lzcnt",
+                "popcnt",
+                "avx512f",
+                "avx512bw",
+                "avx512cd",
+                "avx512dq",
+                "avx512vl",
+                "avx512_vnni",
+                "avx512vbmi",
+                "amx_tile",
+                "amx_bf16",
             ],
         }
     }
@@ -97,6 +120,43 @@ pub fn host_has(feature: &str) -> bool {
         "avx512vbmi" => is_x86_feature_detected!("avx512vbmi"),
         "avx512_bf16" => is_x86_feature_detected!("avx512bf16"),
         "avx512_fp16" => is_x86_feature_detected!("avx512fp16"),
+        "amx_tile" => edx_of_leaf_7(24) && tiles_enabled(),
+        "amx_bf16" => edx_of_leaf_7(22) && tiles_enabled(),
         _ => false,
+    }
+}
+
+/// A feature bit that the standard library does not name.
+fn edx_of_leaf_7(bit: u32) -> bool {
+    std::arch::x86_64::__cpuid_count(7, 0).edx >> bit & 1 == 1
+}
+
+/// Whether the operating system saves tile configuration and tile data (XCR0 bits 17 and 18). A process must still ask for permission
+/// to use them: the runtime does.
+fn tiles_enabled() -> bool {
+    const TILES: u64 = 0b11 << 17;
+    // SAFETY: xgetbv is there when the CPU reports xsave and its use by the operating system, which this macro asks for.
+    is_x86_feature_detected!("xsave") && unsafe { xcr0() } & TILES == TILES
+}
+
+/// # Safety
+/// The CPU must have xsave, enabled by the operating system.
+#[target_feature(enable = "xsave")]
+unsafe fn xcr0() -> u64 {
+    // SAFETY: by this function's contract; register 0 always exists.
+    unsafe { std::arch::x86_64::_xgetbv(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amx_is_known_and_not_offered() {
+        assert_eq!(Level::from_name("amx"), None);
+        assert!(Level::Amx.features().starts_with(Level::V4Vnni.features()));
+        let tiles = ["amx_tile", "amx_bf16"].map(host_has);
+        let lacking = Level::Amx.missing().iter().any(|feature| feature.starts_with("amx"));
+        assert_eq!(lacking, tiles.contains(&false));
     }
 }

@@ -113,7 +113,9 @@ impl EngineError {
         match self {
             EngineError::Batch(_) => ErrorKind::Bug,
             EngineError::Pool(PoolError::Spawn { .. } | PoolError::Pin { .. })
-            | EngineError::Load(LoadError::Cpu { .. } | LoadError::Region(_)) => ErrorKind::Unsupported,
+            | EngineError::Load(LoadError::Cpu { .. } | LoadError::Tiles(_) | LoadError::Region(_)) => {
+                ErrorKind::Unsupported
+            }
             _ => ErrorKind::BadInput,
         }
     }

@@ -1,5 +1,6 @@
 //! Generated code against plain definitions, on every level that this machine can run.
 
+mod amx;
 mod fence;
 mod gemm;
 mod guard;

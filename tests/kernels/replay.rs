@@ -12,7 +12,7 @@ use kernmill_plan::kv::KvElem;
 use kernmill_plan::target::Level;
 
 /// Copies of the operands' memory, at the same addresses.
-fn memory(contract: &[Param], operands: &[Operand]) -> Memory {
+pub fn memory(contract: &[Param], operands: &[Operand]) -> Memory {
     let mut memory = Memory::default();
     for (param, operand) in contract.iter().zip(operands) {
         let writable = matches!(param, Param::Write(_) | Param::Update(_));

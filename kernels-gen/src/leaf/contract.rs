@@ -60,11 +60,11 @@ impl Amount {
         self.terms.iter().fold(self.constant, |sum, (param, factor)| sum + args[*param] as i64 * factor)
     }
 
-    fn times(param: usize, factor: usize) -> Amount {
+    pub(crate) fn times(param: usize, factor: usize) -> Amount {
         Amount { constant: 0, terms: vec![(param, factor as i64)] }
     }
 
-    fn param(param: usize) -> Amount {
+    pub(crate) fn param(param: usize) -> Amount {
         Amount::times(param, 1)
     }
 }
@@ -76,7 +76,7 @@ impl From<usize> for Amount {
 }
 
 impl Region {
-    fn new(bytes: impl Into<Amount>) -> Region {
+    pub(crate) fn new(bytes: impl Into<Amount>) -> Region {
         Region { start: 0.into(), bytes: bytes.into(), repeat: Vec::new(), align: 1 }
     }
 
@@ -85,7 +85,7 @@ impl Region {
         self
     }
 
-    fn times(mut self, count: impl Into<Amount>, stride: impl Into<Amount>) -> Region {
+    pub(crate) fn times(mut self, count: impl Into<Amount>, stride: impl Into<Amount>) -> Region {
         self.repeat.push((count.into(), stride.into()));
         self
     }

@@ -80,6 +80,9 @@ pub enum Rule {
     /// Upper halves of vector registers in use.
     #[error("vzeroupper must come between the last wide vector and the return")]
     UpperHalves,
+    /// Tiles without a configuration, or a configuration left behind.
+    #[error("tiles are configured from constants before use, and released before the return")]
+    Tiles,
     /// An address that comes from no pointer of the contract.
     #[error("the address does not come from one pointer of the contract")]
     Address,

@@ -3,6 +3,7 @@
 //! Each has the contract of its leaf and gives the same bits as the 128-bit version; each file says what it needs of the CPU, its
 //! tile, and what it clobbers. Leaves without a wide version for a level use the 128-bit one.
 
+pub mod amx;
 mod attention_avx2;
 mod attention_avx512;
 pub mod check;

@@ -16,6 +16,7 @@ use crate::image::PlanImage;
 use crate::kv::{KvShape, KvTables};
 use crate::pool::{Barrier, Pool};
 use crate::profile::{Detail, Profile};
+use crate::tiles;
 use batch::Limits;
 use kernmill_plan::abi::{Args, KernelFn, Worker};
 use kernmill_plan::check::CheckError;
@@ -23,6 +24,7 @@ use kernmill_plan::format::{LINE, f32_row_stride};
 use kernmill_plan::kv::{KvLayers, LayerKind};
 use kernmill_plan::program::LOGIT_SLAB;
 use kernmill_plan::region::{RegionError, RegionMut, WeightRegion};
+use kernmill_plan::target::Level;
 use meter::{Chosen, Clock, Meter, Ran};
 use resolve::{Bases, Class, RoutingAt, StepCall};
 use std::sync::Arc;
@@ -43,6 +45,9 @@ pub enum LoadError {
         /// Missing features, by their `/proc/cpuinfo` names.
         missing: Vec<&'static str>,
     },
+    /// The system does not let the process use AMX tiles.
+    #[error("the system refuses the use of AMX tiles: {0}")]
+    Tiles(#[source] std::io::Error),
     /// The weights are not all there.
     #[error("the plan's program reads {expected} bytes of weights, the region has {found}")]
     Weights {
@@ -156,6 +161,9 @@ impl Executor {
         let missing = program.level.missing();
         if !missing.is_empty() {
             return Err(LoadError::Cpu { level: program.level.name(), missing });
+        }
+        if program.level == Level::Amx {
+            tiles::request().map_err(LoadError::Tiles)?;
         }
         let found = image.weights.len() as u64;
         if found < program.weight_bytes {

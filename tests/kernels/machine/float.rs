@@ -40,3 +40,19 @@ pub fn from_f16(bits: u16) -> u32 {
 pub fn from_i32(bits: u32) -> u32 {
     (bits.cast_signed() as f32).to_bits()
 }
+
+/// Denormals as zeros of their sign.
+fn flushed(bits: u32) -> u32 {
+    if bits & 0x7f80_0000 == 0 { bits & 0x8000_0000 } else { bits }
+}
+
+/// [`fma`] of the bf16 instructions: denormal operands and results are zeros. (A result is flushed here when it is denormal after
+/// rounding; within the last half unit below the smallest normal number hardware may round up instead.)
+pub fn flushed_fma(a: u32, b: u32, c: u32) -> u32 {
+    flushed(fma(flushed(a), flushed(b), flushed(c)))
+}
+
+/// [`add`], as [`flushed_fma`].
+pub fn flushed_add(a: u32, b: u32) -> u32 {
+    flushed(add(flushed(a), flushed(b)))
+}

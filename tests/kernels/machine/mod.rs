@@ -1,4 +1,4 @@
-//! An interpreter of machine code: exactly the instructions that the AVX-512 leaves use, decoded with iced-x86.
+//! An interpreter of machine code: exactly the instructions that the AVX-512 and AMX leaves use, decoded with iced-x86.
 //!
 //! Memory is a list of regions with bounds; anything outside is a fault, as is a misaligned access where the instruction asks for
 //! alignment, a flag that the instruction left undefined, or an instruction that is not modelled. The leaves run here and on the
@@ -7,6 +7,7 @@
 mod float;
 mod general;
 mod memory;
+mod tile;
 mod vector;
 
 pub use memory::{Memory, Region};
@@ -16,6 +17,7 @@ use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Formatter, Instruction, Mnemonic, NasmFormatter, Register,
 };
 use std::collections::BTreeMap;
+use tile::Tiles;
 
 /// Bytes of a zmm register.
 const VECTOR: usize = 64;
@@ -35,6 +37,7 @@ pub struct Machine {
     flags: Flags,
     vectors: [[u8; VECTOR]; 32],
     masks: [u64; 8],
+    tiles: Option<Tiles>,
     pub memory: Memory,
 }
 
@@ -46,6 +49,7 @@ impl Machine {
             flags: Flags::default(),
             vectors: std::array::from_fn(|i| [0xa0 | i as u8; VECTOR]),
             masks: [0xaaaa_aaaa_5555_5555; 8],
+            tiles: None,
             memory,
         }
     }
@@ -71,6 +75,9 @@ impl Machine {
         }
         if self.general(Register::RSP) != STACK {
             return Err("the stack came back unbalanced".to_owned());
+        }
+        if self.tiles.is_some() {
+            return Err("tiles came back configured".to_owned());
         }
         if self.vectors[..16].iter().any(|vector| vector[16..].iter().any(|byte| *byte != 0)) {
             return Err("upper halves of vector registers came back in use".to_owned());
@@ -111,7 +118,7 @@ impl Machine {
             FlowControl::Next => {}
             _ => return Err("not modelled".to_owned()),
         }
-        if !self.general_instruction(i)? && !self.vector_instruction(i)? {
+        if !self.general_instruction(i)? && !self.tile_instruction(i)? && !self.vector_instruction(i)? {
             return Err("not modelled".to_owned());
         }
         Ok(i.next_ip())

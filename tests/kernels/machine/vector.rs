@@ -215,6 +215,7 @@ impl Machine {
             | Mnemonic::Vpblendmb
             | Mnemonic::Vpshufb
             | Mnemonic::Vpermb
+            | Mnemonic::Vpermw
             | Mnemonic::Vpmaddubsw
             | Mnemonic::Vpmaddwd => {
                 let (a, b) = (self.source(i, 1)?, self.source(i, 2)?);
@@ -287,6 +288,11 @@ fn two_sources(mnemonic: Mnemonic, a: &Vector, b: &Vector) -> (Vector, usize) {
         }
         // Bytes of the second by indices in the first, of which six bits count.
         Mnemonic::Vpermb => (std::array::from_fn(|n| b[usize::from(a[n] & 63)]), 1),
+        // Words likewise, five bits.
+        Mnemonic::Vpermw => {
+            let pick = |n: usize| b[usize::from(a[n / 2 * 2] & 31) * 2 + n % 2];
+            (std::array::from_fn(pick), 2)
+        }
         Mnemonic::Vpmaddubsw => {
             let pair = |a: u16, b: u16| {
                 let ([a0, a1], [b0, b1]) = (a.to_le_bytes(), b.to_le_bytes());

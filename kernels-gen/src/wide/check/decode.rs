@@ -36,6 +36,8 @@ fn granted(feature: &str) -> &'static [CpuidFeature] {
         "avx512dq" => &[CpuidFeature::AVX512DQ],
         "avx512vl" => &[CpuidFeature::AVX512VL],
         "avx512_vnni" => &[CpuidFeature::AVX512_VNNI],
+        "amx_tile" => &[CpuidFeature::AMX_TILE],
+        "amx_bf16" => &[CpuidFeature::AMX_BF16],
         "avx512vbmi" => &[CpuidFeature::AVX512_VBMI],
         _ => &[],
     }
@@ -132,7 +134,7 @@ mod tests {
 
     #[test]
     fn every_feature_of_every_level_grants_something() {
-        for feature in Level::ALL.into_iter().flat_map(Level::features) {
+        for feature in Level::ALL.into_iter().chain([Level::Amx]).flat_map(Level::features) {
             assert!(!granted(feature).is_empty(), "{feature}");
         }
     }

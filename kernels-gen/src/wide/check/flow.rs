@@ -67,6 +67,8 @@ struct State {
     masks: u8,
     /// Whether a ymm or zmm register was used since the last vzeroupper.
     wide: bool,
+    /// Whether tiles are configured, which makes them zero.
+    configured: bool,
 }
 
 impl State {
@@ -79,7 +81,7 @@ impl State {
             let value = if *param == Param::Number { Value::Number } else { Value::Pointer(index) };
             general[Register::from(register).number()] = value;
         }
-        State { general, stack: Vec::new(), vectors: 0, masks: 0, wide: false }
+        State { general, stack: Vec::new(), vectors: 0, masks: 0, wide: false, configured: false }
     }
 
     /// What holds whichever way the place was reached.
@@ -87,12 +89,16 @@ impl State {
         if self.stack.len() != other.stack.len() {
             return Err(Rule::StackMeet);
         }
+        if self.configured != other.configured {
+            return Err(Rule::Tiles);
+        }
         Ok(State {
             general: std::array::from_fn(|i| self.general[i].meet(other.general[i])),
             stack: self.stack.iter().zip(&other.stack).map(|(a, b)| a.meet(*b)).collect(),
             vectors: self.vectors & other.vectors,
             masks: self.masks & other.masks,
             wide: self.wide || other.wide,
+            configured: self.configured,
         })
     }
 
@@ -193,6 +199,7 @@ impl Flow<'_> {
             state.vectors = 0;
             return Ok(());
         }
+        tile_configuration(i, state)?;
         let mut loaded = Value::Number;
         let used = info.info(i);
         for memory in used.used_memory() {
@@ -294,7 +301,30 @@ fn at_return(state: &State) -> Result<(), Rule> {
             return Err(Rule::CalleeSaved(register));
         }
     }
+    if state.configured {
+        return Err(Rule::Tiles);
+    }
     if state.wide { Err(Rule::UpperHalves) } else { Ok(()) }
+}
+
+/// Tiles are there between configuration and release.
+fn tile_configuration(i: &Instruction, state: &mut State) -> Result<(), Rule> {
+    match i.mnemonic() {
+        Mnemonic::Ldtilecfg => {
+            if !matches!(address(i, state)?, Value::Constant(_)) {
+                return Err(Rule::Tiles);
+            }
+            state.configured = true;
+        }
+        Mnemonic::Tilerelease => state.configured = false,
+        _ => {
+            let names = |op| i.op_kind(op) == OpKind::Register && i.op_register(op).is_tmm();
+            if (0..i.op_count()).any(names) && !state.configured {
+                return Err(Rule::Tiles);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A load or store at `rsp + displacement`.
@@ -506,7 +536,7 @@ fn writes(i: &Instruction, used: &InstructionInfo, state: &mut State, result: Va
             state.vectors |= 1 << register.number();
         } else if register.is_k() && sure {
             state.masks |= 1 << register.number();
-        } else if !register.is_vector_register() && !register.is_k() {
+        } else if !register.is_vector_register() && !register.is_k() && !register.is_tmm() {
             return Err(Rule::Foreign("other registers"));
         }
     }

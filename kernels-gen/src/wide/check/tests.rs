@@ -6,8 +6,8 @@ use crate::leaf::contract::Param;
 use crate::wide;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    CodeAssembler, al, byte_ptr, dword_ptr, eax, ecx, esp, qword_ptr, r10, r12, rax, rbp, rbx, rcx, rdi, rdx,
-    rsi, rsp, xmm0, xmm1, xmmword_ptr, ymm0, ymmword_ptr, zmm0, zmm1, zmm2, zmm16, zmmword_ptr,
+    CodeAssembler, al, byte_ptr, dword_ptr, eax, ecx, esp, ptr, qword_ptr, r10, r12, rax, rbp, rbx, rcx, rdi,
+    rdx, rsi, rsp, tmm0, xmm0, xmm1, xmmword_ptr, ymm0, ymmword_ptr, zmm0, zmm1, zmm2, zmm16, zmmword_ptr,
 };
 use iced_x86::{CpuidFeature, Register};
 use kernmill_plan::format::WeightFormat;
@@ -358,4 +358,33 @@ fn registers_are_written_before_they_are_read() {
         a.vpxord(zmm0, zmm0, zmm0)?;
         a.vmovaps(zmm0.k1(), zmm0)
     });
+}
+
+#[test]
+fn tiles_are_configured_and_released() {
+    let on_amx = |emit: Emit| verdict_for(&contract(), Level::Amx, emit);
+    assert_eq!(on_amx(|a| a.tilezero(tmm0)), Err(Rule::Tiles));
+    assert_eq!(on_amx(|a| a.ldtilecfg(ptr(rdi))), Err(Rule::Tiles));
+    let lacks = Err(Rule::Feature(format!("{:?}", CpuidFeature::AMX_TILE)));
+    assert_eq!(verdict(|a| a.tilezero(tmm0)), lacks);
+    // Left configured; with constants of the wrong length.
+    let configured = |emit: Emit, config: &[u8]| {
+        let mut a = CodeAssembler::new(64).unwrap();
+        let mut constants = a.create_label();
+        a.ldtilecfg(ptr(constants)).unwrap();
+        emit(&mut a).unwrap();
+        a.ret().unwrap();
+        a.set_label(&mut constants).unwrap();
+        a.db(config).unwrap();
+        check(&a.assemble(0).unwrap(), &contract(), Level::Amx).map_err(|violation| violation.rule)
+    };
+    assert_eq!(configured(|a| a.tilezero(tmm0), &[0; 64]), Err(Rule::Tiles));
+    assert_eq!(configured(|a| a.tilerelease(), &[0; 63]), Err(Rule::Constant));
+    assert_eq!(configured(|a| a.tilerelease(), &[0; 64]), Ok(()));
+    assert_eq!(configured(|a| a.tileloadd(tmm0, ptr(rdx + rcx)), &[0; 64]), Err(Rule::Load(2)));
+    let store: Emit = |a| {
+        a.tilezero(tmm0)?;
+        a.tilestored(ptr(rdi + rcx), tmm0)
+    };
+    assert_eq!(configured(store, &[0; 64]), Err(Rule::Store(0)));
 }
