@@ -2,7 +2,7 @@
 
 use super::Code;
 use super::fence::Flush;
-use super::machine::{Machine, Memory, Region};
+use super::machine::{Machine, Memory, Region, flushed_fma};
 use super::operands::{Contents, call, operands};
 use super::replay::memory;
 use fastrand::Rng;
@@ -11,6 +11,7 @@ use kernmill_kernels::wide::amx::{BF16_BLOCK, BF16_TILE, MAX_TOKENS, TileLeaf};
 use kernmill_plan::format::{BLOCK, TILE_ROWS, WeightFormat};
 use kernmill_plan::pack;
 use kernmill_plan::program::{CodeBlob, Symbol};
+use kernmill_plan::target::host_has;
 
 /// Where the interpreted code and its operands lie.
 const CODE: u64 = 0x40_0000;
@@ -218,4 +219,53 @@ fn denormal_operands_and_results_are_zeros() {
     let mut product = Product::random(2, 17, 2, 2e-38);
     product.sums.iter_mut().step_by(3).for_each(|sum| *sum = f32::from_bits(1));
     product.check();
+}
+
+/// `vdpbf16ps`, which CPUs without tiles may have, multiplies and adds as `tdpbf16ps` does: odd elements first, then even ones.
+#[test]
+fn the_interpreters_bf16_arithmetic_is_the_cpus() {
+    use iced_x86::code_asm::{CodeAssembler, rdi, rdx, rsi, zmm0, zmm1, zmmword_ptr};
+    if !host_has("avx512_bf16") {
+        return;
+    }
+    let mut a = CodeAssembler::new(64).unwrap();
+    a.vmovups(zmm0, zmmword_ptr(rdx)).unwrap();
+    a.vmovups(zmm1, zmmword_ptr(rdi)).unwrap();
+    a.vdpbf16ps(zmm0, zmm1, zmmword_ptr(rsi)).unwrap();
+    a.vmovups(zmmword_ptr(rdx), zmm0).unwrap();
+    a.vzeroupper().unwrap();
+    a.ret().unwrap();
+    let dot = code(a.assemble(0).unwrap());
+    let mut rng = Rng::with_seed(5);
+    for round in 0..20_000 {
+        // Random bits; or exponents at which products, or sums, are about as small as numbers get.
+        let mut operand = |around: u32| -> [u32; 16] {
+            std::array::from_fn(|_| match round % 4 {
+                0 => rng.u32(..),
+                _ => {
+                    let half = |rng: &mut Rng| {
+                        let exponent = (around + rng.u32(0..6)).saturating_sub(3);
+                        rng.u32(..) & 0x807f | exponent << 7
+                    };
+                    half(&mut rng) | half(&mut rng) << 16
+                }
+            })
+        };
+        let (x, y, z) = (operand(64), operand(64), operand(2));
+        let mut actual = z;
+        // SAFETY: the code reads three vectors and writes the last.
+        unsafe {
+            let f: unsafe extern "C" fn(*const u32, *const u32, *mut u32) =
+                std::mem::transmute(dot.address(0));
+            f(x.as_ptr(), y.as_ptr(), actual.as_mut_ptr());
+        }
+        for lane in 0..16 {
+            let (x, y) = (x[lane], y[lane]);
+            let odd = flushed_fma(x & 0xffff_0000, y & 0xffff_0000, z[lane]);
+            let expected = flushed_fma(x << 16, y << 16, odd);
+            let nan = |bits: u32| f32::from_bits(bits).is_nan();
+            let same = expected == actual[lane] || nan(expected) && nan(actual[lane]);
+            assert!(same, "{x:08x} {y:08x} {:08x}: {expected:08x}, the CPU {:08x}", z[lane], actual[lane]);
+        }
+    }
 }

@@ -10,6 +10,7 @@ mod memory;
 mod tile;
 mod vector;
 
+pub use float::flushed_fma;
 pub use memory::{Memory, Region};
 
 use general::Flags;
