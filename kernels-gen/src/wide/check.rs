@@ -9,6 +9,7 @@ mod decode;
 mod flow;
 #[cfg(test)]
 mod tests;
+mod uses;
 
 use crate::leaf::contract::Param;
 use iced_x86::{Formatter, Instruction, NasmFormatter, Register};
