@@ -57,7 +57,7 @@ pub struct CompileArgs {
     #[arg(long, value_name = "LEVEL", default_value = "native", value_parser = target_parser())]
     pub target: Target,
     /// Prompt tokens that are run at once
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub chunk: u32,
     /// Compile every graph node by itself: for comparing
     #[arg(long)]

@@ -33,9 +33,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults for a level: `faithful`, chunks of 256, fused.
+    /// The defaults for a level: `faithful`, chunks of 512, fused.
     pub fn new(level: Level) -> Options {
-        Options { preset: Preset::Faithful, choices: None, level, chunk: 256, fuse: true, keep_clif: false }
+        Options { preset: Preset::Faithful, choices: None, level, chunk: 512, fuse: true, keep_clif: false }
     }
 }
 

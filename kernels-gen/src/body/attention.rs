@@ -68,8 +68,8 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
     let heads = body.geometry.kv_heads;
     let tokens = cx.rows(e, Domain::Tokens);
     let total = e.mul_imm(tokens, heads as i64);
-    let (start, end) = cx.share(e, total);
-    e.for_range(start, end, 1, |e, item| {
+    // Later tokens of a prompt see more keys.
+    cx.take_each(e, total, |e, item| {
         let divisor = e.i64(heads as i64);
         let token = e.b.ins().udiv(item, divisor);
         let before = e.mul_imm(token, heads as i64);

@@ -247,6 +247,22 @@ impl Cx<'_> {
     pub fn hand_out(&self, e: &mut Emit, total: Value, body: impl FnOnce(&mut Emit, Value, Value)) {
         let tail = e.b.ins().ushr_imm_u(total, 2);
         let fixed = e.b.ins().isub(total, tail);
+        self.share_then_take(e, fixed, total, body);
+    }
+
+    /// Hands out `total` items of unequal cost one by one from the step's counter.
+    pub fn take_each(&self, e: &mut Emit, total: Value, body: impl FnOnce(&mut Emit, Value)) {
+        let none = e.i64(0);
+        self.share_then_take(e, none, total, |e, start, end| e.for_range(start, end, 1, body));
+    }
+
+    fn share_then_take(
+        &self,
+        e: &mut Emit,
+        fixed: Value,
+        total: Value,
+        body: impl FnOnce(&mut Emit, Value, Value),
+    ) {
         let (start, end) = self.share(e, fixed);
         let (again, take, exit) = (e.b.create_block(), e.b.create_block(), e.b.create_block());
         let first = e.b.append_block_param(again, I64);
