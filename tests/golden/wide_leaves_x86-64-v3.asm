@@ -1857,7 +1857,7 @@ dot_int4_f32_k64_t1:
     2217  or [rax],cl
 
 score_F16_d32_g2_s3e000000:
-    2240  vbroadcastss ymm2,[rel 2433h]
+    2240  vbroadcastss ymm2,[rel 2441h]
     2249  vpxor ymm3,ymm3,ymm3
     224d  vpxor ymm4,ymm4,ymm4
     2251  vpxor ymm5,ymm5,ymm5
@@ -1866,139 +1866,144 @@ score_F16_d32_g2_s3e000000:
     225d  vpxor ymm8,ymm8,ymm8
     2262  vpxor ymm9,ymm9,ymm9
     2267  vpxor ymm10,ymm10,ymm10
-    226c  mov rcx,rdi
-    226f  xor r8,r8
-    2272  vcvtph2ps ymm0,[rcx]
-    2277  vbroadcastss ymm1,[rsi+r8]
-    227d  vfmadd231ps ymm3,ymm0,ymm1
-    2282  vbroadcastss ymm1,[rsi+r8+80h]
-    228c  vfmadd231ps ymm7,ymm0,ymm1
-    2291  vcvtph2ps ymm0,[rcx+20h]
-    2297  vbroadcastss ymm1,[rsi+r8+4]
-    229e  vfmadd231ps ymm4,ymm0,ymm1
-    22a3  vbroadcastss ymm1,[rsi+r8+84h]
-    22ad  vfmadd231ps ymm8,ymm0,ymm1
-    22b2  vcvtph2ps ymm0,[rcx+40h]
-    22b8  vbroadcastss ymm1,[rsi+r8+8]
-    22bf  vfmadd231ps ymm5,ymm0,ymm1
-    22c4  vbroadcastss ymm1,[rsi+r8+88h]
-    22ce  vfmadd231ps ymm9,ymm0,ymm1
-    22d3  vcvtph2ps ymm0,[rcx+60h]
-    22d9  vbroadcastss ymm1,[rsi+r8+0Ch]
-    22e0  vfmadd231ps ymm6,ymm0,ymm1
-    22e5  vbroadcastss ymm1,[rsi+r8+8Ch]
-    22ef  vfmadd231ps ymm10,ymm0,ymm1
-    22f4  add rcx,80h
-    22fb  add r8,10h
-    22ff  cmp r8,80h
-    2306  jne near 0000000000002272h
-    230c  vaddps ymm3,ymm3,ymm4
-    2310  vaddps ymm5,ymm5,ymm6
-    2314  vaddps ymm3,ymm3,ymm5
-    2318  vmulps ymm3,ymm3,ymm2
-    231c  vmovups [rdx],ymm3
-    2320  vaddps ymm7,ymm7,ymm8
-    2325  vaddps ymm9,ymm9,ymm10
-    232a  vaddps ymm7,ymm7,ymm9
-    232f  vmulps ymm7,ymm7,ymm2
-    2333  vmovups [rdx+1000h],ymm7
-    233b  vpxor ymm3,ymm3,ymm3
-    233f  vpxor ymm4,ymm4,ymm4
-    2343  vpxor ymm5,ymm5,ymm5
-    2347  vpxor ymm6,ymm6,ymm6
-    234b  vpxor ymm7,ymm7,ymm7
-    234f  vpxor ymm8,ymm8,ymm8
-    2354  vpxor ymm9,ymm9,ymm9
-    2359  vpxor ymm10,ymm10,ymm10
-    235e  mov rcx,rdi
-    2361  xor r8,r8
-    2364  vcvtph2ps ymm0,[rcx+10h]
-    236a  vbroadcastss ymm1,[rsi+r8]
-    2370  vfmadd231ps ymm3,ymm0,ymm1
-    2375  vbroadcastss ymm1,[rsi+r8+80h]
-    237f  vfmadd231ps ymm7,ymm0,ymm1
-    2384  vcvtph2ps ymm0,[rcx+30h]
-    238a  vbroadcastss ymm1,[rsi+r8+4]
-    2391  vfmadd231ps ymm4,ymm0,ymm1
-    2396  vbroadcastss ymm1,[rsi+r8+84h]
-    23a0  vfmadd231ps ymm8,ymm0,ymm1
-    23a5  vcvtph2ps ymm0,[rcx+50h]
-    23ab  vbroadcastss ymm1,[rsi+r8+8]
-    23b2  vfmadd231ps ymm5,ymm0,ymm1
-    23b7  vbroadcastss ymm1,[rsi+r8+88h]
-    23c1  vfmadd231ps ymm9,ymm0,ymm1
-    23c6  vcvtph2ps ymm0,[rcx+70h]
-    23cc  vbroadcastss ymm1,[rsi+r8+0Ch]
-    23d3  vfmadd231ps ymm6,ymm0,ymm1
-    23d8  vbroadcastss ymm1,[rsi+r8+8Ch]
-    23e2  vfmadd231ps ymm10,ymm0,ymm1
-    23e7  add rcx,80h
-    23ee  add r8,10h
-    23f2  cmp r8,80h
-    23f9  jne near 0000000000002364h
-    23ff  vaddps ymm3,ymm3,ymm4
-    2403  vaddps ymm5,ymm5,ymm6
-    2407  vaddps ymm3,ymm3,ymm5
-    240b  vmulps ymm3,ymm3,ymm2
-    240f  vmovups [rdx+20h],ymm3
-    2414  vaddps ymm7,ymm7,ymm8
-    2419  vaddps ymm9,ymm9,ymm10
-    241e  vaddps ymm7,ymm7,ymm9
-    2423  vmulps ymm7,ymm7,ymm2
-    2427  vmovups [rdx+1020h],ymm7
-    242f  vzeroupper
-    2432  ret
-    2433  add [rax],al
-    2435  add [rsi],bh
+    226c  mov r8,rdi
+    226f  xor r9,r9
+    2272  prefetcht1 [rcx]
+    2275  prefetcht1 [rcx+40h]
+    2279  add rcx,80h
+    2280  vcvtph2ps ymm0,[r8]
+    2285  vbroadcastss ymm1,[rsi+r9]
+    228b  vfmadd231ps ymm3,ymm0,ymm1
+    2290  vbroadcastss ymm1,[rsi+r9+80h]
+    229a  vfmadd231ps ymm7,ymm0,ymm1
+    229f  vcvtph2ps ymm0,[r8+20h]
+    22a5  vbroadcastss ymm1,[rsi+r9+4]
+    22ac  vfmadd231ps ymm4,ymm0,ymm1
+    22b1  vbroadcastss ymm1,[rsi+r9+84h]
+    22bb  vfmadd231ps ymm8,ymm0,ymm1
+    22c0  vcvtph2ps ymm0,[r8+40h]
+    22c6  vbroadcastss ymm1,[rsi+r9+8]
+    22cd  vfmadd231ps ymm5,ymm0,ymm1
+    22d2  vbroadcastss ymm1,[rsi+r9+88h]
+    22dc  vfmadd231ps ymm9,ymm0,ymm1
+    22e1  vcvtph2ps ymm0,[r8+60h]
+    22e7  vbroadcastss ymm1,[rsi+r9+0Ch]
+    22ee  vfmadd231ps ymm6,ymm0,ymm1
+    22f3  vbroadcastss ymm1,[rsi+r9+8Ch]
+    22fd  vfmadd231ps ymm10,ymm0,ymm1
+    2302  add r8,80h
+    2309  add r9,10h
+    230d  cmp r9,80h
+    2314  jne near 0000000000002272h
+    231a  vaddps ymm3,ymm3,ymm4
+    231e  vaddps ymm5,ymm5,ymm6
+    2322  vaddps ymm3,ymm3,ymm5
+    2326  vmulps ymm3,ymm3,ymm2
+    232a  vmovups [rdx],ymm3
+    232e  vaddps ymm7,ymm7,ymm8
+    2333  vaddps ymm9,ymm9,ymm10
+    2338  vaddps ymm7,ymm7,ymm9
+    233d  vmulps ymm7,ymm7,ymm2
+    2341  vmovups [rdx+1000h],ymm7
+    2349  vpxor ymm3,ymm3,ymm3
+    234d  vpxor ymm4,ymm4,ymm4
+    2351  vpxor ymm5,ymm5,ymm5
+    2355  vpxor ymm6,ymm6,ymm6
+    2359  vpxor ymm7,ymm7,ymm7
+    235d  vpxor ymm8,ymm8,ymm8
+    2362  vpxor ymm9,ymm9,ymm9
+    2367  vpxor ymm10,ymm10,ymm10
+    236c  mov r8,rdi
+    236f  xor r9,r9
+    2372  vcvtph2ps ymm0,[r8+10h]
+    2378  vbroadcastss ymm1,[rsi+r9]
+    237e  vfmadd231ps ymm3,ymm0,ymm1
+    2383  vbroadcastss ymm1,[rsi+r9+80h]
+    238d  vfmadd231ps ymm7,ymm0,ymm1
+    2392  vcvtph2ps ymm0,[r8+30h]
+    2398  vbroadcastss ymm1,[rsi+r9+4]
+    239f  vfmadd231ps ymm4,ymm0,ymm1
+    23a4  vbroadcastss ymm1,[rsi+r9+84h]
+    23ae  vfmadd231ps ymm8,ymm0,ymm1
+    23b3  vcvtph2ps ymm0,[r8+50h]
+    23b9  vbroadcastss ymm1,[rsi+r9+8]
+    23c0  vfmadd231ps ymm5,ymm0,ymm1
+    23c5  vbroadcastss ymm1,[rsi+r9+88h]
+    23cf  vfmadd231ps ymm9,ymm0,ymm1
+    23d4  vcvtph2ps ymm0,[r8+70h]
+    23da  vbroadcastss ymm1,[rsi+r9+0Ch]
+    23e1  vfmadd231ps ymm6,ymm0,ymm1
+    23e6  vbroadcastss ymm1,[rsi+r9+8Ch]
+    23f0  vfmadd231ps ymm10,ymm0,ymm1
+    23f5  add r8,80h
+    23fc  add r9,10h
+    2400  cmp r9,80h
+    2407  jne near 0000000000002372h
+    240d  vaddps ymm3,ymm3,ymm4
+    2411  vaddps ymm5,ymm5,ymm6
+    2415  vaddps ymm3,ymm3,ymm5
+    2419  vmulps ymm3,ymm3,ymm2
+    241d  vmovups [rdx+20h],ymm3
+    2422  vaddps ymm7,ymm7,ymm8
+    2427  vaddps ymm9,ymm9,ymm10
+    242c  vaddps ymm7,ymm7,ymm9
+    2431  vmulps ymm7,ymm7,ymm2
+    2435  vmovups [rdx+1020h],ymm7
+    243d  vzeroupper
+    2440  ret
+    2441  add [rax],al
+    2443  add [rsi],bh
 
 value_F16_d32_g2:
-    2440  cmp rcx,r8
-    2443  jge near 0000000000002539h
-    2449  imul r9,rcx,40h
-    244d  add rdi,r9
-    2450  vmovups ymm3,[rdx]
-    2454  vmovups ymm4,[rdx+20h]
-    2459  vmovups ymm5,[rdx+80h]
-    2461  vmovups ymm6,[rdx+0A0h]
-    2469  mov r9,rdi
-    246c  mov r10,rcx
-    246f  vcvtph2ps ymm1,[r9]
-    2474  vcvtph2ps ymm2,[r9+10h]
-    247a  vbroadcastss ymm0,[rsi+r10*4]
-    2480  vfmadd231ps ymm3,ymm1,ymm0
-    2485  vfmadd231ps ymm4,ymm2,ymm0
-    248a  vbroadcastss ymm0,[rsi+r10*4+1000h]
-    2494  vfmadd231ps ymm5,ymm1,ymm0
-    2499  vfmadd231ps ymm6,ymm2,ymm0
-    249e  add r9,40h
-    24a2  inc r10
-    24a5  cmp r10,r8
-    24a8  jl short 000000000000246Fh
-    24aa  vmovups [rdx],ymm3
-    24ae  vmovups [rdx+20h],ymm4
-    24b3  vmovups [rdx+80h],ymm5
-    24bb  vmovups [rdx+0A0h],ymm6
-    24c3  vmovups ymm3,[rdx+40h]
-    24c8  vmovups ymm4,[rdx+60h]
-    24cd  vmovups ymm5,[rdx+0C0h]
-    24d5  vmovups ymm6,[rdx+0E0h]
-    24dd  mov r9,rdi
-    24e0  mov r10,rcx
-    24e3  vcvtph2ps ymm1,[r9+20h]
-    24e9  vcvtph2ps ymm2,[r9+30h]
-    24ef  vbroadcastss ymm0,[rsi+r10*4]
-    24f5  vfmadd231ps ymm3,ymm1,ymm0
-    24fa  vfmadd231ps ymm4,ymm2,ymm0
-    24ff  vbroadcastss ymm0,[rsi+r10*4+1000h]
-    2509  vfmadd231ps ymm5,ymm1,ymm0
-    250e  vfmadd231ps ymm6,ymm2,ymm0
-    2513  add r9,40h
-    2517  inc r10
-    251a  cmp r10,r8
-    251d  jl short 00000000000024E3h
-    251f  vmovups [rdx+40h],ymm3
-    2524  vmovups [rdx+60h],ymm4
-    2529  vmovups [rdx+0C0h],ymm5
-    2531  vmovups [rdx+0E0h],ymm6
-    2539  vzeroupper
-    253c  ret
+    2480  cmp rcx,r8
+    2483  jge near 0000000000002581h
+    2489  imul r10,rcx,40h
+    248d  add rdi,r10
+    2490  vmovups ymm3,[rdx]
+    2494  vmovups ymm4,[rdx+20h]
+    2499  vmovups ymm5,[rdx+80h]
+    24a1  vmovups ymm6,[rdx+0A0h]
+    24a9  mov r10,rdi
+    24ac  mov r11,rcx
+    24af  prefetcht1 [r9]
+    24b3  add r9,40h
+    24b7  vcvtph2ps ymm1,[r10]
+    24bc  vcvtph2ps ymm2,[r10+10h]
+    24c2  vbroadcastss ymm0,[rsi+r11*4]
+    24c8  vfmadd231ps ymm3,ymm1,ymm0
+    24cd  vfmadd231ps ymm4,ymm2,ymm0
+    24d2  vbroadcastss ymm0,[rsi+r11*4+1000h]
+    24dc  vfmadd231ps ymm5,ymm1,ymm0
+    24e1  vfmadd231ps ymm6,ymm2,ymm0
+    24e6  add r10,40h
+    24ea  inc r11
+    24ed  cmp r11,r8
+    24f0  jl short 00000000000024AFh
+    24f2  vmovups [rdx],ymm3
+    24f6  vmovups [rdx+20h],ymm4
+    24fb  vmovups [rdx+80h],ymm5
+    2503  vmovups [rdx+0A0h],ymm6
+    250b  vmovups ymm3,[rdx+40h]
+    2510  vmovups ymm4,[rdx+60h]
+    2515  vmovups ymm5,[rdx+0C0h]
+    251d  vmovups ymm6,[rdx+0E0h]
+    2525  mov r10,rdi
+    2528  mov r11,rcx
+    252b  vcvtph2ps ymm1,[r10+20h]
+    2531  vcvtph2ps ymm2,[r10+30h]
+    2537  vbroadcastss ymm0,[rsi+r11*4]
+    253d  vfmadd231ps ymm3,ymm1,ymm0
+    2542  vfmadd231ps ymm4,ymm2,ymm0
+    2547  vbroadcastss ymm0,[rsi+r11*4+1000h]
+    2551  vfmadd231ps ymm5,ymm1,ymm0
+    2556  vfmadd231ps ymm6,ymm2,ymm0
+    255b  add r10,40h
+    255f  inc r11
+    2562  cmp r11,r8
+    2565  jl short 000000000000252Bh
+    2567  vmovups [rdx+40h],ymm3
+    256c  vmovups [rdx+60h],ymm4
+    2571  vmovups [rdx+0C0h],ymm5
+    2579  vmovups [rdx+0E0h],ymm6
+    2581  vzeroupper
+    2584  ret

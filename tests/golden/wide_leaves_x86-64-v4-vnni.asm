@@ -281,7 +281,7 @@ dot_bf16_f32_k64_t1:
      664  (bad)
 
 score_F16_d32_g2_s3e000000:
-     680  vpbroadcastd zmm1,[rel 76Fh]
+     680  vpbroadcastd zmm1,[rel 77Dh]
      68a  vpxord zmm2,zmm2,zmm2
      690  vpxord zmm3,zmm3,zmm3
      696  vpxord zmm4,zmm4,zmm4
@@ -290,63 +290,68 @@ score_F16_d32_g2_s3e000000:
      6a8  vpxord zmm7,zmm7,zmm7
      6ae  vpxord zmm8,zmm8,zmm8
      6b4  vpxord zmm9,zmm9,zmm9
-     6ba  mov rcx,rdi
-     6bd  xor r8,r8
-     6c0  vcvtph2ps zmm0,[rcx]
-     6c6  vfmadd231ps zmm2,zmm0,[rsi+r8]{1to16}
-     6cd  vfmadd231ps zmm6,zmm0,[rsi+r8+80h]{1to16}
-     6d5  vcvtph2ps zmm0,[rcx+20h]
-     6dc  vfmadd231ps zmm3,zmm0,[rsi+r8+4]{1to16}
-     6e4  vfmadd231ps zmm7,zmm0,[rsi+r8+84h]{1to16}
-     6ec  vcvtph2ps zmm0,[rcx+40h]
-     6f3  vfmadd231ps zmm4,zmm0,[rsi+r8+8]{1to16}
-     6fb  vfmadd231ps zmm8,zmm0,[rsi+r8+88h]{1to16}
-     703  vcvtph2ps zmm0,[rcx+60h]
-     70a  vfmadd231ps zmm5,zmm0,[rsi+r8+0Ch]{1to16}
-     712  vfmadd231ps zmm9,zmm0,[rsi+r8+8Ch]{1to16}
-     71a  add rcx,80h
-     721  add r8,10h
-     725  cmp r8,80h
-     72c  jne short 00000000000006C0h
-     72e  vaddps zmm2,zmm2,zmm3
-     734  vaddps zmm4,zmm4,zmm5
-     73a  vaddps zmm2,zmm2,zmm4
-     740  vmulps zmm2,zmm2,zmm1
-     746  vmovups [rdx],zmm2
-     74c  vaddps zmm6,zmm6,zmm7
-     752  vaddps zmm8,zmm8,zmm9
-     758  vaddps zmm6,zmm6,zmm8
-     75e  vmulps zmm6,zmm6,zmm1
-     764  vmovups [rdx+1000h],zmm6
-     76b  vzeroupper
-     76e  ret
-     76f  add [rax],al
-     771  add [rsi],bh
+     6ba  mov r8,rdi
+     6bd  xor r9,r9
+     6c0  prefetcht1 [rcx]
+     6c3  prefetcht1 [rcx+40h]
+     6c7  add rcx,80h
+     6ce  vcvtph2ps zmm0,[r8]
+     6d4  vfmadd231ps zmm2,zmm0,[rsi+r9]{1to16}
+     6db  vfmadd231ps zmm6,zmm0,[rsi+r9+80h]{1to16}
+     6e3  vcvtph2ps zmm0,[r8+20h]
+     6ea  vfmadd231ps zmm3,zmm0,[rsi+r9+4]{1to16}
+     6f2  vfmadd231ps zmm7,zmm0,[rsi+r9+84h]{1to16}
+     6fa  vcvtph2ps zmm0,[r8+40h]
+     701  vfmadd231ps zmm4,zmm0,[rsi+r9+8]{1to16}
+     709  vfmadd231ps zmm8,zmm0,[rsi+r9+88h]{1to16}
+     711  vcvtph2ps zmm0,[r8+60h]
+     718  vfmadd231ps zmm5,zmm0,[rsi+r9+0Ch]{1to16}
+     720  vfmadd231ps zmm9,zmm0,[rsi+r9+8Ch]{1to16}
+     728  add r8,80h
+     72f  add r9,10h
+     733  cmp r9,80h
+     73a  jne short 00000000000006C0h
+     73c  vaddps zmm2,zmm2,zmm3
+     742  vaddps zmm4,zmm4,zmm5
+     748  vaddps zmm2,zmm2,zmm4
+     74e  vmulps zmm2,zmm2,zmm1
+     754  vmovups [rdx],zmm2
+     75a  vaddps zmm6,zmm6,zmm7
+     760  vaddps zmm8,zmm8,zmm9
+     766  vaddps zmm6,zmm6,zmm8
+     76c  vmulps zmm6,zmm6,zmm1
+     772  vmovups [rdx+1000h],zmm6
+     779  vzeroupper
+     77c  ret
+     77d  add [rax],al
+     77f  add [rsi],bh
 
 value_F16_d32_g2:
-     780  cmp rcx,r8
-     783  jge near 0000000000000809h
-     789  imul r9,rcx,40h
-     78d  add rdi,r9
-     790  vmovups zmm4,[rdx]
-     796  vmovups zmm5,[rdx+40h]
-     79d  vmovups zmm8,[rdx+80h]
-     7a4  vmovups zmm9,[rdx+0C0h]
-     7ab  mov r9,rdi
-     7ae  mov r10,rcx
-     7b1  vcvtph2ps zmm0,[r9]
-     7b7  vcvtph2ps zmm1,[r9+20h]
-     7be  vfmadd231ps zmm4,zmm0,[rsi+r10*4]{1to16}
-     7c5  vfmadd231ps zmm5,zmm1,[rsi+r10*4]{1to16}
-     7cc  vfmadd231ps zmm8,zmm0,[rsi+r10*4+1000h]{1to16}
-     7d7  vfmadd231ps zmm9,zmm1,[rsi+r10*4+1000h]{1to16}
-     7e2  add r9,40h
-     7e6  inc r10
-     7e9  cmp r10,r8
-     7ec  jl short 00000000000007B1h
-     7ee  vmovups [rdx],zmm4
-     7f4  vmovups [rdx+40h],zmm5
-     7fb  vmovups [rdx+80h],zmm8
-     802  vmovups [rdx+0C0h],zmm9
-     809  vzeroupper
-     80c  ret
+     7c0  cmp rcx,r8
+     7c3  jge near 0000000000000851h
+     7c9  imul r10,rcx,40h
+     7cd  add rdi,r10
+     7d0  vmovups zmm4,[rdx]
+     7d6  vmovups zmm5,[rdx+40h]
+     7dd  vmovups zmm8,[rdx+80h]
+     7e4  vmovups zmm9,[rdx+0C0h]
+     7eb  mov r10,rdi
+     7ee  mov r11,rcx
+     7f1  prefetcht1 [r9]
+     7f5  add r9,40h
+     7f9  vcvtph2ps zmm0,[r10]
+     7ff  vcvtph2ps zmm1,[r10+20h]
+     806  vfmadd231ps zmm4,zmm0,[rsi+r11*4]{1to16}
+     80d  vfmadd231ps zmm5,zmm1,[rsi+r11*4]{1to16}
+     814  vfmadd231ps zmm8,zmm0,[rsi+r11*4+1000h]{1to16}
+     81f  vfmadd231ps zmm9,zmm1,[rsi+r11*4+1000h]{1to16}
+     82a  add r10,40h
+     82e  inc r11
+     831  cmp r11,r8
+     834  jl short 00000000000007F1h
+     836  vmovups [rdx],zmm4
+     83c  vmovups [rdx+40h],zmm5
+     843  vmovups [rdx+80h],zmm8
+     84a  vmovups [rdx+0C0h],zmm9
+     851  vzeroupper
+     854  ret

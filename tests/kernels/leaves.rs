@@ -258,9 +258,9 @@ fn attention_tiles_match_the_definition_bit_for_bit() {
                 let mut scores = vec![0f32; group * STRIDE];
                 // SAFETY: score reads one K plane and the queries, writes 16 floats per head.
                 unsafe {
-                    let f: unsafe extern "C" fn(*const u8, *const f32, *mut f32) =
+                    let f: unsafe extern "C" fn(*const u8, *const f32, *mut f32, *const u8) =
                         std::mem::transmute(code.address(0));
-                    f(k_bytes.as_ptr(), q.as_ptr(), scores.as_mut_ptr());
+                    f(k_bytes.as_ptr(), q.as_ptr(), scores.as_mut_ptr(), k_bytes.as_ptr());
                 }
                 for g in 0..group {
                     for t in 0..BLOCK_TOKENS {
@@ -288,9 +288,10 @@ fn attention_tiles_match_the_definition_bit_for_bit() {
                     }
                     // SAFETY: value reads one V plane and the scores, updates `group * head_dim` floats.
                     unsafe {
-                        let f: unsafe extern "C" fn(*const u8, *const f32, *mut f32, u64, u64) =
+                        let f: unsafe extern "C" fn(*const u8, *const f32, *mut f32, u64, u64, *const u8) =
                             std::mem::transmute(code.address(1));
-                        f(v_bytes.as_ptr(), scores.as_ptr(), out.as_mut_ptr(), first as u64, end as u64);
+                        let (v, p, o) = (v_bytes.as_ptr(), scores.as_ptr(), out.as_mut_ptr());
+                        f(v, p, o, first as u64, end as u64, v);
                     }
                     assert_bits(&out, &expected, &format!("{what} tokens {first}..{end}"));
                 }

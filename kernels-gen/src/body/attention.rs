@@ -17,6 +17,9 @@ use kernmill_plan::format::BLOCK;
 use kernmill_plan::kv::BLOCK_TOKENS;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
+/// A block of one head takes some 300 cycles and a line comes from memory in about 500.
+const BLOCKS_AHEAD: i64 = 4;
+
 /// Offsets in the body's scratch.
 struct Areas {
     /// f32 `[group][1024]` scores, then their exponentials.
@@ -147,7 +150,10 @@ impl Item {
             let position = e.mul_imm(block, BLOCK_TOKENS as i64);
             let column = e.b.ins().isub(position, base);
             let out = e.at(scores, column, 4);
-            e.call(cx.leaf(score_leaf(body)), &[keys, self.q, out]);
+            let ahead = self.later_block(e, cx, body, block, last_block);
+            let ahead = e.add(ahead, head_offset);
+            let ahead = e.add_imm(ahead, geometry.k_offset(0) as i64);
+            e.call(cx.leaf(score_leaf(body)), &[keys, self.q, out, ahead]);
         });
 
         // Columns of the first and the last block that are out of view.
@@ -196,8 +202,18 @@ impl Item {
             let end = e.add_imm(end, 1);
             let all = e.i64(BLOCK_TOKENS as i64);
             let end = e.b.ins().smin(end, all);
-            e.call(cx.leaf(value_leaf(body)), &[rows, weights, values, first, end]);
+            let ahead = self.later_block(e, cx, body, block, last_block);
+            let ahead = e.add(ahead, head_offset);
+            let ahead = e.add_imm(ahead, geometry.v_offset(0) as i64);
+            e.call(cx.leaf(value_leaf(body)), &[rows, weights, values, first, end, ahead]);
         });
+    }
+
+    /// Address of the block that leaves prefetch from while they work on `block`.
+    fn later_block(&self, e: &mut Emit, cx: &Cx, body: &AttentionBody, block: Value, last: Value) -> Value {
+        let later = e.add_imm(block, BLOCKS_AHEAD);
+        let later = e.min_u(later, last);
+        cx.kv_block(e, self.pool, self.table, later, &body.geometry)
     }
 
     /// Combines `count` segments in ascending order, adds the sink, stores the output.

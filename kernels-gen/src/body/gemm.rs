@@ -65,34 +65,75 @@ pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Areas, mat: &Mat, list: Value, 
     let blocks = mat.k / BLOCK;
     let layout = Q8Row { k: mat.k };
     let panel = cx.body_scratch(e, areas.panel);
-    let zero = e.i64(0);
-    e.for_range(zero, rows, 1, |e, row| {
-        let size = e.i64(GROUP as i64);
-        let group = e.b.ins().udiv(row, size);
-        let before = e.mul_imm(group, GROUP as i64);
-        let place = e.b.ins().isub(row, before);
-        let entry = e.at(list, row, 8);
-        let source = e.load(I64, entry, 0);
+    Groups::of(e, rows).for_each_size(e, |e, group, first, size| {
         let panel = e.at(panel, group, blocks * PANEL_BLOCK);
-        let bytes = e.at(panel, place, BLOCK);
-        let words = e.at(panel, place, 4);
-        e.for_count(blocks, |e, block| {
-            let from = e.at(source, block, BLOCK);
-            let to = e.at(bytes, block, PANEL_BLOCK);
-            for half in 0..2 {
-                let values = e.load(I8X16, from, half * 16);
-                e.store(values, to, half * 16);
-            }
-            let from = e.at(source, block, 4);
-            let to = e.at(words, block, PANEL_BLOCK);
-            let scale = e.load(I32, from, layout.scales());
-            e.store(scale, to, PANEL_SCALES);
-            let sum = e.load(I32, from, layout.sums());
-            let correction = e.b.ins().imul_imm_s(sum, i64::from(-bias(mat.format)));
-            let start = e.b.ins().iadd_imm_s(correction, i64::from(MAGIC.to_bits()));
-            e.store(start, to, PANEL_STARTS);
+        let list = e.at(list, first, 8);
+        let zero = e.i64(0);
+        e.for_range(zero, size, 1, |e, place| {
+            let entry = e.at(list, place, 8);
+            let source = e.load(I64, entry, 0);
+            let bytes = e.at(panel, place, BLOCK);
+            let words = e.at(panel, place, 4);
+            e.for_count(blocks, |e, block| {
+                let from = e.at(source, block, BLOCK);
+                let to = e.at(bytes, block, PANEL_BLOCK);
+                for half in 0..2 {
+                    let values = e.load(I8X16, from, half * 16);
+                    e.store(values, to, half * 16);
+                }
+                let from = e.at(source, block, 4);
+                let to = e.at(words, block, PANEL_BLOCK);
+                let scale = e.load(I32, from, layout.scales());
+                e.store(scale, to, PANEL_SCALES);
+                let sum = e.load(I32, from, layout.sums());
+                let correction = e.b.ins().imul_imm_s(sum, i64::from(-bias(mat.format)));
+                let start = e.b.ins().iadd_imm_s(correction, i64::from(MAGIC.to_bits()));
+                e.store(start, to, PANEL_STARTS);
+            });
         });
     });
+}
+
+/// Rows split into as few groups as there can be, their sizes as equal as can be: the tiles of one or two rows that a rest would need
+/// cannot fill the pipelines. The first `larger` groups have `size + 1` rows, the others `size`.
+#[derive(Clone, Copy)]
+struct Groups {
+    count: Value,
+    larger: Value,
+    size: Value,
+}
+
+impl Groups {
+    /// `rows` is at least 1.
+    fn of(e: &mut Emit, rows: Value) -> Groups {
+        let up = e.add_imm(rows, GROUP as i64 - 1);
+        let most = e.i64(GROUP as i64);
+        let count = e.b.ins().udiv(up, most);
+        let size = e.b.ins().udiv(rows, count);
+        let even = e.b.ins().imul(size, count);
+        let larger = e.b.ins().isub(rows, even);
+        Groups { count, larger, size }
+    }
+
+    /// `body(group, first row, rows)`.
+    fn for_each_size(self, e: &mut Emit, body: impl FnOnce(&mut Emit, Value, Value, Value)) {
+        let zero = e.i64(0);
+        let _ = e.for_carry(zero, self.count, 1, &[zero], |e, group, first| {
+            let is_larger = e.icmp(IntCC::UnsignedLessThan, group, self.larger);
+            let more = e.b.ins().uextend(I64, is_larger);
+            let size = e.add(self.size, more);
+            body(e, group, first[0], size);
+            vec![e.add(first[0], size)]
+        });
+    }
+
+    /// The two runs of groups: first group, group behind the last, first row, rows in each.
+    fn runs(self, e: &mut Emit) -> [(Value, Value, Value, Value); 2] {
+        let zero = e.i64(0);
+        let bigger = e.add_imm(self.size, 1);
+        let row = e.b.ins().imul(self.larger, bigger);
+        [(zero, self.larger, zero, bigger), (self.larger, self.count, row, self.size)]
+    }
 }
 
 /// Results of a unit for the panel's `rows` rows; `weights` are the addresses of its first tile in each matrix.
@@ -114,10 +155,7 @@ pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
             tiles.push((mat, base, (m * part.unit + tile * TILE_ROWS) * 4));
         }
     }
-    let size = e.i64(GROUP as i64);
-    let groups = e.b.ins().udiv(rows, size);
-    let grouped = e.mul_imm(groups, GROUP as i64);
-    let rest = e.b.ins().isub(rows, grouped);
+    let runs = Groups::of(e, rows).runs(e);
     for pair in tiles.chunks(2) {
         let format = pair[0].0.format;
         let (scale, data) = (scale_bytes(format), data_lines(format) * LINE);
@@ -150,18 +188,20 @@ pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
             let stride = e.i64(row_bytes as i64);
             let gemm =
                 |tokens: usize| cx.leaf(Leaf::GemmQ8 { small: is_small(format), tiles: pair.len(), tokens });
-            let zero = e.i64(0);
-            e.for_range(zero, groups, 1, |e, group| {
-                let panel = e.at(panel, group, blocks * PANEL_BLOCK);
-                let out = e.at(out, group, GROUP * row_bytes);
-                e.call(gemm(GROUP), &[decoded, panel, out, count, stride, gap]);
-            });
-            let panel = e.at(panel, groups, blocks * PANEL_BLOCK);
-            let out = e.at(out, groups, GROUP * row_bytes);
-            for tokens in 1..GROUP {
-                let wanted = e.i64(tokens as i64);
-                let is = e.icmp(IntCC::Equal, rest, wanted);
-                e.if_then(is, |e| e.call(gemm(tokens), &[decoded, panel, out, count, stride, gap]));
+            for (first, end, row, size) in runs {
+                for tokens in 1..=GROUP {
+                    let wanted = e.i64(tokens as i64);
+                    let is = e.icmp(IntCC::Equal, size, wanted);
+                    e.if_then(is, |e| {
+                        let out = e.at(out, row, row_bytes);
+                        e.for_range(first, end, 1, |e, group| {
+                            let panel = e.at(panel, group, blocks * PANEL_BLOCK);
+                            let passed = e.b.ins().isub(group, first);
+                            let out = e.at(out, passed, tokens * row_bytes);
+                            e.call(gemm(tokens), &[decoded, panel, out, count, stride, gap]);
+                        });
+                    });
+                }
             }
         });
     }

@@ -1,10 +1,12 @@
 //! Attention's inner tiles over one KV block of 16 tokens and one KV head, for a group of query heads.
 //!
-//! - score: `fn(k: *const u8, q: *const f32, out: *mut f32)`: `k` is `[head_dim][16]`, `q` `[group][head_dim]`; `out[g]`, rows
+//! - score: `fn(k: *const u8, q: *const f32, out: *mut f32, ahead: *const u8)`: `k` is `[head_dim][16]`, `q` `[group][head_dim]`; `out[g]`, rows
 //!   [`SCORE_STRIDE`] bytes apart, receives 16 scaled scores ("dot4" per key).
-//! - value: `fn(v: *const u8, p: *const f32, o: *mut f32, first: u64, end: u64)`: `v` is `[16][head_dim]`; for tokens `first..end` of
+//! - value: `fn(v: *const u8, p: *const f32, o: *mut f32, first: u64, end: u64, ahead: *const u8)`: `v` is `[16][head_dim]`; for tokens `first..end` of
 //!   the block, ascending, `o[g][d] = fma(p[g][token], v[token][d], o[g][d])`; rows of `p` are [`SCORE_STRIDE`] apart, `o` is
 //!   `[group][head_dim]`. Values of other tokens are never read.
+//!
+//! `ahead` is the same plane of a later block, which versions may prefetch: blocks lie apart, so the CPU does not find them itself.
 
 use crate::emit::{Emit, LANES};
 use cranelift_codegen::ir::Value;

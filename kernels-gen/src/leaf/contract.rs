@@ -142,6 +142,7 @@ impl Leaf {
                 Param::Read(Region::new(head_dim * BLOCK_TOKENS * elem.bytes())),
                 Param::Read(Region::new(group * head_dim * 4)),
                 Param::Write(Region::new(BLOCK_TOKENS * 4).times(group, SCORE_STRIDE)),
+                Param::Ahead,
             ],
             Leaf::Value { elem, head_dim, group } => value(elem, head_dim, group),
         }
@@ -170,6 +171,7 @@ fn value(elem: KvElem, head_dim: usize, group: usize) -> Vec<Param> {
         Param::Update(Region::new(group * head_dim * 4)),
         Param::Number,
         Param::Number,
+        Param::Ahead,
     ]
 }
 

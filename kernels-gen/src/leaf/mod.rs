@@ -61,10 +61,9 @@ impl Leaf {
     /// Number of pointer or integer parameters.
     pub fn params(self) -> usize {
         match self {
-            Leaf::DotQ8 { .. } | Leaf::DotF32 { .. } => 4,
-            Leaf::Score { .. } => 3,
-            Leaf::Value { .. } | Leaf::Decode { .. } => 5,
-            Leaf::GemmQ8 { .. } => 6,
+            Leaf::DotQ8 { .. } | Leaf::DotF32 { .. } | Leaf::Score { .. } => 4,
+            Leaf::Decode { .. } => 5,
+            Leaf::GemmQ8 { .. } | Leaf::Value { .. } => 6,
         }
     }
 

@@ -7,7 +7,10 @@ use super::Wide;
 use super::regs::{PARAMS, Regs};
 use crate::leaf::{Leaf, SCORE_STRIDE};
 use iced_x86::IcedError;
-use iced_x86::code_asm::{AsmRegister64, AsmRegisterYmm, CodeAssembler, dword_ptr, xmmword_ptr, ymmword_ptr};
+use iced_x86::code_asm::{
+    AsmRegister64, AsmRegisterYmm, CodeAssembler, byte_ptr, dword_ptr, xmmword_ptr, ymmword_ptr,
+};
+use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
 use kernmill_plan::target::Level;
 
@@ -63,8 +66,8 @@ fn score(
     group: usize,
     scale: u32,
 ) -> Result<(), IcedError> {
-    let mut regs = Regs::with_params(3);
-    let [k, q, out] = [PARAMS[0], PARAMS[1], PARAMS[2]];
+    let mut regs = Regs::with_params(4);
+    let [k, q, out, ahead] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
     let (keys, index) = (regs.general(), regs.general());
     let (key, query, factor, sums) = (regs.half(), regs.half(), regs.half(), regs.halves(4 * SCORE_HEADS));
     let mut constants = a.create_label();
@@ -81,6 +84,9 @@ fn score(
             a.xor(index, index)?;
             let mut again = a.create_label();
             a.set_label(&mut again)?;
+            if first_key == 0 && first == 0 {
+                prefetch(a, ahead, 4 * row)?;
+            }
             for d in 0..4 {
                 load8(a, elem, key, keys, d * row + first_key * elem.bytes())?;
                 for head in 0..heads {
@@ -107,8 +113,8 @@ fn score(
 }
 
 fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> Result<(), IcedError> {
-    let mut regs = Regs::with_params(5);
-    let [v, p, o, first, end] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3], PARAMS[4]];
+    let mut regs = Regs::with_params(6);
+    let [v, p, o, first, end, ahead] = PARAMS;
     let (row, token) = (regs.general(), regs.general());
     let weight = regs.half();
     let (columns, sums) = (regs.halves(VALUE_VECTORS), regs.halves(VALUE_VECTORS * VALUE_HEADS));
@@ -136,6 +142,9 @@ fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> 
             a.mov(token, first)?;
             let mut again = a.create_label();
             a.set_label(&mut again)?;
+            if start == 0 && first_head == 0 {
+                prefetch(a, ahead, row_bytes)?;
+            }
             for (vector, column) in columns[..vectors].iter().enumerate() {
                 load8(a, elem, *column, row, (start + vector * LANES) * elem.bytes())?;
             }
@@ -158,4 +167,12 @@ fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> 
     }
     a.set_label(&mut done)?;
     regs.restore_and_return(a)
+}
+
+/// The next `bytes` bytes of the later block, into L2.
+fn prefetch(a: &mut CodeAssembler, ahead: AsmRegister64, bytes: usize) -> Result<(), IcedError> {
+    for line in 0..bytes.div_ceil(LINE) {
+        a.prefetcht1(byte_ptr(ahead + line * LINE))?;
+    }
+    a.add(ahead, bytes as i32)
 }
