@@ -1,14 +1,14 @@
 //! `Decode` and `GemmQ8` against scalar loops written from docs/numerics.md and the contract in their file.
 
-use super::Code;
 use super::leaves::{aligned, integer, normal, random_tile};
-use super::{name, versions};
+use super::{Code, name, versions};
 use fastrand::Rng;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
+use kernmill_kernels::leaf::block::{bias, data_lines, scale_bytes};
 use kernmill_kernels::leaf::gemm_q8::{
     CHUNK_BLOCKS, DECODED_BLOCK, DECODED_DATA, DECODED_TILE, GROUP, MAGIC, PANEL_BLOCK, PANEL_SCALES,
-    PANEL_STARTS, bias, data_lines, scale_bytes,
+    PANEL_STARTS,
 };
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::pack;

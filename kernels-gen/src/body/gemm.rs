@@ -6,9 +6,9 @@ use crate::body::matmul::unit_bytes;
 use crate::emit::Emit;
 use crate::kernel::{Mat, Part};
 use crate::leaf::Leaf;
+use crate::leaf::block::{bias, data_lines, scale_bytes};
 use crate::leaf::gemm_q8::{
-    CHUNK_BLOCKS, DECODED_TILE, GROUP, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS, bias, data_lines,
-    scale_bytes,
+    CHUNK_BLOCKS, DECODED_TILE, GROUP, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
 };
 use crate::scratch::Scratch;
 use crate::stage::elementwise;

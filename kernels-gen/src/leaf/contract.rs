@@ -2,7 +2,8 @@
 //!
 //! The checker of wide leaves (`wide/check.rs`) takes the directions from here; the tests with guard pages take the sizes.
 
-use super::gemm_q8::{DECODED_BLOCK, DECODED_TILE, PANEL_BLOCK, data_lines, scale_bytes};
+use super::block::{data_lines, scale_bytes};
+use super::gemm_q8::{DECODED_BLOCK, DECODED_TILE, PANEL_BLOCK};
 use super::{Leaf, SCORE_STRIDE};
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};

@@ -7,12 +7,11 @@
 //! Tile: one token by all 16 rows at once, or several tokens by four rows at a time (four passes over the tile, which fits L1).
 
 use crate::emit::{Emit, LANES, MEM};
+use crate::leaf::block::{MXFP4_TABLE, bias, scale_bytes};
 use cranelift_codegen::ir::types::{F32X4, I8X16, I16X8, I32, I32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, LINE, Q8Row, TILE_ROWS, WeightFormat};
 
-/// Twice the E2M1 values plus 12, by code.
-const MXFP4_TABLE: [u8; 16] = [12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0];
 /// Groups of four rows in a tile.
 pub const QUADS: usize = TILE_ROWS / LANES;
 /// Tokens whose accumulators fit the sixteen 128-bit registers beside the decoded weights.
@@ -70,22 +69,9 @@ struct TilePtr {
 
 impl Dot {
     fn quad_tile(&self, e: &mut Emit, tile: Value, quad: Value) -> Tile {
-        let scales = e.at(tile, quad, LANES * self.scale_bytes());
+        let scales = e.at(tile, quad, scale_bytes(self.format) / QUADS);
         let data = e.at(tile, quad, LANES * 4);
         Tile::Split(TilePtr { scales, data })
-    }
-
-    fn scale_bytes(&self) -> usize {
-        if self.format == WeightFormat::Mxfp4 { 1 } else { 2 }
-    }
-
-    /// What an unsigned stored element is above the signed one.
-    fn bias(&self) -> i32 {
-        match self.format {
-            WeightFormat::Mxfp4 => 12,
-            WeightFormat::Int4 => 8,
-            _ => 128,
-        }
     }
 
     fn nibbles(&self) -> bool {
@@ -104,7 +90,7 @@ impl Dot {
         let init = vec![zero; quads * self.rows.len()];
         let (start, end) = (e.i64(0), e.i64((self.k / BLOCK) as i64));
         let sums = e.for_carry(start, end, 1, &init, |e, block, acc| {
-            let scales = e.at(tile.scales, block, TILE_ROWS * self.scale_bytes());
+            let scales = e.at(tile.scales, block, scale_bytes(self.format));
             let lines = if self.nibbles() { 4 } else { 8 };
             let data = e.at(data_start, block, lines * LINE);
             self.block(e, block, scales, data, quads, acc)
@@ -134,7 +120,7 @@ impl Dot {
         let mut ints = Vec::with_capacity(acc.len());
         for scalar in &scalars {
             let sum = e.load(I32, *scalar, row.sums());
-            let correction = e.b.ins().imul_imm_s(sum, i64::from(-self.bias()));
+            let correction = e.b.ins().imul_imm_s(sum, i64::from(-bias(self.format)));
             let correction = e.splat(correction);
             ints.extend(vec![correction; quads]);
         }

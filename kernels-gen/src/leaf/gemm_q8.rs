@@ -14,6 +14,7 @@
 //! significant bits (f16, or a power of two), which makes `MAGIC * w` exact. That saves a conversion per block, token and row.
 
 use crate::emit::{Emit, LANES};
+use crate::leaf::block::{data_lines, scale_bytes};
 use crate::leaf::dot_q8::{Decoder, QUADS};
 use cranelift_codegen::ir::types::{F32X4, I8X16, I32};
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -39,25 +40,6 @@ pub const DECODED_TILE: usize = CHUNK_BLOCKS * DECODED_BLOCK;
 pub const MAGIC: f32 = 12_582_912.0;
 
 const _: () = assert!(PANEL_STARTS + GROUP * 4 <= PANEL_BLOCK);
-
-/// Lines of a block's data plane.
-pub fn data_lines(format: WeightFormat) -> usize {
-    if format == WeightFormat::Int8 { 8 } else { 4 }
-}
-
-/// Bytes of a block's scales.
-pub fn scale_bytes(format: WeightFormat) -> usize {
-    if format == WeightFormat::Mxfp4 { 16 } else { 32 }
-}
-
-/// What an unsigned stored element is above the signed one.
-pub fn bias(format: WeightFormat) -> i32 {
-    match format {
-        WeightFormat::Mxfp4 => 12,
-        WeightFormat::Int4 => 8,
-        _ => 128,
-    }
-}
 
 /// Emits `Decode`.
 pub fn decode(e: &mut Emit, params: &[Value], format: WeightFormat) {

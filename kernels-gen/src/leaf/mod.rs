@@ -4,6 +4,7 @@
 //! caller-saved. Its contract stands in its file. The versions here are 128 bits wide, in Cranelift IR, and run on every level.
 
 pub(crate) mod attention;
+pub mod block;
 pub mod contract;
 mod dot_f32;
 mod dot_q8;

@@ -9,7 +9,7 @@ use super::Wide;
 use super::dot_q8_avx2::{Constants, load_nibbles, load_row_scale};
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
-use crate::leaf::gemm_q8::{bias, data_lines, scale_bytes};
+use crate::leaf::block::{bias, data_lines, scale_bytes};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, dword_ptr, qword_ptr, ymmword_ptr,

@@ -13,10 +13,12 @@
 //! Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::Wide;
-use super::dot_q8_avx512::{MXFP4_TABLE, PREFETCH_DISTANCE, PREFETCH_TOKENS};
+use super::dot_q8_avx512::{PREFETCH_DISTANCE, PREFETCH_TOKENS};
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
-use crate::leaf::gemm_q8::{MAGIC, bias, data_lines, scale_bytes};
+use crate::leaf::block::MXFP4_TABLE;
+use crate::leaf::block::{bias, data_lines, scale_bytes};
+use crate::leaf::gemm_q8::MAGIC;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, byte_ptr, dword_ptr,

@@ -8,6 +8,7 @@
 use super::Wide;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
+use crate::leaf::block::{MXFP4_TABLE, bias, data_lines, scale_bytes};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, byte_ptr, dword_bcst, dword_ptr, eax, qword_ptr,
@@ -26,9 +27,6 @@ pub const WIDE: Wide = Wide {
         _ => Ok(()),
     },
 };
-
-/// Twice the E2M1 values plus 12, by code.
-pub const MXFP4_TABLE: [u8; 16] = [12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0];
 
 /// Up to this many tokens a leaf waits for memory, not for arithmetic.
 pub const PREFETCH_TOKENS: usize = 2;
@@ -166,16 +164,10 @@ impl Dot {
         Ok(())
     }
 
-    /// Data lines of a block.
-    fn lines(&self) -> usize {
-        if self.nibbles() { 4 } else { 8 }
-    }
-
     /// Several blocks, and their share of prefetching: data and scales alike, so that the pointer keeps its distance from tile to tile.
     fn blocks(&self, a: &mut CodeAssembler, count: usize) -> Result<(), IcedError> {
         if let Some(ahead) = self.ahead.filter(|_| count > 0) {
-            let scales = if self.format == WeightFormat::Mxfp4 { 16 } else { 32 };
-            let bytes = count * (self.lines() * LINE + scales);
+            let bytes = count * (data_lines(self.format) * LINE + scale_bytes(self.format));
             for line in 0..bytes.div_ceil(LINE) {
                 a.prefetcht1(byte_ptr(ahead + line * LINE))?;
             }
@@ -186,17 +178,13 @@ impl Dot {
 
     fn one_block(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         let layout = Q8Row { k: self.k };
-        let correction = match self.format {
-            WeightFormat::Mxfp4 => -12,
-            WeightFormat::Int4 => -8,
-            _ => -128,
-        };
+        let correction = -bias(self.format);
         // eax is SCRATCH's low half.
         for (row, int) in self.rows.iter().zip(&self.ints) {
             a.imul_3(eax, dword_ptr(*row + self.block + layout.sums()), correction)?;
             a.vpbroadcastd(*int, eax)?;
         }
-        let lines = self.lines();
+        let lines = data_lines(self.format);
         for line in 0..lines {
             self.load_weights(a, line)?;
             let halves = if self.nibbles() { 2 } else { 1 };

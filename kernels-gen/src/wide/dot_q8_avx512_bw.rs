@@ -11,10 +11,11 @@
 //! With one or two tokens it prefetches into L2. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::Wide;
-use super::dot_q8_avx512::{MXFP4_TABLE, PREFETCH_DISTANCE, PREFETCH_TOKENS};
+use super::dot_q8_avx512::{PREFETCH_DISTANCE, PREFETCH_TOKENS};
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
-use crate::leaf::gemm_q8::{bias, data_lines, scale_bytes};
+use crate::leaf::block::MXFP4_TABLE;
+use crate::leaf::block::{bias, data_lines, scale_bytes};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, byte_ptr, dword_bcst, dword_ptr, eax, k1,

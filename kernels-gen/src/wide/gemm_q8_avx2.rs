@@ -13,9 +13,9 @@ use super::Wide;
 use super::dot_q8_avx2::{Constants, load_nibbles, load_row_scale};
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
+use crate::leaf::block::{data_lines, scale_bytes};
 use crate::leaf::gemm_q8::{
-    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS, data_lines,
-    scale_bytes,
+    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
 };
 use iced_x86::IcedError;
 use iced_x86::code_asm::{

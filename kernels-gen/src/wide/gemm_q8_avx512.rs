@@ -8,9 +8,9 @@
 use super::Wide;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
+use crate::leaf::block::{MXFP4_TABLE, data_lines, scale_bytes};
 use crate::leaf::gemm_q8::{
-    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS, data_lines,
-    scale_bytes,
+    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
 };
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -108,7 +108,7 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
     regs.restore_and_return(a)?;
     a.set_label(&mut constants)?;
     a.dd(&[(-MAGIC).to_bits(), 0.5f32.to_bits(), 0x0040_0000, 0x0f0f_0f0f])?;
-    a.db(&super::dot_q8_avx512::MXFP4_TABLE)
+    a.db(&MXFP4_TABLE)
 }
 
 fn gemm(a: &mut CodeAssembler, tiles: usize, tokens: usize) -> Result<(), IcedError> {
