@@ -51,6 +51,10 @@ struct Mapping {
     len: usize,
     /// Bytes mapped from `base` on.
     mapped: usize,
+    /// Inaccessible bytes before `base`.
+    before: usize,
+    /// Inaccessible bytes after those mapped.
+    after: usize,
     /// What turns the loss of a file's bytes into a message.
     _guard: Option<BusGuard>,
 }
@@ -99,7 +103,7 @@ impl Mapping {
             libc::madvise(base.cast(), mapped, libc::MADV_HUGEPAGE);
         }
         let base = NonNull::new(base).ok_or_else(too_large)?;
-        Ok(Mapping { base, len: bytes, mapped, _guard: None })
+        Ok(Mapping { base, len: bytes, mapped, before: 0, after: 0, _guard: None })
     }
 
     fn file(file: &File, offset: u64, bytes: usize, name: &str) -> Result<Mapping, RegionError> {
@@ -114,7 +118,7 @@ impl Mapping {
             return Err(RegionError::PastEnd { end, actual });
         }
         let mapped = bytes.max(1).checked_next_multiple_of(page as usize);
-        let reserved = mapped.and_then(|mapped| mapped.checked_add(REGION_ALIGN));
+        let reserved = mapped.and_then(|mapped| mapped.checked_add(REGION_ALIGN + 2 * page as usize));
         let (Some(mapped), Some(reserved)) = (mapped, reserved) else {
             return Err(refused(std::io::Error::from_raw_os_error(libc::ENOMEM)));
         };
@@ -122,34 +126,27 @@ impl Mapping {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a fresh inaccessible mapping at an address of the kernel's choice touches no memory of ours.
         let raw = unsafe { libc::mmap(std::ptr::null_mut(), reserved, libc::PROT_NONE, flags, -1, 0) };
-        if raw == libc::MAP_FAILED {
+        let start = match NonNull::new(raw.cast::<u8>()) {
+            Some(start) if raw != libc::MAP_FAILED => start,
+            _ => return Err(refused(std::io::Error::last_os_error())),
+        };
+        // At a multiple of 2 MiB, as plans have their weights: huge pages of the file's cache can be mapped then. What is left of the
+        // reservation on both sides, a page at least, stays inaccessible.
+        let before = (raw as usize + page as usize).next_multiple_of(REGION_ALIGN) - raw as usize;
+        // SAFETY: `before + mapped` is less than what is reserved.
+        let base = unsafe { start.add(before) };
+        // Owned from here on, so that it is unmapped on an error.
+        let after = reserved - before - mapped;
+        let mut mapping = Mapping { base, len: bytes, mapped, before, after, _guard: None };
+        let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
+        let address = base.as_ptr().cast();
+        // SAFETY: the new mapping replaces a part of the reservation, or fails and leaves it as it was; all ends are page aligned.
+        let placed = unsafe { libc::mmap(address, mapped, libc::PROT_READ, flags, file.as_raw_fd(), offset) };
+        if placed == libc::MAP_FAILED {
             return Err(refused(std::io::Error::last_os_error()));
         }
-        // At a multiple of 2 MiB, as plans have their weights: huge pages of the file's cache can be mapped then.
-        let head = (raw as usize).next_multiple_of(REGION_ALIGN) - raw as usize;
-        let base = raw.cast::<u8>().wrapping_add(head);
-        let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
-        // SAFETY: the new mapping replaces a part of the reservation, or fails and leaves it as it was; all ends are page aligned.
-        let placed =
-            unsafe { libc::mmap(base.cast(), mapped, libc::PROT_READ, flags, file.as_raw_fd(), offset) };
-        let error = std::io::Error::last_os_error();
-        // SAFETY: head and tail are the reservation's other parts. A refused advice is harmless.
-        unsafe {
-            if head > 0 {
-                libc::munmap(raw, head);
-            }
-            if reserved - head > mapped {
-                libc::munmap(base.add(mapped).cast(), reserved - head - mapped);
-            }
-            libc::madvise(base.cast(), mapped, libc::MADV_HUGEPAGE);
-        }
-        let base =
-            NonNull::new(base).ok_or_else(|| refused(std::io::Error::from_raw_os_error(libc::ENOMEM)))?;
-        // Owned from here on, so that it is unmapped if that was all.
-        let mut mapping = Mapping { base, len: bytes, mapped, _guard: None };
-        if placed == libc::MAP_FAILED {
-            return Err(refused(error));
-        }
+        // SAFETY: advice changes nothing but speed; a refusal is harmless.
+        unsafe { libc::madvise(address, mapped, libc::MADV_HUGEPAGE) };
         mapping._guard = BusGuard::new(base.as_ptr() as usize, mapped, name);
         Ok(mapping)
     }
@@ -157,8 +154,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `base..base + mapped` is the mapping this value owns; nothing refers to it any more.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.mapped) };
+        let start = self.base.as_ptr().wrapping_sub(self.before);
+        // SAFETY: this value owns the mapping and what lies inaccessible around it; nothing refers to it any more.
+        unsafe { libc::munmap(start.cast(), self.before + self.mapped + self.after) };
     }
 }
 
