@@ -2,8 +2,9 @@
 
 use crate::emit::{Emit, Stages};
 use crate::failure::Result;
-use crate::model::{CompileArgs, SpecSource};
+use crate::model::{CompileArgs, Target, target_parser};
 use crate::output;
+use crate::source::SpecSource;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse;
 use kernmill_compiler::graph::Graph;
@@ -27,6 +28,9 @@ pub struct Explain {
     /// Model spec (TOML)
     #[arg(value_name = "SPEC")]
     spec: PathBuf,
+    /// Instruction set; native is the best that this CPU has
+    #[arg(long, value_name = "LEVEL", default_value = "native", value_parser = target_parser())]
+    target: Target,
     #[command(flatten)]
     compile: CompileArgs,
     #[command(flatten)]
@@ -39,10 +43,11 @@ impl Explain {
         let source = SpecSource::read(&self.spec)?;
         let graph = source.graph()?;
         if !self.emit.emit.is_empty() && self.emit.needs_no_compiler() {
-            return self.emit.write(&Stages { spec: &source.text, graph: &graph, compiled: None });
+            let stages = Stages { spec: &source.text, graph: &graph, compiled: None };
+            return self.emit.write(&|stage| stages.text(stage));
         }
         let assumed = Some(Choices::assumed(&graph));
-        let level = self.compile.target.level()?;
+        let level = self.target.level()?;
         let compiled = self.compile.compile(level, &source, &graph, assumed, &self.emit)?;
         if self.emit.emit.is_empty() {
             output::print(&report(&graph, &compiled))?;

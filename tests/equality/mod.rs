@@ -61,7 +61,7 @@ impl Case {
             program: compiled.program.clone(),
             code_hash: None,
             weights: build_weights(compiled, &source, 1, &|_| {}).unwrap(),
-            tokenizer_json: None,
+            tokenizer: None,
             chat_template: None,
         }
     }
