@@ -1860,7 +1860,7 @@ score_F16_d32_g2_s3e000000:
     2240  cmp rcx,1
     2244  jl near 0000000000002437h
     224a  mov r8,[rdi]
-    224d  mov r9,[rdi+20h]
+    224d  mov r9,[rdi+40h]
     2251  vpxor ymm3,ymm3,ymm3
     2255  vpxor ymm4,ymm4,ymm4
     2259  vpxor ymm5,ymm5,ymm5
@@ -1974,7 +1974,7 @@ value_F16_d32_g2:
     2475  mov r10,[rdi+r12*8]
     2479  add r10,r13
     247c  xor r13,r13
-    247f  mov r11,[rdi+r12*8+20h]
+    247f  mov r11,[rdi+r12*8+40h]
     2484  add rbp,10h
     2488  cmp rbp,r9
     248b  cmovg rbp,r9

@@ -20,9 +20,9 @@ use kernmill_plan::numeric::ATTENTION_SEGMENT;
 /// Bytes between the score rows of two query heads: one segment of f32, and a line more, so that a column of many rows spreads over
 /// the sets of a cache.
 pub const SCORE_STRIDE: usize = ATTENTION_SEGMENT * 4 + LINE;
-/// Pointers in a list behind those of a call. A block of one head takes some 600 cycles and a line comes from memory in about 500; the
-/// bodies' calls are of as many blocks.
-pub const BLOCKS_AHEAD: usize = 4;
+/// Pointers in a list behind those of a call: how far ahead of their work leaves prefetch. One head's scores against a block, or its
+/// weighted values, take some 500 cycles, and the lines of a block come from memory in about as many, at times in several times that.
+pub const BLOCKS_AHEAD: usize = 8;
 
 fn load4(e: &mut Emit, elem: KvElem, ptr: Value, offset: usize) -> Value {
     match elem {
