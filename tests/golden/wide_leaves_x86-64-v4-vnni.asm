@@ -287,9 +287,9 @@ score_F16_d32_g2_s3e000000:
      68c  cmp rcx,2
      690  jl near 00000000000008DBh
      696  mov r8,[rdi]
-     699  mov r10,[rdi+20h]
+     699  mov r10,[rdi+40h]
      69d  mov r9,[rdi+8]
-     6a1  mov r11,[rdi+28h]
+     6a1  mov r11,[rdi+48h]
      6a5  vpxord zmm4,zmm4,zmm4
      6ab  vpxord zmm5,zmm5,zmm5
      6b1  vpxord zmm6,zmm6,zmm6
@@ -385,7 +385,7 @@ score_F16_d32_g2_s3e000000:
      8db  cmp rcx,1
      8df  jl near 0000000000000A18h
      8e5  mov r8,[rdi]
-     8e8  mov r10,[rdi+20h]
+     8e8  mov r10,[rdi+40h]
      8ec  vpxord zmm4,zmm4,zmm4
      8f2  vpxord zmm5,zmm5,zmm5
      8f8  vpxord zmm6,zmm6,zmm6
@@ -459,7 +459,7 @@ value_F16_d32_g2:
      a77  mov r10,[rdi+r12*8]
      a7b  add r10,r13
      a7e  xor r13,r13
-     a81  mov r11,[rdi+r12*8+20h]
+     a81  mov r11,[rdi+r12*8+40h]
      a86  add rbp,10h
      a8a  cmp rbp,r9
      a8d  cmovg rbp,r9

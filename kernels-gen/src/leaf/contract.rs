@@ -237,9 +237,9 @@ mod tests {
 
         let contract = Leaf::Value { elem: KvElem::F16, head_dim: 64, group: 1 }.contract();
         let Param::Rows(values) = &contract[0] else { panic!("{contract:?}") };
-        assert_eq!(values.pieces(&[0, 0, 0, 1, 3, 7]), [3 * 128..7 * 128]);
+        assert_eq!(values.pieces(&[0, 0, 0, 2, 3, 7]), [3 * 128..7 * 128, 0..0]);
         assert_eq!(values.pieces(&[0, 0, 0, 3, 15, 33]), [15 * 128..2048, 0..2048, 0..128]);
-        assert_eq!(values.pieces(&[0, 0, 0, 1, 5, 5]), [640..640]);
+        assert!(values.pieces(&[0, 0, 0, 1, 5, 5]).iter().all(|piece| piece.is_empty()));
     }
 
     #[test]
