@@ -17,6 +17,10 @@ pub type ValId = usize;
 /// logits always are.)
 pub const PROLOGUE_TOKENS: usize = 8;
 
+/// Tokens that attention takes through the keys together in batches of more than [`PROLOGUE_TOKENS`]: enough that the keys' way to L1
+/// hardly counts. The scratch of a long context grows with it.
+pub const ATTENTION_TILE: usize = 4;
+
 /// A buffer of rows that a kernel works on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Val {
@@ -229,7 +233,7 @@ pub enum Body {
         residual: Option<ValId>,
         out: ValId,
     },
-    /// Attention over the cache; work items are (token, KV head).
+    /// Attention over the cache; work items are (tile of tokens, KV head).
     Attention(AttentionBody),
 }
 
@@ -250,6 +254,8 @@ pub struct AttentionBody {
     pub scale: f32,
     /// Keys in view.
     pub window: Option<u32>,
+    /// Tokens of a sequence that a work item takes through the keys together.
+    pub tile_tokens: usize,
     /// Segments of [`kernmill_plan::numeric::ATTENTION_SEGMENT`] positions that a query may see at once.
     pub max_segments: usize,
     /// f32 `[heads]` sinks.

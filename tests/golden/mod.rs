@@ -61,6 +61,8 @@ fn machine_code_of_wide_leaves() {
         Leaf::DotF32 { format: WeightFormat::Bf16, k: 64, tokens: 1 },
         Leaf::Score { elem: KvElem::F16, head_dim: 32, group: 2, scale: 0.125f32.to_bits() },
         Leaf::Value { elem: KvElem::F16, head_dim: 32, group: 2 },
+        Leaf::Softmax,
+        Leaf::Combine { head_dim: 32, group: 1, sinks: true },
     ];
     let text = disasm::blob(&generate_leaves(&leaves, Level::V4Vnni, true).unwrap());
     expect_file!["wide_leaves_x86-64-v4-vnni.asm"].assert_eq(&text);
@@ -79,6 +81,8 @@ fn machine_code_of_wide_leaves_of_other_levels() {
         Leaf::DotF32 { format: WeightFormat::Int4, k: 64, tokens: 1 },
         Leaf::Score { elem: KvElem::F16, head_dim: 32, group: 2, scale: 0.125f32.to_bits() },
         Leaf::Value { elem: KvElem::F16, head_dim: 32, group: 2 },
+        Leaf::Softmax,
+        Leaf::Combine { head_dim: 32, group: 1, sinks: true },
     ];
     for (level, leaves, register) in [
         (Level::V3, [&plain[..], &rest].concat(), "ymm"),

@@ -119,13 +119,23 @@ fn gemms_stay_inside_their_operands() {
 #[test]
 fn attention_tiles_stay_inside_their_operands() {
     let shapes = [(16, 1), (32, 2), (64, 8), (64, 3), (80, 4), (128, 5)];
-    let (mut scores, mut values) = (Vec::new(), Vec::new());
+    let (mut scores, mut values, mut combines) = (Vec::new(), Vec::new(), Vec::new());
     for elem in [KvElem::F16, KvElem::F32] {
         for (head_dim, group) in shapes {
             scores.push(Leaf::Score { elem, head_dim, group, scale: 0.125f32.to_bits() });
             values.push(Leaf::Value { elem, head_dim, group });
+            combines.push(Leaf::Combine { head_dim, group, sinks: elem == KvElem::F16 });
         }
     }
-    run_all(&scores, &[&[]]);
-    run_all(&values, &[&[0, 16], &[3, 7], &[15, 16], &[5, 5], &[0, 0]]);
+    run_all(&scores, &[&[1], &[2], &[5]]);
+    // Blocks, first token, end.
+    let ranges: [&[u64]; 7] =
+        [&[1, 0, 16], &[1, 3, 7], &[1, 15, 16], &[1, 5, 5], &[1, 0, 0], &[2, 15, 17], &[4, 7, 64]];
+    run_all(&values, &ranges);
+    run_all(&[Leaf::Softmax], &[&[1, 0, 16], &[1, 3, 7], &[2, 15, 17], &[64, 0, 1024]]);
+    // No sinks are a number: it comes before the segments.
+    let (with, without): (Vec<Leaf>, Vec<Leaf>) =
+        combines.into_iter().partition(|leaf| matches!(leaf, Leaf::Combine { sinks: true, .. }));
+    run_all(&with, &[&[1], &[3]]);
+    run_all(&without, &[&[0, 1], &[0, 3]]);
 }

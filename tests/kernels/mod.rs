@@ -1,6 +1,7 @@
 //! Generated code against plain definitions, on every level that this machine can run.
 
 mod amx;
+mod attention;
 mod fence;
 mod gemm;
 mod guard;

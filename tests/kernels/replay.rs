@@ -106,10 +106,14 @@ fn decoding_and_gemms_give_the_cpus_bits() {
 fn attention_gives_the_cpus_bits() {
     for elem in [KvElem::F16, KvElem::F32] {
         for (head_dim, group) in [(16, 1), (64, 8), (64, 3), (80, 5)] {
-            replay_all(&[Leaf::Score { elem, head_dim, group, scale: 0.125f32.to_bits() }], &[&[]]);
-            replay_all(&[Leaf::Value { elem, head_dim, group }], &[&[0, 16], &[3, 7], &[5, 5]]);
+            replay_all(&[Leaf::Score { elem, head_dim, group, scale: 0.125f32.to_bits() }], &[&[1], &[4]]);
+            let ranges: [&[u64]; 4] = [&[1, 0, 16], &[1, 3, 7], &[1, 5, 5], &[3, 15, 33]];
+            replay_all(&[Leaf::Value { elem, head_dim, group }], &ranges);
+            replay_all(&[Leaf::Combine { head_dim, group, sinks: true }], &[&[1], &[3]]);
+            replay_all(&[Leaf::Combine { head_dim, group, sinks: false }], &[&[0, 1], &[0, 3]]);
         }
     }
+    replay_all(&[Leaf::Softmax], &[&[1, 0, 16], &[1, 3, 7], &[2, 15, 17], &[5, 2, 66]]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::fuse::{Group, GroupKind};
 use crate::graph::{Attention, Node, NodeId, Op, OpKind, Type, ValueId};
 use kernmill_kernels::expr::Expr;
 use kernmill_kernels::kernel::{
-    AttentionBody, Body, Domain, Epilogue, KvPlane, Mat, PROLOGUE_TOKENS, Part, Stage, ValId,
+    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, KvPlane, Mat, PROLOGUE_TOKENS, Part, Stage, ValId,
 };
 use kernmill_plan::format::{BLOCK, TILE_ROWS};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
@@ -181,9 +181,10 @@ impl Selector<'_> {
         let sinks = node.tensors.first().map(|sinks| b.tensor(*sinks));
         let quant = self.optional(group, "quant");
         let out = b.output(quant.map_or(node.output, |quant| quant.output));
+        let tile_tokens = if self.max_tokens > PROLOGUE_TOKENS { ATTENTION_TILE } else { 1 };
         let max_segments = match a.window {
-            // A window of w positions touches at most this many segments.
-            Some(w) => self.max_segments.min((w as usize).div_ceil(ATTENTION_SEGMENT) + 1),
+            // As many positions are in the windows of a tile's tokens, and touch at most this many segments.
+            Some(w) => self.max_segments.min((w as usize + tile_tokens - 1).div_ceil(ATTENTION_SEGMENT) + 1),
             None => self.max_segments,
         };
         let body = Body::Attention(AttentionBody {
@@ -194,6 +195,7 @@ impl Selector<'_> {
             heads: a.heads,
             scale: a.scale,
             window: a.window,
+            tile_tokens,
             max_segments,
             sinks,
             out,

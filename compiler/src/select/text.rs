@@ -37,12 +37,13 @@ impl fmt::Display for KernelUse {
             ),
             Body::Attention(a) => write!(
                 f,
-                "attention {} heads over {} of {} in {:?}, window {}, into {}",
+                "attention {} heads over {} of {} in {:?}, window {}, tokens by {}, into {}",
                 a.heads,
                 a.geometry.kv_heads,
                 a.geometry.head_dim,
                 a.geometry.elem,
                 a.window.map_or("none".to_owned(), |w| w.to_string()),
+                a.tile_tokens,
                 row_name(row(&a.out))
             ),
         }

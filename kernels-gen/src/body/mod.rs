@@ -252,10 +252,15 @@ impl Cx<'_> {
         }
     }
 
+    /// Workers that take part.
+    pub fn workers(&self, e: &mut Emit) -> Value {
+        e.load_u32(self.worker, offset_of!(Worker, count))
+    }
+
     /// This worker's static share `[start, end)` of `total` items.
     pub fn share(&self, e: &mut Emit, total: Value) -> (Value, Value) {
         let index = e.load_u32(self.worker, offset_of!(Worker, index));
-        let count = e.load_u32(self.worker, offset_of!(Worker, count));
+        let count = self.workers(e);
         let before = e.b.ins().imul(total, index);
         let start = e.b.ins().udiv(before, count);
         let after = e.add(before, total);
@@ -365,9 +370,14 @@ impl Cx<'_> {
         e.at(base, position, head_dim * 4)
     }
 
+    /// Sequence of a batch row: which row of the block tables is its own.
+    pub fn sequence(&self, e: &mut Emit, row: Value) -> Value {
+        self.arg_u32(e, offset_of!(Args, sequences), row)
+    }
+
     /// The block table of a batch row's sequence.
     pub fn block_table(&self, e: &mut Emit, kind: LayerKind, row: Value) -> Value {
-        let sequence = self.arg_u32(e, offset_of!(Args, sequences), row);
+        let sequence = self.sequence(e, row);
         let table = e.load(I64, self.args, offset_of!(Args, block_tables) + kind.index() * 8);
         let entries = e.load_u32(self.args, offset_of!(Args, block_table_stride) + kind.index() * 4);
         let start = e.b.ins().imul(sequence, entries);

@@ -9,8 +9,9 @@ pub mod contract;
 mod dot_f32;
 pub(crate) mod dot_q8;
 pub mod gemm_q8;
+mod softmax;
 
-pub use attention::SCORE_STRIDE;
+pub use attention::{BLOCKS_AHEAD, SCORE_STRIDE};
 pub use dot_q8::ADJACENT;
 
 use crate::emit::Emit;
@@ -33,10 +34,14 @@ pub enum Leaf {
     Decode { format: WeightFormat },
     /// `tiles` decoded tiles (1 or 2) x a panel of `tokens` q8 rows. `small`: no weight byte is above 64.
     GemmQ8 { small: bool, tiles: usize, tokens: usize },
-    /// Scores of `group` queries against a block of 16 keys. `scale` holds the f32's bits.
+    /// Scores of `group` queries against blocks of 16 keys. `scale` holds the f32's bits.
     Score { elem: KvElem, head_dim: usize, group: usize, scale: u32 },
-    /// Adds weighted values of a block to `group` outputs.
+    /// Adds weighted values of blocks to `group` outputs.
     Value { elem: KvElem, head_dim: usize, group: usize },
+    /// Exponentials of a row of scores, with their maximum and sum.
+    Softmax,
+    /// Combines the segments of `group` query heads.
+    Combine { head_dim: usize, group: usize, sinks: bool },
 }
 
 impl fmt::Display for Leaf {
@@ -56,6 +61,10 @@ impl fmt::Display for Leaf {
                 write!(f, "score_{elem:?}_d{head_dim}_g{group}_s{scale:08x}")
             }
             Leaf::Value { elem, head_dim, group } => write!(f, "value_{elem:?}_d{head_dim}_g{group}"),
+            Leaf::Softmax => write!(f, "softmax"),
+            Leaf::Combine { head_dim, group, sinks } => {
+                write!(f, "combine_d{head_dim}_g{group}{}", if *sinks { "_sinks" } else { "" })
+            }
         }
     }
 }
@@ -71,7 +80,7 @@ impl Leaf {
         match self {
             Leaf::DotQ8 { .. } | Leaf::DotAdjacent { .. } | Leaf::DotF32 { .. } | Leaf::Score { .. } => 4,
             Leaf::Decode { .. } => 5,
-            Leaf::GemmQ8 { .. } | Leaf::Value { .. } => 6,
+            Leaf::GemmQ8 { .. } | Leaf::Value { .. } | Leaf::Softmax | Leaf::Combine { .. } => 6,
         }
     }
 
@@ -89,6 +98,8 @@ impl Leaf {
                 attention::score(e, params, elem, head_dim, group, f32::from_bits(scale));
             }
             Leaf::Value { elem, head_dim, group } => attention::value(e, params, elem, head_dim, group),
+            Leaf::Softmax => softmax::softmax(e, params),
+            Leaf::Combine { head_dim, group, sinks } => softmax::combine(e, params, head_dim, group, sinks),
         }
     }
 }

@@ -13,10 +13,13 @@ mod dot_f32_avx512;
 mod dot_q8_avx2;
 mod dot_q8_avx512;
 mod dot_q8_avx512_bw;
+mod exp;
 mod gemm_q8_avx2;
 mod gemm_q8_avx512;
 mod gemm_q8_avx512_bw;
 mod regs;
+mod softmax_avx2;
+mod softmax_avx512;
 
 pub(crate) use regs::ZMM;
 
@@ -55,6 +58,10 @@ pub const ALL: &[Wide] = &[
     attention_avx512::VALUE,
     attention_avx2::SCORE,
     attention_avx2::VALUE,
+    softmax_avx512::SOFTMAX,
+    softmax_avx512::COMBINE,
+    softmax_avx2::SOFTMAX,
+    softmax_avx2::COMBINE,
 ];
 
 /// The wide version that serves a leaf at a level, if any.
@@ -117,8 +124,11 @@ mod tests {
             for (head_dim, group) in (1..=9).flat_map(|group| [(8, group), (80, group), (128, group)]) {
                 leaves.push(Leaf::Score { elem, head_dim, group, scale: 0 });
                 leaves.push(Leaf::Value { elem, head_dim, group });
+                let sinks = elem == KvElem::F16;
+                leaves.push(Leaf::Combine { head_dim, group, sinks });
             }
         }
+        leaves.push(Leaf::Softmax);
         leaves
     }
 

@@ -249,7 +249,7 @@ impl Flow<'_> {
                 match param {
                     _ if !load => Ok(Value::Number),
                     Param::Read(_) | Param::Update(_) => Ok(Value::Number),
-                    Param::Rows { .. } if i.mnemonic() == Mnemonic::Mov && bytes == SLOT => Ok(Value::Row),
+                    Param::Rows(_) if i.mnemonic() == Mnemonic::Mov && bytes == SLOT => Ok(Value::Row),
                     _ => Err(Rule::Load(index)),
                 }
             }

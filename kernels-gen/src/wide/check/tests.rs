@@ -58,8 +58,10 @@ fn every_wide_version_passes_in_every_shape() {
         for (head_dim, group) in [(16, 1), (64, 8), (64, 3), (128, 5), (80, 4)] {
             leaves.push(Leaf::Score { elem, head_dim, group, scale: 0x3f00_0000 });
             leaves.push(Leaf::Value { elem, head_dim, group });
+            leaves.push(Leaf::Combine { head_dim, group, sinks: elem == KvElem::F16 });
         }
     }
+    leaves.push(Leaf::Softmax);
     let mut checked = 0;
     for level in Level::ALL {
         for leaf in &leaves {
