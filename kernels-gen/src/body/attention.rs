@@ -63,8 +63,8 @@ fn value_leaf(body: &AttentionBody) -> Leaf {
 }
 
 /// Leaves that the body calls.
-pub fn leaves(body: &AttentionBody) -> [Leaf; 2] {
-    [score_leaf(body), value_leaf(body)]
+pub fn leaves(body: &AttentionBody) -> [Leaf; 3] {
+    [score_leaf(body), value_leaf(body), Leaf::Quantize]
 }
 
 pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
@@ -280,7 +280,7 @@ impl Item {
                 let target = quantize::Q8Ptr::of_row(e, row, k);
                 let block = e.mul_imm(self.head, (width / BLOCK) as i64);
                 let target = target.skip(e, block);
-                quantize::emit(e, result, target, width);
+                quantize::emit(e, cx, result, target, width);
             }
             _ => {
                 let target = e.at(row, self.head, width * 4);

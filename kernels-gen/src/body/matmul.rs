@@ -1,5 +1,6 @@
 //! Dense matrices: units of rows are shared out among workers; each unit runs over all input rows.
 
+use crate::body::epilogue::RowsOf;
 use crate::body::{Cx, epilogue, gemm};
 use crate::emit::Emit;
 use crate::kernel::{Domain, Part, RowType, Tiling, ValId};
@@ -112,11 +113,8 @@ fn few(
             let list = cx.list(e);
             let rows_ptr = e.at(list, group_start, 8);
             dots(e, cx, part, input, &weights, rows_ptr, results, tokens);
-            for t in 0..tokens {
-                let row = e.add_imm(group_start, t as i64);
-                let results = e.add_imm(results, (t * unit_bytes(part)) as i64);
-                epilogue::emit(e, cx, part, item, None, results, row, row);
-            }
+            let count = e.i64(tokens as i64);
+            epilogue::emit(e, cx, part, item, None, results, count, RowsOf::From(group_start));
         });
     });
 }
@@ -131,12 +129,9 @@ fn many(e: &mut Emit, cx: &Cx, parts: &[Part], areas: &gemm::Areas, rows: Value,
         for_items(e, run, share, |e, part, item| {
             let weights = tile_bases(e, cx, part, item, None);
             gemm::unit(e, cx, areas, part, &weights, rows);
-            let zero = e.i64(0);
-            e.for_range(zero, rows, 1, |e, row| {
-                let results = cx.body_scratch(e, areas.results);
-                let results = e.at(results, row, unit_bytes(part));
-                epilogue::emit(e, cx, part, item, None, results, row, row);
-            });
+            let results = cx.body_scratch(e, areas.results);
+            let first = e.i64(0);
+            epilogue::emit(e, cx, part, item, None, results, rows, RowsOf::From(first));
         });
         start += run.iter().map(Part::items).sum::<usize>();
     }

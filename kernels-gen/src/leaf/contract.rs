@@ -4,7 +4,7 @@
 
 use super::block::{data_lines, scale_bytes};
 use super::gemm_q8::{DECODED_BLOCK, DECODED_TILE, PANEL_BLOCK};
-use super::{Leaf, SCORE_STRIDE};
+use super::{Leaf, SCORE_STRIDE, add_weighted, quantize, rms_norm};
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
 
@@ -29,6 +29,15 @@ pub enum Param {
         /// Pointers in the list.
         rows: usize,
         /// Bytes of each row.
+        bytes: usize,
+    },
+    /// A pointer to `rows` pointers; `bytes` bytes from `offset` on behind each are read and written.
+    Targets {
+        /// Pointers in the list.
+        rows: Amount,
+        /// Where in a row its piece starts.
+        offset: Amount,
+        /// Bytes of the piece.
         bytes: usize,
     },
 }
@@ -146,6 +155,10 @@ impl Leaf {
                 Param::Ahead,
             ],
             Leaf::Value { elem, head_dim, group } => value(elem, head_dim, group),
+            Leaf::Map(map) => map.contract(),
+            Leaf::AddWeighted { n, bias } => add_weighted::contract(n, bias),
+            Leaf::Quantize => quantize::contract(),
+            Leaf::RmsNorm { n, .. } => rms_norm::contract(n),
         }
     }
 }
@@ -179,6 +192,7 @@ fn value(elem: KvElem, head_dim: usize, group: usize) -> Vec<Param> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leaf::map::Map;
 
     #[test]
     fn pieces_follow_the_arguments() {
@@ -205,6 +219,10 @@ mod tests {
             Leaf::GemmQ8 { small: true, tiles: 1, tokens: 1 },
             Leaf::Score { elem: KvElem::F16, head_dim: 64, group: 8, scale: 0 },
             Leaf::Value { elem: KvElem::F16, head_dim: 64, group: 8 },
+            Leaf::Map(Map::add(32, 128, 0)),
+            Leaf::AddWeighted { n: 32, bias: true },
+            Leaf::Quantize,
+            Leaf::RmsNorm { n: 32, eps: 0 },
         ] {
             assert_eq!(leaf.contract().len(), leaf.params(), "{leaf}");
         }

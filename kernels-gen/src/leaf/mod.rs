@@ -3,12 +3,16 @@
 //! A leaf is a function in the same code blob, called by bodies with the System V convention; every vector register is
 //! caller-saved. Its contract stands in its file. The versions here are 128 bits wide, in Cranelift IR, and run on every level.
 
+mod add_weighted;
 pub(crate) mod attention;
 pub mod block;
 pub mod contract;
 mod dot_f32;
 mod dot_q8;
 pub mod gemm_q8;
+pub mod map;
+mod quantize;
+mod rms_norm;
 
 pub use attention::SCORE_STRIDE;
 
@@ -16,6 +20,7 @@ use crate::emit::Emit;
 use cranelift_codegen::ir::Value;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
+use map::Map;
 use std::fmt;
 
 /// Which leaf, specialised to what. Its `Display` is the symbol name.
@@ -34,6 +39,14 @@ pub enum Leaf {
     Score { elem: KvElem, head_dim: usize, group: usize, scale: u32 },
     /// Adds weighted values of a block to `group` outputs.
     Value { elem: KvElem, head_dim: usize, group: usize },
+    /// An elementwise expression over rows.
+    Map(Map),
+    /// Weighted rows of `n`, with or without a bias, added to rows that lie anywhere.
+    AddWeighted { n: usize, bias: bool },
+    /// f32 to q8 blocks.
+    Quantize,
+    /// RMS norm of a row of `n`. `eps` holds the f32's bits.
+    RmsNorm { n: usize, eps: u32 },
 }
 
 impl fmt::Display for Leaf {
@@ -49,6 +62,12 @@ impl fmt::Display for Leaf {
                 write!(f, "score_{elem:?}_d{head_dim}_g{group}_s{scale:08x}")
             }
             Leaf::Value { elem, head_dim, group } => write!(f, "value_{elem:?}_d{head_dim}_g{group}"),
+            Leaf::Map(map) => write!(f, "{map}"),
+            Leaf::AddWeighted { n, bias } => {
+                write!(f, "add_weighted{}_n{n}", if *bias { "_biased" } else { "" })
+            }
+            Leaf::Quantize => write!(f, "quantize_q8"),
+            Leaf::RmsNorm { n, eps } => write!(f, "rms_norm_n{n}_e{eps:08x}"),
         }
     }
 }
@@ -63,8 +82,10 @@ impl Leaf {
     pub fn params(self) -> usize {
         match self {
             Leaf::DotQ8 { .. } | Leaf::DotF32 { .. } | Leaf::Score { .. } => 4,
-            Leaf::Decode { .. } => 5,
-            Leaf::GemmQ8 { .. } | Leaf::Value { .. } => 6,
+            Leaf::Decode { .. } | Leaf::Quantize => 5,
+            Leaf::RmsNorm { .. } => 3,
+            Leaf::Map(map) => map.params(),
+            Leaf::GemmQ8 { .. } | Leaf::Value { .. } | Leaf::AddWeighted { .. } => 6,
         }
     }
 
@@ -79,6 +100,10 @@ impl Leaf {
                 attention::score(e, params, elem, head_dim, group, f32::from_bits(scale));
             }
             Leaf::Value { elem, head_dim, group } => attention::value(e, params, elem, head_dim, group),
+            Leaf::Map(map) => map::emit(e, params, map),
+            Leaf::AddWeighted { n, bias } => add_weighted::emit(e, params, n, bias),
+            Leaf::Quantize => quantize::emit(e, params),
+            Leaf::RmsNorm { n, eps } => rms_norm::emit(e, params, n, f32::from_bits(eps)),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Each has the contract of its leaf and gives the same bits as the 128-bit version; each file says what it needs of the CPU, its
 //! tile, and what it clobbers. Leaves without a wide version for a level use the 128-bit one.
 
+mod add_weighted;
 pub mod amx;
 mod attention_avx2;
 mod attention_avx512;
@@ -15,7 +16,11 @@ mod dot_q8_avx512_bw;
 mod gemm_q8_avx2;
 mod gemm_q8_avx512;
 mod gemm_q8_avx512_bw;
+mod map;
+mod quantize;
 mod regs;
+mod rms_norm;
+mod vector;
 
 pub(crate) use regs::ZMM;
 
@@ -53,6 +58,14 @@ pub const ALL: &[Wide] = &[
     attention_avx512::VALUE,
     attention_avx2::SCORE,
     attention_avx2::VALUE,
+    map::AVX512,
+    map::AVX2,
+    quantize::AVX512,
+    quantize::AVX2,
+    rms_norm::AVX512,
+    rms_norm::AVX2,
+    add_weighted::AVX512,
+    add_weighted::AVX2,
 ];
 
 /// The wide version that serves a leaf at a level, if any.
@@ -86,6 +99,7 @@ pub fn assemble(wide: &Wide, leaf: Leaf, level: Level) -> Result<Vec<u8>, Assemb
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leaf::map::Map;
     use iced_x86::{Decoder, DecoderOptions, EncodingKind, FlowControl};
     use kernmill_plan::format::WeightFormat;
     use kernmill_plan::kv::KvElem;
@@ -114,6 +128,15 @@ mod tests {
                 leaves.push(Leaf::Value { elem, head_dim, group });
             }
         }
+        for n in [16, 32, 48, 64, 2880] {
+            leaves.push(Leaf::RmsNorm { n, eps: 0 });
+            leaves.push(Leaf::Map(Map::add(n, 4 * n, 0)));
+            leaves.push(Leaf::Map(Map::zero(n, 4 * n)));
+        }
+        for n in [16, 32, 64] {
+            leaves.extend([false, true].map(|bias| Leaf::AddWeighted { n, bias }));
+        }
+        leaves.push(Leaf::Quantize);
         leaves
     }
 
