@@ -2007,3 +2007,422 @@ value_F16_d32_g2:
     2579  vmovups [rdx+0E0h],ymm6
     2581  vzeroupper
     2584  ret
+
+map_n32_1e3898d682e799f0:
+    25c0  lea rax,[rel 2891h]
+    25c7  vbroadcastss ymm13,[rax]
+    25cc  vbroadcastss ymm12,[rax+20h]
+    25d2  vbroadcastss ymm11,[rax+40h]
+    25d8  vbroadcastss ymm10,[rax+60h]
+    25de  vbroadcastss ymm9,[rax+80h]
+    25e7  vbroadcastss ymm8,[rax+0A0h]
+    25f0  vbroadcastss ymm7,[rax+0C0h]
+    25f9  vbroadcastss ymm15,[rax+0E0h]
+    2602  vbroadcastss ymm6,[rax+100h]
+    260b  vbroadcastss ymm5,[rax+120h]
+    2614  vbroadcastss ymm14,[rax+140h]
+    261d  test rcx,rcx
+    2620  je near 000000000000288Dh
+    2626  vmovups ymm0,[rsi]
+    262a  vminps ymm0,ymm0,ymm5
+    262e  vsubps ymm1,ymm13,ymm0
+    2632  vminps ymm2,ymm1,[rax+160h]
+    263a  vmovups ymm3,ymm14
+    263f  vfmadd231ps ymm3,ymm2,ymm6
+    2644  vsubps ymm4,ymm3,ymm14
+    2649  vfmadd231ps ymm2,ymm4,[rax+180h]
+    2652  vfmadd231ps ymm2,ymm4,[rax+1A0h]
+    265b  vmovups ymm4,ymm11
+    2660  vfmadd231ps ymm4,ymm12,ymm2
+    2665  vfmadd213ps ymm4,ymm2,ymm10
+    266a  vfmadd213ps ymm4,ymm2,ymm9
+    266f  vfmadd213ps ymm4,ymm2,ymm8
+    2674  vfmadd213ps ymm4,ymm2,ymm7
+    2679  vfmadd213ps ymm4,ymm2,ymm15
+    267e  vfmadd213ps ymm4,ymm2,ymm15
+    2683  vpslld ymm2,ymm3,17h
+    2688  vpaddd ymm2,ymm2,ymm4
+    268c  vcmpnltps ymm3,ymm1,[rax+1C0h]
+    2695  vpand ymm3,ymm3,ymm2
+    2699  vaddps ymm1,ymm15,ymm3
+    269d  vdivps ymm1,ymm15,ymm1
+    26a1  vmulps ymm0,ymm0,ymm1
+    26a5  vmovups ymm1,[rdx]
+    26a9  vaddps ymm1,ymm1,ymm15
+    26ae  vmulps ymm0,ymm0,ymm1
+    26b2  vmovups [rdi],ymm0
+    26b6  vmovups ymm0,[rsi+20h]
+    26bb  vminps ymm0,ymm0,ymm5
+    26bf  vsubps ymm1,ymm13,ymm0
+    26c3  vminps ymm2,ymm1,[rax+160h]
+    26cb  vmovups ymm3,ymm14
+    26d0  vfmadd231ps ymm3,ymm2,ymm6
+    26d5  vsubps ymm4,ymm3,ymm14
+    26da  vfmadd231ps ymm2,ymm4,[rax+180h]
+    26e3  vfmadd231ps ymm2,ymm4,[rax+1A0h]
+    26ec  vmovups ymm4,ymm11
+    26f1  vfmadd231ps ymm4,ymm12,ymm2
+    26f6  vfmadd213ps ymm4,ymm2,ymm10
+    26fb  vfmadd213ps ymm4,ymm2,ymm9
+    2700  vfmadd213ps ymm4,ymm2,ymm8
+    2705  vfmadd213ps ymm4,ymm2,ymm7
+    270a  vfmadd213ps ymm4,ymm2,ymm15
+    270f  vfmadd213ps ymm4,ymm2,ymm15
+    2714  vpslld ymm2,ymm3,17h
+    2719  vpaddd ymm2,ymm2,ymm4
+    271d  vcmpnltps ymm3,ymm1,[rax+1C0h]
+    2726  vpand ymm3,ymm3,ymm2
+    272a  vaddps ymm1,ymm15,ymm3
+    272e  vdivps ymm1,ymm15,ymm1
+    2732  vmulps ymm0,ymm0,ymm1
+    2736  vmovups ymm1,[rdx+20h]
+    273b  vaddps ymm1,ymm1,ymm15
+    2740  vmulps ymm0,ymm0,ymm1
+    2744  vmovups [rdi+20h],ymm0
+    2749  vmovups ymm0,[rsi+40h]
+    274e  vminps ymm0,ymm0,ymm5
+    2752  vsubps ymm1,ymm13,ymm0
+    2756  vminps ymm2,ymm1,[rax+160h]
+    275e  vmovups ymm3,ymm14
+    2763  vfmadd231ps ymm3,ymm2,ymm6
+    2768  vsubps ymm4,ymm3,ymm14
+    276d  vfmadd231ps ymm2,ymm4,[rax+180h]
+    2776  vfmadd231ps ymm2,ymm4,[rax+1A0h]
+    277f  vmovups ymm4,ymm11
+    2784  vfmadd231ps ymm4,ymm12,ymm2
+    2789  vfmadd213ps ymm4,ymm2,ymm10
+    278e  vfmadd213ps ymm4,ymm2,ymm9
+    2793  vfmadd213ps ymm4,ymm2,ymm8
+    2798  vfmadd213ps ymm4,ymm2,ymm7
+    279d  vfmadd213ps ymm4,ymm2,ymm15
+    27a2  vfmadd213ps ymm4,ymm2,ymm15
+    27a7  vpslld ymm2,ymm3,17h
+    27ac  vpaddd ymm2,ymm2,ymm4
+    27b0  vcmpnltps ymm3,ymm1,[rax+1C0h]
+    27b9  vpand ymm3,ymm3,ymm2
+    27bd  vaddps ymm1,ymm15,ymm3
+    27c1  vdivps ymm1,ymm15,ymm1
+    27c5  vmulps ymm0,ymm0,ymm1
+    27c9  vmovups ymm1,[rdx+40h]
+    27ce  vaddps ymm1,ymm1,ymm15
+    27d3  vmulps ymm0,ymm0,ymm1
+    27d7  vmovups [rdi+40h],ymm0
+    27dc  vmovups ymm0,[rsi+60h]
+    27e1  vminps ymm0,ymm0,ymm5
+    27e5  vsubps ymm1,ymm13,ymm0
+    27e9  vminps ymm2,ymm1,[rax+160h]
+    27f1  vmovups ymm3,ymm14
+    27f6  vfmadd231ps ymm3,ymm2,ymm6
+    27fb  vsubps ymm4,ymm3,ymm14
+    2800  vfmadd231ps ymm2,ymm4,[rax+180h]
+    2809  vfmadd231ps ymm2,ymm4,[rax+1A0h]
+    2812  vmovups ymm4,ymm11
+    2817  vfmadd231ps ymm4,ymm12,ymm2
+    281c  vfmadd213ps ymm4,ymm2,ymm10
+    2821  vfmadd213ps ymm4,ymm2,ymm9
+    2826  vfmadd213ps ymm4,ymm2,ymm8
+    282b  vfmadd213ps ymm4,ymm2,ymm7
+    2830  vfmadd213ps ymm4,ymm2,ymm15
+    2835  vfmadd213ps ymm4,ymm2,ymm15
+    283a  vpslld ymm2,ymm3,17h
+    283f  vpaddd ymm2,ymm2,ymm4
+    2843  vcmpnltps ymm3,ymm1,[rax+1C0h]
+    284c  vpand ymm3,ymm3,ymm2
+    2850  vaddps ymm1,ymm15,ymm3
+    2854  vdivps ymm1,ymm15,ymm1
+    2858  vmulps ymm0,ymm0,ymm1
+    285c  vmovups ymm1,[rdx+60h]
+    2861  vaddps ymm1,ymm1,ymm15
+    2866  vmulps ymm0,ymm0,ymm1
+    286a  vmovups [rdi+60h],ymm0
+    286f  add rdi,100h
+    2876  add rsi,100h
+    287d  add rdx,100h
+    2884  dec rcx
+    2887  jne near 0000000000002626h
+    288d  vzeroupper
+    2890  ret
+    2891  add [rax],al
+    2893  add [rax],al
+    2895  add [rax],al
+    2897  add [rax],al
+    2899  add [rax],al
+    289b  add [rax],al
+    289d  add [rax],al
+    289f  add [rax],al
+    28a1  add [rax],al
+    28a3  add [rax],al
+    28a5  add [rax],al
+    28a7  add [rax],al
+    28a9  add [rax],al
+    28ab  add [rax],al
+    28ad  add [rax],al
+    28af  add [rax],al
+    28b1  imul edx,[eax+39h],39506967h
+    28b9  imul edx,[eax+39h],39506967h
+    28c1  imul edx,[eax+39h],39506967h
+    28c9  imul edx,[eax+39h],39506967h
+    28d1  (bad)
+    28d3  mov bh,3Ah
+    28d5  (bad)
+    28d7  mov bh,3Ah
+    28d9  (bad)
+    28db  mov bh,3Ah
+    28dd  (bad)
+    28df  mov bh,3Ah
+    28e1  (bad)
+    28e3  mov bh,3Ah
+    28e5  (bad)
+    28e7  mov bh,3Ah
+    28e9  (bad)
+    28eb  mov bh,3Ah
+    28ed  (bad)
+    28ef  mov bh,3Ah
+    28f1  or [rcx-76F7C3F8h],cl
+    28f7  or [rax+rcx],bh
+    28fa  mov [rax],ecx
+    28fc  cmp al,8
+    28fe  mov [rax],ecx
+    2900  cmp al,8
+    2902  mov [rax],ecx
+    2904  cmp al,8
+    2906  mov [rax],ecx
+    2908  cmp al,8
+    290a  mov [rax],ecx
+    290c  cmp al,8
+    290e  mov [rax],ecx
+    2910  cmp al,0C1h
+    2912  test eax,0A9C13D2Ah
+    2917  sub bh,[rel 3D2AD2DEh]
+    291d  shr dword [rcx-563EC2D6h],2Ah
+    2924  cmp eax,3D2AA9C1h
+    2929  shr dword [rcx-563EC2D6h],2Ah
+    2930  cmp eax,3E2AAAAAh
+    2935  stosb
+    2936  stosb
+    2937  sub bh,[rsi]
+    2939  stosb
+    293a  stosb
+    293b  sub bh,[rsi]
+    293d  stosb
+    293e  stosb
+    293f  sub bh,[rsi]
+    2941  stosb
+    2942  stosb
+    2943  sub bh,[rsi]
+    2945  stosb
+    2946  stosb
+    2947  sub bh,[rsi]
+    2949  stosb
+    294a  stosb
+    294b  sub bh,[rsi]
+    294d  stosb
+    294e  stosb
+    294f  sub bh,[rsi]
+    2951  add [rax],al
+    2953  add [rdi],bh
+    2955  add [rax],al
+    2957  add [rdi],bh
+    2959  add [rax],al
+    295b  add [rdi],bh
+    295d  add [rax],al
+    295f  add [rdi],bh
+    2961  add [rax],al
+    2963  add [rdi],bh
+    2965  add [rax],al
+    2967  add [rdi],bh
+    2969  add [rax],al
+    296b  add [rdi],bh
+    296d  add [rax],al
+    296f  add [rdi],bh
+    2971  add [rax],al
+    2973  cmp byte [rdi],0
+    2976  add [rax-7FFFFFC1h],al
+    297c  (bad)
+    297e  add [rax-7FFFFFC1h],al
+    2984  (bad)
+    2986  add [rax-7FFFFFC1h],al
+    298c  (bad)
+    298e  add [rax-4755C4C1h],al
+    2994  (bad)
+    2996  stosb
+    2997  mov eax,0B8AA3B3Fh
+    299c  (bad)
+    299e  stosb
+    299f  mov eax,0B8AA3B3Fh
+    29a4  (bad)
+    29a6  stosb
+    29a7  mov eax,0B8AA3B3Fh
+    29ac  (bad)
+    29ae  stosb
+    29af  mov eax,0E000003Fh
+    29b4  add [rax],al
+    29b7  loopne 00000000000029F9h
+    29b9  add [rax],al
+    29bb  loopne 00000000000029FDh
+    29bd  add [rax],al
+    29bf  loopne 0000000000002A01h
+    29c1  add [rax],al
+    29c3  loopne 0000000000002A05h
+    29c5  add [rax],al
+    29c7  loopne 0000000000002A09h
+    29c9  add [rax],al
+    29cb  loopne 0000000000002A0Dh
+    29cd  add [rax],al
+    29cf  loopne 0000000000002A11h
+    29d1  add [rax],al
+    29d3  add [r8],al
+    29d7  add [r8],al
+    29db  add [r8],al
+    29df  add [r8],al
+    29e3  add [r8],al
+    29e7  add [r8],al
+    29eb  add [r8],al
+    29ef  add [r8],al
+    29f3  mov al,42h
+    29f5  add [rax],al
+    29f7  mov al,42h
+    29f9  add [rax],al
+    29fb  mov al,42h
+    29fd  add [rax],al
+    29ff  mov al,42h
+    2a01  add [rax],al
+    2a03  mov al,42h
+    2a05  add [rax],al
+    2a07  mov al,42h
+    2a09  add [rax],al
+    2a0b  mov al,42h
+    2a0d  add [rax],al
+    2a0f  mov al,42h
+    2a11  add [rdx+31h],dh
+    2a14  mov edi,0BF317200h
+    2a19  add [rdx+31h],dh
+    2a1c  mov edi,0BF317200h
+    2a21  add [rdx+31h],dh
+    2a24  mov edi,0BF317200h
+    2a29  add [rdx+31h],dh
+    2a2c  mov edi,0BF317200h
+    2a31  (bad)
+    2a37  mov edi,0BFBE8EB5h
+    2a3c  mov ch,8Eh
+    2a3e  mov esi,0BE8EB5BFh
+    2a43  mov edi,0BFBE8EB5h
+    2a48  mov ch,8Eh
+    2a4a  mov esi,0BE8EB5BFh
+    2a4f  mov edi,0AE0000B5h
+    2a54  ret 0
+    2a57  scasb
+    2a58  ret 0
+    2a5b  scasb
+    2a5c  ret 0
+    2a5f  scasb
+    2a60  ret 0
+    2a63  scasb
+    2a64  ret 0
+    2a67  scasb
+    2a68  ret 0
+    2a6b  scasb
+    2a6c  ret 0
+    2a6f  scasb
+    2a70  (bad)
+
+quantize_q8:
+    2a80  lea rax,[rel 2BE9h]
+    2a87  vpxor ymm15,ymm15,ymm15
+    2a8c  vpbroadcastd ymm14,[rax+4]
+    2a92  vpbroadcastd ymm13,[rax]
+    2a97  vpbroadcastd ymm12,[rax+8]
+    2a9d  vpbroadcastd ymm11,[rax+0Ch]
+    2aa3  vpbroadcastd ymm10,[rax+10h]
+    2aa9  vmovdqu ymm9,[rax+14h]
+    2aae  test r8,r8
+    2ab1  je near 0000000000002BE5h
+    2ab7  vmovups ymm0,[rdi]
+    2abb  vpand ymm4,ymm0,ymm13
+    2ac0  vmovups ymm1,[rdi+20h]
+    2ac5  vpand ymm5,ymm1,ymm13
+    2aca  vpmaxsd ymm4,ymm4,ymm5
+    2acf  vmovups ymm2,[rdi+40h]
+    2ad4  vpand ymm5,ymm2,ymm13
+    2ad9  vpmaxsd ymm4,ymm4,ymm5
+    2ade  vmovups ymm3,[rdi+60h]
+    2ae3  vpand ymm5,ymm3,ymm13
+    2ae8  vpmaxsd ymm4,ymm4,ymm5
+    2aed  vextracti128 xmm5,ymm4,1
+    2af3  vpmaxsd xmm4,xmm4,xmm5
+    2af8  vpshufd xmm5,xmm4,4Eh
+    2afd  vpmaxsd xmm4,xmm4,xmm5
+    2b02  vpshufd xmm5,xmm4,0B1h
+    2b07  vpmaxsd xmm4,xmm4,xmm5
+    2b0c  vdivss xmm5,xmm4,xmm14
+    2b11  vmovss [rdx],xmm5
+    2b15  vcmpneqps xmm5,xmm4,xmm15
+    2b1b  vdivps xmm4,xmm14,xmm4
+    2b1f  vandps xmm4,xmm4,xmm5
+    2b23  vbroadcastss ymm4,xmm4
+    2b28  vmulps ymm0,ymm0,ymm4
+    2b2c  vaddps ymm0,ymm0,ymm12
+    2b31  vpsubd ymm0,ymm0,ymm12
+    2b36  vpmaxsd ymm0,ymm0,ymm11
+    2b3b  vpminsd ymm0,ymm0,ymm10
+    2b40  vmulps ymm1,ymm1,ymm4
+    2b44  vaddps ymm1,ymm1,ymm12
+    2b49  vpsubd ymm1,ymm1,ymm12
+    2b4e  vpmaxsd ymm1,ymm1,ymm11
+    2b53  vpminsd ymm1,ymm1,ymm10
+    2b58  vmulps ymm2,ymm2,ymm4
+    2b5c  vaddps ymm2,ymm2,ymm12
+    2b61  vpsubd ymm2,ymm2,ymm12
+    2b66  vpmaxsd ymm2,ymm2,ymm11
+    2b6b  vpminsd ymm2,ymm2,ymm10
+    2b70  vmulps ymm3,ymm3,ymm4
+    2b74  vaddps ymm3,ymm3,ymm12
+    2b79  vpsubd ymm3,ymm3,ymm12
+    2b7e  vpmaxsd ymm3,ymm3,ymm11
+    2b83  vpminsd ymm3,ymm3,ymm10
+    2b88  vpaddd ymm4,ymm0,ymm1
+    2b8c  vpaddd ymm5,ymm2,ymm3
+    2b90  vpaddd ymm4,ymm4,ymm5
+    2b94  vpackssdw ymm0,ymm0,ymm1
+    2b98  vpackssdw ymm2,ymm2,ymm3
+    2b9c  vpacksswb ymm0,ymm0,ymm2
+    2ba0  vpermd ymm0,ymm9,ymm0
+    2ba5  vmovdqu [rsi],ymm0
+    2ba9  vextracti128 xmm5,ymm4,1
+    2baf  vpaddd xmm4,xmm4,xmm5
+    2bb3  vpshufd xmm5,xmm4,4Eh
+    2bb8  vpaddd xmm4,xmm4,xmm5
+    2bbc  vpshufd xmm5,xmm4,0B1h
+    2bc1  vpaddd xmm4,xmm4,xmm5
+    2bc5  vmovd [rcx],xmm4
+    2bc9  add rdi,80h
+    2bd0  add rsi,20h
+    2bd4  add rdx,4
+    2bd8  add rcx,4
+    2bdc  dec r8
+    2bdf  jne near 0000000000002AB7h
+    2be5  vzeroupper
+    2be8  ret
+    2be9  (bad)
+    2beb  (bad)
+    2bed  add [rax],al
+    2bef  inc byte [rdx]
+    2bf2  add [rax+4Bh],al
+    2bf5  cmp bh,0FFh
+    2bf8  (bad)
+    2bfa  add [rax],al
+    2bfc  add [rax],al
+    2bfe  add [rax],al
+    2c00  add [rax+rax],al
+    2c03  add [rax],al
+    2c05  add [rax],eax
+    2c07  add [rax],al
+    2c09  add eax,2000000h
+    2c0e  add [rax],al
+    2c10  add [rsi],al
+    2c12  add [rax],al
+    2c14  add [rbx],al
+    2c16  add [rax],al
+    2c18  add [rdi],al
+    2c1a  add [rax],al
+    2c1c  (bad)

@@ -355,3 +355,187 @@ value_F16_d32_g2:
      84a  vmovups [rdx+0C0h],zmm9
      851  vzeroupper
      854  ret
+
+map_n32_1e3898d682e799f0:
+     880  lea rax,[rel 0A71h]
+     887  vbroadcastss zmm29,[rax]
+     88d  vbroadcastss zmm28,[rax+4]
+     894  vbroadcastss zmm27,[rax+8]
+     89b  vbroadcastss zmm26,[rax+0Ch]
+     8a2  vbroadcastss zmm25,[rax+10h]
+     8a9  vbroadcastss zmm24,[rax+14h]
+     8b0  vbroadcastss zmm23,[rax+18h]
+     8b7  vbroadcastss zmm31,[rax+1Ch]
+     8be  vbroadcastss zmm22,[rax+20h]
+     8c5  vbroadcastss zmm21,[rax+24h]
+     8cc  vbroadcastss zmm20,[rax+28h]
+     8d3  vbroadcastss zmm30,[rax+2Ch]
+     8da  vbroadcastss zmm19,[rax+30h]
+     8e1  vbroadcastss zmm18,[rax+34h]
+     8e8  vbroadcastss zmm17,[rax+38h]
+     8ef  test rcx,rcx
+     8f2  je near 0000000000000A6Dh
+     8f8  vmovups zmm0,[rsi]
+     8fe  vminps zmm0,zmm0,zmm21
+     904  vsubps zmm1,zmm29,zmm0
+     90a  vminps zmm2,zmm1,zmm20
+     910  vmovups zmm3,zmm30
+     916  vfmadd231ps zmm3,zmm2,zmm22
+     91c  vsubps zmm4,zmm3,zmm30
+     922  vfmadd231ps zmm2,zmm4,zmm18
+     928  vfmadd231ps zmm2,zmm4,zmm19
+     92e  vmovups zmm4,zmm27
+     934  vfmadd231ps zmm4,zmm28,zmm2
+     93a  vfmadd213ps zmm4,zmm2,zmm26
+     940  vfmadd213ps zmm4,zmm2,zmm25
+     946  vfmadd213ps zmm4,zmm2,zmm24
+     94c  vfmadd213ps zmm4,zmm2,zmm23
+     952  vfmadd213ps zmm4,zmm2,zmm31
+     958  vfmadd213ps zmm4,zmm2,zmm31
+     95e  vpslld zmm2,zmm3,17h
+     965  vpaddd zmm2,zmm2,zmm4
+     96b  vcmpnltps k1,zmm1,zmm17
+     972  vmovaps zmm3{k1}{z},zmm2
+     978  vaddps zmm1,zmm31,zmm3
+     97e  vdivps zmm1,zmm31,zmm1
+     984  vmulps zmm0,zmm0,zmm1
+     98a  vmovups zmm1,[rdx]
+     990  vaddps zmm1,zmm1,zmm31
+     996  vmulps zmm0,zmm0,zmm1
+     99c  vmovups [rdi],zmm0
+     9a2  vmovups zmm0,[rsi+40h]
+     9a9  vminps zmm0,zmm0,zmm21
+     9af  vsubps zmm1,zmm29,zmm0
+     9b5  vminps zmm2,zmm1,zmm20
+     9bb  vmovups zmm3,zmm30
+     9c1  vfmadd231ps zmm3,zmm2,zmm22
+     9c7  vsubps zmm4,zmm3,zmm30
+     9cd  vfmadd231ps zmm2,zmm4,zmm18
+     9d3  vfmadd231ps zmm2,zmm4,zmm19
+     9d9  vmovups zmm4,zmm27
+     9df  vfmadd231ps zmm4,zmm28,zmm2
+     9e5  vfmadd213ps zmm4,zmm2,zmm26
+     9eb  vfmadd213ps zmm4,zmm2,zmm25
+     9f1  vfmadd213ps zmm4,zmm2,zmm24
+     9f7  vfmadd213ps zmm4,zmm2,zmm23
+     9fd  vfmadd213ps zmm4,zmm2,zmm31
+     a03  vfmadd213ps zmm4,zmm2,zmm31
+     a09  vpslld zmm2,zmm3,17h
+     a10  vpaddd zmm2,zmm2,zmm4
+     a16  vcmpnltps k1,zmm1,zmm17
+     a1d  vmovaps zmm3{k1}{z},zmm2
+     a23  vaddps zmm1,zmm31,zmm3
+     a29  vdivps zmm1,zmm31,zmm1
+     a2f  vmulps zmm0,zmm0,zmm1
+     a35  vmovups zmm1,[rdx+40h]
+     a3c  vaddps zmm1,zmm1,zmm31
+     a42  vmulps zmm0,zmm0,zmm1
+     a48  vmovups [rdi+40h],zmm0
+     a4f  add rdi,100h
+     a56  add rsi,100h
+     a5d  add rdx,100h
+     a64  dec rcx
+     a67  jne near 00000000000008F8h
+     a6d  vzeroupper
+     a70  ret
+     a71  add [rax],al
+     a73  add [rax],al
+     a75  imul edx,[eax+39h],3AB743CEh
+     a7d  or [rcx-563EC3F8h],cl
+     a83  sub bh,[rel 3E2AB533h]
+     a89  add [rax],al
+     a8b  add [rdi],bh
+     a8d  add [rax],al
+     a8f  cmp byte [rdi],3Bh
+     a92  stosb
+     a93  mov eax,0E000003Fh
+     a98  add [rax],al
+     a9b  mov al,42h
+     a9d  add [rax],al
+     a9f  (bad)
+     aa7  xor [rdi-3D520000h],edi
+
+quantize_q8:
+     ac0  lea rax,[rel 0C01h]
+     ac7  vpxord zmm15,zmm15,zmm15
+     acd  vpbroadcastd zmm14,[rax+4]
+     ad4  vpbroadcastd zmm13,[rax]
+     ada  vpbroadcastd zmm12,[rax+8]
+     ae1  vpbroadcastd zmm11,[rax+0Ch]
+     ae8  vpbroadcastd zmm10,[rax+10h]
+     aef  test r8,r8
+     af2  je near 0000000000000BFDh
+     af8  vmovups zmm0,[rdi]
+     afe  vmovups zmm1,[rdi+40h]
+     b05  vpandd zmm4,zmm0,zmm13
+     b0b  vpandd zmm5,zmm1,zmm13
+     b11  vpmaxsd zmm4,zmm4,zmm5
+     b17  vextracti64x4 ymm5,zmm4,1
+     b1e  vpmaxsd ymm4,ymm4,ymm5
+     b23  vextracti128 xmm5,ymm4,1
+     b29  vpmaxsd xmm4,xmm4,xmm5
+     b2e  vpshufd xmm5,xmm4,4Eh
+     b33  vpmaxsd xmm4,xmm4,xmm5
+     b38  vpshufd xmm5,xmm4,0B1h
+     b3d  vpmaxsd xmm4,xmm4,xmm5
+     b42  vdivss xmm5,xmm4,xmm14
+     b47  vmovss [rdx],xmm5
+     b4b  vcmpneqps xmm5,xmm4,xmm15
+     b51  vdivps xmm4,xmm14,xmm4
+     b55  vandps xmm4,xmm4,xmm5
+     b59  vbroadcastss zmm4,xmm4
+     b5f  vmulps zmm0,zmm0,zmm4
+     b65  vaddps zmm0,zmm0,zmm12
+     b6b  vpsubd zmm0,zmm0,zmm12
+     b71  vpmaxsd zmm0,zmm0,zmm11
+     b77  vpminsd zmm0,zmm0,zmm10
+     b7d  vpmovdb xmm5,zmm0
+     b83  vmovdqu [rsi],xmm5
+     b87  vmulps zmm1,zmm1,zmm4
+     b8d  vaddps zmm1,zmm1,zmm12
+     b93  vpsubd zmm1,zmm1,zmm12
+     b99  vpmaxsd zmm1,zmm1,zmm11
+     b9f  vpminsd zmm1,zmm1,zmm10
+     ba5  vpmovdb xmm5,zmm1
+     bab  vmovdqu [rsi+10h],xmm5
+     bb0  vpaddd zmm4,zmm0,zmm1
+     bb6  vextracti64x4 ymm5,zmm4,1
+     bbd  vpaddd ymm4,ymm4,ymm5
+     bc1  vextracti128 xmm5,ymm4,1
+     bc7  vpaddd xmm4,xmm4,xmm5
+     bcb  vpshufd xmm5,xmm4,4Eh
+     bd0  vpaddd xmm4,xmm4,xmm5
+     bd4  vpshufd xmm5,xmm4,0B1h
+     bd9  vpaddd xmm4,xmm4,xmm5
+     bdd  vmovd [rcx],xmm4
+     be1  add rdi,80h
+     be8  add rsi,20h
+     bec  add rdx,4
+     bf0  add rcx,4
+     bf4  dec r8
+     bf7  jne near 0000000000000AF8h
+     bfd  vzeroupper
+     c00  ret
+     c01  (bad)
+     c03  (bad)
+     c05  add [rax],al
+     c07  inc byte [rdx]
+     c0a  add [rax+4Bh],al
+     c0d  cmp bh,0FFh
+     c10  (bad)
+     c12  add [rax],al
+     c14  add [rax],al
+     c16  add [rax],al
+     c18  add [rax+rax],al
+     c1b  add [rax],al
+     c1d  add [rax],eax
+     c1f  add [rax],al
+     c21  add eax,2000000h
+     c26  add [rax],al
+     c28  add [rsi],al
+     c2a  add [rax],al
+     c2c  add [rbx],al
+     c2e  add [rax],al
+     c30  add [rdi],al
+     c32  add [rax],al
+     c34  (bad)

@@ -2,7 +2,7 @@
 //! a multiple of 16, to targets that lie anywhere.
 //!
 //! For each row r and each i < n: `t = targets[r] + offset` (bytes), `t[i] = fma(weights[r], x[r][i] + bias[i], t[i])`; without a bias, which
-//! the leaf then does not read, `x[r][i]` as it is. Rows of x follow each other. Targets do not overlap.
+//! the leaf then does not read, `x[r][i]` as it is. Rows of x follow each other. They are added in order: a target may come more than once.
 
 use super::contract::{Amount, Param, Region};
 use crate::emit::{Emit, LANES};
