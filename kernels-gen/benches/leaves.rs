@@ -1,13 +1,15 @@
 //! Every version of the q8 and attention leaves, 128-bit and wide, on every level of this machine. Dot leaves against the memory: GB/s
 //! of one-token leaves over a gigabyte of tiles, beside a plain read of the same bytes, with one and with two threads; and the rate of
-//! every token count, of decoding, of the gemm leaf and of attention's leaves on operands that stay in cache.
+//! every token count, of decoding, of the gemm leaf and of attention's leaves on operands that stay in cache; of
+//! row-wise work the nanoseconds per row.
 //!
-//! `cargo bench -p kernmill-kernels --bench leaves` prints one JSON object per line; medians of 7. With `-- dots`, `gemm` or `attention`
-//! only these;
-//! with `native` only the wide leaves of the best level.
+//! `cargo bench -p kernmill-kernels --bench leaves` prints one JSON object per line; medians of 7. With `-- dots`, `gemm`, `attention` or
+//! `rows` only these; with `native` only the wide leaves of the best level.
 
+use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, GROUP};
+use kernmill_kernels::leaf::map::Map;
 use kernmill_kernels::leaf::{ADJACENT, BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
 use kernmill_kernels::wide;
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
@@ -76,6 +78,9 @@ fn main() {
         }
         if wanted("attention") {
             attention(level, wide);
+        }
+        if wanted("rows") {
+            row_wise(level, wide);
         }
     }
 }
@@ -268,6 +273,55 @@ fn attention(level: Level, wide: bool) {
             version(*leaf, level, wide),
             level.name(),
             (repetitions * amount) as f64 / time / 1e9
+        );
+    }
+}
+
+/// What is done to rows between products: a GLU and a sum over a unit of 32 for 64 rows, weighted sums of as many, and whole rows
+/// quantised and normed.
+fn row_wise(level: Level, wide: bool) {
+    const UNIT: usize = 32;
+    const ROWS: usize = 64;
+    let glu = "(clamp(y + w, -7, 7) + 1) * (min(x + z, 7) * sigmoid(1.702 * min(x + z, 7)))";
+    let glu = Expr::parse(glu, &["x", "y", "z", "w"]).expect("an expression");
+    let pair = 2 * UNIT * 4;
+    let leaves = [
+        Leaf::Map(Map::new(glu, UNIT, &[pair, pair, 0, 0], pair)),
+        Leaf::Map(Map::add(UNIT, UNIT * 4, K * 4)),
+        Leaf::AddWeighted { n: UNIT, bias: true },
+        Leaf::Quantize,
+        Leaf::RmsNorm { n: K, eps: 0 },
+    ];
+    let (map, offsets) = code(&leaves, level, wide);
+    let mut memory = vec![0.75f32; 2 * ROWS * K];
+    let floats = memory.as_mut_ptr();
+    let place = |row: usize| floats.wrapping_add(row * K) as u64;
+    let targets: Vec<u64> = (0..ROWS).map(place).collect();
+    let (low, high) = (place(0), place(ROWS));
+    let rows = ROWS as u64;
+    let calls: [(usize, [u64; 6]); 5] = [
+        (ROWS, [high, high, high + 4 * UNIT as u64, low, low + 4 * UNIT as u64, rows]),
+        (ROWS, [high, high, low, rows, 0, 0]),
+        (ROWS, [high, low, low, targets.as_ptr() as u64, 0, rows]),
+        (1, [low, high, high + K as u64, high + 2 * K as u64, (K / BLOCK) as u64, 0]),
+        (1, [low, low, high, 0, 0, 0]),
+    ];
+    for ((leaf, offset), (rows, args)) in leaves.iter().zip(offsets).zip(calls) {
+        type Function = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);
+        // SAFETY: the symbol is that leaf, whose arguments are integers and pointers.
+        let function: Function = unsafe { std::mem::transmute(&raw const map[offset]) };
+        let count = 20_000 / rows;
+        let time = median(|| {
+            for _ in 0..count {
+                // SAFETY: every place has more room behind it than the leaf's contract asks.
+                unsafe { function(args[0], args[1], args[2], args[3], args[4], args[5]) };
+            }
+        });
+        println!(
+            "{{\"what\": \"{leaf}\", \"version\": \"{}\", \"level\": \"{}\", \"ns_per_row\": {:.1}}}",
+            version(*leaf, level, wide),
+            level.name(),
+            time / (count * rows) as f64 * 1e9
         );
     }
 }

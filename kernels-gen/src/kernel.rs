@@ -166,7 +166,7 @@ pub enum Epilogue {
 /// Matrices whose units are computed together, and what becomes of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// One matrix, or two (gate and up).
+    /// One matrix, or two (gate and up), which the first step of the epilogue combines.
     pub mats: Vec<Mat>,
     /// Output rows per work item, a multiple of 16 (the last item may be short).
     pub unit: usize,

@@ -5,8 +5,10 @@ use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::testing::{ModelShape, build};
 use kernmill_kernels::disasm;
+use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
+use kernmill_kernels::leaf::map::Map;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
 use kernmill_plan::target::Level;
@@ -34,6 +36,12 @@ fn cranelift_ir_of_a_kernel() {
     let faithful = compiled(Preset::Faithful);
     let wanted = faithful.clif.iter().find(|text| text.starts_with("; linear_residual")).unwrap();
     expect_file!["linear_residual.clif"].assert_eq(wanted);
+}
+
+/// An activation, and how its result is rounded.
+fn row_wise() -> [Leaf; 2] {
+    let glu = Expr::parse("silu(min(x, 7)) * (y + 1)", &["x", "y"]).unwrap();
+    [Leaf::Map(Map::new(glu, 32, &[256, 256], 256)), Leaf::Quantize]
 }
 
 #[test]
@@ -64,6 +72,7 @@ fn machine_code_of_wide_leaves() {
         Leaf::Softmax,
         Leaf::Combine { head_dim: 32, group: 1, sinks: true },
     ];
+    let leaves = [&leaves[..], &row_wise()].concat();
     let text = disasm::blob(&generate_leaves(&leaves, Level::V4Vnni, true).unwrap());
     expect_file!["wide_leaves_x86-64-v4-vnni.asm"].assert_eq(&text);
     assert!(text.split("\n\n").all(|function| function.contains("zmm") && function.contains("vzeroupper")));
@@ -85,7 +94,7 @@ fn machine_code_of_wide_leaves_of_other_levels() {
         Leaf::Combine { head_dim: 32, group: 1, sinks: true },
     ];
     for (level, leaves, register) in [
-        (Level::V3, [&plain[..], &rest].concat(), "ymm"),
+        (Level::V3, [&plain[..], &rest, &row_wise()].concat(), "ymm"),
         (Level::V3Vnni, vnni.to_vec(), "ymm"),
         (Level::V4, plain.to_vec(), "zmm"),
     ] {

@@ -6,9 +6,11 @@
 use super::fence::Flush;
 use super::operands::{Contents, call, operands};
 use super::{Code, versions};
+use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::contract::Param;
+use kernmill_kernels::leaf::map::Map;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvElem;
 
@@ -24,6 +26,9 @@ fn run(code: &Code, index: usize, leaf: Leaf, numbers: &[u64], what: &str) {
             unsafe { call(code.address(index), &operands) };
             let mut results = Vec::new();
             for (param, operand) in contract.iter().zip(&operands) {
+                if matches!(param, Param::Targets { .. }) {
+                    results.extend(operand.rows.iter().flat_map(|row| row.bytes()));
+                }
                 let (Param::Write(_) | Param::Update(_), Some((memory, pieces))) = (param, &operand.region)
                 else {
                     continue;
@@ -114,6 +119,37 @@ fn gemms_stay_inside_their_operands() {
     }
     // Blocks, bytes between tokens, bytes between tiles.
     run_all(&leaves, &[&[0, 128, 64], &[1, 128, 64], &[2, 64, 64 * 6], &[15, 320, 4096]]);
+}
+
+#[test]
+fn maps_stay_inside_their_operands() {
+    let expr = |text| Expr::parse(text, &["x", "y", "z", "w"]).unwrap();
+    let glu = expr("(clamp(y + w, -7, 7) + 1) * (min(x + z, 7) * sigmoid(1.702 * min(x + z, 7)))");
+    let mut leaves = Vec::new();
+    for n in [16, 32, 48, 96, 2880] {
+        let bytes = n * 4;
+        leaves.push(Leaf::Map(Map::new(glu.clone(), n, &[2 * bytes, 3 * bytes, 0, bytes], bytes + 64)));
+        leaves.push(Leaf::Map(Map::new(expr("gelu(x) - tanh(exp(x))"), n, &[bytes], 2 * bytes)));
+        leaves.push(Leaf::Map(Map::zero(n, bytes)));
+    }
+    run_all(&leaves, &[&[0], &[1], &[5]]);
+}
+
+#[test]
+fn quantising_and_norms_stay_inside_their_operands() {
+    run_all(&[Leaf::Quantize], &[&[0], &[1], &[2], &[90]]);
+    let norms = [16, 48, 64, 2880].map(|n| Leaf::RmsNorm { n, eps: 1e-5f32.to_bits() });
+    run_all(&norms, &[&[]]);
+}
+
+#[test]
+fn weighted_sums_stay_inside_their_operands() {
+    let leaves: Vec<Leaf> = [16, 32, 48, 64, 96]
+        .into_iter()
+        .flat_map(|n| [false, true].map(|bias| Leaf::AddWeighted { n, bias }))
+        .collect();
+    // Bytes into each target, and rows.
+    run_all(&leaves, &[&[0, 0], &[64, 1], &[4096, 7]]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod leaves;
 mod machine;
 mod operands;
 mod replay;
+mod rows;
 
 use kernmill_plan::program::CodeBlob;
 use kernmill_plan::target::Level;

@@ -80,6 +80,22 @@ fn operand(
         Param::Update(region) => place(region, args, flush, between, |bytes| fill(&mut rng, contents, bytes)),
         Param::Write(region) => place(region, args, flush, between, |_| {}),
         Param::Rows(rows) => list(rows, args, flush, |bytes| fill(&mut rng, contents, bytes)),
+        Param::Targets { rows, offset, bytes } => {
+            let rows: Vec<Fenced> = (0..rows.value(args))
+                .map(|_| {
+                    let mut row = Fenced::new(*bytes, flush);
+                    fill(&mut rng, contents, row.bytes_mut());
+                    row
+                })
+                .collect();
+            let mut list = Fenced::new(rows.len() * 8, flush);
+            for (place, row) in list.bytes_mut().chunks_mut(8).zip(&rows) {
+                let pointer = row.address().wrapping_sub(offset.value(args) as u64);
+                place.copy_from_slice(&pointer.to_le_bytes());
+            }
+            list.read_only();
+            Operand { value: list.address(), region: Some((list, Vec::new())), rows }
+        }
     }
 }
 

@@ -78,8 +78,8 @@ fn combine_leaf(body: &AttentionBody) -> Leaf {
 }
 
 /// Leaves that the body calls.
-pub fn leaves(body: &AttentionBody) -> [Leaf; 4] {
-    [score_leaf(body), Leaf::Softmax, value_leaf(body), combine_leaf(body)]
+pub fn leaves(body: &AttentionBody) -> [Leaf; 5] {
+    [score_leaf(body), Leaf::Softmax, value_leaf(body), combine_leaf(body), Leaf::Quantize]
 }
 
 pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
@@ -400,7 +400,7 @@ impl<'a> Run<'a> {
                 let target = quantize::Q8Ptr::of_row(e, row, k);
                 let block = e.mul_imm(self.head, (width / BLOCK) as i64);
                 let target = target.skip(e, block);
-                quantize::emit(e, result, target, width);
+                quantize::emit(e, self.cx, result, target, width);
             }
             _ => {
                 let target = e.at(row, self.head, width * 4);

@@ -1,5 +1,6 @@
 //! Dense matrices: units of rows are shared out among workers; each unit runs over all input rows.
 
+use crate::body::epilogue::RowsOf;
 use crate::body::{Cx, epilogue, gemm};
 use crate::emit::Emit;
 use crate::kernel::{Domain, Mat, Part, RowType, Tiling, ValId};
@@ -14,7 +15,7 @@ use kernmill_plan::format::TILE_ROWS;
 const ADJACENT_TOKENS: usize = 2;
 
 struct Areas {
-    /// Results of one unit, or of several multiplied together, for the largest token group: `[tokens][items][mats][unit]` f32.
+    /// Results of one unit, or of several multiplied together, for the largest token group: `[items][tokens][mats][unit]` f32.
     results: usize,
     gemm: Option<gemm::Areas>,
     total: usize,
@@ -131,7 +132,9 @@ pub fn adjacent_leaf(part: &Part, input: RowType, tokens: usize) -> Option<Leaf>
     let alike = |mat: &Mat| {
         (mat.format, mat.k) == (format, k) && mat.tile_stride == part.mats.len() * format.tile(k).bytes()
     };
-    let tiles = part.mats.len() * part.unit / TILE_ROWS * run_of(part);
+    // A run of items is for a single row: see `dots`.
+    let run = if tokens == 1 { run_of(part) } else { 1 };
+    let tiles = part.mats.len() * part.unit / TILE_ROWS * run;
     let pairs = part.mats.len() == 2;
     let fits = if pairs { tiles == ADJACENT } else { part.mats.len() == 1 && tiles >= ADJACENT };
     let served = matches!(input, RowType::Q8(_)) && tokens <= ADJACENT_TOKENS;
@@ -155,13 +158,10 @@ fn few(
             let list = cx.list(e);
             let rows_ptr = e.at(list, group_start, 8);
             dots(e, cx, part, input, &weights, rows_ptr, results, tokens, count);
-            for t in 0..tokens {
-                let row = e.add_imm(group_start, t as i64);
-                let results = e.add_imm(results, (t * count * unit_bytes(part)) as i64);
-                each_item(e, part, item, count, results, |e, item, results| {
-                    epilogue::emit(e, cx, part, item, None, results, row, row);
-                });
-            }
+            each_item(e, part, item, (count, tokens), results, |e, item, results| {
+                let tokens = e.i64(tokens as i64);
+                epilogue::emit(e, cx, part, item, None, results, tokens, RowsOf::From(group_start));
+            });
         });
     });
 }
@@ -173,22 +173,14 @@ fn many(e: &mut Emit, cx: &Cx, parts: &[Part], areas: &gemm::Areas, rows: Value,
         let list = cx.list(e);
         gemm::fill_panel(e, cx, areas, &run[0].mats[0], list, rows);
         let share = (e.add_imm(share.0, -(start as i64)), e.add_imm(share.1, -(start as i64)));
-        for_items(
-            e,
-            run,
-            share,
-            |_| 1,
-            |e, part, item, _| {
-                let weights = tile_bases(e, cx, part, item, None);
-                gemm::unit(e, cx, areas, part, &weights, rows);
-                let zero = e.i64(0);
-                e.for_range(zero, rows, 1, |e, row| {
-                    let results = cx.body_scratch(e, areas.results);
-                    let results = e.at(results, row, unit_bytes(part));
-                    epilogue::emit(e, cx, part, item, None, results, row, row);
-                });
-            },
-        );
+        let one = |_: &Part| 1;
+        for_items(e, run, share, one, |e, part, item, _| {
+            let weights = tile_bases(e, cx, part, item, None);
+            gemm::unit(e, cx, areas, part, &weights, rows);
+            let results = cx.body_scratch(e, areas.results);
+            let first = e.i64(0);
+            epilogue::emit(e, cx, part, item, None, results, rows, RowsOf::From(first));
+        });
         start += run.iter().map(Part::items).sum::<usize>();
     }
 }
@@ -227,12 +219,12 @@ pub fn tile_bases(e: &mut Emit, cx: &Cx, part: &Part, item: Value, expert: Optio
         .collect()
 }
 
-/// Runs `body(item, its results)` for `count` items from `first` on, whose results for one row follow one another.
+/// Runs `body(item, its results)` for `count` items from `first` on, which were multiplied with `tokens` rows together.
 pub fn each_item(
     e: &mut Emit,
     part: &Part,
     first: Value,
-    count: usize,
+    (count, tokens): (usize, usize),
     results: Value,
     mut body: impl FnMut(&mut Emit, Value, Value),
 ) {
@@ -241,12 +233,12 @@ pub fn each_item(
     }
     e.for_count(count, |e, index| {
         let item = e.add(first, index);
-        let results = e.at(results, index, unit_bytes(part));
+        let results = e.at(results, index, tokens * unit_bytes(part));
         body(e, item, results);
     });
 }
 
-/// Dot products of `items` units with `tokens` rows: `results[token][item][mat][unit]`.
+/// Dot products of `items` units with `tokens` rows: `results[item][token][mat][unit]`.
 #[allow(clippy::too_many_arguments)]
 pub fn dots(
     e: &mut Emit,
@@ -259,17 +251,19 @@ pub fn dots(
     tokens: usize,
     items: usize,
 ) {
-    let stride = e.i64((unit_bytes(part) * items) as i64);
+    let stride = e.i64(unit_bytes(part) as i64);
     // In the order in which tiles lie in memory when matrices are interleaved: leaves prefetch behind their tile's end.
     let mut tiles = Vec::new();
     for tile in 0..part.unit / TILE_ROWS * items {
         for (m, (mat, base)) in part.mats.iter().zip(weights).enumerate() {
-            let (item, tile_of_item) = (tile * TILE_ROWS / part.unit, tile * TILE_ROWS % part.unit);
-            let out = item * unit_bytes(part) + (m * part.unit + tile_of_item) * 4;
+            let (item, row) = (tile * TILE_ROWS / part.unit, tile * TILE_ROWS % part.unit);
+            let out = item * tokens * unit_bytes(part) + (m * part.unit + row) * 4;
             tiles.push((mat, *base, tile * mat.tile_stride, out));
         }
     }
-    let adjacent = adjacent_leaf(part, input, tokens).and_then(|leaf| cx.try_leaf(leaf));
+    // Of several items the rows are apart: only with one row are the tiles' results adjacent too.
+    let adjacent = adjacent_leaf(part, input, tokens).filter(|_| items == 1 || tokens == 1);
+    let adjacent = adjacent.and_then(|leaf| cx.try_leaf(leaf));
     for tiles in tiles.chunks(ADJACENT) {
         let mut call = |(mat, base, at, out): (&Mat, Value, usize, usize), leaf: Option<FuncRef>| {
             let leaf = leaf.unwrap_or_else(|| cx.leaf(dot_leaf(mat, input, tokens)));

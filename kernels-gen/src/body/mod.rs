@@ -69,10 +69,18 @@ pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
         Body::Rows { stages, .. } => stages.as_slice(),
         _ => &[],
     };
-    for stage in kernel.prologue.iter().chain(stages) {
-        if let Stage::Linear { x, mat, .. } = stage {
-            leaves.push(dot_leaf(mat, rows(x), 1));
+    let vals: Vec<RowType> = kernel.vals.iter().map(|val| val.row).collect();
+    leaves.extend(kernel.prologue.iter().chain(stages).flat_map(|stage| stage::leaves(&vals, stage)));
+    match &kernel.body {
+        Body::Matmul { parts, .. } => {
+            leaves.extend(parts.iter().flat_map(|part| epilogue::leaves(&vals, part, true)));
         }
+        Body::Experts { part, .. } => leaves.extend(epilogue::leaves(&vals, part, false)),
+        Body::ExpertDown { mat, out, residual, .. } => {
+            let part = experts::down_part(mat, kernel.tiling);
+            leaves.extend(experts::down_leaves(&part, vals[*out], residual.map(|val| vals[val])));
+        }
+        _ => {}
     }
     let mut dots = |part: &Part, input: RowType| {
         for tokens in Leaf::dot_tokens(q8(input)) {

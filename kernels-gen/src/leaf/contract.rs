@@ -5,7 +5,7 @@
 use super::block::{data_lines, scale_bytes};
 use super::dot_q8::ADJACENT;
 use super::gemm_q8::{DECODED_BLOCK, DECODED_TILE, PANEL_BLOCK};
-use super::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
+use super::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE, add_weighted, quantize, rms_norm};
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
 
@@ -27,6 +27,15 @@ pub enum Param {
     Update(Region),
     /// A pointer to a list of pointers.
     Rows(Rows),
+    /// A pointer to `rows` pointers; `bytes` bytes from `offset` on behind each are read and written.
+    Targets {
+        /// Pointers in the list.
+        rows: Amount,
+        /// Where in a row its piece starts.
+        offset: Amount,
+        /// Bytes of the piece.
+        bytes: usize,
+    },
 }
 
 /// A list of pointers to memory that is read.
@@ -195,6 +204,10 @@ impl Leaf {
                 Param::Write(Region::new(group * head_dim * 4)),
                 Param::Number,
             ],
+            Leaf::Map(map) => map.contract(),
+            Leaf::AddWeighted { n, bias } => add_weighted::contract(n, bias),
+            Leaf::Quantize => quantize::contract(),
+            Leaf::RmsNorm { n, .. } => rms_norm::contract(n),
         }
     }
 }
@@ -231,6 +244,7 @@ fn value(elem: KvElem, head_dim: usize, group: usize) -> Vec<Param> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leaf::map::Map;
 
     #[test]
     fn pieces_follow_the_arguments() {
@@ -263,6 +277,10 @@ mod tests {
             Leaf::Softmax,
             Leaf::Combine { head_dim: 64, group: 8, sinks: true },
             Leaf::Combine { head_dim: 64, group: 8, sinks: false },
+            Leaf::Map(Map::add(32, 128, 0)),
+            Leaf::AddWeighted { n: 32, bias: true },
+            Leaf::Quantize,
+            Leaf::RmsNorm { n: 32, eps: 0 },
         ] {
             assert_eq!(leaf.contract().len(), leaf.params(), "{leaf}");
         }

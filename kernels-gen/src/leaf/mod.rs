@@ -3,12 +3,16 @@
 //! A leaf is a function in the same code blob, called by bodies with the System V convention; every vector register is
 //! caller-saved. Its contract stands in its file. The versions here are 128 bits wide, in Cranelift IR, and run on every level.
 
+mod add_weighted;
 pub(crate) mod attention;
 pub mod block;
 pub mod contract;
 mod dot_f32;
 pub(crate) mod dot_q8;
 pub mod gemm_q8;
+pub mod map;
+mod quantize;
+mod rms_norm;
 mod softmax;
 
 pub use attention::{BLOCKS_AHEAD, SCORE_STRIDE};
@@ -18,6 +22,7 @@ use crate::emit::Emit;
 use cranelift_codegen::ir::Value;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
+use map::Map;
 use std::fmt;
 
 /// Which leaf, specialised to what. Its `Display` is the symbol name.
@@ -42,6 +47,14 @@ pub enum Leaf {
     Softmax,
     /// Combines the segments of `group` query heads.
     Combine { head_dim: usize, group: usize, sinks: bool },
+    /// An elementwise expression over rows.
+    Map(Map),
+    /// Weighted rows of `n`, with or without a bias, added to rows that lie anywhere.
+    AddWeighted { n: usize, bias: bool },
+    /// f32 to q8 blocks.
+    Quantize,
+    /// RMS norm of a row of `n`. `eps` holds the f32's bits.
+    RmsNorm { n: usize, eps: u32 },
 }
 
 impl fmt::Display for Leaf {
@@ -65,6 +78,12 @@ impl fmt::Display for Leaf {
             Leaf::Combine { head_dim, group, sinks } => {
                 write!(f, "combine_d{head_dim}_g{group}{}", if *sinks { "_sinks" } else { "" })
             }
+            Leaf::Map(map) => write!(f, "{map}"),
+            Leaf::AddWeighted { n, bias } => {
+                write!(f, "add_weighted{}_n{n}", if *bias { "_biased" } else { "" })
+            }
+            Leaf::Quantize => write!(f, "quantize_q8"),
+            Leaf::RmsNorm { n, eps } => write!(f, "rms_norm_n{n}_e{eps:08x}"),
         }
     }
 }
@@ -79,8 +98,11 @@ impl Leaf {
     pub fn params(self) -> usize {
         match self {
             Leaf::DotQ8 { .. } | Leaf::DotAdjacent { .. } | Leaf::DotF32 { .. } | Leaf::Score { .. } => 4,
-            Leaf::Decode { .. } => 5,
-            Leaf::GemmQ8 { .. } | Leaf::Value { .. } | Leaf::Softmax | Leaf::Combine { .. } => 6,
+            Leaf::Decode { .. } | Leaf::Quantize => 5,
+            Leaf::RmsNorm { .. } => 3,
+            Leaf::Map(map) => map.params(),
+            Leaf::GemmQ8 { .. } | Leaf::Value { .. } | Leaf::AddWeighted { .. } => 6,
+            Leaf::Softmax | Leaf::Combine { .. } => 6,
         }
     }
 
@@ -100,6 +122,10 @@ impl Leaf {
             Leaf::Value { elem, head_dim, group } => attention::value(e, params, elem, head_dim, group),
             Leaf::Softmax => softmax::softmax(e, params),
             Leaf::Combine { head_dim, group, sinks } => softmax::combine(e, params, head_dim, group, sinks),
+            Leaf::Map(map) => map::emit(e, params, map),
+            Leaf::AddWeighted { n, bias } => add_weighted::emit(e, params, n, bias),
+            Leaf::Quantize => quantize::emit(e, params),
+            Leaf::RmsNorm { n, eps } => rms_norm::emit(e, params, n, f32::from_bits(eps)),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Each has the contract of its leaf and gives the same bits as the 128-bit version; each file says what it needs of the CPU, its
 //! tile, and what it clobbers. Leaves without a wide version for a level use the 128-bit one.
 
+mod add_weighted;
 pub mod amx;
 mod attention_avx2;
 mod attention_avx512;
@@ -17,9 +18,13 @@ mod exp;
 mod gemm_q8_avx2;
 mod gemm_q8_avx512;
 mod gemm_q8_avx512_bw;
+mod map;
+mod quantize;
 mod regs;
+mod rms_norm;
 mod softmax_avx2;
 mod softmax_avx512;
+mod vector;
 
 pub(crate) use regs::ZMM;
 
@@ -62,6 +67,14 @@ pub const ALL: &[Wide] = &[
     softmax_avx512::COMBINE,
     softmax_avx2::SOFTMAX,
     softmax_avx2::COMBINE,
+    map::AVX512,
+    map::AVX2,
+    quantize::AVX512,
+    quantize::AVX2,
+    rms_norm::AVX512,
+    rms_norm::AVX2,
+    add_weighted::AVX512,
+    add_weighted::AVX2,
 ];
 
 /// The wide version that serves a leaf at a level, if any.
@@ -95,6 +108,7 @@ pub fn assemble(wide: &Wide, leaf: Leaf, level: Level) -> Result<Vec<u8>, Assemb
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leaf::map::Map;
     use iced_x86::{Decoder, DecoderOptions, EncodingKind, FlowControl};
     use kernmill_plan::format::WeightFormat;
     use kernmill_plan::kv::KvElem;
@@ -129,6 +143,15 @@ mod tests {
             }
         }
         leaves.push(Leaf::Softmax);
+        for n in [16, 32, 48, 64, 2880] {
+            leaves.push(Leaf::RmsNorm { n, eps: 0 });
+            leaves.push(Leaf::Map(Map::add(n, 4 * n, 0)));
+            leaves.push(Leaf::Map(Map::zero(n, 4 * n)));
+        }
+        for n in [16, 32, 64] {
+            leaves.extend([false, true].map(|bias| Leaf::AddWeighted { n, bias }));
+        }
+        leaves.push(Leaf::Quantize);
         leaves
     }
 

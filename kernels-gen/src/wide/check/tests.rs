@@ -282,6 +282,15 @@ fn memory_is_reached_through_the_contract_only() {
         a.mov(rax, qword_ptr(rsi))?;
         a.mov(dword_ptr(rax), ecx)
     });
+    // Targets are rows that may be written; their list is not.
+    let targets = [Param::Targets { rows: 1.into(), offset: 0.into(), bytes: 8 }];
+    let store = verdict_for(&targets, Level::V3, |a| {
+        a.mov(rax, qword_ptr(rdi))?;
+        a.mov(dword_ptr(rax), 1)
+    });
+    assert_eq!(store, Ok(()));
+    let store = verdict_for(&targets, Level::V3, |a| a.mov(dword_ptr(rdi), 1));
+    assert_eq!(store, Err(Rule::Store(0)));
     // A row list gives pointers, whole ones.
     refused(Rule::Load(1), |a| a.mov(eax, dword_ptr(rsi)));
     refused(Rule::Load(1), |a| {
