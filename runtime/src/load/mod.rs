@@ -47,7 +47,11 @@ pub enum PlanError {
         source: FileError,
     },
     /// Its machine code is not to be trusted.
-    #[error("{}: the plan's machine code is not used: {reason}", path.display())]
+    #[error(
+        "{}: the plan's machine code is not used: {reason}; if you trust it, make it your own (cp, chmod go-w), or else take \
+         kernmill run --regenerate, which generates the code anew",
+        path.display()
+    )]
     Untrusted {
         /// The file.
         path: PathBuf,

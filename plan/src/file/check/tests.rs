@@ -100,7 +100,7 @@ fn sign(mut file: Vec<u8>) -> Vec<u8> {
 
 #[track_caller]
 fn refused(file: &[u8], parts: &[&str]) {
-    let message = PlanFile::open(file).err().expect("it has a fault").to_string();
+    let message = PlanFile::open(file).expect_err("it has a fault").to_string();
     for part in parts {
         assert!(message.contains(part), "`{part}` is not in: {message}");
     }
