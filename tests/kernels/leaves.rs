@@ -164,12 +164,12 @@ fn assert_bits(actual: &[f32], expected: &[f32], what: &str) {
 
 #[test]
 fn q8_dots_match_the_definition_bit_for_bit() {
-    for (level, wide) in versions() {
+    for (level, version) in versions() {
         for format in FORMATS.into_iter().filter(|f| f.is_blocked()) {
             for k in [32, 64, 2880] {
                 let leaves: Vec<Leaf> =
                     Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k, tokens: *t }).collect();
-                let code = Code::new(generate_leaves(&leaves, level, wide).unwrap());
+                let code = Code::new(generate_leaves(&leaves, level, &choose(level, version)).unwrap());
                 for extreme in [false, true] {
                     let mut rng = Rng::with_seed(k as u64 + 7);
                     let tile = random_tile(&mut rng, format, k, extreme);
@@ -182,7 +182,7 @@ fn q8_dots_match_the_definition_bit_for_bit() {
                                 (0..TILE_ROWS).map(|r| blockdot(format, k, &tile, r, a)).collect::<Vec<_>>()
                             })
                             .collect();
-                        let what = format!("{} {} extreme={extreme}", name(level, wide), leaves[index]);
+                        let what = format!("{} {} extreme={extreme}", name(level, version), leaves[index]);
                         assert_bits(&call_dot(&code, index, &tile, &list), &expected, &what);
                     }
                 }
@@ -193,7 +193,7 @@ fn q8_dots_match_the_definition_bit_for_bit() {
 
 #[test]
 fn f32_dots_match_the_definition_bit_for_bit() {
-    for (level, wide) in versions() {
+    for (level, version) in versions() {
         for format in FORMATS {
             for k in [32, 48, 50, 2880] {
                 if format.is_blocked() && k % BLOCK != 0 {
@@ -201,7 +201,7 @@ fn f32_dots_match_the_definition_bit_for_bit() {
                 }
                 let leaves: Vec<Leaf> =
                     Leaf::dot_tokens(false).iter().map(|t| Leaf::DotF32 { format, k, tokens: *t }).collect();
-                let code = Code::new(generate_leaves(&leaves, level, wide).unwrap());
+                let code = Code::new(generate_leaves(&leaves, level, &choose(level, version)).unwrap());
                 let mut rng = Rng::with_seed(k as u64);
                 let tile = random_tile(&mut rng, format, k, false);
                 for (index, tokens) in Leaf::dot_tokens(false).iter().enumerate() {
@@ -217,7 +217,7 @@ fn f32_dots_match_the_definition_bit_for_bit() {
                             })
                         })
                         .collect();
-                    let what = format!("{} {}", name(level, wide), leaves[index]);
+                    let what = format!("{} {}", name(level, version), leaves[index]);
                     assert_bits(&call_dot(&code, index, &tile, &list), &expected, &what);
                 }
             }
@@ -241,7 +241,7 @@ fn random_plane(rng: &mut Rng, elem: KvElem, n: usize) -> (Vec<u8>, Vec<f32>) {
 #[test]
 fn attention_tiles_match_the_definition_bit_for_bit() {
     const STRIDE: usize = SCORE_STRIDE / 4;
-    for (level, wide) in versions() {
+    for (level, version) in versions() {
         for elem in [KvElem::F16, KvElem::F32] {
             for (head_dim, group) in [(32, 1), (64, 8), (64, 3), (16, 2), (128, 4)] {
                 let scale = 1.0 / (head_dim as f32).sqrt();
@@ -249,9 +249,9 @@ fn attention_tiles_match_the_definition_bit_for_bit() {
                     Leaf::Score { elem, head_dim, group, scale: scale.to_bits() },
                     Leaf::Value { elem, head_dim, group },
                 ];
-                let code = Code::new(generate_leaves(&leaves, level, wide).unwrap());
+                let code = Code::new(generate_leaves(&leaves, level, &choose(level, version)).unwrap());
                 let mut rng = Rng::with_seed(head_dim as u64);
-                let what = format!("{} {} ", name(level, wide), leaves[0]);
+                let what = format!("{} {} ", name(level, version), leaves[0]);
 
                 let (k_bytes, keys) = random_plane(&mut rng, elem, head_dim * BLOCK_TOKENS);
                 let q: Vec<f32> = (0..group * head_dim).map(|_| normal(&mut rng)).collect();

@@ -21,7 +21,7 @@ fn areas(input: RowType, parts: &[Part], max_rows: usize, tiling: Tiling) -> Are
     let mut scratch = Scratch::default();
     let largest = parts.iter().map(unit_bytes).max().unwrap_or(0);
     let results = scratch.take(largest * group_sizes(input)[0]);
-    let gemm = (tiling == Tiling::Gemm).then(|| gemm::areas(&mut scratch, max_rows, input.len(), largest));
+    let gemm = tiling.least_rows().map(|_| gemm::areas(&mut scratch, max_rows, input.len(), largest));
     Areas { results, gemm, total: scratch.used() }
 }
 
@@ -66,8 +66,8 @@ pub fn emit(
             few(e, cx, row_type, parts, areas.results, rows, (start, end));
         });
     };
-    let Some(gemm_areas) = &areas.gemm else { return by_dots(e) };
-    let least = e.i64(gemm::LEAST_ROWS as i64);
+    let (Some(gemm_areas), Some(least)) = (&areas.gemm, tiling.least_rows()) else { return by_dots(e) };
+    let least = e.i64(least as i64);
     let is_few = e.icmp(IntCC::UnsignedLessThan, rows, least);
     e.if_then(is_few, by_dots);
     let is_many = e.icmp(IntCC::UnsignedGreaterThanOrEqual, rows, least);
