@@ -127,6 +127,7 @@ impl CompileArgs {
             chunk: self.chunk as usize,
             fuse: !self.no_fuse,
             keep_clif: emit.wants_clif(),
+            ..Options::new(level)
         }
     }
 

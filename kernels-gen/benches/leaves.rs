@@ -126,7 +126,8 @@ fn version(leaf: Leaf, level: Level, wide: bool) -> &'static str {
 
 /// Leaves as code that can run, in order.
 fn code(leaves: &[Leaf], level: Level, wide: bool) -> (Mmap, Vec<usize>) {
-    let blob = generate_leaves(leaves, level, wide).expect("leaves generate");
+    let blob = generate_leaves(leaves, level, &|leaf| wide::find(leaf, level).filter(|_| wide))
+        .expect("leaves generate");
     let mut map = MmapMut::map_anon(blob.bytes.len()).expect("memory for code");
     map.copy_from_slice(&blob.bytes);
     let offsets = blob.symbols.iter().map(|symbol| symbol.offset as usize).collect();

@@ -13,8 +13,8 @@ pub type OperandId = usize;
 /// Index into a kernel's values.
 pub type ValId = usize;
 
-/// Largest batch for which a prologue is recomputed by every worker instead of paying a barrier. (The wanted rows of a slab of
-/// logits always are.)
+/// Largest batch for which every worker can recompute a prologue: its scratch has room for so many rows. (The wanted rows of a slab of
+/// logits are always recomputed.)
 pub const PROLOGUE_TOKENS: usize = 8;
 
 /// Tokens that attention takes through the keys together in batches of more than [`PROLOGUE_TOKENS`]: enough that the keys' way to L1
@@ -202,14 +202,20 @@ pub enum Tiling {
     /// A tile of 16 rows by a few tokens at a time, weights decoded as they are read: as fast as memory while tokens are few.
     Dot,
     /// Weights decoded once into scratch, activations gathered into panels, two tiles by six tokens in registers; a body still
-    /// turns to dot leaves when it finds only a few rows (an expert that few tokens chose).
-    Gemm,
+    /// turns to dot leaves when it finds fewer rows than `least_rows` (an expert that few tokens chose).
+    Gemm {
+        /// Input rows from which on decoding into scratch pays; at least 1.
+        least_rows: usize,
+    },
 }
 
 impl Tiling {
-    /// Output rows per work item where nothing else decides.
-    pub fn unit(self, n: usize) -> usize {
-        if self == Tiling::Gemm && n.is_multiple_of(2 * TILE_ROWS) { 2 * TILE_ROWS } else { TILE_ROWS }
+    /// Input rows from which on panels are used, if ever.
+    pub fn least_rows(self) -> Option<usize> {
+        match self {
+            Tiling::Dot => None,
+            Tiling::Gemm { least_rows } => Some(least_rows),
+        }
     }
 }
 
@@ -223,13 +229,15 @@ pub enum Body {
     Matmul { domain: Domain, input: ValId, parts: Vec<Part> },
     /// Grouped matrices; work items are (expert, unit). Output rows are slots.
     Experts { input: ValId, input_slots: bool, routing: ValId, experts: usize, top_k: usize, part: Part },
-    /// Grouped matrix, weighted sum over experts in ascending id, optional residual; work items are tiles.
+    /// Grouped matrix, weighted sum over experts in ascending id, optional residual; work items are units of output rows.
     ExpertDown {
         input: ValId,
         routing: ValId,
         experts: usize,
         top_k: usize,
         mat: Mat,
+        /// Output rows per work item, which divide the matrix's rows rounded up to tiles.
+        unit: usize,
         residual: Option<ValId>,
         out: ValId,
     },

@@ -8,6 +8,7 @@ use kernmill_compiler::interp::{Interpreter, RawTensor};
 use kernmill_compiler::pack::MemorySource;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::quant::{Preset, quantise_chosen};
+use kernmill_compiler::select::Pick;
 use kernmill_compiler::testing::{Mlp, ModelShape, RandomWeights, build, random_weights};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
@@ -212,6 +213,43 @@ fn long_contexts_give_the_interpreters_bits() {
                     let actual = logits(&mut engine, &case.tokens, pieces);
                     let what = format!("{name}, {}, {}, {pieces:?}", preset.name(), level.name());
                     assert_bits(&actual, &expected, vocab, &what);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_candidate_gives_the_interpreters_bits() {
+    let (_, shape) = shapes().remove(0);
+    let case = Case::new(&shape, 3, 40);
+    let same = |options: &Options, preset: Preset, expected: &[f32], what: &str| {
+        let compiled = case.compile(options);
+        let image = case.image(&compiled);
+        let actual = logits(&mut engine(&image, 2, 1, None), &case.tokens, &[options.chunk]);
+        let what = format!("{what}, {}, {}, chunk {}", preset.name(), options.level.name(), options.chunk);
+        assert_bits(&actual, expected, case.graph.vocab, &what);
+        compiled
+    };
+    for preset in PRESETS {
+        let expected = case.expected(preset);
+        for level in Level::supported() {
+            // Prologues by every worker exist up to 8 tokens.
+            for chunk in [5, 40] {
+                let mut most = 1;
+                for n in 0.. {
+                    let kernels = Pick::Nth(n);
+                    let options = Options { kernels, chunk, ..options(preset, level) };
+                    let compiled = same(&options, preset, &expected, &format!("candidate {n}"));
+                    let choices = compiled.selections.iter().flat_map(|class| &class.choices);
+                    most = choices.map(|choice| choice.candidates.len()).fold(most, usize::max);
+                    if n + 1 >= most {
+                        break;
+                    }
+                }
+                for n in 0..4 {
+                    let options = Options { leaves: Pick::Nth(n), chunk, ..options(preset, level) };
+                    same(&options, preset, &expected, &format!("leaf version {n}"));
                 }
             }
         }

@@ -3,12 +3,14 @@
 use expect_test::expect_file;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::quant::Preset;
+use kernmill_compiler::select::explain;
 use kernmill_compiler::testing::{ModelShape, build};
 use kernmill_kernels::disasm;
 use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::map::Map;
+use kernmill_kernels::wide;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
 use kernmill_plan::target::Level;
@@ -29,6 +31,17 @@ fn selection_schedule_and_memory() {
     expect_file!["schedule_faithful.txt"].assert_eq(&joined(&faithful.schedules));
     expect_file!["memory_faithful.txt"].assert_eq(&joined(&faithful.arenas));
     expect_file!["select_exact.txt"].assert_eq(&joined(&compiled(Preset::Exact).selections));
+}
+
+#[test]
+fn candidates_and_their_costs() {
+    let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
+    for level in [Level::V3, Level::V4Vnni] {
+        let compiled = compile(&graph, &Options { chunk: 64, ..Options::new(level) }).unwrap();
+        let text = explain(&compiled.selections, &compiled.leaves).to_string();
+        expect_file![format!("{}/tests/golden/candidates_{}.txt", env!("CARGO_MANIFEST_DIR"), level.name())]
+            .assert_eq(&text);
+    }
 }
 
 #[test]
@@ -53,7 +66,7 @@ fn machine_code_of_leaves() {
         Leaf::Value { elem: KvElem::F16, head_dim: 32, group: 2 },
     ];
     for level in [Level::V3, Level::V4Vnni] {
-        let text = disasm::blob(&generate_leaves(&leaves, level, false).unwrap());
+        let text = disasm::blob(&generate_leaves(&leaves, level, &|_| None).unwrap());
         expect_file![format!("{}/tests/golden/leaves_{}.asm", env!("CARGO_MANIFEST_DIR"), level.name())]
             .assert_eq(&text);
         assert_eq!(text.contains("vpdpbusd"), level == Level::V4Vnni, "{}", level.name());
@@ -73,7 +86,9 @@ fn machine_code_of_wide_leaves() {
         Leaf::Combine { head_dim: 32, group: 1, sinks: true },
     ];
     let leaves = [&leaves[..], &row_wise()].concat();
-    let text = disasm::blob(&generate_leaves(&leaves, Level::V4Vnni, true).unwrap());
+    let text = disasm::blob(
+        &generate_leaves(&leaves, Level::V4Vnni, &|leaf| wide::find(leaf, Level::V4Vnni)).unwrap(),
+    );
     expect_file!["wide_leaves_x86-64-v4-vnni.asm"].assert_eq(&text);
     assert!(text.split("\n\n").all(|function| function.contains("zmm") && function.contains("vzeroupper")));
 }
@@ -98,7 +113,7 @@ fn machine_code_of_wide_leaves_of_other_levels() {
         (Level::V3Vnni, vnni.to_vec(), "ymm"),
         (Level::V4, plain.to_vec(), "zmm"),
     ] {
-        let text = disasm::blob(&generate_leaves(&leaves, level, true).unwrap());
+        let text = disasm::blob(&generate_leaves(&leaves, level, &|leaf| wide::find(leaf, level)).unwrap());
         expect_file![format!("{}/tests/golden/wide_leaves_{}.asm", env!("CARGO_MANIFEST_DIR"), level.name())]
             .assert_eq(&text);
         assert!(

@@ -1,7 +1,7 @@
 //! Attention's leaves against scalar loops written from docs/numerics.md.
 
 use super::leaves::{assert_bits, dot4, normal};
-use super::{Code, name, versions};
+use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
@@ -34,7 +34,7 @@ fn list(planes: &[(Vec<u8>, Vec<f32>)]) -> Vec<*const u8> {
 
 #[test]
 fn scores_and_values_match_the_definition_bit_for_bit() {
-    for (level, wide) in versions() {
+    for (level, version) in versions() {
         for elem in [KvElem::F16, KvElem::F32] {
             for (head_dim, group) in SHAPES {
                 let scale = 1.0 / (head_dim as f32).sqrt();
@@ -42,8 +42,8 @@ fn scores_and_values_match_the_definition_bit_for_bit() {
                     Leaf::Score { elem, head_dim, group, scale: scale.to_bits() },
                     Leaf::Value { elem, head_dim, group },
                 ];
-                let code = Code::new(generate_leaves(&leaves, level, wide).unwrap());
-                let what = format!("{} {}", name(level, wide), leaves[0]);
+                let code = Code::new(generate_leaves(&leaves, level, &choose(level, version)).unwrap());
+                let what = format!("{} {}", name(level, version), leaves[0]);
                 for blocks in [1, 2, 3, 4] {
                     let mut rng = Rng::with_seed((head_dim + blocks) as u64);
                     let scores = check_score(&code, &mut rng, elem, [head_dim, group, blocks], scale, &what);
@@ -146,8 +146,8 @@ fn tree(mut lanes: [f32; BLOCK_TOKENS], f: impl Fn(f32, f32) -> f32) -> f32 {
 #[test]
 fn softmax_matches_the_definition_bit_for_bit() {
     type Softmax = unsafe extern "C" fn(*mut f32, u64, u64, u64, *mut f32, *mut f32);
-    for (level, wide) in versions() {
-        let code = Code::new(generate_leaves(&[Leaf::Softmax], level, wide).unwrap());
+    for (level, version) in versions() {
+        let code = Code::new(generate_leaves(&[Leaf::Softmax], level, &choose(level, version)).unwrap());
         // SAFETY: symbol 0 is a softmax leaf.
         let softmax: Softmax = unsafe { std::mem::transmute(code.address(0)) };
         let mut rng = Rng::with_seed(5);
@@ -183,7 +183,7 @@ fn softmax_matches_the_definition_bit_for_bit() {
                     let out = (&raw mut found_max, &raw mut sum);
                     softmax(row.as_mut_ptr(), blocks as u64, first as u64, end as u64, out.0, out.1);
                 }
-                let what = format!("{} softmax {first}..{end} spread {spread}", name(level, wide));
+                let what = format!("{} softmax {first}..{end} spread {spread}", name(level, version));
                 assert_bits(&row, &expected, &what);
                 assert_bits(&[found_max, sum], &[largest, tree(lanes, |low, high| low + high)], &what);
             }
@@ -194,10 +194,10 @@ fn softmax_matches_the_definition_bit_for_bit() {
 #[test]
 fn combining_matches_the_definition_bit_for_bit() {
     type Combine = unsafe extern "C" fn(*const f32, *const f32, *const f32, *const f32, *mut f32, u64);
-    for (level, wide) in versions() {
+    for (level, version) in versions() {
         for ((head_dim, group), with_sinks) in SHAPES.into_iter().flat_map(|s| [(s, false), (s, true)]) {
             let leaf = Leaf::Combine { head_dim, group, sinks: with_sinks };
-            let code = Code::new(generate_leaves(&[leaf], level, wide).unwrap());
+            let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
             // SAFETY: symbol 0 is a combining leaf.
             let combine: Combine = unsafe { std::mem::transmute(code.address(0)) };
             let mut rng = Rng::with_seed(head_dim as u64);
@@ -229,7 +229,7 @@ fn combining_matches_the_definition_bit_for_bit() {
                         expected[g * head_dim + d] = o / total;
                     }
                 }
-                assert_bits(&out, &expected, &format!("{} {leaf} {segments}", name(level, wide)));
+                assert_bits(&out, &expected, &format!("{} {leaf} {segments}", name(level, version)));
             }
         }
     }

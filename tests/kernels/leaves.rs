@@ -1,6 +1,6 @@
 //! Leaf micro-kernels against scalar loops written from docs/numerics.md.
 
-use super::{Code, name, versions};
+use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
@@ -163,12 +163,12 @@ pub(super) fn assert_bits(actual: &[f32], expected: &[f32], what: &str) {
 
 #[test]
 fn q8_dots_match_the_definition_bit_for_bit() {
-    for (level, wide) in versions() {
+    for (level, version) in versions() {
         for format in FORMATS.into_iter().filter(|f| f.is_blocked()) {
             for k in [32, 64, 2880] {
                 let leaves: Vec<Leaf> =
                     Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k, tokens: *t }).collect();
-                let code = Code::new(generate_leaves(&leaves, level, wide).unwrap());
+                let code = Code::new(generate_leaves(&leaves, level, &choose(level, version)).unwrap());
                 for extreme in [false, true] {
                     let mut rng = Rng::with_seed(k as u64 + 7);
                     let tile = random_tile(&mut rng, format, k, extreme);
@@ -181,7 +181,7 @@ fn q8_dots_match_the_definition_bit_for_bit() {
                                 (0..TILE_ROWS).map(|r| blockdot(format, k, &tile, r, a)).collect::<Vec<_>>()
                             })
                             .collect();
-                        let what = format!("{} {} extreme={extreme}", name(level, wide), leaves[index]);
+                        let what = format!("{} {} extreme={extreme}", name(level, version), leaves[index]);
                         assert_bits(&call_dot(&code, index, &tile, &list), &expected, &what);
                     }
                 }
@@ -193,14 +193,14 @@ fn q8_dots_match_the_definition_bit_for_bit() {
 /// Tiles one behind the other give the results of each; those of `pairs` with the even tiles' first.
 #[test]
 fn dots_of_adjacent_tiles_are_those_of_each_tile() {
-    for (level, wide) in versions() {
+    for (level, version) in versions() {
         for format in FORMATS.into_iter().filter(|f| f.is_blocked()) {
             // Fewer blocks than the leaf prefetches ahead and more, whole turns of its loop and not.
             for (k, tokens, pairs) in
                 [(32, 1, true), (64, 2, false), (288, 1, false), (2880, 1, true), (2880, 2, true)]
             {
                 let leaf = Leaf::DotAdjacent { format, k, tokens, pairs };
-                let code = Code::new(generate_leaves(&[leaf], level, wide).unwrap());
+                let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
                 let mut rng = Rng::with_seed(k as u64 + 11);
                 let tiles: Vec<Vec<u8>> = (0..4).map(|_| random_tile(&mut rng, format, k, false)).collect();
                 let rows: Vec<Q8> = (0..tokens).map(|_| random_q8(&mut rng, k, false)).collect();
@@ -220,7 +220,7 @@ fn dots_of_adjacent_tiles_are_those_of_each_tile() {
                         .iter()
                         .flat_map(|t| (0..TILE_ROWS).map(|r| blockdot(format, k, &tiles[*t], r, a)))
                         .collect();
-                    assert_bits(&out[..64], &expected, &format!("{} {leaf}", name(level, wide)));
+                    assert_bits(&out[..64], &expected, &format!("{} {leaf}", name(level, version)));
                     assert!(out[64..].iter().all(|x| x.is_nan()), "{leaf} wrote past a row");
                 }
             }
@@ -230,7 +230,7 @@ fn dots_of_adjacent_tiles_are_those_of_each_tile() {
 
 #[test]
 fn f32_dots_match_the_definition_bit_for_bit() {
-    for (level, wide) in versions() {
+    for (level, version) in versions() {
         for format in FORMATS {
             for k in [32, 48, 50, 2880] {
                 if format.is_blocked() && k % BLOCK != 0 {
@@ -238,7 +238,7 @@ fn f32_dots_match_the_definition_bit_for_bit() {
                 }
                 let leaves: Vec<Leaf> =
                     Leaf::dot_tokens(false).iter().map(|t| Leaf::DotF32 { format, k, tokens: *t }).collect();
-                let code = Code::new(generate_leaves(&leaves, level, wide).unwrap());
+                let code = Code::new(generate_leaves(&leaves, level, &choose(level, version)).unwrap());
                 let mut rng = Rng::with_seed(k as u64);
                 let tile = random_tile(&mut rng, format, k, false);
                 for (index, tokens) in Leaf::dot_tokens(false).iter().enumerate() {
@@ -254,7 +254,7 @@ fn f32_dots_match_the_definition_bit_for_bit() {
                             })
                         })
                         .collect();
-                    let what = format!("{} {}", name(level, wide), leaves[index]);
+                    let what = format!("{} {}", name(level, version), leaves[index]);
                     assert_bits(&call_dot(&code, index, &tile, &list), &expected, &what);
                 }
             }

@@ -7,6 +7,7 @@ use super::operands::{Contents, Operand, call, operands};
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::contract::Param;
+use kernmill_kernels::wide;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
 use kernmill_plan::target::Level;
@@ -55,7 +56,7 @@ fn replay(code: &Code, index: usize, leaf: Leaf, numbers: &[u64], contents: Cont
 fn replay_all(leaves: &[Leaf], numbers: &[&[u64]]) {
     for level in [Level::V4, Level::V4Vnni].into_iter().filter(|level| level.missing().is_empty()) {
         for leaf in leaves.iter().filter(|leaf| kernmill_kernels::wide::find(**leaf, level).is_some()) {
-            let code = Code::new(generate_leaves(&[*leaf], level, true).unwrap());
+            let code = Code::new(generate_leaves(&[*leaf], level, &|leaf| wide::find(leaf, level)).unwrap());
             for numbers in numbers {
                 for contents in [Contents::Random, Contents::Tame, Contents::Ones] {
                     replay(&code, 0, *leaf, numbers, contents);

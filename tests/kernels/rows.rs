@@ -1,6 +1,6 @@
 //! The leaves of row-wise work against the interpreter: maps of any expression, quantisation, norms.
 
-use super::{Code, name, versions};
+use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use kernmill_compiler::interp::{eval, num};
 use kernmill_kernels::expr::Expr;
@@ -82,19 +82,19 @@ fn check_map(expr: &Expr, inputs: usize, n: usize, rows: usize, seed: u64) {
     let leaf = Leaf::Map(Map::new(expr.clone(), n, &strides, 4 * out_stride));
     let values: Vec<Vec<f32>> =
         (0..inputs).map(|i| (0..gap(i) * rows + n).map(|_| value(&mut rng)).collect()).collect();
-    for (level, wide) in versions() {
-        let code = Code::new(generate_leaves(&[leaf], level, wide).unwrap());
+    for (level, version) in versions() {
+        let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
         let mut out = vec![1234.5; out_stride * rows + n];
         call_map(&code, 0, &values, &mut out, rows);
         for (at, actual) in out.iter().enumerate() {
             let (row, i) = (at / out_stride, at % out_stride);
             if row >= rows || i >= n {
-                assert_eq!(*actual, 1234.5, "{} {leaf}: wrote behind a row", name(level, wide));
+                assert_eq!(*actual, 1234.5, "{} {leaf}: wrote behind a row", name(level, version));
                 continue;
             }
             let vars: Vec<f32> = (0..inputs).map(|input| values[input][gap(input) * row + i]).collect();
             assert_same(*actual, eval(expr, &vars), || {
-                format!("{} {} of {vars:?}, row {row}", name(level, wide), expr.text(&[]))
+                format!("{} {} of {vars:?}, row {row}", name(level, version), expr.text(&[]))
             });
         }
     }
@@ -184,8 +184,8 @@ fn a_map_may_write_over_its_input() {
     let mut rng = Rng::with_seed(9);
     let x: Vec<f32> = (0..64 * 5).map(|_| value(&mut rng)).collect();
     let y: Vec<f32> = (0..32).map(|_| value(&mut rng)).collect();
-    for (level, wide) in versions() {
-        let code = Code::new(generate_leaves(&[leaf], level, wide).unwrap());
+    for (level, version) in versions() {
+        let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
         let mut out = x.clone();
         let place = out.as_mut_ptr();
         // SAFETY: five rows of 64 floats, and one of 32.
@@ -195,7 +195,7 @@ fn a_map_may_write_over_its_input() {
         }
         for (i, actual) in out.iter().enumerate() {
             let expected = if i % 64 < 32 { eval(&expr, &[x[i], y[i % 64]]) } else { x[i] };
-            assert_same(*actual, expected, || format!("{} element {i}", name(level, wide)));
+            assert_same(*actual, expected, || format!("{} element {i}", name(level, version)));
         }
     }
 }
@@ -229,8 +229,8 @@ fn blocks(rng: &mut Rng) -> Vec<f32> {
 fn quantisation_matches_the_interpreter_bit_for_bit() {
     let x = blocks(&mut Rng::with_seed(1));
     let count = x.len() / BLOCK;
-    for (level, wide) in versions() {
-        let code = Code::new(generate_leaves(&[Leaf::Quantize], level, wide).unwrap());
+    for (level, version) in versions() {
+        let code = Code::new(generate_leaves(&[Leaf::Quantize], level, &choose(level, version)).unwrap());
         for blocks in [0, 1, 2, 7, count] {
             let mut values = vec![99i8; x.len()];
             let (mut scales, mut sums) = (vec![-1f32; count], vec![-9999i32; count]);
@@ -246,7 +246,7 @@ fn quantisation_matches_the_interpreter_bit_for_bit() {
                     true => num::quantize_block(&x[range.clone()], &mut q),
                     false => (-1.0, -9999),
                 };
-                let what = format!("{} block {block} of {blocks}", name(level, wide));
+                let what = format!("{} block {block} of {blocks}", name(level, version));
                 assert_eq!(values[range], q, "{what}");
                 assert_same(scales[block], scale, || what.clone());
                 assert_eq!(sums[block], sum, "{what}");
@@ -272,9 +272,9 @@ fn norms_match_the_definition_bit_for_bit() {
                 })
                 .collect();
             let r = 1.0 / (num::sum_squares(&x) / n as f32 + eps).sqrt();
-            for (level, wide) in versions() {
+            for (level, version) in versions() {
                 let leaf = Leaf::RmsNorm { n, eps: eps.to_bits() };
-                let code = Code::new(generate_leaves(&[leaf], level, wide).unwrap());
+                let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
                 let mut out = vec![-1f32; n];
                 // SAFETY: three rows of n floats.
                 unsafe {
@@ -283,7 +283,7 @@ fn norms_match_the_definition_bit_for_bit() {
                 }
                 for i in 0..n {
                     let expected = (x[i] * r) * weight[i];
-                    assert_same(out[i], expected, || format!("{} {leaf} element {i}", name(level, wide)));
+                    assert_same(out[i], expected, || format!("{} {leaf} element {i}", name(level, version)));
                 }
             }
         }
@@ -300,10 +300,10 @@ fn weighted_sums_match_the_definition_bit_for_bit() {
         let mut random = |count: usize| -> Vec<f32> { (0..count).map(|_| value(&mut rng)).collect() };
         let (x, bias, weights, old) =
             (random(n * rows), random(n), random(rows), random((n + 2 * OFFSET) * rows));
-        for (level, wide) in versions() {
+        for (level, version) in versions() {
             for biased in [false, true] {
                 let leaf = Leaf::AddWeighted { n, bias: biased };
-                let code = Code::new(generate_leaves(&[leaf], level, wide).unwrap());
+                let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
                 let (mut new, mut expected) = (old.clone(), old.clone());
                 let first = new.as_mut_ptr();
                 let place = |row: usize| target(row, rows) * (n + 2 * OFFSET);
@@ -322,7 +322,7 @@ fn weighted_sums_match_the_definition_bit_for_bit() {
                     f(args[0], args[1], args[2], targets.as_ptr() as u64, 4 * OFFSET as u64, rows as u64);
                 }
                 for (at, (new, expected)) in new.iter().zip(&expected).enumerate() {
-                    assert_same(*new, *expected, || format!("{} {leaf} at {at}", name(level, wide)));
+                    assert_same(*new, *expected, || format!("{} {leaf} at {at}", name(level, version)));
                 }
             }
         }

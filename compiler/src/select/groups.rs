@@ -1,6 +1,7 @@
 //! The kernels of each kind of group.
 
 use super::builder::{Builder, domain, is_stage};
+use super::candidate::Prologue;
 use super::{KernelUse, OperandRef, SelectError, Selector, layer_kind, max_rows};
 use crate::fuse::{Group, GroupKind};
 use crate::graph::{Attention, Node, NodeId, Op, OpKind, Type, ValueId};
@@ -85,8 +86,7 @@ impl Selector<'_> {
         let experts = matches!(node.op, Op::ExpertLinear | Op::QuantExpertLinear);
         let routing = experts.then(|| b.input(node.inputs[1]));
         let out = b.output(node.output);
-        let part =
-            Part { unit: b.unit(input, &mat), mats: vec![mat], epilogue: vec![Epilogue::Store { out }] };
+        let part = Part { unit: b.unit(&mat), mats: vec![mat], epilogue: vec![Epilogue::Store { out }] };
         let ty = self.graph.value(node.output).ty;
         let rows = max_rows(ty, self.max_tokens);
         let body = match routing {
@@ -103,7 +103,7 @@ impl Selector<'_> {
         Body::Experts { input, input_slots, routing, experts, top_k, part }
     }
 
-    /// Starts a kernel with a prologue: local to every worker in small classes, a step before it otherwise.
+    /// Starts a kernel with a prologue: local to every worker or a step before it, as the candidate has it.
     fn with_prologue<'b>(
         &'b self,
         group: &Group,
@@ -115,7 +115,7 @@ impl Selector<'_> {
         if nodes.is_empty() {
             return Ok((Vec::new(), b));
         }
-        if always_local || self.max_tokens <= PROLOGUE_TOKENS {
+        if always_local || self.trial.prologue == Prologue::Workers {
             self.local_stages(&mut b, nodes, &group.outputs)?;
             return Ok((Vec::new(), b));
         }
@@ -227,7 +227,7 @@ impl Selector<'_> {
         let out = b.output(add.output);
         let epilogue = vec![Epilogue::Add { x }, Epilogue::Store { out }];
         let ty = self.graph.value(add.output).ty;
-        let parts = vec![Part { unit: b.unit(input, &mat), mats: vec![mat], epilogue }];
+        let parts = vec![Part { unit: b.unit(&mat), mats: vec![mat], epilogue }];
         let body = Body::Matmul { domain: domain(ty), input, parts };
         let rows = max_rows(ty, self.max_tokens);
         uses.push(b.finish(self.label(group, "linear_residual"), "linear_residual", body, rows));
@@ -292,7 +292,8 @@ impl Selector<'_> {
         };
         let experts = self.graph.tensor(down.tensors[0]).shape[0];
         let top_k = top_k as usize;
-        let body = Body::ExpertDown { input, routing, experts, top_k, mat, residual, out };
+        let unit = b.unit(&mat);
+        let body = Body::ExpertDown { input, routing, experts, top_k, mat, unit, residual, out };
         Ok(vec![b.finish(self.label(group, "moe_down"), "moe_down", body, self.max_tokens * top_k)])
     }
 
@@ -302,7 +303,7 @@ impl Selector<'_> {
         let input = b.input(linear.inputs[0]);
         let mat = b.mat(&linear.tensors);
         let out = b.output(linear.output);
-        let unit = b.unit(input, &mat);
+        let unit = b.unit(&mat);
         let parts = vec![Part { mats: vec![mat], unit, epilogue: vec![Epilogue::Store { out }] }];
         let body = Body::Matmul { domain: Domain::Wanted, input, parts };
         let rows = kernmill_plan::program::LOGIT_SLAB;

@@ -57,8 +57,7 @@ fn areas(experts: usize, rows: RowLimits, input: RowType, part: &Part) -> Areas 
     let targets = scratch.take(rows.max * 8);
     let weights = scratch.take(rows.max * 4);
     let results = scratch.take(unit_bytes * matmul::run_of(part) * matmul::group_sizes(input)[0]);
-    let gemm =
-        (rows.tiling == Tiling::Gemm).then(|| gemm::areas(&mut scratch, rows.max, input.len(), unit_bytes));
+    let gemm = rows.tiling.least_rows().map(|_| gemm::areas(&mut scratch, rows.max, input.len(), unit_bytes));
     Areas { counts, starts, active, entries, targets, weights, results, gemm, total: scratch.used() }
 }
 
@@ -93,8 +92,8 @@ fn residual_leaf(part: &Part, out: RowType, residual: RowType) -> Leaf {
 }
 
 /// The down matrix as a part; its epilogue is the weighted sum.
-pub fn down_part(mat: &Mat, tiling: Tiling) -> Part {
-    Part { mats: vec![mat.clone()], unit: tiling.unit(mat.n), epilogue: Vec::new() }
+pub fn down_part(mat: &Mat, unit: usize) -> Part {
+    Part { mats: vec![mat.clone()], unit, epilogue: Vec::new() }
 }
 
 /// Bytes of the body's scratch.
@@ -104,8 +103,8 @@ pub fn scratch_bytes(kernel: &Kernel) -> usize {
         Body::Experts { input, experts, part, .. } => {
             areas(*experts, rows, kernel.vals[*input].row, part).total
         }
-        Body::ExpertDown { input, experts, mat, .. } => {
-            let part = down_part(mat, kernel.tiling);
+        Body::ExpertDown { input, experts, mat, unit, .. } => {
+            let part = down_part(mat, *unit);
             areas(*experts, rows, kernel.vals[*input].row, &part).total
         }
         _ => 0,
@@ -239,7 +238,7 @@ pub fn up(
         let before = e.mul_imm(active, units as i64);
         let item = e.b.ins().isub(index, before);
         let (expert, first, count) = groups.expert(e, active);
-        let few = multiply_many(e, &areas, count, |e, gemm_areas| {
+        let few = multiply_many(e, &areas, rows.tiling, count, |e, gemm_areas| {
             let is_new = e.icmp(IntCC::NotEqual, active, gathered);
             e.if_then(is_new, |e| gather(e, cx, gemm_areas, &part.mats[0], first, count));
             let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
@@ -299,14 +298,15 @@ pub fn up(
 fn multiply_many(
     e: &mut Emit,
     areas: &Areas,
+    tiling: Tiling,
     count: Value,
     many: impl FnOnce(&mut Emit, &gemm::Areas),
 ) -> Value {
-    let least = e.i64(gemm::LEAST_ROWS as i64);
-    let few = e.icmp(IntCC::UnsignedLessThan, count, least);
-    let Some(gemm_areas) = &areas.gemm else {
+    let (Some(gemm_areas), Some(least)) = (&areas.gemm, tiling.least_rows()) else {
         return e.b.ins().iconst(I8, 1);
     };
+    let least = e.i64(least as i64);
+    let few = e.icmp(IntCC::UnsignedLessThan, count, least);
     let enough = e.icmp(IntCC::UnsignedGreaterThanOrEqual, count, least);
     e.if_then(enough, |e| many(e, gemm_areas));
     few
@@ -374,14 +374,13 @@ pub fn down(
     cx: &Cx,
     routed: Routed,
     input: ValId,
-    mat: &Mat,
+    part: &Part,
     residual: Option<ValId>,
     out: ValId,
     rows: RowLimits,
 ) {
     let row_type = cx.vals[input];
-    let part = &down_part(mat, rows.tiling);
-    let unit = part.unit;
+    let (mat, unit) = (&part.mats[0], part.unit);
     let areas = areas(routed.experts, rows, row_type, part);
     let groups = group(e, cx, routed, &areas, input, true);
     let tokens = cx.rows(e, Domain::Tokens);
@@ -412,7 +411,7 @@ pub fn down(
                 let offset = e.mul_imm(item, (unit * 4) as i64);
                 e.call(cx.leaf(add_leaf(part)), &[results, bias, weights, targets, offset, rows]);
             };
-            let few = multiply_many(e, &areas, count, |e, gemm_areas| {
+            let few = multiply_many(e, &areas, rows.tiling, count, |e, gemm_areas| {
                 gather(e, cx, gemm_areas, mat, first, count);
                 e.for_range(start, end, 1, |e, item| {
                     let weights = matmul::tile_bases(e, cx, part, item, Some(expert));

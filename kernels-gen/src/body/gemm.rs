@@ -17,9 +17,6 @@ use cranelift_codegen::ir::types::{I8X16, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, LINE, Q8Row, TILE_ROWS, WeightFormat};
 
-/// Fewer rows than this are left to dot leaves: decoding into scratch would cost more than it saves.
-pub const LEAST_ROWS: usize = 4;
-
 /// Offsets in the body's scratch.
 #[derive(Clone, Copy)]
 pub struct Areas {

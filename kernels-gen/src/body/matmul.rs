@@ -26,7 +26,7 @@ fn areas(input: RowType, parts: &[Part], max_rows: usize, tiling: Tiling) -> Are
     let largest = parts.iter().map(unit_bytes).max().unwrap_or(0);
     let together = parts.iter().map(|part| unit_bytes(part) * run_of(part)).max().unwrap_or(0);
     let results = scratch.take(together * group_sizes(input)[0]);
-    let gemm = (tiling == Tiling::Gemm).then(|| gemm::areas(&mut scratch, max_rows, input.len(), largest));
+    let gemm = tiling.least_rows().map(|_| gemm::areas(&mut scratch, max_rows, input.len(), largest));
     Areas { results, gemm, total: scratch.used() }
 }
 
@@ -71,8 +71,8 @@ pub fn emit(
             few(e, cx, row_type, parts, areas.results, rows, (start, end));
         });
     };
-    let Some(gemm_areas) = &areas.gemm else { return by_dots(e) };
-    let least = e.i64(gemm::LEAST_ROWS as i64);
+    let (Some(gemm_areas), Some(least)) = (&areas.gemm, tiling.least_rows()) else { return by_dots(e) };
+    let least = e.i64(least as i64);
     let is_few = e.icmp(IntCC::UnsignedLessThan, rows, least);
     e.if_then(is_few, by_dots);
     let is_many = e.icmp(IntCC::UnsignedGreaterThanOrEqual, rows, least);
@@ -119,10 +119,11 @@ pub fn for_runs(
     e.for_range(from, end, 1, |e, item| body(e, item, 1));
 }
 
-/// Items of a part that dots take together: when an item is a single tile, as many as one leaf multiplies.
+/// Items of a part that dots take together: when an item has fewer tiles than one leaf multiplies, as many as fill it.
 pub fn run_of(part: &Part) -> usize {
-    let single = part.mats.len() == 1 && part.unit == TILE_ROWS;
-    if single && part.items() >= ADJACENT { ADJACENT } else { 1 }
+    let tiles = part.unit / TILE_ROWS;
+    let run = ADJACENT / tiles.max(1);
+    if part.mats.len() == 1 && run * tiles == ADJACENT && part.items() >= run { run } else { 1 }
 }
 
 /// The leaf that multiplies adjacent tiles of a part with `tokens` rows, if there can be one: the tiles of an item, or of a run of

@@ -76,8 +76,8 @@ pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
             leaves.extend(parts.iter().flat_map(|part| epilogue::leaves(&vals, part, true)));
         }
         Body::Experts { part, .. } => leaves.extend(epilogue::leaves(&vals, part, false)),
-        Body::ExpertDown { mat, out, residual, .. } => {
-            let part = experts::down_part(mat, kernel.tiling);
+        Body::ExpertDown { mat, unit, out, residual, .. } => {
+            let part = experts::down_part(mat, *unit);
             leaves.extend(experts::down_leaves(&part, vals[*out], residual.map(|val| vals[val])));
         }
         _ => {}
@@ -94,15 +94,15 @@ pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
         Body::Rows { .. } => {}
         Body::Matmul { input, parts, .. } => parts.iter().for_each(|part| dots(part, rows(input))),
         Body::Experts { input, part, .. } => dots(part, rows(input)),
-        Body::ExpertDown { input, mat, .. } => dots(&experts::down_part(mat, kernel.tiling), rows(input)),
+        Body::ExpertDown { input, mat, unit, .. } => dots(&experts::down_part(mat, *unit), rows(input)),
         Body::Attention(body) => leaves.extend(attention::leaves(body)),
     }
-    if kernel.tiling == Tiling::Gemm {
+    if kernel.tiling != Tiling::Dot {
         match &kernel.body {
             Body::Matmul { parts, .. } => leaves.extend(parts.iter().flat_map(gemm::leaves)),
             Body::Experts { part, .. } => leaves.extend(gemm::leaves(part)),
-            Body::ExpertDown { mat, .. } => {
-                leaves.extend(gemm::leaves(&experts::down_part(mat, kernel.tiling)))
+            Body::ExpertDown { mat, unit, .. } => {
+                leaves.extend(gemm::leaves(&experts::down_part(mat, *unit)));
             }
             _ => {}
         }
@@ -213,10 +213,11 @@ pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], leaves: &BTreeMap
             let rows = experts::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
             experts::up(e, &cx, routed, *input, *input_slots, part, rows, dynamic);
         }
-        Body::ExpertDown { input, routing, experts, top_k, mat, residual, out } => {
+        Body::ExpertDown { input, routing, experts, top_k, mat, unit, residual, out } => {
             let routed = experts::Routed { routing: *routing, experts: *experts, top_k: *top_k };
             let rows = experts::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
-            experts::down(e, &cx, routed, *input, mat, *residual, *out, rows);
+            let part = experts::down_part(mat, *unit);
+            experts::down(e, &cx, routed, *input, &part, *residual, *out, rows);
         }
         Body::Attention(body) => attention::emit(e, &cx, body),
     }

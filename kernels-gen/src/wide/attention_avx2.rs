@@ -13,7 +13,6 @@ use iced_x86::code_asm::{
 };
 use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
-use kernmill_plan::target::Level;
 
 /// Keys or columns per vector.
 const LANES: usize = 8;
@@ -29,7 +28,7 @@ const VALUE_VECTORS: usize = 2;
 /// The score version.
 pub const SCORE: Wide = Wide {
     name: "score_avx2",
-    levels: |level| matches!(level, Level::V3 | Level::V3Vnni),
+    levels: |_| true,
     serves: |leaf| matches!(leaf, Leaf::Score { head_dim, .. } if head_dim % 4 == 0),
     assemble: |a, leaf| match leaf {
         Leaf::Score { elem, head_dim, group, scale } => score(a, elem, head_dim, group, scale),
@@ -40,7 +39,7 @@ pub const SCORE: Wide = Wide {
 /// The value version.
 pub const VALUE: Wide = Wide {
     name: "value_avx2",
-    levels: |level| matches!(level, Level::V3 | Level::V3Vnni),
+    levels: |_| true,
     serves: |leaf| matches!(leaf, Leaf::Value { head_dim, .. } if head_dim % LANES == 0),
     assemble: |a, leaf| match leaf {
         Leaf::Value { elem, head_dim, group } => value(a, elem, head_dim, group),

@@ -22,7 +22,7 @@ use kernmill_plan::target::Level;
 /// Decoding.
 pub const DECODE: Wide = Wide {
     name: "decode_avx512",
-    levels: |level| matches!(level, Level::V4 | Level::V4Vnni),
+    levels: |level| level >= Level::V4,
     serves: |leaf| matches!(leaf, Leaf::Decode { .. }),
     assemble: |a, leaf| match leaf {
         Leaf::Decode { format } => decode(a, format),

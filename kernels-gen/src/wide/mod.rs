@@ -32,6 +32,7 @@ use crate::leaf::Leaf;
 use iced_x86::IcedError;
 use iced_x86::code_asm::CodeAssembler;
 use kernmill_plan::target::Level;
+use std::fmt;
 
 /// One wide version of a leaf.
 pub struct Wide {
@@ -44,7 +45,13 @@ pub struct Wide {
     assemble: fn(&mut CodeAssembler, Leaf) -> Result<(), IcedError>,
 }
 
-/// Every wide version, best first.
+impl fmt::Debug for Wide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Every wide version; of those that serve a leaf, the widest with the most features first.
 pub const ALL: &[Wide] = &[
     dot_adjacent_avx512::WIDE,
     dot_q8_avx512::WIDE,
@@ -77,9 +84,14 @@ pub const ALL: &[Wide] = &[
     add_weighted::AVX2,
 ];
 
-/// The wide version that serves a leaf at a level, if any.
+/// The wide versions that serve a leaf at a level, in the order of [`ALL`]. The 128-bit version serves it besides.
+pub fn candidates(leaf: Leaf, level: Level) -> impl Iterator<Item = &'static Wide> {
+    ALL.iter().filter(move |wide| (wide.levels)(level) && (wide.serves)(leaf))
+}
+
+/// The first of the [`candidates`], if any.
 pub fn find(leaf: Leaf, level: Level) -> Option<&'static Wide> {
-    ALL.iter().find(|wide| (wide.levels)(level) && (wide.serves)(leaf))
+    candidates(leaf, level).next()
 }
 
 /// Why a wide version is no code. A defect of the version.
@@ -159,24 +171,21 @@ mod tests {
     fn every_shape_assembles_in_its_level_s_encoding() {
         for level in Level::ALL {
             for leaf in leaves() {
-                let Some(wide) = find(leaf, level) else { continue };
-                let code = assemble(wide, leaf, level).unwrap();
-                let mut returned = false;
-                for instruction in &mut Decoder::new(64, &code, DecoderOptions::NONE) {
-                    if instruction.flow_control() == FlowControl::Return {
-                        returned = true;
-                        break;
+                for wide in candidates(leaf, level) {
+                    let what = format!("{} of {leaf} for {}", wide.name, level.name());
+                    let code = assemble(wide, leaf, level).unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let mut returned = false;
+                    for instruction in &mut Decoder::new(64, &code, DecoderOptions::NONE) {
+                        if instruction.flow_control() == FlowControl::Return {
+                            returned = true;
+                            break;
+                        }
+                        assert!(!instruction.is_invalid(), "{what}");
+                        let evex = instruction.encoding() == EncodingKind::EVEX;
+                        assert!(!evex || level >= Level::V4, "{what}: {:?}", instruction.code());
                     }
-                    assert!(!instruction.is_invalid(), "{leaf} for {}", level.name());
-                    let evex = instruction.encoding() == EncodingKind::EVEX;
-                    assert!(
-                        !evex || level >= Level::V4,
-                        "{leaf} for {}: {:?}",
-                        level.name(),
-                        instruction.code()
-                    );
+                    assert!(returned, "{what}");
                 }
-                assert!(returned, "{leaf} for {}", level.name());
             }
         }
     }
