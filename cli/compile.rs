@@ -16,6 +16,8 @@ use kernmill_compiler::plan_file::{PlanParts, PlanWriteError, PlanWriter};
 use kernmill_plan::output::{NewFile, directory};
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::{MAX_THREADS, default_threads};
+use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -153,6 +155,7 @@ impl Compile {
     ) -> Result<()> {
         let path = file.path().to_owned();
         output::check_space(directory(&path), writer.bytes())?;
+        owner_alone_writes(file.file()).map_err(Failure::write(&path))?;
         let weights = Weights::new(&model.graph, &model.checkpoint)?;
         let bar = progress::bytes("packing weights", writer.weight_bytes(), self.compile.quiet);
         let written = writer.write(file.file(), &weights, threads, &|bytes| bar.inc(bytes));
@@ -166,6 +169,14 @@ impl Compile {
         bar.finish_and_clear();
         finished.map_err(Failure::write(&path))
     }
+}
+
+/// Whatever the user's umask: code that others could write would not be run.
+fn owner_alone_writes(file: &File) -> std::io::Result<()> {
+    const OTHERS_WRITE: u32 = 0o022;
+    let mut permissions = file.metadata()?.permissions();
+    permissions.set_mode(permissions.mode() & !OTHERS_WRITE);
+    file.set_permissions(permissions)
 }
 
 fn closing(path: &Path, levels: &[Level], bytes: u64, seconds: f64) -> String {

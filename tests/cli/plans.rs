@@ -98,6 +98,22 @@ fn code_that_others_can_write_is_not_run() {
 }
 
 #[test]
+fn a_plan_is_written_so_that_its_code_runs_whatever_the_umask() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kernmill"));
+    command.args(["compile", "spec.toml", "--weights", ".", "-o", "a.plan"]).current_dir(sandbox.dir.path());
+    // SAFETY: umask may be called between fork and exec, and touches nothing of this process.
+    unsafe {
+        command.pre_exec(|| {
+            libc::umask(0);
+            Ok(())
+        });
+    }
+    assert!(command.status().unwrap().success());
+    assert_eq!(fs::metadata(sandbox.path("a.plan")).unwrap().permissions().mode() & 0o777, 0o644);
+}
+
+#[test]
 fn inspect_shows_a_plan_in_several_ways() {
     let sandbox = Sandbox::with_plan(&["--target", "x86-64-v3,x86-64-v4-vnni"]);
     let text = sandbox.run(&["inspect", "a.plan", "--verify", "--target", "x86-64-v3"]).text();
