@@ -1,7 +1,7 @@
 //! `Decode` and `GemmQ8` against scalar loops written from docs/numerics.md and the contract in their file.
 
 use super::leaves::{aligned, integer, normal, random_tile};
-use super::{Code, name, versions};
+use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;

@@ -1,6 +1,6 @@
 //! Leaf micro-kernels against scalar loops written from docs/numerics.md.
 
-use super::{Code, name, versions};
+use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::{Leaf, SCORE_STRIDE};

@@ -55,7 +55,9 @@ fn replay(code: &Code, index: usize, leaf: Leaf, numbers: &[u64], contents: Cont
 fn replay_all(leaves: &[Leaf], numbers: &[&[u64]]) {
     for level in [Level::V4, Level::V4Vnni].into_iter().filter(|level| level.missing().is_empty()) {
         for leaf in leaves.iter().filter(|leaf| kernmill_kernels::wide::find(**leaf, level).is_some()) {
-            let code = Code::new(generate_leaves(&[*leaf], level, &|leaf| wide::find(leaf, level)).unwrap());
+            let code = Code::new(
+                generate_leaves(&[*leaf], level, &|leaf| kernmill_kernels::wide::find(leaf, level)).unwrap(),
+            );
             for numbers in numbers {
                 for contents in [Contents::Random, Contents::Tame, Contents::Ones] {
                     replay(&code, 0, *leaf, numbers, contents);
