@@ -49,7 +49,7 @@ fn run(code: &Code, index: usize, leaf: Leaf, numbers: &[u64], what: &str) {
     }
 }
 
-/// Every leaf on every level, with and without wide versions, for each list of numbers.
+/// Every version of every leaf on every level, for each list of numbers.
 fn run_all(leaves: &[Leaf], numbers: &[&[u64]]) {
     for (level, version) in versions() {
         let code = Code::new(generate_leaves(leaves, level, &choose(level, version)).unwrap());

@@ -31,8 +31,12 @@ pub struct Machine {
     pub stage_weight: f64,
     /// A block of a row, gathered into a panel.
     pub panel_block: f64,
+    /// Panels by two tiles at a time where one would do, beside what the leaf alone takes (a factor on the arithmetic).
+    pub pair: f64,
     /// A call of a leaf, with the loop around it.
     pub call: f64,
+    /// Bytes per ns of a tile that another group of rows reads again, from L2, beside what the leaf alone takes.
+    pub cached_bytes: f64,
     /// 16 results through an epilogue.
     pub epilogue: f64,
     /// A weight times an activation of f32 rows, which have no panels.
@@ -40,18 +44,20 @@ pub struct Machine {
 }
 
 /// The same for all levels: none of this is arithmetic on vectors of weights. Bytes: `kernmill cpu --measure` with two threads gave 35 GB/s on the Xeon of
-/// `benches/runs/2026-11-20-memory-speed.md` and between 30 and 55 on the EPYC. The barrier and the stages: prologues as steps and not, in
-/// `benches/runs/2026-11-21-candidates.md` (1, 8 and 32 rows in 6.8, 14.5 and 54.9 us for a norm and a quantisation of 2880; 22.8, 34.1 and 116.1
-/// with a router of 32 rows besides). The last four are fitted to the same record, and matter little.
+/// `benches/runs/2026-11-20-memory-speed.md` and between 30 and 55 on the EPYC. The barrier and the stages are those of
+/// `benches/runs/2026-11-21-candidates.md`: a prologue as a step costs one token 20 to 40 us, and 32 rows of a norm and a quantisation of 2880 take
+/// 54.9 us, with a router of 32 rows besides 116.1. The last seven are fitted to the same record.
 pub const MACHINE: Machine = Machine {
     workers: 2,
     all_bytes: 36.0,
     worker_bytes: 18.0,
-    barrier: 10_000.0,
+    barrier: 25_000.0,
     stage_element: 0.55,
     stage_weight: 0.04,
     panel_block: 4.0,
-    call: 12.0,
+    pair: 1.05,
+    call: 8.0,
+    cached_bytes: 250.0,
     epilogue: 10.0,
     f32_product: 0.06,
 };
@@ -143,7 +149,9 @@ impl Model {
                 ns += tiles as f64 * self.machine.f32_product * (rows * mat.k * TILE_ROWS) as f64;
             } else if !by_panels {
                 let (arithmetic, calls) = self.format(mat.format).by_dots(rows);
-                ns += tiles as f64 * (arithmetic * (mat.k / BLOCK) as f64 + calls * self.machine.call);
+                let again = (calls - 1.0) * mat.format.tile(mat.k).bytes() as f64 / self.machine.cached_bytes;
+                ns +=
+                    tiles as f64 * (arithmetic * (mat.k / BLOCK) as f64 + again + calls * self.machine.call);
             }
         }
         if by_panels {
@@ -154,6 +162,11 @@ impl Model {
             for (count, size) in [(pairs, 2), (rest, 1)] {
                 let (arithmetic, calls) = self.format(mat.format).by_panels(size, rows);
                 let calls = calls * blocks.div_ceil(CHUNK_BLOCKS) as f64;
+                let arithmetic = if size == 2 && part.mats.len() == 1 {
+                    arithmetic * self.machine.pair
+                } else {
+                    arithmetic
+                };
                 ns += count as f64 * (arithmetic * blocks as f64 + calls * self.machine.call);
             }
         }
