@@ -97,7 +97,10 @@ impl Bench {
                 let list: Vec<u64> = (0..tokens).map(|t| rows as u64 + (t * stride) as u64).collect();
                 // SAFETY: the code is a dot leaf; its memory is as large as its contract asks.
                 let dot: Dot = unsafe { std::mem::transmute(entry) };
-                least(|| (0..calls).for_each(|_| unsafe { dot(packed, list.as_ptr(), results.cast(), 64) }))
+                least(|| {
+                    // SAFETY: as above.
+                    (0..calls).for_each(|_| unsafe { dot(packed, list.as_ptr(), results.cast(), 64) });
+                })
             }
             Leaf::Decode { .. } => {
                 // SAFETY: as above, a decode leaf.

@@ -1,6 +1,6 @@
 //! Candidates: the ways to compute a group, and which one was picked.
 
-use super::cost::{Model, cheapest};
+use super::cost::{Model, TIE, cheapest};
 use super::{KernelUse, SelectError, Selector};
 use kernmill_kernels::kernel::{Body, PROLOGUE_TOKENS, Tiling};
 use kernmill_plan::format::TILE_ROWS;
@@ -125,10 +125,10 @@ impl Choice {
         let picked = self.candidates[self.pick].1;
         let others = costs().enumerate().filter(|(i, _)| *i != self.pick).map(|(_, cost)| cost);
         let next = others.fold(f64::INFINITY, f64::min);
-        if picked > least {
+        if picked > least * TIE {
             "as asked for".to_owned()
-        } else if next <= picked {
-            "the first of the cheapest".to_owned()
+        } else if next <= least * TIE {
+            format!("the first of those within {:.0} % of the cheapest", (TIE - 1.0) * 100.0)
         } else {
             format!("the cheapest; the next costs {:.1} % more", (next / picked - 1.0) * 100.0)
         }

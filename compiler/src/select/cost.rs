@@ -62,10 +62,14 @@ pub const MACHINE: Machine = Machine {
     f32_product: 0.06,
 };
 
-/// Place of the least of these costs, of equal ones the first. `None` when there are none.
+/// Costs up to this factor above the least are as good: the model does not tell such candidates apart, and the simplest, which come first,
+/// have merits that it does not know (dots hand out a tail of their work, so that workers finish together).
+pub const TIE: f64 = 1.02;
+
+/// Place of the first of these costs that is as good as the least. `None` when there are none.
 pub fn cheapest(costs: &[f64]) -> Option<usize> {
     let least = costs.iter().copied().reduce(f64::min)?;
-    costs.iter().position(|cost| *cost <= least)
+    costs.iter().position(|cost| *cost <= least * TIE)
 }
 
 /// The versions of a leaf at a level and what a block costs in each (`None`: no number); the 128-bit version is last.

@@ -1,7 +1,7 @@
 //! Which version of each leaf is called.
 
 use super::Pick;
-use super::cost::versions;
+use super::cost::{cheapest, versions};
 use super::table::version_name;
 use kernmill_kernels::kernel::Kernel;
 use kernmill_kernels::leaf::Leaf;
@@ -38,13 +38,8 @@ fn choose(leaf: Leaf, level: Level, pick: Pick) -> LeafChoice {
     LeafChoice { leaf, versions: named.collect(), pick, version: versions[pick].0 }
 }
 
-/// Of several versions, the first that is at most this factor above the least: smaller differences are between machines, not between versions.
-const TIE: f64 = 1.02;
-
 /// Place of the cheapest version where all have numbers, of the first otherwise.
 pub(super) fn cheapest_version(versions: &[(Option<&'static Wide>, Option<f64>)]) -> usize {
     let costs: Option<Vec<f64>> = versions.iter().map(|(_, ns)| *ns).collect();
-    let Some(costs) = costs else { return 0 };
-    let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
-    costs.iter().position(|cost| *cost <= least * TIE).unwrap_or(0)
+    costs.and_then(|costs| cheapest(&costs)).unwrap_or(0)
 }
