@@ -1,4 +1,4 @@
-use super::cost::{Model, cheapest};
+use super::cost::{Model, TIE, cheapest};
 use super::{Pick, select, select_classes};
 use crate::assemble::gate_up_pairs;
 use crate::fuse;
@@ -31,8 +31,11 @@ fn the_pick_is_the_cheapest_and_the_first_of_equals() {
                     let (before, after) = choice.candidates.split_at(choice.pick);
                     let cost = after[0].1;
                     assert!(cost > 0.0 && cost.is_finite(), "{choice:?}");
-                    assert!(before.iter().all(|(_, other)| *other > cost), "{choice:?}");
-                    assert!(after.iter().all(|(_, other)| *other >= cost), "{choice:?}");
+                    assert!(choice.candidates.iter().all(|(_, other)| cost <= *other * TIE), "{choice:?}");
+                    // Each that comes before costs too much more than some other one.
+                    let dearer =
+                        |before: f64| choice.candidates.iter().any(|(_, other)| before > *other * TIE);
+                    assert!(before.iter().all(|(_, before)| dearer(*before)), "{choice:?}");
                 }
             }
         }
