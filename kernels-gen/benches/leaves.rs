@@ -164,7 +164,7 @@ fn dots(level: Level, wide: bool, format: WeightFormat, region: &WeightRegionMut
             std::hint::black_box(&out);
         };
         let all = STREAM / bytes;
-        for threads in [1, 2].into_iter().filter(|_| tokens <= 2) {
+        for threads in [1, 2] {
             let time = median(|| shared(threads, all, |first, end| run(first, end, all)));
             println!(
                 "{{\"what\": \"{leaf}\", {head}, \"threads\": {threads}, \"gb_per_second\": {:.1}}}",

@@ -8,9 +8,10 @@ use super::table::{ns_per_block, version_name};
 use kernmill_kernels::isa;
 use kernmill_kernels::kernel::{Body, Domain, Kernel, Part, RowType, Stage, Tiling, ValId};
 use kernmill_kernels::leaf::Leaf;
+use kernmill_kernels::leaf::block::{data_lines, scale_bytes};
 use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, GROUP};
 use kernmill_kernels::wide::{self, Wide};
-use kernmill_plan::format::{BLOCK, TILE_ROWS, WeightFormat};
+use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::program::LOGIT_SLAB;
 use kernmill_plan::target::Level;
 
@@ -23,6 +24,8 @@ pub struct Machine {
     pub all_bytes: f64,
     /// Bytes per ns from memory, one worker.
     pub worker_bytes: f64,
+    /// How much of the smaller of the two, waiting for memory and arithmetic, does not hide in the larger in dots, which prefetch.
+    pub exposed: f64,
     /// What one step more costs: the barrier, workers that do not come to it together, memory that waits for them.
     pub barrier: f64,
     /// An element of a row through a cheap stage (norm, quantisation, an expression).
@@ -46,11 +49,12 @@ pub struct Machine {
 /// The same for all levels: none of this is arithmetic on vectors of weights. Bytes: `kernmill cpu --measure` with two threads gave 35 GB/s on the Xeon of
 /// `benches/runs/2026-11-20-memory-speed.md` and between 30 and 55 on the EPYC. The barrier and the stages are those of
 /// `benches/runs/2026-11-21-candidates.md`: a prologue as a step costs one token 20 to 40 us, and 32 rows of a norm and a quantisation of 2880 take
-/// 54.9 us, with a router of 32 rows besides 116.1. The last seven are fitted to the same record.
+/// 54.9 us, with a router of 32 rows besides 116.1. `exposed`: `kernels-gen/benches/leaves.rs` on the EPYC, dots of 1 to 8 tokens from memory and in cache. The last seven are fitted to the same record.
 pub const MACHINE: Machine = Machine {
     workers: 2,
     all_bytes: 36.0,
     worker_bytes: 18.0,
+    exposed: 0.15,
     barrier: 25_000.0,
     stage_element: 0.55,
     stage_weight: 0.04,
@@ -61,6 +65,13 @@ pub const MACHINE: Machine = Machine {
     epilogue: 10.0,
     f32_product: 0.06,
 };
+
+impl Machine {
+    /// Waiting for memory beside arithmetic, in dots.
+    fn overlapped(&self, memory: f64, arithmetic: f64) -> f64 {
+        memory.max(arithmetic) + self.exposed * memory.min(arithmetic)
+    }
+}
 
 /// Costs up to this factor above the least are as good: the model does not tell such candidates apart, and the simplest, which come first,
 /// have merits that it does not know (dots hand out a tail of their work, so that workers finish together).
@@ -92,6 +103,8 @@ const FORMATS: [WeightFormat; 3] = [WeightFormat::Mxfp4, WeightFormat::Int8, Wei
 /// ns per block of the picked versions of a format's leaves.
 #[derive(Clone, Debug, Default)]
 struct FormatCosts {
+    /// Its bytes from memory.
+    memory: f64,
     /// As [`Leaf::dot_tokens`].
     dots: Vec<f64>,
     decode: f64,
@@ -112,6 +125,7 @@ impl Model {
             let dots = Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: BLOCK, tokens: *t });
             let gemm = |tiles, tokens| block(Leaf::GemmQ8 { small, tiles, tokens });
             let costs = FormatCosts {
+                memory: (data_lines(format) * LINE + scale_bytes(format)) as f64 / MACHINE.worker_bytes,
                 dots: dots.map(block).collect(),
                 decode: block(Leaf::Decode { format }),
                 gemms: [1, 2].map(|tiles| std::array::from_fn(|i| gemm(tiles, i + 1))),
@@ -137,8 +151,8 @@ impl Model {
         self.machine.worker_bytes.min(self.machine.all_bytes / self.machine.workers as f64)
     }
 
-    /// A work item: a unit of every matrix of a part for `rows` rows. Waiting for memory and arithmetic add up, as measured (docs/performance.md): little of
-    /// one hides in the other.
+    /// A work item: a unit of every matrix of a part for `rows` rows. Dots prefetch, so that most of waiting for memory hides in their arithmetic or
+    /// the other way round; with panels the two add up, because weights are decoded first.
     fn item(&self, part: &Part, input: RowType, tiling: Tiling, rows: usize) -> f64 {
         if rows == 0 {
             return 0.0;
@@ -148,14 +162,18 @@ impl Model {
         let mut ns = self.machine.epilogue * (rows * tiles * part.mats.len()) as f64;
         let q8 = matches!(input, RowType::Q8(_));
         for mat in &part.mats {
-            ns += (tiles * mat.format.tile(mat.k).bytes()) as f64 / self.bytes();
+            let bytes = (tiles * mat.format.tile(mat.k).bytes()) as f64;
+            let memory = bytes / self.bytes();
             if !q8 {
-                ns += tiles as f64 * self.machine.f32_product * (rows * mat.k * TILE_ROWS) as f64;
-            } else if !by_panels {
+                ns += memory + tiles as f64 * self.machine.f32_product * (rows * mat.k * TILE_ROWS) as f64;
+            } else if by_panels {
+                ns += memory;
+            } else {
                 let (arithmetic, calls) = self.format(mat.format).by_dots(rows);
-                let again = (calls - 1.0) * mat.format.tile(mat.k).bytes() as f64 / self.machine.cached_bytes;
-                ns +=
-                    tiles as f64 * (arithmetic * (mat.k / BLOCK) as f64 + again + calls * self.machine.call);
+                let again = (calls - 1.0) * bytes / self.machine.cached_bytes;
+                let arithmetic =
+                    tiles as f64 * (arithmetic * (mat.k / BLOCK) as f64 + calls * self.machine.call);
+                ns += self.machine.overlapped(memory, arithmetic + again);
             }
         }
         if by_panels {
@@ -292,12 +310,13 @@ impl FormatCosts {
         (ns, (tiles + groups) as f64)
     }
 
-    /// Where the sum of both sides' excess over the better of the two is least, data in cache. (Dots like their group sizes, so the costs cross
+    /// Where the sum of both sides' excess over the better of the two is least, weights from memory. (Dots like their group sizes, so the costs cross
     /// more than once.)
     fn least_rows(&self) -> usize {
         const MOST: usize = 64;
         let excess = |rows: usize| {
-            let (dots, panels) = (self.by_dots(rows).0, self.by_panels(2, rows).0 / 2.0);
+            let dots = MACHINE.overlapped(self.memory, self.by_dots(rows).0);
+            let panels = self.memory + self.by_panels(2, rows).0 / 2.0;
             (dots / dots.min(panels), panels / dots.min(panels))
         };
         let excess: Vec<(f64, f64)> = (1..=MOST).map(excess).collect();

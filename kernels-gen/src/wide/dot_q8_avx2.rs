@@ -2,7 +2,7 @@
 //!
 //! Tile: a packed line is two operands, rows 0-7 and 8-15 (the lanes). Up to two tokens take both halves of the rows in one pass over
 //! the tile; more take one half of the rows and up to four tokens a pass, one int32 and one f32 accumulator each. Activations are
-//! broadcast dwords. With one or two tokens it prefetches into L2.
+//! broadcast dwords. With up to four tokens it prefetches into L2.
 //!
 //! Without VNNI, products are added in pairs to 16 bits (`vpmaddubsw`), the pairs to 32 bits (`vpmaddwd` by ones):
 //! - mxfp4, int4: unsigned weights are at most 24, activations at least -128, so four results of `vpmaddubsw` add up to
@@ -13,7 +13,7 @@
 //! Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::Wide;
-use super::dot_q8_avx512::{PREFETCH_DISTANCE, PREFETCH_TOKENS};
+use super::dot_q8_avx512::PREFETCH_DISTANCE;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
 use crate::leaf::block::MXFP4_TABLE;
@@ -55,6 +55,9 @@ const BYTES: usize = 32;
 const TOKENS_PER_PASS: usize = 4;
 /// Up to this many tokens a pass takes both halves of the rows.
 const BOTH_HALVES: usize = 2;
+
+/// Up to this many tokens a leaf prefetches: more rows leave no register for it.
+const PREFETCH_TOKENS: usize = 4;
 
 struct Dot {
     format: WeightFormat,

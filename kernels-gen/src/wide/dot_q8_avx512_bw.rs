@@ -8,10 +8,10 @@
 //!   sign moved to it by a choice between the weight and its negative: |a| * ±q, at most 2 * 128 * 127 = 32512 per pair. These are
 //!   products of signed weights: no correction.
 //!
-//! With one or two tokens it prefetches into L2. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
+//! With up to four tokens it prefetches into L2. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::Wide;
-use super::dot_q8_avx512::{PREFETCH_DISTANCE, PREFETCH_TOKENS};
+use super::dot_q8_avx512::PREFETCH_DISTANCE;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
 use crate::leaf::block::MXFP4_TABLE;
@@ -34,6 +34,9 @@ pub const WIDE: Wide = Wide {
         _ => Ok(()),
     },
 };
+
+/// Up to this many tokens a leaf prefetches: more rows leave no register for it.
+const PREFETCH_TOKENS: usize = 4;
 
 struct Dot {
     format: WeightFormat,
