@@ -42,7 +42,7 @@ impl Explain {
             return self.emit.write(&Stages { spec: &source.text, graph: &graph, compiled: None });
         }
         let assumed = Some(Choices::assumed(&graph));
-        let level = self.compile.target.level()?;
+        let level = self.compile.target.level(self.compile.preset)?;
         let compiled = self.compile.compile(level, &source, &graph, assumed, &self.emit)?;
         if self.emit.emit.is_empty() {
             output::print(&report(&graph, &compiled))?;

@@ -59,7 +59,7 @@ struct Listing<'a> {
 impl Inspect {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
-        let level = Target::Native.level()?;
+        let level = Target::Native.level(self.preset)?;
         let model = Model::open_files(self.spec.as_deref(), self.weights.as_deref(), level)?;
         let threads = self.threads.map_or_else(default_threads, usize::from);
         let choices = model.choices(self.preset, threads, self.quiet)?;

@@ -20,6 +20,7 @@ use kernmill_plan::target::Level;
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::pool::{MAX_THREADS, PoolConfig, default_threads};
+use kernmill_runtime::tiles;
 use kernmill_runtime::{Engine, EngineConfig, MemoryNeed, PlanImage, Tokenizer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,10 +51,10 @@ pub struct ModelArgs {
 #[derive(Clone, Debug, clap::Args)]
 pub struct CompileArgs {
     /// Quantisation. exact: weights as stored, f32 activations and cache. faithful: MXFP4 weights bit for bit, other matrices and
-    /// activations int8, f16 cache. fast: as faithful, but 4 bits for the matrices of attention and unembedding that lose little
+    /// activations int8, f16 cache. bf16: as faithful, but MXFP4 experts are multiplied by bf16 activations. fast: as faithful, but 4 bits for the matrices of attention and unembedding that lose little
     #[arg(long, value_name = "PRESET", default_value = "faithful", value_parser = preset_parser())]
     pub preset: Preset,
-    /// Instruction set; native is the best that this CPU has
+    /// Instruction set; native is the best that this CPU has, amx only for preset bf16
     #[arg(long, value_name = "LEVEL", default_value = "native", value_parser = target_parser())]
     pub target: Target,
     /// Prompt tokens that are run at once
@@ -134,19 +135,32 @@ impl CompileArgs {
 }
 
 impl Target {
-    /// The level to generate code for.
-    pub fn level(self) -> Result<Level> {
+    /// The level to generate the preset's code for.
+    pub fn level(self, preset: Preset) -> Result<Level> {
         match self {
             Target::Level(level) => Ok(level),
-            Target::Native => Level::supported().last().copied().ok_or_else(|| lacks(Level::V3)),
+            Target::Native => native(preset).ok_or_else(|| lacks(Level::V3)),
         }
     }
 
     /// The level, if this CPU can run it.
-    pub fn runnable_level(self) -> Result<Level> {
-        let level = self.level()?;
+    pub fn runnable_level(self, preset: Preset) -> Result<Level> {
+        let level = self.level(preset)?;
         if level.missing().is_empty() { Ok(level) } else { Err(lacks(level)) }
     }
+}
+
+/// The best level of this CPU for the preset. Tiles that the system does not permit are done without.
+fn native(preset: Preset) -> Option<Level> {
+    if !preset.has_tiles() || !Level::Amx.missing().is_empty() {
+        return Level::native(false);
+    }
+    let permission = tiles::request();
+    let level = Level::native(permission.is_ok());
+    if let (Err(error), Some(level)) = (permission, level) {
+        eprintln!("the system does not permit AMX tiles ({error}): compiling for {} instead", level.name());
+    }
+    level
 }
 
 fn lacks(level: Level) -> Failure {
@@ -235,7 +249,7 @@ pub struct Loaded {
 impl Model {
     /// Reads spec, tokenizer and checkpoint headers.
     pub fn open(args: &ModelArgs) -> Result<Model> {
-        let level = args.compile.target.runnable_level()?;
+        let level = args.compile.target.runnable_level(args.compile.preset)?;
         Model::open_files(args.spec.as_deref(), args.weights.as_deref(), level)
     }
 

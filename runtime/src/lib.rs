@@ -14,7 +14,7 @@ pub mod pool;
 pub mod profile;
 pub mod sampler;
 pub mod stop;
-mod tiles;
+pub mod tiles;
 pub mod tokenizer;
 #[cfg(test)]
 mod toy;

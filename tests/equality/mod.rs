@@ -105,7 +105,7 @@ fn assert_bits(actual: &[f32], expected: &[f32], vocab: usize, what: &str) {
     }
 }
 
-const PRESETS: [Preset; 3] = Preset::ALL;
+const PRESETS: [Preset; 4] = Preset::ALL;
 
 /// Shapes that between them have every feature.
 fn shapes() -> Vec<(&'static str, ModelShape)> {

@@ -1,11 +1,11 @@
 //! Generated code against plain definitions, on every level that this machine can run.
 
-mod amx;
+mod bf16;
 mod fence;
 mod gemm;
 mod guard;
 mod leaves;
-mod machine;
+pub mod machine;
 mod operands;
 mod replay;
 

@@ -105,11 +105,15 @@ impl<'a> Builder<'a> {
         self.tiling(input, &[&[mat]]).unit(mat.n)
     }
 
-    /// Panels pay from the class on in which a prologue is a step of its own. They hold q8 rows, and one kind of weights at a time.
+    /// Panels pay from the class on in which a prologue is a step of its own. They hold q8 or bf16 rows, and one kind of weights at a time.
     fn tiling(&self, input: ValId, parts: &[&[&Mat]]) -> Tiling {
-        let q8 = matches!(self.vals[input].row, RowType::Q8(_));
+        let rounded = matches!(self.vals[input].row, RowType::Q8(_) | RowType::Bf16(_));
         let uniform = parts.iter().all(|mats| mats.iter().all(|mat| mat.format == mats[0].format));
-        if self.selector.max_tokens > PROLOGUE_TOKENS && q8 && uniform { Tiling::Gemm } else { Tiling::Dot }
+        if self.selector.max_tokens > PROLOGUE_TOKENS && rounded && uniform {
+            Tiling::Gemm
+        } else {
+            Tiling::Dot
+        }
     }
 
     fn tiling_of(&self, body: &Body) -> Tiling {
@@ -150,6 +154,7 @@ pub fn row_type(ty: Type) -> RowType {
         Type::F32(_, n) => RowType::F32(n),
         Type::Q8(_, n) => RowType::Q8(n),
         Type::F16(_, n) => RowType::F16(n),
+        Type::Bf16(_, n) => RowType::Bf16(n),
         Type::Routing(k) => RowType::Routing(k as usize),
         // Token ids come through the kernel's arguments, never through a buffer.
         Type::TokenIds => RowType::F32(1),
@@ -167,5 +172,13 @@ pub fn domain(ty: Type) -> Domain {
 
 /// Whether an op's kernel is a row stage (and not a matrix product or attention).
 pub fn is_stage(op: &Op) -> bool {
-    !matches!(op, Op::Linear | Op::QuantLinear | Op::ExpertLinear | Op::QuantExpertLinear | Op::Attention(_))
+    !matches!(
+        op,
+        Op::Linear
+            | Op::QuantLinear
+            | Op::ExpertLinear
+            | Op::QuantExpertLinear
+            | Op::Bf16ExpertLinear
+            | Op::Attention(_)
+    )
 }

@@ -3,13 +3,14 @@
 //! Every worker first groups the batch's slots by expert (a counting sort in its own scratch: a few microseconds for a full
 //! prefill chunk, cheaper than a barrier). Then work items are (active expert, unit) pairs going up, output tiles going down.
 
-use crate::body::{Cx, epilogue, gemm, matmul};
+use crate::body::{Cx, epilogue, gemm, gemm_bf16, matmul};
 use crate::emit::{Emit, LANES, MEM};
 use crate::kernel::{Body, Domain, Kernel, Mat, Part, RowType, Tiling, ValId};
+use crate::leaf::Leaf;
 use crate::scratch::Scratch;
 use crate::stage::elementwise;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{F32X4, I8, I32, I64};
+use cranelift_codegen::ir::types::{F32X4, I32, I64};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
 use kernmill_plan::format::f32_row_stride;
 
@@ -37,7 +38,7 @@ struct Areas {
     /// f32 results of a unit for the largest token group.
     results: usize,
     /// When many rows are multiplied at once.
-    gemm: Option<gemm::Areas>,
+    panels: Option<Panels>,
     total: usize,
 }
 
@@ -48,9 +49,68 @@ fn areas(experts: usize, rows: RowLimits, input: RowType, unit_bytes: usize) -> 
     let active = scratch.take(experts * 4);
     let entries = scratch.take(rows.max * 4);
     let results = scratch.take(unit_bytes * matmul::group_sizes(input)[0]);
-    let gemm =
-        (rows.tiling == Tiling::Gemm).then(|| gemm::areas(&mut scratch, rows.max, input.len(), unit_bytes));
-    Areas { counts, starts, active, entries, results, gemm, total: scratch.used() }
+    let k = input.len();
+    let panels = match (input, rows.tiling) {
+        (RowType::Bf16(_), _) => Some(Panels::Bf16(gemm_bf16::areas(&mut scratch, rows.max, k, unit_bytes))),
+        (_, Tiling::Gemm) => Some(Panels::Q8(gemm::areas(&mut scratch, rows.max, k, unit_bytes))),
+        (_, Tiling::Dot) => None,
+    };
+    Areas { counts, starts, active, entries, results, panels, total: scratch.used() }
+}
+
+/// Panels of activations, by their type.
+#[derive(Clone, Copy)]
+enum Panels {
+    Q8(gemm::Areas),
+    Bf16(gemm_bf16::Areas),
+}
+
+impl Panels {
+    /// Fewer rows than this are left to dot leaves; there are none for bf16.
+    fn least_rows(self) -> usize {
+        match self {
+            Panels::Q8(_) => gemm::LEAST_ROWS,
+            Panels::Bf16(_) => 0,
+        }
+    }
+
+    /// Offset of the results in the body's scratch.
+    fn results(self) -> usize {
+        match self {
+            Panels::Q8(areas) => areas.results,
+            Panels::Bf16(areas) => areas.results,
+        }
+    }
+
+    /// Gathers `count` rows from entry `first` of the pointer list.
+    fn gather(self, e: &mut Emit, cx: &Cx, mat: &Mat, first: Value, count: Value) {
+        let list = cx.list(e);
+        let list = e.at(list, first, 8);
+        match self {
+            Panels::Q8(areas) => gemm::fill_panel(e, cx, &areas, mat, list, count),
+            Panels::Bf16(areas) => gemm_bf16::fill_panel(e, cx, &areas, mat.k, list, count),
+        }
+    }
+
+    /// Results of a unit for the gathered rows.
+    fn unit(self, e: &mut Emit, cx: &Cx, part: &Part, weights: &[Value], count: Value) {
+        match self {
+            Panels::Q8(areas) => gemm::unit(e, cx, &areas, part, weights, count),
+            Panels::Bf16(areas) => gemm_bf16::unit(e, cx, &areas, part, weights, count),
+        }
+    }
+}
+
+/// Emits `body`, with tiles configured where there are any and the input is bf16.
+fn with_tiles(e: &mut Emit, cx: &Cx, input: RowType, body: impl FnOnce(&mut Emit)) {
+    let tiles = matches!(input, RowType::Bf16(_));
+    if tiles {
+        e.call(cx.leaf(Leaf::TilesOn), &[]);
+    }
+    body(e);
+    if tiles {
+        e.call(cx.leaf(Leaf::TilesOff), &[]);
+    }
 }
 
 /// How many rows there can be, and how they are multiplied.
@@ -206,16 +266,16 @@ pub fn up(
         let before = e.mul_imm(active, units as i64);
         let item = e.b.ins().isub(index, before);
         let (expert, first, count) = groups.expert(e, active);
-        let few = multiply_many(e, &areas, count, |e, gemm_areas| {
+        let many = |e: &mut Emit, panels: Panels| {
             let is_new = e.icmp(IntCC::NotEqual, active, gathered);
-            e.if_then(is_new, |e| gather(e, cx, gemm_areas, &part.mats[0], first, count));
+            e.if_then(is_new, |e| panels.gather(e, cx, &part.mats[0], first, count));
             let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
-            gemm::unit(e, cx, gemm_areas, part, &weights, count);
-            each_result(e, cx, gemm_areas, part, first, count, |e, position, results| {
+            panels.unit(e, cx, part, &weights, count);
+            each_result(e, cx, panels, part, first, count, |e, position, results| {
                 finish(e, item, expert, position, results);
             });
-        });
-        e.if_then(few, |e| {
+        };
+        many_or_few(e, &areas, count, many, |e| {
             let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
             each_dot(e, cx, &areas, part, row_type, &weights, first, count, |e, position, results| {
                 finish(e, item, expert, position, results);
@@ -223,72 +283,69 @@ pub fn up(
         });
         active
     };
-    let none = e.i64(-1);
-    if dynamic {
-        // After routing nobody knows which experts are heavy: workers take items from the step's counter. A worker takes at most
-        // every item and then one past the end.
-        let zero = e.i64(0);
-        let first = cx.take_next(e);
-        let bound = e.add_imm(total, 1);
-        let _ = e.for_carry(zero, bound, 1, &[first, none], |e, _, taken| {
-            let (index, gathered) = (taken[0], taken[1]);
-            let more = e.icmp(IntCC::UnsignedLessThan, index, total);
-            let after = e.b.create_block();
-            let (take, skip) = (e.b.create_block(), e.b.create_block());
-            let next = e.b.append_block_param(after, I64);
-            let now = e.b.append_block_param(after, I64);
-            e.b.ins().brif(more, take, &[], skip, &[]);
-            e.b.switch_to_block(take);
-            e.b.seal_block(take);
-            let active = item_body(e, index, gathered);
-            let value = cx.take_next(e);
-            e.b.ins().jump(after, &[BlockArg::Value(value), BlockArg::Value(active)]);
-            // Past the end the counter is left alone, so that it cannot wrap.
-            e.b.switch_to_block(skip);
-            e.b.seal_block(skip);
-            e.b.ins().jump(after, &[BlockArg::Value(index), BlockArg::Value(gathered)]);
-            e.b.switch_to_block(after);
-            e.b.seal_block(after);
-            vec![next, now]
-        });
-    } else {
-        cx.hand_out(e, total, |e, start, end| {
-            let _ = e.for_carry(start, end, 1, &[none], |e, index, gathered| {
-                vec![item_body(e, index, gathered[0])]
+    with_tiles(e, cx, row_type, |e| {
+        let none = e.i64(-1);
+        if dynamic {
+            // After routing nobody knows which experts are heavy: workers take items from the step's counter. A worker takes at most
+            // every item and then one past the end.
+            let zero = e.i64(0);
+            let first = cx.take_next(e);
+            let bound = e.add_imm(total, 1);
+            let _ = e.for_carry(zero, bound, 1, &[first, none], |e, _, taken| {
+                let (index, gathered) = (taken[0], taken[1]);
+                let more = e.icmp(IntCC::UnsignedLessThan, index, total);
+                let after = e.b.create_block();
+                let (take, skip) = (e.b.create_block(), e.b.create_block());
+                let next = e.b.append_block_param(after, I64);
+                let now = e.b.append_block_param(after, I64);
+                e.b.ins().brif(more, take, &[], skip, &[]);
+                e.b.switch_to_block(take);
+                e.b.seal_block(take);
+                let active = item_body(e, index, gathered);
+                let value = cx.take_next(e);
+                e.b.ins().jump(after, &[BlockArg::Value(value), BlockArg::Value(active)]);
+                // Past the end the counter is left alone, so that it cannot wrap.
+                e.b.switch_to_block(skip);
+                e.b.seal_block(skip);
+                e.b.ins().jump(after, &[BlockArg::Value(index), BlockArg::Value(gathered)]);
+                e.b.switch_to_block(after);
+                e.b.seal_block(after);
+                vec![next, now]
             });
-        });
-    }
+        } else {
+            cx.hand_out(e, total, |e, start, end| {
+                let _ = e.for_carry(start, end, 1, &[none], |e, index, gathered| {
+                    vec![item_body(e, index, gathered[0])]
+                });
+            });
+        }
+    });
 }
 
-/// Runs `many` when the kernel has panels and there are rows enough for them; whether it did not.
-fn multiply_many(
+/// Runs `many` when the kernel has panels and there are rows enough for them, `few` otherwise.
+fn many_or_few(
     e: &mut Emit,
     areas: &Areas,
     count: Value,
-    many: impl FnOnce(&mut Emit, &gemm::Areas),
-) -> Value {
-    let least = e.i64(gemm::LEAST_ROWS as i64);
-    let few = e.icmp(IntCC::UnsignedLessThan, count, least);
-    let Some(gemm_areas) = &areas.gemm else {
-        return e.b.ins().iconst(I8, 1);
-    };
-    let enough = e.icmp(IntCC::UnsignedGreaterThanOrEqual, count, least);
-    e.if_then(enough, |e| many(e, gemm_areas));
-    few
-}
-
-/// Fills the panel with `count` rows from entry `first` of the pointer list.
-fn gather(e: &mut Emit, cx: &Cx, areas: &gemm::Areas, mat: &Mat, first: Value, count: Value) {
-    let list = cx.list(e);
-    let list = e.at(list, first, 8);
-    gemm::fill_panel(e, cx, areas, mat, list, count);
+    many: impl FnOnce(&mut Emit, Panels),
+    few: impl FnOnce(&mut Emit),
+) {
+    let Some(panels) = areas.panels else { return few(e) };
+    if panels.least_rows() == 0 {
+        return many(e, panels);
+    }
+    let least = e.i64(panels.least_rows() as i64);
+    let is_many = e.icmp(IntCC::UnsignedGreaterThanOrEqual, count, least);
+    e.if_then(is_many, |e| many(e, panels));
+    let is_few = e.icmp(IntCC::UnsignedLessThan, count, least);
+    e.if_then(is_few, few);
 }
 
 /// Calls `finish` with each row's entry number and the address of its results.
 fn each_result(
     e: &mut Emit,
     cx: &Cx,
-    areas: &gemm::Areas,
+    panels: Panels,
     part: &Part,
     first: Value,
     count: Value,
@@ -296,7 +353,7 @@ fn each_result(
 ) {
     let zero = e.i64(0);
     e.for_range(zero, count, 1, |e, row| {
-        let results = cx.body_scratch(e, areas.results);
+        let results = cx.body_scratch(e, panels.results());
         let results = e.at(results, row, matmul::unit_bytes(part));
         let position = e.add(first, row);
         finish(e, position, results);
@@ -396,17 +453,17 @@ pub fn down(
                     e.store(new, sum, i * LANES * 4);
                 }
             };
-            let few = multiply_many(e, &areas, count, |e, gemm_areas| {
-                gather(e, cx, gemm_areas, mat, first, count);
+            let many = |e: &mut Emit, panels: Panels| {
+                panels.gather(e, cx, mat, first, count);
                 e.for_range(start, end, 1, |e, item| {
                     let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
-                    gemm::unit(e, cx, gemm_areas, part, &weights, count);
-                    each_result(e, cx, gemm_areas, part, first, count, |e, position, results| {
+                    panels.unit(e, cx, part, &weights, count);
+                    each_result(e, cx, panels, part, first, count, |e, position, results| {
                         add(e, item, position, results);
                     });
                 });
-            });
-            e.if_then(few, |e| {
+            };
+            many_or_few(e, &areas, count, many, |e| {
                 e.for_range(start, end, 1, |e, item| {
                     let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
                     each_dot(
@@ -429,11 +486,13 @@ pub fn down(
             each_own(e, &|e, place, x| elementwise::add_in_place(e, place, x, unit));
         }
     };
-    if areas.gemm.is_some() {
-        // Panels are filled for a range of columns at once: no tail.
-        let (start, end) = cx.share(e, total);
-        columns(e, start, end);
-    } else {
-        cx.hand_out(e, total, columns);
-    }
+    with_tiles(e, cx, row_type, |e| {
+        if rows.tiling == Tiling::Gemm {
+            // Panels are filled for a range of columns at once: no tail.
+            let (start, end) = cx.share(e, total);
+            columns(e, start, end);
+        } else {
+            cx.hand_out(e, total, columns);
+        }
+    });
 }

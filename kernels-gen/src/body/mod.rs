@@ -4,6 +4,7 @@ mod attention;
 mod epilogue;
 mod experts;
 mod gemm;
+mod gemm_bf16;
 mod matmul;
 
 use crate::emit::Emit;
@@ -51,6 +52,7 @@ struct Layout {
 pub fn leaves(kernel: &Kernel) -> Vec<Leaf> {
     let rows = |val: &ValId| kernel.vals[*val].row;
     let q8 = |row: RowType| matches!(row, RowType::Q8(_));
+    let bf16 = |val: &ValId| matches!(kernel.vals[*val].row, RowType::Bf16(_));
     let mut leaves = Vec::new();
     let stages = match &kernel.body {
         Body::Rows { stages, .. } => stages.as_slice(),
@@ -69,6 +71,10 @@ pub fn leaves(kernel: &Kernel) -> Vec<Leaf> {
         Body::Matmul { input, parts, .. } => {
             parts.iter().flat_map(|part| &part.mats).for_each(|mat| dots(mat, rows(input)));
         }
+        Body::Experts { input, part, .. } if bf16(input) => leaves.extend(gemm_bf16::leaves(part)),
+        Body::ExpertDown { input, mat, .. } if bf16(input) => {
+            leaves.extend(gemm_bf16::leaves(&experts::down_part(mat, kernel.tiling)));
+        }
         Body::Experts { input, part, .. } => part.mats.iter().for_each(|mat| dots(mat, rows(input))),
         Body::ExpertDown { input, mat, .. } => dots(mat, rows(input)),
         Body::Attention(body) => leaves.extend(attention::leaves(body)),
@@ -76,8 +82,8 @@ pub fn leaves(kernel: &Kernel) -> Vec<Leaf> {
     if kernel.tiling == Tiling::Gemm {
         match &kernel.body {
             Body::Matmul { parts, .. } => leaves.extend(parts.iter().flat_map(gemm::leaves)),
-            Body::Experts { part, .. } => leaves.extend(gemm::leaves(part)),
-            Body::ExpertDown { mat, .. } => {
+            Body::Experts { input, part, .. } if !bf16(input) => leaves.extend(gemm::leaves(part)),
+            Body::ExpertDown { input, mat, .. } if !bf16(input) => {
                 leaves.extend(gemm::leaves(&experts::down_part(mat, kernel.tiling)))
             }
             _ => {}

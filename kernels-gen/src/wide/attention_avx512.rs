@@ -20,7 +20,7 @@ const LANES: usize = 16;
 /// The score version.
 pub const SCORE: Wide = Wide {
     name: "score_avx512",
-    levels: |level| matches!(level, Level::V4 | Level::V4Vnni),
+    levels: |level| level >= Level::V4,
     serves: |leaf| matches!(leaf, Leaf::Score { head_dim, .. } if head_dim % 4 == 0),
     assemble: |a, leaf| match leaf {
         Leaf::Score { elem, head_dim, group, scale } => score(a, elem, head_dim, group, scale),
@@ -31,7 +31,7 @@ pub const SCORE: Wide = Wide {
 /// The value version.
 pub const VALUE: Wide = Wide {
     name: "value_avx512",
-    levels: |level| matches!(level, Level::V4 | Level::V4Vnni),
+    levels: |level| level >= Level::V4,
     serves: |leaf| matches!(leaf, Leaf::Value { head_dim, .. } if head_dim % LANES == 0),
     assemble: |a, leaf| match leaf {
         Leaf::Value { elem, head_dim, group } => value(a, elem, head_dim, group),

@@ -16,7 +16,7 @@ use kernmill_plan::target::Level;
 /// The version.
 pub const WIDE: Wide = Wide {
     name: "dot_f32_avx512",
-    levels: |level| matches!(level, Level::V4 | Level::V4Vnni),
+    levels: |level| level >= Level::V4,
     serves: |leaf| match leaf {
         Leaf::DotF32 { format, tokens, .. } => {
             matches!(format, WeightFormat::Bf16 | WeightFormat::F32) && matches!(tokens, 1 | 2)

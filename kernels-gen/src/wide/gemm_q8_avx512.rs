@@ -22,7 +22,7 @@ use kernmill_plan::target::Level;
 /// Decoding.
 pub const DECODE: Wide = Wide {
     name: "decode_avx512",
-    levels: |level| matches!(level, Level::V4 | Level::V4Vnni),
+    levels: |level| level >= Level::V4,
     serves: |leaf| matches!(leaf, Leaf::Decode { .. }),
     assemble: |a, leaf| match leaf {
         Leaf::Decode { format } => decode(a, format),
@@ -33,7 +33,7 @@ pub const DECODE: Wide = Wide {
 /// Multiplying.
 pub const GEMM: Wide = Wide {
     name: "gemm_q8_avx512vnni",
-    levels: |level| level == Level::V4Vnni,
+    levels: |level| level >= Level::V4Vnni,
     serves: |leaf| matches!(leaf, Leaf::GemmQ8 { tiles: 1..=2, tokens: 1..=6, .. }),
     assemble: |a, leaf| match leaf {
         Leaf::GemmQ8 { tiles, tokens, .. } => gemm(a, tiles, tokens),

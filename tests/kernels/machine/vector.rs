@@ -177,6 +177,23 @@ impl Machine {
                 let zero = |lane: &usize| element(&a, *lane) & element(&b, *lane) == 0;
                 (0..VECTOR / 4).filter(zero).fold(0, |mask, lane| mask | 1 << lane)
             }
+            Mnemonic::Vpcmpuw => {
+                let (a, b) = (self.source(i, 1)?, self.source(i, 2)?);
+                if i.immediate8() != 1 {
+                    return Err("only less than is modelled".to_owned());
+                }
+                let word = |v: &Vector, lane: usize| u16::from_le_bytes([v[2 * lane], v[2 * lane + 1]]);
+                let less = |lane: &usize| word(&a, *lane) < word(&b, *lane);
+                (0..VECTOR / 2).filter(less).fold(0, |mask, lane| mask | 1 << lane)
+            }
+            Mnemonic::Vfpclassps => {
+                let a = self.source(i, 1)?;
+                if i.immediate8() != 0x20 {
+                    return Err("only denormals are modelled".to_owned());
+                }
+                let denormal = |lane: &usize| f32::from_bits(element(&a, *lane)).is_subnormal();
+                (0..VECTOR / 4).filter(denormal).fold(0, |mask, lane| mask | 1 << lane)
+            }
             Mnemonic::Vpmovb2m => {
                 let a = self.source(i, 1)?;
                 (0..VECTOR).filter(|lane| a[*lane] >= 0x80).fold(0, |mask, lane| mask | 1 << lane)
@@ -201,6 +218,7 @@ impl Machine {
                     _ => (zip2(&a, &a, |a, _| a.checked_shr(count).unwrap_or(0)), 2),
                 }
             }
+            Mnemonic::Vpternlogd if i.immediate8() == 0xff => ([0xff; VECTOR], 4),
             Mnemonic::Vpabsb => {
                 let a = self.source(i, 1)?;
                 (zip1(&a, &a, |a, _| a.cast_signed().unsigned_abs()), 1)
@@ -212,6 +230,7 @@ impl Machine {
             | Mnemonic::Vpaddw
             | Mnemonic::Vpsubb
             | Mnemonic::Vpmaxud
+            | Mnemonic::Vpminuw
             | Mnemonic::Vpblendmb
             | Mnemonic::Vpshufb
             | Mnemonic::Vpermb
@@ -278,6 +297,7 @@ fn two_sources(mnemonic: Mnemonic, a: &Vector, b: &Vector) -> (Vector, usize) {
         Mnemonic::Vpaddw => (zip2(a, b, u16::wrapping_add), 2),
         Mnemonic::Vpsubb => (zip1(a, b, u8::wrapping_sub), 1),
         Mnemonic::Vpmaxud => (zip4(a, b, u32::max), 4),
+        Mnemonic::Vpminuw => (zip2(a, b, u16::min), 2),
         Mnemonic::Vpshufb => {
             // Within each 16 bytes; a set top bit gives zero.
             let shuffled =
