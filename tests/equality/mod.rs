@@ -1,5 +1,7 @@
 //! One order of arithmetic: compiled plans give the interpreter's logits bit for bit, however the work is cut up.
 
+mod tiles;
+
 use fastrand::Rng;
 use kernmill_compiler::build::build_weights;
 use kernmill_compiler::choose::Choices;
