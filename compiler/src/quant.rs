@@ -370,6 +370,37 @@ mod tests {
     }
 
     #[test]
+    fn bf16_is_faithful_but_for_the_experts() {
+        let shape = ModelShape { layers: 1, ..ModelShape::mini_gpt_oss() };
+        let graph = build(&shape).unwrap();
+        let faithful = quantise(&graph, Preset::Faithful).unwrap();
+        let bf16 = quantise(&graph, Preset::Bf16).unwrap();
+        assert_eq!(bf16.tensors, faithful.tensors);
+        let text = bf16.to_string();
+        assert_eq!(text.parse::<Graph>().unwrap(), bf16);
+        let of_faithful = faithful.to_string();
+        let theirs: Vec<&str> = of_faithful.lines().collect();
+        let own: Vec<&str> = text.lines().filter(|line| !theirs.contains(line)).collect();
+        expect![[r#"
+            %layers.0.mlp_norm.bf16 = bf16_cast %layers.0.mlp_norm : bf16[T, 64]
+            %layers.0.gate = bf16_expert_linear %layers.0.mlp_norm.bf16, %layers.0.topk, @layers.0.gate.weight, @layers.0.gate.bias : f32[T*2, 32]
+            %layers.0.up = bf16_expert_linear %layers.0.mlp_norm.bf16, %layers.0.topk, @layers.0.up.weight, @layers.0.up.bias : f32[T*2, 32]
+            %layers.0.h.bf16 = bf16_cast %layers.0.h : bf16[T*2, 32]
+            %layers.0.down = bf16_expert_linear %layers.0.h.bf16, %layers.0.topk, @layers.0.down.weight, @layers.0.down.bias : f32[T*2, 64]"#]]
+        .assert_eq(&own.join("\n"));
+        for (of, preset) in [(&faithful, Preset::Bf16), (&bf16, Preset::Faithful), (&bf16, Preset::Exact)] {
+            verify(of, preset).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn experts_that_are_not_mxfp4_take_q8_in_bf16() {
+        let mlp = Mlp::Experts { experts: 2, top_k: 1, inner: 32, format: WeightFormat::Bf16 };
+        let graph = build(&ModelShape { mlp, ..ModelShape::mini_gpt_oss() }).unwrap();
+        assert_eq!(quantise(&graph, Preset::Bf16).unwrap(), quantise(&graph, Preset::Faithful).unwrap());
+    }
+
+    #[test]
     fn plain_experts_become_int8_and_the_router_stays() {
         let mlp = Mlp::Experts { experts: 2, top_k: 1, inner: 32, format: WeightFormat::Bf16 };
         let graph = build(&ModelShape { mlp, ..ModelShape::mini_gpt_oss() }).unwrap();

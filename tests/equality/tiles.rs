@@ -46,9 +46,12 @@ unsafe extern "C" fn interpret(a: u64, b: u64, c: u64, d: u64, e: u64, leaf: *co
                 Param::Update(region) | Param::Write(region) => (region, true),
                 _ => continue,
             };
-            pieces.extend(region.pieces(&args).into_iter().map(|(offset, bytes)| {
-                (args[index].wrapping_add_signed(offset), bytes, writable)
-            }));
+            pieces.extend(
+                region
+                    .pieces(&args)
+                    .into_iter()
+                    .map(|(offset, bytes)| (args[index].wrapping_add_signed(offset), bytes, writable)),
+            );
         }
         cpu.memory = Memory::default();
         for (address, bytes, writable) in &pieces {
@@ -99,7 +102,11 @@ fn tile_leaves(program: &Program, stride_and_gap: &[(usize, usize, usize)]) -> V
         [1, 2].map(|groups| Leaf::GemmBf16(Shape { tiles, groups, stride, gap }))
     });
     let leaves: Vec<Leaf> = gemms.chain([Leaf::TilesOn, Leaf::TilesOff]).filter(has).collect();
-    let all = program.code.symbols.iter().filter(|s| s.name.starts_with("gemm_bf16") || s.name.starts_with("tiles"));
+    let all = program
+        .code
+        .symbols
+        .iter()
+        .filter(|s| s.name.starts_with("gemm_bf16") || s.name.starts_with("tiles"));
     assert_eq!(leaves.len(), all.count(), "every leaf with tiles is known");
     leaves
 }
@@ -125,7 +132,10 @@ fn check(name: &str, shape: &ModelShape, length: usize, threads: usize, pieces: 
         let actual = logits(&mut engine, &case.tokens, pieces);
         assert_bits(&actual, &expected, case.graph.vocab, &format!("{name}, {pieces:?}, fuse {fuse}"));
     }
-    assert!(CALLS[1].load(Relaxed) > before && CALLS[0].load(Relaxed) > 0, "{name}: products were interpreted");
+    assert!(
+        CALLS[1].load(Relaxed) > before && CALLS[0].load(Relaxed) > 0,
+        "{name}: products were interpreted"
+    );
 }
 
 fn experts(experts: usize, top_k: u32, inner: usize) -> Mlp {

@@ -3,10 +3,10 @@
 //! Every worker first groups the batch's slots by expert (a counting sort in its own scratch: a few microseconds for a full
 //! prefill chunk, cheaper than a barrier). Then work items are (active expert, unit) pairs going up, output tiles going down.
 
-use crate::body::{Cx, epilogue, gemm, gemm_bf16, matmul};
+use crate::body::panels::{Panels, many_or_few, with_tiles};
+use crate::body::{Cx, epilogue, matmul};
 use crate::emit::{Emit, LANES, MEM};
 use crate::kernel::{Body, Domain, Kernel, Mat, Part, RowType, Tiling, ValId};
-use crate::leaf::Leaf;
 use crate::scratch::Scratch;
 use crate::stage::elementwise;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -49,68 +49,8 @@ fn areas(experts: usize, rows: RowLimits, input: RowType, unit_bytes: usize) -> 
     let active = scratch.take(experts * 4);
     let entries = scratch.take(rows.max * 4);
     let results = scratch.take(unit_bytes * matmul::group_sizes(input)[0]);
-    let k = input.len();
-    let panels = match (input, rows.tiling) {
-        (RowType::Bf16(_), _) => Some(Panels::Bf16(gemm_bf16::areas(&mut scratch, rows.max, k, unit_bytes))),
-        (_, Tiling::Gemm) => Some(Panels::Q8(gemm::areas(&mut scratch, rows.max, k, unit_bytes))),
-        (_, Tiling::Dot) => None,
-    };
+    let panels = Panels::take(&mut scratch, rows, input, unit_bytes);
     Areas { counts, starts, active, entries, results, panels, total: scratch.used() }
-}
-
-/// Panels of activations, by their type.
-#[derive(Clone, Copy)]
-enum Panels {
-    Q8(gemm::Areas),
-    Bf16(gemm_bf16::Areas),
-}
-
-impl Panels {
-    /// Fewer rows than this are left to dot leaves; there are none for bf16.
-    fn least_rows(self) -> usize {
-        match self {
-            Panels::Q8(_) => gemm::LEAST_ROWS,
-            Panels::Bf16(_) => 0,
-        }
-    }
-
-    /// Offset of the results in the body's scratch.
-    fn results(self) -> usize {
-        match self {
-            Panels::Q8(areas) => areas.results,
-            Panels::Bf16(areas) => areas.results,
-        }
-    }
-
-    /// Gathers `count` rows from entry `first` of the pointer list.
-    fn gather(self, e: &mut Emit, cx: &Cx, mat: &Mat, first: Value, count: Value) {
-        let list = cx.list(e);
-        let list = e.at(list, first, 8);
-        match self {
-            Panels::Q8(areas) => gemm::fill_panel(e, cx, &areas, mat, list, count),
-            Panels::Bf16(areas) => gemm_bf16::fill_panel(e, cx, &areas, mat.k, list, count),
-        }
-    }
-
-    /// Results of a unit for the gathered rows.
-    fn unit(self, e: &mut Emit, cx: &Cx, part: &Part, weights: &[Value], count: Value) {
-        match self {
-            Panels::Q8(areas) => gemm::unit(e, cx, &areas, part, weights, count),
-            Panels::Bf16(areas) => gemm_bf16::unit(e, cx, &areas, part, weights, count),
-        }
-    }
-}
-
-/// Emits `body`, with tiles configured where there are any and the input is bf16.
-fn with_tiles(e: &mut Emit, cx: &Cx, input: RowType, body: impl FnOnce(&mut Emit)) {
-    let tiles = matches!(input, RowType::Bf16(_));
-    if tiles {
-        e.call(cx.leaf(Leaf::TilesOn), &[]);
-    }
-    body(e);
-    if tiles {
-        e.call(cx.leaf(Leaf::TilesOff), &[]);
-    }
 }
 
 /// How many rows there can be, and how they are multiplied.
@@ -275,7 +215,7 @@ pub fn up(
                 finish(e, item, expert, position, results);
             });
         };
-        many_or_few(e, &areas, count, many, |e| {
+        many_or_few(e, areas.panels, count, many, |e| {
             let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
             each_dot(e, cx, &areas, part, row_type, &weights, first, count, |e, position, results| {
                 finish(e, item, expert, position, results);
@@ -320,25 +260,6 @@ pub fn up(
             });
         }
     });
-}
-
-/// Runs `many` when the kernel has panels and there are rows enough for them, `few` otherwise.
-fn many_or_few(
-    e: &mut Emit,
-    areas: &Areas,
-    count: Value,
-    many: impl FnOnce(&mut Emit, Panels),
-    few: impl FnOnce(&mut Emit),
-) {
-    let Some(panels) = areas.panels else { return few(e) };
-    if panels.least_rows() == 0 {
-        return many(e, panels);
-    }
-    let least = e.i64(panels.least_rows() as i64);
-    let is_many = e.icmp(IntCC::UnsignedGreaterThanOrEqual, count, least);
-    e.if_then(is_many, |e| many(e, panels));
-    let is_few = e.icmp(IntCC::UnsignedLessThan, count, least);
-    e.if_then(is_few, few);
 }
 
 /// Calls `finish` with each row's entry number and the address of its results.
@@ -463,7 +384,7 @@ pub fn down(
                     });
                 });
             };
-            many_or_few(e, &areas, count, many, |e| {
+            many_or_few(e, areas.panels, count, many, |e| {
                 e.for_range(start, end, 1, |e, item| {
                     let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
                     each_dot(

@@ -6,6 +6,7 @@ mod experts;
 mod gemm;
 mod gemm_bf16;
 mod matmul;
+mod panels;
 
 use crate::emit::Emit;
 use crate::kernel::{Body, Domain, Home, Kernel, OperandId, PROLOGUE_TOKENS, RowType, Stage, Tiling, ValId};

@@ -390,4 +390,17 @@ fn tiles_are_configured_and_released() {
         a.tilestored(ptr(rdi + rcx), tmm0)
     };
     assert_eq!(configured(store, &[0; 64]), Err(Rule::Store(0)));
+    // As the contract says.
+    let as_told = |before, after, emit: Emit| {
+        let mut a = CodeAssembler::new(64).unwrap();
+        emit(&mut a).unwrap();
+        a.ret().unwrap();
+        let code = a.assemble(0).unwrap();
+        check(&code, &contract(), TileState { before, after }, Level::Amx).map_err(|violation| violation.rule)
+    };
+    assert_eq!(as_told(true, true, |a| a.tilezero(tmm0)), Ok(()));
+    assert_eq!(as_told(true, false, |a| a.tilerelease()), Ok(()));
+    assert_eq!(as_told(true, false, |a| a.tilezero(tmm0)), Err(Rule::Tiles));
+    assert_eq!(as_told(true, true, |a| a.tilerelease()), Err(Rule::Tiles));
+    assert_eq!(as_told(false, true, |a| a.nop()), Err(Rule::Tiles));
 }
