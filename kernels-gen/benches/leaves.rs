@@ -2,11 +2,12 @@
 //! leaves over a gigabyte of tiles, beside a plain read of the same bytes, with one and with two threads; and the rate of every token
 //! count, of decoding and of the gemm leaf on tiles that stay in cache.
 //!
-//! `cargo bench -p kernmill-kernels --bench leaves` prints one JSON object per line; medians of 7.
+//! `cargo bench -p kernmill-kernels --bench leaves` prints one JSON object per line; medians of 7. `-- native` after it: only the wide
+//! leaves of the best level.
 
 use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, GROUP};
+use kernmill_kernels::leaf::{ADJACENT, Leaf};
 use kernmill_kernels::wide;
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
 use kernmill_plan::region::{WeightRegion, WeightRegionMut};
@@ -76,8 +77,9 @@ fn main() {
             STREAM as f64 / time / 1e9
         );
     }
-    for level in Level::supported() {
-        for wide in [false, true] {
+    let native = std::env::args().any(|argument| argument == "native");
+    for level in Level::supported().into_iter().rev().take(if native { 1 } else { usize::MAX }) {
+        for wide in [false, true].into_iter().filter(|wide| *wide || !native) {
             for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
                 dots(level, wide, format, &region);
             }
@@ -102,49 +104,49 @@ fn code(leaves: &[Leaf], level: Level, wide: bool) -> (Mmap, Vec<usize>) {
     (map.make_exec().expect("executable memory"), offsets)
 }
 
-/// Dots of every token count: one token from memory, all in cache.
+/// Dots of every token count, and those of several tiles at once: few tokens from memory, all in cache.
 fn dots(level: Level, wide: bool, format: WeightFormat, region: &WeightRegionMut) {
-    let leaves: Vec<Leaf> =
-        Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: K, tokens: *t }).collect();
+    let single = Leaf::dot_tokens(true).iter().map(|t| (Leaf::DotQ8 { format, k: K, tokens: *t }, *t, 1));
+    let several = [2, 1].map(|tokens| {
+        (Leaf::DotAdjacent { format, k: K, tokens, pairs: format == WeightFormat::Mxfp4 }, tokens, ADJACENT)
+    });
+    let cases: Vec<(Leaf, usize, usize)> = single.chain(several).collect();
+    let leaves: Vec<Leaf> = cases.iter().map(|(leaf, ..)| *leaf).collect();
     let (map, offsets) = code(&leaves, level, wide);
-    let tile = format.tile(K).bytes();
     let stride = Q8Row { k: K }.stride();
-    for (i, tokens) in Leaf::dot_tokens(true).iter().enumerate() {
+    for ((leaf, tokens, tiles), offset) in cases.into_iter().zip(offsets) {
         let head =
-            format!("\"version\": \"{}\", \"level\": \"{}\"", version(leaves[i], level, wide), level.name());
-        // SAFETY: symbol i is a dot leaf.
-        let dot: Dot = unsafe { std::mem::transmute(&raw const map[offsets[i]]) };
-        let run = |first: usize, end: usize, tiles: usize| {
+            format!("\"version\": \"{}\", \"level\": \"{}\"", version(leaf, level, wide), level.name());
+        let bytes = tiles * format.tile(K).bytes();
+        // SAFETY: a dot leaf is at that offset.
+        let dot: Dot = unsafe { std::mem::transmute(&raw const map[offset]) };
+        let run = |first: usize, end: usize, places: usize| {
             let rows = vec![FILL; stride * tokens];
-            let list: Vec<u64> = (0..*tokens).map(|t| rows.as_ptr() as u64 + (t * stride) as u64).collect();
-            let mut out = vec![0f32; 16 * tokens];
+            let list: Vec<u64> = (0..tokens).map(|t| rows.as_ptr() as u64 + (t * stride) as u64).collect();
+            let mut out = vec![0f32; 16 * tiles * tokens];
             for number in first..end {
-                // SAFETY: the tile lies in the region, rows and results are as large as the leaf's contract asks.
+                // SAFETY: the tiles lie in the region, rows and results are as large as the leaf's contract asks.
                 unsafe {
-                    let weights = region.as_slice().as_ptr().add(number % tiles * tile);
-                    dot(weights, list.as_ptr(), out.as_mut_ptr(), 64);
+                    let weights = region.as_slice().as_ptr().add(number % places * bytes);
+                    dot(weights, list.as_ptr(), out.as_mut_ptr(), 64 * tiles as u64);
                 }
             }
             std::hint::black_box(&out);
         };
-        let all = STREAM / tile;
-        if *tokens == 1 {
-            for threads in [1, 2] {
-                let time = median(|| shared(threads, all, |first, end| run(first, end, all)));
-                println!(
-                    "{{\"what\": \"{}\", {head}, \"threads\": {threads}, \"gb_per_second\": {:.1}}}",
-                    leaves[i],
-                    (all * tile) as f64 / time / 1e9
-                );
-            }
+        let all = STREAM / bytes;
+        for threads in [1, 2].into_iter().filter(|_| tokens <= 2) {
+            let time = median(|| shared(threads, all, |first, end| run(first, end, all)));
+            println!(
+                "{{\"what\": \"{leaf}\", {head}, \"threads\": {threads}, \"gb_per_second\": {:.1}}}",
+                (all * bytes) as f64 / time / 1e9
+            );
         }
-        let calls = 40_000 / (8 + tokens);
+        let calls = 40_000 / (8 + tokens) / tiles;
         let time = median(|| run(0, calls, 2));
         println!(
-            "{{\"what\": \"{} in cache\", {head}, \"gb_per_second\": {:.1}, \"tera_ops_per_second\": {:.3}}}",
-            leaves[i],
-            (calls * tile) as f64 / time / 1e9,
-            (calls * 16 * K * tokens * 2) as f64 / time / 1e12
+            "{{\"what\": \"{leaf} in cache\", {head}, \"gb_per_second\": {:.1}, \"tera_ops_per_second\": {:.3}}}",
+            (calls * bytes) as f64 / time / 1e9,
+            (calls * 16 * tiles * K * tokens * 2) as f64 / time / 1e12
         );
     }
 }

@@ -66,7 +66,7 @@ pub fn generate(
     let isa = isa::target(level);
     let leaves: Vec<Leaf> = kernels
         .iter()
-        .flat_map(|(_, kernel)| body::leaves(kernel))
+        .flat_map(|(_, kernel)| body::leaves(kernel, level))
         .collect::<BTreeSet<_>>()
         .into_iter()
         .collect();
@@ -133,7 +133,7 @@ impl Generator<'_> {
         b.switch_to_block(entry);
         b.seal_block(entry);
         let mut imported = BTreeMap::new();
-        for leaf in body::leaves(kernel) {
+        for leaf in body::leaves(kernel, self.level) {
             let index = self.leaves.binary_search(&leaf).expect("every kernel's leaves were collected");
             let name = b.func.declare_imported_user_function(UserExternalName::new(0, index as u32));
             let signature = b.import_signature(signature(leaf.params()));

@@ -59,6 +59,7 @@ fn machine_code_of_wide_leaves() {
     let leaves = [
         Leaf::DotQ8 { format: WeightFormat::Mxfp4, k: 64, tokens: 1 },
         Leaf::DotQ8 { format: WeightFormat::Int8, k: 64, tokens: 2 },
+        Leaf::DotAdjacent { format: WeightFormat::Mxfp4, k: 128, tokens: 1, pairs: true },
         Leaf::DotF32 { format: WeightFormat::Bf16, k: 64, tokens: 1 },
         Leaf::Score { elem: KvElem::F16, head_dim: 32, group: 2, scale: 0.125f32.to_bits() },
         Leaf::Value { elem: KvElem::F16, head_dim: 32, group: 2 },

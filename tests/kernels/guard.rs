@@ -71,6 +71,17 @@ fn q8_dots_stay_inside_their_operands() {
 }
 
 #[test]
+fn dots_of_adjacent_tiles_stay_inside_their_operands() {
+    let mut leaves = Vec::new();
+    for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
+        for (k, tokens) in [32, 96, 160, 2880].into_iter().flat_map(|k| [(k, 1), (k, 2)]) {
+            leaves.push(Leaf::DotAdjacent { format, k, tokens, pairs: tokens == 2 });
+        }
+    }
+    run_all(&leaves, &[&[256], &[400]]);
+}
+
+#[test]
 fn f32_dots_stay_inside_their_operands() {
     let mut leaves = Vec::new();
     for format in WeightFormat::ALL {

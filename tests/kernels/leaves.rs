@@ -191,6 +191,44 @@ fn q8_dots_match_the_definition_bit_for_bit() {
     }
 }
 
+/// Tiles one behind the other give the results of each; those of `pairs` with the even tiles' first.
+#[test]
+fn dots_of_adjacent_tiles_are_those_of_each_tile() {
+    for (level, wide) in versions() {
+        for format in FORMATS.into_iter().filter(|f| f.is_blocked()) {
+            // Fewer blocks than the leaf prefetches ahead and more, whole turns of its loop and not.
+            for (k, tokens, pairs) in
+                [(32, 1, true), (64, 2, false), (288, 1, false), (2880, 1, true), (2880, 2, true)]
+            {
+                let leaf = Leaf::DotAdjacent { format, k, tokens, pairs };
+                let code = Code::new(generate_leaves(&[leaf], level, wide).unwrap());
+                let mut rng = Rng::with_seed(k as u64 + 11);
+                let tiles: Vec<Vec<u8>> = (0..4).map(|_| random_tile(&mut rng, format, k, false)).collect();
+                let rows: Vec<Q8> = (0..tokens).map(|_| random_q8(&mut rng, k, false)).collect();
+                let list: Vec<u64> = rows.iter().map(|row| address(&row.memory)).collect();
+                let packed = tiles.concat();
+                let mut memory = aligned(packed.len());
+                let mut out = vec![f32::NAN; 80 * tokens];
+                // SAFETY: `memory` has room for the tiles; the leaf reads them and the rows and writes 64 floats per row, 80 apart.
+                unsafe {
+                    memory.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(packed.as_ptr(), packed.len());
+                    let f: Dot = std::mem::transmute(code.address(0));
+                    f(memory.as_ptr().cast(), list.as_ptr(), out.as_mut_ptr(), 80 * 4);
+                }
+                let order = if pairs { [0, 2, 1, 3] } else { [0, 1, 2, 3] };
+                for (a, out) in rows.iter().zip(out.chunks(80)) {
+                    let expected: Vec<f32> = order
+                        .iter()
+                        .flat_map(|t| (0..TILE_ROWS).map(|r| blockdot(format, k, &tiles[*t], r, a)))
+                        .collect();
+                    assert_bits(&out[..64], &expected, &format!("{} {leaf}", name(level, wide)));
+                    assert!(out[64..].iter().all(|x| x.is_nan()), "{leaf} wrote past a row");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn f32_dots_match_the_definition_bit_for_bit() {
     for (level, wide) in versions() {

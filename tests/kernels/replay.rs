@@ -80,6 +80,13 @@ fn dots_give_the_cpus_bits() {
         }
     }
     replay_all(&leaves, &[&[64], &[200]]);
+    leaves.clear();
+    for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
+        for (k, tokens) in [32, 96, 2880].into_iter().flat_map(|k| [(k, 1), (k, 2)]) {
+            leaves.push(Leaf::DotAdjacent { format, k, tokens, pairs: tokens == 1 });
+        }
+    }
+    replay_all(&leaves, &[&[256], &[400]]);
 }
 
 #[test]

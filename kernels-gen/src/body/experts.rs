@@ -35,20 +35,21 @@ struct Areas {
     active: usize,
     /// u32 `[max_rows]` slots sorted by expert, ascending within one.
     entries: usize,
-    /// f32 results of a unit for the largest token group.
+    /// f32 results of a unit, or of several multiplied together, for the largest token group.
     results: usize,
     /// When many rows are multiplied at once.
     panels: Option<Panels>,
     total: usize,
 }
 
-fn areas(experts: usize, rows: RowLimits, input: RowType, unit_bytes: usize) -> Areas {
+fn areas(experts: usize, rows: RowLimits, input: RowType, part: &Part) -> Areas {
+    let unit_bytes = matmul::unit_bytes(part);
     let mut scratch = Scratch::default();
     let counts = scratch.take(experts * 4);
     let starts = scratch.take(experts * 4);
     let active = scratch.take(experts * 4);
     let entries = scratch.take(rows.max * 4);
-    let results = scratch.take(unit_bytes * matmul::group_sizes(input)[0]);
+    let results = scratch.take(unit_bytes * matmul::run_of(part) * matmul::group_sizes(input)[0]);
     let panels = Panels::take(&mut scratch, rows, input, unit_bytes);
     Areas { counts, starts, active, entries, results, panels, total: scratch.used() }
 }
@@ -72,11 +73,11 @@ pub fn scratch_bytes(kernel: &Kernel) -> usize {
     let rows = RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
     match &kernel.body {
         Body::Experts { input, experts, part, .. } => {
-            areas(*experts, rows, kernel.vals[*input].row, matmul::unit_bytes(part)).total
+            areas(*experts, rows, kernel.vals[*input].row, part).total
         }
         Body::ExpertDown { input, experts, mat, .. } => {
             let part = down_part(mat, kernel.tiling);
-            areas(*experts, rows, kernel.vals[*input].row, matmul::unit_bytes(&part)).total
+            areas(*experts, rows, kernel.vals[*input].row, &part).total
         }
         _ => 0,
     }
@@ -190,7 +191,7 @@ pub fn up(
     dynamic: bool,
 ) {
     let row_type = cx.vals[input];
-    let areas = areas(routed.experts, rows, row_type, matmul::unit_bytes(part));
+    let areas = areas(routed.experts, rows, row_type, part);
     let groups = group(e, cx, routed, &areas, input, input_slots);
     let units = part.items();
     let total = e.mul_imm(groups.active_count, units as i64);
@@ -217,9 +218,20 @@ pub fn up(
         };
         many_or_few(e, areas.panels, count, many, |e| {
             let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
-            each_dot(e, cx, &areas, part, row_type, &weights, first, count, |e, position, results| {
-                finish(e, item, expert, position, results);
-            });
+            let rows = (first, count);
+            each_dot(
+                e,
+                cx,
+                &areas,
+                part,
+                row_type,
+                &weights,
+                rows,
+                (item, 1),
+                |e, item, position, results| {
+                    finish(e, item, expert, position, results);
+                },
+            );
         });
         active
     };
@@ -229,7 +241,8 @@ pub fn up(
             // After routing nobody knows which experts are heavy: workers take items from the step's counter. A worker takes at most
             // every item and then one past the end.
             let zero = e.i64(0);
-            let first = cx.take_next(e);
+            let one = e.i64(1);
+            let first = cx.take_next(e, one);
             let bound = e.add_imm(total, 1);
             let _ = e.for_carry(zero, bound, 1, &[first, none], |e, _, taken| {
                 let (index, gathered) = (taken[0], taken[1]);
@@ -242,7 +255,7 @@ pub fn up(
                 e.b.switch_to_block(take);
                 e.b.seal_block(take);
                 let active = item_body(e, index, gathered);
-                let value = cx.take_next(e);
+                let value = cx.take_next(e, one);
                 e.b.ins().jump(after, &[BlockArg::Value(value), BlockArg::Value(active)]);
                 // Past the end the counter is left alone, so that it cannot wrap.
                 e.b.switch_to_block(skip);
@@ -281,7 +294,7 @@ fn each_result(
     });
 }
 
-/// The same by dot leaves, a few rows at a time.
+/// The same by dot leaves, a few rows at a time, for `items` units from `item` on; `finish` is given the item first.
 #[allow(clippy::too_many_arguments)]
 fn each_dot(
     e: &mut Emit,
@@ -290,20 +303,22 @@ fn each_dot(
     part: &Part,
     row_type: RowType,
     weights: &[Value],
-    first: Value,
-    count: Value,
-    finish: impl Fn(&mut Emit, Value, Value),
+    (first, count): (Value, Value),
+    (item, items): (Value, usize),
+    finish: impl Fn(&mut Emit, Value, Value, Value),
 ) {
     let list = cx.list(e);
     matmul::for_groups(e, row_type, count, |e, group_start, tokens| {
         let results = cx.body_scratch(e, areas.results);
         let position = e.add(first, group_start);
         let rows = e.at(list, position, 8);
-        matmul::dots(e, cx, part, row_type, weights, rows, results, tokens);
+        matmul::dots(e, cx, part, row_type, weights, rows, results, tokens, items);
         for t in 0..tokens {
-            let results = e.add_imm(results, (t * matmul::unit_bytes(part)) as i64);
+            let results = e.add_imm(results, (t * items * matmul::unit_bytes(part)) as i64);
             let position = e.add_imm(position, t as i64);
-            finish(e, position, results);
+            matmul::each_item(e, part, item, items, results, |e, item, results| {
+                finish(e, item, position, results);
+            });
         }
     });
 }
@@ -324,7 +339,7 @@ pub fn down(
     let row_type = cx.vals[input];
     let part = &down_part(mat, rows.tiling);
     let unit = part.unit;
-    let areas = areas(routed.experts, rows, row_type, matmul::unit_bytes(part));
+    let areas = areas(routed.experts, rows, row_type, part);
     let groups = group(e, cx, routed, &areas, input, true);
     let tokens = cx.rows(e, Domain::Tokens);
     let total = e.i64(part.items() as i64);
@@ -385,21 +400,9 @@ pub fn down(
                 });
             };
             many_or_few(e, areas.panels, count, many, |e| {
-                e.for_range(start, end, 1, |e, item| {
+                matmul::for_runs(e, start, end, matmul::run_of(part), |e, item, items| {
                     let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
-                    each_dot(
-                        e,
-                        cx,
-                        &areas,
-                        part,
-                        row_type,
-                        &weights,
-                        first,
-                        count,
-                        |e, position, results| {
-                            add(e, item, position, results);
-                        },
-                    );
+                    each_dot(e, cx, &areas, part, row_type, &weights, (first, count), (item, items), add);
                 });
             });
         });

@@ -2,16 +2,19 @@
 
 use crate::body::{Cx, epilogue, gemm};
 use crate::emit::Emit;
-use crate::kernel::{Domain, Part, RowType, Tiling, ValId};
-use crate::leaf::Leaf;
+use crate::kernel::{Domain, Mat, Part, RowType, Tiling, ValId};
+use crate::leaf::{ADJACENT, Leaf};
 use crate::scratch::Scratch;
 use crate::stage::dot_leaf;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{FuncRef, InstBuilder, Value};
 use kernmill_plan::format::TILE_ROWS;
 
+/// Rows that the leaf for adjacent tiles takes at most.
+const ADJACENT_TOKENS: usize = 2;
+
 struct Areas {
-    /// Results of one unit for the largest token group: `[tokens][mats][unit]` f32.
+    /// Results of one unit, or of several multiplied together, for the largest token group: `[tokens][items][mats][unit]` f32.
     results: usize,
     gemm: Option<gemm::Areas>,
     total: usize,
@@ -20,7 +23,8 @@ struct Areas {
 fn areas(input: RowType, parts: &[Part], max_rows: usize, tiling: Tiling) -> Areas {
     let mut scratch = Scratch::default();
     let largest = parts.iter().map(unit_bytes).max().unwrap_or(0);
-    let results = scratch.take(largest * group_sizes(input)[0]);
+    let together = parts.iter().map(|part| unit_bytes(part) * run_of(part)).max().unwrap_or(0);
+    let results = scratch.take(together * group_sizes(input)[0]);
     let gemm = (tiling == Tiling::Gemm).then(|| gemm::areas(&mut scratch, max_rows, input.len(), largest));
     Areas { results, gemm, total: scratch.used() }
 }
@@ -78,21 +82,60 @@ pub fn emit(
     });
 }
 
-/// Runs `body(part, item)` over a worker's items.
+/// Runs `body(part, first item, number of items)` over a worker's items; `run` says how many at once at most.
 fn for_items(
     e: &mut Emit,
     parts: &[Part],
     (start, end): (Value, Value),
-    mut body: impl FnMut(&mut Emit, &Part, Value),
+    run: impl Fn(&Part) -> usize,
+    mut body: impl FnMut(&mut Emit, &Part, Value, usize),
 ) {
     let mut first = 0;
     for part in parts {
         // The worker's items that fall into the part, counted from the part's first.
         let lower = clamp_from(e, start, first, part.items());
         let upper = clamp_from(e, end, first, part.items());
-        e.for_range(lower, upper, 1, |e, item| body(e, part, item));
+        for_runs(e, lower, upper, run(part), |e, item, count| body(e, part, item, count));
         first += part.items();
     }
+}
+
+/// Runs `body(first item, number of items)` over `start..end` in runs of `run` items, a power of two, then one by one.
+pub fn for_runs(
+    e: &mut Emit,
+    start: Value,
+    end: Value,
+    run: usize,
+    mut body: impl FnMut(&mut Emit, Value, usize),
+) {
+    let mut from = start;
+    if run > 1 {
+        let count = e.b.ins().isub(end, start);
+        let whole = e.b.ins().band_imm_s(count, -(run as i64));
+        from = e.add(start, whole);
+        e.for_range(start, from, run as i64, |e, item| body(e, item, run));
+    }
+    e.for_range(from, end, 1, |e, item| body(e, item, 1));
+}
+
+/// Items of a part that dots take together: when an item is a single tile, as many as one leaf multiplies.
+pub fn run_of(part: &Part) -> usize {
+    let single = part.mats.len() == 1 && part.unit == TILE_ROWS;
+    if single && part.items() >= ADJACENT { ADJACENT } else { 1 }
+}
+
+/// The leaf that multiplies adjacent tiles of a part with `tokens` rows, if there can be one: the tiles of an item, or of a run of
+/// items, lie one behind the other, or alternate between two matrices and are exactly those of an item.
+pub fn adjacent_leaf(part: &Part, input: RowType, tokens: usize) -> Option<Leaf> {
+    let Mat { format, k, .. } = part.mats[0];
+    let alike = |mat: &Mat| {
+        (mat.format, mat.k) == (format, k) && mat.tile_stride == part.mats.len() * format.tile(k).bytes()
+    };
+    let tiles = part.mats.len() * part.unit / TILE_ROWS * run_of(part);
+    let pairs = part.mats.len() == 2;
+    let fits = if pairs { tiles == ADJACENT } else { part.mats.len() == 1 && tiles >= ADJACENT };
+    let served = matches!(input, RowType::Q8(_)) && tokens <= ADJACENT_TOKENS;
+    (served && fits && part.mats.iter().all(alike)).then_some(Leaf::DotAdjacent { format, k, tokens, pairs })
 }
 
 /// By dot leaves.
@@ -105,17 +148,19 @@ fn few(
     rows: Value,
     share: (Value, Value),
 ) {
-    for_items(e, parts, share, |e, part, item| {
+    for_items(e, parts, share, run_of, |e, part, item, count| {
         let weights = tile_bases(e, cx, part, item, None);
         for_groups(e, input, rows, |e, group_start, tokens| {
             let results = cx.body_scratch(e, results);
             let list = cx.list(e);
             let rows_ptr = e.at(list, group_start, 8);
-            dots(e, cx, part, input, &weights, rows_ptr, results, tokens);
+            dots(e, cx, part, input, &weights, rows_ptr, results, tokens, count);
             for t in 0..tokens {
                 let row = e.add_imm(group_start, t as i64);
-                let results = e.add_imm(results, (t * unit_bytes(part)) as i64);
-                epilogue::emit(e, cx, part, item, None, results, row, row);
+                let results = e.add_imm(results, (t * count * unit_bytes(part)) as i64);
+                each_item(e, part, item, count, results, |e, item, results| {
+                    epilogue::emit(e, cx, part, item, None, results, row, row);
+                });
             }
         });
     });
@@ -128,16 +173,22 @@ fn many(e: &mut Emit, cx: &Cx, parts: &[Part], areas: &gemm::Areas, rows: Value,
         let list = cx.list(e);
         gemm::fill_panel(e, cx, areas, &run[0].mats[0], list, rows);
         let share = (e.add_imm(share.0, -(start as i64)), e.add_imm(share.1, -(start as i64)));
-        for_items(e, run, share, |e, part, item| {
-            let weights = tile_bases(e, cx, part, item, None);
-            gemm::unit(e, cx, areas, part, &weights, rows);
-            let zero = e.i64(0);
-            e.for_range(zero, rows, 1, |e, row| {
-                let results = cx.body_scratch(e, areas.results);
-                let results = e.at(results, row, unit_bytes(part));
-                epilogue::emit(e, cx, part, item, None, results, row, row);
-            });
-        });
+        for_items(
+            e,
+            run,
+            share,
+            |_| 1,
+            |e, part, item, _| {
+                let weights = tile_bases(e, cx, part, item, None);
+                gemm::unit(e, cx, areas, part, &weights, rows);
+                let zero = e.i64(0);
+                e.for_range(zero, rows, 1, |e, row| {
+                    let results = cx.body_scratch(e, areas.results);
+                    let results = e.at(results, row, unit_bytes(part));
+                    epilogue::emit(e, cx, part, item, None, results, row, row);
+                });
+            },
+        );
         start += run.iter().map(Part::items).sum::<usize>();
     }
 }
@@ -176,7 +227,26 @@ pub fn tile_bases(e: &mut Emit, cx: &Cx, part: &Part, item: Value, expert: Optio
         .collect()
 }
 
-/// Dot products of a unit with `tokens` rows: `results[token][mat][unit]`.
+/// Runs `body(item, its results)` for `count` items from `first` on, whose results for one row follow one another.
+pub fn each_item(
+    e: &mut Emit,
+    part: &Part,
+    first: Value,
+    count: usize,
+    results: Value,
+    mut body: impl FnMut(&mut Emit, Value, Value),
+) {
+    if count == 1 {
+        return body(e, first, results);
+    }
+    e.for_count(count, |e, index| {
+        let item = e.add(first, index);
+        let results = e.at(results, index, unit_bytes(part));
+        body(e, item, results);
+    });
+}
+
+/// Dot products of `items` units with `tokens` rows: `results[token][item][mat][unit]`.
 #[allow(clippy::too_many_arguments)]
 pub fn dots(
     e: &mut Emit,
@@ -187,15 +257,28 @@ pub fn dots(
     rows: Value,
     results: Value,
     tokens: usize,
+    items: usize,
 ) {
-    let stride = e.i64(unit_bytes(part) as i64);
+    let stride = e.i64((unit_bytes(part) * items) as i64);
     // In the order in which tiles lie in memory when matrices are interleaved: leaves prefetch behind their tile's end.
-    for tile in 0..part.unit / TILE_ROWS {
+    let mut tiles = Vec::new();
+    for tile in 0..part.unit / TILE_ROWS * items {
         for (m, (mat, base)) in part.mats.iter().zip(weights).enumerate() {
-            let leaf = cx.leaf(dot_leaf(mat, input, tokens));
-            let weights = e.add_imm(*base, (tile * mat.tile_stride) as i64);
-            let out = e.add_imm(results, ((m * part.unit + tile * TILE_ROWS) * 4) as i64);
+            let (item, tile_of_item) = (tile * TILE_ROWS / part.unit, tile * TILE_ROWS % part.unit);
+            let out = item * unit_bytes(part) + (m * part.unit + tile_of_item) * 4;
+            tiles.push((mat, *base, tile * mat.tile_stride, out));
+        }
+    }
+    let adjacent = adjacent_leaf(part, input, tokens).and_then(|leaf| cx.try_leaf(leaf));
+    for tiles in tiles.chunks(ADJACENT) {
+        let mut call = |(mat, base, at, out): (&Mat, Value, usize, usize), leaf: Option<FuncRef>| {
+            let leaf = leaf.unwrap_or_else(|| cx.leaf(dot_leaf(mat, input, tokens)));
+            let (weights, out) = (e.add_imm(base, at as i64), e.add_imm(results, out as i64));
             e.call(leaf, &[weights, rows, out, stride]);
+        };
+        match adjacent.filter(|_| tiles.len() == ADJACENT) {
+            Some(leaf) => call(tiles[0], Some(leaf)),
+            None => tiles.iter().for_each(|tile| call(*tile, None)),
         }
     }
 }

@@ -9,19 +9,32 @@ mod matmul;
 mod panels;
 
 use crate::emit::Emit;
-use crate::kernel::{Body, Domain, Home, Kernel, OperandId, PROLOGUE_TOKENS, RowType, Stage, Tiling, ValId};
+use crate::kernel::{
+    Body, Domain, Home, Kernel, OperandId, PROLOGUE_TOKENS, Part, RowType, Stage, Tiling, ValId,
+};
 use crate::leaf::Leaf;
 use crate::scratch::Scratch;
 use crate::stage::kv::KvSlot;
 use crate::stage::{self, dot_leaf};
+use crate::wide;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{BlockArg, FuncRef, InstBuilder, Value};
 use kernmill_plan::abi::{Args, Worker};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry, LayerKind};
 use kernmill_plan::program::LOGIT_SLAB;
+use kernmill_plan::target::Level;
 use std::collections::BTreeMap;
 use std::mem::offset_of;
+
+/// How much a worker takes from the step's counter at a time.
+#[derive(Clone, Copy)]
+enum Take {
+    /// An item.
+    One,
+    /// A part of what is left.
+    Shrinking,
+}
 
 /// What every emitter within a kernel may refer to.
 pub struct Cx<'k> {
@@ -49,8 +62,8 @@ struct Layout {
     body: usize,
 }
 
-/// Leaves that a kernel calls.
-pub fn leaves(kernel: &Kernel) -> Vec<Leaf> {
+/// Leaves that a kernel calls at a level: those for adjacent tiles only where they are made for it, elsewhere those for one tile do.
+pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
     let rows = |val: &ValId| kernel.vals[*val].row;
     let q8 = |row: RowType| matches!(row, RowType::Q8(_));
     let bf16 = |val: &ValId| matches!(kernel.vals[*val].row, RowType::Bf16(_));
@@ -64,20 +77,23 @@ pub fn leaves(kernel: &Kernel) -> Vec<Leaf> {
             leaves.push(dot_leaf(mat, rows(x), 1));
         }
     }
-    let mut dots = |mat, input: RowType| {
-        leaves.extend(Leaf::dot_tokens(q8(input)).iter().map(|tokens| dot_leaf(mat, input, *tokens)));
+    let mut dots = |part: &Part, input: RowType| {
+        for tokens in Leaf::dot_tokens(q8(input)) {
+            leaves.extend(part.mats.iter().map(|mat| dot_leaf(mat, input, *tokens)));
+            leaves.extend(
+                matmul::adjacent_leaf(part, input, *tokens).filter(|leaf| wide::find(*leaf, level).is_some()),
+            );
+        }
     };
     match &kernel.body {
         Body::Rows { .. } => {}
-        Body::Matmul { input, parts, .. } => {
-            parts.iter().flat_map(|part| &part.mats).for_each(|mat| dots(mat, rows(input)));
-        }
+        Body::Matmul { input, parts, .. } => parts.iter().for_each(|part| dots(part, rows(input))),
         Body::Experts { input, part, .. } if bf16(input) => leaves.extend(gemm_bf16::leaves(part)),
         Body::ExpertDown { input, mat, .. } if bf16(input) => {
             leaves.extend(gemm_bf16::leaves(&experts::down_part(mat, kernel.tiling)));
         }
-        Body::Experts { input, part, .. } => part.mats.iter().for_each(|mat| dots(mat, rows(input))),
-        Body::ExpertDown { input, mat, .. } => dots(mat, rows(input)),
+        Body::Experts { input, part, .. } => dots(part, rows(input)),
+        Body::ExpertDown { input, mat, .. } => dots(&experts::down_part(mat, kernel.tiling), rows(input)),
         Body::Attention(body) => leaves.extend(attention::leaves(body)),
     }
     if kernel.tiling == Tiling::Gemm {
@@ -221,6 +237,11 @@ impl Cx<'_> {
         self.vals[val].len()
     }
 
+    /// The imported leaf, if the kernel calls it at its level.
+    pub fn try_leaf(&self, leaf: Leaf) -> Option<FuncRef> {
+        self.leaves.get(&leaf).copied()
+    }
+
     /// The imported leaf.
     pub fn leaf(&self, leaf: Leaf) -> FuncRef {
         self.leaves[&leaf]
@@ -250,17 +271,18 @@ impl Cx<'_> {
     }
 
     /// Hands out `total` items, as ranges for `body`: three quarters in equal contiguous shares, which stream from memory best; the
-    /// rest one by one from the step's counter, so that workers finish together although one of them is slower today.
+    /// rest from the step's counter, so that workers finish together although one of them is slower today. What is taken from the
+    /// counter shrinks with what is left: every jump to another place of the weights costs what had been prefetched ahead.
     pub fn hand_out(&self, e: &mut Emit, total: Value, body: impl FnOnce(&mut Emit, Value, Value)) {
         let tail = e.b.ins().ushr_imm_u(total, 2);
         let fixed = e.b.ins().isub(total, tail);
-        self.share_then_take(e, fixed, total, body);
+        self.share_then_take(e, fixed, total, Take::Shrinking, body);
     }
 
     /// Hands out `total` items of unequal cost one by one from the step's counter.
     pub fn take_each(&self, e: &mut Emit, total: Value, body: impl FnOnce(&mut Emit, Value)) {
         let none = e.i64(0);
-        self.share_then_take(e, none, total, |e, start, end| e.for_range(start, end, 1, body));
+        self.share_then_take(e, none, total, Take::One, |e, start, end| e.for_range(start, end, 1, body));
     }
 
     fn share_then_take(
@@ -268,35 +290,57 @@ impl Cx<'_> {
         e: &mut Emit,
         fixed: Value,
         total: Value,
+        take: Take,
         body: impl FnOnce(&mut Emit, Value, Value),
     ) {
         let (start, end) = self.share(e, fixed);
-        let (again, take, exit) = (e.b.create_block(), e.b.create_block(), e.b.create_block());
+        let (again, more, exit) = (e.b.create_block(), e.b.create_block(), e.b.create_block());
         let first = e.b.append_block_param(again, I64);
         let behind = e.b.append_block_param(again, I64);
         e.b.ins().jump(again, &[BlockArg::Value(start), BlockArg::Value(end)]);
         e.b.switch_to_block(again);
         body(e, first, behind);
-        e.b.ins().jump(take, &[]);
-        e.b.switch_to_block(take);
-        e.b.seal_block(take);
-        let taken = self.take_next(e);
+        e.b.ins().jump(more, &[]);
+        e.b.switch_to_block(more);
+        e.b.seal_block(more);
+        let count = match take {
+            Take::One => e.i64(1),
+            Take::Shrinking => self.part_of_rest(e, fixed, total),
+        };
+        let taken = self.take_next(e, count);
         let next = e.add(fixed, taken);
-        let more = e.icmp(IntCC::UnsignedLessThan, next, total);
-        let after = e.add_imm(next, 1);
-        e.b.ins().brif(more, again, &[BlockArg::Value(next), BlockArg::Value(after)], exit, &[]);
+        let is_left = e.icmp(IntCC::UnsignedLessThan, next, total);
+        let after = e.add(next, count);
+        let after = e.min_u(after, total);
+        e.b.ins().brif(is_left, again, &[BlockArg::Value(next), BlockArg::Value(after)], exit, &[]);
         e.b.seal_block(again);
         e.b.switch_to_block(exit);
         e.b.seal_block(exit);
     }
 
-    /// Takes the next item from the step's counter.
-    pub fn take_next(&self, e: &mut Emit) -> Value {
-        use cranelift_codegen::ir::AtomicRmwOp;
-        use cranelift_codegen::ir::types::I32;
+    /// Items to take at once: half of an equal share of what the counter has left, and at least one. Others may take some in between;
+    /// then it is a little more than half.
+    fn part_of_rest(&self, e: &mut Emit, fixed: Value, total: Value) -> Value {
         let counter = e.load(I64, self.worker, offset_of!(Worker, next));
-        let one = e.i32(1);
-        let taken = e.b.ins().atomic_rmw(I32, crate::emit::MEM, AtomicRmwOp::Add, counter, one);
+        let taken = e.b.ins().atomic_load(I32, crate::emit::MEM, counter);
+        let taken = e.b.ins().uextend(I64, taken);
+        let next = e.add(fixed, taken);
+        // Past the end there is nothing left.
+        let next = e.min_u(next, total);
+        let left = e.b.ins().isub(total, next);
+        let workers = e.load_u32(self.worker, offset_of!(Worker, count));
+        let twice = e.add(workers, workers);
+        let part = e.b.ins().udiv(left, twice);
+        let one = e.i64(1);
+        e.b.ins().umax(part, one)
+    }
+
+    /// Takes the next `count` items from the step's counter; the first of them.
+    pub fn take_next(&self, e: &mut Emit, count: Value) -> Value {
+        use cranelift_codegen::ir::AtomicRmwOp;
+        let counter = e.load(I64, self.worker, offset_of!(Worker, next));
+        let count = e.b.ins().ireduce(I32, count);
+        let taken = e.b.ins().atomic_rmw(I32, crate::emit::MEM, AtomicRmwOp::Add, counter, count);
         e.b.ins().uextend(I64, taken)
     }
 

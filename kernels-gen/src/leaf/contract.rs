@@ -3,6 +3,7 @@
 //! The checker of wide leaves (`wide/check.rs`) takes the directions from here; the tests with guard pages take the sizes.
 
 use super::block::{data_lines, scale_bytes};
+use super::dot_q8::ADJACENT;
 use super::gemm_bf16::{self, GROUP, ROW_BYTES};
 use super::gemm_q8::{DECODED_BLOCK, DECODED_TILE, PANEL_BLOCK};
 use super::{Leaf, SCORE_STRIDE};
@@ -139,6 +140,12 @@ impl Leaf {
     pub fn contract(self) -> Vec<Param> {
         match self {
             Leaf::DotQ8 { format, k, tokens } => dot(format, k, tokens, k + k / BLOCK * 8),
+            Leaf::DotAdjacent { format, k, tokens, .. } => {
+                let mut params = dot(format, k, tokens, k + k / BLOCK * 8);
+                params[0] = Param::Read(Region::new(ADJACENT * format.tile(k).bytes()));
+                params[2] = Param::Write(Region::new(ADJACENT * ROWS_F32).times(tokens, Amount::param(3)));
+                params
+            }
             Leaf::DotF32 { format, k, tokens } => dot(format, k, tokens, 4 * k),
             Leaf::Decode { format } => vec![
                 Param::Read(Region::new(Amount::times(3, scale_bytes(format)))),
@@ -240,6 +247,7 @@ mod tests {
         let format = WeightFormat::Mxfp4;
         for leaf in [
             Leaf::DotQ8 { format, k: 32, tokens: 1 },
+            Leaf::DotAdjacent { format, k: 32, tokens: 1, pairs: false },
             Leaf::DotF32 { format, k: 32, tokens: 1 },
             Leaf::Decode { format },
             Leaf::GemmQ8 { small: true, tiles: 1, tokens: 1 },

@@ -4,6 +4,8 @@
 //! `tile` is a packed tile of `k` columns in MXFP4, int8 or int4; `rows[t]` an activation row of `k`; `out + t * out_stride` receives 16 dot
 //! products ("blockdot" of docs/numerics.md). Reads exactly the tile and the activation rows, writes exactly `tokens * 64` bytes.
 //!
+//! [`adjacent`] is the same for the [`ADJACENT`] tiles from `tile` on: writes the 16 results of tile i at `64 * place(i)`.
+//!
 //! Tile: one token by all 16 rows at once, or several tokens by four rows at a time (four passes over the tile, which fits L1).
 
 use crate::emit::{Emit, LANES, MEM};
@@ -16,6 +18,37 @@ use kernmill_plan::format::{BLOCK, LINE, Q8Row, TILE_ROWS, WeightFormat};
 pub const QUADS: usize = TILE_ROWS / LANES;
 /// Tokens whose accumulators fit the sixteen 128-bit registers beside the decoded weights.
 const TOKENS_PER_PASS: usize = 4;
+
+/// Tiles of the leaf for several.
+pub const ADJACENT: usize = 4;
+
+/// Where tile `tile`'s results stand among those of all: in order, or even tiles first, because tiles of two matrices alternate.
+pub fn place(tile: usize, pairs: bool) -> usize {
+    if pairs { tile % 2 * (ADJACENT / 2) + tile / 2 } else { tile }
+}
+
+pub fn adjacent(
+    e: &mut Emit,
+    params: &[Value],
+    format: WeightFormat,
+    k: usize,
+    tokens: usize,
+    pairs: bool,
+    vnni: bool,
+) {
+    e.for_count(ADJACENT, |e, tile| {
+        let weights = e.at(params[0], tile, format.tile(k).bytes());
+        let place = if pairs {
+            let (odd, half) = (e.b.ins().band_imm_s(tile, 1), e.b.ins().ushr_imm_u(tile, 1));
+            let odd = e.mul_imm(odd, ADJACENT as i64 / 2);
+            e.add(odd, half)
+        } else {
+            tile
+        };
+        let out = e.at(params[2], place, TILE_ROWS * 4);
+        emit(e, &[weights, params[1], out, params[3]], format, k, tokens, vnni);
+    });
+}
 
 pub fn emit(e: &mut Emit, params: &[Value], format: WeightFormat, k: usize, tokens: usize, vnni: bool) {
     let (tile, list, out) = (params[0], params[1], Out { ptr: params[2], stride: params[3] });

@@ -7,11 +7,12 @@ pub(crate) mod attention;
 pub mod block;
 pub mod contract;
 mod dot_f32;
-mod dot_q8;
+pub(crate) mod dot_q8;
 pub mod gemm_bf16;
 pub mod gemm_q8;
 
 pub use attention::SCORE_STRIDE;
+pub use dot_q8::ADJACENT;
 
 use crate::emit::Emit;
 use cranelift_codegen::ir::Value;
@@ -26,6 +27,8 @@ use std::fmt;
 pub enum Leaf {
     /// 16 rows x `tokens` rows of q8 activations.
     DotQ8 { format: WeightFormat, k: usize, tokens: usize },
+    /// Four adjacent tiles of 16 rows x `tokens` rows of q8 activations. `pairs`: results of even tiles come before those of odd ones.
+    DotAdjacent { format: WeightFormat, k: usize, tokens: usize, pairs: bool },
     /// 16 rows x `tokens` rows of f32 activations.
     DotF32 { format: WeightFormat, k: usize, tokens: usize },
     /// Decodes blocks of a tile for `GemmQ8`.
@@ -50,6 +53,10 @@ impl fmt::Display for Leaf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Leaf::DotQ8 { format, k, tokens } => write!(f, "dot_{}_q8_k{k}_t{tokens}", format.name()),
+            Leaf::DotAdjacent { format, k, tokens, pairs } => {
+                let order = if *pairs { "_pairs" } else { "" };
+                write!(f, "dot_adjacent_{}_q8_k{k}_t{tokens}{order}", format.name())
+            }
             Leaf::DotF32 { format, k, tokens } => write!(f, "dot_{}_f32_k{k}_t{tokens}", format.name()),
             Leaf::Decode { format } => write!(f, "decode_{}", format.name()),
             Leaf::GemmQ8 { small, tiles, tokens } => {
@@ -78,7 +85,7 @@ impl Leaf {
     /// Number of pointer or integer parameters.
     pub fn params(self) -> usize {
         match self {
-            Leaf::DotQ8 { .. } | Leaf::DotF32 { .. } | Leaf::Score { .. } => 4,
+            Leaf::DotQ8 { .. } | Leaf::DotAdjacent { .. } | Leaf::DotF32 { .. } | Leaf::Score { .. } => 4,
             Leaf::TilesOn | Leaf::TilesOff => 0,
             Leaf::Decode { .. } | Leaf::DecodeBf16 | Leaf::GemmBf16(_) => 5,
             Leaf::GemmQ8 { .. } | Leaf::Value { .. } => 6,
@@ -89,6 +96,9 @@ impl Leaf {
     pub(crate) fn emit(self, e: &mut Emit, params: &[Value], vnni: bool) {
         match self {
             Leaf::DotQ8 { format, k, tokens } => dot_q8::emit(e, params, format, k, tokens, vnni),
+            Leaf::DotAdjacent { format, k, tokens, pairs } => {
+                dot_q8::adjacent(e, params, format, k, tokens, pairs, vnni);
+            }
             Leaf::DotF32 { format, k, tokens } => dot_f32::emit(e, params, format, k, tokens),
             Leaf::Decode { format } => gemm_q8::decode(e, params, format),
             Leaf::GemmQ8 { small, tiles, tokens } => gemm_q8::gemm(e, params, small, tiles, tokens, vnni),

@@ -11,7 +11,7 @@ use crate::leaf::Leaf;
 use crate::leaf::block::{MXFP4_TABLE, bias, data_lines, scale_bytes};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, byte_ptr, dword_bcst, dword_ptr, eax, qword_ptr,
+    AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, byte_ptr, dword_bcst, dword_ptr, qword_ptr,
     xmmword_ptr, ymmword_ptr, zmmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, Q8Row, WeightFormat};
@@ -52,6 +52,8 @@ struct Dot {
     nibble_mask: AsmRegisterZmm,
     half: AsmRegisterZmm,
     smallest: AsmRegisterZmm,
+    /// What a block's sum of activations is multiplied with, as the low int16 of every lane.
+    correction: AsmRegisterZmm,
     row_scale: AsmRegisterZmm,
     weights: [AsmRegisterZmm; 2],
     ints: Vec<AsmRegisterZmm>,
@@ -69,7 +71,7 @@ impl Dot {
         let (data, block) = (regs.general(), regs.general());
         let rows: Vec<AsmRegister64> = (0..tokens).map(|_| regs.general()).collect();
         let ahead = (tokens <= PREFETCH_TOKENS).then(|| regs.general());
-        let [table, nibble_mask, half, smallest, row_scale] = [(); 5].map(|()| regs.vector());
+        let [table, nibble_mask, half, smallest, correction, row_scale] = [(); 6].map(|()| regs.vector());
         let weights = [regs.vector(), regs.vector()];
         let (ints, sums) = (regs.vectors(tokens), regs.vectors(tokens));
         let constants = a.create_label();
@@ -85,6 +87,7 @@ impl Dot {
             nibble_mask,
             half,
             smallest,
+            correction,
             row_scale,
             weights,
             ints,
@@ -112,9 +115,8 @@ impl Dot {
         if let Some(ahead) = self.ahead {
             a.lea(ahead, qword_ptr(self.scales + PREFETCH_DISTANCE))?;
         }
-        if self.nibbles() {
-            a.lea(SCRATCH, qword_ptr(self.constants))?;
-        }
+        a.lea(SCRATCH, qword_ptr(self.constants))?;
+        a.vpbroadcastd(self.correction, dword_ptr(SCRATCH + 12))?;
         if self.format == WeightFormat::Int4 {
             a.vpbroadcastd(self.nibble_mask, dword_ptr(SCRATCH))?;
         }
@@ -153,11 +155,9 @@ impl Dot {
     }
 
     fn emit_constants(&mut self, a: &mut CodeAssembler) -> Result<(), IcedError> {
-        if !self.nibbles() {
-            return Ok(());
-        }
         a.set_label(&mut self.constants)?;
-        a.dd(&[0x0f0f_0f0f, 0.5f32.to_bits(), 0x0040_0000, 0])?;
+        let correction = -bias(self.format) as u32 & 0xffff;
+        a.dd(&[0x0f0f_0f0f, 0.5f32.to_bits(), 0x0040_0000, correction])?;
         if self.format == WeightFormat::Mxfp4 {
             a.db(&MXFP4_TABLE.repeat(4))?;
         }
@@ -178,11 +178,10 @@ impl Dot {
 
     fn one_block(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         let layout = Q8Row { k: self.k };
-        let correction = -bias(self.format);
-        // eax is SCRATCH's low half.
+        // A sum of 32 int8 fits into 16 bits, and the other half of the factor is 0.
         for (row, int) in self.rows.iter().zip(&self.ints) {
-            a.imul_3(eax, dword_ptr(*row + self.block + layout.sums()), correction)?;
-            a.vpbroadcastd(*int, eax)?;
+            a.vpxord(*int, *int, *int)?;
+            a.vpdpwssd(*int, self.correction, dword_bcst(*row + self.block + layout.sums()))?;
         }
         let lines = data_lines(self.format);
         for line in 0..lines {

@@ -6,6 +6,7 @@
 mod attention_avx2;
 mod attention_avx512;
 pub mod check;
+mod dot_adjacent_avx512;
 mod dot_f32_avx2;
 mod dot_f32_avx512;
 mod dot_q8_avx2;
@@ -38,6 +39,7 @@ pub struct Wide {
 
 /// Every wide version, best first.
 pub const ALL: &[Wide] = &[
+    dot_adjacent_avx512::WIDE,
     dot_q8_avx512::WIDE,
     dot_q8_avx512_bw::WIDE,
     dot_q8_avx2::VNNI,
@@ -103,6 +105,9 @@ mod tests {
             for k in [32, 64, 2880] {
                 for tokens in (1..=8).filter(|_| format.is_blocked()) {
                     leaves.push(Leaf::DotQ8 { format, k, tokens });
+                }
+                for (tokens, pairs) in [(1, false), (2, true)].into_iter().filter(|_| format.is_blocked()) {
+                    leaves.push(Leaf::DotAdjacent { format, k, tokens, pairs });
                 }
                 leaves.extend((1..=2).map(|tokens| Leaf::DotF32 { format, k, tokens }));
             }

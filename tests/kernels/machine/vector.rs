@@ -52,6 +52,11 @@ fn dot_bytes(unsigned: u32, signed: u32) -> i32 {
         .sum()
 }
 
+fn dot_words(a: u32, b: u32) -> i32 {
+    let words = |x: u32| [x as i16, (x >> 16) as i16].map(i32::from);
+    words(a).iter().zip(words(b)).map(|(a, b)| a.wrapping_mul(b)).fold(0, i32::wrapping_add)
+}
+
 impl Machine {
     pub fn vector(&self, register: Register) -> Result<Vector, Fault> {
         if register.is_zmm() {
@@ -249,6 +254,10 @@ impl Machine {
             Mnemonic::Vpdpbusd => {
                 let (sum, a, b) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
                 (zip3(&sum, &a, &b, |sum, a, b| sum.wrapping_add(dot_bytes(a, b).cast_unsigned())), 4)
+            }
+            Mnemonic::Vpdpwssd => {
+                let (sum, a, b) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
+                (zip3(&sum, &a, &b, |sum, a, b| sum.wrapping_add(dot_words(a, b).cast_unsigned())), 4)
             }
             _ => return Ok(false),
         };

@@ -46,6 +46,7 @@ fn every_wide_version_passes_in_every_shape() {
         for k in [32, 64, 2880] {
             leaves.extend((1..=8).map(|tokens| Leaf::DotQ8 { format, k, tokens }));
             leaves.extend((1..=8).map(|tokens| Leaf::DotF32 { format, k, tokens }));
+            leaves.extend((1..=2).map(|tokens| Leaf::DotAdjacent { format, k, tokens, pairs: false }));
         }
         // Rows of odd lengths are for formats without blocks.
         leaves.extend([1, 2, 3, 4, 50].map(|k| Leaf::DotF32 { format, k, tokens: 1 }));
@@ -64,7 +65,9 @@ fn every_wide_version_passes_in_every_shape() {
         for leaf in &leaves {
             let blocked = |format: WeightFormat| format.is_blocked();
             let sensible = match leaf {
-                Leaf::DotQ8 { format, .. } | Leaf::Decode { format } => blocked(*format),
+                Leaf::DotQ8 { format, .. } | Leaf::DotAdjacent { format, .. } | Leaf::Decode { format } => {
+                    blocked(*format)
+                }
                 Leaf::DotF32 { format, k, .. } => !blocked(*format) || k % 32 == 0,
                 _ => true,
             };
