@@ -31,7 +31,7 @@ fn image() -> PlanImage {
         weights: build_weights(&compiled, &weights, 2, &|_| {}).expect("nano packs"),
         program: compiled.program,
         code_hash: None,
-        tokenizer_json: None,
+        tokenizer: None,
         chat_template: None,
     }
 }

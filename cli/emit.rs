@@ -1,7 +1,7 @@
 //! `--emit`: the compiler's stages as text.
 
 use crate::failure::{Failure, Result};
-use crate::output;
+use crate::{listing, output};
 use clap::ValueEnum;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::Compiled;
@@ -42,6 +42,8 @@ pub enum Stage {
     Clif,
     /// Machine code of the kernels
     Asm,
+    /// What the runtime gets: steps with their operands, buffers, symbols
+    Plan,
 }
 
 /// What the stages are printed from.
@@ -66,7 +68,7 @@ impl Emit {
     }
 
     /// Prints or writes the wanted stages; a single one is printed as it is, several with a title each.
-    pub fn write(&self, stages: &Stages) -> Result<()> {
+    pub fn write(&self, text: &dyn Fn(Stage) -> Result<String>) -> Result<()> {
         let mut wanted = self.emit.clone();
         wanted.sort_unstable();
         wanted.dedup();
@@ -74,7 +76,7 @@ impl Emit {
             std::fs::create_dir_all(dir).map_err(|error| Failure::input(dir, error))?;
         }
         for stage in &wanted {
-            let text = stages.text(*stage);
+            let text = text(*stage)?;
             match &self.emit_dir {
                 Some(dir) => output::write_file(&dir.join(stage.file_name()), &text)?,
                 None if wanted.len() == 1 => output::print(&text)?,
@@ -86,7 +88,8 @@ impl Emit {
 }
 
 impl Stage {
-    fn name(self) -> String {
+    /// Its name on the command line.
+    pub fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
@@ -99,8 +102,9 @@ impl Stage {
 }
 
 impl Stages<'_> {
-    fn text(&self, stage: Stage) -> String {
-        match (stage, self.compiled) {
+    /// A stage as text.
+    pub fn text(&self, stage: Stage) -> Result<String> {
+        Ok(match (stage, self.compiled) {
             (Stage::Spec, _) => self.spec.to_owned(),
             (Stage::Graph, _) => self.graph.to_string(),
             (_, None) => String::new(),
@@ -111,7 +115,8 @@ impl Stages<'_> {
             (Stage::Memory, Some(compiled)) => arenas(compiled),
             (Stage::Clif, Some(compiled)) => compiled.clif.join("\n"),
             (Stage::Asm, Some(compiled)) => disasm::blob(&compiled.program.code),
-        }
+            (Stage::Plan, Some(compiled)) => listing::program(&compiled.program),
+        })
     }
 }
 

@@ -2,17 +2,19 @@
 
 use crate::emit::{Emit, Stages};
 use crate::failure::Result;
-use crate::model::{CompileArgs, SpecSource};
+use crate::model::{CompileArgs, Target, target_parser};
 use crate::output;
+use crate::source::SpecSource;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::quant::Preset;
+use kernmill_compiler::select;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Shows what a model spec compiles to: what fused, what nearly did and why not, and what it takes
+/// Shows what a model spec compiles to: what fused, what nearly did and why not, what it takes, and which kernels were picked why
 ///
 /// No weights are needed, and the target need not be this CPU's. Of preset fast, which decides tensor by tensor from the weights, it
 /// shows what comes out when every tensor that may have 4 bits does; `kernmill inspect` shows the decisions.
@@ -20,6 +22,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   kernmill explain model-specs/gpt-oss-20b.toml
+  kernmill explain model-specs/gpt-oss-20b.toml --json                  candidates, costs and picks
   kernmill explain model-specs/nano/nano.toml --emit graph              the graph, as text
   kernmill explain model-specs/nano/nano.toml --emit fused,schedule     several stages
   kernmill explain model-specs/nano/nano.toml --emit clif,asm --emit-dir stages --target x86-64-v3")]
@@ -27,10 +30,16 @@ pub struct Explain {
     /// Model spec (TOML)
     #[arg(value_name = "SPEC")]
     spec: PathBuf,
+    /// Instruction set; native is the best that this CPU has (amx only for preset bf16)
+    #[arg(long, value_name = "LEVEL", default_value = "native", value_parser = target_parser())]
+    target: Target,
     #[command(flatten)]
     compile: CompileArgs,
     #[command(flatten)]
     emit: Emit,
+    /// Print the candidates of every kernel and leaf, their costs and the picks as JSON instead
+    #[arg(long, conflicts_with = "emit")]
+    json: bool,
 }
 
 impl Explain {
@@ -39,12 +48,16 @@ impl Explain {
         let source = SpecSource::read(&self.spec)?;
         let graph = source.graph()?;
         if !self.emit.emit.is_empty() && self.emit.needs_no_compiler() {
-            return self.emit.write(&Stages { spec: &source.text, graph: &graph, compiled: None });
+            let stages = Stages { spec: &source.text, graph: &graph, compiled: None };
+            return self.emit.write(&|stage| stages.text(stage));
         }
         let assumed = Some(Choices::assumed(&graph));
-        let level = self.compile.target.level(self.compile.preset)?;
+        let level = self.target.level(self.compile.preset)?;
         let compiled = self.compile.compile(level, &source, &graph, assumed, &self.emit)?;
-        if self.emit.emit.is_empty() {
+        if self.json {
+            let report = select::explain(&compiled.selections, &compiled.leaves);
+            output::print(&format!("{:#}\n", serde_json::json!(report)))?;
+        } else if self.emit.emit.is_empty() {
             output::print(&report(&graph, &compiled))?;
         }
         if !self.compile.quiet {
@@ -81,6 +94,7 @@ fn report(graph: &Graph, compiled: &Compiled) -> String {
         let (steps, logits) = (class.steps.len(), class.logit_steps.len());
         let _ = writeln!(text, "  up to {} tokens: {steps} steps, and {logits} for logits", class.max_tokens);
     }
+    let _ = write!(text, "{}", select::explain(&compiled.selections, &compiled.leaves));
     text
 }
 

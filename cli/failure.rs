@@ -5,12 +5,14 @@ use kernmill_compiler::checkpoint::CheckpointError;
 use kernmill_compiler::import::ImportError;
 use kernmill_compiler::pack::PackWeightsError;
 use kernmill_compiler::pipeline::CompileError;
+use kernmill_compiler::plan_file::PlanPartsError;
 use kernmill_compiler::spec::SpecError;
 use kernmill_compiler::synth::SynthError;
 use kernmill_kernels::generate::GenerateError;
+use kernmill_plan::file::check::FileError;
 use kernmill_runtime::measure::MeasureError;
 use kernmill_runtime::tokenizer::TokenizerError;
-use kernmill_runtime::{EngineError, ErrorKind, LoadError};
+use kernmill_runtime::{EngineError, ErrorKind, LoadError, PlanError};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use std::fmt::Display;
 use std::io::IsTerminal;
@@ -127,10 +129,40 @@ impl From<BuildError<CheckpointError>> for Failure {
     fn from(error: BuildError<CheckpointError>) -> Failure {
         match error {
             BuildError::Memory { .. } => Failure::BadInput(error.to_string()),
-            BuildError::Pack(PackWeightsError::Source(_) | PackWeightsError::Weight { .. }) => {
+            BuildError::Pack(error) => error.into(),
+            BuildError::Region(_) => Failure::Work(error.to_string()),
+        }
+    }
+}
+
+impl From<PackWeightsError<CheckpointError>> for Failure {
+    fn from(error: PackWeightsError<CheckpointError>) -> Failure {
+        match error {
+            PackWeightsError::Source(_) | PackWeightsError::Weight { .. } => {
                 Failure::BadInput(error.to_string())
             }
-            BuildError::Region(_) => Failure::Work(error.to_string()),
+        }
+    }
+}
+
+impl From<PlanPartsError> for Failure {
+    fn from(error: PlanPartsError) -> Failure {
+        match error {
+            PlanPartsError::Large { .. } | PlanPartsError::Sections { .. } => {
+                Failure::BadInput(error.to_string())
+            }
+            _ => Failure::Work(error.to_string()),
+        }
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Failure {
+        match error {
+            PlanError::Map { .. } | PlanError::File { source: FileError::Read(_), .. } => {
+                Failure::Work(error.to_string())
+            }
+            _ => Failure::BadInput(error.to_string()),
         }
     }
 }

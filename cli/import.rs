@@ -1,8 +1,8 @@
 //! `kernmill import`: a spec from a published model's `config.json` or GGUF file.
 
 use crate::failure::Result;
-use crate::model::SpecSource;
 use crate::output;
+use crate::source::SpecSource;
 use std::path::PathBuf;
 
 /// Writes a model spec from a published model's config.json or GGUF file

@@ -1,30 +1,54 @@
-//! `kernmill inspect`: the format, size and loss of every tensor of a model.
+//! `kernmill inspect`: what is in a plan; or the format, size and loss of every tensor of a model.
 
-use crate::failure::Result;
-use crate::model::{Model, Target, preset_parser};
-use crate::output;
+use crate::failure::{Failure, Result};
+use crate::model::{Target, preset_parser, target_parser};
+use crate::plan::wrong;
+use crate::source::SourceModel;
+use crate::{listing, output, progress};
 use kernmill_compiler::assemble::{gate_up_pairs, model_info};
 use kernmill_compiler::choose::{Choices, MAX_RELATIVE_ERROR};
 use kernmill_compiler::graph::{Graph, Role, Tensor, TensorId};
 use kernmill_compiler::pack::{WeightLayout, plan_weights};
 use kernmill_compiler::pipeline::CompileError;
 use kernmill_compiler::quant::{Preset, quantise_chosen};
+use kernmill_kernels::disasm;
+use kernmill_plan::program::Program;
+use kernmill_runtime::Plan;
 use kernmill_runtime::pool::{MAX_THREADS, default_threads};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Shows what a preset makes of a model's weights: each tensor's format and size, and for 4 bits the error that decides
+/// Shows what is in a plan; or what a preset makes of a model's weights
+///
+/// Of a plan: its sections, tensors, targets, and the steps of the target that runs here. Of a model: each tensor's format and size, and for
+/// 4 bits the error that decides.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   kernmill inspect                                       the embedded nano model
+  kernmill inspect my.plan                               sections, tensors, targets, steps
+  kernmill inspect my.plan --verify                      reads everything and compares all hashes
+  kernmill inspect my.plan --disasm                      machine code as text
+  kernmill inspect my.plan --target x86-64-v3 --disasm logits
   kernmill inspect --weights DIR                         which tensors have 4 bits in preset fast
   kernmill inspect --spec my.toml --weights DIR --preset faithful --json
 
 In preset fast a matrix of attention or unembedding has 4 bits if its relative error, the norm of what 4 bits change over the norm of
 the weights, is within a limit that is the same for all models.")]
 pub struct Inspect {
+    /// Plan that `kernmill compile` wrote
+    #[arg(value_name = "PLAN", conflicts_with_all = ["spec", "weights", "preset"])]
+    plan: Option<PathBuf>,
+    /// Read all of the plan, weights included, and compare every hash
+    #[arg(long, requires = "plan")]
+    verify: bool,
+    /// Show the plan's machine code, of functions whose names contain KERNEL
+    #[arg(long, value_name = "KERNEL", requires = "plan", num_args = 0..=1, default_missing_value = "")]
+    disasm: Option<String>,
+    /// Which of the plan's targets to show; native is the one that runs here
+    #[arg(long, value_name = "LEVEL", requires = "plan", default_value = "native", value_parser = target_parser())]
+    target: Target,
     /// Model spec (TOML). Without it, the spec is imported from the GGUF file, or the config.json beside the weights
     #[arg(long, value_name = "SPEC", requires = "weights")]
     spec: Option<PathBuf>,
@@ -59,8 +83,10 @@ struct Listing<'a> {
 impl Inspect {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
-        let level = Target::Native.level(self.preset)?;
-        let model = Model::open_files(self.spec.as_deref(), self.weights.as_deref(), level)?;
+        if let Some(path) = &self.plan {
+            return self.show_plan(&Plan::open(path)?);
+        }
+        let model = SourceModel::open(self.spec.as_deref(), self.weights.as_deref())?;
         let threads = self.threads.map_or_else(default_threads, usize::from);
         let choices = model.choices(self.preset, threads, self.quiet)?;
         let graph =
@@ -70,6 +96,59 @@ impl Inspect {
         let listing = Listing { preset: self.preset, graph, layout, choices: choices.as_ref(), decode_bytes };
         output::print(&if self.json { listing.json() } else { listing.text() })
     }
+
+    fn show_plan(&self, plan: &Plan) -> Result<()> {
+        if self.verify {
+            self.verify(plan)?;
+        }
+        let target = self.shown(plan)?;
+        if let Some(part) = &self.disasm {
+            let (program, _) = plan.file().program(target).map_err(|source| wrong(plan, source))?;
+            return output::print(&disassembly(&program, part)?);
+        }
+        let verified = if self.verify { "every hash fits\n" } else { "" };
+        output::print(&match self.json {
+            true => format!("{:#}\n", listing::plan_json(plan)),
+            false => listing::plan(plan, Some(target))? + verified,
+        })
+    }
+
+    /// Index of the target to show: the one asked for, or the one that runs here, or the first.
+    fn shown(&self, plan: &Plan) -> Result<usize> {
+        let targets = plan.targets();
+        match self.target {
+            Target::Native => Ok(plan.choose(None).unwrap_or(0)),
+            Target::Level(level) => {
+                targets.iter().position(|target| target.name == level.name()).ok_or_else(|| {
+                    let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+                    Failure::input(
+                        plan.path(),
+                        format!("no target {}; the plan has {}", level.name(), names.join(", ")),
+                    )
+                })
+            }
+        }
+    }
+
+    fn verify(&self, plan: &Plan) -> Result<()> {
+        let threads = self.threads.map_or_else(default_threads, usize::from);
+        let bar = progress::bytes("verifying", plan.metadata().weight_bytes, self.quiet);
+        let verified = plan.file().verify(threads, &|bytes| bar.inc(bytes));
+        bar.finish_and_clear();
+        verified.map_err(|source| wrong(plan, source))
+    }
+}
+
+/// Text of the functions whose names contain `part`.
+fn disassembly(program: &Program, part: &str) -> Result<String> {
+    let symbols = program.code.symbols.iter().filter(|symbol| symbol.name.contains(part));
+    let functions: Vec<String> = symbols.map(|symbol| disasm::function(&program.code, symbol)).collect();
+    if functions.is_empty() {
+        return Err(Failure::BadInput(format!(
+            "--disasm {part}: no function's name contains it; kernmill inspect lists the symbols"
+        )));
+    }
+    Ok(functions.join("\n"))
 }
 
 impl Listing<'_> {

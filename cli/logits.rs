@@ -16,6 +16,7 @@ use std::path::PathBuf;
 Examples:
   kernmill logits --tokens ids.json --out logits.safetensors                      the embedded nano model
   kernmill logits --spec my.toml --weights DIR --preset exact --tokens ids.json --out logits.safetensors
+  kernmill logits my.plan --tokens ids.json --out logits.safetensors                               a compiled plan
   kernmill logits --tokens ids.json --out logits.safetensors --chunk 7 --threads 1 --no-fuse
 
 Within a preset the bits do not depend on --chunk, --threads, --target or --no-fuse.")]
@@ -36,9 +37,9 @@ impl Logits {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
         let model = Model::open(&self.model)?;
-        let vocab = model.graph.vocab;
+        let vocab = model.vocab();
         let ids = tokens::read(&self.tokens, vocab)?;
-        tokens::check_length(ids.len(), model.graph.max_context as u32)?;
+        tokens::check_length(ids.len(), model.longest())?;
         let header = header(ids.len(), vocab);
         output::check_space(directory(&self.out), header.len() as u64 + bytes(ids.len(), vocab))?;
         let file = output::create(&self.out)?;

@@ -1,18 +1,23 @@
 //! The `kernmill` command line: one file per command, each a thin layer over the libraries.
 
 mod bench;
+mod compile;
 mod cpu;
 mod emit;
 mod explain;
 mod failure;
 mod import;
 mod inspect;
+mod listing;
 mod logits;
 mod model;
 mod nano;
 mod output;
+mod plan;
 mod progress;
+mod regenerate;
 mod run;
+mod source;
 mod synth;
 mod tokens;
 
@@ -30,6 +35,8 @@ Start with:
   kernmill run                                       the embedded nano model, at once
   kernmill import MODEL_DIR -o model.toml            a spec from a published config.json or GGUF file
   kernmill run --spec model.toml --weights MODEL_DIR --prompt 'Once upon a time'
+  kernmill compile model.toml --weights MODEL_DIR -o model.plan       once; then it starts at once:
+  kernmill run model.plan --prompt 'Once upon a time'
 
 `kernmill COMMAND --help` has examples. Exit status: 0 done, 1 failed at work, 2 bad input."
 )]
@@ -41,6 +48,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Compile(compile::Compile),
     Logits(logits::Logits),
     Bench(bench::Bench),
     Import(import::Import),
@@ -53,6 +61,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(command) => command.execute(),
+        Command::Compile(command) => command.execute(),
         Command::Logits(command) => command.execute(),
         Command::Bench(command) => command.execute(),
         Command::Import(command) => command.execute(),

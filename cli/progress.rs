@@ -13,6 +13,11 @@ pub fn count(what: &str, count: u64, quiet: bool) -> ProgressBar {
     bar(what, count, "{msg} {wide_bar} {pos}/{len} {elapsed}", quiet)
 }
 
+/// A wait of unknown length.
+pub fn waiting(what: &str, quiet: bool) -> ProgressBar {
+    bar(what, 0, "{msg} {spinner} {elapsed}", quiet)
+}
+
 fn bar(what: &str, length: u64, template: &str, quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();

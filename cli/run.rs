@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::model::{Loaded, Model, ModelArgs};
 use crate::{nano, output, tokens};
 use kernmill_runtime::measure::peak_resident;
-use kernmill_runtime::{GenerateParams, SamplerParams, StopReason, Summary, Tokenizer};
+use kernmill_runtime::{GenerateParams, SamplerParams, StopReason, Summary, TokenizerHandle};
 use serde_json::json;
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -23,6 +23,7 @@ Examples:
   kernmill run --prompt 'A slice is' -n 100 --temp 0               greedily
   kernmill run --prompt 'A slice is' --seed 7 --stop '```'
   kernmill run --spec model-specs/gpt-oss-20b.toml --weights DIR --prompt-file question.txt
+  kernmill run gpt-oss-20b.plan --prompt 'A slice is'              a compiled plan: starts at once
   kernmill run --spec my.toml --weights DIR --tokens ids.json      without a tokenizer: ids in, ids out
   kernmill run --quiet --json                                      text and figures as one JSON object")]
 pub struct Run {
@@ -124,14 +125,15 @@ impl Run {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
         let start = Instant::now();
-        let model = Model::open(&self.model)?;
-        let prompt = self.prompt.read(&model)?;
+        let mut model = Model::open(&self.model)?;
+        let tokenizer = model.tokenizer();
+        let prompt = self.prompt.read(&model, tokenizer.as_ref())?;
         let context = model.context(self.context, prompt.ids.len().saturating_add(self.max_tokens))?;
         tokens::check_length(prompt.ids.len(), context)?;
-        if model.tokenizer.is_none() && !self.stop.is_empty() {
+        if tokenizer.is_none() && !self.stop.is_empty() {
             return Err(Failure::BadInput("--stop needs a tokenizer.json beside the weights".to_owned()));
         }
-        let params = self.params(model.tokenizer.as_ref(), model.graph.vocab)?;
+        let params = self.params(&model)?;
         let mut loaded = model.load(&self.model, &self.emit, context)?;
         let ready_seconds = start.elapsed().as_secs_f64();
         let (summary, text) = self.generate(&mut loaded, &prompt, &params)?;
@@ -144,11 +146,10 @@ impl Run {
         Ok(())
     }
 
-    fn params(&self, tokenizer: Option<&Tokenizer>, vocab: usize) -> Result<GenerateParams> {
+    fn params(&self, model: &Model) -> Result<GenerateParams> {
         let sampler = self.sampling.params();
-        sampler.check(vocab).map_err(|error| Failure::BadInput(error.to_string()))?;
-        let stop_tokens =
-            tokenizer.filter(|_| !self.ignore_end).map(Tokenizer::end_tokens).unwrap_or_default();
+        sampler.check(model.vocab()).map_err(|error| Failure::BadInput(error.to_string()))?;
+        let stop_tokens = if self.ignore_end { Vec::new() } else { model.end_tokens()? };
         Ok(GenerateParams { max_tokens: self.max_tokens, sampler, stop: self.stop.clone(), stop_tokens })
     }
 
@@ -175,7 +176,7 @@ impl Run {
             let summary = loaded.engine.generate(&prompt.ids, params, &mut show)?;
             if failure.is_none() {
                 if !self.json {
-                    output::print(&ending(&summary, loaded.engine.tokenizer().is_some()))?;
+                    output::print(&ending(&summary, loaded.engine.has_tokenizer()))?;
                 }
                 return Ok((summary, text));
             }
@@ -201,26 +202,27 @@ struct Prompt {
 }
 
 impl PromptArgs {
-    fn read(&self, model: &Model) -> Result<Prompt> {
+    fn read(&self, model: &Model, tokenizer: Option<&TokenizerHandle>) -> Result<Prompt> {
         if let Some(path) = &self.tokens {
-            return Ok(Prompt { ids: tokens::read(path, model.graph.vocab)?, shown: String::new() });
+            return Ok(Prompt { ids: tokens::read(path, model.vocab())?, shown: String::new() });
         }
         let (text, shown) = match (&self.prompt, &self.prompt_file) {
             (Some(text), _) => (text.clone(), false),
             (_, Some(path)) => (read_text(path)?, false),
-            (None, None) if model.embedded => (nano::PROMPT.to_owned(), true),
+            (None, None) if model.embedded() => (nano::PROMPT.to_owned(), true),
             (None, None) => {
                 let what = "what to continue is missing: give --prompt, --prompt-file or --tokens";
                 return Err(Failure::BadInput(what.to_owned()));
             }
         };
-        let Some(tokenizer) = &model.tokenizer else {
+        let Some(tokenizer) = tokenizer else {
             let what =
                 "there is no tokenizer.json beside the weights: give token ids with --tokens instead of text";
             return Err(Failure::BadInput(what.to_owned()));
         };
+        let tokenizer = tokenizer.get()?;
         let mut ids = tokenizer.encode(&text, true)?;
-        if model.embedded {
+        if model.embedded() {
             ids.splice(..0, tokenizer.token_id(nano::START));
         }
         Ok(Prompt { ids, shown: if shown { text } else { String::new() } })
@@ -264,7 +266,7 @@ impl Figures<'_> {
         let (loaded, summary) = (self.loaded, self.summary);
         let model = loaded.engine.model();
         let memory = loaded.engine.memory();
-        let text = loaded.engine.tokenizer().map(|_| text);
+        let text = loaded.engine.has_tokenizer().then_some(text);
         let report = json!({
             "model": model.name,
             "preset": model.preset,
@@ -277,9 +279,10 @@ impl Figures<'_> {
             "prefill_tokens_per_second": summary.prefill_rate(),
             "decode_tokens_per_second": summary.decode_rate(),
             "seconds": {
-                "choose": loaded.choose_seconds,
-                "compile": loaded.compile_seconds,
-                "pack": loaded.pack_seconds,
+                "choose": loaded.times.choose,
+                "compile": loaded.times.compile,
+                "pack": loaded.times.pack,
+                "open": loaded.times.open,
                 "ready": self.ready_seconds,
                 "prefill": summary.prefill_seconds,
                 "decode": summary.decode_seconds,

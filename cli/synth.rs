@@ -1,8 +1,8 @@
 //! `kernmill synth`: a random checkpoint of a model's true shapes.
 
 use crate::failure::Result;
-use crate::model::SpecSource;
 use crate::progress;
+use crate::source::SpecSource;
 use kernmill_compiler::synth;
 use std::path::PathBuf;
 use std::sync::OnceLock;

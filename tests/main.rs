@@ -10,3 +10,4 @@ mod hostile;
 mod kernels;
 mod nano;
 mod oracle;
+mod plan;

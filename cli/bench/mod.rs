@@ -26,6 +26,7 @@ Examples:
   kernmill bench                                         the embedded nano model
   kernmill bench --profile --pp 0                        where the time of decoding goes, by kind of step
   kernmill bench --spec my.toml --weights DIR --pp 128,512 --tg 128 --depth 0,4096 --batch 1,8 --repeat 5
+  kernmill bench my.plan --tg 64                         a compiled plan
   kernmill bench --weights DIR --preset fast             4-bit attention and unembedding
   kernmill bench --json")]
 pub struct Bench {
@@ -61,8 +62,8 @@ impl Bench {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
         let model = Model::open(&self.model)?;
-        let vocab = model.graph.vocab as u32;
-        let cases = self.cases(model.graph.max_context as u32)?;
+        let vocab = model.vocab() as u32;
+        let cases = self.cases(model.longest())?;
         // Everything is filled before it is measured: forks start from a filled sequence that stays.
         let context = cases.iter().map(|case| case.depth + case.tokens).max().unwrap_or(1);
         let sequences = cases.iter().map(Case::sequences).max().unwrap_or(1);

@@ -76,9 +76,9 @@ impl<'a> Report<'a> {
                 })),
             },
             "seconds": {
-                "choose": self.loaded.choose_seconds,
-                "compile": self.loaded.compile_seconds,
-                "pack": self.loaded.pack_seconds,
+                "choose": self.loaded.times.choose,
+                "compile": self.loaded.times.compile,
+                "pack": self.loaded.times.pack,
             },
             "decode_bytes": model.decode_bytes,
             "results": self.results.iter().map(|result| result.json(machine)).collect::<Vec<Value>>(),

@@ -12,6 +12,7 @@ pub mod interp;
 pub mod memory;
 pub mod pack;
 pub mod pipeline;
+pub mod plan_file;
 pub mod quant;
 pub mod schedule;
 pub mod select;

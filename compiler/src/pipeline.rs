@@ -8,9 +8,10 @@ use crate::memory::{self, MemoryPlan};
 use crate::pack::{WeightLayout, plan_weights};
 use crate::quant::{Preset, quantise_chosen};
 use crate::schedule::{Kernels, Schedule};
-use crate::select::{Selection, select};
+use crate::select::cost::Model;
+use crate::select::{LeafChoice, Pick, Selection, choose_leaves, select_classes};
 use kernmill_kernels::generate::generate;
-use kernmill_kernels::kernel::PROLOGUE_TOKENS;
+use kernmill_kernels::leaf::Leaf;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use std::time::{Duration, Instant};
@@ -30,12 +31,25 @@ pub struct Options {
     pub fuse: bool,
     /// Keep the Cranelift IR for `--emit clif`.
     pub keep_clif: bool,
+    /// Which candidate each group is; others than the cheapest are for tests and benches.
+    pub kernels: Pick,
+    /// The same for the version of each leaf.
+    pub leaves: Pick,
 }
 
 impl Options {
     /// The defaults for a level: `faithful`, chunks of 512, fused.
     pub fn new(level: Level) -> Options {
-        Options { preset: Preset::Faithful, choices: None, level, chunk: 512, fuse: true, keep_clif: false }
+        Options {
+            preset: Preset::Faithful,
+            choices: None,
+            level,
+            chunk: 512,
+            fuse: true,
+            keep_clif: false,
+            kernels: Pick::Cheapest,
+            leaves: Pick::Cheapest,
+        }
     }
 }
 
@@ -54,6 +68,8 @@ pub struct Compiled {
     pub schedules: Vec<Schedule>,
     /// Distinct kernels.
     pub kernels: Kernels,
+    /// The version of each leaf.
+    pub leaves: Vec<LeafChoice>,
     /// Arenas by token class.
     pub arenas: Vec<MemoryPlan>,
     /// Cranelift IR by function, if kept.
@@ -102,10 +118,9 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
     let (fused, report) = passes.run("fuse", || fuse::fuse(&quantised, &rules))?;
     passes.run("verify fused", || fused.verify())?;
     let layout = passes.run("place weights", || plan_weights(&quantised, &gate_up_pairs(&quantised)))?;
-    let classes = classes(options.chunk);
-    let selections: Vec<Selection> = passes.run("select", || {
-        classes.iter().map(|tokens| select(&fused, &layout, *tokens)).collect::<Result<_, _>>()
-    })?;
+    let model = Model::new(options.level);
+    let selections =
+        passes.run("select", || select_classes(&fused, &layout, options.chunk, &model, options.kernels))?;
     let (schedules, kernels) = passes.time("schedule", || schedule_all(&quantised, &selections));
     let arenas = passes.run("plan memory", || plan_arenas(&schedules))?;
     passes.run("check memory", || {
@@ -114,8 +129,10 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
             .zip(&arenas)
             .try_for_each(|(schedule, arena)| memory::check::check(&schedule.buffers, arena))
     })?;
+    let leaves = passes.time("choose leaves", || choose_leaves(&kernels.list, options.level, options.leaves));
+    let version = |leaf: Leaf| leaves.iter().find(|choice| choice.leaf == leaf).and_then(|one| one.version);
     let mut generated =
-        passes.run("generate", || generate(&kernels.list, options.level, options.keep_clif))?;
+        passes.run("generate", || generate(&kernels.list, options.level, &version, options.keep_clif))?;
     let clif = std::mem::take(&mut generated.clif);
     let model = model_info(&quantised, &layout, preset.name());
     let program = passes.time("assemble", || {
@@ -123,12 +140,19 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
     });
     passes.run("check program", || kernmill_plan::check::check_program(&program))?;
     let times = passes.times;
-    Ok(Compiled { fused, report, layout, selections, schedules, kernels, arenas, clif, program, times })
-}
-
-/// Token classes for a prefill chunk: batches that recompute prologues, and the rest.
-fn classes(chunk: usize) -> Vec<usize> {
-    if chunk <= PROLOGUE_TOKENS { vec![chunk] } else { vec![PROLOGUE_TOKENS, chunk] }
+    Ok(Compiled {
+        fused,
+        report,
+        layout,
+        selections,
+        schedules,
+        kernels,
+        leaves,
+        arenas,
+        clif,
+        program,
+        times,
+    })
 }
 
 /// Runs and times passes.

@@ -1,15 +1,20 @@
-//! Every version of the q8 leaves, 128-bit and wide, on every level of this machine. Dot leaves against the memory: GB/s of one-token
-//! leaves over a gigabyte of tiles, beside a plain read of the same bytes, with one and with two threads; and the rate of every token
-//! count, of decoding and of the gemm leaf on tiles that stay in cache.
+//! Every version of the q8 and attention leaves, 128-bit and wide, on every level of this machine. Dot leaves against the memory: GB/s
+//! of one-token leaves over a gigabyte of tiles, beside a plain read of the same bytes, with one and with two threads; and the rate of
+//! every token count, of decoding, of the gemm leaf and of attention's leaves on operands that stay in cache; of
+//! row-wise work the nanoseconds per row.
 //!
-//! `cargo bench -p kernmill-kernels --bench leaves` prints one JSON object per line; medians of 7. `-- native` after it: only the wide
-//! leaves of the best level.
+//! `cargo bench -p kernmill-kernels --bench leaves` prints one JSON object per line; medians of 7. With `-- dots`, `gemm`, `attention` or
+//! `rows` only these; with `native` only the wide leaves of the best level.
 
+use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, GROUP};
-use kernmill_kernels::leaf::{ADJACENT, Leaf};
+use kernmill_kernels::leaf::map::Map;
+use kernmill_kernels::leaf::{ADJACENT, BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
 use kernmill_kernels::wide;
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
+use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use kernmill_plan::region::{WeightRegion, WeightRegionMut};
 use kernmill_plan::target::Level;
 use memmap2::{Mmap, MmapMut};
@@ -24,6 +29,7 @@ const FILL: u8 = 0x3c;
 
 type Dot = unsafe extern "C" fn(*const u8, *const u64, *mut f32, u64);
 type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
+type Six = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);
 type Gemm = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
 
 fn median(mut run: impl FnMut()) -> f64 {
@@ -61,6 +67,26 @@ fn read(bytes: &[u64]) -> u64 {
 }
 
 fn main() {
+    let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wanted = |part: &str| named.is_empty() || named.iter().any(|name| name == part);
+    if wanted("dots") {
+        all_dots();
+    }
+    for (level, wide) in versions() {
+        for small in [true, false].into_iter().filter(|_| wanted("gemm")) {
+            gemm(level, wide, small);
+        }
+        if wanted("attention") {
+            attention(level, wide);
+        }
+        if wanted("rows") {
+            row_wise(level, wide);
+        }
+    }
+}
+
+/// Dots of every format beside a plain read.
+fn all_dots() {
     let mut region = WeightRegion::anonymous(STREAM).expect("a gigabyte of memory");
     region.as_mut_slice().fill(FILL);
     let words = region.as_slice().as_ptr().cast::<u64>();
@@ -77,17 +103,20 @@ fn main() {
             STREAM as f64 / time / 1e9
         );
     }
-    let native = std::env::args().any(|argument| argument == "native");
-    for level in Level::supported().into_iter().rev().take(if native { 1 } else { usize::MAX }) {
-        for wide in [false, true].into_iter().filter(|wide| *wide || !native) {
-            for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
-                dots(level, wide, format, &region);
-            }
-            for small in [true, false] {
-                gemm(level, wide, small);
-            }
+    for (level, wide) in versions() {
+        for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
+            dots(level, wide, format, &region);
         }
     }
+}
+
+/// Levels, and whether wide leaves are wanted or those of 128 bits.
+fn versions() -> Vec<(Level, bool)> {
+    let levels = Level::supported();
+    if std::env::args().any(|argument| argument == "native") {
+        return levels.last().map(|level| (*level, true)).into_iter().collect();
+    }
+    levels.into_iter().flat_map(|level| [(level, false), (level, true)]).collect()
 }
 
 /// Which version of a leaf is measured.
@@ -97,7 +126,8 @@ fn version(leaf: Leaf, level: Level, wide: bool) -> &'static str {
 
 /// Leaves as code that can run, in order.
 fn code(leaves: &[Leaf], level: Level, wide: bool) -> (Mmap, Vec<usize>) {
-    let blob = generate_leaves(leaves, level, wide).expect("leaves generate");
+    let blob = generate_leaves(leaves, level, &|leaf| wide::find(leaf, level).filter(|_| wide))
+        .expect("leaves generate");
     let mut map = MmapMut::map_anon(blob.bytes.len()).expect("memory for code");
     map.copy_from_slice(&blob.bytes);
     let offsets = blob.symbols.iter().map(|symbol| symbol.offset as usize).collect();
@@ -196,4 +226,103 @@ fn gemm(level: Level, wide: bool, small: bool) {
         level.name(),
         (calls * 2 * 16 * CHUNK_BLOCKS * BLOCK * GROUP * 2) as f64 / time / 1e12
     );
+}
+
+/// Attention's leaves for eight query heads of 64: scores and values of four blocks, a row of 1024 scores, four segments.
+fn attention(level: Level, wide: bool) {
+    const BLOCKS: usize = 4;
+    let (elem, head_dim, group, segments) = (KvElem::F16, 64, 8, 4);
+    let leaves = [
+        Leaf::Score { elem, head_dim, group, scale: 0.125f32.to_bits() },
+        Leaf::Value { elem, head_dim, group },
+        Leaf::Softmax,
+        Leaf::Combine { head_dim, group, sinks: true },
+    ];
+    let (map, offsets) = code(&leaves, level, wide);
+    let planes = vec![FILL; (BLOCKS + BLOCKS_AHEAD) * BLOCK_TOKENS * head_dim * elem.bytes()];
+    let list: Vec<u64> =
+        planes.chunks(BLOCK_TOKENS * head_dim * elem.bytes()).map(|p| p.as_ptr() as u64).collect();
+    let small = vec![0.01f32; segments * group * head_dim];
+    let mut scores = vec![0.01f32; group * SCORE_STRIDE / 4];
+    let mut out = vec![0f32; group * head_dim];
+    let (planes, small) = (list.as_ptr() as u64, small.as_ptr() as u64);
+    let (scores, out) = (scores.as_mut_ptr() as u64, out.as_mut_ptr() as u64);
+    let tokens = (BLOCKS * BLOCK_TOKENS) as u64;
+    let products = BLOCKS * BLOCK_TOKENS * head_dim * group;
+    let calls = [
+        ([planes, small, scores, BLOCKS as u64, 0, 0], products, "multiply_adds"),
+        ([planes, scores, out, BLOCKS as u64, 0, tokens], products, "multiply_adds"),
+        (
+            [scores, ATTENTION_SEGMENT as u64 / 16, 0, ATTENTION_SEGMENT as u64, out, out + 4],
+            ATTENTION_SEGMENT,
+            "scores",
+        ),
+        ([small, small, small, small, out, segments as u64], group * head_dim, "results"),
+    ];
+    for ((leaf, offset), ([a, b, c, d, e, f], amount, unit)) in leaves.iter().zip(offsets).zip(calls) {
+        // SAFETY: each symbol is a leaf of up to six parameters.
+        let function: Six = unsafe { std::mem::transmute(&raw const map[offset]) };
+        let repetitions = 20_000_000 / amount;
+        let time = median(|| {
+            for _ in 0..repetitions {
+                // SAFETY: the operands are as large as the leaf's contract asks.
+                unsafe { function(a, b, c, d, e, f) };
+            }
+        });
+        println!(
+            "{{\"what\": \"{leaf}\", \"version\": \"{}\", \"level\": \"{}\", \"giga_{unit}_per_second\": {:.2}}}",
+            version(*leaf, level, wide),
+            level.name(),
+            (repetitions * amount) as f64 / time / 1e9
+        );
+    }
+}
+
+/// What is done to rows between products: a GLU and a sum over a unit of 32 for 64 rows, weighted sums of as many, and whole rows
+/// quantised and normed.
+fn row_wise(level: Level, wide: bool) {
+    const UNIT: usize = 32;
+    const ROWS: usize = 64;
+    let glu = "(clamp(y + w, -7, 7) + 1) * (min(x + z, 7) * sigmoid(1.702 * min(x + z, 7)))";
+    let glu = Expr::parse(glu, &["x", "y", "z", "w"]).expect("an expression");
+    let pair = 2 * UNIT * 4;
+    let leaves = [
+        Leaf::Map(Map::new(glu, UNIT, &[pair, pair, 0, 0], pair)),
+        Leaf::Map(Map::add(UNIT, UNIT * 4, K * 4)),
+        Leaf::AddWeighted { n: UNIT, bias: true },
+        Leaf::Quantize,
+        Leaf::RmsNorm { n: K, eps: 0 },
+    ];
+    let (map, offsets) = code(&leaves, level, wide);
+    let mut memory = vec![0.75f32; 2 * ROWS * K];
+    let floats = memory.as_mut_ptr();
+    let place = |row: usize| floats.wrapping_add(row * K) as u64;
+    let targets: Vec<u64> = (0..ROWS).map(place).collect();
+    let (low, high) = (place(0), place(ROWS));
+    let rows = ROWS as u64;
+    let calls: [(usize, [u64; 6]); 5] = [
+        (ROWS, [high, high, high + 4 * UNIT as u64, low, low + 4 * UNIT as u64, rows]),
+        (ROWS, [high, high, low, rows, 0, 0]),
+        (ROWS, [high, low, low, targets.as_ptr() as u64, 0, rows]),
+        (1, [low, high, high + K as u64, high + 2 * K as u64, (K / BLOCK) as u64, 0]),
+        (1, [low, low, high, 0, 0, 0]),
+    ];
+    for ((leaf, offset), (rows, args)) in leaves.iter().zip(offsets).zip(calls) {
+        type Function = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);
+        // SAFETY: the symbol is that leaf, whose arguments are integers and pointers.
+        let function: Function = unsafe { std::mem::transmute(&raw const map[offset]) };
+        let count = 20_000 / rows;
+        let time = median(|| {
+            for _ in 0..count {
+                // SAFETY: every place has more room behind it than the leaf's contract asks.
+                unsafe { function(args[0], args[1], args[2], args[3], args[4], args[5]) };
+            }
+        });
+        println!(
+            "{{\"what\": \"{leaf}\", \"version\": \"{}\", \"level\": \"{}\", \"ns_per_row\": {:.1}}}",
+            version(*leaf, level, wide),
+            level.name(),
+            time / (count * rows) as f64 * 1e9
+        );
+    }
 }

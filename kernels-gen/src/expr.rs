@@ -16,7 +16,7 @@ pub enum Expr {
 }
 
 /// Functions of one argument; docs/numerics.md defines each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Unary {
     Neg,
@@ -30,7 +30,7 @@ pub enum Unary {
 }
 
 /// Operators of two arguments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Binary {
     Add,
@@ -92,6 +92,35 @@ impl Expr {
             return Err(parser.error("an operator or the end of the expression"));
         }
         Ok(expr)
+    }
+
+    /// Appends words that tell this tree from every other, down to the sign of a zero.
+    pub(crate) fn encode(&self, words: &mut Vec<u64>) {
+        match self {
+            Expr::Var(i) => words.extend([0, *i as u64]),
+            Expr::Const(c) => words.extend([1, u64::from(c.to_bits())]),
+            Expr::Unary(op, a) => {
+                words.extend([2, *op as u64]);
+                a.encode(words);
+            }
+            Expr::Binary(op, a, b) => {
+                words.extend([3, *op as u64]);
+                a.encode(words);
+                b.encode(words);
+            }
+        }
+    }
+
+    /// The expression with `replacements[i]` for variable i.
+    pub(crate) fn substitute(&self, replacements: &[Expr]) -> Expr {
+        match self {
+            Expr::Var(i) => replacements[*i].clone(),
+            Expr::Const(c) => Expr::Const(*c),
+            Expr::Unary(op, a) => Expr::Unary(*op, Box::new(a.substitute(replacements))),
+            Expr::Binary(op, a, b) => {
+                Expr::Binary(*op, Box::new(a.substitute(replacements)), Box::new(b.substitute(replacements)))
+            }
+        }
     }
 
     /// The expression as text that [`Expr::parse`] reads back to the same tree.

@@ -6,7 +6,7 @@ use crate::isa;
 use crate::kernel::Kernel;
 use crate::leaf::Leaf;
 use crate::link::{LinkError, Object, link};
-use crate::wide;
+use crate::wide::{self, Wide};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::types::I64;
@@ -54,6 +54,15 @@ pub struct Generated {
     pub clif: Vec<String>,
 }
 
+/// Every leaf that kernels call at a level, once, in order.
+pub fn leaves(kernels: &[(String, Kernel)], level: Level) -> Vec<Leaf> {
+    let all = kernels.iter().flat_map(|(_, kernel)| body::leaves(kernel, level));
+    all.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Chooses the version of a leaf: one of its [`wide::candidates`], or `None` for the 128-bit one. All give the same bits.
+pub type Choose<'a> = &'a dyn Fn(Leaf) -> Option<&'static Wide>;
+
 /// Generates `kernels` (symbol name and description) for `level`. Symbol `i` of the blob is kernel `i`.
 ///
 /// # Errors
@@ -61,20 +70,16 @@ pub struct Generated {
 pub fn generate(
     kernels: &[(String, Kernel)],
     level: Level,
+    choose: Choose,
     keep_clif: bool,
 ) -> Result<Generated, GenerateError> {
     let isa = isa::target(level);
-    let leaves: Vec<Leaf> = kernels
-        .iter()
-        .flat_map(|(_, kernel)| body::leaves(kernel, level))
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .collect();
+    let leaves = leaves(kernels, level);
     let mut generator = Generator {
         isa: &*isa,
         level,
         vnni: isa::has_vnni(level),
-        wide: true,
+        choose,
         leaves: &leaves,
         builder: FunctionBuilderContext::new(),
         context: Context::new(),
@@ -92,18 +97,17 @@ pub fn generate(
     Ok(Generated { blob: link(&objects)?, scratch_bytes, clif })
 }
 
-/// Generates leaves alone, for their tests and benches: the wide versions where there are any, or the 128-bit ones only. Symbol `i`
-/// of the blob is leaf `i`.
+/// Generates leaves alone, for their tests and benches. Symbol `i` of the blob is leaf `i`.
 ///
 /// # Errors
 /// Only on defects, see [`GenerateError`].
-pub fn generate_leaves(leaves: &[Leaf], level: Level, wide: bool) -> Result<CodeBlob, GenerateError> {
+pub fn generate_leaves(leaves: &[Leaf], level: Level, choose: Choose) -> Result<CodeBlob, GenerateError> {
     let isa = isa::target(level);
     let mut generator = Generator {
         isa: &*isa,
         level,
         vnni: isa::has_vnni(level),
-        wide,
+        choose,
         leaves: &[],
         builder: FunctionBuilderContext::new(),
         context: Context::new(),
@@ -117,7 +121,7 @@ struct Generator<'a> {
     isa: &'a dyn TargetIsa,
     level: Level,
     vnni: bool,
-    wide: bool,
+    choose: Choose<'a>,
     leaves: &'a [Leaf],
     builder: FunctionBuilderContext,
     context: Context,
@@ -149,7 +153,7 @@ impl Generator<'_> {
     }
 
     fn leaf(&mut self, leaf: Leaf) -> Result<Object, GenerateError> {
-        if let Some(wide) = wide::find(leaf, self.level).filter(|_| self.wide) {
+        if let Some(wide) = (self.choose)(leaf) {
             let name = leaf.to_string();
             if let Some(clif) = &mut self.clif {
                 clif.push(format!("; {name}: assembled, {}\n", wide.name));

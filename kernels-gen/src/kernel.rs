@@ -13,9 +13,13 @@ pub type OperandId = usize;
 /// Index into a kernel's values.
 pub type ValId = usize;
 
-/// Largest batch for which a prologue is recomputed by every worker instead of paying a barrier. (The wanted rows of a slab of
-/// logits always are.)
+/// Largest batch for which every worker can recompute a prologue: its scratch has room for so many rows. (The wanted rows of a slab of
+/// logits are always recomputed.)
 pub const PROLOGUE_TOKENS: usize = 8;
+
+/// Tokens that attention takes through the keys together in batches of more than [`PROLOGUE_TOKENS`]: enough that the keys' way to L1
+/// hardly counts. The scratch of a long context grows with it.
+pub const ATTENTION_TILE: usize = 4;
 
 /// A buffer of rows that a kernel works on.
 #[derive(Clone, Debug, PartialEq)]
@@ -168,7 +172,7 @@ pub enum Epilogue {
 /// Matrices whose units are computed together, and what becomes of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// One matrix, or two (gate and up).
+    /// One matrix, or two (gate and up), which the first step of the epilogue combines.
     pub mats: Vec<Mat>,
     /// Output rows per work item, a multiple of 16 (the last item may be short).
     pub unit: usize,
@@ -198,20 +202,26 @@ pub struct Kernel {
     pub tiling: Tiling,
 }
 
-/// How matrices are multiplied. The results are the same bits. (Products of bf16 rows are made of panels either way.)
+/// How matrices are multiplied. The results are the same bits. Products of bf16 rows are made of panels from one row on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tiling {
     /// A tile of 16 rows by a few tokens at a time, weights decoded as they are read: as fast as memory while tokens are few.
     Dot,
     /// Weights decoded once into scratch, activations gathered into panels, two tiles by six tokens in registers; a body still
-    /// turns to dot leaves when it finds only a few rows (an expert that few tokens chose).
-    Gemm,
+    /// turns to dot leaves when it finds fewer rows than `least_rows` (an expert that few tokens chose).
+    Gemm {
+        /// Input rows from which on decoding into scratch pays; at least 1.
+        least_rows: usize,
+    },
 }
 
 impl Tiling {
-    /// Output rows per work item where nothing else decides.
-    pub fn unit(self, n: usize) -> usize {
-        if self == Tiling::Gemm && n.is_multiple_of(2 * TILE_ROWS) { 2 * TILE_ROWS } else { TILE_ROWS }
+    /// Input rows from which on panels are used, if ever.
+    pub fn least_rows(self) -> Option<usize> {
+        match self {
+            Tiling::Dot => None,
+            Tiling::Gemm { least_rows } => Some(least_rows),
+        }
     }
 }
 
@@ -225,17 +235,19 @@ pub enum Body {
     Matmul { domain: Domain, input: ValId, parts: Vec<Part> },
     /// Grouped matrices; work items are (expert, unit). Output rows are slots.
     Experts { input: ValId, input_slots: bool, routing: ValId, experts: usize, top_k: usize, part: Part },
-    /// Grouped matrix, weighted sum over experts in ascending id, optional residual; work items are tiles.
+    /// Grouped matrix, weighted sum over experts in ascending id, optional residual; work items are units of output rows.
     ExpertDown {
         input: ValId,
         routing: ValId,
         experts: usize,
         top_k: usize,
         mat: Mat,
+        /// Output rows per work item, which divide the matrix's rows rounded up to tiles.
+        unit: usize,
         residual: Option<ValId>,
         out: ValId,
     },
-    /// Attention over the cache; work items are (token, KV head).
+    /// Attention over the cache; work items are (tile of tokens, KV head).
     Attention(AttentionBody),
 }
 
@@ -256,6 +268,8 @@ pub struct AttentionBody {
     pub scale: f32,
     /// Keys in view.
     pub window: Option<u32>,
+    /// Tokens of a sequence that a work item takes through the keys together.
+    pub tile_tokens: usize,
     /// Segments of [`kernmill_plan::numeric::ATTENTION_SEGMENT`] positions that a query may see at once.
     pub max_segments: usize,
     /// f32 `[heads]` sinks.

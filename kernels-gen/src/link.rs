@@ -34,6 +34,12 @@ pub enum LinkError {
         /// Kind.
         kind: String,
     },
+    /// Two functions of one name.
+    #[error("there are two functions named `{function}` (please report this)")]
+    Twice {
+        /// The name.
+        function: String,
+    },
     /// The blob outgrew the reach of a relative call.
     #[error("the call from `{function}` to `{target}` does not reach (please report this)")]
     Reach {
@@ -93,14 +99,16 @@ impl Object {
 /// Lays the objects out in order and resolves their calls.
 ///
 /// # Errors
-/// When a callee is missing or out of reach.
+/// When a callee is missing or out of reach, or a name is not the only one.
 pub fn link(objects: &[Object]) -> Result<CodeBlob, LinkError> {
     let mut blob = CodeBlob::default();
     let mut offsets = BTreeMap::new();
     for object in objects {
         // int3 between functions: running off an end stops at once.
         blob.bytes.resize(blob.bytes.len().next_multiple_of(ALIGN), 0xcc);
-        offsets.insert(object.name.as_str(), blob.bytes.len());
+        if offsets.insert(object.name.as_str(), blob.bytes.len()).is_some() {
+            return Err(LinkError::Twice { function: object.name.clone() });
+        }
         blob.symbols.push(Symbol {
             name: object.name.clone(),
             offset: blob.bytes.len() as u64,
@@ -143,6 +151,12 @@ mod tests {
         assert_eq!(blob.symbols[1].offset, 64);
         assert_eq!(i32::from_le_bytes(blob.bytes[1..5].try_into().unwrap()), 64 - 5);
         assert_eq!(blob.bytes[6..64], [0xcc; 58]);
+    }
+
+    #[test]
+    fn a_name_stands_for_one_function() {
+        let twice = [object("same", &[0xc3], &[]), object("same", &[0xcc], &[])];
+        assert!(matches!(link(&twice), Err(LinkError::Twice { function }) if function == "same"));
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! must agree on is defined here once.
 
 pub mod abi;
+mod bus;
 pub mod check;
+pub mod file;
 pub mod format;
 pub mod kv;
 pub mod memory;

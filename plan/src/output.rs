@@ -1,12 +1,13 @@
 //! Files that appear whole or not at all, even when the program is killed.
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Temporary names given out so far.
@@ -14,7 +15,8 @@ static TEMPORARY: AtomicU32 = AtomicU32::new(0);
 
 /// A file without a name until it is finished. Dropped before, it leaves nothing behind.
 ///
-/// Where the file system has no unnamed files, it has a hidden temporary name, which only a kill leaves behind.
+/// Where the file system has no unnamed files, and for a moment when it replaces a file, it has a hidden temporary name. Only a kill leaves
+/// one behind, which the next start of a file at the same place removes.
 #[derive(Debug)]
 pub struct NewFile {
     path: PathBuf,
@@ -31,6 +33,8 @@ impl NewFile {
     pub fn create(path: &Path) -> io::Result<NewFile> {
         let temporary = temporary_name(path)?;
         let path = path.to_owned();
+        large_files_are_errors();
+        remove_abandoned(&path);
         let unnamed = OpenOptions::new()
             .read(true)
             .write(true)
@@ -45,6 +49,8 @@ impl NewFile {
 
     fn create_named(path: PathBuf, temporary: PathBuf) -> io::Result<NewFile> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&temporary)?;
+        // A lock says that its owner lives; on file systems without locks, the process number in its name must do.
+        let _ = file.try_lock();
         Ok(NewFile { path, file, named: Some(temporary) })
     }
 
@@ -58,6 +64,17 @@ impl NewFile {
         &self.path
     }
 
+    /// Gives it its name once its contents are on the disk: after a power cut the name means the old file or the whole new one.
+    ///
+    /// # Errors
+    /// As [`NewFile::finish`]; also when the disk fails.
+    pub fn finish_synced(self) -> io::Result<()> {
+        self.file.sync_all()?;
+        let directory = File::open(directory(&self.path))?;
+        self.finish()?;
+        directory.sync_all()
+    }
+
     /// Gives it its name.
     ///
     /// # Errors
@@ -68,6 +85,7 @@ impl NewFile {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     // A link replaces nothing, a renamed file does.
                     let temporary = temporary_name(&self.path)?;
+                    let _ = self.file.try_lock();
                     link(&self.file, &temporary)?;
                     self.named = Some(temporary);
                 }
@@ -106,8 +124,46 @@ fn temporary_name(path: &Path) -> io::Result<PathBuf> {
     let mut temporary = OsString::from(".");
     temporary.push(name);
     let number = TEMPORARY.fetch_add(1, Ordering::Relaxed);
-    temporary.push(format!(".{}.{number}.unfinished", std::process::id()));
+    temporary.push(format!(".{}.{number}{UNFINISHED}", std::process::id()));
     Ok(path.with_file_name(temporary))
+}
+
+/// How temporary names end.
+const UNFINISHED: &str = ".unfinished";
+
+/// Removes temporary files for `path` whose processes are gone.
+fn remove_abandoned(path: &Path) {
+    let (Some(name), Ok(entries)) = (path.file_name(), std::fs::read_dir(directory(path))) else { return };
+    for entry in entries.flatten() {
+        if process_of(&entry.file_name(), name).is_some_and(|process| is_abandoned(&entry.path(), process)) {
+            // What cannot be removed is in nobody's way.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The process in a name that [`temporary_name`] made for `name`.
+fn process_of(temporary: &OsStr, name: &OsStr) -> Option<u32> {
+    let rest = temporary.as_bytes().strip_prefix(b".")?.strip_prefix(name.as_bytes())?.strip_prefix(b".")?;
+    let numbers = std::str::from_utf8(rest).ok()?.strip_suffix(UNFINISHED)?;
+    let (process, number) = numbers.split_once('.')?;
+    number.parse::<u32>().ok()?;
+    process.parse().ok()
+}
+
+/// Whether the process is gone, as far as this one can see, and nobody, seen or not, has the file's lock.
+fn is_abandoned(path: &Path, process: u32) -> bool {
+    let gone = !Path::new("/proc").join(process.to_string()).exists();
+    gone && File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+}
+
+/// Makes a file that grows past the process's limit an error of the write, not the end of the process.
+fn large_files_are_errors() {
+    static ONCE: Once = Once::new();
+    // SAFETY: ignoring a signal runs no handler.
+    ONCE.call_once(|| unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    });
 }
 
 /// Names an open file.
@@ -148,6 +204,30 @@ mod tests {
         }
         assert_eq!(std::fs::read(&path).unwrap(), b"2");
         assert_eq!(names(&dir), ["file"]);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn files_of_dead_processes_are_removed_and_no_others() {
+        let dir = std::env::temp_dir().join(format!("kernmill-abandoned-{}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        let path = dir.join("a.plan");
+        let alive = format!(".a.plan.{}.77.unfinished", std::process::id());
+        let kept = ["..unfinished", ".b.plan.4194999.0.unfinished", ".a.plan.4194999.unfinished", &alive];
+        for name in kept.into_iter().chain([".a.plan.4194999.0.unfinished"]) {
+            std::fs::write(dir.join(name), b"half").unwrap();
+        }
+        let locked = File::create(dir.join(".a.plan.4194999.1.unfinished")).unwrap();
+        locked.lock().unwrap();
+        drop(NewFile::create(&path).unwrap());
+        assert_eq!(names(&dir).len(), 5);
+        drop(locked);
+        NewFile::create(&path).unwrap().finish_synced().unwrap();
+        let mut left = names(&dir);
+        left.sort();
+        let mut expected: Vec<OsString> = kept.into_iter().chain(["a.plan"]).map(OsString::from).collect();
+        expected.sort();
+        assert_eq!(left, expected);
         std::fs::remove_dir_all(&dir).unwrap();
     }
 

@@ -2,6 +2,7 @@
 //!
 //! A region starts at a multiple of 2 MiB and asks for huge pages, so that streaming through weights costs few TLB misses.
 
+use crate::bus::BusGuard;
 use crate::format::LINE;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -50,6 +51,12 @@ struct Mapping {
     len: usize,
     /// Bytes mapped from `base` on.
     mapped: usize,
+    /// Inaccessible bytes before `base`.
+    before: usize,
+    /// Inaccessible bytes after those mapped.
+    after: usize,
+    /// What turns the loss of a file's bytes into a message.
+    _guard: Option<BusGuard>,
 }
 
 // SAFETY: a mapping is plain memory that this value alone owns.
@@ -96,10 +103,10 @@ impl Mapping {
             libc::madvise(base.cast(), mapped, libc::MADV_HUGEPAGE);
         }
         let base = NonNull::new(base).ok_or_else(too_large)?;
-        Ok(Mapping { base, len: bytes, mapped })
+        Ok(Mapping { base, len: bytes, mapped, before: 0, after: 0, _guard: None })
     }
 
-    fn file(file: &File, offset: u64, bytes: usize) -> Result<Mapping, RegionError> {
+    fn file(file: &File, offset: u64, bytes: usize, name: &str) -> Result<Mapping, RegionError> {
         let refused = |source| RegionError::Map { bytes: bytes as u64, what: "the file", source };
         let page = page_size() as u64;
         if !offset.is_multiple_of(page) {
@@ -110,30 +117,46 @@ impl Mapping {
         if end > actual {
             return Err(RegionError::PastEnd { end, actual });
         }
-        let mapped = bytes.max(1);
-        let offset = libc::off_t::try_from(offset).map_err(|_| RegionError::PastEnd { end, actual })?;
-        // SAFETY: a fresh private read-only mapping at an address of the kernel's choice touches no memory of ours.
-        let raw = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                mapped,
-                libc::PROT_READ,
-                libc::MAP_PRIVATE,
-                file.as_raw_fd(),
-                offset,
-            )
+        let mapped = bytes.max(1).checked_next_multiple_of(page as usize);
+        let reserved = mapped.and_then(|mapped| mapped.checked_add(REGION_ALIGN + 2 * page as usize));
+        let (Some(mapped), Some(reserved)) = (mapped, reserved) else {
+            return Err(refused(std::io::Error::from_raw_os_error(libc::ENOMEM)));
         };
-        match NonNull::new(raw.cast::<u8>()) {
-            Some(base) if raw != libc::MAP_FAILED => Ok(Mapping { base, len: bytes, mapped }),
-            _ => Err(refused(std::io::Error::last_os_error())),
+        let offset = libc::off_t::try_from(offset).map_err(|_| RegionError::PastEnd { end, actual })?;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a fresh inaccessible mapping at an address of the kernel's choice touches no memory of ours.
+        let raw = unsafe { libc::mmap(std::ptr::null_mut(), reserved, libc::PROT_NONE, flags, -1, 0) };
+        let start = match NonNull::new(raw.cast::<u8>()) {
+            Some(start) if raw != libc::MAP_FAILED => start,
+            _ => return Err(refused(std::io::Error::last_os_error())),
+        };
+        // At a multiple of 2 MiB, as plans have their weights: huge pages of the file's cache can be mapped then. What is left of the
+        // reservation on both sides, a page at least, stays inaccessible.
+        let before = (raw as usize + page as usize).next_multiple_of(REGION_ALIGN) - raw as usize;
+        // SAFETY: `before + mapped` is less than what is reserved.
+        let base = unsafe { start.add(before) };
+        // Owned from here on, so that it is unmapped on an error.
+        let after = reserved - before - mapped;
+        let mut mapping = Mapping { base, len: bytes, mapped, before, after, _guard: None };
+        let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
+        let address = base.as_ptr().cast();
+        // SAFETY: the new mapping replaces a part of the reservation, or fails and leaves it as it was; all ends are page aligned.
+        let placed = unsafe { libc::mmap(address, mapped, libc::PROT_READ, flags, file.as_raw_fd(), offset) };
+        if placed == libc::MAP_FAILED {
+            return Err(refused(std::io::Error::last_os_error()));
         }
+        // SAFETY: advice changes nothing but speed; a refusal is harmless.
+        unsafe { libc::madvise(address, mapped, libc::MADV_HUGEPAGE) };
+        mapping._guard = BusGuard::new(base.as_ptr() as usize, mapped, name);
+        Ok(mapping)
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `base..base + mapped` is the mapping this value owns; nothing refers to it any more.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.mapped) };
+        let start = self.base.as_ptr().wrapping_sub(self.before);
+        // SAFETY: this value owns the mapping and what lies inaccessible around it; nothing refers to it any more.
+        unsafe { libc::munmap(start.cast(), self.before + self.mapped + self.after) };
     }
 }
 
@@ -150,12 +173,19 @@ impl WeightRegion {
         Mapping::anonymous(bytes).map(WeightRegionMut)
     }
 
-    /// Maps `bytes` at `offset` (a multiple of the page size) of a file that nobody shortens meanwhile.
+    /// Maps `bytes` at `offset` (a multiple of the page size) of a file, at a multiple of 2 MiB.
+    ///
+    /// If somebody shortens the file meanwhile, reading the lost part ends the process with a message that calls the file `name`.
     ///
     /// # Errors
     /// When that part is not in the file or the kernel refuses.
-    pub fn map_file(file: &File, offset: u64, bytes: usize) -> Result<Arc<WeightRegion>, RegionError> {
-        Mapping::file(file, offset, bytes).map(|mapping| Arc::new(WeightRegion(mapping)))
+    pub fn map_file(
+        file: &File,
+        offset: u64,
+        bytes: usize,
+        name: &str,
+    ) -> Result<Arc<WeightRegion>, RegionError> {
+        Mapping::file(file, offset, bytes, name).map(|mapping| Arc::new(WeightRegion(mapping)))
     }
 
     /// First byte.
@@ -265,9 +295,9 @@ mod tests {
         file.write_all(&[1; 4096]).unwrap();
         file.write_all(&[2; 100]).unwrap();
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(WeightRegion::map_file(&file, 4096, 100).unwrap().as_slice(), &[2; 100]);
-        let past = WeightRegion::map_file(&file, 4096, 101).unwrap_err();
+        assert_eq!(WeightRegion::map_file(&file, 4096, 100, "f").unwrap().as_slice(), &[2; 100]);
+        let past = WeightRegion::map_file(&file, 4096, 101, "f").unwrap_err();
         assert_eq!(past.to_string(), "the file holds 4196 bytes, the region ends at byte 4197");
-        assert!(matches!(WeightRegion::map_file(&file, 64, 10), Err(RegionError::Unaligned { .. })));
+        assert!(matches!(WeightRegion::map_file(&file, 64, 10, "f"), Err(RegionError::Unaligned { .. })));
     }
 }

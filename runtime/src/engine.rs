@@ -7,6 +7,7 @@ use crate::pool::{Pool, PoolConfig, PoolError};
 use crate::profile::{Detail, Profile};
 use crate::sampler::SamplerError;
 use crate::tokenizer::{Tokenizer, TokenizerError};
+use crate::tokenizer_handle::TokenizerHandle;
 use kernmill_plan::program::ModelInfo;
 
 /// What an engine is made with.
@@ -152,7 +153,7 @@ pub struct LogitsOf {
 /// A loaded plan with its KV cache and workers.
 pub struct Engine {
     model: ModelInfo,
-    tokenizer: Option<Tokenizer>,
+    tokenizer: Option<TokenizerHandle>,
     chat_template: Option<String>,
     executor: Executor,
     tables: KvTables,
@@ -190,10 +191,6 @@ impl Engine {
         let largest = image.program.classes.last().map_or(1, |class| class.max_tokens.max(1));
         let chunk = config.chunk.unwrap_or(largest).min(largest);
         in_range("chunk", chunk, largest)?;
-        let tokenizer = match &image.tokenizer_json {
-            Some(json) => Some(Tokenizer::from_json(json, model.vocab)?),
-            None => None,
-        };
         let shape = KvShape { context, sequences: config.sequences, chunk };
         let executor = Executor::new(image, shape, Pool::new(config.pool)?)?;
         let rows = chunk as usize;
@@ -201,7 +198,7 @@ impl Engine {
             need: MemoryNeed::of(&image.program, shape, executor.threads()),
             tables: KvTables::new(&model.kv, shape),
             model: model.clone(),
-            tokenizer,
+            tokenizer: image.tokenizer.clone(),
             chat_template: image.chat_template.clone(),
             executor,
             shape,
@@ -221,9 +218,17 @@ impl Engine {
         &self.model
     }
 
-    /// The plan's tokenizer.
-    pub fn tokenizer(&self) -> Option<&Tokenizer> {
-        self.tokenizer.as_ref()
+    /// The plan's tokenizer; waits until it has been read.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    pub fn tokenizer(&self) -> Result<Option<&Tokenizer>, EngineError> {
+        Ok(self.tokenizer.as_ref().map(TokenizerHandle::get).transpose()?)
+    }
+
+    /// Whether the plan has a tokenizer; does not wait.
+    pub fn has_tokenizer(&self) -> bool {
+        self.tokenizer.is_some()
     }
 
     /// The plan's chat template.

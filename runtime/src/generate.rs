@@ -83,7 +83,7 @@ impl Engine {
         if prompt.len() > self.context() as usize {
             return Err(EngineError::PromptTooLong { tokens: prompt.len(), context: self.context() });
         }
-        if self.tokenizer().is_none() && !params.stop.is_empty() {
+        if !self.has_tokenizer() && !params.stop.is_empty() {
             return Err(EngineError::NoTokenizer);
         }
         self.check_tokens(prompt)?;
@@ -156,7 +156,7 @@ impl Text {
         token: u32,
         on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Result<Option<StopReason>, EngineError> {
-        let Some(tokenizer) = engine.tokenizer() else { return Ok(None) };
+        let Some(tokenizer) = engine.tokenizer()? else { return Ok(None) };
         let piece = self.stream.push(tokenizer, token)?;
         Ok(self.release(&piece, on_text))
     }
@@ -180,7 +180,7 @@ impl Text {
         stop: StopReason,
         on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Result<StopReason, EngineError> {
-        let Some(tokenizer) = engine.tokenizer() else { return Ok(stop) };
+        let Some(tokenizer) = engine.tokenizer()? else { return Ok(stop) };
         if matches!(stop, StopReason::Text(_) | StopReason::Caller) {
             return Ok(stop);
         }

@@ -1,5 +1,6 @@
 //! What a plan gives the runtime, wherever it comes from: a plan file or a compiler in the same process.
 
+use crate::tokenizer_handle::TokenizerHandle;
 use kernmill_plan::program::Program;
 use kernmill_plan::region::WeightRegion;
 use std::sync::Arc;
@@ -13,8 +14,8 @@ pub struct PlanImage {
     pub code_hash: Option<[u8; 32]>,
     /// Packed weights that the program's operands refer to.
     pub weights: Arc<WeightRegion>,
-    /// `tokenizer.json`; without it a model still takes token ids.
-    pub tokenizer_json: Option<Vec<u8>>,
+    /// Without a tokenizer a model still takes token ids.
+    pub tokenizer: Option<TokenizerHandle>,
     /// Chat template (Jinja), for the fronts that apply it.
     pub chat_template: Option<String>,
 }

@@ -1,6 +1,6 @@
 //! kernmill's runtime: runs a program over a batch of tokens, keeps the KV cache, samples.
 //!
-//! [`image::PlanImage`] is a plan in memory; [`engine::Engine`] runs it over sequences of tokens;
+//! [`load::Plan`] is a plan file, [`image::PlanImage`] a plan in memory; [`engine::Engine`] runs it over sequences of tokens;
 //! [`engine::Engine::generate`] makes text. It does not depend on the compiler.
 
 mod code;
@@ -9,6 +9,7 @@ mod executor;
 pub mod generate;
 pub mod image;
 pub mod kv;
+pub mod load;
 pub mod measure;
 pub mod pool;
 pub mod profile;
@@ -16,6 +17,7 @@ pub mod sampler;
 pub mod stop;
 pub mod tiles;
 pub mod tokenizer;
+pub mod tokenizer_handle;
 #[cfg(test)]
 mod toy;
 
@@ -24,5 +26,7 @@ pub use engine::{Engine, EngineConfig, EngineError, ErrorKind, LogitsOf, SeqId, 
 pub use executor::{BatchError, LoadError, MemoryNeed};
 pub use generate::{GenerateParams, StopReason, Summary};
 pub use image::PlanImage;
+pub use load::{Plan, PlanError};
 pub use sampler::{Sampler, SamplerParams};
 pub use tokenizer::Tokenizer;
+pub use tokenizer_handle::TokenizerHandle;

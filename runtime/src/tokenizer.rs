@@ -1,7 +1,11 @@
 //! Text to token ids and back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tokenizers::Tokenizer as Inner;
+use tokenizers::models::bpe::BPE;
+use tokenizers::{
+    DecoderWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper, Tokenizer as Inner,
+    TokenizerImpl,
+};
 
 /// A model's tokenizer, checked against its vocabulary.
 #[derive(Debug)]
@@ -66,17 +70,26 @@ impl Tokenizer {
     /// # Errors
     /// When it does not parse or has ids past the vocabulary.
     pub fn from_json(json: &[u8], vocab: u32) -> Result<Tokenizer, TokenizerError> {
-        let mut inner = contained(|| Inner::from_bytes(json).map_err(|e| e.to_string()))
-            .map_err(|message| TokenizerError::Parse { message })?;
-        // For batches of equal length, of no use here: a prompt is neither filled up nor silently cut.
-        inner.with_padding(None);
-        inner.with_truncation(None).map_err(|e| TokenizerError::Parse { message: e.to_string() })?;
-        let tokens = inner.get_vocab(true);
+        let tokenizer = Tokenizer::from_checked_json(json, vocab)?;
+        let tokens = tokenizer.inner.get_vocab(true);
         match tokens.into_iter().max_by_key(|(_, id)| *id) {
             None => Err(TokenizerError::Empty),
             Some((token, id)) if id >= vocab => Err(TokenizerError::TooLarge { token, id, vocab }),
-            Some(_) => Ok(Tokenizer { inner, vocab }),
+            Some(_) => Ok(tokenizer),
         }
+    }
+
+    /// As [`Tokenizer::from_json`], without looking at every id, which takes a while for large vocabularies: for one that has been looked
+    /// at, such as a plan's. Should it have ids past the vocabulary after all, texts that make them are refused.
+    ///
+    /// # Errors
+    /// When it does not parse.
+    pub fn from_checked_json(json: &[u8], vocab: u32) -> Result<Tokenizer, TokenizerError> {
+        let mut inner = contained(|| parse(json)).map_err(|message| TokenizerError::Parse { message })?;
+        // For batches of equal length, of no use here: a prompt is neither filled up nor silently cut.
+        inner.with_padding(None);
+        inner.with_truncation(None).map_err(|e| TokenizerError::Parse { message: e.to_string() })?;
+        Ok(Tokenizer { inner, vocab })
     }
 
     /// Ids of a text. `special` adds what the tokenizer puts around a text, such as a start token; special tokens written
@@ -125,6 +138,19 @@ impl Tokenizer {
     /// The model's vocabulary size.
     pub fn vocab(&self) -> u32 {
         self.vocab
+    }
+}
+
+/// A tokenizer whose model is of the kind that published models have.
+type BpeTokenizer =
+    TokenizerImpl<BPE, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
+
+/// Byte pair models are read directly: where the library does not know the kind of model before, it copies the whole vocabulary through
+/// other forms, which takes several times as long.
+fn parse(json: &[u8]) -> Result<Inner, String> {
+    match serde_json::from_slice::<BpeTokenizer>(json) {
+        Ok(tokenizer) => Ok(tokenizer.into()),
+        Err(_) => Inner::from_bytes(json).map_err(|error| error.to_string()),
     }
 }
 

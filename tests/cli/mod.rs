@@ -3,6 +3,7 @@
 mod bench;
 mod checkpoints;
 mod commands;
+mod plans;
 mod requests;
 mod safetensors_file;
 mod specs;
@@ -51,6 +52,15 @@ impl Ran {
             assert!(message.contains(part), "`{part}` is not in:\n{message}");
         }
         assert_eq!(self.stdout, "", "nothing is printed when the input is refused");
+    }
+}
+
+impl Ran {
+    /// The command line must have been refused before anything was read, with a message about `argument`.
+    #[track_caller]
+    fn misused(self, argument: &str) {
+        assert_eq!(self.status, Some(2), "{}", self.stderr);
+        assert!(self.stderr.contains(argument) && self.stderr.contains("Usage:"), "{}", self.stderr);
     }
 }
 

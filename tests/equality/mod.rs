@@ -10,8 +10,10 @@ use kernmill_compiler::interp::{Interpreter, RawTensor};
 use kernmill_compiler::pack::MemorySource;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::quant::{Preset, quantise_chosen};
+use kernmill_compiler::select::Pick;
 use kernmill_compiler::testing::{Mlp, ModelShape, RandomWeights, build, random_weights};
 use kernmill_plan::format::WeightFormat;
+use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, Want};
@@ -63,7 +65,7 @@ impl Case {
             program: compiled.program.clone(),
             code_hash: None,
             weights: build_weights(compiled, &source, 1, &|_| {}).unwrap(),
-            tokenizer_json: None,
+            tokenizer: None,
             chat_template: None,
         }
     }
@@ -82,7 +84,7 @@ fn options(preset: Preset, level: Level) -> Options {
 
 fn engine(image: &PlanImage, threads: usize, sequences: u32, chunk: Option<u32>) -> Engine {
     let pool = PoolConfig { threads: Some(threads), ..PoolConfig::default() };
-    Engine::new(image, EngineConfig { pool, context: Some(2048), sequences, chunk }).unwrap()
+    Engine::new(image, EngineConfig { pool, context: Some(2304), sequences, chunk }).unwrap()
 }
 
 /// Logits of every token, the prompt given in pieces of these sizes (the last repeats).
@@ -188,6 +190,68 @@ fn chunks_threads_and_neighbours_change_no_bit() {
                     let what =
                         format!("{name}, {}, fuse {fuse}, {threads} threads, in company", preset.name());
                     assert_bits(&in_company(&mut engine, &case.tokens), &expected, vocab, &what);
+                }
+            }
+        }
+    }
+}
+
+/// The window's last tokens see three segments of keys at once, and a tile of tokens ends in other segments than it begins in.
+#[test]
+fn long_contexts_give_the_interpreters_bits() {
+    let window = Some(ATTENTION_SEGMENT as u32 + 2);
+    for (name, shape) in [
+        ("mini gpt-oss", ModelShape { window, ..ModelShape::mini_gpt_oss() }),
+        ("one KV head, group of 3", ModelShape { window, heads: 3, kv_heads: 1, ..ModelShape::mini_llama() }),
+    ] {
+        let case = Case::new(&shape, 3, 2 * ATTENTION_SEGMENT + 40);
+        let vocab = case.graph.vocab;
+        for preset in [Preset::Exact, Preset::Faithful] {
+            let expected = case.expected(preset);
+            for level in Level::supported() {
+                let image = case.image(&case.compile(&options(preset, level)));
+                let mut engine = engine(&image, 1, 1, None);
+                for pieces in [&[case.tokens.len()][..], &[ATTENTION_SEGMENT - 3, 1, 5, 32, 31]] {
+                    let actual = logits(&mut engine, &case.tokens, pieces);
+                    let what = format!("{name}, {}, {}, {pieces:?}", preset.name(), level.name());
+                    assert_bits(&actual, &expected, vocab, &what);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_candidate_gives_the_interpreters_bits() {
+    let (_, shape) = shapes().remove(0);
+    let case = Case::new(&shape, 3, 40);
+    let same = |options: &Options, preset: Preset, expected: &[f32], what: &str| {
+        let compiled = case.compile(options);
+        let image = case.image(&compiled);
+        let actual = logits(&mut engine(&image, 2, 1, None), &case.tokens, &[options.chunk]);
+        let what = format!("{what}, {}, {}, chunk {}", preset.name(), options.level.name(), options.chunk);
+        assert_bits(&actual, expected, case.graph.vocab, &what);
+        compiled
+    };
+    for preset in PRESETS {
+        let expected = case.expected(preset);
+        for level in Level::supported() {
+            // Prologues by every worker exist up to 8 tokens.
+            for chunk in [5, 40] {
+                let mut most = 1;
+                for n in 0.. {
+                    let kernels = Pick::Nth(n);
+                    let options = Options { kernels, chunk, ..options(preset, level) };
+                    let compiled = same(&options, preset, &expected, &format!("candidate {n}"));
+                    let choices = compiled.selections.iter().flat_map(|class| &class.choices);
+                    most = choices.map(|choice| choice.candidates.len()).fold(most, usize::max);
+                    if n + 1 >= most {
+                        break;
+                    }
+                }
+                for n in 0..4 {
+                    let options = Options { leaves: Pick::Nth(n), chunk, ..options(preset, level) };
+                    same(&options, preset, &expected, &format!("leaf version {n}"));
                 }
             }
         }

@@ -1367,120 +1367,149 @@ dot_bf16_f32_k64_t1:
 value_F16_d32_g2:
     1a00  push rbp
     1a01  mov rbp,rsp
-    1a04  sub rsp,20h
-    1a08  mov [rsp],rbx
-    1a0c  mov [rsp+8],r12
-    1a11  mov [rsp+10h],r13
-    1a16  xor r9,r9
-    1a19  cmp r9,4
-    1a1d  jl near 0000000000001A3Ah
-    1a23  mov rbx,[rsp]
-    1a27  mov r12,[rsp+8]
-    1a2c  mov r13,[rsp+10h]
-    1a31  add rsp,20h
-    1a35  mov rsp,rbp
-    1a38  pop rbp
-    1a39  ret
-    1a3a  xor rax,rax
-    1a3d  cmp rax,2
-    1a41  jl near 0000000000001A53h
-    1a47  add r9,1
-    1a4e  jmp 0000000000001A19h
-    1a53  mov r10,r9
-    1a56  shl r10,5
-    1a5a  add r10,rdx
-    1a5d  mov r11,rax
-    1a60  shl r11,7
-    1a64  vmovups xmm3,[r10+r11]
-    1a6a  vmovups xmm2,[r10+r11+10h]
-    1a71  vmovups xmm1,[r10+r11+80h]
-    1a7b  vmovups xmm0,[r10+r11+90h]
-    1a85  mov rbx,rcx
-    1a88  cmp rbx,r8
-    1a8b  jl near 0000000000001ABEh
-    1a91  vmovups [r10+r11],xmm3
-    1a97  vmovups [r10+r11+10h],xmm2
-    1a9e  vmovups [r10+r11+80h],xmm1
-    1aa8  vmovups [r10+r11+90h],xmm0
-    1ab2  add rax,2
-    1ab9  jmp 0000000000001A3Dh
-    1abe  mov r12,r9
-    1ac1  shl r12,4
-    1ac5  add r12,rdi
-    1ac8  mov r13,rbx
-    1acb  shl r13,6
-    1acf  vpmovzxwd xmm7,[r12+r13]
-    1ad5  vpmovzxwd xmm5,[r12+r13+8]
-    1adc  mov r12,rax
-    1adf  shl r12,0Ch
-    1ae3  add r12,rsi
-    1ae6  vmovss xmm4,[r12+rbx*4]
-    1aec  vmovss xmm6,[r12+rbx*4+1000h]
-    1af6  add rbx,1
-    1afd  vbroadcastss xmm4,xmm4
-    1b02  vmovdqu xmm8,[rel 1BC0h]
-    1b0a  vpand xmm9,xmm7,xmm8
-    1b0f  vpslld xmm13,xmm9,0Dh
-    1b15  vmovdqu xmm10,[rel 1BD0h]
-    1b1d  vpcmpgtd xmm14,xmm13,xmm10
-    1b22  vmovdqu xmm11,[rel 1BE0h]
-    1b2a  vpor xmm15,xmm13,xmm11
-    1b2f  vmovups xmm12,[rel 1BF0h]
-    1b37  vmulps xmm13,xmm13,xmm12
-    1b3c  vpblendvb xmm13,xmm13,xmm15,xmm14
-    1b42  vpxor xmm7,xmm7,xmm9
-    1b47  vpslld xmm7,xmm7,10h
-    1b4c  vpor xmm9,xmm13,xmm7
-    1b50  movdqa xmm7,xmm4
-    1b54  vfmadd213ps xmm7,xmm9,xmm3
-    1b59  vpand xmm3,xmm5,xmm8
-    1b5e  vpslld xmm8,xmm3,0Dh
-    1b63  vpcmpgtd xmm10,xmm8,xmm10
-    1b68  vpor xmm11,xmm8,xmm11
-    1b6d  vmulps xmm8,xmm8,xmm12
-    1b72  vpblendvb xmm8,xmm8,xmm11,xmm10
-    1b78  vpxor xmm3,xmm5,xmm3
-    1b7c  vpslld xmm3,xmm3,10h
-    1b81  vpor xmm3,xmm8,xmm3
-    1b85  vfmadd213ps xmm4,xmm3,xmm2
-    1b8a  vbroadcastss xmm2,xmm6
-    1b8f  movdqa xmm5,xmm2
-    1b93  vfmadd213ps xmm5,xmm9,xmm1
-    1b98  vfmadd213ps xmm2,xmm3,xmm0
-    1b9d  movdqa xmm3,xmm7
-    1ba1  movdqa xmm1,xmm5
-    1ba5  movdqa xmm0,xmm2
-    1ba9  movdqa xmm2,xmm4
-    1bad  jmp 0000000000001A88h
-    1bb2  add [rax],al
-    1bb4  add [rax],al
-    1bb6  add [rax],al
-    1bb8  add [rax],al
-    1bba  add [rax],al
-    1bbc  add [rax],al
-    1bbe  add [rax],al
-    1bc0  (bad)
-    1bc2  add [rax],al
-    1bc4  (bad)
-    1bc6  add [rax],al
-    1bc8  (bad)
-    1bca  add [rax],al
-    1bcc  (bad)
-    1bce  add [rax],al
-    1bd0  (bad)
-    1bd2  jg short 0000000000001BE3h
-    1bd4  (bad)
-    1bd6  jg short 0000000000001BE7h
-    1bd8  (bad)
-    1bda  jg short 0000000000001BEBh
-    1bdc  (bad)
-    1bde  jg short 0000000000001BEFh
-    1be0  add [rax],al
-    1be2  cmp byte [rdi],0
-    1be6  cmp byte [rdi],0
-    1bea  cmp byte [rdi],0
-    1bee  cmp byte [rdi],0
-    1bf2  xor byte [rdi],0
-    1bf6  xor byte [rdi],0
-    1bfa  xor byte [rdi],0
-    1bfe  (bad)
+    1a04  sub rsp,40h
+    1a08  mov [rsp+10h],rbx
+    1a0d  mov [rsp+18h],r12
+    1a12  mov [rsp+20h],r13
+    1a17  mov [rsp+28h],r14
+    1a1c  mov [rsp+30h],r15
+    1a21  mov [rsp],rdx
+    1a25  mov [rsp+8],rcx
+    1a2a  xor r10,r10
+    1a2d  mov rdx,[rsp+8]
+    1a32  cmp r10,rdx
+    1a35  mov [rsp+8],rdx
+    1a3a  jl near 0000000000001A62h
+    1a40  mov rbx,[rsp+10h]
+    1a45  mov r12,[rsp+18h]
+    1a4a  mov r13,[rsp+20h]
+    1a4f  mov r14,[rsp+28h]
+    1a54  mov r15,[rsp+30h]
+    1a59  add rsp,40h
+    1a5d  mov rsp,rbp
+    1a60  pop rbp
+    1a61  ret
+    1a62  mov rax,[rdi+r10*8]
+    1a66  xor r11,r11
+    1a69  cmp r11,4
+    1a6d  jl near 0000000000001A84h
+    1a73  add r10,1
+    1a7a  mov rdx,[rsp+8]
+    1a7f  jmp 0000000000001A32h
+    1a84  xor rbx,rbx
+    1a87  cmp rbx,2
+    1a8b  jl near 0000000000001A9Dh
+    1a91  add r11,1
+    1a98  jmp 0000000000001A69h
+    1a9d  mov rdx,r11
+    1aa0  shl rdx,5
+    1aa4  mov rcx,[rsp]
+    1aa8  lea r12,[rcx+rdx]
+    1aac  mov r13,rbx
+    1aaf  shl r13,7
+    1ab3  vmovups xmm3,[r12+r13]
+    1ab9  vmovups xmm2,[r12+r13+10h]
+    1ac0  vmovups xmm1,[r12+r13+80h]
+    1aca  vmovups xmm0,[r12+r13+90h]
+    1ad4  mov rcx,r10
+    1ad7  shl rcx,4
+    1adb  mov r14,r8
+    1ade  sub r14,rcx
+    1ae1  xor r15,r15
+    1ae4  cmp r15,r14
+    1ae7  cmovge r14,r15
+    1aeb  mov r15,r9
+    1aee  sub r15,rcx
+    1af1  mov ecx,10h
+    1af6  cmp rcx,r15
+    1af9  cmovl r15,rcx
+    1afd  cmp r14,r15
+    1b00  jl near 0000000000001B33h
+    1b06  vmovups [r12+r13],xmm3
+    1b0c  vmovups [r12+r13+10h],xmm2
+    1b13  vmovups [r12+r13+80h],xmm1
+    1b1d  vmovups [r12+r13+90h],xmm0
+    1b27  add rbx,2
+    1b2e  jmp 0000000000001A87h
+    1b33  mov rcx,r11
+    1b36  shl rcx,4
+    1b3a  add rcx,rax
+    1b3d  mov rdx,r14
+    1b40  shl rdx,6
+    1b44  vpmovzxwd xmm7,[rcx+rdx]
+    1b4a  vpmovzxwd xmm4,[rcx+rdx+8]
+    1b51  mov rcx,r10
+    1b54  shl rcx,6
+    1b58  add rcx,rsi
+    1b5b  imul rdx,rbx,1040h
+    1b62  add rcx,rdx
+    1b65  vmovss xmm5,[rcx+r14*4]
+    1b6b  vmovss xmm6,[rcx+r14*4+1040h]
+    1b75  add r14,1
+    1b7c  vbroadcastss xmm5,xmm5
+    1b81  vmovdqu xmm8,[rel 1C40h]
+    1b89  vpand xmm9,xmm7,xmm8
+    1b8e  vpslld xmm13,xmm9,0Dh
+    1b94  vmovdqu xmm10,[rel 1C50h]
+    1b9c  vpcmpgtd xmm14,xmm13,xmm10
+    1ba1  vmovdqu xmm11,[rel 1C60h]
+    1ba9  vpor xmm15,xmm13,xmm11
+    1bae  vmovups xmm12,[rel 1C70h]
+    1bb6  vmulps xmm13,xmm13,xmm12
+    1bbb  vpblendvb xmm13,xmm13,xmm15,xmm14
+    1bc1  vpxor xmm7,xmm7,xmm9
+    1bc6  vpslld xmm7,xmm7,10h
+    1bcb  vpor xmm9,xmm13,xmm7
+    1bcf  movdqa xmm7,xmm5
+    1bd3  vfmadd213ps xmm7,xmm9,xmm3
+    1bd8  vpand xmm3,xmm4,xmm8
+    1bdd  vpslld xmm8,xmm3,0Dh
+    1be2  vpcmpgtd xmm10,xmm8,xmm10
+    1be7  vpor xmm11,xmm8,xmm11
+    1bec  vmulps xmm8,xmm8,xmm12
+    1bf1  vpblendvb xmm8,xmm8,xmm11,xmm10
+    1bf7  vpxor xmm3,xmm4,xmm3
+    1bfb  vpslld xmm3,xmm3,10h
+    1c00  vpor xmm3,xmm8,xmm3
+    1c04  vfmadd213ps xmm5,xmm3,xmm2
+    1c09  vbroadcastss xmm2,xmm6
+    1c0e  movdqa xmm4,xmm2
+    1c12  vfmadd213ps xmm4,xmm9,xmm1
+    1c17  vfmadd213ps xmm2,xmm3,xmm0
+    1c1c  movdqa xmm3,xmm7
+    1c20  movdqa xmm1,xmm4
+    1c24  movdqa xmm0,xmm2
+    1c28  movdqa xmm2,xmm5
+    1c2c  jmp 0000000000001AFDh
+    1c31  add [rax],al
+    1c33  add [rax],al
+    1c35  add [rax],al
+    1c37  add [rax],al
+    1c39  add [rax],al
+    1c3b  add [rax],al
+    1c3d  add [rax],al
+    1c3f  add bh,bh
+    1c41  jg short 0000000000001C43h
+    1c43  add bh,bh
+    1c45  jg short 0000000000001C47h
+    1c47  add bh,bh
+    1c49  jg short 0000000000001C4Bh
+    1c4b  add bh,bh
+    1c4d  jg short 0000000000001C4Fh
+    1c4f  add bh,bh
+    1c51  (bad)
+    1c53  ud0 edi,edi
+    1c56  jg short 0000000000001C67h
+    1c58  (bad)
+    1c5a  jg short 0000000000001C6Bh
+    1c5c  (bad)
+    1c5e  jg short 0000000000001C6Fh
+    1c60  add [rax],al
+    1c62  cmp byte [rdi],0
+    1c66  cmp byte [rdi],0
+    1c6a  cmp byte [rdi],0
+    1c6e  cmp byte [rdi],0
+    1c72  xor byte [rdi],0
+    1c76  xor byte [rdi],0
+    1c7a  xor byte [rdi],0
+    1c7e  (bad)

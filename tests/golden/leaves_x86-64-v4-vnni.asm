@@ -837,120 +837,149 @@ dot_bf16_f32_k64_t1:
 value_F16_d32_g2:
     12c0  push rbp
     12c1  mov rbp,rsp
-    12c4  sub rsp,20h
-    12c8  mov [rsp],rbx
-    12cc  mov [rsp+8],r12
-    12d1  mov [rsp+10h],r13
-    12d6  xor r9,r9
-    12d9  cmp r9,4
-    12dd  jl near 00000000000012FAh
-    12e3  mov rbx,[rsp]
-    12e7  mov r12,[rsp+8]
-    12ec  mov r13,[rsp+10h]
-    12f1  add rsp,20h
-    12f5  mov rsp,rbp
-    12f8  pop rbp
-    12f9  ret
-    12fa  xor rax,rax
-    12fd  cmp rax,2
-    1301  jl near 0000000000001313h
-    1307  add r9,1
-    130e  jmp 00000000000012D9h
-    1313  mov r10,r9
-    1316  shl r10,5
-    131a  add r10,rdx
-    131d  mov r11,rax
-    1320  shl r11,7
-    1324  vmovups xmm3,[r10+r11]
-    132a  vmovups xmm2,[r10+r11+10h]
-    1331  vmovups xmm1,[r10+r11+80h]
-    133b  vmovups xmm0,[r10+r11+90h]
-    1345  mov rbx,rcx
-    1348  cmp rbx,r8
-    134b  jl near 000000000000137Eh
-    1351  vmovups [r10+r11],xmm3
-    1357  vmovups [r10+r11+10h],xmm2
-    135e  vmovups [r10+r11+80h],xmm1
-    1368  vmovups [r10+r11+90h],xmm0
-    1372  add rax,2
-    1379  jmp 00000000000012FDh
-    137e  mov r12,r9
-    1381  shl r12,4
-    1385  add r12,rdi
-    1388  mov r13,rbx
-    138b  shl r13,6
-    138f  vpmovzxwd xmm7,[r12+r13]
-    1395  vpmovzxwd xmm5,[r12+r13+8]
-    139c  mov r12,rax
-    139f  shl r12,0Ch
-    13a3  add r12,rsi
-    13a6  vmovss xmm4,[r12+rbx*4]
-    13ac  vmovss xmm6,[r12+rbx*4+1000h]
-    13b6  add rbx,1
-    13bd  vbroadcastss xmm4,xmm4
-    13c2  vmovdqu xmm8,[rel 1480h]
-    13ca  vpand xmm9,xmm7,xmm8
-    13cf  vpslld xmm13,xmm9,0Dh
-    13d5  vmovdqu xmm10,[rel 1490h]
-    13dd  vpcmpgtd xmm14,xmm13,xmm10
-    13e2  vmovdqu xmm11,[rel 14A0h]
-    13ea  vpor xmm15,xmm13,xmm11
-    13ef  vmovups xmm12,[rel 14B0h]
-    13f7  vmulps xmm13,xmm13,xmm12
-    13fc  vpblendvb xmm13,xmm13,xmm15,xmm14
-    1402  vpxor xmm7,xmm7,xmm9
-    1407  vpslld xmm7,xmm7,10h
-    140c  vpor xmm9,xmm13,xmm7
-    1410  movdqa xmm7,xmm4
-    1414  vfmadd213ps xmm7,xmm9,xmm3
-    1419  vpand xmm3,xmm5,xmm8
-    141e  vpslld xmm8,xmm3,0Dh
-    1423  vpcmpgtd xmm10,xmm8,xmm10
-    1428  vpor xmm11,xmm8,xmm11
-    142d  vmulps xmm8,xmm8,xmm12
-    1432  vpblendvb xmm8,xmm8,xmm11,xmm10
-    1438  vpxor xmm3,xmm5,xmm3
-    143c  vpslld xmm3,xmm3,10h
-    1441  vpor xmm3,xmm8,xmm3
-    1445  vfmadd213ps xmm4,xmm3,xmm2
-    144a  vbroadcastss xmm2,xmm6
-    144f  movdqa xmm5,xmm2
-    1453  vfmadd213ps xmm5,xmm9,xmm1
-    1458  vfmadd213ps xmm2,xmm3,xmm0
-    145d  movdqa xmm3,xmm7
-    1461  movdqa xmm1,xmm5
-    1465  movdqa xmm0,xmm2
-    1469  movdqa xmm2,xmm4
-    146d  jmp 0000000000001348h
-    1472  add [rax],al
-    1474  add [rax],al
-    1476  add [rax],al
-    1478  add [rax],al
-    147a  add [rax],al
-    147c  add [rax],al
-    147e  add [rax],al
-    1480  (bad)
-    1482  add [rax],al
-    1484  (bad)
-    1486  add [rax],al
-    1488  (bad)
-    148a  add [rax],al
-    148c  (bad)
-    148e  add [rax],al
-    1490  (bad)
-    1492  jg short 00000000000014A3h
-    1494  (bad)
-    1496  jg short 00000000000014A7h
-    1498  (bad)
-    149a  jg short 00000000000014ABh
-    149c  (bad)
-    149e  jg short 00000000000014AFh
-    14a0  add [rax],al
-    14a2  cmp byte [rdi],0
-    14a6  cmp byte [rdi],0
-    14aa  cmp byte [rdi],0
-    14ae  cmp byte [rdi],0
-    14b2  xor byte [rdi],0
-    14b6  xor byte [rdi],0
-    14ba  xor byte [rdi],0
-    14be  (bad)
+    12c4  sub rsp,40h
+    12c8  mov [rsp+10h],rbx
+    12cd  mov [rsp+18h],r12
+    12d2  mov [rsp+20h],r13
+    12d7  mov [rsp+28h],r14
+    12dc  mov [rsp+30h],r15
+    12e1  mov [rsp],rdx
+    12e5  mov [rsp+8],rcx
+    12ea  xor r10,r10
+    12ed  mov rdx,[rsp+8]
+    12f2  cmp r10,rdx
+    12f5  mov [rsp+8],rdx
+    12fa  jl near 0000000000001322h
+    1300  mov rbx,[rsp+10h]
+    1305  mov r12,[rsp+18h]
+    130a  mov r13,[rsp+20h]
+    130f  mov r14,[rsp+28h]
+    1314  mov r15,[rsp+30h]
+    1319  add rsp,40h
+    131d  mov rsp,rbp
+    1320  pop rbp
+    1321  ret
+    1322  mov rax,[rdi+r10*8]
+    1326  xor r11,r11
+    1329  cmp r11,4
+    132d  jl near 0000000000001344h
+    1333  add r10,1
+    133a  mov rdx,[rsp+8]
+    133f  jmp 00000000000012F2h
+    1344  xor rbx,rbx
+    1347  cmp rbx,2
+    134b  jl near 000000000000135Dh
+    1351  add r11,1
+    1358  jmp 0000000000001329h
+    135d  mov rdx,r11
+    1360  shl rdx,5
+    1364  mov rcx,[rsp]
+    1368  lea r12,[rcx+rdx]
+    136c  mov r13,rbx
+    136f  shl r13,7
+    1373  vmovups xmm3,[r12+r13]
+    1379  vmovups xmm2,[r12+r13+10h]
+    1380  vmovups xmm1,[r12+r13+80h]
+    138a  vmovups xmm0,[r12+r13+90h]
+    1394  mov rcx,r10
+    1397  shl rcx,4
+    139b  mov r14,r8
+    139e  sub r14,rcx
+    13a1  xor r15,r15
+    13a4  cmp r15,r14
+    13a7  cmovge r14,r15
+    13ab  mov r15,r9
+    13ae  sub r15,rcx
+    13b1  mov ecx,10h
+    13b6  cmp rcx,r15
+    13b9  cmovl r15,rcx
+    13bd  cmp r14,r15
+    13c0  jl near 00000000000013F3h
+    13c6  vmovups [r12+r13],xmm3
+    13cc  vmovups [r12+r13+10h],xmm2
+    13d3  vmovups [r12+r13+80h],xmm1
+    13dd  vmovups [r12+r13+90h],xmm0
+    13e7  add rbx,2
+    13ee  jmp 0000000000001347h
+    13f3  mov rcx,r11
+    13f6  shl rcx,4
+    13fa  add rcx,rax
+    13fd  mov rdx,r14
+    1400  shl rdx,6
+    1404  vpmovzxwd xmm7,[rcx+rdx]
+    140a  vpmovzxwd xmm4,[rcx+rdx+8]
+    1411  mov rcx,r10
+    1414  shl rcx,6
+    1418  add rcx,rsi
+    141b  imul rdx,rbx,1040h
+    1422  add rcx,rdx
+    1425  vmovss xmm5,[rcx+r14*4]
+    142b  vmovss xmm6,[rcx+r14*4+1040h]
+    1435  add r14,1
+    143c  vbroadcastss xmm5,xmm5
+    1441  vmovdqu xmm8,[rel 1500h]
+    1449  vpand xmm9,xmm7,xmm8
+    144e  vpslld xmm13,xmm9,0Dh
+    1454  vmovdqu xmm10,[rel 1510h]
+    145c  vpcmpgtd xmm14,xmm13,xmm10
+    1461  vmovdqu xmm11,[rel 1520h]
+    1469  vpor xmm15,xmm13,xmm11
+    146e  vmovups xmm12,[rel 1530h]
+    1476  vmulps xmm13,xmm13,xmm12
+    147b  vpblendvb xmm13,xmm13,xmm15,xmm14
+    1481  vpxor xmm7,xmm7,xmm9
+    1486  vpslld xmm7,xmm7,10h
+    148b  vpor xmm9,xmm13,xmm7
+    148f  movdqa xmm7,xmm5
+    1493  vfmadd213ps xmm7,xmm9,xmm3
+    1498  vpand xmm3,xmm4,xmm8
+    149d  vpslld xmm8,xmm3,0Dh
+    14a2  vpcmpgtd xmm10,xmm8,xmm10
+    14a7  vpor xmm11,xmm8,xmm11
+    14ac  vmulps xmm8,xmm8,xmm12
+    14b1  vpblendvb xmm8,xmm8,xmm11,xmm10
+    14b7  vpxor xmm3,xmm4,xmm3
+    14bb  vpslld xmm3,xmm3,10h
+    14c0  vpor xmm3,xmm8,xmm3
+    14c4  vfmadd213ps xmm5,xmm3,xmm2
+    14c9  vbroadcastss xmm2,xmm6
+    14ce  movdqa xmm4,xmm2
+    14d2  vfmadd213ps xmm4,xmm9,xmm1
+    14d7  vfmadd213ps xmm2,xmm3,xmm0
+    14dc  movdqa xmm3,xmm7
+    14e0  movdqa xmm1,xmm4
+    14e4  movdqa xmm0,xmm2
+    14e8  movdqa xmm2,xmm5
+    14ec  jmp 00000000000013BDh
+    14f1  add [rax],al
+    14f3  add [rax],al
+    14f5  add [rax],al
+    14f7  add [rax],al
+    14f9  add [rax],al
+    14fb  add [rax],al
+    14fd  add [rax],al
+    14ff  add bh,bh
+    1501  jg short 0000000000001503h
+    1503  add bh,bh
+    1505  jg short 0000000000001507h
+    1507  add bh,bh
+    1509  jg short 000000000000150Bh
+    150b  add bh,bh
+    150d  jg short 000000000000150Fh
+    150f  add bh,bh
+    1511  (bad)
+    1513  ud0 edi,edi
+    1516  jg short 0000000000001527h
+    1518  (bad)
+    151a  jg short 000000000000152Bh
+    151c  (bad)
+    151e  jg short 000000000000152Fh
+    1520  add [rax],al
+    1522  cmp byte [rdi],0
+    1526  cmp byte [rdi],0
+    152a  cmp byte [rdi],0
+    152e  cmp byte [rdi],0
+    1532  xor byte [rdi],0
+    1536  xor byte [rdi],0
+    153a  xor byte [rdi],0
+    153e  (bad)

@@ -1857,153 +1857,1215 @@ dot_int4_f32_k64_t1:
     2217  or [rax],cl
 
 score_F16_d32_g2_s3e000000:
-    2240  vbroadcastss ymm2,[rel 2441h]
-    2249  vpxor ymm3,ymm3,ymm3
-    224d  vpxor ymm4,ymm4,ymm4
-    2251  vpxor ymm5,ymm5,ymm5
-    2255  vpxor ymm6,ymm6,ymm6
-    2259  vpxor ymm7,ymm7,ymm7
-    225d  vpxor ymm8,ymm8,ymm8
-    2262  vpxor ymm9,ymm9,ymm9
-    2267  vpxor ymm10,ymm10,ymm10
-    226c  mov r8,rdi
-    226f  xor r9,r9
-    2272  prefetcht1 [rcx]
-    2275  prefetcht1 [rcx+40h]
-    2279  add rcx,80h
-    2280  vcvtph2ps ymm0,[r8]
-    2285  vbroadcastss ymm1,[rsi+r9]
-    228b  vfmadd231ps ymm3,ymm0,ymm1
-    2290  vbroadcastss ymm1,[rsi+r9+80h]
-    229a  vfmadd231ps ymm7,ymm0,ymm1
-    229f  vcvtph2ps ymm0,[r8+20h]
-    22a5  vbroadcastss ymm1,[rsi+r9+4]
-    22ac  vfmadd231ps ymm4,ymm0,ymm1
-    22b1  vbroadcastss ymm1,[rsi+r9+84h]
-    22bb  vfmadd231ps ymm8,ymm0,ymm1
-    22c0  vcvtph2ps ymm0,[r8+40h]
-    22c6  vbroadcastss ymm1,[rsi+r9+8]
-    22cd  vfmadd231ps ymm5,ymm0,ymm1
-    22d2  vbroadcastss ymm1,[rsi+r9+88h]
-    22dc  vfmadd231ps ymm9,ymm0,ymm1
-    22e1  vcvtph2ps ymm0,[r8+60h]
-    22e7  vbroadcastss ymm1,[rsi+r9+0Ch]
-    22ee  vfmadd231ps ymm6,ymm0,ymm1
-    22f3  vbroadcastss ymm1,[rsi+r9+8Ch]
-    22fd  vfmadd231ps ymm10,ymm0,ymm1
-    2302  add r8,80h
-    2309  add r9,10h
-    230d  cmp r9,80h
-    2314  jne near 0000000000002272h
-    231a  vaddps ymm3,ymm3,ymm4
-    231e  vaddps ymm5,ymm5,ymm6
-    2322  vaddps ymm3,ymm3,ymm5
-    2326  vmulps ymm3,ymm3,ymm2
-    232a  vmovups [rdx],ymm3
-    232e  vaddps ymm7,ymm7,ymm8
-    2333  vaddps ymm9,ymm9,ymm10
-    2338  vaddps ymm7,ymm7,ymm9
-    233d  vmulps ymm7,ymm7,ymm2
-    2341  vmovups [rdx+1000h],ymm7
-    2349  vpxor ymm3,ymm3,ymm3
-    234d  vpxor ymm4,ymm4,ymm4
-    2351  vpxor ymm5,ymm5,ymm5
-    2355  vpxor ymm6,ymm6,ymm6
-    2359  vpxor ymm7,ymm7,ymm7
-    235d  vpxor ymm8,ymm8,ymm8
-    2362  vpxor ymm9,ymm9,ymm9
-    2367  vpxor ymm10,ymm10,ymm10
-    236c  mov r8,rdi
-    236f  xor r9,r9
-    2372  vcvtph2ps ymm0,[r8+10h]
-    2378  vbroadcastss ymm1,[rsi+r9]
-    237e  vfmadd231ps ymm3,ymm0,ymm1
-    2383  vbroadcastss ymm1,[rsi+r9+80h]
-    238d  vfmadd231ps ymm7,ymm0,ymm1
-    2392  vcvtph2ps ymm0,[r8+30h]
-    2398  vbroadcastss ymm1,[rsi+r9+4]
-    239f  vfmadd231ps ymm4,ymm0,ymm1
-    23a4  vbroadcastss ymm1,[rsi+r9+84h]
-    23ae  vfmadd231ps ymm8,ymm0,ymm1
-    23b3  vcvtph2ps ymm0,[r8+50h]
-    23b9  vbroadcastss ymm1,[rsi+r9+8]
-    23c0  vfmadd231ps ymm5,ymm0,ymm1
-    23c5  vbroadcastss ymm1,[rsi+r9+88h]
-    23cf  vfmadd231ps ymm9,ymm0,ymm1
-    23d4  vcvtph2ps ymm0,[r8+70h]
-    23da  vbroadcastss ymm1,[rsi+r9+0Ch]
-    23e1  vfmadd231ps ymm6,ymm0,ymm1
-    23e6  vbroadcastss ymm1,[rsi+r9+8Ch]
-    23f0  vfmadd231ps ymm10,ymm0,ymm1
-    23f5  add r8,80h
-    23fc  add r9,10h
-    2400  cmp r9,80h
-    2407  jne near 0000000000002372h
-    240d  vaddps ymm3,ymm3,ymm4
-    2411  vaddps ymm5,ymm5,ymm6
-    2415  vaddps ymm3,ymm3,ymm5
-    2419  vmulps ymm3,ymm3,ymm2
-    241d  vmovups [rdx+20h],ymm3
-    2422  vaddps ymm7,ymm7,ymm8
-    2427  vaddps ymm9,ymm9,ymm10
-    242c  vaddps ymm7,ymm7,ymm9
-    2431  vmulps ymm7,ymm7,ymm2
-    2435  vmovups [rdx+1020h],ymm7
-    243d  vzeroupper
-    2440  ret
-    2441  add [rax],al
-    2443  add [rsi],bh
+    2240  cmp rcx,1
+    2244  jl near 0000000000002437h
+    224a  mov r8,[rdi]
+    224d  mov r9,[rdi+40h]
+    2251  vpxor ymm3,ymm3,ymm3
+    2255  vpxor ymm4,ymm4,ymm4
+    2259  vpxor ymm5,ymm5,ymm5
+    225d  vpxor ymm6,ymm6,ymm6
+    2261  vpxor ymm7,ymm7,ymm7
+    2265  vpxor ymm8,ymm8,ymm8
+    226a  vpxor ymm9,ymm9,ymm9
+    226f  vpxor ymm10,ymm10,ymm10
+    2274  xor r10,r10
+    2277  xor r11,r11
+    227a  prefetcht1 [r9+r10]
+    227f  prefetcht1 [r9+r10+40h]
+    2285  vcvtph2ps ymm0,[r8+r10]
+    228b  vcvtph2ps ymm1,[r8+r10+10h]
+    2292  vbroadcastss ymm2,[rsi+r11]
+    2298  vfmadd231ps ymm3,ymm0,ymm2
+    229d  vfmadd231ps ymm4,ymm1,ymm2
+    22a2  vbroadcastss ymm2,[rsi+r11+80h]
+    22ac  vfmadd231ps ymm5,ymm0,ymm2
+    22b1  vfmadd231ps ymm6,ymm1,ymm2
+    22b6  vcvtph2ps ymm0,[r8+r10+20h]
+    22bd  vcvtph2ps ymm1,[r8+r10+30h]
+    22c4  vbroadcastss ymm2,[rsi+r11+4]
+    22cb  vfmadd231ps ymm7,ymm0,ymm2
+    22d0  vfmadd231ps ymm8,ymm1,ymm2
+    22d5  vbroadcastss ymm2,[rsi+r11+84h]
+    22df  vfmadd231ps ymm9,ymm0,ymm2
+    22e4  vfmadd231ps ymm10,ymm1,ymm2
+    22e9  add r10,80h
+    22f0  add r11,10h
+    22f4  cmp r11,80h
+    22fb  jne near 000000000000227Ah
+    2301  vaddps ymm11,ymm3,ymm7
+    2305  vaddps ymm12,ymm4,ymm8
+    230a  vaddps ymm13,ymm5,ymm9
+    230f  vaddps ymm14,ymm6,ymm10
+    2314  vpxor ymm3,ymm3,ymm3
+    2318  vpxor ymm4,ymm4,ymm4
+    231c  vpxor ymm5,ymm5,ymm5
+    2320  vpxor ymm6,ymm6,ymm6
+    2324  vpxor ymm7,ymm7,ymm7
+    2328  vpxor ymm8,ymm8,ymm8
+    232d  vpxor ymm9,ymm9,ymm9
+    2332  vpxor ymm10,ymm10,ymm10
+    2337  xor r10,r10
+    233a  xor r11,r11
+    233d  vcvtph2ps ymm0,[r8+r10+40h]
+    2344  vcvtph2ps ymm1,[r8+r10+50h]
+    234b  vbroadcastss ymm2,[rsi+r11+8]
+    2352  vfmadd231ps ymm3,ymm0,ymm2
+    2357  vfmadd231ps ymm4,ymm1,ymm2
+    235c  vbroadcastss ymm2,[rsi+r11+88h]
+    2366  vfmadd231ps ymm5,ymm0,ymm2
+    236b  vfmadd231ps ymm6,ymm1,ymm2
+    2370  vcvtph2ps ymm0,[r8+r10+60h]
+    2377  vcvtph2ps ymm1,[r8+r10+70h]
+    237e  vbroadcastss ymm2,[rsi+r11+0Ch]
+    2385  vfmadd231ps ymm7,ymm0,ymm2
+    238a  vfmadd231ps ymm8,ymm1,ymm2
+    238f  vbroadcastss ymm2,[rsi+r11+8Ch]
+    2399  vfmadd231ps ymm9,ymm0,ymm2
+    239e  vfmadd231ps ymm10,ymm1,ymm2
+    23a3  add r10,80h
+    23aa  add r11,10h
+    23ae  cmp r11,80h
+    23b5  jne short 000000000000233Dh
+    23b7  vaddps ymm3,ymm3,ymm7
+    23bb  vaddps ymm3,ymm11,ymm3
+    23bf  vbroadcastss ymm2,[rel 243Bh]
+    23c8  vmulps ymm3,ymm3,ymm2
+    23cc  vmovups [rdx],ymm3
+    23d0  vaddps ymm4,ymm4,ymm8
+    23d5  vaddps ymm4,ymm12,ymm4
+    23d9  vbroadcastss ymm2,[rel 243Bh]
+    23e2  vmulps ymm4,ymm4,ymm2
+    23e6  vmovups [rdx+20h],ymm4
+    23eb  vaddps ymm5,ymm5,ymm9
+    23f0  vaddps ymm5,ymm13,ymm5
+    23f4  vbroadcastss ymm2,[rel 243Bh]
+    23fd  vmulps ymm5,ymm5,ymm2
+    2401  vmovups [rdx+1040h],ymm5
+    2409  vaddps ymm6,ymm6,ymm10
+    240e  vaddps ymm6,ymm14,ymm6
+    2412  vbroadcastss ymm2,[rel 243Bh]
+    241b  vmulps ymm6,ymm6,ymm2
+    241f  vmovups [rdx+1060h],ymm6
+    2427  add rdi,8
+    242b  add rdx,40h
+    242f  dec rcx
+    2432  jmp 0000000000002240h
+    2437  vzeroupper
+    243a  ret
+    243b  add [rax],al
+    243d  add [rsi],bh
 
 value_F16_d32_g2:
-    2480  cmp rcx,r8
-    2483  jge near 0000000000002581h
-    2489  imul r10,rcx,40h
-    248d  add rdi,r10
-    2490  vmovups ymm3,[rdx]
-    2494  vmovups ymm4,[rdx+20h]
-    2499  vmovups ymm5,[rdx+80h]
-    24a1  vmovups ymm6,[rdx+0A0h]
-    24a9  mov r10,rdi
-    24ac  mov r11,rcx
-    24af  prefetcht1 [r9]
-    24b3  add r9,40h
-    24b7  vcvtph2ps ymm1,[r10]
-    24bc  vcvtph2ps ymm2,[r10+10h]
-    24c2  vbroadcastss ymm0,[rsi+r11*4]
-    24c8  vfmadd231ps ymm3,ymm1,ymm0
-    24cd  vfmadd231ps ymm4,ymm2,ymm0
-    24d2  vbroadcastss ymm0,[rsi+r11*4+1000h]
-    24dc  vfmadd231ps ymm5,ymm1,ymm0
-    24e1  vfmadd231ps ymm6,ymm2,ymm0
-    24e6  add r10,40h
-    24ea  inc r11
-    24ed  cmp r11,r8
-    24f0  jl short 00000000000024AFh
-    24f2  vmovups [rdx],ymm3
-    24f6  vmovups [rdx+20h],ymm4
-    24fb  vmovups [rdx+80h],ymm5
-    2503  vmovups [rdx+0A0h],ymm6
-    250b  vmovups ymm3,[rdx+40h]
-    2510  vmovups ymm4,[rdx+60h]
-    2515  vmovups ymm5,[rdx+0C0h]
-    251d  vmovups ymm6,[rdx+0E0h]
-    2525  mov r10,rdi
-    2528  mov r11,rcx
-    252b  vcvtph2ps ymm1,[r10+20h]
-    2531  vcvtph2ps ymm2,[r10+30h]
-    2537  vbroadcastss ymm0,[rsi+r11*4]
-    253d  vfmadd231ps ymm3,ymm1,ymm0
-    2542  vfmadd231ps ymm4,ymm2,ymm0
-    2547  vbroadcastss ymm0,[rsi+r11*4+1000h]
-    2551  vfmadd231ps ymm5,ymm1,ymm0
-    2556  vfmadd231ps ymm6,ymm2,ymm0
-    255b  add r10,40h
-    255f  inc r11
-    2562  cmp r11,r8
-    2565  jl short 000000000000252Bh
-    2567  vmovups [rdx+40h],ymm3
-    256c  vmovups [rdx+60h],ymm4
-    2571  vmovups [rdx+0C0h],ymm5
-    2579  vmovups [rdx+0E0h],ymm6
-    2581  vzeroupper
-    2584  ret
+    2440  push rbx
+    2441  push rbp
+    2442  push r12
+    2444  push r13
+    2446  cmp r8,r9
+    2449  jge near 000000000000258Dh
+    244f  vmovups ymm3,[rdx]
+    2453  vmovups ymm4,[rdx+20h]
+    2458  vmovups ymm5,[rdx+80h]
+    2460  vmovups ymm6,[rdx+0A0h]
+    2468  imul r13,r8,40h
+    246c  mov rbx,r8
+    246f  xor r12,r12
+    2472  xor rbp,rbp
+    2475  mov r10,[rdi+r12*8]
+    2479  add r10,r13
+    247c  xor r13,r13
+    247f  mov r11,[rdi+r12*8+40h]
+    2484  add rbp,10h
+    2488  cmp rbp,r9
+    248b  cmovg rbp,r9
+    248f  prefetcht1 [r11]
+    2493  add r11,40h
+    2497  vcvtph2ps ymm1,[r10]
+    249c  vcvtph2ps ymm2,[r10+10h]
+    24a2  vbroadcastss ymm0,[rsi+rbx*4]
+    24a8  vfmadd231ps ymm3,ymm1,ymm0
+    24ad  vfmadd231ps ymm4,ymm2,ymm0
+    24b2  vbroadcastss ymm0,[rsi+rbx*4+1040h]
+    24bc  vfmadd231ps ymm5,ymm1,ymm0
+    24c1  vfmadd231ps ymm6,ymm2,ymm0
+    24c6  add r10,40h
+    24ca  inc rbx
+    24cd  cmp rbx,rbp
+    24d0  jl short 000000000000248Fh
+    24d2  inc r12
+    24d5  cmp r12,rcx
+    24d8  jl short 0000000000002475h
+    24da  vmovups [rdx],ymm3
+    24de  vmovups [rdx+20h],ymm4
+    24e3  vmovups [rdx+80h],ymm5
+    24eb  vmovups [rdx+0A0h],ymm6
+    24f3  vmovups ymm3,[rdx+40h]
+    24f8  vmovups ymm4,[rdx+60h]
+    24fd  vmovups ymm5,[rdx+0C0h]
+    2505  vmovups ymm6,[rdx+0E0h]
+    250d  imul r13,r8,40h
+    2511  mov rbx,r8
+    2514  xor r12,r12
+    2517  xor rbp,rbp
+    251a  mov r10,[rdi+r12*8]
+    251e  add r10,r13
+    2521  xor r13,r13
+    2524  add rbp,10h
+    2528  cmp rbp,r9
+    252b  cmovg rbp,r9
+    252f  vcvtph2ps ymm1,[r10+20h]
+    2535  vcvtph2ps ymm2,[r10+30h]
+    253b  vbroadcastss ymm0,[rsi+rbx*4]
+    2541  vfmadd231ps ymm3,ymm1,ymm0
+    2546  vfmadd231ps ymm4,ymm2,ymm0
+    254b  vbroadcastss ymm0,[rsi+rbx*4+1040h]
+    2555  vfmadd231ps ymm5,ymm1,ymm0
+    255a  vfmadd231ps ymm6,ymm2,ymm0
+    255f  add r10,40h
+    2563  inc rbx
+    2566  cmp rbx,rbp
+    2569  jl short 000000000000252Fh
+    256b  inc r12
+    256e  cmp r12,rcx
+    2571  jl short 000000000000251Ah
+    2573  vmovups [rdx+40h],ymm3
+    2578  vmovups [rdx+60h],ymm4
+    257d  vmovups [rdx+0C0h],ymm5
+    2585  vmovups [rdx+0E0h],ymm6
+    258d  vzeroupper
+    2590  pop r13
+    2592  pop r12
+    2594  pop rbp
+    2595  pop rbx
+    2596  ret
+
+softmax:
+    25c0  push rbx
+    25c1  cmp rsi,1
+    25c5  jl near 000000000000284Eh
+    25cb  lea r10,[rel 2853h]
+    25d2  imul rbx,rsi,40h
+    25d6  mov rax,rdx
+    25d9  xor r11,r11
+    25dc  vmovd xmm5,eax
+    25e0  vpbroadcastd ymm5,xmm5
+    25e5  vpcmpgtd ymm7,ymm5,[r10+1E0h]
+    25ee  vmovups ymm6,[rdi+r11]
+    25f4  vblendvps ymm6,ymm6,[r10+1C0h],ymm7
+    25fe  vmovups [rdi+r11],ymm6
+    2604  vpcmpgtd ymm7,ymm5,[r10+200h]
+    260d  vmovups ymm6,[rdi+r11+20h]
+    2614  vblendvps ymm6,ymm6,[r10+1C0h],ymm7
+    261e  vmovups [rdi+r11+20h],ymm6
+    2625  imul r11,rsi,10h
+    2629  mov rax,rcx
+    262c  sub rax,r11
+    262f  add rax,10h
+    2635  mov r11,rbx
+    2638  sub r11,40h
+    263c  vmovd xmm5,eax
+    2640  vpbroadcastd ymm5,xmm5
+    2645  vpcmpgtd ymm7,ymm5,[r10+1E0h]
+    264e  vmovups ymm6,[r10+1C0h]
+    2657  vblendvps ymm6,ymm6,[rdi+r11],ymm7
+    265e  vmovups [rdi+r11],ymm6
+    2664  vpcmpgtd ymm7,ymm5,[r10+200h]
+    266d  vmovups ymm6,[r10+1C0h]
+    2676  vblendvps ymm6,ymm6,[rdi+r11+20h],ymm7
+    267e  vmovups [rdi+r11+20h],ymm6
+    2685  vmovups ymm0,[r10+1C0h]
+    268e  vmovups ymm1,[r10+1C0h]
+    2697  xor r11,r11
+    269a  vmovups ymm4,[rdi+r11]
+    26a0  vmaxps ymm0,ymm4,ymm0
+    26a4  vmovups ymm4,[rdi+r11+20h]
+    26ab  vmaxps ymm1,ymm4,ymm1
+    26af  add r11,40h
+    26b3  cmp r11,rbx
+    26b6  jl short 000000000000269Ah
+    26b8  vmaxps ymm0,ymm1,ymm0
+    26bc  vperm2f128 ymm4,ymm0,ymm0,1
+    26c2  vmaxps ymm0,ymm4,ymm0
+    26c6  vpshufd ymm4,ymm0,4Eh
+    26cb  vmaxps ymm0,ymm4,ymm0
+    26cf  vpshufd ymm4,ymm0,0B1h
+    26d4  vmaxps ymm0,ymm4,ymm0
+    26d8  vmovss [r8],xmm0
+    26dd  vpxor ymm2,ymm2,ymm2
+    26e1  vpxor ymm3,ymm3,ymm3
+    26e5  xor r11,r11
+    26e8  vmovups ymm4,[rdi+r11]
+    26ee  vsubps ymm4,ymm4,ymm0
+    26f2  vcmpltps ymm7,ymm4,[r10+0A0h]
+    26fc  vminps ymm4,ymm4,[r10]
+    2701  vmovups ymm5,[r10+20h]
+    2707  vfmadd213ps ymm5,ymm4,[r10+40h]
+    270d  vsubps ymm6,ymm5,[r10+40h]
+    2713  vfmadd231ps ymm4,ymm6,[r10+60h]
+    2719  vfmadd231ps ymm4,ymm6,[r10+80h]
+    2722  vmovups ymm6,[r10+0C0h]
+    272b  vfmadd213ps ymm6,ymm4,[r10+0E0h]
+    2734  vfmadd213ps ymm6,ymm4,[r10+100h]
+    273d  vfmadd213ps ymm6,ymm4,[r10+120h]
+    2746  vfmadd213ps ymm6,ymm4,[r10+140h]
+    274f  vfmadd213ps ymm6,ymm4,[r10+160h]
+    2758  vfmadd213ps ymm6,ymm4,[r10+180h]
+    2761  vfmadd213ps ymm6,ymm4,[r10+1A0h]
+    276a  vpslld ymm5,ymm5,17h
+    276f  vpaddd ymm6,ymm6,ymm5
+    2773  vandnps ymm4,ymm7,ymm6
+    2777  vmovups [rdi+r11],ymm4
+    277d  vaddps ymm2,ymm2,ymm4
+    2781  vmovups ymm4,[rdi+r11+20h]
+    2788  vsubps ymm4,ymm4,ymm0
+    278c  vcmpltps ymm7,ymm4,[r10+0A0h]
+    2796  vminps ymm4,ymm4,[r10]
+    279b  vmovups ymm5,[r10+20h]
+    27a1  vfmadd213ps ymm5,ymm4,[r10+40h]
+    27a7  vsubps ymm6,ymm5,[r10+40h]
+    27ad  vfmadd231ps ymm4,ymm6,[r10+60h]
+    27b3  vfmadd231ps ymm4,ymm6,[r10+80h]
+    27bc  vmovups ymm6,[r10+0C0h]
+    27c5  vfmadd213ps ymm6,ymm4,[r10+0E0h]
+    27ce  vfmadd213ps ymm6,ymm4,[r10+100h]
+    27d7  vfmadd213ps ymm6,ymm4,[r10+120h]
+    27e0  vfmadd213ps ymm6,ymm4,[r10+140h]
+    27e9  vfmadd213ps ymm6,ymm4,[r10+160h]
+    27f2  vfmadd213ps ymm6,ymm4,[r10+180h]
+    27fb  vfmadd213ps ymm6,ymm4,[r10+1A0h]
+    2804  vpslld ymm5,ymm5,17h
+    2809  vpaddd ymm6,ymm6,ymm5
+    280d  vandnps ymm4,ymm7,ymm6
+    2811  vmovups [rdi+r11+20h],ymm4
+    2818  vaddps ymm3,ymm3,ymm4
+    281c  add r11,40h
+    2820  cmp r11,rbx
+    2823  jl near 00000000000026E8h
+    2829  vaddps ymm2,ymm2,ymm3
+    282d  vperm2f128 ymm4,ymm2,ymm2,1
+    2833  vaddps ymm2,ymm2,ymm4
+    2837  vpshufd ymm4,ymm2,4Eh
+    283c  vaddps ymm2,ymm2,ymm4
+    2840  vpshufd ymm4,ymm2,0B1h
+    2845  vaddps ymm2,ymm2,ymm4
+    2849  vmovss [r9],xmm2
+    284e  vzeroupper
+    2851  pop rbx
+    2852  ret
+    2853  add [rax],al
+    2855  mov al,42h
+    2857  add [rax],al
+    2859  mov al,42h
+    285b  add [rax],al
+    285d  mov al,42h
+    285f  add [rax],al
+    2861  mov al,42h
+    2863  add [rax],al
+    2865  mov al,42h
+    2867  add [rax],al
+    2869  mov al,42h
+    286b  add [rax],al
+    286d  mov al,42h
+    286f  add [rax],al
+    2871  mov al,42h
+    2873  cmp ebp,[rdx-55C4C048h]
+    2879  mov eax,0B8AA3B3Fh
+    287e  (bad)
+    2880  stosb
+    2881  mov eax,0B8AA3B3Fh
+    2886  (bad)
+    2888  stosb
+    2889  mov eax,0B8AA3B3Fh
+    288e  (bad)
+    2890  stosb
+    2891  mov eax,4000003Fh
+    2896  add [r8],al
+    2899  add [r8],al
+    289d  add [r8],al
+    28a1  add [r8],al
+    28a5  add [r8],al
+    28a9  add [r8],al
+    28ad  add [r8],al
+    28b1  add [r10+31h],sil
+    28b6  mov edi,0BF317200h
+    28bb  add [rdx+31h],dh
+    28be  mov edi,0BF317200h
+    28c3  add [rdx+31h],dh
+    28c6  mov edi,0BF317200h
+    28cb  add [rdx+31h],dh
+    28ce  mov edi,0BF317200h
+    28d3  (bad)
+    28d9  mov edi,0BFBE8EB5h
+    28de  mov ch,8Eh
+    28e0  mov esi,0BE8EB5BFh
+    28e5  mov edi,0BFBE8EB5h
+    28ea  mov ch,8Eh
+    28ec  mov esi,0BE8EB5BFh
+    28f1  mov edi,0AE0000B5h
+    28f6  ret 0
+    28f9  scasb
+    28fa  ret 0
+    28fd  scasb
+    28fe  ret 0
+    2901  scasb
+    2902  ret 0
+    2905  scasb
+    2906  ret 0
+    2909  scasb
+    290a  ret 0
+    290d  scasb
+    290e  ret 0
+    2911  scasb
+    2912  ret 6967h
+    2915  push rax
+    2916  cmp [rdi+69h],esp
+    2919  push rax
+    291a  cmp [rdi+69h],esp
+    291d  push rax
+    291e  cmp [rdi+69h],esp
+    2921  push rax
+    2922  cmp [rdi+69h],esp
+    2925  push rax
+    2926  cmp [rdi+69h],esp
+    2929  push rax
+    292a  cmp [rdi+69h],esp
+    292d  push rax
+    292e  cmp [rdi+69h],esp
+    2931  push rax
+    2932  cmp esi,ecx
+    2934  mov r15b,3Ah
+    2937  (bad)
+    2939  mov bh,3Ah
+    293b  (bad)
+    293d  mov bh,3Ah
+    293f  (bad)
+    2941  mov bh,3Ah
+    2943  (bad)
+    2945  mov bh,3Ah
+    2947  (bad)
+    2949  mov bh,3Ah
+    294b  (bad)
+    294d  mov bh,3Ah
+    294f  (bad)
+    2951  mov bh,3Ah
+    2953  or [rcx-76F7C3F8h],cl
+    2959  or [rax+rcx],bh
+    295c  mov [rax],ecx
+    295e  cmp al,8
+    2960  mov [rax],ecx
+    2962  cmp al,8
+    2964  mov [rax],ecx
+    2966  cmp al,8
+    2968  mov [rax],ecx
+    296a  cmp al,8
+    296c  mov [rax],ecx
+    296e  cmp al,8
+    2970  mov [rax],ecx
+    2972  cmp al,0C1h
+    2974  test eax,0A9C13D2Ah
+    2979  sub bh,[rel 3D2AD340h]
+    297f  shr dword [rcx-563EC2D6h],2Ah
+    2986  cmp eax,3D2AA9C1h
+    298b  shr dword [rcx-563EC2D6h],2Ah
+    2992  cmp eax,3E2AAAAAh
+    2997  stosb
+    2998  stosb
+    2999  sub bh,[rsi]
+    299b  stosb
+    299c  stosb
+    299d  sub bh,[rsi]
+    299f  stosb
+    29a0  stosb
+    29a1  sub bh,[rsi]
+    29a3  stosb
+    29a4  stosb
+    29a5  sub bh,[rsi]
+    29a7  stosb
+    29a8  stosb
+    29a9  sub bh,[rsi]
+    29ab  stosb
+    29ac  stosb
+    29ad  sub bh,[rsi]
+    29af  stosb
+    29b0  stosb
+    29b1  sub bh,[rsi]
+    29b3  add [rax],al
+    29b5  add [rdi],bh
+    29b7  add [rax],al
+    29b9  add [rdi],bh
+    29bb  add [rax],al
+    29bd  add [rdi],bh
+    29bf  add [rax],al
+    29c1  add [rdi],bh
+    29c3  add [rax],al
+    29c5  add [rdi],bh
+    29c7  add [rax],al
+    29c9  add [rdi],bh
+    29cb  add [rax],al
+    29cd  add [rdi],bh
+    29cf  add [rax],al
+    29d1  add [rdi],bh
+    29d3  add [rax],al
+    29d5  cmp byte [rdi],0
+    29d8  add [rax-7FFFFFC1h],al
+    29de  (bad)
+    29e0  add [rax-7FFFFFC1h],al
+    29e6  (bad)
+    29e8  add [rax-7FFFFFC1h],al
+    29ee  (bad)
+    29f0  add [rax-7FFFFFC1h],al
+    29f6  (bad)
+    29f8  add [rax-7FFFFFC1h],al
+    29fe  (bad)
+    2a00  add [rax-7FFFFFC1h],al
+    2a06  (bad)
+    2a08  add [rax-7FFFFFC1h],al
+    2a0e  (bad)
+    2a10  add [rax-7FFFFFC1h],al
+    2a16  inc dword [rax]
+    2a18  add [rax-7FFFFF01h],al
+    2a1e  inc dword [rax]
+    2a20  add [rax-7FFFFF01h],al
+    2a26  inc dword [rax]
+    2a28  add [rax-7FFFFF01h],al
+    2a2e  inc dword [rax]
+    2a30  add [rax+0FFh],al
+    2a36  add [rcx],al
+    2a38  add [rax],al
+    2a3a  add [rdx],al
+    2a3c  add [rax],al
+    2a3e  add [rbx],al
+    2a40  add [rax],al
+    2a42  add [rax+rax],al
+    2a45  add [rax],al
+    2a47  add eax,6000000h
+    2a4c  add [rax],al
+    2a4e  add [rdi],al
+    2a50  add [rax],al
+    2a52  add [rax],cl
+    2a54  add [rax],al
+    2a56  add [rcx],cl
+    2a58  add [rax],al
+    2a5a  add [rdx],cl
+    2a5c  add [rax],al
+    2a5e  add [rbx],cl
+    2a60  add [rax],al
+    2a62  add [rax+rax],cl
+    2a65  add [rax],al
+    2a67  or eax,0E000000h
+    2a6c  add [rax],al
+    2a6e  add [rdi],cl
+    2a70  add [rax],al
+    2a72  (bad)
+
+combine_d32_g1_sinks:
+    2a80  push rbx
+    2a81  push rbp
+    2a82  lea rbp,[rel 2C55h]
+    2a89  vbroadcastss ymm0,[rcx]
+    2a8e  mov r10,r9
+    2a91  xor rbx,rbx
+    2a94  cmp r10,1
+    2a98  jl short 0000000000002AADh
+    2a9a  vbroadcastss ymm2,[rsi+rbx]
+    2aa0  vmaxps ymm0,ymm2,ymm0
+    2aa4  add rbx,4
+    2aa8  dec r10
+    2aab  jmp short 0000000000002A94h
+    2aad  vpxor ymm4,ymm4,ymm4
+    2ab1  vpxor ymm5,ymm5,ymm5
+    2ab5  vpxor ymm6,ymm6,ymm6
+    2ab9  vpxor ymm7,ymm7,ymm7
+    2abd  vpxor ymm1,ymm1,ymm1
+    2ac1  mov r10,r9
+    2ac4  mov r11,rdi
+    2ac7  xor rbx,rbx
+    2aca  cmp r10,1
+    2ace  jl near 0000000000002B97h
+    2ad4  vbroadcastss ymm2,[rsi+rbx]
+    2ada  vsubps ymm2,ymm2,ymm0
+    2ade  vcmpltps ymm14,ymm2,[rbp+0A0h]
+    2ae7  vminps ymm2,ymm2,[rbp]
+    2aec  vmovups ymm12,[rbp+20h]
+    2af1  vfmadd213ps ymm12,ymm2,[rbp+40h]
+    2af7  vsubps ymm13,ymm12,[rbp+40h]
+    2afc  vfmadd231ps ymm2,ymm13,[rbp+60h]
+    2b02  vfmadd231ps ymm2,ymm13,[rbp+80h]
+    2b0b  vmovups ymm13,[rbp+0C0h]
+    2b13  vfmadd213ps ymm13,ymm2,[rbp+0E0h]
+    2b1c  vfmadd213ps ymm13,ymm2,[rbp+100h]
+    2b25  vfmadd213ps ymm13,ymm2,[rbp+120h]
+    2b2e  vfmadd213ps ymm13,ymm2,[rbp+140h]
+    2b37  vfmadd213ps ymm13,ymm2,[rbp+160h]
+    2b40  vfmadd213ps ymm13,ymm2,[rbp+180h]
+    2b49  vfmadd213ps ymm13,ymm2,[rbp+1A0h]
+    2b52  vpslld ymm12,ymm12,17h
+    2b58  vpaddd ymm13,ymm13,ymm12
+    2b5d  vandnps ymm2,ymm14,ymm13
+    2b62  vbroadcastss ymm3,[rdx+rbx]
+    2b68  vfmadd231ps ymm1,ymm2,ymm3
+    2b6d  vfmadd231ps ymm4,ymm2,[r11]
+    2b72  vfmadd231ps ymm5,ymm2,[r11+20h]
+    2b78  vfmadd231ps ymm6,ymm2,[r11+40h]
+    2b7e  vfmadd231ps ymm7,ymm2,[r11+60h]
+    2b84  add rbx,4
+    2b88  add r11,80h
+    2b8f  dec r10
+    2b92  jmp 0000000000002ACAh
+    2b97  vbroadcastss ymm2,[rcx]
+    2b9c  vsubps ymm2,ymm2,ymm0
+    2ba0  vcmpltps ymm14,ymm2,[rbp+0A0h]
+    2ba9  vminps ymm2,ymm2,[rbp]
+    2bae  vmovups ymm12,[rbp+20h]
+    2bb3  vfmadd213ps ymm12,ymm2,[rbp+40h]
+    2bb9  vsubps ymm13,ymm12,[rbp+40h]
+    2bbe  vfmadd231ps ymm2,ymm13,[rbp+60h]
+    2bc4  vfmadd231ps ymm2,ymm13,[rbp+80h]
+    2bcd  vmovups ymm13,[rbp+0C0h]
+    2bd5  vfmadd213ps ymm13,ymm2,[rbp+0E0h]
+    2bde  vfmadd213ps ymm13,ymm2,[rbp+100h]
+    2be7  vfmadd213ps ymm13,ymm2,[rbp+120h]
+    2bf0  vfmadd213ps ymm13,ymm2,[rbp+140h]
+    2bf9  vfmadd213ps ymm13,ymm2,[rbp+160h]
+    2c02  vfmadd213ps ymm13,ymm2,[rbp+180h]
+    2c0b  vfmadd213ps ymm13,ymm2,[rbp+1A0h]
+    2c14  vpslld ymm12,ymm12,17h
+    2c1a  vpaddd ymm13,ymm13,ymm12
+    2c1f  vandnps ymm2,ymm14,ymm13
+    2c24  vaddps ymm1,ymm1,ymm2
+    2c28  vdivps ymm4,ymm4,ymm1
+    2c2c  vmovups [r8],ymm4
+    2c31  vdivps ymm5,ymm5,ymm1
+    2c35  vmovups [r8+20h],ymm5
+    2c3b  vdivps ymm6,ymm6,ymm1
+    2c3f  vmovups [r8+40h],ymm6
+    2c45  vdivps ymm7,ymm7,ymm1
+    2c49  vmovups [r8+60h],ymm7
+    2c4f  vzeroupper
+    2c52  pop rbp
+    2c53  pop rbx
+    2c54  ret
+    2c55  add [rax],al
+    2c57  mov al,42h
+    2c59  add [rax],al
+    2c5b  mov al,42h
+    2c5d  add [rax],al
+    2c5f  mov al,42h
+    2c61  add [rax],al
+    2c63  mov al,42h
+    2c65  add [rax],al
+    2c67  mov al,42h
+    2c69  add [rax],al
+    2c6b  mov al,42h
+    2c6d  add [rax],al
+    2c6f  mov al,42h
+    2c71  add [rax],al
+    2c73  mov al,42h
+    2c75  cmp ebp,[rdx-55C4C048h]
+    2c7b  mov eax,0B8AA3B3Fh
+    2c80  (bad)
+    2c82  stosb
+    2c83  mov eax,0B8AA3B3Fh
+    2c88  (bad)
+    2c8a  stosb
+    2c8b  mov eax,0B8AA3B3Fh
+    2c90  (bad)
+    2c92  stosb
+    2c93  mov eax,4000003Fh
+    2c98  add [r8],al
+    2c9b  add [r8],al
+    2c9f  add [r8],al
+    2ca3  add [r8],al
+    2ca7  add [r8],al
+    2cab  add [r8],al
+    2caf  add [r8],al
+    2cb3  add [r10+31h],sil
+    2cb8  mov edi,0BF317200h
+    2cbd  add [rdx+31h],dh
+    2cc0  mov edi,0BF317200h
+    2cc5  add [rdx+31h],dh
+    2cc8  mov edi,0BF317200h
+    2ccd  add [rdx+31h],dh
+    2cd0  mov edi,0BF317200h
+    2cd5  (bad)
+    2cdb  mov edi,0BFBE8EB5h
+    2ce0  mov ch,8Eh
+    2ce2  mov esi,0BE8EB5BFh
+    2ce7  mov edi,0BFBE8EB5h
+    2cec  mov ch,8Eh
+    2cee  mov esi,0BE8EB5BFh
+    2cf3  mov edi,0AE0000B5h
+    2cf8  ret 0
+    2cfb  scasb
+    2cfc  ret 0
+    2cff  scasb
+    2d00  ret 0
+    2d03  scasb
+    2d04  ret 0
+    2d07  scasb
+    2d08  ret 0
+    2d0b  scasb
+    2d0c  ret 0
+    2d0f  scasb
+    2d10  ret 0
+    2d13  scasb
+    2d14  ret 6967h
+    2d17  push rax
+    2d18  cmp [rdi+69h],esp
+    2d1b  push rax
+    2d1c  cmp [rdi+69h],esp
+    2d1f  push rax
+    2d20  cmp [rdi+69h],esp
+    2d23  push rax
+    2d24  cmp [rdi+69h],esp
+    2d27  push rax
+    2d28  cmp [rdi+69h],esp
+    2d2b  push rax
+    2d2c  cmp [rdi+69h],esp
+    2d2f  push rax
+    2d30  cmp [rdi+69h],esp
+    2d33  push rax
+    2d34  cmp esi,ecx
+    2d36  mov r15b,3Ah
+    2d39  (bad)
+    2d3b  mov bh,3Ah
+    2d3d  (bad)
+    2d3f  mov bh,3Ah
+    2d41  (bad)
+    2d43  mov bh,3Ah
+    2d45  (bad)
+    2d47  mov bh,3Ah
+    2d49  (bad)
+    2d4b  mov bh,3Ah
+    2d4d  (bad)
+    2d4f  mov bh,3Ah
+    2d51  (bad)
+    2d53  mov bh,3Ah
+    2d55  or [rcx-76F7C3F8h],cl
+    2d5b  or [rax+rcx],bh
+    2d5e  mov [rax],ecx
+    2d60  cmp al,8
+    2d62  mov [rax],ecx
+    2d64  cmp al,8
+    2d66  mov [rax],ecx
+    2d68  cmp al,8
+    2d6a  mov [rax],ecx
+    2d6c  cmp al,8
+    2d6e  mov [rax],ecx
+    2d70  cmp al,8
+    2d72  mov [rax],ecx
+    2d74  cmp al,0C1h
+    2d76  test eax,0A9C13D2Ah
+    2d7b  sub bh,[rel 3D2AD742h]
+    2d81  shr dword [rcx-563EC2D6h],2Ah
+    2d88  cmp eax,3D2AA9C1h
+    2d8d  shr dword [rcx-563EC2D6h],2Ah
+    2d94  cmp eax,3E2AAAAAh
+    2d99  stosb
+    2d9a  stosb
+    2d9b  sub bh,[rsi]
+    2d9d  stosb
+    2d9e  stosb
+    2d9f  sub bh,[rsi]
+    2da1  stosb
+    2da2  stosb
+    2da3  sub bh,[rsi]
+    2da5  stosb
+    2da6  stosb
+    2da7  sub bh,[rsi]
+    2da9  stosb
+    2daa  stosb
+    2dab  sub bh,[rsi]
+    2dad  stosb
+    2dae  stosb
+    2daf  sub bh,[rsi]
+    2db1  stosb
+    2db2  stosb
+    2db3  sub bh,[rsi]
+    2db5  add [rax],al
+    2db7  add [rdi],bh
+    2db9  add [rax],al
+    2dbb  add [rdi],bh
+    2dbd  add [rax],al
+    2dbf  add [rdi],bh
+    2dc1  add [rax],al
+    2dc3  add [rdi],bh
+    2dc5  add [rax],al
+    2dc7  add [rdi],bh
+    2dc9  add [rax],al
+    2dcb  add [rdi],bh
+    2dcd  add [rax],al
+    2dcf  add [rdi],bh
+    2dd1  add [rax],al
+    2dd3  add [rdi],bh
+    2dd5  add [rax],al
+    2dd7  cmp byte [rdi],0
+    2dda  add [rax-7FFFFFC1h],al
+    2de0  (bad)
+    2de2  add [rax-7FFFFFC1h],al
+    2de8  (bad)
+    2dea  add [rax-7FFFFFC1h],al
+    2df0  (bad)
+    2df2  add [rax-7FFFFFC1h],al
+    2df8  (bad)
+    2dfa  add [rax-7FFFFFC1h],al
+    2e00  (bad)
+    2e02  add [rax-7FFFFFC1h],al
+    2e08  (bad)
+    2e0a  add [rax-7FFFFFC1h],al
+    2e10  (bad)
+    2e12  add [rax-7FFFFFC1h],al
+    2e18  inc dword [rax]
+    2e1a  add [rax-7FFFFF01h],al
+    2e20  inc dword [rax]
+    2e22  add [rax-7FFFFF01h],al
+    2e28  inc dword [rax]
+    2e2a  add [rax-7FFFFF01h],al
+    2e30  inc dword [rax]
+    2e32  add [rax+0FFh],al
+    2e38  add [rcx],al
+    2e3a  add [rax],al
+    2e3c  add [rdx],al
+    2e3e  add [rax],al
+    2e40  add [rbx],al
+    2e42  add [rax],al
+    2e44  add [rax+rax],al
+    2e47  add [rax],al
+    2e49  add eax,6000000h
+    2e4e  add [rax],al
+    2e50  add [rdi],al
+    2e52  add [rax],al
+    2e54  add [rax],cl
+    2e56  add [rax],al
+    2e58  add [rcx],cl
+    2e5a  add [rax],al
+    2e5c  add [rdx],cl
+    2e5e  add [rax],al
+    2e60  add [rbx],cl
+    2e62  add [rax],al
+    2e64  add [rax+rax],cl
+    2e67  add [rax],al
+    2e69  or eax,0E000000h
+    2e6e  add [rax],al
+    2e70  add [rdi],cl
+    2e72  add [rax],al
+    2e74  (bad)
+
+map_n32_1e3898d682e799f0:
+    2e80  lea rax,[rel 3151h]
+    2e87  vbroadcastss ymm13,[rax]
+    2e8c  vbroadcastss ymm12,[rax+20h]
+    2e92  vbroadcastss ymm11,[rax+40h]
+    2e98  vbroadcastss ymm10,[rax+60h]
+    2e9e  vbroadcastss ymm9,[rax+80h]
+    2ea7  vbroadcastss ymm8,[rax+0A0h]
+    2eb0  vbroadcastss ymm7,[rax+0C0h]
+    2eb9  vbroadcastss ymm15,[rax+0E0h]
+    2ec2  vbroadcastss ymm6,[rax+100h]
+    2ecb  vbroadcastss ymm5,[rax+120h]
+    2ed4  vbroadcastss ymm14,[rax+140h]
+    2edd  test rcx,rcx
+    2ee0  je near 000000000000314Dh
+    2ee6  vmovups ymm0,[rsi]
+    2eea  vminps ymm0,ymm0,ymm5
+    2eee  vsubps ymm1,ymm13,ymm0
+    2ef2  vminps ymm2,ymm1,[rax+160h]
+    2efa  vmovups ymm3,ymm14
+    2eff  vfmadd231ps ymm3,ymm2,ymm6
+    2f04  vsubps ymm4,ymm3,ymm14
+    2f09  vfmadd231ps ymm2,ymm4,[rax+180h]
+    2f12  vfmadd231ps ymm2,ymm4,[rax+1A0h]
+    2f1b  vmovups ymm4,ymm11
+    2f20  vfmadd231ps ymm4,ymm12,ymm2
+    2f25  vfmadd213ps ymm4,ymm2,ymm10
+    2f2a  vfmadd213ps ymm4,ymm2,ymm9
+    2f2f  vfmadd213ps ymm4,ymm2,ymm8
+    2f34  vfmadd213ps ymm4,ymm2,ymm7
+    2f39  vfmadd213ps ymm4,ymm2,ymm15
+    2f3e  vfmadd213ps ymm4,ymm2,ymm15
+    2f43  vpslld ymm2,ymm3,17h
+    2f48  vpaddd ymm2,ymm2,ymm4
+    2f4c  vcmpnltps ymm3,ymm1,[rax+1C0h]
+    2f55  vpand ymm3,ymm3,ymm2
+    2f59  vaddps ymm1,ymm15,ymm3
+    2f5d  vdivps ymm1,ymm15,ymm1
+    2f61  vmulps ymm0,ymm0,ymm1
+    2f65  vmovups ymm1,[rdx]
+    2f69  vaddps ymm1,ymm1,ymm15
+    2f6e  vmulps ymm0,ymm0,ymm1
+    2f72  vmovups [rdi],ymm0
+    2f76  vmovups ymm0,[rsi+20h]
+    2f7b  vminps ymm0,ymm0,ymm5
+    2f7f  vsubps ymm1,ymm13,ymm0
+    2f83  vminps ymm2,ymm1,[rax+160h]
+    2f8b  vmovups ymm3,ymm14
+    2f90  vfmadd231ps ymm3,ymm2,ymm6
+    2f95  vsubps ymm4,ymm3,ymm14
+    2f9a  vfmadd231ps ymm2,ymm4,[rax+180h]
+    2fa3  vfmadd231ps ymm2,ymm4,[rax+1A0h]
+    2fac  vmovups ymm4,ymm11
+    2fb1  vfmadd231ps ymm4,ymm12,ymm2
+    2fb6  vfmadd213ps ymm4,ymm2,ymm10
+    2fbb  vfmadd213ps ymm4,ymm2,ymm9
+    2fc0  vfmadd213ps ymm4,ymm2,ymm8
+    2fc5  vfmadd213ps ymm4,ymm2,ymm7
+    2fca  vfmadd213ps ymm4,ymm2,ymm15
+    2fcf  vfmadd213ps ymm4,ymm2,ymm15
+    2fd4  vpslld ymm2,ymm3,17h
+    2fd9  vpaddd ymm2,ymm2,ymm4
+    2fdd  vcmpnltps ymm3,ymm1,[rax+1C0h]
+    2fe6  vpand ymm3,ymm3,ymm2
+    2fea  vaddps ymm1,ymm15,ymm3
+    2fee  vdivps ymm1,ymm15,ymm1
+    2ff2  vmulps ymm0,ymm0,ymm1
+    2ff6  vmovups ymm1,[rdx+20h]
+    2ffb  vaddps ymm1,ymm1,ymm15
+    3000  vmulps ymm0,ymm0,ymm1
+    3004  vmovups [rdi+20h],ymm0
+    3009  vmovups ymm0,[rsi+40h]
+    300e  vminps ymm0,ymm0,ymm5
+    3012  vsubps ymm1,ymm13,ymm0
+    3016  vminps ymm2,ymm1,[rax+160h]
+    301e  vmovups ymm3,ymm14
+    3023  vfmadd231ps ymm3,ymm2,ymm6
+    3028  vsubps ymm4,ymm3,ymm14
+    302d  vfmadd231ps ymm2,ymm4,[rax+180h]
+    3036  vfmadd231ps ymm2,ymm4,[rax+1A0h]
+    303f  vmovups ymm4,ymm11
+    3044  vfmadd231ps ymm4,ymm12,ymm2
+    3049  vfmadd213ps ymm4,ymm2,ymm10
+    304e  vfmadd213ps ymm4,ymm2,ymm9
+    3053  vfmadd213ps ymm4,ymm2,ymm8
+    3058  vfmadd213ps ymm4,ymm2,ymm7
+    305d  vfmadd213ps ymm4,ymm2,ymm15
+    3062  vfmadd213ps ymm4,ymm2,ymm15
+    3067  vpslld ymm2,ymm3,17h
+    306c  vpaddd ymm2,ymm2,ymm4
+    3070  vcmpnltps ymm3,ymm1,[rax+1C0h]
+    3079  vpand ymm3,ymm3,ymm2
+    307d  vaddps ymm1,ymm15,ymm3
+    3081  vdivps ymm1,ymm15,ymm1
+    3085  vmulps ymm0,ymm0,ymm1
+    3089  vmovups ymm1,[rdx+40h]
+    308e  vaddps ymm1,ymm1,ymm15
+    3093  vmulps ymm0,ymm0,ymm1
+    3097  vmovups [rdi+40h],ymm0
+    309c  vmovups ymm0,[rsi+60h]
+    30a1  vminps ymm0,ymm0,ymm5
+    30a5  vsubps ymm1,ymm13,ymm0
+    30a9  vminps ymm2,ymm1,[rax+160h]
+    30b1  vmovups ymm3,ymm14
+    30b6  vfmadd231ps ymm3,ymm2,ymm6
+    30bb  vsubps ymm4,ymm3,ymm14
+    30c0  vfmadd231ps ymm2,ymm4,[rax+180h]
+    30c9  vfmadd231ps ymm2,ymm4,[rax+1A0h]
+    30d2  vmovups ymm4,ymm11
+    30d7  vfmadd231ps ymm4,ymm12,ymm2
+    30dc  vfmadd213ps ymm4,ymm2,ymm10
+    30e1  vfmadd213ps ymm4,ymm2,ymm9
+    30e6  vfmadd213ps ymm4,ymm2,ymm8
+    30eb  vfmadd213ps ymm4,ymm2,ymm7
+    30f0  vfmadd213ps ymm4,ymm2,ymm15
+    30f5  vfmadd213ps ymm4,ymm2,ymm15
+    30fa  vpslld ymm2,ymm3,17h
+    30ff  vpaddd ymm2,ymm2,ymm4
+    3103  vcmpnltps ymm3,ymm1,[rax+1C0h]
+    310c  vpand ymm3,ymm3,ymm2
+    3110  vaddps ymm1,ymm15,ymm3
+    3114  vdivps ymm1,ymm15,ymm1
+    3118  vmulps ymm0,ymm0,ymm1
+    311c  vmovups ymm1,[rdx+60h]
+    3121  vaddps ymm1,ymm1,ymm15
+    3126  vmulps ymm0,ymm0,ymm1
+    312a  vmovups [rdi+60h],ymm0
+    312f  add rdi,100h
+    3136  add rsi,100h
+    313d  add rdx,100h
+    3144  dec rcx
+    3147  jne near 0000000000002EE6h
+    314d  vzeroupper
+    3150  ret
+    3151  add [rax],al
+    3153  add [rax],al
+    3155  add [rax],al
+    3157  add [rax],al
+    3159  add [rax],al
+    315b  add [rax],al
+    315d  add [rax],al
+    315f  add [rax],al
+    3161  add [rax],al
+    3163  add [rax],al
+    3165  add [rax],al
+    3167  add [rax],al
+    3169  add [rax],al
+    316b  add [rax],al
+    316d  add [rax],al
+    316f  add [rax],al
+    3171  imul edx,[eax+39h],39506967h
+    3179  imul edx,[eax+39h],39506967h
+    3181  imul edx,[eax+39h],39506967h
+    3189  imul edx,[eax+39h],39506967h
+    3191  (bad)
+    3193  mov bh,3Ah
+    3195  (bad)
+    3197  mov bh,3Ah
+    3199  (bad)
+    319b  mov bh,3Ah
+    319d  (bad)
+    319f  mov bh,3Ah
+    31a1  (bad)
+    31a3  mov bh,3Ah
+    31a5  (bad)
+    31a7  mov bh,3Ah
+    31a9  (bad)
+    31ab  mov bh,3Ah
+    31ad  (bad)
+    31af  mov bh,3Ah
+    31b1  or [rcx-76F7C3F8h],cl
+    31b7  or [rax+rcx],bh
+    31ba  mov [rax],ecx
+    31bc  cmp al,8
+    31be  mov [rax],ecx
+    31c0  cmp al,8
+    31c2  mov [rax],ecx
+    31c4  cmp al,8
+    31c6  mov [rax],ecx
+    31c8  cmp al,8
+    31ca  mov [rax],ecx
+    31cc  cmp al,8
+    31ce  mov [rax],ecx
+    31d0  cmp al,0C1h
+    31d2  test eax,0A9C13D2Ah
+    31d7  sub bh,[rel 3D2ADB9Eh]
+    31dd  shr dword [rcx-563EC2D6h],2Ah
+    31e4  cmp eax,3D2AA9C1h
+    31e9  shr dword [rcx-563EC2D6h],2Ah
+    31f0  cmp eax,3E2AAAAAh
+    31f5  stosb
+    31f6  stosb
+    31f7  sub bh,[rsi]
+    31f9  stosb
+    31fa  stosb
+    31fb  sub bh,[rsi]
+    31fd  stosb
+    31fe  stosb
+    31ff  sub bh,[rsi]
+    3201  stosb
+    3202  stosb
+    3203  sub bh,[rsi]
+    3205  stosb
+    3206  stosb
+    3207  sub bh,[rsi]
+    3209  stosb
+    320a  stosb
+    320b  sub bh,[rsi]
+    320d  stosb
+    320e  stosb
+    320f  sub bh,[rsi]
+    3211  add [rax],al
+    3213  add [rdi],bh
+    3215  add [rax],al
+    3217  add [rdi],bh
+    3219  add [rax],al
+    321b  add [rdi],bh
+    321d  add [rax],al
+    321f  add [rdi],bh
+    3221  add [rax],al
+    3223  add [rdi],bh
+    3225  add [rax],al
+    3227  add [rdi],bh
+    3229  add [rax],al
+    322b  add [rdi],bh
+    322d  add [rax],al
+    322f  add [rdi],bh
+    3231  add [rax],al
+    3233  cmp byte [rdi],0
+    3236  add [rax-7FFFFFC1h],al
+    323c  (bad)
+    323e  add [rax-7FFFFFC1h],al
+    3244  (bad)
+    3246  add [rax-7FFFFFC1h],al
+    324c  (bad)
+    324e  add [rax-4755C4C1h],al
+    3254  (bad)
+    3256  stosb
+    3257  mov eax,0B8AA3B3Fh
+    325c  (bad)
+    325e  stosb
+    325f  mov eax,0B8AA3B3Fh
+    3264  (bad)
+    3266  stosb
+    3267  mov eax,0B8AA3B3Fh
+    326c  (bad)
+    326e  stosb
+    326f  mov eax,0E000003Fh
+    3274  add [rax],al
+    3277  loopne 00000000000032B9h
+    3279  add [rax],al
+    327b  loopne 00000000000032BDh
+    327d  add [rax],al
+    327f  loopne 00000000000032C1h
+    3281  add [rax],al
+    3283  loopne 00000000000032C5h
+    3285  add [rax],al
+    3287  loopne 00000000000032C9h
+    3289  add [rax],al
+    328b  loopne 00000000000032CDh
+    328d  add [rax],al
+    328f  loopne 00000000000032D1h
+    3291  add [rax],al
+    3293  add [r8],al
+    3297  add [r8],al
+    329b  add [r8],al
+    329f  add [r8],al
+    32a3  add [r8],al
+    32a7  add [r8],al
+    32ab  add [r8],al
+    32af  add [r8],al
+    32b3  mov al,42h
+    32b5  add [rax],al
+    32b7  mov al,42h
+    32b9  add [rax],al
+    32bb  mov al,42h
+    32bd  add [rax],al
+    32bf  mov al,42h
+    32c1  add [rax],al
+    32c3  mov al,42h
+    32c5  add [rax],al
+    32c7  mov al,42h
+    32c9  add [rax],al
+    32cb  mov al,42h
+    32cd  add [rax],al
+    32cf  mov al,42h
+    32d1  add [rdx+31h],dh
+    32d4  mov edi,0BF317200h
+    32d9  add [rdx+31h],dh
+    32dc  mov edi,0BF317200h
+    32e1  add [rdx+31h],dh
+    32e4  mov edi,0BF317200h
+    32e9  add [rdx+31h],dh
+    32ec  mov edi,0BF317200h
+    32f1  (bad)
+    32f7  mov edi,0BFBE8EB5h
+    32fc  mov ch,8Eh
+    32fe  mov esi,0BE8EB5BFh
+    3303  mov edi,0BFBE8EB5h
+    3308  mov ch,8Eh
+    330a  mov esi,0BE8EB5BFh
+    330f  mov edi,0AE0000B5h
+    3314  ret 0
+    3317  scasb
+    3318  ret 0
+    331b  scasb
+    331c  ret 0
+    331f  scasb
+    3320  ret 0
+    3323  scasb
+    3324  ret 0
+    3327  scasb
+    3328  ret 0
+    332b  scasb
+    332c  ret 0
+    332f  scasb
+    3330  (bad)
+
+quantize_q8:
+    3340  lea rax,[rel 34A9h]
+    3347  vpxor ymm15,ymm15,ymm15
+    334c  vpbroadcastd ymm14,[rax+4]
+    3352  vpbroadcastd ymm13,[rax]
+    3357  vpbroadcastd ymm12,[rax+8]
+    335d  vpbroadcastd ymm11,[rax+0Ch]
+    3363  vpbroadcastd ymm10,[rax+10h]
+    3369  vmovdqu ymm9,[rax+14h]
+    336e  test r8,r8
+    3371  je near 00000000000034A5h
+    3377  vmovups ymm0,[rdi]
+    337b  vpand ymm4,ymm0,ymm13
+    3380  vmovups ymm1,[rdi+20h]
+    3385  vpand ymm5,ymm1,ymm13
+    338a  vpmaxsd ymm4,ymm4,ymm5
+    338f  vmovups ymm2,[rdi+40h]
+    3394  vpand ymm5,ymm2,ymm13
+    3399  vpmaxsd ymm4,ymm4,ymm5
+    339e  vmovups ymm3,[rdi+60h]
+    33a3  vpand ymm5,ymm3,ymm13
+    33a8  vpmaxsd ymm4,ymm4,ymm5
+    33ad  vextracti128 xmm5,ymm4,1
+    33b3  vpmaxsd xmm4,xmm4,xmm5
+    33b8  vpshufd xmm5,xmm4,4Eh
+    33bd  vpmaxsd xmm4,xmm4,xmm5
+    33c2  vpshufd xmm5,xmm4,0B1h
+    33c7  vpmaxsd xmm4,xmm4,xmm5
+    33cc  vdivss xmm5,xmm4,xmm14
+    33d1  vmovss [rdx],xmm5
+    33d5  vcmpneqps xmm5,xmm4,xmm15
+    33db  vdivps xmm4,xmm14,xmm4
+    33df  vandps xmm4,xmm4,xmm5
+    33e3  vbroadcastss ymm4,xmm4
+    33e8  vmulps ymm0,ymm0,ymm4
+    33ec  vaddps ymm0,ymm0,ymm12
+    33f1  vpsubd ymm0,ymm0,ymm12
+    33f6  vpmaxsd ymm0,ymm0,ymm11
+    33fb  vpminsd ymm0,ymm0,ymm10
+    3400  vmulps ymm1,ymm1,ymm4
+    3404  vaddps ymm1,ymm1,ymm12
+    3409  vpsubd ymm1,ymm1,ymm12
+    340e  vpmaxsd ymm1,ymm1,ymm11
+    3413  vpminsd ymm1,ymm1,ymm10
+    3418  vmulps ymm2,ymm2,ymm4
+    341c  vaddps ymm2,ymm2,ymm12
+    3421  vpsubd ymm2,ymm2,ymm12
+    3426  vpmaxsd ymm2,ymm2,ymm11
+    342b  vpminsd ymm2,ymm2,ymm10
+    3430  vmulps ymm3,ymm3,ymm4
+    3434  vaddps ymm3,ymm3,ymm12
+    3439  vpsubd ymm3,ymm3,ymm12
+    343e  vpmaxsd ymm3,ymm3,ymm11
+    3443  vpminsd ymm3,ymm3,ymm10
+    3448  vpaddd ymm4,ymm0,ymm1
+    344c  vpaddd ymm5,ymm2,ymm3
+    3450  vpaddd ymm4,ymm4,ymm5
+    3454  vpackssdw ymm0,ymm0,ymm1
+    3458  vpackssdw ymm2,ymm2,ymm3
+    345c  vpacksswb ymm0,ymm0,ymm2
+    3460  vpermd ymm0,ymm9,ymm0
+    3465  vmovdqu [rsi],ymm0
+    3469  vextracti128 xmm5,ymm4,1
+    346f  vpaddd xmm4,xmm4,xmm5
+    3473  vpshufd xmm5,xmm4,4Eh
+    3478  vpaddd xmm4,xmm4,xmm5
+    347c  vpshufd xmm5,xmm4,0B1h
+    3481  vpaddd xmm4,xmm4,xmm5
+    3485  vmovd [rcx],xmm4
+    3489  add rdi,80h
+    3490  add rsi,20h
+    3494  add rdx,4
+    3498  add rcx,4
+    349c  dec r8
+    349f  jne near 0000000000003377h
+    34a5  vzeroupper
+    34a8  ret
+    34a9  (bad)
+    34ab  (bad)
+    34ad  add [rax],al
+    34af  inc byte [rdx]
+    34b2  add [rax+4Bh],al
+    34b5  cmp bh,0FFh
+    34b8  (bad)
+    34ba  add [rax],al
+    34bc  add [rax],al
+    34be  add [rax],al
+    34c0  add [rax+rax],al
+    34c3  add [rax],al
+    34c5  add [rax],eax
+    34c7  add [rax],al
+    34c9  add eax,2000000h
+    34ce  add [rax],al
+    34d0  add [rsi],al
+    34d2  add [rax],al
+    34d4  add [rbx],al
+    34d6  add [rax],al
+    34d8  add [rdi],al
+    34da  add [rax],al
+    34dc  (bad)

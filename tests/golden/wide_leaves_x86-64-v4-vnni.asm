@@ -990,77 +990,672 @@ dot_bf16_f32_k64_t1:
     17a4  (bad)
 
 score_F16_d32_g2_s3e000000:
-    17c0  vpbroadcastd zmm1,[rel 18BDh]
-    17ca  vpxord zmm2,zmm2,zmm2
-    17d0  vpxord zmm3,zmm3,zmm3
-    17d6  vpxord zmm4,zmm4,zmm4
-    17dc  vpxord zmm5,zmm5,zmm5
-    17e2  vpxord zmm6,zmm6,zmm6
-    17e8  vpxord zmm7,zmm7,zmm7
-    17ee  vpxord zmm8,zmm8,zmm8
-    17f4  vpxord zmm9,zmm9,zmm9
-    17fa  mov r8,rdi
-    17fd  xor r9,r9
-    1800  prefetcht1 [rcx]
-    1803  prefetcht1 [rcx+40h]
-    1807  add rcx,80h
-    180e  vcvtph2ps zmm0,[r8]
-    1814  vfmadd231ps zmm2,zmm0,[rsi+r9]{1to16}
-    181b  vfmadd231ps zmm6,zmm0,[rsi+r9+80h]{1to16}
-    1823  vcvtph2ps zmm0,[r8+20h]
-    182a  vfmadd231ps zmm3,zmm0,[rsi+r9+4]{1to16}
-    1832  vfmadd231ps zmm7,zmm0,[rsi+r9+84h]{1to16}
-    183a  vcvtph2ps zmm0,[r8+40h]
-    1841  vfmadd231ps zmm4,zmm0,[rsi+r9+8]{1to16}
-    1849  vfmadd231ps zmm8,zmm0,[rsi+r9+88h]{1to16}
-    1851  vcvtph2ps zmm0,[r8+60h]
-    1858  vfmadd231ps zmm5,zmm0,[rsi+r9+0Ch]{1to16}
-    1860  vfmadd231ps zmm9,zmm0,[rsi+r9+8Ch]{1to16}
-    1868  add r8,80h
-    186f  add r9,10h
-    1873  cmp r9,80h
-    187a  jne short 0000000000001800h
-    187c  vaddps zmm2,zmm2,zmm3
-    1882  vaddps zmm4,zmm4,zmm5
-    1888  vaddps zmm2,zmm2,zmm4
-    188e  vmulps zmm2,zmm2,zmm1
-    1894  vmovups [rdx],zmm2
-    189a  vaddps zmm6,zmm6,zmm7
-    18a0  vaddps zmm8,zmm8,zmm9
-    18a6  vaddps zmm6,zmm6,zmm8
-    18ac  vmulps zmm6,zmm6,zmm1
-    18b2  vmovups [rdx+1000h],zmm6
-    18b9  vzeroupper
-    18bc  ret
-    18bd  add [rax],al
-    18bf  add [rsi],bh
+    17c0  push rbx
+    17c1  push rbp
+    17c2  vpbroadcastd zmm3,[rel 1B5Eh]
+    17cc  cmp rcx,2
+    17d0  jl near 0000000000001A1Bh
+    17d6  mov r8,[rdi]
+    17d9  mov r10,[rdi+40h]
+    17dd  mov r9,[rdi+8]
+    17e1  mov r11,[rdi+48h]
+    17e5  vpxord zmm4,zmm4,zmm4
+    17eb  vpxord zmm5,zmm5,zmm5
+    17f1  vpxord zmm6,zmm6,zmm6
+    17f7  vpxord zmm7,zmm7,zmm7
+    17fd  vpxord zmm8,zmm8,zmm8
+    1803  vpxord zmm9,zmm9,zmm9
+    1809  vpxord zmm10,zmm10,zmm10
+    180f  vpxord zmm11,zmm11,zmm11
+    1815  xor rbx,rbx
+    1818  xor rbp,rbp
+    181b  prefetcht1 [r10+rbx]
+    1820  prefetcht1 [r11+rbx]
+    1825  prefetcht1 [r10+rbx+40h]
+    182b  prefetcht1 [r11+rbx+40h]
+    1831  vcvtph2ps zmm0,[r8+rbx]
+    1838  vcvtph2ps zmm1,[r9+rbx]
+    183f  vpbroadcastd zmm2,[rsi+rbp]
+    1846  vfmadd231ps zmm4,zmm0,zmm2
+    184c  vfmadd231ps zmm6,zmm1,zmm2
+    1852  vpbroadcastd zmm2,[rsi+rbp+80h]
+    185a  vfmadd231ps zmm8,zmm0,zmm2
+    1860  vfmadd231ps zmm10,zmm1,zmm2
+    1866  vcvtph2ps zmm0,[r8+rbx+20h]
+    186e  vcvtph2ps zmm1,[r9+rbx+20h]
+    1876  vpbroadcastd zmm2,[rsi+rbp+4]
+    187e  vfmadd231ps zmm5,zmm0,zmm2
+    1884  vfmadd231ps zmm7,zmm1,zmm2
+    188a  vpbroadcastd zmm2,[rsi+rbp+84h]
+    1892  vfmadd231ps zmm9,zmm0,zmm2
+    1898  vfmadd231ps zmm11,zmm1,zmm2
+    189e  add rbx,80h
+    18a5  add rbp,10h
+    18a9  cmp rbp,80h
+    18b0  jne near 000000000000181Bh
+    18b6  vaddps zmm4,zmm4,zmm5
+    18bc  vmovaps zmm20,zmm4
+    18c2  vaddps zmm6,zmm6,zmm7
+    18c8  vmovaps zmm21,zmm6
+    18ce  vaddps zmm8,zmm8,zmm9
+    18d4  vmovaps zmm22,zmm8
+    18da  vaddps zmm10,zmm10,zmm11
+    18e0  vmovaps zmm23,zmm10
+    18e6  vpxord zmm4,zmm4,zmm4
+    18ec  vpxord zmm5,zmm5,zmm5
+    18f2  vpxord zmm6,zmm6,zmm6
+    18f8  vpxord zmm7,zmm7,zmm7
+    18fe  vpxord zmm8,zmm8,zmm8
+    1904  vpxord zmm9,zmm9,zmm9
+    190a  vpxord zmm10,zmm10,zmm10
+    1910  vpxord zmm11,zmm11,zmm11
+    1916  xor rbx,rbx
+    1919  xor rbp,rbp
+    191c  vcvtph2ps zmm0,[r8+rbx+40h]
+    1924  vcvtph2ps zmm1,[r9+rbx+40h]
+    192c  vpbroadcastd zmm2,[rsi+rbp+8]
+    1934  vfmadd231ps zmm4,zmm0,zmm2
+    193a  vfmadd231ps zmm6,zmm1,zmm2
+    1940  vpbroadcastd zmm2,[rsi+rbp+88h]
+    1948  vfmadd231ps zmm8,zmm0,zmm2
+    194e  vfmadd231ps zmm10,zmm1,zmm2
+    1954  vcvtph2ps zmm0,[r8+rbx+60h]
+    195c  vcvtph2ps zmm1,[r9+rbx+60h]
+    1964  vpbroadcastd zmm2,[rsi+rbp+0Ch]
+    196c  vfmadd231ps zmm5,zmm0,zmm2
+    1972  vfmadd231ps zmm7,zmm1,zmm2
+    1978  vpbroadcastd zmm2,[rsi+rbp+8Ch]
+    1980  vfmadd231ps zmm9,zmm0,zmm2
+    1986  vfmadd231ps zmm11,zmm1,zmm2
+    198c  add rbx,80h
+    1993  add rbp,10h
+    1997  cmp rbp,80h
+    199e  jne near 000000000000191Ch
+    19a4  vaddps zmm4,zmm4,zmm5
+    19aa  vaddps zmm4,zmm20,zmm4
+    19b0  vmulps zmm4,zmm4,zmm3
+    19b6  vmovups [rdx],zmm4
+    19bc  vaddps zmm6,zmm6,zmm7
+    19c2  vaddps zmm6,zmm21,zmm6
+    19c8  vmulps zmm6,zmm6,zmm3
+    19ce  vmovups [rdx+40h],zmm6
+    19d5  vaddps zmm8,zmm8,zmm9
+    19db  vaddps zmm8,zmm22,zmm8
+    19e1  vmulps zmm8,zmm8,zmm3
+    19e7  vmovups [rdx+1040h],zmm8
+    19ee  vaddps zmm10,zmm10,zmm11
+    19f4  vaddps zmm10,zmm23,zmm10
+    19fa  vmulps zmm10,zmm10,zmm3
+    1a00  vmovups [rdx+1080h],zmm10
+    1a07  add rdi,10h
+    1a0b  add rdx,80h
+    1a12  sub rcx,2
+    1a16  jmp 00000000000017CCh
+    1a1b  cmp rcx,1
+    1a1f  jl near 0000000000001B58h
+    1a25  mov r8,[rdi]
+    1a28  mov r10,[rdi+40h]
+    1a2c  vpxord zmm4,zmm4,zmm4
+    1a32  vpxord zmm5,zmm5,zmm5
+    1a38  vpxord zmm6,zmm6,zmm6
+    1a3e  vpxord zmm7,zmm7,zmm7
+    1a44  vpxord zmm8,zmm8,zmm8
+    1a4a  vpxord zmm9,zmm9,zmm9
+    1a50  vpxord zmm10,zmm10,zmm10
+    1a56  vpxord zmm11,zmm11,zmm11
+    1a5c  xor rbx,rbx
+    1a5f  xor rbp,rbp
+    1a62  prefetcht1 [r10+rbx]
+    1a67  prefetcht1 [r10+rbx+40h]
+    1a6d  vcvtph2ps zmm0,[r8+rbx]
+    1a74  vpbroadcastd zmm2,[rsi+rbp]
+    1a7b  vfmadd231ps zmm4,zmm0,zmm2
+    1a81  vpbroadcastd zmm2,[rsi+rbp+80h]
+    1a89  vfmadd231ps zmm8,zmm0,zmm2
+    1a8f  vcvtph2ps zmm0,[r8+rbx+20h]
+    1a97  vpbroadcastd zmm2,[rsi+rbp+4]
+    1a9f  vfmadd231ps zmm5,zmm0,zmm2
+    1aa5  vpbroadcastd zmm2,[rsi+rbp+84h]
+    1aad  vfmadd231ps zmm9,zmm0,zmm2
+    1ab3  vcvtph2ps zmm0,[r8+rbx+40h]
+    1abb  vpbroadcastd zmm2,[rsi+rbp+8]
+    1ac3  vfmadd231ps zmm6,zmm0,zmm2
+    1ac9  vpbroadcastd zmm2,[rsi+rbp+88h]
+    1ad1  vfmadd231ps zmm10,zmm0,zmm2
+    1ad7  vcvtph2ps zmm0,[r8+rbx+60h]
+    1adf  vpbroadcastd zmm2,[rsi+rbp+0Ch]
+    1ae7  vfmadd231ps zmm7,zmm0,zmm2
+    1aed  vpbroadcastd zmm2,[rsi+rbp+8Ch]
+    1af5  vfmadd231ps zmm11,zmm0,zmm2
+    1afb  add rbx,80h
+    1b02  add rbp,10h
+    1b06  cmp rbp,80h
+    1b0d  jne near 0000000000001A62h
+    1b13  vaddps zmm4,zmm4,zmm5
+    1b19  vaddps zmm6,zmm6,zmm7
+    1b1f  vaddps zmm4,zmm4,zmm6
+    1b25  vmulps zmm4,zmm4,zmm3
+    1b2b  vmovups [rdx],zmm4
+    1b31  vaddps zmm8,zmm8,zmm9
+    1b37  vaddps zmm10,zmm10,zmm11
+    1b3d  vaddps zmm8,zmm8,zmm10
+    1b43  vmulps zmm8,zmm8,zmm3
+    1b49  vmovups [rdx+1040h],zmm8
+    1b50  add rdi,8
+    1b54  add rdx,40h
+    1b58  vzeroupper
+    1b5b  pop rbp
+    1b5c  pop rbx
+    1b5d  ret
+    1b5e  add [rax],al
+    1b60  add [rsi],bh
 
 value_F16_d32_g2:
-    1900  cmp rcx,r8
-    1903  jge near 0000000000001991h
-    1909  imul r10,rcx,40h
-    190d  add rdi,r10
-    1910  vmovups zmm4,[rdx]
-    1916  vmovups zmm5,[rdx+40h]
-    191d  vmovups zmm8,[rdx+80h]
-    1924  vmovups zmm9,[rdx+0C0h]
-    192b  mov r10,rdi
-    192e  mov r11,rcx
-    1931  prefetcht1 [r9]
-    1935  add r9,40h
-    1939  vcvtph2ps zmm0,[r10]
-    193f  vcvtph2ps zmm1,[r10+20h]
-    1946  vfmadd231ps zmm4,zmm0,[rsi+r11*4]{1to16}
-    194d  vfmadd231ps zmm5,zmm1,[rsi+r11*4]{1to16}
-    1954  vfmadd231ps zmm8,zmm0,[rsi+r11*4+1000h]{1to16}
-    195f  vfmadd231ps zmm9,zmm1,[rsi+r11*4+1000h]{1to16}
-    196a  add r10,40h
-    196e  inc r11
-    1971  cmp r11,r8
-    1974  jl short 0000000000001931h
-    1976  vmovups [rdx],zmm4
-    197c  vmovups [rdx+40h],zmm5
-    1983  vmovups [rdx+80h],zmm8
-    198a  vmovups [rdx+0C0h],zmm9
-    1991  vzeroupper
-    1994  ret
+    1b80  push rbx
+    1b81  push rbp
+    1b82  push r12
+    1b84  push r13
+    1b86  cmp r8,r9
+    1b89  jge near 0000000000001C3Fh
+    1b8f  vmovups zmm5,[rdx]
+    1b95  vmovups zmm6,[rdx+40h]
+    1b9c  vmovups zmm9,[rdx+80h]
+    1ba3  vmovups zmm10,[rdx+0C0h]
+    1baa  imul r13,r8,40h
+    1bae  mov rbx,r8
+    1bb1  xor r12,r12
+    1bb4  xor rbp,rbp
+    1bb7  mov r10,[rdi+r12*8]
+    1bbb  add r10,r13
+    1bbe  xor r13,r13
+    1bc1  mov r11,[rdi+r12*8+40h]
+    1bc6  add rbp,10h
+    1bca  cmp rbp,r9
+    1bcd  cmovg rbp,r9
+    1bd1  prefetcht1 [r11]
+    1bd5  add r11,40h
+    1bd9  vcvtph2ps zmm0,[r10]
+    1bdf  vcvtph2ps zmm1,[r10+20h]
+    1be6  vpbroadcastd zmm4,[rsi+rbx*4]
+    1bed  vfmadd231ps zmm5,zmm0,zmm4
+    1bf3  vfmadd231ps zmm6,zmm1,zmm4
+    1bf9  vpbroadcastd zmm4,[rsi+rbx*4+1040h]
+    1c04  vfmadd231ps zmm9,zmm0,zmm4
+    1c0a  vfmadd231ps zmm10,zmm1,zmm4
+    1c10  add r10,40h
+    1c14  inc rbx
+    1c17  cmp rbx,rbp
+    1c1a  jl short 0000000000001BD1h
+    1c1c  inc r12
+    1c1f  cmp r12,rcx
+    1c22  jl short 0000000000001BB7h
+    1c24  vmovups [rdx],zmm5
+    1c2a  vmovups [rdx+40h],zmm6
+    1c31  vmovups [rdx+80h],zmm9
+    1c38  vmovups [rdx+0C0h],zmm10
+    1c3f  vzeroupper
+    1c42  pop r13
+    1c44  pop r12
+    1c46  pop rbp
+    1c47  pop rbx
+    1c48  ret
+
+softmax:
+    1c80  cmp rsi,1
+    1c84  jl near 0000000000001E91h
+    1c8a  lea r10,[rel 1E95h]
+    1c91  vpbroadcastd zmm7,[r10]
+    1c97  vpbroadcastd zmm8,[r10+4]
+    1c9e  vpbroadcastd zmm9,[r10+8]
+    1ca5  vpbroadcastd zmm10,[r10+0Ch]
+    1cac  vpbroadcastd zmm11,[r10+10h]
+    1cb3  vpbroadcastd zmm12,[r10+14h]
+    1cba  vpbroadcastd zmm13,[r10+18h]
+    1cc1  vpbroadcastd zmm14,[r10+1Ch]
+    1cc8  vpbroadcastd zmm15,[r10+20h]
+    1ccf  vpbroadcastd zmm16,[r10+24h]
+    1cd6  vpbroadcastd zmm17,[r10+28h]
+    1cdd  vpbroadcastd zmm18,[r10+2Ch]
+    1ce4  vpbroadcastd zmm19,[r10+30h]
+    1ceb  vpbroadcastd zmm20,[r10+34h]
+    1cf2  vpbroadcastd zmm4,[r10+38h]
+    1cf9  vmovups zmm5,[r10+3Ch]
+    1d03  imul r11,rsi,40h
+    1d07  mov rax,rdx
+    1d0a  vpbroadcastd zmm6,eax
+    1d10  vpcmpnltd k1,zmm5,zmm6
+    1d17  vmovaps zmm0,zmm4
+    1d1d  vmovups zmm1,[rdi]
+    1d23  vmovaps zmm0{k1},zmm1
+    1d29  vmovups [rdi],zmm0
+    1d2f  imul r10,rsi,10h
+    1d33  mov rax,rcx
+    1d36  sub rax,r10
+    1d39  add rax,10h
+    1d3f  vpbroadcastd zmm6,eax
+    1d45  vpcmpltd k1,zmm5,zmm6
+    1d4c  vmovaps zmm0,zmm4
+    1d52  vmovups zmm1,[rdi+r11-40h]
+    1d5a  vmovaps zmm0{k1},zmm1
+    1d60  vmovups [rdi+r11-40h],zmm0
+    1d68  vmovaps zmm2,zmm4
+    1d6e  xor r10,r10
+    1d71  vmovups zmm0,[rdi+r10]
+    1d78  vmaxps zmm2,zmm0,zmm2
+    1d7e  add r10,40h
+    1d82  cmp r10,r11
+    1d85  jl short 0000000000001D71h
+    1d87  vshuff32x4 zmm0,zmm2,zmm2,4Eh
+    1d8e  vmaxps zmm2,zmm0,zmm2
+    1d94  vshuff32x4 zmm0,zmm2,zmm2,0B1h
+    1d9b  vmaxps zmm2,zmm0,zmm2
+    1da1  vpshufd zmm0,zmm2,4Eh
+    1da8  vmaxps zmm2,zmm0,zmm2
+    1dae  vpshufd zmm0,zmm2,0B1h
+    1db5  vmaxps zmm2,zmm0,zmm2
+    1dbb  vmovss [r8],xmm2
+    1dc0  vpxord zmm3,zmm3,zmm3
+    1dc6  xor r10,r10
+    1dc9  vmovups zmm0,[rdi+r10]
+    1dd0  vsubps zmm0,zmm0,zmm2
+    1dd6  vcmpnltps k1,zmm0,zmm12
+    1ddd  vminps zmm0,zmm0,zmm7
+    1de3  vmovaps zmm21,zmm0
+    1de9  vfmadd213ps zmm21,zmm8,zmm9
+    1def  vsubps zmm22,zmm21,zmm9
+    1df5  vfmadd231ps zmm0,zmm22,zmm10
+    1dfb  vfmadd231ps zmm0,zmm22,zmm11
+    1e01  vmovaps zmm22,zmm13
+    1e07  vfmadd213ps zmm22,zmm0,zmm14
+    1e0d  vfmadd213ps zmm22,zmm0,zmm15
+    1e13  vfmadd213ps zmm22,zmm0,zmm16
+    1e19  vfmadd213ps zmm22,zmm0,zmm17
+    1e1f  vfmadd213ps zmm22,zmm0,zmm18
+    1e25  vfmadd213ps zmm22,zmm0,zmm19
+    1e2b  vfmadd213ps zmm22,zmm0,zmm20
+    1e31  vpslld zmm21,zmm21,17h
+    1e38  vpaddd zmm0{k1}{z},zmm22,zmm21
+    1e3e  vmovups [rdi+r10],zmm0
+    1e45  vaddps zmm3,zmm3,zmm0
+    1e4b  add r10,40h
+    1e4f  cmp r10,r11
+    1e52  jl near 0000000000001DC9h
+    1e58  vshuff32x4 zmm0,zmm3,zmm3,4Eh
+    1e5f  vaddps zmm3,zmm3,zmm0
+    1e65  vshuff32x4 zmm0,zmm3,zmm3,0B1h
+    1e6c  vaddps zmm3,zmm3,zmm0
+    1e72  vpshufd zmm0,zmm3,4Eh
+    1e79  vaddps zmm3,zmm3,zmm0
+    1e7f  vpshufd zmm0,zmm3,0B1h
+    1e86  vaddps zmm3,zmm3,zmm0
+    1e8c  vmovss [r9],xmm3
+    1e91  vzeroupper
+    1e94  ret
+    1e95  add [rax],al
+    1e97  mov al,42h
+    1e99  cmp ebp,[rdx+3FB8h]
+    1e9f  add [r10+31h],sil
+    1ea4  mov edi,0B5BFBE8Eh
+    1ea9  add [rax],al
+    1eab  scasb
+    1eac  ret 6967h
+    1eaf  push rax
+    1eb0  cmp esi,ecx
+    1eb2  mov r15b,3Ah
+    1eb5  or [rcx-563EC3F8h],cl
+    1ebb  sub bh,[rel 3E2AC96Bh]
+    1ec1  add [rax],al
+    1ec3  add [rdi],bh
+    1ec5  add [rax],al
+    1ec7  cmp byte [rdi],0
+    1eca  add [rax-7FFFFFC1h],al
+    1ed0  inc dword [rax]
+    1ed2  add [rax],al
+    1ed4  add [rcx],al
+    1ed6  add [rax],al
+    1ed8  add [rdx],al
+    1eda  add [rax],al
+    1edc  add [rbx],al
+    1ede  add [rax],al
+    1ee0  add [rax+rax],al
+    1ee3  add [rax],al
+    1ee5  add eax,6000000h
+    1eea  add [rax],al
+    1eec  add [rdi],al
+    1eee  add [rax],al
+    1ef0  add [rax],cl
+    1ef2  add [rax],al
+    1ef4  add [rcx],cl
+    1ef6  add [rax],al
+    1ef8  add [rdx],cl
+    1efa  add [rax],al
+    1efc  add [rbx],cl
+    1efe  add [rax],al
+    1f00  add [rax+rax],cl
+    1f03  add [rax],al
+    1f05  or eax,0E000000h
+    1f0a  add [rax],al
+    1f0c  add [rdi],cl
+    1f0e  add [rax],al
+    1f10  (bad)
+
+combine_d32_g1_sinks:
+    1f40  push rbx
+    1f41  lea rbx,[rel 2131h]
+    1f48  vpbroadcastd zmm12,[rbx]
+    1f4e  vpbroadcastd zmm13,[rbx+4]
+    1f55  vpbroadcastd zmm14,[rbx+8]
+    1f5c  vpbroadcastd zmm15,[rbx+0Ch]
+    1f63  vpbroadcastd zmm16,[rbx+10h]
+    1f6a  vpbroadcastd zmm17,[rbx+14h]
+    1f71  vpbroadcastd zmm18,[rbx+18h]
+    1f78  vpbroadcastd zmm19,[rbx+1Ch]
+    1f7f  vpbroadcastd zmm20,[rbx+20h]
+    1f86  vpbroadcastd zmm21,[rbx+24h]
+    1f8d  vpbroadcastd zmm22,[rbx+28h]
+    1f94  vpbroadcastd zmm23,[rbx+2Ch]
+    1f9b  vpbroadcastd zmm24,[rbx+30h]
+    1fa2  vpbroadcastd zmm25,[rbx+34h]
+    1fa9  vpbroadcastd zmm3,[rbx+38h]
+    1fb0  vpbroadcastd zmm0,[rcx]
+    1fb6  mov r10,r9
+    1fb9  xor rbx,rbx
+    1fbc  cmp r10,1
+    1fc0  jl short 0000000000001FD8h
+    1fc2  vpbroadcastd zmm2,[rsi+rbx]
+    1fc9  vmaxps zmm0,zmm2,zmm0
+    1fcf  add rbx,4
+    1fd3  dec r10
+    1fd6  jmp short 0000000000001FBCh
+    1fd8  vpxord zmm4,zmm4,zmm4
+    1fde  vpxord zmm5,zmm5,zmm5
+    1fe4  vpxord zmm1,zmm1,zmm1
+    1fea  mov r10,r9
+    1fed  mov r11,rdi
+    1ff0  xor rbx,rbx
+    1ff3  cmp r10,1
+    1ff7  jl near 0000000000002099h
+    1ffd  vpbroadcastd zmm2,[rsi+rbx]
+    2004  vsubps zmm2,zmm2,zmm0
+    200a  vcmpnltps k1,zmm2,zmm17
+    2011  vminps zmm2,zmm2,zmm12
+    2017  vmovaps zmm26,zmm2
+    201d  vfmadd213ps zmm26,zmm13,zmm14
+    2023  vsubps zmm27,zmm26,zmm14
+    2029  vfmadd231ps zmm2,zmm27,zmm15
+    202f  vfmadd231ps zmm2,zmm27,zmm16
+    2035  vmovaps zmm27,zmm18
+    203b  vfmadd213ps zmm27,zmm2,zmm19
+    2041  vfmadd213ps zmm27,zmm2,zmm20
+    2047  vfmadd213ps zmm27,zmm2,zmm21
+    204d  vfmadd213ps zmm27,zmm2,zmm22
+    2053  vfmadd213ps zmm27,zmm2,zmm23
+    2059  vfmadd213ps zmm27,zmm2,zmm24
+    205f  vfmadd213ps zmm27,zmm2,zmm25
+    2065  vpslld zmm26,zmm26,17h
+    206c  vpaddd zmm2{k1}{z},zmm27,zmm26
+    2072  vfmadd231ps zmm1,zmm2,[rdx+rbx]{1to16}
+    2079  vfmadd231ps zmm4,zmm2,[r11]
+    207f  vfmadd231ps zmm5,zmm2,[r11+40h]
+    2086  add rbx,4
+    208a  add r11,80h
+    2091  dec r10
+    2094  jmp 0000000000001FF3h
+    2099  vpbroadcastd zmm2,[rcx]
+    209f  vsubps zmm2,zmm2,zmm0
+    20a5  vcmpnltps k1,zmm2,zmm17
+    20ac  vminps zmm2,zmm2,zmm12
+    20b2  vmovaps zmm26,zmm2
+    20b8  vfmadd213ps zmm26,zmm13,zmm14
+    20be  vsubps zmm27,zmm26,zmm14
+    20c4  vfmadd231ps zmm2,zmm27,zmm15
+    20ca  vfmadd231ps zmm2,zmm27,zmm16
+    20d0  vmovaps zmm27,zmm18
+    20d6  vfmadd213ps zmm27,zmm2,zmm19
+    20dc  vfmadd213ps zmm27,zmm2,zmm20
+    20e2  vfmadd213ps zmm27,zmm2,zmm21
+    20e8  vfmadd213ps zmm27,zmm2,zmm22
+    20ee  vfmadd213ps zmm27,zmm2,zmm23
+    20f4  vfmadd213ps zmm27,zmm2,zmm24
+    20fa  vfmadd213ps zmm27,zmm2,zmm25
+    2100  vpslld zmm26,zmm26,17h
+    2107  vpaddd zmm2{k1}{z},zmm27,zmm26
+    210d  vaddps zmm1,zmm1,zmm2
+    2113  vdivps zmm4,zmm4,zmm1
+    2119  vmovups [r8],zmm4
+    211f  vdivps zmm5,zmm5,zmm1
+    2125  vmovups [r8+40h],zmm5
+    212c  vzeroupper
+    212f  pop rbx
+    2130  ret
+    2131  add [rax],al
+    2133  mov al,42h
+    2135  cmp ebp,[rdx+3FB8h]
+    213b  add [r10+31h],sil
+    2140  mov edi,0B5BFBE8Eh
+    2145  add [rax],al
+    2147  scasb
+    2148  ret 6967h
+    214b  push rax
+    214c  cmp esi,ecx
+    214e  mov r15b,3Ah
+    2151  or [rcx-563EC3F8h],cl
+    2157  sub bh,[rel 3E2ACC07h]
+    215d  add [rax],al
+    215f  add [rdi],bh
+    2161  add [rax],al
+    2163  cmp byte [rdi],0
+    2166  add [rax-7FFFFFC1h],al
+    216c  inc dword [rax]
+    216e  add [rax],al
+    2170  add [rcx],al
+    2172  add [rax],al
+    2174  add [rdx],al
+    2176  add [rax],al
+    2178  add [rbx],al
+    217a  add [rax],al
+    217c  add [rax+rax],al
+    217f  add [rax],al
+    2181  add eax,6000000h
+    2186  add [rax],al
+    2188  add [rdi],al
+    218a  add [rax],al
+    218c  add [rax],cl
+    218e  add [rax],al
+    2190  add [rcx],cl
+    2192  add [rax],al
+    2194  add [rdx],cl
+    2196  add [rax],al
+    2198  add [rbx],cl
+    219a  add [rax],al
+    219c  add [rax+rax],cl
+    219f  add [rax],al
+    21a1  or eax,0E000000h
+    21a6  add [rax],al
+    21a8  add [rdi],cl
+    21aa  add [rax],al
+    21ac  (bad)
+
+map_n32_1e3898d682e799f0:
+    21c0  lea rax,[rel 23B1h]
+    21c7  vbroadcastss zmm29,[rax]
+    21cd  vbroadcastss zmm28,[rax+4]
+    21d4  vbroadcastss zmm27,[rax+8]
+    21db  vbroadcastss zmm26,[rax+0Ch]
+    21e2  vbroadcastss zmm25,[rax+10h]
+    21e9  vbroadcastss zmm24,[rax+14h]
+    21f0  vbroadcastss zmm23,[rax+18h]
+    21f7  vbroadcastss zmm31,[rax+1Ch]
+    21fe  vbroadcastss zmm22,[rax+20h]
+    2205  vbroadcastss zmm21,[rax+24h]
+    220c  vbroadcastss zmm20,[rax+28h]
+    2213  vbroadcastss zmm30,[rax+2Ch]
+    221a  vbroadcastss zmm19,[rax+30h]
+    2221  vbroadcastss zmm18,[rax+34h]
+    2228  vbroadcastss zmm17,[rax+38h]
+    222f  test rcx,rcx
+    2232  je near 00000000000023ADh
+    2238  vmovups zmm0,[rsi]
+    223e  vminps zmm0,zmm0,zmm21
+    2244  vsubps zmm1,zmm29,zmm0
+    224a  vminps zmm2,zmm1,zmm20
+    2250  vmovups zmm3,zmm30
+    2256  vfmadd231ps zmm3,zmm2,zmm22
+    225c  vsubps zmm4,zmm3,zmm30
+    2262  vfmadd231ps zmm2,zmm4,zmm18
+    2268  vfmadd231ps zmm2,zmm4,zmm19
+    226e  vmovups zmm4,zmm27
+    2274  vfmadd231ps zmm4,zmm28,zmm2
+    227a  vfmadd213ps zmm4,zmm2,zmm26
+    2280  vfmadd213ps zmm4,zmm2,zmm25
+    2286  vfmadd213ps zmm4,zmm2,zmm24
+    228c  vfmadd213ps zmm4,zmm2,zmm23
+    2292  vfmadd213ps zmm4,zmm2,zmm31
+    2298  vfmadd213ps zmm4,zmm2,zmm31
+    229e  vpslld zmm2,zmm3,17h
+    22a5  vpaddd zmm2,zmm2,zmm4
+    22ab  vcmpnltps k1,zmm1,zmm17
+    22b2  vmovaps zmm3{k1}{z},zmm2
+    22b8  vaddps zmm1,zmm31,zmm3
+    22be  vdivps zmm1,zmm31,zmm1
+    22c4  vmulps zmm0,zmm0,zmm1
+    22ca  vmovups zmm1,[rdx]
+    22d0  vaddps zmm1,zmm1,zmm31
+    22d6  vmulps zmm0,zmm0,zmm1
+    22dc  vmovups [rdi],zmm0
+    22e2  vmovups zmm0,[rsi+40h]
+    22e9  vminps zmm0,zmm0,zmm21
+    22ef  vsubps zmm1,zmm29,zmm0
+    22f5  vminps zmm2,zmm1,zmm20
+    22fb  vmovups zmm3,zmm30
+    2301  vfmadd231ps zmm3,zmm2,zmm22
+    2307  vsubps zmm4,zmm3,zmm30
+    230d  vfmadd231ps zmm2,zmm4,zmm18
+    2313  vfmadd231ps zmm2,zmm4,zmm19
+    2319  vmovups zmm4,zmm27
+    231f  vfmadd231ps zmm4,zmm28,zmm2
+    2325  vfmadd213ps zmm4,zmm2,zmm26
+    232b  vfmadd213ps zmm4,zmm2,zmm25
+    2331  vfmadd213ps zmm4,zmm2,zmm24
+    2337  vfmadd213ps zmm4,zmm2,zmm23
+    233d  vfmadd213ps zmm4,zmm2,zmm31
+    2343  vfmadd213ps zmm4,zmm2,zmm31
+    2349  vpslld zmm2,zmm3,17h
+    2350  vpaddd zmm2,zmm2,zmm4
+    2356  vcmpnltps k1,zmm1,zmm17
+    235d  vmovaps zmm3{k1}{z},zmm2
+    2363  vaddps zmm1,zmm31,zmm3
+    2369  vdivps zmm1,zmm31,zmm1
+    236f  vmulps zmm0,zmm0,zmm1
+    2375  vmovups zmm1,[rdx+40h]
+    237c  vaddps zmm1,zmm1,zmm31
+    2382  vmulps zmm0,zmm0,zmm1
+    2388  vmovups [rdi+40h],zmm0
+    238f  add rdi,100h
+    2396  add rsi,100h
+    239d  add rdx,100h
+    23a4  dec rcx
+    23a7  jne near 0000000000002238h
+    23ad  vzeroupper
+    23b0  ret
+    23b1  add [rax],al
+    23b3  add [rax],al
+    23b5  imul edx,[eax+39h],3AB743CEh
+    23bd  or [rcx-563EC3F8h],cl
+    23c3  sub bh,[rel 3E2ACE73h]
+    23c9  add [rax],al
+    23cb  add [rdi],bh
+    23cd  add [rax],al
+    23cf  cmp byte [rdi],3Bh
+    23d2  stosb
+    23d3  mov eax,0E000003Fh
+    23d8  add [rax],al
+    23db  mov al,42h
+    23dd  add [rax],al
+    23df  (bad)
+    23e7  xor [rdi-3D520000h],edi
+
+quantize_q8:
+    2400  lea rax,[rel 2541h]
+    2407  vpxord zmm15,zmm15,zmm15
+    240d  vpbroadcastd zmm14,[rax+4]
+    2414  vpbroadcastd zmm13,[rax]
+    241a  vpbroadcastd zmm12,[rax+8]
+    2421  vpbroadcastd zmm11,[rax+0Ch]
+    2428  vpbroadcastd zmm10,[rax+10h]
+    242f  test r8,r8
+    2432  je near 000000000000253Dh
+    2438  vmovups zmm0,[rdi]
+    243e  vmovups zmm1,[rdi+40h]
+    2445  vpandd zmm4,zmm0,zmm13
+    244b  vpandd zmm5,zmm1,zmm13
+    2451  vpmaxsd zmm4,zmm4,zmm5
+    2457  vextracti64x4 ymm5,zmm4,1
+    245e  vpmaxsd ymm4,ymm4,ymm5
+    2463  vextracti128 xmm5,ymm4,1
+    2469  vpmaxsd xmm4,xmm4,xmm5
+    246e  vpshufd xmm5,xmm4,4Eh
+    2473  vpmaxsd xmm4,xmm4,xmm5
+    2478  vpshufd xmm5,xmm4,0B1h
+    247d  vpmaxsd xmm4,xmm4,xmm5
+    2482  vdivss xmm5,xmm4,xmm14
+    2487  vmovss [rdx],xmm5
+    248b  vcmpneqps xmm5,xmm4,xmm15
+    2491  vdivps xmm4,xmm14,xmm4
+    2495  vandps xmm4,xmm4,xmm5
+    2499  vbroadcastss zmm4,xmm4
+    249f  vmulps zmm0,zmm0,zmm4
+    24a5  vaddps zmm0,zmm0,zmm12
+    24ab  vpsubd zmm0,zmm0,zmm12
+    24b1  vpmaxsd zmm0,zmm0,zmm11
+    24b7  vpminsd zmm0,zmm0,zmm10
+    24bd  vpmovdb xmm5,zmm0
+    24c3  vmovdqu [rsi],xmm5
+    24c7  vmulps zmm1,zmm1,zmm4
+    24cd  vaddps zmm1,zmm1,zmm12
+    24d3  vpsubd zmm1,zmm1,zmm12
+    24d9  vpmaxsd zmm1,zmm1,zmm11
+    24df  vpminsd zmm1,zmm1,zmm10
+    24e5  vpmovdb xmm5,zmm1
+    24eb  vmovdqu [rsi+10h],xmm5
+    24f0  vpaddd zmm4,zmm0,zmm1
+    24f6  vextracti64x4 ymm5,zmm4,1
+    24fd  vpaddd ymm4,ymm4,ymm5
+    2501  vextracti128 xmm5,ymm4,1
+    2507  vpaddd xmm4,xmm4,xmm5
+    250b  vpshufd xmm5,xmm4,4Eh
+    2510  vpaddd xmm4,xmm4,xmm5
+    2514  vpshufd xmm5,xmm4,0B1h
+    2519  vpaddd xmm4,xmm4,xmm5
+    251d  vmovd [rcx],xmm4
+    2521  add rdi,80h
+    2528  add rsi,20h
+    252c  add rdx,4
+    2530  add rcx,4
+    2534  dec r8
+    2537  jne near 0000000000002438h
+    253d  vzeroupper
+    2540  ret
+    2541  (bad)
+    2543  (bad)
+    2545  add [rax],al
+    2547  inc byte [rdx]
+    254a  add [rax+4Bh],al
+    254d  cmp bh,0FFh
+    2550  (bad)
+    2552  add [rax],al
+    2554  add [rax],al
+    2556  add [rax],al
+    2558  add [rax+rax],al
+    255b  add [rax],al
+    255d  add [rax],eax
+    255f  add [rax],al
+    2561  add eax,2000000h
+    2566  add [rax],al
+    2568  add [rsi],al
+    256a  add [rax],al
+    256c  add [rbx],al
+    256e  add [rax],al
+    2570  add [rdi],al
+    2572  add [rax],al
+    2574  (bad)

@@ -44,7 +44,7 @@ impl Model {
             weights: build_weights(&compiled, &weights, 2, &|_| {}).unwrap(),
             program: compiled.program,
             code_hash: None,
-            tokenizer_json: None,
+            tokenizer: None,
             chat_template: None,
         }
     }

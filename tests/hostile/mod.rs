@@ -6,7 +6,7 @@
 mod bombs;
 mod memory;
 mod mutate;
-mod targets;
+pub mod targets;
 
 use fastrand::Rng;
 use std::fs;
@@ -59,6 +59,11 @@ fn tokenizer() {
 #[test]
 fn compile() {
     replay_and_mutate("compile");
+}
+
+#[test]
+fn plan() {
+    replay_and_mutate("plan");
 }
 
 #[test]

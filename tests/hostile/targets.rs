@@ -7,18 +7,24 @@ use kernmill_compiler::checkpoint::Checkpoint;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::from_config;
+use kernmill_compiler::interp::RawTensor;
+use kernmill_compiler::pack::MemorySource;
 use kernmill_compiler::pipeline::{CompileError, Options, compile as compile_graph};
+use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{Spec, SpecError, lower};
-use kernmill_compiler::testing::{ModelShape, build};
+use kernmill_compiler::testing::{ModelShape, build, random_weights};
 use kernmill_kernels::expr::Expr;
 use kernmill_plan::check::check_program;
+use kernmill_plan::file::check::{PlanFile, Section};
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::tokenizer::TextStream;
 use kernmill_runtime::{MemoryNeed, Tokenizer};
 use serde_json::Value;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::str::from_utf8;
 use std::sync::OnceLock;
 
@@ -33,7 +39,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     Target { name: "spec", run: spec, mutations: 1500 },
     Target { name: "config", run: config, mutations: 2000 },
     Target { name: "safetensors", run: safetensors, mutations: 4000 },
@@ -42,6 +48,7 @@ pub const TARGETS: [Target; 8] = [
     Target { name: "program", run: program, mutations: 2500 },
     Target { name: "tokenizer", run: tokenizer, mutations: 1000 },
     Target { name: "compile", run: compile, mutations: 150 },
+    Target { name: "plan", run: plan, mutations: 500 },
 ];
 
 /// A spec: read, lowered, or refused with a message that can be shown.
@@ -274,4 +281,144 @@ pub fn tokenizer(data: &[u8]) {
         let _ = stream.push(&tokenizer, id);
     }
     let _ = stream.finish(&tokenizer);
+}
+
+/// A plan file. The first byte says what the others are: a file; edits of 8 bytes each (see [`edit_plan`]) of a sound one; or such edits,
+/// after which all hashes are made to fit.
+pub fn plan(data: &[u8]) {
+    let Some((how, data)) = data.split_first() else { return };
+    match how % 3 {
+        0 => load(data),
+        1 => load(&edited_plan(data)),
+        _ => {
+            let mut file = edited_plan(data);
+            sign_plan(&mut file);
+            load(&file);
+        }
+    }
+}
+
+/// Everything that is read from a plan file.
+pub fn load(file: &[u8]) {
+    let plan = match PlanFile::open(file) {
+        Ok(plan) => plan,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    let weights = plan.weights();
+    assert_eq!(weights.end(), file.len() as u64);
+    assert!(plan.sections().iter().all(|section| section.end() <= file.len() as u64));
+    for target in 0..plan.metadata().targets.len() {
+        match plan.program(target) {
+            Ok((program, hash)) => {
+                assert_eq!(*blake3::hash(&program.code.bytes).as_bytes(), hash);
+                assert_runtime_agrees(&program);
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+    let _ = (plan.spec(), plan.tokenizer_json(), plan.chat_template(), plan.verify(1, &|_| {}));
+}
+
+/// Bytes of a sound plan.
+pub fn sound_plan() -> &'static [u8] {
+    static SOUND: OnceLock<Vec<u8>> = OnceLock::new();
+    SOUND.get_or_init(|| {
+        let shape = ModelShape { layers: 1, vocab: 40, ..ModelShape::mini_gpt_oss() };
+        let graph = build(&shape).expect("a legal model");
+        let options = Options { chunk: 16, ..Options::new(Level::V3) };
+        let compiled = [compile_graph(&graph, &options).expect("a supported model")];
+        let parts = PlanParts {
+            compiled: &compiled,
+            choices: None,
+            chunk: options.chunk,
+            fused: true,
+            spec: "# none",
+            tokenizer_json: Some(b"{}"),
+            end_tokens: &[3],
+            chat_template: Some("{{ messages }}"),
+        };
+        let writer = PlanWriter::new(&parts).expect("a plan");
+        let source = weights_of(&graph);
+        let path = std::env::temp_dir().join(format!("kernmill-sound-plan-{}", std::process::id()));
+        let file = File::options().create(true).truncate(true).read(true).write(true).open(&path);
+        let file = file.expect("a temporary file");
+        std::fs::remove_file(&path).expect("it is there");
+        writer.write(&file, &source, 1, &|_| {}).expect("it can be written");
+        let mut bytes = vec![0; writer.bytes() as usize];
+        file.read_exact_at(&mut bytes, 0).expect("it can be read");
+        bytes
+    })
+}
+
+/// Random weights for a graph.
+pub fn weights_of(graph: &Graph) -> MemorySource {
+    let mut source = MemorySource::default();
+    for (tensor, raw) in graph.tensors.iter().zip(random_weights(graph, 1).raw) {
+        let name = tensor.name.clone();
+        match raw {
+            RawTensor::Mxfp4 { blocks, scales } => drop(source.mxfp4.insert(name, (blocks, scales))),
+            other => drop(source.f32.insert(name, other.to_f32())),
+        }
+    }
+    source
+}
+
+/// The sound plan with edits: place (4 bytes), how, unused, value (2 bytes).
+fn edited_plan(edits: &[u8]) -> Vec<u8> {
+    let mut file = sound_plan().to_vec();
+    for edit in edits.chunks_exact(8).take(32) {
+        let at = u32::from_le_bytes([edit[0], edit[1], edit[2], edit[3]]) as usize;
+        edit_plan(&mut file, at, edit[4], [edit[6], edit[7]]);
+    }
+    file
+}
+
+/// Changes bytes before the weights, or the file's length.
+fn edit_plan(file: &mut Vec<u8>, at: usize, how: u8, value: [u8; 2]) {
+    // The weights of the sound plan start at 2 MiB; most of what is before them is padding.
+    let hashes =
+        PlanFile::open(sound_plan()).expect("sound").sections().iter().rev().nth(1).map(Section::end);
+    let front = (hashes.unwrap_or(4096) as usize).min(file.len());
+    if front == 0 {
+        return;
+    }
+    let at = match how >> 4 {
+        // The header's fields and its table.
+        0..=7 => at % front.min(1024),
+        8..=13 => at % front,
+        _ => at % file.len(),
+    };
+    match how % 8 {
+        0 => file[at] ^= 1 << (value[0] % 8),
+        1 => file[at] = value[0],
+        2 => file[at] = file[at].wrapping_add(1),
+        3 => file[at] = 0xff,
+        4 => file[at] = 0,
+        5 => file.truncate(at),
+        6 => file.extend_from_slice(&value),
+        _ => {
+            for (byte, new) in file[at..].iter_mut().zip(value) {
+                *byte = new;
+            }
+        }
+    }
+}
+
+/// Makes the hashes of the sections in the table, and that of the header, fit.
+fn sign_plan(file: &mut [u8]) {
+    const HEADER: usize = 4096;
+    if file.len() < HEADER {
+        return;
+    }
+    for entry in (64..HEADER).step_by(64) {
+        let number = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().expect("8 bytes")) as usize;
+        let (kind, offset, bytes) = (file[entry], number(entry + 8), number(entry + 16));
+        let section = offset.checked_add(bytes).and_then(|end| file.get(offset..end));
+        // The weights, kind 8, have none.
+        let Some(hash) = section.filter(|_| (1..8).contains(&kind)).map(blake3::hash) else { continue };
+        file[entry + 32..entry + 64].copy_from_slice(hash.as_bytes());
+    }
+    file[32..64].fill(0);
+    let hash = blake3::hash(&file[..HEADER]);
+    file[32..64].copy_from_slice(hash.as_bytes());
 }

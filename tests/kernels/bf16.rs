@@ -1,7 +1,7 @@
 //! The leaves of bf16 products: every version of the host, and that for tiles in the interpreter of machine code, against plain loops.
 
 use super::machine::{Machine, Memory, Region, flushed_fma};
-use super::{Code, name, versions};
+use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use half::bf16;
 use kernmill_kernels::generate::generate_leaves;
@@ -35,8 +35,8 @@ fn packed(rng: &mut Rng, k: usize) -> Vec<u8> {
 
 #[test]
 fn decoded_weights_are_exact() {
-    for (level, wide) in versions() {
-        let decode = Code::new(generate_leaves(&[Leaf::DecodeBf16], level, wide).unwrap());
+    for (level, version) in versions() {
+        let decode = Code::new(generate_leaves(&[Leaf::DecodeBf16], level, &choose(level, version)).unwrap());
         for k in [32, 96, 2880] {
             let tile = packed(&mut Rng::with_seed(k as u64), k);
             let scale_bytes = WeightFormat::Mxfp4.tile(k).scale_bytes;
@@ -53,7 +53,7 @@ fn decoded_weights_are_exact() {
                     let decoded = bf16::from_bits(out[i / 2 * 2 * TILE_ROWS + 2 * row + i % 2]).to_f32();
                     // Both zeros are +0.
                     let expected = pack::value(WeightFormat::Mxfp4, k, &tile, row, i) + 0.0;
-                    let what = format!("{}: row {row}, k {i}", name(level, wide));
+                    let what = format!("{}: row {row}, k {i}", name(level, version));
                     assert_eq!(decoded.to_bits(), expected.to_bits(), "{what}: {decoded} {expected}");
                 }
             }
@@ -191,8 +191,8 @@ impl Product {
     fn check(&self) {
         let leaf = Leaf::GemmBf16(self.shape);
         let what = |version: &str| format!("{version} {leaf}, {} blocks", self.blocks);
-        for (level, wide) in versions() {
-            let code = Code::new(generate_leaves(&[leaf], level, wide).unwrap());
+        for (level, version) in versions() {
+            let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
             let [weights, panel, mut sums] = self.memory();
             // SAFETY: the memory is what the contract asks for.
             unsafe {
@@ -201,14 +201,14 @@ impl Product {
                 let tokens = self.rows.len() as u64;
                 f(weights.as_ptr(), panel.as_ptr(), sums.as_mut_ptr(), self.blocks as u64, tokens);
             }
-            self.compare(sums, &what(&name(level, wide)));
+            self.compare(sums, &what(&name(level, version)));
         }
         self.check_tiles(&what("amx"));
     }
 
     fn check_tiles(&self, what: &str) {
         let leaves = [Leaf::TilesOn, Leaf::GemmBf16(self.shape), Leaf::TilesOff];
-        let code = Code::new(generate_leaves(&leaves, Level::Amx, true).unwrap());
+        let code = Code::new(generate_leaves(&leaves, Level::Amx, &choose(Level::Amx, 0)).unwrap());
         let mut memory = Memory::default();
         for (index, (address, bytes)) in OPERANDS.into_iter().zip(self.memory()).enumerate() {
             memory.add(Region { address, bytes, writable: index == 2 });

@@ -1,7 +1,7 @@
 //! `Decode` and `GemmQ8` against scalar loops written from docs/numerics.md and the contract in their file.
 
 use super::leaves::{aligned, integer, normal, random_tile};
-use super::{Code, name, versions};
+use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
@@ -98,10 +98,10 @@ type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8
 fn decoding_matches_the_packed_format() {
     const FILL: u8 = 0xa5;
     let k = BLOCK * (CHUNK_BLOCKS + 2);
-    for (level, wide) in versions() {
+    for (level, version) in versions() {
         for format in FORMATS {
             let leaf = Leaf::Decode { format };
-            let code = Code::new(generate_leaves(&[leaf], level, wide).unwrap());
+            let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
             for extreme in [false, true] {
                 let mut rng = Rng::with_seed(5);
                 let packed = packed(&mut rng, format, k, extreme);
@@ -124,7 +124,7 @@ fn decoding_matches_the_packed_format() {
                         f(scales, data, out, blocks as u64, std::ptr::null());
                         std::slice::from_raw_parts(out, out_bytes)
                     };
-                    let what = format!("{} {leaf} {first}+{blocks} extreme={extreme}", name(level, wide));
+                    let what = format!("{} {leaf} {first}+{blocks} extreme={extreme}", name(level, version));
                     for (i, block) in out.chunks(DECODED_BLOCK).take(blocks).enumerate() {
                         let expected = expected.block(first + i);
                         let (head, data) = (DECODED_DATA / 4, DECODED_DATA);
@@ -252,18 +252,18 @@ fn gemm_matches_the_definition_bit_for_bit() {
             cases.push((small, "bytes", extreme, tiles));
         }
     }
-    for (level, wide) in versions() {
+    for (level, version) in versions() {
         for (small, tiles, tokens) in [false, true]
             .into_iter()
             .flat_map(|small| (1..=2).flat_map(move |tiles| (1..=GROUP).map(move |t| (small, tiles, t))))
         {
             let leaf = Leaf::GemmQ8 { small, tiles, tokens };
-            let code = Code::new(generate_leaves(&[leaf], level, wide).unwrap());
+            let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
             for (_, kind, extreme, decoded) in cases.iter().filter(|case| case.0 == small) {
                 let panel = Panel::random(&mut rng, tokens, *extreme);
                 let weights: Vec<&Decoded> = decoded.iter().take(tiles).collect();
                 for blocks in [0, 1, 2, CHUNK_BLOCKS] {
-                    let what = format!("{} {leaf} {kind} extreme={extreme} {blocks}", name(level, wide));
+                    let what = format!("{} {leaf} {kind} extreme={extreme} {blocks}", name(level, version));
                     check_gemm(&code, &weights, &panel, blocks, &what);
                 }
             }

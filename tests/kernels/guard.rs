@@ -5,11 +5,13 @@
 
 use super::fence::Flush;
 use super::operands::{Contents, call, operands};
-use super::{Code, versions};
+use super::{Code, choose, versions};
+use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::contract::Param;
 use kernmill_kernels::leaf::gemm_bf16::Shape;
+use kernmill_kernels::leaf::map::Map;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvElem;
 
@@ -25,6 +27,9 @@ fn run(code: &Code, index: usize, leaf: Leaf, numbers: &[u64], what: &str) {
             unsafe { call(code.address(index), &operands) };
             let mut results = Vec::new();
             for (param, operand) in contract.iter().zip(&operands) {
+                if matches!(param, Param::Targets { .. }) {
+                    results.extend(operand.rows.iter().flat_map(|row| row.bytes()));
+                }
                 let (Param::Write(_) | Param::Update(_), Some((memory, pieces))) = (param, &operand.region)
                 else {
                     continue;
@@ -45,11 +50,11 @@ fn run(code: &Code, index: usize, leaf: Leaf, numbers: &[u64], what: &str) {
     }
 }
 
-/// Every leaf on every level, with and without wide versions, for each list of numbers.
+/// Every version of every leaf on every level, for each list of numbers.
 fn run_all(leaves: &[Leaf], numbers: &[&[u64]]) {
-    for (level, wide) in versions() {
-        let code = Code::new(generate_leaves(leaves, level, wide).unwrap());
-        let what = super::name(level, wide);
+    for (level, version) in versions() {
+        let code = Code::new(generate_leaves(leaves, level, &choose(level, version)).unwrap());
+        let what = super::name(level, version);
         for (index, leaf) in leaves.iter().enumerate() {
             for numbers in numbers {
                 run(&code, index, *leaf, numbers, &what);
@@ -131,15 +136,56 @@ fn bf16_gemms_stay_inside_their_operands() {
 }
 
 #[test]
+fn maps_stay_inside_their_operands() {
+    let expr = |text| Expr::parse(text, &["x", "y", "z", "w"]).unwrap();
+    let glu = expr("(clamp(y + w, -7, 7) + 1) * (min(x + z, 7) * sigmoid(1.702 * min(x + z, 7)))");
+    let mut leaves = Vec::new();
+    for n in [16, 32, 48, 96, 2880] {
+        let bytes = n * 4;
+        leaves.push(Leaf::Map(Map::new(glu.clone(), n, &[2 * bytes, 3 * bytes, 0, bytes], bytes + 64)));
+        leaves.push(Leaf::Map(Map::new(expr("gelu(x) - tanh(exp(x))"), n, &[bytes], 2 * bytes)));
+        leaves.push(Leaf::Map(Map::zero(n, bytes)));
+    }
+    run_all(&leaves, &[&[0], &[1], &[5]]);
+}
+
+#[test]
+fn quantising_and_norms_stay_inside_their_operands() {
+    run_all(&[Leaf::Quantize], &[&[0], &[1], &[2], &[90]]);
+    let norms = [16, 48, 64, 2880].map(|n| Leaf::RmsNorm { n, eps: 1e-5f32.to_bits() });
+    run_all(&norms, &[&[]]);
+}
+
+#[test]
+fn weighted_sums_stay_inside_their_operands() {
+    let leaves: Vec<Leaf> = [16, 32, 48, 64, 96]
+        .into_iter()
+        .flat_map(|n| [false, true].map(|bias| Leaf::AddWeighted { n, bias }))
+        .collect();
+    // Bytes into each target, and rows.
+    run_all(&leaves, &[&[0, 0], &[64, 1], &[4096, 7]]);
+}
+
+#[test]
 fn attention_tiles_stay_inside_their_operands() {
     let shapes = [(16, 1), (32, 2), (64, 8), (64, 3), (80, 4), (128, 5)];
-    let (mut scores, mut values) = (Vec::new(), Vec::new());
+    let (mut scores, mut values, mut combines) = (Vec::new(), Vec::new(), Vec::new());
     for elem in [KvElem::F16, KvElem::F32] {
         for (head_dim, group) in shapes {
             scores.push(Leaf::Score { elem, head_dim, group, scale: 0.125f32.to_bits() });
             values.push(Leaf::Value { elem, head_dim, group });
+            combines.push(Leaf::Combine { head_dim, group, sinks: elem == KvElem::F16 });
         }
     }
-    run_all(&scores, &[&[]]);
-    run_all(&values, &[&[0, 16], &[3, 7], &[15, 16], &[5, 5], &[0, 0]]);
+    run_all(&scores, &[&[1], &[2], &[5]]);
+    // Blocks, first token, end.
+    let ranges: [&[u64]; 7] =
+        [&[1, 0, 16], &[1, 3, 7], &[1, 15, 16], &[1, 5, 5], &[1, 0, 0], &[2, 15, 17], &[4, 7, 64]];
+    run_all(&values, &ranges);
+    run_all(&[Leaf::Softmax], &[&[1, 0, 16], &[1, 3, 7], &[2, 15, 17], &[64, 0, 1024]]);
+    // No sinks are a number: it comes before the segments.
+    let (with, without): (Vec<Leaf>, Vec<Leaf>) =
+        combines.into_iter().partition(|leaf| matches!(leaf, Leaf::Combine { sinks: true, .. }));
+    run_all(&with, &[&[1], &[3]]);
+    run_all(&without, &[&[0, 1], &[0, 3]]);
 }

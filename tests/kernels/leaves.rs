@@ -1,11 +1,10 @@
 //! Leaf micro-kernels against scalar loops written from docs/numerics.md.
 
-use super::{Code, name, versions};
+use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::{Leaf, SCORE_STRIDE};
+use kernmill_kernels::leaf::Leaf;
 use kernmill_plan::format::{BLOCK, Q8Row, TILE_ROWS, WeightFormat};
-use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
 use kernmill_plan::pack;
 
 const FORMATS: [WeightFormat; 5] = WeightFormat::ALL;
@@ -131,7 +130,7 @@ fn blockdot(format: WeightFormat, k: usize, tile: &[u8], row: usize, a: &Q8) -> 
     acc
 }
 
-fn dot4(terms: impl Iterator<Item = (f32, f32)>) -> f32 {
+pub(super) fn dot4(terms: impl Iterator<Item = (f32, f32)>) -> f32 {
     let mut acc = [0f32; 4];
     for (i, (w, a)) in terms.enumerate() {
         acc[i % 4] = w.mul_add(a, acc[i % 4]);
@@ -156,7 +155,7 @@ fn call_dot(code: &Code, index: usize, tile: &[u8], rows: &[u64]) -> Vec<f32> {
     out.chunks(24).flat_map(|row| row[..TILE_ROWS].to_vec()).collect()
 }
 
-fn assert_bits(actual: &[f32], expected: &[f32], what: &str) {
+pub(super) fn assert_bits(actual: &[f32], expected: &[f32], what: &str) {
     for (i, (a, e)) in actual.iter().zip(expected).enumerate() {
         assert_eq!(a.to_bits(), e.to_bits(), "{what}: element {i} is {a}, expected {e}");
     }
@@ -164,12 +163,12 @@ fn assert_bits(actual: &[f32], expected: &[f32], what: &str) {
 
 #[test]
 fn q8_dots_match_the_definition_bit_for_bit() {
-    for (level, wide) in versions() {
+    for (level, version) in versions() {
         for format in FORMATS.into_iter().filter(|f| f.is_blocked()) {
             for k in [32, 64, 2880] {
                 let leaves: Vec<Leaf> =
                     Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k, tokens: *t }).collect();
-                let code = Code::new(generate_leaves(&leaves, level, wide).unwrap());
+                let code = Code::new(generate_leaves(&leaves, level, &choose(level, version)).unwrap());
                 for extreme in [false, true] {
                     let mut rng = Rng::with_seed(k as u64 + 7);
                     let tile = random_tile(&mut rng, format, k, extreme);
@@ -182,7 +181,7 @@ fn q8_dots_match_the_definition_bit_for_bit() {
                                 (0..TILE_ROWS).map(|r| blockdot(format, k, &tile, r, a)).collect::<Vec<_>>()
                             })
                             .collect();
-                        let what = format!("{} {} extreme={extreme}", name(level, wide), leaves[index]);
+                        let what = format!("{} {} extreme={extreme}", name(level, version), leaves[index]);
                         assert_bits(&call_dot(&code, index, &tile, &list), &expected, &what);
                     }
                 }
@@ -194,14 +193,14 @@ fn q8_dots_match_the_definition_bit_for_bit() {
 /// Tiles one behind the other give the results of each; those of `pairs` with the even tiles' first.
 #[test]
 fn dots_of_adjacent_tiles_are_those_of_each_tile() {
-    for (level, wide) in versions() {
+    for (level, version) in versions() {
         for format in FORMATS.into_iter().filter(|f| f.is_blocked()) {
             // Fewer blocks than the leaf prefetches ahead and more, whole turns of its loop and not.
             for (k, tokens, pairs) in
                 [(32, 1, true), (64, 2, false), (288, 1, false), (2880, 1, true), (2880, 2, true)]
             {
                 let leaf = Leaf::DotAdjacent { format, k, tokens, pairs };
-                let code = Code::new(generate_leaves(&[leaf], level, wide).unwrap());
+                let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
                 let mut rng = Rng::with_seed(k as u64 + 11);
                 let tiles: Vec<Vec<u8>> = (0..4).map(|_| random_tile(&mut rng, format, k, false)).collect();
                 let rows: Vec<Q8> = (0..tokens).map(|_| random_q8(&mut rng, k, false)).collect();
@@ -221,7 +220,7 @@ fn dots_of_adjacent_tiles_are_those_of_each_tile() {
                         .iter()
                         .flat_map(|t| (0..TILE_ROWS).map(|r| blockdot(format, k, &tiles[*t], r, a)))
                         .collect();
-                    assert_bits(&out[..64], &expected, &format!("{} {leaf}", name(level, wide)));
+                    assert_bits(&out[..64], &expected, &format!("{} {leaf}", name(level, version)));
                     assert!(out[64..].iter().all(|x| x.is_nan()), "{leaf} wrote past a row");
                 }
             }
@@ -231,7 +230,7 @@ fn dots_of_adjacent_tiles_are_those_of_each_tile() {
 
 #[test]
 fn f32_dots_match_the_definition_bit_for_bit() {
-    for (level, wide) in versions() {
+    for (level, version) in versions() {
         for format in FORMATS {
             for k in [32, 48, 50, 2880] {
                 if format.is_blocked() && k % BLOCK != 0 {
@@ -239,7 +238,7 @@ fn f32_dots_match_the_definition_bit_for_bit() {
                 }
                 let leaves: Vec<Leaf> =
                     Leaf::dot_tokens(false).iter().map(|t| Leaf::DotF32 { format, k, tokens: *t }).collect();
-                let code = Code::new(generate_leaves(&leaves, level, wide).unwrap());
+                let code = Code::new(generate_leaves(&leaves, level, &choose(level, version)).unwrap());
                 let mut rng = Rng::with_seed(k as u64);
                 let tile = random_tile(&mut rng, format, k, false);
                 for (index, tokens) in Leaf::dot_tokens(false).iter().enumerate() {
@@ -255,83 +254,8 @@ fn f32_dots_match_the_definition_bit_for_bit() {
                             })
                         })
                         .collect();
-                    let what = format!("{} {}", name(level, wide), leaves[index]);
+                    let what = format!("{} {}", name(level, version), leaves[index]);
                     assert_bits(&call_dot(&code, index, &tile, &list), &expected, &what);
-                }
-            }
-        }
-    }
-}
-
-/// A KV plane of random values: its bytes, and the values as f32.
-fn random_plane(rng: &mut Rng, elem: KvElem, n: usize) -> (Vec<u8>, Vec<f32>) {
-    let values: Vec<f32> = (0..n).map(|i| if i % 97 == 0 { 3e-6 } else { normal(rng) }).collect();
-    match elem {
-        KvElem::F32 => (values.iter().flat_map(|v| v.to_le_bytes()).collect(), values),
-        KvElem::F16 => {
-            let halves: Vec<half::f16> = values.iter().map(|v| half::f16::from_f32(*v)).collect();
-            let bytes = halves.iter().flat_map(|h| h.to_le_bytes()).collect();
-            (bytes, halves.iter().map(|h| h.to_f32()).collect())
-        }
-    }
-}
-
-#[test]
-fn attention_tiles_match_the_definition_bit_for_bit() {
-    const STRIDE: usize = SCORE_STRIDE / 4;
-    for (level, wide) in versions() {
-        for elem in [KvElem::F16, KvElem::F32] {
-            for (head_dim, group) in [(32, 1), (64, 8), (64, 3), (16, 2), (128, 4)] {
-                let scale = 1.0 / (head_dim as f32).sqrt();
-                let leaves = [
-                    Leaf::Score { elem, head_dim, group, scale: scale.to_bits() },
-                    Leaf::Value { elem, head_dim, group },
-                ];
-                let code = Code::new(generate_leaves(&leaves, level, wide).unwrap());
-                let mut rng = Rng::with_seed(head_dim as u64);
-                let what = format!("{} {} ", name(level, wide), leaves[0]);
-
-                let (k_bytes, keys) = random_plane(&mut rng, elem, head_dim * BLOCK_TOKENS);
-                let q: Vec<f32> = (0..group * head_dim).map(|_| normal(&mut rng)).collect();
-                let mut scores = vec![0f32; group * STRIDE];
-                // SAFETY: score reads one K plane and the queries, writes 16 floats per head.
-                unsafe {
-                    let f: unsafe extern "C" fn(*const u8, *const f32, *mut f32, *const u8) =
-                        std::mem::transmute(code.address(0));
-                    f(k_bytes.as_ptr(), q.as_ptr(), scores.as_mut_ptr(), k_bytes.as_ptr());
-                }
-                for g in 0..group {
-                    for t in 0..BLOCK_TOKENS {
-                        let dot =
-                            dot4((0..head_dim).map(|d| (keys[d * BLOCK_TOKENS + t], q[g * head_dim + d])));
-                        assert_eq!(
-                            scores[g * STRIDE + t].to_bits(),
-                            (dot * scale).to_bits(),
-                            "{what} head {g} token {t}"
-                        );
-                    }
-                }
-
-                let (v_bytes, values) = random_plane(&mut rng, elem, head_dim * BLOCK_TOKENS);
-                for (first, end) in [(0, 16), (3, 7), (15, 16), (5, 5)] {
-                    let mut out: Vec<f32> = (0..group * head_dim).map(|_| normal(&mut rng)).collect();
-                    let mut expected = out.clone();
-                    for g in 0..group {
-                        for t in first..end {
-                            for d in 0..head_dim {
-                                let o = &mut expected[g * head_dim + d];
-                                *o = scores[g * STRIDE + t].mul_add(values[t * head_dim + d], *o);
-                            }
-                        }
-                    }
-                    // SAFETY: value reads one V plane and the scores, updates `group * head_dim` floats.
-                    unsafe {
-                        let f: unsafe extern "C" fn(*const u8, *const f32, *mut f32, u64, u64, *const u8) =
-                            std::mem::transmute(code.address(1));
-                        let (v, p, o) = (v_bytes.as_ptr(), scores.as_ptr(), out.as_mut_ptr());
-                        f(v, p, o, first as u64, end as u64, v);
-                    }
-                    assert_bits(&out, &expected, &format!("{what} tokens {first}..{end}"));
                 }
             }
         }

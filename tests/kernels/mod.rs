@@ -1,5 +1,6 @@
 //! Generated code against plain definitions, on every level that this machine can run.
 
+mod attention;
 mod bf16;
 mod fence;
 mod gemm;
@@ -8,20 +9,43 @@ mod leaves;
 pub mod machine;
 mod operands;
 mod replay;
+mod rows;
 
+use kernmill_kernels::leaf::Leaf;
+use kernmill_kernels::wide::{self, Wide};
+use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::CodeBlob;
 use kernmill_plan::target::Level;
 use memmap2::{Mmap, MmapMut};
 
-/// Every level of this machine, with and without the wide versions. Not `amx`, whose own leaves need tiles around them, and permission: they run in
-/// the interpreter here, and on the CPU, if it has tiles, in the programs of `tests/equality/`.
-pub fn versions() -> impl Iterator<Item = (Level, bool)> {
+/// Every level of this machine, with numbers that between them choose every version of every leaf. Not `amx`, whose own leaves need tiles around
+/// them, and permission: they run in the interpreter here, and on the CPU, if it has tiles, in the programs of `tests/equality/`.
+pub fn versions() -> impl Iterator<Item = (Level, usize)> {
+    let dot = Leaf::DotQ8 { format: WeightFormat::Mxfp4, k: 64, tokens: 1 };
+    let count = move |level| wide::candidates(dot, level).count() + 1;
     let levels = Level::supported().into_iter().filter(|level| *level < Level::Amx);
-    levels.flat_map(|level| [(level, false), (level, true)])
+    levels.flat_map(move |level| (0..count(level)).map(move |version| (level, version)))
 }
 
-pub fn name(level: Level, wide: bool) -> String {
-    format!("{}{}", level.name(), if wide { " wide" } else { "" })
+/// A leaf's version of that number: its wide ones in order, then the 128-bit one.
+pub fn choose(level: Level, version: usize) -> impl Fn(Leaf) -> Option<&'static Wide> {
+    move |leaf| wide::candidates(leaf, level).nth(version)
+}
+
+pub fn name(level: Level, version: usize) -> String {
+    format!("{} version {version}", level.name())
+}
+
+#[test]
+fn the_numbers_choose_every_version() {
+    for level in Level::supported().into_iter().filter(|level| *level < Level::Amx) {
+        let most = versions().filter(|(other, _)| *other == level).count();
+        for format in WeightFormat::ALL {
+            for leaf in [Leaf::DotF32 { format, k: 64, tokens: 1 }, Leaf::Decode { format }] {
+                assert!(wide::candidates(leaf, level).count() < most, "{leaf} for {}", level.name());
+            }
+        }
+    }
 }
 
 /// A code blob that can be called.

@@ -2,7 +2,7 @@
 
 use super::fence::{Fenced, Flush};
 use fastrand::Rng;
-use kernmill_kernels::leaf::contract::{Param, Region};
+use kernmill_kernels::leaf::contract::{Param, Region, Rows};
 
 /// What weights, activations and the rest are made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,23 +79,46 @@ fn operand(
         }
         Param::Update(region) => place(region, args, flush, between, |bytes| fill(&mut rng, contents, bytes)),
         Param::Write(region) => place(region, args, flush, between, |_| {}),
-        Param::Rows { rows, bytes } => {
-            let rows: Vec<Fenced> = (0..*rows)
+        Param::Rows(rows) => list(rows, args, flush, |bytes| fill(&mut rng, contents, bytes)),
+        Param::Targets { rows, offset, bytes } => {
+            let rows: Vec<Fenced> = (0..rows.value(args))
                 .map(|_| {
                     let mut row = Fenced::new(*bytes, flush);
                     fill(&mut rng, contents, row.bytes_mut());
-                    row.read_only();
                     row
                 })
                 .collect();
             let mut list = Fenced::new(rows.len() * 8, flush);
             for (place, row) in list.bytes_mut().chunks_mut(8).zip(&rows) {
-                place.copy_from_slice(&row.address().to_le_bytes());
+                let pointer = row.address().wrapping_sub(offset.value(args) as u64);
+                place.copy_from_slice(&pointer.to_le_bytes());
             }
             list.read_only();
             Operand { value: list.address(), region: Some((list, Vec::new())), rows }
         }
     }
+}
+
+/// A list of pointers, to rows of which only what is read is there, and to nothing.
+fn list(rows: &Rows, args: &[u64], flush: Flush, mut filler: impl FnMut(&mut [u8])) -> Operand {
+    let mut memory = Vec::new();
+    let mut pointers = Vec::new();
+    for piece in rows.pieces(args) {
+        let mut row = Fenced::new(piece.len(), flush);
+        filler(row.bytes_mut());
+        row.read_only();
+        pointers.push(row.address().wrapping_sub(piece.start as u64));
+        memory.push(row);
+    }
+    let nothing = Fenced::new(0, flush);
+    pointers.extend(std::iter::repeat_n(nothing.address(), rows.ahead));
+    memory.push(nothing);
+    let mut list = Fenced::new(pointers.len() * 8, flush);
+    for (place, pointer) in list.bytes_mut().chunks_mut(8).zip(&pointers) {
+        place.copy_from_slice(&pointer.to_le_bytes());
+    }
+    list.read_only();
+    Operand { value: list.address(), region: Some((list, Vec::new())), rows: memory }
 }
 
 pub type Function = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);

@@ -8,6 +8,7 @@ use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::contract::Param;
 use kernmill_kernels::leaf::gemm_bf16::Shape;
+use kernmill_kernels::wide;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
 use kernmill_plan::target::Level;
@@ -55,8 +56,8 @@ fn replay(code: &Code, index: usize, leaf: Leaf, numbers: &[u64], contents: Cont
 
 fn replay_all(leaves: &[Leaf], numbers: &[&[u64]]) {
     for level in [Level::V4, Level::V4Vnni].into_iter().filter(|level| level.missing().is_empty()) {
-        for leaf in leaves.iter().filter(|leaf| kernmill_kernels::wide::find(**leaf, level).is_some()) {
-            let code = Code::new(generate_leaves(&[*leaf], level, true).unwrap());
+        for leaf in leaves.iter().filter(|leaf| wide::find(**leaf, level).is_some()) {
+            let code = Code::new(generate_leaves(&[*leaf], level, &|leaf| wide::find(leaf, level)).unwrap());
             for numbers in numbers {
                 for contents in [Contents::Random, Contents::Tame, Contents::Ones] {
                     replay(&code, 0, *leaf, numbers, contents);
@@ -118,10 +119,14 @@ fn bf16_gemms_give_the_cpus_bits() {
 fn attention_gives_the_cpus_bits() {
     for elem in [KvElem::F16, KvElem::F32] {
         for (head_dim, group) in [(16, 1), (64, 8), (64, 3), (80, 5)] {
-            replay_all(&[Leaf::Score { elem, head_dim, group, scale: 0.125f32.to_bits() }], &[&[]]);
-            replay_all(&[Leaf::Value { elem, head_dim, group }], &[&[0, 16], &[3, 7], &[5, 5]]);
+            replay_all(&[Leaf::Score { elem, head_dim, group, scale: 0.125f32.to_bits() }], &[&[1], &[4]]);
+            let ranges: [&[u64]; 4] = [&[1, 0, 16], &[1, 3, 7], &[1, 5, 5], &[3, 15, 33]];
+            replay_all(&[Leaf::Value { elem, head_dim, group }], &ranges);
+            replay_all(&[Leaf::Combine { head_dim, group, sinks: true }], &[&[1], &[3]]);
+            replay_all(&[Leaf::Combine { head_dim, group, sinks: false }], &[&[0, 1], &[0, 3]]);
         }
     }
+    replay_all(&[Leaf::Softmax], &[&[1, 0, 16], &[1, 3, 7], &[2, 15, 17], &[5, 2, 66]]);
 }
 
 #[test]

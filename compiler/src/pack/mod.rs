@@ -1,11 +1,13 @@
-//! The weight region of a plan: where each tensor lies (`layout`), and streaming a checkpoint into it (`write`).
+//! The weight region of a plan: where each tensor lies (`layout`), packing a checkpoint into memory (`write`) or into a file (`stream`).
 
 mod layout;
 mod source;
+mod stream;
 mod write;
 
 pub use layout::{LayoutError, Placement, REGION_ALIGN, WeightLayout, plan_weights, table_row_stride};
 pub use source::{MemorySource, MemorySourceError, WeightSource};
+pub use stream::{Piece, piece_sizes, stream_weights};
 pub(crate) use write::locate;
 pub use write::{PackWeightsError, pack_weights};
 

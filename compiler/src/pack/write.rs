@@ -60,35 +60,53 @@ pub fn pack_weights<S: WeightSource>(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<(), PackWeightsError<S::Error>> {
     assert_eq!(out.len() as u64, layout.bytes, "length of the weight region");
+    let mut rest = out;
+    let parts = items(layout).map(move |item| {
+        let part = rest.split_off_mut(..item.bytes).expect("the region is as long as its units");
+        (item, part)
+    });
+    for_each_item(graph, layout, source, threads, progress, parts, |item, part, buffers| {
+        pack_item(graph, &layout.units[item.unit], item, source, part, &mut buffers.rows)
+    })
+}
+
+/// Does `work` on every item with `threads` threads, which take them in order; of several errors, the first item's counts.
+pub(super) fn for_each_item<S: WeightSource, T: Send, E: Send>(
+    graph: &Graph,
+    layout: &WeightLayout,
+    source: &S,
+    threads: usize,
+    progress: &(dyn Fn(u64) + Sync),
+    items: impl Iterator<Item = (Item, T)> + Send,
+    work: impl Fn(&Item, T, &mut Buffers) -> Result<(), E> + Sync,
+) -> Result<(), E> {
     assert_eq!(graph.tensors.len(), layout.placements.len(), "tensors of the weight layout");
     let left = items_left(layout);
-    let queue = Mutex::new(items(layout, out).enumerate());
-    let failure: Mutex<Option<(usize, PackWeightsError<S::Error>)>> = Mutex::new(None);
-    let work = || {
-        let mut rows = RowBuffers::default();
+    let queue = Mutex::new(items.enumerate());
+    let failure: Mutex<Option<(usize, E)>> = Mutex::new(None);
+    let take = || {
+        let mut buffers = Buffers::default();
         while failure.lock().expect("no panic holds it").is_none() {
-            let Some((index, item)) = queue.lock().expect("no panic holds it").next() else { return };
-            let (unit, expert) = (&layout.units[item.unit], item.expert);
-            let bytes = item.out.len() as u64;
-            if let Err(error) = pack_item(graph, unit, item.expert, item.groups, source, item.out, &mut rows)
-            {
+            let Some((index, (item, part))) = queue.lock().expect("no panic holds it").next() else { return };
+            if let Err(error) = work(&item, part, &mut buffers) {
                 let mut failure = failure.lock().expect("no panic holds it");
                 if failure.as_ref().is_none_or(|(first, _)| index < *first) {
                     *failure = Some((index, error));
                 }
                 return;
             }
-            if left[item.unit][expert].fetch_sub(1, Ordering::Relaxed) == 1 {
-                unit.tensors.iter().for_each(|&tensor| source.done_with(tensor_of(graph, tensor), expert));
+            if left[item.unit][item.expert].fetch_sub(1, Ordering::Relaxed) == 1 {
+                let tensors = &layout.units[item.unit].tensors;
+                tensors.iter().for_each(|&tensor| source.done_with(tensor_of(graph, tensor), item.expert));
             }
-            progress(bytes);
+            progress(item.bytes as u64);
         }
     };
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            scope.spawn(work);
+            scope.spawn(take);
         }
-        work();
+        take();
     });
     match failure.into_inner().expect("no panic holds it") {
         Some((_, error)) => Err(error),
@@ -97,15 +115,18 @@ pub fn pack_weights<S: WeightSource>(
 }
 
 /// Consecutive groups of an expert of a unit, and the bytes they go to.
-struct Item<'a> {
-    unit: usize,
-    expert: usize,
-    groups: Range<usize>,
-    out: &'a mut [u8],
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    pub unit: usize,
+    pub expert: usize,
+    pub groups: Range<usize>,
+    /// Byte offset in the region.
+    pub offset: u64,
+    pub bytes: usize,
 }
 
 /// The work items in order of offset; together they cover the region.
-fn items<'a>(layout: &'a WeightLayout, out: &'a mut [u8]) -> impl Iterator<Item = Item<'a>> {
+pub(super) fn items(layout: &WeightLayout) -> impl Iterator<Item = Item> + '_ {
     let spans = layout.units.iter().enumerate().flat_map(|(index, unit)| {
         (0..unit.experts).flat_map(move |expert| {
             let step = groups_per_item(unit);
@@ -113,11 +134,11 @@ fn items<'a>(layout: &'a WeightLayout, out: &'a mut [u8]) -> impl Iterator<Item 
             starts.map(move |start| (index, unit, expert, start..unit.groups.min(start + step)))
         })
     });
-    let mut rest = out;
+    let mut offset = 0;
     spans.map(move |(index, unit, expert, groups)| {
         let bytes = groups.len() * unit.group_bytes;
-        let out = rest.split_off_mut(..bytes).expect("the region is as long as its units");
-        Item { unit: index, expert, groups, out }
+        offset += bytes as u64;
+        Item { unit: index, expert, groups, offset: offset - bytes as u64, bytes }
     })
 }
 
@@ -136,27 +157,34 @@ fn tensor_of(graph: &Graph, id: TensorId) -> &Tensor {
     &graph.tensors[id.0 as usize]
 }
 
+/// What a thread works in.
+#[derive(Default)]
+pub(super) struct Buffers {
+    pub rows: RowBuffers,
+    /// A packed item, where it does not go to its place in memory.
+    pub packed: Vec<u8>,
+}
+
 /// A thread's rows of the current group, as the source gives them.
 #[derive(Default)]
-struct RowBuffers {
+pub(super) struct RowBuffers {
     f32: Vec<f32>,
     blocks: Vec<u8>,
     scales: Vec<u8>,
 }
 
-fn pack_item<S: WeightSource>(
+pub(super) fn pack_item<S: WeightSource>(
     graph: &Graph,
     unit: &Unit,
-    expert: usize,
-    groups: Range<usize>,
+    item: &Item,
     source: &S,
     out: &mut [u8],
     rows: &mut RowBuffers,
 ) -> Result<(), PackWeightsError<S::Error>> {
     let part_bytes = unit.group_bytes / unit.tensors.len();
-    for (group, out) in groups.zip(out.chunks_exact_mut(unit.group_bytes)) {
+    for (group, out) in item.groups.clone().zip(out.chunks_exact_mut(unit.group_bytes)) {
         for (&tensor, out) in unit.tensors.iter().zip(out.chunks_exact_mut(part_bytes)) {
-            pack_group(tensor_of(graph, tensor), expert, group, source, out, rows)?;
+            pack_group(tensor_of(graph, tensor), item.expert, group, source, out, rows)?;
         }
     }
     Ok(())

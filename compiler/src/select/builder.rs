@@ -3,8 +3,9 @@
 use super::{KernelUse, OperandRef, Selector};
 use crate::graph::{Op, Role, Rows, TensorId, Type, ValueId};
 use kernmill_kernels::kernel::{
-    Body, Domain, Home, Kernel, Mat, OperandId, PROLOGUE_TOKENS, Part, RowType, Stage, Tiling, Val, ValId,
+    Body, Domain, Home, Kernel, Mat, OperandId, Part, RowType, Stage, Tiling, Val, ValId,
 };
+use kernmill_plan::format::TILE_ROWS;
 
 /// A kernel in the making.
 pub struct Builder<'a> {
@@ -100,20 +101,25 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Output rows per work item of a matrix applied to `input`, where nothing else decides.
-    pub fn unit(&self, input: ValId, mat: &Mat) -> usize {
-        self.tiling(input, &[&[mat]]).unit(mat.n)
+    /// Output rows per work item of a matrix where nothing else decides: the candidate's, if they divide the matrix's.
+    pub fn unit(&self, mat: &Mat) -> usize {
+        let unit = self.selector.trial.unit;
+        if mat.n.is_multiple_of(unit) { unit } else { TILE_ROWS }
     }
 
-    /// Panels pay from the class on in which a prologue is a step of its own. They hold q8 or bf16 rows, and one kind of weights at a time.
+    /// The candidate's tiling. Panels hold q8 rows, and one kind of weights at a time; bf16 rows are multiplied by panels, however few they are.
     fn tiling(&self, input: ValId, parts: &[&[&Mat]]) -> Tiling {
-        let rounded = matches!(self.vals[input].row, RowType::Q8(_) | RowType::Bf16(_));
+        let q8 = match self.vals[input].row {
+            RowType::Bf16(_) => return Tiling::Gemm { least_rows: 1 },
+            row => matches!(row, RowType::Q8(_)),
+        };
         let uniform = parts.iter().all(|mats| mats.iter().all(|mat| mat.format == mats[0].format));
-        if self.selector.max_tokens > PROLOGUE_TOKENS && rounded && uniform {
-            Tiling::Gemm
-        } else {
-            Tiling::Dot
+        let trial = &self.selector.trial;
+        if !(trial.panels && q8 && uniform) {
+            return Tiling::Dot;
         }
+        let least = parts.iter().map(|mats| trial.model.least_rows(mats[0].format));
+        Tiling::Gemm { least_rows: least.max().unwrap_or(1) }
     }
 
     fn tiling_of(&self, body: &Body) -> Tiling {

@@ -1,12 +1,13 @@
 //! The kernels of each kind of group.
 
 use super::builder::{Builder, domain, is_stage};
+use super::candidate::Prologue;
 use super::{KernelUse, OperandRef, SelectError, Selector, layer_kind, max_rows};
 use crate::fuse::{Group, GroupKind};
 use crate::graph::{Attention, Node, NodeId, Op, OpKind, Type, ValueId};
 use kernmill_kernels::expr::Expr;
 use kernmill_kernels::kernel::{
-    AttentionBody, Body, Domain, Epilogue, KvPlane, Mat, PROLOGUE_TOKENS, Part, Stage, ValId,
+    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, KvPlane, Mat, PROLOGUE_TOKENS, Part, Stage, ValId,
 };
 use kernmill_plan::format::{BLOCK, TILE_ROWS};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
@@ -85,8 +86,7 @@ impl Selector<'_> {
         let experts = matches!(node.op, Op::ExpertLinear | Op::QuantExpertLinear | Op::Bf16ExpertLinear);
         let routing = experts.then(|| b.input(node.inputs[1]));
         let out = b.output(node.output);
-        let part =
-            Part { unit: b.unit(input, &mat), mats: vec![mat], epilogue: vec![Epilogue::Store { out }] };
+        let part = Part { unit: b.unit(&mat), mats: vec![mat], epilogue: vec![Epilogue::Store { out }] };
         let ty = self.graph.value(node.output).ty;
         let rows = max_rows(ty, self.max_tokens);
         let body = match routing {
@@ -103,7 +103,7 @@ impl Selector<'_> {
         Body::Experts { input, input_slots, routing, experts, top_k, part }
     }
 
-    /// Starts a kernel with a prologue: local to every worker in small classes, a step before it otherwise.
+    /// Starts a kernel with a prologue: local to every worker or a step before it, as the candidate has it.
     fn with_prologue<'b>(
         &'b self,
         group: &Group,
@@ -115,7 +115,7 @@ impl Selector<'_> {
         if nodes.is_empty() {
             return Ok((Vec::new(), b));
         }
-        if always_local || self.max_tokens <= PROLOGUE_TOKENS {
+        if always_local || self.trial.prologue == Prologue::Workers {
             self.local_stages(&mut b, nodes, &group.outputs)?;
             return Ok((Vec::new(), b));
         }
@@ -181,9 +181,10 @@ impl Selector<'_> {
         let sinks = node.tensors.first().map(|sinks| b.tensor(*sinks));
         let quant = self.optional(group, "quant");
         let out = b.output(quant.map_or(node.output, |quant| quant.output));
+        let tile_tokens = if self.max_tokens > PROLOGUE_TOKENS { ATTENTION_TILE } else { 1 };
         let max_segments = match a.window {
-            // A window of w positions touches at most this many segments.
-            Some(w) => self.max_segments.min((w as usize).div_ceil(ATTENTION_SEGMENT) + 1),
+            // As many positions are in the windows of a tile's tokens, and touch at most this many segments.
+            Some(w) => self.max_segments.min((w as usize + tile_tokens - 1).div_ceil(ATTENTION_SEGMENT) + 1),
             None => self.max_segments,
         };
         let body = Body::Attention(AttentionBody {
@@ -194,6 +195,7 @@ impl Selector<'_> {
             heads: a.heads,
             scale: a.scale,
             window: a.window,
+            tile_tokens,
             max_segments,
             sinks,
             out,
@@ -225,7 +227,7 @@ impl Selector<'_> {
         let out = b.output(add.output);
         let epilogue = vec![Epilogue::Add { x }, Epilogue::Store { out }];
         let ty = self.graph.value(add.output).ty;
-        let parts = vec![Part { unit: b.unit(input, &mat), mats: vec![mat], epilogue }];
+        let parts = vec![Part { unit: b.unit(&mat), mats: vec![mat], epilogue }];
         let body = Body::Matmul { domain: domain(ty), input, parts };
         let rows = max_rows(ty, self.max_tokens);
         uses.push(b.finish(self.label(group, "linear_residual"), "linear_residual", body, rows));
@@ -294,7 +296,8 @@ impl Selector<'_> {
         };
         let experts = self.graph.tensor(down.tensors[0]).shape[0];
         let top_k = top_k as usize;
-        let body = Body::ExpertDown { input, routing, experts, top_k, mat, residual, out };
+        let unit = b.unit(&mat);
+        let body = Body::ExpertDown { input, routing, experts, top_k, mat, unit, residual, out };
         Ok(vec![b.finish(self.label(group, "moe_down"), "moe_down", body, self.max_tokens * top_k)])
     }
 
@@ -304,7 +307,7 @@ impl Selector<'_> {
         let input = b.input(linear.inputs[0]);
         let mat = b.mat(&linear.tensors);
         let out = b.output(linear.output);
-        let unit = b.unit(input, &mat);
+        let unit = b.unit(&mat);
         let parts = vec![Part { mats: vec![mat], unit, epilogue: vec![Epilogue::Store { out }] }];
         let body = Body::Matmul { domain: Domain::Wanted, input, parts };
         let rows = kernmill_plan::program::LOGIT_SLAB;

@@ -4,18 +4,32 @@
 //! or weights lie, except for the strides of packed tensors.
 
 mod builder;
+mod candidate;
+mod classes;
+pub mod cost;
+mod explain;
 mod groups;
+mod leaves;
 mod stages;
+mod table;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use crate::fuse::FusedGraph;
 use crate::graph::{Graph, Op, Rows, TensorId, Type, ValueId};
 use crate::pack::WeightLayout;
+use cost::Model;
 use kernmill_kernels::kernel::Kernel;
+use kernmill_plan::format::TILE_ROWS;
 use kernmill_plan::kv::{KvElem, KvGeometry, LayerKind};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
 pub use builder::domain;
+pub use candidate::{Candidate, Choice, Pick, Prologue};
+pub use classes::select_classes;
+pub use explain::{Report, explain};
+pub use leaves::{LeafChoice, choose_leaves};
 
 /// What an operand address stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,6 +70,8 @@ pub struct Selection {
     pub max_tokens: usize,
     /// Kernel uses.
     pub uses: Vec<KernelUse>,
+    /// By group with more than one candidate: what it could have been.
+    pub choices: Vec<Choice>,
 }
 
 /// A graph that no kernel can compute.
@@ -81,7 +97,8 @@ pub enum SelectError {
     },
 }
 
-/// Selects kernels for every group, for batches of up to `max_tokens`.
+/// Selects kernels for every group, for batches of up to `max_tokens`: the candidates that `model` thinks cheapest for that many, or
+/// others if asked to.
 ///
 /// # Errors
 /// When a shape has no kernel.
@@ -89,6 +106,8 @@ pub fn select(
     fused: &FusedGraph,
     layout: &WeightLayout,
     max_tokens: usize,
+    model: &Model,
+    pick: Pick,
 ) -> Result<Selection, SelectError> {
     check_shapes(&fused.graph)?;
     let selector = Selector {
@@ -98,12 +117,15 @@ pub fn select(
         max_tokens,
         geometry: geometry(&fused.graph),
         max_segments: fused.graph.max_context.div_ceil(ATTENTION_SEGMENT),
+        trial: Trial { prologue: Prologue::Step, panels: false, unit: TILE_ROWS, model },
     };
-    let mut uses = Vec::new();
+    let (mut uses, mut choices) = (Vec::new(), Vec::new());
     for index in 0..fused.groups.len() {
-        uses.extend(selector.group(index)?);
+        let (picked, choice) = selector.choose(index, model, pick)?;
+        uses.extend(picked);
+        choices.extend(choice);
     }
-    Ok(Selection { max_tokens, uses })
+    Ok(Selection { max_tokens, uses, choices })
 }
 
 /// What selection of a group may look at.
@@ -114,6 +136,19 @@ struct Selector<'a> {
     max_tokens: usize,
     geometry: Option<KvGeometry>,
     max_segments: usize,
+    trial: Trial<'a>,
+}
+
+/// The candidate that is being made.
+#[derive(Clone, Copy)]
+struct Trial<'a> {
+    prologue: Prologue,
+    /// Whether matrices are multiplied by panels where they can be.
+    panels: bool,
+    /// Output rows per work item where they are free.
+    unit: usize,
+    /// Knows from how many rows on panels pay.
+    model: &'a Model,
 }
 
 /// Shape of the KV blocks: that of the first attention (the verifier has seen that all are alike).

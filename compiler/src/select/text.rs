@@ -1,7 +1,8 @@
 //! Text of a selection, for `--emit select`.
 
+use super::candidate::tiling_text;
 use super::{KernelUse, Selection};
-use kernmill_kernels::kernel::{Body, Epilogue, Part, RowType, Stage};
+use kernmill_kernels::kernel::{Body, Epilogue, Part, RowType, Stage, Tiling};
 use std::fmt;
 
 impl fmt::Display for Selection {
@@ -17,6 +18,16 @@ impl fmt::Display for KernelUse {
         if !self.kernel.prologue.is_empty() {
             write!(f, "each worker [{}], then ", stages(&self.kernel.prologue))?;
         }
+        self.body(f)?;
+        match self.kernel.tiling {
+            Tiling::Dot => Ok(()),
+            panels => write!(f, "; {}", tiling_text(panels)),
+        }
+    }
+}
+
+impl KernelUse {
+    fn body(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let row = |val: &usize| self.kernel.vals[*val].row;
         match &self.kernel.body {
             Body::Rows { domain, stages: list } => write!(f, "{domain:?} rows [{}]", stages(list)),
@@ -27,9 +38,9 @@ impl fmt::Display for KernelUse {
             Body::Experts { input, experts, top_k, part, .. } => {
                 write!(f, "experts {top_k} of {experts} x {} | {}", row_name(row(input)), part_text(part))
             }
-            Body::ExpertDown { input, experts, top_k, mat, .. } => write!(
+            Body::ExpertDown { input, experts, top_k, mat, unit, .. } => write!(
                 f,
-                "experts {top_k} of {experts} x {} | {} [{}, {}], weighted sum, add",
+                "experts {top_k} of {experts} x {} | {} [{}, {}] in units of {unit}: weighted sum, add",
                 row_name(row(input)),
                 mat.format.name(),
                 mat.n,
@@ -37,12 +48,13 @@ impl fmt::Display for KernelUse {
             ),
             Body::Attention(a) => write!(
                 f,
-                "attention {} heads over {} of {} in {:?}, window {}, into {}",
+                "attention {} heads over {} of {} in {:?}, window {}, tokens by {}, into {}",
                 a.heads,
                 a.geometry.kv_heads,
                 a.geometry.head_dim,
                 a.geometry.elem,
                 a.window.map_or("none".to_owned(), |w| w.to_string()),
+                a.tile_tokens,
                 row_name(row(&a.out))
             ),
         }

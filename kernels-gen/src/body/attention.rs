@@ -1,49 +1,61 @@
-//! Attention over the paged KV cache: work items are (token, KV head), each with its group of query heads.
+//! Attention over the paged KV cache: work items are (tile of tokens, KV head), each with its group of query heads.
 //!
 //! Keys are split into segments of 1024 absolute positions. Per segment: scores, their maximum, exponentials and their sum, weighted
 //! values; at the end the segments are combined in ascending order (docs/numerics.md).
+//!
+//! A tile's consecutive tokens of one sequence (a run) go through a segment together, a few blocks at a time, so that blocks are in L1 for all
+//! of them but the first. Every token takes only blocks that it sees, in ascending order: the order of arithmetic is that of a token alone.
 
 use crate::body::Cx;
 use crate::emit::Emit;
 use crate::kernel::{AttentionBody, Domain, RowType};
-use crate::leaf::Leaf;
-use crate::leaf::attention::SCORE_STRIDE;
-use crate::math;
+use crate::leaf::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
 use crate::scratch::Scratch;
 use crate::stage::{elementwise, quantize};
-use cranelift_codegen::ir::types::{F32, F32X4};
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::BLOCK;
-use kernmill_plan::kv::BLOCK_TOKENS;
+use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
-/// A block of one head takes some 300 cycles and a line comes from memory in about 500.
-const BLOCKS_AHEAD: i64 = 4;
+/// Blocks per call of a leaf: keys or values of one head are 8 KiB in f16.
+const BLOCKS: usize = 4;
+/// Blocks of a segment.
+const SEGMENT_BLOCKS: usize = ATTENTION_SEGMENT / BLOCK_TOKENS;
+/// Items per worker below which tokens are handed out one by one.
+const ITEMS_PER_WORKER: i64 = 8;
 
-/// Offsets in the body's scratch.
+/// Offsets in the body's scratch. T is the tile's tokens.
 struct Areas {
-    /// f32 `[group][1024]` scores, then their exponentials.
+    /// Pointers `[64]` to a segment's keys, those to its values behind them, and some to prefetch from.
+    planes: usize,
+    /// f32 `[T][group]` rows of 1024 scores, then their exponentials, [`SCORE_STRIDE`] apart.
     scores: usize,
-    /// f32 `[segments][group][head_dim]` weighted values.
+    /// f32 `[T][segments][group][head_dim]` weighted values.
     values: usize,
-    /// f32 `[segments][group]` maxima.
+    /// f32 `[T][segments][group]` maxima.
     maxima: usize,
-    /// f32 `[segments][group]` sums.
+    /// f32 `[T][segments][group]` sums.
     sums: usize,
     /// f32 `[group][head_dim]` result before quantisation.
     result: usize,
     total: usize,
 }
 
+fn group(body: &AttentionBody) -> usize {
+    body.heads / body.geometry.kv_heads
+}
+
 fn areas(body: &AttentionBody) -> Areas {
-    let (group, head_dim) = (body.heads / body.geometry.kv_heads, body.geometry.head_dim);
+    let (group, head_dim, tokens) = (group(body), body.geometry.head_dim, body.tile_tokens);
     let mut scratch = Scratch::default();
-    let scores = scratch.take(group * SCORE_STRIDE);
-    let values = scratch.take(body.max_segments * group * head_dim * 4);
-    let maxima = scratch.take(body.max_segments * group * 4);
-    let sums = scratch.take(body.max_segments * group * 4);
+    let planes = scratch.take((2 * SEGMENT_BLOCKS + BLOCKS_AHEAD) * 8);
+    let scores = scratch.take(tokens * group * SCORE_STRIDE);
+    let values = scratch.take(tokens * body.max_segments * group * head_dim * 4);
+    let maxima = scratch.take(tokens * body.max_segments * group * 4);
+    let sums = scratch.take(tokens * body.max_segments * group * 4);
     let result = scratch.take(group * head_dim * 4);
-    Areas { scores, values, maxima, sums, result, total: scratch.used() }
+    Areas { planes, scores, values, maxima, sums, result, total: scratch.used() }
 }
 
 /// Bytes of the body's scratch.
@@ -52,277 +64,360 @@ pub fn scratch_bytes(body: &AttentionBody) -> usize {
 }
 
 fn score_leaf(body: &AttentionBody) -> Leaf {
-    let (elem, head_dim) = (body.geometry.elem, body.geometry.head_dim);
-    let group = body.heads / body.geometry.kv_heads;
-    Leaf::Score { elem, head_dim, group, scale: body.scale.to_bits() }
+    let KvGeometry { elem, head_dim, .. } = body.geometry;
+    Leaf::Score { elem, head_dim, group: group(body), scale: body.scale.to_bits() }
 }
 
 fn value_leaf(body: &AttentionBody) -> Leaf {
-    let (elem, head_dim) = (body.geometry.elem, body.geometry.head_dim);
-    Leaf::Value { elem, head_dim, group: body.heads / body.geometry.kv_heads }
+    let KvGeometry { elem, head_dim, .. } = body.geometry;
+    Leaf::Value { elem, head_dim, group: group(body) }
+}
+
+fn combine_leaf(body: &AttentionBody) -> Leaf {
+    Leaf::Combine { head_dim: body.geometry.head_dim, group: group(body), sinks: body.sinks.is_some() }
 }
 
 /// Leaves that the body calls.
-pub fn leaves(body: &AttentionBody) -> [Leaf; 2] {
-    [score_leaf(body), value_leaf(body)]
+pub fn leaves(body: &AttentionBody) -> [Leaf; 5] {
+    [score_leaf(body), Leaf::Softmax, value_leaf(body), combine_leaf(body), Leaf::Quantize]
 }
 
 pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
-    let heads = body.geometry.kv_heads;
+    let heads = body.geometry.kv_heads as i64;
     let tokens = cx.rows(e, Domain::Tokens);
-    let total = e.mul_imm(tokens, heads as i64);
-    // Later tokens of a prompt see more keys.
+    let one = e.i64(1);
+    let tile = if body.tile_tokens == 1 {
+        one
+    } else {
+        let tile = e.i64(body.tile_tokens as i64);
+        let items = e.mul_imm(tokens, heads);
+        let workers = cx.workers(e);
+        let enough = e.mul_imm(workers, ITEMS_PER_WORKER * body.tile_tokens as i64);
+        let many = e.icmp(IntCC::UnsignedGreaterThanOrEqual, items, enough);
+        e.select(many, tile, one)
+    };
+    let rounded = e.add(tokens, tile);
+    let rounded = e.add_imm(rounded, -1);
+    let tiles = e.b.ins().udiv(rounded, tile);
+    let total = e.mul_imm(tiles, heads);
+    // Head by head, so that its keys and values stay in L2; later tokens of a prompt, which see more keys, first.
     cx.take_each(e, total, |e, item| {
-        let divisor = e.i64(heads as i64);
-        let token = e.b.ins().udiv(item, divisor);
-        let before = e.mul_imm(token, heads as i64);
-        let head = e.b.ins().isub(item, before);
-        let item = Item::new(e, cx, body, token, head);
-        item.emit(e, cx, body);
+        let head = e.b.ins().udiv(item, tiles);
+        let before = e.b.ins().imul(head, tiles);
+        let number = e.b.ins().isub(item, before);
+        let number = e.b.ins().isub(tiles, number);
+        let end = e.b.ins().imul(number, tile);
+        let first = e.b.ins().isub(end, tile);
+        let end = e.min_u(end, tokens);
+        each_run(e, cx, first, end, |e, first, end| {
+            let run = Run::new(e, cx, body, first, end, head);
+            run.emit(e);
+        });
     });
 }
 
-/// One token and KV head.
-struct Item {
-    areas: Areas,
-    group: usize,
-    token: Value,
-    head: Value,
-    /// `[group][head_dim]` queries.
-    q: Value,
-    pool: Value,
-    table: Value,
-    /// First and last position in view.
-    first: Value,
-    last: Value,
+/// Calls `body` with the bounds of each longest piece of `first..end` whose tokens follow each other in one sequence.
+fn each_run(e: &mut Emit, cx: &Cx, first: Value, end: Value, body: impl FnOnce(&mut Emit, Value, Value)) {
+    let last = e.add_imm(end, -1);
+    e.for_carry(first, end, 1, &[first], |e, row, start| {
+        let next = e.add_imm(row, 1);
+        // The last row is its own successor, which it does not follow.
+        let other = e.min_u(next, last);
+        let (sequence, position) = (cx.sequence(e, row), cx.position(e, row));
+        let (other_sequence, other_position) = (cx.sequence(e, other), cx.position(e, other));
+        let expected = e.add_imm(position, 1);
+        let breaks = e.icmp(IntCC::NotEqual, sequence, other_sequence);
+        let jumps = e.icmp(IntCC::NotEqual, other_position, expected);
+        let ends = e.b.ins().bor(breaks, jumps);
+        e.if_then(ends, |e| body(e, start[0], next));
+        vec![e.select(ends, next, start[0])]
+    });
 }
 
-impl Item {
-    fn new(e: &mut Emit, cx: &Cx, body: &AttentionBody, token: Value, head: Value) -> Item {
-        let group = body.heads / body.geometry.kv_heads;
-        let row = cx.row(e, body.q, token);
-        let q = e.at(row, head, group * body.geometry.head_dim * 4);
+/// A run of tokens and a KV head.
+struct Run<'a> {
+    cx: &'a Cx<'a>,
+    body: &'a AttentionBody,
+    areas: Areas,
+    group: usize,
+    /// Batch row of the first token, and how many there are.
+    row: Value,
+    tokens: Value,
+    head: Value,
+    /// Keys of KV block 0 for this head, and the sequence's block table.
+    pool: Value,
+    table: Value,
+    /// Position of the first token, and the first position that it sees.
+    position: Value,
+    first: Value,
+}
+
+/// What a token sees of a segment: positions `from..=to`, blocks `first..end`; none where `end <= first`.
+struct View {
+    from: Value,
+    to: Value,
+    first: Value,
+    end: Value,
+}
+
+/// A segment: its first position, the blocks that the run sees of it, and its number among the run's.
+struct Segment {
+    base: Value,
+    first: Value,
+    end: Value,
+    index: Value,
+}
+
+fn segment_of(e: &mut Emit, position: Value) -> Value {
+    e.b.ins().ushr_imm_u(position, i64::from(ATTENTION_SEGMENT.trailing_zeros()))
+}
+
+fn block_of(e: &mut Emit, position: Value) -> Value {
+    // A position before the sequence's start is in a block before it.
+    e.b.ins().sshr_imm_u(position, i64::from(BLOCK_TOKENS.trailing_zeros()))
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        e: &mut Emit,
+        cx: &'a Cx,
+        body: &'a AttentionBody,
+        row: Value,
+        end: Value,
+        head: Value,
+    ) -> Run<'a> {
+        let geometry = &body.geometry;
+        let tokens = e.b.ins().isub(end, row);
         let pool = cx.operand(e, body.pool);
-        let table = cx.block_table(e, body.kind, token);
-        let last = cx.position(e, token);
-        let zero = e.i64(0);
-        let first = match body.window {
-            Some(window) => {
-                let start = e.add_imm(last, 1 - i64::from(window));
-                e.b.ins().smax(start, zero)
-            }
-            None => zero,
-        };
-        Item { areas: areas(body), group, token, head, q, pool, table, first, last }
+        let pool = e.at(pool, head, geometry.k_offset(1) - geometry.k_offset(0));
+        let pool = e.add_imm(pool, geometry.k_offset(0) as i64);
+        let table = cx.block_table(e, body.kind, row);
+        let position = cx.position(e, row);
+        let first = first_in_view(e, body, position);
+        Run {
+            cx,
+            body,
+            areas: areas(body),
+            group: group(body),
+            row,
+            tokens,
+            head,
+            pool,
+            table,
+            position,
+            first,
+        }
     }
 
-    fn emit(&self, e: &mut Emit, cx: &Cx, body: &AttentionBody) {
-        let shift = i64::from(ATTENTION_SEGMENT.trailing_zeros());
-        let first_segment = e.b.ins().ushr_imm_u(self.first, shift);
-        let last_segment = e.b.ins().ushr_imm_u(self.last, shift);
+    fn emit(&self, e: &mut Emit) {
+        let last = e.add(self.position, self.tokens);
+        let last = e.add_imm(last, -1);
+        let (first_segment, last_segment) = (segment_of(e, self.first), segment_of(e, last));
         let end = e.add_imm(last_segment, 1);
-        e.for_range(first_segment, end, 1, |e, segment| {
-            let index = e.b.ins().isub(segment, first_segment);
-            self.segment(e, cx, body, segment, index);
+        e.for_range(first_segment, end, 1, |e, number| {
+            let base = e.mul_imm(number, ATTENTION_SEGMENT as i64);
+            let from = e.b.ins().smax(self.first, base);
+            let to = e.add_imm(base, ATTENTION_SEGMENT as i64 - 1);
+            let to = e.b.ins().smin(last, to);
+            let (first, last) = (block_of(e, from), block_of(e, to));
+            let end = e.add_imm(last, 1);
+            let index = e.b.ins().isub(number, first_segment);
+            self.segment(e, &Segment { base, first, end, index });
         });
-        let count = e.b.ins().isub(end, first_segment);
-        self.combine(e, cx, body, count);
+        self.each_token(e, |e, token| self.combine(e, token, first_segment));
     }
 
-    /// Scores, maximum, exponentials, sum and weighted values of one segment, kept as number `index`.
-    fn segment(&self, e: &mut Emit, cx: &Cx, body: &AttentionBody, segment: Value, index: Value) {
-        let (group, head_dim, geometry) = (self.group, body.geometry.head_dim, &body.geometry);
-        let scores = cx.body_scratch(e, self.areas.scores);
-        let base = e.mul_imm(segment, ATTENTION_SEGMENT as i64);
-        let from = e.b.ins().smax(self.first, base);
-        let segment_last = e.add_imm(base, ATTENTION_SEGMENT as i64 - 1);
-        let to = e.b.ins().smin(self.last, segment_last);
-        let block_shift = i64::from(BLOCK_TOKENS.trailing_zeros());
-        let first_block = e.b.ins().ushr_imm_u(from, block_shift);
-        let last_block = e.b.ins().ushr_imm_u(to, block_shift);
-        let end_block = e.add_imm(last_block, 1);
-        let head_offset = e.mul_imm(self.head, (geometry.k_offset(1) - geometry.k_offset(0)) as i64);
-
-        e.for_range(first_block, end_block, 1, |e, block| {
-            let address = cx.kv_block(e, self.pool, self.table, block, geometry);
-            let keys = e.add(address, head_offset);
-            let keys = e.add_imm(keys, geometry.k_offset(0) as i64);
-            let position = e.mul_imm(block, BLOCK_TOKENS as i64);
-            let column = e.b.ins().isub(position, base);
-            let out = e.at(scores, column, 4);
-            let ahead = self.later_block(e, cx, body, block, last_block);
-            let ahead = e.add(ahead, head_offset);
-            let ahead = e.add_imm(ahead, geometry.k_offset(0) as i64);
-            e.call(cx.leaf(score_leaf(body)), &[keys, self.q, out, ahead]);
-        });
-
-        // Columns of the first and the last block that are out of view.
-        let first_column = e.mul_imm(first_block, BLOCK_TOKENS as i64);
-        let first_column = e.b.ins().isub(first_column, base);
-        let end_column = e.mul_imm(end_block, BLOCK_TOKENS as i64);
-        let end_column = e.b.ins().isub(end_column, base);
-        let from_column = e.b.ins().isub(from, base);
-        let to_column = e.b.ins().isub(to, base);
-        let to_column = e.add_imm(to_column, 1);
-        let values = cx.body_scratch(e, self.areas.values);
-        let values = e.at(values, index, group * head_dim * 4);
-        let maxima = cx.body_scratch(e, self.areas.maxima);
-        let maxima = e.at(maxima, index, group * 4);
-        let sums = cx.body_scratch(e, self.areas.sums);
-        let sums = e.at(sums, index, group * 4);
-        e.for_count(group, |e, g| {
-            let row = e.at(scores, g, SCORE_STRIDE);
-            for (start, end) in [(first_column, from_column), (to_column, end_column)] {
-                e.for_range(start, end, 1, |e, column| {
-                    let place = e.at(row, column, 4);
-                    let masked = e.b.ins().f32const(f32::NEG_INFINITY);
-                    e.store(masked, place, 0);
-                });
-            }
-            let max = row_max(e, row, first_column, end_column);
-            let place = e.at(maxima, g, 4);
-            e.store(max, place, 0);
-            let sum = row_exp(e, row, first_column, end_column, max);
-            let place = e.at(sums, g, 4);
-            e.store(sum, place, 0);
-        });
-
-        elementwise::zero(e, values, group * head_dim);
-        e.for_range(first_block, end_block, 1, |e, block| {
-            let address = cx.kv_block(e, self.pool, self.table, block, geometry);
-            let rows = e.add(address, head_offset);
-            let rows = e.add_imm(rows, geometry.v_offset(0) as i64);
-            let position = e.mul_imm(block, BLOCK_TOKENS as i64);
-            let column = e.b.ins().isub(position, base);
-            let weights = e.at(scores, column, 4);
-            let zero = e.i64(0);
-            let first = e.b.ins().isub(from, position);
-            let first = e.b.ins().smax(first, zero);
-            let end = e.b.ins().isub(to, position);
-            let end = e.add_imm(end, 1);
-            let all = e.i64(BLOCK_TOKENS as i64);
-            let end = e.b.ins().smin(end, all);
-            let ahead = self.later_block(e, cx, body, block, last_block);
-            let ahead = e.add(ahead, head_offset);
-            let ahead = e.add_imm(ahead, geometry.v_offset(0) as i64);
-            e.call(cx.leaf(value_leaf(body)), &[rows, weights, values, first, end, ahead]);
-        });
-    }
-
-    /// Address of the block that leaves prefetch from while they work on `block`.
-    fn later_block(&self, e: &mut Emit, cx: &Cx, body: &AttentionBody, block: Value, last: Value) -> Value {
-        let later = e.add_imm(block, BLOCKS_AHEAD);
-        let later = e.min_u(later, last);
-        cx.kv_block(e, self.pool, self.table, later, &body.geometry)
-    }
-
-    /// Combines `count` segments in ascending order, adds the sink, stores the output.
-    fn combine(&self, e: &mut Emit, cx: &Cx, body: &AttentionBody, count: Value) {
-        let (group, head_dim) = (self.group, body.geometry.head_dim);
-        let values = cx.body_scratch(e, self.areas.values);
-        let maxima = cx.body_scratch(e, self.areas.maxima);
-        let sums = cx.body_scratch(e, self.areas.sums);
-        let result = cx.body_scratch(e, self.areas.result);
-        let sinks = body.sinks.map(|id| {
-            let sinks = cx.operand(e, id);
-            e.at(sinks, self.head, group * 4)
-        });
+    fn each_token(&self, e: &mut Emit, body: impl FnOnce(&mut Emit, Value)) {
         let zero = e.i64(0);
-        e.for_count(group, |e, g| {
-            let sink = sinks.map(|sinks| {
-                let ptr = e.at(sinks, g, 4);
-                e.load_splat(ptr, 0)
-            });
-            let start = sink.unwrap_or_else(|| e.splat_f32(f32::NEG_INFINITY));
-            let own_max = e.at(maxima, g, 4);
-            let max = e.for_carry(zero, count, 1, &[start], |e, segment, max| {
-                let ptr = e.at(own_max, segment, group * 4);
-                let value = e.load_splat(ptr, 0);
-                vec![e.fmax(value, max[0])]
-            })[0];
-            let out = e.at(result, g, head_dim * 4);
-            elementwise::zero(e, out, head_dim);
-            let own_sum = e.at(sums, g, 4);
-            let own_values = e.at(values, g, head_dim * 4);
-            let none = e.splat_f32(0.0);
-            let mut total = e.for_carry(zero, count, 1, &[none], |e, segment, total| {
-                let (max_ptr, sum_ptr) =
-                    (e.at(own_max, segment, group * 4), e.at(own_sum, segment, group * 4));
-                let segment_max = e.load_splat(max_ptr, 0);
-                let difference = e.fsub(segment_max, max);
-                let factor = math::exp(e, difference);
-                let sum = e.load_splat(sum_ptr, 0);
-                let row = e.at(own_values, segment, group * head_dim * 4);
-                elementwise::vectors(e, head_dim, |e, offset| {
-                    let (x, out) = (e.add(row, offset), e.add(out, offset));
-                    let (value, old) = (e.load(F32X4, x, 0), e.load(F32X4, out, 0));
-                    let new = e.fma(factor, value, old);
-                    e.store(new, out, 0);
-                });
-                vec![e.fma(factor, sum, total[0])]
-            })[0];
-            if let Some(sink) = sink {
-                let difference = e.fsub(sink, max);
-                let power = math::exp(e, difference);
-                total = e.fadd(total, power);
-            }
-            elementwise::vectors(e, head_dim, |e, offset| {
-                let out = e.add(out, offset);
-                let value = e.load(F32X4, out, 0);
-                let value = e.fdiv(value, total);
-                e.store(value, out, 0);
+        e.for_range(zero, self.tokens, 1, body);
+    }
+
+    /// What a token sees of a segment.
+    fn view(&self, e: &mut Emit, segment: &Segment, token: Value) -> View {
+        let position = e.add(self.position, token);
+        let from = first_in_view(e, self.body, position);
+        let from = e.b.ins().smax(from, segment.base);
+        let to = e.add_imm(segment.base, ATTENTION_SEGMENT as i64 - 1);
+        let to = e.b.ins().smin(position, to);
+        let (first, last) = (block_of(e, from), block_of(e, to));
+        let end = e.add_imm(last, 1);
+        // A range of positions that is empty may lie inside one block.
+        let some = e.icmp(IntCC::SignedLessThanOrEqual, from, to);
+        let end = e.select(some, end, first);
+        View { from, to, first, end }
+    }
+
+    /// Calls `body` for a few blocks at a time, then for each token, with those of these blocks that the token sees.
+    fn each_call(
+        &self,
+        e: &mut Emit,
+        segment: &Segment,
+        body: impl FnOnce(&mut Emit, Value, &View, Value, Value),
+    ) {
+        e.for_range(segment.first, segment.end, BLOCKS as i64, |e, first| {
+            let end = e.add_imm(first, BLOCKS as i64);
+            self.each_token(e, |e, token| {
+                let view = self.view(e, segment, token);
+                let first = e.b.ins().smax(first, view.first);
+                let end = e.b.ins().smin(end, view.end);
+                let some = e.icmp(IntCC::SignedLessThan, first, end);
+                e.if_then(some, |e| body(e, token, &view, first, end));
             });
         });
-        let width = group * head_dim;
-        let row = cx.row(e, body.out, self.token);
-        match cx.vals[body.out] {
+    }
+
+    /// Scores, maximum, exponentials, sum and weighted values of all tokens in one segment.
+    fn segment(&self, e: &mut Emit, segment: &Segment) {
+        self.planes(e, segment);
+        let count = e.b.ins().isub(segment.end, segment.first);
+        let planes = self.cx.body_scratch(e, self.areas.planes);
+        self.each_call(e, segment, |e, token, _, first, end| {
+            let q = self.cx.row(e, self.body.q, self.row);
+            let q = e.at(q, token, self.cx.vals[self.body.q].stride());
+            let q = e.at(q, self.head, self.group * self.body.geometry.head_dim * 4);
+            let entry = e.b.ins().isub(first, segment.first);
+            let keys = e.at(planes, entry, 8);
+            let scores = self.scores(e, segment, token, first);
+            let blocks = e.b.ins().isub(end, first);
+            e.call(self.cx.leaf(score_leaf(self.body)), &[keys, q, scores, blocks]);
+        });
+        self.each_token(e, |e, token| {
+            let view = self.view(e, segment, token);
+            let some = e.icmp(IntCC::SignedLessThan, view.first, view.end);
+            e.if_then(some, |e| self.softmax(e, segment, token, &view));
+        });
+        self.each_call(e, segment, |e, token, view, first, end| {
+            let entry = e.b.ins().isub(first, segment.first);
+            let entry = e.add(entry, count);
+            let rows = e.at(planes, entry, 8);
+            let weights = self.scores(e, segment, token, first);
+            let values = self.values(e, token, segment.index);
+            let blocks = e.b.ins().isub(end, first);
+            let (from, to) = self.columns(e, view, first, blocks);
+            e.call(self.cx.leaf(value_leaf(self.body)), &[rows, weights, values, blocks, from, to]);
+        });
+    }
+
+    /// Lists the keys and the values of a segment's blocks.
+    fn planes(&self, e: &mut Emit, segment: &Segment) {
+        let geometry = &self.body.geometry;
+        let keys = self.cx.body_scratch(e, self.areas.planes);
+        let count = e.b.ins().isub(segment.end, segment.first);
+        let values = e.at(keys, count, 8);
+        let zero = e.i64(0);
+        let last = e.for_carry(zero, count, 1, &[self.pool], |e, number, _| {
+            let block = e.add(segment.first, number);
+            let key = self.cx.kv_block(e, self.pool, self.table, block, geometry);
+            let value = e.add_imm(key, geometry.plane_bytes() as i64);
+            let (key_entry, value_entry) = (e.at(keys, number, 8), e.at(values, number, 8));
+            e.store(key, key_entry, 0);
+            e.store(value, value_entry, 0);
+            vec![value]
+        })[0];
+        let behind = e.at(values, count, 8);
+        for number in 0..BLOCKS_AHEAD {
+            e.store(last, behind, number * 8);
+        }
+    }
+
+    /// A token's scores against a segment's block.
+    fn scores(&self, e: &mut Emit, segment: &Segment, token: Value, block: Value) -> Value {
+        let scores = self.cx.body_scratch(e, self.areas.scores);
+        let scores = e.at(scores, token, self.group * SCORE_STRIDE);
+        let position = e.mul_imm(block, BLOCK_TOKENS as i64);
+        let column = e.b.ins().isub(position, segment.base);
+        e.at(scores, column, 4)
+    }
+
+    /// A token's weighted values of a segment.
+    fn values(&self, e: &mut Emit, token: Value, index: Value) -> Value {
+        let bytes = self.group * self.body.geometry.head_dim * 4;
+        let values = self.cx.body_scratch(e, self.areas.values);
+        let values = e.at(values, token, self.body.max_segments * bytes);
+        e.at(values, index, bytes)
+    }
+
+    /// A token's maxima and sums of a segment.
+    fn norms(&self, e: &mut Emit, token: Value, index: Value) -> [Value; 2] {
+        [self.areas.maxima, self.areas.sums].map(|area| {
+            let area = self.cx.body_scratch(e, area);
+            let area = e.at(area, token, self.body.max_segments * self.group * 4);
+            e.at(area, index, self.group * 4)
+        })
+    }
+
+    /// The range in view as columns of `blocks` blocks from `first` on.
+    fn columns(&self, e: &mut Emit, view: &View, first: Value, blocks: Value) -> (Value, Value) {
+        let before = e.mul_imm(first, BLOCK_TOKENS as i64);
+        let (zero, all) = (e.i64(0), e.mul_imm(blocks, BLOCK_TOKENS as i64));
+        let from = e.b.ins().isub(view.from, before);
+        let from = e.b.ins().smax(from, zero);
+        let to = e.b.ins().isub(view.to, before);
+        let to = e.add_imm(to, 1);
+        (from, e.b.ins().smin(to, all))
+    }
+
+    /// Exponentials of a token's scores in a segment, with maxima and sums; no weighted values yet.
+    fn softmax(&self, e: &mut Emit, segment: &Segment, token: Value, view: &View) {
+        let scores = self.scores(e, segment, token, view.first);
+        let blocks = e.b.ins().isub(view.end, view.first);
+        let (from, to) = self.columns(e, view, view.first, blocks);
+        let [maxima, sums] = self.norms(e, token, segment.index);
+        e.for_count(self.group, |e, g| {
+            let row = e.at(scores, g, SCORE_STRIDE);
+            let (max, sum) = (e.at(maxima, g, 4), e.at(sums, g, 4));
+            e.call(self.cx.leaf(Leaf::Softmax), &[row, blocks, from, to, max, sum]);
+        });
+        let values = self.values(e, token, segment.index);
+        elementwise::zero(e, values, self.group * self.body.geometry.head_dim);
+    }
+
+    /// Combines a token's segments and stores its output; `run_segment` is the run's first.
+    fn combine(&self, e: &mut Emit, token: Value, run_segment: Value) {
+        let position = e.add(self.position, token);
+        let first = first_in_view(e, self.body, position);
+        let (first, last) = (segment_of(e, first), segment_of(e, position));
+        let index = e.b.ins().isub(first, run_segment);
+        let count = e.b.ins().isub(last, first);
+        let count = e.add_imm(count, 1);
+        let values = self.values(e, token, index);
+        let [maxima, sums] = self.norms(e, token, index);
+        let sinks = match self.body.sinks {
+            Some(id) => {
+                let sinks = self.cx.operand(e, id);
+                e.at(sinks, self.head, self.group * 4)
+            }
+            None => e.i64(0),
+        };
+        let width = self.group * self.body.geometry.head_dim;
+        let row = e.add(self.row, token);
+        let row = self.cx.row(e, self.body.out, row);
+        let combine = self.cx.leaf(combine_leaf(self.body));
+        match self.cx.vals[self.body.out] {
             RowType::Q8(k) => {
+                let result = self.cx.body_scratch(e, self.areas.result);
+                e.call(combine, &[values, maxima, sums, sinks, result, count]);
                 let target = quantize::Q8Ptr::of_row(e, row, k);
                 let block = e.mul_imm(self.head, (width / BLOCK) as i64);
                 let target = target.skip(e, block);
-                quantize::emit(e, result, target, width);
+                quantize::emit(e, self.cx, result, target, width);
             }
             _ => {
                 let target = e.at(row, self.head, width * 4);
-                elementwise::copy(e, result, target, width);
+                e.call(combine, &[values, maxima, sums, sinks, target, count]);
             }
         }
     }
 }
 
-/// Largest of `row[start..end]`, whole vectors.
-fn row_max(e: &mut Emit, row: Value, start: Value, end: Value) -> Value {
-    let least = e.splat_f32(f32::NEG_INFINITY);
-    let max = e.for_carry(start, end, 4, &[least], |e, column, max| {
-        let ptr = e.at(row, column, 4);
-        let values = e.load(F32X4, ptr, 0);
-        vec![e.fmax(values, max[0])]
-    })[0];
-    let swapped = e.swap_halves(max);
-    let max = e.fmax(swapped, max);
-    let swapped = e.swap_pairs(max);
-    let max = e.fmax(swapped, max);
-    e.b.ins().extractlane(max, 0)
-}
-
-/// Replaces `row[start..end]` (whole blocks of 16) by `exp(x - max)`; their lane sum.
-fn row_exp(e: &mut Emit, row: Value, start: Value, end: Value, max: Value) -> Value {
-    debug_assert_eq!(e.b.func.dfg.value_type(max), F32);
-    let max = e.splat(max);
-    let zero = e.splat_f32(0.0);
-    let lanes = e.for_carry(start, end, BLOCK_TOKENS as i64, &[zero; 4], |e, column, lanes| {
-        let ptr = e.at(row, column, 4);
-        lanes
-            .iter()
-            .enumerate()
-            .map(|(i, lane)| {
-                let score = e.load(F32X4, ptr, i * 16);
-                let difference = e.fsub(score, max);
-                let power = math::exp(e, difference);
-                e.store(power, ptr, i * 16);
-                e.fadd(*lane, power)
-            })
-            .collect()
-    });
-    e.lane_tree([lanes[0], lanes[1], lanes[2], lanes[3]])
+/// The first position that a token at `position` sees.
+fn first_in_view(e: &mut Emit, body: &AttentionBody, position: Value) -> Value {
+    let zero = e.i64(0);
+    match body.window {
+        Some(window) => {
+            let start = e.add_imm(position, 1 - i64::from(window));
+            e.b.ins().smax(start, zero)
+        }
+        None => zero,
+    }
 }

@@ -3,14 +3,16 @@
 //! Every worker first groups the batch's slots by expert (a counting sort in its own scratch: a few microseconds for a full
 //! prefill chunk, cheaper than a barrier). Then work items are (active expert, unit) pairs going up, output tiles going down.
 
+use crate::body::epilogue::RowsOf;
 use crate::body::panels::{Panels, many_or_few, with_tiles};
 use crate::body::{Cx, epilogue, matmul};
-use crate::emit::{Emit, LANES, MEM};
+use crate::emit::{Emit, MEM};
 use crate::kernel::{Body, Domain, Kernel, Mat, Part, RowType, Tiling, ValId};
+use crate::leaf::Leaf;
+use crate::leaf::map::Map;
 use crate::scratch::Scratch;
-use crate::stage::elementwise;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{F32X4, I32, I64};
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
 use kernmill_plan::format::f32_row_stride;
 
@@ -35,6 +37,10 @@ struct Areas {
     active: usize,
     /// u32 `[max_rows]` slots sorted by expert, ascending within one.
     entries: usize,
+    /// Going down: pointers `[max_rows]` to the output row of each entry's token.
+    targets: usize,
+    /// Going down: f32 `[max_rows]` weight of each entry.
+    weights: usize,
     /// f32 results of a unit, or of several multiplied together, for the largest token group.
     results: usize,
     /// When many rows are multiplied at once.
@@ -49,9 +55,11 @@ fn areas(experts: usize, rows: RowLimits, input: RowType, part: &Part) -> Areas 
     let starts = scratch.take(experts * 4);
     let active = scratch.take(experts * 4);
     let entries = scratch.take(rows.max * 4);
+    let targets = scratch.take(rows.max * 8);
+    let weights = scratch.take(rows.max * 4);
     let results = scratch.take(unit_bytes * matmul::run_of(part) * matmul::group_sizes(input)[0]);
     let panels = Panels::take(&mut scratch, rows, input, unit_bytes);
-    Areas { counts, starts, active, entries, results, panels, total: scratch.used() }
+    Areas { counts, starts, active, entries, targets, weights, results, panels, total: scratch.used() }
 }
 
 /// How many rows there can be, and how they are multiplied.
@@ -63,9 +71,30 @@ pub struct RowLimits {
     pub tiling: Tiling,
 }
 
+/// Leaves of [`down`] besides those that multiply.
+pub fn down_leaves(part: &Part, out: RowType, residual: Option<RowType>) -> Vec<Leaf> {
+    let residual = residual.map(|residual| residual_leaf(part, out, residual));
+    [add_leaf(part), zero_leaf(part, out)].into_iter().chain(residual).collect()
+}
+
+/// Adds an expert's weighted rows to their tokens'.
+fn add_leaf(part: &Part) -> Leaf {
+    Leaf::AddWeighted { n: part.unit, bias: part.mats[0].bias.is_some() }
+}
+
+/// Sets a unit's columns of every token to zero.
+fn zero_leaf(part: &Part, out: RowType) -> Leaf {
+    Leaf::Map(Map::zero(part.unit, out.stride()))
+}
+
+/// Adds a unit's columns of every token of the residual.
+fn residual_leaf(part: &Part, out: RowType, residual: RowType) -> Leaf {
+    Leaf::Map(Map::add(part.unit, out.stride(), residual.stride()))
+}
+
 /// The down matrix as a part; its epilogue is the weighted sum.
-pub fn down_part(mat: &Mat, tiling: Tiling) -> Part {
-    Part { mats: vec![mat.clone()], unit: tiling.unit(mat.n), epilogue: Vec::new() }
+pub fn down_part(mat: &Mat, unit: usize) -> Part {
+    Part { mats: vec![mat.clone()], unit, epilogue: Vec::new() }
 }
 
 /// Bytes of the body's scratch.
@@ -75,8 +104,8 @@ pub fn scratch_bytes(kernel: &Kernel) -> usize {
         Body::Experts { input, experts, part, .. } => {
             areas(*experts, rows, kernel.vals[*input].row, part).total
         }
-        Body::ExpertDown { input, experts, mat, .. } => {
-            let part = down_part(mat, kernel.tiling);
+        Body::ExpertDown { input, experts, mat, unit, .. } => {
+            let part = down_part(mat, *unit);
             areas(*experts, rows, kernel.vals[*input].row, &part).total
         }
         _ => 0,
@@ -195,11 +224,14 @@ pub fn up(
     let groups = group(e, cx, routed, &areas, input, input_slots);
     let units = part.items();
     let total = e.mul_imm(groups.active_count, units as i64);
-    let finish = |e: &mut Emit, item: Value, expert: Value, position: Value, results: Value| {
-        let entry = e.at(groups.entries, position, 4);
-        let slot = e.load_u32(entry, 0);
-        let token = divide(e, slot, routed.top_k);
-        epilogue::emit(e, cx, part, item, Some(expert), results, token, slot);
+    let finish = |e: &mut Emit, item: Value, expert: Value, position: Value, results: Value, rows: Value| {
+        let each = |e: &mut Emit, row: Value| {
+            let position = e.add(position, row);
+            let entry = e.at(groups.entries, position, 4);
+            let slot = e.load_u32(entry, 0);
+            (divide(e, slot, routed.top_k), slot)
+        };
+        epilogue::emit(e, cx, part, item, Some(expert), results, rows, RowsOf::Each(&each));
     };
     // `gathered` is the expert whose rows are in the panel.
     let item_body = |e: &mut Emit, index: Value, gathered: Value| -> Value {
@@ -212,26 +244,16 @@ pub fn up(
             e.if_then(is_new, |e| panels.gather(e, cx, &part.mats[0], first, count));
             let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
             panels.unit(e, cx, part, &weights, count);
-            each_result(e, cx, panels, part, first, count, |e, position, results| {
-                finish(e, item, expert, position, results);
-            });
+            let results = cx.body_scratch(e, panels.results());
+            finish(e, item, expert, first, results, count);
         };
         many_or_few(e, areas.panels, count, many, |e| {
             let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
-            let rows = (first, count);
-            each_dot(
-                e,
-                cx,
-                &areas,
-                part,
-                row_type,
-                &weights,
-                rows,
-                (item, 1),
-                |e, item, position, results| {
-                    finish(e, item, expert, position, results);
-                },
-            );
+            let (rows, items) = ((first, count), (item, 1));
+            let finish = |e: &mut Emit, item: Value, position: Value, results: Value, rows: Value| {
+                finish(e, item, expert, position, results, rows);
+            };
+            each_dot(e, cx, &areas, part, row_type, &weights, rows, items, finish);
         });
         active
     };
@@ -275,26 +297,8 @@ pub fn up(
     });
 }
 
-/// Calls `finish` with each row's entry number and the address of its results.
-fn each_result(
-    e: &mut Emit,
-    cx: &Cx,
-    panels: Panels,
-    part: &Part,
-    first: Value,
-    count: Value,
-    finish: impl FnOnce(&mut Emit, Value, Value),
-) {
-    let zero = e.i64(0);
-    e.for_range(zero, count, 1, |e, row| {
-        let results = cx.body_scratch(e, panels.results());
-        let results = e.at(results, row, matmul::unit_bytes(part));
-        let position = e.add(first, row);
-        finish(e, position, results);
-    });
-}
-
-/// The same by dot leaves, a few rows at a time, for `items` units from `item` on; `finish` is given the item first.
+/// Multiplies by dot leaves, a few rows at a time, `items` units from `item` on, and calls `finish` with the item, the first row's entry
+/// number, the address of the results, and the number of rows.
 #[allow(clippy::too_many_arguments)]
 fn each_dot(
     e: &mut Emit,
@@ -305,7 +309,7 @@ fn each_dot(
     weights: &[Value],
     (first, count): (Value, Value),
     (item, items): (Value, usize),
-    finish: impl Fn(&mut Emit, Value, Value, Value),
+    finish: impl Fn(&mut Emit, Value, Value, Value, Value),
 ) {
     let list = cx.list(e);
     matmul::for_groups(e, row_type, count, |e, group_start, tokens| {
@@ -313,13 +317,30 @@ fn each_dot(
         let position = e.add(first, group_start);
         let rows = e.at(list, position, 8);
         matmul::dots(e, cx, part, row_type, weights, rows, results, tokens, items);
-        for t in 0..tokens {
-            let results = e.add_imm(results, (t * items * matmul::unit_bytes(part)) as i64);
-            let position = e.add_imm(position, t as i64);
-            matmul::each_item(e, part, item, items, results, |e, item, results| {
-                finish(e, item, position, results);
-            });
-        }
+        matmul::each_item(e, part, item, (items, tokens), results, |e, item, results| {
+            let count = e.i64(tokens as i64);
+            finish(e, item, position, results, count);
+        });
+    });
+}
+
+/// For every entry, in their order: the token's row of the output, and the weight.
+fn aim(e: &mut Emit, cx: &Cx, routed: Routed, areas: &Areas, groups: &Groups, out: ValId) {
+    let (targets, weights) = (cx.body_scratch(e, areas.targets), cx.body_scratch(e, areas.weights));
+    let slots = cx.rows(e, Domain::Slots(routed.top_k));
+    let zero = e.i64(0);
+    let first_route = cx.row(e, routed.routing, zero);
+    e.for_range(zero, slots, 1, |e, place| {
+        let entry = e.at(groups.entries, place, 4);
+        let slot = e.load_u32(entry, 0);
+        let token = divide(e, slot, routed.top_k);
+        let row = cx.row(e, out, token);
+        let target = e.at(targets, place, 8);
+        e.store(row, target, 0);
+        let route = e.at(first_route, slot, 8);
+        let weight = e.load(I32, route, 4);
+        let place = e.at(weights, place, 4);
+        e.store(weight, place, 0);
     });
 }
 
@@ -331,72 +352,50 @@ pub fn down(
     cx: &Cx,
     routed: Routed,
     input: ValId,
-    mat: &Mat,
+    part: &Part,
     residual: Option<ValId>,
     out: ValId,
     rows: RowLimits,
 ) {
     let row_type = cx.vals[input];
-    let part = &down_part(mat, rows.tiling);
-    let unit = part.unit;
+    let (mat, unit) = (&part.mats[0], part.unit);
     let areas = areas(routed.experts, rows, row_type, part);
     let groups = group(e, cx, routed, &areas, input, true);
     let tokens = cx.rows(e, Domain::Tokens);
     let total = e.i64(part.items() as i64);
     let zero = e.i64(0);
-    let first_route = cx.row(e, routed.routing, zero);
+    let first_out = cx.row(e, out, zero);
+    aim(e, cx, routed, &areas, &groups, out);
     let columns = |e: &mut Emit, start: Value, end: Value| {
-        let each_own = |e: &mut Emit, body: &dyn Fn(&mut Emit, Value, Value)| {
-            e.for_range(zero, tokens, 1, |e, token| {
-                e.for_range(start, end, 1, |e, item| {
-                    let row = cx.row(e, out, token);
-                    let place = e.at(row, item, unit * 4);
-                    let other = match residual {
-                        Some(residual) => {
-                            let row = cx.row(e, residual, token);
-                            e.at(row, item, unit * 4)
-                        }
-                        None => place,
-                    };
-                    body(e, place, other);
-                });
-            });
-        };
-        each_own(e, &|e, place, _| elementwise::zero(e, place, unit));
+        e.for_range(start, end, 1, |e, item| {
+            let place = e.at(first_out, item, unit * 4);
+            e.call(cx.leaf(zero_leaf(part, cx.vals[out])), &[place, tokens]);
+        });
         e.for_range(zero, groups.active_count, 1, |e, active| {
             let (expert, first, count) = groups.expert(e, active);
-            let add = |e: &mut Emit, item: Value, position: Value, results: Value| {
-                let entry = e.at(groups.entries, position, 4);
-                let slot = e.load_u32(entry, 0);
-                let token = divide(e, slot, routed.top_k);
-                let route = e.at(first_route, slot, 8);
-                let weight = e.load_splat(route, 4);
-                let row = cx.row(e, out, token);
-                let sum = e.at(row, item, unit * 4);
-                let bias = mat.bias.map(|bias| {
-                    let bias = cx.operand(e, bias);
-                    let bias = e.at(bias, expert, f32_row_stride(mat.n));
-                    e.at(bias, item, unit * 4)
-                });
-                for i in 0..unit / LANES {
-                    let mut y = e.load(F32X4, results, i * LANES * 4);
-                    if let Some(bias) = bias {
-                        let b = e.load(F32X4, bias, i * LANES * 4);
-                        y = e.fadd(y, b);
+            let add = |e: &mut Emit, item: Value, position: Value, results: Value, rows: Value| {
+                let targets = cx.body_scratch(e, areas.targets);
+                let targets = e.at(targets, position, 8);
+                let weights = cx.body_scratch(e, areas.weights);
+                let weights = e.at(weights, position, 4);
+                let bias = match mat.bias {
+                    Some(bias) => {
+                        let bias = cx.operand(e, bias);
+                        let bias = e.at(bias, expert, f32_row_stride(mat.n));
+                        e.at(bias, item, unit * 4)
                     }
-                    let old = e.load(F32X4, sum, i * LANES * 4);
-                    let new = e.fma(weight, y, old);
-                    e.store(new, sum, i * LANES * 4);
-                }
+                    None => results,
+                };
+                let offset = e.mul_imm(item, (unit * 4) as i64);
+                e.call(cx.leaf(add_leaf(part)), &[results, bias, weights, targets, offset, rows]);
             };
             let many = |e: &mut Emit, panels: Panels| {
                 panels.gather(e, cx, mat, first, count);
                 e.for_range(start, end, 1, |e, item| {
                     let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
                     panels.unit(e, cx, part, &weights, count);
-                    each_result(e, cx, panels, part, first, count, |e, position, results| {
-                        add(e, item, position, results);
-                    });
+                    let results = cx.body_scratch(e, panels.results());
+                    add(e, item, first, results, count);
                 });
             };
             many_or_few(e, areas.panels, count, many, |e| {
@@ -406,13 +405,19 @@ pub fn down(
                 });
             });
         });
-        if residual.is_some() {
-            each_own(e, &|e, place, x| elementwise::add_in_place(e, place, x, unit));
+        if let Some(residual) = residual {
+            let first = cx.row(e, residual, zero);
+            e.for_range(start, end, 1, |e, item| {
+                let place = e.at(first_out, item, unit * 4);
+                let x = e.at(first, item, unit * 4);
+                let leaf = residual_leaf(part, cx.vals[out], cx.vals[residual]);
+                e.call(cx.leaf(leaf), &[place, place, x, tokens]);
+            });
         }
     };
     with_tiles(e, cx, row_type, |e| {
-        if rows.tiling == Tiling::Gemm {
-            // Panels are filled for a range of columns at once: no tail.
+        if areas.panels.is_some_and(|panels| panels.are_costly(rows.max)) {
+            // They are filled for a range of columns at once: no tail.
             let (start, end) = cx.share(e, total);
             columns(e, start, end);
         } else {

@@ -10,15 +10,12 @@ use crate::leaf::block::{bias, data_lines, scale_bytes};
 use crate::leaf::gemm_q8::{
     CHUNK_BLOCKS, DECODED_TILE, GROUP, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
 };
+use crate::leaf::map::Map;
 use crate::scratch::Scratch;
-use crate::stage::elementwise;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, LINE, Q8Row, TILE_ROWS, WeightFormat};
-
-/// Fewer rows than this are left to dot leaves: decoding into scratch would cost more than it saves.
-pub const LEAST_ROWS: usize = 4;
 
 /// Offsets in the body's scratch.
 #[derive(Clone, Copy)]
@@ -48,7 +45,7 @@ fn is_small(format: WeightFormat) -> bool {
 /// Leaves for a part of that many tiles per unit.
 pub fn leaves(part: &Part) -> Vec<Leaf> {
     let tiles = part.mats.len() * part.unit / TILE_ROWS;
-    let mut leaves = Vec::new();
+    let mut leaves = vec![zero_leaf(part)];
     for mat in &part.mats {
         leaves.push(Leaf::Decode { format: mat.format });
         for tokens in 1..=GROUP {
@@ -58,6 +55,11 @@ pub fn leaves(part: &Part) -> Vec<Leaf> {
         }
     }
     leaves
+}
+
+/// Sets rows of results to zero.
+pub fn zero_leaf(part: &Part) -> Leaf {
+    Leaf::Map(Map::zero(unit_bytes(part) / 4, unit_bytes(part)))
 }
 
 /// Gathers the `rows` q8 rows that the pointers at `list` name into the panel area.
@@ -142,11 +144,7 @@ pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
     let blocks = k / BLOCK;
     let row_bytes = unit_bytes(part);
     let results = cx.body_scratch(e, areas.results);
-    let zero = e.i64(0);
-    e.for_range(zero, rows, 1, |e, row| {
-        let row = e.at(results, row, row_bytes);
-        elementwise::zero(e, row, row_bytes / 4);
-    });
+    e.call(cx.leaf(zero_leaf(part)), &[results, rows]);
     // In the order in which tiles lie in memory, whether or not matrices are interleaved.
     let mut tiles = Vec::new();
     for tile in 0..part.unit / TILE_ROWS {

@@ -2,6 +2,7 @@
 //! multiplied tile pair by tile pair. Where there are tiles, they are configured around all of it.
 
 use crate::body::Cx;
+use crate::body::gemm::zero_leaf;
 use crate::body::matmul::unit_bytes;
 use crate::emit::Emit;
 use crate::kernel::Part;
@@ -9,7 +10,6 @@ use crate::leaf::Leaf;
 use crate::leaf::block::{data_lines, scale_bytes};
 use crate::leaf::gemm_bf16::{CHUNK_BLOCKS, DECODED_TILE, GROUP, PANEL_BLOCK, PANEL_ROWS, ROW_BYTES, Shape};
 use crate::scratch::Scratch;
-use crate::stage::elementwise;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -66,7 +66,7 @@ fn shape(part: &Part, pair: &[Tile], groups: usize) -> Shape {
 
 /// Leaves for a part.
 pub fn leaves(part: &Part) -> Vec<Leaf> {
-    let mut leaves = vec![Leaf::TilesOn, Leaf::TilesOff, Leaf::DecodeBf16];
+    let mut leaves = vec![Leaf::TilesOn, Leaf::TilesOff, Leaf::DecodeBf16, zero_leaf(part)];
     for pair in tiles(part).chunks(2) {
         leaves.extend([1, 2].map(|groups| Leaf::GemmBf16(shape(part, pair, groups))));
     }
@@ -97,13 +97,8 @@ pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Areas, k: usize, list: Value, r
 
 /// Results of a unit for the panel's `rows` rows; `weights` are the addresses of its first tile in each matrix.
 pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
-    let row_bytes = unit_bytes(part);
     let results = cx.body_scratch(e, areas.results);
-    let zero = e.i64(0);
-    e.for_range(zero, rows, 1, |e, row| {
-        let row = e.at(results, row, row_bytes);
-        elementwise::zero(e, row, row_bytes / 4);
-    });
+    e.call(cx.leaf(zero_leaf(part)), &[results, rows]);
     let chunks = (part.mats[0].k / BLOCK).div_ceil(CHUNK_BLOCKS);
     for pair in tiles(part).chunks(2) {
         e.for_count(chunks, |e, chunk| {

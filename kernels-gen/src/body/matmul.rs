@@ -1,5 +1,6 @@
 //! Dense matrices: units of rows are shared out among workers; each unit runs over all input rows.
 
+use crate::body::epilogue::RowsOf;
 use crate::body::{Cx, epilogue, gemm};
 use crate::emit::Emit;
 use crate::kernel::{Domain, Mat, Part, RowType, Tiling, ValId};
@@ -14,7 +15,7 @@ use kernmill_plan::format::TILE_ROWS;
 const ADJACENT_TOKENS: usize = 2;
 
 struct Areas {
-    /// Results of one unit, or of several multiplied together, for the largest token group: `[tokens][items][mats][unit]` f32.
+    /// Results of one unit, or of several multiplied together, for the largest token group: `[items][tokens][mats][unit]` f32.
     results: usize,
     gemm: Option<gemm::Areas>,
     total: usize,
@@ -25,7 +26,7 @@ fn areas(input: RowType, parts: &[Part], max_rows: usize, tiling: Tiling) -> Are
     let largest = parts.iter().map(unit_bytes).max().unwrap_or(0);
     let together = parts.iter().map(|part| unit_bytes(part) * run_of(part)).max().unwrap_or(0);
     let results = scratch.take(together * group_sizes(input)[0]);
-    let gemm = (tiling == Tiling::Gemm).then(|| gemm::areas(&mut scratch, max_rows, input.len(), largest));
+    let gemm = tiling.least_rows().map(|_| gemm::areas(&mut scratch, max_rows, input.len(), largest));
     Areas { results, gemm, total: scratch.used() }
 }
 
@@ -70,8 +71,8 @@ pub fn emit(
             few(e, cx, row_type, parts, areas.results, rows, (start, end));
         });
     };
-    let Some(gemm_areas) = &areas.gemm else { return by_dots(e) };
-    let least = e.i64(gemm::LEAST_ROWS as i64);
+    let (Some(gemm_areas), Some(least)) = (&areas.gemm, tiling.least_rows()) else { return by_dots(e) };
+    let least = e.i64(least as i64);
     let is_few = e.icmp(IntCC::UnsignedLessThan, rows, least);
     e.if_then(is_few, by_dots);
     let is_many = e.icmp(IntCC::UnsignedGreaterThanOrEqual, rows, least);
@@ -118,10 +119,11 @@ pub fn for_runs(
     e.for_range(from, end, 1, |e, item| body(e, item, 1));
 }
 
-/// Items of a part that dots take together: when an item is a single tile, as many as one leaf multiplies.
+/// Items of a part that dots take together: when an item has fewer tiles than one leaf multiplies, as many as fill it.
 pub fn run_of(part: &Part) -> usize {
-    let single = part.mats.len() == 1 && part.unit == TILE_ROWS;
-    if single && part.items() >= ADJACENT { ADJACENT } else { 1 }
+    let tiles = part.unit / TILE_ROWS;
+    let run = ADJACENT / tiles.max(1);
+    if part.mats.len() == 1 && run * tiles == ADJACENT && part.items() >= run { run } else { 1 }
 }
 
 /// The leaf that multiplies adjacent tiles of a part with `tokens` rows, if there can be one: the tiles of an item, or of a run of
@@ -131,7 +133,9 @@ pub fn adjacent_leaf(part: &Part, input: RowType, tokens: usize) -> Option<Leaf>
     let alike = |mat: &Mat| {
         (mat.format, mat.k) == (format, k) && mat.tile_stride == part.mats.len() * format.tile(k).bytes()
     };
-    let tiles = part.mats.len() * part.unit / TILE_ROWS * run_of(part);
+    // A run of items is for a single row: see `dots`.
+    let run = if tokens == 1 { run_of(part) } else { 1 };
+    let tiles = part.mats.len() * part.unit / TILE_ROWS * run;
     let pairs = part.mats.len() == 2;
     let fits = if pairs { tiles == ADJACENT } else { part.mats.len() == 1 && tiles >= ADJACENT };
     let served = matches!(input, RowType::Q8(_)) && tokens <= ADJACENT_TOKENS;
@@ -155,13 +159,10 @@ fn few(
             let list = cx.list(e);
             let rows_ptr = e.at(list, group_start, 8);
             dots(e, cx, part, input, &weights, rows_ptr, results, tokens, count);
-            for t in 0..tokens {
-                let row = e.add_imm(group_start, t as i64);
-                let results = e.add_imm(results, (t * count * unit_bytes(part)) as i64);
-                each_item(e, part, item, count, results, |e, item, results| {
-                    epilogue::emit(e, cx, part, item, None, results, row, row);
-                });
-            }
+            each_item(e, part, item, (count, tokens), results, |e, item, results| {
+                let tokens = e.i64(tokens as i64);
+                epilogue::emit(e, cx, part, item, None, results, tokens, RowsOf::From(group_start));
+            });
         });
     });
 }
@@ -173,22 +174,14 @@ fn many(e: &mut Emit, cx: &Cx, parts: &[Part], areas: &gemm::Areas, rows: Value,
         let list = cx.list(e);
         gemm::fill_panel(e, cx, areas, &run[0].mats[0], list, rows);
         let share = (e.add_imm(share.0, -(start as i64)), e.add_imm(share.1, -(start as i64)));
-        for_items(
-            e,
-            run,
-            share,
-            |_| 1,
-            |e, part, item, _| {
-                let weights = tile_bases(e, cx, part, item, None);
-                gemm::unit(e, cx, areas, part, &weights, rows);
-                let zero = e.i64(0);
-                e.for_range(zero, rows, 1, |e, row| {
-                    let results = cx.body_scratch(e, areas.results);
-                    let results = e.at(results, row, unit_bytes(part));
-                    epilogue::emit(e, cx, part, item, None, results, row, row);
-                });
-            },
-        );
+        let one = |_: &Part| 1;
+        for_items(e, run, share, one, |e, part, item, _| {
+            let weights = tile_bases(e, cx, part, item, None);
+            gemm::unit(e, cx, areas, part, &weights, rows);
+            let results = cx.body_scratch(e, areas.results);
+            let first = e.i64(0);
+            epilogue::emit(e, cx, part, item, None, results, rows, RowsOf::From(first));
+        });
         start += run.iter().map(Part::items).sum::<usize>();
     }
 }
@@ -227,12 +220,12 @@ pub fn tile_bases(e: &mut Emit, cx: &Cx, part: &Part, item: Value, expert: Optio
         .collect()
 }
 
-/// Runs `body(item, its results)` for `count` items from `first` on, whose results for one row follow one another.
+/// Runs `body(item, its results)` for `count` items from `first` on, which were multiplied with `tokens` rows together.
 pub fn each_item(
     e: &mut Emit,
     part: &Part,
     first: Value,
-    count: usize,
+    (count, tokens): (usize, usize),
     results: Value,
     mut body: impl FnMut(&mut Emit, Value, Value),
 ) {
@@ -241,12 +234,12 @@ pub fn each_item(
     }
     e.for_count(count, |e, index| {
         let item = e.add(first, index);
-        let results = e.at(results, index, unit_bytes(part));
+        let results = e.at(results, index, tokens * unit_bytes(part));
         body(e, item, results);
     });
 }
 
-/// Dot products of `items` units with `tokens` rows: `results[token][item][mat][unit]`.
+/// Dot products of `items` units with `tokens` rows: `results[item][token][mat][unit]`.
 #[allow(clippy::too_many_arguments)]
 pub fn dots(
     e: &mut Emit,
@@ -259,17 +252,19 @@ pub fn dots(
     tokens: usize,
     items: usize,
 ) {
-    let stride = e.i64((unit_bytes(part) * items) as i64);
+    let stride = e.i64(unit_bytes(part) as i64);
     // In the order in which tiles lie in memory when matrices are interleaved: leaves prefetch behind their tile's end.
     let mut tiles = Vec::new();
     for tile in 0..part.unit / TILE_ROWS * items {
         for (m, (mat, base)) in part.mats.iter().zip(weights).enumerate() {
-            let (item, tile_of_item) = (tile * TILE_ROWS / part.unit, tile * TILE_ROWS % part.unit);
-            let out = item * unit_bytes(part) + (m * part.unit + tile_of_item) * 4;
+            let (item, row) = (tile * TILE_ROWS / part.unit, tile * TILE_ROWS % part.unit);
+            let out = item * tokens * unit_bytes(part) + (m * part.unit + row) * 4;
             tiles.push((mat, *base, tile * mat.tile_stride, out));
         }
     }
-    let adjacent = adjacent_leaf(part, input, tokens).and_then(|leaf| cx.try_leaf(leaf));
+    // Of several items the rows are apart: only with one row are the tiles' results adjacent too.
+    let adjacent = adjacent_leaf(part, input, tokens).filter(|_| items == 1 || tokens == 1);
+    let adjacent = adjacent.and_then(|leaf| cx.try_leaf(leaf));
     for tiles in tiles.chunks(ADJACENT) {
         let mut call = |(mat, base, at, out): (&Mat, Value, usize, usize), leaf: Option<FuncRef>| {
             let leaf = leaf.unwrap_or_else(|| cx.leaf(dot_leaf(mat, input, tokens)));

@@ -72,10 +72,18 @@ pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
         Body::Rows { stages, .. } => stages.as_slice(),
         _ => &[],
     };
-    for stage in kernel.prologue.iter().chain(stages) {
-        if let Stage::Linear { x, mat, .. } = stage {
-            leaves.push(dot_leaf(mat, rows(x), 1));
+    let vals: Vec<RowType> = kernel.vals.iter().map(|val| val.row).collect();
+    leaves.extend(kernel.prologue.iter().chain(stages).flat_map(|stage| stage::leaves(&vals, stage)));
+    match &kernel.body {
+        Body::Matmul { parts, .. } => {
+            leaves.extend(parts.iter().flat_map(|part| epilogue::leaves(&vals, part, true)));
         }
+        Body::Experts { part, .. } => leaves.extend(epilogue::leaves(&vals, part, false)),
+        Body::ExpertDown { mat, unit, out, residual, .. } => {
+            let part = experts::down_part(mat, *unit);
+            leaves.extend(experts::down_leaves(&part, vals[*out], residual.map(|val| vals[val])));
+        }
+        _ => {}
     }
     let mut dots = |part: &Part, input: RowType| {
         for tokens in Leaf::dot_tokens(q8(input)) {
@@ -89,19 +97,19 @@ pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
         Body::Rows { .. } => {}
         Body::Matmul { input, parts, .. } => parts.iter().for_each(|part| dots(part, rows(input))),
         Body::Experts { input, part, .. } if bf16(input) => leaves.extend(gemm_bf16::leaves(part)),
-        Body::ExpertDown { input, mat, .. } if bf16(input) => {
-            leaves.extend(gemm_bf16::leaves(&experts::down_part(mat, kernel.tiling)));
+        Body::ExpertDown { input, mat, unit, .. } if bf16(input) => {
+            leaves.extend(gemm_bf16::leaves(&experts::down_part(mat, *unit)));
         }
         Body::Experts { input, part, .. } => dots(part, rows(input)),
-        Body::ExpertDown { input, mat, .. } => dots(&experts::down_part(mat, kernel.tiling), rows(input)),
+        Body::ExpertDown { input, mat, unit, .. } => dots(&experts::down_part(mat, *unit), rows(input)),
         Body::Attention(body) => leaves.extend(attention::leaves(body)),
     }
-    if kernel.tiling == Tiling::Gemm {
+    if kernel.tiling != Tiling::Dot {
         match &kernel.body {
             Body::Matmul { parts, .. } => leaves.extend(parts.iter().flat_map(gemm::leaves)),
             Body::Experts { input, part, .. } if !bf16(input) => leaves.extend(gemm::leaves(part)),
-            Body::ExpertDown { input, mat, .. } if !bf16(input) => {
-                leaves.extend(gemm::leaves(&experts::down_part(mat, kernel.tiling)))
+            Body::ExpertDown { input, mat, unit, .. } if !bf16(input) => {
+                leaves.extend(gemm::leaves(&experts::down_part(mat, *unit)));
             }
             _ => {}
         }
@@ -212,10 +220,11 @@ pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], leaves: &BTreeMap
             let rows = experts::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
             experts::up(e, &cx, routed, *input, *input_slots, part, rows, dynamic);
         }
-        Body::ExpertDown { input, routing, experts, top_k, mat, residual, out } => {
+        Body::ExpertDown { input, routing, experts, top_k, mat, unit, residual, out } => {
             let routed = experts::Routed { routing: *routing, experts: *experts, top_k: *top_k };
             let rows = experts::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
-            experts::down(e, &cx, routed, *input, mat, *residual, *out, rows);
+            let part = experts::down_part(mat, *unit);
+            experts::down(e, &cx, routed, *input, &part, *residual, *out, rows);
         }
         Body::Attention(body) => attention::emit(e, &cx, body),
     }
@@ -259,10 +268,15 @@ impl Cx<'_> {
         }
     }
 
+    /// Workers that take part.
+    pub fn workers(&self, e: &mut Emit) -> Value {
+        e.load_u32(self.worker, offset_of!(Worker, count))
+    }
+
     /// This worker's static share `[start, end)` of `total` items.
     pub fn share(&self, e: &mut Emit, total: Value) -> (Value, Value) {
         let index = e.load_u32(self.worker, offset_of!(Worker, index));
-        let count = e.load_u32(self.worker, offset_of!(Worker, count));
+        let count = self.workers(e);
         let before = e.b.ins().imul(total, index);
         let start = e.b.ins().udiv(before, count);
         let after = e.add(before, total);
@@ -372,9 +386,14 @@ impl Cx<'_> {
         e.at(base, position, head_dim * 4)
     }
 
+    /// Sequence of a batch row: which row of the block tables is its own.
+    pub fn sequence(&self, e: &mut Emit, row: Value) -> Value {
+        self.arg_u32(e, offset_of!(Args, sequences), row)
+    }
+
     /// The block table of a batch row's sequence.
     pub fn block_table(&self, e: &mut Emit, kind: LayerKind, row: Value) -> Value {
-        let sequence = self.arg_u32(e, offset_of!(Args, sequences), row);
+        let sequence = self.sequence(e, row);
         let table = e.load(I64, self.args, offset_of!(Args, block_tables) + kind.index() * 8);
         let entries = e.load_u32(self.args, offset_of!(Args, block_table_stride) + kind.index() * 4);
         let start = e.b.ins().imul(sequence, entries);

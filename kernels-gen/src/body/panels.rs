@@ -5,6 +5,7 @@ use crate::body::{Cx, gemm, gemm_bf16};
 use crate::emit::Emit;
 use crate::kernel::{Mat, Part, RowType, Tiling};
 use crate::leaf::Leaf;
+use crate::leaf::gemm_bf16::PANEL_ROWS;
 use crate::scratch::Scratch;
 use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -12,8 +13,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 /// Panels of activations, by their type.
 #[derive(Clone, Copy)]
 pub enum Panels {
-    /// For GemmQ8 leaves.
-    Q8(gemm::Areas),
+    /// For GemmQ8 leaves; from `least_rows` rows on.
+    Q8 { areas: gemm::Areas, least_rows: usize },
     /// For GemmBf16 leaves.
     Bf16(gemm_bf16::Areas),
 }
@@ -24,23 +25,33 @@ impl Panels {
         let k = input.len();
         match (input, rows.tiling) {
             (RowType::Bf16(_), _) => Some(Panels::Bf16(gemm_bf16::areas(scratch, rows.max, k, unit_bytes))),
-            (_, Tiling::Gemm) => Some(Panels::Q8(gemm::areas(scratch, rows.max, k, unit_bytes))),
+            (_, Tiling::Gemm { least_rows }) => {
+                Some(Panels::Q8 { areas: gemm::areas(scratch, rows.max, k, unit_bytes), least_rows })
+            }
             (_, Tiling::Dot) => None,
         }
     }
 
-    /// Fewer rows than this are left to dot leaves; there are none for bf16.
-    fn least_rows(self) -> usize {
+    /// Fewer rows than this are left to dot leaves. There are none for bf16.
+    fn least_rows(self) -> Option<usize> {
         match self {
-            Panels::Q8(_) => gemm::LEAST_ROWS,
-            Panels::Bf16(_) => 0,
+            Panels::Q8 { least_rows, .. } => Some(least_rows),
+            Panels::Bf16(_) => None,
+        }
+    }
+
+    /// Whether filling them with up to `rows` rows takes so long that it is not done for every few columns. Rows of bf16 are copied as they are.
+    pub fn are_costly(self, rows: usize) -> bool {
+        match self {
+            Panels::Q8 { .. } => true,
+            Panels::Bf16(_) => rows > PANEL_ROWS,
         }
     }
 
     /// Offset of the results in the body's scratch.
     pub fn results(self) -> usize {
         match self {
-            Panels::Q8(areas) => areas.results,
+            Panels::Q8 { areas, .. } => areas.results,
             Panels::Bf16(areas) => areas.results,
         }
     }
@@ -50,7 +61,7 @@ impl Panels {
         let list = cx.list(e);
         let list = e.at(list, first, 8);
         match self {
-            Panels::Q8(areas) => gemm::fill_panel(e, cx, &areas, mat, list, count),
+            Panels::Q8 { areas, .. } => gemm::fill_panel(e, cx, &areas, mat, list, count),
             Panels::Bf16(areas) => gemm_bf16::fill_panel(e, cx, &areas, mat.k, list, count),
         }
     }
@@ -58,7 +69,7 @@ impl Panels {
     /// Results of a unit for the gathered rows.
     pub fn unit(self, e: &mut Emit, cx: &Cx, part: &Part, weights: &[Value], count: Value) {
         match self {
-            Panels::Q8(areas) => gemm::unit(e, cx, &areas, part, weights, count),
+            Panels::Q8 { areas, .. } => gemm::unit(e, cx, &areas, part, weights, count),
             Panels::Bf16(areas) => gemm_bf16::unit(e, cx, &areas, part, weights, count),
         }
     }
@@ -85,10 +96,8 @@ pub fn many_or_few(
     few: impl FnOnce(&mut Emit),
 ) {
     let Some(panels) = panels else { return few(e) };
-    if panels.least_rows() == 0 {
-        return many(e, panels);
-    }
-    let least = e.i64(panels.least_rows() as i64);
+    let Some(least) = panels.least_rows() else { return many(e, panels) };
+    let least = e.i64(least as i64);
     let is_many = e.icmp(IntCC::UnsignedGreaterThanOrEqual, count, least);
     e.if_then(is_many, |e| many(e, panels));
     let is_few = e.icmp(IntCC::UnsignedLessThan, count, least);

@@ -1,21 +1,28 @@
-//! Attention's inner tiles over one KV block of 16 tokens and one KV head, for a group of query heads.
+//! Attention's inner tiles over KV blocks of 16 tokens and one KV head, for a group of query heads.
 //!
-//! - score: `fn(k: *const u8, q: *const f32, out: *mut f32, ahead: *const u8)`: `k` is `[head_dim][16]`, `q` `[group][head_dim]`; `out[g]`, rows
-//!   [`SCORE_STRIDE`] bytes apart, receives 16 scaled scores ("dot4" per key).
-//! - value: `fn(v: *const u8, p: *const f32, o: *mut f32, first: u64, end: u64, ahead: *const u8)`: `v` is `[16][head_dim]`; for tokens `first..end` of
-//!   the block, ascending, `o[g][d] = fma(p[g][token], v[token][d], o[g][d])`; rows of `p` are [`SCORE_STRIDE`] apart, `o` is
-//!   `[group][head_dim]`. Values of other tokens are never read.
+//! Both take a list of pointers to the same plane of consecutive blocks, which lie apart in memory. [`BLOCKS_AHEAD`] more pointers
+//! follow those of the call: versions may prefetch from there, because the CPU does not find blocks that lie apart itself.
 //!
-//! `ahead` is the same plane of a later block, which versions may prefetch: blocks lie apart, so the CPU does not find them itself.
+//! - score: `fn(k: *const *const u8, q: *const f32, out: *mut f32, blocks: u64)`: each `k[b]` is `[head_dim][16]`, `q` `[group][head_dim]`;
+//!   `out[g][16 * b..]`, rows [`SCORE_STRIDE`] bytes apart, receives 16 scaled scores ("dot4" per key) of each block.
+//! - value: `fn(v: *const *const u8, p: *const f32, o: *mut f32, blocks: u64, first: u64, end: u64)`: each `v[b]` is `[16][head_dim]`; for
+//!   tokens `first..end`, counted from the first block on, ascending, `o[g][d] = fma(p[g][token], v[token][d], o[g][d])`; rows of `p` are
+//!   [`SCORE_STRIDE`] apart, `o` is `[group][head_dim]`. Values of other tokens are never read. The range is empty, or begins in the
+//!   first block and ends in the last.
 
 use crate::emit::{Emit, LANES};
-use cranelift_codegen::ir::Value;
-use cranelift_codegen::ir::types::F32X4;
+use cranelift_codegen::ir::types::{F32X4, I64};
+use cranelift_codegen::ir::{InstBuilder, Value};
+use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
-/// Bytes between the score rows of two query heads: one segment of f32.
-pub const SCORE_STRIDE: usize = ATTENTION_SEGMENT * 4;
+/// Bytes between the score rows of two query heads: one segment of f32, and a line more, so that a column of many rows spreads over
+/// the sets of a cache.
+pub const SCORE_STRIDE: usize = ATTENTION_SEGMENT * 4 + LINE;
+/// Pointers in a list behind those of a call: how far ahead of their work leaves prefetch. One head's scores against a block, or its
+/// weighted values, take some 500 cycles, and the lines of a block come from memory in about as many, at times in several times that.
+pub const BLOCKS_AHEAD: usize = 8;
 
 fn load4(e: &mut Emit, elem: KvElem, ptr: Value, offset: usize) -> Value {
     match elem {
@@ -24,8 +31,32 @@ fn load4(e: &mut Emit, elem: KvElem, ptr: Value, offset: usize) -> Value {
     }
 }
 
+/// Calls `body` with the number of each block and its pointer in `list`.
+fn each_block(e: &mut Emit, list: Value, blocks: Value, body: impl FnOnce(&mut Emit, Value, Value)) {
+    let zero = e.i64(0);
+    e.for_range(zero, blocks, 1, |e, block| {
+        let entry = e.at(list, block, 8);
+        let plane = e.load(I64, entry, 0);
+        body(e, block, plane);
+    });
+}
+
 pub fn score(e: &mut Emit, params: &[Value], elem: KvElem, head_dim: usize, group: usize, scale: f32) {
-    let (k, q, out) = (params[0], params[1], params[2]);
+    let (q, out) = (params[1], params[2]);
+    each_block(e, params[0], params[3], |e, block, k| {
+        let out = e.at(out, block, BLOCK_TOKENS * 4);
+        score_block(e, [k, q, out], elem, head_dim, group, scale);
+    });
+}
+
+fn score_block(
+    e: &mut Emit,
+    [k, q, out]: [Value; 3],
+    elem: KvElem,
+    head_dim: usize,
+    group: usize,
+    scale: f32,
+) {
     // Two query heads share each decoded key vector: 8 accumulators, and room for the operands.
     let per_pass = if group.is_multiple_of(2) { 2 } else { 1 };
     e.for_count(BLOCK_TOKENS / LANES, |e, quad| {
@@ -62,7 +93,28 @@ pub fn score(e: &mut Emit, params: &[Value], elem: KvElem, head_dim: usize, grou
 }
 
 pub fn value(e: &mut Emit, params: &[Value], elem: KvElem, head_dim: usize, group: usize) {
-    let (v, p, o, first, end) = (params[0], params[1], params[2], params[3], params[4]);
+    let (p, o, first, end) = (params[1], params[2], params[4], params[5]);
+    each_block(e, params[0], params[3], |e, block, v| {
+        let (zero, all) = (e.i64(0), e.i64(BLOCK_TOKENS as i64));
+        let before = e.mul_imm(block, BLOCK_TOKENS as i64);
+        let first = e.b.ins().isub(first, before);
+        let first = e.b.ins().smax(first, zero);
+        let end = e.b.ins().isub(end, before);
+        let end = e.b.ins().smin(end, all);
+        let p = e.at(p, before, 4);
+        value_block(e, [v, p, o], first, end, elem, head_dim, group);
+    });
+}
+
+fn value_block(
+    e: &mut Emit,
+    [v, p, o]: [Value; 3],
+    first: Value,
+    end: Value,
+    elem: KvElem,
+    head_dim: usize,
+    group: usize,
+) {
     // Eight lanes of four columns per decoded value: two column vectors by up to four heads are accumulated in registers.
     let heads = [4, 2, 1].into_iter().find(|h| group.is_multiple_of(*h)).expect("1 divides");
     let vectors = 2;

@@ -6,7 +6,7 @@ use super::block::{data_lines, scale_bytes};
 use super::dot_q8::ADJACENT;
 use super::gemm_bf16::{self, GROUP, ROW_BYTES};
 use super::gemm_q8::{DECODED_BLOCK, DECODED_TILE, PANEL_BLOCK};
-use super::{Leaf, SCORE_STRIDE};
+use super::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE, add_weighted, quantize, rms_norm};
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
 
@@ -35,13 +35,48 @@ pub enum Param {
     Write(Region),
     /// A pointer to memory that is read and written.
     Update(Region),
-    /// A pointer to `rows` pointers to `bytes` bytes each; all of it is read.
-    Rows {
+    /// A pointer to a list of pointers.
+    Rows(Rows),
+    /// A pointer to `rows` pointers; `bytes` bytes from `offset` on behind each are read and written.
+    Targets {
         /// Pointers in the list.
-        rows: usize,
-        /// Bytes of each row.
+        rows: Amount,
+        /// Where in a row its piece starts.
+        offset: Amount,
+        /// Bytes of the piece.
         bytes: usize,
     },
+}
+
+/// A list of pointers to memory that is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// Pointers in the list.
+    pub rows: Amount,
+    /// Bytes of each row.
+    pub bytes: usize,
+    /// Pointers behind these, to memory that may be prefetched and is not read.
+    pub ahead: usize,
+    /// The numbers `first` and `end`, where only these tokens are read, counted from the first row's on, 16 to a row.
+    pub tokens: Option<(usize, usize)>,
+}
+
+impl Rows {
+    /// The bytes of each row that are read in a call with these arguments.
+    pub fn pieces(&self, args: &[u64]) -> Vec<std::ops::Range<usize>> {
+        let rows = usize::try_from(self.rows.value(args)).unwrap_or(0);
+        let (first, end) =
+            self.tokens.map_or((0, usize::MAX), |(first, end)| (args[first] as usize, args[end] as usize));
+        let token = self.bytes / BLOCK_TOKENS;
+        let inside =
+            |bound: usize, row: usize| bound.saturating_sub(row * BLOCK_TOKENS).min(BLOCK_TOKENS) * token;
+        (0..rows)
+            .map(|row| match self.tokens {
+                Some(_) => inside(first, row)..inside(end, row).max(inside(first, row)),
+                None => 0..self.bytes,
+            })
+            .collect()
+    }
 }
 
 /// Memory seen from a pointer: a piece, repeated.
@@ -187,12 +222,32 @@ impl Leaf {
                 Param::Number,
             ],
             Leaf::Score { elem, head_dim, group, .. } => vec![
-                Param::Read(Region::new(head_dim * BLOCK_TOKENS * elem.bytes())),
+                planes(elem, head_dim, None),
                 Param::Read(Region::new(group * head_dim * 4)),
-                Param::Write(Region::new(BLOCK_TOKENS * 4).times(group, SCORE_STRIDE)),
-                Param::Ahead,
+                Param::Write(Region::new(Amount::times(3, BLOCK_TOKENS * 4)).times(group, SCORE_STRIDE)),
+                Param::Number,
             ],
             Leaf::Value { elem, head_dim, group } => value(elem, head_dim, group),
+            Leaf::Softmax => vec![
+                Param::Update(Region::new(Amount::times(1, BLOCK_TOKENS * 4))),
+                Param::Number,
+                Param::Number,
+                Param::Number,
+                Param::Write(Region::new(4)),
+                Param::Write(Region::new(4)),
+            ],
+            Leaf::Combine { head_dim, group, sinks } => vec![
+                Param::Read(Region::new(Amount::times(5, group * head_dim * 4))),
+                Param::Read(Region::new(Amount::times(5, group * 4))),
+                Param::Read(Region::new(Amount::times(5, group * 4))),
+                if sinks { Param::Read(Region::new(group * 4)) } else { Param::Number },
+                Param::Write(Region::new(group * head_dim * 4)),
+                Param::Number,
+            ],
+            Leaf::Map(map) => map.contract(),
+            Leaf::AddWeighted { n, bias } => add_weighted::contract(n, bias),
+            Leaf::Quantize => quantize::contract(),
+            Leaf::RmsNorm { n, .. } => rms_norm::contract(n),
         }
     }
 }
@@ -201,31 +256,35 @@ impl Leaf {
 fn dot(format: WeightFormat, k: usize, tokens: usize, row_bytes: usize) -> Vec<Param> {
     vec![
         Param::Read(Region::new(format.tile(k).bytes())),
-        Param::Rows { rows: tokens, bytes: row_bytes },
+        Param::Rows(Rows { rows: tokens.into(), bytes: row_bytes, ahead: 0, tokens: None }),
         Param::Write(Region::new(ROWS_F32).times(tokens, Amount::param(3))),
         Param::Number,
     ]
 }
 
-/// Tokens `first..end`, parameters 3 and 4, of the values and of each head's weights.
+/// Keys or values of as many blocks as parameter 3 says.
+fn planes(elem: KvElem, head_dim: usize, tokens: Option<(usize, usize)>) -> Param {
+    let bytes = BLOCK_TOKENS * head_dim * elem.bytes();
+    Param::Rows(Rows { rows: Amount::param(3), bytes, ahead: BLOCKS_AHEAD, tokens })
+}
+
+/// Tokens `first..end`, parameters 4 and 5, of the values and of each head's weights.
 fn value(elem: KvElem, head_dim: usize, group: usize) -> Vec<Param> {
-    let tokens = |bytes: usize| {
-        let all = Amount { constant: 0, terms: vec![(4, bytes as i64), (3, -(bytes as i64))] };
-        Region::new(all).from(Amount::times(3, bytes))
-    };
+    let weights = Region::new(Amount { constant: 0, terms: vec![(5, 4), (4, -4)] }).from(Amount::times(4, 4));
     vec![
-        Param::Read(tokens(head_dim * elem.bytes())),
-        Param::Read(tokens(4).times(group, SCORE_STRIDE)),
+        planes(elem, head_dim, Some((4, 5))),
+        Param::Read(weights.times(group, SCORE_STRIDE)),
         Param::Update(Region::new(group * head_dim * 4)),
         Param::Number,
         Param::Number,
-        Param::Ahead,
+        Param::Number,
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leaf::map::Map;
 
     #[test]
     fn pieces_follow_the_arguments() {
@@ -238,8 +297,10 @@ mod tests {
         assert_eq!(weights.pieces(&[0; 6]), []);
 
         let contract = Leaf::Value { elem: KvElem::F16, head_dim: 64, group: 1 }.contract();
-        let Param::Read(values) = &contract[0] else { panic!("{contract:?}") };
-        assert_eq!(values.pieces(&[0, 0, 0, 3, 7]), [(3 * 128, 4 * 128)]);
+        let Param::Rows(values) = &contract[0] else { panic!("{contract:?}") };
+        assert_eq!(values.pieces(&[0, 0, 0, 2, 3, 7]), [3 * 128..7 * 128, 0..0]);
+        assert_eq!(values.pieces(&[0, 0, 0, 3, 15, 33]), [15 * 128..2048, 0..2048, 0..128]);
+        assert!(values.pieces(&[0, 0, 0, 1, 5, 5]).iter().all(|piece| piece.is_empty()));
     }
 
     #[test]
@@ -257,6 +318,13 @@ mod tests {
             Leaf::TilesOff,
             Leaf::Score { elem: KvElem::F16, head_dim: 64, group: 8, scale: 0 },
             Leaf::Value { elem: KvElem::F16, head_dim: 64, group: 8 },
+            Leaf::Softmax,
+            Leaf::Combine { head_dim: 64, group: 8, sinks: true },
+            Leaf::Combine { head_dim: 64, group: 8, sinks: false },
+            Leaf::Map(Map::add(32, 128, 0)),
+            Leaf::AddWeighted { n: 32, bias: true },
+            Leaf::Quantize,
+            Leaf::RmsNorm { n: 32, eps: 0 },
         ] {
             assert_eq!(leaf.contract().len(), leaf.params(), "{leaf}");
         }

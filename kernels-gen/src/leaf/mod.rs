@@ -3,6 +3,7 @@
 //! A leaf is a function in the same code blob, called by bodies with the System V convention; every vector register is
 //! caller-saved. Its contract stands in its file. The versions here are 128 bits wide, in Cranelift IR, and run on every level.
 
+mod add_weighted;
 pub(crate) mod attention;
 pub mod block;
 pub mod contract;
@@ -10,8 +11,12 @@ mod dot_f32;
 pub(crate) mod dot_q8;
 pub mod gemm_bf16;
 pub mod gemm_q8;
+pub mod map;
+mod quantize;
+mod rms_norm;
+mod softmax;
 
-pub use attention::SCORE_STRIDE;
+pub use attention::{BLOCKS_AHEAD, SCORE_STRIDE};
 pub use dot_q8::ADJACENT;
 
 use crate::emit::Emit;
@@ -19,6 +24,7 @@ use cranelift_codegen::ir::Value;
 use gemm_bf16::Shape;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
+use map::Map;
 use std::fmt;
 
 /// Which leaf, specialised to what. Its `Display` is the symbol name.
@@ -43,10 +49,22 @@ pub enum Leaf {
     TilesOn,
     /// Releases them.
     TilesOff,
-    /// Scores of `group` queries against a block of 16 keys. `scale` holds the f32's bits.
+    /// Scores of `group` queries against blocks of 16 keys. `scale` holds the f32's bits.
     Score { elem: KvElem, head_dim: usize, group: usize, scale: u32 },
-    /// Adds weighted values of a block to `group` outputs.
+    /// Adds weighted values of blocks to `group` outputs.
     Value { elem: KvElem, head_dim: usize, group: usize },
+    /// Exponentials of a row of scores, with their maximum and sum.
+    Softmax,
+    /// Combines the segments of `group` query heads.
+    Combine { head_dim: usize, group: usize, sinks: bool },
+    /// An elementwise expression over rows.
+    Map(Map),
+    /// Weighted rows of `n`, with or without a bias, added to rows that lie anywhere.
+    AddWeighted { n: usize, bias: bool },
+    /// f32 to q8 blocks.
+    Quantize,
+    /// RMS norm of a row of `n`. `eps` holds the f32's bits.
+    RmsNorm { n: usize, eps: u32 },
 }
 
 impl fmt::Display for Leaf {
@@ -72,6 +90,16 @@ impl fmt::Display for Leaf {
                 write!(f, "score_{elem:?}_d{head_dim}_g{group}_s{scale:08x}")
             }
             Leaf::Value { elem, head_dim, group } => write!(f, "value_{elem:?}_d{head_dim}_g{group}"),
+            Leaf::Softmax => write!(f, "softmax"),
+            Leaf::Combine { head_dim, group, sinks } => {
+                write!(f, "combine_d{head_dim}_g{group}{}", if *sinks { "_sinks" } else { "" })
+            }
+            Leaf::Map(map) => write!(f, "{map}"),
+            Leaf::AddWeighted { n, bias } => {
+                write!(f, "add_weighted{}_n{n}", if *bias { "_biased" } else { "" })
+            }
+            Leaf::Quantize => write!(f, "quantize_q8"),
+            Leaf::RmsNorm { n, eps } => write!(f, "rms_norm_n{n}_e{eps:08x}"),
         }
     }
 }
@@ -87,8 +115,11 @@ impl Leaf {
         match self {
             Leaf::DotQ8 { .. } | Leaf::DotAdjacent { .. } | Leaf::DotF32 { .. } | Leaf::Score { .. } => 4,
             Leaf::TilesOn | Leaf::TilesOff => 0,
-            Leaf::Decode { .. } | Leaf::DecodeBf16 | Leaf::GemmBf16(_) => 5,
-            Leaf::GemmQ8 { .. } | Leaf::Value { .. } => 6,
+            Leaf::Decode { .. } | Leaf::DecodeBf16 | Leaf::GemmBf16(_) | Leaf::Quantize => 5,
+            Leaf::RmsNorm { .. } => 3,
+            Leaf::Map(map) => map.params(),
+            Leaf::GemmQ8 { .. } | Leaf::Value { .. } | Leaf::AddWeighted { .. } => 6,
+            Leaf::Softmax | Leaf::Combine { .. } => 6,
         }
     }
 
@@ -110,6 +141,12 @@ impl Leaf {
                 attention::score(e, params, elem, head_dim, group, f32::from_bits(scale));
             }
             Leaf::Value { elem, head_dim, group } => attention::value(e, params, elem, head_dim, group),
+            Leaf::Softmax => softmax::softmax(e, params),
+            Leaf::Combine { head_dim, group, sinks } => softmax::combine(e, params, head_dim, group, sinks),
+            Leaf::Map(map) => map::emit(e, params, map),
+            Leaf::AddWeighted { n, bias } => add_weighted::emit(e, params, n, bias),
+            Leaf::Quantize => quantize::emit(e, params),
+            Leaf::RmsNorm { n, eps } => rms_norm::emit(e, params, n, f32::from_bits(eps)),
         }
     }
 }

@@ -1,13 +1,27 @@
-//! Expressions, copies and additions over f32 rows. Rows are padded to whole vectors, so a short last vector is computed whole.
+//! Expressions, copies and additions over f32 rows. Rows are padded to whole tiles, so a short last vector is computed whole.
 
+use crate::body::Cx;
 use crate::emit::{Emit, LANES};
 use crate::expr::Expr;
+use crate::leaf::Leaf;
+use crate::leaf::map::{MAX_INPUTS, Map};
 use crate::math;
 use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::types::F32X4;
+use kernmill_plan::format::TILE_ROWS;
+
+/// The map of an expression over one row, if it has not too many inputs.
+pub fn map(expr: &Expr, inputs: usize, n: usize) -> Option<Map> {
+    (inputs <= MAX_INPUTS).then(|| Map::new(expr.clone(), n.next_multiple_of(TILE_ROWS), &vec![0; inputs], 0))
+}
 
 /// `out[i] = expr(inputs[..][i])` for i < n. `out` may be one of the inputs.
-pub fn emit(e: &mut Emit, expr: &Expr, inputs: &[Value], out: Value, n: usize) {
+pub fn emit(e: &mut Emit, cx: &Cx, expr: &Expr, inputs: &[Value], out: Value, n: usize) {
+    if let Some(map) = map(expr, inputs.len(), n) {
+        let rows = e.i64(1);
+        e.call(cx.leaf(Leaf::Map(map)), &[&[out], inputs, &[rows]].concat());
+        return;
+    }
     vectors(e, n, |e, offset| {
         let values: Vec<Value> = inputs
             .iter()

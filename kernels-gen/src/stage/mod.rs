@@ -6,7 +6,6 @@ pub mod embed;
 pub mod expert_sum;
 pub mod kv;
 pub mod quantize;
-pub mod rms_norm;
 pub mod rope;
 pub mod topk;
 
@@ -16,6 +15,23 @@ use crate::kernel::{Mat, RowType, Stage};
 use crate::leaf::Leaf;
 use cranelift_codegen::ir::Value;
 use kernmill_plan::format::TILE_ROWS;
+
+/// Leaves that a stage calls.
+pub fn leaves(vals: &[RowType], stage: &Stage) -> Vec<Leaf> {
+    match stage {
+        Stage::RmsNorm { x, eps, .. } => vec![norm_leaf(vals[*x].len(), *eps)],
+        Stage::Quantize { .. } => vec![Leaf::Quantize],
+        Stage::Elementwise { expr, inputs, out } => {
+            elementwise::map(expr, inputs.len(), vals[*out].len()).map(Leaf::Map).into_iter().collect()
+        }
+        Stage::Linear { x, mat, .. } => vec![dot_leaf(mat, vals[*x], 1)],
+        _ => Vec::new(),
+    }
+}
+
+fn norm_leaf(n: usize, eps: f32) -> Leaf {
+    Leaf::RmsNorm { n, eps: eps.to_bits() }
+}
 
 /// Emits `stage` for row `row` of its values.
 pub fn emit(e: &mut Emit, cx: &Cx, stage: &Stage, row: Value) {
@@ -30,12 +46,12 @@ pub fn emit(e: &mut Emit, cx: &Cx, stage: &Stage, row: Value) {
         Stage::RmsNorm { x, weight, eps, out } => {
             let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
             let weight = cx.operand(e, *weight);
-            rms_norm::emit(e, source, weight, target, cx.len(*x), *eps);
+            e.call(cx.leaf(norm_leaf(cx.len(*x), *eps)), &[source, weight, target]);
         }
         Stage::Quantize { x, out } => {
             let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
             let target = quantize::Q8Ptr::of_row(e, target, cx.len(*out));
-            quantize::emit(e, source, target, cx.len(*x));
+            quantize::emit(e, cx, source, target, cx.len(*x));
         }
         Stage::Bf16Cast { x, out } => {
             let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
@@ -44,7 +60,7 @@ pub fn emit(e: &mut Emit, cx: &Cx, stage: &Stage, row: Value) {
         Stage::Elementwise { expr, inputs, out } => {
             let sources: Vec<Value> = inputs.iter().map(|x| cx.row(e, *x, row)).collect();
             let target = cx.row(e, *out, row);
-            elementwise::emit(e, expr, &sources, target, cx.len(*out));
+            elementwise::emit(e, cx, expr, &sources, target, cx.len(*out));
         }
         Stage::Rope { x, table, head_dim, out } => {
             let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));

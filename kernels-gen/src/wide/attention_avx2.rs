@@ -1,23 +1,25 @@
 //! `Score` and `Value` in 256 bits. Needs AVX2, FMA and F16C.
 //!
-//! Score tile: 8 keys (the lanes) x up to 3 query heads, four accumulators each. Value tile: up to 16 columns of a value row (two
-//! vectors) x up to 4 query heads. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
+//! Score tile: the 16 keys of a block (two vectors) x up to 2 query heads; of the four accumulators of each pair, two at a time are in
+//! registers, so that a broadcast query serves two fmas. Value tile: up to 16 columns of a value row (two vectors) x up to 4 query heads,
+//! kept in registers over all blocks of the call. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::Wide;
 use super::regs::{PARAMS, Regs};
-use crate::leaf::{Leaf, SCORE_STRIDE};
+use crate::leaf::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterYmm, CodeAssembler, byte_ptr, dword_ptr, xmmword_ptr, ymmword_ptr,
+    AsmMemoryOperand, AsmRegisterYmm, CodeAssembler, byte_ptr, dword_ptr, qword_ptr, xmmword_ptr, ymmword_ptr,
 };
 use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
-use kernmill_plan::target::Level;
 
 /// Keys or columns per vector.
 const LANES: usize = 8;
+/// Vectors of a block's keys.
+const KEY_VECTORS: usize = BLOCK_TOKENS / LANES;
 /// Query heads of a score tile.
-const SCORE_HEADS: usize = 3;
+const SCORE_HEADS: usize = 2;
 /// Query heads of a value tile.
 const VALUE_HEADS: usize = 4;
 /// Vectors of columns of a value tile.
@@ -26,7 +28,7 @@ const VALUE_VECTORS: usize = 2;
 /// The score version.
 pub const SCORE: Wide = Wide {
     name: "score_avx2",
-    levels: |level| matches!(level, Level::V3 | Level::V3Vnni),
+    levels: |_| true,
     serves: |leaf| matches!(leaf, Leaf::Score { head_dim, .. } if head_dim % 4 == 0),
     assemble: |a, leaf| match leaf {
         Leaf::Score { elem, head_dim, group, scale } => score(a, elem, head_dim, group, scale),
@@ -37,7 +39,7 @@ pub const SCORE: Wide = Wide {
 /// The value version.
 pub const VALUE: Wide = Wide {
     name: "value_avx2",
-    levels: |level| matches!(level, Level::V3 | Level::V3Vnni),
+    levels: |_| true,
     serves: |leaf| matches!(leaf, Leaf::Value { head_dim, .. } if head_dim % LANES == 0),
     assemble: |a, leaf| match leaf {
         Leaf::Value { elem, head_dim, group } => value(a, elem, head_dim, group),
@@ -50,12 +52,11 @@ fn load8(
     a: &mut CodeAssembler,
     elem: KvElem,
     to: AsmRegisterYmm,
-    base: AsmRegister64,
-    offset: usize,
+    from: AsmMemoryOperand,
 ) -> Result<(), IcedError> {
     match elem {
-        KvElem::F16 => a.vcvtph2ps(to, xmmword_ptr(base + offset)),
-        KvElem::F32 => a.vmovups(to, ymmword_ptr(base + offset)),
+        KvElem::F16 => a.vcvtph2ps(to, xmmword_ptr(from)),
+        KvElem::F32 => a.vmovups(to, ymmword_ptr(from)),
     }
 }
 
@@ -67,46 +68,72 @@ fn score(
     scale: u32,
 ) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(4);
-    let [k, q, out, ahead] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
-    let (keys, index) = (regs.general(), regs.general());
-    let (key, query, factor, sums) = (regs.half(), regs.half(), regs.half(), regs.halves(4 * SCORE_HEADS));
+    let [list, q, out, blocks] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
+    let (keys, ahead, place, element) = (regs.general(), regs.general(), regs.general(), regs.general());
+    let (key, query) = (regs.halves(KEY_VECTORS), regs.half());
+    let sums = regs.halves(2 * KEY_VECTORS * SCORE_HEADS);
+    let held = regs.halves(KEY_VECTORS * SCORE_HEADS);
     let mut constants = a.create_label();
+    let (mut next, mut done) = (a.create_label(), a.create_label());
     regs.save(a)?;
-    a.vbroadcastss(factor, dword_ptr(constants))?;
+    a.set_label(&mut next)?;
+    a.cmp(blocks, 1)?;
+    a.jl(done)?;
+    a.mov(keys, qword_ptr(list))?;
+    a.mov(ahead, qword_ptr(list + BLOCKS_AHEAD * 8))?;
     let row = BLOCK_TOKENS * elem.bytes();
-    for first_key in (0..BLOCK_TOKENS).step_by(LANES) {
-        for first in (0..group).step_by(SCORE_HEADS) {
-            let heads = (group - first).min(SCORE_HEADS);
-            for sum in &sums[..heads * 4] {
+    for first in (0..group).step_by(SCORE_HEADS) {
+        let heads = (group - first).min(SCORE_HEADS);
+        for phase in 0..2 {
+            for sum in &sums {
                 a.vpxor(*sum, *sum, *sum)?;
             }
-            a.mov(keys, k)?;
-            a.xor(index, index)?;
+            a.xor(place, place)?;
+            a.xor(element, element)?;
             let mut again = a.create_label();
             a.set_label(&mut again)?;
-            if first_key == 0 && first == 0 {
-                prefetch(a, ahead, 4 * row)?;
-            }
-            for d in 0..4 {
-                load8(a, elem, key, keys, d * row + first_key * elem.bytes())?;
-                for head in 0..heads {
-                    a.vbroadcastss(query, dword_ptr(q + index + ((first + head) * head_dim * 4 + d * 4)))?;
-                    a.vfmadd231ps(sums[head * 4 + d], key, query)?;
+            if first == 0 && phase == 0 {
+                for line in 0..(4 * row).div_ceil(LINE) {
+                    a.prefetcht1(byte_ptr(ahead + place + line * LINE))?;
                 }
             }
-            a.add(keys, (4 * row) as i32)?;
-            a.add(index, 16)?;
-            a.cmp(index, (head_dim * 4) as i32)?;
+            for (d, sums) in sums.chunks(KEY_VECTORS * SCORE_HEADS).enumerate() {
+                let d = phase * 2 + d;
+                for (vector, key) in key.iter().enumerate() {
+                    load8(a, elem, *key, keys + place + (d * row + vector * LANES * elem.bytes()))?;
+                }
+                for (head, sums) in sums.chunks(KEY_VECTORS).enumerate().take(heads) {
+                    let from = q + element + ((first + head) * head_dim * 4 + d * 4);
+                    a.vbroadcastss(query, dword_ptr(from))?;
+                    for (sum, key) in sums.iter().zip(&key) {
+                        a.vfmadd231ps(*sum, *key, query)?;
+                    }
+                }
+            }
+            a.add(place, (4 * row) as i32)?;
+            a.add(element, 16)?;
+            a.cmp(element, (head_dim * 4) as i32)?;
             a.jne(again)?;
-            for (head, acc) in sums[..heads * 4].chunks(4).enumerate() {
-                a.vaddps(acc[0], acc[0], acc[1])?;
-                a.vaddps(acc[2], acc[2], acc[3])?;
-                a.vaddps(acc[0], acc[0], acc[2])?;
-                a.vmulps(acc[0], acc[0], factor)?;
-                a.vmovups(ymmword_ptr(out + ((first + head) * SCORE_STRIDE + first_key * 4)), acc[0])?;
+            let (left, right) = sums.split_at(KEY_VECTORS * SCORE_HEADS);
+            for i in 0..heads * KEY_VECTORS {
+                if phase == 0 {
+                    a.vaddps(held[i], left[i], right[i])?;
+                    continue;
+                }
+                a.vaddps(left[i], left[i], right[i])?;
+                a.vaddps(left[i], held[i], left[i])?;
+                let (head, vector) = (first + i / KEY_VECTORS, i % KEY_VECTORS);
+                a.vbroadcastss(query, dword_ptr(constants))?;
+                a.vmulps(left[i], left[i], query)?;
+                a.vmovups(ymmword_ptr(out + (head * SCORE_STRIDE + vector * LANES * 4)), left[i])?;
             }
         }
     }
+    a.add(list, 8)?;
+    a.add(out, (BLOCK_TOKENS * 4) as i32)?;
+    a.dec(blocks)?;
+    a.jmp(next)?;
+    a.set_label(&mut done)?;
     regs.restore_and_return(a)?;
     a.set_label(&mut constants)?;
     a.dd(&[scale])
@@ -114,8 +141,9 @@ fn score(
 
 fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(6);
-    let [v, p, o, first, end, ahead] = PARAMS;
-    let (row, token) = (regs.general(), regs.general());
+    let [list, p, o, blocks, first, end] = PARAMS;
+    let (row, ahead, token, stop) = (regs.general(), regs.general(), regs.general(), regs.general());
+    let (block, skip) = (regs.general(), regs.general());
     let weight = regs.half();
     let (columns, sums) = (regs.halves(VALUE_VECTORS), regs.halves(VALUE_VECTORS * VALUE_HEADS));
     regs.save(a)?;
@@ -123,13 +151,11 @@ fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> 
     a.cmp(first, end)?;
     a.jge(done)?;
     let row_bytes = head_dim * elem.bytes();
-    // The first row in view.
-    a.imul_3(row, first, row_bytes as i32)?;
-    a.add(v, row)?;
     for start in (0..head_dim).step_by(VALUE_VECTORS * LANES) {
         let vectors = ((head_dim - start) / LANES).min(VALUE_VECTORS);
         for first_head in (0..group).step_by(VALUE_HEADS) {
             let heads = (group - first_head).min(VALUE_HEADS);
+            let prefetches = start == 0 && first_head == 0;
             let place = |head: usize, vector: usize| {
                 ymmword_ptr(o + ((first_head + head) * head_dim + start + vector * LANES) * 4)
             };
@@ -138,15 +164,31 @@ fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> 
                     a.vmovups(sums[head * VALUE_VECTORS + vector], place(head, vector))?;
                 }
             }
-            a.mov(row, v)?;
+            a.imul_3(skip, first, row_bytes as i32)?;
             a.mov(token, first)?;
-            let mut again = a.create_label();
+            a.xor(block, block)?;
+            a.xor(stop, stop)?;
+            let (mut next, mut again) = (a.create_label(), a.create_label());
+            a.set_label(&mut next)?;
+            a.mov(row, qword_ptr(list + block * 8))?;
+            // The first row in view.
+            a.add(row, skip)?;
+            a.xor(skip, skip)?;
+            if prefetches {
+                a.mov(ahead, qword_ptr(list + block * 8 + BLOCKS_AHEAD * 8))?;
+            }
+            a.add(stop, BLOCK_TOKENS as i32)?;
+            a.cmp(stop, end)?;
+            a.cmovg(stop, end)?;
             a.set_label(&mut again)?;
-            if start == 0 && first_head == 0 {
-                prefetch(a, ahead, row_bytes)?;
+            if prefetches {
+                for line in 0..row_bytes.div_ceil(LINE) {
+                    a.prefetcht1(byte_ptr(ahead + line * LINE))?;
+                }
+                a.add(ahead, row_bytes as i32)?;
             }
             for (vector, column) in columns[..vectors].iter().enumerate() {
-                load8(a, elem, *column, row, (start + vector * LANES) * elem.bytes())?;
+                load8(a, elem, *column, row + (start + vector * LANES) * elem.bytes())?;
             }
             for head in 0..heads {
                 a.vbroadcastss(weight, dword_ptr(p + token * 4 + (first_head + head) * SCORE_STRIDE))?;
@@ -156,8 +198,11 @@ fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> 
             }
             a.add(row, row_bytes as i32)?;
             a.inc(token)?;
-            a.cmp(token, end)?;
+            a.cmp(token, stop)?;
             a.jl(again)?;
+            a.inc(block)?;
+            a.cmp(block, blocks)?;
+            a.jl(next)?;
             for head in 0..heads {
                 for vector in 0..vectors {
                     a.vmovups(place(head, vector), sums[head * VALUE_VECTORS + vector])?;
@@ -167,12 +212,4 @@ fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> 
     }
     a.set_label(&mut done)?;
     regs.restore_and_return(a)
-}
-
-/// The next `bytes` bytes of the later block, into L2.
-fn prefetch(a: &mut CodeAssembler, ahead: AsmRegister64, bytes: usize) -> Result<(), IcedError> {
-    for line in 0..bytes.div_ceil(LINE) {
-        a.prefetcht1(byte_ptr(ahead + line * LINE))?;
-    }
-    a.add(ahead, bytes as i32)
 }

@@ -15,12 +15,11 @@ use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, dword_ptr, qword_ptr, ymmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
-use kernmill_plan::target::Level;
 
 /// The version.
 pub const WIDE: Wide = Wide {
     name: "dot_f32_avx2",
-    levels: |level| matches!(level, Level::V3 | Level::V3Vnni),
+    levels: |_| true,
     serves: |leaf| matches!(leaf, Leaf::DotF32 { tokens: 1 | 2, .. }),
     assemble: |a, leaf| match leaf {
         Leaf::DotF32 { format, k, tokens } => Dot::new(a, format, k, tokens).emit(a),

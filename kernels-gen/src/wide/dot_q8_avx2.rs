@@ -41,7 +41,7 @@ pub const VNNI: Wide = Wide {
 /// Without.
 pub const PLAIN: Wide = Wide {
     name: "dot_q8_avx2",
-    levels: |level| level == Level::V3,
+    levels: |_| true,
     serves: |leaf| matches!(leaf, Leaf::DotQ8 { tokens: 1..=8, .. }),
     assemble: |a, leaf| match leaf {
         Leaf::DotQ8 { format, k, tokens } => Dot::new(a, format, k, tokens, false).emit(a),

@@ -27,7 +27,7 @@ use kernmill_plan::target::Level;
 /// Decoding.
 pub const DECODE: Wide = Wide {
     name: "decode_avx2",
-    levels: |level| matches!(level, Level::V3 | Level::V3Vnni),
+    levels: |_| true,
     serves: |leaf| matches!(leaf, Leaf::Decode { .. }),
     assemble: |a, leaf| match leaf {
         Leaf::Decode { format } => decode(a, format),
@@ -49,7 +49,7 @@ pub const VNNI: Wide = Wide {
 /// Multiplying without.
 pub const PLAIN: Wide = Wide {
     name: "gemm_q8_avx2",
-    levels: |level| level == Level::V3,
+    levels: |_| true,
     serves: |leaf| matches!(leaf, Leaf::GemmQ8 { tiles: 1..=2, tokens: 1..=6, .. }),
     assemble: |a, leaf| match leaf {
         Leaf::GemmQ8 { small, tiles, tokens } => {

@@ -26,7 +26,7 @@ use kernmill_plan::target::Level;
 /// The version.
 pub const WIDE: Wide = Wide {
     name: "gemm_q8_avx512bw",
-    levels: |level| level == Level::V4,
+    levels: |level| level >= Level::V4,
     serves: |leaf| matches!(leaf, Leaf::GemmQ8 { tiles: 1..=2, tokens: 1..=6, .. }),
     assemble: |a, leaf| match leaf {
         Leaf::GemmQ8 { small, tiles, tokens } => Gemm::new(a, small, tiles, tokens).emit(a),

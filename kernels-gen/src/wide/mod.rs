@@ -3,6 +3,7 @@
 //! Each has the contract of its leaf and gives the same bits as the 128-bit version; each file says what it needs of the CPU, its
 //! tile, and what it clobbers. Leaves without a wide version for a level use the 128-bit one.
 
+mod add_weighted;
 mod attention_avx2;
 mod attention_avx512;
 pub mod check;
@@ -12,12 +13,19 @@ mod dot_f32_avx512;
 mod dot_q8_avx2;
 mod dot_q8_avx512;
 mod dot_q8_avx512_bw;
+mod exp;
 mod gemm_bf16_amx;
 mod gemm_bf16_avx512;
 mod gemm_q8_avx2;
 mod gemm_q8_avx512;
 mod gemm_q8_avx512_bw;
+mod map;
+mod quantize;
 mod regs;
+mod rms_norm;
+mod softmax_avx2;
+mod softmax_avx512;
+mod vector;
 
 pub(crate) use regs::ZMM;
 
@@ -25,6 +33,7 @@ use crate::leaf::Leaf;
 use iced_x86::IcedError;
 use iced_x86::code_asm::CodeAssembler;
 use kernmill_plan::target::Level;
+use std::fmt;
 
 /// One wide version of a leaf.
 pub struct Wide {
@@ -37,7 +46,13 @@ pub struct Wide {
     assemble: fn(&mut CodeAssembler, Leaf) -> Result<(), IcedError>,
 }
 
-/// Every wide version, best first.
+impl fmt::Debug for Wide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Every wide version; of those that serve a leaf, the widest with the most features first.
 pub const ALL: &[Wide] = &[
     dot_adjacent_avx512::WIDE,
     dot_q8_avx512::WIDE,
@@ -61,11 +76,28 @@ pub const ALL: &[Wide] = &[
     attention_avx512::VALUE,
     attention_avx2::SCORE,
     attention_avx2::VALUE,
+    softmax_avx512::SOFTMAX,
+    softmax_avx512::COMBINE,
+    softmax_avx2::SOFTMAX,
+    softmax_avx2::COMBINE,
+    map::AVX512,
+    map::AVX2,
+    quantize::AVX512,
+    quantize::AVX2,
+    rms_norm::AVX512,
+    rms_norm::AVX2,
+    add_weighted::AVX512,
+    add_weighted::AVX2,
 ];
 
-/// The wide version that serves a leaf at a level, if any.
+/// The wide versions that serve a leaf at a level, in the order of [`ALL`]. The 128-bit version serves it besides.
+pub fn candidates(leaf: Leaf, level: Level) -> impl Iterator<Item = &'static Wide> {
+    ALL.iter().filter(move |wide| (wide.levels)(level) && (wide.serves)(leaf))
+}
+
+/// The first of the [`candidates`], if any.
 pub fn find(leaf: Leaf, level: Level) -> Option<&'static Wide> {
-    ALL.iter().find(|wide| (wide.levels)(level) && (wide.serves)(leaf))
+    candidates(leaf, level).next()
 }
 
 /// Why a wide version is no code. A defect of the version.
@@ -95,6 +127,7 @@ pub fn assemble(wide: &Wide, leaf: Leaf, level: Level) -> Result<Vec<u8>, Assemb
 mod tests {
     use super::*;
     use crate::leaf::gemm_bf16::Shape;
+    use crate::leaf::map::Map;
     use iced_x86::{Decoder, DecoderOptions, EncodingKind, FlowControl};
     use kernmill_plan::format::WeightFormat;
     use kernmill_plan::kv::KvElem;
@@ -128,8 +161,20 @@ mod tests {
             for (head_dim, group) in (1..=9).flat_map(|group| [(8, group), (80, group), (128, group)]) {
                 leaves.push(Leaf::Score { elem, head_dim, group, scale: 0 });
                 leaves.push(Leaf::Value { elem, head_dim, group });
+                let sinks = elem == KvElem::F16;
+                leaves.push(Leaf::Combine { head_dim, group, sinks });
             }
         }
+        leaves.push(Leaf::Softmax);
+        for n in [16, 32, 48, 64, 2880] {
+            leaves.push(Leaf::RmsNorm { n, eps: 0 });
+            leaves.push(Leaf::Map(Map::add(n, 4 * n, 0)));
+            leaves.push(Leaf::Map(Map::zero(n, 4 * n)));
+        }
+        for n in [16, 32, 64] {
+            leaves.extend([false, true].map(|bias| Leaf::AddWeighted { n, bias }));
+        }
+        leaves.push(Leaf::Quantize);
         leaves
     }
 
@@ -137,24 +182,21 @@ mod tests {
     fn every_shape_assembles_in_its_level_s_encoding() {
         for level in Level::ALL {
             for leaf in leaves() {
-                let Some(wide) = find(leaf, level) else { continue };
-                let code = assemble(wide, leaf, level).unwrap();
-                let mut returned = false;
-                for instruction in &mut Decoder::new(64, &code, DecoderOptions::NONE) {
-                    if instruction.flow_control() == FlowControl::Return {
-                        returned = true;
-                        break;
+                for wide in candidates(leaf, level) {
+                    let what = format!("{} of {leaf} for {}", wide.name, level.name());
+                    let code = assemble(wide, leaf, level).unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let mut returned = false;
+                    for instruction in &mut Decoder::new(64, &code, DecoderOptions::NONE) {
+                        if instruction.flow_control() == FlowControl::Return {
+                            returned = true;
+                            break;
+                        }
+                        assert!(!instruction.is_invalid(), "{what}");
+                        let evex = instruction.encoding() == EncodingKind::EVEX;
+                        assert!(!evex || level >= Level::V4, "{what}: {:?}", instruction.code());
                     }
-                    assert!(!instruction.is_invalid(), "{leaf} for {}", level.name());
-                    let evex = instruction.encoding() == EncodingKind::EVEX;
-                    assert!(
-                        !evex || level >= Level::V4,
-                        "{leaf} for {}: {:?}",
-                        level.name(),
-                        instruction.code()
-                    );
+                    assert!(returned, "{what}");
                 }
-                assert!(returned, "{leaf} for {}", level.name());
             }
         }
     }

@@ -1,10 +1,10 @@
 //! Hands out registers, so that no file numbers them by hand.
 
-use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterYmm, AsmRegisterZmm, CodeAssembler, r8, r9, r10, r11, r12, r13, r14, r15, rax,
-    rbp, rbx, rcx, rdi, rdx, registers::ymm, registers::zmm, rsi,
+    AsmRegister64, AsmRegisterXmm, AsmRegisterYmm, AsmRegisterZmm, CodeAssembler, get_xmm, r8, r9, r10, r11,
+    r12, r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx, registers::ymm, registers::zmm, rsi,
 };
+use iced_x86::{IcedError, Register};
 
 /// The System V parameters of a leaf, in order.
 pub const PARAMS: [AsmRegister64; 6] = [rdi, rsi, rdx, rcx, r8, r9];
@@ -16,6 +16,20 @@ pub const SCRATCH: AsmRegister64 = rax;
 const GENERAL: [AsmRegister64; 14] = [rdi, rsi, rdx, rcx, r8, r9, r10, r11, rbx, rbp, r12, r13, r14, r15];
 /// How many of [`GENERAL`] are caller-saved.
 const CALLER_SAVED: usize = 8;
+
+/// The lowest 128 bits of a vector register.
+pub fn low(register: AsmRegisterZmm) -> AsmRegisterXmm {
+    xmm(register.into())
+}
+
+/// The lowest 128 bits of a vector register.
+pub fn low_half(register: AsmRegisterYmm) -> AsmRegisterXmm {
+    xmm(register.into())
+}
+
+fn xmm(register: Register) -> AsmRegisterXmm {
+    get_xmm(Register::XMM0 + register.number() as u32).expect("every vector register has a low part")
+}
 
 /// A pool for one leaf. Every vector register is caller-saved.
 #[derive(Default)]

@@ -33,14 +33,16 @@ pub(crate) fn image() -> PlanImage {
         program: program(),
         code_hash: None,
         weights: weights.freeze().unwrap(),
-        tokenizer_json: None,
+        tokenizer: None,
         chat_template: None,
     }
 }
 
 /// The same with a byte-level tokenizer: token b is byte b, 256 ends the text.
 pub(crate) fn image_with_tokenizer() -> PlanImage {
-    PlanImage { tokenizer_json: Some(crate::tokenizer::tests::byte_tokenizer_json()), ..image() }
+    let json = crate::tokenizer::tests::byte_tokenizer_json();
+    let read = move || crate::Tokenizer::from_json(&json, VOCAB);
+    PlanImage { tokenizer: Some(crate::TokenizerHandle::start(read)), ..image() }
 }
 
 /// The logits after the last of `tokens`: what the kernels compute, in plain loops.

@@ -222,13 +222,24 @@ fn engines_that_cannot_be_are_refused() {
     ));
     assert!(matches!(refused(|i, _| i.program.classes.clear()), EngineError::Load(LoadError::Check(_))));
     assert!(matches!(refused(|i, _| i.code_hash = Some([1; 32])), EngineError::Load(LoadError::Code(_))));
-    assert!(matches!(refused(|i, _| i.tokenizer_json = Some(vec![b'{'])), EngineError::Tokenizer(_)));
     let memory = refused(|i, c| {
         i.program.model.kv.geometry.head_dim = 4096;
         i.program.model.kv.geometry.kv_heads = 4096;
         c.sequences = 4096;
     });
     assert!(matches!(memory, EngineError::Load(LoadError::Memory { .. })), "{memory}");
+}
+
+#[test]
+fn a_broken_tokenizer_is_an_error_when_it_is_needed() {
+    let read = || crate::Tokenizer::from_json(b"{", VOCAB);
+    let image = crate::PlanImage { tokenizer: Some(crate::TokenizerHandle::start(read)), ..image() };
+    let mut engine = Engine::new(&image, config(1, 1, None)).unwrap();
+    assert!(engine.has_tokenizer());
+    assert!(matches!(engine.tokenizer(), Err(EngineError::Tokenizer(_))));
+    let params = GenerateParams { max_tokens: 3, ..GenerateParams::default() };
+    let refused = engine.generate(&[7], &params, &mut |_| ControlFlow::Continue(()));
+    assert!(matches!(refused, Err(EngineError::Tokenizer(_))));
 }
 
 #[test]

@@ -22,6 +22,28 @@ pub fn mul(a: u32, b: u32) -> u32 {
     nan_first(&[a, b], || f32::from_bits(a) * f32::from_bits(b))
 }
 
+pub fn sub(a: u32, b: u32) -> u32 {
+    nan_first(&[a, b], || f32::from_bits(a) - f32::from_bits(b))
+}
+
+pub fn div(a: u32, b: u32) -> u32 {
+    nan_first(&[a, b], || f32::from_bits(a) / f32::from_bits(b))
+}
+
+/// The second where they are not ordered, and of two zeros.
+pub fn min(a: u32, b: u32) -> u32 {
+    if less(a, b) { a } else { b }
+}
+
+/// The second where they are not ordered, and of two zeros.
+pub fn max(a: u32, b: u32) -> u32 {
+    if less(b, a) { a } else { b }
+}
+
+pub fn less(a: u32, b: u32) -> bool {
+    f32::from_bits(a) < f32::from_bits(b)
+}
+
 /// `a * b + c`, rounded once.
 pub fn fma(a: u32, b: u32, c: u32) -> u32 {
     nan_first(&[a, b, c], || f32::from_bits(a).mul_add(f32::from_bits(b), f32::from_bits(c)))

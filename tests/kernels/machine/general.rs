@@ -136,6 +136,12 @@ impl Machine {
                 let value = self.read(i, 1, bytes)?;
                 self.write(i, value, bytes)?;
             }
+            Mnemonic::Cmovg => {
+                let value = self.read(i, 1, Self::operand_bytes(i)?)?;
+                if self.flags.holds(i.condition_code())? {
+                    self.set_general(i.op0_register(), value);
+                }
+            }
             Mnemonic::Add | Mnemonic::Sub | Mnemonic::Cmp => self.add_or_subtract(i)?,
             Mnemonic::Xor | Mnemonic::And | Mnemonic::Or | Mnemonic::Test => {
                 let bytes = Self::operand_bytes(i)?;

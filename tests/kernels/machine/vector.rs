@@ -159,6 +159,10 @@ impl Machine {
                 let all = map4(&[0; VECTOR], |_| value);
                 self.put(i, all, 4)?;
             }
+            Mnemonic::Vmovss if i.op0_kind() == OpKind::Memory => {
+                let (address, vector) = (self.address(i)?, self.vectors[i.op1_register().number()]);
+                self.memory.store(address, &vector[..4])?;
+            }
             Mnemonic::Vbroadcasti32x4 => {
                 let address = self.address(i)?;
                 let value = self.repeated(address, 16)?;
@@ -199,6 +203,19 @@ impl Machine {
                 let denormal = |lane: &usize| f32::from_bits(element(&a, *lane)).is_subnormal();
                 (0..VECTOR / 4).filter(denormal).fold(0, |mask, lane| mask | 1 << lane)
             }
+            Mnemonic::Vpcmpd | Mnemonic::Vcmpps => {
+                let (a, b) = (self.source(i, 1)?, self.source(i, 2)?);
+                let less = |lane: usize| match i.mnemonic() {
+                    Mnemonic::Vpcmpd => element(&a, lane).cast_signed() < element(&b, lane).cast_signed(),
+                    _ => float::less(element(&a, lane), element(&b, lane)),
+                };
+                let wanted = match i.immediate8() {
+                    1 => true,
+                    5 => false,
+                    _ => return Err("comparison not modelled".to_owned()),
+                };
+                (0..VECTOR / 4).filter(|lane| less(*lane) == wanted).fold(0, |mask, lane| mask | 1 << lane)
+            }
             Mnemonic::Vpmovb2m => {
                 let a = self.source(i, 1)?;
                 (0..VECTOR).filter(|lane| a[*lane] >= 0x80).fold(0, |mask, lane| mask | 1 << lane)
@@ -224,6 +241,18 @@ impl Machine {
                 }
             }
             Mnemonic::Vpternlogd if i.immediate8() == 0xff => ([0xff; VECTOR], 4),
+            Mnemonic::Vpshufd => {
+                // Within each 16 bytes.
+                let (a, order) = (self.source(i, 1)?, i.immediate8());
+                let from = |lane: usize| lane / 4 * 4 + usize::from(order >> (2 * (lane % 4)) & 3);
+                (std::array::from_fn(|n| a[from(n / 4) * 4 + n % 4]), 4)
+            }
+            Mnemonic::Vshuff32x4 => {
+                // Two pieces of 16 bytes from each source.
+                let (a, b, order) = (self.source(i, 1)?, self.source(i, 2)?, i.immediate8());
+                let piece = |n: usize| usize::from(order >> (2 * (n / 16)) & 3) * 16 + n % 16;
+                (std::array::from_fn(|n| if n < 32 { a[piece(n)] } else { b[piece(n)] }), 4)
+            }
             Mnemonic::Vpabsb => {
                 let a = self.source(i, 1)?;
                 (zip1(&a, &a, |a, _| a.cast_signed().unsigned_abs()), 1)
@@ -268,9 +297,21 @@ impl Machine {
     fn floats(&mut self, i: &Instruction) -> Result<bool, Fault> {
         let value =
             match i.mnemonic() {
-                Mnemonic::Vaddps | Mnemonic::Vmulps => {
-                    let (a, b) = (self.source(i, 1)?, self.source(i, 2)?);
-                    zip4(&a, &b, if i.mnemonic() == Mnemonic::Vaddps { float::add } else { float::mul })
+                Mnemonic::Vaddps
+                | Mnemonic::Vsubps
+                | Mnemonic::Vmulps
+                | Mnemonic::Vdivps
+                | Mnemonic::Vminps
+                | Mnemonic::Vmaxps => {
+                    let operation = match i.mnemonic() {
+                        Mnemonic::Vaddps => float::add,
+                        Mnemonic::Vsubps => float::sub,
+                        Mnemonic::Vmulps => float::mul,
+                        Mnemonic::Vdivps => float::div,
+                        Mnemonic::Vminps => float::min,
+                        _ => float::max,
+                    };
+                    zip4(&self.source(i, 1)?, &self.source(i, 2)?, operation)
                 }
                 Mnemonic::Vfmadd231ps | Mnemonic::Vfmadd213ps => {
                     let (first, second, third) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);

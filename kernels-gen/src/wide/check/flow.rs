@@ -24,8 +24,10 @@ pub enum Value {
     Number,
     /// Somewhere in the memory of that parameter.
     Pointer(usize),
-    /// Somewhere in a row of a list.
+    /// Somewhere in a row of a list, for reading.
     Row,
+    /// Somewhere in a row of a list, for reading and writing.
+    Target,
     /// That offset in the leaf.
     Constant(i64),
     /// What the caller had in a callee-saved register.
@@ -41,8 +43,8 @@ impl Value {
     fn plus(self, other: Value) -> Option<Value> {
         match (self, other) {
             (Value::Number, Value::Number) => Some(Value::Number),
-            (pointer @ (Value::Pointer(_) | Value::Row), Value::Number)
-            | (Value::Number, pointer @ (Value::Pointer(_) | Value::Row)) => Some(pointer),
+            (pointer @ (Value::Pointer(_) | Value::Row | Value::Target), Value::Number)
+            | (Value::Number, pointer @ (Value::Pointer(_) | Value::Row | Value::Target)) => Some(pointer),
             _ => None,
         }
     }
@@ -241,7 +243,7 @@ impl Flow<'_> {
                 Ok(Value::Number)
             }
             Value::Row if store => Err(Rule::StoreReadOnly),
-            Value::Row => Ok(Value::Number),
+            Value::Row | Value::Target => Ok(Value::Number),
             Value::Pointer(index) => {
                 let param = &self.params[index];
                 if store && !matches!(param, Param::Write(_) | Param::Update(_)) {
@@ -250,7 +252,10 @@ impl Flow<'_> {
                 match param {
                     _ if !load => Ok(Value::Number),
                     Param::Read(_) | Param::Update(_) => Ok(Value::Number),
-                    Param::Rows { .. } if i.mnemonic() == Mnemonic::Mov && bytes == SLOT => Ok(Value::Row),
+                    Param::Rows(_) if i.mnemonic() == Mnemonic::Mov && bytes == SLOT => Ok(Value::Row),
+                    Param::Targets { .. } if i.mnemonic() == Mnemonic::Mov && bytes == SLOT => {
+                        Ok(Value::Target)
+                    }
                     _ => Err(Rule::Load(index)),
                 }
             }

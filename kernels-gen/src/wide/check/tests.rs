@@ -58,8 +58,10 @@ fn every_wide_version_passes_in_every_shape() {
         for (head_dim, group) in [(16, 1), (64, 8), (64, 3), (128, 5), (80, 4)] {
             leaves.push(Leaf::Score { elem, head_dim, group, scale: 0x3f00_0000 });
             leaves.push(Leaf::Value { elem, head_dim, group });
+            leaves.push(Leaf::Combine { head_dim, group, sinks: elem == KvElem::F16 });
         }
     }
+    leaves.push(Leaf::Softmax);
     let mut checked = 0;
     for level in Level::ALL {
         for leaf in &leaves {
@@ -281,6 +283,15 @@ fn memory_is_reached_through_the_contract_only() {
         a.mov(rax, qword_ptr(rsi))?;
         a.mov(dword_ptr(rax), ecx)
     });
+    // Targets are rows that may be written; their list is not.
+    let targets = [Param::Targets { rows: 1.into(), offset: 0.into(), bytes: 8 }];
+    let store = verdict_for(&targets, Level::V3, |a| {
+        a.mov(rax, qword_ptr(rdi))?;
+        a.mov(dword_ptr(rax), 1)
+    });
+    assert_eq!(store, Ok(()));
+    let store = verdict_for(&targets, Level::V3, |a| a.mov(dword_ptr(rdi), 1));
+    assert_eq!(store, Err(Rule::Store(0)));
     // A row list gives pointers, whole ones.
     refused(Rule::Load(1), |a| a.mov(eax, dword_ptr(rsi)));
     refused(Rule::Load(1), |a| {

@@ -1,0 +1,195 @@
+//! `kernmill compile`: a plan file.
+
+mod dry_run;
+
+use crate::emit::{Emit, Stages};
+use crate::failure::{Failure, Result};
+use crate::model::CompileArgs;
+use crate::output;
+use crate::progress;
+use crate::source::SourceModel;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use kernmill_compiler::checkpoint::Weights;
+use kernmill_compiler::choose::Choices;
+use kernmill_compiler::pipeline::{Compiled, compile};
+use kernmill_compiler::plan_file::{PlanParts, PlanWriteError, PlanWriter};
+use kernmill_plan::output::{NewFile, directory};
+use kernmill_plan::target::Level;
+use kernmill_runtime::pool::{MAX_THREADS, default_threads};
+use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Compiles a model to a plan file, which starts at once
+///
+/// The weights are packed straight from the checkpoint into the file. The file appears when it is whole, and replaces what was there. The same
+/// input gives the same bytes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kernmill compile -o nano.plan                                                the embedded nano model
+  kernmill compile my.toml --weights DIR -o my.plan                            for this CPU
+  kernmill compile --weights model.gguf -o my.plan --preset fast               the spec comes from the GGUF file
+  kernmill compile my.toml --weights DIR -o my.plan --target all               for every CPU, over the same weights
+  kernmill compile my.toml --weights DIR -o my.plan --target x86-64-v3,x86-64-v4-vnni
+  kernmill compile my.toml --weights DIR --dry-run                             what it would take, and how fast it would be
+
+Run it with `kernmill run my.plan`; `kernmill inspect my.plan` shows what is in it. docs/plan-format.md describes the file.")]
+pub struct Compile {
+    /// Model spec (TOML). Without it, the spec is imported from the GGUF file, or the config.json beside the weights
+    #[arg(value_name = "SPEC", requires = "weights")]
+    spec: Option<PathBuf>,
+    /// Checkpoint: a directory with model.safetensors or shards, or a GGUF file. Without it: the embedded nano model
+    #[arg(long, value_name = "DIR|FILE.gguf")]
+    weights: Option<PathBuf>,
+    /// Plan to write
+    #[arg(long, short, value_name = "FILE.plan", required_unless_present = "dry_run")]
+    output: Option<PathBuf>,
+    /// Instruction sets to generate code for; native is the best that this CPU has, all those of the preset (amx for bf16 only)
+    #[arg(long, value_name = "LEVEL,..", default_value = "native", value_delimiter = ',', value_parser = targets_parser())]
+    target: Vec<Targets>,
+    /// Write nothing: show sizes, memory, and how fast this machine would run it
+    #[arg(long)]
+    dry_run: bool,
+    /// Threads that pack; by default one for each physical core that this process may use
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
+    threads: Option<u16>,
+    #[command(flatten)]
+    compile: CompileArgs,
+    #[command(flatten)]
+    emit: Emit,
+}
+
+/// An entry of `--target`.
+#[derive(Clone, Copy, Debug)]
+enum Targets {
+    Native,
+    All,
+    Level(Level),
+}
+
+const NATIVE: &str = "native";
+const ALL: &str = "all";
+
+fn targets_parser() -> impl TypedValueParser<Value = Targets> {
+    let names = [NATIVE, ALL].into_iter().chain(Level::ALL.map(Level::name));
+    PossibleValuesParser::new(names.collect::<Vec<_>>()).map(|name| match Level::from_name(&name) {
+        Some(level) => Targets::Level(level),
+        None if name == ALL => Targets::All,
+        None => Targets::Native,
+    })
+}
+
+impl Compile {
+    /// Runs the command.
+    pub fn execute(self) -> Result<()> {
+        let start = Instant::now();
+        let levels = self.levels()?;
+        // What is wrong with the place is found before the work.
+        let file = self.output.as_deref().filter(|_| !self.dry_run).map(output::create).transpose()?;
+        let model = SourceModel::open(self.spec.as_deref(), self.weights.as_deref())?;
+        let threads = self.threads.map_or_else(default_threads, usize::from);
+        let choices = model.choices(self.compile.preset, threads, self.compile.quiet)?;
+        let compiled = self.targets(&model, &levels, choices.as_ref())?;
+        let end_tokens = model.end_tokens()?;
+        let writer = PlanWriter::new(&PlanParts {
+            compiled: &compiled,
+            choices: choices.as_ref(),
+            chunk: self.compile.chunk as usize,
+            fused: !self.compile.no_fuse,
+            spec: &model.source.text,
+            tokenizer_json: model.tokenizer_json.as_deref(),
+            end_tokens: &end_tokens,
+            chat_template: model.chat_template.as_deref(),
+        })?;
+        match file {
+            None => output::print(&dry_run::report(&writer, &compiled, threads)?),
+            Some(file) => {
+                let path = file.path().to_owned();
+                self.write(file, &writer, &model, threads)?;
+                if !self.compile.quiet {
+                    eprintln!("{}", closing(&path, &levels, writer.bytes(), start.elapsed().as_secs_f64()));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What is asked for, ascending, each once.
+    fn levels(&self) -> Result<Vec<Level>> {
+        let preset = self.compile.preset;
+        let mut levels = Vec::new();
+        for target in &self.target {
+            match target {
+                // Without bf16 rows, code for tiles would be that of the level below.
+                Targets::All if !preset.has_tiles() => {
+                    levels.extend(Level::ALL.into_iter().filter(|level| *level < Level::Amx));
+                }
+                Targets::All => levels.extend(Level::ALL),
+                Targets::Level(level) => levels.push(*level),
+                Targets::Native => levels.push(crate::model::Target::Native.level(preset)?),
+            }
+        }
+        levels.sort_unstable();
+        levels.dedup();
+        Ok(levels)
+    }
+
+    /// The model compiled for each level; stages are shown for the highest.
+    fn targets(
+        &self,
+        model: &SourceModel,
+        levels: &[Level],
+        choices: Option<&Choices>,
+    ) -> Result<Vec<Compiled>> {
+        let options = |level| self.compile.options(level, choices.cloned(), &self.emit);
+        let compiled = levels.iter().map(|level| Ok(compile(&model.graph, &options(*level))?));
+        let compiled = compiled.collect::<Result<Vec<_>>>()?;
+        let stages = Stages { spec: &model.source.text, graph: &model.graph, compiled: compiled.last() };
+        self.emit.write(&|stage| stages.text(stage))?;
+        Ok(compiled)
+    }
+
+    fn write(
+        &self,
+        file: NewFile,
+        writer: &PlanWriter<'_>,
+        model: &SourceModel,
+        threads: usize,
+    ) -> Result<()> {
+        let path = file.path().to_owned();
+        output::check_space(directory(&path), writer.bytes())?;
+        owner_alone_writes(file.file()).map_err(Failure::write(&path))?;
+        let weights = Weights::new(&model.graph, &model.checkpoint)?;
+        let bar = progress::bytes("packing weights", writer.weight_bytes(), self.compile.quiet);
+        let written = writer.write(file.file(), &weights, threads, &|bytes| bar.inc(bytes));
+        bar.finish_and_clear();
+        written.map_err(|error| match error {
+            PlanWriteError::Pack(error) => error.into(),
+            PlanWriteError::Write(error) => Failure::write(&path)(error),
+        })?;
+        let bar = progress::waiting("writing to the disk", self.compile.quiet);
+        let finished = file.finish_synced();
+        bar.finish_and_clear();
+        finished.map_err(Failure::write(&path))
+    }
+}
+
+/// Whatever the user's umask: code that others could write would not be run.
+fn owner_alone_writes(file: &File) -> std::io::Result<()> {
+    const OTHERS_WRITE: u32 = 0o022;
+    let mut permissions = file.metadata()?.permissions();
+    permissions.set_mode(permissions.mode() & !OTHERS_WRITE);
+    file.set_permissions(permissions)
+}
+
+fn closing(path: &Path, levels: &[Level], bytes: u64, seconds: f64) -> String {
+    let names = levels.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ");
+    format!(
+        "{}: {:.3} GB for {names} in {seconds:.1} s ({:.2} GB/s)",
+        path.display(),
+        bytes as f64 / 1e9,
+        bytes as f64 / 1e9 / seconds
+    )
+}

@@ -1,0 +1,167 @@
+//! Programs and plan files as text.
+
+use crate::failure::Result;
+use crate::plan::{why, wrong};
+use kernmill_plan::program::{Operand, Program, Step, TokenClass};
+use kernmill_runtime::Plan;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// A program's classes, buffers, steps and symbols.
+pub fn program(program: &Program) -> String {
+    let mut text = format!(
+        "program for {}: arena {} bytes, scratch {} bytes per worker, code {} bytes\n",
+        program.level.name(),
+        program.arena_bytes,
+        program.scratch_bytes,
+        program.code.bytes.len()
+    );
+    for class in &program.classes {
+        push_class(&mut text, program, class);
+    }
+    text.push_str("\nsymbols\n");
+    for symbol in &program.code.symbols {
+        let kind = if symbol.kernel { "kernel" } else { "leaf" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {:>8} {:>7} {kind:6} {}", symbol.offset, symbol.size, symbol.name);
+    }
+    text
+}
+
+fn push_class(text: &mut String, program: &Program, class: &TokenClass) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        text,
+        "\nclass of up to {} tokens, logits at arena offset {}",
+        class.max_tokens, class.logits
+    );
+    for (index, buffer) in class.buffers.iter().enumerate() {
+        let _ = writeln!(
+            text,
+            "  b{index:<4} {:>10} +{:<10} steps {}..={}  {}",
+            buffer.offset, buffer.bytes, buffer.first, buffer.last, buffer.name
+        );
+    }
+    let logit_steps = class.logit_steps.iter().map(|step| ("logits", step));
+    for (index, (kind, step)) in class.steps.iter().map(|step| ("step", step)).chain(logit_steps).enumerate()
+    {
+        let kernel = program.code.symbols.get(step.kernel as usize).map_or("?", |symbol| &symbol.name);
+        let _ = writeln!(text, "  {kind} {index:<4} {:24} {kernel} ({})", step.label, operands(step));
+    }
+}
+
+fn operands(step: &Step) -> String {
+    let one = |operand: &Operand| match *operand {
+        Operand::Weights { offset, bytes } => format!("w[{offset}+{bytes}]"),
+        Operand::Buffer(id) => format!("b{id}"),
+        Operand::Kv { layer, kind } => format!("kv{layer}:{kind:?}").to_lowercase(),
+        Operand::Rope(table) => format!("rope{table}"),
+    };
+    step.operands.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// Header, sections, tensors and targets of a plan file, and the program of target `shown`.
+pub fn plan(plan: &Plan, shown: Option<usize>) -> Result<String> {
+    let (file, metadata) = (plan.file(), plan.metadata());
+    let model = &metadata.model;
+    let mut text = format!(
+        "plan {}: {} bytes, written by {}\nmodel {}, preset {}, vocabulary {}, longest context {}, chunk {}{}\n",
+        plan.path().display(),
+        file.weights().end(),
+        metadata.producer,
+        model.name,
+        model.preset,
+        model.vocab,
+        model.max_context,
+        metadata.chunk,
+        if metadata.fused { "" } else { ", not fused" },
+    );
+    let _ = writeln!(
+        text,
+        "weights {} bytes, of which one token reads {}; end tokens {:?}",
+        metadata.weight_bytes, model.decode_bytes, metadata.end_tokens
+    );
+    text.push_str("\nsection               offset          bytes  blake3\n");
+    for section in file.sections() {
+        let hash = blake3_text(&section.hash);
+        let _ = writeln!(text, "{:16} {:>11} {:>14}  {hash}", section.name(), section.offset, section.bytes);
+    }
+    let width = metadata.tensors.iter().map(|tensor| tensor.name.len()).max().unwrap_or(0).max(6);
+    let _ = writeln!(
+        text,
+        "\n{:width$}  {:18} format  {:>14} {:>14}  error at 4 bits",
+        "tensor", "shape", "offset", "bytes"
+    );
+    for tensor in &metadata.tensors {
+        let shape = format!("{:?}", tensor.shape);
+        let error = tensor.int4_error.map_or_else(String::new, |error| format!("  {error:.4}"));
+        let _ = writeln!(
+            text,
+            "{:width$}  {shape:18} {:6}  {:>14} {:>14}{error}",
+            tensor.name, tensor.format, tensor.offset, tensor.bytes
+        );
+    }
+    text.push_str("\ntargets\n");
+    for (index, target) in plan.targets().iter().enumerate() {
+        let _ = writeln!(text, "  {index} {}: {}", target.name, target.fit);
+    }
+    match (plan.distrust(), plan.choose(None)) {
+        (Some(reason), _) => {
+            let _ = writeln!(text, "the machine code is not trusted: {reason}");
+        }
+        (None, Ok(target)) => {
+            let _ = writeln!(text, "{}", why(plan, target));
+        }
+        (None, Err(error)) => {
+            let _ = writeln!(text, "{error}");
+        }
+    }
+    if let Some(target) = shown {
+        let (shown, _) = file.program(target).map_err(|source| wrong(plan, source))?;
+        let _ = write!(text, "\n{}", program(&shown));
+    }
+    Ok(text)
+}
+
+/// The same without the program, as JSON.
+pub fn plan_json(plan: &Plan) -> Value {
+    let (file, metadata) = (plan.file(), plan.metadata());
+    let sections = file.sections().iter().map(|section| {
+        json!({
+            "section": section.name(),
+            "offset": section.offset,
+            "bytes": section.bytes,
+            "blake3": blake3_text(&section.hash),
+        })
+    });
+    let targets = plan.targets().into_iter().zip(&metadata.targets).map(|(target, info)| {
+        json!({ "level": target.name, "features": info.features, "abi": info.abi, "fit": target.fit.to_string() })
+    });
+    json!({
+        "bytes": file.weights().end(),
+        "producer": metadata.producer,
+        "model": metadata.model.name,
+        "preset": metadata.model.preset,
+        "vocabulary": metadata.model.vocab,
+        "max_context": metadata.model.max_context,
+        "chunk": metadata.chunk,
+        "fused": metadata.fused,
+        "weight_bytes": metadata.weight_bytes,
+        "decode_bytes": metadata.model.decode_bytes,
+        "end_tokens": metadata.end_tokens,
+        "sections": sections.collect::<Vec<_>>(),
+        "tensors": metadata.tensors,
+        "targets": targets.collect::<Vec<_>>(),
+        "runs": plan.choose(None).ok().map(|target| &metadata.targets[target].level),
+        "distrust": plan.distrust().map(|reason| reason.to_string()),
+    })
+}
+
+fn blake3_text(hash: &[u8]) -> String {
+    let mut text = String::with_capacity(hash.len() * 2);
+    for byte in hash {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    if hash.iter().all(|byte| *byte == 0) { "by piece".to_owned() } else { text }
+}

@@ -1,0 +1,84 @@
+//! A plan's program, generated anew from its spec: nothing of the file is executed, only its weights are read.
+
+use crate::failure::{Failure, Result};
+use crate::model::Target;
+use crate::plan::wrong;
+use kernmill_compiler::choose::Choices;
+use kernmill_compiler::graph::Graph;
+use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::plan_file::tensors;
+use kernmill_compiler::quant::Preset;
+use kernmill_compiler::spec::{Spec, lower};
+use kernmill_plan::file::{Metadata, TensorInfo};
+use kernmill_plan::format::WeightFormat;
+use kernmill_plan::program::Program;
+use kernmill_runtime::Plan;
+
+/// Tokens per prefill chunk at most, as on the command line.
+const MAX_CHUNK: u32 = 4096;
+
+/// Generates the program of `plan` for `target`.
+pub fn regenerate(plan: &Plan, target: Target) -> Result<Program> {
+    let spec = plan.file().spec().map_err(|source| wrong(plan, source))?;
+    let metadata = plan.metadata();
+    let name = format!("{} (embedded spec)", plan.path().display());
+    let graph = lower(&Spec::parse(&name, &spec)?)?;
+    let unfit = |what: String| {
+        Failure::input(
+            plan.path(),
+            format!("{what}: its code cannot be generated anew; compile the model anew"),
+        )
+    };
+    let Some(preset) = Preset::from_name(&metadata.model.preset) else {
+        return Err(unfit(format!("unknown preset `{}`", metadata.model.preset)));
+    };
+    if !(1..=MAX_CHUNK).contains(&metadata.chunk) {
+        return Err(unfit(format!("chunks of {} tokens, expected 1 to {MAX_CHUNK}", metadata.chunk)));
+    }
+    let options = Options {
+        preset,
+        choices: (preset == Preset::Fast).then(|| choices(&graph, metadata)),
+        chunk: metadata.chunk as usize,
+        fuse: metadata.fused,
+        ..Options::new(target.runnable_level(preset)?)
+    };
+    let compiled = compile(&graph, &options)?;
+    let ours = tensors(&compiled.fused.graph, &compiled.layout, None);
+    if let Some(tensor) = difference(&ours, &metadata.tensors) {
+        return Err(unfit(format!("tensor {tensor} does not lie where this kernmill's spec has it")));
+    }
+    if compiled.layout.bytes != metadata.weight_bytes {
+        return Err(unfit(format!(
+            "{} bytes of weights, this kernmill makes {} of its spec",
+            metadata.weight_bytes, compiled.layout.bytes
+        )));
+    }
+    Ok(compiled.program)
+}
+
+/// What preset `fast` had made of the weights.
+fn choices(graph: &Graph, metadata: &Metadata) -> Choices {
+    let mut choices = Choices::assumed(graph);
+    for choice in &mut choices.list {
+        let name = &graph.tensor(choice.tensor).name;
+        let packed = metadata.tensors.iter().find(|tensor| tensor.name == *name);
+        if packed.is_some_and(|tensor| tensor.format == WeightFormat::Int8.name()) {
+            choice.format = WeightFormat::Int8;
+        }
+    }
+    choices
+}
+
+/// The first tensor that lies elsewhere or is packed in another way.
+fn difference(ours: &[TensorInfo], theirs: &[TensorInfo]) -> Option<String> {
+    let same = |a: &TensorInfo, b: &TensorInfo| {
+        a.name == b.name
+            && a.format == b.format
+            && a.shape == b.shape
+            && a.offset == b.offset
+            && a.bytes == b.bytes
+    };
+    let unlike = ours.iter().zip(theirs).find(|(a, b)| !same(a, b)).map(|(a, _)| a.name.clone());
+    let longer = if ours.len() > theirs.len() { ours } else { theirs };
+    unlike.or_else(|| longer.get(ours.len().min(theirs.len())).map(|tensor| tensor.name.clone()))
+}

@@ -1,0 +1,200 @@
+//! Models that are compiled here: a spec and a checkpoint, or nothing.
+
+use crate::emit::Emit;
+use crate::failure::{Failure, Result};
+use crate::model::{Loaded, ModelArgs, Times, check_memory, engine};
+use crate::{nano, progress};
+use kernmill_compiler::build::{BuildError, build_weights};
+use kernmill_compiler::checkpoint::{Checkpoint, CheckpointError, Weights};
+use kernmill_compiler::choose::Choices;
+use kernmill_compiler::gguf::{Gguf, is_gguf};
+use kernmill_compiler::graph::Graph;
+use kernmill_compiler::import;
+use kernmill_compiler::quant::Preset;
+use kernmill_compiler::spec::{self, Spec};
+use kernmill_plan::output::directory;
+use kernmill_plan::target::Level;
+use kernmill_runtime::kv::KvShape;
+use kernmill_runtime::{PlanImage, Tokenizer, TokenizerHandle};
+use std::path::Path;
+use std::time::Instant;
+
+/// A spec's text and the name that messages call it by.
+pub struct SpecSource {
+    /// File name.
+    pub name: String,
+    /// TOML.
+    pub text: String,
+}
+
+impl SpecSource {
+    /// Reads a spec file.
+    pub fn read(path: &Path) -> Result<SpecSource> {
+        let text = std::fs::read_to_string(path).map_err(Failure::read(path))?;
+        Ok(SpecSource { name: path.display().to_string(), text })
+    }
+
+    /// Writes a spec from the `config.json` in a directory, or from a GGUF file.
+    pub fn import(path: &Path) -> Result<SpecSource> {
+        if is_gguf(path) {
+            SpecSource::import_gguf(&Gguf::open(path)?)
+        } else {
+            SpecSource::import_config(path)
+        }
+    }
+
+    fn import_gguf(gguf: &Gguf) -> Result<SpecSource> {
+        let name = gguf.path().file_stem().map_or("model".into(), |stem| stem.to_string_lossy());
+        let text = import::from_gguf(&name, gguf)?;
+        Ok(SpecSource { name: gguf.path().display().to_string(), text })
+    }
+
+    fn import_config(dir: &Path) -> Result<SpecSource> {
+        let path = dir.join("config.json");
+        let config = std::fs::read_to_string(&path).map_err(Failure::read(&path))?;
+        let name =
+            dir.canonicalize().ok().and_then(|dir| Some(dir.file_name()?.to_string_lossy().into_owned()));
+        let text = import::from_config(name.as_deref().unwrap_or("model"), &config)
+            .map_err(|error| Failure::BadInput(format!("{}: {error}", dir.display())))?;
+        Ok(SpecSource { name: path.display().to_string(), text })
+    }
+
+    /// The graph that it describes.
+    pub fn graph(&self) -> Result<Graph> {
+        Ok(spec::lower(&Spec::parse(&self.name, &self.text)?)?)
+    }
+}
+
+/// A model that is compiled here, whose files have been checked.
+pub struct SourceModel {
+    /// Its spec.
+    pub source: SpecSource,
+    /// What it computes.
+    pub graph: Graph,
+    /// Its weights.
+    pub checkpoint: Checkpoint,
+    /// `tokenizer.json`, if it has one.
+    pub tokenizer_json: Option<Vec<u8>>,
+    /// Its chat template, if it has one.
+    pub chat_template: Option<String>,
+    /// Its tokenizer, if it has one.
+    pub tokenizer: Option<TokenizerHandle>,
+    /// Whether it is the embedded one.
+    pub embedded: bool,
+}
+
+impl SourceModel {
+    /// Reads spec, tokenizer and checkpoint headers; without spec and weights, those of the embedded model.
+    pub fn open(spec: Option<&Path>, weights: Option<&Path>) -> Result<SourceModel> {
+        let mut chat_template = None;
+        let (source, checkpoint, tokenizer_json) = match (spec, weights) {
+            (spec, Some(weights)) => {
+                // The spec's own faults come before those of the weights.
+                let given = spec.map(SpecSource::read).transpose()?;
+                given.as_ref().map(SpecSource::graph).transpose()?;
+                if is_gguf(weights) {
+                    let gguf = Gguf::open(weights)?;
+                    let source = given.map_or_else(|| SpecSource::import_gguf(&gguf), Ok)?;
+                    let tokenizer = read_gguf_tokenizer(&gguf)?;
+                    chat_template = gguf.chat_template()?.map(str::to_owned);
+                    (source, gguf.into_checkpoint()?, tokenizer)
+                } else {
+                    let source = given.map_or_else(|| SpecSource::import_config(weights), Ok)?;
+                    source.graph()?;
+                    (source, Checkpoint::open(weights)?, read_tokenizer(weights)?)
+                }
+            }
+            _ => {
+                let source = SpecSource { name: nano::NAME.to_owned(), text: nano::SPEC.to_owned() };
+                let checkpoint = Checkpoint::from_static(nano::NAME, nano::WEIGHTS)?;
+                (source, checkpoint, Some(nano::TOKENIZER.to_vec()))
+            }
+        };
+        let graph = source.graph()?;
+        Weights::new(&graph, &checkpoint)?;
+        let tokenizer = match &tokenizer_json {
+            Some(json) => Some(Tokenizer::from_json(json, graph.vocab as u32)?.into()),
+            None => None,
+        };
+        let embedded = weights.is_none();
+        Ok(SourceModel { source, graph, checkpoint, tokenizer_json, chat_template, tokenizer, embedded })
+    }
+
+    /// What preset `fast` makes of the weights; nothing for the other presets.
+    pub fn choices(&self, preset: Preset, threads: usize, quiet: bool) -> Result<Option<Choices>> {
+        if preset != Preset::Fast {
+            return Ok(None);
+        }
+        let all = Choices::assumed(&self.graph).elements(&self.graph);
+        let bar = progress::bytes("choosing formats", all, quiet);
+        let weights = Weights::new(&self.graph, &self.checkpoint)?;
+        let choices = Choices::measured(&self.graph, &weights, threads, &|elements| bar.inc(elements));
+        bar.finish_and_clear();
+        Ok(Some(choices.map_err(BuildError::Pack)?))
+    }
+
+    /// Tokens by which its texts end.
+    pub fn end_tokens(&self) -> Result<Vec<u32>> {
+        match &self.tokenizer {
+            Some(tokenizer) => Ok(tokenizer.get()?.end_tokens()),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Compiles for `level`, packs, and starts an engine.
+    pub fn load(
+        self,
+        args: &ModelArgs,
+        level: Level,
+        emit: &Emit,
+        context: u32,
+        sequences: u32,
+    ) -> Result<Loaded> {
+        let threads = args.threads();
+        let start = Instant::now();
+        let choices = self.choices(args.compile.preset, threads, args.compile.quiet)?;
+        let mut times = Times { choose: start.elapsed().as_secs_f64(), ..Times::default() };
+        let start = Instant::now();
+        let compiled = args.compile.compile(level, &self.source, &self.graph, choices, emit)?;
+        times.compile = start.elapsed().as_secs_f64();
+        let shape = KvShape { context, sequences, chunk: args.compile.chunk.min(context) };
+        check_memory(&compiled.program, shape, threads, args.max_memory)?;
+
+        let start = Instant::now();
+        let bar = progress::bytes("packing weights", compiled.layout.bytes, args.compile.quiet);
+        let weights = Weights::new(&self.graph, &self.checkpoint)?;
+        let packed = build_weights(&compiled, &weights, threads, &|bytes| bar.inc(bytes));
+        bar.finish_and_clear();
+        let image = PlanImage {
+            program: compiled.program,
+            code_hash: None,
+            weights: packed?,
+            tokenizer: self.tokenizer,
+            chat_template: self.chat_template,
+        };
+        times.pack = start.elapsed().as_secs_f64();
+        engine(&image, shape, threads, times)
+    }
+}
+
+/// The file's own, or the `tokenizer.json` beside it if it has none that can be used.
+fn read_gguf_tokenizer(gguf: &Gguf) -> Result<Option<Vec<u8>>> {
+    match gguf.tokenizer_json() {
+        Ok(Some(json)) => Ok(Some(json)),
+        Ok(None) => read_tokenizer(gguf.path()),
+        Err(error @ CheckpointError::Unsupported { .. }) => match read_tokenizer(gguf.path())? {
+            Some(json) => Ok(Some(json)),
+            None => Err(Failure::BadInput(format!("{error}, or the model's tokenizer.json beside the file"))),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn read_tokenizer(weights: &Path) -> Result<Option<Vec<u8>>> {
+    let dir = if weights.is_dir() { weights } else { directory(weights) };
+    let path = dir.join("tokenizer.json");
+    if !path.exists() {
+        return Ok(None);
+    }
+    std::fs::read(&path).map(Some).map_err(Failure::read(&path))
+}

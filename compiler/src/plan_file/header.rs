@@ -1,0 +1,85 @@
+//! The section table, and the header around it.
+
+use super::PlanPartsError;
+use kernmill_plan::file::{
+    ENTRY_BYTES, HEADER_BYTES, HEADER_HASH_OFFSET, Hash, Kind, MAGIC, MAX_SECTION_BYTES, MAX_SECTIONS,
+    SECTION_ALIGN, TABLE_OFFSET, VERSION, WEIGHT_ALIGN,
+};
+
+/// A section with its place.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub kind: Kind,
+    pub target: u32,
+    pub offset: u64,
+    pub contents: Contents,
+}
+
+/// What a section will hold.
+#[derive(Debug)]
+pub(super) enum Contents {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// So many, which come out of packing the weights.
+    Later(u64),
+}
+
+impl Contents {
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Contents::Bytes(bytes) => bytes.len() as u64,
+            Contents::Later(bytes) => *bytes,
+        }
+    }
+}
+
+impl Entry {
+    pub fn end(&self) -> u64 {
+        self.offset + self.contents.bytes()
+    }
+}
+
+/// Gives sections their places, one behind the other.
+pub(super) fn place(contents: Vec<(Kind, u32, Contents)>) -> Result<Vec<Entry>, PlanPartsError> {
+    if contents.len() > MAX_SECTIONS {
+        return Err(PlanPartsError::Sections { found: contents.len(), most: MAX_SECTIONS });
+    }
+    let mut end = HEADER_BYTES as u64;
+    let mut entries = Vec::with_capacity(contents.len());
+    for (kind, target, contents) in contents {
+        let (bytes, most) = (contents.bytes(), MAX_SECTION_BYTES);
+        if kind != Kind::Weights && bytes > most {
+            return Err(PlanPartsError::Large { section: kind.name(), bytes, most });
+        }
+        let align = if kind == Kind::Weights { WEIGHT_ALIGN } else { SECTION_ALIGN };
+        let entry = Entry { kind, target, offset: end.next_multiple_of(align), contents };
+        end = entry.end();
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+/// The header of a file of `bytes` bytes whose weight hashes have hash `pieces`.
+pub(super) fn encode(entries: &[Entry], bytes: u64, pieces: &Hash) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    let mut put = |at: usize, value: &[u8]| header[at..at + value.len()].copy_from_slice(value);
+    put(0, &MAGIC);
+    put(8, &VERSION.to_le_bytes());
+    put(12, &(HEADER_BYTES as u32).to_le_bytes());
+    put(16, &bytes.to_le_bytes());
+    put(24, &(entries.len() as u32).to_le_bytes());
+    for (entry, at) in entries.iter().zip((TABLE_OFFSET..).step_by(ENTRY_BYTES)) {
+        put(at, &(entry.kind as u32).to_le_bytes());
+        put(at + 4, &entry.target.to_le_bytes());
+        put(at + 8, &entry.offset.to_le_bytes());
+        put(at + 16, &entry.contents.bytes().to_le_bytes());
+        match (&entry.contents, entry.kind) {
+            (Contents::Bytes(bytes), _) => put(at + 32, blake3::hash(bytes).as_bytes()),
+            (_, Kind::WeightHashes) => put(at + 32, pieces),
+            _ => {}
+        }
+    }
+    let hash = blake3::hash(&header);
+    header[HEADER_HASH_OFFSET..HEADER_HASH_OFFSET + size_of::<Hash>()].copy_from_slice(hash.as_bytes());
+    header
+}

@@ -1,0 +1,273 @@
+//! Writing plan files (docs/plan-format.md). The reader, `plan/src/file/check.rs`, shares no code with this.
+//!
+//! Everything but the weights is put together in memory first, so that the file's size is known before it is written. The weights stream
+//! from the checkpoint into it; the header, which holds the hashes, comes last.
+
+mod header;
+
+use crate::choose::Choices;
+use crate::graph::{Graph, TensorId};
+use crate::pack::{PackWeightsError, Piece, WeightLayout, WeightSource, piece_sizes, stream_weights};
+use crate::pipeline::Compiled;
+use header::{Contents, Entry};
+use kernmill_plan::abi::ABI_VERSION;
+use kernmill_plan::file::{
+    HEADER_BYTES, Hash, Kind, MAX_PIECE_BYTES, Metadata, PIECE_ENTRY_BYTES, TargetInfo, TargetProgram,
+    TensorInfo,
+};
+use kernmill_plan::program::Program;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
+
+/// What goes into a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanParts<'a> {
+    /// The same graph compiled for each target.
+    pub compiled: &'a [Compiled],
+    /// What preset `fast` made of the weights.
+    pub choices: Option<&'a Choices>,
+    /// Tokens per prefill chunk that was asked for.
+    pub chunk: usize,
+    /// Whether nodes were fused.
+    pub fused: bool,
+    /// Text of the spec.
+    pub spec: &'a str,
+    /// `tokenizer.json`.
+    pub tokenizer_json: Option<&'a [u8]>,
+    /// The tokenizer's end tokens.
+    pub end_tokens: &'a [u32],
+    /// Chat template.
+    pub chat_template: Option<&'a str>,
+}
+
+/// Why a plan was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanWriteError<E: std::error::Error + 'static> {
+    /// A weight is unusable, or the source failed.
+    #[error(transparent)]
+    Pack(#[from] PackWeightsError<E>),
+    /// The system refused to write.
+    #[error("{0}")]
+    Write(#[from] io::Error),
+}
+
+/// Why parts do not make a plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanPartsError {
+    /// There is nothing to run.
+    #[error("a plan needs at least one target")]
+    NoTarget,
+    /// The parts were not compiled from one graph.
+    #[error("the targets' weights lie in different places (please report this)")]
+    Layouts,
+    /// The format has no room for it.
+    #[error("{section} has {bytes} bytes, a plan holds at most {most}")]
+    Large {
+        /// Which section.
+        section: &'static str,
+        /// Its size.
+        bytes: u64,
+        /// The limit.
+        most: u64,
+    },
+    /// More targets than the section table holds.
+    #[error("{found} sections, a plan holds at most {most}")]
+    Sections {
+        /// Sections that would be needed.
+        found: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// A program could not be serialised.
+    #[error("serialising the {0} failed: {1} (please report this)")]
+    Serialise(&'static str, postcard::Error),
+}
+
+/// A plan file that is ready to be written: everything but the weights.
+#[derive(Debug)]
+pub struct PlanWriter<'a> {
+    graph: &'a Graph,
+    layout: &'a WeightLayout,
+    entries: Vec<Entry>,
+    bytes: u64,
+}
+
+impl<'a> PlanWriter<'a> {
+    /// Serialises everything but the weights.
+    ///
+    /// # Errors
+    /// When the parts do not fit each other or the format.
+    pub fn new(parts: &PlanParts<'a>) -> Result<PlanWriter<'a>, PlanPartsError> {
+        let first = parts.compiled.first().ok_or(PlanPartsError::NoTarget)?;
+        if parts.compiled.iter().any(|other| other.layout != first.layout) {
+            return Err(PlanPartsError::Layouts);
+        }
+        let (graph, layout) = (&first.fused.graph, &first.layout);
+        let metadata = metadata(parts, graph, layout, &first.program);
+        let mut contents = vec![
+            (Kind::Metadata, 0, serialise("metadata", &metadata)?),
+            (Kind::Spec, 0, parts.spec.as_bytes().to_vec()),
+        ];
+        contents.extend(parts.tokenizer_json.map(|json| (Kind::Tokenizer, 0, json.to_vec())));
+        contents.extend(parts.chat_template.map(|text| (Kind::ChatTemplate, 0, text.as_bytes().to_vec())));
+        for (target, compiled) in (0..).zip(parts.compiled) {
+            let program = &compiled.program;
+            contents.push((Kind::Program, target, serialise("program", &target_program(program))?));
+            contents.push((Kind::Code, target, program.code.bytes.clone()));
+        }
+        let mut contents: Vec<(Kind, u32, Contents)> = contents
+            .into_iter()
+            .map(|(kind, target, bytes)| (kind, target, Contents::Bytes(bytes)))
+            .collect();
+        let largest = piece_sizes(layout).max().unwrap_or(0);
+        if largest > MAX_PIECE_BYTES {
+            let (section, most) = ("a piece of the weights", MAX_PIECE_BYTES);
+            return Err(PlanPartsError::Large { section, bytes: largest, most });
+        }
+        let pieces = piece_sizes(layout).count();
+        contents.push((Kind::WeightHashes, 0, Contents::Later((pieces * PIECE_ENTRY_BYTES) as u64)));
+        contents.push((Kind::Weights, 0, Contents::Later(layout.bytes)));
+        let entries = header::place(contents)?;
+        let bytes = entries.last().map_or(HEADER_BYTES as u64, Entry::end);
+        Ok(PlanWriter { graph, layout, entries, bytes })
+    }
+
+    /// Bytes of the whole file.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes of the packed weights, of which [`PlanWriter::write`] reports progress.
+    pub fn weight_bytes(&self) -> u64 {
+        self.layout.bytes
+    }
+
+    /// Bytes of each section: kind, target, size.
+    pub fn sections(&self) -> impl Iterator<Item = (Kind, u32, u64)> + '_ {
+        self.entries.iter().map(|entry| (entry.kind, entry.target, entry.contents.bytes()))
+    }
+
+    /// Writes an empty file, packing the weights of `source` with `threads` threads. Nothing of it is a plan before everything has been
+    /// written: the header comes last. `progress` is told, from any thread, the bytes of weights done since its last call.
+    ///
+    /// # Errors
+    /// When a weight is unusable or the system refuses to write, such as on a full disk.
+    pub fn write<S: WeightSource>(
+        &self,
+        file: &File,
+        source: &S,
+        threads: usize,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), PlanWriteError<S::Error>> {
+        reserve(file, self.bytes)?;
+        let [.., hashes, weights] = &self.entries[..] else { unreachable!("`new` puts both at the end") };
+        let pieces: Mutex<Vec<(u64, Hash)>> = Mutex::new(vec![(0, Hash::default()); self.pieces()]);
+        let take = |piece: Piece<'_>| -> Result<(), PlanWriteError<S::Error>> {
+            let hash = *blake3::hash(piece.bytes).as_bytes();
+            let place = weights.offset + piece.offset;
+            file.write_all_at(piece.bytes, place)?;
+            start_writeback(file, place, piece.bytes.len());
+            let entry = (piece.bytes.len() as u64, hash);
+            pieces.lock().expect("no panic holds it")[piece.index] = entry;
+            Ok(())
+        };
+        stream_weights(self.graph, self.layout, source, threads, progress, &take)?;
+        let pieces = pieces.into_inner().expect("no panic holds it");
+        let table: Vec<u8> =
+            pieces.iter().flat_map(|(bytes, hash)| bytes.to_le_bytes().into_iter().chain(*hash)).collect();
+        for entry in &self.entries {
+            if let Contents::Bytes(bytes) = &entry.contents {
+                file.write_all_at(bytes, entry.offset)?;
+            }
+        }
+        file.write_all_at(&table, hashes.offset)?;
+        let header = header::encode(&self.entries, self.bytes, blake3::hash(&table).as_bytes());
+        file.write_all_at(&header, 0)?;
+        Ok(())
+    }
+
+    fn pieces(&self) -> usize {
+        piece_sizes(self.layout).count()
+    }
+}
+
+fn serialise<T: serde::Serialize>(what: &'static str, value: &T) -> Result<Vec<u8>, PlanPartsError> {
+    postcard::to_allocvec(value).map_err(|error| PlanPartsError::Serialise(what, error))
+}
+
+fn metadata(parts: &PlanParts<'_>, graph: &Graph, layout: &WeightLayout, program: &Program) -> Metadata {
+    let target = |compiled: &Compiled| {
+        let level = compiled.program.level;
+        let features = level.features().iter().map(|feature| (*feature).to_owned()).collect();
+        TargetInfo { level: level.name().to_owned(), features, abi: ABI_VERSION }
+    };
+    Metadata {
+        producer: concat!("kernmill ", env!("CARGO_PKG_VERSION")).to_owned(),
+        model: program.model.clone(),
+        chunk: parts.chunk as u32,
+        fused: parts.fused,
+        weight_bytes: layout.bytes,
+        tensors: tensors(graph, layout, parts.choices),
+        end_tokens: parts.end_tokens.to_vec(),
+        targets: parts.compiled.iter().map(target).collect(),
+    }
+}
+
+/// Where every tensor of a quantised graph lies, as plans say it.
+pub fn tensors(graph: &Graph, layout: &WeightLayout, choices: Option<&Choices>) -> Vec<TensorInfo> {
+    let ids = (0..graph.tensors.len() as u32).map(TensorId);
+    ids.map(|id| {
+        let (tensor, placement) = (graph.tensor(id), layout.placement(id));
+        TensorInfo {
+            name: tensor.name.clone(),
+            format: tensor.format.name().to_owned(),
+            shape: tensor.shape.iter().map(|n| *n as u64).collect(),
+            offset: placement.offset,
+            bytes: placement.bytes,
+            int4_error: choices.and_then(|choices| choices.of(id)?.error),
+        }
+    })
+    .collect()
+}
+
+fn target_program(program: &Program) -> TargetProgram {
+    TargetProgram {
+        classes: program.classes.clone(),
+        arena_bytes: program.arena_bytes,
+        scratch_bytes: program.scratch_bytes,
+        symbols: program.code.symbols.clone(),
+    }
+}
+
+/// Takes the disk space at once, so that a full disk is found before the work. File systems that cannot do it find it later.
+fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    let length = libc::off_t::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+    loop {
+        // SAFETY: a system call on an open file; it touches no memory of ours.
+        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::EOPNOTSUPP | libc::ENOSYS) => return file.set_len(bytes),
+            _ => return Err(error),
+        }
+    }
+}
+
+/// Lets the disk begin with a piece while the next one is packed. A refusal changes nothing but speed.
+fn start_writeback(file: &File, offset: u64, bytes: usize) {
+    // SAFETY: a system call on an open file; it touches no memory of ours.
+    unsafe {
+        libc::sync_file_range(
+            file.as_raw_fd(),
+            offset.cast_signed(),
+            bytes as libc::off64_t,
+            libc::SYNC_FILE_RANGE_WRITE,
+        );
+    }
+}

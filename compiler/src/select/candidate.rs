@@ -1,0 +1,154 @@
+//! Candidates: the ways to compute a group, and which one was picked.
+
+use super::cost::{Model, cheapest};
+use super::{KernelUse, SelectError, Selector};
+use kernmill_kernels::kernel::{Body, PROLOGUE_TOKENS, Tiling};
+use kernmill_plan::format::TILE_ROWS;
+use std::fmt;
+
+/// One way to compute a group. All of a group's give the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Who computes the prologue.
+    pub prologue: Prologue,
+    /// How matrices are multiplied; where their formats differ or their input is f32, always [`Tiling::Dot`], and by panels where it is bf16.
+    pub tiling: Tiling,
+    /// Output rows per work item where nothing else decides.
+    pub unit: usize,
+}
+
+/// Who computes the stages before a group's matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prologue {
+    /// Every worker, for itself.
+    Workers,
+    /// A step of its own, its rows shared out, with a barrier behind it.
+    Step,
+}
+
+/// What a group could be, and what it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// The group's label.
+    pub label: String,
+    /// Each candidate with its ns for a full batch of the class.
+    pub candidates: Vec<(Candidate, f64)>,
+    /// Index of the pick.
+    pub pick: usize,
+}
+
+/// Which of several candidates is taken. All give the same bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pick {
+    /// The cheapest.
+    #[default]
+    Cheapest,
+    /// The one of that number, counted round and round: for tests and benches, which want to see every one of them.
+    Nth(usize),
+}
+
+impl Pick {
+    /// The place picked among these costs.
+    pub fn of(self, costs: &[f64]) -> usize {
+        match self {
+            Pick::Cheapest => cheapest(costs).unwrap_or(0),
+            Pick::Nth(n) => n % costs.len().max(1),
+        }
+    }
+}
+
+impl Candidate {
+    /// Every candidate that a class of `max_tokens` can have, the simplest first; `least_rows` are the panels'.
+    fn all(max_tokens: usize) -> Vec<(Prologue, bool, usize)> {
+        let prologues: &[Prologue] = match max_tokens <= PROLOGUE_TOKENS {
+            true => &[Prologue::Workers, Prologue::Step],
+            false => &[Prologue::Step],
+        };
+        let mut all = Vec::new();
+        for prologue in prologues {
+            for panels in [false, true] {
+                all.extend([1, 2].map(|tiles| (*prologue, panels, tiles * TILE_ROWS)));
+            }
+        }
+        all
+    }
+}
+
+impl Selector<'_> {
+    /// Kernel uses of group `index`: those of the picked candidate; and the choice, where there was one.
+    pub(super) fn choose(
+        &self,
+        index: usize,
+        model: &Model,
+        pick: Pick,
+    ) -> Result<(Vec<KernelUse>, Option<Choice>), SelectError> {
+        let mut found: Vec<(Candidate, Vec<KernelUse>)> = Vec::new();
+        for (prologue, panels, unit) in Candidate::all(self.max_tokens) {
+            let trial = Selector { trial: super::Trial { prologue, panels, unit, model }, ..*self };
+            let uses = trial.group(index)?;
+            // Where an axis decides nothing, the same kernels come out.
+            if found.iter().any(|(_, other)| *other == uses) {
+                continue;
+            }
+            let tiling = uses.last().map_or(Tiling::Dot, |last| last.kernel.tiling);
+            let fixed =
+                uses.iter().all(|one| matches!(one.kernel.body, Body::Rows { .. } | Body::Attention(_)));
+            found.push((Candidate { prologue, tiling, unit }, uses));
+            if fixed {
+                break;
+            }
+        }
+        let cost = |uses: &[KernelUse]| -> f64 {
+            uses.iter().map(|one| model.kernel(&one.kernel, self.max_tokens)).sum()
+        };
+        let costs: Vec<f64> = found.iter().map(|(_, uses)| cost(uses)).collect();
+        let picked = pick.of(&costs);
+        let candidates = found.iter().zip(&costs).map(|((candidate, _), cost)| (*candidate, *cost)).collect();
+        let uses = found.swap_remove(picked).1;
+        let label = uses.last().map_or_else(String::new, |last| last.label.clone());
+        let choice = Choice { label, candidates, pick: picked };
+        Ok((uses, (costs.len() > 1).then_some(choice)))
+    }
+}
+
+impl Choice {
+    /// The label without its layer.
+    pub fn kind(&self) -> &str {
+        let numbered = self.label.strip_prefix("layers.").and_then(|rest| rest.split_once('.'));
+        numbered.map_or(self.label.as_str(), |(_, kind)| kind)
+    }
+
+    /// Why the pick is the pick.
+    pub fn reason(&self) -> String {
+        let costs = || self.candidates.iter().map(|(_, cost)| *cost);
+        let least = costs().fold(f64::INFINITY, f64::min);
+        let picked = self.candidates[self.pick].1;
+        let others = costs().enumerate().filter(|(i, _)| *i != self.pick).map(|(_, cost)| cost);
+        let next = others.fold(f64::INFINITY, f64::min);
+        if picked > least {
+            "as asked for".to_owned()
+        } else if next <= picked {
+            "the first of the cheapest".to_owned()
+        } else {
+            format!("the cheapest; the next costs {:.1} % more", (next / picked - 1.0) * 100.0)
+        }
+    }
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prologue = match self.prologue {
+            Prologue::Workers => "prologue by every worker",
+            Prologue::Step => "prologue as a step",
+        };
+        write!(f, "{}, {prologue}, units of {}", tiling_text(self.tiling), self.unit)
+    }
+}
+
+/// `dots`, or `panels from 8 rows on`.
+pub(super) fn tiling_text(tiling: Tiling) -> String {
+    match tiling {
+        Tiling::Dot => "dots".to_owned(),
+        Tiling::Gemm { least_rows } => format!("panels from {least_rows} rows on"),
+    }
+}

@@ -1,0 +1,352 @@
+//! The cost model: what a kernel is assumed to take, in ns, for so many tokens.
+//!
+//! Nothing is measured while compiling: a level's numbers are the same on every host, so that the same input gives the same bytes. Leaves' numbers are in
+//! `table.rs`; the rest of the machine is [`MACHINE`], for all levels. All candidates give the same bits, so a wrong number costs only speed.
+
+use super::leaves::cheapest_version;
+use super::table::{ns_per_block, version_name};
+use kernmill_kernels::isa;
+use kernmill_kernels::kernel::{Body, Domain, Kernel, Part, RowType, Stage, Tiling, ValId};
+use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, GROUP};
+use kernmill_kernels::leaf::{Leaf, gemm_bf16};
+use kernmill_kernels::wide::{self, Wide};
+use kernmill_plan::format::{BLOCK, TILE_ROWS, WeightFormat};
+use kernmill_plan::program::LOGIT_SLAB;
+use kernmill_plan::target::Level;
+
+/// What the model knows of a machine besides its leaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Workers. Two, the fewest worth having: with more of them memory is the limit sooner, and candidates differ less.
+    pub workers: usize,
+    /// Bytes per ns from memory, all workers together.
+    pub all_bytes: f64,
+    /// Bytes per ns from memory, one worker.
+    pub worker_bytes: f64,
+    /// What one step more costs: the barrier, workers that do not come to it together, memory that waits for them.
+    pub barrier: f64,
+    /// An element of a row through a cheap stage (norm, quantisation, an expression).
+    pub stage_element: f64,
+    /// A weight of a small matrix in a stage (the router).
+    pub stage_weight: f64,
+    /// A block of a row, gathered into a panel.
+    pub panel_block: f64,
+    /// Panels by two tiles at a time where one would do, beside what the leaf alone takes (a factor on the arithmetic).
+    pub pair: f64,
+    /// A call of a leaf, with the loop around it.
+    pub call: f64,
+    /// Bytes per ns of a tile that another group of rows reads again, from L2, beside what the leaf alone takes.
+    pub cached_bytes: f64,
+    /// 16 results through an epilogue.
+    pub epilogue: f64,
+    /// A weight times an activation of f32 rows, which have no panels.
+    pub f32_product: f64,
+    /// A block of k of a tile, decoded to bf16.
+    pub bf16_decode: f64,
+    /// A decoded block of a tile times a bf16 row.
+    pub bf16_row: f64,
+}
+
+/// The same for all levels: none of this is arithmetic on vectors of weights. Bytes: `kernmill cpu --measure` with two threads gave 35 GB/s on the Xeon of
+/// `benches/runs/2026-11-20-memory-speed.md` and between 30 and 55 on the EPYC. The barrier and the stages are those of
+/// `benches/runs/2026-11-21-candidates.md`: a prologue as a step costs one token 20 to 40 us, and 32 rows of a norm and a quantisation of 2880 take
+/// 54.9 us, with a router of 32 rows besides 116.1. The seven after them are fitted to the same record;
+/// the numbers of bf16 rows are those of the 512-bit leaves on the EPYC (bench `costs`), of pairs of tiles.
+pub const MACHINE: Machine = Machine {
+    workers: 2,
+    all_bytes: 36.0,
+    worker_bytes: 18.0,
+    barrier: 25_000.0,
+    stage_element: 0.55,
+    stage_weight: 0.04,
+    panel_block: 4.0,
+    pair: 1.05,
+    call: 8.0,
+    cached_bytes: 250.0,
+    epilogue: 10.0,
+    f32_product: 0.06,
+    bf16_decode: 21.0,
+    bf16_row: 10.4,
+};
+
+/// Place of the least of these costs, of equal ones the first. `None` when there are none.
+pub fn cheapest(costs: &[f64]) -> Option<usize> {
+    let least = costs.iter().copied().reduce(f64::min)?;
+    costs.iter().position(|cost| *cost <= least)
+}
+
+/// The versions of a leaf at a level and what a block costs in each (`None`: no number); the 128-bit version is last.
+pub fn versions(leaf: Leaf, level: Level) -> Vec<(Option<&'static Wide>, Option<f64>)> {
+    let all = wide::candidates(leaf, level).map(Some).chain([None]);
+    all.map(|version| (version, ns_per_block(leaf, version_name(version, isa::has_vnni(level))))).collect()
+}
+
+/// The cost model for a level.
+#[derive(Clone, Debug)]
+pub struct Model {
+    machine: Machine,
+    /// By format ([`FORMATS`]).
+    formats: [FormatCosts; 3],
+}
+
+/// Formats that leaves multiply with q8 rows.
+const FORMATS: [WeightFormat; 3] = [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4];
+
+/// ns per block of the picked versions of a format's leaves.
+#[derive(Clone, Debug, Default)]
+struct FormatCosts {
+    /// As [`Leaf::dot_tokens`].
+    dots: Vec<f64>,
+    decode: f64,
+    /// By tiles less 1 and tokens less 1.
+    gemms: [[f64; GROUP]; 2],
+    least_rows: usize,
+}
+
+impl Model {
+    /// The model that selection uses.
+    pub fn new(level: Level) -> Model {
+        let block = |leaf: Leaf| {
+            let versions = versions(leaf, level);
+            versions[cheapest_version(&versions)].1.unwrap_or(0.0)
+        };
+        let formats = FORMATS.map(|format| {
+            let small = format != WeightFormat::Int8;
+            let dots = Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: BLOCK, tokens: *t });
+            let gemm = |tiles, tokens| block(Leaf::GemmQ8 { small, tiles, tokens });
+            let costs = FormatCosts {
+                dots: dots.map(block).collect(),
+                decode: block(Leaf::Decode { format }),
+                gemms: [1, 2].map(|tiles| std::array::from_fn(|i| gemm(tiles, i + 1))),
+                least_rows: 0,
+            };
+            FormatCosts { least_rows: costs.least_rows(), ..costs }
+        });
+        Model { machine: MACHINE, formats }
+    }
+
+    fn format(&self, format: WeightFormat) -> &FormatCosts {
+        let place = FORMATS.iter().position(|other| *other == format);
+        &self.formats[place.expect("only blocked formats meet q8 rows")]
+    }
+
+    /// Input rows from which on panels pay for matrices of a format.
+    pub fn least_rows(&self, format: WeightFormat) -> usize {
+        self.format(format).least_rows
+    }
+
+    /// Bytes per ns that a worker gets while all of them read.
+    fn bytes(&self) -> f64 {
+        self.machine.worker_bytes.min(self.machine.all_bytes / self.machine.workers as f64)
+    }
+
+    /// A work item: a unit of every matrix of a part for `rows` rows. Waiting for memory and arithmetic add up, as measured (docs/performance.md): little of
+    /// one hides in the other.
+    fn item(&self, part: &Part, input: RowType, tiling: Tiling, rows: usize) -> f64 {
+        if rows == 0 {
+            return 0.0;
+        }
+        let tiles = part.unit / TILE_ROWS;
+        let by_panels = tiling.least_rows().is_some_and(|least| rows >= least);
+        let mut ns = self.machine.epilogue * (rows * tiles * part.mats.len()) as f64;
+        let (q8, bf16) = (matches!(input, RowType::Q8(_)), matches!(input, RowType::Bf16(_)));
+        for mat in &part.mats {
+            ns += (tiles * mat.format.tile(mat.k).bytes()) as f64 / self.bytes();
+            if bf16 {
+                continue;
+            }
+            if !q8 {
+                ns += tiles as f64 * self.machine.f32_product * (rows * mat.k * TILE_ROWS) as f64;
+            } else if !by_panels {
+                let (arithmetic, calls) = self.format(mat.format).by_dots(rows);
+                let again = (calls - 1.0) * mat.format.tile(mat.k).bytes() as f64 / self.machine.cached_bytes;
+                ns +=
+                    tiles as f64 * (arithmetic * (mat.k / BLOCK) as f64 + again + calls * self.machine.call);
+            }
+        }
+        if bf16 {
+            ns += self.by_bf16_panels(part, rows);
+        } else if by_panels {
+            // Panels take tiles of all matrices in pairs.
+            let mat = &part.mats[0];
+            let blocks = mat.k / BLOCK;
+            let (pairs, rest) = (tiles * part.mats.len() / 2, tiles * part.mats.len() % 2);
+            for (count, size) in [(pairs, 2), (rest, 1)] {
+                let (arithmetic, calls) = self.format(mat.format).by_panels(size, rows);
+                let calls = calls * blocks.div_ceil(CHUNK_BLOCKS) as f64;
+                let arithmetic = if size == 2 && part.mats.len() == 1 {
+                    arithmetic * self.machine.pair
+                } else {
+                    arithmetic
+                };
+                ns += count as f64 * (arithmetic * blocks as f64 + calls * self.machine.call);
+            }
+        }
+        ns
+    }
+
+    /// Arithmetic of a unit for `rows` bf16 rows, decoding included. There is nothing to weigh it against but other units and steps.
+    fn by_bf16_panels(&self, part: &Part, rows: usize) -> f64 {
+        let tiles = part.mats.len() * part.unit / TILE_ROWS;
+        let blocks = part.mats[0].k / BLOCK;
+        let calls = tiles + tiles.div_ceil(2) * rows.div_ceil(gemm_bf16::PANEL_ROWS);
+        let calls = calls * blocks.div_ceil(gemm_bf16::CHUNK_BLOCKS);
+        let block = self.machine.bf16_decode + self.machine.bf16_row * rows as f64;
+        (tiles * blocks) as f64 * block + calls as f64 * self.machine.call
+    }
+
+    /// Gathering `rows` rows of `k` into panels.
+    fn gather(&self, tiling: Tiling, k: usize, rows: usize) -> f64 {
+        match tiling.least_rows() {
+            Some(least) if rows >= least => self.machine.panel_block * (rows * (k / BLOCK)) as f64,
+            _ => 0.0,
+        }
+    }
+
+    /// ns of `items` equal items, shared out; `each` is one's.
+    fn shared(&self, items: f64, each: f64) -> f64 {
+        (items / self.machine.workers as f64).ceil() * each
+    }
+
+    /// A row through stages.
+    fn stages(&self, kernel: &Kernel, stages: &[Stage]) -> f64 {
+        let cheap = |val: &ValId| self.machine.stage_element * kernel.vals[*val].row.len() as f64;
+        let stage = |stage: &Stage| match stage {
+            Stage::Linear { mat, .. } => self.machine.stage_weight * (mat.n * mat.k) as f64,
+            Stage::KvStore { x, .. } => cheap(x),
+            Stage::Embed { out, .. }
+            | Stage::RmsNorm { out, .. }
+            | Stage::Quantize { out, .. }
+            | Stage::Bf16Cast { out, .. }
+            | Stage::Elementwise { out, .. }
+            | Stage::Rope { out, .. }
+            | Stage::KvCast { out, .. }
+            | Stage::SelectRow { out, .. } => cheap(out),
+            Stage::TopK { experts, k, .. } => self.machine.stage_element * (experts * k) as f64,
+            Stage::ExpertSum { out, top_k, .. } => cheap(out) * *top_k as f64,
+        };
+        stages.iter().map(stage).sum()
+    }
+
+    /// What a step takes for a batch of `tokens`, its barrier included. Attention has one candidate and is not modelled.
+    pub fn kernel(&self, kernel: &Kernel, tokens: usize) -> f64 {
+        let rows = |domain: Domain| match domain {
+            Domain::Tokens => tokens,
+            Domain::Slots(k) => tokens * k,
+            Domain::Wanted => tokens.min(LOGIT_SLAB),
+        };
+        let input_type = |input: &ValId| kernel.vals[*input].row;
+        let (domain, body) = match &kernel.body {
+            Body::Rows { domain, stages } => {
+                (*domain, self.shared(rows(*domain) as f64, self.stages(kernel, stages)))
+            }
+            Body::Matmul { domain, input, parts } => {
+                let rows = rows(*domain);
+                let items: usize = parts.iter().map(Part::items).sum();
+                let cost = |part: &Part| {
+                    part.items() as f64 * self.item(part, input_type(input), kernel.tiling, rows)
+                };
+                let all: f64 = parts.iter().map(cost).sum();
+                let runs = parts.chunk_by(|a, b| a.mats[0].format == b.mats[0].format);
+                let gather = runs.map(|run| self.gather(kernel.tiling, run[0].mats[0].k, rows)).sum::<f64>();
+                (*domain, gather + self.shared(items as f64, all / items as f64))
+            }
+            Body::Experts { input, experts, top_k, part, .. } => {
+                (Domain::Tokens, self.experts(kernel, input_type(input), (*experts, *top_k), part, tokens))
+            }
+            Body::ExpertDown { input, experts, top_k, mat, unit, .. } => {
+                let part = Part { mats: vec![mat.clone()], unit: *unit, epilogue: Vec::new() };
+                (Domain::Tokens, self.experts(kernel, input_type(input), (*experts, *top_k), &part, tokens))
+            }
+            Body::Attention(_) => (Domain::Tokens, 0.0),
+        };
+        let prologue = rows(domain) as f64 * self.stages(kernel, &kernel.prologue);
+        self.machine.barrier + prologue + body
+    }
+
+    /// Grouped matrices: every expert is assumed to be as likely as any other, so that its rows are binomially distributed.
+    fn experts(
+        &self,
+        kernel: &Kernel,
+        input: RowType,
+        (experts, top_k): (usize, usize),
+        part: &Part,
+        tokens: usize,
+    ) -> f64 {
+        let likely = (top_k as f64 / experts as f64).min(1.0);
+        let (mut items, mut all, mut gather) = (0.0, 0.0, 0.0);
+        for (rows, share) in binomial(tokens, likely).into_iter().enumerate().skip(1) {
+            if share < 1e-9 {
+                continue;
+            }
+            let active = share * experts as f64;
+            items += active * part.items() as f64;
+            all += active * part.items() as f64 * self.item(part, input, kernel.tiling, rows);
+            gather += active * self.gather(kernel.tiling, part.mats[0].k, rows);
+        }
+        if items == 0.0 { 0.0 } else { gather + self.shared(items, all / items) }
+    }
+}
+
+impl FormatCosts {
+    /// Arithmetic of `rows` rows with a tile by dots, per block of k; calls of leaves.
+    fn by_dots(&self, rows: usize) -> (f64, f64) {
+        let (mut left, mut ns, mut calls) = (rows, 0.0, 0.0);
+        for (size, each) in Leaf::dot_tokens(true).iter().zip(&self.dots) {
+            let groups = (left / size) as f64;
+            left %= size;
+            ns += each * groups;
+            calls += groups;
+        }
+        (ns, calls)
+    }
+
+    /// Arithmetic of `rows` rows with `tiles` tiles (1 or 2) by panels, per block of k, decoding included; calls of leaves per chunk of k.
+    fn by_panels(&self, tiles: usize, rows: usize) -> (f64, f64) {
+        let groups = rows.div_ceil(GROUP);
+        let (size, larger) = (rows / groups, rows % groups);
+        let gemm = |tokens: usize| self.gemms[tiles - 1][tokens - 1];
+        let more = if larger > 0 { gemm(size + 1) * larger as f64 } else { 0.0 };
+        let ns = self.decode * tiles as f64 + more + gemm(size) * (groups - larger) as f64;
+        (ns, (tiles + groups) as f64)
+    }
+
+    /// Where the sum of both sides' excess over the better of the two is least, data in cache. (Dots like their group sizes, so the costs cross
+    /// more than once.)
+    fn least_rows(&self) -> usize {
+        const MOST: usize = 64;
+        let excess = |rows: usize| {
+            let (dots, panels) = (self.by_dots(rows).0, self.by_panels(2, rows).0 / 2.0);
+            (dots / dots.min(panels), panels / dots.min(panels))
+        };
+        let excess: Vec<(f64, f64)> = (1..=MOST).map(excess).collect();
+        let total = |least: usize| -> f64 {
+            let (few, many) = excess.split_at(least - 1);
+            few.iter().map(|(dots, _)| dots).sum::<f64>() + many.iter().map(|(_, panels)| panels).sum::<f64>()
+        };
+        let mut best = (1, total(1));
+        for least in 2..=MOST + 1 {
+            let total = total(least);
+            if total < best.1 {
+                best = (least, total);
+            }
+        }
+        best.0
+    }
+}
+
+/// Probabilities of 0 to `n` of `n` independent events of probability `p`.
+fn binomial(n: usize, p: f64) -> Vec<f64> {
+    let mut shares = vec![0.0; n + 1];
+    // From the most likely number outwards, where nothing can underflow; then the sum is made 1.
+    let mode = (((n + 1) as f64 * p) as usize).min(n);
+    shares[mode] = 1.0;
+    for i in mode..n {
+        shares[i + 1] = shares[i] * (n - i) as f64 / (i + 1) as f64 * p / (1.0 - p);
+    }
+    for i in (0..mode).rev() {
+        shares[i] = shares[i + 1] * (i + 1) as f64 / (n - i) as f64 * (1.0 - p) / p;
+    }
+    let sum: f64 = shares.iter().sum();
+    shares.iter().map(|share| share / sum).collect()
+}

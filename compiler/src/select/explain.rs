@@ -1,0 +1,167 @@
+//! What each kernel and leaf could have been, what the model thinks it costs, and what was picked: for `kernmill explain`.
+
+use super::cost::MACHINE;
+use super::{Choice, LeafChoice, Prologue, Selection};
+use kernmill_kernels::kernel::Tiling;
+use serde::Serialize;
+use std::fmt;
+
+/// The choices of a compilation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Workers that costs are for.
+    pub workers: usize,
+    /// By token class.
+    pub classes: Vec<ClassReport>,
+    /// By leaf; data in cache, one worker.
+    pub leaves: Vec<LeafReport>,
+}
+
+/// A token class's choices.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassReport {
+    /// Largest batch, for which costs are.
+    pub max_tokens: usize,
+    /// Distinct ones.
+    pub groups: Vec<GroupReport>,
+}
+
+/// Groups of equal kind and cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GroupReport {
+    /// Label without the layer.
+    pub kind: String,
+    /// How many there are.
+    pub count: usize,
+    /// What they could be.
+    pub candidates: Vec<CandidateReport>,
+    /// Index of the pick.
+    pub pick: usize,
+    /// Why.
+    pub reason: String,
+}
+
+/// A candidate.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CandidateReport {
+    /// `dots` or `panels`.
+    pub tiling: &'static str,
+    /// Input rows from which on panels are used.
+    pub least_rows: Option<usize>,
+    /// Who computes the prologue: `workers` or `step`.
+    pub prologue: &'static str,
+    /// Output rows per work item where they are free.
+    pub unit: usize,
+    /// Cost, barriers included.
+    pub microseconds: f64,
+    #[serde(skip)]
+    text: String,
+}
+
+/// A leaf.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LeafReport {
+    /// Its symbol.
+    pub leaf: String,
+    /// Its versions.
+    pub versions: Vec<VersionReport>,
+    /// Index of the pick.
+    pub pick: usize,
+}
+
+/// A version of a leaf.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VersionReport {
+    /// Its name.
+    pub version: &'static str,
+    /// Cost of a block of 32 k, if there is a number.
+    pub ns_per_block: Option<f64>,
+}
+
+/// The report of these selections.
+pub fn explain(selections: &[Selection], leaves: &[LeafChoice]) -> Report {
+    let leaf = |choice: &LeafChoice| {
+        let versions = choice.versions.iter();
+        let versions = versions.map(|(version, ns)| VersionReport { version, ns_per_block: *ns });
+        LeafReport { leaf: choice.leaf.to_string(), versions: versions.collect(), pick: choice.pick }
+    };
+    Report {
+        workers: MACHINE.workers,
+        classes: selections.iter().map(class).collect(),
+        leaves: leaves.iter().filter(|choice| choice.versions.len() > 1).map(leaf).collect(),
+    }
+}
+
+fn class(selection: &Selection) -> ClassReport {
+    let mut groups: Vec<GroupReport> = Vec::new();
+    for choice in &selection.choices {
+        let new = group(choice);
+        let same = |old: &&mut GroupReport| GroupReport { count: 1, ..(**old).clone() } == new;
+        match groups.iter_mut().find(same) {
+            Some(old) => old.count += 1,
+            None => groups.push(new),
+        }
+    }
+    ClassReport { max_tokens: selection.max_tokens, groups }
+}
+
+fn group(choice: &Choice) -> GroupReport {
+    let candidates = choice.candidates.iter().map(|(candidate, ns)| CandidateReport {
+        tiling: if candidate.tiling == Tiling::Dot { "dots" } else { "panels" },
+        least_rows: candidate.tiling.least_rows(),
+        prologue: if candidate.prologue == Prologue::Workers { "workers" } else { "step" },
+        unit: candidate.unit,
+        // To the nanosecond.
+        microseconds: ns.round() / 1e3,
+        text: candidate.to_string(),
+    });
+    GroupReport {
+        kind: choice.kind().to_owned(),
+        count: 1,
+        candidates: candidates.collect(),
+        pick: choice.pick,
+        reason: choice.reason(),
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "kernels by the cost model: microseconds for a full batch with {} workers",
+            self.workers
+        )?;
+        for class in &self.classes {
+            writeln!(f, "class of up to {} tokens", class.max_tokens)?;
+            class.groups.iter().try_for_each(|group| write!(f, "{group}"))?;
+        }
+        writeln!(
+            f,
+            "leaves: ns per block of 16 rows and 32 k (of all tiles) with one worker, data in cache"
+        )?;
+        self.leaves.iter().try_for_each(|leaf| writeln!(f, "{leaf}"))
+    }
+}
+
+impl fmt::Display for GroupReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  {}, {} of them: {}", self.kind, self.count, self.reason)?;
+        for (i, candidate) in self.candidates.iter().enumerate() {
+            let mark = if i == self.pick { '*' } else { ' ' };
+            writeln!(f, "    {mark} {:10.1}  {}", candidate.microseconds, candidate.text)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for LeafReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "  {}:", self.leaf)?;
+        for (i, version) in self.versions.iter().enumerate() {
+            let mark = if i == self.pick { "*" } else { "" };
+            let ns = version.ns_per_block.map_or_else(|| "no number".to_owned(), |ns| format!("{ns:.1}"));
+            write!(f, "{} {mark}{} {ns}", if i > 0 { "," } else { "" }, version.version)?;
+        }
+        Ok(())
+    }
+}

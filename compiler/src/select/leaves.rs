@@ -1,0 +1,52 @@
+//! Which version of each leaf is called.
+
+use super::Pick;
+use super::cost::versions;
+use super::table::version_name;
+use kernmill_kernels::kernel::Kernel;
+use kernmill_kernels::leaf::Leaf;
+use kernmill_kernels::wide::Wide;
+use kernmill_kernels::{generate, isa};
+use kernmill_plan::target::Level;
+
+/// A leaf's versions, and the one that was picked. All give the same bits.
+#[derive(Clone, Debug)]
+pub struct LeafChoice {
+    /// The leaf.
+    pub leaf: Leaf,
+    /// Each version's name with its ns per block of 32 k, where the model has a number.
+    pub versions: Vec<(&'static str, Option<f64>)>,
+    /// Index of the pick.
+    pub pick: usize,
+    /// The pick; `None` is the 128-bit version.
+    pub version: Option<&'static Wide>,
+}
+
+/// Picks a version of every leaf that `kernels` call, in the order of [`generate::leaves`]. Without numbers for all versions, the first is taken for the cheapest.
+pub fn choose_leaves(kernels: &[(String, Kernel)], level: Level, pick: Pick) -> Vec<LeafChoice> {
+    generate::leaves(kernels, level).into_iter().map(|leaf| choose(leaf, level, pick)).collect()
+}
+
+fn choose(leaf: Leaf, level: Level, pick: Pick) -> LeafChoice {
+    let versions = versions(leaf, level);
+    let pick = match pick {
+        // Whatever is picked for other leaves, one of them may need tiles.
+        _ if matches!(leaf, Leaf::TilesOn | Leaf::TilesOff) => 0,
+        Pick::Cheapest => cheapest_version(&versions),
+        Pick::Nth(n) => n % versions.len(),
+    };
+    let vnni = isa::has_vnni(level);
+    let named = versions.iter().map(|(version, ns)| (version_name(*version, vnni), *ns));
+    LeafChoice { leaf, versions: named.collect(), pick, version: versions[pick].0 }
+}
+
+/// Of several versions, the first that is at most this factor above the least: smaller differences are between machines, not between versions.
+const TIE: f64 = 1.02;
+
+/// Place of the cheapest version where all have numbers, of the first otherwise.
+pub(super) fn cheapest_version(versions: &[(Option<&'static Wide>, Option<f64>)]) -> usize {
+    let costs: Option<Vec<f64>> = versions.iter().map(|(_, ns)| *ns).collect();
+    let Some(costs) = costs else { return 0 };
+    let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
+    costs.iter().position(|cost| *cost <= least * TIE).unwrap_or(0)
+}

@@ -1,0 +1,147 @@
+//! What leaves cost: the numbers of the cost model.
+//!
+//! ns for a block of 32 k of a tile of 16 rows, data in cache, one thread. `cargo bench -p kernmill-kernels --bench costs` prints them. Each is the mean of
+//! two machines, since a level has hosts of both kinds: an AMD EPYC (Zen 4; `benches/runs/2026-11-21/leaf-costs.jsonl`) and an Intel Xeon (Sapphire
+//! Rapids; `benches/runs/2026-11-20/leaves-all-levels.jsonl`, which has no gemm leaves but those of two tiles by six tokens: the others have
+//! Zen 4's proportions, and with VNNI and one tile the factor that its loads take longer than its multiplications, 1 + 1 / tokens). AVX-VNNI was measured on the Xeon only.
+
+use kernmill_kernels::leaf::Leaf;
+use kernmill_kernels::leaf::gemm_q8::GROUP;
+use kernmill_kernels::wide::Wide;
+use kernmill_plan::format::WeightFormat::{self, Int4, Int8, Mxfp4};
+
+/// A version of `DotQ8`.
+struct Dot {
+    version: &'static str,
+    format: WeightFormat,
+    /// By tokens: 1, 2, 4, 8.
+    ns: [f64; 4],
+}
+
+/// A version of `Decode`.
+struct Decode {
+    version: &'static str,
+    /// By format: mxfp4, int8, int4.
+    ns: [f64; 3],
+}
+
+/// A version of `GemmQ8`; ns for a block of all its tiles.
+struct Gemm {
+    version: &'static str,
+    small: bool,
+    tiles: usize,
+    /// By tokens: 1 to 6.
+    ns: [f64; GROUP],
+}
+
+#[rustfmt::skip]
+const DOTS: &[Dot] = &[
+    Dot { version: "dot_q8_avx512vnni", format: Mxfp4, ns: [5.0, 7.8, 11.9, 22.2] },
+    Dot { version: "dot_q8_avx512vnni", format: Int8, ns: [7.0, 8.2, 11.3, 20.5] },
+    Dot { version: "dot_q8_avx512vnni", format: Int4, ns: [4.7, 7.2, 11.8, 21.6] },
+    Dot { version: "dot_q8_avx512bw", format: Mxfp4, ns: [7.2, 10.6, 18.2, 32.7] },
+    Dot { version: "dot_q8_avx512bw", format: Int8, ns: [11.7, 21.9, 42.9, 83.7] },
+    Dot { version: "dot_q8_avx512bw", format: Int4, ns: [6.0, 8.8, 15.7, 30.0] },
+    Dot { version: "dot_q8_avx2vnni", format: Mxfp4, ns: [9.3, 11.8, 19.8, 47.1] },
+    Dot { version: "dot_q8_avx2vnni", format: Int8, ns: [8.1, 9.9, 19.4, 39.2] },
+    Dot { version: "dot_q8_avx2vnni", format: Int4, ns: [6.9, 11.9, 20.1, 42.0] },
+    Dot { version: "dot_q8_avx2", format: Mxfp4, ns: [9.7, 16.5, 27.8, 55.9] },
+    Dot { version: "dot_q8_avx2", format: Int8, ns: [13.8, 22.7, 42.7, 83.1] },
+    Dot { version: "dot_q8_avx2", format: Int4, ns: [8.0, 15.2, 25.8, 51.9] },
+    Dot { version: "cranelift_128_vnni", format: Mxfp4, ns: [23.1, 47.4, 87.9, 183.1] },
+    Dot { version: "cranelift_128_vnni", format: Int8, ns: [20.5, 44.4, 91.1, 186.3] },
+    Dot { version: "cranelift_128_vnni", format: Int4, ns: [24.2, 46.0, 92.3, 182.8] },
+    Dot { version: "cranelift_128", format: Mxfp4, ns: [24.4, 49.2, 108.2, 205.3] },
+    Dot { version: "cranelift_128", format: Int8, ns: [40.6, 91.7, 185.4, 365.4] },
+    Dot { version: "cranelift_128", format: Int4, ns: [23.3, 46.5, 105.6, 207.2] },
+];
+
+#[rustfmt::skip]
+const DECODES: &[Decode] = &[
+    Decode { version: "decode_avx512", ns: [4.5, 4.4, 4.5] },
+    Decode { version: "decode_avx2", ns: [8.4, 4.4, 7.4] },
+    Decode { version: "cranelift_128", ns: [11.8, 9.4, 11.6] },
+    Decode { version: "cranelift_128_vnni", ns: [11.8, 9.4, 11.6] },
+];
+
+#[rustfmt::skip]
+const GEMMS: &[Gemm] = &[
+    Gemm { version: "gemm_q8_avx512vnni", small: true, tiles: 1, ns: [4.0, 5.9, 7.5, 9.7, 12.3, 14.1] },
+    Gemm { version: "gemm_q8_avx512vnni", small: true, tiles: 2, ns: [6.1, 8.9, 13.2, 17.7, 22.1, 26.5] },
+    Gemm { version: "gemm_q8_avx512vnni", small: false, tiles: 1, ns: [4.0, 5.9, 7.5, 9.7, 12.3, 14.1] },
+    Gemm { version: "gemm_q8_avx512vnni", small: false, tiles: 2, ns: [6.2, 9.0, 13.3, 17.7, 22.2, 26.6] },
+    Gemm { version: "gemm_q8_avx512bw", small: true, tiles: 1, ns: [4.3, 7.7, 11.0, 14.8, 18.7, 22.4] },
+    Gemm { version: "gemm_q8_avx512bw", small: true, tiles: 2, ns: [8.7, 14.9, 22.0, 29.6, 37.4, 44.8] },
+    Gemm { version: "gemm_q8_avx512bw", small: false, tiles: 1, ns: [10.8, 21.3, 31.9, 42.5, 53.2, 63.8] },
+    Gemm { version: "gemm_q8_avx512bw", small: false, tiles: 2, ns: [18.5, 34.7, 51.4, 68.2, 84.9, 102.0] },
+    Gemm { version: "gemm_q8_avx2vnni", small: true, tiles: 1, ns: [5.6, 6.9, 9.4, 12.4, 16.0, 18.6] },
+    Gemm { version: "gemm_q8_avx2vnni", small: true, tiles: 2, ns: [8.6, 12.5, 18.6, 24.8, 31.0, 37.2] },
+    Gemm { version: "gemm_q8_avx2vnni", small: false, tiles: 1, ns: [5.8, 7.2, 9.8, 13.0, 16.6, 19.4] },
+    Gemm { version: "gemm_q8_avx2vnni", small: false, tiles: 2, ns: [9.0, 13.2, 19.4, 25.8, 32.3, 38.8] },
+    Gemm { version: "gemm_q8_avx2", small: true, tiles: 1, ns: [8.3, 11.5, 15.7, 19.7, 24.6, 29.2] },
+    Gemm { version: "gemm_q8_avx2", small: true, tiles: 2, ns: [16.6, 22.9, 31.6, 49.0, 48.9, 58.5] },
+    Gemm { version: "gemm_q8_avx2", small: false, tiles: 1, ns: [12.5, 18.9, 31.3, 37.7, 52.8, 56.6] },
+    Gemm { version: "gemm_q8_avx2", small: false, tiles: 2, ns: [25.0, 37.7, 65.8, 79.9, 100.2, 113.2] },
+    Gemm { version: "cranelift_128_vnni", small: true, tiles: 1, ns: [21.2, 40.8, 65.8, 81.5, 102.6, 127.1] },
+    Gemm { version: "cranelift_128_vnni", small: true, tiles: 2, ns: [42.0, 81.7, 133.6, 166.6, 209.5, 254.8] },
+    Gemm { version: "cranelift_128_vnni", small: false, tiles: 1, ns: [21.1, 41.2, 66.2, 83.1, 104.2, 128.7] },
+    Gemm { version: "cranelift_128_vnni", small: false, tiles: 2, ns: [42.3, 82.5, 134.7, 167.8, 211.6, 258.0] },
+    Gemm { version: "cranelift_128", small: true, tiles: 1, ns: [20.0, 40.3, 61.7, 81.9, 104.4, 122.2] },
+    Gemm { version: "cranelift_128", small: true, tiles: 2, ns: [40.1, 81.3, 124.3, 164.7, 203.3, 243.9] },
+    Gemm { version: "cranelift_128", small: false, tiles: 1, ns: [44.1, 87.1, 133.0, 177.0, 220.8, 265.2] },
+    Gemm { version: "cranelift_128", small: false, tiles: 2, ns: [88.1, 175.4, 267.6, 357.5, 444.3, 530.5] },
+];
+
+/// Name of a version; the 128-bit one has two, with and without `vpdpbusd`.
+pub fn version_name(version: Option<&'static Wide>, vnni: bool) -> &'static str {
+    match version {
+        Some(wide) => wide.name,
+        None if vnni => "cranelift_128_vnni",
+        None => "cranelift_128",
+    }
+}
+
+/// ns for a block (of all tiles) of a leaf in the version of that name; `None` where there is no number.
+pub fn ns_per_block(leaf: Leaf, version: &str) -> Option<f64> {
+    match leaf {
+        Leaf::DotQ8 { format, tokens, .. } => {
+            let place = [1, 2, 4, 8].iter().position(|size| *size == tokens)?;
+            let row = DOTS.iter().find(|row| row.version == version && row.format == format)?;
+            Some(row.ns[place])
+        }
+        Leaf::Decode { format } => {
+            let place = [Mxfp4, Int8, Int4].iter().position(|other| *other == format)?;
+            Some(DECODES.iter().find(|row| row.version == version)?.ns[place])
+        }
+        Leaf::GemmQ8 { small, tiles, tokens } => {
+            let wanted = |row: &&Gemm| row.version == version && row.small == small && row.tiles == tiles;
+            Some(GEMMS.iter().find(wanted)?.ns[tokens - 1])
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernmill_kernels::{isa, wide};
+    use kernmill_plan::target::Level;
+
+    #[test]
+    fn every_version_of_every_q8_leaf_has_its_number() {
+        for level in Level::ALL {
+            for format in [Mxfp4, Int8, Int4] {
+                let dots = Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: 64, tokens: *t });
+                let small = format != Int8;
+                let gemms = (1..=2)
+                    .flat_map(|tiles| (1..=GROUP).map(move |tokens| Leaf::GemmQ8 { small, tiles, tokens }));
+                for leaf in dots.chain(gemms).chain([Leaf::Decode { format }]) {
+                    for version in wide::candidates(leaf, level).map(Some).chain([None]) {
+                        let name = version_name(version, isa::has_vnni(level));
+                        assert!(ns_per_block(leaf, name).is_some_and(|ns| ns > 0.0), "{leaf}: {name}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+use super::cost::{Model, cheapest};
+use super::{Pick, select, select_classes};
+use crate::assemble::gate_up_pairs;
+use crate::fuse;
+use crate::pack::{WeightLayout, plan_weights};
+use crate::quant::{Preset, quantise_chosen};
+use crate::testing::{ModelShape, build};
+use kernmill_plan::target::Level;
+
+fn fused(preset: Preset) -> (fuse::FusedGraph, WeightLayout) {
+    let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
+    let graph = quantise_chosen(&graph, preset, None).unwrap();
+    let layout = plan_weights(&graph, &gate_up_pairs(&graph)).unwrap();
+    (fuse::fuse(&graph, &fuse::builtin()).unwrap().0, layout)
+}
+
+#[test]
+fn the_pick_is_the_cheapest_and_the_first_of_equals() {
+    assert_eq!(cheapest(&[]), None);
+    assert_eq!(cheapest(&[3.0, 2.0, 2.0]), Some(1));
+    for preset in [Preset::Exact, Preset::Faithful, Preset::Bf16] {
+        let (fused, layout) = fused(preset);
+        for level in Level::ALL {
+            let model = Model::new(level);
+            for tokens in [1, 8, 9, 64, 512] {
+                let selection = select(&fused, &layout, tokens, &model, Pick::Cheapest).unwrap();
+                assert!(!selection.choices.is_empty());
+                for choice in &selection.choices {
+                    let (before, after) = choice.candidates.split_at(choice.pick);
+                    let cost = after[0].1;
+                    assert!(cost > 0.0 && cost.is_finite(), "{choice:?}");
+                    assert!(before.iter().all(|(_, other)| *other > cost), "{choice:?}");
+                    assert!(after.iter().all(|(_, other)| *other >= cost), "{choice:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn picks_by_number_go_round_and_change_only_the_pick() {
+    let (fused, layout) = fused(Preset::Faithful);
+    let model = Model::new(Level::V4);
+    let of = |pick| select(&fused, &layout, 8, &model, pick).unwrap();
+    let cheapest = of(Pick::Cheapest);
+    for n in 0..20 {
+        for (choice, free) in of(Pick::Nth(n)).choices.iter().zip(&cheapest.choices) {
+            assert_eq!(choice.pick, n % choice.candidates.len());
+            assert_eq!(choice.candidates, free.candidates);
+        }
+    }
+    assert_eq!(of(Pick::Nth(cheapest.choices[0].pick)).choices[0], cheapest.choices[0]);
+}
+
+#[test]
+fn classes_ascend_to_the_chunk_and_selection_repeats_itself() {
+    let (fused, layout) = fused(Preset::Faithful);
+    for level in Level::ALL {
+        let model = Model::new(level);
+        for chunk in [1, 5, 8, 64, 512] {
+            let classes = select_classes(&fused, &layout, chunk, &model, Pick::Cheapest).unwrap();
+            assert!(classes.is_sorted_by(|a, b| a.max_tokens < b.max_tokens));
+            assert_eq!(classes.last().unwrap().max_tokens, chunk);
+            assert_eq!(
+                classes,
+                select_classes(&fused, &layout, chunk, &Model::new(level), Pick::Cheapest).unwrap()
+            );
+        }
+    }
+}
+
+#[test]
+fn more_tokens_never_cost_less() {
+    let (fused, layout) = fused(Preset::Faithful);
+    let model = Model::new(Level::V3);
+    let selection = select(&fused, &layout, 64, &model, Pick::Cheapest).unwrap();
+    for one in &selection.uses {
+        let costs: Vec<f64> = [1, 8, 64].iter().map(|tokens| model.kernel(&one.kernel, *tokens)).collect();
+        assert!(costs.is_sorted(), "{}: {costs:?}", one.label);
+    }
+}

@@ -1,0 +1,145 @@
+//! What a block costs in every version of every q8 and bf16 leaf, its data in cache: the numbers of `compiler/src/select/`.
+//!
+//! `cargo bench -p kernmill-kernels --bench costs` prints one JSON object per line: ns per block of 32 k and 16 rows (of each tile, for two
+//! tiles), the least of several runs.
+
+use kernmill_kernels::generate::generate_leaves;
+use kernmill_kernels::leaf::Leaf;
+use kernmill_kernels::leaf::gemm_bf16::{self, Shape};
+use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, GROUP};
+use kernmill_kernels::wide::{self, Wide};
+use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
+use kernmill_plan::region::WeightRegion;
+use kernmill_plan::target::Level;
+use memmap2::{Mmap, MmapMut};
+use std::time::Instant;
+
+const K: usize = 2880;
+const REPETITIONS: usize = 15;
+/// Fills weights and activations: every scale it makes is a normal number, and so is every product.
+const FILL: u8 = 0x3c;
+
+type Dot = unsafe extern "C" fn(*const u8, *const u64, *mut f32, u64);
+type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
+type Gemm = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
+type GemmBf16 = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64);
+
+fn least(mut run: impl FnMut()) -> f64 {
+    let times = (0..REPETITIONS).map(|_| {
+        let start = Instant::now();
+        run();
+        start.elapsed().as_secs_f64()
+    });
+    times.fold(f64::INFINITY, f64::min)
+}
+
+/// A leaf as code that can run.
+fn code(leaf: Leaf, level: Level, version: Option<&'static Wide>) -> Mmap {
+    let blob = generate_leaves(&[leaf], level, &|_| version).expect("leaves generate");
+    let mut map = MmapMut::map_anon(blob.bytes.len()).expect("memory for code");
+    map.copy_from_slice(&blob.bytes);
+    assert_eq!(blob.symbols[0].offset, 0);
+    map.make_exec().expect("executable memory")
+}
+
+fn main() {
+    let mut leaves = Vec::new();
+    for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
+        leaves.extend(Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: K, tokens: *t }));
+        leaves.push(Leaf::Decode { format });
+    }
+    for small in [true, false] {
+        for tiles in [1, 2] {
+            leaves.extend((1..=GROUP).map(|tokens| Leaf::GemmQ8 { small, tiles, tokens }));
+        }
+    }
+    leaves.push(Leaf::DecodeBf16);
+    for (tiles, groups) in [(1, 1), (2, 1), (2, 2)] {
+        leaves.push(Leaf::GemmBf16(Shape { tiles, groups, stride: 128, gap: 64 }));
+    }
+    let mut bench = Bench::new();
+    // Leaves with tiles need more around them.
+    for level in Level::supported().into_iter().filter(|level| *level < Level::Amx) {
+        for leaf in &leaves {
+            let versions = wide::candidates(*leaf, level).map(Some).chain([None]);
+            for version in versions {
+                let ns = bench.ns_per_block(*leaf, &code(*leaf, level, version));
+                println!(
+                    "{{\"leaf\": \"{leaf}\", \"level\": \"{}\", \"version\": \"{}\", \"ns_per_block\": {ns:.2}}}",
+                    level.name(),
+                    version.map_or("cranelift_128", |wide| wide.name),
+                );
+            }
+        }
+    }
+}
+
+/// Memory for all leaves.
+struct Bench {
+    region: kernmill_plan::region::WeightRegionMut,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench { region: WeightRegion::anonymous(1 << 20).expect("a megabyte of memory") }
+    }
+
+    fn ns_per_block(&mut self, leaf: Leaf, code: &Mmap) -> f64 {
+        // What other leaves have left there may be denormals.
+        self.region.as_mut_slice().fill(FILL);
+        let base = self.region.as_mut_slice().as_mut_ptr();
+        // Packed weights, decoded tiles, activations, results: each has more room than a leaf here needs.
+        // SAFETY: all places lie in the region.
+        let [packed, decoded, rows, results] =
+            [0, 1 << 17, 1 << 18, 1 << 19].map(|place: usize| unsafe { base.add(place) });
+        let chunk = CHUNK_BLOCKS as u64;
+        let entry = code.as_ptr();
+        let (calls, blocks) = match leaf {
+            Leaf::DotQ8 { .. } => (100, K / BLOCK),
+            Leaf::DecodeBf16 | Leaf::GemmBf16(_) => (100, gemm_bf16::CHUNK_BLOCKS),
+            _ => (1000, CHUNK_BLOCKS),
+        };
+        let seconds = match leaf {
+            Leaf::DotQ8 { tokens, .. } => {
+                let stride = Q8Row { k: K }.stride();
+                let list: Vec<u64> = (0..tokens).map(|t| rows as u64 + (t * stride) as u64).collect();
+                // SAFETY: the code is a dot leaf; its memory is as large as its contract asks.
+                let dot: Dot = unsafe { std::mem::transmute(entry) };
+                least(|| (0..calls).for_each(|_| unsafe { dot(packed, list.as_ptr(), results.cast(), 64) }))
+            }
+            Leaf::Decode { .. } | Leaf::DecodeBf16 => {
+                // SAFETY: as above, a decode leaf.
+                let decode: Decode = unsafe { std::mem::transmute(entry) };
+                least(|| {
+                    for call in 0..calls {
+                        // SAFETY: as above.
+                        let out = unsafe { decoded.add(call % 2 * gemm_bf16::DECODED_TILE) };
+                        // SAFETY: as above.
+                        unsafe { decode(packed, packed.add(4096), out, blocks as u64, packed) };
+                    }
+                })
+            }
+            Leaf::GemmQ8 { .. } => {
+                // SAFETY: as above, a gemm leaf.
+                let gemm: Gemm = unsafe { std::mem::transmute(entry) };
+                least(|| {
+                    // SAFETY: as above.
+                    (0..calls).for_each(|_| unsafe { gemm(decoded, rows, results.cast(), chunk, 128, 64) });
+                })
+            }
+            Leaf::GemmBf16(Shape { groups, .. }) => {
+                // SAFETY: as above, a gemm leaf of bf16 rows.
+                let gemm: GemmBf16 = unsafe { std::mem::transmute(entry) };
+                let tokens = (groups * gemm_bf16::GROUP) as u64;
+                least(|| {
+                    // SAFETY: as above.
+                    (0..calls).for_each(|_| unsafe {
+                        gemm(decoded, rows, results.cast(), blocks as u64, tokens);
+                    });
+                })
+            }
+            _ => unreachable!("only q8 and bf16 leaves are measured"),
+        };
+        seconds * 1e9 / (calls * blocks) as f64
+    }
+}

@@ -1,0 +1,223 @@
+//! Reading plan files. Nothing is used before it has been checked: magic, version, places, hashes, contents.
+
+mod error;
+mod header;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+pub use error::FileError;
+pub use header::Section;
+
+use super::{Hash, Kind, Metadata, TargetProgram};
+use crate::check::check_program;
+use crate::program::{CodeBlob, Program};
+use crate::target::Level;
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Bytes that can be read at any place.
+pub trait Source {
+    /// How many there are.
+    ///
+    /// # Errors
+    /// The system's.
+    fn bytes(&self) -> io::Result<u64>;
+
+    /// Fills `out` with those from `offset` on.
+    ///
+    /// # Errors
+    /// The system's; also when the end comes first.
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
+}
+
+impl Source for File {
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.read_exact_at(out, offset)
+    }
+}
+
+impl Source for &[u8] {
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let rest = usize::try_from(offset).ok().and_then(|offset| self.get(offset..));
+        match rest.and_then(|rest| rest.get(..out.len())) {
+            Some(bytes) => out.copy_from_slice(bytes),
+            None => return Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+        Ok(())
+    }
+}
+
+/// A plan file whose header and metadata have been checked; its other sections are when they are read.
+pub struct PlanFile<S> {
+    source: S,
+    sections: Vec<Section>,
+    metadata: Metadata,
+}
+
+impl<S> fmt::Debug for PlanFile<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlanFile").field("sections", &self.sections).finish_non_exhaustive()
+    }
+}
+
+impl<S: Source> PlanFile<S> {
+    /// Reads and checks header and metadata.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn open(source: S) -> Result<PlanFile<S>, FileError> {
+        let sections = header::read(&source)?;
+        let bytes = read_section(&source, &sections[0])?;
+        let metadata: Metadata = decode("metadata", &bytes)?;
+        let plan = PlanFile { source, sections, metadata };
+        plan.check_metadata()?;
+        Ok(plan)
+    }
+
+    /// What is read from.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// Every section, in order of offset.
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    /// What the plan says about itself.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The spec that the plan was compiled from.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    pub fn spec(&self) -> Result<String, FileError> {
+        self.text(Kind::Spec).map(Option::unwrap_or_default)
+    }
+
+    /// `tokenizer.json`, if there is one.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    pub fn tokenizer_json(&self) -> Result<Option<Vec<u8>>, FileError> {
+        self.section(Kind::Tokenizer, 0).map(|section| read_section(&self.source, section)).transpose()
+    }
+
+    /// The chat template, if there is one.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    pub fn chat_template(&self) -> Result<Option<String>, FileError> {
+        self.text(Kind::ChatTemplate)
+    }
+
+    /// A target's program, checked, and the hash of its code.
+    ///
+    /// # Errors
+    /// When it is damaged, refers to memory it does not have, or is for a level that this version does not know.
+    pub fn program(&self, target: usize) -> Result<(Program, Hash), FileError> {
+        let missing = || FileError::Target { target, targets: self.metadata.targets.len() };
+        let info = self.metadata.targets.get(target).ok_or_else(missing)?;
+        let unknown = || FileError::Level { target, level: info.level.clone() };
+        let level = Level::from_name(&info.level).ok_or_else(unknown)?;
+        let index = target as u32;
+        let section = self.section(Kind::Program, index).ok_or_else(missing)?;
+        let bytes = read_section(&self.source, section)?;
+        let body: TargetProgram = decode(&section.name(), &bytes)?;
+        let code = self.section(Kind::Code, index).ok_or_else(missing)?;
+        let bytes = read_section(&self.source, code)?;
+        let program = Program {
+            level,
+            model: self.metadata.model.clone(),
+            classes: body.classes,
+            arena_bytes: body.arena_bytes,
+            scratch_bytes: body.scratch_bytes,
+            weight_bytes: self.metadata.weight_bytes,
+            code: CodeBlob { bytes, symbols: body.symbols },
+        };
+        check_program(&program).map_err(|source| FileError::Program { target, source })?;
+        Ok((program, code.hash))
+    }
+
+    /// Where the weights are.
+    pub fn weights(&self) -> &Section {
+        // The header's check has found them to be the last section.
+        &self.sections[self.sections.len() - 1]
+    }
+
+    fn text(&self, kind: Kind) -> Result<Option<String>, FileError> {
+        let Some(section) = self.section(kind, 0) else { return Ok(None) };
+        match String::from_utf8(read_section(&self.source, section)?) {
+            Ok(text) => Ok(Some(text)),
+            Err(_) => Err(FileError::Content { section: section.name(), what: "it is not UTF-8".to_owned() }),
+        }
+    }
+
+    fn section(&self, kind: Kind, target: u32) -> Option<&Section> {
+        self.sections.iter().find(|section| section.kind == kind && section.target == target)
+    }
+
+    /// What the metadata says must fit the sections.
+    fn check_metadata(&self) -> Result<(), FileError> {
+        let wrong = |what: String| Err(FileError::Content { section: "metadata".to_owned(), what });
+        let programs = self.sections.iter().filter(|section| section.kind == Kind::Program).count();
+        if programs != self.metadata.targets.len() {
+            return wrong(format!(
+                "it describes {} targets, the file has {programs}",
+                self.metadata.targets.len()
+            ));
+        }
+        let (weights, found) = (self.weights().bytes, self.metadata.weight_bytes);
+        if found != weights {
+            return wrong(format!("it says {found} bytes of weights, the file has {weights}"));
+        }
+        for tensor in &self.metadata.tensors {
+            if tensor.offset.checked_add(tensor.bytes).is_none_or(|end| end > weights) {
+                return wrong(format!(
+                    "tensor {}: {} bytes at {} pass the weights' end at {weights}",
+                    tensor.name, tensor.bytes, tensor.offset
+                ));
+            }
+        }
+        let vocab = self.metadata.model.vocab;
+        match self.metadata.end_tokens.iter().find(|id| **id >= vocab) {
+            Some(id) => wrong(format!("end token {id}, the vocabulary has {vocab}")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A section's bytes, if they have its hash.
+fn read_section<S: Source>(source: &S, section: &Section) -> Result<Vec<u8>, FileError> {
+    // The header's check has bounded it.
+    let mut bytes = vec![0; section.bytes as usize];
+    source.read_at(section.offset, &mut bytes).map_err(FileError::Read)?;
+    if *blake3::hash(&bytes).as_bytes() != section.hash {
+        return Err(FileError::Hash { section: section.name() });
+    }
+    Ok(bytes)
+}
+
+/// A value and nothing behind it.
+fn decode<T: DeserializeOwned>(section: &str, bytes: &[u8]) -> Result<T, FileError> {
+    let wrong = |what: String| FileError::Content { section: section.to_owned(), what };
+    let (value, rest) = postcard::take_from_bytes(bytes).map_err(|error| wrong(error.to_string()))?;
+    if !rest.is_empty() {
+        return Err(wrong(format!("{} bytes too many", rest.len())));
+    }
+    Ok(value)
+}

@@ -1,0 +1,150 @@
+//! The plan file: what lies where. docs/plan-format.md has it byte by byte.
+//!
+//! A header of fixed size with a table of sections, then the sections in a fixed order, the packed weights last. This module says what both
+//! sides agree on; [`check`] reads and believes nothing; the compiler writes, and shares no code with the reader.
+
+pub mod check;
+
+use crate::program::{ModelInfo, Symbol, TokenClass};
+use serde::{Deserialize, Serialize};
+
+/// First bytes of a plan: not text, and damaged by whatever translates line ends.
+pub const MAGIC: [u8; 8] = *b"\x89KMPLN\r\n";
+/// Version of everything that this module, the packed weight formats ([`crate::format`]) and [`crate::program`] say. Any change of them
+/// is a new version.
+pub const VERSION: u32 = 1;
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 4096;
+/// Bytes of an entry of the section table, which starts at [`TABLE_OFFSET`].
+pub const ENTRY_BYTES: usize = 64;
+/// Offset of the section table in the header.
+pub const TABLE_OFFSET: usize = 64;
+/// Offset in the header of its own hash, which is taken with zeros in its place.
+pub const HEADER_HASH_OFFSET: usize = 32;
+/// Sections at most.
+pub const MAX_SECTIONS: usize = (HEADER_BYTES - TABLE_OFFSET) / ENTRY_BYTES;
+/// Sections start at multiples of this.
+pub const SECTION_ALIGN: u64 = 64;
+/// The weights start at a multiple of this.
+pub const WEIGHT_ALIGN: u64 = 2 << 20;
+/// Bytes of a section at most, the weights excepted.
+pub const MAX_SECTION_BYTES: u64 = 256 << 20;
+/// Bytes of an entry of the weight hashes: a piece's length, and its hash.
+pub const PIECE_ENTRY_BYTES: usize = 40;
+/// Bytes of a piece of the weights at most.
+pub const MAX_PIECE_BYTES: u64 = 64 << 20;
+
+/// A blake3 hash.
+pub type Hash = [u8; 32];
+
+/// What a section holds. Sections follow each other in this order; program and code alternate, target by target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum Kind {
+    /// [`Metadata`].
+    Metadata = 1,
+    /// The model spec, TOML.
+    Spec = 2,
+    /// `tokenizer.json`; may be missing.
+    Tokenizer = 3,
+    /// Chat template, Jinja; may be missing.
+    ChatTemplate = 4,
+    /// [`TargetProgram`] of a target.
+    Program = 5,
+    /// Machine code of the same target.
+    Code = 6,
+    /// Length and hash of every piece of the weights.
+    WeightHashes = 7,
+    /// The packed weights. Its own hash in the table is zero: pieces have theirs.
+    Weights = 8,
+}
+
+impl Kind {
+    /// Every kind, in order.
+    pub const ALL: [Kind; 8] = [
+        Kind::Metadata,
+        Kind::Spec,
+        Kind::Tokenizer,
+        Kind::ChatTemplate,
+        Kind::Program,
+        Kind::Code,
+        Kind::WeightHashes,
+        Kind::Weights,
+    ];
+
+    /// Name in listings and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Metadata => "metadata",
+            Kind::Spec => "spec",
+            Kind::Tokenizer => "tokenizer",
+            Kind::ChatTemplate => "chat template",
+            Kind::Program => "program",
+            Kind::Code => "code",
+            Kind::WeightHashes => "weight hashes",
+            Kind::Weights => "weights",
+        }
+    }
+}
+
+/// What a plan says about itself, serialised with postcard.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// Program and version that wrote the plan, such as `kernmill 0.1.0`.
+    pub producer: String,
+    /// Model facts, the same for all targets.
+    pub model: ModelInfo,
+    /// Tokens per prefill chunk that was asked for.
+    pub chunk: u32,
+    /// Whether nodes were fused.
+    pub fused: bool,
+    /// Bytes of the weights.
+    pub weight_bytes: u64,
+    /// Every tensor, and where it lies.
+    pub tensors: Vec<TensorInfo>,
+    /// Tokens by which the tokenizer's texts end, so that it need not be read to know them.
+    pub end_tokens: Vec<u32>,
+    /// By target: what its code needs.
+    pub targets: Vec<TargetInfo>,
+}
+
+/// A tensor of the packed weights.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TensorInfo {
+    /// Logical name.
+    pub name: String,
+    /// Format, by [`crate::format::WeightFormat::name`].
+    pub format: String,
+    /// Shape, experts first.
+    pub shape: Vec<u64>,
+    /// Byte offset in the weights.
+    pub offset: u64,
+    /// Bytes from there to its end; of a pair whose tiles alternate, the partner's in between included.
+    pub bytes: u64,
+    /// Relative error at 4 bits, where that was looked at.
+    pub int4_error: Option<f64>,
+}
+
+/// What a target's code needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetInfo {
+    /// Level, by [`crate::target::Level::name`].
+    pub level: String,
+    /// CPU features that the code uses.
+    pub features: Vec<String>,
+    /// [`crate::abi::ABI_VERSION`] of its kernels.
+    pub abi: u32,
+}
+
+/// A program without what it shares with other targets and without its code's bytes, serialised with postcard.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TargetProgram {
+    /// [`crate::program::Program::classes`].
+    pub classes: Vec<TokenClass>,
+    /// [`crate::program::Program::arena_bytes`].
+    pub arena_bytes: u64,
+    /// [`crate::program::Program::scratch_bytes`].
+    pub scratch_bytes: u64,
+    /// [`crate::program::CodeBlob::symbols`].
+    pub symbols: Vec<Symbol>,
+}

@@ -1,0 +1,201 @@
+//! From a plan file to a [`PlanImage`]: what is trusted, which target is taken, what is mapped.
+//!
+//! `plan/src/file/check.rs` says whether the file is whole and sound; this decides what of it may run here. docs/security.md has the rules.
+
+mod target;
+mod trust;
+
+pub use target::{Fit, TargetFit};
+pub use trust::Distrust;
+
+use crate::image::PlanImage;
+use crate::tokenizer::{Tokenizer, TokenizerError};
+use crate::tokenizer_handle::TokenizerHandle;
+use kernmill_plan::file::Metadata;
+use kernmill_plan::file::check::{FileError, PlanFile};
+use kernmill_plan::program::Program;
+use kernmill_plan::region::{RegionError, WeightRegion};
+use kernmill_plan::target::Level;
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why a plan cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// It cannot be opened.
+    #[error("{}: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// It is a directory, a device or the like.
+    #[error("{}: not a regular file, expected a plan that `kernmill compile` wrote", path.display())]
+    NoFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is no plan, or damaged.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: FileError,
+    },
+    /// Its machine code is not to be trusted.
+    #[error(
+        "{}: the plan's machine code is not used: {reason}; if you trust it, make it your own (cp, chmod go-w), or else take \
+         kernmill run --regenerate, which generates the code anew",
+        path.display()
+    )]
+    Untrusted {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: Distrust,
+    },
+    /// None of its targets runs here, or not the one that was asked for.
+    #[error("{}: {reason}", path.display())]
+    NoTarget {
+        /// The file.
+        path: PathBuf,
+        /// What each target would need.
+        reason: String,
+    },
+    /// The weights cannot be mapped.
+    #[error("{}: {source}", path.display())]
+    Map {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: RegionError,
+    },
+}
+
+/// An open plan file. What is read of it is what was checked: the file that was opened, whatever its name means meanwhile.
+#[derive(Debug)]
+pub struct Plan {
+    path: PathBuf,
+    file: Arc<PlanFile<File>>,
+    distrust: Option<Distrust>,
+}
+
+impl Plan {
+    /// Opens a plan and checks header and metadata.
+    ///
+    /// # Errors
+    /// When it is not there, no plan, of another version, or damaged.
+    pub fn open(path: &Path) -> Result<Plan, PlanError> {
+        let refused = |source| PlanError::Open { path: path.to_owned(), source };
+        // Opening a pipe must not wait for a writer.
+        let options = File::options().read(true).custom_flags(libc::O_NONBLOCK).to_owned();
+        let file = options.open(path).map_err(refused)?;
+        let status = file.metadata().map_err(refused)?;
+        if !status.is_file() {
+            return Err(PlanError::NoFile { path: path.to_owned() });
+        }
+        let distrust = trust::distrust(&status);
+        let file =
+            PlanFile::open(file).map_err(|source| PlanError::File { path: path.to_owned(), source })?;
+        Ok(Plan { path: path.to_owned(), file: Arc::new(file), distrust })
+    }
+
+    /// Its path, as it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The checked file.
+    pub fn file(&self) -> &PlanFile<File> {
+        &self.file
+    }
+
+    /// What it says about itself.
+    pub fn metadata(&self) -> &Metadata {
+        self.file.metadata()
+    }
+
+    /// Why its machine code is not to be run; `None` if it may be.
+    pub fn distrust(&self) -> Option<Distrust> {
+        self.distrust
+    }
+
+    /// Every target, and whether it runs here.
+    pub fn targets(&self) -> Vec<TargetFit> {
+        target::fits(&self.metadata().targets)
+    }
+
+    /// Index of the target to run: that of level `wanted`, or else the best one that this CPU supports.
+    ///
+    /// # Errors
+    /// When there is none; the message says what each would need.
+    pub fn choose(&self, wanted: Option<Level>) -> Result<usize, PlanError> {
+        target::choose(&self.targets(), wanted)
+            .map_err(|reason| PlanError::NoTarget { path: self.path.clone(), reason })
+    }
+
+    /// The plan in memory, with its own code.
+    ///
+    /// # Errors
+    /// When the code is not to be trusted, or a part of it is damaged.
+    pub fn image(&self, target: usize) -> Result<PlanImage, PlanError> {
+        if let Some(reason) = self.distrust {
+            return Err(PlanError::Untrusted { path: self.path.clone(), reason });
+        }
+        let (program, code_hash) = self.file.program(target).map_err(|source| self.wrong(source))?;
+        self.image_of(program, Some(code_hash))
+    }
+
+    /// The plan's weights and tokenizer with a program that was generated here.
+    ///
+    /// # Errors
+    /// When a part of it is damaged.
+    pub fn image_with(&self, program: Program) -> Result<PlanImage, PlanError> {
+        self.image_of(program, None)
+    }
+
+    /// Whether it has a tokenizer.
+    pub fn has_tokenizer(&self) -> bool {
+        self.file.sections().iter().any(|section| section.kind == kernmill_plan::file::Kind::Tokenizer)
+    }
+
+    /// Its tokenizer, which a thread of its own begins to read now.
+    pub fn tokenizer(&self) -> Option<TokenizerHandle> {
+        let (file, vocab) = (Arc::clone(&self.file), self.metadata().model.vocab);
+        let read = move || {
+            let unreadable = |message: String| TokenizerError::Parse { message };
+            match file.tokenizer_json() {
+                Ok(Some(json)) => Tokenizer::from_checked_json(&json, vocab),
+                Ok(None) => Err(unreadable("the plan has none".to_owned())),
+                Err(error) => Err(unreadable(error.to_string())),
+            }
+        };
+        self.has_tokenizer().then(|| TokenizerHandle::start(read))
+    }
+
+    fn image_of(&self, program: Program, code_hash: Option<[u8; 32]>) -> Result<PlanImage, PlanError> {
+        Ok(PlanImage {
+            program,
+            code_hash,
+            weights: self.weights()?,
+            tokenizer: None,
+            chat_template: self.file.chat_template().map_err(|source| self.wrong(source))?,
+        })
+    }
+
+    /// Maps the weights. Their pages are read when they are first used.
+    fn weights(&self) -> Result<Arc<WeightRegion>, PlanError> {
+        let section = self.file.weights();
+        let name = self.path.display().to_string();
+        WeightRegion::map_file(self.file.source(), section.offset, section.bytes as usize, &name)
+            .map_err(|source| PlanError::Map { path: self.path.clone(), source })
+    }
+
+    fn wrong(&self, source: FileError) -> PlanError {
+        PlanError::File { path: self.path.clone(), source }
+    }
+}

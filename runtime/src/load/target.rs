@@ -1,0 +1,146 @@
+//! Which of a plan's targets is run.
+
+use crate::tiles;
+use kernmill_plan::abi::ABI_VERSION;
+use kernmill_plan::file::TargetInfo;
+use kernmill_plan::target::{Level, host_has};
+use std::fmt;
+use std::io;
+
+/// A target and whether it runs here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetFit {
+    /// Its level's name.
+    pub name: String,
+    /// Whether it runs.
+    pub fit: Fit,
+}
+
+/// Whether a target runs here, or why not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// It does.
+    Runs(Level),
+    /// This CPU lacks features.
+    Lacks(Vec<String>),
+    /// The system does not permit this process to use AMX tiles; its answer.
+    Tiles(String),
+    /// Its kernels are called in another way.
+    Abi(u32),
+    /// This version does not know the level.
+    Unknown,
+}
+
+impl fmt::Display for Fit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fit::Runs(_) => f.write_str("this CPU supports it"),
+            Fit::Lacks(features) => write!(f, "this CPU lacks {}", features.join(", ")),
+            Fit::Tiles(answer) => write!(f, "the system does not permit AMX tiles: {answer}"),
+            Fit::Abi(found) => {
+                write!(f, "its kernels have ABI version {found}, this kernmill calls version {ABI_VERSION}")
+            }
+            Fit::Unknown => f.write_str("this kernmill does not know it"),
+        }
+    }
+}
+
+/// Judges each target.
+pub(super) fn fits(targets: &[TargetInfo]) -> Vec<TargetFit> {
+    targets.iter().map(|info| TargetFit { name: info.level.clone(), fit: fit(info) }).collect()
+}
+
+fn fit(info: &TargetInfo) -> Fit {
+    let Some(level) = Level::from_name(&info.level) else { return Fit::Unknown };
+    if info.abi != ABI_VERSION {
+        return Fit::Abi(info.abi);
+    }
+    // What the plan says it uses, and what this version says the level uses: neither is believed alone.
+    let stated = info.features.iter().map(String::as_str).filter(|feature| !host_has(feature));
+    let mut lacking: Vec<String> = stated.chain(level.missing()).map(str::to_owned).collect();
+    lacking.sort_unstable();
+    lacking.dedup();
+    match (lacking.is_empty(), level) {
+        (false, _) => Fit::Lacks(lacking),
+        (true, Level::Amx) => fit_of_tiles(tiles::request()),
+        (true, level) => Fit::Runs(level),
+    }
+}
+
+/// Of target amx on a CPU that has tiles.
+fn fit_of_tiles(permission: io::Result<()>) -> Fit {
+    match permission {
+        Ok(()) => Fit::Runs(Level::Amx),
+        Err(error) => Fit::Tiles(error.to_string()),
+    }
+}
+
+/// The target of level `wanted`, or else of the highest level that runs; or what each one would need.
+pub(super) fn choose(targets: &[TargetFit], wanted: Option<Level>) -> Result<usize, String> {
+    let runs = |(index, target): (usize, &TargetFit)| match target.fit {
+        Fit::Runs(level) if wanted.is_none_or(|wanted| wanted == level) => Some((level, index)),
+        _ => None,
+    };
+    let best = targets.iter().enumerate().filter_map(runs).max_by_key(|(level, _)| *level);
+    best.map(|(_, index)| index).ok_or_else(|| {
+        let list = |target: &TargetFit| format!("{} ({})", target.name, target.fit);
+        let all = targets.iter().map(list).collect::<Vec<_>>().join(", ");
+        match wanted {
+            Some(level) => format!("no target {} that runs here; the plan has {all}", level.name()),
+            None => format!("no target runs here; the plan has {all}"),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(level: &str, features: &[&str], abi: u32) -> TargetInfo {
+        let features = features.iter().map(|feature| (*feature).to_owned()).collect();
+        TargetInfo { level: level.to_owned(), features, abi }
+    }
+
+    #[test]
+    fn the_best_level_that_runs_is_chosen_and_others_say_why_not() {
+        let targets = [
+            info("x86-64-v3", &["avx2"], ABI_VERSION),
+            info("x86-64-v3", &["avx2", "telepathy"], ABI_VERSION),
+            info("x86-64-v3", &[], ABI_VERSION + 1),
+            info("x86-64-v9", &[], ABI_VERSION),
+        ];
+        let fits = fits(&targets);
+        assert_eq!(choose(&fits, None), Ok(0));
+        assert_eq!(choose(&fits, Some(Level::V3)), Ok(0));
+        assert_eq!(fits[1].fit, Fit::Lacks(vec!["telepathy".to_owned()]));
+        let refused = choose(&fits[1..], None).unwrap_err();
+        for part in ["lacks telepathy", "ABI version 2", "x86-64-v9 (this kernmill does not know it)"] {
+            assert!(refused.contains(part), "{refused}");
+        }
+        assert!(choose(&fits, Some(Level::V4)).unwrap_err().starts_with("no target x86-64-v4 that runs"));
+    }
+
+    #[test]
+    fn tiles_run_where_there_are_some_and_they_are_permitted() {
+        let fit = fits(&[info("amx", Level::Amx.features(), ABI_VERSION)]).remove(0).fit;
+        match Level::Amx.missing().is_empty() {
+            true => assert_eq!(fit, fit_of_tiles(tiles::request())),
+            false => assert!(matches!(fit, Fit::Lacks(_)), "{fit}"),
+        }
+        let target = |level: Level, fit| TargetFit { name: level.name().to_owned(), fit };
+        let refused = fit_of_tiles(Err(io::Error::from_raw_os_error(libc::EPERM)));
+        let targets = |amx| [target(Level::V4Vnni, Fit::Runs(Level::V4Vnni)), target(Level::Amx, amx)];
+        assert_eq!(choose(&targets(fit_of_tiles(Ok(()))), None), Ok(1));
+        assert_eq!(choose(&targets(refused.clone()), None), Ok(0));
+        let message = choose(&targets(refused), Some(Level::Amx)).unwrap_err();
+        assert!(message.contains("amx (the system does not permit AMX tiles: "), "{message}");
+    }
+
+    #[test]
+    fn higher_levels_come_before_lower_ones_wherever_they_stand() {
+        let fit = |level: Level| TargetFit { name: level.name().to_owned(), fit: Fit::Runs(level) };
+        let fits = [fit(Level::V4), fit(Level::V4Vnni), fit(Level::V3)];
+        assert_eq!(choose(&fits, None), Ok(1));
+        assert_eq!(choose(&fits, Some(Level::V3)), Ok(2));
+    }
+}

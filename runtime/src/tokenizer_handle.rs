@@ -1,0 +1,64 @@
+//! A tokenizer that may still be being read: large ones take longer than loading a plan.
+
+use crate::tokenizer::{Tokenizer, TokenizerError};
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+use std::thread;
+
+type Read = Result<Tokenizer, TokenizerError>;
+type Wait = Box<dyn FnOnce() -> Read + Send>;
+
+/// A shared tokenizer, there when it is asked for.
+#[derive(Clone)]
+pub struct TokenizerHandle(Arc<LazyLock<Read, Wait>>);
+
+impl fmt::Debug for TokenizerHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenizerHandle")
+    }
+}
+
+impl TokenizerHandle {
+    /// Begins to read one on a thread of its own.
+    pub fn start(read: impl FnOnce() -> Read + Send + 'static) -> TokenizerHandle {
+        let thread = thread::spawn(read);
+        let gone = || TokenizerError::Parse { message: "the reading thread panicked".to_owned() };
+        TokenizerHandle::later(Box::new(move || thread.join().unwrap_or_else(|_| Err(gone()))))
+    }
+
+    /// Waits for it, if need be.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    pub fn get(&self) -> Result<&Tokenizer, TokenizerError> {
+        LazyLock::force(&self.0).as_ref().map_err(TokenizerError::clone)
+    }
+
+    fn later(wait: Wait) -> TokenizerHandle {
+        TokenizerHandle(Arc::new(LazyLock::new(wait)))
+    }
+}
+
+impl From<Tokenizer> for TokenizerHandle {
+    fn from(tokenizer: Tokenizer) -> TokenizerHandle {
+        let handle = TokenizerHandle::later(Box::new(move || Ok(tokenizer)));
+        LazyLock::force(&handle.0);
+        handle
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokenizer::tests::byte_tokenizer_json;
+
+    #[test]
+    fn it_is_there_when_asked_for_and_keeps_its_error() {
+        let handle = TokenizerHandle::start(|| Tokenizer::from_json(&byte_tokenizer_json(), 300));
+        assert_eq!(handle.clone().get().unwrap().vocab(), 300);
+        let broken = TokenizerHandle::start(|| Tokenizer::from_json(b"{", 300));
+        assert_eq!(broken.get().unwrap_err(), broken.get().unwrap_err());
+        let there = TokenizerHandle::from(Tokenizer::from_json(&byte_tokenizer_json(), 257).unwrap());
+        assert_eq!(there.get().unwrap().vocab(), 257);
+    }
+}

@@ -1,0 +1,284 @@
+//! Plans: written, read, trusted or not, cut off, and what is left of them when something fails.
+
+use super::{Ran, Sandbox};
+use std::fs::{self, File, Permissions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use kernmill_plan::target::Level;
+use serde_json::Value;
+
+impl Sandbox {
+    /// Compiles the fixture.
+    fn compile(&self, more: &[&str]) -> Ran {
+        let usual = ["compile", "spec.toml", "--weights", ".", "-o", "a.plan"];
+        self.run(&[&usual, more].concat())
+    }
+
+    /// The logits of `ids.json` by the plan.
+    fn plan_logits(&self, more: &[&str]) -> Vec<u8> {
+        let usual = ["logits", "a.plan", "--tokens", "ids.json", "--out", "plan.safetensors"];
+        self.run(&[&usual, more].concat()).text();
+        fs::read(self.path("plan.safetensors")).unwrap()
+    }
+
+    /// A compiled fixture.
+    fn with_plan(more: &[&str]) -> Sandbox {
+        let sandbox = Sandbox::of("gptoss-base");
+        sandbox.compile(more).text();
+        sandbox
+    }
+}
+
+#[test]
+fn a_plan_gives_the_bits_of_its_spec_at_every_level() {
+    let sandbox = Sandbox::of("gptoss-base");
+    for preset in ["exact", "faithful", "bf16", "fast"] {
+        sandbox.logits(&["--preset", preset]).text();
+        let expected = fs::read(sandbox.path("out.safetensors")).unwrap();
+        sandbox.compile(&["--preset", preset, "--target", "all"]).text();
+        let listing = sandbox.run(&["inspect", "a.plan"]).text();
+        assert_eq!(listing.contains("amx"), preset == "bf16", "{preset}: {listing}");
+        assert_eq!(sandbox.plan_logits(&[]), expected, "{preset}");
+        assert_eq!(sandbox.plan_logits(&["--chunk", "2", "--threads", "3"]), expected, "{preset} in chunks");
+        // Only preset bf16 has the target with tiles, which is then the one that runs above.
+        for level in Level::supported().into_iter().filter(|level| *level < Level::Amx) {
+            let target = ["--target", level.name()];
+            assert_eq!(sandbox.plan_logits(&target), expected, "{preset}, {}", level.name());
+            let regenerate = ["--regenerate", target[0], target[1]];
+            assert_eq!(sandbox.plan_logits(&regenerate), expected, "{preset}, {} anew", level.name());
+        }
+    }
+}
+
+#[test]
+fn compiling_twice_gives_the_same_bytes() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let compiled = |more: &[&str]| {
+        sandbox.compile(more).text();
+        fs::read(sandbox.path("a.plan")).unwrap()
+    };
+    let first = compiled(&["--threads", "1", "--target", "x86-64-v4-vnni,x86-64-v3"]);
+    assert!(first == compiled(&["--threads", "3", "--target", "x86-64-v3,x86-64-v4-vnni,x86-64-v3"]));
+    assert!(first != compiled(&["--target", "x86-64-v3"]));
+    assert!(!sandbox.files().iter().any(|file| file.contains("unfinished")));
+}
+
+#[test]
+fn text_runs_from_a_plan_and_ends_where_the_model_does() {
+    let sandbox = Sandbox::of("gptoss-base");
+    sandbox.run(&["compile", "-o", "nano.plan", "--target", "all"]).text();
+    let run = |more: &[&str]| {
+        let usual = ["run", "nano.plan", "--prompt", "A slice is", "-n", "30", "--json"];
+        let text = sandbox.run(&[&usual, more].concat()).text();
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    let report = run(&[]);
+    assert!(report["text"].as_str().unwrap().len() > 10, "{report}");
+    assert_eq!(report["seconds"]["compile"], 0.0);
+    assert_eq!(run(&["--target", "x86-64-v3"])["text"], report["text"]);
+    let bench = ["bench", "nano.plan", "--pp", "16", "--tg", "8", "--read", "1M", "--json"];
+    let measured: Value = serde_json::from_str(&sandbox.run(&bench).text()).unwrap();
+    assert_eq!(measured["model"], "nano");
+}
+
+#[test]
+fn code_that_others_can_write_is_not_run() {
+    let sandbox = Sandbox::with_plan(&[]);
+    let trusted = sandbox.plan_logits(&[]);
+    fs::set_permissions(sandbox.path("a.plan"), Permissions::from_mode(0o664)).unwrap();
+    let arguments = ["logits", "a.plan", "--tokens", "ids.json", "--out", "out.safetensors"];
+    let ran = sandbox.run(&arguments);
+    assert!(ran.stderr.contains("a.plan: the plan's machine code is not used (others"), "{}", ran.stderr);
+    ran.text();
+    assert_eq!(fs::read(sandbox.path("out.safetensors")).unwrap(), trusted);
+    let inspected = sandbox.run(&["inspect", "a.plan"]).text();
+    assert!(inspected.contains("the machine code is not trusted: others"), "{inspected}");
+}
+
+#[test]
+fn a_plan_is_written_so_that_its_code_runs_whatever_the_umask() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kernmill"));
+    command.args(["compile", "spec.toml", "--weights", ".", "-o", "a.plan"]).current_dir(sandbox.dir.path());
+    // SAFETY: umask may be called between fork and exec, and touches nothing of this process.
+    unsafe {
+        command.pre_exec(|| {
+            libc::umask(0);
+            Ok(())
+        });
+    }
+    assert!(command.status().unwrap().success());
+    assert_eq!(fs::metadata(sandbox.path("a.plan")).unwrap().permissions().mode() & 0o777, 0o644);
+}
+
+#[test]
+fn inspect_shows_a_plan_in_several_ways() {
+    let sandbox = Sandbox::with_plan(&["--target", "x86-64-v3,x86-64-v4-vnni"]);
+    let text = sandbox.run(&["inspect", "a.plan", "--verify", "--target", "x86-64-v3"]).text();
+    for part in [
+        "preset faithful",
+        "weight hashes",
+        "layers.0.q ",
+        "program for x86-64-v3",
+        "class of up to",
+        "every hash fits",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+    let json = sandbox.run(&["inspect", "a.plan", "--json"]).text();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["targets"][1]["level"], "x86-64-v4-vnni");
+    assert_eq!(json["sections"].as_array().unwrap().last().unwrap()["section"], "weights");
+    let code = sandbox.run(&["inspect", "a.plan", "--target", "x86-64-v3", "--disasm"]).text();
+    assert!(code.lines().count() > 1000 && code.contains("vmovups"), "{}", &code[..200]);
+    let symbol = code.split(':').next().unwrap();
+    let one = sandbox.run(&["inspect", "a.plan", "--target", "x86-64-v3", "--disasm", symbol]).text();
+    assert!(one.len() < code.len() && one.starts_with(symbol));
+    sandbox.run(&["inspect", "a.plan", "--disasm", "no such"]).refused(&["no function's name contains it"]);
+    sandbox
+        .run(&["inspect", "a.plan", "--target", "x86-64-v4"])
+        .refused(&["no target x86-64-v4; the plan has"]);
+    let spec = ["run", "a.plan", "--tokens", "ids.json", "-n", "1", "-q", "--emit", "spec"];
+    assert!(sandbox.run(&spec).text().starts_with(&sandbox.read("spec.toml")));
+    let graph = ["run", "a.plan", "--tokens", "ids.json", "-n", "1", "--emit", "graph"];
+    sandbox.run(&graph).refused(&["--emit graph: a plan has only spec, asm and plan"]);
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let before = sandbox.files();
+    let text = sandbox.run(&["compile", "spec.toml", "--weights", ".", "--dry-run"]).text();
+    for part in ["plan: ", "weights", "memory: ", "tokens/s on this machine"] {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+    assert_eq!(sandbox.files(), before);
+}
+
+#[test]
+fn what_is_no_plan_or_damaged_is_refused() {
+    let sandbox = Sandbox::with_plan(&[]);
+    let good = fs::read(sandbox.path("a.plan")).unwrap();
+    let run = |more: &[&str]| sandbox.run(&[&["run", "a.plan", "--tokens", "ids.json"], more].concat());
+    run(&["--preset", "exact"]).misused("--preset");
+    run(&["--weights", "."]).misused("--weights");
+    run(&["--max-memory", "1k"]).refused(&["not enough memory"]);
+    run(&["--prompt", "x"]).misused("--prompt");
+    sandbox.run(&["run", "a.plan", "--prompt", "x"]).refused(&["tokenizer"]);
+    sandbox.run(&["run", "none.plan"]).refused(&["none.plan", "No such file"]);
+    sandbox.run(&["run", "."]).refused(&["not a regular file"]);
+    sandbox.run(&["run", "spec.toml"]).refused(&["spec.toml", "not a kernmill plan"]);
+    for length in [0, 7, 8, 4095, 4096, good.len() / 2, good.len() - 1] {
+        sandbox.write("a.plan", &good[..length]);
+        run(&[]).refused(&["a.plan: "]);
+    }
+    let mut damaged = good.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    sandbox.write("a.plan", &damaged);
+    run(&["-n", "1"]).text();
+    sandbox.run(&["inspect", "a.plan", "--verify"]).refused(&["weights are damaged: bytes", "lm_head"]);
+    let other = Level::ALL.into_iter().find(|level| Some(level) != Level::supported().last()).unwrap();
+    sandbox.write("a.plan", &good);
+    run(&["--target", other.name()]).refused(&["no target", other.name(), "--regenerate"]);
+}
+
+#[test]
+fn a_plan_that_is_cut_off_while_it_runs_ends_in_a_message() {
+    let sandbox = Sandbox::of("gptoss-base");
+    sandbox.run(&["compile", "-o", "nano.plan"]).text();
+    let path = sandbox.path("nano.plan");
+    // The weights are mapped before the prompt is read.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kernmill"))
+        .args(["run", "nano.plan", "--prompt-file", "-"])
+        .current_dir(sandbox.dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let maps = format!("/proc/{}/maps", child.id());
+    let start = Instant::now();
+    while !fs::read_to_string(&maps).unwrap_or_default().contains("nano.plan") {
+        assert!(start.elapsed() < Duration::from_secs(60), "the plan is never mapped");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    File::options().write(true).open(&path).unwrap().set_len(2 << 20).unwrap();
+    child.stdin.take().unwrap().write_all(b"A slice is").unwrap();
+    let mut message = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{message}");
+    assert!(message.contains("error: nano.plan: part of the file cannot be read any more"), "{message}");
+}
+
+#[test]
+fn a_killed_compilation_leaves_nothing_that_loads() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let before = sandbox.files();
+    let mut rng = fastrand::Rng::with_seed(7);
+    for _ in 0..20 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_kernmill"))
+            .args(["compile", "spec.toml", "--weights", ".", "-o", "a.plan", "-q"])
+            .current_dir(sandbox.dir.path())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(rng.u64(..250)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // It may have been done already.
+        if sandbox.path("a.plan").exists() {
+            sandbox.run(&["inspect", "a.plan", "--verify"]).text();
+            fs::remove_file(sandbox.path("a.plan")).unwrap();
+        }
+        assert_eq!(sandbox.files(), before);
+    }
+    sandbox.write(".a.plan.4194999.0.unfinished", "left by a kill");
+    sandbox.compile(&[]).text();
+    sandbox.run(&["inspect", "a.plan", "--verify"]).text();
+    fs::remove_file(sandbox.path("a.plan")).unwrap();
+    assert_eq!(sandbox.files(), before);
+}
+
+#[test]
+fn a_disk_that_takes_no_more_is_an_error_and_leaves_nothing() {
+    let sandbox = Sandbox::with_plan(&[]);
+    let good = fs::read(sandbox.path("a.plan")).unwrap();
+    let before = sandbox.files();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kernmill"));
+    command.args(["compile", "spec.toml", "--weights", ".", "-o", "a.plan"]).current_dir(sandbox.dir.path());
+    let limit = libc::rlimit { rlim_cur: 1 << 20, rlim_max: 1 << 20 };
+    // SAFETY: setrlimit may be called between fork and exec, and touches nothing of this process.
+    let output = unsafe {
+        command.pre_exec(move || match libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        })
+    };
+    let output = output.output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("a.plan: File too large"), "{message}");
+    assert_eq!(sandbox.files(), before);
+    assert!(fs::read(sandbox.path("a.plan")).unwrap() == good, "the plan of before is still there");
+    sandbox.run(&["compile", "-o", "none/a.plan"]).refused(&["none/a.plan", "No such file"]);
+    sandbox.run(&["compile", "-o", "."]).refused(&["is a directory"]);
+    sandbox.run(&["compile"]).misused("--output");
+}
+
+#[test]
+fn a_weight_that_cannot_be_packed_leaves_nothing() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let path = sandbox.path("model.safetensors");
+    let file = File::options().write(true).read(true).open(&path).unwrap();
+    let length = file.metadata().unwrap().len();
+    // NaN in bf16, whatever the tensor.
+    file.write_all_at(&[0xff; 64], length - 64).unwrap();
+    let before = sandbox.files();
+    sandbox.compile(&[]).refused(&["checkpoint tensor"]);
+    assert_eq!(sandbox.files(), before);
+    assert!(!Path::new("a.plan").exists());
+}

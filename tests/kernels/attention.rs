@@ -1,0 +1,236 @@
+//! Attention's leaves against scalar loops written from docs/numerics.md.
+
+use super::leaves::{assert_bits, dot4, normal};
+use super::{Code, choose, name, versions};
+use fastrand::Rng;
+use kernmill_kernels::generate::generate_leaves;
+use kernmill_kernels::leaf::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
+use kernmill_plan::numeric::{EXP_MAX, EXP_MIN, EXP_POLY, LN2_HI, LN2_LO, LOG2E, ROUND_MAGIC};
+
+/// Floats between the scores of two heads.
+const STRIDE: usize = SCORE_STRIDE / 4;
+/// Head sizes and query heads of a KV head.
+const SHAPES: [(usize, usize); 8] = [(32, 1), (64, 8), (64, 3), (16, 2), (128, 4), (64, 5), (80, 6), (96, 7)];
+
+/// A KV plane of random values: its bytes, and the values as f32.
+fn random_plane(rng: &mut Rng, elem: KvElem, n: usize) -> (Vec<u8>, Vec<f32>) {
+    let values: Vec<f32> = (0..n).map(|i| if i % 97 == 0 { 3e-6 } else { normal(rng) }).collect();
+    match elem {
+        KvElem::F32 => (values.iter().flat_map(|v| v.to_le_bytes()).collect(), values),
+        KvElem::F16 => {
+            let halves: Vec<half::f16> = values.iter().map(|v| half::f16::from_f32(*v)).collect();
+            let bytes = halves.iter().flat_map(|h| h.to_le_bytes()).collect();
+            (bytes, halves.iter().map(|h| h.to_f32()).collect())
+        }
+    }
+}
+
+/// Pointers to each plane, and as many behind them as leaves may prefetch from.
+fn list(planes: &[(Vec<u8>, Vec<f32>)]) -> Vec<*const u8> {
+    let pointers = planes.iter().map(|(bytes, _)| bytes.as_ptr());
+    pointers.chain(std::iter::repeat_n(std::ptr::null(), BLOCKS_AHEAD)).collect()
+}
+
+#[test]
+fn scores_and_values_match_the_definition_bit_for_bit() {
+    for (level, version) in versions() {
+        for elem in [KvElem::F16, KvElem::F32] {
+            for (head_dim, group) in SHAPES {
+                let scale = 1.0 / (head_dim as f32).sqrt();
+                let leaves = [
+                    Leaf::Score { elem, head_dim, group, scale: scale.to_bits() },
+                    Leaf::Value { elem, head_dim, group },
+                ];
+                let code = Code::new(generate_leaves(&leaves, level, &choose(level, version)).unwrap());
+                let what = format!("{} {}", name(level, version), leaves[0]);
+                for blocks in [1, 2, 3, 4] {
+                    let mut rng = Rng::with_seed((head_dim + blocks) as u64);
+                    let scores = check_score(&code, &mut rng, elem, [head_dim, group, blocks], scale, &what);
+                    check_value(&code, &mut rng, elem, [head_dim, group, blocks], &scores, &what);
+                }
+            }
+        }
+    }
+}
+
+fn check_score(
+    code: &Code,
+    rng: &mut Rng,
+    elem: KvElem,
+    [head_dim, group, blocks]: [usize; 3],
+    scale: f32,
+    what: &str,
+) -> Vec<f32> {
+    let planes: Vec<_> = (0..blocks).map(|_| random_plane(rng, elem, head_dim * BLOCK_TOKENS)).collect();
+    let list = list(&planes);
+    let q: Vec<f32> = (0..group * head_dim).map(|_| normal(rng)).collect();
+    let mut scores = vec![7.0; group * STRIDE];
+    // SAFETY: score reads the K planes and the queries, writes 16 floats per head and block.
+    unsafe {
+        let f: unsafe extern "C" fn(*const *const u8, *const f32, *mut f32, u64) =
+            std::mem::transmute(code.address(0));
+        f(list.as_ptr(), q.as_ptr(), scores.as_mut_ptr(), blocks as u64);
+    }
+    let mut expected = vec![7.0; group * STRIDE];
+    for g in 0..group {
+        for t in 0..blocks * BLOCK_TOKENS {
+            let (_, keys) = &planes[t / BLOCK_TOKENS];
+            let key = |d: usize| keys[d * BLOCK_TOKENS + t % BLOCK_TOKENS];
+            expected[g * STRIDE + t] = dot4((0..head_dim).map(|d| (key(d), q[g * head_dim + d]))) * scale;
+        }
+    }
+    assert_bits(&scores, &expected, &format!("{what} {blocks} blocks"));
+    scores
+}
+
+fn check_value(
+    code: &Code,
+    rng: &mut Rng,
+    elem: KvElem,
+    [head_dim, group, blocks]: [usize; 3],
+    weights: &[f32],
+    what: &str,
+) {
+    let planes: Vec<_> = (0..blocks).map(|_| random_plane(rng, elem, head_dim * BLOCK_TOKENS)).collect();
+    let list = list(&planes);
+    let before = (blocks - 1) * BLOCK_TOKENS;
+    for (first, end) in [(0, 16), (3, 7), (15, 16), (5, 6), (8, 9)] {
+        let end = before + end;
+        let mut out: Vec<f32> = (0..group * head_dim).map(|_| normal(rng)).collect();
+        let mut expected = out.clone();
+        for g in 0..group {
+            for t in first..end {
+                for d in 0..head_dim {
+                    let o = &mut expected[g * head_dim + d];
+                    let value = planes[t / BLOCK_TOKENS].1[t % BLOCK_TOKENS * head_dim + d];
+                    *o = weights[g * STRIDE + t].mul_add(value, *o);
+                }
+            }
+        }
+        // SAFETY: value reads the V planes and the weights, updates `group * head_dim` floats.
+        unsafe {
+            let f: unsafe extern "C" fn(*const *const u8, *const f32, *mut f32, u64, u64, u64) =
+                std::mem::transmute(code.address(1));
+            let (v, p, o) = (list.as_ptr(), weights.as_ptr(), out.as_mut_ptr());
+            f(v, p, o, blocks as u64, first as u64, end as u64);
+        }
+        assert_bits(&out, &expected, &format!("{what} tokens {first}..{end}"));
+    }
+}
+
+fn exp(x: f32) -> f32 {
+    let clamped = if x < EXP_MAX { x } else { EXP_MAX };
+    let t = clamped.mul_add(LOG2E, ROUND_MAGIC);
+    let n = t - ROUND_MAGIC;
+    let r = n.mul_add(-LN2_LO, n.mul_add(-LN2_HI, clamped));
+    let p = EXP_POLY[1..].iter().fold(EXP_POLY[0], |p, c| p.mul_add(r, *c));
+    let value = f32::from_bits(p.to_bits().wrapping_add(t.to_bits() << 23));
+    if x < EXP_MIN { 0.0 } else { value }
+}
+
+fn max(a: f32, b: f32) -> f32 {
+    if a > b { a } else { b }
+}
+
+/// The tree over 16 lanes.
+fn tree(mut lanes: [f32; BLOCK_TOKENS], f: impl Fn(f32, f32) -> f32) -> f32 {
+    for distance in [8, 4, 2, 1] {
+        for i in 0..distance {
+            lanes[i] = f(lanes[i], lanes[i + distance]);
+        }
+    }
+    lanes[0]
+}
+
+#[test]
+fn softmax_matches_the_definition_bit_for_bit() {
+    type Softmax = unsafe extern "C" fn(*mut f32, u64, u64, u64, *mut f32, *mut f32);
+    for (level, version) in versions() {
+        let code = Code::new(generate_leaves(&[Leaf::Softmax], level, &choose(level, version)).unwrap());
+        // SAFETY: symbol 0 is a softmax leaf.
+        let softmax: Softmax = unsafe { std::mem::transmute(code.address(0)) };
+        let mut rng = Rng::with_seed(5);
+        for (first, end) in
+            [(0, 16), (3, 7), (15, 16), (0, 1), (15, 17), (1, 33), (7, 63), (0, 64), (0, 1024), (9, 1010)]
+        {
+            for spread in [0.0, 1.0, 30.0, 200.0] {
+                let blocks = usize::div_ceil(end, BLOCK_TOKENS);
+                // What is out of view may be anything; a NaN in view is no maximum.
+                let mut row: Vec<f32> =
+                    (0..blocks * BLOCK_TOKENS).map(|_| normal(&mut rng) * spread).collect();
+                for (column, score) in row.iter_mut().enumerate() {
+                    match column {
+                        _ if column < first => *score = f32::NAN,
+                        _ if column >= end => *score = f32::INFINITY,
+                        11 | 500 => *score = if spread == 200.0 { f32::NAN } else { f32::NEG_INFINITY },
+                        17 => *score = -0.0,
+                        _ => {}
+                    }
+                }
+                let mut lanes = [f32::NEG_INFINITY; BLOCK_TOKENS];
+                (first..end).for_each(|c| lanes[c % 16] = max(row[c], lanes[c % 16]));
+                let largest = tree(lanes, |low, high| max(high, low));
+                let mut expected = vec![0.0; row.len()];
+                let mut lanes = [0.0; BLOCK_TOKENS];
+                for column in first..end {
+                    expected[column] = exp(row[column] - largest);
+                    lanes[column % 16] += expected[column];
+                }
+                let (mut found_max, mut sum) = (9.0, 9.0);
+                // SAFETY: the row has as many blocks, and max and sum are one float each.
+                unsafe {
+                    let out = (&raw mut found_max, &raw mut sum);
+                    softmax(row.as_mut_ptr(), blocks as u64, first as u64, end as u64, out.0, out.1);
+                }
+                let what = format!("{} softmax {first}..{end} spread {spread}", name(level, version));
+                assert_bits(&row, &expected, &what);
+                assert_bits(&[found_max, sum], &[largest, tree(lanes, |low, high| low + high)], &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn combining_matches_the_definition_bit_for_bit() {
+    type Combine = unsafe extern "C" fn(*const f32, *const f32, *const f32, *const f32, *mut f32, u64);
+    for (level, version) in versions() {
+        for ((head_dim, group), with_sinks) in SHAPES.into_iter().flat_map(|s| [(s, false), (s, true)]) {
+            let leaf = Leaf::Combine { head_dim, group, sinks: with_sinks };
+            let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
+            // SAFETY: symbol 0 is a combining leaf.
+            let combine: Combine = unsafe { std::mem::transmute(code.address(0)) };
+            let mut rng = Rng::with_seed(head_dim as u64);
+            for segments in [1, 2, 5] {
+                let mut random =
+                    |n: usize, scale: f32| -> Vec<f32> { (0..n).map(|_| normal(&mut rng) * scale).collect() };
+                let values = random(segments * group * head_dim, 10.0);
+                let maxima = random(segments * group, 20.0);
+                let sums: Vec<f32> = random(segments * group, 10.0).iter().map(|x| x.abs() + 1.0).collect();
+                let sinks = random(group, 20.0);
+                let mut out = vec![0.0; group * head_dim];
+                let sink_pointer = if with_sinks { sinks.as_ptr() } else { std::ptr::null() };
+                // SAFETY: every operand has the size of the contract.
+                unsafe {
+                    let [values, maxima, sums] = [&values, &maxima, &sums].map(|list| list.as_ptr());
+                    combine(values, maxima, sums, sink_pointer, out.as_mut_ptr(), segments as u64);
+                }
+                let mut expected = vec![0.0; group * head_dim];
+                for g in 0..group {
+                    let own = |segment: usize| segment * group + g;
+                    let start = if with_sinks { sinks[g] } else { f32::NEG_INFINITY };
+                    let largest = (0..segments).fold(start, |m, s| max(maxima[own(s)], m));
+                    let factor = |segment: usize| exp(maxima[own(segment)] - largest);
+                    let total = (0..segments).fold(0f32, |l, s| factor(s).mul_add(sums[own(s)], l));
+                    let total = if with_sinks { total + exp(sinks[g] - largest) } else { total };
+                    for d in 0..head_dim {
+                        let value = |s: usize| values[own(s) * head_dim + d];
+                        let o = (0..segments).fold(0f32, |o, s| factor(s).mul_add(value(s), o));
+                        expected[g * head_dim + d] = o / total;
+                    }
+                }
+                assert_bits(&out, &expected, &format!("{} {leaf} {segments}", name(level, version)));
+            }
+        }
+    }
+}
