@@ -105,7 +105,10 @@ impl Bench {
                 let list: Vec<u64> = (0..tokens).map(|t| rows as u64 + (t * stride) as u64).collect();
                 // SAFETY: the code is a dot leaf; its memory is as large as its contract asks.
                 let dot: Dot = unsafe { std::mem::transmute(entry) };
-                least(|| (0..calls).for_each(|_| unsafe { dot(packed, list.as_ptr(), results.cast(), 64) }))
+                least(|| {
+                    // SAFETY: as above.
+                    (0..calls).for_each(|_| unsafe { dot(packed, list.as_ptr(), results.cast(), 64) });
+                })
             }
             Leaf::Decode { .. } | Leaf::DecodeBf16 => {
                 // SAFETY: as above, a decode leaf.
@@ -131,11 +134,10 @@ impl Bench {
                 // SAFETY: as above, a gemm leaf of bf16 rows.
                 let gemm: GemmBf16 = unsafe { std::mem::transmute(entry) };
                 let tokens = (groups * gemm_bf16::GROUP) as u64;
+                let chunk = blocks as u64;
                 least(|| {
                     // SAFETY: as above.
-                    (0..calls).for_each(|_| unsafe {
-                        gemm(decoded, rows, results.cast(), blocks as u64, tokens);
-                    });
+                    (0..calls).for_each(|_| unsafe { gemm(decoded, rows, results.cast(), chunk, tokens) });
                 })
             }
             _ => unreachable!("only q8 and bf16 leaves are measured"),
