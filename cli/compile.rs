@@ -46,7 +46,7 @@ pub struct Compile {
     /// Plan to write
     #[arg(long, short, value_name = "FILE.plan", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
-    /// Instruction sets to generate code for; native is the best that this CPU has
+    /// Instruction sets to generate code for; native is the best that this CPU has, all those of the preset (amx for bf16 only)
     #[arg(long, value_name = "LEVEL,..", default_value = "native", value_delimiter = ',', value_parser = targets_parser())]
     target: Vec<Targets>,
     /// Write nothing: show sizes, memory, and how fast this machine would run it
@@ -118,12 +118,17 @@ impl Compile {
 
     /// What is asked for, ascending, each once.
     fn levels(&self) -> Result<Vec<Level>> {
+        let preset = self.compile.preset;
         let mut levels = Vec::new();
         for target in &self.target {
             match target {
+                // Without bf16 rows, code for tiles would be that of the level below.
+                Targets::All if !preset.has_tiles() => {
+                    levels.extend(Level::ALL.into_iter().filter(|level| *level < Level::Amx));
+                }
                 Targets::All => levels.extend(Level::ALL),
                 Targets::Level(level) => levels.push(*level),
-                Targets::Native => levels.push(crate::model::Target::Native.level()?),
+                Targets::Native => levels.push(crate::model::Target::Native.level(preset)?),
             }
         }
         levels.sort_unstable();

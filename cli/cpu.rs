@@ -5,9 +5,11 @@ use crate::bench::stats::best;
 use crate::failure::Result;
 use crate::model::{Target, size};
 use crate::output;
+use kernmill_compiler::quant::Preset;
 use kernmill_plan::memory::available_memory;
 use kernmill_plan::target::{Level, host_has};
 use kernmill_runtime::pool::{MAX_THREADS, default_threads};
+use kernmill_runtime::tiles;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -58,7 +60,7 @@ impl Cpu {
 
     /// What one thread and all threads reach.
     fn measured(&self) -> Result<Vec<Reached>> {
-        let level = Target::Native.runnable_level()?;
+        let level = Target::Native.runnable_level(Preset::Faithful)?;
         let all = self.threads.map_or_else(default_threads, usize::from);
         let bytes = self.read.max(1 << 20);
         let memory = buffer(bytes)?;
@@ -80,7 +82,7 @@ fn text(reached: &[Reached]) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{}", model_name());
-    let native = Level::supported().last().copied();
+    let native = Level::native(false);
     for level in Level::ALL {
         let missing = level.missing();
         let says = match (missing.is_empty(), native == Some(level)) {
@@ -91,6 +93,7 @@ fn text(reached: &[Reached]) -> String {
         let _ = writeln!(text, "  {:16} {says}", level.name());
     }
     let _ = writeln!(text, "features: {}", features().join(" "));
+    let _ = writeln!(text, "AMX tiles: {}", tiles_text(&tiles_state()));
     let _ = writeln!(text, "threads: {} by default, {} CPUs", default_threads(), cpus());
     if let Some(bytes) = available_memory() {
         let _ = writeln!(text, "memory: {:.1} GB available", bytes as f64 / 1e9);
@@ -111,10 +114,12 @@ fn json_text(reached: &[Reached]) -> String {
         .into_iter()
         .map(|level| json!({ "name": level.name(), "supported": level.missing().is_empty(), "missing": level.missing() }))
         .collect();
+    let tiles = tiles_state();
     let mut report = json!({
         "cpu": model_name(),
-        "native": Level::supported().last().map(|level| level.name()),
+        "native": Level::native(false).map(Level::name),
         "levels": levels,
+        "amx": { "present": tiles.present, "permitted": tiles.refusal.is_none() },
         "features": features(),
         "cpus": cpus(),
         "default_threads": default_threads(),
@@ -136,6 +141,26 @@ fn json_text(reached: &[Reached]) -> String {
         report["measured"] = reached.iter().map(of).collect();
     }
     format!("{report:#}\n")
+}
+
+/// Whether there are AMX tiles, and whether this process may use them.
+struct TilesState {
+    present: bool,
+    /// Why it may not.
+    refusal: Option<String>,
+}
+
+fn tiles_state() -> TilesState {
+    let present = ["amx_tile", "amx_bf16"].into_iter().all(host_has);
+    TilesState { present, refusal: tiles::request().err().map(|error| error.to_string()) }
+}
+
+fn tiles_text(state: &TilesState) -> String {
+    match (state.present, &state.refusal) {
+        (false, _) => "none in this CPU, or not enabled".to_owned(),
+        (true, None) => "there and permitted; preset bf16 uses them".to_owned(),
+        (true, Some(error)) => format!("there, but the system does not permit them: {error}"),
+    }
 }
 
 /// Features that any level uses and this CPU has.

@@ -30,7 +30,7 @@ pub struct Explain {
     /// Model spec (TOML)
     #[arg(value_name = "SPEC")]
     spec: PathBuf,
-    /// Instruction set; native is the best that this CPU has
+    /// Instruction set; native is the best that this CPU has (amx only for preset bf16)
     #[arg(long, value_name = "LEVEL", default_value = "native", value_parser = target_parser())]
     target: Target,
     #[command(flatten)]
@@ -52,7 +52,7 @@ impl Explain {
             return self.emit.write(&|stage| stages.text(stage));
         }
         let assumed = Some(Choices::assumed(&graph));
-        let level = self.target.level()?;
+        let level = self.target.level(self.compile.preset)?;
         let compiled = self.compile.compile(level, &source, &graph, assumed, &self.emit)?;
         if self.json {
             let report = select::explain(&compiled.selections, &compiled.leaves);

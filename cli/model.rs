@@ -16,6 +16,7 @@ use kernmill_plan::target::Level;
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::pool::{MAX_THREADS, PoolConfig, default_threads};
+use kernmill_runtime::tiles;
 use kernmill_runtime::{Engine, EngineConfig, MemoryNeed, PlanImage, TokenizerHandle};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ pub struct ModelArgs {
     /// or a GGUF file. Without --weights and --spec: the embedded nano model
     #[arg(long, value_name = "DIR|FILE.gguf")]
     pub weights: Option<PathBuf>,
-    /// Instruction set; native is the best that this CPU has, or of a plan's targets the best that this CPU supports
+    /// Instruction set; native is the best that this CPU has (amx only for preset bf16), or of a plan's targets the best that runs here
     #[arg(long, value_name = "LEVEL", default_value = "native", value_parser = target_parser())]
     pub target: Target,
     #[command(flatten)]
@@ -64,7 +65,7 @@ impl ModelArgs {
 #[derive(Clone, Debug, clap::Args)]
 pub struct CompileArgs {
     /// Quantisation. exact: weights as stored, f32 activations and cache. faithful: MXFP4 weights bit for bit, other matrices and
-    /// activations int8, f16 cache. fast: as faithful, but 4 bits for the matrices of attention and unembedding that lose little
+    /// activations int8, f16 cache. bf16: as faithful, but MXFP4 experts are multiplied by bf16 activations. fast: as faithful, but 4 bits for the matrices of attention and unembedding that lose little
     #[arg(long, value_name = "PRESET", default_value = "faithful", value_parser = preset_parser())]
     pub preset: Preset,
     /// Prompt tokens that are run at once
@@ -147,19 +148,32 @@ impl CompileArgs {
 }
 
 impl Target {
-    /// The level to generate code for.
-    pub fn level(self) -> Result<Level> {
+    /// The level to generate the preset's code for.
+    pub fn level(self, preset: Preset) -> Result<Level> {
         match self {
             Target::Level(level) => Ok(level),
-            Target::Native => Level::supported().last().copied().ok_or_else(|| lacks(Level::V3)),
+            Target::Native => native(preset).ok_or_else(|| lacks(Level::V3)),
         }
     }
 
     /// The level, if this CPU can run it.
-    pub fn runnable_level(self) -> Result<Level> {
-        let level = self.level()?;
+    pub fn runnable_level(self, preset: Preset) -> Result<Level> {
+        let level = self.level(preset)?;
         if level.missing().is_empty() { Ok(level) } else { Err(lacks(level)) }
     }
+}
+
+/// The best level of this CPU for the preset. Tiles that the system does not permit are done without.
+fn native(preset: Preset) -> Option<Level> {
+    if !preset.has_tiles() || !Level::Amx.missing().is_empty() {
+        return Level::native(false);
+    }
+    let permission = tiles::request();
+    let level = Level::native(permission.is_ok());
+    if let (Err(error), Some(level)) = (permission, level) {
+        eprintln!("the system does not permit AMX tiles ({error}): compiling for {} instead", level.name());
+    }
+    level
 }
 
 fn lacks(level: Level) -> Failure {
@@ -168,8 +182,9 @@ fn lacks(level: Level) -> Failure {
 
 /// A model whose files have been checked.
 pub enum Model {
-    /// It is compiled here.
-    Source(Box<SourceModel>),
+    /// It is compiled here, for that level.
+    #[allow(missing_docs)]
+    Source { model: Box<SourceModel>, level: Level },
     /// It has been.
     Plan(Box<PlanModel>),
 }
@@ -207,15 +222,15 @@ impl Model {
         if let Some(path) = &args.plan {
             return Ok(Model::Plan(Box::new(PlanModel::open(path, args)?)));
         }
-        args.target.runnable_level()?;
+        let level = args.target.runnable_level(args.compile.preset)?;
         let model = SourceModel::open(args.spec.as_deref(), args.weights.as_deref())?;
-        Ok(Model::Source(Box::new(model)))
+        Ok(Model::Source { model: Box::new(model), level })
     }
 
     /// Size of its vocabulary.
     pub fn vocab(&self) -> usize {
         match self {
-            Model::Source(model) => model.graph.vocab,
+            Model::Source { model, .. } => model.graph.vocab,
             Model::Plan(model) => model.info().vocab as usize,
         }
     }
@@ -223,20 +238,20 @@ impl Model {
     /// Its longest context, in tokens.
     pub fn longest(&self) -> u32 {
         match self {
-            Model::Source(model) => model.graph.max_context as u32,
+            Model::Source { model, .. } => model.graph.max_context as u32,
             Model::Plan(model) => model.info().max_context,
         }
     }
 
     /// Whether it is the embedded one.
     pub fn embedded(&self) -> bool {
-        matches!(self, Model::Source(model) if model.embedded)
+        matches!(self, Model::Source { model, .. } if model.embedded)
     }
 
     /// Its tokenizer, if it has one; a plan's is being read from now on.
     pub fn tokenizer(&mut self) -> Option<TokenizerHandle> {
         match self {
-            Model::Source(model) => model.tokenizer.clone(),
+            Model::Source { model, .. } => model.tokenizer.clone(),
             Model::Plan(model) => model.tokenizer(),
         }
     }
@@ -244,7 +259,7 @@ impl Model {
     /// Tokens by which its texts end.
     pub fn end_tokens(&self) -> Result<Vec<u32>> {
         match self {
-            Model::Source(model) => model.end_tokens(),
+            Model::Source { model, .. } => model.end_tokens(),
             Model::Plan(model) => Ok(model.end_tokens()),
         }
     }
@@ -275,7 +290,7 @@ impl Model {
         sequences: u32,
     ) -> Result<Loaded> {
         match self {
-            Model::Source(model) => model.load(args, emit, context, sequences),
+            Model::Source { model, level } => model.load(args, level, emit, context, sequences),
             Model::Plan(model) => model.load(args, emit, context, sequences),
         }
     }

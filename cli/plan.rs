@@ -31,7 +31,7 @@ impl PlanModel {
             if let Some(reason) = distrust.filter(|_| !args.compile.quiet) {
                 note_distrust(path, reason);
             }
-            let generated = regenerate(&plan, args.target.runnable_level()?)?;
+            let generated = regenerate(&plan, args.target)?;
             times.compile = start.elapsed().as_secs_f64();
             plan.image_with(generated)?
         } else {
@@ -110,7 +110,7 @@ pub fn why(plan: &Plan, target: usize) -> String {
     let name = &targets[target].name;
     match others.is_empty() {
         true => format!("target {name} runs, the only one"),
-        false => format!("target {name} runs, the highest that this CPU supports ({})", others.join("; ")),
+        false => format!("target {name} runs, the highest that runs here ({})", others.join("; ")),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A plan's program, generated anew from its spec: nothing of the file is executed, only its weights are read.
 
 use crate::failure::{Failure, Result};
+use crate::model::Target;
 use crate::plan::wrong;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::graph::Graph;
@@ -11,14 +12,13 @@ use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::file::{Metadata, TensorInfo};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::Program;
-use kernmill_plan::target::Level;
 use kernmill_runtime::Plan;
 
 /// Tokens per prefill chunk at most, as on the command line.
 const MAX_CHUNK: u32 = 4096;
 
-/// Generates the program of `plan` for `level`.
-pub fn regenerate(plan: &Plan, level: Level) -> Result<Program> {
+/// Generates the program of `plan` for `target`.
+pub fn regenerate(plan: &Plan, target: Target) -> Result<Program> {
     let spec = plan.file().spec().map_err(|source| wrong(plan, source))?;
     let metadata = plan.metadata();
     let name = format!("{} (embedded spec)", plan.path().display());
@@ -40,7 +40,7 @@ pub fn regenerate(plan: &Plan, level: Level) -> Result<Program> {
         choices: (preset == Preset::Fast).then(|| choices(&graph, metadata)),
         chunk: metadata.chunk as usize,
         fuse: metadata.fused,
-        ..Options::new(level)
+        ..Options::new(target.runnable_level(preset)?)
     };
     let compiled = compile(&graph, &options)?;
     let ours = tensors(&compiled.fused.graph, &compiled.layout, None);

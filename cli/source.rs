@@ -13,6 +13,7 @@ use kernmill_compiler::import;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{self, Spec};
 use kernmill_plan::output::directory;
+use kernmill_plan::target::Level;
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::{PlanImage, Tokenizer, TokenizerHandle};
 use std::path::Path;
@@ -140,9 +141,15 @@ impl SourceModel {
         }
     }
 
-    /// Compiles, packs, and starts an engine.
-    pub fn load(self, args: &ModelArgs, emit: &Emit, context: u32, sequences: u32) -> Result<Loaded> {
-        let level = args.target.runnable_level()?;
+    /// Compiles for `level`, packs, and starts an engine.
+    pub fn load(
+        self,
+        args: &ModelArgs,
+        level: Level,
+        emit: &Emit,
+        context: u32,
+        sequences: u32,
+    ) -> Result<Loaded> {
         let threads = args.threads();
         let start = Instant::now();
         let choices = self.choices(args.compile.preset, threads, args.compile.quiet)?;

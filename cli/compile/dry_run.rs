@@ -43,7 +43,7 @@ pub fn report(writer: &PlanWriter<'_>, compiled: &[Compiled], threads: usize) ->
         available_memory()
             .map_or_else(String::new, |bytes| format!("; {:.1} GB available", bytes as f64 / 1e9))
     );
-    let Some(level) = Level::supported().last().copied() else { return Ok(text) };
+    let Some(level) = Level::native(false) else { return Ok(text) };
     let bandwidth = bandwidth(level, threads)?;
     let decode = program.model.decode_bytes as f64;
     let _ = writeln!(

@@ -13,21 +13,29 @@ pub enum Preset {
     Exact,
     /// MXFP4 experts bit for bit, other matrices but the router int8, int8 activations, f16 KV.
     Faithful,
+    /// As faithful, but MXFP4 experts take bf16 activations.
+    Bf16,
     /// As faithful, but for attention and unembedding in int4 where that loses little (`crate::choose`).
     Fast,
 }
 
 impl Preset {
     /// Every preset.
-    pub const ALL: [Preset; 3] = [Preset::Exact, Preset::Faithful, Preset::Fast];
+    pub const ALL: [Preset; 4] = [Preset::Exact, Preset::Faithful, Preset::Bf16, Preset::Fast];
 
     /// The name on the command line and in plans.
     pub fn name(self) -> &'static str {
         match self {
             Preset::Exact => "exact",
             Preset::Faithful => "faithful",
+            Preset::Bf16 => "bf16",
             Preset::Fast => "fast",
         }
+    }
+
+    /// Whether its products can be made of AMX tiles.
+    pub fn has_tiles(self) -> bool {
+        self == Preset::Bf16
     }
 
     /// The preset of that name.
@@ -59,8 +67,8 @@ pub fn quantise_chosen(
 ) -> Result<Graph, QuantError> {
     let quantised = match (preset, choices) {
         (Preset::Exact, _) => exact(graph)?,
-        (Preset::Faithful, _) => Quantiser::new(graph, None).run()?,
-        (Preset::Fast, Some(choices)) => Quantiser::new(graph, Some(choices)).run()?,
+        (Preset::Faithful | Preset::Bf16, _) => Quantiser::new(graph, preset, None).run()?,
+        (Preset::Fast, Some(choices)) => Quantiser::new(graph, preset, Some(choices)).run()?,
         (Preset::Fast, None) => return Err(QuantError::NeedsChoices(preset)),
     };
     verify(&quantised, preset)?;
@@ -88,11 +96,18 @@ pub fn verify(graph: &Graph, preset: Preset) -> Result<(), GraphError> {
         let legal = match preset {
             Preset::Exact => !matches!(
                 kind,
-                OpKind::QuantLinear | OpKind::QuantizeQ8 | OpKind::QuantExpertLinear | OpKind::KvCast
+                OpKind::QuantLinear
+                    | OpKind::QuantizeQ8
+                    | OpKind::QuantExpertLinear
+                    | OpKind::Bf16Cast
+                    | OpKind::Bf16ExpertLinear
+                    | OpKind::KvCast
             ),
-            Preset::Faithful | Preset::Fast => match kind {
+            Preset::Faithful | Preset::Bf16 | Preset::Fast => match kind {
                 OpKind::Linear => is_router(graph, &uses, id),
                 OpKind::ExpertLinear => false,
+                OpKind::QuantExpertLinear => !takes_bf16(preset, graph.tensor(node.tensors[0]).stored),
+                OpKind::Bf16Cast | OpKind::Bf16ExpertLinear => preset == Preset::Bf16,
                 _ => true,
             },
         };
@@ -138,6 +153,11 @@ fn is_router(graph: &Graph, uses: &Uses, linear: NodeId) -> bool {
     !users.is_empty() && users.iter().all(|&user| graph.node(user).op.kind() == OpKind::RouterTopk)
 }
 
+/// Whether the preset gives bf16 activations to expert matrices that are stored so.
+fn takes_bf16(preset: Preset, stored: WeightFormat) -> bool {
+    preset == Preset::Bf16 && stored == WeightFormat::Mxfp4
+}
+
 /// Format in `faithful` of the matrix that a (quantised) op multiplies with.
 fn faithful_format(op: &Op, stored: WeightFormat) -> WeightFormat {
     match (op.kind(), stored) {
@@ -172,20 +192,21 @@ fn exact(graph: &Graph) -> Result<Graph, GraphError> {
     Ok(graph)
 }
 
-/// Makes `faithful`, and with choices `fast`.
+/// Makes `faithful`, `bf16`, and with choices `fast`.
 struct Quantiser<'g> {
     graph: &'g Graph,
+    preset: Preset,
     choices: Option<&'g Choices>,
     uses: Uses,
     builder: Builder,
     /// New value of each old one.
     values: Vec<ValueId>,
-    /// The one `q8` of each new f32 value.
-    quantised: HashMap<ValueId, ValueId>,
+    /// The one `q8`, and the one bf16, of each new f32 value.
+    rounded: HashMap<(ValueId, OpKind), ValueId>,
 }
 
 impl<'g> Quantiser<'g> {
-    fn new(graph: &'g Graph, choices: Option<&'g Choices>) -> Quantiser<'g> {
+    fn new(graph: &'g Graph, preset: Preset, choices: Option<&'g Choices>) -> Quantiser<'g> {
         let mut builder = Builder::new(&graph.name, graph.vocab, graph.max_context);
         for rope in &graph.ropes {
             builder.add_rope(rope.clone());
@@ -194,7 +215,7 @@ impl<'g> Quantiser<'g> {
             builder.add_tensor(tensor.clone());
         }
         let uses = Uses::new(graph);
-        Quantiser { graph, choices, uses, builder, values: vec![ValueId(0)], quantised: HashMap::new() }
+        Quantiser { graph, preset, choices, uses, builder, values: vec![ValueId(0)], rounded: HashMap::new() }
     }
 
     fn run(mut self) -> Result<Graph, GraphError> {
@@ -215,6 +236,9 @@ impl<'g> Quantiser<'g> {
             node.inputs.iter().map(|value| self.values[value.0 as usize]).collect();
         let op = match &node.op {
             Op::Linear if !is_router(self.graph, &self.uses, id) => Op::QuantLinear,
+            Op::ExpertLinear if takes_bf16(self.preset, self.graph.tensor(node.tensors[0]).stored) => {
+                Op::Bf16ExpertLinear
+            }
             Op::ExpertLinear => Op::QuantExpertLinear,
             Op::Attention(attention) => {
                 for (input, what) in inputs[1..].iter_mut().zip(["k", "v"]) {
@@ -226,8 +250,11 @@ impl<'g> Quantiser<'g> {
             }
             other => other.clone(),
         };
+        if op == Op::Bf16ExpertLinear {
+            inputs[0] = self.round(inputs[0], Op::Bf16Cast, "bf16")?;
+        }
         if matches!(op, Op::QuantLinear | Op::QuantExpertLinear) {
-            inputs[0] = self.quantise(inputs[0])?;
+            inputs[0] = self.round(inputs[0], Op::QuantizeQ8, "q8")?;
             let matrix = node.tensors[0];
             let chosen = self.choices.and_then(|choices| choices.of(matrix)).map(|choice| choice.format);
             let faithful = faithful_format(&op, self.graph.tensor(matrix).stored);
@@ -236,14 +263,16 @@ impl<'g> Quantiser<'g> {
         self.builder.node(name, op, &inputs, &node.tensors)
     }
 
-    fn quantise(&mut self, value: ValueId) -> Result<ValueId, GraphError> {
-        if let Some(&known) = self.quantised.get(&value) {
+    /// The value rounded by `op`, whose name gets `suffix`.
+    fn round(&mut self, value: ValueId, op: Op, suffix: &str) -> Result<ValueId, GraphError> {
+        let key = (value, op.kind());
+        if let Some(&known) = self.rounded.get(&key) {
             return Ok(known);
         }
-        let name = format!("{}.q8", self.builder.graph().value(value).name);
-        let q8 = self.builder.node(&name, Op::QuantizeQ8, &[value], &[])?;
-        self.quantised.insert(value, q8);
-        Ok(q8)
+        let name = format!("{}.{suffix}", self.builder.graph().value(value).name);
+        let rounded = self.builder.node(&name, op, &[value], &[])?;
+        self.rounded.insert(key, rounded);
+        Ok(rounded)
     }
 }
 
@@ -338,6 +367,37 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn bf16_is_faithful_but_for_the_experts() {
+        let shape = ModelShape { layers: 1, ..ModelShape::mini_gpt_oss() };
+        let graph = build(&shape).unwrap();
+        let faithful = quantise(&graph, Preset::Faithful).unwrap();
+        let bf16 = quantise(&graph, Preset::Bf16).unwrap();
+        assert_eq!(bf16.tensors, faithful.tensors);
+        let text = bf16.to_string();
+        assert_eq!(text.parse::<Graph>().unwrap(), bf16);
+        let of_faithful = faithful.to_string();
+        let theirs: Vec<&str> = of_faithful.lines().collect();
+        let own: Vec<&str> = text.lines().filter(|line| !theirs.contains(line)).collect();
+        expect![[r#"
+            %layers.0.mlp_norm.bf16 = bf16_cast %layers.0.mlp_norm : bf16[T, 64]
+            %layers.0.gate = bf16_expert_linear %layers.0.mlp_norm.bf16, %layers.0.topk, @layers.0.gate.weight, @layers.0.gate.bias : f32[T*2, 32]
+            %layers.0.up = bf16_expert_linear %layers.0.mlp_norm.bf16, %layers.0.topk, @layers.0.up.weight, @layers.0.up.bias : f32[T*2, 32]
+            %layers.0.h.bf16 = bf16_cast %layers.0.h : bf16[T*2, 32]
+            %layers.0.down = bf16_expert_linear %layers.0.h.bf16, %layers.0.topk, @layers.0.down.weight, @layers.0.down.bias : f32[T*2, 64]"#]]
+        .assert_eq(&own.join("\n"));
+        for (of, preset) in [(&faithful, Preset::Bf16), (&bf16, Preset::Faithful), (&bf16, Preset::Exact)] {
+            verify(of, preset).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn experts_that_are_not_mxfp4_take_q8_in_bf16() {
+        let mlp = Mlp::Experts { experts: 2, top_k: 1, inner: 32, format: WeightFormat::Bf16 };
+        let graph = build(&ModelShape { mlp, ..ModelShape::mini_gpt_oss() }).unwrap();
+        assert_eq!(quantise(&graph, Preset::Bf16).unwrap(), quantise(&graph, Preset::Faithful).unwrap());
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! What a block costs in every version of every q8 leaf, its data in cache: the tables of `compiler/src/select/cost.rs`.
+//! What a block costs in every version of every q8 and bf16 leaf, its data in cache: the numbers of `compiler/src/select/`.
 //!
 //! `cargo bench -p kernmill-kernels --bench costs` prints one JSON object per line: ns per block of 32 k and 16 rows (of each tile, for two
 //! tiles), the least of several runs.
 
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
-use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, GROUP};
+use kernmill_kernels::leaf::gemm_bf16::{self, Shape};
+use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, GROUP};
 use kernmill_kernels::wide::{self, Wide};
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
 use kernmill_plan::region::WeightRegion;
@@ -21,6 +22,7 @@ const FILL: u8 = 0x3c;
 type Dot = unsafe extern "C" fn(*const u8, *const u64, *mut f32, u64);
 type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
 type Gemm = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
+type GemmBf16 = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64);
 
 fn least(mut run: impl FnMut()) -> f64 {
     let times = (0..REPETITIONS).map(|_| {
@@ -51,8 +53,13 @@ fn main() {
             leaves.extend((1..=GROUP).map(|tokens| Leaf::GemmQ8 { small, tiles, tokens }));
         }
     }
+    leaves.push(Leaf::DecodeBf16);
+    for (tiles, groups) in [(1, 1), (2, 1), (2, 2)] {
+        leaves.push(Leaf::GemmBf16(Shape { tiles, groups, stride: 128, gap: 64 }));
+    }
     let mut bench = Bench::new();
-    for level in Level::supported() {
+    // Leaves with tiles need more around them.
+    for level in Level::supported().into_iter().filter(|level| *level < Level::Amx) {
         for leaf in &leaves {
             let versions = wide::candidates(*leaf, level).map(Some).chain([None]);
             for version in versions {
@@ -74,12 +81,12 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let mut region = WeightRegion::anonymous(1 << 20).expect("a megabyte of memory");
-        region.as_mut_slice().fill(FILL);
-        Bench { region }
+        Bench { region: WeightRegion::anonymous(1 << 20).expect("a megabyte of memory") }
     }
 
     fn ns_per_block(&mut self, leaf: Leaf, code: &Mmap) -> f64 {
+        // What other leaves have left there may be denormals.
+        self.region.as_mut_slice().fill(FILL);
         let base = self.region.as_mut_slice().as_mut_ptr();
         // Packed weights, decoded tiles, activations, results: each has more room than a leaf here needs.
         // SAFETY: all places lie in the region.
@@ -89,6 +96,7 @@ impl Bench {
         let entry = code.as_ptr();
         let (calls, blocks) = match leaf {
             Leaf::DotQ8 { .. } => (100, K / BLOCK),
+            Leaf::DecodeBf16 | Leaf::GemmBf16(_) => (100, gemm_bf16::CHUNK_BLOCKS),
             _ => (1000, CHUNK_BLOCKS),
         };
         let seconds = match leaf {
@@ -102,15 +110,15 @@ impl Bench {
                     (0..calls).for_each(|_| unsafe { dot(packed, list.as_ptr(), results.cast(), 64) });
                 })
             }
-            Leaf::Decode { .. } => {
+            Leaf::Decode { .. } | Leaf::DecodeBf16 => {
                 // SAFETY: as above, a decode leaf.
                 let decode: Decode = unsafe { std::mem::transmute(entry) };
                 least(|| {
                     for call in 0..calls {
                         // SAFETY: as above.
-                        let out = unsafe { decoded.add(call % 2 * DECODED_TILE) };
+                        let out = unsafe { decoded.add(call % 2 * gemm_bf16::DECODED_TILE) };
                         // SAFETY: as above.
-                        unsafe { decode(packed, packed.add(4096), out, chunk, packed) };
+                        unsafe { decode(packed, packed.add(4096), out, blocks as u64, packed) };
                     }
                 })
             }
@@ -122,7 +130,17 @@ impl Bench {
                     (0..calls).for_each(|_| unsafe { gemm(decoded, rows, results.cast(), chunk, 128, 64) });
                 })
             }
-            _ => unreachable!("only q8 leaves are measured"),
+            Leaf::GemmBf16(Shape { groups, .. }) => {
+                // SAFETY: as above, a gemm leaf of bf16 rows.
+                let gemm: GemmBf16 = unsafe { std::mem::transmute(entry) };
+                let tokens = (groups * gemm_bf16::GROUP) as u64;
+                let chunk = blocks as u64;
+                least(|| {
+                    // SAFETY: as above.
+                    (0..calls).for_each(|_| unsafe { gemm(decoded, rows, results.cast(), chunk, tokens) });
+                })
+            }
+            _ => unreachable!("only q8 and bf16 leaves are measured"),
         };
         seconds * 1e9 / (calls * blocks) as f64
     }

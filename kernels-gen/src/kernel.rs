@@ -39,6 +39,8 @@ pub enum RowType {
     Q8(usize),
     /// f16 `[n]`.
     F16(usize),
+    /// bf16 `[n]`, n a multiple of 32.
+    Bf16(usize),
     /// [`kernmill_plan::abi::Route`] `[top_k]`.
     Routing(usize),
 }
@@ -49,7 +51,7 @@ impl RowType {
         match self {
             RowType::F32(n) => f32_row_stride(n.next_multiple_of(TILE_ROWS)),
             RowType::Q8(n) => Q8Row { k: n }.stride(),
-            RowType::F16(n) => (n * 2).next_multiple_of(64),
+            RowType::F16(n) | RowType::Bf16(n) => (n * 2).next_multiple_of(64),
             RowType::Routing(k) => k * 8,
         }
     }
@@ -57,7 +59,7 @@ impl RowType {
     /// Elements of a row.
     pub fn len(self) -> usize {
         match self {
-            RowType::F32(n) | RowType::Q8(n) | RowType::F16(n) | RowType::Routing(n) => n,
+            RowType::F32(n) | RowType::Q8(n) | RowType::F16(n) | RowType::Bf16(n) | RowType::Routing(n) => n,
         }
     }
 
@@ -118,6 +120,8 @@ pub enum Stage {
     RmsNorm { x: ValId, weight: OperandId, eps: f32, out: ValId },
     /// f32 to q8.
     Quantize { x: ValId, out: ValId },
+    /// f32 to bf16.
+    Bf16Cast { x: ValId, out: ValId },
     /// An expression of f32 rows.
     Elementwise { expr: Expr, inputs: Vec<ValId>, out: ValId },
     /// Rotates each head.
@@ -159,6 +163,8 @@ pub enum Epilogue {
     Store { out: ValId },
     /// Stores q8.
     Quantize { out: ValId },
+    /// Stores bf16.
+    Bf16Cast { out: ValId },
     /// Stores into the KV cache, rounded to its element type; the unit is one head.
     KvWrite { pool: OperandId, plane: KvPlane, kind: LayerKind, geometry: KvGeometry },
 }
@@ -196,7 +202,7 @@ pub struct Kernel {
     pub tiling: Tiling,
 }
 
-/// How matrices are multiplied. The results are the same bits.
+/// How matrices are multiplied. The results are the same bits. Products of bf16 rows are made of panels from one row on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tiling {
     /// A tile of 16 rows by a few tokens at a time, weights decoded as they are read: as fast as memory while tokens are few.

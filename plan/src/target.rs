@@ -17,15 +17,14 @@ pub enum Level {
     /// AVX-512, its VNNI and VBMI (Ice Lake, Zen 4 and later).
     #[serde(rename = "x86-64-v4-vnni")]
     V4Vnni,
-    /// V4Vnni and AMX tiles of bf16. Not in [`Level::ALL`]: there are leaves for it (`kernels-gen/src/wide/amx.rs`), but no kernel calls
-    /// them, so it is not offered.
+    /// V4Vnni and AMX tiles of bf16 (Sapphire Rapids and later). Code that multiplies no bf16 activations is that of V4Vnni.
     #[serde(rename = "amx")]
     Amx,
 }
 
 impl Level {
     /// Every level that code can be generated for, ascending.
-    pub const ALL: [Level; 4] = [Level::V3, Level::V3Vnni, Level::V4, Level::V4Vnni];
+    pub const ALL: [Level; 5] = [Level::V3, Level::V3Vnni, Level::V4, Level::V4Vnni, Level::Amx];
 
     /// The name on the command line and in plans.
     pub fn name(self) -> &'static str {
@@ -98,6 +97,12 @@ impl Level {
     pub fn supported() -> Vec<Level> {
         Level::ALL.into_iter().filter(|level| level.missing().is_empty()).collect()
     }
+
+    /// The best level that this CPU can run; one with tiles only if `tiles` says that they are permitted and of use. `None` when it lacks
+    /// even the floor.
+    pub fn native(tiles: bool) -> Option<Level> {
+        Level::supported().into_iter().rfind(|level| tiles || *level < Level::Amx)
+    }
 }
 
 /// Whether this CPU (and its operating system) offers a feature of [`Level::features`].
@@ -152,8 +157,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amx_is_known_and_not_offered() {
-        assert_eq!(Level::from_name("amx"), None);
+    fn amx_is_native_only_when_asked_for() {
+        assert_eq!(Level::from_name("amx"), Some(Level::Amx));
+        assert_ne!(Level::native(false), Some(Level::Amx));
+        assert_eq!(Level::native(true), Level::supported().last().copied());
         assert!(Level::Amx.features().starts_with(Level::V4Vnni.features()));
         let tiles = ["amx_tile", "amx_bf16"].map(host_has);
         let lacking = Level::Amx.missing().iter().any(|feature| feature.starts_with("amx"));

@@ -15,7 +15,7 @@ pub mod pool;
 pub mod profile;
 pub mod sampler;
 pub mod stop;
-mod tiles;
+pub mod tiles;
 pub mod tokenizer;
 pub mod tokenizer_handle;
 #[cfg(test)]

@@ -164,7 +164,11 @@ fn synth_writes_a_checkpoint_that_runs() {
 fn cpu_lists_every_level() {
     let report = json(&kernmill(&["cpu", "--json"]).text());
     assert_eq!(report["levels"].as_array().unwrap().len(), kernmill_plan::target::Level::ALL.len());
-    assert!(kernmill(&["cpu"]).text().contains("x86-64-v4-vnni"));
+    let text = kernmill(&["cpu"]).text();
+    assert!(text.contains("x86-64-v4-vnni") && text.contains("AMX tiles: "), "{text}");
+    // Never permitted where there are none.
+    let amx = &report["amx"];
+    assert!(amx["present"] == true || amx["permitted"] == false, "{amx}");
 }
 
 #[test]

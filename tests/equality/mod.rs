@@ -1,5 +1,7 @@
 //! One order of arithmetic: compiled plans give the interpreter's logits bit for bit, however the work is cut up.
 
+mod tiles;
+
 use fastrand::Rng;
 use kernmill_compiler::build::build_weights;
 use kernmill_compiler::choose::Choices;
@@ -107,7 +109,7 @@ fn assert_bits(actual: &[f32], expected: &[f32], vocab: usize, what: &str) {
     }
 }
 
-const PRESETS: [Preset; 3] = Preset::ALL;
+const PRESETS: [Preset; 4] = Preset::ALL;
 
 /// Shapes that between them have every feature.
 fn shapes() -> Vec<(&'static str, ModelShape)> {

@@ -9,6 +9,7 @@ use kernmill_kernels::disasm;
 use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
+use kernmill_kernels::leaf::gemm_bf16::Shape;
 use kernmill_kernels::leaf::map::Map;
 use kernmill_kernels::wide;
 use kernmill_plan::format::WeightFormat;
@@ -30,6 +31,7 @@ fn selection_schedule_and_memory() {
     expect_file!["select_faithful.txt"].assert_eq(&joined(&faithful.selections));
     expect_file!["schedule_faithful.txt"].assert_eq(&joined(&faithful.schedules));
     expect_file!["memory_faithful.txt"].assert_eq(&joined(&faithful.arenas));
+    expect_file!["select_bf16.txt"].assert_eq(&joined(&compiled(Preset::Bf16).selections));
     expect_file!["select_exact.txt"].assert_eq(&joined(&compiled(Preset::Exact).selections));
 }
 
@@ -91,6 +93,31 @@ fn machine_code_of_wide_leaves() {
     );
     expect_file!["wide_leaves_x86-64-v4-vnni.asm"].assert_eq(&text);
     assert!(text.split("\n\n").all(|function| function.contains("zmm") && function.contains("vzeroupper")));
+}
+
+#[test]
+fn machine_code_of_leaves_with_tiles() {
+    let gemm = |tiles, groups| Leaf::GemmBf16(Shape { tiles, groups, stride: 256, gap: 128 });
+    let leaves = [gemm(1, 1), gemm(2, 2), Leaf::TilesOn, Leaf::TilesOff];
+    let text =
+        disasm::blob(&generate_leaves(&leaves, Level::Amx, &|leaf| wide::find(leaf, Level::Amx)).unwrap());
+    expect_file!["leaves_amx.asm"].assert_eq(&text);
+    assert_eq!(text.matches("tdpbf16ps").count(), 1 + 4);
+    let decode_and_plain = [Leaf::DecodeBf16, gemm(1, 1)];
+    let text = disasm::blob(
+        &generate_leaves(&decode_and_plain, Level::V4, &|leaf| wide::find(leaf, Level::V4)).unwrap(),
+    );
+    expect_file!["leaves_bf16_x86-64-v4.asm"].assert_eq(&text);
+}
+
+#[test]
+fn amx_code_without_bf16_is_that_of_v4_vnni() {
+    let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
+    let code = |level| {
+        let options = Options { preset: Preset::Faithful, ..Options::new(level) };
+        compile(&graph, &options).unwrap().program.code
+    };
+    assert!(code(Level::Amx) == code(Level::V4Vnni));
 }
 
 #[test]

@@ -132,7 +132,9 @@ pub fn compile(data: &[u8]) {
     if graph.nodes.len() > 48 || largest > 1 << 20 {
         return;
     }
-    for (preset, fuse) in [(Preset::Exact, false), (Preset::Faithful, true), (Preset::Fast, true)] {
+    for (preset, fuse) in
+        [(Preset::Exact, false), (Preset::Faithful, true), (Preset::Bf16, true), (Preset::Fast, true)]
+    {
         let choices = Some(Choices::assumed(&graph));
         let options = Options { preset, choices, fuse, chunk: 16, ..Options::new(Level::V3) };
         match compile_graph(&graph, &options) {

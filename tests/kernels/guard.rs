@@ -10,6 +10,7 @@ use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::contract::Param;
+use kernmill_kernels::leaf::gemm_bf16::Shape;
 use kernmill_kernels::leaf::map::Map;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvElem;
@@ -106,6 +107,7 @@ fn f32_dots_stay_inside_their_operands() {
 fn decoding_stays_inside_its_operands() {
     let formats = WeightFormat::ALL.into_iter().filter(|format| format.is_blocked());
     let leaves: Vec<Leaf> = formats.map(|format| Leaf::Decode { format }).collect();
+    let leaves: Vec<Leaf> = leaves.into_iter().chain([Leaf::DecodeBf16]).collect();
     run_all(&leaves, &[&[0], &[1], &[2], &[15]]);
 }
 
@@ -119,6 +121,18 @@ fn gemms_stay_inside_their_operands() {
     }
     // Blocks, bytes between tokens, bytes between tiles.
     run_all(&leaves, &[&[0, 128, 64], &[1, 128, 64], &[2, 64, 64 * 6], &[15, 320, 4096]]);
+}
+
+#[test]
+fn bf16_gemms_stay_inside_their_operands() {
+    for (groups, tokens) in [(1, [1, 7, 16]), (2, [17, 20, 32])] {
+        let shape = |tiles, stride, gap| Leaf::GemmBf16(Shape { tiles, groups, stride, gap });
+        let leaves = [shape(1, 64, 0), shape(2, 128, 64), shape(2, 256, 128), shape(2, 64, 64 * 32)];
+        for tokens in tokens {
+            // Blocks, rows.
+            run_all(&leaves, &[&[0, tokens], &[1, tokens], &[15, tokens]]);
+        }
+    }
 }
 
 #[test]

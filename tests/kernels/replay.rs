@@ -7,6 +7,7 @@ use super::operands::{Contents, Operand, call, operands};
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::contract::Param;
+use kernmill_kernels::leaf::gemm_bf16::Shape;
 use kernmill_kernels::wide;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
@@ -94,6 +95,7 @@ fn decoding_and_gemms_give_the_cpus_bits() {
     let decode =
         [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4].map(|format| Leaf::Decode { format });
     replay_all(&decode, &[&[0], &[1], &[7]]);
+    replay_all(&[Leaf::DecodeBf16], &[&[0], &[1], &[7]]);
     let mut gemms = Vec::new();
     for small in [false, true] {
         for tiles in [1, 2] {
@@ -101,6 +103,16 @@ fn decoding_and_gemms_give_the_cpus_bits() {
         }
     }
     replay_all(&gemms, &[&[0, 128, 64], &[1, 64, 384], &[15, 200, 4000]]);
+}
+
+#[test]
+fn bf16_gemms_give_the_cpus_bits() {
+    for (groups, tokens) in [(1, [1, 9]), (2, [17, 32])] {
+        for tiles in [1, 2] {
+            let leaf = Leaf::GemmBf16(Shape { tiles, groups, stride: 256, gap: 128 });
+            replay_all(&[leaf], &[&[0, tokens[0]], &[1, tokens[0]], &[3, tokens[1]]]);
+        }
+    }
 }
 
 #[test]

@@ -54,17 +54,39 @@ fn exact_is_float32_within_a_thousandth() {
     }
 }
 
-#[test]
-fn faithful_is_the_simulation_of_the_quantised_graph() {
-    for name in FIXTURES {
+/// How near the logits are to a simulation's. Of that only `exp` differs, in its last bits, so that now and then an activation is rounded
+/// the other way, which later positions see as well.
+struct Nearness {
+    median: f32,
+    /// Of this share of positions the largest difference is `most`.
+    share: f64,
+    most: f32,
+}
+
+fn check_simulated(names: &[&str], preset: Preset, logits: &str, nearness: &Nearness) {
+    for name in names {
         let oracle = std::fs::read(directory(name).join("oracle.safetensors")).unwrap();
         let tokens = read(&oracle, "tokens", u32::from_le_bytes);
-        let expected = read(&oracle, "faithful_logits", f32::from_le_bytes);
-        let actual = run(&directory(name), Preset::Faithful, &tokens);
+        let expected = read(&oracle, logits, f32::from_le_bytes);
+        let actual = run(&directory(name), preset, &tokens);
         let differences = differences(&actual, &expected, tokens.len());
         let at = |share: f64| differences[(((differences.len() - 1) as f64) * share).ceil() as usize];
-        let (median, high) = (at(0.5), at(0.95));
-        println!("{name}: median {median:.2e}, 95th percentile {high:.2e}, worst {:.2e}", at(1.0));
-        assert!(median <= 1e-3 && high <= 1e-2, "{name}: median {median}, 95th percentile {high}");
+        let (median, high) = (at(0.5), at(nearness.share));
+        println!("{name}: median {median:.2e}, of most {high:.2e}, worst {:.2e}", at(1.0));
+        let near = median <= nearness.median && high <= nearness.most;
+        assert!(near, "{name}: median {median}, at {} of positions {high}", nearness.share);
     }
+}
+
+#[test]
+fn faithful_is_the_simulation_of_the_quantised_graph() {
+    let nearness = Nearness { median: 1e-3, share: 0.95, most: 1e-2 };
+    check_simulated(&FIXTURES, Preset::Faithful, "faithful_logits", &nearness);
+}
+
+#[test]
+fn bf16_is_the_simulation_of_its_graph() {
+    let experts: Vec<&str> = FIXTURES.into_iter().filter(|name| name.starts_with("gptoss")).collect();
+    let nearness = Nearness { median: 1e-5, share: 0.85, most: 1e-4 };
+    check_simulated(&experts, Preset::Bf16, "bf16_logits", &nearness);
 }

@@ -72,6 +72,28 @@ def f16(x: torch.Tensor) -> torch.Tensor:
     return x.half().float()
 
 
+def flush(x: torch.Tensor) -> torch.Tensor:
+    """Denormals as zeros of their sign."""
+    return torch.where(x.abs() < torch.finfo(torch.float32).tiny, x * 0.0, x)
+
+
+def bf16(x: torch.Tensor) -> torch.Tensor:
+    """f32 rounded to the nearest bf16, denormals to zeros, as f32."""
+    return flush(x).bfloat16().float()
+
+
+def tile_dot(w: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
+    """w [R, k], a [T, k], both bf16 values -> [T, R]: blocks of 32, even and odd elements apart, denormals as zeros."""
+    w, a = flush(w), flush(a)
+    acc = torch.zeros(a.shape[0], w.shape[0])
+    for first in range(0, a.shape[1], BLOCK):
+        sums = [torch.zeros_like(acc), torch.zeros_like(acc)]
+        for i in range(first, first + BLOCK):
+            sums[i % 2] = flush(fma(a[:, i, None], w[None, :, i], sums[i % 2]))
+        acc = flush(acc + flush(sums[0] + sums[1]))
+    return acc
+
+
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
     """x [T, n], weight [n] -> [T, n]."""
     mean = lane_sum_of_squares(x) / x.shape[-1]

@@ -83,7 +83,11 @@ def _save(tensors, path: Path) -> None:
     save_file({name: t.contiguous() for name, t in tensors.items()}, path, metadata={"format": "pt"})
 
 
-def write_oracle(path: Path, tokens: torch.Tensor, logits: torch.Tensor, faithful: torch.Tensor) -> None:
-    """tokens i32 [T], logits f32 [T, vocab], faithful_logits f32 [T, vocab]."""
+def write_oracle(
+    path: Path, tokens: torch.Tensor, logits: torch.Tensor, faithful: torch.Tensor, bf16: torch.Tensor | None = None
+) -> None:
+    """tokens i32 [T], logits f32 [T, vocab], faithful_logits f32 [T, vocab], and bf16_logits where there are experts."""
     tensors = {"tokens": tokens.int(), "logits": logits.float(), "faithful_logits": faithful.float()}
+    if bf16 is not None:
+        tensors["bf16_logits"] = bf16.float()
     save_file({name: t.contiguous() for name, t in tensors.items()}, path)

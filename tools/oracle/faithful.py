@@ -1,16 +1,16 @@
-"""The quantised graph of the `faithful` preset, simulated in PyTorch from docs/numerics.md.
+"""The quantised graphs of the `faithful` and `bf16` presets, simulated in PyTorch from docs/numerics.md.
 
 Weights: MXFP4 experts bit for bit; attention, dense MLP and unembedding matrices as int8 blocks; embedding, router, norms,
 biases and sinks as in the checkpoint. Activations are quantised to q8 in front of every quantised matrix: the input norm's
 output (q, k, v), the attention output (o), the post-attention norm's output (gate, up; the router takes it in f32), the
-gated activation (down) and the final norm's output (unembedding). K (after RoPE) and V are stored as f16, q stays f32.
+gated activation (down) and the final norm's output (unembedding). In `bf16`, gate, up and down take bf16 instead. K (after RoPE) and V are stored as f16, q stays f32.
 """
 
 from dataclasses import dataclass, field
 
 import torch
 
-from arithmetic import attention, dot4, f16, fma, rms_norm, rope_tables, rotate, router_topk, sigmoid
+from arithmetic import attention, bf16, dot4, f16, fma, rms_norm, rope_tables, rotate, router_topk, sigmoid, tile_dot
 from checkpoint import Checkpoint, head_dim_of, rope_of
 from quant import block_dot, dequantised, dequantised_q8, int8_matrix, mxfp4_matrix
 from reference import smallest_gap
@@ -18,14 +18,16 @@ from reference import smallest_gap
 
 @dataclass(frozen=True)
 class Rounding:
-    """What the graph quantises. Anything but FAITHFUL is for finding out where an error comes from."""
+    """What the graph quantises. Anything but FAITHFUL and BF16 is for finding out where an error comes from."""
 
     int8_weights: bool = True
     q8_activations: bool = True
     f16_kv: bool = True
+    bf16_experts: bool = False
 
 
 FAITHFUL = Rounding()
+BF16 = Rounding(bf16_experts=True)
 NONE = Rounding(int8_weights=False, q8_activations=False, f16_kv=False)
 
 
@@ -124,7 +126,10 @@ class Simulation:
     def _expert_linear(self, stored: dict[str, torch.Tensor], name: str, expert: int, x: torch.Tensor) -> torch.Tensor:
         """x f32 [n, k] through one expert's MXFP4 matrix, bias added last -> [n, rows]."""
         matrix = mxfp4_matrix(stored[name + "_blocks"][expert], stored[name + "_scales"][expert])
-        y = block_dot(x, matrix) if self.rounding.q8_activations else x @ dequantised(matrix).T
+        if self.rounding.bf16_experts:
+            y = tile_dot(dequantised(matrix), bf16(x))
+        else:
+            y = block_dot(x, matrix) if self.rounding.q8_activations else x @ dequantised(matrix).T
         return y + stored[name + "_bias"][expert].float()
 
     def _dense_mlp(self, prefix: str, h: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,7 @@ import torch
 
 import random_weights
 from checkpoint import Checkpoint, write_config, write_oracle, write_shards
-from faithful import Simulation
+from faithful import BF16, Simulation
 from reference import float32_logits
 
 # Routing of a fixture must not hang on the last bits: no token's choice may be closer than this.
@@ -170,7 +170,8 @@ def make(recipe: Recipe, out: Path) -> dict:
     logits, gap = float32_logits(checkpoint, tokens)
     simulation = Simulation(checkpoint)
     faithful = simulation.logits(tokens)
-    write_oracle(directory / "oracle.safetensors", tokens, logits, faithful)
+    bf16 = Simulation(checkpoint, BF16).logits(tokens) if recipe.experts else None
+    write_oracle(directory / "oracle.safetensors", tokens, logits, faithful, bf16)
     trace = simulation.trace
     return {"std": logits.std().item(), "gap": min([gap, *trace.router_gaps]), "peak": trace.expert_input_peak}
 

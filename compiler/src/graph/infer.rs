@@ -19,6 +19,7 @@ enum Input {
     Ids,
     F32,
     Q8,
+    Bf16,
     /// f32 or f16.
     Cached,
     Routing,
@@ -59,6 +60,7 @@ const FORMS: &[Form] = &[
     form(OpKind::Linear, &[Input::F32], &[operand("matrix", Role::Matrix, ANY, false), BIAS]),
     form(OpKind::QuantLinear, &[Input::Q8], &[operand("matrix", Role::Matrix, BLOCKED, false), BIAS]),
     form(OpKind::QuantizeQ8, &[Input::F32], &[]),
+    form(OpKind::Bf16Cast, &[Input::F32], &[]),
     form(OpKind::Rope, &[Input::F32], &[]),
     form(OpKind::KvCast, &[Input::F32], &[]),
     form(
@@ -76,6 +78,11 @@ const FORMS: &[Form] = &[
         OpKind::QuantExpertLinear,
         &[Input::Q8, Input::Routing],
         &[operand("matrix", Role::ExpertMatrix, BLOCKED, false), EXPERT_BIAS],
+    ),
+    form(
+        OpKind::Bf16ExpertLinear,
+        &[Input::Bf16, Input::Routing],
+        &[operand("matrix", Role::ExpertMatrix, &[WeightFormat::Mxfp4], false), EXPERT_BIAS],
     ),
     form(OpKind::ExpertSum, &[Input::F32, Input::Routing], &[]),
     form(OpKind::Glu, &[Input::F32, Input::F32], &[]),
@@ -116,10 +123,10 @@ pub fn infer(op: &Op, inputs: &[Type], tensors: &[&Tensor], ropes: &[Rope]) -> R
             tensors.get(1).map_or(Ok(()), |bias| expect_shape(bias, &[n]))?;
             Ok(Type::F32(rows, n))
         }
-        Op::QuantizeQ8 => {
+        Op::QuantizeQ8 | Op::Bf16Cast => {
             let cols = x.cols();
             ensure(cols.is_multiple_of(BLOCK), || format!("{cols} columns are not a multiple of {BLOCK}"))?;
-            Ok(Type::Q8(rows, cols))
+            Ok(if *op == Op::Bf16Cast { Type::Bf16(rows, cols) } else { Type::Q8(rows, cols) })
         }
         Op::Rope { rope, head_dim } => {
             expect_rows(x, Rows::Tokens)?;
@@ -172,7 +179,7 @@ pub fn infer(op: &Op, inputs: &[Type], tensors: &[&Tensor], ropes: &[Rope]) -> R
             ensure(*k > 0 && *k as usize <= x.cols(), || format!("k = {k} of {} experts", x.cols()))?;
             Ok(Type::Routing(*k))
         }
-        Op::ExpertLinear | Op::QuantExpertLinear => {
+        Op::ExpertLinear | Op::QuantExpertLinear | Op::Bf16ExpertLinear => {
             let Type::Routing(k) = inputs[1] else { return Err("input 1 is not a routing".into()) };
             ensure(matches!(rows, Rows::Tokens) || rows == Rows::Slots(k), || {
                 format!("input 0 is {}, expected rows T or T*{k}", x.text())
@@ -216,6 +223,7 @@ fn check_form(op: OpKind, inputs: &[Type], tensors: &[&Tensor]) -> Result<(), St
             Type::F32(..) => matches!(wanted, Input::F32 | Input::Cached),
             Type::Q8(..) => wanted == Input::Q8,
             Type::F16(..) => wanted == Input::Cached,
+            Type::Bf16(..) => wanted == Input::Bf16,
             Type::Routing(_) => wanted == Input::Routing,
         };
         ensure(fits, || format!("input {i} is {}, expected {}", found.text(), wanted.name()))?;
@@ -303,6 +311,7 @@ impl Input {
             Input::Ids => "token ids",
             Input::F32 => "f32",
             Input::Q8 => "q8",
+            Input::Bf16 => "bf16",
             Input::Cached => "f32 or f16",
             Input::Routing => "a routing",
         }

@@ -59,6 +59,8 @@ pub enum Type {
     Q8(Rows, usize),
     /// f16 `[rows, cols]` (keys and values).
     F16(Rows, usize),
+    /// bf16 `[rows, cols]` (inputs of experts).
+    Bf16(Rows, usize),
     /// Chosen experts and weights, `[T, top_k]`.
     Routing(u32),
 }
@@ -68,7 +70,7 @@ impl Type {
     pub fn cols(self) -> usize {
         match self {
             Type::TokenIds => 1,
-            Type::F32(_, cols) | Type::Q8(_, cols) | Type::F16(_, cols) => cols,
+            Type::F32(_, cols) | Type::Q8(_, cols) | Type::F16(_, cols) | Type::Bf16(_, cols) => cols,
             Type::Routing(k) => k as usize,
         }
     }
@@ -77,7 +79,7 @@ impl Type {
     pub fn rows(self) -> Rows {
         match self {
             Type::TokenIds | Type::Routing(_) => Rows::Tokens,
-            Type::F32(rows, _) | Type::Q8(rows, _) | Type::F16(rows, _) => rows,
+            Type::F32(rows, _) | Type::Q8(rows, _) | Type::F16(rows, _) | Type::Bf16(rows, _) => rows,
         }
     }
 
@@ -87,7 +89,7 @@ impl Type {
             Type::TokenIds => 4,
             Type::F32(_, cols) => 4 * cols,
             Type::Q8(_, cols) => cols + cols / BLOCK * 8,
-            Type::F16(_, cols) => 2 * cols,
+            Type::F16(_, cols) | Type::Bf16(_, cols) => 2 * cols,
             Type::Routing(k) => 8 * k as usize,
         }
     }
@@ -172,6 +174,8 @@ pub enum Op {
     QuantLinear,
     /// `f32 -> q8`.
     QuantizeQ8,
+    /// `f32 -> bf16`.
+    Bf16Cast,
     /// `x f32 [rows, heads * head_dim] -> f32`: rotates each head by its token's position.
     Rope {
         /// Index into [`Graph::ropes`].
@@ -192,6 +196,8 @@ pub enum Op {
     ExpertLinear,
     /// `x q8 (Tokens or Slots), routing; expert matrix, [expert bias] -> f32 [Slots, n]`.
     QuantExpertLinear,
+    /// `x bf16 (Tokens or Slots), routing; mxfp4 expert matrix, [expert bias] -> f32 [Slots, n]`.
+    Bf16ExpertLinear,
     /// `y f32 [Slots, n], routing -> f32 [T, n]`.
     ExpertSum,
     /// `gate, up -> f32`: an expression of `gate` and `up`.

@@ -308,6 +308,7 @@ impl<'t> Cursor<'t> {
             ("f32", _, Some(cols)) => Ok(Type::F32(rows, cols)),
             ("q8", _, Some(cols)) => Ok(Type::Q8(rows, cols)),
             ("f16", _, Some(cols)) => Ok(Type::F16(rows, cols)),
+            ("bf16", _, Some(cols)) => Ok(Type::Bf16(rows, cols)),
             ("routing", Rows::Tokens, Some(k)) => {
                 u32::try_from(k).map(Type::Routing).map_err(|_| "routing too wide".to_string())
             }
@@ -325,6 +326,7 @@ impl<'t> Cursor<'t> {
             OpKind::Linear => Op::Linear,
             OpKind::QuantLinear => Op::QuantLinear,
             OpKind::QuantizeQ8 => Op::QuantizeQ8,
+            OpKind::Bf16Cast => Op::Bf16Cast,
             OpKind::Rope => {
                 let rope = self.attribute("rope")?;
                 self.expect(",")?;
@@ -335,6 +337,7 @@ impl<'t> Cursor<'t> {
             OpKind::RouterTopk => Op::RouterTopk { k: self.attribute("k")? },
             OpKind::ExpertLinear => Op::ExpertLinear,
             OpKind::QuantExpertLinear => Op::QuantExpertLinear,
+            OpKind::Bf16ExpertLinear => Op::Bf16ExpertLinear,
             OpKind::ExpertSum => Op::ExpertSum,
             OpKind::Glu => Op::Glu { expr: self.expr(&GLU_VARS)? },
             OpKind::Elementwise => {

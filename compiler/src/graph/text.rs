@@ -133,6 +133,7 @@ impl Type {
             Type::F32(rows, cols) => format!("f32[{}, {cols}]", rows.text()),
             Type::Q8(rows, cols) => format!("q8[{}, {cols}]", rows.text()),
             Type::F16(rows, cols) => format!("f16[{}, {cols}]", rows.text()),
+            Type::Bf16(rows, cols) => format!("bf16[{}, {cols}]", rows.text()),
             Type::Routing(k) => format!("routing[T, {k}]"),
         }
     }

@@ -24,7 +24,7 @@ use kernmill_plan::abi::Route;
 pub enum Data {
     /// Token ids.
     Ids(Vec<u32>),
-    /// f32, also for f16 values, which are rounded to it.
+    /// f32, also for f16 and bf16 values, which are rounded to it.
     F32(Vec<f32>),
     /// Blocks of 32.
     Q8 {

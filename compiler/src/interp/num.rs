@@ -50,6 +50,10 @@ with_fma!(
     (ints: &[i8], scales: &[f32], q: &[i8], a_scales: &[f32], half: f32) -> f32
 );
 with_fma!(
+    /// tiledot: blocks of 32, even and odd elements apart, denormals as zeros.
+    tiledot, tiledot_fma, tiledot_body, (w: &[f32], a: &[f32]) -> f32
+);
+with_fma!(
     /// Each element's `exp`.
     exp_all, exp_all_fma, exp_all_body, (x: &mut [f32])
 );
@@ -100,6 +104,19 @@ fn blockdot_body(ints: &[i8], scales: &[f32], q: &[i8], a_scales: &[f32], half: 
     for ((w, a), (w_scale, a_scale)) in blocks.zip(scales.iter().zip(a_scales)) {
         let isum: i32 = w.iter().zip(a).map(|(w, a)| i32::from(*w) * i32::from(*a)).sum();
         acc = (isum as f32 * (half * w_scale)).mul_add(*a_scale, acc);
+    }
+    acc
+}
+
+#[inline(always)]
+fn tiledot_body(w: &[f32], a: &[f32]) -> f32 {
+    let mut acc = 0.0f32;
+    for (w, a) in w.chunks_exact(32).zip(a.chunks_exact(32)) {
+        let mut sums = [0.0f32; 2];
+        for (i, (w, a)) in w.iter().zip(a).enumerate() {
+            sums[i % 2] = flush(flush(*a).mul_add(flush(*w), sums[i % 2]));
+        }
+        acc = flush(acc + flush(sums[0] + sums[1]));
     }
     acc
 }
@@ -169,6 +186,19 @@ pub fn tanh(x: f32) -> f32 {
 pub fn gelu(x: f32) -> f32 {
     let inner = GELU_SCALE * (x + GELU_CUBIC * ((x * x) * x));
     (0.5 * x) * (1.0 + tanh(inner))
+}
+
+/// A denormal as the zero of its sign.
+#[inline(always)]
+fn flush(x: f32) -> f32 {
+    if x.is_subnormal() { 0.0f32.copysign(x) } else { x }
+}
+
+/// `bf16(x)`, back in f32.
+pub fn round_bf16(x: f32) -> f32 {
+    let bits = flush(x).to_bits();
+    let rounded = if x.is_nan() { bits | 0x0040_0000 } else { bits + 0x7fff + (bits >> 16 & 1) };
+    f32::from_bits(rounded & 0xffff_0000)
 }
 
 /// `f16(x)`, back in f32.

@@ -2,7 +2,7 @@
 
 use super::attention::attend;
 use super::expr::eval;
-use super::num::{blockdot, dot4, exp, quantize_block, round_f16, sum_squares};
+use super::num::{blockdot, dot4, exp, quantize_block, round_bf16, round_f16, sum_squares, tiledot};
 use super::{BatchToken, Data, Interpreter};
 use crate::graph::{Attention, Node, Op, Rows, TensorId, ValueId};
 use kernmill_plan::abi::Route;
@@ -16,11 +16,14 @@ impl Interpreter {
             Op::RmsNorm { eps } => Data::F32(self.rms_norm(x, self.dense(node.tensors[0]), *eps)),
             Op::Linear | Op::QuantLinear => Data::F32(self.linear(node)),
             Op::QuantizeQ8 => self.quantize(x),
+            Op::Bf16Cast => Data::F32(self.f32s(x).iter().map(|&x| round_bf16(x)).collect()),
             Op::Rope { rope, head_dim } => Data::F32(self.rope(x, *rope, *head_dim, batch)),
             Op::KvCast => Data::F32(self.f32s(x).iter().map(|&x| round_f16(x)).collect()),
             Op::Attention(attention) => Data::F32(self.attention(node, attention, batch)),
             Op::RouterTopk { k } => Data::Routing(self.topk(x, *k as usize)),
-            Op::ExpertLinear | Op::QuantExpertLinear => Data::F32(self.expert_linear(node)),
+            Op::ExpertLinear | Op::QuantExpertLinear | Op::Bf16ExpertLinear => {
+                Data::F32(self.expert_linear(node))
+            }
             Op::ExpertSum => Data::F32(self.expert_sum(x, node.inputs[1])),
             Op::Glu { expr } | Op::Elementwise { expr } => {
                 let inputs: Vec<&[f32]> = node.inputs.iter().map(|&value| self.f32s(value)).collect();
@@ -115,7 +118,8 @@ impl Interpreter {
             }
             (Some(Data::F32(x)), _) => {
                 let x = &x[row * k..][..k];
-                (0..n).map(|i| dot4(&weight.dense[(first + i) * k..][..k], x)).collect()
+                let dot = if node.op == Op::Bf16ExpertLinear { tiledot } else { dot4 };
+                (0..n).map(|i| dot(&weight.dense[(first + i) * k..][..k], x)).collect()
             }
             _ => Vec::new(),
         };

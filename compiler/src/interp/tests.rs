@@ -201,10 +201,47 @@ fn presets_agree_roughly() {
         let mut interp = Interpreter::new(&graph, &weights.for_graph(&graph)).unwrap();
         interp.extend(0, &[5, 17, 80, 3]).unwrap()
     };
-    let (exact, faithful) = (logits(Preset::Exact), logits(Preset::Faithful));
+    let exact = logits(Preset::Exact);
     let size = exact.iter().map(|x| x * x).sum::<f32>().sqrt();
-    let difference = exact.iter().zip(&faithful).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt();
-    assert!(difference > 0.0 && difference < 0.05 * size, "{difference} of {size}");
+    for preset in [Preset::Faithful, Preset::Bf16] {
+        let other = logits(preset);
+        let difference = exact.iter().zip(&other).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt();
+        assert!(difference > 0.0 && difference < 0.05 * size, "{preset:?}: {difference} of {size}");
+    }
+}
+
+#[test]
+fn bf16_rounds_to_even_and_keeps_no_denormals() {
+    let rounded = |bits: u32| round_bf16(f32::from_bits(bits)).to_bits();
+    for (bits, expected) in [
+        (0x3f80_8000, 0x3f80_0000),
+        (0x3f80_8001, 0x3f81_0000),
+        (0x3f81_8000, 0x3f82_0000),
+        (0x007f_ffff, 0),
+        (0x8040_0000, 0x8000_0000),
+        (0x0080_0000, 0x0080_0000),
+        (0x7f7f_ffff, 0x7f80_0000),
+        (0xff80_0000, 0xff80_0000),
+        (0x7f80_0001, 0x7fc0_0000),
+        (0xffff_ffff, 0xffff_0000),
+    ] {
+        assert_eq!(rounded(bits), expected, "{bits:08x}");
+    }
+}
+
+#[test]
+fn tiledot_takes_denormals_for_zeros() {
+    let small = f32::MIN_POSITIVE;
+    let dot = |w: [f32; 2], a: [f32; 2]| {
+        let block = |x: [f32; 2]| [&x[..], &[0.0; 30]].concat();
+        tiledot(&block(w), &block(a))
+    };
+    assert_eq!(dot([1.0, 2.0], [3.0, 5.0]), 13.0);
+    assert_eq!(dot([small / 2.0, 0.0], [4.0, 0.0]), 0.0);
+    assert_eq!(dot([1.0, 0.0], [small / 2.0, 0.0]), 0.0);
+    // Each product is denormal, their sum would not be.
+    assert_eq!(dot([0.5, 0.5], [small, small]), 0.0);
+    assert_eq!(dot([0.5, 0.5], [small * 2.0, small]), small);
 }
 
 #[test]

@@ -107,9 +107,12 @@ impl<'a> Builder<'a> {
         if mat.n.is_multiple_of(unit) { unit } else { TILE_ROWS }
     }
 
-    /// The candidate's tiling. Panels hold q8 rows, and one kind of weights at a time.
+    /// The candidate's tiling. Panels hold q8 rows, and one kind of weights at a time; bf16 rows are multiplied by panels, however few they are.
     fn tiling(&self, input: ValId, parts: &[&[&Mat]]) -> Tiling {
-        let q8 = matches!(self.vals[input].row, RowType::Q8(_));
+        let q8 = match self.vals[input].row {
+            RowType::Bf16(_) => return Tiling::Gemm { least_rows: 1 },
+            row => matches!(row, RowType::Q8(_)),
+        };
         let uniform = parts.iter().all(|mats| mats.iter().all(|mat| mat.format == mats[0].format));
         let trial = &self.selector.trial;
         if !(trial.panels && q8 && uniform) {
@@ -157,6 +160,7 @@ pub fn row_type(ty: Type) -> RowType {
         Type::F32(_, n) => RowType::F32(n),
         Type::Q8(_, n) => RowType::Q8(n),
         Type::F16(_, n) => RowType::F16(n),
+        Type::Bf16(_, n) => RowType::Bf16(n),
         Type::Routing(k) => RowType::Routing(k as usize),
         // Token ids come through the kernel's arguments, never through a buffer.
         Type::TokenIds => RowType::F32(1),
@@ -174,5 +178,13 @@ pub fn domain(ty: Type) -> Domain {
 
 /// Whether an op's kernel is a row stage (and not a matrix product or attention).
 pub fn is_stage(op: &Op) -> bool {
-    !matches!(op, Op::Linear | Op::QuantLinear | Op::ExpertLinear | Op::QuantExpertLinear | Op::Attention(_))
+    !matches!(
+        op,
+        Op::Linear
+            | Op::QuantLinear
+            | Op::ExpertLinear
+            | Op::QuantExpertLinear
+            | Op::Bf16ExpertLinear
+            | Op::Attention(_)
+    )
 }

@@ -11,7 +11,7 @@ use std::fmt;
 pub struct Candidate {
     /// Who computes the prologue.
     pub prologue: Prologue,
-    /// How matrices are multiplied; where their formats differ or their input is not q8, always [`Tiling::Dot`].
+    /// How matrices are multiplied; where their formats differ or their input is f32, always [`Tiling::Dot`], and by panels where it is bf16.
     pub tiling: Tiling,
     /// Output rows per work item where nothing else decides.
     pub unit: usize,

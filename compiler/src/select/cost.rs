@@ -7,9 +7,9 @@ use super::leaves::cheapest_version;
 use super::table::{ns_per_block, version_name};
 use kernmill_kernels::isa;
 use kernmill_kernels::kernel::{Body, Domain, Kernel, Part, RowType, Stage, Tiling, ValId};
-use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::block::{data_lines, scale_bytes};
 use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, GROUP};
+use kernmill_kernels::leaf::{Leaf, gemm_bf16};
 use kernmill_kernels::wide::{self, Wide};
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::program::LOGIT_SLAB;
@@ -44,12 +44,18 @@ pub struct Machine {
     pub epilogue: f64,
     /// A weight times an activation of f32 rows, which have no panels.
     pub f32_product: f64,
+    /// A block of k of a tile, decoded to bf16.
+    pub bf16_decode: f64,
+    /// A decoded block of a tile times a bf16 row.
+    pub bf16_row: f64,
 }
 
 /// The same for all levels: none of this is arithmetic on vectors of weights. Bytes: `kernmill cpu --measure` with two threads gave 35 GB/s on the Xeon of
 /// `benches/runs/2026-11-20-memory-speed.md` and between 30 and 55 on the EPYC. The barrier and the stages are those of
 /// `benches/runs/2026-11-21-candidates.md`: a prologue as a step costs one token 20 to 40 us, and 32 rows of a norm and a quantisation of 2880 take
-/// 54.9 us, with a router of 32 rows besides 116.1. `exposed`: `kernels-gen/benches/leaves.rs` on the EPYC, dots of 1 to 8 tokens from memory and in cache. The last seven are fitted to the same record.
+/// 54.9 us, with a router of 32 rows besides 116.1. `exposed`: `kernels-gen/benches/leaves.rs` on the EPYC, dots of 1 to 8 tokens from memory and in cache.
+/// The seven after the stages are fitted to the same record; the numbers of bf16 rows are those of the 512-bit leaves on the EPYC (bench `costs`), of pairs of
+/// tiles.
 pub const MACHINE: Machine = Machine {
     workers: 2,
     all_bytes: 36.0,
@@ -64,6 +70,8 @@ pub const MACHINE: Machine = Machine {
     cached_bytes: 250.0,
     epilogue: 10.0,
     f32_product: 0.06,
+    bf16_decode: 21.0,
+    bf16_row: 10.4,
 };
 
 impl Machine {
@@ -160,10 +168,14 @@ impl Model {
         let tiles = part.unit / TILE_ROWS;
         let by_panels = tiling.least_rows().is_some_and(|least| rows >= least);
         let mut ns = self.machine.epilogue * (rows * tiles * part.mats.len()) as f64;
-        let q8 = matches!(input, RowType::Q8(_));
+        let (q8, bf16) = (matches!(input, RowType::Q8(_)), matches!(input, RowType::Bf16(_)));
         for mat in &part.mats {
             let bytes = (tiles * mat.format.tile(mat.k).bytes()) as f64;
             let memory = bytes / self.bytes();
+            if bf16 {
+                ns += memory;
+                continue;
+            }
             if !q8 {
                 ns += memory + tiles as f64 * self.machine.f32_product * (rows * mat.k * TILE_ROWS) as f64;
             } else if by_panels {
@@ -176,7 +188,9 @@ impl Model {
                 ns += self.machine.overlapped(memory, arithmetic + again);
             }
         }
-        if by_panels {
+        if bf16 {
+            ns += self.by_bf16_panels(part, rows);
+        } else if by_panels {
             // Panels take tiles of all matrices in pairs.
             let mat = &part.mats[0];
             let blocks = mat.k / BLOCK;
@@ -193,6 +207,16 @@ impl Model {
             }
         }
         ns
+    }
+
+    /// Arithmetic of a unit for `rows` bf16 rows, decoding included. There is nothing to weigh it against but other units and steps.
+    fn by_bf16_panels(&self, part: &Part, rows: usize) -> f64 {
+        let tiles = part.mats.len() * part.unit / TILE_ROWS;
+        let blocks = part.mats[0].k / BLOCK;
+        let calls = tiles + tiles.div_ceil(2) * rows.div_ceil(gemm_bf16::PANEL_ROWS);
+        let calls = calls * blocks.div_ceil(gemm_bf16::CHUNK_BLOCKS);
+        let block = self.machine.bf16_decode + self.machine.bf16_row * rows as f64;
+        (tiles * blocks) as f64 * block + calls as f64 * self.machine.call
     }
 
     /// Gathering `rows` rows of `k` into panels.
@@ -217,6 +241,7 @@ impl Model {
             Stage::Embed { out, .. }
             | Stage::RmsNorm { out, .. }
             | Stage::Quantize { out, .. }
+            | Stage::Bf16Cast { out, .. }
             | Stage::Elementwise { out, .. }
             | Stage::Rope { out, .. }
             | Stage::KvCast { out, .. }

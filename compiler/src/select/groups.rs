@@ -83,7 +83,7 @@ impl Selector<'_> {
         let mut b = Builder::new(self);
         let input = b.input(node.inputs[0]);
         let mat = b.mat(&node.tensors);
-        let experts = matches!(node.op, Op::ExpertLinear | Op::QuantExpertLinear);
+        let experts = matches!(node.op, Op::ExpertLinear | Op::QuantExpertLinear | Op::Bf16ExpertLinear);
         let routing = experts.then(|| b.input(node.inputs[1]));
         let out = b.output(node.output);
         let part = Part { unit: b.unit(&mat), mats: vec![mat], epilogue: vec![Epilogue::Store { out }] };
@@ -245,7 +245,11 @@ impl Selector<'_> {
         let mut epilogue = vec![Epilogue::Combine { expr }];
         let unit = match self.optional(group, "quant_out") {
             Some(quant) => {
-                epilogue.push(Epilogue::Quantize { out: b.output(quant.output) });
+                let out = b.output(quant.output);
+                epilogue.push(match quant.op {
+                    Op::Bf16Cast => Epilogue::Bf16Cast { out },
+                    _ => Epilogue::Quantize { out },
+                });
                 BLOCK
             }
             None => {

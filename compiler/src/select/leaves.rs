@@ -30,6 +30,8 @@ pub fn choose_leaves(kernels: &[(String, Kernel)], level: Level, pick: Pick) -> 
 fn choose(leaf: Leaf, level: Level, pick: Pick) -> LeafChoice {
     let versions = versions(leaf, level);
     let pick = match pick {
+        // Whatever is picked for other leaves, one of them may need tiles.
+        _ if matches!(leaf, Leaf::TilesOn | Leaf::TilesOff) => 0,
         Pick::Cheapest => cheapest_version(&versions),
         Pick::Nth(n) => n % versions.len(),
     };

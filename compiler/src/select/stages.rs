@@ -22,6 +22,7 @@ impl Selector<'_> {
                 Stage::RmsNorm { x: input(b, 0), weight: b.tensor(node.tensors[0]), eps: *eps, out }
             }
             Op::QuantizeQ8 => Stage::Quantize { x: input(b, 0), out },
+            Op::Bf16Cast => Stage::Bf16Cast { x: input(b, 0), out },
             Op::Rope { rope, head_dim } => {
                 let table = b.operand(OperandRef::Rope(*rope));
                 Stage::Rope { x: input(b, 0), table, head_dim: *head_dim, out }
@@ -51,7 +52,11 @@ impl Selector<'_> {
                 let top_k = self.graph.value(node.inputs[1]).ty.cols();
                 Stage::ExpertSum { y: input(b, 0), routing: input(b, 1), top_k, out }
             }
-            Op::QuantLinear | Op::ExpertLinear | Op::QuantExpertLinear | Op::Attention(_) => {
+            Op::QuantLinear
+            | Op::ExpertLinear
+            | Op::QuantExpertLinear
+            | Op::Bf16ExpertLinear
+            | Op::Attention(_) => {
                 return Err(self.bug(node, "is not a row stage"));
             }
         })

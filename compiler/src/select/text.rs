@@ -66,6 +66,7 @@ fn row_name(row: RowType) -> String {
         RowType::F32(n) => format!("f32[{n}]"),
         RowType::Q8(n) => format!("q8[{n}]"),
         RowType::F16(n) => format!("f16[{n}]"),
+        RowType::Bf16(n) => format!("bf16[{n}]"),
         RowType::Routing(k) => format!("routing[{k}]"),
     }
 }
@@ -82,6 +83,7 @@ fn part_text(part: &Part) -> String {
             Epilogue::Add { .. } => "add",
             Epilogue::Store { .. } => "store",
             Epilogue::Quantize { .. } => "quantize",
+            Epilogue::Bf16Cast { .. } => "bf16 cast",
             Epilogue::KvWrite { .. } => "kv write",
         })
         .collect();
@@ -96,6 +98,7 @@ fn stages(list: &[Stage]) -> String {
             Stage::Embed { .. } => "embed",
             Stage::RmsNorm { .. } => "rms_norm",
             Stage::Quantize { .. } => "quantize_q8",
+            Stage::Bf16Cast { .. } => "bf16_cast",
             Stage::Elementwise { .. } => "elementwise",
             Stage::Rope { .. } => "rope",
             Stage::KvCast { .. } => "kv_cast",

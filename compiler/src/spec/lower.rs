@@ -546,6 +546,7 @@ pub(super) fn show(ty: Type) -> String {
         Type::F32(_, cols) => format!("{cols} columns"),
         Type::Q8(_, cols) => format!("{cols} q8 columns"),
         Type::F16(_, cols) => format!("{cols} f16 columns"),
+        Type::Bf16(_, cols) => format!("{cols} bf16 columns"),
         Type::Routing(k) => format!("a routing to {k} experts"),
     }
 }

@@ -9,7 +9,7 @@ use crate::expr::{Binary, Expr};
 use crate::kernel::{Epilogue, Part, RowType, ValId};
 use crate::leaf::Leaf;
 use crate::leaf::map::{MAX_INPUTS, Map};
-use crate::stage::{elementwise, kv, quantize, rope};
+use crate::stage::{bf16, elementwise, kv, quantize, rope};
 use cranelift_codegen::ir::Value;
 use kernmill_plan::format::{BLOCK, f32_row_stride};
 
@@ -209,6 +209,11 @@ fn one_step(
             let block = e.mul_imm(item, (unit / BLOCK) as i64);
             let target = target.skip(e, block);
             quantize::emit(e, cx, results, target, unit);
+        }
+        Epilogue::Bf16Cast { out } => {
+            let out = cx.row(e, *out, out_row);
+            let out = e.at(out, item, unit * 2);
+            bf16::emit(e, results, out, unit);
         }
         Epilogue::KvWrite { pool, plane, kind, geometry } => {
             let slot = cx.kv_slot(e, *pool, *kind, geometry, row);

@@ -4,14 +4,15 @@
 //! prefill chunk, cheaper than a barrier). Then work items are (active expert, unit) pairs going up, output tiles going down.
 
 use crate::body::epilogue::RowsOf;
-use crate::body::{Cx, epilogue, gemm, matmul};
+use crate::body::panels::{Panels, many_or_few, with_tiles};
+use crate::body::{Cx, epilogue, matmul};
 use crate::emit::{Emit, MEM};
 use crate::kernel::{Body, Domain, Kernel, Mat, Part, RowType, Tiling, ValId};
 use crate::leaf::Leaf;
 use crate::leaf::map::Map;
 use crate::scratch::Scratch;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8, I32, I64};
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
 use kernmill_plan::format::f32_row_stride;
 
@@ -43,7 +44,7 @@ struct Areas {
     /// f32 results of a unit, or of several multiplied together, for the largest token group.
     results: usize,
     /// When many rows are multiplied at once.
-    gemm: Option<gemm::Areas>,
+    panels: Option<Panels>,
     total: usize,
 }
 
@@ -57,8 +58,8 @@ fn areas(experts: usize, rows: RowLimits, input: RowType, part: &Part) -> Areas 
     let targets = scratch.take(rows.max * 8);
     let weights = scratch.take(rows.max * 4);
     let results = scratch.take(unit_bytes * matmul::run_of(part) * matmul::group_sizes(input)[0]);
-    let gemm = rows.tiling.least_rows().map(|_| gemm::areas(&mut scratch, rows.max, input.len(), unit_bytes));
-    Areas { counts, starts, active, entries, targets, weights, results, gemm, total: scratch.used() }
+    let panels = Panels::take(&mut scratch, rows, input, unit_bytes);
+    Areas { counts, starts, active, entries, targets, weights, results, panels, total: scratch.used() }
 }
 
 /// How many rows there can be, and how they are multiplied.
@@ -238,15 +239,15 @@ pub fn up(
         let before = e.mul_imm(active, units as i64);
         let item = e.b.ins().isub(index, before);
         let (expert, first, count) = groups.expert(e, active);
-        let few = multiply_many(e, &areas, rows.tiling, count, |e, gemm_areas| {
+        let many = |e: &mut Emit, panels: Panels| {
             let is_new = e.icmp(IntCC::NotEqual, active, gathered);
-            e.if_then(is_new, |e| gather(e, cx, gemm_areas, &part.mats[0], first, count));
+            e.if_then(is_new, |e| panels.gather(e, cx, &part.mats[0], first, count));
             let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
-            gemm::unit(e, cx, gemm_areas, part, &weights, count);
-            let results = cx.body_scratch(e, gemm_areas.results);
+            panels.unit(e, cx, part, &weights, count);
+            let results = cx.body_scratch(e, panels.results());
             finish(e, item, expert, first, results, count);
-        });
-        e.if_then(few, |e| {
+        };
+        many_or_few(e, areas.panels, count, many, |e| {
             let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
             let (rows, items) = ((first, count), (item, 1));
             let finish = |e: &mut Emit, item: Value, position: Value, results: Value, rows: Value| {
@@ -256,67 +257,44 @@ pub fn up(
         });
         active
     };
-    let none = e.i64(-1);
-    if dynamic {
-        // After routing nobody knows which experts are heavy: workers take items from the step's counter. A worker takes at most
-        // every item and then one past the end.
-        let zero = e.i64(0);
-        let one = e.i64(1);
-        let first = cx.take_next(e, one);
-        let bound = e.add_imm(total, 1);
-        let _ = e.for_carry(zero, bound, 1, &[first, none], |e, _, taken| {
-            let (index, gathered) = (taken[0], taken[1]);
-            let more = e.icmp(IntCC::UnsignedLessThan, index, total);
-            let after = e.b.create_block();
-            let (take, skip) = (e.b.create_block(), e.b.create_block());
-            let next = e.b.append_block_param(after, I64);
-            let now = e.b.append_block_param(after, I64);
-            e.b.ins().brif(more, take, &[], skip, &[]);
-            e.b.switch_to_block(take);
-            e.b.seal_block(take);
-            let active = item_body(e, index, gathered);
-            let value = cx.take_next(e, one);
-            e.b.ins().jump(after, &[BlockArg::Value(value), BlockArg::Value(active)]);
-            // Past the end the counter is left alone, so that it cannot wrap.
-            e.b.switch_to_block(skip);
-            e.b.seal_block(skip);
-            e.b.ins().jump(after, &[BlockArg::Value(index), BlockArg::Value(gathered)]);
-            e.b.switch_to_block(after);
-            e.b.seal_block(after);
-            vec![next, now]
-        });
-    } else {
-        cx.hand_out(e, total, |e, start, end| {
-            let _ = e.for_carry(start, end, 1, &[none], |e, index, gathered| {
-                vec![item_body(e, index, gathered[0])]
+    with_tiles(e, cx, row_type, |e| {
+        let none = e.i64(-1);
+        if dynamic {
+            // After routing nobody knows which experts are heavy: workers take items from the step's counter. A worker takes at most
+            // every item and then one past the end.
+            let zero = e.i64(0);
+            let one = e.i64(1);
+            let first = cx.take_next(e, one);
+            let bound = e.add_imm(total, 1);
+            let _ = e.for_carry(zero, bound, 1, &[first, none], |e, _, taken| {
+                let (index, gathered) = (taken[0], taken[1]);
+                let more = e.icmp(IntCC::UnsignedLessThan, index, total);
+                let after = e.b.create_block();
+                let (take, skip) = (e.b.create_block(), e.b.create_block());
+                let next = e.b.append_block_param(after, I64);
+                let now = e.b.append_block_param(after, I64);
+                e.b.ins().brif(more, take, &[], skip, &[]);
+                e.b.switch_to_block(take);
+                e.b.seal_block(take);
+                let active = item_body(e, index, gathered);
+                let value = cx.take_next(e, one);
+                e.b.ins().jump(after, &[BlockArg::Value(value), BlockArg::Value(active)]);
+                // Past the end the counter is left alone, so that it cannot wrap.
+                e.b.switch_to_block(skip);
+                e.b.seal_block(skip);
+                e.b.ins().jump(after, &[BlockArg::Value(index), BlockArg::Value(gathered)]);
+                e.b.switch_to_block(after);
+                e.b.seal_block(after);
+                vec![next, now]
             });
-        });
-    }
-}
-
-/// Runs `many` when the kernel has panels and there are rows enough for them; whether it did not.
-fn multiply_many(
-    e: &mut Emit,
-    areas: &Areas,
-    tiling: Tiling,
-    count: Value,
-    many: impl FnOnce(&mut Emit, &gemm::Areas),
-) -> Value {
-    let (Some(gemm_areas), Some(least)) = (&areas.gemm, tiling.least_rows()) else {
-        return e.b.ins().iconst(I8, 1);
-    };
-    let least = e.i64(least as i64);
-    let few = e.icmp(IntCC::UnsignedLessThan, count, least);
-    let enough = e.icmp(IntCC::UnsignedGreaterThanOrEqual, count, least);
-    e.if_then(enough, |e| many(e, gemm_areas));
-    few
-}
-
-/// Fills the panel with `count` rows from entry `first` of the pointer list.
-fn gather(e: &mut Emit, cx: &Cx, areas: &gemm::Areas, mat: &Mat, first: Value, count: Value) {
-    let list = cx.list(e);
-    let list = e.at(list, first, 8);
-    gemm::fill_panel(e, cx, areas, mat, list, count);
+        } else {
+            cx.hand_out(e, total, |e, start, end| {
+                let _ = e.for_carry(start, end, 1, &[none], |e, index, gathered| {
+                    vec![item_body(e, index, gathered[0])]
+                });
+            });
+        }
+    });
 }
 
 /// Multiplies by dot leaves, a few rows at a time, `items` units from `item` on, and calls `finish` with the item, the first row's entry
@@ -411,16 +389,16 @@ pub fn down(
                 let offset = e.mul_imm(item, (unit * 4) as i64);
                 e.call(cx.leaf(add_leaf(part)), &[results, bias, weights, targets, offset, rows]);
             };
-            let few = multiply_many(e, &areas, rows.tiling, count, |e, gemm_areas| {
-                gather(e, cx, gemm_areas, mat, first, count);
+            let many = |e: &mut Emit, panels: Panels| {
+                panels.gather(e, cx, mat, first, count);
                 e.for_range(start, end, 1, |e, item| {
                     let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
-                    gemm::unit(e, cx, gemm_areas, part, &weights, count);
-                    let results = cx.body_scratch(e, gemm_areas.results);
+                    panels.unit(e, cx, part, &weights, count);
+                    let results = cx.body_scratch(e, panels.results());
                     add(e, item, first, results, count);
                 });
-            });
-            e.if_then(few, |e| {
+            };
+            many_or_few(e, areas.panels, count, many, |e| {
                 matmul::for_runs(e, start, end, matmul::run_of(part), |e, item, items| {
                     let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
                     each_dot(e, cx, &areas, part, row_type, &weights, (first, count), (item, items), add);
@@ -437,11 +415,13 @@ pub fn down(
             });
         }
     };
-    if areas.gemm.is_some() {
-        // Panels are filled for a range of columns at once: no tail.
-        let (start, end) = cx.share(e, total);
-        columns(e, start, end);
-    } else {
-        cx.hand_out(e, total, columns);
-    }
+    with_tiles(e, cx, row_type, |e| {
+        if areas.panels.is_some_and(|panels| panels.are_costly(rows.max)) {
+            // They are filled for a range of columns at once: no tail.
+            let (start, end) = cx.share(e, total);
+            columns(e, start, end);
+        } else {
+            cx.hand_out(e, total, columns);
+        }
+    });
 }

@@ -57,8 +57,8 @@ pub fn leaves(part: &Part) -> Vec<Leaf> {
     leaves
 }
 
-/// Sets a row of results to zero.
-fn zero_leaf(part: &Part) -> Leaf {
+/// Sets rows of results to zero.
+pub fn zero_leaf(part: &Part) -> Leaf {
     Leaf::Map(Map::zero(unit_bytes(part) / 4, unit_bytes(part)))
 }
 

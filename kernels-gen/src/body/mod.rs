@@ -4,7 +4,9 @@ mod attention;
 mod epilogue;
 mod experts;
 mod gemm;
+mod gemm_bf16;
 mod matmul;
+mod panels;
 
 use crate::emit::Emit;
 use crate::kernel::{
@@ -64,6 +66,7 @@ struct Layout {
 pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
     let rows = |val: &ValId| kernel.vals[*val].row;
     let q8 = |row: RowType| matches!(row, RowType::Q8(_));
+    let bf16 = |val: &ValId| matches!(kernel.vals[*val].row, RowType::Bf16(_));
     let mut leaves = Vec::new();
     let stages = match &kernel.body {
         Body::Rows { stages, .. } => stages.as_slice(),
@@ -93,6 +96,10 @@ pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
     match &kernel.body {
         Body::Rows { .. } => {}
         Body::Matmul { input, parts, .. } => parts.iter().for_each(|part| dots(part, rows(input))),
+        Body::Experts { input, part, .. } if bf16(input) => leaves.extend(gemm_bf16::leaves(part)),
+        Body::ExpertDown { input, mat, unit, .. } if bf16(input) => {
+            leaves.extend(gemm_bf16::leaves(&experts::down_part(mat, *unit)));
+        }
         Body::Experts { input, part, .. } => dots(part, rows(input)),
         Body::ExpertDown { input, mat, unit, .. } => dots(&experts::down_part(mat, *unit), rows(input)),
         Body::Attention(body) => leaves.extend(attention::leaves(body)),
@@ -100,8 +107,8 @@ pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
     if kernel.tiling != Tiling::Dot {
         match &kernel.body {
             Body::Matmul { parts, .. } => leaves.extend(parts.iter().flat_map(gemm::leaves)),
-            Body::Experts { part, .. } => leaves.extend(gemm::leaves(part)),
-            Body::ExpertDown { mat, unit, .. } => {
+            Body::Experts { input, part, .. } if !bf16(input) => leaves.extend(gemm::leaves(part)),
+            Body::ExpertDown { input, mat, unit, .. } if !bf16(input) => {
                 leaves.extend(gemm::leaves(&experts::down_part(mat, *unit)));
             }
             _ => {}

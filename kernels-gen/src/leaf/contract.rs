@@ -4,6 +4,7 @@
 
 use super::block::{data_lines, scale_bytes};
 use super::dot_q8::ADJACENT;
+use super::gemm_bf16::{self, GROUP, ROW_BYTES};
 use super::gemm_q8::{DECODED_BLOCK, DECODED_TILE, PANEL_BLOCK};
 use super::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE, add_weighted, quantize, rms_norm};
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
@@ -11,6 +12,15 @@ use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
 
 /// Bytes of the results of 16 rows.
 const ROWS_F32: usize = TILE_ROWS * 4;
+
+/// Whether tiles are configured when a leaf is called, and when it returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TileState {
+    /// At the call.
+    pub before: bool,
+    /// At the return.
+    pub after: bool,
+}
 
 /// One parameter of a leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,6 +161,16 @@ impl Region {
 }
 
 impl Leaf {
+    /// Whether tiles are configured around it.
+    pub fn tiles(self) -> TileState {
+        match self {
+            Leaf::TilesOn => TileState { before: false, after: true },
+            Leaf::TilesOff => TileState { before: true, after: false },
+            Leaf::GemmBf16(_) => TileState { before: true, after: true },
+            _ => TileState::default(),
+        }
+    }
+
     /// The parameters, in order.
     pub fn contract(self) -> Vec<Param> {
         match self {
@@ -178,6 +198,26 @@ impl Leaf {
                     Region::new(ROWS_F32).times(tokens, Amount::param(4)).times(tiles, Amount::param(5)),
                 ),
                 Param::Number,
+                Param::Number,
+                Param::Number,
+            ],
+            Leaf::TilesOn | Leaf::TilesOff => Vec::new(),
+            Leaf::DecodeBf16 => vec![
+                Param::Read(Region::new(Amount::times(3, scale_bytes(WeightFormat::Mxfp4)))),
+                Param::Read(Region::new(Amount::times(3, data_lines(WeightFormat::Mxfp4) * LINE))),
+                Param::Write(Region::new(Amount::times(3, gemm_bf16::DECODED_BLOCK))),
+                Param::Number,
+                Param::Ahead,
+            ],
+            Leaf::GemmBf16(gemm_bf16::Shape { tiles, groups, stride, gap }) => vec![
+                Param::Read(
+                    Region::new(Amount::times(3, gemm_bf16::DECODED_BLOCK))
+                        .times(tiles, gemm_bf16::DECODED_TILE),
+                ),
+                Param::Read(
+                    Region::new(groups * GROUP * ROW_BYTES).times(Amount::param(3), gemm_bf16::PANEL_BLOCK),
+                ),
+                Param::Update(Region::new(ROWS_F32).times(groups * GROUP, stride).times(tiles, gap)),
                 Param::Number,
                 Param::Number,
             ],
@@ -272,6 +312,10 @@ mod tests {
             Leaf::DotF32 { format, k: 32, tokens: 1 },
             Leaf::Decode { format },
             Leaf::GemmQ8 { small: true, tiles: 1, tokens: 1 },
+            Leaf::DecodeBf16,
+            Leaf::GemmBf16(gemm_bf16::Shape { tiles: 2, groups: 1, stride: 128, gap: 64 }),
+            Leaf::TilesOn,
+            Leaf::TilesOff,
             Leaf::Score { elem: KvElem::F16, head_dim: 64, group: 8, scale: 0 },
             Leaf::Value { elem: KvElem::F16, head_dim: 64, group: 8 },
             Leaf::Softmax,

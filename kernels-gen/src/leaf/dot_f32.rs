@@ -142,7 +142,7 @@ fn blocked(
 }
 
 /// The signed integer values of a line's bytes: one vector for int8, low and high nibbles' for the 4-bit formats.
-fn signed_bytes(e: &mut Emit, format: WeightFormat, bytes: Value) -> Vec<Value> {
+pub fn signed_bytes(e: &mut Emit, format: WeightFormat, bytes: Value) -> Vec<Value> {
     if format == WeightFormat::Int8 {
         let flip = e.bytes([0x80; 16]);
         return vec![e.b.ins().bxor(bytes, flip)];

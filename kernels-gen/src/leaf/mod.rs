@@ -9,6 +9,7 @@ pub mod block;
 pub mod contract;
 mod dot_f32;
 pub(crate) mod dot_q8;
+pub mod gemm_bf16;
 pub mod gemm_q8;
 pub mod map;
 mod quantize;
@@ -20,6 +21,7 @@ pub use dot_q8::ADJACENT;
 
 use crate::emit::Emit;
 use cranelift_codegen::ir::Value;
+use gemm_bf16::Shape;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
 use map::Map;
@@ -39,6 +41,14 @@ pub enum Leaf {
     Decode { format: WeightFormat },
     /// `tiles` decoded tiles (1 or 2) x a panel of `tokens` q8 rows. `small`: no weight byte is above 64.
     GemmQ8 { small: bool, tiles: usize, tokens: usize },
+    /// Decodes blocks of an MXFP4 tile for `GemmBf16`.
+    DecodeBf16,
+    /// Decoded tiles x a panel of bf16 rows.
+    GemmBf16(Shape),
+    /// Configures tiles, where there are any.
+    TilesOn,
+    /// Releases them.
+    TilesOff,
     /// Scores of `group` queries against blocks of 16 keys. `scale` holds the f32's bits.
     Score { elem: KvElem, head_dim: usize, group: usize, scale: u32 },
     /// Adds weighted values of blocks to `group` outputs.
@@ -70,6 +80,12 @@ impl fmt::Display for Leaf {
             Leaf::GemmQ8 { small, tiles, tokens } => {
                 write!(f, "gemm_{}_q8_{tiles}x{tokens}", if *small { "small" } else { "byte" })
             }
+            Leaf::DecodeBf16 => write!(f, "decode_mxfp4_bf16"),
+            Leaf::GemmBf16(Shape { tiles, groups, stride, gap }) => {
+                write!(f, "gemm_bf16_{tiles}x{}_s{stride}_g{gap}", groups * gemm_bf16::GROUP)
+            }
+            Leaf::TilesOn => write!(f, "tiles_on"),
+            Leaf::TilesOff => write!(f, "tiles_off"),
             Leaf::Score { elem, head_dim, group, scale } => {
                 write!(f, "score_{elem:?}_d{head_dim}_g{group}_s{scale:08x}")
             }
@@ -98,7 +114,8 @@ impl Leaf {
     pub fn params(self) -> usize {
         match self {
             Leaf::DotQ8 { .. } | Leaf::DotAdjacent { .. } | Leaf::DotF32 { .. } | Leaf::Score { .. } => 4,
-            Leaf::Decode { .. } | Leaf::Quantize => 5,
+            Leaf::TilesOn | Leaf::TilesOff => 0,
+            Leaf::Decode { .. } | Leaf::DecodeBf16 | Leaf::GemmBf16(_) | Leaf::Quantize => 5,
             Leaf::RmsNorm { .. } => 3,
             Leaf::Map(map) => map.params(),
             Leaf::GemmQ8 { .. } | Leaf::Value { .. } | Leaf::AddWeighted { .. } => 6,
@@ -116,6 +133,10 @@ impl Leaf {
             Leaf::DotF32 { format, k, tokens } => dot_f32::emit(e, params, format, k, tokens),
             Leaf::Decode { format } => gemm_q8::decode(e, params, format),
             Leaf::GemmQ8 { small, tiles, tokens } => gemm_q8::gemm(e, params, small, tiles, tokens, vnni),
+            Leaf::DecodeBf16 => gemm_bf16::decode(e, params),
+            Leaf::GemmBf16(shape) => gemm_bf16::gemm(e, params, shape),
+            // 128-bit code has no tiles.
+            Leaf::TilesOn | Leaf::TilesOff => {}
             Leaf::Score { elem, head_dim, group, scale } => {
                 attention::score(e, params, elem, head_dim, group, f32::from_bits(scale));
             }

@@ -1,5 +1,6 @@
 //! Stages: what is done to one row. One file per kind of work; each takes addresses and emits loops over the row.
 
+pub mod bf16;
 pub mod elementwise;
 pub mod embed;
 pub mod expert_sum;
@@ -51,6 +52,10 @@ pub fn emit(e: &mut Emit, cx: &Cx, stage: &Stage, row: Value) {
             let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
             let target = quantize::Q8Ptr::of_row(e, target, cx.len(*out));
             quantize::emit(e, cx, source, target, cx.len(*x));
+        }
+        Stage::Bf16Cast { x, out } => {
+            let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
+            bf16::emit(e, source, target, cx.len(*x));
         }
         Stage::Elementwise { expr, inputs, out } => {
             let sources: Vec<Value> = inputs.iter().map(|x| cx.row(e, *x, row)).collect();

@@ -11,7 +11,7 @@ mod flow;
 mod tests;
 mod uses;
 
-use crate::leaf::contract::Param;
+use crate::leaf::contract::{Param, TileState};
 use iced_x86::{Formatter, Instruction, NasmFormatter, Register};
 use kernmill_plan::target::Level;
 
@@ -81,8 +81,10 @@ pub enum Rule {
     /// Upper halves of vector registers in use.
     #[error("vzeroupper must come between the last wide vector and the return")]
     UpperHalves,
-    /// Tiles without a configuration, or a configuration left behind.
-    #[error("tiles are configured from constants before use, and released before the return")]
+    /// Tiles without a configuration, or one that is there or not against the contract.
+    #[error(
+        "tiles are configured from constants before use, and at the call and the return as the contract says"
+    )]
     Tiles,
     /// An address that comes from no pointer of the contract.
     #[error("the address does not come from one pointer of the contract")]
@@ -107,13 +109,13 @@ pub enum Rule {
     PointerAsNumber(Register),
 }
 
-/// Checks an assembled leaf against the parameters of its contract and the features of a level.
+/// Checks an assembled leaf against the parameters of its contract, its use of tiles, and the features of a level.
 ///
 /// # Errors
 /// The first violation found.
-pub fn check(bytes: &[u8], params: &[Param], level: Level) -> Result<(), Violation> {
+pub fn check(bytes: &[u8], params: &[Param], tiles: TileState, level: Level) -> Result<(), Violation> {
     let code = decode::decode(bytes, level)?;
-    flow::follow(&code, bytes.len() as u64, params)
+    flow::follow(&code, bytes.len() as u64, params, tiles)
 }
 
 fn violation(instruction: &Instruction, rule: Rule) -> Violation {

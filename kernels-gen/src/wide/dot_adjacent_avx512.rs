@@ -25,7 +25,7 @@ use kernmill_plan::target::Level;
 /// The version.
 pub const WIDE: Wide = Wide {
     name: "dot_adjacent_avx512vnni",
-    levels: |level| level == Level::V4Vnni,
+    levels: |level| level >= Level::V4Vnni,
     serves: |leaf| matches!(leaf, Leaf::DotAdjacent { tokens: 1..=2, .. }),
     assemble: |a, leaf| match leaf {
         Leaf::DotAdjacent { format, k, tokens, pairs } => Dot::new(a, format, k, tokens).emit(a, pairs),

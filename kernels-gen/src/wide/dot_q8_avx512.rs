@@ -20,7 +20,7 @@ use kernmill_plan::target::Level;
 /// The version.
 pub const WIDE: Wide = Wide {
     name: "dot_q8_avx512vnni",
-    levels: |level| level == Level::V4Vnni,
+    levels: |level| level >= Level::V4Vnni,
     serves: |leaf| matches!(leaf, Leaf::DotQ8 { tokens: 1..=8, .. }),
     assemble: |a, leaf| match leaf {
         Leaf::DotQ8 { format, k, tokens } => Dot::new(a, format, k, tokens).emit(a),

@@ -4,7 +4,6 @@
 //! tile, and what it clobbers. Leaves without a wide version for a level use the 128-bit one.
 
 mod add_weighted;
-pub mod amx;
 mod attention_avx2;
 mod attention_avx512;
 pub mod check;
@@ -15,6 +14,8 @@ mod dot_q8_avx2;
 mod dot_q8_avx512;
 mod dot_q8_avx512_bw;
 mod exp;
+mod gemm_bf16_amx;
+mod gemm_bf16_avx512;
 mod gemm_q8_avx2;
 mod gemm_q8_avx512;
 mod gemm_q8_avx512_bw;
@@ -64,6 +65,11 @@ pub const ALL: &[Wide] = &[
     gemm_q8_avx2::DECODE,
     gemm_q8_avx2::VNNI,
     gemm_q8_avx2::PLAIN,
+    gemm_bf16_amx::GEMM,
+    gemm_bf16_amx::ON,
+    gemm_bf16_amx::OFF,
+    gemm_bf16_avx512::DECODE,
+    gemm_bf16_avx512::GEMM,
     dot_f32_avx512::WIDE,
     dot_f32_avx2::WIDE,
     attention_avx512::SCORE,
@@ -113,13 +119,14 @@ pub fn assemble(wide: &Wide, leaf: Leaf, level: Level) -> Result<Vec<u8>, Assemb
     let mut code = CodeAssembler::new(64)?;
     (wide.assemble)(&mut code, leaf)?;
     let bytes = code.assemble(0)?;
-    check::check(&bytes, &leaf.contract(), level)?;
+    check::check(&bytes, &leaf.contract(), leaf.tiles(), level)?;
     Ok(bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leaf::gemm_bf16::Shape;
     use crate::leaf::map::Map;
     use iced_x86::{Decoder, DecoderOptions, EncodingKind, FlowControl};
     use kernmill_plan::format::WeightFormat;
@@ -146,6 +153,10 @@ mod tests {
         for (small, tiles) in [(false, 1), (false, 2), (true, 1), (true, 2)] {
             leaves.extend((1..=6).map(|tokens| Leaf::GemmQ8 { small, tiles, tokens }));
         }
+        for (tiles, groups) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+            leaves.push(Leaf::GemmBf16(Shape { tiles, groups, stride: 256, gap: 128 }));
+        }
+        leaves.extend([Leaf::DecodeBf16, Leaf::TilesOn, Leaf::TilesOff]);
         for elem in [KvElem::F16, KvElem::F32] {
             for (head_dim, group) in (1..=9).flat_map(|group| [(8, group), (80, group), (128, group)]) {
                 leaves.push(Leaf::Score { elem, head_dim, group, scale: 0 });

@@ -24,7 +24,7 @@ pub const AVX2: Wide = Wide {
 /// 512 bits.
 pub const AVX512: Wide = Wide {
     name: "quantize_avx512",
-    levels: |level| matches!(level, Level::V4 | Level::V4Vnni),
+    levels: |level| level >= Level::V4,
     serves: |leaf| leaf == Leaf::Quantize,
     assemble: |a, _| quantize(a, prepare_full, block_full),
 };

@@ -24,7 +24,7 @@ const NOT_LESS: i32 = 5;
 /// The softmax version.
 pub const SOFTMAX: Wide = Wide {
     name: "softmax_avx512",
-    levels: |level| matches!(level, Level::V4 | Level::V4Vnni),
+    levels: |level| level >= Level::V4,
     serves: |leaf| leaf == Leaf::Softmax,
     assemble: |a, _| softmax(a),
 };
@@ -32,7 +32,7 @@ pub const SOFTMAX: Wide = Wide {
 /// The version that combines.
 pub const COMBINE: Wide = Wide {
     name: "combine_avx512",
-    levels: |level| matches!(level, Level::V4 | Level::V4Vnni),
+    levels: |level| level >= Level::V4,
     serves: |leaf| matches!(leaf, Leaf::Combine { head_dim, .. } if head_dim % LANES == 0),
     assemble: |a, leaf| match leaf {
         Leaf::Combine { head_dim, group, sinks } => combine(a, head_dim, group, sinks),

@@ -46,7 +46,7 @@ pub enum LoadError {
         missing: Vec<&'static str>,
     },
     /// The system does not let the process use AMX tiles.
-    #[error("the system refuses the use of AMX tiles: {0}")]
+    #[error("this program is for target amx, and the system does not permit AMX tiles: {0}")]
     Tiles(#[source] std::io::Error),
     /// The weights are not all there.
     #[error("the plan's program reads {expected} bytes of weights, the region has {found}")]

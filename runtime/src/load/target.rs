@@ -1,9 +1,11 @@
 //! Which of a plan's targets is run.
 
+use crate::tiles;
 use kernmill_plan::abi::ABI_VERSION;
 use kernmill_plan::file::TargetInfo;
 use kernmill_plan::target::{Level, host_has};
 use std::fmt;
+use std::io;
 
 /// A target and whether it runs here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub enum Fit {
     Runs(Level),
     /// This CPU lacks features.
     Lacks(Vec<String>),
+    /// The system does not permit this process to use AMX tiles; its answer.
+    Tiles(String),
     /// Its kernels are called in another way.
     Abi(u32),
     /// This version does not know the level.
@@ -32,6 +36,7 @@ impl fmt::Display for Fit {
         match self {
             Fit::Runs(_) => f.write_str("this CPU supports it"),
             Fit::Lacks(features) => write!(f, "this CPU lacks {}", features.join(", ")),
+            Fit::Tiles(answer) => write!(f, "the system does not permit AMX tiles: {answer}"),
             Fit::Abi(found) => {
                 write!(f, "its kernels have ABI version {found}, this kernmill calls version {ABI_VERSION}")
             }
@@ -55,7 +60,19 @@ fn fit(info: &TargetInfo) -> Fit {
     let mut lacking: Vec<String> = stated.chain(level.missing()).map(str::to_owned).collect();
     lacking.sort_unstable();
     lacking.dedup();
-    if lacking.is_empty() { Fit::Runs(level) } else { Fit::Lacks(lacking) }
+    match (lacking.is_empty(), level) {
+        (false, _) => Fit::Lacks(lacking),
+        (true, Level::Amx) => fit_of_tiles(tiles::request()),
+        (true, level) => Fit::Runs(level),
+    }
+}
+
+/// Of target amx on a CPU that has tiles.
+fn fit_of_tiles(permission: io::Result<()>) -> Fit {
+    match permission {
+        Ok(()) => Fit::Runs(Level::Amx),
+        Err(error) => Fit::Tiles(error.to_string()),
+    }
 }
 
 /// The target of level `wanted`, or else of the highest level that runs; or what each one would need.
@@ -101,6 +118,22 @@ mod tests {
             assert!(refused.contains(part), "{refused}");
         }
         assert!(choose(&fits, Some(Level::V4)).unwrap_err().starts_with("no target x86-64-v4 that runs"));
+    }
+
+    #[test]
+    fn tiles_run_where_there_are_some_and_they_are_permitted() {
+        let fit = fits(&[info("amx", Level::Amx.features(), ABI_VERSION)]).remove(0).fit;
+        match Level::Amx.missing().is_empty() {
+            true => assert_eq!(fit, fit_of_tiles(tiles::request())),
+            false => assert!(matches!(fit, Fit::Lacks(_)), "{fit}"),
+        }
+        let target = |level: Level, fit| TargetFit { name: level.name().to_owned(), fit };
+        let refused = fit_of_tiles(Err(io::Error::from_raw_os_error(libc::EPERM)));
+        let targets = |amx| [target(Level::V4Vnni, Fit::Runs(Level::V4Vnni)), target(Level::Amx, amx)];
+        assert_eq!(choose(&targets(fit_of_tiles(Ok(()))), None), Ok(1));
+        assert_eq!(choose(&targets(refused.clone()), None), Ok(0));
+        let message = choose(&targets(refused), Some(Level::Amx)).unwrap_err();
+        assert!(message.contains("amx (the system does not permit AMX tiles: "), "{message}");
     }
 
     #[test]

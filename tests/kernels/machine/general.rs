@@ -52,6 +52,10 @@ impl Machine {
         self.general[register.number()] = if register.is_gpr32() { value & mask(4) } else { value };
     }
 
+    fn mask(&self, register: Register) -> u64 {
+        self.masks[register.number()]
+    }
+
     pub fn pop(&mut self) -> Result<u64, Fault> {
         let top = self.general(Register::RSP);
         let value = self.memory.load_number(top, 8)?;
@@ -151,6 +155,15 @@ impl Machine {
                 if i.mnemonic() != Mnemonic::Test {
                     self.write(i, value, bytes)?;
                 }
+            }
+            Mnemonic::Kortestd => {
+                let [a, b] = [i.op0_register(), i.op1_register()].map(|mask| self.mask(mask) as u32);
+                self.flags = Flags {
+                    carry: Some(a | b == u32::MAX),
+                    zero: Some(a | b == 0),
+                    sign: Some(false),
+                    overflow: Some(false),
+                };
             }
             Mnemonic::Inc | Mnemonic::Dec => {
                 let bytes = Self::operand_bytes(i)?;

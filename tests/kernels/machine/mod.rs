@@ -66,7 +66,7 @@ impl Machine {
         stack[STACK_BYTES - 8..].copy_from_slice(&RETURN.to_le_bytes());
         self.memory.add(Region { address: STACK - STACK_BYTES as u64, bytes: stack, writable: true });
         self.set_general(Register::RSP, STACK - 8);
-        let before = self.general;
+        let (before, vectors) = (self.general, self.vectors);
         self.run(code, address)?;
 
         let saved =
@@ -77,13 +77,16 @@ impl Machine {
         if self.general(Register::RSP) != STACK {
             return Err("the stack came back unbalanced".to_owned());
         }
-        if self.tiles.is_some() {
-            return Err("tiles came back configured".to_owned());
-        }
-        if self.vectors[..16].iter().any(|vector| vector[16..].iter().any(|byte| *byte != 0)) {
+        let used = |now: &[u8], before: &[u8]| now != before && now.iter().any(|byte| *byte != 0);
+        if self.vectors.iter().zip(&vectors).take(16).any(|(now, before)| used(&now[16..], &before[16..])) {
             return Err("upper halves of vector registers came back in use".to_owned());
         }
         Ok(())
+    }
+
+    /// Whether tiles are configured.
+    pub fn has_tiles(&self) -> bool {
+        self.tiles.is_some()
     }
 
     fn run(&mut self, code: &[u8], address: u64) -> Result<(), Fault> {

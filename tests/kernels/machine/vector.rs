@@ -186,6 +186,23 @@ impl Machine {
                 let zero = |lane: &usize| element(&a, *lane) & element(&b, *lane) == 0;
                 (0..VECTOR / 4).filter(zero).fold(0, |mask, lane| mask | 1 << lane)
             }
+            Mnemonic::Vpcmpuw => {
+                let (a, b) = (self.source(i, 1)?, self.source(i, 2)?);
+                if i.immediate8() != 1 {
+                    return Err("only less than is modelled".to_owned());
+                }
+                let word = |v: &Vector, lane: usize| u16::from_le_bytes([v[2 * lane], v[2 * lane + 1]]);
+                let less = |lane: &usize| word(&a, *lane) < word(&b, *lane);
+                (0..VECTOR / 2).filter(less).fold(0, |mask, lane| mask | 1 << lane)
+            }
+            Mnemonic::Vfpclassps => {
+                let a = self.source(i, 1)?;
+                if i.immediate8() != 0x20 {
+                    return Err("only denormals are modelled".to_owned());
+                }
+                let denormal = |lane: &usize| f32::from_bits(element(&a, *lane)).is_subnormal();
+                (0..VECTOR / 4).filter(denormal).fold(0, |mask, lane| mask | 1 << lane)
+            }
             Mnemonic::Vpcmpd | Mnemonic::Vcmpps => {
                 let (a, b) = (self.source(i, 1)?, self.source(i, 2)?);
                 let less = |lane: usize| match i.mnemonic() {
@@ -223,6 +240,7 @@ impl Machine {
                     _ => (zip2(&a, &a, |a, _| a.checked_shr(count).unwrap_or(0)), 2),
                 }
             }
+            Mnemonic::Vpternlogd if i.immediate8() == 0xff => ([0xff; VECTOR], 4),
             Mnemonic::Vpshufd => {
                 // Within each 16 bytes.
                 let (a, order) = (self.source(i, 1)?, i.immediate8());
@@ -246,6 +264,7 @@ impl Machine {
             | Mnemonic::Vpaddw
             | Mnemonic::Vpsubb
             | Mnemonic::Vpmaxud
+            | Mnemonic::Vpminuw
             | Mnemonic::Vpblendmb
             | Mnemonic::Vpshufb
             | Mnemonic::Vpermb
@@ -328,6 +347,7 @@ fn two_sources(mnemonic: Mnemonic, a: &Vector, b: &Vector) -> (Vector, usize) {
         Mnemonic::Vpaddw => (zip2(a, b, u16::wrapping_add), 2),
         Mnemonic::Vpsubb => (zip1(a, b, u8::wrapping_sub), 1),
         Mnemonic::Vpmaxud => (zip4(a, b, u32::max), 4),
+        Mnemonic::Vpminuw => (zip2(a, b, u16::min), 2),
         Mnemonic::Vpshufb => {
             // Within each 16 bytes; a set top bit gives zero.
             let shuffled =

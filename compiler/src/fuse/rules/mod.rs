@@ -28,5 +28,7 @@ pub fn builtin() -> Vec<FusionRule> {
 
 /// A matrix product on f32 or q8 activations.
 const LINEAR: &[OpKind] = &[OpKind::Linear, OpKind::QuantLinear];
-/// A grouped matrix product on f32 or q8 activations.
-const EXPERT_LINEAR: &[OpKind] = &[OpKind::ExpertLinear, OpKind::QuantExpertLinear];
+/// A grouped matrix product on f32, q8 or bf16 activations.
+const EXPERT_LINEAR: &[OpKind] = &[OpKind::ExpertLinear, OpKind::QuantExpertLinear, OpKind::Bf16ExpertLinear];
+/// The rounding of a matrix product's activations.
+const ROUNDING: &[OpKind] = &[OpKind::QuantizeQ8, OpKind::Bf16Cast];

@@ -1,5 +1,6 @@
 //! `norm_quant`: see the rule's doc line.
 
+use super::ROUNDING;
 use crate::fuse::GroupKind;
 use crate::fuse::rule::{FusionRule, Part};
 use crate::graph::OpKind;
@@ -12,6 +13,6 @@ pub fn rule() -> FusionRule {
         "a norm left by itself, and the quantisation of its result",
     )
     .node(Part::Root, "norm", &[OpKind::RmsNorm], &["x"])
-    .node(Part::Epilogue, "quant", &[OpKind::QuantizeQ8], &["norm"])
+    .node(Part::Epilogue, "quant", ROUNDING, &["norm"])
     .outputs(&["norm", "quant"])
 }

@@ -3,7 +3,7 @@
 use super::decode::is_branch;
 use super::uses::{is_read, is_write, reads, writes};
 use super::{Rule, Violation, violation};
-use crate::leaf::contract::Param;
+use crate::leaf::contract::{Param, TileState};
 use crate::wide::regs::PARAMS;
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
@@ -74,7 +74,7 @@ pub struct State {
 }
 
 impl State {
-    fn entry(params: &[Param]) -> State {
+    fn entry(params: &[Param], tiles: TileState) -> State {
         let mut general = [Value::Undefined; 16];
         for register in CALLEE_SAVED {
             general[register.number()] = Value::Callers(register);
@@ -83,7 +83,7 @@ impl State {
             let value = if *param == Param::Number { Value::Number } else { Value::Pointer(index) };
             general[Register::from(register).number()] = value;
         }
-        State { general, stack: Vec::new(), vectors: 0, masks: 0, wide: false, configured: false }
+        State { general, stack: Vec::new(), vectors: 0, masks: 0, wide: false, configured: tiles.before }
     }
 
     /// What holds whichever way the place was reached.
@@ -122,9 +122,9 @@ impl State {
 }
 
 /// Follows every path of the decoded code of a leaf of `size` bytes, constants included.
-pub fn follow(code: &[Instruction], size: u64, params: &[Param]) -> Result<(), Violation> {
+pub fn follow(code: &[Instruction], size: u64, params: &[Param], tiles: TileState) -> Result<(), Violation> {
     let code_end = code.last().map_or(0, Instruction::next_ip);
-    let flow = Flow { params, constants: code_end as i64..size as i64 };
+    let flow = Flow { params, tiles, constants: code_end as i64..size as i64 };
     let mut info = InstructionInfoFactory::new();
     // States are kept where paths can meet: at the targets of branches.
     let mut at_target: Vec<Option<State>> = vec![None; code.len()];
@@ -133,7 +133,7 @@ pub fn follow(code: &[Instruction], size: u64, params: &[Param]) -> Result<(), V
         is_target[index_of(code, branch)] = true;
     }
     let mut reached = vec![false; code.len()];
-    let mut work = vec![(0, State::entry(params))];
+    let mut work = vec![(0, State::entry(params, tiles))];
     while let Some((start, state)) = work.pop() {
         let mut state = state;
         let mut index = start;
@@ -179,6 +179,7 @@ fn index_of(code: &[Instruction], branch: &Instruction) -> usize {
 
 struct Flow<'a> {
     params: &'a [Param],
+    tiles: TileState,
     /// Offsets at which constants may be.
     constants: std::ops::Range<i64>,
 }
@@ -194,7 +195,7 @@ impl Flow<'_> {
             return Ok(());
         }
         if i.mnemonic() == Mnemonic::Ret {
-            return at_return(state);
+            return self.at_return(state);
         }
         if i.mnemonic() == Mnemonic::Vzeroupper {
             state.wide = false;
@@ -261,6 +262,21 @@ impl Flow<'_> {
             _ => Err(Rule::Address),
         }
     }
+
+    fn at_return(&self, state: &State) -> Result<(), Rule> {
+        if !state.stack.is_empty() {
+            return Err(Rule::Unbalanced);
+        }
+        for register in CALLEE_SAVED {
+            if state.get(register) != Value::Callers(register) {
+                return Err(Rule::CalleeSaved(register));
+            }
+        }
+        if state.configured != self.tiles.after {
+            return Err(Rule::Tiles);
+        }
+        if state.wide { Err(Rule::UpperHalves) } else { Ok(()) }
+    }
 }
 
 /// Push, pop, and constants added to the stack pointer. Whether it was one of these.
@@ -295,21 +311,6 @@ fn stack_pointer(i: &Instruction, state: &mut State) -> Result<bool, Rule> {
         _ if i.is_stack_instruction() => Err(Rule::StackPointer),
         _ => Ok(false),
     }
-}
-
-fn at_return(state: &State) -> Result<(), Rule> {
-    if !state.stack.is_empty() {
-        return Err(Rule::Unbalanced);
-    }
-    for register in CALLEE_SAVED {
-        if state.get(register) != Value::Callers(register) {
-            return Err(Rule::CalleeSaved(register));
-        }
-    }
-    if state.configured {
-        return Err(Rule::Tiles);
-    }
-    if state.wide { Err(Rule::UpperHalves) } else { Ok(()) }
 }
 
 /// Tiles are there between configuration and release.

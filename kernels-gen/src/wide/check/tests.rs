@@ -2,7 +2,7 @@
 
 use super::{Rule, check};
 use crate::leaf::Leaf;
-use crate::leaf::contract::Param;
+use crate::leaf::contract::{Param, TileState};
 use crate::wide;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -26,7 +26,7 @@ fn verdict_for(params: &[Param], level: Level, emit: Emit) -> Result<(), Rule> {
     let mut a = CodeAssembler::new(64).unwrap();
     emit(&mut a).unwrap();
     a.ret().unwrap();
-    check(&a.assemble(0).unwrap(), params, level).map_err(|violation| violation.rule)
+    check(&a.assemble(0).unwrap(), params, TileState::default(), level).map_err(|violation| violation.rule)
 }
 
 fn verdict(emit: Emit) -> Result<(), Rule> {
@@ -105,13 +105,14 @@ fn the_message_names_instruction_and_rule() {
     a.nop().unwrap();
     a.std().unwrap();
     a.ret().unwrap();
-    let violation = check(&a.assemble(0).unwrap(), &contract(), Level::V3).unwrap_err();
+    let violation = check(&a.assemble(0).unwrap(), &contract(), TileState::default(), Level::V3).unwrap_err();
     assert_eq!(violation.to_string(), "`std` at 0x1: the direction flag is never changed");
 }
 
 #[test]
 fn flow_stays_inside_and_ends_in_a_return() {
-    let no_return = check(&[0x90], &contract(), Level::V3).map_err(|violation| violation.rule);
+    let no_return =
+        check(&[0x90], &contract(), TileState::default(), Level::V3).map_err(|violation| violation.rule);
     assert_eq!(no_return, Err(Rule::RunsOff));
     refused(Rule::Undecodable, |a| a.db(&[0x06, 0x06]));
     // jmp +0x10, out of the leaf; jmp -1, into itself.
@@ -347,7 +348,8 @@ fn constants_lie_behind_the_code() {
         a.set_label(&mut constants).unwrap();
         a.dd(&[0; 8]).unwrap();
         let level = Level::V3;
-        check(&a.assemble(0).unwrap(), &contract(), level).map_err(|violation| violation.rule)
+        check(&a.assemble(0).unwrap(), &contract(), TileState::default(), level)
+            .map_err(|violation| violation.rule)
     };
     assert_eq!(at(0), Ok(()));
     assert_eq!(at(16), Ok(()));
@@ -390,7 +392,8 @@ fn tiles_are_configured_and_released() {
         a.ret().unwrap();
         a.set_label(&mut constants).unwrap();
         a.db(config).unwrap();
-        check(&a.assemble(0).unwrap(), &contract(), Level::Amx).map_err(|violation| violation.rule)
+        check(&a.assemble(0).unwrap(), &contract(), TileState::default(), Level::Amx)
+            .map_err(|violation| violation.rule)
     };
     assert_eq!(configured(|a| a.tilezero(tmm0), &[0; 64]), Err(Rule::Tiles));
     assert_eq!(configured(|a| a.tilerelease(), &[0; 63]), Err(Rule::Constant));
@@ -401,4 +404,17 @@ fn tiles_are_configured_and_released() {
         a.tilestored(ptr(rdi + rcx), tmm0)
     };
     assert_eq!(configured(store, &[0; 64]), Err(Rule::Store(0)));
+    // As the contract says.
+    let as_told = |before, after, emit: Emit| {
+        let mut a = CodeAssembler::new(64).unwrap();
+        emit(&mut a).unwrap();
+        a.ret().unwrap();
+        let code = a.assemble(0).unwrap();
+        check(&code, &contract(), TileState { before, after }, Level::Amx).map_err(|violation| violation.rule)
+    };
+    assert_eq!(as_told(true, true, |a| a.tilezero(tmm0)), Ok(()));
+    assert_eq!(as_told(true, false, |a| a.tilerelease()), Ok(()));
+    assert_eq!(as_told(true, false, |a| a.tilezero(tmm0)), Err(Rule::Tiles));
+    assert_eq!(as_told(true, true, |a| a.tilerelease()), Err(Rule::Tiles));
+    assert_eq!(as_told(false, true, |a| a.nop()), Err(Rule::Tiles));
 }

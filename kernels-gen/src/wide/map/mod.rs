@@ -31,7 +31,7 @@ pub const AVX2: Wide = Wide {
 /// 512 bits.
 pub const AVX512: Wide = Wide {
     name: "map_avx512",
-    levels: |level| matches!(level, Level::V4 | Level::V4Vnni),
+    levels: |level| level >= Level::V4,
     serves: |leaf| serves(leaf, Width::Full),
     assemble: |a, leaf| assemble(a, leaf, Width::Full),
 };

@@ -1,0 +1,105 @@
+//! What grouped products share whatever their activations: panels of q8 or of bf16 rows, and tiles around the latter.
+
+use crate::body::experts::RowLimits;
+use crate::body::{Cx, gemm, gemm_bf16};
+use crate::emit::Emit;
+use crate::kernel::{Mat, Part, RowType, Tiling};
+use crate::leaf::Leaf;
+use crate::leaf::gemm_bf16::PANEL_ROWS;
+use crate::scratch::Scratch;
+use cranelift_codegen::ir::Value;
+use cranelift_codegen::ir::condcodes::IntCC;
+
+/// Panels of activations, by their type.
+#[derive(Clone, Copy)]
+pub enum Panels {
+    /// For GemmQ8 leaves; from `least_rows` rows on.
+    Q8 { areas: gemm::Areas, least_rows: usize },
+    /// For GemmBf16 leaves.
+    Bf16(gemm_bf16::Areas),
+}
+
+impl Panels {
+    /// Takes room for them, if the kernel multiplies by panels.
+    pub fn take(scratch: &mut Scratch, rows: RowLimits, input: RowType, unit_bytes: usize) -> Option<Panels> {
+        let k = input.len();
+        match (input, rows.tiling) {
+            (RowType::Bf16(_), _) => Some(Panels::Bf16(gemm_bf16::areas(scratch, rows.max, k, unit_bytes))),
+            (_, Tiling::Gemm { least_rows }) => {
+                Some(Panels::Q8 { areas: gemm::areas(scratch, rows.max, k, unit_bytes), least_rows })
+            }
+            (_, Tiling::Dot) => None,
+        }
+    }
+
+    /// Fewer rows than this are left to dot leaves. There are none for bf16.
+    fn least_rows(self) -> Option<usize> {
+        match self {
+            Panels::Q8 { least_rows, .. } => Some(least_rows),
+            Panels::Bf16(_) => None,
+        }
+    }
+
+    /// Whether filling them with up to `rows` rows takes so long that it is not done for every few columns. Rows of bf16 are copied as they are.
+    pub fn are_costly(self, rows: usize) -> bool {
+        match self {
+            Panels::Q8 { .. } => true,
+            Panels::Bf16(_) => rows > PANEL_ROWS,
+        }
+    }
+
+    /// Offset of the results in the body's scratch.
+    pub fn results(self) -> usize {
+        match self {
+            Panels::Q8 { areas, .. } => areas.results,
+            Panels::Bf16(areas) => areas.results,
+        }
+    }
+
+    /// Gathers `count` rows from entry `first` of the pointer list.
+    pub fn gather(self, e: &mut Emit, cx: &Cx, mat: &Mat, first: Value, count: Value) {
+        let list = cx.list(e);
+        let list = e.at(list, first, 8);
+        match self {
+            Panels::Q8 { areas, .. } => gemm::fill_panel(e, cx, &areas, mat, list, count),
+            Panels::Bf16(areas) => gemm_bf16::fill_panel(e, cx, &areas, mat.k, list, count),
+        }
+    }
+
+    /// Results of a unit for the gathered rows.
+    pub fn unit(self, e: &mut Emit, cx: &Cx, part: &Part, weights: &[Value], count: Value) {
+        match self {
+            Panels::Q8 { areas, .. } => gemm::unit(e, cx, &areas, part, weights, count),
+            Panels::Bf16(areas) => gemm_bf16::unit(e, cx, &areas, part, weights, count),
+        }
+    }
+}
+
+/// Emits `body`, with tiles configured where there are any and the input is bf16.
+pub fn with_tiles(e: &mut Emit, cx: &Cx, input: RowType, body: impl FnOnce(&mut Emit)) {
+    let tiles = matches!(input, RowType::Bf16(_));
+    if tiles {
+        e.call(cx.leaf(Leaf::TilesOn), &[]);
+    }
+    body(e);
+    if tiles {
+        e.call(cx.leaf(Leaf::TilesOff), &[]);
+    }
+}
+
+/// Runs `many` when the kernel has panels and there are rows enough for them, `few` otherwise.
+pub fn many_or_few(
+    e: &mut Emit,
+    panels: Option<Panels>,
+    count: Value,
+    many: impl FnOnce(&mut Emit, Panels),
+    few: impl FnOnce(&mut Emit),
+) {
+    let Some(panels) = panels else { return few(e) };
+    let Some(least) = panels.least_rows() else { return many(e, panels) };
+    let least = e.i64(least as i64);
+    let is_many = e.icmp(IntCC::UnsignedGreaterThanOrEqual, count, least);
+    e.if_then(is_many, |e| many(e, panels));
+    let is_few = e.icmp(IntCC::UnsignedLessThan, count, least);
+    e.if_then(is_few, few);
+}

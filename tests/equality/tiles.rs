@@ -1,0 +1,172 @@
+//! Whole programs for `amx` on a CPU without tiles: every call of a leaf that uses tiles goes to the interpreter of machine code, which
+//! runs the leaf's own bytes on copies of its operands; everything else, the 512-bit leaves too, runs on the CPU.
+
+use super::{Case, assert_bits, engine, logits, options};
+use crate::kernels::machine::{Machine, Memory, Region};
+use kernmill_compiler::pipeline::Options;
+use kernmill_compiler::quant::Preset;
+use kernmill_compiler::testing::{Mlp, ModelShape};
+use kernmill_kernels::leaf::Leaf;
+use kernmill_kernels::leaf::contract::Param;
+use kernmill_plan::format::WeightFormat;
+use kernmill_plan::program::Program;
+use kernmill_plan::target::Level;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A leaf that the interpreter runs.
+struct Interpreted {
+    leaf: Leaf,
+    code: Vec<u8>,
+}
+
+thread_local! {
+    /// Each worker's CPU: tiles stay configured from one call to the next.
+    static CPU: RefCell<Machine> = RefCell::new(Machine::new(Memory::default()));
+}
+
+/// Calls of leaves, and among them products.
+static CALLS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Where leaves lie in the interpreter's memory, outside of what the process has.
+const CODE: u64 = 0x1000;
+
+/// What a leaf's place jumps to, its arguments as they were and itself as the sixth.
+unsafe extern "C" fn interpret(a: u64, b: u64, c: u64, d: u64, e: u64, leaf: *const Interpreted) {
+    // SAFETY: `divert` gives a leaf that lives as long as the process.
+    let Interpreted { leaf, code } = unsafe { &*leaf };
+    let args = [a, b, c, d, e];
+    CALLS[0].fetch_add(1, Relaxed);
+    CALLS[1].fetch_add(u64::from(matches!(leaf, Leaf::GemmBf16(_))), Relaxed);
+    CPU.with_borrow_mut(|cpu| {
+        let mut pieces = Vec::new();
+        for (index, param) in leaf.contract().iter().enumerate() {
+            let (region, writable) = match param {
+                Param::Read(region) => (region, false),
+                Param::Update(region) | Param::Write(region) => (region, true),
+                _ => continue,
+            };
+            pieces.extend(
+                region
+                    .pieces(&args)
+                    .into_iter()
+                    .map(|(offset, bytes)| (args[index].wrapping_add_signed(offset), bytes, writable)),
+            );
+        }
+        cpu.memory = Memory::default();
+        for (address, bytes, writable) in &pieces {
+            // SAFETY: what the contract says that the leaf may read is there.
+            let bytes = unsafe { std::slice::from_raw_parts(*address as *const u8, *bytes) }.to_vec();
+            cpu.memory.add(Region { address: *address, bytes, writable: *writable });
+        }
+        assert_eq!(cpu.has_tiles(), leaf.tiles().before, "{leaf}");
+        cpu.call(code, CODE, &args).unwrap_or_else(|fault| panic!("{leaf}: {fault}"));
+        assert_eq!(cpu.has_tiles(), leaf.tiles().after, "{leaf}");
+        for (address, _, _) in pieces.iter().filter(|(_, _, writable)| *writable) {
+            let bytes = &cpu.memory.region(*address).expect("it was added").bytes;
+            // SAFETY: as above; the contract says that the leaf may write here.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), *address as *mut u8, bytes.len()) };
+        }
+    });
+}
+
+/// Makes every leaf of the program that uses tiles a jump to [`interpret`], so that a CPU with AVX-512 can run the program.
+fn divert(program: &mut Program, leaves: &[Leaf]) {
+    let code = &mut program.code;
+    code.bytes.resize(code.bytes.len().next_multiple_of(64), 0xcc);
+    for leaf in leaves {
+        let symbol = code.symbols.iter_mut().find(|symbol| symbol.name == leaf.to_string());
+        let symbol = symbol.unwrap_or_else(|| panic!("{leaf} is not in the program"));
+        let place = symbol.offset as usize;
+        let bytes = code.bytes[place..place + symbol.size as usize].to_vec();
+        let interpreted = Box::leak(Box::new(Interpreted { leaf: *leaf, code: bytes }));
+        // mov r9, leaf; mov rax, interpret; jmp rax
+        let mut jump = vec![0x49, 0xb9];
+        jump.extend((&raw const *interpreted as u64).to_le_bytes());
+        jump.extend([0x48, 0xb8]);
+        jump.extend((interpret as *const () as u64).to_le_bytes());
+        jump.extend([0xff, 0xe0]);
+        // Functions start at lines of their own.
+        assert!(jump.len() <= 64);
+        code.bytes[place..place + jump.len()].copy_from_slice(&jump);
+        symbol.size = symbol.size.max(jump.len() as u64);
+    }
+    program.level = Level::V4Vnni;
+}
+
+/// The leaves of a compilation that use tiles.
+fn tile_leaves(program: &Program, stride_and_gap: &[(usize, usize, usize)]) -> Vec<Leaf> {
+    let has = |leaf: &Leaf| program.code.symbols.iter().any(|symbol| symbol.name == leaf.to_string());
+    let gemms = stride_and_gap.iter().flat_map(|&(tiles, stride, gap)| {
+        use kernmill_kernels::leaf::gemm_bf16::Shape;
+        [1, 2].map(|groups| Leaf::GemmBf16(Shape { tiles, groups, stride, gap }))
+    });
+    let leaves: Vec<Leaf> = gemms.chain([Leaf::TilesOn, Leaf::TilesOff]).filter(has).collect();
+    let all = program
+        .code
+        .symbols
+        .iter()
+        .filter(|s| s.name.starts_with("gemm_bf16") || s.name.starts_with("tiles"));
+    assert_eq!(leaves.len(), all.count(), "every leaf with tiles is known");
+    leaves
+}
+
+/// Tiles, stride and gap of the gemms of gate and up in units of 32, of single and of paired tiles of down, and of unfused matrices.
+const GEMMS: [(usize, usize, usize); 3] = [(2, 256, 128), (1, 64, 0), (2, 128, 64)];
+
+/// Runs a prompt in these pieces for `amx`, and compares with the graph interpreter.
+fn check(name: &str, shape: &ModelShape, length: usize, threads: usize, pieces: &[&[usize]], fuse: bool) {
+    if !Level::V4Vnni.missing().is_empty() {
+        return;
+    }
+    let case = Case::new(shape, 3, length);
+    let expected = case.expected(Preset::Bf16);
+    let mut compiled = case.compile(&Options { fuse, chunk: 48, ..options(Preset::Bf16, Level::Amx) });
+    let leaves = tile_leaves(&compiled.program, &GEMMS);
+    assert!(leaves.contains(&Leaf::TilesOn), "{name}: the program uses tiles");
+    divert(&mut compiled.program, &leaves);
+    let before = CALLS[1].load(Relaxed);
+    let image = case.image(&compiled);
+    let mut engine = engine(&image, threads, 1, None);
+    for pieces in pieces {
+        let actual = logits(&mut engine, &case.tokens, pieces);
+        assert_bits(&actual, &expected, case.graph.vocab, &format!("{name}, {pieces:?}, fuse {fuse}"));
+    }
+    assert!(
+        CALLS[1].load(Relaxed) > before && CALLS[0].load(Relaxed) > 0,
+        "{name}: products were interpreted"
+    );
+}
+
+fn experts(experts: usize, top_k: u32, inner: usize) -> Mlp {
+    Mlp::Experts { experts, top_k, inner, format: WeightFormat::Mxfp4 }
+}
+
+#[test]
+fn programs_with_tiles_give_the_interpreters_bits() {
+    let oss = ModelShape::mini_gpt_oss();
+    check("mini gpt-oss", &oss, 45, 2, &[&[45], &[1], &[7], &[16, 17]], true);
+    check("mini gpt-oss", &oss, 45, 1, &[&[45], &[1], &[13, 1, 20]], false);
+    // Most experts get no token, or one.
+    let many = ModelShape { hidden: 160, mlp: experts(16, 2, 96), ..oss };
+    check("many experts", &many, 24, 2, &[&[24], &[1], &[3, 9]], true);
+}
+
+/// One expert gets all tokens: 1, 15, 16, 17, 31, 32, 33, 48.
+#[test]
+fn whole_and_broken_groups_of_rows_give_the_interpreters_bits() {
+    let shape = ModelShape { layers: 1, mlp: experts(1, 1, 64), ..ModelShape::mini_gpt_oss() };
+    let pieces: [&[usize]; 4] = [&[1, 15, 16, 17], &[31, 18], &[32, 17], &[33, 16]];
+    check("one expert", &shape, 49, 1, &pieces, true);
+    check("one expert", &shape, 48, 2, &[&[48]], true);
+}
+
+/// The widths of GPT-OSS-20B: six chunks of blocks.
+#[test]
+fn full_widths_give_the_interpreters_bits() {
+    let oss = ModelShape::mini_gpt_oss();
+    let wide = ModelShape { layers: 1, hidden: 2880, mlp: experts(2, 1, 32), ..oss.clone() };
+    check("hidden 2880", &wide, 5, 2, &[&[5], &[1]], true);
+    let deep = ModelShape { layers: 1, mlp: experts(2, 1, 2880), ..oss };
+    check("inner 2880", &deep, 19, 2, &[&[19], &[1, 18]], true);
+}
