@@ -2,7 +2,7 @@
 
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};
-use crate::model::{Loaded, ModelArgs, Times, check_memory, engine};
+use crate::model::{Example, Loaded, Model, ModelArgs, Times, WeightsIn, check_memory, engine};
 use crate::{nano, progress};
 use kernmill_compiler::build::{BuildError, build_weights};
 use kernmill_compiler::checkpoint::{Checkpoint, CheckpointError, Weights};
@@ -131,17 +131,33 @@ impl SourceModel {
         bar.finish_and_clear();
         Ok(Some(choices.map_err(BuildError::Pack)?))
     }
+}
 
-    /// Tokens by which its texts end.
-    pub fn end_tokens(&self) -> Result<Vec<u32>> {
+impl Model for SourceModel {
+    fn vocab(&self) -> usize {
+        self.graph.vocab
+    }
+
+    fn longest(&self) -> u32 {
+        self.graph.max_context as u32
+    }
+
+    fn example(&self) -> Option<Example> {
+        self.embedded.then_some(Example { prompt: nano::PROMPT, start: nano::START })
+    }
+
+    fn tokenizer(&mut self) -> Option<TokenizerHandle> {
+        self.tokenizer.clone()
+    }
+
+    fn end_tokens(&self) -> Result<Vec<u32>> {
         match &self.tokenizer {
             Some(tokenizer) => Ok(tokenizer.get()?.end_tokens()),
             None => Ok(Vec::new()),
         }
     }
 
-    /// Compiles, packs, and starts an engine.
-    pub fn load(self, args: &ModelArgs, emit: &Emit, context: u32, sequences: u32) -> Result<Loaded> {
+    fn load(self: Box<Self>, args: &ModelArgs, emit: &Emit, context: u32, sequences: u32) -> Result<Loaded> {
         let level = args.target.runnable_level()?;
         let threads = args.threads();
         let start = Instant::now();
@@ -151,7 +167,7 @@ impl SourceModel {
         let compiled = args.compile.compile(level, &self.source, &self.graph, choices, emit)?;
         times.compile = start.elapsed().as_secs_f64();
         let shape = KvShape { context, sequences, chunk: args.compile.chunk.min(context) };
-        check_memory(&compiled.program, shape, threads, args.max_memory)?;
+        check_memory(&compiled.program, shape, threads, args.max_memory, WeightsIn::Memory)?;
 
         let start = Instant::now();
         let bar = progress::bytes("packing weights", compiled.layout.bytes, args.compile.quiet);
