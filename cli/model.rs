@@ -19,6 +19,7 @@ use kernmill_plan::region::WeightRegion;
 use kernmill_plan::target::Level;
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::KvShape;
+use kernmill_runtime::perf;
 use kernmill_runtime::pool::{MAX_THREADS, PoolConfig, default_threads};
 use kernmill_runtime::{Engine, EngineConfig, MemoryNeed, PlanImage, TokenizerHandle};
 use std::path::PathBuf;
@@ -58,6 +59,9 @@ pub struct ModelArgs {
     /// Refuse to start when more memory than this would be needed, such as 15G or 800M
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_memory: Option<u64>,
+    /// Write /tmp/perf-PID.map, by which `perf report` names the kernels
+    #[arg(long)]
+    pub perf_map: bool,
     /// Say which of a plan's targets runs, and why
     #[arg(long, short)]
     pub verbose: bool,
@@ -259,10 +263,14 @@ pub struct Times {
 }
 
 /// Starts the engine of an image.
-pub fn engine(image: &PlanImage, shape: KvShape, threads: usize, times: Times) -> Result<Loaded> {
-    let pool = PoolConfig { threads: Some(threads), pin: false };
+pub fn engine(image: &PlanImage, shape: KvShape, args: &ModelArgs, times: Times) -> Result<Loaded> {
+    let pool = PoolConfig { threads: Some(args.threads()), pin: false };
     let (context, sequences, chunk) = (Some(shape.context), shape.sequences, Some(shape.chunk));
     let engine = Engine::new(image, EngineConfig { pool, context, sequences, chunk })?;
+    if args.perf_map {
+        let map = perf::write_map(&engine, &image.program.code.symbols);
+        map.map_err(|(path, error)| Failure::write(&path)(error))?;
+    }
     let (level, weight_bytes) = (image.program.level, image.program.weight_bytes);
     Ok(Loaded {
         engine,

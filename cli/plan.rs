@@ -89,7 +89,7 @@ impl Model for PlanModel {
         {
             eprintln!("note: {note}");
         }
-        engine(&self.image, shape, threads, self.times)
+        engine(&self.image, shape, args, self.times)
     }
 }
 

@@ -182,7 +182,7 @@ impl Model for SourceModel {
             chat_template: self.chat_template,
         };
         times.pack = start.elapsed().as_secs_f64();
-        engine(&image, shape, threads, times)
+        engine(&image, shape, args, times)
     }
 }
 
