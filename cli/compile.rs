@@ -2,12 +2,13 @@
 
 mod dry_run;
 
-use crate::emit::{Emit, Stages};
+use crate::emit::Emit;
 use crate::failure::{Failure, Result};
-use crate::model::CompileArgs;
+use crate::model::{CompileArgs, Model};
 use crate::output;
 use crate::progress;
 use crate::source::SourceModel;
+use crate::stages::Stages;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill_compiler::checkpoint::Weights;
 use kernmill_compiler::choose::Choices;

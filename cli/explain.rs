@@ -1,10 +1,11 @@
 //! `kernmill explain`: what a spec compiles to, and why.
 
-use crate::emit::{Emit, Stages};
+use crate::emit::Emit;
 use crate::failure::Result;
 use crate::model::{CompileArgs, Target, target_parser};
 use crate::output;
 use crate::source::SpecSource;
+use crate::stages::Stages;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse;
 use kernmill_compiler::graph::Graph;

@@ -2,7 +2,7 @@
 
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};
-use crate::model::{Model, ModelArgs};
+use crate::model::{self, ModelArgs};
 use crate::{output, tokens};
 use kernmill_plan::output::directory;
 use kernmill_runtime::Want;
@@ -36,14 +36,14 @@ pub struct Logits {
 impl Logits {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
-        let model = Model::open(&self.model)?;
+        let model = model::open(&self.model)?;
         let vocab = model.vocab();
         let ids = tokens::read(&self.tokens, vocab)?;
         tokens::check_length(ids.len(), model.longest())?;
         let header = header(ids.len(), vocab);
         output::check_space(directory(&self.out), header.len() as u64 + bytes(ids.len(), vocab))?;
         let file = output::create(&self.out)?;
-        let mut engine = model.load(&self.model, &self.emit, ids.len() as u32)?.engine;
+        let mut engine = model.load(&self.model, &self.emit, ids.len() as u32, 1)?.engine;
 
         let mut out = BufWriter::new(file.file());
         let mut written = out.write_all(&header);

@@ -1,24 +1,31 @@
 //! From a plan, or `--spec` and `--weights`, or nothing, to a loaded engine. Everything that can be refused is refused before the work.
 
-use crate::emit::{Emit, Stages};
+use crate::emit::Emit;
 use crate::failure::{Failure, Result};
 use crate::plan::PlanModel;
-use crate::source::{SourceModel, SpecSource};
+#[cfg(feature = "compiler")]
+use crate::source::{SourceAt, SourceModel};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+#[cfg(feature = "compiler")]
 use kernmill_compiler::choose::Choices;
-use kernmill_compiler::graph::Graph;
-use kernmill_compiler::pipeline::{Compiled, Options, compile};
+#[cfg(feature = "compiler")]
+use kernmill_compiler::pipeline::Options;
+#[cfg(feature = "compiler")]
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::memory::available_memory;
 use kernmill_plan::program::Program;
+#[cfg(feature = "compiler")]
 use kernmill_plan::region::WeightRegion;
 use kernmill_plan::target::Level;
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::KvShape;
+use kernmill_runtime::perf;
 use kernmill_runtime::pool::{MAX_THREADS, PoolConfig, default_threads};
+#[cfg(feature = "compiler")]
 use kernmill_runtime::tiles;
 use kernmill_runtime::{Engine, EngineConfig, MemoryNeed, PlanImage, TokenizerHandle};
 use std::path::PathBuf;
+#[cfg(feature = "compiler")]
 use std::sync::Arc;
 
 /// Which model, and how it is compiled and run.
@@ -26,16 +33,21 @@ use std::sync::Arc;
 #[command(next_help_heading = "Model")]
 pub struct ModelArgs {
     /// Plan that `kernmill compile` wrote: it starts at once
-    #[arg(value_name = "PLAN", conflicts_with_all = ["spec", "weights", "preset", "no_fuse"])]
+    #[arg(value_name = "PLAN")]
+    #[cfg_attr(feature = "compiler", arg(conflicts_with_all = ["spec", "weights", "preset", "no_fuse"]))]
+    #[cfg_attr(not(feature = "compiler"), arg(required = true))]
     pub plan: Option<PathBuf>,
     /// Use the plan's weights only, and generate the code anew from its spec
+    #[cfg(feature = "compiler")]
     #[arg(long, requires = "plan")]
     pub regenerate: bool,
     /// Model spec (TOML). Without it, the spec is imported from the GGUF file, or the config.json beside the weights
+    #[cfg(feature = "compiler")]
     #[arg(long, value_name = "SPEC", requires = "weights")]
     pub spec: Option<PathBuf>,
     /// Checkpoint: a directory with model.safetensors, or shards and their index, whose tokenizer.json is used if there is one;
     /// or a GGUF file. Without --weights and --spec: the embedded nano model
+    #[cfg(feature = "compiler")]
     #[arg(long, value_name = "DIR|FILE.gguf")]
     pub weights: Option<PathBuf>,
     /// Instruction set; native is the best that this CPU has (amx only for preset bf16), or of a plan's targets the best that runs here
@@ -49,6 +61,9 @@ pub struct ModelArgs {
     /// Refuse to start when more memory than this would be needed, such as 15G or 800M
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_memory: Option<u64>,
+    /// Write /tmp/perf-PID.map, by which `perf report` names the kernels
+    #[arg(long)]
+    pub perf_map: bool,
     /// Say which of a plan's targets runs, and why
     #[arg(long, short)]
     pub verbose: bool,
@@ -66,12 +81,14 @@ impl ModelArgs {
 pub struct CompileArgs {
     /// Quantisation. exact: weights as stored, f32 activations and cache. faithful: MXFP4 weights bit for bit, other matrices and
     /// activations int8, f16 cache. bf16: as faithful, but MXFP4 experts are multiplied by bf16 activations. fast: as faithful, but 4 bits for the matrices of attention and unembedding that lose little
+    #[cfg(feature = "compiler")]
     #[arg(long, value_name = "PRESET", default_value = "faithful", value_parser = preset_parser())]
     pub preset: Preset,
     /// Prompt tokens that are run at once
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub chunk: u32,
     /// Compile every graph node by itself: for comparing
+    #[cfg(feature = "compiler")]
     #[arg(long)]
     pub no_fuse: bool,
     /// Neither progress bars nor the closing lines on standard error
@@ -91,6 +108,7 @@ pub enum Target {
 const NATIVE: &str = "native";
 
 /// `--preset`.
+#[cfg(feature = "compiler")]
 pub fn preset_parser() -> impl TypedValueParser<Value = Preset> {
     PossibleValuesParser::new(Preset::ALL.map(Preset::name))
         .map(|name| Preset::from_name(&name).unwrap_or(Preset::Faithful))
@@ -118,6 +136,7 @@ pub fn size(text: &str) -> std::result::Result<u64, String> {
     }
 }
 
+#[cfg(feature = "compiler")]
 impl CompileArgs {
     /// The compiler's options for `level`.
     pub fn options(&self, level: Level, choices: Option<Choices>, emit: &Emit) -> Options {
@@ -131,22 +150,9 @@ impl CompileArgs {
             ..Options::new(level)
         }
     }
-
-    /// Compiles for a level that need not be this CPU's, and emits what is wanted. Preset `fast` needs choices.
-    pub fn compile(
-        &self,
-        level: Level,
-        source: &SpecSource,
-        graph: &Graph,
-        choices: Option<Choices>,
-        emit: &Emit,
-    ) -> Result<Compiled> {
-        let compiled = compile(graph, &self.options(level, choices, emit))?;
-        emit.write(&|stage| Stages { spec: &source.text, graph, compiled: Some(&compiled) }.text(stage))?;
-        Ok(compiled)
-    }
 }
 
+#[cfg(feature = "compiler")]
 impl Target {
     /// The level to generate the preset's code for.
     pub fn level(self, preset: Preset) -> Result<Level> {
@@ -164,6 +170,7 @@ impl Target {
 }
 
 /// The best level of this CPU for the preset. Tiles that the system does not permit are done without.
+#[cfg(feature = "compiler")]
 fn native(preset: Preset) -> Option<Level> {
     if !preset.has_tiles() || !Level::Amx.missing().is_empty() {
         return Level::native(false);
@@ -176,17 +183,72 @@ fn native(preset: Preset) -> Option<Level> {
     level
 }
 
+#[cfg(feature = "compiler")]
 fn lacks(level: Level) -> Failure {
     Failure::BadInput(format!("this CPU lacks {}, which {} needs", level.missing().join(", "), level.name()))
 }
 
-/// A model whose files have been checked.
-pub enum Model {
-    /// It is compiled here, for that level.
-    #[allow(missing_docs)]
-    Source { model: Box<SourceModel>, level: Level },
-    /// It has been.
-    Plan(Box<PlanModel>),
+/// A model whose files have been checked: a plan, or one that is compiled here.
+pub trait Model {
+    /// Size of its vocabulary.
+    fn vocab(&self) -> usize;
+
+    /// Its longest context, in tokens.
+    fn longest(&self) -> u32;
+
+    /// What to continue unless told otherwise.
+    fn example(&self) -> Option<Example> {
+        None
+    }
+
+    /// Its tokenizer, if it has one; a plan's is being read from now on.
+    fn tokenizer(&mut self) -> Option<TokenizerHandle>;
+
+    /// Tokens by which its texts end.
+    fn end_tokens(&self) -> Result<Vec<u32>>;
+
+    /// Starts an engine for `sequences` sequences of `context` tokens.
+    fn load(self: Box<Self>, args: &ModelArgs, emit: &Emit, context: u32, sequences: u32) -> Result<Loaded>;
+}
+
+/// How the texts of a model's training began.
+#[derive(Clone, Copy, Debug)]
+pub struct Example {
+    /// A prompt.
+    pub prompt: &'static str,
+    /// The token before every text.
+    pub start: &'static str,
+}
+
+/// Reads and checks everything but the weights.
+pub fn open(args: &ModelArgs) -> Result<Box<dyn Model>> {
+    if let Some(path) = &args.plan {
+        return Ok(Box::new(PlanModel::open(path, args)?));
+    }
+    open_source(args)
+}
+
+#[cfg(feature = "compiler")]
+fn open_source(args: &ModelArgs) -> Result<Box<dyn Model>> {
+    let level = args.target.runnable_level(args.compile.preset)?;
+    let model = SourceModel::open(args.spec.as_deref(), args.weights.as_deref())?;
+    Ok(Box::new(SourceAt { model, level }))
+}
+
+#[cfg(not(feature = "compiler"))]
+fn open_source(_args: &ModelArgs) -> Result<Box<dyn Model>> {
+    Err(Failure::BadInput("no plan is given, and this kernmill has no compiler".to_owned()))
+}
+
+/// Tokens that a sequence may have, if the caller asks for `asked` or else wants room for `wanted`.
+pub fn context(longest: u32, asked: Option<u32>, wanted: usize) -> Result<u32> {
+    match asked {
+        Some(context) if !(1..=longest).contains(&context) => Err(Failure::BadInput(format!(
+            "--context is {context}, expected 1 to {longest}, the model's longest"
+        ))),
+        Some(context) => Ok(context),
+        None => Ok((wanted.min(longest as usize) as u32).max(DEFAULT_CONTEXT.min(longest))),
+    }
 }
 
 /// A model that is ready to run.
@@ -196,6 +258,7 @@ pub struct Loaded {
     /// What its code uses.
     pub level: Level,
     /// Packed weights.
+    #[cfg(feature = "compiler")]
     pub weights: Arc<WeightRegion>,
     /// Bytes of packed weights.
     pub weight_bytes: u64,
@@ -216,111 +279,64 @@ pub struct Times {
     pub open: f64,
 }
 
-impl Model {
-    /// Reads and checks everything but the weights.
-    pub fn open(args: &ModelArgs) -> Result<Model> {
-        if let Some(path) = &args.plan {
-            return Ok(Model::Plan(Box::new(PlanModel::open(path, args)?)));
-        }
-        let level = args.target.runnable_level(args.compile.preset)?;
-        let model = SourceModel::open(args.spec.as_deref(), args.weights.as_deref())?;
-        Ok(Model::Source { model: Box::new(model), level })
-    }
-
-    /// Size of its vocabulary.
-    pub fn vocab(&self) -> usize {
-        match self {
-            Model::Source { model, .. } => model.graph.vocab,
-            Model::Plan(model) => model.info().vocab as usize,
-        }
-    }
-
-    /// Its longest context, in tokens.
-    pub fn longest(&self) -> u32 {
-        match self {
-            Model::Source { model, .. } => model.graph.max_context as u32,
-            Model::Plan(model) => model.info().max_context,
-        }
-    }
-
-    /// Whether it is the embedded one.
-    pub fn embedded(&self) -> bool {
-        matches!(self, Model::Source { model, .. } if model.embedded)
-    }
-
-    /// Its tokenizer, if it has one; a plan's is being read from now on.
-    pub fn tokenizer(&mut self) -> Option<TokenizerHandle> {
-        match self {
-            Model::Source { model, .. } => model.tokenizer.clone(),
-            Model::Plan(model) => model.tokenizer(),
-        }
-    }
-
-    /// Tokens by which its texts end.
-    pub fn end_tokens(&self) -> Result<Vec<u32>> {
-        match self {
-            Model::Source { model, .. } => model.end_tokens(),
-            Model::Plan(model) => Ok(model.end_tokens()),
-        }
-    }
-
-    /// Tokens that a sequence may have, if the caller asks for `asked` or else wants room for `wanted`.
-    pub fn context(&self, asked: Option<u32>, wanted: usize) -> Result<u32> {
-        let longest = self.longest();
-        match asked {
-            Some(context) if !(1..=longest).contains(&context) => Err(Failure::BadInput(format!(
-                "--context is {context}, expected 1 to {longest}, the model's longest"
-            ))),
-            Some(context) => Ok(context),
-            None => Ok((wanted.min(longest as usize) as u32).max(DEFAULT_CONTEXT.min(longest))),
-        }
-    }
-
-    /// Starts an engine for one sequence of `context` tokens.
-    pub fn load(self, args: &ModelArgs, emit: &Emit, context: u32) -> Result<Loaded> {
-        self.load_sequences(args, emit, context, 1)
-    }
-
-    /// The same for several sequences.
-    pub fn load_sequences(
-        self,
-        args: &ModelArgs,
-        emit: &Emit,
-        context: u32,
-        sequences: u32,
-    ) -> Result<Loaded> {
-        match self {
-            Model::Source { model, level } => model.load(args, level, emit, context, sequences),
-            Model::Plan(model) => model.load(args, emit, context, sequences),
-        }
-    }
-}
-
 /// Starts the engine of an image.
-pub fn engine(image: &PlanImage, shape: KvShape, threads: usize, times: Times) -> Result<Loaded> {
-    let pool = PoolConfig { threads: Some(threads), pin: false };
+pub fn engine(image: &PlanImage, shape: KvShape, args: &ModelArgs, times: Times) -> Result<Loaded> {
+    let pool = PoolConfig { threads: Some(args.threads()), pin: false };
     let (context, sequences, chunk) = (Some(shape.context), shape.sequences, Some(shape.chunk));
     let engine = Engine::new(image, EngineConfig { pool, context, sequences, chunk })?;
+    if args.perf_map {
+        let map = perf::write_map(&engine, &image.program.code.symbols);
+        map.map_err(|(path, error)| Failure::write(&path)(error))?;
+    }
     let (level, weight_bytes) = (image.program.level, image.program.weight_bytes);
-    Ok(Loaded { engine, level, weights: Arc::clone(&image.weights), weight_bytes, times })
+    Ok(Loaded {
+        engine,
+        level,
+        #[cfg(feature = "compiler")]
+        weights: Arc::clone(&image.weights),
+        weight_bytes,
+        times,
+    })
 }
 
-/// Everything that will be taken is compared with what there is before any of it is.
-pub fn check_memory(program: &Program, shape: KvShape, threads: usize, limit: Option<u64>) -> Result<()> {
+/// Where the weights are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WeightsIn {
+    /// In memory of their own.
+    #[cfg(feature = "compiler")]
+    Memory,
+    /// In a mapped file, whose pages the system may drop and read again: what is in its cache already, or on a file system in memory, is not
+    /// taken once more.
+    File,
+}
+
+/// Everything that will be taken is compared with what there is before any of it is. `limit` counts mapped weights as well.
+pub fn check_memory(
+    program: &Program,
+    shape: KvShape,
+    threads: usize,
+    limit: Option<u64>,
+    weights: WeightsIn,
+) -> Result<()> {
     let need = MemoryNeed::of(program, shape, threads);
     let total = need.total().saturating_add(program.weight_bytes);
-    let allowed = available_memory().into_iter().chain(limit).min().unwrap_or(u64::MAX);
-    if total <= allowed {
-        return Ok(());
-    }
+    let taken = if weights == WeightsIn::File { need.total() } else { total };
+    let available = available_memory().unwrap_or(u64::MAX);
     let gb = |bytes: u64| bytes as f64 / 1e9;
-    Err(Failure::BadInput(format!(
-        "not enough memory: {:.3} GB needed (weights {:.3}, KV cache {:.3}, working memory {:.3}), {:.3} GB allowed: lower \
-         --context or --chunk, or take a smaller model",
-        gb(total),
-        gb(program.weight_bytes),
-        gb(need.kv),
-        gb(need.total() - need.kv),
-        gb(allowed)
-    )))
+    let refused = |needed: u64, allowed: u64| {
+        Err(Failure::BadInput(format!(
+            "not enough memory: {:.3} GB needed (weights {:.3}, KV cache {:.3}, working memory {:.3}), {:.3} GB allowed: lower \
+             --context or --chunk, or take a smaller model",
+            gb(needed),
+            if needed == total { gb(program.weight_bytes) } else { 0.0 },
+            gb(need.kv),
+            gb(need.total() - need.kv),
+            gb(allowed)
+        )))
+    };
+    match limit {
+        Some(limit) if total > limit => refused(total, limit),
+        _ if taken > available => refused(taken, available),
+        _ => Ok(()),
+    }
 }

@@ -3,13 +3,17 @@
 use crate::emit::{Emit, Stage};
 use crate::failure::{Failure, Result};
 use crate::listing;
-use crate::model::{Loaded, ModelArgs, Target, Times, check_memory, engine};
+use crate::model::{Loaded, Model, ModelArgs, Target, Times, WeightsIn, check_memory, engine};
+#[cfg(feature = "compiler")]
 use crate::regenerate::regenerate;
+#[cfg(feature = "compiler")]
 use kernmill_kernels::disasm;
-use kernmill_plan::program::{ModelInfo, Program};
+use kernmill_plan::memory::{available_memory, lies_in_memory};
+use kernmill_plan::program::Program;
 use kernmill_runtime::kv::KvShape;
+#[cfg(feature = "compiler")]
 use kernmill_runtime::load::Distrust;
-use kernmill_runtime::{Plan, PlanError, PlanImage, TokenizerHandle};
+use kernmill_runtime::{MemoryNeed, Plan, PlanError, PlanImage, TokenizerHandle};
 use std::path::Path;
 use std::time::Instant;
 
@@ -25,74 +29,115 @@ impl PlanModel {
     pub fn open(path: &Path, args: &ModelArgs) -> Result<PlanModel> {
         let start = Instant::now();
         let plan = Plan::open(path)?;
-        let mut times = Times::default();
-        let distrust = plan.distrust();
-        let image = if args.regenerate || distrust.is_some() {
-            if let Some(reason) = distrust.filter(|_| !args.compile.quiet) {
-                note_distrust(path, reason);
-            }
-            let generated = regenerate(&plan, args.target)?;
-            times.compile = start.elapsed().as_secs_f64();
-            plan.image_with(generated)?
-        } else {
-            let wanted = match args.target {
-                Target::Native => None,
-                Target::Level(level) => Some(level),
-            };
-            let target = plan.choose(wanted).map_err(with_help)?;
-            if args.verbose {
-                match wanted {
-                    None => eprintln!("{}: {}", path.display(), why(&plan, target)),
-                    Some(level) => {
-                        eprintln!("{}: target {} runs, as asked for", path.display(), level.name())
-                    }
-                }
-            }
-            plan.image(target)?
-        };
-        times.open = start.elapsed().as_secs_f64() - times.compile;
+        #[cfg(feature = "compiler")]
+        if let Some((image, compile)) = generated_image(&plan, args, start)? {
+            let times = Times { compile, open: start.elapsed().as_secs_f64() - compile, ..Times::default() };
+            return Ok(PlanModel { plan, image, times });
+        }
+        let image = own_image(&plan, args)?;
+        let times = Times { open: start.elapsed().as_secs_f64(), ..Times::default() };
         Ok(PlanModel { plan, image, times })
     }
+}
 
-    /// Model facts.
-    pub fn info(&self) -> &ModelInfo {
-        &self.image.program.model
+impl PlanModel {
+    /// Weights that do not stay in memory are read from the disk for every token. On a file system in memory they do stay.
+    fn too_large_for_memory(&self, shape: KvShape, threads: usize) -> Option<String> {
+        let program = &self.image.program;
+        let available = available_memory()?.saturating_sub(MemoryNeed::of(program, shape, threads).total());
+        if program.weight_bytes <= available || lies_in_memory(self.plan.file().source()) {
+            return None;
+        }
+        Some(format!(
+            "{}: {:.3} GB of weights, but {:.3} GB of memory are left for them: they will be read from the disk again and again",
+            self.plan.path().display(),
+            program.weight_bytes as f64 / 1e9,
+            available as f64 / 1e9
+        ))
+    }
+}
+
+impl Model for PlanModel {
+    fn vocab(&self) -> usize {
+        self.image.program.model.vocab as usize
     }
 
-    /// Its tokenizer, if it has one, which is being read from now on.
-    pub fn tokenizer(&mut self) -> Option<TokenizerHandle> {
+    fn longest(&self) -> u32 {
+        self.image.program.model.max_context
+    }
+
+    fn tokenizer(&mut self) -> Option<TokenizerHandle> {
         if self.image.tokenizer.is_none() {
             self.image.tokenizer = self.plan.tokenizer();
         }
         self.image.tokenizer.clone()
     }
 
-    /// Tokens by which its texts end.
-    pub fn end_tokens(&self) -> Vec<u32> {
-        self.plan.metadata().end_tokens.clone()
+    fn end_tokens(&self) -> Result<Vec<u32>> {
+        Ok(self.plan.metadata().end_tokens.clone())
     }
 
-    /// Starts an engine.
-    pub fn load(self, args: &ModelArgs, emit: &Emit, context: u32, sequences: u32) -> Result<Loaded> {
+    fn load(self: Box<Self>, args: &ModelArgs, emit: &Emit, context: u32, sequences: u32) -> Result<Loaded> {
         emit.write(&|stage| text(&self.plan, &self.image.program, stage))?;
         let threads = args.threads();
         let program = &self.image.program;
         let largest = program.classes.last().map_or(1, |class| class.max_tokens);
         let shape = KvShape { context, sequences, chunk: args.compile.chunk.min(context).min(largest) };
-        check_memory(program, shape, threads, args.max_memory)?;
-        engine(&self.image, shape, threads, self.times)
+        check_memory(program, shape, threads, args.max_memory, WeightsIn::File)?;
+        if !args.compile.quiet
+            && let Some(note) = self.too_large_for_memory(shape, threads)
+        {
+            eprintln!("note: {note}");
+        }
+        engine(&self.image, shape, args, self.times)
     }
+}
+
+/// With the plan's own code.
+fn own_image(plan: &Plan, args: &ModelArgs) -> Result<PlanImage> {
+    let wanted = match args.target {
+        Target::Native => None,
+        Target::Level(level) => Some(level),
+    };
+    if let Some(error) = plan.untrusted() {
+        return Err(error.into());
+    }
+    let target = plan.choose(wanted).map_err(with_help)?;
+    if args.verbose {
+        match wanted {
+            None => eprintln!("{}: {}", plan.path().display(), why(plan, target)),
+            Some(level) => eprintln!("{}: target {} runs, as asked for", plan.path().display(), level.name()),
+        }
+    }
+    Ok(plan.image(target)?)
+}
+
+/// With code generated anew, if that is asked for or the plan's own is not trusted; and the seconds that it took since `start`.
+#[cfg(feature = "compiler")]
+fn generated_image(plan: &Plan, args: &ModelArgs, start: Instant) -> Result<Option<(PlanImage, f64)>> {
+    let distrust = plan.distrust();
+    if !args.regenerate && distrust.is_none() {
+        return Ok(None);
+    }
+    if let Some(reason) = distrust.filter(|_| !args.compile.quiet) {
+        note_distrust(plan.path(), reason);
+    }
+    let generated = regenerate(plan, args.target)?;
+    let seconds = start.elapsed().as_secs_f64();
+    Ok(Some((plan.image_with(generated)?, seconds)))
 }
 
 /// The stages that a plan still has.
 pub fn text(plan: &Plan, program: &Program, stage: Stage) -> Result<String> {
     match stage {
         Stage::Spec => Ok(plan.file().spec().map_err(|source| wrong(plan, source))?),
+        #[cfg(feature = "compiler")]
         Stage::Asm => Ok(disasm::blob(&program.code)),
         Stage::Plan => Ok(listing::program(program)),
         other => Err(Failure::BadInput(format!(
-            "--emit {}: a plan has only spec, asm and plan; kernmill explain shows the others",
-            other.name()
+            "--emit {}: a plan has only {}; kernmill explain shows the others",
+            other.name(),
+            if cfg!(feature = "compiler") { "spec, asm and plan" } else { "spec and plan here" }
         ))),
     }
 }
@@ -114,6 +159,7 @@ pub fn why(plan: &Plan, target: usize) -> String {
     }
 }
 
+#[cfg(feature = "compiler")]
 fn note_distrust(path: &Path, reason: Distrust) {
     eprintln!(
         "note: {}: the plan's machine code is not used ({reason}): kernels are generated anew from its spec",
@@ -121,11 +167,18 @@ fn note_distrust(path: &Path, reason: Distrust) {
     );
 }
 
+/// What generates code anew.
+const REGENERATE: &str = if cfg!(feature = "compiler") {
+    "--regenerate"
+} else {
+    "a kernmill with the compiler, by run --regenerate,"
+};
+
 /// A plan without a fitting target can still be run.
 fn with_help(error: PlanError) -> Failure {
     match error {
         PlanError::NoTarget { .. } => Failure::BadInput(format!(
-            "{error}; --regenerate generates code for this CPU, kernmill compile --target writes a plan with it"
+            "{error}; {REGENERATE} generates code for this CPU, kernmill compile --target writes a plan with it"
         )),
         other => other.into(),
     }

@@ -9,11 +9,13 @@ pub fn bytes(what: &str, bytes: u64, quiet: bool) -> ProgressBar {
 }
 
 /// A bar over `count` pieces of work.
+#[cfg(feature = "compiler")]
 pub fn count(what: &str, count: u64, quiet: bool) -> ProgressBar {
     bar(what, count, "{msg} {wide_bar} {pos}/{len} {elapsed}", quiet)
 }
 
 /// A wait of unknown length.
+#[cfg(feature = "compiler")]
 pub fn waiting(what: &str, quiet: bool) -> ProgressBar {
     bar(what, 0, "{msg} {spinner} {elapsed}", quiet)
 }

@@ -2,8 +2,8 @@
 
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};
-use crate::model::{Loaded, Model, ModelArgs};
-use crate::{nano, output, tokens};
+use crate::model::{self, Loaded, Model, ModelArgs};
+use crate::{output, tokens};
 use kernmill_runtime::measure::peak_resident;
 use kernmill_runtime::{GenerateParams, SamplerParams, StopReason, Summary, TokenizerHandle};
 use serde_json::json;
@@ -125,16 +125,17 @@ impl Run {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
         let start = Instant::now();
-        let mut model = Model::open(&self.model)?;
+        let mut model = model::open(&self.model)?;
         let tokenizer = model.tokenizer();
-        let prompt = self.prompt.read(&model, tokenizer.as_ref())?;
-        let context = model.context(self.context, prompt.ids.len().saturating_add(self.max_tokens))?;
+        let prompt = self.prompt.read(&*model, tokenizer.as_ref())?;
+        let context =
+            model::context(model.longest(), self.context, prompt.ids.len().saturating_add(self.max_tokens))?;
         tokens::check_length(prompt.ids.len(), context)?;
         if tokenizer.is_none() && !self.stop.is_empty() {
             return Err(Failure::BadInput("--stop needs a tokenizer.json beside the weights".to_owned()));
         }
-        let params = self.params(&model)?;
-        let mut loaded = model.load(&self.model, &self.emit, context)?;
+        let params = self.params(&*model)?;
+        let mut loaded = model.load(&self.model, &self.emit, context, 1)?;
         let ready_seconds = start.elapsed().as_secs_f64();
         let (summary, text) = self.generate(&mut loaded, &prompt, &params)?;
         let figures = Figures { loaded: &loaded, summary: &summary, ready_seconds };
@@ -146,7 +147,7 @@ impl Run {
         Ok(())
     }
 
-    fn params(&self, model: &Model) -> Result<GenerateParams> {
+    fn params(&self, model: &dyn Model) -> Result<GenerateParams> {
         let sampler = self.sampling.params();
         sampler.check(model.vocab()).map_err(|error| Failure::BadInput(error.to_string()))?;
         let stop_tokens = if self.ignore_end { Vec::new() } else { model.end_tokens()? };
@@ -202,18 +203,20 @@ struct Prompt {
 }
 
 impl PromptArgs {
-    fn read(&self, model: &Model, tokenizer: Option<&TokenizerHandle>) -> Result<Prompt> {
+    fn read(&self, model: &dyn Model, tokenizer: Option<&TokenizerHandle>) -> Result<Prompt> {
         if let Some(path) = &self.tokens {
             return Ok(Prompt { ids: tokens::read(path, model.vocab())?, shown: String::new() });
         }
         let (text, shown) = match (&self.prompt, &self.prompt_file) {
             (Some(text), _) => (text.clone(), false),
             (_, Some(path)) => (read_text(path)?, false),
-            (None, None) if model.embedded() => (nano::PROMPT.to_owned(), true),
-            (None, None) => {
-                let what = "what to continue is missing: give --prompt, --prompt-file or --tokens";
-                return Err(Failure::BadInput(what.to_owned()));
-            }
+            (None, None) => match model.example() {
+                Some(example) => (example.prompt.to_owned(), true),
+                None => {
+                    let what = "what to continue is missing: give --prompt, --prompt-file or --tokens";
+                    return Err(Failure::BadInput(what.to_owned()));
+                }
+            },
         };
         let Some(tokenizer) = tokenizer else {
             let what =
@@ -222,8 +225,8 @@ impl PromptArgs {
         };
         let tokenizer = tokenizer.get()?;
         let mut ids = tokenizer.encode(&text, true)?;
-        if model.embedded() {
-            ids.splice(..0, tokenizer.token_id(nano::START));
+        if let Some(example) = model.example() {
+            ids.splice(..0, tokenizer.token_id(example.start));
         }
         Ok(Prompt { ids, shown: if shown { text } else { String::new() } })
     }

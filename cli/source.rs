@@ -2,7 +2,7 @@
 
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};
-use crate::model::{Loaded, ModelArgs, Times, check_memory, engine};
+use crate::model::{Example, Loaded, Model, ModelArgs, Times, WeightsIn, check_memory, engine};
 use crate::{nano, progress};
 use kernmill_compiler::build::{BuildError, build_weights};
 use kernmill_compiler::checkpoint::{Checkpoint, CheckpointError, Weights};
@@ -120,6 +120,14 @@ impl SourceModel {
         Ok(SourceModel { source, graph, checkpoint, tokenizer_json, chat_template, tokenizer, embedded })
     }
 
+    /// Tokens by which its texts end.
+    pub fn end_tokens(&self) -> Result<Vec<u32>> {
+        match &self.tokenizer {
+            Some(tokenizer) => Ok(tokenizer.get()?.end_tokens()),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// What preset `fast` makes of the weights; nothing for the other presets.
     pub fn choices(&self, preset: Preset, threads: usize, quiet: bool) -> Result<Option<Choices>> {
         if preset != Preset::Fast {
@@ -132,48 +140,63 @@ impl SourceModel {
         bar.finish_and_clear();
         Ok(Some(choices.map_err(BuildError::Pack)?))
     }
+}
 
-    /// Tokens by which its texts end.
-    pub fn end_tokens(&self) -> Result<Vec<u32>> {
-        match &self.tokenizer {
-            Some(tokenizer) => Ok(tokenizer.get()?.end_tokens()),
-            None => Ok(Vec::new()),
-        }
+/// A model, and the level that it is compiled for and run at.
+pub struct SourceAt {
+    /// The model.
+    pub model: SourceModel,
+    /// One that this CPU can run.
+    pub level: Level,
+}
+
+impl Model for SourceAt {
+    fn vocab(&self) -> usize {
+        self.model.graph.vocab
     }
 
-    /// Compiles for `level`, packs, and starts an engine.
-    pub fn load(
-        self,
-        args: &ModelArgs,
-        level: Level,
-        emit: &Emit,
-        context: u32,
-        sequences: u32,
-    ) -> Result<Loaded> {
+    fn longest(&self) -> u32 {
+        self.model.graph.max_context as u32
+    }
+
+    fn example(&self) -> Option<Example> {
+        self.model.embedded.then_some(Example { prompt: nano::PROMPT, start: nano::START })
+    }
+
+    fn tokenizer(&mut self) -> Option<TokenizerHandle> {
+        self.model.tokenizer.clone()
+    }
+
+    fn end_tokens(&self) -> Result<Vec<u32>> {
+        self.model.end_tokens()
+    }
+
+    fn load(self: Box<Self>, args: &ModelArgs, emit: &Emit, context: u32, sequences: u32) -> Result<Loaded> {
+        let SourceAt { model, level } = *self;
         let threads = args.threads();
         let start = Instant::now();
-        let choices = self.choices(args.compile.preset, threads, args.compile.quiet)?;
+        let choices = model.choices(args.compile.preset, threads, args.compile.quiet)?;
         let mut times = Times { choose: start.elapsed().as_secs_f64(), ..Times::default() };
         let start = Instant::now();
-        let compiled = args.compile.compile(level, &self.source, &self.graph, choices, emit)?;
+        let compiled = args.compile.compile(level, &model.source, &model.graph, choices, emit)?;
         times.compile = start.elapsed().as_secs_f64();
         let shape = KvShape { context, sequences, chunk: args.compile.chunk.min(context) };
-        check_memory(&compiled.program, shape, threads, args.max_memory)?;
+        check_memory(&compiled.program, shape, threads, args.max_memory, WeightsIn::Memory)?;
 
         let start = Instant::now();
         let bar = progress::bytes("packing weights", compiled.layout.bytes, args.compile.quiet);
-        let weights = Weights::new(&self.graph, &self.checkpoint)?;
+        let weights = Weights::new(&model.graph, &model.checkpoint)?;
         let packed = build_weights(&compiled, &weights, threads, &|bytes| bar.inc(bytes));
         bar.finish_and_clear();
         let image = PlanImage {
             program: compiled.program,
             code_hash: None,
             weights: packed?,
-            tokenizer: self.tokenizer,
-            chat_template: self.chat_template,
+            tokenizer: model.tokenizer,
+            chat_template: model.chat_template,
         };
         times.pack = start.elapsed().as_secs_f64();
-        engine(&image, shape, threads, times)
+        engine(&image, shape, args, times)
     }
 }
 

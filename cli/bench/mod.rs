@@ -7,7 +7,7 @@ pub mod stats;
 
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};
-use crate::model::{Model, ModelArgs, size};
+use crate::model::{self, ModelArgs, size};
 use crate::{output, progress};
 use case::{Case, Kind};
 use kernmill_runtime::profile::Detail;
@@ -61,13 +61,13 @@ pub struct Bench {
 impl Bench {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
-        let model = Model::open(&self.model)?;
+        let model = model::open(&self.model)?;
         let vocab = model.vocab() as u32;
         let cases = self.cases(model.longest())?;
         // Everything is filled before it is measured: forks start from a filled sequence that stays.
         let context = cases.iter().map(|case| case.depth + case.tokens).max().unwrap_or(1);
         let sequences = cases.iter().map(Case::sequences).max().unwrap_or(1);
-        let mut loaded = model.load_sequences(&self.model, &Emit::default(), context, sequences)?;
+        let mut loaded = model.load(&self.model, &Emit::default(), context, sequences)?;
         let mut machine = Machine::new(&loaded, self.read)?;
         let bar = progress::count(
             "measuring",

@@ -261,9 +261,7 @@ fn measure_item<S: WeightSource>(
     let k = tensor.shape[1];
     assert_eq!(rows.len(), range.len() * k, "rows of {} from the source", tensor.name);
     let squares = int4::squares(k, rows).map_err(|error| locate(tensor, 0, range.start, error))?;
-    if range.end == tensor.shape[0] {
-        source.done_with(tensor, 0);
-    }
+    source.done_with(tensor, 0, range.clone());
     Ok(squares)
 }
 

@@ -1,5 +1,7 @@
 //! How much memory and disk space there is to take.
 
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +27,18 @@ pub fn free_space(dir: &Path) -> std::io::Result<u64> {
         _ => Err(std::io::Error::last_os_error()),
     }
 }
+
+/// Whether the file's pages are memory that the system cannot drop: a file system in memory holds it.
+pub fn lies_in_memory(file: &File) -> bool {
+    // SAFETY: statfs is plain data, for which all zeros is a value.
+    let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the file is open and `stat` is writable; both live through the call.
+    let told = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut stat) } == 0;
+    told && [libc::TMPFS_MAGIC, RAMFS_MAGIC].contains(&stat.f_type)
+}
+
+/// As in the kernel's `magic.h`.
+const RAMFS_MAGIC: libc::__fsword_t = 0x8584_58f6;
 
 /// What each group on the way to the root leaves, both hierarchy versions.
 fn group_limits(membership: &str) -> Vec<u64> {
@@ -93,6 +107,15 @@ mod tests {
         assert!(free_space(Path::new(".")).expect("it exists") < 1 << 60);
         assert_eq!(free_space(Path::new("/proc")).expect("it exists"), 0);
         assert!(free_space(Path::new("no such directory")).is_err());
+    }
+
+    #[test]
+    fn files_of_proc_lie_on_no_file_system_in_memory() {
+        assert!(!lies_in_memory(&File::open("/proc/self/stat").expect("it exists")));
+        // Where there is shared memory, it is a tmpfs.
+        if read("/proc/mounts").is_some_and(|mounts| mounts.contains(" /dev/shm tmpfs ")) {
+            assert!(lies_in_memory(&File::open("/dev/shm").expect("it exists")));
+        }
     }
 
     #[test]

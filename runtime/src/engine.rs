@@ -251,6 +251,11 @@ impl Engine {
         self.executor.threads()
     }
 
+    /// Address of the program's first byte of code, for profilers.
+    pub fn code_address(&self) -> usize {
+        self.executor.code_address()
+    }
+
     /// Memory taken besides weights and code.
     pub fn memory(&self) -> MemoryNeed {
         self.need

@@ -11,6 +11,7 @@ pub mod image;
 pub mod kv;
 pub mod load;
 pub mod measure;
+pub mod perf;
 pub mod pool;
 pub mod profile;
 pub mod sampler;

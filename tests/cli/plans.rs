@@ -150,6 +150,29 @@ fn inspect_shows_a_plan_in_several_ways() {
 }
 
 #[test]
+fn perf_finds_every_kernels_name() {
+    let sandbox = Sandbox::with_plan(&[]);
+    let command = ["run", "a.plan", "--tokens", "ids.json", "-n", "1", "-q", "--perf-map"];
+    let child = Command::new(env!("CARGO_BIN_EXE_kernmill"))
+        .args(command)
+        .current_dir(sandbox.dir.path())
+        .stdout(Stdio::null())
+        .spawn();
+    let mut child = child.unwrap();
+    let path = format!("/tmp/perf-{}.map", child.id());
+    assert!(child.wait().unwrap().success());
+    let map = fs::read_to_string(&path).unwrap();
+    fs::remove_file(path).unwrap();
+    let listing = sandbox.run(&["inspect", "a.plan"]).text();
+    let symbols: Vec<&str> = listing.split("\nsymbols\n").nth(1).unwrap().lines().collect();
+    assert!(map.lines().count() == symbols.len() && symbols.len() > 10, "{map}");
+    for (line, symbol) in map.lines().zip(symbols) {
+        let name = symbol.split_whitespace().skip(3).collect::<Vec<_>>().join(" ");
+        assert!(line.ends_with(&format!("kernmill:{name}")), "{line}: {symbol}");
+    }
+}
+
+#[test]
 fn a_dry_run_writes_nothing() {
     let sandbox = Sandbox::of("gptoss-base");
     let before = sandbox.files();

@@ -3,6 +3,7 @@
 use super::root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::process::Command;
 use toml::{Table, Value};
 
 /// Direct dependencies of every locked package, tests' dependencies included.
@@ -47,6 +48,30 @@ fn the_runtime_carries_no_compiler() {
         .filter(|name| compilers.contains(&name.as_str()) || name.starts_with("cranelift"))
         .collect();
     assert!(found.is_empty(), "the runtime depends on {found:?}");
+}
+
+#[test]
+fn the_run_only_build_carries_no_compiler() {
+    let tree = |arguments: &[&str]| {
+        let usual = ["tree", "--offline", "--locked", "--edges", "normal,build", "--prefix", "none"];
+        let mut cargo = Command::new(env!("CARGO"));
+        let output = cargo.args(usual).args(arguments).current_dir(root()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let compiler = |line: &&str| {
+        ["cranelift", "iced", "kernmill-kernels", "kernmill-compiler"]
+            .iter()
+            .any(|name| line.starts_with(name))
+    };
+    assert!(tree(&["--package", "kernmill"]).lines().any(|line| compiler(&line)), "the names are right");
+    for build in [["--package", "kernmill", "--no-default-features"], ["--package", "kernmill-runtime", "-q"]]
+    {
+        let tree = tree(&build);
+        assert!(tree.contains("kernmill-plan"), "{tree}");
+        let found: Vec<&str> = tree.lines().filter(compiler).collect();
+        assert!(found.is_empty(), "{build:?} has {found:?}");
+    }
 }
 
 #[test]

@@ -20,12 +20,15 @@ pub use rows::{FP4_VALUES, Weights, e8m0};
 pub use safetensors::Dtype;
 
 use crate::gguf::{self, Gguf};
-use memmap2::{Mmap, UncheckedAdvice};
+use memmap2::{Advice, Mmap, UncheckedAdvice};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+/// Bytes that are read ahead with one request: the system cuts larger ones off.
+const PREFETCH_BYTES: usize = 512 << 10;
 
 /// File name of a checkpoint in one file.
 pub const SINGLE_FILE: &str = "model.safetensors";
@@ -199,15 +202,33 @@ impl Checkpoint {
         self.tensors.values().map(|e| e.range.len() as u64).sum()
     }
 
-    /// Gives back the memory behind bytes `range` of tensor `name`; reading them again maps them anew.
-    pub fn release(&self, name: &str, range: Range<usize>) {
-        let Some(entry) = self.tensors.get(name) else { return };
+    /// Asks the system to read bytes `range` of tensor `name` from the disk, without waiting for it.
+    pub fn prefetch(&self, name: &str, range: Range<usize>) {
+        let Some((map, range)) = self.mapped(name, range) else { return };
+        for start in range.clone().step_by(PREFETCH_BYTES) {
+            let bytes = PREFETCH_BYTES.min(range.end - start);
+            if let Err(error) = map.advise_range(Advice::WillNeed, start, bytes) {
+                tracing::debug!(%error, name, "pages not read ahead");
+                return;
+            }
+        }
+    }
+
+    /// The mapping with bytes `range` of tensor `name`, and where they are in it; nothing if they are in memory or there are none.
+    fn mapped(&self, name: &str, range: Range<usize>) -> Option<(&Mmap, Range<usize>)> {
+        let entry = self.tensors.get(name)?;
         let start = entry.range.start + range.start.min(entry.range.len());
         let end = entry.range.start + range.end.min(entry.range.len());
-        if start >= end {
-            return;
+        match &self.shards[entry.shard].bytes {
+            Bytes::Mapped(map) if start < end => Some((map, start..end)),
+            _ => None,
         }
-        let Bytes::Mapped(map) = &self.shards[entry.shard].bytes else { return };
+    }
+
+    /// Gives back the memory behind bytes `range` of tensor `name`; reading them again maps them anew.
+    pub fn release(&self, name: &str, range: Range<usize>) {
+        let Some((map, range)) = self.mapped(name, range) else { return };
+        let (start, end) = (range.start, range.end);
         // SAFETY: the mapping is read-only and backed by a file, so dropped pages are read from the file again.
         let advised = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, end - start) };
         if let Err(error) = advised {

@@ -138,13 +138,26 @@ impl<'a> Weights<'a> {
         Ok(())
     }
 
-    /// Gives back the memory behind `expert`'s part of `t` (all of it where there are no experts).
-    pub fn done_with(&self, t: &Tensor, expert: usize) {
-        let experts = experts(t);
+    /// Asks the system to read rows `rows` of `expert` (0 where there are none) from the disk, without waiting for it.
+    pub fn will_need(&self, t: &Tensor, expert: usize, rows: Range<usize>) {
+        self.each_part(t, expert, rows, |name, bytes| self.checkpoint.prefetch(name, bytes));
+    }
+
+    /// Gives back the memory behind rows `rows` of `expert` (0 where there are none).
+    pub fn done_with(&self, t: &Tensor, expert: usize, rows: Range<usize>) {
+        self.each_part(t, expert, rows, |name, bytes| self.checkpoint.release(name, bytes));
+    }
+
+    /// The bytes of the rows in each checkpoint tensor. Rows that alternate with another tensor's, or lie in another order within their head,
+    /// are where their number says in proportion, to within a head.
+    fn each_part(&self, t: &Tensor, expert: usize, rows: Range<usize>, take: impl Fn(&str, Range<usize>)) {
+        let (experts, n) = experts_and_rows(t);
         for name in [Some(&t.source.name), t.source.scales.as_ref()].into_iter().flatten() {
             if let Some(view) = self.checkpoint.tensor(name) {
                 let bytes = view.data.len() / experts;
-                self.checkpoint.release(name, expert * bytes..(expert + 1) * bytes);
+                let at =
+                    |row: usize| expert * bytes + (bytes as u128 * row as u128 / n.max(1) as u128) as usize;
+                take(name, at(rows.start)..at(rows.end));
             }
         }
     }
@@ -220,9 +233,10 @@ impl Place {
     }
 }
 
-fn experts(t: &Tensor) -> usize {
+/// Experts, 1 where there are none, and rows of each.
+fn experts_and_rows(t: &Tensor) -> (usize, usize) {
     match t.role {
-        Role::ExpertMatrix | Role::ExpertVector => t.shape[0],
-        Role::Matrix | Role::Vector | Role::Table => 1,
+        Role::ExpertMatrix | Role::ExpertVector => (t.shape[0], t.shape[1]),
+        Role::Matrix | Role::Vector | Role::Table => (1, t.shape[0]),
     }
 }

@@ -154,7 +154,8 @@ fn rows_are_selected_and_decoded() {
     assert_eq!(rows, [[6.0; 32], [48.0; 32]].concat());
     weights.mxfp4_rows(&tensor, 1, 1..2, &mut codes, &mut factors).unwrap();
     assert_eq!((codes, factors), (vec![0x77; 16], vec![130]));
-    weights.done_with(&tensor, 1);
+    weights.will_need(&tensor, 1, 0..1);
+    weights.done_with(&tensor, 1, 0..1);
     weights.f32_rows(&tensor, 0, 0..1, &mut rows).unwrap();
     assert_eq!(rows, [1.0; 32]);
 }

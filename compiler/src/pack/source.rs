@@ -32,8 +32,11 @@ pub trait WeightSource: Sync {
         scales: &mut Vec<u8>,
     ) -> Result<(), Self::Error>;
 
-    /// Says that this expert of the tensor will not be read again, so that its pages may be dropped.
-    fn done_with(&self, tensor: &Tensor, expert: usize);
+    /// Says that these rows will be read soon, so that the disk can be asked for them.
+    fn will_need(&self, tensor: &Tensor, expert: usize, rows: Range<usize>);
+
+    /// Says that these rows will not be read again, so that their pages may be dropped.
+    fn done_with(&self, tensor: &Tensor, expert: usize, rows: Range<usize>);
 }
 
 impl WeightSource for Weights<'_> {
@@ -60,8 +63,12 @@ impl WeightSource for Weights<'_> {
         Weights::mxfp4_rows(self, tensor, expert, rows, blocks, scales)
     }
 
-    fn done_with(&self, tensor: &Tensor, expert: usize) {
-        Weights::done_with(self, tensor, expert);
+    fn will_need(&self, tensor: &Tensor, expert: usize, rows: Range<usize>) {
+        Weights::will_need(self, tensor, expert, rows);
+    }
+
+    fn done_with(&self, tensor: &Tensor, expert: usize, rows: Range<usize>) {
+        Weights::done_with(self, tensor, expert, rows);
     }
 }
 
@@ -127,7 +134,9 @@ impl WeightSource for MemorySource {
         Ok(())
     }
 
-    fn done_with(&self, _tensor: &Tensor, _expert: usize) {}
+    fn will_need(&self, _tensor: &Tensor, _expert: usize, _rows: Range<usize>) {}
+
+    fn done_with(&self, _tensor: &Tensor, _expert: usize, _rows: Range<usize>) {}
 }
 
 /// An expert's rows, where a datum covers `per` elements along k.

@@ -208,10 +208,14 @@ fn rows_are_padded_with_zeros() {
     assert!(out[embed.offset as usize..][66..128].iter().all(|&byte| byte == 0));
 }
 
-/// A matrix of several work items, read by range; it records what is done with.
+/// Rows of an expert of a tensor.
+type Part = (String, usize, Range<usize>);
+
+/// A matrix of several work items, read by range; it records what is wanted soon, and what is done with.
 struct Counting {
     inner: MemorySource,
-    done: Mutex<Vec<(String, usize)>>,
+    hinted: Mutex<Vec<Part>>,
+    done: Mutex<Vec<Part>>,
 }
 
 impl WeightSource for Counting {
@@ -239,30 +243,44 @@ impl WeightSource for Counting {
         self.inner.mxfp4_rows(t, e, rows, blocks, scales)
     }
 
-    fn done_with(&self, t: &Tensor, e: usize) {
-        self.done.lock().unwrap().push((t.name.clone(), e));
+    fn will_need(&self, t: &Tensor, e: usize, rows: Range<usize>) {
+        self.hinted.lock().unwrap().push((t.name.clone(), e, rows));
+    }
+
+    fn done_with(&self, t: &Tensor, e: usize, rows: Range<usize>) {
+        self.done.lock().unwrap().push((t.name.clone(), e, rows));
     }
 }
 
 #[test]
-fn large_tensors_are_split_and_given_back_once() {
+fn large_tensors_are_asked_for_and_given_back_part_by_part() {
     let mut tensors = model().tensors;
     tensors.push(tensor("large", Role::Matrix, &[2500, 2048], WeightFormat::F32, WeightFormat::F32));
     let used: Vec<u32> = (0..tensors.len() as u32).collect();
     let graph = graph(tensors, &used);
-    let source = Counting { inner: weights(&graph), done: Mutex::default() };
+    let source = Counting { inner: weights(&graph), hinted: Mutex::default(), done: Mutex::default() };
     let layout = plan_weights(&graph, &[PAIR]).unwrap();
     let out = pack(&graph, &layout, &source, 2);
     check_elements(&graph, &layout, &source.inner, &out);
-    let mut done = source.done.into_inner().unwrap();
-    done.sort();
-    let mut expected: Vec<(String, usize)> = Vec::new();
+    let sorted = |parts: Mutex<Vec<Part>>| {
+        let mut parts = parts.into_inner().unwrap();
+        parts.sort_by_key(|(name, expert, rows)| (name.clone(), *expert, rows.start));
+        parts
+    };
+    let (hinted, done) = (sorted(source.hinted), sorted(source.done));
+    assert_eq!(hinted, done, "everything is asked for once");
+    assert!(done.iter().filter(|(name, ..)| name == "large").count() > 3, "it comes in parts");
     for tensor in &graph.tensors {
-        let experts = layout::dims(tensor).unwrap().0;
-        expected.extend((0..experts).map(|expert| (tensor.name.clone(), expert)));
+        let (experts, rows, _) = layout::dims(tensor).unwrap();
+        for expert in 0..experts {
+            let parts = done.iter().filter(|part| part.0 == tensor.name && part.1 == expert);
+            let end = parts.fold(0, |end, (.., part)| {
+                assert_eq!(part.start, end, "{}: every row once, in order", tensor.name);
+                part.end
+            });
+            assert_eq!(end, rows, "{}", tensor.name);
+        }
     }
-    expected.sort();
-    assert_eq!(done, expected);
 }
 
 fn failure(graph: &Graph, source: &MemorySource) -> PackWeightsError<MemorySourceError> {

@@ -10,11 +10,12 @@ use kernmill_plan::format::{TILE_ROWS, WeightFormat};
 use kernmill_plan::pack::{self, PackError, Problem};
 use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use thiserror::Error;
 
 /// Bytes of the region that a work item covers, unless one group is larger.
 const ITEM_BYTES: usize = 4 << 20;
+/// Items that the disk is asked for before their turn.
+const ITEMS_AHEAD: usize = 8;
 
 /// Why weights could not be packed.
 #[derive(Debug, Error)]
@@ -81,13 +82,18 @@ pub(super) fn for_each_item<S: WeightSource, T: Send, E: Send>(
     work: impl Fn(&Item, T, &mut Buffers) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
     assert_eq!(graph.tensors.len(), layout.placements.len(), "tensors of the weight layout");
-    let left = items_left(layout);
+    let ahead: Vec<Item> = self::items(layout).collect();
+    let hint = |item: &Item| {
+        for_each_part(graph, layout, item, |tensor, rows| source.will_need(tensor, item.expert, rows));
+    };
+    ahead.iter().take(ITEMS_AHEAD).for_each(hint);
     let queue = Mutex::new(items.enumerate());
     let failure: Mutex<Option<(usize, E)>> = Mutex::new(None);
     let take = || {
         let mut buffers = Buffers::default();
         while failure.lock().expect("no panic holds it").is_none() {
             let Some((index, (item, part))) = queue.lock().expect("no panic holds it").next() else { return };
+            ahead.get(index + ITEMS_AHEAD).into_iter().for_each(hint);
             if let Err(error) = work(&item, part, &mut buffers) {
                 let mut failure = failure.lock().expect("no panic holds it");
                 if failure.as_ref().is_none_or(|(first, _)| index < *first) {
@@ -95,10 +101,8 @@ pub(super) fn for_each_item<S: WeightSource, T: Send, E: Send>(
                 }
                 return;
             }
-            if left[item.unit][item.expert].fetch_sub(1, Ordering::Relaxed) == 1 {
-                let tensors = &layout.units[item.unit].tensors;
-                tensors.iter().for_each(|&tensor| source.done_with(tensor_of(graph, tensor), item.expert));
-            }
+            // Item by item, so that of a large tensor little more is resident than what is being packed.
+            for_each_part(graph, layout, &item, |tensor, rows| source.done_with(tensor, item.expert, rows));
             progress(item.bytes as u64);
         }
     };
@@ -142,11 +146,13 @@ pub(super) fn items(layout: &WeightLayout) -> impl Iterator<Item = Item> + '_ {
     })
 }
 
-/// Items that are not done yet, per unit and expert.
-fn items_left(layout: &WeightLayout) -> Vec<Vec<AtomicUsize>> {
-    let per_expert = |unit: &Unit| unit.groups.div_ceil(groups_per_item(unit));
-    let counts = |unit: &Unit| (0..unit.experts).map(|_| AtomicUsize::new(per_expert(unit))).collect();
-    layout.units.iter().map(counts).collect()
+/// The tensors of an item and the rows that it takes of each.
+fn for_each_part(graph: &Graph, layout: &WeightLayout, item: &Item, take: impl Fn(&Tensor, Range<usize>)) {
+    for &tensor in &layout.units[item.unit].tensors {
+        let tensor = tensor_of(graph, tensor);
+        let (first, last) = (item.groups.start, item.groups.end - 1);
+        take(tensor, group_rows(tensor, first).start..group_rows(tensor, last).end);
+    }
 }
 
 fn groups_per_item(unit: &Unit) -> usize {

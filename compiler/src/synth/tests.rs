@@ -33,7 +33,7 @@ fn a_synthetic_checkpoint_binds_and_has_the_scatter_it_should() {
         weights.f32_rows(tensor, 0, 0..tensor.shape[tensor.shape.len() - 2], &mut rows).unwrap();
         let std = (rows.iter().map(|x| x * x).sum::<f32>() / rows.len() as f32).sqrt();
         assert!((std / scatter.std - 1.0).abs() < 0.06, "{}: {std} for {scatter:?}", tensor.name);
-        weights.done_with(tensor, 0);
+        weights.done_with(tensor, 0, 0..tensor.shape[tensor.shape.len() - 2]);
     }
 }
 

@@ -130,7 +130,7 @@ pub(crate) struct Executor {
     /// While runs are metered.
     meter: Option<Meter>,
     // The steps' addresses point into these.
-    _code: ExecutableCode,
+    code: ExecutableCode,
     _weights: Arc<WeightRegion>,
 }
 
@@ -192,9 +192,14 @@ impl Executor {
             chosen,
             runs: 0,
             meter: None,
-            _code: code,
+            code,
             _weights: Arc::clone(&image.weights),
         })
+    }
+
+    /// Address of the program's first byte of code.
+    pub fn code_address(&self) -> usize {
+        self.code.address(0) as usize
     }
 
     /// Workers.

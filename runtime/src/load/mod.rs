@@ -48,8 +48,8 @@ pub enum PlanError {
     },
     /// Its machine code is not to be trusted.
     #[error(
-        "{}: the plan's machine code is not used: {reason}; if you trust it, make it your own (cp, chmod go-w), or else take \
-         kernmill run --regenerate, which generates the code anew",
+        "{}: the plan's machine code is not used: {reason}; if you trust it, make it your own (cp, chmod go-w); or else take \
+         `kernmill run --regenerate` of a kernmill with the compiler, which generates the code anew",
         path.display()
     )]
     Untrusted {
@@ -124,6 +124,11 @@ impl Plan {
         self.distrust
     }
 
+    /// The refusal to run its machine code, if it is not to be trusted.
+    pub fn untrusted(&self) -> Option<PlanError> {
+        self.distrust.map(|reason| PlanError::Untrusted { path: self.path.clone(), reason })
+    }
+
     /// Every target, and whether it runs here.
     pub fn targets(&self) -> Vec<TargetFit> {
         target::fits(&self.metadata().targets)
@@ -143,8 +148,8 @@ impl Plan {
     /// # Errors
     /// When the code is not to be trusted, or a part of it is damaged.
     pub fn image(&self, target: usize) -> Result<PlanImage, PlanError> {
-        if let Some(reason) = self.distrust {
-            return Err(PlanError::Untrusted { path: self.path.clone(), reason });
+        if let Some(error) = self.untrusted() {
+            return Err(error);
         }
         let (program, code_hash) = self.file.program(target).map_err(|source| self.wrong(source))?;
         self.image_of(program, Some(code_hash))

@@ -1,0 +1,76 @@
+//! The program as it is built without the compiler: `cargo test --no-default-features --test run_only`. With the compiler the same plans run.
+
+use kernmill_compiler::checkpoint::{Checkpoint, Weights};
+use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
+use kernmill_compiler::spec::{Spec, lower};
+use kernmill_plan::target::Level;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// Writes a plan of the nano model.
+fn plan(dir: &TempDir) -> PathBuf {
+    let nano = Path::new(env!("CARGO_MANIFEST_DIR")).join("model-specs/nano");
+    let spec = fs::read_to_string(nano.join("nano.toml")).unwrap();
+    let tokenizer = fs::read(nano.join("tokenizer.json")).unwrap();
+    let graph = lower(&Spec::parse("nano.toml", &spec).unwrap()).unwrap();
+    let checkpoint = Checkpoint::open(&nano).unwrap();
+    let level = *Level::supported().last().unwrap();
+    let compiled = [compile(&graph, &Options::new(level)).unwrap()];
+    let parts = PlanParts {
+        compiled: &compiled,
+        choices: None,
+        chunk: 512,
+        fused: true,
+        spec: &spec,
+        tokenizer_json: Some(&tokenizer),
+        end_tokens: &[],
+        chat_template: None,
+    };
+    let path = dir.path().join("nano.plan");
+    let file = File::create(&path).unwrap();
+    file.set_permissions(Permissions::from_mode(0o644)).unwrap();
+    let weights = Weights::new(&graph, &checkpoint).unwrap();
+    PlanWriter::new(&parts).unwrap().write(&file, &weights, 2, &|_| {}).unwrap();
+    path
+}
+
+fn kernmill(dir: &TempDir, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kernmill")).args(args).current_dir(dir.path()).output().unwrap()
+}
+
+#[test]
+fn plans_run_and_are_shown() {
+    let dir = TempDir::new().unwrap();
+    plan(&dir);
+    let ran = kernmill(&dir, &["run", "nano.plan", "--prompt", "A slice is", "-n", "20", "--temp", "0"]);
+    assert!(ran.status.success() && ran.stdout.len() > 10, "{ran:?}");
+    let shown = kernmill(&dir, &["inspect", "nano.plan", "--verify"]);
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("every hash fits"), "{shown:?}");
+}
+
+#[cfg(not(feature = "compiler"))]
+#[test]
+fn what_needs_a_compiler_is_refused_and_the_ways_out_are_named() {
+    let dir = TempDir::new().unwrap();
+    let path = plan(&dir);
+    let refused = |args: &[&str], parts: &[&str]| {
+        let ran = kernmill(&dir, args);
+        assert_eq!(ran.status.code(), Some(2), "{ran:?}");
+        let message = String::from_utf8(ran.stderr).unwrap();
+        parts.iter().for_each(|part| assert!(message.contains(part), "`{part}` is not in: {message}"));
+        assert!(ran.stdout.is_empty());
+    };
+    refused(&["run", "nano.plan", "--prompt", "x", "--regenerate"], &["--regenerate"]);
+    refused(&["run"], &["PLAN"]);
+    refused(&["compile", "-o", "a.plan"], &["compile"]);
+    let other = Level::ALL.into_iter().find(|level| Some(level) != Level::supported().last()).unwrap();
+    let target = ["run", "nano.plan", "--prompt", "x", "--target", other.name()];
+    refused(&target, &["no target", "a kernmill with the compiler"]);
+    fs::set_permissions(&path, Permissions::from_mode(0o664)).unwrap();
+    let ways_out = ["nano.plan", "chmod go-w", "`kernmill run --regenerate` of a kernmill with the compiler"];
+    refused(&["run", "nano.plan", "--prompt", "x"], &ways_out);
+}
