@@ -4,7 +4,7 @@ mod dry_run;
 
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};
-use crate::model::{CompileArgs, Model};
+use crate::model::CompileArgs;
 use crate::output;
 use crate::progress;
 use crate::source::SourceModel;
