@@ -17,6 +17,8 @@ use kernmill_plan::program::Program;
 #[cfg(feature = "compiler")]
 use kernmill_plan::region::WeightRegion;
 use kernmill_plan::target::Level;
+#[cfg(feature = "compiler")]
+use kernmill_plan::target::Tuning;
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::perf;
@@ -87,6 +89,10 @@ pub struct CompileArgs {
     /// Prompt tokens that are run at once
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub chunk: u32,
+    /// Whose CPUs the code is to be fast on: it runs on all of its level, and gives the same bits
+    #[cfg(feature = "compiler")]
+    #[arg(long, value_name = "MAKER", default_value = "native", value_parser = tuning_parser())]
+    pub tune: Tuning,
     /// Compile every graph node by itself: for comparing
     #[cfg(feature = "compiler")]
     #[arg(long)]
@@ -112,6 +118,15 @@ const NATIVE: &str = "native";
 pub fn preset_parser() -> impl TypedValueParser<Value = Preset> {
     PossibleValuesParser::new(Preset::ALL.map(Preset::name))
         .map(|name| Preset::from_name(&name).unwrap_or(Preset::Faithful))
+}
+
+/// `--tune`.
+#[cfg(feature = "compiler")]
+fn tuning_parser() -> impl TypedValueParser<Value = Tuning> {
+    let names = std::iter::once(NATIVE).chain(Tuning::ALL.map(Tuning::name));
+    let named = |name: String| Tuning::ALL.into_iter().find(|tuning| tuning.name() == name);
+    PossibleValuesParser::new(names.collect::<Vec<_>>())
+        .map(move |name| named(name).unwrap_or_else(Tuning::native))
 }
 
 /// `--target`.
@@ -144,6 +159,7 @@ impl CompileArgs {
             preset: self.preset,
             choices,
             level,
+            tuning: self.tune,
             chunk: self.chunk as usize,
             fuse: !self.no_fuse,
             keep_clif: emit.wants_clif(),

@@ -12,6 +12,7 @@ use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::file::{Metadata, TensorInfo};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::Program;
+use kernmill_plan::target::Tuning;
 use kernmill_runtime::Plan;
 
 /// Tokens per prefill chunk at most, as on the command line.
@@ -40,6 +41,7 @@ pub fn regenerate(plan: &Plan, target: Target) -> Result<Program> {
         choices: (preset == Preset::Fast).then(|| choices(&graph, metadata)),
         chunk: metadata.chunk as usize,
         fuse: metadata.fused,
+        tuning: Tuning::native(),
         ..Options::new(target.runnable_level(preset)?)
     };
     let compiled = compile(&graph, &options)?;

@@ -13,7 +13,7 @@ use crate::select::{LeafChoice, Pick, Selection, choose_leaves, select_classes};
 use kernmill_kernels::generate::generate;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_plan::program::Program;
-use kernmill_plan::target::Level;
+use kernmill_plan::target::{Level, Tuning};
 use std::time::{Duration, Instant};
 
 /// What to compile for.
@@ -25,6 +25,8 @@ pub struct Options {
     pub choices: Option<Choices>,
     /// Instruction set.
     pub level: Level,
+    /// Whose CPUs it is to be fast on.
+    pub tuning: Tuning,
     /// Tokens per prefill chunk: the largest batch.
     pub chunk: usize,
     /// Whether to fuse; off is for tests and for finding out what fusion brings.
@@ -44,6 +46,7 @@ impl Options {
             preset: Preset::Faithful,
             choices: None,
             level,
+            tuning: Tuning::Generic,
             chunk: 512,
             fuse: true,
             keep_clif: false,
@@ -118,7 +121,7 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
     let (fused, report) = passes.run("fuse", || fuse::fuse(&quantised, &rules))?;
     passes.run("verify fused", || fused.verify())?;
     let layout = passes.run("place weights", || plan_weights(&quantised, &gate_up_pairs(&quantised)))?;
-    let model = Model::new(options.level);
+    let model = Model::new(options.level, options.tuning);
     let selections =
         passes.run("select", || select_classes(&fused, &layout, options.chunk, &model, options.kernels))?;
     let (schedules, kernels) = passes.time("schedule", || schedule_all(&quantised, &selections));
@@ -129,7 +132,9 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
             .zip(&arenas)
             .try_for_each(|(schedule, arena)| memory::check::check(&schedule.buffers, arena))
     })?;
-    let leaves = passes.time("choose leaves", || choose_leaves(&kernels.list, options.level, options.leaves));
+    let leaves = passes.time("choose leaves", || {
+        choose_leaves(&kernels.list, options.level, options.tuning, options.leaves)
+    });
     let version = |leaf: Leaf| leaves.iter().find(|choice| choice.leaf == leaf).and_then(|one| one.version);
     let mut generated =
         passes.run("generate", || generate(&kernels.list, options.level, &version, options.keep_clif))?;

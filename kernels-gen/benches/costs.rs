@@ -6,7 +6,7 @@
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::gemm_bf16::{self, Shape};
-use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, GROUP};
+use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, Decoded, GROUP};
 use kernmill_kernels::wide::{self, Wide};
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
 use kernmill_plan::region::WeightRegion;
@@ -20,7 +20,8 @@ const REPETITIONS: usize = 15;
 const FILL: u8 = 0x3c;
 
 type Dot = unsafe extern "C" fn(*const u8, *const u64, *mut f32, u64);
-type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
+type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64);
+type DecodeBf16 = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
 type Gemm = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
 type GemmBf16 = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64);
 
@@ -48,9 +49,9 @@ fn main() {
         leaves.extend(Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: K, tokens: *t }));
         leaves.push(Leaf::Decode { format });
     }
-    for small in [true, false] {
+    for weights in Decoded::ALL {
         for tiles in [1, 2] {
-            leaves.extend((1..=GROUP).map(|tokens| Leaf::GemmQ8 { small, tiles, tokens }));
+            leaves.extend((1..=GROUP).map(|tokens| Leaf::GemmQ8 { weights, tiles, tokens }));
         }
     }
     leaves.push(Leaf::DecodeBf16);
@@ -110,9 +111,21 @@ impl Bench {
                     (0..calls).for_each(|_| unsafe { dot(packed, list.as_ptr(), results.cast(), 64) });
                 })
             }
-            Leaf::Decode { .. } | Leaf::DecodeBf16 => {
+            Leaf::Decode { .. } => {
                 // SAFETY: as above, a decode leaf.
                 let decode: Decode = unsafe { std::mem::transmute(entry) };
+                least(|| {
+                    for call in 0..calls {
+                        // SAFETY: as above.
+                        let out = unsafe { decoded.add(call % 2 * gemm_bf16::DECODED_TILE) };
+                        // SAFETY: as above.
+                        unsafe { decode(packed, packed.add(4096), out, blocks as u64) };
+                    }
+                })
+            }
+            Leaf::DecodeBf16 => {
+                // SAFETY: as above, a leaf that decodes to bf16.
+                let decode: DecodeBf16 = unsafe { std::mem::transmute(entry) };
                 least(|| {
                     for call in 0..calls {
                         // SAFETY: as above.

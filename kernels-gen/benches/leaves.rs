@@ -8,7 +8,7 @@
 
 use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, GROUP};
+use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, Decoded, GROUP};
 use kernmill_kernels::leaf::map::Map;
 use kernmill_kernels::leaf::{ADJACENT, BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
 use kernmill_kernels::wide;
@@ -28,7 +28,7 @@ const REPETITIONS: usize = 7;
 const FILL: u8 = 0x3c;
 
 type Dot = unsafe extern "C" fn(*const u8, *const u64, *mut f32, u64);
-type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
+type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64);
 type Six = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);
 type Gemm = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
 
@@ -184,7 +184,8 @@ fn dots(level: Level, wide: bool, format: WeightFormat, region: &WeightRegionMut
 /// Decoding, and two tiles by a full panel, all in cache.
 fn gemm(level: Level, wide: bool, small: bool) {
     let format = if small { WeightFormat::Mxfp4 } else { WeightFormat::Int8 };
-    let leaves = [Leaf::Decode { format }, Leaf::GemmQ8 { small, tiles: 2, tokens: GROUP }];
+    let leaves =
+        [Leaf::Decode { format }, Leaf::GemmQ8 { weights: Decoded::of(format), tiles: 2, tokens: GROUP }];
     let (map, offsets) = code(&leaves, level, wide);
     // SAFETY: symbol 0 is a decode leaf.
     let decode: Decode = unsafe { std::mem::transmute(&raw const map[offsets[0]]) };
@@ -202,7 +203,7 @@ fn gemm(level: Level, wide: bool, small: bool) {
     let time = median(|| {
         for tile in (0..calls).map(|call| call % 2) {
             // SAFETY: as above.
-            unsafe { decode(packed, packed.add(4096), decoded.add(tile * DECODED_TILE), blocks, packed) };
+            unsafe { decode(packed, packed.add(4096), decoded.add(tile * DECODED_TILE), blocks) };
         }
     });
     let tile = format.tile(CHUNK_BLOCKS * BLOCK).bytes();

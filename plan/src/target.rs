@@ -105,6 +105,43 @@ impl Level {
     }
 }
 
+/// Whose CPUs code is made to be fast on. It decides among kernels that give the same bits and run on every CPU of the level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tuning {
+    /// Nobody's in particular.
+    #[default]
+    Generic,
+    /// Intel's.
+    Intel,
+    /// AMD's, from Zen 4 on where it matters.
+    Amd,
+}
+
+impl Tuning {
+    /// Every one.
+    pub const ALL: [Tuning; 3] = [Tuning::Generic, Tuning::Intel, Tuning::Amd];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tuning::Generic => "generic",
+            Tuning::Intel => "intel",
+            Tuning::Amd => "amd",
+        }
+    }
+
+    /// That of this CPU, by its maker.
+    pub fn native() -> Tuning {
+        let leaf = std::arch::x86_64::__cpuid(0);
+        let maker = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes).concat();
+        match maker.as_slice() {
+            b"GenuineIntel" => Tuning::Intel,
+            b"AuthenticAMD" | b"HygonGenuine" => Tuning::Amd,
+            _ => Tuning::Generic,
+        }
+    }
+}
+
 /// Whether this CPU (and its operating system) offers a feature of [`Level::features`].
 pub fn host_has(feature: &str) -> bool {
     match feature {

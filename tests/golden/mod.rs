@@ -10,6 +10,7 @@ use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::gemm_bf16::Shape;
+use kernmill_kernels::leaf::gemm_q8::Decoded;
 use kernmill_kernels::leaf::map::Map;
 use kernmill_kernels::wide;
 use kernmill_plan::format::WeightFormat;
@@ -123,9 +124,10 @@ fn amx_code_without_bf16_is_that_of_v4_vnni() {
 #[test]
 fn machine_code_of_wide_leaves_of_other_levels() {
     let dots = |format| Leaf::DotQ8 { format, k: 64, tokens: 1 };
-    let gemm = |small| Leaf::GemmQ8 { small, tiles: 1, tokens: 2 };
-    let plain = [dots(WeightFormat::Mxfp4), dots(WeightFormat::Int8), gemm(true), gemm(false)];
-    let vnni = [dots(WeightFormat::Mxfp4), dots(WeightFormat::Int8), gemm(true)];
+    let gemm = |weights| Leaf::GemmQ8 { weights, tiles: 1, tokens: 2 };
+    let plain =
+        [dots(WeightFormat::Mxfp4), dots(WeightFormat::Int8), gemm(Decoded::Small), gemm(Decoded::Bytes)];
+    let vnni = [dots(WeightFormat::Mxfp4), dots(WeightFormat::Int8), gemm(Decoded::Small)];
     let rest = [
         Leaf::Decode { format: WeightFormat::Mxfp4 },
         Leaf::DotF32 { format: WeightFormat::Bf16, k: 64, tokens: 1 },
@@ -149,4 +151,19 @@ fn machine_code_of_wide_leaves_of_other_levels() {
         assert_eq!(text.contains("zmm"), level == Level::V4, "{}", level.name());
         assert_eq!(text.contains("vpdpbusd"), level == Level::V3Vnni, "{}", level.name());
     }
+}
+
+#[test]
+fn machine_code_of_the_gemm_that_adds() {
+    let leaf = Leaf::GemmQ8 { weights: Decoded::Powers, tiles: 2, tokens: 1 };
+    let adds = |leaf| wide::candidates(leaf, Level::V4Vnni).find(|wide| wide.name.ends_with("_adds"));
+    let text = disasm::blob(
+        &generate_leaves(&[leaf, Leaf::Prefetch], Level::V4Vnni, &|leaf| {
+            adds(leaf).or_else(|| wide::find(leaf, Level::V4Vnni))
+        })
+        .unwrap(),
+    );
+    expect_file![format!("{}/tests/golden/wide_leaves_adds.asm", env!("CARGO_MANIFEST_DIR"))]
+        .assert_eq(&text);
+    assert!(text.contains("vaddps") && !text.contains("vfmadd213ps"));
 }

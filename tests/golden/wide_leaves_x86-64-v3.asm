@@ -1009,204 +1009,199 @@ gemm_byte_q8_1x2:
     132b  (bad)
 
 decode_mxfp4:
-    1340  lea r9,[rel 1570h]
-    1347  vmovdqu ymm0,[r9+20h]
+    1340  lea r8,[rel 1550h]
+    1347  vmovdqu ymm0,[r8+20h]
     134d  test rcx,rcx
-    1350  je near 000000000000156Ch
-    1356  prefetcht1 [r8]
-    135a  prefetcht1 [r8+40h]
-    135f  prefetcht1 [r8+80h]
-    1367  prefetcht1 [r8+0C0h]
-    136f  vpmovzxbd ymm9,[rdi]
-    1374  vpslld ymm9,ymm9,17h
-    137a  vpmaxud ymm9,ymm9,[r9+80h]
-    1383  vmulps ymm9,ymm9,[r9+0A0h]
-    138c  vmulps ymm10,ymm9,[r9+0E0h]
-    1395  vmovups [rdx],ymm9
-    1399  vmovups [rdx+40h],ymm10
-    139e  vpmovzxbd ymm9,[rdi+8]
-    13a4  vpslld ymm9,ymm9,17h
-    13aa  vpmaxud ymm9,ymm9,[r9+80h]
-    13b3  vmulps ymm9,ymm9,[r9+0A0h]
-    13bc  vmulps ymm10,ymm9,[r9+0E0h]
-    13c5  vmovups [rdx+20h],ymm9
-    13ca  vmovups [rdx+60h],ymm10
-    13cf  vmovdqu ymm1,[rsi]
-    13d3  vpsrlw ymm2,ymm1,4
-    13d8  vpand ymm1,ymm1,[r9]
-    13dd  vpand ymm2,ymm2,[r9]
-    13e2  vpshufb ymm1,ymm0,ymm1
-    13e7  vpshufb ymm2,ymm0,ymm2
-    13ec  vmovdqu [rdx+80h],ymm1
-    13f4  vmovdqu [rdx+0C0h],ymm2
-    13fc  vmovdqu ymm3,[rsi+20h]
-    1401  vpsrlw ymm4,ymm3,4
-    1406  vpand ymm3,ymm3,[r9]
-    140b  vpand ymm4,ymm4,[r9]
-    1410  vpshufb ymm3,ymm0,ymm3
-    1415  vpshufb ymm4,ymm0,ymm4
-    141a  vmovdqu [rdx+0A0h],ymm3
-    1422  vmovdqu [rdx+0E0h],ymm4
-    142a  vmovdqu ymm5,[rsi+40h]
-    142f  vpsrlw ymm6,ymm5,4
-    1434  vpand ymm5,ymm5,[r9]
-    1439  vpand ymm6,ymm6,[r9]
-    143e  vpshufb ymm5,ymm0,ymm5
-    1443  vpshufb ymm6,ymm0,ymm6
-    1448  vmovdqu [rdx+100h],ymm5
-    1450  vmovdqu [rdx+140h],ymm6
-    1458  vmovdqu ymm7,[rsi+60h]
-    145d  vpsrlw ymm8,ymm7,4
-    1462  vpand ymm7,ymm7,[r9]
-    1467  vpand ymm8,ymm8,[r9]
-    146c  vpshufb ymm7,ymm0,ymm7
-    1471  vpshufb ymm8,ymm0,ymm8
-    1476  vmovdqu [rdx+120h],ymm7
-    147e  vmovdqu [rdx+160h],ymm8
-    1486  vmovdqu ymm1,[rsi+80h]
-    148e  vpsrlw ymm2,ymm1,4
-    1493  vpand ymm1,ymm1,[r9]
-    1498  vpand ymm2,ymm2,[r9]
-    149d  vpshufb ymm1,ymm0,ymm1
-    14a2  vpshufb ymm2,ymm0,ymm2
-    14a7  vmovdqu [rdx+180h],ymm1
-    14af  vmovdqu [rdx+1C0h],ymm2
-    14b7  vmovdqu ymm3,[rsi+0A0h]
-    14bf  vpsrlw ymm4,ymm3,4
-    14c4  vpand ymm3,ymm3,[r9]
-    14c9  vpand ymm4,ymm4,[r9]
-    14ce  vpshufb ymm3,ymm0,ymm3
-    14d3  vpshufb ymm4,ymm0,ymm4
-    14d8  vmovdqu [rdx+1A0h],ymm3
-    14e0  vmovdqu [rdx+1E0h],ymm4
-    14e8  vmovdqu ymm5,[rsi+0C0h]
-    14f0  vpsrlw ymm6,ymm5,4
-    14f5  vpand ymm5,ymm5,[r9]
-    14fa  vpand ymm6,ymm6,[r9]
-    14ff  vpshufb ymm5,ymm0,ymm5
-    1504  vpshufb ymm6,ymm0,ymm6
-    1509  vmovdqu [rdx+200h],ymm5
-    1511  vmovdqu [rdx+240h],ymm6
-    1519  vmovdqu ymm7,[rsi+0E0h]
-    1521  vpsrlw ymm8,ymm7,4
-    1526  vpand ymm7,ymm7,[r9]
-    152b  vpand ymm8,ymm8,[r9]
-    1530  vpshufb ymm7,ymm0,ymm7
-    1535  vpshufb ymm8,ymm0,ymm8
-    153a  vmovdqu [rdx+220h],ymm7
-    1542  vmovdqu [rdx+260h],ymm8
-    154a  add rdi,10h
-    154e  add rsi,100h
-    1555  add r8,100h
-    155c  add rdx,280h
-    1563  dec rcx
-    1566  jne near 0000000000001356h
-    156c  vzeroupper
-    156f  ret
-    1570  (bad)
-    1574  (bad)
-    1578  (bad)
-    157c  (bad)
-    1580  (bad)
-    1584  (bad)
-    1588  (bad)
-    158c  (bad)
-    1590  or al,0Dh
-    1592  (bad)
-    1594  adc [rdx],dl
-    1596  adc al,18h
-    1598  or al,0Bh
-    159a  or cl,[rcx]
-    159c  or [rsi],al
-    159e  add al,0
-    15a0  or al,0Dh
-    15a2  (bad)
-    15a4  adc [rdx],dl
-    15a6  adc al,18h
-    15a8  or al,0Bh
-    15aa  or cl,[rcx]
-    15ac  or [rsi],al
-    15ae  add al,0
-    15b0  add [rax],eax
-    15b2  add [rax],eax
-    15b4  add [rax],eax
-    15b6  add [rax],eax
-    15b8  add [rax],eax
-    15ba  add [rax],eax
-    15bc  add [rax],eax
-    15be  add [rax],eax
-    15c0  add [rax],eax
-    15c2  add [rax],eax
-    15c4  add [rax],eax
-    15c6  add [rax],eax
-    15c8  add [rax],eax
-    15ca  add [rax],eax
-    15cc  add [rax],eax
-    15ce  add [rax],eax
-    15d0  add byte [rax-7F7F7F80h],80h
-    15d7  add byte [rax-7F7F7F80h],80h
-    15de  add byte [rax-7F7F7F80h],80h
-    15e5  add byte [rax-7F7F7F80h],80h
-    15ec  add byte [rax+8080h],40h
-    15f3  add [rax],al
-    15f5  add [rax],al
+    1350  je near 000000000000154Ch
+    1356  vpmovzxbd ymm9,[rdi]
+    135b  vpslld ymm9,ymm9,17h
+    1361  vpmaxud ymm9,ymm9,[r8+80h]
+    136a  vmulps ymm9,ymm9,[r8+0A0h]
+    1373  vmulps ymm10,ymm9,[r8+0E0h]
+    137c  vmovups [rdx],ymm9
+    1380  vmovups [rdx+40h],ymm10
+    1385  vpmovzxbd ymm9,[rdi+8]
+    138b  vpslld ymm9,ymm9,17h
+    1391  vpmaxud ymm9,ymm9,[r8+80h]
+    139a  vmulps ymm9,ymm9,[r8+0A0h]
+    13a3  vmulps ymm10,ymm9,[r8+0E0h]
+    13ac  vmovups [rdx+20h],ymm9
+    13b1  vmovups [rdx+60h],ymm10
+    13b6  vmovdqu ymm1,[rsi]
+    13ba  vpsrlw ymm2,ymm1,4
+    13bf  vpand ymm1,ymm1,[r8]
+    13c4  vpand ymm2,ymm2,[r8]
+    13c9  vpshufb ymm1,ymm0,ymm1
+    13ce  vpshufb ymm2,ymm0,ymm2
+    13d3  vmovdqu [rdx+80h],ymm1
+    13db  vmovdqu [rdx+0C0h],ymm2
+    13e3  vmovdqu ymm3,[rsi+20h]
+    13e8  vpsrlw ymm4,ymm3,4
+    13ed  vpand ymm3,ymm3,[r8]
+    13f2  vpand ymm4,ymm4,[r8]
+    13f7  vpshufb ymm3,ymm0,ymm3
+    13fc  vpshufb ymm4,ymm0,ymm4
+    1401  vmovdqu [rdx+0A0h],ymm3
+    1409  vmovdqu [rdx+0E0h],ymm4
+    1411  vmovdqu ymm5,[rsi+40h]
+    1416  vpsrlw ymm6,ymm5,4
+    141b  vpand ymm5,ymm5,[r8]
+    1420  vpand ymm6,ymm6,[r8]
+    1425  vpshufb ymm5,ymm0,ymm5
+    142a  vpshufb ymm6,ymm0,ymm6
+    142f  vmovdqu [rdx+100h],ymm5
+    1437  vmovdqu [rdx+140h],ymm6
+    143f  vmovdqu ymm7,[rsi+60h]
+    1444  vpsrlw ymm8,ymm7,4
+    1449  vpand ymm7,ymm7,[r8]
+    144e  vpand ymm8,ymm8,[r8]
+    1453  vpshufb ymm7,ymm0,ymm7
+    1458  vpshufb ymm8,ymm0,ymm8
+    145d  vmovdqu [rdx+120h],ymm7
+    1465  vmovdqu [rdx+160h],ymm8
+    146d  vmovdqu ymm1,[rsi+80h]
+    1475  vpsrlw ymm2,ymm1,4
+    147a  vpand ymm1,ymm1,[r8]
+    147f  vpand ymm2,ymm2,[r8]
+    1484  vpshufb ymm1,ymm0,ymm1
+    1489  vpshufb ymm2,ymm0,ymm2
+    148e  vmovdqu [rdx+180h],ymm1
+    1496  vmovdqu [rdx+1C0h],ymm2
+    149e  vmovdqu ymm3,[rsi+0A0h]
+    14a6  vpsrlw ymm4,ymm3,4
+    14ab  vpand ymm3,ymm3,[r8]
+    14b0  vpand ymm4,ymm4,[r8]
+    14b5  vpshufb ymm3,ymm0,ymm3
+    14ba  vpshufb ymm4,ymm0,ymm4
+    14bf  vmovdqu [rdx+1A0h],ymm3
+    14c7  vmovdqu [rdx+1E0h],ymm4
+    14cf  vmovdqu ymm5,[rsi+0C0h]
+    14d7  vpsrlw ymm6,ymm5,4
+    14dc  vpand ymm5,ymm5,[r8]
+    14e1  vpand ymm6,ymm6,[r8]
+    14e6  vpshufb ymm5,ymm0,ymm5
+    14eb  vpshufb ymm6,ymm0,ymm6
+    14f0  vmovdqu [rdx+200h],ymm5
+    14f8  vmovdqu [rdx+240h],ymm6
+    1500  vmovdqu ymm7,[rsi+0E0h]
+    1508  vpsrlw ymm8,ymm7,4
+    150d  vpand ymm7,ymm7,[r8]
+    1512  vpand ymm8,ymm8,[r8]
+    1517  vpshufb ymm7,ymm0,ymm7
+    151c  vpshufb ymm8,ymm0,ymm8
+    1521  vmovdqu [rdx+220h],ymm7
+    1529  vmovdqu [rdx+260h],ymm8
+    1531  add rdi,10h
+    1535  add rsi,100h
+    153c  add rdx,280h
+    1543  dec rcx
+    1546  jne near 0000000000001356h
+    154c  vzeroupper
+    154f  ret
+    1550  (bad)
+    1554  (bad)
+    1558  (bad)
+    155c  (bad)
+    1560  (bad)
+    1564  (bad)
+    1568  (bad)
+    156c  (bad)
+    1570  or al,0Dh
+    1572  (bad)
+    1574  adc [rdx],dl
+    1576  adc al,18h
+    1578  or al,0Bh
+    157a  or cl,[rcx]
+    157c  or [rsi],al
+    157e  add al,0
+    1580  or al,0Dh
+    1582  (bad)
+    1584  adc [rdx],dl
+    1586  adc al,18h
+    1588  or al,0Bh
+    158a  or cl,[rcx]
+    158c  or [rsi],al
+    158e  add al,0
+    1590  add [rax],eax
+    1592  add [rax],eax
+    1594  add [rax],eax
+    1596  add [rax],eax
+    1598  add [rax],eax
+    159a  add [rax],eax
+    159c  add [rax],eax
+    159e  add [rax],eax
+    15a0  add [rax],eax
+    15a2  add [rax],eax
+    15a4  add [rax],eax
+    15a6  add [rax],eax
+    15a8  add [rax],eax
+    15aa  add [rax],eax
+    15ac  add [rax],eax
+    15ae  add [rax],eax
+    15b0  add byte [rax-7F7F7F80h],80h
+    15b7  add byte [rax-7F7F7F80h],80h
+    15be  add byte [rax-7F7F7F80h],80h
+    15c5  add byte [rax-7F7F7F80h],80h
+    15cc  add byte [rax+8080h],40h
+    15d3  add [rax],al
+    15d5  add [rax],al
+    15d8  add [rax],al
+    15da  add [rax],al
+    15dd  add [rax],al
+    15e0  add [rax],al
+    15e2  add [rax],al
+    15e5  add [rax],al
+    15e8  add [rax],al
+    15ea  add [rax],al
+    15ed  add [rax],al
+    15f0  add [rax],al
+    15f2  add [rdi],bh
+    15f4  add [rax],al
+    15f6  add [rdi],bh
     15f8  add [rax],al
-    15fa  add [rax],al
-    15fd  add [rax],al
+    15fa  add [rdi],bh
+    15fc  add [rax],al
+    15fe  add [rdi],bh
     1600  add [rax],al
-    1602  add [rax],al
-    1605  add [rax],al
+    1602  add [rdi],bh
+    1604  add [rax],al
+    1606  add [rdi],bh
     1608  add [rax],al
-    160a  add [rax],al
-    160d  add [rax],al
-    1610  add [rax],al
-    1612  add [rdi],bh
-    1614  add [rax],al
-    1616  add [rdi],bh
-    1618  add [rax],al
-    161a  add [rdi],bh
-    161c  add [rax],al
-    161e  add [rdi],bh
-    1620  add [rax],al
-    1622  add [rdi],bh
-    1624  add [rax],al
-    1626  add [rdi],bh
-    1628  add [rax],al
-    162a  add [rdi],bh
-    162c  add [rax],al
-    162e  add [rdi],bh
-    1630  hlt
-    1631  (bad)
-    1633  push rsp
-    1635  (bad)
-    1637  push rsp
-    1639  (bad)
-    163b  push rsp
-    163d  (bad)
-    163f  push rsp
-    1641  (bad)
-    1643  push rsp
-    1645  (bad)
-    1647  push rsp
-    1649  (bad)
-    164b  push rsp
-    164d  (bad)
-    164f  inc dword [rax]
-    1651  add [rax-35h],al
-    1654  add [rax],al
-    1656  retf
-    1658  add [rax],al
-    165a  retf
-    165c  add [rax],al
-    165e  retf
-    1660  add [rax],al
-    1662  retf
-    1664  add [rax],al
-    1666  retf
-    1668  add [rax],al
-    166a  retf
-    166c  add [rax],al
-    166e  retf
+    160a  add [rdi],bh
+    160c  add [rax],al
+    160e  add [rdi],bh
+    1610  hlt
+    1611  (bad)
+    1613  push rsp
+    1615  (bad)
+    1617  push rsp
+    1619  (bad)
+    161b  push rsp
+    161d  (bad)
+    161f  push rsp
+    1621  (bad)
+    1623  push rsp
+    1625  (bad)
+    1627  push rsp
+    1629  (bad)
+    162b  push rsp
+    162d  (bad)
+    162f  inc dword [rax]
+    1631  add [rax-35h],al
+    1634  add [rax],al
+    1636  retf
+    1638  add [rax],al
+    163a  retf
+    163c  add [rax],al
+    163e  retf
+    1640  add [rax],al
+    1642  retf
+    1644  add [rax],al
+    1646  retf
+    1648  add [rax],al
+    164a  retf
+    164c  add [rax],al
+    164e  retf
 
 dot_bf16_f32_k64_t1:
     1680  push rbx

@@ -7,8 +7,8 @@ use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::block::{bias, data_lines, scale_bytes};
 use kernmill_kernels::leaf::gemm_q8::{
-    CHUNK_BLOCKS, DECODED_BLOCK, DECODED_DATA, DECODED_TILE, GROUP, MAGIC, PANEL_BLOCK, PANEL_SCALES,
-    PANEL_STARTS,
+    CHUNK_BLOCKS, DECODED_BLOCK, DECODED_DATA, DECODED_TILE, Decoded as Kind, GROUP, MAGIC, PANEL_BLOCK,
+    PANEL_SCALES, PANEL_STARTS,
 };
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::pack;
@@ -64,15 +64,20 @@ impl Decoded {
     }
 
     /// Bytes that no packed format has, but the contract of `GemmQ8` allows.
-    fn any(rng: &mut Rng, small: bool, extreme: bool) -> Decoded {
-        let (low, high, bias) = if small { (0, 64, 12) } else { (1, 255, 128) };
+    fn any(rng: &mut Rng, kind: Kind, extreme: bool) -> Decoded {
+        let (low, high, bias) = if kind.is_small() { (0, 64, 12) } else { (1, 255, 128) };
         let mut byte = || match extreme {
             true if rng.bool() => low,
             true => high,
             false => rng.u8(low..=high),
         };
         let bytes = (0..CHUNK_BLOCKS).map(|_| [[0; TILE_ROWS]; BLOCK].map(|r| r.map(|_| byte()))).collect();
-        let mut scale = || half::f16::from_f32(normal(rng)).to_f32();
+        let mut scale = || match kind {
+            // In f64, which has the two lowest as normal numbers.
+            Kind::Powers if extreme => 2f64.powi([-128, -127, 103, 104][rng.usize(..4)]) as f32,
+            Kind::Powers => 2f64.powi(rng.i32(-128..=104)) as f32,
+            _ => half::f16::from_f32(normal(rng)).to_f32(),
+        };
         let scales = (0..CHUNK_BLOCKS).map(|_| [0.0; TILE_ROWS].map(|_: f32| scale())).collect();
         Decoded { scales, bytes, bias }
     }
@@ -92,7 +97,7 @@ impl Decoded {
     }
 }
 
-type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64, *const u8);
+type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64);
 
 #[test]
 fn decoding_matches_the_packed_format() {
@@ -120,8 +125,7 @@ fn decoding_matches_the_packed_format() {
                         let data =
                             base.add(format.tile(k).scale_bytes).add(first * data_lines(format) * LINE);
                         let f: Decode = std::mem::transmute(code.address(0));
-                        // Nothing may be loaded from where the next call's data will be.
-                        f(scales, data, out, blocks as u64, std::ptr::null());
+                        f(scales, data, out, blocks as u64);
                         std::slice::from_raw_parts(out, out_bytes)
                     };
                     let what = format!("{} {leaf} {first}+{blocks} extreme={extreme}", name(level, version));
@@ -240,26 +244,26 @@ fn check_gemm(code: &Code, weights: &[&Decoded], panel: &Panel, blocks: usize, w
 fn gemm_matches_the_definition_bit_for_bit() {
     let k = BLOCK * CHUNK_BLOCKS;
     let mut rng = Rng::with_seed(11);
-    // Two tiles of each kind: small or not, what it is, extreme or not, the tiles.
+    // Two tiles of each kind: what leaves may rely on, what it is, extreme or not, the tiles.
     let mut cases = Vec::new();
     for extreme in [false, true] {
         for format in FORMATS {
             let tiles = [0, 1].map(|_| Decoded::of(format, k, &packed(&mut rng, format, k, extreme)));
-            cases.push((format != WeightFormat::Int8, format.name(), extreme, tiles));
+            cases.push((Kind::of(format), format.name(), extreme, tiles));
         }
-        for small in [false, true] {
-            let tiles = [0, 1].map(|_| Decoded::any(&mut rng, small, extreme));
-            cases.push((small, "bytes", extreme, tiles));
+        for kind in Kind::ALL {
+            let tiles = [0, 1].map(|_| Decoded::any(&mut rng, kind, extreme));
+            cases.push((kind, "bytes", extreme, tiles));
         }
     }
     for (level, version) in versions() {
-        for (small, tiles, tokens) in [false, true]
+        for (weights, tiles, tokens) in Kind::ALL
             .into_iter()
-            .flat_map(|small| (1..=2).flat_map(move |tiles| (1..=GROUP).map(move |t| (small, tiles, t))))
+            .flat_map(|kind| (1..=2).flat_map(move |tiles| (1..=GROUP).map(move |t| (kind, tiles, t))))
         {
-            let leaf = Leaf::GemmQ8 { small, tiles, tokens };
+            let leaf = Leaf::GemmQ8 { weights, tiles, tokens };
             let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
-            for (_, kind, extreme, decoded) in cases.iter().filter(|case| case.0 == small) {
+            for (_, kind, extreme, decoded) in cases.iter().filter(|case| case.0 == weights) {
                 let panel = Panel::random(&mut rng, tokens, *extreme);
                 let weights: Vec<&Decoded> = decoded.iter().take(tiles).collect();
                 for blocks in [0, 1, 2, CHUNK_BLOCKS] {

@@ -11,6 +11,7 @@ use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::contract::Param;
 use kernmill_kernels::leaf::gemm_bf16::Shape;
+use kernmill_kernels::leaf::gemm_q8::Decoded;
 use kernmill_kernels::leaf::map::Map;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvElem;
@@ -114,9 +115,9 @@ fn decoding_stays_inside_its_operands() {
 #[test]
 fn gemms_stay_inside_their_operands() {
     let mut leaves = Vec::new();
-    for small in [false, true] {
+    for weights in Decoded::ALL {
         for tiles in [1, 2] {
-            leaves.extend((1..=6).map(|tokens| Leaf::GemmQ8 { small, tiles, tokens }));
+            leaves.extend((1..=6).map(|tokens| Leaf::GemmQ8 { weights, tiles, tokens }));
         }
     }
     // Blocks, bytes between tokens, bytes between tiles.

@@ -8,6 +8,7 @@ use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::contract::Param;
 use kernmill_kernels::leaf::gemm_bf16::Shape;
+use kernmill_kernels::leaf::gemm_q8::Decoded;
 use kernmill_kernels::wide;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
@@ -97,9 +98,9 @@ fn decoding_and_gemms_give_the_cpus_bits() {
     replay_all(&decode, &[&[0], &[1], &[7]]);
     replay_all(&[Leaf::DecodeBf16], &[&[0], &[1], &[7]]);
     let mut gemms = Vec::new();
-    for small in [false, true] {
+    for weights in Decoded::ALL {
         for tiles in [1, 2] {
-            gemms.extend((1..=6).map(|tokens| Leaf::GemmQ8 { small, tiles, tokens }));
+            gemms.extend((1..=6).map(|tokens| Leaf::GemmQ8 { weights, tiles, tokens }));
         }
     }
     replay_all(&gemms, &[&[0, 128, 64], &[1, 64, 384], &[15, 200, 4000]]);

@@ -1,6 +1,6 @@
 //! The cost model: what a kernel is assumed to take, in ns, for so many tokens.
 //!
-//! Nothing is measured while compiling: a level's numbers are the same on every host, so that the same input gives the same bytes. Leaves' numbers are in
+//! Nothing is measured while compiling: a level's numbers, for one tuning, are the same on every host, so that the same input gives the same bytes. Leaves' numbers are in
 //! `table.rs`; the rest of the machine is [`MACHINE`], for all levels. All candidates give the same bits, so a wrong number costs only speed.
 
 use super::leaves::cheapest_version;
@@ -8,12 +8,12 @@ use super::table::{ns_per_block, version_name};
 use kernmill_kernels::isa;
 use kernmill_kernels::kernel::{Body, Domain, Kernel, Part, RowType, Stage, Tiling, ValId};
 use kernmill_kernels::leaf::block::{data_lines, scale_bytes};
-use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, GROUP};
+use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, Decoded, GROUP};
 use kernmill_kernels::leaf::{Leaf, gemm_bf16};
 use kernmill_kernels::wide::{self, Wide};
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::program::LOGIT_SLAB;
-use kernmill_plan::target::Level;
+use kernmill_plan::target::{Level, Tuning};
 
 /// What the model knows of a machine besides its leaves.
 #[derive(Clone, Copy, Debug)]
@@ -92,9 +92,10 @@ pub fn cheapest(costs: &[f64]) -> Option<usize> {
 }
 
 /// The versions of a leaf at a level and what a block costs in each (`None`: no number); the 128-bit version is last.
-pub fn versions(leaf: Leaf, level: Level) -> Vec<(Option<&'static Wide>, Option<f64>)> {
+pub fn versions(leaf: Leaf, level: Level, tuning: Tuning) -> Vec<(Option<&'static Wide>, Option<f64>)> {
     let all = wide::candidates(leaf, level).map(Some).chain([None]);
-    all.map(|version| (version, ns_per_block(leaf, version_name(version, isa::has_vnni(level))))).collect()
+    all.map(|version| (version, ns_per_block(leaf, version_name(version, isa::has_vnni(level)), tuning)))
+        .collect()
 }
 
 /// The cost model for a level.
@@ -123,15 +124,14 @@ struct FormatCosts {
 
 impl Model {
     /// The model that selection uses.
-    pub fn new(level: Level) -> Model {
+    pub fn new(level: Level, tuning: Tuning) -> Model {
         let block = |leaf: Leaf| {
-            let versions = versions(leaf, level);
+            let versions = versions(leaf, level, tuning);
             versions[cheapest_version(&versions)].1.unwrap_or(0.0)
         };
         let formats = FORMATS.map(|format| {
-            let small = format != WeightFormat::Int8;
             let dots = Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: BLOCK, tokens: *t });
-            let gemm = |tiles, tokens| block(Leaf::GemmQ8 { small, tiles, tokens });
+            let gemm = |tiles, tokens| block(Leaf::GemmQ8 { weights: Decoded::of(format), tiles, tokens });
             let costs = FormatCosts {
                 memory: (data_lines(format) * LINE + scale_bytes(format)) as f64 / MACHINE.worker_bytes,
                 dots: dots.map(block).collect(),

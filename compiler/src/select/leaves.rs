@@ -7,7 +7,7 @@ use kernmill_kernels::kernel::Kernel;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::wide::Wide;
 use kernmill_kernels::{generate, isa};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::{Level, Tuning};
 
 /// A leaf's versions, and the one that was picked. All give the same bits.
 #[derive(Clone, Debug)]
@@ -23,12 +23,17 @@ pub struct LeafChoice {
 }
 
 /// Picks a version of every leaf that `kernels` call, in the order of [`generate::leaves`]. Without numbers for all versions, the first is taken for the cheapest.
-pub fn choose_leaves(kernels: &[(String, Kernel)], level: Level, pick: Pick) -> Vec<LeafChoice> {
-    generate::leaves(kernels, level).into_iter().map(|leaf| choose(leaf, level, pick)).collect()
+pub fn choose_leaves(
+    kernels: &[(String, Kernel)],
+    level: Level,
+    tuning: Tuning,
+    pick: Pick,
+) -> Vec<LeafChoice> {
+    generate::leaves(kernels, level).into_iter().map(|leaf| choose(leaf, level, tuning, pick)).collect()
 }
 
-fn choose(leaf: Leaf, level: Level, pick: Pick) -> LeafChoice {
-    let versions = versions(leaf, level);
+fn choose(leaf: Leaf, level: Level, tuning: Tuning, pick: Pick) -> LeafChoice {
+    let versions = versions(leaf, level, tuning);
     let pick = match pick {
         // Whatever is picked for other leaves, one of them may need tiles.
         _ if matches!(leaf, Leaf::TilesOn | Leaf::TilesOff) => 0,

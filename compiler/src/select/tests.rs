@@ -5,7 +5,7 @@ use crate::fuse;
 use crate::pack::{WeightLayout, plan_weights};
 use crate::quant::{Preset, quantise_chosen};
 use crate::testing::{ModelShape, build};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::{Level, Tuning};
 
 fn fused(preset: Preset) -> (fuse::FusedGraph, WeightLayout) {
     let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
@@ -23,7 +23,7 @@ fn the_pick_is_the_cheapest_and_the_first_of_equals() {
     for preset in [Preset::Exact, Preset::Faithful, Preset::Bf16] {
         let (fused, layout) = fused(preset);
         for level in Level::ALL {
-            let model = Model::new(level);
+            let model = Model::new(level, Tuning::Generic);
             for tokens in [1, 8, 9, 64, 512] {
                 let selection = select(&fused, &layout, tokens, &model, Pick::Cheapest).unwrap();
                 assert!(!selection.choices.is_empty());
@@ -45,7 +45,7 @@ fn the_pick_is_the_cheapest_and_the_first_of_equals() {
 #[test]
 fn picks_by_number_go_round_and_change_only_the_pick() {
     let (fused, layout) = fused(Preset::Faithful);
-    let model = Model::new(Level::V4);
+    let model = Model::new(Level::V4, Tuning::Generic);
     let of = |pick| select(&fused, &layout, 8, &model, pick).unwrap();
     let cheapest = of(Pick::Cheapest);
     for n in 0..20 {
@@ -61,14 +61,15 @@ fn picks_by_number_go_round_and_change_only_the_pick() {
 fn classes_ascend_to_the_chunk_and_selection_repeats_itself() {
     let (fused, layout) = fused(Preset::Faithful);
     for level in Level::ALL {
-        let model = Model::new(level);
+        let model = Model::new(level, Tuning::Generic);
         for chunk in [1, 5, 8, 64, 512] {
             let classes = select_classes(&fused, &layout, chunk, &model, Pick::Cheapest).unwrap();
             assert!(classes.is_sorted_by(|a, b| a.max_tokens < b.max_tokens));
             assert_eq!(classes.last().unwrap().max_tokens, chunk);
             assert_eq!(
                 classes,
-                select_classes(&fused, &layout, chunk, &Model::new(level), Pick::Cheapest).unwrap()
+                select_classes(&fused, &layout, chunk, &Model::new(level, Tuning::Generic), Pick::Cheapest)
+                    .unwrap()
             );
         }
     }
@@ -77,7 +78,7 @@ fn classes_ascend_to_the_chunk_and_selection_repeats_itself() {
 #[test]
 fn more_tokens_never_cost_less() {
     let (fused, layout) = fused(Preset::Faithful);
-    let model = Model::new(Level::V3);
+    let model = Model::new(Level::V3, Tuning::Generic);
     let selection = select(&fused, &layout, 64, &model, Pick::Cheapest).unwrap();
     for one in &selection.uses {
         let costs: Vec<f64> = [1, 8, 64].iter().map(|tokens| model.kernel(&one.kernel, *tokens)).collect();

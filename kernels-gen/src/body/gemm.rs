@@ -8,14 +8,14 @@ use crate::kernel::{Mat, Part};
 use crate::leaf::Leaf;
 use crate::leaf::block::{bias, data_lines, scale_bytes};
 use crate::leaf::gemm_q8::{
-    CHUNK_BLOCKS, DECODED_TILE, GROUP, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
+    CHUNK_BLOCKS, DECODED_TILE, Decoded, GROUP, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
 };
 use crate::leaf::map::Map;
 use crate::scratch::Scratch;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::format::{BLOCK, LINE, Q8Row, TILE_ROWS, WeightFormat};
+use kernmill_plan::format::{BLOCK, LINE, Q8Row, TILE_ROWS};
 
 /// Offsets in the body's scratch.
 #[derive(Clone, Copy)]
@@ -37,20 +37,15 @@ pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, unit_bytes: usize) ->
     }
 }
 
-/// Whether weight bytes of a format are at most 64.
-fn is_small(format: WeightFormat) -> bool {
-    format != WeightFormat::Int8
-}
-
 /// Leaves for a part of that many tiles per unit.
 pub fn leaves(part: &Part) -> Vec<Leaf> {
     let tiles = part.mats.len() * part.unit / TILE_ROWS;
-    let mut leaves = vec![zero_leaf(part)];
+    let mut leaves = vec![zero_leaf(part), Leaf::Prefetch];
     for mat in &part.mats {
         leaves.push(Leaf::Decode { format: mat.format });
         for tokens in 1..=GROUP {
             for tiles in 1..=2.min(tiles) {
-                leaves.push(Leaf::GemmQ8 { small: is_small(mat.format), tiles, tokens });
+                leaves.push(Leaf::GemmQ8 { weights: Decoded::of(mat.format), tiles, tokens });
             }
         }
     }
@@ -153,7 +148,8 @@ pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
             tiles.push((mat, base, (m * part.unit + tile * TILE_ROWS) * 4));
         }
     }
-    let runs = Groups::of(e, rows).runs(e);
+    let groups = Groups::of(e, rows);
+    let runs = groups.runs(e);
     for pair in tiles.chunks(2) {
         let format = pair[0].0.format;
         let (scale, data) = (scale_bytes(format), data_lines(format) * LINE);
@@ -167,25 +163,42 @@ pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
             let most = e.i64(CHUNK_BLOCKS as i64);
             let count = e.min_u(left, most);
             let decoded = cx.body_scratch(e, areas.decoded);
+            let mut ahead = Vec::new();
             for (i, (mat, base, _)) in pair.iter().enumerate() {
                 let scales = e.at(*base, first, scale);
                 let start = e.add_imm(*base, format.tile(k).scale_bytes as i64);
                 let now = e.at(start, first, data);
                 // The next chunk of this tile, or the start of the same tile of the next pair.
-                let next = e.at(now, count, data);
-                let later = e.add_imm(start, (2 * mat.tile_stride / part.mats.len()) as i64);
                 let last = e.i64(chunks as i64 - 1);
                 let more = e.icmp(IntCC::UnsignedLessThan, chunk, last);
-                let ahead = e.select(more, next, later);
+                let pair_bytes = (2 * mat.tile_stride / part.mats.len()) as i64;
+                let mut next = |start: Value, now: Value, block_bytes: usize| {
+                    let next = e.at(now, count, block_bytes);
+                    let later = e.add_imm(start, pair_bytes);
+                    e.select(more, next, later)
+                };
+                ahead.push((next(*base, scales, scale), next(start, now, data)));
                 let out = e.add_imm(decoded, (i * DECODED_TILE) as i64);
                 let leaf = cx.leaf(Leaf::Decode { format });
-                e.call(leaf, &[scales, now, out, count, ahead]);
+                e.call(leaf, &[scales, now, out, count]);
             }
+            // Every group of rows fetches its part of what is decoded next.
+            let lines = e.mul_imm(count, data_lines(format) as i64);
+            let lines = e.add(lines, groups.count);
+            let lines = e.b.ins().udiv(lines, groups.count);
+            let (one, other) = (ahead[0], ahead[ahead.len() - 1]);
+            let fetch = |e: &mut Emit, group: Value| {
+                let done = e.b.ins().imul(group, lines);
+                let [one, other] = [one.1, other.1].map(|from| e.at(from, done, LINE));
+                e.call(cx.leaf(Leaf::Prefetch), &[one, other, lines]);
+            };
+            let scale_lines = e.i64((CHUNK_BLOCKS * scale).div_ceil(LINE) as i64 + 1);
+            e.call(cx.leaf(Leaf::Prefetch), &[one.0, other.0, scale_lines]);
             let panel = cx.body_scratch(e, areas.panel);
             let panel = e.at(panel, first, PANEL_BLOCK);
             let stride = e.i64(row_bytes as i64);
-            let gemm =
-                |tokens: usize| cx.leaf(Leaf::GemmQ8 { small: is_small(format), tiles: pair.len(), tokens });
+            let weights = Decoded::of(format);
+            let gemm = |tokens: usize| cx.leaf(Leaf::GemmQ8 { weights, tiles: pair.len(), tokens });
             for (first, end, row, size) in runs {
                 for tokens in 1..=GROUP {
                     let wanted = e.i64(tokens as i64);
@@ -193,6 +206,7 @@ pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
                     e.if_then(is, |e| {
                         let out = e.at(out, row, row_bytes);
                         e.for_range(first, end, 1, |e, group| {
+                            fetch(e, group);
                             let panel = e.at(panel, group, blocks * PANEL_BLOCK);
                             let passed = e.b.ins().isub(group, first);
                             let out = e.at(out, passed, tokens * row_bytes);

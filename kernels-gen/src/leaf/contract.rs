@@ -187,8 +187,8 @@ impl Leaf {
                 Param::Read(Region::new(Amount::times(3, data_lines(format) * LINE))),
                 Param::Write(Region::new(Amount::times(3, DECODED_BLOCK))),
                 Param::Number,
-                Param::Ahead,
             ],
+            Leaf::Prefetch => vec![Param::Ahead, Param::Ahead, Param::Number],
             Leaf::GemmQ8 { tiles, tokens, .. } => vec![
                 Param::Read(
                     Region::new(Amount::times(3, DECODED_BLOCK)).times(tiles, DECODED_TILE).aligned(LINE),
@@ -284,11 +284,12 @@ fn value(elem: KvElem, head_dim: usize, group: usize) -> Vec<Param> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leaf::gemm_q8::Decoded;
     use crate::leaf::map::Map;
 
     #[test]
     fn pieces_follow_the_arguments() {
-        let contract = Leaf::GemmQ8 { small: false, tiles: 2, tokens: 2 }.contract();
+        let contract = Leaf::GemmQ8 { weights: Decoded::Bytes, tiles: 2, tokens: 2 }.contract();
         let args = [0, 0, 0, 3, 128, 1000];
         let Param::Update(sums) = &contract[2] else { panic!("{contract:?}") };
         assert_eq!(sums.pieces(&args), [(0, 64), (1000, 64), (128, 64), (1128, 64)]);
@@ -311,7 +312,8 @@ mod tests {
             Leaf::DotAdjacent { format, k: 32, tokens: 1, pairs: false },
             Leaf::DotF32 { format, k: 32, tokens: 1 },
             Leaf::Decode { format },
-            Leaf::GemmQ8 { small: true, tiles: 1, tokens: 1 },
+            Leaf::GemmQ8 { weights: Decoded::Powers, tiles: 1, tokens: 1 },
+            Leaf::Prefetch,
             Leaf::DecodeBf16,
             Leaf::GemmBf16(gemm_bf16::Shape { tiles: 2, groups: 1, stride: 128, gap: 64 }),
             Leaf::TilesOn,

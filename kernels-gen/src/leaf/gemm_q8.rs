@@ -1,9 +1,8 @@
 //! Tiles for many tokens: weights are decoded once into scratch, then multiplied with panels of activations.
 //!
-//! - decode: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64, ahead: *const u8)`: `blocks` blocks of one packed
+//! - decode: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64)`: `blocks` blocks of one packed
 //!   tile, from the given places in its scale and data planes, to [`DECODED_BLOCK`] bytes each: a line of 16 f32 `w` (the weight
 //!   scale, halved for mxfp4), a line of 16 f32 `-MAGIC * w`, and 8 lines of 16 rows x 4 unsigned bytes, as int8 tiles have them.
-//!   `ahead` is where the data of the next call will be; versions may prefetch `blocks` blocks from there, and never load.
 //! - gemm: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, stride: u64, gap: u64)`: adds `blocks` blocks
 //!   of one or two decoded tiles, [`DECODED_TILE`] bytes apart, times a panel of `tokens` rows, to `sums`: 16 f32 per token and tile, tokens
 //!   `stride` bytes apart, tiles `gap` bytes. "blockdot" of docs/numerics.md, continued.
@@ -12,6 +11,9 @@
 //! [`MAGIC`] less the correction for unsigned weights. An int32 accumulator that starts there holds, read as a f32, `MAGIC +
 //! isum` exactly (|isum| <= 32 * 127 * 127 < 2^22), so `fma(acc, w, -MAGIC * w)` is `isum * w` rounded once: w has at most 11
 //! significant bits (f16, or a power of two), which makes `MAGIC * w` exact. That saves a conversion per block, token and row.
+//!
+//! - prefetch: `fn(first: *const u8, second: *const u8, lines: u64)`: may fetch so many lines from each place towards the cache, and never loads. Bodies call it
+//!   between gemm leaves for what is decoded next: all of it at once would wait for memory.
 
 use crate::emit::{Emit, LANES};
 use crate::leaf::block::{data_lines, scale_bytes};
@@ -38,6 +40,45 @@ pub const CHUNK_BLOCKS: usize = 15;
 pub const DECODED_TILE: usize = CHUNK_BLOCKS * DECODED_BLOCK;
 /// 1.5 * 2^23: consecutive floats around it are consecutive integers.
 pub const MAGIC: f32 = 12_582_912.0;
+
+/// What a gemm leaf may rely on of decoded weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Decoded {
+    /// Nothing more than the above.
+    Bytes,
+    /// No byte is above 64.
+    Small,
+    /// Nor is that, and every `w` is a power of two from 2^-128 to 2^104.
+    Powers,
+}
+
+impl Decoded {
+    /// Every kind.
+    pub const ALL: [Decoded; 3] = [Decoded::Bytes, Decoded::Small, Decoded::Powers];
+
+    /// What decoded tiles of a format are.
+    pub fn of(format: WeightFormat) -> Decoded {
+        match format {
+            WeightFormat::Mxfp4 => Decoded::Powers,
+            WeightFormat::Int4 => Decoded::Small,
+            _ => Decoded::Bytes,
+        }
+    }
+
+    /// Whether no byte is above 64.
+    pub fn is_small(self) -> bool {
+        self != Decoded::Bytes
+    }
+
+    /// Name in listings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Decoded::Bytes => "byte",
+            Decoded::Small => "small",
+            Decoded::Powers => "power",
+        }
+    }
+}
 
 const _: () = assert!(PANEL_STARTS + GROUP * 4 <= PANEL_BLOCK);
 

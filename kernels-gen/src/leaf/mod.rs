@@ -22,6 +22,7 @@ pub use dot_q8::ADJACENT;
 use crate::emit::Emit;
 use cranelift_codegen::ir::Value;
 use gemm_bf16::Shape;
+use gemm_q8::Decoded;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
 use map::Map;
@@ -39,8 +40,10 @@ pub enum Leaf {
     DotF32 { format: WeightFormat, k: usize, tokens: usize },
     /// Decodes blocks of a tile for `GemmQ8`.
     Decode { format: WeightFormat },
-    /// `tiles` decoded tiles (1 or 2) x a panel of `tokens` q8 rows. `small`: no weight byte is above 64.
-    GemmQ8 { small: bool, tiles: usize, tokens: usize },
+    /// `tiles` decoded tiles (1 or 2) x a panel of `tokens` q8 rows.
+    GemmQ8 { weights: Decoded, tiles: usize, tokens: usize },
+    /// Prefetches from two places.
+    Prefetch,
     /// Decodes blocks of an MXFP4 tile for `GemmBf16`.
     DecodeBf16,
     /// Decoded tiles x a panel of bf16 rows.
@@ -77,9 +80,10 @@ impl fmt::Display for Leaf {
             }
             Leaf::DotF32 { format, k, tokens } => write!(f, "dot_{}_f32_k{k}_t{tokens}", format.name()),
             Leaf::Decode { format } => write!(f, "decode_{}", format.name()),
-            Leaf::GemmQ8 { small, tiles, tokens } => {
-                write!(f, "gemm_{}_q8_{tiles}x{tokens}", if *small { "small" } else { "byte" })
+            Leaf::GemmQ8 { weights, tiles, tokens } => {
+                write!(f, "gemm_{}_q8_{tiles}x{tokens}", weights.name())
             }
+            Leaf::Prefetch => write!(f, "prefetch"),
             Leaf::DecodeBf16 => write!(f, "decode_mxfp4_bf16"),
             Leaf::GemmBf16(Shape { tiles, groups, stride, gap }) => {
                 write!(f, "gemm_bf16_{tiles}x{}_s{stride}_g{gap}", groups * gemm_bf16::GROUP)
@@ -115,8 +119,9 @@ impl Leaf {
         match self {
             Leaf::DotQ8 { .. } | Leaf::DotAdjacent { .. } | Leaf::DotF32 { .. } | Leaf::Score { .. } => 4,
             Leaf::TilesOn | Leaf::TilesOff => 0,
-            Leaf::Decode { .. } | Leaf::DecodeBf16 | Leaf::GemmBf16(_) | Leaf::Quantize => 5,
-            Leaf::RmsNorm { .. } => 3,
+            Leaf::DecodeBf16 | Leaf::GemmBf16(_) | Leaf::Quantize => 5,
+            Leaf::Decode { .. } => 4,
+            Leaf::RmsNorm { .. } | Leaf::Prefetch => 3,
             Leaf::Map(map) => map.params(),
             Leaf::GemmQ8 { .. } | Leaf::Value { .. } | Leaf::AddWeighted { .. } => 6,
             Leaf::Softmax | Leaf::Combine { .. } => 6,
@@ -132,7 +137,11 @@ impl Leaf {
             }
             Leaf::DotF32 { format, k, tokens } => dot_f32::emit(e, params, format, k, tokens),
             Leaf::Decode { format } => gemm_q8::decode(e, params, format),
-            Leaf::GemmQ8 { small, tiles, tokens } => gemm_q8::gemm(e, params, small, tiles, tokens, vnni),
+            Leaf::GemmQ8 { weights, tiles, tokens } => {
+                gemm_q8::gemm(e, params, weights.is_small(), tiles, tokens, vnni);
+            }
+            // Cranelift has no prefetch.
+            Leaf::Prefetch => {}
             Leaf::DecodeBf16 => gemm_bf16::decode(e, params),
             Leaf::GemmBf16(shape) => gemm_bf16::gemm(e, params, shape),
             // 128-bit code has no tiles.

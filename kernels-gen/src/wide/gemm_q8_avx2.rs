@@ -19,7 +19,7 @@ use crate::leaf::gemm_q8::{
 };
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, byte_ptr, dword_ptr, qword_ptr, ymmword_ptr,
+    AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, dword_ptr, qword_ptr, ymmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 use kernmill_plan::target::Level;
@@ -52,8 +52,9 @@ pub const PLAIN: Wide = Wide {
     levels: |_| true,
     serves: |leaf| matches!(leaf, Leaf::GemmQ8 { tiles: 1..=2, tokens: 1..=6, .. }),
     assemble: |a, leaf| match leaf {
-        Leaf::GemmQ8 { small, tiles, tokens } => {
-            Gemm::new(a, if small { Multiply::Small } else { Multiply::Bytes }).emit(a, tiles, tokens)
+        Leaf::GemmQ8 { weights, tiles, tokens } => {
+            Gemm::new(a, if weights.is_small() { Multiply::Small } else { Multiply::Bytes })
+                .emit(a, tiles, tokens)
         }
         _ => Ok(()),
     },
@@ -63,8 +64,8 @@ pub const PLAIN: Wide = Wide {
 const BYTES: usize = 32;
 
 fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> {
-    let mut regs = Regs::with_params(5);
-    let [scales, data, out, blocks, ahead] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3], PARAMS[4]];
+    let mut regs = Regs::with_params(4);
+    let [scales, data, out, blocks] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
     let mut constants = Constants { base: regs.general(), label: a.create_label() };
     let (table, bytes, scale) = (regs.half(), regs.halves(8), regs.halves(2));
     regs.save(a)?;
@@ -77,9 +78,6 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
     a.test(blocks, blocks)?;
     a.je(done)?;
     a.set_label(&mut again)?;
-    for line in 0..lines {
-        a.prefetcht1(byte_ptr(ahead + line * LINE))?;
-    }
     for half in 0..2 {
         let [w, negative] = [scale[0], scale[1]];
         load_row_scale(a, format, w, scales, half, &constants)?;
@@ -103,7 +101,6 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
     }
     a.add(scales, scale_bytes(format) as i32)?;
     a.add(data, (lines * LINE) as i32)?;
-    a.add(ahead, (lines * LINE) as i32)?;
     a.add(out, DECODED_BLOCK as i32)?;
     a.dec(blocks)?;
     a.jne(again)?;

@@ -10,11 +10,11 @@ use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
 use crate::leaf::block::{MXFP4_TABLE, data_lines, scale_bytes};
 use crate::leaf::gemm_q8::{
-    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
+    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, Decoded, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
 };
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    CodeAssembler, byte_ptr, dword_ptr, qword_ptr, xmmword_ptr, ymmword_ptr, zmmword_ptr,
+    CodeAssembler, dword_bcst, dword_ptr, qword_ptr, xmmword_ptr, ymmword_ptr, zmmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 use kernmill_plan::target::Level;
@@ -36,14 +36,34 @@ pub const GEMM: Wide = Wide {
     levels: |level| level >= Level::V4Vnni,
     serves: |leaf| matches!(leaf, Leaf::GemmQ8 { tiles: 1..=2, tokens: 1..=6, .. }),
     assemble: |a, leaf| match leaf {
-        Leaf::GemmQ8 { tiles, tokens, .. } => gemm(a, tiles, tokens),
+        Leaf::GemmQ8 { tiles, tokens, .. } => gemm(a, tiles, tokens, Scaling::Multiply),
         _ => Ok(()),
     },
 };
 
+/// Multiplying, where weight scales are powers of two: an accumulator starts at `MAGIC * w` instead of `MAGIC`, and one addition makes
+/// it `isum * w`, exactly as the multiplication would. CPUs whose adders are not their multipliers (Zen) have a tenth less to do for it; where one unit
+/// does both (Intel's), the second addition costs more than the multiplication saved.
+pub const GEMM_ADDS: Wide = Wide {
+    name: "gemm_q8_avx512vnni_adds",
+    levels: |level| level >= Level::V4Vnni,
+    serves: |leaf| matches!(leaf, Leaf::GemmQ8 { weights: Decoded::Powers, tiles: 1..=2, tokens: 1..=6 }),
+    assemble: |a, leaf| match leaf {
+        Leaf::GemmQ8 { tiles, tokens, .. } => gemm(a, tiles, tokens, Scaling::Add),
+        _ => Ok(()),
+    },
+};
+
+/// How an accumulator becomes `isum * w`.
+#[derive(Clone, Copy, PartialEq)]
+enum Scaling {
+    Multiply,
+    Add,
+}
+
 fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> {
-    let mut regs = Regs::with_params(5);
-    let [scales, data, out, blocks, ahead] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3], PARAMS[4]];
+    let mut regs = Regs::with_params(4);
+    let [scales, data, out, blocks] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
     let [w, negative, magic, half, smallest, table, mask] = [(); 7].map(|()| regs.vector());
     let bytes = regs.vectors(16);
     let mut constants = a.create_label();
@@ -63,9 +83,6 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
     a.test(blocks, blocks)?;
     a.je(done)?;
     a.set_label(&mut again)?;
-    for line in 0..lines {
-        a.prefetcht1(byte_ptr(ahead + line * LINE))?;
-    }
     if format == WeightFormat::Mxfp4 {
         a.vpmovzxbd(w, xmmword_ptr(scales))?;
         a.vpslld(w, w, 23)?;
@@ -100,7 +117,6 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
     }
     a.add(scales, scale_bytes(format) as i32)?;
     a.add(data, (lines * LINE) as i32)?;
-    a.add(ahead, (lines * LINE) as i32)?;
     a.add(out, DECODED_BLOCK as i32)?;
     a.dec(blocks)?;
     a.jne(again)?;
@@ -111,7 +127,7 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
     a.db(&MXFP4_TABLE)
 }
 
-fn gemm(a: &mut CodeAssembler, tiles: usize, tokens: usize) -> Result<(), IcedError> {
+fn gemm(a: &mut CodeAssembler, tiles: usize, tokens: usize, scaling: Scaling) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(6);
     let [weights, panel, sums, blocks, stride, gap] = PARAMS;
     let ints = regs.vectors(tiles * tokens);
@@ -119,7 +135,12 @@ fn gemm(a: &mut CodeAssembler, tiles: usize, tokens: usize) -> Result<(), IcedEr
     let lines = regs.vectors(tiles);
     let negatives = regs.vectors(tiles);
     let broadcast = regs.vectors(2);
+    let offset = (scaling == Scaling::Add).then(|| regs.vector());
+    let mut constants = a.create_label();
     regs.save(a)?;
+    if let Some(offset) = offset {
+        a.vpbroadcastd(offset, dword_ptr(constants))?;
+    }
     a.mov(SCRATCH, sums)?;
     for token in floats.chunks(tiles) {
         a.vmovups(token[0], zmmword_ptr(SCRATCH))?;
@@ -132,8 +153,22 @@ fn gemm(a: &mut CodeAssembler, tiles: usize, tokens: usize) -> Result<(), IcedEr
     a.test(blocks, blocks)?;
     a.je(done)?;
     a.set_label(&mut again)?;
+    if let Some(offset) = offset {
+        // The bits of `-MAGIC * w` differ from the exponent of w only by a constant.
+        for (tile, (negative, exponent)) in negatives.iter().zip(&lines).enumerate() {
+            a.vmovaps(*negative, zmmword_ptr(weights + (tile * DECODED_TILE + LINE)))?;
+            a.vpaddd(*exponent, *negative, offset)?;
+        }
+    }
     for (token, ints) in ints.chunks(tiles).enumerate() {
-        a.vpbroadcastd(ints[0], dword_ptr(panel + (PANEL_STARTS + token * 4)))?;
+        let start = PANEL_STARTS + token * 4;
+        if scaling == Scaling::Add {
+            for (int, exponent) in ints.iter().zip(&lines) {
+                a.vpaddd(*int, *exponent, dword_bcst(panel + start))?;
+            }
+            continue;
+        }
+        a.vpbroadcastd(ints[0], dword_ptr(panel + start))?;
         if let Some(second) = ints.get(1) {
             a.vmovdqa64(*second, ints[0])?;
         }
@@ -151,7 +186,7 @@ fn gemm(a: &mut CodeAssembler, tiles: usize, tokens: usize) -> Result<(), IcedEr
             }
         }
     }
-    for (tile, (w, negative)) in lines.iter().zip(&negatives).enumerate() {
+    for (tile, (w, negative)) in lines.iter().zip(&negatives).enumerate().filter(|_| offset.is_none()) {
         a.vmovaps(*w, zmmword_ptr(weights + tile * DECODED_TILE))?;
         a.vmovaps(*negative, zmmword_ptr(weights + (tile * DECODED_TILE + LINE)))?;
     }
@@ -159,7 +194,10 @@ fn gemm(a: &mut CodeAssembler, tiles: usize, tokens: usize) -> Result<(), IcedEr
         let scale = broadcast[token % broadcast.len()];
         a.vpbroadcastd(scale, dword_ptr(panel + (PANEL_SCALES + token * 4)))?;
         for ((int, float), (w, negative)) in ints.iter().zip(floats).zip(lines.iter().zip(&negatives)) {
-            a.vfmadd213ps(*int, *w, *negative)?;
+            match scaling {
+                Scaling::Multiply => a.vfmadd213ps(*int, *w, *negative)?,
+                Scaling::Add => a.vaddps(*int, *int, *negative)?,
+            }
             a.vfmadd231ps(*float, *int, scale)?;
         }
     }
@@ -176,5 +214,10 @@ fn gemm(a: &mut CodeAssembler, tiles: usize, tokens: usize) -> Result<(), IcedEr
         }
         a.add(SCRATCH, stride)?;
     }
-    regs.restore_and_return(a)
+    regs.restore_and_return(a)?;
+    if scaling == Scaling::Add {
+        a.set_label(&mut constants)?;
+        a.dd(&[0x8000_0000u32.wrapping_sub(MAGIC.to_bits())])?;
+    }
+    Ok(())
 }

@@ -29,7 +29,7 @@ pub const WIDE: Wide = Wide {
     levels: |level| level >= Level::V4,
     serves: |leaf| matches!(leaf, Leaf::GemmQ8 { tiles: 1..=2, tokens: 1..=6, .. }),
     assemble: |a, leaf| match leaf {
-        Leaf::GemmQ8 { small, tiles, tokens } => Gemm::new(a, small, tiles, tokens).emit(a),
+        Leaf::GemmQ8 { weights, tiles, tokens } => Gemm::new(a, weights.is_small(), tiles, tokens).emit(a),
         _ => Ok(()),
     },
 };

@@ -20,6 +20,7 @@ mod gemm_q8_avx2;
 mod gemm_q8_avx512;
 mod gemm_q8_avx512_bw;
 mod map;
+mod prefetch;
 mod quantize;
 mod regs;
 mod rms_norm;
@@ -61,10 +62,12 @@ pub const ALL: &[Wide] = &[
     dot_q8_avx2::PLAIN,
     gemm_q8_avx512::DECODE,
     gemm_q8_avx512::GEMM,
+    gemm_q8_avx512::GEMM_ADDS,
     gemm_q8_avx512_bw::WIDE,
     gemm_q8_avx2::DECODE,
     gemm_q8_avx2::VNNI,
     gemm_q8_avx2::PLAIN,
+    prefetch::WIDE,
     gemm_bf16_amx::GEMM,
     gemm_bf16_amx::ON,
     gemm_bf16_amx::OFF,
@@ -127,6 +130,7 @@ pub fn assemble(wide: &Wide, leaf: Leaf, level: Level) -> Result<Vec<u8>, Assemb
 mod tests {
     use super::*;
     use crate::leaf::gemm_bf16::Shape;
+    use crate::leaf::gemm_q8::Decoded;
     use crate::leaf::map::Map;
     use iced_x86::{Decoder, DecoderOptions, EncodingKind, FlowControl};
     use kernmill_plan::format::WeightFormat;
@@ -150,9 +154,10 @@ mod tests {
                 leaves.extend((1..=50).map(|k| Leaf::DotF32 { format, k, tokens: 1 }));
             }
         }
-        for (small, tiles) in [(false, 1), (false, 2), (true, 1), (true, 2)] {
-            leaves.extend((1..=6).map(|tokens| Leaf::GemmQ8 { small, tiles, tokens }));
+        for (weights, tiles) in Decoded::ALL.into_iter().flat_map(|weights| [(weights, 1), (weights, 2)]) {
+            leaves.extend((1..=6).map(|tokens| Leaf::GemmQ8 { weights, tiles, tokens }));
         }
+        leaves.push(Leaf::Prefetch);
         for (tiles, groups) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
             leaves.push(Leaf::GemmBf16(Shape { tiles, groups, stride: 256, gap: 128 }));
         }
@@ -208,8 +213,8 @@ mod tests {
                 assert!(find(Leaf::DotQ8 { format, k: 64, tokens: 8 }, level).is_some());
                 assert!(find(Leaf::Decode { format }, level).is_some());
             }
-            for small in [false, true] {
-                assert!(find(Leaf::GemmQ8 { small, tiles: 2, tokens: 6 }, level).is_some());
+            for weights in Decoded::ALL {
+                assert!(find(Leaf::GemmQ8 { weights, tiles: 2, tokens: 6 }, level).is_some());
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::{Rule, check};
 use crate::leaf::Leaf;
 use crate::leaf::contract::{Param, TileState};
+use crate::leaf::gemm_q8::Decoded;
 use crate::wide;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -51,8 +52,8 @@ fn every_wide_version_passes_in_every_shape() {
         // Rows of odd lengths are for formats without blocks.
         leaves.extend([1, 2, 3, 4, 50].map(|k| Leaf::DotF32 { format, k, tokens: 1 }));
     }
-    for (small, tiles) in [(false, 1), (true, 1), (false, 2), (true, 2)] {
-        leaves.extend((1..=6).map(|tokens| Leaf::GemmQ8 { small, tiles, tokens }));
+    for (weights, tiles) in Decoded::ALL.into_iter().flat_map(|weights| [(weights, 1), (weights, 2)]) {
+        leaves.extend((1..=6).map(|tokens| Leaf::GemmQ8 { weights, tiles, tokens }));
     }
     for elem in [KvElem::F16, KvElem::F32] {
         for (head_dim, group) in [(16, 1), (64, 8), (64, 3), (128, 5), (80, 4)] {
