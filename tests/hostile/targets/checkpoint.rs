@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::sync::OnceLock;
 
 /// Zeros that the target adds at most.
-const MAX_ZEROS: usize = 512 << 10;
+const MAX_ZEROS: usize = 128 << 10;
 
 /// A safetensors file, or its header, behind which the data is put. If it is one of the sound model, its weights are read.
 pub fn safetensors(data: &[u8]) {
