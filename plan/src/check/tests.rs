@@ -1,6 +1,6 @@
 use super::*;
 use crate::kv::{KvElem, KvGeometry, KvLayer};
-use crate::program::{RopeTable, StepWork, Symbol};
+use crate::program::{Ahead, RopeTable, StepWork, Symbol};
 use crate::target::Level;
 
 fn buffer(name: &str, offset: u64, bytes: u64, first: u32, last: u32) -> Buffer {
@@ -15,6 +15,7 @@ fn step(label: &str, operands: Vec<Operand>, reads: &[u32], writes: &[u32]) -> S
         reads: reads.to_vec(),
         writes: writes.to_vec(),
         work: StepWork::default(),
+        ahead: Ahead::default(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Steps with their operands as absolute addresses.
 
+use super::ahead::Heads;
 use crate::code::ExecutableCode;
 use kernmill_plan::abi::{KernelFn, Route};
 use kernmill_plan::program::{Operand, Program, Routing, Step, StepWork, TokenClass};
@@ -13,6 +14,8 @@ pub(super) struct Bases {
     pub kv: Vec<u64>,
     /// By rotary table.
     pub ropes: Vec<u64>,
+    /// Number of workers.
+    pub workers: usize,
 }
 
 /// A token class, ready to run.
@@ -44,6 +47,8 @@ pub(super) struct StepCall {
     pub label: Box<str>,
     /// What it reads and multiplies, for profiles.
     pub work: StepWork,
+    /// What its workers read first.
+    pub heads: Heads,
 }
 
 /// A counter on a line of its own.
@@ -115,13 +120,15 @@ impl StepCall {
             Operand::Kv { layer, .. } => bases.kv[layer as usize],
             Operand::Rope(table) => bases.ropes[table as usize],
         };
-        let operands = step.operands.iter().map(operand).collect();
+        let operands: Box<[u64]> = step.operands.iter().map(operand).collect();
+        let heads = Heads::resolve(step, class, &operands, bases.arena, bases.workers);
         StepCall {
             kernel,
             operands,
             next: Counter::default(),
             label: step.label.as_str().into(),
             work: step.work,
+            heads,
         }
     }
 }

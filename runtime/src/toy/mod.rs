@@ -8,7 +8,7 @@ use crate::image::PlanImage;
 use kernmill_plan::format::f32_row_stride;
 use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers, LayerKind};
 use kernmill_plan::program::{
-    Buffer, CodeBlob, ModelInfo, Operand, Program, Step, StepWork, Symbol, TokenClass,
+    Ahead, Buffer, CodeBlob, ModelInfo, Operand, Program, Step, StepWork, Symbol, TokenClass,
 };
 use kernmill_plan::region::WeightRegion;
 use kernmill_plan::target::Level;
@@ -105,6 +105,7 @@ fn class(max_tokens: u32, stride: u64) -> TokenClass {
         reads: reads.to_vec(),
         writes: writes.to_vec(),
         work: StepWork { shared_bytes: 16, row_macs: 3, ..StepWork::default() },
+        ahead: Ahead::default(),
     };
     let mut steps = Vec::new();
     for kind in KINDS {
