@@ -128,7 +128,7 @@ const MAX_CLASSES: usize = 64;
 const MAX_TOKENS: usize = 1 << 16;
 /// Buffers of a class at most.
 const MAX_BUFFERS: usize = 1 << 14;
-/// Buffers that a step reads, that it writes, and operands that it has, at most.
+/// Of each of a step's lists, entries at most.
 const MAX_REFERENCES: usize = 1 << 8;
 
 /// Checks a whole program.
@@ -227,6 +227,8 @@ fn check_class(program: &Program, class: &TokenClass) -> Result<(), CheckError> 
         limit("buffers that a step reads", step.reads.len(), MAX_REFERENCES)?;
         limit("buffers that a step writes", step.writes.len(), MAX_REFERENCES)?;
         limit("operands of a step", step.operands.len(), MAX_REFERENCES)?;
+        limit("operands read ahead", step.ahead.whole.len(), MAX_REFERENCES)?;
+        limit("parts read ahead", step.ahead.parts.len(), MAX_REFERENCES)?;
     }
     for buffer in &class.buffers {
         check_buffer(program, class, buffer)?;
