@@ -2,7 +2,7 @@
 
 use super::run;
 use super::targets::{TARGETS, check, sound_program};
-use super::watch::thread_seconds;
+use kernmill_plan::check::check_program;
 use kernmill_plan::program::{Buffer, Operand, Program, TokenClass};
 
 /// Gives `data` to the target called `name`.
@@ -96,7 +96,7 @@ fn programs_with_sizes_at_the_limits_are_refused_or_computed_with() {
     }
 }
 
-/// Each of these makes a check that compares all with all take longer than anybody waits, unless numbers have limits.
+/// Each of these would keep a check that compares all with all busy for longer than anybody waits.
 #[test]
 fn programs_of_many_parts_are_refused_in_time() {
     const MANY: usize = 1 << 20;
@@ -114,19 +114,12 @@ fn programs_of_many_parts_are_refused_in_time() {
     for change in changes {
         let mut program = sound_program().0.clone();
         change(&mut program.classes[1]);
-        check_in_time(&program);
+        assert!(check_program(&program).is_err());
     }
     let mut program = sound_program().0.clone();
     program.classes = vec![program.classes[0].clone(); MANY / 64];
     for (index, class) in program.classes.iter_mut().enumerate() {
         class.max_tokens = index as u32 + 1;
     }
-    check_in_time(&program);
-}
-
-fn check_in_time(program: &Program) {
-    let start = thread_seconds();
-    check(program);
-    let seconds = thread_seconds() - start;
-    assert!(seconds < 2.0, "checked in {seconds} s");
+    assert!(check_program(&program).is_err());
 }

@@ -92,6 +92,16 @@ fn every_target_has_a_fuzzer_and_a_corpus() {
     }
 }
 
+/// Mutations of what is refused at the door would find little.
+#[test]
+fn the_corpus_has_checkpoints_that_are_read_to_the_end() {
+    let seed = |path: &str| fs::read(root().join("fuzz/corpus").join(path)).expect("readable");
+    assert!(targets::reads_safetensors(&seed("safetensors/model_header")));
+    for name in ["gpt_oss", "gpt_oss_tokenizer", "llama", "llama_aligned"] {
+        assert!(targets::reads_gguf(&seed(&format!("gguf/{name}"))), "{name}");
+    }
+}
+
 fn replay_and_mutate(name: &str) {
     let target = TARGETS.iter().find(|target| target.name == name).expect("listed");
     let seeds = corpus(name);

@@ -17,17 +17,27 @@ const MAX_ZEROS: usize = 128 << 10;
 
 /// A safetensors file, or its header, behind which the data is put. If it is one of the sound model, its weights are read.
 pub fn safetensors(data: &[u8]) {
-    static GRAPH: OnceLock<Graph> = OnceLock::new();
-    let file = with_data(data);
-    let Ok(checkpoint) = Checkpoint::from_bytes("fuzz.safetensors", file.clone()) else { return };
-    assert_covered(&checkpoint, &file, true);
-    read_weights(GRAPH.get_or_init(sound_graph), &checkpoint);
+    reads_safetensors(data);
 }
 
 /// A GGUF file, with zeros behind it.
 pub fn gguf(data: &[u8]) {
+    reads_gguf(data);
+}
+
+/// Whether weights were read.
+pub fn reads_safetensors(data: &[u8]) -> bool {
+    static GRAPH: OnceLock<Graph> = OnceLock::new();
+    let file = with_data(data);
+    let Ok(checkpoint) = Checkpoint::from_bytes("fuzz.safetensors", file.clone()) else { return false };
+    assert_covered(&checkpoint, &file, true);
+    reads_weights(GRAPH.get_or_init(sound_graph), &checkpoint)
+}
+
+/// Whether weights were read.
+pub fn reads_gguf(data: &[u8]) -> bool {
     let file = [data, &vec![0; MAX_ZEROS]].concat();
-    let Ok(gguf) = Gguf::from_bytes("fuzz.gguf", file.clone()) else { return };
+    let Ok(gguf) = Gguf::from_bytes("fuzz.gguf", file.clone()) else { return false };
     let _ = (gguf.architecture(), gguf.chat_template());
     let text = from_gguf("fuzz", &gguf);
     if let Ok(Some(json)) = gguf.tokenizer_json() {
@@ -37,14 +47,17 @@ pub fn gguf(data: &[u8]) {
     if let Ok(checkpoint) = &checkpoint {
         assert_covered(checkpoint, &file, false);
     }
-    let Ok(text) = text else { return };
+    let Ok(text) = text else { return false };
     let parsed = Spec::parse("fuzz.toml", &text).unwrap_or_else(|error| panic!("{error:?} in:\n{text}"));
     match (lower(&parsed), checkpoint) {
         (Ok(graph), Ok(checkpoint)) => {
             assert_legal(&graph);
-            read_weights(&graph, &checkpoint);
+            reads_weights(&graph, &checkpoint)
         }
-        _ => spec(text.as_bytes()),
+        _ => {
+            spec(text.as_bytes());
+            false
+        }
     }
 }
 
@@ -60,10 +73,13 @@ fn assert_covered(checkpoint: &Checkpoint, file: &[u8], whole: bool) {
 }
 
 /// Reads the first and the last rows of every tensor of `graph`, if the checkpoint is bound to it.
-fn read_weights(graph: &Graph, checkpoint: &Checkpoint) {
+fn reads_weights(graph: &Graph, checkpoint: &Checkpoint) -> bool {
     let weights = match Weights::new(graph, checkpoint) {
         Ok(weights) => weights,
-        Err(error) => return assert!(!error.to_string().is_empty()),
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return false;
+        }
     };
     let (mut floats, mut blocks, mut scales) = (Vec::new(), Vec::new(), Vec::new());
     for tensor in &graph.tensors {
@@ -86,6 +102,7 @@ fn read_weights(graph: &Graph, checkpoint: &Checkpoint) {
             }
         }
     }
+    true
 }
 
 /// The file; if it is a header alone, with the data that it describes, in zeros.

@@ -12,7 +12,7 @@ mod requests;
 mod sound;
 mod text;
 
-pub use checkpoint::{gguf, safetensors};
+pub use checkpoint::{gguf, reads_gguf, reads_safetensors, safetensors};
 pub use plan::plan;
 pub use plan_fields::plan_fields;
 pub use program::{check, program};
