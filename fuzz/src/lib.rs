@@ -1,4 +1,4 @@
-//! The targets that the test suite replays too.
+//! The targets that the test suite runs too.
 
-#[path = "../../tests/hostile/targets.rs"]
+#[path = "../../tests/hostile/targets/mod.rs"]
 pub mod targets;

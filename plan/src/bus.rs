@@ -23,7 +23,10 @@ const GUARDED: usize = 2;
 /// Exit status: failed at work.
 const STATUS: i32 = 1;
 
-static SLOTS: [Slot; 64] = [const {
+/// Mappings that can be guarded at once: a checkpoint has one for each of its shards.
+pub const MAX_MAPPINGS: usize = 256;
+
+static SLOTS: [Slot; MAX_MAPPINGS] = [const {
     Slot {
         state: AtomicUsize::new(FREE),
         start: AtomicUsize::new(0),
@@ -31,29 +34,30 @@ static SLOTS: [Slot; 64] = [const {
         message: AtomicPtr::new(std::ptr::null_mut()),
         message_len: AtomicUsize::new(0),
     }
-}; 64];
+}; MAX_MAPPINGS];
 
 /// Who handled the signal before; none if the handler could not be installed.
 static BEFORE: OnceLock<Option<libc::sigaction>> = OnceLock::new();
 
 /// Guards a mapping as long as it lives.
 #[derive(Debug)]
-pub(crate) struct BusGuard {
+pub struct BusGuard {
     slot: usize,
     /// What the slot points to.
     _message: Box<[u8]>,
 }
 
 impl BusGuard {
-    /// Guards `bytes` bytes from address `start` on, the mapping of the file called `name`. Past 64 mappings there is no guard.
-    pub(crate) fn new(start: usize, bytes: usize, name: &str) -> Option<BusGuard> {
+    /// Guards `bytes` bytes from address `start` on, the mapping of the file called `name`; `advice` ends the message and says what to do.
+    /// Past [`MAX_MAPPINGS`] at once there is no guard.
+    pub fn new(start: usize, bytes: usize, name: &str, advice: &str) -> Option<BusGuard> {
         BEFORE.get_or_init(install).as_ref()?;
         let claim = |slot: &Slot| {
             slot.state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
         let index = SLOTS.iter().position(claim)?;
         let text = format!(
-            "\nerror: {name}: part of the file cannot be read any more: it was shortened while in use, or its disk failed\n"
+            "\nerror: {name}: part of the file cannot be read any more: it was shortened while in use, or its disk failed: {advice}\n"
         );
         let mut message = text.into_bytes().into_boxed_slice();
         let slot = &SLOTS[index];

@@ -3,7 +3,7 @@
 //! must agree on is defined here once.
 
 pub mod abi;
-mod bus;
+pub mod bus;
 pub mod check;
 pub mod file;
 pub mod format;

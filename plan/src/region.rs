@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 /// Alignment of anonymous regions: a huge page.
 pub const REGION_ALIGN: usize = 2 << 20;
+/// What to do about a plan that lost bytes while it was mapped.
+const ADVICE: &str = "leave plans alone while they run, and put a whole one in its place";
 
 /// Why a region could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -147,7 +149,7 @@ impl Mapping {
         }
         // SAFETY: advice changes nothing but speed; a refusal is harmless.
         unsafe { libc::madvise(address, mapped, libc::MADV_HUGEPAGE) };
-        mapping._guard = BusGuard::new(base.as_ptr() as usize, mapped, name);
+        mapping._guard = BusGuard::new(base.as_ptr() as usize, mapped, name, ADVICE);
         Ok(mapping)
     }
 }

@@ -2,8 +2,16 @@
 
 use super::Sandbox;
 use super::safetensors_file::{Entry, SafetensorsFile};
+use crate::gguf::convert::convert;
+use crate::gguf::writer::BF16;
 use serde_json::json;
-use std::fs;
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 const MODEL: &str = "model.safetensors";
 const NORM: &str = "model.norm.weight";
@@ -129,4 +137,48 @@ fn a_tokenizer_must_fit_the_vocabulary() {
     );
     sandbox.write("tokenizer.json", "{}");
     sandbox.refuses(&[], &["tokenizer.json"]);
+}
+
+#[test]
+fn a_checkpoint_that_is_cut_off_while_it_is_read_ends_in_a_message() {
+    for weights in [MODEL, "model.gguf"] {
+        let sandbox = Sandbox::of("gptoss-base");
+        if weights != MODEL {
+            sandbox.write(weights, convert("gptoss-base", BF16).bytes());
+        }
+        // Reading the tokenizer, which comes after the headers, waits until it is written here.
+        let pipe = sandbox.path("tokenizer.json");
+        let name = CString::new(pipe.as_os_str().as_bytes()).unwrap();
+        // SAFETY: the path is a C string that lives through the call.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        let before = sandbox.files();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_kernmill"))
+            .args(["compile", "-o", "a.plan", "--weights"])
+            .arg(if weights == MODEL { "." } else { weights })
+            .current_dir(sandbox.dir.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let start = Instant::now();
+        // Without a reader it cannot be opened.
+        let mut tokenizer = loop {
+            match File::options().write(true).custom_flags(libc::O_NONBLOCK).open(&pipe) {
+                Ok(file) => break file,
+                Err(_) => assert!(start.elapsed() < Duration::from_secs(60), "the tokenizer is never read"),
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        File::options().write(true).open(sandbox.path(weights)).unwrap().set_len(4096).unwrap();
+        tokenizer.write_all(include_bytes!("../../fuzz/corpus/tokenizer/wordlevel.json")).unwrap();
+        drop(tokenizer);
+        let mut message = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{message}");
+        for part in
+            [&format!("{weights}: part of the file cannot be read any more")[..], "nothing was written"]
+        {
+            assert!(message.contains(part), "`{part}` is not in: {message}");
+        }
+        assert_eq!(sandbox.files(), before);
+    }
 }

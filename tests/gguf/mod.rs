@@ -1,10 +1,10 @@
 //! GGUF files: the same weights give the same logits, and damaged files are refused.
 
 mod command;
-mod convert;
+pub mod convert;
 mod damage;
 mod tokenizer;
-mod writer;
+pub mod writer;
 
 use crate::harness::{Model, read};
 use convert::{convert, directory, q8_0};

@@ -2,7 +2,8 @@
 
 use super::run;
 use super::targets::{TARGETS, check, sound_program};
-use kernmill_plan::program::Program;
+use kernmill_plan::check::check_program;
+use kernmill_plan::program::{Buffer, Operand, Program, TokenClass};
 
 /// Gives `data` to the target called `name`.
 fn drop_on(name: &str, data: impl AsRef<[u8]>) {
@@ -93,4 +94,32 @@ fn programs_with_sizes_at_the_limits_are_refused_or_computed_with() {
             check(&program);
         }
     }
+}
+
+/// Each of these would keep a check that compares all with all busy for longer than anybody waits.
+#[test]
+fn programs_of_many_parts_are_refused_in_time() {
+    const MANY: usize = 1 << 20;
+    let changes: [fn(&mut TokenClass); 6] = [
+        |class| {
+            let buffer = Buffer { bytes: 0, ..class.buffers[0].clone() };
+            class.buffers.resize(MANY, buffer);
+        },
+        |class| class.steps[0].reads = (0..MANY as u32).collect(),
+        |class| class.steps[0].writes = vec![0; MANY],
+        |class| class.logit_steps[0].operands = vec![Operand::Buffer(0); MANY],
+        |class| class.routings.resize(MANY, class.routings[0]),
+        |class| class.steps.resize(MANY / 16, class.steps[0].clone()),
+    ];
+    for change in changes {
+        let mut program = sound_program().0.clone();
+        change(&mut program.classes[1]);
+        assert!(check_program(&program).is_err());
+    }
+    let mut program = sound_program().0.clone();
+    program.classes = vec![program.classes[0].clone(); MANY / 64];
+    for (index, class) in program.classes.iter_mut().enumerate() {
+        class.max_tokens = index as u32 + 1;
+    }
+    assert!(check_program(&program).is_err());
 }

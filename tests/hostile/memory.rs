@@ -1,4 +1,4 @@
-//! Counts the heap bytes of each thread of the test binary, so that tests can bound what an input takes.
+//! Counts the heap bytes of each thread of the test binary, so that tests can bound what an input takes. Allocations past a limit fail.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -14,6 +14,18 @@ thread_local! {
     static LIVE: Cell<i64> = const { Cell::new(0) };
     /// Largest value of `LIVE` since the last call of [`peak_of`].
     static PEAK: Cell<i64> = const { Cell::new(0) };
+    /// Value of `LIVE` past which allocations fail.
+    static LIMIT: Cell<i64> = const { Cell::new(i64::MAX) };
+}
+
+/// Lets this thread have so many more bytes than it has now. An allocation past that fails, which ends the process unless the code asked
+/// whether there is room.
+pub fn limit(bytes: i64) {
+    LIMIT.set(LIVE.get().saturating_add(bytes));
+}
+
+fn has_room(bytes: usize) -> bool {
+    i64::try_from(bytes).is_ok_and(|bytes| LIVE.get().saturating_add(bytes) <= LIMIT.get())
 }
 
 fn add(bytes: i64) {
@@ -22,22 +34,31 @@ fn add(bytes: i64) {
     PEAK.set(PEAK.get().max(live));
 }
 
-// SAFETY: every call is passed on to the system's allocator as it is; the counters are plain thread-local cells that neither
+// SAFETY: every call is passed on to the system's allocator as it is, or fails as an allocator may; the counters are plain thread-local cells that neither
 // allocate nor have destructors.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !has_room(layout.size()) {
+            return std::ptr::null_mut();
+        }
         add(layout.size() as i64);
         // SAFETY: the caller's contract is the system allocator's.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if !has_room(layout.size()) {
+            return std::ptr::null_mut();
+        }
         add(layout.size() as i64);
         // SAFETY: the caller's contract is the system allocator's.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        if !has_room(new_size.saturating_sub(layout.size())) {
+            return std::ptr::null_mut();
+        }
         add(new_size as i64 - layout.size() as i64);
         // SAFETY: the caller's contract is the system allocator's.
         unsafe { System.realloc(ptr, layout, new_size) }

@@ -1,18 +1,21 @@
 //! Bytes from outside that mean harm: every reader refuses them without a panic, a hang, or much memory.
 //!
-//! The committed corpus is replayed, then mutated with a fixed seed. `KERNMILL_MUTATIONS=FACTOR` multiplies the mutations
-//! for a longer run by hand, `KERNMILL_SEED` gives another seed; docs/fuzzing.md has the fuzzing proper.
+//! The committed corpus is replayed, then mutated: a fixed number of times with a fixed seed, or for `KERNMILL_SECONDS` with a seed that
+//! is printed and that `KERNMILL_SEED` gives again. docs/fuzzing.md has the fuzzing proper.
 
 mod bombs;
 mod memory;
 mod mutate;
 pub mod targets;
+mod watch;
 
 use fastrand::Rng;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use targets::{TARGETS, Target};
+use watch::thread_seconds;
 
 /// Processor time that an input may take, in seconds.
 const MAX_SECONDS: f64 = 1.0;
@@ -34,6 +37,11 @@ fn config() {
 #[test]
 fn safetensors() {
     replay_and_mutate("safetensors");
+}
+
+#[test]
+fn gguf() {
+    replay_and_mutate("gguf");
 }
 
 #[test]
@@ -67,10 +75,30 @@ fn plan() {
 }
 
 #[test]
+fn plan_fields() {
+    replay_and_mutate("plan_fields");
+}
+
+#[test]
+fn requests() {
+    replay_and_mutate("requests");
+}
+
+#[test]
 fn every_target_has_a_fuzzer_and_a_corpus() {
     for target in &TARGETS {
         assert!(root().join(format!("fuzz/fuzz_targets/{}.rs", target.name)).is_file());
         assert!(!corpus(target.name).is_empty());
+    }
+}
+
+/// Mutations of what is refused at the door would find little.
+#[test]
+fn the_corpus_has_checkpoints_that_are_read_to_the_end() {
+    let seed = |path: &str| fs::read(root().join("fuzz/corpus").join(path)).expect("readable");
+    assert!(targets::reads_safetensors(&seed("safetensors/model_header")));
+    for name in ["gpt_oss", "gpt_oss_tokenizer", "llama", "llama_aligned"] {
+        assert!(targets::reads_gguf(&seed(&format!("gguf/{name}"))), "{name}");
     }
 }
 
@@ -80,10 +108,20 @@ fn replay_and_mutate(name: &str) {
     // What is set up once is not the first input's.
     (target.run)(&seeds[0]);
     seeds.iter().for_each(|seed| run(target, seed));
-    let mut rng = Rng::with_seed(environment("KERNMILL_SEED").unwrap_or(1));
-    for _ in 0..target.mutations * environment("KERNMILL_MUTATIONS").unwrap_or(1) as usize {
+    let seconds = environment("KERNMILL_SECONDS");
+    let seed = environment("KERNMILL_SEED").unwrap_or_else(|| seconds.map_or(1, |_| fastrand::u64(..)));
+    let mut rng = Rng::with_seed(seed);
+    let Some(seconds) = seconds else {
+        (0..target.mutations).for_each(|_| run(target, &mutate::mutate(&seeds, &mut rng)));
+        return;
+    };
+    eprintln!("target {name} for {seconds} s: KERNMILL_SEED={seed}");
+    let (start, mut inputs) = (Instant::now(), 0u64);
+    while start.elapsed() < Duration::from_secs(seconds) {
         run(target, &mutate::mutate(&seeds, &mut rng));
+        inputs += 1;
     }
+    eprintln!("target {name}: {inputs} inputs, nothing found");
 }
 
 fn environment(name: &str) -> Option<u64> {
@@ -94,6 +132,7 @@ fn environment(name: &str) -> Option<u64> {
 fn run(target: &Target, data: &[u8]) {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hostile-{}", target.name));
     fs::write(&path, data).expect("writable");
+    let _watched = watch::input(&path);
     let start = thread_seconds();
     let mut outcome = Ok(());
     let bytes = memory::peak_of(|| outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(data))));
@@ -104,13 +143,6 @@ fn run(target: &Target, data: &[u8]) {
     }
     assert!(seconds < MAX_SECONDS, "target {} took {seconds} s for {}", target.name, path.display());
     assert!(bytes < MAX_BYTES, "target {} took {bytes} bytes for {}", target.name, path.display());
-}
-
-/// Processor time of this thread: what else the machine does is not counted.
-fn thread_seconds() -> f64 {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanoseconds = text.split(' ').next().and_then(|number| number.parse::<u64>().ok());
-    nanoseconds.unwrap_or(0) as f64 / 1e9
 }
 
 /// The committed inputs of a target, in a fixed order.

@@ -20,6 +20,7 @@ pub use rows::{FP4_VALUES, Weights, e8m0};
 pub use safetensors::Dtype;
 
 use crate::gguf::{self, Gguf};
+use kernmill_plan::bus::BusGuard;
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,9 @@ use std::path::{Path, PathBuf};
 
 /// Bytes that are read ahead with one request: the system cuts larger ones off.
 const PREFETCH_BYTES: usize = 512 << 10;
+
+/// What to do about a checkpoint that lost bytes while it was mapped.
+const ADVICE: &str = "nothing was written; start again when the checkpoint is whole and nothing writes to it";
 
 /// File name of a checkpoint in one file.
 pub const SINGLE_FILE: &str = "model.safetensors";
@@ -53,11 +57,19 @@ struct Shard {
 /// A file's contents.
 #[derive(Debug)]
 pub(crate) enum Bytes {
-    Mapped(Mmap),
+    Mapped(MappedFile),
     /// Part of the program.
     Static(&'static [u8]),
     /// In memory.
     Owned(Vec<u8>),
+}
+
+/// A mapping of a whole file.
+#[derive(Debug)]
+pub(crate) struct MappedFile {
+    // Ends before the mapping does, so that it never guards an address that is something else by then.
+    _guard: Option<BusGuard>,
+    map: Mmap,
 }
 
 impl std::ops::Deref for Bytes {
@@ -65,7 +77,7 @@ impl std::ops::Deref for Bytes {
 
     fn deref(&self) -> &[u8] {
         match self {
-            Bytes::Mapped(map) => map,
+            Bytes::Mapped(file) => &file.map,
             Bytes::Static(bytes) => bytes,
             Bytes::Owned(bytes) => bytes,
         }
@@ -220,7 +232,7 @@ impl Checkpoint {
         let start = entry.range.start + range.start.min(entry.range.len());
         let end = entry.range.start + range.end.min(entry.range.len());
         match &self.shards[entry.shard].bytes {
-            Bytes::Mapped(map) if start < end => Some((map, start..end)),
+            Bytes::Mapped(file) if start < end => Some((&file.map, start..end)),
             _ => None,
         }
     }
@@ -323,10 +335,12 @@ impl Checkpoint {
     }
 }
 
-/// Maps a whole file.
-pub(crate) fn map(path: &Path) -> Result<Mmap> {
+/// Maps a whole file. If somebody shortens it meanwhile, reading the lost part ends the process with a message that names it.
+pub(crate) fn map(path: &Path) -> Result<MappedFile> {
     let file = File::open(path).map_err(CheckpointError::io(path))?;
-    // SAFETY: the mapping is read-only; as with every mapped file, whoever truncates it while it is in use takes the
-    // process down, which the documentation of checkpoints states.
-    unsafe { Mmap::map(&file) }.map_err(CheckpointError::io(path))
+    // SAFETY: the mapping is read-only. Whoever writes to the file changes weights, which are checked or bounded where they are used;
+    // what the header said is held in memory. Whoever shortens it meets the guard.
+    let map = unsafe { Mmap::map(&file) }.map_err(CheckpointError::io(path))?;
+    let name = path.display().to_string();
+    Ok(MappedFile { _guard: BusGuard::new(map.as_ptr() as usize, map.len(), &name, ADVICE), map })
 }

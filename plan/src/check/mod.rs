@@ -63,6 +63,16 @@ pub enum CheckError {
         /// The class before's, or 0.
         previous: u32,
     },
+    /// There is more of something than any model needs: checking it would take longer than running it.
+    #[error("{found} {what}, expected at most {limit}")]
+    Count {
+        /// Of what.
+        what: &'static str,
+        /// How many.
+        found: usize,
+        /// How many are legal.
+        limit: usize,
+    },
     /// A buffer lies outside the arena or is misaligned.
     #[error("class {class}, buffer `{buffer}`: {message}")]
     Buffer {
@@ -112,6 +122,15 @@ pub enum CheckError {
 /// Experts of a layer at most; the runtime keeps a counter for each.
 const MAX_EXPERTS: u32 = 1 << 16;
 
+/// Token classes at most.
+const MAX_CLASSES: usize = 64;
+/// Tokens of a batch at most.
+const MAX_TOKENS: usize = 1 << 16;
+/// Buffers of a class at most.
+const MAX_BUFFERS: usize = 1 << 14;
+/// Of each of a step's lists, entries at most.
+const MAX_REFERENCES: usize = 1 << 8;
+
 /// Checks a whole program.
 ///
 /// # Errors
@@ -119,6 +138,7 @@ const MAX_EXPERTS: u32 = 1 << 16;
 pub fn check_program(program: &Program) -> Result<(), CheckError> {
     check_model(&program.model)?;
     check_code(&program.code)?;
+    limit("token classes", program.classes.len(), MAX_CLASSES)?;
     let mut previous = 0;
     if program.classes.is_empty() {
         return Err(CheckError::Classes { class: 0, max_tokens: 0, previous });
@@ -127,10 +147,15 @@ pub fn check_program(program: &Program) -> Result<(), CheckError> {
         if c.max_tokens <= previous {
             return Err(CheckError::Classes { class, max_tokens: c.max_tokens, previous });
         }
+        limit("tokens of a batch", c.max_tokens as usize, MAX_TOKENS)?;
         previous = c.max_tokens;
         check_class(program, c)?;
     }
     Ok(())
+}
+
+fn limit(what: &'static str, found: usize, limit: usize) -> Result<(), CheckError> {
+    if found <= limit { Ok(()) } else { Err(CheckError::Count { what, found, limit }) }
 }
 
 fn check_model(model: &ModelInfo) -> Result<(), CheckError> {
@@ -197,6 +222,14 @@ fn check_code(code: &CodeBlob) -> Result<(), CheckError> {
 
 fn check_class(program: &Program, class: &TokenClass) -> Result<(), CheckError> {
     let steps = || class.steps.iter().chain(&class.logit_steps);
+    limit("buffers", class.buffers.len(), MAX_BUFFERS)?;
+    for step in steps() {
+        limit("buffers that a step reads", step.reads.len(), MAX_REFERENCES)?;
+        limit("buffers that a step writes", step.writes.len(), MAX_REFERENCES)?;
+        limit("operands of a step", step.operands.len(), MAX_REFERENCES)?;
+        limit("operands read ahead", step.ahead.whole.len(), MAX_REFERENCES)?;
+        limit("parts read ahead", step.ahead.parts.len(), MAX_REFERENCES)?;
+    }
     for buffer in &class.buffers {
         check_buffer(program, class, buffer)?;
     }

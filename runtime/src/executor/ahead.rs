@@ -123,11 +123,11 @@ impl Fetch<'_> {
         if self.at >= self.end && !self.advance() {
             return false;
         }
-        let end = self.end.min(self.at + LINES_AT_ONCE * LINE as u64);
+        let end = self.end.min(self.at.saturating_add(LINES_AT_ONCE * LINE as u64));
         while self.at < end {
             // SAFETY: every x86-64 CPU has the instruction, and it accepts any address.
             unsafe { _mm_prefetch::<_MM_HINT_T1>(self.at as *const i8) };
-            self.at += LINE as u64;
+            self.at = self.at.saturating_add(LINE as u64);
         }
         true
     }
@@ -191,6 +191,12 @@ mod tests {
         let heads = Heads { streams: [stream(0, 10 * BUDGET, 0)].into(), ..Heads::default() };
         assert_eq!(fetched(&heads, 0, 1), (vec![BUDGET], 0));
         assert!(!Heads::default().fetch(0, 1).some());
+    }
+
+    #[test]
+    fn addresses_past_the_last_one_end_the_fetching() {
+        let heads = Heads { streams: [stream(u64::MAX - 100, 640, 0)].into(), ..Heads::default() };
+        assert_eq!(fetched(&heads, 0, 1).0, [u64::MAX]);
     }
 
     #[test]

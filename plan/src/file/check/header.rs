@@ -180,14 +180,18 @@ fn check_places(sections: &[Section], length: u64) -> Result<(), FileError> {
 
 /// What lies between the sections is zero.
 fn check_padding<S: Source>(source: &S, sections: &[Section]) -> Result<(), FileError> {
+    const ZEROS: [u8; 16 << 10] = [0; 16 << 10];
+    let mut buffer = ZEROS;
     let mut end = HEADER_BYTES as u64;
     for section in sections {
-        // Less than the alignment of the weights.
-        let mut padding = vec![0; (section.offset - end) as usize];
-        source.read_at(end, &mut padding).map_err(FileError::Read)?;
-        if padding.iter().any(|byte| *byte != 0) {
-            let what = "the bytes before it are not zero".to_owned();
-            return Err(FileError::Place { section: section.name(), what });
+        while end < section.offset {
+            let count = ZEROS.len().min((section.offset - end) as usize);
+            source.read_at(end, &mut buffer[..count]).map_err(FileError::Read)?;
+            if buffer[..count] != ZEROS[..count] {
+                let what = "the bytes before it are not zero".to_owned();
+                return Err(FileError::Place { section: section.name(), what });
+            }
+            end += count as u64;
         }
         end = section.end();
     }

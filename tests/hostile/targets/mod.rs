@@ -1,0 +1,47 @@
+//! What is fuzzed: one function per reader of bytes from outside. A function may neither panic nor hang nor take memory
+//! out of proportion, whatever the bytes; refusing them is fine.
+//!
+//! The fuzzing package (`fuzz/`) includes this module too: it uses nothing of its neighbours.
+
+mod checkpoint;
+mod edit;
+mod plan;
+mod plan_fields;
+mod program;
+mod requests;
+mod sound;
+mod text;
+
+pub use checkpoint::{gguf, reads_gguf, reads_safetensors, safetensors};
+pub use plan::plan;
+pub use plan_fields::plan_fields;
+pub use program::{check, program};
+pub use requests::requests;
+pub use sound::{sound_plan, sound_program, weights_of};
+pub use text::{compile, config, expr, graph, spec, tokenizer};
+
+/// A reader under test.
+pub struct Target {
+    /// Its name: the corpus is in `fuzz/corpus/NAME`.
+    pub name: &'static str,
+    /// Gives it bytes.
+    pub run: fn(&[u8]),
+    /// Mutations that the test suite tries.
+    pub mutations: usize,
+}
+
+/// Every target.
+pub const TARGETS: [Target; 12] = [
+    Target { name: "spec", run: spec, mutations: 1500 },
+    Target { name: "config", run: config, mutations: 2000 },
+    Target { name: "safetensors", run: safetensors, mutations: 3000 },
+    Target { name: "gguf", run: gguf, mutations: 2000 },
+    Target { name: "graph", run: graph, mutations: 1000 },
+    Target { name: "expr", run: expr, mutations: 4000 },
+    Target { name: "program", run: program, mutations: 2500 },
+    Target { name: "tokenizer", run: tokenizer, mutations: 1000 },
+    Target { name: "compile", run: compile, mutations: 150 },
+    Target { name: "plan", run: plan, mutations: 500 },
+    Target { name: "plan_fields", run: plan_fields, mutations: 500 },
+    Target { name: "requests", run: requests, mutations: 500 },
+];

@@ -1,0 +1,106 @@
+//! What is damaged: a small compiled model, its plan file, its image in memory.
+
+use kernmill_compiler::build::build_weights;
+use kernmill_compiler::graph::Graph;
+use kernmill_compiler::interp::RawTensor;
+use kernmill_compiler::pack::MemorySource;
+use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
+use kernmill_compiler::testing::{ModelShape, build, random_weights};
+use kernmill_plan::check::check_program;
+use kernmill_plan::program::Program;
+use kernmill_plan::target::Level;
+use kernmill_runtime::PlanImage;
+use serde_json::Value;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
+
+/// Tokens per chunk.
+const CHUNK: usize = 16;
+
+/// A model of one layer.
+pub fn sound_graph() -> Graph {
+    let shape = ModelShape { layers: 1, vocab: 40, ..ModelShape::mini_gpt_oss() };
+    build(&shape).expect("a legal model")
+}
+
+fn compiled(graph: &Graph, level: Level) -> Compiled {
+    let options = Options { chunk: CHUNK, ..Options::new(level) };
+    compile(graph, &options).expect("a supported model")
+}
+
+/// A compiled model of two layers; as JSON, without the machine code, which would be most of it.
+pub fn sound_program() -> &'static (Program, Value) {
+    static SOUND: OnceLock<(Program, Value)> = OnceLock::new();
+    SOUND.get_or_init(|| {
+        let graph = build(&ModelShape::mini_gpt_oss()).expect("a legal model");
+        let program = compiled(&graph, Level::V3).program;
+        check_program(&program).expect("a sound program");
+        let mut bare = program.clone();
+        bare.code.bytes.clear();
+        (program, serde_json::to_value(bare).expect("a program is data"))
+    })
+}
+
+/// The model of one layer in memory, for the lowest level.
+pub fn sound_image() -> &'static PlanImage {
+    static SOUND: OnceLock<PlanImage> = OnceLock::new();
+    SOUND.get_or_init(|| {
+        let graph = sound_graph();
+        let compiled = compiled(&graph, Level::V3);
+        let weights = build_weights(&compiled, &weights_of(&graph), 1, &|_| {}).expect("sound weights");
+        PlanImage {
+            program: compiled.program,
+            code_hash: None,
+            weights,
+            tokenizer: None,
+            chat_template: None,
+        }
+    })
+}
+
+/// Bytes of a sound plan of one target.
+pub fn sound_plan() -> &'static [u8] {
+    static SOUND: OnceLock<Vec<u8>> = OnceLock::new();
+    SOUND.get_or_init(|| plan_of(&[Level::V3]))
+}
+
+/// Bytes of a plan of the model of one layer.
+pub fn plan_of(levels: &[Level]) -> Vec<u8> {
+    let graph = sound_graph();
+    let compiled: Vec<Compiled> = levels.iter().map(|level| compiled(&graph, *level)).collect();
+    let parts = PlanParts {
+        compiled: &compiled,
+        choices: None,
+        chunk: CHUNK,
+        fused: true,
+        spec: "# none",
+        tokenizer_json: Some(b"{}"),
+        end_tokens: &[3],
+        chat_template: Some("{{ messages }}"),
+    };
+    let writer = PlanWriter::new(&parts).expect("a plan");
+    let name = format!("kernmill-sound-plan-{}-{}", std::process::id(), levels.len());
+    let path = std::env::temp_dir().join(name);
+    let file = File::options().create(true).truncate(true).read(true).write(true).open(&path);
+    let file = file.expect("a temporary file");
+    std::fs::remove_file(&path).expect("it is there");
+    writer.write(&file, &weights_of(&graph), 1, &|_| {}).expect("it can be written");
+    let mut bytes = vec![0; writer.bytes() as usize];
+    file.read_exact_at(&mut bytes, 0).expect("it can be read");
+    bytes
+}
+
+/// Random weights for a graph.
+pub fn weights_of(graph: &Graph) -> MemorySource {
+    let mut source = MemorySource::default();
+    for (tensor, raw) in graph.tensors.iter().zip(random_weights(graph, 1).raw) {
+        let name = tensor.name.clone();
+        match raw {
+            RawTensor::Mxfp4 { blocks, scales } => drop(source.mxfp4.insert(name, (blocks, scales))),
+            other => drop(source.f32.insert(name, other.to_f32())),
+        }
+    }
+    source
+}

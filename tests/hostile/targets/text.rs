@@ -1,0 +1,118 @@
+//! Texts: specs, `config.json`, graphs, expressions, tokenizers.
+
+use kernmill_compiler::choose::Choices;
+use kernmill_compiler::graph::Graph;
+use kernmill_compiler::import::from_config;
+use kernmill_compiler::pipeline::{CompileError, Options, compile as compile_graph};
+use kernmill_compiler::quant::Preset;
+use kernmill_compiler::spec::{Spec, SpecError, lower};
+use kernmill_kernels::expr::Expr;
+use kernmill_plan::check::check_program;
+use kernmill_plan::target::Level;
+use kernmill_runtime::Tokenizer;
+use kernmill_runtime::tokenizer::TextStream;
+use std::str::from_utf8;
+
+/// A spec: read, lowered, or refused with a message that can be shown.
+pub fn spec(data: &[u8]) {
+    let Ok(text) = from_utf8(data) else { return };
+    match Spec::parse("fuzz.toml", text).and_then(|spec| lower(&spec)) {
+        Ok(graph) => assert_legal(&graph),
+        Err(error) => show(&error),
+    }
+}
+
+/// What a spec becomes is legal, and its text is read back to it.
+pub(super) fn assert_legal(graph: &Graph) {
+    graph.verify().unwrap_or_else(|error| panic!("lowered to an illegal graph: {error}"));
+    assert_round_trip(graph);
+}
+
+fn assert_round_trip(graph: &Graph) {
+    let text = graph.to_string();
+    let again: Graph = text.parse().unwrap_or_else(|error| panic!("{error} in:\n{text}"));
+    assert!(&again == graph, "another graph comes back from:\n{text}");
+}
+
+/// Renders an error as the command line does.
+fn show(error: &SpecError) {
+    let handler = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::unicode_nocolor());
+    handler.render_report(&mut String::new(), error).expect("the error can be shown");
+    assert!(!format!("{error:?}").is_empty());
+}
+
+/// A `config.json`.
+pub fn config(data: &[u8]) {
+    let Ok(text) = from_utf8(data) else { return };
+    match from_config("fuzz", text) {
+        Ok(written) => spec(written.as_bytes()),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Graph text.
+pub fn graph(data: &[u8]) {
+    let Ok(text) = from_utf8(data) else { return };
+    match text.parse::<Graph>() {
+        Ok(graph) => assert_round_trip(&graph),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// An elementwise expression.
+pub fn expr(data: &[u8]) {
+    let Ok(text) = from_utf8(data) else { return };
+    let vars = ["gate", "up", "x0"];
+    match Expr::parse(text, &vars) {
+        Ok(expr) => {
+            let again = Expr::parse(&expr.text(&vars), &vars);
+            // What is near the limit of nesting can pass it in the text, which writes every parenthesis.
+            if let Ok(again) = again {
+                assert!(expr == again, "{} is another expression", expr.text(&vars));
+            }
+        }
+        Err(error) => assert!(error.offset <= text.len(), "{error} in {} bytes", text.len()),
+    }
+}
+
+/// A spec of a small model, compiled.
+pub fn compile(data: &[u8]) {
+    let Ok(text) = from_utf8(data) else { return };
+    let Ok(graph) = Spec::parse("fuzz.toml", text).and_then(|spec| lower(&spec)) else { return };
+    let elements = |shape: &[usize]| shape.iter().product::<usize>();
+    let largest = graph.tensors.iter().map(|tensor| elements(&tensor.shape)).max().unwrap_or(0);
+    if graph.nodes.len() > 48 || largest > 1 << 20 {
+        return;
+    }
+    for (preset, fuse) in
+        [(Preset::Exact, false), (Preset::Faithful, true), (Preset::Bf16, true), (Preset::Fast, true)]
+    {
+        let choices = Some(Choices::assumed(&graph));
+        let options = Options { preset, choices, fuse, chunk: 16, ..Options::new(Level::V3) };
+        match compile_graph(&graph, &options) {
+            Ok(compiled) => assert!(check_program(&compiled.program).is_ok()),
+            Err(CompileError::Graph(error)) => panic!("lowered to an illegal graph: {error}"),
+            Err(CompileError::MemoryCheck(error)) => panic!("{error}"),
+            Err(CompileError::Program(error)) => panic!("{error}"),
+            // The model has something that is not supported.
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+}
+
+/// A `tokenizer.json`, which then takes some text.
+pub fn tokenizer(data: &[u8]) {
+    let Ok(tokenizer) = Tokenizer::from_json(data, 512) else { return };
+    assert!(tokenizer.end_tokens().iter().all(|id| *id < tokenizer.vocab()));
+    for text in ["", "a b", "Hello, world! 12345", "Grüße\t世界 😀\u{301}</s>", "<|endoftext|>\u{0}\n\n"]
+    {
+        let Ok(ids) = tokenizer.encode(text, true) else { continue };
+        assert!(ids.iter().all(|id| *id < tokenizer.vocab()), "{ids:?}");
+        let _ = tokenizer.decode(&ids);
+    }
+    let mut stream = TextStream::new();
+    for id in (0..tokenizer.vocab()).step_by(7) {
+        let _ = stream.push(&tokenizer, id);
+    }
+    let _ = stream.finish(&tokenizer);
+}
