@@ -124,6 +124,7 @@ impl SamplingArgs {
 impl Run {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
+        self.emit.check(None)?;
         let start = Instant::now();
         let mut model = model::open(&self.model)?;
         let tokenizer = model.tokenizer();

@@ -6,6 +6,7 @@
 
 mod body;
 pub mod disasm;
+pub mod elf;
 mod emit;
 pub mod expr;
 pub mod generate;
