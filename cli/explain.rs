@@ -58,9 +58,9 @@ impl Explain {
         let compiled = self.compile.compile(level, &source, &graph, assumed, &self.emit)?;
         if self.json {
             let report = select::explain(&compiled.selections, &compiled.leaves);
-            output::print(&format!("{:#}\n", serde_json::json!(report)))?;
+            output::print(format!("{:#}\n", serde_json::json!(report)))?;
         } else if self.emit.emit.is_empty() {
-            output::print(&report(&graph, &compiled))?;
+            output::print(report(&graph, &compiled))?;
         }
         if !self.compile.quiet {
             eprintln!("{}", times(&compiled));

@@ -141,7 +141,7 @@ impl Run {
         let (summary, text) = self.generate(&mut loaded, &prompt, &params)?;
         let figures = Figures { loaded: &loaded, summary: &summary, ready_seconds };
         if self.json {
-            output::print(&figures.json(&text))?;
+            output::print(figures.json(&text))?;
         } else if !self.model.compile.quiet {
             eprintln!("{}", figures.line());
         }
@@ -178,7 +178,7 @@ impl Run {
             let summary = loaded.engine.generate(&prompt.ids, params, &mut show)?;
             if failure.is_none() {
                 if !self.json {
-                    output::print(&ending(&summary, loaded.engine.has_tokenizer()))?;
+                    output::print(ending(&summary, loaded.engine.has_tokenizer()))?;
                 }
                 return Ok((summary, text));
             }

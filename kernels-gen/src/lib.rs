@@ -15,6 +15,7 @@ pub mod kernel;
 pub mod leaf;
 pub mod link;
 mod math;
+pub mod near;
 pub mod peak;
 mod scratch;
 mod stage;

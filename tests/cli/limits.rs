@@ -47,7 +47,7 @@ fn a_plan_that_the_disk_has_no_room_for_is_refused_before_the_work() {
 fn enlarge(file: &File, bytes: u64) {
     let plan = PlanFile::open(file.try_clone().unwrap()).unwrap();
     let mut metadata = plan.metadata().clone();
-    let section = plan.sections()[0].clone();
+    let section = plan.sections()[0];
     assert_eq!(section.kind, Kind::Metadata);
     metadata.weight_bytes = bytes;
     let encoded = |metadata: &Metadata| postcard::to_allocvec(metadata).unwrap();
