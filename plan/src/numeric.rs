@@ -36,10 +36,10 @@ pub const TAIL_MIDDLE: f32 = 4.0;
 /// Coefficients of the normal distribution's tail beyond a, from 0 to [`TAIL_END`], divided by `exp(-a*a/2)`; highest degree first:
 /// minimax to 2^-23.6 of it.
 pub const TAIL_POLY: [f32; 10] = [
-    -6.630_207_6e-5,
+    -6.630_208e-5,
     -1.695_976_8e-4,
     6.577_138e-4,
-    5.036_732_2e-4,
+    5.036_732e-4,
     -8.497_682e-3,
     3.086_526e-2,
     -7.170_679e-2,
