@@ -1,17 +1,19 @@
 //! `kernmill compile`: a plan file.
 
 mod dry_run;
+mod without_plan;
 
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};
 use crate::model::CompileArgs;
 use crate::output;
 use crate::progress;
-use crate::source::SourceModel;
-use crate::stages::Stages;
+use crate::source::{SourceModel, SpecSource};
+use crate::stages::{Stages, fingerprints};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill_compiler::checkpoint::Weights;
 use kernmill_compiler::choose::Choices;
+use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::{Compiled, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriteError, PlanWriter};
 use kernmill_plan::output::{NewFile, directory};
@@ -35,17 +37,19 @@ Examples:
   kernmill compile my.toml --weights DIR -o my.plan --target all               for every CPU, over the same weights
   kernmill compile my.toml --weights DIR -o my.plan --target x86-64-v3,x86-64-v4-vnni
   kernmill compile my.toml --weights DIR --dry-run                             what it would take, and how fast it would be
+  kernmill compile my.toml --emit obj -o my.o                                  only the machine code, for a debugger or a disassembler
+  kernmill compile my.toml --emit hashes --target all                          only hashes of it, to compare compilers by
 
 Run it with `kernmill run my.plan`; `kernmill inspect my.plan` shows what is in it. docs/plan-format.md describes the file.")]
 pub struct Compile {
     /// Model spec (TOML). Without it, the spec is imported from the GGUF file, or the config.json beside the weights
-    #[arg(value_name = "SPEC", requires = "weights")]
+    #[arg(value_name = "SPEC")]
     spec: Option<PathBuf>,
     /// Checkpoint: a directory with model.safetensors or shards, or a GGUF file. Without it: the embedded nano model
     #[arg(long, value_name = "DIR|FILE.gguf")]
     weights: Option<PathBuf>,
-    /// Plan to write
-    #[arg(long, short, value_name = "FILE.plan", required_unless_present = "dry_run")]
+    /// Plan to write. With `--emit obj`, and no --emit-dir, the object file to write, and no plan; with other stages it may be left out, then there is no plan either
+    #[arg(long, short, value_name = "FILE.plan|FILE.o", required_unless_present_any = ["dry_run", "emit"])]
     output: Option<PathBuf>,
     /// Instruction sets to generate code for; native is the best that this CPU has, all those of the preset (amx for bf16 only)
     #[arg(long, value_name = "LEVEL,..", default_value = "native", value_delimiter = ',', value_parser = targets_parser())]
@@ -60,6 +64,9 @@ pub struct Compile {
     compile: CompileArgs,
     #[command(flatten)]
     emit: Emit,
+    /// Print the hashes of `--emit hashes` as JSON, a list with one entry for each target
+    #[arg(long, requires = "emit")]
+    json: bool,
 }
 
 /// An entry of `--target`.
@@ -87,12 +94,16 @@ impl Compile {
     pub fn execute(self) -> Result<()> {
         let start = Instant::now();
         let levels = self.levels()?;
+        self.check_emit(&levels)?;
+        if self.writes_no_plan() {
+            return self.emit_only(&levels);
+        }
         // What is wrong with the place is found before the work.
         let file = self.output.as_deref().filter(|_| !self.dry_run).map(output::create).transpose()?;
         let model = SourceModel::open(self.spec.as_deref(), self.weights.as_deref())?;
         let threads = self.threads.map_or_else(default_threads, usize::from);
         let choices = model.choices(self.compile.preset, threads, self.compile.quiet)?;
-        let compiled = self.targets(&model, &levels, choices.as_ref())?;
+        let compiled = self.targets(&model.source, &model.graph, &levels, choices.as_ref())?;
         let end_tokens = model.end_tokens()?;
         let writer = PlanWriter::new(&PlanParts {
             compiled: &compiled,
@@ -105,7 +116,7 @@ impl Compile {
             chat_template: model.chat_template.as_deref(),
         })?;
         match file {
-            None => output::print(&dry_run::report(&writer, &compiled, threads)?),
+            None => output::print(dry_run::report(&writer, &compiled, threads)?),
             Some(file) => {
                 let path = file.path().to_owned();
                 self.write(file, &writer, &model, threads)?;
@@ -137,18 +148,23 @@ impl Compile {
         Ok(levels)
     }
 
-    /// The model compiled for each level; stages are shown for the highest.
+    /// The model compiled for each level; stages are shown for the highest, hashes for all.
     fn targets(
         &self,
-        model: &SourceModel,
+        source: &SpecSource,
+        graph: &Graph,
         levels: &[Level],
         choices: Option<&Choices>,
     ) -> Result<Vec<Compiled>> {
         let options = |level| self.compile.options(level, choices.cloned(), &self.emit);
-        let compiled = levels.iter().map(|level| Ok(compile(&model.graph, &options(*level))?));
+        let compiled = levels.iter().map(|level| Ok(compile(graph, &options(*level))?));
         let compiled = compiled.collect::<Result<Vec<_>>>()?;
-        let stages = Stages { spec: &model.source.text, graph: &model.graph, compiled: compiled.last() };
-        self.emit.write(&|stage| stages.text(stage))?;
+        if self.json {
+            output::print(format!("{:#}\n", serde_json::json!(fingerprints(&compiled))))?;
+        } else {
+            let stages = Stages { spec: &source.text, graph, compiled: &compiled };
+            self.emit.write(self.output.as_deref(), &|stage| stages.contents(stage))?;
+        }
         Ok(compiled)
     }
 

@@ -55,7 +55,7 @@ impl Cpu {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
         let reached = if self.measure { self.measured()? } else { Vec::new() };
-        output::print(&if self.json { json_text(&reached) } else { text(&reached) })
+        output::print(if self.json { json_text(&reached) } else { text(&reached) })
     }
 
     /// What one thread and all threads reach.

@@ -1,9 +1,9 @@
-//! `--emit`: the compiler's stages as text.
+//! `--emit`: the compiler's stages as text, and its code as an object file.
 
 use crate::failure::{Failure, Result};
 use crate::output;
 use clap::ValueEnum;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What to show of the compilation.
 #[derive(Debug, Default, clap::Args)]
@@ -40,11 +40,32 @@ pub enum Stage {
     Asm,
     /// What the runtime gets: steps with their operands, buffers, symbols
     Plan,
+    /// Hashes of the machine code and of everything around it, to compare compilers by
+    Hashes,
+    /// The machine code as an ELF object file: with --emit-dir, or compile -o FILE.o
+    Obj,
 }
 
 impl Emit {
-    /// Prints or writes the wanted stages; a single one is printed as it is, several with a title each.
-    pub fn write(&self, text: &dyn Fn(Stage) -> Result<String>) -> Result<()> {
+    /// Whether `stage` is wanted.
+    pub fn wants(&self, stage: Stage) -> bool {
+        self.emit.contains(&stage)
+    }
+
+    /// Refuses to print what is no text. Done before the work; `object` is where an object file goes without `--emit-dir`.
+    pub fn check(&self, object: Option<&Path>) -> Result<()> {
+        if self.wants(Stage::Obj) && self.emit_dir.is_none() && object.is_none() {
+            return Err(Failure::BadInput(
+                "--emit obj: an object file is not printed; give --emit-dir DIR, or use kernmill compile SPEC --emit obj -o FILE.o"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Prints or writes the wanted stages; a single one is printed as it is, several with a title each. An object file goes to `object`,
+    /// unless there is `--emit-dir`.
+    pub fn write(&self, object: Option<&Path>, contents: &dyn Fn(Stage) -> Result<Vec<u8>>) -> Result<()> {
         let mut wanted = self.emit.clone();
         wanted.sort_unstable();
         wanted.dedup();
@@ -52,11 +73,17 @@ impl Emit {
             std::fs::create_dir_all(dir).map_err(|error| Failure::input(dir, error))?;
         }
         for stage in &wanted {
-            let text = text(*stage)?;
-            match &self.emit_dir {
-                Some(dir) => output::write_file(&dir.join(stage.file_name()), &text)?,
-                None if wanted.len() == 1 => output::print(&text)?,
-                None => output::print(&format!("==== {} ====\n{text}\n", stage.name()))?,
+            let contents = contents(*stage)?;
+            let object = object.filter(|_| *stage == Stage::Obj);
+            match (&self.emit_dir, object) {
+                (Some(dir), _) => output::write_file(&dir.join(stage.file_name()), &contents)?,
+                (None, Some(path)) => output::write_file(path, &contents)?,
+                (None, None) if wanted.len() == 1 => output::print(&contents)?,
+                (None, None) => {
+                    output::print(format!("==== {} ====\n", stage.name()))?;
+                    output::print(&contents)?;
+                    output::print("\n")?;
+                }
             }
         }
         Ok(())
@@ -72,6 +99,7 @@ impl Stage {
     fn file_name(self) -> String {
         match self {
             Stage::Spec => "spec.toml".to_owned(),
+            Stage::Obj => "code.o".to_owned(),
             _ => format!("{}.txt", self.name()),
         }
     }

@@ -46,20 +46,21 @@ pub struct Explain {
 impl Explain {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
+        self.emit.check(None)?;
         let source = SpecSource::read(&self.spec)?;
         let graph = source.graph()?;
         if !self.emit.emit.is_empty() && self.emit.needs_no_compiler() {
-            let stages = Stages { spec: &source.text, graph: &graph, compiled: None };
-            return self.emit.write(&|stage| stages.text(stage));
+            let stages = Stages { spec: &source.text, graph: &graph, compiled: &[] };
+            return self.emit.write(None, &|stage| stages.contents(stage));
         }
         let assumed = Some(Choices::assumed(&graph));
         let level = self.target.level(self.compile.preset)?;
         let compiled = self.compile.compile(level, &source, &graph, assumed, &self.emit)?;
         if self.json {
             let report = select::explain(&compiled.selections, &compiled.leaves);
-            output::print(&format!("{:#}\n", serde_json::json!(report)))?;
+            output::print(format!("{:#}\n", serde_json::json!(report)))?;
         } else if self.emit.emit.is_empty() {
-            output::print(&report(&graph, &compiled))?;
+            output::print(report(&graph, &compiled))?;
         }
         if !self.compile.quiet {
             eprintln!("{}", times(&compiled));

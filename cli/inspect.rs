@@ -102,10 +102,10 @@ impl Inspect {
         #[cfg(feature = "compiler")]
         if let Some(part) = &self.disasm {
             let (program, _) = plan.file().program(target).map_err(|source| wrong(plan, source))?;
-            return output::print(&model::disassembly(&program, part)?);
+            return output::print(model::disassembly(&program, part)?);
         }
         let verified = if self.verify { "every hash fits\n" } else { "" };
-        output::print(&match self.json {
+        output::print(match self.json {
             true => format!("{:#}\n", listing::plan_json(plan)),
             false => listing::plan(plan, Some(target))? + verified,
         })

@@ -36,6 +36,7 @@ pub struct Logits {
 impl Logits {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
+        self.emit.check(None)?;
         let model = model::open(&self.model)?;
         let vocab = model.vocab();
         let ids = tokens::read(&self.tokens, vocab)?;

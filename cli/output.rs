@@ -6,9 +6,9 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 /// Writes text to standard output at once.
-pub fn print(text: &str) -> Result<()> {
+pub fn print(text: impl AsRef<[u8]>) -> Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| match error.kind() {
+    out.write_all(text.as_ref()).and_then(|()| out.flush()).map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => Failure::ReaderGone,
         _ => Failure::Work(format!("standard output: {error}")),
     })
@@ -23,9 +23,9 @@ pub fn create(path: &Path) -> Result<NewFile> {
 }
 
 /// Writes a whole file.
-pub fn write_file(path: &Path, text: &str) -> Result<()> {
+pub fn write_file(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
     let file = create(path)?;
-    file.file().write_all(text.as_bytes()).map_err(Failure::write(path))?;
+    file.file().write_all(contents.as_ref()).map_err(Failure::write(path))?;
     file.finish().map_err(Failure::write(path))
 }
 

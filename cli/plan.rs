@@ -7,6 +7,8 @@ use crate::model::{Loaded, Model, ModelArgs, Target, Times, WeightsIn, check_mem
 #[cfg(feature = "compiler")]
 use crate::regenerate::regenerate;
 #[cfg(feature = "compiler")]
+use crate::stages;
+#[cfg(feature = "compiler")]
 use kernmill_kernels::disasm;
 use kernmill_plan::memory::{available_memory, lies_in_memory};
 use kernmill_plan::program::Program;
@@ -78,7 +80,7 @@ impl Model for PlanModel {
     }
 
     fn load(self: Box<Self>, args: &ModelArgs, emit: &Emit, context: u32, sequences: u32) -> Result<Loaded> {
-        emit.write(&|stage| text(&self.plan, &self.image.program, stage))?;
+        emit.write(None, &|stage| contents(&self.plan, &self.image.program, stage))?;
         let threads = args.threads();
         let program = &self.image.program;
         let largest = program.classes.last().map_or(1, |class| class.max_tokens);
@@ -128,16 +130,18 @@ fn generated_image(plan: &Plan, args: &ModelArgs, start: Instant) -> Result<Opti
 }
 
 /// The stages that a plan still has.
-pub fn text(plan: &Plan, program: &Program, stage: Stage) -> Result<String> {
+fn contents(plan: &Plan, program: &Program, stage: Stage) -> Result<Vec<u8>> {
     match stage {
-        Stage::Spec => Ok(plan.file().spec().map_err(|source| wrong(plan, source))?),
+        Stage::Spec => Ok(plan.file().spec().map_err(|source| wrong(plan, source))?.into_bytes()),
         #[cfg(feature = "compiler")]
-        Stage::Asm => Ok(disasm::blob(&program.code)),
-        Stage::Plan => Ok(listing::program(program)),
+        Stage::Asm => Ok(disasm::blob(&program.code).into_bytes()),
+        Stage::Plan => Ok(listing::program(program).into_bytes()),
+        #[cfg(feature = "compiler")]
+        Stage::Obj => stages::object(program),
         other => Err(Failure::BadInput(format!(
             "--emit {}: a plan has only {}; kernmill explain shows the others",
             other.name(),
-            if cfg!(feature = "compiler") { "spec, asm and plan" } else { "spec and plan here" }
+            if cfg!(feature = "compiler") { "spec, asm, plan and obj" } else { "spec and plan here" }
         ))),
     }
 }

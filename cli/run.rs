@@ -124,6 +124,7 @@ impl SamplingArgs {
 impl Run {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
+        self.emit.check(None)?;
         let start = Instant::now();
         let mut model = model::open(&self.model)?;
         let tokenizer = model.tokenizer();
@@ -140,7 +141,7 @@ impl Run {
         let (summary, text) = self.generate(&mut loaded, &prompt, &params)?;
         let figures = Figures { loaded: &loaded, summary: &summary, ready_seconds };
         if self.json {
-            output::print(&figures.json(&text))?;
+            output::print(figures.json(&text))?;
         } else if !self.model.compile.quiet {
             eprintln!("{}", figures.line());
         }
@@ -177,7 +178,7 @@ impl Run {
             let summary = loaded.engine.generate(&prompt.ids, params, &mut show)?;
             if failure.is_none() {
                 if !self.json {
-                    output::print(&ending(&summary, loaded.engine.has_tokenizer()))?;
+                    output::print(ending(&summary, loaded.engine.has_tokenizer()))?;
                 }
                 return Ok((summary, text));
             }

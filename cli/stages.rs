@@ -1,25 +1,27 @@
-//! The stages of a compilation that has just been made, as text.
+//! The stages of a compilation that has just been made.
 
 use crate::emit::{Emit, Stage};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::listing;
 use crate::model::CompileArgs;
 use crate::source::SpecSource;
 use kernmill_compiler::choose::Choices;
+use kernmill_compiler::fingerprint::Fingerprint;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::{Compiled, compile};
-use kernmill_kernels::disasm;
+use kernmill_kernels::{disasm, elf};
+use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use std::fmt::{Display, Write};
 
-/// What the stages are printed from.
+/// What the stages are made from.
 pub struct Stages<'a> {
     /// Text of the spec.
     pub spec: &'a str,
     /// Its graph.
     pub graph: &'a Graph,
-    /// Everything after it; `None` shows the first two stages only.
-    pub compiled: Option<&'a Compiled>,
+    /// Everything after it, for each target; the last is shown, of hashes all are. Without any there are the first two stages only.
+    pub compiled: &'a [Compiled],
 }
 
 impl Emit {
@@ -30,17 +32,24 @@ impl Emit {
 
     /// Whether Cranelift's IR must be kept.
     pub fn wants_clif(&self) -> bool {
-        self.emit.contains(&Stage::Clif)
+        self.wants(Stage::Clif)
     }
 }
 
 impl Stages<'_> {
-    /// A stage as text.
-    pub fn text(&self, stage: Stage) -> Result<String> {
-        Ok(match (stage, self.compiled) {
+    /// A stage: text, or an object file.
+    pub fn contents(&self, stage: Stage) -> Result<Vec<u8>> {
+        Ok(match (stage, self.compiled.last()) {
+            (Stage::Obj, Some(compiled)) => object(&compiled.program)?,
+            (_, compiled) => self.text(stage, compiled).into_bytes(),
+        })
+    }
+
+    fn text(&self, stage: Stage, compiled: Option<&Compiled>) -> String {
+        match (stage, compiled) {
             (Stage::Spec, _) => self.spec.to_owned(),
             (Stage::Graph, _) => self.graph.to_string(),
-            (_, None) => String::new(),
+            (Stage::Obj, _) | (_, None) => String::new(),
             (Stage::Quant, Some(compiled)) => compiled.fused.graph.to_string(),
             (Stage::Fused, Some(compiled)) => compiled.fused.to_string(),
             (Stage::Select, Some(compiled)) => listings(&compiled.selections),
@@ -49,11 +58,24 @@ impl Stages<'_> {
             (Stage::Clif, Some(compiled)) => compiled.clif.join("\n"),
             (Stage::Asm, Some(compiled)) => disasm::blob(&compiled.program.code),
             (Stage::Plan, Some(compiled)) => listing::program(&compiled.program),
-        })
+            (Stage::Hashes, Some(_)) => listings(&fingerprints(self.compiled)),
+        }
     }
 }
 
-/// One listing for each token class.
+/// The code of a program as an object file.
+pub fn object(program: &Program) -> Result<Vec<u8>> {
+    let source = format!("{} ({}, {})", program.model.name, program.model.preset, program.level.name());
+    elf::object_file(&program.code, &source)
+        .map_err(|error| Failure::Work(format!("the object file: {error}")))
+}
+
+/// Hashes of each target.
+pub fn fingerprints(compiled: &[Compiled]) -> Vec<Fingerprint> {
+    compiled.iter().map(Fingerprint::new).collect()
+}
+
+/// One listing after another: of token classes, or targets.
 fn listings<T: Display>(classes: &[T]) -> String {
     classes.iter().map(T::to_string).collect::<Vec<_>>().join("\n")
 }
@@ -78,7 +100,8 @@ impl CompileArgs {
         emit: &Emit,
     ) -> Result<Compiled> {
         let compiled = compile(graph, &self.options(level, choices, emit))?;
-        emit.write(&|stage| Stages { spec: &source.text, graph, compiled: Some(&compiled) }.text(stage))?;
+        let stages = Stages { spec: &source.text, graph, compiled: std::slice::from_ref(&compiled) };
+        emit.write(None, &|stage| stages.contents(stage))?;
         Ok(compiled)
     }
 }

@@ -90,7 +90,7 @@ impl Bench {
         machine.finish();
         bar.finish_and_clear();
         let report = report::Report::new(&loaded, &machine, results);
-        output::print(&if self.json { report.json() } else { report.text() })
+        output::print(if self.json { report.json() } else { report.text() })
     }
 
     /// What is measured, if it fits a context of `longest` tokens.

@@ -4,6 +4,7 @@ pub mod assemble;
 pub mod build;
 pub mod checkpoint;
 pub mod choose;
+pub mod fingerprint;
 pub mod fuse;
 pub mod gguf;
 pub mod graph;

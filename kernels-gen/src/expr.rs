@@ -1,6 +1,9 @@
 //! Elementwise expressions: parsed from specs, interpreted by the reference, compiled to vector code.
 
-use std::fmt;
+pub(crate) mod lower;
+mod parse;
+
+pub use parse::ExprError;
 
 /// An expression over numbered variables. Every operator rounds to f32; nothing is contracted or reassociated.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,9 +16,11 @@ pub enum Expr {
     Unary(Unary, Box<Expr>),
     /// Two-argument operator.
     Binary(Binary, Box<Expr>, Box<Expr>),
+    /// `[a, b, x, y]`: x where a compares with b as said, y elsewhere.
+    Select(Compare, Box<[Expr; 4]>),
 }
 
-/// Functions of one argument; docs/numerics.md defines each.
+/// Functions of one argument; docs/numerics.md defines each, and says how accurate it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Unary {
@@ -24,9 +29,19 @@ pub enum Unary {
     Sigmoid,
     Silu,
     Tanh,
+    /// Of the tanh form.
     Gelu,
     Sqrt,
     Rsqrt,
+    Abs,
+    Log,
+    Softplus,
+    /// Of the error function.
+    GeluErf,
+    /// To bf16 and back.
+    Bf16,
+    /// To f16 and back.
+    F16,
 }
 
 /// Operators of two arguments.
@@ -41,9 +56,20 @@ pub enum Binary {
     Max,
 }
 
+/// Conditions of a selection; none holds of a NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Compare {
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Equal,
+}
+
 impl Unary {
-    /// Every function by its name in expressions (`Neg` is written `-x`).
-    pub const NAMED: [(&'static str, Unary); 7] = [
+    /// Every function by its name in expressions (`Neg` is written `-x`). `gelu_tanh` is another name of `gelu`.
+    pub const NAMED: [(&'static str, Unary); 13] = [
         ("exp", Unary::Exp),
         ("sigmoid", Unary::Sigmoid),
         ("silu", Unary::Silu),
@@ -51,75 +77,86 @@ impl Unary {
         ("gelu", Unary::Gelu),
         ("sqrt", Unary::Sqrt),
         ("rsqrt", Unary::Rsqrt),
+        ("abs", Unary::Abs),
+        ("log", Unary::Log),
+        ("softplus", Unary::Softplus),
+        ("gelu_erf", Unary::GeluErf),
+        ("bf16", Unary::Bf16),
+        ("f16", Unary::F16),
     ];
 }
 
-/// Why an expression does not parse.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExprError {
-    /// Byte offset in the text.
-    pub offset: usize,
-    /// What was expected.
-    pub message: String,
-}
+impl Compare {
+    /// Every condition by its sign; a sign stands before those that it starts with.
+    pub const SIGNS: [(&'static str, Compare); 5] = [
+        ("<=", Compare::LessEqual),
+        (">=", Compare::GreaterEqual),
+        ("==", Compare::Equal),
+        ("<", Compare::Less),
+        (">", Compare::Greater),
+    ];
 
-impl fmt::Display for ExprError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at byte {}: {}", self.offset, self.message)
+    /// Whether it holds.
+    pub fn holds(self, a: f32, b: f32) -> bool {
+        match self {
+            Compare::Less => a < b,
+            Compare::LessEqual => a <= b,
+            Compare::Greater => a > b,
+            Compare::GreaterEqual => a >= b,
+            Compare::Equal => a == b,
+        }
     }
 }
-
-impl std::error::Error for ExprError {}
-
-/// Expressions nest at most this deep.
-const MAX_DEPTH: usize = 64;
-/// Operators at most: chains nest without parentheses, and trees are walked by recursion.
-const MAX_OPERATORS: usize = 1024;
 
 impl Expr {
     /// Parses `text`, whose variables are `vars` in order.
     ///
     /// Grammar: `+ - * /`, unary `-`, parentheses, numbers, variables, and the calls of [`Unary::NAMED`], `min(a, b)`,
-    /// `max(a, b)`, `clamp(x, lo, hi)`.
+    /// `max(a, b)`, `clamp(x, low, high)`, `select(a < b, x, y)` with any of [`Compare::SIGNS`].
     ///
     /// # Errors
     /// Where parsing stopped and what was expected there.
     pub fn parse(text: &str, vars: &[&str]) -> Result<Expr, ExprError> {
-        let mut parser = Parser { text, pos: 0, vars, depth: 0, operators: 0 };
-        let expr = parser.sum()?;
-        parser.skip_space();
-        if parser.pos < text.len() {
-            return Err(parser.error("an operator or the end of the expression"));
+        parse::parse(text, vars)
+    }
+
+    /// Operands, in the order in which they are written.
+    pub fn children(&self) -> Vec<&Expr> {
+        match self {
+            Expr::Var(_) | Expr::Const(_) => Vec::new(),
+            Expr::Unary(_, a) => vec![a],
+            Expr::Binary(_, a, b) => vec![a, b],
+            Expr::Select(_, parts) => parts.iter().collect(),
         }
-        Ok(expr)
+    }
+
+    /// Functions and operators in the tree, each as often as it stands there.
+    pub fn operators(&self) -> usize {
+        let inner: usize = self.children().into_iter().map(Expr::operators).sum();
+        inner + usize::from(!matches!(self, Expr::Var(_) | Expr::Const(_)))
     }
 
     /// Appends words that tell this tree from every other, down to the sign of a zero.
     pub(crate) fn encode(&self, words: &mut Vec<u64>) {
-        match self {
-            Expr::Var(i) => words.extend([0, *i as u64]),
-            Expr::Const(c) => words.extend([1, u64::from(c.to_bits())]),
-            Expr::Unary(op, a) => {
-                words.extend([2, *op as u64]);
-                a.encode(words);
-            }
-            Expr::Binary(op, a, b) => {
-                words.extend([3, *op as u64]);
-                a.encode(words);
-                b.encode(words);
-            }
-        }
+        words.extend(match self {
+            Expr::Var(i) => [0, *i as u64],
+            Expr::Const(c) => [1, u64::from(c.to_bits())],
+            Expr::Unary(op, _) => [2, *op as u64],
+            Expr::Binary(op, ..) => [3, *op as u64],
+            Expr::Select(compare, _) => [4, *compare as u64],
+        });
+        self.children().into_iter().for_each(|child| child.encode(words));
     }
 
     /// The expression with `replacements[i]` for variable i.
-    pub(crate) fn substitute(&self, replacements: &[Expr]) -> Expr {
+    pub fn substitute(&self, replacements: &[Expr]) -> Expr {
+        let inner = |child: &Expr| child.substitute(replacements);
         match self {
             Expr::Var(i) => replacements[*i].clone(),
             Expr::Const(c) => Expr::Const(*c),
-            Expr::Unary(op, a) => Expr::Unary(*op, Box::new(a.substitute(replacements))),
-            Expr::Binary(op, a, b) => {
-                Expr::Binary(*op, Box::new(a.substitute(replacements)), Box::new(b.substitute(replacements)))
-            }
+            Expr::Unary(op, a) => Expr::Unary(*op, Box::new(inner(a))),
+            Expr::Binary(op, a, b) => Expr::Binary(*op, Box::new(inner(a)), Box::new(inner(b))),
+            Expr::Select(compare, parts) => Expr::Select(*compare, Box::new(parts.each_ref().map(inner))),
         }
     }
 
@@ -144,178 +181,12 @@ impl Expr {
                     Binary::Max => format!("max({a}, {b})"),
                 }
             }
-        }
-    }
-}
-
-struct Parser<'a> {
-    text: &'a str,
-    pos: usize,
-    vars: &'a [&'a str],
-    depth: usize,
-    operators: usize,
-}
-
-impl Parser<'_> {
-    fn error(&self, expected: &str) -> ExprError {
-        ExprError { offset: self.pos, message: format!("expected {expected}") }
-    }
-
-    fn skip_space(&mut self) {
-        let rest = &self.text[self.pos..];
-        self.pos += rest.len() - rest.trim_start().len();
-    }
-
-    fn eat(&mut self, c: char) -> bool {
-        self.skip_space();
-        let found = self.text[self.pos..].starts_with(c);
-        if found {
-            self.pos += c.len_utf8();
-        }
-        found
-    }
-
-    fn expect(&mut self, c: char) -> Result<(), ExprError> {
-        if self.eat(c) { Ok(()) } else { Err(self.error(&format!("`{c}`"))) }
-    }
-
-    fn count_operator(&mut self) -> Result<(), ExprError> {
-        self.operators += 1;
-        if self.operators > MAX_OPERATORS {
-            return Err(self.error(&format!("at most {MAX_OPERATORS} operators")));
-        }
-        Ok(())
-    }
-
-    fn sum(&mut self) -> Result<Expr, ExprError> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(self.error(&format!("at most {MAX_DEPTH} levels of nesting")));
-        }
-        let mut left = self.product()?;
-        loop {
-            let op = if self.eat('+') {
-                Binary::Add
-            } else if self.eat('-') {
-                Binary::Sub
-            } else {
-                self.depth -= 1;
-                return Ok(left);
-            };
-            self.count_operator()?;
-            left = Expr::Binary(op, Box::new(left), Box::new(self.product()?));
-        }
-    }
-
-    fn product(&mut self) -> Result<Expr, ExprError> {
-        let mut left = self.factor()?;
-        loop {
-            let op = if self.eat('*') {
-                Binary::Mul
-            } else if self.eat('/') {
-                Binary::Div
-            } else {
-                return Ok(left);
-            };
-            self.count_operator()?;
-            left = Expr::Binary(op, Box::new(left), Box::new(self.factor()?));
-        }
-    }
-
-    fn factor(&mut self) -> Result<Expr, ExprError> {
-        let mut negations = 0;
-        while self.eat('-') {
-            self.count_operator()?;
-            negations += 1;
-        }
-        let mut expr = self.atom()?;
-        for _ in 0..negations {
-            expr = match expr {
-                Expr::Const(c) => Expr::Const(-c),
-                other => Expr::Unary(Unary::Neg, Box::new(other)),
-            };
-        }
-        Ok(expr)
-    }
-
-    fn atom(&mut self) -> Result<Expr, ExprError> {
-        if self.eat('(') {
-            let inner = self.sum()?;
-            self.expect(')')?;
-            return Ok(inner);
-        }
-        self.skip_space();
-        let rest = &self.text[self.pos..];
-        let word =
-            rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_').len();
-        match rest.chars().next() {
-            Some(c) if c.is_ascii_digit() || c == '.' => self.number(),
-            Some(c) if c.is_ascii_alphabetic() || c == '_' => {
-                let name = &rest[..word];
-                if let Some(i) = self.vars.iter().position(|v| *v == name) {
-                    self.pos += word;
-                    return Ok(Expr::Var(i));
-                }
-                self.call(name, word)
+            Expr::Select(compare, parts) => {
+                let sign = Compare::SIGNS.iter().find(|(_, x)| x == compare).map_or("?", |(sign, _)| sign);
+                let [a, b, x, y] = parts.each_ref().map(|part| part.text(vars));
+                format!("select({a} {sign} {b}, {x}, {y})")
             }
-            _ => Err(self.error("a number, a variable, a function or `(`")),
         }
-    }
-
-    fn number(&mut self) -> Result<Expr, ExprError> {
-        let rest = &self.text.as_bytes()[self.pos..];
-        let mut len = 0;
-        while len < rest.len()
-            && (rest[len].is_ascii_digit()
-                || matches!(rest[len], b'.' | b'e' | b'E')
-                || (matches!(rest[len], b'-' | b'+') && len > 0 && matches!(rest[len - 1], b'e' | b'E')))
-        {
-            len += 1;
-        }
-        let parsed = self.text[self.pos..self.pos + len].parse::<f32>();
-        match parsed {
-            Ok(value) if value.is_finite() => {
-                self.pos += len;
-                Ok(Expr::Const(value))
-            }
-            _ => Err(self.error("a finite number")),
-        }
-    }
-
-    fn call(&mut self, name: &str, word: usize) -> Result<Expr, ExprError> {
-        let arity = match name {
-            "min" | "max" => 2,
-            "clamp" => 3,
-            _ if Unary::NAMED.iter().any(|(n, _)| *n == name) => 1,
-            _ => {
-                let known: Vec<&str> = Unary::NAMED.iter().map(|(n, _)| *n).collect();
-                return Err(self.error(&format!(
-                    "a variable ({}) or a function ({}, min, max, clamp), found `{name}`",
-                    self.vars.join(", "),
-                    known.join(", ")
-                )));
-            }
-        };
-        self.pos += word;
-        self.expect('(')?;
-        let mut args = vec![self.sum()?];
-        while args.len() < arity {
-            self.expect(',')?;
-            args.push(self.sum()?);
-        }
-        self.expect(')')?;
-        let mut args = args.into_iter();
-        let mut next = || Box::new(args.next().expect("as many as the arity"));
-        let (a, unary) = (next(), Unary::NAMED.iter().find(|(n, _)| *n == name));
-        Ok(match (name, unary) {
-            (_, Some((_, unary))) => Expr::Unary(*unary, a),
-            ("min", _) => Expr::Binary(Binary::Min, a, next()),
-            ("max", _) => Expr::Binary(Binary::Max, a, next()),
-            _ => {
-                let (lo, hi) = (next(), next());
-                Expr::Binary(Binary::Min, Box::new(Expr::Binary(Binary::Max, a, lo)), hi)
-            }
-        })
     }
 }
 
@@ -330,20 +201,22 @@ mod tests {
             "(clamp(up, -7, 7) + 1) * (min(gate, 7) * sigmoid(1.702 * min(gate, 7)))",
             "silu(gate) * up",
             "-gate - -up / 2e-3",
+            "select(gate + 1 <= up, bf16(gate), select(gate>up, gelu_erf(abs(up)), -softplus(log(f16(up)))))",
+            "select(gate == 0, 1, 2) + select(gate < 0, 1, 2) * select(gate>=up,1,2)",
         ] {
             let expr = Expr::parse(text, &vars).unwrap();
             assert_eq!(Expr::parse(&expr.text(&vars), &vars).unwrap(), expr, "{text}");
         }
+        let one = |text| Expr::parse(text, &vars).unwrap();
+        assert_eq!(one("gelu_tanh(up)"), one("gelu(up)"));
+        assert_ne!(one("gelu_erf(up)"), one("gelu(up)"));
+        assert_eq!(one("select(up < 1, gate, -up) + 1").operators(), 3);
     }
 
     #[test]
-    fn errors_say_where_and_what() {
-        for (text, offset) in [("gate +", 6), ("foo(gate)", 0), ("min(gate)", 8), ("gate up", 5), ("1e99", 0)]
-        {
-            assert_eq!(Expr::parse(text, &["gate", "up"]).unwrap_err().offset, offset, "{text}");
-        }
-        for unit in ["(", "-", "x+", "x/"] {
-            assert!(Expr::parse(&(unit.repeat(100_000) + "x"), &["x"]).is_err(), "{unit}");
-        }
+    fn substitution_reaches_every_part() {
+        let expr = Expr::parse("select(a < b, exp(a), a + b)", &["a", "b"]).unwrap();
+        let swapped = expr.substitute(&[Expr::Var(1), Expr::Const(2.0)]);
+        assert_eq!(swapped, Expr::parse("select(b < 2, exp(b), b + 2)", &["a", "b"]).unwrap());
     }
 }

@@ -7,6 +7,7 @@
 pub mod ahead;
 mod body;
 pub mod disasm;
+pub mod elf;
 mod emit;
 pub mod expr;
 pub mod generate;
@@ -15,6 +16,7 @@ pub mod kernel;
 pub mod leaf;
 pub mod link;
 mod math;
+pub mod near;
 pub mod peak;
 mod scratch;
 mod stage;

@@ -1,13 +1,12 @@
 //! Vector forms of the functions of docs/numerics.md, and the compilation of expressions.
 
 use crate::emit::Emit;
-use crate::expr::{Binary, Expr, Unary};
+use crate::expr::Expr;
+use crate::expr::lower::{Condition, Lanes, Program, Source, Step};
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32X4, I32X4};
 use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::numeric::{
-    EXP_MAX, EXP_MIN, EXP_POLY, GELU_CUBIC, GELU_SCALE, LN2_HI, LN2_LO, LOG2E, ROUND_MAGIC,
-};
+use kernmill_plan::numeric::{EXP_MAX, EXP_MIN, EXP_POLY, LN2_HI, LN2_LO, LOG2E, ROUND_MAGIC};
 
 /// `exp(x)` of four lanes.
 pub fn exp(e: &mut Emit, x: Value) -> Value {
@@ -36,73 +35,74 @@ pub fn exp(e: &mut Emit, x: Value) -> Value {
 
 /// An expression of four-lane values.
 pub fn expr(e: &mut Emit, expr_tree: &Expr, vars: &[Value]) -> Value {
-    match expr_tree {
-        Expr::Var(i) => vars[*i],
-        Expr::Const(c) => e.splat_f32(*c),
-        Expr::Unary(op, a) => {
-            let a = expr(e, a, vars);
-            unary(e, *op, a)
-        }
-        Expr::Binary(op, a, b) => {
-            let (a, b) = (expr(e, a, vars), expr(e, b, vars));
-            match op {
-                Binary::Add => e.fadd(a, b),
-                Binary::Sub => e.fsub(a, b),
-                Binary::Mul => e.fmul(a, b),
-                Binary::Div => e.fdiv(a, b),
-                Binary::Min => e.fmin(a, b),
-                Binary::Max => e.fmax(a, b),
-            }
-        }
+    let program = Program::of(expr_tree);
+    let mut results: Vec<Value> = Vec::with_capacity(program.steps.len());
+    for step in &program.steps {
+        let sources: Vec<Value> =
+            step.sources().into_iter().map(|source| value(e, source, vars, &results)).collect();
+        let result = emit(e, *step, &sources);
+        results.push(result);
+    }
+    value(e, program.result, vars, &results)
+}
+
+fn value(e: &mut Emit, source: Source, vars: &[Value], results: &[Value]) -> Value {
+    match source {
+        Source::Input(i) => vars[i],
+        Source::Constant(bits) => e.splat_f32(f32::from_bits(bits)),
+        Source::Step(i) => results[i],
     }
 }
 
-fn unary(e: &mut Emit, op: Unary, x: Value) -> Value {
+/// A step of these sources, in their order.
+fn emit(e: &mut Emit, step: Step, sources: &[Value]) -> Value {
+    match (step, sources) {
+        (Step::Lanes(op, ..), &[x, y]) => lanes(e, op, x, y),
+        (Step::Fma(..), &[x, y, z]) => e.fma(x, y, z),
+        (Step::Sqrt(_), &[x]) => e.b.ins().sqrt(x),
+        (Step::AddExponent(..), &[p, t]) => {
+            let (p, t) = (e.cast(I32X4, p), e.cast(I32X4, t));
+            let exponent = e.b.ins().ishl_imm_u(t, 23);
+            let bits = e.b.ins().iadd(p, exponent);
+            e.cast(F32X4, bits)
+        }
+        (Step::ZeroBelow { .. }, &[x, limit, value]) => {
+            let zero = e.splat_f32(0.0);
+            e.lane_select(FloatCC::LessThan, x, limit, zero, value)
+        }
+        (Step::ShiftRight(_, bits), &[x]) => {
+            let x = e.cast(I32X4, x);
+            let shifted = e.b.ins().ushr_imm_u(x, i64::from(bits));
+            e.cast(F32X4, shifted)
+        }
+        (Step::Select { condition, .. }, &[a, b, yes, no]) => {
+            let condition = match condition {
+                Condition::Less => FloatCC::LessThan,
+                Condition::LessEqual => FloatCC::LessThanOrEqual,
+                Condition::Equal => FloatCC::Equal,
+            };
+            e.lane_select(condition, a, b, yes, no)
+        }
+        _ => unreachable!("a step has as many sources as it says"),
+    }
+}
+
+fn lanes(e: &mut Emit, op: Lanes, x: Value, y: Value) -> Value {
     match op {
-        Unary::Neg => e.b.ins().fneg(x),
-        Unary::Exp => exp(e, x),
-        Unary::Sigmoid => sigmoid(e, x),
-        Unary::Silu => {
-            let s = sigmoid(e, x);
-            e.fmul(x, s)
-        }
-        Unary::Tanh => tanh(e, x),
-        Unary::Gelu => {
-            let squared = e.fmul(x, x);
-            let cubed = e.fmul(squared, x);
-            let cubic = e.splat_f32(GELU_CUBIC);
-            let term = e.fmul(cubic, cubed);
-            let inner = e.fadd(x, term);
-            let scale = e.splat_f32(GELU_SCALE);
-            let inner = e.fmul(scale, inner);
-            let t = tanh(e, inner);
-            let one = e.splat_f32(1.0);
-            let factor = e.fadd(one, t);
-            let half = e.splat_f32(0.5);
-            let halved = e.fmul(half, x);
-            e.fmul(halved, factor)
-        }
-        Unary::Sqrt => e.b.ins().sqrt(x),
-        Unary::Rsqrt => {
-            let root = e.b.ins().sqrt(x);
-            let one = e.splat_f32(1.0);
-            e.fdiv(one, root)
-        }
+        Lanes::Add => return e.fadd(x, y),
+        Lanes::Sub => return e.fsub(x, y),
+        Lanes::Mul => return e.fmul(x, y),
+        Lanes::Div => return e.fdiv(x, y),
+        Lanes::Min => return e.fmin(x, y),
+        Lanes::Max => return e.fmax(x, y),
+        Lanes::Xor | Lanes::And | Lanes::Or | Lanes::AddInt => {}
     }
-}
-
-fn sigmoid(e: &mut Emit, x: Value) -> Value {
-    let (zero, one) = (e.splat_f32(0.0), e.splat_f32(1.0));
-    let negated = e.fsub(zero, x);
-    let power = exp(e, negated);
-    let denominator = e.fadd(one, power);
-    e.fdiv(one, denominator)
-}
-
-fn tanh(e: &mut Emit, x: Value) -> Value {
-    let (two, one) = (e.splat_f32(2.0), e.splat_f32(1.0));
-    let doubled = e.fmul(two, x);
-    let s = sigmoid(e, doubled);
-    let s = e.fmul(two, s);
-    e.fsub(s, one)
+    let (x, y) = (e.cast(I32X4, x), e.cast(I32X4, y));
+    let bits = match op {
+        Lanes::Xor => e.b.ins().bxor(x, y),
+        Lanes::And => e.b.ins().band(x, y),
+        Lanes::Or => e.b.ins().bor(x, y),
+        _ => e.b.ins().iadd(x, y),
+    };
+    e.cast(F32X4, bits)
 }

@@ -111,8 +111,8 @@ fn logits_are_the_same_however_they_are_computed() {
 #[test]
 fn stages_are_printed_or_written_one_file_each() {
     const SPEC: &str = "model-specs/nano/nano.toml";
-    const STAGES: [&str; 10] =
-        ["spec", "graph", "quant", "fused", "select", "schedule", "memory", "clif", "asm", "plan"];
+    const STAGES: [&str; 11] =
+        ["spec", "graph", "quant", "fused", "select", "schedule", "memory", "clif", "asm", "plan", "hashes"];
     let sandbox = Sandbox::of("gptoss-base");
     let dir = sandbox.path("stages");
     let all = STAGES.join(",");

@@ -3,6 +3,8 @@
 mod bench;
 mod checkpoints;
 mod commands;
+mod emit;
+mod limits;
 mod plans;
 mod requests;
 mod safetensors_file;

@@ -3,6 +3,7 @@
 mod attention;
 mod bf16;
 mod fence;
+mod functions;
 mod gemm;
 mod guard;
 mod leaves;

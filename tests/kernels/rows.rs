@@ -10,7 +10,7 @@ use kernmill_kernels::leaf::map::Map;
 use kernmill_plan::format::BLOCK;
 
 /// Where functions change course, and what is no number.
-const EDGES: [f32; 26] = [
+pub const EDGES: [f32; 26] = [
     0.0,
     -0.0,
     1.0,
@@ -48,7 +48,7 @@ fn value(rng: &mut Rng) -> f32 {
     }
 }
 
-fn assert_same(actual: f32, expected: f32, what: impl Fn() -> String) {
+pub fn assert_same(actual: f32, expected: f32, what: impl Fn() -> String) {
     // Which NaN comes out of two is left open.
     let same = actual.to_bits() == expected.to_bits() || actual.is_nan() && expected.is_nan();
     assert!(
@@ -61,7 +61,7 @@ fn assert_same(actual: f32, expected: f32, what: impl Fn() -> String) {
 }
 
 /// Calls a map of `inputs`, each `[rows][stride]` f32; the output as it lies.
-fn call_map(code: &Code, index: usize, inputs: &[Vec<f32>], out: &mut [f32], rows: usize) {
+pub fn call_map(code: &Code, index: usize, inputs: &[Vec<f32>], out: &mut [f32], rows: usize) {
     let mut args: Vec<u64> = vec![out.as_mut_ptr() as u64];
     args.extend(inputs.iter().map(|input| input.as_ptr() as u64));
     args.push(rows as u64);
@@ -126,6 +126,19 @@ fn functions_of_maps_match_the_interpreter_bit_for_bit() {
         "exp(2)",
         "sqrt(2) + x",
         "1 / x - 2 / y",
+        "abs(x)",
+        "log(x)",
+        "softplus(x)",
+        "gelu_erf(x)",
+        "bf16(x)",
+        "f16(x)",
+        "select(x < y, z, w)",
+        "select(x <= 0, x, y)",
+        "select(1.5 > x, 2, y)",
+        "select(x >= y, 3, 4)",
+        "select(x == y, x + 1, 0 / y)",
+        "select(sqrt(x) < sqrt(y), sqrt(x), sqrt(y)) - sqrt(y)",
+        "select(2 < 1, x, y) * select(x == x, y, 1)",
         "exp(exp(x) - exp(y)) * z",
         "(clamp(y + w, -7, 7) + 1) * (min(x + z, 7) * sigmoid(1.702 * min(x + z, 7)))",
         "silu(gelu(x) + tanh(y)) / rsqrt(z) - sigmoid(w) * exp(-x)",
@@ -151,7 +164,7 @@ fn random_expr(rng: &mut Rng, size: usize, vars: &[&str]) -> String {
     }
     let left = rng.usize(..size);
     let (a, b) = (random_expr(rng, left, vars), random_expr(rng, size - 1 - left, vars));
-    match rng.u8(..12) {
+    match rng.u8(..18) {
         0 => format!("exp({a} / {b})"),
         1 => format!("sigmoid({a}) * ({b})"),
         2 => format!("tanh({b}) - silu({a})"),
@@ -162,6 +175,11 @@ fn random_expr(rng: &mut Rng, size: usize, vars: &[&str]) -> String {
         7 => format!("({a}) - rsqrt({b})"),
         8 => format!("({a}) * (({a}) + ({b}))"),
         9 => format!("({b}) - ({a})"),
+        10 => format!("select({a} < {b}, {b}, 1 - {a})"),
+        11 => format!("select({b} == {a}, 1, abs({b})) * ({a})"),
+        12 => format!("log({a}) - softplus({b})"),
+        13 => format!("gelu_erf({a}) + bf16({b})"),
+        14 => format!("f16({a}) * select(0 >= {b}, {a}, 2)"),
         _ => format!("({a}) * ({b})"),
     }
 }

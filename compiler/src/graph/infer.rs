@@ -277,18 +277,10 @@ fn check_expr(expr: &Expr, inputs: usize) -> Result<(), String> {
 
 /// Depth of the tree and one more than the highest variable.
 fn measure(expr: &Expr) -> (usize, usize) {
-    match expr {
-        Expr::Var(i) => (1, i + 1),
-        Expr::Const(_) => (1, 0),
-        Expr::Unary(_, a) => {
-            let (depth, vars) = measure(a);
-            (depth + 1, vars)
-        }
-        Expr::Binary(_, a, b) => {
-            let ((da, va), (db, vb)) = (measure(a), measure(b));
-            (da.max(db) + 1, va.max(vb))
-        }
-    }
+    let own = if let Expr::Var(i) = expr { i + 1 } else { 0 };
+    let inner = expr.children().into_iter().map(measure);
+    let (depth, vars) = inner.fold((0, own), |(depth, vars), (d, v)| (depth.max(d), vars.max(v)));
+    (depth + 1, vars)
 }
 
 fn expect_rows(found: Type, rows: Rows) -> Result<(), String> {

@@ -1,6 +1,7 @@
 //! Expressions, one element at a time.
 
-use super::num::{exp, gelu, max, min, sigmoid, tanh};
+use super::functions::{gelu_erf, log, softplus};
+use super::num::{exp, gelu, max, min, round_bf16, round_f16, sigmoid, tanh};
 use kernmill_kernels::expr::{Binary, Expr, Unary};
 
 /// The value of `expr` for these variables; an unknown variable is 0, the verifier refuses it.
@@ -19,6 +20,12 @@ pub fn eval(expr: &Expr, vars: &[f32]) -> f32 {
                 Unary::Gelu => gelu(a),
                 Unary::Sqrt => a.sqrt(),
                 Unary::Rsqrt => 1.0 / a.sqrt(),
+                Unary::Abs => a.abs(),
+                Unary::Log => log(a),
+                Unary::Softplus => softplus(a),
+                Unary::GeluErf => gelu_erf(a),
+                Unary::Bf16 => round_bf16(a),
+                Unary::F16 => round_f16(a),
             }
         }
         Expr::Binary(op, a, b) => {
@@ -31,6 +38,10 @@ pub fn eval(expr: &Expr, vars: &[f32]) -> f32 {
                 Binary::Min => min(a, b),
                 Binary::Max => max(a, b),
             }
+        }
+        Expr::Select(compare, parts) => {
+            let [a, b, x, y] = parts.each_ref().map(|part| eval(part, vars));
+            if compare.holds(a, b) { x } else { y }
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod attention;
 mod expr;
+mod functions;
 pub mod num;
 mod ops;
 #[cfg(test)]

@@ -233,7 +233,8 @@ pub fn tensors(graph: &Graph, layout: &WeightLayout, choices: Option<&Choices>) 
     .collect()
 }
 
-fn target_program(program: &Program) -> TargetProgram {
+/// A program as plans have it.
+pub(crate) fn target_program(program: &Program) -> TargetProgram {
     TargetProgram {
         classes: program.classes.clone(),
         arena_bytes: program.arena_bytes,

@@ -323,10 +323,5 @@ fn residual(add: &Node, other: ValueId) -> ValueId {
 
 /// The expression with variables 0 and 1 exchanged.
 fn swap_vars(expr: &Expr) -> Expr {
-    match expr {
-        Expr::Var(i) => Expr::Var(1 - i),
-        Expr::Const(c) => Expr::Const(*c),
-        Expr::Unary(op, a) => Expr::Unary(*op, Box::new(swap_vars(a))),
-        Expr::Binary(op, a, b) => Expr::Binary(*op, Box::new(swap_vars(a)), Box::new(swap_vars(b))),
-    }
+    expr.substitute(&[Expr::Var(1), Expr::Var(0)])
 }

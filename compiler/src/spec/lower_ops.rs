@@ -373,7 +373,7 @@ impl At<'_, '_> {
     fn expr(&self, key: &str, vars: &[&str]) -> Result<Expr> {
         let text = self.text(key);
         Expr::parse(&text.value, vars).map_err(|e| {
-            let end = (e.offset + 1).min(text.value.len()).max(e.offset);
+            let end = (e.offset + e.len.max(1)).min(text.value.len()).max(e.offset);
             let span = inner_span(self.scope.source(), &text.span, &text.value, &(e.offset..end));
             self.scope.error(span, "the expression does not parse", e.message)
         })

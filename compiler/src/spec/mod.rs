@@ -3,7 +3,6 @@
 //! [`Spec::parse`] reads and checks everything that needs no shapes; [`lower`] makes the graph and checks the rest. Every
 //! error shows the place in the file.
 
-pub mod near;
 pub mod number;
 pub mod ops;
 
@@ -16,6 +15,7 @@ mod section;
 mod tests;
 
 pub use error::{Result, Source, SpecError};
+pub use kernmill_kernels::near;
 pub use lower::lower;
 
 use crate::graph::RowSelect;

@@ -1,6 +1,7 @@
 //! Vector instructions by width: what 256-bit (AVX2, FMA) and 512-bit (AVX-512 F) code have in common, so that a leaf whose lanes are
 //! independent is written once.
 
+pub use crate::expr::lower::{Condition, Lanes};
 use iced_x86::code_asm::{AsmRegister64, CodeAssembler};
 use iced_x86::{Code, IcedError, Instruction, MemoryOperand, Register};
 
@@ -55,27 +56,13 @@ pub struct Place {
     pub offset: usize,
 }
 
-/// `to = x op y`, lane by lane. Subtraction, division, minimum and maximum as the instructions of that name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Lanes {
-    /// f32.
-    Add,
-    /// f32.
-    Sub,
-    /// f32.
-    Mul,
-    /// f32.
-    Div,
-    /// `x < y ? x : y`.
-    Min,
-    /// `x > y ? x : y`.
-    Max,
-    /// Bits.
-    Xor,
-    /// Bits.
-    And,
-    /// Wrapping i32.
-    AddInt,
+/// The instructions' number of a condition.
+fn immediate(condition: Condition) -> u32 {
+    match condition {
+        Condition::Less => 1,
+        Condition::LessEqual => 2,
+        Condition::Equal => 0,
+    }
 }
 
 /// `to = to * y + x`, `to = x * to + y` or `to = x * y + to`, rounded once.
@@ -139,6 +126,7 @@ impl Vectors<'_> {
             Lanes::Max => self.pick(C::VEX_Vmaxps_ymm_ymm_ymmm256, C::EVEX_Vmaxps_zmm_k1z_zmm_zmmm512b32_sae),
             Lanes::Xor => self.pick(C::VEX_Vpxor_ymm_ymm_ymmm256, C::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32),
             Lanes::And => self.pick(C::VEX_Vpand_ymm_ymm_ymmm256, C::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32),
+            Lanes::Or => self.pick(C::VEX_Vpor_ymm_ymm_ymmm256, C::EVEX_Vpord_zmm_k1z_zmm_zmmm512b32),
             Lanes::AddInt => self.pick(C::VEX_Vpaddd_ymm_ymm_ymmm256, C::EVEX_Vpaddd_zmm_k1z_zmm_zmmm512b32),
         };
         self.three(code, to, x, y)
@@ -210,6 +198,31 @@ impl Vectors<'_> {
         self.a.add_instruction(instruction)
     }
 
+    /// i32 lanes shifted down, zeros following.
+    pub fn shift_right(&mut self, to: Vector, x: Vector, bits: u32) -> Result<(), IcedError> {
+        let code = self.pick(Code::VEX_Vpsrld_ymm_ymm_imm8, Code::EVEX_Vpsrld_zmm_k1z_zmmm512b32_imm8);
+        let instruction = Instruction::with3(code, self.register(to), self.register(x), bits)?;
+        self.a.add_instruction(instruction)
+    }
+
+    /// `to = x condition y`: 256-bit vectors have a mask in `to`, 512-bit ones in mask register 1.
+    fn compare(&mut self, condition: u32, to: Vector, x: Vector, y: Operand) -> Result<(), IcedError> {
+        let (mask, code) = match self.width {
+            Width::Half => (self.register(to), Code::VEX_Vcmpps_ymm_ymm_ymmm256_imm8),
+            Width::Full => (Register::K1, Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae),
+        };
+        let x = self.register(x);
+        let instruction = match y {
+            Operand::Register(y) => Instruction::with4(code, mask, x, self.register(y), condition),
+            Operand::Memory(place) => Instruction::with4(code, mask, x, self.memory(place, false), condition),
+            Operand::Constant(place) => {
+                let place = self.memory(place, self.width == Width::Full);
+                Instruction::with4(code, mask, x, place, condition)
+            }
+        };
+        self.a.add_instruction(instruction?)
+    }
+
     /// `to = x < limit ? +0 : value`. `to` is neither `value` nor, unless it is `x` itself, in `limit`; mask register 1 is overwritten.
     pub fn zero_below(
         &mut self,
@@ -220,22 +233,7 @@ impl Vectors<'_> {
     ) -> Result<(), IcedError> {
         // Not less than, true when unordered.
         const NLT: u32 = 5;
-        let (limit_register, limit_memory) = match limit {
-            Operand::Register(limit) => (Some(self.register(limit)), None),
-            Operand::Memory(place) => (None, Some(self.memory(place, false))),
-            Operand::Constant(place) => (None, Some(self.memory(place, self.width == Width::Full))),
-        };
-        let (mask, code) = match self.width {
-            Width::Half => (self.register(to), Code::VEX_Vcmpps_ymm_ymm_ymmm256_imm8),
-            Width::Full => (Register::K1, Code::EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae),
-        };
-        let x = self.register(x);
-        let compare = match (limit_register, limit_memory) {
-            (Some(limit), _) => Instruction::with4(code, mask, x, limit, NLT),
-            (None, Some(limit)) => Instruction::with4(code, mask, x, limit, NLT),
-            (None, None) => return Ok(()),
-        };
-        self.a.add_instruction(compare?)?;
+        self.compare(NLT, to, x, limit)?;
         if self.width == Width::Half {
             return self.lanes(Lanes::And, to, to, Operand::Register(value));
         }
@@ -244,5 +242,36 @@ impl Vectors<'_> {
         keep.set_op_mask(Register::K1);
         keep.set_zeroing_masking(true);
         self.a.add_instruction(keep)
+    }
+
+    /// `to = x condition y ? yes : no`. `to` is neither in `yes` nor `no`; mask register 1 is overwritten.
+    pub fn select(
+        &mut self,
+        condition: Condition,
+        to: Vector,
+        (x, y): (Vector, Operand),
+        (yes, no): (Operand, Vector),
+    ) -> Result<(), IcedError> {
+        self.compare(immediate(condition), to, x, y)?;
+        if self.width == Width::Full {
+            let code = Code::EVEX_Vblendmps_zmm_k1z_zmm_zmmm512b32;
+            let (to, no) = (self.register(to), self.register(no));
+            let mut blend = match yes {
+                Operand::Register(yes) => Instruction::with3(code, to, no, self.register(yes)),
+                Operand::Memory(place) => Instruction::with3(code, to, no, self.memory(place, false)),
+                Operand::Constant(place) => Instruction::with3(code, to, no, self.memory(place, true)),
+            }?;
+            blend.set_op_mask(Register::K1);
+            return self.a.add_instruction(blend);
+        }
+        let code = Code::VEX_Vblendvps_ymm_ymm_ymmm256_ymm;
+        let (to, no) = (self.register(to), self.register(no));
+        let blend = match yes {
+            Operand::Register(yes) => Instruction::with4(code, to, no, self.register(yes), to),
+            Operand::Memory(place) | Operand::Constant(place) => {
+                Instruction::with4(code, to, no, self.memory(place, false), to)
+            }
+        };
+        self.a.add_instruction(blend?)
     }
 }

@@ -5,7 +5,7 @@
 
 mod checkpoint;
 mod edit;
-mod plan;
+pub mod plan;
 mod plan_fields;
 mod program;
 mod requests;

@@ -84,7 +84,7 @@ fn edit_plan(file: &mut Vec<u8>, at: usize, how: u8, value: [u8; 2]) {
 }
 
 /// Makes the hashes of the sections in the table, and that of the header, fit.
-pub(super) fn sign_plan(file: &mut [u8]) {
+pub fn sign_plan(file: &mut [u8]) {
     const HEADER: usize = 4096;
     if file.len() < HEADER {
         return;

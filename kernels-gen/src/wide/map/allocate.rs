@@ -1,8 +1,8 @@
 //! Registers for a straight line of operations. Nothing is spilled: a program that needs more registers than there are is refused, and
 //! the 128-bit version serves.
 
-use super::lower::{Program, Source, Step};
-use crate::wide::vector::{Fma, Lanes, Vector};
+use crate::expr::lower::{Program, Source, Step};
+use crate::wide::vector::{Condition, Fma, Lanes, Vector};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A second source: in a register, or read from memory by the instruction.
@@ -41,15 +41,43 @@ pub enum Op {
         to: Vector,
         x: Vector,
     },
+    ShiftRight {
+        to: Vector,
+        x: Vector,
+        bits: u32,
+    },
     ZeroBelow {
         to: Vector,
         x: Vector,
         limit: Arg,
         value: Vector,
     },
+    Select {
+        condition: Condition,
+        to: Vector,
+        a: Vector,
+        b: Arg,
+        yes: Arg,
+        no: Vector,
+    },
     Store {
         from: Vector,
     },
+}
+
+impl Op {
+    /// Sources that may lie in memory.
+    pub fn args(&self) -> Vec<Arg> {
+        match *self {
+            Op::Load { from: arg, .. }
+            | Op::Lanes { y: arg, .. }
+            | Op::Fma { y: arg, .. }
+            | Op::Sqrt { x: arg, .. }
+            | Op::ZeroBelow { limit: arg, .. } => vec![arg],
+            Op::Select { b, yes, .. } => vec![b, yes],
+            Op::ShiftToExponent { .. } | Op::ShiftRight { .. } | Op::Store { .. } => Vec::new(),
+        }
+    }
 }
 
 /// Code for one vector of each input.
@@ -191,6 +219,32 @@ impl Allocator<'_> {
                 let y = self.arg(p);
                 self.ops.push(Op::Lanes { op: Lanes::AddInt, to, x: to, y });
                 self.release(&[p, t], None);
+                Some(to)
+            }
+            Step::ShiftRight(x, bits) => {
+                let (x_register, loaded) = self.in_register(x)?;
+                self.release(&[x], None);
+                let to = if loaded { x_register } else { self.take()? };
+                self.ops.push(Op::ShiftRight { to, x: x_register, bits });
+                Some(to)
+            }
+            Step::Select { condition, a, b, yes, no } => {
+                let (a_register, a_loaded) = self.in_register(a)?;
+                let (no_register, no_loaded) = self.in_register(no)?;
+                let to = if a_loaded { a_register } else { self.take()? };
+                let (b_arg, yes_arg) = (self.arg(b), self.arg(yes));
+                self.ops.push(Op::Select {
+                    condition,
+                    to,
+                    a: a_register,
+                    b: b_arg,
+                    yes: yes_arg,
+                    no: no_register,
+                });
+                if no_loaded {
+                    self.free.insert(no_register);
+                }
+                self.release(&[a, b, yes, no], None);
                 Some(to)
             }
             Step::ZeroBelow { x, limit, value } => {

@@ -1,24 +1,23 @@
 //! `Map` in 256 bits (AVX2, FMA) and in 512 bits (AVX-512 F).
 //!
-//! The expression becomes a straight line of operations (`lower`), which get registers (`allocate`): inputs are read from memory where
+//! The expression becomes a straight line of operations (`expr/lower.rs`), which get registers (`allocate`): inputs are read from memory where
 //! they are used, constants stay in registers as long as there are any. A row is walked in turns of up to four vectors, whose
 //! operations the CPU overlaps. Clobbers: caller-saved registers, mask register 1, flags.
 
 mod allocate;
-mod lower;
 #[cfg(test)]
 mod tests;
 
 use super::Wide;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use super::vector::{Operand, Place, Vectors, Width};
+use crate::expr::lower::Program;
 use crate::leaf::Leaf;
 use crate::leaf::map::{Definition, Map};
 use allocate::{Allocated, Arg, Op, allocate};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{AsmRegister64, CodeAssembler, qword_ptr};
 use kernmill_plan::target::Level;
-use lower::Program;
 
 /// 256 bits.
 pub const AVX2: Wide = Wide {
@@ -107,15 +106,7 @@ impl Assembly {
     /// Constants in memory, in order.
     fn table(&self) -> Vec<u32> {
         let mut table: Vec<u32> = self.code.resident.keys().copied().collect();
-        for op in &self.code.ops {
-            let arg = match op {
-                Op::Load { from: arg, .. }
-                | Op::Lanes { y: arg, .. }
-                | Op::Fma { y: arg, .. }
-                | Op::Sqrt { x: arg, .. }
-                | Op::ZeroBelow { limit: arg, .. } => *arg,
-                Op::ShiftToExponent { .. } | Op::Store { .. } => continue,
-            };
+        for arg in self.code.ops.iter().flat_map(Op::args) {
             if let Arg::Constant(bits) = arg
                 && !table.contains(&bits)
             {
@@ -172,6 +163,10 @@ impl Assembly {
                 Op::Fma { form, to, x, y } => v.fma(form, to, x, operand(y))?,
                 Op::Sqrt { to, x } => v.sqrt(to, operand(x))?,
                 Op::ShiftToExponent { to, x } => v.shift_left(to, x, 23)?,
+                Op::ShiftRight { to, x, bits } => v.shift_right(to, x, bits)?,
+                Op::Select { condition, to, a, b, yes, no } => {
+                    v.select(condition, to, (a, operand(b)), (operand(yes), no))?;
+                }
                 Op::ZeroBelow { to, x, limit, value } => v.zero_below(to, x, operand(limit), value)?,
                 Op::Store { from } => v.store(place(0), from)?,
             }

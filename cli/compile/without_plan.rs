@@ -1,0 +1,76 @@
+//! `kernmill compile --emit` without a plan: what a spec alone compiles to.
+
+use super::Compile;
+use crate::emit::Stage;
+use crate::failure::{Failure, Result};
+use crate::output;
+use crate::source::{SourceModel, SpecSource};
+use kernmill_compiler::quant::Preset;
+use kernmill_plan::target::Level;
+use kernmill_runtime::pool::default_threads;
+
+impl Compile {
+    /// Whether the stages are all that is wanted.
+    pub(super) fn writes_no_plan(&self) -> bool {
+        let emits = !self.emit.emit.is_empty();
+        emits && !self.dry_run && (self.output.is_none() || self.writes_object())
+    }
+
+    /// Whether `--output` names an object file.
+    fn writes_object(&self) -> bool {
+        self.emit.wants(Stage::Obj) && self.emit.emit_dir.is_none()
+    }
+
+    /// Refuses what cannot be emitted, before the work.
+    pub(super) fn check_emit(&self, levels: &[Level]) -> Result<()> {
+        let bad = |what: String| Err(Failure::BadInput(what));
+        if self.json && (self.emit.emit != [Stage::Hashes] || self.emit.emit_dir.is_some()) {
+            return bad(
+                "--json: of the stages only hashes are JSON, and they are printed; expected --emit hashes"
+                    .to_owned(),
+            );
+        }
+        if self.emit.wants(Stage::Obj) {
+            self.emit.check(self.output.as_deref())?;
+            if let [_, _, ..] = levels {
+                let names = levels.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ");
+                return bad(format!(
+                    "--emit obj: an object file has one target's code, but --target is {names}: choose one"
+                ));
+            }
+            if self.dry_run {
+                return bad("--emit obj: --dry-run writes nothing; leave out one of them".to_owned());
+            }
+        }
+        if self.spec.is_some() && self.weights.is_none() {
+            if !self.writes_no_plan() {
+                return bad("--weights is missing: a plan holds the weights. Without them, --emit shows what the spec compiles to".to_owned());
+            }
+            if self.compile.preset == Preset::Fast {
+                return bad(
+                    "--weights is missing: preset fast decides from the weights which code is generated"
+                        .to_owned(),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Compiles and emits. The weights are looked at only where the code depends on them.
+    pub(super) fn emit_only(&self, levels: &[Level]) -> Result<()> {
+        // What is wrong with the place is found before the work; nothing is left of this.
+        let place = self.output.as_deref().filter(|_| self.writes_object());
+        drop(place.map(output::create).transpose()?);
+        if let (Some(spec), None) = (&self.spec, &self.weights) {
+            let source = SpecSource::read(spec)?;
+            let graph = source.graph()?;
+            self.targets(&source, &graph, levels, None)?;
+            return Ok(());
+        }
+        let model = SourceModel::open(self.spec.as_deref(), self.weights.as_deref())?;
+        let threads = self.threads.map_or_else(default_threads, usize::from);
+        let choices = model.choices(self.compile.preset, threads, self.compile.quiet)?;
+        self.targets(&model.source, &model.graph, levels, choices.as_ref())?;
+        Ok(())
+    }
+}

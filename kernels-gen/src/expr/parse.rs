@@ -1,0 +1,372 @@
+//! From text to an expression: one pass over it, by recursive descent.
+
+use super::{Binary, Compare, Expr, Unary};
+use crate::near::nearest;
+use std::fmt;
+
+/// Why an expression does not parse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExprError {
+    /// Byte offset in the text.
+    pub offset: usize,
+    /// Bytes from there that are wrong; 0 where something is missing.
+    pub len: usize,
+    /// What was expected.
+    pub message: String,
+}
+
+impl fmt::Display for ExprError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at byte {}: {}", self.offset, self.message)
+    }
+}
+
+impl std::error::Error for ExprError {}
+
+/// Expressions nest at most this deep.
+const MAX_DEPTH: usize = 64;
+/// Operators at most: chains nest without parentheses, and trees are walked by recursion.
+const MAX_OPERATORS: usize = 1024;
+
+pub(super) fn parse(text: &str, vars: &[&str]) -> Result<Expr, ExprError> {
+    let mut parser = Parser { text, pos: 0, vars, depth: 0, operators: 0 };
+    let expr = parser.sum()?;
+    parser.skip_space();
+    if parser.pos < text.len() {
+        return Err(parser.error_behind("an operator or the end of the expression"));
+    }
+    Ok(expr)
+}
+
+/// What can be called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Function {
+    Unary(Unary),
+    Binary(Binary),
+    Clamp,
+    Select,
+}
+
+impl Function {
+    /// Those that are no [`Unary::NAMED`], and another name of one that is.
+    const OTHERS: [(&'static str, Function); 5] = [
+        ("min", Function::Binary(Binary::Min)),
+        ("max", Function::Binary(Binary::Max)),
+        ("clamp", Function::Clamp),
+        ("select", Function::Select),
+        ("gelu_tanh", Function::Unary(Unary::Gelu)),
+    ];
+
+    fn names() -> impl Iterator<Item = &'static str> {
+        let unary = Unary::NAMED.iter().map(|(name, _)| *name);
+        unary.chain(Function::OTHERS.iter().map(|(name, _)| *name))
+    }
+
+    fn named(name: &str) -> Option<Function> {
+        let unary = Unary::NAMED.iter().find(|(other, _)| *other == name);
+        let other = Function::OTHERS.iter().find(|(other, _)| *other == name);
+        unary.map(|(_, op)| Function::Unary(*op)).or(other.map(|(_, function)| *function))
+    }
+
+    fn signature(self) -> &'static str {
+        match self {
+            Function::Unary(_) => "(x)",
+            Function::Binary(_) => "(a, b)",
+            Function::Clamp => "(x, low, high)",
+            Function::Select => "(a < b, x, y)",
+        }
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    pos: usize,
+    vars: &'a [&'a str],
+    depth: usize,
+    operators: usize,
+}
+
+impl Parser<'_> {
+    fn error(&self, expected: &str) -> ExprError {
+        self.error_over(0, expected)
+    }
+
+    /// What is wrong are the next `len` bytes.
+    fn error_over(&self, len: usize, expected: &str) -> ExprError {
+        ExprError { offset: self.pos, len, message: format!("expected {expected}") }
+    }
+
+    /// Something other than an operator follows a complete expression.
+    fn error_behind(&self, expected: &str) -> ExprError {
+        let rest = &self.text[self.pos..];
+        let sign = Compare::SIGNS.iter().find(|(sign, _)| rest.starts_with(sign));
+        match sign {
+            Some((sign, _)) => self.error_over(
+                sign.len(),
+                &format!("{expected}; a comparison stands in `select(a {sign} b, x, y)` only"),
+            ),
+            None => self.error(expected),
+        }
+    }
+
+    fn skip_space(&mut self) {
+        let rest = &self.text[self.pos..];
+        self.pos += rest.len() - rest.trim_start().len();
+    }
+
+    fn eat(&mut self, c: char) -> bool {
+        self.skip_space();
+        let found = self.text[self.pos..].starts_with(c);
+        if found {
+            self.pos += c.len_utf8();
+        }
+        found
+    }
+
+    fn expect(&mut self, c: char) -> Result<(), ExprError> {
+        if self.eat(c) { Ok(()) } else { Err(self.error_behind(&format!("`{c}`"))) }
+    }
+
+    fn count_operator(&mut self) -> Result<(), ExprError> {
+        self.operators += 1;
+        if self.operators > MAX_OPERATORS {
+            return Err(self.error(&format!("at most {MAX_OPERATORS} operators")));
+        }
+        Ok(())
+    }
+
+    fn sum(&mut self) -> Result<Expr, ExprError> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(self.error(&format!("at most {MAX_DEPTH} levels of nesting")));
+        }
+        let mut left = self.product()?;
+        loop {
+            let op = if self.eat('+') {
+                Binary::Add
+            } else if self.eat('-') {
+                Binary::Sub
+            } else {
+                self.depth -= 1;
+                return Ok(left);
+            };
+            self.count_operator()?;
+            left = Expr::Binary(op, Box::new(left), Box::new(self.product()?));
+        }
+    }
+
+    fn product(&mut self) -> Result<Expr, ExprError> {
+        let mut left = self.factor()?;
+        loop {
+            let op = if self.eat('*') {
+                Binary::Mul
+            } else if self.eat('/') {
+                Binary::Div
+            } else {
+                return Ok(left);
+            };
+            self.count_operator()?;
+            left = Expr::Binary(op, Box::new(left), Box::new(self.factor()?));
+        }
+    }
+
+    fn factor(&mut self) -> Result<Expr, ExprError> {
+        let mut negations = 0;
+        while self.eat('-') {
+            self.count_operator()?;
+            negations += 1;
+        }
+        let mut expr = self.atom()?;
+        for _ in 0..negations {
+            expr = match expr {
+                Expr::Const(c) => Expr::Const(-c),
+                other => Expr::Unary(Unary::Neg, Box::new(other)),
+            };
+        }
+        Ok(expr)
+    }
+
+    fn atom(&mut self) -> Result<Expr, ExprError> {
+        if self.eat('(') {
+            let inner = self.sum()?;
+            self.expect(')')?;
+            return Ok(inner);
+        }
+        self.skip_space();
+        let rest = &self.text[self.pos..];
+        let word =
+            rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_').len();
+        match rest.chars().next() {
+            Some(c) if c.is_ascii_digit() || c == '.' => self.number(),
+            Some(c) if c.is_ascii_alphabetic() || c == '_' => {
+                let name = &rest[..word];
+                if let Some(i) = self.vars.iter().position(|v| *v == name) {
+                    self.pos += word;
+                    return Ok(Expr::Var(i));
+                }
+                self.call(name, word)
+            }
+            _ => Err(self.error("a number, a variable, a function or `(`")),
+        }
+    }
+
+    fn number(&mut self) -> Result<Expr, ExprError> {
+        let rest = &self.text.as_bytes()[self.pos..];
+        let mut len = 0;
+        while len < rest.len()
+            && (rest[len].is_ascii_digit()
+                || matches!(rest[len], b'.' | b'e' | b'E')
+                || (matches!(rest[len], b'-' | b'+') && len > 0 && matches!(rest[len - 1], b'e' | b'E')))
+        {
+            len += 1;
+        }
+        let parsed = self.text[self.pos..self.pos + len].parse::<f32>();
+        match parsed {
+            Ok(value) if value.is_finite() => {
+                self.pos += len;
+                Ok(Expr::Const(value))
+            }
+            _ => Err(self.error_over(len, "a finite number")),
+        }
+    }
+
+    fn call(&mut self, name: &str, word: usize) -> Result<Expr, ExprError> {
+        let Some(function) = Function::named(name) else { return Err(self.unknown(name)) };
+        self.pos += word;
+        self.expect('(')?;
+        let mut args = Vec::new();
+        let mut compare = None;
+        if function == Function::Select {
+            args.push(self.sum()?);
+            compare = Some(self.compare()?);
+        }
+        args.push(self.sum()?);
+        let arity = function.signature().matches(',').count() + 1 + usize::from(compare.is_some());
+        let found = |args: &[Expr]| args.len() - usize::from(compare.is_some());
+        while self.eat(',') {
+            if args.len() == arity {
+                self.pos -= 1;
+                return Err(self.error_over(1, &format!("`)`: it is {name}{}", function.signature())));
+            }
+            args.push(self.sum()?);
+        }
+        self.skip_space();
+        if args.len() < arity && self.text[self.pos..].starts_with(')') {
+            let message =
+                format!("`,`: it is {name}{}, found {} of them", function.signature(), found(&args));
+            return Err(self.error_over(1, &message));
+        }
+        self.expect(if args.len() < arity { ',' } else { ')' })?;
+        let mut args = args.into_iter();
+        let mut next = || args.next().expect("as many as the function has");
+        let binary = |op, a, b| Expr::Binary(op, Box::new(a), Box::new(b));
+        Ok(match function {
+            Function::Unary(op) => Expr::Unary(op, Box::new(next())),
+            Function::Binary(op) => binary(op, next(), next()),
+            Function::Clamp => {
+                let above = binary(Binary::Max, next(), next());
+                binary(Binary::Min, above, next())
+            }
+            Function::Select => {
+                let parts = [next(), next(), next(), next()];
+                Expr::Select(compare.unwrap_or(Compare::Less), Box::new(parts))
+            }
+        })
+    }
+
+    fn compare(&mut self) -> Result<Compare, ExprError> {
+        self.skip_space();
+        let rest = &self.text[self.pos..];
+        match Compare::SIGNS.iter().find(|(sign, _)| rest.starts_with(sign)) {
+            Some((sign, compare)) => {
+                self.pos += sign.len();
+                Ok(*compare)
+            }
+            None => Err(self.error("a comparison (<, <=, >, >=, ==): it is select(a < b, x, y)")),
+        }
+    }
+
+    fn unknown(&self, name: &str) -> ExprError {
+        let functions: Vec<&str> = Function::names().collect();
+        let known = functions.iter().copied().chain(self.vars.iter().copied());
+        let near = nearest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        self.error_over(
+            name.len(),
+            &format!(
+                "a variable ({}) or a function ({}), found `{name}`{near}",
+                self.vars.join(", "),
+                functions.join(", ")
+            ),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The message, and what of the text it is about.
+    fn refused(text: &str) -> (usize, &str, String) {
+        let error = Expr::parse(text, &["gate", "up"]).unwrap_err();
+        (error.offset, &text[error.offset..error.offset + error.len], error.message)
+    }
+
+    #[test]
+    fn errors_say_where_and_what() {
+        for (text, offset, wrong, message) in [
+            ("gate +", 6, "", "expected a number, a variable, a function or `(`"),
+            ("gate up", 5, "", "expected an operator or the end of the expression"),
+            ("1e99", 0, "1e99", "expected a finite number"),
+            ("(gate", 5, "", "expected `)`"),
+            ("exp gate", 4, "", "expected `(`"),
+            ("min(gate)", 8, ")", "expected `,`: it is min(a, b), found 1 of them"),
+            ("clamp(gate, 1)", 13, ")", "expected `,`: it is clamp(x, low, high), found 2 of them"),
+            ("exp(gate, up)", 8, ",", "expected `)`: it is exp(x)"),
+            ("select(gate < 1, up, 2, 3)", 22, ",", "expected `)`: it is select(a < b, x, y)"),
+            ("select(gate < 1, up)", 19, ")", "expected `,`: it is select(a < b, x, y), found 2 of them"),
+            (
+                "select(gate, up, 1)",
+                11,
+                "",
+                "expected a comparison (<, <=, >, >=, ==): it is select(a < b, x, y)",
+            ),
+            (
+                "select(gate != up, up, 1)",
+                12,
+                "",
+                "expected a comparison (<, <=, >, >=, ==): it is select(a < b, x, y)",
+            ),
+            (
+                "gate >= up",
+                5,
+                ">=",
+                "expected an operator or the end of the expression; a comparison stands in `select(a >= b, x, y)` only",
+            ),
+            ("exp(gate < up)", 9, "<", "expected `)`; a comparison stands in `select(a < b, x, y)` only"),
+        ] {
+            assert_eq!(refused(text), (offset, wrong, message.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_shown_with_the_nearest_known_one() {
+        for (text, offset, wrong, near) in [
+            ("up * sigmod(gate)", 5, "sigmod", "; did you mean `sigmoid`?"),
+            ("geluerf(up)", 0, "geluerf", "; did you mean `gelu_erf`?"),
+            ("1 + gat", 4, "gat", "; did you mean `gate`?"),
+            ("foo(gate)", 0, "foo", "found `foo`"),
+        ] {
+            let (at, name, message) = refused(text);
+            assert_eq!((at, name), (offset, wrong), "{text}");
+            assert!(message.starts_with("expected a variable (gate, up) or a function (exp, "), "{message}");
+            assert!(message.ends_with(near), "{message}");
+        }
+    }
+
+    #[test]
+    fn long_and_deep_texts_are_refused() {
+        for unit in ["(", "-", "x+", "x/", "exp(", "select(x<", "select(1<2,"] {
+            assert!(Expr::parse(&(unit.repeat(100_000) + "x"), &["x"]).is_err(), "{unit}");
+        }
+    }
+}
