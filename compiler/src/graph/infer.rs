@@ -3,6 +3,7 @@
 use super::{Op, OpKind, Role, Rope, Rows, Tensor, Type};
 use kernmill_kernels::expr::Expr;
 use kernmill_plan::format::{BLOCK, WeightFormat};
+use std::ops::RangeInclusive;
 
 /// What an op may be given.
 struct Form {
@@ -91,6 +92,12 @@ const FORMS: &[Form] = &[
     form(OpKind::Mul, &[Input::F32, Input::F32], &[]),
     form(OpKind::SelectRows, &[Input::F32], &[]),
 ];
+
+/// How many inputs an op takes.
+pub fn arity(op: OpKind) -> RangeInclusive<usize> {
+    let form = FORMS.iter().find(|form| form.op == op);
+    form.map_or(0..=0, |form| form.inputs.len()..=if form.variadic { MAX_INPUTS } else { form.inputs.len() })
+}
 
 /// Inputs of a variadic op at most.
 pub const MAX_INPUTS: usize = 16;
