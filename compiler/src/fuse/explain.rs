@@ -49,6 +49,11 @@ pub fn explain(fused: &FusedGraph, report: &Report) -> String {
     text
 }
 
+/// Bytes per token (one wanted row) of all values that the groups write.
+pub fn value_bytes(fused: &FusedGraph) -> usize {
+    bytes(fused).1
+}
+
 /// Bytes per token (one wanted row) of all values that are written to memory: unfused, fused. Keys and values that go to the
 /// cache count in both.
 fn bytes(fused: &FusedGraph) -> (usize, usize) {

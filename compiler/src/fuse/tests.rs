@@ -233,7 +233,7 @@ fn groups_that_have_no_order_are_refused() {
         outputs = ["norm", "add"]
     "#;
     let spec = FusedSpec::parse("skip.toml", rule).unwrap();
-    let (fused, report) = fuse(&graph, [&spec.rule], LEVEL);
+    let (fused, report) = fuse(&graph, &spec.rule, LEVEL);
     fused.verify().unwrap();
     assert!(fused.groups.iter().all(|group| group.rule.is_none()));
     let reason = "%b, which %c needs, depends on another member and is outside the group";
