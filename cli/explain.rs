@@ -47,7 +47,7 @@ impl Explain {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
         self.emit.check(None)?;
-        let source = SpecSource::read(&self.spec)?;
+        let source = SpecSource::read(&self.spec, self.compile.fusions.set()?)?;
         let graph = source.graph()?;
         if !self.emit.emit.is_empty() && self.emit.needs_no_compiler() {
             let stages = Stages { spec: &source.text, graph: &graph, compiled: &[] };

@@ -99,7 +99,7 @@ impl CompileArgs {
         choices: Option<Choices>,
         emit: &Emit,
     ) -> Result<Compiled> {
-        let compiled = compile(graph, &self.options(level, choices, emit))?;
+        let compiled = compile(graph, &self.options(level, source, choices, emit))?;
         let stages = Stages { spec: &source.text, graph, compiled: std::slice::from_ref(&compiled) };
         emit.write(None, &|stage| stages.contents(stage))?;
         Ok(compiled)

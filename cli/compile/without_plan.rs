@@ -62,12 +62,13 @@ impl Compile {
         let place = self.output.as_deref().filter(|_| self.writes_object());
         drop(place.map(output::create).transpose()?);
         if let (Some(spec), None) = (&self.spec, &self.weights) {
-            let source = SpecSource::read(spec)?;
+            let source = SpecSource::read(spec, self.compile.fusions.set()?)?;
             let graph = source.graph()?;
             self.targets(&source, &graph, levels, None)?;
             return Ok(());
         }
-        let model = SourceModel::open(self.spec.as_deref(), self.weights.as_deref())?;
+        let model =
+            SourceModel::open(self.spec.as_deref(), self.weights.as_deref(), self.compile.fusions.set()?)?;
         let threads = self.threads.map_or_else(default_threads, usize::from);
         let choices = model.choices(self.compile.preset, threads, self.compile.quiet)?;
         self.targets(&model.source, &model.graph, levels, choices.as_ref())?;

@@ -1,6 +1,6 @@
 //! Failures of what only a kernmill with the compiler does.
 
-use super::{Failure, defect};
+use super::Failure;
 use kernmill_compiler::build::BuildError;
 use kernmill_compiler::checkpoint::CheckpointError;
 use kernmill_compiler::import::ImportError;
@@ -48,7 +48,6 @@ impl From<CompileError> for Failure {
     fn from(error: CompileError) -> Failure {
         match error {
             CompileError::MemoryCheck(_) | CompileError::Program(_) => Failure::Work(error.to_string()),
-            CompileError::Fuse(_) => defect(error),
             _ => Failure::BadInput(error.to_string()),
         }
     }

@@ -86,6 +86,19 @@ impl Unary {
     ];
 }
 
+/// A function that stands for an expression of its parameters: calls of it parse to that expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// Name.
+    pub name: String,
+    /// Names of the parameters.
+    pub params: Vec<String>,
+    /// The expression; variable i is parameter i.
+    pub body: Expr,
+    /// What it computes, in words.
+    pub doc: String,
+}
+
 impl Compare {
     /// Every condition by its sign; a sign stands before those that it starts with.
     pub const SIGNS: [(&'static str, Compare); 5] = [
@@ -117,7 +130,15 @@ impl Expr {
     /// # Errors
     /// Where parsing stopped and what was expected there.
     pub fn parse(text: &str, vars: &[&str]) -> Result<Expr, ExprError> {
-        parse::parse(text, vars)
+        Expr::parse_with(text, vars, &[])
+    }
+
+    /// As [`Expr::parse`], where calls of `functions` are allowed too; the tree has their expressions.
+    ///
+    /// # Errors
+    /// As [`Expr::parse`].
+    pub fn parse_with(text: &str, vars: &[&str], functions: &[Function]) -> Result<Expr, ExprError> {
+        parse::parse(text, vars, functions)
     }
 
     /// Operands, in the order in which they are written.
@@ -128,6 +149,14 @@ impl Expr {
             Expr::Binary(_, a, b) => vec![a, b],
             Expr::Select(_, parts) => parts.iter().collect(),
         }
+    }
+
+    /// How often each of `counts.len()` variables stands in the tree, added to `counts`.
+    fn count_vars(&self, counts: &mut [usize]) {
+        if let Expr::Var(i) = self {
+            counts.iter_mut().skip(*i).take(1).for_each(|count| *count += 1);
+        }
+        self.children().into_iter().for_each(|child| child.count_vars(counts));
     }
 
     /// Functions and operators in the tree, each as often as it stands there.

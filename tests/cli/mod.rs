@@ -5,6 +5,7 @@ mod checkpoints;
 mod commands;
 mod emit;
 mod limits;
+mod fuse;
 mod plans;
 mod requests;
 mod safetensors_file;

@@ -26,7 +26,7 @@ pub fn explain(fused: &FusedGraph, report: &Report) -> String {
             names.join(" ")
         };
         let what = match &group.rule {
-            None => format!("{:16} (by itself)", group.kind.name()),
+            None => format!("{:16} (by itself)", group.name()),
             Some(rule) => {
                 let parts = [&group.prologue, &group.roots, &group.epilogue];
                 let parts: Vec<String> = parts.iter().map(|part| format!("[{}]", members(part))).collect();
@@ -47,6 +47,11 @@ pub fn explain(fused: &FusedGraph, report: &Report) -> String {
         })));
     }
     text
+}
+
+/// Bytes per token (one wanted row) of all values that the groups write.
+pub fn value_bytes(fused: &FusedGraph) -> usize {
+    bytes(fused).1
 }
 
 /// Bytes per token (one wanted row) of all values that are written to memory: unfused, fused. Keys and values that go to the

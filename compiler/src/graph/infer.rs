@@ -3,6 +3,7 @@
 use super::{Op, OpKind, Role, Rope, Rows, Tensor, Type};
 use kernmill_kernels::expr::Expr;
 use kernmill_plan::format::{BLOCK, WeightFormat};
+use std::ops::RangeInclusive;
 
 /// What an op may be given.
 struct Form {
@@ -91,6 +92,12 @@ const FORMS: &[Form] = &[
     form(OpKind::Mul, &[Input::F32, Input::F32], &[]),
     form(OpKind::SelectRows, &[Input::F32], &[]),
 ];
+
+/// How many inputs an op takes.
+pub fn arity(op: OpKind) -> RangeInclusive<usize> {
+    let form = FORMS.iter().find(|form| form.op == op);
+    form.map_or(0..=0, |form| form.inputs.len()..=if form.variadic { MAX_INPUTS } else { form.inputs.len() })
+}
 
 /// Inputs of a variadic op at most.
 pub const MAX_INPUTS: usize = 16;
@@ -269,7 +276,8 @@ pub fn check_tensor(tensor: &Tensor) -> Result<(), String> {
     })
 }
 
-fn check_expr(expr: &Expr, inputs: usize) -> Result<(), String> {
+/// Whether an expression of that many inputs can be a node's.
+pub(crate) fn check_expr(expr: &Expr, inputs: usize) -> Result<(), String> {
     let (depth, vars) = measure(expr);
     ensure(depth <= MAX_EXPR_DEPTH, || format!("the expression nests deeper than {MAX_EXPR_DEPTH}"))?;
     ensure(vars <= inputs, || format!("the expression uses variable {} of {inputs}", vars.saturating_sub(1)))

@@ -1,7 +1,7 @@
 //! Collects the values and operands of one kernel.
 
 use super::{KernelUse, OperandRef, Selector};
-use crate::graph::{Op, Role, Rows, TensorId, Type, ValueId};
+use crate::graph::{Role, Rows, TensorId, Type, ValueId};
 use kernmill_kernels::kernel::{
     Body, Domain, Home, Kernel, Mat, OperandId, Part, RowType, Stage, Tiling, Val, ValId,
 };
@@ -136,7 +136,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The finished kernel. `max_rows` bounds the rows of its pointer lists.
-    pub fn finish(self, label: String, stem: &'static str, body: Body, max_rows: usize) -> KernelUse {
+    pub fn finish(self, label: String, stem: &str, body: Body, max_rows: usize) -> KernelUse {
         let per_slab = match &body {
             Body::Rows { domain, .. } | Body::Matmul { domain, .. } => *domain == Domain::Wanted,
             _ => false,
@@ -144,7 +144,7 @@ impl<'a> Builder<'a> {
         let tiling = self.tiling_of(&body);
         KernelUse {
             label,
-            stem,
+            stem: stem.to_owned(),
             kernel: Kernel { tiling, vals: self.vals, prologue: self.prologue, body, max_rows },
             operands: self.operands,
             reads: self.reads,
@@ -174,17 +174,4 @@ pub fn domain(ty: Type) -> Domain {
         Rows::Slots(k) => Domain::Slots(k as usize),
         Rows::Wanted => Domain::Wanted,
     }
-}
-
-/// Whether an op's kernel is a row stage (and not a matrix product or attention).
-pub fn is_stage(op: &Op) -> bool {
-    !matches!(
-        op,
-        Op::Linear
-            | Op::QuantLinear
-            | Op::ExpertLinear
-            | Op::QuantExpertLinear
-            | Op::Bf16ExpertLinear
-            | Op::Attention(_)
-    )
 }

@@ -17,7 +17,7 @@ mod tests;
 mod text;
 
 use crate::fuse::FusedGraph;
-use crate::graph::{Graph, Op, Rows, TensorId, Type, ValueId};
+use crate::graph::{Graph, Op, Rows, TensorId, Type, Uses, ValueId};
 use crate::pack::WeightLayout;
 use cost::Model;
 use kernmill_kernels::kernel::Kernel;
@@ -50,7 +50,7 @@ pub struct KernelUse {
     /// Name for listings, such as `layers.3.qkv`.
     pub label: String,
     /// Symbol stem: what kind of kernel it is.
-    pub stem: &'static str,
+    pub stem: String,
     /// The kernel.
     pub kernel: Kernel,
     /// Operands in the kernel's order.
@@ -110,28 +110,31 @@ pub fn select(
     pick: Pick,
 ) -> Result<Selection, SelectError> {
     check_shapes(&fused.graph)?;
+    let uses = Uses::new(&fused.graph);
     let selector = Selector {
         fused,
         graph: &fused.graph,
+        uses: &uses,
         layout,
         max_tokens,
         geometry: geometry(&fused.graph),
         max_segments: fused.graph.max_context.div_ceil(ATTENTION_SEGMENT),
         trial: Trial { prologue: Prologue::Step, panels: false, unit: TILE_ROWS, model },
     };
-    let (mut uses, mut choices) = (Vec::new(), Vec::new());
+    let (mut kernels, mut choices) = (Vec::new(), Vec::new());
     for index in 0..fused.groups.len() {
         let (picked, choice) = selector.choose(index, model, pick)?;
-        uses.extend(picked);
+        kernels.extend(picked);
         choices.extend(choice);
     }
-    Ok(Selection { max_tokens, uses, choices })
+    Ok(Selection { max_tokens, uses: kernels, choices })
 }
 
 /// What selection of a group may look at.
 struct Selector<'a> {
     fused: &'a FusedGraph,
     graph: &'a Graph,
+    uses: &'a Uses,
     layout: &'a WeightLayout,
     max_tokens: usize,
     geometry: Option<KvGeometry>,

@@ -1,6 +1,6 @@
 //! From text to an expression: one pass over it, by recursive descent.
 
-use super::{Binary, Compare, Expr, Unary};
+use super::{Binary, Compare, Expr, Function, Unary};
 use crate::near::nearest;
 use std::fmt;
 
@@ -28,8 +28,8 @@ const MAX_DEPTH: usize = 64;
 /// Operators at most: chains nest without parentheses, and trees are walked by recursion.
 const MAX_OPERATORS: usize = 1024;
 
-pub(super) fn parse(text: &str, vars: &[&str]) -> Result<Expr, ExprError> {
-    let mut parser = Parser { text, pos: 0, vars, depth: 0, operators: 0 };
+pub(super) fn parse(text: &str, vars: &[&str], functions: &[Function]) -> Result<Expr, ExprError> {
+    let mut parser = Parser { text, pos: 0, vars, functions, depth: 0, operators: 0 };
     let expr = parser.sum()?;
     parser.skip_space();
     if parser.pos < text.len() {
@@ -39,41 +39,59 @@ pub(super) fn parse(text: &str, vars: &[&str]) -> Result<Expr, ExprError> {
 }
 
 /// What can be called.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Function {
+#[derive(Clone, Copy)]
+enum Callee<'a> {
     Unary(Unary),
     Binary(Binary),
     Clamp,
     Select,
+    /// It comes with the text.
+    Own(&'a Function),
 }
 
-impl Function {
+impl<'a> Callee<'a> {
     /// Those that are no [`Unary::NAMED`], and another name of one that is.
-    const OTHERS: [(&'static str, Function); 5] = [
-        ("min", Function::Binary(Binary::Min)),
-        ("max", Function::Binary(Binary::Max)),
-        ("clamp", Function::Clamp),
-        ("select", Function::Select),
-        ("gelu_tanh", Function::Unary(Unary::Gelu)),
+    const OTHERS: [(&'static str, Callee<'static>); 5] = [
+        ("min", Callee::Binary(Binary::Min)),
+        ("max", Callee::Binary(Binary::Max)),
+        ("clamp", Callee::Clamp),
+        ("select", Callee::Select),
+        ("gelu_tanh", Callee::Unary(Unary::Gelu)),
     ];
 
-    fn names() -> impl Iterator<Item = &'static str> {
+    fn names(functions: &'a [Function]) -> impl Iterator<Item = &'a str> {
         let unary = Unary::NAMED.iter().map(|(name, _)| *name);
-        unary.chain(Function::OTHERS.iter().map(|(name, _)| *name))
+        let others = Callee::OTHERS.iter().map(|(name, _)| *name);
+        unary.chain(others).chain(functions.iter().map(|function| function.name.as_str()))
     }
 
-    fn named(name: &str) -> Option<Function> {
+    fn named(name: &str, functions: &'a [Function]) -> Option<Callee<'a>> {
         let unary = Unary::NAMED.iter().find(|(other, _)| *other == name);
-        let other = Function::OTHERS.iter().find(|(other, _)| *other == name);
-        unary.map(|(_, op)| Function::Unary(*op)).or(other.map(|(_, function)| *function))
+        let other = Callee::OTHERS.iter().find(|(other, _)| *other == name);
+        let own = functions.iter().find(|function| function.name == name);
+        let unary = unary.map(|(_, op)| Callee::Unary(*op));
+        unary.or(other.map(|(_, callee)| *callee)).or(own.map(Callee::Own))
     }
 
-    fn signature(self) -> &'static str {
+    /// Its arguments as they are written.
+    fn signature(self) -> String {
         match self {
-            Function::Unary(_) => "(x)",
-            Function::Binary(_) => "(a, b)",
-            Function::Clamp => "(x, low, high)",
-            Function::Select => "(a < b, x, y)",
+            Callee::Unary(_) => "(x)".to_owned(),
+            Callee::Binary(_) => "(a, b)".to_owned(),
+            Callee::Clamp => "(x, low, high)".to_owned(),
+            Callee::Select => "(a < b, x, y)".to_owned(),
+            Callee::Own(function) => format!("({})", function.params.join(", ")),
+        }
+    }
+
+    /// Arguments; of a selection, those that are compared are two.
+    fn arity(self) -> usize {
+        match self {
+            Callee::Unary(_) => 1,
+            Callee::Binary(_) => 2,
+            Callee::Clamp => 3,
+            Callee::Select => 4,
+            Callee::Own(function) => function.params.len(),
         }
     }
 }
@@ -82,6 +100,7 @@ struct Parser<'a> {
     text: &'a str,
     pos: usize,
     vars: &'a [&'a str],
+    functions: &'a [Function],
     depth: usize,
     operators: usize,
 }
@@ -231,47 +250,63 @@ impl Parser<'_> {
     }
 
     fn call(&mut self, name: &str, word: usize) -> Result<Expr, ExprError> {
-        let Some(function) = Function::named(name) else { return Err(self.unknown(name)) };
+        let Some(callee) = Callee::named(name, self.functions) else { return Err(self.unknown(name)) };
         self.pos += word;
         self.expect('(')?;
         let mut args = Vec::new();
         let mut compare = None;
-        if function == Function::Select {
+        if matches!(callee, Callee::Select) {
             args.push(self.sum()?);
             compare = Some(self.compare()?);
         }
         args.push(self.sum()?);
-        let arity = function.signature().matches(',').count() + 1 + usize::from(compare.is_some());
+        let arity = callee.arity();
         let found = |args: &[Expr]| args.len() - usize::from(compare.is_some());
         while self.eat(',') {
             if args.len() == arity {
                 self.pos -= 1;
-                return Err(self.error_over(1, &format!("`)`: it is {name}{}", function.signature())));
+                return Err(self.error_over(1, &format!("`)`: it is {name}{}", callee.signature())));
             }
             args.push(self.sum()?);
         }
         self.skip_space();
         if args.len() < arity && self.text[self.pos..].starts_with(')') {
             let message =
-                format!("`,`: it is {name}{}, found {} of them", function.signature(), found(&args));
+                format!("`,`: it is {name}{}, found {} of them", callee.signature(), found(&args));
             return Err(self.error_over(1, &message));
         }
         self.expect(if args.len() < arity { ',' } else { ')' })?;
-        let mut args = args.into_iter();
-        let mut next = || args.next().expect("as many as the function has");
         let binary = |op, a, b| Expr::Binary(op, Box::new(a), Box::new(b));
-        Ok(match function {
-            Function::Unary(op) => Expr::Unary(op, Box::new(next())),
-            Function::Binary(op) => binary(op, next(), next()),
-            Function::Clamp => {
+        let mut rest = args.into_iter();
+        let mut next = || rest.next().expect("as many as the function has");
+        Ok(match callee {
+            Callee::Unary(op) => Expr::Unary(op, Box::new(next())),
+            Callee::Binary(op) => binary(op, next(), next()),
+            Callee::Clamp => {
                 let above = binary(Binary::Max, next(), next());
                 binary(Binary::Min, above, next())
             }
-            Function::Select => {
+            Callee::Select => {
                 let parts = [next(), next(), next(), next()];
                 Expr::Select(compare.unwrap_or(Compare::Less), Box::new(parts))
             }
+            Callee::Own(function) => return self.expand(function, rest.as_slice()),
         })
+    }
+
+    /// The expression of a function, its arguments in place.
+    fn expand(&mut self, function: &Function, args: &[Expr]) -> Result<Expr, ExprError> {
+        let mut counts = vec![0; args.len()];
+        function.body.count_vars(&mut counts);
+        let more = |(count, arg): (&usize, &Expr)| count.saturating_sub(1).saturating_mul(arg.operators());
+        let more: usize =
+            counts.iter().zip(args).map(more).fold(function.body.operators(), usize::saturating_add);
+        self.operators = self.operators.saturating_add(more);
+        if self.operators > MAX_OPERATORS {
+            let message = format!("at most {MAX_OPERATORS} operators, those of `{}` included", function.name);
+            return Err(self.error(&message));
+        }
+        Ok(function.body.substitute(args))
     }
 
     fn compare(&mut self) -> Result<Compare, ExprError> {
@@ -287,7 +322,7 @@ impl Parser<'_> {
     }
 
     fn unknown(&self, name: &str) -> ExprError {
-        let functions: Vec<&str> = Function::names().collect();
+        let functions: Vec<&str> = Callee::names(self.functions).collect();
         let known = functions.iter().copied().chain(self.vars.iter().copied());
         let near = nearest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         self.error_over(
@@ -361,6 +396,34 @@ mod tests {
             assert!(message.starts_with("expected a variable (gate, up) or a function (exp, "), "{message}");
             assert!(message.ends_with(near), "{message}");
         }
+    }
+
+    #[test]
+    fn functions_stand_for_their_expressions() {
+        let function = |name: &str, params: &[&str], body: &str, known: &[Function]| Function {
+            name: name.to_owned(),
+            params: params.iter().map(ToString::to_string).collect(),
+            body: Expr::parse_with(body, params, known).unwrap(),
+            doc: String::new(),
+        };
+        let square = function("square", &["x"], "x * x", &[]);
+        let norm =
+            function("norm", &["x", "y"], "sqrt(square(x) + square(y))", std::slice::from_ref(&square));
+        let above = function("above", &["x", "y"], "select(x > y, x, 0)", &[]);
+        let known = [square, norm, above];
+        let parse = |text: &str| Expr::parse_with(text, &["a", "b"], &known);
+        let plain = |text: &str| Expr::parse(text, &["a", "b"]).unwrap();
+        assert_eq!(parse("norm(a + 1, b)").unwrap(), plain("sqrt((a + 1) * (a + 1) + b * b)"));
+        assert_eq!(parse("above(exp(a), b)").unwrap(), plain("select(exp(a) > b, exp(a), 0)"));
+        assert_eq!(parse("norm(a)").unwrap_err().message, "expected `,`: it is norm(x, y), found 1 of them");
+        assert_eq!(parse("square(a, b)").unwrap_err().message, "expected `)`: it is square(x)");
+        let error = parse("cube(a)").unwrap_err();
+        assert!(error.message.contains(", square, norm, above), found `cube`"), "{}", error.message);
+        let error = parse("squar(a)").unwrap_err();
+        assert!(error.message.ends_with("did you mean `square`?"), "{}", error.message);
+        let deep = format!("{}a{}", "square(".repeat(40), ")".repeat(40));
+        let error = parse(&deep).unwrap_err();
+        assert_eq!(error.message, "expected at most 1024 operators, those of `square` included");
     }
 
     #[test]

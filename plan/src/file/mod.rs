@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub const MAGIC: [u8; 8] = *b"\x89KMPLN\r\n";
 /// Version of everything that this module, the packed weight formats ([`crate::format`]) and [`crate::program`] say. Any change of them
 /// is a new version.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 4096;
 /// Bytes of an entry of the section table, which starts at [`TABLE_OFFSET`].
@@ -98,6 +98,8 @@ pub struct Metadata {
     pub chunk: u32,
     /// Whether nodes were fused.
     pub fused: bool,
+    /// The fused-op specs that the model was compiled with, in the order in which they were tried.
+    pub fused_specs: Vec<FusedSpecText>,
     /// Bytes of the weights.
     pub weight_bytes: u64,
     /// Every tensor, and where it lies.
@@ -106,6 +108,15 @@ pub struct Metadata {
     pub end_tokens: Vec<u32>,
     /// By target: what its code needs.
     pub targets: Vec<TargetInfo>,
+}
+
+/// A fused-op spec.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FusedSpecText {
+    /// Its name.
+    pub name: String,
+    /// TOML.
+    pub text: String,
 }
 
 /// A tensor of the packed weights.

@@ -1,6 +1,7 @@
 //! What is damaged: a small compiled model, its plan file, its image in memory.
 
 use kernmill_compiler::build::build_weights;
+use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::interp::RawTensor;
 use kernmill_compiler::pack::MemorySource;
@@ -75,6 +76,7 @@ pub fn plan_of(levels: &[Level]) -> Vec<u8> {
         choices: None,
         chunk: CHUNK,
         fused: true,
+        fused_specs: &FusedSet::builtin(),
         spec: "# none",
         tokenizer_json: Some(b"{}"),
         end_tokens: &[3],
