@@ -1,6 +1,7 @@
 //! Adapters in memory: packed once, then shared by the slots that use them.
 
 use kernmill_plan::adapter::{Adapters, SiteEntry, SiteLayout, SiteShape};
+use kernmill_plan::format::TILE_ROWS;
 use kernmill_plan::pack::PackError;
 use kernmill_plan::region::{RegionError, WeightRegion};
 use std::sync::Arc;
@@ -62,6 +63,32 @@ impl PackedAdapter {
     }
 }
 
+/// A set of a program's sites.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SiteSet {
+    words: Vec<u64>,
+}
+
+impl SiteSet {
+    fn clear(&mut self, sites: usize) {
+        self.words.clear();
+        self.words.resize(sites.div_ceil(64), 0);
+    }
+
+    fn insert(&mut self, site: usize) {
+        self.words[site / 64] |= 1 << (site % 64);
+    }
+
+    fn has(&self, site: u32) -> bool {
+        self.words.get(site as usize / 64).is_some_and(|word| word >> (site % 64) & 1 == 1)
+    }
+
+    /// Whether a step runs that is there for `sites`; for none: that always runs.
+    pub(crate) fn want(&self, sites: &[u32]) -> bool {
+        sites.is_empty() || sites.iter().any(|site| self.has(*site))
+    }
+}
+
 /// Adapters by slot, as kernels read them. Slot 0 is none.
 #[derive(Debug, Default)]
 pub struct AdapterTable {
@@ -82,6 +109,13 @@ impl AdapterTable {
         let sites = adapters.map_or(0, |adapters| adapters.sites.len());
         let slots = slots.max(1);
         AdapterTable { sites, entries: vec![SiteEntry::NONE; slots * sites], slots: vec![None; slots] }
+    }
+
+    /// Makes it have at least this many slots, the empty first one included.
+    pub fn grow(&mut self, slots: usize) {
+        let slots = slots.max(self.slots.len());
+        self.slots.resize(slots, None);
+        self.entries.resize(slots * self.sites, SiteEntry::NONE);
     }
 
     /// Slots, the empty first one included.
@@ -115,6 +149,31 @@ impl AdapterTable {
     /// The adapter in a slot.
     pub fn get(&self, slot: usize) -> Option<&Arc<PackedAdapter>> {
         self.slots.get(slot)?.as_ref()
+    }
+
+    /// First entry.
+    pub(crate) fn as_ptr(&self) -> *const SiteEntry {
+        self.entries.as_ptr()
+    }
+
+    /// Bytes from one slot's entries to the next's.
+    pub(crate) fn stride(&self) -> u64 {
+        (self.sites * size_of::<SiteEntry>()) as u64
+    }
+
+    /// Collects the sites at which these slots have adapters; the tiles of 16 ranks of the largest one, `None` when there is no adapter.
+    pub(crate) fn in_use(&self, slots: impl Iterator<Item = u32>, sites: &mut SiteSet) -> Option<u32> {
+        sites.clear(self.sites);
+        let mut ranks = 0;
+        for slot in slots.filter(|slot| *slot > 0) {
+            for (site, entry) in self.entries(slot as usize).iter().enumerate() {
+                if entry.ranks > 0 {
+                    sites.insert(site);
+                    ranks = ranks.max(entry.ranks);
+                }
+            }
+        }
+        (ranks > 0).then_some(ranks.div_ceil(TILE_ROWS as u64) as u32)
     }
 
     /// A slot's entries, one per site; none when there is no such slot.
