@@ -7,10 +7,13 @@ use crate::pack::WeightLayout;
 use crate::schedule::{Kernels, Schedule, ScheduledStep};
 use crate::select::{OperandRef, geometry, layer_kind};
 use crate::work::step_work;
+use kernmill_kernels::ahead::reads_first;
 use kernmill_kernels::generate::Generated;
 use kernmill_plan::adapter::{Adapters, PackedAt, Site, SiteOut};
 use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers};
-use kernmill_plan::program::{ModelInfo, Operand, Program, RopeTable, Routing, Step, StepWork, TokenClass};
+use kernmill_plan::program::{
+    Ahead, ModelInfo, Operand, Program, RopeTable, Routing, Step, StepWork, TokenClass,
+};
 use kernmill_plan::target::Level;
 
 /// Arena offsets of each schedule's buffers.
@@ -110,7 +113,7 @@ pub fn assemble(
     graph: &Graph,
     model: ModelInfo,
     layout: &WeightLayout,
-    schedules: &[Schedule],
+    (schedules, kernels): (&[Schedule], &Kernels),
     arenas: &[MemoryPlan],
     generated: Generated,
     level: Level,
@@ -123,7 +126,9 @@ pub fn assemble(
             let steps = |list: &[ScheduledStep]| {
                 list.iter()
                     .map(|step| {
-                        assemble_step(schedule, step, layout, step_work(graph, layout, step, &routings))
+                        let work = step_work(graph, layout, step, &routings);
+                        let ahead = reads_first(kernels.kernel(step.kernel));
+                        assemble_step(schedule, step, layout, work, ahead)
                     })
                     .collect()
             };
@@ -166,7 +171,16 @@ fn routings(graph: &Graph, schedule: &Schedule) -> Vec<Routing> {
     list
 }
 
-fn assemble_step(schedule: &Schedule, step: &ScheduledStep, layout: &WeightLayout, work: StepWork) -> Step {
+fn assemble_step(
+    schedule: &Schedule,
+    step: &ScheduledStep,
+    layout: &WeightLayout,
+    work: StepWork,
+    mut ahead: Ahead,
+) -> Step {
+    if ahead.parts.iter().any(|part| part.expert_stride > 0) {
+        ahead.routing = work.routing;
+    }
     let operand = |operand: &OperandRef| match operand {
         OperandRef::Tensor(tensor) => {
             let placement = layout.placement(*tensor);
@@ -188,6 +202,7 @@ fn assemble_step(schedule: &Schedule, step: &ScheduledStep, layout: &WeightLayou
         writes: step.writes.clone(),
         sites: step.sites.clone(),
         work,
+        ahead,
     }
 }
 

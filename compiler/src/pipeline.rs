@@ -144,7 +144,7 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
     let clif = std::mem::take(&mut generated.clif);
     let model = model_info(&quantised, &layout, preset.name());
     let program = passes.time("assemble", || {
-        assemble(&quantised, model, &layout, &schedules, &arenas, generated, options.level)
+        assemble(&quantised, model, &layout, (&schedules, &kernels), &arenas, generated, options.level)
     });
     passes.run("check program", || kernmill_plan::check::check_program(&program))?;
     let times = passes.times;

@@ -16,6 +16,11 @@ pub struct Kernels {
 }
 
 impl Kernels {
+    /// The kernel of that index.
+    pub fn kernel(&self, index: u32) -> &Kernel {
+        &self.list[index as usize].1
+    }
+
     /// Index of an equal kernel, added if new.
     fn intern(&mut self, stem: &str, kernel: &Kernel) -> u32 {
         // The debug text holds every field, floats with all their digits.

@@ -236,6 +236,14 @@ pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], leaves: &BTreeMap
     }
 }
 
+/// [`Cx::hand_out`] leaves `total >> TAIL_SHIFT` items to the counter.
+const TAIL_SHIFT: i64 = 2;
+
+/// Items that [`Cx::hand_out`] gives out in equal shares.
+pub fn equal_shares(total: usize) -> usize {
+    total - (total >> TAIL_SHIFT)
+}
+
 impl Cx<'_> {
     /// Address of an operand.
     pub fn operand(&self, e: &mut Emit, id: OperandId) -> Value {
@@ -294,7 +302,7 @@ impl Cx<'_> {
     /// rest from the step's counter, so that workers finish together although one of them is slower today. What is taken from the
     /// counter shrinks with what is left: every jump to another place of the weights costs what had been prefetched ahead.
     pub fn hand_out(&self, e: &mut Emit, total: Value, body: impl FnOnce(&mut Emit, Value, Value)) {
-        let tail = e.b.ins().ushr_imm_u(total, 2);
+        let tail = e.b.ins().ushr_imm_u(total, TAIL_SHIFT);
         let fixed = e.b.ins().isub(total, tail);
         self.share_then_take(e, fixed, total, Take::Shrinking, body);
     }
