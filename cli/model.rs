@@ -34,7 +34,7 @@ use std::sync::Arc;
 pub struct ModelArgs {
     /// Plan that `kernmill compile` wrote: it starts at once
     #[arg(value_name = "PLAN")]
-    #[cfg_attr(feature = "compiler", arg(conflicts_with_all = ["spec", "weights", "preset", "no_fuse"]))]
+    #[cfg_attr(feature = "compiler", arg(conflicts_with_all = ["spec", "weights", "preset", "no_fuse", "no_adapters"]))]
     #[cfg_attr(not(feature = "compiler"), arg(required = true))]
     pub plan: Option<PathBuf>,
     /// Use the plan's weights only, and generate the code anew from its spec
@@ -91,6 +91,10 @@ pub struct CompileArgs {
     #[cfg(feature = "compiler")]
     #[arg(long)]
     pub no_fuse: bool,
+    /// Compile without support for adapters (LoRA): for comparing
+    #[cfg(feature = "compiler")]
+    #[arg(long)]
+    pub no_adapters: bool,
     /// Neither progress bars nor the closing lines on standard error
     #[arg(long, short)]
     pub quiet: bool,
@@ -145,6 +149,7 @@ impl CompileArgs {
             choices,
             level,
             chunk: self.chunk as usize,
+            adapters: !self.no_adapters,
             fuse: !self.no_fuse,
             keep_clif: emit.wants_clif(),
             ..Options::new(level)
