@@ -40,7 +40,7 @@ use std::sync::Arc;
 pub struct ModelArgs {
     /// Plan that `kernmill compile` wrote: it starts at once
     #[arg(value_name = "PLAN")]
-    #[cfg_attr(feature = "compiler", arg(conflicts_with_all = ["spec", "weights", "preset", "no_fuse", "fused", "without_fusion"]))]
+    #[cfg_attr(feature = "compiler", arg(conflicts_with_all = ["spec", "weights", "preset", "no_fuse", "fused", "without_fusion", "no_adapters"]))]
     #[cfg_attr(not(feature = "compiler"), arg(required = true))]
     pub plan: Option<PathBuf>,
     /// Use the plan's weights only, and generate the code anew from its spec
@@ -101,6 +101,10 @@ pub struct CompileArgs {
     #[cfg(feature = "compiler")]
     #[arg(long)]
     pub no_fuse: bool,
+    /// Compile without support for adapters (LoRA): for comparing
+    #[cfg(feature = "compiler")]
+    #[arg(long)]
+    pub no_adapters: bool,
     /// What is fused.
     #[cfg(feature = "compiler")]
     #[command(flatten)]
@@ -187,6 +191,7 @@ impl CompileArgs {
             level,
             tuning: self.tune,
             chunk: self.chunk as usize,
+            adapters: !self.no_adapters,
             fuse: !self.no_fuse,
             fused: source.fused.clone(),
             keep_clif: emit.wants_clif(),

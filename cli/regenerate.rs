@@ -42,6 +42,7 @@ pub fn regenerate(plan: &Plan, target: Target) -> Result<Program> {
         preset,
         choices: (preset == Preset::Fast).then(|| choices(&graph, metadata)),
         chunk: metadata.chunk as usize,
+        adapters: metadata.model.adapters.is_some(),
         fuse: metadata.fused,
         tuning: Tuning::native(),
         fused,

@@ -1,5 +1,6 @@
 //! The whole pipeline on one screen: one line per pass; after each, its result is checked, timed and can be printed.
 
+use crate::adapt::with_adapters;
 use crate::assemble::{assemble, gate_up_pairs, model_info, plan_arenas, schedule_all};
 use crate::choose::Choices;
 use crate::fuse::{self, FusedGraph, FusedSet};
@@ -29,6 +30,8 @@ pub struct Options {
     pub tuning: Tuning,
     /// Tokens per prefill chunk: the largest batch.
     pub chunk: usize,
+    /// Whether tokens may have adapters.
+    pub adapters: bool,
     /// Whether to fuse; off is for tests and for finding out what fusion brings.
     pub fuse: bool,
     /// What is fused, if anything is.
@@ -50,6 +53,7 @@ impl Options {
             level,
             tuning: Tuning::Generic,
             chunk: 512,
+            adapters: true,
             fuse: true,
             fused: FusedSet::builtin(),
             keep_clif: false,
@@ -118,6 +122,10 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
     passes.run("verify", || graph.verify())?;
     let quantised = passes.run("quantise", || quantise_chosen(graph, preset, options.choices.as_ref()))?;
     passes.run("verify quantised", || crate::quant::verify(&quantised, preset))?;
+    let quantised = match options.adapters {
+        true => passes.run("adapters", || with_adapters(&quantised, preset.adapter_format()))?,
+        false => quantised,
+    };
     let rules = options.fused.rules().filter(|_| options.fuse);
     let (fused, report) = passes.time("fuse", || fuse::fuse(&quantised, rules, options.level));
     passes.run("verify fused", || fused.verify())?;

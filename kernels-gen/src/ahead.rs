@@ -22,7 +22,7 @@ pub fn reads_first(kernel: &Kernel) -> Ahead {
             ahead.shared = if dots { equal_shares(items) } else { items } as u32;
         }
         // Which experts a token goes to is not known before the step has begun; attention knows its own blocks.
-        Body::Rows { .. } | Body::Experts { .. } | Body::Attention(_) => {}
+        Body::Rows { .. } | Body::Experts { .. } | Body::Attention(_) | Body::Shrink { .. } => {}
     }
     ahead
 }

@@ -1,5 +1,6 @@
 //! The engine: sequences of tokens over one loaded plan.
 
+use crate::adapter::AdapterTable;
 use crate::executor::{Batch, BatchError, Executor, LoadError, MemoryNeed};
 use crate::image::PlanImage;
 use crate::kv::{KvError, KvShape, KvTables};
@@ -83,6 +84,14 @@ pub enum EngineError {
     /// A handle of a sequence that is gone.
     #[error("there is no such sequence: it was dropped, or belongs to another engine")]
     NoSequence,
+    /// An adapter slot past the table's end.
+    #[error("adapter slot {slot} is not one of {slots}")]
+    NoAdapterSlot {
+        /// The slot.
+        slot: u32,
+        /// Slots of the table.
+        slots: u32,
+    },
     /// One sequence twice in a step.
     #[error("a sequence occurs twice in one step")]
     Repeated,
@@ -159,6 +168,9 @@ pub struct Engine {
     tables: KvTables,
     shape: KvShape,
     need: MemoryNeed,
+    adapters: AdapterTable,
+    /// By slot: adapter slot of the sequence.
+    sequence_adapters: Vec<u32>,
     /// By slot: generation of its present user.
     generations: Vec<Option<u64>>,
     next_generation: u64,
@@ -202,6 +214,8 @@ impl Engine {
             chat_template: image.chat_template.clone(),
             executor,
             shape,
+            adapters: AdapterTable::new(model.adapters.as_ref(), 1),
+            sequence_adapters: vec![0; config.sequences as usize],
             generations: vec![None; config.sequences as usize],
             next_generation: 0,
             run: RunBuffers {
@@ -292,7 +306,9 @@ impl Engine {
     pub fn fork(&mut self, id: SeqId, at: u32) -> Result<SeqId, EngineError> {
         let slot = self.slot(id)?;
         let copy = self.tables.fork(slot, at)?;
-        Ok(self.name(copy))
+        let name = self.name(copy);
+        self.sequence_adapters[copy as usize] = self.sequence_adapters[slot as usize];
+        Ok(name)
     }
 
     /// Forgets a sequence's tokens from `length` on.
@@ -312,6 +328,30 @@ impl Engine {
         }
     }
 
+    /// Makes room for adapters in slots 1 to `slots`; those that are in slots stay.
+    pub fn reserve_adapters(&mut self, slots: u32) {
+        self.adapters.grow(slots as usize + 1);
+    }
+
+    /// The table of adapters, to fill and empty slots between steps.
+    pub fn adapters(&mut self) -> &mut AdapterTable {
+        &mut self.adapters
+    }
+
+    /// Tokens that are appended to a sequence from now on use the adapter in that slot of the table; 0 is none. What is cached stays as it is:
+    /// an adapter for a whole sequence is set while it is empty.
+    ///
+    /// # Errors
+    /// When there is no such sequence or slot.
+    pub fn use_adapter(&mut self, id: SeqId, slot: u32) -> Result<(), EngineError> {
+        let sequence = self.slot(id)?;
+        if slot as usize >= self.adapters.len() {
+            return Err(EngineError::NoAdapterSlot { slot, slots: self.adapters.len() as u32 });
+        }
+        self.sequence_adapters[sequence as usize] = slot;
+        Ok(())
+    }
+
     /// Tokens in a sequence.
     ///
     /// # Errors
@@ -323,6 +363,7 @@ impl Engine {
     fn name(&mut self, slot: u32) -> SeqId {
         self.next_generation += 1;
         self.generations[slot as usize] = Some(self.next_generation);
+        self.sequence_adapters[slot as usize] = 0;
         SeqId { slot, generation: self.next_generation }
     }
 
@@ -424,7 +465,8 @@ impl Engine {
                         run.wanted.push(run.batch.len() as u32);
                         run.origins.push(LogitsOf { entry, token: done + n });
                     }
-                    run.batch.push(*token, start + n as u32, id.slot);
+                    let adapter = self.sequence_adapters[id.slot as usize];
+                    run.batch.push(*token, start + n as u32, id.slot, adapter);
                 }
                 run.parts.push((id.slot, part.len() as u32));
                 done += part.len();
@@ -438,9 +480,10 @@ impl Engine {
     }
 
     fn run_batch(&mut self, out: &mut dyn FnMut(LogitsOf, &[f32])) -> Result<(), EngineError> {
-        let run = &self.run;
-        let hand_out = &mut |row: usize, logits: &[f32]| out(run.origins[row], logits);
-        self.executor.run(&run.batch, &run.wanted, &self.tables, hand_out)?;
+        let run = &mut self.run;
+        let origins = &run.origins;
+        let hand_out = &mut |row: usize, logits: &[f32]| out(origins[row], logits);
+        self.executor.run(&mut run.batch, &run.wanted, &self.tables, &self.adapters, hand_out)?;
         for (slot, tokens) in &self.run.parts {
             self.tables.advance(*slot, *tokens);
         }

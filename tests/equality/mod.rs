@@ -1,5 +1,6 @@
 //! One order of arithmetic: compiled plans give the interpreter's logits bit for bit, however the work is cut up.
 
+mod adapters;
 mod tiles;
 
 use fastrand::Rng;
@@ -247,6 +248,11 @@ fn every_built_in_fusion_is_left_out_by_a_test() {
         "mlp_gate_up",
         "logits",
         "norm_quant",
+        // Those of adapters, in `adapters`.
+        "routed_shrink",
+        "shrink3",
+        "shrink2",
+        "shrink1",
     ];
     assert_eq!(FusedSet::builtin().names().collect::<Vec<_>>(), tested);
 }

@@ -44,6 +44,15 @@ pub enum Composition {
         root: NodeId,
         /// Where the result goes: q8 or f32.
         out: ValueId,
+        /// Where it goes in f32 besides.
+        kept: Option<ValueId>,
+    },
+    /// The A of adapters at matrices that read `input`.
+    Shrink {
+        /// What they read.
+        input: ValueId,
+        /// Chosen experts, whose matrices they are.
+        routing: Option<ValueId>,
     },
 }
 
@@ -95,6 +104,7 @@ pub fn is_stage(op: &Op) -> bool {
             | Op::QuantExpertLinear
             | Op::Bf16ExpertLinear
             | Op::Attention(_)
+            | Op::LoraShrink { .. }
     )
 }
 
@@ -114,6 +124,7 @@ pub fn compose(graph: &Graph, uses: &Uses, group: &Group) -> Result<Composition,
         Template::Experts => compose.experts()?,
         Template::ExpertDown => compose.expert_down()?,
         Template::Attention => compose.attention()?,
+        Template::Shrink => compose.shrink()?,
     };
     if group.kv_write.is_some() && !matches!(composition, Composition::Matmul { .. }) {
         return Err("only a matmul kernel writes the KV cache".into());
@@ -163,7 +174,7 @@ impl Compose<'_> {
         let root = self.graph.node(*first);
         match self.group.kind {
             _ if self.group.prologue.is_empty() => Ok(()),
-            GroupKind::Fused(Template::Matmul | Template::Experts) => {
+            GroupKind::Fused(Template::Matmul | Template::Experts | Template::Shrink) => {
                 self.row_wise(&self.group.prologue, self.ty(root.inputs[0]).rows(), true)
             }
             _ => Err("this kind of kernel has no prologue".into()),
@@ -189,7 +200,8 @@ impl Compose<'_> {
                     node.op.kind()
                 ));
             }
-            if node.inputs != first.inputs {
+            // Adapter branches are each root's own.
+            if node.base_inputs() != first.base_inputs() {
                 let (a, b) = (self.name(first.output), self.name(node.output));
                 return Err(format!("{a} and {b} read different values"));
             }
@@ -293,8 +305,24 @@ impl Compose<'_> {
             }
             _ => return Err("its epilogue is not a quantisation".into()),
         };
-        self.only_output(out)?;
-        Ok(Composition::Attention { root, out })
+        let kept = Some(node.output).filter(|value| *value != out && self.group.outputs.contains(value));
+        if kept.is_none() {
+            self.only_output(out)?;
+        }
+        Ok(Composition::Attention { root, out, kept })
+    }
+
+    fn shrink(&self) -> Result<Composition, String> {
+        let first = self.shared_inputs(&[OpKind::LoraShrink])?;
+        if !self.group.epilogue.is_empty() {
+            return Err("this kind of kernel has no epilogue".into());
+        }
+        let shrunk =
+            |value: &ValueId| self.uses.producer(*value).is_some_and(|id| self.group.roots.contains(&id));
+        if let Some(other) = self.group.outputs.iter().find(|value| !shrunk(value)) {
+            return Err(format!("the kernel does not store {}", self.name(*other)));
+        }
+        Ok(Composition::Shrink { input: first.inputs[0], routing: first.inputs.get(1).copied() })
     }
 
     fn only_output(&self, out: ValueId) -> Result<(), String> {

@@ -53,10 +53,12 @@ pub(super) fn legal_ops(template: Template, part: Part) -> &'static [OpKind] {
         (Template::Matmul, Part::Root) => DENSE,
         (Template::Experts | Template::ExpertDown, Part::Root) => GROUPED,
         (Template::Attention, Part::Root) => &[OpKind::Attention],
-        (Template::Matmul | Template::Experts, Part::Prologue) => PROLOGUE,
+        (Template::Shrink, Part::Root) => &[OpKind::LoraShrink],
+        (Template::Matmul | Template::Experts | Template::Shrink, Part::Prologue) => PROLOGUE,
         (Template::Matmul | Template::Experts, Part::Epilogue) => EPILOGUE,
         (Template::ExpertDown, Part::Epilogue) => &[OpKind::ExpertSum, OpKind::Add],
         (Template::Attention, Part::Epilogue) => &[OpKind::QuantizeQ8],
-        (Template::Rows | Template::ExpertDown | Template::Attention, Part::Prologue) => &[],
+        (Template::Rows | Template::ExpertDown | Template::Attention, Part::Prologue)
+        | (Template::Shrink, Part::Epilogue) => &[],
     }
 }

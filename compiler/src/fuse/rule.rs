@@ -39,16 +39,19 @@ pub enum Template {
     ExpertDown,
     /// Attention, and the quantisation of its result.
     Attention,
+    /// Row-wise prologue, the A of adapters at matrices that read its result.
+    Shrink,
 }
 
 impl Template {
     /// Every template by its name in specs.
-    pub const NAMED: [(&'static str, Template); 5] = [
+    pub const NAMED: [(&'static str, Template); 6] = [
         ("rows", Template::Rows),
         ("matmul", Template::Matmul),
         ("experts", Template::Experts),
         ("expert_down", Template::ExpertDown),
         ("attention", Template::Attention),
+        ("shrink", Template::Shrink),
     ];
 
     /// The name in specs.

@@ -40,7 +40,7 @@ pub enum Place {
 pub const USER_PRIORITY: i64 = 1000;
 
 /// The built-in specs, in the order in which they are tried: an earlier one takes its nodes first.
-const BUILTIN: [(&str, &str); 8] = [
+const BUILTIN: [(&str, &str); 12] = [
     ("qkv", include_str!("../../../model-specs/fused/qkv.toml")),
     ("attention", include_str!("../../../model-specs/fused/attention.toml")),
     ("linear_residual", include_str!("../../../model-specs/fused/linear_residual.toml")),
@@ -49,6 +49,10 @@ const BUILTIN: [(&str, &str); 8] = [
     ("mlp_gate_up", include_str!("../../../model-specs/fused/mlp_gate_up.toml")),
     ("logits", include_str!("../../../model-specs/fused/logits.toml")),
     ("norm_quant", include_str!("../../../model-specs/fused/norm_quant.toml")),
+    ("routed_shrink", include_str!("../../../model-specs/fused/routed_shrink.toml")),
+    ("shrink3", include_str!("../../../model-specs/fused/shrink3.toml")),
+    ("shrink2", include_str!("../../../model-specs/fused/shrink2.toml")),
+    ("shrink1", include_str!("../../../model-specs/fused/shrink1.toml")),
 ];
 
 impl FusedSpec {

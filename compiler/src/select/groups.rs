@@ -6,7 +6,8 @@ use super::{KernelUse, OperandRef, SelectError, Selector, layer_kind, max_rows};
 use crate::fuse::{self, Composition, Group, GroupKind, Step, compose, is_stage};
 use crate::graph::{Attention, Node, NodeId, Op, OpKind, Rows, Type, ValueId};
 use kernmill_kernels::kernel::{
-    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, KvPlane, Mat, PROLOGUE_TOKENS, Part, Stage,
+    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, KvPlane, Mat, PROLOGUE_TOKENS, Part, ShrinkSite,
+    Stage,
 };
 use kernmill_plan::format::{BLOCK, TILE_ROWS};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
@@ -18,7 +19,7 @@ impl Selector<'_> {
         match group.kind {
             GroupKind::Single(OpKind::Attention) => {
                 let root = group.roots[0];
-                self.attention(index, root, self.graph.node(root).output)
+                self.attention(index, root, self.graph.node(root).output, None)
             }
             GroupKind::Single(_) => self.single(group),
             GroupKind::Fused(_) => self.fused(index),
@@ -35,7 +36,8 @@ impl Selector<'_> {
             Composition::Matmul { input, parts } => self.matmul(group, input, &parts),
             Composition::Experts { input, routing, part } => self.experts(group, input, routing, &part),
             Composition::ExpertDown { root, residual, out } => self.expert_down(group, root, residual, out),
-            Composition::Attention { root, out } => self.attention(index, root, out),
+            Composition::Attention { root, out, kept } => self.attention(index, root, out, kept),
+            Composition::Shrink { input, routing } => self.shrink(group, input, routing),
         }
     }
 
@@ -76,8 +78,11 @@ impl Selector<'_> {
         if is_stage(&node.op) {
             return Ok(vec![self.rows(group, group.name(), &[id])?]);
         }
+        if matches!(node.op, Op::LoraShrink { .. }) {
+            return self.shrink(group, node.inputs[0], node.inputs.get(1).copied());
+        }
         let part = fuse::Part { roots: vec![id], steps: vec![Step::Store(node.output)] };
-        match node.inputs.get(1) {
+        match node.base_inputs().get(1) {
             Some(routing) => self.experts(group, node.inputs[0], *routing, &part),
             None => self.matmul(group, node.inputs[0], &[part]),
         }
@@ -101,7 +106,8 @@ impl Selector<'_> {
             Rows::Slots(_) => false,
         };
         if by_workers {
-            self.local_stages(&mut b, &group.prologue, &group.outputs)?;
+            let stages = self.local_stages(&mut b, &group.prologue, &group.outputs)?;
+            stages.into_iter().for_each(|stage| b.prologue(stage));
             return Ok((Vec::new(), b));
         }
         let stem = format!("{}_prologue", group.name());
@@ -165,7 +171,7 @@ impl Selector<'_> {
         part: &fuse::Part,
         head: Option<usize>,
     ) -> Result<Part, SelectError> {
-        let mats: Vec<Mat> = part.roots.iter().map(|id| b.mat(&self.graph.node(*id).tensors)).collect();
+        let mats: Vec<Mat> = part.roots.iter().map(|id| b.mat(self.graph.node(*id))).collect();
         let blocks = part.steps.iter().any(|step| matches!(step, Step::Quantize(_) | Step::Bf16Cast(_)));
         let unit = match head {
             Some(head) => head,
@@ -181,7 +187,10 @@ impl Selector<'_> {
                     Epilogue::Map { expr: expr.clone(), inputs }
                 }
                 Step::Rope { rope, .. } => Epilogue::Rope { table: b.operand(OperandRef::Rope(*rope)) },
-                Step::Store(value) => Epilogue::Store { out: b.output(*value) },
+                Step::Store(value) => match b.kept(group, *value) {
+                    kept if kept.sites.is_empty() => Epilogue::Store { out: kept.out },
+                    kept => Epilogue::Keep(kept),
+                },
                 Step::Quantize(value) => Epilogue::Quantize { out: b.output(*value) },
                 Step::Bf16Cast(value) => Epilogue::Bf16Cast { out: b.output(*value) },
                 Step::KvCast(value) => Epilogue::KvCast { out: b.output(*value) },
@@ -210,7 +219,7 @@ impl Selector<'_> {
         let down = self.graph.node(root);
         let mut b = Builder::new(self);
         let (input, routing) = (b.input(down.inputs[0]), b.input(down.inputs[1]));
-        let mat = b.mat(&down.tensors);
+        let mat = b.mat(down);
         let residual = residual.map(|value| b.input(value));
         let out = b.output(out);
         let Type::Routing(top_k) = self.graph.value(down.inputs[1]).ty else {
@@ -223,7 +232,43 @@ impl Selector<'_> {
         Ok(vec![b.finish(self.label(group, group.name()), group.name(), body, self.max_tokens * top_k)])
     }
 
-    fn attention(&self, index: usize, root: NodeId, out: ValueId) -> Result<Vec<KernelUse>, SelectError> {
+    /// The A of adapters, with what comes before it.
+    fn shrink(
+        &self,
+        group: &Group,
+        input: ValueId,
+        routing: Option<ValueId>,
+    ) -> Result<Vec<KernelUse>, SelectError> {
+        let mut b = Builder::new(self);
+        let by_rows = self.max_tokens > PROLOGUE_TOKENS;
+        let mut stages = self.local_stages(&mut b, &group.prologue, &group.outputs)?;
+        if !by_rows {
+            stages.drain(..).for_each(|stage| b.prologue(stage));
+        }
+        let input_slots = matches!(self.graph.value(input).ty.rows(), Rows::Slots(_));
+        let input = b.input(input);
+        let mut sites = Vec::with_capacity(group.roots.len());
+        let mut experts = 0;
+        for node in group.roots.iter().map(|id| self.graph.node(*id)) {
+            let Op::LoraShrink { site, format } = node.op else {
+                return Err(self.bug(node, "is not a shrink"));
+            };
+            experts = self.graph.tensor(self.sites[site as usize].tensors[0]).shape[0];
+            let out = b.output(node.output);
+            sites.push(ShrinkSite { site: b.operand(OperandRef::Site(site)), format, out });
+        }
+        let routed = routing.map(|routing| (b.input(routing), experts, self.graph.value(routing).ty.cols()));
+        let body = Body::Shrink { input, routed, input_slots, sites, stages, by_rows };
+        Ok(vec![b.finish(self.label(group, "shrink"), "shrink", body, 1)])
+    }
+
+    fn attention(
+        &self,
+        index: usize,
+        root: NodeId,
+        out: ValueId,
+        kept: Option<ValueId>,
+    ) -> Result<Vec<KernelUse>, SelectError> {
         let group = &self.fused.groups[index];
         let node = self.graph.node(root);
         let Op::Attention(a) = &node.op else { return Err(self.bug(node, "is not an attention")) };
@@ -238,6 +283,7 @@ impl Selector<'_> {
         let pool = b.operand(OperandRef::Kv(a.layer, kind));
         let sinks = node.tensors.first().map(|sinks| b.tensor(*sinks));
         let out = b.output(out);
+        let kept = kept.map(|value| b.kept(group, value));
         let tile_tokens = if self.max_tokens > PROLOGUE_TOKENS { ATTENTION_TILE } else { 1 };
         let max_segments = match a.window {
             // As many positions are in the windows of a tile's tokens, and touch at most this many segments.
@@ -256,6 +302,7 @@ impl Selector<'_> {
             max_segments,
             sinks,
             out,
+            kept,
         });
         uses.push(b.finish(self.label(group, group.name()), group.name(), body, 1));
         Ok(uses)

@@ -17,7 +17,7 @@ mod tests;
 mod text;
 
 use crate::fuse::FusedGraph;
-use crate::graph::{Graph, Op, Rows, TensorId, Type, Uses, ValueId};
+use crate::graph::{Graph, GraphSite, Op, Rows, TensorId, Type, Uses, ValueId};
 use crate::pack::WeightLayout;
 use cost::Model;
 use kernmill_kernels::kernel::Kernel;
@@ -42,6 +42,8 @@ pub enum OperandRef {
     Kv(u32, LayerKind),
     /// A rotary table.
     Rope(u32),
+    /// A site of adapters.
+    Site(u32),
 }
 
 /// One use of a kernel: a step.
@@ -116,6 +118,7 @@ pub fn select(
         graph: &fused.graph,
         uses: &uses,
         layout,
+        sites: &fused.graph.sites(),
         max_tokens,
         geometry: geometry(&fused.graph),
         max_segments: fused.graph.max_context.div_ceil(ATTENTION_SEGMENT),
@@ -136,6 +139,7 @@ struct Selector<'a> {
     graph: &'a Graph,
     uses: &'a Uses,
     layout: &'a WeightLayout,
+    sites: &'a [GraphSite],
     max_tokens: usize,
     geometry: Option<KvGeometry>,
     max_segments: usize,

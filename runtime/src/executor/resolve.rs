@@ -3,6 +3,7 @@
 use super::ahead::Heads;
 use crate::code::ExecutableCode;
 use kernmill_plan::abi::{KernelFn, Route};
+use kernmill_plan::adapter::SiteEntry;
 use kernmill_plan::program::{Operand, Program, Routing, Step, StepWork, TokenClass};
 use std::sync::atomic::AtomicU32;
 
@@ -45,6 +46,8 @@ pub(super) struct StepCall {
     pub next: Counter,
     /// Name, for profiles.
     pub label: Box<str>,
+    /// Sites of adapters without which it is left out; none when it always runs.
+    pub sites: Box<[u32]>,
     /// What it reads and multiplies, for profiles.
     pub work: StepWork,
     /// What its workers read first.
@@ -119,6 +122,7 @@ impl StepCall {
             Operand::Buffer(id) => bases.arena + class.buffers[id as usize].offset,
             Operand::Kv { layer, .. } => bases.kv[layer as usize],
             Operand::Rope(table) => bases.ropes[table as usize],
+            Operand::Site(site) => u64::from(site) * size_of::<SiteEntry>() as u64,
         };
         let operands: Box<[u64]> = step.operands.iter().map(operand).collect();
         let heads = Heads::resolve(step, class, &operands, bases.arena, bases.workers);
@@ -127,6 +131,7 @@ impl StepCall {
             operands,
             next: Counter::default(),
             label: step.label.as_str().into(),
+            sites: step.sites.as_slice().into(),
             work: step.work,
             heads,
         }

@@ -31,6 +31,7 @@ fn metadata() -> Metadata {
             kv: KvLayers { geometry, layers: Vec::new() },
             ropes: Vec::new(),
             decode_bytes: 0,
+            adapters: None,
         },
         chunk: 1,
         fused: true,
