@@ -105,7 +105,7 @@ impl Check {
             rows,
             mismatches,
             reasons,
-            matches: model.map(|_| matches),
+            matches: model.filter(|_| spec.rule.is_some()).map(|_| matches),
             near_misses,
             costs,
         })

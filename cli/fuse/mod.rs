@@ -10,6 +10,13 @@ use kernmill_compiler::fuse::schema;
 
 /// Checks fused-op specs, and shows what they may say
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kernmill fuse check model-specs/examples/fused/mish.toml
+  kernmill fuse check my_fusions/ --spec model-specs/gpt-oss-20b.toml
+  kernmill fuse schema
+
+docs/fused-ops.md teaches the language.")]
 pub struct Fuse {
     #[command(subcommand)]
     command: Command,

@@ -20,7 +20,7 @@ mod tests;
 mod text;
 mod verify;
 
-pub use compose::{Composition, Part, Step, compose, is_stage};
+pub use compose::{Composition, Part, RowStep, Step, compose, is_stage, row_steps};
 pub use engine::{NearMiss, Report, fuse};
 pub use explain::{explain, value_bytes};
 pub use group::{FusedGraph, Group, GroupKind};

@@ -16,8 +16,8 @@ use toml::de::DeTable;
 
 /// Keys of a fused-op spec.
 pub(super) const KEYS: [&str; 13] = [
-    "name", "doc", "priority", "before", "after", "kernel", "match", "outputs", "kv_write", "guard", "schedule",
-    "function", "op",
+    "name", "doc", "priority", "before", "after", "kernel", "match", "outputs", "kv_write", "guard",
+    "schedule", "function", "op",
 ];
 /// Those that only a rule has.
 const RULE_KEYS: [&str; 6] = ["kernel", "match", "outputs", "kv_write", "guard", "schedule"];

@@ -44,7 +44,7 @@ pub fn sample(rule: &FusionRule, seed: u64) -> Result<Graph, GraphError> {
         vocab: 48 + rng.below(40),
     };
     let pattern = Pattern::new(rule, &mut rng);
-    let facts = Facts::of(rule, &pattern, &sizes, &mut rng);
+    let facts = Facts::of(rule, &pattern, &sizes, seed, &mut rng);
     let mut b = Builder::new(&rule.name, sizes.vocab, 4096);
     let format = rng.pick(&[WeightFormat::Bf16, WeightFormat::F32]);
     let experts_format = rng.pick(&[WeightFormat::Mxfp4, WeightFormat::Bf16]);
@@ -156,7 +156,7 @@ struct Facts {
 }
 
 impl Facts {
-    fn of(rule: &FusionRule, pattern: &Pattern<'_>, sizes: &Sizes, rng: &mut Rng) -> Facts {
+    fn of(rule: &FusionRule, pattern: &Pattern<'_>, sizes: &Sizes, seed: u64, rng: &mut Rng) -> Facts {
         let mut class: BTreeMap<String, usize> = BTreeMap::new();
         let mut of = |name: &str| {
             let next = class.len();
@@ -239,7 +239,7 @@ impl Facts {
             }
         }
         let class: BTreeMap<String, usize> = class.into_iter().map(|(name, i)| (name, parent[i])).collect();
-        let widths = if rng.one_in(8) { &WIDTHS[..] } else { &WIDTHS[..5] };
+        let widths = if seed % 4 == 3 { &WIDTHS[4..] } else { &WIDTHS[..5] };
         let mut cols: Vec<usize> = parent.iter().map(|_| rng.pick(widths)).collect();
         let heads: Vec<usize> = pattern
             .nodes
@@ -313,7 +313,16 @@ impl Make {
                     let x = self.linear(name, self.x, cols)?;
                     self.b.node(&format!("{name}.last"), Op::SelectRows, &[x], &[])?
                 }
-                _ => self.linear(name, self.x, cols)?,
+                _ => {
+                    // Not a projection itself, which another fusion might take together with the pattern's own nodes.
+                    let x = self.linear(name, self.x, cols)?;
+                    self.b.node(
+                        &format!("{name}.silu"),
+                        Op::Elementwise { expr: expression(1) },
+                        &[x],
+                        &[],
+                    )?
+                }
             }
         };
         self.values.insert(name.to_owned(), value);
@@ -414,8 +423,11 @@ impl Make {
                 }
                 _ => value,
             };
-            let sink = self.linear("sink", value, HIDDEN)?;
-            stream = self.b.node("stream", Op::Add, &[stream, sink], &[])?;
+            // Two readers, so that none of them takes the value's rounding into its own kernel.
+            for _ in 0..2 {
+                let sink = self.linear("sink", value, HIDDEN)?;
+                stream = self.b.node("stream", Op::Add, &[stream, sink], &[])?;
+            }
         }
         let last = self.b.node("last", Op::SelectRows, &[stream], &[])?;
         let mut logits = self.linear("logits", last, self.sizes.vocab)?;
