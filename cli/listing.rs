@@ -56,6 +56,7 @@ fn operands(step: &Step) -> String {
         Operand::Buffer(id) => format!("b{id}"),
         Operand::Kv { layer, kind } => format!("kv{layer}:{kind:?}").to_lowercase(),
         Operand::Rope(table) => format!("rope{table}"),
+        Operand::Site(site) => format!("site{site}"),
     };
     step.operands.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -39,6 +39,7 @@ pub fn model_info(graph: &Graph, layout: &WeightLayout, preset: &str) -> ModelIn
         kv: KvLayers { geometry: geometry(graph).unwrap_or(none), layers: layers.collect() },
         ropes: ropes.collect(),
         decode_bytes: decode_bytes(graph, layout),
+        adapters: None,
     }
 }
 
@@ -144,6 +145,7 @@ fn assemble_step(schedule: &Schedule, step: &ScheduledStep, layout: &WeightLayou
         operands: step.operands.iter().map(operand).collect(),
         reads: step.reads.clone(),
         writes: step.writes.clone(),
+        sites: Vec::new(),
         work,
     }
 }

@@ -3,6 +3,7 @@
 //! A kernel is independent of the layer it serves: which weights, arena buffers, KV pools and tables it works on comes
 //! through [`Worker::operands`], absolute addresses in the order that the step lists them.
 
+use crate::adapter::SiteEntry;
 use std::sync::atomic::AtomicU32;
 
 /// What one run over a batch of tokens is about; the same for all steps and workers.
@@ -27,6 +28,15 @@ pub struct Args {
     pub block_tables: [*const u32; 2],
     /// Entries per sequence in each block table.
     pub block_table_stride: [u32; 2],
+    /// `[slot][site]`: what each adapter has at each site of the program ([`crate::program::ModelInfo::adapters`]). Null when no token of
+    /// the batch has an adapter.
+    pub adapter_table: *const SiteEntry,
+    /// Bytes from one slot's entries to the next's.
+    pub adapter_stride: u64,
+    /// `[T]` how many tokens from each one on, itself included, have its slot.
+    pub adapter_runs: *const u32,
+    /// Tiles of 16 ranks of the largest rank that any token's adapter has at any site.
+    pub adapter_tiles: u32,
 }
 
 /// What one worker needs to take its part of a step.
@@ -49,7 +59,7 @@ pub struct Worker {
 pub type KernelFn = unsafe extern "C" fn(args: *const Args, worker: *const Worker);
 
 /// Version of everything a kernel and its caller agree on: bump on any change of [`Args`], [`Worker`], layouts or contracts.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// One entry of a routing row: a token's chosen expert. A row is `[top_k]` of these in order of choice.
 #[repr(C)]

@@ -3,6 +3,7 @@
 //! must agree on is defined here once.
 
 pub mod abi;
+pub mod adapter;
 mod bus;
 pub mod check;
 pub mod file;

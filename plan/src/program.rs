@@ -1,5 +1,6 @@
 //! A program: the part of a plan that is specific to one target. Steps, their operands, the memory plan, the code.
 
+use crate::adapter::Adapters;
 use crate::kv::{KvLayers, LayerKind};
 use crate::target::Level;
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,8 @@ pub struct ModelInfo {
     pub ropes: Vec<RopeTable>,
     /// Bytes of weights that one token reads at decode (all dense matrices, the chosen experts), for reports.
     pub decode_bytes: u64,
+    /// Which adapters it takes; `None` when it was compiled without them.
+    pub adapters: Option<Adapters>,
 }
 
 /// A rotary table: row `p` is `[cos(p*f_0)..cos(p*f_{h-1}), sin(p*f_0)..]`, each times `factor`; see docs/numerics.md.
@@ -112,6 +115,9 @@ pub struct Step {
     pub reads: Vec<u32>,
     /// See `reads`.
     pub writes: Vec<u32>,
+    /// Sites of adapters that it serves, index into [`Adapters::sites`]: it runs only when a token of the batch has an adapter at one of
+    /// them. Empty: it always runs.
+    pub sites: Vec<u32>,
     /// What it reads and computes, for reports.
     pub work: StepWork,
 }
@@ -156,6 +162,8 @@ pub enum Operand {
     },
     /// Rotary table.
     Rope(u32),
+    /// Byte offset of a site's entry in a slot's row of the table of adapters; no address.
+    Site(u32),
 }
 
 /// Position-independent machine code: functions at 64-byte aligned offsets.

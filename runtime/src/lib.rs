@@ -3,6 +3,7 @@
 //! [`load::Plan`] is a plan file, [`image::PlanImage`] a plan in memory; [`engine::Engine`] runs it over sequences of tokens;
 //! [`engine::Engine::generate`] makes text. It does not depend on the compiler.
 
+pub mod adapter;
 mod code;
 pub mod engine;
 mod executor;

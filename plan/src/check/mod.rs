@@ -7,6 +7,7 @@ use crate::format::{LINE, f32_row_stride};
 use crate::kv::{KvLayers, LayerKind};
 use crate::program::{Buffer, CodeBlob, LOGIT_SLAB, ModelInfo, Operand, Program, Step, TokenClass};
 
+mod adapters;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +41,16 @@ pub enum CheckError {
     Rope {
         /// Which table.
         table: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// A site of adapters is not one.
+    #[error("adapter site {site} `{name}`: {message}")]
+    Site {
+        /// Index.
+        site: usize,
+        /// Name.
+        name: String,
         /// What is wrong.
         message: String,
     },
@@ -118,6 +129,9 @@ const MAX_EXPERTS: u32 = 1 << 16;
 /// The first thing that is wrong.
 pub fn check_program(program: &Program) -> Result<(), CheckError> {
     check_model(&program.model)?;
+    if let Some(adapters) = &program.model.adapters {
+        adapters::check(adapters, program.weight_bytes)?;
+    }
     check_code(&program.code)?;
     let mut previous = 0;
     if program.classes.is_empty() {
@@ -298,6 +312,11 @@ fn check_step(program: &Program, class: &TokenClass, index: u32, step: &Step) ->
             None => return wrong(format!("uses buffer {id} of {}", class.buffers.len())),
         }
     }
+    for site in &step.sites {
+        if let Err(message) = check_site_index(&program.model, *site) {
+            return wrong(message);
+        }
+    }
     for (n, operand) in step.operands.iter().enumerate() {
         if let Err(message) = check_operand(program, class, step, operand) {
             return wrong(format!("operand {n}: {message}"));
@@ -342,7 +361,13 @@ fn check_operand(
             Err(format!("rotary table {table} of {}", model.ropes.len()))
         }
         Operand::Rope(_) => Ok(()),
+        Operand::Site(site) => check_site_index(model, site),
     }
+}
+
+fn check_site_index(model: &ModelInfo, site: u32) -> Result<(), String> {
+    let sites = model.adapters.as_ref().map_or(0, |adapters| adapters.sites.len());
+    if (site as usize) < sites { Ok(()) } else { Err(format!("adapter site {site} of {sites}")) }
 }
 
 /// A buffer's life starts with a write; nothing is read before.

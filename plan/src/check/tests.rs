@@ -1,4 +1,6 @@
 use super::*;
+use crate::adapter::{Adapters, PackedAt, Site, SiteOut};
+use crate::format::WeightFormat;
 use crate::kv::{KvElem, KvGeometry, KvLayer};
 use crate::program::{RopeTable, StepWork, Symbol};
 use crate::target::Level;
@@ -14,6 +16,7 @@ fn step(label: &str, operands: Vec<Operand>, reads: &[u32], writes: &[u32]) -> S
         operands,
         reads: reads.to_vec(),
         writes: writes.to_vec(),
+        sites: Vec::new(),
         work: StepWork::default(),
     }
 }
@@ -68,6 +71,7 @@ fn sound() -> Program {
             },
             ropes: vec![RopeTable { inv_freq: vec![1.0, 0.1], factor: 1.0 }],
             decode_bytes: 0,
+            adapters: None,
         },
         classes: vec![class(1), class(8)],
         arena_bytes: 256 + 8 * stride,
@@ -214,4 +218,51 @@ fn logits_are_a_buffer_that_a_logits_step_writes() {
     assert!(matches!(broken(|p| p.classes[0].logits = 64), CheckError::Logits { class: 1, offset: 64, .. }));
     assert!(matches!(broken(|p| p.classes[1].buffers[4].bytes -= 1), CheckError::Logits { class: 8, .. }));
     assert!(matches!(broken(|p| p.model.vocab = 41 + 16), CheckError::Logits { .. }));
+}
+
+/// A program that takes adapters at one site of experts, whose gate and up rows alternate.
+fn with_adapters(change: impl FnOnce(&mut Adapters)) -> Program {
+    let mut program = sound();
+    let out = |first, offset| SiteOut {
+        name: "gate".to_owned(),
+        rows: 17,
+        first,
+        step: 2,
+        weights: PackedAt { format: WeightFormat::Bf16, offset, tile_stride: 128, expert_stride: 256 },
+    };
+    let outs = vec![out(0, 0), out(1, 64)];
+    let site = Site { name: "layers.0.gate".to_owned(), tensor: "t".to_owned(), k: 4, experts: 2, outs };
+    let mut adapters = Adapters { format: WeightFormat::F32, sites: vec![site] };
+    program.weight_bytes = 640;
+    change(&mut adapters);
+    program.model.adapters = Some(adapters);
+    program
+}
+
+#[test]
+fn sites_of_adapters() {
+    assert_eq!(check_program(&with_adapters(|_| {})), Ok(()));
+    let faults: [(fn(&mut Adapters), &str); 9] = [
+        (|a| a.format = WeightFormat::Int8, "adapter format is int8, expected f32 or bf16"),
+        (|a| a.sites[0].k = 6, "6 columns, expected a multiple of 4"),
+        (|a| a.sites[0].experts = u32::MAX, "4294967295 experts"),
+        (|a| a.sites[0].outs.clear(), "0 matrices, expected 1 or 2"),
+        (|a| a.sites[0].outs[1].rows = 0, "`gate` has 0 rows"),
+        (|a| a.sites[0].outs[1].first = 2, "`gate` takes row 34 of 34"),
+        (|a| a.sites[0].outs[1].weights.offset += 64, "`gate` ends at byte 640 of 639 of weights"),
+        (|a| a.sites[0].outs[0].weights.tile_stride = 64, "no legal place in the weights"),
+        (|a| a.sites[0].outs[0].weights.expert_stride = u64::MAX - 63, "no legal place in the weights"),
+    ];
+    for (change, expected) in faults {
+        let mut program = with_adapters(change);
+        program.weight_bytes -= u64::from(expected.contains("639"));
+        let error = check_program(&program).expect_err(expected).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let mut program = with_adapters(|_| {});
+    program.classes[0].steps[0].sites = vec![1];
+    assert!(check_program(&program).unwrap_err().to_string().ends_with("adapter site 1 of 1"));
+    program.classes[0].steps[0].sites = vec![0];
+    program.classes[0].steps[0].operands.push(Operand::Site(7));
+    assert!(check_program(&program).unwrap_err().to_string().ends_with("adapter site 7 of 1"));
 }

@@ -359,6 +359,10 @@ fn arguments(batch: &Batch, tables: &KvTables) -> Args {
         logit_index: std::ptr::null(),
         block_tables: [full.as_ptr(), sliding.as_ptr()],
         block_table_stride: [full_stride, sliding_stride],
+        adapter_table: std::ptr::null(),
+        adapter_stride: 0,
+        adapter_runs: std::ptr::null(),
+        adapter_tiles: 0,
     }
 }
 

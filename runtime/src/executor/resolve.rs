@@ -2,6 +2,7 @@
 
 use crate::code::ExecutableCode;
 use kernmill_plan::abi::{KernelFn, Route};
+use kernmill_plan::adapter::SiteEntry;
 use kernmill_plan::program::{Operand, Program, Routing, Step, StepWork, TokenClass};
 use std::sync::atomic::AtomicU32;
 
@@ -114,6 +115,7 @@ impl StepCall {
             Operand::Buffer(id) => bases.arena + class.buffers[id as usize].offset,
             Operand::Kv { layer, .. } => bases.kv[layer as usize],
             Operand::Rope(table) => bases.ropes[table as usize],
+            Operand::Site(site) => u64::from(site) * size_of::<SiteEntry>() as u64,
         };
         let operands = step.operands.iter().map(operand).collect();
         StepCall {

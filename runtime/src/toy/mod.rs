@@ -74,6 +74,7 @@ fn program() -> Program {
             },
             ropes: Vec::new(),
             decode_bytes: 128,
+            adapters: None,
         },
         classes: CLASSES.map(|max_tokens| class(max_tokens, stride)).to_vec(),
         arena_bytes: 2 * 128 + 16 * stride,
@@ -104,6 +105,7 @@ fn class(max_tokens: u32, stride: u64) -> TokenClass {
         operands,
         reads: reads.to_vec(),
         writes: writes.to_vec(),
+        sites: Vec::new(),
         work: StepWork { shared_bytes: 16, row_macs: 3, ..StepWork::default() },
     };
     let mut steps = Vec::new();

@@ -1,0 +1,205 @@
+//! The packed form of an adapter at one site: A, B, scales and factors in one piece of memory.
+
+use super::{MAX_RANK, RANK_STEP, Site, SiteEntry};
+use crate::format::{LINE, TILE_ROWS, WeightFormat};
+use crate::pack::{PackError, pack_f32_tile};
+use half::bf16;
+
+/// What of an adapter's shape is its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SiteShape {
+    /// Rank, 1 to [`MAX_RANK`].
+    pub rank: usize,
+    /// Whether rows have factors (DoRA).
+    pub factors: bool,
+}
+
+/// Where the parts of an adapter's site lie. Offsets are multiples of 64 and count from the adapter's first byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteLayout {
+    format: WeightFormat,
+    k: usize,
+    experts: usize,
+    /// `(rows, first, step)` of each out.
+    outs: Vec<(usize, usize, usize)>,
+    rank: usize,
+    a: usize,
+    b: usize,
+    scale: usize,
+    factor: Option<usize>,
+    end: usize,
+}
+
+impl SiteLayout {
+    /// The layout at byte `start`, a multiple of 64.
+    ///
+    /// # Panics
+    /// When the rank is not 1 to [`MAX_RANK`].
+    pub fn new(site: &Site, format: WeightFormat, shape: SiteShape, start: usize) -> SiteLayout {
+        assert!((1..=MAX_RANK).contains(&shape.rank), "rank {} is not 1 to {MAX_RANK}", shape.rank);
+        assert!(start.is_multiple_of(LINE), "{start} is not a multiple of {LINE}");
+        let outs = site.outs.iter().map(|o| (o.rows as usize, o.first as usize, o.step as usize)).collect();
+        let mut layout = SiteLayout {
+            format,
+            k: site.k as usize,
+            experts: (site.experts as usize).max(1),
+            outs,
+            rank: shape.rank,
+            a: start,
+            b: 0,
+            scale: 0,
+            factor: None,
+            end: 0,
+        };
+        layout.b = layout.a + layout.experts * layout.a_expert();
+        layout.scale = layout.b + layout.experts * layout.b_expert();
+        layout.end = layout.scale + layout.rank_tiles() * LINE;
+        if shape.factors {
+            layout.factor = Some(layout.end);
+            layout.end += layout.row_tiles() * LINE;
+        }
+        layout
+    }
+
+    /// The rank, without padding.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Whether rows have factors.
+    pub fn has_factors(&self) -> bool {
+        self.factor.is_some()
+    }
+
+    /// Offset of the first byte behind it, a multiple of 64.
+    pub fn end(&self) -> usize {
+        self.end
+    }
+
+    /// Ranks with their padding: columns of B.
+    fn ranks(&self) -> usize {
+        self.rank.next_multiple_of(RANK_STEP)
+    }
+
+    fn rank_tiles(&self) -> usize {
+        self.rank.div_ceil(TILE_ROWS)
+    }
+
+    fn row_tiles(&self) -> usize {
+        self.outs.iter().map(|(rows, ..)| rows.div_ceil(TILE_ROWS)).sum()
+    }
+
+    fn a_expert(&self) -> usize {
+        self.rank_tiles() * self.format.tile(self.k).bytes()
+    }
+
+    fn b_expert(&self) -> usize {
+        self.row_tiles() * self.format.tile(self.ranks()).bytes()
+    }
+
+    /// What kernels read of it, when the adapter's first byte, at a multiple of 64, is at `base`.
+    pub fn entry(&self, base: *const u8) -> SiteEntry {
+        let at = |offset: usize| base.wrapping_add(offset);
+        SiteEntry {
+            a: at(self.a),
+            b: at(self.b),
+            scale: at(self.scale).cast(),
+            factor: self.factor.map_or(std::ptr::null(), |factor| at(factor).cast()),
+            a_expert: self.a_expert() as u64,
+            b_expert: self.b_expert() as u64,
+            ranks: self.ranks() as u64,
+            reserved: 0,
+        }
+    }
+
+    /// Packs an expert's (0 for a dense matrix) `a [rank][k]` into the adapter's `bytes`.
+    ///
+    /// # Errors
+    /// An element that is not finite, or not any more as bf16; its row is counted within its tile of 16.
+    ///
+    /// # Panics
+    /// When a length or the expert is wrong.
+    pub fn pack_a(&self, expert: usize, a: &[f32], bytes: &mut [u8]) -> Result<(), PackError> {
+        assert!(
+            expert < self.experts && a.len() == self.rank * self.k,
+            "A is [rank {}][{}]",
+            self.rank,
+            self.k
+        );
+        let tile = self.format.tile(self.k).bytes();
+        let mut at = self.a + expert * self.a_expert();
+        for rows in a.chunks(TILE_ROWS * self.k) {
+            self.pack_tile(self.k, rows.to_vec(), &mut bytes[at..at + tile])?;
+            at += tile;
+        }
+        Ok(())
+    }
+
+    /// Packs an expert's (0 for a dense matrix) `b [rows][rank]`, rows in the checkpoint's order, into the adapter's `bytes`.
+    ///
+    /// # Errors
+    /// As [`SiteLayout::pack_a`].
+    ///
+    /// # Panics
+    /// As [`SiteLayout::pack_a`].
+    pub fn pack_b(&self, expert: usize, b: &[f32], bytes: &mut [u8]) -> Result<(), PackError> {
+        let all: usize = self.outs.iter().map(|(rows, ..)| rows).sum();
+        assert!(expert < self.experts && b.len() == all * self.rank, "B is [{all}][rank {}]", self.rank);
+        let ranks = self.ranks();
+        let tile = self.format.tile(ranks).bytes();
+        let mut at = self.b + expert * self.b_expert();
+        for (rows, first, step) in &self.outs {
+            for start in (0..*rows).step_by(TILE_ROWS) {
+                let count = TILE_ROWS.min(rows - start);
+                let mut padded = vec![0.0; count * ranks];
+                for (row, padded) in padded.chunks_mut(ranks).enumerate() {
+                    let source = first + (start + row) * step;
+                    padded[..self.rank].copy_from_slice(&b[source * self.rank..][..self.rank]);
+                }
+                self.pack_tile(ranks, padded, &mut bytes[at..at + tile])?;
+                at += tile;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the factor of every rank (alpha over rank, the request's weight) into the adapter's `bytes`.
+    ///
+    /// # Panics
+    /// When there are not as many as ranks.
+    pub fn pack_scales(&self, scales: &[f32], bytes: &mut [u8]) {
+        assert_eq!(scales.len(), self.rank, "one scale for each rank");
+        store(scales, &mut bytes[self.scale..self.scale + self.rank_tiles() * LINE]);
+    }
+
+    /// Writes the factor of every row, rows in the checkpoint's order, into the adapter's `bytes`.
+    ///
+    /// # Panics
+    /// When the layout has no factors, or there are not as many as rows.
+    pub fn pack_factors(&self, factors: &[f32], bytes: &mut [u8]) {
+        let mut at = self.factor.expect("the layout has factors");
+        assert_eq!(factors.len(), self.outs.iter().map(|(rows, ..)| rows).sum::<usize>());
+        for (rows, first, step) in &self.outs {
+            let of_out: Vec<f32> = (0..*rows).map(|row| factors[first + row * step]).collect();
+            let end = at + rows.div_ceil(TILE_ROWS) * LINE;
+            store(&of_out, &mut bytes[at..end]);
+            at = end;
+        }
+    }
+
+    /// A tile of rows of `k`, rounded to the format.
+    fn pack_tile(&self, k: usize, mut rows: Vec<f32>, tile: &mut [u8]) -> Result<(), PackError> {
+        if self.format == WeightFormat::Bf16 {
+            rows.iter_mut().for_each(|x| *x = bf16::from_f32(*x).to_f32());
+        }
+        pack_f32_tile(self.format, k, &rows, tile)
+    }
+}
+
+/// Values, then zeros.
+fn store(values: &[f32], bytes: &mut [u8]) {
+    bytes.fill(0);
+    for (out, value) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(values) {
+        *out = value.to_le_bytes();
+    }
+}

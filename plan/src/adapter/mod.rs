@@ -1,0 +1,141 @@
+//! Adapters (LoRA, DoRA): where a program takes them, how one lies in memory, and the table that kernels read.
+//!
+//! A *site* is a matrix of the checkpoint that may have an adapter: `y = W x + b` becomes `y = (W x + B (scale * (A x))) * factor + b`, with
+//! `A [rank, k]`, `B [rows, rank]`, a scale per rank, and for DoRA a factor per row. docs/numerics.md has the order of arithmetic.
+//!
+//! Requests choose adapters by *slot*. Slot 0 is none. The runtime keeps a table `[slot][site]` of [`SiteEntry`]; an adapter's packed form
+//! ([`SiteLayout`]) depends on the program's sites and its own ranks only, so that it is packed once and then only pointed to.
+
+mod layout;
+#[cfg(test)]
+mod tests;
+
+pub use layout::{SiteLayout, SiteShape};
+
+use crate::format::{TILE_ROWS, WeightFormat};
+use serde::{Deserialize, Serialize};
+
+/// Largest rank, all adapters that are combined in a slot together.
+pub const MAX_RANK: usize = 256;
+/// Ranks are padded with zeros to a multiple of this: the accumulators of a dot product of f32 activations.
+pub const RANK_STEP: usize = 4;
+
+/// What adapters a program takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Adapters {
+    /// Elements of A and B in memory: `f32` in preset `exact`, else `bf16`.
+    pub format: WeightFormat,
+    /// The sites, in the order of the model's layers; a slot's row of the table has one entry for each.
+    pub sites: Vec<Site>,
+}
+
+/// A matrix of the checkpoint that may have an adapter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Site {
+    /// For messages and listings, such as `layers.3.q`.
+    pub name: String,
+    /// The checkpoint's tensor, such as `model.layers.3.self_attn.q_proj.weight`; of MXFP4 the one of the blocks.
+    pub tensor: String,
+    /// Columns of the matrix, and of A; a multiple of [`RANK_STEP`].
+    pub k: u32,
+    /// Experts, each of which has an A and a B; 0 for a dense matrix.
+    pub experts: u32,
+    /// The matrices that the program made of the tensor's rows: one, or two when gate and up rows alternate in it.
+    pub outs: Vec<SiteOut>,
+}
+
+/// Rows of a site that the program multiplies as one matrix. Row i is row `first + i * step` of the checkpoint's tensor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteOut {
+    /// The program's tensor.
+    pub name: String,
+    /// Rows of the matrix (of each expert's).
+    pub rows: u32,
+    /// Place in the checkpoint's tensor of the first row.
+    pub first: u32,
+    /// From one row to the next.
+    pub step: u32,
+    /// Where the base weights are.
+    pub weights: PackedAt,
+}
+
+/// A packed matrix in the weight region: tiles as [`WeightFormat::tile`] has them, which may lie apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackedAt {
+    /// Format.
+    pub format: WeightFormat,
+    /// Byte offset of the first tile.
+    pub offset: u64,
+    /// Bytes from one tile of 16 rows to the next.
+    pub tile_stride: u64,
+    /// Bytes from one expert to the next; 0 for a dense matrix.
+    pub expert_stride: u64,
+}
+
+/// What a kernel reads of one slot and site: all zeros where the slot has nothing.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SiteEntry {
+    /// Packed A: by expert, tiles of 16 ranks by k.
+    pub a: *const u8,
+    /// Packed B: by expert and out, tiles of 16 rows by [`SiteEntry::ranks`].
+    pub b: *const u8,
+    /// `[ranks, up to whole tiles]` factor of every rank.
+    pub scale: *const f32,
+    /// By out, `[rows, up to whole tiles]` factor of every row; null for plain LoRA.
+    pub factor: *const f32,
+    /// Bytes from one expert's A to the next.
+    pub a_expert: u64,
+    /// Bytes from one expert's B to the next.
+    pub b_expert: u64,
+    /// Ranks, padded to a multiple of [`RANK_STEP`], at most [`MAX_RANK`]; 0 when there is no adapter.
+    pub ranks: u64,
+    /// Not used.
+    pub reserved: u64,
+}
+
+impl SiteEntry {
+    /// No adapter.
+    pub const NONE: SiteEntry = SiteEntry {
+        a: std::ptr::null(),
+        b: std::ptr::null(),
+        scale: std::ptr::null(),
+        factor: std::ptr::null(),
+        a_expert: 0,
+        b_expert: 0,
+        ranks: 0,
+        reserved: 0,
+    };
+}
+
+impl Adapters {
+    /// Layouts of an adapter's sites in one piece of memory, site by site (`None`: it has nothing there), and the bytes in all.
+    ///
+    /// # Panics
+    /// When there are not as many shapes as sites, or a rank is not 1 to [`MAX_RANK`].
+    pub fn layout(&self, shapes: &[Option<SiteShape>]) -> (Vec<Option<SiteLayout>>, usize) {
+        assert_eq!(shapes.len(), self.sites.len(), "one shape for each site");
+        let mut bytes = 0;
+        let mut place = |(site, shape): (&Site, &Option<SiteShape>)| {
+            shape.map(|shape| {
+                let layout = SiteLayout::new(site, self.format, shape, bytes);
+                bytes = layout.end();
+                layout
+            })
+        };
+        let layouts = self.sites.iter().zip(shapes).map(&mut place).collect();
+        (layouts, bytes)
+    }
+}
+
+impl Site {
+    /// Rows of the checkpoint's tensor (of each expert).
+    pub fn rows(&self) -> usize {
+        self.outs.iter().map(|out| out.rows as usize).sum()
+    }
+
+    /// Tiles of B of an expert before those of out number `out`, counted in tiles of 16 rows; all of them when `out` is past the end.
+    pub fn tiles_before(&self, out: usize) -> usize {
+        self.outs.iter().take(out).map(|out| (out.rows as usize).div_ceil(TILE_ROWS)).sum()
+    }
+}
