@@ -151,7 +151,13 @@ impl Run {
         let sampler = self.sampling.params();
         sampler.check(model.vocab()).map_err(|error| Failure::BadInput(error.to_string()))?;
         let stop_tokens = if self.ignore_end { Vec::new() } else { model.end_tokens()? };
-        Ok(GenerateParams { max_tokens: self.max_tokens, sampler, stop: self.stop.clone(), stop_tokens })
+        Ok(GenerateParams {
+            max_tokens: self.max_tokens,
+            adapters: Vec::new(),
+            sampler,
+            stop: self.stop.clone(),
+            stop_tokens,
+        })
     }
 
     /// Generates; the text, and when it is not wanted at the end, shows it as it comes.

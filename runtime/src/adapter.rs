@@ -1,6 +1,28 @@
 //! Adapters in memory: packed once, then shared by the slots that use them.
+//!
+//! [`AdapterLoader`] reads PEFT directories; [`AdapterTable`] is what kernels read.
+
+mod config;
+mod error;
+mod factors;
+mod file;
+mod load;
+mod names;
+mod norms;
+mod pattern;
+mod peft;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use config::CONFIG_FILE;
+pub use error::AdapterError;
+pub use file::TENSOR_FILE;
+pub use load::{AdapterLoader, Loading};
+pub use store::{AdapterStore, AdapterUse, DEFAULT_BUDGET};
 
 use kernmill_plan::adapter::{Adapters, SiteEntry, SiteLayout, SiteShape};
+use kernmill_plan::format::TILE_ROWS;
 use kernmill_plan::pack::PackError;
 use kernmill_plan::region::{RegionError, WeightRegion};
 use std::sync::Arc;
@@ -10,6 +32,36 @@ use std::sync::Arc;
 pub struct PackedAdapter {
     layouts: Vec<Option<SiteLayout>>,
     memory: Arc<WeightRegion>,
+}
+
+/// A loaded adapter.
+#[derive(Debug)]
+pub struct Adapter {
+    /// The sites that it is packed for.
+    sites: Arc<Adapters>,
+    packed: Arc<PackedAdapter>,
+    /// By site, the scale of every rank.
+    scales: Vec<Vec<f32>>,
+    /// By site, DoRA's magnitudes, rows in the checkpoint's order.
+    magnitudes: Vec<Option<Vec<f32>>>,
+    notes: Vec<String>,
+}
+
+impl Adapter {
+    /// Its packed form.
+    pub fn packed(&self) -> &Arc<PackedAdapter> {
+        &self.packed
+    }
+
+    /// Bytes of memory, but for some vectors.
+    pub fn bytes(&self) -> u64 {
+        self.packed.bytes() as u64
+    }
+
+    /// What the user should know about it.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
 }
 
 /// Why an adapter could not be packed.
@@ -46,6 +98,16 @@ impl PackedAdapter {
         Ok(PackedAdapter { layouts, memory: memory.freeze()? })
     }
 
+    /// One whose sites are packed in `memory` by `layouts`.
+    fn new(layouts: Vec<Option<SiteLayout>>, memory: Arc<WeightRegion>) -> PackedAdapter {
+        PackedAdapter { layouts, memory }
+    }
+
+    /// Its memory.
+    fn as_slice(&self) -> &[u8] {
+        self.memory.as_slice()
+    }
+
     /// Bytes of memory.
     pub fn bytes(&self) -> usize {
         self.memory.len()
@@ -59,6 +121,32 @@ impl PackedAdapter {
     /// Largest rank at any site.
     pub fn rank(&self) -> usize {
         self.layouts.iter().flatten().map(SiteLayout::rank).max().unwrap_or(0)
+    }
+}
+
+/// A set of a program's sites.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SiteSet {
+    words: Vec<u64>,
+}
+
+impl SiteSet {
+    fn clear(&mut self, sites: usize) {
+        self.words.clear();
+        self.words.resize(sites.div_ceil(64), 0);
+    }
+
+    fn insert(&mut self, site: usize) {
+        self.words[site / 64] |= 1 << (site % 64);
+    }
+
+    fn has(&self, site: u32) -> bool {
+        self.words.get(site as usize / 64).is_some_and(|word| word >> (site % 64) & 1 == 1)
+    }
+
+    /// Whether a step runs that is there for `sites`; for none: that always runs.
+    pub(crate) fn want(&self, sites: &[u32]) -> bool {
+        sites.is_empty() || sites.iter().any(|site| self.has(*site))
     }
 }
 
@@ -82,6 +170,13 @@ impl AdapterTable {
         let sites = adapters.map_or(0, |adapters| adapters.sites.len());
         let slots = slots.max(1);
         AdapterTable { sites, entries: vec![SiteEntry::NONE; slots * sites], slots: vec![None; slots] }
+    }
+
+    /// Makes it have at least this many slots, the empty first one included.
+    pub fn grow(&mut self, slots: usize) {
+        let slots = slots.max(self.slots.len());
+        self.slots.resize(slots, None);
+        self.entries.resize(slots * self.sites, SiteEntry::NONE);
     }
 
     /// Slots, the empty first one included.
@@ -115,6 +210,31 @@ impl AdapterTable {
     /// The adapter in a slot.
     pub fn get(&self, slot: usize) -> Option<&Arc<PackedAdapter>> {
         self.slots.get(slot)?.as_ref()
+    }
+
+    /// First entry.
+    pub(crate) fn as_ptr(&self) -> *const SiteEntry {
+        self.entries.as_ptr()
+    }
+
+    /// Bytes from one slot's entries to the next's.
+    pub(crate) fn stride(&self) -> u64 {
+        (self.sites * size_of::<SiteEntry>()) as u64
+    }
+
+    /// Collects the sites at which these slots have adapters; the tiles of 16 ranks of the largest one, `None` when there is no adapter.
+    pub(crate) fn in_use(&self, slots: impl Iterator<Item = u32>, sites: &mut SiteSet) -> Option<u32> {
+        sites.clear(self.sites);
+        let mut ranks = 0;
+        for slot in slots.filter(|slot| *slot > 0) {
+            for (site, entry) in self.entries(slot as usize).iter().enumerate() {
+                if entry.ranks > 0 {
+                    sites.insert(site);
+                    ranks = ranks.max(entry.ranks);
+                }
+            }
+        }
+        (ranks > 0).then_some(ranks.div_ceil(TILE_ROWS as u64) as u32)
     }
 
     /// A slot's entries, one per site; none when there is no such slot.

@@ -1,5 +1,6 @@
 //! The engine: sequences of tokens over one loaded plan.
 
+use crate::adapter::{AdapterError, AdapterLoader, AdapterStore, AdapterTable, AdapterUse};
 use crate::executor::{Batch, BatchError, Executor, LoadError, MemoryNeed};
 use crate::image::PlanImage;
 use crate::kv::{KvError, KvShape, KvTables};
@@ -9,6 +10,7 @@ use crate::sampler::SamplerError;
 use crate::tokenizer::{Tokenizer, TokenizerError};
 use crate::tokenizer_handle::TokenizerHandle;
 use kernmill_plan::program::ModelInfo;
+use std::sync::Arc;
 
 /// What an engine is made with.
 #[derive(Clone, Copy, Debug)]
@@ -83,12 +85,23 @@ pub enum EngineError {
     /// A handle of a sequence that is gone.
     #[error("there is no such sequence: it was dropped, or belongs to another engine")]
     NoSequence,
+    /// An adapter slot past the table's end.
+    #[error("adapter slot {slot} is not one of {slots}")]
+    NoAdapterSlot {
+        /// The slot.
+        slot: u32,
+        /// Slots of the table.
+        slots: u32,
+    },
     /// One sequence twice in a step.
     #[error("a sequence occurs twice in one step")]
     Repeated,
     /// The KV cache has no room.
     #[error(transparent)]
     Kv(#[from] KvError),
+    /// An adapter cannot be used.
+    #[error(transparent)]
+    Adapter(#[from] AdapterError),
     /// No token could be sampled.
     #[error(transparent)]
     Sampler(#[from] SamplerError),
@@ -117,6 +130,7 @@ impl EngineError {
             | EngineError::Load(LoadError::Cpu { .. } | LoadError::Tiles(_) | LoadError::Region(_)) => {
                 ErrorKind::Unsupported
             }
+            EngineError::Adapter(error) => error.kind(),
             _ => ErrorKind::BadInput,
         }
     }
@@ -159,6 +173,10 @@ pub struct Engine {
     tables: KvTables,
     shape: KvShape,
     need: MemoryNeed,
+    adapters: AdapterTable,
+    store: AdapterStore,
+    /// By slot: adapter slot of the sequence.
+    sequence_adapters: Vec<u32>,
     /// By slot: generation of its present user.
     generations: Vec<Option<u64>>,
     next_generation: u64,
@@ -193,6 +211,9 @@ impl Engine {
         in_range("chunk", chunk, largest)?;
         let shape = KvShape { context, sequences: config.sequences, chunk };
         let executor = Executor::new(image, shape, Pool::new(config.pool)?)?;
+        let loader = model.adapters.clone().map(|adapters| {
+            AdapterLoader::new(Arc::new(adapters), Arc::clone(&image.weights), model.name.clone())
+        });
         let rows = chunk as usize;
         Ok(Engine {
             need: MemoryNeed::of(&image.program, shape, executor.threads()),
@@ -202,6 +223,9 @@ impl Engine {
             chat_template: image.chat_template.clone(),
             executor,
             shape,
+            adapters: AdapterTable::new(model.adapters.as_ref(), 1),
+            store: AdapterStore::new(loader),
+            sequence_adapters: vec![0; config.sequences as usize],
             generations: vec![None; config.sequences as usize],
             next_generation: 0,
             run: RunBuffers {
@@ -281,8 +305,36 @@ impl Engine {
     /// # Errors
     /// When all are in use.
     pub fn create(&mut self) -> Result<SeqId, EngineError> {
+        self.create_with(&[])
+    }
+
+    /// Starts an empty sequence whose tokens all have these adapters of the store, added up.
+    ///
+    /// # Errors
+    /// When all sequences are in use, an adapter is not loaded, or they cannot be combined.
+    pub fn create_with(&mut self, adapters: &[AdapterUse]) -> Result<SeqId, EngineError> {
         let slot = self.tables.create()?;
-        Ok(self.name(slot))
+        match self.store.acquire(adapters, &mut self.adapters) {
+            Ok(adapter) => {
+                let id = self.name(slot);
+                self.sequence_adapters[slot as usize] = adapter;
+                Ok(id)
+            }
+            Err(error) => {
+                self.tables.release(slot);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The adapters that sequences may have, by name.
+    pub fn adapter_store(&self) -> &AdapterStore {
+        &self.store
+    }
+
+    /// The same, to load, replace and drop some; between steps, whatever sequences run.
+    pub fn adapter_store_mut(&mut self) -> &mut AdapterStore {
+        &mut self.store
     }
 
     /// A sequence that starts with the first `at` tokens of another one and shares their cache.
@@ -292,7 +344,11 @@ impl Engine {
     pub fn fork(&mut self, id: SeqId, at: u32) -> Result<SeqId, EngineError> {
         let slot = self.slot(id)?;
         let copy = self.tables.fork(slot, at)?;
-        Ok(self.name(copy))
+        let name = self.name(copy);
+        let adapter = self.sequence_adapters[slot as usize];
+        self.store.share(adapter);
+        self.sequence_adapters[copy as usize] = adapter;
+        Ok(name)
     }
 
     /// Forgets a sequence's tokens from `length` on.
@@ -308,8 +364,35 @@ impl Engine {
     pub fn drop_sequence(&mut self, id: SeqId) {
         if let Ok(slot) = self.slot(id) {
             self.tables.release(slot);
+            self.store.release(self.sequence_adapters[slot as usize], &mut self.adapters);
             self.generations[slot as usize] = None;
         }
+    }
+
+    /// Makes room for adapters in slots 1 to `slots`; those that are in slots stay.
+    pub fn reserve_adapters(&mut self, slots: u32) {
+        self.adapters.grow(slots as usize + 1);
+    }
+
+    /// The table of adapters, to fill and empty slots between steps.
+    pub fn adapters(&mut self) -> &mut AdapterTable {
+        &mut self.adapters
+    }
+
+    /// Tokens that are appended to a sequence from now on use the adapter in that slot of the table; 0 is none. What is cached stays as it is:
+    /// an adapter for a whole sequence is set while it is empty.
+    ///
+    /// # Errors
+    /// When there is no such sequence or slot.
+    pub fn use_adapter(&mut self, id: SeqId, slot: u32) -> Result<(), EngineError> {
+        let sequence = self.slot(id)?;
+        if slot as usize >= self.adapters.len() {
+            return Err(EngineError::NoAdapterSlot { slot, slots: self.adapters.len() as u32 });
+        }
+        self.store.share(slot);
+        let before = std::mem::replace(&mut self.sequence_adapters[sequence as usize], slot);
+        self.store.release(before, &mut self.adapters);
+        Ok(())
     }
 
     /// Tokens in a sequence.
@@ -323,6 +406,7 @@ impl Engine {
     fn name(&mut self, slot: u32) -> SeqId {
         self.next_generation += 1;
         self.generations[slot as usize] = Some(self.next_generation);
+        self.sequence_adapters[slot as usize] = 0;
         SeqId { slot, generation: self.next_generation }
     }
 
@@ -424,7 +508,8 @@ impl Engine {
                         run.wanted.push(run.batch.len() as u32);
                         run.origins.push(LogitsOf { entry, token: done + n });
                     }
-                    run.batch.push(*token, start + n as u32, id.slot);
+                    let adapter = self.sequence_adapters[id.slot as usize];
+                    run.batch.push(*token, start + n as u32, id.slot, adapter);
                 }
                 run.parts.push((id.slot, part.len() as u32));
                 done += part.len();
@@ -438,9 +523,10 @@ impl Engine {
     }
 
     fn run_batch(&mut self, out: &mut dyn FnMut(LogitsOf, &[f32])) -> Result<(), EngineError> {
-        let run = &self.run;
-        let hand_out = &mut |row: usize, logits: &[f32]| out(run.origins[row], logits);
-        self.executor.run(&run.batch, &run.wanted, &self.tables, hand_out)?;
+        let run = &mut self.run;
+        let origins = &run.origins;
+        let hand_out = &mut |row: usize, logits: &[f32]| out(origins[row], logits);
+        self.executor.run(&mut run.batch, &run.wanted, &self.tables, &self.adapters, hand_out)?;
         for (slot, tokens) in &self.run.parts {
             self.tables.advance(*slot, *tokens);
         }

@@ -4,6 +4,7 @@ use super::{MAX_RANK, RANK_STEP, Site, SiteEntry};
 use crate::format::{LINE, TILE_ROWS, WeightFormat};
 use crate::pack::{PackError, pack_f32_tile};
 use half::bf16;
+use std::ops::Range;
 
 /// What of an adapter's shape is its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +96,23 @@ impl SiteLayout {
 
     fn b_expert(&self) -> usize {
         self.row_tiles() * self.format.tile(self.ranks()).bytes()
+    }
+
+    /// Where an expert's (0 for a dense matrix) packed A lies: tiles of 16 ranks by k.
+    pub fn a(&self, expert: usize) -> Range<usize> {
+        let start = self.a + expert * self.a_expert();
+        start..start + self.a_expert()
+    }
+
+    /// Where an expert's (0 for a dense matrix) packed B lies: by out, tiles of 16 rows by [`SiteLayout::padded_rank`].
+    pub fn b(&self, expert: usize) -> Range<usize> {
+        let start = self.b + expert * self.b_expert();
+        start..start + self.b_expert()
+    }
+
+    /// The rank with its padding, which is the k of B's tiles.
+    pub fn padded_rank(&self) -> usize {
+        self.ranks()
     }
 
     /// What kernels read of it, when the adapter's first byte, at a multiple of 64, is at `base`.

@@ -12,6 +12,8 @@ pub(crate) struct Batch {
     pub sequences: Vec<u32>,
     /// Adapter slot, 0 is none.
     pub adapters: Vec<u32>,
+    /// How many tokens from each on have its adapter.
+    pub adapter_runs: Vec<u32>,
 }
 
 /// Why a batch is refused. The engine never makes such a batch: each is a bug.
@@ -57,7 +59,13 @@ pub enum BatchError {
 impl Batch {
     pub(crate) fn with_capacity(tokens: usize) -> Batch {
         let array = || Vec::with_capacity(tokens);
-        Batch { token_ids: array(), positions: array(), sequences: array(), adapters: array() }
+        Batch {
+            token_ids: array(),
+            positions: array(),
+            sequences: array(),
+            adapters: array(),
+            adapter_runs: array(),
+        }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -65,17 +73,35 @@ impl Batch {
         self.positions.clear();
         self.sequences.clear();
         self.adapters.clear();
+        self.adapter_runs.clear();
     }
 
-    pub(crate) fn push(&mut self, token: u32, position: u32, sequence: u32) {
+    pub(crate) fn push(&mut self, token: u32, position: u32, sequence: u32, adapter: u32) {
         self.token_ids.push(token);
         self.positions.push(position);
         self.sequences.push(sequence);
-        self.adapters.push(0);
+        self.adapters.push(adapter);
     }
 
     pub(crate) fn len(&self) -> usize {
         self.token_ids.len()
+    }
+
+    /// Counts the runs of one adapter; to be called when the batch is complete.
+    pub(super) fn count_runs(&mut self) {
+        self.adapter_runs.clear();
+        self.adapter_runs.resize(self.len(), 1);
+        for row in (1..self.len()).rev() {
+            if self.adapters[row - 1] == self.adapters[row] {
+                self.adapter_runs[row - 1] = self.adapter_runs[row] + 1;
+            }
+        }
+    }
+
+    /// The first row of each run of one adapter.
+    pub(super) fn adapter_slots(&self) -> impl Iterator<Item = u32> + '_ {
+        let changes = self.adapters.windows(2).filter(|pair| pair[0] != pair[1]).map(|pair| pair[1]);
+        self.adapters.first().copied().into_iter().chain(changes)
     }
 
     /// Keys that any token sees, those that tokens of one sequence share once.
@@ -103,7 +129,10 @@ impl Batch {
         if tokens == 0 || tokens > limits.max_tokens as usize {
             return Err(BatchError::Tokens { found: tokens, max: limits.max_tokens });
         }
-        if [&self.positions, &self.sequences, &self.adapters].iter().any(|array| array.len() != tokens) {
+        if [&self.positions, &self.sequences, &self.adapters, &self.adapter_runs]
+            .iter()
+            .any(|array| array.len() != tokens)
+        {
             return Err(BatchError::Ragged);
         }
         below("token id", &self.token_ids, limits.vocab)?;

@@ -2,6 +2,7 @@
 
 use super::batch::Batch;
 use super::resolve::Class;
+use crate::adapter::SiteSet;
 use crate::profile::{Detail, Profile, StepProfile, Work};
 use kernmill_plan::kv::{KvGeometry, KvLayers};
 use kernmill_plan::program::StepWork;
@@ -97,6 +98,8 @@ pub(super) struct Ran<'a> {
     /// Rows of each slab of logits.
     pub slabs: std::slice::Chunks<'a, u32>,
     pub layers: &'a KvLayers,
+    /// Sites of its adapters: steps for others were left out.
+    pub sites: &'a SiteSet,
     pub chosen: &'a [Chosen],
 }
 
@@ -124,7 +127,7 @@ impl Meter {
         self.tokens += ran.batch.len() as u64;
         let done = &mut self.classes[ran.class].done;
         let (steps, logit_steps) = done.split_at_mut(class.steps.len());
-        for (step, done) in class.steps.iter().zip(steps) {
+        for (step, done) in class.steps.iter().zip(steps).filter(|(step, _)| ran.sites.want(&step.sites)) {
             self.total += done.add(step_work(&step.work, ran.batch.len() as u64, class, &ran));
         }
         for rows in ran.slabs.clone() {

@@ -11,6 +11,7 @@ mod rope;
 pub(crate) use batch::Batch;
 pub use batch::BatchError;
 
+use crate::adapter::{AdapterTable, SiteSet};
 use crate::code::{CodeError, ExecutableCode};
 use crate::image::PlanImage;
 use crate::kv::{KvShape, KvTables};
@@ -127,6 +128,8 @@ pub(crate) struct Executor {
     chosen: Vec<Chosen>,
     /// Batches run so far.
     runs: u64,
+    /// Sites at which the batch has adapters; kept from run to run for its memory.
+    sites_in_use: SiteSet,
     /// While runs are metered.
     meter: Option<Meter>,
     // The steps' addresses point into these.
@@ -191,6 +194,7 @@ impl Executor {
             pool,
             chosen,
             runs: 0,
+            sites_in_use: SiteSet::default(),
             meter: None,
             code,
             _weights: Arc::clone(&image.weights),
@@ -235,12 +239,15 @@ impl Executor {
     /// Runs the batch, then hands out the logits of the wanted batch rows: their index in `wanted`, and `[vocab]` values.
     pub(crate) fn run(
         &mut self,
-        batch: &Batch,
+        batch: &mut Batch,
         wanted: &[u32],
         tables: &KvTables,
+        adapters: &AdapterTable,
         out: &mut dyn FnMut(usize, &[f32]),
     ) -> Result<(), BatchError> {
-        batch.check(&self.limits(tables), wanted)?;
+        batch.count_runs();
+        let batch = &*batch;
+        batch.check(&self.limits(tables, adapters), wanted)?;
         let tokens = batch.len() as u32;
         // `check` has compared with the last class's maximum.
         let Some(at) = self.classes.iter().position(|class| class.max_tokens >= tokens) else {
@@ -255,7 +262,9 @@ impl Executor {
             run: self.runs,
             clocks: clocks(first),
         };
-        let mut args = arguments(batch, tables);
+        let in_use = adapters.in_use(batch.adapter_slots(), &mut self.sites_in_use);
+        let mut args = arguments(batch, tables, in_use.map(|tiles| (adapters, tiles)));
+        let sites = &self.sites_in_use;
         let slab_rows = LOGIT_SLAB.min(class.max_tokens as usize);
         let mut steps = &class.steps[..];
         for (slab, rows) in wanted.chunks(slab_rows).enumerate() {
@@ -264,7 +273,7 @@ impl Executor {
                 0 => counting(&class.routings, 0),
                 _ => counting(&[], class.steps.len()),
             };
-            dispatch(&mut self.pool, &mut self.memory, [steps, &class.logit_steps], watch, &args);
+            dispatch(&mut self.pool, &mut self.memory, [steps, &class.logit_steps], sites, watch, &args);
             steps = &[];
             let vocab = self.limits.vocab as usize;
             for row in 0..rows.len() {
@@ -273,23 +282,24 @@ impl Executor {
             }
         }
         if wanted.is_empty() {
-            dispatch(&mut self.pool, &mut self.memory, [steps, &[]], counting(&class.routings, 0), &args);
+            let watch = counting(&class.routings, 0);
+            dispatch(&mut self.pool, &mut self.memory, [steps, &[]], sites, watch, &args);
         }
         if let Some(meter) = &mut self.meter {
             let (layers, chosen) = (&self.limits.layers, &self.chosen);
-            let ran = Ran { class: at, batch, slabs: wanted.chunks(slab_rows), layers, chosen };
+            let ran = Ran { class: at, batch, slabs: wanted.chunks(slab_rows), layers, sites, chosen };
             meter.add(ran, class);
         }
         Ok(())
     }
 
-    fn limits<'a>(&'a self, tables: &'a KvTables) -> Limits<'a> {
+    fn limits<'a>(&'a self, tables: &'a KvTables, adapters: &AdapterTable) -> Limits<'a> {
         Limits {
             max_tokens: self.classes.last().map_or(0, |class| class.max_tokens),
             vocab: self.limits.vocab,
             context: self.limits.shape.context,
             sequences: self.limits.shape.sequences,
-            adapters: 1,
+            adapters: adapters.len() as u32,
             layers: &self.limits.layers,
             tables,
         }
@@ -346,7 +356,8 @@ impl Memory {
     }
 }
 
-fn arguments(batch: &Batch, tables: &KvTables) -> Args {
+/// `adapters`: the table and the tiles of its largest rank, if any token has an adapter.
+fn arguments(batch: &Batch, tables: &KvTables, adapters: Option<(&AdapterTable, u32)>) -> Args {
     let (full, full_stride) = tables.table(LayerKind::Full);
     let (sliding, sliding_stride) = tables.table(LayerKind::Sliding);
     Args {
@@ -359,10 +370,10 @@ fn arguments(batch: &Batch, tables: &KvTables) -> Args {
         logit_index: std::ptr::null(),
         block_tables: [full.as_ptr(), sliding.as_ptr()],
         block_table_stride: [full_stride, sliding_stride],
-        adapter_table: std::ptr::null(),
-        adapter_stride: 0,
-        adapter_runs: std::ptr::null(),
-        adapter_tiles: 0,
+        adapter_table: adapters.map_or(std::ptr::null(), |(table, _)| table.as_ptr()),
+        adapter_stride: adapters.map_or(0, |(table, _)| table.stride()),
+        adapter_runs: batch.adapter_runs.as_ptr(),
+        adapter_tiles: adapters.map_or(0, |(_, tiles)| tiles),
     }
 }
 
@@ -400,11 +411,12 @@ struct Shared {
 unsafe impl Sync for Shared {}
 
 /// Runs step lists one after the other on all workers, with a barrier after every step but the last (which gets one when it is
-/// timed).
+/// timed). Steps for adapters at none of `sites` are left out.
 fn dispatch(
     pool: &mut Pool,
     memory: &mut Memory,
     lists: [&[StepCall]; 2],
+    sites: &SiteSet,
     counting: Counting<'_>,
     args: &Args,
 ) {
@@ -419,7 +431,8 @@ fn dispatch(
     let counting = &counting;
     pool.run(&move |index: u32, barrier: &Barrier| {
         let shared = shared;
-        for (n, step) in lists.iter().flat_map(|list| list.iter()).enumerate() {
+        let steps = lists.iter().flat_map(|list| list.iter()).enumerate();
+        for (n, step) in steps.filter(|(_, step)| sites.want(&step.sites)) {
             let worker = Worker {
                 index,
                 count,

@@ -43,6 +43,8 @@ pub(super) struct StepCall {
     pub next: Counter,
     /// Name, for profiles.
     pub label: Box<str>,
+    /// Sites of adapters without which it is left out; none when it always runs.
+    pub sites: Box<[u32]>,
     /// What it reads and multiplies, for profiles.
     pub work: StepWork,
 }
@@ -123,6 +125,7 @@ impl StepCall {
             operands,
             next: Counter::default(),
             label: step.label.as_str().into(),
+            sites: step.sites.as_slice().into(),
             work: step.work,
         }
     }
