@@ -39,6 +39,7 @@ pub fn regenerate(plan: &Plan, target: Target) -> Result<Program> {
         preset,
         choices: (preset == Preset::Fast).then(|| choices(&graph, metadata)),
         chunk: metadata.chunk as usize,
+        adapters: metadata.model.adapters.is_some(),
         fuse: metadata.fused,
         ..Options::new(target.runnable_level(preset)?)
     };

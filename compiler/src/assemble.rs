@@ -1,15 +1,19 @@
 //! The last stage: schedules, memory plans and code as one [`Program`].
 
 use crate::graph::rope::inv_freq;
-use crate::graph::{Graph, Node, Op, Role, TensorId};
+use crate::graph::{Graph, GraphSite, Node, Op, Role, RowSelect, TensorId};
 use crate::memory::{MemoryError, MemoryPlan, plan_memory};
 use crate::pack::WeightLayout;
 use crate::schedule::{Kernels, Schedule, ScheduledStep};
 use crate::select::{OperandRef, geometry, layer_kind};
 use crate::work::step_work;
+use kernmill_kernels::ahead::reads_first;
 use kernmill_kernels::generate::Generated;
+use kernmill_plan::adapter::{Adapters, PackedAt, Site, SiteOut};
 use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers};
-use kernmill_plan::program::{ModelInfo, Operand, Program, RopeTable, Routing, Step, StepWork, TokenClass};
+use kernmill_plan::program::{
+    Ahead, ModelInfo, Operand, Program, RopeTable, Routing, Step, StepWork, TokenClass,
+};
 use kernmill_plan::target::Level;
 
 /// Arena offsets of each schedule's buffers.
@@ -39,8 +43,45 @@ pub fn model_info(graph: &Graph, layout: &WeightLayout, preset: &str) -> ModelIn
         kv: KvLayers { geometry: geometry(graph).unwrap_or(none), layers: layers.collect() },
         ropes: ropes.collect(),
         decode_bytes: decode_bytes(graph, layout),
-        adapters: None,
+        adapters: adapters(graph, layout),
     }
+}
+
+/// The sites of the graph's adapters, and where their weights are.
+fn adapters(graph: &Graph, layout: &WeightLayout) -> Option<Adapters> {
+    let out = |id: &TensorId| {
+        let tensor = graph.tensor(*id);
+        let placement = layout.placement(*id);
+        let (first, step) = match tensor.source.rows {
+            RowSelect::All => (0, 1),
+            RowSelect::Even => (0, 2),
+            RowSelect::Odd => (1, 2),
+        };
+        SiteOut {
+            name: tensor.name.clone(),
+            rows: tensor.shape[tensor.shape.len() - 2] as u32,
+            first,
+            step,
+            weights: PackedAt {
+                format: tensor.format,
+                offset: placement.offset,
+                tile_stride: placement.tile_stride,
+                expert_stride: placement.expert_stride,
+            },
+        }
+    };
+    let site = |site: GraphSite| {
+        let tensor = graph.tensor(site.tensors[0]);
+        Site {
+            name: tensor.name.strip_suffix(".weight").unwrap_or(&tensor.name).to_owned(),
+            tensor: tensor.source.name.clone(),
+            k: tensor.shape[tensor.shape.len() - 1] as u32,
+            experts: if tensor.role == Role::ExpertMatrix { tensor.shape[0] as u32 } else { 0 },
+            outs: site.tensors.iter().map(out).collect(),
+        }
+    };
+    let format = graph.adapter_format()?;
+    Some(Adapters { format, sites: graph.sites().into_iter().map(site).collect() })
 }
 
 /// Bytes of weights that one token reads: every dense tensor, the chosen experts, one row of each table.
@@ -72,7 +113,7 @@ pub fn assemble(
     graph: &Graph,
     model: ModelInfo,
     layout: &WeightLayout,
-    schedules: &[Schedule],
+    (schedules, kernels): (&[Schedule], &Kernels),
     arenas: &[MemoryPlan],
     generated: Generated,
     level: Level,
@@ -85,7 +126,9 @@ pub fn assemble(
             let steps = |list: &[ScheduledStep]| {
                 list.iter()
                     .map(|step| {
-                        assemble_step(schedule, step, layout, step_work(graph, layout, step, &routings))
+                        let work = step_work(graph, layout, step, &routings);
+                        let ahead = reads_first(kernels.kernel(step.kernel));
+                        assemble_step(schedule, step, layout, work, ahead)
                     })
                     .collect()
             };
@@ -113,7 +156,9 @@ pub fn assemble(
 /// The steps that choose experts.
 fn routings(graph: &Graph, schedule: &Schedule) -> Vec<Routing> {
     let mut list = Vec::new();
-    for (index, step) in schedule.steps.iter().enumerate() {
+    // Copies for adapters choose the same experts again.
+    let steps = schedule.steps.iter().enumerate().filter(|(_, step)| step.sites.is_empty());
+    for (index, step) in steps {
         for buffer in &step.writes {
             let value = schedule.values[*buffer as usize];
             let router = graph.nodes.iter().find(|node| node.output == value);
@@ -126,7 +171,16 @@ fn routings(graph: &Graph, schedule: &Schedule) -> Vec<Routing> {
     list
 }
 
-fn assemble_step(schedule: &Schedule, step: &ScheduledStep, layout: &WeightLayout, work: StepWork) -> Step {
+fn assemble_step(
+    schedule: &Schedule,
+    step: &ScheduledStep,
+    layout: &WeightLayout,
+    work: StepWork,
+    mut ahead: Ahead,
+) -> Step {
+    if ahead.parts.iter().any(|part| part.expert_stride > 0) {
+        ahead.routing = work.routing;
+    }
     let operand = |operand: &OperandRef| match operand {
         OperandRef::Tensor(tensor) => {
             let placement = layout.placement(*tensor);
@@ -138,6 +192,7 @@ fn assemble_step(schedule: &Schedule, step: &ScheduledStep, layout: &WeightLayou
         }
         OperandRef::Kv(layer, kind) => Operand::Kv { layer: *layer, kind: *kind },
         OperandRef::Rope(index) => Operand::Rope(*index),
+        OperandRef::Site(site) => Operand::Site(*site),
     };
     Step {
         label: step.label.clone(),
@@ -145,8 +200,9 @@ fn assemble_step(schedule: &Schedule, step: &ScheduledStep, layout: &WeightLayou
         operands: step.operands.iter().map(operand).collect(),
         reads: step.reads.clone(),
         writes: step.writes.clone(),
-        sites: Vec::new(),
+        sites: step.sites.clone(),
         work,
+        ahead,
     }
 }
 

@@ -1,5 +1,6 @@
 //! kernmill's compiler: from a TOML model spec and a checkpoint to a plan.
 
+pub mod adapt;
 pub mod assemble;
 pub mod build;
 pub mod checkpoint;

@@ -1,5 +1,6 @@
 //! The whole pipeline on one screen: one line per pass; after each, its result is checked, timed and can be printed.
 
+use crate::adapt::with_adapters;
 use crate::assemble::{assemble, gate_up_pairs, model_info, plan_arenas, schedule_all};
 use crate::choose::Choices;
 use crate::fuse::{self, FusedGraph};
@@ -27,6 +28,8 @@ pub struct Options {
     pub level: Level,
     /// Tokens per prefill chunk: the largest batch.
     pub chunk: usize,
+    /// Whether tokens may have adapters.
+    pub adapters: bool,
     /// Whether to fuse; off is for tests and for finding out what fusion brings.
     pub fuse: bool,
     /// Keep the Cranelift IR for `--emit clif`.
@@ -45,6 +48,7 @@ impl Options {
             choices: None,
             level,
             chunk: 512,
+            adapters: false,
             fuse: true,
             keep_clif: false,
             kernels: Pick::Cheapest,
@@ -114,6 +118,10 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
     passes.run("verify", || graph.verify())?;
     let quantised = passes.run("quantise", || quantise_chosen(graph, preset, options.choices.as_ref()))?;
     passes.run("verify quantised", || crate::quant::verify(&quantised, preset))?;
+    let quantised = match options.adapters {
+        true => passes.run("adapters", || with_adapters(&quantised, preset.adapter_format()))?,
+        false => quantised,
+    };
     let rules = if options.fuse { fuse::builtin() } else { Vec::new() };
     let (fused, report) = passes.run("fuse", || fuse::fuse(&quantised, &rules))?;
     passes.run("verify fused", || fused.verify())?;
@@ -136,7 +144,7 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
     let clif = std::mem::take(&mut generated.clif);
     let model = model_info(&quantised, &layout, preset.name());
     let program = passes.time("assemble", || {
-        assemble(&quantised, model, &layout, &schedules, &arenas, generated, options.level)
+        assemble(&quantised, model, &layout, (&schedules, &kernels), &arenas, generated, options.level)
     });
     passes.run("check program", || kernmill_plan::check::check_program(&program))?;
     let times = passes.times;

@@ -38,6 +38,11 @@ impl Preset {
         self == Preset::Bf16
     }
 
+    /// What adapters' elements are rounded to.
+    pub fn adapter_format(self) -> WeightFormat {
+        if self == Preset::Exact { WeightFormat::F32 } else { WeightFormat::Bf16 }
+    }
+
     /// The preset of that name.
     pub fn from_name(name: &str) -> Option<Preset> {
         Preset::ALL.into_iter().find(|preset| preset.name() == name)

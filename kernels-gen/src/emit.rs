@@ -116,6 +116,30 @@ impl Emit<'_, '_> {
         });
     }
 
+    /// `while i < end`, i from `start` on; `body` gives the next i.
+    pub fn for_next(&mut self, start: Value, end: Value, body: impl FnOnce(&mut Self, Value) -> Value) {
+        let (header, inside, exit) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        let index = self.b.append_block_param(header, I64);
+        self.jump(header, &[start]);
+        self.b.switch_to_block(header);
+        let more = self.b.ins().icmp(IntCC::SignedLessThan, index, end);
+        self.b.ins().brif(more, inside, &[], exit, &[]);
+        self.b.switch_to_block(inside);
+        self.b.seal_block(inside);
+        let next = body(self, index);
+        self.jump(header, &[next]);
+        self.b.seal_block(header);
+        self.b.switch_to_block(exit);
+        self.b.seal_block(exit);
+    }
+
+    /// `if x != 0 { then }`.
+    pub fn if_nonzero(&mut self, x: Value, then: impl FnOnce(&mut Self)) {
+        let zero = self.i64(0);
+        let is = self.icmp(IntCC::NotEqual, x, zero);
+        self.if_then(is, then);
+    }
+
     /// `for i in 0..count`, `count` known now.
     pub fn for_count(&mut self, count: usize, body: impl FnOnce(&mut Self, Value)) {
         let (zero, end) = (self.i64(0), self.i64(count as i64));

@@ -108,6 +108,8 @@ pub struct Mat {
     pub expert_stride: usize,
     /// Address of the f32 bias, padded to whole tiles; experts are `f32_row_stride(n)` apart.
     pub bias: Option<OperandId>,
+    /// Its adapter branch, if it has one.
+    pub adapter: Option<MatAdapter>,
 }
 
 /// Something done to one row. `x`, `out` and the like are values; weights and pools are operands; numbers are shapes.
@@ -140,6 +142,39 @@ pub enum Stage {
     ExpertSum { y: ValId, routing: ValId, top_k: usize, out: ValId },
 }
 
+/// The adapter branch of a matrix: what is added to the products of rows whose token has an adapter there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatAdapter {
+    /// The site: [`kernmill_plan::program::Operand::Site`].
+    pub site: OperandId,
+    /// The shrunk input, a row of `MAX_RANK` f32 for each output row.
+    pub shrunk: ValId,
+    /// Elements of A and B.
+    pub format: WeightFormat,
+    /// Tiles of an expert's B (of the only one's) that come before the matrix's.
+    pub first_tile: usize,
+}
+
+/// One site of [`Body::Shrink`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShrinkSite {
+    /// The site: [`kernmill_plan::program::Operand::Site`].
+    pub site: OperandId,
+    /// Elements of A.
+    pub format: WeightFormat,
+    /// Shrunk rows.
+    pub out: ValId,
+}
+
+/// Rows that are kept for a later shrink.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// f32, of which rows are written whose token has an adapter at one of the sites.
+    pub out: ValId,
+    /// The sites; none when every row is written.
+    pub sites: Vec<OperandId>,
+}
+
 /// Keys or values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KvPlane {
@@ -161,6 +196,8 @@ pub enum Epilogue {
     Add { x: ValId },
     /// Stores f32.
     Store { out: ValId },
+    /// Stores f32 for a shrink.
+    Keep(Kept),
     /// Stores q8.
     Quantize { out: ValId },
     /// Stores bf16.
@@ -247,8 +284,51 @@ pub enum Body {
         residual: Option<ValId>,
         out: ValId,
     },
+    /// The scaled A of each token's adapter times a row of `input`, for one or several sites. Output rows are tokens, or slots where there is a
+    /// routing.
+    Shrink {
+        input: ValId,
+        /// Routing, experts, slots per token.
+        routed: Option<(ValId, usize, usize)>,
+        input_slots: bool,
+        sites: Vec<ShrinkSite>,
+        /// Computed before, by each worker for the rows that it shrinks; only with `by_rows`.
+        stages: Vec<Stage>,
+        /// Work items are groups of tokens; otherwise tiles of A.
+        by_rows: bool,
+    },
     /// Attention over the cache; work items are (tile of tokens, KV head).
     Attention(AttentionBody),
+}
+
+impl Kernel {
+    /// Every matrix that it multiplies with.
+    pub fn mats(&self) -> Vec<&Mat> {
+        let stages = self.prologue.iter().chain(self.body.stages()).filter_map(|stage| match stage {
+            Stage::Linear { mat, .. } => Some(mat),
+            _ => None,
+        });
+        let parts: &[Part] = match &self.body {
+            Body::Matmul { parts, .. } => parts,
+            Body::Experts { part, .. } => std::slice::from_ref(part),
+            _ => &[],
+        };
+        let down = match &self.body {
+            Body::ExpertDown { mat, .. } => Some(mat),
+            _ => None,
+        };
+        stages.chain(parts.iter().flat_map(|part| &part.mats)).chain(down).collect()
+    }
+}
+
+impl Body {
+    /// Stages that its work items are made of, or begin with.
+    pub fn stages(&self) -> &[Stage] {
+        match self {
+            Body::Rows { stages, .. } | Body::Shrink { stages, .. } => stages,
+            _ => &[],
+        }
+    }
 }
 
 /// Attention over the paged cache.
@@ -276,4 +356,6 @@ pub struct AttentionBody {
     pub sinks: Option<OperandId>,
     /// Output, f32 or q8 `[heads * head_dim]`.
     pub out: ValId,
+    /// Where the output is q8: its rows in f32 too.
+    pub kept: Option<Kept>,
 }

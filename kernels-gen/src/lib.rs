@@ -4,6 +4,7 @@
 //! Bodies (`body/`) hold the loops and the work hand-out, stages (`stage/`) compute rows, leaves (`leaf/`) are the innermost
 //! register tiles.
 
+pub mod ahead;
 mod body;
 pub mod disasm;
 mod emit;

@@ -120,6 +120,34 @@ pub struct Step {
     pub sites: Vec<u32>,
     /// What it reads and computes, for reports.
     pub work: StepWork,
+    /// What its workers read first.
+    pub ahead: Ahead,
+}
+
+/// Where workers begin to read in a step, so that one that waits for the step before can fetch it ahead. No kernel depends on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ahead {
+    /// Operands (indices into [`Step::operands`], all [`Operand::Weights`]) that every worker reads whole before anything else.
+    pub whole: Vec<u32>,
+    /// What work items read, in the order of their numbers.
+    pub parts: Vec<AheadPart>,
+    /// Work items handed out in equal shares: worker `i` of `n` begins with item `shared * i / n`.
+    pub shared: u32,
+    /// Index into [`TokenClass::routings`] when the parts are experts' matrices: the lowest id chosen comes first.
+    pub routing: Option<u32>,
+}
+
+/// Consecutive work items and the weights that they read one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AheadPart {
+    /// Index into [`Step::operands`] of the weights.
+    pub operand: u32,
+    /// Number of items.
+    pub items: u32,
+    /// Bytes that each reads.
+    pub item_bytes: u64,
+    /// Bytes from one expert to the next; 0 for dense matrices.
+    pub expert_stride: u64,
 }
 
 /// What a step reads and multiplies. Reports are made of it; no kernel depends on it.

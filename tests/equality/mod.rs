@@ -1,5 +1,6 @@
 //! One order of arithmetic: compiled plans give the interpreter's logits bit for bit, however the work is cut up.
 
+mod adapters;
 mod tiles;
 
 use fastrand::Rng;

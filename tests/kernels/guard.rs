@@ -104,6 +104,15 @@ fn f32_dots_stay_inside_their_operands() {
 }
 
 #[test]
+fn added_dots_stay_inside_their_operands() {
+    let formats = [WeightFormat::Bf16, WeightFormat::F32];
+    let leaves: Vec<Leaf> =
+        formats.into_iter().flat_map(|format| [1, 6].map(|tokens| Leaf::AddDot { format, tokens })).collect();
+    // Bytes between rows, bytes between results, columns.
+    run_all(&leaves, &[&[64, 64, 0], &[16, 64, 4], &[1024, 256, 36], &[11520, 80, 2880]]);
+}
+
+#[test]
 fn decoding_stays_inside_its_operands() {
     let formats = WeightFormat::ALL.into_iter().filter(|format| format.is_blocked());
     let leaves: Vec<Leaf> = formats.map(|format| Leaf::Decode { format }).collect();

@@ -261,3 +261,40 @@ fn f32_dots_match_the_definition_bit_for_bit() {
         }
     }
 }
+
+type AddDot = unsafe extern "C" fn(*const u8, *const f32, u64, *mut f32, u64, u64);
+
+#[test]
+fn added_dots_match_the_definition_bit_for_bit() {
+    for (level, version) in versions() {
+        for format in [WeightFormat::Bf16, WeightFormat::F32] {
+            for tokens in [1, 6] {
+                let leaf = Leaf::AddDot { format, tokens };
+                let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
+                for k in [4, 8, 20, 256, 2880] {
+                    let mut rng = Rng::with_seed(k as u64 + 3);
+                    let tile = random_tile(&mut rng, format, k, false);
+                    let x: Vec<f32> = (0..tokens * (k + 4)).map(|_| normal(&mut rng)).collect();
+                    let before: Vec<f32> = (0..24 * tokens).map(|_| normal(&mut rng)).collect();
+                    let mut out = before.clone();
+                    // SAFETY: the tile has k columns, x `tokens` rows of k at that stride, out as many of 16.
+                    unsafe {
+                        let f: AddDot = std::mem::transmute(code.address(0));
+                        f(tile.as_ptr(), x.as_ptr(), (k as u64 + 4) * 4, out.as_mut_ptr(), 24 * 4, k as u64);
+                    }
+                    let expected: Vec<f32> = (0..24 * tokens)
+                        .map(|at| match (at / 24, at % 24) {
+                            (t, row) if row < TILE_ROWS => {
+                                let x = &x[t * (k + 4)..];
+                                let terms = (0..k).map(|i| (pack::value(format, k, &tile, row, i), x[i]));
+                                before[at] + dot4(terms)
+                            }
+                            _ => before[at],
+                        })
+                        .collect();
+                    assert_bits(&out, &expected, &format!("{} {leaf} k = {k}", name(level, version)));
+                }
+            }
+        }
+    }
+}

@@ -25,6 +25,9 @@ pub enum GroupKind {
     MlpGateUp,
     /// The wanted rows, norm, unembedding. Captures: `select`, `norm`, `quant`?, `linear`.
     Logits,
+    /// The A of adapters at one or several matrices that read one value, with the norm, and the routing, before it. Captures: `norm`, and `a`, `b`?, `c`?,
+    /// or `router`, `topk`, `shrink`.
+    Shrink,
     /// Norm and quantisation. Captures: `norm`, `quant`.
     NormQuant,
 }
@@ -42,6 +45,7 @@ impl GroupKind {
             GroupKind::MlpGateUp => "mlp_gate_up",
             GroupKind::Logits => "logits",
             GroupKind::NormQuant => "norm_quant",
+            GroupKind::Shrink => "shrink",
         }
     }
 }

@@ -209,8 +209,9 @@ impl<T> Search<'_, '_, T> {
     }
 
     fn input_orders(&self, i: usize, id: NodeId) -> Vec<Vec<ValueId>> {
-        let inputs = &self.graph.node(id).inputs;
-        let mut orders = vec![inputs.clone()];
+        // Adapter branches are no part of patterns.
+        let inputs = self.graph.node(id).base_inputs();
+        let mut orders = vec![inputs.to_vec()];
         if self.plain.rule.pattern[i].commutative && inputs.len() == 2 {
             orders.push(vec![inputs[1], inputs[0]]);
         }

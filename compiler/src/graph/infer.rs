@@ -2,6 +2,7 @@
 
 use super::{Op, OpKind, Role, Rope, Rows, Tensor, Type};
 use kernmill_kernels::expr::Expr;
+use kernmill_plan::adapter::{MAX_RANK, RANK_STEP};
 use kernmill_plan::format::{BLOCK, WeightFormat};
 
 /// What an op may be given.
@@ -10,6 +11,8 @@ struct Form {
     /// Per input; the last entry also serves for further inputs when `variadic`.
     inputs: &'static [Input],
     variadic: bool,
+    /// Whether the last input, which is a shrunk one of an adapter or a routing, may be absent.
+    optional: bool,
     tensors: &'static [Operand],
 }
 
@@ -47,7 +50,12 @@ const fn operand(
 }
 
 const fn form(op: OpKind, inputs: &'static [Input], tensors: &'static [Operand]) -> Form {
-    Form { op, inputs, variadic: false, tensors }
+    Form { op, inputs, variadic: false, optional: false, tensors }
+}
+
+/// A form whose last input may be absent.
+const fn branched(op: OpKind, inputs: &'static [Input], tensors: &'static [Operand]) -> Form {
+    Form { op, inputs, variadic: false, optional: true, tensors }
 }
 
 const BIAS: Operand = operand("bias", Role::Vector, PLAIN, true);
@@ -57,8 +65,12 @@ const EXPERT_BIAS: Operand = operand("bias", Role::ExpertVector, PLAIN, true);
 const FORMS: &[Form] = &[
     form(OpKind::Embed, &[Input::Ids], &[operand("table", Role::Table, PLAIN, false)]),
     form(OpKind::RmsNorm, &[Input::F32], &[operand("weight", Role::Vector, PLAIN, false)]),
-    form(OpKind::Linear, &[Input::F32], &[operand("matrix", Role::Matrix, ANY, false), BIAS]),
-    form(OpKind::QuantLinear, &[Input::Q8], &[operand("matrix", Role::Matrix, BLOCKED, false), BIAS]),
+    branched(OpKind::Linear, &[Input::F32, Input::F32], &[operand("matrix", Role::Matrix, ANY, false), BIAS]),
+    branched(
+        OpKind::QuantLinear,
+        &[Input::Q8, Input::F32],
+        &[operand("matrix", Role::Matrix, BLOCKED, false), BIAS],
+    ),
     form(OpKind::QuantizeQ8, &[Input::F32], &[]),
     form(OpKind::Bf16Cast, &[Input::F32], &[]),
     form(OpKind::Rope, &[Input::F32], &[]),
@@ -69,27 +81,28 @@ const FORMS: &[Form] = &[
         &[operand("sinks", Role::Vector, PLAIN, true)],
     ),
     form(OpKind::RouterTopk, &[Input::F32], &[]),
-    form(
+    branched(
         OpKind::ExpertLinear,
-        &[Input::F32, Input::Routing],
+        &[Input::F32, Input::Routing, Input::F32],
         &[operand("matrix", Role::ExpertMatrix, ANY, false), EXPERT_BIAS],
     ),
-    form(
+    branched(
         OpKind::QuantExpertLinear,
-        &[Input::Q8, Input::Routing],
+        &[Input::Q8, Input::Routing, Input::F32],
         &[operand("matrix", Role::ExpertMatrix, BLOCKED, false), EXPERT_BIAS],
     ),
-    form(
+    branched(
         OpKind::Bf16ExpertLinear,
-        &[Input::Bf16, Input::Routing],
+        &[Input::Bf16, Input::Routing, Input::F32],
         &[operand("matrix", Role::ExpertMatrix, &[WeightFormat::Mxfp4], false), EXPERT_BIAS],
     ),
     form(OpKind::ExpertSum, &[Input::F32, Input::Routing], &[]),
     form(OpKind::Glu, &[Input::F32, Input::F32], &[]),
-    Form { op: OpKind::Elementwise, inputs: &[Input::F32], variadic: true, tensors: &[] },
+    Form { op: OpKind::Elementwise, inputs: &[Input::F32], variadic: true, optional: false, tensors: &[] },
     form(OpKind::Add, &[Input::F32, Input::F32], &[]),
     form(OpKind::Mul, &[Input::F32, Input::F32], &[]),
     form(OpKind::SelectRows, &[Input::F32], &[]),
+    branched(OpKind::LoraShrink, &[Input::F32, Input::Routing], &[]),
 ];
 
 /// Inputs of a variadic op at most.
@@ -121,6 +134,7 @@ pub fn infer(op: &Op, inputs: &[Type], tensors: &[&Tensor], ropes: &[Rope]) -> R
             let n = tensors[0].shape[0];
             expect_shape(tensors[0], &[n, x.cols()])?;
             tensors.get(1).map_or(Ok(()), |bias| expect_shape(bias, &[n]))?;
+            inputs.get(1).map_or(Ok(()), |shrunk| expect_shrunk(*shrunk, rows))?;
             Ok(Type::F32(rows, n))
         }
         Op::QuantizeQ8 | Op::Bf16Cast => {
@@ -187,6 +201,7 @@ pub fn infer(op: &Op, inputs: &[Type], tensors: &[&Tensor], ropes: &[Rope]) -> R
             let (experts, n) = (tensors[0].shape[0], tensors[0].shape[1]);
             expect_shape(tensors[0], &[experts, n, x.cols()])?;
             tensors.get(1).map_or(Ok(()), |bias| expect_shape(bias, &[experts, n]))?;
+            inputs.get(2).map_or(Ok(()), |shrunk| expect_shrunk(*shrunk, Rows::Slots(k)))?;
             Ok(Type::F32(Rows::Slots(k), n))
         }
         Op::ExpertSum => {
@@ -209,15 +224,39 @@ pub fn infer(op: &Op, inputs: &[Type], tensors: &[&Tensor], ropes: &[Rope]) -> R
             expect_rows(x, Rows::Tokens)?;
             Ok(Type::F32(Rows::Wanted, x.cols()))
         }
+        Op::LoraShrink { format, .. } => {
+            let cols = x.cols();
+            ensure(PLAIN.contains(format), || format!("format = {}, expected bf16, f32", format.name()))?;
+            ensure(cols.is_multiple_of(RANK_STEP), || {
+                format!("{cols} columns are not a multiple of {RANK_STEP}")
+            })?;
+            ensure(rows != Rows::Wanted, || "wanted rows have no adapters".into())?;
+            let rows = match inputs.get(1) {
+                Some(Type::Routing(k)) => {
+                    ensure(rows == Rows::Tokens || rows == Rows::Slots(*k), || {
+                        format!("input 0 is {}, expected rows T or T*{k}", x.text())
+                    })?;
+                    Rows::Slots(*k)
+                }
+                _ => rows,
+            };
+            Ok(Type::F32(rows, MAX_RANK))
+        }
     }
+}
+
+fn expect_shrunk(found: Type, rows: Rows) -> Result<(), String> {
+    let wanted = Type::F32(rows, MAX_RANK);
+    ensure(found == wanted, || format!("the shrunk input is {}, expected {}", found.text(), wanted.text()))
 }
 
 fn check_form(op: OpKind, inputs: &[Type], tensors: &[&Tensor]) -> Result<(), String> {
     let form = FORMS.iter().find(|form| form.op == op).ok_or("op without a legal form")?;
-    let (least, most) = (form.inputs.len(), if form.variadic { MAX_INPUTS } else { form.inputs.len() });
+    let all = form.inputs.len();
+    let (least, most) = (all - usize::from(form.optional), if form.variadic { MAX_INPUTS } else { all });
     ensure((least..=most).contains(&inputs.len()), || format!("{} inputs, expected {least}", inputs.len()))?;
     for (i, found) in inputs.iter().enumerate() {
-        let wanted = form.inputs[i.min(least - 1)];
+        let wanted = form.inputs[i.min(all - 1)];
         let fits = match found {
             Type::TokenIds => wanted == Input::Ids,
             Type::F32(..) => matches!(wanted, Input::F32 | Input::Cached),

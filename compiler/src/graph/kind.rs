@@ -26,11 +26,12 @@ pub enum OpKind {
     Add,
     Mul,
     SelectRows,
+    LoraShrink,
 }
 
 impl OpKind {
     /// Every kind, in the order of [`Op`].
-    pub const ALL: [OpKind; 19] = [
+    pub const ALL: [OpKind; 20] = [
         OpKind::Embed,
         OpKind::RmsNorm,
         OpKind::Linear,
@@ -50,6 +51,7 @@ impl OpKind {
         OpKind::Add,
         OpKind::Mul,
         OpKind::SelectRows,
+        OpKind::LoraShrink,
     ];
 
     /// The name in graph text, specs and listings.
@@ -74,6 +76,7 @@ impl OpKind {
             OpKind::Add => "add",
             OpKind::Mul => "mul",
             OpKind::SelectRows => "select_rows",
+            OpKind::LoraShrink => "lora_shrink",
         }
     }
 
@@ -112,6 +115,7 @@ impl Op {
             Op::Add => OpKind::Add,
             Op::Mul => OpKind::Mul,
             Op::SelectRows => OpKind::SelectRows,
+            Op::LoraShrink { .. } => OpKind::LoraShrink,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Rows are counted symbolically ([`Rows`]); columns are numbers. Every op's meaning is defined by the interpreter
 //! (`crate::interp`) and in `docs/numerics.md`.
 
+mod adapters;
 mod build;
 pub mod infer;
 mod kind;
@@ -14,6 +15,7 @@ mod text;
 mod uses;
 mod verify;
 
+pub use adapters::{Branch, GraphSite};
 pub use build::Builder;
 pub use kind::OpKind;
 pub use parse::ParseError;
@@ -168,9 +170,9 @@ pub enum Op {
         /// Added to the mean square.
         eps: f32,
     },
-    /// `x f32; matrix, [bias] -> f32`.
+    /// `x f32, [shrunk]; matrix, [bias] -> f32`.
     Linear,
-    /// `x q8; matrix, [bias] -> f32`.
+    /// `x q8, [shrunk]; matrix, [bias] -> f32`.
     QuantLinear,
     /// `f32 -> q8`.
     QuantizeQ8,
@@ -192,11 +194,11 @@ pub enum Op {
         /// Experts per token.
         k: u32,
     },
-    /// `x f32 (Tokens or Slots), routing; expert matrix, [expert bias] -> f32 [Slots, n]`.
+    /// `x f32 (Tokens or Slots), routing, [shrunk]; expert matrix, [expert bias] -> f32 [Slots, n]`.
     ExpertLinear,
-    /// `x q8 (Tokens or Slots), routing; expert matrix, [expert bias] -> f32 [Slots, n]`.
+    /// `x q8 (Tokens or Slots), routing, [shrunk]; expert matrix, [expert bias] -> f32 [Slots, n]`.
     QuantExpertLinear,
-    /// `x bf16 (Tokens or Slots), routing; mxfp4 expert matrix, [expert bias] -> f32 [Slots, n]`.
+    /// `x bf16 (Tokens or Slots), routing, [shrunk]; mxfp4 expert matrix, [expert bias] -> f32 [Slots, n]`.
     Bf16ExpertLinear,
     /// `y f32 [Slots, n], routing -> f32 [T, n]`.
     ExpertSum,
@@ -216,6 +218,14 @@ pub enum Op {
     Mul,
     /// `x [T, n] -> f32 [Wanted, n]`: the rows whose logits are wanted.
     SelectRows,
+    /// `x f32, [routing] -> f32 [rows, MAX_RANK]`: the scaled A of each token's adapter (and slot's expert) times x. Columns past the
+    /// adapter's rank, and rows without one, are undefined. Only matrix products read it, as their last input.
+    LoraShrink {
+        /// Index into [`Graph::sites`].
+        site: u32,
+        /// What the elements of A and B are rounded to: bf16, or f32.
+        format: WeightFormat,
+    },
 }
 
 /// Attributes of [`Op::Attention`].

@@ -348,6 +348,13 @@ impl<'t> Cursor<'t> {
             OpKind::Add => Op::Add,
             OpKind::Mul => Op::Mul,
             OpKind::SelectRows => Op::SelectRows,
+            OpKind::LoraShrink => {
+                let site = self.attribute("site")?;
+                self.expect(",")?;
+                self.expect("format")?;
+                self.expect("=")?;
+                Op::LoraShrink { site, format: self.format()? }
+            }
         };
         if has_attributes {
             self.expect(")")?;

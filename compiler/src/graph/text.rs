@@ -53,6 +53,7 @@ fn attributes(op: &Op) -> String {
             )
         }
         Op::RouterTopk { k } => format!("(k={k})"),
+        Op::LoraShrink { site, format } => format!("(site={site}, format={})", format.name()),
         Op::Glu { expr } => format!("({})", quote(&expr.text(&GLU_VARS))),
         Op::Elementwise { expr } => format!("({})", quote(&expr.text(&[]))),
         _ => String::new(),

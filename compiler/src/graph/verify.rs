@@ -37,6 +37,7 @@ impl Graph {
             check_tensor(tensor).map_err(|message| GraphError::new(format!("@{}", tensor.name), message))?;
         }
         self.verify_nodes()?;
+        self.verify_sites()?;
         self.verify_attention()?;
         self.verify_output()
     }

@@ -1,6 +1,7 @@
 //! The graph interpreter: the living definition of every op. No fusion, no vectors; the obvious loops in the order of
 //! arithmetic of docs/numerics.md. Fused graphs, kernels and plans are tested against it.
 
+mod adapter;
 mod attention;
 mod expr;
 pub mod num;
@@ -11,13 +12,15 @@ mod oracle_tests;
 mod tests;
 mod weights;
 
+pub use adapter::SiteAdapter;
 pub use attention::LayerKv;
 pub use expr::eval;
 pub use weights::{RawTensor, TensorData, Weights};
 
 use crate::fuse::FusedGraph;
-use crate::graph::{Graph, NodeId, Op, OpKind, TensorId};
+use crate::graph::{Graph, GraphSite, NodeId, Op, OpKind, TensorId};
 use kernmill_plan::abi::Route;
+use std::collections::BTreeMap;
 
 /// A value of the last run, rows one after the other.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +94,11 @@ pub struct Interpreter {
     lengths: Vec<usize>,
     values: Vec<Option<Data>>,
     rope_tables: Vec<(Vec<f32>, f64)>,
+    sites: Vec<GraphSite>,
+    /// By slot and site; slot 0 is none.
+    adapters: Vec<Vec<Option<SiteAdapter>>>,
+    /// Slot of each sequence that has one.
+    slots: BTreeMap<usize, usize>,
 }
 
 impl Interpreter {
@@ -121,6 +129,9 @@ impl Interpreter {
             lengths: Vec::new(),
             values: vec![None; graph.values.len()],
             rope_tables: graph.ropes.iter().map(crate::graph::rope::inv_freq).collect(),
+            sites: graph.sites(),
+            adapters: vec![Vec::new()],
+            slots: BTreeMap::new(),
             graph: graph.clone(),
         })
     }

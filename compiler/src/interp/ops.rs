@@ -14,7 +14,7 @@ impl Interpreter {
         match &node.op {
             Op::Embed => Data::F32(self.embed(node, batch)),
             Op::RmsNorm { eps } => Data::F32(self.rms_norm(x, self.dense(node.tensors[0]), *eps)),
-            Op::Linear | Op::QuantLinear => Data::F32(self.linear(node)),
+            Op::Linear | Op::QuantLinear => Data::F32(self.linear(node, batch)),
             Op::QuantizeQ8 => self.quantize(x),
             Op::Bf16Cast => Data::F32(self.f32s(x).iter().map(|&x| round_bf16(x)).collect()),
             Op::Rope { rope, head_dim } => Data::F32(self.rope(x, *rope, *head_dim, batch)),
@@ -22,7 +22,7 @@ impl Interpreter {
             Op::Attention(attention) => Data::F32(self.attention(node, attention, batch)),
             Op::RouterTopk { k } => Data::Routing(self.topk(x, *k as usize)),
             Op::ExpertLinear | Op::QuantExpertLinear | Op::Bf16ExpertLinear => {
-                Data::F32(self.expert_linear(node))
+                Data::F32(self.expert_linear(node, batch))
             }
             Op::ExpertSum => Data::F32(self.expert_sum(x, node.inputs[1])),
             Op::Glu { expr } | Op::Elementwise { expr } => {
@@ -36,6 +36,7 @@ impl Interpreter {
             }
             Op::Add => Data::F32(self.zip(node, |a, b| a + b)),
             Op::Mul => Data::F32(self.zip(node, |a, b| a * b)),
+            Op::LoraShrink { site, .. } => Data::F32(self.shrink(node, *site, batch)),
             Op::SelectRows => {
                 let cols = self.cols(x);
                 let rows = self.f32s(x);
@@ -44,18 +45,18 @@ impl Interpreter {
         }
     }
 
-    fn cols(&self, value: ValueId) -> usize {
+    pub(super) fn cols(&self, value: ValueId) -> usize {
         self.graph.value(value).ty.cols()
     }
 
-    fn f32s(&self, value: ValueId) -> &[f32] {
+    pub(super) fn f32s(&self, value: ValueId) -> &[f32] {
         match &self.values[value.0 as usize] {
             Some(Data::F32(x)) => x,
             _ => &[],
         }
     }
 
-    fn routing(&self, value: ValueId) -> &[Route] {
+    pub(super) fn routing(&self, value: ValueId) -> &[Route] {
         match &self.values[value.0 as usize] {
             Some(Data::Routing(x)) => x,
             _ => &[],
@@ -86,10 +87,20 @@ impl Interpreter {
         .collect()
     }
 
-    fn linear(&self, node: &Node) -> Vec<f32> {
+    fn linear(&self, node: &Node, batch: &[BatchToken]) -> Vec<f32> {
         let (x, n) = (node.inputs[0], self.cols(node.output));
         let rows = self.rows(x);
-        (0..rows).flat_map(|row| self.product(node, x, row, 0, n)).collect()
+        let per_token = rows / batch.len().max(1);
+        let product = |row| {
+            let mut y = self.product(node, x, row, 0, n);
+            // Wanted rows have no branch.
+            if node.shrunk().is_some() {
+                self.expand(node, &batch[row / per_token.max(1)], row, 0, &mut y);
+            }
+            self.add_bias(node, 0, &mut y);
+            y
+        };
+        (0..rows).flat_map(product).collect()
     }
 
     /// Rows of a value of the last run.
@@ -101,12 +112,12 @@ impl Interpreter {
         }
     }
 
-    /// Matrix number `expert` (0 for a plain matrix) times row `row` of `x`, plus the bias.
+    /// Matrix number `expert` (0 for a plain matrix) times row `row` of `x`.
     fn product(&self, node: &Node, x: ValueId, row: usize, expert: usize, n: usize) -> Vec<f32> {
         let k = self.cols(x);
         let weight = &self.weights[node.tensors[0].0 as usize];
         let first = expert * n;
-        let mut y: Vec<f32> = match (&self.values[x.0 as usize], &weight.blocks) {
+        match (&self.values[x.0 as usize], &weight.blocks) {
             (Some(Data::Q8 { q, scales, .. }), Some((ints, w_scales, unit))) => {
                 let blocks = k / BLOCK;
                 let (q, scales) = (&q[row * k..][..k], &scales[row * blocks..][..blocks]);
@@ -122,11 +133,14 @@ impl Interpreter {
                 (0..n).map(|i| dot(&weight.dense[(first + i) * k..][..k], x)).collect()
             }
             _ => Vec::new(),
-        };
+        }
+    }
+
+    fn add_bias(&self, node: &Node, expert: usize, y: &mut [f32]) {
         if let Some(bias) = node.tensors.get(1) {
+            let first = expert * y.len();
             y.iter_mut().zip(&self.dense(*bias)[first..]).for_each(|(y, b)| *y += b);
         }
-        y
     }
 
     fn quantize(&self, x: ValueId) -> Data {
@@ -190,14 +204,20 @@ impl Interpreter {
         .collect()
     }
 
-    fn expert_linear(&self, node: &Node) -> Vec<f32> {
+    fn expert_linear(&self, node: &Node, batch: &[BatchToken]) -> Vec<f32> {
         let (x, n) = (node.inputs[0], self.cols(node.output));
         let routing = self.routing(node.inputs[1]);
         let Rows::Slots(k) = self.graph.value(node.output).ty.rows() else { return Vec::new() };
         let per_token = self.graph.value(x).ty.rows() == Rows::Tokens;
         let row = |slot: usize| if per_token { slot / k as usize } else { slot };
-        let slots = routing.iter().enumerate();
-        slots.flat_map(|(slot, route)| self.product(node, x, row(slot), route.expert as usize, n)).collect()
+        let product = |(slot, route): (usize, &Route)| {
+            let expert = route.expert as usize;
+            let mut y = self.product(node, x, row(slot), expert, n);
+            self.expand(node, &batch[slot / k as usize], slot, expert, &mut y);
+            self.add_bias(node, expert, &mut y);
+            y
+        };
+        routing.iter().enumerate().flat_map(product).collect()
     }
 
     fn expert_sum(&self, y: ValueId, routing: ValueId) -> Vec<f32> {

@@ -4,7 +4,7 @@ use crate::graph::{Graph, ValueId};
 use crate::memory::BufferRequest;
 use crate::select::{KernelUse, OperandRef, Selection, max_rows};
 use kernmill_kernels::kernel::{Body, Kernel};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 /// Every distinct kernel of all classes, with its symbol name.
@@ -16,6 +16,11 @@ pub struct Kernels {
 }
 
 impl Kernels {
+    /// The kernel of that index.
+    pub fn kernel(&self, index: u32) -> &Kernel {
+        &self.list[index as usize].1
+    }
+
     /// Index of an equal kernel, added if new.
     fn intern(&mut self, stem: &str, kernel: &Kernel) -> u32 {
         // The debug text holds every field, floats with all their digits.
@@ -43,6 +48,8 @@ pub struct ScheduledStep {
     pub reads: Vec<u32>,
     /// The same for those it writes.
     pub writes: Vec<u32>,
+    /// Sites of adapters that it is there for alone; none when it always runs.
+    pub sites: Vec<u32>,
     /// Layer whose cached keys and values it attends to.
     pub attends: Option<u32>,
 }
@@ -71,6 +78,7 @@ pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> 
     let total = (batch.len() + slab.len()) as u32;
     let mut lives =
         Lives { graph, max_tokens: selection.max_tokens, values: Vec::new(), buffers: Vec::new() };
+    let served = graph.served_sites();
     let mut at = 0;
     let mut scheduled = |uses: &[&KernelUse], last_of_read: Option<u32>, lives: &mut Lives| {
         let mut steps = Vec::with_capacity(uses.len());
@@ -84,6 +92,7 @@ pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> 
                 operands: one.operands.clone(),
                 reads,
                 writes,
+                sites: sites(one, &served),
                 attends: attends(one),
             });
             at += 1;
@@ -101,6 +110,14 @@ pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> 
         buffers: lives.buffers,
         logits,
     }
+}
+
+/// The sites of adapters that all of what a kernel writes is for; none when something is for other steps.
+fn sites(one: &KernelUse, served: &[Option<BTreeSet<u32>>]) -> Vec<u32> {
+    let of = |value: &ValueId| served[(value.0 as usize).checked_sub(1)?].as_ref();
+    let all: Option<Vec<&BTreeSet<u32>>> = one.writes.iter().map(of).collect();
+    let all: BTreeSet<u32> = all.unwrap_or_default().into_iter().flatten().copied().collect();
+    all.into_iter().collect()
 }
 
 /// The layer that an attention kernel reads.

@@ -1,9 +1,10 @@
 //! Collects the values and operands of one kernel.
 
 use super::{KernelUse, OperandRef, Selector};
-use crate::graph::{Op, Role, Rows, TensorId, Type, ValueId};
+use crate::fuse::Group;
+use crate::graph::{Node, Op, Role, Rows, TensorId, Type, ValueId};
 use kernmill_kernels::kernel::{
-    Body, Domain, Home, Kernel, Mat, OperandId, Part, RowType, Stage, Tiling, Val, ValId,
+    Body, Domain, Home, Kept, Kernel, Mat, MatAdapter, OperandId, Part, RowType, Stage, Tiling, Val, ValId,
 };
 use kernmill_plan::format::TILE_ROWS;
 
@@ -84,8 +85,10 @@ impl<'a> Builder<'a> {
         self.prologue.push(stage);
     }
 
-    /// A packed matrix with its bias (the second tensor, if any).
-    pub fn mat(&mut self, tensors: &[TensorId]) -> Mat {
+    /// The packed matrix of a product, with its bias (the second tensor, if any) and its adapter branch.
+    pub fn mat(&mut self, node: &Node) -> Mat {
+        let tensors = &node.tensors;
+        let adapter = self.adapter(node);
         let tensor = self.selector.graph.tensor(tensors[0]);
         let placement = self.selector.layout.placement(tensors[0]);
         let dims = &tensor.shape[tensor.shape.len() - 2..];
@@ -98,7 +101,41 @@ impl<'a> Builder<'a> {
             tile_stride: placement.tile_stride as usize,
             expert_stride: if experts { placement.expert_stride as usize } else { 0 },
             bias: tensors.get(1).map(|bias| self.tensor(*bias)),
+            adapter,
         }
+    }
+
+    fn adapter(&mut self, node: &Node) -> Option<MatAdapter> {
+        let graph = self.selector.graph;
+        let branch = graph.branch_among(node, self.selector.sites)?;
+        let before = &self.selector.sites[branch.site as usize].tensors[..branch.out];
+        let tiles = |id: &TensorId| {
+            let shape = &graph.tensor(*id).shape;
+            shape[shape.len() - 2].div_ceil(TILE_ROWS)
+        };
+        Some(MatAdapter {
+            site: self.operand(OperandRef::Site(branch.site)),
+            shrunk: self.input(branch.shrunk),
+            format: graph.adapter_format()?,
+            first_tile: before.iter().map(tiles).sum(),
+        })
+    }
+
+    /// Rows of a value for later steps, beside what else the kernel makes of it: `None` when no other group reads it.
+    pub fn kept(&mut self, group: &Group, value: ValueId) -> Option<Kept> {
+        if !group.outputs.contains(&value) {
+            return None;
+        }
+        let graph = self.selector.graph;
+        let members = group.members();
+        let users = graph.nodes().filter(|(id, node)| node.inputs.contains(&value) && !members.contains(id));
+        let sites: Option<Vec<OperandId>> = users
+            .map(|(_, node)| match node.op {
+                Op::LoraShrink { site, .. } => Some(self.operand(OperandRef::Site(site))),
+                _ => None,
+            })
+            .collect();
+        Some(Kept { out: self.output(value), sites: sites.unwrap_or_default() })
     }
 
     /// Output rows per work item of a matrix where nothing else decides: the candidate's, if they divide the matrix's.
@@ -130,7 +167,7 @@ impl<'a> Builder<'a> {
             Body::Matmul { input, parts, .. } => (*input, parts.iter().map(mats).collect()),
             Body::Experts { input, part, .. } => (*input, vec![mats(part)]),
             Body::ExpertDown { input, mat, .. } => (*input, vec![vec![mat]]),
-            Body::Rows { .. } | Body::Attention(_) => return Tiling::Dot,
+            Body::Rows { .. } | Body::Attention(_) | Body::Shrink { .. } => return Tiling::Dot,
         };
         self.tiling(input, &parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
@@ -186,5 +223,6 @@ pub fn is_stage(op: &Op) -> bool {
             | Op::QuantExpertLinear
             | Op::Bf16ExpertLinear
             | Op::Attention(_)
+            | Op::LoraShrink { .. }
     )
 }

@@ -91,8 +91,9 @@ impl Selector<'_> {
                 continue;
             }
             let tiling = uses.last().map_or(Tiling::Dot, |last| last.kernel.tiling);
-            let fixed =
-                uses.iter().all(|one| matches!(one.kernel.body, Body::Rows { .. } | Body::Attention(_)));
+            let fixed = uses.iter().all(|one| {
+                matches!(one.kernel.body, Body::Rows { .. } | Body::Attention(_) | Body::Shrink { .. })
+            });
             found.push((Candidate { prologue, tiling, unit }, uses));
             if fixed {
                 break;

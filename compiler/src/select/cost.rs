@@ -252,7 +252,7 @@ impl Model {
         stages.iter().map(stage).sum()
     }
 
-    /// What a step takes for a batch of `tokens`, its barrier included. Attention has one candidate and is not modelled.
+    /// What a step takes for a batch of `tokens`, its barrier included. Attention and the shrinks of adapters have one candidate and are not modelled.
     pub fn kernel(&self, kernel: &Kernel, tokens: usize) -> f64 {
         let rows = |domain: Domain| match domain {
             Domain::Tokens => tokens,
@@ -282,7 +282,7 @@ impl Model {
                 let part = Part { mats: vec![mat.clone()], unit: *unit, epilogue: Vec::new() };
                 (Domain::Tokens, self.experts(kernel, input_type(input), (*experts, *top_k), &part, tokens))
             }
-            Body::Attention(_) => (Domain::Tokens, 0.0),
+            Body::Attention(_) | Body::Shrink { .. } => (Domain::Tokens, 0.0),
         };
         let prologue = rows(domain) as f64 * self.stages(kernel, &kernel.prologue);
         self.machine.barrier + prologue + body

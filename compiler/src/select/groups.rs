@@ -7,7 +7,8 @@ use crate::fuse::{Group, GroupKind};
 use crate::graph::{Attention, Node, NodeId, Op, OpKind, Type, ValueId};
 use kernmill_kernels::expr::Expr;
 use kernmill_kernels::kernel::{
-    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, KvPlane, Mat, PROLOGUE_TOKENS, Part, Stage, ValId,
+    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, KvPlane, Mat, PROLOGUE_TOKENS, Part, ShrinkSite,
+    Stage, ValId,
 };
 use kernmill_plan::format::{BLOCK, TILE_ROWS};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
@@ -26,6 +27,7 @@ impl Selector<'_> {
             GroupKind::Logits => self.logits(group),
             GroupKind::MoeGateUp => self.moe_gate_up(group),
             GroupKind::MoeDown => self.moe_down(group),
+            GroupKind::Shrink => self.shrink(group),
         }
     }
 
@@ -77,12 +79,15 @@ impl Selector<'_> {
         let id = group.roots[0];
         let node = self.graph.node(id);
         let stem = node.op.kind().name();
+        if matches!(node.op, Op::LoraShrink { .. }) {
+            return self.shrink(group);
+        }
         if is_stage(&node.op) {
             return Ok(vec![self.rows(group, stem, &[id])?]);
         }
         let mut b = Builder::new(self);
         let input = b.input(node.inputs[0]);
-        let mat = b.mat(&node.tensors);
+        let mat = b.mat(node);
         let experts = matches!(node.op, Op::ExpertLinear | Op::QuantExpertLinear | Op::Bf16ExpertLinear);
         let routing = experts.then(|| b.input(node.inputs[1]));
         let out = b.output(node.output);
@@ -116,7 +121,8 @@ impl Selector<'_> {
             return Ok((Vec::new(), b));
         }
         if always_local || self.trial.prologue == Prologue::Workers {
-            self.local_stages(&mut b, nodes, &group.outputs)?;
+            let stages = self.local_stages(&mut b, nodes, &group.outputs)?;
+            stages.into_iter().for_each(|stage| b.prologue(stage));
             return Ok((Vec::new(), b));
         }
         Ok((vec![self.rows(group, stem, nodes)?], b))
@@ -137,7 +143,7 @@ impl Selector<'_> {
         {
             let node = self.captured(group, name)?;
             let rope = self.optional(group, rope);
-            let mat = b.mat(&node.tensors);
+            let mat = b.mat(node);
             let mut epilogue = Vec::new();
             if let Some(Node { op: Op::Rope { rope, .. }, .. }) = rope {
                 epilogue.push(Epilogue::Rope { table: b.operand(OperandRef::Rope(*rope)) });
@@ -181,6 +187,7 @@ impl Selector<'_> {
         let sinks = node.tensors.first().map(|sinks| b.tensor(*sinks));
         let quant = self.optional(group, "quant");
         let out = b.output(quant.map_or(node.output, |quant| quant.output));
+        let kept = quant.and_then(|_| b.kept(group, node.output));
         let tile_tokens = if self.max_tokens > PROLOGUE_TOKENS { ATTENTION_TILE } else { 1 };
         let max_segments = match a.window {
             // As many positions are in the windows of a tile's tokens, and touch at most this many segments.
@@ -199,6 +206,7 @@ impl Selector<'_> {
             max_segments,
             sinks,
             out,
+            kept,
         });
         uses.push(b.finish(self.label(group, "attention"), "attention", body, 1));
         Ok(uses)
@@ -222,7 +230,7 @@ impl Selector<'_> {
         let (mut uses, mut b) = self.with_prologue(group, "quantize", &group.prologue, false)?;
         let (linear, add) = (self.captured(group, "linear")?, self.captured(group, "add")?);
         let input = b.input(linear.inputs[0]);
-        let mat = b.mat(&linear.tensors);
+        let mat = b.mat(linear);
         let x = b.input(residual(add, linear.output));
         let out = b.output(add.output);
         let epilogue = vec![Epilogue::Add { x }, Epilogue::Store { out }];
@@ -234,6 +242,38 @@ impl Selector<'_> {
         Ok(uses)
     }
 
+    /// The A of adapters, with what comes before it.
+    fn shrink(&self, group: &Group) -> Result<Vec<KernelUse>, SelectError> {
+        let mut b = Builder::new(self);
+        let by_rows = self.max_tokens > PROLOGUE_TOKENS;
+        let stages = self.local_stages(&mut b, &group.prologue, &group.outputs)?;
+        let first = self.graph.node(group.roots[0]);
+        let input = b.input(first.inputs[0]);
+        let input_slots = matches!(self.graph.value(first.inputs[0]).ty.rows(), crate::graph::Rows::Slots(_));
+        let mut sites = Vec::with_capacity(group.roots.len());
+        let mut experts = 0;
+        for node in group.roots.iter().map(|id| self.graph.node(*id)) {
+            let Op::LoraShrink { site, format } = node.op else {
+                return Err(self.bug(node, "is not a shrink"));
+            };
+            experts = self.graph.tensor(self.sites[site as usize].tensors[0]).shape[0];
+            let out = b.output(node.output);
+            sites.push(ShrinkSite { site: b.operand(OperandRef::Site(site)), format, out });
+        }
+        let routed = first.inputs.get(1).map(|routing| {
+            let top_k = self.graph.value(*routing).ty.cols();
+            (b.input(*routing), experts, top_k)
+        });
+        let stages = if by_rows {
+            stages
+        } else {
+            stages.into_iter().for_each(|stage| b.prologue(stage));
+            Vec::new()
+        };
+        let body = Body::Shrink { input, routed, input_slots, sites, stages, by_rows };
+        Ok(vec![b.finish(self.label(group, "shrink"), "shrink", body, 1)])
+    }
+
     /// The gate and up matrices as one part that ends in the activation.
     fn glu_part(&self, b: &mut Builder, group: &Group) -> Result<Part, SelectError> {
         let (gate, up) = (self.captured(group, "gate")?, self.captured(group, "up")?);
@@ -241,10 +281,11 @@ impl Selector<'_> {
         let Op::Glu { expr } = &glu.op else { return Err(self.bug(glu, "is not a glu")) };
         // The rule's gate and up are the activation's inputs in that order.
         let expr = if glu.inputs[0] == gate.output { expr.clone() } else { swap_vars(expr) };
-        let mats: Vec<Mat> = vec![b.mat(&gate.tensors), b.mat(&up.tensors)];
+        let mats: Vec<Mat> = vec![b.mat(gate), b.mat(up)];
         let mut epilogue = vec![Epilogue::Combine { expr }];
         let unit = match self.optional(group, "quant_out") {
             Some(quant) => {
+                epilogue.extend(b.kept(group, glu.output).map(Epilogue::Keep));
                 let out = b.output(quant.output);
                 epilogue.push(match quant.op {
                     Op::Bf16Cast => Epilogue::Bf16Cast { out },
@@ -288,7 +329,7 @@ impl Selector<'_> {
         let mut b = Builder::new(self);
         let input = b.input(down.inputs[0]);
         let routing = b.input(down.inputs[1]);
-        let mat = b.mat(&down.tensors);
+        let mat = b.mat(down);
         let residual = Some(b.input(residual(add, sum.output)));
         let out = b.output(add.output);
         let Type::Routing(top_k) = self.graph.value(down.inputs[1]).ty else {
@@ -305,7 +346,7 @@ impl Selector<'_> {
         let (mut uses, mut b) = self.with_prologue(group, "logits_prologue", &group.prologue, true)?;
         let linear = self.captured(group, "linear")?;
         let input = b.input(linear.inputs[0]);
-        let mat = b.mat(&linear.tensors);
+        let mat = b.mat(linear);
         let out = b.output(linear.output);
         let unit = b.unit(&mat);
         let parts = vec![Part { mats: vec![mat], unit, epilogue: vec![Epilogue::Store { out }] }];

@@ -17,7 +17,7 @@ mod tests;
 mod text;
 
 use crate::fuse::FusedGraph;
-use crate::graph::{Graph, Op, Rows, TensorId, Type, ValueId};
+use crate::graph::{Graph, GraphSite, Op, Rows, TensorId, Type, ValueId};
 use crate::pack::WeightLayout;
 use cost::Model;
 use kernmill_kernels::kernel::Kernel;
@@ -42,6 +42,8 @@ pub enum OperandRef {
     Kv(u32, LayerKind),
     /// A rotary table.
     Rope(u32),
+    /// A site of adapters.
+    Site(u32),
 }
 
 /// One use of a kernel: a step.
@@ -114,6 +116,7 @@ pub fn select(
         fused,
         graph: &fused.graph,
         layout,
+        sites: &fused.graph.sites(),
         max_tokens,
         geometry: geometry(&fused.graph),
         max_segments: fused.graph.max_context.div_ceil(ATTENTION_SEGMENT),
@@ -133,6 +136,7 @@ struct Selector<'a> {
     fused: &'a FusedGraph,
     graph: &'a Graph,
     layout: &'a WeightLayout,
+    sites: &'a [GraphSite],
     max_tokens: usize,
     geometry: Option<KvGeometry>,
     max_segments: usize,

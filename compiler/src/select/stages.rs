@@ -28,7 +28,7 @@ impl Selector<'_> {
                 Stage::Rope { x: input(b, 0), table, head_dim: *head_dim, out }
             }
             Op::KvCast => Stage::KvCast { x: input(b, 0), out },
-            Op::Linear => Stage::Linear { x: input(b, 0), mat: b.mat(&node.tensors), out },
+            Op::Linear => Stage::Linear { x: input(b, 0), mat: b.mat(node), out },
             Op::RouterTopk { k } => {
                 let experts = self.graph.value(node.inputs[0]).ty.cols();
                 Stage::TopK { x: input(b, 0), experts, k: *k as usize, out }
@@ -56,19 +56,21 @@ impl Selector<'_> {
             | Op::ExpertLinear
             | Op::QuantExpertLinear
             | Op::Bf16ExpertLinear
-            | Op::Attention(_) => {
+            | Op::Attention(_)
+            | Op::LoraShrink { .. } => {
                 return Err(self.bug(node, "is not a row stage"));
             }
         })
     }
 
-    /// Prologue nodes as stages of the kernel being built; each worker computes them for itself.
+    /// Prologue nodes as stages of the kernel being built, on rows of the worker's own.
     pub(super) fn local_stages(
         &self,
         b: &mut Builder,
         nodes: &[NodeId],
         outputs: &[crate::graph::ValueId],
-    ) -> Result<(), SelectError> {
+    ) -> Result<Vec<Stage>, SelectError> {
+        let mut stages = Vec::with_capacity(nodes.len());
         for id in nodes {
             let node = self.graph.node(*id);
             // Inputs first: a stage may read what an earlier one made, under the same value id.
@@ -78,10 +80,9 @@ impl Selector<'_> {
                 }
             });
             let out = b.local(node.output, outputs.contains(&node.output));
-            let stage = self.stage(b, node, out)?;
-            b.prologue(stage);
+            stages.push(self.stage(b, node, out)?);
         }
-        Ok(())
+        Ok(stages)
     }
 
     pub(super) fn bug(&self, node: &Node, message: &str) -> SelectError {

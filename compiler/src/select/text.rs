@@ -46,6 +46,14 @@ impl KernelUse {
                 mat.n,
                 mat.k
             ),
+            Body::Shrink { input, routed, sites, stages: list, by_rows, .. } => {
+                let by = if *by_rows { "rows" } else { "tiles" };
+                write!(f, "shrink for {} sites x {} by {by}", sites.len(), row_name(row(input)))?;
+                if !list.is_empty() {
+                    write!(f, ", each [{}]", stages(list))?;
+                }
+                routed.map_or(Ok(()), |(_, experts, top_k)| write!(f, ", {top_k} of {experts} experts"))
+            }
             Body::Attention(a) => write!(
                 f,
                 "attention {} heads over {} of {} in {:?}, window {}, tokens by {}, into {}",
@@ -82,6 +90,7 @@ fn part_text(part: &Part) -> String {
             Epilogue::Rope { .. } => "rope",
             Epilogue::Add { .. } => "add",
             Epilogue::Store { .. } => "store",
+            Epilogue::Keep(_) => "keep",
             Epilogue::Quantize { .. } => "quantize",
             Epilogue::Bf16Cast { .. } => "bf16 cast",
             Epilogue::KvWrite { .. } => "kv write",

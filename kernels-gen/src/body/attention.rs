@@ -397,6 +397,14 @@ impl<'a> Run<'a> {
             RowType::Q8(k) => {
                 let result = self.cx.body_scratch(e, self.areas.result);
                 e.call(combine, &[values, maxima, sums, sinks, result, count]);
+                if let Some(kept) = &self.body.kept {
+                    let token = e.add(self.row, token);
+                    self.cx.if_kept(e, kept, token, |e| {
+                        let out = self.cx.row(e, kept.out, token);
+                        let out = e.at(out, self.head, width * 4);
+                        elementwise::copy(e, result, out, width);
+                    });
+                }
                 let target = quantize::Q8Ptr::of_row(e, row, k);
                 let block = e.mul_imm(self.head, (width / BLOCK) as i64);
                 let target = target.skip(e, block);

@@ -2,8 +2,8 @@
 //!
 //! As much of it as is arithmetic on single elements becomes one map over all rows of the results; the rest goes row by row.
 
-use crate::body::Cx;
 use crate::body::matmul::unit_bytes;
+use crate::body::{Cx, adapter};
 use crate::emit::Emit;
 use crate::expr::{Binary, Expr};
 use crate::kernel::{Epilogue, Part, RowType, ValId};
@@ -107,6 +107,7 @@ pub fn emit(
     rows: Value,
     rows_of: RowsOf,
 ) {
+    adapter::expand(e, cx, part, item, expert, results, rows, rows_of);
     let consecutive = matches!(rows_of, RowsOf::From(_));
     let prefix = prefix(&cx.vals, part, consecutive);
     if let Some(prefix) = &prefix {
@@ -203,6 +204,11 @@ fn one_step(
             let out = e.at(out, item, unit * 4);
             elementwise::copy(e, results, out, unit);
         }
+        Epilogue::Keep(kept) => cx.if_kept(e, kept, row, |e| {
+            let out = cx.row(e, kept.out, out_row);
+            let out = e.at(out, item, unit * 4);
+            elementwise::copy(e, results, out, unit);
+        }),
         Epilogue::Quantize { out } => {
             let target = cx.row(e, *out, out_row);
             let target = quantize::Q8Ptr::of_row(e, target, cx.len(*out));

@@ -5,7 +5,7 @@
 
 use crate::body::epilogue::RowsOf;
 use crate::body::panels::{Panels, many_or_few, with_tiles};
-use crate::body::{Cx, epilogue, matmul};
+use crate::body::{Cx, adapter, epilogue, matmul};
 use crate::emit::{Emit, MEM};
 use crate::kernel::{Body, Domain, Kernel, Mat, Part, RowType, Tiling, ValId};
 use crate::leaf::Leaf;
@@ -136,6 +136,14 @@ impl Groups {
         let start = e.b.ins().isub(end, count);
         (expert, start, count)
     }
+
+    /// Token and slot of the entry that is `row` behind `position`.
+    fn row(&self, e: &mut Emit, position: Value, row: Value, top_k: usize) -> (Value, Value) {
+        let position = e.add(position, row);
+        let entry = e.at(self.entries, position, 4);
+        let slot = e.load_u32(entry, 0);
+        (divide(e, slot, top_k), slot)
+    }
 }
 
 /// Sorts the batch's slots by expert and fills the row pointer list in the same order.
@@ -225,12 +233,7 @@ pub fn up(
     let units = part.items();
     let total = e.mul_imm(groups.active_count, units as i64);
     let finish = |e: &mut Emit, item: Value, expert: Value, position: Value, results: Value, rows: Value| {
-        let each = |e: &mut Emit, row: Value| {
-            let position = e.add(position, row);
-            let entry = e.at(groups.entries, position, 4);
-            let slot = e.load_u32(entry, 0);
-            (divide(e, slot, routed.top_k), slot)
-        };
+        let each = |e: &mut Emit, row: Value| groups.row(e, position, row, routed.top_k);
         epilogue::emit(e, cx, part, item, Some(expert), results, rows, RowsOf::Each(&each));
     };
     // `gathered` is the expert whose rows are in the panel.
@@ -374,6 +377,8 @@ pub fn down(
         e.for_range(zero, groups.active_count, 1, |e, active| {
             let (expert, first, count) = groups.expert(e, active);
             let add = |e: &mut Emit, item: Value, position: Value, results: Value, rows: Value| {
+                let each = |e: &mut Emit, row: Value| groups.row(e, position, row, routed.top_k);
+                adapter::expand(e, cx, part, item, Some(expert), results, rows, RowsOf::Each(&each));
                 let targets = cx.body_scratch(e, areas.targets);
                 let targets = e.at(targets, position, 8);
                 let weights = cx.body_scratch(e, areas.weights);

@@ -1,5 +1,6 @@
 //! Kernel bodies: everything but the innermost register tile. One file per body; [`emit`] starts every kernel.
 
+pub mod adapter;
 mod attention;
 mod epilogue;
 mod experts;
@@ -7,6 +8,7 @@ mod gemm;
 mod gemm_bf16;
 mod matmul;
 mod panels;
+mod shrink;
 
 use crate::emit::Emit;
 use crate::kernel::{
@@ -21,10 +23,11 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{BlockArg, FuncRef, InstBuilder, Value};
 use kernmill_plan::abi::{Args, Worker};
+use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry, LayerKind};
 use kernmill_plan::program::LOGIT_SLAB;
 use kernmill_plan::target::Level;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 
 /// How much a worker takes from the step's counter at a time.
@@ -68,10 +71,7 @@ pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
     let q8 = |row: RowType| matches!(row, RowType::Q8(_));
     let bf16 = |val: &ValId| matches!(kernel.vals[*val].row, RowType::Bf16(_));
     let mut leaves = Vec::new();
-    let stages = match &kernel.body {
-        Body::Rows { stages, .. } => stages.as_slice(),
-        _ => &[],
-    };
+    let stages = kernel.body.stages();
     let vals: Vec<RowType> = kernel.vals.iter().map(|val| val.row).collect();
     leaves.extend(kernel.prologue.iter().chain(stages).flat_map(|stage| stage::leaves(&vals, stage)));
     match &kernel.body {
@@ -94,7 +94,7 @@ pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
         }
     };
     match &kernel.body {
-        Body::Rows { .. } => {}
+        Body::Rows { .. } | Body::Shrink { .. } => {}
         Body::Matmul { input, parts, .. } => parts.iter().for_each(|part| dots(part, rows(input))),
         Body::Experts { input, part, .. } if bf16(input) => leaves.extend(gemm_bf16::leaves(part)),
         Body::ExpertDown { input, mat, unit, .. } if bf16(input) => {
@@ -114,6 +114,14 @@ pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
             _ => {}
         }
     }
+    let branches =
+        kernel.mats().into_iter().filter_map(|mat| mat.adapter.as_ref()).map(|branch| branch.format);
+    let sites = match &kernel.body {
+        Body::Shrink { sites, .. } => sites.as_slice(),
+        _ => &[],
+    };
+    let formats: BTreeSet<WeightFormat> = branches.chain(sites.iter().map(|site| site.format)).collect();
+    leaves.extend(formats.into_iter().flat_map(adapter::leaves));
     leaves.sort();
     leaves.dedup();
     leaves
@@ -139,10 +147,7 @@ fn plan_scratch(kernel: &Kernel) -> (Vec<usize>, Scratch, Layout) {
             Home::Scratch | Home::ScratchUnlessFirst(_) => scratch.take(val.row.stride() * prologue_rows),
         })
         .collect();
-    let stages = match &kernel.body {
-        Body::Rows { stages, .. } => stages.as_slice(),
-        _ => &[],
-    };
+    let stages = kernel.body.stages();
     let work = kernel.prologue.iter().chain(stages).map(|stage| match stage {
         Stage::TopK { experts, .. } => experts.next_multiple_of(4) * 4,
         Stage::ExpertSum { top_k, .. } => top_k * 8,
@@ -154,7 +159,7 @@ fn plan_scratch(kernel: &Kernel) -> (Vec<usize>, Scratch, Layout) {
     layout.list = scratch.take(kernel.max_rows * 8);
     layout.body = scratch.used();
     let body = match &kernel.body {
-        Body::Rows { .. } => 0,
+        Body::Rows { .. } | Body::Shrink { .. } => 0,
         Body::Matmul { input, parts, .. } => {
             matmul::scratch_bytes(kernel.vals[*input].row, parts, kernel.max_rows, kernel.tiling)
         }
@@ -227,7 +232,16 @@ pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], leaves: &BTreeMap
             experts::down(e, &cx, routed, *input, &part, *residual, *out, rows);
         }
         Body::Attention(body) => attention::emit(e, &cx, body),
+        Body::Shrink { .. } => shrink::emit(e, &cx, kernel),
     }
+}
+
+/// [`Cx::hand_out`] leaves `total >> TAIL_SHIFT` items to the counter.
+const TAIL_SHIFT: i64 = 2;
+
+/// Items that [`Cx::hand_out`] gives out in equal shares.
+pub fn equal_shares(total: usize) -> usize {
+    total - (total >> TAIL_SHIFT)
 }
 
 impl Cx<'_> {
@@ -288,7 +302,7 @@ impl Cx<'_> {
     /// rest from the step's counter, so that workers finish together although one of them is slower today. What is taken from the
     /// counter shrinks with what is left: every jump to another place of the weights costs what had been prefetched ahead.
     pub fn hand_out(&self, e: &mut Emit, total: Value, body: impl FnOnce(&mut Emit, Value, Value)) {
-        let tail = e.b.ins().ushr_imm_u(total, 2);
+        let tail = e.b.ins().ushr_imm_u(total, TAIL_SHIFT);
         let fixed = e.b.ins().isub(total, tail);
         self.share_then_take(e, fixed, total, Take::Shrinking, body);
     }

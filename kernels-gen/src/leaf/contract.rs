@@ -6,7 +6,7 @@ use super::block::{data_lines, scale_bytes};
 use super::dot_q8::ADJACENT;
 use super::gemm_bf16::{self, GROUP, ROW_BYTES};
 use super::gemm_q8::{DECODED_BLOCK, DECODED_TILE, PANEL_BLOCK};
-use super::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE, add_weighted, quantize, rms_norm};
+use super::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE, add_dot, add_weighted, quantize, rms_norm};
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
 
@@ -246,6 +246,7 @@ impl Leaf {
             ],
             Leaf::Map(map) => map.contract(),
             Leaf::AddWeighted { n, bias } => add_weighted::contract(n, bias),
+            Leaf::AddDot { format, tokens } => add_dot::contract(format, tokens),
             Leaf::Quantize => quantize::contract(),
             Leaf::RmsNorm { n, .. } => rms_norm::contract(n),
         }
@@ -323,6 +324,7 @@ mod tests {
             Leaf::Combine { head_dim: 64, group: 8, sinks: false },
             Leaf::Map(Map::add(32, 128, 0)),
             Leaf::AddWeighted { n: 32, bias: true },
+            Leaf::AddDot { format: WeightFormat::Bf16, tokens: 6 },
             Leaf::Quantize,
             Leaf::RmsNorm { n: 32, eps: 0 },
         ] {

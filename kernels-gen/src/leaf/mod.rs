@@ -3,6 +3,7 @@
 //! A leaf is a function in the same code blob, called by bodies with the System V convention; every vector register is
 //! caller-saved. Its contract stands in its file. The versions here are 128 bits wide, in Cranelift IR, and run on every level.
 
+pub(crate) mod add_dot;
 mod add_weighted;
 pub(crate) mod attention;
 pub mod block;
@@ -61,6 +62,8 @@ pub enum Leaf {
     Map(Map),
     /// Weighted rows of `n`, with or without a bias, added to rows that lie anywhere.
     AddWeighted { n: usize, bias: bool },
+    /// Adds 16 rows of an adapter's A or B x `tokens` f32 rows, whose length is a parameter.
+    AddDot { format: WeightFormat, tokens: usize },
     /// f32 to q8 blocks.
     Quantize,
     /// RMS norm of a row of `n`. `eps` holds the f32's bits.
@@ -98,6 +101,7 @@ impl fmt::Display for Leaf {
             Leaf::AddWeighted { n, bias } => {
                 write!(f, "add_weighted{}_n{n}", if *bias { "_biased" } else { "" })
             }
+            Leaf::AddDot { format, tokens } => write!(f, "add_dot_{}_t{tokens}", format.name()),
             Leaf::Quantize => write!(f, "quantize_q8"),
             Leaf::RmsNorm { n, eps } => write!(f, "rms_norm_n{n}_e{eps:08x}"),
         }
@@ -119,7 +123,7 @@ impl Leaf {
             Leaf::RmsNorm { .. } => 3,
             Leaf::Map(map) => map.params(),
             Leaf::GemmQ8 { .. } | Leaf::Value { .. } | Leaf::AddWeighted { .. } => 6,
-            Leaf::Softmax | Leaf::Combine { .. } => 6,
+            Leaf::Softmax | Leaf::Combine { .. } | Leaf::AddDot { .. } => 6,
         }
     }
 
@@ -145,6 +149,7 @@ impl Leaf {
             Leaf::Combine { head_dim, group, sinks } => softmax::combine(e, params, head_dim, group, sinks),
             Leaf::Map(map) => map::emit(e, params, map),
             Leaf::AddWeighted { n, bias } => add_weighted::emit(e, params, n, bias),
+            Leaf::AddDot { format, tokens } => add_dot::emit(e, params, format, tokens),
             Leaf::Quantize => quantize::emit(e, params),
             Leaf::RmsNorm { n, eps } => rms_norm::emit(e, params, n, f32::from_bits(eps)),
         }

@@ -9,7 +9,7 @@ pub mod quantize;
 pub mod rope;
 pub mod topk;
 
-use crate::body::Cx;
+use crate::body::{Cx, adapter};
 use crate::emit::Emit;
 use crate::kernel::{Mat, RowType, Stage};
 use crate::leaf::Leaf;
@@ -113,6 +113,7 @@ fn linear(e: &mut Emit, cx: &Cx, mat: &Mat, x: usize, out: usize, row: Value) {
         let target = e.at(target, tile, TILE_ROWS * 4);
         e.call(cx.leaf(leaf), &[weights, list, target, stride]);
     });
+    adapter::expand_row(e, cx, mat, row, target);
     if let Some(bias) = mat.bias {
         let bias = cx.operand(e, bias);
         elementwise::add_in_place(e, target, bias, mat.n);

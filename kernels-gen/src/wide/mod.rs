@@ -3,6 +3,8 @@
 //! Each has the contract of its leaf and gives the same bits as the 128-bit version; each file says what it needs of the CPU, its
 //! tile, and what it clobbers. Leaves without a wide version for a level use the 128-bit one.
 
+mod add_dot_avx2;
+mod add_dot_avx512;
 mod add_weighted;
 mod attention_avx2;
 mod attention_avx512;
@@ -86,6 +88,8 @@ pub const ALL: &[Wide] = &[
     quantize::AVX2,
     rms_norm::AVX512,
     rms_norm::AVX2,
+    add_dot_avx512::WIDE,
+    add_dot_avx2::WIDE,
     add_weighted::AVX512,
     add_weighted::AVX2,
 ];

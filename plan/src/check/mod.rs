@@ -5,7 +5,7 @@
 
 use crate::format::{LINE, f32_row_stride};
 use crate::kv::{KvLayers, LayerKind};
-use crate::program::{Buffer, CodeBlob, LOGIT_SLAB, ModelInfo, Operand, Program, Step, TokenClass};
+use crate::program::{Ahead, Buffer, CodeBlob, LOGIT_SLAB, ModelInfo, Operand, Program, Step, TokenClass};
 
 mod adapters;
 #[cfg(test)]
@@ -322,7 +322,26 @@ fn check_step(program: &Program, class: &TokenClass, index: u32, step: &Step) ->
             return wrong(format!("operand {n}: {message}"));
         }
     }
-    Ok(())
+    check_ahead(class, step).or_else(wrong)
+}
+
+fn check_ahead(class: &TokenClass, step: &Step) -> Result<(), String> {
+    let Ahead { whole, parts, shared, routing } = &step.ahead;
+    for operand in whole.iter().chain(parts.iter().map(|part| &part.operand)) {
+        if !matches!(step.operands.get(*operand as usize), Some(Operand::Weights { .. })) {
+            return Err(format!("reads operand {operand} ahead, which is no weights of its own"));
+        }
+    }
+    let items = parts.iter().map(|part| u64::from(part.items)).sum::<u64>();
+    if u64::from(*shared) > items {
+        return Err(format!("shares {shared} of {items} work items"));
+    }
+    match routing {
+        Some(index) if *index as usize >= class.routings.len() => {
+            Err(format!("reads ahead by routing {index} of {}", class.routings.len()))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_operand(

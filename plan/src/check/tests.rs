@@ -2,7 +2,7 @@ use super::*;
 use crate::adapter::{Adapters, PackedAt, Site, SiteOut};
 use crate::format::WeightFormat;
 use crate::kv::{KvElem, KvGeometry, KvLayer};
-use crate::program::{RopeTable, StepWork, Symbol};
+use crate::program::{Ahead, RopeTable, StepWork, Symbol};
 use crate::target::Level;
 
 fn buffer(name: &str, offset: u64, bytes: u64, first: u32, last: u32) -> Buffer {
@@ -18,6 +18,7 @@ fn step(label: &str, operands: Vec<Operand>, reads: &[u32], writes: &[u32]) -> S
         writes: writes.to_vec(),
         sites: Vec::new(),
         work: StepWork::default(),
+        ahead: Ahead::default(),
     }
 }
 

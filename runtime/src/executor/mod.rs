@@ -3,6 +3,7 @@
 //! Operands are resolved to addresses once. A run wakes the workers once per slab of logits (the first slab rides along
 //! with the batch) and allocates nothing.
 
+mod ahead;
 mod batch;
 mod meter;
 mod resolve;
@@ -183,6 +184,7 @@ impl Executor {
             arena: arena as u64,
             kv: memory.kv_offsets.iter().map(|offset| kv as u64 + *offset as u64).collect(),
             ropes,
+            workers: pool.count(),
         };
         let routings = program.classes.first().map_or(&[][..], |class| &class.routings);
         let chosen = routings.iter().map(|routing| Chosen::new(routing.experts)).collect();
@@ -423,7 +425,6 @@ fn dispatch(
     for step in lists.iter().flat_map(|list| list.iter()) {
         step.next.0.store(0, Ordering::Relaxed);
     }
-    let total = lists.iter().map(|list| list.len()).sum::<usize>();
     let count = pool.count() as u32;
     let stride = memory.scratch_stride;
     let shared = Shared { args, scratch: memory.scratch.as_mut_ptr() };
@@ -432,7 +433,8 @@ fn dispatch(
     pool.run(&move |index: u32, barrier: &Barrier| {
         let shared = shared;
         let steps = lists.iter().flat_map(|list| list.iter()).enumerate();
-        for (n, step) in steps.filter(|(_, step)| sites.want(&step.sites)) {
+        let mut list = steps.filter(|(_, step)| sites.want(&step.sites)).peekable();
+        while let Some((n, step)) = list.next() {
             let worker = Worker {
                 index,
                 count,
@@ -445,7 +447,10 @@ fn dispatch(
             if let Some((clock, start)) = clock {
                 clock.called(index, start);
             }
-            if n + 1 < total || clock.is_some() {
+            if let Some((_, next)) = list.peek() {
+                let mut fetch = next.heads.fetch(index, tokens);
+                barrier.wait_busy(|| fetch.some());
+            } else if clock.is_some() {
                 barrier.wait();
             }
             if let (Some((clock, start)), 0) = (clock, index) {

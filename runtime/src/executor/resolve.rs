@@ -1,5 +1,6 @@
 //! Steps with their operands as absolute addresses.
 
+use super::ahead::Heads;
 use crate::code::ExecutableCode;
 use kernmill_plan::abi::{KernelFn, Route};
 use kernmill_plan::adapter::SiteEntry;
@@ -14,6 +15,8 @@ pub(super) struct Bases {
     pub kv: Vec<u64>,
     /// By rotary table.
     pub ropes: Vec<u64>,
+    /// Number of workers.
+    pub workers: usize,
 }
 
 /// A token class, ready to run.
@@ -47,6 +50,8 @@ pub(super) struct StepCall {
     pub sites: Box<[u32]>,
     /// What it reads and multiplies, for profiles.
     pub work: StepWork,
+    /// What its workers read first.
+    pub heads: Heads,
 }
 
 /// A counter on a line of its own.
@@ -119,7 +124,8 @@ impl StepCall {
             Operand::Rope(table) => bases.ropes[table as usize],
             Operand::Site(site) => u64::from(site) * size_of::<SiteEntry>() as u64,
         };
-        let operands = step.operands.iter().map(operand).collect();
+        let operands: Box<[u64]> = step.operands.iter().map(operand).collect();
+        let heads = Heads::resolve(step, class, &operands, bases.arena, bases.workers);
         StepCall {
             kernel,
             operands,
@@ -127,6 +133,7 @@ impl StepCall {
             label: step.label.as_str().into(),
             sites: step.sites.as_slice().into(),
             work: step.work,
+            heads,
         }
     }
 }

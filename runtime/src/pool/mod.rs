@@ -169,7 +169,7 @@ fn spawn(worker: usize, cpu: Option<usize>, shared: &Arc<Shared>) -> Result<Join
 /// A worker's life: wait for a job, run it, meet the others.
 fn work(worker: u32, mut seen: u32, shared: &Shared) {
     loop {
-        seen = shared.wakeup.wait_change(seen);
+        seen = shared.wakeup.wait_change(seen, || false);
         if shared.stop.load(Ordering::SeqCst) {
             return;
         }
@@ -207,12 +207,17 @@ impl Barrier {
 
     /// Returns when every worker has called it as often as this one. What any did before is visible to all after.
     pub fn wait(&self) {
+        self.wait_busy(|| false);
+    }
+
+    /// As [`Barrier::wait`], and calls `work` again and again while it spins, until that says that there is nothing left to do.
+    pub fn wait_busy(&self, work: impl FnMut() -> bool) {
         let generation = self.generation.value();
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.count {
             self.arrived.store(0, Ordering::Relaxed);
             self.generation.change();
         } else {
-            self.generation.wait_change(generation);
+            self.generation.wait_change(generation, work);
         }
     }
 }

@@ -39,12 +39,12 @@ impl Signal {
         }
     }
 
-    /// Returns the new value once it is no longer `old`.
-    pub(super) fn wait_change(&self, old: u32) -> u32 {
-        self.spin(old).unwrap_or_else(|| self.sleep(old))
+    /// Returns the new value once it is no longer `old`. Calls `work` while it spins, as long as that says there is more.
+    pub(super) fn wait_change(&self, old: u32, work: impl FnMut() -> bool) -> u32 {
+        self.spin(old, work).unwrap_or_else(|| self.sleep(old))
     }
 
-    fn spin(&self, old: u32) -> Option<u32> {
+    fn spin(&self, old: u32, mut work: impl FnMut() -> bool) -> Option<u32> {
         let budget = self.spin.load(Ordering::Relaxed);
         if budget == 0 {
             let value = self.value();
@@ -52,6 +52,7 @@ impl Signal {
         }
         let limit = Duration::from_nanos(budget.into());
         let start = Instant::now();
+        let mut more = true;
         loop {
             for _ in 0..16 {
                 let value = self.value();
@@ -59,7 +60,10 @@ impl Signal {
                     self.adapt(budget.saturating_mul(2));
                     return Some(value);
                 }
-                std::hint::spin_loop();
+                more = more && work();
+                if !more {
+                    std::hint::spin_loop();
+                }
             }
             if start.elapsed() >= limit {
                 // Whoever is waited for is slow or has no CPU: spin less, leave the CPU to it.

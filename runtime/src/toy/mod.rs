@@ -8,7 +8,7 @@ use crate::image::PlanImage;
 use kernmill_plan::format::f32_row_stride;
 use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers, LayerKind};
 use kernmill_plan::program::{
-    Buffer, CodeBlob, ModelInfo, Operand, Program, Step, StepWork, Symbol, TokenClass,
+    Ahead, Buffer, CodeBlob, ModelInfo, Operand, Program, Step, StepWork, Symbol, TokenClass,
 };
 use kernmill_plan::region::WeightRegion;
 use kernmill_plan::target::Level;
@@ -107,6 +107,7 @@ fn class(max_tokens: u32, stride: u64) -> TokenClass {
         writes: writes.to_vec(),
         sites: Vec::new(),
         work: StepWork { shared_bytes: 16, row_macs: 3, ..StepWork::default() },
+        ahead: Ahead::default(),
     };
     let mut steps = Vec::new();
     for kind in KINDS {

@@ -10,7 +10,7 @@ pub fn rule() -> FusionRule {
     FusionRule::new("attention", GroupKind::Attention, "attention, and the quantisation of its result")
         .node(Part::Root, "attention", &[OpKind::Attention], &["q", "k", "v"])
         .optional(Part::Epilogue, "quant", &[OpKind::QuantizeQ8], &["attention"])
-        .outputs(&["quant"])
+        .outputs(&["quant", "attention"])
         .guard_with(
             "quant",
             group_cols,

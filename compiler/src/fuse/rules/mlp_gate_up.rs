@@ -15,6 +15,6 @@ pub fn rule() -> FusionRule {
         .node(Part::Root, "up", LINEAR, &["quant"])
         .node(Part::Epilogue, "glu", &[OpKind::Glu], &["gate", "up"])
         .optional(Part::Epilogue, "quant_out", &[OpKind::QuantizeQ8], &["glu"])
-        .outputs(&["quant_out"])
+        .outputs(&["quant_out", "glu"])
         .guard(same, "a work item computes the same units of both")
 }

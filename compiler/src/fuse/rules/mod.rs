@@ -8,13 +8,14 @@ mod moe_down;
 mod moe_gate_up;
 mod norm_quant;
 mod qkv;
+mod shrink;
 
 use super::rule::FusionRule;
 use crate::graph::OpKind;
 
 /// Every built-in rule, in the order in which they are tried: an earlier rule takes its nodes first.
 pub fn builtin() -> Vec<FusionRule> {
-    vec![
+    let mut rules = vec![
         qkv::rule(),
         attention::rule(),
         linear_residual::rule(),
@@ -23,7 +24,10 @@ pub fn builtin() -> Vec<FusionRule> {
         mlp_gate_up::rule(),
         logits::rule(),
         norm_quant::rule(),
-    ]
+        shrink::routed(),
+    ];
+    rules.extend(shrink::rules());
+    rules
 }
 
 /// A matrix product on f32 or q8 activations.

@@ -21,6 +21,6 @@ pub fn rule() -> FusionRule {
     .node(Part::Root, "up", EXPERT_LINEAR, &["quant", "topk"])
     .node(Part::Epilogue, "glu", &[OpKind::Glu], &["gate", "up"])
     .optional(Part::Epilogue, "quant_out", ROUNDING, &["glu"])
-    .outputs(&["topk", "quant_out"])
+    .outputs(&["topk", "quant_out", "glu"])
     .guard(same, "a work item computes the same units of both")
 }

@@ -1,0 +1,178 @@
+//! The pass that gives matrix products their adapter branches.
+//!
+//! Every product that may have an adapter gets a [`Op::LoraShrink`] of its f32 input, and reads it as its last input. Nothing else changes: while
+//! a token has no adapter, the graph means what it meant. A norm or a routing that fusion computes together with the products cannot also
+//! be an input of a shrink before them; the shrink has copies of those nodes.
+
+use crate::graph::{Builder, Graph, GraphError, Node, Op, OpKind, RowSelect, Rows, TensorId, ValueId};
+use kernmill_plan::adapter::RANK_STEP;
+use kernmill_plan::format::WeightFormat;
+use std::collections::HashMap;
+
+/// The graph with an adapter branch at every product of a matrix that is multiplied with all tokens. Adapters' elements are rounded to
+/// `format`, bf16 or f32.
+///
+/// # Errors
+/// Only on defects.
+pub fn with_adapters(graph: &Graph, format: WeightFormat) -> Result<Graph, GraphError> {
+    let mut builder = Builder::new(&graph.name, graph.vocab, graph.max_context);
+    for rope in &graph.ropes {
+        builder.add_rope(rope.clone());
+    }
+    for tensor in &graph.tensors {
+        builder.add_tensor(tensor.clone());
+    }
+    let mut pass = Pass {
+        graph,
+        format,
+        builder,
+        values: vec![ValueId(0)],
+        sites: HashMap::new(),
+        shrunk: HashMap::new(),
+        copies: HashMap::new(),
+    };
+    for (_, node) in graph.nodes() {
+        let output = pass.node(node)?;
+        pass.values.push(output);
+    }
+    let output = pass.values[graph.output.0 as usize];
+    pass.builder.finish(output)
+}
+
+struct Pass<'g> {
+    graph: &'g Graph,
+    format: WeightFormat,
+    builder: Builder,
+    /// New value of each old one.
+    values: Vec<ValueId>,
+    /// Site of each checkpoint tensor.
+    sites: HashMap<&'g str, u32>,
+    /// Shrunk value by site, old input and old routing.
+    shrunk: HashMap<(u32, ValueId, Option<ValueId>), ValueId>,
+    /// Copies for shrinks: by old value and the old routing of the shrink.
+    copies: HashMap<(ValueId, Option<ValueId>), ValueId>,
+}
+
+impl<'g> Pass<'g> {
+    fn node(&mut self, node: &Node) -> Result<ValueId, GraphError> {
+        let mut inputs: Vec<ValueId> = node.inputs.iter().map(|value| self.new(*value)).collect();
+        if let Some(tensor) = self.site_tensor(node) {
+            inputs.push(self.shrink(node, tensor)?);
+        }
+        self.builder.node(&self.graph.value(node.output).name, node.op.clone(), &inputs, &node.tensors)
+    }
+
+    fn new(&self, old: ValueId) -> ValueId {
+        self.values[old.0 as usize]
+    }
+
+    /// The matrix of a product that may have an adapter.
+    fn site_tensor(&self, node: &Node) -> Option<TensorId> {
+        let product = matches!(
+            node.op.kind(),
+            OpKind::Linear
+                | OpKind::QuantLinear
+                | OpKind::ExpertLinear
+                | OpKind::QuantExpertLinear
+                | OpKind::Bf16ExpertLinear
+        );
+        let tensor = *node.tensors.first().filter(|_| product)?;
+        let whole = self.is_whole(tensor);
+        let input = self.graph.value(node.inputs[0]).ty;
+        let rows = input.rows() == Rows::Tokens || node.inputs.len() == 2 && input.rows() != Rows::Wanted;
+        let fits = input.cols().is_multiple_of(RANK_STEP) && rows;
+        (whole && fits).then_some(tensor)
+    }
+
+    /// Whether the matrices made of the tensor's checkpoint tensor have each of its rows once: it alone, or gate and up.
+    fn is_whole(&self, tensor: TensorId) -> bool {
+        let tensor = self.graph.tensor(tensor);
+        let alike = self.graph.tensors.iter().filter(|other| other.source.name == tensor.source.name);
+        let rows: Vec<RowSelect> =
+            alike.clone().filter(|other| other.role == tensor.role).map(|other| other.source.rows).collect();
+        alike.count() == rows.len()
+            && match rows.as_slice() {
+                [RowSelect::All] => true,
+                [a, b] => a != b && *a != RowSelect::All && *b != RowSelect::All,
+                _ => false,
+            }
+    }
+
+    /// What rounds an input of a product is no part of the adapter's.
+    fn unrounded(&self, value: ValueId) -> ValueId {
+        match self.producer(value) {
+            Some(Node { op: Op::QuantizeQ8 | Op::Bf16Cast, inputs, .. }) => inputs[0],
+            _ => value,
+        }
+    }
+
+    fn producer(&self, value: ValueId) -> Option<&'g Node> {
+        self.graph.nodes.get((value.0 as usize).checked_sub(1)?)
+    }
+
+    /// The shrunk input of a product.
+    fn shrink(&mut self, node: &Node, tensor: TensorId) -> Result<ValueId, GraphError> {
+        let source = self.graph.tensor(tensor).source.name.as_str();
+        let next = self.sites.len() as u32;
+        let site = *self.sites.entry(source).or_insert(next);
+        let x = self.unrounded(node.inputs[0]);
+        let routing = node.inputs.get(1).copied();
+        if let Some(known) = self.shrunk.get(&(site, x, routing)) {
+            return Ok(*known);
+        }
+        let mut inputs = vec![self.input(x, routing)?];
+        if let Some(routing) = routing {
+            // Products of slots come after the routing anyway.
+            let before = self.graph.value(x).ty.rows() == Rows::Tokens;
+            inputs.push(if before { self.routing(routing, x)? } else { self.new(routing) });
+        }
+        let name = format!("{}.shrink", self.graph.value(node.output).name);
+        let value = self.builder.node(&name, Op::LoraShrink { site, format: self.format }, &inputs, &[])?;
+        self.shrunk.insert((site, x, routing), value);
+        Ok(value)
+    }
+
+    /// The input of a shrink: a norm's copy, or the value itself.
+    fn input(&mut self, x: ValueId, routing: Option<ValueId>) -> Result<ValueId, GraphError> {
+        match self.producer(x) {
+            Some(node @ Node { op: Op::RmsNorm { .. }, .. }) => {
+                let inputs = [self.new(node.inputs[0])];
+                self.copy(node, &inputs, routing)
+            }
+            _ => Ok(self.new(x)),
+        }
+    }
+
+    /// A copy of the routing of products of `x`, where it is made from the same norm by a router and its top-k; otherwise itself.
+    fn routing(&mut self, routing: ValueId, x: ValueId) -> Result<ValueId, GraphError> {
+        let topk = self.producer(routing).filter(|node| node.op.kind() == OpKind::RouterTopk);
+        let router = topk.and_then(|topk| self.producer(topk.inputs[0]));
+        let norm = self.producer(x).filter(|node| node.op.kind() == OpKind::RmsNorm);
+        match (topk, router, norm) {
+            (Some(topk), Some(router), Some(_)) if router.op == Op::Linear && router.inputs[0] == x => {
+                let mut inputs = vec![self.input(x, Some(routing))?];
+                let new = self.new(router.output);
+                inputs.extend(self.builder.graph().nodes[new.0 as usize - 1].shrunk());
+                let logits = self.copy(router, &inputs, Some(routing))?;
+                self.copy(topk, &[logits], Some(routing))
+            }
+            _ => Ok(self.new(routing)),
+        }
+    }
+
+    fn copy(
+        &mut self,
+        node: &Node,
+        inputs: &[ValueId],
+        routing: Option<ValueId>,
+    ) -> Result<ValueId, GraphError> {
+        let key = (node.output, routing);
+        if let Some(known) = self.copies.get(&key) {
+            return Ok(*known);
+        }
+        let name = format!("{}.lora", self.graph.value(node.output).name);
+        let value = self.builder.node(&name, node.op.clone(), inputs, &node.tensors)?;
+        self.copies.insert(key, value);
+        Ok(value)
+    }
+}

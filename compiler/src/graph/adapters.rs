@@ -1,0 +1,175 @@
+//! Adapters in a graph: which matrix products have a branch for one, and what belongs to a site.
+
+use super::{Graph, GraphError, Node, NodeId, Op, OpKind, TensorId, Uses, ValueId};
+use kernmill_plan::format::WeightFormat;
+use std::collections::BTreeSet;
+
+/// The adapter branch of a matrix product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// Output of the [`Op::LoraShrink`] that it reads.
+    pub shrunk: ValueId,
+    /// The site.
+    pub site: u32,
+    /// Which of the site's matrices it multiplies with.
+    pub out: usize,
+}
+
+/// A matrix of the checkpoint that may have an adapter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GraphSite {
+    /// The matrices that the graph made of its rows, in order of first use.
+    pub tensors: Vec<TensorId>,
+}
+
+/// Inputs of a matrix product without an adapter; `None` for other ops.
+pub(crate) fn plain_inputs(op: OpKind) -> Option<usize> {
+    match op {
+        OpKind::Linear | OpKind::QuantLinear => Some(1),
+        OpKind::ExpertLinear | OpKind::QuantExpertLinear | OpKind::Bf16ExpertLinear => Some(2),
+        _ => None,
+    }
+}
+
+impl Node {
+    /// The shrunk input of a matrix product that has an adapter branch.
+    pub fn shrunk(&self) -> Option<ValueId> {
+        plain_inputs(self.op.kind()).and_then(|plain| self.inputs.get(plain)).copied()
+    }
+
+    /// Inputs without that of the adapter branch.
+    pub fn base_inputs(&self) -> &[ValueId] {
+        let plain = plain_inputs(self.op.kind()).unwrap_or(self.inputs.len());
+        &self.inputs[..plain.min(self.inputs.len())]
+    }
+}
+
+impl Graph {
+    /// Every site, by index.
+    pub fn sites(&self) -> Vec<GraphSite> {
+        let mut sites: Vec<GraphSite> = Vec::new();
+        for node in &self.nodes {
+            let Some(site) = self.site_of(node) else { continue };
+            if sites.len() <= site as usize {
+                sites.resize_with(site as usize + 1, GraphSite::default);
+            }
+            let tensors = &mut sites[site as usize].tensors;
+            if !tensors.contains(&node.tensors[0]) {
+                tensors.push(node.tensors[0]);
+            }
+        }
+        sites
+    }
+
+    /// The site of a matrix product that has an adapter branch.
+    fn site_of(&self, node: &Node) -> Option<u32> {
+        let producer = self.nodes.get((node.shrunk()?.0 as usize).checked_sub(1)?)?;
+        if let Op::LoraShrink { site, .. } = producer.op { Some(site) } else { None }
+    }
+
+    /// The adapter branch of a node; `sites` are [`Graph::sites`].
+    pub fn branch_among(&self, node: &Node, sites: &[GraphSite]) -> Option<Branch> {
+        let (shrunk, site) = (node.shrunk()?, self.site_of(node)?);
+        let tensors = &sites.get(site as usize)?.tensors;
+        let out = tensors.iter().position(|tensor| *tensor == node.tensors[0])?;
+        Some(Branch { shrunk, site, out })
+    }
+
+    /// What adapters' elements are rounded to; `None` when there is no site.
+    pub fn adapter_format(&self) -> Option<WeightFormat> {
+        self.nodes.iter().find_map(|node| match node.op {
+            Op::LoraShrink { format, .. } => Some(format),
+            _ => None,
+        })
+    }
+
+    /// By node, the sites that it is there for alone: those of a shrink, and of what only shrinks read. `None` for all other nodes.
+    pub fn served_sites(&self) -> Vec<Option<BTreeSet<u32>>> {
+        let uses = Uses::new(self);
+        let mut served: Vec<Option<BTreeSet<u32>>> = vec![None; self.nodes.len()];
+        for (id, node) in self.nodes().rev() {
+            served[id.0 as usize] = match node.op {
+                Op::LoraShrink { site, .. } => Some(BTreeSet::from([site])),
+                _ if node.output == self.output => None,
+                _ => together(uses.users(node.output), &served),
+            };
+        }
+        served
+    }
+
+    /// Branches read shrinks and nothing else does; sites are numbered in order, and each is of one checkpoint tensor, which has no other.
+    pub(super) fn verify_sites(&self) -> Result<(), GraphError> {
+        let shrinks = |value: ValueId| {
+            (value.0 as usize).checked_sub(1).is_some_and(|i| self.nodes[i].op.kind() == OpKind::LoraShrink)
+        };
+        for node in &self.nodes {
+            let error = |message: String| {
+                Err(GraphError::new(
+                    format!("%{} ({})", self.value(node.output).name, node.op.kind()),
+                    message,
+                ))
+            };
+            if let Some(value) = node.base_inputs().iter().find(|value| shrinks(**value)) {
+                return error(format!("reads the shrink %{} as a plain input", self.value(*value).name));
+            }
+            if let Some(value) = node.shrunk().filter(|value| !shrinks(*value)) {
+                return error(format!("its branch reads %{}, which is no shrink", self.value(value).name));
+            }
+        }
+        if self
+            .nodes
+            .iter()
+            .any(|node| matches!(node.op, Op::LoraShrink { site, .. } if site as usize >= self.nodes.len()))
+        {
+            return Err(GraphError::new("sites", "a site's number is larger than the number of nodes"));
+        }
+        let sites = self.sites();
+        let mut owners = BTreeSet::new();
+        for (index, site) in sites.iter().enumerate() {
+            let error = |message: String| Err(GraphError::new(format!("site {index}"), message));
+            let Some(&first) = site.tensors.first() else { return error("no matrix product has it".into()) };
+            let key = |id: TensorId| {
+                let tensor = self.tensor(id);
+                (
+                    &tensor.source.name,
+                    tensor.role,
+                    tensor.shape.last(),
+                    tensor.shape.first().filter(|_| tensor.shape.len() == 3),
+                )
+            };
+            if let Some(other) = site.tensors.iter().find(|other| key(**other) != key(first)) {
+                let (a, b) = (&self.tensor(first).name, &self.tensor(*other).name);
+                return error(format!("@{a} and @{b} are not of one checkpoint tensor"));
+            }
+            if !owners.insert(&self.tensor(first).source.name) {
+                return error(format!("@{} has another site too", self.tensor(first).name));
+            }
+        }
+        for node in &self.nodes {
+            let Op::LoraShrink { site, format } = node.op else { continue };
+            let at = || format!("%{} (lora_shrink)", self.value(node.output).name);
+            let Some(of) = sites.get(site as usize).and_then(|site| site.tensors.first()) else {
+                return Err(GraphError::new(at(), format!("site {site} of {}", sites.len())));
+            };
+            if Some(format) != self.adapter_format() {
+                return Err(GraphError::new(at(), "adapters of a graph have one format"));
+            }
+            let (found, expected) =
+                (self.value(node.inputs[0]).ty.cols(), self.tensor(*of).shape.last().copied());
+            if Some(found) != expected {
+                let message = format!("reads {found} columns, its site has {}", expected.unwrap_or(0));
+                return Err(GraphError::new(at(), message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sites of users that all serve shrinks alone; `None` when one does not, or there is none.
+fn together(users: &[NodeId], served: &[Option<BTreeSet<u32>>]) -> Option<BTreeSet<u32>> {
+    let mut sites = BTreeSet::new();
+    for user in users {
+        sites.extend(served[user.0 as usize].as_ref()?);
+    }
+    (!sites.is_empty()).then_some(sites)
+}

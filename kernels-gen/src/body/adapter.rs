@@ -1,0 +1,277 @@
+//! Adapters in kernels: finding what a token's adapter has at a site, and adding its part to the results of a product.
+//!
+//! Tokens in a row that have one adapter are taken together. A batch without adapters costs a test of the table's address.
+
+use crate::body::Cx;
+use crate::body::epilogue::RowsOf;
+use crate::body::matmul::unit_bytes;
+use crate::emit::{Emit, LANES};
+use crate::kernel::{Kept, Mat, MatAdapter, OperandId, Part};
+use crate::leaf::Leaf;
+use crate::leaf::add_dot::{TOKENS, per_line};
+use cranelift_codegen::ir::types::{F32X4, I64};
+use cranelift_codegen::ir::{InstBuilder, Value};
+use kernmill_plan::abi::Args;
+use kernmill_plan::adapter::{MAX_RANK, SiteEntry};
+use kernmill_plan::format::{LINE, TILE_ROWS, WeightFormat};
+use std::mem::offset_of;
+
+/// Bytes from one row of shrunk values to the next.
+pub const SHRUNK_STRIDE: usize = MAX_RANK * 4;
+
+/// Leaves that adapters of that format need.
+pub fn leaves(format: WeightFormat) -> impl Iterator<Item = Leaf> {
+    TOKENS.into_iter().map(move |tokens| Leaf::AddDot { format, tokens })
+}
+
+/// What a token's adapter has at a site; `ranks` is 0 when nothing.
+pub struct Entry {
+    at: Value,
+    pub ranks: Value,
+}
+
+impl Entry {
+    fn field(&self, e: &mut Emit, offset: usize) -> Value {
+        e.load(I64, self.at, offset)
+    }
+
+    /// Packed A of an expert (of the only one without).
+    pub fn a(&self, e: &mut Emit, expert: Option<Value>) -> Value {
+        let a = self.field(e, offset_of!(SiteEntry, a));
+        self.of_expert(e, a, offset_of!(SiteEntry, a_expert), expert)
+    }
+
+    /// Factors of the ranks.
+    pub fn scale(&self, e: &mut Emit) -> Value {
+        self.field(e, offset_of!(SiteEntry, scale))
+    }
+
+    fn b(&self, e: &mut Emit, expert: Option<Value>) -> Value {
+        let b = self.field(e, offset_of!(SiteEntry, b));
+        self.of_expert(e, b, offset_of!(SiteEntry, b_expert), expert)
+    }
+
+    fn of_expert(&self, e: &mut Emit, base: Value, stride: usize, expert: Option<Value>) -> Value {
+        let Some(expert) = expert else { return base };
+        let stride = self.field(e, stride);
+        let offset = e.b.ins().imul(expert, stride);
+        e.add(base, offset)
+    }
+}
+
+impl Cx<'_> {
+    /// `then`, if any token of the batch has an adapter.
+    pub fn if_adapters(&self, e: &mut Emit, then: impl FnOnce(&mut Emit)) {
+        let table = e.load(I64, self.args, offset_of!(Args, adapter_table));
+        e.if_nonzero(table, then);
+    }
+
+    /// What a token's adapter has at a site. Only when [`Cx::if_adapters`].
+    pub fn adapter(&self, e: &mut Emit, site: OperandId, token: Value) -> Entry {
+        let table = e.load(I64, self.args, offset_of!(Args, adapter_table));
+        let stride = e.load(I64, self.args, offset_of!(Args, adapter_stride));
+        let slot = self.adapter_slot(e, token);
+        let row = e.b.ins().imul(slot, stride);
+        let site = self.operand(e, site);
+        let at = e.add(table, row);
+        let at = e.add(at, site);
+        let ranks = e.load(I64, at, offset_of!(SiteEntry, ranks));
+        Entry { at, ranks }
+    }
+
+    /// Adapter slot of a batch row.
+    pub fn adapter_slot(&self, e: &mut Emit, row: Value) -> Value {
+        self.arg_u32(e, offset_of!(Args, adapters), row)
+    }
+
+    /// Rows from `row` on that have its slot, at most up to `end`.
+    pub fn adapter_run(&self, e: &mut Emit, row: Value, end: Value) -> Value {
+        let run = self.arg_u32(e, offset_of!(Args, adapter_runs), row);
+        let left = e.b.ins().isub(end, row);
+        e.min_u(run, left)
+    }
+
+    /// Tiles of 16 ranks of the batch's largest rank.
+    pub fn adapter_tiles(&self, e: &mut Emit) -> Value {
+        e.load_u32(self.args, offset_of!(Args, adapter_tiles))
+    }
+
+    /// `then`, if a token's row is kept.
+    pub fn if_kept(&self, e: &mut Emit, kept: &Kept, token: Value, then: impl FnOnce(&mut Emit)) {
+        if kept.sites.is_empty() {
+            return then(e);
+        }
+        self.if_adapters(e, |e| {
+            let mut any = e.i64(0);
+            for site in &kept.sites {
+                let entry = self.adapter(e, *site, token);
+                any = e.b.ins().bor(any, entry.ranks);
+            }
+            e.if_nonzero(any, then);
+        });
+    }
+}
+
+/// A tile of packed A or B times rows: `out[i] += tile * x[i]` for `rows` rows.
+#[derive(Clone, Copy)]
+pub struct AddDots {
+    pub format: WeightFormat,
+    pub tile: Value,
+    pub x: Value,
+    pub x_stride: usize,
+    pub out: Value,
+    pub out_stride: usize,
+    pub k: Value,
+}
+
+impl AddDots {
+    /// For `rows` rows, as many at a time as leaves take.
+    pub fn emit(self, e: &mut Emit, cx: &Cx, rows: Value) {
+        let mut start = e.i64(0);
+        for tokens in TOKENS {
+            let end = match tokens {
+                1 => rows,
+                _ => {
+                    let size = e.i64(tokens as i64);
+                    let rest = e.b.ins().urem(rows, size);
+                    e.b.ins().isub(rows, rest)
+                }
+            };
+            e.for_range(start, end, tokens as i64, |e, row| self.call(e, cx, row, tokens));
+            start = end;
+        }
+    }
+
+    /// For `tokens` rows from `row` on.
+    pub fn call(self, e: &mut Emit, cx: &Cx, row: Value, tokens: usize) {
+        let (x, out) = (e.at(self.x, row, self.x_stride), e.at(self.out, row, self.out_stride));
+        let (x_stride, out_stride) = (e.i64(self.x_stride as i64), e.i64(self.out_stride as i64));
+        let leaf = Leaf::AddDot { format: self.format, tokens };
+        e.call(cx.leaf(leaf), &[self.tile, x, x_stride, out, out_stride, self.k]);
+    }
+}
+
+/// Bytes of a tile of packed A or B with `k` columns.
+pub fn tile_bytes(e: &mut Emit, format: WeightFormat, k: Value) -> Value {
+    e.mul_imm(k, (LINE / per_line(format)) as i64)
+}
+
+/// Rows of results that belong together.
+struct Target {
+    /// Row of the shrunk values of the first.
+    shrunk: Value,
+    /// The first's results of the first tile.
+    y: Value,
+    /// Bytes from one row's to the next's.
+    stride: usize,
+    /// Tiles of each.
+    tiles: usize,
+    /// How many.
+    rows: Option<Value>,
+}
+
+/// Adds to rows of results; `first_tile` is that of the B.
+fn add(e: &mut Emit, cx: &Cx, branch: &MatAdapter, entry: &Entry, b: Value, first_tile: Value, to: &Target) {
+    let bytes = tile_bytes(e, branch.format, entry.ranks);
+    let before = e.b.ins().imul(first_tile, bytes);
+    let b = e.add(b, before);
+    e.for_count(to.tiles, |e, tile| {
+        let offset = e.b.ins().imul(tile, bytes);
+        let dots = AddDots {
+            format: branch.format,
+            tile: e.add(b, offset),
+            x: to.shrunk,
+            x_stride: SHRUNK_STRIDE,
+            out: e.at(to.y, tile, TILE_ROWS * 4),
+            out_stride: to.stride,
+            k: entry.ranks,
+        };
+        match to.rows {
+            Some(rows) => dots.emit(e, cx, rows),
+            None => {
+                let first = e.i64(0);
+                dots.call(e, cx, first, 1);
+            }
+        }
+    });
+    let factor = entry.field(e, offset_of!(SiteEntry, factor));
+    e.if_nonzero(factor, |e| {
+        let factor = e.at(factor, first_tile, TILE_ROWS * 4);
+        let (zero, one) = (e.i64(0), e.i64(1));
+        e.for_range(zero, to.rows.unwrap_or(one), 1, |e, row| {
+            let y = e.at(to.y, row, to.stride);
+            e.for_count(to.tiles * TILE_ROWS / LANES, |e, vector| {
+                let (y, factor) = (e.at(y, vector, LANES * 4), e.at(factor, vector, LANES * 4));
+                let (old, factor) = (e.load(F32X4, y, 0), e.load(F32X4, factor, 0));
+                let new = e.fmul(old, factor);
+                e.store(new, y, 0);
+            });
+        });
+    });
+}
+
+/// Adds the adapters' parts to the results of item `item`: `results` is `[rows][mats][unit]` f32.
+#[allow(clippy::too_many_arguments)]
+pub fn expand(
+    e: &mut Emit,
+    cx: &Cx,
+    part: &Part,
+    item: Value,
+    expert: Option<Value>,
+    results: Value,
+    rows: Value,
+    rows_of: RowsOf,
+) {
+    if part.mats.iter().all(|mat| mat.adapter.is_none()) {
+        return;
+    }
+    let (tiles, stride) = (part.unit / TILE_ROWS, unit_bytes(part));
+    cx.if_adapters(e, |e| {
+        for (m, mat) in part.mats.iter().enumerate() {
+            let Some(branch) = &mat.adapter else { continue };
+            let results = e.add_imm(results, (m * part.unit * 4) as i64);
+            let first_tile = e.mul_imm(item, tiles as i64);
+            let first_tile = e.add_imm(first_tile, branch.first_tile as i64);
+            let zero = e.i64(0);
+            e.for_next(zero, rows, |e, row| {
+                let (token, shrunk_row, run) = match rows_of {
+                    RowsOf::From(first) => {
+                        let (token, end) = (e.add(first, row), e.add(first, rows));
+                        (token, token, Some(cx.adapter_run(e, token, end)))
+                    }
+                    RowsOf::Each(each) => {
+                        let (token, slot) = each(e, row);
+                        (token, slot, None)
+                    }
+                };
+                let entry = cx.adapter(e, branch.site, token);
+                e.if_nonzero(entry.ranks, |e| {
+                    let b = entry.b(e, expert);
+                    let shrunk = cx.row(e, branch.shrunk, shrunk_row);
+                    let y = e.at(results, row, stride);
+                    let to = Target { shrunk, y, stride, tiles, rows: run };
+                    add(e, cx, branch, &entry, b, first_tile, &to);
+                });
+                match run {
+                    Some(run) => e.add(row, run),
+                    None => e.add_imm(row, 1),
+                }
+            });
+        }
+    });
+}
+
+/// Adds a token's adapter's part to all rows of a small matrix's product.
+pub fn expand_row(e: &mut Emit, cx: &Cx, mat: &Mat, token: Value, y: Value) {
+    let Some(branch) = &mat.adapter else { return };
+    cx.if_adapters(e, |e| {
+        let entry = cx.adapter(e, branch.site, token);
+        e.if_nonzero(entry.ranks, |e| {
+            let b = entry.b(e, None);
+            let shrunk = cx.row(e, branch.shrunk, token);
+            let first_tile = e.i64(branch.first_tile as i64);
+            let to = Target { shrunk, y, stride: 0, tiles: mat.n.div_ceil(TILE_ROWS), rows: None };
+            add(e, cx, branch, &entry, b, first_tile, &to);
+        });
+    });
+}

@@ -1,0 +1,199 @@
+//! `lora_shrink`: every token's (slot's) row times the A of its adapter, scaled.
+//!
+//! For few tokens work items are tiles of A, so that workers share what comes from memory; for many they are groups of tokens, whose rows stay in the cache
+//! while all of A passes.
+
+use crate::body::Cx;
+use crate::body::adapter::{AddDots, Entry, SHRUNK_STRIDE, tile_bytes};
+use crate::emit::{Emit, LANES};
+use crate::kernel::{Body, Domain, Home, Kernel, ShrinkSite, Stage, ValId};
+use crate::leaf::add_dot::TOKENS;
+use crate::stage::{self, elementwise};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::F32X4;
+use cranelift_codegen::ir::{InstBuilder, Value};
+use kernmill_plan::format::TILE_ROWS;
+
+/// Tokens of a work item when there are many.
+const GROUP: usize = TOKENS[0];
+
+/// What is shrunk.
+struct Shrink<'k> {
+    input: ValId,
+    routed: Option<(ValId, usize, usize)>,
+    input_slots: bool,
+    sites: &'k [ShrinkSite],
+}
+
+pub fn emit(e: &mut Emit, cx: &Cx, kernel: &Kernel) {
+    let Body::Shrink { input, routed, input_slots, sites, stages, by_rows } = &kernel.body else { return };
+    let shrink = Shrink { input: *input, routed: *routed, input_slots: *input_slots, sites };
+    cx.if_adapters(e, |e| {
+        let tokens = cx.rows(e, Domain::Tokens);
+        if *by_rows {
+            shrink.by_rows(e, cx, kernel, stages, tokens);
+        } else {
+            shrink.by_tiles(e, cx, tokens);
+        }
+    });
+}
+
+impl Shrink<'_> {
+    fn by_tiles(&self, e: &mut Emit, cx: &Cx, tokens: Value) {
+        let tiles = cx.adapter_tiles(e);
+        let total = e.mul_imm(tiles, self.sites.len() as i64);
+        let count = e.i64(self.sites.len() as i64);
+        cx.take_each(e, total, |e, item| {
+            let tile = e.b.ins().udiv(item, count);
+            let number = e.b.ins().urem(item, count);
+            for (index, site) in self.sites.iter().enumerate() {
+                let wanted = e.i64(index as i64);
+                let is = e.icmp(IntCC::Equal, number, wanted);
+                e.if_then(is, |e| {
+                    let zero = e.i64(0);
+                    self.rows(e, cx, site, (zero, tokens), Some(tile));
+                });
+            }
+        });
+    }
+
+    fn by_rows(&self, e: &mut Emit, cx: &Cx, kernel: &Kernel, stages: &[Stage], tokens: Value) {
+        let groups = e.add_imm(tokens, GROUP as i64 - 1);
+        let size = e.i64(GROUP as i64);
+        let groups = e.b.ins().udiv(groups, size);
+        cx.take_each(e, groups, |e, group| {
+            let first = e.mul_imm(group, GROUP as i64);
+            let end = e.add_imm(first, GROUP as i64);
+            let end = e.min_u(end, tokens);
+            let zero = e.i64(0);
+            let any = e.for_carry(first, end, 1, &[zero], |e, token, any| {
+                let slot = cx.adapter_slot(e, token);
+                vec![e.b.ins().bor(any[0], slot)]
+            })[0];
+            e.if_nonzero(any, |e| {
+                // Rows of the scratch are those of the group.
+                let cx = &cx.based_at(e, kernel, first);
+                e.for_range(first, end, 1, |e, token| {
+                    for stage in stages {
+                        stage::emit(e, cx, stage, token);
+                    }
+                });
+                for site in self.sites {
+                    self.rows(e, cx, site, (first, end), None);
+                }
+            });
+        });
+    }
+
+    /// Tokens `first..end` at one site: one tile of ranks, or all.
+    fn rows(
+        &self,
+        e: &mut Emit,
+        cx: &Cx,
+        site: &ShrinkSite,
+        (first, end): (Value, Value),
+        tile: Option<Value>,
+    ) {
+        e.for_next(first, end, |e, token| {
+            let run = cx.adapter_run(e, token, end);
+            let entry = cx.adapter(e, site.site, token);
+            let all = e.add_imm(entry.ranks, TILE_ROWS as i64 - 1);
+            let all = e.b.ins().ushr_imm_u(all, i64::from(TILE_ROWS.trailing_zeros()));
+            let (from, to) = match tile {
+                Some(tile) => {
+                    let behind = e.add_imm(tile, 1);
+                    (tile, e.min_u(behind, all))
+                }
+                None => (e.i64(0), all),
+            };
+            match self.routed {
+                None => e.for_range(from, to, 1, |e, tile| {
+                    self.tile(e, cx, site, &entry, tile, None, (token, token), run);
+                }),
+                Some((routing, experts, top_k)) => {
+                    let one = e.i64(1);
+                    let behind = e.add(token, run);
+                    e.for_range(token, behind, 1, |e, token| {
+                        let routes = cx.row(e, routing, token);
+                        e.for_count(top_k, |e, place| {
+                            let route = e.at(routes, place, 8);
+                            let expert = e.load_u32(route, 0);
+                            // As in the body of the experts: no bytes may lead outside.
+                            let last = e.i64(experts as i64 - 1);
+                            let expert = e.min_u(expert, last);
+                            let slot = e.mul_imm(token, top_k as i64);
+                            let slot = e.add(slot, place);
+                            let row = if self.input_slots { slot } else { token };
+                            e.for_range(from, to, 1, |e, tile| {
+                                self.tile(e, cx, site, &entry, tile, Some(expert), (row, slot), one);
+                            });
+                        });
+                    });
+                }
+            }
+            e.add(token, run)
+        });
+    }
+
+    /// A tile of ranks for `count` rows from the given rows of the input and of the output on.
+    #[allow(clippy::too_many_arguments)]
+    fn tile(
+        &self,
+        e: &mut Emit,
+        cx: &Cx,
+        site: &ShrinkSite,
+        entry: &Entry,
+        tile: Value,
+        expert: Option<Value>,
+        (input, output): (Value, Value),
+        count: Value,
+    ) {
+        let k = e.i64(cx.len(self.input) as i64);
+        let a = entry.a(e, expert);
+        let bytes = tile_bytes(e, site.format, k);
+        let before = e.b.ins().imul(tile, bytes);
+        let out = cx.row(e, site.out, output);
+        let out = e.at(out, tile, TILE_ROWS * 4);
+        let zero = e.i64(0);
+        e.for_range(zero, count, 1, |e, row| {
+            let out = e.at(out, row, SHRUNK_STRIDE);
+            elementwise::zero(e, out, TILE_ROWS);
+        });
+        let dots = AddDots {
+            format: site.format,
+            tile: e.add(a, before),
+            x: cx.row(e, self.input, input),
+            x_stride: cx.vals[self.input].stride(),
+            out,
+            out_stride: SHRUNK_STRIDE,
+            k,
+        };
+        dots.emit(e, cx, count);
+        let scale = entry.scale(e);
+        let scale = e.at(scale, tile, TILE_ROWS * 4);
+        e.for_range(zero, count, 1, |e, row| {
+            let out = e.at(out, row, SHRUNK_STRIDE);
+            for vector in 0..TILE_ROWS / LANES {
+                let (s, scale) =
+                    (e.load(F32X4, out, vector * LANES * 4), e.load(F32X4, scale, vector * LANES * 4));
+                let s = e.fmul(s, scale);
+                e.store(s, out, vector * LANES * 4);
+            }
+        });
+    }
+}
+
+impl<'k> Cx<'k> {
+    /// The same, but that row `first` of what is homed in scratch is its first row.
+    fn based_at(&self, e: &mut Emit, kernel: &Kernel, first: Value) -> Cx<'k> {
+        let bases = kernel.vals.iter().zip(&self.bases).map(|(val, base)| match val.home {
+            Home::Operand(_) => *base,
+            Home::Scratch | Home::ScratchUnlessFirst(_) => {
+                let before = e.mul_imm(first, val.row.stride() as i64);
+                e.b.ins().isub(*base, before)
+            }
+        });
+        let bases = bases.collect();
+        Cx { vals: self.vals.clone(), bases, ..*self }
+    }
+}
