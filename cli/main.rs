@@ -1,5 +1,6 @@
 //! The `kernmill` command line: one file per command, each a thin layer over the libraries.
 
+mod adapters;
 #[cfg(feature = "compiler")]
 mod bench;
 #[cfg(feature = "compiler")]

@@ -1,5 +1,6 @@
 //! From a plan, or `--spec` and `--weights`, or nothing, to a loaded engine. Everything that can be refused is refused before the work.
 
+use crate::adapters::AdapterArgs;
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};
 use crate::plan::PlanModel;
@@ -34,7 +35,7 @@ use std::sync::Arc;
 pub struct ModelArgs {
     /// Plan that `kernmill compile` wrote: it starts at once
     #[arg(value_name = "PLAN")]
-    #[cfg_attr(feature = "compiler", arg(conflicts_with_all = ["spec", "weights", "preset", "no_fuse"]))]
+    #[cfg_attr(feature = "compiler", arg(conflicts_with_all = ["spec", "weights", "preset", "no_fuse", "no_adapters"]))]
     #[cfg_attr(not(feature = "compiler"), arg(required = true))]
     pub plan: Option<PathBuf>,
     /// Use the plan's weights only, and generate the code anew from its spec
@@ -53,6 +54,8 @@ pub struct ModelArgs {
     /// Instruction set; native is the best that this CPU has (amx only for preset bf16), or of a plan's targets the best that runs here
     #[arg(long, value_name = "LEVEL", default_value = "native", value_parser = target_parser())]
     pub target: Target,
+    #[command(flatten)]
+    pub lora: AdapterArgs,
     #[command(flatten)]
     pub compile: CompileArgs,
     /// Worker threads; by default one for each physical core that this process may use
@@ -91,6 +94,10 @@ pub struct CompileArgs {
     #[cfg(feature = "compiler")]
     #[arg(long)]
     pub no_fuse: bool,
+    /// Leave out the branches for adapters (--lora): the code is smaller
+    #[cfg(feature = "compiler")]
+    #[arg(long)]
+    pub no_adapters: bool,
     /// Neither progress bars nor the closing lines on standard error
     #[arg(long, short)]
     pub quiet: bool,
@@ -145,6 +152,7 @@ impl CompileArgs {
             choices,
             level,
             chunk: self.chunk as usize,
+            adapters: !self.no_adapters,
             fuse: !self.no_fuse,
             keep_clif: emit.wants_clif(),
             ..Options::new(level)
@@ -222,6 +230,7 @@ pub struct Example {
 
 /// Reads and checks everything but the weights.
 pub fn open(args: &ModelArgs) -> Result<Box<dyn Model>> {
+    args.lora.check()?;
     if let Some(path) = &args.plan {
         return Ok(Box::new(PlanModel::open(path, args)?));
     }
