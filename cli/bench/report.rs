@@ -113,7 +113,7 @@ impl<'a> Report<'a> {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "weights {:.3} GB, {huge:.0} % on huge pages; peak resident {:.3} GB\n",
+            "weights {:.3} GB, {huge:.0} % on huge pages; peak resident {:.3} GB",
             self.loaded.weight_bytes as f64 / 1e9,
             self.peak_resident.unwrap_or(0) as f64 / 1e9
         );
@@ -121,6 +121,7 @@ impl<'a> Report<'a> {
             let (mb, ms) = (adapter.bytes as f64 / 1e6, adapter.seconds * 1e3);
             let _ = writeln!(text, "adapter {}: {mb:.1} MB, loaded in {ms:.0} ms", adapter.name);
         }
+        text.push('\n');
         let name = |result: &Measured| result.outcome.case.to_string();
         let width = self.results.iter().map(|result| name(result).len()).max().unwrap_or(0).max(4);
         let _ = writeln!(

@@ -1,5 +1,6 @@
 //! The built program: what it prints, what it leaves behind, and its exit status.
 
+mod adapters;
 mod bench;
 mod checkpoints;
 mod commands;

@@ -15,18 +15,22 @@ use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{Spec, SpecError, lower};
 use kernmill_compiler::testing::{ModelShape, build, random_weights};
 use kernmill_kernels::expr::Expr;
+use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::check::check_program;
 use kernmill_plan::file::check::{PlanFile, Section};
 use kernmill_plan::program::Program;
+use kernmill_plan::region::WeightRegion;
 use kernmill_plan::target::Level;
+use kernmill_runtime::adapter::{AdapterLoader, Loading};
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::tokenizer::TextStream;
 use kernmill_runtime::{MemoryNeed, Tokenizer};
 use serde_json::Value;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::str::from_utf8;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// A reader under test.
 pub struct Target {
@@ -39,7 +43,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     Target { name: "spec", run: spec, mutations: 1500 },
     Target { name: "config", run: config, mutations: 2000 },
     Target { name: "safetensors", run: safetensors, mutations: 4000 },
@@ -49,6 +53,7 @@ pub const TARGETS: [Target; 9] = [
     Target { name: "tokenizer", run: tokenizer, mutations: 1000 },
     Target { name: "compile", run: compile, mutations: 150 },
     Target { name: "plan", run: plan, mutations: 500 },
+    Target { name: "adapter", run: adapter, mutations: 4000 },
 ];
 
 /// A spec: read, lowered, or refused with a message that can be shown.
@@ -281,6 +286,33 @@ pub fn tokenizer(data: &[u8]) {
         let _ = stream.push(&tokenizer, id);
     }
     let _ = stream.finish(&tokenizer);
+}
+
+/// An adapter: its config, a zero byte, and its tensors.
+pub fn adapter(data: &[u8]) {
+    let Some(end) = data.iter().position(|byte| *byte == 0) else { return };
+    let Ok(config) = from_utf8(&data[..end]) else { return };
+    let tensors = data[end + 1..].to_vec();
+    let loaded = adapter_loader().open_bytes(Path::new("fuzz"), config, tensors, 1.0);
+    match loaded.and_then(Loading::run) {
+        Ok(adapter) => assert!((1..=MAX_RANK).contains(&adapter.packed().rank())),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// A loader for a small model with experts.
+fn adapter_loader() -> &'static AdapterLoader {
+    static LOADER: OnceLock<AdapterLoader> = OnceLock::new();
+    LOADER.get_or_init(|| {
+        let config = include_str!("../fixtures/oracle/gptoss-base/config.json");
+        let spec = from_config("small", config).expect("a config");
+        let graph = Spec::parse("small.toml", &spec).and_then(|spec| lower(&spec)).expect("a spec");
+        let options = Options { preset: Preset::Exact, adapters: true, chunk: 16, ..Options::new(Level::V3) };
+        let program = compile_graph(&graph, &options).expect("a supported model").program;
+        let weights = WeightRegion::anonymous(program.weight_bytes as usize).expect("memory");
+        let adapters = Arc::new(program.model.adapters.expect("sites"));
+        AdapterLoader::new(adapters, weights.freeze().expect("memory"), "small".into())
+    })
 }
 
 /// A plan file. The first byte says what the others are: a file; edits of 8 bytes each (see [`edit_plan`]) of a sound one; or such edits,

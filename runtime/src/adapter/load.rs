@@ -62,8 +62,8 @@ struct DoraSite {
 }
 
 impl AdapterLoader {
-    /// A loader for a program's sites and its packed weights.
-    pub(crate) fn new(adapters: Arc<Adapters>, weights: Arc<WeightRegion>, model: String) -> AdapterLoader {
+    /// A loader for a program's sites and its packed weights; the model's name is for messages.
+    pub fn new(adapters: Arc<Adapters>, weights: Arc<WeightRegion>, model: String) -> AdapterLoader {
         AdapterLoader { adapters, weights, model }
     }
 
