@@ -1,10 +1,12 @@
 //! `--lora`: adapters from the command line to the engine.
 
 use crate::failure::{Failure, Result};
-use kernmill_runtime::adapter::{CONFIG_FILE, TENSOR_FILE};
+use kernmill_plan::program::Program;
+use kernmill_runtime::adapter::{AdapterLoader, CONFIG_FILE, TENSOR_FILE};
 use kernmill_runtime::{AdapterError, AdapterUse, Engine, EngineError};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Adapters to run with.
@@ -75,6 +77,18 @@ impl AdapterArgs {
             }
         }
         Ok(())
+    }
+
+    /// Finds what of the adapters does not fit a program, before its weights are there; their elements are looked at when they are loaded.
+    pub fn check_fit(&self, program: &Program) -> Result<()> {
+        if self.adapters.is_empty() {
+            return Ok(());
+        }
+        let Some(adapters) = &program.model.adapters else { return Err(refused(AdapterError::NoSites)) };
+        let loader = AdapterLoader::for_merging(Arc::new(adapters.clone()), program.model.name.clone());
+        self.adapters
+            .iter()
+            .try_for_each(|adapter| loader.open(&adapter.directory, adapter.scale).map(drop).map_err(refused))
     }
 
     /// Loads them all; notes about them go to standard error.

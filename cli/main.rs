@@ -16,6 +16,8 @@ mod import;
 mod inspect;
 mod listing;
 mod logits;
+#[cfg(feature = "compiler")]
+mod merge;
 mod model;
 #[cfg(feature = "compiler")]
 mod nano;

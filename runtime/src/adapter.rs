@@ -7,6 +7,7 @@ mod error;
 mod factors;
 mod file;
 mod load;
+mod merge;
 mod names;
 mod norms;
 mod pattern;

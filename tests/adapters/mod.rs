@@ -151,7 +151,9 @@ fn a_thousand_cycles_mix_nothing_up_and_leave_nothing_behind() {
     let most = SEQUENCES as usize + 2 + named.len();
     assert!(heap.iter().all(|live| *live <= most), "at most {most} adapters are in memory: {heap:?}");
     drop(loading);
-    (0..named.len()).for_each(|place| drop(engine.adapter_store_mut().remove(&name(place))));
+    for place in 0..named.len() {
+        engine.adapter_store_mut().remove(&name(place));
+    }
     assert_eq!((live_adapters(&packed), engine.adapter_store().bytes()), (0, 0), "adapters that nobody has");
     assert_eq!(solo(&mut engine, &[]), plain, "the base weights are as they were");
 }
@@ -178,5 +180,7 @@ fn a_sequence_keeps_its_adapter_when_it_is_forked_and_the_name_goes() {
     assert_eq!(engine.adapter_store().bytes(), 0);
     let error = engine.create_with(&[AdapterUse::of("a")]).unwrap_err();
     assert_eq!(error.to_string(), "there is no adapter `a`: loaded are none");
-    (0..SEQUENCES).for_each(|_| drop(engine.create().unwrap()));
+    for _ in 0..SEQUENCES {
+        engine.create().unwrap();
+    }
 }

@@ -62,7 +62,7 @@ fn logits_with_adapters_come_from_spec_and_plan_alike() {
 #[test]
 fn adapters_that_cannot_be_used_are_refused() {
     let sandbox = Sandbox::of("gptoss-base");
-    sandbox.logits(&["--lora", "poet"]).misused("--lora");
+    sandbox.refuses(&["--lora", "poet"], &["--lora <NAME=DIR[:SCALE]>", "expected NAME=DIR"]);
     sandbox.refuses(&["--lora", "a=nowhere"], &["nowhere/adapter_config.json"]);
     let qv = lora("qv");
     sandbox.refuses(&["--lora", &qv, "--lora", &qv], &["--lora qv=... is given twice"]);
@@ -109,4 +109,35 @@ fn synthetic_adapters_fit_the_model_they_are_made_for() {
         .refused(&["DoRA"]);
     kernmill(&["synth", spec, "-o", &all, "--lora", "4"]).refused(&["already there"]);
     kernmill(&["synth", spec, "-o", &more, "--targets", "q"]).misused("--lora");
+}
+
+#[test]
+fn merged_adapters_are_those_that_run_beside() {
+    for adapter in ["everything", "dora"] {
+        let sandbox = sandbox("gptoss-base", adapter);
+        let merge =
+            ["compile", "spec.toml", "--weights", ".", "-o", "a.plan", "--merge-lora", &lora(adapter)];
+        let exact = [&merge[..], &["--preset", "exact"]].concat();
+        let report = sandbox.run(&exact);
+        assert!(report.stderr.contains(&format!("merged {adapter}: ")), "{}", report.stderr);
+        let experts = report.stderr.contains("6 of them not MXFP4 any more");
+        assert_eq!(experts, adapter == "everything", "{}", report.stderr);
+        report.text();
+        let logits = ["logits", "a.plan", "--tokens", "ids.json", "--out", "plan.safetensors"];
+        sandbox.run(&logits).text();
+        assert!(sandbox.difference("plan.safetensors", "expected.safetensors") <= 1e-3, "{adapter}");
+        sandbox.run(&[&logits[..], &["--regenerate"]].concat()).text();
+        assert!(sandbox.difference("plan.safetensors", "expected.safetensors") <= 1e-3, "{adapter} anew");
+
+        // Every preset takes it, and what is generated anew fits what was packed.
+        for preset in ["faithful", "bf16", "fast"] {
+            sandbox.run(&[&merge[..], &["--preset", preset]].concat()).text();
+            sandbox.run(&logits).text();
+            fs::rename(sandbox.path("plan.safetensors"), sandbox.path("first.safetensors")).unwrap();
+            sandbox.run(&[&logits[..], &["--regenerate"]].concat()).text();
+            assert_eq!(sandbox.difference("plan.safetensors", "first.safetensors"), 0.0, "{preset}");
+        }
+        let listing = sandbox.run(&["inspect", "a.plan"]).text();
+        assert_eq!(listing.contains(" mxfp4 "), adapter == "dora", "{listing}");
+    }
 }

@@ -18,8 +18,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct AdapterLoader {
     adapters: Arc<Adapters>,
-    /// The base weights, which DoRA takes lengths of.
-    weights: Arc<WeightRegion>,
+    /// The base weights, which DoRA takes lengths of; `None` when the rows are to be merged, and get their lengths then.
+    weights: Option<Arc<WeightRegion>>,
     /// The model's name, for messages.
     model: String,
 }
@@ -64,7 +64,12 @@ struct DoraSite {
 impl AdapterLoader {
     /// A loader for a program's sites and its packed weights; the model's name is for messages.
     pub fn new(adapters: Arc<Adapters>, weights: Arc<WeightRegion>, model: String) -> AdapterLoader {
-        AdapterLoader { adapters, weights, model }
+        AdapterLoader { adapters, weights: Some(weights), model }
+    }
+
+    /// A loader of adapters that are merged into base weights ([`Adapter::merge`]) and not run.
+    pub fn for_merging(adapters: Arc<Adapters>, model: String) -> AdapterLoader {
+        AdapterLoader { adapters, weights: None, model }
     }
 
     /// Whether an adapter is packed for this program.
@@ -149,14 +154,17 @@ impl Loading {
                 pieces.extend([Piece::A { site: index, expert }, Piece::B { site: index, expert }]);
             }
             pieces.push(Piece::Scales { site: index });
-            if layout.has_factors() {
-                pieces.push(Piece::StartLengths { site: index });
+            if !layout.has_factors() {
+                continue;
+            }
+            pieces.push(Piece::StartLengths { site: index });
+            if loader.weights.is_some() {
                 for (out, matrix) in site.outs.iter().enumerate() {
                     let tiles = (matrix.rows as usize).div_ceil(TILE_ROWS);
                     pieces.extend((0..tiles).map(|tile| Piece::Lengths { out, tile }));
                 }
-                pieces.push(Piece::Factors);
             }
+            pieces.push(Piece::Factors);
         }
         pieces.reverse();
         let sites = layouts.len();
@@ -270,14 +278,14 @@ impl Loading {
 
     /// Factors of 16 rows.
     fn lengths(&mut self, out: usize, tile: usize) -> Result<(), AdapterError> {
-        let Some(dora) = &mut self.dora else { return Ok(()) };
+        let (Some(dora), Some(weights)) = (&mut self.dora, &self.loader.weights) else { return Ok(()) };
         let adapters = &self.loader.adapters;
         let (site, layout) = (&adapters.sites[dora.site], &self.layouts[dora.site]);
         let Some(layout) = layout else { return Ok(()) };
         let matrix = &site.outs[out];
         let (format, k) = (matrix.weights.format, site.k as usize);
         let at = matrix.weights.offset as usize + tile * matrix.weights.tile_stride as usize;
-        let weights = &self.loader.weights.as_slice()[at..at + format.tile(k).bytes()];
+        let weights = &weights.as_slice()[at..at + format.tile(k).bytes()];
 
         let padded = layout.padded_rank();
         let b_tile = adapters.format.tile(padded).bytes();
