@@ -48,7 +48,7 @@ impl Options {
             choices: None,
             level,
             chunk: 512,
-            adapters: false,
+            adapters: true,
             fuse: true,
             keep_clif: false,
             kernels: Pick::Cheapest,

@@ -112,7 +112,7 @@ impl Cx<'_> {
     }
 }
 
-/// A tile of packed A or B times rows: `out[i] += tile * x[i]` for `rows` rows.
+/// A tile of packed A or B times rows: `out[i] += tile * x[i]`.
 #[derive(Clone, Copy)]
 pub struct AddDots {
     pub format: WeightFormat,
@@ -125,29 +125,28 @@ pub struct AddDots {
 }
 
 impl AddDots {
-    /// For `rows` rows, as many at a time as leaves take.
-    pub fn emit(self, e: &mut Emit, cx: &Cx, rows: Value) {
-        let mut start = e.i64(0);
-        for tokens in TOKENS {
-            let end = match tokens {
-                1 => rows,
-                _ => {
-                    let size = e.i64(tokens as i64);
-                    let rest = e.b.ins().urem(rows, size);
-                    e.b.ins().isub(rows, rest)
-                }
-            };
-            e.for_range(start, end, tokens as i64, |e, row| self.call(e, cx, row, tokens));
-            start = end;
-        }
-    }
-
-    /// For `tokens` rows from `row` on.
-    pub fn call(self, e: &mut Emit, cx: &Cx, row: Value, tokens: usize) {
-        let (x, out) = (e.at(self.x, row, self.x_stride), e.at(self.out, row, self.out_stride));
+    /// For `tokens` rows.
+    pub fn call(self, e: &mut Emit, cx: &Cx, tokens: usize) {
         let (x_stride, out_stride) = (e.i64(self.x_stride as i64), e.i64(self.out_stride as i64));
         let leaf = Leaf::AddDot { format: self.format, tokens };
-        e.call(cx.leaf(leaf), &[self.tile, x, x_stride, out, out_stride, self.k]);
+        e.call(cx.leaf(leaf), &[self.tile, self.x, x_stride, self.out, out_stride, self.k]);
+    }
+}
+
+/// `body(first, count)` for groups of `rows` rows, as many at a time as leaves take.
+pub fn in_groups(e: &mut Emit, rows: Value, mut body: impl FnMut(&mut Emit, Value, usize)) {
+    let mut start = e.i64(0);
+    for tokens in TOKENS {
+        let end = match tokens {
+            1 => rows,
+            _ => {
+                let size = e.i64(tokens as i64);
+                let rest = e.b.ins().urem(rows, size);
+                e.b.ins().isub(rows, rest)
+            }
+        };
+        e.for_range(start, end, tokens as i64, |e, row| body(e, row, tokens));
+        start = end;
     }
 }
 
@@ -175,25 +174,30 @@ fn add(e: &mut Emit, cx: &Cx, branch: &MatAdapter, entry: &Entry, b: Value, firs
     let bytes = tile_bytes(e, branch.format, entry.ranks);
     let before = e.b.ins().imul(first_tile, bytes);
     let b = e.add(b, before);
-    e.for_count(to.tiles, |e, tile| {
-        let offset = e.b.ins().imul(tile, bytes);
-        let dots = AddDots {
-            format: branch.format,
-            tile: e.add(b, offset),
-            x: to.shrunk,
-            x_stride: SHRUNK_STRIDE,
-            out: e.at(to.y, tile, TILE_ROWS * 4),
-            out_stride: to.stride,
-            k: entry.ranks,
-        };
-        match to.rows {
-            Some(rows) => dots.emit(e, cx, rows),
-            None => {
-                let first = e.i64(0);
-                dots.call(e, cx, first, 1);
-            }
+    // Rows outside: what is shrunk is read from the first-level cache for all tiles.
+    let dots = |e: &mut Emit, row: Value, tokens: usize| {
+        let (shrunk, y) = (e.at(to.shrunk, row, SHRUNK_STRIDE), e.at(to.y, row, to.stride));
+        e.for_count(to.tiles, |e, tile| {
+            let offset = e.b.ins().imul(tile, bytes);
+            let dots = AddDots {
+                format: branch.format,
+                tile: e.add(b, offset),
+                x: shrunk,
+                x_stride: SHRUNK_STRIDE,
+                out: e.at(y, tile, TILE_ROWS * 4),
+                out_stride: to.stride,
+                k: entry.ranks,
+            };
+            dots.call(e, cx, tokens);
+        });
+    };
+    match to.rows {
+        Some(rows) => in_groups(e, rows, dots),
+        None => {
+            let first = e.i64(0);
+            dots(e, first, 1);
         }
-    });
+    }
     let factor = entry.field(e, offset_of!(SiteEntry, factor));
     e.if_nonzero(factor, |e| {
         let factor = e.at(factor, first_tile, TILE_ROWS * 4);

@@ -4,7 +4,7 @@
 //! while all of A passes.
 
 use crate::body::Cx;
-use crate::body::adapter::{AddDots, Entry, SHRUNK_STRIDE, tile_bytes};
+use crate::body::adapter::{AddDots, Entry, SHRUNK_STRIDE, in_groups, tile_bytes};
 use crate::emit::{Emit, LANES};
 use crate::kernel::{Body, Domain, Home, Kernel, ShrinkSite, Stage, ValId};
 use crate::leaf::add_dot::TOKENS;
@@ -159,16 +159,20 @@ impl Shrink<'_> {
             let out = e.at(out, row, SHRUNK_STRIDE);
             elementwise::zero(e, out, TILE_ROWS);
         });
-        let dots = AddDots {
-            format: site.format,
-            tile: e.add(a, before),
-            x: cx.row(e, self.input, input),
-            x_stride: cx.vals[self.input].stride(),
-            out,
-            out_stride: SHRUNK_STRIDE,
-            k,
-        };
-        dots.emit(e, cx, count);
+        let (a, x) = (e.add(a, before), cx.row(e, self.input, input));
+        let x_stride = cx.vals[self.input].stride();
+        in_groups(e, count, |e, row, tokens| {
+            let dots = AddDots {
+                format: site.format,
+                tile: a,
+                x: e.at(x, row, x_stride),
+                x_stride,
+                out: e.at(out, row, SHRUNK_STRIDE),
+                out_stride: SHRUNK_STRIDE,
+                k,
+            };
+            dots.call(e, cx, tokens);
+        });
         let scale = entry.scale(e);
         let scale = e.at(scale, tile, TILE_ROWS * 4);
         e.for_range(zero, count, 1, |e, row| {
