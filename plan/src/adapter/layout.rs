@@ -3,7 +3,6 @@
 use super::{MAX_RANK, RANK_STEP, Site, SiteEntry};
 use crate::format::{LINE, TILE_ROWS, WeightFormat};
 use crate::pack::{PackError, pack_f32_tile};
-use half::bf16;
 use std::ops::Range;
 
 /// What of an adapter's shape is its own.
@@ -208,9 +207,20 @@ impl SiteLayout {
     /// A tile of rows of `k`, rounded to the format.
     fn pack_tile(&self, k: usize, mut rows: Vec<f32>, tile: &mut [u8]) -> Result<(), PackError> {
         if self.format == WeightFormat::Bf16 {
-            rows.iter_mut().for_each(|x| *x = bf16::from_f32(*x).to_f32());
+            round_to_bf16(&mut rows);
         }
         pack_f32_tile(self.format, k, &rows, tile)
+    }
+}
+
+/// To the nearest bf16 numbers, ties to even; as it is if an element is not finite, which packing then reports.
+fn round_to_bf16(values: &mut [f32]) {
+    let finite = values.iter().fold(true, |finite, x| finite & x.is_finite());
+    if finite {
+        for x in values {
+            let bits = x.to_bits();
+            *x = f32::from_bits((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff_0000);
+        }
     }
 }
 

@@ -67,12 +67,14 @@ impl FromPeft {
         Ok((part, a, b))
     }
 
-    /// The rows of a target that a site has, in the site's order; `row` gives one.
-    fn rows_of(&self, site: usize, row: &dyn Fn(usize) -> Vec<f32>) -> Vec<f32> {
+    /// The rows of a target that a site has, in the site's order; `push` appends one.
+    fn rows_of(&self, site: usize, width: usize, push: impl Fn(usize, &mut Vec<f32>)) -> Vec<f32> {
         let (index, n) = self.sites[site].expect("asked for sites that the adapter has");
         let target = &self.adapter.parts[index].target;
         let part = target.parts[n];
-        (part.first..target.rows).step_by(part.step).flat_map(row).collect()
+        let mut rows = Vec::with_capacity(target.rows.div_ceil(part.step) * width);
+        (part.first..target.rows).step_by(part.step).for_each(|row| push(row, &mut rows));
+        rows
     }
 }
 
@@ -105,19 +107,20 @@ impl Factors for FromPeft {
         let (rank, rows, experts) = (part.rank, part.target.rows, part.target.experts);
         if experts == 0 {
             let all = self.adapter.file.floats(&part.b, 0..rows * rank)?;
-            return Ok(self.rows_of(site, &|row| all[row * rank..][..rank].to_vec()));
+            return Ok(self.rows_of(site, rank, |row, out| out.extend_from_slice(&all[row * rank..][..rank])));
         }
         self.experts(site)?;
         let (index, a, b) = self.cached.as_ref().expect("just filled");
         Ok(match self.adapter.parts[*index].swapped {
             // [row][rank, expert]
-            false => self.rows_of(site, &|row| {
-                (0..rank).map(|r| b[row * rank * experts + r * experts + expert]).collect()
+            false => self.rows_of(site, rank, |row, out| {
+                let row = &b[row * rank * experts..][..rank * experts];
+                out.extend(row.chunks_exact(experts).map(|of_rank| of_rank[expert]));
             }),
             // [expert, rank][row]
-            true => {
-                self.rows_of(site, &|row| (0..rank).map(|r| a[(expert * rank + r) * rows + row]).collect())
-            }
+            true => self.rows_of(site, rank, |row, out| {
+                out.extend((0..rank).map(|r| a[(expert * rank + r) * rows + row]));
+            }),
         })
     }
 
@@ -130,7 +133,7 @@ impl Factors for FromPeft {
         let (_, part) = self.part(site);
         let Some(tensor) = &part.magnitude else { return Ok(None) };
         let all = self.adapter.file.floats(tensor, 0..part.target.rows)?;
-        Ok(Some(self.rows_of(site, &|row| vec![all[row]])))
+        Ok(Some(self.rows_of(site, 1, |row, out| out.push(all[row]))))
     }
 }
 

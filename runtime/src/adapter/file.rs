@@ -1,8 +1,8 @@
 //! `adapter_model.safetensors`: its header is checked when it is opened, its tensors are read when they are packed.
 
 use super::error::AdapterError;
+use half::f16;
 use half::slice::HalfFloatSliceExt;
-use half::{bf16, f16};
 use kernmill_plan::tensor_file::{LENGTH_BYTES, TensorEntry, header_range, read_header};
 use safetensors::Dtype;
 use std::collections::BTreeMap;
@@ -68,10 +68,17 @@ impl TensorFile {
         let start = tensor.range.start;
         let bytes = self.bytes(start + range.start * size..start + range.end * size)?;
         let floats = match tensor.info.dtype {
-            Dtype::F16 => halves::<f16>(&bytes, f16::from_bits),
-            Dtype::BF16 => halves::<bf16>(&bytes, bf16::from_bits),
+            Dtype::F16 => halves(&bytes),
+            Dtype::BF16 => {
+                let pairs = bytes.as_chunks::<2>().0.iter();
+                pairs.map(|x| f32::from_bits(u32::from(u16::from_le_bytes(*x)) << 16)).collect()
+            }
             _ => bytes.as_chunks::<4>().0.iter().map(|x| f32::from_le_bytes(*x)).collect(),
         };
+        // A pass without branches first: looking for the culprit is for the rare case.
+        if floats.iter().fold(true, |finite, x: &f32| finite & x.is_finite()) {
+            return Ok(floats);
+        }
         match floats.iter().position(|x| !x.is_finite()) {
             None => Ok(floats),
             Some(at) => {
@@ -114,12 +121,9 @@ impl TensorFile {
     }
 }
 
-/// 16-bit floats, little-endian.
-fn halves<T>(bytes: &[u8], of: impl Fn(u16) -> T) -> Vec<f32>
-where
-    [T]: HalfFloatSliceExt,
-{
-    let halves: Vec<T> = bytes.as_chunks::<2>().0.iter().map(|x| of(u16::from_le_bytes(*x))).collect();
+/// f16, little-endian.
+fn halves(bytes: &[u8]) -> Vec<f32> {
+    let halves: Vec<f16> = bytes.as_chunks::<2>().0.iter().map(|x| f16::from_le_bytes(*x)).collect();
     let mut floats = vec![0.0; halves.len()];
     halves.convert_to_f32_slice(&mut floats);
     floats

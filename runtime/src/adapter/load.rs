@@ -3,7 +3,7 @@
 
 use super::error::AdapterError;
 use super::factors::{Factors, FromPacked, FromPeft, unpack_tiles};
-use super::norms::{TileFactors, row_lengths};
+use super::norms::{Quad, TileFactors, quads, row_lengths};
 use super::peft::PeftAdapter;
 use super::{Adapter, PackedAdapter};
 use kernmill_plan::adapter::{Adapters, SiteLayout};
@@ -53,8 +53,8 @@ enum Piece {
 /// What the lengths of a site's rows are computed with.
 struct DoraSite {
     site: usize,
-    /// `[rank][k]`, as packed.
-    a: Vec<f32>,
+    /// As packed, in the order of [`quads`].
+    a: Vec<Quad>,
     /// In the checkpoint's order.
     magnitude: Vec<f32>,
     factors: Vec<f32>,
@@ -272,6 +272,7 @@ impl Loading {
         let a = unpack_tiles(adapters.format, layout.rank(), k, &self.memory.as_slice()[layout.a(0)]);
         let magnitude = self.factors.magnitude(site)?.unwrap_or_default();
         let factors = vec![0.0; magnitude.len()];
+        let a = quads(&a, k);
         self.dora = Some(DoraSite { site, a, magnitude, factors, columns: vec![[0.0; TILE_ROWS]; k] });
         Ok(())
     }
