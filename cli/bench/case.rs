@@ -29,6 +29,19 @@ pub struct Case {
     pub batch: u32,
 }
 
+/// How cases are measured.
+#[derive(Clone, Copy, Debug)]
+pub struct How<'a> {
+    /// The sequences' adapters, in turn.
+    pub adapters: &'a [AdapterUse],
+    /// Measured runs.
+    pub repeat: u16,
+    /// What is timed.
+    pub detail: Detail,
+    /// Size of the vocabulary.
+    pub vocab: u32,
+}
+
 /// What came of a case.
 pub struct Outcome {
     pub case: Case,
@@ -68,13 +81,11 @@ impl Case {
     pub fn measure(
         &self,
         engine: &mut Engine,
-        adapters: &[AdapterUse],
         machine: &mut Machine,
-        repeat: u16,
-        detail: Detail,
-        vocab: u32,
+        how: &How<'_>,
         tick: &dyn Fn(),
     ) -> Result<Outcome> {
+        let How { adapters, repeat, detail, vocab } = *how;
         let filled = self.fill(engine, adapters, vocab)?;
         let ids: Vec<Vec<u32>> =
             (0..self.batch).map(|n| random_ids(n + 1, self.tokens as usize, vocab)).collect();

@@ -9,7 +9,7 @@ use crate::emit::Emit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs, size};
 use crate::{output, progress};
-use case::{Case, Kind};
+use case::{Case, How, Kind};
 use kernmill_runtime::profile::Detail;
 use limits::Machine;
 
@@ -78,18 +78,11 @@ impl Bench {
             self.model.compile.quiet,
         );
         let detail = if self.profile { Detail::Steps } else { Detail::Totals };
+        let how = How { adapters: &uses, repeat: self.repeat, detail, vocab };
         let mut results = Vec::new();
         for case in &cases {
             bar.set_message(case.to_string());
-            results.push(case.measure(
-                &mut loaded.engine,
-                &uses,
-                &mut machine,
-                self.repeat,
-                detail,
-                vocab,
-                &|| bar.inc(1),
-            )?);
+            results.push(case.measure(&mut loaded.engine, &mut machine, &how, &|| bar.inc(1))?);
         }
         machine.finish();
         bar.finish_and_clear();
