@@ -3,17 +3,20 @@
 mod dry_run;
 mod without_plan;
 
+use crate::adapters::{AdapterArg, adapter};
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};
+use crate::merge::Merge;
 use crate::model::CompileArgs;
 use crate::output;
 use crate::progress;
-use crate::source::{SourceModel, SpecSource};
+use crate::source::{SourceModel, SpecSource, choices};
 use crate::stages::{Stages, fingerprints};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use kernmill_compiler::checkpoint::Weights;
+use kernmill_compiler::checkpoint::CheckpointError;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::graph::Graph;
+use kernmill_compiler::pack::WeightSource;
 use kernmill_compiler::pipeline::{Compiled, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriteError, PlanWriter};
 use kernmill_plan::output::{NewFile, directory};
@@ -36,6 +39,7 @@ Examples:
   kernmill compile --weights model.gguf -o my.plan --preset fast               the spec comes from the GGUF file
   kernmill compile my.toml --weights DIR -o my.plan --target all               for every CPU, over the same weights
   kernmill compile my.toml --weights DIR -o my.plan --target x86-64-v3,x86-64-v4-vnni
+  kernmill compile my.toml --weights DIR -o poet.plan --merge-lora poet=adapters/poet      with a LoRA baked in
   kernmill compile my.toml --weights DIR --dry-run                             what it would take, and how fast it would be
   kernmill compile my.toml --emit obj -o my.o                                  only the machine code, for a debugger or a disassembler
   kernmill compile my.toml --emit hashes --target all                          only hashes of it, to compare compilers by
@@ -54,6 +58,10 @@ pub struct Compile {
     /// Instruction sets to generate code for; native is the best that this CPU has, all those of the preset (amx for bf16 only)
     #[arg(long, value_name = "LEVEL,..", default_value = "native", value_delimiter = ',', value_parser = targets_parser())]
     target: Vec<Targets>,
+    /// Bake an adapter (a directory that PEFT's save_pretrained wrote) into the weights; may be given several times. Changed matrices are stored
+    /// as the preset stores bf16 ones: MXFP4 experts become int8, twice as large
+    #[arg(long, value_name = "NAME=DIR[:SCALE]", value_parser = adapter)]
+    merge_lora: Vec<AdapterArg>,
     /// Write nothing: show sizes, memory, and how fast this machine would run it
     #[arg(long)]
     dry_run: bool,
@@ -103,8 +111,10 @@ impl Compile {
         let model =
             SourceModel::open(self.spec.as_deref(), self.weights.as_deref(), self.compile.fusions.set()?)?;
         let threads = self.threads.map_or_else(default_threads, usize::from);
-        let choices = model.choices(self.compile.preset, threads, self.compile.quiet)?;
-        let compiled = self.targets(&model.source, &model.graph, &levels, choices.as_ref())?;
+        let merge = Merge::new(&model, &self.merge_lora, self.compile.quiet)?;
+        let weights = merge.weights(&model)?;
+        let choices = choices(&merge.graph, &weights, self.compile.preset, threads, self.compile.quiet)?;
+        let compiled = self.targets(&model.source, &merge.graph, &levels, choices.as_ref())?;
         let end_tokens = model.end_tokens()?;
         let writer = PlanWriter::new(&PlanParts {
             compiled: &compiled,
@@ -118,11 +128,18 @@ impl Compile {
             chat_template: model.chat_template.as_deref(),
         })?;
         match file {
-            None => output::print(dry_run::report(&writer, &compiled, threads)?),
+            None => {
+                let note = merge.note(&model, writer.weight_bytes()).map(|note| note + "\n");
+                let report = dry_run::report(&writer, &compiled, threads)?;
+                output::print(note.unwrap_or_default() + &report)
+            }
             Some(file) => {
                 let path = file.path().to_owned();
-                self.write(file, &writer, &model, threads)?;
+                self.write(file, &writer, &weights, threads)?;
                 if !self.compile.quiet {
+                    if let Some(note) = merge.note(&model, writer.weight_bytes()) {
+                        eprintln!("{note}");
+                    }
                     eprintln!("{}", closing(&path, &levels, writer.bytes(), start.elapsed().as_secs_f64()));
                 }
                 Ok(())
@@ -174,15 +191,14 @@ impl Compile {
         &self,
         file: NewFile,
         writer: &PlanWriter<'_>,
-        model: &SourceModel,
+        weights: &impl WeightSource<Error = CheckpointError>,
         threads: usize,
     ) -> Result<()> {
         let path = file.path().to_owned();
         output::check_space(directory(&path), writer.bytes())?;
         owner_alone_writes(file.file()).map_err(Failure::write(&path))?;
-        let weights = Weights::new(&model.graph, &model.checkpoint)?;
         let bar = progress::bytes("packing weights", writer.weight_bytes(), self.compile.quiet);
-        let written = writer.write(file.file(), &weights, threads, &|bytes| bar.inc(bytes));
+        let written = writer.write(file.file(), weights, threads, &|bytes| bar.inc(bytes));
         bar.finish_and_clear();
         written.map_err(|error| match error {
             PlanWriteError::Pack(error) => error.into(),

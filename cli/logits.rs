@@ -17,6 +17,7 @@ Examples:
   kernmill logits --tokens ids.json --out logits.safetensors                      the embedded nano model
   kernmill logits --spec my.toml --weights DIR --preset exact --tokens ids.json --out logits.safetensors
   kernmill logits my.plan --tokens ids.json --out logits.safetensors                               a compiled plan
+  kernmill logits my.plan --lora poet=adapters/poet --tokens ids.json --out logits.safetensors     with an adapter
   kernmill logits --tokens ids.json --out logits.safetensors --chunk 7 --threads 1 --no-fuse
 
 Within a preset the bits do not depend on --chunk, --threads, --target or --no-fuse.")]
@@ -45,11 +46,12 @@ impl Logits {
         output::check_space(directory(&self.out), header.len() as u64 + bytes(ids.len(), vocab))?;
         let file = output::create(&self.out)?;
         let mut engine = model.load(&self.model, &self.emit, ids.len() as u32, 1)?.engine;
+        self.model.lora.load(&mut engine, self.model.compile.quiet)?;
 
         let mut out = BufWriter::new(file.file());
         let mut written = out.write_all(&header);
         let mut row_bytes = Vec::with_capacity(vocab * 4);
-        let id = engine.create()?;
+        let id = engine.create_with(&self.model.lora.together())?;
         // Piece by piece, so that an error of the disk ends it.
         for piece in ids.chunks(engine.chunk() as usize) {
             engine.step(&[(id, piece)], Want::All, &mut |_, row| {

@@ -1,5 +1,6 @@
 //! The `kernmill` command line: one file per command, each a thin layer over the libraries.
 
+mod adapters;
 #[cfg(feature = "compiler")]
 mod bench;
 #[cfg(feature = "compiler")]
@@ -17,6 +18,8 @@ mod import;
 mod inspect;
 mod listing;
 mod logits;
+#[cfg(feature = "compiler")]
+mod merge;
 mod model;
 #[cfg(feature = "compiler")]
 mod nano;

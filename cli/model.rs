@@ -1,5 +1,6 @@
 //! From a plan, or `--spec` and `--weights`, or nothing, to a loaded engine. Everything that can be refused is refused before the work.
 
+use crate::adapters::AdapterArgs;
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};
 use crate::plan::PlanModel;
@@ -60,6 +61,8 @@ pub struct ModelArgs {
     #[arg(long, value_name = "LEVEL", default_value = "native", value_parser = target_parser())]
     pub target: Target,
     #[command(flatten)]
+    pub lora: AdapterArgs,
+    #[command(flatten)]
     pub compile: CompileArgs,
     /// Worker threads; by default one for each physical core that this process may use
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
@@ -101,7 +104,7 @@ pub struct CompileArgs {
     #[cfg(feature = "compiler")]
     #[arg(long)]
     pub no_fuse: bool,
-    /// Compile without support for adapters (LoRA): for comparing
+    /// Leave out the branches for adapters (--lora): the code is smaller
     #[cfg(feature = "compiler")]
     #[arg(long)]
     pub no_adapters: bool,
@@ -317,6 +320,7 @@ pub struct Example {
 
 /// Reads and checks everything but the weights.
 pub fn open(args: &ModelArgs) -> Result<Box<dyn Model>> {
+    args.lora.check()?;
     if let Some(path) = &args.plan {
         return Ok(Box::new(PlanModel::open(path, args)?));
     }

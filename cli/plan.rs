@@ -85,6 +85,7 @@ impl Model for PlanModel {
         let program = &self.image.program;
         let largest = program.classes.last().map_or(1, |class| class.max_tokens);
         let shape = KvShape { context, sequences, chunk: args.compile.chunk.min(context).min(largest) };
+        args.lora.check_fit(program)?;
         check_memory(program, shape, threads, args.max_memory, WeightsIn::File)?;
         if !args.compile.quiet
             && let Some(note) = self.too_large_for_memory(shape, threads)

@@ -5,7 +5,8 @@ use crate::model::Target;
 use crate::plan::wrong;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse::FusedSet;
-use kernmill_compiler::graph::Graph;
+use kernmill_compiler::graph::{Graph, Role};
+use kernmill_compiler::merge::merged_graph;
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::plan_file::tensors;
 use kernmill_compiler::quant::Preset;
@@ -38,6 +39,7 @@ pub fn regenerate(plan: &Plan, target: Target) -> Result<Program> {
     if !(1..=MAX_CHUNK).contains(&metadata.chunk) {
         return Err(unfit(format!("chunks of {} tokens, expected 1 to {MAX_CHUNK}", metadata.chunk)));
     }
+    let graph = merged_graph(&graph, &|name| is_merged(&graph, metadata, name));
     let options = Options {
         preset,
         choices: (preset == Preset::Fast).then(|| choices(&graph, metadata)),
@@ -68,6 +70,18 @@ fn fused_set(plan: &Plan, metadata: &Metadata) -> Result<FusedSet> {
     let texts: Vec<(String, &str)> =
         metadata.fused_specs.iter().map(|spec| (name(&spec.name), spec.text.as_str())).collect();
     Ok(FusedSet::from_texts(texts.iter().map(|(name, text)| (name.as_str(), *text)))?)
+}
+
+/// Whether a matrix was changed by an adapter that is baked in: it is packed in another format than the checkpoint's would be.
+fn is_merged(graph: &Graph, metadata: &Metadata, name: &str) -> bool {
+    let tensor = graph.tensors.iter().find(|tensor| tensor.name == name);
+    let packed = metadata.tensors.iter().find(|tensor| tensor.name == name);
+    let (Some(tensor), Some(packed)) = (tensor, packed) else { return false };
+    let is_matrix = matches!(tensor.role, Role::Matrix | Role::ExpertMatrix);
+    match tensor.stored {
+        WeightFormat::Mxfp4 => packed.format != WeightFormat::Mxfp4.name(),
+        stored => is_matrix && stored != WeightFormat::F32 && packed.format == WeightFormat::F32.name(),
+    }
 }
 
 /// What preset `fast` had made of the weights.

@@ -1,5 +1,6 @@
 //! `kernmill run`: text from a prompt.
 
+use crate::adapters::LoadedAdapter;
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, Loaded, Model, ModelArgs};
@@ -24,6 +25,8 @@ Examples:
   kernmill run --prompt 'A slice is' --seed 7 --stop '```'
   kernmill run --spec model-specs/gpt-oss-20b.toml --weights DIR --prompt-file question.txt
   kernmill run gpt-oss-20b.plan --prompt 'A slice is'              a compiled plan: starts at once
+  kernmill run my.plan --lora poet=adapters/poet --prompt 'A slice is'         with a LoRA that PEFT saved
+  kernmill run my.plan --lora poet=adapters/poet:0.7 --lora terse=adapters/terse:0.3 --prompt 'A slice is'
   kernmill run --spec my.toml --weights DIR --tokens ids.json      without a tokenizer: ids in, ids out
   kernmill run --quiet --json                                      text and figures as one JSON object")]
 pub struct Run {
@@ -137,9 +140,10 @@ impl Run {
         }
         let params = self.params(&*model)?;
         let mut loaded = model.load(&self.model, &self.emit, context, 1)?;
+        let adapters = self.model.lora.load(&mut loaded.engine, self.model.compile.quiet)?;
         let ready_seconds = start.elapsed().as_secs_f64();
         let (summary, text) = self.generate(&mut loaded, &prompt, &params)?;
-        let figures = Figures { loaded: &loaded, summary: &summary, ready_seconds };
+        let figures = Figures { loaded: &loaded, adapters: &adapters, summary: &summary, ready_seconds };
         if self.json {
             output::print(figures.json(&text))?;
         } else if !self.model.compile.quiet {
@@ -152,7 +156,13 @@ impl Run {
         let sampler = self.sampling.params();
         sampler.check(model.vocab()).map_err(|error| Failure::BadInput(error.to_string()))?;
         let stop_tokens = if self.ignore_end { Vec::new() } else { model.end_tokens()? };
-        Ok(GenerateParams { max_tokens: self.max_tokens, sampler, stop: self.stop.clone(), stop_tokens })
+        Ok(GenerateParams {
+            max_tokens: self.max_tokens,
+            adapters: self.model.lora.together(),
+            sampler,
+            stop: self.stop.clone(),
+            stop_tokens,
+        })
     }
 
     /// Generates; the text, and when it is not wanted at the end, shows it as it comes.
@@ -247,6 +257,7 @@ fn read_text(path: &Path) -> Result<String> {
 /// What a run took.
 struct Figures<'a> {
     loaded: &'a Loaded,
+    adapters: &'a [LoadedAdapter],
     summary: &'a Summary,
     /// From the start of the program to an engine that is ready.
     ready_seconds: f64,
@@ -276,6 +287,7 @@ impl Figures<'_> {
             "preset": model.preset,
             "target": loaded.level.name(),
             "threads": loaded.engine.threads(),
+            "adapters": self.adapters.iter().map(LoadedAdapter::json).collect::<Vec<_>>(),
             "text": text,
             "tokens": summary.tokens,
             "stop": stop_name(&summary.stop),

@@ -11,6 +11,7 @@ use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::gguf::{Gguf, is_gguf};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import;
+use kernmill_compiler::pack::WeightSource;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{self, Spec};
 use kernmill_plan::output::directory;
@@ -133,16 +134,27 @@ impl SourceModel {
 
     /// What preset `fast` makes of the weights; nothing for the other presets.
     pub fn choices(&self, preset: Preset, threads: usize, quiet: bool) -> Result<Option<Choices>> {
-        if preset != Preset::Fast {
-            return Ok(None);
-        }
-        let all = Choices::assumed(&self.graph).elements(&self.graph);
-        let bar = progress::bytes("choosing formats", all, quiet);
         let weights = Weights::new(&self.graph, &self.checkpoint)?;
-        let choices = Choices::measured(&self.graph, &weights, threads, &|elements| bar.inc(elements));
-        bar.finish_and_clear();
-        Ok(Some(choices.map_err(BuildError::Pack)?))
+        choices(&self.graph, &weights, preset, threads, quiet)
     }
+}
+
+/// What preset `fast` makes of weights; nothing for the other presets.
+pub fn choices<S: WeightSource<Error = CheckpointError>>(
+    graph: &Graph,
+    weights: &S,
+    preset: Preset,
+    threads: usize,
+    quiet: bool,
+) -> Result<Option<Choices>> {
+    if preset != Preset::Fast {
+        return Ok(None);
+    }
+    let all = Choices::assumed(graph).elements(graph);
+    let bar = progress::bytes("choosing formats", all, quiet);
+    let choices = Choices::measured(graph, weights, threads, &|elements| bar.inc(elements));
+    bar.finish_and_clear();
+    Ok(Some(choices.map_err(BuildError::Pack)?))
 }
 
 /// A model, and the level that it is compiled for and run at.
@@ -183,6 +195,7 @@ impl Model for SourceAt {
         let start = Instant::now();
         let compiled = args.compile.compile(level, &model.source, &model.graph, choices, emit)?;
         times.compile = start.elapsed().as_secs_f64();
+        args.lora.check_fit(&compiled.program)?;
         let shape = KvShape { context, sequences, chunk: args.compile.chunk.min(context) };
         check_memory(&compiled.program, shape, threads, args.max_memory, WeightsIn::Memory)?;
 

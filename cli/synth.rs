@@ -4,18 +4,22 @@ use crate::failure::Result;
 use crate::model::FusedArgs;
 use crate::progress;
 use crate::source::SpecSource;
-use kernmill_compiler::synth;
+use kernmill_compiler::synth::{self, AdapterShape};
+use kernmill_plan::adapter::MAX_RANK;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// Writes a random checkpoint of a model's true shapes, in the published layout, with a tokenizer of its vocabulary size
+/// Writes a random checkpoint of a model's true shapes, in the published layout, with a tokenizer of its vocabulary size; or an adapter
 ///
-/// Its routing is as lively as a trained model's, so that speed and memory are as they would be. The same seed gives the same bytes.
+/// A checkpoint's routing is as lively as a trained model's, so that speed and memory are as they would be. The same seed gives the same bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   kernmill synth model-specs/gpt-oss-20b.toml -o synth-20b              13.8 GB
-  kernmill run --spec model-specs/gpt-oss-20b.toml --weights synth-20b -n 32")]
+  kernmill run --spec model-specs/gpt-oss-20b.toml --weights synth-20b -n 32
+  kernmill synth model-specs/gpt-oss-20b.toml -o synth-lora --lora 32          a LoRA of rank 32 on q, k, v and o: 32 MB
+  kernmill synth model-specs/gpt-oss-20b.toml -o synth-all --lora 16 --targets q,k,v,o,router,experts
+  kernmill bench my.plan --lora a=synth-lora")]
 pub struct Synth {
     /// Model spec (TOML)
     #[arg(value_name = "SPEC")]
@@ -23,6 +27,15 @@ pub struct Synth {
     /// Directory to write, created if need be; it must not hold a checkpoint already
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
+    /// Write an adapter of this rank instead of a checkpoint: a directory as PEFT saves it
+    #[arg(long, value_name = "RANK", value_parser = clap::value_parser!(u16).range(1..=MAX_RANK as i64))]
+    lora: Option<u16>,
+    /// Matrices that the adapter changes: ends of their modules' names, such as q, k, v, o, router, experts, gate, up, down
+    #[arg(long, value_name = "NAME,..", default_value = "q,k,v,o", value_delimiter = ',', requires = "lora")]
+    targets: Vec<String>,
+    /// Make the adapter a DoRA (dense matrices only)
+    #[arg(long, requires = "lora")]
+    dora: bool,
     /// Seed of the weights
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -41,7 +54,14 @@ impl Synth {
         let progress = |done: u64, total: u64| {
             bar.get_or_init(|| progress::bytes("writing", total, self.quiet)).set_position(done);
         };
-        let result = synth::write(&graph, &self.output, self.seed, &progress);
+        let result = match self.lora {
+            None => synth::write(&graph, &self.output, self.seed, &progress),
+            Some(rank) => {
+                let (rank, targets) = (usize::from(rank), self.targets.clone());
+                let shape = AdapterShape { rank, targets, dora: self.dora };
+                synth::write_adapter(&graph, &self.output, &shape, self.seed, &progress)
+            }
+        };
         if let Some(bar) = bar.get() {
             bar.finish_and_clear();
         }

@@ -1,5 +1,6 @@
 //! The one test binary: what spans crates.
 
+mod adapters;
 mod cli;
 mod docs;
 mod equality;

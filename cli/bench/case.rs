@@ -4,7 +4,7 @@ use super::limits::Machine;
 use crate::failure::Result;
 use kernmill_runtime::measure::major_faults;
 use kernmill_runtime::profile::{Detail, Profile};
-use kernmill_runtime::{Engine, SeqId, Want};
+use kernmill_runtime::{AdapterUse, Engine, SeqId, Want};
 use std::fmt;
 use std::time::Instant;
 
@@ -27,6 +27,19 @@ pub struct Case {
     pub depth: u32,
     /// Sequences.
     pub batch: u32,
+}
+
+/// How cases are measured.
+#[derive(Clone, Copy, Debug)]
+pub struct How<'a> {
+    /// The sequences' adapters, in turn.
+    pub adapters: &'a [AdapterUse],
+    /// Measured runs.
+    pub repeat: u16,
+    /// What is timed.
+    pub detail: Detail,
+    /// Size of the vocabulary.
+    pub vocab: u32,
 }
 
 /// What came of a case.
@@ -69,12 +82,11 @@ impl Case {
         &self,
         engine: &mut Engine,
         machine: &mut Machine,
-        repeat: u16,
-        detail: Detail,
-        vocab: u32,
+        how: &How<'_>,
         tick: &dyn Fn(),
     ) -> Result<Outcome> {
-        let filled = self.fill(engine, vocab)?;
+        let How { adapters, repeat, detail, vocab } = *how;
+        let filled = self.fill(engine, adapters, vocab)?;
         let ids: Vec<Vec<u32>> =
             (0..self.batch).map(|n| random_ids(n + 1, self.tokens as usize, vocab)).collect();
         let short: Vec<Vec<u32>> = match self.kind {
@@ -83,7 +95,7 @@ impl Case {
             }
             Kind::Decode => ids.iter().map(|ids| ids[..ids.len().min(WARM_UP)].to_vec()).collect(),
         };
-        self.run(engine, &filled, &short)?;
+        self.run(engine, adapters, &filled, &short)?;
         tick();
         let mut seconds = Vec::new();
         let mut faults = Vec::new();
@@ -91,7 +103,7 @@ impl Case {
         for _ in 0..repeat {
             machine.look();
             let before = major_faults();
-            seconds.push(self.run(engine, &filled, &ids)?);
+            seconds.push(self.run(engine, adapters, &filled, &ids)?);
             faults.push(major_faults() - before);
             tick();
         }
@@ -102,10 +114,10 @@ impl Case {
     }
 
     /// Different sequences of `depth` tokens to fork from; none for an empty context.
-    fn fill(&self, engine: &mut Engine, vocab: u32) -> Result<Vec<SeqId>> {
+    fn fill(&self, engine: &mut Engine, adapters: &[AdapterUse], vocab: u32) -> Result<Vec<SeqId>> {
         let mut filled = Vec::new();
         for n in (0..self.batch).filter(|_| self.depth > 0) {
-            let id = engine.create()?;
+            let id = engine.create_with(turn(adapters, n as usize))?;
             let ids = random_ids(0x1000 + n, self.depth as usize, vocab);
             engine.step(&[(id, &ids)], Want::None, &mut |_, _| {})?;
             filled.push(id);
@@ -114,10 +126,16 @@ impl Case {
     }
 
     /// Seconds that these tokens take.
-    fn run(&self, engine: &mut Engine, filled: &[SeqId], ids: &[Vec<u32>]) -> Result<f64> {
+    fn run(
+        &self,
+        engine: &mut Engine,
+        adapters: &[AdapterUse],
+        filled: &[SeqId],
+        ids: &[Vec<u32>],
+    ) -> Result<f64> {
         let start_of = |n: usize, engine: &mut Engine| match filled.get(n) {
             Some(id) => engine.fork(*id, self.depth),
-            None => engine.create(),
+            None => engine.create_with(turn(adapters, n)),
         };
         let sequences =
             (0..ids.len()).map(|n| start_of(n, engine)).collect::<std::result::Result<Vec<SeqId>, _>>()?;
@@ -138,6 +156,11 @@ impl Case {
         sequences.into_iter().for_each(|id| engine.drop_sequence(id));
         Ok(seconds)
     }
+}
+
+/// The adapter of sequence `n`: they take turns.
+fn turn(adapters: &[AdapterUse], n: usize) -> &[AdapterUse] {
+    adapters.chunks(1).cycle().nth(n).unwrap_or_default()
 }
 
 impl Outcome {

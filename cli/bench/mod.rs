@@ -9,7 +9,7 @@ use crate::emit::Emit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs, size};
 use crate::{output, progress};
-use case::{Case, Kind};
+use case::{Case, How, Kind};
 use kernmill_runtime::profile::Detail;
 use limits::Machine;
 
@@ -27,6 +27,7 @@ Examples:
   kernmill bench --profile --pp 0                        where the time of decoding goes, by kind of step
   kernmill bench --spec my.toml --weights DIR --pp 128,512 --tg 128 --depth 0,4096 --batch 1,8 --repeat 5
   kernmill bench my.plan --tg 64                         a compiled plan
+  kernmill bench my.plan --lora a=DIR_A --lora b=DIR_B --batch 4        every second sequence has adapter a, the others b
   kernmill bench --weights DIR --preset fast             4-bit attention and unembedding
   kernmill bench --json")]
 pub struct Bench {
@@ -68,6 +69,8 @@ impl Bench {
         let context = cases.iter().map(|case| case.depth + case.tokens).max().unwrap_or(1);
         let sequences = cases.iter().map(Case::sequences).max().unwrap_or(1);
         let mut loaded = model.load(&self.model, &Emit::default(), context, sequences)?;
+        let adapters = self.model.lora.load(&mut loaded.engine, self.model.compile.quiet)?;
+        let uses = self.model.lora.together();
         let mut machine = Machine::new(&loaded, self.read)?;
         let bar = progress::count(
             "measuring",
@@ -75,21 +78,15 @@ impl Bench {
             self.model.compile.quiet,
         );
         let detail = if self.profile { Detail::Steps } else { Detail::Totals };
+        let how = How { adapters: &uses, repeat: self.repeat, detail, vocab };
         let mut results = Vec::new();
         for case in &cases {
             bar.set_message(case.to_string());
-            results.push(case.measure(
-                &mut loaded.engine,
-                &mut machine,
-                self.repeat,
-                detail,
-                vocab,
-                &|| bar.inc(1),
-            )?);
+            results.push(case.measure(&mut loaded.engine, &mut machine, &how, &|| bar.inc(1))?);
         }
         machine.finish();
         bar.finish_and_clear();
-        let report = report::Report::new(&loaded, &machine, results);
+        let report = report::Report::new(&loaded, &adapters, &machine, results);
         output::print(if self.json { report.json() } else { report.text() })
     }
 

@@ -3,6 +3,7 @@
 use super::case::{Kind, Outcome};
 use super::limits::{Caches, Machine, caches};
 use super::stats::Quartiles;
+use crate::adapters::LoadedAdapter;
 use crate::model::Loaded;
 use kernmill_runtime::measure::{HugePages, huge_pages};
 use kernmill_runtime::profile::{Profile, StepProfile, Work};
@@ -12,6 +13,7 @@ use std::fmt::Write;
 /// Everything that was found out.
 pub struct Report<'a> {
     loaded: &'a Loaded,
+    adapters: &'a [LoadedAdapter],
     machine: &'a Machine,
     results: Vec<Measured>,
     huge: Option<HugePages>,
@@ -40,11 +42,16 @@ struct Measured {
 
 impl<'a> Report<'a> {
     /// The figures of all outcomes.
-    pub fn new(loaded: &'a Loaded, machine: &'a Machine, outcomes: Vec<Outcome>) -> Report<'a> {
+    pub fn new(
+        loaded: &'a Loaded,
+        adapters: &'a [LoadedAdapter],
+        machine: &'a Machine,
+        outcomes: Vec<Outcome>,
+    ) -> Report<'a> {
         let caches = caches();
         let results = outcomes.into_iter().map(|outcome| Measured::new(outcome, machine, caches)).collect();
         let huge = huge_pages(loaded.weights.as_slice());
-        Report { loaded, machine, results, huge, peak_resident: machine.peak_resident() }
+        Report { loaded, adapters, machine, results, huge, peak_resident: machine.peak_resident() }
     }
 
     /// As JSON.
@@ -58,6 +65,7 @@ impl<'a> Report<'a> {
             "level": self.loaded.level.name(),
             "threads": self.loaded.engine.threads(),
             "chunk": self.loaded.engine.chunk(),
+            "adapters": self.adapters.iter().map(LoadedAdapter::json).collect::<Vec<Value>>(),
             "bandwidth": {
                 "gb_per_s": machine.bandwidth() / 1e9,
                 "reads": giga(&machine.reads),
@@ -105,10 +113,15 @@ impl<'a> Report<'a> {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "weights {:.3} GB, {huge:.0} % on huge pages; peak resident {:.3} GB\n",
+            "weights {:.3} GB, {huge:.0} % on huge pages; peak resident {:.3} GB",
             self.loaded.weight_bytes as f64 / 1e9,
             self.peak_resident.unwrap_or(0) as f64 / 1e9
         );
+        for adapter in self.adapters {
+            let (mb, ms) = (adapter.bytes as f64 / 1e6, adapter.seconds * 1e3);
+            let _ = writeln!(text, "adapter {}: {mb:.1} MB, loaded in {ms:.0} ms", adapter.name);
+        }
+        text.push('\n');
         let name = |result: &Measured| result.outcome.case.to_string();
         let width = self.results.iter().map(|result| name(result).len()).max().unwrap_or(0).max(4);
         let _ = writeln!(

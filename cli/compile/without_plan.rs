@@ -3,8 +3,9 @@
 use super::Compile;
 use crate::emit::Stage;
 use crate::failure::{Failure, Result};
+use crate::merge::Merge;
 use crate::output;
-use crate::source::{SourceModel, SpecSource};
+use crate::source::{SourceModel, SpecSource, choices};
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::default_threads;
@@ -61,7 +62,7 @@ impl Compile {
         // What is wrong with the place is found before the work; nothing is left of this.
         let place = self.output.as_deref().filter(|_| self.writes_object());
         drop(place.map(output::create).transpose()?);
-        if let (Some(spec), None) = (&self.spec, &self.weights) {
+        if let (Some(spec), None, []) = (&self.spec, &self.weights, self.merge_lora.as_slice()) {
             let source = SpecSource::read(spec, self.compile.fusions.set()?)?;
             let graph = source.graph()?;
             self.targets(&source, &graph, levels, None)?;
@@ -70,8 +71,10 @@ impl Compile {
         let model =
             SourceModel::open(self.spec.as_deref(), self.weights.as_deref(), self.compile.fusions.set()?)?;
         let threads = self.threads.map_or_else(default_threads, usize::from);
-        let choices = model.choices(self.compile.preset, threads, self.compile.quiet)?;
-        self.targets(&model.source, &model.graph, levels, choices.as_ref())?;
+        let merge = Merge::new(&model, &self.merge_lora, self.compile.quiet)?;
+        let weights = merge.weights(&model)?;
+        let choices = choices(&merge.graph, &weights, self.compile.preset, threads, self.compile.quiet)?;
+        self.targets(&model.source, &merge.graph, levels, choices.as_ref())?;
         Ok(())
     }
 }

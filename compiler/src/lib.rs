@@ -12,6 +12,7 @@ pub mod graph;
 pub mod import;
 pub mod interp;
 pub mod memory;
+pub mod merge;
 pub mod pack;
 pub mod pipeline;
 pub mod plan_file;

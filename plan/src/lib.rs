@@ -17,3 +17,4 @@ pub mod probe;
 pub mod program;
 pub mod region;
 pub mod target;
+pub mod tensor_file;

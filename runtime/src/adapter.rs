@@ -1,4 +1,26 @@
 //! Adapters in memory: packed once, then shared by the slots that use them.
+//!
+//! [`AdapterLoader`] reads PEFT directories; [`AdapterTable`] is what kernels read.
+
+mod config;
+mod error;
+mod factors;
+mod file;
+mod load;
+mod merge;
+mod names;
+mod norms;
+mod pattern;
+mod peft;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use config::CONFIG_FILE;
+pub use error::AdapterError;
+pub use file::TENSOR_FILE;
+pub use load::{AdapterLoader, Loading};
+pub use store::{AdapterStore, AdapterUse, DEFAULT_BUDGET};
 
 use kernmill_plan::adapter::{Adapters, SiteEntry, SiteLayout, SiteShape};
 use kernmill_plan::format::TILE_ROWS;
@@ -11,6 +33,36 @@ use std::sync::Arc;
 pub struct PackedAdapter {
     layouts: Vec<Option<SiteLayout>>,
     memory: Arc<WeightRegion>,
+}
+
+/// A loaded adapter.
+#[derive(Debug)]
+pub struct Adapter {
+    /// The sites that it is packed for.
+    sites: Arc<Adapters>,
+    packed: Arc<PackedAdapter>,
+    /// By site, the scale of every rank.
+    scales: Vec<Vec<f32>>,
+    /// By site, DoRA's magnitudes, rows in the checkpoint's order.
+    magnitudes: Vec<Option<Vec<f32>>>,
+    notes: Vec<String>,
+}
+
+impl Adapter {
+    /// Its packed form.
+    pub fn packed(&self) -> &Arc<PackedAdapter> {
+        &self.packed
+    }
+
+    /// Bytes of memory, but for some vectors.
+    pub fn bytes(&self) -> u64 {
+        self.packed.bytes() as u64
+    }
+
+    /// What the user should know about it.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
 }
 
 /// Why an adapter could not be packed.
@@ -45,6 +97,16 @@ impl PackedAdapter {
             }
         }
         Ok(PackedAdapter { layouts, memory: memory.freeze()? })
+    }
+
+    /// One whose sites are packed in `memory` by `layouts`.
+    fn new(layouts: Vec<Option<SiteLayout>>, memory: Arc<WeightRegion>) -> PackedAdapter {
+        PackedAdapter { layouts, memory }
+    }
+
+    /// Its memory.
+    fn as_slice(&self) -> &[u8] {
+        self.memory.as_slice()
     }
 
     /// Bytes of memory.

@@ -1,6 +1,8 @@
 //! The engine: sequences of tokens over one loaded plan.
 
-use crate::adapter::AdapterTable;
+mod adapters;
+
+use crate::adapter::{AdapterError, AdapterLoader, AdapterStore, AdapterTable};
 use crate::executor::{Batch, BatchError, Executor, LoadError, MemoryNeed};
 use crate::image::PlanImage;
 use crate::kv::{KvError, KvShape, KvTables};
@@ -10,6 +12,7 @@ use crate::sampler::SamplerError;
 use crate::tokenizer::{Tokenizer, TokenizerError};
 use crate::tokenizer_handle::TokenizerHandle;
 use kernmill_plan::program::ModelInfo;
+use std::sync::Arc;
 
 /// What an engine is made with.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +101,9 @@ pub enum EngineError {
     /// The KV cache has no room.
     #[error(transparent)]
     Kv(#[from] KvError),
+    /// An adapter cannot be used.
+    #[error(transparent)]
+    Adapter(#[from] AdapterError),
     /// No token could be sampled.
     #[error(transparent)]
     Sampler(#[from] SamplerError),
@@ -126,6 +132,7 @@ impl EngineError {
             | EngineError::Load(LoadError::Cpu { .. } | LoadError::Tiles(_) | LoadError::Region(_)) => {
                 ErrorKind::Unsupported
             }
+            EngineError::Adapter(error) => error.kind(),
             _ => ErrorKind::BadInput,
         }
     }
@@ -169,6 +176,7 @@ pub struct Engine {
     shape: KvShape,
     need: MemoryNeed,
     adapters: AdapterTable,
+    store: AdapterStore,
     /// By slot: adapter slot of the sequence.
     sequence_adapters: Vec<u32>,
     /// By slot: generation of its present user.
@@ -205,6 +213,9 @@ impl Engine {
         in_range("chunk", chunk, largest)?;
         let shape = KvShape { context, sequences: config.sequences, chunk };
         let executor = Executor::new(image, shape, Pool::new(config.pool)?)?;
+        let loader = model.adapters.clone().map(|adapters| {
+            AdapterLoader::new(Arc::new(adapters), Arc::clone(&image.weights), model.name.clone())
+        });
         let rows = chunk as usize;
         Ok(Engine {
             need: MemoryNeed::of(&image.program, shape, executor.threads()),
@@ -215,6 +226,7 @@ impl Engine {
             executor,
             shape,
             adapters: AdapterTable::new(model.adapters.as_ref(), 1),
+            store: AdapterStore::new(loader),
             sequence_adapters: vec![0; config.sequences as usize],
             generations: vec![None; config.sequences as usize],
             next_generation: 0,
@@ -295,8 +307,7 @@ impl Engine {
     /// # Errors
     /// When all are in use.
     pub fn create(&mut self) -> Result<SeqId, EngineError> {
-        let slot = self.tables.create()?;
-        Ok(self.name(slot))
+        self.create_with(&[])
     }
 
     /// A sequence that starts with the first `at` tokens of another one and shares their cache.
@@ -307,7 +318,9 @@ impl Engine {
         let slot = self.slot(id)?;
         let copy = self.tables.fork(slot, at)?;
         let name = self.name(copy);
-        self.sequence_adapters[copy as usize] = self.sequence_adapters[slot as usize];
+        let adapter = self.sequence_adapters[slot as usize];
+        self.store.share(adapter);
+        self.sequence_adapters[copy as usize] = adapter;
         Ok(name)
     }
 
@@ -324,32 +337,9 @@ impl Engine {
     pub fn drop_sequence(&mut self, id: SeqId) {
         if let Ok(slot) = self.slot(id) {
             self.tables.release(slot);
+            self.store.release(self.sequence_adapters[slot as usize], &mut self.adapters);
             self.generations[slot as usize] = None;
         }
-    }
-
-    /// Makes room for adapters in slots 1 to `slots`; those that are in slots stay.
-    pub fn reserve_adapters(&mut self, slots: u32) {
-        self.adapters.grow(slots as usize + 1);
-    }
-
-    /// The table of adapters, to fill and empty slots between steps.
-    pub fn adapters(&mut self) -> &mut AdapterTable {
-        &mut self.adapters
-    }
-
-    /// Tokens that are appended to a sequence from now on use the adapter in that slot of the table; 0 is none. What is cached stays as it is:
-    /// an adapter for a whole sequence is set while it is empty.
-    ///
-    /// # Errors
-    /// When there is no such sequence or slot.
-    pub fn use_adapter(&mut self, id: SeqId, slot: u32) -> Result<(), EngineError> {
-        let sequence = self.slot(id)?;
-        if slot as usize >= self.adapters.len() {
-            return Err(EngineError::NoAdapterSlot { slot, slots: self.adapters.len() as u32 });
-        }
-        self.sequence_adapters[sequence as usize] = slot;
-        Ok(())
     }
 
     /// Tokens in a sequence.

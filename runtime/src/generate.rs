@@ -1,5 +1,6 @@
 //! Generating text from a prompt.
 
+use crate::adapter::AdapterUse;
 use crate::engine::{Engine, EngineError, SeqId};
 use crate::sampler::{Sampler, SamplerParams};
 use crate::stop::StopMatcher;
@@ -12,6 +13,8 @@ use std::time::Instant;
 pub struct GenerateParams {
     /// Most tokens to generate.
     pub max_tokens: usize,
+    /// The adapters of the sequence.
+    pub adapters: Vec<AdapterUse>,
     /// How to choose them.
     pub sampler: SamplerParams,
     /// Strings that end the text; they are not part of it.
@@ -89,7 +92,7 @@ impl Engine {
         self.check_tokens(prompt)?;
         let mut sampler = Sampler::new(params.sampler.clone(), self.model().vocab as usize)?;
         sampler.prompt(prompt);
-        let id = self.create()?;
+        let id = self.create_with(&params.adapters)?;
         let result = self.generate_in(id, prompt, params, &mut sampler, on_text);
         self.drop_sequence(id);
         result

@@ -23,6 +23,7 @@ pub mod tokenizer_handle;
 #[cfg(test)]
 mod toy;
 
+pub use adapter::{AdapterError, AdapterStore, AdapterUse};
 pub use code::CodeError;
 pub use engine::{Engine, EngineConfig, EngineError, ErrorKind, LogitsOf, SeqId, Want};
 pub use executor::{BatchError, LoadError, MemoryNeed};

@@ -1,11 +1,12 @@
 //! The built program: what it prints, what it leaves behind, and its exit status.
 
+mod adapters;
 mod bench;
 mod checkpoints;
 mod commands;
 mod emit;
-mod limits;
 mod fuse;
+mod limits;
 mod plans;
 mod requests;
 mod safetensors_file;

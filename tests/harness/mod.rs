@@ -36,10 +36,16 @@ impl Model {
 
     /// Compiled for the best level of this machine, with its weights packed.
     pub fn image(&self, preset: Preset) -> PlanImage {
+        self.image_with(preset, false)
+    }
+
+    /// The same, perhaps with adapters.
+    pub fn image_with(&self, preset: Preset, adapters: bool) -> PlanImage {
         let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
         let weights = Weights::new(&self.graph, &self.checkpoint).unwrap();
         let choices = (preset == Preset::Fast).then(|| self.choices());
-        let compiled = compile(&self.graph, &Options { preset, choices, ..Options::new(level) }).unwrap();
+        let compiled =
+            compile(&self.graph, &Options { preset, choices, adapters, ..Options::new(level) }).unwrap();
         PlanImage {
             weights: build_weights(&compiled, &weights, 2, &|_| {}).unwrap(),
             program: compiled.program,

@@ -85,6 +85,11 @@ fn requests() {
 }
 
 #[test]
+fn adapter() {
+    replay_and_mutate("adapter");
+}
+
+#[test]
 fn every_target_has_a_fuzzer_and_a_corpus() {
     for target in &TARGETS {
         assert!(root().join(format!("fuzz/fuzz_targets/{}.rs", target.name)).is_file());

@@ -1,5 +1,7 @@
 //! Logits against PyTorch: transformers in float32, and a simulation of the quantised graph (tools/oracle/).
 
+mod adapters;
+
 use crate::harness::{Model, read};
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::{EngineConfig, Want};

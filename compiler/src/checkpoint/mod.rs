@@ -7,7 +7,6 @@
 mod bind;
 mod encoding;
 mod error;
-mod header;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -21,6 +20,7 @@ pub use safetensors::Dtype;
 
 use crate::gguf::{self, Gguf};
 use kernmill_plan::bus::BusGuard;
+use kernmill_plan::tensor_file::{self, TensorEntry};
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -321,7 +321,7 @@ impl Checkpoint {
 
     fn add(&mut self, path: PathBuf, bytes: Bytes) -> Result<()> {
         let shard = self.shards.len();
-        for header::HeaderEntry { name, info, range } in header::read(&path, &bytes)? {
+        for TensorEntry { name, info, range } in header(&path, &bytes)? {
             if let Some(other) = self.tensors.get(&name) {
                 let first = self.shards[other.shard].path.clone();
                 return Err(CheckpointError::Duplicate { name, first, second: path });
@@ -333,6 +333,13 @@ impl Checkpoint {
         self.shards.push(Shard { path, bytes });
         Ok(())
     }
+}
+
+/// The tensors of `file`, the whole of the safetensors file at `path`; they ascend by offset.
+fn header(path: &Path, file: &[u8]) -> Result<Vec<TensorEntry>> {
+    let json = tensor_file::header_range(file, file.len());
+    let entries = json.and_then(|range| tensor_file::read_header(&file[range], file.len()));
+    entries.map_err(|error| CheckpointError::corrupt(path, error.to_string()))
 }
 
 /// Maps a whole file. If somebody shortens it meanwhile, reading the lost part ends the process with a message that names it.

@@ -16,8 +16,8 @@ pub(crate) mod section;
 mod tests;
 
 pub use error::{Result, Source, SpecError};
-pub use kernmill_kernels::near;
 pub use expand::OpDef;
+pub use kernmill_kernels::near;
 pub(crate) use lower::inner_span;
 pub use lower::lower;
 pub(crate) use read::nodes;

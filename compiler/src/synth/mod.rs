@@ -1,13 +1,15 @@
-//! Random checkpoints of a model's true shapes, in the layout that its spec names.
+//! Random checkpoints, and adapters ([`write_adapter`]), of a model's true shapes, in the layout that its spec names.
 //!
 //! Weights are such that activations stay about unit variance, every expert gets tokens, and logits have about unit
 //! variance, so that a synthetic model costs what a trained one does. The same seed gives the same bytes.
 
+mod adapter;
 mod fill;
 #[cfg(test)]
 mod tests;
 mod tokenizer;
 
+pub use adapter::{AdapterShape, write_adapter};
 pub use tokenizer::tokenizer_json;
 
 use crate::checkpoint::{INDEX_FILE, SINGLE_FILE, stored_shape};
@@ -56,6 +58,20 @@ pub enum SynthError {
     Exists {
         /// The file found.
         path: PathBuf,
+    },
+    /// An adapter is asked for at what is no matrix.
+    #[error("the model has no matrix `{target}`: expected some of {names}")]
+    Target {
+        /// What was asked for.
+        target: String,
+        /// Ends of the names of its modules.
+        names: String,
+    },
+    /// A DoRA that PEFT cannot make.
+    #[error("`{module}` can have no DoRA, which is for the matrices of attention and of dense layers")]
+    Dora {
+        /// The module.
+        module: String,
     },
     /// A format that checkpoints do not have.
     #[error("tensor `{tensor}`: format `{format}` is not one that checkpoints store")]

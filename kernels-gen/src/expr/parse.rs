@@ -271,8 +271,7 @@ impl Parser<'_> {
         }
         self.skip_space();
         if args.len() < arity && self.text[self.pos..].starts_with(')') {
-            let message =
-                format!("`,`: it is {name}{}, found {} of them", callee.signature(), found(&args));
+            let message = format!("`,`: it is {name}{}, found {} of them", callee.signature(), found(&args));
             return Err(self.error_over(1, &message));
         }
         self.expect(if args.len() < arity { ',' } else { ')' })?;

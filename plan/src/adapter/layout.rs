@@ -3,7 +3,7 @@
 use super::{MAX_RANK, RANK_STEP, Site, SiteEntry};
 use crate::format::{LINE, TILE_ROWS, WeightFormat};
 use crate::pack::{PackError, pack_f32_tile};
-use half::bf16;
+use std::ops::Range;
 
 /// What of an adapter's shape is its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +95,23 @@ impl SiteLayout {
 
     fn b_expert(&self) -> usize {
         self.row_tiles() * self.format.tile(self.ranks()).bytes()
+    }
+
+    /// Where an expert's (0 for a dense matrix) packed A lies: tiles of 16 ranks by k.
+    pub fn a(&self, expert: usize) -> Range<usize> {
+        let start = self.a + expert * self.a_expert();
+        start..start + self.a_expert()
+    }
+
+    /// Where an expert's (0 for a dense matrix) packed B lies: by out, tiles of 16 rows by [`SiteLayout::padded_rank`].
+    pub fn b(&self, expert: usize) -> Range<usize> {
+        let start = self.b + expert * self.b_expert();
+        start..start + self.b_expert()
+    }
+
+    /// The rank with its padding, which is the k of B's tiles.
+    pub fn padded_rank(&self) -> usize {
+        self.ranks()
     }
 
     /// What kernels read of it, when the adapter's first byte, at a multiple of 64, is at `base`.
@@ -190,9 +207,20 @@ impl SiteLayout {
     /// A tile of rows of `k`, rounded to the format.
     fn pack_tile(&self, k: usize, mut rows: Vec<f32>, tile: &mut [u8]) -> Result<(), PackError> {
         if self.format == WeightFormat::Bf16 {
-            rows.iter_mut().for_each(|x| *x = bf16::from_f32(*x).to_f32());
+            round_to_bf16(&mut rows);
         }
         pack_f32_tile(self.format, k, &rows, tile)
+    }
+}
+
+/// To the nearest bf16 numbers, ties to even; as it is if an element is not finite, which packing then reports.
+fn round_to_bf16(values: &mut [f32]) {
+    let finite = values.iter().fold(true, |finite, x| finite & x.is_finite());
+    if finite {
+        for x in values {
+            let bits = x.to_bits();
+            *x = f32::from_bits((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff_0000);
+        }
     }
 }
 

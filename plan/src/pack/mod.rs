@@ -11,6 +11,9 @@ pub mod int4;
 pub mod int8;
 pub mod mxfp4;
 mod quantise;
+mod unpack;
+
+pub use unpack::{Column, unpack_tile};
 
 use crate::format::{TILE_ROWS, WeightFormat};
 use thiserror::Error;

@@ -3,6 +3,7 @@
 //!
 //! The fuzzing package (`fuzz/`) includes this module too: it uses nothing of its neighbours.
 
+mod adapter;
 mod checkpoint;
 mod edit;
 pub mod plan;
@@ -12,6 +13,7 @@ mod requests;
 mod sound;
 mod text;
 
+pub use adapter::adapter;
 pub use checkpoint::{gguf, reads_gguf, reads_safetensors, safetensors};
 pub use plan::plan;
 pub use plan_fields::plan_fields;
@@ -31,7 +33,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     Target { name: "spec", run: spec, mutations: 1500 },
     Target { name: "config", run: config, mutations: 2000 },
     Target { name: "safetensors", run: safetensors, mutations: 3000 },
@@ -44,4 +46,5 @@ pub const TARGETS: [Target; 12] = [
     Target { name: "plan", run: plan, mutations: 500 },
     Target { name: "plan_fields", run: plan_fields, mutations: 500 },
     Target { name: "requests", run: requests, mutations: 500 },
+    Target { name: "adapter", run: adapter, mutations: 4000 },
 ];

@@ -1,0 +1,90 @@
+//! `--merge-lora`: adapters baked into a plan's weights.
+
+use crate::adapters::AdapterArg;
+use crate::failure::{Failure, Result};
+use crate::source::SourceModel;
+use kernmill_compiler::checkpoint::Weights;
+use kernmill_compiler::graph::Graph;
+use kernmill_compiler::merge::{Delta, MergedWeights, merged_graph, sites};
+use kernmill_plan::adapter::Adapters;
+use kernmill_plan::format::WeightFormat;
+use kernmill_runtime::EngineError;
+use kernmill_runtime::adapter::{Adapter, AdapterLoader};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Adapters, and the model that they make.
+pub struct Merge {
+    /// The model's graph; changed matrices count as stored in f32.
+    pub graph: Graph,
+    names: Vec<String>,
+    deltas: Deltas,
+    /// Sites of the changed matrices, by logical name.
+    changed: BTreeMap<String, usize>,
+}
+
+/// Adapters, added one after the other.
+struct Deltas(Vec<Adapter>);
+
+impl Delta for Deltas {
+    fn add(&self, site: usize, expert: usize, first: usize, step: usize, weights: &mut [f32]) {
+        for adapter in self.0.iter().filter(|adapter| adapter.changes(site)) {
+            adapter.merge(site, expert, first, step, weights);
+        }
+    }
+}
+
+impl Merge {
+    /// Reads the adapters; without any, the model is as it is.
+    pub fn new(model: &SourceModel, args: &[AdapterArg], quiet: bool) -> Result<Merge> {
+        let mut merge = Merge {
+            graph: model.graph.clone(),
+            names: args.iter().map(|arg| arg.name.clone()).collect(),
+            deltas: Deltas(Vec::new()),
+            changed: BTreeMap::new(),
+        };
+        if args.is_empty() {
+            return Ok(merge);
+        }
+        let sites: Adapters = sites(&model.graph).map_err(|error| Failure::Work(error.to_string()))?;
+        let loader = AdapterLoader::for_merging(Arc::new(sites.clone()), model.graph.name.clone());
+        for arg in args {
+            let adapter = loader.load(&arg.directory, arg.scale).map_err(EngineError::Adapter)?;
+            for note in adapter.notes().iter().filter(|_| !quiet) {
+                eprintln!("note: {note}");
+            }
+            merge.deltas.0.push(adapter);
+        }
+        for (index, site) in sites.sites.iter().enumerate() {
+            if merge.deltas.0.iter().any(|adapter| adapter.changes(index)) {
+                merge.changed.extend(site.outs.iter().map(|out| (out.name.clone(), index)));
+            }
+        }
+        merge.graph = merged_graph(&model.graph, &|name| merge.changed.contains_key(name));
+        Ok(merge)
+    }
+
+    /// The merged weights of the model.
+    pub fn weights<'a>(&'a self, model: &'a SourceModel) -> Result<MergedWeights<'a, impl Delta>> {
+        let base = Weights::new(&model.graph, &model.checkpoint)?;
+        Ok(MergedWeights::new(base, &model.graph, &self.changed, &self.deltas))
+    }
+
+    /// What was merged, for the closing line; nothing when nothing was.
+    pub fn note(&self, model: &SourceModel, bytes: u64) -> Option<String> {
+        if self.changed.is_empty() {
+            return None;
+        }
+        let was_mxfp4 = |tensor: &&kernmill_compiler::graph::Tensor| {
+            tensor.stored == WeightFormat::Mxfp4 && self.changed.contains_key(&tensor.name)
+        };
+        let mxfp4 = model.graph.tensors.iter().filter(was_mxfp4).count();
+        Some(format!(
+            "merged {}: {} matrices changed{}; {:.3} GB of weights",
+            self.names.join(", "),
+            self.changed.len(),
+            if mxfp4 > 0 { format!(", {mxfp4} of them not MXFP4 any more") } else { String::new() },
+            bytes as f64 / 1e9
+        ))
+    }
+}

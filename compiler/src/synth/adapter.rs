@@ -1,0 +1,189 @@
+//! Random adapters of a model's true shapes, as PEFT's `save_pretrained` writes them.
+
+use super::fill::{Fill, Scatter, scatters};
+use super::{
+    NewDirs, Planned, Result, SPACE_MARGIN, SynthError, check_space, io_error, small_file, start, write_shard,
+};
+use crate::checkpoint::stored_shape;
+use crate::graph::{Graph, Role, Tensor};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Size of what an adapter adds, relative to what the matrix itself gives.
+const GAIN: f32 = 0.1;
+const CONFIG: &str = "adapter_config.json";
+const TENSORS: &str = "adapter_model.safetensors";
+
+/// What a random adapter is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdapterShape {
+    /// Rank, the same everywhere.
+    pub rank: usize,
+    /// Matrices: ends of modules' names, with or without `_proj`, such as `q` or `router`; `experts` for both matrices of experts.
+    pub targets: Vec<String>,
+    /// Whether it is a DoRA; dense matrices only.
+    pub dora: bool,
+}
+
+/// A matrix that may have an adapter.
+struct Place<'a> {
+    /// PEFT's module.
+    module: &'a str,
+    /// The parameter within it.
+    parameter: &'a str,
+    rows: usize,
+    k: usize,
+    /// 0 for a dense matrix.
+    experts: usize,
+    /// Standard deviation of what the matrix gives for inputs of variance 1.
+    output: f32,
+}
+
+impl Place<'_> {
+    fn is_target(&self, target: &str) -> bool {
+        let last = self.module.rsplit('.').next().unwrap_or(self.module);
+        match self.experts {
+            0 => last == target || last.strip_suffix("_proj") == Some(target),
+            _ => {
+                target == last
+                    || self.parameter == target
+                    || self.parameter.strip_suffix("_proj") == Some(target)
+            }
+        }
+    }
+
+    /// Whether PEFT reaches it as a parameter, which is how it finds what no linear module holds.
+    fn by_parameter(&self) -> bool {
+        self.experts > 0 || self.module.ends_with(".router")
+    }
+}
+
+/// Writes a random adapter for `graph` into `dir`; `progress` gets bytes done and bytes in all. The same seed gives the same bytes.
+///
+/// # Errors
+/// When a target is no matrix of the graph, a DoRA has experts, there is not enough space, an adapter is there already, or writing fails.
+pub fn write_adapter(
+    graph: &Graph,
+    dir: &Path,
+    shape: &AdapterShape,
+    seed: u64,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<()> {
+    let places = chosen(graph, shape)?;
+    let planned: Vec<Planned> = places.iter().flat_map(|place| tensors(place, &places, shape)).collect();
+    for file in [CONFIG, TENSORS] {
+        if dir.join(file).exists() {
+            return Err(SynthError::Exists { path: dir.join(file) });
+        }
+    }
+    let total: u64 = planned.iter().map(|p| p.bytes).sum();
+    check_space(NewDirs::existing(dir), total + SPACE_MARGIN)?;
+    let made = NewDirs::create(dir)?;
+    let tensors = start(dir, TENSORS)?;
+    let done = AtomicU64::new(0);
+    let count = |bytes| progress(done.fetch_add(bytes, Ordering::Relaxed) + bytes, total);
+    write_shard(tensors.file(), &planned, seed, &count).map_err(io_error(tensors.path()))?;
+    for file in [tensors, small_file(dir, CONFIG, &config(graph, &places, shape))?] {
+        let path = file.path().to_owned();
+        file.finish().map_err(io_error(&path))?;
+    }
+    made.keep();
+    Ok(())
+}
+
+/// The matrices that are asked for.
+fn chosen<'g>(graph: &'g Graph, shape: &AdapterShape) -> Result<Vec<Place<'g>>> {
+    let mut seen = BTreeSet::new();
+    let all =
+        graph.tensors.iter().zip(scatters(graph)).filter_map(|(tensor, scatter)| place(tensor, scatter));
+    let mut all: Vec<Place<'g>> = all.filter(|place| seen.insert((place.module, place.parameter))).collect();
+    if let Some(target) = shape.targets.iter().find(|target| !all.iter().any(|place| place.is_target(target)))
+    {
+        let names: BTreeSet<&str> = all.iter().filter_map(|place| place.module.rsplit('.').next()).collect();
+        let names = names.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(SynthError::Target { target: target.clone(), names });
+    }
+    all.retain(|place| shape.targets.iter().any(|target| place.is_target(target)));
+    match all.iter().find(|place| shape.dora && place.by_parameter()) {
+        Some(place) => Err(SynthError::Dora { module: place.module.to_owned() }),
+        None => Ok(all),
+    }
+}
+
+/// A matrix of a layer, by the name that published checkpoints have for it.
+fn place(tensor: &Tensor, scatter: Scatter) -> Option<Place<'_>> {
+    let shape = stored_shape(tensor);
+    let name = tensor.source.name.as_str();
+    let (experts, module, parameter) = match tensor.role {
+        Role::Matrix => (0, name.strip_suffix(".weight")?, "weight"),
+        Role::ExpertMatrix => {
+            let (module, parameter) = name.strip_suffix("_blocks").unwrap_or(name).rsplit_once('.')?;
+            (shape[0], module, parameter)
+        }
+        _ => return None,
+    };
+    let (rows, k) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+    module.starts_with("model.layers.").then_some(Place {
+        module,
+        parameter,
+        rows,
+        k,
+        experts,
+        output: scatter.std * (k as f32).sqrt(),
+    })
+}
+
+/// A, B and perhaps a magnitude.
+fn tensors(place: &Place<'_>, places: &[Place<'_>], shape: &AdapterShape) -> Vec<Planned> {
+    let all = shape.rank * place.experts.max(1);
+    // Of two matrices of one module, PEFT wraps the first one first: the other's wrapper is around it.
+    let inner = places.iter().rposition(|other| other.module == place.module)
+        != places.iter().position(|other| std::ptr::eq(other, place));
+    let wrapper = if inner { ".base_layer" } else { "" };
+    let tensor = |end: &str, shape: Vec<usize>, mean, std| Planned {
+        name: format!("base_model.model.{}{wrapper}.{end}", place.module),
+        dtype: "BF16",
+        bytes: shape.iter().product::<usize>() as u64 * 2,
+        shape,
+        fill: Fill::Bf16(Scatter { mean, std }),
+    };
+    let mut tensors = vec![
+        tensor("lora_A.weight", vec![all, place.k], 0.0, 1.0 / (place.k as f32).sqrt()),
+        tensor("lora_B.weight", vec![place.rows, all], 0.0, GAIN * place.output / (shape.rank as f32).sqrt()),
+    ];
+    if shape.dora {
+        tensors.push(tensor("lora_magnitude_vector", vec![place.rows], place.output, 0.02 * place.output));
+    }
+    tensors
+}
+
+fn config(graph: &Graph, places: &[Place<'_>], shape: &AdapterShape) -> String {
+    let last = |place: &Place<'_>, parts: usize| -> String {
+        let name =
+            if parts > 1 { format!("{}.{}", place.module, place.parameter) } else { place.module.to_owned() };
+        let start = name.rmatch_indices('.').nth(parts - 1).map_or(0, |(at, _)| at + 1);
+        name[start..].to_owned()
+    };
+    let names = |by_parameter: bool, parts| -> BTreeSet<String> {
+        places
+            .iter()
+            .filter(|place| place.by_parameter() == by_parameter)
+            .map(|place| last(place, parts))
+            .collect()
+    };
+    let config = serde_json::json!({
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "base_model_name_or_path": graph.name,
+        "bias": "none",
+        "inference_mode": true,
+        "r": shape.rank,
+        "lora_alpha": shape.rank,
+        "lora_dropout": 0.0,
+        "use_dora": shape.dora,
+        "target_modules": names(false, 1),
+        "target_parameters": names(true, 3),
+    });
+    format!("{config:#}\n")
+}

@@ -1,0 +1,98 @@
+//! Why an adapter is refused: what, where, what was expected.
+
+use crate::engine::ErrorKind;
+use kernmill_plan::region::RegionError;
+use std::path::{Path, PathBuf};
+
+/// Why an adapter cannot be read, packed or used.
+#[derive(Debug, thiserror::Error)]
+pub enum AdapterError {
+    /// The operating system refused.
+    #[error("{path}: {source}")]
+    Io {
+        /// File or directory.
+        path: PathBuf,
+        /// Its reason.
+        source: std::io::Error,
+    },
+    /// A file that does not follow its format, or an adapter that does not fit the model.
+    #[error("{path}: {what}")]
+    Malformed {
+        /// File.
+        path: PathBuf,
+        /// What is wrong, where, and what was expected.
+        what: String,
+    },
+    /// An adapter that PEFT knows and kernmill does not.
+    #[error("{path}: not supported: {what}")]
+    Unsupported {
+        /// File.
+        path: PathBuf,
+        /// What, and what would be supported.
+        what: String,
+    },
+    /// The plan's kernels have no place for adapters.
+    #[error("the plan takes no adapters: compile it anew, without --no-adapters")]
+    NoSites,
+    /// No adapter of that name is loaded.
+    #[error("there is no adapter `{name}`: loaded are {loaded}")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Those there are.
+        loaded: String,
+    },
+    /// An element that cannot be used.
+    #[error("{0}")]
+    Element(String),
+    /// There is not enough memory.
+    #[error("the adapter takes {needed} bytes of memory, {available} are available")]
+    Memory {
+        /// Its bytes.
+        needed: u64,
+        /// What the system and its control groups leave.
+        available: u64,
+    },
+    /// Several adapters that cannot be one.
+    #[error("{0}")]
+    Combination(String),
+    /// The store is full of adapters that sequences use.
+    #[error(
+        "adapter `{name}` takes {needed} bytes; of the budget of {budget} sequences use {in_use}: raise the budget or end some of them"
+    )]
+    Budget {
+        /// The adapter.
+        name: String,
+        /// Its bytes.
+        needed: u64,
+        /// Bytes that all adapters may take.
+        budget: u64,
+        /// Bytes of those that cannot be given up.
+        in_use: u64,
+    },
+    /// The system refused the memory.
+    #[error(transparent)]
+    Region(#[from] RegionError),
+}
+
+impl AdapterError {
+    /// The kind of fault.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            AdapterError::Unsupported { .. } | AdapterError::Region(_) => ErrorKind::Unsupported,
+            _ => ErrorKind::BadInput,
+        }
+    }
+
+    pub(super) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> AdapterError + '_ {
+        move |source| AdapterError::Io { path: path.to_owned(), source }
+    }
+
+    pub(super) fn malformed(path: &Path, what: impl Into<String>) -> AdapterError {
+        AdapterError::Malformed { path: path.to_owned(), what: what.into() }
+    }
+
+    pub(super) fn unsupported(path: &Path, what: impl Into<String>) -> AdapterError {
+        AdapterError::Unsupported { path: path.to_owned(), what: what.into() }
+    }
+}

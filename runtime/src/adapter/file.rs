@@ -1,0 +1,130 @@
+//! `adapter_model.safetensors`: its header is checked when it is opened, its tensors are read when they are packed.
+
+use super::error::AdapterError;
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+use kernmill_plan::tensor_file::{LENGTH_BYTES, TensorEntry, header_range, read_header};
+use safetensors::Dtype;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Its file name.
+pub const TENSOR_FILE: &str = "adapter_model.safetensors";
+
+/// A safetensors file of an adapter.
+#[derive(Debug)]
+pub(super) struct TensorFile {
+    path: PathBuf,
+    bytes: Bytes,
+    tensors: BTreeMap<String, TensorEntry>,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    File(File),
+    Memory(Vec<u8>),
+}
+
+impl TensorFile {
+    /// Opens a file and checks its header.
+    pub(super) fn open(path: &Path) -> Result<TensorFile, AdapterError> {
+        let file = File::open(path).map_err(AdapterError::io(path))?;
+        let length = file.metadata().map_err(AdapterError::io(path))?.len();
+        TensorFile::read(path, Bytes::File(file), length as usize)
+    }
+
+    /// The same of bytes in memory; `path` is for messages.
+    pub(super) fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<TensorFile, AdapterError> {
+        let length = bytes.len();
+        TensorFile::read(path, Bytes::Memory(bytes), length)
+    }
+
+    fn read(path: &Path, bytes: Bytes, length: usize) -> Result<TensorFile, AdapterError> {
+        let corrupt = |error| AdapterError::malformed(path, format!("corrupt: {error}"));
+        let mut file = TensorFile { path: path.to_owned(), bytes, tensors: BTreeMap::new() };
+        let start = file.bytes(0..length.min(LENGTH_BYTES))?;
+        let json = file.bytes(header_range(&start, length).map_err(corrupt)?)?;
+        let entries = read_header(&json, length).map_err(corrupt)?;
+        file.tensors = entries.into_iter().map(|entry| (entry.name.clone(), entry)).collect();
+        Ok(file)
+    }
+
+    /// Its path.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its tensors by name.
+    pub(super) fn tensors(&self) -> impl Iterator<Item = &TensorEntry> {
+        self.tensors.values()
+    }
+
+    /// Elements `range` of a tensor whose dtype has been checked ([`TensorFile::check_dtype`]), as f32; all must be finite.
+    pub(super) fn floats(&self, tensor: &TensorEntry, range: Range<usize>) -> Result<Vec<f32>, AdapterError> {
+        let size = tensor.info.dtype.bitsize() / 8;
+        let start = tensor.range.start;
+        let bytes = self.bytes(start + range.start * size..start + range.end * size)?;
+        let floats = match tensor.info.dtype {
+            Dtype::F16 => halves(&bytes),
+            Dtype::BF16 => {
+                let pairs = bytes.as_chunks::<2>().0.iter();
+                pairs.map(|x| f32::from_bits(u32::from(u16::from_le_bytes(*x)) << 16)).collect()
+            }
+            _ => bytes.as_chunks::<4>().0.iter().map(|x| f32::from_le_bytes(*x)).collect(),
+        };
+        // A pass without branches first: looking for the culprit is for the rare case.
+        if floats.iter().fold(true, |finite, x: &f32| finite & x.is_finite()) {
+            return Ok(floats);
+        }
+        match floats.iter().position(|x| !x.is_finite()) {
+            None => Ok(floats),
+            Some(at) => {
+                let columns = tensor.info.shape.last().copied().unwrap_or(1).max(1);
+                let (row, column) = ((range.start + at) / columns, (range.start + at) % columns);
+                Err(self.malformed(
+                    tensor,
+                    format!("element [{row}, {column}] is {}, expected a finite number", floats[at]),
+                ))
+            }
+        }
+    }
+
+    /// Error unless the tensor has a dtype that adapters may have.
+    pub(super) fn check_dtype(&self, tensor: &TensorEntry) -> Result<(), AdapterError> {
+        match tensor.info.dtype {
+            Dtype::F32 | Dtype::F16 | Dtype::BF16 => Ok(()),
+            other => Err(AdapterError::unsupported(
+                &self.path,
+                format!("tensor `{}` is {other:?}, expected F32, F16 or BF16", tensor.name),
+            )),
+        }
+    }
+
+    /// What is wrong with one of its tensors.
+    pub(super) fn malformed(&self, tensor: &TensorEntry, what: String) -> AdapterError {
+        AdapterError::malformed(&self.path, format!("tensor `{}`: {what}", tensor.name))
+    }
+
+    /// Bytes that the header has found inside the file.
+    fn bytes(&self, range: Range<usize>) -> Result<Vec<u8>, AdapterError> {
+        match &self.bytes {
+            Bytes::Memory(bytes) => Ok(bytes[range].to_vec()),
+            Bytes::File(file) => {
+                let mut bytes = vec![0; range.len()];
+                file.read_exact_at(&mut bytes, range.start as u64).map_err(AdapterError::io(&self.path))?;
+                Ok(bytes)
+            }
+        }
+    }
+}
+
+/// f16, little-endian.
+fn halves(bytes: &[u8]) -> Vec<f32> {
+    let halves: Vec<f16> = bytes.as_chunks::<2>().0.iter().map(|x| f16::from_le_bytes(*x)).collect();
+    let mut floats = vec![0.0; halves.len()];
+    halves.convert_to_f32_slice(&mut floats);
+    floats
+}

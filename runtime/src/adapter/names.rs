@@ -1,0 +1,132 @@
+//! What PEFT calls the matrices of a program's sites.
+
+use kernmill_plan::adapter::Adapters;
+
+/// A matrix, or one for each expert, that PEFT may have an adapter for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    /// The module that PEFT wraps, such as `model.layers.3.self_attn.q_proj` or `model.layers.3.mlp.experts`.
+    pub(super) module: String,
+    /// The parameter, such as `model.layers.3.mlp.router.weight` or `model.layers.3.mlp.experts.down_proj`.
+    pub(super) parameter: String,
+    /// Columns.
+    pub(super) k: usize,
+    /// Rows (of each expert's).
+    pub(super) rows: usize,
+    /// Experts; 0 for a dense matrix.
+    pub(super) experts: usize,
+    /// The sites that share its rows: a GGUF file has gate and up apart, PEFT has them in one.
+    pub(super) parts: Vec<Part>,
+}
+
+/// A site that has some of a target's rows: row i is row `first + i * step` of the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) site: usize,
+    pub(super) first: usize,
+    pub(super) step: usize,
+}
+
+impl Target {
+    /// The name that patterns of ranks are matched with.
+    pub(super) fn key(&self, by_parameter: bool) -> &str {
+        if by_parameter { &self.parameter } else { &self.module }
+    }
+}
+
+/// Every site of the program is part of one target.
+pub(super) fn targets(adapters: &Adapters) -> Vec<Target> {
+    let mut targets: Vec<Target> = Vec::new();
+    for (index, site) in adapters.sites.iter().enumerate() {
+        let (parameter, first, step) = parameter(&site.tensor);
+        let experts = site.experts as usize;
+        let part = Part { site: index, first, step };
+        let rows = site.rows();
+        let same = |target: &&mut Target| target.parameter == parameter;
+        if let Some(target) = targets.iter_mut().find(same).filter(|_| step > 1) {
+            target.rows += rows;
+            target.parts.push(part);
+            continue;
+        }
+        let module = match (experts, parameter.rsplit_once('.')) {
+            (0, _) => parameter.strip_suffix(".weight").unwrap_or(&parameter),
+            (_, Some((module, _))) => module,
+            (_, None) => "",
+        };
+        let (module, k) = (module.to_owned(), site.k as usize);
+        targets.push(Target { module, parameter, k, rows, experts, parts: vec![part] });
+    }
+    targets
+}
+
+/// What a tensor of GGUF files is called in a published checkpoint, with the first of its rows there and the step between them.
+const GGUF: [(&str, &str, usize, usize); 11] = [
+    ("attn_q.weight", "self_attn.q_proj.weight", 0, 1),
+    ("attn_k.weight", "self_attn.k_proj.weight", 0, 1),
+    ("attn_v.weight", "self_attn.v_proj.weight", 0, 1),
+    ("attn_output.weight", "self_attn.o_proj.weight", 0, 1),
+    ("ffn_gate.weight", "mlp.gate_proj.weight", 0, 1),
+    ("ffn_up.weight", "mlp.up_proj.weight", 0, 1),
+    ("ffn_down.weight", "mlp.down_proj.weight", 0, 1),
+    ("ffn_gate_inp.weight", "mlp.router.weight", 0, 1),
+    ("ffn_gate_exps.weight", "mlp.experts.gate_up_proj", 0, 2),
+    ("ffn_up_exps.weight", "mlp.experts.gate_up_proj", 1, 2),
+    ("ffn_down_exps.weight", "mlp.experts.down_proj", 0, 1),
+];
+
+/// The parameter of a checkpoint's tensor, and which of its rows the tensor has.
+fn parameter(tensor: &str) -> (String, usize, usize) {
+    let gguf = tensor.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
+    if let Some((layer, rest)) = gguf
+        && let Some((_, name, first, step)) = GGUF.iter().find(|(gguf, ..)| *gguf == rest)
+    {
+        return (format!("model.layers.{layer}.{name}"), *first, *step);
+    }
+    (tensor.strip_suffix("_blocks").unwrap_or(tensor).to_owned(), 0, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernmill_plan::adapter::{PackedAt, Site, SiteOut};
+    use kernmill_plan::format::WeightFormat;
+
+    fn site(tensor: &str, experts: u32, rows: u32) -> Site {
+        let weights = PackedAt { format: WeightFormat::Int8, offset: 0, tile_stride: 0, expert_stride: 0 };
+        let out = SiteOut { name: "w".into(), rows, first: 0, step: 1, weights };
+        Site { name: "s".into(), tensor: tensor.into(), k: 64, experts, outs: vec![out] }
+    }
+
+    #[test]
+    fn names_of_checkpoints_and_of_gguf_files_meet() {
+        let of = |sites: Vec<Site>| targets(&Adapters { format: WeightFormat::F32, sites });
+        let published = of(vec![
+            site("model.layers.2.self_attn.q_proj.weight", 0, 128),
+            site("model.layers.2.mlp.router.weight", 0, 4),
+            site("model.layers.2.mlp.experts.gate_up_proj_blocks", 4, 64),
+            site("model.layers.2.mlp.experts.down_proj", 4, 64),
+        ]);
+        let names: Vec<[&str; 2]> = published.iter().map(|t| [t.module.as_str(), &t.parameter]).collect();
+        assert_eq!(
+            names,
+            [
+                ["model.layers.2.self_attn.q_proj", "model.layers.2.self_attn.q_proj.weight"],
+                ["model.layers.2.mlp.router", "model.layers.2.mlp.router.weight"],
+                ["model.layers.2.mlp.experts", "model.layers.2.mlp.experts.gate_up_proj"],
+                ["model.layers.2.mlp.experts", "model.layers.2.mlp.experts.down_proj"],
+            ]
+        );
+        let gguf = of(vec![
+            site("blk.2.attn_q.weight", 0, 128),
+            site("blk.2.ffn_gate_inp.weight", 0, 4),
+            site("blk.2.ffn_gate_exps.weight", 4, 32),
+            site("blk.2.ffn_up_exps.weight", 4, 32),
+            site("blk.2.ffn_down_exps.weight", 4, 64),
+        ]);
+        for (a, b) in published.iter().zip(&gguf) {
+            assert_eq!((&a.module, &a.parameter, a.rows), (&b.module, &b.parameter, b.rows));
+        }
+        let part = |site, first| Part { site, first, step: 2 };
+        assert_eq!(gguf[2].parts, [part(2, 0), part(3, 1)]);
+    }
+}

@@ -1,0 +1,272 @@
+//! The adapters of an engine: by name in memory, by slot where sequences use them.
+//!
+//! Sequences keep what they use: an adapter that is replaced or dropped serves those that began with it until they end. Adapters that no
+//! sequence uses give way, the longest unused first, when a new one would pass the budget.
+
+use super::error::AdapterError;
+use super::load::{AdapterLoader, Loading};
+use super::{Adapter, AdapterTable};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Bytes that a store's adapters may take unless told otherwise.
+pub const DEFAULT_BUDGET: u64 = 4 << 30;
+
+/// One of the adapters of a sequence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdapterUse {
+    /// Its name in the store.
+    pub name: String,
+    /// What it adds is multiplied with this.
+    pub weight: f32,
+}
+
+impl AdapterUse {
+    /// An adapter as it is.
+    pub fn of(name: impl Into<String>) -> AdapterUse {
+        AdapterUse { name: name.into(), weight: 1.0 }
+    }
+}
+
+/// The adapters of an engine.
+#[derive(Debug)]
+pub struct AdapterStore {
+    loader: Option<AdapterLoader>,
+    /// By slot of the engine's table; slots that the store has not filled have no users.
+    slots: Vec<Slot>,
+    loaded: BTreeMap<Key, Loaded>,
+    budget: u64,
+    /// Counts uses, so that the least recent one is known.
+    clock: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    adapter: Option<Arc<Adapter>>,
+    /// Sequences.
+    users: u32,
+}
+
+/// What a loaded adapter is found by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Name(String),
+    /// Several, or one with a weight: names and bits of the weights, in the order in which they were asked for.
+    Combination(Vec<(String, u32)>),
+}
+
+#[derive(Debug)]
+struct Loaded {
+    adapter: Arc<Adapter>,
+    /// When it was last used.
+    used: u64,
+}
+
+impl AdapterStore {
+    /// An empty store; without a loader the engine's plan takes no adapters.
+    pub(crate) fn new(loader: Option<AdapterLoader>) -> AdapterStore {
+        AdapterStore { loader, slots: Vec::new(), loaded: BTreeMap::new(), budget: DEFAULT_BUDGET, clock: 0 }
+    }
+
+    /// What reads adapters for this engine.
+    ///
+    /// # Errors
+    /// When its plan takes none.
+    pub fn loader(&self) -> Result<AdapterLoader, AdapterError> {
+        self.loader.clone().ok_or(AdapterError::NoSites)
+    }
+
+    /// Names of the loaded adapters, ascending.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.loaded.keys().filter_map(|key| match key {
+            Key::Name(name) => Some(name.as_str()),
+            Key::Combination(_) => None,
+        })
+    }
+
+    /// Bytes of all adapters in memory, combinations and those that are only kept for running sequences included.
+    pub fn bytes(&self) -> u64 {
+        let loaded = self.loaded.values().map(|loaded| loaded.adapter.bytes());
+        loaded.chain(self.leaving().map(|adapter| adapter.bytes())).sum()
+    }
+
+    /// Bytes that adapters may take.
+    pub fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// Sets the budget; adapters that no sequence uses give way to it.
+    pub fn set_budget(&mut self, bytes: u64) {
+        self.budget = bytes;
+        self.make_room(0);
+    }
+
+    /// Gives a loaded adapter a name. One that has it is replaced: sequences that use it keep it until they end.
+    ///
+    /// # Errors
+    /// When it belongs to another program, or there is no room beside the adapters that sequences use; then nothing has changed.
+    pub fn insert(&mut self, name: &str, adapter: Adapter) -> Result<(), AdapterError> {
+        let loader = self.loader.as_ref().ok_or(AdapterError::NoSites)?;
+        if !loader.fits(&adapter) {
+            return Err(AdapterError::Combination(format!(
+                "adapter `{name}` was loaded for another program"
+            )));
+        }
+        self.check_room(name, adapter.bytes())?;
+        self.remove(name);
+        self.keep(Key::Name(name.to_owned()), adapter);
+        Ok(())
+    }
+
+    /// Forgets an adapter, and combinations that it is part of: whether there was one. Sequences that use it keep it until they end.
+    pub fn remove(&mut self, name: &str) -> bool {
+        let before = self.loaded.len();
+        self.loaded.retain(|key, _| match key {
+            Key::Name(other) => other != name,
+            Key::Combination(parts) => parts.iter().all(|(other, _)| other != name),
+        });
+        self.loaded.len() < before
+    }
+
+    /// The work that is left before sequences can use these adapters together, to be done piece by piece and given to
+    /// [`AdapterStore::insert_combination`]; `None` when there is none.
+    ///
+    /// # Errors
+    /// When one is not loaded, or they cannot be combined.
+    pub fn prepare(&mut self, uses: &[AdapterUse]) -> Result<Option<Loading>, AdapterError> {
+        let Some(Key::Combination(parts)) = self.key(uses) else {
+            return uses.iter().try_for_each(|u| self.find(&u.name).map(drop)).map(|()| None);
+        };
+        if self.loaded.contains_key(&Key::Combination(parts)) {
+            return Ok(None);
+        }
+        let mut adapters = Vec::new();
+        for AdapterUse { name, weight } in uses {
+            adapters.push((self.find(name)?, *weight));
+        }
+        self.loader()?.combine(&adapters).map(Some)
+    }
+
+    /// Keeps what [`AdapterStore::prepare`] began.
+    ///
+    /// # Errors
+    /// As [`AdapterStore::insert`].
+    pub fn insert_combination(&mut self, uses: &[AdapterUse], adapter: Adapter) -> Result<(), AdapterError> {
+        let names: Vec<&str> = uses.iter().map(|u| u.name.as_str()).collect();
+        self.check_room(&names.join(" + "), adapter.bytes())?;
+        if let Some(key) = self.key(uses) {
+            self.keep(key, adapter);
+        }
+        Ok(())
+    }
+
+    /// The slot of `table` with these adapters, for one more sequence; 0 for none. Combines them at once if that has not been prepared.
+    pub(crate) fn acquire(
+        &mut self,
+        uses: &[AdapterUse],
+        table: &mut AdapterTable,
+    ) -> Result<u32, AdapterError> {
+        if let Some(loading) = self.prepare(uses)? {
+            self.insert_combination(uses, loading.run()?)?;
+        }
+        let Some(key) = self.key(uses) else { return Ok(0) };
+        self.clock += 1;
+        let clock = self.clock;
+        let Some(loaded) = self.loaded.get_mut(&key) else { return Err(self.unknown(&uses[0].name)) };
+        loaded.used = clock;
+        let adapter = Arc::clone(&loaded.adapter);
+        let holds = |slot: &Slot| slot.adapter.as_ref().is_some_and(|other| Arc::ptr_eq(other, &adapter));
+        let index = match self.slots.iter().position(holds) {
+            Some(index) => index,
+            None => {
+                let index = (1..table.len()).find(|slot| table.get(*slot).is_none()).unwrap_or(table.len());
+                table.grow(index + 1);
+                table.set(index, Some(Arc::clone(&adapter.packed)));
+                self.slots.resize(table.len(), Slot::default());
+                self.slots[index].adapter = Some(adapter);
+                index
+            }
+        };
+        self.slots[index].users += 1;
+        Ok(index as u32)
+    }
+
+    /// One more sequence uses the slot.
+    pub(crate) fn share(&mut self, slot: u32) {
+        if let Some(slot) = self.slots.get_mut(slot as usize).filter(|slot| slot.users > 0) {
+            slot.users += 1;
+        }
+    }
+
+    /// A sequence does not use the slot any more.
+    pub(crate) fn release(&mut self, slot: u32, table: &mut AdapterTable) {
+        let Some(of) = self.slots.get_mut(slot as usize).filter(|slot| slot.users > 0) else { return };
+        of.users -= 1;
+        if of.users == 0 {
+            of.adapter = None;
+            table.set(slot as usize, None);
+        }
+    }
+
+    fn key(&self, uses: &[AdapterUse]) -> Option<Key> {
+        match uses {
+            [] => None,
+            [one] if one.weight == 1.0 => Some(Key::Name(one.name.clone())),
+            _ => Some(Key::Combination(uses.iter().map(|u| (u.name.clone(), u.weight.to_bits())).collect())),
+        }
+    }
+
+    fn find(&mut self, name: &str) -> Result<Arc<Adapter>, AdapterError> {
+        self.clock += 1;
+        let clock = self.clock;
+        match self.loaded.get_mut(&Key::Name(name.to_owned())) {
+            Some(loaded) => {
+                loaded.used = clock;
+                Ok(Arc::clone(&loaded.adapter))
+            }
+            None => Err(self.unknown(name)),
+        }
+    }
+
+    fn unknown(&self, name: &str) -> AdapterError {
+        let names: Vec<&str> = self.names().collect();
+        let loaded = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        AdapterError::Unknown { name: name.to_owned(), loaded }
+    }
+
+    fn keep(&mut self, key: Key, adapter: Adapter) {
+        self.make_room(adapter.bytes());
+        self.clock += 1;
+        self.loaded.insert(key, Loaded { adapter: Arc::new(adapter), used: self.clock });
+    }
+
+    /// Adapters that only slots hold: replaced or dropped ones.
+    fn leaving(&self) -> impl Iterator<Item = &Arc<Adapter>> {
+        let is_loaded =
+            |adapter: &Arc<Adapter>| self.loaded.values().any(|l| Arc::ptr_eq(&l.adapter, adapter));
+        self.slots.iter().filter_map(|slot| slot.adapter.as_ref()).filter(move |adapter| !is_loaded(adapter))
+    }
+
+    /// Error unless `bytes` more fit beside what sequences use.
+    fn check_room(&self, name: &str, bytes: u64) -> Result<(), AdapterError> {
+        let in_use = self.slots.iter().filter_map(|slot| Some(slot.adapter.as_ref()?.bytes())).sum();
+        if bytes.saturating_add(in_use) <= self.budget {
+            return Ok(());
+        }
+        Err(AdapterError::Budget { name: name.to_owned(), needed: bytes, budget: self.budget, in_use })
+    }
+
+    /// Drops adapters that no sequence uses, the longest unused first, until `bytes` more fit.
+    fn make_room(&mut self, bytes: u64) {
+        while self.bytes().saturating_add(bytes) > self.budget {
+            let in_slot = |adapter: &Arc<Adapter>| {
+                self.slots.iter().any(|s| s.adapter.as_ref().is_some_and(|other| Arc::ptr_eq(other, adapter)))
+            };
+            let idle = self.loaded.iter().filter(|(_, loaded)| !in_slot(&loaded.adapter));
+            let Some(key) = idle.min_by_key(|(_, loaded)| loaded.used).map(|(key, _)| key.clone()) else {
+                return;
+            };
+            self.loaded.remove(&key);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Directories that are refused, with what, where and what was expected.
+
+use super::*;
+
+#[test]
+fn what_does_not_fit_is_refused_with_its_place() {
+    let q = "0.self_attn.q_proj";
+    let a = format!("{PREFIX}{q}.lora_A.weight");
+    let in_file = |what: &str| format!("dir/adapter_model.safetensors: {what}");
+    let in_config = |what: &str| format!("dir/adapter_config.json: {what}");
+    let cases = [
+        (
+            Draft::of_q().tensor(&a, &[2, 9], None),
+            in_file(&format!(
+                "tensor `{a}`: has shape [2, 9], expected [2, 8] (rank by columns of the base matrix)"
+            )),
+        ),
+        (
+            Draft::of_q().without("0.self_attn.q_proj.lora_B.weight"),
+            in_file(
+                "`model.layers.0.self_attn.q_proj` lacks `lora_B.weight`; expected both lora_A and lora_B",
+            ),
+        ),
+        (
+            Draft::of_q().with("target_modules", json!(["q_proj", "router"])),
+            in_file(
+                "there is nothing for `model.layers.0.mlp.router`, which adapter_config.json targets: expected its lora_A and lora_B",
+            ),
+        ),
+        (
+            Draft::of_q().with("layers_to_transform", json!(1)),
+            in_file(&format!(
+                "tensor `{a}`: not one of the targets that adapter_config.json lists, or a second one for the same"
+            )),
+        ),
+        (
+            Draft::new(json!({ "target_modules": ["c_attn"] })).pair("0.attn.c_attn", [2, 8], [8, 2]),
+            in_file(
+                "nothing of it fits the model `small`, such as `model.layers.0.attn.c_attn`: the adapter was made for small-base",
+            ),
+        ),
+        (
+            Draft::of_q().pair("2.self_attn.q_proj", [2, 8], [16, 2]),
+            in_file(
+                "`model.layers.2.self_attn.q_proj` is no matrix of the model `small` that takes adapters; the adapter was made for small-base",
+            ),
+        ),
+        (
+            Draft::of_q().tensor(&a, &[2, 8], Some(&[[0.0; 10].as_slice(), &[f32::NAN; 6]].concat())),
+            in_file(&format!("tensor `{a}`: element [1, 2] is NaN, expected a finite number")),
+        ),
+        (Draft::of_q().with("r", json!(0)), in_config("`r` has rank 0, expected at least 1")),
+        (
+            Draft::of_q().with("rank_pattern", json!({ "q_proj": -3 })),
+            in_config("`rank_pattern` has rank -3, expected at least 1"),
+        ),
+        (
+            Draft::of_q().with("r", json!(257)),
+            in_config("not supported: `model.layers.0.self_attn.q_proj` has rank 257, expected at most 256"),
+        ),
+        (
+            Draft::of_q().with("lora_alpha", json!(1e300)),
+            in_config(
+                "alpha of `model.layers.0.self_attn.q_proj` gives the factor inf, expected a finite one",
+            ),
+        ),
+        (
+            Draft::of_q().with("peft_type", json!("LOHA")),
+            in_config("not supported: `peft_type` is LOHA, expected LORA (with or without DoRA)"),
+        ),
+        (
+            Draft::of_q().with("modules_to_save", json!(["lm_head"])),
+            in_config(
+                "not supported: `modules_to_save` is set: whole trained copies of modules; only LoRA and DoRA matrices can be added to a base",
+            ),
+        ),
+        (
+            Draft::of_q().with("bias", json!("lora_only")),
+            in_config("not supported: `bias` is lora_only, trained biases of the base; expected none"),
+        ),
+        (
+            Draft::of_q().with("use_marvel", json!(true)),
+            in_config("not supported: `use_marvel` is true, which this version does not know"),
+        ),
+        (
+            Draft::of_q().with("target_modules", json!("(")),
+            in_config(
+                "`target_modules`: `(` is not a regular expression that can be used: Parsing error at position 9: Opening parenthesis without closing parenthesis",
+            ),
+        ),
+        (
+            Draft::of_q()
+                .with("use_dora", json!(true))
+                .with("target_parameters", json!(["experts.down_proj"])),
+            in_config(
+                "not supported: DoRA with `target_parameters`: only dense matrices can have magnitudes",
+            ),
+        ),
+        (
+            Draft::new(json!({ "target_parameters": ["experts.down_proj"] })).pair(
+                "0.mlp.experts",
+                [6, 12],
+                [8, 5],
+            ),
+            in_file(&format!(
+                "tensor `{PREFIX}0.mlp.experts.lora_B.weight`: has shape [8, 5], expected [8, 6] (rows by rank times experts)"
+            )),
+        ),
+        (
+            Draft::of_q().tensor("base_model.model.lm_head.weight", &[4], None),
+            in_file(
+                "not supported: tensor `lm_head.weight`: neither lora_A, lora_B nor lora_magnitude_vector: perhaps a trained copy of a module \
+                 (modules_to_save)",
+            ),
+        ),
+        (Draft::new(json!({ "target_modules": [] })), in_file("no tensor of an adapter is in it")),
+    ];
+    for (draft, expected) in cases {
+        assert_eq!(draft.refusal(), expected);
+    }
+    let unsupported_init = Draft::of_q().with("init_lora_weights", json!("pissa_niter_4")).refusal();
+    assert!(unsupported_init.contains("changes the base weights"), "{unsupported_init}");
+    let error = AdapterLoader::open(&loader(), Path::new("nowhere"), 1.0).err().unwrap();
+    assert!(error.to_string().starts_with("nowhere/adapter_config.json: No such file"), "{error}");
+    let error = loader().open_bytes(Path::new("dir"), "{}", vec![1, 2], 1.0).err().unwrap();
+    assert!(error.to_string().contains("2 bytes long"), "{error}");
+}

@@ -1,0 +1,87 @@
+//! Stores that fill up.
+
+use super::*;
+
+/// A store, its table, and adapters of rank 2 with their bytes.
+fn store() -> (AdapterStore, AdapterTable, u64) {
+    let loader = loader();
+    let table = AdapterTable::new(Some(&adapters()), 1);
+    let bytes = Draft::of_q().load().unwrap().bytes();
+    (AdapterStore::new(Some(loader)), table, bytes)
+}
+
+fn add(store: &mut AdapterStore, name: &str) -> Result<(), AdapterError> {
+    let loader = store.loader().unwrap();
+    store.insert(name, Draft::of_q().load_with(&loader).unwrap())
+}
+
+fn names(store: &AdapterStore) -> Vec<&str> {
+    store.names().collect()
+}
+
+#[test]
+fn idle_adapters_give_way_the_longest_unused_first() {
+    let (mut store, mut table, bytes) = store();
+    store.set_budget(3 * bytes);
+    ["a", "b", "c"].iter().for_each(|name| add(&mut store, name).unwrap());
+    assert_eq!(store.bytes(), 3 * bytes);
+    let slot = store.acquire(&[AdapterUse::of("a")], &mut table).unwrap();
+    store.release(slot, &mut table);
+    add(&mut store, "d").unwrap();
+    assert_eq!(names(&store), ["a", "c", "d"], "b was used before a");
+    let unknown = store.acquire(&[AdapterUse::of("b")], &mut table).unwrap_err();
+    assert_eq!(unknown.to_string(), "there is no adapter `b`: loaded are a, c, d");
+    store.set_budget(bytes);
+    assert_eq!((names(&store), store.bytes()), (vec!["d"], bytes));
+}
+
+#[test]
+fn adapters_in_use_stay_and_count() {
+    let (mut store, mut table, bytes) = store();
+    store.set_budget(2 * bytes);
+    add(&mut store, "a").unwrap();
+    let first = store.acquire(&[AdapterUse::of("a")], &mut table).unwrap();
+    let again = store.acquire(&[AdapterUse::of("a")], &mut table).unwrap();
+    assert_eq!((first, again), (1, 1), "one slot for the same adapter");
+    // Replaced: the sequences keep the old one, others get the new one.
+    add(&mut store, "a").unwrap();
+    let second = store.acquire(&[AdapterUse::of("a")], &mut table).unwrap();
+    assert_eq!((second, store.bytes()), (2, 2 * bytes));
+    let full = add(&mut store, "b").unwrap_err();
+    assert_eq!(
+        full.to_string(),
+        format!(
+            "adapter `b` takes {bytes} bytes; of the budget of {} sequences use {}: raise the budget or end some of them",
+            2 * bytes,
+            2 * bytes
+        )
+    );
+    assert!(store.remove("a") && !store.remove("a"));
+    assert_eq!(store.bytes(), 2 * bytes, "sequences still use both");
+    store.release(first, &mut table);
+    assert!(table.get(1).is_some());
+    store.share(first);
+    [first, first, second].iter().for_each(|slot| store.release(*slot, &mut table));
+    assert_eq!((store.bytes(), table.get(1).is_some(), table.get(2).is_some()), (0, false, false));
+}
+
+#[test]
+fn combinations_are_kept_until_a_part_changes() {
+    let (mut store, mut table, bytes) = store();
+    add(&mut store, "a").unwrap();
+    add(&mut store, "b").unwrap();
+    let uses = [AdapterUse::of("a"), AdapterUse { name: "b".into(), weight: 0.5 }];
+    let mut loading = store.prepare(&uses).unwrap().unwrap();
+    while loading.advance().unwrap() {}
+    store.insert_combination(&uses, loading.finish().unwrap()).unwrap();
+    assert!(store.prepare(&uses).unwrap().is_none());
+    let slot = store.acquire(&uses, &mut table).unwrap();
+    assert_eq!(table.get(slot as usize).unwrap().rank(), 4);
+    assert_eq!(names(&store), ["a", "b"]);
+    store.release(slot, &mut table);
+    add(&mut store, "b").unwrap();
+    assert_eq!(store.bytes(), 2 * bytes, "the combination went with the old b");
+    assert_eq!(store.acquire(&[], &mut table).unwrap(), 0);
+    let foreign = Draft::of_q().load().unwrap();
+    assert!(store.insert("c", foreign).unwrap_err().to_string().contains("another program"));
+}

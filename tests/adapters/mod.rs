@@ -1,0 +1,186 @@
+//! The store of adapters under load: what is loaded, replaced and dropped while sequences run touches none of them.
+
+use crate::harness::Model;
+use kernmill_compiler::quant::Preset;
+use kernmill_runtime::adapter::{AdapterLoader, CONFIG_FILE, Loading, PackedAdapter, TENSOR_FILE};
+use kernmill_runtime::{AdapterUse, Engine, EngineConfig, SeqId, Want};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+/// Directories of PEFT for `gptoss-base`, one a DoRA.
+const SOURCES: [&str; 4] = ["qv", "attention-rslora", "everything", "dora"];
+/// Scales at which they are loaded: as many different adapters as sources times scales.
+const SCALES: [f32; 3] = [1.0, 0.5, -0.75];
+const CYCLES: usize = 1000;
+const SEQUENCES: u32 = 4;
+/// Tokens of each sequence, a piece each step.
+const TOKENS: [&[u32]; 4] = [&[5, 17, 80, 3, 44], &[9], &[62, 1], &[33]];
+
+pub fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/adapters").join(name)
+}
+
+fn engine() -> Engine {
+    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/oracle/gptoss-base");
+    let image = Model::open(&base).image_with(Preset::Faithful, true);
+    Engine::new(&image, EngineConfig { sequences: SEQUENCES, ..EngineConfig::default() }).unwrap()
+}
+
+/// Number `n` of the adapters, read from memory.
+struct Files(Vec<(String, Vec<u8>)>);
+
+impl Files {
+    fn read() -> Files {
+        let read = |name: &&str| {
+            let config = std::fs::read_to_string(fixture(name).join(CONFIG_FILE)).unwrap();
+            (config, std::fs::read(fixture(name).join(TENSOR_FILE)).unwrap())
+        };
+        Files(SOURCES.iter().map(read).collect())
+    }
+
+    fn open(&self, loader: &AdapterLoader, n: usize) -> Loading {
+        let (config, tensors) = &self.0[n % SOURCES.len()];
+        loader.open_bytes(Path::new("memory"), config, tensors.clone(), SCALES[n / SOURCES.len()]).unwrap()
+    }
+}
+
+/// The bits of the logits after each piece, of a sequence that runs alone.
+fn solo(engine: &mut Engine, uses: &[AdapterUse]) -> Vec<Vec<u32>> {
+    let id = engine.create_with(uses).unwrap();
+    let logits = TOKENS.iter().map(|piece| step(engine, &[(id, piece)]).remove(0)).collect();
+    engine.drop_sequence(id);
+    logits
+}
+
+fn step(engine: &mut Engine, work: &[(SeqId, &[u32])]) -> Vec<Vec<u32>> {
+    let mut logits = Vec::new();
+    engine
+        .step(work, Want::Last, &mut |_, row| logits.push(row.iter().map(|x| x.to_bits()).collect()))
+        .unwrap();
+    logits
+}
+
+/// A sequence under way.
+struct Running {
+    id: SeqId,
+    /// The adapter that it began with; `None` for none.
+    adapter: Option<usize>,
+    /// Pieces done.
+    done: usize,
+}
+
+#[test]
+fn a_thousand_cycles_mix_nothing_up_and_leave_nothing_behind() {
+    let files = Files::read();
+    let mut engine = engine();
+    let loader = engine.adapter_store().loader().unwrap();
+    let all = SOURCES.len() * SCALES.len();
+    let expected: Vec<Vec<Vec<u32>>> = (0..all)
+        .map(|n| {
+            engine.adapter_store_mut().insert("one", files.open(&loader, n).run().unwrap()).unwrap();
+            solo(&mut engine, &[AdapterUse::of("one")])
+        })
+        .collect();
+    let plain = solo(&mut engine, &[]);
+    assert!(
+        (0..all).all(|n| expected[n] != plain && expected[..n].iter().all(|other| *other != expected[n]))
+    );
+    engine.adapter_store_mut().remove("one");
+    assert_eq!(engine.adapter_store().bytes(), 0);
+
+    // Room for what four sequences use, and little more: adapters give way all the time.
+    let largest = (0..all).map(|n| files.open(&loader, n).bytes()).max().unwrap();
+    engine.adapter_store_mut().set_budget(largest * u64::from(SEQUENCES + 2));
+    let mut rng = fastrand::Rng::with_seed(7);
+    let mut named: [Option<usize>; 5] = [None; 5];
+    let mut running: Vec<Running> = Vec::new();
+    let mut packed: Vec<Weak<PackedAdapter>> = Vec::new();
+    let (mut loading, mut cycles, mut finished): (Option<(usize, usize, Loading)>, usize, usize) =
+        (None, 0, 0);
+    let name = |place: usize| format!("adapter-{place}");
+    let mut heap = Vec::new();
+    while cycles < CYCLES || !running.is_empty() {
+        // Some pieces of the adapter that is being loaded.
+        if loading.is_none() && cycles < CYCLES {
+            let n = rng.usize(..all);
+            loading = Some((rng.usize(..named.len()), n, files.open(&loader, n)));
+        }
+        if let Some((place, n, mut work)) = loading.take() {
+            let more = (0..rng.usize(1..60)).all(|_| work.advance().unwrap());
+            if more {
+                loading = Some((place, n, work));
+            } else {
+                let adapter = work.finish().unwrap();
+                packed.push(Arc::downgrade(adapter.packed()));
+                engine.adapter_store_mut().insert(&name(place), adapter).unwrap();
+                named[place] = Some(n);
+                cycles += 1;
+                heap.push(live_adapters(&packed));
+            }
+        }
+        if rng.usize(..4) == 0 {
+            let place = rng.usize(..named.len());
+            engine.adapter_store_mut().remove(&name(place));
+            named[place] = None;
+        }
+        // Those that gave way are not there any more.
+        let kept: Vec<String> = engine.adapter_store().names().map(str::to_owned).collect();
+        (0..named.len()).filter(|place| !kept.contains(&name(*place))).for_each(|place| named[place] = None);
+        while running.len() < SEQUENCES as usize && cycles < CYCLES && rng.bool() {
+            let place = rng.usize(..=named.len());
+            let adapter = named.get(place).copied().flatten();
+            let uses: Vec<AdapterUse> = adapter.iter().map(|_| AdapterUse::of(name(place))).collect();
+            running.push(Running { id: engine.create_with(&uses).unwrap(), adapter, done: 0 });
+        }
+        if running.is_empty() {
+            continue;
+        }
+        let work: Vec<(SeqId, &[u32])> = running.iter().map(|r| (r.id, TOKENS[r.done])).collect();
+        let logits = step(&mut engine, &work);
+        for (sequence, logits) in running.iter_mut().zip(logits) {
+            let expected = sequence.adapter.map_or(&plain, |n| &expected[n]);
+            assert!(logits == expected[sequence.done], "cycle {cycles}: another adapter's bits");
+            sequence.done += 1;
+        }
+        for sequence in running.extract_if(.., |sequence| sequence.done == TOKENS.len()) {
+            engine.drop_sequence(sequence.id);
+            finished += 1;
+        }
+    }
+    assert!(finished > 100, "{finished} sequences");
+    let most = SEQUENCES as usize + 2 + named.len();
+    assert!(heap.iter().all(|live| *live <= most), "at most {most} adapters are in memory: {heap:?}");
+    drop(loading);
+    for place in 0..named.len() {
+        engine.adapter_store_mut().remove(&name(place));
+    }
+    assert_eq!((live_adapters(&packed), engine.adapter_store().bytes()), (0, 0), "adapters that nobody has");
+    assert_eq!(solo(&mut engine, &[]), plain, "the base weights are as they were");
+}
+
+fn live_adapters(packed: &[Weak<PackedAdapter>]) -> usize {
+    packed.iter().filter(|weak| weak.strong_count() > 0).count()
+}
+
+#[test]
+fn a_sequence_keeps_its_adapter_when_it_is_forked_and_the_name_goes() {
+    let files = Files::read();
+    let mut engine = engine();
+    let loader = engine.adapter_store().loader().unwrap();
+    engine.adapter_store_mut().insert("a", files.open(&loader, 0).run().unwrap()).unwrap();
+    let expected = solo(&mut engine, &[AdapterUse::of("a")]);
+    let first = engine.create_with(&[AdapterUse::of("a")]).unwrap();
+    step(&mut engine, &[(first, TOKENS[0])]);
+    engine.adapter_store_mut().insert("a", files.open(&loader, 1).run().unwrap()).unwrap();
+    let copy = engine.fork(first, TOKENS[0].len() as u32).unwrap();
+    engine.drop_sequence(first);
+    engine.adapter_store_mut().remove("a");
+    assert_eq!(step(&mut engine, &[(copy, TOKENS[1])])[0], expected[1]);
+    engine.drop_sequence(copy);
+    assert_eq!(engine.adapter_store().bytes(), 0);
+    let error = engine.create_with(&[AdapterUse::of("a")]).unwrap_err();
+    assert_eq!(error.to_string(), "there is no adapter `a`: loaded are none");
+    for _ in 0..SEQUENCES {
+        engine.create().unwrap();
+    }
+}

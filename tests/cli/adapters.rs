@@ -1,0 +1,143 @@
+//! `--lora`, `--merge-lora` and synthetic adapters.
+
+use super::{Ran, Sandbox, kernmill};
+use crate::harness::read;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// The argument for a fixture adapter, by its own name.
+fn lora(name: &str) -> String {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/adapters").join(name);
+    format!("{name}={}", dir.display())
+}
+
+/// A fixture checkpoint and the tokens of an adapter's oracle.
+fn sandbox(base: &str, adapter: &str) -> Sandbox {
+    let sandbox = Sandbox::of(base);
+    let (_, dir) = lora(adapter).split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    let oracle = fs::read(Path::new(&dir).join("expected.safetensors")).unwrap();
+    let tokens = read(&oracle, "tokens", u32::from_le_bytes);
+    sandbox.write("ids.json", serde_json::to_string(&tokens).unwrap());
+    sandbox.write("expected.safetensors", oracle);
+    sandbox
+}
+
+impl Sandbox {
+    /// The largest difference of the logits in a file from another file's.
+    fn difference(&self, file: &str, other: &str) -> f32 {
+        let of = |file: &str| read(&fs::read(self.path(file)).unwrap(), "logits", f32::from_le_bytes);
+        let (a, b) = (of(file), of(other));
+        assert_eq!(a.len(), b.len());
+        a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    }
+
+    fn exact(&self, more: &[&str]) -> Ran {
+        self.logits(&[&["--preset", "exact"], more].concat())
+    }
+}
+
+#[test]
+fn logits_with_adapters_come_from_spec_and_plan_alike() {
+    let sandbox = sandbox("gptoss-base", "qv");
+    let qv = lora("qv");
+    sandbox.exact(&["--lora", &qv]).text();
+    assert!(sandbox.difference("out.safetensors", "expected.safetensors") <= 1e-3);
+    sandbox.run(&["compile", "spec.toml", "--weights", ".", "--preset", "exact", "-o", "a.plan"]).text();
+    let plan = ["logits", "a.plan", "--tokens", "ids.json", "--out", "plan.safetensors", "--lora", &qv];
+    sandbox.run(&plan).text();
+    assert_eq!(sandbox.difference("plan.safetensors", "out.safetensors"), 0.0);
+    sandbox.run(&[&plan[..], &["--regenerate", "--threads", "2"]].concat()).text();
+    assert_eq!(sandbox.difference("plan.safetensors", "out.safetensors"), 0.0);
+
+    // Several are added up; a scale is a weight.
+    let (half, other) = (format!("{qv}:0.7"), format!("{}:0.4", lora("attention-rslora")));
+    sandbox.exact(&["--lora", &half, "--lora", &other]).text();
+    let mix = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/adapters/two.mix.safetensors");
+    sandbox.write("mix.safetensors", fs::read(mix).unwrap());
+    assert!(sandbox.difference("out.safetensors", "mix.safetensors") <= 1e-3);
+}
+
+#[test]
+fn adapters_that_cannot_be_used_are_refused() {
+    let sandbox = Sandbox::of("gptoss-base");
+    sandbox.refuses(&["--lora", "poet"], &["--lora <NAME=DIR[:SCALE]>", "expected NAME=DIR"]);
+    sandbox.refuses(&["--lora", "a=nowhere"], &["nowhere/adapter_config.json"]);
+    let qv = lora("qv");
+    sandbox.refuses(&["--lora", &qv, "--lora", &qv], &["--lora qv=... is given twice"]);
+    sandbox.logits(&["--lora", &qv, "--no-adapters"]).misused("--no-adapters");
+    let experts = lora("experts");
+    sandbox.refuses(&["--lora", &experts], &["adapter_model.safetensors", "expected ["]);
+    let llama = lora("all-linear");
+    sandbox.refuses(&["--lora", &llama], &["mlp.down_proj", "made for llama-plain"]);
+    let both = ["--lora", &lora("dora"), "--lora", &qv];
+    sandbox.refuses(&both, &["DoRA"]);
+
+    sandbox.run(&["compile", "spec.toml", "--weights", ".", "-o", "a.plan", "--no-adapters"]).text();
+    let run = ["run", "a.plan", "--tokens", "ids.json", "-n", "2", "--lora", &qv];
+    sandbox.run(&run).refused(&["takes no adapters", "--no-adapters"]);
+}
+
+#[test]
+fn synthetic_adapters_fit_the_model_they_are_made_for() {
+    let dir = TempDir::new().unwrap();
+    let spec = "model-specs/nano/nano.toml";
+    let all = dir.path().join("all").display().to_string();
+    kernmill(&["synth", spec, "-o", &all, "--lora", "4", "--targets", "q,k,v,o,router,experts", "-q"]).text();
+    let dora = dir.path().join("dora").display().to_string();
+    kernmill(&["synth", spec, "-o", &dora, "--lora", "3", "--dora", "-q"]).text();
+    let report = |more: &[&str]| -> Value {
+        let run = ["run", "-n", "4", "--temp", "0", "--json", "-q", "--prompt", "A slice is"];
+        serde_json::from_str(&kernmill(&[&run[..], more].concat()).text()).unwrap()
+    };
+    let adapter = format!("all={all}");
+    let with = report(&["--lora", &adapter]);
+    assert_eq!(with["adapters"][0]["name"], "all");
+    assert!(with["adapters"][0]["bytes"].as_u64().unwrap() > 100_000, "{with}");
+    let scaled = format!("d={dora}:0.5");
+    assert_eq!(report(&["--lora", &scaled])["adapters"].as_array().unwrap().len(), 1);
+    assert_eq!(report(&[])["adapters"], serde_json::json!([]));
+
+    let bench = ["bench", "--pp", "20", "--tg", "4", "--batch", "3", "--repeat", "1", "--read", "4M", "-q"];
+    let text = kernmill(&[&bench[..], &["--lora", &adapter, "--lora", &scaled]].concat()).text();
+    assert!(text.contains("adapter all: ") && text.contains("decode 4, 3 sequences"), "{text}");
+
+    let more = dir.path().join("more").display().to_string();
+    kernmill(&["synth", spec, "-o", &more, "--lora", "4", "--targets", "q,w"]).refused(&["`w`", "q_proj"]);
+    kernmill(&["synth", spec, "-o", &more, "--lora", "4", "--targets", "experts", "--dora"])
+        .refused(&["DoRA"]);
+    kernmill(&["synth", spec, "-o", &all, "--lora", "4"]).refused(&["already there"]);
+    kernmill(&["synth", spec, "-o", &more, "--targets", "q"]).misused("--lora");
+}
+
+#[test]
+fn merged_adapters_are_those_that_run_beside() {
+    for adapter in ["everything", "dora"] {
+        let sandbox = sandbox("gptoss-base", adapter);
+        let merge =
+            ["compile", "spec.toml", "--weights", ".", "-o", "a.plan", "--merge-lora", &lora(adapter)];
+        let exact = [&merge[..], &["--preset", "exact"]].concat();
+        let report = sandbox.run(&exact);
+        assert!(report.stderr.contains(&format!("merged {adapter}: ")), "{}", report.stderr);
+        let experts = report.stderr.contains("6 of them not MXFP4 any more");
+        assert_eq!(experts, adapter == "everything", "{}", report.stderr);
+        report.text();
+        let logits = ["logits", "a.plan", "--tokens", "ids.json", "--out", "plan.safetensors"];
+        sandbox.run(&logits).text();
+        assert!(sandbox.difference("plan.safetensors", "expected.safetensors") <= 1e-3, "{adapter}");
+        sandbox.run(&[&logits[..], &["--regenerate"]].concat()).text();
+        assert!(sandbox.difference("plan.safetensors", "expected.safetensors") <= 1e-3, "{adapter} anew");
+
+        // Every preset takes it, and what is generated anew fits what was packed.
+        for preset in ["faithful", "bf16", "fast"] {
+            sandbox.run(&[&merge[..], &["--preset", preset]].concat()).text();
+            sandbox.run(&logits).text();
+            fs::rename(sandbox.path("plan.safetensors"), sandbox.path("first.safetensors")).unwrap();
+            sandbox.run(&[&logits[..], &["--regenerate"]].concat()).text();
+            assert_eq!(sandbox.difference("plan.safetensors", "first.safetensors"), 0.0, "{preset}");
+        }
+        let listing = sandbox.run(&["inspect", "a.plan"]).text();
+        assert_eq!(listing.contains(" mxfp4 "), adapter == "dora", "{listing}");
+    }
+}
