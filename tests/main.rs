@@ -3,6 +3,7 @@
 mod cli;
 mod docs;
 mod equality;
+mod fused;
 mod gguf;
 mod golden;
 mod harness;

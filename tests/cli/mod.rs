@@ -3,6 +3,7 @@
 mod bench;
 mod checkpoints;
 mod commands;
+mod fuse;
 mod plans;
 mod requests;
 mod safetensors_file;
