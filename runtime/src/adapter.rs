@@ -65,6 +65,9 @@ impl Adapter {
     }
 }
 
+/// Packs one site of an adapter: its index, its layout, and the whole adapter's bytes.
+pub type Fill<'f, E> = dyn FnMut(usize, &SiteLayout, &mut [u8]) -> Result<(), E> + 'f;
+
 /// Why an adapter could not be packed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdapterPackError {
@@ -87,7 +90,7 @@ impl PackedAdapter {
     pub fn pack<E: From<RegionError>>(
         adapters: &Adapters,
         shapes: &[Option<SiteShape>],
-        fill: &mut dyn FnMut(usize, &SiteLayout, &mut [u8]) -> Result<(), E>,
+        fill: &mut Fill<'_, E>,
     ) -> Result<PackedAdapter, E> {
         let (layouts, bytes) = adapters.layout(shapes);
         let mut memory = WeightRegion::anonymous(bytes)?;
@@ -107,6 +110,14 @@ impl PackedAdapter {
     /// Its memory.
     fn as_slice(&self) -> &[u8] {
         self.memory.as_slice()
+    }
+
+    /// Whether it is packed for these sites.
+    pub fn fits(&self, adapters: &Adapters) -> bool {
+        let mut pairs = self.layouts.iter().zip(&adapters.sites);
+        let fits = |layout: &SiteLayout, site| layout.fits(site, adapters.format);
+        self.layouts.len() == adapters.sites.len()
+            && pairs.all(|(layout, site)| layout.as_ref().is_none_or(|layout| fits(layout, site)))
     }
 
     /// Bytes of memory.
@@ -154,7 +165,8 @@ impl SiteSet {
 /// Adapters by slot, as kernels read them. Slot 0 is none.
 #[derive(Debug, Default)]
 pub struct AdapterTable {
-    sites: usize,
+    /// The program's, `None` when it takes none.
+    adapters: Option<Adapters>,
     /// `[slot][site]`.
     entries: Vec<SiteEntry>,
     slots: Vec<Option<Arc<PackedAdapter>>>,
@@ -168,16 +180,20 @@ unsafe impl Sync for AdapterTable {}
 impl AdapterTable {
     /// A table of `slots` empty slots, the first of which stays so, for a program's sites.
     pub fn new(adapters: Option<&Adapters>, slots: usize) -> AdapterTable {
-        let sites = adapters.map_or(0, |adapters| adapters.sites.len());
-        let slots = slots.max(1);
-        AdapterTable { sites, entries: vec![SiteEntry::NONE; slots * sites], slots: vec![None; slots] }
+        let mut table = AdapterTable { adapters: adapters.cloned(), entries: Vec::new(), slots: Vec::new() };
+        table.grow(slots.max(1));
+        table
+    }
+
+    fn sites(&self) -> usize {
+        self.adapters.as_ref().map_or(0, |adapters| adapters.sites.len())
     }
 
     /// Makes it have at least this many slots, the empty first one included.
     pub fn grow(&mut self, slots: usize) {
         let slots = slots.max(self.slots.len());
         self.slots.resize(slots, None);
-        self.entries.resize(slots * self.sites, SiteEntry::NONE);
+        self.entries.resize(slots * self.sites(), SiteEntry::NONE);
     }
 
     /// Slots, the empty first one included.
@@ -196,10 +212,12 @@ impl AdapterTable {
     /// When the slot is 0 or past the end, or the adapter is packed for other sites.
     pub fn set(&mut self, slot: usize, adapter: Option<Arc<PackedAdapter>>) -> Option<Arc<PackedAdapter>> {
         assert!(slot > 0 && slot < self.slots.len(), "slot {slot} of 1..{}", self.slots.len());
-        let entries = &mut self.entries[slot * self.sites..][..self.sites];
+        let sites = self.sites();
+        let entries = &mut self.entries[slot * sites..][..sites];
         entries.fill(SiteEntry::NONE);
         if let Some(adapter) = &adapter {
-            assert_eq!(adapter.layouts.len(), entries.len(), "the adapter is packed for other sites");
+            let fits = self.adapters.as_ref().is_some_and(|adapters| adapter.fits(adapters));
+            assert!(fits, "the adapter is packed for other sites");
             for (entry, layout) in entries.iter_mut().zip(&adapter.layouts) {
                 *entry =
                     layout.as_ref().map_or(SiteEntry::NONE, |layout| layout.entry(adapter.memory.as_ptr()));
@@ -220,12 +238,12 @@ impl AdapterTable {
 
     /// Bytes from one slot's entries to the next's.
     pub(crate) fn stride(&self) -> u64 {
-        (self.sites * size_of::<SiteEntry>()) as u64
+        (self.sites() * size_of::<SiteEntry>()) as u64
     }
 
     /// Collects the sites at which these slots have adapters; the tiles of 16 ranks of the largest one, `None` when there is no adapter.
     pub(crate) fn in_use(&self, slots: impl Iterator<Item = u32>, sites: &mut SiteSet) -> Option<u32> {
-        sites.clear(self.sites);
+        sites.clear(self.sites());
         let mut ranks = 0;
         for slot in slots.filter(|slot| *slot > 0) {
             for (site, entry) in self.entries(slot as usize).iter().enumerate() {
@@ -240,6 +258,56 @@ impl AdapterTable {
 
     /// A slot's entries, one per site; none when there is no such slot.
     pub fn entries(&self, slot: usize) -> &[SiteEntry] {
-        self.entries.get(slot * self.sites..(slot + 1) * self.sites).unwrap_or_default()
+        self.entries.get(slot * self.sites()..(slot + 1) * self.sites()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernmill_plan::adapter::{PackedAt, Site, SiteOut};
+    use kernmill_plan::format::WeightFormat;
+
+    fn adapters(sites: u32) -> Adapters {
+        let weights = PackedAt { format: WeightFormat::F32, offset: 0, tile_stride: 256, expert_stride: 0 };
+        let site = |k| {
+            let outs = vec![SiteOut { name: "w".into(), rows: 20, first: 0, step: 1, weights }];
+            Site { name: "s".into(), tensor: "t".into(), k, experts: 0, outs }
+        };
+        Adapters { format: WeightFormat::F32, sites: (1..=sites).map(|i| site(4 * i)).collect() }
+    }
+
+    fn packed(adapters: &Adapters, ranks: &[usize]) -> Arc<PackedAdapter> {
+        let shape = |rank: &usize| (*rank > 0).then_some(SiteShape { rank: *rank, factors: false });
+        let shapes: Vec<_> = ranks.iter().map(shape).collect();
+        Arc::new(PackedAdapter::pack::<RegionError>(adapters, &shapes, &mut |_, _, _| Ok(())).unwrap())
+    }
+
+    #[test]
+    fn slots_say_which_steps_run() {
+        let adapters = adapters(70);
+        let mut table = AdapterTable::new(Some(&adapters), 2);
+        let mut ranks = vec![0; 70];
+        (ranks[3], ranks[68]) = (5, 33);
+        table.set(1, Some(packed(&adapters, &ranks)));
+        let mut sites = SiteSet::default();
+        assert_eq!(table.in_use([0, 0].into_iter(), &mut sites), None);
+        assert!(sites.want(&[]) && !sites.want(&[3, 68]));
+        table.grow(4);
+        assert_eq!(table.in_use([0, 3, 1].into_iter(), &mut sites), Some(3));
+        assert!(sites.want(&[2, 68]) && sites.want(&[3]) && !sites.want(&[2, 4, 69]));
+        assert_eq!(table.entries(1)[3].ranks, 8);
+        assert!(table.set(1, None).is_some() && table.get(1).is_none());
+        assert_eq!(table.in_use([1].into_iter(), &mut sites), None);
+        assert_eq!((table.len(), table.stride(), table.entries(4).len()), (4, 70 * 64, 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "packed for other sites")]
+    fn an_adapter_for_other_sites_is_refused() {
+        let mut table = AdapterTable::new(Some(&adapters(2)), 2);
+        let mut other = adapters(2);
+        other.sites[1].k = 12;
+        table.set(1, Some(packed(&other, &[1, 1])));
     }
 }
