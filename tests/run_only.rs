@@ -1,6 +1,7 @@
 //! The program as it is built without the compiler: `cargo test --no-default-features --test run_only`. With the compiler the same plans run.
 
 use kernmill_compiler::checkpoint::{Checkpoint, Weights};
+use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_compiler::spec::{Spec, lower};
@@ -25,6 +26,7 @@ fn plan(dir: &TempDir) -> PathBuf {
         choices: None,
         chunk: 512,
         fused: true,
+        fused_specs: &FusedSet::builtin(),
         spec: &spec,
         tokenizer_json: Some(&tokenizer),
         end_tokens: &[],
