@@ -2,11 +2,11 @@
 //! is refused here, with the reason, whatever the rule's guards say.
 
 use super::group::{Group, GroupKind};
+use super::row_steps::{MAX_OPERATORS, elementwise, is_stage};
 use super::rule::Template;
 use crate::graph::{Graph, Node, NodeId, Op, OpKind, Rows, Type, Uses, ValueId};
-use kernmill_kernels::expr::{Binary, Expr};
+use kernmill_kernels::expr::Expr;
 use kernmill_kernels::kernel::KvPlane;
-use kernmill_kernels::leaf::map::MAX_INPUTS;
 use kernmill_plan::format::BLOCK;
 
 /// A kernel in terms of the graph.
@@ -95,20 +95,6 @@ pub enum Step {
     KvWrite(KvPlane),
 }
 
-/// Whether an op is computed row by row, each from the same row of its inputs (or, of experts and wanted rows, from that row's).
-pub fn is_stage(op: &Op) -> bool {
-    !matches!(
-        op,
-        Op::Linear
-            | Op::QuantLinear
-            | Op::ExpertLinear
-            | Op::QuantExpertLinear
-            | Op::Bf16ExpertLinear
-            | Op::Attention(_)
-            | Op::LoraShrink { .. }
-    )
-}
-
 /// The kernel of a group that a rule made.
 ///
 /// # Errors
@@ -133,92 +119,8 @@ pub fn compose(graph: &Graph, uses: &Uses, group: &Group) -> Result<Composition,
     Ok(composition)
 }
 
-/// A step of a row-wise kernel.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RowStep {
-    /// A node that is not elementwise.
-    Node(NodeId),
-    /// Elementwise nodes as one expression.
-    Map {
-        /// The last of them, whose value it is.
-        last: NodeId,
-        /// The expression; variable i is input i.
-        expr: Expr,
-        /// What it reads.
-        inputs: Vec<ValueId>,
-    },
-}
-
-/// Row-wise nodes as steps. An elementwise node that one other elementwise node alone reads becomes part of its expression, as long as a
-/// leaf takes so many inputs.
-pub fn row_steps(graph: &Graph, uses: &Uses, nodes: &[NodeId], outputs: &[ValueId]) -> Vec<RowStep> {
-    let mut steps: Vec<RowStep> = Vec::with_capacity(nodes.len());
-    for id in nodes {
-        let node = graph.node(*id);
-        let Some(mut expr) = elementwise(&node.op) else {
-            steps.push(RowStep::Node(*id));
-            continue;
-        };
-        let mut inputs = node.inputs.clone();
-        let mut at = 0;
-        while at < steps.len() {
-            let merged = match &steps[at] {
-                RowStep::Map { last, expr: inner, inputs: read } => {
-                    let value = graph.node(*last).output;
-                    let alone = uses.users(value) == [*id] && !outputs.contains(&value);
-                    alone.then(|| merge(&expr, &inputs, value, inner, read)).flatten()
-                }
-                RowStep::Node(_) => None,
-            };
-            match merged {
-                Some(merged) => {
-                    (expr, inputs) = merged;
-                    steps.remove(at);
-                    at = 0;
-                }
-                None => at += 1,
-            }
-        }
-        steps.push(RowStep::Map { last: *id, expr, inputs });
-    }
-    steps
-}
-
-/// The expression of an elementwise op.
-fn elementwise(op: &Op) -> Option<Expr> {
-    let binary = |op| Some(Expr::Binary(op, Box::new(Expr::Var(0)), Box::new(Expr::Var(1))));
-    match op {
-        Op::Glu { expr } | Op::Elementwise { expr } => Some(expr.clone()),
-        Op::Add => binary(Binary::Add),
-        Op::Mul => binary(Binary::Mul),
-        _ => None,
-    }
-}
-
-/// `outer` of `inputs` with `inner` of `read` in place of `value`.
-fn merge(
-    outer: &Expr,
-    inputs: &[ValueId],
-    value: ValueId,
-    inner: &Expr,
-    read: &[ValueId],
-) -> Option<(Expr, Vec<ValueId>)> {
-    if !inputs.contains(&value) {
-        return None;
-    }
-    let mut all: Vec<ValueId> = Vec::new();
-    for other in inputs.iter().filter(|other| **other != value).chain(read) {
-        if !all.contains(other) {
-            all.push(*other);
-        }
-    }
-    let var = |of: &ValueId| Expr::Var(all.iter().position(|other| other == of).unwrap_or(0));
-    let inner = inner.substitute(&read.iter().map(var).collect::<Vec<_>>());
-    let arguments: Vec<Expr> =
-        inputs.iter().map(|input| if *input == value { inner.clone() } else { var(input) }).collect();
-    let expr = outer.substitute(&arguments);
-    (all.len() <= MAX_INPUTS && expr.operators() <= MAX_OPERATORS).then_some((expr, all))
-}
+/// Roots, and the epilogue's nodes that their results meet in.
+type Component = (Vec<NodeId>, Vec<NodeId>);
 
 struct Compose<'a> {
     graph: &'a Graph,
@@ -421,12 +323,12 @@ impl Compose<'_> {
     }
 
     /// Roots whose results meet in the epilogue, with the epilogue's nodes that they meet in; in the order of the first roots.
-    fn components(&self) -> Result<Vec<(Vec<NodeId>, Vec<NodeId>)>, String> {
-        let mut parts: Vec<(Vec<NodeId>, Vec<NodeId>)> =
+    fn components(&self) -> Result<Vec<Component>, String> {
+        let mut parts: Vec<Component> =
             self.group.roots.iter().map(|root| (vec![*root], Vec::new())).collect();
         for id in &self.group.epilogue {
             let inputs = &self.graph.node(*id).inputs;
-            let reads = |(roots, nodes): &(Vec<NodeId>, Vec<NodeId>)| {
+            let reads = |(roots, nodes): &Component| {
                 roots.iter().chain(nodes).any(|member| inputs.contains(&self.graph.node(*member).output))
             };
             let mut reading: Vec<usize> = (0..parts.len()).filter(|i| reads(&parts[*i])).collect();
@@ -492,9 +394,6 @@ struct Steps<'c, 'a> {
     /// Nodes to come.
     left: &'c [NodeId],
 }
-
-/// Operators of an epilogue's expression at most: a value that is read twice counts twice.
-const MAX_OPERATORS: usize = 1024;
 
 impl Steps<'_, '_> {
     fn node(&mut self, node: &Node) -> Result<(), String> {

@@ -84,9 +84,12 @@ pub enum Quantity {
     Inner(String),
 }
 
+/// Makes a quantity of a capture.
+pub type MakeQuantity = fn(String) -> Quantity;
+
 impl Quantity {
     /// Every quantity by its key in specs.
-    pub const NAMED: [(&'static str, fn(String) -> Quantity); 3] =
+    pub const NAMED: [(&'static str, MakeQuantity); 3] =
         [("cols", Quantity::Cols), ("group_cols", Quantity::GroupCols), ("inner", Quantity::Inner)];
 
     /// The capture that it is of.

@@ -2,7 +2,8 @@
 
 use super::define::{FUNCTION_KEYS, OP_KEYS};
 use super::guard::{Quantity, RowKind};
-use super::read::{GUARDS, KEYS, NODE_KEYS, SCHEDULE_KEYS};
+use super::read::{KEYS, NODE_KEYS, SCHEDULE_KEYS};
+use super::read_guard::GUARDS;
 use super::rule::{Part, Template};
 use crate::graph::OpKind;
 use crate::spec::ops::OPS;

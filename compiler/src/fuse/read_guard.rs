@@ -1,0 +1,119 @@
+//! TOML to guards.
+
+use super::guard::{Check, Guard, Quantity, RowKind};
+use super::read::capture;
+use super::rule::PatternNode;
+use crate::spec::section::{Item, Section, one_of, string, strings, whole};
+use crate::spec::{Result, Source, SpecError};
+use kernmill_plan::format::WeightFormat;
+use kernmill_plan::target::Level;
+
+/// Guards, and the keys of each besides `check`, `when`, `why` and those of quantities.
+pub(super) const GUARDS: [(&str, &[&str]); 8] = [
+    ("used_only_by", &["value", "user"]),
+    ("is_output", &["value"]),
+    ("multiple_of", &["by"]),
+    ("between", &["min", "max"]),
+    ("same_cols", &["of"]),
+    ("format", &["of", "is"]),
+    ("rows", &["of", "is"]),
+    ("features", &["has"]),
+];
+
+/// A guard over the nodes of `pattern`.
+pub(super) fn guard(source: &Source, pattern: &[PatternNode], item: &Item<'_>) -> Result<Guard> {
+    let section = Section::new(source, item, "a table (a guard)")?;
+    let check = string(source, section.require("check")?)?;
+    let quantities = Quantity::NAMED.map(|(name, _)| name);
+    let keys = one_of(source, &check, &GUARDS, "check")?;
+    let numeric = matches!(check.value.as_str(), "multiple_of" | "between");
+    let quantities: &[&str] = if numeric { &quantities } else { &[] };
+    let what = format!("this `{}` guard", check.value);
+    let section = Section::new(source, item, &what)?;
+    let section = section.only(&[&["check", "when", "why"], keys, quantities].concat())?;
+    let one = |key: &str| -> Result<String> {
+        let name = string(source, section.require(key)?)?;
+        capture(source, pattern, &name).map(|node| node.capture.clone())
+    };
+    let check = match check.value.as_str() {
+        "used_only_by" => Check::UsedOnlyBy { value: one("value")?, user: one("user")? },
+        "is_output" => Check::IsOutput { value: one("value")? },
+        "multiple_of" => {
+            let divisor = whole(source, section.require("by")?, 1, i64::from(u32::MAX))? as usize;
+            Check::MultipleOf { quantity: quantity(source, &section, item, &one)?, divisor }
+        }
+        "between" => {
+            let bound = |key: &str, default: usize| match section.get(key) {
+                Some(item) => whole(source, item, 0, i64::from(u32::MAX)).map(|n| n as usize),
+                None => Ok(default),
+            };
+            let quantity = quantity(source, &section, item, &one)?;
+            Check::Between { quantity, min: bound("min", 0)?, max: bound("max", usize::MAX)? }
+        }
+        "same_cols" => {
+            let names = strings(source, section.require("of")?)?;
+            names.iter().try_for_each(|name| capture(source, pattern, name).map(drop))?;
+            if names.len() < 2 {
+                let item = section.require("of")?;
+                return Err(SpecError::new(
+                    source,
+                    item.span(),
+                    "nothing to compare",
+                    "expected at least two nodes",
+                ));
+            }
+            Check::SameCols { of: names.into_iter().map(|name| name.value).collect() }
+        }
+        "format" => {
+            let known = WeightFormat::ALL.map(|format| (format.name(), format));
+            let formats = strings(source, section.require("is")?)?;
+            let formats = formats.iter().map(|name| one_of(source, name, &known, "format"));
+            Check::Format { of: one("of")?, formats: formats.collect::<Result<_>>()? }
+        }
+        "rows" => {
+            let rows = string(source, section.require("is")?)?;
+            Check::RowsOf { of: one("of")?, rows: one_of(source, &rows, &RowKind::NAMED, "kind of rows")? }
+        }
+        _ => {
+            let mut known: Vec<(&str, ())> =
+                Level::ALL.iter().flat_map(|level| level.features()).map(|name| (*name, ())).collect();
+            known.sort_unstable();
+            known.dedup();
+            let names = strings(source, section.require("has")?)?;
+            names.iter().try_for_each(|name| one_of(source, name, &known, "CPU feature"))?;
+            Check::Features { names: names.into_iter().map(|name| name.value).collect() }
+        }
+    };
+    let when = section.get("when").map(|item| string(source, item)).transpose()?;
+    if let Some(name) = &when
+        && !capture(source, pattern, name)?.optional
+    {
+        let message = format!("`{}` is always there", name.value);
+        return Err(SpecError::new(source, name.span.clone(), message, "expected an optional node"));
+    }
+    let why = string(source, section.require("why")?)?.value;
+    Ok(Guard { check, when: when.map(|name| name.value), why })
+}
+
+/// The one quantity that a guard is about.
+fn quantity(
+    source: &Source,
+    section: &Section<'_>,
+    item: &Item<'_>,
+    capture: &dyn Fn(&str) -> Result<String>,
+) -> Result<Quantity> {
+    let given: Vec<_> = Quantity::NAMED.iter().filter(|(key, _)| section.get(key).is_some()).collect();
+    match given.as_slice() {
+        [(key, make)] => Ok(make(capture(key)?)),
+        _ => {
+            let names = Quantity::NAMED.map(|(name, _)| name);
+            let message = format!("the guard is about {} numbers", given.len());
+            Err(SpecError::new(
+                source,
+                item.span(),
+                message,
+                format!("expected one of: {}", names.join(", ")),
+            ))
+        }
+    }
+}
