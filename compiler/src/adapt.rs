@@ -132,24 +132,34 @@ impl<'g> Pass<'g> {
         Ok(value)
     }
 
-    /// The input of a shrink: a norm's copy, or the value itself.
+    /// The input of a shrink: a copy of a norm and of the arithmetic on its elements, or the value itself.
     fn input(&mut self, x: ValueId, routing: Option<ValueId>) -> Result<ValueId, GraphError> {
-        match self.producer(x) {
-            Some(node @ Node { op: Op::RmsNorm { .. }, .. }) => {
-                let inputs = [self.renewed(node.inputs[0])];
-                self.copy(node, &inputs, routing)
-            }
-            _ => Ok(self.renewed(x)),
-        }
+        let Some(node) = self.producer(x).filter(|_| self.is_normed(x)) else { return Ok(self.renewed(x)) };
+        let inputs = node.inputs.iter().map(|input| match node.op {
+            Op::RmsNorm { .. } => Ok(self.renewed(*input)),
+            _ => self.input(*input, routing),
+        });
+        let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+        self.copy(node, &inputs, routing)
+    }
+
+    /// Whether a value is a norm's, or made of one by arithmetic on single elements.
+    fn is_normed(&self, x: ValueId) -> bool {
+        self.producer(x).is_some_and(|node| match node.op.kind() {
+            OpKind::RmsNorm => true,
+            OpKind::Elementwise | OpKind::Mul => node.inputs.iter().any(|input| self.is_normed(*input)),
+            _ => false,
+        })
     }
 
     /// A copy of the routing of products of `x`, where it is made from the same norm by a router and its top-k; otherwise itself.
     fn routing(&mut self, routing: ValueId, x: ValueId) -> Result<ValueId, GraphError> {
         let topk = self.producer(routing).filter(|node| node.op.kind() == OpKind::RouterTopk);
         let router = topk.and_then(|topk| self.producer(topk.inputs[0]));
-        let norm = self.producer(x).filter(|node| node.op.kind() == OpKind::RmsNorm);
-        match (topk, router, norm) {
-            (Some(topk), Some(router), Some(_)) if router.op == Op::Linear && router.inputs[0] == x => {
+        match (topk, router) {
+            (Some(topk), Some(router))
+                if router.op == Op::Linear && router.inputs[0] == x && self.is_normed(x) =>
+            {
                 let mut inputs = vec![self.input(x, Some(routing))?];
                 let new = self.renewed(router.output);
                 inputs.extend(self.builder.graph().nodes[new.0 as usize - 1].shrunk());
