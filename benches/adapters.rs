@@ -1,14 +1,19 @@
 //! What adapters cost: `cargo bench --bench adapters -- PLAN [--threads N] [--rank N] [--pairs N] [--all-sites] [--profile]`.
 //!
 //! Decoding of one sequence and of four with four different adapters, and a prompt of 512 tokens, each with and without adapters in turn. Adapters are
-//! random, on the attention's projections or on all sites. Prints one line of JSON per case: tokens per second, and the median of the ratios of pairs.
+//! random, on the attention's projections or on all sites. Then the same without adapters, on a program that takes them and on one that was compiled
+//! without. Prints one line of JSON per case: tokens per second, and the median of the ratios of pairs.
 
 use fastrand::Rng;
+use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_compiler::quant::Preset;
+use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::adapter::{Adapters, SiteShape};
+use kernmill_plan::program::Program;
 use kernmill_runtime::adapter::{AdapterPackError, PackedAdapter};
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::profile::Detail;
-use kernmill_runtime::{Engine, EngineConfig, Plan, SeqId, Want};
+use kernmill_runtime::{Engine, EngineConfig, Plan, PlanImage, SeqId, Want};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -88,6 +93,29 @@ fn main() {
         decode(&mut engine, &[1, 2, 3, 4].map(|slot| slot * u32::from(on)))
     });
     report("prefill", 1, PREFILL, &arguments, &mut |on| prefill(&mut engine, u32::from(on)));
+    let plain = plan.image_with(without_support(&plan, &image)).expect("a good plan");
+    let mut engines = [Engine::new(&plain, config).expect("it runs here"), engine];
+    decode(&mut engines[0], &[0]);
+    let of = |on: bool| usize::from(on);
+    report("support, decode", 1, DECODED, &arguments, &mut |on| decode(&mut engines[of(on)], &[0]));
+    report("support, prefill", 1, PREFILL, &arguments, &mut |on| prefill(&mut engines[of(on)], 0));
+}
+
+/// The plan's program compiled without support for adapters, over the same weights.
+fn without_support(plan: &Plan, image: &PlanImage) -> Program {
+    let (metadata, spec) = (plan.metadata(), plan.file().spec().expect("a spec"));
+    let graph = lower(&Spec::parse("the plan's spec", &spec).expect("a good spec")).expect("a good spec");
+    let preset = Preset::from_name(&metadata.model.preset).expect("a known preset");
+    assert!(preset != Preset::Fast, "preset fast decides by weights");
+    let options = Options {
+        preset,
+        adapters: false,
+        chunk: metadata.chunk as usize,
+        ..Options::new(image.program.level)
+    };
+    let compiled = compile(&graph, &options).expect("it compiles");
+    assert_eq!(compiled.layout.bytes, metadata.weight_bytes, "weights lie elsewhere");
+    compiled.program
 }
 
 fn random(adapters: &Adapters, arguments: &Arguments, seed: u64) -> Arc<PackedAdapter> {

@@ -98,7 +98,8 @@ impl Compile {
         let levels = self.levels()?;
         // What is wrong with the place is found before the work.
         let file = self.output.as_deref().filter(|_| !self.dry_run).map(output::create).transpose()?;
-        let model = SourceModel::open(self.spec.as_deref(), self.weights.as_deref())?;
+        let model =
+            SourceModel::open(self.spec.as_deref(), self.weights.as_deref(), self.compile.fused_set()?)?;
         let threads = self.threads.map_or_else(default_threads, usize::from);
         let merge = Merge::new(&model, &self.merge_lora, self.compile.quiet)?;
         let weights = merge.weights(&model)?;
@@ -110,6 +111,7 @@ impl Compile {
             choices: choices.as_ref(),
             chunk: self.compile.chunk as usize,
             fused: !self.compile.no_fuse,
+            fused_specs: &model.source.fused,
             spec: &model.source.text,
             tokenizer_json: model.tokenizer_json.as_deref(),
             end_tokens: &end_tokens,
@@ -163,7 +165,7 @@ impl Compile {
         levels: &[Level],
         choices: Option<&Choices>,
     ) -> Result<Vec<Compiled>> {
-        let options = |level| self.compile.options(level, choices.cloned(), &self.emit);
+        let options = |level| self.compile.options(level, &model.source, choices.cloned(), &self.emit);
         let compiled = levels.iter().map(|level| Ok(compile(graph, &options(*level))?));
         let compiled = compiled.collect::<Result<Vec<_>>>()?;
         let stages = Stages { spec: &model.source.text, graph, compiled: compiled.last() };

@@ -3,6 +3,7 @@
 use crate::failure::Result;
 use crate::output;
 use crate::source::SpecSource;
+use kernmill_compiler::fuse::FusedSet;
 use std::path::PathBuf;
 
 /// Writes a model spec from a published model's config.json or GGUF file
@@ -26,7 +27,7 @@ pub struct Import {
 impl Import {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
-        let source = SpecSource::import(&self.model)?;
+        let source = SpecSource::import(&self.model, FusedSet::builtin())?;
         match &self.output {
             Some(path) => output::write_file(path, &source.text),
             None => output::print(&source.text),

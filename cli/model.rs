@@ -5,10 +5,12 @@ use crate::emit::Emit;
 use crate::failure::{Failure, Result};
 use crate::plan::PlanModel;
 #[cfg(feature = "compiler")]
-use crate::source::{SourceAt, SourceModel};
+use crate::source::{SourceAt, SourceModel, SpecSource};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 #[cfg(feature = "compiler")]
 use kernmill_compiler::choose::Choices;
+#[cfg(feature = "compiler")]
+use kernmill_compiler::fuse::{FusedSet, FusedSpec};
 #[cfg(feature = "compiler")]
 use kernmill_compiler::pipeline::Options;
 #[cfg(feature = "compiler")]
@@ -25,6 +27,8 @@ use kernmill_runtime::pool::{MAX_THREADS, PoolConfig, default_threads};
 #[cfg(feature = "compiler")]
 use kernmill_runtime::tiles;
 use kernmill_runtime::{Engine, EngineConfig, MemoryNeed, PlanImage, TokenizerHandle};
+#[cfg(feature = "compiler")]
+use std::path::Path;
 use std::path::PathBuf;
 #[cfg(feature = "compiler")]
 use std::sync::Arc;
@@ -35,7 +39,7 @@ use std::sync::Arc;
 pub struct ModelArgs {
     /// Plan that `kernmill compile` wrote: it starts at once
     #[arg(value_name = "PLAN")]
-    #[cfg_attr(feature = "compiler", arg(conflicts_with_all = ["spec", "weights", "preset", "no_fuse", "no_adapters"]))]
+    #[cfg_attr(feature = "compiler", arg(conflicts_with_all = ["spec", "weights", "preset", "no_fuse", "fused", "without_fusion", "no_adapters"]))]
     #[cfg_attr(not(feature = "compiler"), arg(required = true))]
     pub plan: Option<PathBuf>,
     /// Use the plan's weights only, and generate the code anew from its spec
@@ -98,6 +102,14 @@ pub struct CompileArgs {
     #[cfg(feature = "compiler")]
     #[arg(long)]
     pub no_adapters: bool,
+    /// Fused-op specs (TOML) besides the built-in ones: a file, or a directory of .toml files; one that has a built-in one's name replaces it
+    #[cfg(feature = "compiler")]
+    #[arg(long, value_name = "FILE|DIR")]
+    pub fused: Vec<PathBuf>,
+    /// Leave out the fused-op spec of that name
+    #[cfg(feature = "compiler")]
+    #[arg(long, value_name = "NAME")]
+    pub without_fusion: Vec<String>,
     /// Neither progress bars nor the closing lines on standard error
     #[arg(long, short)]
     pub quiet: bool,
@@ -146,7 +158,13 @@ pub fn size(text: &str) -> std::result::Result<u64, String> {
 #[cfg(feature = "compiler")]
 impl CompileArgs {
     /// The compiler's options for `level`.
-    pub fn options(&self, level: Level, choices: Option<Choices>, emit: &Emit) -> Options {
+    pub fn options(
+        &self,
+        level: Level,
+        source: &SpecSource,
+        choices: Option<Choices>,
+        emit: &Emit,
+    ) -> Options {
         Options {
             preset: self.preset,
             choices,
@@ -154,10 +172,53 @@ impl CompileArgs {
             chunk: self.chunk as usize,
             adapters: !self.no_adapters,
             fuse: !self.no_fuse,
+            fused: source.fused.clone(),
             keep_clif: emit.wants_clif(),
             ..Options::new(level)
         }
     }
+}
+
+#[cfg(feature = "compiler")]
+impl CompileArgs {
+    /// The fused-op specs: the built-in ones and those given, without those left out.
+    pub fn fused_set(&self) -> Result<FusedSet> {
+        let mut specs = Vec::new();
+        for path in &self.fused {
+            for file in toml_files(path)? {
+                let text = std::fs::read_to_string(&file).map_err(Failure::read(&file))?;
+                specs.push(FusedSpec::parse(&file.display().to_string(), &text)?);
+            }
+        }
+        let mut set = FusedSet::builtin().with(specs)?;
+        for name in &self.without_fusion {
+            set = set
+                .without(name)
+                .map_err(|message| Failure::BadInput(format!("--without-fusion: {message}")))?;
+        }
+        Ok(set)
+    }
+}
+
+/// A file itself, or the .toml files of a directory by name.
+#[cfg(feature = "compiler")]
+fn toml_files(path: &Path) -> Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = std::fs::read_dir(path).map_err(Failure::read(path))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let file = entry.map_err(Failure::read(path))?.path();
+        if file.extension().is_some_and(|extension| extension == "toml") {
+            files.push(file);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(Failure::input(path, "no .toml files in it, expected fused-op specs"));
+    }
+    Ok(files)
 }
 
 #[cfg(feature = "compiler")]
@@ -240,7 +301,7 @@ pub fn open(args: &ModelArgs) -> Result<Box<dyn Model>> {
 #[cfg(feature = "compiler")]
 fn open_source(args: &ModelArgs) -> Result<Box<dyn Model>> {
     let level = args.target.runnable_level(args.compile.preset)?;
-    let model = SourceModel::open(args.spec.as_deref(), args.weights.as_deref())?;
+    let model = SourceModel::open(args.spec.as_deref(), args.weights.as_deref(), args.compile.fused_set()?)?;
     Ok(Box::new(SourceAt { model, level }))
 }
 

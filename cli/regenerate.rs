@@ -4,6 +4,7 @@ use crate::failure::{Failure, Result};
 use crate::model::Target;
 use crate::plan::wrong;
 use kernmill_compiler::choose::Choices;
+use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::{Graph, Role};
 use kernmill_compiler::merge::merged_graph;
 use kernmill_compiler::pipeline::{Options, compile};
@@ -23,6 +24,7 @@ pub fn regenerate(plan: &Plan, target: Target) -> Result<Program> {
     let spec = plan.file().spec().map_err(|source| wrong(plan, source))?;
     let metadata = plan.metadata();
     let name = format!("{} (embedded spec)", plan.path().display());
+    let fused = fused_set(plan, metadata)?;
     let graph = lower(&Spec::parse(&name, &spec)?)?;
     let unfit = |what: String| {
         Failure::input(
@@ -43,6 +45,7 @@ pub fn regenerate(plan: &Plan, target: Target) -> Result<Program> {
         chunk: metadata.chunk as usize,
         adapters: metadata.model.adapters.is_some(),
         fuse: metadata.fused,
+        fused,
         ..Options::new(target.runnable_level(preset)?)
     };
     let compiled = compile(&graph, &options)?;
@@ -69,6 +72,14 @@ fn is_merged(graph: &Graph, metadata: &Metadata, name: &str) -> bool {
         WeightFormat::Mxfp4 => packed.format != WeightFormat::Mxfp4.name(),
         stored => is_matrix && stored != WeightFormat::F32 && packed.format == WeightFormat::F32.name(),
     }
+}
+
+/// The fused-op specs that the plan was compiled with.
+fn fused_set(plan: &Plan, metadata: &Metadata) -> Result<FusedSet> {
+    let name = |name: &str| format!("{} (embedded fused-op spec {name})", plan.path().display());
+    let texts: Vec<(String, &str)> =
+        metadata.fused_specs.iter().map(|spec| (name(&spec.name), spec.text.as_str())).collect();
+    Ok(FusedSet::from_texts(texts.iter().map(|(name, text)| (name.as_str(), *text)))?)
 }
 
 /// What preset `fast` had made of the weights.

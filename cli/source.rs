@@ -7,6 +7,7 @@ use crate::{nano, progress};
 use kernmill_compiler::build::{BuildError, build_weights};
 use kernmill_compiler::checkpoint::{Checkpoint, CheckpointError, Weights};
 use kernmill_compiler::choose::Choices;
+use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::gguf::{Gguf, is_gguf};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import;
@@ -20,44 +21,46 @@ use kernmill_runtime::{PlanImage, Tokenizer, TokenizerHandle};
 use std::path::Path;
 use std::time::Instant;
 
-/// A spec's text and the name that messages call it by.
+/// A spec's text, the name that messages call it by, and what is fused.
 pub struct SpecSource {
     /// File name.
     pub name: String,
     /// TOML.
     pub text: String,
+    /// Fused-op specs.
+    pub fused: FusedSet,
 }
 
 impl SpecSource {
     /// Reads a spec file.
-    pub fn read(path: &Path) -> Result<SpecSource> {
+    pub fn read(path: &Path, fused: FusedSet) -> Result<SpecSource> {
         let text = std::fs::read_to_string(path).map_err(Failure::read(path))?;
-        Ok(SpecSource { name: path.display().to_string(), text })
+        Ok(SpecSource { name: path.display().to_string(), text, fused })
     }
 
     /// Writes a spec from the `config.json` in a directory, or from a GGUF file.
-    pub fn import(path: &Path) -> Result<SpecSource> {
+    pub fn import(path: &Path, fused: FusedSet) -> Result<SpecSource> {
         if is_gguf(path) {
-            SpecSource::import_gguf(&Gguf::open(path)?)
+            SpecSource::import_gguf(&Gguf::open(path)?, fused)
         } else {
-            SpecSource::import_config(path)
+            SpecSource::import_config(path, fused)
         }
     }
 
-    fn import_gguf(gguf: &Gguf) -> Result<SpecSource> {
+    fn import_gguf(gguf: &Gguf, fused: FusedSet) -> Result<SpecSource> {
         let name = gguf.path().file_stem().map_or("model".into(), |stem| stem.to_string_lossy());
         let text = import::from_gguf(&name, gguf)?;
-        Ok(SpecSource { name: gguf.path().display().to_string(), text })
+        Ok(SpecSource { name: gguf.path().display().to_string(), text, fused })
     }
 
-    fn import_config(dir: &Path) -> Result<SpecSource> {
+    fn import_config(dir: &Path, fused: FusedSet) -> Result<SpecSource> {
         let path = dir.join("config.json");
         let config = std::fs::read_to_string(&path).map_err(Failure::read(&path))?;
         let name =
             dir.canonicalize().ok().and_then(|dir| Some(dir.file_name()?.to_string_lossy().into_owned()));
         let text = import::from_config(name.as_deref().unwrap_or("model"), &config)
             .map_err(|error| Failure::BadInput(format!("{}: {error}", dir.display())))?;
-        Ok(SpecSource { name: path.display().to_string(), text })
+        Ok(SpecSource { name: path.display().to_string(), text, fused })
     }
 
     /// The graph that it describes.
@@ -86,27 +89,27 @@ pub struct SourceModel {
 
 impl SourceModel {
     /// Reads spec, tokenizer and checkpoint headers; without spec and weights, those of the embedded model.
-    pub fn open(spec: Option<&Path>, weights: Option<&Path>) -> Result<SourceModel> {
+    pub fn open(spec: Option<&Path>, weights: Option<&Path>, fused: FusedSet) -> Result<SourceModel> {
         let mut chat_template = None;
         let (source, checkpoint, tokenizer_json) = match (spec, weights) {
             (spec, Some(weights)) => {
                 // The spec's own faults come before those of the weights.
-                let given = spec.map(SpecSource::read).transpose()?;
+                let given = spec.map(|path| SpecSource::read(path, fused.clone())).transpose()?;
                 given.as_ref().map(SpecSource::graph).transpose()?;
                 if is_gguf(weights) {
                     let gguf = Gguf::open(weights)?;
-                    let source = given.map_or_else(|| SpecSource::import_gguf(&gguf), Ok)?;
+                    let source = given.map_or_else(|| SpecSource::import_gguf(&gguf, fused), Ok)?;
                     let tokenizer = read_gguf_tokenizer(&gguf)?;
                     chat_template = gguf.chat_template()?.map(str::to_owned);
                     (source, gguf.into_checkpoint()?, tokenizer)
                 } else {
-                    let source = given.map_or_else(|| SpecSource::import_config(weights), Ok)?;
+                    let source = given.map_or_else(|| SpecSource::import_config(weights, fused), Ok)?;
                     source.graph()?;
                     (source, Checkpoint::open(weights)?, read_tokenizer(weights)?)
                 }
             }
             _ => {
-                let source = SpecSource { name: nano::NAME.to_owned(), text: nano::SPEC.to_owned() };
+                let source = SpecSource { name: nano::NAME.to_owned(), text: nano::SPEC.to_owned(), fused };
                 let checkpoint = Checkpoint::from_static(nano::NAME, nano::WEIGHTS)?;
                 (source, checkpoint, Some(nano::TOKENIZER.to_vec()))
             }

@@ -77,7 +77,7 @@ impl CompileArgs {
         choices: Option<Choices>,
         emit: &Emit,
     ) -> Result<Compiled> {
-        let compiled = compile(graph, &self.options(level, choices, emit))?;
+        let compiled = compile(graph, &self.options(level, source, choices, emit))?;
         emit.write(&|stage| Stages { spec: &source.text, graph, compiled: Some(&compiled) }.text(stage))?;
         Ok(compiled)
     }

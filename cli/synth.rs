@@ -3,6 +3,7 @@
 use crate::failure::Result;
 use crate::progress;
 use crate::source::SpecSource;
+use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::synth::{self, AdapterShape};
 use kernmill_plan::adapter::MAX_RANK;
 use std::path::PathBuf;
@@ -46,7 +47,7 @@ pub struct Synth {
 impl Synth {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
-        let graph = SpecSource::read(&self.spec)?.graph()?;
+        let graph = SpecSource::read(&self.spec, FusedSet::builtin())?.graph()?;
         let bar = OnceLock::new();
         let progress = |done: u64, total: u64| {
             bar.get_or_init(|| progress::bytes("writing", total, self.quiet)).set_position(done);

@@ -48,7 +48,6 @@ impl From<CompileError> for Failure {
     fn from(error: CompileError) -> Failure {
         match error {
             CompileError::MemoryCheck(_) | CompileError::Program(_) => Failure::Work(error.to_string()),
-            CompileError::Fuse(_) => defect(error),
             _ => Failure::BadInput(error.to_string()),
         }
     }

@@ -6,6 +6,7 @@ use crate::output;
 use crate::source::SourceModel;
 use kernmill_compiler::assemble::{gate_up_pairs, model_info};
 use kernmill_compiler::choose::{Choices, MAX_RELATIVE_ERROR};
+use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::{Graph, Role, Tensor, TensorId};
 use kernmill_compiler::pack::{WeightLayout, plan_weights};
 use kernmill_compiler::pipeline::CompileError;
@@ -29,7 +30,7 @@ struct Listing<'a> {
 
 impl Inspect {
     pub(super) fn show_model(&self) -> Result<()> {
-        let model = SourceModel::open(self.spec.as_deref(), self.weights.as_deref())?;
+        let model = SourceModel::open(self.spec.as_deref(), self.weights.as_deref(), FusedSet::builtin())?;
         let threads = self.threads.map_or_else(default_threads, usize::from);
         let choices = model.choices(self.preset, threads, self.quiet)?;
         let graph =

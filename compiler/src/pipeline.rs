@@ -3,7 +3,7 @@
 use crate::adapt::with_adapters;
 use crate::assemble::{assemble, gate_up_pairs, model_info, plan_arenas, schedule_all};
 use crate::choose::Choices;
-use crate::fuse::{self, FusedGraph};
+use crate::fuse::{self, FusedGraph, FusedSet};
 use crate::graph::Graph;
 use crate::memory::{self, MemoryPlan};
 use crate::pack::{WeightLayout, plan_weights};
@@ -32,6 +32,8 @@ pub struct Options {
     pub adapters: bool,
     /// Whether to fuse; off is for tests and for finding out what fusion brings.
     pub fuse: bool,
+    /// What is fused, if anything is.
+    pub fused: FusedSet,
     /// Keep the Cranelift IR for `--emit clif`.
     pub keep_clif: bool,
     /// Which candidate each group is; others than the cheapest are for tests and benches.
@@ -41,7 +43,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults for a level: `faithful`, chunks of 512, fused.
+    /// The defaults for a level: `faithful`, chunks of 512, the built-in fusions.
     pub fn new(level: Level) -> Options {
         Options {
             preset: Preset::Faithful,
@@ -50,6 +52,7 @@ impl Options {
             chunk: 512,
             adapters: true,
             fuse: true,
+            fused: FusedSet::builtin(),
             keep_clif: false,
             kernels: Pick::Cheapest,
             leaves: Pick::Cheapest,
@@ -93,8 +96,6 @@ pub enum CompileError {
     #[error(transparent)]
     Quant(#[from] crate::quant::QuantError),
     #[error(transparent)]
-    Fuse(#[from] fuse::RuleError),
-    #[error(transparent)]
     Layout(#[from] crate::pack::LayoutError),
     #[error(transparent)]
     Select(#[from] crate::select::SelectError),
@@ -122,8 +123,8 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
         true => passes.run("adapters", || with_adapters(&quantised, preset.adapter_format()))?,
         false => quantised,
     };
-    let rules = if options.fuse { fuse::builtin() } else { Vec::new() };
-    let (fused, report) = passes.run("fuse", || fuse::fuse(&quantised, &rules))?;
+    let rules = options.fused.rules().filter(|_| options.fuse);
+    let (fused, report) = passes.time("fuse", || fuse::fuse(&quantised, rules, options.level));
     passes.run("verify fused", || fused.verify())?;
     let layout = passes.run("place weights", || plan_weights(&quantised, &gate_up_pairs(&quantised)))?;
     let model = Model::new(options.level);

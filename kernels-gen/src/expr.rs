@@ -111,8 +111,17 @@ impl Expr {
         }
     }
 
+    /// Functions and operators in the tree, each as often as it stands there.
+    pub fn operators(&self) -> usize {
+        match self {
+            Expr::Var(_) | Expr::Const(_) => 0,
+            Expr::Unary(_, a) => 1 + a.operators(),
+            Expr::Binary(_, a, b) => 1 + a.operators() + b.operators(),
+        }
+    }
+
     /// The expression with `replacements[i]` for variable i.
-    pub(crate) fn substitute(&self, replacements: &[Expr]) -> Expr {
+    pub fn substitute(&self, replacements: &[Expr]) -> Expr {
         match self {
             Expr::Var(i) => replacements[*i].clone(),
             Expr::Const(c) => Expr::Const(*c),

@@ -188,12 +188,11 @@ pub enum KvPlane {
 /// What becomes of one unit of a matmul's output for one row, held as f32 in scratch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Epilogue {
-    /// Combines the units of a part's matrices (variable i is matrix i) into one.
-    Combine { expr: Expr },
+    /// An expression of the units and the same columns of f32 values: variables are the units at hand (of a part's first step one for each matrix, of
+    /// later ones the one that there is), then `inputs`. What comes out is one unit.
+    Map { expr: Expr, inputs: Vec<ValId> },
     /// Rotates the unit, which is one head.
     Rope { table: OperandId },
-    /// Adds the same columns of an f32 value.
-    Add { x: ValId },
     /// Stores f32.
     Store { out: ValId },
     /// Stores f32 for a shrink.
@@ -202,6 +201,8 @@ pub enum Epilogue {
     Quantize { out: ValId },
     /// Stores bf16.
     Bf16Cast { out: ValId },
+    /// Stores f16.
+    KvCast { out: ValId },
     /// Stores into the KV cache, rounded to its element type; the unit is one head.
     KvWrite { pool: OperandId, plane: KvPlane, kind: LayerKind, geometry: KvGeometry },
 }
@@ -209,7 +210,7 @@ pub enum Epilogue {
 /// Matrices whose units are computed together, and what becomes of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// One matrix, or two (gate and up), which the first step of the epilogue combines.
+    /// One matrix, or several (gate and up), which the first step of the epilogue combines.
     pub mats: Vec<Mat>,
     /// Output rows per work item, a multiple of 16 (the last item may be short).
     pub unit: usize,

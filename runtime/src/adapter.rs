@@ -109,6 +109,14 @@ impl PackedAdapter {
         self.memory.as_slice()
     }
 
+    /// Whether it is packed for these sites.
+    pub fn fits(&self, adapters: &Adapters) -> bool {
+        let mut pairs = self.layouts.iter().zip(&adapters.sites);
+        let fits = |layout: &SiteLayout, site| layout.fits(site, adapters.format);
+        self.layouts.len() == adapters.sites.len()
+            && pairs.all(|(layout, site)| layout.as_ref().is_none_or(|layout| fits(layout, site)))
+    }
+
     /// Bytes of memory.
     pub fn bytes(&self) -> usize {
         self.memory.len()
@@ -154,7 +162,8 @@ impl SiteSet {
 /// Adapters by slot, as kernels read them. Slot 0 is none.
 #[derive(Debug, Default)]
 pub struct AdapterTable {
-    sites: usize,
+    /// The program's, `None` when it takes none.
+    adapters: Option<Adapters>,
     /// `[slot][site]`.
     entries: Vec<SiteEntry>,
     slots: Vec<Option<Arc<PackedAdapter>>>,
@@ -168,16 +177,20 @@ unsafe impl Sync for AdapterTable {}
 impl AdapterTable {
     /// A table of `slots` empty slots, the first of which stays so, for a program's sites.
     pub fn new(adapters: Option<&Adapters>, slots: usize) -> AdapterTable {
-        let sites = adapters.map_or(0, |adapters| adapters.sites.len());
-        let slots = slots.max(1);
-        AdapterTable { sites, entries: vec![SiteEntry::NONE; slots * sites], slots: vec![None; slots] }
+        let mut table = AdapterTable { adapters: adapters.cloned(), entries: Vec::new(), slots: Vec::new() };
+        table.grow(slots.max(1));
+        table
+    }
+
+    fn sites(&self) -> usize {
+        self.adapters.as_ref().map_or(0, |adapters| adapters.sites.len())
     }
 
     /// Makes it have at least this many slots, the empty first one included.
     pub fn grow(&mut self, slots: usize) {
         let slots = slots.max(self.slots.len());
         self.slots.resize(slots, None);
-        self.entries.resize(slots * self.sites, SiteEntry::NONE);
+        self.entries.resize(slots * self.sites(), SiteEntry::NONE);
     }
 
     /// Slots, the empty first one included.
@@ -196,10 +209,12 @@ impl AdapterTable {
     /// When the slot is 0 or past the end, or the adapter is packed for other sites.
     pub fn set(&mut self, slot: usize, adapter: Option<Arc<PackedAdapter>>) -> Option<Arc<PackedAdapter>> {
         assert!(slot > 0 && slot < self.slots.len(), "slot {slot} of 1..{}", self.slots.len());
-        let entries = &mut self.entries[slot * self.sites..][..self.sites];
+        let sites = self.sites();
+        let entries = &mut self.entries[slot * sites..][..sites];
         entries.fill(SiteEntry::NONE);
         if let Some(adapter) = &adapter {
-            assert_eq!(adapter.layouts.len(), entries.len(), "the adapter is packed for other sites");
+            let fits = self.adapters.as_ref().is_some_and(|adapters| adapter.fits(adapters));
+            assert!(fits, "the adapter is packed for other sites");
             for (entry, layout) in entries.iter_mut().zip(&adapter.layouts) {
                 *entry =
                     layout.as_ref().map_or(SiteEntry::NONE, |layout| layout.entry(adapter.memory.as_ptr()));
@@ -220,12 +235,12 @@ impl AdapterTable {
 
     /// Bytes from one slot's entries to the next's.
     pub(crate) fn stride(&self) -> u64 {
-        (self.sites * size_of::<SiteEntry>()) as u64
+        (self.sites() * size_of::<SiteEntry>()) as u64
     }
 
     /// Collects the sites at which these slots have adapters; the tiles of 16 ranks of the largest one, `None` when there is no adapter.
     pub(crate) fn in_use(&self, slots: impl Iterator<Item = u32>, sites: &mut SiteSet) -> Option<u32> {
-        sites.clear(self.sites);
+        sites.clear(self.sites());
         let mut ranks = 0;
         for slot in slots.filter(|slot| *slot > 0) {
             for (site, entry) in self.entries(slot as usize).iter().enumerate() {
@@ -240,6 +255,6 @@ impl AdapterTable {
 
     /// A slot's entries, one per site; none when there is no such slot.
     pub fn entries(&self, slot: usize) -> &[SiteEntry] {
-        self.entries.get(slot * self.sites..(slot + 1) * self.sites).unwrap_or_default()
+        self.entries.get(slot * self.sites()..(slot + 1) * self.sites()).unwrap_or_default()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Case, PRESETS, assert_bits, logits, options, shapes};
 use kernmill_compiler::adapt::with_adapters;
+use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::interp::{Interpreter, RawTensor, SiteAdapter};
 use kernmill_compiler::pipeline::Options;
@@ -180,6 +181,25 @@ fn adapters_of_random_models_give_the_interpreters_bits_fused_or_not() {
             let what = format!("seed {seed}, fuse {fuse}");
             check(&case, &Options { fuse, ..options(preset, level) }, &[1, 3], &[&[5, 1], &[13, 6]], &what);
         }
+    }
+}
+
+/// Leaving out the fusions of shrinks changes the kernels and no bit.
+#[test]
+fn adapters_without_fused_shrinks() {
+    let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
+    for (name, shape) in shapes().into_iter().take(2) {
+        let case = Case::new(&shape, 4, 13);
+        let all = case.compile(&options(Preset::Faithful, level));
+        let mut used = 0;
+        for rule in ["routed_shrink", "shrink3", "shrink2", "shrink1"] {
+            let groups = &all.fused.groups;
+            used += groups.iter().filter(|group| group.rule.as_deref() == Some(rule)).count();
+            let fused = FusedSet::builtin().without(rule).unwrap();
+            let options = Options { fused, ..options(Preset::Faithful, level) };
+            check(&case, &options, &[2], &[&[13], &[2]], &format!("{name} without {rule}"));
+        }
+        assert!(used >= 4, "two layers have shrinks of {used} groups");
     }
 }
 

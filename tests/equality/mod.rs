@@ -6,6 +6,7 @@ mod tiles;
 use fastrand::Rng;
 use kernmill_compiler::build::build_weights;
 use kernmill_compiler::choose::Choices;
+use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::interp::{Interpreter, RawTensor};
 use kernmill_compiler::pack::MemorySource;
@@ -167,6 +168,93 @@ fn random_models_give_the_interpreters_bits_fused_or_not() {
             }
         }
     }
+}
+
+/// Leaving out one built-in fusion changes the kernels and no bit.
+fn without(name: &str) {
+    let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
+    let mut used = 0;
+    for seed in 0..12 {
+        let case = Case::new(&ModelShape::random(seed), seed, 23);
+        for preset in PRESETS {
+            let fused = FusedSet::builtin().without(name).unwrap();
+            let all = case.compile(&options(preset, level));
+            let compiled = case.compile(&Options { fused, ..options(preset, level) });
+            let uses = |compiled: &Compiled| {
+                compiled.fused.groups.iter().filter(|group| group.rule.as_deref() == Some(name)).count()
+            };
+            assert_eq!(uses(&compiled), 0);
+            used += uses(&all);
+            if uses(&all) == 0 {
+                continue;
+            }
+            let expected = case.expected(preset);
+            let actual = logits(&mut engine(&case.image(&compiled), 2, 1, None), &case.tokens, &[17, 6]);
+            let what = format!("seed {seed}, {}, without {name}", preset.name());
+            assert_bits(&actual, &expected, case.graph.vocab, &what);
+        }
+    }
+    assert!(used > 0, "no random model has anything for {name}");
+}
+
+#[test]
+fn without_qkv() {
+    without("qkv");
+}
+
+#[test]
+fn without_attention() {
+    without("attention");
+}
+
+#[test]
+fn without_linear_residual() {
+    without("linear_residual");
+}
+
+#[test]
+fn without_moe_gate_up() {
+    without("moe_gate_up");
+}
+
+#[test]
+fn without_moe_down() {
+    without("moe_down");
+}
+
+#[test]
+fn without_mlp_gate_up() {
+    without("mlp_gate_up");
+}
+
+#[test]
+fn without_logits() {
+    without("logits");
+}
+
+#[test]
+fn without_norm_quant() {
+    without("norm_quant");
+}
+
+#[test]
+fn every_built_in_fusion_is_left_out_by_a_test() {
+    let tested = [
+        "qkv",
+        "attention",
+        "linear_residual",
+        "moe_gate_up",
+        "moe_down",
+        "mlp_gate_up",
+        "logits",
+        "norm_quant",
+        // Those of adapters, in `adapters`.
+        "routed_shrink",
+        "shrink3",
+        "shrink2",
+        "shrink1",
+    ];
+    assert_eq!(FusedSet::builtin().names().collect::<Vec<_>>(), tested);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 use kernmill_compiler::checkpoint::Checkpoint;
 use kernmill_compiler::choose::Choices;
+use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::from_config;
 use kernmill_compiler::interp::RawTensor;
@@ -364,6 +365,7 @@ pub fn sound_plan() -> &'static [u8] {
             choices: None,
             chunk: options.chunk,
             fused: true,
+            fused_specs: &FusedSet::builtin(),
             spec: "# none",
             tokenizer_json: Some(b"{}"),
             end_tokens: &[3],

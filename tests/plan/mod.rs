@@ -2,6 +2,7 @@
 
 use crate::hostile::targets::{sound_plan, weights_of};
 use fastrand::Rng;
+use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_compiler::quant::Preset;
@@ -89,6 +90,7 @@ fn weights_of_any_bytes_run_without_a_fault() {
                 choices: None,
                 chunk: 32,
                 fused: true,
+                fused_specs: &FusedSet::builtin(),
                 spec: "",
                 tokenizer_json: None,
                 end_tokens: &[],

@@ -1,9 +1,12 @@
 //! Applies the rules in order: each takes the matches that its guards allow, earlier rules first.
 
-use super::group::{FusedGraph, Group, edges};
+use super::compose::compose;
+use super::group::{FusedGraph, Group, GroupKind, edges};
+use super::guard::{Matched, also_used, name};
 use super::matcher::{Match, Partial, Plain};
-use super::rule::{Check, FusionRule, Part, Quantity, RuleError};
+use super::rule::{FusionRule, Part};
 use crate::graph::{Graph, NodeId, Op, Uses, ValueId};
+use kernmill_plan::target::Level;
 use std::collections::BTreeSet;
 
 /// What fusion did not do, and why.
@@ -26,13 +29,15 @@ pub struct NearMiss {
     pub reason: String,
 }
 
-/// Groups the nodes of `graph` by `rules`, in their order; nodes that no rule takes are by themselves.
-///
-/// # Errors
-/// When a rule is malformed.
-pub fn fuse(graph: &Graph, rules: &[FusionRule]) -> Result<(FusedGraph, Report), RuleError> {
+/// Groups the nodes of `graph` by `rules`, in their order, for code of that level; nodes that no rule takes are by themselves.
+pub fn fuse<'r>(
+    graph: &Graph,
+    rules: impl IntoIterator<Item = &'r FusionRule>,
+    level: Level,
+) -> (FusedGraph, Report) {
     let mut fusion = Fusion {
         graph,
+        level,
         uses: Uses::new(graph),
         groups: Vec::new(),
         group_of: vec![None; graph.nodes.len()],
@@ -41,14 +46,14 @@ pub fn fuse(graph: &Graph, rules: &[FusionRule]) -> Result<(FusedGraph, Report),
         refused: BTreeSet::new(),
     };
     for rule in rules {
-        rule.check()?;
         fusion.apply(rule);
     }
-    Ok(fusion.finish())
+    fusion.finish()
 }
 
 struct Fusion<'g> {
     graph: &'g Graph,
+    level: Level,
     uses: Uses,
     groups: Vec<Group>,
     /// Index into `groups`, by node.
@@ -129,13 +134,7 @@ impl Fusion<'_> {
     /// The group that a match becomes, or why it may not.
     fn allow(&self, form: &Plain, found: &Match) -> Result<Group, String> {
         let rule = form.rule;
-        for guard in &rule.guards {
-            let absent = |name: &String| form.absent.contains(&name.as_str());
-            if !guard.only_with.as_ref().is_some_and(absent) {
-                self.check(form, found, &guard.check)
-                    .map_err(|reason| format!("{reason} ({})", guard.why))?;
-            }
-        }
+        Matched { graph: self.graph, uses: &self.uses, level: self.level, form, found }.check()?;
         let captures = found.members(rule);
         let members: Vec<NodeId> = captures.values().copied().collect();
         self.check_outputs(form, found, &members)?;
@@ -147,75 +146,46 @@ impl Fusion<'_> {
         };
         let mut group = Group {
             rule: Some(rule.name.clone()),
-            kind: rule.kind,
+            kind: GroupKind::Fused(rule.template),
             prologue: sorted(Part::Prologue),
             roots: found.part(rule, Part::Root),
             epilogue: sorted(Part::Epilogue),
             captures,
+            kv_write: self.kv_write(form, found)?,
+            hints: rule.hints,
             inputs: Vec::new(),
             outputs: Vec::new(),
         };
         group.find_edges(self.graph, &self.uses);
+        compose(self.graph, &self.uses, &group)?;
         Ok(group)
     }
 
-    fn check(&self, form: &Plain, found: &Match, check: &Check) -> Result<(), String> {
-        let value = |name: &String| form.value_of(self.graph, found, name);
-        match check {
-            Check::UsedOnlyBy { value: name, user } => {
-                let (Some(value), Some(user)) = (value(name), found.node(form.rule, user)) else {
-                    return Ok(());
-                };
-                if value == self.graph.output {
-                    return Err(format!("value {} is the graph's output", self.name(value)));
-                }
-                match self.uses.users(value).iter().find(|other| **other != user) {
-                    Some(&other) => Err(self.also_used(value, other)),
-                    None => Ok(()),
-                }
+    /// The attention that reads what the rule writes to the cache: it alone, keys and values.
+    fn kv_write(&self, form: &Plain, found: &Match) -> Result<Option<NodeId>, String> {
+        let values: Vec<ValueId> =
+            form.rule.kv_write.iter().filter_map(|name| form.value_of(self.graph, found, name)).collect();
+        let Some(first) = values.first() else { return Ok(None) };
+        let reads = |id: &NodeId| {
+            let node = self.graph.node(*id);
+            matches!(node.op, Op::Attention(_)) && node.inputs[1..] == values[..]
+        };
+        let Some(attention) = self.uses.users(*first).iter().copied().find(reads) else {
+            return Err(format!(
+                "{} is not the keys of an attention on these values",
+                name(self.graph, *first)
+            ));
+        };
+        for value in values {
+            if value == self.graph.output {
+                return Err(format!("value {} is the graph's output", name(self.graph, value)));
             }
-            Check::IsOutput { value: name } => match value(name) {
-                Some(value) if value != self.graph.output => {
-                    Err(format!("value {} is not the graph's output", self.name(value)))
-                }
-                _ => Ok(()),
-            },
-            Check::MultipleOf { quantity, divisor } => match self.quantity(form, found, quantity) {
-                Some((what, n)) if n % divisor != 0 => {
-                    Err(format!("{what} = {n} is not a multiple of {divisor}"))
-                }
-                _ => Ok(()),
-            },
-            Check::SameCols { of } => {
-                let values: Vec<ValueId> = of.iter().filter_map(value).collect();
-                let cols = |v: ValueId| self.graph.value(v).ty.cols();
-                match values.iter().find(|v| cols(**v) != cols(values[0])) {
-                    Some(&v) => Err(format!(
-                        "{} has {} columns and {} has {}",
-                        self.name(values[0]),
-                        cols(values[0]),
-                        self.name(v),
-                        cols(v)
-                    )),
-                    None => Ok(()),
-                }
+            if let Some(&other) = self.uses.users(value).iter().find(|user| **user != attention) {
+                let also = also_used(self.graph, value, other);
+                return Err(format!("{also} (the kernel writes it to the KV cache only)"));
             }
         }
-    }
-
-    fn quantity(&self, form: &Plain, found: &Match, quantity: &Quantity) -> Option<(String, usize)> {
-        match quantity {
-            Quantity::Cols(name) => {
-                let value = form.value_of(self.graph, found, name)?;
-                Some((format!("columns of {}", self.name(value)), self.graph.value(value).ty.cols()))
-            }
-            Quantity::GroupCols(name) => match &self.graph.node(found.node(form.rule, name)?).op {
-                Op::Attention(a) => {
-                    Some(("heads / kv_heads * head_dim".into(), a.heads / a.kv_heads * a.head_dim))
-                }
-                _ => None,
-            },
-        }
+        Ok(Some(attention))
     }
 
     /// Values of members that the rule does not hand out must stay inside.
@@ -226,8 +196,8 @@ impl Fusion<'_> {
         match outputs.into_iter().find(|value| !allowed.contains(value)) {
             None => Ok(()),
             Some(value) => match self.uses.users(value).iter().find(|user| !members.contains(user)) {
-                Some(&user) => Err(self.also_used(value, user)),
-                None => Err(format!("value {} is the graph's output", self.name(value))),
+                Some(&user) => Err(also_used(self.graph, value, user)),
+                None => Err(format!("value {} is the graph's output", name(self.graph, value))),
             },
         }
     }
@@ -243,8 +213,8 @@ impl Fusion<'_> {
                         let (from, to) = (self.graph.node(id).output, self.graph.node(user).output);
                         return Err(format!(
                             "{}, which {} needs, depends on another member and is outside the group",
-                            self.name(from),
-                            self.name(to)
+                            name(self.graph, from),
+                            name(self.graph, to)
                         ));
                     }
                 } else if !seen[user.0 as usize] {
@@ -279,15 +249,6 @@ impl Fusion<'_> {
         }
         let groups = executable_order(self.graph, &self.uses, self.groups, &self.group_of);
         (FusedGraph { graph: self.graph.clone(), groups }, self.report)
-    }
-
-    fn name(&self, value: ValueId) -> String {
-        format!("%{}", self.graph.value(value).name)
-    }
-
-    fn also_used(&self, value: ValueId, user: NodeId) -> String {
-        let user = self.graph.node(user).output;
-        format!("value {} is also used by {}", self.name(value), self.name(user))
     }
 }
 

@@ -26,7 +26,7 @@ pub fn explain(fused: &FusedGraph, report: &Report) -> String {
             names.join(" ")
         };
         let what = match &group.rule {
-            None => format!("{:16} (by itself)", group.kind.name()),
+            None => format!("{:16} (by itself)", group.name()),
             Some(rule) => {
                 let parts = [&group.prologue, &group.roots, &group.epilogue];
                 let parts: Vec<String> = parts.iter().map(|part| format!("[{}]", members(part))).collect();

@@ -1,59 +1,16 @@
 //! The fused graph: the quantised graph, unchanged, with its nodes in groups that each become one kernel.
 
+use super::rule::{Hints, Template};
 use crate::graph::{Graph, NodeId, OpKind, Uses, ValueId};
 use std::collections::BTreeMap;
-use std::fmt;
 
-/// The kernel template of a group.
+/// What kind of kernel a group is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GroupKind {
     /// One node by itself.
     Single(OpKind),
-    /// Norm, q, k and v projections, RoPE, KV write. Captures: `norm`, `quant`?, `q`, `k`, `v`, `rope_q`?, `rope_k`?,
-    /// `cast_k`?, `cast_v`?.
-    Qkv,
-    /// Attention and the quantisation of its result. Captures: `attention`, `quant`?.
-    Attention,
-    /// A projection added to the residual stream. Captures: `quant`?, `linear`, `add`.
-    LinearResidual,
-    /// Norm, router, top-k, the chosen experts' gate and up, activation. Captures: `norm`, `router`, `topk`, `quant`?,
-    /// `gate`, `up`, `glu`, `quant_out`?.
-    MoeGateUp,
-    /// The chosen experts' down, weighting, residual. Captures: `down`, `sum`, `add`.
-    MoeDown,
-    /// Norm, dense gate and up, activation. Captures: `norm`, `quant`?, `gate`, `up`, `glu`, `quant_out`?.
-    MlpGateUp,
-    /// The wanted rows, norm, unembedding. Captures: `select`, `norm`, `quant`?, `linear`.
-    Logits,
-    /// The A of adapters at one or several matrices that read one value, with the norm, and the routing, before it. Captures: `norm`, and `a`, `b`?, `c`?,
-    /// or `router`, `topk`, `shrink`.
-    Shrink,
-    /// Norm and quantisation. Captures: `norm`, `quant`.
-    NormQuant,
-}
-
-impl GroupKind {
-    /// Name in listings; that of the op for single nodes.
-    pub fn name(self) -> &'static str {
-        match self {
-            GroupKind::Single(op) => op.name(),
-            GroupKind::Qkv => "qkv",
-            GroupKind::Attention => "attention",
-            GroupKind::LinearResidual => "linear_residual",
-            GroupKind::MoeGateUp => "moe_gate_up",
-            GroupKind::MoeDown => "moe_down",
-            GroupKind::MlpGateUp => "mlp_gate_up",
-            GroupKind::Logits => "logits",
-            GroupKind::NormQuant => "norm_quant",
-            GroupKind::Shrink => "shrink",
-        }
-    }
-}
-
-impl fmt::Display for GroupKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
+    /// Members that a rule put together; `compose` says what kernel they make.
+    Fused(Template),
 }
 
 /// Nodes that one kernel computes.
@@ -61,7 +18,7 @@ impl fmt::Display for GroupKind {
 pub struct Group {
     /// The rule that made it; `None` for a node by itself.
     pub rule: Option<String>,
-    /// Kernel template.
+    /// Kind of kernel.
     pub kind: GroupKind,
     /// Members that prepare the roots' input, ascending.
     pub prologue: Vec<NodeId>,
@@ -71,6 +28,10 @@ pub struct Group {
     pub epilogue: Vec<NodeId>,
     /// Members by the rule's names; absent optional ones are not in it. A single node has none.
     pub captures: BTreeMap<String, NodeId>,
+    /// The attention into whose cache the group writes the keys and values, in place of buffers.
+    pub kv_write: Option<NodeId>,
+    /// The rule's schedule hints.
+    pub hints: Hints,
     /// Values read from outside, ascending.
     pub inputs: Vec<ValueId>,
     /// Values of members that are used outside (the graph's output included), ascending.
@@ -87,6 +48,8 @@ impl Group {
             roots: vec![node],
             epilogue: Vec::new(),
             captures: BTreeMap::new(),
+            kv_write: None,
+            hints: Hints::default(),
             inputs: Vec::new(),
             outputs: Vec::new(),
         };
@@ -100,6 +63,15 @@ impl Group {
             self.prologue.iter().chain(&self.roots).chain(&self.epilogue).copied().collect();
         members.sort();
         members
+    }
+
+    /// Name in listings: the rule's, or the op's of a single node.
+    pub fn name(&self) -> &str {
+        match (&self.rule, self.kind) {
+            (Some(rule), _) => rule,
+            (None, GroupKind::Single(op)) => op.name(),
+            (None, GroupKind::Fused(template)) => template.name(),
+        }
     }
 
     /// The member that the rule calls `name`.
@@ -161,16 +133,10 @@ impl FusedGraph {
         group_of
     }
 
-    /// Index of the group that writes this attention's keys and values to the cache: its `qkv` group, or its own group
-    /// when k and v come from elsewhere (then the attention kernel writes them before it attends).
+    /// Index of the group that writes this attention's keys and values to the cache: one whose rule says so, or the attention's own,
+    /// which then writes them before it attends.
     pub fn kv_writer(&self, attention: NodeId) -> usize {
-        let group_of = self.group_of();
-        let own = group_of[attention.0 as usize];
-        let k = self.graph.node(attention).inputs.get(1);
-        let producer = k.and_then(|&k| Uses::new(&self.graph).producer(k));
-        match producer.map(|node| group_of[node.0 as usize]) {
-            Some(i) if self.groups[i].kind == GroupKind::Qkv => i,
-            _ => own,
-        }
+        let writer = self.groups.iter().position(|group| group.kv_write == Some(attention));
+        writer.unwrap_or_else(|| self.group_of()[attention.0 as usize])
     }
 }

@@ -1,23 +1,62 @@
-//! A fusion as plain data: what it matches, when it is allowed, and how its kernel is composed.
+//! A fusion as plain data: what it matches, when it is allowed, and how its kernel is composed. Rules come from fused-op
+//! specs (`docs/fused-ops.md`); their reader (`read`) has checked that the parts fit each other.
 
-use super::GroupKind;
+use super::guard::Guard;
 use crate::graph::OpKind;
 
 /// A fusion rule. Names in it ("captures") are local to the rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FusionRule {
-    /// Unique name.
+    /// Unique name; kernels and listings have it.
     pub name: String,
     /// One line on what the fused kernel does.
     pub doc: String,
-    /// The kernel template that a match becomes.
-    pub kind: GroupKind,
+    /// What kind of kernel a match becomes.
+    pub template: Template,
     /// The ops to match, any order; connected through [`PatternNode::inputs`].
     pub pattern: Vec<PatternNode>,
     /// Captures whose value may be read outside the group. An absent optional capture stands for its input.
     pub outputs: Vec<String>,
+    /// Captures that go to the KV cache of the attention that reads them, and nowhere else.
+    pub kv_write: Vec<String>,
     /// Conditions on a structural match.
     pub guards: Vec<Guard>,
+    /// What the author knows better than the cost model.
+    pub hints: Hints,
+}
+
+/// Kinds of kernels; `compose` says what each can be made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Template {
+    /// Row-wise ops, one after the other on the same row.
+    Rows,
+    /// Row-wise prologue, dense matrix products of one input, epilogues.
+    Matmul,
+    /// Row-wise prologue, the chosen experts' matrix products of one input, an epilogue.
+    Experts,
+    /// The chosen experts' matrix product, weighted and summed, and a residual.
+    ExpertDown,
+    /// Attention, and the quantisation of its result.
+    Attention,
+    /// Row-wise prologue, the A of adapters at matrices that read its result.
+    Shrink,
+}
+
+impl Template {
+    /// Every template by its name in specs.
+    pub const NAMED: [(&'static str, Template); 6] = [
+        ("rows", Template::Rows),
+        ("matmul", Template::Matmul),
+        ("experts", Template::Experts),
+        ("expert_down", Template::ExpertDown),
+        ("attention", Template::Attention),
+        ("shrink", Template::Shrink),
+    ];
+
+    /// The name in specs.
+    pub fn name(self) -> &'static str {
+        Template::NAMED.iter().find(|(_, template)| *template == self).map_or("?", |(name, _)| name)
+    }
 }
 
 /// One op of a pattern.
@@ -43,7 +82,7 @@ pub struct PatternNode {
 pub enum Part {
     /// Prepares the roots' input.
     Prologue,
-    /// The matrix products or the attention.
+    /// The matrix products, the attention, or of row-wise kernels the first ops.
     Root,
     /// Works on the roots' results before they are stored.
     Epilogue,
@@ -51,214 +90,30 @@ pub enum Part {
     Context,
 }
 
-/// A condition with the reason for it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Guard {
-    /// What is checked.
-    pub check: Check,
-    /// Checked only when this optional capture is present.
-    pub only_with: Option<String>,
-    /// Why the kernel needs it; ends the refusal's message.
-    pub why: String,
+impl Part {
+    /// Every part by its name in specs.
+    pub const NAMED: [(&'static str, Part); 4] = [
+        ("prologue", Part::Prologue),
+        ("root", Part::Root),
+        ("epilogue", Part::Epilogue),
+        ("context", Part::Context),
+    ];
 }
 
-/// What a guard checks; captures by name, as in [`PatternNode::capture`].
-#[derive(Clone, Debug, PartialEq)]
-pub enum Check {
-    /// The value is read by this one node only (and is not the graph's output).
-    UsedOnlyBy {
-        /// Capture whose value it is; absent optional captures stand for their input.
-        value: String,
-        /// The one reader.
-        user: String,
-    },
-    /// The value is the graph's output.
-    IsOutput {
-        /// Capture.
-        value: String,
-    },
-    /// A number is a multiple of another.
-    MultipleOf {
-        /// The number.
-        quantity: Quantity,
-        /// Its divisor.
-        divisor: usize,
-    },
-    /// The captures' outputs have the same columns.
-    SameCols {
-        /// Captures.
-        of: Vec<String>,
-    },
-}
-
-/// A number that guards speak about.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Quantity {
-    /// Columns of a capture's output.
-    Cols(String),
-    /// `heads / kv_heads * head_dim` of an attention: columns of the queries that share a KV head.
-    GroupCols(String),
+/// Schedule hints: of a group's candidates only those that agree are looked at, as long as there are any. They change speed, never bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// Whether every worker computes the prologue for itself (small batches only), or a step before the kernel does.
+    pub prologue_by_workers: Option<bool>,
+    /// Whether matrices are multiplied by panels, or by dots.
+    pub panels: Option<bool>,
+    /// Output rows per work item, where nothing else decides: 16 or 32.
+    pub rows_per_item: Option<usize>,
 }
 
 impl FusionRule {
-    /// An empty rule to fill in.
-    pub fn new(name: &str, kind: GroupKind, doc: &str) -> FusionRule {
-        FusionRule {
-            name: name.into(),
-            doc: doc.into(),
-            kind,
-            pattern: Vec::new(),
-            outputs: Vec::new(),
-            guards: Vec::new(),
-        }
-    }
-
-    /// Adds a pattern node.
-    pub fn node(mut self, part: Part, capture: &str, ops: &[OpKind], inputs: &[&str]) -> FusionRule {
-        self.pattern.push(PatternNode {
-            capture: capture.into(),
-            ops: ops.to_vec(),
-            inputs: inputs.iter().map(ToString::to_string).collect(),
-            commutative: ops.iter().all(|op| matches!(op, OpKind::Add | OpKind::Mul)),
-            optional: false,
-            part,
-        });
-        self
-    }
-
-    /// Adds a pattern node that may be absent.
-    pub fn optional(self, part: Part, capture: &str, ops: &[OpKind], inputs: &[&str]) -> FusionRule {
-        let mut rule = self.node(part, capture, ops, inputs);
-        if let Some(last) = rule.pattern.last_mut() {
-            last.optional = true;
-        }
-        rule
-    }
-
-    /// Sets the captures whose values may be read outside.
-    pub fn outputs(mut self, captures: &[&str]) -> FusionRule {
-        self.outputs = captures.iter().map(ToString::to_string).collect();
-        self
-    }
-
-    /// Adds a guard.
-    pub fn guard(mut self, check: Check, why: &str) -> FusionRule {
-        self.guards.push(Guard { check, only_with: None, why: why.into() });
-        self
-    }
-
-    /// Adds a guard that holds only when the optional `capture` is present.
-    pub fn guard_with(mut self, capture: &str, check: Check, why: &str) -> FusionRule {
-        self.guards.push(Guard { check, only_with: Some(capture.into()), why: why.into() });
-        self
-    }
-
     /// The pattern node of that name.
     pub fn find(&self, capture: &str) -> Option<&PatternNode> {
         self.pattern.iter().find(|node| node.capture == capture)
-    }
-}
-
-/// Why a rule is not a rule.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("fusion rule `{rule}`: {message}")]
-pub struct RuleError {
-    /// Rule.
-    pub rule: String,
-    /// What is wrong and what was expected.
-    pub message: String,
-}
-
-impl FusionRule {
-    /// Checks that the rule makes sense by itself.
-    ///
-    /// # Errors
-    /// The first thing that is wrong.
-    pub fn check(&self) -> Result<(), RuleError> {
-        let fail = |message: String| Err(RuleError { rule: self.name.clone(), message });
-        for (i, node) in self.pattern.iter().enumerate() {
-            let name = &node.capture;
-            if self.pattern[..i].iter().any(|other| other.capture == *name) {
-                return fail(format!("capture `{name}` is defined twice"));
-            }
-            if node.ops.is_empty() {
-                return fail(format!("capture `{name}` names no op"));
-            }
-            if node.inputs.is_empty() {
-                return fail(format!("capture `{name}` names no input"));
-            }
-            if node.optional && matches!(node.part, Part::Root | Part::Context) {
-                return fail(format!("capture `{name}` is a root or context and cannot be optional"));
-            }
-        }
-        if !self.pattern.iter().any(|node| node.part == Part::Root) {
-            return fail("it has no root".into());
-        }
-        if self.outputs.is_empty() {
-            return fail("it lists no outputs".into());
-        }
-        let members = self.outputs.iter().chain(self.guards.iter().flat_map(Guard::captures));
-        for name in members {
-            if self.find(name).is_none() {
-                return fail(format!("`{name}` is not a capture of the pattern"));
-            }
-        }
-        for guard in &self.guards {
-            if let Some(name) = &guard.only_with
-                && self.find(name).is_none_or(|node| !node.optional)
-            {
-                return fail(format!("`only_with = {name}` must name an optional capture"));
-            }
-        }
-        self.check_acyclic().or_else(fail)?;
-        self.check_connected().or_else(fail)
-    }
-
-    fn check_acyclic(&self) -> Result<(), String> {
-        let mut done: Vec<&str> = Vec::new();
-        while done.len() < self.pattern.len() {
-            let ready = self.pattern.iter().find(|node| {
-                !done.contains(&node.capture.as_str())
-                    && node.inputs.iter().all(|i| self.find(i).is_none() || done.contains(&i.as_str()))
-            });
-            match ready {
-                Some(node) => done.push(&node.capture),
-                None => return Err("the pattern has a cycle".into()),
-            }
-        }
-        Ok(())
-    }
-
-    fn check_connected(&self) -> Result<(), String> {
-        let mut names: Vec<&str> = vec![&self.pattern[0].capture];
-        let mut seen = vec![false; self.pattern.len()];
-        loop {
-            let next = (0..self.pattern.len()).find(|&i| {
-                let node = &self.pattern[i];
-                !seen[i]
-                    && (names.contains(&node.capture.as_str())
-                        || node.inputs.iter().any(|input| names.contains(&input.as_str())))
-            });
-            let Some(i) = next else { break };
-            seen[i] = true;
-            names.push(&self.pattern[i].capture);
-            names.extend(self.pattern[i].inputs.iter().map(String::as_str));
-        }
-        match seen.iter().position(|&seen| !seen) {
-            None => Ok(()),
-            Some(i) => Err(format!("capture `{}` is not connected to the rest", self.pattern[i].capture)),
-        }
-    }
-}
-
-impl Guard {
-    /// Captures that the guard speaks about.
-    pub fn captures(&self) -> Vec<&String> {
-        match &self.check {
-            Check::UsedOnlyBy { value, user } => vec![value, user],
-            Check::IsOutput { value } => vec![value],
-            Check::MultipleOf { quantity: Quantity::Cols(c) | Quantity::GroupCols(c), .. } => vec![c],
-            Check::SameCols { of } => of.iter().collect(),
-        }
     }
 }

@@ -1,4 +1,3 @@
-use super::rule::{Check, FusionRule, Part};
 use super::*;
 use crate::choose::Choices;
 use crate::graph::{Graph, NodeId, OpKind};
@@ -6,6 +5,9 @@ use crate::interp::Interpreter;
 use crate::quant::{Preset, quantise_chosen};
 use crate::testing::{ModelShape, Rng, Twist, build, random_weights};
 use expect_test::expect;
+use kernmill_plan::target::Level;
+
+const LEVEL: Level = Level::V4Vnni;
 
 fn quantised(graph: &Graph, preset: Preset) -> Graph {
     quantise_chosen(graph, preset, Some(&Choices::assumed(graph))).unwrap()
@@ -13,7 +15,7 @@ fn quantised(graph: &Graph, preset: Preset) -> Graph {
 
 fn mini(shape: &ModelShape, preset: Preset) -> (FusedGraph, Report) {
     let graph = quantised(&build(shape).unwrap(), preset);
-    let (fused, report) = fuse(&graph, &builtin()).unwrap();
+    let (fused, report) = fuse(&graph, FusedSet::builtin().rules(), LEVEL);
     fused.verify().unwrap();
     (fused, report)
 }
@@ -163,7 +165,7 @@ fn attention_of_odd_head_groups_does_not_quantise() {
         miss.reason
     );
     // The projection takes the quantisation instead.
-    let projection = fused.groups.iter().find(|group| group.kind == GroupKind::LinearResidual).unwrap();
+    let projection = fused.groups.iter().find(|group| group.name() == "linear_residual").unwrap();
     assert!(projection.capture("quant").is_some());
 }
 
@@ -174,7 +176,7 @@ fn fused_and_unfused_agree_bit_for_bit() {
         let weights = random_weights(&graph, seed);
         for preset in Preset::ALL {
             let graph = quantised(&graph, preset);
-            let (fused, _) = fuse(&graph, &builtin()).unwrap();
+            let (fused, _) = fuse(&graph, FusedSet::builtin().rules(), LEVEL);
             fused.verify().unwrap();
             FusedGraph::unfused(&graph).verify().unwrap();
             let data = weights.for_graph(&graph);
@@ -193,12 +195,12 @@ fn any_rules_in_any_order_are_legal() {
         let mut rng = Rng::new(seed);
         let preset = rng.pick(&Preset::ALL);
         let graph = quantised(&build(&ModelShape::random(seed)).unwrap(), preset);
-        let mut rules = builtin();
+        let mut rules: Vec<FusionRule> = FusedSet::builtin().rules().cloned().collect();
         for i in (1..rules.len()).rev() {
             rules.swap(i, rng.below(i + 1));
         }
         rules.truncate(rng.below(rules.len() + 1));
-        let (fused, report) = fuse(&graph, &rules).unwrap();
+        let (fused, report) = fuse(&graph, &rules, LEVEL);
         fused.verify().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         explain(&fused, &report);
     }
@@ -220,11 +222,18 @@ fn groups_that_have_no_order_are_refused() {
         %logits = linear %last, @u : f32[R, 4]\n\
         output %logits\n";
     let graph: Graph = text.parse().unwrap();
-    let rule = FusionRule::new("skip", GroupKind::NormQuant, "a norm and a sum")
-        .node(Part::Root, "norm", &[OpKind::RmsNorm], &["x"])
-        .node(Part::Epilogue, "add", &[OpKind::Add], &["norm", "y"])
-        .outputs(&["norm", "add"]);
-    let (fused, report) = fuse(&graph, &[rule]).unwrap();
+    let rule = r#"
+        name = "skip"
+        doc = "a norm and a sum"
+        kernel = "rows"
+        match = [
+          { name = "norm", op = "rms_norm", inputs = ["x"], part = "root" },
+          { name = "add", op = "add", inputs = ["norm", "y"], part = "epilogue" },
+        ]
+        outputs = ["norm", "add"]
+    "#;
+    let spec = FusedSpec::parse("skip.toml", rule).unwrap();
+    let (fused, report) = fuse(&graph, [&spec.rule], LEVEL);
     fused.verify().unwrap();
     assert!(fused.groups.iter().all(|group| group.rule.is_none()));
     let reason = "%b, which %c needs, depends on another member and is outside the group";
@@ -257,49 +266,6 @@ fn verifier_refuses() {
         group 1 (qkv): its outputs are not the values that are used outside
         group 2 (attention): capture `q` is %embed, which is no member
         group 2 (attention): expected one attention without a rule
-    "#]]
-    .assert_eq(&errors);
-}
-
-#[test]
-fn rules_are_checked() {
-    for rule in builtin() {
-        rule.check().unwrap();
-    }
-    let base =
-        || FusionRule::new("r", GroupKind::NormQuant, "").node(Part::Root, "a", &[OpKind::RmsNorm], &["x"]);
-    let norm = &[OpKind::RmsNorm];
-    let mut errors = String::new();
-    for rule in [
-        FusionRule::new("r", GroupKind::NormQuant, ""),
-        base(),
-        base().outputs(&["b"]),
-        base().outputs(&["a"]).node(Part::Epilogue, "a", norm, &["a"]),
-        base().outputs(&["a"]).node(Part::Epilogue, "b", norm, &["y"]),
-        base().outputs(&["a"]).node(Part::Epilogue, "b", norm, &["a", "c"]).node(
-            Part::Epilogue,
-            "c",
-            norm,
-            &["b"],
-        ),
-        base().outputs(&["a"]).node(Part::Epilogue, "b", &[], &["a"]),
-        base().outputs(&["a"]).optional(Part::Root, "b", norm, &["a"]),
-        base().outputs(&["a"]).guard(Check::IsOutput { value: "z".into() }, "why"),
-        base().outputs(&["a"]).guard_with("a", Check::IsOutput { value: "a".into() }, "why"),
-    ] {
-        errors.push_str(&format!("{}\n", rule.check().unwrap_err()));
-    }
-    expect![[r#"
-        fusion rule `r`: it has no root
-        fusion rule `r`: it lists no outputs
-        fusion rule `r`: `b` is not a capture of the pattern
-        fusion rule `r`: capture `a` is defined twice
-        fusion rule `r`: capture `b` is not connected to the rest
-        fusion rule `r`: the pattern has a cycle
-        fusion rule `r`: capture `b` names no op
-        fusion rule `r`: capture `b` is a root or context and cannot be optional
-        fusion rule `r`: `z` is not a capture of the pattern
-        fusion rule `r`: `only_with = a` must name an optional capture
     "#]]
     .assert_eq(&errors);
 }

@@ -10,7 +10,7 @@ impl Display for FusedGraph {
             writeln!(
                 f,
                 "group {i} {} ({}) -> {}",
-                group.kind,
+                group.name(),
                 self.names(&group.inputs),
                 self.names(&group.outputs)
             )?;

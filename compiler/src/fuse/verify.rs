@@ -1,7 +1,8 @@
 //! Checks a fused graph, whoever made it.
 
+use super::compose::compose;
 use super::group::{FusedGraph, Group, GroupKind, edges};
-use crate::graph::{GraphError, NodeId, Uses};
+use crate::graph::{GraphError, NodeId, OpKind, Uses};
 
 impl FusedGraph {
     /// Checks that the graph is legal, that every node is in exactly one group, that groups come after those they read
@@ -15,7 +16,7 @@ impl FusedGraph {
         let mut group_of: Vec<Option<usize>> = vec![None; self.graph.nodes.len()];
         for (i, group) in self.groups.iter().enumerate() {
             let members = group.members();
-            let at = || format!("group {i} ({})", group.kind);
+            let at = || format!("group {i} ({})", group.name());
             for &id in &members {
                 match group_of.get_mut(id.0 as usize) {
                     None => return Err(GraphError::new(at(), format!("node {} does not exist", id.0))),
@@ -37,7 +38,7 @@ impl FusedGraph {
                 if from.is_some_and(|from| from >= i) {
                     let message =
                         format!("reads %{}, which a later group writes", self.graph.value(value).name);
-                    return Err(GraphError::new(format!("group {i} ({})", group.kind), message));
+                    return Err(GraphError::new(format!("group {i} ({})", group.name()), message));
                 }
             }
         }
@@ -63,7 +64,22 @@ impl FusedGraph {
         if outputs != group.outputs {
             return Err("its outputs are not the values that are used outside".into());
         }
+        let attends = |id: NodeId| self.graph.node(id).op.kind() == OpKind::Attention;
+        if let Some(attention) = group.kv_write
+            && !(attends(attention) && self.only_reader(uses, group, attention))
+        {
+            return Err("keys and values that it writes to the cache are read elsewhere too".into());
+        }
+        if let GroupKind::Fused(_) = group.kind {
+            compose(&self.graph, uses, group)?;
+        }
         Ok(())
+    }
+
+    /// Whether `attention` alone reads the keys and values of a group.
+    fn only_reader(&self, uses: &Uses, group: &Group, attention: NodeId) -> bool {
+        let inputs = &self.graph.node(attention).inputs;
+        inputs[1..].iter().all(|value| group.outputs.contains(value) && uses.users(*value) == [attention])
     }
 
     fn member(&self, id: NodeId) -> String {

@@ -1,9 +1,11 @@
 //! The legal forms of every op, as data, and the type of its output.
 
+use super::adapters::plain_inputs;
 use super::{Op, OpKind, Role, Rope, Rows, Tensor, Type};
 use kernmill_kernels::expr::Expr;
 use kernmill_plan::adapter::{MAX_RANK, RANK_STEP};
 use kernmill_plan::format::{BLOCK, WeightFormat};
+use std::ops::RangeInclusive;
 
 /// What an op may be given.
 struct Form {
@@ -104,6 +106,18 @@ const FORMS: &[Form] = &[
     form(OpKind::SelectRows, &[Input::F32], &[]),
     branched(OpKind::LoraShrink, &[Input::F32, Input::Routing], &[]),
 ];
+
+/// How many inputs an op takes, that of an adapter branch not counted.
+pub fn arity(op: OpKind) -> RangeInclusive<usize> {
+    if let Some(plain) = plain_inputs(op) {
+        return plain..=plain;
+    }
+    let form = FORMS.iter().find(|form| form.op == op);
+    form.map_or(0..=0, |form| {
+        let all = form.inputs.len();
+        all - usize::from(form.optional)..=if form.variadic { MAX_INPUTS } else { all }
+    })
+}
 
 /// Inputs of a variadic op at most.
 pub const MAX_INPUTS: usize = 16;

@@ -6,14 +6,15 @@
 mod header;
 
 use crate::choose::Choices;
+use crate::fuse::{FusedSet, FusedSpec};
 use crate::graph::{Graph, TensorId};
 use crate::pack::{PackWeightsError, Piece, WeightLayout, WeightSource, piece_sizes, stream_weights};
 use crate::pipeline::Compiled;
 use header::{Contents, Entry};
 use kernmill_plan::abi::ABI_VERSION;
 use kernmill_plan::file::{
-    HEADER_BYTES, Hash, Kind, MAX_PIECE_BYTES, Metadata, PIECE_ENTRY_BYTES, TargetInfo, TargetProgram,
-    TensorInfo,
+    FusedSpecText, HEADER_BYTES, Hash, Kind, MAX_PIECE_BYTES, Metadata, PIECE_ENTRY_BYTES, TargetInfo,
+    TargetProgram, TensorInfo,
 };
 use kernmill_plan::program::Program;
 use std::fs::File;
@@ -33,6 +34,8 @@ pub struct PlanParts<'a> {
     pub chunk: usize,
     /// Whether nodes were fused.
     pub fused: bool,
+    /// The fused-op specs that it was compiled with.
+    pub fused_specs: &'a FusedSet,
     /// Text of the spec.
     pub spec: &'a str,
     /// `tokenizer.json`.
@@ -209,11 +212,16 @@ fn metadata(parts: &PlanParts<'_>, graph: &Graph, layout: &WeightLayout, program
         model: program.model.clone(),
         chunk: parts.chunk as u32,
         fused: parts.fused,
+        fused_specs: parts.fused_specs.specs().map(fused_spec).collect(),
         weight_bytes: layout.bytes,
         tensors: tensors(graph, layout, parts.choices),
         end_tokens: parts.end_tokens.to_vec(),
         targets: parts.compiled.iter().map(target).collect(),
     }
+}
+
+fn fused_spec(spec: &FusedSpec) -> FusedSpecText {
+    FusedSpecText { name: spec.name.value.clone(), text: spec.source.text().to_owned() }
 }
 
 /// Where every tensor of a quantised graph lies, as plans say it.

@@ -88,7 +88,7 @@ pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> 
             let writes = one.writes.iter().map(|value| lives.touch(*value, at, None)).collect();
             steps.push(ScheduledStep {
                 label: one.label.clone(),
-                kernel: kernels.intern(one.stem, &one.kernel),
+                kernel: kernels.intern(&one.stem, &one.kernel),
                 operands: one.operands.clone(),
                 reads,
                 writes,

@@ -121,21 +121,20 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Rows of a value for later steps, beside what else the kernel makes of it: `None` when no other group reads it.
-    pub fn kept(&mut self, group: &Group, value: ValueId) -> Option<Kept> {
-        if !group.outputs.contains(&value) {
-            return None;
-        }
+    /// Rows of a value that later groups read: which of them are written, when only adapters read them.
+    pub fn kept(&mut self, group: &Group, value: ValueId) -> Kept {
         let graph = self.selector.graph;
         let members = group.members();
-        let users = graph.nodes().filter(|(id, node)| node.inputs.contains(&value) && !members.contains(id));
-        let sites: Option<Vec<OperandId>> = users
-            .map(|(_, node)| match node.op {
-                Op::LoraShrink { site, .. } => Some(self.operand(OperandRef::Site(site))),
+        let users = self.selector.uses.users(value).iter().filter(|id| !members.contains(id));
+        let shrinks: Option<Vec<u32>> = users
+            .map(|id| match graph.node(*id).op {
+                Op::LoraShrink { site, .. } => Some(site),
                 _ => None,
             })
             .collect();
-        Some(Kept { out: self.output(value), sites: sites.unwrap_or_default() })
+        let sites = shrinks.filter(|_| value != graph.output).unwrap_or_default();
+        let sites = sites.into_iter().map(|site| self.operand(OperandRef::Site(site))).collect();
+        Kept { out: self.output(value), sites }
     }
 
     /// Output rows per work item of a matrix where nothing else decides: the candidate's, if they divide the matrix's.
@@ -173,7 +172,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The finished kernel. `max_rows` bounds the rows of its pointer lists.
-    pub fn finish(self, label: String, stem: &'static str, body: Body, max_rows: usize) -> KernelUse {
+    pub fn finish(self, label: String, stem: &str, body: Body, max_rows: usize) -> KernelUse {
         let per_slab = match &body {
             Body::Rows { domain, .. } | Body::Matmul { domain, .. } => *domain == Domain::Wanted,
             _ => false,
@@ -181,7 +180,7 @@ impl<'a> Builder<'a> {
         let tiling = self.tiling_of(&body);
         KernelUse {
             label,
-            stem,
+            stem: stem.to_owned(),
             kernel: Kernel { tiling, vals: self.vals, prologue: self.prologue, body, max_rows },
             operands: self.operands,
             reads: self.reads,
@@ -211,18 +210,4 @@ pub fn domain(ty: Type) -> Domain {
         Rows::Slots(k) => Domain::Slots(k as usize),
         Rows::Wanted => Domain::Wanted,
     }
-}
-
-/// Whether an op's kernel is a row stage (and not a matrix product or attention).
-pub fn is_stage(op: &Op) -> bool {
-    !matches!(
-        op,
-        Op::Linear
-            | Op::QuantLinear
-            | Op::ExpertLinear
-            | Op::QuantExpertLinear
-            | Op::Bf16ExpertLinear
-            | Op::Attention(_)
-            | Op::LoraShrink { .. }
-    )
 }

@@ -75,6 +75,18 @@ impl Candidate {
 }
 
 impl Selector<'_> {
+    /// The candidates of group `index` that agree with its rule's hints; all of them if none does.
+    fn hinted(&self, index: usize) -> Vec<(Prologue, bool, usize)> {
+        let (hints, all) = (self.fused.groups[index].hints, Candidate::all(self.max_tokens));
+        let agrees = |(prologue, panels, unit): &(Prologue, bool, usize)| {
+            hints.prologue_by_workers.is_none_or(|by| by == (*prologue == Prologue::Workers))
+                && hints.panels.is_none_or(|wanted| wanted == *panels)
+                && hints.rows_per_item.is_none_or(|rows| rows == *unit)
+        };
+        let agreeing: Vec<_> = all.iter().copied().filter(agrees).collect();
+        if agreeing.is_empty() { all } else { agreeing }
+    }
+
     /// Kernel uses of group `index`: those of the picked candidate; and the choice, where there was one.
     pub(super) fn choose(
         &self,
@@ -83,7 +95,7 @@ impl Selector<'_> {
         pick: Pick,
     ) -> Result<(Vec<KernelUse>, Option<Choice>), SelectError> {
         let mut found: Vec<(Candidate, Vec<KernelUse>)> = Vec::new();
-        for (prologue, panels, unit) in Candidate::all(self.max_tokens) {
+        for (prologue, panels, unit) in self.hinted(index) {
             let trial = Selector { trial: super::Trial { prologue, panels, unit, model }, ..*self };
             let uses = trial.group(index)?;
             // Where an axis decides nothing, the same kernels come out.

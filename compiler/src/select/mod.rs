@@ -17,7 +17,7 @@ mod tests;
 mod text;
 
 use crate::fuse::FusedGraph;
-use crate::graph::{Graph, GraphSite, Op, Rows, TensorId, Type, ValueId};
+use crate::graph::{Graph, GraphSite, Op, Rows, TensorId, Type, Uses, ValueId};
 use crate::pack::WeightLayout;
 use cost::Model;
 use kernmill_kernels::kernel::Kernel;
@@ -52,7 +52,7 @@ pub struct KernelUse {
     /// Name for listings, such as `layers.3.qkv`.
     pub label: String,
     /// Symbol stem: what kind of kernel it is.
-    pub stem: &'static str,
+    pub stem: String,
     /// The kernel.
     pub kernel: Kernel,
     /// Operands in the kernel's order.
@@ -112,9 +112,11 @@ pub fn select(
     pick: Pick,
 ) -> Result<Selection, SelectError> {
     check_shapes(&fused.graph)?;
+    let uses = Uses::new(&fused.graph);
     let selector = Selector {
         fused,
         graph: &fused.graph,
+        uses: &uses,
         layout,
         sites: &fused.graph.sites(),
         max_tokens,
@@ -122,19 +124,20 @@ pub fn select(
         max_segments: fused.graph.max_context.div_ceil(ATTENTION_SEGMENT),
         trial: Trial { prologue: Prologue::Step, panels: false, unit: TILE_ROWS, model },
     };
-    let (mut uses, mut choices) = (Vec::new(), Vec::new());
+    let (mut kernels, mut choices) = (Vec::new(), Vec::new());
     for index in 0..fused.groups.len() {
         let (picked, choice) = selector.choose(index, model, pick)?;
-        uses.extend(picked);
+        kernels.extend(picked);
         choices.extend(choice);
     }
-    Ok(Selection { max_tokens, uses, choices })
+    Ok(Selection { max_tokens, uses: kernels, choices })
 }
 
 /// What selection of a group may look at.
 struct Selector<'a> {
     fused: &'a FusedGraph,
     graph: &'a Graph,
+    uses: &'a Uses,
     layout: &'a WeightLayout,
     sites: &'a [GraphSite],
     max_tokens: usize,

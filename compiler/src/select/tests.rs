@@ -11,7 +11,7 @@ fn fused(preset: Preset) -> (fuse::FusedGraph, WeightLayout) {
     let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
     let graph = quantise_chosen(&graph, preset, None).unwrap();
     let layout = plan_weights(&graph, &gate_up_pairs(&graph)).unwrap();
-    (fuse::fuse(&graph, &fuse::builtin()).unwrap().0, layout)
+    (fuse::fuse(&graph, fuse::FusedSet::builtin().rules(), Level::V4Vnni).0, layout)
 }
 
 #[test]

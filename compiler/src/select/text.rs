@@ -86,13 +86,13 @@ fn part_text(part: &Part) -> String {
         .epilogue
         .iter()
         .map(|step| match step {
-            Epilogue::Combine { .. } => "combine",
+            Epilogue::Map { .. } => "map",
             Epilogue::Rope { .. } => "rope",
-            Epilogue::Add { .. } => "add",
             Epilogue::Store { .. } => "store",
             Epilogue::Keep(_) => "keep",
             Epilogue::Quantize { .. } => "quantize",
             Epilogue::Bf16Cast { .. } => "bf16 cast",
+            Epilogue::KvCast { .. } => "kv cast",
             Epilogue::KvWrite { .. } => "kv write",
         })
         .collect();

@@ -11,7 +11,7 @@ mod error;
 mod lower;
 mod lower_ops;
 mod read;
-mod section;
+pub(crate) mod section;
 #[cfg(test)]
 mod tests;
 

@@ -17,7 +17,7 @@ pub(super) fn spec(source: &Source) -> Result<Spec> {
         let span = e.span().unwrap_or(0..0);
         SpecError::new(source, span, format!("not TOML: {}", e.message()), "here")
     })?;
-    let root = Section::root(source, document.get_ref())
+    let root = Section::root(source, document.get_ref(), "the spec")
         .only(&["model", "dims", "rope", "tensors", "before", "layer", "after"])?;
     let dims = match root.get("dims") {
         Some(item) => dims(&Section::new(source, item, "[dims]")?)?,

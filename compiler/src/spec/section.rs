@@ -6,11 +6,11 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 /// A value of the parsed document.
-pub(super) type Item<'a> = toml::Spanned<DeValue<'a>>;
+pub(crate) type Item<'a> = toml::Spanned<DeValue<'a>>;
 
 /// A table whose keys are known.
-pub(super) struct Section<'a> {
-    pub(super) source: &'a Source,
+pub(crate) struct Section<'a> {
+    pub(crate) source: &'a Source,
     table: &'a DeTable<'a>,
     span: Range<usize>,
     /// What it is, for errors: `[model]`, `this tensor`.
@@ -19,7 +19,7 @@ pub(super) struct Section<'a> {
 
 impl<'a> Section<'a> {
     /// `item` as a table.
-    pub(super) fn new(source: &'a Source, item: &'a Item<'a>, what: &str) -> Result<Section<'a>> {
+    pub(crate) fn new(source: &'a Source, item: &'a Item<'a>, what: &str) -> Result<Section<'a>> {
         match item.get_ref() {
             DeValue::Table(table) => Ok(Section { source, table, span: item.span(), what: what.to_owned() }),
             _ => Err(wrong_type(source, item, &format!("a table ({what})"))),
@@ -27,12 +27,12 @@ impl<'a> Section<'a> {
     }
 
     /// The whole document.
-    pub(super) fn root(source: &'a Source, table: &'a DeTable<'a>) -> Section<'a> {
-        Section { source, table, span: 0..0, what: "the spec".to_owned() }
+    pub(crate) fn root(source: &'a Source, table: &'a DeTable<'a>, what: &str) -> Section<'a> {
+        Section { source, table, span: 0..0, what: what.to_owned() }
     }
 
     /// Refuses keys that are not among `known`.
-    pub(super) fn only(self, known: &[&str]) -> Result<Section<'a>> {
+    pub(crate) fn only(self, known: &[&str]) -> Result<Section<'a>> {
         for (key, _) in self.entries() {
             if !known.contains(&key.value.as_str()) {
                 let message = format!("unknown key `{}` in {}", key.value, self.what);
@@ -45,7 +45,7 @@ impl<'a> Section<'a> {
     }
 
     /// Keys and values in order of appearance.
-    pub(super) fn entries(&self) -> Vec<(Spanned<String>, &'a Item<'a>)> {
+    pub(crate) fn entries(&self) -> Vec<(Spanned<String>, &'a Item<'a>)> {
         let mut entries: Vec<_> = self
             .table
             .iter()
@@ -55,23 +55,23 @@ impl<'a> Section<'a> {
         entries
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&'a Item<'a>> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'a Item<'a>> {
         self.table.get(key)
     }
 
-    pub(super) fn require(&self, key: &str) -> Result<&'a Item<'a>> {
+    pub(crate) fn require(&self, key: &str) -> Result<&'a Item<'a>> {
         self.get(key).ok_or_else(|| self.missing(key))
     }
 
     /// The error that `key` is missing.
-    pub(super) fn missing(&self, key: &str) -> SpecError {
+    pub(crate) fn missing(&self, key: &str) -> SpecError {
         let message = format!("{} lacks `{key}`", self.what);
         SpecError::new(self.source, self.span.clone(), message, format!("expected a key `{key}` here"))
     }
 }
 
 /// A non-empty string.
-pub(super) fn string(source: &Source, item: &Item<'_>) -> Result<Spanned<String>> {
+pub(crate) fn string(source: &Source, item: &Item<'_>) -> Result<Spanned<String>> {
     match item.get_ref() {
         DeValue::String(text) if !text.is_empty() => {
             Ok(Spanned { value: text.to_string(), span: item.span() })
@@ -83,19 +83,56 @@ pub(super) fn string(source: &Source, item: &Item<'_>) -> Result<Spanned<String>
     }
 }
 
-pub(super) fn boolean(source: &Source, item: &Item<'_>) -> Result<bool> {
+pub(crate) fn boolean(source: &Source, item: &Item<'_>) -> Result<bool> {
     item.get_ref().as_bool().ok_or_else(|| wrong_type(source, item, "true or false"))
 }
 
-pub(super) fn array<'a>(source: &Source, item: &'a Item<'a>) -> Result<&'a [Item<'a>]> {
+pub(crate) fn array<'a>(source: &Source, item: &'a Item<'a>) -> Result<&'a [Item<'a>]> {
     match item.get_ref() {
         DeValue::Array(array) => Ok(array),
         _ => Err(wrong_type(source, item, "an array")),
     }
 }
 
+/// An array of non-empty strings, or one string.
+pub(crate) fn strings(source: &Source, item: &Item<'_>) -> Result<Vec<Spanned<String>>> {
+    match item.get_ref() {
+        DeValue::String(_) => Ok(vec![string(source, item)?]),
+        DeValue::Array(array) => array.iter().map(|item| string(source, item)).collect(),
+        _ => Err(wrong_type(source, item, "a string or an array of strings")),
+    }
+}
+
+/// A whole number in `min..=max`.
+pub(crate) fn whole(source: &Source, item: &Item<'_>, min: i64, max: i64) -> Result<i64> {
+    let label = format!("expected a whole number from {min} to {max}");
+    match scalar(source, item)?.value {
+        ScalarText::Number(Number::Int(i)) if (min..=max).contains(&i) => Ok(i),
+        ScalarText::Number(number) => {
+            Err(SpecError::new(source, item.span(), format!("{number} is out of range"), label))
+        }
+        ScalarText::Expr(_) => Err(wrong_type(source, item, "a whole number")),
+    }
+}
+
+/// One of `known`, by its name; `what` it is, for errors.
+pub(crate) fn one_of<T: Copy>(
+    source: &Source,
+    name: &Spanned<String>,
+    known: &[(&str, T)],
+    what: &str,
+) -> Result<T> {
+    if let Some((_, value)) = known.iter().find(|(other, _)| *other == name.value) {
+        return Ok(*value);
+    }
+    let names = || known.iter().map(|(name, _)| *name);
+    let label = format!("expected one of: {}", names().collect::<Vec<_>>().join(", "));
+    let error = SpecError::new(source, name.span.clone(), format!("unknown {what} `{}`", name.value), label);
+    Err(error.near(&name.value, names()))
+}
+
 /// A number or the text of an expression.
-pub(super) fn scalar(source: &Source, item: &Item<'_>) -> Result<Scalar> {
+pub(crate) fn scalar(source: &Source, item: &Item<'_>) -> Result<Scalar> {
     let bad = |expected: &str| wrong_type(source, item, expected);
     let value = match item.get_ref() {
         DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix())
@@ -111,7 +148,7 @@ pub(super) fn scalar(source: &Source, item: &Item<'_>) -> Result<Scalar> {
     Ok(Spanned { value, span: item.span() })
 }
 
-pub(super) fn scalars(source: &Source, item: &Item<'_>) -> Result<Spanned<Vec<Scalar>>> {
+pub(crate) fn scalars(source: &Source, item: &Item<'_>) -> Result<Spanned<Vec<Scalar>>> {
     let items = array(source, item)?.iter().map(|i| scalar(source, i)).collect::<Result<Vec<_>>>()?;
     if items.is_empty() {
         return Err(SpecError::new(source, item.span(), "an empty array", "expected at least one number"));
@@ -120,7 +157,7 @@ pub(super) fn scalars(source: &Source, item: &Item<'_>) -> Result<Spanned<Vec<Sc
 }
 
 /// Names of things: identifiers, so that expressions can use them.
-pub(super) fn check_name(source: &Source, name: &Spanned<String>) -> Result<()> {
+pub(crate) fn check_name(source: &Source, name: &Spanned<String>) -> Result<()> {
     let text = &name.value;
     let ok = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -135,7 +172,7 @@ pub(super) fn check_name(source: &Source, name: &Spanned<String>) -> Result<()> 
     ))
 }
 
-pub(super) fn wrong_type(source: &Source, item: &Item<'_>, expected: &str) -> SpecError {
+pub(crate) fn wrong_type(source: &Source, item: &Item<'_>, expected: &str) -> SpecError {
     let found = item.get_ref().type_str();
     let article = if found.starts_with(['a', 'i']) { "an" } else { "a" };
     SpecError::new(

@@ -22,77 +22,128 @@ pub enum RowsOf<'f> {
     Each(&'f dyn Fn(&mut Emit, Value) -> (Value, Value)),
 }
 
-/// The part of an epilogue that one map computes.
-struct Prefix {
+/// A map over all rows of the results.
+struct Call {
     map: Map,
-    /// Matrices whose results are inputs, in order; biases of those that have one follow.
-    mats: usize,
-    /// Then the same columns of that value.
-    add: Option<ValId>,
-    /// Where the map writes, if not over the first matrix's results.
-    store: Option<ValId>,
-    /// Steps of the epilogue that are done with it.
+    /// What its inputs are, in order.
+    inputs: Vec<Source>,
+    /// Where it writes.
+    out: Target,
+}
+
+/// An input of a map over all rows.
+#[derive(Clone, Copy)]
+enum Source {
+    /// Results of that matrix.
+    Results(usize),
+    /// Bias of that matrix.
+    Bias(usize),
+    /// The item's columns of that value.
+    Columns(ValId),
+}
+
+/// Where a map over all rows writes.
+#[derive(Clone, Copy)]
+enum Target {
+    /// Over the results of that matrix.
+    Results(usize),
+    /// The item's columns of that value.
+    Columns(ValId),
+}
+
+/// What is done over all rows at once, and how many steps of the epilogue are done with it. Biases are always.
+struct Start {
+    calls: Vec<Call>,
     done: usize,
 }
 
-/// Nothing when there is no arithmetic to do. `consecutive`: rows of the results are consecutive rows of values too.
-fn prefix(vals: &[RowType], part: &Part, consecutive: bool) -> Option<Prefix> {
-    let mut steps = part.epilogue.iter().peekable();
-    let add = |a: Expr, b: Expr| Expr::Binary(Binary::Add, Box::new(a), Box::new(b));
-    let mats = part.mats.len();
-    let mut inputs = vec![unit_bytes(part); mats];
-    let mut biased = Vec::new();
-    for (m, mat) in part.mats.iter().enumerate() {
-        if mat.bias.is_some() {
-            biased.push(add(Expr::Var(m), Expr::Var(inputs.len())));
-            inputs.push(0);
-        } else {
-            biased.push(Expr::Var(m));
+/// `consecutive`: rows of the results are consecutive rows of values too.
+fn start(vals: &[RowType], part: &Part, consecutive: bool) -> Start {
+    match whole(vals, part, consecutive) {
+        Some((None, done)) => Start { calls: Vec::new(), done },
+        Some((Some(call), done)) => Start { calls: vec![call], done },
+        None => Start { calls: biases(part), done: 0 },
+    }
+}
+
+/// One map for biases, the first expression, and the store behind it, as far as they are there; nothing when it would have too many inputs.
+fn whole(vals: &[RowType], part: &Part, consecutive: bool) -> Option<(Option<Call>, usize)> {
+    let mut inputs: Vec<Source> = (0..part.mats.len()).map(Source::Results).collect();
+    let mut units: Vec<Expr> = (0..part.mats.len()).map(Expr::Var).collect();
+    for (m, unit) in units.iter_mut().enumerate() {
+        if part.mats[m].bias.is_some() {
+            let sum = (Box::new(unit.clone()), Box::new(Expr::Var(inputs.len())));
+            *unit = Expr::Binary(Binary::Add, sum.0, sum.1);
+            inputs.push(Source::Bias(m));
         }
     }
-    let mut expr = match steps.peek() {
-        Some(Epilogue::Combine { expr }) => {
-            steps.next();
-            expr.substitute(&biased)
-        }
-        _ => biased[0].clone(),
-    };
-    let mut added = None;
-    if let Some(Epilogue::Add { x }) = steps.peek()
-        && consecutive
-        && inputs.len() < MAX_INPUTS
+    let (mut expr, mut done) = (units[0].clone(), 0);
+    if let Some(Epilogue::Map { expr: first, inputs: others }) = part.epilogue.first()
+        && (consecutive || others.is_empty())
     {
-        steps.next();
-        added = Some(*x);
-        expr = add(expr, Expr::Var(inputs.len()));
-        inputs.push(vals[*x].stride());
-    }
-    let mut stored = None;
-    if let Some(Epilogue::Store { out }) = steps.peek()
-        && consecutive
-    {
-        steps.next();
-        stored = Some(*out);
-    }
-    if expr == Expr::Var(0) && stored.is_none() {
+        units.extend((0..others.len()).map(|i| Expr::Var(inputs.len() + i)));
+        inputs.extend(others.iter().map(|val| Source::Columns(*val)));
+        (expr, done) = (first.substitute(&units), 1);
+    } else if part.mats.len() > 1 {
         return None;
     }
-    let out = stored.map_or(unit_bytes(part), |out| vals[out].stride());
-    let map = Map::new(expr, part.unit, &inputs, out);
-    Some(Prefix { map, mats, add: added, store: stored, done: part.epilogue.len() - steps.len() })
+    if inputs.len() > MAX_INPUTS {
+        return None;
+    }
+    let mut out = Target::Results(0);
+    if let [Epilogue::Store { out: val }] = part.epilogue[done..]
+        && consecutive
+    {
+        (out, done) = (Target::Columns(val), done + 1);
+    }
+    if expr == Expr::Var(0) && matches!(out, Target::Results(_)) {
+        return Some((None, done));
+    }
+    Some((Some(call(vals, part, expr, inputs, out)), done))
+}
+
+/// A map for each bias.
+fn biases(part: &Part) -> Vec<Call> {
+    let biased = part.mats.iter().enumerate().filter(|(_, mat)| mat.bias.is_some());
+    biased
+        .map(|(m, _)| {
+            let sum = Expr::Binary(Binary::Add, Box::new(Expr::Var(0)), Box::new(Expr::Var(1)));
+            call(&[], part, sum, vec![Source::Results(m), Source::Bias(m)], Target::Results(m))
+        })
+        .collect()
+}
+
+fn call(vals: &[RowType], part: &Part, expr: Expr, inputs: Vec<Source>, out: Target) -> Call {
+    let distance = |source: &Source| match source {
+        Source::Results(_) => unit_bytes(part),
+        Source::Bias(_) => 0,
+        Source::Columns(val) => vals[*val].stride(),
+    };
+    let distances: Vec<usize> = inputs.iter().map(distance).collect();
+    let to = match out {
+        Target::Results(_) => unit_bytes(part),
+        Target::Columns(val) => vals[val].stride(),
+    };
+    Call { map: Map::new(expr, part.unit, &distances, to), inputs, out }
 }
 
 /// Leaves that [`emit`] calls.
 pub fn leaves(vals: &[RowType], part: &Part, consecutive: bool) -> Vec<Leaf> {
-    let prefix = prefix(vals, part, consecutive);
-    let done = prefix.as_ref().map_or(0, |prefix| prefix.done);
-    let map = prefix.map(|prefix| Leaf::Map(prefix.map));
-    let rest = part.epilogue[done..].iter().filter_map(|step| match step {
+    let start = start(vals, part, consecutive);
+    let maps = start.calls.iter().map(|call| Leaf::Map(call.map));
+    let rest = part.epilogue.iter().enumerate().skip(start.done).filter_map(|(i, step)| match step {
         Epilogue::Quantize { .. } => Some(Leaf::Quantize),
-        Epilogue::Combine { expr } => elementwise::map(expr, part.mats.len(), part.unit).map(Leaf::Map),
+        Epilogue::Map { expr, inputs } => {
+            elementwise::map(expr, units(part, i) + inputs.len(), part.unit).map(Leaf::Map)
+        }
         _ => None,
     });
-    map.into_iter().chain(rest).collect()
+    maps.chain(rest).collect()
+}
+
+/// Units of results before a step.
+fn units(part: &Part, step: usize) -> usize {
+    if step == 0 { part.mats.len() } else { 1 }
 }
 
 /// `results` is `[rows][mats][unit]` f32 in scratch, for item `item`.
@@ -109,12 +160,11 @@ pub fn emit(
 ) {
     adapter::expand(e, cx, part, item, expert, results, rows, rows_of);
     let consecutive = matches!(rows_of, RowsOf::From(_));
-    let prefix = prefix(&cx.vals, part, consecutive);
-    if let Some(prefix) = &prefix {
-        run(e, cx, part, prefix, item, expert, results, rows, rows_of);
+    let start = start(&cx.vals, part, consecutive);
+    for call in &start.calls {
+        run(e, cx, part, call, item, expert, results, rows, rows_of);
     }
-    let rest = &part.epilogue[prefix.as_ref().map_or(0, |prefix| prefix.done)..];
-    if rest.is_empty() {
+    if start.done == part.epilogue.len() {
         return;
     }
     let zero = e.i64(0);
@@ -127,19 +177,19 @@ pub fn emit(
             RowsOf::Each(each) => each(e, i),
         };
         let results = e.at(results, i, unit_bytes(part));
-        for step in rest {
-            one_step(e, cx, part, step, item, results, row, out_row);
+        for (i, step) in part.epilogue.iter().enumerate().skip(start.done) {
+            one_step(e, cx, part, (step, units(part, i)), item, results, row, out_row);
         }
     });
 }
 
-/// Calls the map.
+/// Calls a map over all rows.
 #[allow(clippy::too_many_arguments)]
 fn run(
     e: &mut Emit,
     cx: &Cx,
     part: &Part,
-    prefix: &Prefix,
+    call: &Call,
     item: Value,
     expert: Option<Value>,
     results: Value,
@@ -154,21 +204,30 @@ fn run(
         }
         RowsOf::Each(_) => results,
     };
-    let out = prefix.store.map_or(results, |val| columns(e, val));
-    let mut args = vec![out];
-    args.extend((0..prefix.mats).map(|m| e.add_imm(results, (m * unit_columns) as i64)));
-    for mat in &part.mats {
-        if let Some(bias) = mat.bias {
-            let mut bias = cx.operand(e, bias);
-            if let Some(expert) = expert {
-                bias = e.at(bias, expert, f32_row_stride(mat.n));
-            }
-            args.push(e.at(bias, item, unit_columns));
-        }
+    let unit = |e: &mut Emit, m: usize| e.add_imm(results, (m * unit_columns) as i64);
+    let mut args = vec![match call.out {
+        Target::Results(m) => unit(e, m),
+        Target::Columns(val) => columns(e, val),
+    }];
+    for source in &call.inputs {
+        args.push(match source {
+            Source::Results(m) => unit(e, *m),
+            Source::Bias(m) => bias(e, cx, part, *m, item, expert),
+            Source::Columns(val) => columns(e, *val),
+        });
     }
-    args.extend(prefix.add.map(|val| columns(e, val)));
     args.push(rows);
-    e.call(cx.leaf(Leaf::Map(prefix.map)), &args);
+    e.call(cx.leaf(Leaf::Map(call.map)), &args);
+}
+
+/// Address of the item's biases of matrix `m`, which has some.
+fn bias(e: &mut Emit, cx: &Cx, part: &Part, m: usize, item: Value, expert: Option<Value>) -> Value {
+    let mat = &part.mats[m];
+    let mut bias = cx.operand(e, mat.bias.expect("only matrices with biases are asked for theirs"));
+    if let Some(expert) = expert {
+        bias = e.at(bias, expert, f32_row_stride(mat.n));
+    }
+    e.at(bias, item, part.unit * 4)
 }
 
 /// A step for one row.
@@ -177,7 +236,7 @@ fn one_step(
     e: &mut Emit,
     cx: &Cx,
     part: &Part,
-    step: &Epilogue,
+    (step, units): (&Epilogue, usize),
     item: Value,
     results: Value,
     row: Value,
@@ -185,19 +244,18 @@ fn one_step(
 ) {
     let unit = part.unit;
     match step {
-        Epilogue::Combine { expr } => {
-            let units: Vec<Value> =
-                (0..part.mats.len()).map(|m| e.add_imm(results, (m * unit * 4) as i64)).collect();
-            elementwise::emit(e, cx, expr, &units, results, unit);
+        Epilogue::Map { expr, inputs } => {
+            let mut sources: Vec<Value> =
+                (0..units).map(|m| e.add_imm(results, (m * unit * 4) as i64)).collect();
+            for val in inputs {
+                let row = cx.row(e, *val, out_row);
+                sources.push(e.at(row, item, unit * 4));
+            }
+            elementwise::emit(e, cx, expr, &sources, results, unit);
         }
         Epilogue::Rope { table } => {
             let table = cx.rope_row(e, *table, unit, row);
             rope::emit(e, results, table, results, unit);
-        }
-        Epilogue::Add { x } => {
-            let x = cx.row(e, *x, out_row);
-            let x = e.at(x, item, unit * 4);
-            elementwise::add_in_place(e, results, x, unit);
         }
         Epilogue::Store { out } => {
             let out = cx.row(e, *out, out_row);
@@ -220,6 +278,11 @@ fn one_step(
             let out = cx.row(e, *out, out_row);
             let out = e.at(out, item, unit * 2);
             bf16::emit(e, results, out, unit);
+        }
+        Epilogue::KvCast { out } => {
+            let out = cx.row(e, *out, out_row);
+            let out = e.at(out, item, unit * 2);
+            kv::cast(e, results, out, unit);
         }
         Epilogue::KvWrite { pool, plane, kind, geometry } => {
             let slot = cx.kv_slot(e, *pool, *kind, geometry, row);

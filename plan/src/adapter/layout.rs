@@ -61,6 +61,12 @@ impl SiteLayout {
         layout
     }
 
+    /// Whether it is one of that site with elements in that format.
+    pub fn fits(&self, site: &Site, format: WeightFormat) -> bool {
+        let shape = SiteShape { rank: self.rank, factors: self.has_factors() };
+        *self == SiteLayout::new(site, format, shape, self.a)
+    }
+
     /// The rank, without padding.
     pub fn rank(&self) -> usize {
         self.rank

@@ -53,6 +53,7 @@ fn parts_lie_where_the_entry_says() {
 }
 
 fn check_site(site: &Site, format: WeightFormat, layout: &super::SiteLayout, memory: &mut [u8]) {
+    assert!(layout.fits(site, format) && !layout.fits(&Site { k: site.k + 4, ..site.clone() }, format));
     let (rank, k, rows) = (layout.rank(), site.k as usize, site.rows());
     let experts = (site.experts as usize).max(1);
     for expert in 0..experts {

@@ -254,11 +254,10 @@ fn check_routings(program: &Program, class: &TokenClass) -> Result<(), CheckErro
 }
 
 /// The last step at which a buffer's contents matter. The logits steps repeat slab by slab, so what they read of the
-/// steps before must outlive all of them, and so must the slab itself.
+/// steps before must outlive all of them. (So must the slab itself, which [`check_logits`] sees to.)
 fn live_until(class: &TokenClass, buffer: &Buffer) -> u32 {
     let before_slabs = class.steps.len() as u32;
-    let crosses = buffer.first < before_slabs && buffer.last >= before_slabs;
-    if crosses || buffer.offset == class.logits && buffer.last >= before_slabs {
+    if buffer.first < before_slabs && buffer.last >= before_slabs {
         before_slabs + class.logit_steps.len() as u32 - 1
     } else {
         buffer.last
@@ -408,12 +407,15 @@ fn check_logits(program: &Program, class: &TokenClass) -> Result<(), CheckError>
     let wrong = |message| Err(CheckError::Logits { class: class.max_tokens, offset: class.logits, message });
     let rows = LOGIT_SLAB.min(class.max_tokens as usize);
     let needed = (rows * f32_row_stride(program.model.vocab as usize)) as u64;
+    let end = class.steps.len() + class.logit_steps.len();
     let Some(id) = class
         .buffers
         .iter()
-        .position(|b| b.offset == class.logits && b.bytes >= needed && b.last as usize >= class.steps.len())
+        .position(|b| b.offset == class.logits && b.bytes >= needed && b.last as usize + 1 == end)
     else {
-        return wrong(format!("no buffer of {needed} bytes ({rows} rows) lies there in the logits steps"));
+        return wrong(format!(
+            "no buffer of {needed} bytes ({rows} rows) lies there up to the last logits step"
+        ));
     };
     if !class.logit_steps.iter().any(|step| step.writes.contains(&(id as u32))) {
         return wrong(format!("no logits step writes `{}`", class.buffers[id].name));

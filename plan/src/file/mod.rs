@@ -98,6 +98,8 @@ pub struct Metadata {
     pub chunk: u32,
     /// Whether nodes were fused.
     pub fused: bool,
+    /// The fused-op specs that the model was compiled with, in the order in which they were tried.
+    pub fused_specs: Vec<FusedSpecText>,
     /// Bytes of the weights.
     pub weight_bytes: u64,
     /// Every tensor, and where it lies.
@@ -106,6 +108,15 @@ pub struct Metadata {
     pub end_tokens: Vec<u32>,
     /// By target: what its code needs.
     pub targets: Vec<TargetInfo>,
+}
+
+/// A fused-op spec.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FusedSpecText {
+    /// Its name.
+    pub name: String,
+    /// TOML.
+    pub text: String,
 }
 
 /// A tensor of the packed weights.

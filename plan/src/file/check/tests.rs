@@ -35,6 +35,7 @@ fn metadata() -> Metadata {
         },
         chunk: 1,
         fused: true,
+        fused_specs: Vec::new(),
         weight_bytes: WEIGHTS as u64,
         tensors: vec![tensor("a", 0, 320), tensor("b", 320, 680)],
         end_tokens: vec![9],

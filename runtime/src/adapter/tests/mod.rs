@@ -3,6 +3,7 @@
 mod reading;
 mod refusals;
 mod store;
+mod table;
 
 use super::{Adapter, AdapterError, AdapterLoader, AdapterStore, AdapterTable, AdapterUse};
 use kernmill_plan::adapter::{Adapters, PackedAt, Site, SiteOut};

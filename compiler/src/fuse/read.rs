@@ -1,0 +1,440 @@
+//! TOML to [`FusedSpec`]: structure and names, with the place of everything that is wrong. `docs/fused-ops.md` is the reference.
+
+use super::guard::{Check, Guard, Quantity, RowKind};
+use super::legal::legal_ops;
+use super::rule::{FusionRule, Hints, Part, PatternNode, Template};
+use super::spec::{FusedSpec, Place};
+use crate::graph::OpKind;
+use crate::graph::infer::arity;
+use crate::spec::section::{Item, Section, array, boolean, check_name, one_of, string, strings, whole};
+use crate::spec::{Result, Source, Spanned, SpecError};
+use kernmill_plan::format::WeightFormat;
+use kernmill_plan::target::Level;
+use toml::de::DeTable;
+
+/// Keys of a fused-op spec.
+pub(super) const KEYS: [&str; 11] = [
+    "name", "doc", "priority", "before", "after", "kernel", "match", "outputs", "kv_write", "guard",
+    "schedule",
+];
+/// Priorities lie between this and its negative.
+const MAX_PRIORITY: i64 = 1_000_000;
+/// Optional captures at most: every choice of them is a pattern of its own.
+const MAX_OPTIONAL: usize = 12;
+/// Nodes of a pattern at most.
+const MAX_NODES: usize = 64;
+
+/// Reads the whole document.
+pub(super) fn fused_spec(source: &Source) -> Result<FusedSpec> {
+    let document = DeTable::parse(source.text()).map_err(|e| {
+        let span = e.span().unwrap_or(0..0);
+        SpecError::new(source, span, format!("not TOML: {}", e.message()), "here")
+    })?;
+    let root = Section::root(source, document.get_ref(), "the fused-op spec").only(&KEYS)?;
+    let name = string(source, root.require("name")?)?;
+    check_name(source, &name)?;
+    let doc = string(source, root.require("doc")?)?.value;
+    Ok(FusedSpec {
+        rule: rule(&root, &name.value, &doc)?,
+        place: place(&root)?,
+        source: source.clone(),
+        name,
+        doc,
+    })
+}
+
+fn place(root: &Section<'_>) -> Result<Option<Place>> {
+    let source = root.source;
+    let mut places = Vec::new();
+    for key in ["priority", "before", "after"] {
+        let Some(item) = root.get(key) else { continue };
+        let place = match key {
+            "priority" => Place::Priority(whole(source, item, -MAX_PRIORITY, MAX_PRIORITY)?),
+            "before" => Place::Before(string(source, item)?),
+            _ => Place::After(string(source, item)?),
+        };
+        places.push((item, place));
+    }
+    if let Some((second, _)) = places.get(1) {
+        let message = "two places in the order";
+        return Err(SpecError::new(
+            source,
+            second.span(),
+            message,
+            "expected one of: priority, before, after",
+        ));
+    }
+    Ok(places.pop().map(|(_, place)| place))
+}
+
+fn rule(root: &Section<'_>, name: &str, doc: &str) -> Result<FusionRule> {
+    let source = root.source;
+    let template = string(source, root.require("kernel")?)?;
+    let template = one_of(source, &template, &Template::NAMED, "kind of kernel")?;
+    let item = root.require("match")?;
+    let items = array(source, item)?;
+    if items.is_empty() || items.len() > MAX_NODES {
+        let message = format!("a pattern of {} nodes", items.len());
+        return Err(SpecError::new(source, item.span(), message, format!("expected 1 to {MAX_NODES}")));
+    }
+    let mut pattern: Vec<(PatternNode, Spanned<String>)> = Vec::with_capacity(items.len());
+    for item in items {
+        let (node, place) = node(source, item, template)?;
+        if pattern.iter().any(|(other, _)| other.capture == node.capture) {
+            let message = format!("two nodes are called `{}`", node.capture);
+            return Err(SpecError::new(source, place.span, message, "expected a new name"));
+        }
+        pattern.push((node, place));
+    }
+    check_pattern(source, item, &pattern)?;
+    let (pattern, _): (Vec<PatternNode>, Vec<_>) = pattern.into_iter().unzip();
+    let outputs = captures(source, &pattern, root.require("outputs")?, "an output")?;
+    if outputs.is_empty() {
+        let item = root.require("outputs")?;
+        return Err(SpecError::new(source, item.span(), "no outputs", "expected the name of a node"));
+    }
+    let kv_write = match root.get("kv_write") {
+        Some(item) => kv_write(source, &pattern, item, &outputs)?,
+        None => Vec::new(),
+    };
+    let mut guards = Vec::new();
+    for item in root.get("guard").map_or(Ok(&[][..]), |item| array(source, item))? {
+        guards.push(guard(source, &pattern, item)?);
+    }
+    let hints = root.get("schedule").map_or(Ok(Hints::default()), |item| hints(source, item))?;
+    let names = |list: Vec<Spanned<String>>| list.into_iter().map(|name| name.value).collect();
+    Ok(FusionRule {
+        name: name.to_owned(),
+        doc: doc.to_owned(),
+        template,
+        pattern,
+        outputs: names(outputs),
+        kv_write: names(kv_write),
+        guards,
+        hints,
+    })
+}
+
+fn node(source: &Source, item: &Item<'_>, template: Template) -> Result<(PatternNode, Spanned<String>)> {
+    let section = Section::new(source, item, "a table (a node of the pattern)")?;
+    let section = section.only(&["name", "op", "inputs", "part", "optional", "commutative"])?;
+    let name = string(source, section.require("name")?)?;
+    check_name(source, &name)?;
+    let part = string(source, section.require("part")?)?;
+    let part = one_of(source, &part, &Part::NAMED, "part of a kernel")?;
+    let ops = strings(source, section.require("op")?)?;
+    let inputs = strings(source, section.require("inputs")?)?;
+    inputs.iter().try_for_each(|name| check_name(source, name))?;
+    let known = OpKind::ALL.map(|op| (op.name(), op));
+    let mut kinds = Vec::with_capacity(ops.len());
+    for op in &ops {
+        let kind = one_of(source, op, &known, "op")?;
+        let legal = legal_ops(template, part);
+        if !legal.contains(&kind) {
+            let message = format!(
+                "`{}` cannot be in the {} of a `{}` kernel",
+                op.value,
+                part_name(part),
+                template.name()
+            );
+            let names: Vec<&str> = legal.iter().map(|op| op.name()).collect();
+            let label = match names.as_slice() {
+                [] => format!("a `{}` kernel has no {}", template.name(), part_name(part)),
+                names => format!("expected one of: {}", names.join(", ")),
+            };
+            return Err(SpecError::new(source, op.span.clone(), message, label));
+        }
+        let arity = arity(kind);
+        if !arity.contains(&inputs.len()) {
+            let item = section.require("inputs")?;
+            let message = format!("`{}` with {} inputs", op.value, inputs.len());
+            let (least, most) = (arity.start(), arity.end());
+            let label = if least == most {
+                format!("expected {least}")
+            } else {
+                format!("expected {least} to {most}")
+            };
+            return Err(SpecError::new(source, item.span(), message, label));
+        }
+        kinds.push(kind);
+    }
+    if kinds.is_empty() {
+        let item = section.require("op")?;
+        return Err(SpecError::new(source, item.span(), "no op", "expected the name of an op"));
+    }
+    let flag = |key: &str, default: bool| section.get(key).map_or(Ok(default), |item| boolean(source, item));
+    let swaps = kinds.iter().all(|op| matches!(op, OpKind::Add | OpKind::Mul));
+    let node = PatternNode {
+        capture: name.value.clone(),
+        inputs: inputs.into_iter().map(|name| name.value).collect(),
+        commutative: flag("commutative", swaps)?,
+        optional: flag("optional", false)?,
+        ops: kinds,
+        part,
+    };
+    if let (Some(item), true) = (section.get("commutative"), node.commutative && !swaps) {
+        let message = format!(
+            "`{}` is not commutative",
+            node.ops.iter().find(|op| !matches!(op, OpKind::Add | OpKind::Mul)).map_or("", |op| op.name())
+        );
+        return Err(SpecError::new(source, item.span(), message, "expected only with add and mul"));
+    }
+    if let (Some(item), true) =
+        (section.get("optional"), node.optional && matches!(part, Part::Root | Part::Context))
+    {
+        let message = format!("`{}` is optional", node.capture);
+        return Err(SpecError::new(
+            source,
+            item.span(),
+            message,
+            "expected only in the prologue and the epilogue",
+        ));
+    }
+    Ok((node, name))
+}
+
+fn part_name(part: Part) -> &'static str {
+    Part::NAMED.iter().find(|(_, other)| *other == part).map_or("?", |(name, _)| name)
+}
+
+/// Roots, cycles, connection.
+fn check_pattern(source: &Source, item: &Item<'_>, pattern: &[(PatternNode, Spanned<String>)]) -> Result<()> {
+    if !pattern.iter().any(|(node, _)| node.part == Part::Root) {
+        return Err(SpecError::new(
+            source,
+            item.span(),
+            "the pattern has no root",
+            "expected a node with part = \"root\"",
+        ));
+    }
+    if pattern.iter().filter(|(node, _)| node.optional).count() > MAX_OPTIONAL {
+        let message = "too many optional nodes";
+        return Err(SpecError::new(source, item.span(), message, format!("expected at most {MAX_OPTIONAL}")));
+    }
+    let find = |name: &str| pattern.iter().position(|(node, _)| node.capture == name);
+    let mut done = vec![false; pattern.len()];
+    while let Some(next) = (0..pattern.len())
+        .find(|&i| !done[i] && pattern[i].0.inputs.iter().all(|input| find(input).is_none_or(|j| done[j])))
+    {
+        done[next] = true;
+    }
+    if let Some(i) = done.iter().position(|done| !done) {
+        let place = &pattern[i].1;
+        let message = format!("`{}` needs its own result", place.value);
+        return Err(SpecError::new(source, place.span.clone(), message, "expected inputs without a cycle"));
+    }
+    let mut seen = vec![false; pattern.len()];
+    let mut names: Vec<&str> = vec![&pattern[0].0.capture];
+    while let Some(i) = (0..pattern.len()).find(|&i| {
+        let node = &pattern[i].0;
+        let linked = |name: &String| names.contains(&name.as_str());
+        !seen[i] && (linked(&node.capture) || node.inputs.iter().any(linked))
+    }) {
+        seen[i] = true;
+        names.push(&pattern[i].0.capture);
+        names.extend(pattern[i].0.inputs.iter().map(String::as_str));
+    }
+    if let Some(i) = seen.iter().position(|seen| !seen) {
+        let place = &pattern[i].1;
+        let message = format!("`{}` is not connected to the rest of the pattern", place.value);
+        return Err(SpecError::new(
+            source,
+            place.span.clone(),
+            message,
+            "expected an input that another node has or makes",
+        ));
+    }
+    Ok(())
+}
+
+/// Names of nodes that are members.
+fn captures(
+    source: &Source,
+    pattern: &[PatternNode],
+    item: &Item<'_>,
+    what: &str,
+) -> Result<Vec<Spanned<String>>> {
+    let names = strings(source, item)?;
+    for name in &names {
+        if capture(source, pattern, name)?.part == Part::Context {
+            let message = format!("`{}` stays outside the kernel and cannot be {what}", name.value);
+            return Err(SpecError::new(
+                source,
+                name.span.clone(),
+                message,
+                "expected a node that is not context",
+            ));
+        }
+    }
+    Ok(names)
+}
+
+fn capture<'p>(
+    source: &Source,
+    pattern: &'p [PatternNode],
+    name: &Spanned<String>,
+) -> Result<&'p PatternNode> {
+    if let Some(node) = pattern.iter().find(|node| node.capture == name.value) {
+        return Ok(node);
+    }
+    let message = format!("there is no node `{}`", name.value);
+    let error =
+        SpecError::new(source, name.span.clone(), message, "expected the name of a node of the pattern");
+    Err(error.near(&name.value, pattern.iter().map(|node| node.capture.as_str())))
+}
+
+fn kv_write(
+    source: &Source,
+    pattern: &[PatternNode],
+    item: &Item<'_>,
+    outputs: &[Spanned<String>],
+) -> Result<Vec<Spanned<String>>> {
+    let names = captures(source, pattern, item, "written to the cache")?;
+    if names.len() != 2 {
+        let message = format!("`kv_write` names {} nodes", names.len());
+        return Err(SpecError::new(source, item.span(), message, "expected two: keys and values"));
+    }
+    for name in &names {
+        if !outputs.iter().any(|output| output.value == name.value) {
+            let message = format!("`{}` is not among the outputs", name.value);
+            return Err(SpecError::new(
+                source,
+                name.span.clone(),
+                message,
+                "expected an output: the attention reads it",
+            ));
+        }
+    }
+    Ok(names)
+}
+
+fn guard(source: &Source, pattern: &[PatternNode], item: &Item<'_>) -> Result<Guard> {
+    let section = Section::new(source, item, "a table (a guard)")?;
+    let check = string(source, section.require("check")?)?;
+    let quantities = Quantity::NAMED.map(|(name, _)| name);
+    let kinds: [(&str, &[&str]); 8] = [
+        ("used_only_by", &["value", "user"]),
+        ("is_output", &["value"]),
+        ("multiple_of", &["by"]),
+        ("between", &["min", "max"]),
+        ("same_cols", &["of"]),
+        ("format", &["of", "is"]),
+        ("rows", &["of", "is"]),
+        ("features", &["has"]),
+    ];
+    let keys = one_of(source, &check, &kinds, "check")?;
+    let numeric = matches!(check.value.as_str(), "multiple_of" | "between");
+    let quantities: &[&str] = if numeric { &quantities } else { &[] };
+    let what = format!("this `{}` guard", check.value);
+    let section = Section::new(source, item, &what)?;
+    let section = section.only(&[&["check", "when", "why"], keys, quantities].concat())?;
+    let one = |key: &str| -> Result<String> {
+        let name = string(source, section.require(key)?)?;
+        capture(source, pattern, &name).map(|node| node.capture.clone())
+    };
+    let check = match check.value.as_str() {
+        "used_only_by" => Check::UsedOnlyBy { value: one("value")?, user: one("user")? },
+        "is_output" => Check::IsOutput { value: one("value")? },
+        "multiple_of" => {
+            let divisor = whole(source, section.require("by")?, 1, i64::from(u32::MAX))? as usize;
+            Check::MultipleOf { quantity: quantity(source, &section, item, &one)?, divisor }
+        }
+        "between" => {
+            let bound = |key: &str, default: usize| match section.get(key) {
+                Some(item) => whole(source, item, 0, i64::from(u32::MAX)).map(|n| n as usize),
+                None => Ok(default),
+            };
+            let quantity = quantity(source, &section, item, &one)?;
+            Check::Between { quantity, min: bound("min", 0)?, max: bound("max", usize::MAX)? }
+        }
+        "same_cols" => {
+            let names = strings(source, section.require("of")?)?;
+            names.iter().try_for_each(|name| capture(source, pattern, name).map(drop))?;
+            if names.len() < 2 {
+                let item = section.require("of")?;
+                return Err(SpecError::new(
+                    source,
+                    item.span(),
+                    "nothing to compare",
+                    "expected at least two nodes",
+                ));
+            }
+            Check::SameCols { of: names.into_iter().map(|name| name.value).collect() }
+        }
+        "format" => {
+            let known = WeightFormat::ALL.map(|format| (format.name(), format));
+            let formats = strings(source, section.require("is")?)?;
+            let formats = formats.iter().map(|name| one_of(source, name, &known, "format"));
+            Check::Format { of: one("of")?, formats: formats.collect::<Result<_>>()? }
+        }
+        "rows" => {
+            let rows = string(source, section.require("is")?)?;
+            Check::RowsOf { of: one("of")?, rows: one_of(source, &rows, &RowKind::NAMED, "kind of rows")? }
+        }
+        _ => {
+            let mut known: Vec<(&str, ())> =
+                Level::ALL.iter().flat_map(|level| level.features()).map(|name| (*name, ())).collect();
+            known.sort_unstable();
+            known.dedup();
+            let names = strings(source, section.require("has")?)?;
+            names.iter().try_for_each(|name| one_of(source, name, &known, "CPU feature"))?;
+            Check::Features { names: names.into_iter().map(|name| name.value).collect() }
+        }
+    };
+    let when = section.get("when").map(|item| string(source, item)).transpose()?;
+    if let Some(name) = &when
+        && !capture(source, pattern, name)?.optional
+    {
+        let message = format!("`{}` is always there", name.value);
+        return Err(SpecError::new(source, name.span.clone(), message, "expected an optional node"));
+    }
+    let why = string(source, section.require("why")?)?.value;
+    Ok(Guard { check, when: when.map(|name| name.value), why })
+}
+
+/// The one quantity that a guard is about.
+fn quantity(
+    source: &Source,
+    section: &Section<'_>,
+    item: &Item<'_>,
+    capture: &dyn Fn(&str) -> Result<String>,
+) -> Result<Quantity> {
+    let given: Vec<_> = Quantity::NAMED.iter().filter(|(key, _)| section.get(key).is_some()).collect();
+    match given.as_slice() {
+        [(key, make)] => Ok(make(capture(key)?)),
+        _ => {
+            let names = Quantity::NAMED.map(|(name, _)| name);
+            let message = format!("the guard is about {} numbers", given.len());
+            Err(SpecError::new(
+                source,
+                item.span(),
+                message,
+                format!("expected one of: {}", names.join(", ")),
+            ))
+        }
+    }
+}
+
+fn hints(source: &Source, item: &Item<'_>) -> Result<Hints> {
+    let section = Section::new(source, item, "[schedule]")?.only(&["prologue", "tiling", "rows_per_item"])?;
+    let choice = |key: &str, yes: &str, no: &str| -> Result<Option<bool>> {
+        let Some(item) = section.get(key) else { return Ok(None) };
+        let name = string(source, item)?;
+        one_of(source, &name, &[(yes, true), (no, false)], key).map(Some)
+    };
+    let rows_per_item = match section.get("rows_per_item") {
+        None => None,
+        Some(item) => match whole(source, item, 16, 32)? {
+            rows @ (16 | 32) => Some(rows as usize),
+            rows => {
+                let message = format!("{rows} rows per work item");
+                return Err(SpecError::new(source, item.span(), message, "expected 16 or 32: whole tiles"));
+            }
+        },
+    };
+    Ok(Hints {
+        prologue_by_workers: choice("prologue", "workers", "step")?,
+        panels: choice("tiling", "panels", "dots")?,
+        rows_per_item,
+    })
+}
