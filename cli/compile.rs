@@ -99,7 +99,7 @@ impl Compile {
         // What is wrong with the place is found before the work.
         let file = self.output.as_deref().filter(|_| !self.dry_run).map(output::create).transpose()?;
         let model =
-            SourceModel::open(self.spec.as_deref(), self.weights.as_deref(), self.compile.fused_set()?)?;
+            SourceModel::open(self.spec.as_deref(), self.weights.as_deref(), self.compile.fusions.set()?)?;
         let threads = self.threads.map_or_else(default_threads, usize::from);
         let merge = Merge::new(&model, &self.merge_lora, self.compile.quiet)?;
         let weights = merge.weights(&model)?;

@@ -46,7 +46,7 @@ pub struct Explain {
 impl Explain {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
-        let source = SpecSource::read(&self.spec, self.compile.fused_set()?)?;
+        let source = SpecSource::read(&self.spec, self.compile.fusions.set()?)?;
         let graph = source.graph()?;
         if !self.emit.emit.is_empty() && self.emit.needs_no_compiler() {
             let stages = Stages { spec: &source.text, graph: &graph, compiled: None };

@@ -12,6 +12,8 @@ mod emit;
 mod explain;
 mod failure;
 #[cfg(feature = "compiler")]
+mod fuse;
+#[cfg(feature = "compiler")]
 mod import;
 mod inspect;
 mod listing;
@@ -81,6 +83,8 @@ enum Command {
     Import(import::Import),
     #[cfg(feature = "compiler")]
     Explain(explain::Explain),
+    #[cfg(feature = "compiler")]
+    Fuse(fuse::Fuse),
     Inspect(inspect::Inspect),
     #[cfg(feature = "compiler")]
     Synth(synth::Synth),
@@ -100,6 +104,8 @@ fn main() -> ExitCode {
         Command::Import(command) => command.execute(),
         #[cfg(feature = "compiler")]
         Command::Explain(command) => command.execute(),
+        #[cfg(feature = "compiler")]
+        Command::Fuse(command) => command.execute(),
         Command::Inspect(command) => command.execute(),
         #[cfg(feature = "compiler")]
         Command::Synth(command) => command.execute(),

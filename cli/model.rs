@@ -102,17 +102,25 @@ pub struct CompileArgs {
     #[cfg(feature = "compiler")]
     #[arg(long)]
     pub no_adapters: bool,
-    /// Fused-op specs (TOML) besides the built-in ones: a file, or a directory of .toml files; one that has a built-in one's name replaces it
+    /// What is fused.
     #[cfg(feature = "compiler")]
-    #[arg(long, value_name = "FILE|DIR")]
-    pub fused: Vec<PathBuf>,
-    /// Leave out the fused-op spec of that name
-    #[cfg(feature = "compiler")]
-    #[arg(long, value_name = "NAME")]
-    pub without_fusion: Vec<String>,
+    #[command(flatten)]
+    pub fusions: FusedArgs,
     /// Neither progress bars nor the closing lines on standard error
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// Which fused-op specs a model is compiled with.
+#[cfg(feature = "compiler")]
+#[derive(Clone, Debug, clap::Args)]
+pub struct FusedArgs {
+    /// Fused-op specs (TOML) besides the built-in ones: a file, or a directory of .toml files; one that has a built-in one's name replaces it
+    #[arg(long, value_name = "FILE|DIR")]
+    pub fused: Vec<PathBuf>,
+    /// Leave out the fused-op spec of that name
+    #[arg(long, value_name = "NAME")]
+    pub without_fusion: Vec<String>,
 }
 
 /// `--target`.
@@ -180,9 +188,9 @@ impl CompileArgs {
 }
 
 #[cfg(feature = "compiler")]
-impl CompileArgs {
-    /// The fused-op specs: the built-in ones and those given, without those left out.
-    pub fn fused_set(&self) -> Result<FusedSet> {
+impl FusedArgs {
+    /// The specs given.
+    pub fn read(&self) -> Result<Vec<FusedSpec>> {
         let mut specs = Vec::new();
         for path in &self.fused {
             for file in toml_files(path)? {
@@ -190,7 +198,12 @@ impl CompileArgs {
                 specs.push(FusedSpec::parse(&file.display().to_string(), &text)?);
             }
         }
-        let mut set = FusedSet::builtin().with(specs)?;
+        Ok(specs)
+    }
+
+    /// The built-in specs and those given, without those left out.
+    pub fn set(&self) -> Result<FusedSet> {
+        let mut set = FusedSet::builtin().with(self.read()?)?;
         for name in &self.without_fusion {
             set = set
                 .without(name)
@@ -301,7 +314,8 @@ pub fn open(args: &ModelArgs) -> Result<Box<dyn Model>> {
 #[cfg(feature = "compiler")]
 fn open_source(args: &ModelArgs) -> Result<Box<dyn Model>> {
     let level = args.target.runnable_level(args.compile.preset)?;
-    let model = SourceModel::open(args.spec.as_deref(), args.weights.as_deref(), args.compile.fused_set()?)?;
+    let model =
+        SourceModel::open(args.spec.as_deref(), args.weights.as_deref(), args.compile.fusions.set()?)?;
     Ok(Box::new(SourceAt { model, level }))
 }
 

@@ -25,7 +25,7 @@ pub fn regenerate(plan: &Plan, target: Target) -> Result<Program> {
     let metadata = plan.metadata();
     let name = format!("{} (embedded spec)", plan.path().display());
     let fused = fused_set(plan, metadata)?;
-    let graph = lower(&Spec::parse(&name, &spec)?)?;
+    let graph = lower(&Spec::parse_with(&name, &spec, &fused.language())?)?;
     let unfit = |what: String| {
         Failure::input(
             plan.path(),

@@ -65,7 +65,7 @@ impl SpecSource {
 
     /// The graph that it describes.
     pub fn graph(&self) -> Result<Graph> {
-        Ok(spec::lower(&Spec::parse(&self.name, &self.text)?)?)
+        Ok(spec::lower(&Spec::parse_with(&self.name, &self.text, &self.fused.language())?)?)
     }
 }
 

@@ -1,9 +1,9 @@
 //! `kernmill synth`: a random checkpoint of a model's true shapes.
 
 use crate::failure::Result;
+use crate::model::FusedArgs;
 use crate::progress;
 use crate::source::SpecSource;
-use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::synth::{self, AdapterShape};
 use kernmill_plan::adapter::MAX_RANK;
 use std::path::PathBuf;
@@ -39,6 +39,8 @@ pub struct Synth {
     /// Seed of the weights
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    #[command(flatten)]
+    fusions: FusedArgs,
     /// No progress bar
     #[arg(long, short)]
     quiet: bool,
@@ -47,7 +49,7 @@ pub struct Synth {
 impl Synth {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
-        let graph = SpecSource::read(&self.spec, FusedSet::builtin())?.graph()?;
+        let graph = SpecSource::read(&self.spec, self.fusions.set()?)?.graph()?;
         let bar = OnceLock::new();
         let progress = |done: u64, total: u64| {
             bar.get_or_init(|| progress::bytes("writing", total, self.quiet)).set_position(done);

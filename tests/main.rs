@@ -4,6 +4,7 @@ mod adapters;
 mod cli;
 mod docs;
 mod equality;
+mod fused;
 mod gguf;
 mod golden;
 mod harness;

@@ -1,6 +1,6 @@
 //! Failures of what only a kernmill with the compiler does.
 
-use super::{Failure, defect};
+use super::Failure;
 use kernmill_compiler::build::BuildError;
 use kernmill_compiler::checkpoint::CheckpointError;
 use kernmill_compiler::import::ImportError;

@@ -55,14 +55,14 @@ struct Pass<'g> {
 
 impl<'g> Pass<'g> {
     fn node(&mut self, node: &Node) -> Result<ValueId, GraphError> {
-        let mut inputs: Vec<ValueId> = node.inputs.iter().map(|value| self.new(*value)).collect();
+        let mut inputs: Vec<ValueId> = node.inputs.iter().map(|value| self.renewed(*value)).collect();
         if let Some(tensor) = self.site_tensor(node) {
             inputs.push(self.shrink(node, tensor)?);
         }
         self.builder.node(&self.graph.value(node.output).name, node.op.clone(), &inputs, &node.tensors)
     }
 
-    fn new(&self, old: ValueId) -> ValueId {
+    fn renewed(&self, old: ValueId) -> ValueId {
         self.values[old.0 as usize]
     }
 
@@ -124,7 +124,7 @@ impl<'g> Pass<'g> {
         if let Some(routing) = routing {
             // Products of slots come after the routing anyway.
             let before = self.graph.value(x).ty.rows() == Rows::Tokens;
-            inputs.push(if before { self.routing(routing, x)? } else { self.new(routing) });
+            inputs.push(if before { self.routing(routing, x)? } else { self.renewed(routing) });
         }
         let name = format!("{}.shrink", self.graph.value(node.output).name);
         let value = self.builder.node(&name, Op::LoraShrink { site, format: self.format }, &inputs, &[])?;
@@ -136,10 +136,10 @@ impl<'g> Pass<'g> {
     fn input(&mut self, x: ValueId, routing: Option<ValueId>) -> Result<ValueId, GraphError> {
         match self.producer(x) {
             Some(node @ Node { op: Op::RmsNorm { .. }, .. }) => {
-                let inputs = [self.new(node.inputs[0])];
+                let inputs = [self.renewed(node.inputs[0])];
                 self.copy(node, &inputs, routing)
             }
-            _ => Ok(self.new(x)),
+            _ => Ok(self.renewed(x)),
         }
     }
 
@@ -151,12 +151,12 @@ impl<'g> Pass<'g> {
         match (topk, router, norm) {
             (Some(topk), Some(router), Some(_)) if router.op == Op::Linear && router.inputs[0] == x => {
                 let mut inputs = vec![self.input(x, Some(routing))?];
-                let new = self.new(router.output);
+                let new = self.renewed(router.output);
                 inputs.extend(self.builder.graph().nodes[new.0 as usize - 1].shrunk());
                 let logits = self.copy(router, &inputs, Some(routing))?;
                 self.copy(topk, &[logits], Some(routing))
             }
-            _ => Ok(self.new(routing)),
+            _ => Ok(self.renewed(routing)),
         }
     }
 

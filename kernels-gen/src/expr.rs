@@ -54,6 +54,19 @@ impl Unary {
     ];
 }
 
+/// A function that stands for an expression of its parameters: calls of it parse to that expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// Name.
+    pub name: String,
+    /// Names of the parameters.
+    pub params: Vec<String>,
+    /// The expression; variable i is parameter i.
+    pub body: Expr,
+    /// What it computes, in words.
+    pub doc: String,
+}
+
 /// Why an expression does not parse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExprError {
@@ -85,7 +98,15 @@ impl Expr {
     /// # Errors
     /// Where parsing stopped and what was expected there.
     pub fn parse(text: &str, vars: &[&str]) -> Result<Expr, ExprError> {
-        let mut parser = Parser { text, pos: 0, vars, depth: 0, operators: 0 };
+        Expr::parse_with(text, vars, &[])
+    }
+
+    /// As [`Expr::parse`], where calls of `functions` are allowed too; the tree has their expressions.
+    ///
+    /// # Errors
+    /// As [`Expr::parse`].
+    pub fn parse_with(text: &str, vars: &[&str], functions: &[Function]) -> Result<Expr, ExprError> {
+        let mut parser = Parser { text, pos: 0, vars, functions, depth: 0, operators: 0 };
         let expr = parser.sum()?;
         parser.skip_space();
         if parser.pos < text.len() {
@@ -107,6 +128,19 @@ impl Expr {
                 words.extend([3, *op as u64]);
                 a.encode(words);
                 b.encode(words);
+            }
+        }
+    }
+
+    /// How often each of `counts.len()` variables stands in the tree, added to `counts`.
+    fn count_vars(&self, counts: &mut [usize]) {
+        match self {
+            Expr::Var(i) => counts.iter_mut().skip(*i).take(1).for_each(|count| *count += 1),
+            Expr::Const(_) => {}
+            Expr::Unary(_, a) => a.count_vars(counts),
+            Expr::Binary(_, a, b) => {
+                a.count_vars(counts);
+                b.count_vars(counts);
             }
         }
     }
@@ -161,6 +195,7 @@ struct Parser<'a> {
     text: &'a str,
     pos: usize,
     vars: &'a [&'a str],
+    functions: &'a [Function],
     depth: usize,
     operators: usize,
 }
@@ -291,15 +326,35 @@ impl Parser<'_> {
         }
     }
 
+    /// The expression of a function, its arguments in place.
+    fn expand(&mut self, function: &Function, args: &[Expr]) -> Result<Expr, ExprError> {
+        let mut counts = vec![0; args.len()];
+        function.body.count_vars(&mut counts);
+        let more = |(count, arg): (&usize, &Expr)| count.saturating_sub(1).saturating_mul(arg.operators());
+        let more: usize =
+            counts.iter().zip(args).map(more).fold(function.body.operators(), usize::saturating_add);
+        self.operators = self.operators.saturating_add(more);
+        if self.operators > MAX_OPERATORS {
+            let message = format!("at most {MAX_OPERATORS} operators, those of `{}` included", function.name);
+            return Err(self.error(&message));
+        }
+        Ok(function.body.substitute(args))
+    }
+
     fn call(&mut self, name: &str, word: usize) -> Result<Expr, ExprError> {
+        let functions = self.functions;
+        let function = functions.iter().find(|function| function.name == name);
         let arity = match name {
             "min" | "max" => 2,
             "clamp" => 3,
             _ if Unary::NAMED.iter().any(|(n, _)| *n == name) => 1,
+            _ if function.is_some() => function.map_or(0, |function| function.params.len()),
             _ => {
-                let known: Vec<&str> = Unary::NAMED.iter().map(|(n, _)| *n).collect();
+                let own = functions.iter().map(|function| function.name.as_str());
+                let known: Vec<&str> =
+                    Unary::NAMED.iter().map(|(n, _)| *n).chain(["min", "max", "clamp"]).chain(own).collect();
                 return Err(self.error(&format!(
-                    "a variable ({}) or a function ({}, min, max, clamp), found `{name}`",
+                    "a variable ({}) or a function ({}), found `{name}`",
                     self.vars.join(", "),
                     known.join(", ")
                 )));
@@ -313,6 +368,9 @@ impl Parser<'_> {
             args.push(self.sum()?);
         }
         self.expect(')')?;
+        if let Some(function) = function {
+            return self.expand(function, &args);
+        }
         let mut args = args.into_iter();
         let mut next = || Box::new(args.next().expect("as many as the arity"));
         let (a, unary) = (next(), Unary::NAMED.iter().find(|(n, _)| *n == name));
@@ -343,6 +401,29 @@ mod tests {
             let expr = Expr::parse(text, &vars).unwrap();
             assert_eq!(Expr::parse(&expr.text(&vars), &vars).unwrap(), expr, "{text}");
         }
+    }
+
+    #[test]
+    fn functions_stand_for_their_expressions() {
+        let function = |name: &str, params: &[&str], body: &str, known: &[Function]| Function {
+            name: name.to_owned(),
+            params: params.iter().map(ToString::to_string).collect(),
+            body: Expr::parse_with(body, params, known).unwrap(),
+            doc: String::new(),
+        };
+        let square = function("square", &["x"], "x * x", &[]);
+        let norm =
+            function("norm", &["x", "y"], "sqrt(square(x) + square(y))", std::slice::from_ref(&square));
+        let known = [square, norm];
+        let parse = |text: &str| Expr::parse_with(text, &["a", "b"], &known);
+        let plain = Expr::parse("sqrt((a + 1) * (a + 1) + b * b)", &["a", "b"]).unwrap();
+        assert_eq!(parse("norm(a + 1, b)").unwrap(), plain);
+        assert_eq!(parse("norm(a)").unwrap_err().message, "expected `,`");
+        let error = parse("cube(a)").unwrap_err();
+        assert!(error.message.ends_with("clamp, square, norm), found `cube`"), "{}", error.message);
+        let deep = format!("{}a{}", "square(".repeat(40), ")".repeat(40));
+        let error = parse(&deep).unwrap_err();
+        assert_eq!(error.message, "expected at most 1024 operators, those of `square` included");
     }
 
     #[test]

@@ -65,6 +65,9 @@ impl Adapter {
     }
 }
 
+/// Packs one site of an adapter: its index, its layout, and the whole adapter's bytes.
+pub type Fill<'f, E> = dyn FnMut(usize, &SiteLayout, &mut [u8]) -> Result<(), E> + 'f;
+
 /// Why an adapter could not be packed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdapterPackError {
@@ -87,7 +90,7 @@ impl PackedAdapter {
     pub fn pack<E: From<RegionError>>(
         adapters: &Adapters,
         shapes: &[Option<SiteShape>],
-        fill: &mut dyn FnMut(usize, &SiteLayout, &mut [u8]) -> Result<(), E>,
+        fill: &mut Fill<'_, E>,
     ) -> Result<PackedAdapter, E> {
         let (layouts, bytes) = adapters.layout(shapes);
         let mut memory = WeightRegion::anonymous(bytes)?;

@@ -4,6 +4,7 @@ mod adapters;
 mod bench;
 mod checkpoints;
 mod commands;
+mod fuse;
 mod plans;
 mod requests;
 mod safetensors_file;

@@ -65,7 +65,7 @@ fn every_document_is_in_the_index() {
 }
 
 /// Files of the working tree with one of these extensions, build output left out.
-fn files(dir: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+pub fn files(dir: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();

@@ -35,6 +35,7 @@ pub fn explain(fused: &FusedGraph, report: &Report) -> String {
         };
         (name, what)
     })));
+    text.push_str(&savings(fused));
     if !report.near_misses.is_empty() {
         text.push_str("nearly fused:\n");
         text.push_str(&collapse(report.near_misses.iter().map(|miss| {
@@ -49,14 +50,48 @@ pub fn explain(fused: &FusedGraph, report: &Report) -> String {
     text
 }
 
+/// What each rule saves: barriers of a run, bytes per token that are not written.
+fn savings(fused: &FusedGraph) -> String {
+    let mut rules: Vec<(&str, [usize; 3])> = Vec::new();
+    for group in fused.groups.iter().filter(|group| group.rule.is_some()) {
+        let index = rules.iter().position(|(name, _)| *name == group.name()).unwrap_or_else(|| {
+            rules.push((group.name(), [0; 3]));
+            rules.len() - 1
+        });
+        let members = group.members();
+        let values = members.iter().map(|id| fused.graph.node(*id).output);
+        let kept = values.filter(|value| !group.outputs.contains(value)).map(|value| per_token(fused, value));
+        let more = [1, members.len() - 1, kept.sum()];
+        rules[index].1.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+    }
+    let mut text = String::new();
+    if !rules.is_empty() {
+        text.push_str("saved:\n");
+    }
+    for (name, [groups, barriers, bytes]) in rules {
+        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let (groups, barriers) = (count(groups, "group"), count(barriers, "barrier"));
+        let _ = writeln!(text, "  {name:25} {groups}, {barriers}, {bytes} bytes per token");
+    }
+    text
+}
+
+/// Bytes of a value for a token (one wanted row).
+fn per_token(fused: &FusedGraph, value: ValueId) -> usize {
+    let ty: Type = fused.graph.value(value).ty;
+    let rows = if let Rows::Slots(k) = ty.rows() { k as usize } else { 1 };
+    rows * ty.row_bytes()
+}
+
+/// Bytes per token (one wanted row) of all values that the groups write.
+pub fn value_bytes(fused: &FusedGraph) -> usize {
+    bytes(fused).1
+}
+
 /// Bytes per token (one wanted row) of all values that are written to memory: unfused, fused. Keys and values that go to the
 /// cache count in both.
 fn bytes(fused: &FusedGraph) -> (usize, usize) {
-    let per_token = |value: ValueId| {
-        let ty: Type = fused.graph.value(value).ty;
-        let rows = if let Rows::Slots(k) = ty.rows() { k as usize } else { 1 };
-        rows * ty.row_bytes()
-    };
+    let per_token = |value: ValueId| per_token(fused, value);
     let uses = Uses::new(&fused.graph);
     let written = |value: &ValueId| uses.producer(*value).is_some();
     let all = (0..fused.graph.values.len() as u32).map(ValueId).filter(written);

@@ -4,7 +4,8 @@
 //! only plain patterns are matched.
 
 use super::rule::{FusionRule, Part};
-use crate::graph::{Graph, NodeId, OpKind, Uses, ValueId};
+use crate::graph::{Graph, NodeId, Op, OpKind, Uses, ValueId};
+use kernmill_kernels::expr::Expr;
 use std::collections::BTreeMap;
 
 /// A pattern without optional nodes.
@@ -222,7 +223,12 @@ impl<T> Search<'_, '_, T> {
     fn bind(&self, i: usize, id: NodeId, inputs: Vec<ValueId>, found: &Match) -> Option<Match> {
         let pattern = &self.plain.rule.pattern[i];
         let node = self.graph.node(id);
+        let same_expr = |wanted: &Expr| match &node.op {
+            Op::Glu { expr } | Op::Elementwise { expr } => expr == wanted,
+            _ => false,
+        };
         let fits = pattern.ops.contains(&node.op.kind())
+            && pattern.expr.as_ref().is_none_or(same_expr)
             && inputs.len() == pattern.inputs.len()
             && !found.nodes.contains(&Some(id))
             && (pattern.part == Part::Context || !(self.taken)(id));

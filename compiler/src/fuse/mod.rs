@@ -1,6 +1,7 @@
 //! Fusion: groups of graph nodes that one kernel computes, found by an ordered list of fused-op specs (`docs/fused-ops.md`).
 
 mod compose;
+mod define;
 mod engine;
 mod explain;
 mod group;
@@ -9,15 +10,21 @@ mod legal;
 mod matcher;
 mod read;
 pub mod rule;
+mod sample;
+mod schema;
 mod spec;
+#[cfg(test)]
+mod spec_tests;
 #[cfg(test)]
 mod tests;
 mod text;
 mod verify;
 
-pub use compose::{Composition, Part, Step, compose, is_stage};
+pub use compose::{Composition, Part, RowStep, Step, compose, is_stage, row_steps};
 pub use engine::{NearMiss, Report, fuse};
-pub use explain::explain;
+pub use explain::{explain, value_bytes};
 pub use group::{FusedGraph, Group, GroupKind};
 pub use rule::{FusionRule, Template};
-pub use spec::{FusedSet, FusedSpec, Place, USER_PRIORITY};
+pub use sample::{sample, sample_function};
+pub use schema::schema;
+pub use spec::{FusedSet, FusedSpec, Place, USER_PRIORITY, parse_bytes};

@@ -1,5 +1,6 @@
 //! TOML to [`FusedSpec`]: structure and names, with the place of everything that is wrong. `docs/fused-ops.md` is the reference.
 
+use super::define::{expression, functions, ops, pattern_of};
 use super::guard::{Check, Guard, Quantity, RowKind};
 use super::legal::legal_ops;
 use super::rule::{FusionRule, Hints, Part, PatternNode, Template};
@@ -7,16 +8,34 @@ use super::spec::{FusedSpec, Place};
 use crate::graph::OpKind;
 use crate::graph::infer::arity;
 use crate::spec::section::{Item, Section, array, boolean, check_name, one_of, string, strings, whole};
-use crate::spec::{Result, Source, Spanned, SpecError};
+use crate::spec::{OpDef, Result, Source, Spanned, SpecError};
+use kernmill_kernels::expr::{Expr, Function};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use toml::de::DeTable;
 
 /// Keys of a fused-op spec.
-pub(super) const KEYS: [&str; 11] = [
+pub(super) const KEYS: [&str; 13] = [
     "name", "doc", "priority", "before", "after", "kernel", "match", "outputs", "kv_write", "guard",
-    "schedule",
+    "schedule", "function", "op",
 ];
+/// Those that only a rule has.
+const RULE_KEYS: [&str; 6] = ["kernel", "match", "outputs", "kv_write", "guard", "schedule"];
+/// Keys of a node of the pattern.
+pub(super) const NODE_KEYS: [&str; 7] = ["name", "op", "inputs", "part", "optional", "commutative", "expr"];
+/// Guards, and the keys of each besides `check`, `when`, `why` and those of quantities.
+pub(super) const GUARDS: [(&str, &[&str]); 8] = [
+    ("used_only_by", &["value", "user"]),
+    ("is_output", &["value"]),
+    ("multiple_of", &["by"]),
+    ("between", &["min", "max"]),
+    ("same_cols", &["of"]),
+    ("format", &["of", "is"]),
+    ("rows", &["of", "is"]),
+    ("features", &["has"]),
+];
+/// Keys of `[schedule]`.
+pub(super) const SCHEDULE_KEYS: [&str; 3] = ["prologue", "tiling", "rows_per_item"];
 /// Priorities lie between this and its negative.
 const MAX_PRIORITY: i64 = 1_000_000;
 /// Optional captures at most: every choice of them is a pattern of its own.
@@ -34,13 +53,16 @@ pub(super) fn fused_spec(source: &Source) -> Result<FusedSpec> {
     let name = string(source, root.require("name")?)?;
     check_name(source, &name)?;
     let doc = string(source, root.require("doc")?)?.value;
-    Ok(FusedSpec {
-        rule: rule(&root, &name.value, &doc)?,
-        place: place(&root)?,
-        source: source.clone(),
-        name,
-        doc,
-    })
+    let functions = functions(&root)?;
+    let ops = ops(&root, &functions)?;
+    let of_rules = RULE_KEYS.iter().find(|key| root.get(key).is_some());
+    if of_rules.is_none() && functions.is_empty() && ops.is_empty() {
+        let message = "the fused-op spec says nothing";
+        let label = "expected a rule (kernel, match, outputs), [[function]] or [[op]]";
+        return Err(SpecError::new(source, name.span, message, label));
+    }
+    let rule = of_rules.map(|_| rule(&root, &name.value, &doc, &functions, &ops)).transpose()?;
+    Ok(FusedSpec { rule, functions, ops, place: place(&root)?, source: source.clone(), name, doc })
 }
 
 fn place(root: &Section<'_>) -> Result<Option<Place>> {
@@ -67,7 +89,13 @@ fn place(root: &Section<'_>) -> Result<Option<Place>> {
     Ok(places.pop().map(|(_, place)| place))
 }
 
-fn rule(root: &Section<'_>, name: &str, doc: &str) -> Result<FusionRule> {
+fn rule(
+    root: &Section<'_>,
+    name: &str,
+    doc: &str,
+    functions: &[Function],
+    ops: &[OpDef],
+) -> Result<FusionRule> {
     let source = root.source;
     let template = string(source, root.require("kernel")?)?;
     let template = one_of(source, &template, &Template::NAMED, "kind of kernel")?;
@@ -79,12 +107,18 @@ fn rule(root: &Section<'_>, name: &str, doc: &str) -> Result<FusionRule> {
     }
     let mut pattern: Vec<(PatternNode, Spanned<String>)> = Vec::with_capacity(items.len());
     for item in items {
-        let (node, place) = node(source, item, template)?;
-        if pattern.iter().any(|(other, _)| other.capture == node.capture) {
-            let message = format!("two nodes are called `{}`", node.capture);
-            return Err(SpecError::new(source, place.span, message, "expected a new name"));
+        let (node, place) = node(source, item, template, functions, ops)?;
+        for node in node {
+            if pattern.iter().any(|(other, _)| other.capture == node.capture) {
+                let message = format!("two nodes are called `{}`", node.capture);
+                return Err(SpecError::new(source, place.span, message, "expected a new name"));
+            }
+            pattern.push((node, place.clone()));
         }
-        pattern.push((node, place));
+    }
+    if pattern.len() > MAX_NODES {
+        let message = format!("a pattern of {} nodes with those that ops stand for", pattern.len());
+        return Err(SpecError::new(source, item.span(), message, format!("expected 1 to {MAX_NODES}")));
     }
     check_pattern(source, item, &pattern)?;
     let (pattern, _): (Vec<PatternNode>, Vec<_>) = pattern.into_iter().unzip();
@@ -115,9 +149,15 @@ fn rule(root: &Section<'_>, name: &str, doc: &str) -> Result<FusionRule> {
     })
 }
 
-fn node(source: &Source, item: &Item<'_>, template: Template) -> Result<(PatternNode, Spanned<String>)> {
-    let section = Section::new(source, item, "a table (a node of the pattern)")?;
-    let section = section.only(&["name", "op", "inputs", "part", "optional", "commutative"])?;
+/// A node of the pattern, or those that its op stands for.
+fn node(
+    source: &Source,
+    item: &Item<'_>,
+    template: Template,
+    functions: &[Function],
+    own: &[OpDef],
+) -> Result<(Vec<PatternNode>, Spanned<String>)> {
+    let section = Section::new(source, item, "this node of the pattern")?.only(&NODE_KEYS)?;
     let name = string(source, section.require("name")?)?;
     check_name(source, &name)?;
     let part = string(source, section.require("part")?)?;
@@ -125,10 +165,48 @@ fn node(source: &Source, item: &Item<'_>, template: Template) -> Result<(Pattern
     let ops = strings(source, section.require("op")?)?;
     let inputs = strings(source, section.require("inputs")?)?;
     inputs.iter().try_for_each(|name| check_name(source, name))?;
-    let known = OpKind::ALL.map(|op| (op.name(), op));
+    if let [op] = ops.as_slice()
+        && let Some(def) = own.iter().find(|def| def.name.value == op.value)
+    {
+        if let Some(item) = section.get("optional").or(section.get("commutative")).or(section.get("expr")) {
+            let message = format!("`{}` stands for nodes", op.value);
+            return Err(SpecError::new(source, item.span(), message, "expected without this key"));
+        }
+        if inputs.len() != def.inputs.len() {
+            let item = section.require("inputs")?;
+            let message = format!("`{}` with {} inputs", op.value, inputs.len());
+            return Err(SpecError::new(
+                source,
+                item.span(),
+                message,
+                format!("expected {}", def.inputs.len()),
+            ));
+        }
+        let nodes = pattern_of(def, functions, &name.value, &inputs, part);
+        let legal = legal_ops(template, part);
+        let nodes =
+            nodes.map_err(|message| SpecError::new(source, op.span.clone(), message, "in a pattern"))?;
+        if let Some(kind) = nodes.iter().flat_map(|node| &node.ops).find(|kind| !legal.contains(kind)) {
+            let message =
+                format!("`{}` stands for `{kind}`, which cannot be in the {}", op.value, part_name(part));
+            return Err(SpecError::new(
+                source,
+                op.span.clone(),
+                message,
+                format!("of a `{}` kernel", template.name()),
+            ));
+        }
+        return Ok((nodes, name));
+    }
+    let names = || own.iter().map(|def| def.name.value.as_str());
+    let known: Vec<(&str, Option<OpKind>)> =
+        OpKind::ALL.iter().map(|op| (op.name(), Some(*op))).chain(names().map(|name| (name, None))).collect();
     let mut kinds = Vec::with_capacity(ops.len());
     for op in &ops {
-        let kind = one_of(source, op, &known, "op")?;
+        let Some(kind) = one_of(source, op, &known, "op")? else {
+            let message = format!("`{}` stands for nodes", op.value);
+            return Err(SpecError::new(source, op.span.clone(), message, "expected it alone"));
+        };
         let legal = legal_ops(template, part);
         if !legal.contains(&kind) {
             let message = format!(
@@ -164,8 +242,10 @@ fn node(source: &Source, item: &Item<'_>, template: Template) -> Result<(Pattern
     }
     let flag = |key: &str, default: bool| section.get(key).map_or(Ok(default), |item| boolean(source, item));
     let swaps = kinds.iter().all(|op| matches!(op, OpKind::Add | OpKind::Mul));
+    let expr = section.get("expr").map(|item| expr(source, item, &kinds, &inputs, functions)).transpose()?;
     let node = PatternNode {
         capture: name.value.clone(),
+        expr,
         inputs: inputs.into_iter().map(|name| name.value).collect(),
         commutative: flag("commutative", swaps)?,
         optional: flag("optional", false)?,
@@ -190,7 +270,23 @@ fn node(source: &Source, item: &Item<'_>, template: Template) -> Result<(Pattern
             "expected only in the prologue and the epilogue",
         ));
     }
-    Ok((node, name))
+    Ok((vec![node], name))
+}
+
+/// The expression that a node must have.
+fn expr(
+    source: &Source,
+    item: &Item<'_>,
+    kinds: &[OpKind],
+    inputs: &[Spanned<String>],
+    functions: &[Function],
+) -> Result<Expr> {
+    if let Some(kind) = kinds.iter().find(|kind| !matches!(kind, OpKind::Glu | OpKind::Elementwise)) {
+        let message = format!("`{kind}` has no expression");
+        return Err(SpecError::new(source, item.span(), message, "expected only with glu and elementwise"));
+    }
+    let vars: Vec<&str> = inputs.iter().map(|name| name.value.as_str()).collect();
+    expression(source, &string(source, item)?, &vars, functions)
 }
 
 fn part_name(part: Part) -> &'static str {
@@ -312,17 +408,7 @@ fn guard(source: &Source, pattern: &[PatternNode], item: &Item<'_>) -> Result<Gu
     let section = Section::new(source, item, "a table (a guard)")?;
     let check = string(source, section.require("check")?)?;
     let quantities = Quantity::NAMED.map(|(name, _)| name);
-    let kinds: [(&str, &[&str]); 8] = [
-        ("used_only_by", &["value", "user"]),
-        ("is_output", &["value"]),
-        ("multiple_of", &["by"]),
-        ("between", &["min", "max"]),
-        ("same_cols", &["of"]),
-        ("format", &["of", "is"]),
-        ("rows", &["of", "is"]),
-        ("features", &["has"]),
-    ];
-    let keys = one_of(source, &check, &kinds, "check")?;
+    let keys = one_of(source, &check, &GUARDS, "check")?;
     let numeric = matches!(check.value.as_str(), "multiple_of" | "between");
     let quantities: &[&str] = if numeric { &quantities } else { &[] };
     let what = format!("this `{}` guard", check.value);
@@ -416,7 +502,7 @@ fn quantity(
 }
 
 fn hints(source: &Source, item: &Item<'_>) -> Result<Hints> {
-    let section = Section::new(source, item, "[schedule]")?.only(&["prologue", "tiling", "rows_per_item"])?;
+    let section = Section::new(source, item, "[schedule]")?.only(&SCHEDULE_KEYS)?;
     let choice = |key: &str, yes: &str, no: &str| -> Result<Option<bool>> {
         let Some(item) = section.get(key) else { return Ok(None) };
         let name = string(source, item)?;

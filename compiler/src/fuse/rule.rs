@@ -3,6 +3,7 @@
 
 use super::guard::Guard;
 use crate::graph::OpKind;
+use kernmill_kernels::expr::Expr;
 
 /// A fusion rule. Names in it ("captures") are local to the rule.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +67,8 @@ pub struct PatternNode {
     pub capture: String,
     /// Ops that fit.
     pub ops: Vec<OpKind>,
+    /// Of elementwise ops the expression that they must have; variable i is input i.
+    pub expr: Option<Expr>,
     /// Names of the inputs in order: a capture is that node's output; any other name is a value from outside, the same
     /// value wherever the name recurs.
     pub inputs: Vec<String>,

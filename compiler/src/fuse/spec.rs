@@ -2,7 +2,8 @@
 
 use super::read;
 use super::rule::FusionRule;
-use crate::spec::{Result, Source, Spanned, SpecError, near};
+use crate::spec::{Language, OpDef, Result, Source, Spanned, SpecError, near};
+use kernmill_kernels::expr::Function;
 use std::sync::{Arc, LazyLock};
 
 /// A fused-op spec as read from its file.
@@ -16,8 +17,12 @@ pub struct FusedSpec {
     pub doc: String,
     /// Its place in the order; `None` is that of the spec it replaces, or else [`USER_PRIORITY`].
     pub place: Option<Place>,
-    /// What is fused.
-    pub rule: FusionRule,
+    /// What is fused, if anything is.
+    pub rule: Option<FusionRule>,
+    /// Functions that it adds to expressions.
+    pub functions: Vec<Function>,
+    /// Ops that it adds to model specs.
+    pub ops: Vec<OpDef>,
 }
 
 /// A place in the order in which rules are tried.
@@ -164,6 +169,18 @@ impl FusedSet {
             self.specs.remove(old);
             index -= usize::from(old < index);
         }
+        for other in self.specs() {
+            let function =
+                spec.functions.iter().find(|one| other.functions.iter().any(|two| two.name == one.name));
+            let op = spec.ops.iter().find(|one| other.ops.iter().any(|two| two.name.value == one.name.value));
+            let twice =
+                function.map(|one| ("functions", &one.name)).or(op.map(|one| ("ops", &one.name.value)));
+            if let Some((what, name)) = twice {
+                let message = format!("two {what} are called `{name}`");
+                let error = SpecError::new(&spec.source, spec.name.span.clone(), message, "in this spec");
+                return Err(error.help(format!("the other is in {}", other.source.name())));
+            }
+        }
         self.specs.insert(index, Entry { spec: Arc::new(spec), priority, builtin: false });
         Ok(())
     }
@@ -210,8 +227,32 @@ impl FusedSet {
         self.specs.iter().map(|entry| &*entry.spec)
     }
 
+    /// What the specs add to the spec language.
+    pub fn language(&self) -> Language {
+        let mut language = Language::default();
+        for spec in self.specs() {
+            language.functions.extend(spec.functions.iter().cloned());
+            language.ops.extend(spec.ops.iter().cloned());
+        }
+        language
+    }
+
     /// Rules, in order.
     pub fn rules(&self) -> impl Iterator<Item = &FusionRule> {
-        self.specs().map(|spec| &spec.rule)
+        self.specs().filter_map(|spec| spec.rule.as_ref())
     }
+}
+
+/// Reads whatever bytes there are, and makes samples of what is a spec: neither may panic.
+#[doc(hidden)]
+pub fn parse_bytes(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(spec) = FusedSpec::parse("fuzz.toml", text) else { return };
+    if let Some(rule) = &spec.rule
+        && let Ok(graph) = super::sample(rule, bytes.len() as u64)
+    {
+        super::fuse(&graph, [rule], kernmill_plan::target::Level::V3);
+    }
+    let set = FusedSet::builtin().with(vec![spec]);
+    drop(set.map(|set| set.language()));
 }

@@ -117,6 +117,13 @@ fn explains_by_layers() {
           %layers.*.topk            moe_gate_up      [rms_norm linear router_topk quantize_q8] [quant_expert_linear quant_expert_linear] [glu quantize_q8]  layers 0..4
           %layers.*.mlp_out         moe_down         [] [quant_expert_linear] [expert_sum add]  layers 0..4
           %logits                   logits           [select_rows rms_norm quantize_q8] [quant_linear] []
+        saved:
+          qkv                       4 groups, 32 barriers, 6464 bytes per token
+          attention                 4 groups, 4 barriers, 2048 bytes per token
+          linear_residual           4 groups, 4 barriers, 1024 bytes per token
+          moe_gate_up               4 groups, 28 barriers, 4480 bytes per token
+          moe_down                  4 groups, 8 barriers, 3072 bytes per token
+          logits                    1 group, 3 barriers, 592 bytes per token
     "#]].assert_eq(&explain(&fused, &report));
 }
 
@@ -145,6 +152,12 @@ fn explains_near_misses() {
           %layers.*.h               mlp_gate_up      [rms_norm quantize_q8] [quant_linear quant_linear] [glu]  layers 0..2
           %layers.*.mlp_out         linear_residual  [quantize_q8] [quant_linear] [add]  layers 0..2
           %logits                   logits           [select_rows rms_norm quantize_q8] [quant_linear] []
+        saved:
+          norm_quant                2 groups, 2 barriers, 0 bytes per token
+          attention                 2 groups, 0 barriers, 0 bytes per token
+          linear_residual           4 groups, 8 barriers, 1584 bytes per token
+          mlp_gate_up               2 groups, 8 barriers, 2208 bytes per token
+          logits                    1 group, 3 barriers, 592 bytes per token
         nearly fused:
           %layers.*.q               qkv              not applied: value %layers.*.attn_norm is also used by %layers.*.attn_out.1  layers 0..2
     "#]].assert_eq(&explain(&fused, &report));
@@ -233,11 +246,44 @@ fn groups_that_have_no_order_are_refused() {
         outputs = ["norm", "add"]
     "#;
     let spec = FusedSpec::parse("skip.toml", rule).unwrap();
-    let (fused, report) = fuse(&graph, [&spec.rule], LEVEL);
+    let (fused, report) = fuse(&graph, &spec.rule, LEVEL);
     fused.verify().unwrap();
     assert!(fused.groups.iter().all(|group| group.rule.is_none()));
     let reason = "%b, which %c needs, depends on another member and is outside the group";
     assert_eq!(report.near_misses[0].reason, reason);
+}
+
+/// Elementwise nodes that nobody else reads are one step; what others read is not taken in.
+#[test]
+fn elementwise_chains_become_one_expression() {
+    let text = "model \"m\" vocab 4 context 8\n\
+        tensor @e table f32[4, 32] from \"e\"\n\
+        tensor @u matrix f32[4, 32] from \"u\"\n\
+        input %tokens : ids[T]\n\
+        %x = embed %tokens, @e : f32[T, 32]\n\
+        %a = elementwise(\"silu(x0)\") %x : f32[T, 32]\n\
+        %b = mul %a, %x : f32[T, 32]\n\
+        %c = add %b, %b : f32[T, 32]\n\
+        %d = add %c, %x : f32[T, 32]\n\
+        %f = mul %c, %d : f32[T, 32]\n\
+        %last = select_rows %f : f32[R, 32]\n\
+        %logits = linear %last, @u : f32[R, 4]\n\
+        output %logits\n";
+    let graph: Graph = text.parse().unwrap();
+    let uses = crate::graph::Uses::new(&graph);
+    let nodes: Vec<NodeId> = (1..6).map(NodeId).collect();
+    let steps = row_steps(&graph, &uses, &nodes, &[graph.nodes[5].output]);
+    let shown: Vec<String> = steps
+        .iter()
+        .map(|step| match step {
+            RowStep::Node(_) => "node".to_owned(),
+            RowStep::Map { last, expr, inputs } => {
+                let names: Vec<&str> = inputs.iter().map(|value| graph.value(*value).name.as_str()).collect();
+                format!("{} = {}", graph.value(graph.node(*last).output).name, expr.text(&names))
+            }
+        })
+        .collect();
+    assert_eq!(shown, ["c = ((silu(x) * x) + (silu(x) * x))", "f = (c * (c + x))"]);
 }
 
 #[test]

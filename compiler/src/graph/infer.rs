@@ -322,7 +322,8 @@ pub fn check_tensor(tensor: &Tensor) -> Result<(), String> {
     })
 }
 
-fn check_expr(expr: &Expr, inputs: usize) -> Result<(), String> {
+/// Whether an expression of that many inputs can be a node's.
+pub(crate) fn check_expr(expr: &Expr, inputs: usize) -> Result<(), String> {
     let (depth, vars) = measure(expr);
     ensure(depth <= MAX_EXPR_DEPTH, || format!("the expression nests deeper than {MAX_EXPR_DEPTH}"))?;
     ensure(vars <= inputs, || format!("the expression uses variable {} of {inputs}", vars.saturating_sub(1)))

@@ -2,8 +2,9 @@
 
 use super::builder::{Builder, domain};
 use super::candidate::Prologue;
+use super::stages::last_of;
 use super::{KernelUse, OperandRef, SelectError, Selector, layer_kind, max_rows};
-use crate::fuse::{self, Composition, Group, GroupKind, Step, compose, is_stage};
+use crate::fuse::{self, Composition, Group, GroupKind, Step, compose, is_stage, row_steps};
 use crate::graph::{Attention, Node, NodeId, Op, OpKind, Rows, Type, ValueId};
 use kernmill_kernels::kernel::{
     ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, KvPlane, Mat, PROLOGUE_TOKENS, Part, ShrinkSite,
@@ -56,10 +57,9 @@ impl Selector<'_> {
     fn rows(&self, group: &Group, stem: &str, nodes: &[NodeId]) -> Result<KernelUse, SelectError> {
         let mut b = Builder::new(self);
         let mut stages = Vec::with_capacity(nodes.len());
-        for id in nodes {
-            let node = self.graph.node(*id);
-            let out = b.output(node.output);
-            stages.push(self.stage(&mut b, node, out)?);
+        for step in row_steps(self.graph, self.uses, nodes, &group.outputs) {
+            let out = b.output(self.graph.node(last_of(&step)).output);
+            stages.push(self.step(&mut b, &step, out)?);
         }
         let last = self.graph.node(nodes[nodes.len() - 1]);
         let ty = self.graph.value(last.output).ty;

@@ -2,6 +2,7 @@
 
 use super::builder::Builder;
 use super::{OperandRef, SelectError, Selector};
+use crate::fuse::{RowStep, row_steps};
 use crate::graph::{Node, NodeId, Op};
 use kernmill_kernels::kernel::{Stage, ValId};
 use kernmill_plan::format::WeightFormat;
@@ -33,34 +34,35 @@ impl Selector<'_> {
                 let experts = self.graph.value(node.inputs[0]).ty.cols();
                 Stage::TopK { x: input(b, 0), experts, k: *k as usize, out }
             }
-            Op::Glu { expr } | Op::Elementwise { expr } => {
-                let inputs = (0..node.inputs.len()).map(|i| input(b, i)).collect();
-                Stage::Elementwise { expr: expr.clone(), inputs, out }
-            }
-            Op::Add | Op::Mul => {
-                let op = if node.op == Op::Add {
-                    kernmill_kernels::expr::Binary::Add
-                } else {
-                    kernmill_kernels::expr::Binary::Mul
-                };
-                use kernmill_kernels::expr::Expr;
-                let expr = Expr::Binary(op, Box::new(Expr::Var(0)), Box::new(Expr::Var(1)));
-                Stage::Elementwise { expr, inputs: vec![input(b, 0), input(b, 1)], out }
-            }
             Op::SelectRows => Stage::SelectRow { x: input(b, 0), out },
             Op::ExpertSum => {
                 let top_k = self.graph.value(node.inputs[1]).ty.cols();
                 Stage::ExpertSum { y: input(b, 0), routing: input(b, 1), top_k, out }
             }
-            Op::QuantLinear
+            Op::Glu { .. }
+            | Op::Elementwise { .. }
+            | Op::Add
+            | Op::Mul
+            | Op::QuantLinear
             | Op::ExpertLinear
             | Op::QuantExpertLinear
             | Op::Bf16ExpertLinear
             | Op::Attention(_)
             | Op::LoraShrink { .. } => {
-                return Err(self.bug(node, "is not a row stage"));
+                return Err(self.bug(node, "is not a row stage of its own"));
             }
         })
+    }
+
+    /// The stage of a step.
+    pub(super) fn step(&self, b: &mut Builder, step: &RowStep, out: ValId) -> Result<Stage, SelectError> {
+        match step {
+            RowStep::Node(id) => self.stage(b, self.graph.node(*id), out),
+            RowStep::Map { expr, inputs, .. } => {
+                let inputs = inputs.iter().map(|value| b.input(*value)).collect();
+                Ok(Stage::Elementwise { expr: expr.clone(), inputs, out })
+            }
+        }
     }
 
     /// Prologue nodes as stages of the kernel being built, on rows of the worker's own.
@@ -71,21 +73,30 @@ impl Selector<'_> {
         outputs: &[crate::graph::ValueId],
     ) -> Result<Vec<Stage>, SelectError> {
         let mut stages = Vec::with_capacity(nodes.len());
-        for id in nodes {
-            let node = self.graph.node(*id);
+        for step in row_steps(self.graph, self.uses, nodes, outputs) {
+            let node = self.graph.node(last_of(&step));
             // Inputs first: a stage may read what an earlier one made, under the same value id.
-            node.inputs.iter().for_each(|value| {
+            let inputs = if let RowStep::Map { inputs, .. } = &step { inputs } else { &node.inputs };
+            inputs.iter().for_each(|value| {
                 if *value != crate::graph::ValueId(0) {
                     b.input(*value);
                 }
             });
             let out = b.local(node.output, outputs.contains(&node.output));
-            stages.push(self.stage(b, node, out)?);
+            stages.push(self.step(b, &step, out)?);
         }
         Ok(stages)
     }
 
     pub(super) fn bug(&self, node: &Node, message: &str) -> SelectError {
         SelectError::Bug { node: self.graph.value(node.output).name.clone(), message: message.to_owned() }
+    }
+}
+
+/// The node whose value a step makes.
+pub(super) fn last_of(step: &RowStep) -> NodeId {
+    match step {
+        RowStep::Node(id) => *id,
+        RowStep::Map { last, .. } => *last,
     }
 }

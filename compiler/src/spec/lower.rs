@@ -142,7 +142,7 @@ pub(super) fn evaluate(
 }
 
 /// Where bytes `inner` of a string's content stand in the file; all of the string if it has escapes.
-pub(super) fn inner_span(
+pub(crate) fn inner_span(
     source: &Source,
     string: &Range<usize>,
     content: &str,

@@ -3,6 +3,7 @@
 use super::lower::{Lowering, MAX_EXTENT, Scope, inner_span, show};
 use super::ops::SpecOp;
 use super::{Arg, NodeDef, Result, ScalarText, Spanned, SpecError};
+use crate::graph::infer::check_expr;
 use crate::graph::{Attention, Op, Role, Rows, TensorId, Type, ValueId};
 use kernmill_kernels::expr::Expr;
 use kernmill_plan::kv::KvElem;
@@ -372,11 +373,15 @@ impl At<'_, '_> {
 
     fn expr(&self, key: &str, vars: &[&str]) -> Result<Expr> {
         let text = self.text(key);
-        Expr::parse(&text.value, vars).map_err(|e| {
+        let expr = Expr::parse_with(&text.value, vars, &self.scope.spec.functions).map_err(|e| {
             let end = (e.offset + 1).min(text.value.len()).max(e.offset);
             let span = inner_span(self.scope.source(), &text.span, &text.value, &(e.offset..end));
             self.scope.error(span, "the expression does not parse", e.message)
-        })
+        })?;
+        match check_expr(&expr, vars.len()) {
+            Ok(()) => Ok(expr),
+            Err(message) => Err(self.at(key, &message, "expected a simpler expression")),
+        }
     }
 
     fn whole(&self, key: &str, min: u64) -> Result<usize> {

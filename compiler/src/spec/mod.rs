@@ -8,6 +8,7 @@ pub mod number;
 pub mod ops;
 
 mod error;
+mod expand;
 mod lower;
 mod lower_ops;
 mod read;
@@ -16,9 +17,13 @@ pub(crate) mod section;
 mod tests;
 
 pub use error::{Result, Source, SpecError};
+pub use expand::OpDef;
+pub(crate) use lower::inner_span;
 pub use lower::lower;
+pub(crate) use read::nodes;
 
 use crate::graph::RowSelect;
+use kernmill_kernels::expr::Function;
 use kernmill_plan::format::WeightFormat;
 use number::Number;
 use ops::OpInfo;
@@ -53,6 +58,8 @@ pub struct Spec {
     pub layer: Option<LayerDef>,
     /// Nodes after the layers.
     pub after: Vec<NodeDef>,
+    /// Functions that expressions may call besides the built-in ones.
+    pub functions: Vec<Function>,
 }
 
 /// `[model]`.
@@ -168,6 +175,15 @@ pub struct NodeDef {
     pub args: BTreeMap<&'static str, Spanned<Arg>>,
 }
 
+/// What fused-op specs add to the language.
+#[derive(Clone, Debug, Default)]
+pub struct Language {
+    /// Functions of elementwise expressions.
+    pub functions: Vec<Function>,
+    /// Ops that stand for nodes.
+    pub ops: Vec<OpDef>,
+}
+
 /// What a node's key holds.
 #[derive(Clone, Debug)]
 pub enum Arg {
@@ -185,6 +201,14 @@ impl Spec {
     /// # Errors
     /// The first thing that is wrong, with its place.
     pub fn parse(name: &str, text: &str) -> Result<Spec> {
-        read::spec(&Source::new(name, text))
+        Spec::parse_with(name, text, &Language::default())
+    }
+
+    /// As [`Spec::parse`], in a language with more functions and ops.
+    ///
+    /// # Errors
+    /// As [`Spec::parse`].
+    pub fn parse_with(name: &str, text: &str, language: &Language) -> Result<Spec> {
+        read::spec(&Source::new(name, text), language)
     }
 }

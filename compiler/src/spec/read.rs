@@ -3,8 +3,8 @@
 use super::ops::{OPS, OpInfo, ParamKind};
 use super::section::{Item, Section, array, boolean, check_name, scalar, scalars, string};
 use super::{
-    Arg, LayerDef, LayerValueDef, Model, NodeDef, Result, RopeDef, RopeKind, RopeScalingDef, ScalarText,
-    Source, Spanned, Spec, SpecError, TensorDef, lower,
+    Arg, Language, LayerDef, LayerValueDef, Model, NodeDef, OpDef, Result, RopeDef, RopeKind, RopeScalingDef,
+    ScalarText, Source, Spanned, Spec, SpecError, TensorDef, lower,
 };
 use crate::graph::RowSelect;
 use kernmill_plan::format::WeightFormat;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use toml::de::DeTable;
 
 /// Reads the whole document.
-pub(super) fn spec(source: &Source) -> Result<Spec> {
+pub(super) fn spec(source: &Source, language: &Language) -> Result<Spec> {
     let document = DeTable::parse(source.text()).map_err(|e| {
         let span = e.span().unwrap_or(0..0);
         SpecError::new(source, span, format!("not TOML: {}", e.message()), "here")
@@ -31,9 +31,10 @@ pub(super) fn spec(source: &Source) -> Result<Spec> {
         tensors: root
             .get("tensors")
             .map_or(Ok(Vec::new()), |item| tensors(source, item, "[tensors]", false))?,
-        before: nodes_section(source, root.get("before"), "[before]")?,
-        layer: root.get("layer").map(|item| layer(source, item)).transpose()?,
-        after: nodes_section(source, root.get("after"), "[after]")?,
+        before: nodes_section(source, root.get("before"), "[before]", &language.ops)?,
+        layer: root.get("layer").map(|item| layer(source, item, &language.ops)).transpose()?,
+        after: nodes_section(source, root.get("after"), "[after]", &language.ops)?,
+        functions: language.functions.clone(),
     })
 }
 
@@ -197,13 +198,18 @@ fn rows(source: &Source, item: &Item<'_>) -> Result<RowSelect> {
     }
 }
 
-fn nodes_section(source: &Source, item: Option<&Item<'_>>, what: &str) -> Result<Vec<NodeDef>> {
+fn nodes_section(
+    source: &Source,
+    item: Option<&Item<'_>>,
+    what: &str,
+    ops: &[OpDef],
+) -> Result<Vec<NodeDef>> {
     let Some(item) = item else { return Ok(Vec::new()) };
     let section = Section::new(source, item, what)?.only(&["node"])?;
-    nodes(source, section.require("node")?)
+    nodes(source, section.require("node")?, ops)
 }
 
-fn layer(source: &Source, item: &Item<'_>) -> Result<LayerDef> {
+fn layer(source: &Source, item: &Item<'_>, ops: &[OpDef]) -> Result<LayerDef> {
     let section = Section::new(source, item, "[layer]")?;
     let section = section.only(&["count", "carry", "values", "tensors", "node"])?;
     let mut carry = Vec::new();
@@ -226,7 +232,7 @@ fn layer(source: &Source, item: &Item<'_>) -> Result<LayerDef> {
             Some(item) => tensors(source, item, "[layer.tensors]", true)?,
             None => Vec::new(),
         },
-        nodes: nodes(source, section.require("node")?)?,
+        nodes: nodes(source, section.require("node")?, ops)?,
     })
 }
 
@@ -245,15 +251,26 @@ fn layer_value(source: &Source, name: Spanned<String>, item: &Item<'_>) -> Resul
     }
 }
 
-fn nodes(source: &Source, item: &Item<'_>) -> Result<Vec<NodeDef>> {
-    array(source, item)?.iter().map(|item| node(source, item)).collect()
+/// Nodes of an array; those of `ops` become the nodes that they stand for.
+pub(crate) fn nodes(source: &Source, item: &Item<'_>, ops: &[OpDef]) -> Result<Vec<NodeDef>> {
+    let mut nodes = Vec::new();
+    for item in array(source, item)? {
+        let section = Section::new(source, item, "this node")?;
+        let name = string(source, section.require("op")?)?;
+        match ops.iter().find(|op| op.name.value == name.value) {
+            Some(op) => nodes.extend(op.expand(source, item, &name)?),
+            None => nodes.push(node(source, item, ops)?),
+        }
+    }
+    Ok(nodes)
 }
 
-fn node(source: &Source, item: &Item<'_>) -> Result<NodeDef> {
+fn node(source: &Source, item: &Item<'_>, ops: &[OpDef]) -> Result<NodeDef> {
     let section = Section::new(source, item, "this node")?;
     let op_name = string(source, section.require("op")?)?;
     let Some(op) = OPS.iter().find(|info| info.name == op_name.value) else {
-        let known = OPS.map(|info| info.name);
+        let own = ops.iter().map(|op| op.name.value.as_str());
+        let known: Vec<&str> = OPS.iter().map(|info| info.name).chain(own).collect();
         let message = format!("unknown op `{}`", op_name.value);
         let label = format!("expected one of: {}", known.join(", "));
         return Err(SpecError::new(source, op_name.span, message, label).near(&op_name.value, known));

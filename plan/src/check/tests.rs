@@ -243,7 +243,8 @@ fn with_adapters(change: impl FnOnce(&mut Adapters)) -> Program {
 #[test]
 fn sites_of_adapters() {
     assert_eq!(check_program(&with_adapters(|_| {})), Ok(()));
-    let faults: [(fn(&mut Adapters), &str); 9] = [
+    type Fault = (fn(&mut Adapters), &'static str);
+    let faults: [Fault; 9] = [
         (|a| a.format = WeightFormat::Int8, "adapter format is int8, expected f32 or bf16"),
         (|a| a.sites[0].k = 6, "6 columns, expected a multiple of 4"),
         (|a| a.sites[0].experts = u32::MAX, "4294967295 experts"),

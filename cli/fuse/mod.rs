@@ -1,0 +1,43 @@
+//! `kernmill fuse`: fused-op specs.
+
+mod check;
+mod differ;
+mod report;
+
+use crate::failure::Result;
+use crate::output;
+use kernmill_compiler::fuse::schema;
+
+/// Checks fused-op specs, and shows what they may say
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kernmill fuse check model-specs/examples/fused/mish.toml
+  kernmill fuse check my_fusions/ --spec model-specs/gpt-oss-20b.toml
+  kernmill fuse schema
+
+docs/fused-ops.md teaches the language.")]
+pub struct Fuse {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Check(check::Check),
+    /// Print the JSON schema of fused-op specs, for editors
+    #[command(after_help = "\
+Examples:
+  kernmill fuse schema > fused.schema.json")]
+    Schema,
+}
+
+impl Fuse {
+    /// Runs the command.
+    pub fn execute(self) -> Result<()> {
+        match self.command {
+            Command::Check(check) => check.execute(),
+            Command::Schema => output::print(&format!("{:#}\n", schema())),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What `kernmill fuse check` prints.
+
+use kernmill_compiler::choose::Choices;
+use kernmill_compiler::fuse::{FusedSet, value_bytes};
+use kernmill_compiler::graph::Graph;
+use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::quant::Preset;
+use kernmill_compiler::select::cost::Model;
+use kernmill_plan::target::Level;
+use serde::Serialize;
+use std::fmt;
+
+/// Everything.
+#[derive(Serialize)]
+pub struct Report {
+    /// Levels that kernels were run at.
+    pub levels: Vec<&'static str>,
+    /// By spec.
+    pub specs: Vec<SpecReport>,
+}
+
+/// A spec.
+#[derive(Serialize)]
+pub struct SpecReport {
+    /// Its name.
+    pub name: String,
+    /// Its doc line.
+    pub doc: String,
+    /// Its file.
+    pub file: String,
+    /// Whether it has a rule.
+    pub fuses: bool,
+    /// Functions that it adds.
+    pub functions: Vec<String>,
+    /// Ops that it adds.
+    pub ops: Vec<String>,
+    /// Random models in which it applied.
+    pub samples: usize,
+    /// Comparisons with the interpreter.
+    pub runs: usize,
+    /// Rows of logits compared.
+    pub rows: usize,
+    /// What differed.
+    pub mismatches: Vec<String>,
+    /// Why it did not apply in other random models.
+    pub reasons: Vec<String>,
+    /// How often it applies in the model of `--spec`.
+    pub matches: Option<usize>,
+    /// Where it nearly does, and why not.
+    pub near_misses: Vec<String>,
+    /// Before and after, in the model of `--spec` or a random one.
+    pub costs: Option<Costs>,
+}
+
+/// Without and with the spec.
+#[derive(Serialize)]
+pub struct Costs {
+    /// The model.
+    pub model: String,
+    /// Its preset.
+    pub preset: &'static str,
+    /// Without it.
+    pub before: Cost,
+    /// With it.
+    pub after: Cost,
+}
+
+/// What a model takes.
+#[derive(Clone, Copy, Serialize)]
+pub struct Cost {
+    /// Barriers of a run over one token.
+    pub barriers: usize,
+    /// Bytes of intermediate values that are written per token.
+    pub bytes: usize,
+    /// By the cost model, a batch of one token, attention excepted.
+    pub microseconds_1: f64,
+    /// The same of 512 tokens.
+    pub microseconds_512: f64,
+}
+
+const CHUNK: usize = 512;
+
+impl Costs {
+    /// Of the spec called `name`; nothing when the model does not compile.
+    pub fn of(name: &str, graph: &Graph, preset: Preset, set: &FusedSet, level: Level) -> Option<Costs> {
+        let without = set.clone().without(name).ok()?;
+        let cost = |fused: &FusedSet| {
+            let choices = Some(Choices::assumed(graph));
+            let options =
+                Options { preset, choices, chunk: CHUNK, fused: fused.clone(), ..Options::new(level) };
+            compile(graph, &options).ok().map(|compiled| Cost::of(&compiled, level))
+        };
+        let (before, after) = (cost(&without)?, cost(set)?);
+        Some(Costs { model: graph.name.clone(), preset: preset.name(), before, after })
+    }
+}
+
+impl Cost {
+    fn of(compiled: &Compiled, level: Level) -> Cost {
+        let model = Model::new(level);
+        let selection = |tokens: usize| compiled.selections.iter().find(|class| class.max_tokens >= tokens);
+        let time = |tokens: usize| -> f64 {
+            let uses = selection(tokens).map_or(&[][..], |class| &class.uses);
+            uses.iter().map(|one| model.kernel(&one.kernel, tokens)).sum::<f64>() / 1e3
+        };
+        Cost {
+            barriers: selection(1).map_or(0, |class| class.uses.len()),
+            bytes: value_bytes(&compiled.fused),
+            microseconds_1: time(1),
+            microseconds_512: time(CHUNK),
+        }
+    }
+}
+
+impl Report {
+    /// Why the check failed, if it did.
+    pub fn failed(&self) -> Option<String> {
+        let wrong = self.specs.iter().find(|spec| !spec.mismatches.is_empty());
+        if let Some(spec) = wrong {
+            return Some(format!(
+                "{}: {} of {} runs differ from the interpreter",
+                spec.name,
+                spec.mismatches.len(),
+                spec.runs
+            ));
+        }
+        let idle =
+            self.specs.iter().find(|spec| spec.runs == 0 && (spec.fuses || !spec.functions.is_empty()));
+        idle.map(|spec| format!("{}: it applied in no random model, so that nothing was compared", spec.name))
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for spec in &self.specs {
+            writeln!(f, "{}: {}", spec.name, spec.doc)?;
+            for (what, names) in [("functions", &spec.functions), ("ops", &spec.ops)] {
+                if !names.is_empty() {
+                    writeln!(f, "  {what}: {}", names.join(", "))?;
+                }
+            }
+            if spec.runs > 0 {
+                let same = if spec.mismatches.is_empty() {
+                    "every logit has the interpreter's bits"
+                } else {
+                    "not the interpreter's bits"
+                };
+                writeln!(
+                    f,
+                    "  {same}: {} random models, {} runs, {} rows of logits, levels {}",
+                    spec.samples,
+                    spec.runs,
+                    spec.rows,
+                    self.levels.join(", ")
+                )?;
+            }
+            list(f, "differs", &spec.mismatches)?;
+            list(f, "did not apply in a random model", &spec.reasons)?;
+            if let Some(matches) = spec.matches {
+                writeln!(f, "  applies {matches} times in the model")?;
+            }
+            list(f, "nearly", &spec.near_misses)?;
+            if let Some(costs) = &spec.costs {
+                let Costs { model, preset, before, after } = costs;
+                writeln!(f, "  cost of model {model}, preset {preset}, without it -> with it:")?;
+                writeln!(f, "    barriers per run           {:>12} -> {}", before.barriers, after.barriers)?;
+                writeln!(f, "    bytes written per token    {:>12} -> {}", before.bytes, after.bytes)?;
+                for (tokens, before, after) in [
+                    ("us of 1 token, estimated   ", before.microseconds_1, after.microseconds_1),
+                    ("us of 512 tokens, estimated", before.microseconds_512, after.microseconds_512),
+                ] {
+                    writeln!(f, "    {tokens}{before:>13.1} -> {after:.1}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn list(f: &mut fmt::Formatter<'_>, what: &str, lines: &[String]) -> fmt::Result {
+    lines.iter().try_for_each(|line| writeln!(f, "  {what}: {line}"))
+}

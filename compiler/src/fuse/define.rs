@@ -1,0 +1,245 @@
+//! What a fused-op spec adds to the language: functions of expressions, and ops that stand for nodes.
+
+use super::rule::{Part, PatternNode};
+use crate::graph::OpKind;
+use crate::graph::infer::check_expr;
+use crate::spec::ops::{OPS, ParamKind, SpecOp};
+use crate::spec::section::{Section, array, check_name, string, strings};
+use crate::spec::{Arg, NodeDef, OpDef, Result, Source, Spanned, SpecError, inner_span, nodes};
+use kernmill_kernels::expr::{Expr, Function, Unary};
+
+/// Keys of `[[function]]`.
+pub(super) const FUNCTION_KEYS: [&str; 4] = ["name", "doc", "params", "expr"];
+/// Keys of `[[op]]`.
+pub(super) const OP_KEYS: [&str; 6] = ["name", "doc", "inputs", "tensors", "numbers", "node"];
+
+/// `[[function]]`, each over those before it.
+pub(super) fn functions(root: &Section<'_>) -> Result<Vec<Function>> {
+    let source = root.source;
+    let mut functions: Vec<Function> = Vec::new();
+    for item in root.get("function").map_or(Ok(&[][..]), |item| array(source, item))? {
+        let section = Section::new(source, item, "this [[function]]")?.only(&FUNCTION_KEYS)?;
+        let name = string(source, section.require("name")?)?;
+        check_name(source, &name)?;
+        let builtin = Unary::NAMED.iter().map(|(name, _)| *name).chain(["min", "max", "clamp"]);
+        let own = functions.iter().map(|function| function.name.as_str());
+        if builtin.chain(own).any(|other| other == name.value) {
+            let message = format!("there is a function `{}` already", name.value);
+            return Err(SpecError::new(source, name.span, message, "expected a new name"));
+        }
+        let params = strings(source, section.require("params")?)?;
+        distinct(source, &params, "parameters")?;
+        if params.is_empty() {
+            let item = section.require("params")?;
+            return Err(SpecError::new(source, item.span(), "no parameters", "expected at least one name"));
+        }
+        let vars: Vec<&str> = params.iter().map(|name| name.value.as_str()).collect();
+        let body = expression(source, &string(source, section.require("expr")?)?, &vars, &functions)?;
+        let doc = string(source, section.require("doc")?)?.value;
+        let params = params.into_iter().map(|name| name.value).collect();
+        functions.push(Function { name: name.value, params, body, doc });
+    }
+    Ok(functions)
+}
+
+/// An expression over `vars`.
+pub(super) fn expression(
+    source: &Source,
+    text: &Spanned<String>,
+    vars: &[&str],
+    functions: &[Function],
+) -> Result<Expr> {
+    let expr = Expr::parse_with(&text.value, vars, functions).map_err(|e| {
+        let end = (e.offset + 1).min(text.value.len()).max(e.offset);
+        let span = inner_span(source, &text.span, &text.value, &(e.offset..end));
+        SpecError::new(source, span, "the expression does not parse", e.message)
+    })?;
+    match check_expr(&expr, vars.len()) {
+        Ok(()) => Ok(expr),
+        Err(message) => {
+            Err(SpecError::new(source, text.span.clone(), message, "expected a simpler expression"))
+        }
+    }
+}
+
+fn distinct(source: &Source, names: &[Spanned<String>], what: &str) -> Result<()> {
+    for (i, name) in names.iter().enumerate() {
+        check_name(source, name)?;
+        if names[..i].iter().any(|other| other.value == name.value) {
+            let message = format!("two {what} are called `{}`", name.value);
+            return Err(SpecError::new(source, name.span.clone(), message, "expected a new name"));
+        }
+    }
+    Ok(())
+}
+
+/// `[[op]]`; an op may use those before it.
+pub(super) fn ops(root: &Section<'_>, functions: &[Function]) -> Result<Vec<OpDef>> {
+    let source = root.source;
+    let mut ops: Vec<OpDef> = Vec::new();
+    for item in root.get("op").map_or(Ok(&[][..]), |item| array(source, item))? {
+        let section = Section::new(source, item, "this [[op]]")?.only(&OP_KEYS)?;
+        let name = string(source, section.require("name")?)?;
+        check_name(source, &name)?;
+        let known = OPS.iter().map(|op| op.name).chain(OpKind::ALL.iter().map(|op| op.name()));
+        let own = ops.iter().map(|op| op.name.value.as_str());
+        if known.chain(own).any(|other| other == name.value) {
+            let message = format!("there is an op `{}` already", name.value);
+            return Err(SpecError::new(source, name.span, message, "expected a new name"));
+        }
+        let list = |key: &str| section.get(key).map_or(Ok(Vec::new()), |item| strings(source, item));
+        let inputs = strings(source, section.require("inputs")?)?;
+        let (tensors, numbers) = (list("tensors")?, list("numbers")?);
+        let keys: Vec<Spanned<String>> = inputs.iter().chain(&tensors).chain(&numbers).cloned().collect();
+        distinct(source, &keys, "keys")?;
+        if let Some(key) = keys.iter().find(|key| matches!(key.value.as_str(), "op" | "out")) {
+            let message = format!("`{}` is a key of every node", key.value);
+            return Err(SpecError::new(source, key.span.clone(), message, "expected another name"));
+        }
+        let item = section.require("node")?;
+        let nodes = nodes(source, item, &ops)?;
+        if inputs.is_empty() || nodes.is_empty() {
+            let message = "an op needs inputs and nodes";
+            return Err(SpecError::new(source, item.span(), message, "expected at least one of each"));
+        }
+        let values =
+            |names: &[Spanned<String>]| names.iter().map(|name| name.value.clone()).collect::<Vec<_>>();
+        let doc = string(source, section.require("doc")?)?.value;
+        let op = OpDef {
+            name,
+            doc,
+            inputs: values(&inputs),
+            tensors: values(&tensors),
+            numbers: values(&numbers),
+            nodes,
+        };
+        check_names(source, &op, functions)?;
+        ops.push(op);
+    }
+    Ok(ops)
+}
+
+/// Every name in the op's nodes is one of its keys or of a node above; every expression parses.
+fn check_names(source: &Source, op: &OpDef, functions: &[Function]) -> Result<()> {
+    let mut values: Vec<&str> = op.inputs.iter().map(String::as_str).collect();
+    let tensors: Vec<&str> = op.tensors.iter().map(String::as_str).collect();
+    for node in &op.nodes {
+        for param in node.op.params {
+            let Some(arg) = node.args.get(param.name) else { continue };
+            let known = match param.kind {
+                ParamKind::Value | ParamKind::Values => &values,
+                ParamKind::Tensor => &tensors,
+                ParamKind::Rope => {
+                    let message = "an op cannot name a [rope.NAME] section";
+                    return Err(SpecError::new(source, arg.span.clone(), message, "expected no rope"));
+                }
+                ParamKind::Expr => {
+                    if let Arg::Text(text) = &arg.value {
+                        let text = Spanned { value: text.clone(), span: arg.span.clone() };
+                        let mut vars = variables(node);
+                        vars.extend(op.numbers.iter().map(String::as_str));
+                        expression(source, &text, &vars, functions)?;
+                    }
+                    continue;
+                }
+                ParamKind::Number | ParamKind::Window => continue,
+            };
+            let names: Vec<(&str, std::ops::Range<usize>)> = match &arg.value {
+                Arg::Text(text) => vec![(text, arg.span.clone())],
+                Arg::Texts(texts) => {
+                    texts.iter().map(|text| (text.value.as_str(), text.span.clone())).collect()
+                }
+                Arg::Scalar(_) => Vec::new(),
+            };
+            if let Some((name, span)) = names.into_iter().find(|(name, _)| !known.contains(name)) {
+                let message = format!("`{name}` is no key of the op and no node above");
+                let error =
+                    SpecError::new(source, span, message, format!("expected one of: {}", known.join(", ")));
+                return Err(error.near(name, known.iter().copied()));
+            }
+        }
+        if values.contains(&node.out.value.as_str()) || tensors.contains(&node.out.value.as_str()) {
+            let message = format!("two values are called `{}`", node.out.value);
+            return Err(SpecError::new(source, node.out.span.clone(), message, "expected a new name"));
+        }
+        values.push(&node.out.value);
+    }
+    Ok(())
+}
+
+/// Variables of a node's expression, in order.
+fn variables(node: &NodeDef) -> Vec<&str> {
+    match node.args.get("inputs").map(|arg| &arg.value) {
+        Some(Arg::Texts(texts)) if node.op.op == SpecOp::Elementwise => {
+            texts.iter().map(|text| text.value.as_str()).collect()
+        }
+        _ => vec!["gate", "up"],
+    }
+}
+
+/// The pattern that an op stands for: its last node is called `name`, the others `name_node`.
+///
+/// # Errors
+/// What of it has no place in a pattern.
+pub(super) fn pattern_of(
+    op: &OpDef,
+    functions: &[Function],
+    name: &str,
+    inputs: &[Spanned<String>],
+    part: Part,
+) -> std::result::Result<Vec<PatternNode>, String> {
+    let last = op.nodes.len() - 1;
+    let own = |i: usize| match i == last {
+        true => name.to_owned(),
+        false => format!("{name}_{}", op.nodes[i].out.value),
+    };
+    let rename = |text: &str| {
+        let input = op.inputs.iter().position(|input| input == text).map(|i| inputs[i].value.clone());
+        let node = || op.nodes.iter().position(|node| node.out.value == text).map(own);
+        input.or_else(node).unwrap_or_else(|| text.to_owned())
+    };
+    let mut pattern = Vec::with_capacity(op.nodes.len());
+    for (i, node) in op.nodes.iter().enumerate() {
+        let ops = match node.op.op {
+            SpecOp::RmsNorm => vec![OpKind::RmsNorm],
+            SpecOp::Linear => vec![OpKind::Linear, OpKind::QuantLinear],
+            SpecOp::Glu => vec![OpKind::Glu],
+            SpecOp::Elementwise => vec![OpKind::Elementwise],
+            SpecOp::Add => vec![OpKind::Add],
+            SpecOp::Mul => vec![OpKind::Mul],
+            SpecOp::SelectRows => vec![OpKind::SelectRows],
+            SpecOp::RouterTopk => vec![OpKind::RouterTopk],
+            _ => {
+                return Err(format!(
+                    "`{}` stands for `{}`, which a pattern names itself",
+                    op.name.value, node.op.name
+                ));
+            }
+        };
+        let mut names = Vec::new();
+        for param in
+            node.op.params.iter().filter(|param| matches!(param.kind, ParamKind::Value | ParamKind::Values))
+        {
+            match node.args.get(param.name).map(|arg| &arg.value) {
+                Some(Arg::Text(text)) => names.push(rename(text)),
+                Some(Arg::Texts(texts)) => names.extend(texts.iter().map(|text| rename(&text.value))),
+                _ => {}
+            }
+        }
+        // With numbers of the use's own, any expression fits.
+        let expr = match node.args.get("expr").map(|arg| &arg.value) {
+            Some(Arg::Text(text)) => Expr::parse_with(text, &variables(node), functions).ok(),
+            _ => None,
+        };
+        pattern.push(PatternNode {
+            capture: own(i),
+            commutative: matches!(ops[0], OpKind::Add | OpKind::Mul),
+            ops,
+            expr,
+            inputs: names,
+            optional: false,
+            part,
+        });
+    }
+    Ok(pattern)
+}

@@ -1,0 +1,499 @@
+//! Small random models that a rule has something to do in: what `kernmill fuse check` runs.
+//!
+//! The pattern itself is the model's middle: each of its nodes becomes a node, its outside values come from the embedding, and what
+//! it gives out flows into the logits. Roundings are left to the quantiser, which puts them where the presets want them.
+
+use super::guard::{Check, RowKind};
+use super::rule::{FusionRule, Part, PatternNode};
+use crate::graph::{
+    Attention, Builder, Graph, GraphError, Op, OpKind, Role, Rope, RopeScaling, RowSelect, Rows, Source,
+    TensorId, Type, ValueId,
+};
+use crate::testing::Rng;
+use kernmill_kernels::expr::{Binary, Expr, Function};
+use kernmill_plan::format::WeightFormat;
+use kernmill_plan::kv::KvElem;
+use std::collections::BTreeMap;
+
+/// Width of a sample's embedding, experts, and experts per token.
+const HIDDEN: usize = 64;
+const TOP_K: u32 = 2;
+/// Columns that are free: whole blocks, odd numbers of them, and GPT-OSS's width.
+const WIDTHS: [usize; 6] = [32, 64, 96, 160, 288, 2880];
+
+/// Sizes of a sample.
+struct Sizes {
+    experts: usize,
+    kv_heads: usize,
+    group: usize,
+    head_dim: usize,
+    vocab: usize,
+}
+
+/// A random model around the rule's pattern.
+///
+/// # Errors
+/// When the pattern cannot be built, with the reason.
+pub fn sample(rule: &FusionRule, seed: u64) -> Result<Graph, GraphError> {
+    let mut rng = Rng::new(seed);
+    let sizes = Sizes {
+        experts: rng.pick(&[2, 5, 8]),
+        kv_heads: rng.pick(&[1, 2]),
+        group: rng.pick(&[1, 2, 3]),
+        head_dim: rng.pick(&[32, 64]),
+        vocab: 48 + rng.below(40),
+    };
+    let pattern = Pattern::new(rule, &mut rng);
+    let facts = Facts::of(rule, &pattern, &sizes, seed, &mut rng);
+    let mut b = Builder::new(&rule.name, sizes.vocab, 4096);
+    let format = rng.pick(&[WeightFormat::Bf16, WeightFormat::F32]);
+    let experts_format = rng.pick(&[WeightFormat::Mxfp4, WeightFormat::Bf16]);
+    let table = b.tensor("embed", Role::Table, &[sizes.vocab, HIDDEN], format, source("embed"));
+    let x = b.node("embed", Op::Embed, &[ValueId(0)], &[table])?;
+    let mut make =
+        Make { b, x, sizes, format, experts_format, values: BTreeMap::new(), routing: None, facts, rng };
+    make.pattern(&pattern)?;
+    make.finish(rule, &pattern)
+}
+
+/// A random model whose one activation is a function.
+///
+/// # Errors
+/// When the function has more parameters than an op has inputs.
+pub fn sample_function(function: &Function, seed: u64) -> Result<Graph, GraphError> {
+    let mut rng = Rng::new(seed);
+    let width = rng.pick(&WIDTHS[..5]);
+    let mut b = Builder::new(&function.name, 64, 4096);
+    let table = b.tensor("embed", Role::Table, &[64, HIDDEN], WeightFormat::Bf16, source("embed"));
+    let x = b.node("embed", Op::Embed, &[ValueId(0)], &[table])?;
+    let linear = |b: &mut Builder, name: &str, x: ValueId, n: usize| {
+        let k = b.graph().value(x).ty.cols();
+        let from = format!("{name}.weight");
+        let matrix = b.tensor(&from, Role::Matrix, &[n, k], WeightFormat::Bf16, source(&from));
+        b.node(name, Op::Linear, &[x], &[matrix])
+    };
+    let params = (0..function.params.len()).map(|i| linear(&mut b, &format!("x{i}"), x, width));
+    let params = params.collect::<Result<Vec<_>, _>>()?;
+    // Beyond the usual range as well.
+    let scale = Expr::Const(rng.pick(&[1.0, 4.0, 40.0]));
+    let scaled = |i| Expr::Binary(Binary::Mul, Box::new(scale.clone()), Box::new(Expr::Var(i)));
+    let expr = function.body.substitute(&(0..params.len()).map(scaled).collect::<Vec<_>>());
+    let y = b.node("y", Op::Elementwise { expr }, &params, &[])?;
+    let last = b.node("last", Op::SelectRows, &[y], &[])?;
+    let logits = linear(&mut b, "logits", last, 64)?;
+    b.finish(logits)
+}
+
+/// A pattern without roundings and without the optional nodes that this sample leaves out.
+struct Pattern<'r> {
+    nodes: Vec<(&'r PatternNode, OpKind, Vec<&'r str>)>,
+    /// What a left-out node's name stands for.
+    alias: BTreeMap<&'r str, &'r str>,
+}
+
+impl<'r> Pattern<'r> {
+    fn new(rule: &'r FusionRule, rng: &mut Rng) -> Pattern<'r> {
+        let rounding = |op: &OpKind| matches!(op, OpKind::QuantizeQ8 | OpKind::Bf16Cast | OpKind::KvCast);
+        let mut alias: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut kept = Vec::new();
+        for node in &rule.pattern {
+            let out = node.ops.iter().all(rounding) || node.optional && rng.one_in(3);
+            match out {
+                true => drop(alias.insert(&node.capture, &node.inputs[0])),
+                false => kept.push(node),
+            }
+        }
+        let resolve = |name: &'r str| {
+            let mut name = name;
+            while let Some(next) = alias.get(name) {
+                name = next;
+            }
+            name
+        };
+        let plain = |op: OpKind| match op {
+            OpKind::QuantLinear => OpKind::Linear,
+            OpKind::QuantExpertLinear | OpKind::Bf16ExpertLinear => OpKind::ExpertLinear,
+            op => op,
+        };
+        let nodes = kept.into_iter().map(|node| {
+            let ops: Vec<OpKind> = node.ops.iter().copied().filter(|op| !rounding(op)).map(plain).collect();
+            (node, rng.pick(&ops), node.inputs.iter().map(|name| resolve(name)).collect())
+        });
+        let mut left: Vec<(&PatternNode, OpKind, Vec<&str>)> = nodes.collect();
+        // Inputs first.
+        let mut nodes: Vec<(&PatternNode, OpKind, Vec<&str>)> = Vec::with_capacity(left.len());
+        while !left.is_empty() {
+            let waits =
+                |inputs: &[&str]| left.iter().any(|(other, ..)| inputs.contains(&other.capture.as_str()));
+            match left.iter().position(|(_, _, inputs)| !waits(inputs)) {
+                Some(next) => nodes.push(left.remove(next)),
+                None => break,
+            }
+        }
+        Pattern { nodes, alias }
+    }
+
+    fn resolve<'n>(&self, name: &'n str) -> &'n str
+    where
+        'r: 'n,
+    {
+        let mut name = name;
+        while let Some(next) = self.alias.get(name) {
+            name = next;
+        }
+        name
+    }
+}
+
+/// What is known of the pattern's values before they are made.
+struct Facts {
+    /// Class of equal columns, by name.
+    class: BTreeMap<String, usize>,
+    cols: Vec<usize>,
+    rows: BTreeMap<String, RowKind>,
+    routing: Vec<String>,
+    ids: Vec<String>,
+}
+
+impl Facts {
+    fn of(rule: &FusionRule, pattern: &Pattern<'_>, sizes: &Sizes, seed: u64, rng: &mut Rng) -> Facts {
+        let mut class: BTreeMap<String, usize> = BTreeMap::new();
+        let mut of = |name: &str| {
+            let next = class.len();
+            *class.entry(name.to_owned()).or_insert(next)
+        };
+        let mut same: Vec<(usize, usize)> = Vec::new();
+        let mut fixed: Vec<(usize, usize)> = Vec::new();
+        let mut rows: BTreeMap<String, RowKind> = BTreeMap::new();
+        let mut alike: Vec<(String, String)> = Vec::new();
+        let (mut routing, mut ids) = (Vec::new(), Vec::new());
+        for (node, op, inputs) in &pattern.nodes {
+            let out = node.capture.as_str();
+            let mut row = |name: &str, kind| {
+                rows.insert(name.to_owned(), kind);
+            };
+            let classes: Vec<usize> = inputs.iter().map(|name| of(name)).collect();
+            let result = of(out);
+            match op {
+                OpKind::Attention => {
+                    fixed.push((classes[0], sizes.kv_heads * sizes.group * sizes.head_dim));
+                    fixed.push((classes[1], sizes.kv_heads * sizes.head_dim));
+                    same.extend([(classes[1], classes[2]), (classes[0], result)]);
+                    inputs.iter().chain([&out]).for_each(|name| row(name, RowKind::Tokens));
+                }
+                OpKind::RouterTopk => {
+                    fixed.push((classes[0], sizes.experts));
+                    row(inputs[0], RowKind::Tokens);
+                    routing.push(out.to_owned());
+                }
+                OpKind::Embed => ids.push(inputs[0].to_owned()),
+                OpKind::Linear => alike.push((inputs[0].to_owned(), out.to_owned())),
+                OpKind::ExpertLinear => {
+                    routing.push(inputs[1].to_owned());
+                    row(out, RowKind::Slots);
+                }
+                OpKind::ExpertSum => {
+                    routing.push(inputs[1].to_owned());
+                    same.push((classes[0], result));
+                    row(inputs[0], RowKind::Slots);
+                    row(out, RowKind::Tokens);
+                }
+                OpKind::SelectRows => {
+                    same.push((classes[0], result));
+                    row(inputs[0], RowKind::Tokens);
+                    row(out, RowKind::Wanted);
+                }
+                op => {
+                    if *op == OpKind::Rope {
+                        row(out, RowKind::Tokens);
+                    }
+                    same.extend(classes.iter().map(|class| (*class, result)));
+                    alike.extend(inputs.iter().map(|name| ((*name).to_owned(), out.to_owned())));
+                }
+            }
+        }
+        for guard in &rule.guards {
+            match &guard.check {
+                Check::SameCols { of: names } => {
+                    let names: Vec<usize> = names.iter().map(|name| of(pattern.resolve(name))).collect();
+                    same.extend(names.windows(2).map(|pair| (pair[0], pair[1])));
+                }
+                Check::RowsOf { of: name, rows: kind } => {
+                    rows.insert(pattern.resolve(name).to_owned(), *kind);
+                }
+                Check::IsOutput { value } => fixed.push((of(pattern.resolve(value)), sizes.vocab)),
+                _ => {}
+            }
+        }
+        if rule.template == super::Template::ExpertDown
+            && let Some((_, _, inputs)) = pattern.nodes.iter().find(|(node, ..)| node.part == Part::Root)
+        {
+            rows.insert(inputs[0].to_owned(), RowKind::Slots);
+        }
+        let mut parent: Vec<usize> = (0..class.len()).collect();
+        // The classes are few: every pair again until nothing changes.
+        for _ in 0..parent.len() {
+            for (a, b) in &same {
+                let least = parent[*a].min(parent[*b]);
+                (parent[*a], parent[*b]) = (least, least);
+            }
+        }
+        let class: BTreeMap<String, usize> = class.into_iter().map(|(name, i)| (name, parent[i])).collect();
+        let widths = if seed % 4 == 3 { &WIDTHS[4..] } else { &WIDTHS[..5] };
+        let mut cols: Vec<usize> = parent.iter().map(|_| rng.pick(widths)).collect();
+        let heads: Vec<usize> = pattern
+            .nodes
+            .iter()
+            .filter(|(_, op, _)| *op == OpKind::Rope)
+            .map(|(node, ..)| class[&node.capture])
+            .collect();
+        heads.into_iter().for_each(|class| cols[class] = sizes.head_dim * rng.pick(&[1, 3]));
+        fixed.into_iter().rev().for_each(|(i, n)| cols[parent[i]] = n);
+        for _ in 0..alike.len() {
+            for (a, b) in &alike {
+                let known = rows.get(a).or_else(|| rows.get(b)).copied();
+                if let Some(kind) = known {
+                    rows.entry(a.clone()).or_insert(kind);
+                    rows.entry(b.clone()).or_insert(kind);
+                }
+            }
+        }
+        Facts { class, cols, rows, routing, ids }
+    }
+
+    fn cols(&self, name: &str) -> usize {
+        self.class.get(name).map_or(HIDDEN, |class| self.cols[*class])
+    }
+}
+
+struct Make {
+    b: Builder,
+    /// The embedding.
+    x: ValueId,
+    sizes: Sizes,
+    format: WeightFormat,
+    experts_format: WeightFormat,
+    values: BTreeMap<String, ValueId>,
+    routing: Option<ValueId>,
+    facts: Facts,
+    rng: Rng,
+}
+
+impl Make {
+    fn ty(&self, value: ValueId) -> Type {
+        self.b.graph().value(value).ty
+    }
+
+    fn pattern(&mut self, pattern: &Pattern<'_>) -> Result<(), GraphError> {
+        for (node, op, inputs) in &pattern.nodes {
+            let inputs = inputs.iter().map(|name| self.value(name)).collect::<Result<Vec<_>, _>>()?;
+            let value = self.node(node, *op, &inputs)?;
+            self.values.insert(node.capture.clone(), value);
+        }
+        Ok(())
+    }
+
+    /// The value of that name: of a node above, or one from outside, made here.
+    fn value(&mut self, name: &str) -> Result<ValueId, GraphError> {
+        if let Some(value) = self.values.get(name) {
+            return Ok(*value);
+        }
+        let value = if self.facts.ids.iter().any(|other| other == name) {
+            ValueId(0)
+        } else if self.facts.routing.iter().any(|other| other == name) {
+            self.routing()?
+        } else {
+            let cols = self.facts.cols(name);
+            match self.facts.rows.get(name) {
+                Some(RowKind::Slots) => {
+                    let routing = self.routing()?;
+                    self.expert_linear(name, self.x, routing, cols)?
+                }
+                Some(RowKind::Wanted) => {
+                    let x = self.linear(name, self.x, cols)?;
+                    self.b.node(&format!("{name}.last"), Op::SelectRows, &[x], &[])?
+                }
+                _ => {
+                    // Not a projection itself, which another fusion might take together with the pattern's own nodes.
+                    let x = self.linear(name, self.x, cols)?;
+                    self.b.node(
+                        &format!("{name}.silu"),
+                        Op::Elementwise { expr: expression(1) },
+                        &[x],
+                        &[],
+                    )?
+                }
+            }
+        };
+        self.values.insert(name.to_owned(), value);
+        Ok(value)
+    }
+
+    fn routing(&mut self) -> Result<ValueId, GraphError> {
+        if let Some(routing) = self.routing {
+            return Ok(routing);
+        }
+        let scores = self.linear("scores", self.x, self.sizes.experts)?;
+        let routing = self.b.node("routes", Op::RouterTopk { k: TOP_K }, &[scores], &[])?;
+        self.routing = Some(routing);
+        Ok(routing)
+    }
+
+    fn node(&mut self, node: &PatternNode, op: OpKind, inputs: &[ValueId]) -> Result<ValueId, GraphError> {
+        let name = node.capture.as_str();
+        match op {
+            OpKind::Linear => self.linear(name, inputs[0], self.facts.cols(name)),
+            OpKind::ExpertLinear => self.expert_linear(name, inputs[0], inputs[1], self.facts.cols(name)),
+            OpKind::RmsNorm => {
+                let weight = self.vector(&format!("{name}.norm.weight"), self.ty(inputs[0]).cols());
+                self.b.node(name, Op::RmsNorm { eps: 1e-5 }, inputs, &[weight])
+            }
+            OpKind::Embed => {
+                let shape = [self.sizes.vocab, self.facts.cols(name)];
+                let table = self.b.tensor(name, Role::Table, &shape, self.format, source(name));
+                self.b.node(name, Op::Embed, inputs, &[table])
+            }
+            OpKind::Rope => {
+                let head_dim = self.sizes.head_dim;
+                let rope = self.b.rope(Rope { head_dim, theta: 10000.0, scaling: RopeScaling::Plain });
+                self.b.node(name, Op::Rope { rope, head_dim }, inputs, &[])
+            }
+            OpKind::Attention => {
+                let Sizes { kv_heads, group, head_dim, .. } = self.sizes;
+                let attention = Attention {
+                    layer: self.b.next_layer(),
+                    heads: kv_heads * group,
+                    kv_heads,
+                    head_dim,
+                    scale: 1.0 / (head_dim as f32).sqrt(),
+                    window: self.rng.one_in(2).then_some(5),
+                    kv: KvElem::F32,
+                };
+                self.b.node(name, Op::Attention(attention), inputs, &[])
+            }
+            OpKind::RouterTopk => self.b.node(name, Op::RouterTopk { k: TOP_K }, inputs, &[]),
+            OpKind::ExpertSum => self.b.node(name, Op::ExpertSum, inputs, &[]),
+            OpKind::Glu => {
+                let expr = node.expr.clone().unwrap_or_else(|| expression(2));
+                self.b.node(name, Op::Glu { expr }, inputs, &[])
+            }
+            OpKind::Elementwise => {
+                let expr = node.expr.clone().unwrap_or_else(|| expression(inputs.len()));
+                self.b.node(name, Op::Elementwise { expr }, inputs, &[])
+            }
+            OpKind::Add => self.b.node(name, Op::Add, inputs, &[]),
+            OpKind::Mul => self.b.node(name, Op::Mul, inputs, &[]),
+            _ => self.b.node(name, Op::SelectRows, inputs, &[]),
+        }
+    }
+
+    /// Everything that the pattern gives out, into the logits.
+    fn finish(mut self, rule: &FusionRule, pattern: &Pattern<'_>) -> Result<Graph, GraphError> {
+        let is_output = |guard: &super::guard::Guard| match &guard.check {
+            Check::IsOutput { value } => Some(pattern.resolve(value).to_owned()),
+            _ => None,
+        };
+        if let Some(name) = rule.guards.iter().find_map(is_output) {
+            let output = self.values[&name];
+            return self.b.finish(output);
+        }
+        let read = |make: &Make, value: ValueId| {
+            make.b.graph().nodes.iter().any(|node| node.inputs.contains(&value))
+        };
+        let (mut stream, mut late) = (self.x, Vec::new());
+        for name in pattern.nodes.iter().map(|(node, ..)| node.capture.as_str()) {
+            let value = self.values[name];
+            let out = rule.outputs.iter().any(|output| pattern.resolve(output) == name);
+            let cached = rule.kv_write.iter().any(|written| pattern.resolve(written) == name);
+            if read(&self, value) && !(out && !cached && self.rng.one_in(3)) {
+                continue;
+            }
+            let value = match self.ty(value) {
+                Type::Routing(_) => {
+                    let y = self.expert_linear("sink", self.x, value, HIDDEN)?;
+                    self.b.node("sink.sum", Op::ExpertSum, &[y, value], &[])?
+                }
+                Type::F32(Rows::Slots(_), _) => {
+                    let routing = self.slots_routing(value)?;
+                    self.b.node("sink.sum", Op::ExpertSum, &[value, routing], &[])?
+                }
+                Type::F32(Rows::Wanted, _) => {
+                    late.push(value);
+                    continue;
+                }
+                _ => value,
+            };
+            // Two readers, so that none of them takes the value's rounding into its own kernel.
+            for _ in 0..2 {
+                let sink = self.linear("sink", value, HIDDEN)?;
+                stream = self.b.node("stream", Op::Add, &[stream, sink], &[])?;
+            }
+        }
+        let last = self.b.node("last", Op::SelectRows, &[stream], &[])?;
+        let mut logits = self.linear("logits", last, self.sizes.vocab)?;
+        for value in late {
+            let more = self.linear("logits.more", value, self.sizes.vocab)?;
+            logits = self.b.node("logits.sum", Op::Add, &[logits, more], &[])?;
+        }
+        self.b.finish(logits)
+    }
+
+    /// The routing by which a value's rows are slots.
+    fn slots_routing(&mut self, value: ValueId) -> Result<ValueId, GraphError> {
+        let (mut value, graph) = (value, self.b.graph());
+        while let Some(node) = graph.nodes.iter().find(|node| node.output == value) {
+            match node.inputs.get(1) {
+                Some(routing) if node.op.kind() == OpKind::ExpertLinear => return Ok(*routing),
+                _ => value = node.inputs[0],
+            }
+        }
+        self.routing()
+    }
+
+    fn linear(&mut self, name: &str, x: ValueId, n: usize) -> Result<ValueId, GraphError> {
+        let k = self.ty(x).cols();
+        let from = format!("{name}.weight");
+        let matrix = self.b.tensor(&from, Role::Matrix, &[n, k], self.format, source(&from));
+        let mut tensors = vec![matrix];
+        if self.rng.one_in(2) {
+            tensors.push(self.vector(&format!("{name}.bias"), n));
+        }
+        self.b.node(name, Op::Linear, &[x], &tensors)
+    }
+
+    fn expert_linear(
+        &mut self,
+        name: &str,
+        x: ValueId,
+        routing: ValueId,
+        n: usize,
+    ) -> Result<ValueId, GraphError> {
+        let shape = [self.sizes.experts, n, self.ty(x).cols()];
+        let (from, packed) = (format!("{name}.weight"), self.experts_format == WeightFormat::Mxfp4);
+        let scales = packed.then(|| format!("{name}.scales"));
+        let data = Source { name: from.clone(), scales, rows: RowSelect::All };
+        let matrix = self.b.tensor(&from, Role::ExpertMatrix, &shape, self.experts_format, data);
+        let mut tensors = vec![matrix];
+        if self.rng.one_in(2) {
+            let bias = format!("{name}.bias");
+            tensors.push(self.b.tensor(&bias, Role::ExpertVector, &shape[..2], self.format, source(&bias)));
+        }
+        self.b.node(name, Op::ExpertLinear, &[x, routing], &tensors)
+    }
+
+    fn vector(&mut self, name: &str, n: usize) -> TensorId {
+        self.b.tensor(name, Role::Vector, &[n], self.format, source(name))
+    }
+}
+
+fn source(name: &str) -> Source {
+    Source { name: name.into(), scales: None, rows: RowSelect::All }
+}
+
+/// An expression of that many inputs which none of them leaves out.
+fn expression(inputs: usize) -> Expr {
+    let names: Vec<String> = (0..inputs).map(|i| format!("x{i}")).collect();
+    let vars: Vec<&str> = names.iter().map(String::as_str).collect();
+    let rest: String = vars[1..].iter().map(|name| format!(" * (0.5 + {name})")).collect();
+    Expr::parse(&format!("silu(x0){rest}"), &vars).expect("a right expression")
+}

@@ -1,0 +1,108 @@
+//! `kernmill fuse`, `--fused`, `--without-fusion`.
+
+use super::{Sandbox, kernmill};
+use std::fs;
+
+const EXAMPLES: &str = "model-specs/examples/fused";
+const TINY: &str = "model-specs/examples/tiny.toml";
+
+#[test]
+fn check_holds_every_spec_against_the_interpreter() {
+    for (dir, names) in [
+        (EXAMPLES, &["bilinear", "capped_norm", "mish"][..]),
+        (
+            "model-specs/fused",
+            &[
+                "attention",
+                "linear_residual",
+                "logits",
+                "mlp_gate_up",
+                "moe_down",
+                "moe_gate_up",
+                "norm_quant",
+                "qkv",
+            ],
+        ),
+    ] {
+        let text = kernmill(&["fuse", "check", dir, "--samples", "3"]).text();
+        assert_eq!(text.matches("every logit has the interpreter's bits").count(), names.len(), "{text}");
+        for name in names {
+            assert!(
+                text.contains(&format!("\n{name}: ")) || text.starts_with(&format!("{name}: ")),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn check_tells_costs_and_near_misses_of_a_model() {
+    let text = kernmill(&["fuse", "check", EXAMPLES, "--spec", TINY, "--samples", "1", "--json"]).text();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let bilinear = json["specs"].as_array().unwrap().iter().find(|spec| spec["name"] == "bilinear").unwrap();
+    assert_eq!(bilinear["matches"], 2);
+    assert_eq!(bilinear["mismatches"], serde_json::json!([]));
+    let of = |side: &str, what: &str| bilinear["costs"][side][what].as_f64().unwrap();
+    for what in ["barriers", "bytes", "microseconds_1", "microseconds_512"] {
+        assert!(of("before", what) > of("after", what), "{what}: {text}");
+    }
+}
+
+#[test]
+fn wrong_specs_are_shown_with_their_place() {
+    let sandbox = Sandbox::of("llama-plain");
+    sandbox
+        .write("wrong.toml", "name = \"wrong\"\ndoc = \"x\"\nkernel = \"gemm\"\nmatch = []\noutputs = []\n");
+    let parts = ["unknown kind of kernel `gemm`", "wrong.toml:3:10", "expected one of: rows, matmul"];
+    sandbox.run(&["fuse", "check", "wrong.toml"]).refused(&parts);
+    sandbox.refuses(&["--fused", "wrong.toml"], &parts);
+    sandbox.refuses(
+        &["--without-fusion", "qvk"],
+        &["--without-fusion: there is no fused-op spec `qvk`", "did you mean `qkv`?"],
+    );
+    sandbox.refuses(&["--fused", "none.toml"], &["none.toml"]);
+    fs::create_dir(sandbox.path("empty")).unwrap();
+    sandbox.refuses(&["--fused", "empty"], &["no .toml files in it"]);
+}
+
+/// A plan keeps the fused-op specs that it was compiled with: its code can be generated anew, and the same input gives the same bytes.
+#[test]
+fn plans_keep_their_fused_op_specs() {
+    let sandbox = Sandbox::of("llama-plain");
+    let examples = format!("{}/{EXAMPLES}", env!("CARGO_MANIFEST_DIR"));
+    let tiny = format!("{}/{TINY}", env!("CARGO_MANIFEST_DIR"));
+    sandbox.run(&["synth", &tiny, "--fused", &examples, "-o", "weights", "-q"]).text();
+    let compile = |plan: &str| {
+        let args = [
+            "compile",
+            &tiny,
+            "--weights",
+            "weights",
+            "--fused",
+            &examples,
+            "--without-fusion",
+            "norm_quant",
+        ];
+        sandbox.run(&[&args[..], &["-o", plan, "-q"]].concat()).text();
+        fs::read(sandbox.path(plan)).unwrap()
+    };
+    assert!(compile("a.plan") == compile("b.plan"));
+    let logits = |more: &[&str]| {
+        let usual = ["logits", "--tokens", "ids.json", "--out", "out.safetensors", "-q"];
+        sandbox.run(&[&usual, more].concat()).text();
+        fs::read(sandbox.path("out.safetensors")).unwrap()
+    };
+    let compiled = logits(&["a.plan"]);
+    assert!(compiled == logits(&["a.plan", "--regenerate"]));
+    assert!(
+        compiled == logits(&["--spec", &tiny, "--weights", "weights", "--fused", &examples, "--no-fuse"])
+    );
+}
+
+#[test]
+fn the_schema_is_printed() {
+    let text = kernmill(&["fuse", "schema"]).text();
+    let committed =
+        fs::read_to_string(format!("{}/model-specs/fused/schema.json", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    assert_eq!(text, committed);
+}
