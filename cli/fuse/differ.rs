@@ -1,5 +1,6 @@
 //! Compiled kernels against the interpreter, on random models that a fused-op spec applies to.
 
+use kernmill_compiler::adapt::with_adapters;
 use kernmill_compiler::build::build_weights;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse, sample, sample_function};
@@ -88,9 +89,17 @@ fn one(graph: &Graph, seed: u64, rule: Option<&str>, set: &FusedSet, outcome: &m
                 continue;
             }
         };
+        // Programs have branches for adapters, which shrinks are groups of; the interpreter's graph needs none for tokens without any.
+        let adapted = match with_adapters(&quantised, preset.adapter_format()) {
+            Ok(adapted) => adapted,
+            Err(error) => {
+                outcome.reason(error.to_string());
+                continue;
+            }
+        };
         let mut expected = None;
         for level in Level::supported() {
-            let (fused, report) = fuse(&quantised, set.rules(), level);
+            let (fused, report) = fuse(&adapted, set.rules(), level);
             if let Some(rule) = rule
                 && !fused.groups.iter().any(|group| group.rule.as_deref() == Some(rule))
             {

@@ -21,6 +21,10 @@ fn check_holds_every_spec_against_the_interpreter() {
                 "moe_gate_up",
                 "norm_quant",
                 "qkv",
+                "routed_shrink",
+                "shrink1",
+                "shrink2",
+                "shrink3",
             ],
         ),
     ] {

@@ -110,13 +110,16 @@ impl<'r> Pattern<'r> {
             }
             name
         };
-        let plain = |op: OpKind| match op {
-            OpKind::QuantLinear => OpKind::Linear,
+        // A shrink comes with the matrix that it belongs to.
+        let plain = |op: OpKind, inputs: usize| match op {
+            OpKind::LoraShrink if inputs > 1 => OpKind::ExpertLinear,
+            OpKind::QuantLinear | OpKind::LoraShrink => OpKind::Linear,
             OpKind::QuantExpertLinear | OpKind::Bf16ExpertLinear => OpKind::ExpertLinear,
             op => op,
         };
         let nodes = kept.into_iter().map(|node| {
-            let ops: Vec<OpKind> = node.ops.iter().copied().filter(|op| !rounding(op)).map(plain).collect();
+            let ops = node.ops.iter().copied().filter(|op| !rounding(op));
+            let ops: Vec<OpKind> = ops.map(|op| plain(op, node.inputs.len())).collect();
             (node, rng.pick(&ops), node.inputs.iter().map(|name| resolve(name)).collect())
         });
         let mut left: Vec<(&PatternNode, OpKind, Vec<&str>)> = nodes.collect();
