@@ -9,7 +9,9 @@ pub mod ops;
 mod error;
 mod lower;
 mod lower_ops;
+mod lower_tensors;
 mod read;
+mod scope;
 mod section;
 #[cfg(test)]
 mod tests;
