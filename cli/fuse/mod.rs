@@ -37,7 +37,7 @@ impl Fuse {
     pub fn execute(self) -> Result<()> {
         match self.command {
             Command::Check(check) => check.execute(),
-            Command::Schema => output::print(&format!("{:#}\n", schema())),
+            Command::Schema => output::print(format!("{:#}\n", schema())),
         }
     }
 }

@@ -1,16 +1,13 @@
-//! [`Spec`] to [`Graph`]: instantiates the layers, resolves names. What each op demands and makes is in `lower_ops`.
+//! [`Spec`] to [`Graph`]: instantiates the layers, resolves names. What each op demands and makes is in `lower_ops`,
+//! tensors are in `lower_tensors`.
 
-use super::number::{self, Number};
+use super::number::Number;
 use super::ops::ParamKind;
+use super::scope::Scope;
 use super::{
-    Arg, LayerDef, NodeDef, Result, RopeDef, RopeKind, Scalar, ScalarText, Source, Spanned, Spec, SpecError,
-    TensorDef,
+    Arg, LayerDef, NodeDef, Result, RopeDef, RopeKind, Scalar, ScalarText, Spanned, Spec, SpecError,
 };
-use crate::graph::{
-    Graph, Node, Op, Role, Rope, RopeScaling, RowSelect, Source as TensorSource, Tensor, TensorId, Type,
-    Value, ValueId,
-};
-use kernmill_plan::format::{BLOCK, WeightFormat};
+use crate::graph::{Graph, Node, Op, Rope, RopeScaling, TensorId, Type, Value, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -20,8 +17,6 @@ const MAX_LAYERS: u64 = 1024;
 pub(super) const MAX_EXTENT: u64 = 1 << 31;
 /// Nodes of a graph at most: a short text repeats nodes in many layers.
 const MAX_NODES: usize = 1 << 15;
-/// Elements of a tensor at most.
-const MAX_ELEMENTS: u64 = 1 << 42;
 
 /// Makes the graph of `spec` and checks shapes on the way.
 ///
@@ -59,100 +54,6 @@ pub fn lower(spec: &Spec) -> Result<Graph> {
     }
     lowering.section(&scope, &spec.after)?;
     lowering.finish()
-}
-
-/// What expressions and names mean at some place.
-pub(super) struct Scope<'a> {
-    pub(super) spec: &'a Spec,
-    /// Layer number, inside the template.
-    pub(super) layer: Option<usize>,
-    /// Per-layer values; `None` is "full".
-    pub(super) values: BTreeMap<&'a str, Option<Number>>,
-}
-
-impl<'a> Scope<'a> {
-    pub(super) fn source(&self) -> &'a Source {
-        &self.spec.source
-    }
-
-    /// An error, which says the layer it was found in.
-    pub(super) fn error(&self, span: Range<usize>, message: &str, label: impl Into<String>) -> SpecError {
-        let message = match self.layer {
-            Some(layer) if layer > 0 => format!("{message} (in layer {layer})"),
-            _ => message.to_owned(),
-        };
-        SpecError::new(self.source(), span, message, label)
-    }
-
-    /// The value of `scalar`.
-    pub(super) fn evaluate(&self, scalar: &Scalar) -> Result<Number> {
-        let lookup = |name: &str| match self.values.get(name) {
-            Some(value) => *value,
-            None => self.spec.dims.get(name).copied(),
-        };
-        let names =
-            || self.spec.dims.keys().cloned().chain(self.values.keys().map(ToString::to_string)).collect();
-        evaluate(self.source(), scalar, &lookup, &names)
-    }
-
-    /// A whole number in `min..=max`.
-    pub(super) fn whole(&self, scalar: &Scalar, what: &str, min: u64, max: u64) -> Result<u64> {
-        let expected = format!("expected a whole number from {min} to {max}");
-        match self.evaluate(scalar)? {
-            Number::Int(i) if u64::try_from(i).is_ok_and(|i| (min..=max).contains(&i)) => Ok(i as u64),
-            Number::Float(x) if matches!(&scalar.value, ScalarText::Expr(t) if t.contains('/')) => Err(self
-                .error(
-                    scalar.span.clone(),
-                    &format!("{what} is {x}: the division leaves a remainder"),
-                    expected,
-                )),
-            value => Err(self.error(scalar.span.clone(), &format!("{what} is {value}"), expected)),
-        }
-    }
-
-    /// A number above 0 that f32 can hold.
-    pub(super) fn positive(&self, scalar: &Scalar, what: &str) -> Result<f64> {
-        let value = self.evaluate(scalar)?.to_f64();
-        if value as f32 > 0.0 && (value as f32).is_finite() {
-            return Ok(value);
-        }
-        Err(self.error(scalar.span.clone(), &format!("{what} is {value}"), "expected a number above 0"))
-    }
-}
-
-/// The value of `scalar`; `names` lists what `lookup` knows, for suggestions.
-pub(super) fn evaluate(
-    source: &Source,
-    scalar: &Scalar,
-    lookup: &dyn Fn(&str) -> Option<Number>,
-    names: &dyn Fn() -> Vec<String>,
-) -> Result<Number> {
-    let text = match &scalar.value {
-        ScalarText::Number(number) => return Ok(*number),
-        ScalarText::Expr(text) => text,
-    };
-    number::evaluate(text, lookup).map_err(|e| {
-        let span = inner_span(source, &scalar.span, text, &e.span);
-        let error = SpecError::new(source, span, e.message, e.expected);
-        match &e.unknown {
-            Some(name) => error.near(name, names().iter().map(String::as_str)),
-            None => error,
-        }
-    })
-}
-
-/// Where bytes `inner` of a string's content stand in the file; all of the string if it has escapes.
-pub(crate) fn inner_span(
-    source: &Source,
-    string: &Range<usize>,
-    content: &str,
-    inner: &Range<usize>,
-) -> Range<usize> {
-    let start = string.start + 1;
-    match source.text().get(start..start + content.len()) {
-        Some(text) if text == content => start + inner.start..start + inner.end,
-        _ => string.clone(),
-    }
 }
 
 fn rope(scope: &Scope<'_>, def: &RopeDef) -> Result<Rope> {
@@ -208,9 +109,10 @@ pub(super) struct Lowering<'a> {
     value_spans: Vec<Range<usize>>,
     /// Values that some node reads.
     pub(super) read: BTreeSet<ValueId>,
-    made: BTreeMap<String, TensorId>,
+    /// Tensors by their full names.
+    pub(super) made: BTreeMap<String, TensorId>,
     /// `(per layer, name)` of tensors that some node reads.
-    used_tensors: BTreeSet<(bool, &'a str)>,
+    pub(super) used_tensors: BTreeSet<(bool, &'a str)>,
     /// Experts that a routing value chooses from.
     pub(super) experts: BTreeMap<ValueId, usize>,
     /// KV heads and head_dim of the attention layers.
@@ -389,52 +291,6 @@ impl<'a> Lowering<'a> {
         Err(error.near(text, self.env.keys().map(String::as_str)))
     }
 
-    /// The graph's tensor for `name.value`, in `role`.
-    pub(super) fn tensor(
-        &mut self,
-        scope: &Scope<'a>,
-        name: &Spanned<String>,
-        role: Role,
-    ) -> Result<TensorId> {
-        let find = |defs: &'a [TensorDef]| defs.iter().find(|t| t.name.value == name.value);
-        let layer_defs: &[TensorDef] = match (&self.spec.layer, scope.layer) {
-            (Some(layer), Some(_)) => &layer.tensors,
-            _ => &[],
-        };
-        let (per_layer, def) = match (find(layer_defs), find(&self.spec.tensors)) {
-            (Some(def), _) => (true, def),
-            (None, Some(def)) => (false, def),
-            (None, None) => {
-                let message = format!("there is no tensor `{}`", name.value);
-                let label = "expected the name of a tensor of [tensors] or [layer.tensors]";
-                let error = SpecError::new(scope.source(), name.span.clone(), message, label);
-                let known = layer_defs.iter().chain(&self.spec.tensors).map(|t| t.name.value.as_str());
-                return Err(error.near(&name.value, known));
-            }
-        };
-        self.used_tensors.insert((per_layer, def.name.value.as_str()));
-        let full = match scope.layer {
-            Some(layer) if per_layer => format!("layers.{layer}.{}", name.value),
-            _ => name.value.clone(),
-        };
-        if let Some(&id) = self.made.get(&full) {
-            let other = self.graph.tensors[id.0 as usize].role;
-            if other == role {
-                return Ok(id);
-            }
-            let message =
-                format!("tensor `{full}` is used both as {} and as {}", role_name(other), role_name(role));
-            let error =
-                scope.error(name.span.clone(), &message, format!("expected {} only", role_name(other)));
-            return Err(error.help("give it a second name for the second use"));
-        }
-        let tensor = make_tensor(scope, def, role, full.clone())?;
-        let id = TensorId(self.graph.tensors.len() as u32);
-        self.graph.tensors.push(tensor);
-        self.made.insert(full, id);
-        Ok(id)
-    }
-
     /// An argument of `node` as a name.
     pub(super) fn text(node: &'a NodeDef, key: &str) -> Option<Spanned<String>> {
         debug_assert!(node.op.params.iter().any(|p| p.name == key && p.kind != ParamKind::Values));
@@ -472,71 +328,6 @@ fn layer_values<'a>(
         values.insert(def.name.value.as_str(), value);
     }
     Ok(values)
-}
-
-fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::Matrix => "a matrix [n, k]",
-        Role::ExpertMatrix => "a grouped matrix [experts, n, k]",
-        Role::Vector => "a vector [n]",
-        Role::ExpertVector => "grouped vectors [experts, n]",
-        Role::Table => "a table [vocab, cols]",
-    }
-}
-
-fn make_tensor(scope: &Scope<'_>, def: &TensorDef, role: Role, name: String) -> Result<Tensor> {
-    let (rank, may_be_mxfp4) = match role {
-        Role::Vector => (1, false),
-        Role::ExpertVector | Role::Table => (2, false),
-        Role::Matrix => (2, true),
-        Role::ExpertMatrix => (3, true),
-    };
-    let dims = &def.shape;
-    if dims.value.len() != rank {
-        let message =
-            format!("tensor `{name}` has {} dims but is used as {}", dims.value.len(), role_name(role));
-        return Err(scope.error(dims.span.clone(), &message, format!("expected {rank} dims")));
-    }
-    let mut shape = Vec::with_capacity(rank);
-    let mut elements = 1u64;
-    for dim in &dims.value {
-        let extent = scope.whole(dim, &format!("this dim of tensor `{name}`"), 1, MAX_EXTENT)?;
-        elements = elements.saturating_mul(extent);
-        shape.push(extent as usize);
-    }
-    if elements > MAX_ELEMENTS {
-        let message = format!("tensor `{name}` has {elements} elements");
-        return Err(scope.error(dims.span.clone(), &message, format!("expected at most {MAX_ELEMENTS}")));
-    }
-    let (format, last) = (&def.format, shape[rank - 1]);
-    if format.value == WeightFormat::Mxfp4 {
-        if !may_be_mxfp4 {
-            let message = format!("tensor `{name}` is {}, which cannot be mxfp4", role_name(role));
-            return Err(scope.error(format.span.clone(), &message, "expected bf16, f16 or f32"));
-        }
-        if !last.is_multiple_of(BLOCK) {
-            let message = format!("rows of mxfp4 tensor `{name}` have {last} elements");
-            let label = format!("expected a multiple of {BLOCK}");
-            return Err(scope.error(dims.value[rank - 1].span.clone(), &message, label));
-        }
-    }
-    let vector = matches!(role, Role::Vector | Role::ExpertVector);
-    let fill = |name: &Spanned<String>| match scope.layer {
-        Some(layer) => name.value.replace("{layer}", &layer.to_string()),
-        None => name.value.clone(),
-    };
-    if role == Role::Table && def.rows != RowSelect::All {
-        let message = format!("tensor `{name}` selects rows of a table");
-        return Err(scope.error(def.name.span.clone(), &message, "expected all rows"));
-    }
-    Ok(Tensor {
-        source: TensorSource { name: fill(&def.from), scales: def.scales.as_ref().map(fill), rows: def.rows },
-        name,
-        role,
-        shape,
-        stored: format.value,
-        format: if vector { WeightFormat::F32 } else { format.value },
-    })
 }
 
 /// A type as errors show it.

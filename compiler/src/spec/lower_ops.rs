@@ -1,7 +1,8 @@
 //! What each op of the spec language demands of its inputs and tensors, and the graph nodes that it becomes.
 
-use super::lower::{Lowering, MAX_EXTENT, Scope, inner_span, show};
+use super::lower::{Lowering, MAX_EXTENT, show};
 use super::ops::SpecOp;
+use super::scope::{Scope, inner_span};
 use super::{Arg, NodeDef, Result, ScalarText, Spanned, SpecError};
 use crate::graph::infer::check_expr;
 use crate::graph::{Attention, Op, Role, Rows, TensorId, Type, ValueId};

@@ -10,7 +10,9 @@ mod error;
 mod expand;
 mod lower;
 mod lower_ops;
+mod lower_tensors;
 mod read;
+mod scope;
 pub(crate) mod section;
 #[cfg(test)]
 mod tests;
@@ -18,9 +20,9 @@ mod tests;
 pub use error::{Result, Source, SpecError};
 pub use expand::OpDef;
 pub use kernmill_kernels::near;
-pub(crate) use lower::inner_span;
 pub use lower::lower;
 pub(crate) use read::nodes;
+pub(crate) use scope::inner_span;
 
 use crate::graph::RowSelect;
 use kernmill_kernels::expr::Function;

@@ -4,7 +4,7 @@ use super::ops::{OPS, OpInfo, ParamKind};
 use super::section::{Item, Section, array, boolean, check_name, scalar, scalars, string};
 use super::{
     Arg, Language, LayerDef, LayerValueDef, Model, NodeDef, OpDef, Result, RopeDef, RopeKind, RopeScalingDef,
-    ScalarText, Source, Spanned, Spec, SpecError, TensorDef, lower,
+    ScalarText, Source, Spanned, Spec, SpecError, TensorDef, scope,
 };
 use crate::graph::RowSelect;
 use kernmill_plan::format::WeightFormat;
@@ -53,7 +53,7 @@ fn dims(section: &Section<'_>) -> Result<BTreeMap<String, super::number::Number>
     for (name, item) in section.entries() {
         check_name(section.source, &name)?;
         let text = scalar(section.source, item)?;
-        let value = lower::evaluate(section.source, &text, &|dim| dims.get(dim).copied(), &|| {
+        let value = scope::evaluate(section.source, &text, &|dim| dims.get(dim).copied(), &|| {
             dims.keys().cloned().collect()
         })
         .map_err(|e| match section.get(unknown_dim(&e)) {

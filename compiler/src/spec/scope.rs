@@ -1,0 +1,100 @@
+//! What expressions and names of a spec mean, and where in the file they stand.
+
+use super::number::{self, Number};
+use super::{Result, Scalar, ScalarText, Source, Spec, SpecError};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What expressions and names mean at some place.
+pub(super) struct Scope<'a> {
+    pub(super) spec: &'a Spec,
+    /// Layer number, inside the template.
+    pub(super) layer: Option<usize>,
+    /// Per-layer values; `None` is "full".
+    pub(super) values: BTreeMap<&'a str, Option<Number>>,
+}
+
+impl<'a> Scope<'a> {
+    pub(super) fn source(&self) -> &'a Source {
+        &self.spec.source
+    }
+
+    /// An error, which says the layer it was found in.
+    pub(super) fn error(&self, span: Range<usize>, message: &str, label: impl Into<String>) -> SpecError {
+        let message = match self.layer {
+            Some(layer) if layer > 0 => format!("{message} (in layer {layer})"),
+            _ => message.to_owned(),
+        };
+        SpecError::new(self.source(), span, message, label)
+    }
+
+    /// The value of `scalar`.
+    pub(super) fn evaluate(&self, scalar: &Scalar) -> Result<Number> {
+        let lookup = |name: &str| match self.values.get(name) {
+            Some(value) => *value,
+            None => self.spec.dims.get(name).copied(),
+        };
+        let names =
+            || self.spec.dims.keys().cloned().chain(self.values.keys().map(ToString::to_string)).collect();
+        evaluate(self.source(), scalar, &lookup, &names)
+    }
+
+    /// A whole number in `min..=max`.
+    pub(super) fn whole(&self, scalar: &Scalar, what: &str, min: u64, max: u64) -> Result<u64> {
+        let expected = format!("expected a whole number from {min} to {max}");
+        match self.evaluate(scalar)? {
+            Number::Int(i) if u64::try_from(i).is_ok_and(|i| (min..=max).contains(&i)) => Ok(i as u64),
+            Number::Float(x) if matches!(&scalar.value, ScalarText::Expr(t) if t.contains('/')) => Err(self
+                .error(
+                    scalar.span.clone(),
+                    &format!("{what} is {x}: the division leaves a remainder"),
+                    expected,
+                )),
+            value => Err(self.error(scalar.span.clone(), &format!("{what} is {value}"), expected)),
+        }
+    }
+
+    /// A number above 0 that f32 can hold.
+    pub(super) fn positive(&self, scalar: &Scalar, what: &str) -> Result<f64> {
+        let value = self.evaluate(scalar)?.to_f64();
+        if value as f32 > 0.0 && (value as f32).is_finite() {
+            return Ok(value);
+        }
+        Err(self.error(scalar.span.clone(), &format!("{what} is {value}"), "expected a number above 0"))
+    }
+}
+
+/// The value of `scalar`; `names` lists what `lookup` knows, for suggestions.
+pub(super) fn evaluate(
+    source: &Source,
+    scalar: &Scalar,
+    lookup: &dyn Fn(&str) -> Option<Number>,
+    names: &dyn Fn() -> Vec<String>,
+) -> Result<Number> {
+    let text = match &scalar.value {
+        ScalarText::Number(number) => return Ok(*number),
+        ScalarText::Expr(text) => text,
+    };
+    number::evaluate(text, lookup).map_err(|e| {
+        let span = inner_span(source, &scalar.span, text, &e.span);
+        let error = SpecError::new(source, span, e.message, e.expected);
+        match &e.unknown {
+            Some(name) => error.near(name, names().iter().map(String::as_str)),
+            None => error,
+        }
+    })
+}
+
+/// Where bytes `inner` of a string's content stand in the file; all of the string if it has escapes.
+pub(crate) fn inner_span(
+    source: &Source,
+    string: &Range<usize>,
+    content: &str,
+    inner: &Range<usize>,
+) -> Range<usize> {
+    let start = string.start + 1;
+    match source.text().get(start..start + content.len()) {
+        Some(text) if text == content => start + inner.start..start + inner.end,
+        _ => string.clone(),
+    }
+}
