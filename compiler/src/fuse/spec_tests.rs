@@ -243,10 +243,7 @@ fn specs_take_their_places() {
         format!("a qkv attention b {rest} logits c d {end}")
     );
     assert_eq!(names(vec![spec("logits", "")]), format!("qkv attention {rest} logits {end}"));
-    assert_eq!(
-        names(vec![spec("logits", "priority = 9999")]),
-        format!("logits qkv attention {rest} {end}")
-    );
+    assert_eq!(names(vec![spec("logits", "priority = 9999")]), format!("logits qkv attention {rest} {end}"));
     // What a plan keeps is in order already.
     let set = FusedSet::builtin().with(vec![spec("c", "after = \"logits\"")]).unwrap();
     let texts: Vec<(&str, &str)> = set.specs().map(|spec| ("plan", spec.source.text())).collect();
