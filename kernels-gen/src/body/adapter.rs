@@ -9,6 +9,7 @@ use crate::emit::{Emit, LANES};
 use crate::kernel::{Kept, Mat, MatAdapter, OperandId, Part};
 use crate::leaf::Leaf;
 use crate::leaf::add_dot::{TOKENS, per_line};
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::abi::Args;
@@ -89,6 +90,18 @@ impl Cx<'_> {
         let run = self.arg_u32(e, offset_of!(Args, adapter_runs), row);
         let left = e.b.ins().isub(end, row);
         e.min_u(run, left)
+    }
+
+    /// Not 0 where a row's slot is not that of the row before.
+    pub fn starts_adapter_run(&self, e: &mut Emit, row: Value) -> Value {
+        let one = e.i64(1);
+        let none = e.i64(0);
+        let is_first = e.icmp(IntCC::Equal, row, none);
+        let before = e.b.ins().isub(row, one);
+        let before = e.select(is_first, none, before);
+        let (slot, before) = (self.adapter_slot(e, row), self.adapter_slot(e, before));
+        let differs = e.b.ins().bxor(slot, before);
+        e.select(is_first, one, differs)
     }
 
     /// Tiles of 16 ranks of the batch's largest rank.

@@ -40,20 +40,27 @@ pub fn emit(e: &mut Emit, cx: &Cx, kernel: &Kernel) {
 
 impl Shrink<'_> {
     fn by_tiles(&self, e: &mut Emit, cx: &Cx, tokens: Value) {
+        let sites = e.i64(self.sites.len() as i64);
+        let pieces = e.b.ins().imul(tokens, sites);
         let tiles = cx.adapter_tiles(e);
-        let total = e.mul_imm(tiles, self.sites.len() as i64);
-        let count = e.i64(self.sites.len() as i64);
+        let total = e.b.ins().imul(tiles, pieces);
         cx.take_each(e, total, |e, item| {
-            let tile = e.b.ins().udiv(item, count);
-            let number = e.b.ins().urem(item, count);
-            for (index, site) in self.sites.iter().enumerate() {
-                let wanted = e.i64(index as i64);
-                let is = e.icmp(IntCC::Equal, number, wanted);
-                e.if_then(is, |e| {
-                    let zero = e.i64(0);
-                    self.rows(e, cx, site, (zero, tokens), Some(tile));
-                });
-            }
+            let tile = e.b.ins().udiv(item, pieces);
+            let piece = e.b.ins().urem(item, pieces);
+            let token = e.b.ins().udiv(piece, sites);
+            let number = e.b.ins().urem(piece, sites);
+            // The first of tokens with one adapter does the work for all of them.
+            let first = cx.starts_adapter_run(e, token);
+            e.if_nonzero(first, |e| {
+                for (index, site) in self.sites.iter().enumerate() {
+                    let wanted = e.i64(index as i64);
+                    let is = e.icmp(IntCC::Equal, number, wanted);
+                    e.if_then(is, |e| {
+                        let run = cx.adapter_run(e, token, tokens);
+                        self.run(e, cx, site, (token, run), Some(tile));
+                    });
+                }
+            });
         });
     }
 
@@ -79,60 +86,60 @@ impl Shrink<'_> {
                     }
                 });
                 for site in self.sites {
-                    self.rows(e, cx, site, (first, end), None);
+                    e.for_next(first, end, |e, token| {
+                        let run = cx.adapter_run(e, token, end);
+                        self.run(e, cx, site, (token, run), None);
+                        e.add(token, run)
+                    });
                 }
             });
         });
     }
 
-    /// Tokens `first..end` at one site: one tile of ranks, or all.
-    fn rows(
+    /// `run` tokens with one adapter at one site, from `token` on: one tile of ranks, or all.
+    fn run(
         &self,
         e: &mut Emit,
         cx: &Cx,
         site: &ShrinkSite,
-        (first, end): (Value, Value),
+        (token, run): (Value, Value),
         tile: Option<Value>,
     ) {
-        e.for_next(first, end, |e, token| {
-            let run = cx.adapter_run(e, token, end);
-            let entry = cx.adapter(e, site.site, token);
-            let all = e.add_imm(entry.ranks, TILE_ROWS as i64 - 1);
-            let all = e.b.ins().ushr_imm_u(all, i64::from(TILE_ROWS.trailing_zeros()));
-            let (from, to) = match tile {
-                Some(tile) => {
-                    let behind = e.add_imm(tile, 1);
-                    (tile, e.min_u(behind, all))
-                }
-                None => (e.i64(0), all),
-            };
-            match self.routed {
-                None => e.for_range(from, to, 1, |e, tile| {
-                    self.tile(e, cx, site, &entry, tile, None, (token, token), run);
-                }),
-                Some((routing, experts, top_k)) => {
-                    let one = e.i64(1);
-                    let behind = e.add(token, run);
-                    e.for_range(token, behind, 1, |e, token| {
-                        let routes = cx.row(e, routing, token);
-                        e.for_count(top_k, |e, place| {
-                            let route = e.at(routes, place, 8);
-                            let expert = e.load_u32(route, 0);
-                            // As in the body of the experts: no bytes may lead outside.
-                            let last = e.i64(experts as i64 - 1);
-                            let expert = e.min_u(expert, last);
-                            let slot = e.mul_imm(token, top_k as i64);
-                            let slot = e.add(slot, place);
-                            let row = if self.input_slots { slot } else { token };
-                            e.for_range(from, to, 1, |e, tile| {
-                                self.tile(e, cx, site, &entry, tile, Some(expert), (row, slot), one);
-                            });
+        let entry = cx.adapter(e, site.site, token);
+        let all = e.add_imm(entry.ranks, TILE_ROWS as i64 - 1);
+        let all = e.b.ins().ushr_imm_u(all, i64::from(TILE_ROWS.trailing_zeros()));
+        let (from, to) = match tile {
+            Some(tile) => {
+                let behind = e.add_imm(tile, 1);
+                (tile, e.min_u(behind, all))
+            }
+            None => (e.i64(0), all),
+        };
+        match self.routed {
+            None => e.for_range(from, to, 1, |e, tile| {
+                self.tile(e, cx, site, &entry, tile, None, (token, token), run);
+            }),
+            Some((routing, experts, top_k)) => {
+                let one = e.i64(1);
+                let behind = e.add(token, run);
+                e.for_range(token, behind, 1, |e, token| {
+                    let routes = cx.row(e, routing, token);
+                    e.for_count(top_k, |e, place| {
+                        let route = e.at(routes, place, 8);
+                        let expert = e.load_u32(route, 0);
+                        // As in the body of the experts: no bytes may lead outside.
+                        let last = e.i64(experts as i64 - 1);
+                        let expert = e.min_u(expert, last);
+                        let slot = e.mul_imm(token, top_k as i64);
+                        let slot = e.add(slot, place);
+                        let row = if self.input_slots { slot } else { token };
+                        e.for_range(from, to, 1, |e, tile| {
+                            self.tile(e, cx, site, &entry, tile, Some(expert), (row, slot), one);
                         });
                     });
-                }
+                });
             }
-            e.add(token, run)
-        });
+        }
     }
 
     /// A tile of ranks for `count` rows from the given rows of the input and of the output on.
