@@ -1,22 +1,45 @@
 //! Which CPUs there are to work on.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+
+thread_local! {
+    /// Where a pool pinned this thread, and what it could use before: its next pool has as many CPUs as its first.
+    static PINNED: RefCell<Option<(usize, Usable)>> = const { RefCell::new(None) };
+}
+
+/// What a thread may work on.
+#[derive(Clone)]
+pub(super) struct Usable {
+    /// CPUs in the affinity mask, ascending.
+    pub cpus: Vec<usize>,
+    /// How many they and the control group's quota amount to.
+    pub count: usize,
+}
 
 /// Workers by default: the least of the CPUs this process may run on, its control group's quota, and the physical cores
 /// among those CPUs.
 pub fn default_threads() -> usize {
-    let cpus = allowed();
-    usable(&cpus).min(cores(&cpus)).clamp(1, super::MAX_THREADS)
+    let usable = usable();
+    usable.count.min(cores(&usable.cpus)).clamp(1, super::MAX_THREADS)
 }
 
-/// CPUs that `cpus` and the control group's quota amount to.
-pub(super) fn usable(cpus: &[usize]) -> usize {
-    // The standard library takes affinity and quota into account.
-    std::thread::available_parallelism().map_or(cpus.len(), usize::from).min(cpus.len())
+/// What the calling thread may work on, were it not pinned by a pool.
+pub(super) fn usable() -> Usable {
+    let cpus = allowed();
+    let before = PINNED.with_borrow(|pinned| match pinned {
+        Some((cpu, before)) if cpus == [*cpu] => Some(before.clone()),
+        _ => None,
+    });
+    before.unwrap_or_else(|| {
+        // The standard library takes affinity and quota into account.
+        let count = std::thread::available_parallelism().map_or(cpus.len(), usize::from).min(cpus.len());
+        Usable { cpus, count }
+    })
 }
 
 /// CPUs in the affinity mask, ascending; `[0]` when it cannot be read.
-pub(super) fn allowed() -> Vec<usize> {
+fn allowed() -> Vec<usize> {
     // SAFETY: an all-zero cpu_set_t is a valid, empty set; the kernel fills at most its size.
     let set = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
@@ -33,13 +56,18 @@ pub(super) fn allowed() -> Vec<usize> {
 
 /// Pins the calling thread to one CPU.
 pub(super) fn pin(cpu: usize) -> std::io::Result<()> {
+    let before = usable();
     // SAFETY: an all-zero cpu_set_t is a valid, empty set; `cpu` comes from `allowed` and is below its size.
     let result = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
     };
-    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    if result != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    PINNED.set(Some((cpu, before)));
+    Ok(())
 }
 
 /// Physical cores among `cpus`: hardware threads of one core share its vector units and its caches.

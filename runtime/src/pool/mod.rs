@@ -85,9 +85,9 @@ impl Pool {
         if !(1..=MAX_THREADS).contains(&count) {
             return Err(PoolError::Threads { found: count });
         }
-        let cpus = cpus::allowed();
+        let usable = cpus::usable();
         // Spinning helps only while every worker has a CPU to spin on.
-        let may_spin = count <= cpus::usable(&cpus);
+        let may_spin = count <= usable.count;
         let shared = Arc::new(Shared {
             wakeup: Signal::new(may_spin),
             stop: AtomicBool::new(false),
@@ -95,7 +95,7 @@ impl Pool {
             barrier: Barrier::new(count as u32, may_spin),
         });
         let mut pool = Pool { shared, threads: Vec::with_capacity(count - 1) };
-        let cpu_of = |worker: usize| config.pin.then(|| cpus[worker % cpus.len()]);
+        let cpu_of = |worker: usize| config.pin.then(|| usable.cpus[worker % usable.cpus.len()]);
         for worker in 1..count {
             pool.threads.push(spawn(worker, cpu_of(worker), &pool.shared)?);
         }
@@ -297,5 +297,22 @@ mod tests {
                 });
             }
         });
+    }
+
+    #[test]
+    fn a_pinned_thread_has_all_cpus_for_its_next_pool() {
+        let (cpus, threads) = (cpus::usable().cpus, default_threads());
+        let first = Pool::new(PoolConfig { threads: None, pin: true }).unwrap();
+        assert_eq!((cpus::usable().cpus, default_threads()), (cpus.clone(), threads));
+        let second = Pool::new(PoolConfig { threads: None, pin: true }).unwrap();
+        assert_eq!((first.count(), second.count()), (threads, threads));
+        // What somebody else has set since then holds.
+        let last = *cpus.last().unwrap();
+        std::thread::spawn(move || {
+            cpus::pin(last).unwrap();
+            assert_eq!(cpus::usable().cpus, cpus);
+        })
+        .join()
+        .unwrap();
     }
 }
