@@ -189,10 +189,11 @@ impl Loading {
     /// Does the next piece of work; whether there is more.
     ///
     /// # Errors
-    /// When a tensor cannot be read or an element not be used. Then the adapter cannot be loaded.
+    /// When a tensor cannot be read or an element not be used. Then the adapter cannot be loaded: the piece stays the next one.
     pub fn advance(&mut self) -> Result<bool, AdapterError> {
-        if let Some(piece) = self.pieces.pop() {
+        if let Some(piece) = self.pieces.last().copied() {
             self.step(piece)?;
+            self.pieces.pop();
         }
         Ok(!self.pieces.is_empty())
     }

@@ -125,3 +125,20 @@ fn what_does_not_fit_is_refused_with_its_place() {
     let error = loader().open_bytes(Path::new("dir"), "{}", vec![1, 2], 1.0).err().unwrap();
     assert!(error.to_string().contains("2 bytes long"), "{error}");
 }
+
+#[test]
+fn what_could_not_be_loaded_stays_so() {
+    let b = format!("{PREFIX}1.self_attn.q_proj.lora_B.weight");
+    let draft = Draft::of_q().tensor(&b, &[16, 2], Some(&[f32::INFINITY; 32]));
+    let open = || loader().open_bytes(Path::new("dir"), &draft.config.to_string(), draft.file(), 1.0).unwrap();
+    let mut loading = open();
+    let first = loop {
+        if let Err(error) = loading.advance() {
+            break error.to_string();
+        }
+    };
+    assert!(first.contains("is inf, expected a finite number"), "{first}");
+    assert_eq!(loading.advance().unwrap_err().to_string(), first, "the piece is still to be done");
+    assert_eq!(loading.finish().unwrap_err().to_string(), first, "half an adapter");
+    assert_eq!(open().run().unwrap_err().to_string(), first);
+}
