@@ -139,7 +139,10 @@ impl Reader<'_> {
                 Kind::B => &mut wrapper.b,
                 Kind::Magnitude => &mut wrapper.magnitude,
             };
-            *place = Some(tensor.clone());
+            if let Some(other) = place.replace(tensor.clone()) {
+                let what = format!("a second tensor for the same as `{}`, expected one", other.name);
+                return Err(self.file.malformed(tensor, what));
+            }
         }
         Ok(modules)
     }

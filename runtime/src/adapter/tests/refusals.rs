@@ -142,3 +142,19 @@ fn what_could_not_be_loaded_stays_so() {
     assert_eq!(loading.finish().unwrap_err().to_string(), first, "half an adapter");
     assert_eq!(open().run().unwrap_err().to_string(), first);
 }
+
+#[test]
+fn one_tensor_cannot_be_given_twice() {
+    let magnitude = format!("{PREFIX}0.self_attn.q_proj.lora_magnitude_vector");
+    let dora = (0..2).fold(Draft::of_q().with("use_dora", json!(true)), |draft, layer| {
+        draft.tensor(&format!("{PREFIX}{layer}.self_attn.q_proj.lora_magnitude_vector"), &[16], None)
+    });
+    for (draft, twice) in [
+        (Draft::of_q(), "model.layers.0.self_attn.q_proj.lora_A.weight".to_owned()),
+        (dora, format!("{magnitude}.weight")),
+    ] {
+        let shape: &[usize] = if twice.contains("lora_A") { &[2, HIDDEN] } else { &[16] };
+        let refusal = draft.tensor(&twice, shape, None).refusal();
+        assert!(refusal.contains("a second tensor for the same as"), "{refusal}");
+    }
+}
