@@ -93,7 +93,7 @@ impl PeftAdapter {
     ) -> Result<PeftAdapter, AdapterError> {
         let config = PeftConfig::parse(config_path, config)?;
         let reader = Reader { config, config_path: config_path.to_owned(), file: &file, model };
-        let (parts, notes) = reader.parts(targets(adapters))?;
+        let (parts, notes) = reader.parts(targets(adapters)?)?;
         Ok(PeftAdapter { file, parts, notes })
     }
 }

@@ -158,3 +158,38 @@ fn one_tensor_cannot_be_given_twice() {
         assert!(refusal.contains("a second tensor for the same as"), "{refusal}");
     }
 }
+
+/// Plans from elsewhere can say anything of their sites: adapters for such are refused.
+#[test]
+fn sites_that_make_no_matrix_together_are_refused() {
+    let gguf = |change: fn(&mut Vec<Site>)| {
+        let mut sites = adapters().sites;
+        sites.retain(|site| site.name.starts_with("layers.0."));
+        let mut gate = sites.remove(2);
+        gate.outs.truncate(1);
+        gate.outs[0].step = 1;
+        let mut up = gate.clone();
+        (gate.tensor, up.tensor) = ("blk.0.ffn_gate_exps.weight".into(), "blk.0.ffn_up_exps.weight".into());
+        sites.extend([gate, up]);
+        change(&mut sites);
+        let adapters = Adapters { format: WeightFormat::F32, sites };
+        AdapterLoader::new(Arc::new(adapters), WeightRegion::anonymous(64).unwrap().freeze().unwrap(), "small".into())
+    };
+    let draft = Draft::new(json!({ "target_parameters": ["experts.gate_up_proj"] }));
+    let whole = draft.clone().pair("0.mlp.experts", [2 * EXPERTS, HIDDEN], [2 * FF, 2 * EXPERTS]);
+    whole.load_with(&gguf(|_| {})).unwrap();
+    let half = draft.pair("0.mlp.experts", [2 * EXPERTS, HIDDEN], [FF, 2 * EXPERTS]);
+    let faults: [fn(&mut Vec<Site>); 5] = [
+        |sites| drop(sites.pop()),
+        |sites| sites[3].outs[0].rows += 1,
+        |sites| sites[4].k += 4,
+        |sites| sites[4].experts += 1,
+        |sites| sites[4].tensor.replace_range(.., "blk.0.ffn_gate_exps.weight"),
+    ];
+    for change in faults {
+        for draft in [&whole, &half] {
+            let refusal = draft.load_with(&gguf(change)).map(drop).unwrap_err().to_string();
+            assert!(refusal.contains("gate_up_proj"), "{refusal}");
+        }
+    }
+}
