@@ -26,7 +26,7 @@ use kernmill_plan::adapter::{Adapters, SiteEntry, SiteLayout, SiteShape};
 use kernmill_plan::format::TILE_ROWS;
 use kernmill_plan::pack::PackError;
 use kernmill_plan::region::{RegionError, WeightRegion};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// An adapter, packed for the sites of a program; never written again.
 #[derive(Debug)]
@@ -45,6 +45,8 @@ pub struct Adapter {
     scales: Vec<Vec<f32>>,
     /// By site, DoRA's magnitudes, rows in the checkpoint's order.
     magnitudes: Vec<Option<Vec<f32>>>,
+    /// Of a combination: what it was made of, with weights.
+    parts: Vec<(Weak<Adapter>, f32)>,
     notes: Vec<String>,
 }
 

@@ -7,7 +7,7 @@ use super::error::AdapterError;
 use super::load::{AdapterLoader, Loading};
 use super::{Adapter, AdapterTable};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Bytes that a store's adapters may take unless told otherwise.
 pub const DEFAULT_BUDGET: u64 = 4 << 30;
@@ -150,14 +150,30 @@ impl AdapterStore {
     /// Keeps what [`AdapterStore::prepare`] began.
     ///
     /// # Errors
-    /// As [`AdapterStore::insert`].
+    /// When one of the adapters is not what it was when `prepare` was called, or it was called for others; as [`AdapterStore::insert`].
     pub fn insert_combination(&mut self, uses: &[AdapterUse], adapter: Adapter) -> Result<(), AdapterError> {
         let names: Vec<&str> = uses.iter().map(|u| u.name.as_str()).collect();
-        self.check_room(&names.join(" + "), adapter.bytes())?;
+        let names = names.join(" + ");
+        if !self.is_combination(uses, &adapter) {
+            return Err(AdapterError::Combination(format!(
+                "{names}: one of them has been replaced or removed meanwhile, or others were combined: prepare them anew"
+            )));
+        }
+        self.check_room(&names, adapter.bytes())?;
         if let Some(key) = self.key(uses) {
             self.keep(key, adapter);
         }
         Ok(())
+    }
+
+    /// Whether it is one of the adapters that have these names now.
+    fn is_combination(&self, uses: &[AdapterUse], adapter: &Adapter) -> bool {
+        let same = |(u, (part, weight)): (&AdapterUse, &(Weak<Adapter>, f32))| {
+            let loaded = self.loaded.get(&Key::Name(u.name.clone()));
+            u.weight.to_bits() == weight.to_bits()
+                && loaded.is_some_and(|loaded| Arc::downgrade(&loaded.adapter).ptr_eq(part))
+        };
+        adapter.parts.len() == uses.len() && uses.iter().zip(&adapter.parts).all(same)
     }
 
     /// The slot of `table` with these adapters, for one more sequence; 0 for none. Combines them at once if that has not been prepared.
