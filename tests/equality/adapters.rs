@@ -104,9 +104,8 @@ fn expected(case: &Case, preset: Preset, data: &[Data]) -> Vec<Vec<f32>> {
 fn engine(image: &kernmill_runtime::PlanImage, threads: usize, data: &[Data]) -> Engine {
     let mut engine = super::engine(image, threads, data.len() as u32 + 1, None);
     let adapters = image.program.model.adapters.as_ref().unwrap();
-    engine.reserve_adapters(data.len() as u32);
     for (slot, data) in data.iter().enumerate() {
-        engine.adapters().set(slot + 1, Some(packed(adapters, data)));
+        assert_eq!(engine.place_adapter(packed(adapters, data)).unwrap(), slot as u32 + 1);
     }
     engine
 }
