@@ -6,7 +6,7 @@ use crate::graph::infer::check_expr;
 use crate::spec::ops::{OPS, ParamKind, SpecOp};
 use crate::spec::section::{Section, array, check_name, string, strings};
 use crate::spec::{Arg, NodeDef, OpDef, Result, Source, Spanned, SpecError, inner_span, nodes};
-use kernmill_kernels::expr::{Expr, Function, Unary};
+use kernmill_kernels::expr::{Expr, Function};
 
 /// Keys of `[[function]]`.
 pub(super) const FUNCTION_KEYS: [&str; 4] = ["name", "doc", "params", "expr"];
@@ -21,9 +21,8 @@ pub(super) fn functions(root: &Section<'_>) -> Result<Vec<Function>> {
         let section = Section::new(source, item, "this [[function]]")?.only(&FUNCTION_KEYS)?;
         let name = string(source, section.require("name")?)?;
         check_name(source, &name)?;
-        let builtin = Unary::NAMED.iter().map(|(name, _)| *name).chain(["min", "max", "clamp"]);
-        let own = functions.iter().map(|function| function.name.as_str());
-        if builtin.chain(own).any(|other| other == name.value) {
+        let own = functions.iter().any(|function| function.name == name.value);
+        if own || Expr::function_names().any(|other| other == name.value) {
             let message = format!("there is a function `{}` already", name.value);
             return Err(SpecError::new(source, name.span, message, "expected a new name"));
         }

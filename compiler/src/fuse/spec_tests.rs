@@ -159,6 +159,8 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ("rows_per_item = 16", "rows_per_item = 24"),
         ("rows_per_item = 16", "rows_per_item = 64"),
         ("name = \"soft\"", "name = \"silu\""),
+        ("name = \"soft\"", "name = \"select\""),
+        ("name = \"soft\"", "name = \"gelu_tanh\""),
         ("params = [\"x\"]", "params = []"),
         ("params = [\"x\"]", "params = [\"x\", \"x\"]"),
         ("x / (1 + max(x, -x))", "x / (1 + max(x, -y))"),
