@@ -13,6 +13,9 @@ pub(super) const FUNCTION_KEYS: [&str; 4] = ["name", "doc", "params", "expr"];
 /// Keys of `[[op]]`.
 pub(super) const OP_KEYS: [&str; 6] = ["name", "doc", "inputs", "tensors", "numbers", "node"];
 
+/// Nodes that an op stands for at most: ops stand for those of others.
+const MAX_OP_NODES: usize = 64;
+
 /// `[[function]]`, each over those before it.
 pub(super) fn functions(root: &Section<'_>) -> Result<Vec<Function>> {
     let source = root.source;
@@ -97,6 +100,11 @@ pub(super) fn ops(root: &Section<'_>, functions: &[Function]) -> Result<Vec<OpDe
         }
         let item = section.require("node")?;
         let nodes = nodes(source, item, &ops)?;
+        if nodes.len() > MAX_OP_NODES {
+            let message = format!("`{}` stands for {} nodes", name.value, nodes.len());
+            let label = format!("expected at most {MAX_OP_NODES}");
+            return Err(SpecError::new(source, item.span(), message, label));
+        }
         if inputs.is_empty() || nodes.is_empty() {
             let message = "an op needs inputs and nodes";
             return Err(SpecError::new(source, item.span(), message, "expected at least one of each"));
