@@ -130,7 +130,8 @@ fn what_does_not_fit_is_refused_with_its_place() {
 fn what_could_not_be_loaded_stays_so() {
     let b = format!("{PREFIX}1.self_attn.q_proj.lora_B.weight");
     let draft = Draft::of_q().tensor(&b, &[16, 2], Some(&[f32::INFINITY; 32]));
-    let open = || loader().open_bytes(Path::new("dir"), &draft.config.to_string(), draft.file(), 1.0).unwrap();
+    let open =
+        || loader().open_bytes(Path::new("dir"), &draft.config.to_string(), draft.file(), 1.0).unwrap();
     let mut loading = open();
     let first = loop {
         if let Err(error) = loading.advance() {
@@ -173,7 +174,11 @@ fn sites_that_make_no_matrix_together_are_refused() {
         sites.extend([gate, up]);
         change(&mut sites);
         let adapters = Adapters { format: WeightFormat::F32, sites };
-        AdapterLoader::new(Arc::new(adapters), WeightRegion::anonymous(64).unwrap().freeze().unwrap(), "small".into())
+        AdapterLoader::new(
+            Arc::new(adapters),
+            WeightRegion::anonymous(64).unwrap().freeze().unwrap(),
+            "small".into(),
+        )
     };
     let draft = Draft::new(json!({ "target_parameters": ["experts.gate_up_proj"] }));
     let whole = draft.clone().pair("0.mlp.experts", [2 * EXPERTS, HIDDEN], [2 * FF, 2 * EXPERTS]);
