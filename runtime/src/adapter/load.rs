@@ -1,4 +1,4 @@
-//! Loading an adapter piece by piece, beside running sequences: a piece is well below a millisecond of work, but for the tensors of
+//! Loading an adapter piece by piece, beside running sequences: a piece is mostly a fraction of a millisecond of work, but for the tensors of
 //! experts, which are read at once.
 
 use super::error::AdapterError;
