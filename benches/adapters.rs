@@ -77,9 +77,9 @@ fn main() {
     };
     let mut engine = Engine::new(&image, config).expect("it runs here");
     let adapters = image.program.model.adapters.as_ref().expect("the plan takes adapters");
-    engine.reserve_adapters(4);
     for slot in 1..=4 {
-        engine.adapters().set(slot, Some(random(adapters, &arguments, slot as u64)));
+        let placed = engine.place_adapter(random(adapters, &arguments, u64::from(slot)));
+        assert_eq!(placed.expect("it is packed for the plan"), slot);
     }
     decode(&mut engine, &[0]);
     if arguments.profile {

@@ -6,7 +6,7 @@ use crate::source::SourceModel;
 use kernmill_compiler::checkpoint::Weights;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::merge::{Delta, MergedWeights, merged_graph, sites};
-use kernmill_plan::adapter::Adapters;
+use kernmill_plan::adapter::{Adapters, SiteLayout};
 use kernmill_plan::format::WeightFormat;
 use kernmill_runtime::EngineError;
 use kernmill_runtime::adapter::{Adapter, AdapterLoader};
@@ -56,7 +56,20 @@ impl Merge {
             merge.deltas.0.push(adapter);
         }
         for (index, site) in sites.sites.iter().enumerate() {
-            if merge.deltas.0.iter().any(|adapter| adapter.changes(index)) {
+            let layouts: Vec<&SiteLayout> = merge
+                .deltas
+                .0
+                .iter()
+                .filter_map(|adapter| adapter.packed().layouts()[index].as_ref())
+                .collect();
+            if layouts.len() > 1 && layouts.iter().any(|layout| layout.has_factors()) {
+                return Err(Failure::BadInput(format!(
+                    "--merge-lora: one of the adapters is a DoRA at {}, where another one has a part too: a DoRA scales whole rows, and cannot be \
+                     added to",
+                    site.name
+                )));
+            }
+            if !layouts.is_empty() {
                 merge.changed.extend(site.outs.iter().map(|out| (out.name.clone(), index)));
             }
         }

@@ -2,9 +2,11 @@
 
 use kernmill_compiler::checkpoint::{Checkpoint, Weights};
 use kernmill_compiler::fuse::FusedSet;
+use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_compiler::spec::{Spec, lower};
+use kernmill_compiler::synth::{AdapterShape, write_adapter};
 use kernmill_plan::target::Level;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -12,12 +14,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
+fn graph() -> Graph {
+    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("model-specs/nano/nano.toml");
+    lower(&Spec::parse("nano.toml", &fs::read_to_string(spec).unwrap()).unwrap()).unwrap()
+}
+
 /// Writes a plan of the nano model.
 fn plan(dir: &TempDir) -> PathBuf {
     let nano = Path::new(env!("CARGO_MANIFEST_DIR")).join("model-specs/nano");
-    let spec = fs::read_to_string(nano.join("nano.toml")).unwrap();
+    let (spec, graph) = (fs::read_to_string(nano.join("nano.toml")).unwrap(), graph());
     let tokenizer = fs::read(nano.join("tokenizer.json")).unwrap();
-    let graph = lower(&Spec::parse("nano.toml", &spec).unwrap()).unwrap();
     let checkpoint = Checkpoint::open(&nano).unwrap();
     let level = *Level::supported().last().unwrap();
     let compiled = [compile(&graph, &Options::new(level)).unwrap()];
@@ -52,6 +58,31 @@ fn plans_run_and_are_shown() {
     assert!(ran.status.success() && ran.stdout.len() > 10, "{ran:?}");
     let shown = kernmill(&dir, &["inspect", "nano.plan", "--verify"]);
     assert!(String::from_utf8_lossy(&shown.stdout).contains("every hash fits"), "{shown:?}");
+}
+
+#[test]
+fn adapters_are_served() {
+    let dir = TempDir::new().unwrap();
+    plan(&dir);
+    let graph = graph();
+    for (name, dora, targets) in [("most", false, "k,o,router,experts"), ("dora", true, "q,v")] {
+        let targets = targets.split(',').map(str::to_owned).collect();
+        let shape = AdapterShape { rank: 5, targets, dora };
+        write_adapter(&graph, &dir.path().join(name), &shape, 3, &|_, _| {}).unwrap();
+    }
+    let run = |more: &[&str]| {
+        let usual = ["run", "nano.plan", "--prompt", "A slice is", "-n", "12", "--temp", "0", "--json"];
+        let ran = kernmill(&dir, &[&usual, more].concat());
+        assert!(ran.status.success(), "{ran:?}");
+        serde_json::from_slice::<serde_json::Value>(&ran.stdout).unwrap()
+    };
+    let plain = run(&[]);
+    let both = run(&["--lora", "most=most:8", "--lora", "dora=dora"]);
+    assert_eq!(both["adapters"].as_array().unwrap().len(), 2);
+    assert_ne!(plain["text"], both["text"]);
+    assert_eq!(run(&["--lora", "most=most:0"])["text"], plain["text"]);
+    let ran = kernmill(&dir, &["run", "nano.plan", "--prompt", "x", "--lora", "a=nowhere"]);
+    assert_eq!(ran.status.code(), Some(2), "{ran:?}");
 }
 
 #[cfg(not(feature = "compiler"))]

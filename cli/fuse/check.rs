@@ -18,12 +18,12 @@ use std::path::PathBuf;
 /// says what they save
 ///
 /// The random models are made from the pattern itself, in widths with odd numbers of blocks and of 2880. Every logit must have the interpreter's
-/// bits, for batches of one row, of a few, and of many. Costs are those of the compiler's cost model, for a random model or the one that
+/// bits, for batches of one row, of a few, and of many, without and with an adapter. Costs are those of the compiler's cost model, for a random model or the one that
 /// --spec gives.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  kernmill fuse check model-specs/examples/mish.toml
+  kernmill fuse check model-specs/examples/fused/mish.toml
   kernmill fuse check my_fusions/ --spec model-specs/gpt-oss-20b.toml     costs and near misses of that model
   kernmill fuse check my.toml --json")]
 pub struct Check {

@@ -1,7 +1,7 @@
 //! What `kernmill fuse check` prints.
 
 use kernmill_compiler::choose::Choices;
-use kernmill_compiler::fuse::{FusedSet, value_bytes};
+use kernmill_compiler::fuse::{FusedSet, Template, value_bytes};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::quant::Preset;
@@ -84,10 +84,18 @@ impl Costs {
     /// Of the spec called `name`; nothing when the model does not compile.
     pub fn of(name: &str, graph: &Graph, preset: Preset, set: &FusedSet, level: Level) -> Option<Costs> {
         let without = set.clone().without(name).ok()?;
+        // What is there for adapters alone runs only with one: it counts where the spec is about nothing else.
+        let adapters = set.rules().any(|rule| rule.name == name && rule.template == Template::Shrink);
         let cost = |fused: &FusedSet| {
             let choices = Some(Choices::assumed(graph));
-            let options =
-                Options { preset, choices, chunk: CHUNK, fused: fused.clone(), ..Options::new(level) };
+            let options = Options {
+                preset,
+                choices,
+                adapters,
+                chunk: CHUNK,
+                fused: fused.clone(),
+                ..Options::new(level)
+            };
             let model = Model::new(level, options.tuning);
             compile(graph, &options).ok().map(|compiled| Cost::of(&compiled, &model))
         };

@@ -141,6 +141,11 @@ impl Expr {
         parse::parse(text, vars, functions)
     }
 
+    /// Names of all functions that can be called whatever comes with the text.
+    pub fn function_names() -> impl Iterator<Item = &'static str> {
+        parse::names()
+    }
+
     /// Operands, in the order in which they are written.
     pub fn children(&self) -> Vec<&Expr> {
         match self {

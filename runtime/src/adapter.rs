@@ -26,7 +26,7 @@ use kernmill_plan::adapter::{Adapters, SiteEntry, SiteLayout, SiteShape};
 use kernmill_plan::format::TILE_ROWS;
 use kernmill_plan::pack::PackError;
 use kernmill_plan::region::{RegionError, WeightRegion};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// An adapter, packed for the sites of a program; never written again.
 #[derive(Debug)]
@@ -45,6 +45,8 @@ pub struct Adapter {
     scales: Vec<Vec<f32>>,
     /// By site, DoRA's magnitudes, rows in the checkpoint's order.
     magnitudes: Vec<Option<Vec<f32>>>,
+    /// Of a combination: what it was made of, with weights.
+    parts: Vec<(Weak<Adapter>, f32)>,
     notes: Vec<String>,
 }
 
@@ -212,18 +214,23 @@ impl AdapterTable {
     /// When the slot is 0 or past the end, or the adapter is packed for other sites.
     pub fn set(&mut self, slot: usize, adapter: Option<Arc<PackedAdapter>>) -> Option<Arc<PackedAdapter>> {
         assert!(slot > 0 && slot < self.slots.len(), "slot {slot} of 1..{}", self.slots.len());
+        let fits = adapter.as_ref().is_none_or(|adapter| self.takes(adapter));
+        assert!(fits, "the adapter is packed for other sites");
         let sites = self.sites();
         let entries = &mut self.entries[slot * sites..][..sites];
         entries.fill(SiteEntry::NONE);
         if let Some(adapter) = &adapter {
-            let fits = self.adapters.as_ref().is_some_and(|adapters| adapter.fits(adapters));
-            assert!(fits, "the adapter is packed for other sites");
             for (entry, layout) in entries.iter_mut().zip(&adapter.layouts) {
                 *entry =
                     layout.as_ref().map_or(SiteEntry::NONE, |layout| layout.entry(adapter.memory.as_ptr()));
             }
         }
         std::mem::replace(&mut self.slots[slot], adapter)
+    }
+
+    /// Whether an adapter is packed for the program's sites.
+    pub fn takes(&self, adapter: &PackedAdapter) -> bool {
+        self.adapters.as_ref().is_some_and(|adapters| adapter.fits(adapters))
     }
 
     /// The adapter in a slot.

@@ -87,13 +87,11 @@ pub enum EngineError {
     /// A handle of a sequence that is gone.
     #[error("there is no such sequence: it was dropped, or belongs to another engine")]
     NoSequence,
-    /// An adapter slot past the table's end.
-    #[error("adapter slot {slot} is not one of {slots}")]
+    /// An adapter slot that holds nothing.
+    #[error("there is no adapter in slot {slot}")]
     NoAdapterSlot {
         /// The slot.
         slot: u32,
-        /// Slots of the table.
-        slots: u32,
     },
     /// One sequence twice in a step.
     #[error("a sequence occurs twice in one step")]
@@ -319,7 +317,7 @@ impl Engine {
         let copy = self.tables.fork(slot, at)?;
         let name = self.name(copy);
         let adapter = self.sequence_adapters[slot as usize];
-        self.store.share(adapter);
+        let _ = self.store.share(adapter);
         self.sequence_adapters[copy as usize] = adapter;
         Ok(name)
     }

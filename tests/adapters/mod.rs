@@ -3,7 +3,7 @@
 use crate::harness::Model;
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::adapter::{AdapterLoader, CONFIG_FILE, Loading, PackedAdapter, TENSOR_FILE};
-use kernmill_runtime::{AdapterUse, Engine, EngineConfig, SeqId, Want};
+use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, SeqId, Want};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
@@ -183,4 +183,42 @@ fn a_sequence_keeps_its_adapter_when_it_is_forked_and_the_name_goes() {
     for _ in 0..SEQUENCES {
         engine.create().unwrap();
     }
+}
+
+/// Slots by hand and those of the store do not touch: neither gets what the other has, and nobody gets an empty one.
+#[test]
+fn placed_adapters_have_slots_of_their_own() {
+    let files = Files::read();
+    let mut engine = engine();
+    let loader = engine.adapter_store().loader().unwrap();
+    let load = |n: usize| files.open(&loader, n).run().unwrap();
+    engine.adapter_store_mut().insert("a", load(0)).unwrap();
+    let expected = solo(&mut engine, &[AdapterUse::of("a")]);
+    let other = Arc::clone(load(1).packed());
+    let slot = engine.place_adapter(Arc::clone(&other)).unwrap();
+    let mine = engine.create().unwrap();
+    engine.use_adapter(mine, slot).unwrap();
+    let theirs = engine.create_with(&[AdapterUse::of("a")]).unwrap();
+    let logits = step(&mut engine, &[(mine, TOKENS[0]), (theirs, TOKENS[0])]);
+    assert!(logits[0] != expected[0] && logits[1] == expected[0]);
+
+    // It stays as long as a sequence has it, and is displaced once.
+    (0..3).for_each(|_| engine.displace_adapter(slot));
+    engine.displace_adapter(slot + 1);
+    let again = engine.place_adapter(other).unwrap();
+    assert!(again != slot);
+    assert!(step(&mut engine, &[(theirs, TOKENS[1])])[0] == expected[1]);
+    engine.drop_sequence(mine);
+    engine.displace_adapter(again);
+    for empty in [slot, again, 99] {
+        let error = engine.use_adapter(theirs, empty).unwrap_err();
+        assert!(matches!(error, EngineError::NoAdapterSlot { .. }), "{error}");
+    }
+    assert!(step(&mut engine, &[(theirs, TOKENS[2])])[0] == expected[2], "a refused change changes nothing");
+
+    let llama = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/oracle/llama-plain");
+    let image = Model::open(&llama).image_with(Preset::Faithful, true);
+    let mut foreign = Engine::new(&image, EngineConfig { sequences: 1, ..EngineConfig::default() }).unwrap();
+    let error = foreign.place_adapter(Arc::clone(load(2).packed())).unwrap_err().to_string();
+    assert!(error.contains("packed for another program"), "{error}");
 }

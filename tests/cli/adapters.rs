@@ -73,6 +73,10 @@ fn adapters_that_cannot_be_used_are_refused() {
     sandbox.refuses(&["--lora", &llama], &["mlp.down_proj", "made for llama-plain"]);
     let both = ["--lora", &lora("dora"), "--lora", &qv];
     sandbox.refuses(&both, &["DoRA"]);
+    let compile = ["compile", "spec.toml", "--weights", ".", "-o", "both.plan"];
+    let merged = ["--merge-lora", &lora("dora"), "--merge-lora", &qv];
+    sandbox.run(&[&compile[..], &merged].concat()).refused(&["one of the adapters is a DoRA at", "q"]);
+    assert!(!sandbox.path("both.plan").exists());
 
     sandbox.run(&["compile", "spec.toml", "--weights", ".", "-o", "a.plan", "--no-adapters"]).text();
     let run = ["run", "a.plan", "--tokens", "ids.json", "-n", "2", "--lora", &qv];

@@ -7,7 +7,7 @@ use kernmill_compiler::graph::Graph;
 use kernmill_compiler::interp::{Interpreter, RawTensor, SiteAdapter};
 use kernmill_compiler::pipeline::Options;
 use kernmill_compiler::quant::{Preset, quantise_chosen};
-use kernmill_compiler::testing::{Mlp, ModelShape, Rng};
+use kernmill_compiler::testing::{Mlp, ModelShape, Rng, pack_adapter, random_adapter};
 use kernmill_plan::adapter::{Adapters, Site, SiteShape};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::region::RegionError;
@@ -41,16 +41,8 @@ fn random(site: &Site, kind: Kind, rng: &mut Rng) -> Option<SiteAdapter> {
     if kind.missing < usize::MAX && rng.one_in(kind.missing) {
         return None;
     }
-    let (rank, k, rows) = (rng.pick(kind.ranks), site.k as usize, site.rows());
-    let experts = (site.experts as usize).max(1);
-    let mut numbers =
-        |count: usize, spread: f32| -> Vec<f32> { (0..count).map(|_| rng.unit() * spread).collect() };
-    let a = numbers(experts * rank * k, 1.7 / (k as f32).sqrt());
-    let b = numbers(experts * rows * rank, 1.7 / (rank as f32).sqrt());
-    let scales = numbers(rank, 0.5);
-    let factors = (kind.dora && site.experts == 0)
-        .then(|| numbers(rows, 0.2).into_iter().map(|factor| 1.0 + factor).collect());
-    Some(SiteAdapter { rank, a, b, scales, factors })
+    let rank = rng.pick(kind.ranks);
+    Some(random_adapter(site, rank, kind.dora, rng))
 }
 
 /// One adapter of each kind.
@@ -64,18 +56,7 @@ fn packed(adapters: &Adapters, data: &Data) -> Arc<PackedAdapter> {
     let shapes: Vec<Option<SiteShape>> = data.iter().map(|data| data.as_ref().map(shape)).collect();
     let pack = PackedAdapter::pack::<AdapterPackError>(adapters, &shapes, &mut |site, layout, bytes| {
         let data = data[site].as_ref().expect("a layout is of a site with data");
-        let experts = (adapters.sites[site].experts as usize).max(1);
-        for expert in 0..experts {
-            let part =
-                |all: &[f32]| all[expert * all.len() / experts..(expert + 1) * all.len() / experts].to_vec();
-            layout.pack_a(expert, &part(&data.a), bytes)?;
-            layout.pack_b(expert, &part(&data.b), bytes)?;
-        }
-        layout.pack_scales(&data.scales, bytes);
-        if let Some(factors) = &data.factors {
-            layout.pack_factors(factors, bytes);
-        }
-        Ok(())
+        Ok(pack_adapter(&adapters.sites[site], data, layout, bytes)?)
     });
     Arc::new(pack.map_err(|error: AdapterPackError| error.to_string()).unwrap())
 }
@@ -104,9 +85,8 @@ fn expected(case: &Case, preset: Preset, data: &[Data]) -> Vec<Vec<f32>> {
 fn engine(image: &kernmill_runtime::PlanImage, threads: usize, data: &[Data]) -> Engine {
     let mut engine = super::engine(image, threads, data.len() as u32 + 1, None);
     let adapters = image.program.model.adapters.as_ref().unwrap();
-    engine.reserve_adapters(data.len() as u32);
     for (slot, data) in data.iter().enumerate() {
-        engine.adapters().set(slot + 1, Some(packed(adapters, data)));
+        assert_eq!(engine.place_adapter(packed(adapters, data)).unwrap(), slot as u32 + 1);
     }
     engine
 }

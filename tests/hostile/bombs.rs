@@ -123,3 +123,55 @@ fn programs_of_many_parts_are_refused_in_time() {
     }
     assert!(check_program(&program).is_err());
 }
+
+/// A fused-op spec that begins like this.
+fn fused(rest: &str) -> String {
+    format!("name = \"bomb\"\ndoc = \"x\"\n{rest}")
+}
+
+#[test]
+fn ops_of_ops_do_not_multiply_without_a_limit() {
+    let op = |i: usize, op: &str, keys: [&str; 2]| {
+        let [first, second] = keys;
+        format!(
+            "[[op]]\nname = \"o{i}\"\ndoc = \"x\"\ninputs = [\"x\"]\n\
+             node = [{{ out = \"a\", op = \"{op}\", {first} }}, {{ out = \"b\", op = \"{op}\", {second} }}]\n"
+        )
+    };
+    let mut text = op(0, "add", ["inputs = [\"x\", \"x\"]", "inputs = [\"a\", \"a\"]"]);
+    (1..60).for_each(|i| text += &op(i, &format!("o{}", i - 1), ["x = \"x\"", "x = \"a\""]));
+    drop_on("fused", fused(&text));
+}
+
+#[test]
+fn functions_of_functions_do_not_multiply_without_a_limit() {
+    let mut text = String::new();
+    for i in 0..60 {
+        let body = if i == 0 { "x + x".to_owned() } else { format!("f{0}(x) + f{0}(x)", i - 1) };
+        text += &format!("[[function]]\nname = \"f{i}\"\ndoc = \"x\"\nparams = [\"x\"]\nexpr = \"{body}\"\n");
+    }
+    drop_on("fused", fused(&text));
+}
+
+/// Orders of commutative inputs, and of nodes that can stand for each other, in a pattern whose guard refuses every match.
+#[test]
+fn patterns_that_fit_in_many_ways_are_given_up() {
+    let guard =
+        "outputs = [\"last\"]\n[[guard]]\ncheck = \"between\"\ncols = \"last\"\nmax = 0\nwhy = \"never\"\n";
+    let node = |name: &str, op: &str, inputs: &str, part: &str| {
+        format!("  {{ name = \"{name}\", op = \"{op}\", inputs = [{inputs}], part = \"{part}\" }},\n")
+    };
+    let mut chain = node("n0", "rms_norm", "\"x\"", "root");
+    for i in 1..60 {
+        let name = if i == 59 { "last".to_owned() } else { format!("n{i}") };
+        chain += &node(&name, "add", &format!("\"n{0}\", \"n{0}\"", i - 1), "epilogue");
+    }
+    let mut fan = node("n0", "linear", "\"x\"", "root");
+    for i in 1..24 {
+        let name = if i == 23 { "last".to_owned() } else { format!("n{i}") };
+        fan += &node(&name, "linear", "\"x\"", "root");
+    }
+    for (kernel, nodes) in [("rows", chain), ("matmul", fan)] {
+        drop_on("fused", fused(&format!("kernel = \"{kernel}\"\nmatch = [\n{nodes}]\n{guard}")));
+    }
+}

@@ -90,6 +90,11 @@ fn adapter() {
 }
 
 #[test]
+fn fused() {
+    replay_and_mutate("fused");
+}
+
+#[test]
 fn every_target_has_a_fuzzer_and_a_corpus() {
     for target in &TARGETS {
         assert!(root().join(format!("fuzz/fuzz_targets/{}.rs", target.name)).is_file());

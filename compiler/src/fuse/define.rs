@@ -6,12 +6,15 @@ use crate::graph::infer::check_expr;
 use crate::spec::ops::{OPS, ParamKind, SpecOp};
 use crate::spec::section::{Section, array, check_name, string, strings};
 use crate::spec::{Arg, NodeDef, OpDef, Result, Source, Spanned, SpecError, inner_span, nodes};
-use kernmill_kernels::expr::{Expr, Function, Unary};
+use kernmill_kernels::expr::{Expr, Function};
 
 /// Keys of `[[function]]`.
 pub(super) const FUNCTION_KEYS: [&str; 4] = ["name", "doc", "params", "expr"];
 /// Keys of `[[op]]`.
 pub(super) const OP_KEYS: [&str; 6] = ["name", "doc", "inputs", "tensors", "numbers", "node"];
+
+/// Nodes that an op stands for at most: ops stand for those of others.
+const MAX_OP_NODES: usize = 64;
 
 /// `[[function]]`, each over those before it.
 pub(super) fn functions(root: &Section<'_>) -> Result<Vec<Function>> {
@@ -21,9 +24,8 @@ pub(super) fn functions(root: &Section<'_>) -> Result<Vec<Function>> {
         let section = Section::new(source, item, "this [[function]]")?.only(&FUNCTION_KEYS)?;
         let name = string(source, section.require("name")?)?;
         check_name(source, &name)?;
-        let builtin = Unary::NAMED.iter().map(|(name, _)| *name).chain(["min", "max", "clamp"]);
-        let own = functions.iter().map(|function| function.name.as_str());
-        if builtin.chain(own).any(|other| other == name.value) {
+        let own = functions.iter().any(|function| function.name == name.value);
+        if own || Expr::function_names().any(|other| other == name.value) {
             let message = format!("there is a function `{}` already", name.value);
             return Err(SpecError::new(source, name.span, message, "expected a new name"));
         }
@@ -98,6 +100,11 @@ pub(super) fn ops(root: &Section<'_>, functions: &[Function]) -> Result<Vec<OpDe
         }
         let item = section.require("node")?;
         let nodes = nodes(source, item, &ops)?;
+        if nodes.len() > MAX_OP_NODES {
+            let message = format!("`{}` stands for {} nodes", name.value, nodes.len());
+            let label = format!("expected at most {MAX_OP_NODES}");
+            return Err(SpecError::new(source, item.span(), message, label));
+        }
         if inputs.is_empty() || nodes.is_empty() {
             let message = "an op needs inputs and nodes";
             return Err(SpecError::new(source, item.span(), message, "expected at least one of each"));

@@ -7,7 +7,13 @@ use super::matcher::{Match, Partial, Plain};
 use super::rule::{FusionRule, Part};
 use crate::graph::{Graph, NodeId, Op, Uses, ValueId};
 use kernmill_plan::target::Level;
+use std::cell::Cell;
 use std::collections::BTreeSet;
+
+/// Steps of the search for a rule at one anchor, and at all of them. Of nodes that can stand for each other there are more orders than anyone could
+/// wait for.
+const ANCHOR_STEPS: usize = 1 << 13;
+const RULE_STEPS: usize = 1 << 18;
 
 /// What fusion did not do, and why.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,20 +82,24 @@ struct Refusal<'f> {
 impl Fusion<'_> {
     fn apply(&mut self, rule: &FusionRule) {
         let forms = Plain::forms(rule);
+        let mut left = RULE_STEPS;
         for (anchor, node) in self.graph.nodes() {
             if self.group_of[anchor.0 as usize].is_none() && forms[0].anchor_ops().contains(&node.op.kind()) {
-                self.apply_at(rule, &forms, anchor);
+                let steps = left.min(ANCHOR_STEPS);
+                let budget = Cell::new(steps);
+                self.apply_at(rule, &forms, anchor, &budget);
+                left -= steps - budget.get();
             }
         }
     }
 
     /// Tries the rule's forms at one anchor, those with most members first.
-    fn apply_at(&mut self, rule: &FusionRule, forms: &[Plain], anchor: NodeId) {
+    fn apply_at(&mut self, rule: &FusionRule, forms: &[Plain], anchor: NodeId, budget: &Cell<usize>) {
         let near = |without, reason| NearMiss { rule: rule.name.clone(), anchor, without, reason };
         let mut refused: Option<Refusal> = None;
         let mut incomplete: Option<String> = None;
         for form in forms {
-            match self.try_form(form, anchor) {
+            match self.try_form(form, anchor, budget) {
                 Ok(group) => {
                     if let Some(refusal) = refused {
                         let newly = form.absent.iter().filter(|name| !refusal.absent.contains(name));
@@ -107,7 +117,11 @@ impl Fusion<'_> {
                 }
             }
         }
-        if let Some(refusal) = refused {
+        if budget.get() == 0 {
+            let reason = refused.map_or(String::new(), |refusal| format!("; {}", refusal.reason));
+            let reason = format!("the pattern fits in too many ways to try them all{reason}");
+            self.report.near_misses.push(near(Vec::new(), reason));
+        } else if let Some(refusal) = refused {
             self.refused.extend(refusal.members);
             self.report.near_misses.push(near(Vec::new(), refusal.reason));
         } else if let Some(reason) = incomplete {
@@ -116,7 +130,12 @@ impl Fusion<'_> {
     }
 
     /// The group of a match of this form; or how far the search got and the first refusal.
-    fn try_form<'f>(&self, form: &'f Plain, anchor: NodeId) -> Result<Group, (Partial, Option<Refusal<'f>>)> {
+    fn try_form<'f>(
+        &self,
+        form: &'f Plain,
+        anchor: NodeId,
+        budget: &Cell<usize>,
+    ) -> Result<Group, (Partial, Option<Refusal<'f>>)> {
         let taken = |id: NodeId| self.group_of[id.0 as usize].is_some();
         let mut refusal = None;
         let mut accept = |found: &Match| match self.allow(form, found) {
@@ -127,7 +146,7 @@ impl Fusion<'_> {
                 None
             }
         };
-        let result = form.find(self.graph, &self.uses, &taken, anchor, &mut accept);
+        let result = form.find(self.graph, &self.uses, &taken, anchor, budget, &mut accept);
         result.map_err(|partial| (partial, refusal))
     }
 

@@ -6,6 +6,7 @@
 use super::rule::{FusionRule, Part};
 use crate::graph::{Graph, NodeId, Op, OpKind, Uses, ValueId};
 use kernmill_kernels::expr::Expr;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// A pattern without optional nodes.
@@ -110,7 +111,7 @@ impl<'r> Plain<'r> {
     }
 
     /// Searches a match whose first root is `anchor`. `taken` tells nodes that other groups hold. `accept` may turn a
-    /// complete match down, then the search goes on.
+    /// complete match down, then the search goes on, for as many steps as `budget` has left.
     ///
     /// # Errors
     /// How far it got.
@@ -120,6 +121,7 @@ impl<'r> Plain<'r> {
         uses: &Uses,
         taken: &dyn Fn(NodeId) -> bool,
         anchor: NodeId,
+        budget: &Cell<usize>,
         accept: &mut dyn FnMut(&Match) -> Option<T>,
     ) -> Result<T, Partial> {
         let outside =
@@ -130,6 +132,7 @@ impl<'r> Plain<'r> {
             uses,
             taken,
             accept,
+            budget,
             partial: Partial { matched: 0, stuck_at: self.order[0] },
         };
         let start = Match {
@@ -166,6 +169,7 @@ struct Search<'s, 'r, T> {
     uses: &'s Uses,
     taken: &'s dyn Fn(NodeId) -> bool,
     accept: &'s mut dyn FnMut(&Match) -> Option<T>,
+    budget: &'s Cell<usize>,
     partial: Partial,
 }
 
@@ -179,6 +183,7 @@ impl<T> Search<'_, '_, T> {
         let candidates = anchor.map_or_else(|| self.candidates(i, found), |anchor| vec![anchor]);
         for id in candidates {
             for inputs in self.input_orders(i, id) {
+                self.budget.set(self.budget.get().checked_sub(1)?);
                 if let Some(next) = self.bind(i, id, inputs, found)
                     && let Some(result) = self.extend(depth + 1, &next, None)
                 {

@@ -22,7 +22,7 @@ pub(super) const GUARDS: [(&str, &[&str]); 8] = [
 
 /// A guard over the nodes of `pattern`.
 pub(super) fn guard(source: &Source, pattern: &[PatternNode], item: &Item<'_>) -> Result<Guard> {
-    let section = Section::new(source, item, "a table (a guard)")?;
+    let section = Section::new(source, item, "a guard")?;
     let check = string(source, section.require("check")?)?;
     let quantities = Quantity::NAMED.map(|(name, _)| name);
     let keys = one_of(source, &check, &GUARDS, "check")?;

@@ -1,7 +1,7 @@
 //! A right fused-op spec, and one wrong turn after another.
 
 use super::*;
-use crate::spec::{Result, SpecError};
+use crate::spec::{Result, Spec, SpecError};
 use expect_test::expect_file;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
@@ -104,6 +104,19 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ("priority = 5", "priority = \"high\""),
         ("kernel = \"matmul\"\n", ""),
         ("kernel = \"matmul\"", "kernel = \"matmull\""),
+        ("kernel = \"matmul\"", "kernel = [\"matmul\"]"),
+        ("kernel = \"matmul\"", "kernel = \"attention\""),
+        ("outputs = [\"sum\"]", "outputs = 5"),
+        ("outputs = [\"sum\"]", "outputs = [5]"),
+        (
+            "[[guard]]\ncheck = \"multiple_of\"\ncols = \"a\"\nby = 32\nwhen = \"quant\"\nwhy = \"whole blocks\"\n\n[[guard]]\ncheck = \"same_cols\"\nof = [\"a\", \"b\"]\nwhy = \"they meet\"\n\n[[guard]]\ncheck = \"format\"\nof = \"a\"\nis = [\"int8\", \"mxfp4\"]\nwhy = \"a test\"\n",
+            "guard = 3\n",
+        ),
+        (
+            "[[guard]]\ncheck = \"multiple_of\"\ncols = \"a\"\nby = 32\nwhen = \"quant\"\nwhy = \"whole blocks\"\n\n[[guard]]\ncheck = \"same_cols\"\nof = [\"a\", \"b\"]\nwhy = \"they meet\"\n\n[[guard]]\ncheck = \"format\"\nof = \"a\"\nis = [\"int8\", \"mxfp4\"]\nwhy = \"a test\"\n",
+            "guard = [3]\n",
+        ),
+        ("part = \"prologue\", optional = true", "part = \"prologue\", wide = true"),
         ("part = \"prologue\", optional = true", "part = \"prolog\""),
         ("op = \"quantize_q8\"", "op = \"quantise_q8\""),
         ("op = \"quantize_q8\"", "op = []"),
@@ -159,7 +172,11 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ("rows_per_item = 16", "rows_per_item = 24"),
         ("rows_per_item = 16", "rows_per_item = 64"),
         ("name = \"soft\"", "name = \"silu\""),
+        ("name = \"soft\"", "name = \"select\""),
+        ("name = \"soft\"", "name = \"gelu_tanh\""),
         ("params = [\"x\"]", "params = []"),
+        ("params = [\"x\"]", "params = [\"x\"]\nwide = 1"),
+        ("doc = \"x / (1 + |x|)\"\n", ""),
         ("params = [\"x\"]", "params = [\"x\", \"x\"]"),
         ("x / (1 + max(x, -x))", "x / (1 + max(x, -y))"),
         ("x / (1 + max(x, -x))", "soft(x)"),
@@ -169,6 +186,10 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ),
         ("name = \"flat_norm\"\ndoc", "name = \"rms_norm\"\ndoc"),
         ("tensors = [\"weight\"]", "tensors = [\"x\"]"),
+        ("tensors = [\"weight\"]", "tensors = [\"weight\"]\nwide = 1"),
+        ("numbers = [\"eps\", \"cap\"]\n", ""),
+        ("inputs = [\"x\"]\ntensors", "inputs = []\ntensors"),
+        ("op = \"rms_norm\", input = \"x\"", "op = \"rms_form\", input = \"x\""),
         ("tensors = [\"weight\"]", "tensors = [\"out\"]"),
         ("weight = \"weight\"", "weight = \"wait\""),
         ("weight = \"weight\", eps", "wieght = \"weight\", eps"),
@@ -188,6 +209,30 @@ fn every_kind_of_slip_is_told_with_its_place() {
     for (from, to) in cases {
         told.push_str(&format!("{:?}\n", wrong(from, to)));
     }
+    // Too much of something.
+    let many = |count: usize, one: &dyn Fn(usize) -> String| (0..count).map(one).collect::<String>();
+    let add = |i: usize| format!("{{ out = \"m{i}\", op = \"add\", inputs = [\"x\", \"x\"] }},\n");
+    let quant = |optional: &'static str| {
+        move |i: usize| {
+            format!(
+                "{{ name = \"m{i}\", op = \"rms_norm\", inputs = [\"x\"], part = \"prologue\"{optional} }},\n"
+            )
+        }
+    };
+    let (first_match, first_node) = ("match = [\n", "node = [\n");
+    for (place, text) in [
+        (first_match, many(58, &quant(""))),
+        (first_match, many(57, &quant(""))),
+        (first_match, many(12, &quant(", optional = true"))),
+        (first_node, many(63, &add)),
+    ] {
+        told.push_str(&format!("{:?}\n", wrong(place, &format!("{place}{text}"))));
+    }
+    let deep: String = many(40, &|i| {
+        let body = if i == 0 { "-(-(x))".to_owned() } else { format!("-(-(d{}(x)))", i - 1) };
+        format!("[[function]]\nname = \"d{i}\"\ndoc = \"x\"\nparams = [\"x\"]\nexpr = \"{body}\"\n")
+    });
+    told.push_str(&format!("{:?}\n", wrong("[[function]]\n", &format!("{deep}[[function]]\n"))));
     let nothing = parse("name = \"small\"\ndoc = \"x\"").unwrap_err();
     told.push_str(&format!("{nothing:?}\n"));
     expect_file!["errors.txt"].assert_eq(&told);
@@ -216,6 +261,62 @@ fn errors_between_specs_are_told() {
     }
     told.push_str(&FusedSet::builtin().without("qk").unwrap_err());
     expect_file!["set_errors.txt"].assert_eq(&format!("{told}\n"));
+}
+
+/// A model that uses the right spec's op.
+const MODEL: &str = r#"
+[model]
+name = "user"
+vocab = 32
+max_context = 64
+
+[dims]
+hidden = 32
+
+[tensors]
+embed = { from = "e", shape = ["hidden", "hidden"], format = "f32" }
+norm = { from = "n", shape = ["hidden"], format = "f32" }
+unembed = { from = "u", shape = [32, "hidden"], format = "f32" }
+
+[before]
+node = [{ out = "x", op = "embed", table = "embed" }]
+
+[after]
+node = [
+  { out = "y", op = "flat_norm", x = "x", weight = "norm", eps = 1e-5, cap = 3 },
+  { out = "last", op = "select_rows", input = "y" },
+  { out = "logits", op = "logits", input = "last", weight = "unembed" },
+]
+"#;
+
+#[test]
+fn errors_where_an_op_is_used_are_told() {
+    let set = FusedSet::builtin().with(vec![parse(RIGHT).unwrap()]).unwrap();
+    let lower = |text: &str| {
+        let spec = Spec::parse_with("model.toml", text, &set.language())?;
+        crate::spec::lower(&spec)
+    };
+    lower(MODEL).unwrap();
+    let mut told = String::new();
+    for (from, to) in [
+        (", cap = 3", ""),
+        (", cap = 3", ", cup = 3"),
+        ("cap = 3", "cap = \"hidden\""),
+        ("cap = 3", "cap = [3]"),
+        ("eps = 1e-5", "eps = \"hiden\""),
+        ("eps = 1e-5", "eps = -1"),
+        ("op = \"flat_norm\", x = \"x\"", "op = \"flat_norm\", x = \"z\""),
+        ("op = \"flat_norm\", x = \"x\"", "op = \"flat_norm\", x = 3"),
+        ("weight = \"norm\"", "weight = \"embed\""),
+        ("weight = \"norm\"", "weight = \"gnorm\""),
+        ("op = \"flat_norm\"", "op = \"flat_form\""),
+        ("out = \"y\"", "out = \"x\""),
+    ] {
+        assert!(MODEL.contains(from), "{from}");
+        let error = lower(&MODEL.replacen(from, to, 1)).map(drop).unwrap_err();
+        told.push_str(&format!("{error:?}\n"));
+    }
+    expect_file!["use_errors.txt"].assert_eq(&told);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use super::section::{Item, Section, check_name, scalar, string};
 use super::{Arg, NodeDef, Result, Scalar, ScalarText, Source, Spanned, SpecError};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// An op that stands for nodes.
 #[derive(Clone, Debug)]
@@ -22,10 +23,19 @@ pub struct OpDef {
     pub nodes: Vec<NodeDef>,
 }
 
-/// What stands for a name of an op's nodes.
+/// What stands for a name of an op's nodes, and where the use of the op says so.
 enum Stands {
-    Name(String),
+    Name(Spanned<String>),
     Number(Scalar),
+}
+
+impl Stands {
+    fn span(&self) -> Range<usize> {
+        match self {
+            Stands::Name(name) => name.span.clone(),
+            Stands::Number(number) => number.span.clone(),
+        }
+    }
 }
 
 impl OpDef {
@@ -44,7 +54,7 @@ impl OpDef {
         check_name(source, &out)?;
         let mut stands = BTreeMap::new();
         for key in self.inputs.iter().chain(&self.tensors) {
-            stands.insert(key.as_str(), Stands::Name(string(source, section.require(key)?)?.value));
+            stands.insert(key.as_str(), Stands::Name(string(source, section.require(key)?)?));
         }
         for key in &self.numbers {
             stands.insert(key, Stands::Number(scalar(source, section.require(key)?)?));
@@ -52,6 +62,7 @@ impl OpDef {
         let last = self.nodes.len() - 1;
         for (i, node) in self.nodes.iter().enumerate() {
             let own = if i == last { out.value.clone() } else { format!("{}_{}", out.value, node.out.value) };
+            let own = Spanned { value: own, span: name.span.clone() };
             stands.insert(&node.out.value, Stands::Name(own));
         }
         self.nodes.iter().map(|node| self.node(source, node, &stands, name, &out)).collect()
@@ -66,16 +77,21 @@ impl OpDef {
         out: &Spanned<String>,
     ) -> Result<NodeDef> {
         let rename = |text: &str| match stands.get(text) {
-            Some(Stands::Name(name)) => name.clone(),
+            Some(Stands::Name(name)) => name.value.clone(),
             _ => text.to_owned(),
         };
+        let place = |text: &str| stands.get(text).map_or_else(|| name.span.clone(), Stands::span);
         let mut args = BTreeMap::new();
         for (key, arg) in &node.args {
+            let span = match &arg.value {
+                Arg::Text(text) | Arg::Scalar(ScalarText::Expr(text)) => place(text),
+                _ => name.span.clone(),
+            };
             let value = match &arg.value {
                 Arg::Texts(texts) => {
                     let rename = |text: &Spanned<String>| Spanned {
                         value: rename(&text.value),
-                        span: name.span.clone(),
+                        span: place(&text.value),
                     };
                     Arg::Texts(texts.iter().map(rename).collect())
                 }
@@ -91,7 +107,7 @@ impl OpDef {
                 Arg::Text(text) => Arg::Text(rename(text)),
                 scalar => scalar.clone(),
             };
-            args.insert(*key, Spanned { value, span: name.span.clone() });
+            args.insert(*key, Spanned { value, span });
         }
         let out = Spanned { value: rename(&node.out.value), span: out.span.clone() };
         Ok(NodeDef { op: node.op, op_span: name.span.clone(), out, args })
@@ -113,7 +129,7 @@ impl OpDef {
             let len = rest.find(|c| !is_word(c)).unwrap_or(rest.len()).max(c.len_utf8());
             let (word, after) = rest.split_at(len);
             match stands.get(word) {
-                Some(Stands::Name(name)) if !fixed => result.push_str(name),
+                Some(Stands::Name(name)) if !fixed => result.push_str(&name.value),
                 Some(Stands::Number(Spanned { value: ScalarText::Number(number), .. })) => {
                     result.push_str(&format!("({number})"));
                 }

@@ -11,6 +11,9 @@ use kernmill_plan::format::WeightFormat;
 use std::collections::BTreeMap;
 use toml::de::DeTable;
 
+/// Nodes of a section at most.
+const MAX_NODES: usize = 1 << 15;
+
 /// Reads the whole document.
 pub(super) fn spec(source: &Source, language: &Language) -> Result<Spec> {
     let document = DeTable::parse(source.text()).map_err(|e| {
@@ -252,9 +255,14 @@ fn layer_value(source: &Source, name: Spanned<String>, item: &Item<'_>) -> Resul
 }
 
 /// Nodes of an array; those of `ops` become the nodes that they stand for.
+/// Nodes, with those that `ops` stand for.
 pub(crate) fn nodes(source: &Source, item: &Item<'_>, ops: &[OpDef]) -> Result<Vec<NodeDef>> {
     let mut nodes = Vec::new();
     for item in array(source, item)? {
+        if nodes.len() > MAX_NODES {
+            let message = format!("more than {MAX_NODES} nodes, those that ops stand for included");
+            return Err(SpecError::new(source, item.span(), message, "expected fewer"));
+        }
         let section = Section::new(source, item, "this node")?;
         let name = string(source, section.require("op")?)?;
         match ops.iter().find(|op| op.name.value == name.value) {

@@ -38,6 +38,10 @@ pub(super) fn parse(text: &str, vars: &[&str], functions: &[Function]) -> Result
     Ok(expr)
 }
 
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    Callee::names(&[])
+}
+
 /// What can be called.
 #[derive(Clone, Copy)]
 enum Callee<'a> {

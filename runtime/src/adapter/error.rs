@@ -34,6 +34,9 @@ pub enum AdapterError {
     /// The plan's kernels have no place for adapters.
     #[error("the plan takes no adapters: compile it anew, without --no-adapters")]
     NoSites,
+    /// The plan's own list of matrices that take adapters cannot be right.
+    #[error("the plan contradicts itself: {0}")]
+    Sites(String),
     /// No adapter of that name is loaded.
     #[error("there is no adapter `{name}`: loaded are {loaded}")]
     Unknown {

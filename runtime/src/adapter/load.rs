@@ -1,4 +1,4 @@
-//! Loading an adapter piece by piece, beside running sequences: a piece is well below a millisecond of work, but for the tensors of
+//! Loading an adapter piece by piece, beside running sequences: a piece is mostly a fraction of a millisecond of work, but for the tensors of
 //! experts, which are read at once.
 
 use super::error::AdapterError;
@@ -12,7 +12,7 @@ use kernmill_plan::memory::available_memory;
 use kernmill_plan::pack::{Column, unpack_tile};
 use kernmill_plan::region::{RegionMut, WeightRegion};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Reads adapters for the program of one engine. Independent of the engine: it may be given to another thread.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub struct Loading {
     memory: RegionMut,
     scales: Vec<Vec<f32>>,
     magnitudes: Vec<Option<Vec<f32>>>,
+    /// Of a combination: what it is made of, with weights.
+    parts: Vec<(Weak<Adapter>, f32)>,
     notes: Vec<String>,
     /// What is left to do, the next piece last.
     pieces: Vec<Piece>,
@@ -114,7 +116,9 @@ impl AdapterLoader {
     pub fn combine(&self, parts: &[(Arc<Adapter>, f32)]) -> Result<Loading, AdapterError> {
         parts.iter().try_for_each(|(_, weight)| check_weight(*weight))?;
         let factors = FromPacked::new(Arc::clone(&self.adapters), parts.to_vec())?;
-        Loading::new(self.clone(), Box::new(factors), Vec::new())
+        let mut loading = Loading::new(self.clone(), Box::new(factors), Vec::new())?;
+        loading.parts = parts.iter().map(|(adapter, weight)| (Arc::downgrade(adapter), *weight)).collect();
+        Ok(loading)
     }
 
     /// [`AdapterLoader::open`], and all the work at once.
@@ -175,6 +179,7 @@ impl Loading {
             layouts,
             scales: vec![Vec::new(); sites],
             magnitudes: vec![None; sites],
+            parts: Vec::new(),
             notes,
             pieces,
             dora: None,
@@ -189,10 +194,11 @@ impl Loading {
     /// Does the next piece of work; whether there is more.
     ///
     /// # Errors
-    /// When a tensor cannot be read or an element not be used. Then the adapter cannot be loaded.
+    /// When a tensor cannot be read or an element not be used. Then the adapter cannot be loaded: the piece stays the next one.
     pub fn advance(&mut self) -> Result<bool, AdapterError> {
-        if let Some(piece) = self.pieces.pop() {
+        if let Some(piece) = self.pieces.last().copied() {
             self.step(piece)?;
+            self.pieces.pop();
         }
         Ok(!self.pieces.is_empty())
     }
@@ -218,6 +224,7 @@ impl Loading {
             packed: Arc::new(packed),
             scales: self.scales,
             magnitudes: self.magnitudes,
+            parts: self.parts,
             notes: self.notes,
         })
     }

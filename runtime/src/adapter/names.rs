@@ -1,5 +1,6 @@
 //! What PEFT calls the matrices of a program's sites.
 
+use super::error::AdapterError;
 use kernmill_plan::adapter::Adapters;
 
 /// A matrix, or one for each expert, that PEFT may have an adapter for.
@@ -35,15 +36,22 @@ impl Target {
 }
 
 /// Every site of the program is part of one target.
-pub(super) fn targets(adapters: &Adapters) -> Vec<Target> {
+///
+/// # Errors
+/// When sites that share a target do not have each of its rows once. Plans from elsewhere can say so.
+pub(super) fn targets(adapters: &Adapters) -> Result<Vec<Target>, AdapterError> {
     let mut targets: Vec<Target> = Vec::new();
     for (index, site) in adapters.sites.iter().enumerate() {
         let (parameter, first, step) = parameter(&site.tensor);
         let experts = site.experts as usize;
         let part = Part { site: index, first, step };
         let rows = site.rows();
-        let same = |target: &&mut Target| target.parameter == parameter;
-        if let Some(target) = targets.iter_mut().find(same).filter(|_| step > 1) {
+        if let Some(target) = targets.iter_mut().find(|target| target.parameter == parameter) {
+            let alike = (target.k, target.experts) == (site.k as usize, experts);
+            let new = target.parts.iter().all(|other| other.step == step && other.first != first);
+            if !(alike && new && target.rows == target.parts.len() * rows) {
+                return Err(apart(&target.parameter));
+            }
             target.rows += rows;
             target.parts.push(part);
             continue;
@@ -56,7 +64,14 @@ pub(super) fn targets(adapters: &Adapters) -> Vec<Target> {
         let (module, k) = (module.to_owned(), site.k as usize);
         targets.push(Target { module, parameter, k, rows, experts, parts: vec![part] });
     }
-    targets
+    match targets.iter().find(|target| target.parts.len() != target.parts[0].step) {
+        Some(target) => Err(apart(&target.parameter)),
+        None => Ok(targets),
+    }
+}
+
+fn apart(parameter: &str) -> AdapterError {
+    AdapterError::Sites(format!("its matrices for `{parameter}` do not have each of its rows once"))
 }
 
 /// What a tensor of GGUF files is called in a published checkpoint, with the first of its rows there and the step between them.
@@ -99,7 +114,7 @@ mod tests {
 
     #[test]
     fn names_of_checkpoints_and_of_gguf_files_meet() {
-        let of = |sites: Vec<Site>| targets(&Adapters { format: WeightFormat::F32, sites });
+        let of = |sites: Vec<Site>| targets(&Adapters { format: WeightFormat::F32, sites }).unwrap();
         let published = of(vec![
             site("model.layers.2.self_attn.q_proj.weight", 0, 128),
             site("model.layers.2.mlp.router.weight", 0, 4),

@@ -93,7 +93,7 @@ impl PeftAdapter {
     ) -> Result<PeftAdapter, AdapterError> {
         let config = PeftConfig::parse(config_path, config)?;
         let reader = Reader { config, config_path: config_path.to_owned(), file: &file, model };
-        let (parts, notes) = reader.parts(targets(adapters))?;
+        let (parts, notes) = reader.parts(targets(adapters)?)?;
         Ok(PeftAdapter { file, parts, notes })
     }
 }
@@ -139,7 +139,10 @@ impl Reader<'_> {
                 Kind::B => &mut wrapper.b,
                 Kind::Magnitude => &mut wrapper.magnitude,
             };
-            *place = Some(tensor.clone());
+            if let Some(other) = place.replace(tensor.clone()) {
+                let what = format!("a second tensor for the same as `{}`, expected one", other.name);
+                return Err(self.file.malformed(tensor, what));
+            }
         }
         Ok(modules)
     }

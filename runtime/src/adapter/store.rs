@@ -5,9 +5,9 @@
 
 use super::error::AdapterError;
 use super::load::{AdapterLoader, Loading};
-use super::{Adapter, AdapterTable};
+use super::{Adapter, AdapterTable, PackedAdapter};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Bytes that a store's adapters may take unless told otherwise.
 pub const DEFAULT_BUDGET: u64 = 4 << 30;
@@ -42,9 +42,11 @@ pub struct AdapterStore {
 
 #[derive(Clone, Debug, Default)]
 struct Slot {
+    /// The store's; none where an adapter was placed that is in no store.
     adapter: Option<Arc<Adapter>>,
-    /// Sequences.
+    /// Sequences, and the one who placed it.
     users: u32,
+    placed: bool,
 }
 
 /// What a loaded adapter is found by.
@@ -150,14 +152,30 @@ impl AdapterStore {
     /// Keeps what [`AdapterStore::prepare`] began.
     ///
     /// # Errors
-    /// As [`AdapterStore::insert`].
+    /// When one of the adapters is not what it was when `prepare` was called, or it was called for others; as [`AdapterStore::insert`].
     pub fn insert_combination(&mut self, uses: &[AdapterUse], adapter: Adapter) -> Result<(), AdapterError> {
         let names: Vec<&str> = uses.iter().map(|u| u.name.as_str()).collect();
-        self.check_room(&names.join(" + "), adapter.bytes())?;
+        let names = names.join(" + ");
+        if !self.is_combination(uses, &adapter) {
+            return Err(AdapterError::Combination(format!(
+                "{names}: one of them has been replaced or removed meanwhile, or others were combined: prepare them anew"
+            )));
+        }
+        self.check_room(&names, adapter.bytes())?;
         if let Some(key) = self.key(uses) {
             self.keep(key, adapter);
         }
         Ok(())
+    }
+
+    /// Whether it is one of the adapters that have these names now.
+    fn is_combination(&self, uses: &[AdapterUse], adapter: &Adapter) -> bool {
+        let same = |(u, (part, weight)): (&AdapterUse, &(Weak<Adapter>, f32))| {
+            let loaded = self.loaded.get(&Key::Name(u.name.clone()));
+            u.weight.to_bits() == weight.to_bits()
+                && loaded.is_some_and(|loaded| Arc::downgrade(&loaded.adapter).ptr_eq(part))
+        };
+        adapter.parts.len() == uses.len() && uses.iter().zip(&adapter.parts).all(same)
     }
 
     /// The slot of `table` with these adapters, for one more sequence; 0 for none. Combines them at once if that has not been prepared.
@@ -179,10 +197,7 @@ impl AdapterStore {
         let index = match self.slots.iter().position(holds) {
             Some(index) => index,
             None => {
-                let index = (1..table.len()).find(|slot| table.get(*slot).is_none()).unwrap_or(table.len());
-                table.grow(index + 1);
-                table.set(index, Some(Arc::clone(&adapter.packed)));
-                self.slots.resize(table.len(), Slot::default());
+                let index = self.fill_slot(Arc::clone(&adapter.packed), table);
                 self.slots[index].adapter = Some(adapter);
                 index
             }
@@ -191,11 +206,43 @@ impl AdapterStore {
         Ok(index as u32)
     }
 
-    /// One more sequence uses the slot.
-    pub(crate) fn share(&mut self, slot: u32) {
-        if let Some(slot) = self.slots.get_mut(slot as usize).filter(|slot| slot.users > 0) {
-            slot.users += 1;
+    /// A free slot, with an adapter from now on.
+    fn fill_slot(&mut self, adapter: Arc<PackedAdapter>, table: &mut AdapterTable) -> usize {
+        let index = (1..table.len()).find(|slot| table.get(*slot).is_none()).unwrap_or(table.len());
+        table.grow(index + 1);
+        table.set(index, Some(adapter));
+        self.slots.resize(table.len(), Slot::default());
+        index
+    }
+
+    /// The slot of an adapter that is in no store, its own until it is displaced and no sequence uses it.
+    pub(crate) fn place(
+        &mut self,
+        adapter: Arc<PackedAdapter>,
+        table: &mut AdapterTable,
+    ) -> Result<u32, AdapterError> {
+        if !table.takes(&adapter) {
+            return Err(self.loader().err().unwrap_or_else(|| {
+                AdapterError::Combination("the adapter is packed for another program".to_owned())
+            }));
         }
+        let index = self.fill_slot(adapter, table);
+        self.slots[index] = Slot { adapter: None, users: 1, placed: true };
+        Ok(index as u32)
+    }
+
+    /// Undoes [`AdapterStore::place`].
+    pub(crate) fn displace(&mut self, slot: u32, table: &mut AdapterTable) {
+        let of = self.slots.get_mut(slot as usize);
+        if of.is_some_and(|of| std::mem::take(&mut of.placed)) {
+            self.release(slot, table);
+        }
+    }
+
+    /// One more sequence uses the slot: whether there is anything in it.
+    pub(crate) fn share(&mut self, slot: u32) -> bool {
+        let of = self.slots.get_mut(slot as usize).filter(|slot| slot.users > 0);
+        of.map(|slot| slot.users += 1).is_some()
     }
 
     /// A sequence does not use the slot any more.

@@ -1,7 +1,8 @@
 //! Sequences with adapters.
 
 use super::{Engine, EngineError, SeqId};
-use crate::adapter::{AdapterStore, AdapterTable, AdapterUse};
+use crate::adapter::{AdapterStore, AdapterUse, PackedAdapter};
+use std::sync::Arc;
 
 impl Engine {
     /// Starts an empty sequence whose tokens all have these adapters of the store, added up.
@@ -33,27 +34,29 @@ impl Engine {
         &mut self.store
     }
 
-    /// Makes room for adapters in slots 1 to `slots`; those that are in slots stay.
-    pub fn reserve_adapters(&mut self, slots: u32) {
-        self.adapters.grow(slots as usize + 1);
+    /// Gives an adapter that is in no store a slot of its own, for [`Engine::use_adapter`].
+    ///
+    /// # Errors
+    /// When it is packed for other sites than the plan's.
+    pub fn place_adapter(&mut self, adapter: Arc<PackedAdapter>) -> Result<u32, EngineError> {
+        Ok(self.store.place(adapter, &mut self.adapters)?)
     }
 
-    /// The table of adapters, to fill and empty slots between steps.
-    pub fn adapters(&mut self) -> &mut AdapterTable {
-        &mut self.adapters
+    /// Frees the slot of an adapter that was placed, as soon as no sequence uses it.
+    pub fn displace_adapter(&mut self, slot: u32) {
+        self.store.displace(slot, &mut self.adapters);
     }
 
-    /// Tokens that are appended to a sequence from now on use the adapter in that slot of the table; 0 is none. What is cached stays as it is:
+    /// Tokens that are appended to a sequence from now on use the adapter in that slot; 0 is none. What is cached stays as it is:
     /// an adapter for a whole sequence is set while it is empty.
     ///
     /// # Errors
-    /// When there is no such sequence or slot.
+    /// When there is no such sequence, or no adapter in the slot.
     pub fn use_adapter(&mut self, id: SeqId, slot: u32) -> Result<(), EngineError> {
         let sequence = self.slot(id)?;
-        if slot as usize >= self.adapters.len() {
-            return Err(EngineError::NoAdapterSlot { slot, slots: self.adapters.len() as u32 });
+        if slot > 0 && !self.store.share(slot) {
+            return Err(EngineError::NoAdapterSlot { slot });
         }
-        self.store.share(slot);
         let before = std::mem::replace(&mut self.sequence_adapters[sequence as usize], slot);
         self.store.release(before, &mut self.adapters);
         Ok(())

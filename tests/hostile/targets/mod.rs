@@ -20,7 +20,7 @@ pub use plan_fields::plan_fields;
 pub use program::{check, program};
 pub use requests::requests;
 pub use sound::{sound_plan, sound_program, weights_of};
-pub use text::{compile, config, expr, graph, spec, tokenizer};
+pub use text::{compile, config, expr, fused, graph, spec, tokenizer};
 
 /// A reader under test.
 pub struct Target {
@@ -33,7 +33,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     Target { name: "spec", run: spec, mutations: 1500 },
     Target { name: "config", run: config, mutations: 2000 },
     Target { name: "safetensors", run: safetensors, mutations: 3000 },
@@ -47,4 +47,5 @@ pub const TARGETS: [Target; 13] = [
     Target { name: "plan_fields", run: plan_fields, mutations: 500 },
     Target { name: "requests", run: requests, mutations: 500 },
     Target { name: "adapter", run: adapter, mutations: 4000 },
+    Target { name: "fused", run: fused, mutations: 2000 },
 ];

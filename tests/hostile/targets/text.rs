@@ -1,6 +1,7 @@
 //! Texts: specs, `config.json`, graphs, expressions, tokenizers.
 
 use kernmill_compiler::choose::Choices;
+use kernmill_compiler::fuse::{FusedSpec, parse_bytes};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::from_config;
 use kernmill_compiler::pipeline::{CompileError, Options, compile as compile_graph};
@@ -72,6 +73,15 @@ pub fn expr(data: &[u8]) {
             }
         }
         Err(error) => assert!(error.offset <= text.len(), "{error} in {} bytes", text.len()),
+    }
+}
+
+/// A fused-op spec: read, and tried on a model that is made of its pattern.
+pub fn fused(data: &[u8]) {
+    parse_bytes(data);
+    let Ok(text) = from_utf8(data) else { return };
+    if let Err(error) = FusedSpec::parse("fuzz.toml", text) {
+        show(&error);
     }
 }
 

@@ -125,3 +125,76 @@ fn what_does_not_fit_is_refused_with_its_place() {
     let error = loader().open_bytes(Path::new("dir"), "{}", vec![1, 2], 1.0).err().unwrap();
     assert!(error.to_string().contains("2 bytes long"), "{error}");
 }
+
+#[test]
+fn what_could_not_be_loaded_stays_so() {
+    let b = format!("{PREFIX}1.self_attn.q_proj.lora_B.weight");
+    let draft = Draft::of_q().tensor(&b, &[16, 2], Some(&[f32::INFINITY; 32]));
+    let open =
+        || loader().open_bytes(Path::new("dir"), &draft.config.to_string(), draft.file(), 1.0).unwrap();
+    let mut loading = open();
+    let first = loop {
+        if let Err(error) = loading.advance() {
+            break error.to_string();
+        }
+    };
+    assert!(first.contains("is inf, expected a finite number"), "{first}");
+    assert_eq!(loading.advance().unwrap_err().to_string(), first, "the piece is still to be done");
+    assert_eq!(loading.finish().unwrap_err().to_string(), first, "half an adapter");
+    assert_eq!(open().run().unwrap_err().to_string(), first);
+}
+
+#[test]
+fn one_tensor_cannot_be_given_twice() {
+    let magnitude = format!("{PREFIX}0.self_attn.q_proj.lora_magnitude_vector");
+    let dora = (0..2).fold(Draft::of_q().with("use_dora", json!(true)), |draft, layer| {
+        draft.tensor(&format!("{PREFIX}{layer}.self_attn.q_proj.lora_magnitude_vector"), &[16], None)
+    });
+    for (draft, twice) in [
+        (Draft::of_q(), "model.layers.0.self_attn.q_proj.lora_A.weight".to_owned()),
+        (dora, format!("{magnitude}.weight")),
+    ] {
+        let shape: &[usize] = if twice.contains("lora_A") { &[2, HIDDEN] } else { &[16] };
+        let refusal = draft.tensor(&twice, shape, None).refusal();
+        assert!(refusal.contains("a second tensor for the same as"), "{refusal}");
+    }
+}
+
+/// Plans from elsewhere can say anything of their sites: adapters for such are refused.
+#[test]
+fn sites_that_make_no_matrix_together_are_refused() {
+    let gguf = |change: fn(&mut Vec<Site>)| {
+        let mut sites = adapters().sites;
+        sites.retain(|site| site.name.starts_with("layers.0."));
+        let mut gate = sites.remove(2);
+        gate.outs.truncate(1);
+        gate.outs[0].step = 1;
+        let mut up = gate.clone();
+        (gate.tensor, up.tensor) = ("blk.0.ffn_gate_exps.weight".into(), "blk.0.ffn_up_exps.weight".into());
+        sites.extend([gate, up]);
+        change(&mut sites);
+        let adapters = Adapters { format: WeightFormat::F32, sites };
+        AdapterLoader::new(
+            Arc::new(adapters),
+            WeightRegion::anonymous(64).unwrap().freeze().unwrap(),
+            "small".into(),
+        )
+    };
+    let draft = Draft::new(json!({ "target_parameters": ["experts.gate_up_proj"] }));
+    let whole = draft.clone().pair("0.mlp.experts", [2 * EXPERTS, HIDDEN], [2 * FF, 2 * EXPERTS]);
+    whole.load_with(&gguf(|_| {})).unwrap();
+    let half = draft.pair("0.mlp.experts", [2 * EXPERTS, HIDDEN], [FF, 2 * EXPERTS]);
+    let faults: [fn(&mut Vec<Site>); 5] = [
+        |sites| drop(sites.pop()),
+        |sites| sites[3].outs[0].rows += 1,
+        |sites| sites[4].k += 4,
+        |sites| sites[4].experts += 1,
+        |sites| sites[4].tensor.replace_range(.., "blk.0.ffn_gate_exps.weight"),
+    ];
+    for change in faults {
+        for draft in [&whole, &half] {
+            let refusal = draft.load_with(&gguf(change)).map(drop).unwrap_err().to_string();
+            assert!(refusal.contains("gate_up_proj"), "{refusal}");
+        }
+    }
+}

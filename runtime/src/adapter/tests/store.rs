@@ -1,6 +1,7 @@
 //! Stores that fill up.
 
 use super::*;
+use crate::adapter::DEFAULT_BUDGET;
 
 /// A store, its table, and adapters of rank 2 with their bytes.
 fn store() -> (AdapterStore, AdapterTable, u64) {
@@ -84,4 +85,35 @@ fn combinations_are_kept_until_a_part_changes() {
     assert_eq!(store.acquire(&[], &mut table).unwrap(), 0);
     let foreign = Draft::of_q().load().unwrap();
     assert!(store.insert("c", foreign).unwrap_err().to_string().contains("another program"));
+}
+
+/// What is prepared beside running sequences may be out of date when it is done.
+#[test]
+fn a_combination_of_what_is_no_longer_there_is_refused() {
+    let (mut store, mut table, bytes) = store();
+    let uses = [AdapterUse::of("a"), AdapterUse { name: "b".into(), weight: 0.5 }];
+    let changes: [fn(&mut AdapterStore); 3] = [
+        |store| add(store, "b").unwrap(),
+        |store| assert!(store.remove("a")),
+        |store| store.set_budget(store.bytes() / 2),
+    ];
+    for change in changes {
+        ["a", "b"].iter().for_each(|name| add(&mut store, name).unwrap());
+        let combined = store.prepare(&uses).unwrap().unwrap().run().unwrap();
+        change(&mut store);
+        store.set_budget(DEFAULT_BUDGET);
+        let before = store.bytes();
+        let error = store.insert_combination(&uses, combined).unwrap_err().to_string();
+        assert!(error.contains("has been replaced or removed meanwhile"), "{error}");
+        assert_eq!(store.bytes(), before);
+    }
+    // Nor one of other adapters, other weights, or another program.
+    ["a", "b"].iter().for_each(|name| add(&mut store, name).unwrap());
+    let turned = [uses[1].clone(), uses[0].clone()];
+    let combined = store.prepare(&turned).unwrap().unwrap().run().unwrap();
+    assert!(store.insert_combination(&uses, combined).is_err());
+    let single = Draft::of_q().load_with(&store.loader().unwrap()).unwrap();
+    assert!(store.insert_combination(&uses, single).is_err());
+    assert_eq!(store.bytes(), 2 * bytes);
+    store.acquire(&uses, &mut table).unwrap();
 }

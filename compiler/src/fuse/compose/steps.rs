@@ -1,0 +1,159 @@
+//! The steps of an epilogue: what the results of matrices go through, one after the other, before they leave the kernel.
+
+use super::{Compose, Step};
+use crate::fuse::row_steps::{MAX_OPERATORS, elementwise};
+use crate::graph::{Node, NodeId, Op, ValueId};
+use kernmill_kernels::expr::Expr;
+use kernmill_kernels::kernel::KvPlane;
+
+/// The steps of an epilogue in the making.
+pub(super) struct Steps<'c, 'a> {
+    of: &'c Compose<'a>,
+    /// Units of results.
+    units: usize,
+    /// Values at hand, as expressions of the units and `inputs`.
+    live: Vec<(ValueId, Expr)>,
+    /// Other values that the expressions read.
+    inputs: Vec<ValueId>,
+    steps: Vec<Step>,
+    /// Nodes to come.
+    left: &'c [NodeId],
+}
+
+impl<'c, 'a> Steps<'c, 'a> {
+    /// At hand are the results of the matrices, one unit of each; `left` is the epilogue.
+    pub(super) fn new(of: &'c Compose<'a>, results: &[ValueId], left: &'c [NodeId]) -> Steps<'c, 'a> {
+        let live = results.iter().enumerate().map(|(i, value)| (*value, Expr::Var(i))).collect();
+        Steps { of, units: results.len(), live, inputs: Vec::new(), steps: Vec::new(), left }
+    }
+
+    pub(super) fn done(self) -> Vec<Step> {
+        self.steps
+    }
+
+    /// Does a node; `left` come after it.
+    pub(super) fn node(&mut self, node: &Node, left: &'c [NodeId]) -> Result<(), String> {
+        self.left = left;
+        let out = node.output;
+        if let Some(expr) = elementwise(&node.op) {
+            self.map(node, &expr)?;
+            return self.hand_out(out);
+        }
+        match &node.op {
+            Op::Rope { rope, head_dim } => {
+                self.settle(node.inputs[0])?;
+                self.steps.push(Step::Rope { rope: *rope, head_dim: *head_dim });
+                self.live = vec![(out, Expr::Var(0))];
+            }
+            Op::KvCast if self.plane(out).is_some() => {
+                // The cache's own rounding is the same.
+                self.settle(node.inputs[0])?;
+                self.live = vec![(out, Expr::Var(0))];
+            }
+            Op::QuantizeQ8 => return self.last(node, Step::Quantize(out)),
+            Op::Bf16Cast => return self.last(node, Step::Bf16Cast(out)),
+            Op::KvCast => return self.last(node, Step::KvCast(out)),
+            op => return Err(format!("{} cannot be in an epilogue: {}", self.of.name(out), op.kind())),
+        }
+        self.hand_out(out)
+    }
+
+    fn map(&mut self, node: &Node, expr: &Expr) -> Result<(), String> {
+        let mut arguments = Vec::with_capacity(node.inputs.len());
+        for value in &node.inputs {
+            let known = self.live.iter().find(|(live, _)| live == value).map(|(_, expr)| expr.clone());
+            arguments.push(match known {
+                Some(expr) => expr,
+                None if self.in_epilogue(*value) => return Err(self.gone(*value)),
+                None => {
+                    let known = self.inputs.iter().position(|input| input == value);
+                    let index = known.unwrap_or_else(|| {
+                        self.inputs.push(*value);
+                        self.inputs.len() - 1
+                    });
+                    Expr::Var(self.units + index)
+                }
+            });
+        }
+        let expr = expr.substitute(&arguments);
+        if expr.operators() > MAX_OPERATORS {
+            return Err(format!(
+                "the expression of {} has more than {MAX_OPERATORS} operators",
+                self.of.name(node.output)
+            ));
+        }
+        self.live.push((node.output, expr));
+        Ok(())
+    }
+
+    /// A rounding, behind which nothing comes.
+    fn last(&mut self, node: &Node, step: Step) -> Result<(), String> {
+        self.settle(node.inputs[0])?;
+        self.steps.push(step);
+        self.live.clear();
+        let users = self.of.uses.users(node.output);
+        match self.left.iter().find(|id| users.contains(id)) {
+            Some(id) => {
+                Err(format!("{} reads a rounded result", self.of.name(self.of.graph.node(*id).output)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Stores the value if it is one that leaves the group.
+    pub(super) fn hand_out(&mut self, value: ValueId) -> Result<(), String> {
+        if !self.of.group.outputs.contains(&value) {
+            return Ok(());
+        }
+        self.settle(value)?;
+        self.steps.push(match self.plane(value) {
+            Some(plane) => Step::KvWrite(plane),
+            None => Step::Store(value),
+        });
+        Ok(())
+    }
+
+    /// Makes `value` the one unit of results; no other value at hand may be needed later.
+    fn settle(&mut self, value: ValueId) -> Result<(), String> {
+        let Some((_, expr)) = self.live.iter().find(|(live, _)| *live == value).cloned() else {
+            return Err(self.gone(value));
+        };
+        if self.units == 1 && self.live.len() == 1 && expr == Expr::Var(0) {
+            return Ok(());
+        }
+        let needed = |other: ValueId| {
+            let users = self.of.uses.users(other);
+            other != value && self.left.iter().any(|id| users.contains(id))
+        };
+        if let Some((other, _)) = self.live.iter().find(|(live, _)| needed(*live)) {
+            let (a, b) = (self.of.name(*other), self.of.name(value));
+            return Err(format!("{a} is needed after {b} has been stored or rotated"));
+        }
+        if self.units > 1 || expr != Expr::Var(0) {
+            self.steps.push(Step::Map { expr, inputs: std::mem::take(&mut self.inputs) });
+        }
+        self.units = 1;
+        self.live = vec![(value, Expr::Var(0))];
+        Ok(())
+    }
+
+    /// The plane of the cache that a value goes to.
+    fn plane(&self, value: ValueId) -> Option<KvPlane> {
+        let attention = self.of.graph.node(self.of.group.kv_write?);
+        match attention.inputs.iter().position(|input| *input == value) {
+            Some(1) => Some(KvPlane::K),
+            Some(2) => Some(KvPlane::V),
+            _ => None,
+        }
+    }
+
+    fn in_epilogue(&self, value: ValueId) -> bool {
+        let group = self.of.group;
+        let producer = self.of.uses.producer(value);
+        producer.is_some_and(|id| group.roots.contains(&id) || group.epilogue.contains(&id))
+    }
+
+    fn gone(&self, value: ValueId) -> String {
+        format!("{} is no longer at hand", self.of.name(value))
+    }
+}
