@@ -3,7 +3,8 @@
 //! ns for a block of 32 k of a tile of 16 rows, data in cache, one thread. `cargo bench -p kernmill-kernels --bench costs` prints them. Each is the mean of
 //! two machines, since a level has hosts of both kinds: an AMD EPYC (Zen 4; `benches/runs/2026-11-21/leaf-costs.jsonl`) and an Intel Xeon (Sapphire
 //! Rapids; `benches/runs/2026-11-20/leaves-all-levels.jsonl`, which has no gemm leaves but those of two tiles by six tokens: the others have
-//! Zen 4's proportions, and with VNNI and one tile the factor that its loads take longer than its multiplications, 1 + 1 / tokens). AVX-VNNI was measured on the Xeon only.
+//! Zen 4's proportions, and with VNNI and one tile the factor that its loads take longer than its multiplications, 1 + 1 / tokens). AVX-VNNI was measured on the Xeon only;
+//! `dot_q8_avx512vnni` with mxfp4 on Zen 4 only (5.6, 7.4, 12.4 and 25.2 ns beside 4.8, 6.8, 12.2 and 24.7 of `dot_q8_avx512vbmi`, of which it has the factors).
 
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::gemm_q8::GROUP;
@@ -37,7 +38,8 @@ struct Gemm {
 
 #[rustfmt::skip]
 const DOTS: &[Dot] = &[
-    Dot { version: "dot_q8_avx512vnni", format: Mxfp4, ns: [5.0, 7.8, 11.9, 22.2] },
+    Dot { version: "dot_q8_avx512vbmi", format: Mxfp4, ns: [5.0, 7.8, 11.9, 22.2] },
+    Dot { version: "dot_q8_avx512vnni", format: Mxfp4, ns: [5.8, 8.4, 12.1, 22.7] },
     Dot { version: "dot_q8_avx512vnni", format: Int8, ns: [7.0, 8.2, 11.3, 20.5] },
     Dot { version: "dot_q8_avx512vnni", format: Int4, ns: [4.7, 7.2, 11.8, 21.6] },
     Dot { version: "dot_q8_avx512bw", format: Mxfp4, ns: [7.2, 10.6, 18.2, 32.7] },

@@ -57,8 +57,10 @@ impl fmt::Debug for Wide {
 
 /// Every wide version; of those that serve a leaf, the widest with the most features first.
 pub const ALL: &[Wide] = &[
-    dot_adjacent_avx512::WIDE,
-    dot_q8_avx512::WIDE,
+    dot_adjacent_avx512::VBMI,
+    dot_adjacent_avx512::PLAIN,
+    dot_q8_avx512::VBMI,
+    dot_q8_avx512::PLAIN,
     dot_q8_avx512_bw::WIDE,
     dot_q8_avx2::VNNI,
     dot_q8_avx2::PLAIN,
