@@ -19,6 +19,7 @@ mod exp;
 mod gemm_bf16_amx;
 mod gemm_bf16_avx512;
 mod gemm_q8_avx2;
+mod gemm_q8_avx2_plain;
 mod gemm_q8_avx512;
 mod gemm_q8_avx512_bw;
 mod map;
@@ -70,7 +71,7 @@ pub const ALL: &[Wide] = &[
     gemm_q8_avx512_bw::WIDE,
     gemm_q8_avx2::DECODE,
     gemm_q8_avx2::VNNI,
-    gemm_q8_avx2::PLAIN,
+    gemm_q8_avx2_plain::WIDE,
     prefetch::WIDE,
     gemm_bf16_amx::GEMM,
     gemm_bf16_amx::ON,
