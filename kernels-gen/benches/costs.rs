@@ -1,7 +1,7 @@
 //! What a block costs in every version of every q8 and bf16 leaf, its data in cache: the numbers of `compiler/src/select/`.
 //!
 //! `cargo bench -p kernmill-kernels --bench costs` prints one JSON object per line: ns per block of 32 k and 16 rows (of each tile, for two
-//! tiles), the least of several runs.
+//! tiles), the least of several runs. With names of versions, only theirs: `-- gemm_q8_avx2`.
 
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
@@ -58,17 +58,21 @@ fn main() {
     for (tiles, groups) in [(1, 1), (2, 1), (2, 2)] {
         leaves.push(Leaf::GemmBf16(Shape { tiles, groups, stride: 128, gap: 64 }));
     }
+    let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let mut bench = Bench::new();
     // Leaves with tiles need more around them.
     for level in Level::supported().into_iter().filter(|level| *level < Level::Amx) {
         for leaf in &leaves {
             let versions = wide::candidates(*leaf, level).map(Some).chain([None]);
             for version in versions {
+                let name = version.map_or("cranelift_128", |wide| wide.name);
+                if !named.is_empty() && !named.iter().any(|wanted| wanted == name) {
+                    continue;
+                }
                 let ns = bench.ns_per_block(*leaf, &code(*leaf, level, version));
                 println!(
-                    "{{\"leaf\": \"{leaf}\", \"level\": \"{}\", \"version\": \"{}\", \"ns_per_block\": {ns:.2}}}",
+                    "{{\"leaf\": \"{leaf}\", \"level\": \"{}\", \"version\": \"{name}\", \"ns_per_block\": {ns:.2}}}",
                     level.name(),
-                    version.map_or("cranelift_128", |wide| wide.name),
                 );
             }
         }

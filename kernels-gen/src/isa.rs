@@ -29,7 +29,7 @@ pub fn flags(level: Level) -> Vec<&'static str> {
         Level::V3 => {}
         Level::V3Vnni => flags.push("has_avx_vnni"),
         Level::V4 => flags.extend(["has_avx512f", "has_avx512dq", "has_avx512vl"]),
-        Level::V4Vnni | Level::Amx => {
+        Level::CascadeLake | Level::V4Vnni | Level::Amx => {
             flags.extend(["has_avx512f", "has_avx512dq", "has_avx512vl", "has_avx512vnni"])
         }
     }
@@ -38,7 +38,7 @@ pub fn flags(level: Level) -> Vec<&'static str> {
 
 /// Whether 128-bit code of the level has a `vpdpbusd` for Cranelift to fold to.
 pub fn has_vnni(level: Level) -> bool {
-    matches!(level, Level::V3Vnni | Level::V4Vnni | Level::Amx)
+    level == Level::V3Vnni || level >= Level::CascadeLake
 }
 
 /// The Cranelift target of a level.

@@ -36,7 +36,7 @@ fn assemble(level: Level) -> Result<Probe, IcedError> {
         Level::V3 => (read_256()?, maddubs_256()?, 32),
         Level::V3Vnni => (read_256()?, dpbusd_256()?, 32),
         Level::V4 => (read_512()?, maddubs_512()?, 64),
-        Level::V4Vnni | Level::Amx => (read_512()?, dpbusd_512()?, 64),
+        Level::CascadeLake | Level::V4Vnni | Level::Amx => (read_512()?, dpbusd_512()?, 64),
     };
     let mut code = CodeBlob::default();
     for (name, bytes) in [(MULTIPLY, multiply), (READ, read)] {
@@ -174,7 +174,7 @@ mod tests {
             let probe = probe(level).unwrap();
             let text = disasm::blob(&probe.code);
             let count = |what: &str| text.lines().filter(|line| line.contains(what)).count();
-            let vnni = level == Level::V3Vnni || level >= Level::V4Vnni;
+            let vnni = level == Level::V3Vnni || level >= Level::CascadeLake;
             let wide = level >= Level::V4;
             assert_eq!(count("vpdpbusd"), if vnni { ROUNDS * SUMS } else { 0 }, "{text}");
             assert_eq!(count("vpmaddubsw"), if vnni { 0 } else { ROUNDS * SUMS }, "{text}");

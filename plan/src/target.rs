@@ -14,6 +14,9 @@ pub enum Level {
     /// AVX-512 F, BW, CD, DQ, VL.
     #[serde(rename = "x86-64-v4")]
     V4,
+    /// AVX-512 and its VNNI (Cascade Lake, Cooper Lake).
+    #[serde(rename = "cascadelake")]
+    CascadeLake,
     /// AVX-512, its VNNI and VBMI (Ice Lake, Zen 4 and later).
     #[serde(rename = "x86-64-v4-vnni")]
     V4Vnni,
@@ -24,7 +27,8 @@ pub enum Level {
 
 impl Level {
     /// Every level that code can be generated for, ascending.
-    pub const ALL: [Level; 5] = [Level::V3, Level::V3Vnni, Level::V4, Level::V4Vnni, Level::Amx];
+    pub const ALL: [Level; 6] =
+        [Level::V3, Level::V3Vnni, Level::V4, Level::CascadeLake, Level::V4Vnni, Level::Amx];
 
     /// The name on the command line and in plans.
     pub fn name(self) -> &'static str {
@@ -32,6 +36,7 @@ impl Level {
             Level::V3 => "x86-64-v3",
             Level::V3Vnni => "x86-64-v3-vnni",
             Level::V4 => "x86-64-v4",
+            Level::CascadeLake => "cascadelake",
             Level::V4Vnni => "x86-64-v4-vnni",
             Level::Amx => "amx",
         }
@@ -50,6 +55,21 @@ impl Level {
             Level::V4 => &[
                 "avx2", "fma", "f16c", "bmi1", "bmi2", "lzcnt", "popcnt", "avx512f", "avx512bw", "avx512cd",
                 "avx512dq", "avx512vl",
+            ],
+            Level::CascadeLake => &[
+                "avx2",
+                "fma",
+                "f16c",
+                "bmi1",
+                "bmi2",
+                "lzcnt",
+                "popcnt",
+                "avx512f",
+                "avx512bw",
+                "avx512cd",
+                "avx512dq",
+                "avx512vl",
+                "avx512_vnni",
             ],
             Level::V4Vnni => &[
                 "avx2",
@@ -199,6 +219,7 @@ mod tests {
         assert_ne!(Level::native(false), Some(Level::Amx));
         assert_eq!(Level::native(true), Level::supported().last().copied());
         assert!(Level::Amx.features().starts_with(Level::V4Vnni.features()));
+        assert!(Level::V4Vnni.features().starts_with(Level::CascadeLake.features()));
         let tiles = ["amx_tile", "amx_bf16"].map(host_has);
         let lacking = Level::Amx.missing().iter().any(|feature| feature.starts_with("amx"));
         assert_eq!(lacking, tiles.contains(&false));

@@ -128,6 +128,7 @@ fn machine_code_of_wide_leaves_of_other_levels() {
     let plain =
         [dots(WeightFormat::Mxfp4), dots(WeightFormat::Int8), gemm(Decoded::Small), gemm(Decoded::Bytes)];
     let vnni = [dots(WeightFormat::Mxfp4), dots(WeightFormat::Int8), gemm(Decoded::Small)];
+    let adjacent = Leaf::DotAdjacent { format: WeightFormat::Mxfp4, k: 64, tokens: 1, pairs: true };
     let rest = [
         Leaf::Decode { format: WeightFormat::Mxfp4 },
         Leaf::DotF32 { format: WeightFormat::Bf16, k: 64, tokens: 1 },
@@ -141,6 +142,7 @@ fn machine_code_of_wide_leaves_of_other_levels() {
         (Level::V3, [&plain[..], &rest, &row_wise()].concat(), "ymm"),
         (Level::V3Vnni, vnni.to_vec(), "ymm"),
         (Level::V4, plain.to_vec(), "zmm"),
+        (Level::CascadeLake, vec![dots(WeightFormat::Mxfp4), adjacent], "zmm"),
     ] {
         let text = disasm::blob(&generate_leaves(&leaves, level, &|leaf| wide::find(leaf, level)).unwrap());
         expect_file![format!("{}/tests/golden/wide_leaves_{}.asm", env!("CARGO_MANIFEST_DIR"), level.name())]
@@ -148,8 +150,9 @@ fn machine_code_of_wide_leaves_of_other_levels() {
         assert!(
             text.split("\n\n").all(|function| function.contains(register) && function.contains("vzeroupper"))
         );
-        assert_eq!(text.contains("zmm"), level == Level::V4, "{}", level.name());
-        assert_eq!(text.contains("vpdpbusd"), level == Level::V3Vnni, "{}", level.name());
+        assert_eq!(text.contains("zmm"), level >= Level::V4, "{}", level.name());
+        let vnni = matches!(level, Level::V3Vnni | Level::CascadeLake);
+        assert_eq!(text.contains("vpdpbusd"), vnni, "{}", level.name());
     }
 }
 

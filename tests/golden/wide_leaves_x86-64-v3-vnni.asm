@@ -431,135 +431,106 @@ gemm_small_q8_1x2:
      701  test rcx,rcx
      704  je near 000000000000095Ch
      70a  mov rax,rdx
-     70d  vmovups ymm10,[rax]
-     711  vmovups ymm11,[rax+20h]
+     70d  vmovups ymm9,[rax]
+     711  vmovups ymm10,[rax+20h]
      716  add rax,r8
-     719  vmovups ymm12,[rax]
-     71d  vmovups ymm13,[rax+20h]
+     719  vmovups ymm11,[rax]
+     71d  vmovups ymm12,[rax+20h]
      722  add rax,r8
      725  lea r10,[rdi]
      728  mov r11,rsi
      72b  mov rbx,rcx
-     72e  vpbroadcastd ymm4,[r11+0D8h]
-     737  vpbroadcastd ymm5,[r11+0D8h]
-     740  vpbroadcastd ymm6,[r11+0DCh]
-     749  vpbroadcastd ymm7,[r11+0DCh]
+     72e  vpbroadcastd ymm3,[r11+0D8h]
+     737  vpbroadcastd ymm4,[r11+0D8h]
+     740  vpbroadcastd ymm5,[r11+0DCh]
+     749  vpbroadcastd ymm6,[r11+0DCh]
      752  vmovdqu ymm0,[r10+80h]
      75b  vmovdqu ymm1,[r10+0A0h]
      764  vpbroadcastd ymm2,[r11]
-     769  vpdpbusd ymm4,ymm0,ymm2
-     76e  vpdpbusd ymm5,ymm1,ymm2
+     769  vpdpbusd ymm3,ymm0,ymm2
+     76e  vpdpbusd ymm4,ymm1,ymm2
      773  vpbroadcastd ymm2,[r11+20h]
-     779  vpdpbusd ymm6,ymm0,ymm2
-     77e  vpdpbusd ymm7,ymm1,ymm2
+     779  vpdpbusd ymm5,ymm0,ymm2
+     77e  vpdpbusd ymm6,ymm1,ymm2
      783  vmovdqu ymm0,[r10+0C0h]
      78c  vmovdqu ymm1,[r10+0E0h]
      795  vpbroadcastd ymm2,[r11+4]
-     79b  vpdpbusd ymm4,ymm0,ymm2
-     7a0  vpdpbusd ymm5,ymm1,ymm2
+     79b  vpdpbusd ymm3,ymm0,ymm2
+     7a0  vpdpbusd ymm4,ymm1,ymm2
      7a5  vpbroadcastd ymm2,[r11+24h]
-     7ab  vpdpbusd ymm6,ymm0,ymm2
-     7b0  vpdpbusd ymm7,ymm1,ymm2
+     7ab  vpdpbusd ymm5,ymm0,ymm2
+     7b0  vpdpbusd ymm6,ymm1,ymm2
      7b5  vmovdqu ymm0,[r10+100h]
      7be  vmovdqu ymm1,[r10+120h]
      7c7  vpbroadcastd ymm2,[r11+8]
-     7cd  vpdpbusd ymm4,ymm0,ymm2
-     7d2  vpdpbusd ymm5,ymm1,ymm2
+     7cd  vpdpbusd ymm3,ymm0,ymm2
+     7d2  vpdpbusd ymm4,ymm1,ymm2
      7d7  vpbroadcastd ymm2,[r11+28h]
-     7dd  vpdpbusd ymm6,ymm0,ymm2
-     7e2  vpdpbusd ymm7,ymm1,ymm2
+     7dd  vpdpbusd ymm5,ymm0,ymm2
+     7e2  vpdpbusd ymm6,ymm1,ymm2
      7e7  vmovdqu ymm0,[r10+140h]
      7f0  vmovdqu ymm1,[r10+160h]
      7f9  vpbroadcastd ymm2,[r11+0Ch]
-     7ff  vpdpbusd ymm4,ymm0,ymm2
-     804  vpdpbusd ymm5,ymm1,ymm2
+     7ff  vpdpbusd ymm3,ymm0,ymm2
+     804  vpdpbusd ymm4,ymm1,ymm2
      809  vpbroadcastd ymm2,[r11+2Ch]
-     80f  vpdpbusd ymm6,ymm0,ymm2
-     814  vpdpbusd ymm7,ymm1,ymm2
+     80f  vpdpbusd ymm5,ymm0,ymm2
+     814  vpdpbusd ymm6,ymm1,ymm2
      819  vmovdqu ymm0,[r10+180h]
      822  vmovdqu ymm1,[r10+1A0h]
      82b  vpbroadcastd ymm2,[r11+10h]
-     831  vpdpbusd ymm4,ymm0,ymm2
-     836  vpdpbusd ymm5,ymm1,ymm2
+     831  vpdpbusd ymm3,ymm0,ymm2
+     836  vpdpbusd ymm4,ymm1,ymm2
      83b  vpbroadcastd ymm2,[r11+30h]
-     841  vpdpbusd ymm6,ymm0,ymm2
-     846  vpdpbusd ymm7,ymm1,ymm2
+     841  vpdpbusd ymm5,ymm0,ymm2
+     846  vpdpbusd ymm6,ymm1,ymm2
      84b  vmovdqu ymm0,[r10+1C0h]
      854  vmovdqu ymm1,[r10+1E0h]
      85d  vpbroadcastd ymm2,[r11+14h]
-     863  vpdpbusd ymm4,ymm0,ymm2
-     868  vpdpbusd ymm5,ymm1,ymm2
+     863  vpdpbusd ymm3,ymm0,ymm2
+     868  vpdpbusd ymm4,ymm1,ymm2
      86d  vpbroadcastd ymm2,[r11+34h]
-     873  vpdpbusd ymm6,ymm0,ymm2
-     878  vpdpbusd ymm7,ymm1,ymm2
+     873  vpdpbusd ymm5,ymm0,ymm2
+     878  vpdpbusd ymm6,ymm1,ymm2
      87d  vmovdqu ymm0,[r10+200h]
      886  vmovdqu ymm1,[r10+220h]
      88f  vpbroadcastd ymm2,[r11+18h]
-     895  vpdpbusd ymm4,ymm0,ymm2
-     89a  vpdpbusd ymm5,ymm1,ymm2
+     895  vpdpbusd ymm3,ymm0,ymm2
+     89a  vpdpbusd ymm4,ymm1,ymm2
      89f  vpbroadcastd ymm2,[r11+38h]
-     8a5  vpdpbusd ymm6,ymm0,ymm2
-     8aa  vpdpbusd ymm7,ymm1,ymm2
+     8a5  vpdpbusd ymm5,ymm0,ymm2
+     8aa  vpdpbusd ymm6,ymm1,ymm2
      8af  vmovdqu ymm0,[r10+240h]
      8b8  vmovdqu ymm1,[r10+260h]
      8c1  vpbroadcastd ymm2,[r11+1Ch]
-     8c7  vpdpbusd ymm4,ymm0,ymm2
-     8cc  vpdpbusd ymm5,ymm1,ymm2
+     8c7  vpdpbusd ymm3,ymm0,ymm2
+     8cc  vpdpbusd ymm4,ymm1,ymm2
      8d1  vpbroadcastd ymm2,[r11+3Ch]
-     8d7  vpdpbusd ymm6,ymm0,ymm2
-     8dc  vpdpbusd ymm7,ymm1,ymm2
+     8d7  vpdpbusd ymm5,ymm0,ymm2
+     8dc  vpdpbusd ymm6,ymm1,ymm2
      8e1  vmovups ymm0,[r10]
      8e6  vmovups ymm1,[r10+20h]
      8ec  vbroadcastss ymm2,[r11+0C0h]
-     8f5  vfmadd213ps ymm4,ymm0,[r10+40h]
-     8fb  vfmadd231ps ymm10,ymm4,ymm2
-     900  vfmadd213ps ymm5,ymm1,[r10+60h]
-     906  vfmadd231ps ymm11,ymm5,ymm2
+     8f5  vfmadd213ps ymm3,ymm0,[r10+40h]
+     8fb  vfmadd231ps ymm9,ymm3,ymm2
+     900  vfmadd213ps ymm4,ymm1,[r10+60h]
+     906  vfmadd231ps ymm10,ymm4,ymm2
      90b  vbroadcastss ymm2,[r11+0C4h]
-     914  vfmadd213ps ymm6,ymm0,[r10+40h]
-     91a  vfmadd231ps ymm12,ymm6,ymm2
-     91f  vfmadd213ps ymm7,ymm1,[r10+60h]
-     925  vfmadd231ps ymm13,ymm7,ymm2
+     914  vfmadd213ps ymm5,ymm0,[r10+40h]
+     91a  vfmadd231ps ymm11,ymm5,ymm2
+     91f  vfmadd213ps ymm6,ymm1,[r10+60h]
+     925  vfmadd231ps ymm12,ymm6,ymm2
      92a  add r10,280h
      931  add r11,100h
      938  dec rbx
      93b  jne near 000000000000072Eh
      941  mov rax,rdx
-     944  vmovups [rax],ymm10
-     948  vmovups [rax+20h],ymm11
+     944  vmovups [rax],ymm9
+     948  vmovups [rax+20h],ymm10
      94d  add rax,r8
-     950  vmovups [rax],ymm12
-     954  vmovups [rax+20h],ymm13
+     950  vmovups [rax],ymm11
+     954  vmovups [rax+20h],ymm12
      959  add rax,r8
      95c  vzeroupper
      95f  pop rbx
      960  ret
-     961  add [rax],eax
-     963  add [rax],eax
-     965  add [rax],eax
-     967  add [rax],eax
-     969  add [rax],eax
-     96b  add [rax],eax
-     96d  add [rax],eax
-     96f  add [rax],eax
-     971  add [rax],eax
-     973  add [rax],eax
-     975  add [rax],eax
-     977  add [rax],eax
-     979  add [rax],eax
-     97b  add [rax],eax
-     97d  add [rax],eax
-     97f  add [rax],eax
-     981  add byte [rax-7F7F7F80h],80h
-     988  add byte [rax-7F7F7F80h],80h
-     98f  add byte [rax-7F7F7F80h],80h
-     996  add byte [rax-7F7F7F80h],80h
-     99d  add byte [rax+8080h],40h
-     9a4  add [r8],al
-     9a7  add [r8],al
-     9ab  add [r8],al
-     9af  add [r8],al
-     9b3  add [r8],al
-     9b7  add [r8],al
-     9bb  add [r8],al
-     9bf  (bad)

@@ -9,7 +9,7 @@
 //!
 //! A panel block is [`PANEL_BLOCK`] bytes: 32 int8 per token, then a f32 scale per token, then a starting value per token: the bits of
 //! [`MAGIC`] less the correction for unsigned weights. An int32 accumulator that starts there holds, read as a f32, `MAGIC +
-//! isum` exactly (|isum| <= 32 * 127 * 127 < 2^22), so `fma(acc, w, -MAGIC * w)` is `isum * w` rounded once: w has at most 11
+//! isum` exactly (|isum| <= 32 * 127 * 128 < 2^22), so `fma(acc, w, -MAGIC * w)` is `isum * w` rounded once: w has at most 11
 //! significant bits (f16, or a power of two), which makes `MAGIC * w` exact. That saves a conversion per block, token and row.
 //!
 //! - prefetch: `fn(first: *const u8, second: *const u8, lines: u64)`: may fetch so many lines from each place towards the cache, and never loads. Bodies call it
@@ -46,7 +46,7 @@ pub const MAGIC: f32 = 12_582_912.0;
 pub enum Decoded {
     /// Nothing more than the above.
     Bytes,
-    /// No byte is above 64.
+    /// No byte is above 24.
     Small,
     /// Nor is that, and every `w` is a power of two from 2^-128 to 2^104.
     Powers,
@@ -65,7 +65,7 @@ impl Decoded {
         }
     }
 
-    /// Whether no byte is above 64.
+    /// Whether no byte is above 24.
     pub fn is_small(self) -> bool {
         self != Decoded::Bytes
     }

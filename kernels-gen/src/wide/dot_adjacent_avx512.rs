@@ -1,4 +1,4 @@
-//! `DotAdjacent` in 512 bits. Needs AVX-512 F, BW, VL, VNNI and VBMI.
+//! `DotAdjacent` in 512 bits. Needs AVX-512 F, BW, VL and VNNI; the faster of the two versions for mxfp4 VBMI too.
 //!
 //! Tile: 16 rows (the lanes) of 4 tiles x up to 2 tokens, one int32 and one f32 accumulator for each tile and token; weights become
 //! operands of `vpdpbusd` as in `dot_q8_avx512.rs`, activations are broadcast once for all tiles.
@@ -10,6 +10,7 @@
 //! popped.
 
 use super::Wide;
+use super::dot_q8_avx512::Lookup;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
 use crate::leaf::block::{MXFP4_TABLE, bias, data_lines, scale_bytes};
@@ -22,13 +23,28 @@ use iced_x86::code_asm::{
 use kernmill_plan::format::{BLOCK, LINE, Q8Row, WeightFormat};
 use kernmill_plan::target::Level;
 
-/// The version.
-pub const WIDE: Wide = Wide {
-    name: "dot_adjacent_avx512vnni",
+/// With `vpermb`.
+pub const VBMI: Wide = Wide {
+    name: "dot_adjacent_avx512vbmi",
     levels: |level| level >= Level::V4Vnni,
+    serves: |leaf| matches!(leaf, Leaf::DotAdjacent { format: WeightFormat::Mxfp4, tokens: 1..=2, .. }),
+    assemble: |a, leaf| match leaf {
+        Leaf::DotAdjacent { format, k, tokens, pairs } => {
+            Dot::new(a, format, Lookup::Vbmi, k, tokens).emit(a, pairs)
+        }
+        _ => Ok(()),
+    },
+};
+
+/// Without.
+pub const PLAIN: Wide = Wide {
+    name: "dot_adjacent_avx512vnni",
+    levels: |level| level >= Level::CascadeLake,
     serves: |leaf| matches!(leaf, Leaf::DotAdjacent { tokens: 1..=2, .. }),
     assemble: |a, leaf| match leaf {
-        Leaf::DotAdjacent { format, k, tokens, pairs } => Dot::new(a, format, k, tokens).emit(a, pairs),
+        Leaf::DotAdjacent { format, k, tokens, pairs } => {
+            Dot::new(a, format, Lookup::of(format), k, tokens).emit(a, pairs)
+        }
         _ => Ok(()),
     },
 };
@@ -39,6 +55,7 @@ const DISTANCE: usize = 2048;
 
 struct Dot {
     format: WeightFormat,
+    lookup: Lookup,
     k: usize,
     regs: Regs,
     /// The first tile's scales, then advancing.
@@ -69,7 +86,7 @@ struct Dot {
 }
 
 impl Dot {
-    fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize) -> Dot {
+    fn new(a: &mut CodeAssembler, format: WeightFormat, lookup: Lookup, k: usize, tokens: usize) -> Dot {
         // Tiles and row list are read at once; out and stride wait on the stack, so that their registers are free.
         let mut regs = Regs::with_params(1);
         let [data, ahead, scales_ahead, block] = [(); 4].map(|()| regs.general());
@@ -82,6 +99,7 @@ impl Dot {
         let constants = a.create_label();
         Dot {
             format,
+            lookup,
             k,
             regs,
             scales: PARAMS[0],
@@ -156,7 +174,7 @@ impl Dot {
     fn load_constants(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         a.lea(SCRATCH, qword_ptr(self.constants))?;
         a.vpbroadcastd(self.correction, dword_ptr(SCRATCH + 12))?;
-        if self.format == WeightFormat::Int4 {
+        if self.lookup == Lookup::Masked {
             a.vpbroadcastd(self.nibble_mask, dword_ptr(SCRATCH))?;
         }
         if self.format == WeightFormat::Mxfp4 {
@@ -255,12 +273,17 @@ impl Dot {
             return Ok(());
         }
         a.vpsrlw(high, low, 4)?;
-        if self.format == WeightFormat::Mxfp4 {
+        if self.lookup == Lookup::Vbmi {
             a.vpermb(low, low, self.table)?;
             return a.vpermb(high, high, self.table);
         }
         a.vpandd(low, low, self.nibble_mask)?;
-        a.vpandd(high, high, self.nibble_mask)
+        a.vpandd(high, high, self.nibble_mask)?;
+        if self.format == WeightFormat::Mxfp4 {
+            a.vpshufb(low, self.table, low)?;
+            a.vpshufb(high, self.table, high)?;
+        }
+        Ok(())
     }
 
     /// The block's 16 weight scales of a tile as f32, halved for mxfp4.

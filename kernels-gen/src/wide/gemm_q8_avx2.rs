@@ -1,11 +1,7 @@
-//! `Decode` and `GemmQ8` in 256 bits. Both need AVX2 and FMA, `Decode` F16C too; the faster of the two versions of `GemmQ8` AVX-VNNI.
+//! `Decode` and `GemmQ8` in 256 bits. Both need AVX2, `Decode` F16C too, `GemmQ8` FMA and AVX-VNNI.
 //!
-//! Tile of a pass of `GemmQ8`: rows are lanes, eight to a vector; an int32 and a f32 accumulator per vector and token.
-//! - with VNNI: 16 rows x up to 3 tokens. An activation is broadcast once for both vectors, so that loads stay below the multiplications.
-//! - small weights (at most 64) without: 8 rows x up to 6 tokens. Pairs of products (`vpmaddubsw`) lie within -2 * 64 * 128 ..= 2 * 64 * 127,
-//!   so two of them add up in 16 bits, to -32768 at least, before `vpmaddwd` by ones widens them.
-//! - bytes without: 16 rows x up to 2 tokens. As in `dot_q8_avx2`: the weight's sign bit is flipped back (q in [-127, 127]), the activation's
-//!   sign moves to the weight. The products are those of signed weights, so a block starts from `MAGIC` itself, uncorrected.
+//! Tile of a pass of `GemmQ8`: 16 rows (the lanes, eight to a vector) x up to 3 tokens; an int32 and a f32 accumulator per vector and token. An
+//! activation is broadcast once for both vectors, so that loads stay below the multiplications.
 //!
 //! Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
@@ -15,12 +11,10 @@ use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
 use crate::leaf::block::{data_lines, scale_bytes};
 use crate::leaf::gemm_q8::{
-    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
+    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
 };
 use iced_x86::IcedError;
-use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, dword_ptr, qword_ptr, ymmword_ptr,
-};
+use iced_x86::code_asm::{AsmRegister64, AsmRegisterYmm, CodeAssembler, dword_ptr, qword_ptr, ymmword_ptr};
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 use kernmill_plan::target::Level;
 
@@ -41,27 +35,17 @@ pub const VNNI: Wide = Wide {
     levels: |level| level == Level::V3Vnni,
     serves: |leaf| matches!(leaf, Leaf::GemmQ8 { tiles: 1..=2, tokens: 1..=6, .. }),
     assemble: |a, leaf| match leaf {
-        Leaf::GemmQ8 { tiles, tokens, .. } => Gemm::new(a, Multiply::Vnni).emit(a, tiles, tokens),
-        _ => Ok(()),
-    },
-};
-
-/// Multiplying without.
-pub const PLAIN: Wide = Wide {
-    name: "gemm_q8_avx2",
-    levels: |_| true,
-    serves: |leaf| matches!(leaf, Leaf::GemmQ8 { tiles: 1..=2, tokens: 1..=6, .. }),
-    assemble: |a, leaf| match leaf {
-        Leaf::GemmQ8 { weights, tiles, tokens } => {
-            Gemm::new(a, if weights.is_small() { Multiply::Small } else { Multiply::Bytes })
-                .emit(a, tiles, tokens)
-        }
+        Leaf::GemmQ8 { tiles, tokens, .. } => Gemm::new().emit(a, tiles, tokens),
         _ => Ok(()),
     },
 };
 
 /// Bytes of a vector.
 const BYTES: usize = 32;
+/// Of rows, to a pass.
+const VECTORS: usize = 2;
+/// Of a pass, at most.
+const TOKENS: usize = 3;
 
 fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(4);
@@ -109,113 +93,64 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
     constants.emit(a, format)
 }
 
-/// How bytes are multiplied.
-#[derive(Clone, Copy, PartialEq)]
-enum Multiply {
-    Vnni,
-    Small,
-    Bytes,
-}
-
-impl Multiply {
-    /// Row vectors and tokens of a pass.
-    fn shape(self) -> (usize, usize) {
-        match self {
-            Multiply::Vnni => (2, 3),
-            Multiply::Small => (1, 6),
-            Multiply::Bytes => (2, 2),
-        }
-    }
-}
-
 struct Gemm {
-    multiply: Multiply,
     regs: Regs,
     /// Of one pass, advancing, as are the next two.
     weights: AsmRegister64,
     panel: AsmRegister64,
     blocks: AsmRegister64,
-    /// Lines of weights: a vector per row vector, or of two lines for small weights.
-    lines: [AsmRegisterYmm; 2],
-    temporary: Vec<AsmRegisterYmm>,
+    /// A line of weights.
+    line: [AsmRegisterYmm; VECTORS],
+    activations: AsmRegisterYmm,
     /// `[token][row vector]`, of one pass.
     ints: Vec<AsmRegisterYmm>,
     /// As `ints`.
     floats: Vec<AsmRegisterYmm>,
-    /// Sixteen 1, as int16.
-    ones: CodeLabel,
-    sign_bits: CodeLabel,
-    magic: CodeLabel,
 }
 
 impl Gemm {
-    fn new(a: &mut CodeAssembler, multiply: Multiply) -> Gemm {
+    fn new() -> Gemm {
         let mut regs = Regs::with_params(6);
-        let (vectors, tokens) = multiply.shape();
         Gemm {
-            multiply,
             weights: regs.general(),
             panel: regs.general(),
             blocks: regs.general(),
-            lines: [regs.half(), regs.half()],
-            temporary: regs.halves(if multiply == Multiply::Bytes { 3 } else { 2 }),
-            ints: regs.halves(vectors * tokens),
-            floats: regs.halves(vectors * tokens),
+            line: [regs.half(), regs.half()],
+            activations: regs.half(),
+            ints: regs.halves(VECTORS * TOKENS),
+            floats: regs.halves(VECTORS * TOKENS),
             regs,
-            ones: a.create_label(),
-            sign_bits: a.create_label(),
-            magic: a.create_label(),
         }
     }
 
-    fn emit(mut self, a: &mut CodeAssembler, tiles: usize, tokens: usize) -> Result<(), IcedError> {
+    fn emit(self, a: &mut CodeAssembler, tiles: usize, tokens: usize) -> Result<(), IcedError> {
         let blocks = PARAMS[3];
-        let (vectors, most) = self.multiply.shape();
         self.regs.save(a)?;
         let mut done = a.create_label();
         a.test(blocks, blocks)?;
         a.je(done)?;
         // Passes of nearly equal numbers of tokens.
-        let passes = tokens.div_ceil(most);
+        let passes = tokens.div_ceil(TOKENS);
         for pass in 0..passes {
             let (first, end) = (tokens * pass / passes, tokens * (pass + 1) / passes);
-            for vector in (0..2 * tiles).step_by(vectors) {
-                self.pass(a, vector, first, end - first)?;
-            }
+            (0..tiles).try_for_each(|tile| self.pass(a, tile, first, end - first))?;
         }
         a.set_label(&mut done)?;
-        self.regs.restore_and_return(a)?;
-        for (label, value) in [
-            (&mut self.ones, 0x0001_0001),
-            (&mut self.sign_bits, 0x8080_8080),
-            (&mut self.magic, MAGIC.to_bits()),
-        ] {
-            a.set_label(label)?;
-            a.dd(&[value; 8])?;
-        }
-        Ok(())
+        self.regs.restore_and_return(a)
     }
 
-    /// All blocks of `count` tokens from `first` by the row vectors from number `vector`.
-    fn pass(
-        &self,
-        a: &mut CodeAssembler,
-        vector: usize,
-        first: usize,
-        count: usize,
-    ) -> Result<(), IcedError> {
+    /// All blocks of `count` tokens from `first` by a tile.
+    fn pass(&self, a: &mut CodeAssembler, tile: usize, first: usize, count: usize) -> Result<(), IcedError> {
         let [weights, panel, blocks] = [PARAMS[0], PARAMS[1], PARAMS[3]];
-        let (vectors, _) = self.multiply.shape();
-        let floats = &self.floats[..count * vectors];
-        let (tile, half) = (vector / 2, vector % 2);
+        let floats = &self.floats[..count * VECTORS];
         self.sums(a, tile, first)?;
-        for floats in floats.chunks(vectors) {
+        for floats in floats.chunks(VECTORS) {
             for (i, float) in floats.iter().enumerate() {
-                a.vmovups(*float, ymmword_ptr(SCRATCH + (half + i) * BYTES))?;
+                a.vmovups(*float, ymmword_ptr(SCRATCH + i * BYTES))?;
             }
             a.add(SCRATCH, PARAMS[4])?;
         }
-        a.lea(self.weights, qword_ptr(weights + (tile * DECODED_TILE + half * BYTES)))?;
+        a.lea(self.weights, qword_ptr(weights + tile * DECODED_TILE))?;
         a.mov(self.panel, panel)?;
         a.mov(self.blocks, blocks)?;
         let mut again = a.create_label();
@@ -226,9 +161,9 @@ impl Gemm {
         a.dec(self.blocks)?;
         a.jne(again)?;
         self.sums(a, tile, first)?;
-        for floats in floats.chunks(vectors) {
+        for floats in floats.chunks(VECTORS) {
             for (i, float) in floats.iter().enumerate() {
-                a.vmovups(ymmword_ptr(SCRATCH + (half + i) * BYTES), *float)?;
+                a.vmovups(ymmword_ptr(SCRATCH + i * BYTES), *float)?;
             }
             a.add(SCRATCH, PARAMS[4])?;
         }
@@ -246,79 +181,36 @@ impl Gemm {
     }
 
     fn one_block(&self, a: &mut CodeAssembler, first: usize, count: usize) -> Result<(), IcedError> {
-        let (vectors, _) = self.multiply.shape();
-        let (ints, floats) = (&self.ints[..count * vectors], &self.floats[..count * vectors]);
-        for (token, ints) in ints.chunks(vectors).enumerate() {
+        let (ints, floats) = (&self.ints[..count * VECTORS], &self.floats[..count * VECTORS]);
+        for (token, ints) in ints.chunks(VECTORS).enumerate() {
             for int in ints {
-                match self.multiply {
-                    Multiply::Bytes => a.vmovdqu(*int, ymmword_ptr(self.magic))?,
-                    _ => {
-                        a.vpbroadcastd(*int, dword_ptr(self.panel + (PANEL_STARTS + (first + token) * 4)))?;
-                    }
+                a.vpbroadcastd(*int, dword_ptr(self.panel + (PANEL_STARTS + (first + token) * 4)))?;
+            }
+        }
+        for quad in 0..BLOCK / 4 {
+            for (i, line) in self.line.iter().enumerate() {
+                let offset = DECODED_DATA + quad * LINE + i * BYTES;
+                a.vmovdqu(*line, ymmword_ptr(self.weights + offset))?;
+            }
+            for (token, ints) in ints.chunks(VECTORS).enumerate() {
+                let offset = (first + token) * BLOCK + quad * 4;
+                a.vpbroadcastd(self.activations, dword_ptr(self.panel + offset))?;
+                for (int, line) in ints.iter().zip(&self.line) {
+                    a.vpdpbusd(*int, *line, self.activations)?;
                 }
             }
         }
-        let step = if self.multiply == Multiply::Small { 2 } else { 1 };
-        for quad in (0..BLOCK / 4).step_by(step) {
-            for (i, line) in self.lines.iter().enumerate() {
-                // Two lines of one row vector, or one of two.
-                let offset = if step == 2 { (quad + i) * LINE } else { quad * LINE + i * BYTES };
-                a.vmovdqu(*line, ymmword_ptr(self.weights + (DECODED_DATA + offset)))?;
-                if self.multiply == Multiply::Bytes {
-                    a.vpxor(*line, *line, ymmword_ptr(self.sign_bits))?;
-                }
-            }
-            for (token, ints) in ints.chunks(vectors).enumerate() {
-                self.multiply(a, ints, (first + token) * BLOCK + quad * 4)?;
-            }
-        }
-        for (i, w) in self.lines[..vectors].iter().enumerate() {
+        for (i, w) in self.line.iter().enumerate() {
             a.vmovups(*w, ymmword_ptr(self.weights + i * BYTES))?;
         }
-        let a_scale = self.temporary[0];
-        for (token, (ints, floats)) in ints.chunks(vectors).zip(floats.chunks(vectors)).enumerate() {
+        let a_scale = self.activations;
+        for (token, (ints, floats)) in ints.chunks(VECTORS).zip(floats.chunks(VECTORS)).enumerate() {
             a.vbroadcastss(a_scale, dword_ptr(self.panel + (PANEL_SCALES + (first + token) * 4)))?;
-            for (i, ((int, float), w)) in ints.iter().zip(floats).zip(&self.lines).enumerate() {
+            for (i, ((int, float), w)) in ints.iter().zip(floats).zip(&self.line).enumerate() {
                 a.vfmadd213ps(*int, *w, ymmword_ptr(self.weights + (LINE + i * BYTES)))?;
                 a.vfmadd231ps(*float, *int, a_scale)?;
             }
         }
         Ok(())
-    }
-
-    /// Adds the products of the loaded lines and a token's activations, `offset` bytes into the panel's block.
-    fn multiply(
-        &self,
-        a: &mut CodeAssembler,
-        ints: &[AsmRegisterYmm],
-        offset: usize,
-    ) -> Result<(), IcedError> {
-        let [x, y] = [self.temporary[0], self.temporary[1]];
-        let ones = ymmword_ptr(self.ones);
-        a.vpbroadcastd(x, dword_ptr(self.panel + offset))?;
-        match self.multiply {
-            Multiply::Vnni => {
-                ints.iter().zip(&self.lines).try_for_each(|(int, line)| a.vpdpbusd(*int, *line, x))
-            }
-            Multiply::Small => {
-                a.vpmaddubsw(x, self.lines[0], x)?;
-                a.vpbroadcastd(y, dword_ptr(self.panel + (offset + 4)))?;
-                a.vpmaddubsw(y, self.lines[1], y)?;
-                a.vpaddw(x, x, y)?;
-                a.vpmaddwd(x, x, ones)?;
-                a.vpaddd(ints[0], ints[0], x)
-            }
-            Multiply::Bytes => {
-                let signed = self.temporary[2];
-                a.vpabsb(y, x)?;
-                for (int, line) in ints.iter().zip(&self.lines) {
-                    a.vpsignb(signed, *line, x)?;
-                    a.vpmaddubsw(signed, y, signed)?;
-                    a.vpmaddwd(signed, signed, ones)?;
-                    a.vpaddd(*int, *int, signed)?;
-                }
-                Ok(())
-            }
-        }
     }
 }

@@ -33,7 +33,7 @@ pub const DECODE: Wide = Wide {
 /// Multiplying.
 pub const GEMM: Wide = Wide {
     name: "gemm_q8_avx512vnni",
-    levels: |level| level >= Level::V4Vnni,
+    levels: |level| level >= Level::CascadeLake,
     serves: |leaf| matches!(leaf, Leaf::GemmQ8 { tiles: 1..=2, tokens: 1..=6, .. }),
     assemble: |a, leaf| match leaf {
         Leaf::GemmQ8 { tiles, tokens, .. } => gemm(a, tiles, tokens, Scaling::Multiply),
@@ -46,7 +46,7 @@ pub const GEMM: Wide = Wide {
 /// does both (Intel's), the second addition costs more than the multiplication saved.
 pub const GEMM_ADDS: Wide = Wide {
     name: "gemm_q8_avx512vnni_adds",
-    levels: |level| level >= Level::V4Vnni,
+    levels: |level| level >= Level::CascadeLake,
     serves: |leaf| matches!(leaf, Leaf::GemmQ8 { weights: Decoded::Powers, tiles: 1..=2, tokens: 1..=6 }),
     assemble: |a, leaf| match leaf {
         Leaf::GemmQ8 { tiles, tokens, .. } => gemm(a, tiles, tokens, Scaling::Add),

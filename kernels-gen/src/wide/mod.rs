@@ -19,6 +19,7 @@ mod exp;
 mod gemm_bf16_amx;
 mod gemm_bf16_avx512;
 mod gemm_q8_avx2;
+mod gemm_q8_avx2_plain;
 mod gemm_q8_avx512;
 mod gemm_q8_avx512_bw;
 mod map;
@@ -57,8 +58,10 @@ impl fmt::Debug for Wide {
 
 /// Every wide version; of those that serve a leaf, the widest with the most features first.
 pub const ALL: &[Wide] = &[
-    dot_adjacent_avx512::WIDE,
-    dot_q8_avx512::WIDE,
+    dot_adjacent_avx512::VBMI,
+    dot_adjacent_avx512::PLAIN,
+    dot_q8_avx512::VBMI,
+    dot_q8_avx512::PLAIN,
     dot_q8_avx512_bw::WIDE,
     dot_q8_avx2::VNNI,
     dot_q8_avx2::PLAIN,
@@ -68,7 +71,7 @@ pub const ALL: &[Wide] = &[
     gemm_q8_avx512_bw::WIDE,
     gemm_q8_avx2::DECODE,
     gemm_q8_avx2::VNNI,
-    gemm_q8_avx2::PLAIN,
+    gemm_q8_avx2_plain::WIDE,
     prefetch::WIDE,
     gemm_bf16_amx::GEMM,
     gemm_bf16_amx::ON,

@@ -149,6 +149,11 @@ fn only_features_of_the_level() {
         a.vpdpbusd(zmm0, zmm0, zmm0)
     };
     assert_eq!(feature(Level::V4, vnni), lacks(CpuidFeature::AVX512_VNNI));
+    let vbmi: Emit = |a| {
+        a.vpxord(zmm0, zmm0, zmm0)?;
+        a.vpermb(zmm0, zmm0, zmm0)
+    };
+    assert_eq!(feature(Level::CascadeLake, vbmi), lacks(CpuidFeature::AVX512_VBMI));
     // The VEX form is another feature than the EVEX form.
     let vex_vnni: Emit = |a| a.db(&[0xc4, 0xe2, 0x7d, 0x50, 0xc0, 0xc3]);
     assert_eq!(feature(Level::V3, vex_vnni), lacks(CpuidFeature::AVX_VNNI));
