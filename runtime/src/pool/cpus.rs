@@ -1,12 +1,10 @@
 //! Which CPUs there are to work on.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
-thread_local! {
-    /// Where a pool pinned this thread, and what it could use before: its next pool has as many CPUs as its first.
-    static PINNED: RefCell<Option<(usize, Usable)>> = const { RefCell::new(None) };
-}
+/// What could be used before a pool pinned a thread for the first time.
+static BEFORE: OnceLock<Usable> = OnceLock::new();
 
 /// What a thread may work on.
 #[derive(Clone)]
@@ -24,14 +22,12 @@ pub fn default_threads() -> usize {
     usable.count.min(cores(&usable.cpus)).clamp(1, super::MAX_THREADS)
 }
 
-/// What the calling thread may work on, were it not pinned by a pool.
+/// What the calling thread may work on. One CPU alone, when pools have pinned threads, comes of that, here or in the thread that made
+/// this one: the next pool has as many CPUs as the first.
 pub(super) fn usable() -> Usable {
     let cpus = allowed();
-    let before = PINNED.with_borrow(|pinned| match pinned {
-        Some((cpu, before)) if cpus == [*cpu] => Some(before.clone()),
-        _ => None,
-    });
-    before.unwrap_or_else(|| {
+    let before = BEFORE.get().filter(|before| cpus.len() == 1 && before.cpus.contains(&cpus[0]));
+    before.cloned().unwrap_or_else(|| {
         // The standard library takes affinity and quota into account.
         let count = std::thread::available_parallelism().map_or(cpus.len(), usize::from).min(cpus.len());
         Usable { cpus, count }
@@ -56,18 +52,14 @@ fn allowed() -> Vec<usize> {
 
 /// Pins the calling thread to one CPU.
 pub(super) fn pin(cpu: usize) -> std::io::Result<()> {
-    let before = usable();
+    let _ = BEFORE.set(usable());
     // SAFETY: an all-zero cpu_set_t is a valid, empty set; `cpu` comes from `allowed` and is below its size.
     let result = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
     };
-    if result != 0 {
-        return Err(std::io::Error::last_os_error());
-    }
-    PINNED.set(Some((cpu, before)));
-    Ok(())
+    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 /// Physical cores among `cpus`: hardware threads of one core share its vector units and its caches.
