@@ -10,6 +10,7 @@ use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::adapter::{Adapters, SiteShape};
 use kernmill_plan::program::Program;
+use kernmill_plan::target::Tuning;
 use kernmill_runtime::adapter::{AdapterPackError, PackedAdapter};
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::profile::Detail;
@@ -111,6 +112,7 @@ fn without_support(plan: &Plan, image: &PlanImage) -> Program {
         preset,
         adapters: false,
         chunk: metadata.chunk as usize,
+        tuning: Tuning::native(),
         ..Options::new(image.program.level)
     };
     let compiled = compile(&graph, &options).expect("it compiles");
