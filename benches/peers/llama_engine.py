@@ -53,6 +53,13 @@ class Model:
         """The lines of the log that say where the weights are."""
         return [line.split(":", 1)[-1].strip() for line in self.log().splitlines() if "model buffer size" in line]
 
+    def adapter(self, path: Path):
+        """A LoRA, for contexts of this model."""
+        adapter = ll.llama_adapter_lora_init(self.handle, str(path).encode())
+        if not adapter:
+            raise SystemExit(f"llama.cpp does not load {path}:\n" + self.log()[-2000:])
+        return adapter
+
     def context(self, tokens: int, flash: bool, sequences: int = 1) -> "Context":
         return Context(self, tokens, flash, sequences)
 
@@ -83,6 +90,12 @@ class Context:
     def __exit__(self, *_):
         ll.llama_batch_free(self._batch)
         ll.llama_free(self.handle)
+
+    def use(self, adapter) -> None:
+        """This LoRA at its full strength from now on, or none."""
+        adapters, scales = (ll.llama_adapter_lora_p_ctypes * 1)(adapter), (ctypes.c_float * 1)(1.0)
+        if code := ll.llama_set_adapters_lora(self.handle, adapters, int(adapter is not None), scales):
+            raise SystemExit(f"llama.cpp takes no adapter: {code}\n" + self.model.log()[-2000:])
 
     def clear(self) -> None:
         ll.llama_memory_clear(ll.llama_get_memory(self.handle), False)

@@ -57,9 +57,9 @@ PIECE = 1 << 24
 class Tensors:
     """Tensors of one or several safetensors files, mapped."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, single="model.safetensors"):
         index = directory / "model.safetensors.index.json"
-        names = set(json.loads(index.read_text())["weight_map"].values()) if index.exists() else ["model.safetensors"]
+        names = set(json.loads(index.read_text())["weight_map"].values()) if index.exists() else [single]
         self._found = {}
         for name in sorted(names):
             data = np.memmap(directory / name, np.uint8, "r")
@@ -67,6 +67,9 @@ class Tensors:
             for tensor, info in json.loads(data[8 : 8 + length].tobytes()).items():
                 if tensor != "__metadata__":
                     self._found[tensor] = (data, 8 + length, info)
+
+    def __iter__(self):
+        return iter(self._found)
 
     def __contains__(self, name):
         return name in self._found
