@@ -50,61 +50,12 @@ impl Level {
     /// CPU features, by their Linux `/proc/cpuinfo` names, that code of this level may use.
     pub fn features(self) -> &'static [&'static str] {
         match self {
-            Level::V3 => &["avx2", "fma", "f16c", "bmi1", "bmi2", "lzcnt", "popcnt"],
+            Level::V3 => through("popcnt"),
             Level::V3Vnni => &["avx2", "fma", "f16c", "bmi1", "bmi2", "lzcnt", "popcnt", "avx_vnni"],
-            Level::V4 => &[
-                "avx2", "fma", "f16c", "bmi1", "bmi2", "lzcnt", "popcnt", "avx512f", "avx512bw", "avx512cd",
-                "avx512dq", "avx512vl",
-            ],
-            Level::CascadeLake => &[
-                "avx2",
-                "fma",
-                "f16c",
-                "bmi1",
-                "bmi2",
-                "lzcnt",
-                "popcnt",
-                "avx512f",
-                "avx512bw",
-                "avx512cd",
-                "avx512dq",
-                "avx512vl",
-                "avx512_vnni",
-            ],
-            Level::V4Vnni => &[
-                "avx2",
-                "fma",
-                "f16c",
-                "bmi1",
-                "bmi2",
-                "lzcnt",
-                "popcnt",
-                "avx512f",
-                "avx512bw",
-                "avx512cd",
-                "avx512dq",
-                "avx512vl",
-                "avx512_vnni",
-                "avx512vbmi",
-            ],
-            Level::Amx => &[
-                "avx2",
-                "fma",
-                "f16c",
-                "bmi1",
-                "bmi2",
-                "lzcnt",
-                "popcnt",
-                "avx512f",
-                "avx512bw",
-                "avx512cd",
-                "avx512dq",
-                "avx512vl",
-                "avx512_vnni",
-                "avx512vbmi",
-                "amx_tile",
-                "amx_bf16",
-            ],
+            Level::V4 => through("avx512vl"),
+            Level::CascadeLake => through("avx512_vnni"),
+            Level::V4Vnni => through("avx512vbmi"),
+            Level::Amx => through("amx_bf16"),
         }
     }
 
@@ -123,6 +74,32 @@ impl Level {
     pub fn native(tiles: bool) -> Option<Level> {
         Level::supported().into_iter().rfind(|level| tiles || *level < Level::Amx)
     }
+}
+
+/// What levels add to one another, in their order; AVX-VNNI alone belongs to one level only.
+const FEATURES: [&str; 16] = [
+    "avx2",
+    "fma",
+    "f16c",
+    "bmi1",
+    "bmi2",
+    "lzcnt",
+    "popcnt",
+    "avx512f",
+    "avx512bw",
+    "avx512cd",
+    "avx512dq",
+    "avx512vl",
+    "avx512_vnni",
+    "avx512vbmi",
+    "amx_tile",
+    "amx_bf16",
+];
+
+/// Features up to that one.
+fn through(last: &str) -> &'static [&'static str] {
+    let end = FEATURES.iter().position(|feature| *feature == last).map_or(0, |place| place + 1);
+    &FEATURES[..end]
 }
 
 /// Whose CPUs code is made to be fast on. It decides among kernels that give the same bits and run on every CPU of the level.
