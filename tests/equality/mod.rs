@@ -310,6 +310,35 @@ fn long_contexts_give_the_interpreters_bits() {
     }
 }
 
+/// Experts whose rows of weights are several chunks of panels long, the last whole or not: what is decoded beside a product is what the next one takes, with
+/// one group of rows and with many, in units of one pair of tiles and of two.
+#[test]
+fn long_rows_give_the_interpreters_bits() {
+    for (hidden, inner) in [(960, 1440), (1472, 1024)] {
+        let mlp = Mlp::Experts { experts: 3, top_k: 1, inner, format: WeightFormat::Mxfp4 };
+        let shape = ModelShape { layers: 1, vocab: 64, hidden, mlp, ..ModelShape::mini_gpt_oss() };
+        let case = Case::new(&shape, 7, 70);
+        let expected = case.expected(Preset::Faithful);
+        for level in Level::supported() {
+            let mut beside = false;
+            for n in 0..4 {
+                let options =
+                    Options { kernels: Pick::Nth(n), chunk: 70, ..options(Preset::Faithful, level) };
+                let compiled = case.compile(&options);
+                beside |= compiled.program.code.symbols.iter().any(|s| s.name.starts_with("gemm_decode"));
+                let image = case.image(&compiled);
+                let mut engine = engine(&image, 2, 1, None);
+                for pieces in [&[70][..], &[31, 39], &[5, 12, 53]] {
+                    let actual = logits(&mut engine, &case.tokens, pieces);
+                    let what = format!("{hidden} x {inner}, {}, candidate {n}, {pieces:?}", level.name());
+                    assert_bits(&actual, &expected, case.graph.vocab, &what);
+                }
+            }
+            assert_eq!(beside, level >= Level::CascadeLake, "{}", level.name());
+        }
+    }
+}
+
 #[test]
 fn every_candidate_gives_the_interpreters_bits() {
     let (_, shape) = shapes().remove(0);

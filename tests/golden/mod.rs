@@ -10,7 +10,7 @@ use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::gemm_bf16::Shape;
-use kernmill_kernels::leaf::gemm_q8::Decoded;
+use kernmill_kernels::leaf::gemm_q8::{Decoded, Overlap};
 use kernmill_kernels::leaf::map::Map;
 use kernmill_kernels::wide;
 use kernmill_plan::format::WeightFormat;
@@ -157,11 +157,12 @@ fn machine_code_of_wide_leaves_of_other_levels() {
 }
 
 #[test]
-fn machine_code_of_the_gemm_that_adds() {
+fn machine_code_of_the_gemms_that_add() {
     let leaf = Leaf::GemmQ8 { weights: Decoded::Powers, tiles: 2, tokens: 1 };
+    let decodes = Leaf::GemmDecode(Overlap { tokens: 1, stride: 128, gap: 64 });
     let adds = |leaf| wide::candidates(leaf, Level::V4Vnni).find(|wide| wide.name.ends_with("_adds"));
     let text = disasm::blob(
-        &generate_leaves(&[leaf, Leaf::Prefetch], Level::V4Vnni, &|leaf| {
+        &generate_leaves(&[leaf, decodes, Leaf::Prefetch], Level::V4Vnni, &|leaf| {
             adds(leaf).or_else(|| wide::find(leaf, Level::V4Vnni))
         })
         .unwrap(),

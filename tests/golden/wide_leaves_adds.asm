@@ -1,83 +1,241 @@
 gemm_power_q8_2x1:
-       0  vpbroadcastd zmm10,[rel 1BDh]
-       a  mov rax,rdx
-       d  vmovups zmm2,[rax]
-      13  vmovups zmm3,[rax+r9]
-      1a  add rax,r8
-      1d  test rcx,rcx
-      20  je near 00000000000001A6h
-      26  vmovaps zmm6,[rdi+40h]
-      2d  vpaddd zmm4,zmm6,zmm10
-      33  vmovaps zmm7,[rdi+25C0h]
-      3d  vpaddd zmm5,zmm7,zmm10
-      43  vpaddd zmm0,zmm4,[rsi+0D8h]{1to16}
-      4a  vpaddd zmm1,zmm5,[rsi+0D8h]{1to16}
-      51  vmovdqa64 zmm4,[rdi+80h]
-      58  vmovdqa64 zmm5,[rdi+2600h]
-      62  vpbroadcastd zmm8,[rsi]
-      68  vpdpbusd zmm0,zmm4,zmm8
-      6e  vpdpbusd zmm1,zmm5,zmm8
-      74  vmovdqa64 zmm4,[rdi+0C0h]
-      7b  vmovdqa64 zmm5,[rdi+2640h]
-      85  vpbroadcastd zmm8,[rsi+4]
-      8c  vpdpbusd zmm0,zmm4,zmm8
-      92  vpdpbusd zmm1,zmm5,zmm8
-      98  vmovdqa64 zmm4,[rdi+100h]
-      9f  vmovdqa64 zmm5,[rdi+2680h]
-      a9  vpbroadcastd zmm8,[rsi+8]
-      b0  vpdpbusd zmm0,zmm4,zmm8
-      b6  vpdpbusd zmm1,zmm5,zmm8
-      bc  vmovdqa64 zmm4,[rdi+140h]
-      c3  vmovdqa64 zmm5,[rdi+26C0h]
-      cd  vpbroadcastd zmm8,[rsi+0Ch]
-      d4  vpdpbusd zmm0,zmm4,zmm8
-      da  vpdpbusd zmm1,zmm5,zmm8
-      e0  vmovdqa64 zmm4,[rdi+180h]
-      e7  vmovdqa64 zmm5,[rdi+2700h]
-      f1  vpbroadcastd zmm8,[rsi+10h]
-      f8  vpdpbusd zmm0,zmm4,zmm8
-      fe  vpdpbusd zmm1,zmm5,zmm8
-     104  vmovdqa64 zmm4,[rdi+1C0h]
-     10b  vmovdqa64 zmm5,[rdi+2740h]
-     115  vpbroadcastd zmm8,[rsi+14h]
-     11c  vpdpbusd zmm0,zmm4,zmm8
-     122  vpdpbusd zmm1,zmm5,zmm8
-     128  vmovdqa64 zmm4,[rdi+200h]
-     12f  vmovdqa64 zmm5,[rdi+2780h]
-     139  vpbroadcastd zmm8,[rsi+18h]
-     140  vpdpbusd zmm0,zmm4,zmm8
-     146  vpdpbusd zmm1,zmm5,zmm8
-     14c  vmovdqa64 zmm4,[rdi+240h]
-     153  vmovdqa64 zmm5,[rdi+27C0h]
-     15d  vpbroadcastd zmm8,[rsi+1Ch]
-     164  vpdpbusd zmm0,zmm4,zmm8
-     16a  vpdpbusd zmm1,zmm5,zmm8
-     170  vpbroadcastd zmm8,[rsi+0C0h]
-     177  vaddps zmm0,zmm0,zmm6
-     17d  vfmadd231ps zmm2,zmm0,zmm8
-     183  vaddps zmm1,zmm1,zmm7
-     189  vfmadd231ps zmm3,zmm1,zmm8
-     18f  add rdi,280h
-     196  add rsi,100h
-     19d  dec rcx
-     1a0  jne near 0000000000000026h
-     1a6  mov rax,rdx
-     1a9  vmovups [rax],zmm2
-     1af  vmovups [rax+r9],zmm3
-     1b6  add rax,r8
-     1b9  vzeroupper
-     1bc  ret
-     1bd  add [rax],al
-     1bf  (bad)
+       0  lea r10,[rel 1C1h]
+       7  mov rax,rdx
+       a  vmovups zmm2,[rax]
+      10  vmovups zmm3,[rax+r9]
+      17  add rax,r8
+      1a  test rcx,rcx
+      1d  je near 00000000000001AAh
+      23  vmovdqa64 zmm4,[rdi+40h]
+      2a  vpaddd zmm4,zmm4,[r10+10h]{1to16}
+      31  vmovdqa64 zmm5,[rdi+25C0h]
+      3b  vpaddd zmm5,zmm5,[r10+10h]{1to16}
+      42  vpaddd zmm0,zmm4,[rsi+0D8h]{1to16}
+      49  vpaddd zmm1,zmm5,[rsi+0D8h]{1to16}
+      50  vmovdqa64 zmm4,[rdi+80h]
+      57  vmovdqa64 zmm5,[rdi+2600h]
+      61  vpbroadcastd zmm6,[rsi]
+      67  vpdpbusd zmm0,zmm4,zmm6
+      6d  vpdpbusd zmm1,zmm5,zmm6
+      73  vmovdqa64 zmm4,[rdi+0C0h]
+      7a  vmovdqa64 zmm5,[rdi+2640h]
+      84  vpbroadcastd zmm6,[rsi+4]
+      8b  vpdpbusd zmm0,zmm4,zmm6
+      91  vpdpbusd zmm1,zmm5,zmm6
+      97  vmovdqa64 zmm4,[rdi+100h]
+      9e  vmovdqa64 zmm5,[rdi+2680h]
+      a8  vpbroadcastd zmm6,[rsi+8]
+      af  vpdpbusd zmm0,zmm4,zmm6
+      b5  vpdpbusd zmm1,zmm5,zmm6
+      bb  vmovdqa64 zmm4,[rdi+140h]
+      c2  vmovdqa64 zmm5,[rdi+26C0h]
+      cc  vpbroadcastd zmm6,[rsi+0Ch]
+      d3  vpdpbusd zmm0,zmm4,zmm6
+      d9  vpdpbusd zmm1,zmm5,zmm6
+      df  vmovdqa64 zmm4,[rdi+180h]
+      e6  vmovdqa64 zmm5,[rdi+2700h]
+      f0  vpbroadcastd zmm6,[rsi+10h]
+      f7  vpdpbusd zmm0,zmm4,zmm6
+      fd  vpdpbusd zmm1,zmm5,zmm6
+     103  vmovdqa64 zmm4,[rdi+1C0h]
+     10a  vmovdqa64 zmm5,[rdi+2740h]
+     114  vpbroadcastd zmm6,[rsi+14h]
+     11b  vpdpbusd zmm0,zmm4,zmm6
+     121  vpdpbusd zmm1,zmm5,zmm6
+     127  vmovdqa64 zmm4,[rdi+200h]
+     12e  vmovdqa64 zmm5,[rdi+2780h]
+     138  vpbroadcastd zmm6,[rsi+18h]
+     13f  vpdpbusd zmm0,zmm4,zmm6
+     145  vpdpbusd zmm1,zmm5,zmm6
+     14b  vmovdqa64 zmm4,[rdi+240h]
+     152  vmovdqa64 zmm5,[rdi+27C0h]
+     15c  vpbroadcastd zmm6,[rsi+1Ch]
+     163  vpdpbusd zmm0,zmm4,zmm6
+     169  vpdpbusd zmm1,zmm5,zmm6
+     16f  vpbroadcastd zmm6,[rsi+0C0h]
+     176  vaddps zmm0,zmm0,[rdi+40h]
+     17d  vfmadd231ps zmm2,zmm0,zmm6
+     183  vaddps zmm1,zmm1,[rdi+25C0h]
+     18d  vfmadd231ps zmm3,zmm1,zmm6
+     193  add rdi,280h
+     19a  add rsi,100h
+     1a1  dec rcx
+     1a4  jne near 0000000000000023h
+     1aa  mov rax,rdx
+     1ad  vmovups [rax],zmm2
+     1b3  vmovups [rax+r9],zmm3
+     1ba  add rax,r8
+     1bd  vzeroupper
+     1c0  ret
+     1c1  add [rax],al
+     1c3  retf
+     1c5  add [rax],al
+     1c7  add [rdi],bh
+     1c9  add [rax],al
+     1cb  add [rdi],cl
+     1ce  (bad)
+     1d2  add al,al
+     1d4  xor al,0
+     1d6  add [rax],al
+     1d8  add [rax],al
+     1da  add [rax],al
+     1dc  add [rax],al
+     1de  add [rax],al
+     1e0  add [rcx*1+12100F0Eh],cl
+     1e7  adc al,18h
+     1e9  or al,0Bh
+     1eb  or cl,[rcx]
+     1ed  or [rsi],al
+     1ef  add al,0
+
+gemm_decode_2x1_s128_g64:
+     200  push rbx
+     201  push rbp
+     202  lea r10,[rel 501h]
+     209  mov r11,0Fh
+     213  mov rbx,80h
+     21d  mov rbp,40h
+     227  vbroadcasti32x4 zmm8,[r10+20h]
+     22e  mov rax,rdx
+     231  vmovups zmm2,[rax]
+     237  vmovups zmm3,[rax+rbp]
+     23e  add rax,rbx
+     241  test r11,r11
+     244  je near 00000000000004E8h
+     24a  vmovdqa64 zmm4,[rdi+40h]
+     251  vpaddd zmm4,zmm4,[r10+10h]{1to16}
+     258  vmovdqa64 zmm5,[rdi+25C0h]
+     262  vpaddd zmm5,zmm5,[r10+10h]{1to16}
+     269  vpaddd zmm0,zmm4,[rsi+0D8h]{1to16}
+     270  vpaddd zmm1,zmm5,[rsi+0D8h]{1to16}
+     277  vmovdqa64 zmm4,[rdi+80h]
+     27e  vmovdqa64 zmm5,[rdi+2600h]
+     288  vpbroadcastd zmm6,[rsi]
+     28e  vpdpbusd zmm0,zmm4,zmm6
+     294  vpdpbusd zmm1,zmm5,zmm6
+     29a  vmovdqu64 zmm9,[r8]
+     2a0  vpsrlw zmm10,zmm9,4
+     2a7  vpandd zmm9,zmm9,[r10+0Ch]{1to16}
+     2ae  vpandd zmm10,zmm10,[r10+0Ch]{1to16}
+     2b5  vmovdqa64 zmm4,[rdi+0C0h]
+     2bc  vmovdqa64 zmm5,[rdi+2640h]
+     2c6  vpbroadcastd zmm6,[rsi+4]
+     2cd  vpdpbusd zmm0,zmm4,zmm6
+     2d3  vpdpbusd zmm1,zmm5,zmm6
+     2d9  vpshufb zmm9,zmm8,zmm9
+     2df  vpshufb zmm10,zmm8,zmm10
+     2e5  vmovdqu64 [r9+80h],zmm9
+     2ec  vmovdqu64 [r9+0C0h],zmm10
+     2f3  vmovdqa64 zmm4,[rdi+100h]
+     2fa  vmovdqa64 zmm5,[rdi+2680h]
+     304  vpbroadcastd zmm6,[rsi+8]
+     30b  vpdpbusd zmm0,zmm4,zmm6
+     311  vpdpbusd zmm1,zmm5,zmm6
+     317  vmovdqu64 zmm9,[r8+40h]
+     31e  vpsrlw zmm10,zmm9,4
+     325  vpandd zmm9,zmm9,[r10+0Ch]{1to16}
+     32c  vpandd zmm10,zmm10,[r10+0Ch]{1to16}
+     333  vpshufb zmm9,zmm8,zmm9
+     339  vpshufb zmm10,zmm8,zmm10
+     33f  vmovdqa64 zmm4,[rdi+140h]
+     346  vmovdqa64 zmm5,[rdi+26C0h]
+     350  vpbroadcastd zmm6,[rsi+0Ch]
+     357  vpdpbusd zmm0,zmm4,zmm6
+     35d  vpdpbusd zmm1,zmm5,zmm6
+     363  vmovdqu64 [r9+100h],zmm9
+     36a  vmovdqu64 [r9+140h],zmm10
+     371  vmovdqu64 zmm9,[r8+80h]
+     378  vpsrlw zmm10,zmm9,4
+     37f  vmovdqa64 zmm4,[rdi+180h]
+     386  vmovdqa64 zmm5,[rdi+2700h]
+     390  vpbroadcastd zmm6,[rsi+10h]
+     397  vpdpbusd zmm0,zmm4,zmm6
+     39d  vpdpbusd zmm1,zmm5,zmm6
+     3a3  vpandd zmm9,zmm9,[r10+0Ch]{1to16}
+     3aa  vpandd zmm10,zmm10,[r10+0Ch]{1to16}
+     3b1  vpshufb zmm9,zmm8,zmm9
+     3b7  vpshufb zmm10,zmm8,zmm10
+     3bd  vmovdqa64 zmm4,[rdi+1C0h]
+     3c4  vmovdqa64 zmm5,[rdi+2740h]
+     3ce  vpbroadcastd zmm6,[rsi+14h]
+     3d5  vpdpbusd zmm0,zmm4,zmm6
+     3db  vpdpbusd zmm1,zmm5,zmm6
+     3e1  vmovdqu64 [r9+180h],zmm9
+     3e8  vmovdqu64 [r9+1C0h],zmm10
+     3ef  vmovdqu64 zmm9,[r8+0C0h]
+     3f6  vpsrlw zmm10,zmm9,4
+     3fd  vpandd zmm9,zmm9,[r10+0Ch]{1to16}
+     404  vpandd zmm10,zmm10,[r10+0Ch]{1to16}
+     40b  vmovdqa64 zmm4,[rdi+200h]
+     412  vmovdqa64 zmm5,[rdi+2780h]
+     41c  vpbroadcastd zmm6,[rsi+18h]
+     423  vpdpbusd zmm0,zmm4,zmm6
+     429  vpdpbusd zmm1,zmm5,zmm6
+     42f  vpshufb zmm9,zmm8,zmm9
+     435  vpshufb zmm10,zmm8,zmm10
+     43b  vmovdqu64 [r9+200h],zmm9
+     442  vmovdqu64 [r9+240h],zmm10
+     449  vmovdqa64 zmm4,[rdi+240h]
+     450  vmovdqa64 zmm5,[rdi+27C0h]
+     45a  vpbroadcastd zmm6,[rsi+1Ch]
+     461  vpdpbusd zmm0,zmm4,zmm6
+     467  vpdpbusd zmm1,zmm5,zmm6
+     46d  vpmovzxbd zmm9,[rcx]
+     473  vpslld zmm9,zmm9,17h
+     47a  vpmaxud zmm9,zmm9,[r10+8]{1to16}
+     481  vmulps zmm9,zmm9,[r10+4]{1to16}
+     488  vmulps zmm10,zmm9,[r10]{1to16}
+     48e  vmovups [r9],zmm9
+     494  vmovups [r9+40h],zmm10
+     49b  vpbroadcastd zmm6,[rsi+0C0h]
+     4a2  vaddps zmm0,zmm0,[rdi+40h]
+     4a9  vfmadd231ps zmm2,zmm0,zmm6
+     4af  vaddps zmm1,zmm1,[rdi+25C0h]
+     4b9  vfmadd231ps zmm3,zmm1,zmm6
+     4bf  add rdi,280h
+     4c6  add rsi,100h
+     4cd  add rcx,10h
+     4d1  add r8,100h
+     4d8  add r9,280h
+     4df  dec r11
+     4e2  jne near 000000000000024Ah
+     4e8  mov rax,rdx
+     4eb  vmovups [rax],zmm2
+     4f1  vmovups [rax+rbp],zmm3
+     4f8  add rax,rbx
+     4fb  vzeroupper
+     4fe  pop rbp
+     4ff  pop rbx
+     500  ret
+     501  add [rax],al
+     503  retf
+     505  add [rax],al
+     507  add [rdi],bh
+     509  add [rax],al
+     50b  add [rdi],cl
+     50e  (bad)
+     512  add al,al
+     514  xor al,0
+     516  add [rax],al
+     518  add [rax],al
+     51a  add [rax],al
+     51c  add [rax],al
+     51e  add [rax],al
+     520  add [rcx*1+12100F0Eh],cl
+     527  adc al,18h
+     529  or al,0Bh
+     52b  or cl,[rcx]
+     52d  or [rsi],al
+     52f  add al,0
 
 prefetch:
-     200  test rdx,rdx
-     203  je short 0000000000000218h
-     205  prefetcht1 [rdi]
-     208  add rdi,40h
-     20c  prefetcht1 [rsi]
-     20f  add rsi,40h
-     213  dec rdx
-     216  jne short 0000000000000205h
-     218  vzeroupper
-     21b  ret
+     540  test rdx,rdx
+     543  je short 0000000000000558h
+     545  prefetcht0 [rdi]
+     548  add rdi,40h
+     54c  prefetcht0 [rsi]
+     54f  add rsi,40h
+     553  dec rdx
+     556  jne short 0000000000000545h
+     558  vzeroupper
+     55b  ret

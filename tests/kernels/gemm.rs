@@ -1,4 +1,4 @@
-//! `Decode` and `GemmQ8` against scalar loops written from docs/numerics.md and the contract in their file.
+//! `Decode`, `GemmQ8` and `GemmDecode` against scalar loops written from docs/numerics.md and the contract in their file.
 
 use super::leaves::{aligned, integer, normal, random_tile};
 use super::{Code, choose, name, versions};
@@ -7,8 +7,8 @@ use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::block::{bias, data_lines, scale_bytes};
 use kernmill_kernels::leaf::gemm_q8::{
-    CHUNK_BLOCKS, DECODED_BLOCK, DECODED_DATA, DECODED_TILE, Decoded as Kind, GROUP, MAGIC, PANEL_BLOCK,
-    PANEL_SCALES, PANEL_STARTS,
+    CHUNK_BLOCKS, DECODED_BLOCK, DECODED_DATA, DECODED_TILE, Decoded as Kind, GROUP, MAGIC, Overlap,
+    PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
 };
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::pack;
@@ -202,11 +202,32 @@ fn blockdot(acc: f32, weights: &Decoded, row: usize, panel: &Panel, token: usize
 }
 
 type Gemm = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
+type GemmDecode = unsafe extern "C" fn(*const u8, *const u8, *mut f32, *const u8, *const u8, *mut u8);
 
-/// Calls a gemm leaf and compares; sums lie scattered, and what is between them must stay as it is.
+/// f32 from one tile's sums to the other's.
+const GAP: usize = 24;
+/// f32 from one token's sums to the next one's.
+const STRIDE: usize = 2 * GAP + 8;
+
+/// Calls a gemm leaf and compares.
 fn check_gemm(code: &Code, weights: &[&Decoded], panel: &Panel, blocks: usize, what: &str) {
-    const GAP: usize = 24;
-    const STRIDE: usize = 2 * GAP + 8;
+    check_sums(weights, panel, blocks, what, |weights, panel, sums| {
+        // SAFETY: the code is a gemm leaf; its operands are as large as its contract asks.
+        unsafe {
+            let f: Gemm = std::mem::transmute(code.address(0));
+            f(weights, panel, sums, blocks as u64, 4 * STRIDE as u64, 4 * GAP as u64);
+        }
+    });
+}
+
+/// Compares what `call` makes of sums that lie scattered; what is between them must stay as it is.
+fn check_sums(
+    weights: &[&Decoded],
+    panel: &Panel,
+    blocks: usize,
+    what: &str,
+    call: impl FnOnce(*const u8, *const u8, *mut f32),
+) {
     let mut tiles = aligned(weights.len() * DECODED_TILE);
     let activations = panel.memory(weights[0].bias);
     let mut aligned_panel = aligned(activations.len());
@@ -223,8 +244,7 @@ fn check_gemm(code: &Code, weights: &[&Decoded], panel: &Panel, blocks: usize, w
         }
         let panel = aligned_panel.as_mut_ptr().cast::<u8>();
         panel.copy_from_nonoverlapping(activations.as_ptr(), activations.len());
-        let f: Gemm = std::mem::transmute(code.address(0));
-        f(base, panel, sums.as_mut_ptr(), blocks as u64, 4 * STRIDE as u64, 4 * GAP as u64);
+        call(base, panel, sums.as_mut_ptr());
     }
     let mut expected = init;
     for token in 0..panel.q.len() {
@@ -292,6 +312,43 @@ fn gemm_is_exact_where_all_products_are_largest() {
                 panel.q.iter_mut().for_each(|row| row.fill(q));
                 let what = format!("{} {leaf} {byte} times {q}", name(level, version));
                 check_gemm(&code, &[&decoded, &decoded][..tiles], &panel, CHUNK_BLOCKS, &what);
+            }
+        }
+    }
+}
+
+/// Both halves of what it does, each as the leaf that does it alone.
+#[test]
+fn decoding_beside_a_gemm_changes_neither() {
+    let (format, k) = (WeightFormat::Mxfp4, BLOCK * (CHUNK_BLOCKS + 2));
+    let mut rng = Rng::with_seed(17);
+    for (level, version) in versions() {
+        for (tokens, extreme) in (1..=GROUP).flat_map(|tokens| [(tokens, false), (tokens, true)]) {
+            let leaf = Leaf::GemmDecode(Overlap { tokens, stride: 4 * STRIDE, gap: 4 * GAP });
+            let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
+            let what = format!("{} {leaf} extreme={extreme}", name(level, version));
+            let weights = [0, 1].map(|_| Decoded::any(&mut rng, Kind::Powers, extreme));
+            let panel = Panel::random(&mut rng, tokens, extreme);
+            let first = rng.usize(..3);
+            let packed = packed(&mut rng, format, k, extreme);
+            let mut tile = aligned(packed.len());
+            let mut out = aligned(DECODED_TILE);
+            check_sums(&[&weights[0], &weights[1]], &panel, CHUNK_BLOCKS, &what, |weights, panel, sums| {
+                // SAFETY: `tile` has room for `packed`, in whose planes a chunk from block `first` on lies; `out` has room for a decoded one.
+                unsafe {
+                    let base = tile.as_mut_ptr().cast::<u8>();
+                    base.copy_from_nonoverlapping(packed.as_ptr(), packed.len());
+                    let scales = base.add(first * scale_bytes(format));
+                    let data = base.add(format.tile(k).scale_bytes).add(first * data_lines(format) * LINE);
+                    let f: GemmDecode = std::mem::transmute(code.address(0));
+                    f(weights, panel, sums, scales, data, out.as_mut_ptr().cast());
+                }
+            });
+            let expected = Decoded::of(format, k, &packed);
+            // SAFETY: as many bytes as `out` has.
+            let out = unsafe { std::slice::from_raw_parts(out.as_ptr().cast::<u8>(), DECODED_TILE) };
+            for (i, block) in out.chunks(DECODED_BLOCK).enumerate() {
+                assert_eq!(block, expected.block(first + i), "{what}: block {i}");
             }
         }
     }

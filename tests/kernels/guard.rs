@@ -11,7 +11,7 @@ use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::contract::Param;
 use kernmill_kernels::leaf::gemm_bf16::Shape;
-use kernmill_kernels::leaf::gemm_q8::Decoded;
+use kernmill_kernels::leaf::gemm_q8::{Decoded, Overlap};
 use kernmill_kernels::leaf::map::Map;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvElem;
@@ -131,6 +131,10 @@ fn gemms_stay_inside_their_operands() {
     }
     // Blocks, bytes between tokens, bytes between tiles.
     run_all(&leaves, &[&[0, 128, 64], &[1, 128, 64], &[2, 64, 64 * 6], &[15, 320, 4096]]);
+    let overlaps = [(128, 64), (64, 64 * 6), (320, 4096)]
+        .into_iter()
+        .flat_map(|(stride, gap)| (1..=6).map(move |tokens| Overlap { tokens, stride, gap }));
+    run_all(&overlaps.map(Leaf::GemmDecode).collect::<Vec<_>>(), &[&[]]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::contract::Param;
 use kernmill_kernels::leaf::gemm_bf16::Shape;
-use kernmill_kernels::leaf::gemm_q8::Decoded;
+use kernmill_kernels::leaf::gemm_q8::{Decoded, Overlap};
 use kernmill_kernels::wide;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
@@ -104,6 +104,8 @@ fn decoding_and_gemms_give_the_cpus_bits() {
         }
     }
     replay_all(&gemms, &[&[0, 128, 64], &[1, 64, 384], &[15, 200, 4000]]);
+    let overlaps = (1..=6).map(|tokens| Leaf::GemmDecode(Overlap { tokens, stride: 200, gap: 4000 }));
+    replay_all(&overlaps.collect::<Vec<_>>(), &[&[]]);
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //! weights, 80.7 of bytes) 1.03 with small weights and 1.11 with bytes, as code had there that widens every pair of lines, or every line.
 
 use kernmill_kernels::leaf::Leaf;
-use kernmill_kernels::leaf::gemm_q8::GROUP;
+use kernmill_kernels::leaf::gemm_q8::{Decoded, GROUP, Overlap};
 use kernmill_kernels::wide::Wide;
 use kernmill_plan::format::WeightFormat::{self, Int4, Int8, Mxfp4};
 use kernmill_plan::target::Tuning;
@@ -138,6 +138,10 @@ pub fn ns_per_block(leaf: Leaf, version: &str, tuning: Tuning) -> Option<f64> {
                 |row: &&Gemm| row.version == version && row.small == weights.is_small() && row.tiles == tiles;
             Some(GEMMS.iter().find(wanted)?.ns[tokens - 1])
         }
+        // What it decodes beside takes no time of its own; versions differ as they do without.
+        Leaf::GemmDecode(Overlap { tokens, .. }) => {
+            ns_per_block(Leaf::GemmQ8 { weights: Decoded::Powers, tiles: 2, tokens }, version, tuning)
+        }
         _ => None,
     }
 }
@@ -145,7 +149,6 @@ pub fn ns_per_block(leaf: Leaf, version: &str, tuning: Tuning) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernmill_kernels::leaf::gemm_q8::Decoded;
     use kernmill_kernels::{isa, wide};
     use kernmill_plan::target::Level;
 

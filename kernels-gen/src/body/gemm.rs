@@ -2,27 +2,30 @@
 //! by tile pair. The same sums in the same order as row by row (docs/numerics.md), so bodies may choose by the number of rows.
 
 use crate::body::Cx;
+use crate::body::chunks::{Pair, overlaps};
 use crate::body::matmul::unit_bytes;
 use crate::emit::Emit;
 use crate::kernel::{Mat, Part};
 use crate::leaf::Leaf;
-use crate::leaf::block::{bias, data_lines, scale_bytes};
+use crate::leaf::block::bias;
 use crate::leaf::gemm_q8::{
     CHUNK_BLOCKS, DECODED_TILE, Decoded, GROUP, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
 };
 use crate::leaf::map::Map;
 use crate::scratch::Scratch;
+use crate::wide;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::format::{BLOCK, LINE, Q8Row, TILE_ROWS};
+use kernmill_plan::format::{BLOCK, Q8Row, TILE_ROWS};
+use kernmill_plan::target::Level;
 
 /// Offsets in the body's scratch.
 #[derive(Clone, Copy)]
 pub struct Areas {
     /// Activations: `[groups of 6 rows][blocks][PANEL_BLOCK]`.
     pub panel: usize,
-    /// Two decoded tiles of a chunk.
+    /// Two decoded tiles of a chunk, and of the next.
     decoded: usize,
     /// f32 `[rows][mats][unit]`.
     pub results: usize,
@@ -32,15 +35,17 @@ pub struct Areas {
 pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, unit_bytes: usize) -> Areas {
     Areas {
         panel: scratch.take(rows.div_ceil(GROUP) * (k / BLOCK) * PANEL_BLOCK),
-        decoded: scratch.take(2 * DECODED_TILE),
+        decoded: scratch.take(4 * DECODED_TILE),
         results: scratch.take(rows * unit_bytes),
     }
 }
 
-/// Leaves for a part of that many tiles per unit.
-pub fn leaves(part: &Part) -> Vec<Leaf> {
+/// Leaves for a part at a level; those that decode beside multiplying only where there is a wide version.
+pub fn leaves(part: &Part, level: Level) -> Vec<Leaf> {
     let tiles = part.mats.len() * part.unit / TILE_ROWS;
     let mut leaves = vec![zero_leaf(part), Leaf::Prefetch];
+    let both = (1..=GROUP).flat_map(|tokens| overlaps(part, tokens));
+    leaves.extend(both.filter(|leaf| wide::find(*leaf, level).is_some()));
     for mat in &part.mats {
         leaves.push(Leaf::Decode { format: mat.format });
         for tokens in 1..=GROUP {
@@ -124,6 +129,13 @@ impl Groups {
         });
     }
 
+    /// Each group's part of so many things, rounded up.
+    fn share(self, e: &mut Emit, things: Value) -> Value {
+        let up = e.add(things, self.count);
+        let up = e.add_imm(up, -1);
+        e.b.ins().udiv(up, self.count)
+    }
+
     /// The two runs of groups: first group, group behind the last, first row, rows in each.
     fn runs(self, e: &mut Emit) -> [(Value, Value, Value, Value); 2] {
         let zero = e.i64(0);
@@ -134,71 +146,52 @@ impl Groups {
 }
 
 /// Results of a unit for the panel's `rows` rows; `weights` are the addresses of its first tile in each matrix.
+///
+/// Where leaves can, the first group of rows decodes the first tile of the next chunk besides, the second group the second one: for that,
+/// there is room for two chunks. Without such leaves every chunk is decoded before it is multiplied.
 pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
-    let k = part.mats[0].k;
-    let blocks = k / BLOCK;
     let row_bytes = unit_bytes(part);
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.leaf(zero_leaf(part)), &[results, rows]);
-    // In the order in which tiles lie in memory, whether or not matrices are interleaved.
-    let mut tiles = Vec::new();
-    for tile in 0..part.unit / TILE_ROWS {
-        for (m, mat) in part.mats.iter().enumerate() {
-            let base = e.add_imm(weights[m], (tile * mat.tile_stride) as i64);
-            tiles.push((mat, base, (m * part.unit + tile * TILE_ROWS) * 4));
-        }
-    }
+    let pairs = Pair::of(e, part, weights);
     let groups = Groups::of(e, rows);
     let runs = groups.runs(e);
-    for pair in tiles.chunks(2) {
-        let format = pair[0].0.format;
-        let (scale, data) = (scale_bytes(format), data_lines(format) * LINE);
-        let out = e.add_imm(results, pair[0].2 as i64);
-        let gap = e.i64(pair.get(1).map_or(0, |second| second.2 as i64 - pair[0].2 as i64));
-        let chunks = blocks.div_ceil(CHUNK_BLOCKS);
-        e.for_count(chunks, |e, chunk| {
-            let first = e.mul_imm(chunk, CHUNK_BLOCKS as i64);
-            let end = e.i64(blocks as i64);
-            let left = e.b.ins().isub(end, first);
-            let most = e.i64(CHUNK_BLOCKS as i64);
-            let count = e.min_u(left, most);
-            let decoded = cx.body_scratch(e, areas.decoded);
-            let mut ahead = Vec::new();
-            for (i, (mat, base, _)) in pair.iter().enumerate() {
-                let scales = e.at(*base, first, scale);
-                let start = e.add_imm(*base, format.tile(k).scale_bytes as i64);
-                let now = e.at(start, first, data);
-                // The next chunk of this tile, or the start of the same tile of the next pair.
-                let last = e.i64(chunks as i64 - 1);
-                let more = e.icmp(IntCC::UnsignedLessThan, chunk, last);
-                let pair_bytes = (2 * mat.tile_stride / part.mats.len()) as i64;
-                let mut next = |start: Value, now: Value, block_bytes: usize| {
-                    let next = e.at(now, count, block_bytes);
-                    let later = e.add_imm(start, pair_bytes);
-                    e.select(more, next, later)
-                };
-                ahead.push((next(*base, scales, scale), next(start, now, data)));
-                let out = e.add_imm(decoded, (i * DECODED_TILE) as i64);
-                let leaf = cx.leaf(Leaf::Decode { format });
-                e.call(leaf, &[scales, now, out, count]);
-            }
-            // Every group of rows fetches its part of what is decoded next.
-            let lines = e.mul_imm(count, data_lines(format) as i64);
-            let lines = e.add(lines, groups.count);
-            let lines = e.b.ins().udiv(lines, groups.count);
-            let (one, other) = (ahead[0], ahead[ahead.len() - 1]);
-            let fetch = |e: &mut Emit, group: Value| {
-                let done = e.b.ins().imul(group, lines);
-                let [one, other] = [one.1, other.1].map(|from| e.at(from, done, LINE));
-                e.call(cx.leaf(Leaf::Prefetch), &[one, other, lines]);
+    let stride = e.i64(row_bytes as i64);
+    let zero = e.i64(0);
+    let panel = cx.body_scratch(e, areas.panel);
+    let overlap = |number: usize, tokens: usize| cx.try_leaf(*overlaps(part, tokens).get(number)?);
+    let overlapped = overlap(0, GROUP).is_some();
+    // Where the chunk that is multiplied lies decoded, and the one after it.
+    let mut buffers = [0, 2 * DECODED_TILE].map(|offset| cx.body_scratch(e, areas.decoded + offset));
+    if overlapped {
+        pairs[0].task(e, zero, buffers[0]).decode(e, cx);
+    }
+    for (number, pair) in pairs.iter().enumerate() {
+        let weights = Decoded::of(pair.mat.format);
+        let out = e.add_imm(results, pair.offset as i64);
+        let gap = e.i64(pair.gap as i64);
+        let chunks = e.i64(pair.chunks() as i64);
+        let swapped = e.for_carry(zero, chunks, 1, &buffers, |e, chunk, buffers| {
+            let (now, later) = (buffers[0], buffers[1]);
+            let (first, count) = pair.blocks_of(e, chunk);
+            let ahead = pair.ahead(e, part, chunk, if overlapped { 2 } else { 1 });
+            let next = if overlapped {
+                let next = pair.next(e, pairs.get(number + 1), chunk, later);
+                let beside = beside(e, &groups, count, next.count);
+                for tile in 0..next.places.len() {
+                    let number = e.i64(tile as i64);
+                    let is_left = e.icmp(IntCC::UnsignedGreaterThanOrEqual, number, beside);
+                    e.if_then(is_left, |e| next.decode_tile(e, cx, tile));
+                }
+                Some((next, beside))
+            } else {
+                pair.task(e, chunk, now).decode(e, cx);
+                None
             };
-            let scale_lines = e.i64((CHUNK_BLOCKS * scale).div_ceil(LINE) as i64 + 1);
-            e.call(cx.leaf(Leaf::Prefetch), &[one.0, other.0, scale_lines]);
-            let panel = cx.body_scratch(e, areas.panel);
+            ahead.scales(e, cx);
+            let lines = e.i64(ahead.lines() as i64);
+            let lines = groups.share(e, lines);
             let panel = e.at(panel, first, PANEL_BLOCK);
-            let stride = e.i64(row_bytes as i64);
-            let weights = Decoded::of(format);
-            let gemm = |tokens: usize| cx.leaf(Leaf::GemmQ8 { weights, tiles: pair.len(), tokens });
             for (first, end, row, size) in runs {
                 for tokens in 1..=GROUP {
                     let wanted = e.i64(tokens as i64);
@@ -206,15 +199,40 @@ pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
                     e.if_then(is, |e| {
                         let out = e.at(out, row, row_bytes);
                         e.for_range(first, end, 1, |e, group| {
-                            fetch(e, group);
-                            let panel = e.at(panel, group, blocks * PANEL_BLOCK);
+                            ahead.data(e, cx, group, lines);
+                            let panel = e.at(panel, group, pair.blocks() * PANEL_BLOCK);
                             let passed = e.b.ins().isub(group, first);
                             let out = e.at(out, passed, tokens * row_bytes);
-                            e.call(gemm(tokens), &[decoded, panel, out, count, stride, gap]);
+                            let tiles = pair.tiles.len();
+                            let leaf = cx.leaf(Leaf::GemmQ8 { weights, tiles, tokens });
+                            let args = [now, panel, out, count, stride, gap];
+                            let Some(((next, beside), both)) = next.as_ref().zip(overlap(number, tokens))
+                            else {
+                                return e.call(leaf, &args);
+                            };
+                            let decodes = e.icmp(IntCC::UnsignedLessThan, group, *beside);
+                            e.if_then(decodes, |e| {
+                                let [scales, data, to] = next.of_tile(e, group);
+                                e.call(both, &[now, panel, out, scales, data, to]);
+                            });
+                            let alone = e.icmp(IntCC::UnsignedGreaterThanOrEqual, group, *beside);
+                            e.if_then(alone, |e| e.call(leaf, &args));
                         });
                     });
                 }
             }
+            if overlapped { vec![later, now] } else { vec![now, later] }
         });
+        buffers = [swapped[0], swapped[1]];
     }
+}
+
+/// How many tiles of the next chunk are decoded beside the groups of this one: leaves do it for whole chunks.
+fn beside(e: &mut Emit, groups: &Groups, count: Value, next: Value) -> Value {
+    let whole = e.i64(CHUNK_BLOCKS as i64);
+    let (now, then) = (e.icmp(IntCC::Equal, count, whole), e.icmp(IntCC::Equal, next, whole));
+    let both = e.b.ins().band(now, then);
+    let (two, zero) = (e.i64(2), e.i64(0));
+    let most = e.min_u(groups.count, two);
+    e.select(both, most, zero)
 }

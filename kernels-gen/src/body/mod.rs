@@ -2,6 +2,7 @@
 
 pub mod adapter;
 mod attention;
+mod chunks;
 mod epilogue;
 mod experts;
 mod gemm;
@@ -106,10 +107,12 @@ pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
     }
     if kernel.tiling != Tiling::Dot {
         match &kernel.body {
-            Body::Matmul { parts, .. } => leaves.extend(parts.iter().flat_map(gemm::leaves)),
-            Body::Experts { input, part, .. } if !bf16(input) => leaves.extend(gemm::leaves(part)),
+            Body::Matmul { parts, .. } => {
+                leaves.extend(parts.iter().flat_map(|part| gemm::leaves(part, level)))
+            }
+            Body::Experts { input, part, .. } if !bf16(input) => leaves.extend(gemm::leaves(part, level)),
             Body::ExpertDown { input, mat, unit, .. } if !bf16(input) => {
-                leaves.extend(gemm::leaves(&experts::down_part(mat, *unit)));
+                leaves.extend(gemm::leaves(&experts::down_part(mat, *unit), level));
             }
             _ => {}
         }

@@ -5,7 +5,7 @@
 use super::block::{data_lines, scale_bytes};
 use super::dot_q8::ADJACENT;
 use super::gemm_bf16::{self, GROUP, ROW_BYTES};
-use super::gemm_q8::{DECODED_BLOCK, DECODED_TILE, PANEL_BLOCK};
+use super::gemm_q8::{CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, Overlap, PANEL_BLOCK};
 use super::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE, add_dot, add_weighted, quantize, rms_norm};
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
@@ -201,6 +201,14 @@ impl Leaf {
                 Param::Number,
                 Param::Number,
             ],
+            Leaf::GemmDecode(Overlap { tokens, stride, gap }) => vec![
+                Param::Read(Region::new(CHUNK_BLOCKS * DECODED_BLOCK).times(2, DECODED_TILE).aligned(LINE)),
+                Param::Read(Region::new(CHUNK_BLOCKS * PANEL_BLOCK)),
+                Param::Update(Region::new(ROWS_F32).times(tokens, stride).times(2, gap)),
+                Param::Read(Region::new(CHUNK_BLOCKS * scale_bytes(WeightFormat::Mxfp4))),
+                Param::Read(Region::new(CHUNK_BLOCKS * data_lines(WeightFormat::Mxfp4) * LINE)),
+                Param::Write(Region::new(CHUNK_BLOCKS * DECODED_BLOCK)),
+            ],
             Leaf::TilesOn | Leaf::TilesOff => Vec::new(),
             Leaf::DecodeBf16 => vec![
                 Param::Read(Region::new(Amount::times(3, scale_bytes(WeightFormat::Mxfp4)))),
@@ -314,6 +322,7 @@ mod tests {
             Leaf::DotF32 { format, k: 32, tokens: 1 },
             Leaf::Decode { format },
             Leaf::GemmQ8 { weights: Decoded::Powers, tiles: 1, tokens: 1 },
+            Leaf::GemmDecode(Overlap { tokens: 6, stride: 128, gap: 64 }),
             Leaf::Prefetch,
             Leaf::DecodeBf16,
             Leaf::GemmBf16(gemm_bf16::Shape { tiles: 2, groups: 1, stride: 128, gap: 64 }),

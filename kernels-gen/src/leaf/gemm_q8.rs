@@ -12,6 +12,9 @@
 //! isum` exactly (|isum| <= 32 * 127 * 128 < 2^22), so `fma(acc, w, -MAGIC * w)` is `isum * w` rounded once: w has at most 11
 //! significant bits (f16, or a power of two), which makes `MAGIC * w` exact. That saves a conversion per block, token and row.
 //!
+//! - gemm and decode: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, scales: *const u8, data: *const u8, out: *mut u8)`: what gemm does with
+//!   two mxfp4 tiles and [`CHUNK_BLOCKS`] blocks, and what decode does with as many blocks of a tile that is multiplied later. `stride` and `gap` are the leaf's
+//!   own ([`Overlap`]). Multipliers are all that a gemm keeps busy, so that decoding costs next to nothing between its instructions.
 //! - prefetch: `fn(first: *const u8, second: *const u8, lines: u64)`: may fetch so many lines from each place towards the cache, and never loads. Bodies call it
 //!   between gemm leaves for what is decoded next: all of it at once would wait for memory.
 
@@ -80,6 +83,17 @@ impl Decoded {
     }
 }
 
+/// What a leaf that multiplies and decodes at once is specialised to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Overlap {
+    /// Rows of the panel.
+    pub tokens: usize,
+    /// Bytes from one token's sums to the next one's.
+    pub stride: usize,
+    /// Bytes from the first tile's sums to the second's.
+    pub gap: usize,
+}
+
 const _: () = assert!(PANEL_STARTS + GROUP * 4 <= PANEL_BLOCK);
 
 /// Emits `Decode`.
@@ -145,6 +159,15 @@ pub fn gemm(e: &mut Emit, params: &[Value], small: bool, tiles: usize, tokens: u
             }
         });
     });
+}
+
+/// Emits `GemmDecode`.
+pub fn gemm_decode(e: &mut Emit, params: &[Value], overlap: Overlap, vnni: bool) {
+    let [blocks, stride, gap] =
+        [CHUNK_BLOCKS, overlap.stride, overlap.gap].map(|number| e.i64(number as i64));
+    let (gemm_params, decode_params) = params.split_at(3);
+    gemm(e, &[gemm_params, &[blocks, stride, gap]].concat(), true, 2, overlap.tokens, vnni);
+    decode(e, &[decode_params, &[blocks]].concat(), WeightFormat::Mxfp4);
 }
 
 /// One block of four rows by a few tokens from number `first`.

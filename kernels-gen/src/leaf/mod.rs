@@ -23,7 +23,7 @@ pub use dot_q8::ADJACENT;
 use crate::emit::Emit;
 use cranelift_codegen::ir::Value;
 use gemm_bf16::Shape;
-use gemm_q8::Decoded;
+use gemm_q8::{Decoded, Overlap};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
 use map::Map;
@@ -43,6 +43,8 @@ pub enum Leaf {
     Decode { format: WeightFormat },
     /// `tiles` decoded tiles (1 or 2) x a panel of `tokens` q8 rows.
     GemmQ8 { weights: Decoded, tiles: usize, tokens: usize },
+    /// Two decoded tiles of mxfp4 x a panel of q8 rows, and meanwhile `Decode` of a tile of the next.
+    GemmDecode(Overlap),
     /// Prefetches from two places.
     Prefetch,
     /// Decodes blocks of an MXFP4 tile for `GemmBf16`.
@@ -86,6 +88,9 @@ impl fmt::Display for Leaf {
             Leaf::GemmQ8 { weights, tiles, tokens } => {
                 write!(f, "gemm_{}_q8_{tiles}x{tokens}", weights.name())
             }
+            Leaf::GemmDecode(Overlap { tokens, stride, gap }) => {
+                write!(f, "gemm_decode_2x{tokens}_s{stride}_g{gap}")
+            }
             Leaf::Prefetch => write!(f, "prefetch"),
             Leaf::DecodeBf16 => write!(f, "decode_mxfp4_bf16"),
             Leaf::GemmBf16(Shape { tiles, groups, stride, gap }) => {
@@ -127,7 +132,7 @@ impl Leaf {
             Leaf::Decode { .. } => 4,
             Leaf::RmsNorm { .. } | Leaf::Prefetch => 3,
             Leaf::Map(map) => map.params(),
-            Leaf::GemmQ8 { .. } | Leaf::Value { .. } | Leaf::AddWeighted { .. } => 6,
+            Leaf::GemmQ8 { .. } | Leaf::GemmDecode(_) | Leaf::Value { .. } | Leaf::AddWeighted { .. } => 6,
             Leaf::Softmax | Leaf::Combine { .. } | Leaf::AddDot { .. } => 6,
         }
     }
@@ -144,6 +149,7 @@ impl Leaf {
             Leaf::GemmQ8 { weights, tiles, tokens } => {
                 gemm_q8::gemm(e, params, weights.is_small(), tiles, tokens, vnni);
             }
+            Leaf::GemmDecode(overlap) => gemm_q8::gemm_decode(e, params, overlap, vnni),
             // Cranelift has no prefetch.
             Leaf::Prefetch => {}
             Leaf::DecodeBf16 => gemm_bf16::decode(e, params),

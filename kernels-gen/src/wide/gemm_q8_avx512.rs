@@ -1,7 +1,7 @@
-//! `Decode` and `GemmQ8` in 512 bits. `Decode` needs AVX-512 F and BW, `GemmQ8` VNNI too.
+//! `Decode`, `GemmQ8` and `GemmDecode` in 512 bits. `Decode` needs AVX-512 F and BW, the others VNNI too.
 //!
-//! Tile of `GemmQ8`: one or two times 16 rows (the lanes) x up to 6 tokens, one int32 and one f32 accumulator each: 24 registers of
-//! accumulators, two lines of weights, the rest for broadcast activations. An activation is broadcast to a register once for both
+//! Tile of the latter: one or two times 16 rows (the lanes) x up to 6 tokens, one int32 and one f32 accumulator each: 24 registers of
+//! accumulators, two lines of weights, two broadcast activations, three for decoding meanwhile. An activation is broadcast to a register once for both
 //! tiles, so that loads stay well below two a cycle; what bounds it is 8 `vpdpbusd` and 2 `fma` per block, row vector and token.
 //! Clobbers: caller-saved registers and flags.
 
@@ -10,11 +10,13 @@ use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
 use crate::leaf::block::{MXFP4_TABLE, data_lines, scale_bytes};
 use crate::leaf::gemm_q8::{
-    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, Decoded, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
+    CHUNK_BLOCKS, DECODED_BLOCK, DECODED_DATA, DECODED_TILE, Decoded, MAGIC, Overlap, PANEL_BLOCK,
+    PANEL_SCALES, PANEL_STARTS,
 };
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    CodeAssembler, dword_bcst, dword_ptr, qword_ptr, xmmword_ptr, ymmword_ptr, zmmword_ptr,
+    AsmRegister64, AsmRegisterZmm, CodeAssembler, dword_bcst, dword_ptr, qword_ptr, xmmword_ptr, ymmword_ptr,
+    zmmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 use kernmill_plan::target::Level;
@@ -34,11 +36,8 @@ pub const DECODE: Wide = Wide {
 pub const GEMM: Wide = Wide {
     name: "gemm_q8_avx512vnni",
     levels: |level| level >= Level::CascadeLake,
-    serves: |leaf| matches!(leaf, Leaf::GemmQ8 { tiles: 1..=2, tokens: 1..=6, .. }),
-    assemble: |a, leaf| match leaf {
-        Leaf::GemmQ8 { tiles, tokens, .. } => gemm(a, tiles, tokens, Scaling::Multiply),
-        _ => Ok(()),
-    },
+    serves: |leaf| matches!(leaf, Leaf::GemmQ8 { tiles: 1..=2, tokens: 1..=6, .. }) || is_overlap(leaf),
+    assemble: |a, leaf| assemble(a, leaf, Scaling::Multiply),
 };
 
 /// Multiplying, where weight scales are powers of two: an accumulator starts at `MAGIC * w` instead of `MAGIC`, and one addition makes
@@ -47,12 +46,24 @@ pub const GEMM: Wide = Wide {
 pub const GEMM_ADDS: Wide = Wide {
     name: "gemm_q8_avx512vnni_adds",
     levels: |level| level >= Level::CascadeLake,
-    serves: |leaf| matches!(leaf, Leaf::GemmQ8 { weights: Decoded::Powers, tiles: 1..=2, tokens: 1..=6 }),
-    assemble: |a, leaf| match leaf {
-        Leaf::GemmQ8 { tiles, tokens, .. } => gemm(a, tiles, tokens, Scaling::Add),
-        _ => Ok(()),
+    serves: |leaf| {
+        matches!(leaf, Leaf::GemmQ8 { weights: Decoded::Powers, tiles: 1..=2, tokens: 1..=6 })
+            || is_overlap(leaf)
     },
+    assemble: |a, leaf| assemble(a, leaf, Scaling::Add),
 };
+
+fn is_overlap(leaf: Leaf) -> bool {
+    matches!(leaf, Leaf::GemmDecode(Overlap { tokens: 1..=6, .. }))
+}
+
+fn assemble(a: &mut CodeAssembler, leaf: Leaf, scaling: Scaling) -> Result<(), IcedError> {
+    match leaf {
+        Leaf::GemmQ8 { tiles, tokens, .. } => gemm(a, tiles, tokens, scaling, None),
+        Leaf::GemmDecode(overlap) => gemm(a, 2, overlap.tokens, scaling, Some(overlap)),
+        _ => Ok(()),
+    }
+}
 
 /// How an accumulator becomes `isum * w`.
 #[derive(Clone, Copy, PartialEq)]
@@ -127,19 +138,114 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
     a.db(&MXFP4_TABLE)
 }
 
-fn gemm(a: &mut CodeAssembler, tiles: usize, tokens: usize, scaling: Scaling) -> Result<(), IcedError> {
+/// The extra parameters and registers of a leaf that also decodes.
+struct Meanwhile {
+    scales: AsmRegister64,
+    data: AsmRegister64,
+    out: AsmRegister64,
+    /// The 16 values of a code.
+    table: AsmRegisterZmm,
+    low: AsmRegisterZmm,
+    high: AsmRegisterZmm,
+}
+
+/// One thing to do for it; each follows from the one before.
+#[derive(Clone, Copy)]
+enum Piece {
+    LoadLine(usize),
+    Mask,
+    Look,
+    StoreLine(usize),
+    LoadScales,
+    Scale,
+    StoreScales,
+}
+
+impl Meanwhile {
+    /// What a block needs.
+    fn pieces() -> Vec<Piece> {
+        let lines = (0..data_lines(WeightFormat::Mxfp4))
+            .flat_map(|line| [Piece::LoadLine(line), Piece::Mask, Piece::Look, Piece::StoreLine(line)]);
+        lines.chain([Piece::LoadScales, Piece::Scale, Piece::StoreScales]).collect()
+    }
+
+    /// `constants` are [`Constants`].
+    fn emit(&self, a: &mut CodeAssembler, piece: Piece, constants: AsmRegister64) -> Result<(), IcedError> {
+        let Meanwhile { scales, data, out, table, low, high } = *self;
+        let line = |index: usize| zmmword_ptr(out + (DECODED_DATA + index * LINE));
+        match piece {
+            Piece::LoadLine(line) => {
+                a.vmovdqu64(low, zmmword_ptr(data + line * LINE))?;
+                a.vpsrlw(high, low, 4)
+            }
+            Piece::Mask => {
+                a.vpandd(low, low, dword_bcst(constants + MASK))?;
+                a.vpandd(high, high, dword_bcst(constants + MASK))
+            }
+            Piece::Look => {
+                a.vpshufb(low, table, low)?;
+                a.vpshufb(high, table, high)
+            }
+            Piece::StoreLine(index) => {
+                a.vmovdqu64(line(2 * index), low)?;
+                a.vmovdqu64(line(2 * index + 1), high)
+            }
+            Piece::LoadScales => {
+                a.vpmovzxbd(low, xmmword_ptr(scales))?;
+                a.vpslld(low, low, 23)
+            }
+            Piece::Scale => {
+                a.vpmaxud(low, low, dword_bcst(constants + SMALLEST))?;
+                a.vmulps(low, low, dword_bcst(constants + HALF))?;
+                a.vmulps(high, low, dword_bcst(constants + NEGATIVE_MAGIC))
+            }
+            Piece::StoreScales => {
+                a.vmovups(zmmword_ptr(out), low)?;
+                a.vmovups(zmmword_ptr(out + LINE), high)
+            }
+        }
+    }
+}
+
+/// Where the constants behind a gemm leaf are.
+const NEGATIVE_MAGIC: usize = 0;
+const HALF: usize = 4;
+const SMALLEST: usize = 8;
+const MASK: usize = 12;
+const EXPONENT: usize = 16;
+const TABLE: usize = 32;
+
+fn gemm(
+    a: &mut CodeAssembler,
+    tiles: usize,
+    tokens: usize,
+    scaling: Scaling,
+    overlap: Option<Overlap>,
+) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(6);
-    let [weights, panel, sums, blocks, stride, gap] = PARAMS;
+    let [weights, panel, sums] = [PARAMS[0], PARAMS[1], PARAMS[2]];
     let ints = regs.vectors(tiles * tokens);
     let floats = regs.vectors(tiles * tokens);
     let lines = regs.vectors(tiles);
-    let negatives = regs.vectors(tiles);
     let broadcast = regs.vectors(2);
-    let offset = (scaling == Scaling::Add).then(|| regs.vector());
-    let mut constants = a.create_label();
+    let constants = regs.general();
+    let (blocks, stride, gap, meanwhile) = match overlap {
+        None => (PARAMS[3], PARAMS[4], PARAMS[5], None),
+        Some(_) => {
+            let [blocks, stride, gap] = [(); 3].map(|()| regs.general());
+            let [table, low, high] = [(); 3].map(|()| regs.vector());
+            let [scales, data, out] = [PARAMS[3], PARAMS[4], PARAMS[5]];
+            (blocks, stride, gap, Some(Meanwhile { scales, data, out, table, low, high }))
+        }
+    };
+    let mut pool = a.create_label();
     regs.save(a)?;
-    if let Some(offset) = offset {
-        a.vpbroadcastd(offset, dword_ptr(constants))?;
+    a.lea(constants, qword_ptr(pool))?;
+    if let (Some(overlap), Some(meanwhile)) = (overlap, &meanwhile) {
+        a.mov(blocks, CHUNK_BLOCKS as u64)?;
+        a.mov(stride, overlap.stride as u64)?;
+        a.mov(gap, overlap.gap as u64)?;
+        a.vbroadcasti32x4(meanwhile.table, xmmword_ptr(constants + TABLE))?;
     }
     a.mov(SCRATCH, sums)?;
     for token in floats.chunks(tiles) {
@@ -153,11 +259,12 @@ fn gemm(a: &mut CodeAssembler, tiles: usize, tokens: usize, scaling: Scaling) ->
     a.test(blocks, blocks)?;
     a.je(done)?;
     a.set_label(&mut again)?;
-    if let Some(offset) = offset {
+    let negative = |tile: usize| zmmword_ptr(weights + (tile * DECODED_TILE + LINE));
+    if scaling == Scaling::Add {
         // The bits of `-MAGIC * w` differ from the exponent of w only by a constant.
-        for (tile, (negative, exponent)) in negatives.iter().zip(&lines).enumerate() {
-            a.vmovaps(*negative, zmmword_ptr(weights + (tile * DECODED_TILE + LINE)))?;
-            a.vpaddd(*exponent, *negative, offset)?;
+        for (tile, exponent) in lines.iter().enumerate() {
+            a.vmovdqa64(*exponent, negative(tile))?;
+            a.vpaddd(*exponent, *exponent, dword_bcst(constants + EXPONENT))?;
         }
     }
     for (token, ints) in ints.chunks(tiles).enumerate() {
@@ -173,36 +280,50 @@ fn gemm(a: &mut CodeAssembler, tiles: usize, tokens: usize, scaling: Scaling) ->
             a.vmovdqa64(*second, ints[0])?;
         }
     }
-    for quad in 0..BLOCK / 4 {
-        for (tile, line) in lines.iter().enumerate() {
-            let offset = tile * DECODED_TILE + DECODED_DATA + quad * LINE;
-            a.vmovdqa64(*line, zmmword_ptr(weights + offset))?;
-        }
-        for (token, ints) in ints.chunks(tiles).enumerate() {
-            let activations = broadcast[token % broadcast.len()];
-            a.vpbroadcastd(activations, dword_ptr(panel + (token * BLOCK + quad * 4)))?;
-            for (int, line) in ints.iter().zip(&lines) {
-                a.vpdpbusd(*int, *line, activations)?;
+    let pieces = if meanwhile.is_some() { Meanwhile::pieces() } else { Vec::new() };
+    let slots = BLOCK / 4 * tokens;
+    for slot in 0..slots {
+        let (quad, token) = (slot / tokens, slot % tokens);
+        if token == 0 {
+            for (tile, line) in lines.iter().enumerate() {
+                let offset = tile * DECODED_TILE + DECODED_DATA + quad * LINE;
+                a.vmovdqa64(*line, zmmword_ptr(weights + offset))?;
             }
         }
+        let activations = broadcast[token % broadcast.len()];
+        a.vpbroadcastd(activations, dword_ptr(panel + (token * BLOCK + quad * 4)))?;
+        for (int, line) in ints[token * tiles..][..tiles].iter().zip(&lines) {
+            a.vpdpbusd(*int, *line, activations)?;
+        }
+        // Spread over the block.
+        let share = slot * pieces.len() / slots..(slot + 1) * pieces.len() / slots;
+        for piece in &pieces[share] {
+            meanwhile.iter().try_for_each(|meanwhile| meanwhile.emit(a, *piece, constants))?;
+        }
     }
-    for (tile, (w, negative)) in lines.iter().zip(&negatives).enumerate().filter(|_| offset.is_none()) {
-        a.vmovaps(*w, zmmword_ptr(weights + tile * DECODED_TILE))?;
-        a.vmovaps(*negative, zmmword_ptr(weights + (tile * DECODED_TILE + LINE)))?;
+    if scaling == Scaling::Multiply {
+        for (tile, w) in lines.iter().enumerate() {
+            a.vmovaps(*w, zmmword_ptr(weights + tile * DECODED_TILE))?;
+        }
     }
     for (token, (ints, floats)) in ints.chunks(tiles).zip(floats.chunks(tiles)).enumerate() {
         let scale = broadcast[token % broadcast.len()];
         a.vpbroadcastd(scale, dword_ptr(panel + (PANEL_SCALES + token * 4)))?;
-        for ((int, float), (w, negative)) in ints.iter().zip(floats).zip(lines.iter().zip(&negatives)) {
+        for (tile, ((int, float), w)) in ints.iter().zip(floats).zip(&lines).enumerate() {
             match scaling {
-                Scaling::Multiply => a.vfmadd213ps(*int, *w, *negative)?,
-                Scaling::Add => a.vaddps(*int, *int, *negative)?,
+                Scaling::Multiply => a.vfmadd213ps(*int, *w, negative(tile))?,
+                Scaling::Add => a.vaddps(*int, *int, negative(tile))?,
             }
             a.vfmadd231ps(*float, *int, scale)?;
         }
     }
     a.add(weights, DECODED_BLOCK as i32)?;
     a.add(panel, PANEL_BLOCK as i32)?;
+    if let Some(Meanwhile { scales, data, out, .. }) = meanwhile {
+        a.add(scales, scale_bytes(WeightFormat::Mxfp4) as i32)?;
+        a.add(data, (data_lines(WeightFormat::Mxfp4) * LINE) as i32)?;
+        a.add(out, DECODED_BLOCK as i32)?;
+    }
     a.dec(blocks)?;
     a.jne(again)?;
     a.set_label(&mut done)?;
@@ -215,9 +336,8 @@ fn gemm(a: &mut CodeAssembler, tiles: usize, tokens: usize, scaling: Scaling) ->
         a.add(SCRATCH, stride)?;
     }
     regs.restore_and_return(a)?;
-    if scaling == Scaling::Add {
-        a.set_label(&mut constants)?;
-        a.dd(&[0x8000_0000u32.wrapping_sub(MAGIC.to_bits())])?;
-    }
-    Ok(())
+    a.set_label(&mut pool)?;
+    let exponent = 0x8000_0000u32.wrapping_sub(MAGIC.to_bits());
+    a.dd(&[(-MAGIC).to_bits(), 0.5f32.to_bits(), 0x0040_0000, 0x0f0f_0f0f, exponent, 0, 0, 0])?;
+    a.db(&MXFP4_TABLE)
 }

@@ -137,7 +137,7 @@ pub fn assemble(wide: &Wide, leaf: Leaf, level: Level) -> Result<Vec<u8>, Assemb
 mod tests {
     use super::*;
     use crate::leaf::gemm_bf16::Shape;
-    use crate::leaf::gemm_q8::Decoded;
+    use crate::leaf::gemm_q8::{Decoded, Overlap};
     use crate::leaf::map::Map;
     use iced_x86::{Decoder, DecoderOptions, EncodingKind, FlowControl};
     use kernmill_plan::format::WeightFormat;
@@ -163,6 +163,9 @@ mod tests {
         }
         for (weights, tiles) in Decoded::ALL.into_iter().flat_map(|weights| [(weights, 1), (weights, 2)]) {
             leaves.extend((1..=6).map(|tokens| Leaf::GemmQ8 { weights, tiles, tokens }));
+        }
+        for (tokens, gap) in (1..=6).flat_map(|tokens| [(tokens, 64), (tokens, 4096)]) {
+            leaves.push(Leaf::GemmDecode(Overlap { tokens, stride: 128, gap }));
         }
         leaves.push(Leaf::Prefetch);
         for (tiles, groups) in [(1, 1), (1, 2), (2, 1), (2, 2)] {

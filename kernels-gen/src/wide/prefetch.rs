@@ -1,4 +1,4 @@
-//! `Prefetch`, for every level: a line of each place at a time, towards the second-level cache. Clobbers: flags and its parameters.
+//! `Prefetch`, for every level: a line of each place at a time, into the first-level cache. Clobbers: flags and its parameters.
 
 use super::Wide;
 use super::regs::{PARAMS, Regs};
@@ -24,7 +24,7 @@ fn prefetch(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.je(done)?;
     a.set_label(&mut again)?;
     for place in [first, second] {
-        a.prefetcht1(byte_ptr(place))?;
+        a.prefetcht0(byte_ptr(place))?;
         a.add(place, LINE as i32)?;
     }
     a.dec(lines)?;

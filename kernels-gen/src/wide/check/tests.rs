@@ -3,7 +3,7 @@
 use super::{Rule, check};
 use crate::leaf::Leaf;
 use crate::leaf::contract::{Param, TileState};
-use crate::leaf::gemm_q8::Decoded;
+use crate::leaf::gemm_q8::{Decoded, Overlap};
 use crate::wide;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -55,6 +55,7 @@ fn every_wide_version_passes_in_every_shape() {
     for (weights, tiles) in Decoded::ALL.into_iter().flat_map(|weights| [(weights, 1), (weights, 2)]) {
         leaves.extend((1..=6).map(|tokens| Leaf::GemmQ8 { weights, tiles, tokens }));
     }
+    leaves.extend((1..=6).map(|tokens| Leaf::GemmDecode(Overlap { tokens, stride: 128, gap: 64 })));
     for elem in [KvElem::F16, KvElem::F32] {
         for (head_dim, group) in [(16, 1), (64, 8), (64, 3), (128, 5), (80, 4)] {
             leaves.push(Leaf::Score { elem, head_dim, group, scale: 0x3f00_0000 });

@@ -1,0 +1,192 @@
+//! Weights on their way through panels of q8 rows: pairs of tiles, their chunks of k, what is decoded and what is fetched while a chunk is multiplied.
+
+use crate::body::Cx;
+use crate::body::matmul::unit_bytes;
+use crate::emit::Emit;
+use crate::kernel::{Mat, Part};
+use crate::leaf::Leaf;
+use crate::leaf::block::{data_lines, scale_bytes};
+use crate::leaf::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, Overlap};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Value};
+use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
+
+/// Two tiles of a unit that are multiplied together, or the last one alone.
+pub struct Pair<'a> {
+    /// Their matrix, the first tile's if there are two.
+    pub mat: &'a Mat,
+    /// Addresses of the tiles.
+    pub tiles: Vec<Value>,
+    /// Bytes into a row of the unit's results.
+    pub offset: usize,
+    /// Bytes from there to the second tile's results.
+    pub gap: usize,
+}
+
+/// The tiles of a part's unit in the order in which they lie in memory, whether or not matrices are interleaved: matrix, bytes behind its first tile, bytes
+/// into a row of results.
+fn unit_tiles(part: &Part) -> Vec<(usize, usize, usize)> {
+    let tiles = 0..part.unit / TILE_ROWS;
+    let place =
+        |tile: usize, m: usize| (m, tile * part.mats[m].tile_stride, (m * part.unit + tile * TILE_ROWS) * 4);
+    tiles.flat_map(|tile| (0..part.mats.len()).map(move |m| place(tile, m))).collect()
+}
+
+/// The leaves that multiply a unit's pairs and decode beside it, `tokens` rows at a time; none if there is a pair without.
+pub fn overlaps(part: &Part, tokens: usize) -> Vec<Leaf> {
+    let tiles = unit_tiles(part);
+    if part.mats[0].format != WeightFormat::Mxfp4 || !tiles.len().is_multiple_of(2) {
+        return Vec::new();
+    }
+    let stride = unit_bytes(part);
+    let leaf = |pair: &[(usize, usize, usize)]| {
+        Leaf::GemmDecode(Overlap { tokens, stride, gap: pair[1].2 - pair[0].2 })
+    };
+    tiles.chunks(2).map(leaf).collect()
+}
+
+impl Pair<'_> {
+    /// A unit's pairs; `weights` are the addresses of its first tile in each matrix.
+    pub fn of<'a>(e: &mut Emit, part: &'a Part, weights: &[Value]) -> Vec<Pair<'a>> {
+        let pair = |pair: &[(usize, usize, usize)]| Pair {
+            mat: &part.mats[pair[0].0],
+            tiles: pair.iter().map(|(m, at, _)| e.add_imm(weights[*m], *at as i64)).collect(),
+            offset: pair[0].2,
+            gap: pair.get(1).map_or(0, |second| second.2 - pair[0].2),
+        };
+        unit_tiles(part).chunks(2).map(pair).collect()
+    }
+
+    /// Blocks of k.
+    pub fn blocks(&self) -> usize {
+        self.mat.k / BLOCK
+    }
+
+    /// Chunks of [`CHUNK_BLOCKS`] of them.
+    pub fn chunks(&self) -> usize {
+        self.blocks().div_ceil(CHUNK_BLOCKS)
+    }
+
+    /// First block of chunk number `chunk`, and how many it has.
+    pub fn blocks_of(&self, e: &mut Emit, chunk: Value) -> (Value, Value) {
+        let first = e.mul_imm(chunk, CHUNK_BLOCKS as i64);
+        let end = e.i64(self.blocks() as i64);
+        let left = e.b.ins().isub(end, first);
+        let most = e.i64(CHUNK_BLOCKS as i64);
+        (first, e.min_u(left, most))
+    }
+
+    /// Where blocks from `first` on lie in each tile: scales and data.
+    pub fn places(&self, e: &mut Emit, first: Value) -> Vec<(Value, Value)> {
+        let format = self.mat.format;
+        let mut place = |tile: &Value| {
+            let scales = e.at(*tile, first, scale_bytes(format));
+            let data = e.add_imm(*tile, format.tile(self.mat.k).scale_bytes as i64);
+            (scales, e.at(data, first, data_lines(format) * LINE))
+        };
+        self.tiles.iter().map(&mut place).collect()
+    }
+
+    /// Decoding of a chunk, the first tile's to `out`.
+    pub fn task(&self, e: &mut Emit, chunk: Value, out: Value) -> Task {
+        let (first, count) = self.blocks_of(e, chunk);
+        Task { format: self.mat.format, places: self.places(e, first), out, count }
+    }
+
+    /// Decoding of what is multiplied after chunk number `chunk`: the next one, or the first of the pair behind this. Nothing after the last.
+    pub fn next(&self, e: &mut Emit, behind: Option<&Pair>, chunk: Value, out: Value) -> Task {
+        let (zero, chunks) = (e.i64(0), e.i64(self.chunks() as i64));
+        let following = e.add_imm(chunk, 1);
+        let more = e.icmp(IntCC::UnsignedLessThan, following, chunks);
+        let following = e.select(more, following, zero);
+        let mut task = self.task(e, following, out);
+        let other = match behind {
+            Some(pair) => pair.task(e, zero, out),
+            None => Task { format: task.format, places: task.places.clone(), out, count: zero },
+        };
+        task.count = e.select(more, task.count, other.count);
+        for (here, there) in task.places.iter_mut().zip(other.places) {
+            *here = (e.select(more, here.0, there.0), e.select(more, here.1, there.1));
+        }
+        task
+    }
+
+    /// What to fetch while chunk number `chunk` is multiplied: the chunk so many after it, in this pair or, in the order of memory, in that behind.
+    pub fn ahead(&self, e: &mut Emit, part: &Part, chunk: Value, after: usize) -> Ahead {
+        let (zero, chunks) = (e.i64(0), e.i64(self.chunks() as i64));
+        let later = e.add_imm(chunk, after as i64);
+        let more = e.icmp(IntCC::UnsignedLessThan, later, chunks);
+        let passed = e.select(more, zero, chunks);
+        let later = e.b.ins().isub(later, passed);
+        let first = e.mul_imm(later, CHUNK_BLOCKS as i64);
+        let pair_bytes = e.i64((2 * self.mat.tile_stride / part.mats.len()) as i64);
+        let skipped = e.select(more, zero, pair_bytes);
+        let mut places = self.places(e, first);
+        for (scales, data) in &mut places {
+            (*scales, *data) = (e.add(*scales, skipped), e.add(*data, skipped));
+        }
+        Ahead { format: self.mat.format, places }
+    }
+}
+
+/// A chunk to fetch towards the cache: scales and data of each tile.
+pub struct Ahead {
+    format: WeightFormat,
+    places: Vec<(Value, Value)>,
+}
+
+impl Ahead {
+    /// The scales, all at once.
+    pub fn scales(&self, e: &mut Emit, cx: &Cx) {
+        let lines = e.i64((CHUNK_BLOCKS * scale_bytes(self.format)).div_ceil(LINE) as i64 + 1);
+        let (one, other) = (self.places[0].0, self.places[self.places.len() - 1].0);
+        e.call(cx.leaf(Leaf::Prefetch), &[one, other, lines]);
+    }
+
+    /// Lines of data of which every group of rows fetches its part.
+    pub fn lines(&self) -> usize {
+        CHUNK_BLOCKS * data_lines(self.format)
+    }
+
+    /// Part number `part` of the data, of so many lines.
+    pub fn data(&self, e: &mut Emit, cx: &Cx, part: Value, lines: Value) {
+        let done = e.b.ins().imul(part, lines);
+        let ends = [self.places[0].1, self.places[self.places.len() - 1].1];
+        let [one, other] = ends.map(|place| e.at(place, done, LINE));
+        e.call(cx.leaf(Leaf::Prefetch), &[one, other, lines]);
+    }
+}
+
+/// A chunk to decode.
+pub struct Task {
+    format: WeightFormat,
+    /// Scales and data of each tile.
+    pub places: Vec<(Value, Value)>,
+    /// Where the first tile's blocks go.
+    out: Value,
+    /// Blocks of each tile.
+    pub count: Value,
+}
+
+impl Task {
+    /// Decodes tile number `tile`.
+    pub fn decode_tile(&self, e: &mut Emit, cx: &Cx, tile: usize) {
+        let (scales, data) = self.places[tile];
+        let out = e.add_imm(self.out, (tile * DECODED_TILE) as i64);
+        e.call(cx.leaf(Leaf::Decode { format: self.format }), &[scales, data, out, self.count]);
+    }
+
+    /// Decodes all.
+    pub fn decode(&self, e: &mut Emit, cx: &Cx) {
+        (0..self.places.len()).for_each(|tile| self.decode_tile(e, cx, tile));
+    }
+
+    /// Scales, data and place of tile number `tile`, one of two.
+    pub fn of_tile(&self, e: &mut Emit, tile: Value) -> [Value; 3] {
+        let zero = e.i64(0);
+        let first = e.icmp(IntCC::Equal, tile, zero);
+        let scales = e.select(first, self.places[0].0, self.places[1].0);
+        let data = e.select(first, self.places[0].1, self.places[1].1);
+        [scales, data, e.at(self.out, tile, DECODED_TILE)]
+    }
+}
