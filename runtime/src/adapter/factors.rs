@@ -84,21 +84,17 @@ impl Factors for FromPeft {
         let (part, ..) = self.part(site);
         let (rank, k, experts) = (part.rank, part.target.k, part.target.experts);
         let PartA { experts: chosen, ranks, columns } = wanted;
-        let mut a = Vec::with_capacity(wanted.elements());
-        if part.swapped {
-            // [k][rank, expert]
-            let row = rank * experts;
-            let all = self.floats(&part.b, columns.start * row..columns.end * row)?;
-            for (expert, r) in chosen.clone().flat_map(|expert| ranks.clone().map(move |r| (expert, r))) {
-                a.extend(all.chunks_exact(row).map(|column| column[r * experts + expert]));
-            }
-            return Ok(a);
+        if !part.swapped {
+            // [expert, rank][k]: the part's ranks, of one expert, lie one after the other.
+            let first = chosen.start * rank;
+            return self.floats(&part.a, (first + ranks.start) * k..(first + ranks.end) * k);
         }
-        // [expert, rank][k]
-        for expert in chosen.clone() {
-            let first = expert * rank;
-            let all = self.floats(&part.a, (first + ranks.start) * k..(first + ranks.end) * k)?;
-            all.chunks_exact(k).for_each(|row| a.extend_from_slice(&row[columns.clone()]));
+        // [k][rank, expert]
+        let row = rank * experts;
+        let all = self.floats(&part.b, columns.start * row..columns.end * row)?;
+        let mut a = Vec::with_capacity(wanted.elements());
+        for (expert, r) in chosen.clone().flat_map(|expert| ranks.clone().map(move |r| (expert, r))) {
+            a.extend(all.chunks_exact(row).map(|column| column[r * experts + expert]));
         }
         Ok(a)
     }
@@ -111,9 +107,9 @@ impl Factors for FromPeft {
         let start = first + (out.first as usize + wanted.rows.start * out.step as usize) * step;
         let (step, count) = (out.step as usize * step, wanted.rows.len());
         let span = (count - 1) * step + 1;
-        let mut b = Vec::with_capacity(wanted.elements(rank));
         if part.swapped {
             // [expert, rank][row]
+            let mut b = Vec::with_capacity(wanted.elements(rank));
             for expert in wanted.experts.clone() {
                 let of_rank = |r: usize| {
                     let at = (expert * rank + r) * rows + start;
@@ -127,12 +123,13 @@ impl Factors for FromPeft {
         // [row][rank, expert]
         let width = rank * experts;
         let all = self.floats(&part.b, start * width..(start + span) * width)?;
+        if experts == 1 && step == 1 {
+            return Ok(all);
+        }
+        let mut b = Vec::with_capacity(wanted.elements(rank));
         for expert in wanted.experts.clone() {
             for row in all.chunks_exact(width).step_by(step) {
-                match experts {
-                    1 => b.extend_from_slice(row),
-                    _ => b.extend(row.chunks_exact(experts).map(|of_rank| of_rank[expert])),
-                }
+                b.extend(row.chunks_exact(experts).map(|of_rank| of_rank[expert]));
             }
         }
         Ok(b)

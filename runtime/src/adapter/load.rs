@@ -4,7 +4,7 @@ use super::error::AdapterError;
 use super::factors::{Factors, FromPacked, FromPeft, unpack_tiles};
 use super::norms::{Quad, TileFactors, quads, row_lengths};
 use super::peft::PeftAdapter;
-use super::pieces::{Piece, pieces};
+use super::pieces::{PAGE, Piece, TOUCHED, pieces};
 use super::{Adapter, PackedAdapter};
 use kernmill_plan::adapter::{Adapters, SiteLayout};
 use kernmill_plan::format::TILE_ROWS;
@@ -142,12 +142,11 @@ impl Loading {
         }
         let measured = loader.weights.is_some();
         let sites = loader.adapters.sites.iter().zip(&layouts).enumerate();
-        let mut pieces: Vec<Piece> = sites
-            .filter_map(|(index, (site, layout))| {
-                Some(pieces(index, site, layout.as_ref()?, factors.mixed(index), measured))
-            })
-            .flatten()
-            .collect();
+        let of_sites = sites.filter_map(|(index, (site, layout))| {
+            Some(pieces(index, site, layout.as_ref()?, factors.mixed(index), measured))
+        });
+        let touches = (0..bytes).step_by(TOUCHED).map(|at| Piece::Touch { at });
+        let mut pieces: Vec<Piece> = touches.chain(of_sites.flatten()).collect();
         pieces.reverse();
         let sites = layouts.len();
         Ok(Loading {
@@ -209,6 +208,12 @@ impl Loading {
 
     fn step(&mut self, piece: Piece) -> Result<(), AdapterError> {
         match piece {
+            Piece::Touch { at } => {
+                let bytes = self.memory.as_mut_slice();
+                let end = bytes.len().min(at + TOUCHED);
+                bytes[at..end].iter_mut().step_by(PAGE).for_each(|byte| *byte = 0);
+                Ok(())
+            }
             Piece::A { site, part } => {
                 let a = self.factors.a(site, &part)?;
                 let (layout, bytes) = self.site_mut(site);

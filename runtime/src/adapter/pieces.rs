@@ -4,12 +4,23 @@ use kernmill_plan::adapter::{RANK_STEP, Site, SiteLayout};
 use kernmill_plan::format::TILE_ROWS;
 use std::ops::Range;
 
-/// Elements of A or B that a piece reads at most, unless the smallest one that can be packed has more: about half a millisecond of work.
-pub(super) const ELEMENTS: usize = 1 << 17;
+/// Elements of A or B that a piece reads at most, unless the smallest one that can be packed has more: a fraction of a millisecond of work.
+pub(super) const ELEMENTS: usize = 1 << 16;
 
-/// A piece of the work on a site.
+/// Bytes of memory that a piece takes from the system at once, a huge page.
+pub(super) const TOUCHED: usize = 2 << 20;
+
+/// The smallest page of memory.
+pub(super) const PAGE: usize = 4096;
+
+/// A piece of the work.
 #[derive(Clone, Debug)]
 pub(super) enum Piece {
+    /// Takes [`TOUCHED`] bytes of the adapter's memory from the system, which may have to make room for them. Packing would take it page after
+    /// page as well, but parts of all experts lie in many at once.
+    Touch {
+        at: usize,
+    },
     /// Reads and packs some of A.
     A {
         site: usize,
@@ -36,7 +47,7 @@ pub(super) enum Piece {
     Factors,
 }
 
-/// Some of a site's A.
+/// Some of a site's A: where it is not mixed, all columns of some ranks of one expert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PartA {
     /// 0 for a dense matrix.
@@ -47,7 +58,7 @@ pub(super) struct PartA {
     pub(super) columns: Range<usize>,
 }
 
-/// Some of a site's B.
+/// Some of a site's B; where it is not mixed, of one expert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PartB {
     /// 0 for a dense matrix.

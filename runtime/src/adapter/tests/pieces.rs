@@ -63,9 +63,9 @@ fn pieces_are_small_and_make_the_whole() {
         }
         // Gate and up are read row by row for both: half as many rows fit. Where nothing has to be read together, experts are pieces.
         let expected = if swapped {
-            [[2, 1], [1, 2 * EXPERTS], [4, EXPERTS]]
+            [[4, 1], [1, 2 * EXPERTS], [8, EXPERTS]]
         } else {
-            [[2, 1], [EXPERTS, 8], [EXPERTS, 2]]
+            [[4, 1], [EXPERTS, 16], [EXPERTS, 3]]
         };
         assert_eq!(count, expected, "swapped: {swapped}");
 
@@ -113,7 +113,7 @@ fn combinations_take_pieces_too() {
     let parts = [(of_rank(10), 1.0), (of_rank(60), 1.0)];
     let loading = loader.combine(&parts).unwrap();
     let pieces = loading.pieces.iter().filter(|piece| matches!(piece, Piece::A { .. })).count();
-    assert_eq!(pieces, 3, "32 ranks of 4096 columns, 32, and the last 6");
+    assert_eq!(pieces, 5, "16 ranks of 4096 columns each, and the last 6");
     let both = loading.run().unwrap();
     let a = |adapter: &Adapter| unpack_a(&adapter.sites, &adapter.packed, 0, 0);
     assert_eq!(a(&both), [a(&parts[0].0), a(&parts[1].0)].concat());
