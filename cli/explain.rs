@@ -93,8 +93,15 @@ fn report(graph: &Graph, compiled: &Compiled) -> String {
         program.scratch_bytes
     );
     for class in &program.classes {
-        let (steps, logits) = (class.steps.len(), class.logit_steps.len());
-        let _ = writeln!(text, "  up to {} tokens: {steps} steps, and {logits} for logits", class.max_tokens);
+        let logits = class.logit_steps.len();
+        let adapters = class.steps.iter().filter(|step| !step.sites.is_empty()).count();
+        let steps = class.steps.len() - adapters;
+        let more = if adapters > 0 { format!(", {adapters} more for adapters") } else { String::new() };
+        let _ = writeln!(
+            text,
+            "  up to {} tokens: {steps} steps{more}, and {logits} for logits",
+            class.max_tokens
+        );
     }
     let _ = write!(text, "{}", select::explain(&compiled.selections, &compiled.leaves));
     text

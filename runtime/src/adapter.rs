@@ -12,6 +12,7 @@ mod names;
 mod norms;
 mod pattern;
 mod peft;
+mod pieces;
 mod store;
 #[cfg(test)]
 mod tests;

@@ -136,10 +136,12 @@ fn stages_are_printed_or_written_one_file_each() {
 fn explain_says_what_fused_and_what_it_takes() {
     let text = kernmill(&["explain", "model-specs/gpt-oss-20b.toml", "--target", "x86-64-v3", "-q"]).text();
     for part in [
+        "more where a sequence has an adapter",
         "moe_gate_up",
         "layers 0..24",
         "compiled for x86-64-v3, preset faithful",
         "vocabulary 201088",
+        "up to 1 tokens: 121 steps, 120 more for adapters, and 1 for logits",
         "kernels",
     ] {
         assert!(text.contains(part), "`{part}` is not in:\n{text}");

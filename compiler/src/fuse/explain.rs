@@ -6,18 +6,18 @@ use crate::graph::{Rows, Type, Uses, ValueId};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Explains a fusion; what is alike in several layers is one line.
+/// Explains a fusion; what is alike in several layers is one line. What is there for adapters alone is counted apart: batches without one do
+/// not run it.
 pub fn explain(fused: &FusedGraph, report: &Report) -> String {
     let mut text = String::new();
     let (nodes, groups) = (fused.graph.nodes.len(), fused.groups.len());
-    let (before, after) = bytes(fused);
     let _ = writeln!(text, "{}: {nodes} nodes in {groups} groups", fused.graph.name);
-    let _ = writeln!(text, "  barriers per run: {nodes} unfused, {groups} fused, {} saved", nodes - groups);
-    let _ = writeln!(
-        text,
-        "  intermediate values per token: {before} bytes unfused, {after} fused, {} not written",
-        before - after
-    );
+    let [always, adapters] = counts(fused);
+    always.write(&mut text, "  ");
+    if adapters.groups > 0 {
+        text.push_str("  more where a sequence has an adapter, at most:\n");
+        adapters.write(&mut text, "    ");
+    }
     text.push_str("fused:\n");
     text.push_str(&collapse(fused.groups.iter().map(|group| {
         let name = group.outputs.first().map_or("?", |&value| &fused.graph.value(value).name);
@@ -50,12 +50,67 @@ pub fn explain(fused: &FusedGraph, report: &Report) -> String {
     text
 }
 
+/// What groups take.
+#[derive(Default)]
+struct Counts {
+    nodes: usize,
+    groups: usize,
+    /// Bytes per token (one wanted row) of all values that are written to memory, unfused and fused. Keys and values that go to the cache
+    /// count in both.
+    bytes: [usize; 2],
+}
+
+impl Counts {
+    fn write(&self, text: &mut String, indent: &str) {
+        let Counts { nodes, groups, bytes: [before, after] } = self;
+        let barriers = nodes - groups;
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{indent}barriers per run: {nodes} unfused, {groups} fused, {barriers} saved");
+        let _ = writeln!(
+            text,
+            "{indent}intermediate values per token: {before} bytes unfused, {after} fused, {} not written",
+            before - after
+        );
+    }
+}
+
+/// What runs always, and what runs for adapters alone.
+fn counts(fused: &FusedGraph) -> [Counts; 2] {
+    let served = for_adapters(fused);
+    let mut counts = <[Counts; 2]>::default();
+    for (group, served) in fused.groups.iter().zip(served) {
+        let members = group.members();
+        let sum =
+            |values: &mut dyn Iterator<Item = ValueId>| values.map(|value| per_token(fused, value)).sum();
+        let of: [usize; 2] = [
+            sum(&mut members.iter().map(|id| fused.graph.node(*id).output)),
+            sum(&mut group.outputs.iter().copied()),
+        ];
+        let counts = &mut counts[usize::from(served)];
+        counts.nodes += members.len();
+        counts.groups += 1;
+        counts.bytes.iter_mut().zip(of).for_each(|(sum, more)| *sum += more);
+    }
+    counts
+}
+
+/// By group, whether adapters alone need what it writes.
+fn for_adapters(fused: &FusedGraph) -> Vec<bool> {
+    let (uses, served) = (Uses::new(&fused.graph), fused.graph.served_sites());
+    let is_served = |value: &ValueId| uses.producer(*value).is_some_and(|id| served[id.0 as usize].is_some());
+    fused.groups.iter().map(|group| group.outputs.iter().all(is_served)).collect()
+}
+
 /// What each rule saves: barriers of a run, bytes per token that are not written.
 fn savings(fused: &FusedGraph) -> String {
-    let mut rules: Vec<(&str, [usize; 3])> = Vec::new();
-    for group in fused.groups.iter().filter(|group| group.rule.is_some()) {
-        let index = rules.iter().position(|(name, _)| *name == group.name()).unwrap_or_else(|| {
-            rules.push((group.name(), [0; 3]));
+    let mut rules: Vec<((&str, bool), [usize; 3])> = Vec::new();
+    for (group, adapters) in fused.groups.iter().zip(for_adapters(fused)) {
+        if group.rule.is_none() {
+            continue;
+        }
+        let key = (group.name(), adapters);
+        let index = rules.iter().position(|(other, _)| *other == key).unwrap_or_else(|| {
+            rules.push((key, [0; 3]));
             rules.len() - 1
         });
         let members = group.members();
@@ -68,10 +123,11 @@ fn savings(fused: &FusedGraph) -> String {
     if !rules.is_empty() {
         text.push_str("saved:\n");
     }
-    for (name, [groups, barriers, bytes]) in rules {
+    for ((name, adapters), [groups, barriers, bytes]) in rules {
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let (groups, barriers) = (count(groups, "group"), count(barriers, "barrier"));
-        let _ = writeln!(text, "  {name:25} {groups}, {barriers}, {bytes} bytes per token");
+        let when = if adapters { ", with an adapter" } else { "" };
+        let _ = writeln!(text, "  {name:25} {groups}, {barriers}, {bytes} bytes per token{when}");
     }
     text
 }
@@ -83,22 +139,9 @@ fn per_token(fused: &FusedGraph, value: ValueId) -> usize {
     rows * ty.row_bytes()
 }
 
-/// Bytes per token (one wanted row) of all values that the groups write.
+/// Bytes per token (one wanted row) of all values that the groups write, those for adapters included.
 pub fn value_bytes(fused: &FusedGraph) -> usize {
-    bytes(fused).1
-}
-
-/// Bytes per token (one wanted row) of all values that are written to memory: unfused, fused. Keys and values that go to the
-/// cache count in both.
-fn bytes(fused: &FusedGraph) -> (usize, usize) {
-    let per_token = |value: ValueId| per_token(fused, value);
-    let uses = Uses::new(&fused.graph);
-    let written = |value: &ValueId| uses.producer(*value).is_some();
-    let all = (0..fused.graph.values.len() as u32).map(ValueId).filter(written);
-    (
-        all.map(per_token).sum(),
-        fused.groups.iter().flat_map(|g| g.outputs.iter().copied()).map(per_token).sum(),
-    )
+    fused.groups.iter().flat_map(|group| &group.outputs).map(|value| per_token(fused, *value)).sum()
 }
 
 /// One line per distinct text in order of first appearance, the names it holds for collapsed by their layer number.

@@ -43,6 +43,9 @@ fn check_site(site: &Site, weight_bytes: u64) -> Result<(), String> {
     }
     let rows = site.rows() as u64;
     for out in &site.outs {
+        if out.step == 0 {
+            return Err(format!("`{}` takes row {} again and again", out.name, out.first));
+        }
         let last = u64::from(out.first) + u64::from(out.rows - 1) * u64::from(out.step);
         if last >= rows {
             return Err(format!("`{}` takes row {last} of {rows}", out.name));

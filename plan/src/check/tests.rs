@@ -244,13 +244,14 @@ fn with_adapters(change: impl FnOnce(&mut Adapters)) -> Program {
 fn sites_of_adapters() {
     assert_eq!(check_program(&with_adapters(|_| {})), Ok(()));
     type Fault = (fn(&mut Adapters), &'static str);
-    let faults: [Fault; 9] = [
+    let faults: [Fault; 10] = [
         (|a| a.format = WeightFormat::Int8, "adapter format is int8, expected f32 or bf16"),
         (|a| a.sites[0].k = 6, "6 columns, expected a multiple of 4"),
         (|a| a.sites[0].experts = u32::MAX, "4294967295 experts"),
         (|a| a.sites[0].outs.clear(), "0 matrices, expected 1 or 2"),
         (|a| a.sites[0].outs[1].rows = 0, "`gate` has 0 rows"),
         (|a| a.sites[0].outs[1].first = 2, "`gate` takes row 34 of 34"),
+        (|a| a.sites[0].outs[1].step = 0, "`gate` takes row 1 again and again"),
         (|a| a.sites[0].outs[1].weights.offset += 64, "`gate` ends at byte 640 of 639 of weights"),
         (|a| a.sites[0].outs[0].weights.tile_stride = 64, "no legal place in the weights"),
         (|a| a.sites[0].outs[0].weights.expert_stride = u64::MAX - 63, "no legal place in the weights"),

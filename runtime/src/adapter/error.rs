@@ -59,18 +59,20 @@ pub enum AdapterError {
     /// Several adapters that cannot be one.
     #[error("{0}")]
     Combination(String),
-    /// The store is full of adapters that sequences use.
+    /// The store is full of adapters in use.
     #[error(
-        "adapter `{name}` takes {needed} bytes; of the budget of {budget} sequences use {in_use}: raise the budget or end some of them"
+        "{what} takes {needed} bytes, expected at most {}: the budget is {budget}, of which adapters in use take {in_use}; raise it or end some of \
+         their sequences",
+        budget.saturating_sub(*in_use)
     )]
     Budget {
-        /// The adapter.
-        name: String,
+        /// What there is no room for.
+        what: String,
         /// Its bytes.
         needed: u64,
         /// Bytes that all adapters may take.
         budget: u64,
-        /// Bytes of those that cannot be given up.
+        /// Bytes of those that sequences use or that are placed, which cannot be given up.
         in_use: u64,
     },
     /// The system refused the memory.

@@ -2,23 +2,28 @@
 
 use super::error::AdapterError;
 use super::peft::{PeftAdapter, PeftPart};
+use super::pieces::{Mixed, PartA, PartB};
 use super::{Adapter, PackedAdapter};
-use kernmill_plan::adapter::{Adapters, MAX_RANK, SiteShape};
+use kernmill_plan::adapter::{Adapters, MAX_RANK, SiteLayout, SiteShape};
 use kernmill_plan::format::{TILE_ROWS, WeightFormat};
 use kernmill_plan::pack::unpack_tile;
 use kernmill_plan::tensor_file::TensorEntry;
+use std::ops::Range;
 use std::sync::Arc;
 
-/// The factors of an adapter, by site of the program and expert (0 for a dense matrix).
+/// The factors of an adapter, by site of the program.
 pub(super) trait Factors: Send {
     /// What the adapter has at each site.
     fn shapes(&self) -> Vec<Option<SiteShape>>;
 
-    /// `[rank][k]`.
-    fn a(&mut self, site: usize, expert: usize) -> Result<Vec<f32>, AdapterError>;
+    /// Which factors of a site have elements of all experts side by side, so that they are read for all of them at once.
+    fn mixed(&self, site: usize) -> Mixed;
 
-    /// `[rows][rank]`, rows in the checkpoint's order.
-    fn b(&mut self, site: usize, expert: usize) -> Result<Vec<f32>, AdapterError>;
+    /// `[experts][ranks][columns]`.
+    fn a(&self, site: usize, part: &PartA) -> Result<Vec<f32>, AdapterError>;
+
+    /// `[experts][rows][rank]`.
+    fn b(&self, site: usize, part: &PartB) -> Result<Vec<f32>, AdapterError>;
 
     /// `[rank]`.
     fn scales(&self, site: usize) -> Vec<f32>;
@@ -29,52 +34,34 @@ pub(super) trait Factors: Send {
 
 /// Those of a PEFT directory, every scale times `scale`.
 pub(super) struct FromPeft {
+    adapters: Arc<Adapters>,
     adapter: PeftAdapter,
     scale: f32,
     /// By site, the index of its part, and of the site in the part's target.
     sites: Vec<Option<(usize, usize)>>,
-    /// The tensors of experts that were read last: the part's index, A's file order, B's.
-    cached: Option<(usize, Vec<f32>, Vec<f32>)>,
 }
 
 impl FromPeft {
-    pub(super) fn new(adapter: PeftAdapter, scale: f32, sites: usize) -> FromPeft {
-        let mut of_site = vec![None; sites];
+    pub(super) fn new(adapters: Arc<Adapters>, adapter: PeftAdapter, scale: f32) -> FromPeft {
+        let mut of_site = vec![None; adapters.sites.len()];
         for (index, part) in adapter.parts.iter().enumerate() {
             for (n, site) in part.target.parts.iter().enumerate() {
                 of_site[site.site] = Some((index, n));
             }
         }
-        FromPeft { adapter, scale, sites: of_site, cached: None }
+        FromPeft { adapters, adapter, scale, sites: of_site }
     }
 
-    fn part(&self, site: usize) -> (usize, &PeftPart) {
-        let (index, _) = self.sites[site].expect("asked for sites that the adapter has");
-        (index, &self.adapter.parts[index])
-    }
-
-    /// Both tensors of a part with experts.
-    fn experts(&mut self, site: usize) -> Result<(&PeftPart, &[f32], &[f32]), AdapterError> {
-        let (index, _) = self.part(site);
-        let part = &self.adapter.parts[index];
-        if self.cached.as_ref().is_none_or(|(cached, ..)| *cached != index) {
-            let all = |tensor: &TensorEntry| {
-                self.adapter.file.floats(tensor, 0..tensor.info.shape.iter().product())
-            };
-            self.cached = Some((index, all(&part.a)?, all(&part.b)?));
-        }
-        let (_, a, b) = self.cached.as_ref().expect("just filled");
-        Ok((part, a, b))
-    }
-
-    /// The rows of a target that a site has, in the site's order; `push` appends one.
-    fn rows_of(&self, site: usize, width: usize, push: impl Fn(usize, &mut Vec<f32>)) -> Vec<f32> {
+    /// What the directory has for a site, and which of the target's rows are the site's: the first, and the step between them.
+    fn part(&self, site: usize) -> (&PeftPart, usize, usize) {
         let (index, n) = self.sites[site].expect("asked for sites that the adapter has");
-        let target = &self.adapter.parts[index].target;
-        let part = target.parts[n];
-        let mut rows = Vec::with_capacity(target.rows.div_ceil(part.step) * width);
-        (part.first..target.rows).step_by(part.step).for_each(|row| push(row, &mut rows));
-        rows
+        let part = &self.adapter.parts[index];
+        let rows = part.target.parts[n];
+        (part, rows.first, rows.step)
+    }
+
+    fn floats(&self, tensor: &TensorEntry, range: Range<usize>) -> Result<Vec<f32>, AdapterError> {
+        self.adapter.file.floats(tensor, range)
     }
 }
 
@@ -87,53 +74,77 @@ impl Factors for FromPeft {
         self.sites.iter().map(|site| site.map(shape)).collect()
     }
 
-    fn a(&mut self, site: usize, expert: usize) -> Result<Vec<f32>, AdapterError> {
-        let (_, part) = self.part(site);
-        let (rank, k, experts) = (part.rank, part.target.k, part.target.experts);
-        if experts == 0 {
-            return self.adapter.file.floats(&part.a, 0..rank * k);
-        }
-        let (part, a, b) = self.experts(site)?;
-        Ok(match part.swapped {
-            // [expert, rank][k]
-            false => a[expert * rank * k..][..rank * k].to_vec(),
-            // [k][rank, expert]
-            true => (0..rank * k).map(|i| b[(i % k) * rank * experts + (i / k) * experts + expert]).collect(),
-        })
+    fn mixed(&self, site: usize) -> Mixed {
+        let (part, ..) = self.part(site);
+        let experts = part.target.experts > 0;
+        Mixed { a: experts && part.swapped, b: experts && !part.swapped }
     }
 
-    fn b(&mut self, site: usize, expert: usize) -> Result<Vec<f32>, AdapterError> {
-        let (_, part) = self.part(site);
-        let (rank, rows, experts) = (part.rank, part.target.rows, part.target.experts);
-        if experts == 0 {
-            let all = self.adapter.file.floats(&part.b, 0..rows * rank)?;
-            return Ok(self.rows_of(site, rank, |row, out| out.extend_from_slice(&all[row * rank..][..rank])));
+    fn a(&self, site: usize, wanted: &PartA) -> Result<Vec<f32>, AdapterError> {
+        let (part, ..) = self.part(site);
+        let (rank, k, experts) = (part.rank, part.target.k, part.target.experts);
+        let PartA { experts: chosen, ranks, columns } = wanted;
+        if !part.swapped {
+            // [expert, rank][k]: the part's ranks, of one expert, lie one after the other.
+            let first = chosen.start * rank;
+            return self.floats(&part.a, (first + ranks.start) * k..(first + ranks.end) * k);
         }
-        self.experts(site)?;
-        let (index, a, b) = self.cached.as_ref().expect("just filled");
-        Ok(match self.adapter.parts[*index].swapped {
-            // [row][rank, expert]
-            false => self.rows_of(site, rank, |row, out| {
-                let row = &b[row * rank * experts..][..rank * experts];
-                out.extend(row.chunks_exact(experts).map(|of_rank| of_rank[expert]));
-            }),
+        // [k][rank, expert]
+        let row = rank * experts;
+        let all = self.floats(&part.b, columns.start * row..columns.end * row)?;
+        let mut a = Vec::with_capacity(wanted.elements());
+        for (expert, r) in chosen.clone().flat_map(|expert| ranks.clone().map(move |r| (expert, r))) {
+            a.extend(all.chunks_exact(row).map(|column| column[r * experts + expert]));
+        }
+        Ok(a)
+    }
+
+    fn b(&self, site: usize, wanted: &PartB) -> Result<Vec<f32>, AdapterError> {
+        let (part, first, step) = self.part(site);
+        let (rank, rows, experts) = (part.rank, part.target.rows, part.target.experts.max(1));
+        let out = &self.adapters.sites[site].outs[wanted.out];
+        // Rows of the target: `count` of them from `start` on, `step` apart, which are within `span` rows.
+        let start = first + (out.first as usize + wanted.rows.start * out.step as usize) * step;
+        let (step, count) = (out.step as usize * step, wanted.rows.len());
+        let span = (count - 1) * step + 1;
+        if part.swapped {
             // [expert, rank][row]
-            true => self.rows_of(site, rank, |row, out| {
-                out.extend((0..rank).map(|r| a[(expert * rank + r) * rows + row]));
-            }),
-        })
+            let mut b = Vec::with_capacity(wanted.elements(rank));
+            for expert in wanted.experts.clone() {
+                let of_rank = |r: usize| {
+                    let at = (expert * rank + r) * rows + start;
+                    self.floats(&part.a, at..at + span)
+                };
+                let all: Vec<Vec<f32>> = (0..rank).map(of_rank).collect::<Result<_, _>>()?;
+                (0..count).for_each(|row| b.extend(all.iter().map(|of_rank| of_rank[row * step])));
+            }
+            return Ok(b);
+        }
+        // [row][rank, expert]
+        let width = rank * experts;
+        let all = self.floats(&part.b, start * width..(start + span) * width)?;
+        if experts == 1 && step == 1 {
+            return Ok(all);
+        }
+        let mut b = Vec::with_capacity(wanted.elements(rank));
+        for expert in wanted.experts.clone() {
+            for row in all.chunks_exact(width).step_by(step) {
+                b.extend(row.chunks_exact(experts).map(|of_rank| of_rank[expert]));
+            }
+        }
+        Ok(b)
     }
 
     fn scales(&self, site: usize) -> Vec<f32> {
-        let (_, part) = self.part(site);
+        let (part, ..) = self.part(site);
         vec![part.scaling * self.scale; part.rank]
     }
 
     fn magnitude(&self, site: usize) -> Result<Option<Vec<f32>>, AdapterError> {
-        let (_, part) = self.part(site);
+        let (part, first, step) = self.part(site);
         let Some(tensor) = &part.magnitude else { return Ok(None) };
-        let all = self.adapter.file.floats(tensor, 0..part.target.rows)?;
-        Ok(Some(self.rows_of(site, 1, |row, out| out.push(all[row]))))
+        let all = self.floats(tensor, 0..part.target.rows)?;
+        Ok(Some(all[first..].iter().step_by(step).copied().collect()))
     }
 }
 
@@ -186,23 +197,44 @@ impl Factors for FromPacked {
         self.shapes.clone()
     }
 
-    fn a(&mut self, site: usize, expert: usize) -> Result<Vec<f32>, AdapterError> {
-        let at = self.at(site);
-        Ok(at.flat_map(|(adapter, _)| unpack_a(&self.adapters, &adapter.packed, site, expert)).collect())
+    fn mixed(&self, _site: usize) -> Mixed {
+        Mixed::default()
     }
 
-    fn b(&mut self, site: usize, expert: usize) -> Result<Vec<f32>, AdapterError> {
-        let rows = self.adapters.sites[site].rows();
-        let parts: Vec<(usize, Vec<f32>)> = self
-            .at(site)
-            .map(|(adapter, _)| {
-                let rank = adapter.packed.layouts()[site].as_ref().map_or(0, |layout| layout.rank());
-                (rank, unpack_b(&self.adapters, &adapter.packed, site, expert))
-            })
-            .collect();
-        let row =
-            |row: usize| parts.iter().flat_map(move |(rank, b)| b[row * rank..][..*rank].iter().copied());
-        Ok((0..rows).flat_map(row).collect())
+    fn a(&self, site: usize, wanted: &PartA) -> Result<Vec<f32>, AdapterError> {
+        let mut a = Vec::with_capacity(wanted.elements());
+        let k = self.adapters.sites[site].k as usize;
+        for expert in wanted.experts.clone() {
+            let mut first = 0;
+            for (adapter, _) in self.at(site) {
+                let rank = adapter.packed.layouts()[site].as_ref().map_or(0, SiteLayout::rank);
+                let ranks = wanted.ranks.start.max(first)..wanted.ranks.end.min(first + rank);
+                if !ranks.is_empty() {
+                    let ranks = ranks.start - first..ranks.end - first;
+                    let rows = unpack_ranks(&self.adapters, &adapter.packed, site, expert, ranks);
+                    rows.chunks_exact(k).for_each(|row| a.extend_from_slice(&row[wanted.columns.clone()]));
+                }
+                first += rank;
+            }
+        }
+        Ok(a)
+    }
+
+    fn b(&self, site: usize, wanted: &PartB) -> Result<Vec<f32>, AdapterError> {
+        let rank = self.shapes[site].map_or(0, |shape| shape.rank);
+        let mut b = Vec::with_capacity(wanted.elements(rank));
+        for expert in wanted.experts.clone() {
+            let rows = |(adapter, _): &(Arc<Adapter>, f32)| {
+                let rank = adapter.packed.layouts()[site].as_ref().map_or(0, SiteLayout::rank);
+                let rows = wanted.rows.clone();
+                (rank, unpack_rows(&self.adapters, &adapter.packed, site, expert, wanted.out, rows))
+            };
+            let parts: Vec<(usize, Vec<f32>)> = self.at(site).map(rows).collect();
+            for row in 0..wanted.rows.len() {
+                parts.iter().for_each(|(rank, b_part)| b.extend_from_slice(&b_part[row * rank..][..*rank]));
+            }
+        }
+        Ok(b)
     }
 
     fn scales(&self, site: usize) -> Vec<f32> {
@@ -219,9 +251,27 @@ impl Factors for FromPacked {
 
 /// A of a packed adapter, `[rank][k]`; nothing where it has none.
 pub(super) fn unpack_a(adapters: &Adapters, packed: &PackedAdapter, site: usize, expert: usize) -> Vec<f32> {
+    let rank = packed.layouts()[site].as_ref().map_or(0, SiteLayout::rank);
+    unpack_ranks(adapters, packed, site, expert, 0..rank)
+}
+
+/// Some ranks of the same.
+fn unpack_ranks(
+    adapters: &Adapters,
+    packed: &PackedAdapter,
+    site: usize,
+    expert: usize,
+    ranks: Range<usize>,
+) -> Vec<f32> {
     let Some(layout) = &packed.layouts()[site] else { return Vec::new() };
     let k = adapters.sites[site].k as usize;
-    unpack_tiles(adapters.format, layout.rank(), k, &packed.as_slice()[layout.a(expert)])
+    let tile = adapters.format.tile(k).bytes();
+    let first = ranks.start / TILE_ROWS;
+    let tiles = &packed.as_slice()[layout.a(expert)][first * tile..];
+    let before = ranks.start - first * TILE_ROWS;
+    let mut a = unpack_tiles(adapters.format, before + ranks.len(), k, tiles);
+    a.drain(..before * k);
+    a
 }
 
 /// `[rows][k]` of packed tiles.
@@ -239,20 +289,32 @@ pub(super) fn unpack_tiles(format: WeightFormat, rows: usize, k: usize, tiles: &
 
 /// B of a packed adapter, `[rows][rank]`, rows in the checkpoint's order; nothing where it has none.
 pub(super) fn unpack_b(adapters: &Adapters, packed: &PackedAdapter, site: usize, expert: usize) -> Vec<f32> {
-    let Some(layout) = &packed.layouts()[site] else { return Vec::new() };
-    let (site, rank, padded) = (&adapters.sites[site], layout.rank(), layout.padded_rank());
-    let tile = adapters.format.tile(padded).bytes();
-    let mut tiles = &packed.as_slice()[layout.b(expert)];
-    let mut all = vec![0.0; site.rows() * rank];
-    for out in &site.outs {
-        let rows = out.rows as usize;
-        for (row, values) in
-            unpack_tiles(adapters.format, rows, padded, tiles).chunks_exact(padded).enumerate()
-        {
+    let rank = packed.layouts()[site].as_ref().map_or(0, SiteLayout::rank);
+    let outs = &adapters.sites[site].outs;
+    let mut all = vec![0.0; adapters.sites[site].rows() * rank];
+    for (index, out) in outs.iter().enumerate().filter(|_| rank > 0) {
+        let rows = unpack_rows(adapters, packed, site, expert, index, 0..out.rows as usize);
+        for (row, values) in rows.chunks_exact(rank).enumerate() {
             let at = out.first as usize + row * out.step as usize;
-            all[at * rank..][..rank].copy_from_slice(&values[..rank]);
+            all[at * rank..][..rank].copy_from_slice(values);
         }
-        tiles = &tiles[rows.div_ceil(TILE_ROWS) * tile..];
     }
     all
+}
+
+/// Some rows of an out, which begin with a tile, `[rows][rank]`.
+fn unpack_rows(
+    adapters: &Adapters,
+    packed: &PackedAdapter,
+    site: usize,
+    expert: usize,
+    out: usize,
+    rows: Range<usize>,
+) -> Vec<f32> {
+    let Some(layout) = &packed.layouts()[site] else { return Vec::new() };
+    let (rank, padded) = (layout.rank(), layout.padded_rank());
+    let first = adapters.sites[site].tiles_before(out) + rows.start / TILE_ROWS;
+    let tiles = &packed.as_slice()[layout.b(expert)][first * adapters.format.tile(padded).bytes()..];
+    let values = unpack_tiles(adapters.format, rows.len(), padded, tiles);
+    values.chunks_exact(padded).flat_map(|row| &row[..rank]).copied().collect()
 }

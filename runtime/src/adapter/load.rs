@@ -1,10 +1,10 @@
-//! Loading an adapter piece by piece, beside running sequences: a piece is mostly a fraction of a millisecond of work, but for the tensors of
-//! experts, which are read at once.
+//! Loading an adapter piece by piece, beside running sequences: a piece ([`super::pieces`]) is a fraction of a millisecond of work.
 
 use super::error::AdapterError;
 use super::factors::{Factors, FromPacked, FromPeft, unpack_tiles};
 use super::norms::{Quad, TileFactors, quads, row_lengths};
 use super::peft::PeftAdapter;
+use super::pieces::{PAGE, Piece, TOUCHED, pieces};
 use super::{Adapter, PackedAdapter};
 use kernmill_plan::adapter::{Adapters, SiteLayout};
 use kernmill_plan::format::TILE_ROWS;
@@ -27,7 +27,7 @@ pub struct AdapterLoader {
 /// An adapter that is being loaded.
 pub struct Loading {
     loader: AdapterLoader,
-    factors: Box<dyn Factors>,
+    pub(super) factors: Box<dyn Factors>,
     layouts: Vec<Option<SiteLayout>>,
     memory: RegionMut,
     scales: Vec<Vec<f32>>,
@@ -36,20 +36,9 @@ pub struct Loading {
     parts: Vec<(Weak<Adapter>, f32)>,
     notes: Vec<String>,
     /// What is left to do, the next piece last.
-    pieces: Vec<Piece>,
+    pub(super) pieces: Vec<Piece>,
     /// The site whose rows are being measured.
     dora: Option<DoraSite>,
-}
-
-/// A piece of the work on a site.
-#[derive(Clone, Copy, Debug)]
-enum Piece {
-    A { site: usize, expert: usize },
-    B { site: usize, expert: usize },
-    Scales { site: usize },
-    StartLengths { site: usize },
-    Lengths { out: usize, tile: usize },
-    Factors,
 }
 
 /// What the lengths of a site's rows are computed with.
@@ -105,7 +94,7 @@ impl AdapterLoader {
     fn start(&self, mut adapter: PeftAdapter, scale: f32) -> Result<Loading, AdapterError> {
         check_weight(scale)?;
         let notes = std::mem::take(&mut adapter.notes);
-        let factors = FromPeft::new(adapter, scale, self.adapters.sites.len());
+        let factors = FromPeft::new(Arc::clone(&self.adapters), adapter, scale);
         Loading::new(self.clone(), Box::new(factors), notes)
     }
 
@@ -151,25 +140,13 @@ impl Loading {
             }
             _ => {}
         }
-        let mut pieces = Vec::new();
-        for (index, (site, layout)) in loader.adapters.sites.iter().zip(&layouts).enumerate() {
-            let Some(layout) = layout else { continue };
-            for expert in 0..(site.experts as usize).max(1) {
-                pieces.extend([Piece::A { site: index, expert }, Piece::B { site: index, expert }]);
-            }
-            pieces.push(Piece::Scales { site: index });
-            if !layout.has_factors() {
-                continue;
-            }
-            pieces.push(Piece::StartLengths { site: index });
-            if loader.weights.is_some() {
-                for (out, matrix) in site.outs.iter().enumerate() {
-                    let tiles = (matrix.rows as usize).div_ceil(TILE_ROWS);
-                    pieces.extend((0..tiles).map(|tile| Piece::Lengths { out, tile }));
-                }
-            }
-            pieces.push(Piece::Factors);
-        }
+        let measured = loader.weights.is_some();
+        let sites = loader.adapters.sites.iter().zip(&layouts).enumerate();
+        let of_sites = sites.filter_map(|(index, (site, layout))| {
+            Some(pieces(index, site, layout.as_ref()?, factors.mixed(index), measured))
+        });
+        let touches = (0..bytes).step_by(TOUCHED).map(|at| Piece::Touch { at });
+        let mut pieces: Vec<Piece> = touches.chain(of_sites.flatten()).collect();
         pieces.reverse();
         let sites = layouts.len();
         Ok(Loading {
@@ -196,7 +173,7 @@ impl Loading {
     /// # Errors
     /// When a tensor cannot be read or an element not be used. Then the adapter cannot be loaded: the piece stays the next one.
     pub fn advance(&mut self) -> Result<bool, AdapterError> {
-        if let Some(piece) = self.pieces.last().copied() {
+        if let Some(piece) = self.pieces.last().cloned() {
             self.step(piece)?;
             self.pieces.pop();
         }
@@ -231,14 +208,28 @@ impl Loading {
 
     fn step(&mut self, piece: Piece) -> Result<(), AdapterError> {
         match piece {
-            Piece::A { site, expert } => {
-                let a = self.factors.a(site, expert)?;
-                let packed = self.layout(site).clone().pack_a(expert, &a, self.memory.as_mut_slice());
+            Piece::Touch { at } => {
+                let bytes = self.memory.as_mut_slice();
+                let end = bytes.len().min(at + TOUCHED);
+                bytes[at..end].iter_mut().step_by(PAGE).for_each(|byte| *byte = 0);
+                Ok(())
+            }
+            Piece::A { site, part } => {
+                let a = self.factors.a(site, &part)?;
+                let (layout, bytes) = self.site_mut(site);
+                let each = a.chunks_exact(part.ranks.len() * part.columns.len());
+                let packed = part.experts.zip(each).try_for_each(|(expert, a)| {
+                    layout.pack_a_part(expert, part.ranks.clone(), part.columns.clone(), a, bytes)
+                });
                 packed.map_err(|error| self.unfit(site, "lora_A", &error))
             }
-            Piece::B { site, expert } => {
-                let b = self.factors.b(site, expert)?;
-                let packed = self.layout(site).clone().pack_b(expert, &b, self.memory.as_mut_slice());
+            Piece::B { site, part } => {
+                let b = self.factors.b(site, &part)?;
+                let (layout, bytes) = self.site_mut(site);
+                let each = b.chunks_exact(part.rows.len() * layout.rank());
+                let packed = part.experts.zip(each).try_for_each(|(expert, b)| {
+                    layout.pack_b_part(expert, part.out, part.rows.clone(), b, bytes)
+                });
                 packed.map_err(|error| self.unfit(site, "lora_B", &error))
             }
             Piece::Scales { site } => {
@@ -248,7 +239,8 @@ impl Loading {
                     let what = format!("{name}: the weight makes the scale {scale}, expected a finite one");
                     return Err(AdapterError::Combination(what));
                 }
-                self.layout(site).clone().pack_scales(&scales, self.memory.as_mut_slice());
+                let (layout, bytes) = self.site_mut(site);
+                layout.pack_scales(&scales, bytes);
                 self.scales[site] = scales;
                 Ok(())
             }
@@ -256,7 +248,8 @@ impl Loading {
             Piece::Lengths { out, tile } => self.lengths(out, tile),
             Piece::Factors => {
                 if let Some(dora) = self.dora.take() {
-                    self.layout(dora.site).clone().pack_factors(&dora.factors, self.memory.as_mut_slice());
+                    let (layout, bytes) = self.site_mut(dora.site);
+                    layout.pack_factors(&dora.factors, bytes);
                     self.magnitudes[dora.site] = Some(dora.magnitude);
                 }
                 Ok(())
@@ -266,6 +259,12 @@ impl Loading {
 
     fn layout(&self, site: usize) -> &SiteLayout {
         self.layouts[site].as_ref().expect("pieces are made for sites with a layout")
+    }
+
+    /// A site's layout, and the adapter's bytes.
+    fn site_mut(&mut self, site: usize) -> (&SiteLayout, &mut [u8]) {
+        let layout = self.layouts[site].as_ref().expect("pieces are made for sites with a layout");
+        (layout, self.memory.as_mut_slice())
     }
 
     fn unfit(&self, site: usize, tensor: &str, error: &dyn std::fmt::Display) -> AdapterError {

@@ -1,7 +1,8 @@
 //! The adapters of an engine: by name in memory, by slot where sequences use them.
 //!
-//! Sequences keep what they use: an adapter that is replaced or dropped serves those that began with it until they end. Adapters that no
-//! sequence uses give way, the longest unused first, when a new one would pass the budget.
+//! Sequences keep what they use: an adapter that is replaced or dropped serves those that began with it until they end. All adapters in memory
+//! count in the budget, once each. Those in a slot, because sequences use them or somebody placed them there, stay; the others give way, the
+//! longest unused first, when a new one would pass the budget. What finds no room even so is refused, and nothing has changed.
 
 use super::error::AdapterError;
 use super::load::{AdapterLoader, Loading};
@@ -42,8 +43,8 @@ pub struct AdapterStore {
 
 #[derive(Clone, Debug, Default)]
 struct Slot {
-    /// The store's; none where an adapter was placed that is in no store.
-    adapter: Option<Arc<Adapter>>,
+    /// What the table has there.
+    adapter: Option<Arc<PackedAdapter>>,
     /// Sequences, and the one who placed it.
     users: u32,
     placed: bool,
@@ -86,10 +87,11 @@ impl AdapterStore {
         })
     }
 
-    /// Bytes of all adapters in memory, combinations and those that are only kept for running sequences included.
+    /// Bytes of all adapters in memory: those with a name, combinations, placed ones, and those that are only kept for running sequences.
     pub fn bytes(&self) -> u64 {
-        let loaded = self.loaded.values().map(|loaded| loaded.adapter.bytes());
-        loaded.chain(self.leaving().map(|adapter| adapter.bytes())).sum()
+        let in_slots = |adapter: &Adapter| self.in_slot(&adapter.packed);
+        let idle = self.loaded.values().filter(|loaded| !in_slots(&loaded.adapter));
+        self.bytes_in_use() + idle.map(|loaded| loaded.adapter.bytes()).sum::<u64>()
     }
 
     /// Bytes that adapters may take.
@@ -97,16 +99,25 @@ impl AdapterStore {
         self.budget
     }
 
-    /// Sets the budget; adapters that no sequence uses give way to it.
+    /// Sets the budget; adapters that are not in use give way to it, at once or when the last sequence with them ends.
     pub fn set_budget(&mut self, bytes: u64) {
         self.budget = bytes;
-        self.make_room(0);
+        self.make_room();
+    }
+
+    /// Error unless an adapter of so many bytes ([`Loading::bytes`]) would find room beside those in use. To know it before loading: what is
+    /// being loaded does not count.
+    ///
+    /// # Errors
+    /// [`AdapterError::Budget`].
+    pub fn check_room(&self, name: &str, bytes: u64) -> Result<(), AdapterError> {
+        self.check_budget(format!("adapter `{name}`"), bytes)
     }
 
     /// Gives a loaded adapter a name. One that has it is replaced: sequences that use it keep it until they end.
     ///
     /// # Errors
-    /// When it belongs to another program, or there is no room beside the adapters that sequences use; then nothing has changed.
+    /// When it belongs to another program, or there is no room beside the adapters in use; then nothing has changed.
     pub fn insert(&mut self, name: &str, adapter: Adapter) -> Result<(), AdapterError> {
         let loader = self.loader.as_ref().ok_or(AdapterError::NoSites)?;
         if !loader.fits(&adapter) {
@@ -114,7 +125,7 @@ impl AdapterStore {
                 "adapter `{name}` was loaded for another program"
             )));
         }
-        self.check_room(name, adapter.bytes())?;
+        self.check_room(name, self.added(&adapter.packed))?;
         self.remove(name);
         self.keep(Key::Name(name.to_owned()), adapter);
         Ok(())
@@ -161,7 +172,7 @@ impl AdapterStore {
                 "{names}: one of them has been replaced or removed meanwhile, or others were combined: prepare them anew"
             )));
         }
-        self.check_room(&names, adapter.bytes())?;
+        self.check_room(&names, self.added(&adapter.packed))?;
         if let Some(key) = self.key(uses) {
             self.keep(key, adapter);
         }
@@ -192,15 +203,10 @@ impl AdapterStore {
         let clock = self.clock;
         let Some(loaded) = self.loaded.get_mut(&key) else { return Err(self.unknown(&uses[0].name)) };
         loaded.used = clock;
-        let adapter = Arc::clone(&loaded.adapter);
-        let holds = |slot: &Slot| slot.adapter.as_ref().is_some_and(|other| Arc::ptr_eq(other, &adapter));
-        let index = match self.slots.iter().position(holds) {
+        let adapter = Arc::clone(&loaded.adapter.packed);
+        let index = match self.slots.iter().position(|slot| slot.holds(&adapter)) {
             Some(index) => index,
-            None => {
-                let index = self.fill_slot(Arc::clone(&adapter.packed), table);
-                self.slots[index].adapter = Some(adapter);
-                index
-            }
+            None => self.fill_slot(adapter, table),
         };
         self.slots[index].users += 1;
         Ok(index as u32)
@@ -210,12 +216,13 @@ impl AdapterStore {
     fn fill_slot(&mut self, adapter: Arc<PackedAdapter>, table: &mut AdapterTable) -> usize {
         let index = (1..table.len()).find(|slot| table.get(*slot).is_none()).unwrap_or(table.len());
         table.grow(index + 1);
-        table.set(index, Some(adapter));
+        table.set(index, Some(Arc::clone(&adapter)));
         self.slots.resize(table.len(), Slot::default());
+        self.slots[index] = Slot { adapter: Some(adapter), users: 0, placed: false };
         index
     }
 
-    /// The slot of an adapter that is in no store, its own until it is displaced and no sequence uses it.
+    /// A slot of its own for an adapter without a name, until it is displaced and no sequence uses it. It is in use from now on: others may give way.
     pub(crate) fn place(
         &mut self,
         adapter: Arc<PackedAdapter>,
@@ -226,8 +233,10 @@ impl AdapterStore {
                 AdapterError::Combination("the adapter is packed for another program".to_owned())
             }));
         }
+        self.check_budget("the adapter to place".to_owned(), self.added(&adapter))?;
         let index = self.fill_slot(adapter, table);
-        self.slots[index] = Slot { adapter: None, users: 1, placed: true };
+        (self.slots[index].users, self.slots[index].placed) = (1, true);
+        self.make_room();
         Ok(index as u32)
     }
 
@@ -252,6 +261,7 @@ impl AdapterStore {
         if of.users == 0 {
             of.adapter = None;
             table.set(slot as usize, None);
+            self.make_room();
         }
     }
 
@@ -282,38 +292,52 @@ impl AdapterStore {
     }
 
     fn keep(&mut self, key: Key, adapter: Adapter) {
-        self.make_room(adapter.bytes());
         self.clock += 1;
         self.loaded.insert(key, Loaded { adapter: Arc::new(adapter), used: self.clock });
+        self.make_room();
     }
 
-    /// Adapters that only slots hold: replaced or dropped ones.
-    fn leaving(&self) -> impl Iterator<Item = &Arc<Adapter>> {
-        let is_loaded =
-            |adapter: &Arc<Adapter>| self.loaded.values().any(|l| Arc::ptr_eq(&l.adapter, adapter));
-        self.slots.iter().filter_map(|slot| slot.adapter.as_ref()).filter(move |adapter| !is_loaded(adapter))
+    /// Whether some slot has it.
+    fn in_slot(&self, adapter: &Arc<PackedAdapter>) -> bool {
+        self.slots.iter().any(|slot| slot.holds(adapter))
     }
 
-    /// Error unless `bytes` more fit beside what sequences use.
-    fn check_room(&self, name: &str, bytes: u64) -> Result<(), AdapterError> {
-        let in_use = self.slots.iter().filter_map(|slot| Some(slot.adapter.as_ref()?.bytes())).sum();
-        if bytes.saturating_add(in_use) <= self.budget {
-            return Ok(());
+    /// Bytes of what slots have; an adapter that several have counts once.
+    fn bytes_in_use(&self) -> u64 {
+        let in_slots =
+            self.slots.iter().enumerate().filter_map(|(at, slot)| Some((at, slot.adapter.as_ref()?)));
+        let first =
+            in_slots.filter(|(at, adapter)| !self.slots[..*at].iter().any(|slot| slot.holds(adapter)));
+        first.map(|(_, adapter)| adapter.bytes() as u64).sum()
+    }
+
+    /// Bytes that an adapter would add to those in use.
+    fn added(&self, adapter: &Arc<PackedAdapter>) -> u64 {
+        if self.in_slot(adapter) { 0 } else { adapter.bytes() as u64 }
+    }
+
+    fn check_budget(&self, what: String, needed: u64) -> Result<(), AdapterError> {
+        let (budget, in_use) = (self.budget, self.bytes_in_use());
+        match needed.saturating_add(in_use) <= budget {
+            true => Ok(()),
+            false => Err(AdapterError::Budget { what, needed, budget, in_use }),
         }
-        Err(AdapterError::Budget { name: name.to_owned(), needed: bytes, budget: self.budget, in_use })
     }
 
-    /// Drops adapters that no sequence uses, the longest unused first, until `bytes` more fit.
-    fn make_room(&mut self, bytes: u64) {
-        while self.bytes().saturating_add(bytes) > self.budget {
-            let in_slot = |adapter: &Arc<Adapter>| {
-                self.slots.iter().any(|s| s.adapter.as_ref().is_some_and(|other| Arc::ptr_eq(other, adapter)))
-            };
-            let idle = self.loaded.iter().filter(|(_, loaded)| !in_slot(&loaded.adapter));
-            let Some(key) = idle.min_by_key(|(_, loaded)| loaded.used).map(|(key, _)| key.clone()) else {
-                return;
-            };
-            self.loaded.remove(&key);
+    /// Drops adapters that are not in use, the longest unused first, until the others are within the budget.
+    fn make_room(&mut self) {
+        let mut bytes = self.bytes();
+        while bytes > self.budget {
+            let idle = self.loaded.iter().filter(|(_, loaded)| !self.in_slot(&loaded.adapter.packed));
+            let longest = idle.min_by_key(|(_, loaded)| loaded.used);
+            let Some(key) = longest.map(|(key, _)| key.clone()) else { return };
+            bytes -= self.loaded.remove(&key).map_or(0, |loaded| loaded.adapter.bytes());
         }
+    }
+}
+
+impl Slot {
+    fn holds(&self, adapter: &Arc<PackedAdapter>) -> bool {
+        self.adapter.as_ref().is_some_and(|other| Arc::ptr_eq(other, adapter))
     }
 }

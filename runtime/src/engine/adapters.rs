@@ -34,10 +34,10 @@ impl Engine {
         &mut self.store
     }
 
-    /// Gives an adapter that is in no store a slot of its own, for [`Engine::use_adapter`].
+    /// Gives an adapter without a name a slot of its own, for [`Engine::use_adapter`]. It counts in the store's budget, and stays until it is displaced.
     ///
     /// # Errors
-    /// When it is packed for other sites than the plan's.
+    /// When it is packed for other sites than the plan's, or there is no room beside the adapters in use; then nothing has changed.
     pub fn place_adapter(&mut self, adapter: Arc<PackedAdapter>) -> Result<u32, EngineError> {
         Ok(self.store.place(adapter, &mut self.adapters)?)
     }

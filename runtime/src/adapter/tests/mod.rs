@@ -1,5 +1,6 @@
 //! Adapters in the making, for the tests.
 
+mod pieces;
 mod reading;
 mod refusals;
 mod store;

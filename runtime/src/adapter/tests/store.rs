@@ -52,9 +52,9 @@ fn adapters_in_use_stay_and_count() {
     assert_eq!(
         full.to_string(),
         format!(
-            "adapter `b` takes {bytes} bytes; of the budget of {} sequences use {}: raise the budget or end some of them",
-            2 * bytes,
-            2 * bytes
+            "adapter `b` takes {bytes} bytes, expected at most 0: the budget is {both}, of which adapters in use take {both}; raise it or end some of \
+             their sequences",
+            both = 2 * bytes
         )
     );
     assert!(store.remove("a") && !store.remove("a"));
@@ -64,6 +64,76 @@ fn adapters_in_use_stay_and_count() {
     store.share(first);
     [first, first, second].iter().for_each(|slot| store.release(*slot, &mut table));
     assert_eq!((store.bytes(), table.get(1).is_some(), table.get(2).is_some()), (0, false, false));
+}
+
+/// What the store has, as far as somebody outside can see it.
+fn state(store: &AdapterStore, table: &AdapterTable) -> (Vec<String>, u64, Vec<bool>) {
+    let slots = (0..table.len()).map(|slot| table.get(slot).is_some()).collect();
+    (store.names().map(str::to_owned).collect(), store.bytes(), slots)
+}
+
+#[test]
+fn placed_adapters_count_and_what_finds_no_room_changes_nothing() {
+    let (mut store, mut table, bytes) = store();
+    let packed = || Arc::clone(Draft::of_q().load().unwrap().packed());
+    store.set_budget(3 * bytes);
+    ["a", "b", "c"].iter().for_each(|name| add(&mut store, name).unwrap());
+    let mine = packed();
+    let first = store.place(Arc::clone(&mine), &mut table).unwrap();
+    assert_eq!((names(&store), store.bytes()), (vec!["b", "c"], 3 * bytes), "a was the longest unused");
+    let again = store.place(mine, &mut table).unwrap();
+    assert_eq!((names(&store), store.bytes()), (vec!["b", "c"], 3 * bytes), "the same memory");
+    let of_c = store.acquire(&[AdapterUse::of("c")], &mut table).unwrap();
+    let other = store.place(packed(), &mut table).unwrap();
+    assert_eq!((names(&store), store.bytes()), (vec!["c"], 3 * bytes));
+
+    // Nothing idle is left.
+    let before = state(&store, &table);
+    let refusal = store.place(packed(), &mut table).unwrap_err().to_string();
+    assert_eq!(
+        refusal,
+        format!(
+            "the adapter to place takes {bytes} bytes, expected at most 0: the budget is {all}, of which adapters in use take {all}; raise it or \
+             end some of their sequences",
+            all = 3 * bytes
+        )
+    );
+    for name in ["c", "d"] {
+        assert!(matches!(add(&mut store, name), Err(AdapterError::Budget { .. })));
+        assert!(matches!(store.check_room(name, 1), Err(AdapterError::Budget { .. })));
+    }
+    let both = [AdapterUse::of("c"), AdapterUse { name: "c".into(), weight: 0.5 }];
+    assert!(matches!(store.acquire(&both, &mut table), Err(AdapterError::Budget { .. })));
+    assert_eq!(state(&store, &table), before);
+
+    // A sequence keeps what is displaced.
+    store.share(other);
+    store.displace(other, &mut table);
+    assert_eq!(store.bytes(), 3 * bytes);
+    store.release(other, &mut table);
+    store.displace(first, &mut table);
+    assert_eq!(store.bytes(), 2 * bytes, "the second place still has it");
+    store.displace(again, &mut table);
+    store.check_room("d", 2 * bytes).unwrap();
+    add(&mut store, "d").unwrap();
+    store.set_budget(0);
+    assert_eq!((names(&store), store.bytes()), (vec!["c"], bytes), "a sequence has it");
+    store.release(of_c, &mut table);
+    assert_eq!((names(&store), store.bytes()), (vec![], 0), "it was above the budget");
+}
+
+#[test]
+fn an_adapter_that_is_placed_and_has_a_name_counts_once() {
+    let (mut store, mut table, bytes) = store();
+    store.set_budget(bytes);
+    let adapter = Draft::of_q().load_with(&store.loader().unwrap()).unwrap();
+    let slot = store.place(Arc::clone(adapter.packed()), &mut table).unwrap();
+    store.insert("a", adapter).unwrap();
+    assert_eq!((store.acquire(&[AdapterUse::of("a")], &mut table).unwrap(), store.bytes()), (slot, bytes));
+    store.displace(slot, &mut table);
+    assert!(table.get(slot as usize).is_some(), "a sequence has it");
+    store.release(slot, &mut table);
+    assert_eq!((table.get(slot as usize).is_none(), store.bytes()), (true, bytes));
 }
 
 #[test]

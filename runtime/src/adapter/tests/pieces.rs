@@ -1,0 +1,120 @@
+//! Adapters that take several pieces at each site.
+
+use super::*;
+use crate::adapter::factors::{unpack_a, unpack_b};
+use crate::adapter::pieces::{ELEMENTS, Piece};
+
+const RANK: usize = 64;
+const EXPERTS: usize = 16;
+/// Columns and rows of q, and of an expert's matrices.
+const Q: (usize, usize) = (4096, 48);
+const GATE_UP: (usize, usize) = (64, 512);
+const DOWN: (usize, usize) = (512, 144);
+
+/// One layer; gate and up rows alternate.
+fn loader() -> AdapterLoader {
+    let mut all = adapters();
+    all.sites.retain(|site| site.name.starts_with("layers.0.") && !site.tensor.contains("router"));
+    for (site, (k, rows)) in all.sites.iter_mut().zip([Q, GATE_UP, DOWN]) {
+        site.k = k as u32;
+        site.experts = if site.experts > 0 { EXPERTS as u32 } else { 0 };
+        let outs = site.outs.len();
+        site.outs.iter_mut().for_each(|out| out.rows = (rows / outs) as u32);
+    }
+    AdapterLoader::for_merging(Arc::new(all), "small".into())
+}
+
+/// An adapter of all of them, with or without A and B of experts in each other's place; element i of a tensor is i + 1.
+fn draft(swapped: bool) -> Draft {
+    let config = json!({
+        "r": RANK, "target_modules": ["q_proj"], "target_parameters": ["experts.gate_up_proj", "experts.down_proj"],
+    });
+    let all = RANK * EXPERTS;
+    let of_experts = |draft: Draft, module: &str, (k, rows): (usize, usize)| match swapped {
+        false => draft.pair(module, [all, k], [rows, all]),
+        true => draft.pair(module, [all, rows], [k, all]),
+    };
+    let draft = Draft::new(config).pair("0.self_attn.q_proj", [RANK, Q.0], [Q.1, RANK]);
+    let draft = of_experts(draft, "0.mlp.experts.base_layer", GATE_UP);
+    of_experts(draft, "0.mlp.experts", DOWN)
+}
+
+#[test]
+fn pieces_are_small_and_make_the_whole() {
+    for swapped in [false, true] {
+        let draft = draft(swapped);
+        let config = draft.config.to_string();
+        let mut loading = loader().open_bytes(Path::new("dir"), &config, draft.file(), 1.0).unwrap();
+        let mut count = [[0; 2]; 3];
+        for piece in &loading.pieces {
+            match piece {
+                Piece::A { site, part } => {
+                    count[*site][0] += 1;
+                    assert!(part.elements() <= ELEMENTS, "{part:?}");
+                    assert_eq!(loading.factors.a(*site, part).unwrap().len(), part.elements());
+                }
+                Piece::B { site, part } => {
+                    count[*site][1] += 1;
+                    assert!(part.elements(RANK) <= ELEMENTS, "{part:?}");
+                    assert_eq!(loading.factors.b(*site, part).unwrap().len(), part.elements(RANK));
+                }
+                _ => {}
+            }
+        }
+        // Gate and up are read row by row for both: half as many rows fit. Where nothing has to be read together, experts are pieces.
+        let expected = if swapped {
+            [[4, 1], [1, 2 * EXPERTS], [8, EXPERTS]]
+        } else {
+            [[4, 1], [EXPERTS, 16], [EXPERTS, 3]]
+        };
+        assert_eq!(count, expected, "swapped: {swapped}");
+
+        while loading.advance().unwrap() {}
+        let adapter = loading.finish().unwrap();
+        let unpack = |site, expert| {
+            let a = unpack_a(&adapter.sites, &adapter.packed, site, expert);
+            (a, unpack_b(&adapter.sites, &adapter.packed, site, expert))
+        };
+        let numbers = |count: usize| -> Vec<f32> { (1..=count).map(|i| i as f32).collect() };
+        assert_eq!(unpack(0, 0), (numbers(RANK * Q.0), numbers(Q.1 * RANK)));
+        for (site, (k, rows)) in [(1, GATE_UP), (2, DOWN)] {
+            for expert in 0..EXPERTS {
+                let (a, b) = unpack(site, expert);
+                // [expert, rank][width], and [row][rank, expert].
+                let together =
+                    |width: usize, r: usize, i: usize| ((expert * RANK + r) * width + i + 1) as f32;
+                let apart = |row: usize, r: usize| ((row * RANK + r) * EXPERTS + expert + 1) as f32;
+                for (at, a) in a.iter().enumerate() {
+                    let (r, i) = (at / k, at % k);
+                    assert_eq!(*a, if swapped { apart(i, r) } else { together(k, r, i) }, "A [{r}, {i}]");
+                }
+                for (at, b) in b.iter().enumerate() {
+                    let (row, r) = (at / RANK, at % RANK);
+                    assert_eq!(
+                        *b,
+                        if swapped { together(rows, r, row) } else { apart(row, r) },
+                        "B [{row}, {r}]"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Tiles of a combination's ranks are not those of its parts.
+#[test]
+fn combinations_take_pieces_too() {
+    let loader = loader();
+    let of_rank = |rank: usize| {
+        let config = json!({ "r": rank, "target_modules": ["q_proj"] });
+        let draft = Draft::new(config).pair("0.self_attn.q_proj", [rank, Q.0], [Q.1, rank]);
+        Arc::new(draft.load_with(&loader).unwrap())
+    };
+    let parts = [(of_rank(10), 1.0), (of_rank(60), 1.0)];
+    let loading = loader.combine(&parts).unwrap();
+    let pieces = loading.pieces.iter().filter(|piece| matches!(piece, Piece::A { .. })).count();
+    assert_eq!(pieces, 5, "16 ranks of 4096 columns each, and the last 6");
+    let both = loading.run().unwrap();
+    let a = |adapter: &Adapter| unpack_a(&adapter.sites, &adapter.packed, 0, 0);
+    assert_eq!(a(&both), [a(&parts[0].0), a(&parts[1].0)].concat());
+}
