@@ -31,7 +31,7 @@ mod softmax_avx2;
 mod softmax_avx512;
 mod vector;
 
-pub(crate) use regs::ZMM;
+pub use regs::ZMM;
 
 use crate::leaf::Leaf;
 use iced_x86::IcedError;

@@ -98,7 +98,7 @@ impl Regs {
     }
 }
 
-/// All of them.
+/// The 512-bit registers, in order.
 pub const ZMM: [AsmRegisterZmm; 32] = [
     zmm::zmm0,
     zmm::zmm1,
