@@ -341,7 +341,7 @@ fn unfit<'c>(doubled: &'c str, doubling: &'c str) -> Vec<Case<'c>> {
             "other_quantisation",
             &[
                 QKV,
-                ATTENTION,
+                &ATTENTION.replace("heads=4, kv_heads=4, head_dim=16", "heads=2, kv_heads=2, head_dim=32"),
                 "%quant = quantize_q8 %q : q8[T, 64]\n%p = quant_linear %quant, @int8\n%y = mul %attn, %p\n",
             ],
             "attention",
