@@ -3,10 +3,11 @@
 
 mod steps;
 
-use super::group::{Group, GroupKind};
-use super::row_steps::is_stage;
-use super::rule::Template;
-use crate::graph::{Graph, Node, NodeId, Op, OpKind, Rows, Type, Uses, ValueId};
+use super::group::Group;
+use super::guard::RowKind;
+use super::legal::legal_ops;
+use super::rule::{self, Template};
+use crate::graph::{Graph, Node, NodeId, Op, Rows, Type, Uses, ValueId};
 use kernmill_kernels::expr::Expr;
 use kernmill_kernels::kernel::KvPlane;
 use kernmill_plan::format::BLOCK;
@@ -98,15 +99,13 @@ pub enum Step {
     KvWrite(KvPlane),
 }
 
-/// The kernel of a group that a rule made.
+/// The kernel of that kind that a group with a root makes.
 ///
 /// # Errors
 /// Why its members make none.
-pub fn compose(graph: &Graph, uses: &Uses, group: &Group) -> Result<Composition, String> {
-    let GroupKind::Fused(template) = group.kind else {
-        return Err("a node by itself is not composed".into());
-    };
+pub fn compose(graph: &Graph, uses: &Uses, group: &Group, template: Template) -> Result<Composition, String> {
     let compose = Compose { graph, uses, group };
+    compose.legal(template)?;
     compose.prologue()?;
     let composition = match template {
         Template::Rows => compose.rows()?,
@@ -117,7 +116,10 @@ pub fn compose(graph: &Graph, uses: &Uses, group: &Group) -> Result<Composition,
         Template::Shrink => compose.shrink()?,
     };
     if group.kv_write.is_some() && !matches!(composition, Composition::Matmul { .. }) {
-        return Err("only a matmul kernel writes the KV cache".into());
+        return Err(format!(
+            "a `{}` kernel cannot write the KV cache, only a `matmul` kernel can",
+            template.name()
+        ));
     }
     Ok(composition)
 }
@@ -140,77 +142,80 @@ impl Compose<'_> {
         self.graph.value(value).ty
     }
 
-    fn is_member(&self, value: ValueId) -> bool {
-        self.uses.producer(value).is_some_and(|id| self.group.members().contains(&id))
-    }
-
-    /// Row-wise nodes on the same rows as `rows`, and small matrices where `matrices` are allowed.
-    fn row_wise(&self, nodes: &[NodeId], rows: Rows, matrices: bool) -> Result<(), String> {
-        for id in nodes {
-            let node = self.graph.node(*id);
-            let name = self.name(node.output);
-            if !(is_stage(&node.op) || matrices && node.op == Op::Linear) {
-                return Err(format!("{name} is not computed row by row: {}", node.op.kind()));
-            }
-            if self.ty(node.output).rows() != rows {
-                return Err(format!("the rows of {name} are not those of the kernel"));
-            }
-            if matches!(node.op, Op::ExpertSum | Op::SelectRows) && self.is_member(node.inputs[0]) {
-                return Err(format!("{name} reads other rows of a member"));
+    /// Every member's op may be where it is. Of specs the reader has checked it.
+    fn legal(&self, template: Template) -> Result<(), String> {
+        let Group { prologue, roots, epilogue, .. } = self.group;
+        for (nodes, part) in
+            [(prologue, rule::Part::Prologue), (roots, rule::Part::Root), (epilogue, rule::Part::Epilogue)]
+        {
+            for node in nodes.iter().map(|id| self.graph.node(*id)) {
+                let op = node.op.kind();
+                if !legal_ops(template, part).contains(&op) {
+                    let (name, part, template) = (self.name(node.output), part.name(), template.name());
+                    return Err(format!("{name}: `{op}` cannot be in the {part} of a `{template}` kernel"));
+                }
             }
         }
         Ok(())
     }
 
-    fn prologue(&self) -> Result<(), String> {
-        let Some(first) = self.group.roots.first() else { return Err("it has no root".into()) };
-        let root = self.graph.node(*first);
-        match self.group.kind {
-            _ if self.group.prologue.is_empty() => Ok(()),
-            GroupKind::Fused(Template::Matmul | Template::Experts | Template::Shrink) => {
-                self.row_wise(&self.group.prologue, self.ty(root.inputs[0]).rows(), true)
+    /// The results of nodes are such rows. So no node that changes the kind of rows reads one of the others.
+    fn row_wise(&self, nodes: &[NodeId], rows: Rows) -> Result<(), String> {
+        for id in nodes {
+            let value = self.graph.node(*id).output;
+            let found = self.ty(value).rows();
+            if found != rows {
+                let [found, rows] =
+                    [found, rows].map(|rows| format!("{} ({})", RowKind::of(rows).name(), rows.text()));
+                let name = self.name(value);
+                return Err(format!("the rows of {name} are {found}, not {rows} as those of the kernel"));
             }
-            _ => Err("this kind of kernel has no prologue".into()),
         }
+        Ok(())
+    }
+
+    /// The prologue is computed before the matrices, on the rows that they read.
+    fn prologue(&self) -> Result<(), String> {
+        let Group { prologue, roots, epilogue, .. } = self.group;
+        let later = |value: &&ValueId| {
+            self.uses.producer(**value).is_some_and(|id| roots.contains(&id) || epilogue.contains(&id))
+        };
+        for node in prologue.iter().map(|id| self.graph.node(*id)) {
+            if let Some(value) = node.inputs.iter().find(later) {
+                let (name, value) = (self.name(node.output), self.name(*value));
+                return Err(format!("{name} of the prologue reads {value}, which the kernel computes later"));
+            }
+        }
+        self.row_wise(prologue, self.ty(self.graph.node(roots[0]).inputs[0]).rows())
     }
 
     fn rows(&self) -> Result<Composition, String> {
         let members = self.group.members();
         let rows = self.ty(self.graph.node(members[0]).output).rows();
-        self.row_wise(&members, rows, false)?;
+        self.row_wise(&members, rows)?;
         Ok(Composition::Rows(members))
     }
 
-    /// What all roots read: input 0 and, of experts, the routing.
-    fn shared_inputs(&self, kinds: &[OpKind]) -> Result<&Node, String> {
+    /// The first root; all others read its input 0 and, of experts, its routing too, so they are of its op.
+    fn shared_inputs(&self) -> Result<&Node, String> {
         let first = self.graph.node(self.group.roots[0]);
         for id in &self.group.roots {
             let node = self.graph.node(*id);
-            if !kinds.contains(&node.op.kind()) {
-                return Err(format!(
-                    "{} is no root of this kind of kernel: {}",
-                    self.name(node.output),
-                    node.op.kind()
-                ));
-            }
             // Adapter branches are each root's own.
             if node.base_inputs() != first.base_inputs() {
-                let (a, b) = (self.name(first.output), self.name(node.output));
-                return Err(format!("{a} and {b} read different values"));
-            }
-            if node.op.kind() != first.op.kind() {
-                return Err(format!(
-                    "{} is another op than {}",
-                    self.name(node.output),
-                    self.name(first.output)
-                ));
+                let reads = |node: &Node| {
+                    let inputs: Vec<String> = node.base_inputs().iter().map(|x| self.name(*x)).collect();
+                    format!("{} reads {}", self.name(node.output), inputs.join(", "))
+                };
+                let (first, node) = (reads(first), reads(node));
+                return Err(format!("{first}, but {node}: roots of one kernel read the same"));
             }
         }
         Ok(first)
     }
 
     fn matmul(&self) -> Result<Composition, String> {
-        let first = self.shared_inputs(&[OpKind::Linear, OpKind::QuantLinear])?;
+        let first = self.shared_inputs()?;
         let parts = self.components()?;
         let parts = parts.into_iter().map(|(roots, epilogue)| self.part(roots, &epilogue));
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
@@ -223,7 +228,9 @@ impl Compose<'_> {
         let sizes: Vec<usize> =
             parts.iter().flat_map(|part| &part.steps).filter_map(|step| self.head(step)).collect();
         match sizes.iter().find(|size| **size != sizes[0]) {
-            Some(other) => Err(format!("heads of {} and of {other} elements", sizes[0])),
+            Some(other) => {
+                Err(format!("its heads have {} and {other} elements, expected one size", sizes[0]))
+            }
             None => Ok(()),
         }
     }
@@ -241,11 +248,11 @@ impl Compose<'_> {
     }
 
     fn experts(&self) -> Result<Composition, String> {
-        let kinds = [OpKind::ExpertLinear, OpKind::QuantExpertLinear, OpKind::Bf16ExpertLinear];
-        let first = self.shared_inputs(&kinds)?;
+        let first = self.shared_inputs()?;
         let mut parts = self.components()?;
-        if parts.len() != 1 {
-            return Err("results of grouped matrices that do not meet need kernels of their own".into());
+        if let [(a, _), (b, _), ..] = parts.as_slice() {
+            let [a, b] = [a, b].map(|roots| self.name(self.graph.node(roots[0]).output));
+            return Err(format!("{a} and {b} do not meet: such matrices of experts need a kernel each"));
         }
         let (roots, epilogue) = parts.swap_remove(0);
         let part = self.part(roots, &epilogue)?;
@@ -253,41 +260,46 @@ impl Compose<'_> {
     }
 
     fn expert_down(&self) -> Result<Composition, String> {
-        let kinds = [OpKind::ExpertLinear, OpKind::QuantExpertLinear, OpKind::Bf16ExpertLinear];
-        let root = self.shared_inputs(&kinds)?;
+        let root = self.shared_inputs()?;
         if !matches!(self.ty(root.inputs[0]).rows(), Rows::Slots(_)) {
             return Err(format!("{} is one row per token, not per chosen expert", self.name(root.inputs[0])));
         }
         let nodes: Vec<&Node> = self.group.epilogue.iter().map(|id| self.graph.node(*id)).collect();
+        let is_sum = |node: &Node| node.op == Op::ExpertSum && node.inputs == [root.output, root.inputs[1]];
         let (sum, add) = match nodes.as_slice() {
-            [sum] => (sum, None),
-            [sum, add] if add.op == Op::Add && add.inputs.contains(&sum.output) => (sum, Some(add)),
-            _ => return Err("its epilogue is not a weighted sum and an addition".into()),
+            [sum] if is_sum(sum) => (sum, None),
+            [sum, add] if is_sum(sum) && add.op == Op::Add && add.inputs.contains(&sum.output) => {
+                (sum, Some(add))
+            }
+            _ => {
+                let name = self.name(root.output);
+                return Err(format!("its epilogue is not the `expert_sum` of {name}, then perhaps `add`"));
+            }
         };
-        if self.group.roots.len() != 1
-            || sum.op != Op::ExpertSum
-            || sum.inputs != [root.output, root.inputs[1]]
-        {
-            return Err("its epilogue is not the weighted sum of its one root's results".into());
+        if let Some(other) = self.group.roots.get(1) {
+            let (a, b) = (self.name(root.output), self.name(self.graph.node(*other).output));
+            return Err(format!("{a} and {b} are two matrices, expected one"));
         }
         let residual = add.map(|add| if add.inputs[0] == sum.output { add.inputs[1] } else { add.inputs[0] });
         if residual == Some(sum.output) {
-            return Err("it adds the sum to itself".into());
+            return Err(format!("{} is added to itself, expected another value", self.name(sum.output)));
         }
         let out = add.map_or(sum.output, |add| add.output);
-        self.only_output(out)?;
+        self.only_outputs(&[out])?;
         Ok(Composition::ExpertDown { root: self.group.roots[0], residual, out })
     }
 
     fn attention(&self) -> Result<Composition, String> {
         let root = self.group.roots[0];
         let node = self.graph.node(root);
-        let (Op::Attention(a), 1) = (&node.op, self.group.roots.len()) else {
-            return Err("its root is not one attention".into());
-        };
+        let Op::Attention(a) = &node.op else { unreachable!("`legal` allows no other root") };
+        if let Some(other) = self.group.roots.get(1) {
+            let (a, b) = (self.name(node.output), self.name(self.graph.node(*other).output));
+            return Err(format!("{a} and {b} are two attentions, expected one"));
+        }
         let out = match self.group.epilogue.as_slice() {
             [] => node.output,
-            [quant] if self.graph.node(*quant).op == Op::QuantizeQ8 => {
+            [quant] if self.graph.node(*quant).inputs == [node.output] => {
                 let columns = a.heads / a.kv_heads * a.head_dim;
                 if !columns.is_multiple_of(BLOCK) {
                     return Err(format!(
@@ -296,31 +308,27 @@ impl Compose<'_> {
                 }
                 self.graph.node(*quant).output
             }
-            _ => return Err("its epilogue is not a quantisation".into()),
+            _ => {
+                let name = self.name(node.output);
+                return Err(format!("its epilogue is not one quantisation of {name}"));
+            }
         };
         let kept = Some(node.output).filter(|value| *value != out && self.group.outputs.contains(value));
-        if kept.is_none() {
-            self.only_output(out)?;
-        }
         Ok(Composition::Attention { root, out, kept })
     }
 
     fn shrink(&self) -> Result<Composition, String> {
-        let first = self.shared_inputs(&[OpKind::LoraShrink])?;
-        if !self.group.epilogue.is_empty() {
-            return Err("this kind of kernel has no epilogue".into());
-        }
-        let shrunk =
-            |value: &ValueId| self.uses.producer(*value).is_some_and(|id| self.group.roots.contains(&id));
-        if let Some(other) = self.group.outputs.iter().find(|value| !shrunk(value)) {
-            return Err(format!("the kernel does not store {}", self.name(*other)));
-        }
+        let first = self.shared_inputs()?;
+        let roots: Vec<ValueId> = self.group.roots.iter().map(|id| self.graph.node(*id).output).collect();
+        self.only_outputs(&roots)?;
         Ok(Composition::Shrink { input: first.inputs[0], routing: first.inputs.get(1).copied() })
     }
 
-    fn only_output(&self, out: ValueId) -> Result<(), String> {
-        match self.group.outputs.iter().find(|other| **other != out) {
-            Some(other) => Err(format!("the kernel does not store {}", self.name(*other))),
+    fn only_outputs(&self, stored: &[ValueId]) -> Result<(), String> {
+        match self.group.outputs.iter().find(|value| !stored.contains(value)) {
+            Some(other) => {
+                Err(format!("{} is used outside, but such a kernel does not store it", self.name(*other)))
+            }
             None => Ok(()),
         }
     }
@@ -337,7 +345,7 @@ impl Compose<'_> {
             let mut reading: Vec<usize> = (0..parts.len()).filter(|i| reads(&parts[*i])).collect();
             let Some(first) = reading.first().copied() else {
                 let name = self.name(self.graph.node(*id).output);
-                return Err(format!("{name} of the epilogue reads no result of the matrices"));
+                return Err(format!("{name} of the epilogue reads no result of the roots"));
             };
             while reading.len() > 1 {
                 let (roots, nodes) = parts.remove(reading.pop().unwrap_or(first));
@@ -354,12 +362,9 @@ impl Compose<'_> {
         Ok(parts)
     }
 
+    /// Results that meet have the same columns: what an epilogue's op reads and makes has.
     fn part(&self, roots: Vec<NodeId>, epilogue: &[NodeId]) -> Result<Part, String> {
         let outputs: Vec<ValueId> = roots.iter().map(|id| self.graph.node(*id).output).collect();
-        if let Some(other) = outputs.iter().find(|value| self.ty(**value) != self.ty(outputs[0])) {
-            let (a, b) = (self.name(outputs[0]), self.name(*other));
-            return Err(format!("{a} and {b} meet but have different columns"));
-        }
         let mut steps = Steps::new(self, &outputs, epilogue);
         for value in &outputs {
             steps.hand_out(*value)?;
@@ -369,7 +374,7 @@ impl Compose<'_> {
         }
         let steps = steps.done();
         if steps.is_empty() {
-            return Err(format!("nothing reads {}", self.name(outputs[0])));
+            return Err(format!("nothing that comes of {} is used", self.name(outputs[0])));
         }
         Ok(Part { roots, steps })
     }

@@ -118,8 +118,9 @@ impl Fusion<'_> {
             }
         }
         if budget.get() == 0 {
-            let reason = refused.map_or(String::new(), |refusal| format!("; {}", refusal.reason));
-            let reason = format!("the pattern fits in too many ways to try them all{reason}");
+            let first = refused.map_or(String::new(), |refusal| format!("; the first: {}", refusal.reason));
+            let reason =
+                format!("nodes that can stand for each other fit in too many ways to try them all{first}");
             self.report.near_misses.push(near(Vec::new(), reason));
         } else if let Some(refusal) = refused {
             self.refused.extend(refusal.members);
@@ -176,29 +177,24 @@ impl Fusion<'_> {
             outputs: Vec::new(),
         };
         group.find_edges(self.graph, &self.uses);
-        compose(self.graph, &self.uses, &group)?;
+        compose(self.graph, &self.uses, &group, rule.template)?;
         Ok(group)
     }
 
     /// The attention that reads what the rule writes to the cache: it alone, keys and values.
     fn kv_write(&self, form: &Plain, found: &Match) -> Result<Option<NodeId>, String> {
-        let values: Vec<ValueId> =
+        let written: Vec<ValueId> =
             form.rule.kv_write.iter().filter_map(|name| form.value_of(self.graph, found, name)).collect();
-        let Some(first) = values.first() else { return Ok(None) };
+        let [keys, values] = written[..] else { return Ok(None) };
         let reads = |id: &NodeId| {
             let node = self.graph.node(*id);
-            matches!(node.op, Op::Attention(_)) && node.inputs[1..] == values[..]
+            matches!(node.op, Op::Attention(_)) && node.inputs[1..] == [keys, values]
         };
-        let Some(attention) = self.uses.users(*first).iter().copied().find(reads) else {
-            return Err(format!(
-                "{} is not the keys of an attention on these values",
-                name(self.graph, *first)
-            ));
+        let Some(attention) = self.uses.users(keys).iter().copied().find(reads) else {
+            let (keys, values) = (name(self.graph, keys), name(self.graph, values));
+            return Err(format!("no attention reads {keys} as its keys and {values} as its values"));
         };
-        for value in values {
-            if value == self.graph.output {
-                return Err(format!("value {} is the graph's output", name(self.graph, value)));
-            }
+        for value in [keys, values] {
             if let Some(&other) = self.uses.users(value).iter().find(|user| **user != attention) {
                 let also = also_used(self.graph, value, other);
                 return Err(format!("{also} (the kernel writes it to the KV cache only)"));
@@ -214,10 +210,13 @@ impl Fusion<'_> {
         let (_, outputs) = edges(self.graph, &self.uses, members);
         match outputs.into_iter().find(|value| !allowed.contains(value)) {
             None => Ok(()),
-            Some(value) => match self.uses.users(value).iter().find(|user| !members.contains(user)) {
-                Some(&user) => Err(also_used(self.graph, value, user)),
-                None => Err(format!("value {} is the graph's output", name(self.graph, value))),
-            },
+            Some(value) => {
+                let used = match self.uses.users(value).iter().find(|user| !members.contains(user)) {
+                    Some(&user) => also_used(self.graph, value, user),
+                    None => format!("value {} is the graph's output", name(self.graph, value)),
+                };
+                Err(format!("{used} (the rule does not name it in `outputs`)"))
+            }
         }
     }
 
@@ -274,7 +273,8 @@ impl Fusion<'_> {
 fn missing(rule: &FusionRule, at: usize) -> String {
     let node = &rule.pattern[at];
     let ops: Vec<&str> = node.ops.iter().map(|op| op.name()).collect();
-    format!("nothing free fits `{}`: {} of {}", node.capture, ops.join(" or "), node.inputs.join(", "))
+    let (ops, inputs) = (ops.join(" or "), node.inputs.join(", "));
+    format!("no node that is still free fits `{}`, expected {ops} of {inputs}", node.capture)
 }
 
 /// Groups in an order in which each follows those it reads from; of several that could be next, the one whose first node

@@ -116,7 +116,7 @@ impl RowKind {
     pub const NAMED: [(&'static str, RowKind); 3] =
         [("tokens", RowKind::Tokens), ("slots", RowKind::Slots), ("wanted", RowKind::Wanted)];
 
-    fn of(rows: Rows) -> RowKind {
+    pub(super) fn of(rows: Rows) -> RowKind {
         match rows {
             Rows::Tokens => RowKind::Tokens,
             Rows::Slots(_) => RowKind::Slots,
@@ -124,7 +124,7 @@ impl RowKind {
         }
     }
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         RowKind::NAMED.iter().find(|(_, kind)| *kind == self).map_or("?", |(name, _)| name)
     }
 }

@@ -10,6 +10,8 @@ mod legal;
 mod matcher;
 mod read;
 mod read_guard;
+#[cfg(test)]
+mod reason_tests;
 mod row_steps;
 pub mod rule;
 mod sample;

@@ -175,7 +175,7 @@ fn node(
             nodes.map_err(|message| SpecError::new(source, op.span.clone(), message, "in a pattern"))?;
         if let Some(kind) = nodes.iter().flat_map(|node| &node.ops).find(|kind| !legal.contains(kind)) {
             let message =
-                format!("`{}` stands for `{kind}`, which cannot be in the {}", op.value, part_name(part));
+                format!("`{}` stands for `{kind}`, which cannot be in the {}", op.value, part.name());
             return Err(SpecError::new(
                 source,
                 op.span.clone(),
@@ -196,15 +196,11 @@ fn node(
         };
         let legal = legal_ops(template, part);
         if !legal.contains(&kind) {
-            let message = format!(
-                "`{}` cannot be in the {} of a `{}` kernel",
-                op.value,
-                part_name(part),
-                template.name()
-            );
+            let message =
+                format!("`{}` cannot be in the {} of a `{}` kernel", op.value, part.name(), template.name());
             let names: Vec<&str> = legal.iter().map(|op| op.name()).collect();
             let label = match names.as_slice() {
-                [] => format!("a `{}` kernel has no {}", template.name(), part_name(part)),
+                [] => format!("a `{}` kernel has no {}", template.name(), part.name()),
                 names => format!("expected one of: {}", names.join(", ")),
             };
             return Err(SpecError::new(source, op.span.clone(), message, label));
@@ -274,10 +270,6 @@ fn expr(
     }
     let vars: Vec<&str> = inputs.iter().map(|name| name.value.as_str()).collect();
     expression(source, &string(source, item)?, &vars, functions)
-}
-
-fn part_name(part: Part) -> &'static str {
-    Part::NAMED.iter().find(|(_, other)| *other == part).map_or("?", |(name, _)| name)
 }
 
 /// Roots, cycles, connection.

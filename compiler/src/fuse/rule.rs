@@ -101,6 +101,11 @@ impl Part {
         ("epilogue", Part::Epilogue),
         ("context", Part::Context),
     ];
+
+    /// The name in specs.
+    pub fn name(self) -> &'static str {
+        Part::NAMED.iter().find(|(_, part)| *part == self).map_or("?", |(name, _)| name)
+    }
 }
 
 /// Schedule hints: of a group's candidates only those that agree are looked at, as long as there are any. They change speed, never bits.

@@ -106,6 +106,10 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ("kernel = \"matmul\"", "kernel = \"matmull\""),
         ("kernel = \"matmul\"", "kernel = [\"matmul\"]"),
         ("kernel = \"matmul\"", "kernel = \"attention\""),
+        (
+            "kernel = \"matmul\"\nmatch = [\n",
+            "kernel = \"rows\"\nmatch = [\n  { name = \"square\", op = \"mul\", inputs = [\"x\", \"x\"], part = \"prologue\" },\n",
+        ),
         ("outputs = [\"sum\"]", "outputs = 5"),
         ("outputs = [\"sum\"]", "outputs = [5]"),
         (
@@ -149,6 +153,7 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ("outputs = [\"sum\"]\n", ""),
         ("outputs = [\"sum\"]", "outputs = [\"sum\"]\nkv_write = [\"a\"]"),
         ("outputs = [\"sum\"]", "outputs = [\"sum\"]\nkv_write = [\"a\", \"b\"]"),
+        ("outputs = [\"sum\"]", "outputs = [\"sum\"]\nkv_write = [\"sum\", \"reader\"]"),
         ("check = \"multiple_of\"", "check = \"multiple\""),
         ("cols = \"a\"", "cols = \"a\"\ninner = \"a\""),
         ("cols = \"a\"\n", ""),

@@ -70,8 +70,8 @@ impl FusedGraph {
         {
             return Err("keys and values that it writes to the cache are read elsewhere too".into());
         }
-        if let GroupKind::Fused(_) = group.kind {
-            compose(&self.graph, uses, group)?;
+        if let GroupKind::Fused(template) = group.kind {
+            compose(&self.graph, uses, group, template)?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::builder::{Builder, domain};
 use super::candidate::Prologue;
 use super::stages::last_of;
 use super::{KernelUse, OperandRef, SelectError, Selector, layer_kind, max_rows};
-use crate::fuse::{self, Composition, Group, GroupKind, Step, compose, is_stage, row_steps};
+use crate::fuse::{self, Composition, Group, GroupKind, Step, Template, compose, is_stage, row_steps};
 use crate::graph::{Attention, Node, NodeId, Op, OpKind, Rows, Type, ValueId};
 use kernmill_kernels::kernel::{
     ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, KvPlane, Mat, PROLOGUE_TOKENS, Part, ShrinkSite,
@@ -23,14 +23,14 @@ impl Selector<'_> {
                 self.attention(index, root, self.graph.node(root).output, None)
             }
             GroupKind::Single(_) => self.single(group),
-            GroupKind::Fused(_) => self.fused(index),
+            GroupKind::Fused(template) => self.fused(index, template),
         }
     }
 
     /// A group that a rule made.
-    fn fused(&self, index: usize) -> Result<Vec<KernelUse>, SelectError> {
+    fn fused(&self, index: usize, template: Template) -> Result<Vec<KernelUse>, SelectError> {
         let group = &self.fused.groups[index];
-        let composition = compose(self.graph, self.uses, group);
+        let composition = compose(self.graph, self.uses, group, template);
         let composition = composition.map_err(|reason| self.bug(self.graph.node(group.roots[0]), &reason))?;
         match composition {
             Composition::Rows(nodes) => self.rows(group, group.name(), &nodes).map(|one| vec![one]),
