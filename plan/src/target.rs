@@ -98,8 +98,8 @@ const FEATURES: [&str; 16] = [
 
 /// Features up to that one.
 fn through(last: &str) -> &'static [&'static str] {
-    let end = FEATURES.iter().position(|feature| *feature == last).map_or(0, |place| place + 1);
-    &FEATURES[..end]
+    let place = FEATURES.iter().position(|feature| *feature == last).expect("it is one of them");
+    &FEATURES[..=place]
 }
 
 /// Whose CPUs code is made to be fast on. It decides among kernels that give the same bits and run on every CPU of the level.

@@ -72,22 +72,36 @@ enum Scaling {
     Add,
 }
 
+/// Where the constants behind every leaf here are.
+const NEGATIVE_MAGIC: usize = 0;
+const HALF: usize = 4;
+const SMALLEST: usize = 8;
+const MASK: usize = 12;
+const EXPONENT: usize = 16;
+const TABLE: usize = 32;
+
+fn constants(a: &mut CodeAssembler) -> Result<(), IcedError> {
+    let exponent = 0x8000_0000u32.wrapping_sub(MAGIC.to_bits());
+    a.dd(&[(-MAGIC).to_bits(), 0.5f32.to_bits(), 0x0040_0000, 0x0f0f_0f0f, exponent, 0, 0, 0])?;
+    a.db(&MXFP4_TABLE)
+}
+
 fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(4);
     let [scales, data, out, blocks] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
     let [w, negative, magic, half, smallest, table, mask] = [(); 7].map(|()| regs.vector());
     let bytes = regs.vectors(16);
-    let mut constants = a.create_label();
+    let mut pool = a.create_label();
     regs.save(a)?;
-    a.lea(SCRATCH, qword_ptr(constants))?;
-    a.vpbroadcastd(magic, dword_ptr(SCRATCH))?;
+    a.lea(SCRATCH, qword_ptr(pool))?;
+    a.vpbroadcastd(magic, dword_ptr(SCRATCH + NEGATIVE_MAGIC))?;
     if format != WeightFormat::Int8 {
-        a.vpbroadcastd(mask, dword_ptr(SCRATCH + 12))?;
+        a.vpbroadcastd(mask, dword_ptr(SCRATCH + MASK))?;
     }
     if format == WeightFormat::Mxfp4 {
-        a.vpbroadcastd(half, dword_ptr(SCRATCH + 4))?;
-        a.vpbroadcastd(smallest, dword_ptr(SCRATCH + 8))?;
-        a.vbroadcasti32x4(table, xmmword_ptr(SCRATCH + 16))?;
+        a.vpbroadcastd(half, dword_ptr(SCRATCH + HALF))?;
+        a.vpbroadcastd(smallest, dword_ptr(SCRATCH + SMALLEST))?;
+        a.vbroadcasti32x4(table, xmmword_ptr(SCRATCH + TABLE))?;
     }
     let lines = data_lines(format);
     let (mut again, mut done) = (a.create_label(), a.create_label());
@@ -133,9 +147,8 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
     a.jne(again)?;
     a.set_label(&mut done)?;
     regs.restore_and_return(a)?;
-    a.set_label(&mut constants)?;
-    a.dd(&[(-MAGIC).to_bits(), 0.5f32.to_bits(), 0x0040_0000, 0x0f0f_0f0f])?;
-    a.db(&MXFP4_TABLE)
+    a.set_label(&mut pool)?;
+    constants(a)
 }
 
 /// The extra parameters and registers of a leaf that also decodes.
@@ -169,8 +182,8 @@ impl Meanwhile {
         lines.chain([Piece::LoadScales, Piece::Scale, Piece::StoreScales]).collect()
     }
 
-    /// `constants` are [`Constants`].
-    fn emit(&self, a: &mut CodeAssembler, piece: Piece, constants: AsmRegister64) -> Result<(), IcedError> {
+    /// `base` points to [`constants`].
+    fn emit(&self, a: &mut CodeAssembler, piece: Piece, base: AsmRegister64) -> Result<(), IcedError> {
         let Meanwhile { scales, data, out, table, low, high } = *self;
         let line = |index: usize| zmmword_ptr(out + (DECODED_DATA + index * LINE));
         match piece {
@@ -179,8 +192,8 @@ impl Meanwhile {
                 a.vpsrlw(high, low, 4)
             }
             Piece::Mask => {
-                a.vpandd(low, low, dword_bcst(constants + MASK))?;
-                a.vpandd(high, high, dword_bcst(constants + MASK))
+                a.vpandd(low, low, dword_bcst(base + MASK))?;
+                a.vpandd(high, high, dword_bcst(base + MASK))
             }
             Piece::Look => {
                 a.vpshufb(low, table, low)?;
@@ -195,9 +208,9 @@ impl Meanwhile {
                 a.vpslld(low, low, 23)
             }
             Piece::Scale => {
-                a.vpmaxud(low, low, dword_bcst(constants + SMALLEST))?;
-                a.vmulps(low, low, dword_bcst(constants + HALF))?;
-                a.vmulps(high, low, dword_bcst(constants + NEGATIVE_MAGIC))
+                a.vpmaxud(low, low, dword_bcst(base + SMALLEST))?;
+                a.vmulps(low, low, dword_bcst(base + HALF))?;
+                a.vmulps(high, low, dword_bcst(base + NEGATIVE_MAGIC))
             }
             Piece::StoreScales => {
                 a.vmovups(zmmword_ptr(out), low)?;
@@ -206,14 +219,6 @@ impl Meanwhile {
         }
     }
 }
-
-/// Where the constants behind a gemm leaf are.
-const NEGATIVE_MAGIC: usize = 0;
-const HALF: usize = 4;
-const SMALLEST: usize = 8;
-const MASK: usize = 12;
-const EXPONENT: usize = 16;
-const TABLE: usize = 32;
 
 fn gemm(
     a: &mut CodeAssembler,
@@ -228,7 +233,7 @@ fn gemm(
     let floats = regs.vectors(tiles * tokens);
     let lines = regs.vectors(tiles);
     let broadcast = regs.vectors(2);
-    let constants = regs.general();
+    let base = regs.general();
     let (blocks, stride, gap, meanwhile) = match overlap {
         None => (PARAMS[3], PARAMS[4], PARAMS[5], None),
         Some(_) => {
@@ -240,12 +245,12 @@ fn gemm(
     };
     let mut pool = a.create_label();
     regs.save(a)?;
-    a.lea(constants, qword_ptr(pool))?;
+    a.lea(base, qword_ptr(pool))?;
     if let (Some(overlap), Some(meanwhile)) = (overlap, &meanwhile) {
         a.mov(blocks, CHUNK_BLOCKS as u64)?;
         a.mov(stride, overlap.stride as u64)?;
         a.mov(gap, overlap.gap as u64)?;
-        a.vbroadcasti32x4(meanwhile.table, xmmword_ptr(constants + TABLE))?;
+        a.vbroadcasti32x4(meanwhile.table, xmmword_ptr(base + TABLE))?;
     }
     a.mov(SCRATCH, sums)?;
     for token in floats.chunks(tiles) {
@@ -264,7 +269,7 @@ fn gemm(
         // The bits of `-MAGIC * w` differ from the exponent of w only by a constant.
         for (tile, exponent) in lines.iter().enumerate() {
             a.vmovdqa64(*exponent, negative(tile))?;
-            a.vpaddd(*exponent, *exponent, dword_bcst(constants + EXPONENT))?;
+            a.vpaddd(*exponent, *exponent, dword_bcst(base + EXPONENT))?;
         }
     }
     for (token, ints) in ints.chunks(tiles).enumerate() {
@@ -298,7 +303,7 @@ fn gemm(
         // Spread over the block.
         let share = slot * pieces.len() / slots..(slot + 1) * pieces.len() / slots;
         for piece in &pieces[share] {
-            meanwhile.iter().try_for_each(|meanwhile| meanwhile.emit(a, *piece, constants))?;
+            meanwhile.iter().try_for_each(|meanwhile| meanwhile.emit(a, *piece, base))?;
         }
     }
     if scaling == Scaling::Multiply {
@@ -337,7 +342,5 @@ fn gemm(
     }
     regs.restore_and_return(a)?;
     a.set_label(&mut pool)?;
-    let exponent = 0x8000_0000u32.wrapping_sub(MAGIC.to_bits());
-    a.dd(&[(-MAGIC).to_bits(), 0.5f32.to_bits(), 0x0040_0000, 0x0f0f_0f0f, exponent, 0, 0, 0])?;
-    a.db(&MXFP4_TABLE)
+    constants(a)
 }
