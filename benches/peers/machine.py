@@ -13,7 +13,7 @@ from plan import Plan
 
 
 def describe(plan: Plan) -> dict:
-    cpu = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    cpu = cpu_info()
     return {
         "cpu": field(cpu, "model name"),
         "cpu_family_model_stepping": [field(cpu, name) for name in ("cpu family", "model", "stepping")],
@@ -28,6 +28,15 @@ def describe(plan: Plan) -> dict:
         "kernmill_cpu": output([plan.kernmill, "cpu"]).splitlines(),
         "packages": output([plan.python, "-m", "pip", "freeze"]).split(),
     }
+
+
+def cpu_info() -> str:
+    return Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+
+
+def has_tiles() -> bool:
+    """Whether this CPU has AMX."""
+    return "amx_tile" in field(cpu_info(), "flags").split()
 
 
 def field(cpu: str, name: str) -> str:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+import shlex
 import subprocess
 import sys
 import venv
@@ -30,7 +31,7 @@ def setup(plan: Plan) -> None:
     plan.work.mkdir(parents=True, exist_ok=True)
     if not plan.python.exists():
         venv.create(plan.work / "venv", with_pip=True)
-    environment = os.environ | {"CMAKE_ARGS": "-DGGML_NATIVE=ON", "CMAKE_BUILD_PARALLEL_LEVEL": str(plan.threads)}
+    environment = os.environ | {"CMAKE_ARGS": shlex.join(build_options()), "CMAKE_BUILD_PARALLEL_LEVEL": str(plan.threads)}
     log = plan.work / "setup.log"
     print(f"   compiling llama.cpp, ten minutes or so; {log} tells how it goes", flush=True)
     command = [plan.python, "-m", "pip", "install", "--verbose", "--no-cache-dir", "--no-binary", "llama-cpp-python", "-r", requirements]
@@ -38,6 +39,16 @@ def setup(plan: Plan) -> None:
         if subprocess.run(command, env=environment, stdout=file, stderr=subprocess.STDOUT).returncode:
             raise Failure(f"the installation failed; {log} says why. It needs a C and a C++ compiler")
     marker.write_text(wanted)
+
+
+def build_options() -> list[str]:
+    """llama.cpp's, for the CPU at hand."""
+    options = ["-DGGML_NATIVE=ON"]
+    if machine.has_tiles():
+        # GCC 12's _tile_loadconfig names only eight bytes of the 64 that it reads, so that the other stores to a local configuration are
+        # dropped as dead, and llama.cpp's kernels with tiles crash.
+        options.append("-DCMAKE_CXX_FLAGS=-fno-tree-dse -fno-dse")
+    return options
 
 
 def weights(plan: Plan) -> None:

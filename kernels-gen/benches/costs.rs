@@ -60,16 +60,20 @@ fn main() {
     }
     let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let mut bench = Bench::new();
-    // Leaves with tiles need more around them.
-    for level in Level::supported().into_iter().filter(|level| *level < Level::Amx) {
+    let has_tiles = Level::Amx.missing().is_empty() && tiles_are_permitted();
+    for level in Level::supported().into_iter().filter(|level| *level < Level::Amx || has_tiles) {
         for leaf in &leaves {
             let versions = wide::candidates(*leaf, level).map(Some).chain([None]);
             for version in versions {
                 let name = version.map_or("cranelift_128", |wide| wide.name);
-                if !named.is_empty() && !named.iter().any(|wanted| wanted == name) {
+                let is_wanted = named.is_empty() || named.iter().any(|wanted| wanted == name);
+                // What needs no tiles is the level's below.
+                let is_new = level < Level::Amx || name.ends_with("_amx");
+                if !is_wanted || !is_new {
                     continue;
                 }
-                let ns = bench.ns_per_block(*leaf, &code(*leaf, level, version));
+                let mut measure = || bench.ns_per_block(*leaf, &code(*leaf, level, version));
+                let ns = if level == Level::Amx { with_tiles(measure) } else { measure() };
                 println!(
                     "{{\"leaf\": \"{leaf}\", \"level\": \"{}\", \"version\": \"{name}\", \"ns_per_block\": {ns:.2}}}",
                     level.name(),
@@ -77,6 +81,28 @@ fn main() {
             }
         }
     }
+}
+
+/// Asks the system for the permission to use tiles.
+fn tiles_are_permitted() -> bool {
+    // From `asm/prctl.h`, and the number of tile data among the extended state components.
+    const ARCH_REQ_XCOMP_PERM: libc::c_int = 0x1023;
+    const XFEATURE_XTILEDATA: libc::c_ulong = 18;
+    // SAFETY: the call changes nothing but the permission.
+    unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 }
+}
+
+/// What `run` gives while tiles are configured.
+fn with_tiles(run: impl FnOnce() -> f64) -> f64 {
+    let [on, off] = [Leaf::TilesOn, Leaf::TilesOff]
+        .map(|leaf| code(leaf, Level::Amx, wide::candidates(leaf, Level::Amx).next()));
+    // SAFETY: the code takes nothing and returns nothing; the CPU has tiles and the system permits them.
+    let call =
+        |code: &Mmap| unsafe { std::mem::transmute::<*const u8, unsafe extern "C" fn()>(code.as_ptr())() };
+    call(&on);
+    let result = run();
+    call(&off);
+    result
 }
 
 /// Memory for all leaves.

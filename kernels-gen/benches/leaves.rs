@@ -1,5 +1,5 @@
 //! Every version of the q8 and attention leaves, 128-bit and wide, on every level of this machine. Dot leaves against the memory: GB/s
-//! of one-token leaves over a gigabyte of tiles, beside a plain read of the same bytes, with one and with two threads; and the rate of
+//! of one-token leaves over a gigabyte of tiles, beside reads of the same bytes as `kernmill bench` makes them, with one and with two threads; and the rate of
 //! every token count, of decoding, of the gemm leaf and of attention's leaves on operands that stay in cache; of
 //! row-wise work the nanoseconds per row.
 //!
@@ -11,10 +11,13 @@ use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, Decoded, GROUP};
 use kernmill_kernels::leaf::map::Map;
 use kernmill_kernels::leaf::{ADJACENT, BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
+use kernmill_kernels::peak::probe;
 use kernmill_kernels::wide;
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
+use kernmill_plan::probe::READ;
+use kernmill_plan::program::CodeBlob;
 use kernmill_plan::region::{WeightRegion, WeightRegionMut};
 use kernmill_plan::target::Level;
 use memmap2::{Mmap, MmapMut};
@@ -28,6 +31,7 @@ const REPETITIONS: usize = 7;
 const FILL: u8 = 0x3c;
 
 type Dot = unsafe extern "C" fn(*const u8, *const u64, *mut f32, u64);
+type Read = unsafe extern "C" fn(*const u8, u64);
 type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64);
 type Six = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);
 type Gemm = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
@@ -54,18 +58,6 @@ fn shared(threads: usize, count: usize, work: impl Fn(usize, usize) + Sync) {
     });
 }
 
-/// Reads every line of a slice of whole lines.
-fn read(bytes: &[u64]) -> u64 {
-    bytes
-        .chunks_exact(32)
-        .fold([0u64; 32], |mut sums, chunk| {
-            sums.iter_mut().zip(chunk).for_each(|(sum, word)| *sum ^= word);
-            sums
-        })
-        .iter()
-        .fold(0, |a, b| a ^ b)
-}
-
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let wanted = |part: &str| named.is_empty() || named.iter().any(|name| name == part);
@@ -85,21 +77,27 @@ fn main() {
     }
 }
 
-/// Dots of every format beside a plain read.
+/// Dots of every format beside reads by the probe.
 fn all_dots() {
     let mut region = WeightRegion::anonymous(STREAM).expect("a gigabyte of memory");
     region.as_mut_slice().fill(FILL);
-    let words = region.as_slice().as_ptr().cast::<u64>();
-    // SAFETY: the region holds `STREAM` initialised bytes, aligned to pages.
-    let words = unsafe { std::slice::from_raw_parts(words, STREAM / 8) };
+    let probe =
+        probe(Level::native(false).expect("a CPU of the lowest level")).expect("a probe for every level");
+    let place =
+        probe.code.symbols.iter().find(|symbol| symbol.name == READ).expect("it reads").offset as usize;
+    let map = runnable(&probe.code);
+    // SAFETY: the function that reads is there.
+    let read: Read = unsafe { std::mem::transmute(&raw const map[place]) };
+    let step = probe.read_step;
     for threads in [1, 2] {
         let time = median(|| {
-            shared(threads, STREAM / 4096, |first, end| {
-                std::hint::black_box(read(&words[first * 512..end * 512]));
+            shared(threads, STREAM / step, |first, end| {
+                // SAFETY: so many steps lie in the region.
+                unsafe { read(region.as_slice().as_ptr().add(first * step), (end - first) as u64) };
             });
         });
         println!(
-            "{{\"what\": \"plain read\", \"threads\": {threads}, \"gb_per_second\": {:.1}}}",
+            "{{\"what\": \"read\", \"threads\": {threads}, \"gb_per_second\": {:.1}}}",
             STREAM as f64 / time / 1e9
         );
     }
@@ -128,10 +126,14 @@ fn version(leaf: Leaf, level: Level, wide: bool) -> &'static str {
 fn code(leaves: &[Leaf], level: Level, wide: bool) -> (Mmap, Vec<usize>) {
     let blob = generate_leaves(leaves, level, &|leaf| wide::find(leaf, level).filter(|_| wide))
         .expect("leaves generate");
+    let offsets = blob.symbols.iter().map(|symbol| symbol.offset as usize).collect();
+    (runnable(&blob), offsets)
+}
+
+fn runnable(blob: &CodeBlob) -> Mmap {
     let mut map = MmapMut::map_anon(blob.bytes.len()).expect("memory for code");
     map.copy_from_slice(&blob.bytes);
-    let offsets = blob.symbols.iter().map(|symbol| symbol.offset as usize).collect();
-    (map.make_exec().expect("executable memory"), offsets)
+    map.make_exec().expect("executable memory")
 }
 
 /// Dots of every token count, and those of several tiles at once: few tokens from memory, all in cache.

@@ -1,18 +1,28 @@
-//! Probes of the machine's limits: a loop of plain loads as wide as the level has them, and a loop of int8 dot products on
+//! Probes of the machine's limits: a loop of loads as wide as the level has them, and a loop of int8 dot products on
 //! registers, in the instructions that the level's dot leaves are made of.
+//!
+//! The loads go through four parts of the memory at once and prefetch, as the leaves that stream weights do
+//! (`wide/dot_adjacent_avx512.rs`): a core has more requests to memory under way than when it reads one place after the other.
 
 use crate::generate::GenerateError;
 use crate::wide::ZMM;
 use iced_x86::IcedError;
 use iced_x86::code_asm::registers::ymm;
-use iced_x86::code_asm::{AsmRegisterYmm, CodeAssembler, eax, rdi, rsi, xmm0, ymmword_ptr, zmmword_ptr};
+use iced_x86::code_asm::{
+    AsmMemoryOperand, AsmRegisterYmm, CodeAssembler, byte_ptr, eax, ptr, r8, r9, rdi, rsi, xmm0, ymmword_ptr,
+    zmmword_ptr,
+};
 use kernmill_plan::format::LINE;
 use kernmill_plan::probe::{MULTIPLY, Probe, READ};
 use kernmill_plan::program::{CodeBlob, Symbol};
 use kernmill_plan::target::Level;
 
-/// Lines that one step reads.
-const READ_LINES: usize = 8;
+/// Places that are read in turn.
+const STREAMS: usize = 4;
+/// Lines that one step reads of each.
+const STREAM_LINES: usize = 2;
+/// Bytes of each place that prefetching is ahead.
+const AHEAD: usize = 1024;
 /// Independent sums: more than the latency of a dot product times the instructions issued per cycle.
 const SUMS: usize = 12;
 /// Times that an iteration goes over all sums, so that the loop itself costs nothing.
@@ -46,18 +56,33 @@ fn assemble(level: Level) -> Result<Probe, IcedError> {
         code.symbols.push(Symbol { name: name.to_owned(), offset, size, kernel: false });
         code.bytes.extend(bytes);
     }
-    Ok(Probe { level, code, read_step: READ_LINES * LINE, iteration_ops: (ROUNDS * SUMS) as u64 * lanes * 2 })
+    Ok(Probe {
+        level,
+        code,
+        read_step: STREAMS * STREAM_LINES * LINE,
+        iteration_ops: (ROUNDS * SUMS) as u64 * lanes * 2,
+    })
 }
 
-/// `read`: rdi is the address, rsi counts the steps.
-fn reading(lines: impl Fn(&mut CodeAssembler) -> Result<(), IcedError>) -> Result<Vec<u8>, IcedError> {
+/// `read`: rdi is the address, rsi counts the steps. `load` loads a line to registers whose number follows from the line's.
+fn reading(
+    load: impl Fn(&mut CodeAssembler, usize, AsmMemoryOperand) -> Result<(), IcedError>,
+) -> Result<Vec<u8>, IcedError> {
     let mut a = CodeAssembler::new(64)?;
     let (mut again, mut end) = (a.create_label(), a.create_label());
     a.test(rsi, rsi)?;
     a.jz(end)?;
+    // Bytes of one part, and of three.
+    a.imul_3(r8, rsi, (STREAM_LINES * LINE) as i32)?;
+    a.lea(r9, ptr(r8 + r8 * 2))?;
     a.set_label(&mut again)?;
-    lines(&mut a)?;
-    a.add(rdi, (READ_LINES * LINE) as i32)?;
+    for (stream, place) in [rdi + 0, rdi + r8, rdi + r8 * 2, rdi + r9].into_iter().enumerate() {
+        for line in 0..STREAM_LINES {
+            a.prefetcht1(byte_ptr(place + (AHEAD + line * LINE)))?;
+            load(&mut a, stream * STREAM_LINES + line, place + line * LINE)?;
+        }
+    }
+    a.add(rdi, (STREAM_LINES * LINE) as i32)?;
     a.dec(rsi)?;
     a.jnz(again)?;
     a.set_label(&mut end)?;
@@ -67,18 +92,14 @@ fn reading(lines: impl Fn(&mut CodeAssembler) -> Result<(), IcedError>) -> Resul
 }
 
 fn read_256() -> Result<Vec<u8>, IcedError> {
-    reading(|a| {
-        YMM.iter().enumerate().try_for_each(|(n, register)| a.vmovdqu(*register, ymmword_ptr(rdi + 32 * n)))
+    reading(|a, line, place| {
+        a.vmovdqu(YMM[2 * line], ymmword_ptr(place))?;
+        a.vmovdqu(YMM[2 * line + 1], ymmword_ptr(place + LINE / 2))
     })
 }
 
 fn read_512() -> Result<Vec<u8>, IcedError> {
-    reading(|a| {
-        let registers = ZMM[..READ_LINES].iter().enumerate();
-        registers
-            .map(|(n, register)| (*register, LINE * n))
-            .try_for_each(|(register, at)| a.vmovdqu64(register, zmmword_ptr(rdi + at)))
-    })
+    reading(|a, line, place| a.vmovdqu64(ZMM[line], zmmword_ptr(place)))
 }
 
 /// `multiply`: rdi counts the iterations; register 0 holds the operand, register 1 sixteen-bit ones.
@@ -179,7 +200,8 @@ mod tests {
             assert_eq!(count("vpdpbusd"), if vnni { ROUNDS * SUMS } else { 0 }, "{text}");
             assert_eq!(count("vpmaddubsw"), if vnni { 0 } else { ROUNDS * SUMS }, "{text}");
             assert_eq!(count("zmm") > 0, wide, "{text}");
-            assert_eq!(count("[rdi"), READ_LINES * if wide { 1 } else { 2 }, "{text}");
+            assert_eq!(count("prefetcht1"), STREAMS * STREAM_LINES, "{text}");
+            assert_eq!(count("[rdi"), STREAMS * STREAM_LINES * if wide { 2 } else { 3 }, "{text}");
         }
     }
 }

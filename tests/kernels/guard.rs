@@ -5,7 +5,7 @@
 
 use super::fence::Flush;
 use super::operands::{Contents, call, operands};
-use super::{Code, choose, versions};
+use super::{Code, Tiles, choose, versions};
 use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
@@ -15,9 +15,13 @@ use kernmill_kernels::leaf::gemm_q8::{Decoded, Overlap};
 use kernmill_kernels::leaf::map::Map;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvElem;
+use kernmill_plan::target::Level;
+
+/// What is done around a call.
+type Around<'a> = &'a dyn Fn(&mut dyn FnMut());
 
 /// Runs a leaf in every placement; `numbers` are the arguments that are no pointers, in order.
-fn run(code: &Code, index: usize, leaf: Leaf, numbers: &[u64], what: &str) {
+fn run(code: &Code, index: usize, leaf: Leaf, numbers: &[u64], what: &str, around: Around) {
     let contract = leaf.contract();
     for contents in [Contents::Random, Contents::Ones] {
         let mut first: Option<Vec<u8>> = None;
@@ -25,7 +29,7 @@ fn run(code: &Code, index: usize, leaf: Leaf, numbers: &[u64], what: &str) {
         {
             let operands = operands(&contract, numbers, flush, between, contents);
             // SAFETY: the memory is what the contract asks for; anything beyond faults, which is what is tested.
-            unsafe { call(code.address(index), &operands) };
+            around(&mut || unsafe { call(code.address(index), &operands) });
             let mut results = Vec::new();
             for (param, operand) in contract.iter().zip(&operands) {
                 if matches!(param, Param::Targets { .. }) {
@@ -58,7 +62,7 @@ fn run_all(leaves: &[Leaf], numbers: &[&[u64]]) {
         let what = super::name(level, version);
         for (index, leaf) in leaves.iter().enumerate() {
             for numbers in numbers {
-                run(&code, index, *leaf, numbers, &what);
+                run(&code, index, *leaf, numbers, &what, &|call| call());
             }
         }
     }
@@ -144,7 +148,15 @@ fn bf16_gemms_stay_inside_their_operands() {
         let leaves = [shape(1, 64, 0), shape(2, 128, 64), shape(2, 256, 128), shape(2, 64, 64 * 32)];
         for tokens in tokens {
             // Blocks, rows.
-            run_all(&leaves, &[&[0, tokens], &[1, tokens], &[15, tokens]]);
+            let numbers = [[0, tokens], [1, tokens], [15, tokens]];
+            run_all(&leaves, &numbers.each_ref().map(|numbers| &numbers[..]));
+            let Some(tiles) = Tiles::of_host() else { continue };
+            let code = Code::new(generate_leaves(&leaves, Level::Amx, &choose(Level::Amx, 0)).unwrap());
+            for (index, leaf) in leaves.iter().enumerate() {
+                for numbers in &numbers {
+                    run(&code, index, *leaf, numbers, "amx", &|call| tiles.around(call));
+                }
+            }
         }
     }
 }

@@ -12,15 +12,17 @@ mod operands;
 mod replay;
 mod rows;
 
+use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::wide::{self, Wide};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::CodeBlob;
 use kernmill_plan::target::Level;
+use kernmill_runtime::tiles;
 use memmap2::{Mmap, MmapMut};
 
 /// Every level of this machine, with numbers that between them choose every version of every leaf. Not `amx`, whose own leaves need tiles around
-/// them, and permission: they run in the interpreter here, and on the CPU, if it has tiles, in the programs of `tests/equality/`.
+/// them, and permission: they run in the interpreter, and between [`Tiles`] on a CPU that has them.
 pub fn versions() -> impl Iterator<Item = (Level, usize)> {
     let dot = Leaf::DotQ8 { format: WeightFormat::Mxfp4, k: 64, tokens: 1 };
     let count = move |level| wide::candidates(dot, level).count() + 1;
@@ -46,6 +48,33 @@ fn the_numbers_choose_every_version() {
                 assert!(wide::candidates(leaf, level).count() < most, "{leaf} for {}", level.name());
             }
         }
+    }
+}
+
+/// Configures and releases tiles of this CPU.
+pub struct Tiles(Code);
+
+impl Tiles {
+    /// None when the CPU has no tiles or the system does not permit them.
+    pub fn of_host() -> Option<Tiles> {
+        if !Level::Amx.missing().is_empty() || tiles::request().is_err() {
+            return None;
+        }
+        let leaves = [Leaf::TilesOn, Leaf::TilesOff];
+        Some(Tiles(Code::new(generate_leaves(&leaves, Level::Amx, &choose(Level::Amx, 0)).unwrap())))
+    }
+
+    /// Runs something while tiles are configured.
+    pub fn around(&self, run: impl FnOnce()) {
+        let [on, off] = [0, 1].map(|index| {
+            // SAFETY: both leaves take nothing and return nothing.
+            unsafe { std::mem::transmute::<*const u8, unsafe extern "C" fn()>(self.0.address(index)) }
+        });
+        // SAFETY: the CPU has tiles and the system permits them; nothing else here uses them.
+        unsafe { on() };
+        run();
+        // SAFETY: as above.
+        unsafe { off() };
     }
 }
 

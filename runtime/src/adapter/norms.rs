@@ -43,8 +43,15 @@ pub(super) fn row_lengths(
         }
         _ => unpack_tile(format, tile, columns),
     }
-    // SAFETY: the CPU has AVX2 and FMA.
-    let squares = if vectors { unsafe { squares_avx2(factors, columns) } } else { squares(factors, columns) };
+    let squares = if is_x86_feature_detected!("avx512f") {
+        // SAFETY: the CPU has AVX-512 F.
+        unsafe { squares_avx512(factors, columns) }
+    } else if vectors {
+        // SAFETY: the CPU has AVX2 and FMA.
+        unsafe { squares_avx2(factors, columns) }
+    } else {
+        squares(factors, columns)
+    };
     squares.map(f32::sqrt)
 }
 
@@ -80,6 +87,53 @@ fn unpack_int8(data: &[u8], columns: &mut [Column]) {
             }
         }
     }
+}
+
+/// [`squares`] in vectors of 512 bits: eight columns at a time, as many fmas as a core has under way.
+#[target_feature(enable = "avx512f")]
+fn squares_avx512(factors: &TileFactors<'_>, columns: &[Column]) -> Column {
+    let rank = factors.b.len();
+    let mut sums = [_mm512_setzero_ps(); LANES];
+    let (pairs, rest) = columns.as_chunks::<{ 2 * LANES }>();
+    let (paired, single) = factors.a.split_at(pairs.len() * 2 * rank);
+    for (base, a) in pairs.iter().zip(paired.chunks_exact(2 * rank)) {
+        let [c0, c1, c2, c3, c4, c5, c6, c7] = base;
+        let mut w = [wide(c0), wide(c1), wide(c2), wide(c3)];
+        let mut v = [wide(c4), wide(c5), wide(c6), wide(c7)];
+        let (one, other) = a.split_at(rank);
+        for (b, (one, other)) in factors.b.iter().zip(one.iter().zip(other)) {
+            let b = wide(b);
+            for lane in 0..LANES {
+                w[lane] = _mm512_fmadd_ps(b, _mm512_set1_ps(one[lane]), w[lane]);
+                v[lane] = _mm512_fmadd_ps(b, _mm512_set1_ps(other[lane]), v[lane]);
+            }
+        }
+        for (sum, (w, v)) in sums.iter_mut().zip(w.into_iter().zip(v)) {
+            *sum = _mm512_fmadd_ps(v, v, _mm512_fmadd_ps(w, w, *sum));
+        }
+    }
+    for (base, a) in rest.as_chunks::<LANES>().0.iter().zip(single.chunks_exact(rank)) {
+        for (lane, (sum, base)) in sums.iter_mut().zip(base).enumerate() {
+            let mut w = wide(base);
+            for (b, a) in factors.b.iter().zip(a) {
+                w = _mm512_fmadd_ps(wide(b), _mm512_set1_ps(a[lane]), w);
+            }
+            *sum = _mm512_fmadd_ps(w, w, *sum);
+        }
+    }
+    let mut lanes = [[0.0f32; TILE_ROWS]; LANES];
+    for (lane, sum) in lanes.iter_mut().zip(sums) {
+        // SAFETY: 16 floats are there; the store takes any alignment.
+        unsafe { _mm512_storeu_ps(lane.as_mut_ptr(), sum) };
+    }
+    add_lanes(&lanes)
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn wide(column: &Column) -> __m512 {
+    // SAFETY: 16 floats are there; the load takes any alignment.
+    unsafe { _mm512_loadu_ps(column.as_ptr()) }
 }
 
 /// [`squares`] in vectors.
@@ -151,7 +205,12 @@ mod tests {
 
     #[test]
     fn lengths_are_those_of_the_sum() {
-        let (k, rank) = (96, 3);
+        // Columns that are a multiple of eight, and not.
+        [96, 32 + 4].into_iter().for_each(lengths_of);
+    }
+
+    fn lengths_of(k: usize) {
+        let rank = 3;
         let number = |i: usize| (i * 37 % 101) as f32 / 50.0 - 1.0;
         let rows: Vec<f32> = (0..16 * k).map(number).collect();
         let a: Vec<f32> = (0..rank * k).map(|i| number(i + 5)).collect();
@@ -159,6 +218,9 @@ mod tests {
         let quads = quads(&a, k);
         let factors = TileFactors { a: &quads, b: &b };
         for format in [WeightFormat::F32, WeightFormat::Int8, WeightFormat::Int4] {
+            if format != WeightFormat::F32 && !k.is_multiple_of(kernmill_plan::format::BLOCK) {
+                continue;
+            }
             let mut tile = vec![0; format.tile(k).bytes()];
             pack_f32_tile(format, k, &rows, &mut tile).unwrap();
             let (mut base, mut columns) = (vec![[0.0; 16]; k], vec![[0.0; 16]; k]);
@@ -166,6 +228,11 @@ mod tests {
             let lengths = row_lengths(format, &tile, &factors, &mut columns);
             assert_eq!(columns, base, "{format:?}");
             assert_eq!(squares(&factors, &base).map(f32::sqrt), lengths, "{format:?}");
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                // SAFETY: the CPU has both.
+                let squares = unsafe { squares_avx2(&factors, &base) };
+                assert_eq!(squares.map(f32::sqrt), lengths, "{format:?}");
+            }
             for (n, length) in lengths.iter().enumerate() {
                 let element = |i: usize| {
                     let delta: f64 = (0..rank).map(|r| f64::from(b[r][n]) * f64::from(a[r * k + i])).sum();
