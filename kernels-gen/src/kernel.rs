@@ -295,7 +295,7 @@ pub enum Body {
         sites: Vec<ShrinkSite>,
         /// Computed before, by each worker for the rows that it shrinks; only with `by_rows`.
         stages: Vec<Stage>,
-        /// Work items are groups of tokens; otherwise tiles of A.
+        /// Work items are groups of tokens, if there are more than [`PROLOGUE_TOKENS`]; otherwise tiles of A.
         by_rows: bool,
     },
     /// Attention over the cache; work items are (tile of tokens, KV head).

@@ -1,12 +1,12 @@
 //! `lora_shrink`: every token's (slot's) row times the A of its adapter, scaled.
 //!
 //! For few tokens work items are tiles of A, so that workers share what comes from memory; for many they are groups of tokens, whose rows stay in the cache
-//! while all of A passes.
+//! while all of A passes. A kernel for many tokens does either, by how many there are: at two to eight, groups would leave workers without work.
 
 use crate::body::Cx;
 use crate::body::adapter::{AddDots, Entry, SHRUNK_STRIDE, in_groups, tile_bytes};
 use crate::emit::{Emit, LANES};
-use crate::kernel::{Body, Domain, Home, Kernel, ShrinkSite, Stage, ValId};
+use crate::kernel::{Body, Domain, Home, Kernel, PROLOGUE_TOKENS, ShrinkSite, Stage, ValId};
 use crate::leaf::add_dot::TOKENS;
 use crate::stage::{self, elementwise};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -30,10 +30,27 @@ pub fn emit(e: &mut Emit, cx: &Cx, kernel: &Kernel) {
     let shrink = Shrink { input: *input, routed: *routed, input_slots: *input_slots, sites };
     cx.if_adapters(e, |e| {
         let tokens = cx.rows(e, Domain::Tokens);
-        if *by_rows {
-            shrink.by_rows(e, cx, kernel, stages, tokens);
-        } else {
+        if !*by_rows {
+            return shrink.by_tiles(e, cx, tokens);
+        }
+        let most = e.i64(PROLOGUE_TOKENS as i64);
+        let few = e.icmp(IntCC::UnsignedLessThanOrEqual, tokens, most);
+        e.if_then(few, |e| {
+            // Scratch has room for their rows, which every worker computes.
+            let zero = e.i64(0);
+            run_stages(e, cx, stages, zero, tokens);
             shrink.by_tiles(e, cx, tokens);
+        });
+        let many = e.icmp(IntCC::UnsignedGreaterThan, tokens, most);
+        e.if_then(many, |e| shrink.by_rows(e, cx, kernel, stages, tokens));
+    });
+}
+
+/// What comes before the shrinking, for rows `first..end`.
+fn run_stages(e: &mut Emit, cx: &Cx, stages: &[Stage], first: Value, end: Value) {
+    e.for_range(first, end, 1, |e, token| {
+        for stage in stages {
+            stage::emit(e, cx, stage, token);
         }
     });
 }
@@ -80,11 +97,7 @@ impl Shrink<'_> {
             e.if_nonzero(any, |e| {
                 // Rows of the scratch are those of the group.
                 let cx = &cx.based_at(e, kernel, first);
-                e.for_range(first, end, 1, |e, token| {
-                    for stage in stages {
-                        stage::emit(e, cx, stage, token);
-                    }
-                });
+                run_stages(e, cx, stages, first, end);
                 for site in self.sites {
                     e.for_next(first, end, |e, token| {
                         let run = cx.adapter_run(e, token, end);

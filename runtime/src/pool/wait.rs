@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// A spin never lasts longer. Being woken takes tens of microseconds, in which the next step's memory stands idle; two workers that
-/// share a decode step of a millisecond evenly still finish up to a hundred microseconds apart when the machine is not theirs alone.
-const MAX_SPIN: Duration = Duration::from_micros(250);
-/// A spin that keeps failing shrinks to this, so that a success can make it grow again.
+/// share a decode step of a millisecond evenly still finish up to hundreds of microseconds apart when the machine is not theirs alone.
+const MAX_SPIN: Duration = Duration::from_micros(1000);
+/// A spin shrinks to no less.
 const MIN_SPIN: Duration = Duration::from_nanos(500);
 
 /// A counter that threads wait on. It has its cache line to itself.
@@ -40,24 +40,29 @@ impl Signal {
     }
 
     /// Returns the new value once it is no longer `old`. Calls `work` while it spins, as long as that says there is more.
+    ///
+    /// A wait that outlasts every spin halves the budget: whoever is waited for is slow or has no CPU, and may want this one. Any other
+    /// restores it, also one that slept: sleeping would otherwise make the other threads wait for this one to wake, longer than their
+    /// budgets, until all sleep at every change.
     pub(super) fn wait_change(&self, old: u32, work: impl FnMut() -> bool) -> u32 {
-        self.spin(old, work).unwrap_or_else(|| self.sleep(old))
-    }
-
-    fn spin(&self, old: u32, mut work: impl FnMut() -> bool) -> Option<u32> {
         let budget = self.spin.load(Ordering::Relaxed);
         if budget == 0 {
-            let value = self.value();
-            return (value != old).then_some(value);
+            return self.sleep(old);
         }
-        let limit = Duration::from_nanos(budget.into());
         let start = Instant::now();
+        let limit = Duration::from_nanos(budget.into());
+        let value = self.spin(old, start, limit, work).unwrap_or_else(|| self.sleep(old));
+        let budget = if start.elapsed() < MAX_SPIN { MAX_SPIN } else { (limit / 2).max(MIN_SPIN) };
+        self.spin.store(budget.as_nanos() as u32, Ordering::Relaxed);
+        value
+    }
+
+    fn spin(&self, old: u32, start: Instant, limit: Duration, mut work: impl FnMut() -> bool) -> Option<u32> {
         let mut more = true;
         loop {
             for _ in 0..16 {
                 let value = self.value();
                 if value != old {
-                    self.adapt(budget.saturating_mul(2));
                     return Some(value);
                 }
                 more = more && work();
@@ -66,16 +71,9 @@ impl Signal {
                 }
             }
             if start.elapsed() >= limit {
-                // Whoever is waited for is slow or has no CPU: spin less, leave the CPU to it.
-                self.adapt(budget / 2);
                 return None;
             }
         }
-    }
-
-    fn adapt(&self, spin: u32) {
-        let spin = spin.clamp(MIN_SPIN.as_nanos() as u32, MAX_SPIN.as_nanos() as u32);
-        self.spin.store(spin, Ordering::Relaxed);
     }
 
     fn sleep(&self, old: u32) -> u32 {
@@ -117,4 +115,33 @@ fn futex_wake_all(word: &AtomicU32) {
             libc::c_int::MAX,
         )
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The budget after a wait that began with `budget` and ended when `delay` had passed.
+    fn budget_after(budget: Duration, delay: Duration) -> Duration {
+        let signal = Signal::new(true);
+        signal.spin.store(budget.as_nanos() as u32, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(delay);
+                signal.change();
+            });
+            assert_eq!(signal.wait_change(0, || false), 1);
+        });
+        Duration::from_nanos(signal.spin.load(Ordering::Relaxed).into())
+    }
+
+    #[test]
+    fn only_waits_that_outlast_every_spin_shrink_the_budget() {
+        let long = budget_after(MAX_SPIN, 2 * MAX_SPIN);
+        assert_eq!(long, MAX_SPIN / 2);
+        assert_eq!(budget_after(MIN_SPIN, 2 * MAX_SPIN), MIN_SPIN);
+        // It sleeps, because the budget is nothing by now, and spins again next time. The machine may be slow, but not always.
+        let short = |_| budget_after(MIN_SPIN, Duration::from_micros(50)) == MAX_SPIN;
+        assert!((0..1000).any(short));
+    }
 }
