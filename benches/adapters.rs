@@ -2,7 +2,10 @@
 //!
 //! Decoding of one sequence and of four with four different adapters, and a prompt of 512 tokens, each with and without adapters in turn. Adapters are
 //! random, on the attention's projections or on all sites. Then the same without adapters, on a program that takes them and on one that was compiled
-//! without. Prints one line of JSON per case: tokens per second, and the median of the ratios of pairs. A pair during which a hypervisor gave more than
+//! without. In a pair of decodings both sides take turns token by token, so that both meet the same minutes of a machine whose memory others use as well;
+//! prompts take turns whole.
+//!
+//! Prints one line of JSON per case: tokens per second, the median of the ratios of pairs, and all of them. A pair during which a hypervisor gave more than
 //! 5 % of the time of this machine's CPUs to others is void: it is counted and made again.
 
 use fastrand::Rng;
@@ -22,8 +25,8 @@ use std::time::Instant;
 
 /// Tokens that a sequence has before its decoding is timed.
 const PROMPT: usize = 16;
-/// Tokens decoded per measurement and sequence.
-const DECODED: usize = 12;
+/// Tokens decoded per pair, side and sequence.
+const DECODED: usize = 24;
 /// The prompt that is timed.
 const PREFILL: usize = 512;
 
@@ -79,7 +82,7 @@ fn main() {
     let config = EngineConfig {
         pool: PoolConfig { threads: arguments.threads, pin: true },
         context: Some(1024),
-        sequences: 4,
+        sequences: 8,
         chunk: None,
     };
     let mut engine = Engine::new(&image, config).expect("it runs here");
@@ -88,24 +91,32 @@ fn main() {
         let placed = engine.place_adapter(random(adapters, &arguments, u64::from(slot)));
         assert_eq!(placed.expect("it is packed for the plan"), slot);
     }
-    decode(&mut engine, &[0]);
+    let mut engines = vec![engine];
+    decode_pair(&mut engines, [(0, &[0]), (0, &[0])], 0);
     if arguments.profile {
         for slots in [&[0][..], &[1], &[0; 4], &[1, 2, 3, 4]] {
-            profile(&mut engine, slots);
+            profile(&mut engines[0], slots);
         }
         return;
     }
-    report("decode", 1, DECODED, &arguments, &mut |on| decode(&mut engine, &[u32::from(on)]));
-    report("decode", 4, 4 * DECODED, &arguments, &mut |on| {
-        decode(&mut engine, &[1, 2, 3, 4].map(|slot| slot * u32::from(on)))
+    report("decode", 1, DECODED, &arguments, &mut |first| {
+        decode_pair(&mut engines, [(0, &[0]), (0, &[1])], first)
     });
-    report("prefill", 1, PREFILL, &arguments, &mut |on| prefill(&mut engine, u32::from(on)));
+    report("decode", 4, 4 * DECODED, &arguments, &mut |first| {
+        decode_pair(&mut engines, [(0, &[0; 4]), (0, &[1, 2, 3, 4])], first)
+    });
+    report("prefill", 1, PREFILL, &arguments, &mut |first| {
+        prefill_pair(&mut engines, [(0, 0), (0, 1)], first)
+    });
     let plain = plan.image_with(without_support(&plan, &image)).expect("a good plan");
-    let mut engines = [Engine::new(&plain, config).expect("it runs here"), engine];
-    decode(&mut engines[0], &[0]);
-    let of = |on: bool| usize::from(on);
-    report("support, decode", 1, DECODED, &arguments, &mut |on| decode(&mut engines[of(on)], &[0]));
-    report("support, prefill", 1, PREFILL, &arguments, &mut |on| prefill(&mut engines[of(on)], 0));
+    engines.push(Engine::new(&plain, config).expect("it runs here"));
+    decode_pair(&mut engines, [(1, &[0]), (0, &[0])], 0);
+    report("support, decode", 1, DECODED, &arguments, &mut |first| {
+        decode_pair(&mut engines, [(1, &[0]), (0, &[0])], first)
+    });
+    report("support, prefill", 1, PREFILL, &arguments, &mut |first| {
+        prefill_pair(&mut engines, [(1, 0), (0, 0)], first)
+    });
 }
 
 /// The plan's program compiled without support for adapters, over the same weights.
@@ -149,30 +160,73 @@ fn random(adapters: &Adapters, arguments: &Arguments, seed: u64) -> Arc<PackedAd
     Arc::new(packed.expect("finite numbers and memory for them"))
 }
 
-/// Seconds to decode with these adapters, a sequence for each.
-fn decode(engine: &mut Engine, slots: &[u32]) -> f64 {
-    let ids: Vec<SeqId> = slots.iter().map(|slot| sequence(engine, *slot)).collect();
-    let token = |n: usize| (n * 7919 % 50_000) as u32;
-    for (n, id) in ids.iter().enumerate() {
-        let prompt: Vec<u32> = (0..PROMPT).map(|i| token(n * PROMPT + i)).collect();
-        engine.step(&[(*id, &prompt)], Want::None, &mut |_, _| {}).expect("there is room");
+/// Sequences that decode together, with these adapters.
+struct Decoding {
+    ids: Vec<SeqId>,
+    decoded: usize,
+}
+
+impl Decoding {
+    fn begin(engine: &mut Engine, slots: &[u32]) -> Decoding {
+        let ids: Vec<SeqId> = slots.iter().map(|slot| sequence(engine, *slot)).collect();
+        for (n, id) in ids.iter().enumerate() {
+            let prompt: Vec<u32> = (0..PROMPT).map(|i| token(n * PROMPT + i)).collect();
+            engine.step(&[(*id, &prompt)], Want::None, &mut |_, _| {}).expect("there is room");
+        }
+        Decoding { ids, decoded: 0 }
     }
-    let start = Instant::now();
-    for n in 0..DECODED {
-        let tokens: Vec<[u32; 1]> = (0..ids.len()).map(|i| [token(1000 + n * 4 + i)]).collect();
+
+    /// Seconds for a token of each.
+    fn step(&mut self, engine: &mut Engine) -> f64 {
+        let tokens: Vec<[u32; 1]> =
+            (0..self.ids.len()).map(|i| [token(1000 + self.decoded * 4 + i)]).collect();
         let work: Vec<(SeqId, &[u32])> =
-            ids.iter().zip(&tokens).map(|(id, token)| (*id, &token[..])).collect();
+            self.ids.iter().zip(&tokens).map(|(id, token)| (*id, &token[..])).collect();
+        let start = Instant::now();
         engine.step(&work, Want::Last, &mut |_, _| {}).expect("there is room");
+        self.decoded += 1;
+        start.elapsed().as_secs_f64()
     }
-    let seconds = start.elapsed().as_secs_f64();
-    ids.into_iter().for_each(|id| engine.drop_sequence(id));
+
+    fn end(self, engine: &mut Engine) {
+        self.ids.into_iter().for_each(|id| engine.drop_sequence(id));
+    }
+}
+
+fn token(n: usize) -> u32 {
+    (n * 7919 % 50_000) as u32
+}
+
+/// Seconds that each side takes to decode, a side being an engine and the slots of its sequences. `first` begins; the beginner changes from token
+/// to token.
+fn decode_pair(engines: &mut [Engine], sides: [(usize, &[u32]); 2], first: usize) -> [f64; 2] {
+    let mut decodings = sides.map(|(engine, slots)| Decoding::begin(&mut engines[engine], slots));
+    let mut seconds = [0.0; 2];
+    for n in 0..DECODED {
+        for side in [(first + n) % 2, (first + n + 1) % 2] {
+            seconds[side] += decodings[side].step(&mut engines[sides[side].0]);
+        }
+    }
+    decodings.into_iter().zip(sides).for_each(|(decoding, (engine, _))| decoding.end(&mut engines[engine]));
+    seconds
+}
+
+/// Seconds that each side takes for the prompt, a side being an engine and a slot.
+fn prefill_pair(engines: &mut [Engine], sides: [(usize, u32); 2], first: usize) -> [f64; 2] {
+    let mut seconds = [0.0; 2];
+    for side in [first, 1 - first] {
+        let (engine, slot) = sides[side];
+        seconds[side] = prefill(&mut engines[engine], slot);
+    }
     seconds
 }
 
 /// Prints what the kinds of steps take, prompts included.
 fn profile(engine: &mut Engine, slots: &[u32]) {
     engine.start_meter(Detail::Steps);
-    let seconds = decode(engine, slots);
+    let mut decoding = Decoding::begin(engine, slots);
+    let seconds: f64 = (0..DECODED).map(|_| decoding.step(engine)).sum();
+    decoding.end(engine);
     let profile = engine.stop_meter();
     println!(
         "slots {slots:?}: {seconds:.3} s to decode, {} bytes of weights in all",
@@ -193,7 +247,7 @@ fn profile(engine: &mut Engine, slots: &[u32]) {
 /// Seconds for the prompt.
 fn prefill(engine: &mut Engine, slot: u32) -> f64 {
     let id = sequence(engine, slot);
-    let prompt: Vec<u32> = (0..PREFILL).map(|i| (i * 7919 % 50_000) as u32).collect();
+    let prompt: Vec<u32> = (0..PREFILL).map(token).collect();
     let start = Instant::now();
     engine.step(&[(id, &prompt)], Want::Last, &mut |_, _| {}).expect("there is room");
     let seconds = start.elapsed().as_secs_f64();
@@ -223,18 +277,14 @@ fn report(
     sequences: usize,
     tokens: usize,
     arguments: &Arguments,
-    run: &mut dyn FnMut(bool) -> f64,
+    run: &mut dyn FnMut(usize) -> [f64; 2],
 ) {
     let mut pairs: Vec<[f64; 2]> = Vec::new();
     let mut void = 0;
     while pairs.len() < arguments.pairs && void < MOST_VOID * arguments.pairs {
         let (before, start) = (stolen(), Instant::now());
-        let mut times = [0.0; 2];
         // Whoever is first changes from pair to pair.
-        for turn in 0..2 {
-            let on = (pairs.len() + turn) % 2 == 1;
-            times[usize::from(on)] = run(on);
-        }
+        let times = run(pairs.len() % 2);
         if (stolen() - before) / start.elapsed().as_secs_f64() > STOLEN {
             void += 1;
         } else {
@@ -251,12 +301,14 @@ fn report(
         values[values.len() / 2]
     };
     let rate = |seconds: f64| tokens as f64 / seconds;
+    let ratios: Vec<String> = pairs.iter().map(|pair| format!("{:.3}", pair[0] / pair[1])).collect();
     println!(
-        "{{\"case\": \"{what}\", \"sequences\": {sequences}, \"rank\": {}, \"pairs\": {}, \"void\": {void}, \"without\": {:.2}, \"with\": {:.2}, \"ratio\": {:.4}}}",
+        "{{\"case\": \"{what}\", \"sequences\": {sequences}, \"rank\": {}, \"pairs\": {}, \"void\": {void}, \"without\": {:.2}, \"with\": {:.2}, \"ratio\": {:.4}, \"ratios\": [{}]}}",
         arguments.rank,
         pairs.len(),
         rate(median(&|pair| pair[0])),
         rate(median(&|pair| pair[1])),
         median(&|pair| pair[0] / pair[1]),
+        ratios.join(", "),
     );
 }

@@ -29,7 +29,7 @@ pub struct Args {
     /// Entries per sequence in each block table.
     pub block_table_stride: [u32; 2],
     /// `[slot][site]`: what each adapter has at each site of the program ([`crate::program::ModelInfo::adapters`]). Null when no token of
-    /// the batch has an adapter.
+    /// the batch has an adapter at a site that the step looks at.
     pub adapter_table: *const SiteEntry,
     /// Bytes from one slot's entries to the next's.
     pub adapter_stride: u64,

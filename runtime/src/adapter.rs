@@ -161,7 +161,12 @@ impl SiteSet {
 
     /// Whether a step runs that is there for `sites`; for none: that always runs.
     pub(crate) fn want(&self, sites: &[u32]) -> bool {
-        sites.is_empty() || sites.iter().any(|site| self.has(*site))
+        sites.is_empty() || self.any_of(sites)
+    }
+
+    /// Whether any of `sites` is in it.
+    pub(crate) fn any_of(&self, sites: &[u32]) -> bool {
+        sites.iter().any(|site| self.has(*site))
     }
 }
 

@@ -406,14 +406,17 @@ impl Counting<'_> {
 #[derive(Clone, Copy)]
 struct Shared {
     args: *const Args,
+    /// The same without adapters.
+    plain: *const Args,
     scratch: *mut u8,
 }
 
-// SAFETY: workers only read `args` and write disjoint parts of `scratch`.
+// SAFETY: workers only read the arguments and write disjoint parts of `scratch`.
 unsafe impl Sync for Shared {}
 
 /// Runs step lists one after the other on all workers, with a barrier after every step but the last (which gets one when it is
-/// timed). Steps for adapters at none of `sites` are left out.
+/// timed). Steps for adapters at none of `sites` are left out; others that look at none of those get no table of adapters, so that they need not look
+/// at every token's entry to find nothing.
 fn dispatch(
     pool: &mut Pool,
     memory: &mut Memory,
@@ -427,7 +430,8 @@ fn dispatch(
     }
     let count = pool.count() as u32;
     let stride = memory.scratch_stride;
-    let shared = Shared { args, scratch: memory.scratch.as_mut_ptr() };
+    let plain = Args { adapter_table: std::ptr::null(), ..*args };
+    let shared = Shared { args, plain: &raw const plain, scratch: memory.scratch.as_mut_ptr() };
     let tokens = args.tokens as usize;
     let counting = &counting;
     pool.run(&move |index: u32, barrier: &Barrier| {
@@ -443,7 +447,8 @@ fn dispatch(
                 operands: step.operands.as_ptr(),
             };
             let clock = counting.clocks.get(n).map(|clock| (clock, Instant::now()));
-            call(step.kernel, shared.args, &worker);
+            let args = if sites.any_of(&step.looks_at) { shared.args } else { shared.plain };
+            call(step.kernel, args, &worker);
             if let Some((clock, start)) = clock {
                 clock.called(index, start);
             }

@@ -48,6 +48,8 @@ pub(super) struct StepCall {
     pub label: Box<str>,
     /// Sites of adapters without which it is left out; none when it always runs.
     pub sites: Box<[u32]>,
+    /// Sites whose entries it looks at.
+    pub looks_at: Box<[u32]>,
     /// What it reads and multiplies, for profiles.
     pub work: StepWork,
     /// What its workers read first.
@@ -125,6 +127,10 @@ impl StepCall {
             Operand::Site(site) => u64::from(site) * size_of::<SiteEntry>() as u64,
         };
         let operands: Box<[u64]> = step.operands.iter().map(operand).collect();
+        let site = |operand: &Operand| match *operand {
+            Operand::Site(site) => Some(site),
+            _ => None,
+        };
         let heads = Heads::resolve(step, class, &operands, bases.arena, bases.workers);
         StepCall {
             kernel,
@@ -132,6 +138,7 @@ impl StepCall {
             next: Counter::default(),
             label: step.label.as_str().into(),
             sites: step.sites.as_slice().into(),
+            looks_at: step.operands.iter().filter_map(site).collect(),
             work: step.work,
             heads,
         }
