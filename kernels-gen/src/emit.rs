@@ -158,6 +158,27 @@ impl Emit<'_, '_> {
         self.b.seal_block(after);
     }
 
+    /// `if condition { then } else { otherwise }`.
+    pub fn if_else(
+        &mut self,
+        condition: Value,
+        then: impl FnOnce(&mut Self),
+        otherwise: impl FnOnce(&mut Self),
+    ) {
+        let (inside, outside, after) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(condition, inside, &[], outside, &[]);
+        self.b.switch_to_block(inside);
+        self.b.seal_block(inside);
+        then(self);
+        self.jump(after, &[]);
+        self.b.switch_to_block(outside);
+        self.b.seal_block(outside);
+        otherwise(self);
+        self.jump(after, &[]);
+        self.b.switch_to_block(after);
+        self.b.seal_block(after);
+    }
+
     fn jump(&mut self, block: Block, args: &[Value]) {
         let args: Vec<BlockArg> = args.iter().map(|value| BlockArg::Value(*value)).collect();
         self.b.ins().jump(block, &args);

@@ -293,7 +293,7 @@ pub enum Body {
         routed: Option<(ValId, usize, usize)>,
         input_slots: bool,
         sites: Vec<ShrinkSite>,
-        /// Computed before, by each worker for the rows that it shrinks; only with `by_rows`.
+        /// Computed before, by each worker for the rows that it shrinks, or all of few; only with `by_rows`.
         stages: Vec<Stage>,
         /// Work items are groups of tokens, if there are more than [`PROLOGUE_TOKENS`]; otherwise tiles of A.
         by_rows: bool,

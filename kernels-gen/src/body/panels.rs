@@ -99,7 +99,5 @@ pub fn many_or_few(
     let Some(least) = panels.least_rows() else { return many(e, panels) };
     let least = e.i64(least as i64);
     let is_many = e.icmp(IntCC::UnsignedGreaterThanOrEqual, count, least);
-    e.if_then(is_many, |e| many(e, panels));
-    let is_few = e.icmp(IntCC::UnsignedLessThan, count, least);
-    e.if_then(is_few, few);
+    e.if_else(is_many, |e| many(e, panels), few);
 }

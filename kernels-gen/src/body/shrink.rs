@@ -34,15 +34,14 @@ pub fn emit(e: &mut Emit, cx: &Cx, kernel: &Kernel) {
             return shrink.by_tiles(e, cx, tokens);
         }
         let most = e.i64(PROLOGUE_TOKENS as i64);
-        let few = e.icmp(IntCC::UnsignedLessThanOrEqual, tokens, most);
-        e.if_then(few, |e| {
+        let are_few = e.icmp(IntCC::UnsignedLessThanOrEqual, tokens, most);
+        let few = |e: &mut Emit| {
             // Scratch has room for their rows, which every worker computes.
             let zero = e.i64(0);
             run_stages(e, cx, stages, zero, tokens);
             shrink.by_tiles(e, cx, tokens);
-        });
-        let many = e.icmp(IntCC::UnsignedGreaterThan, tokens, most);
-        e.if_then(many, |e| shrink.by_rows(e, cx, kernel, stages, tokens));
+        };
+        e.if_else(are_few, few, |e| shrink.by_rows(e, cx, kernel, stages, tokens));
     });
 }
 

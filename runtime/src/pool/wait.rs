@@ -15,7 +15,7 @@ pub(super) struct Signal {
     value: AtomicU32,
     /// Threads that sleep or are about to.
     sleepers: AtomicU32,
-    /// Nanoseconds to spin before sleeping; adapts between the two bounds, 0 never spins.
+    /// Nanoseconds to spin before sleeping ([`next_budget`]); 0 never spins.
     spin: AtomicU32,
 }
 
@@ -40,10 +40,6 @@ impl Signal {
     }
 
     /// Returns the new value once it is no longer `old`. Calls `work` while it spins, as long as that says there is more.
-    ///
-    /// A wait that outlasts every spin halves the budget: whoever is waited for is slow or has no CPU, and may want this one. Any other
-    /// restores it, also one that slept: sleeping would otherwise make the other threads wait for this one to wake, longer than their
-    /// budgets, until all sleep at every change.
     pub(super) fn wait_change(&self, old: u32, work: impl FnMut() -> bool) -> u32 {
         let budget = self.spin.load(Ordering::Relaxed);
         if budget == 0 {
@@ -52,8 +48,7 @@ impl Signal {
         let start = Instant::now();
         let limit = Duration::from_nanos(budget.into());
         let value = self.spin(old, start, limit, work).unwrap_or_else(|| self.sleep(old));
-        let budget = if start.elapsed() < MAX_SPIN { MAX_SPIN } else { (limit / 2).max(MIN_SPIN) };
-        self.spin.store(budget.as_nanos() as u32, Ordering::Relaxed);
+        self.spin.store(next_budget(limit, start.elapsed()).as_nanos() as u32, Ordering::Relaxed);
         value
     }
 
@@ -90,6 +85,15 @@ impl Signal {
     }
 }
 
+/// How long to spin next time, after a wait that spun for `budget` at most and took `waited` in all.
+///
+/// A wait that outlasts every spin halves it: whoever is waited for is slow or has no CPU, and may want this one. Any other restores
+/// it, also one that slept: sleeping would otherwise make the other threads wait for this one to wake, longer than their budgets, until
+/// all sleep at every change.
+fn next_budget(budget: Duration, waited: Duration) -> Duration {
+    if waited < MAX_SPIN { MAX_SPIN } else { (budget / 2).max(MIN_SPIN) }
+}
+
 /// Sleeps while `word` holds `expected`; may return early.
 fn futex_wait(word: &AtomicU32, expected: u32) {
     let no_timeout = std::ptr::null::<libc::timespec>();
@@ -121,27 +125,27 @@ fn futex_wake_all(word: &AtomicU32) {
 mod tests {
     use super::*;
 
-    /// The budget after a wait that began with `budget` and ended when `delay` had passed.
-    fn budget_after(budget: Duration, delay: Duration) -> Duration {
+    #[test]
+    fn only_waits_that_outlast_every_spin_shrink_the_budget() {
+        assert_eq!(next_budget(MAX_SPIN, MAX_SPIN), MAX_SPIN / 2);
+        assert_eq!(next_budget(MIN_SPIN, 10 * MAX_SPIN), MIN_SPIN);
+        assert_eq!(next_budget(MIN_SPIN, MAX_SPIN / 2), MAX_SPIN);
+    }
+
+    #[test]
+    fn a_wait_that_slept_adapts_the_budget() {
         let signal = Signal::new(true);
-        signal.spin.store(budget.as_nanos() as u32, Ordering::Relaxed);
+        signal.spin.store((4 * MIN_SPIN).as_nanos() as u32, Ordering::Relaxed);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                std::thread::sleep(delay);
+                while signal.sleepers.load(Ordering::SeqCst) == 0 {
+                    std::thread::yield_now();
+                }
+                std::thread::sleep(2 * MAX_SPIN);
                 signal.change();
             });
             assert_eq!(signal.wait_change(0, || false), 1);
         });
-        Duration::from_nanos(signal.spin.load(Ordering::Relaxed).into())
-    }
-
-    #[test]
-    fn only_waits_that_outlast_every_spin_shrink_the_budget() {
-        let long = budget_after(MAX_SPIN, 2 * MAX_SPIN);
-        assert_eq!(long, MAX_SPIN / 2);
-        assert_eq!(budget_after(MIN_SPIN, 2 * MAX_SPIN), MIN_SPIN);
-        // It sleeps, because the budget is nothing by now, and spins again next time. The machine may be slow, but not always.
-        let short = |_| budget_after(MIN_SPIN, Duration::from_micros(50)) == MAX_SPIN;
-        assert!((0..1000).any(short));
+        assert_eq!(signal.spin.load(Ordering::Relaxed), (2 * MIN_SPIN).as_nanos() as u32);
     }
 }
