@@ -19,8 +19,8 @@ use kernmill_plan::target::Level;
 
 /// Places that are read in turn.
 const STREAMS: usize = 4;
-/// Lines that one step reads of each.
-const STREAM_LINES: usize = 2;
+/// Lines that one step reads of each. One gives some percent more than two on a Zen 3 (`benches/runs/2026-11-22-zen3.md`), more than that far less.
+const STREAM_LINES: usize = 1;
 /// Bytes of each place that prefetching is ahead.
 const AHEAD: usize = 1024;
 /// Independent sums: more than the latency of a dot product times the instructions issued per cycle.

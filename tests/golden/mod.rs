@@ -139,8 +139,8 @@ fn machine_code_of_wide_leaves_of_other_levels() {
         Leaf::Combine { head_dim: 32, group: 1, sinks: true },
     ];
     for (level, leaves, register) in [
-        (Level::V3, [&plain[..], &rest, &row_wise()].concat(), "ymm"),
-        (Level::V3Vnni, vnni.to_vec(), "ymm"),
+        (Level::V3, [&plain[..], &rest, &row_wise(), &[adjacent]].concat(), "ymm"),
+        (Level::V3Vnni, [&vnni[..], &[adjacent]].concat(), "ymm"),
         (Level::V4, plain.to_vec(), "zmm"),
         (Level::CascadeLake, vec![dots(WeightFormat::Mxfp4), adjacent], "zmm"),
     ] {

@@ -1,11 +1,13 @@
 //! Leaf micro-kernels against scalar loops written from docs/numerics.md.
 
+use super::machine::{Machine, Memory, Region};
 use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_plan::format::{BLOCK, Q8Row, TILE_ROWS, WeightFormat};
 use kernmill_plan::pack;
+use kernmill_plan::target::Level;
 
 const FORMATS: [WeightFormat; 5] = WeightFormat::ALL;
 
@@ -190,30 +192,57 @@ fn q8_dots_match_the_definition_bit_for_bit() {
     }
 }
 
-/// Tiles one behind the other give the results of each; those of `pairs` with the even tiles' first.
+/// Calls a dot of adjacent tiles with results 80 floats apart; `interpreted`: not on this CPU, which may lack the level.
+fn call_adjacent(code: &Code, tiles: &[u8], rows: &[Q8], interpreted: bool) -> Vec<f32> {
+    let list: Vec<u64> = rows.iter().map(|row| address(&row.memory)).collect();
+    let mut memory = aligned(tiles.len());
+    let mut out = vec![f32::NAN; 80 * rows.len()];
+    // SAFETY: `memory` has at least as many bytes.
+    unsafe { memory.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(tiles.as_ptr(), tiles.len()) };
+    if !interpreted {
+        // SAFETY: the leaf reads the tiles and the rows and writes 64 floats per row, 80 apart.
+        unsafe {
+            let f: Dot = std::mem::transmute(code.address(0));
+            f(memory.as_ptr().cast(), list.as_ptr(), out.as_mut_ptr(), 80 * 4);
+        }
+        return out;
+    }
+    let mut machine = Machine::new(Memory::default());
+    let mut add = |address, bytes, writable| machine.memory.add(Region { address, bytes, writable });
+    let bytes = |values: &[u64]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    add(address(&memory), tiles.to_vec(), false);
+    add(address(&list), bytes(&list), false);
+    for row in rows {
+        add(address(&row.memory), row.memory.iter().flat_map(|line| line.0).collect(), false);
+    }
+    add(address(&out), vec![0xff; 4 * out.len()], true);
+    let args = [address(&memory), address(&list), address(&out), 80 * 4];
+    machine.call(code.bytes(0), code.address(0) as u64, &args).unwrap_or_else(|fault| panic!("{fault}"));
+    let results = &machine.memory.region(address(&out)).expect("it was added").bytes;
+    results.chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().expect("4 bytes"))).collect()
+}
+
+/// Tiles one behind the other give the results of each; those of `pairs` with the even tiles' first. On levels that this CPU lacks, in the interpreter.
 #[test]
 fn dots_of_adjacent_tiles_are_those_of_each_tile() {
-    for (level, version) in versions() {
+    let here = versions().map(|(level, version)| (level, version, false));
+    let lacking = Level::ALL.into_iter().filter(|level| !level.missing().is_empty());
+    let lacking = lacking.flat_map(|level| [(level, 0, true), (level, 1, true)]);
+    for (level, version, interpreted) in here.chain(lacking) {
         for format in FORMATS.into_iter().filter(|f| f.is_blocked()) {
             // Fewer blocks than the leaf prefetches ahead and more, whole turns of its loop and not.
             for (k, tokens, pairs) in
                 [(32, 1, true), (64, 2, false), (288, 1, false), (2880, 1, true), (2880, 2, true)]
             {
                 let leaf = Leaf::DotAdjacent { format, k, tokens, pairs };
+                if interpreted && choose(level, version)(leaf).is_none() {
+                    continue;
+                }
                 let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
                 let mut rng = Rng::with_seed(k as u64 + 11);
                 let tiles: Vec<Vec<u8>> = (0..4).map(|_| random_tile(&mut rng, format, k, false)).collect();
                 let rows: Vec<Q8> = (0..tokens).map(|_| random_q8(&mut rng, k, false)).collect();
-                let list: Vec<u64> = rows.iter().map(|row| address(&row.memory)).collect();
-                let packed = tiles.concat();
-                let mut memory = aligned(packed.len());
-                let mut out = vec![f32::NAN; 80 * tokens];
-                // SAFETY: `memory` has room for the tiles; the leaf reads them and the rows and writes 64 floats per row, 80 apart.
-                unsafe {
-                    memory.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(packed.as_ptr(), packed.len());
-                    let f: Dot = std::mem::transmute(code.address(0));
-                    f(memory.as_ptr().cast(), list.as_ptr(), out.as_mut_ptr(), 80 * 4);
-                }
+                let out = call_adjacent(&code, &tiles.concat(), &rows, interpreted);
                 let order = if pairs { [0, 2, 1, 3] } else { [0, 1, 2, 3] };
                 for (a, out) in rows.iter().zip(out.chunks(80)) {
                     let expected: Vec<f32> = order

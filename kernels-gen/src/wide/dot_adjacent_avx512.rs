@@ -3,24 +3,22 @@
 //! Tile: 16 rows (the lanes) of 4 tiles x up to 2 tokens, one int32 and one f32 accumulator for each tile and token; weights become
 //! operands of `vpdpbusd` as in `dot_q8_avx512.rs`, activations are broadcast once for all tiles.
 //!
-//! Made for streaming weights: it goes through its tiles together, block by block, and prefetches into L2, at first the tiles' own data,
-//! near their end the data of the four tiles behind them, and all along those tiles' scales. Memory that is read in several places in turn
-//! arrives faster than in one: on a Zen 4 (benches/leaves.rs) a thread streams mxfp4 at 25 GB/s and int8 at 29
-//! with this leaf, at 22 and 23 with that of one tile, where a plain read has 30. A prefetch past the last tile does not fault. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and
-//! popped.
+//! Made for streaming weights: see `adjacent.rs` for its way through the tiles. Clobbers: caller-saved registers and flags; callee-saved ones are
+//! pushed and popped.
 
 use super::Wide;
+use super::adjacent::{Pace, Walk};
 use super::dot_q8_avx512::Lookup;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
-use crate::leaf::block::{MXFP4_TABLE, bias, data_lines, scale_bytes};
+use crate::leaf::block::{MXFP4_TABLE, bias, data_lines};
 use crate::leaf::dot_q8::{ADJACENT, place};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, byte_ptr, dword_bcst, dword_ptr, qword_ptr,
-    xmmword_ptr, ymmword_ptr, zmmword_ptr,
+    AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, dword_bcst, dword_ptr, qword_ptr, xmmword_ptr,
+    ymmword_ptr, zmmword_ptr,
 };
-use kernmill_plan::format::{BLOCK, LINE, Q8Row, WeightFormat};
+use kernmill_plan::format::{LINE, Q8Row, WeightFormat};
 use kernmill_plan::target::Level;
 
 /// With `vpermb`.
@@ -49,25 +47,16 @@ pub const PLAIN: Wide = Wide {
     },
 };
 
-/// Bytes of each tile that prefetching is ahead. On a Zen 4 1 KiB is some percent faster and 4 KiB or more some percent slower; CPUs with
-/// slower memory want no less (leaves of one tile want 8 KiB there, which is as much in all).
-const DISTANCE: usize = 2048;
+/// On a Zen 4 1 KiB is some percent faster and 4 KiB or more some percent slower; CPUs with slower memory want no less (leaves of one tile want 8 KiB
+/// there, which is as much in all).
+const PACE: Pace = Pace { short: false, ahead: 2048 };
 
 struct Dot {
     format: WeightFormat,
     lookup: Lookup,
     k: usize,
     regs: Regs,
-    /// The first tile's scales, then advancing.
-    scales: AsmRegister64,
-    /// Its data, advancing.
-    data: AsmRegister64,
-    /// Data to prefetch, advancing; and at one block set back to the next tiles' first.
-    ahead: AsmRegister64,
-    /// Scales to prefetch, advancing.
-    scales_ahead: AsmRegister64,
-    /// Four times the block's number.
-    block: AsmRegister64,
+    walk: Walk,
     rows: Vec<AsmRegister64>,
     table: AsmRegisterZmm,
     nibble_mask: AsmRegisterZmm,
@@ -89,7 +78,7 @@ impl Dot {
     fn new(a: &mut CodeAssembler, format: WeightFormat, lookup: Lookup, k: usize, tokens: usize) -> Dot {
         // Tiles and row list are read at once; out and stride wait on the stack, so that their registers are free.
         let mut regs = Regs::with_params(1);
-        let [data, ahead, scales_ahead, block] = [(); 4].map(|()| regs.general());
+        let walk = Walk::new(&mut regs, format, k, PACE);
         let rows = (0..tokens).map(|_| regs.general()).collect();
         let [table, nibble_mask, half, smallest, correction, row_scale] = [(); 6].map(|()| regs.vector());
         let weights = [regs.vector(), regs.vector()];
@@ -102,11 +91,7 @@ impl Dot {
             lookup,
             k,
             regs,
-            scales: PARAMS[0],
-            data,
-            ahead,
-            scales_ahead,
-            block,
+            walk,
             rows,
             table,
             nibble_mask,
@@ -126,20 +111,6 @@ impl Dot {
         self.format != WeightFormat::Int8
     }
 
-    /// Bytes from one tile to the next.
-    fn tile(&self) -> usize {
-        self.format.tile(self.k).bytes()
-    }
-
-    fn block_bytes(&self) -> usize {
-        data_lines(self.format) * LINE
-    }
-
-    /// Blocks per turn of the loop: those whose scales fill a line.
-    fn per_turn(&self) -> usize {
-        LINE / scale_bytes(self.format)
-    }
-
     fn emit(mut self, a: &mut CodeAssembler, pairs: bool) -> Result<(), IcedError> {
         self.regs.save(a)?;
         let (list, out, stride) = (PARAMS[1], PARAMS[2], PARAMS[3]);
@@ -154,9 +125,9 @@ impl Dot {
         for sum in self.sums.iter().flatten() {
             a.vpxord(*sum, *sum, *sum)?;
         }
-        self.all_blocks(a)?;
+        self.walk.all_blocks(a, |a| self.one_block(a))?;
         // rows are done with: two of their like take out and stride back.
-        let (out, stride) = (self.data, self.block);
+        let (out, stride) = (self.walk.data, self.walk.block);
         a.pop(out)?;
         a.pop(stride)?;
         for (t, sums) in self.sums.iter().enumerate() {
@@ -195,40 +166,12 @@ impl Dot {
         Ok(())
     }
 
-    fn all_blocks(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
-        let (blocks, turn) = (self.k / BLOCK, self.per_turn());
-        let scales = self.format.tile(self.k).scale_bytes;
-        // From this block on the tiles' own data have all been asked for.
-        let own = blocks.saturating_sub(DISTANCE / self.block_bytes()) / turn * turn;
-        let next = ADJACENT * self.tile();
-        a.lea(self.data, qword_ptr(self.scales + scales))?;
-        a.lea(self.ahead, qword_ptr(self.data + (blocks - own) * self.block_bytes()))?;
-        a.lea(self.scales_ahead, qword_ptr(self.scales + next))?;
-        a.xor(self.block, self.block)?;
-        if blocks >= turn {
-            let (mut again, mut same) = (a.create_label(), a.create_label());
-            a.set_label(&mut again)?;
-            a.cmp(self.block, (own * 4) as i32)?;
-            a.jne(same)?;
-            a.lea(self.ahead, qword_ptr(self.data + (next - own * self.block_bytes())))?;
-            a.set_label(&mut same)?;
-            for tile in 0..ADJACENT {
-                a.prefetcht1(byte_ptr(self.scales_ahead + tile * self.tile()))?;
-            }
-            a.add(self.scales_ahead, LINE as i32)?;
-            (0..turn).try_for_each(|_| self.one_block(a))?;
-            a.cmp(self.block, (blocks / turn * turn * 4) as i32)?;
-            a.jne(again)?;
-        }
-        (0..blocks % turn).try_for_each(|_| self.one_block(a))
-    }
-
     fn one_block(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         let layout = Q8Row { k: self.k };
         // A sum of 32 int8 fits into 16 bits, and the other half of the factor is 0.
         for (row, ints) in self.rows.iter().zip(&self.ints) {
             a.vpxord(ints[0], ints[0], ints[0])?;
-            a.vpdpwssd(ints[0], self.correction, dword_bcst(*row + self.block + layout.sums()))?;
+            a.vpdpwssd(ints[0], self.correction, dword_bcst(*row + self.walk.block + layout.sums()))?;
             ints[1..].iter().try_for_each(|int| a.vmovdqa64(*int, ints[0]))?;
         }
         let halves = if self.nibbles() { 2 } else { 1 };
@@ -236,12 +179,12 @@ impl Dot {
             for (row, activations) in self.rows.iter().zip(&self.activations) {
                 for (half, activation) in activations[..halves].iter().enumerate() {
                     let at = (line * halves + half) * 4;
-                    a.vpbroadcastd(*activation, dword_ptr(*row + self.block * 8 + at))?;
+                    a.vpbroadcastd(*activation, dword_ptr(*row + self.walk.block * 8 + at))?;
                 }
             }
             for tile in 0..ADJACENT {
-                let at = tile * self.tile() + line * LINE;
-                a.prefetcht1(byte_ptr(self.ahead + at))?;
+                let at = tile * self.walk.tile() + line * LINE;
+                self.walk.fetch(a, at)?;
                 self.load_weights(a, at)?;
                 for (activations, ints) in self.activations.iter().zip(&self.ints) {
                     for (weights, activation) in self.weights.iter().zip(activations).take(halves) {
@@ -251,24 +194,21 @@ impl Dot {
             }
         }
         for tile in 0..ADJACENT {
-            self.load_row_scale(a, tile * self.tile())?;
+            self.load_row_scale(a, tile * self.walk.tile())?;
             for ((row, ints), sums) in self.rows.iter().zip(&self.ints).zip(&self.sums) {
                 let int = ints[tile];
                 a.vcvtdq2ps(int, int)?;
                 a.vmulps(int, int, self.row_scale)?;
-                a.vfmadd231ps(sums[tile], int, dword_bcst(*row + self.block + layout.scales()))?;
+                a.vfmadd231ps(sums[tile], int, dword_bcst(*row + self.walk.block + layout.scales()))?;
             }
         }
-        a.add(self.scales, scale_bytes(self.format) as i32)?;
-        a.add(self.data, self.block_bytes() as i32)?;
-        a.add(self.ahead, self.block_bytes() as i32)?;
-        a.add(self.block, 4)
+        Ok(())
     }
 
     /// A line's unsigned bytes, low and high nibbles apart.
     fn load_weights(&self, a: &mut CodeAssembler, at: usize) -> Result<(), IcedError> {
         let [low, high] = self.weights;
-        a.vmovdqu64(low, zmmword_ptr(self.data + at))?;
+        a.vmovdqu64(low, zmmword_ptr(self.walk.data + at))?;
         if !self.nibbles() {
             return Ok(());
         }
@@ -289,9 +229,9 @@ impl Dot {
     /// The block's 16 weight scales of a tile as f32, halved for mxfp4.
     fn load_row_scale(&self, a: &mut CodeAssembler, at: usize) -> Result<(), IcedError> {
         if self.format != WeightFormat::Mxfp4 {
-            return a.vcvtph2ps(self.row_scale, ymmword_ptr(self.scales + at));
+            return a.vcvtph2ps(self.row_scale, ymmword_ptr(self.walk.scales + at));
         }
-        a.vpmovzxbd(self.row_scale, xmmword_ptr(self.scales + at))?;
+        a.vpmovzxbd(self.row_scale, xmmword_ptr(self.walk.scales + at))?;
         a.vpslld(self.row_scale, self.row_scale, 23)?;
         // A scale byte of 0 stands for 2^-127, whose bits are below those of every other.
         a.vpmaxud(self.row_scale, self.row_scale, self.smallest)?;

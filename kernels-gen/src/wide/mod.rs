@@ -6,9 +6,11 @@
 mod add_dot_avx2;
 mod add_dot_avx512;
 mod add_weighted;
+mod adjacent;
 mod attention_avx2;
 mod attention_avx512;
 pub mod check;
+mod dot_adjacent_avx2;
 mod dot_adjacent_avx512;
 mod dot_f32_avx2;
 mod dot_f32_avx512;
@@ -60,6 +62,8 @@ impl fmt::Debug for Wide {
 pub const ALL: &[Wide] = &[
     dot_adjacent_avx512::VBMI,
     dot_adjacent_avx512::PLAIN,
+    dot_adjacent_avx2::VNNI,
+    dot_adjacent_avx2::PLAIN,
     dot_q8_avx512::VBMI,
     dot_q8_avx512::PLAIN,
     dot_q8_avx512_bw::WIDE,

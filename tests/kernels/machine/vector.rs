@@ -1,9 +1,18 @@
-//! 512-bit vectors and masks.
+//! Vectors of 512 bits and of 256, and masks. The upper half of a vector of 256 bits is zero, as an instruction leaves it in the register.
 
 use super::{Fault, Machine, VECTOR, float};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 type Vector = [u8; VECTOR];
+
+/// Bytes of a vector of 256 bits.
+const HALF: usize = VECTOR / 2;
+
+/// Bytes of the instruction's vectors.
+fn width(i: &Instruction) -> usize {
+    let half = (0..i.op_count()).any(|op| i.op_kind(op) == OpKind::Register && i.op_register(op).is_ymm());
+    if half { HALF } else { VECTOR }
+}
 
 /// Element by element.
 fn map4(a: &Vector, f: impl Fn(u32) -> u32) -> Vector {
@@ -59,11 +68,13 @@ fn dot_words(a: u32, b: u32) -> i32 {
 
 impl Machine {
     pub fn vector(&self, register: Register) -> Result<Vector, Fault> {
-        if register.is_zmm() {
-            Ok(self.vectors[register.number()])
-        } else {
-            Err("vector size not modelled".to_owned())
+        let mut value = self.vectors[register.number()];
+        if register.is_ymm() {
+            value[HALF..].fill(0);
+        } else if !register.is_zmm() {
+            return Err("vector size not modelled".to_owned());
         }
+        Ok(value)
     }
 
     /// A source: a register, memory, or one element of memory in every lane.
@@ -72,7 +83,7 @@ impl Machine {
             return self.vector(i.op_register(operand));
         }
         let address = self.address(i)?;
-        let bytes = if i.is_broadcast() { 4 } else { VECTOR };
+        let bytes = if i.is_broadcast() { 4 } else { width(i) };
         self.repeated(address, bytes)
     }
 
@@ -96,10 +107,18 @@ impl Machine {
     /// To the first operand, under its mask, by elements of `size` bytes.
     fn put(&mut self, i: &Instruction, value: Vector, size: usize) -> Result<(), Fault> {
         let destination = i.op0_register();
-        if i.op0_kind() != OpKind::Register || !destination.is_zmm() {
+        if i.op0_kind() != OpKind::Register || !(destination.is_zmm() || destination.is_ymm()) {
             return Err("destination not modelled".to_owned());
         }
         let old = &mut self.vectors[destination.number()];
+        if destination.is_ymm() {
+            if i.op_mask() != Register::None {
+                return Err("masks of 256 bits are not modelled".to_owned());
+            }
+            old[..HALF].copy_from_slice(&value[..HALF]);
+            old[HALF..].fill(0);
+            return Ok(());
+        }
         if i.op_mask() == Register::None {
             *old = value;
             return Ok(());
@@ -129,21 +148,26 @@ impl Machine {
     }
 
     fn moves(&mut self, i: &Instruction) -> Result<bool, Fault> {
-        let aligned = matches!(i.mnemonic(), Mnemonic::Vmovaps | Mnemonic::Vmovdqa32 | Mnemonic::Vmovdqa64);
+        let aligned = matches!(
+            i.mnemonic(),
+            Mnemonic::Vmovaps | Mnemonic::Vmovdqa | Mnemonic::Vmovdqa32 | Mnemonic::Vmovdqa64
+        );
         match i.mnemonic() {
             Mnemonic::Vmovaps
             | Mnemonic::Vmovdqa32
             | Mnemonic::Vmovdqa64
             | Mnemonic::Vmovups
+            | Mnemonic::Vmovdqa
+            | Mnemonic::Vmovdqu
             | Mnemonic::Vmovdqu32
             | Mnemonic::Vmovdqu64 => {
                 let memory = (0..2).any(|op| i.op_kind(op) == OpKind::Memory);
-                if aligned && memory && !self.address(i)?.is_multiple_of(VECTOR as u64) {
+                if aligned && memory && !self.address(i)?.is_multiple_of(width(i) as u64) {
                     return Err("misaligned".to_owned());
                 }
                 if i.op0_kind() == OpKind::Memory {
                     let (address, value) = (self.address(i)?, self.vector(i.op1_register())?);
-                    self.memory.store(address, &value)?;
+                    self.memory.store(address, &value[..width(i)])?;
                     return Ok(true);
                 }
                 let value = self.source(i, 1)?;
@@ -151,7 +175,7 @@ impl Machine {
                     if matches!(i.mnemonic(), Mnemonic::Vmovdqa64 | Mnemonic::Vmovdqu64) { 8 } else { 4 };
                 self.put(i, value, size)?;
             }
-            Mnemonic::Vpbroadcastd => {
+            Mnemonic::Vpbroadcastd | Mnemonic::Vbroadcastss => {
                 let value = match i.op1_kind() {
                     OpKind::Register if i.op1_register().is_gpr32() => self.general(i.op1_register()) as u32,
                     _ => u32::from_le_bytes(self.part(i, 1, 4)?.try_into().expect("4 bytes")),
@@ -163,13 +187,13 @@ impl Machine {
                 let (address, vector) = (self.address(i)?, self.vectors[i.op1_register().number()]);
                 self.memory.store(address, &vector[..4])?;
             }
-            Mnemonic::Vbroadcasti32x4 => {
+            Mnemonic::Vbroadcasti32x4 | Mnemonic::Vbroadcasti128 => {
                 let address = self.address(i)?;
                 let value = self.repeated(address, 16)?;
                 self.put(i, value, 4)?;
             }
             Mnemonic::Vpmovzxbd => {
-                let bytes = self.part(i, 1, VECTOR / 4)?;
+                let bytes = self.part(i, 1, width(i) / 4)?;
                 let mut value = [0; VECTOR];
                 value.iter_mut().step_by(4).zip(bytes).for_each(|(lane, byte)| *lane = byte);
                 self.put(i, value, 4)?;
@@ -258,6 +282,10 @@ impl Machine {
                 (zip1(&a, &a, |a, _| a.cast_signed().unsigned_abs()), 1)
             }
             Mnemonic::Vpxord
+            | Mnemonic::Vpxor
+            | Mnemonic::Vpand
+            | Mnemonic::Vpsignb
+            | Mnemonic::Vpmulld
             | Mnemonic::Vpandd
             | Mnemonic::Vpord
             | Mnemonic::Vpaddd
@@ -322,7 +350,7 @@ impl Machine {
                 }
                 Mnemonic::Vcvtdq2ps => map4(&self.source(i, 1)?, float::from_i32),
                 Mnemonic::Vcvtph2ps => {
-                    let halves = self.part(i, 1, VECTOR / 2)?;
+                    let halves = self.part(i, 1, width(i) / 2)?;
                     let mut value = [0; VECTOR];
                     for (lane, half) in value.chunks_exact_mut(4).zip(halves.chunks_exact(2)) {
                         let bits = u16::from_le_bytes([half[0], half[1]]);
@@ -340,8 +368,14 @@ impl Machine {
 /// An operation on two vectors, and the size of its elements.
 fn two_sources(mnemonic: Mnemonic, a: &Vector, b: &Vector) -> (Vector, usize) {
     match mnemonic {
-        Mnemonic::Vpxord => (zip4(a, b, |a, b| a ^ b), 4),
-        Mnemonic::Vpandd => (zip4(a, b, |a, b| a & b), 4),
+        Mnemonic::Vpxord | Mnemonic::Vpxor => (zip4(a, b, |a, b| a ^ b), 4),
+        Mnemonic::Vpandd | Mnemonic::Vpand => (zip4(a, b, |a, b| a & b), 4),
+        Mnemonic::Vpmulld => (zip4(a, b, u32::wrapping_mul), 4),
+        Mnemonic::Vpsignb => {
+            let sign =
+                |a: u8, b: u8| (a.cast_signed().wrapping_mul(b.cast_signed().signum())).cast_unsigned();
+            (zip1(a, b, sign), 1)
+        }
         Mnemonic::Vpord => (zip4(a, b, |a, b| a | b), 4),
         Mnemonic::Vpaddd => (zip4(a, b, u32::wrapping_add), 4),
         Mnemonic::Vpaddw => (zip2(a, b, u16::wrapping_add), 2),
