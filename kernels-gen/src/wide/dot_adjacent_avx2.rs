@@ -103,7 +103,7 @@ impl Dot {
     fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, vnni: bool) -> Dot {
         // Tiles and row list are read at once; out waits on the stack, so that its register is free. There is one row: no stride.
         let mut regs = Regs::with_params(1);
-        // On a Zen 3 bytes come from memory 5 percent faster than 1024 ahead, nibbles 3 percent slower than that at 512.
+        // On a Zen 3 bytes arrive some percent faster with 512 than with 1024, nibbles a percent or two slower (benches/runs/2026-11-22-zen3.md).
         let ahead = if format == WeightFormat::Int8 { 512 } else { 1024 };
         let walk = Walk::new(&mut regs, format, k, Pace { short: true, ahead });
         let (row, base) = (regs.general(), regs.general());
