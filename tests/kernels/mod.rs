@@ -1,4 +1,5 @@
-//! Generated code against plain definitions, on every level that this machine can run.
+//! Generated code against plain definitions, on every level that this machine can run; dots of adjacent tiles and code with AMX on others too, in an
+//! interpreter of machine code.
 
 mod attention;
 mod bf16;

@@ -8,10 +8,12 @@ type Vector = [u8; VECTOR];
 /// Bytes of a vector of 256 bits.
 const HALF: usize = VECTOR / 2;
 
-/// Bytes of the instruction's vectors.
+/// Bytes of the instruction's vectors: of the widest, since a conversion reads half of what it writes.
 fn width(i: &Instruction) -> usize {
-    let half = (0..i.op_count()).any(|op| i.op_kind(op) == OpKind::Register && i.op_register(op).is_ymm());
-    if half { HALF } else { VECTOR }
+    let any = |is: fn(Register) -> bool| {
+        (0..i.op_count()).any(|op| i.op_kind(op) == OpKind::Register && is(i.op_register(op)))
+    };
+    if any(Register::is_ymm) && !any(Register::is_zmm) { HALF } else { VECTOR }
 }
 
 /// Element by element.
