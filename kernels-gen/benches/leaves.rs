@@ -10,7 +10,7 @@ use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, Decoded, GROUP};
 use kernmill_kernels::leaf::map::Map;
-use kernmill_kernels::leaf::{ADJACENT, BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
+use kernmill_kernels::leaf::{ADJACENT, BLOCKS_AHEAD, Leaf, Order, SCORE_STRIDE};
 use kernmill_kernels::peak::probe;
 use kernmill_kernels::wide;
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
@@ -140,7 +140,8 @@ fn runnable(blob: &CodeBlob) -> Mmap {
 fn dots(level: Level, wide: bool, format: WeightFormat, region: &WeightRegionMut) {
     let single = Leaf::dot_tokens(true).iter().map(|t| (Leaf::DotQ8 { format, k: K, tokens: *t }, *t, 1));
     let several = [2, 1].map(|tokens| {
-        (Leaf::DotAdjacent { format, k: K, tokens, pairs: format == WeightFormat::Mxfp4 }, tokens, ADJACENT)
+        let order = if format == WeightFormat::Mxfp4 { Order::Pairs } else { Order::ONE };
+        (Leaf::DotAdjacent { format, k: K, tokens, order }, tokens, ADJACENT)
     });
     let cases: Vec<(Leaf, usize, usize)> = single.chain(several).collect();
     let leaves: Vec<Leaf> = cases.iter().map(|(leaf, ..)| *leaf).collect();

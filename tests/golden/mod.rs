@@ -8,10 +8,10 @@ use kernmill_compiler::testing::{ModelShape, build};
 use kernmill_kernels::disasm;
 use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::gemm_bf16::Shape;
 use kernmill_kernels::leaf::gemm_q8::{Decoded, Overlap};
 use kernmill_kernels::leaf::map::Map;
+use kernmill_kernels::leaf::{Leaf, Order};
 use kernmill_kernels::wide;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
@@ -81,7 +81,7 @@ fn machine_code_of_wide_leaves() {
     let leaves = [
         Leaf::DotQ8 { format: WeightFormat::Mxfp4, k: 64, tokens: 1 },
         Leaf::DotQ8 { format: WeightFormat::Int8, k: 64, tokens: 2 },
-        Leaf::DotAdjacent { format: WeightFormat::Mxfp4, k: 128, tokens: 1, pairs: true },
+        Leaf::DotAdjacent { format: WeightFormat::Mxfp4, k: 128, tokens: 1, order: Order::Pairs },
         Leaf::DotF32 { format: WeightFormat::Bf16, k: 64, tokens: 1 },
         Leaf::Score { elem: KvElem::F16, head_dim: 32, group: 2, scale: 0.125f32.to_bits() },
         Leaf::Value { elem: KvElem::F16, head_dim: 32, group: 2 },
@@ -128,7 +128,7 @@ fn machine_code_of_wide_leaves_of_other_levels() {
     let plain =
         [dots(WeightFormat::Mxfp4), dots(WeightFormat::Int8), gemm(Decoded::Small), gemm(Decoded::Bytes)];
     let vnni = [dots(WeightFormat::Mxfp4), dots(WeightFormat::Int8), gemm(Decoded::Small)];
-    let adjacent = Leaf::DotAdjacent { format: WeightFormat::Mxfp4, k: 64, tokens: 1, pairs: true };
+    let adjacent = Leaf::DotAdjacent { format: WeightFormat::Mxfp4, k: 64, tokens: 1, order: Order::Pairs };
     let rest = [
         Leaf::Decode { format: WeightFormat::Mxfp4 },
         Leaf::DotF32 { format: WeightFormat::Bf16, k: 64, tokens: 1 },

@@ -553,8 +553,8 @@ dot_adjacent_mxfp4_q8_k64_t1_pairs:
      d09  pop rsi
      d0a  pop r8
      d0c  vmovups [rsi],zmm14
-     d12  vmovups [rsi+80h],zmm15
-     d19  vmovups [rsi+40h],zmm16
+     d12  vmovups [rsi+40h],zmm16
+     d19  vmovups [rsi+80h],zmm15
      d20  vmovups [rsi+0C0h],zmm17
      d27  vzeroupper
      d2a  ret

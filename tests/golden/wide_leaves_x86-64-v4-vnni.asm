@@ -915,8 +915,8 @@ dot_adjacent_mxfp4_q8_k128_t1_pairs:
     1676  pop rsi
     1677  pop r8
     1679  vmovups [rsi],zmm14
-    167f  vmovups [rsi+80h],zmm15
-    1686  vmovups [rsi+40h],zmm16
+    167f  vmovups [rsi+40h],zmm16
+    1686  vmovups [rsi+80h],zmm15
     168d  vmovups [rsi+0C0h],zmm17
     1694  vzeroupper
     1697  ret

@@ -8,11 +8,11 @@ use super::operands::{Contents, call, operands};
 use super::{Code, Tiles, choose, versions};
 use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::contract::Param;
 use kernmill_kernels::leaf::gemm_bf16::Shape;
 use kernmill_kernels::leaf::gemm_q8::{Decoded, Overlap};
 use kernmill_kernels::leaf::map::Map;
+use kernmill_kernels::leaf::{Leaf, Order};
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvElem;
 use kernmill_plan::target::Level;
@@ -85,7 +85,8 @@ fn dots_of_adjacent_tiles_stay_inside_their_operands() {
     let mut leaves = Vec::new();
     for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
         for (k, tokens) in [32, 96, 160, 2880].into_iter().flat_map(|k| [(k, 1), (k, 2)]) {
-            leaves.push(Leaf::DotAdjacent { format, k, tokens, pairs: tokens == 2 });
+            let orders = [Order::ONE, Order::Pairs, Order::Items(1), Order::Items(2)];
+            leaves.extend(orders.map(|order| Leaf::DotAdjacent { format, k, tokens, order }));
         }
     }
     run_all(&leaves, &[&[256], &[400]]);

@@ -4,7 +4,7 @@ use super::machine::{Machine, Memory, Region};
 use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::Leaf;
+use kernmill_kernels::leaf::{Leaf, Order};
 use kernmill_plan::format::{BLOCK, Q8Row, TILE_ROWS, WeightFormat};
 use kernmill_plan::pack;
 use kernmill_plan::target::Level;
@@ -192,15 +192,15 @@ fn q8_dots_match_the_definition_bit_for_bit() {
     }
 }
 
-/// Calls a dot of adjacent tiles with results 80 floats apart; `interpreted`: not on this CPU, which may lack the level.
-fn call_adjacent(code: &Code, tiles: &[u8], rows: &[Q8], interpreted: bool) -> Vec<f32> {
+/// Calls a dot of adjacent tiles with `results` rows of results, 80 floats apart; `interpreted`: not on this CPU, which may lack the level.
+fn call_adjacent(code: &Code, tiles: &[u8], rows: &[Q8], results: usize, interpreted: bool) -> Vec<f32> {
     let list: Vec<u64> = rows.iter().map(|row| address(&row.memory)).collect();
     let mut memory = aligned(tiles.len());
-    let mut out = vec![f32::NAN; 80 * rows.len()];
+    let mut out = vec![f32::NAN; 80 * results];
     // SAFETY: `memory` has at least as many bytes.
     unsafe { memory.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(tiles.as_ptr(), tiles.len()) };
     if !interpreted {
-        // SAFETY: the leaf reads the tiles and the rows and writes 64 floats per row, 80 apart.
+        // SAFETY: the leaf reads the tiles and the rows and writes up to 64 floats to each row of results, 80 apart.
         unsafe {
             let f: Dot = std::mem::transmute(code.address(0));
             f(memory.as_ptr().cast(), list.as_ptr(), out.as_mut_ptr(), 80 * 4);
@@ -222,7 +222,7 @@ fn call_adjacent(code: &Code, tiles: &[u8], rows: &[Q8], interpreted: bool) -> V
     results.chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().expect("4 bytes"))).collect()
 }
 
-/// Tiles one behind the other give the results of each; those of `pairs` with the even tiles' first. On levels that this CPU lacks, in the interpreter.
+/// Tiles one behind the other give the results of each, in the leaf's order. On levels that this CPU lacks, in the interpreter.
 #[test]
 fn dots_of_adjacent_tiles_are_those_of_each_tile() {
     let here = versions().map(|(level, version)| (level, version, false));
@@ -231,10 +231,18 @@ fn dots_of_adjacent_tiles_are_those_of_each_tile() {
     for (level, version, interpreted) in here.chain(lacking) {
         for format in FORMATS.into_iter().filter(|f| f.is_blocked()) {
             // Fewer blocks than the leaf prefetches ahead and more, whole turns of its loop and not.
-            for (k, tokens, pairs) in
-                [(32, 1, true), (64, 2, false), (288, 1, false), (2880, 1, true), (2880, 2, true)]
-            {
-                let leaf = Leaf::DotAdjacent { format, k, tokens, pairs };
+            let shapes = [
+                (32, 1, Order::Pairs),
+                (32, 2, Order::Items(1)),
+                (64, 2, Order::ONE),
+                (288, 1, Order::ONE),
+                (288, 2, Order::Items(2)),
+                (2880, 1, Order::Pairs),
+                (2880, 2, Order::Pairs),
+                (2880, 2, Order::Items(1)),
+            ];
+            for (k, tokens, order) in shapes {
+                let leaf = Leaf::DotAdjacent { format, k, tokens, order };
                 if interpreted && choose(level, version)(leaf).is_none() {
                     continue;
                 }
@@ -242,15 +250,24 @@ fn dots_of_adjacent_tiles_are_those_of_each_tile() {
                 let mut rng = Rng::with_seed(k as u64 + 11);
                 let tiles: Vec<Vec<u8>> = (0..4).map(|_| random_tile(&mut rng, format, k, false)).collect();
                 let rows: Vec<Q8> = (0..tokens).map(|_| random_q8(&mut rng, k, false)).collect();
-                let out = call_adjacent(&code, &tiles.concat(), &rows, interpreted);
-                let order = if pairs { [0, 2, 1, 3] } else { [0, 1, 2, 3] };
-                for (a, out) in rows.iter().zip(out.chunks(80)) {
-                    let expected: Vec<f32> = order
+                let results = 4 / order.row_tiles() * tokens;
+                let out = call_adjacent(&code, &tiles.concat(), &rows, results, interpreted);
+                let items: &[&[usize]] = match order {
+                    Order::Items(1) => &[&[0], &[1], &[2], &[3]],
+                    Order::Items(2) => &[&[0, 1], &[2, 3]],
+                    Order::Items(_) => &[&[0, 1, 2, 3]],
+                    Order::Pairs => &[&[0, 2, 1, 3]],
+                };
+                let wanted = items.iter().flat_map(|tiles| rows.iter().map(move |a| (tiles, a)));
+                assert_eq!(out.len(), items.len() * tokens * 80);
+                for ((tiles_of_row, a), out) in wanted.zip(out.chunks(80)) {
+                    let expected: Vec<f32> = tiles_of_row
                         .iter()
                         .flat_map(|t| (0..TILE_ROWS).map(|r| blockdot(format, k, &tiles[*t], r, a)))
                         .collect();
-                    assert_bits(&out[..64], &expected, &format!("{} {leaf}", name(level, version)));
-                    assert!(out[64..].iter().all(|x| x.is_nan()), "{leaf} wrote past a row");
+                    let (written, rest) = out.split_at(expected.len());
+                    assert_bits(written, &expected, &format!("{} {leaf}", name(level, version)));
+                    assert!(rest.iter().all(|x| x.is_nan()), "{leaf} wrote past a row");
                 }
             }
         }

@@ -5,10 +5,10 @@ use super::fence::Flush;
 use super::machine::{Machine, Memory, Region};
 use super::operands::{Contents, Operand, call, operands};
 use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::contract::Param;
 use kernmill_kernels::leaf::gemm_bf16::Shape;
 use kernmill_kernels::leaf::gemm_q8::{Decoded, Overlap};
+use kernmill_kernels::leaf::{Leaf, Order};
 use kernmill_kernels::wide;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
@@ -85,7 +85,8 @@ fn dots_give_the_cpus_bits() {
     leaves.clear();
     for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
         for (k, tokens) in [32, 96, 2880].into_iter().flat_map(|k| [(k, 1), (k, 2)]) {
-            leaves.push(Leaf::DotAdjacent { format, k, tokens, pairs: tokens == 1 });
+            let orders = [Order::ONE, Order::Pairs, Order::Items(1)];
+            leaves.extend(orders.map(|order| Leaf::DotAdjacent { format, k, tokens, order }));
         }
     }
     replay_all(&leaves, &[&[256], &[400]]);

@@ -4,7 +4,7 @@ use crate::body::epilogue::RowsOf;
 use crate::body::{Cx, epilogue, gemm};
 use crate::emit::Emit;
 use crate::kernel::{Domain, Mat, Part, RowType, Tiling, ValId};
-use crate::leaf::{ADJACENT, Leaf};
+use crate::leaf::{ADJACENT, Leaf, Order};
 use crate::scratch::Scratch;
 use crate::stage::dot_leaf;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -133,13 +133,22 @@ pub fn adjacent_leaf(part: &Part, input: RowType, tokens: usize) -> Option<Leaf>
     let alike = |mat: &Mat| {
         (mat.format, mat.k) == (format, k) && mat.tile_stride == part.mats.len() * format.tile(k).bytes()
     };
-    // A run of items is for a single row: see `dots`.
-    let run = if tokens == 1 { run_of(part) } else { 1 };
-    let tiles = part.mats.len() * part.unit / TILE_ROWS * run;
-    let pairs = part.mats.len() == 2;
-    let fits = if pairs { tiles == ADJACENT } else { part.mats.len() == 1 && tiles >= ADJACENT };
+    let tiles = part.mats.len() * part.unit / TILE_ROWS;
+    let order = match part.mats.len() {
+        1 if tiles >= ADJACENT => Order::ONE,
+        // Of a single row, items' results are adjacent too.
+        1 if run_of(part) * tiles == ADJACENT => {
+            if tokens == 1 {
+                Order::ONE
+            } else {
+                Order::Items(tiles)
+            }
+        }
+        2 if tiles == ADJACENT => Order::Pairs,
+        _ => return None,
+    };
     let served = matches!(input, RowType::Q8(_)) && tokens <= ADJACENT_TOKENS;
-    (served && fits && part.mats.iter().all(alike)).then_some(Leaf::DotAdjacent { format, k, tokens, pairs })
+    (served && part.mats.iter().all(alike)).then_some(Leaf::DotAdjacent { format, k, tokens, order })
 }
 
 /// By dot leaves.
@@ -262,9 +271,7 @@ pub fn dots(
             tiles.push((mat, *base, tile * mat.tile_stride, out));
         }
     }
-    // Of several items the rows are apart: only with one row are the tiles' results adjacent too.
-    let adjacent = adjacent_leaf(part, input, tokens).filter(|_| items == 1 || tokens == 1);
-    let adjacent = adjacent.and_then(|leaf| cx.try_leaf(leaf));
+    let adjacent = adjacent_leaf(part, input, tokens).and_then(|leaf| cx.try_leaf(leaf));
     for tiles in tiles.chunks(ADJACENT) {
         let mut call = |(mat, base, at, out): (&Mat, Value, usize, usize), leaf: Option<FuncRef>| {
             let leaf = leaf.unwrap_or_else(|| cx.leaf(dot_leaf(mat, input, tokens)));

@@ -175,10 +175,11 @@ impl Leaf {
     pub fn contract(self) -> Vec<Param> {
         match self {
             Leaf::DotQ8 { format, k, tokens } => dot(format, k, tokens, k + k / BLOCK * 8),
-            Leaf::DotAdjacent { format, k, tokens, .. } => {
+            Leaf::DotAdjacent { format, k, tokens, order } => {
                 let mut params = dot(format, k, tokens, k + k / BLOCK * 8);
                 params[0] = Param::Read(Region::new(ADJACENT * format.tile(k).bytes()));
-                params[2] = Param::Write(Region::new(ADJACENT * ROWS_F32).times(tokens, Amount::param(3)));
+                let (tiles, rows) = (order.row_tiles(), tokens * ADJACENT / order.row_tiles());
+                params[2] = Param::Write(Region::new(tiles * ROWS_F32).times(rows, Amount::param(3)));
                 params
             }
             Leaf::DotF32 { format, k, tokens } => dot(format, k, tokens, 4 * k),
@@ -293,6 +294,7 @@ fn value(elem: KvElem, head_dim: usize, group: usize) -> Vec<Param> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leaf::Order;
     use crate::leaf::gemm_q8::Decoded;
     use crate::leaf::map::Map;
 
@@ -318,7 +320,7 @@ mod tests {
         let format = WeightFormat::Mxfp4;
         for leaf in [
             Leaf::DotQ8 { format, k: 32, tokens: 1 },
-            Leaf::DotAdjacent { format, k: 32, tokens: 1, pairs: false },
+            Leaf::DotAdjacent { format, k: 32, tokens: 1, order: Order::ONE },
             Leaf::DotF32 { format, k: 32, tokens: 1 },
             Leaf::Decode { format },
             Leaf::GemmQ8 { weights: Decoded::Powers, tiles: 1, tokens: 1 },

@@ -4,7 +4,7 @@
 //! `tile` is a packed tile of `k` columns in MXFP4, int8 or int4; `rows[t]` an activation row of `k`; `out + t * out_stride` receives 16 dot
 //! products ("blockdot" of docs/numerics.md). Reads exactly the tile and the activation rows, writes exactly `tokens * 64` bytes.
 //!
-//! [`adjacent`] is the same for the [`ADJACENT`] tiles from `tile` on: writes the 16 results of tile i at `64 * place(i)`.
+//! [`adjacent`] is the same for the [`ADJACENT`] tiles from `tile` on, whose results are rows, `out_stride` bytes apart, in an [`Order`].
 //!
 //! Tile: one token by all 16 rows at once, or several tokens by four rows at a time (four passes over the tile, which fits L1).
 
@@ -22,9 +22,37 @@ const TOKENS_PER_PASS: usize = 4;
 /// Tiles of the leaf for several.
 pub const ADJACENT: usize = 4;
 
-/// Where tile `tile`'s results stand among those of all: in order, or even tiles first, because tiles of two matrices alternate.
-pub fn place(tile: usize, pairs: bool) -> usize {
-    if pairs { tile % 2 * (ADJACENT / 2) + tile / 2 } else { tile }
+/// How the results of adjacent tiles lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Order {
+    /// As items of so many tiles (1, 2 or all), one item behind the other: a row for each token, of the item's tiles in order.
+    Items(usize),
+    /// A row for each token, even tiles first, because tiles of two matrices alternate.
+    Pairs,
+}
+
+impl Order {
+    /// As one item.
+    pub const ONE: Order = Order::Items(ADJACENT);
+
+    /// Tiles of a row.
+    pub fn row_tiles(self) -> usize {
+        match self {
+            Order::Items(tiles) => tiles,
+            Order::Pairs => ADJACENT,
+        }
+    }
+
+    /// The rows in order: of which token, and of which tiles.
+    pub fn rows(self, tokens: usize) -> impl Iterator<Item = (usize, impl Iterator<Item = usize>)> {
+        let tiles = self.row_tiles();
+        let tile = move |place: usize| match self {
+            Order::Items(_) => place,
+            Order::Pairs => place % (ADJACENT / 2) * 2 + place / (ADJACENT / 2),
+        };
+        let items = (0..ADJACENT).step_by(tiles);
+        items.flat_map(move |first| (0..tokens).map(move |token| (token, (first..first + tiles).map(tile))))
+    }
 }
 
 pub fn adjacent(
@@ -33,19 +61,26 @@ pub fn adjacent(
     format: WeightFormat,
     k: usize,
     tokens: usize,
-    pairs: bool,
+    order: Order,
     vnni: bool,
 ) {
     e.for_count(ADJACENT, |e, tile| {
         let weights = e.at(params[0], tile, format.tile(k).bytes());
-        let place = if pairs {
-            let (odd, half) = (e.b.ins().band_imm_s(tile, 1), e.b.ins().ushr_imm_u(tile, 1));
-            let odd = e.mul_imm(odd, ADJACENT as i64 / 2);
-            e.add(odd, half)
-        } else {
-            tile
+        let (item, place) = match order {
+            Order::Items(tiles) => {
+                let item = e.b.ins().ushr_imm_u(tile, i64::from(tiles.ilog2()));
+                (item, e.b.ins().band_imm_s(tile, tiles as i64 - 1))
+            }
+            Order::Pairs => {
+                let (odd, half) = (e.b.ins().band_imm_s(tile, 1), e.b.ins().ushr_imm_u(tile, 1));
+                let odd = e.mul_imm(odd, ADJACENT as i64 / 2);
+                (e.i64(0), e.add(odd, half))
+            }
         };
-        let out = e.at(params[2], place, TILE_ROWS * 4);
+        let row = e.mul_imm(item, tokens as i64);
+        let skipped = e.b.ins().imul(row, params[3]);
+        let out = e.add(params[2], skipped);
+        let out = e.at(out, place, TILE_ROWS * 4);
         emit(e, &[weights, params[1], out, params[3]], format, k, tokens, vnni);
     });
 }

@@ -18,7 +18,7 @@ mod rms_norm;
 mod softmax;
 
 pub use attention::{BLOCKS_AHEAD, SCORE_STRIDE};
-pub use dot_q8::ADJACENT;
+pub use dot_q8::{ADJACENT, Order};
 
 use crate::emit::Emit;
 use cranelift_codegen::ir::Value;
@@ -35,8 +35,8 @@ use std::fmt;
 pub enum Leaf {
     /// 16 rows x `tokens` rows of q8 activations.
     DotQ8 { format: WeightFormat, k: usize, tokens: usize },
-    /// Four adjacent tiles of 16 rows x `tokens` rows of q8 activations. `pairs`: results of even tiles come before those of odd ones.
-    DotAdjacent { format: WeightFormat, k: usize, tokens: usize, pairs: bool },
+    /// Four adjacent tiles of 16 rows x `tokens` rows of q8 activations.
+    DotAdjacent { format: WeightFormat, k: usize, tokens: usize, order: Order },
     /// 16 rows x `tokens` rows of f32 activations.
     DotF32 { format: WeightFormat, k: usize, tokens: usize },
     /// Decodes blocks of a tile for `GemmQ8`.
@@ -79,8 +79,12 @@ impl fmt::Display for Leaf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Leaf::DotQ8 { format, k, tokens } => write!(f, "dot_{}_q8_k{k}_t{tokens}", format.name()),
-            Leaf::DotAdjacent { format, k, tokens, pairs } => {
-                let order = if *pairs { "_pairs" } else { "" };
+            Leaf::DotAdjacent { format, k, tokens, order } => {
+                let order = match *order {
+                    Order::ONE => String::new(),
+                    Order::Items(tiles) => format!("_items{tiles}"),
+                    Order::Pairs => "_pairs".to_owned(),
+                };
                 write!(f, "dot_adjacent_{}_q8_k{k}_t{tokens}{order}", format.name())
             }
             Leaf::DotF32 { format, k, tokens } => write!(f, "dot_{}_f32_k{k}_t{tokens}", format.name()),
@@ -141,8 +145,8 @@ impl Leaf {
     pub(crate) fn emit(self, e: &mut Emit, params: &[Value], vnni: bool) {
         match self {
             Leaf::DotQ8 { format, k, tokens } => dot_q8::emit(e, params, format, k, tokens, vnni),
-            Leaf::DotAdjacent { format, k, tokens, pairs } => {
-                dot_q8::adjacent(e, params, format, k, tokens, pairs, vnni);
+            Leaf::DotAdjacent { format, k, tokens, order } => {
+                dot_q8::adjacent(e, params, format, k, tokens, order, vnni);
             }
             Leaf::DotF32 { format, k, tokens } => dot_f32::emit(e, params, format, k, tokens),
             Leaf::Decode { format } => gemm_q8::decode(e, params, format),

@@ -1,10 +1,10 @@
-//! `DotAdjacent` in 256 bits, for one token. Needs AVX2, FMA and F16C; the faster of the two versions AVX-VNNI too.
+//! `DotAdjacent` in 256 bits, for one token or two. Needs AVX2, FMA and F16C; the faster of the two versions AVX-VNNI too.
 //!
-//! Tile: 16 rows (the lanes, eight to a vector) of 4 tiles x 1 token, an int32 accumulator for each vector of rows; of nibbles without VNNI two tiles at a
-//! time, so that there is room for their sums in 16 bits. Activations are broadcast once for these tiles: a Zen 3 takes four instructions of vectors in a
-//! cycle, and a load by itself is one. The f32 sums are on the stack, since only one fma in a block needs each. Products without VNNI are as in
-//! `dot_q8_avx2.rs`: nibbles' are added in 16 bits first, four of MXFP4 (24576 at most) or eight of int4 (2 * 15 * 128 each, 30720 at most); bytes are
-//! multiplied as signed ones.
+//! Tile: 16 rows (the lanes, eight to a vector) of 4 tiles x up to 2 tokens, an int32 accumulator for each token and vector of rows. As many tiles are
+//! multiplied at a time as have room for these, and without VNNI for nibbles' sums in 16 bits besides: four or two. Activations are broadcast once for
+//! these tiles: a Zen 3 takes four instructions of vectors in a cycle, and a load by itself is one. The f32 sums are on the stack, since only one fma
+//! in a block needs each. Products without VNNI are as in `dot_q8_avx2.rs`: nibbles' are added in 16 bits first, four of MXFP4 (24576 at most) or eight of
+//! int4 (2 * 15 * 128 each, 30720 at most); bytes are multiplied as signed ones.
 //!
 //! Made for streaming weights: see `adjacent.rs` for its way through the tiles. Clobbers: caller-saved registers and flags; callee-saved ones are
 //! pushed and popped.
@@ -14,7 +14,7 @@ use super::adjacent::{Pace, Walk};
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
 use crate::leaf::block::{MXFP4_TABLE, bias, data_lines, scale_bytes};
-use crate::leaf::dot_q8::{ADJACENT, place};
+use crate::leaf::dot_q8::{ADJACENT, Order};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, dword_ptr, qword_ptr, rsp,
@@ -27,20 +27,25 @@ use kernmill_plan::target::Level;
 pub const VNNI: Wide = Wide {
     name: "dot_adjacent_avx2vnni",
     levels: |level| level == Level::V3Vnni,
-    serves: |leaf| matches!(leaf, Leaf::DotAdjacent { tokens: 1, .. }),
+    serves: |leaf| matches!(leaf, Leaf::DotAdjacent { tokens: 1..=2, .. }),
     assemble: |a, leaf| match leaf {
-        Leaf::DotAdjacent { format, k, pairs, .. } => Dot::new(a, format, k, true).emit(a, pairs),
+        Leaf::DotAdjacent { format, k, tokens, order } => Dot::new(a, format, k, tokens, true).emit(a, order),
         _ => Ok(()),
     },
 };
 
-/// Without.
+/// Without. Two tokens only of bytes: nibbles' sums would leave room for one tile at a time, which is slower than a leaf of one tile (by 6 % on a Zen 3).
 pub const PLAIN: Wide = Wide {
     name: "dot_adjacent_avx2",
     levels: |level| level < Level::V4,
-    serves: |leaf| matches!(leaf, Leaf::DotAdjacent { tokens: 1, .. }),
+    serves: |leaf| {
+        let two = matches!(leaf, Leaf::DotAdjacent { format: WeightFormat::Int8, tokens: 2, .. });
+        two || matches!(leaf, Leaf::DotAdjacent { tokens: 1, .. })
+    },
     assemble: |a, leaf| match leaf {
-        Leaf::DotAdjacent { format, k, pairs, .. } => Dot::new(a, format, k, false).emit(a, pairs),
+        Leaf::DotAdjacent { format, k, tokens, order } => {
+            Dot::new(a, format, k, tokens, false).emit(a, order)
+        }
         _ => Ok(()),
     },
 };
@@ -49,10 +54,6 @@ pub const PLAIN: Wide = Wide {
 const BYTES: usize = 32;
 /// Vectors of a tile's rows.
 const HALVES: usize = 2;
-/// Constants that are memory operands.
-const ON_STACK: [u32; 3] = [ONES, SMALLEST, HALF];
-/// Of sums and constants on the stack.
-const FRAME: i32 = ((ADJACENT * HALVES + ON_STACK.len()) * BYTES) as i32;
 /// For nibbles.
 const NIBBLES: u32 = 0x0f0f_0f0f;
 /// Of bytes.
@@ -61,7 +62,6 @@ const SIGNS: u32 = 0x8080_8080;
 const ONES: u32 = 0x0001_0001;
 /// 2^-127: the E8M0 scale of 0 stands for it, whose bits are below those of every other.
 const SMALLEST: u32 = 0x0040_0000;
-
 /// 0.5, as f32.
 const HALF: u32 = 0x3f00_0000;
 
@@ -76,7 +76,8 @@ struct Dot {
     vnni: bool,
     regs: Regs,
     walk: Walk,
-    row: AsmRegister64,
+    /// By token.
+    rows: Vec<AsmRegister64>,
     /// Where the constants are.
     base: AsmRegister64,
     constants: CodeLabel,
@@ -84,36 +85,44 @@ struct Dot {
     mask: AsmRegisterYmm,
     /// The values of MXFP4; of bytes, int16 ones.
     table: AsmRegisterYmm,
-    /// What unsigned weights make too much of a block's sum.
-    correction: AsmRegisterYmm,
-    /// Of low and high nibbles' partners; of bytes, and their magnitudes.
-    activations: Halves,
-    /// Low and high nibbles; of bytes the first.
+    /// By token: of low and high nibbles' partners; of bytes, and their magnitudes.
+    activations: Vec<Halves>,
+    /// Low and high nibbles; of bytes, and a token's products.
     weights: Halves,
-    /// By tile of those that are multiplied together.
-    ints: Vec<Halves>,
-    /// Sums of nibbles' products in 16 bits, as `ints`.
+    /// By tile of those that are multiplied together, then token.
+    ints: Vec<Vec<Halves>>,
+    /// Sums of nibbles' products in 16 bits, by tile; none with VNNI.
     words: Vec<Halves>,
+    /// Constants that are memory operands, on the stack.
+    on_stack: Vec<u32>,
 }
 
 /// Two registers: of the vectors of a tile's rows, or of low and high nibbles.
 type Halves = [AsmRegisterYmm; HALVES];
 
 impl Dot {
-    fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, vnni: bool) -> Dot {
-        // Tiles and row list are read at once; out waits on the stack, so that its register is free. There is one row: no stride.
+    fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize, vnni: bool) -> Dot {
+        // Tiles and row list are read at once; out and stride wait on the stack, so that their registers are free.
         let mut regs = Regs::with_params(1);
         // On a Zen 3 bytes arrive some percent faster with 512 than with 1024, nibbles a percent or two slower (benches/runs/2026-11-22-zen3.md).
         let ahead = if format == WeightFormat::Int8 { 512 } else { 1024 };
         let walk = Walk::new(&mut regs, format, k, Pace { short: true, ahead });
-        let (row, base) = (regs.general(), regs.general());
-        let mut pair = || [regs.half(), regs.half()];
-        let ([mask, table], activations, weights) = (pair(), pair(), pair());
+        let rows = (0..tokens).map(|_| regs.general()).collect();
+        let base = regs.general();
         let in_words = format != WeightFormat::Int8 && !vnni;
-        let together = if in_words { ADJACENT / 2 } else { ADJACENT };
-        let ints = (0..together).map(|_| pair()).collect();
-        let words = (0..if in_words { together } else { 0 }).map(|_| pair()).collect();
-        let correction = regs.half();
+        let mut pairs =
+            |count: usize| -> Vec<Halves> { (0..count).map(|_| [regs.half(), regs.half()]).collect() };
+        let ([mask, table], weights) = (pairs(1)[0], pairs(1)[0]);
+        let together = ADJACENT / tokens / if in_words { 2 } else { 1 };
+        let activations = pairs(tokens);
+        let ints = (0..together).map(|_| pairs(tokens)).collect();
+        let words = pairs(if in_words { together } else { 0 });
+        let on_stack = [
+            (in_words, ONES),
+            (format == WeightFormat::Mxfp4, SMALLEST),
+            (format == WeightFormat::Mxfp4, HALF),
+        ];
+        let on_stack = on_stack.into_iter().filter_map(|(is, value)| is.then_some(value)).collect();
         let constants = a.create_label();
         Dot {
             format,
@@ -121,16 +130,16 @@ impl Dot {
             vnni,
             regs,
             walk,
-            row,
+            rows,
             base,
             constants,
             mask,
             table,
-            correction,
             activations,
             weights,
             ints,
             words,
+            on_stack,
         }
     }
 
@@ -138,11 +147,21 @@ impl Dot {
         self.format != WeightFormat::Int8
     }
 
-    fn emit(mut self, a: &mut CodeAssembler, pairs: bool) -> Result<(), IcedError> {
+    /// Whether weights are unsigned, which makes a block's sum too large.
+    fn is_corrected(&self) -> bool {
+        self.vnni || self.nibbles()
+    }
+
+    fn emit(mut self, a: &mut CodeAssembler, order: Order) -> Result<(), IcedError> {
         self.regs.save(a)?;
-        let (list, out) = (PARAMS[1], PARAMS[2]);
+        let (list, out, stride) = (PARAMS[1], PARAMS[2], PARAMS[3]);
+        a.push(stride)?;
         a.push(out)?;
-        a.mov(self.row, qword_ptr(list))?;
+        // The list's register may be one of the rows'.
+        a.mov(SCRATCH, list)?;
+        for (token, row) in self.rows.iter().enumerate() {
+            a.mov(*row, qword_ptr(SCRATCH + 8 * token))?;
+        }
         a.lea(self.base, qword_ptr(self.constants))?;
         self.constant(a, self.mask, if self.nibbles() { NIBBLES } else { SIGNS })?;
         match self.format {
@@ -153,30 +172,61 @@ impl Dot {
             WeightFormat::Int8 => self.constant(a, self.table, ONES)?,
             _ => {}
         }
-        let zero = self.correction;
-        a.vpxor(zero, zero, zero)?;
-        a.sub(rsp, FRAME)?;
-        for value in ON_STACK {
-            self.constant(a, self.weights[0], value)?;
-            a.vmovdqu(on_stack(value), self.weights[0])?;
+        let frame = ((self.places().count() + self.rows.len() + self.on_stack.len()) * BYTES) as i32;
+        a.sub(rsp, frame)?;
+        let [value, zero] = self.ints[0][0];
+        for constant in &self.on_stack {
+            self.constant(a, value, *constant)?;
+            a.vmovdqu(self.on_stack(*constant), value)?;
         }
-        for (tile, half) in rows() {
-            a.vmovups(sum(tile, half), zero)?;
+        a.vpxor(zero, zero, zero)?;
+        for (tile, token, half) in self.places() {
+            a.vmovups(self.sum(tile, token, half), zero)?;
         }
         self.walk.all_blocks(a, |a| self.one_block(a))?;
-        let sums = [self.ints.as_flattened(), self.words.as_flattened()].concat();
-        for ((tile, half), register) in rows().zip(&sums) {
-            a.vmovups(*register, sum(tile, half))?;
+        // Tiles and rows are done with.
+        let (out, stride) = (self.walk.data, self.walk.block);
+        a.mov(out, qword_ptr(rsp + frame))?;
+        a.mov(stride, qword_ptr(rsp + (frame + 8)))?;
+        for (number, (token, tiles)) in order.rows(self.rows.len()).enumerate() {
+            if number > 0 {
+                a.add(out, stride)?;
+            }
+            let halves = tiles.flat_map(|tile| (0..HALVES).map(move |half| (tile, half)));
+            for (at, (tile, half)) in halves.enumerate() {
+                a.vmovups(value, self.sum(tile, token, half))?;
+                a.vmovups(ymmword_ptr(out + at * BYTES), value)?;
+            }
         }
-        a.add(rsp, FRAME)?;
-        a.pop(SCRATCH)?;
-        for ((tile, half), register) in rows().zip(sums) {
-            a.vmovups(ymmword_ptr(SCRATCH + (place(tile, pairs) * LINE + half * BYTES)), register)?;
-        }
+        a.add(rsp, frame + 16)?;
         self.regs.restore_and_return(a)?;
         a.set_label(&mut self.constants)?;
         a.dd(&constants(self.format))?;
         if self.format == WeightFormat::Mxfp4 { a.db(&MXFP4_TABLE) } else { Ok(()) }
+    }
+
+    /// Tiles, tokens and halves, in the order of the sums.
+    fn places(&self) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
+        let tokens = self.rows.len();
+        let rows =
+            move |tile| (0..tokens).flat_map(move |token| (0..HALVES).map(move |half| (tile, token, half)));
+        (0..ADJACENT).flat_map(rows)
+    }
+
+    /// Where the sums of half of a tile's rows with a token are.
+    fn sum(&self, tile: usize, token: usize, half: usize) -> AsmMemoryOperand {
+        ymmword_ptr(rsp + ((tile * self.rows.len() + token) * HALVES + half) * BYTES)
+    }
+
+    /// Where what unsigned weights make too much of a token's sums is.
+    fn correction(&self, token: usize) -> AsmMemoryOperand {
+        ymmword_ptr(rsp + (self.places().count() + token) * BYTES)
+    }
+
+    /// Where a constant is, in every lane.
+    fn on_stack(&self, value: u32) -> AsmMemoryOperand {
+        let index = self.on_stack.iter().position(|constant| *constant == value).expect("one of them");
+        ymmword_ptr(rsp + (self.places().count() + self.rows.len() + index) * BYTES)
     }
 
     /// A constant in every lane. They are double words because of whole vectors, whose place depends on the code before them, some would straddle two
@@ -188,38 +238,43 @@ impl Dot {
     }
 
     fn one_block(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
-        if self.vnni || self.nibbles() {
-            let sum = dword_ptr(self.row + self.walk.block + Q8Row { k: self.k }.sums());
-            let factor = self.weights[0];
-            a.vpbroadcastd(self.correction, sum)?;
+        if self.is_corrected() {
+            let [sum, factor] = self.weights;
             self.constant(a, factor, -bias(self.format) as u32)?;
-            a.vpmulld(self.correction, self.correction, factor)?;
+            for (token, row) in self.rows.iter().enumerate() {
+                a.vpbroadcastd(sum, dword_ptr(*row + self.walk.block + Q8Row { k: self.k }.sums()))?;
+                a.vpmulld(sum, sum, factor)?;
+                a.vmovdqu(self.correction(token), sum)?;
+            }
         }
         let together = self.ints.len();
         for first in (0..ADJACENT).step_by(together) {
             for line in 0..data_lines(self.format) {
                 self.load_activations(a, line)?;
-                for (i, ints) in self.ints.iter().enumerate() {
+                for i in 0..together {
                     let at = (first + i) * self.walk.tile() + line * LINE;
                     self.fetch(a, (first / together * data_lines(self.format) + line) * together + i)?;
-                    for (half, int) in ints.iter().enumerate() {
-                        let source = self.walk.at(at + half * BYTES);
-                        if self.vnni {
-                            self.multiply_vnni(a, line, source, *int)?;
-                        } else if self.nibbles() {
-                            self.multiply_nibbles(a, line, source, *int, self.words[i][half])?;
-                        } else {
-                            self.multiply_bytes(a, line, source, *int)?;
+                    for half in 0..HALVES {
+                        self.load_weights(a, self.walk.at(at + half * BYTES))?;
+                        for token in 0..self.rows.len() {
+                            let int = self.ints[i][token][half];
+                            if self.vnni {
+                                self.multiply_vnni(a, line, token, int)?;
+                            } else if self.nibbles() {
+                                self.multiply_nibbles(a, line, int, self.words[i][half])?;
+                            } else {
+                                self.multiply_bytes(a, line, token, int)?;
+                            }
                         }
                     }
                 }
             }
-            let scale = self.activations[0];
-            a.vbroadcastss(scale, dword_ptr(self.row + self.walk.block + Q8Row { k: self.k }.scales()))?;
-            for (i, ints) in self.ints.iter().enumerate() {
-                for (half, int) in ints.iter().enumerate() {
-                    self.scale(a, first + i, half, *int)?;
-                }
+            for (row, activations) in self.rows.iter().zip(&self.activations) {
+                let scale = dword_ptr(*row + self.walk.block + Q8Row { k: self.k }.scales());
+                a.vbroadcastss(activations[0], scale)?;
+            }
+            for (i, half) in (0..together).flat_map(|i| (0..HALVES).map(move |half| (i, half))) {
+                self.scale(a, first + i, half, self.ints[i].iter().map(|ints| ints[half]))?;
             }
         }
         Ok(())
@@ -232,19 +287,31 @@ impl Dot {
 
     /// The block's activations that meet a line.
     fn load_activations(&self, a: &mut CodeAssembler, line: usize) -> Result<(), IcedError> {
-        let [first, second] = self.activations;
-        let dword = |number: usize| dword_ptr(self.row + self.walk.block * 8 + 4 * number);
-        if self.nibbles() {
-            a.vpbroadcastd(first, dword(2 * line))?;
-            return a.vpbroadcastd(second, dword(2 * line + 1));
+        for (row, [first, second]) in self.rows.iter().zip(&self.activations) {
+            let dword = |number: usize| dword_ptr(*row + self.walk.block * 8 + 4 * number);
+            if self.nibbles() {
+                a.vpbroadcastd(*first, dword(2 * line))?;
+                a.vpbroadcastd(*second, dword(2 * line + 1))?;
+                continue;
+            }
+            a.vpbroadcastd(*first, dword(line))?;
+            if !self.vnni {
+                a.vpabsb(*second, *first)?;
+            }
         }
-        a.vpbroadcastd(first, dword(line))?;
-        if self.vnni { Ok(()) } else { a.vpabsb(second, first) }
+        Ok(())
     }
 
-    /// Low and high nibbles of 32 bytes, as unsigned weights.
-    fn load_nibbles(&self, a: &mut CodeAssembler, source: AsmMemoryOperand) -> Result<(), IcedError> {
+    /// 32 bytes, without VNNI as signed ones; or low and high nibbles of as many, as unsigned weights.
+    fn load_weights(&self, a: &mut CodeAssembler, source: AsmMemoryOperand) -> Result<(), IcedError> {
         let [low, high] = self.weights;
+        if !self.nibbles() {
+            return if self.vnni {
+                a.vmovdqu(low, ymmword_ptr(source))
+            } else {
+                a.vpxor(low, self.mask, ymmword_ptr(source))
+            };
+        }
         a.vmovdqu(low, ymmword_ptr(source))?;
         a.vpsrlw(high, low, 4)?;
         self.weights.into_iter().try_for_each(|nibbles| a.vpand(nibbles, nibbles, self.mask))?;
@@ -255,39 +322,32 @@ impl Dot {
         Ok(())
     }
 
-    /// Adds to `int` the products of half of a line, or starts it with those of the first.
+    /// Adds to `int` the products of the loaded weights, half of a line, with a token, or starts it with those of the first line.
     fn multiply_vnni(
         &self,
         a: &mut CodeAssembler,
         line: usize,
-        source: AsmMemoryOperand,
+        token: usize,
         int: AsmRegisterYmm,
     ) -> Result<(), IcedError> {
         if line == 0 {
-            a.vmovdqa(int, self.correction)?;
-        }
-        if self.nibbles() {
-            self.load_nibbles(a, source)?;
-        } else {
-            a.vmovdqu(self.weights[0], ymmword_ptr(source))?;
+            a.vmovdqu(int, self.correction(token))?;
         }
         let count = if self.nibbles() { 2 } else { 1 };
-        let mut pairs = self.weights.iter().zip(&self.activations).take(count);
+        let mut pairs = self.weights.iter().zip(&self.activations[token]).take(count);
         pairs.try_for_each(|(weights, activations)| a.vpdpbusd(int, *weights, *activations))
     }
 
-    /// As `multiply_vnni`, in 16 bits as long as these surely fit.
+    /// As `multiply_vnni`, with the only token and in 16 bits as long as these surely fit. Clobbers the weights.
     fn multiply_nibbles(
         &self,
         a: &mut CodeAssembler,
         line: usize,
-        source: AsmMemoryOperand,
         int: AsmRegisterYmm,
         word: AsmRegisterYmm,
     ) -> Result<(), IcedError> {
-        self.load_nibbles(a, source)?;
+        let ([low, high], [first, second]) = (self.weights, self.activations[0]);
         let most = if self.format == WeightFormat::Mxfp4 { 2 } else { 4 };
-        let ([low, high], [first, second]) = (self.weights, self.activations);
         let opens = line.is_multiple_of(most);
         a.vpmaddubsw(if opens { word } else { low }, low, first)?;
         a.vpmaddubsw(high, high, second)?;
@@ -298,9 +358,12 @@ impl Dot {
         if line % most < most - 1 {
             return Ok(());
         }
-        let starts = line < most;
-        a.vpmaddwd(if starts { int } else { word }, word, on_stack(ONES))?;
-        a.vpaddd(int, int, if starts { self.correction } else { word })
+        if line < most {
+            a.vpmaddwd(int, word, self.on_stack(ONES))?;
+            return a.vpaddd(int, int, self.correction(0));
+        }
+        a.vpmaddwd(word, word, self.on_stack(ONES))?;
+        a.vpaddd(int, int, word)
     }
 
     /// As `multiply_vnni`, as signed bytes.
@@ -308,57 +371,44 @@ impl Dot {
         &self,
         a: &mut CodeAssembler,
         line: usize,
-        source: AsmMemoryOperand,
+        token: usize,
         int: AsmRegisterYmm,
     ) -> Result<(), IcedError> {
-        let ([weights, _], [activations, magnitudes], ones) = (self.weights, self.activations, self.table);
-        a.vpxor(weights, self.mask, ymmword_ptr(source))?;
-        a.vpsignb(weights, weights, activations)?;
-        a.vpmaddubsw(weights, magnitudes, weights)?;
+        let ([activations, magnitudes], ones) = (self.activations[token], self.table);
+        let [weights, product] = self.weights;
+        a.vpsignb(product, weights, activations)?;
+        a.vpmaddubsw(product, magnitudes, product)?;
         if line == 0 {
-            return a.vpmaddwd(int, weights, ones);
+            return a.vpmaddwd(int, product, ones);
         }
-        a.vpmaddwd(weights, weights, ones)?;
-        a.vpaddd(int, int, weights)
+        a.vpmaddwd(product, product, ones)?;
+        a.vpaddd(int, int, product)
     }
 
-    /// Adds a block's products of half of a tile's rows to their sum.
+    /// Adds a block's products of half of a tile's rows to their sums; `ints` by token, whose scales are where their activations were.
     fn scale(
         &self,
         a: &mut CodeAssembler,
         tile: usize,
         half: usize,
-        int: AsmRegisterYmm,
+        ints: impl Iterator<Item = AsmRegisterYmm>,
     ) -> Result<(), IcedError> {
-        let (row_scale, scale) = (self.weights[0], self.activations[0]);
+        let row_scale = self.weights[0];
         let at = tile * self.walk.tile() + half * scale_bytes(self.format) / HALVES;
         if self.format == WeightFormat::Mxfp4 {
             a.vpmovzxbd(row_scale, qword_ptr(self.walk.scales + at))?;
             a.vpslld(row_scale, row_scale, 23)?;
-            a.vpmaxud(row_scale, row_scale, on_stack(SMALLEST))?;
-            a.vmulps(row_scale, row_scale, on_stack(HALF))?;
+            a.vpmaxud(row_scale, row_scale, self.on_stack(SMALLEST))?;
+            a.vmulps(row_scale, row_scale, self.on_stack(HALF))?;
         } else {
             a.vcvtph2ps(row_scale, xmmword_ptr(self.walk.scales + at))?;
         }
-        a.vcvtdq2ps(int, int)?;
-        a.vmulps(int, int, row_scale)?;
-        a.vfmadd213ps(int, scale, sum(tile, half))?;
-        a.vmovups(sum(tile, half), int)
+        for (token, int) in ints.enumerate() {
+            a.vcvtdq2ps(int, int)?;
+            a.vmulps(int, int, row_scale)?;
+            a.vfmadd213ps(int, self.activations[token][0], self.sum(tile, token, half))?;
+            a.vmovups(self.sum(tile, token, half), int)?;
+        }
+        Ok(())
     }
-}
-
-/// Tiles and halves, in order.
-fn rows() -> impl Iterator<Item = (usize, usize)> {
-    (0..ADJACENT).flat_map(|tile| (0..HALVES).map(move |half| (tile, half)))
-}
-
-/// Where the sums of half of a tile's rows are.
-fn sum(tile: usize, half: usize) -> AsmMemoryOperand {
-    ymmword_ptr(rsp + (tile * HALVES + half) * BYTES)
-}
-
-/// Where a constant is, in every lane.
-fn on_stack(value: u32) -> AsmMemoryOperand {
-    let index = ON_STACK.iter().position(|constant| *constant == value).expect("one of them");
-    ymmword_ptr(rsp + (ADJACENT * HALVES + index) * BYTES)
 }

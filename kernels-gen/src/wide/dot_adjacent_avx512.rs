@@ -12,7 +12,7 @@ use super::dot_q8_avx512::Lookup;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
 use crate::leaf::block::{MXFP4_TABLE, bias, data_lines};
-use crate::leaf::dot_q8::{ADJACENT, place};
+use crate::leaf::dot_q8::{ADJACENT, Order};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterZmm, CodeAssembler, CodeLabel, dword_bcst, dword_ptr, qword_ptr, xmmword_ptr,
@@ -27,8 +27,8 @@ pub const VBMI: Wide = Wide {
     levels: |level| level >= Level::V4Vnni,
     serves: |leaf| matches!(leaf, Leaf::DotAdjacent { format: WeightFormat::Mxfp4, tokens: 1..=2, .. }),
     assemble: |a, leaf| match leaf {
-        Leaf::DotAdjacent { format, k, tokens, pairs } => {
-            Dot::new(a, format, Lookup::Vbmi, k, tokens).emit(a, pairs)
+        Leaf::DotAdjacent { format, k, tokens, order } => {
+            Dot::new(a, format, Lookup::Vbmi, k, tokens).emit(a, order)
         }
         _ => Ok(()),
     },
@@ -40,8 +40,8 @@ pub const PLAIN: Wide = Wide {
     levels: |level| level >= Level::CascadeLake,
     serves: |leaf| matches!(leaf, Leaf::DotAdjacent { tokens: 1..=2, .. }),
     assemble: |a, leaf| match leaf {
-        Leaf::DotAdjacent { format, k, tokens, pairs } => {
-            Dot::new(a, format, Lookup::of(format), k, tokens).emit(a, pairs)
+        Leaf::DotAdjacent { format, k, tokens, order } => {
+            Dot::new(a, format, Lookup::of(format), k, tokens).emit(a, order)
         }
         _ => Ok(()),
     },
@@ -111,7 +111,7 @@ impl Dot {
         self.format != WeightFormat::Int8
     }
 
-    fn emit(mut self, a: &mut CodeAssembler, pairs: bool) -> Result<(), IcedError> {
+    fn emit(mut self, a: &mut CodeAssembler, order: Order) -> Result<(), IcedError> {
         self.regs.save(a)?;
         let (list, out, stride) = (PARAMS[1], PARAMS[2], PARAMS[3]);
         a.push(stride)?;
@@ -130,12 +130,12 @@ impl Dot {
         let (out, stride) = (self.walk.data, self.walk.block);
         a.pop(out)?;
         a.pop(stride)?;
-        for (t, sums) in self.sums.iter().enumerate() {
-            for (tile, sum) in sums.iter().enumerate() {
-                a.vmovups(zmmword_ptr(out + place(tile, pairs) * LINE), *sum)?;
-            }
-            if t + 1 < self.sums.len() {
+        for (number, (token, tiles)) in order.rows(self.sums.len()).enumerate() {
+            if number > 0 {
                 a.add(out, stride)?;
+            }
+            for (at, tile) in tiles.enumerate() {
+                a.vmovups(zmmword_ptr(out + at * LINE), self.sums[token][tile])?;
             }
         }
         self.regs.restore_and_return(a)?;

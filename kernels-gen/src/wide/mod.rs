@@ -140,6 +140,7 @@ pub fn assemble(wide: &Wide, leaf: Leaf, level: Level) -> Result<Vec<u8>, Assemb
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leaf::Order;
     use crate::leaf::gemm_bf16::Shape;
     use crate::leaf::gemm_q8::{Decoded, Overlap};
     use crate::leaf::map::Map;
@@ -154,8 +155,13 @@ mod tests {
                 for tokens in (1..=8).filter(|_| format.is_blocked()) {
                     leaves.push(Leaf::DotQ8 { format, k, tokens });
                 }
-                for (tokens, pairs) in [(1, false), (2, true)].into_iter().filter(|_| format.is_blocked()) {
-                    leaves.push(Leaf::DotAdjacent { format, k, tokens, pairs });
+                for (tokens, order) in [(1, Order::ONE), (2, Order::Pairs), (2, Order::Items(1))] {
+                    leaves.extend(format.is_blocked().then_some(Leaf::DotAdjacent {
+                        format,
+                        k,
+                        tokens,
+                        order,
+                    }));
                 }
                 leaves.extend((1..=2).map(|tokens| Leaf::DotF32 { format, k, tokens }));
             }

@@ -26,7 +26,7 @@ const VECTOR: usize = 64;
 const RETURN: u64 = 0x5e17_0000;
 /// A stack for the leaf, aligned as at a call.
 const STACK: u64 = 0x7fff_0000;
-const STACK_BYTES: usize = 512;
+const STACK_BYTES: usize = 1024;
 /// Instructions until a leaf is taken to hang.
 const PATIENCE: usize = 1_000_000;
 

@@ -1,4 +1,4 @@
-/* Runs versions of a one-token dot leaf over weights in memory, taking turns as reads.c does.
+/* Runs versions of dot leaves, for up to eight tokens, over weights in memory, taking turns as reads.c does.
  *
  *   cc -O2 leaves.c -o leaves -lpthread && ./leaves TILE_BYTES THREADS FILE..
  *
@@ -17,6 +17,7 @@
 #define ROUNDS 600
 #define MOST 16
 #define CODE 65536
+#define TOKENS 8
 
 typedef void leaf(const char *tiles, const char *const *rows, float *out, uint64_t stride);
 
@@ -37,10 +38,11 @@ static double seconds(void) {
 static size_t tiles_of_chunk(void) { return CHUNK / (4 * tile_bytes) * 4; }
 
 static void work(int worker) {
-    const char *weights = memory + position + worker * CHUNK, *row = memory + MEMORY + (worker << 16);
-    float out[64] __attribute__((aligned(64)));
+    const char *weights = memory + position + worker * CHUNK, *rows[TOKENS];
+    float out[TOKENS * 64] __attribute__((aligned(64)));
     int step = tiles[current];
-    for (size_t tile = 0; tile < tiles_of_chunk(); tile += step) leaves[current](weights + tile * tile_bytes, &row, out, 64);
+    for (int i = 0; i < TOKENS; i++) rows[i] = memory + MEMORY + (worker << 16) + (i << 12);
+    for (size_t tile = 0; tile < tiles_of_chunk(); tile += step) leaves[current](weights + tile * tile_bytes, rows, out, 256);
 }
 
 static void *helper(void *unused) {

@@ -1,9 +1,9 @@
 //! Every rule refuses a leaf made to break it, and all wide versions pass.
 
 use super::{Rule, check};
-use crate::leaf::Leaf;
 use crate::leaf::contract::{Param, TileState};
 use crate::leaf::gemm_q8::{Decoded, Overlap};
+use crate::leaf::{Leaf, Order};
 use crate::wide;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -47,7 +47,8 @@ fn every_wide_version_passes_in_every_shape() {
         for k in [32, 64, 2880] {
             leaves.extend((1..=8).map(|tokens| Leaf::DotQ8 { format, k, tokens }));
             leaves.extend((1..=8).map(|tokens| Leaf::DotF32 { format, k, tokens }));
-            leaves.extend((1..=2).map(|tokens| Leaf::DotAdjacent { format, k, tokens, pairs: false }));
+            let adjacent = [(1, Order::ONE), (2, Order::ONE), (2, Order::Items(2))];
+            leaves.extend(adjacent.map(|(tokens, order)| Leaf::DotAdjacent { format, k, tokens, order }));
         }
         // Rows of odd lengths are for formats without blocks.
         leaves.extend([1, 2, 3, 4, 50].map(|k| Leaf::DotF32 { format, k, tokens: 1 }));
