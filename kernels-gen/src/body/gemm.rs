@@ -2,7 +2,7 @@
 //! by tile pair. The same sums in the same order as row by row (docs/numerics.md), so bodies may choose by the number of rows.
 
 use crate::body::Cx;
-use crate::body::chunks::{Pair, overlaps};
+use crate::body::chunks::{Pair, Task, overlaps};
 use crate::body::matmul::unit_bytes;
 use crate::emit::Emit;
 use crate::kernel::{Mat, Part};
@@ -16,7 +16,7 @@ use crate::scratch::Scratch;
 use crate::wide;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I32, I64};
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{FuncRef, InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, Q8Row, TILE_ROWS};
 use kernmill_plan::target::Level;
 
@@ -150,80 +150,141 @@ impl Groups {
 /// Where leaves can, the first group of rows decodes the first tile of the next chunk besides, the second group the second one: for that,
 /// there is room for two chunks. Without such leaves every chunk is decoded before it is multiplied.
 pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
-    let row_bytes = unit_bytes(part);
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.leaf(zero_leaf(part)), &[results, rows]);
     let pairs = Pair::of(e, part, weights);
-    let groups = Groups::of(e, rows);
-    let runs = groups.runs(e);
-    let stride = e.i64(row_bytes as i64);
+    let unit = Unit {
+        cx,
+        part,
+        groups: Groups::of(e, rows),
+        stride: e.i64(unit_bytes(part) as i64),
+        panel: cx.body_scratch(e, areas.panel),
+    };
     let zero = e.i64(0);
-    let panel = cx.body_scratch(e, areas.panel);
-    let overlap = |number: usize, tokens: usize| cx.try_leaf(*overlaps(part, tokens).get(number)?);
-    let overlapped = overlap(0, GROUP).is_some();
     // Where the chunk that is multiplied lies decoded, and the one after it.
     let mut buffers = [0, 2 * DECODED_TILE].map(|offset| cx.body_scratch(e, areas.decoded + offset));
+    let overlapped = unit.both(0, GROUP).is_some();
     if overlapped {
         pairs[0].task(e, zero, buffers[0]).decode(e, cx);
     }
     for (number, pair) in pairs.iter().enumerate() {
-        let weights = Decoded::of(pair.mat.format);
         let out = e.add_imm(results, pair.offset as i64);
-        let gap = e.i64(pair.gap as i64);
         let chunks = e.i64(pair.chunks() as i64);
-        let swapped = e.for_carry(zero, chunks, 1, &buffers, |e, chunk, buffers| {
+        let swapped = e.for_carry(zero, chunks, 1, &buffers, |e, index, buffers| {
             let (now, later) = (buffers[0], buffers[1]);
-            let (first, count) = pair.blocks_of(e, chunk);
-            let ahead = pair.ahead(e, part, chunk, if overlapped { 2 } else { 1 });
             let next = if overlapped {
-                let next = pair.next(e, pairs.get(number + 1), chunk, later);
-                let beside = beside(e, &groups, count, next.count);
-                for tile in 0..next.places.len() {
-                    let number = e.i64(tile as i64);
-                    let is_left = e.icmp(IntCC::UnsignedGreaterThanOrEqual, number, beside);
-                    e.if_then(is_left, |e| next.decode_tile(e, cx, tile));
-                }
-                Some((next, beside))
+                let task = pair.next(e, pairs.get(number + 1), index, later);
+                let beside = unit.decode_next(e, pair, index, &task);
+                Some(Next { task, beside })
             } else {
-                pair.task(e, chunk, now).decode(e, cx);
+                pair.task(e, index, now).decode(e, cx);
                 None
             };
-            ahead.scales(e, cx);
-            let lines = e.i64(ahead.lines() as i64);
-            let lines = groups.share(e, lines);
-            let panel = e.at(panel, first, PANEL_BLOCK);
-            for (first, end, row, size) in runs {
-                for tokens in 1..=GROUP {
-                    let wanted = e.i64(tokens as i64);
-                    let is = e.icmp(IntCC::Equal, size, wanted);
-                    e.if_then(is, |e| {
-                        let out = e.at(out, row, row_bytes);
-                        e.for_range(first, end, 1, |e, group| {
-                            ahead.data(e, cx, group, lines);
-                            let panel = e.at(panel, group, pair.blocks() * PANEL_BLOCK);
-                            let passed = e.b.ins().isub(group, first);
-                            let out = e.at(out, passed, tokens * row_bytes);
-                            let tiles = pair.tiles.len();
-                            let leaf = cx.leaf(Leaf::GemmQ8 { weights, tiles, tokens });
-                            let args = [now, panel, out, count, stride, gap];
-                            let Some(((next, beside), both)) = next.as_ref().zip(overlap(number, tokens))
-                            else {
-                                return e.call(leaf, &args);
-                            };
-                            let decodes = e.icmp(IntCC::UnsignedLessThan, group, *beside);
-                            e.if_then(decodes, |e| {
-                                let [scales, data, to] = next.of_tile(e, group);
-                                e.call(both, &[now, panel, out, scales, data, to]);
-                            });
-                            let alone = e.icmp(IntCC::UnsignedGreaterThanOrEqual, group, *beside);
-                            e.if_then(alone, |e| e.call(leaf, &args));
-                        });
-                    });
-                }
-            }
+            unit.multiply(e, &Chunk { pair, number, index, decoded: now, out, next });
             if overlapped { vec![later, now] } else { vec![now, later] }
         });
         buffers = [swapped[0], swapped[1]];
+    }
+}
+
+/// What all chunks of a unit have in common.
+struct Unit<'a> {
+    cx: &'a Cx<'a>,
+    part: &'a Part,
+    groups: Groups,
+    /// Bytes of a row of results.
+    stride: Value,
+    panel: Value,
+}
+
+/// A decoded chunk.
+struct Chunk<'a> {
+    pair: &'a Pair<'a>,
+    /// The pair's among the unit's.
+    number: usize,
+    /// The chunk's among the pair's.
+    index: Value,
+    decoded: Value,
+    /// The pair's results for the first row.
+    out: Value,
+    /// What is decoded meanwhile.
+    next: Option<Next>,
+}
+
+/// The chunk after one, of which `beside` tiles are decoded beside groups of rows.
+struct Next {
+    task: Task,
+    beside: Value,
+}
+
+impl Unit<'_> {
+    /// The leaf for `tokens` rows that decodes besides, for pair number `number`.
+    fn both(&self, number: usize, tokens: usize) -> Option<FuncRef> {
+        self.cx.try_leaf(*overlaps(self.part, tokens).get(number)?)
+    }
+
+    /// Decodes the chunk after chunk number `index`, but for the tiles that groups of rows decode beside: their number.
+    fn decode_next(&self, e: &mut Emit, pair: &Pair, index: Value, next: &Task) -> Value {
+        let (_, count) = pair.blocks_of(e, index);
+        let beside = beside(e, &self.groups, count, next.count);
+        for tile in 0..next.places.len() {
+            let number = e.i64(tile as i64);
+            let is_left = e.icmp(IntCC::UnsignedGreaterThanOrEqual, number, beside);
+            e.if_then(is_left, |e| next.decode_tile(e, self.cx, tile));
+        }
+        beside
+    }
+
+    /// Adds a chunk times all rows to their results.
+    fn multiply(&self, e: &mut Emit, chunk: &Chunk) {
+        let (cx, pair) = (self.cx, chunk.pair);
+        let ahead = pair.ahead(e, self.part, chunk.index, if chunk.next.is_some() { 2 } else { 1 });
+        ahead.scales(e, cx);
+        let lines = e.i64(ahead.lines() as i64);
+        let lines = self.groups.share(e, lines);
+        let (first, count) = pair.blocks_of(e, chunk.index);
+        let panel = e.at(self.panel, first, PANEL_BLOCK);
+        let row_bytes = unit_bytes(self.part);
+        for (first, end, row, size) in self.groups.runs(e) {
+            let out = e.at(chunk.out, row, row_bytes);
+            for tokens in 1..=GROUP {
+                let wanted = e.i64(tokens as i64);
+                let is = e.icmp(IntCC::Equal, size, wanted);
+                e.if_then(is, |e| {
+                    e.for_range(first, end, 1, |e, group| {
+                        ahead.data(e, cx, group, lines);
+                        let panel = e.at(panel, group, pair.blocks() * PANEL_BLOCK);
+                        let passed = e.b.ins().isub(group, first);
+                        let out = e.at(out, passed, tokens * row_bytes);
+                        self.multiply_group(e, chunk, (group, tokens), [panel, out, count]);
+                    });
+                });
+            }
+        }
+    }
+
+    /// Adds a chunk of `count` blocks times a group of `tokens` rows to `out`, and decodes what this group is to decode.
+    fn multiply_group(
+        &self,
+        e: &mut Emit,
+        chunk: &Chunk,
+        (group, tokens): (Value, usize),
+        [panel, out, count]: [Value; 3],
+    ) {
+        let Chunk { pair, decoded, .. } = *chunk;
+        let (weights, tiles) = (Decoded::of(pair.mat.format), pair.tiles.len());
+        let leaf = self.cx.leaf(Leaf::GemmQ8 { weights, tiles, tokens });
+        let gap = e.i64(pair.gap as i64);
+        let args = [decoded, panel, out, count, self.stride, gap];
+        let Some((next, both)) = chunk.next.as_ref().zip(self.both(chunk.number, tokens)) else {
+            return e.call(leaf, &args);
+        };
+        let decodes = e.icmp(IntCC::UnsignedLessThan, group, next.beside);
+        let decoding = |e: &mut Emit| {
+            let [scales, data, to] = next.task.of_tile(e, group);
+            e.call(both, &[decoded, panel, out, scales, data, to]);
+        };
+        e.if_else(decodes, decoding, |e| e.call(leaf, &args));
     }
 }
 

@@ -137,13 +137,7 @@ pub fn adjacent_leaf(part: &Part, input: RowType, tokens: usize) -> Option<Leaf>
     let order = match part.mats.len() {
         1 if tiles >= ADJACENT => Order::ONE,
         // Of a single row, items' results are adjacent too.
-        1 if run_of(part) * tiles == ADJACENT => {
-            if tokens == 1 {
-                Order::ONE
-            } else {
-                Order::Items(tiles)
-            }
-        }
+        1 if run_of(part) * tiles == ADJACENT => Order::Items(if tokens == 1 { ADJACENT } else { tiles }),
         2 if tiles == ADJACENT => Order::Pairs,
         _ => return None,
     };
