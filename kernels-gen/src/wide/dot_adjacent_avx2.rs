@@ -2,9 +2,8 @@
 //!
 //! Tile: 16 rows (the lanes, eight to a vector) of 4 tiles x up to 2 tokens, an int32 accumulator for each token and vector of rows. As many tiles are
 //! multiplied at a time as have room for these, and without VNNI for nibbles' sums in 16 bits besides: four or two. Activations are broadcast once for
-//! these tiles: a Zen 3 takes four instructions of vectors in a cycle, and a load by itself is one. The f32 sums are on the stack, since only one fma
-//! in a block needs each. Products without VNNI are as in `dot_q8_avx2.rs`: nibbles' are added in 16 bits first, four of MXFP4 (24576 at most) or eight of
-//! int4 (2 * 15 * 128 each, 30720 at most); bytes are multiplied as signed ones.
+//! these tiles. The f32 sums are on the stack, since only one fma in a block needs each. Products without VNNI are as in `dot_q8_avx2.rs`: nibbles' are
+//! added in 16 bits first, four of MXFP4 (24576 at most) or eight of int4 (2 * 15 * 128 each, 30720 at most); bytes are multiplied as signed ones.
 //!
 //! Made for streaming weights: see `adjacent.rs` for its way through the tiles. Clobbers: caller-saved registers and flags; callee-saved ones are
 //! pushed and popped.
@@ -34,7 +33,7 @@ pub const VNNI: Wide = Wide {
     },
 };
 
-/// Without. Two tokens only of bytes: nibbles' sums would leave room for one tile at a time, which is slower than a leaf of one tile (by 6 % on a Zen 3).
+/// Without. Two tokens only of bytes: nibbles' sums would leave room for one tile at a time, which is slower than a leaf of one tile (`benches/runs/2026-11-22-zen3.md`).
 pub const PLAIN: Wide = Wide {
     name: "dot_adjacent_avx2",
     levels: |level| level < Level::V4,

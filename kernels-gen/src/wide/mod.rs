@@ -155,13 +155,9 @@ mod tests {
                 for tokens in (1..=8).filter(|_| format.is_blocked()) {
                     leaves.push(Leaf::DotQ8 { format, k, tokens });
                 }
-                for (tokens, order) in [(1, Order::ONE), (2, Order::Pairs), (2, Order::Items(1))] {
-                    leaves.extend(format.is_blocked().then_some(Leaf::DotAdjacent {
-                        format,
-                        k,
-                        tokens,
-                        order,
-                    }));
+                let adjacent = [(1, Order::ONE), (2, Order::Pairs), (2, Order::Items(1))];
+                for (tokens, order) in adjacent.into_iter().filter(|_| format.is_blocked()) {
+                    leaves.push(Leaf::DotAdjacent { format, k, tokens, order });
                 }
                 leaves.extend((1..=2).map(|tokens| Leaf::DotF32 { format, k, tokens }));
             }
