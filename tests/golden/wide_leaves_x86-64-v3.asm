@@ -1840,1732 +1840,1761 @@ dot_int4_f32_k64_t1:
 
 score_F16_d32_g2_s3e000000:
     2180  cmp rcx,1
-    2184  jl near 0000000000002377h
+    2184  jl near 00000000000023E1h
     218a  mov r8,[rdi]
     218d  mov r9,[rdi+40h]
-    2191  vpxor ymm3,ymm3,ymm3
-    2195  vpxor ymm4,ymm4,ymm4
-    2199  vpxor ymm5,ymm5,ymm5
-    219d  vpxor ymm6,ymm6,ymm6
-    21a1  vpxor ymm7,ymm7,ymm7
-    21a5  vpxor ymm8,ymm8,ymm8
-    21aa  vpxor ymm9,ymm9,ymm9
-    21af  vpxor ymm10,ymm10,ymm10
-    21b4  xor r10,r10
-    21b7  xor r11,r11
-    21ba  prefetcht1 [r9+r10]
-    21bf  prefetcht1 [r9+r10+40h]
-    21c5  vcvtph2ps ymm0,[r8+r10]
-    21cb  vcvtph2ps ymm1,[r8+r10+10h]
-    21d2  vbroadcastss ymm2,[rsi+r11]
-    21d8  vfmadd231ps ymm3,ymm0,ymm2
-    21dd  vfmadd231ps ymm4,ymm1,ymm2
-    21e2  vbroadcastss ymm2,[rsi+r11+80h]
-    21ec  vfmadd231ps ymm5,ymm0,ymm2
-    21f1  vfmadd231ps ymm6,ymm1,ymm2
-    21f6  vcvtph2ps ymm0,[r8+r10+20h]
-    21fd  vcvtph2ps ymm1,[r8+r10+30h]
-    2204  vbroadcastss ymm2,[rsi+r11+4]
-    220b  vfmadd231ps ymm7,ymm0,ymm2
-    2210  vfmadd231ps ymm8,ymm1,ymm2
-    2215  vbroadcastss ymm2,[rsi+r11+84h]
-    221f  vfmadd231ps ymm9,ymm0,ymm2
-    2224  vfmadd231ps ymm10,ymm1,ymm2
-    2229  add r10,80h
-    2230  add r11,10h
-    2234  cmp r11,80h
-    223b  jne near 00000000000021BAh
-    2241  vaddps ymm11,ymm3,ymm7
-    2245  vaddps ymm12,ymm4,ymm8
-    224a  vaddps ymm13,ymm5,ymm9
-    224f  vaddps ymm14,ymm6,ymm10
-    2254  vpxor ymm3,ymm3,ymm3
-    2258  vpxor ymm4,ymm4,ymm4
-    225c  vpxor ymm5,ymm5,ymm5
-    2260  vpxor ymm6,ymm6,ymm6
-    2264  vpxor ymm7,ymm7,ymm7
-    2268  vpxor ymm8,ymm8,ymm8
-    226d  vpxor ymm9,ymm9,ymm9
-    2272  vpxor ymm10,ymm10,ymm10
-    2277  xor r10,r10
-    227a  xor r11,r11
-    227d  vcvtph2ps ymm0,[r8+r10+40h]
-    2284  vcvtph2ps ymm1,[r8+r10+50h]
-    228b  vbroadcastss ymm2,[rsi+r11+8]
-    2292  vfmadd231ps ymm3,ymm0,ymm2
-    2297  vfmadd231ps ymm4,ymm1,ymm2
-    229c  vbroadcastss ymm2,[rsi+r11+88h]
-    22a6  vfmadd231ps ymm5,ymm0,ymm2
-    22ab  vfmadd231ps ymm6,ymm1,ymm2
-    22b0  vcvtph2ps ymm0,[r8+r10+60h]
-    22b7  vcvtph2ps ymm1,[r8+r10+70h]
-    22be  vbroadcastss ymm2,[rsi+r11+0Ch]
-    22c5  vfmadd231ps ymm7,ymm0,ymm2
-    22ca  vfmadd231ps ymm8,ymm1,ymm2
-    22cf  vbroadcastss ymm2,[rsi+r11+8Ch]
-    22d9  vfmadd231ps ymm9,ymm0,ymm2
-    22de  vfmadd231ps ymm10,ymm1,ymm2
-    22e3  add r10,80h
-    22ea  add r11,10h
-    22ee  cmp r11,80h
-    22f5  jne short 000000000000227Dh
-    22f7  vaddps ymm3,ymm3,ymm7
-    22fb  vaddps ymm3,ymm11,ymm3
-    22ff  vbroadcastss ymm2,[rel 237Bh]
-    2308  vmulps ymm3,ymm3,ymm2
-    230c  vmovups [rdx],ymm3
-    2310  vaddps ymm4,ymm4,ymm8
-    2315  vaddps ymm4,ymm12,ymm4
-    2319  vbroadcastss ymm2,[rel 237Bh]
-    2322  vmulps ymm4,ymm4,ymm2
-    2326  vmovups [rdx+20h],ymm4
-    232b  vaddps ymm5,ymm5,ymm9
-    2330  vaddps ymm5,ymm13,ymm5
-    2334  vbroadcastss ymm2,[rel 237Bh]
-    233d  vmulps ymm5,ymm5,ymm2
-    2341  vmovups [rdx+1040h],ymm5
-    2349  vaddps ymm6,ymm6,ymm10
-    234e  vaddps ymm6,ymm14,ymm6
-    2352  vbroadcastss ymm2,[rel 237Bh]
-    235b  vmulps ymm6,ymm6,ymm2
-    235f  vmovups [rdx+1060h],ymm6
-    2367  add rdi,8
-    236b  add rdx,40h
-    236f  dec rcx
-    2372  jmp 0000000000002180h
-    2377  vzeroupper
-    237a  ret
-    237b  add [rax],al
-    237d  add [rsi],bh
+    2191  prefetcht1 [r9]
+    2195  prefetcht1 [r9+40h]
+    219a  prefetcht1 [r9+80h]
+    21a2  prefetcht1 [r9+0C0h]
+    21aa  prefetcht1 [r9+100h]
+    21b2  prefetcht1 [r9+140h]
+    21ba  prefetcht1 [r9+180h]
+    21c2  prefetcht1 [r9+1C0h]
+    21ca  vpxor ymm3,ymm3,ymm3
+    21ce  vpxor ymm4,ymm4,ymm4
+    21d2  vpxor ymm5,ymm5,ymm5
+    21d6  vpxor ymm6,ymm6,ymm6
+    21da  vpxor ymm7,ymm7,ymm7
+    21de  vpxor ymm8,ymm8,ymm8
+    21e3  vpxor ymm9,ymm9,ymm9
+    21e8  vpxor ymm10,ymm10,ymm10
+    21ed  xor r10,r10
+    21f0  xor r11,r11
+    21f3  vcvtph2ps ymm0,[r8+r10]
+    21f9  vcvtph2ps ymm1,[r8+r10+10h]
+    2200  vbroadcastss ymm2,[rsi+r11]
+    2206  vfmadd231ps ymm3,ymm0,ymm2
+    220b  vfmadd231ps ymm4,ymm1,ymm2
+    2210  vbroadcastss ymm2,[rsi+r11+80h]
+    221a  vfmadd231ps ymm5,ymm0,ymm2
+    221f  vfmadd231ps ymm6,ymm1,ymm2
+    2224  vcvtph2ps ymm0,[r8+r10+20h]
+    222b  vcvtph2ps ymm1,[r8+r10+30h]
+    2232  vbroadcastss ymm2,[rsi+r11+4]
+    2239  vfmadd231ps ymm7,ymm0,ymm2
+    223e  vfmadd231ps ymm8,ymm1,ymm2
+    2243  vbroadcastss ymm2,[rsi+r11+84h]
+    224d  vfmadd231ps ymm9,ymm0,ymm2
+    2252  vfmadd231ps ymm10,ymm1,ymm2
+    2257  add r10,80h
+    225e  add r11,10h
+    2262  cmp r11,80h
+    2269  jne short 00000000000021F3h
+    226b  vaddps ymm11,ymm3,ymm7
+    226f  vaddps ymm12,ymm4,ymm8
+    2274  vaddps ymm13,ymm5,ymm9
+    2279  vaddps ymm14,ymm6,ymm10
+    227e  prefetcht1 [r9+200h]
+    2286  prefetcht1 [r9+240h]
+    228e  prefetcht1 [r9+280h]
+    2296  prefetcht1 [r9+2C0h]
+    229e  prefetcht1 [r9+300h]
+    22a6  prefetcht1 [r9+340h]
+    22ae  prefetcht1 [r9+380h]
+    22b6  prefetcht1 [r9+3C0h]
+    22be  vpxor ymm3,ymm3,ymm3
+    22c2  vpxor ymm4,ymm4,ymm4
+    22c6  vpxor ymm5,ymm5,ymm5
+    22ca  vpxor ymm6,ymm6,ymm6
+    22ce  vpxor ymm7,ymm7,ymm7
+    22d2  vpxor ymm8,ymm8,ymm8
+    22d7  vpxor ymm9,ymm9,ymm9
+    22dc  vpxor ymm10,ymm10,ymm10
+    22e1  xor r10,r10
+    22e4  xor r11,r11
+    22e7  vcvtph2ps ymm0,[r8+r10+40h]
+    22ee  vcvtph2ps ymm1,[r8+r10+50h]
+    22f5  vbroadcastss ymm2,[rsi+r11+8]
+    22fc  vfmadd231ps ymm3,ymm0,ymm2
+    2301  vfmadd231ps ymm4,ymm1,ymm2
+    2306  vbroadcastss ymm2,[rsi+r11+88h]
+    2310  vfmadd231ps ymm5,ymm0,ymm2
+    2315  vfmadd231ps ymm6,ymm1,ymm2
+    231a  vcvtph2ps ymm0,[r8+r10+60h]
+    2321  vcvtph2ps ymm1,[r8+r10+70h]
+    2328  vbroadcastss ymm2,[rsi+r11+0Ch]
+    232f  vfmadd231ps ymm7,ymm0,ymm2
+    2334  vfmadd231ps ymm8,ymm1,ymm2
+    2339  vbroadcastss ymm2,[rsi+r11+8Ch]
+    2343  vfmadd231ps ymm9,ymm0,ymm2
+    2348  vfmadd231ps ymm10,ymm1,ymm2
+    234d  add r10,80h
+    2354  add r11,10h
+    2358  cmp r11,80h
+    235f  jne short 00000000000022E7h
+    2361  vaddps ymm3,ymm3,ymm7
+    2365  vaddps ymm3,ymm11,ymm3
+    2369  vbroadcastss ymm2,[rel 23E5h]
+    2372  vmulps ymm3,ymm3,ymm2
+    2376  vmovups [rdx],ymm3
+    237a  vaddps ymm4,ymm4,ymm8
+    237f  vaddps ymm4,ymm12,ymm4
+    2383  vbroadcastss ymm2,[rel 23E5h]
+    238c  vmulps ymm4,ymm4,ymm2
+    2390  vmovups [rdx+20h],ymm4
+    2395  vaddps ymm5,ymm5,ymm9
+    239a  vaddps ymm5,ymm13,ymm5
+    239e  vbroadcastss ymm2,[rel 23E5h]
+    23a7  vmulps ymm5,ymm5,ymm2
+    23ab  vmovups [rdx+1040h],ymm5
+    23b3  vaddps ymm6,ymm6,ymm10
+    23b8  vaddps ymm6,ymm14,ymm6
+    23bc  vbroadcastss ymm2,[rel 23E5h]
+    23c5  vmulps ymm6,ymm6,ymm2
+    23c9  vmovups [rdx+1060h],ymm6
+    23d1  add rdi,8
+    23d5  add rdx,40h
+    23d9  dec rcx
+    23dc  jmp 0000000000002180h
+    23e1  vzeroupper
+    23e4  ret
+    23e5  add [rax],al
+    23e7  add [rsi],bh
 
 value_F16_d32_g2:
-    2380  push rbx
-    2381  push rbp
-    2382  push r12
-    2384  push r13
-    2386  cmp r8,r9
-    2389  jge near 00000000000024CDh
-    238f  vmovups ymm3,[rdx]
-    2393  vmovups ymm4,[rdx+20h]
-    2398  vmovups ymm5,[rdx+80h]
-    23a0  vmovups ymm6,[rdx+0A0h]
-    23a8  imul r13,r8,40h
-    23ac  mov rbx,r8
-    23af  xor r12,r12
-    23b2  xor rbp,rbp
-    23b5  mov r10,[rdi+r12*8]
-    23b9  add r10,r13
-    23bc  xor r13,r13
-    23bf  mov r11,[rdi+r12*8+40h]
-    23c4  add rbp,10h
-    23c8  cmp rbp,r9
-    23cb  cmovg rbp,r9
-    23cf  prefetcht1 [r11]
-    23d3  add r11,40h
-    23d7  vcvtph2ps ymm1,[r10]
-    23dc  vcvtph2ps ymm2,[r10+10h]
-    23e2  vbroadcastss ymm0,[rsi+rbx*4]
-    23e8  vfmadd231ps ymm3,ymm1,ymm0
-    23ed  vfmadd231ps ymm4,ymm2,ymm0
-    23f2  vbroadcastss ymm0,[rsi+rbx*4+1040h]
-    23fc  vfmadd231ps ymm5,ymm1,ymm0
-    2401  vfmadd231ps ymm6,ymm2,ymm0
-    2406  add r10,40h
-    240a  inc rbx
-    240d  cmp rbx,rbp
-    2410  jl short 00000000000023CFh
-    2412  inc r12
-    2415  cmp r12,rcx
-    2418  jl short 00000000000023B5h
-    241a  vmovups [rdx],ymm3
-    241e  vmovups [rdx+20h],ymm4
-    2423  vmovups [rdx+80h],ymm5
-    242b  vmovups [rdx+0A0h],ymm6
-    2433  vmovups ymm3,[rdx+40h]
-    2438  vmovups ymm4,[rdx+60h]
-    243d  vmovups ymm5,[rdx+0C0h]
-    2445  vmovups ymm6,[rdx+0E0h]
-    244d  imul r13,r8,40h
-    2451  mov rbx,r8
-    2454  xor r12,r12
-    2457  xor rbp,rbp
-    245a  mov r10,[rdi+r12*8]
-    245e  add r10,r13
-    2461  xor r13,r13
-    2464  add rbp,10h
-    2468  cmp rbp,r9
-    246b  cmovg rbp,r9
-    246f  vcvtph2ps ymm1,[r10+20h]
-    2475  vcvtph2ps ymm2,[r10+30h]
-    247b  vbroadcastss ymm0,[rsi+rbx*4]
-    2481  vfmadd231ps ymm3,ymm1,ymm0
-    2486  vfmadd231ps ymm4,ymm2,ymm0
-    248b  vbroadcastss ymm0,[rsi+rbx*4+1040h]
-    2495  vfmadd231ps ymm5,ymm1,ymm0
-    249a  vfmadd231ps ymm6,ymm2,ymm0
-    249f  add r10,40h
-    24a3  inc rbx
-    24a6  cmp rbx,rbp
-    24a9  jl short 000000000000246Fh
-    24ab  inc r12
-    24ae  cmp r12,rcx
-    24b1  jl short 000000000000245Ah
-    24b3  vmovups [rdx+40h],ymm3
-    24b8  vmovups [rdx+60h],ymm4
-    24bd  vmovups [rdx+0C0h],ymm5
-    24c5  vmovups [rdx+0E0h],ymm6
-    24cd  vzeroupper
-    24d0  pop r13
-    24d2  pop r12
-    24d4  pop rbp
-    24d5  pop rbx
-    24d6  ret
+    2400  push rbx
+    2401  push rbp
+    2402  push r12
+    2404  push r13
+    2406  cmp r8,r9
+    2409  jge near 00000000000025CBh
+    240f  vmovups ymm3,[rdx]
+    2413  vmovups ymm4,[rdx+20h]
+    2418  vmovups ymm5,[rdx+80h]
+    2420  vmovups ymm6,[rdx+0A0h]
+    2428  imul r13,r8,40h
+    242c  mov rbx,r8
+    242f  xor r12,r12
+    2432  xor rbp,rbp
+    2435  mov r10,[rdi+r12*8]
+    2439  add r10,r13
+    243c  xor r13,r13
+    243f  mov r11,[rdi+r12*8+40h]
+    2444  prefetcht1 [r11]
+    2448  prefetcht1 [r11+40h]
+    244d  prefetcht1 [r11+80h]
+    2455  prefetcht1 [r11+0C0h]
+    245d  prefetcht1 [r11+100h]
+    2465  prefetcht1 [r11+140h]
+    246d  prefetcht1 [r11+180h]
+    2475  prefetcht1 [r11+1C0h]
+    247d  add rbp,10h
+    2481  cmp rbp,r9
+    2484  cmovg rbp,r9
+    2488  vcvtph2ps ymm1,[r10]
+    248d  vcvtph2ps ymm2,[r10+10h]
+    2493  vbroadcastss ymm0,[rsi+rbx*4]
+    2499  vfmadd231ps ymm3,ymm1,ymm0
+    249e  vfmadd231ps ymm4,ymm2,ymm0
+    24a3  vbroadcastss ymm0,[rsi+rbx*4+1040h]
+    24ad  vfmadd231ps ymm5,ymm1,ymm0
+    24b2  vfmadd231ps ymm6,ymm2,ymm0
+    24b7  add r10,40h
+    24bb  inc rbx
+    24be  cmp rbx,rbp
+    24c1  jl short 0000000000002488h
+    24c3  inc r12
+    24c6  cmp r12,rcx
+    24c9  jl near 0000000000002435h
+    24cf  vmovups [rdx],ymm3
+    24d3  vmovups [rdx+20h],ymm4
+    24d8  vmovups [rdx+80h],ymm5
+    24e0  vmovups [rdx+0A0h],ymm6
+    24e8  vmovups ymm3,[rdx+40h]
+    24ed  vmovups ymm4,[rdx+60h]
+    24f2  vmovups ymm5,[rdx+0C0h]
+    24fa  vmovups ymm6,[rdx+0E0h]
+    2502  imul r13,r8,40h
+    2506  mov rbx,r8
+    2509  xor r12,r12
+    250c  xor rbp,rbp
+    250f  mov r10,[rdi+r12*8]
+    2513  add r10,r13
+    2516  xor r13,r13
+    2519  mov r11,[rdi+r12*8+40h]
+    251e  prefetcht1 [r11+200h]
+    2526  prefetcht1 [r11+240h]
+    252e  prefetcht1 [r11+280h]
+    2536  prefetcht1 [r11+2C0h]
+    253e  prefetcht1 [r11+300h]
+    2546  prefetcht1 [r11+340h]
+    254e  prefetcht1 [r11+380h]
+    2556  prefetcht1 [r11+3C0h]
+    255e  add rbp,10h
+    2562  cmp rbp,r9
+    2565  cmovg rbp,r9
+    2569  vcvtph2ps ymm1,[r10+20h]
+    256f  vcvtph2ps ymm2,[r10+30h]
+    2575  vbroadcastss ymm0,[rsi+rbx*4]
+    257b  vfmadd231ps ymm3,ymm1,ymm0
+    2580  vfmadd231ps ymm4,ymm2,ymm0
+    2585  vbroadcastss ymm0,[rsi+rbx*4+1040h]
+    258f  vfmadd231ps ymm5,ymm1,ymm0
+    2594  vfmadd231ps ymm6,ymm2,ymm0
+    2599  add r10,40h
+    259d  inc rbx
+    25a0  cmp rbx,rbp
+    25a3  jl short 0000000000002569h
+    25a5  inc r12
+    25a8  cmp r12,rcx
+    25ab  jl near 000000000000250Fh
+    25b1  vmovups [rdx+40h],ymm3
+    25b6  vmovups [rdx+60h],ymm4
+    25bb  vmovups [rdx+0C0h],ymm5
+    25c3  vmovups [rdx+0E0h],ymm6
+    25cb  vzeroupper
+    25ce  pop r13
+    25d0  pop r12
+    25d2  pop rbp
+    25d3  pop rbx
+    25d4  ret
 
 softmax:
-    2500  push rbx
-    2501  cmp rsi,1
-    2505  jl near 000000000000278Eh
-    250b  lea r10,[rel 2793h]
-    2512  imul rbx,rsi,40h
-    2516  mov rax,rdx
-    2519  xor r11,r11
-    251c  vmovd xmm5,eax
-    2520  vpbroadcastd ymm5,xmm5
-    2525  vpcmpgtd ymm7,ymm5,[r10+1E0h]
-    252e  vmovups ymm6,[rdi+r11]
-    2534  vblendvps ymm6,ymm6,[r10+1C0h],ymm7
-    253e  vmovups [rdi+r11],ymm6
-    2544  vpcmpgtd ymm7,ymm5,[r10+200h]
-    254d  vmovups ymm6,[rdi+r11+20h]
-    2554  vblendvps ymm6,ymm6,[r10+1C0h],ymm7
-    255e  vmovups [rdi+r11+20h],ymm6
-    2565  imul r11,rsi,10h
-    2569  mov rax,rcx
-    256c  sub rax,r11
-    256f  add rax,10h
-    2575  mov r11,rbx
-    2578  sub r11,40h
-    257c  vmovd xmm5,eax
-    2580  vpbroadcastd ymm5,xmm5
-    2585  vpcmpgtd ymm7,ymm5,[r10+1E0h]
-    258e  vmovups ymm6,[r10+1C0h]
-    2597  vblendvps ymm6,ymm6,[rdi+r11],ymm7
-    259e  vmovups [rdi+r11],ymm6
-    25a4  vpcmpgtd ymm7,ymm5,[r10+200h]
-    25ad  vmovups ymm6,[r10+1C0h]
-    25b6  vblendvps ymm6,ymm6,[rdi+r11+20h],ymm7
-    25be  vmovups [rdi+r11+20h],ymm6
-    25c5  vmovups ymm0,[r10+1C0h]
-    25ce  vmovups ymm1,[r10+1C0h]
-    25d7  xor r11,r11
-    25da  vmovups ymm4,[rdi+r11]
-    25e0  vmaxps ymm0,ymm4,ymm0
-    25e4  vmovups ymm4,[rdi+r11+20h]
-    25eb  vmaxps ymm1,ymm4,ymm1
-    25ef  add r11,40h
-    25f3  cmp r11,rbx
-    25f6  jl short 00000000000025DAh
-    25f8  vmaxps ymm0,ymm1,ymm0
-    25fc  vperm2f128 ymm4,ymm0,ymm0,1
-    2602  vmaxps ymm0,ymm4,ymm0
-    2606  vpshufd ymm4,ymm0,4Eh
-    260b  vmaxps ymm0,ymm4,ymm0
-    260f  vpshufd ymm4,ymm0,0B1h
-    2614  vmaxps ymm0,ymm4,ymm0
-    2618  vmovss [r8],xmm0
-    261d  vpxor ymm2,ymm2,ymm2
-    2621  vpxor ymm3,ymm3,ymm3
-    2625  xor r11,r11
-    2628  vmovups ymm4,[rdi+r11]
-    262e  vsubps ymm4,ymm4,ymm0
-    2632  vcmpltps ymm7,ymm4,[r10+0A0h]
-    263c  vminps ymm4,ymm4,[r10]
-    2641  vmovups ymm5,[r10+20h]
-    2647  vfmadd213ps ymm5,ymm4,[r10+40h]
-    264d  vsubps ymm6,ymm5,[r10+40h]
-    2653  vfmadd231ps ymm4,ymm6,[r10+60h]
-    2659  vfmadd231ps ymm4,ymm6,[r10+80h]
-    2662  vmovups ymm6,[r10+0C0h]
-    266b  vfmadd213ps ymm6,ymm4,[r10+0E0h]
-    2674  vfmadd213ps ymm6,ymm4,[r10+100h]
-    267d  vfmadd213ps ymm6,ymm4,[r10+120h]
-    2686  vfmadd213ps ymm6,ymm4,[r10+140h]
-    268f  vfmadd213ps ymm6,ymm4,[r10+160h]
-    2698  vfmadd213ps ymm6,ymm4,[r10+180h]
-    26a1  vfmadd213ps ymm6,ymm4,[r10+1A0h]
-    26aa  vpslld ymm5,ymm5,17h
-    26af  vpaddd ymm6,ymm6,ymm5
-    26b3  vandnps ymm4,ymm7,ymm6
-    26b7  vmovups [rdi+r11],ymm4
-    26bd  vaddps ymm2,ymm2,ymm4
-    26c1  vmovups ymm4,[rdi+r11+20h]
-    26c8  vsubps ymm4,ymm4,ymm0
-    26cc  vcmpltps ymm7,ymm4,[r10+0A0h]
-    26d6  vminps ymm4,ymm4,[r10]
-    26db  vmovups ymm5,[r10+20h]
-    26e1  vfmadd213ps ymm5,ymm4,[r10+40h]
-    26e7  vsubps ymm6,ymm5,[r10+40h]
-    26ed  vfmadd231ps ymm4,ymm6,[r10+60h]
-    26f3  vfmadd231ps ymm4,ymm6,[r10+80h]
-    26fc  vmovups ymm6,[r10+0C0h]
-    2705  vfmadd213ps ymm6,ymm4,[r10+0E0h]
-    270e  vfmadd213ps ymm6,ymm4,[r10+100h]
-    2717  vfmadd213ps ymm6,ymm4,[r10+120h]
-    2720  vfmadd213ps ymm6,ymm4,[r10+140h]
-    2729  vfmadd213ps ymm6,ymm4,[r10+160h]
-    2732  vfmadd213ps ymm6,ymm4,[r10+180h]
-    273b  vfmadd213ps ymm6,ymm4,[r10+1A0h]
-    2744  vpslld ymm5,ymm5,17h
-    2749  vpaddd ymm6,ymm6,ymm5
-    274d  vandnps ymm4,ymm7,ymm6
-    2751  vmovups [rdi+r11+20h],ymm4
-    2758  vaddps ymm3,ymm3,ymm4
-    275c  add r11,40h
-    2760  cmp r11,rbx
-    2763  jl near 0000000000002628h
-    2769  vaddps ymm2,ymm2,ymm3
-    276d  vperm2f128 ymm4,ymm2,ymm2,1
-    2773  vaddps ymm2,ymm2,ymm4
-    2777  vpshufd ymm4,ymm2,4Eh
-    277c  vaddps ymm2,ymm2,ymm4
-    2780  vpshufd ymm4,ymm2,0B1h
-    2785  vaddps ymm2,ymm2,ymm4
-    2789  vmovss [r9],xmm2
-    278e  vzeroupper
-    2791  pop rbx
-    2792  ret
-    2793  add [rax],al
-    2795  mov al,42h
-    2797  add [rax],al
-    2799  mov al,42h
-    279b  add [rax],al
-    279d  mov al,42h
-    279f  add [rax],al
-    27a1  mov al,42h
-    27a3  add [rax],al
-    27a5  mov al,42h
-    27a7  add [rax],al
-    27a9  mov al,42h
-    27ab  add [rax],al
-    27ad  mov al,42h
-    27af  add [rax],al
-    27b1  mov al,42h
-    27b3  cmp ebp,[rdx-55C4C048h]
-    27b9  mov eax,0B8AA3B3Fh
-    27be  (bad)
-    27c0  stosb
-    27c1  mov eax,0B8AA3B3Fh
-    27c6  (bad)
-    27c8  stosb
-    27c9  mov eax,0B8AA3B3Fh
-    27ce  (bad)
-    27d0  stosb
-    27d1  mov eax,4000003Fh
-    27d6  add [r8],al
-    27d9  add [r8],al
-    27dd  add [r8],al
-    27e1  add [r8],al
-    27e5  add [r8],al
-    27e9  add [r8],al
-    27ed  add [r8],al
-    27f1  add [r10+31h],sil
-    27f6  mov edi,0BF317200h
-    27fb  add [rdx+31h],dh
-    27fe  mov edi,0BF317200h
-    2803  add [rdx+31h],dh
-    2806  mov edi,0BF317200h
-    280b  add [rdx+31h],dh
-    280e  mov edi,0BF317200h
-    2813  (bad)
-    2819  mov edi,0BFBE8EB5h
-    281e  mov ch,8Eh
-    2820  mov esi,0BE8EB5BFh
-    2825  mov edi,0BFBE8EB5h
-    282a  mov ch,8Eh
-    282c  mov esi,0BE8EB5BFh
-    2831  mov edi,0AE0000B5h
-    2836  ret 0
-    2839  scasb
-    283a  ret 0
-    283d  scasb
-    283e  ret 0
-    2841  scasb
-    2842  ret 0
-    2845  scasb
-    2846  ret 0
-    2849  scasb
-    284a  ret 0
-    284d  scasb
-    284e  ret 0
-    2851  scasb
-    2852  ret 6967h
-    2855  push rax
-    2856  cmp [rdi+69h],esp
-    2859  push rax
-    285a  cmp [rdi+69h],esp
-    285d  push rax
-    285e  cmp [rdi+69h],esp
-    2861  push rax
-    2862  cmp [rdi+69h],esp
-    2865  push rax
-    2866  cmp [rdi+69h],esp
-    2869  push rax
-    286a  cmp [rdi+69h],esp
-    286d  push rax
-    286e  cmp [rdi+69h],esp
-    2871  push rax
-    2872  cmp esi,ecx
-    2874  mov r15b,3Ah
-    2877  (bad)
-    2879  mov bh,3Ah
-    287b  (bad)
-    287d  mov bh,3Ah
-    287f  (bad)
-    2881  mov bh,3Ah
-    2883  (bad)
-    2885  mov bh,3Ah
-    2887  (bad)
-    2889  mov bh,3Ah
-    288b  (bad)
-    288d  mov bh,3Ah
-    288f  (bad)
-    2891  mov bh,3Ah
-    2893  or [rcx-76F7C3F8h],cl
-    2899  or [rax+rcx],bh
-    289c  mov [rax],ecx
-    289e  cmp al,8
-    28a0  mov [rax],ecx
-    28a2  cmp al,8
-    28a4  mov [rax],ecx
-    28a6  cmp al,8
-    28a8  mov [rax],ecx
-    28aa  cmp al,8
-    28ac  mov [rax],ecx
-    28ae  cmp al,8
-    28b0  mov [rax],ecx
-    28b2  cmp al,0C1h
-    28b4  test eax,0A9C13D2Ah
-    28b9  sub bh,[rel 3D2AD280h]
-    28bf  shr dword [rcx-563EC2D6h],2Ah
-    28c6  cmp eax,3D2AA9C1h
-    28cb  shr dword [rcx-563EC2D6h],2Ah
-    28d2  cmp eax,3E2AAAAAh
-    28d7  stosb
-    28d8  stosb
-    28d9  sub bh,[rsi]
-    28db  stosb
-    28dc  stosb
-    28dd  sub bh,[rsi]
-    28df  stosb
-    28e0  stosb
-    28e1  sub bh,[rsi]
-    28e3  stosb
-    28e4  stosb
-    28e5  sub bh,[rsi]
-    28e7  stosb
-    28e8  stosb
-    28e9  sub bh,[rsi]
-    28eb  stosb
-    28ec  stosb
-    28ed  sub bh,[rsi]
-    28ef  stosb
-    28f0  stosb
-    28f1  sub bh,[rsi]
-    28f3  add [rax],al
-    28f5  add [rdi],bh
-    28f7  add [rax],al
-    28f9  add [rdi],bh
-    28fb  add [rax],al
-    28fd  add [rdi],bh
-    28ff  add [rax],al
-    2901  add [rdi],bh
-    2903  add [rax],al
-    2905  add [rdi],bh
-    2907  add [rax],al
-    2909  add [rdi],bh
-    290b  add [rax],al
-    290d  add [rdi],bh
-    290f  add [rax],al
-    2911  add [rdi],bh
-    2913  add [rax],al
-    2915  cmp byte [rdi],0
-    2918  add [rax-7FFFFFC1h],al
-    291e  (bad)
-    2920  add [rax-7FFFFFC1h],al
-    2926  (bad)
-    2928  add [rax-7FFFFFC1h],al
-    292e  (bad)
-    2930  add [rax-7FFFFFC1h],al
-    2936  (bad)
-    2938  add [rax-7FFFFFC1h],al
-    293e  (bad)
-    2940  add [rax-7FFFFFC1h],al
-    2946  (bad)
-    2948  add [rax-7FFFFFC1h],al
-    294e  (bad)
-    2950  add [rax-7FFFFFC1h],al
-    2956  inc dword [rax]
-    2958  add [rax-7FFFFF01h],al
-    295e  inc dword [rax]
-    2960  add [rax-7FFFFF01h],al
-    2966  inc dword [rax]
-    2968  add [rax-7FFFFF01h],al
-    296e  inc dword [rax]
-    2970  add [rax+0FFh],al
-    2976  add [rcx],al
-    2978  add [rax],al
-    297a  add [rdx],al
-    297c  add [rax],al
-    297e  add [rbx],al
-    2980  add [rax],al
-    2982  add [rax+rax],al
-    2985  add [rax],al
-    2987  add eax,6000000h
-    298c  add [rax],al
-    298e  add [rdi],al
-    2990  add [rax],al
-    2992  add [rax],cl
-    2994  add [rax],al
-    2996  add [rcx],cl
-    2998  add [rax],al
-    299a  add [rdx],cl
-    299c  add [rax],al
-    299e  add [rbx],cl
-    29a0  add [rax],al
-    29a2  add [rax+rax],cl
-    29a5  add [rax],al
-    29a7  or eax,0E000000h
-    29ac  add [rax],al
-    29ae  add [rdi],cl
-    29b0  add [rax],al
-    29b2  (bad)
+    2600  push rbx
+    2601  cmp rsi,1
+    2605  jl near 000000000000288Eh
+    260b  lea r10,[rel 2893h]
+    2612  imul rbx,rsi,40h
+    2616  mov rax,rdx
+    2619  xor r11,r11
+    261c  vmovd xmm5,eax
+    2620  vpbroadcastd ymm5,xmm5
+    2625  vpcmpgtd ymm7,ymm5,[r10+1E0h]
+    262e  vmovups ymm6,[rdi+r11]
+    2634  vblendvps ymm6,ymm6,[r10+1C0h],ymm7
+    263e  vmovups [rdi+r11],ymm6
+    2644  vpcmpgtd ymm7,ymm5,[r10+200h]
+    264d  vmovups ymm6,[rdi+r11+20h]
+    2654  vblendvps ymm6,ymm6,[r10+1C0h],ymm7
+    265e  vmovups [rdi+r11+20h],ymm6
+    2665  imul r11,rsi,10h
+    2669  mov rax,rcx
+    266c  sub rax,r11
+    266f  add rax,10h
+    2675  mov r11,rbx
+    2678  sub r11,40h
+    267c  vmovd xmm5,eax
+    2680  vpbroadcastd ymm5,xmm5
+    2685  vpcmpgtd ymm7,ymm5,[r10+1E0h]
+    268e  vmovups ymm6,[r10+1C0h]
+    2697  vblendvps ymm6,ymm6,[rdi+r11],ymm7
+    269e  vmovups [rdi+r11],ymm6
+    26a4  vpcmpgtd ymm7,ymm5,[r10+200h]
+    26ad  vmovups ymm6,[r10+1C0h]
+    26b6  vblendvps ymm6,ymm6,[rdi+r11+20h],ymm7
+    26be  vmovups [rdi+r11+20h],ymm6
+    26c5  vmovups ymm0,[r10+1C0h]
+    26ce  vmovups ymm1,[r10+1C0h]
+    26d7  xor r11,r11
+    26da  vmovups ymm4,[rdi+r11]
+    26e0  vmaxps ymm0,ymm4,ymm0
+    26e4  vmovups ymm4,[rdi+r11+20h]
+    26eb  vmaxps ymm1,ymm4,ymm1
+    26ef  add r11,40h
+    26f3  cmp r11,rbx
+    26f6  jl short 00000000000026DAh
+    26f8  vmaxps ymm0,ymm1,ymm0
+    26fc  vperm2f128 ymm4,ymm0,ymm0,1
+    2702  vmaxps ymm0,ymm4,ymm0
+    2706  vpshufd ymm4,ymm0,4Eh
+    270b  vmaxps ymm0,ymm4,ymm0
+    270f  vpshufd ymm4,ymm0,0B1h
+    2714  vmaxps ymm0,ymm4,ymm0
+    2718  vmovss [r8],xmm0
+    271d  vpxor ymm2,ymm2,ymm2
+    2721  vpxor ymm3,ymm3,ymm3
+    2725  xor r11,r11
+    2728  vmovups ymm4,[rdi+r11]
+    272e  vsubps ymm4,ymm4,ymm0
+    2732  vcmpltps ymm7,ymm4,[r10+0A0h]
+    273c  vminps ymm4,ymm4,[r10]
+    2741  vmovups ymm5,[r10+20h]
+    2747  vfmadd213ps ymm5,ymm4,[r10+40h]
+    274d  vsubps ymm6,ymm5,[r10+40h]
+    2753  vfmadd231ps ymm4,ymm6,[r10+60h]
+    2759  vfmadd231ps ymm4,ymm6,[r10+80h]
+    2762  vmovups ymm6,[r10+0C0h]
+    276b  vfmadd213ps ymm6,ymm4,[r10+0E0h]
+    2774  vfmadd213ps ymm6,ymm4,[r10+100h]
+    277d  vfmadd213ps ymm6,ymm4,[r10+120h]
+    2786  vfmadd213ps ymm6,ymm4,[r10+140h]
+    278f  vfmadd213ps ymm6,ymm4,[r10+160h]
+    2798  vfmadd213ps ymm6,ymm4,[r10+180h]
+    27a1  vfmadd213ps ymm6,ymm4,[r10+1A0h]
+    27aa  vpslld ymm5,ymm5,17h
+    27af  vpaddd ymm6,ymm6,ymm5
+    27b3  vandnps ymm4,ymm7,ymm6
+    27b7  vmovups [rdi+r11],ymm4
+    27bd  vaddps ymm2,ymm2,ymm4
+    27c1  vmovups ymm4,[rdi+r11+20h]
+    27c8  vsubps ymm4,ymm4,ymm0
+    27cc  vcmpltps ymm7,ymm4,[r10+0A0h]
+    27d6  vminps ymm4,ymm4,[r10]
+    27db  vmovups ymm5,[r10+20h]
+    27e1  vfmadd213ps ymm5,ymm4,[r10+40h]
+    27e7  vsubps ymm6,ymm5,[r10+40h]
+    27ed  vfmadd231ps ymm4,ymm6,[r10+60h]
+    27f3  vfmadd231ps ymm4,ymm6,[r10+80h]
+    27fc  vmovups ymm6,[r10+0C0h]
+    2805  vfmadd213ps ymm6,ymm4,[r10+0E0h]
+    280e  vfmadd213ps ymm6,ymm4,[r10+100h]
+    2817  vfmadd213ps ymm6,ymm4,[r10+120h]
+    2820  vfmadd213ps ymm6,ymm4,[r10+140h]
+    2829  vfmadd213ps ymm6,ymm4,[r10+160h]
+    2832  vfmadd213ps ymm6,ymm4,[r10+180h]
+    283b  vfmadd213ps ymm6,ymm4,[r10+1A0h]
+    2844  vpslld ymm5,ymm5,17h
+    2849  vpaddd ymm6,ymm6,ymm5
+    284d  vandnps ymm4,ymm7,ymm6
+    2851  vmovups [rdi+r11+20h],ymm4
+    2858  vaddps ymm3,ymm3,ymm4
+    285c  add r11,40h
+    2860  cmp r11,rbx
+    2863  jl near 0000000000002728h
+    2869  vaddps ymm2,ymm2,ymm3
+    286d  vperm2f128 ymm4,ymm2,ymm2,1
+    2873  vaddps ymm2,ymm2,ymm4
+    2877  vpshufd ymm4,ymm2,4Eh
+    287c  vaddps ymm2,ymm2,ymm4
+    2880  vpshufd ymm4,ymm2,0B1h
+    2885  vaddps ymm2,ymm2,ymm4
+    2889  vmovss [r9],xmm2
+    288e  vzeroupper
+    2891  pop rbx
+    2892  ret
+    2893  add [rax],al
+    2895  mov al,42h
+    2897  add [rax],al
+    2899  mov al,42h
+    289b  add [rax],al
+    289d  mov al,42h
+    289f  add [rax],al
+    28a1  mov al,42h
+    28a3  add [rax],al
+    28a5  mov al,42h
+    28a7  add [rax],al
+    28a9  mov al,42h
+    28ab  add [rax],al
+    28ad  mov al,42h
+    28af  add [rax],al
+    28b1  mov al,42h
+    28b3  cmp ebp,[rdx-55C4C048h]
+    28b9  mov eax,0B8AA3B3Fh
+    28be  (bad)
+    28c0  stosb
+    28c1  mov eax,0B8AA3B3Fh
+    28c6  (bad)
+    28c8  stosb
+    28c9  mov eax,0B8AA3B3Fh
+    28ce  (bad)
+    28d0  stosb
+    28d1  mov eax,4000003Fh
+    28d6  add [r8],al
+    28d9  add [r8],al
+    28dd  add [r8],al
+    28e1  add [r8],al
+    28e5  add [r8],al
+    28e9  add [r8],al
+    28ed  add [r8],al
+    28f1  add [r10+31h],sil
+    28f6  mov edi,0BF317200h
+    28fb  add [rdx+31h],dh
+    28fe  mov edi,0BF317200h
+    2903  add [rdx+31h],dh
+    2906  mov edi,0BF317200h
+    290b  add [rdx+31h],dh
+    290e  mov edi,0BF317200h
+    2913  (bad)
+    2919  mov edi,0BFBE8EB5h
+    291e  mov ch,8Eh
+    2920  mov esi,0BE8EB5BFh
+    2925  mov edi,0BFBE8EB5h
+    292a  mov ch,8Eh
+    292c  mov esi,0BE8EB5BFh
+    2931  mov edi,0AE0000B5h
+    2936  ret 0
+    2939  scasb
+    293a  ret 0
+    293d  scasb
+    293e  ret 0
+    2941  scasb
+    2942  ret 0
+    2945  scasb
+    2946  ret 0
+    2949  scasb
+    294a  ret 0
+    294d  scasb
+    294e  ret 0
+    2951  scasb
+    2952  ret 6967h
+    2955  push rax
+    2956  cmp [rdi+69h],esp
+    2959  push rax
+    295a  cmp [rdi+69h],esp
+    295d  push rax
+    295e  cmp [rdi+69h],esp
+    2961  push rax
+    2962  cmp [rdi+69h],esp
+    2965  push rax
+    2966  cmp [rdi+69h],esp
+    2969  push rax
+    296a  cmp [rdi+69h],esp
+    296d  push rax
+    296e  cmp [rdi+69h],esp
+    2971  push rax
+    2972  cmp esi,ecx
+    2974  mov r15b,3Ah
+    2977  (bad)
+    2979  mov bh,3Ah
+    297b  (bad)
+    297d  mov bh,3Ah
+    297f  (bad)
+    2981  mov bh,3Ah
+    2983  (bad)
+    2985  mov bh,3Ah
+    2987  (bad)
+    2989  mov bh,3Ah
+    298b  (bad)
+    298d  mov bh,3Ah
+    298f  (bad)
+    2991  mov bh,3Ah
+    2993  or [rcx-76F7C3F8h],cl
+    2999  or [rax+rcx],bh
+    299c  mov [rax],ecx
+    299e  cmp al,8
+    29a0  mov [rax],ecx
+    29a2  cmp al,8
+    29a4  mov [rax],ecx
+    29a6  cmp al,8
+    29a8  mov [rax],ecx
+    29aa  cmp al,8
+    29ac  mov [rax],ecx
+    29ae  cmp al,8
+    29b0  mov [rax],ecx
+    29b2  cmp al,0C1h
+    29b4  test eax,0A9C13D2Ah
+    29b9  sub bh,[rel 3D2AD380h]
+    29bf  shr dword [rcx-563EC2D6h],2Ah
+    29c6  cmp eax,3D2AA9C1h
+    29cb  shr dword [rcx-563EC2D6h],2Ah
+    29d2  cmp eax,3E2AAAAAh
+    29d7  stosb
+    29d8  stosb
+    29d9  sub bh,[rsi]
+    29db  stosb
+    29dc  stosb
+    29dd  sub bh,[rsi]
+    29df  stosb
+    29e0  stosb
+    29e1  sub bh,[rsi]
+    29e3  stosb
+    29e4  stosb
+    29e5  sub bh,[rsi]
+    29e7  stosb
+    29e8  stosb
+    29e9  sub bh,[rsi]
+    29eb  stosb
+    29ec  stosb
+    29ed  sub bh,[rsi]
+    29ef  stosb
+    29f0  stosb
+    29f1  sub bh,[rsi]
+    29f3  add [rax],al
+    29f5  add [rdi],bh
+    29f7  add [rax],al
+    29f9  add [rdi],bh
+    29fb  add [rax],al
+    29fd  add [rdi],bh
+    29ff  add [rax],al
+    2a01  add [rdi],bh
+    2a03  add [rax],al
+    2a05  add [rdi],bh
+    2a07  add [rax],al
+    2a09  add [rdi],bh
+    2a0b  add [rax],al
+    2a0d  add [rdi],bh
+    2a0f  add [rax],al
+    2a11  add [rdi],bh
+    2a13  add [rax],al
+    2a15  cmp byte [rdi],0
+    2a18  add [rax-7FFFFFC1h],al
+    2a1e  (bad)
+    2a20  add [rax-7FFFFFC1h],al
+    2a26  (bad)
+    2a28  add [rax-7FFFFFC1h],al
+    2a2e  (bad)
+    2a30  add [rax-7FFFFFC1h],al
+    2a36  (bad)
+    2a38  add [rax-7FFFFFC1h],al
+    2a3e  (bad)
+    2a40  add [rax-7FFFFFC1h],al
+    2a46  (bad)
+    2a48  add [rax-7FFFFFC1h],al
+    2a4e  (bad)
+    2a50  add [rax-7FFFFFC1h],al
+    2a56  inc dword [rax]
+    2a58  add [rax-7FFFFF01h],al
+    2a5e  inc dword [rax]
+    2a60  add [rax-7FFFFF01h],al
+    2a66  inc dword [rax]
+    2a68  add [rax-7FFFFF01h],al
+    2a6e  inc dword [rax]
+    2a70  add [rax+0FFh],al
+    2a76  add [rcx],al
+    2a78  add [rax],al
+    2a7a  add [rdx],al
+    2a7c  add [rax],al
+    2a7e  add [rbx],al
+    2a80  add [rax],al
+    2a82  add [rax+rax],al
+    2a85  add [rax],al
+    2a87  add eax,6000000h
+    2a8c  add [rax],al
+    2a8e  add [rdi],al
+    2a90  add [rax],al
+    2a92  add [rax],cl
+    2a94  add [rax],al
+    2a96  add [rcx],cl
+    2a98  add [rax],al
+    2a9a  add [rdx],cl
+    2a9c  add [rax],al
+    2a9e  add [rbx],cl
+    2aa0  add [rax],al
+    2aa2  add [rax+rax],cl
+    2aa5  add [rax],al
+    2aa7  or eax,0E000000h
+    2aac  add [rax],al
+    2aae  add [rdi],cl
+    2ab0  add [rax],al
+    2ab2  (bad)
 
 combine_d32_g1_sinks:
-    29c0  push rbx
-    29c1  push rbp
-    29c2  lea rbp,[rel 2B95h]
-    29c9  vbroadcastss ymm0,[rcx]
-    29ce  mov r10,r9
-    29d1  xor rbx,rbx
-    29d4  cmp r10,1
-    29d8  jl short 00000000000029EDh
-    29da  vbroadcastss ymm2,[rsi+rbx]
-    29e0  vmaxps ymm0,ymm2,ymm0
-    29e4  add rbx,4
-    29e8  dec r10
-    29eb  jmp short 00000000000029D4h
-    29ed  vpxor ymm4,ymm4,ymm4
-    29f1  vpxor ymm5,ymm5,ymm5
-    29f5  vpxor ymm6,ymm6,ymm6
-    29f9  vpxor ymm7,ymm7,ymm7
-    29fd  vpxor ymm1,ymm1,ymm1
-    2a01  mov r10,r9
-    2a04  mov r11,rdi
-    2a07  xor rbx,rbx
-    2a0a  cmp r10,1
-    2a0e  jl near 0000000000002AD7h
-    2a14  vbroadcastss ymm2,[rsi+rbx]
-    2a1a  vsubps ymm2,ymm2,ymm0
-    2a1e  vcmpltps ymm14,ymm2,[rbp+0A0h]
-    2a27  vminps ymm2,ymm2,[rbp]
-    2a2c  vmovups ymm12,[rbp+20h]
-    2a31  vfmadd213ps ymm12,ymm2,[rbp+40h]
-    2a37  vsubps ymm13,ymm12,[rbp+40h]
-    2a3c  vfmadd231ps ymm2,ymm13,[rbp+60h]
-    2a42  vfmadd231ps ymm2,ymm13,[rbp+80h]
-    2a4b  vmovups ymm13,[rbp+0C0h]
-    2a53  vfmadd213ps ymm13,ymm2,[rbp+0E0h]
-    2a5c  vfmadd213ps ymm13,ymm2,[rbp+100h]
-    2a65  vfmadd213ps ymm13,ymm2,[rbp+120h]
-    2a6e  vfmadd213ps ymm13,ymm2,[rbp+140h]
-    2a77  vfmadd213ps ymm13,ymm2,[rbp+160h]
-    2a80  vfmadd213ps ymm13,ymm2,[rbp+180h]
-    2a89  vfmadd213ps ymm13,ymm2,[rbp+1A0h]
-    2a92  vpslld ymm12,ymm12,17h
-    2a98  vpaddd ymm13,ymm13,ymm12
-    2a9d  vandnps ymm2,ymm14,ymm13
-    2aa2  vbroadcastss ymm3,[rdx+rbx]
-    2aa8  vfmadd231ps ymm1,ymm2,ymm3
-    2aad  vfmadd231ps ymm4,ymm2,[r11]
-    2ab2  vfmadd231ps ymm5,ymm2,[r11+20h]
-    2ab8  vfmadd231ps ymm6,ymm2,[r11+40h]
-    2abe  vfmadd231ps ymm7,ymm2,[r11+60h]
-    2ac4  add rbx,4
-    2ac8  add r11,80h
-    2acf  dec r10
-    2ad2  jmp 0000000000002A0Ah
-    2ad7  vbroadcastss ymm2,[rcx]
-    2adc  vsubps ymm2,ymm2,ymm0
-    2ae0  vcmpltps ymm14,ymm2,[rbp+0A0h]
-    2ae9  vminps ymm2,ymm2,[rbp]
-    2aee  vmovups ymm12,[rbp+20h]
-    2af3  vfmadd213ps ymm12,ymm2,[rbp+40h]
-    2af9  vsubps ymm13,ymm12,[rbp+40h]
-    2afe  vfmadd231ps ymm2,ymm13,[rbp+60h]
-    2b04  vfmadd231ps ymm2,ymm13,[rbp+80h]
-    2b0d  vmovups ymm13,[rbp+0C0h]
-    2b15  vfmadd213ps ymm13,ymm2,[rbp+0E0h]
-    2b1e  vfmadd213ps ymm13,ymm2,[rbp+100h]
-    2b27  vfmadd213ps ymm13,ymm2,[rbp+120h]
-    2b30  vfmadd213ps ymm13,ymm2,[rbp+140h]
-    2b39  vfmadd213ps ymm13,ymm2,[rbp+160h]
-    2b42  vfmadd213ps ymm13,ymm2,[rbp+180h]
-    2b4b  vfmadd213ps ymm13,ymm2,[rbp+1A0h]
-    2b54  vpslld ymm12,ymm12,17h
-    2b5a  vpaddd ymm13,ymm13,ymm12
-    2b5f  vandnps ymm2,ymm14,ymm13
-    2b64  vaddps ymm1,ymm1,ymm2
-    2b68  vdivps ymm4,ymm4,ymm1
-    2b6c  vmovups [r8],ymm4
-    2b71  vdivps ymm5,ymm5,ymm1
-    2b75  vmovups [r8+20h],ymm5
-    2b7b  vdivps ymm6,ymm6,ymm1
-    2b7f  vmovups [r8+40h],ymm6
-    2b85  vdivps ymm7,ymm7,ymm1
-    2b89  vmovups [r8+60h],ymm7
-    2b8f  vzeroupper
-    2b92  pop rbp
-    2b93  pop rbx
-    2b94  ret
-    2b95  add [rax],al
-    2b97  mov al,42h
-    2b99  add [rax],al
-    2b9b  mov al,42h
-    2b9d  add [rax],al
-    2b9f  mov al,42h
-    2ba1  add [rax],al
-    2ba3  mov al,42h
-    2ba5  add [rax],al
-    2ba7  mov al,42h
-    2ba9  add [rax],al
-    2bab  mov al,42h
-    2bad  add [rax],al
-    2baf  mov al,42h
-    2bb1  add [rax],al
-    2bb3  mov al,42h
-    2bb5  cmp ebp,[rdx-55C4C048h]
-    2bbb  mov eax,0B8AA3B3Fh
-    2bc0  (bad)
-    2bc2  stosb
-    2bc3  mov eax,0B8AA3B3Fh
-    2bc8  (bad)
-    2bca  stosb
-    2bcb  mov eax,0B8AA3B3Fh
-    2bd0  (bad)
-    2bd2  stosb
-    2bd3  mov eax,4000003Fh
-    2bd8  add [r8],al
-    2bdb  add [r8],al
-    2bdf  add [r8],al
-    2be3  add [r8],al
-    2be7  add [r8],al
-    2beb  add [r8],al
-    2bef  add [r8],al
-    2bf3  add [r10+31h],sil
-    2bf8  mov edi,0BF317200h
-    2bfd  add [rdx+31h],dh
-    2c00  mov edi,0BF317200h
-    2c05  add [rdx+31h],dh
-    2c08  mov edi,0BF317200h
-    2c0d  add [rdx+31h],dh
-    2c10  mov edi,0BF317200h
-    2c15  (bad)
-    2c1b  mov edi,0BFBE8EB5h
-    2c20  mov ch,8Eh
-    2c22  mov esi,0BE8EB5BFh
-    2c27  mov edi,0BFBE8EB5h
-    2c2c  mov ch,8Eh
-    2c2e  mov esi,0BE8EB5BFh
-    2c33  mov edi,0AE0000B5h
-    2c38  ret 0
-    2c3b  scasb
-    2c3c  ret 0
-    2c3f  scasb
-    2c40  ret 0
-    2c43  scasb
-    2c44  ret 0
-    2c47  scasb
-    2c48  ret 0
-    2c4b  scasb
-    2c4c  ret 0
-    2c4f  scasb
-    2c50  ret 0
-    2c53  scasb
-    2c54  ret 6967h
-    2c57  push rax
-    2c58  cmp [rdi+69h],esp
-    2c5b  push rax
-    2c5c  cmp [rdi+69h],esp
-    2c5f  push rax
-    2c60  cmp [rdi+69h],esp
-    2c63  push rax
-    2c64  cmp [rdi+69h],esp
-    2c67  push rax
-    2c68  cmp [rdi+69h],esp
-    2c6b  push rax
-    2c6c  cmp [rdi+69h],esp
-    2c6f  push rax
-    2c70  cmp [rdi+69h],esp
-    2c73  push rax
-    2c74  cmp esi,ecx
-    2c76  mov r15b,3Ah
-    2c79  (bad)
-    2c7b  mov bh,3Ah
-    2c7d  (bad)
-    2c7f  mov bh,3Ah
-    2c81  (bad)
-    2c83  mov bh,3Ah
-    2c85  (bad)
-    2c87  mov bh,3Ah
-    2c89  (bad)
-    2c8b  mov bh,3Ah
-    2c8d  (bad)
-    2c8f  mov bh,3Ah
-    2c91  (bad)
-    2c93  mov bh,3Ah
-    2c95  or [rcx-76F7C3F8h],cl
-    2c9b  or [rax+rcx],bh
-    2c9e  mov [rax],ecx
-    2ca0  cmp al,8
-    2ca2  mov [rax],ecx
-    2ca4  cmp al,8
-    2ca6  mov [rax],ecx
-    2ca8  cmp al,8
-    2caa  mov [rax],ecx
-    2cac  cmp al,8
-    2cae  mov [rax],ecx
-    2cb0  cmp al,8
-    2cb2  mov [rax],ecx
-    2cb4  cmp al,0C1h
-    2cb6  test eax,0A9C13D2Ah
-    2cbb  sub bh,[rel 3D2AD682h]
-    2cc1  shr dword [rcx-563EC2D6h],2Ah
-    2cc8  cmp eax,3D2AA9C1h
-    2ccd  shr dword [rcx-563EC2D6h],2Ah
-    2cd4  cmp eax,3E2AAAAAh
-    2cd9  stosb
-    2cda  stosb
-    2cdb  sub bh,[rsi]
-    2cdd  stosb
-    2cde  stosb
-    2cdf  sub bh,[rsi]
-    2ce1  stosb
-    2ce2  stosb
-    2ce3  sub bh,[rsi]
-    2ce5  stosb
-    2ce6  stosb
-    2ce7  sub bh,[rsi]
-    2ce9  stosb
-    2cea  stosb
-    2ceb  sub bh,[rsi]
-    2ced  stosb
-    2cee  stosb
-    2cef  sub bh,[rsi]
-    2cf1  stosb
-    2cf2  stosb
-    2cf3  sub bh,[rsi]
-    2cf5  add [rax],al
-    2cf7  add [rdi],bh
-    2cf9  add [rax],al
-    2cfb  add [rdi],bh
-    2cfd  add [rax],al
-    2cff  add [rdi],bh
-    2d01  add [rax],al
-    2d03  add [rdi],bh
-    2d05  add [rax],al
-    2d07  add [rdi],bh
-    2d09  add [rax],al
-    2d0b  add [rdi],bh
-    2d0d  add [rax],al
-    2d0f  add [rdi],bh
-    2d11  add [rax],al
-    2d13  add [rdi],bh
-    2d15  add [rax],al
-    2d17  cmp byte [rdi],0
-    2d1a  add [rax-7FFFFFC1h],al
-    2d20  (bad)
-    2d22  add [rax-7FFFFFC1h],al
-    2d28  (bad)
-    2d2a  add [rax-7FFFFFC1h],al
-    2d30  (bad)
-    2d32  add [rax-7FFFFFC1h],al
-    2d38  (bad)
-    2d3a  add [rax-7FFFFFC1h],al
-    2d40  (bad)
-    2d42  add [rax-7FFFFFC1h],al
-    2d48  (bad)
-    2d4a  add [rax-7FFFFFC1h],al
-    2d50  (bad)
-    2d52  add [rax-7FFFFFC1h],al
-    2d58  inc dword [rax]
-    2d5a  add [rax-7FFFFF01h],al
-    2d60  inc dword [rax]
-    2d62  add [rax-7FFFFF01h],al
-    2d68  inc dword [rax]
-    2d6a  add [rax-7FFFFF01h],al
-    2d70  inc dword [rax]
-    2d72  add [rax+0FFh],al
-    2d78  add [rcx],al
-    2d7a  add [rax],al
-    2d7c  add [rdx],al
-    2d7e  add [rax],al
-    2d80  add [rbx],al
-    2d82  add [rax],al
-    2d84  add [rax+rax],al
-    2d87  add [rax],al
-    2d89  add eax,6000000h
-    2d8e  add [rax],al
-    2d90  add [rdi],al
-    2d92  add [rax],al
-    2d94  add [rax],cl
-    2d96  add [rax],al
-    2d98  add [rcx],cl
-    2d9a  add [rax],al
-    2d9c  add [rdx],cl
-    2d9e  add [rax],al
-    2da0  add [rbx],cl
-    2da2  add [rax],al
-    2da4  add [rax+rax],cl
-    2da7  add [rax],al
-    2da9  or eax,0E000000h
-    2dae  add [rax],al
-    2db0  add [rdi],cl
-    2db2  add [rax],al
-    2db4  (bad)
+    2ac0  push rbx
+    2ac1  push rbp
+    2ac2  lea rbp,[rel 2C95h]
+    2ac9  vbroadcastss ymm0,[rcx]
+    2ace  mov r10,r9
+    2ad1  xor rbx,rbx
+    2ad4  cmp r10,1
+    2ad8  jl short 0000000000002AEDh
+    2ada  vbroadcastss ymm2,[rsi+rbx]
+    2ae0  vmaxps ymm0,ymm2,ymm0
+    2ae4  add rbx,4
+    2ae8  dec r10
+    2aeb  jmp short 0000000000002AD4h
+    2aed  vpxor ymm4,ymm4,ymm4
+    2af1  vpxor ymm5,ymm5,ymm5
+    2af5  vpxor ymm6,ymm6,ymm6
+    2af9  vpxor ymm7,ymm7,ymm7
+    2afd  vpxor ymm1,ymm1,ymm1
+    2b01  mov r10,r9
+    2b04  mov r11,rdi
+    2b07  xor rbx,rbx
+    2b0a  cmp r10,1
+    2b0e  jl near 0000000000002BD7h
+    2b14  vbroadcastss ymm2,[rsi+rbx]
+    2b1a  vsubps ymm2,ymm2,ymm0
+    2b1e  vcmpltps ymm14,ymm2,[rbp+0A0h]
+    2b27  vminps ymm2,ymm2,[rbp]
+    2b2c  vmovups ymm12,[rbp+20h]
+    2b31  vfmadd213ps ymm12,ymm2,[rbp+40h]
+    2b37  vsubps ymm13,ymm12,[rbp+40h]
+    2b3c  vfmadd231ps ymm2,ymm13,[rbp+60h]
+    2b42  vfmadd231ps ymm2,ymm13,[rbp+80h]
+    2b4b  vmovups ymm13,[rbp+0C0h]
+    2b53  vfmadd213ps ymm13,ymm2,[rbp+0E0h]
+    2b5c  vfmadd213ps ymm13,ymm2,[rbp+100h]
+    2b65  vfmadd213ps ymm13,ymm2,[rbp+120h]
+    2b6e  vfmadd213ps ymm13,ymm2,[rbp+140h]
+    2b77  vfmadd213ps ymm13,ymm2,[rbp+160h]
+    2b80  vfmadd213ps ymm13,ymm2,[rbp+180h]
+    2b89  vfmadd213ps ymm13,ymm2,[rbp+1A0h]
+    2b92  vpslld ymm12,ymm12,17h
+    2b98  vpaddd ymm13,ymm13,ymm12
+    2b9d  vandnps ymm2,ymm14,ymm13
+    2ba2  vbroadcastss ymm3,[rdx+rbx]
+    2ba8  vfmadd231ps ymm1,ymm2,ymm3
+    2bad  vfmadd231ps ymm4,ymm2,[r11]
+    2bb2  vfmadd231ps ymm5,ymm2,[r11+20h]
+    2bb8  vfmadd231ps ymm6,ymm2,[r11+40h]
+    2bbe  vfmadd231ps ymm7,ymm2,[r11+60h]
+    2bc4  add rbx,4
+    2bc8  add r11,80h
+    2bcf  dec r10
+    2bd2  jmp 0000000000002B0Ah
+    2bd7  vbroadcastss ymm2,[rcx]
+    2bdc  vsubps ymm2,ymm2,ymm0
+    2be0  vcmpltps ymm14,ymm2,[rbp+0A0h]
+    2be9  vminps ymm2,ymm2,[rbp]
+    2bee  vmovups ymm12,[rbp+20h]
+    2bf3  vfmadd213ps ymm12,ymm2,[rbp+40h]
+    2bf9  vsubps ymm13,ymm12,[rbp+40h]
+    2bfe  vfmadd231ps ymm2,ymm13,[rbp+60h]
+    2c04  vfmadd231ps ymm2,ymm13,[rbp+80h]
+    2c0d  vmovups ymm13,[rbp+0C0h]
+    2c15  vfmadd213ps ymm13,ymm2,[rbp+0E0h]
+    2c1e  vfmadd213ps ymm13,ymm2,[rbp+100h]
+    2c27  vfmadd213ps ymm13,ymm2,[rbp+120h]
+    2c30  vfmadd213ps ymm13,ymm2,[rbp+140h]
+    2c39  vfmadd213ps ymm13,ymm2,[rbp+160h]
+    2c42  vfmadd213ps ymm13,ymm2,[rbp+180h]
+    2c4b  vfmadd213ps ymm13,ymm2,[rbp+1A0h]
+    2c54  vpslld ymm12,ymm12,17h
+    2c5a  vpaddd ymm13,ymm13,ymm12
+    2c5f  vandnps ymm2,ymm14,ymm13
+    2c64  vaddps ymm1,ymm1,ymm2
+    2c68  vdivps ymm4,ymm4,ymm1
+    2c6c  vmovups [r8],ymm4
+    2c71  vdivps ymm5,ymm5,ymm1
+    2c75  vmovups [r8+20h],ymm5
+    2c7b  vdivps ymm6,ymm6,ymm1
+    2c7f  vmovups [r8+40h],ymm6
+    2c85  vdivps ymm7,ymm7,ymm1
+    2c89  vmovups [r8+60h],ymm7
+    2c8f  vzeroupper
+    2c92  pop rbp
+    2c93  pop rbx
+    2c94  ret
+    2c95  add [rax],al
+    2c97  mov al,42h
+    2c99  add [rax],al
+    2c9b  mov al,42h
+    2c9d  add [rax],al
+    2c9f  mov al,42h
+    2ca1  add [rax],al
+    2ca3  mov al,42h
+    2ca5  add [rax],al
+    2ca7  mov al,42h
+    2ca9  add [rax],al
+    2cab  mov al,42h
+    2cad  add [rax],al
+    2caf  mov al,42h
+    2cb1  add [rax],al
+    2cb3  mov al,42h
+    2cb5  cmp ebp,[rdx-55C4C048h]
+    2cbb  mov eax,0B8AA3B3Fh
+    2cc0  (bad)
+    2cc2  stosb
+    2cc3  mov eax,0B8AA3B3Fh
+    2cc8  (bad)
+    2cca  stosb
+    2ccb  mov eax,0B8AA3B3Fh
+    2cd0  (bad)
+    2cd2  stosb
+    2cd3  mov eax,4000003Fh
+    2cd8  add [r8],al
+    2cdb  add [r8],al
+    2cdf  add [r8],al
+    2ce3  add [r8],al
+    2ce7  add [r8],al
+    2ceb  add [r8],al
+    2cef  add [r8],al
+    2cf3  add [r10+31h],sil
+    2cf8  mov edi,0BF317200h
+    2cfd  add [rdx+31h],dh
+    2d00  mov edi,0BF317200h
+    2d05  add [rdx+31h],dh
+    2d08  mov edi,0BF317200h
+    2d0d  add [rdx+31h],dh
+    2d10  mov edi,0BF317200h
+    2d15  (bad)
+    2d1b  mov edi,0BFBE8EB5h
+    2d20  mov ch,8Eh
+    2d22  mov esi,0BE8EB5BFh
+    2d27  mov edi,0BFBE8EB5h
+    2d2c  mov ch,8Eh
+    2d2e  mov esi,0BE8EB5BFh
+    2d33  mov edi,0AE0000B5h
+    2d38  ret 0
+    2d3b  scasb
+    2d3c  ret 0
+    2d3f  scasb
+    2d40  ret 0
+    2d43  scasb
+    2d44  ret 0
+    2d47  scasb
+    2d48  ret 0
+    2d4b  scasb
+    2d4c  ret 0
+    2d4f  scasb
+    2d50  ret 0
+    2d53  scasb
+    2d54  ret 6967h
+    2d57  push rax
+    2d58  cmp [rdi+69h],esp
+    2d5b  push rax
+    2d5c  cmp [rdi+69h],esp
+    2d5f  push rax
+    2d60  cmp [rdi+69h],esp
+    2d63  push rax
+    2d64  cmp [rdi+69h],esp
+    2d67  push rax
+    2d68  cmp [rdi+69h],esp
+    2d6b  push rax
+    2d6c  cmp [rdi+69h],esp
+    2d6f  push rax
+    2d70  cmp [rdi+69h],esp
+    2d73  push rax
+    2d74  cmp esi,ecx
+    2d76  mov r15b,3Ah
+    2d79  (bad)
+    2d7b  mov bh,3Ah
+    2d7d  (bad)
+    2d7f  mov bh,3Ah
+    2d81  (bad)
+    2d83  mov bh,3Ah
+    2d85  (bad)
+    2d87  mov bh,3Ah
+    2d89  (bad)
+    2d8b  mov bh,3Ah
+    2d8d  (bad)
+    2d8f  mov bh,3Ah
+    2d91  (bad)
+    2d93  mov bh,3Ah
+    2d95  or [rcx-76F7C3F8h],cl
+    2d9b  or [rax+rcx],bh
+    2d9e  mov [rax],ecx
+    2da0  cmp al,8
+    2da2  mov [rax],ecx
+    2da4  cmp al,8
+    2da6  mov [rax],ecx
+    2da8  cmp al,8
+    2daa  mov [rax],ecx
+    2dac  cmp al,8
+    2dae  mov [rax],ecx
+    2db0  cmp al,8
+    2db2  mov [rax],ecx
+    2db4  cmp al,0C1h
+    2db6  test eax,0A9C13D2Ah
+    2dbb  sub bh,[rel 3D2AD782h]
+    2dc1  shr dword [rcx-563EC2D6h],2Ah
+    2dc8  cmp eax,3D2AA9C1h
+    2dcd  shr dword [rcx-563EC2D6h],2Ah
+    2dd4  cmp eax,3E2AAAAAh
+    2dd9  stosb
+    2dda  stosb
+    2ddb  sub bh,[rsi]
+    2ddd  stosb
+    2dde  stosb
+    2ddf  sub bh,[rsi]
+    2de1  stosb
+    2de2  stosb
+    2de3  sub bh,[rsi]
+    2de5  stosb
+    2de6  stosb
+    2de7  sub bh,[rsi]
+    2de9  stosb
+    2dea  stosb
+    2deb  sub bh,[rsi]
+    2ded  stosb
+    2dee  stosb
+    2def  sub bh,[rsi]
+    2df1  stosb
+    2df2  stosb
+    2df3  sub bh,[rsi]
+    2df5  add [rax],al
+    2df7  add [rdi],bh
+    2df9  add [rax],al
+    2dfb  add [rdi],bh
+    2dfd  add [rax],al
+    2dff  add [rdi],bh
+    2e01  add [rax],al
+    2e03  add [rdi],bh
+    2e05  add [rax],al
+    2e07  add [rdi],bh
+    2e09  add [rax],al
+    2e0b  add [rdi],bh
+    2e0d  add [rax],al
+    2e0f  add [rdi],bh
+    2e11  add [rax],al
+    2e13  add [rdi],bh
+    2e15  add [rax],al
+    2e17  cmp byte [rdi],0
+    2e1a  add [rax-7FFFFFC1h],al
+    2e20  (bad)
+    2e22  add [rax-7FFFFFC1h],al
+    2e28  (bad)
+    2e2a  add [rax-7FFFFFC1h],al
+    2e30  (bad)
+    2e32  add [rax-7FFFFFC1h],al
+    2e38  (bad)
+    2e3a  add [rax-7FFFFFC1h],al
+    2e40  (bad)
+    2e42  add [rax-7FFFFFC1h],al
+    2e48  (bad)
+    2e4a  add [rax-7FFFFFC1h],al
+    2e50  (bad)
+    2e52  add [rax-7FFFFFC1h],al
+    2e58  inc dword [rax]
+    2e5a  add [rax-7FFFFF01h],al
+    2e60  inc dword [rax]
+    2e62  add [rax-7FFFFF01h],al
+    2e68  inc dword [rax]
+    2e6a  add [rax-7FFFFF01h],al
+    2e70  inc dword [rax]
+    2e72  add [rax+0FFh],al
+    2e78  add [rcx],al
+    2e7a  add [rax],al
+    2e7c  add [rdx],al
+    2e7e  add [rax],al
+    2e80  add [rbx],al
+    2e82  add [rax],al
+    2e84  add [rax+rax],al
+    2e87  add [rax],al
+    2e89  add eax,6000000h
+    2e8e  add [rax],al
+    2e90  add [rdi],al
+    2e92  add [rax],al
+    2e94  add [rax],cl
+    2e96  add [rax],al
+    2e98  add [rcx],cl
+    2e9a  add [rax],al
+    2e9c  add [rdx],cl
+    2e9e  add [rax],al
+    2ea0  add [rbx],cl
+    2ea2  add [rax],al
+    2ea4  add [rax+rax],cl
+    2ea7  add [rax],al
+    2ea9  or eax,0E000000h
+    2eae  add [rax],al
+    2eb0  add [rdi],cl
+    2eb2  add [rax],al
+    2eb4  (bad)
 
 map_n32_1e3898d682e799f0:
-    2dc0  lea rax,[rel 3091h]
-    2dc7  vbroadcastss ymm13,[rax]
-    2dcc  vbroadcastss ymm12,[rax+20h]
-    2dd2  vbroadcastss ymm11,[rax+40h]
-    2dd8  vbroadcastss ymm10,[rax+60h]
-    2dde  vbroadcastss ymm9,[rax+80h]
-    2de7  vbroadcastss ymm8,[rax+0A0h]
-    2df0  vbroadcastss ymm7,[rax+0C0h]
-    2df9  vbroadcastss ymm15,[rax+0E0h]
-    2e02  vbroadcastss ymm6,[rax+100h]
-    2e0b  vbroadcastss ymm5,[rax+120h]
-    2e14  vbroadcastss ymm14,[rax+140h]
-    2e1d  test rcx,rcx
-    2e20  je near 000000000000308Dh
-    2e26  vmovups ymm0,[rsi]
-    2e2a  vminps ymm0,ymm0,ymm5
-    2e2e  vsubps ymm1,ymm13,ymm0
-    2e32  vminps ymm2,ymm1,[rax+160h]
-    2e3a  vmovups ymm3,ymm14
-    2e3f  vfmadd231ps ymm3,ymm2,ymm6
-    2e44  vsubps ymm4,ymm3,ymm14
-    2e49  vfmadd231ps ymm2,ymm4,[rax+180h]
-    2e52  vfmadd231ps ymm2,ymm4,[rax+1A0h]
-    2e5b  vmovups ymm4,ymm11
-    2e60  vfmadd231ps ymm4,ymm12,ymm2
-    2e65  vfmadd213ps ymm4,ymm2,ymm10
-    2e6a  vfmadd213ps ymm4,ymm2,ymm9
-    2e6f  vfmadd213ps ymm4,ymm2,ymm8
-    2e74  vfmadd213ps ymm4,ymm2,ymm7
-    2e79  vfmadd213ps ymm4,ymm2,ymm15
-    2e7e  vfmadd213ps ymm4,ymm2,ymm15
-    2e83  vpslld ymm2,ymm3,17h
-    2e88  vpaddd ymm2,ymm2,ymm4
-    2e8c  vcmpnltps ymm3,ymm1,[rax+1C0h]
-    2e95  vpand ymm3,ymm3,ymm2
-    2e99  vaddps ymm1,ymm15,ymm3
-    2e9d  vdivps ymm1,ymm15,ymm1
-    2ea1  vmulps ymm0,ymm0,ymm1
-    2ea5  vmovups ymm1,[rdx]
-    2ea9  vaddps ymm1,ymm1,ymm15
-    2eae  vmulps ymm0,ymm0,ymm1
-    2eb2  vmovups [rdi],ymm0
-    2eb6  vmovups ymm0,[rsi+20h]
-    2ebb  vminps ymm0,ymm0,ymm5
-    2ebf  vsubps ymm1,ymm13,ymm0
-    2ec3  vminps ymm2,ymm1,[rax+160h]
-    2ecb  vmovups ymm3,ymm14
-    2ed0  vfmadd231ps ymm3,ymm2,ymm6
-    2ed5  vsubps ymm4,ymm3,ymm14
-    2eda  vfmadd231ps ymm2,ymm4,[rax+180h]
-    2ee3  vfmadd231ps ymm2,ymm4,[rax+1A0h]
-    2eec  vmovups ymm4,ymm11
-    2ef1  vfmadd231ps ymm4,ymm12,ymm2
-    2ef6  vfmadd213ps ymm4,ymm2,ymm10
-    2efb  vfmadd213ps ymm4,ymm2,ymm9
-    2f00  vfmadd213ps ymm4,ymm2,ymm8
-    2f05  vfmadd213ps ymm4,ymm2,ymm7
-    2f0a  vfmadd213ps ymm4,ymm2,ymm15
-    2f0f  vfmadd213ps ymm4,ymm2,ymm15
-    2f14  vpslld ymm2,ymm3,17h
-    2f19  vpaddd ymm2,ymm2,ymm4
-    2f1d  vcmpnltps ymm3,ymm1,[rax+1C0h]
-    2f26  vpand ymm3,ymm3,ymm2
-    2f2a  vaddps ymm1,ymm15,ymm3
-    2f2e  vdivps ymm1,ymm15,ymm1
-    2f32  vmulps ymm0,ymm0,ymm1
-    2f36  vmovups ymm1,[rdx+20h]
-    2f3b  vaddps ymm1,ymm1,ymm15
-    2f40  vmulps ymm0,ymm0,ymm1
-    2f44  vmovups [rdi+20h],ymm0
-    2f49  vmovups ymm0,[rsi+40h]
-    2f4e  vminps ymm0,ymm0,ymm5
-    2f52  vsubps ymm1,ymm13,ymm0
-    2f56  vminps ymm2,ymm1,[rax+160h]
-    2f5e  vmovups ymm3,ymm14
-    2f63  vfmadd231ps ymm3,ymm2,ymm6
-    2f68  vsubps ymm4,ymm3,ymm14
-    2f6d  vfmadd231ps ymm2,ymm4,[rax+180h]
-    2f76  vfmadd231ps ymm2,ymm4,[rax+1A0h]
-    2f7f  vmovups ymm4,ymm11
-    2f84  vfmadd231ps ymm4,ymm12,ymm2
-    2f89  vfmadd213ps ymm4,ymm2,ymm10
-    2f8e  vfmadd213ps ymm4,ymm2,ymm9
-    2f93  vfmadd213ps ymm4,ymm2,ymm8
-    2f98  vfmadd213ps ymm4,ymm2,ymm7
-    2f9d  vfmadd213ps ymm4,ymm2,ymm15
-    2fa2  vfmadd213ps ymm4,ymm2,ymm15
-    2fa7  vpslld ymm2,ymm3,17h
-    2fac  vpaddd ymm2,ymm2,ymm4
-    2fb0  vcmpnltps ymm3,ymm1,[rax+1C0h]
-    2fb9  vpand ymm3,ymm3,ymm2
-    2fbd  vaddps ymm1,ymm15,ymm3
-    2fc1  vdivps ymm1,ymm15,ymm1
-    2fc5  vmulps ymm0,ymm0,ymm1
-    2fc9  vmovups ymm1,[rdx+40h]
-    2fce  vaddps ymm1,ymm1,ymm15
-    2fd3  vmulps ymm0,ymm0,ymm1
-    2fd7  vmovups [rdi+40h],ymm0
-    2fdc  vmovups ymm0,[rsi+60h]
-    2fe1  vminps ymm0,ymm0,ymm5
-    2fe5  vsubps ymm1,ymm13,ymm0
-    2fe9  vminps ymm2,ymm1,[rax+160h]
-    2ff1  vmovups ymm3,ymm14
-    2ff6  vfmadd231ps ymm3,ymm2,ymm6
-    2ffb  vsubps ymm4,ymm3,ymm14
-    3000  vfmadd231ps ymm2,ymm4,[rax+180h]
-    3009  vfmadd231ps ymm2,ymm4,[rax+1A0h]
-    3012  vmovups ymm4,ymm11
-    3017  vfmadd231ps ymm4,ymm12,ymm2
-    301c  vfmadd213ps ymm4,ymm2,ymm10
-    3021  vfmadd213ps ymm4,ymm2,ymm9
-    3026  vfmadd213ps ymm4,ymm2,ymm8
-    302b  vfmadd213ps ymm4,ymm2,ymm7
-    3030  vfmadd213ps ymm4,ymm2,ymm15
-    3035  vfmadd213ps ymm4,ymm2,ymm15
-    303a  vpslld ymm2,ymm3,17h
-    303f  vpaddd ymm2,ymm2,ymm4
-    3043  vcmpnltps ymm3,ymm1,[rax+1C0h]
-    304c  vpand ymm3,ymm3,ymm2
-    3050  vaddps ymm1,ymm15,ymm3
-    3054  vdivps ymm1,ymm15,ymm1
-    3058  vmulps ymm0,ymm0,ymm1
-    305c  vmovups ymm1,[rdx+60h]
-    3061  vaddps ymm1,ymm1,ymm15
-    3066  vmulps ymm0,ymm0,ymm1
-    306a  vmovups [rdi+60h],ymm0
-    306f  add rdi,100h
-    3076  add rsi,100h
-    307d  add rdx,100h
-    3084  dec rcx
-    3087  jne near 0000000000002E26h
-    308d  vzeroupper
-    3090  ret
-    3091  add [rax],al
-    3093  add [rax],al
-    3095  add [rax],al
-    3097  add [rax],al
-    3099  add [rax],al
-    309b  add [rax],al
-    309d  add [rax],al
-    309f  add [rax],al
-    30a1  add [rax],al
-    30a3  add [rax],al
-    30a5  add [rax],al
-    30a7  add [rax],al
-    30a9  add [rax],al
-    30ab  add [rax],al
-    30ad  add [rax],al
-    30af  add [rax],al
-    30b1  imul edx,[eax+39h],39506967h
-    30b9  imul edx,[eax+39h],39506967h
-    30c1  imul edx,[eax+39h],39506967h
-    30c9  imul edx,[eax+39h],39506967h
-    30d1  (bad)
-    30d3  mov bh,3Ah
-    30d5  (bad)
-    30d7  mov bh,3Ah
-    30d9  (bad)
-    30db  mov bh,3Ah
-    30dd  (bad)
-    30df  mov bh,3Ah
-    30e1  (bad)
-    30e3  mov bh,3Ah
-    30e5  (bad)
-    30e7  mov bh,3Ah
-    30e9  (bad)
-    30eb  mov bh,3Ah
-    30ed  (bad)
-    30ef  mov bh,3Ah
-    30f1  or [rcx-76F7C3F8h],cl
-    30f7  or [rax+rcx],bh
-    30fa  mov [rax],ecx
-    30fc  cmp al,8
-    30fe  mov [rax],ecx
-    3100  cmp al,8
-    3102  mov [rax],ecx
-    3104  cmp al,8
-    3106  mov [rax],ecx
-    3108  cmp al,8
-    310a  mov [rax],ecx
-    310c  cmp al,8
-    310e  mov [rax],ecx
-    3110  cmp al,0C1h
-    3112  test eax,0A9C13D2Ah
-    3117  sub bh,[rel 3D2ADADEh]
-    311d  shr dword [rcx-563EC2D6h],2Ah
-    3124  cmp eax,3D2AA9C1h
-    3129  shr dword [rcx-563EC2D6h],2Ah
-    3130  cmp eax,3E2AAAAAh
-    3135  stosb
-    3136  stosb
-    3137  sub bh,[rsi]
-    3139  stosb
-    313a  stosb
-    313b  sub bh,[rsi]
-    313d  stosb
-    313e  stosb
-    313f  sub bh,[rsi]
-    3141  stosb
-    3142  stosb
-    3143  sub bh,[rsi]
-    3145  stosb
-    3146  stosb
-    3147  sub bh,[rsi]
-    3149  stosb
-    314a  stosb
-    314b  sub bh,[rsi]
-    314d  stosb
-    314e  stosb
-    314f  sub bh,[rsi]
-    3151  add [rax],al
-    3153  add [rdi],bh
-    3155  add [rax],al
-    3157  add [rdi],bh
-    3159  add [rax],al
-    315b  add [rdi],bh
-    315d  add [rax],al
-    315f  add [rdi],bh
-    3161  add [rax],al
-    3163  add [rdi],bh
-    3165  add [rax],al
-    3167  add [rdi],bh
-    3169  add [rax],al
-    316b  add [rdi],bh
-    316d  add [rax],al
-    316f  add [rdi],bh
-    3171  add [rax],al
-    3173  cmp byte [rdi],0
-    3176  add [rax-7FFFFFC1h],al
-    317c  (bad)
-    317e  add [rax-7FFFFFC1h],al
-    3184  (bad)
-    3186  add [rax-7FFFFFC1h],al
-    318c  (bad)
-    318e  add [rax-4755C4C1h],al
-    3194  (bad)
-    3196  stosb
-    3197  mov eax,0B8AA3B3Fh
-    319c  (bad)
-    319e  stosb
-    319f  mov eax,0B8AA3B3Fh
-    31a4  (bad)
-    31a6  stosb
-    31a7  mov eax,0B8AA3B3Fh
-    31ac  (bad)
-    31ae  stosb
-    31af  mov eax,0E000003Fh
-    31b4  add [rax],al
-    31b7  loopne 00000000000031F9h
-    31b9  add [rax],al
-    31bb  loopne 00000000000031FDh
-    31bd  add [rax],al
-    31bf  loopne 0000000000003201h
-    31c1  add [rax],al
-    31c3  loopne 0000000000003205h
-    31c5  add [rax],al
-    31c7  loopne 0000000000003209h
-    31c9  add [rax],al
-    31cb  loopne 000000000000320Dh
-    31cd  add [rax],al
-    31cf  loopne 0000000000003211h
-    31d1  add [rax],al
-    31d3  add [r8],al
-    31d7  add [r8],al
-    31db  add [r8],al
-    31df  add [r8],al
-    31e3  add [r8],al
-    31e7  add [r8],al
-    31eb  add [r8],al
-    31ef  add [r8],al
-    31f3  mov al,42h
-    31f5  add [rax],al
-    31f7  mov al,42h
-    31f9  add [rax],al
-    31fb  mov al,42h
-    31fd  add [rax],al
-    31ff  mov al,42h
-    3201  add [rax],al
-    3203  mov al,42h
-    3205  add [rax],al
-    3207  mov al,42h
-    3209  add [rax],al
-    320b  mov al,42h
-    320d  add [rax],al
-    320f  mov al,42h
-    3211  add [rdx+31h],dh
-    3214  mov edi,0BF317200h
-    3219  add [rdx+31h],dh
-    321c  mov edi,0BF317200h
-    3221  add [rdx+31h],dh
-    3224  mov edi,0BF317200h
-    3229  add [rdx+31h],dh
-    322c  mov edi,0BF317200h
-    3231  (bad)
-    3237  mov edi,0BFBE8EB5h
-    323c  mov ch,8Eh
-    323e  mov esi,0BE8EB5BFh
-    3243  mov edi,0BFBE8EB5h
-    3248  mov ch,8Eh
-    324a  mov esi,0BE8EB5BFh
-    324f  mov edi,0AE0000B5h
-    3254  ret 0
-    3257  scasb
-    3258  ret 0
-    325b  scasb
-    325c  ret 0
-    325f  scasb
-    3260  ret 0
-    3263  scasb
-    3264  ret 0
-    3267  scasb
-    3268  ret 0
-    326b  scasb
-    326c  ret 0
-    326f  scasb
-    3270  (bad)
+    2ec0  lea rax,[rel 3191h]
+    2ec7  vbroadcastss ymm13,[rax]
+    2ecc  vbroadcastss ymm12,[rax+20h]
+    2ed2  vbroadcastss ymm11,[rax+40h]
+    2ed8  vbroadcastss ymm10,[rax+60h]
+    2ede  vbroadcastss ymm9,[rax+80h]
+    2ee7  vbroadcastss ymm8,[rax+0A0h]
+    2ef0  vbroadcastss ymm7,[rax+0C0h]
+    2ef9  vbroadcastss ymm15,[rax+0E0h]
+    2f02  vbroadcastss ymm6,[rax+100h]
+    2f0b  vbroadcastss ymm5,[rax+120h]
+    2f14  vbroadcastss ymm14,[rax+140h]
+    2f1d  test rcx,rcx
+    2f20  je near 000000000000318Dh
+    2f26  vmovups ymm0,[rsi]
+    2f2a  vminps ymm0,ymm0,ymm5
+    2f2e  vsubps ymm1,ymm13,ymm0
+    2f32  vminps ymm2,ymm1,[rax+160h]
+    2f3a  vmovups ymm3,ymm14
+    2f3f  vfmadd231ps ymm3,ymm2,ymm6
+    2f44  vsubps ymm4,ymm3,ymm14
+    2f49  vfmadd231ps ymm2,ymm4,[rax+180h]
+    2f52  vfmadd231ps ymm2,ymm4,[rax+1A0h]
+    2f5b  vmovups ymm4,ymm11
+    2f60  vfmadd231ps ymm4,ymm12,ymm2
+    2f65  vfmadd213ps ymm4,ymm2,ymm10
+    2f6a  vfmadd213ps ymm4,ymm2,ymm9
+    2f6f  vfmadd213ps ymm4,ymm2,ymm8
+    2f74  vfmadd213ps ymm4,ymm2,ymm7
+    2f79  vfmadd213ps ymm4,ymm2,ymm15
+    2f7e  vfmadd213ps ymm4,ymm2,ymm15
+    2f83  vpslld ymm2,ymm3,17h
+    2f88  vpaddd ymm2,ymm2,ymm4
+    2f8c  vcmpnltps ymm3,ymm1,[rax+1C0h]
+    2f95  vpand ymm3,ymm3,ymm2
+    2f99  vaddps ymm1,ymm15,ymm3
+    2f9d  vdivps ymm1,ymm15,ymm1
+    2fa1  vmulps ymm0,ymm0,ymm1
+    2fa5  vmovups ymm1,[rdx]
+    2fa9  vaddps ymm1,ymm1,ymm15
+    2fae  vmulps ymm0,ymm0,ymm1
+    2fb2  vmovups [rdi],ymm0
+    2fb6  vmovups ymm0,[rsi+20h]
+    2fbb  vminps ymm0,ymm0,ymm5
+    2fbf  vsubps ymm1,ymm13,ymm0
+    2fc3  vminps ymm2,ymm1,[rax+160h]
+    2fcb  vmovups ymm3,ymm14
+    2fd0  vfmadd231ps ymm3,ymm2,ymm6
+    2fd5  vsubps ymm4,ymm3,ymm14
+    2fda  vfmadd231ps ymm2,ymm4,[rax+180h]
+    2fe3  vfmadd231ps ymm2,ymm4,[rax+1A0h]
+    2fec  vmovups ymm4,ymm11
+    2ff1  vfmadd231ps ymm4,ymm12,ymm2
+    2ff6  vfmadd213ps ymm4,ymm2,ymm10
+    2ffb  vfmadd213ps ymm4,ymm2,ymm9
+    3000  vfmadd213ps ymm4,ymm2,ymm8
+    3005  vfmadd213ps ymm4,ymm2,ymm7
+    300a  vfmadd213ps ymm4,ymm2,ymm15
+    300f  vfmadd213ps ymm4,ymm2,ymm15
+    3014  vpslld ymm2,ymm3,17h
+    3019  vpaddd ymm2,ymm2,ymm4
+    301d  vcmpnltps ymm3,ymm1,[rax+1C0h]
+    3026  vpand ymm3,ymm3,ymm2
+    302a  vaddps ymm1,ymm15,ymm3
+    302e  vdivps ymm1,ymm15,ymm1
+    3032  vmulps ymm0,ymm0,ymm1
+    3036  vmovups ymm1,[rdx+20h]
+    303b  vaddps ymm1,ymm1,ymm15
+    3040  vmulps ymm0,ymm0,ymm1
+    3044  vmovups [rdi+20h],ymm0
+    3049  vmovups ymm0,[rsi+40h]
+    304e  vminps ymm0,ymm0,ymm5
+    3052  vsubps ymm1,ymm13,ymm0
+    3056  vminps ymm2,ymm1,[rax+160h]
+    305e  vmovups ymm3,ymm14
+    3063  vfmadd231ps ymm3,ymm2,ymm6
+    3068  vsubps ymm4,ymm3,ymm14
+    306d  vfmadd231ps ymm2,ymm4,[rax+180h]
+    3076  vfmadd231ps ymm2,ymm4,[rax+1A0h]
+    307f  vmovups ymm4,ymm11
+    3084  vfmadd231ps ymm4,ymm12,ymm2
+    3089  vfmadd213ps ymm4,ymm2,ymm10
+    308e  vfmadd213ps ymm4,ymm2,ymm9
+    3093  vfmadd213ps ymm4,ymm2,ymm8
+    3098  vfmadd213ps ymm4,ymm2,ymm7
+    309d  vfmadd213ps ymm4,ymm2,ymm15
+    30a2  vfmadd213ps ymm4,ymm2,ymm15
+    30a7  vpslld ymm2,ymm3,17h
+    30ac  vpaddd ymm2,ymm2,ymm4
+    30b0  vcmpnltps ymm3,ymm1,[rax+1C0h]
+    30b9  vpand ymm3,ymm3,ymm2
+    30bd  vaddps ymm1,ymm15,ymm3
+    30c1  vdivps ymm1,ymm15,ymm1
+    30c5  vmulps ymm0,ymm0,ymm1
+    30c9  vmovups ymm1,[rdx+40h]
+    30ce  vaddps ymm1,ymm1,ymm15
+    30d3  vmulps ymm0,ymm0,ymm1
+    30d7  vmovups [rdi+40h],ymm0
+    30dc  vmovups ymm0,[rsi+60h]
+    30e1  vminps ymm0,ymm0,ymm5
+    30e5  vsubps ymm1,ymm13,ymm0
+    30e9  vminps ymm2,ymm1,[rax+160h]
+    30f1  vmovups ymm3,ymm14
+    30f6  vfmadd231ps ymm3,ymm2,ymm6
+    30fb  vsubps ymm4,ymm3,ymm14
+    3100  vfmadd231ps ymm2,ymm4,[rax+180h]
+    3109  vfmadd231ps ymm2,ymm4,[rax+1A0h]
+    3112  vmovups ymm4,ymm11
+    3117  vfmadd231ps ymm4,ymm12,ymm2
+    311c  vfmadd213ps ymm4,ymm2,ymm10
+    3121  vfmadd213ps ymm4,ymm2,ymm9
+    3126  vfmadd213ps ymm4,ymm2,ymm8
+    312b  vfmadd213ps ymm4,ymm2,ymm7
+    3130  vfmadd213ps ymm4,ymm2,ymm15
+    3135  vfmadd213ps ymm4,ymm2,ymm15
+    313a  vpslld ymm2,ymm3,17h
+    313f  vpaddd ymm2,ymm2,ymm4
+    3143  vcmpnltps ymm3,ymm1,[rax+1C0h]
+    314c  vpand ymm3,ymm3,ymm2
+    3150  vaddps ymm1,ymm15,ymm3
+    3154  vdivps ymm1,ymm15,ymm1
+    3158  vmulps ymm0,ymm0,ymm1
+    315c  vmovups ymm1,[rdx+60h]
+    3161  vaddps ymm1,ymm1,ymm15
+    3166  vmulps ymm0,ymm0,ymm1
+    316a  vmovups [rdi+60h],ymm0
+    316f  add rdi,100h
+    3176  add rsi,100h
+    317d  add rdx,100h
+    3184  dec rcx
+    3187  jne near 0000000000002F26h
+    318d  vzeroupper
+    3190  ret
+    3191  add [rax],al
+    3193  add [rax],al
+    3195  add [rax],al
+    3197  add [rax],al
+    3199  add [rax],al
+    319b  add [rax],al
+    319d  add [rax],al
+    319f  add [rax],al
+    31a1  add [rax],al
+    31a3  add [rax],al
+    31a5  add [rax],al
+    31a7  add [rax],al
+    31a9  add [rax],al
+    31ab  add [rax],al
+    31ad  add [rax],al
+    31af  add [rax],al
+    31b1  imul edx,[eax+39h],39506967h
+    31b9  imul edx,[eax+39h],39506967h
+    31c1  imul edx,[eax+39h],39506967h
+    31c9  imul edx,[eax+39h],39506967h
+    31d1  (bad)
+    31d3  mov bh,3Ah
+    31d5  (bad)
+    31d7  mov bh,3Ah
+    31d9  (bad)
+    31db  mov bh,3Ah
+    31dd  (bad)
+    31df  mov bh,3Ah
+    31e1  (bad)
+    31e3  mov bh,3Ah
+    31e5  (bad)
+    31e7  mov bh,3Ah
+    31e9  (bad)
+    31eb  mov bh,3Ah
+    31ed  (bad)
+    31ef  mov bh,3Ah
+    31f1  or [rcx-76F7C3F8h],cl
+    31f7  or [rax+rcx],bh
+    31fa  mov [rax],ecx
+    31fc  cmp al,8
+    31fe  mov [rax],ecx
+    3200  cmp al,8
+    3202  mov [rax],ecx
+    3204  cmp al,8
+    3206  mov [rax],ecx
+    3208  cmp al,8
+    320a  mov [rax],ecx
+    320c  cmp al,8
+    320e  mov [rax],ecx
+    3210  cmp al,0C1h
+    3212  test eax,0A9C13D2Ah
+    3217  sub bh,[rel 3D2ADBDEh]
+    321d  shr dword [rcx-563EC2D6h],2Ah
+    3224  cmp eax,3D2AA9C1h
+    3229  shr dword [rcx-563EC2D6h],2Ah
+    3230  cmp eax,3E2AAAAAh
+    3235  stosb
+    3236  stosb
+    3237  sub bh,[rsi]
+    3239  stosb
+    323a  stosb
+    323b  sub bh,[rsi]
+    323d  stosb
+    323e  stosb
+    323f  sub bh,[rsi]
+    3241  stosb
+    3242  stosb
+    3243  sub bh,[rsi]
+    3245  stosb
+    3246  stosb
+    3247  sub bh,[rsi]
+    3249  stosb
+    324a  stosb
+    324b  sub bh,[rsi]
+    324d  stosb
+    324e  stosb
+    324f  sub bh,[rsi]
+    3251  add [rax],al
+    3253  add [rdi],bh
+    3255  add [rax],al
+    3257  add [rdi],bh
+    3259  add [rax],al
+    325b  add [rdi],bh
+    325d  add [rax],al
+    325f  add [rdi],bh
+    3261  add [rax],al
+    3263  add [rdi],bh
+    3265  add [rax],al
+    3267  add [rdi],bh
+    3269  add [rax],al
+    326b  add [rdi],bh
+    326d  add [rax],al
+    326f  add [rdi],bh
+    3271  add [rax],al
+    3273  cmp byte [rdi],0
+    3276  add [rax-7FFFFFC1h],al
+    327c  (bad)
+    327e  add [rax-7FFFFFC1h],al
+    3284  (bad)
+    3286  add [rax-7FFFFFC1h],al
+    328c  (bad)
+    328e  add [rax-4755C4C1h],al
+    3294  (bad)
+    3296  stosb
+    3297  mov eax,0B8AA3B3Fh
+    329c  (bad)
+    329e  stosb
+    329f  mov eax,0B8AA3B3Fh
+    32a4  (bad)
+    32a6  stosb
+    32a7  mov eax,0B8AA3B3Fh
+    32ac  (bad)
+    32ae  stosb
+    32af  mov eax,0E000003Fh
+    32b4  add [rax],al
+    32b7  loopne 00000000000032F9h
+    32b9  add [rax],al
+    32bb  loopne 00000000000032FDh
+    32bd  add [rax],al
+    32bf  loopne 0000000000003301h
+    32c1  add [rax],al
+    32c3  loopne 0000000000003305h
+    32c5  add [rax],al
+    32c7  loopne 0000000000003309h
+    32c9  add [rax],al
+    32cb  loopne 000000000000330Dh
+    32cd  add [rax],al
+    32cf  loopne 0000000000003311h
+    32d1  add [rax],al
+    32d3  add [r8],al
+    32d7  add [r8],al
+    32db  add [r8],al
+    32df  add [r8],al
+    32e3  add [r8],al
+    32e7  add [r8],al
+    32eb  add [r8],al
+    32ef  add [r8],al
+    32f3  mov al,42h
+    32f5  add [rax],al
+    32f7  mov al,42h
+    32f9  add [rax],al
+    32fb  mov al,42h
+    32fd  add [rax],al
+    32ff  mov al,42h
+    3301  add [rax],al
+    3303  mov al,42h
+    3305  add [rax],al
+    3307  mov al,42h
+    3309  add [rax],al
+    330b  mov al,42h
+    330d  add [rax],al
+    330f  mov al,42h
+    3311  add [rdx+31h],dh
+    3314  mov edi,0BF317200h
+    3319  add [rdx+31h],dh
+    331c  mov edi,0BF317200h
+    3321  add [rdx+31h],dh
+    3324  mov edi,0BF317200h
+    3329  add [rdx+31h],dh
+    332c  mov edi,0BF317200h
+    3331  (bad)
+    3337  mov edi,0BFBE8EB5h
+    333c  mov ch,8Eh
+    333e  mov esi,0BE8EB5BFh
+    3343  mov edi,0BFBE8EB5h
+    3348  mov ch,8Eh
+    334a  mov esi,0BE8EB5BFh
+    334f  mov edi,0AE0000B5h
+    3354  ret 0
+    3357  scasb
+    3358  ret 0
+    335b  scasb
+    335c  ret 0
+    335f  scasb
+    3360  ret 0
+    3363  scasb
+    3364  ret 0
+    3367  scasb
+    3368  ret 0
+    336b  scasb
+    336c  ret 0
+    336f  scasb
+    3370  (bad)
 
 quantize_q8:
-    3280  lea rax,[rel 33E9h]
-    3287  vpxor ymm15,ymm15,ymm15
-    328c  vpbroadcastd ymm14,[rax+4]
-    3292  vpbroadcastd ymm13,[rax]
-    3297  vpbroadcastd ymm12,[rax+8]
-    329d  vpbroadcastd ymm11,[rax+0Ch]
-    32a3  vpbroadcastd ymm10,[rax+10h]
-    32a9  vmovdqu ymm9,[rax+14h]
-    32ae  test r8,r8
-    32b1  je near 00000000000033E5h
-    32b7  vmovups ymm0,[rdi]
-    32bb  vpand ymm4,ymm0,ymm13
-    32c0  vmovups ymm1,[rdi+20h]
-    32c5  vpand ymm5,ymm1,ymm13
-    32ca  vpmaxsd ymm4,ymm4,ymm5
-    32cf  vmovups ymm2,[rdi+40h]
-    32d4  vpand ymm5,ymm2,ymm13
-    32d9  vpmaxsd ymm4,ymm4,ymm5
-    32de  vmovups ymm3,[rdi+60h]
-    32e3  vpand ymm5,ymm3,ymm13
-    32e8  vpmaxsd ymm4,ymm4,ymm5
-    32ed  vextracti128 xmm5,ymm4,1
-    32f3  vpmaxsd xmm4,xmm4,xmm5
-    32f8  vpshufd xmm5,xmm4,4Eh
-    32fd  vpmaxsd xmm4,xmm4,xmm5
-    3302  vpshufd xmm5,xmm4,0B1h
-    3307  vpmaxsd xmm4,xmm4,xmm5
-    330c  vdivss xmm5,xmm4,xmm14
-    3311  vmovss [rdx],xmm5
-    3315  vcmpneqps xmm5,xmm4,xmm15
-    331b  vdivps xmm4,xmm14,xmm4
-    331f  vandps xmm4,xmm4,xmm5
-    3323  vbroadcastss ymm4,xmm4
-    3328  vmulps ymm0,ymm0,ymm4
-    332c  vaddps ymm0,ymm0,ymm12
-    3331  vpsubd ymm0,ymm0,ymm12
-    3336  vpmaxsd ymm0,ymm0,ymm11
-    333b  vpminsd ymm0,ymm0,ymm10
-    3340  vmulps ymm1,ymm1,ymm4
-    3344  vaddps ymm1,ymm1,ymm12
-    3349  vpsubd ymm1,ymm1,ymm12
-    334e  vpmaxsd ymm1,ymm1,ymm11
-    3353  vpminsd ymm1,ymm1,ymm10
-    3358  vmulps ymm2,ymm2,ymm4
-    335c  vaddps ymm2,ymm2,ymm12
-    3361  vpsubd ymm2,ymm2,ymm12
-    3366  vpmaxsd ymm2,ymm2,ymm11
-    336b  vpminsd ymm2,ymm2,ymm10
-    3370  vmulps ymm3,ymm3,ymm4
-    3374  vaddps ymm3,ymm3,ymm12
-    3379  vpsubd ymm3,ymm3,ymm12
-    337e  vpmaxsd ymm3,ymm3,ymm11
-    3383  vpminsd ymm3,ymm3,ymm10
-    3388  vpaddd ymm4,ymm0,ymm1
-    338c  vpaddd ymm5,ymm2,ymm3
-    3390  vpaddd ymm4,ymm4,ymm5
-    3394  vpackssdw ymm0,ymm0,ymm1
-    3398  vpackssdw ymm2,ymm2,ymm3
-    339c  vpacksswb ymm0,ymm0,ymm2
-    33a0  vpermd ymm0,ymm9,ymm0
-    33a5  vmovdqu [rsi],ymm0
-    33a9  vextracti128 xmm5,ymm4,1
-    33af  vpaddd xmm4,xmm4,xmm5
-    33b3  vpshufd xmm5,xmm4,4Eh
-    33b8  vpaddd xmm4,xmm4,xmm5
-    33bc  vpshufd xmm5,xmm4,0B1h
-    33c1  vpaddd xmm4,xmm4,xmm5
-    33c5  vmovd [rcx],xmm4
-    33c9  add rdi,80h
-    33d0  add rsi,20h
-    33d4  add rdx,4
-    33d8  add rcx,4
-    33dc  dec r8
-    33df  jne near 00000000000032B7h
-    33e5  vzeroupper
-    33e8  ret
-    33e9  (bad)
-    33eb  (bad)
-    33ed  add [rax],al
-    33ef  inc byte [rdx]
-    33f2  add [rax+4Bh],al
-    33f5  cmp bh,0FFh
-    33f8  (bad)
-    33fa  add [rax],al
-    33fc  add [rax],al
-    33fe  add [rax],al
-    3400  add [rax+rax],al
-    3403  add [rax],al
-    3405  add [rax],eax
-    3407  add [rax],al
-    3409  add eax,2000000h
-    340e  add [rax],al
-    3410  add [rsi],al
-    3412  add [rax],al
-    3414  add [rbx],al
-    3416  add [rax],al
-    3418  add [rdi],al
-    341a  add [rax],al
-    341c  (bad)
+    3380  lea rax,[rel 34E9h]
+    3387  vpxor ymm15,ymm15,ymm15
+    338c  vpbroadcastd ymm14,[rax+4]
+    3392  vpbroadcastd ymm13,[rax]
+    3397  vpbroadcastd ymm12,[rax+8]
+    339d  vpbroadcastd ymm11,[rax+0Ch]
+    33a3  vpbroadcastd ymm10,[rax+10h]
+    33a9  vmovdqu ymm9,[rax+14h]
+    33ae  test r8,r8
+    33b1  je near 00000000000034E5h
+    33b7  vmovups ymm0,[rdi]
+    33bb  vpand ymm4,ymm0,ymm13
+    33c0  vmovups ymm1,[rdi+20h]
+    33c5  vpand ymm5,ymm1,ymm13
+    33ca  vpmaxsd ymm4,ymm4,ymm5
+    33cf  vmovups ymm2,[rdi+40h]
+    33d4  vpand ymm5,ymm2,ymm13
+    33d9  vpmaxsd ymm4,ymm4,ymm5
+    33de  vmovups ymm3,[rdi+60h]
+    33e3  vpand ymm5,ymm3,ymm13
+    33e8  vpmaxsd ymm4,ymm4,ymm5
+    33ed  vextracti128 xmm5,ymm4,1
+    33f3  vpmaxsd xmm4,xmm4,xmm5
+    33f8  vpshufd xmm5,xmm4,4Eh
+    33fd  vpmaxsd xmm4,xmm4,xmm5
+    3402  vpshufd xmm5,xmm4,0B1h
+    3407  vpmaxsd xmm4,xmm4,xmm5
+    340c  vdivss xmm5,xmm4,xmm14
+    3411  vmovss [rdx],xmm5
+    3415  vcmpneqps xmm5,xmm4,xmm15
+    341b  vdivps xmm4,xmm14,xmm4
+    341f  vandps xmm4,xmm4,xmm5
+    3423  vbroadcastss ymm4,xmm4
+    3428  vmulps ymm0,ymm0,ymm4
+    342c  vaddps ymm0,ymm0,ymm12
+    3431  vpsubd ymm0,ymm0,ymm12
+    3436  vpmaxsd ymm0,ymm0,ymm11
+    343b  vpminsd ymm0,ymm0,ymm10
+    3440  vmulps ymm1,ymm1,ymm4
+    3444  vaddps ymm1,ymm1,ymm12
+    3449  vpsubd ymm1,ymm1,ymm12
+    344e  vpmaxsd ymm1,ymm1,ymm11
+    3453  vpminsd ymm1,ymm1,ymm10
+    3458  vmulps ymm2,ymm2,ymm4
+    345c  vaddps ymm2,ymm2,ymm12
+    3461  vpsubd ymm2,ymm2,ymm12
+    3466  vpmaxsd ymm2,ymm2,ymm11
+    346b  vpminsd ymm2,ymm2,ymm10
+    3470  vmulps ymm3,ymm3,ymm4
+    3474  vaddps ymm3,ymm3,ymm12
+    3479  vpsubd ymm3,ymm3,ymm12
+    347e  vpmaxsd ymm3,ymm3,ymm11
+    3483  vpminsd ymm3,ymm3,ymm10
+    3488  vpaddd ymm4,ymm0,ymm1
+    348c  vpaddd ymm5,ymm2,ymm3
+    3490  vpaddd ymm4,ymm4,ymm5
+    3494  vpackssdw ymm0,ymm0,ymm1
+    3498  vpackssdw ymm2,ymm2,ymm3
+    349c  vpacksswb ymm0,ymm0,ymm2
+    34a0  vpermd ymm0,ymm9,ymm0
+    34a5  vmovdqu [rsi],ymm0
+    34a9  vextracti128 xmm5,ymm4,1
+    34af  vpaddd xmm4,xmm4,xmm5
+    34b3  vpshufd xmm5,xmm4,4Eh
+    34b8  vpaddd xmm4,xmm4,xmm5
+    34bc  vpshufd xmm5,xmm4,0B1h
+    34c1  vpaddd xmm4,xmm4,xmm5
+    34c5  vmovd [rcx],xmm4
+    34c9  add rdi,80h
+    34d0  add rsi,20h
+    34d4  add rdx,4
+    34d8  add rcx,4
+    34dc  dec r8
+    34df  jne near 00000000000033B7h
+    34e5  vzeroupper
+    34e8  ret
+    34e9  (bad)
+    34eb  (bad)
+    34ed  add [rax],al
+    34ef  inc byte [rdx]
+    34f2  add [rax+4Bh],al
+    34f5  cmp bh,0FFh
+    34f8  (bad)
+    34fa  add [rax],al
+    34fc  add [rax],al
+    34fe  add [rax],al
+    3500  add [rax+rax],al
+    3503  add [rax],al
+    3505  add [rax],eax
+    3507  add [rax],al
+    3509  add eax,2000000h
+    350e  add [rax],al
+    3510  add [rsi],al
+    3512  add [rax],al
+    3514  add [rbx],al
+    3516  add [rax],al
+    3518  add [rdi],al
+    351a  add [rax],al
+    351c  (bad)
 
 dot_adjacent_mxfp4_q8_k64_t1_pairs:
-    3440  push rcx
-    3441  push rdx
-    3442  mov rax,rsi
-    3445  mov r9,[rax]
-    3448  lea r10,[rel 3F53h]
-    344f  vpbroadcastd ymm0,[r10]
-    3454  vbroadcasti128 ymm1,[r10+18h]
-    345a  sub rsp,180h
-    3461  vpbroadcastd ymm6,[r10+8]
-    3467  vmovdqu [rsp+120h],ymm6
-    3470  vpbroadcastd ymm6,[r10+0Ch]
-    3476  vmovdqu [rsp+140h],ymm6
-    347f  vpbroadcastd ymm6,[r10+10h]
-    3485  vmovdqu [rsp+160h],ymm6
-    348e  vpxor ymm7,ymm7,ymm7
-    3492  vmovups [rsp],ymm7
-    3497  vmovups [rsp+20h],ymm7
-    349d  vmovups [rsp+40h],ymm7
-    34a3  vmovups [rsp+60h],ymm7
-    34a9  vmovups [rsp+80h],ymm7
-    34b2  vmovups [rsp+0A0h],ymm7
-    34bb  vmovups [rsp+0C0h],ymm7
-    34c4  vmovups [rsp+0E0h],ymm7
-    34cd  lea rsi,[rdi+40h]
-    34d1  lea rdx,[rsi+200h]
-    34d8  lea rcx,[rdi+900h]
-    34df  xor r8,r8
-    34e2  cmp r8,0
-    34e6  jne short 00000000000034EFh
-    34e8  lea rdx,[rsi+900h]
-    34ef  test r8,0Ch
-    34f6  jne short 0000000000003514h
-    34f8  prefetcht1 [rcx]
-    34fb  prefetcht1 [rcx+240h]
-    3502  prefetcht1 [rcx+480h]
-    3509  prefetcht1 [rcx+6C0h]
-    3510  add rcx,40h
-    3514  vpbroadcastd ymm3,[r10+14h]
-    351a  vpbroadcastd ymm2,[r9+r8+48h]
-    3521  vpmulld ymm2,ymm2,ymm3
-    3526  vmovdqu [rsp+100h],ymm2
-    352f  vpbroadcastd ymm4,[r9+r8*8]
-    3535  vpbroadcastd ymm5,[r9+r8*8+4]
-    353c  prefetcht1 [rdx]
-    353f  vmovdqu ymm2,[rsi]
-    3543  vpsrlw ymm3,ymm2,4
-    3548  vpand ymm2,ymm2,ymm0
-    354c  vpand ymm3,ymm3,ymm0
-    3550  vpshufb ymm2,ymm1,ymm2
-    3555  vpshufb ymm3,ymm1,ymm3
-    355a  vpmaddubsw ymm10,ymm2,ymm4
-    355f  vpmaddubsw ymm3,ymm3,ymm5
-    3564  vpaddw ymm10,ymm10,ymm3
-    3568  vmovdqu ymm2,[rsi+20h]
-    356d  vpsrlw ymm3,ymm2,4
-    3572  vpand ymm2,ymm2,ymm0
-    3576  vpand ymm3,ymm3,ymm0
-    357a  vpshufb ymm2,ymm1,ymm2
-    357f  vpshufb ymm3,ymm1,ymm3
-    3584  vpmaddubsw ymm11,ymm2,ymm4
-    3589  vpmaddubsw ymm3,ymm3,ymm5
-    358e  vpaddw ymm11,ymm11,ymm3
-    3592  prefetcht1 [rdx+240h]
-    3599  vmovdqu ymm2,[rsi+240h]
-    35a1  vpsrlw ymm3,ymm2,4
-    35a6  vpand ymm2,ymm2,ymm0
-    35aa  vpand ymm3,ymm3,ymm0
-    35ae  vpshufb ymm2,ymm1,ymm2
-    35b3  vpshufb ymm3,ymm1,ymm3
-    35b8  vpmaddubsw ymm12,ymm2,ymm4
-    35bd  vpmaddubsw ymm3,ymm3,ymm5
-    35c2  vpaddw ymm12,ymm12,ymm3
-    35c6  vmovdqu ymm2,[rsi+260h]
-    35ce  vpsrlw ymm3,ymm2,4
-    35d3  vpand ymm2,ymm2,ymm0
-    35d7  vpand ymm3,ymm3,ymm0
-    35db  vpshufb ymm2,ymm1,ymm2
-    35e0  vpshufb ymm3,ymm1,ymm3
-    35e5  vpmaddubsw ymm13,ymm2,ymm4
-    35ea  vpmaddubsw ymm3,ymm3,ymm5
-    35ef  vpaddw ymm13,ymm13,ymm3
-    35f3  vpbroadcastd ymm4,[r9+r8*8+8]
-    35fa  vpbroadcastd ymm5,[r9+r8*8+0Ch]
-    3601  prefetcht1 [rdx+480h]
-    3608  vmovdqu ymm2,[rsi+40h]
-    360d  vpsrlw ymm3,ymm2,4
-    3612  vpand ymm2,ymm2,ymm0
-    3616  vpand ymm3,ymm3,ymm0
-    361a  vpshufb ymm2,ymm1,ymm2
-    361f  vpshufb ymm3,ymm1,ymm3
-    3624  vpmaddubsw ymm2,ymm2,ymm4
-    3629  vpmaddubsw ymm3,ymm3,ymm5
-    362e  vpaddw ymm10,ymm10,ymm2
-    3632  vpaddw ymm10,ymm10,ymm3
-    3636  vpmaddwd ymm6,ymm10,[rsp+120h]
-    363f  vpaddd ymm6,ymm6,[rsp+100h]
-    3648  vmovdqu ymm2,[rsi+60h]
-    364d  vpsrlw ymm3,ymm2,4
-    3652  vpand ymm2,ymm2,ymm0
-    3656  vpand ymm3,ymm3,ymm0
-    365a  vpshufb ymm2,ymm1,ymm2
-    365f  vpshufb ymm3,ymm1,ymm3
-    3664  vpmaddubsw ymm2,ymm2,ymm4
-    3669  vpmaddubsw ymm3,ymm3,ymm5
-    366e  vpaddw ymm11,ymm11,ymm2
-    3672  vpaddw ymm11,ymm11,ymm3
-    3676  vpmaddwd ymm7,ymm11,[rsp+120h]
-    367f  vpaddd ymm7,ymm7,[rsp+100h]
-    3688  prefetcht1 [rdx+6C0h]
-    368f  vmovdqu ymm2,[rsi+280h]
-    3697  vpsrlw ymm3,ymm2,4
-    369c  vpand ymm2,ymm2,ymm0
-    36a0  vpand ymm3,ymm3,ymm0
-    36a4  vpshufb ymm2,ymm1,ymm2
-    36a9  vpshufb ymm3,ymm1,ymm3
-    36ae  vpmaddubsw ymm2,ymm2,ymm4
-    36b3  vpmaddubsw ymm3,ymm3,ymm5
-    36b8  vpaddw ymm12,ymm12,ymm2
-    36bc  vpaddw ymm12,ymm12,ymm3
-    36c0  vpmaddwd ymm8,ymm12,[rsp+120h]
-    36c9  vpaddd ymm8,ymm8,[rsp+100h]
-    36d2  vmovdqu ymm2,[rsi+2A0h]
-    36da  vpsrlw ymm3,ymm2,4
-    36df  vpand ymm2,ymm2,ymm0
-    36e3  vpand ymm3,ymm3,ymm0
-    36e7  vpshufb ymm2,ymm1,ymm2
-    36ec  vpshufb ymm3,ymm1,ymm3
-    36f1  vpmaddubsw ymm2,ymm2,ymm4
-    36f6  vpmaddubsw ymm3,ymm3,ymm5
-    36fb  vpaddw ymm13,ymm13,ymm2
-    36ff  vpaddw ymm13,ymm13,ymm3
-    3703  vpmaddwd ymm9,ymm13,[rsp+120h]
-    370c  vpaddd ymm9,ymm9,[rsp+100h]
-    3715  vpbroadcastd ymm4,[r9+r8*8+10h]
-    371c  vpbroadcastd ymm5,[r9+r8*8+14h]
-    3723  prefetcht1 [rdx+40h]
-    3727  vmovdqu ymm2,[rsi+80h]
-    372f  vpsrlw ymm3,ymm2,4
-    3734  vpand ymm2,ymm2,ymm0
-    3738  vpand ymm3,ymm3,ymm0
-    373c  vpshufb ymm2,ymm1,ymm2
-    3741  vpshufb ymm3,ymm1,ymm3
-    3746  vpmaddubsw ymm10,ymm2,ymm4
-    374b  vpmaddubsw ymm3,ymm3,ymm5
-    3750  vpaddw ymm10,ymm10,ymm3
-    3754  vmovdqu ymm2,[rsi+0A0h]
-    375c  vpsrlw ymm3,ymm2,4
-    3761  vpand ymm2,ymm2,ymm0
-    3765  vpand ymm3,ymm3,ymm0
-    3769  vpshufb ymm2,ymm1,ymm2
-    376e  vpshufb ymm3,ymm1,ymm3
-    3773  vpmaddubsw ymm11,ymm2,ymm4
-    3778  vpmaddubsw ymm3,ymm3,ymm5
-    377d  vpaddw ymm11,ymm11,ymm3
-    3781  prefetcht1 [rdx+280h]
-    3788  vmovdqu ymm2,[rsi+2C0h]
-    3790  vpsrlw ymm3,ymm2,4
-    3795  vpand ymm2,ymm2,ymm0
-    3799  vpand ymm3,ymm3,ymm0
-    379d  vpshufb ymm2,ymm1,ymm2
-    37a2  vpshufb ymm3,ymm1,ymm3
-    37a7  vpmaddubsw ymm12,ymm2,ymm4
-    37ac  vpmaddubsw ymm3,ymm3,ymm5
-    37b1  vpaddw ymm12,ymm12,ymm3
-    37b5  vmovdqu ymm2,[rsi+2E0h]
-    37bd  vpsrlw ymm3,ymm2,4
-    37c2  vpand ymm2,ymm2,ymm0
-    37c6  vpand ymm3,ymm3,ymm0
-    37ca  vpshufb ymm2,ymm1,ymm2
-    37cf  vpshufb ymm3,ymm1,ymm3
-    37d4  vpmaddubsw ymm13,ymm2,ymm4
-    37d9  vpmaddubsw ymm3,ymm3,ymm5
-    37de  vpaddw ymm13,ymm13,ymm3
-    37e2  vpbroadcastd ymm4,[r9+r8*8+18h]
-    37e9  vpbroadcastd ymm5,[r9+r8*8+1Ch]
-    37f0  prefetcht1 [rdx+4C0h]
-    37f7  vmovdqu ymm2,[rsi+0C0h]
-    37ff  vpsrlw ymm3,ymm2,4
-    3804  vpand ymm2,ymm2,ymm0
-    3808  vpand ymm3,ymm3,ymm0
-    380c  vpshufb ymm2,ymm1,ymm2
-    3811  vpshufb ymm3,ymm1,ymm3
-    3816  vpmaddubsw ymm2,ymm2,ymm4
-    381b  vpmaddubsw ymm3,ymm3,ymm5
-    3820  vpaddw ymm10,ymm10,ymm2
-    3824  vpaddw ymm10,ymm10,ymm3
-    3828  vpmaddwd ymm10,ymm10,[rsp+120h]
-    3831  vpaddd ymm6,ymm6,ymm10
-    3836  vmovdqu ymm2,[rsi+0E0h]
-    383e  vpsrlw ymm3,ymm2,4
-    3843  vpand ymm2,ymm2,ymm0
-    3847  vpand ymm3,ymm3,ymm0
-    384b  vpshufb ymm2,ymm1,ymm2
-    3850  vpshufb ymm3,ymm1,ymm3
-    3855  vpmaddubsw ymm2,ymm2,ymm4
-    385a  vpmaddubsw ymm3,ymm3,ymm5
-    385f  vpaddw ymm11,ymm11,ymm2
-    3863  vpaddw ymm11,ymm11,ymm3
-    3867  vpmaddwd ymm11,ymm11,[rsp+120h]
-    3870  vpaddd ymm7,ymm7,ymm11
-    3875  prefetcht1 [rdx+700h]
-    387c  vmovdqu ymm2,[rsi+300h]
-    3884  vpsrlw ymm3,ymm2,4
-    3889  vpand ymm2,ymm2,ymm0
-    388d  vpand ymm3,ymm3,ymm0
-    3891  vpshufb ymm2,ymm1,ymm2
-    3896  vpshufb ymm3,ymm1,ymm3
-    389b  vpmaddubsw ymm2,ymm2,ymm4
-    38a0  vpmaddubsw ymm3,ymm3,ymm5
-    38a5  vpaddw ymm12,ymm12,ymm2
-    38a9  vpaddw ymm12,ymm12,ymm3
-    38ad  vpmaddwd ymm12,ymm12,[rsp+120h]
-    38b6  vpaddd ymm8,ymm8,ymm12
-    38bb  vmovdqu ymm2,[rsi+320h]
-    38c3  vpsrlw ymm3,ymm2,4
-    38c8  vpand ymm2,ymm2,ymm0
-    38cc  vpand ymm3,ymm3,ymm0
-    38d0  vpshufb ymm2,ymm1,ymm2
-    38d5  vpshufb ymm3,ymm1,ymm3
-    38da  vpmaddubsw ymm2,ymm2,ymm4
-    38df  vpmaddubsw ymm3,ymm3,ymm5
-    38e4  vpaddw ymm13,ymm13,ymm2
-    38e8  vpaddw ymm13,ymm13,ymm3
-    38ec  vpmaddwd ymm13,ymm13,[rsp+120h]
-    38f5  vpaddd ymm9,ymm9,ymm13
-    38fa  vbroadcastss ymm4,[r9+r8+40h]
-    3901  vpmovzxbd ymm2,[rdi]
-    3906  vpslld ymm2,ymm2,17h
-    390b  vpmaxud ymm2,ymm2,[rsp+140h]
-    3915  vmulps ymm2,ymm2,[rsp+160h]
-    391e  vcvtdq2ps ymm6,ymm6
-    3922  vmulps ymm6,ymm6,ymm2
-    3926  vfmadd213ps ymm6,ymm4,[rsp]
-    392c  vmovups [rsp],ymm6
-    3931  vpmovzxbd ymm2,[rdi+8]
-    3937  vpslld ymm2,ymm2,17h
-    393c  vpmaxud ymm2,ymm2,[rsp+140h]
-    3946  vmulps ymm2,ymm2,[rsp+160h]
-    394f  vcvtdq2ps ymm7,ymm7
-    3953  vmulps ymm7,ymm7,ymm2
-    3957  vfmadd213ps ymm7,ymm4,[rsp+20h]
-    395e  vmovups [rsp+20h],ymm7
-    3964  vpmovzxbd ymm2,[rdi+240h]
-    396d  vpslld ymm2,ymm2,17h
-    3972  vpmaxud ymm2,ymm2,[rsp+140h]
-    397c  vmulps ymm2,ymm2,[rsp+160h]
-    3985  vcvtdq2ps ymm8,ymm8
-    398a  vmulps ymm8,ymm8,ymm2
-    398e  vfmadd213ps ymm8,ymm4,[rsp+40h]
-    3995  vmovups [rsp+40h],ymm8
-    399b  vpmovzxbd ymm2,[rdi+248h]
-    39a4  vpslld ymm2,ymm2,17h
-    39a9  vpmaxud ymm2,ymm2,[rsp+140h]
-    39b3  vmulps ymm2,ymm2,[rsp+160h]
-    39bc  vcvtdq2ps ymm9,ymm9
-    39c1  vmulps ymm9,ymm9,ymm2
-    39c5  vfmadd213ps ymm9,ymm4,[rsp+60h]
-    39cc  vmovups [rsp+60h],ymm9
-    39d2  vpbroadcastd ymm4,[r9+r8*8]
-    39d8  vpbroadcastd ymm5,[r9+r8*8+4]
-    39df  prefetcht1 [rdx+80h]
-    39e6  vmovdqu ymm2,[rsi+480h]
-    39ee  vpsrlw ymm3,ymm2,4
-    39f3  vpand ymm2,ymm2,ymm0
-    39f7  vpand ymm3,ymm3,ymm0
-    39fb  vpshufb ymm2,ymm1,ymm2
-    3a00  vpshufb ymm3,ymm1,ymm3
-    3a05  vpmaddubsw ymm10,ymm2,ymm4
-    3a0a  vpmaddubsw ymm3,ymm3,ymm5
-    3a0f  vpaddw ymm10,ymm10,ymm3
-    3a13  vmovdqu ymm2,[rsi+4A0h]
-    3a1b  vpsrlw ymm3,ymm2,4
-    3a20  vpand ymm2,ymm2,ymm0
-    3a24  vpand ymm3,ymm3,ymm0
-    3a28  vpshufb ymm2,ymm1,ymm2
-    3a2d  vpshufb ymm3,ymm1,ymm3
-    3a32  vpmaddubsw ymm11,ymm2,ymm4
-    3a37  vpmaddubsw ymm3,ymm3,ymm5
-    3a3c  vpaddw ymm11,ymm11,ymm3
-    3a40  prefetcht1 [rdx+2C0h]
-    3a47  vmovdqu ymm2,[rsi+6C0h]
-    3a4f  vpsrlw ymm3,ymm2,4
-    3a54  vpand ymm2,ymm2,ymm0
-    3a58  vpand ymm3,ymm3,ymm0
-    3a5c  vpshufb ymm2,ymm1,ymm2
-    3a61  vpshufb ymm3,ymm1,ymm3
-    3a66  vpmaddubsw ymm12,ymm2,ymm4
-    3a6b  vpmaddubsw ymm3,ymm3,ymm5
-    3a70  vpaddw ymm12,ymm12,ymm3
-    3a74  vmovdqu ymm2,[rsi+6E0h]
-    3a7c  vpsrlw ymm3,ymm2,4
-    3a81  vpand ymm2,ymm2,ymm0
-    3a85  vpand ymm3,ymm3,ymm0
-    3a89  vpshufb ymm2,ymm1,ymm2
-    3a8e  vpshufb ymm3,ymm1,ymm3
-    3a93  vpmaddubsw ymm13,ymm2,ymm4
-    3a98  vpmaddubsw ymm3,ymm3,ymm5
-    3a9d  vpaddw ymm13,ymm13,ymm3
-    3aa1  vpbroadcastd ymm4,[r9+r8*8+8]
-    3aa8  vpbroadcastd ymm5,[r9+r8*8+0Ch]
-    3aaf  prefetcht1 [rdx+500h]
-    3ab6  vmovdqu ymm2,[rsi+4C0h]
-    3abe  vpsrlw ymm3,ymm2,4
-    3ac3  vpand ymm2,ymm2,ymm0
-    3ac7  vpand ymm3,ymm3,ymm0
-    3acb  vpshufb ymm2,ymm1,ymm2
-    3ad0  vpshufb ymm3,ymm1,ymm3
-    3ad5  vpmaddubsw ymm2,ymm2,ymm4
-    3ada  vpmaddubsw ymm3,ymm3,ymm5
-    3adf  vpaddw ymm10,ymm10,ymm2
-    3ae3  vpaddw ymm10,ymm10,ymm3
-    3ae7  vpmaddwd ymm6,ymm10,[rsp+120h]
-    3af0  vpaddd ymm6,ymm6,[rsp+100h]
-    3af9  vmovdqu ymm2,[rsi+4E0h]
-    3b01  vpsrlw ymm3,ymm2,4
-    3b06  vpand ymm2,ymm2,ymm0
-    3b0a  vpand ymm3,ymm3,ymm0
-    3b0e  vpshufb ymm2,ymm1,ymm2
-    3b13  vpshufb ymm3,ymm1,ymm3
-    3b18  vpmaddubsw ymm2,ymm2,ymm4
-    3b1d  vpmaddubsw ymm3,ymm3,ymm5
-    3b22  vpaddw ymm11,ymm11,ymm2
-    3b26  vpaddw ymm11,ymm11,ymm3
-    3b2a  vpmaddwd ymm7,ymm11,[rsp+120h]
-    3b33  vpaddd ymm7,ymm7,[rsp+100h]
-    3b3c  prefetcht1 [rdx+740h]
-    3b43  vmovdqu ymm2,[rsi+700h]
-    3b4b  vpsrlw ymm3,ymm2,4
-    3b50  vpand ymm2,ymm2,ymm0
-    3b54  vpand ymm3,ymm3,ymm0
-    3b58  vpshufb ymm2,ymm1,ymm2
-    3b5d  vpshufb ymm3,ymm1,ymm3
-    3b62  vpmaddubsw ymm2,ymm2,ymm4
-    3b67  vpmaddubsw ymm3,ymm3,ymm5
-    3b6c  vpaddw ymm12,ymm12,ymm2
+    3540  push rcx
+    3541  push rdx
+    3542  mov rax,rsi
+    3545  mov r9,[rax]
+    3548  lea r10,[rel 4053h]
+    354f  vpbroadcastd ymm0,[r10]
+    3554  vbroadcasti128 ymm1,[r10+18h]
+    355a  sub rsp,180h
+    3561  vpbroadcastd ymm6,[r10+8]
+    3567  vmovdqu [rsp+120h],ymm6
+    3570  vpbroadcastd ymm6,[r10+0Ch]
+    3576  vmovdqu [rsp+140h],ymm6
+    357f  vpbroadcastd ymm6,[r10+10h]
+    3585  vmovdqu [rsp+160h],ymm6
+    358e  vpxor ymm7,ymm7,ymm7
+    3592  vmovups [rsp],ymm7
+    3597  vmovups [rsp+20h],ymm7
+    359d  vmovups [rsp+40h],ymm7
+    35a3  vmovups [rsp+60h],ymm7
+    35a9  vmovups [rsp+80h],ymm7
+    35b2  vmovups [rsp+0A0h],ymm7
+    35bb  vmovups [rsp+0C0h],ymm7
+    35c4  vmovups [rsp+0E0h],ymm7
+    35cd  lea rsi,[rdi+40h]
+    35d1  lea rdx,[rsi+200h]
+    35d8  lea rcx,[rdi+900h]
+    35df  xor r8,r8
+    35e2  cmp r8,0
+    35e6  jne short 00000000000035EFh
+    35e8  lea rdx,[rsi+900h]
+    35ef  test r8,0Ch
+    35f6  jne short 0000000000003614h
+    35f8  prefetcht1 [rcx]
+    35fb  prefetcht1 [rcx+240h]
+    3602  prefetcht1 [rcx+480h]
+    3609  prefetcht1 [rcx+6C0h]
+    3610  add rcx,40h
+    3614  vpbroadcastd ymm3,[r10+14h]
+    361a  vpbroadcastd ymm2,[r9+r8+48h]
+    3621  vpmulld ymm2,ymm2,ymm3
+    3626  vmovdqu [rsp+100h],ymm2
+    362f  vpbroadcastd ymm4,[r9+r8*8]
+    3635  vpbroadcastd ymm5,[r9+r8*8+4]
+    363c  prefetcht1 [rdx]
+    363f  vmovdqu ymm2,[rsi]
+    3643  vpsrlw ymm3,ymm2,4
+    3648  vpand ymm2,ymm2,ymm0
+    364c  vpand ymm3,ymm3,ymm0
+    3650  vpshufb ymm2,ymm1,ymm2
+    3655  vpshufb ymm3,ymm1,ymm3
+    365a  vpmaddubsw ymm10,ymm2,ymm4
+    365f  vpmaddubsw ymm3,ymm3,ymm5
+    3664  vpaddw ymm10,ymm10,ymm3
+    3668  vmovdqu ymm2,[rsi+20h]
+    366d  vpsrlw ymm3,ymm2,4
+    3672  vpand ymm2,ymm2,ymm0
+    3676  vpand ymm3,ymm3,ymm0
+    367a  vpshufb ymm2,ymm1,ymm2
+    367f  vpshufb ymm3,ymm1,ymm3
+    3684  vpmaddubsw ymm11,ymm2,ymm4
+    3689  vpmaddubsw ymm3,ymm3,ymm5
+    368e  vpaddw ymm11,ymm11,ymm3
+    3692  prefetcht1 [rdx+240h]
+    3699  vmovdqu ymm2,[rsi+240h]
+    36a1  vpsrlw ymm3,ymm2,4
+    36a6  vpand ymm2,ymm2,ymm0
+    36aa  vpand ymm3,ymm3,ymm0
+    36ae  vpshufb ymm2,ymm1,ymm2
+    36b3  vpshufb ymm3,ymm1,ymm3
+    36b8  vpmaddubsw ymm12,ymm2,ymm4
+    36bd  vpmaddubsw ymm3,ymm3,ymm5
+    36c2  vpaddw ymm12,ymm12,ymm3
+    36c6  vmovdqu ymm2,[rsi+260h]
+    36ce  vpsrlw ymm3,ymm2,4
+    36d3  vpand ymm2,ymm2,ymm0
+    36d7  vpand ymm3,ymm3,ymm0
+    36db  vpshufb ymm2,ymm1,ymm2
+    36e0  vpshufb ymm3,ymm1,ymm3
+    36e5  vpmaddubsw ymm13,ymm2,ymm4
+    36ea  vpmaddubsw ymm3,ymm3,ymm5
+    36ef  vpaddw ymm13,ymm13,ymm3
+    36f3  vpbroadcastd ymm4,[r9+r8*8+8]
+    36fa  vpbroadcastd ymm5,[r9+r8*8+0Ch]
+    3701  prefetcht1 [rdx+480h]
+    3708  vmovdqu ymm2,[rsi+40h]
+    370d  vpsrlw ymm3,ymm2,4
+    3712  vpand ymm2,ymm2,ymm0
+    3716  vpand ymm3,ymm3,ymm0
+    371a  vpshufb ymm2,ymm1,ymm2
+    371f  vpshufb ymm3,ymm1,ymm3
+    3724  vpmaddubsw ymm2,ymm2,ymm4
+    3729  vpmaddubsw ymm3,ymm3,ymm5
+    372e  vpaddw ymm10,ymm10,ymm2
+    3732  vpaddw ymm10,ymm10,ymm3
+    3736  vpmaddwd ymm6,ymm10,[rsp+120h]
+    373f  vpaddd ymm6,ymm6,[rsp+100h]
+    3748  vmovdqu ymm2,[rsi+60h]
+    374d  vpsrlw ymm3,ymm2,4
+    3752  vpand ymm2,ymm2,ymm0
+    3756  vpand ymm3,ymm3,ymm0
+    375a  vpshufb ymm2,ymm1,ymm2
+    375f  vpshufb ymm3,ymm1,ymm3
+    3764  vpmaddubsw ymm2,ymm2,ymm4
+    3769  vpmaddubsw ymm3,ymm3,ymm5
+    376e  vpaddw ymm11,ymm11,ymm2
+    3772  vpaddw ymm11,ymm11,ymm3
+    3776  vpmaddwd ymm7,ymm11,[rsp+120h]
+    377f  vpaddd ymm7,ymm7,[rsp+100h]
+    3788  prefetcht1 [rdx+6C0h]
+    378f  vmovdqu ymm2,[rsi+280h]
+    3797  vpsrlw ymm3,ymm2,4
+    379c  vpand ymm2,ymm2,ymm0
+    37a0  vpand ymm3,ymm3,ymm0
+    37a4  vpshufb ymm2,ymm1,ymm2
+    37a9  vpshufb ymm3,ymm1,ymm3
+    37ae  vpmaddubsw ymm2,ymm2,ymm4
+    37b3  vpmaddubsw ymm3,ymm3,ymm5
+    37b8  vpaddw ymm12,ymm12,ymm2
+    37bc  vpaddw ymm12,ymm12,ymm3
+    37c0  vpmaddwd ymm8,ymm12,[rsp+120h]
+    37c9  vpaddd ymm8,ymm8,[rsp+100h]
+    37d2  vmovdqu ymm2,[rsi+2A0h]
+    37da  vpsrlw ymm3,ymm2,4
+    37df  vpand ymm2,ymm2,ymm0
+    37e3  vpand ymm3,ymm3,ymm0
+    37e7  vpshufb ymm2,ymm1,ymm2
+    37ec  vpshufb ymm3,ymm1,ymm3
+    37f1  vpmaddubsw ymm2,ymm2,ymm4
+    37f6  vpmaddubsw ymm3,ymm3,ymm5
+    37fb  vpaddw ymm13,ymm13,ymm2
+    37ff  vpaddw ymm13,ymm13,ymm3
+    3803  vpmaddwd ymm9,ymm13,[rsp+120h]
+    380c  vpaddd ymm9,ymm9,[rsp+100h]
+    3815  vpbroadcastd ymm4,[r9+r8*8+10h]
+    381c  vpbroadcastd ymm5,[r9+r8*8+14h]
+    3823  prefetcht1 [rdx+40h]
+    3827  vmovdqu ymm2,[rsi+80h]
+    382f  vpsrlw ymm3,ymm2,4
+    3834  vpand ymm2,ymm2,ymm0
+    3838  vpand ymm3,ymm3,ymm0
+    383c  vpshufb ymm2,ymm1,ymm2
+    3841  vpshufb ymm3,ymm1,ymm3
+    3846  vpmaddubsw ymm10,ymm2,ymm4
+    384b  vpmaddubsw ymm3,ymm3,ymm5
+    3850  vpaddw ymm10,ymm10,ymm3
+    3854  vmovdqu ymm2,[rsi+0A0h]
+    385c  vpsrlw ymm3,ymm2,4
+    3861  vpand ymm2,ymm2,ymm0
+    3865  vpand ymm3,ymm3,ymm0
+    3869  vpshufb ymm2,ymm1,ymm2
+    386e  vpshufb ymm3,ymm1,ymm3
+    3873  vpmaddubsw ymm11,ymm2,ymm4
+    3878  vpmaddubsw ymm3,ymm3,ymm5
+    387d  vpaddw ymm11,ymm11,ymm3
+    3881  prefetcht1 [rdx+280h]
+    3888  vmovdqu ymm2,[rsi+2C0h]
+    3890  vpsrlw ymm3,ymm2,4
+    3895  vpand ymm2,ymm2,ymm0
+    3899  vpand ymm3,ymm3,ymm0
+    389d  vpshufb ymm2,ymm1,ymm2
+    38a2  vpshufb ymm3,ymm1,ymm3
+    38a7  vpmaddubsw ymm12,ymm2,ymm4
+    38ac  vpmaddubsw ymm3,ymm3,ymm5
+    38b1  vpaddw ymm12,ymm12,ymm3
+    38b5  vmovdqu ymm2,[rsi+2E0h]
+    38bd  vpsrlw ymm3,ymm2,4
+    38c2  vpand ymm2,ymm2,ymm0
+    38c6  vpand ymm3,ymm3,ymm0
+    38ca  vpshufb ymm2,ymm1,ymm2
+    38cf  vpshufb ymm3,ymm1,ymm3
+    38d4  vpmaddubsw ymm13,ymm2,ymm4
+    38d9  vpmaddubsw ymm3,ymm3,ymm5
+    38de  vpaddw ymm13,ymm13,ymm3
+    38e2  vpbroadcastd ymm4,[r9+r8*8+18h]
+    38e9  vpbroadcastd ymm5,[r9+r8*8+1Ch]
+    38f0  prefetcht1 [rdx+4C0h]
+    38f7  vmovdqu ymm2,[rsi+0C0h]
+    38ff  vpsrlw ymm3,ymm2,4
+    3904  vpand ymm2,ymm2,ymm0
+    3908  vpand ymm3,ymm3,ymm0
+    390c  vpshufb ymm2,ymm1,ymm2
+    3911  vpshufb ymm3,ymm1,ymm3
+    3916  vpmaddubsw ymm2,ymm2,ymm4
+    391b  vpmaddubsw ymm3,ymm3,ymm5
+    3920  vpaddw ymm10,ymm10,ymm2
+    3924  vpaddw ymm10,ymm10,ymm3
+    3928  vpmaddwd ymm10,ymm10,[rsp+120h]
+    3931  vpaddd ymm6,ymm6,ymm10
+    3936  vmovdqu ymm2,[rsi+0E0h]
+    393e  vpsrlw ymm3,ymm2,4
+    3943  vpand ymm2,ymm2,ymm0
+    3947  vpand ymm3,ymm3,ymm0
+    394b  vpshufb ymm2,ymm1,ymm2
+    3950  vpshufb ymm3,ymm1,ymm3
+    3955  vpmaddubsw ymm2,ymm2,ymm4
+    395a  vpmaddubsw ymm3,ymm3,ymm5
+    395f  vpaddw ymm11,ymm11,ymm2
+    3963  vpaddw ymm11,ymm11,ymm3
+    3967  vpmaddwd ymm11,ymm11,[rsp+120h]
+    3970  vpaddd ymm7,ymm7,ymm11
+    3975  prefetcht1 [rdx+700h]
+    397c  vmovdqu ymm2,[rsi+300h]
+    3984  vpsrlw ymm3,ymm2,4
+    3989  vpand ymm2,ymm2,ymm0
+    398d  vpand ymm3,ymm3,ymm0
+    3991  vpshufb ymm2,ymm1,ymm2
+    3996  vpshufb ymm3,ymm1,ymm3
+    399b  vpmaddubsw ymm2,ymm2,ymm4
+    39a0  vpmaddubsw ymm3,ymm3,ymm5
+    39a5  vpaddw ymm12,ymm12,ymm2
+    39a9  vpaddw ymm12,ymm12,ymm3
+    39ad  vpmaddwd ymm12,ymm12,[rsp+120h]
+    39b6  vpaddd ymm8,ymm8,ymm12
+    39bb  vmovdqu ymm2,[rsi+320h]
+    39c3  vpsrlw ymm3,ymm2,4
+    39c8  vpand ymm2,ymm2,ymm0
+    39cc  vpand ymm3,ymm3,ymm0
+    39d0  vpshufb ymm2,ymm1,ymm2
+    39d5  vpshufb ymm3,ymm1,ymm3
+    39da  vpmaddubsw ymm2,ymm2,ymm4
+    39df  vpmaddubsw ymm3,ymm3,ymm5
+    39e4  vpaddw ymm13,ymm13,ymm2
+    39e8  vpaddw ymm13,ymm13,ymm3
+    39ec  vpmaddwd ymm13,ymm13,[rsp+120h]
+    39f5  vpaddd ymm9,ymm9,ymm13
+    39fa  vbroadcastss ymm4,[r9+r8+40h]
+    3a01  vpmovzxbd ymm2,[rdi]
+    3a06  vpslld ymm2,ymm2,17h
+    3a0b  vpmaxud ymm2,ymm2,[rsp+140h]
+    3a15  vmulps ymm2,ymm2,[rsp+160h]
+    3a1e  vcvtdq2ps ymm6,ymm6
+    3a22  vmulps ymm6,ymm6,ymm2
+    3a26  vfmadd213ps ymm6,ymm4,[rsp]
+    3a2c  vmovups [rsp],ymm6
+    3a31  vpmovzxbd ymm2,[rdi+8]
+    3a37  vpslld ymm2,ymm2,17h
+    3a3c  vpmaxud ymm2,ymm2,[rsp+140h]
+    3a46  vmulps ymm2,ymm2,[rsp+160h]
+    3a4f  vcvtdq2ps ymm7,ymm7
+    3a53  vmulps ymm7,ymm7,ymm2
+    3a57  vfmadd213ps ymm7,ymm4,[rsp+20h]
+    3a5e  vmovups [rsp+20h],ymm7
+    3a64  vpmovzxbd ymm2,[rdi+240h]
+    3a6d  vpslld ymm2,ymm2,17h
+    3a72  vpmaxud ymm2,ymm2,[rsp+140h]
+    3a7c  vmulps ymm2,ymm2,[rsp+160h]
+    3a85  vcvtdq2ps ymm8,ymm8
+    3a8a  vmulps ymm8,ymm8,ymm2
+    3a8e  vfmadd213ps ymm8,ymm4,[rsp+40h]
+    3a95  vmovups [rsp+40h],ymm8
+    3a9b  vpmovzxbd ymm2,[rdi+248h]
+    3aa4  vpslld ymm2,ymm2,17h
+    3aa9  vpmaxud ymm2,ymm2,[rsp+140h]
+    3ab3  vmulps ymm2,ymm2,[rsp+160h]
+    3abc  vcvtdq2ps ymm9,ymm9
+    3ac1  vmulps ymm9,ymm9,ymm2
+    3ac5  vfmadd213ps ymm9,ymm4,[rsp+60h]
+    3acc  vmovups [rsp+60h],ymm9
+    3ad2  vpbroadcastd ymm4,[r9+r8*8]
+    3ad8  vpbroadcastd ymm5,[r9+r8*8+4]
+    3adf  prefetcht1 [rdx+80h]
+    3ae6  vmovdqu ymm2,[rsi+480h]
+    3aee  vpsrlw ymm3,ymm2,4
+    3af3  vpand ymm2,ymm2,ymm0
+    3af7  vpand ymm3,ymm3,ymm0
+    3afb  vpshufb ymm2,ymm1,ymm2
+    3b00  vpshufb ymm3,ymm1,ymm3
+    3b05  vpmaddubsw ymm10,ymm2,ymm4
+    3b0a  vpmaddubsw ymm3,ymm3,ymm5
+    3b0f  vpaddw ymm10,ymm10,ymm3
+    3b13  vmovdqu ymm2,[rsi+4A0h]
+    3b1b  vpsrlw ymm3,ymm2,4
+    3b20  vpand ymm2,ymm2,ymm0
+    3b24  vpand ymm3,ymm3,ymm0
+    3b28  vpshufb ymm2,ymm1,ymm2
+    3b2d  vpshufb ymm3,ymm1,ymm3
+    3b32  vpmaddubsw ymm11,ymm2,ymm4
+    3b37  vpmaddubsw ymm3,ymm3,ymm5
+    3b3c  vpaddw ymm11,ymm11,ymm3
+    3b40  prefetcht1 [rdx+2C0h]
+    3b47  vmovdqu ymm2,[rsi+6C0h]
+    3b4f  vpsrlw ymm3,ymm2,4
+    3b54  vpand ymm2,ymm2,ymm0
+    3b58  vpand ymm3,ymm3,ymm0
+    3b5c  vpshufb ymm2,ymm1,ymm2
+    3b61  vpshufb ymm3,ymm1,ymm3
+    3b66  vpmaddubsw ymm12,ymm2,ymm4
+    3b6b  vpmaddubsw ymm3,ymm3,ymm5
     3b70  vpaddw ymm12,ymm12,ymm3
-    3b74  vpmaddwd ymm8,ymm12,[rsp+120h]
-    3b7d  vpaddd ymm8,ymm8,[rsp+100h]
-    3b86  vmovdqu ymm2,[rsi+720h]
-    3b8e  vpsrlw ymm3,ymm2,4
-    3b93  vpand ymm2,ymm2,ymm0
-    3b97  vpand ymm3,ymm3,ymm0
-    3b9b  vpshufb ymm2,ymm1,ymm2
-    3ba0  vpshufb ymm3,ymm1,ymm3
-    3ba5  vpmaddubsw ymm2,ymm2,ymm4
-    3baa  vpmaddubsw ymm3,ymm3,ymm5
-    3baf  vpaddw ymm13,ymm13,ymm2
-    3bb3  vpaddw ymm13,ymm13,ymm3
-    3bb7  vpmaddwd ymm9,ymm13,[rsp+120h]
-    3bc0  vpaddd ymm9,ymm9,[rsp+100h]
-    3bc9  vpbroadcastd ymm4,[r9+r8*8+10h]
-    3bd0  vpbroadcastd ymm5,[r9+r8*8+14h]
-    3bd7  prefetcht1 [rdx+0C0h]
-    3bde  vmovdqu ymm2,[rsi+500h]
-    3be6  vpsrlw ymm3,ymm2,4
-    3beb  vpand ymm2,ymm2,ymm0
-    3bef  vpand ymm3,ymm3,ymm0
-    3bf3  vpshufb ymm2,ymm1,ymm2
-    3bf8  vpshufb ymm3,ymm1,ymm3
-    3bfd  vpmaddubsw ymm10,ymm2,ymm4
-    3c02  vpmaddubsw ymm3,ymm3,ymm5
-    3c07  vpaddw ymm10,ymm10,ymm3
-    3c0b  vmovdqu ymm2,[rsi+520h]
-    3c13  vpsrlw ymm3,ymm2,4
-    3c18  vpand ymm2,ymm2,ymm0
-    3c1c  vpand ymm3,ymm3,ymm0
-    3c20  vpshufb ymm2,ymm1,ymm2
-    3c25  vpshufb ymm3,ymm1,ymm3
-    3c2a  vpmaddubsw ymm11,ymm2,ymm4
-    3c2f  vpmaddubsw ymm3,ymm3,ymm5
-    3c34  vpaddw ymm11,ymm11,ymm3
-    3c38  prefetcht1 [rdx+300h]
-    3c3f  vmovdqu ymm2,[rsi+740h]
-    3c47  vpsrlw ymm3,ymm2,4
-    3c4c  vpand ymm2,ymm2,ymm0
-    3c50  vpand ymm3,ymm3,ymm0
-    3c54  vpshufb ymm2,ymm1,ymm2
-    3c59  vpshufb ymm3,ymm1,ymm3
-    3c5e  vpmaddubsw ymm12,ymm2,ymm4
-    3c63  vpmaddubsw ymm3,ymm3,ymm5
-    3c68  vpaddw ymm12,ymm12,ymm3
-    3c6c  vmovdqu ymm2,[rsi+760h]
-    3c74  vpsrlw ymm3,ymm2,4
-    3c79  vpand ymm2,ymm2,ymm0
-    3c7d  vpand ymm3,ymm3,ymm0
-    3c81  vpshufb ymm2,ymm1,ymm2
-    3c86  vpshufb ymm3,ymm1,ymm3
-    3c8b  vpmaddubsw ymm13,ymm2,ymm4
-    3c90  vpmaddubsw ymm3,ymm3,ymm5
-    3c95  vpaddw ymm13,ymm13,ymm3
-    3c99  vpbroadcastd ymm4,[r9+r8*8+18h]
-    3ca0  vpbroadcastd ymm5,[r9+r8*8+1Ch]
-    3ca7  prefetcht1 [rdx+540h]
-    3cae  vmovdqu ymm2,[rsi+540h]
-    3cb6  vpsrlw ymm3,ymm2,4
-    3cbb  vpand ymm2,ymm2,ymm0
-    3cbf  vpand ymm3,ymm3,ymm0
-    3cc3  vpshufb ymm2,ymm1,ymm2
-    3cc8  vpshufb ymm3,ymm1,ymm3
-    3ccd  vpmaddubsw ymm2,ymm2,ymm4
-    3cd2  vpmaddubsw ymm3,ymm3,ymm5
-    3cd7  vpaddw ymm10,ymm10,ymm2
-    3cdb  vpaddw ymm10,ymm10,ymm3
-    3cdf  vpmaddwd ymm10,ymm10,[rsp+120h]
-    3ce8  vpaddd ymm6,ymm6,ymm10
-    3ced  vmovdqu ymm2,[rsi+560h]
-    3cf5  vpsrlw ymm3,ymm2,4
-    3cfa  vpand ymm2,ymm2,ymm0
-    3cfe  vpand ymm3,ymm3,ymm0
-    3d02  vpshufb ymm2,ymm1,ymm2
-    3d07  vpshufb ymm3,ymm1,ymm3
-    3d0c  vpmaddubsw ymm2,ymm2,ymm4
-    3d11  vpmaddubsw ymm3,ymm3,ymm5
-    3d16  vpaddw ymm11,ymm11,ymm2
-    3d1a  vpaddw ymm11,ymm11,ymm3
-    3d1e  vpmaddwd ymm11,ymm11,[rsp+120h]
-    3d27  vpaddd ymm7,ymm7,ymm11
-    3d2c  prefetcht1 [rdx+780h]
-    3d33  vmovdqu ymm2,[rsi+780h]
-    3d3b  vpsrlw ymm3,ymm2,4
-    3d40  vpand ymm2,ymm2,ymm0
-    3d44  vpand ymm3,ymm3,ymm0
-    3d48  vpshufb ymm2,ymm1,ymm2
-    3d4d  vpshufb ymm3,ymm1,ymm3
-    3d52  vpmaddubsw ymm2,ymm2,ymm4
-    3d57  vpmaddubsw ymm3,ymm3,ymm5
-    3d5c  vpaddw ymm12,ymm12,ymm2
-    3d60  vpaddw ymm12,ymm12,ymm3
-    3d64  vpmaddwd ymm12,ymm12,[rsp+120h]
-    3d6d  vpaddd ymm8,ymm8,ymm12
-    3d72  vmovdqu ymm2,[rsi+7A0h]
-    3d7a  vpsrlw ymm3,ymm2,4
-    3d7f  vpand ymm2,ymm2,ymm0
-    3d83  vpand ymm3,ymm3,ymm0
-    3d87  vpshufb ymm2,ymm1,ymm2
-    3d8c  vpshufb ymm3,ymm1,ymm3
-    3d91  vpmaddubsw ymm2,ymm2,ymm4
-    3d96  vpmaddubsw ymm3,ymm3,ymm5
-    3d9b  vpaddw ymm13,ymm13,ymm2
-    3d9f  vpaddw ymm13,ymm13,ymm3
-    3da3  vpmaddwd ymm13,ymm13,[rsp+120h]
-    3dac  vpaddd ymm9,ymm9,ymm13
-    3db1  vbroadcastss ymm4,[r9+r8+40h]
-    3db8  vpmovzxbd ymm2,[rdi+480h]
-    3dc1  vpslld ymm2,ymm2,17h
-    3dc6  vpmaxud ymm2,ymm2,[rsp+140h]
-    3dd0  vmulps ymm2,ymm2,[rsp+160h]
-    3dd9  vcvtdq2ps ymm6,ymm6
-    3ddd  vmulps ymm6,ymm6,ymm2
-    3de1  vfmadd213ps ymm6,ymm4,[rsp+80h]
-    3deb  vmovups [rsp+80h],ymm6
-    3df4  vpmovzxbd ymm2,[rdi+488h]
-    3dfd  vpslld ymm2,ymm2,17h
-    3e02  vpmaxud ymm2,ymm2,[rsp+140h]
-    3e0c  vmulps ymm2,ymm2,[rsp+160h]
-    3e15  vcvtdq2ps ymm7,ymm7
-    3e19  vmulps ymm7,ymm7,ymm2
-    3e1d  vfmadd213ps ymm7,ymm4,[rsp+0A0h]
-    3e27  vmovups [rsp+0A0h],ymm7
-    3e30  vpmovzxbd ymm2,[rdi+6C0h]
-    3e39  vpslld ymm2,ymm2,17h
-    3e3e  vpmaxud ymm2,ymm2,[rsp+140h]
-    3e48  vmulps ymm2,ymm2,[rsp+160h]
-    3e51  vcvtdq2ps ymm8,ymm8
-    3e56  vmulps ymm8,ymm8,ymm2
-    3e5a  vfmadd213ps ymm8,ymm4,[rsp+0C0h]
-    3e64  vmovups [rsp+0C0h],ymm8
-    3e6d  vpmovzxbd ymm2,[rdi+6C8h]
-    3e76  vpslld ymm2,ymm2,17h
-    3e7b  vpmaxud ymm2,ymm2,[rsp+140h]
-    3e85  vmulps ymm2,ymm2,[rsp+160h]
-    3e8e  vcvtdq2ps ymm9,ymm9
-    3e93  vmulps ymm9,ymm9,ymm2
-    3e97  vfmadd213ps ymm9,ymm4,[rsp+0E0h]
-    3ea1  vmovups [rsp+0E0h],ymm9
-    3eaa  add rdi,10h
-    3eae  add rsi,100h
-    3eb5  add rdx,100h
-    3ebc  add r8,4
-    3ec0  cmp r8,8
-    3ec4  jne near 00000000000034E2h
-    3eca  mov rsi,[rsp+180h]
-    3ed2  mov r8,[rsp+188h]
-    3eda  vmovups ymm6,[rsp]
-    3edf  vmovups [rsi],ymm6
-    3ee3  vmovups ymm6,[rsp+20h]
-    3ee9  vmovups [rsi+20h],ymm6
-    3eee  vmovups ymm6,[rsp+80h]
-    3ef7  vmovups [rsi+40h],ymm6
-    3efc  vmovups ymm6,[rsp+0A0h]
-    3f05  vmovups [rsi+60h],ymm6
-    3f0a  vmovups ymm6,[rsp+40h]
-    3f10  vmovups [rsi+80h],ymm6
-    3f18  vmovups ymm6,[rsp+60h]
-    3f1e  vmovups [rsi+0A0h],ymm6
-    3f26  vmovups ymm6,[rsp+0C0h]
-    3f2f  vmovups [rsi+0C0h],ymm6
-    3f37  vmovups ymm6,[rsp+0E0h]
-    3f40  vmovups [rsi+0E0h],ymm6
-    3f48  add rsp,190h
-    3f4f  vzeroupper
-    3f52  ret
-    3f53  (bad)
-    3f57  add byte [rax+18080h],1
-    3f5e  add [rax],al
-    3f60  add [rax],al
-    3f63  add [rax],al
-    3f65  add [rdi],bh
-    3f67  hlt
-    3f68  (bad)
-    3f6a  dec dword [rcx*1+12100F0Eh]
-    3f71  adc al,18h
-    3f73  or al,0Bh
-    3f75  or cl,[rcx]
-    3f77  or [rsi],al
-    3f79  add al,0
+    3b74  vmovdqu ymm2,[rsi+6E0h]
+    3b7c  vpsrlw ymm3,ymm2,4
+    3b81  vpand ymm2,ymm2,ymm0
+    3b85  vpand ymm3,ymm3,ymm0
+    3b89  vpshufb ymm2,ymm1,ymm2
+    3b8e  vpshufb ymm3,ymm1,ymm3
+    3b93  vpmaddubsw ymm13,ymm2,ymm4
+    3b98  vpmaddubsw ymm3,ymm3,ymm5
+    3b9d  vpaddw ymm13,ymm13,ymm3
+    3ba1  vpbroadcastd ymm4,[r9+r8*8+8]
+    3ba8  vpbroadcastd ymm5,[r9+r8*8+0Ch]
+    3baf  prefetcht1 [rdx+500h]
+    3bb6  vmovdqu ymm2,[rsi+4C0h]
+    3bbe  vpsrlw ymm3,ymm2,4
+    3bc3  vpand ymm2,ymm2,ymm0
+    3bc7  vpand ymm3,ymm3,ymm0
+    3bcb  vpshufb ymm2,ymm1,ymm2
+    3bd0  vpshufb ymm3,ymm1,ymm3
+    3bd5  vpmaddubsw ymm2,ymm2,ymm4
+    3bda  vpmaddubsw ymm3,ymm3,ymm5
+    3bdf  vpaddw ymm10,ymm10,ymm2
+    3be3  vpaddw ymm10,ymm10,ymm3
+    3be7  vpmaddwd ymm6,ymm10,[rsp+120h]
+    3bf0  vpaddd ymm6,ymm6,[rsp+100h]
+    3bf9  vmovdqu ymm2,[rsi+4E0h]
+    3c01  vpsrlw ymm3,ymm2,4
+    3c06  vpand ymm2,ymm2,ymm0
+    3c0a  vpand ymm3,ymm3,ymm0
+    3c0e  vpshufb ymm2,ymm1,ymm2
+    3c13  vpshufb ymm3,ymm1,ymm3
+    3c18  vpmaddubsw ymm2,ymm2,ymm4
+    3c1d  vpmaddubsw ymm3,ymm3,ymm5
+    3c22  vpaddw ymm11,ymm11,ymm2
+    3c26  vpaddw ymm11,ymm11,ymm3
+    3c2a  vpmaddwd ymm7,ymm11,[rsp+120h]
+    3c33  vpaddd ymm7,ymm7,[rsp+100h]
+    3c3c  prefetcht1 [rdx+740h]
+    3c43  vmovdqu ymm2,[rsi+700h]
+    3c4b  vpsrlw ymm3,ymm2,4
+    3c50  vpand ymm2,ymm2,ymm0
+    3c54  vpand ymm3,ymm3,ymm0
+    3c58  vpshufb ymm2,ymm1,ymm2
+    3c5d  vpshufb ymm3,ymm1,ymm3
+    3c62  vpmaddubsw ymm2,ymm2,ymm4
+    3c67  vpmaddubsw ymm3,ymm3,ymm5
+    3c6c  vpaddw ymm12,ymm12,ymm2
+    3c70  vpaddw ymm12,ymm12,ymm3
+    3c74  vpmaddwd ymm8,ymm12,[rsp+120h]
+    3c7d  vpaddd ymm8,ymm8,[rsp+100h]
+    3c86  vmovdqu ymm2,[rsi+720h]
+    3c8e  vpsrlw ymm3,ymm2,4
+    3c93  vpand ymm2,ymm2,ymm0
+    3c97  vpand ymm3,ymm3,ymm0
+    3c9b  vpshufb ymm2,ymm1,ymm2
+    3ca0  vpshufb ymm3,ymm1,ymm3
+    3ca5  vpmaddubsw ymm2,ymm2,ymm4
+    3caa  vpmaddubsw ymm3,ymm3,ymm5
+    3caf  vpaddw ymm13,ymm13,ymm2
+    3cb3  vpaddw ymm13,ymm13,ymm3
+    3cb7  vpmaddwd ymm9,ymm13,[rsp+120h]
+    3cc0  vpaddd ymm9,ymm9,[rsp+100h]
+    3cc9  vpbroadcastd ymm4,[r9+r8*8+10h]
+    3cd0  vpbroadcastd ymm5,[r9+r8*8+14h]
+    3cd7  prefetcht1 [rdx+0C0h]
+    3cde  vmovdqu ymm2,[rsi+500h]
+    3ce6  vpsrlw ymm3,ymm2,4
+    3ceb  vpand ymm2,ymm2,ymm0
+    3cef  vpand ymm3,ymm3,ymm0
+    3cf3  vpshufb ymm2,ymm1,ymm2
+    3cf8  vpshufb ymm3,ymm1,ymm3
+    3cfd  vpmaddubsw ymm10,ymm2,ymm4
+    3d02  vpmaddubsw ymm3,ymm3,ymm5
+    3d07  vpaddw ymm10,ymm10,ymm3
+    3d0b  vmovdqu ymm2,[rsi+520h]
+    3d13  vpsrlw ymm3,ymm2,4
+    3d18  vpand ymm2,ymm2,ymm0
+    3d1c  vpand ymm3,ymm3,ymm0
+    3d20  vpshufb ymm2,ymm1,ymm2
+    3d25  vpshufb ymm3,ymm1,ymm3
+    3d2a  vpmaddubsw ymm11,ymm2,ymm4
+    3d2f  vpmaddubsw ymm3,ymm3,ymm5
+    3d34  vpaddw ymm11,ymm11,ymm3
+    3d38  prefetcht1 [rdx+300h]
+    3d3f  vmovdqu ymm2,[rsi+740h]
+    3d47  vpsrlw ymm3,ymm2,4
+    3d4c  vpand ymm2,ymm2,ymm0
+    3d50  vpand ymm3,ymm3,ymm0
+    3d54  vpshufb ymm2,ymm1,ymm2
+    3d59  vpshufb ymm3,ymm1,ymm3
+    3d5e  vpmaddubsw ymm12,ymm2,ymm4
+    3d63  vpmaddubsw ymm3,ymm3,ymm5
+    3d68  vpaddw ymm12,ymm12,ymm3
+    3d6c  vmovdqu ymm2,[rsi+760h]
+    3d74  vpsrlw ymm3,ymm2,4
+    3d79  vpand ymm2,ymm2,ymm0
+    3d7d  vpand ymm3,ymm3,ymm0
+    3d81  vpshufb ymm2,ymm1,ymm2
+    3d86  vpshufb ymm3,ymm1,ymm3
+    3d8b  vpmaddubsw ymm13,ymm2,ymm4
+    3d90  vpmaddubsw ymm3,ymm3,ymm5
+    3d95  vpaddw ymm13,ymm13,ymm3
+    3d99  vpbroadcastd ymm4,[r9+r8*8+18h]
+    3da0  vpbroadcastd ymm5,[r9+r8*8+1Ch]
+    3da7  prefetcht1 [rdx+540h]
+    3dae  vmovdqu ymm2,[rsi+540h]
+    3db6  vpsrlw ymm3,ymm2,4
+    3dbb  vpand ymm2,ymm2,ymm0
+    3dbf  vpand ymm3,ymm3,ymm0
+    3dc3  vpshufb ymm2,ymm1,ymm2
+    3dc8  vpshufb ymm3,ymm1,ymm3
+    3dcd  vpmaddubsw ymm2,ymm2,ymm4
+    3dd2  vpmaddubsw ymm3,ymm3,ymm5
+    3dd7  vpaddw ymm10,ymm10,ymm2
+    3ddb  vpaddw ymm10,ymm10,ymm3
+    3ddf  vpmaddwd ymm10,ymm10,[rsp+120h]
+    3de8  vpaddd ymm6,ymm6,ymm10
+    3ded  vmovdqu ymm2,[rsi+560h]
+    3df5  vpsrlw ymm3,ymm2,4
+    3dfa  vpand ymm2,ymm2,ymm0
+    3dfe  vpand ymm3,ymm3,ymm0
+    3e02  vpshufb ymm2,ymm1,ymm2
+    3e07  vpshufb ymm3,ymm1,ymm3
+    3e0c  vpmaddubsw ymm2,ymm2,ymm4
+    3e11  vpmaddubsw ymm3,ymm3,ymm5
+    3e16  vpaddw ymm11,ymm11,ymm2
+    3e1a  vpaddw ymm11,ymm11,ymm3
+    3e1e  vpmaddwd ymm11,ymm11,[rsp+120h]
+    3e27  vpaddd ymm7,ymm7,ymm11
+    3e2c  prefetcht1 [rdx+780h]
+    3e33  vmovdqu ymm2,[rsi+780h]
+    3e3b  vpsrlw ymm3,ymm2,4
+    3e40  vpand ymm2,ymm2,ymm0
+    3e44  vpand ymm3,ymm3,ymm0
+    3e48  vpshufb ymm2,ymm1,ymm2
+    3e4d  vpshufb ymm3,ymm1,ymm3
+    3e52  vpmaddubsw ymm2,ymm2,ymm4
+    3e57  vpmaddubsw ymm3,ymm3,ymm5
+    3e5c  vpaddw ymm12,ymm12,ymm2
+    3e60  vpaddw ymm12,ymm12,ymm3
+    3e64  vpmaddwd ymm12,ymm12,[rsp+120h]
+    3e6d  vpaddd ymm8,ymm8,ymm12
+    3e72  vmovdqu ymm2,[rsi+7A0h]
+    3e7a  vpsrlw ymm3,ymm2,4
+    3e7f  vpand ymm2,ymm2,ymm0
+    3e83  vpand ymm3,ymm3,ymm0
+    3e87  vpshufb ymm2,ymm1,ymm2
+    3e8c  vpshufb ymm3,ymm1,ymm3
+    3e91  vpmaddubsw ymm2,ymm2,ymm4
+    3e96  vpmaddubsw ymm3,ymm3,ymm5
+    3e9b  vpaddw ymm13,ymm13,ymm2
+    3e9f  vpaddw ymm13,ymm13,ymm3
+    3ea3  vpmaddwd ymm13,ymm13,[rsp+120h]
+    3eac  vpaddd ymm9,ymm9,ymm13
+    3eb1  vbroadcastss ymm4,[r9+r8+40h]
+    3eb8  vpmovzxbd ymm2,[rdi+480h]
+    3ec1  vpslld ymm2,ymm2,17h
+    3ec6  vpmaxud ymm2,ymm2,[rsp+140h]
+    3ed0  vmulps ymm2,ymm2,[rsp+160h]
+    3ed9  vcvtdq2ps ymm6,ymm6
+    3edd  vmulps ymm6,ymm6,ymm2
+    3ee1  vfmadd213ps ymm6,ymm4,[rsp+80h]
+    3eeb  vmovups [rsp+80h],ymm6
+    3ef4  vpmovzxbd ymm2,[rdi+488h]
+    3efd  vpslld ymm2,ymm2,17h
+    3f02  vpmaxud ymm2,ymm2,[rsp+140h]
+    3f0c  vmulps ymm2,ymm2,[rsp+160h]
+    3f15  vcvtdq2ps ymm7,ymm7
+    3f19  vmulps ymm7,ymm7,ymm2
+    3f1d  vfmadd213ps ymm7,ymm4,[rsp+0A0h]
+    3f27  vmovups [rsp+0A0h],ymm7
+    3f30  vpmovzxbd ymm2,[rdi+6C0h]
+    3f39  vpslld ymm2,ymm2,17h
+    3f3e  vpmaxud ymm2,ymm2,[rsp+140h]
+    3f48  vmulps ymm2,ymm2,[rsp+160h]
+    3f51  vcvtdq2ps ymm8,ymm8
+    3f56  vmulps ymm8,ymm8,ymm2
+    3f5a  vfmadd213ps ymm8,ymm4,[rsp+0C0h]
+    3f64  vmovups [rsp+0C0h],ymm8
+    3f6d  vpmovzxbd ymm2,[rdi+6C8h]
+    3f76  vpslld ymm2,ymm2,17h
+    3f7b  vpmaxud ymm2,ymm2,[rsp+140h]
+    3f85  vmulps ymm2,ymm2,[rsp+160h]
+    3f8e  vcvtdq2ps ymm9,ymm9
+    3f93  vmulps ymm9,ymm9,ymm2
+    3f97  vfmadd213ps ymm9,ymm4,[rsp+0E0h]
+    3fa1  vmovups [rsp+0E0h],ymm9
+    3faa  add rdi,10h
+    3fae  add rsi,100h
+    3fb5  add rdx,100h
+    3fbc  add r8,4
+    3fc0  cmp r8,8
+    3fc4  jne near 00000000000035E2h
+    3fca  mov rsi,[rsp+180h]
+    3fd2  mov r8,[rsp+188h]
+    3fda  vmovups ymm6,[rsp]
+    3fdf  vmovups [rsi],ymm6
+    3fe3  vmovups ymm6,[rsp+20h]
+    3fe9  vmovups [rsi+20h],ymm6
+    3fee  vmovups ymm6,[rsp+80h]
+    3ff7  vmovups [rsi+40h],ymm6
+    3ffc  vmovups ymm6,[rsp+0A0h]
+    4005  vmovups [rsi+60h],ymm6
+    400a  vmovups ymm6,[rsp+40h]
+    4010  vmovups [rsi+80h],ymm6
+    4018  vmovups ymm6,[rsp+60h]
+    401e  vmovups [rsi+0A0h],ymm6
+    4026  vmovups ymm6,[rsp+0C0h]
+    402f  vmovups [rsi+0C0h],ymm6
+    4037  vmovups ymm6,[rsp+0E0h]
+    4040  vmovups [rsi+0E0h],ymm6
+    4048  add rsp,190h
+    404f  vzeroupper
+    4052  ret
+    4053  (bad)
+    4057  add byte [rax+18080h],1
+    405e  add [rax],al
+    4060  add [rax],al
+    4063  add [rax],al
+    4065  add [rdi],bh
+    4067  hlt
+    4068  (bad)
+    406a  dec dword [rcx*1+12100F0Eh]
+    4071  adc al,18h
+    4073  or al,0Bh
+    4075  or cl,[rcx]
+    4077  or [rsi],al
+    4079  add al,0

@@ -2,16 +2,16 @@
 //!
 //! Score tile: the 16 keys of a block (two vectors) x up to 2 query heads; of the four accumulators of each pair, two at a time are in
 //! registers, so that a broadcast query serves two fmas. Value tile: up to 16 columns of a value row (two vectors) x up to 4 query heads,
-//! kept in registers over all blocks of the call. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
+//! kept in registers over all blocks of the call. Every pass over a block prefetches its share of a later one. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::Wide;
+use super::prefetch;
 use super::regs::{PARAMS, Regs};
 use crate::leaf::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegisterYmm, CodeAssembler, byte_ptr, dword_ptr, qword_ptr, xmmword_ptr, ymmword_ptr,
+    AsmMemoryOperand, AsmRegisterYmm, CodeAssembler, dword_ptr, qword_ptr, xmmword_ptr, ymmword_ptr,
 };
-use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
 
 /// Keys or columns per vector.
@@ -82,9 +82,11 @@ fn score(
     a.mov(keys, qword_ptr(list))?;
     a.mov(ahead, qword_ptr(list + BLOCKS_AHEAD * 8))?;
     let row = BLOCK_TOKENS * elem.bytes();
+    let passes = 2 * group.div_ceil(SCORE_HEADS);
     for first in (0..group).step_by(SCORE_HEADS) {
         let heads = (group - first).min(SCORE_HEADS);
         for phase in 0..2 {
+            prefetch::share(a, ahead, head_dim * row, (first / SCORE_HEADS * 2 + phase, passes))?;
             for sum in &sums {
                 a.vpxor(*sum, *sum, *sum)?;
             }
@@ -92,11 +94,6 @@ fn score(
             a.xor(element, element)?;
             let mut again = a.create_label();
             a.set_label(&mut again)?;
-            if first == 0 && phase == 0 {
-                for line in 0..(4 * row).div_ceil(LINE) {
-                    a.prefetcht1(byte_ptr(ahead + place + line * LINE))?;
-                }
-            }
             for (d, sums) in sums.chunks(KEY_VECTORS * SCORE_HEADS).enumerate() {
                 let d = phase * 2 + d;
                 for (vector, key) in key.iter().enumerate() {
@@ -151,11 +148,13 @@ fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> 
     a.cmp(first, end)?;
     a.jge(done)?;
     let row_bytes = head_dim * elem.bytes();
-    for start in (0..head_dim).step_by(VALUE_VECTORS * LANES) {
+    let head_tiles = group.div_ceil(VALUE_HEADS);
+    let passes = head_dim.div_ceil(VALUE_VECTORS * LANES) * head_tiles;
+    for (number, start) in (0..head_dim).step_by(VALUE_VECTORS * LANES).enumerate() {
         let vectors = ((head_dim - start) / LANES).min(VALUE_VECTORS);
         for first_head in (0..group).step_by(VALUE_HEADS) {
             let heads = (group - first_head).min(VALUE_HEADS);
-            let prefetches = start == 0 && first_head == 0;
+            let pass = number * head_tiles + first_head / VALUE_HEADS;
             let place = |head: usize, vector: usize| {
                 ymmword_ptr(o + ((first_head + head) * head_dim + start + vector * LANES) * 4)
             };
@@ -174,19 +173,12 @@ fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> 
             // The first row in view.
             a.add(row, skip)?;
             a.xor(skip, skip)?;
-            if prefetches {
-                a.mov(ahead, qword_ptr(list + block * 8 + BLOCKS_AHEAD * 8))?;
-            }
+            a.mov(ahead, qword_ptr(list + block * 8 + BLOCKS_AHEAD * 8))?;
+            prefetch::share(a, ahead, BLOCK_TOKENS * row_bytes, (pass, passes))?;
             a.add(stop, BLOCK_TOKENS as i32)?;
             a.cmp(stop, end)?;
             a.cmovg(stop, end)?;
             a.set_label(&mut again)?;
-            if prefetches {
-                for line in 0..row_bytes.div_ceil(LINE) {
-                    a.prefetcht1(byte_ptr(ahead + line * LINE))?;
-                }
-                a.add(ahead, row_bytes as i32)?;
-            }
             for (vector, column) in columns[..vectors].iter().enumerate() {
                 load8(a, elem, *column, row + (start + vector * LANES) * elem.bytes())?;
             }

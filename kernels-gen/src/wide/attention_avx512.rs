@@ -2,18 +2,18 @@
 //!
 //! Score tile: 16 keys (the lanes) of two blocks x up to 4 query heads. Of the four accumulators of each pair, two at a time are in
 //! registers, so that a broadcast query serves two fmas; a last odd block has all four. Value tile: up to 64 columns of a value row (four
-//! vectors) x up to 4 query heads, kept in registers over all blocks of the call. Clobbers: caller-saved registers and flags;
+//! vectors) x up to 4 query heads, kept in registers over all blocks of the call. Every pass over a block prefetches its share of a later one. Clobbers: caller-saved registers and flags;
 //! callee-saved ones are pushed and popped.
 
 use super::Wide;
+use super::prefetch;
 use super::regs::{PARAMS, Regs};
 use crate::leaf::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegister64, AsmRegisterZmm, CodeAssembler, byte_ptr, dword_ptr, qword_ptr,
-    ymmword_ptr, zmmword_ptr,
+    AsmMemoryOperand, AsmRegister64, AsmRegisterZmm, CodeAssembler, dword_ptr, qword_ptr, ymmword_ptr,
+    zmmword_ptr,
 };
-use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
 use kernmill_plan::target::Level;
 
@@ -132,7 +132,7 @@ impl Score {
             a.mov(self.ahead[block], qword_ptr(self.list + (block + BLOCKS_AHEAD) * 8))?;
         }
         for first in (0..group).step_by(HEADS) {
-            self.heads(a, count, first, (group - first).min(HEADS))?;
+            self.heads(a, count, first, group)?;
         }
         a.add(self.list, (count * 8) as i32)?;
         a.add(self.out, (count * BLOCK_TOKENS * 4) as i32)
@@ -143,12 +143,18 @@ impl Score {
         a: &mut CodeAssembler,
         count: usize,
         first: usize,
-        heads: usize,
+        group: usize,
     ) -> Result<(), IcedError> {
+        let heads = (group - first).min(HEADS);
+        let passes = count * group.div_ceil(HEADS);
         // Accumulators of a block and a head that are in registers at once.
         let together = 4 / count;
         let sum = |head: usize, block: usize, d: usize| self.sums[(head * count + block) * together + d];
         for phase in 0..count {
+            for ahead in &self.ahead[..count] {
+                let bytes = self.head_dim * BLOCK_TOKENS * self.elem.bytes();
+                prefetch::share(a, *ahead, bytes, (first / HEADS * count + phase, passes))?;
+            }
             for sum in &self.sums[..heads * 4] {
                 a.vpxord(*sum, *sum, *sum)?;
             }
@@ -192,13 +198,6 @@ impl Score {
         a.xor(self.element, self.element)?;
         let mut again = a.create_label();
         a.set_label(&mut again)?;
-        if first == 0 && phase == 0 {
-            for line in 0..(4 * row).div_ceil(LINE) {
-                for ahead in &self.ahead[..count] {
-                    a.prefetcht1(byte_ptr(*ahead + self.place + line * LINE))?;
-                }
-            }
-        }
         for d in 0..together {
             let element = phase * together + d;
             for block in 0..count {
@@ -231,11 +230,13 @@ fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> 
     a.cmp(first, end)?;
     a.jge(done)?;
     let row_bytes = head_dim * elem.bytes();
-    for start in (0..head_dim).step_by(4 * LANES) {
+    let head_tiles = group.div_ceil(HEADS);
+    let passes = head_dim.div_ceil(4 * LANES) * head_tiles;
+    for (number, start) in (0..head_dim).step_by(4 * LANES).enumerate() {
         let vectors = ((head_dim - start) / LANES).min(4);
         for first_head in (0..group).step_by(HEADS) {
             let heads = (group - first_head).min(HEADS);
-            let prefetches = start == 0 && first_head == 0;
+            let pass = number * head_tiles + first_head / HEADS;
             let place = |head: usize, vector: usize| {
                 zmmword_ptr(o + ((first_head + head) * head_dim + start + vector * LANES) * 4)
             };
@@ -254,19 +255,12 @@ fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> 
             // The first row in view.
             a.add(row, skip)?;
             a.xor(skip, skip)?;
-            if prefetches {
-                a.mov(ahead, qword_ptr(list + block * 8 + BLOCKS_AHEAD * 8))?;
-            }
+            a.mov(ahead, qword_ptr(list + block * 8 + BLOCKS_AHEAD * 8))?;
+            prefetch::share(a, ahead, BLOCK_TOKENS * row_bytes, (pass, passes))?;
             a.add(stop, BLOCK_TOKENS as i32)?;
             a.cmp(stop, end)?;
             a.cmovg(stop, end)?;
             a.set_label(&mut again)?;
-            if prefetches {
-                for line in 0..row_bytes.div_ceil(LINE) {
-                    a.prefetcht1(byte_ptr(ahead + line * LINE))?;
-                }
-                a.add(ahead, row_bytes as i32)?;
-            }
             for (vector, column) in columns[..vectors].iter().enumerate() {
                 load16(a, elem, *column, row + (start + vector * LANES) * elem.bytes())?;
             }
