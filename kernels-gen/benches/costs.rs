@@ -54,7 +54,7 @@ fn main() {
             leaves.extend((1..=GROUP).map(|tokens| Leaf::GemmQ8 { weights, tiles, tokens }));
         }
     }
-    leaves.push(Leaf::DecodeBf16);
+    leaves.extend([Leaf::DecodeBf16, Leaf::DecodeWords]);
     for (tiles, groups) in [(1, 1), (2, 1), (2, 2)] {
         leaves.push(Leaf::GemmBf16(Shape { tiles, groups, stride: 128, gap: 64 }));
     }
@@ -141,7 +141,7 @@ impl Bench {
                     (0..calls).for_each(|_| unsafe { dot(packed, list.as_ptr(), results.cast(), 64) });
                 })
             }
-            Leaf::Decode { .. } => {
+            Leaf::Decode { .. } | Leaf::DecodeWords => {
                 // SAFETY: as above, a decode leaf.
                 let decode: Decode = unsafe { std::mem::transmute(entry) };
                 least(|| {

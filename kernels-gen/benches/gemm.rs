@@ -140,7 +140,7 @@ struct Leaves {
 impl Leaves {
     fn new() -> Leaves {
         let overlap = Overlap { tokens: GROUP, stride: STRIDE, gap: GAP };
-        let gemm = Leaf::GemmQ8 { weights: Decoded::of(FORMAT), tiles: 2, tokens: GROUP };
+        let gemm = Leaf::GemmQ8 { weights: Decoded::Powers, tiles: 2, tokens: GROUP };
         let code =
             [Leaf::Decode { format: FORMAT }, gemm, Leaf::GemmDecode(overlap), Leaf::Prefetch].map(|leaf| {
                 // By additions, where there is such a version: it is the last.

@@ -8,7 +8,7 @@
 
 use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, Decoded, GROUP};
+use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, GROUP, Products};
 use kernmill_kernels::leaf::map::Map;
 use kernmill_kernels::leaf::{ADJACENT, BLOCKS_AHEAD, Leaf, Order, SCORE_STRIDE};
 use kernmill_kernels::peak::probe;
@@ -187,8 +187,8 @@ fn dots(level: Level, wide: bool, format: WeightFormat, region: &WeightRegionMut
 /// Decoding, and two tiles by a full panel, all in cache.
 fn gemm(level: Level, wide: bool, small: bool) {
     let format = if small { WeightFormat::Mxfp4 } else { WeightFormat::Int8 };
-    let leaves =
-        [Leaf::Decode { format }, Leaf::GemmQ8 { weights: Decoded::of(format), tiles: 2, tokens: GROUP }];
+    let weights = Products::at(level).decoded(format);
+    let leaves = [weights.decode_leaf(format), Leaf::GemmQ8 { weights, tiles: 2, tokens: GROUP }];
     let (map, offsets) = code(&leaves, level, wide);
     // SAFETY: symbol 0 is a decode leaf.
     let decode: Decode = unsafe { std::mem::transmute(&raw const map[offsets[0]]) };
@@ -206,7 +206,7 @@ fn gemm(level: Level, wide: bool, small: bool) {
     let time = median(|| {
         for tile in (0..calls).map(|call| call % 2) {
             // SAFETY: as above.
-            unsafe { decode(packed, packed.add(4096), decoded.add(tile * DECODED_TILE), blocks) };
+            unsafe { decode(packed, packed.add(4096), decoded.add(tile * weights.tile_bytes()), blocks) };
         }
     });
     let tile = format.tile(CHUNK_BLOCKS * BLOCK).bytes();

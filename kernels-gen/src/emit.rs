@@ -417,13 +417,13 @@ impl Emit<'_, '_> {
     }
 
     /// Sums of adjacent i16 as i32.
-    fn pairs(&mut self, v: Value) -> Value {
+    pub fn pairs(&mut self, v: Value) -> Value {
         let (lo, hi) = (self.b.ins().swiden_low(v), self.b.ins().swiden_high(v));
         self.b.ins().iadd_pairwise(lo, hi)
     }
 
     /// Sums of adjacent products of i16 as i32: `pmaddwd`.
-    fn madd(&mut self, x: Value, y: Value) -> Value {
+    pub fn madd(&mut self, x: Value, y: Value) -> Value {
         debug_assert_eq!(self.b.func.dfg.value_type(x), I16X8);
         let (x_lo, y_lo) = (self.b.ins().swiden_low(x), self.b.ins().swiden_low(y));
         let (x_hi, y_hi) = (self.b.ins().swiden_high(x), self.b.ins().swiden_high(y));

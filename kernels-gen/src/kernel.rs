@@ -5,6 +5,7 @@
 //! Operands are numbered in the order in which the step lists their addresses.
 
 use crate::expr::Expr;
+use crate::leaf::gemm_q8::Products;
 use kernmill_plan::format::{Q8Row, TILE_ROWS, WeightFormat, f32_row_stride};
 use kernmill_plan::kv::{KvGeometry, LayerKind};
 
@@ -250,6 +251,8 @@ pub enum Tiling {
     Gemm {
         /// Input rows from which on decoding into scratch pays; at least 1.
         least_rows: usize,
+        /// As the level's leaves add them up.
+        products: Products,
     },
 }
 
@@ -258,7 +261,7 @@ impl Tiling {
     pub fn least_rows(self) -> Option<usize> {
         match self {
             Tiling::Dot => None,
-            Tiling::Gemm { least_rows } => Some(least_rows),
+            Tiling::Gemm { least_rows, .. } => Some(least_rows),
         }
     }
 }

@@ -125,8 +125,9 @@ fn amx_code_without_bf16_is_that_of_v4_vnni() {
 fn machine_code_of_wide_leaves_of_other_levels() {
     let dots = |format| Leaf::DotQ8 { format, k: 64, tokens: 1 };
     let gemm = |weights| Leaf::GemmQ8 { weights, tiles: 1, tokens: 2 };
-    let plain =
-        [dots(WeightFormat::Mxfp4), dots(WeightFormat::Int8), gemm(Decoded::Small), gemm(Decoded::Bytes)];
+    let dots_plain = [dots(WeightFormat::Mxfp4), dots(WeightFormat::Int8)];
+    let plain = [&dots_plain[..], &[gemm(Decoded::Pairs), gemm(Decoded::Words), Leaf::DecodeWords]].concat();
+    let plain512 = [&dots_plain[..], &[gemm(Decoded::Small), gemm(Decoded::Bytes)]].concat();
     let vnni = [dots(WeightFormat::Mxfp4), dots(WeightFormat::Int8), gemm(Decoded::Small)];
     let adjacent = Leaf::DotAdjacent { format: WeightFormat::Mxfp4, k: 64, tokens: 1, order: Order::Pairs };
     let rest = [
@@ -141,7 +142,7 @@ fn machine_code_of_wide_leaves_of_other_levels() {
     for (level, leaves, register) in [
         (Level::V3, [&plain[..], &rest, &row_wise(), &[adjacent]].concat(), "ymm"),
         (Level::V3Vnni, [&vnni[..], &[adjacent]].concat(), "ymm"),
-        (Level::V4, plain.to_vec(), "zmm"),
+        (Level::V4, plain512, "zmm"),
         (Level::CascadeLake, vec![dots(WeightFormat::Mxfp4), adjacent], "zmm"),
     ] {
         let text = disasm::blob(&generate_leaves(&leaves, level, &|leaf| wide::find(leaf, level)).unwrap());

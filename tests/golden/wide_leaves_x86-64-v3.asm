@@ -525,3076 +525,3193 @@ dot_int8_q8_k64_t1:
      8ee  add [rax],al
      8f0  retf
 
-gemm_small_q8_1x2:
+gemm_pair_q8_1x2:
      900  push rbx
      901  push rbp
      902  push r12
      904  test rcx,rcx
-     907  je near 0000000000000BFDh
-     90d  lea rax,[rel 0C05h]
-     914  lea rbp,[rdx]
+     907  je near 0000000000000BEEh
+     90d  lea rax,[rel 0BF6h]
+     914  mov rbp,rdx
      917  lea r10,[rdi]
      91a  mov r11,rsi
      91d  mov rbx,rcx
-     920  vmovups ymm12,[rbp]
-     925  vmovups ymm13,[rbp+20h]
-     92a  vmovups ymm14,[rbp+r8]
-     931  vmovups ymm15,[rbp+r8+20h]
-     938  vmovdqu ymm0,[r10+80h]
-     941  vmovdqu ymm1,[r10+0A0h]
-     94a  vpbroadcastd ymm2,[r11]
-     94f  vpmaddubsw ymm4,ymm0,ymm2
-     954  vpmaddubsw ymm5,ymm1,ymm2
-     959  vpbroadcastd ymm2,[r11+20h]
-     95f  vpmaddubsw ymm6,ymm0,ymm2
-     964  vpmaddubsw ymm7,ymm1,ymm2
-     969  vmovdqu ymm0,[r10+0C0h]
-     972  vmovdqu ymm1,[r10+0E0h]
-     97b  vpbroadcastd ymm2,[r11+4]
-     981  vpmaddubsw ymm3,ymm0,ymm2
-     986  vpmaddubsw ymm2,ymm1,ymm2
-     98b  vpaddw ymm4,ymm4,ymm3
-     98f  vpaddw ymm5,ymm5,ymm2
-     993  vpbroadcastd ymm2,[r11+24h]
-     999  vpmaddubsw ymm3,ymm0,ymm2
-     99e  vpmaddubsw ymm2,ymm1,ymm2
-     9a3  vpaddw ymm6,ymm6,ymm3
-     9a7  vpaddw ymm7,ymm7,ymm2
-     9ab  vmovdqu ymm0,[r10+100h]
-     9b4  vmovdqu ymm1,[r10+120h]
-     9bd  vpbroadcastd ymm2,[r11+8]
-     9c3  vpmaddubsw ymm3,ymm0,ymm2
-     9c8  vpmaddubsw ymm2,ymm1,ymm2
-     9cd  vpaddw ymm4,ymm4,ymm3
-     9d1  vpaddw ymm5,ymm5,ymm2
-     9d5  vpbroadcastd ymm2,[r11+28h]
-     9db  vpmaddubsw ymm3,ymm0,ymm2
-     9e0  vpmaddubsw ymm2,ymm1,ymm2
-     9e5  vpaddw ymm6,ymm6,ymm3
-     9e9  vpaddw ymm7,ymm7,ymm2
-     9ed  vmovdqu ymm0,[r10+140h]
-     9f6  vmovdqu ymm1,[r10+160h]
-     9ff  vpbroadcastd ymm2,[r11+0Ch]
-     a05  vpmaddubsw ymm3,ymm0,ymm2
-     a0a  vpmaddubsw ymm2,ymm1,ymm2
-     a0f  vpaddw ymm4,ymm4,ymm3
-     a13  vpaddw ymm5,ymm5,ymm2
-     a17  vpbroadcastd ymm2,[r11+2Ch]
-     a1d  vpmaddubsw ymm3,ymm0,ymm2
-     a22  vpmaddubsw ymm2,ymm1,ymm2
-     a27  vpaddw ymm6,ymm6,ymm3
-     a2b  vpaddw ymm7,ymm7,ymm2
-     a2f  vpbroadcastd ymm2,[rax+4]
-     a35  vpmaddwd ymm8,ymm4,ymm2
-     a39  vpmaddwd ymm9,ymm5,ymm2
-     a3d  vpmaddwd ymm10,ymm6,ymm2
-     a41  vpmaddwd ymm11,ymm7,ymm2
-     a45  vmovdqu ymm0,[r10+180h]
-     a4e  vmovdqu ymm1,[r10+1A0h]
-     a57  vpbroadcastd ymm2,[r11+10h]
-     a5d  vpmaddubsw ymm4,ymm0,ymm2
-     a62  vpmaddubsw ymm5,ymm1,ymm2
-     a67  vpbroadcastd ymm2,[r11+30h]
-     a6d  vpmaddubsw ymm6,ymm0,ymm2
-     a72  vpmaddubsw ymm7,ymm1,ymm2
-     a77  vmovdqu ymm0,[r10+1C0h]
-     a80  vmovdqu ymm1,[r10+1E0h]
-     a89  vpbroadcastd ymm2,[r11+14h]
-     a8f  vpmaddubsw ymm3,ymm0,ymm2
-     a94  vpmaddubsw ymm2,ymm1,ymm2
-     a99  vpaddw ymm4,ymm4,ymm3
-     a9d  vpaddw ymm5,ymm5,ymm2
-     aa1  vpbroadcastd ymm2,[r11+34h]
-     aa7  vpmaddubsw ymm3,ymm0,ymm2
-     aac  vpmaddubsw ymm2,ymm1,ymm2
-     ab1  vpaddw ymm6,ymm6,ymm3
-     ab5  vpaddw ymm7,ymm7,ymm2
-     ab9  vmovdqu ymm0,[r10+200h]
-     ac2  vmovdqu ymm1,[r10+220h]
-     acb  vpbroadcastd ymm2,[r11+18h]
-     ad1  vpmaddubsw ymm3,ymm0,ymm2
-     ad6  vpmaddubsw ymm2,ymm1,ymm2
-     adb  vpaddw ymm4,ymm4,ymm3
-     adf  vpaddw ymm5,ymm5,ymm2
-     ae3  vpbroadcastd ymm2,[r11+38h]
-     ae9  vpmaddubsw ymm3,ymm0,ymm2
-     aee  vpmaddubsw ymm2,ymm1,ymm2
-     af3  vpaddw ymm6,ymm6,ymm3
-     af7  vpaddw ymm7,ymm7,ymm2
-     afb  vmovdqu ymm0,[r10+240h]
-     b04  vmovdqu ymm1,[r10+260h]
-     b0d  vpbroadcastd ymm2,[r11+1Ch]
-     b13  vpmaddubsw ymm3,ymm0,ymm2
-     b18  vpmaddubsw ymm2,ymm1,ymm2
-     b1d  vpaddw ymm4,ymm4,ymm3
-     b21  vpaddw ymm5,ymm5,ymm2
-     b25  vpbroadcastd ymm2,[r11+3Ch]
-     b2b  vpmaddubsw ymm3,ymm0,ymm2
-     b30  vpmaddubsw ymm2,ymm1,ymm2
-     b35  vpaddw ymm6,ymm6,ymm3
-     b39  vpaddw ymm7,ymm7,ymm2
-     b3d  vpbroadcastd ymm2,[rax+4]
-     b43  vpmaddwd ymm4,ymm4,ymm2
-     b47  vpaddd ymm8,ymm8,ymm4
-     b4b  vpmaddwd ymm5,ymm5,ymm2
-     b4f  vpaddd ymm9,ymm9,ymm5
-     b53  vpmaddwd ymm6,ymm6,ymm2
-     b57  vpaddd ymm10,ymm10,ymm6
-     b5b  vpmaddwd ymm7,ymm7,ymm2
-     b5f  vpaddd ymm11,ymm11,ymm7
-     b63  vmovups ymm0,[r10]
-     b68  vmovups ymm1,[r10+20h]
-     b6e  vpbroadcastd ymm2,[r11+0D8h]
-     b77  vpaddd ymm8,ymm8,ymm2
-     b7b  vfmadd213ps ymm8,ymm0,[r10+40h]
-     b81  vpaddd ymm9,ymm9,ymm2
-     b85  vfmadd213ps ymm9,ymm1,[r10+60h]
-     b8b  vbroadcastss ymm2,[r11+0C0h]
-     b94  vfmadd231ps ymm12,ymm8,ymm2
-     b99  vfmadd231ps ymm13,ymm9,ymm2
-     b9e  vpbroadcastd ymm2,[r11+0DCh]
-     ba7  vpaddd ymm10,ymm10,ymm2
-     bab  vfmadd213ps ymm10,ymm0,[r10+40h]
-     bb1  vpaddd ymm11,ymm11,ymm2
-     bb5  vfmadd213ps ymm11,ymm1,[r10+60h]
-     bbb  vbroadcastss ymm2,[r11+0C4h]
-     bc4  vfmadd231ps ymm14,ymm10,ymm2
-     bc9  vfmadd231ps ymm15,ymm11,ymm2
-     bce  add r10,280h
-     bd5  add r11,100h
-     bdc  dec rbx
-     bdf  jne near 0000000000000938h
-     be5  vmovups [rbp],ymm12
-     bea  vmovups [rbp+20h],ymm13
-     bef  vmovups [rbp+r8],ymm14
-     bf6  vmovups [rbp+r8+20h],ymm15
-     bfd  vzeroupper
-     c00  pop r12
-     c02  pop rbp
-     c03  pop rbx
-     c04  ret
-     c05  (bad)
-     c09  add [rax],eax
-     c0b  add [rax],eax
-     c0d  adc [rax],al
-     c0f  adc [rax],al
+     920  vpbroadcastd ymm4,[r11+0D8h]
+     929  vpbroadcastd ymm5,[r11+0D8h]
+     932  vpbroadcastd ymm6,[r11+0DCh]
+     93b  vpbroadcastd ymm7,[r11+0DCh]
+     944  vmovdqu ymm0,[r10+80h]
+     94d  vmovdqu ymm1,[r10+0A0h]
+     956  vpbroadcastd ymm3,[r11]
+     95b  vpmaddubsw ymm2,ymm0,ymm3
+     960  vpmaddubsw ymm3,ymm1,ymm3
+     965  vpaddw ymm4,ymm4,ymm2
+     969  vpaddw ymm5,ymm5,ymm3
+     96d  vpbroadcastd ymm3,[r11+20h]
+     973  vpmaddubsw ymm2,ymm0,ymm3
+     978  vpmaddubsw ymm3,ymm1,ymm3
+     97d  vpaddw ymm6,ymm6,ymm2
+     981  vpaddw ymm7,ymm7,ymm3
+     985  vmovdqu ymm0,[r10+0C0h]
+     98e  vmovdqu ymm1,[r10+0E0h]
+     997  vpbroadcastd ymm3,[r11+4]
+     99d  vpmaddubsw ymm2,ymm0,ymm3
+     9a2  vpmaddubsw ymm3,ymm1,ymm3
+     9a7  vpaddw ymm4,ymm4,ymm2
+     9ab  vpaddw ymm5,ymm5,ymm3
+     9af  vpbroadcastd ymm3,[r11+24h]
+     9b5  vpmaddubsw ymm2,ymm0,ymm3
+     9ba  vpmaddubsw ymm3,ymm1,ymm3
+     9bf  vpaddw ymm6,ymm6,ymm2
+     9c3  vpaddw ymm7,ymm7,ymm3
+     9c7  vmovdqu ymm0,[r10+100h]
+     9d0  vmovdqu ymm1,[r10+120h]
+     9d9  vpbroadcastd ymm3,[r11+8]
+     9df  vpmaddubsw ymm2,ymm0,ymm3
+     9e4  vpmaddubsw ymm3,ymm1,ymm3
+     9e9  vpaddw ymm4,ymm4,ymm2
+     9ed  vpaddw ymm5,ymm5,ymm3
+     9f1  vpbroadcastd ymm3,[r11+28h]
+     9f7  vpmaddubsw ymm2,ymm0,ymm3
+     9fc  vpmaddubsw ymm3,ymm1,ymm3
+     a01  vpaddw ymm6,ymm6,ymm2
+     a05  vpaddw ymm7,ymm7,ymm3
+     a09  vmovdqu ymm0,[r10+140h]
+     a12  vmovdqu ymm1,[r10+160h]
+     a1b  vpbroadcastd ymm3,[r11+0Ch]
+     a21  vpmaddubsw ymm2,ymm0,ymm3
+     a26  vpmaddubsw ymm3,ymm1,ymm3
+     a2b  vpaddw ymm4,ymm4,ymm2
+     a2f  vpaddw ymm5,ymm5,ymm3
+     a33  vpbroadcastd ymm3,[r11+2Ch]
+     a39  vpmaddubsw ymm2,ymm0,ymm3
+     a3e  vpmaddubsw ymm3,ymm1,ymm3
+     a43  vpaddw ymm6,ymm6,ymm2
+     a47  vpaddw ymm7,ymm7,ymm3
+     a4b  vmovdqu ymm0,[r10+180h]
+     a54  vmovdqu ymm1,[r10+1A0h]
+     a5d  vpbroadcastd ymm3,[r11+10h]
+     a63  vpmaddubsw ymm2,ymm0,ymm3
+     a68  vpmaddubsw ymm3,ymm1,ymm3
+     a6d  vpaddw ymm4,ymm4,ymm2
+     a71  vpaddw ymm5,ymm5,ymm3
+     a75  vpbroadcastd ymm3,[r11+30h]
+     a7b  vpmaddubsw ymm2,ymm0,ymm3
+     a80  vpmaddubsw ymm3,ymm1,ymm3
+     a85  vpaddw ymm6,ymm6,ymm2
+     a89  vpaddw ymm7,ymm7,ymm3
+     a8d  vmovdqu ymm0,[r10+1C0h]
+     a96  vmovdqu ymm1,[r10+1E0h]
+     a9f  vpbroadcastd ymm3,[r11+14h]
+     aa5  vpmaddubsw ymm2,ymm0,ymm3
+     aaa  vpmaddubsw ymm3,ymm1,ymm3
+     aaf  vpaddw ymm4,ymm4,ymm2
+     ab3  vpaddw ymm5,ymm5,ymm3
+     ab7  vpbroadcastd ymm3,[r11+34h]
+     abd  vpmaddubsw ymm2,ymm0,ymm3
+     ac2  vpmaddubsw ymm3,ymm1,ymm3
+     ac7  vpaddw ymm6,ymm6,ymm2
+     acb  vpaddw ymm7,ymm7,ymm3
+     acf  vmovdqu ymm0,[r10+200h]
+     ad8  vmovdqu ymm1,[r10+220h]
+     ae1  vpbroadcastd ymm3,[r11+18h]
+     ae7  vpmaddubsw ymm2,ymm0,ymm3
+     aec  vpmaddubsw ymm3,ymm1,ymm3
+     af1  vpaddw ymm4,ymm4,ymm2
+     af5  vpaddw ymm5,ymm5,ymm3
+     af9  vpbroadcastd ymm3,[r11+38h]
+     aff  vpmaddubsw ymm2,ymm0,ymm3
+     b04  vpmaddubsw ymm3,ymm1,ymm3
+     b09  vpaddw ymm6,ymm6,ymm2
+     b0d  vpaddw ymm7,ymm7,ymm3
+     b11  vmovdqu ymm0,[r10+240h]
+     b1a  vmovdqu ymm1,[r10+260h]
+     b23  vpbroadcastd ymm3,[r11+1Ch]
+     b29  vpmaddubsw ymm2,ymm0,ymm3
+     b2e  vpmaddubsw ymm3,ymm1,ymm3
+     b33  vpaddw ymm4,ymm4,ymm2
+     b37  vpaddw ymm5,ymm5,ymm3
+     b3b  vpbroadcastd ymm3,[r11+3Ch]
+     b41  vpmaddubsw ymm2,ymm0,ymm3
+     b46  vpmaddubsw ymm3,ymm1,ymm3
+     b4b  vpaddw ymm6,ymm6,ymm2
+     b4f  vpaddw ymm7,ymm7,ymm3
+     b53  vmovups ymm0,[r10]
+     b58  vmovups ymm1,[r10+20h]
+     b5e  vpbroadcastd ymm2,[rax]
+     b63  vbroadcastss ymm3,[r11+0C0h]
+     b6c  vpmaddwd ymm4,ymm4,ymm2
+     b70  vcvtdq2ps ymm4,ymm4
+     b74  vmulps ymm4,ymm4,ymm0
+     b78  vfmadd213ps ymm4,ymm3,[rbp]
+     b7e  vmovups [rbp],ymm4
+     b83  vpmaddwd ymm5,ymm5,ymm2
+     b87  vcvtdq2ps ymm5,ymm5
+     b8b  vmulps ymm5,ymm5,ymm1
+     b8f  vfmadd213ps ymm5,ymm3,[rbp+20h]
+     b95  vmovups [rbp+20h],ymm5
+     b9a  vbroadcastss ymm3,[r11+0C4h]
+     ba3  vpmaddwd ymm6,ymm6,ymm2
+     ba7  vcvtdq2ps ymm6,ymm6
+     bab  vmulps ymm6,ymm6,ymm0
+     baf  vfmadd213ps ymm6,ymm3,[rbp+r8]
+     bb6  vmovups [rbp+r8],ymm6
+     bbd  vpmaddwd ymm7,ymm7,ymm2
+     bc1  vcvtdq2ps ymm7,ymm7
+     bc5  vmulps ymm7,ymm7,ymm1
+     bc9  vfmadd213ps ymm7,ymm3,[rbp+r8+20h]
+     bd0  vmovups [rbp+r8+20h],ymm7
+     bd7  add r10,280h
+     bde  add r11,100h
+     be5  dec rbx
+     be8  jne near 0000000000000920h
+     bee  vzeroupper
+     bf1  pop r12
+     bf3  pop rbp
+     bf4  pop rbx
+     bf5  ret
+     bf6  add [rax],eax
+     bf8  add [rax],eax
 
-gemm_byte_q8_1x2:
-     c40  push rbx
-     c41  push rbp
-     c42  push r12
-     c44  test rcx,rcx
-     c47  je near 0000000000001244h
-     c4d  lea rax,[rel 124Ch]
-     c54  lea rbp,[rdx]
-     c57  lea r10,[rdi]
-     c5a  mov r11,rsi
-     c5d  mov rbx,rcx
-     c60  vmovups ymm8,[rbp]
-     c65  vmovups ymm9,[rbp+r8]
-     c6c  vmovdqu ymm1,[r10+80h]
-     c75  vpbroadcastd ymm2,[rax]
-     c7a  vpand ymm0,ymm1,ymm2
-     c7e  vpsrlw ymm1,ymm1,4
-     c83  vpand ymm1,ymm1,ymm2
-     c87  vpbroadcastd ymm2,[r11]
-     c8c  vpmaddubsw ymm4,ymm0,ymm2
-     c91  vpmaddubsw ymm5,ymm1,ymm2
-     c96  vpbroadcastd ymm2,[r11+20h]
-     c9c  vpmaddubsw ymm6,ymm0,ymm2
-     ca1  vpmaddubsw ymm7,ymm1,ymm2
-     ca6  vmovdqu ymm1,[r10+0C0h]
-     caf  vpbroadcastd ymm2,[rax]
-     cb4  vpand ymm0,ymm1,ymm2
-     cb8  vpsrlw ymm1,ymm1,4
-     cbd  vpand ymm1,ymm1,ymm2
-     cc1  vpbroadcastd ymm2,[r11+4]
-     cc7  vpmaddubsw ymm3,ymm0,ymm2
-     ccc  vpmaddubsw ymm2,ymm1,ymm2
-     cd1  vpaddw ymm4,ymm4,ymm3
-     cd5  vpaddw ymm5,ymm5,ymm2
-     cd9  vpbroadcastd ymm2,[r11+24h]
-     cdf  vpmaddubsw ymm3,ymm0,ymm2
-     ce4  vpmaddubsw ymm2,ymm1,ymm2
-     ce9  vpaddw ymm6,ymm6,ymm3
-     ced  vpaddw ymm7,ymm7,ymm2
-     cf1  vmovdqu ymm1,[r10+100h]
-     cfa  vpbroadcastd ymm2,[rax]
-     cff  vpand ymm0,ymm1,ymm2
-     d03  vpsrlw ymm1,ymm1,4
-     d08  vpand ymm1,ymm1,ymm2
-     d0c  vpbroadcastd ymm2,[r11+8]
-     d12  vpmaddubsw ymm3,ymm0,ymm2
-     d17  vpmaddubsw ymm2,ymm1,ymm2
-     d1c  vpaddw ymm4,ymm4,ymm3
-     d20  vpaddw ymm5,ymm5,ymm2
-     d24  vpbroadcastd ymm2,[r11+28h]
-     d2a  vpmaddubsw ymm3,ymm0,ymm2
-     d2f  vpmaddubsw ymm2,ymm1,ymm2
-     d34  vpaddw ymm6,ymm6,ymm3
-     d38  vpaddw ymm7,ymm7,ymm2
-     d3c  vmovdqu ymm1,[r10+140h]
-     d45  vpbroadcastd ymm2,[rax]
-     d4a  vpand ymm0,ymm1,ymm2
-     d4e  vpsrlw ymm1,ymm1,4
-     d53  vpand ymm1,ymm1,ymm2
-     d57  vpbroadcastd ymm2,[r11+0Ch]
-     d5d  vpmaddubsw ymm3,ymm0,ymm2
-     d62  vpmaddubsw ymm2,ymm1,ymm2
-     d67  vpaddw ymm4,ymm4,ymm3
-     d6b  vpaddw ymm5,ymm5,ymm2
-     d6f  vpbroadcastd ymm2,[r11+2Ch]
-     d75  vpmaddubsw ymm3,ymm0,ymm2
-     d7a  vpmaddubsw ymm2,ymm1,ymm2
-     d7f  vpaddw ymm6,ymm6,ymm3
-     d83  vpaddw ymm7,ymm7,ymm2
-     d87  vmovdqu ymm1,[r10+180h]
-     d90  vpbroadcastd ymm2,[rax]
-     d95  vpand ymm0,ymm1,ymm2
-     d99  vpsrlw ymm1,ymm1,4
-     d9e  vpand ymm1,ymm1,ymm2
-     da2  vpbroadcastd ymm2,[r11+10h]
-     da8  vpmaddubsw ymm3,ymm0,ymm2
-     dad  vpmaddubsw ymm2,ymm1,ymm2
-     db2  vpaddw ymm4,ymm4,ymm3
-     db6  vpaddw ymm5,ymm5,ymm2
-     dba  vpbroadcastd ymm2,[r11+30h]
-     dc0  vpmaddubsw ymm3,ymm0,ymm2
-     dc5  vpmaddubsw ymm2,ymm1,ymm2
-     dca  vpaddw ymm6,ymm6,ymm3
-     dce  vpaddw ymm7,ymm7,ymm2
-     dd2  vmovdqu ymm1,[r10+1C0h]
-     ddb  vpbroadcastd ymm2,[rax]
-     de0  vpand ymm0,ymm1,ymm2
-     de4  vpsrlw ymm1,ymm1,4
-     de9  vpand ymm1,ymm1,ymm2
-     ded  vpbroadcastd ymm2,[r11+14h]
-     df3  vpmaddubsw ymm3,ymm0,ymm2
-     df8  vpmaddubsw ymm2,ymm1,ymm2
-     dfd  vpaddw ymm4,ymm4,ymm3
-     e01  vpaddw ymm5,ymm5,ymm2
-     e05  vpbroadcastd ymm2,[r11+34h]
-     e0b  vpmaddubsw ymm3,ymm0,ymm2
-     e10  vpmaddubsw ymm2,ymm1,ymm2
-     e15  vpaddw ymm6,ymm6,ymm3
-     e19  vpaddw ymm7,ymm7,ymm2
-     e1d  vmovdqu ymm1,[r10+200h]
-     e26  vpbroadcastd ymm2,[rax]
-     e2b  vpand ymm0,ymm1,ymm2
-     e2f  vpsrlw ymm1,ymm1,4
-     e34  vpand ymm1,ymm1,ymm2
-     e38  vpbroadcastd ymm2,[r11+18h]
-     e3e  vpmaddubsw ymm3,ymm0,ymm2
-     e43  vpmaddubsw ymm2,ymm1,ymm2
-     e48  vpaddw ymm4,ymm4,ymm3
-     e4c  vpaddw ymm5,ymm5,ymm2
-     e50  vpbroadcastd ymm2,[r11+38h]
-     e56  vpmaddubsw ymm3,ymm0,ymm2
-     e5b  vpmaddubsw ymm2,ymm1,ymm2
-     e60  vpaddw ymm6,ymm6,ymm3
-     e64  vpaddw ymm7,ymm7,ymm2
-     e68  vmovdqu ymm1,[r10+240h]
-     e71  vpbroadcastd ymm2,[rax]
-     e76  vpand ymm0,ymm1,ymm2
-     e7a  vpsrlw ymm1,ymm1,4
-     e7f  vpand ymm1,ymm1,ymm2
-     e83  vpbroadcastd ymm2,[r11+1Ch]
-     e89  vpmaddubsw ymm3,ymm0,ymm2
-     e8e  vpmaddubsw ymm2,ymm1,ymm2
-     e93  vpaddw ymm4,ymm4,ymm3
-     e97  vpaddw ymm5,ymm5,ymm2
-     e9b  vpbroadcastd ymm2,[r11+3Ch]
-     ea1  vpmaddubsw ymm3,ymm0,ymm2
-     ea6  vpmaddubsw ymm2,ymm1,ymm2
-     eab  vpaddw ymm6,ymm6,ymm3
-     eaf  vpaddw ymm7,ymm7,ymm2
-     eb3  vmovups ymm0,[r10]
-     eb8  vmovups ymm1,[r10+40h]
-     ebe  vpbroadcastd ymm3,[rax+4]
-     ec4  vpbroadcastd ymm2,[rax+8]
-     eca  vpmaddwd ymm4,ymm4,ymm3
-     ece  vpmaddwd ymm5,ymm5,ymm2
-     ed2  vpaddd ymm4,ymm4,ymm5
-     ed6  vpbroadcastd ymm2,[r11+0D8h]
-     edf  vpaddd ymm4,ymm4,ymm2
-     ee3  vfmadd213ps ymm4,ymm0,ymm1
-     ee8  vbroadcastss ymm2,[r11+0C0h]
-     ef1  vfmadd231ps ymm8,ymm4,ymm2
-     ef6  vpbroadcastd ymm2,[rax+8]
-     efc  vpmaddwd ymm6,ymm6,ymm3
-     f00  vpmaddwd ymm7,ymm7,ymm2
-     f04  vpaddd ymm6,ymm6,ymm7
-     f08  vpbroadcastd ymm2,[r11+0DCh]
-     f11  vpaddd ymm6,ymm6,ymm2
-     f15  vfmadd213ps ymm6,ymm0,ymm1
-     f1a  vbroadcastss ymm2,[r11+0C4h]
-     f23  vfmadd231ps ymm9,ymm6,ymm2
-     f28  add r10,280h
-     f2f  add r11,100h
-     f36  dec rbx
-     f39  jne near 0000000000000C6Ch
-     f3f  vmovups [rbp],ymm8
-     f44  vmovups [rbp+r8],ymm9
-     f4b  lea rbp,[rdx+20h]
-     f4f  lea r10,[rdi+20h]
-     f53  mov r11,rsi
-     f56  mov rbx,rcx
-     f59  vmovups ymm8,[rbp]
-     f5e  vmovups ymm9,[rbp+r8]
-     f65  vmovdqu ymm1,[r10+80h]
-     f6e  vpbroadcastd ymm2,[rax]
-     f73  vpand ymm0,ymm1,ymm2
-     f77  vpsrlw ymm1,ymm1,4
-     f7c  vpand ymm1,ymm1,ymm2
-     f80  vpbroadcastd ymm2,[r11]
-     f85  vpmaddubsw ymm4,ymm0,ymm2
-     f8a  vpmaddubsw ymm5,ymm1,ymm2
-     f8f  vpbroadcastd ymm2,[r11+20h]
-     f95  vpmaddubsw ymm6,ymm0,ymm2
-     f9a  vpmaddubsw ymm7,ymm1,ymm2
-     f9f  vmovdqu ymm1,[r10+0C0h]
-     fa8  vpbroadcastd ymm2,[rax]
-     fad  vpand ymm0,ymm1,ymm2
-     fb1  vpsrlw ymm1,ymm1,4
-     fb6  vpand ymm1,ymm1,ymm2
-     fba  vpbroadcastd ymm2,[r11+4]
-     fc0  vpmaddubsw ymm3,ymm0,ymm2
-     fc5  vpmaddubsw ymm2,ymm1,ymm2
-     fca  vpaddw ymm4,ymm4,ymm3
-     fce  vpaddw ymm5,ymm5,ymm2
-     fd2  vpbroadcastd ymm2,[r11+24h]
-     fd8  vpmaddubsw ymm3,ymm0,ymm2
-     fdd  vpmaddubsw ymm2,ymm1,ymm2
-     fe2  vpaddw ymm6,ymm6,ymm3
-     fe6  vpaddw ymm7,ymm7,ymm2
-     fea  vmovdqu ymm1,[r10+100h]
-     ff3  vpbroadcastd ymm2,[rax]
-     ff8  vpand ymm0,ymm1,ymm2
-     ffc  vpsrlw ymm1,ymm1,4
-    1001  vpand ymm1,ymm1,ymm2
-    1005  vpbroadcastd ymm2,[r11+8]
-    100b  vpmaddubsw ymm3,ymm0,ymm2
-    1010  vpmaddubsw ymm2,ymm1,ymm2
-    1015  vpaddw ymm4,ymm4,ymm3
-    1019  vpaddw ymm5,ymm5,ymm2
-    101d  vpbroadcastd ymm2,[r11+28h]
-    1023  vpmaddubsw ymm3,ymm0,ymm2
-    1028  vpmaddubsw ymm2,ymm1,ymm2
-    102d  vpaddw ymm6,ymm6,ymm3
-    1031  vpaddw ymm7,ymm7,ymm2
-    1035  vmovdqu ymm1,[r10+140h]
-    103e  vpbroadcastd ymm2,[rax]
-    1043  vpand ymm0,ymm1,ymm2
-    1047  vpsrlw ymm1,ymm1,4
-    104c  vpand ymm1,ymm1,ymm2
-    1050  vpbroadcastd ymm2,[r11+0Ch]
-    1056  vpmaddubsw ymm3,ymm0,ymm2
-    105b  vpmaddubsw ymm2,ymm1,ymm2
-    1060  vpaddw ymm4,ymm4,ymm3
-    1064  vpaddw ymm5,ymm5,ymm2
-    1068  vpbroadcastd ymm2,[r11+2Ch]
-    106e  vpmaddubsw ymm3,ymm0,ymm2
-    1073  vpmaddubsw ymm2,ymm1,ymm2
-    1078  vpaddw ymm6,ymm6,ymm3
-    107c  vpaddw ymm7,ymm7,ymm2
-    1080  vmovdqu ymm1,[r10+180h]
-    1089  vpbroadcastd ymm2,[rax]
-    108e  vpand ymm0,ymm1,ymm2
-    1092  vpsrlw ymm1,ymm1,4
-    1097  vpand ymm1,ymm1,ymm2
-    109b  vpbroadcastd ymm2,[r11+10h]
-    10a1  vpmaddubsw ymm3,ymm0,ymm2
-    10a6  vpmaddubsw ymm2,ymm1,ymm2
-    10ab  vpaddw ymm4,ymm4,ymm3
-    10af  vpaddw ymm5,ymm5,ymm2
-    10b3  vpbroadcastd ymm2,[r11+30h]
-    10b9  vpmaddubsw ymm3,ymm0,ymm2
-    10be  vpmaddubsw ymm2,ymm1,ymm2
-    10c3  vpaddw ymm6,ymm6,ymm3
-    10c7  vpaddw ymm7,ymm7,ymm2
-    10cb  vmovdqu ymm1,[r10+1C0h]
-    10d4  vpbroadcastd ymm2,[rax]
-    10d9  vpand ymm0,ymm1,ymm2
-    10dd  vpsrlw ymm1,ymm1,4
-    10e2  vpand ymm1,ymm1,ymm2
-    10e6  vpbroadcastd ymm2,[r11+14h]
-    10ec  vpmaddubsw ymm3,ymm0,ymm2
-    10f1  vpmaddubsw ymm2,ymm1,ymm2
-    10f6  vpaddw ymm4,ymm4,ymm3
-    10fa  vpaddw ymm5,ymm5,ymm2
-    10fe  vpbroadcastd ymm2,[r11+34h]
-    1104  vpmaddubsw ymm3,ymm0,ymm2
-    1109  vpmaddubsw ymm2,ymm1,ymm2
-    110e  vpaddw ymm6,ymm6,ymm3
-    1112  vpaddw ymm7,ymm7,ymm2
-    1116  vmovdqu ymm1,[r10+200h]
-    111f  vpbroadcastd ymm2,[rax]
-    1124  vpand ymm0,ymm1,ymm2
-    1128  vpsrlw ymm1,ymm1,4
-    112d  vpand ymm1,ymm1,ymm2
-    1131  vpbroadcastd ymm2,[r11+18h]
-    1137  vpmaddubsw ymm3,ymm0,ymm2
-    113c  vpmaddubsw ymm2,ymm1,ymm2
-    1141  vpaddw ymm4,ymm4,ymm3
-    1145  vpaddw ymm5,ymm5,ymm2
-    1149  vpbroadcastd ymm2,[r11+38h]
-    114f  vpmaddubsw ymm3,ymm0,ymm2
-    1154  vpmaddubsw ymm2,ymm1,ymm2
-    1159  vpaddw ymm6,ymm6,ymm3
-    115d  vpaddw ymm7,ymm7,ymm2
-    1161  vmovdqu ymm1,[r10+240h]
-    116a  vpbroadcastd ymm2,[rax]
-    116f  vpand ymm0,ymm1,ymm2
-    1173  vpsrlw ymm1,ymm1,4
-    1178  vpand ymm1,ymm1,ymm2
-    117c  vpbroadcastd ymm2,[r11+1Ch]
-    1182  vpmaddubsw ymm3,ymm0,ymm2
-    1187  vpmaddubsw ymm2,ymm1,ymm2
-    118c  vpaddw ymm4,ymm4,ymm3
-    1190  vpaddw ymm5,ymm5,ymm2
-    1194  vpbroadcastd ymm2,[r11+3Ch]
-    119a  vpmaddubsw ymm3,ymm0,ymm2
-    119f  vpmaddubsw ymm2,ymm1,ymm2
-    11a4  vpaddw ymm6,ymm6,ymm3
-    11a8  vpaddw ymm7,ymm7,ymm2
-    11ac  vmovups ymm0,[r10]
-    11b1  vmovups ymm1,[r10+40h]
-    11b7  vpbroadcastd ymm3,[rax+4]
-    11bd  vpbroadcastd ymm2,[rax+8]
-    11c3  vpmaddwd ymm4,ymm4,ymm3
-    11c7  vpmaddwd ymm5,ymm5,ymm2
-    11cb  vpaddd ymm4,ymm4,ymm5
-    11cf  vpbroadcastd ymm2,[r11+0D8h]
-    11d8  vpaddd ymm4,ymm4,ymm2
-    11dc  vfmadd213ps ymm4,ymm0,ymm1
-    11e1  vbroadcastss ymm2,[r11+0C0h]
-    11ea  vfmadd231ps ymm8,ymm4,ymm2
-    11ef  vpbroadcastd ymm2,[rax+8]
-    11f5  vpmaddwd ymm6,ymm6,ymm3
-    11f9  vpmaddwd ymm7,ymm7,ymm2
-    11fd  vpaddd ymm6,ymm6,ymm7
-    1201  vpbroadcastd ymm2,[r11+0DCh]
-    120a  vpaddd ymm6,ymm6,ymm2
-    120e  vfmadd213ps ymm6,ymm0,ymm1
-    1213  vbroadcastss ymm2,[r11+0C4h]
-    121c  vfmadd231ps ymm9,ymm6,ymm2
-    1221  add r10,280h
-    1228  add r11,100h
-    122f  dec rbx
-    1232  jne near 0000000000000F65h
-    1238  vmovups [rbp],ymm8
-    123d  vmovups [rbp+r8],ymm9
-    1244  vzeroupper
-    1247  pop r12
-    1249  pop rbp
-    124a  pop rbx
-    124b  ret
-    124c  (bad)
-    1250  add [rax],eax
-    1252  add [rax],eax
-    1254  adc [rax],al
-    1256  adc [rax],al
+gemm_word_q8_1x2:
+     c00  push rbx
+     c01  push rbp
+     c02  push r12
+     c04  test rcx,rcx
+     c07  je near 000000000000106Fh
+     c0d  lea rax,[rel 1077h]
+     c14  mov rbp,rdx
+     c17  lea r10,[rdi]
+     c1a  mov r11,rsi
+     c1d  mov rbx,rcx
+     c20  vmovdqu ymm0,[r10+40h]
+     c26  vmovdqu ymm1,[r10+60h]
+     c2c  vpbroadcastd ymm3,[r11]
+     c31  vpmaddwd ymm4,ymm0,ymm3
+     c35  vpmaddwd ymm5,ymm1,ymm3
+     c39  vpbroadcastd ymm3,[r11+40h]
+     c3f  vpmaddwd ymm6,ymm0,ymm3
+     c43  vpmaddwd ymm7,ymm1,ymm3
+     c47  vmovdqu ymm0,[r10+80h]
+     c50  vmovdqu ymm1,[r10+0A0h]
+     c59  vpbroadcastd ymm3,[r11+4]
+     c5f  vpmaddwd ymm2,ymm0,ymm3
+     c63  vpmaddwd ymm3,ymm1,ymm3
+     c67  vpaddd ymm4,ymm4,ymm2
+     c6b  vpaddd ymm5,ymm5,ymm3
+     c6f  vpbroadcastd ymm3,[r11+44h]
+     c75  vpmaddwd ymm2,ymm0,ymm3
+     c79  vpmaddwd ymm3,ymm1,ymm3
+     c7d  vpaddd ymm6,ymm6,ymm2
+     c81  vpaddd ymm7,ymm7,ymm3
+     c85  vmovdqu ymm0,[r10+0C0h]
+     c8e  vmovdqu ymm1,[r10+0E0h]
+     c97  vpbroadcastd ymm3,[r11+8]
+     c9d  vpmaddwd ymm2,ymm0,ymm3
+     ca1  vpmaddwd ymm3,ymm1,ymm3
+     ca5  vpaddd ymm4,ymm4,ymm2
+     ca9  vpaddd ymm5,ymm5,ymm3
+     cad  vpbroadcastd ymm3,[r11+48h]
+     cb3  vpmaddwd ymm2,ymm0,ymm3
+     cb7  vpmaddwd ymm3,ymm1,ymm3
+     cbb  vpaddd ymm6,ymm6,ymm2
+     cbf  vpaddd ymm7,ymm7,ymm3
+     cc3  vmovdqu ymm0,[r10+100h]
+     ccc  vmovdqu ymm1,[r10+120h]
+     cd5  vpbroadcastd ymm3,[r11+0Ch]
+     cdb  vpmaddwd ymm2,ymm0,ymm3
+     cdf  vpmaddwd ymm3,ymm1,ymm3
+     ce3  vpaddd ymm4,ymm4,ymm2
+     ce7  vpaddd ymm5,ymm5,ymm3
+     ceb  vpbroadcastd ymm3,[r11+4Ch]
+     cf1  vpmaddwd ymm2,ymm0,ymm3
+     cf5  vpmaddwd ymm3,ymm1,ymm3
+     cf9  vpaddd ymm6,ymm6,ymm2
+     cfd  vpaddd ymm7,ymm7,ymm3
+     d01  vmovdqu ymm0,[r10+140h]
+     d0a  vmovdqu ymm1,[r10+160h]
+     d13  vpbroadcastd ymm3,[r11+10h]
+     d19  vpmaddwd ymm2,ymm0,ymm3
+     d1d  vpmaddwd ymm3,ymm1,ymm3
+     d21  vpaddd ymm4,ymm4,ymm2
+     d25  vpaddd ymm5,ymm5,ymm3
+     d29  vpbroadcastd ymm3,[r11+50h]
+     d2f  vpmaddwd ymm2,ymm0,ymm3
+     d33  vpmaddwd ymm3,ymm1,ymm3
+     d37  vpaddd ymm6,ymm6,ymm2
+     d3b  vpaddd ymm7,ymm7,ymm3
+     d3f  vmovdqu ymm0,[r10+180h]
+     d48  vmovdqu ymm1,[r10+1A0h]
+     d51  vpbroadcastd ymm3,[r11+14h]
+     d57  vpmaddwd ymm2,ymm0,ymm3
+     d5b  vpmaddwd ymm3,ymm1,ymm3
+     d5f  vpaddd ymm4,ymm4,ymm2
+     d63  vpaddd ymm5,ymm5,ymm3
+     d67  vpbroadcastd ymm3,[r11+54h]
+     d6d  vpmaddwd ymm2,ymm0,ymm3
+     d71  vpmaddwd ymm3,ymm1,ymm3
+     d75  vpaddd ymm6,ymm6,ymm2
+     d79  vpaddd ymm7,ymm7,ymm3
+     d7d  vmovdqu ymm0,[r10+1C0h]
+     d86  vmovdqu ymm1,[r10+1E0h]
+     d8f  vpbroadcastd ymm3,[r11+18h]
+     d95  vpmaddwd ymm2,ymm0,ymm3
+     d99  vpmaddwd ymm3,ymm1,ymm3
+     d9d  vpaddd ymm4,ymm4,ymm2
+     da1  vpaddd ymm5,ymm5,ymm3
+     da5  vpbroadcastd ymm3,[r11+58h]
+     dab  vpmaddwd ymm2,ymm0,ymm3
+     daf  vpmaddwd ymm3,ymm1,ymm3
+     db3  vpaddd ymm6,ymm6,ymm2
+     db7  vpaddd ymm7,ymm7,ymm3
+     dbb  vmovdqu ymm0,[r10+200h]
+     dc4  vmovdqu ymm1,[r10+220h]
+     dcd  vpbroadcastd ymm3,[r11+1Ch]
+     dd3  vpmaddwd ymm2,ymm0,ymm3
+     dd7  vpmaddwd ymm3,ymm1,ymm3
+     ddb  vpaddd ymm4,ymm4,ymm2
+     ddf  vpaddd ymm5,ymm5,ymm3
+     de3  vpbroadcastd ymm3,[r11+5Ch]
+     de9  vpmaddwd ymm2,ymm0,ymm3
+     ded  vpmaddwd ymm3,ymm1,ymm3
+     df1  vpaddd ymm6,ymm6,ymm2
+     df5  vpaddd ymm7,ymm7,ymm3
+     df9  vmovdqu ymm0,[r10+240h]
+     e02  vmovdqu ymm1,[r10+260h]
+     e0b  vpbroadcastd ymm3,[r11+20h]
+     e11  vpmaddwd ymm2,ymm0,ymm3
+     e15  vpmaddwd ymm3,ymm1,ymm3
+     e19  vpaddd ymm4,ymm4,ymm2
+     e1d  vpaddd ymm5,ymm5,ymm3
+     e21  vpbroadcastd ymm3,[r11+60h]
+     e27  vpmaddwd ymm2,ymm0,ymm3
+     e2b  vpmaddwd ymm3,ymm1,ymm3
+     e2f  vpaddd ymm6,ymm6,ymm2
+     e33  vpaddd ymm7,ymm7,ymm3
+     e37  vmovdqu ymm0,[r10+280h]
+     e40  vmovdqu ymm1,[r10+2A0h]
+     e49  vpbroadcastd ymm3,[r11+24h]
+     e4f  vpmaddwd ymm2,ymm0,ymm3
+     e53  vpmaddwd ymm3,ymm1,ymm3
+     e57  vpaddd ymm4,ymm4,ymm2
+     e5b  vpaddd ymm5,ymm5,ymm3
+     e5f  vpbroadcastd ymm3,[r11+64h]
+     e65  vpmaddwd ymm2,ymm0,ymm3
+     e69  vpmaddwd ymm3,ymm1,ymm3
+     e6d  vpaddd ymm6,ymm6,ymm2
+     e71  vpaddd ymm7,ymm7,ymm3
+     e75  vmovdqu ymm0,[r10+2C0h]
+     e7e  vmovdqu ymm1,[r10+2E0h]
+     e87  vpbroadcastd ymm3,[r11+28h]
+     e8d  vpmaddwd ymm2,ymm0,ymm3
+     e91  vpmaddwd ymm3,ymm1,ymm3
+     e95  vpaddd ymm4,ymm4,ymm2
+     e99  vpaddd ymm5,ymm5,ymm3
+     e9d  vpbroadcastd ymm3,[r11+68h]
+     ea3  vpmaddwd ymm2,ymm0,ymm3
+     ea7  vpmaddwd ymm3,ymm1,ymm3
+     eab  vpaddd ymm6,ymm6,ymm2
+     eaf  vpaddd ymm7,ymm7,ymm3
+     eb3  vmovdqu ymm0,[r10+300h]
+     ebc  vmovdqu ymm1,[r10+320h]
+     ec5  vpbroadcastd ymm3,[r11+2Ch]
+     ecb  vpmaddwd ymm2,ymm0,ymm3
+     ecf  vpmaddwd ymm3,ymm1,ymm3
+     ed3  vpaddd ymm4,ymm4,ymm2
+     ed7  vpaddd ymm5,ymm5,ymm3
+     edb  vpbroadcastd ymm3,[r11+6Ch]
+     ee1  vpmaddwd ymm2,ymm0,ymm3
+     ee5  vpmaddwd ymm3,ymm1,ymm3
+     ee9  vpaddd ymm6,ymm6,ymm2
+     eed  vpaddd ymm7,ymm7,ymm3
+     ef1  vmovdqu ymm0,[r10+340h]
+     efa  vmovdqu ymm1,[r10+360h]
+     f03  vpbroadcastd ymm3,[r11+30h]
+     f09  vpmaddwd ymm2,ymm0,ymm3
+     f0d  vpmaddwd ymm3,ymm1,ymm3
+     f11  vpaddd ymm4,ymm4,ymm2
+     f15  vpaddd ymm5,ymm5,ymm3
+     f19  vpbroadcastd ymm3,[r11+70h]
+     f1f  vpmaddwd ymm2,ymm0,ymm3
+     f23  vpmaddwd ymm3,ymm1,ymm3
+     f27  vpaddd ymm6,ymm6,ymm2
+     f2b  vpaddd ymm7,ymm7,ymm3
+     f2f  vmovdqu ymm0,[r10+380h]
+     f38  vmovdqu ymm1,[r10+3A0h]
+     f41  vpbroadcastd ymm3,[r11+34h]
+     f47  vpmaddwd ymm2,ymm0,ymm3
+     f4b  vpmaddwd ymm3,ymm1,ymm3
+     f4f  vpaddd ymm4,ymm4,ymm2
+     f53  vpaddd ymm5,ymm5,ymm3
+     f57  vpbroadcastd ymm3,[r11+74h]
+     f5d  vpmaddwd ymm2,ymm0,ymm3
+     f61  vpmaddwd ymm3,ymm1,ymm3
+     f65  vpaddd ymm6,ymm6,ymm2
+     f69  vpaddd ymm7,ymm7,ymm3
+     f6d  vmovdqu ymm0,[r10+3C0h]
+     f76  vmovdqu ymm1,[r10+3E0h]
+     f7f  vpbroadcastd ymm3,[r11+38h]
+     f85  vpmaddwd ymm2,ymm0,ymm3
+     f89  vpmaddwd ymm3,ymm1,ymm3
+     f8d  vpaddd ymm4,ymm4,ymm2
+     f91  vpaddd ymm5,ymm5,ymm3
+     f95  vpbroadcastd ymm3,[r11+78h]
+     f9b  vpmaddwd ymm2,ymm0,ymm3
+     f9f  vpmaddwd ymm3,ymm1,ymm3
+     fa3  vpaddd ymm6,ymm6,ymm2
+     fa7  vpaddd ymm7,ymm7,ymm3
+     fab  vmovdqu ymm0,[r10+400h]
+     fb4  vmovdqu ymm1,[r10+420h]
+     fbd  vpbroadcastd ymm3,[r11+3Ch]
+     fc3  vpmaddwd ymm2,ymm0,ymm3
+     fc7  vpmaddwd ymm3,ymm1,ymm3
+     fcb  vpaddd ymm4,ymm4,ymm2
+     fcf  vpaddd ymm5,ymm5,ymm3
+     fd3  vpbroadcastd ymm3,[r11+7Ch]
+     fd9  vpmaddwd ymm2,ymm0,ymm3
+     fdd  vpmaddwd ymm3,ymm1,ymm3
+     fe1  vpaddd ymm6,ymm6,ymm2
+     fe5  vpaddd ymm7,ymm7,ymm3
+     fe9  vmovups ymm0,[r10]
+     fee  vmovups ymm1,[r10+20h]
+     ff4  vbroadcastss ymm3,[r11+180h]
+     ffd  vcvtdq2ps ymm4,ymm4
+    1001  vmulps ymm4,ymm4,ymm0
+    1005  vfmadd213ps ymm4,ymm3,[rbp]
+    100b  vmovups [rbp],ymm4
+    1010  vcvtdq2ps ymm5,ymm5
+    1014  vmulps ymm5,ymm5,ymm1
+    1018  vfmadd213ps ymm5,ymm3,[rbp+20h]
+    101e  vmovups [rbp+20h],ymm5
+    1023  vbroadcastss ymm3,[r11+184h]
+    102c  vcvtdq2ps ymm6,ymm6
+    1030  vmulps ymm6,ymm6,ymm0
+    1034  vfmadd213ps ymm6,ymm3,[rbp+r8]
+    103b  vmovups [rbp+r8],ymm6
+    1042  vcvtdq2ps ymm7,ymm7
+    1046  vmulps ymm7,ymm7,ymm1
+    104a  vfmadd213ps ymm7,ymm3,[rbp+r8+20h]
+    1051  vmovups [rbp+r8+20h],ymm7
+    1058  add r10,440h
+    105f  add r11,1C0h
+    1066  dec rbx
+    1069  jne near 0000000000000C20h
+    106f  vzeroupper
+    1072  pop r12
+    1074  pop rbp
+    1075  pop rbx
+    1076  ret
+    1077  add [rax],eax
+    1079  add [rax],eax
+
+decode_int8_words:
+    1080  lea r8,[rel 1326h]
+    1087  vmovdqu ymm0,[r8+60h]
+    108d  test rcx,rcx
+    1090  je near 0000000000001322h
+    1096  vcvtph2ps ymm5,[rdi]
+    109b  vmovups [rdx],ymm5
+    109f  vcvtph2ps ymm5,[rdi+10h]
+    10a5  vmovups [rdx+20h],ymm5
+    10aa  vpxor ymm3,ymm0,[rsi]
+    10ae  vpsllw ymm1,ymm3,8
+    10b3  vpsraw ymm1,ymm1,8
+    10b8  vpsraw ymm3,ymm3,8
+    10bd  vmovdqu [rdx+40h],ymm1
+    10c2  vmovdqu [rdx+240h],ymm3
+    10ca  vpxor ymm4,ymm0,[rsi+20h]
+    10cf  vpsllw ymm2,ymm4,8
+    10d4  vpsraw ymm2,ymm2,8
+    10d9  vpsraw ymm4,ymm4,8
+    10de  vmovdqu [rdx+60h],ymm2
+    10e3  vmovdqu [rdx+260h],ymm4
+    10eb  vpxor ymm3,ymm0,[rsi+40h]
+    10f0  vpsllw ymm1,ymm3,8
+    10f5  vpsraw ymm1,ymm1,8
+    10fa  vpsraw ymm3,ymm3,8
+    10ff  vmovdqu [rdx+80h],ymm1
+    1107  vmovdqu [rdx+280h],ymm3
+    110f  vpxor ymm4,ymm0,[rsi+60h]
+    1114  vpsllw ymm2,ymm4,8
+    1119  vpsraw ymm2,ymm2,8
+    111e  vpsraw ymm4,ymm4,8
+    1123  vmovdqu [rdx+0A0h],ymm2
+    112b  vmovdqu [rdx+2A0h],ymm4
+    1133  vpxor ymm3,ymm0,[rsi+80h]
+    113b  vpsllw ymm1,ymm3,8
+    1140  vpsraw ymm1,ymm1,8
+    1145  vpsraw ymm3,ymm3,8
+    114a  vmovdqu [rdx+0C0h],ymm1
+    1152  vmovdqu [rdx+2C0h],ymm3
+    115a  vpxor ymm4,ymm0,[rsi+0A0h]
+    1162  vpsllw ymm2,ymm4,8
+    1167  vpsraw ymm2,ymm2,8
+    116c  vpsraw ymm4,ymm4,8
+    1171  vmovdqu [rdx+0E0h],ymm2
+    1179  vmovdqu [rdx+2E0h],ymm4
+    1181  vpxor ymm3,ymm0,[rsi+0C0h]
+    1189  vpsllw ymm1,ymm3,8
+    118e  vpsraw ymm1,ymm1,8
+    1193  vpsraw ymm3,ymm3,8
+    1198  vmovdqu [rdx+100h],ymm1
+    11a0  vmovdqu [rdx+300h],ymm3
+    11a8  vpxor ymm4,ymm0,[rsi+0E0h]
+    11b0  vpsllw ymm2,ymm4,8
+    11b5  vpsraw ymm2,ymm2,8
+    11ba  vpsraw ymm4,ymm4,8
+    11bf  vmovdqu [rdx+120h],ymm2
+    11c7  vmovdqu [rdx+320h],ymm4
+    11cf  vpxor ymm3,ymm0,[rsi+100h]
+    11d7  vpsllw ymm1,ymm3,8
+    11dc  vpsraw ymm1,ymm1,8
+    11e1  vpsraw ymm3,ymm3,8
+    11e6  vmovdqu [rdx+140h],ymm1
+    11ee  vmovdqu [rdx+340h],ymm3
+    11f6  vpxor ymm4,ymm0,[rsi+120h]
+    11fe  vpsllw ymm2,ymm4,8
+    1203  vpsraw ymm2,ymm2,8
+    1208  vpsraw ymm4,ymm4,8
+    120d  vmovdqu [rdx+160h],ymm2
+    1215  vmovdqu [rdx+360h],ymm4
+    121d  vpxor ymm3,ymm0,[rsi+140h]
+    1225  vpsllw ymm1,ymm3,8
+    122a  vpsraw ymm1,ymm1,8
+    122f  vpsraw ymm3,ymm3,8
+    1234  vmovdqu [rdx+180h],ymm1
+    123c  vmovdqu [rdx+380h],ymm3
+    1244  vpxor ymm4,ymm0,[rsi+160h]
+    124c  vpsllw ymm2,ymm4,8
+    1251  vpsraw ymm2,ymm2,8
+    1256  vpsraw ymm4,ymm4,8
+    125b  vmovdqu [rdx+1A0h],ymm2
+    1263  vmovdqu [rdx+3A0h],ymm4
+    126b  vpxor ymm3,ymm0,[rsi+180h]
+    1273  vpsllw ymm1,ymm3,8
+    1278  vpsraw ymm1,ymm1,8
+    127d  vpsraw ymm3,ymm3,8
+    1282  vmovdqu [rdx+1C0h],ymm1
+    128a  vmovdqu [rdx+3C0h],ymm3
+    1292  vpxor ymm4,ymm0,[rsi+1A0h]
+    129a  vpsllw ymm2,ymm4,8
+    129f  vpsraw ymm2,ymm2,8
+    12a4  vpsraw ymm4,ymm4,8
+    12a9  vmovdqu [rdx+1E0h],ymm2
+    12b1  vmovdqu [rdx+3E0h],ymm4
+    12b9  vpxor ymm3,ymm0,[rsi+1C0h]
+    12c1  vpsllw ymm1,ymm3,8
+    12c6  vpsraw ymm1,ymm1,8
+    12cb  vpsraw ymm3,ymm3,8
+    12d0  vmovdqu [rdx+200h],ymm1
+    12d8  vmovdqu [rdx+400h],ymm3
+    12e0  vpxor ymm4,ymm0,[rsi+1E0h]
+    12e8  vpsllw ymm2,ymm4,8
+    12ed  vpsraw ymm2,ymm2,8
+    12f2  vpsraw ymm4,ymm4,8
+    12f7  vmovdqu [rdx+220h],ymm2
+    12ff  vmovdqu [rdx+420h],ymm4
+    1307  add rdi,20h
+    130b  add rsi,200h
+    1312  add rdx,440h
+    1319  dec rcx
+    131c  jne near 0000000000001096h
+    1322  vzeroupper
+    1325  ret
+    1326  (bad)
+    132a  (bad)
+    132e  (bad)
+    1332  (bad)
+    1336  (bad)
+    133a  (bad)
+    133e  (bad)
+    1342  (bad)
+    1346  or al,0Dh
+    1348  (bad)
+    134a  adc [rdx],dl
+    134c  adc al,18h
+    134e  or al,0Bh
+    1350  or cl,[rcx]
+    1352  or [rsi],al
+    1354  add al,0
+    1356  or al,0Dh
+    1358  (bad)
+    135a  adc [rdx],dl
+    135c  adc al,18h
+    135e  or al,0Bh
+    1360  or cl,[rcx]
+    1362  or [rsi],al
+    1364  add al,0
+    1366  add [rax],eax
+    1368  add [rax],eax
+    136a  add [rax],eax
+    136c  add [rax],eax
+    136e  add [rax],eax
+    1370  add [rax],eax
+    1372  add [rax],eax
+    1374  add [rax],eax
+    1376  add [rax],eax
+    1378  add [rax],eax
+    137a  add [rax],eax
+    137c  add [rax],eax
+    137e  add [rax],eax
+    1380  add [rax],eax
+    1382  add [rax],eax
+    1384  add [rax],eax
+    1386  add byte [rax-7F7F7F80h],80h
+    138d  add byte [rax-7F7F7F80h],80h
+    1394  add byte [rax-7F7F7F80h],80h
+    139b  add byte [rax-7F7F7F80h],80h
+    13a2  add byte [rax+8080h],40h
+    13a9  add [rax],al
+    13ab  add [rax],al
+    13ae  add [rax],al
+    13b0  add [rax],al
+    13b3  add [rax],al
+    13b6  add [rax],al
+    13b8  add [rax],al
+    13bb  add [rax],al
+    13be  add [rax],al
+    13c0  add [rax],al
+    13c3  add [rax],al
+    13c6  add [rax],al
+    13c8  add [rdi],bh
+    13ca  add [rax],al
+    13cc  add [rdi],bh
+    13ce  add [rax],al
+    13d0  add [rdi],bh
+    13d2  add [rax],al
+    13d4  add [rdi],bh
+    13d6  add [rax],al
+    13d8  add [rdi],bh
+    13da  add [rax],al
+    13dc  add [rdi],bh
+    13de  add [rax],al
+    13e0  add [rdi],bh
+    13e2  add [rax],al
+    13e4  add [rdi],bh
+    13e6  cmp bh,0FFh
+    13e9  inc dword [rax-7F000001h]
+    13ef  (bad)
+    13f1  inc dword [rax-7F000001h]
+    13f7  (bad)
+    13f9  inc dword [rax-7F000001h]
+    13ff  (bad)
+    1401  inc dword [rax+0FFFFFFh]
+    1407  add [rax-35h],al
+    140a  add [rax],al
+    140c  retf
+    140e  add [rax],al
+    1410  retf
+    1412  add [rax],al
+    1414  retf
+    1416  add [rax],al
+    1418  retf
+    141a  add [rax],al
+    141c  retf
+    141e  add [rax],al
+    1420  retf
+    1422  add [rax],al
+    1424  retf
 
 decode_mxfp4:
-    1280  lea r8,[rel 1490h]
-    1287  vmovdqu ymm0,[r8+20h]
-    128d  test rcx,rcx
-    1290  je near 000000000000148Ch
-    1296  vpmovzxbd ymm9,[rdi]
-    129b  vpslld ymm9,ymm9,17h
-    12a1  vpmaxud ymm9,ymm9,[r8+80h]
-    12aa  vmulps ymm9,ymm9,[r8+0A0h]
-    12b3  vmulps ymm10,ymm9,[r8+0E0h]
-    12bc  vmovups [rdx],ymm9
-    12c0  vmovups [rdx+40h],ymm10
-    12c5  vpmovzxbd ymm9,[rdi+8]
-    12cb  vpslld ymm9,ymm9,17h
-    12d1  vpmaxud ymm9,ymm9,[r8+80h]
-    12da  vmulps ymm9,ymm9,[r8+0A0h]
-    12e3  vmulps ymm10,ymm9,[r8+0E0h]
-    12ec  vmovups [rdx+20h],ymm9
-    12f1  vmovups [rdx+60h],ymm10
-    12f6  vmovdqu ymm1,[rsi]
-    12fa  vpsrlw ymm2,ymm1,4
-    12ff  vpand ymm1,ymm1,[r8]
-    1304  vpand ymm2,ymm2,[r8]
-    1309  vpshufb ymm1,ymm0,ymm1
-    130e  vpshufb ymm2,ymm0,ymm2
-    1313  vmovdqu [rdx+80h],ymm1
-    131b  vmovdqu [rdx+0C0h],ymm2
-    1323  vmovdqu ymm3,[rsi+20h]
-    1328  vpsrlw ymm4,ymm3,4
-    132d  vpand ymm3,ymm3,[r8]
-    1332  vpand ymm4,ymm4,[r8]
-    1337  vpshufb ymm3,ymm0,ymm3
-    133c  vpshufb ymm4,ymm0,ymm4
-    1341  vmovdqu [rdx+0A0h],ymm3
-    1349  vmovdqu [rdx+0E0h],ymm4
-    1351  vmovdqu ymm5,[rsi+40h]
-    1356  vpsrlw ymm6,ymm5,4
-    135b  vpand ymm5,ymm5,[r8]
-    1360  vpand ymm6,ymm6,[r8]
-    1365  vpshufb ymm5,ymm0,ymm5
-    136a  vpshufb ymm6,ymm0,ymm6
-    136f  vmovdqu [rdx+100h],ymm5
-    1377  vmovdqu [rdx+140h],ymm6
-    137f  vmovdqu ymm7,[rsi+60h]
-    1384  vpsrlw ymm8,ymm7,4
-    1389  vpand ymm7,ymm7,[r8]
-    138e  vpand ymm8,ymm8,[r8]
-    1393  vpshufb ymm7,ymm0,ymm7
-    1398  vpshufb ymm8,ymm0,ymm8
-    139d  vmovdqu [rdx+120h],ymm7
-    13a5  vmovdqu [rdx+160h],ymm8
-    13ad  vmovdqu ymm1,[rsi+80h]
-    13b5  vpsrlw ymm2,ymm1,4
-    13ba  vpand ymm1,ymm1,[r8]
-    13bf  vpand ymm2,ymm2,[r8]
-    13c4  vpshufb ymm1,ymm0,ymm1
-    13c9  vpshufb ymm2,ymm0,ymm2
-    13ce  vmovdqu [rdx+180h],ymm1
-    13d6  vmovdqu [rdx+1C0h],ymm2
-    13de  vmovdqu ymm3,[rsi+0A0h]
-    13e6  vpsrlw ymm4,ymm3,4
-    13eb  vpand ymm3,ymm3,[r8]
-    13f0  vpand ymm4,ymm4,[r8]
-    13f5  vpshufb ymm3,ymm0,ymm3
-    13fa  vpshufb ymm4,ymm0,ymm4
-    13ff  vmovdqu [rdx+1A0h],ymm3
-    1407  vmovdqu [rdx+1E0h],ymm4
-    140f  vmovdqu ymm5,[rsi+0C0h]
-    1417  vpsrlw ymm6,ymm5,4
-    141c  vpand ymm5,ymm5,[r8]
-    1421  vpand ymm6,ymm6,[r8]
-    1426  vpshufb ymm5,ymm0,ymm5
-    142b  vpshufb ymm6,ymm0,ymm6
-    1430  vmovdqu [rdx+200h],ymm5
-    1438  vmovdqu [rdx+240h],ymm6
-    1440  vmovdqu ymm7,[rsi+0E0h]
-    1448  vpsrlw ymm8,ymm7,4
-    144d  vpand ymm7,ymm7,[r8]
-    1452  vpand ymm8,ymm8,[r8]
-    1457  vpshufb ymm7,ymm0,ymm7
-    145c  vpshufb ymm8,ymm0,ymm8
-    1461  vmovdqu [rdx+220h],ymm7
-    1469  vmovdqu [rdx+260h],ymm8
-    1471  add rdi,10h
-    1475  add rsi,100h
-    147c  add rdx,280h
-    1483  dec rcx
-    1486  jne near 0000000000001296h
-    148c  vzeroupper
-    148f  ret
-    1490  (bad)
-    1494  (bad)
-    1498  (bad)
-    149c  (bad)
-    14a0  (bad)
-    14a4  (bad)
-    14a8  (bad)
-    14ac  (bad)
-    14b0  or al,0Dh
-    14b2  (bad)
-    14b4  adc [rdx],dl
-    14b6  adc al,18h
-    14b8  or al,0Bh
-    14ba  or cl,[rcx]
-    14bc  or [rsi],al
-    14be  add al,0
-    14c0  or al,0Dh
-    14c2  (bad)
-    14c4  adc [rdx],dl
-    14c6  adc al,18h
-    14c8  or al,0Bh
-    14ca  or cl,[rcx]
-    14cc  or [rsi],al
-    14ce  add al,0
-    14d0  add [rax],eax
-    14d2  add [rax],eax
-    14d4  add [rax],eax
-    14d6  add [rax],eax
-    14d8  add [rax],eax
-    14da  add [rax],eax
-    14dc  add [rax],eax
-    14de  add [rax],eax
-    14e0  add [rax],eax
-    14e2  add [rax],eax
-    14e4  add [rax],eax
-    14e6  add [rax],eax
-    14e8  add [rax],eax
-    14ea  add [rax],eax
-    14ec  add [rax],eax
-    14ee  add [rax],eax
-    14f0  add byte [rax-7F7F7F80h],80h
-    14f7  add byte [rax-7F7F7F80h],80h
-    14fe  add byte [rax-7F7F7F80h],80h
-    1505  add byte [rax-7F7F7F80h],80h
-    150c  add byte [rax+8080h],40h
-    1513  add [rax],al
-    1515  add [rax],al
-    1518  add [rax],al
-    151a  add [rax],al
-    151d  add [rax],al
-    1520  add [rax],al
-    1522  add [rax],al
-    1525  add [rax],al
-    1528  add [rax],al
-    152a  add [rax],al
-    152d  add [rax],al
-    1530  add [rax],al
-    1532  add [rdi],bh
-    1534  add [rax],al
-    1536  add [rdi],bh
-    1538  add [rax],al
-    153a  add [rdi],bh
-    153c  add [rax],al
-    153e  add [rdi],bh
-    1540  add [rax],al
-    1542  add [rdi],bh
-    1544  add [rax],al
-    1546  add [rdi],bh
-    1548  add [rax],al
-    154a  add [rdi],bh
-    154c  add [rax],al
-    154e  add [rdi],bh
-    1550  hlt
-    1551  (bad)
-    1553  push rsp
-    1555  (bad)
-    1557  push rsp
-    1559  (bad)
-    155b  push rsp
-    155d  (bad)
-    155f  push rsp
-    1561  (bad)
-    1563  push rsp
-    1565  (bad)
-    1567  push rsp
-    1569  (bad)
-    156b  push rsp
-    156d  (bad)
-    156f  inc dword [rax]
-    1571  add [rax-35h],al
-    1574  add [rax],al
-    1576  retf
-    1578  add [rax],al
-    157a  retf
-    157c  add [rax],al
-    157e  retf
-    1580  add [rax],al
-    1582  retf
-    1584  add [rax],al
-    1586  retf
-    1588  add [rax],al
-    158a  retf
-    158c  add [rax],al
-    158e  retf
+    1440  lea r8,[rel 1650h]
+    1447  vmovdqu ymm0,[r8+20h]
+    144d  test rcx,rcx
+    1450  je near 000000000000164Ch
+    1456  vpmovzxbd ymm9,[rdi]
+    145b  vpslld ymm9,ymm9,17h
+    1461  vpmaxud ymm9,ymm9,[r8+80h]
+    146a  vmulps ymm9,ymm9,[r8+0A0h]
+    1473  vmulps ymm10,ymm9,[r8+0E0h]
+    147c  vmovups [rdx],ymm9
+    1480  vmovups [rdx+40h],ymm10
+    1485  vpmovzxbd ymm9,[rdi+8]
+    148b  vpslld ymm9,ymm9,17h
+    1491  vpmaxud ymm9,ymm9,[r8+80h]
+    149a  vmulps ymm9,ymm9,[r8+0A0h]
+    14a3  vmulps ymm10,ymm9,[r8+0E0h]
+    14ac  vmovups [rdx+20h],ymm9
+    14b1  vmovups [rdx+60h],ymm10
+    14b6  vmovdqu ymm1,[rsi]
+    14ba  vpsrlw ymm2,ymm1,4
+    14bf  vpand ymm1,ymm1,[r8]
+    14c4  vpand ymm2,ymm2,[r8]
+    14c9  vpshufb ymm1,ymm0,ymm1
+    14ce  vpshufb ymm2,ymm0,ymm2
+    14d3  vmovdqu [rdx+80h],ymm1
+    14db  vmovdqu [rdx+0C0h],ymm2
+    14e3  vmovdqu ymm3,[rsi+20h]
+    14e8  vpsrlw ymm4,ymm3,4
+    14ed  vpand ymm3,ymm3,[r8]
+    14f2  vpand ymm4,ymm4,[r8]
+    14f7  vpshufb ymm3,ymm0,ymm3
+    14fc  vpshufb ymm4,ymm0,ymm4
+    1501  vmovdqu [rdx+0A0h],ymm3
+    1509  vmovdqu [rdx+0E0h],ymm4
+    1511  vmovdqu ymm5,[rsi+40h]
+    1516  vpsrlw ymm6,ymm5,4
+    151b  vpand ymm5,ymm5,[r8]
+    1520  vpand ymm6,ymm6,[r8]
+    1525  vpshufb ymm5,ymm0,ymm5
+    152a  vpshufb ymm6,ymm0,ymm6
+    152f  vmovdqu [rdx+100h],ymm5
+    1537  vmovdqu [rdx+140h],ymm6
+    153f  vmovdqu ymm7,[rsi+60h]
+    1544  vpsrlw ymm8,ymm7,4
+    1549  vpand ymm7,ymm7,[r8]
+    154e  vpand ymm8,ymm8,[r8]
+    1553  vpshufb ymm7,ymm0,ymm7
+    1558  vpshufb ymm8,ymm0,ymm8
+    155d  vmovdqu [rdx+120h],ymm7
+    1565  vmovdqu [rdx+160h],ymm8
+    156d  vmovdqu ymm1,[rsi+80h]
+    1575  vpsrlw ymm2,ymm1,4
+    157a  vpand ymm1,ymm1,[r8]
+    157f  vpand ymm2,ymm2,[r8]
+    1584  vpshufb ymm1,ymm0,ymm1
+    1589  vpshufb ymm2,ymm0,ymm2
+    158e  vmovdqu [rdx+180h],ymm1
+    1596  vmovdqu [rdx+1C0h],ymm2
+    159e  vmovdqu ymm3,[rsi+0A0h]
+    15a6  vpsrlw ymm4,ymm3,4
+    15ab  vpand ymm3,ymm3,[r8]
+    15b0  vpand ymm4,ymm4,[r8]
+    15b5  vpshufb ymm3,ymm0,ymm3
+    15ba  vpshufb ymm4,ymm0,ymm4
+    15bf  vmovdqu [rdx+1A0h],ymm3
+    15c7  vmovdqu [rdx+1E0h],ymm4
+    15cf  vmovdqu ymm5,[rsi+0C0h]
+    15d7  vpsrlw ymm6,ymm5,4
+    15dc  vpand ymm5,ymm5,[r8]
+    15e1  vpand ymm6,ymm6,[r8]
+    15e6  vpshufb ymm5,ymm0,ymm5
+    15eb  vpshufb ymm6,ymm0,ymm6
+    15f0  vmovdqu [rdx+200h],ymm5
+    15f8  vmovdqu [rdx+240h],ymm6
+    1600  vmovdqu ymm7,[rsi+0E0h]
+    1608  vpsrlw ymm8,ymm7,4
+    160d  vpand ymm7,ymm7,[r8]
+    1612  vpand ymm8,ymm8,[r8]
+    1617  vpshufb ymm7,ymm0,ymm7
+    161c  vpshufb ymm8,ymm0,ymm8
+    1621  vmovdqu [rdx+220h],ymm7
+    1629  vmovdqu [rdx+260h],ymm8
+    1631  add rdi,10h
+    1635  add rsi,100h
+    163c  add rdx,280h
+    1643  dec rcx
+    1646  jne near 0000000000001456h
+    164c  vzeroupper
+    164f  ret
+    1650  (bad)
+    1654  (bad)
+    1658  (bad)
+    165c  (bad)
+    1660  (bad)
+    1664  (bad)
+    1668  (bad)
+    166c  (bad)
+    1670  or al,0Dh
+    1672  (bad)
+    1674  adc [rdx],dl
+    1676  adc al,18h
+    1678  or al,0Bh
+    167a  or cl,[rcx]
+    167c  or [rsi],al
+    167e  add al,0
+    1680  or al,0Dh
+    1682  (bad)
+    1684  adc [rdx],dl
+    1686  adc al,18h
+    1688  or al,0Bh
+    168a  or cl,[rcx]
+    168c  or [rsi],al
+    168e  add al,0
+    1690  add [rax],eax
+    1692  add [rax],eax
+    1694  add [rax],eax
+    1696  add [rax],eax
+    1698  add [rax],eax
+    169a  add [rax],eax
+    169c  add [rax],eax
+    169e  add [rax],eax
+    16a0  add [rax],eax
+    16a2  add [rax],eax
+    16a4  add [rax],eax
+    16a6  add [rax],eax
+    16a8  add [rax],eax
+    16aa  add [rax],eax
+    16ac  add [rax],eax
+    16ae  add [rax],eax
+    16b0  add byte [rax-7F7F7F80h],80h
+    16b7  add byte [rax-7F7F7F80h],80h
+    16be  add byte [rax-7F7F7F80h],80h
+    16c5  add byte [rax-7F7F7F80h],80h
+    16cc  add byte [rax+8080h],40h
+    16d3  add [rax],al
+    16d5  add [rax],al
+    16d8  add [rax],al
+    16da  add [rax],al
+    16dd  add [rax],al
+    16e0  add [rax],al
+    16e2  add [rax],al
+    16e5  add [rax],al
+    16e8  add [rax],al
+    16ea  add [rax],al
+    16ed  add [rax],al
+    16f0  add [rax],al
+    16f2  add [rdi],bh
+    16f4  add [rax],al
+    16f6  add [rdi],bh
+    16f8  add [rax],al
+    16fa  add [rdi],bh
+    16fc  add [rax],al
+    16fe  add [rdi],bh
+    1700  add [rax],al
+    1702  add [rdi],bh
+    1704  add [rax],al
+    1706  add [rdi],bh
+    1708  add [rax],al
+    170a  add [rdi],bh
+    170c  add [rax],al
+    170e  add [rdi],bh
+    1710  hlt
+    1711  (bad)
+    1713  push rsp
+    1715  (bad)
+    1717  push rsp
+    1719  (bad)
+    171b  push rsp
+    171d  (bad)
+    171f  push rsp
+    1721  (bad)
+    1723  push rsp
+    1725  (bad)
+    1727  push rsp
+    1729  (bad)
+    172b  push rsp
+    172d  (bad)
+    172f  inc dword [rax]
+    1731  add [rax-35h],al
+    1734  add [rax],al
+    1736  retf
+    1738  add [rax],al
+    173a  retf
+    173c  add [rax],al
+    173e  retf
+    1740  add [rax],al
+    1742  retf
+    1744  add [rax],al
+    1746  retf
+    1748  add [rax],al
+    174a  retf
+    174c  add [rax],al
+    174e  retf
 
 dot_bf16_f32_k64_t1:
-    15c0  push rbx
-    15c1  mov rbx,[rsi]
-    15c4  vpxor ymm7,ymm7,ymm7
-    15c8  vpxor ymm8,ymm8,ymm8
-    15cd  vpxor ymm9,ymm9,ymm9
-    15d2  vpxor ymm10,ymm10,ymm10
-    15d7  vpxor ymm11,ymm11,ymm11
-    15dc  vpxor ymm12,ymm12,ymm12
-    15e1  vpxor ymm13,ymm13,ymm13
-    15e6  vpxor ymm14,ymm14,ymm14
-    15eb  mov r8,rdi
-    15ee  lea r9,[rdi]
-    15f1  xor r10,r10
-    15f4  vmovups ymm1,[r9]
-    15f9  vpslld ymm1,ymm1,10h
-    15fe  vmovups ymm2,[r9+20h]
-    1604  vpslld ymm2,ymm2,10h
-    1609  vbroadcastss ymm4,[rbx+r10]
-    160f  vfmadd231ps ymm7,ymm1,ymm4
-    1614  vfmadd231ps ymm11,ymm2,ymm4
-    1619  vmovups ymm1,[r9]
-    161e  vpand ymm1,ymm1,[rel 16E3h]
-    1626  vmovups ymm2,[r9+20h]
-    162c  vpand ymm2,ymm2,[rel 16E3h]
-    1634  vbroadcastss ymm4,[rbx+r10+4]
-    163b  vfmadd231ps ymm8,ymm1,ymm4
-    1640  vfmadd231ps ymm12,ymm2,ymm4
-    1645  vmovups ymm1,[r9+40h]
-    164b  vpslld ymm1,ymm1,10h
-    1650  vmovups ymm2,[r9+60h]
-    1656  vpslld ymm2,ymm2,10h
-    165b  vbroadcastss ymm4,[rbx+r10+8]
-    1662  vfmadd231ps ymm9,ymm1,ymm4
-    1667  vfmadd231ps ymm13,ymm2,ymm4
-    166c  vmovups ymm1,[r9+40h]
-    1672  vpand ymm1,ymm1,[rel 16E3h]
-    167a  vmovups ymm2,[r9+60h]
-    1680  vpand ymm2,ymm2,[rel 16E3h]
-    1688  vbroadcastss ymm4,[rbx+r10+0Ch]
-    168f  vfmadd231ps ymm10,ymm1,ymm4
-    1694  vfmadd231ps ymm14,ymm2,ymm4
-    1699  add r9,80h
-    16a0  add r10,10h
-    16a4  cmp r10,100h
-    16ab  jne near 00000000000015F4h
-    16b1  mov rax,rdx
-    16b4  vaddps ymm7,ymm7,ymm8
-    16b9  vaddps ymm9,ymm9,ymm10
-    16be  vaddps ymm7,ymm7,ymm9
-    16c3  vmovups [rax],ymm7
-    16c7  vaddps ymm11,ymm11,ymm12
-    16cc  vaddps ymm13,ymm13,ymm14
-    16d1  vaddps ymm11,ymm11,ymm13
-    16d6  vmovups [rax+20h],ymm11
-    16db  add rax,rcx
-    16de  vzeroupper
-    16e1  pop rbx
-    16e2  ret
-    16e3  add [rax],al
-    16e5  (bad)
-    16e7  add [rax],al
-    16e9  (bad)
-    16eb  add [rax],al
-    16ed  (bad)
-    16ef  add [rax],al
-    16f1  (bad)
-    16f3  add [rax],al
-    16f5  (bad)
-    16f7  add [rax],al
-    16f9  (bad)
-    16fb  add [rax],al
-    16fd  (bad)
-    16ff  add [rax],al
-    1701  (bad)
+    1780  push rbx
+    1781  mov rbx,[rsi]
+    1784  vpxor ymm7,ymm7,ymm7
+    1788  vpxor ymm8,ymm8,ymm8
+    178d  vpxor ymm9,ymm9,ymm9
+    1792  vpxor ymm10,ymm10,ymm10
+    1797  vpxor ymm11,ymm11,ymm11
+    179c  vpxor ymm12,ymm12,ymm12
+    17a1  vpxor ymm13,ymm13,ymm13
+    17a6  vpxor ymm14,ymm14,ymm14
+    17ab  mov r8,rdi
+    17ae  lea r9,[rdi]
+    17b1  xor r10,r10
+    17b4  vmovups ymm1,[r9]
+    17b9  vpslld ymm1,ymm1,10h
+    17be  vmovups ymm2,[r9+20h]
+    17c4  vpslld ymm2,ymm2,10h
+    17c9  vbroadcastss ymm4,[rbx+r10]
+    17cf  vfmadd231ps ymm7,ymm1,ymm4
+    17d4  vfmadd231ps ymm11,ymm2,ymm4
+    17d9  vmovups ymm1,[r9]
+    17de  vpand ymm1,ymm1,[rel 18A3h]
+    17e6  vmovups ymm2,[r9+20h]
+    17ec  vpand ymm2,ymm2,[rel 18A3h]
+    17f4  vbroadcastss ymm4,[rbx+r10+4]
+    17fb  vfmadd231ps ymm8,ymm1,ymm4
+    1800  vfmadd231ps ymm12,ymm2,ymm4
+    1805  vmovups ymm1,[r9+40h]
+    180b  vpslld ymm1,ymm1,10h
+    1810  vmovups ymm2,[r9+60h]
+    1816  vpslld ymm2,ymm2,10h
+    181b  vbroadcastss ymm4,[rbx+r10+8]
+    1822  vfmadd231ps ymm9,ymm1,ymm4
+    1827  vfmadd231ps ymm13,ymm2,ymm4
+    182c  vmovups ymm1,[r9+40h]
+    1832  vpand ymm1,ymm1,[rel 18A3h]
+    183a  vmovups ymm2,[r9+60h]
+    1840  vpand ymm2,ymm2,[rel 18A3h]
+    1848  vbroadcastss ymm4,[rbx+r10+0Ch]
+    184f  vfmadd231ps ymm10,ymm1,ymm4
+    1854  vfmadd231ps ymm14,ymm2,ymm4
+    1859  add r9,80h
+    1860  add r10,10h
+    1864  cmp r10,100h
+    186b  jne near 00000000000017B4h
+    1871  mov rax,rdx
+    1874  vaddps ymm7,ymm7,ymm8
+    1879  vaddps ymm9,ymm9,ymm10
+    187e  vaddps ymm7,ymm7,ymm9
+    1883  vmovups [rax],ymm7
+    1887  vaddps ymm11,ymm11,ymm12
+    188c  vaddps ymm13,ymm13,ymm14
+    1891  vaddps ymm11,ymm11,ymm13
+    1896  vmovups [rax+20h],ymm11
+    189b  add rax,rcx
+    189e  vzeroupper
+    18a1  pop rbx
+    18a2  ret
+    18a3  add [rax],al
+    18a5  (bad)
+    18a7  add [rax],al
+    18a9  (bad)
+    18ab  add [rax],al
+    18ad  (bad)
+    18af  add [rax],al
+    18b1  (bad)
+    18b3  add [rax],al
+    18b5  (bad)
+    18b7  add [rax],al
+    18b9  (bad)
+    18bb  add [rax],al
+    18bd  (bad)
+    18bf  add [rax],al
+    18c1  (bad)
 
 dot_int4_f32_k64_t1:
-    1740  push rbx
-    1741  mov rbx,[rsi]
-    1744  lea r11,[rel 2039h]
-    174b  vpxor ymm7,ymm7,ymm7
-    174f  vpxor ymm8,ymm8,ymm8
-    1754  vpxor ymm9,ymm9,ymm9
-    1759  vpxor ymm10,ymm10,ymm10
-    175e  vpxor ymm11,ymm11,ymm11
-    1763  vpxor ymm12,ymm12,ymm12
-    1768  vpxor ymm13,ymm13,ymm13
-    176d  vpxor ymm14,ymm14,ymm14
-    1772  mov r8,rdi
-    1775  lea r9,[rdi+40h]
-    1779  xor r10,r10
-    177c  vcvtph2ps ymm5,[r8]
-    1781  vcvtph2ps ymm6,[r8+10h]
-    1787  vmovdqu ymm1,[r9]
-    178c  vpsrlw ymm2,ymm1,4
-    1791  vpand ymm1,ymm1,[r11]
-    1796  vpand ymm2,ymm2,[r11]
-    179b  vpsubb ymm1,ymm1,[rel 2139h]
-    17a3  vpsubb ymm2,ymm2,[rel 2139h]
-    17ab  vpslld ymm3,ymm1,18h
-    17b0  vpsrad ymm3,ymm3,18h
-    17b5  vcvtdq2ps ymm3,ymm3
-    17b9  vmulps ymm3,ymm3,ymm5
-    17bd  vbroadcastss ymm4,[rbx+r10]
-    17c3  vfmadd231ps ymm7,ymm3,ymm4
-    17c8  vpslld ymm3,ymm1,10h
-    17cd  vpsrad ymm3,ymm3,18h
-    17d2  vcvtdq2ps ymm3,ymm3
-    17d6  vmulps ymm3,ymm3,ymm5
-    17da  vbroadcastss ymm4,[rbx+r10+4]
-    17e1  vfmadd231ps ymm8,ymm3,ymm4
-    17e6  vpslld ymm3,ymm1,8
-    17eb  vpsrad ymm3,ymm3,18h
-    17f0  vcvtdq2ps ymm3,ymm3
-    17f4  vmulps ymm3,ymm3,ymm5
-    17f8  vbroadcastss ymm4,[rbx+r10+8]
-    17ff  vfmadd231ps ymm9,ymm3,ymm4
-    1804  vpsrad ymm3,ymm1,18h
-    1809  vcvtdq2ps ymm3,ymm3
-    180d  vmulps ymm3,ymm3,ymm5
-    1811  vbroadcastss ymm4,[rbx+r10+0Ch]
-    1818  vfmadd231ps ymm10,ymm3,ymm4
-    181d  vpslld ymm3,ymm2,18h
-    1822  vpsrad ymm3,ymm3,18h
-    1827  vcvtdq2ps ymm3,ymm3
-    182b  vmulps ymm3,ymm3,ymm5
-    182f  vbroadcastss ymm4,[rbx+r10+10h]
-    1836  vfmadd231ps ymm7,ymm3,ymm4
-    183b  vpslld ymm3,ymm2,10h
-    1840  vpsrad ymm3,ymm3,18h
-    1845  vcvtdq2ps ymm3,ymm3
-    1849  vmulps ymm3,ymm3,ymm5
-    184d  vbroadcastss ymm4,[rbx+r10+14h]
-    1854  vfmadd231ps ymm8,ymm3,ymm4
-    1859  vpslld ymm3,ymm2,8
-    185e  vpsrad ymm3,ymm3,18h
-    1863  vcvtdq2ps ymm3,ymm3
-    1867  vmulps ymm3,ymm3,ymm5
-    186b  vbroadcastss ymm4,[rbx+r10+18h]
-    1872  vfmadd231ps ymm9,ymm3,ymm4
-    1877  vpsrad ymm3,ymm2,18h
-    187c  vcvtdq2ps ymm3,ymm3
-    1880  vmulps ymm3,ymm3,ymm5
-    1884  vbroadcastss ymm4,[rbx+r10+1Ch]
-    188b  vfmadd231ps ymm10,ymm3,ymm4
-    1890  vmovdqu ymm1,[r9+20h]
-    1896  vpsrlw ymm2,ymm1,4
-    189b  vpand ymm1,ymm1,[r11]
-    18a0  vpand ymm2,ymm2,[r11]
-    18a5  vpsubb ymm1,ymm1,[rel 2139h]
-    18ad  vpsubb ymm2,ymm2,[rel 2139h]
-    18b5  vpslld ymm3,ymm1,18h
-    18ba  vpsrad ymm3,ymm3,18h
-    18bf  vcvtdq2ps ymm3,ymm3
-    18c3  vmulps ymm3,ymm3,ymm6
-    18c7  vbroadcastss ymm4,[rbx+r10]
-    18cd  vfmadd231ps ymm11,ymm3,ymm4
-    18d2  vpslld ymm3,ymm1,10h
-    18d7  vpsrad ymm3,ymm3,18h
-    18dc  vcvtdq2ps ymm3,ymm3
-    18e0  vmulps ymm3,ymm3,ymm6
-    18e4  vbroadcastss ymm4,[rbx+r10+4]
-    18eb  vfmadd231ps ymm12,ymm3,ymm4
-    18f0  vpslld ymm3,ymm1,8
-    18f5  vpsrad ymm3,ymm3,18h
-    18fa  vcvtdq2ps ymm3,ymm3
-    18fe  vmulps ymm3,ymm3,ymm6
-    1902  vbroadcastss ymm4,[rbx+r10+8]
-    1909  vfmadd231ps ymm13,ymm3,ymm4
-    190e  vpsrad ymm3,ymm1,18h
-    1913  vcvtdq2ps ymm3,ymm3
-    1917  vmulps ymm3,ymm3,ymm6
-    191b  vbroadcastss ymm4,[rbx+r10+0Ch]
-    1922  vfmadd231ps ymm14,ymm3,ymm4
-    1927  vpslld ymm3,ymm2,18h
-    192c  vpsrad ymm3,ymm3,18h
-    1931  vcvtdq2ps ymm3,ymm3
-    1935  vmulps ymm3,ymm3,ymm6
-    1939  vbroadcastss ymm4,[rbx+r10+10h]
-    1940  vfmadd231ps ymm11,ymm3,ymm4
-    1945  vpslld ymm3,ymm2,10h
-    194a  vpsrad ymm3,ymm3,18h
-    194f  vcvtdq2ps ymm3,ymm3
-    1953  vmulps ymm3,ymm3,ymm6
-    1957  vbroadcastss ymm4,[rbx+r10+14h]
-    195e  vfmadd231ps ymm12,ymm3,ymm4
-    1963  vpslld ymm3,ymm2,8
-    1968  vpsrad ymm3,ymm3,18h
-    196d  vcvtdq2ps ymm3,ymm3
-    1971  vmulps ymm3,ymm3,ymm6
-    1975  vbroadcastss ymm4,[rbx+r10+18h]
-    197c  vfmadd231ps ymm13,ymm3,ymm4
-    1981  vpsrad ymm3,ymm2,18h
-    1986  vcvtdq2ps ymm3,ymm3
-    198a  vmulps ymm3,ymm3,ymm6
-    198e  vbroadcastss ymm4,[rbx+r10+1Ch]
-    1995  vfmadd231ps ymm14,ymm3,ymm4
-    199a  vmovdqu ymm1,[r9+40h]
-    19a0  vpsrlw ymm2,ymm1,4
-    19a5  vpand ymm1,ymm1,[r11]
-    19aa  vpand ymm2,ymm2,[r11]
-    19af  vpsubb ymm1,ymm1,[rel 2139h]
-    19b7  vpsubb ymm2,ymm2,[rel 2139h]
-    19bf  vpslld ymm3,ymm1,18h
-    19c4  vpsrad ymm3,ymm3,18h
+    1900  push rbx
+    1901  mov rbx,[rsi]
+    1904  lea r11,[rel 21F9h]
+    190b  vpxor ymm7,ymm7,ymm7
+    190f  vpxor ymm8,ymm8,ymm8
+    1914  vpxor ymm9,ymm9,ymm9
+    1919  vpxor ymm10,ymm10,ymm10
+    191e  vpxor ymm11,ymm11,ymm11
+    1923  vpxor ymm12,ymm12,ymm12
+    1928  vpxor ymm13,ymm13,ymm13
+    192d  vpxor ymm14,ymm14,ymm14
+    1932  mov r8,rdi
+    1935  lea r9,[rdi+40h]
+    1939  xor r10,r10
+    193c  vcvtph2ps ymm5,[r8]
+    1941  vcvtph2ps ymm6,[r8+10h]
+    1947  vmovdqu ymm1,[r9]
+    194c  vpsrlw ymm2,ymm1,4
+    1951  vpand ymm1,ymm1,[r11]
+    1956  vpand ymm2,ymm2,[r11]
+    195b  vpsubb ymm1,ymm1,[rel 22F9h]
+    1963  vpsubb ymm2,ymm2,[rel 22F9h]
+    196b  vpslld ymm3,ymm1,18h
+    1970  vpsrad ymm3,ymm3,18h
+    1975  vcvtdq2ps ymm3,ymm3
+    1979  vmulps ymm3,ymm3,ymm5
+    197d  vbroadcastss ymm4,[rbx+r10]
+    1983  vfmadd231ps ymm7,ymm3,ymm4
+    1988  vpslld ymm3,ymm1,10h
+    198d  vpsrad ymm3,ymm3,18h
+    1992  vcvtdq2ps ymm3,ymm3
+    1996  vmulps ymm3,ymm3,ymm5
+    199a  vbroadcastss ymm4,[rbx+r10+4]
+    19a1  vfmadd231ps ymm8,ymm3,ymm4
+    19a6  vpslld ymm3,ymm1,8
+    19ab  vpsrad ymm3,ymm3,18h
+    19b0  vcvtdq2ps ymm3,ymm3
+    19b4  vmulps ymm3,ymm3,ymm5
+    19b8  vbroadcastss ymm4,[rbx+r10+8]
+    19bf  vfmadd231ps ymm9,ymm3,ymm4
+    19c4  vpsrad ymm3,ymm1,18h
     19c9  vcvtdq2ps ymm3,ymm3
     19cd  vmulps ymm3,ymm3,ymm5
-    19d1  vbroadcastss ymm4,[rbx+r10+20h]
-    19d8  vfmadd231ps ymm7,ymm3,ymm4
-    19dd  vpslld ymm3,ymm1,10h
+    19d1  vbroadcastss ymm4,[rbx+r10+0Ch]
+    19d8  vfmadd231ps ymm10,ymm3,ymm4
+    19dd  vpslld ymm3,ymm2,18h
     19e2  vpsrad ymm3,ymm3,18h
     19e7  vcvtdq2ps ymm3,ymm3
     19eb  vmulps ymm3,ymm3,ymm5
-    19ef  vbroadcastss ymm4,[rbx+r10+24h]
-    19f6  vfmadd231ps ymm8,ymm3,ymm4
-    19fb  vpslld ymm3,ymm1,8
+    19ef  vbroadcastss ymm4,[rbx+r10+10h]
+    19f6  vfmadd231ps ymm7,ymm3,ymm4
+    19fb  vpslld ymm3,ymm2,10h
     1a00  vpsrad ymm3,ymm3,18h
     1a05  vcvtdq2ps ymm3,ymm3
     1a09  vmulps ymm3,ymm3,ymm5
-    1a0d  vbroadcastss ymm4,[rbx+r10+28h]
-    1a14  vfmadd231ps ymm9,ymm3,ymm4
-    1a19  vpsrad ymm3,ymm1,18h
-    1a1e  vcvtdq2ps ymm3,ymm3
-    1a22  vmulps ymm3,ymm3,ymm5
-    1a26  vbroadcastss ymm4,[rbx+r10+2Ch]
-    1a2d  vfmadd231ps ymm10,ymm3,ymm4
-    1a32  vpslld ymm3,ymm2,18h
-    1a37  vpsrad ymm3,ymm3,18h
+    1a0d  vbroadcastss ymm4,[rbx+r10+14h]
+    1a14  vfmadd231ps ymm8,ymm3,ymm4
+    1a19  vpslld ymm3,ymm2,8
+    1a1e  vpsrad ymm3,ymm3,18h
+    1a23  vcvtdq2ps ymm3,ymm3
+    1a27  vmulps ymm3,ymm3,ymm5
+    1a2b  vbroadcastss ymm4,[rbx+r10+18h]
+    1a32  vfmadd231ps ymm9,ymm3,ymm4
+    1a37  vpsrad ymm3,ymm2,18h
     1a3c  vcvtdq2ps ymm3,ymm3
     1a40  vmulps ymm3,ymm3,ymm5
-    1a44  vbroadcastss ymm4,[rbx+r10+30h]
-    1a4b  vfmadd231ps ymm7,ymm3,ymm4
-    1a50  vpslld ymm3,ymm2,10h
-    1a55  vpsrad ymm3,ymm3,18h
-    1a5a  vcvtdq2ps ymm3,ymm3
-    1a5e  vmulps ymm3,ymm3,ymm5
-    1a62  vbroadcastss ymm4,[rbx+r10+34h]
-    1a69  vfmadd231ps ymm8,ymm3,ymm4
-    1a6e  vpslld ymm3,ymm2,8
-    1a73  vpsrad ymm3,ymm3,18h
-    1a78  vcvtdq2ps ymm3,ymm3
-    1a7c  vmulps ymm3,ymm3,ymm5
-    1a80  vbroadcastss ymm4,[rbx+r10+38h]
-    1a87  vfmadd231ps ymm9,ymm3,ymm4
-    1a8c  vpsrad ymm3,ymm2,18h
-    1a91  vcvtdq2ps ymm3,ymm3
-    1a95  vmulps ymm3,ymm3,ymm5
-    1a99  vbroadcastss ymm4,[rbx+r10+3Ch]
-    1aa0  vfmadd231ps ymm10,ymm3,ymm4
-    1aa5  vmovdqu ymm1,[r9+60h]
-    1aab  vpsrlw ymm2,ymm1,4
-    1ab0  vpand ymm1,ymm1,[r11]
-    1ab5  vpand ymm2,ymm2,[r11]
-    1aba  vpsubb ymm1,ymm1,[rel 2139h]
-    1ac2  vpsubb ymm2,ymm2,[rel 2139h]
-    1aca  vpslld ymm3,ymm1,18h
-    1acf  vpsrad ymm3,ymm3,18h
-    1ad4  vcvtdq2ps ymm3,ymm3
-    1ad8  vmulps ymm3,ymm3,ymm6
-    1adc  vbroadcastss ymm4,[rbx+r10+20h]
-    1ae3  vfmadd231ps ymm11,ymm3,ymm4
-    1ae8  vpslld ymm3,ymm1,10h
-    1aed  vpsrad ymm3,ymm3,18h
-    1af2  vcvtdq2ps ymm3,ymm3
-    1af6  vmulps ymm3,ymm3,ymm6
-    1afa  vbroadcastss ymm4,[rbx+r10+24h]
-    1b01  vfmadd231ps ymm12,ymm3,ymm4
-    1b06  vpslld ymm3,ymm1,8
-    1b0b  vpsrad ymm3,ymm3,18h
-    1b10  vcvtdq2ps ymm3,ymm3
-    1b14  vmulps ymm3,ymm3,ymm6
-    1b18  vbroadcastss ymm4,[rbx+r10+28h]
-    1b1f  vfmadd231ps ymm13,ymm3,ymm4
-    1b24  vpsrad ymm3,ymm1,18h
-    1b29  vcvtdq2ps ymm3,ymm3
-    1b2d  vmulps ymm3,ymm3,ymm6
-    1b31  vbroadcastss ymm4,[rbx+r10+2Ch]
-    1b38  vfmadd231ps ymm14,ymm3,ymm4
-    1b3d  vpslld ymm3,ymm2,18h
-    1b42  vpsrad ymm3,ymm3,18h
-    1b47  vcvtdq2ps ymm3,ymm3
-    1b4b  vmulps ymm3,ymm3,ymm6
-    1b4f  vbroadcastss ymm4,[rbx+r10+30h]
-    1b56  vfmadd231ps ymm11,ymm3,ymm4
-    1b5b  vpslld ymm3,ymm2,10h
-    1b60  vpsrad ymm3,ymm3,18h
-    1b65  vcvtdq2ps ymm3,ymm3
-    1b69  vmulps ymm3,ymm3,ymm6
-    1b6d  vbroadcastss ymm4,[rbx+r10+34h]
-    1b74  vfmadd231ps ymm12,ymm3,ymm4
-    1b79  vpslld ymm3,ymm2,8
-    1b7e  vpsrad ymm3,ymm3,18h
-    1b83  vcvtdq2ps ymm3,ymm3
-    1b87  vmulps ymm3,ymm3,ymm6
-    1b8b  vbroadcastss ymm4,[rbx+r10+38h]
-    1b92  vfmadd231ps ymm13,ymm3,ymm4
-    1b97  vpsrad ymm3,ymm2,18h
-    1b9c  vcvtdq2ps ymm3,ymm3
-    1ba0  vmulps ymm3,ymm3,ymm6
-    1ba4  vbroadcastss ymm4,[rbx+r10+3Ch]
-    1bab  vfmadd231ps ymm14,ymm3,ymm4
-    1bb0  vmovdqu ymm1,[r9+80h]
-    1bb9  vpsrlw ymm2,ymm1,4
-    1bbe  vpand ymm1,ymm1,[r11]
-    1bc3  vpand ymm2,ymm2,[r11]
-    1bc8  vpsubb ymm1,ymm1,[rel 2139h]
-    1bd0  vpsubb ymm2,ymm2,[rel 2139h]
-    1bd8  vpslld ymm3,ymm1,18h
-    1bdd  vpsrad ymm3,ymm3,18h
-    1be2  vcvtdq2ps ymm3,ymm3
-    1be6  vmulps ymm3,ymm3,ymm5
-    1bea  vbroadcastss ymm4,[rbx+r10+40h]
-    1bf1  vfmadd231ps ymm7,ymm3,ymm4
-    1bf6  vpslld ymm3,ymm1,10h
-    1bfb  vpsrad ymm3,ymm3,18h
-    1c00  vcvtdq2ps ymm3,ymm3
-    1c04  vmulps ymm3,ymm3,ymm5
-    1c08  vbroadcastss ymm4,[rbx+r10+44h]
-    1c0f  vfmadd231ps ymm8,ymm3,ymm4
-    1c14  vpslld ymm3,ymm1,8
-    1c19  vpsrad ymm3,ymm3,18h
-    1c1e  vcvtdq2ps ymm3,ymm3
-    1c22  vmulps ymm3,ymm3,ymm5
-    1c26  vbroadcastss ymm4,[rbx+r10+48h]
-    1c2d  vfmadd231ps ymm9,ymm3,ymm4
-    1c32  vpsrad ymm3,ymm1,18h
-    1c37  vcvtdq2ps ymm3,ymm3
-    1c3b  vmulps ymm3,ymm3,ymm5
-    1c3f  vbroadcastss ymm4,[rbx+r10+4Ch]
-    1c46  vfmadd231ps ymm10,ymm3,ymm4
-    1c4b  vpslld ymm3,ymm2,18h
-    1c50  vpsrad ymm3,ymm3,18h
-    1c55  vcvtdq2ps ymm3,ymm3
-    1c59  vmulps ymm3,ymm3,ymm5
-    1c5d  vbroadcastss ymm4,[rbx+r10+50h]
-    1c64  vfmadd231ps ymm7,ymm3,ymm4
-    1c69  vpslld ymm3,ymm2,10h
-    1c6e  vpsrad ymm3,ymm3,18h
-    1c73  vcvtdq2ps ymm3,ymm3
-    1c77  vmulps ymm3,ymm3,ymm5
-    1c7b  vbroadcastss ymm4,[rbx+r10+54h]
-    1c82  vfmadd231ps ymm8,ymm3,ymm4
-    1c87  vpslld ymm3,ymm2,8
-    1c8c  vpsrad ymm3,ymm3,18h
-    1c91  vcvtdq2ps ymm3,ymm3
-    1c95  vmulps ymm3,ymm3,ymm5
-    1c99  vbroadcastss ymm4,[rbx+r10+58h]
-    1ca0  vfmadd231ps ymm9,ymm3,ymm4
-    1ca5  vpsrad ymm3,ymm2,18h
-    1caa  vcvtdq2ps ymm3,ymm3
-    1cae  vmulps ymm3,ymm3,ymm5
-    1cb2  vbroadcastss ymm4,[rbx+r10+5Ch]
-    1cb9  vfmadd231ps ymm10,ymm3,ymm4
-    1cbe  vmovdqu ymm1,[r9+0A0h]
-    1cc7  vpsrlw ymm2,ymm1,4
-    1ccc  vpand ymm1,ymm1,[r11]
-    1cd1  vpand ymm2,ymm2,[r11]
-    1cd6  vpsubb ymm1,ymm1,[rel 2139h]
-    1cde  vpsubb ymm2,ymm2,[rel 2139h]
-    1ce6  vpslld ymm3,ymm1,18h
-    1ceb  vpsrad ymm3,ymm3,18h
-    1cf0  vcvtdq2ps ymm3,ymm3
-    1cf4  vmulps ymm3,ymm3,ymm6
-    1cf8  vbroadcastss ymm4,[rbx+r10+40h]
-    1cff  vfmadd231ps ymm11,ymm3,ymm4
-    1d04  vpslld ymm3,ymm1,10h
-    1d09  vpsrad ymm3,ymm3,18h
-    1d0e  vcvtdq2ps ymm3,ymm3
-    1d12  vmulps ymm3,ymm3,ymm6
-    1d16  vbroadcastss ymm4,[rbx+r10+44h]
-    1d1d  vfmadd231ps ymm12,ymm3,ymm4
-    1d22  vpslld ymm3,ymm1,8
-    1d27  vpsrad ymm3,ymm3,18h
-    1d2c  vcvtdq2ps ymm3,ymm3
-    1d30  vmulps ymm3,ymm3,ymm6
-    1d34  vbroadcastss ymm4,[rbx+r10+48h]
-    1d3b  vfmadd231ps ymm13,ymm3,ymm4
-    1d40  vpsrad ymm3,ymm1,18h
-    1d45  vcvtdq2ps ymm3,ymm3
-    1d49  vmulps ymm3,ymm3,ymm6
-    1d4d  vbroadcastss ymm4,[rbx+r10+4Ch]
-    1d54  vfmadd231ps ymm14,ymm3,ymm4
-    1d59  vpslld ymm3,ymm2,18h
-    1d5e  vpsrad ymm3,ymm3,18h
-    1d63  vcvtdq2ps ymm3,ymm3
-    1d67  vmulps ymm3,ymm3,ymm6
-    1d6b  vbroadcastss ymm4,[rbx+r10+50h]
-    1d72  vfmadd231ps ymm11,ymm3,ymm4
-    1d77  vpslld ymm3,ymm2,10h
-    1d7c  vpsrad ymm3,ymm3,18h
-    1d81  vcvtdq2ps ymm3,ymm3
-    1d85  vmulps ymm3,ymm3,ymm6
-    1d89  vbroadcastss ymm4,[rbx+r10+54h]
-    1d90  vfmadd231ps ymm12,ymm3,ymm4
-    1d95  vpslld ymm3,ymm2,8
-    1d9a  vpsrad ymm3,ymm3,18h
-    1d9f  vcvtdq2ps ymm3,ymm3
-    1da3  vmulps ymm3,ymm3,ymm6
-    1da7  vbroadcastss ymm4,[rbx+r10+58h]
-    1dae  vfmadd231ps ymm13,ymm3,ymm4
-    1db3  vpsrad ymm3,ymm2,18h
-    1db8  vcvtdq2ps ymm3,ymm3
-    1dbc  vmulps ymm3,ymm3,ymm6
-    1dc0  vbroadcastss ymm4,[rbx+r10+5Ch]
-    1dc7  vfmadd231ps ymm14,ymm3,ymm4
-    1dcc  vmovdqu ymm1,[r9+0C0h]
-    1dd5  vpsrlw ymm2,ymm1,4
-    1dda  vpand ymm1,ymm1,[r11]
-    1ddf  vpand ymm2,ymm2,[r11]
-    1de4  vpsubb ymm1,ymm1,[rel 2139h]
-    1dec  vpsubb ymm2,ymm2,[rel 2139h]
-    1df4  vpslld ymm3,ymm1,18h
-    1df9  vpsrad ymm3,ymm3,18h
-    1dfe  vcvtdq2ps ymm3,ymm3
-    1e02  vmulps ymm3,ymm3,ymm5
-    1e06  vbroadcastss ymm4,[rbx+r10+60h]
-    1e0d  vfmadd231ps ymm7,ymm3,ymm4
-    1e12  vpslld ymm3,ymm1,10h
-    1e17  vpsrad ymm3,ymm3,18h
-    1e1c  vcvtdq2ps ymm3,ymm3
-    1e20  vmulps ymm3,ymm3,ymm5
-    1e24  vbroadcastss ymm4,[rbx+r10+64h]
-    1e2b  vfmadd231ps ymm8,ymm3,ymm4
-    1e30  vpslld ymm3,ymm1,8
-    1e35  vpsrad ymm3,ymm3,18h
-    1e3a  vcvtdq2ps ymm3,ymm3
-    1e3e  vmulps ymm3,ymm3,ymm5
-    1e42  vbroadcastss ymm4,[rbx+r10+68h]
-    1e49  vfmadd231ps ymm9,ymm3,ymm4
-    1e4e  vpsrad ymm3,ymm1,18h
-    1e53  vcvtdq2ps ymm3,ymm3
-    1e57  vmulps ymm3,ymm3,ymm5
-    1e5b  vbroadcastss ymm4,[rbx+r10+6Ch]
-    1e62  vfmadd231ps ymm10,ymm3,ymm4
-    1e67  vpslld ymm3,ymm2,18h
-    1e6c  vpsrad ymm3,ymm3,18h
-    1e71  vcvtdq2ps ymm3,ymm3
-    1e75  vmulps ymm3,ymm3,ymm5
-    1e79  vbroadcastss ymm4,[rbx+r10+70h]
-    1e80  vfmadd231ps ymm7,ymm3,ymm4
-    1e85  vpslld ymm3,ymm2,10h
-    1e8a  vpsrad ymm3,ymm3,18h
-    1e8f  vcvtdq2ps ymm3,ymm3
-    1e93  vmulps ymm3,ymm3,ymm5
-    1e97  vbroadcastss ymm4,[rbx+r10+74h]
-    1e9e  vfmadd231ps ymm8,ymm3,ymm4
-    1ea3  vpslld ymm3,ymm2,8
-    1ea8  vpsrad ymm3,ymm3,18h
-    1ead  vcvtdq2ps ymm3,ymm3
-    1eb1  vmulps ymm3,ymm3,ymm5
-    1eb5  vbroadcastss ymm4,[rbx+r10+78h]
-    1ebc  vfmadd231ps ymm9,ymm3,ymm4
-    1ec1  vpsrad ymm3,ymm2,18h
-    1ec6  vcvtdq2ps ymm3,ymm3
-    1eca  vmulps ymm3,ymm3,ymm5
-    1ece  vbroadcastss ymm4,[rbx+r10+7Ch]
-    1ed5  vfmadd231ps ymm10,ymm3,ymm4
-    1eda  vmovdqu ymm1,[r9+0E0h]
-    1ee3  vpsrlw ymm2,ymm1,4
-    1ee8  vpand ymm1,ymm1,[r11]
-    1eed  vpand ymm2,ymm2,[r11]
-    1ef2  vpsubb ymm1,ymm1,[rel 2139h]
-    1efa  vpsubb ymm2,ymm2,[rel 2139h]
-    1f02  vpslld ymm3,ymm1,18h
-    1f07  vpsrad ymm3,ymm3,18h
-    1f0c  vcvtdq2ps ymm3,ymm3
-    1f10  vmulps ymm3,ymm3,ymm6
-    1f14  vbroadcastss ymm4,[rbx+r10+60h]
-    1f1b  vfmadd231ps ymm11,ymm3,ymm4
-    1f20  vpslld ymm3,ymm1,10h
-    1f25  vpsrad ymm3,ymm3,18h
-    1f2a  vcvtdq2ps ymm3,ymm3
-    1f2e  vmulps ymm3,ymm3,ymm6
-    1f32  vbroadcastss ymm4,[rbx+r10+64h]
-    1f39  vfmadd231ps ymm12,ymm3,ymm4
-    1f3e  vpslld ymm3,ymm1,8
-    1f43  vpsrad ymm3,ymm3,18h
-    1f48  vcvtdq2ps ymm3,ymm3
-    1f4c  vmulps ymm3,ymm3,ymm6
-    1f50  vbroadcastss ymm4,[rbx+r10+68h]
-    1f57  vfmadd231ps ymm13,ymm3,ymm4
-    1f5c  vpsrad ymm3,ymm1,18h
-    1f61  vcvtdq2ps ymm3,ymm3
-    1f65  vmulps ymm3,ymm3,ymm6
-    1f69  vbroadcastss ymm4,[rbx+r10+6Ch]
-    1f70  vfmadd231ps ymm14,ymm3,ymm4
-    1f75  vpslld ymm3,ymm2,18h
-    1f7a  vpsrad ymm3,ymm3,18h
-    1f7f  vcvtdq2ps ymm3,ymm3
-    1f83  vmulps ymm3,ymm3,ymm6
-    1f87  vbroadcastss ymm4,[rbx+r10+70h]
-    1f8e  vfmadd231ps ymm11,ymm3,ymm4
-    1f93  vpslld ymm3,ymm2,10h
-    1f98  vpsrad ymm3,ymm3,18h
-    1f9d  vcvtdq2ps ymm3,ymm3
-    1fa1  vmulps ymm3,ymm3,ymm6
-    1fa5  vbroadcastss ymm4,[rbx+r10+74h]
-    1fac  vfmadd231ps ymm12,ymm3,ymm4
-    1fb1  vpslld ymm3,ymm2,8
-    1fb6  vpsrad ymm3,ymm3,18h
-    1fbb  vcvtdq2ps ymm3,ymm3
-    1fbf  vmulps ymm3,ymm3,ymm6
-    1fc3  vbroadcastss ymm4,[rbx+r10+78h]
-    1fca  vfmadd231ps ymm13,ymm3,ymm4
-    1fcf  vpsrad ymm3,ymm2,18h
-    1fd4  vcvtdq2ps ymm3,ymm3
-    1fd8  vmulps ymm3,ymm3,ymm6
-    1fdc  vbroadcastss ymm4,[rbx+r10+7Ch]
-    1fe3  vfmadd231ps ymm14,ymm3,ymm4
-    1fe8  add r8,20h
-    1fec  add r9,100h
-    1ff3  add r10,80h
-    1ffa  cmp r10,100h
-    2001  jne near 000000000000177Ch
-    2007  mov rax,rdx
-    200a  vaddps ymm7,ymm7,ymm8
-    200f  vaddps ymm9,ymm9,ymm10
-    2014  vaddps ymm7,ymm7,ymm9
-    2019  vmovups [rax],ymm7
-    201d  vaddps ymm11,ymm11,ymm12
-    2022  vaddps ymm13,ymm13,ymm14
-    2027  vaddps ymm11,ymm11,ymm13
-    202c  vmovups [rax+20h],ymm11
-    2031  add rax,rcx
-    2034  vzeroupper
-    2037  pop rbx
-    2038  ret
-    2039  (bad)
-    203d  (bad)
-    2041  (bad)
-    2045  (bad)
-    2049  (bad)
-    204d  (bad)
-    2051  (bad)
-    2055  (bad)
-    2059  or al,0Dh
-    205b  (bad)
-    205d  adc [rdx],dl
-    205f  adc al,18h
-    2061  or al,0Bh
-    2063  or cl,[rcx]
-    2065  or [rsi],al
-    2067  add al,0
-    2069  or al,0Dh
-    206b  (bad)
-    206d  adc [rdx],dl
-    206f  adc al,18h
-    2071  or al,0Bh
-    2073  or cl,[rcx]
-    2075  or [rsi],al
-    2077  add al,0
-    2079  add [rax],eax
-    207b  add [rax],eax
-    207d  add [rax],eax
-    207f  add [rax],eax
-    2081  add [rax],eax
-    2083  add [rax],eax
-    2085  add [rax],eax
-    2087  add [rax],eax
-    2089  add [rax],eax
-    208b  add [rax],eax
-    208d  add [rax],eax
-    208f  add [rax],eax
-    2091  add [rax],eax
-    2093  add [rax],eax
-    2095  add [rax],eax
-    2097  add [rax],eax
-    2099  add byte [rax-7F7F7F80h],80h
-    20a0  add byte [rax-7F7F7F80h],80h
-    20a7  add byte [rax-7F7F7F80h],80h
-    20ae  add byte [rax-7F7F7F80h],80h
-    20b5  add byte [rax+8080h],40h
-    20bc  add [rax],al
-    20be  add [rax],al
-    20c1  add [rax],al
-    20c3  add [rax],al
-    20c6  add [rax],al
-    20c9  add [rax],al
-    20cb  add [rax],al
-    20ce  add [rax],al
-    20d1  add [rax],al
-    20d3  add [rax],al
-    20d6  add [rax],al
-    20d9  add [rax],al
-    20db  add [rdi],bh
-    20dd  add [rax],al
-    20df  add [rdi],bh
-    20e1  add [rax],al
-    20e3  add [rdi],bh
-    20e5  add [rax],al
-    20e7  add [rdi],bh
-    20e9  add [rax],al
-    20eb  add [rdi],bh
-    20ed  add [rax],al
-    20ef  add [rdi],bh
-    20f1  add [rax],al
-    20f3  add [rdi],bh
-    20f5  add [rax],al
-    20f7  add [rdi],bh
-    20f9  clc
-    20fa  (bad)
-    20fc  (bad)
-    20fe  (bad)
-    2100  (bad)
-    2102  (bad)
-    2104  (bad)
-    2106  (bad)
-    2108  (bad)
-    210a  (bad)
-    210c  (bad)
-    210e  (bad)
-    2110  (bad)
-    2112  (bad)
-    2114  (bad)
-    2116  (bad)
-    2118  inc dword [rax]
-    211a  add [rax-35h],al
-    211d  add [rax],al
-    211f  retf
-    2121  add [rax],al
-    2123  retf
-    2125  add [rax],al
-    2127  retf
-    2129  add [rax],al
-    212b  retf
-    212d  add [rax],al
-    212f  retf
-    2131  add [rax],al
-    2133  retf
-    2135  add [rax],al
-    2137  retf
-    2139  or [rax],cl
-    213b  or [rax],cl
-    213d  or [rax],cl
-    213f  or [rax],cl
-    2141  or [rax],cl
-    2143  or [rax],cl
-    2145  or [rax],cl
-    2147  or [rax],cl
-    2149  or [rax],cl
-    214b  or [rax],cl
-    214d  or [rax],cl
-    214f  or [rax],cl
-    2151  or [rax],cl
-    2153  or [rax],cl
-    2155  or [rax],cl
-    2157  or [rax],cl
+    1a44  vbroadcastss ymm4,[rbx+r10+1Ch]
+    1a4b  vfmadd231ps ymm10,ymm3,ymm4
+    1a50  vmovdqu ymm1,[r9+20h]
+    1a56  vpsrlw ymm2,ymm1,4
+    1a5b  vpand ymm1,ymm1,[r11]
+    1a60  vpand ymm2,ymm2,[r11]
+    1a65  vpsubb ymm1,ymm1,[rel 22F9h]
+    1a6d  vpsubb ymm2,ymm2,[rel 22F9h]
+    1a75  vpslld ymm3,ymm1,18h
+    1a7a  vpsrad ymm3,ymm3,18h
+    1a7f  vcvtdq2ps ymm3,ymm3
+    1a83  vmulps ymm3,ymm3,ymm6
+    1a87  vbroadcastss ymm4,[rbx+r10]
+    1a8d  vfmadd231ps ymm11,ymm3,ymm4
+    1a92  vpslld ymm3,ymm1,10h
+    1a97  vpsrad ymm3,ymm3,18h
+    1a9c  vcvtdq2ps ymm3,ymm3
+    1aa0  vmulps ymm3,ymm3,ymm6
+    1aa4  vbroadcastss ymm4,[rbx+r10+4]
+    1aab  vfmadd231ps ymm12,ymm3,ymm4
+    1ab0  vpslld ymm3,ymm1,8
+    1ab5  vpsrad ymm3,ymm3,18h
+    1aba  vcvtdq2ps ymm3,ymm3
+    1abe  vmulps ymm3,ymm3,ymm6
+    1ac2  vbroadcastss ymm4,[rbx+r10+8]
+    1ac9  vfmadd231ps ymm13,ymm3,ymm4
+    1ace  vpsrad ymm3,ymm1,18h
+    1ad3  vcvtdq2ps ymm3,ymm3
+    1ad7  vmulps ymm3,ymm3,ymm6
+    1adb  vbroadcastss ymm4,[rbx+r10+0Ch]
+    1ae2  vfmadd231ps ymm14,ymm3,ymm4
+    1ae7  vpslld ymm3,ymm2,18h
+    1aec  vpsrad ymm3,ymm3,18h
+    1af1  vcvtdq2ps ymm3,ymm3
+    1af5  vmulps ymm3,ymm3,ymm6
+    1af9  vbroadcastss ymm4,[rbx+r10+10h]
+    1b00  vfmadd231ps ymm11,ymm3,ymm4
+    1b05  vpslld ymm3,ymm2,10h
+    1b0a  vpsrad ymm3,ymm3,18h
+    1b0f  vcvtdq2ps ymm3,ymm3
+    1b13  vmulps ymm3,ymm3,ymm6
+    1b17  vbroadcastss ymm4,[rbx+r10+14h]
+    1b1e  vfmadd231ps ymm12,ymm3,ymm4
+    1b23  vpslld ymm3,ymm2,8
+    1b28  vpsrad ymm3,ymm3,18h
+    1b2d  vcvtdq2ps ymm3,ymm3
+    1b31  vmulps ymm3,ymm3,ymm6
+    1b35  vbroadcastss ymm4,[rbx+r10+18h]
+    1b3c  vfmadd231ps ymm13,ymm3,ymm4
+    1b41  vpsrad ymm3,ymm2,18h
+    1b46  vcvtdq2ps ymm3,ymm3
+    1b4a  vmulps ymm3,ymm3,ymm6
+    1b4e  vbroadcastss ymm4,[rbx+r10+1Ch]
+    1b55  vfmadd231ps ymm14,ymm3,ymm4
+    1b5a  vmovdqu ymm1,[r9+40h]
+    1b60  vpsrlw ymm2,ymm1,4
+    1b65  vpand ymm1,ymm1,[r11]
+    1b6a  vpand ymm2,ymm2,[r11]
+    1b6f  vpsubb ymm1,ymm1,[rel 22F9h]
+    1b77  vpsubb ymm2,ymm2,[rel 22F9h]
+    1b7f  vpslld ymm3,ymm1,18h
+    1b84  vpsrad ymm3,ymm3,18h
+    1b89  vcvtdq2ps ymm3,ymm3
+    1b8d  vmulps ymm3,ymm3,ymm5
+    1b91  vbroadcastss ymm4,[rbx+r10+20h]
+    1b98  vfmadd231ps ymm7,ymm3,ymm4
+    1b9d  vpslld ymm3,ymm1,10h
+    1ba2  vpsrad ymm3,ymm3,18h
+    1ba7  vcvtdq2ps ymm3,ymm3
+    1bab  vmulps ymm3,ymm3,ymm5
+    1baf  vbroadcastss ymm4,[rbx+r10+24h]
+    1bb6  vfmadd231ps ymm8,ymm3,ymm4
+    1bbb  vpslld ymm3,ymm1,8
+    1bc0  vpsrad ymm3,ymm3,18h
+    1bc5  vcvtdq2ps ymm3,ymm3
+    1bc9  vmulps ymm3,ymm3,ymm5
+    1bcd  vbroadcastss ymm4,[rbx+r10+28h]
+    1bd4  vfmadd231ps ymm9,ymm3,ymm4
+    1bd9  vpsrad ymm3,ymm1,18h
+    1bde  vcvtdq2ps ymm3,ymm3
+    1be2  vmulps ymm3,ymm3,ymm5
+    1be6  vbroadcastss ymm4,[rbx+r10+2Ch]
+    1bed  vfmadd231ps ymm10,ymm3,ymm4
+    1bf2  vpslld ymm3,ymm2,18h
+    1bf7  vpsrad ymm3,ymm3,18h
+    1bfc  vcvtdq2ps ymm3,ymm3
+    1c00  vmulps ymm3,ymm3,ymm5
+    1c04  vbroadcastss ymm4,[rbx+r10+30h]
+    1c0b  vfmadd231ps ymm7,ymm3,ymm4
+    1c10  vpslld ymm3,ymm2,10h
+    1c15  vpsrad ymm3,ymm3,18h
+    1c1a  vcvtdq2ps ymm3,ymm3
+    1c1e  vmulps ymm3,ymm3,ymm5
+    1c22  vbroadcastss ymm4,[rbx+r10+34h]
+    1c29  vfmadd231ps ymm8,ymm3,ymm4
+    1c2e  vpslld ymm3,ymm2,8
+    1c33  vpsrad ymm3,ymm3,18h
+    1c38  vcvtdq2ps ymm3,ymm3
+    1c3c  vmulps ymm3,ymm3,ymm5
+    1c40  vbroadcastss ymm4,[rbx+r10+38h]
+    1c47  vfmadd231ps ymm9,ymm3,ymm4
+    1c4c  vpsrad ymm3,ymm2,18h
+    1c51  vcvtdq2ps ymm3,ymm3
+    1c55  vmulps ymm3,ymm3,ymm5
+    1c59  vbroadcastss ymm4,[rbx+r10+3Ch]
+    1c60  vfmadd231ps ymm10,ymm3,ymm4
+    1c65  vmovdqu ymm1,[r9+60h]
+    1c6b  vpsrlw ymm2,ymm1,4
+    1c70  vpand ymm1,ymm1,[r11]
+    1c75  vpand ymm2,ymm2,[r11]
+    1c7a  vpsubb ymm1,ymm1,[rel 22F9h]
+    1c82  vpsubb ymm2,ymm2,[rel 22F9h]
+    1c8a  vpslld ymm3,ymm1,18h
+    1c8f  vpsrad ymm3,ymm3,18h
+    1c94  vcvtdq2ps ymm3,ymm3
+    1c98  vmulps ymm3,ymm3,ymm6
+    1c9c  vbroadcastss ymm4,[rbx+r10+20h]
+    1ca3  vfmadd231ps ymm11,ymm3,ymm4
+    1ca8  vpslld ymm3,ymm1,10h
+    1cad  vpsrad ymm3,ymm3,18h
+    1cb2  vcvtdq2ps ymm3,ymm3
+    1cb6  vmulps ymm3,ymm3,ymm6
+    1cba  vbroadcastss ymm4,[rbx+r10+24h]
+    1cc1  vfmadd231ps ymm12,ymm3,ymm4
+    1cc6  vpslld ymm3,ymm1,8
+    1ccb  vpsrad ymm3,ymm3,18h
+    1cd0  vcvtdq2ps ymm3,ymm3
+    1cd4  vmulps ymm3,ymm3,ymm6
+    1cd8  vbroadcastss ymm4,[rbx+r10+28h]
+    1cdf  vfmadd231ps ymm13,ymm3,ymm4
+    1ce4  vpsrad ymm3,ymm1,18h
+    1ce9  vcvtdq2ps ymm3,ymm3
+    1ced  vmulps ymm3,ymm3,ymm6
+    1cf1  vbroadcastss ymm4,[rbx+r10+2Ch]
+    1cf8  vfmadd231ps ymm14,ymm3,ymm4
+    1cfd  vpslld ymm3,ymm2,18h
+    1d02  vpsrad ymm3,ymm3,18h
+    1d07  vcvtdq2ps ymm3,ymm3
+    1d0b  vmulps ymm3,ymm3,ymm6
+    1d0f  vbroadcastss ymm4,[rbx+r10+30h]
+    1d16  vfmadd231ps ymm11,ymm3,ymm4
+    1d1b  vpslld ymm3,ymm2,10h
+    1d20  vpsrad ymm3,ymm3,18h
+    1d25  vcvtdq2ps ymm3,ymm3
+    1d29  vmulps ymm3,ymm3,ymm6
+    1d2d  vbroadcastss ymm4,[rbx+r10+34h]
+    1d34  vfmadd231ps ymm12,ymm3,ymm4
+    1d39  vpslld ymm3,ymm2,8
+    1d3e  vpsrad ymm3,ymm3,18h
+    1d43  vcvtdq2ps ymm3,ymm3
+    1d47  vmulps ymm3,ymm3,ymm6
+    1d4b  vbroadcastss ymm4,[rbx+r10+38h]
+    1d52  vfmadd231ps ymm13,ymm3,ymm4
+    1d57  vpsrad ymm3,ymm2,18h
+    1d5c  vcvtdq2ps ymm3,ymm3
+    1d60  vmulps ymm3,ymm3,ymm6
+    1d64  vbroadcastss ymm4,[rbx+r10+3Ch]
+    1d6b  vfmadd231ps ymm14,ymm3,ymm4
+    1d70  vmovdqu ymm1,[r9+80h]
+    1d79  vpsrlw ymm2,ymm1,4
+    1d7e  vpand ymm1,ymm1,[r11]
+    1d83  vpand ymm2,ymm2,[r11]
+    1d88  vpsubb ymm1,ymm1,[rel 22F9h]
+    1d90  vpsubb ymm2,ymm2,[rel 22F9h]
+    1d98  vpslld ymm3,ymm1,18h
+    1d9d  vpsrad ymm3,ymm3,18h
+    1da2  vcvtdq2ps ymm3,ymm3
+    1da6  vmulps ymm3,ymm3,ymm5
+    1daa  vbroadcastss ymm4,[rbx+r10+40h]
+    1db1  vfmadd231ps ymm7,ymm3,ymm4
+    1db6  vpslld ymm3,ymm1,10h
+    1dbb  vpsrad ymm3,ymm3,18h
+    1dc0  vcvtdq2ps ymm3,ymm3
+    1dc4  vmulps ymm3,ymm3,ymm5
+    1dc8  vbroadcastss ymm4,[rbx+r10+44h]
+    1dcf  vfmadd231ps ymm8,ymm3,ymm4
+    1dd4  vpslld ymm3,ymm1,8
+    1dd9  vpsrad ymm3,ymm3,18h
+    1dde  vcvtdq2ps ymm3,ymm3
+    1de2  vmulps ymm3,ymm3,ymm5
+    1de6  vbroadcastss ymm4,[rbx+r10+48h]
+    1ded  vfmadd231ps ymm9,ymm3,ymm4
+    1df2  vpsrad ymm3,ymm1,18h
+    1df7  vcvtdq2ps ymm3,ymm3
+    1dfb  vmulps ymm3,ymm3,ymm5
+    1dff  vbroadcastss ymm4,[rbx+r10+4Ch]
+    1e06  vfmadd231ps ymm10,ymm3,ymm4
+    1e0b  vpslld ymm3,ymm2,18h
+    1e10  vpsrad ymm3,ymm3,18h
+    1e15  vcvtdq2ps ymm3,ymm3
+    1e19  vmulps ymm3,ymm3,ymm5
+    1e1d  vbroadcastss ymm4,[rbx+r10+50h]
+    1e24  vfmadd231ps ymm7,ymm3,ymm4
+    1e29  vpslld ymm3,ymm2,10h
+    1e2e  vpsrad ymm3,ymm3,18h
+    1e33  vcvtdq2ps ymm3,ymm3
+    1e37  vmulps ymm3,ymm3,ymm5
+    1e3b  vbroadcastss ymm4,[rbx+r10+54h]
+    1e42  vfmadd231ps ymm8,ymm3,ymm4
+    1e47  vpslld ymm3,ymm2,8
+    1e4c  vpsrad ymm3,ymm3,18h
+    1e51  vcvtdq2ps ymm3,ymm3
+    1e55  vmulps ymm3,ymm3,ymm5
+    1e59  vbroadcastss ymm4,[rbx+r10+58h]
+    1e60  vfmadd231ps ymm9,ymm3,ymm4
+    1e65  vpsrad ymm3,ymm2,18h
+    1e6a  vcvtdq2ps ymm3,ymm3
+    1e6e  vmulps ymm3,ymm3,ymm5
+    1e72  vbroadcastss ymm4,[rbx+r10+5Ch]
+    1e79  vfmadd231ps ymm10,ymm3,ymm4
+    1e7e  vmovdqu ymm1,[r9+0A0h]
+    1e87  vpsrlw ymm2,ymm1,4
+    1e8c  vpand ymm1,ymm1,[r11]
+    1e91  vpand ymm2,ymm2,[r11]
+    1e96  vpsubb ymm1,ymm1,[rel 22F9h]
+    1e9e  vpsubb ymm2,ymm2,[rel 22F9h]
+    1ea6  vpslld ymm3,ymm1,18h
+    1eab  vpsrad ymm3,ymm3,18h
+    1eb0  vcvtdq2ps ymm3,ymm3
+    1eb4  vmulps ymm3,ymm3,ymm6
+    1eb8  vbroadcastss ymm4,[rbx+r10+40h]
+    1ebf  vfmadd231ps ymm11,ymm3,ymm4
+    1ec4  vpslld ymm3,ymm1,10h
+    1ec9  vpsrad ymm3,ymm3,18h
+    1ece  vcvtdq2ps ymm3,ymm3
+    1ed2  vmulps ymm3,ymm3,ymm6
+    1ed6  vbroadcastss ymm4,[rbx+r10+44h]
+    1edd  vfmadd231ps ymm12,ymm3,ymm4
+    1ee2  vpslld ymm3,ymm1,8
+    1ee7  vpsrad ymm3,ymm3,18h
+    1eec  vcvtdq2ps ymm3,ymm3
+    1ef0  vmulps ymm3,ymm3,ymm6
+    1ef4  vbroadcastss ymm4,[rbx+r10+48h]
+    1efb  vfmadd231ps ymm13,ymm3,ymm4
+    1f00  vpsrad ymm3,ymm1,18h
+    1f05  vcvtdq2ps ymm3,ymm3
+    1f09  vmulps ymm3,ymm3,ymm6
+    1f0d  vbroadcastss ymm4,[rbx+r10+4Ch]
+    1f14  vfmadd231ps ymm14,ymm3,ymm4
+    1f19  vpslld ymm3,ymm2,18h
+    1f1e  vpsrad ymm3,ymm3,18h
+    1f23  vcvtdq2ps ymm3,ymm3
+    1f27  vmulps ymm3,ymm3,ymm6
+    1f2b  vbroadcastss ymm4,[rbx+r10+50h]
+    1f32  vfmadd231ps ymm11,ymm3,ymm4
+    1f37  vpslld ymm3,ymm2,10h
+    1f3c  vpsrad ymm3,ymm3,18h
+    1f41  vcvtdq2ps ymm3,ymm3
+    1f45  vmulps ymm3,ymm3,ymm6
+    1f49  vbroadcastss ymm4,[rbx+r10+54h]
+    1f50  vfmadd231ps ymm12,ymm3,ymm4
+    1f55  vpslld ymm3,ymm2,8
+    1f5a  vpsrad ymm3,ymm3,18h
+    1f5f  vcvtdq2ps ymm3,ymm3
+    1f63  vmulps ymm3,ymm3,ymm6
+    1f67  vbroadcastss ymm4,[rbx+r10+58h]
+    1f6e  vfmadd231ps ymm13,ymm3,ymm4
+    1f73  vpsrad ymm3,ymm2,18h
+    1f78  vcvtdq2ps ymm3,ymm3
+    1f7c  vmulps ymm3,ymm3,ymm6
+    1f80  vbroadcastss ymm4,[rbx+r10+5Ch]
+    1f87  vfmadd231ps ymm14,ymm3,ymm4
+    1f8c  vmovdqu ymm1,[r9+0C0h]
+    1f95  vpsrlw ymm2,ymm1,4
+    1f9a  vpand ymm1,ymm1,[r11]
+    1f9f  vpand ymm2,ymm2,[r11]
+    1fa4  vpsubb ymm1,ymm1,[rel 22F9h]
+    1fac  vpsubb ymm2,ymm2,[rel 22F9h]
+    1fb4  vpslld ymm3,ymm1,18h
+    1fb9  vpsrad ymm3,ymm3,18h
+    1fbe  vcvtdq2ps ymm3,ymm3
+    1fc2  vmulps ymm3,ymm3,ymm5
+    1fc6  vbroadcastss ymm4,[rbx+r10+60h]
+    1fcd  vfmadd231ps ymm7,ymm3,ymm4
+    1fd2  vpslld ymm3,ymm1,10h
+    1fd7  vpsrad ymm3,ymm3,18h
+    1fdc  vcvtdq2ps ymm3,ymm3
+    1fe0  vmulps ymm3,ymm3,ymm5
+    1fe4  vbroadcastss ymm4,[rbx+r10+64h]
+    1feb  vfmadd231ps ymm8,ymm3,ymm4
+    1ff0  vpslld ymm3,ymm1,8
+    1ff5  vpsrad ymm3,ymm3,18h
+    1ffa  vcvtdq2ps ymm3,ymm3
+    1ffe  vmulps ymm3,ymm3,ymm5
+    2002  vbroadcastss ymm4,[rbx+r10+68h]
+    2009  vfmadd231ps ymm9,ymm3,ymm4
+    200e  vpsrad ymm3,ymm1,18h
+    2013  vcvtdq2ps ymm3,ymm3
+    2017  vmulps ymm3,ymm3,ymm5
+    201b  vbroadcastss ymm4,[rbx+r10+6Ch]
+    2022  vfmadd231ps ymm10,ymm3,ymm4
+    2027  vpslld ymm3,ymm2,18h
+    202c  vpsrad ymm3,ymm3,18h
+    2031  vcvtdq2ps ymm3,ymm3
+    2035  vmulps ymm3,ymm3,ymm5
+    2039  vbroadcastss ymm4,[rbx+r10+70h]
+    2040  vfmadd231ps ymm7,ymm3,ymm4
+    2045  vpslld ymm3,ymm2,10h
+    204a  vpsrad ymm3,ymm3,18h
+    204f  vcvtdq2ps ymm3,ymm3
+    2053  vmulps ymm3,ymm3,ymm5
+    2057  vbroadcastss ymm4,[rbx+r10+74h]
+    205e  vfmadd231ps ymm8,ymm3,ymm4
+    2063  vpslld ymm3,ymm2,8
+    2068  vpsrad ymm3,ymm3,18h
+    206d  vcvtdq2ps ymm3,ymm3
+    2071  vmulps ymm3,ymm3,ymm5
+    2075  vbroadcastss ymm4,[rbx+r10+78h]
+    207c  vfmadd231ps ymm9,ymm3,ymm4
+    2081  vpsrad ymm3,ymm2,18h
+    2086  vcvtdq2ps ymm3,ymm3
+    208a  vmulps ymm3,ymm3,ymm5
+    208e  vbroadcastss ymm4,[rbx+r10+7Ch]
+    2095  vfmadd231ps ymm10,ymm3,ymm4
+    209a  vmovdqu ymm1,[r9+0E0h]
+    20a3  vpsrlw ymm2,ymm1,4
+    20a8  vpand ymm1,ymm1,[r11]
+    20ad  vpand ymm2,ymm2,[r11]
+    20b2  vpsubb ymm1,ymm1,[rel 22F9h]
+    20ba  vpsubb ymm2,ymm2,[rel 22F9h]
+    20c2  vpslld ymm3,ymm1,18h
+    20c7  vpsrad ymm3,ymm3,18h
+    20cc  vcvtdq2ps ymm3,ymm3
+    20d0  vmulps ymm3,ymm3,ymm6
+    20d4  vbroadcastss ymm4,[rbx+r10+60h]
+    20db  vfmadd231ps ymm11,ymm3,ymm4
+    20e0  vpslld ymm3,ymm1,10h
+    20e5  vpsrad ymm3,ymm3,18h
+    20ea  vcvtdq2ps ymm3,ymm3
+    20ee  vmulps ymm3,ymm3,ymm6
+    20f2  vbroadcastss ymm4,[rbx+r10+64h]
+    20f9  vfmadd231ps ymm12,ymm3,ymm4
+    20fe  vpslld ymm3,ymm1,8
+    2103  vpsrad ymm3,ymm3,18h
+    2108  vcvtdq2ps ymm3,ymm3
+    210c  vmulps ymm3,ymm3,ymm6
+    2110  vbroadcastss ymm4,[rbx+r10+68h]
+    2117  vfmadd231ps ymm13,ymm3,ymm4
+    211c  vpsrad ymm3,ymm1,18h
+    2121  vcvtdq2ps ymm3,ymm3
+    2125  vmulps ymm3,ymm3,ymm6
+    2129  vbroadcastss ymm4,[rbx+r10+6Ch]
+    2130  vfmadd231ps ymm14,ymm3,ymm4
+    2135  vpslld ymm3,ymm2,18h
+    213a  vpsrad ymm3,ymm3,18h
+    213f  vcvtdq2ps ymm3,ymm3
+    2143  vmulps ymm3,ymm3,ymm6
+    2147  vbroadcastss ymm4,[rbx+r10+70h]
+    214e  vfmadd231ps ymm11,ymm3,ymm4
+    2153  vpslld ymm3,ymm2,10h
+    2158  vpsrad ymm3,ymm3,18h
+    215d  vcvtdq2ps ymm3,ymm3
+    2161  vmulps ymm3,ymm3,ymm6
+    2165  vbroadcastss ymm4,[rbx+r10+74h]
+    216c  vfmadd231ps ymm12,ymm3,ymm4
+    2171  vpslld ymm3,ymm2,8
+    2176  vpsrad ymm3,ymm3,18h
+    217b  vcvtdq2ps ymm3,ymm3
+    217f  vmulps ymm3,ymm3,ymm6
+    2183  vbroadcastss ymm4,[rbx+r10+78h]
+    218a  vfmadd231ps ymm13,ymm3,ymm4
+    218f  vpsrad ymm3,ymm2,18h
+    2194  vcvtdq2ps ymm3,ymm3
+    2198  vmulps ymm3,ymm3,ymm6
+    219c  vbroadcastss ymm4,[rbx+r10+7Ch]
+    21a3  vfmadd231ps ymm14,ymm3,ymm4
+    21a8  add r8,20h
+    21ac  add r9,100h
+    21b3  add r10,80h
+    21ba  cmp r10,100h
+    21c1  jne near 000000000000193Ch
+    21c7  mov rax,rdx
+    21ca  vaddps ymm7,ymm7,ymm8
+    21cf  vaddps ymm9,ymm9,ymm10
+    21d4  vaddps ymm7,ymm7,ymm9
+    21d9  vmovups [rax],ymm7
+    21dd  vaddps ymm11,ymm11,ymm12
+    21e2  vaddps ymm13,ymm13,ymm14
+    21e7  vaddps ymm11,ymm11,ymm13
+    21ec  vmovups [rax+20h],ymm11
+    21f1  add rax,rcx
+    21f4  vzeroupper
+    21f7  pop rbx
+    21f8  ret
+    21f9  (bad)
+    21fd  (bad)
+    2201  (bad)
+    2205  (bad)
+    2209  (bad)
+    220d  (bad)
+    2211  (bad)
+    2215  (bad)
+    2219  or al,0Dh
+    221b  (bad)
+    221d  adc [rdx],dl
+    221f  adc al,18h
+    2221  or al,0Bh
+    2223  or cl,[rcx]
+    2225  or [rsi],al
+    2227  add al,0
+    2229  or al,0Dh
+    222b  (bad)
+    222d  adc [rdx],dl
+    222f  adc al,18h
+    2231  or al,0Bh
+    2233  or cl,[rcx]
+    2235  or [rsi],al
+    2237  add al,0
+    2239  add [rax],eax
+    223b  add [rax],eax
+    223d  add [rax],eax
+    223f  add [rax],eax
+    2241  add [rax],eax
+    2243  add [rax],eax
+    2245  add [rax],eax
+    2247  add [rax],eax
+    2249  add [rax],eax
+    224b  add [rax],eax
+    224d  add [rax],eax
+    224f  add [rax],eax
+    2251  add [rax],eax
+    2253  add [rax],eax
+    2255  add [rax],eax
+    2257  add [rax],eax
+    2259  add byte [rax-7F7F7F80h],80h
+    2260  add byte [rax-7F7F7F80h],80h
+    2267  add byte [rax-7F7F7F80h],80h
+    226e  add byte [rax-7F7F7F80h],80h
+    2275  add byte [rax+8080h],40h
+    227c  add [rax],al
+    227e  add [rax],al
+    2281  add [rax],al
+    2283  add [rax],al
+    2286  add [rax],al
+    2289  add [rax],al
+    228b  add [rax],al
+    228e  add [rax],al
+    2291  add [rax],al
+    2293  add [rax],al
+    2296  add [rax],al
+    2299  add [rax],al
+    229b  add [rdi],bh
+    229d  add [rax],al
+    229f  add [rdi],bh
+    22a1  add [rax],al
+    22a3  add [rdi],bh
+    22a5  add [rax],al
+    22a7  add [rdi],bh
+    22a9  add [rax],al
+    22ab  add [rdi],bh
+    22ad  add [rax],al
+    22af  add [rdi],bh
+    22b1  add [rax],al
+    22b3  add [rdi],bh
+    22b5  add [rax],al
+    22b7  add [rdi],bh
+    22b9  clc
+    22ba  (bad)
+    22bc  (bad)
+    22be  (bad)
+    22c0  (bad)
+    22c2  (bad)
+    22c4  (bad)
+    22c6  (bad)
+    22c8  (bad)
+    22ca  (bad)
+    22cc  (bad)
+    22ce  (bad)
+    22d0  (bad)
+    22d2  (bad)
+    22d4  (bad)
+    22d6  (bad)
+    22d8  inc dword [rax]
+    22da  add [rax-35h],al
+    22dd  add [rax],al
+    22df  retf
+    22e1  add [rax],al
+    22e3  retf
+    22e5  add [rax],al
+    22e7  retf
+    22e9  add [rax],al
+    22eb  retf
+    22ed  add [rax],al
+    22ef  retf
+    22f1  add [rax],al
+    22f3  retf
+    22f5  add [rax],al
+    22f7  retf
+    22f9  or [rax],cl
+    22fb  or [rax],cl
+    22fd  or [rax],cl
+    22ff  or [rax],cl
+    2301  or [rax],cl
+    2303  or [rax],cl
+    2305  or [rax],cl
+    2307  or [rax],cl
+    2309  or [rax],cl
+    230b  or [rax],cl
+    230d  or [rax],cl
+    230f  or [rax],cl
+    2311  or [rax],cl
+    2313  or [rax],cl
+    2315  or [rax],cl
+    2317  or [rax],cl
 
 score_F16_d32_g2_s3e000000:
-    2180  cmp rcx,1
-    2184  jl near 00000000000023E1h
-    218a  mov r8,[rdi]
-    218d  mov r9,[rdi+40h]
-    2191  prefetcht1 [r9]
-    2195  prefetcht1 [r9+40h]
-    219a  prefetcht1 [r9+80h]
-    21a2  prefetcht1 [r9+0C0h]
-    21aa  prefetcht1 [r9+100h]
-    21b2  prefetcht1 [r9+140h]
-    21ba  prefetcht1 [r9+180h]
-    21c2  prefetcht1 [r9+1C0h]
-    21ca  vpxor ymm3,ymm3,ymm3
-    21ce  vpxor ymm4,ymm4,ymm4
-    21d2  vpxor ymm5,ymm5,ymm5
-    21d6  vpxor ymm6,ymm6,ymm6
-    21da  vpxor ymm7,ymm7,ymm7
-    21de  vpxor ymm8,ymm8,ymm8
-    21e3  vpxor ymm9,ymm9,ymm9
-    21e8  vpxor ymm10,ymm10,ymm10
-    21ed  xor r10,r10
-    21f0  xor r11,r11
-    21f3  vcvtph2ps ymm0,[r8+r10]
-    21f9  vcvtph2ps ymm1,[r8+r10+10h]
-    2200  vbroadcastss ymm2,[rsi+r11]
-    2206  vfmadd231ps ymm3,ymm0,ymm2
-    220b  vfmadd231ps ymm4,ymm1,ymm2
-    2210  vbroadcastss ymm2,[rsi+r11+80h]
-    221a  vfmadd231ps ymm5,ymm0,ymm2
-    221f  vfmadd231ps ymm6,ymm1,ymm2
-    2224  vcvtph2ps ymm0,[r8+r10+20h]
-    222b  vcvtph2ps ymm1,[r8+r10+30h]
-    2232  vbroadcastss ymm2,[rsi+r11+4]
-    2239  vfmadd231ps ymm7,ymm0,ymm2
-    223e  vfmadd231ps ymm8,ymm1,ymm2
-    2243  vbroadcastss ymm2,[rsi+r11+84h]
-    224d  vfmadd231ps ymm9,ymm0,ymm2
-    2252  vfmadd231ps ymm10,ymm1,ymm2
-    2257  add r10,80h
-    225e  add r11,10h
-    2262  cmp r11,80h
-    2269  jne short 00000000000021F3h
-    226b  vaddps ymm11,ymm3,ymm7
-    226f  vaddps ymm12,ymm4,ymm8
-    2274  vaddps ymm13,ymm5,ymm9
-    2279  vaddps ymm14,ymm6,ymm10
-    227e  prefetcht1 [r9+200h]
-    2286  prefetcht1 [r9+240h]
-    228e  prefetcht1 [r9+280h]
-    2296  prefetcht1 [r9+2C0h]
-    229e  prefetcht1 [r9+300h]
-    22a6  prefetcht1 [r9+340h]
-    22ae  prefetcht1 [r9+380h]
-    22b6  prefetcht1 [r9+3C0h]
-    22be  vpxor ymm3,ymm3,ymm3
-    22c2  vpxor ymm4,ymm4,ymm4
-    22c6  vpxor ymm5,ymm5,ymm5
-    22ca  vpxor ymm6,ymm6,ymm6
-    22ce  vpxor ymm7,ymm7,ymm7
-    22d2  vpxor ymm8,ymm8,ymm8
-    22d7  vpxor ymm9,ymm9,ymm9
-    22dc  vpxor ymm10,ymm10,ymm10
-    22e1  xor r10,r10
-    22e4  xor r11,r11
-    22e7  vcvtph2ps ymm0,[r8+r10+40h]
-    22ee  vcvtph2ps ymm1,[r8+r10+50h]
-    22f5  vbroadcastss ymm2,[rsi+r11+8]
-    22fc  vfmadd231ps ymm3,ymm0,ymm2
-    2301  vfmadd231ps ymm4,ymm1,ymm2
-    2306  vbroadcastss ymm2,[rsi+r11+88h]
-    2310  vfmadd231ps ymm5,ymm0,ymm2
-    2315  vfmadd231ps ymm6,ymm1,ymm2
-    231a  vcvtph2ps ymm0,[r8+r10+60h]
-    2321  vcvtph2ps ymm1,[r8+r10+70h]
-    2328  vbroadcastss ymm2,[rsi+r11+0Ch]
-    232f  vfmadd231ps ymm7,ymm0,ymm2
-    2334  vfmadd231ps ymm8,ymm1,ymm2
-    2339  vbroadcastss ymm2,[rsi+r11+8Ch]
-    2343  vfmadd231ps ymm9,ymm0,ymm2
-    2348  vfmadd231ps ymm10,ymm1,ymm2
-    234d  add r10,80h
-    2354  add r11,10h
-    2358  cmp r11,80h
-    235f  jne short 00000000000022E7h
-    2361  vaddps ymm3,ymm3,ymm7
-    2365  vaddps ymm3,ymm11,ymm3
-    2369  vbroadcastss ymm2,[rel 23E5h]
-    2372  vmulps ymm3,ymm3,ymm2
-    2376  vmovups [rdx],ymm3
-    237a  vaddps ymm4,ymm4,ymm8
-    237f  vaddps ymm4,ymm12,ymm4
-    2383  vbroadcastss ymm2,[rel 23E5h]
-    238c  vmulps ymm4,ymm4,ymm2
-    2390  vmovups [rdx+20h],ymm4
-    2395  vaddps ymm5,ymm5,ymm9
-    239a  vaddps ymm5,ymm13,ymm5
-    239e  vbroadcastss ymm2,[rel 23E5h]
-    23a7  vmulps ymm5,ymm5,ymm2
-    23ab  vmovups [rdx+1040h],ymm5
-    23b3  vaddps ymm6,ymm6,ymm10
-    23b8  vaddps ymm6,ymm14,ymm6
-    23bc  vbroadcastss ymm2,[rel 23E5h]
-    23c5  vmulps ymm6,ymm6,ymm2
-    23c9  vmovups [rdx+1060h],ymm6
-    23d1  add rdi,8
-    23d5  add rdx,40h
-    23d9  dec rcx
-    23dc  jmp 0000000000002180h
-    23e1  vzeroupper
-    23e4  ret
-    23e5  add [rax],al
-    23e7  add [rsi],bh
+    2340  cmp rcx,1
+    2344  jl near 00000000000025A1h
+    234a  mov r8,[rdi]
+    234d  mov r9,[rdi+40h]
+    2351  prefetcht1 [r9]
+    2355  prefetcht1 [r9+40h]
+    235a  prefetcht1 [r9+80h]
+    2362  prefetcht1 [r9+0C0h]
+    236a  prefetcht1 [r9+100h]
+    2372  prefetcht1 [r9+140h]
+    237a  prefetcht1 [r9+180h]
+    2382  prefetcht1 [r9+1C0h]
+    238a  vpxor ymm3,ymm3,ymm3
+    238e  vpxor ymm4,ymm4,ymm4
+    2392  vpxor ymm5,ymm5,ymm5
+    2396  vpxor ymm6,ymm6,ymm6
+    239a  vpxor ymm7,ymm7,ymm7
+    239e  vpxor ymm8,ymm8,ymm8
+    23a3  vpxor ymm9,ymm9,ymm9
+    23a8  vpxor ymm10,ymm10,ymm10
+    23ad  xor r10,r10
+    23b0  xor r11,r11
+    23b3  vcvtph2ps ymm0,[r8+r10]
+    23b9  vcvtph2ps ymm1,[r8+r10+10h]
+    23c0  vbroadcastss ymm2,[rsi+r11]
+    23c6  vfmadd231ps ymm3,ymm0,ymm2
+    23cb  vfmadd231ps ymm4,ymm1,ymm2
+    23d0  vbroadcastss ymm2,[rsi+r11+80h]
+    23da  vfmadd231ps ymm5,ymm0,ymm2
+    23df  vfmadd231ps ymm6,ymm1,ymm2
+    23e4  vcvtph2ps ymm0,[r8+r10+20h]
+    23eb  vcvtph2ps ymm1,[r8+r10+30h]
+    23f2  vbroadcastss ymm2,[rsi+r11+4]
+    23f9  vfmadd231ps ymm7,ymm0,ymm2
+    23fe  vfmadd231ps ymm8,ymm1,ymm2
+    2403  vbroadcastss ymm2,[rsi+r11+84h]
+    240d  vfmadd231ps ymm9,ymm0,ymm2
+    2412  vfmadd231ps ymm10,ymm1,ymm2
+    2417  add r10,80h
+    241e  add r11,10h
+    2422  cmp r11,80h
+    2429  jne short 00000000000023B3h
+    242b  vaddps ymm11,ymm3,ymm7
+    242f  vaddps ymm12,ymm4,ymm8
+    2434  vaddps ymm13,ymm5,ymm9
+    2439  vaddps ymm14,ymm6,ymm10
+    243e  prefetcht1 [r9+200h]
+    2446  prefetcht1 [r9+240h]
+    244e  prefetcht1 [r9+280h]
+    2456  prefetcht1 [r9+2C0h]
+    245e  prefetcht1 [r9+300h]
+    2466  prefetcht1 [r9+340h]
+    246e  prefetcht1 [r9+380h]
+    2476  prefetcht1 [r9+3C0h]
+    247e  vpxor ymm3,ymm3,ymm3
+    2482  vpxor ymm4,ymm4,ymm4
+    2486  vpxor ymm5,ymm5,ymm5
+    248a  vpxor ymm6,ymm6,ymm6
+    248e  vpxor ymm7,ymm7,ymm7
+    2492  vpxor ymm8,ymm8,ymm8
+    2497  vpxor ymm9,ymm9,ymm9
+    249c  vpxor ymm10,ymm10,ymm10
+    24a1  xor r10,r10
+    24a4  xor r11,r11
+    24a7  vcvtph2ps ymm0,[r8+r10+40h]
+    24ae  vcvtph2ps ymm1,[r8+r10+50h]
+    24b5  vbroadcastss ymm2,[rsi+r11+8]
+    24bc  vfmadd231ps ymm3,ymm0,ymm2
+    24c1  vfmadd231ps ymm4,ymm1,ymm2
+    24c6  vbroadcastss ymm2,[rsi+r11+88h]
+    24d0  vfmadd231ps ymm5,ymm0,ymm2
+    24d5  vfmadd231ps ymm6,ymm1,ymm2
+    24da  vcvtph2ps ymm0,[r8+r10+60h]
+    24e1  vcvtph2ps ymm1,[r8+r10+70h]
+    24e8  vbroadcastss ymm2,[rsi+r11+0Ch]
+    24ef  vfmadd231ps ymm7,ymm0,ymm2
+    24f4  vfmadd231ps ymm8,ymm1,ymm2
+    24f9  vbroadcastss ymm2,[rsi+r11+8Ch]
+    2503  vfmadd231ps ymm9,ymm0,ymm2
+    2508  vfmadd231ps ymm10,ymm1,ymm2
+    250d  add r10,80h
+    2514  add r11,10h
+    2518  cmp r11,80h
+    251f  jne short 00000000000024A7h
+    2521  vaddps ymm3,ymm3,ymm7
+    2525  vaddps ymm3,ymm11,ymm3
+    2529  vbroadcastss ymm2,[rel 25A5h]
+    2532  vmulps ymm3,ymm3,ymm2
+    2536  vmovups [rdx],ymm3
+    253a  vaddps ymm4,ymm4,ymm8
+    253f  vaddps ymm4,ymm12,ymm4
+    2543  vbroadcastss ymm2,[rel 25A5h]
+    254c  vmulps ymm4,ymm4,ymm2
+    2550  vmovups [rdx+20h],ymm4
+    2555  vaddps ymm5,ymm5,ymm9
+    255a  vaddps ymm5,ymm13,ymm5
+    255e  vbroadcastss ymm2,[rel 25A5h]
+    2567  vmulps ymm5,ymm5,ymm2
+    256b  vmovups [rdx+1040h],ymm5
+    2573  vaddps ymm6,ymm6,ymm10
+    2578  vaddps ymm6,ymm14,ymm6
+    257c  vbroadcastss ymm2,[rel 25A5h]
+    2585  vmulps ymm6,ymm6,ymm2
+    2589  vmovups [rdx+1060h],ymm6
+    2591  add rdi,8
+    2595  add rdx,40h
+    2599  dec rcx
+    259c  jmp 0000000000002340h
+    25a1  vzeroupper
+    25a4  ret
+    25a5  add [rax],al
+    25a7  add [rsi],bh
 
 value_F16_d32_g2:
-    2400  push rbx
-    2401  push rbp
-    2402  push r12
-    2404  push r13
-    2406  cmp r8,r9
-    2409  jge near 00000000000025CBh
-    240f  vmovups ymm3,[rdx]
-    2413  vmovups ymm4,[rdx+20h]
-    2418  vmovups ymm5,[rdx+80h]
-    2420  vmovups ymm6,[rdx+0A0h]
-    2428  imul r13,r8,40h
-    242c  mov rbx,r8
-    242f  xor r12,r12
-    2432  xor rbp,rbp
-    2435  mov r10,[rdi+r12*8]
-    2439  add r10,r13
-    243c  xor r13,r13
-    243f  mov r11,[rdi+r12*8+40h]
-    2444  prefetcht1 [r11]
-    2448  prefetcht1 [r11+40h]
-    244d  prefetcht1 [r11+80h]
-    2455  prefetcht1 [r11+0C0h]
-    245d  prefetcht1 [r11+100h]
-    2465  prefetcht1 [r11+140h]
-    246d  prefetcht1 [r11+180h]
-    2475  prefetcht1 [r11+1C0h]
-    247d  add rbp,10h
-    2481  cmp rbp,r9
-    2484  cmovg rbp,r9
-    2488  vcvtph2ps ymm1,[r10]
-    248d  vcvtph2ps ymm2,[r10+10h]
-    2493  vbroadcastss ymm0,[rsi+rbx*4]
-    2499  vfmadd231ps ymm3,ymm1,ymm0
-    249e  vfmadd231ps ymm4,ymm2,ymm0
-    24a3  vbroadcastss ymm0,[rsi+rbx*4+1040h]
-    24ad  vfmadd231ps ymm5,ymm1,ymm0
-    24b2  vfmadd231ps ymm6,ymm2,ymm0
-    24b7  add r10,40h
-    24bb  inc rbx
-    24be  cmp rbx,rbp
-    24c1  jl short 0000000000002488h
-    24c3  inc r12
-    24c6  cmp r12,rcx
-    24c9  jl near 0000000000002435h
-    24cf  vmovups [rdx],ymm3
-    24d3  vmovups [rdx+20h],ymm4
-    24d8  vmovups [rdx+80h],ymm5
-    24e0  vmovups [rdx+0A0h],ymm6
-    24e8  vmovups ymm3,[rdx+40h]
-    24ed  vmovups ymm4,[rdx+60h]
-    24f2  vmovups ymm5,[rdx+0C0h]
-    24fa  vmovups ymm6,[rdx+0E0h]
-    2502  imul r13,r8,40h
-    2506  mov rbx,r8
-    2509  xor r12,r12
-    250c  xor rbp,rbp
-    250f  mov r10,[rdi+r12*8]
-    2513  add r10,r13
-    2516  xor r13,r13
-    2519  mov r11,[rdi+r12*8+40h]
-    251e  prefetcht1 [r11+200h]
-    2526  prefetcht1 [r11+240h]
-    252e  prefetcht1 [r11+280h]
-    2536  prefetcht1 [r11+2C0h]
-    253e  prefetcht1 [r11+300h]
-    2546  prefetcht1 [r11+340h]
-    254e  prefetcht1 [r11+380h]
-    2556  prefetcht1 [r11+3C0h]
-    255e  add rbp,10h
-    2562  cmp rbp,r9
-    2565  cmovg rbp,r9
-    2569  vcvtph2ps ymm1,[r10+20h]
-    256f  vcvtph2ps ymm2,[r10+30h]
-    2575  vbroadcastss ymm0,[rsi+rbx*4]
-    257b  vfmadd231ps ymm3,ymm1,ymm0
-    2580  vfmadd231ps ymm4,ymm2,ymm0
-    2585  vbroadcastss ymm0,[rsi+rbx*4+1040h]
-    258f  vfmadd231ps ymm5,ymm1,ymm0
-    2594  vfmadd231ps ymm6,ymm2,ymm0
-    2599  add r10,40h
-    259d  inc rbx
-    25a0  cmp rbx,rbp
-    25a3  jl short 0000000000002569h
-    25a5  inc r12
-    25a8  cmp r12,rcx
-    25ab  jl near 000000000000250Fh
-    25b1  vmovups [rdx+40h],ymm3
-    25b6  vmovups [rdx+60h],ymm4
-    25bb  vmovups [rdx+0C0h],ymm5
-    25c3  vmovups [rdx+0E0h],ymm6
-    25cb  vzeroupper
-    25ce  pop r13
-    25d0  pop r12
-    25d2  pop rbp
-    25d3  pop rbx
-    25d4  ret
+    25c0  push rbx
+    25c1  push rbp
+    25c2  push r12
+    25c4  push r13
+    25c6  cmp r8,r9
+    25c9  jge near 000000000000278Bh
+    25cf  vmovups ymm3,[rdx]
+    25d3  vmovups ymm4,[rdx+20h]
+    25d8  vmovups ymm5,[rdx+80h]
+    25e0  vmovups ymm6,[rdx+0A0h]
+    25e8  imul r13,r8,40h
+    25ec  mov rbx,r8
+    25ef  xor r12,r12
+    25f2  xor rbp,rbp
+    25f5  mov r10,[rdi+r12*8]
+    25f9  add r10,r13
+    25fc  xor r13,r13
+    25ff  mov r11,[rdi+r12*8+40h]
+    2604  prefetcht1 [r11]
+    2608  prefetcht1 [r11+40h]
+    260d  prefetcht1 [r11+80h]
+    2615  prefetcht1 [r11+0C0h]
+    261d  prefetcht1 [r11+100h]
+    2625  prefetcht1 [r11+140h]
+    262d  prefetcht1 [r11+180h]
+    2635  prefetcht1 [r11+1C0h]
+    263d  add rbp,10h
+    2641  cmp rbp,r9
+    2644  cmovg rbp,r9
+    2648  vcvtph2ps ymm1,[r10]
+    264d  vcvtph2ps ymm2,[r10+10h]
+    2653  vbroadcastss ymm0,[rsi+rbx*4]
+    2659  vfmadd231ps ymm3,ymm1,ymm0
+    265e  vfmadd231ps ymm4,ymm2,ymm0
+    2663  vbroadcastss ymm0,[rsi+rbx*4+1040h]
+    266d  vfmadd231ps ymm5,ymm1,ymm0
+    2672  vfmadd231ps ymm6,ymm2,ymm0
+    2677  add r10,40h
+    267b  inc rbx
+    267e  cmp rbx,rbp
+    2681  jl short 0000000000002648h
+    2683  inc r12
+    2686  cmp r12,rcx
+    2689  jl near 00000000000025F5h
+    268f  vmovups [rdx],ymm3
+    2693  vmovups [rdx+20h],ymm4
+    2698  vmovups [rdx+80h],ymm5
+    26a0  vmovups [rdx+0A0h],ymm6
+    26a8  vmovups ymm3,[rdx+40h]
+    26ad  vmovups ymm4,[rdx+60h]
+    26b2  vmovups ymm5,[rdx+0C0h]
+    26ba  vmovups ymm6,[rdx+0E0h]
+    26c2  imul r13,r8,40h
+    26c6  mov rbx,r8
+    26c9  xor r12,r12
+    26cc  xor rbp,rbp
+    26cf  mov r10,[rdi+r12*8]
+    26d3  add r10,r13
+    26d6  xor r13,r13
+    26d9  mov r11,[rdi+r12*8+40h]
+    26de  prefetcht1 [r11+200h]
+    26e6  prefetcht1 [r11+240h]
+    26ee  prefetcht1 [r11+280h]
+    26f6  prefetcht1 [r11+2C0h]
+    26fe  prefetcht1 [r11+300h]
+    2706  prefetcht1 [r11+340h]
+    270e  prefetcht1 [r11+380h]
+    2716  prefetcht1 [r11+3C0h]
+    271e  add rbp,10h
+    2722  cmp rbp,r9
+    2725  cmovg rbp,r9
+    2729  vcvtph2ps ymm1,[r10+20h]
+    272f  vcvtph2ps ymm2,[r10+30h]
+    2735  vbroadcastss ymm0,[rsi+rbx*4]
+    273b  vfmadd231ps ymm3,ymm1,ymm0
+    2740  vfmadd231ps ymm4,ymm2,ymm0
+    2745  vbroadcastss ymm0,[rsi+rbx*4+1040h]
+    274f  vfmadd231ps ymm5,ymm1,ymm0
+    2754  vfmadd231ps ymm6,ymm2,ymm0
+    2759  add r10,40h
+    275d  inc rbx
+    2760  cmp rbx,rbp
+    2763  jl short 0000000000002729h
+    2765  inc r12
+    2768  cmp r12,rcx
+    276b  jl near 00000000000026CFh
+    2771  vmovups [rdx+40h],ymm3
+    2776  vmovups [rdx+60h],ymm4
+    277b  vmovups [rdx+0C0h],ymm5
+    2783  vmovups [rdx+0E0h],ymm6
+    278b  vzeroupper
+    278e  pop r13
+    2790  pop r12
+    2792  pop rbp
+    2793  pop rbx
+    2794  ret
 
 softmax:
-    2600  push rbx
-    2601  cmp rsi,1
-    2605  jl near 000000000000288Eh
-    260b  lea r10,[rel 2893h]
-    2612  imul rbx,rsi,40h
-    2616  mov rax,rdx
-    2619  xor r11,r11
-    261c  vmovd xmm5,eax
-    2620  vpbroadcastd ymm5,xmm5
-    2625  vpcmpgtd ymm7,ymm5,[r10+1E0h]
-    262e  vmovups ymm6,[rdi+r11]
-    2634  vblendvps ymm6,ymm6,[r10+1C0h],ymm7
-    263e  vmovups [rdi+r11],ymm6
-    2644  vpcmpgtd ymm7,ymm5,[r10+200h]
-    264d  vmovups ymm6,[rdi+r11+20h]
-    2654  vblendvps ymm6,ymm6,[r10+1C0h],ymm7
-    265e  vmovups [rdi+r11+20h],ymm6
-    2665  imul r11,rsi,10h
-    2669  mov rax,rcx
-    266c  sub rax,r11
-    266f  add rax,10h
-    2675  mov r11,rbx
-    2678  sub r11,40h
-    267c  vmovd xmm5,eax
-    2680  vpbroadcastd ymm5,xmm5
-    2685  vpcmpgtd ymm7,ymm5,[r10+1E0h]
-    268e  vmovups ymm6,[r10+1C0h]
-    2697  vblendvps ymm6,ymm6,[rdi+r11],ymm7
-    269e  vmovups [rdi+r11],ymm6
-    26a4  vpcmpgtd ymm7,ymm5,[r10+200h]
-    26ad  vmovups ymm6,[r10+1C0h]
-    26b6  vblendvps ymm6,ymm6,[rdi+r11+20h],ymm7
-    26be  vmovups [rdi+r11+20h],ymm6
-    26c5  vmovups ymm0,[r10+1C0h]
-    26ce  vmovups ymm1,[r10+1C0h]
-    26d7  xor r11,r11
-    26da  vmovups ymm4,[rdi+r11]
-    26e0  vmaxps ymm0,ymm4,ymm0
-    26e4  vmovups ymm4,[rdi+r11+20h]
-    26eb  vmaxps ymm1,ymm4,ymm1
-    26ef  add r11,40h
-    26f3  cmp r11,rbx
-    26f6  jl short 00000000000026DAh
-    26f8  vmaxps ymm0,ymm1,ymm0
-    26fc  vperm2f128 ymm4,ymm0,ymm0,1
-    2702  vmaxps ymm0,ymm4,ymm0
-    2706  vpshufd ymm4,ymm0,4Eh
-    270b  vmaxps ymm0,ymm4,ymm0
-    270f  vpshufd ymm4,ymm0,0B1h
-    2714  vmaxps ymm0,ymm4,ymm0
-    2718  vmovss [r8],xmm0
-    271d  vpxor ymm2,ymm2,ymm2
-    2721  vpxor ymm3,ymm3,ymm3
-    2725  xor r11,r11
-    2728  vmovups ymm4,[rdi+r11]
-    272e  vsubps ymm4,ymm4,ymm0
-    2732  vcmpltps ymm7,ymm4,[r10+0A0h]
-    273c  vminps ymm4,ymm4,[r10]
-    2741  vmovups ymm5,[r10+20h]
-    2747  vfmadd213ps ymm5,ymm4,[r10+40h]
-    274d  vsubps ymm6,ymm5,[r10+40h]
-    2753  vfmadd231ps ymm4,ymm6,[r10+60h]
-    2759  vfmadd231ps ymm4,ymm6,[r10+80h]
-    2762  vmovups ymm6,[r10+0C0h]
-    276b  vfmadd213ps ymm6,ymm4,[r10+0E0h]
-    2774  vfmadd213ps ymm6,ymm4,[r10+100h]
-    277d  vfmadd213ps ymm6,ymm4,[r10+120h]
-    2786  vfmadd213ps ymm6,ymm4,[r10+140h]
-    278f  vfmadd213ps ymm6,ymm4,[r10+160h]
-    2798  vfmadd213ps ymm6,ymm4,[r10+180h]
-    27a1  vfmadd213ps ymm6,ymm4,[r10+1A0h]
-    27aa  vpslld ymm5,ymm5,17h
-    27af  vpaddd ymm6,ymm6,ymm5
-    27b3  vandnps ymm4,ymm7,ymm6
-    27b7  vmovups [rdi+r11],ymm4
-    27bd  vaddps ymm2,ymm2,ymm4
-    27c1  vmovups ymm4,[rdi+r11+20h]
-    27c8  vsubps ymm4,ymm4,ymm0
-    27cc  vcmpltps ymm7,ymm4,[r10+0A0h]
-    27d6  vminps ymm4,ymm4,[r10]
-    27db  vmovups ymm5,[r10+20h]
-    27e1  vfmadd213ps ymm5,ymm4,[r10+40h]
-    27e7  vsubps ymm6,ymm5,[r10+40h]
-    27ed  vfmadd231ps ymm4,ymm6,[r10+60h]
-    27f3  vfmadd231ps ymm4,ymm6,[r10+80h]
-    27fc  vmovups ymm6,[r10+0C0h]
-    2805  vfmadd213ps ymm6,ymm4,[r10+0E0h]
-    280e  vfmadd213ps ymm6,ymm4,[r10+100h]
-    2817  vfmadd213ps ymm6,ymm4,[r10+120h]
-    2820  vfmadd213ps ymm6,ymm4,[r10+140h]
-    2829  vfmadd213ps ymm6,ymm4,[r10+160h]
-    2832  vfmadd213ps ymm6,ymm4,[r10+180h]
-    283b  vfmadd213ps ymm6,ymm4,[r10+1A0h]
-    2844  vpslld ymm5,ymm5,17h
-    2849  vpaddd ymm6,ymm6,ymm5
-    284d  vandnps ymm4,ymm7,ymm6
-    2851  vmovups [rdi+r11+20h],ymm4
-    2858  vaddps ymm3,ymm3,ymm4
-    285c  add r11,40h
-    2860  cmp r11,rbx
-    2863  jl near 0000000000002728h
-    2869  vaddps ymm2,ymm2,ymm3
-    286d  vperm2f128 ymm4,ymm2,ymm2,1
-    2873  vaddps ymm2,ymm2,ymm4
-    2877  vpshufd ymm4,ymm2,4Eh
-    287c  vaddps ymm2,ymm2,ymm4
-    2880  vpshufd ymm4,ymm2,0B1h
-    2885  vaddps ymm2,ymm2,ymm4
-    2889  vmovss [r9],xmm2
-    288e  vzeroupper
-    2891  pop rbx
-    2892  ret
-    2893  add [rax],al
-    2895  mov al,42h
-    2897  add [rax],al
-    2899  mov al,42h
-    289b  add [rax],al
-    289d  mov al,42h
-    289f  add [rax],al
-    28a1  mov al,42h
-    28a3  add [rax],al
-    28a5  mov al,42h
-    28a7  add [rax],al
-    28a9  mov al,42h
-    28ab  add [rax],al
-    28ad  mov al,42h
-    28af  add [rax],al
-    28b1  mov al,42h
-    28b3  cmp ebp,[rdx-55C4C048h]
-    28b9  mov eax,0B8AA3B3Fh
-    28be  (bad)
-    28c0  stosb
-    28c1  mov eax,0B8AA3B3Fh
-    28c6  (bad)
-    28c8  stosb
-    28c9  mov eax,0B8AA3B3Fh
-    28ce  (bad)
-    28d0  stosb
-    28d1  mov eax,4000003Fh
-    28d6  add [r8],al
-    28d9  add [r8],al
-    28dd  add [r8],al
-    28e1  add [r8],al
-    28e5  add [r8],al
-    28e9  add [r8],al
-    28ed  add [r8],al
-    28f1  add [r10+31h],sil
-    28f6  mov edi,0BF317200h
-    28fb  add [rdx+31h],dh
-    28fe  mov edi,0BF317200h
-    2903  add [rdx+31h],dh
-    2906  mov edi,0BF317200h
-    290b  add [rdx+31h],dh
-    290e  mov edi,0BF317200h
-    2913  (bad)
-    2919  mov edi,0BFBE8EB5h
-    291e  mov ch,8Eh
-    2920  mov esi,0BE8EB5BFh
-    2925  mov edi,0BFBE8EB5h
-    292a  mov ch,8Eh
-    292c  mov esi,0BE8EB5BFh
-    2931  mov edi,0AE0000B5h
-    2936  ret 0
-    2939  scasb
-    293a  ret 0
-    293d  scasb
-    293e  ret 0
-    2941  scasb
-    2942  ret 0
-    2945  scasb
-    2946  ret 0
-    2949  scasb
-    294a  ret 0
-    294d  scasb
-    294e  ret 0
-    2951  scasb
-    2952  ret 6967h
-    2955  push rax
-    2956  cmp [rdi+69h],esp
-    2959  push rax
-    295a  cmp [rdi+69h],esp
-    295d  push rax
-    295e  cmp [rdi+69h],esp
-    2961  push rax
-    2962  cmp [rdi+69h],esp
-    2965  push rax
-    2966  cmp [rdi+69h],esp
-    2969  push rax
-    296a  cmp [rdi+69h],esp
-    296d  push rax
-    296e  cmp [rdi+69h],esp
-    2971  push rax
-    2972  cmp esi,ecx
-    2974  mov r15b,3Ah
-    2977  (bad)
-    2979  mov bh,3Ah
-    297b  (bad)
-    297d  mov bh,3Ah
-    297f  (bad)
-    2981  mov bh,3Ah
-    2983  (bad)
-    2985  mov bh,3Ah
-    2987  (bad)
-    2989  mov bh,3Ah
-    298b  (bad)
-    298d  mov bh,3Ah
-    298f  (bad)
-    2991  mov bh,3Ah
-    2993  or [rcx-76F7C3F8h],cl
-    2999  or [rax+rcx],bh
-    299c  mov [rax],ecx
-    299e  cmp al,8
-    29a0  mov [rax],ecx
-    29a2  cmp al,8
-    29a4  mov [rax],ecx
-    29a6  cmp al,8
-    29a8  mov [rax],ecx
-    29aa  cmp al,8
-    29ac  mov [rax],ecx
-    29ae  cmp al,8
-    29b0  mov [rax],ecx
-    29b2  cmp al,0C1h
-    29b4  test eax,0A9C13D2Ah
-    29b9  sub bh,[rel 3D2AD380h]
-    29bf  shr dword [rcx-563EC2D6h],2Ah
-    29c6  cmp eax,3D2AA9C1h
-    29cb  shr dword [rcx-563EC2D6h],2Ah
-    29d2  cmp eax,3E2AAAAAh
-    29d7  stosb
-    29d8  stosb
-    29d9  sub bh,[rsi]
-    29db  stosb
-    29dc  stosb
-    29dd  sub bh,[rsi]
-    29df  stosb
-    29e0  stosb
-    29e1  sub bh,[rsi]
-    29e3  stosb
-    29e4  stosb
-    29e5  sub bh,[rsi]
-    29e7  stosb
-    29e8  stosb
-    29e9  sub bh,[rsi]
-    29eb  stosb
-    29ec  stosb
-    29ed  sub bh,[rsi]
-    29ef  stosb
-    29f0  stosb
-    29f1  sub bh,[rsi]
-    29f3  add [rax],al
-    29f5  add [rdi],bh
-    29f7  add [rax],al
-    29f9  add [rdi],bh
-    29fb  add [rax],al
-    29fd  add [rdi],bh
-    29ff  add [rax],al
-    2a01  add [rdi],bh
-    2a03  add [rax],al
-    2a05  add [rdi],bh
-    2a07  add [rax],al
-    2a09  add [rdi],bh
-    2a0b  add [rax],al
-    2a0d  add [rdi],bh
-    2a0f  add [rax],al
-    2a11  add [rdi],bh
-    2a13  add [rax],al
-    2a15  cmp byte [rdi],0
-    2a18  add [rax-7FFFFFC1h],al
-    2a1e  (bad)
-    2a20  add [rax-7FFFFFC1h],al
-    2a26  (bad)
-    2a28  add [rax-7FFFFFC1h],al
-    2a2e  (bad)
-    2a30  add [rax-7FFFFFC1h],al
-    2a36  (bad)
-    2a38  add [rax-7FFFFFC1h],al
-    2a3e  (bad)
-    2a40  add [rax-7FFFFFC1h],al
-    2a46  (bad)
-    2a48  add [rax-7FFFFFC1h],al
-    2a4e  (bad)
-    2a50  add [rax-7FFFFFC1h],al
-    2a56  inc dword [rax]
-    2a58  add [rax-7FFFFF01h],al
-    2a5e  inc dword [rax]
-    2a60  add [rax-7FFFFF01h],al
-    2a66  inc dword [rax]
-    2a68  add [rax-7FFFFF01h],al
-    2a6e  inc dword [rax]
-    2a70  add [rax+0FFh],al
-    2a76  add [rcx],al
-    2a78  add [rax],al
-    2a7a  add [rdx],al
-    2a7c  add [rax],al
-    2a7e  add [rbx],al
-    2a80  add [rax],al
-    2a82  add [rax+rax],al
-    2a85  add [rax],al
-    2a87  add eax,6000000h
-    2a8c  add [rax],al
-    2a8e  add [rdi],al
-    2a90  add [rax],al
-    2a92  add [rax],cl
-    2a94  add [rax],al
-    2a96  add [rcx],cl
-    2a98  add [rax],al
-    2a9a  add [rdx],cl
-    2a9c  add [rax],al
-    2a9e  add [rbx],cl
-    2aa0  add [rax],al
-    2aa2  add [rax+rax],cl
-    2aa5  add [rax],al
-    2aa7  or eax,0E000000h
-    2aac  add [rax],al
-    2aae  add [rdi],cl
-    2ab0  add [rax],al
-    2ab2  (bad)
+    27c0  push rbx
+    27c1  cmp rsi,1
+    27c5  jl near 0000000000002A4Eh
+    27cb  lea r10,[rel 2A53h]
+    27d2  imul rbx,rsi,40h
+    27d6  mov rax,rdx
+    27d9  xor r11,r11
+    27dc  vmovd xmm5,eax
+    27e0  vpbroadcastd ymm5,xmm5
+    27e5  vpcmpgtd ymm7,ymm5,[r10+1E0h]
+    27ee  vmovups ymm6,[rdi+r11]
+    27f4  vblendvps ymm6,ymm6,[r10+1C0h],ymm7
+    27fe  vmovups [rdi+r11],ymm6
+    2804  vpcmpgtd ymm7,ymm5,[r10+200h]
+    280d  vmovups ymm6,[rdi+r11+20h]
+    2814  vblendvps ymm6,ymm6,[r10+1C0h],ymm7
+    281e  vmovups [rdi+r11+20h],ymm6
+    2825  imul r11,rsi,10h
+    2829  mov rax,rcx
+    282c  sub rax,r11
+    282f  add rax,10h
+    2835  mov r11,rbx
+    2838  sub r11,40h
+    283c  vmovd xmm5,eax
+    2840  vpbroadcastd ymm5,xmm5
+    2845  vpcmpgtd ymm7,ymm5,[r10+1E0h]
+    284e  vmovups ymm6,[r10+1C0h]
+    2857  vblendvps ymm6,ymm6,[rdi+r11],ymm7
+    285e  vmovups [rdi+r11],ymm6
+    2864  vpcmpgtd ymm7,ymm5,[r10+200h]
+    286d  vmovups ymm6,[r10+1C0h]
+    2876  vblendvps ymm6,ymm6,[rdi+r11+20h],ymm7
+    287e  vmovups [rdi+r11+20h],ymm6
+    2885  vmovups ymm0,[r10+1C0h]
+    288e  vmovups ymm1,[r10+1C0h]
+    2897  xor r11,r11
+    289a  vmovups ymm4,[rdi+r11]
+    28a0  vmaxps ymm0,ymm4,ymm0
+    28a4  vmovups ymm4,[rdi+r11+20h]
+    28ab  vmaxps ymm1,ymm4,ymm1
+    28af  add r11,40h
+    28b3  cmp r11,rbx
+    28b6  jl short 000000000000289Ah
+    28b8  vmaxps ymm0,ymm1,ymm0
+    28bc  vperm2f128 ymm4,ymm0,ymm0,1
+    28c2  vmaxps ymm0,ymm4,ymm0
+    28c6  vpshufd ymm4,ymm0,4Eh
+    28cb  vmaxps ymm0,ymm4,ymm0
+    28cf  vpshufd ymm4,ymm0,0B1h
+    28d4  vmaxps ymm0,ymm4,ymm0
+    28d8  vmovss [r8],xmm0
+    28dd  vpxor ymm2,ymm2,ymm2
+    28e1  vpxor ymm3,ymm3,ymm3
+    28e5  xor r11,r11
+    28e8  vmovups ymm4,[rdi+r11]
+    28ee  vsubps ymm4,ymm4,ymm0
+    28f2  vcmpltps ymm7,ymm4,[r10+0A0h]
+    28fc  vminps ymm4,ymm4,[r10]
+    2901  vmovups ymm5,[r10+20h]
+    2907  vfmadd213ps ymm5,ymm4,[r10+40h]
+    290d  vsubps ymm6,ymm5,[r10+40h]
+    2913  vfmadd231ps ymm4,ymm6,[r10+60h]
+    2919  vfmadd231ps ymm4,ymm6,[r10+80h]
+    2922  vmovups ymm6,[r10+0C0h]
+    292b  vfmadd213ps ymm6,ymm4,[r10+0E0h]
+    2934  vfmadd213ps ymm6,ymm4,[r10+100h]
+    293d  vfmadd213ps ymm6,ymm4,[r10+120h]
+    2946  vfmadd213ps ymm6,ymm4,[r10+140h]
+    294f  vfmadd213ps ymm6,ymm4,[r10+160h]
+    2958  vfmadd213ps ymm6,ymm4,[r10+180h]
+    2961  vfmadd213ps ymm6,ymm4,[r10+1A0h]
+    296a  vpslld ymm5,ymm5,17h
+    296f  vpaddd ymm6,ymm6,ymm5
+    2973  vandnps ymm4,ymm7,ymm6
+    2977  vmovups [rdi+r11],ymm4
+    297d  vaddps ymm2,ymm2,ymm4
+    2981  vmovups ymm4,[rdi+r11+20h]
+    2988  vsubps ymm4,ymm4,ymm0
+    298c  vcmpltps ymm7,ymm4,[r10+0A0h]
+    2996  vminps ymm4,ymm4,[r10]
+    299b  vmovups ymm5,[r10+20h]
+    29a1  vfmadd213ps ymm5,ymm4,[r10+40h]
+    29a7  vsubps ymm6,ymm5,[r10+40h]
+    29ad  vfmadd231ps ymm4,ymm6,[r10+60h]
+    29b3  vfmadd231ps ymm4,ymm6,[r10+80h]
+    29bc  vmovups ymm6,[r10+0C0h]
+    29c5  vfmadd213ps ymm6,ymm4,[r10+0E0h]
+    29ce  vfmadd213ps ymm6,ymm4,[r10+100h]
+    29d7  vfmadd213ps ymm6,ymm4,[r10+120h]
+    29e0  vfmadd213ps ymm6,ymm4,[r10+140h]
+    29e9  vfmadd213ps ymm6,ymm4,[r10+160h]
+    29f2  vfmadd213ps ymm6,ymm4,[r10+180h]
+    29fb  vfmadd213ps ymm6,ymm4,[r10+1A0h]
+    2a04  vpslld ymm5,ymm5,17h
+    2a09  vpaddd ymm6,ymm6,ymm5
+    2a0d  vandnps ymm4,ymm7,ymm6
+    2a11  vmovups [rdi+r11+20h],ymm4
+    2a18  vaddps ymm3,ymm3,ymm4
+    2a1c  add r11,40h
+    2a20  cmp r11,rbx
+    2a23  jl near 00000000000028E8h
+    2a29  vaddps ymm2,ymm2,ymm3
+    2a2d  vperm2f128 ymm4,ymm2,ymm2,1
+    2a33  vaddps ymm2,ymm2,ymm4
+    2a37  vpshufd ymm4,ymm2,4Eh
+    2a3c  vaddps ymm2,ymm2,ymm4
+    2a40  vpshufd ymm4,ymm2,0B1h
+    2a45  vaddps ymm2,ymm2,ymm4
+    2a49  vmovss [r9],xmm2
+    2a4e  vzeroupper
+    2a51  pop rbx
+    2a52  ret
+    2a53  add [rax],al
+    2a55  mov al,42h
+    2a57  add [rax],al
+    2a59  mov al,42h
+    2a5b  add [rax],al
+    2a5d  mov al,42h
+    2a5f  add [rax],al
+    2a61  mov al,42h
+    2a63  add [rax],al
+    2a65  mov al,42h
+    2a67  add [rax],al
+    2a69  mov al,42h
+    2a6b  add [rax],al
+    2a6d  mov al,42h
+    2a6f  add [rax],al
+    2a71  mov al,42h
+    2a73  cmp ebp,[rdx-55C4C048h]
+    2a79  mov eax,0B8AA3B3Fh
+    2a7e  (bad)
+    2a80  stosb
+    2a81  mov eax,0B8AA3B3Fh
+    2a86  (bad)
+    2a88  stosb
+    2a89  mov eax,0B8AA3B3Fh
+    2a8e  (bad)
+    2a90  stosb
+    2a91  mov eax,4000003Fh
+    2a96  add [r8],al
+    2a99  add [r8],al
+    2a9d  add [r8],al
+    2aa1  add [r8],al
+    2aa5  add [r8],al
+    2aa9  add [r8],al
+    2aad  add [r8],al
+    2ab1  add [r10+31h],sil
+    2ab6  mov edi,0BF317200h
+    2abb  add [rdx+31h],dh
+    2abe  mov edi,0BF317200h
+    2ac3  add [rdx+31h],dh
+    2ac6  mov edi,0BF317200h
+    2acb  add [rdx+31h],dh
+    2ace  mov edi,0BF317200h
+    2ad3  (bad)
+    2ad9  mov edi,0BFBE8EB5h
+    2ade  mov ch,8Eh
+    2ae0  mov esi,0BE8EB5BFh
+    2ae5  mov edi,0BFBE8EB5h
+    2aea  mov ch,8Eh
+    2aec  mov esi,0BE8EB5BFh
+    2af1  mov edi,0AE0000B5h
+    2af6  ret 0
+    2af9  scasb
+    2afa  ret 0
+    2afd  scasb
+    2afe  ret 0
+    2b01  scasb
+    2b02  ret 0
+    2b05  scasb
+    2b06  ret 0
+    2b09  scasb
+    2b0a  ret 0
+    2b0d  scasb
+    2b0e  ret 0
+    2b11  scasb
+    2b12  ret 6967h
+    2b15  push rax
+    2b16  cmp [rdi+69h],esp
+    2b19  push rax
+    2b1a  cmp [rdi+69h],esp
+    2b1d  push rax
+    2b1e  cmp [rdi+69h],esp
+    2b21  push rax
+    2b22  cmp [rdi+69h],esp
+    2b25  push rax
+    2b26  cmp [rdi+69h],esp
+    2b29  push rax
+    2b2a  cmp [rdi+69h],esp
+    2b2d  push rax
+    2b2e  cmp [rdi+69h],esp
+    2b31  push rax
+    2b32  cmp esi,ecx
+    2b34  mov r15b,3Ah
+    2b37  (bad)
+    2b39  mov bh,3Ah
+    2b3b  (bad)
+    2b3d  mov bh,3Ah
+    2b3f  (bad)
+    2b41  mov bh,3Ah
+    2b43  (bad)
+    2b45  mov bh,3Ah
+    2b47  (bad)
+    2b49  mov bh,3Ah
+    2b4b  (bad)
+    2b4d  mov bh,3Ah
+    2b4f  (bad)
+    2b51  mov bh,3Ah
+    2b53  or [rcx-76F7C3F8h],cl
+    2b59  or [rax+rcx],bh
+    2b5c  mov [rax],ecx
+    2b5e  cmp al,8
+    2b60  mov [rax],ecx
+    2b62  cmp al,8
+    2b64  mov [rax],ecx
+    2b66  cmp al,8
+    2b68  mov [rax],ecx
+    2b6a  cmp al,8
+    2b6c  mov [rax],ecx
+    2b6e  cmp al,8
+    2b70  mov [rax],ecx
+    2b72  cmp al,0C1h
+    2b74  test eax,0A9C13D2Ah
+    2b79  sub bh,[rel 3D2AD540h]
+    2b7f  shr dword [rcx-563EC2D6h],2Ah
+    2b86  cmp eax,3D2AA9C1h
+    2b8b  shr dword [rcx-563EC2D6h],2Ah
+    2b92  cmp eax,3E2AAAAAh
+    2b97  stosb
+    2b98  stosb
+    2b99  sub bh,[rsi]
+    2b9b  stosb
+    2b9c  stosb
+    2b9d  sub bh,[rsi]
+    2b9f  stosb
+    2ba0  stosb
+    2ba1  sub bh,[rsi]
+    2ba3  stosb
+    2ba4  stosb
+    2ba5  sub bh,[rsi]
+    2ba7  stosb
+    2ba8  stosb
+    2ba9  sub bh,[rsi]
+    2bab  stosb
+    2bac  stosb
+    2bad  sub bh,[rsi]
+    2baf  stosb
+    2bb0  stosb
+    2bb1  sub bh,[rsi]
+    2bb3  add [rax],al
+    2bb5  add [rdi],bh
+    2bb7  add [rax],al
+    2bb9  add [rdi],bh
+    2bbb  add [rax],al
+    2bbd  add [rdi],bh
+    2bbf  add [rax],al
+    2bc1  add [rdi],bh
+    2bc3  add [rax],al
+    2bc5  add [rdi],bh
+    2bc7  add [rax],al
+    2bc9  add [rdi],bh
+    2bcb  add [rax],al
+    2bcd  add [rdi],bh
+    2bcf  add [rax],al
+    2bd1  add [rdi],bh
+    2bd3  add [rax],al
+    2bd5  cmp byte [rdi],0
+    2bd8  add [rax-7FFFFFC1h],al
+    2bde  (bad)
+    2be0  add [rax-7FFFFFC1h],al
+    2be6  (bad)
+    2be8  add [rax-7FFFFFC1h],al
+    2bee  (bad)
+    2bf0  add [rax-7FFFFFC1h],al
+    2bf6  (bad)
+    2bf8  add [rax-7FFFFFC1h],al
+    2bfe  (bad)
+    2c00  add [rax-7FFFFFC1h],al
+    2c06  (bad)
+    2c08  add [rax-7FFFFFC1h],al
+    2c0e  (bad)
+    2c10  add [rax-7FFFFFC1h],al
+    2c16  inc dword [rax]
+    2c18  add [rax-7FFFFF01h],al
+    2c1e  inc dword [rax]
+    2c20  add [rax-7FFFFF01h],al
+    2c26  inc dword [rax]
+    2c28  add [rax-7FFFFF01h],al
+    2c2e  inc dword [rax]
+    2c30  add [rax+0FFh],al
+    2c36  add [rcx],al
+    2c38  add [rax],al
+    2c3a  add [rdx],al
+    2c3c  add [rax],al
+    2c3e  add [rbx],al
+    2c40  add [rax],al
+    2c42  add [rax+rax],al
+    2c45  add [rax],al
+    2c47  add eax,6000000h
+    2c4c  add [rax],al
+    2c4e  add [rdi],al
+    2c50  add [rax],al
+    2c52  add [rax],cl
+    2c54  add [rax],al
+    2c56  add [rcx],cl
+    2c58  add [rax],al
+    2c5a  add [rdx],cl
+    2c5c  add [rax],al
+    2c5e  add [rbx],cl
+    2c60  add [rax],al
+    2c62  add [rax+rax],cl
+    2c65  add [rax],al
+    2c67  or eax,0E000000h
+    2c6c  add [rax],al
+    2c6e  add [rdi],cl
+    2c70  add [rax],al
+    2c72  (bad)
 
 combine_d32_g1_sinks:
-    2ac0  push rbx
-    2ac1  push rbp
-    2ac2  lea rbp,[rel 2C95h]
-    2ac9  vbroadcastss ymm0,[rcx]
-    2ace  mov r10,r9
-    2ad1  xor rbx,rbx
-    2ad4  cmp r10,1
-    2ad8  jl short 0000000000002AEDh
-    2ada  vbroadcastss ymm2,[rsi+rbx]
-    2ae0  vmaxps ymm0,ymm2,ymm0
-    2ae4  add rbx,4
-    2ae8  dec r10
-    2aeb  jmp short 0000000000002AD4h
-    2aed  vpxor ymm4,ymm4,ymm4
-    2af1  vpxor ymm5,ymm5,ymm5
-    2af5  vpxor ymm6,ymm6,ymm6
-    2af9  vpxor ymm7,ymm7,ymm7
-    2afd  vpxor ymm1,ymm1,ymm1
-    2b01  mov r10,r9
-    2b04  mov r11,rdi
-    2b07  xor rbx,rbx
-    2b0a  cmp r10,1
-    2b0e  jl near 0000000000002BD7h
-    2b14  vbroadcastss ymm2,[rsi+rbx]
-    2b1a  vsubps ymm2,ymm2,ymm0
-    2b1e  vcmpltps ymm14,ymm2,[rbp+0A0h]
-    2b27  vminps ymm2,ymm2,[rbp]
-    2b2c  vmovups ymm12,[rbp+20h]
-    2b31  vfmadd213ps ymm12,ymm2,[rbp+40h]
-    2b37  vsubps ymm13,ymm12,[rbp+40h]
-    2b3c  vfmadd231ps ymm2,ymm13,[rbp+60h]
-    2b42  vfmadd231ps ymm2,ymm13,[rbp+80h]
-    2b4b  vmovups ymm13,[rbp+0C0h]
-    2b53  vfmadd213ps ymm13,ymm2,[rbp+0E0h]
-    2b5c  vfmadd213ps ymm13,ymm2,[rbp+100h]
-    2b65  vfmadd213ps ymm13,ymm2,[rbp+120h]
-    2b6e  vfmadd213ps ymm13,ymm2,[rbp+140h]
-    2b77  vfmadd213ps ymm13,ymm2,[rbp+160h]
-    2b80  vfmadd213ps ymm13,ymm2,[rbp+180h]
-    2b89  vfmadd213ps ymm13,ymm2,[rbp+1A0h]
-    2b92  vpslld ymm12,ymm12,17h
-    2b98  vpaddd ymm13,ymm13,ymm12
-    2b9d  vandnps ymm2,ymm14,ymm13
-    2ba2  vbroadcastss ymm3,[rdx+rbx]
-    2ba8  vfmadd231ps ymm1,ymm2,ymm3
-    2bad  vfmadd231ps ymm4,ymm2,[r11]
-    2bb2  vfmadd231ps ymm5,ymm2,[r11+20h]
-    2bb8  vfmadd231ps ymm6,ymm2,[r11+40h]
-    2bbe  vfmadd231ps ymm7,ymm2,[r11+60h]
-    2bc4  add rbx,4
-    2bc8  add r11,80h
-    2bcf  dec r10
-    2bd2  jmp 0000000000002B0Ah
-    2bd7  vbroadcastss ymm2,[rcx]
-    2bdc  vsubps ymm2,ymm2,ymm0
-    2be0  vcmpltps ymm14,ymm2,[rbp+0A0h]
-    2be9  vminps ymm2,ymm2,[rbp]
-    2bee  vmovups ymm12,[rbp+20h]
-    2bf3  vfmadd213ps ymm12,ymm2,[rbp+40h]
-    2bf9  vsubps ymm13,ymm12,[rbp+40h]
-    2bfe  vfmadd231ps ymm2,ymm13,[rbp+60h]
-    2c04  vfmadd231ps ymm2,ymm13,[rbp+80h]
-    2c0d  vmovups ymm13,[rbp+0C0h]
-    2c15  vfmadd213ps ymm13,ymm2,[rbp+0E0h]
-    2c1e  vfmadd213ps ymm13,ymm2,[rbp+100h]
-    2c27  vfmadd213ps ymm13,ymm2,[rbp+120h]
-    2c30  vfmadd213ps ymm13,ymm2,[rbp+140h]
-    2c39  vfmadd213ps ymm13,ymm2,[rbp+160h]
-    2c42  vfmadd213ps ymm13,ymm2,[rbp+180h]
-    2c4b  vfmadd213ps ymm13,ymm2,[rbp+1A0h]
-    2c54  vpslld ymm12,ymm12,17h
-    2c5a  vpaddd ymm13,ymm13,ymm12
-    2c5f  vandnps ymm2,ymm14,ymm13
-    2c64  vaddps ymm1,ymm1,ymm2
-    2c68  vdivps ymm4,ymm4,ymm1
-    2c6c  vmovups [r8],ymm4
-    2c71  vdivps ymm5,ymm5,ymm1
-    2c75  vmovups [r8+20h],ymm5
-    2c7b  vdivps ymm6,ymm6,ymm1
-    2c7f  vmovups [r8+40h],ymm6
-    2c85  vdivps ymm7,ymm7,ymm1
-    2c89  vmovups [r8+60h],ymm7
-    2c8f  vzeroupper
-    2c92  pop rbp
-    2c93  pop rbx
-    2c94  ret
-    2c95  add [rax],al
-    2c97  mov al,42h
-    2c99  add [rax],al
-    2c9b  mov al,42h
-    2c9d  add [rax],al
-    2c9f  mov al,42h
-    2ca1  add [rax],al
-    2ca3  mov al,42h
-    2ca5  add [rax],al
-    2ca7  mov al,42h
-    2ca9  add [rax],al
-    2cab  mov al,42h
-    2cad  add [rax],al
-    2caf  mov al,42h
-    2cb1  add [rax],al
-    2cb3  mov al,42h
-    2cb5  cmp ebp,[rdx-55C4C048h]
-    2cbb  mov eax,0B8AA3B3Fh
-    2cc0  (bad)
-    2cc2  stosb
-    2cc3  mov eax,0B8AA3B3Fh
-    2cc8  (bad)
-    2cca  stosb
-    2ccb  mov eax,0B8AA3B3Fh
-    2cd0  (bad)
-    2cd2  stosb
-    2cd3  mov eax,4000003Fh
-    2cd8  add [r8],al
-    2cdb  add [r8],al
-    2cdf  add [r8],al
-    2ce3  add [r8],al
-    2ce7  add [r8],al
-    2ceb  add [r8],al
-    2cef  add [r8],al
-    2cf3  add [r10+31h],sil
-    2cf8  mov edi,0BF317200h
-    2cfd  add [rdx+31h],dh
-    2d00  mov edi,0BF317200h
-    2d05  add [rdx+31h],dh
-    2d08  mov edi,0BF317200h
-    2d0d  add [rdx+31h],dh
-    2d10  mov edi,0BF317200h
-    2d15  (bad)
-    2d1b  mov edi,0BFBE8EB5h
-    2d20  mov ch,8Eh
-    2d22  mov esi,0BE8EB5BFh
-    2d27  mov edi,0BFBE8EB5h
-    2d2c  mov ch,8Eh
-    2d2e  mov esi,0BE8EB5BFh
-    2d33  mov edi,0AE0000B5h
-    2d38  ret 0
-    2d3b  scasb
-    2d3c  ret 0
-    2d3f  scasb
-    2d40  ret 0
-    2d43  scasb
-    2d44  ret 0
-    2d47  scasb
-    2d48  ret 0
-    2d4b  scasb
-    2d4c  ret 0
-    2d4f  scasb
-    2d50  ret 0
-    2d53  scasb
-    2d54  ret 6967h
-    2d57  push rax
-    2d58  cmp [rdi+69h],esp
-    2d5b  push rax
-    2d5c  cmp [rdi+69h],esp
-    2d5f  push rax
-    2d60  cmp [rdi+69h],esp
-    2d63  push rax
-    2d64  cmp [rdi+69h],esp
-    2d67  push rax
-    2d68  cmp [rdi+69h],esp
-    2d6b  push rax
-    2d6c  cmp [rdi+69h],esp
-    2d6f  push rax
-    2d70  cmp [rdi+69h],esp
-    2d73  push rax
-    2d74  cmp esi,ecx
-    2d76  mov r15b,3Ah
-    2d79  (bad)
-    2d7b  mov bh,3Ah
-    2d7d  (bad)
-    2d7f  mov bh,3Ah
-    2d81  (bad)
-    2d83  mov bh,3Ah
-    2d85  (bad)
-    2d87  mov bh,3Ah
-    2d89  (bad)
-    2d8b  mov bh,3Ah
-    2d8d  (bad)
-    2d8f  mov bh,3Ah
-    2d91  (bad)
-    2d93  mov bh,3Ah
-    2d95  or [rcx-76F7C3F8h],cl
-    2d9b  or [rax+rcx],bh
-    2d9e  mov [rax],ecx
-    2da0  cmp al,8
-    2da2  mov [rax],ecx
-    2da4  cmp al,8
-    2da6  mov [rax],ecx
-    2da8  cmp al,8
-    2daa  mov [rax],ecx
-    2dac  cmp al,8
-    2dae  mov [rax],ecx
-    2db0  cmp al,8
-    2db2  mov [rax],ecx
-    2db4  cmp al,0C1h
-    2db6  test eax,0A9C13D2Ah
-    2dbb  sub bh,[rel 3D2AD782h]
-    2dc1  shr dword [rcx-563EC2D6h],2Ah
-    2dc8  cmp eax,3D2AA9C1h
-    2dcd  shr dword [rcx-563EC2D6h],2Ah
-    2dd4  cmp eax,3E2AAAAAh
-    2dd9  stosb
-    2dda  stosb
-    2ddb  sub bh,[rsi]
-    2ddd  stosb
-    2dde  stosb
-    2ddf  sub bh,[rsi]
-    2de1  stosb
-    2de2  stosb
-    2de3  sub bh,[rsi]
-    2de5  stosb
-    2de6  stosb
-    2de7  sub bh,[rsi]
-    2de9  stosb
-    2dea  stosb
-    2deb  sub bh,[rsi]
-    2ded  stosb
-    2dee  stosb
-    2def  sub bh,[rsi]
-    2df1  stosb
-    2df2  stosb
-    2df3  sub bh,[rsi]
-    2df5  add [rax],al
-    2df7  add [rdi],bh
-    2df9  add [rax],al
-    2dfb  add [rdi],bh
-    2dfd  add [rax],al
-    2dff  add [rdi],bh
-    2e01  add [rax],al
-    2e03  add [rdi],bh
-    2e05  add [rax],al
-    2e07  add [rdi],bh
-    2e09  add [rax],al
-    2e0b  add [rdi],bh
-    2e0d  add [rax],al
-    2e0f  add [rdi],bh
-    2e11  add [rax],al
-    2e13  add [rdi],bh
-    2e15  add [rax],al
-    2e17  cmp byte [rdi],0
-    2e1a  add [rax-7FFFFFC1h],al
-    2e20  (bad)
-    2e22  add [rax-7FFFFFC1h],al
-    2e28  (bad)
-    2e2a  add [rax-7FFFFFC1h],al
-    2e30  (bad)
-    2e32  add [rax-7FFFFFC1h],al
-    2e38  (bad)
-    2e3a  add [rax-7FFFFFC1h],al
-    2e40  (bad)
-    2e42  add [rax-7FFFFFC1h],al
-    2e48  (bad)
-    2e4a  add [rax-7FFFFFC1h],al
-    2e50  (bad)
-    2e52  add [rax-7FFFFFC1h],al
-    2e58  inc dword [rax]
-    2e5a  add [rax-7FFFFF01h],al
-    2e60  inc dword [rax]
-    2e62  add [rax-7FFFFF01h],al
-    2e68  inc dword [rax]
-    2e6a  add [rax-7FFFFF01h],al
-    2e70  inc dword [rax]
-    2e72  add [rax+0FFh],al
-    2e78  add [rcx],al
-    2e7a  add [rax],al
-    2e7c  add [rdx],al
-    2e7e  add [rax],al
-    2e80  add [rbx],al
-    2e82  add [rax],al
-    2e84  add [rax+rax],al
-    2e87  add [rax],al
-    2e89  add eax,6000000h
-    2e8e  add [rax],al
-    2e90  add [rdi],al
-    2e92  add [rax],al
-    2e94  add [rax],cl
-    2e96  add [rax],al
-    2e98  add [rcx],cl
-    2e9a  add [rax],al
-    2e9c  add [rdx],cl
-    2e9e  add [rax],al
-    2ea0  add [rbx],cl
-    2ea2  add [rax],al
-    2ea4  add [rax+rax],cl
-    2ea7  add [rax],al
-    2ea9  or eax,0E000000h
-    2eae  add [rax],al
-    2eb0  add [rdi],cl
-    2eb2  add [rax],al
-    2eb4  (bad)
+    2c80  push rbx
+    2c81  push rbp
+    2c82  lea rbp,[rel 2E55h]
+    2c89  vbroadcastss ymm0,[rcx]
+    2c8e  mov r10,r9
+    2c91  xor rbx,rbx
+    2c94  cmp r10,1
+    2c98  jl short 0000000000002CADh
+    2c9a  vbroadcastss ymm2,[rsi+rbx]
+    2ca0  vmaxps ymm0,ymm2,ymm0
+    2ca4  add rbx,4
+    2ca8  dec r10
+    2cab  jmp short 0000000000002C94h
+    2cad  vpxor ymm4,ymm4,ymm4
+    2cb1  vpxor ymm5,ymm5,ymm5
+    2cb5  vpxor ymm6,ymm6,ymm6
+    2cb9  vpxor ymm7,ymm7,ymm7
+    2cbd  vpxor ymm1,ymm1,ymm1
+    2cc1  mov r10,r9
+    2cc4  mov r11,rdi
+    2cc7  xor rbx,rbx
+    2cca  cmp r10,1
+    2cce  jl near 0000000000002D97h
+    2cd4  vbroadcastss ymm2,[rsi+rbx]
+    2cda  vsubps ymm2,ymm2,ymm0
+    2cde  vcmpltps ymm14,ymm2,[rbp+0A0h]
+    2ce7  vminps ymm2,ymm2,[rbp]
+    2cec  vmovups ymm12,[rbp+20h]
+    2cf1  vfmadd213ps ymm12,ymm2,[rbp+40h]
+    2cf7  vsubps ymm13,ymm12,[rbp+40h]
+    2cfc  vfmadd231ps ymm2,ymm13,[rbp+60h]
+    2d02  vfmadd231ps ymm2,ymm13,[rbp+80h]
+    2d0b  vmovups ymm13,[rbp+0C0h]
+    2d13  vfmadd213ps ymm13,ymm2,[rbp+0E0h]
+    2d1c  vfmadd213ps ymm13,ymm2,[rbp+100h]
+    2d25  vfmadd213ps ymm13,ymm2,[rbp+120h]
+    2d2e  vfmadd213ps ymm13,ymm2,[rbp+140h]
+    2d37  vfmadd213ps ymm13,ymm2,[rbp+160h]
+    2d40  vfmadd213ps ymm13,ymm2,[rbp+180h]
+    2d49  vfmadd213ps ymm13,ymm2,[rbp+1A0h]
+    2d52  vpslld ymm12,ymm12,17h
+    2d58  vpaddd ymm13,ymm13,ymm12
+    2d5d  vandnps ymm2,ymm14,ymm13
+    2d62  vbroadcastss ymm3,[rdx+rbx]
+    2d68  vfmadd231ps ymm1,ymm2,ymm3
+    2d6d  vfmadd231ps ymm4,ymm2,[r11]
+    2d72  vfmadd231ps ymm5,ymm2,[r11+20h]
+    2d78  vfmadd231ps ymm6,ymm2,[r11+40h]
+    2d7e  vfmadd231ps ymm7,ymm2,[r11+60h]
+    2d84  add rbx,4
+    2d88  add r11,80h
+    2d8f  dec r10
+    2d92  jmp 0000000000002CCAh
+    2d97  vbroadcastss ymm2,[rcx]
+    2d9c  vsubps ymm2,ymm2,ymm0
+    2da0  vcmpltps ymm14,ymm2,[rbp+0A0h]
+    2da9  vminps ymm2,ymm2,[rbp]
+    2dae  vmovups ymm12,[rbp+20h]
+    2db3  vfmadd213ps ymm12,ymm2,[rbp+40h]
+    2db9  vsubps ymm13,ymm12,[rbp+40h]
+    2dbe  vfmadd231ps ymm2,ymm13,[rbp+60h]
+    2dc4  vfmadd231ps ymm2,ymm13,[rbp+80h]
+    2dcd  vmovups ymm13,[rbp+0C0h]
+    2dd5  vfmadd213ps ymm13,ymm2,[rbp+0E0h]
+    2dde  vfmadd213ps ymm13,ymm2,[rbp+100h]
+    2de7  vfmadd213ps ymm13,ymm2,[rbp+120h]
+    2df0  vfmadd213ps ymm13,ymm2,[rbp+140h]
+    2df9  vfmadd213ps ymm13,ymm2,[rbp+160h]
+    2e02  vfmadd213ps ymm13,ymm2,[rbp+180h]
+    2e0b  vfmadd213ps ymm13,ymm2,[rbp+1A0h]
+    2e14  vpslld ymm12,ymm12,17h
+    2e1a  vpaddd ymm13,ymm13,ymm12
+    2e1f  vandnps ymm2,ymm14,ymm13
+    2e24  vaddps ymm1,ymm1,ymm2
+    2e28  vdivps ymm4,ymm4,ymm1
+    2e2c  vmovups [r8],ymm4
+    2e31  vdivps ymm5,ymm5,ymm1
+    2e35  vmovups [r8+20h],ymm5
+    2e3b  vdivps ymm6,ymm6,ymm1
+    2e3f  vmovups [r8+40h],ymm6
+    2e45  vdivps ymm7,ymm7,ymm1
+    2e49  vmovups [r8+60h],ymm7
+    2e4f  vzeroupper
+    2e52  pop rbp
+    2e53  pop rbx
+    2e54  ret
+    2e55  add [rax],al
+    2e57  mov al,42h
+    2e59  add [rax],al
+    2e5b  mov al,42h
+    2e5d  add [rax],al
+    2e5f  mov al,42h
+    2e61  add [rax],al
+    2e63  mov al,42h
+    2e65  add [rax],al
+    2e67  mov al,42h
+    2e69  add [rax],al
+    2e6b  mov al,42h
+    2e6d  add [rax],al
+    2e6f  mov al,42h
+    2e71  add [rax],al
+    2e73  mov al,42h
+    2e75  cmp ebp,[rdx-55C4C048h]
+    2e7b  mov eax,0B8AA3B3Fh
+    2e80  (bad)
+    2e82  stosb
+    2e83  mov eax,0B8AA3B3Fh
+    2e88  (bad)
+    2e8a  stosb
+    2e8b  mov eax,0B8AA3B3Fh
+    2e90  (bad)
+    2e92  stosb
+    2e93  mov eax,4000003Fh
+    2e98  add [r8],al
+    2e9b  add [r8],al
+    2e9f  add [r8],al
+    2ea3  add [r8],al
+    2ea7  add [r8],al
+    2eab  add [r8],al
+    2eaf  add [r8],al
+    2eb3  add [r10+31h],sil
+    2eb8  mov edi,0BF317200h
+    2ebd  add [rdx+31h],dh
+    2ec0  mov edi,0BF317200h
+    2ec5  add [rdx+31h],dh
+    2ec8  mov edi,0BF317200h
+    2ecd  add [rdx+31h],dh
+    2ed0  mov edi,0BF317200h
+    2ed5  (bad)
+    2edb  mov edi,0BFBE8EB5h
+    2ee0  mov ch,8Eh
+    2ee2  mov esi,0BE8EB5BFh
+    2ee7  mov edi,0BFBE8EB5h
+    2eec  mov ch,8Eh
+    2eee  mov esi,0BE8EB5BFh
+    2ef3  mov edi,0AE0000B5h
+    2ef8  ret 0
+    2efb  scasb
+    2efc  ret 0
+    2eff  scasb
+    2f00  ret 0
+    2f03  scasb
+    2f04  ret 0
+    2f07  scasb
+    2f08  ret 0
+    2f0b  scasb
+    2f0c  ret 0
+    2f0f  scasb
+    2f10  ret 0
+    2f13  scasb
+    2f14  ret 6967h
+    2f17  push rax
+    2f18  cmp [rdi+69h],esp
+    2f1b  push rax
+    2f1c  cmp [rdi+69h],esp
+    2f1f  push rax
+    2f20  cmp [rdi+69h],esp
+    2f23  push rax
+    2f24  cmp [rdi+69h],esp
+    2f27  push rax
+    2f28  cmp [rdi+69h],esp
+    2f2b  push rax
+    2f2c  cmp [rdi+69h],esp
+    2f2f  push rax
+    2f30  cmp [rdi+69h],esp
+    2f33  push rax
+    2f34  cmp esi,ecx
+    2f36  mov r15b,3Ah
+    2f39  (bad)
+    2f3b  mov bh,3Ah
+    2f3d  (bad)
+    2f3f  mov bh,3Ah
+    2f41  (bad)
+    2f43  mov bh,3Ah
+    2f45  (bad)
+    2f47  mov bh,3Ah
+    2f49  (bad)
+    2f4b  mov bh,3Ah
+    2f4d  (bad)
+    2f4f  mov bh,3Ah
+    2f51  (bad)
+    2f53  mov bh,3Ah
+    2f55  or [rcx-76F7C3F8h],cl
+    2f5b  or [rax+rcx],bh
+    2f5e  mov [rax],ecx
+    2f60  cmp al,8
+    2f62  mov [rax],ecx
+    2f64  cmp al,8
+    2f66  mov [rax],ecx
+    2f68  cmp al,8
+    2f6a  mov [rax],ecx
+    2f6c  cmp al,8
+    2f6e  mov [rax],ecx
+    2f70  cmp al,8
+    2f72  mov [rax],ecx
+    2f74  cmp al,0C1h
+    2f76  test eax,0A9C13D2Ah
+    2f7b  sub bh,[rel 3D2AD942h]
+    2f81  shr dword [rcx-563EC2D6h],2Ah
+    2f88  cmp eax,3D2AA9C1h
+    2f8d  shr dword [rcx-563EC2D6h],2Ah
+    2f94  cmp eax,3E2AAAAAh
+    2f99  stosb
+    2f9a  stosb
+    2f9b  sub bh,[rsi]
+    2f9d  stosb
+    2f9e  stosb
+    2f9f  sub bh,[rsi]
+    2fa1  stosb
+    2fa2  stosb
+    2fa3  sub bh,[rsi]
+    2fa5  stosb
+    2fa6  stosb
+    2fa7  sub bh,[rsi]
+    2fa9  stosb
+    2faa  stosb
+    2fab  sub bh,[rsi]
+    2fad  stosb
+    2fae  stosb
+    2faf  sub bh,[rsi]
+    2fb1  stosb
+    2fb2  stosb
+    2fb3  sub bh,[rsi]
+    2fb5  add [rax],al
+    2fb7  add [rdi],bh
+    2fb9  add [rax],al
+    2fbb  add [rdi],bh
+    2fbd  add [rax],al
+    2fbf  add [rdi],bh
+    2fc1  add [rax],al
+    2fc3  add [rdi],bh
+    2fc5  add [rax],al
+    2fc7  add [rdi],bh
+    2fc9  add [rax],al
+    2fcb  add [rdi],bh
+    2fcd  add [rax],al
+    2fcf  add [rdi],bh
+    2fd1  add [rax],al
+    2fd3  add [rdi],bh
+    2fd5  add [rax],al
+    2fd7  cmp byte [rdi],0
+    2fda  add [rax-7FFFFFC1h],al
+    2fe0  (bad)
+    2fe2  add [rax-7FFFFFC1h],al
+    2fe8  (bad)
+    2fea  add [rax-7FFFFFC1h],al
+    2ff0  (bad)
+    2ff2  add [rax-7FFFFFC1h],al
+    2ff8  (bad)
+    2ffa  add [rax-7FFFFFC1h],al
+    3000  (bad)
+    3002  add [rax-7FFFFFC1h],al
+    3008  (bad)
+    300a  add [rax-7FFFFFC1h],al
+    3010  (bad)
+    3012  add [rax-7FFFFFC1h],al
+    3018  inc dword [rax]
+    301a  add [rax-7FFFFF01h],al
+    3020  inc dword [rax]
+    3022  add [rax-7FFFFF01h],al
+    3028  inc dword [rax]
+    302a  add [rax-7FFFFF01h],al
+    3030  inc dword [rax]
+    3032  add [rax+0FFh],al
+    3038  add [rcx],al
+    303a  add [rax],al
+    303c  add [rdx],al
+    303e  add [rax],al
+    3040  add [rbx],al
+    3042  add [rax],al
+    3044  add [rax+rax],al
+    3047  add [rax],al
+    3049  add eax,6000000h
+    304e  add [rax],al
+    3050  add [rdi],al
+    3052  add [rax],al
+    3054  add [rax],cl
+    3056  add [rax],al
+    3058  add [rcx],cl
+    305a  add [rax],al
+    305c  add [rdx],cl
+    305e  add [rax],al
+    3060  add [rbx],cl
+    3062  add [rax],al
+    3064  add [rax+rax],cl
+    3067  add [rax],al
+    3069  or eax,0E000000h
+    306e  add [rax],al
+    3070  add [rdi],cl
+    3072  add [rax],al
+    3074  (bad)
 
 map_n32_1e3898d682e799f0:
-    2ec0  lea rax,[rel 3191h]
-    2ec7  vbroadcastss ymm13,[rax]
-    2ecc  vbroadcastss ymm12,[rax+20h]
-    2ed2  vbroadcastss ymm11,[rax+40h]
-    2ed8  vbroadcastss ymm10,[rax+60h]
-    2ede  vbroadcastss ymm9,[rax+80h]
-    2ee7  vbroadcastss ymm8,[rax+0A0h]
-    2ef0  vbroadcastss ymm7,[rax+0C0h]
-    2ef9  vbroadcastss ymm15,[rax+0E0h]
-    2f02  vbroadcastss ymm6,[rax+100h]
-    2f0b  vbroadcastss ymm5,[rax+120h]
-    2f14  vbroadcastss ymm14,[rax+140h]
-    2f1d  test rcx,rcx
-    2f20  je near 000000000000318Dh
-    2f26  vmovups ymm0,[rsi]
-    2f2a  vminps ymm0,ymm0,ymm5
-    2f2e  vsubps ymm1,ymm13,ymm0
-    2f32  vminps ymm2,ymm1,[rax+160h]
-    2f3a  vmovups ymm3,ymm14
-    2f3f  vfmadd231ps ymm3,ymm2,ymm6
-    2f44  vsubps ymm4,ymm3,ymm14
-    2f49  vfmadd231ps ymm2,ymm4,[rax+180h]
-    2f52  vfmadd231ps ymm2,ymm4,[rax+1A0h]
-    2f5b  vmovups ymm4,ymm11
-    2f60  vfmadd231ps ymm4,ymm12,ymm2
-    2f65  vfmadd213ps ymm4,ymm2,ymm10
-    2f6a  vfmadd213ps ymm4,ymm2,ymm9
-    2f6f  vfmadd213ps ymm4,ymm2,ymm8
-    2f74  vfmadd213ps ymm4,ymm2,ymm7
-    2f79  vfmadd213ps ymm4,ymm2,ymm15
-    2f7e  vfmadd213ps ymm4,ymm2,ymm15
-    2f83  vpslld ymm2,ymm3,17h
-    2f88  vpaddd ymm2,ymm2,ymm4
-    2f8c  vcmpnltps ymm3,ymm1,[rax+1C0h]
-    2f95  vpand ymm3,ymm3,ymm2
-    2f99  vaddps ymm1,ymm15,ymm3
-    2f9d  vdivps ymm1,ymm15,ymm1
-    2fa1  vmulps ymm0,ymm0,ymm1
-    2fa5  vmovups ymm1,[rdx]
-    2fa9  vaddps ymm1,ymm1,ymm15
-    2fae  vmulps ymm0,ymm0,ymm1
-    2fb2  vmovups [rdi],ymm0
-    2fb6  vmovups ymm0,[rsi+20h]
-    2fbb  vminps ymm0,ymm0,ymm5
-    2fbf  vsubps ymm1,ymm13,ymm0
-    2fc3  vminps ymm2,ymm1,[rax+160h]
-    2fcb  vmovups ymm3,ymm14
-    2fd0  vfmadd231ps ymm3,ymm2,ymm6
-    2fd5  vsubps ymm4,ymm3,ymm14
-    2fda  vfmadd231ps ymm2,ymm4,[rax+180h]
-    2fe3  vfmadd231ps ymm2,ymm4,[rax+1A0h]
-    2fec  vmovups ymm4,ymm11
-    2ff1  vfmadd231ps ymm4,ymm12,ymm2
-    2ff6  vfmadd213ps ymm4,ymm2,ymm10
-    2ffb  vfmadd213ps ymm4,ymm2,ymm9
-    3000  vfmadd213ps ymm4,ymm2,ymm8
-    3005  vfmadd213ps ymm4,ymm2,ymm7
-    300a  vfmadd213ps ymm4,ymm2,ymm15
-    300f  vfmadd213ps ymm4,ymm2,ymm15
-    3014  vpslld ymm2,ymm3,17h
-    3019  vpaddd ymm2,ymm2,ymm4
-    301d  vcmpnltps ymm3,ymm1,[rax+1C0h]
-    3026  vpand ymm3,ymm3,ymm2
-    302a  vaddps ymm1,ymm15,ymm3
-    302e  vdivps ymm1,ymm15,ymm1
-    3032  vmulps ymm0,ymm0,ymm1
-    3036  vmovups ymm1,[rdx+20h]
-    303b  vaddps ymm1,ymm1,ymm15
-    3040  vmulps ymm0,ymm0,ymm1
-    3044  vmovups [rdi+20h],ymm0
-    3049  vmovups ymm0,[rsi+40h]
-    304e  vminps ymm0,ymm0,ymm5
-    3052  vsubps ymm1,ymm13,ymm0
-    3056  vminps ymm2,ymm1,[rax+160h]
-    305e  vmovups ymm3,ymm14
-    3063  vfmadd231ps ymm3,ymm2,ymm6
-    3068  vsubps ymm4,ymm3,ymm14
-    306d  vfmadd231ps ymm2,ymm4,[rax+180h]
-    3076  vfmadd231ps ymm2,ymm4,[rax+1A0h]
-    307f  vmovups ymm4,ymm11
-    3084  vfmadd231ps ymm4,ymm12,ymm2
-    3089  vfmadd213ps ymm4,ymm2,ymm10
-    308e  vfmadd213ps ymm4,ymm2,ymm9
-    3093  vfmadd213ps ymm4,ymm2,ymm8
-    3098  vfmadd213ps ymm4,ymm2,ymm7
-    309d  vfmadd213ps ymm4,ymm2,ymm15
-    30a2  vfmadd213ps ymm4,ymm2,ymm15
-    30a7  vpslld ymm2,ymm3,17h
-    30ac  vpaddd ymm2,ymm2,ymm4
-    30b0  vcmpnltps ymm3,ymm1,[rax+1C0h]
-    30b9  vpand ymm3,ymm3,ymm2
-    30bd  vaddps ymm1,ymm15,ymm3
-    30c1  vdivps ymm1,ymm15,ymm1
-    30c5  vmulps ymm0,ymm0,ymm1
-    30c9  vmovups ymm1,[rdx+40h]
-    30ce  vaddps ymm1,ymm1,ymm15
-    30d3  vmulps ymm0,ymm0,ymm1
-    30d7  vmovups [rdi+40h],ymm0
-    30dc  vmovups ymm0,[rsi+60h]
-    30e1  vminps ymm0,ymm0,ymm5
-    30e5  vsubps ymm1,ymm13,ymm0
-    30e9  vminps ymm2,ymm1,[rax+160h]
-    30f1  vmovups ymm3,ymm14
-    30f6  vfmadd231ps ymm3,ymm2,ymm6
-    30fb  vsubps ymm4,ymm3,ymm14
-    3100  vfmadd231ps ymm2,ymm4,[rax+180h]
-    3109  vfmadd231ps ymm2,ymm4,[rax+1A0h]
-    3112  vmovups ymm4,ymm11
-    3117  vfmadd231ps ymm4,ymm12,ymm2
-    311c  vfmadd213ps ymm4,ymm2,ymm10
-    3121  vfmadd213ps ymm4,ymm2,ymm9
-    3126  vfmadd213ps ymm4,ymm2,ymm8
-    312b  vfmadd213ps ymm4,ymm2,ymm7
-    3130  vfmadd213ps ymm4,ymm2,ymm15
-    3135  vfmadd213ps ymm4,ymm2,ymm15
-    313a  vpslld ymm2,ymm3,17h
-    313f  vpaddd ymm2,ymm2,ymm4
-    3143  vcmpnltps ymm3,ymm1,[rax+1C0h]
-    314c  vpand ymm3,ymm3,ymm2
-    3150  vaddps ymm1,ymm15,ymm3
-    3154  vdivps ymm1,ymm15,ymm1
-    3158  vmulps ymm0,ymm0,ymm1
-    315c  vmovups ymm1,[rdx+60h]
-    3161  vaddps ymm1,ymm1,ymm15
-    3166  vmulps ymm0,ymm0,ymm1
-    316a  vmovups [rdi+60h],ymm0
-    316f  add rdi,100h
-    3176  add rsi,100h
-    317d  add rdx,100h
-    3184  dec rcx
-    3187  jne near 0000000000002F26h
-    318d  vzeroupper
-    3190  ret
-    3191  add [rax],al
-    3193  add [rax],al
-    3195  add [rax],al
-    3197  add [rax],al
-    3199  add [rax],al
-    319b  add [rax],al
-    319d  add [rax],al
-    319f  add [rax],al
-    31a1  add [rax],al
-    31a3  add [rax],al
-    31a5  add [rax],al
-    31a7  add [rax],al
-    31a9  add [rax],al
-    31ab  add [rax],al
-    31ad  add [rax],al
-    31af  add [rax],al
-    31b1  imul edx,[eax+39h],39506967h
-    31b9  imul edx,[eax+39h],39506967h
-    31c1  imul edx,[eax+39h],39506967h
-    31c9  imul edx,[eax+39h],39506967h
-    31d1  (bad)
-    31d3  mov bh,3Ah
-    31d5  (bad)
-    31d7  mov bh,3Ah
-    31d9  (bad)
-    31db  mov bh,3Ah
-    31dd  (bad)
-    31df  mov bh,3Ah
-    31e1  (bad)
-    31e3  mov bh,3Ah
-    31e5  (bad)
-    31e7  mov bh,3Ah
-    31e9  (bad)
-    31eb  mov bh,3Ah
-    31ed  (bad)
-    31ef  mov bh,3Ah
-    31f1  or [rcx-76F7C3F8h],cl
-    31f7  or [rax+rcx],bh
-    31fa  mov [rax],ecx
-    31fc  cmp al,8
-    31fe  mov [rax],ecx
-    3200  cmp al,8
-    3202  mov [rax],ecx
-    3204  cmp al,8
-    3206  mov [rax],ecx
-    3208  cmp al,8
-    320a  mov [rax],ecx
-    320c  cmp al,8
-    320e  mov [rax],ecx
-    3210  cmp al,0C1h
-    3212  test eax,0A9C13D2Ah
-    3217  sub bh,[rel 3D2ADBDEh]
-    321d  shr dword [rcx-563EC2D6h],2Ah
-    3224  cmp eax,3D2AA9C1h
-    3229  shr dword [rcx-563EC2D6h],2Ah
-    3230  cmp eax,3E2AAAAAh
-    3235  stosb
-    3236  stosb
-    3237  sub bh,[rsi]
-    3239  stosb
-    323a  stosb
-    323b  sub bh,[rsi]
-    323d  stosb
-    323e  stosb
-    323f  sub bh,[rsi]
-    3241  stosb
-    3242  stosb
-    3243  sub bh,[rsi]
-    3245  stosb
-    3246  stosb
-    3247  sub bh,[rsi]
-    3249  stosb
-    324a  stosb
-    324b  sub bh,[rsi]
-    324d  stosb
-    324e  stosb
-    324f  sub bh,[rsi]
-    3251  add [rax],al
-    3253  add [rdi],bh
-    3255  add [rax],al
-    3257  add [rdi],bh
-    3259  add [rax],al
-    325b  add [rdi],bh
-    325d  add [rax],al
-    325f  add [rdi],bh
-    3261  add [rax],al
-    3263  add [rdi],bh
-    3265  add [rax],al
-    3267  add [rdi],bh
-    3269  add [rax],al
-    326b  add [rdi],bh
-    326d  add [rax],al
-    326f  add [rdi],bh
-    3271  add [rax],al
-    3273  cmp byte [rdi],0
-    3276  add [rax-7FFFFFC1h],al
-    327c  (bad)
-    327e  add [rax-7FFFFFC1h],al
-    3284  (bad)
-    3286  add [rax-7FFFFFC1h],al
-    328c  (bad)
-    328e  add [rax-4755C4C1h],al
-    3294  (bad)
-    3296  stosb
-    3297  mov eax,0B8AA3B3Fh
-    329c  (bad)
-    329e  stosb
-    329f  mov eax,0B8AA3B3Fh
-    32a4  (bad)
-    32a6  stosb
-    32a7  mov eax,0B8AA3B3Fh
-    32ac  (bad)
-    32ae  stosb
-    32af  mov eax,0E000003Fh
-    32b4  add [rax],al
-    32b7  loopne 00000000000032F9h
-    32b9  add [rax],al
-    32bb  loopne 00000000000032FDh
-    32bd  add [rax],al
-    32bf  loopne 0000000000003301h
-    32c1  add [rax],al
-    32c3  loopne 0000000000003305h
-    32c5  add [rax],al
-    32c7  loopne 0000000000003309h
-    32c9  add [rax],al
-    32cb  loopne 000000000000330Dh
-    32cd  add [rax],al
-    32cf  loopne 0000000000003311h
-    32d1  add [rax],al
-    32d3  add [r8],al
-    32d7  add [r8],al
-    32db  add [r8],al
-    32df  add [r8],al
-    32e3  add [r8],al
-    32e7  add [r8],al
-    32eb  add [r8],al
-    32ef  add [r8],al
-    32f3  mov al,42h
-    32f5  add [rax],al
-    32f7  mov al,42h
-    32f9  add [rax],al
-    32fb  mov al,42h
-    32fd  add [rax],al
-    32ff  mov al,42h
-    3301  add [rax],al
-    3303  mov al,42h
-    3305  add [rax],al
-    3307  mov al,42h
-    3309  add [rax],al
-    330b  mov al,42h
-    330d  add [rax],al
-    330f  mov al,42h
-    3311  add [rdx+31h],dh
-    3314  mov edi,0BF317200h
-    3319  add [rdx+31h],dh
-    331c  mov edi,0BF317200h
-    3321  add [rdx+31h],dh
-    3324  mov edi,0BF317200h
-    3329  add [rdx+31h],dh
-    332c  mov edi,0BF317200h
-    3331  (bad)
-    3337  mov edi,0BFBE8EB5h
-    333c  mov ch,8Eh
-    333e  mov esi,0BE8EB5BFh
-    3343  mov edi,0BFBE8EB5h
-    3348  mov ch,8Eh
-    334a  mov esi,0BE8EB5BFh
-    334f  mov edi,0AE0000B5h
-    3354  ret 0
-    3357  scasb
-    3358  ret 0
-    335b  scasb
-    335c  ret 0
-    335f  scasb
-    3360  ret 0
-    3363  scasb
-    3364  ret 0
-    3367  scasb
-    3368  ret 0
-    336b  scasb
-    336c  ret 0
-    336f  scasb
-    3370  (bad)
+    3080  lea rax,[rel 3351h]
+    3087  vbroadcastss ymm13,[rax]
+    308c  vbroadcastss ymm12,[rax+20h]
+    3092  vbroadcastss ymm11,[rax+40h]
+    3098  vbroadcastss ymm10,[rax+60h]
+    309e  vbroadcastss ymm9,[rax+80h]
+    30a7  vbroadcastss ymm8,[rax+0A0h]
+    30b0  vbroadcastss ymm7,[rax+0C0h]
+    30b9  vbroadcastss ymm15,[rax+0E0h]
+    30c2  vbroadcastss ymm6,[rax+100h]
+    30cb  vbroadcastss ymm5,[rax+120h]
+    30d4  vbroadcastss ymm14,[rax+140h]
+    30dd  test rcx,rcx
+    30e0  je near 000000000000334Dh
+    30e6  vmovups ymm0,[rsi]
+    30ea  vminps ymm0,ymm0,ymm5
+    30ee  vsubps ymm1,ymm13,ymm0
+    30f2  vminps ymm2,ymm1,[rax+160h]
+    30fa  vmovups ymm3,ymm14
+    30ff  vfmadd231ps ymm3,ymm2,ymm6
+    3104  vsubps ymm4,ymm3,ymm14
+    3109  vfmadd231ps ymm2,ymm4,[rax+180h]
+    3112  vfmadd231ps ymm2,ymm4,[rax+1A0h]
+    311b  vmovups ymm4,ymm11
+    3120  vfmadd231ps ymm4,ymm12,ymm2
+    3125  vfmadd213ps ymm4,ymm2,ymm10
+    312a  vfmadd213ps ymm4,ymm2,ymm9
+    312f  vfmadd213ps ymm4,ymm2,ymm8
+    3134  vfmadd213ps ymm4,ymm2,ymm7
+    3139  vfmadd213ps ymm4,ymm2,ymm15
+    313e  vfmadd213ps ymm4,ymm2,ymm15
+    3143  vpslld ymm2,ymm3,17h
+    3148  vpaddd ymm2,ymm2,ymm4
+    314c  vcmpnltps ymm3,ymm1,[rax+1C0h]
+    3155  vpand ymm3,ymm3,ymm2
+    3159  vaddps ymm1,ymm15,ymm3
+    315d  vdivps ymm1,ymm15,ymm1
+    3161  vmulps ymm0,ymm0,ymm1
+    3165  vmovups ymm1,[rdx]
+    3169  vaddps ymm1,ymm1,ymm15
+    316e  vmulps ymm0,ymm0,ymm1
+    3172  vmovups [rdi],ymm0
+    3176  vmovups ymm0,[rsi+20h]
+    317b  vminps ymm0,ymm0,ymm5
+    317f  vsubps ymm1,ymm13,ymm0
+    3183  vminps ymm2,ymm1,[rax+160h]
+    318b  vmovups ymm3,ymm14
+    3190  vfmadd231ps ymm3,ymm2,ymm6
+    3195  vsubps ymm4,ymm3,ymm14
+    319a  vfmadd231ps ymm2,ymm4,[rax+180h]
+    31a3  vfmadd231ps ymm2,ymm4,[rax+1A0h]
+    31ac  vmovups ymm4,ymm11
+    31b1  vfmadd231ps ymm4,ymm12,ymm2
+    31b6  vfmadd213ps ymm4,ymm2,ymm10
+    31bb  vfmadd213ps ymm4,ymm2,ymm9
+    31c0  vfmadd213ps ymm4,ymm2,ymm8
+    31c5  vfmadd213ps ymm4,ymm2,ymm7
+    31ca  vfmadd213ps ymm4,ymm2,ymm15
+    31cf  vfmadd213ps ymm4,ymm2,ymm15
+    31d4  vpslld ymm2,ymm3,17h
+    31d9  vpaddd ymm2,ymm2,ymm4
+    31dd  vcmpnltps ymm3,ymm1,[rax+1C0h]
+    31e6  vpand ymm3,ymm3,ymm2
+    31ea  vaddps ymm1,ymm15,ymm3
+    31ee  vdivps ymm1,ymm15,ymm1
+    31f2  vmulps ymm0,ymm0,ymm1
+    31f6  vmovups ymm1,[rdx+20h]
+    31fb  vaddps ymm1,ymm1,ymm15
+    3200  vmulps ymm0,ymm0,ymm1
+    3204  vmovups [rdi+20h],ymm0
+    3209  vmovups ymm0,[rsi+40h]
+    320e  vminps ymm0,ymm0,ymm5
+    3212  vsubps ymm1,ymm13,ymm0
+    3216  vminps ymm2,ymm1,[rax+160h]
+    321e  vmovups ymm3,ymm14
+    3223  vfmadd231ps ymm3,ymm2,ymm6
+    3228  vsubps ymm4,ymm3,ymm14
+    322d  vfmadd231ps ymm2,ymm4,[rax+180h]
+    3236  vfmadd231ps ymm2,ymm4,[rax+1A0h]
+    323f  vmovups ymm4,ymm11
+    3244  vfmadd231ps ymm4,ymm12,ymm2
+    3249  vfmadd213ps ymm4,ymm2,ymm10
+    324e  vfmadd213ps ymm4,ymm2,ymm9
+    3253  vfmadd213ps ymm4,ymm2,ymm8
+    3258  vfmadd213ps ymm4,ymm2,ymm7
+    325d  vfmadd213ps ymm4,ymm2,ymm15
+    3262  vfmadd213ps ymm4,ymm2,ymm15
+    3267  vpslld ymm2,ymm3,17h
+    326c  vpaddd ymm2,ymm2,ymm4
+    3270  vcmpnltps ymm3,ymm1,[rax+1C0h]
+    3279  vpand ymm3,ymm3,ymm2
+    327d  vaddps ymm1,ymm15,ymm3
+    3281  vdivps ymm1,ymm15,ymm1
+    3285  vmulps ymm0,ymm0,ymm1
+    3289  vmovups ymm1,[rdx+40h]
+    328e  vaddps ymm1,ymm1,ymm15
+    3293  vmulps ymm0,ymm0,ymm1
+    3297  vmovups [rdi+40h],ymm0
+    329c  vmovups ymm0,[rsi+60h]
+    32a1  vminps ymm0,ymm0,ymm5
+    32a5  vsubps ymm1,ymm13,ymm0
+    32a9  vminps ymm2,ymm1,[rax+160h]
+    32b1  vmovups ymm3,ymm14
+    32b6  vfmadd231ps ymm3,ymm2,ymm6
+    32bb  vsubps ymm4,ymm3,ymm14
+    32c0  vfmadd231ps ymm2,ymm4,[rax+180h]
+    32c9  vfmadd231ps ymm2,ymm4,[rax+1A0h]
+    32d2  vmovups ymm4,ymm11
+    32d7  vfmadd231ps ymm4,ymm12,ymm2
+    32dc  vfmadd213ps ymm4,ymm2,ymm10
+    32e1  vfmadd213ps ymm4,ymm2,ymm9
+    32e6  vfmadd213ps ymm4,ymm2,ymm8
+    32eb  vfmadd213ps ymm4,ymm2,ymm7
+    32f0  vfmadd213ps ymm4,ymm2,ymm15
+    32f5  vfmadd213ps ymm4,ymm2,ymm15
+    32fa  vpslld ymm2,ymm3,17h
+    32ff  vpaddd ymm2,ymm2,ymm4
+    3303  vcmpnltps ymm3,ymm1,[rax+1C0h]
+    330c  vpand ymm3,ymm3,ymm2
+    3310  vaddps ymm1,ymm15,ymm3
+    3314  vdivps ymm1,ymm15,ymm1
+    3318  vmulps ymm0,ymm0,ymm1
+    331c  vmovups ymm1,[rdx+60h]
+    3321  vaddps ymm1,ymm1,ymm15
+    3326  vmulps ymm0,ymm0,ymm1
+    332a  vmovups [rdi+60h],ymm0
+    332f  add rdi,100h
+    3336  add rsi,100h
+    333d  add rdx,100h
+    3344  dec rcx
+    3347  jne near 00000000000030E6h
+    334d  vzeroupper
+    3350  ret
+    3351  add [rax],al
+    3353  add [rax],al
+    3355  add [rax],al
+    3357  add [rax],al
+    3359  add [rax],al
+    335b  add [rax],al
+    335d  add [rax],al
+    335f  add [rax],al
+    3361  add [rax],al
+    3363  add [rax],al
+    3365  add [rax],al
+    3367  add [rax],al
+    3369  add [rax],al
+    336b  add [rax],al
+    336d  add [rax],al
+    336f  add [rax],al
+    3371  imul edx,[eax+39h],39506967h
+    3379  imul edx,[eax+39h],39506967h
+    3381  imul edx,[eax+39h],39506967h
+    3389  imul edx,[eax+39h],39506967h
+    3391  (bad)
+    3393  mov bh,3Ah
+    3395  (bad)
+    3397  mov bh,3Ah
+    3399  (bad)
+    339b  mov bh,3Ah
+    339d  (bad)
+    339f  mov bh,3Ah
+    33a1  (bad)
+    33a3  mov bh,3Ah
+    33a5  (bad)
+    33a7  mov bh,3Ah
+    33a9  (bad)
+    33ab  mov bh,3Ah
+    33ad  (bad)
+    33af  mov bh,3Ah
+    33b1  or [rcx-76F7C3F8h],cl
+    33b7  or [rax+rcx],bh
+    33ba  mov [rax],ecx
+    33bc  cmp al,8
+    33be  mov [rax],ecx
+    33c0  cmp al,8
+    33c2  mov [rax],ecx
+    33c4  cmp al,8
+    33c6  mov [rax],ecx
+    33c8  cmp al,8
+    33ca  mov [rax],ecx
+    33cc  cmp al,8
+    33ce  mov [rax],ecx
+    33d0  cmp al,0C1h
+    33d2  test eax,0A9C13D2Ah
+    33d7  sub bh,[rel 3D2ADD9Eh]
+    33dd  shr dword [rcx-563EC2D6h],2Ah
+    33e4  cmp eax,3D2AA9C1h
+    33e9  shr dword [rcx-563EC2D6h],2Ah
+    33f0  cmp eax,3E2AAAAAh
+    33f5  stosb
+    33f6  stosb
+    33f7  sub bh,[rsi]
+    33f9  stosb
+    33fa  stosb
+    33fb  sub bh,[rsi]
+    33fd  stosb
+    33fe  stosb
+    33ff  sub bh,[rsi]
+    3401  stosb
+    3402  stosb
+    3403  sub bh,[rsi]
+    3405  stosb
+    3406  stosb
+    3407  sub bh,[rsi]
+    3409  stosb
+    340a  stosb
+    340b  sub bh,[rsi]
+    340d  stosb
+    340e  stosb
+    340f  sub bh,[rsi]
+    3411  add [rax],al
+    3413  add [rdi],bh
+    3415  add [rax],al
+    3417  add [rdi],bh
+    3419  add [rax],al
+    341b  add [rdi],bh
+    341d  add [rax],al
+    341f  add [rdi],bh
+    3421  add [rax],al
+    3423  add [rdi],bh
+    3425  add [rax],al
+    3427  add [rdi],bh
+    3429  add [rax],al
+    342b  add [rdi],bh
+    342d  add [rax],al
+    342f  add [rdi],bh
+    3431  add [rax],al
+    3433  cmp byte [rdi],0
+    3436  add [rax-7FFFFFC1h],al
+    343c  (bad)
+    343e  add [rax-7FFFFFC1h],al
+    3444  (bad)
+    3446  add [rax-7FFFFFC1h],al
+    344c  (bad)
+    344e  add [rax-4755C4C1h],al
+    3454  (bad)
+    3456  stosb
+    3457  mov eax,0B8AA3B3Fh
+    345c  (bad)
+    345e  stosb
+    345f  mov eax,0B8AA3B3Fh
+    3464  (bad)
+    3466  stosb
+    3467  mov eax,0B8AA3B3Fh
+    346c  (bad)
+    346e  stosb
+    346f  mov eax,0E000003Fh
+    3474  add [rax],al
+    3477  loopne 00000000000034B9h
+    3479  add [rax],al
+    347b  loopne 00000000000034BDh
+    347d  add [rax],al
+    347f  loopne 00000000000034C1h
+    3481  add [rax],al
+    3483  loopne 00000000000034C5h
+    3485  add [rax],al
+    3487  loopne 00000000000034C9h
+    3489  add [rax],al
+    348b  loopne 00000000000034CDh
+    348d  add [rax],al
+    348f  loopne 00000000000034D1h
+    3491  add [rax],al
+    3493  add [r8],al
+    3497  add [r8],al
+    349b  add [r8],al
+    349f  add [r8],al
+    34a3  add [r8],al
+    34a7  add [r8],al
+    34ab  add [r8],al
+    34af  add [r8],al
+    34b3  mov al,42h
+    34b5  add [rax],al
+    34b7  mov al,42h
+    34b9  add [rax],al
+    34bb  mov al,42h
+    34bd  add [rax],al
+    34bf  mov al,42h
+    34c1  add [rax],al
+    34c3  mov al,42h
+    34c5  add [rax],al
+    34c7  mov al,42h
+    34c9  add [rax],al
+    34cb  mov al,42h
+    34cd  add [rax],al
+    34cf  mov al,42h
+    34d1  add [rdx+31h],dh
+    34d4  mov edi,0BF317200h
+    34d9  add [rdx+31h],dh
+    34dc  mov edi,0BF317200h
+    34e1  add [rdx+31h],dh
+    34e4  mov edi,0BF317200h
+    34e9  add [rdx+31h],dh
+    34ec  mov edi,0BF317200h
+    34f1  (bad)
+    34f7  mov edi,0BFBE8EB5h
+    34fc  mov ch,8Eh
+    34fe  mov esi,0BE8EB5BFh
+    3503  mov edi,0BFBE8EB5h
+    3508  mov ch,8Eh
+    350a  mov esi,0BE8EB5BFh
+    350f  mov edi,0AE0000B5h
+    3514  ret 0
+    3517  scasb
+    3518  ret 0
+    351b  scasb
+    351c  ret 0
+    351f  scasb
+    3520  ret 0
+    3523  scasb
+    3524  ret 0
+    3527  scasb
+    3528  ret 0
+    352b  scasb
+    352c  ret 0
+    352f  scasb
+    3530  (bad)
 
 quantize_q8:
-    3380  lea rax,[rel 34E9h]
-    3387  vpxor ymm15,ymm15,ymm15
-    338c  vpbroadcastd ymm14,[rax+4]
-    3392  vpbroadcastd ymm13,[rax]
-    3397  vpbroadcastd ymm12,[rax+8]
-    339d  vpbroadcastd ymm11,[rax+0Ch]
-    33a3  vpbroadcastd ymm10,[rax+10h]
-    33a9  vmovdqu ymm9,[rax+14h]
-    33ae  test r8,r8
-    33b1  je near 00000000000034E5h
-    33b7  vmovups ymm0,[rdi]
-    33bb  vpand ymm4,ymm0,ymm13
-    33c0  vmovups ymm1,[rdi+20h]
-    33c5  vpand ymm5,ymm1,ymm13
-    33ca  vpmaxsd ymm4,ymm4,ymm5
-    33cf  vmovups ymm2,[rdi+40h]
-    33d4  vpand ymm5,ymm2,ymm13
-    33d9  vpmaxsd ymm4,ymm4,ymm5
-    33de  vmovups ymm3,[rdi+60h]
-    33e3  vpand ymm5,ymm3,ymm13
-    33e8  vpmaxsd ymm4,ymm4,ymm5
-    33ed  vextracti128 xmm5,ymm4,1
-    33f3  vpmaxsd xmm4,xmm4,xmm5
-    33f8  vpshufd xmm5,xmm4,4Eh
-    33fd  vpmaxsd xmm4,xmm4,xmm5
-    3402  vpshufd xmm5,xmm4,0B1h
-    3407  vpmaxsd xmm4,xmm4,xmm5
-    340c  vdivss xmm5,xmm4,xmm14
-    3411  vmovss [rdx],xmm5
-    3415  vcmpneqps xmm5,xmm4,xmm15
-    341b  vdivps xmm4,xmm14,xmm4
-    341f  vandps xmm4,xmm4,xmm5
-    3423  vbroadcastss ymm4,xmm4
-    3428  vmulps ymm0,ymm0,ymm4
-    342c  vaddps ymm0,ymm0,ymm12
-    3431  vpsubd ymm0,ymm0,ymm12
-    3436  vpmaxsd ymm0,ymm0,ymm11
-    343b  vpminsd ymm0,ymm0,ymm10
-    3440  vmulps ymm1,ymm1,ymm4
-    3444  vaddps ymm1,ymm1,ymm12
-    3449  vpsubd ymm1,ymm1,ymm12
-    344e  vpmaxsd ymm1,ymm1,ymm11
-    3453  vpminsd ymm1,ymm1,ymm10
-    3458  vmulps ymm2,ymm2,ymm4
-    345c  vaddps ymm2,ymm2,ymm12
-    3461  vpsubd ymm2,ymm2,ymm12
-    3466  vpmaxsd ymm2,ymm2,ymm11
-    346b  vpminsd ymm2,ymm2,ymm10
-    3470  vmulps ymm3,ymm3,ymm4
-    3474  vaddps ymm3,ymm3,ymm12
-    3479  vpsubd ymm3,ymm3,ymm12
-    347e  vpmaxsd ymm3,ymm3,ymm11
-    3483  vpminsd ymm3,ymm3,ymm10
-    3488  vpaddd ymm4,ymm0,ymm1
-    348c  vpaddd ymm5,ymm2,ymm3
-    3490  vpaddd ymm4,ymm4,ymm5
-    3494  vpackssdw ymm0,ymm0,ymm1
-    3498  vpackssdw ymm2,ymm2,ymm3
-    349c  vpacksswb ymm0,ymm0,ymm2
-    34a0  vpermd ymm0,ymm9,ymm0
-    34a5  vmovdqu [rsi],ymm0
-    34a9  vextracti128 xmm5,ymm4,1
-    34af  vpaddd xmm4,xmm4,xmm5
-    34b3  vpshufd xmm5,xmm4,4Eh
-    34b8  vpaddd xmm4,xmm4,xmm5
-    34bc  vpshufd xmm5,xmm4,0B1h
-    34c1  vpaddd xmm4,xmm4,xmm5
-    34c5  vmovd [rcx],xmm4
-    34c9  add rdi,80h
-    34d0  add rsi,20h
-    34d4  add rdx,4
-    34d8  add rcx,4
-    34dc  dec r8
-    34df  jne near 00000000000033B7h
-    34e5  vzeroupper
-    34e8  ret
-    34e9  (bad)
-    34eb  (bad)
-    34ed  add [rax],al
-    34ef  inc byte [rdx]
-    34f2  add [rax+4Bh],al
-    34f5  cmp bh,0FFh
-    34f8  (bad)
-    34fa  add [rax],al
-    34fc  add [rax],al
-    34fe  add [rax],al
-    3500  add [rax+rax],al
-    3503  add [rax],al
-    3505  add [rax],eax
-    3507  add [rax],al
-    3509  add eax,2000000h
-    350e  add [rax],al
-    3510  add [rsi],al
-    3512  add [rax],al
-    3514  add [rbx],al
-    3516  add [rax],al
-    3518  add [rdi],al
-    351a  add [rax],al
-    351c  (bad)
+    3540  lea rax,[rel 36A9h]
+    3547  vpxor ymm15,ymm15,ymm15
+    354c  vpbroadcastd ymm14,[rax+4]
+    3552  vpbroadcastd ymm13,[rax]
+    3557  vpbroadcastd ymm12,[rax+8]
+    355d  vpbroadcastd ymm11,[rax+0Ch]
+    3563  vpbroadcastd ymm10,[rax+10h]
+    3569  vmovdqu ymm9,[rax+14h]
+    356e  test r8,r8
+    3571  je near 00000000000036A5h
+    3577  vmovups ymm0,[rdi]
+    357b  vpand ymm4,ymm0,ymm13
+    3580  vmovups ymm1,[rdi+20h]
+    3585  vpand ymm5,ymm1,ymm13
+    358a  vpmaxsd ymm4,ymm4,ymm5
+    358f  vmovups ymm2,[rdi+40h]
+    3594  vpand ymm5,ymm2,ymm13
+    3599  vpmaxsd ymm4,ymm4,ymm5
+    359e  vmovups ymm3,[rdi+60h]
+    35a3  vpand ymm5,ymm3,ymm13
+    35a8  vpmaxsd ymm4,ymm4,ymm5
+    35ad  vextracti128 xmm5,ymm4,1
+    35b3  vpmaxsd xmm4,xmm4,xmm5
+    35b8  vpshufd xmm5,xmm4,4Eh
+    35bd  vpmaxsd xmm4,xmm4,xmm5
+    35c2  vpshufd xmm5,xmm4,0B1h
+    35c7  vpmaxsd xmm4,xmm4,xmm5
+    35cc  vdivss xmm5,xmm4,xmm14
+    35d1  vmovss [rdx],xmm5
+    35d5  vcmpneqps xmm5,xmm4,xmm15
+    35db  vdivps xmm4,xmm14,xmm4
+    35df  vandps xmm4,xmm4,xmm5
+    35e3  vbroadcastss ymm4,xmm4
+    35e8  vmulps ymm0,ymm0,ymm4
+    35ec  vaddps ymm0,ymm0,ymm12
+    35f1  vpsubd ymm0,ymm0,ymm12
+    35f6  vpmaxsd ymm0,ymm0,ymm11
+    35fb  vpminsd ymm0,ymm0,ymm10
+    3600  vmulps ymm1,ymm1,ymm4
+    3604  vaddps ymm1,ymm1,ymm12
+    3609  vpsubd ymm1,ymm1,ymm12
+    360e  vpmaxsd ymm1,ymm1,ymm11
+    3613  vpminsd ymm1,ymm1,ymm10
+    3618  vmulps ymm2,ymm2,ymm4
+    361c  vaddps ymm2,ymm2,ymm12
+    3621  vpsubd ymm2,ymm2,ymm12
+    3626  vpmaxsd ymm2,ymm2,ymm11
+    362b  vpminsd ymm2,ymm2,ymm10
+    3630  vmulps ymm3,ymm3,ymm4
+    3634  vaddps ymm3,ymm3,ymm12
+    3639  vpsubd ymm3,ymm3,ymm12
+    363e  vpmaxsd ymm3,ymm3,ymm11
+    3643  vpminsd ymm3,ymm3,ymm10
+    3648  vpaddd ymm4,ymm0,ymm1
+    364c  vpaddd ymm5,ymm2,ymm3
+    3650  vpaddd ymm4,ymm4,ymm5
+    3654  vpackssdw ymm0,ymm0,ymm1
+    3658  vpackssdw ymm2,ymm2,ymm3
+    365c  vpacksswb ymm0,ymm0,ymm2
+    3660  vpermd ymm0,ymm9,ymm0
+    3665  vmovdqu [rsi],ymm0
+    3669  vextracti128 xmm5,ymm4,1
+    366f  vpaddd xmm4,xmm4,xmm5
+    3673  vpshufd xmm5,xmm4,4Eh
+    3678  vpaddd xmm4,xmm4,xmm5
+    367c  vpshufd xmm5,xmm4,0B1h
+    3681  vpaddd xmm4,xmm4,xmm5
+    3685  vmovd [rcx],xmm4
+    3689  add rdi,80h
+    3690  add rsi,20h
+    3694  add rdx,4
+    3698  add rcx,4
+    369c  dec r8
+    369f  jne near 0000000000003577h
+    36a5  vzeroupper
+    36a8  ret
+    36a9  (bad)
+    36ab  (bad)
+    36ad  add [rax],al
+    36af  inc byte [rdx]
+    36b2  add [rax+4Bh],al
+    36b5  cmp bh,0FFh
+    36b8  (bad)
+    36ba  add [rax],al
+    36bc  add [rax],al
+    36be  add [rax],al
+    36c0  add [rax+rax],al
+    36c3  add [rax],al
+    36c5  add [rax],eax
+    36c7  add [rax],al
+    36c9  add eax,2000000h
+    36ce  add [rax],al
+    36d0  add [rsi],al
+    36d2  add [rax],al
+    36d4  add [rbx],al
+    36d6  add [rax],al
+    36d8  add [rdi],al
+    36da  add [rax],al
+    36dc  (bad)
 
 dot_adjacent_mxfp4_q8_k64_t1_pairs:
-    3540  push rcx
-    3541  push rdx
-    3542  mov rax,rsi
-    3545  mov r9,[rax]
-    3548  lea r10,[rel 4053h]
-    354f  vpbroadcastd ymm0,[r10]
-    3554  vbroadcasti128 ymm1,[r10+18h]
-    355a  sub rsp,180h
-    3561  vpbroadcastd ymm6,[r10+8]
-    3567  vmovdqu [rsp+120h],ymm6
-    3570  vpbroadcastd ymm6,[r10+0Ch]
-    3576  vmovdqu [rsp+140h],ymm6
-    357f  vpbroadcastd ymm6,[r10+10h]
-    3585  vmovdqu [rsp+160h],ymm6
-    358e  vpxor ymm7,ymm7,ymm7
-    3592  vmovups [rsp],ymm7
-    3597  vmovups [rsp+20h],ymm7
-    359d  vmovups [rsp+40h],ymm7
-    35a3  vmovups [rsp+60h],ymm7
-    35a9  vmovups [rsp+80h],ymm7
-    35b2  vmovups [rsp+0A0h],ymm7
-    35bb  vmovups [rsp+0C0h],ymm7
-    35c4  vmovups [rsp+0E0h],ymm7
-    35cd  lea rsi,[rdi+40h]
-    35d1  lea rdx,[rsi+200h]
-    35d8  lea rcx,[rdi+900h]
-    35df  xor r8,r8
-    35e2  cmp r8,0
-    35e6  jne short 00000000000035EFh
-    35e8  lea rdx,[rsi+900h]
-    35ef  test r8,0Ch
-    35f6  jne short 0000000000003614h
-    35f8  prefetcht1 [rcx]
-    35fb  prefetcht1 [rcx+240h]
-    3602  prefetcht1 [rcx+480h]
-    3609  prefetcht1 [rcx+6C0h]
-    3610  add rcx,40h
-    3614  vpbroadcastd ymm3,[r10+14h]
-    361a  vpbroadcastd ymm2,[r9+r8+48h]
-    3621  vpmulld ymm2,ymm2,ymm3
-    3626  vmovdqu [rsp+100h],ymm2
-    362f  vpbroadcastd ymm4,[r9+r8*8]
-    3635  vpbroadcastd ymm5,[r9+r8*8+4]
-    363c  prefetcht1 [rdx]
-    363f  vmovdqu ymm2,[rsi]
-    3643  vpsrlw ymm3,ymm2,4
-    3648  vpand ymm2,ymm2,ymm0
-    364c  vpand ymm3,ymm3,ymm0
-    3650  vpshufb ymm2,ymm1,ymm2
-    3655  vpshufb ymm3,ymm1,ymm3
-    365a  vpmaddubsw ymm10,ymm2,ymm4
-    365f  vpmaddubsw ymm3,ymm3,ymm5
-    3664  vpaddw ymm10,ymm10,ymm3
-    3668  vmovdqu ymm2,[rsi+20h]
-    366d  vpsrlw ymm3,ymm2,4
-    3672  vpand ymm2,ymm2,ymm0
-    3676  vpand ymm3,ymm3,ymm0
-    367a  vpshufb ymm2,ymm1,ymm2
-    367f  vpshufb ymm3,ymm1,ymm3
-    3684  vpmaddubsw ymm11,ymm2,ymm4
-    3689  vpmaddubsw ymm3,ymm3,ymm5
-    368e  vpaddw ymm11,ymm11,ymm3
-    3692  prefetcht1 [rdx+240h]
-    3699  vmovdqu ymm2,[rsi+240h]
-    36a1  vpsrlw ymm3,ymm2,4
-    36a6  vpand ymm2,ymm2,ymm0
-    36aa  vpand ymm3,ymm3,ymm0
-    36ae  vpshufb ymm2,ymm1,ymm2
-    36b3  vpshufb ymm3,ymm1,ymm3
-    36b8  vpmaddubsw ymm12,ymm2,ymm4
-    36bd  vpmaddubsw ymm3,ymm3,ymm5
-    36c2  vpaddw ymm12,ymm12,ymm3
-    36c6  vmovdqu ymm2,[rsi+260h]
-    36ce  vpsrlw ymm3,ymm2,4
-    36d3  vpand ymm2,ymm2,ymm0
-    36d7  vpand ymm3,ymm3,ymm0
-    36db  vpshufb ymm2,ymm1,ymm2
-    36e0  vpshufb ymm3,ymm1,ymm3
-    36e5  vpmaddubsw ymm13,ymm2,ymm4
-    36ea  vpmaddubsw ymm3,ymm3,ymm5
-    36ef  vpaddw ymm13,ymm13,ymm3
-    36f3  vpbroadcastd ymm4,[r9+r8*8+8]
-    36fa  vpbroadcastd ymm5,[r9+r8*8+0Ch]
-    3701  prefetcht1 [rdx+480h]
-    3708  vmovdqu ymm2,[rsi+40h]
-    370d  vpsrlw ymm3,ymm2,4
-    3712  vpand ymm2,ymm2,ymm0
-    3716  vpand ymm3,ymm3,ymm0
-    371a  vpshufb ymm2,ymm1,ymm2
-    371f  vpshufb ymm3,ymm1,ymm3
-    3724  vpmaddubsw ymm2,ymm2,ymm4
-    3729  vpmaddubsw ymm3,ymm3,ymm5
-    372e  vpaddw ymm10,ymm10,ymm2
-    3732  vpaddw ymm10,ymm10,ymm3
-    3736  vpmaddwd ymm6,ymm10,[rsp+120h]
-    373f  vpaddd ymm6,ymm6,[rsp+100h]
-    3748  vmovdqu ymm2,[rsi+60h]
-    374d  vpsrlw ymm3,ymm2,4
-    3752  vpand ymm2,ymm2,ymm0
-    3756  vpand ymm3,ymm3,ymm0
-    375a  vpshufb ymm2,ymm1,ymm2
-    375f  vpshufb ymm3,ymm1,ymm3
-    3764  vpmaddubsw ymm2,ymm2,ymm4
-    3769  vpmaddubsw ymm3,ymm3,ymm5
-    376e  vpaddw ymm11,ymm11,ymm2
-    3772  vpaddw ymm11,ymm11,ymm3
-    3776  vpmaddwd ymm7,ymm11,[rsp+120h]
-    377f  vpaddd ymm7,ymm7,[rsp+100h]
-    3788  prefetcht1 [rdx+6C0h]
-    378f  vmovdqu ymm2,[rsi+280h]
-    3797  vpsrlw ymm3,ymm2,4
-    379c  vpand ymm2,ymm2,ymm0
-    37a0  vpand ymm3,ymm3,ymm0
-    37a4  vpshufb ymm2,ymm1,ymm2
-    37a9  vpshufb ymm3,ymm1,ymm3
-    37ae  vpmaddubsw ymm2,ymm2,ymm4
-    37b3  vpmaddubsw ymm3,ymm3,ymm5
-    37b8  vpaddw ymm12,ymm12,ymm2
-    37bc  vpaddw ymm12,ymm12,ymm3
-    37c0  vpmaddwd ymm8,ymm12,[rsp+120h]
-    37c9  vpaddd ymm8,ymm8,[rsp+100h]
-    37d2  vmovdqu ymm2,[rsi+2A0h]
-    37da  vpsrlw ymm3,ymm2,4
-    37df  vpand ymm2,ymm2,ymm0
-    37e3  vpand ymm3,ymm3,ymm0
-    37e7  vpshufb ymm2,ymm1,ymm2
-    37ec  vpshufb ymm3,ymm1,ymm3
-    37f1  vpmaddubsw ymm2,ymm2,ymm4
-    37f6  vpmaddubsw ymm3,ymm3,ymm5
-    37fb  vpaddw ymm13,ymm13,ymm2
-    37ff  vpaddw ymm13,ymm13,ymm3
-    3803  vpmaddwd ymm9,ymm13,[rsp+120h]
-    380c  vpaddd ymm9,ymm9,[rsp+100h]
-    3815  vpbroadcastd ymm4,[r9+r8*8+10h]
-    381c  vpbroadcastd ymm5,[r9+r8*8+14h]
-    3823  prefetcht1 [rdx+40h]
-    3827  vmovdqu ymm2,[rsi+80h]
-    382f  vpsrlw ymm3,ymm2,4
-    3834  vpand ymm2,ymm2,ymm0
-    3838  vpand ymm3,ymm3,ymm0
-    383c  vpshufb ymm2,ymm1,ymm2
-    3841  vpshufb ymm3,ymm1,ymm3
-    3846  vpmaddubsw ymm10,ymm2,ymm4
-    384b  vpmaddubsw ymm3,ymm3,ymm5
-    3850  vpaddw ymm10,ymm10,ymm3
-    3854  vmovdqu ymm2,[rsi+0A0h]
-    385c  vpsrlw ymm3,ymm2,4
-    3861  vpand ymm2,ymm2,ymm0
-    3865  vpand ymm3,ymm3,ymm0
-    3869  vpshufb ymm2,ymm1,ymm2
-    386e  vpshufb ymm3,ymm1,ymm3
-    3873  vpmaddubsw ymm11,ymm2,ymm4
-    3878  vpmaddubsw ymm3,ymm3,ymm5
-    387d  vpaddw ymm11,ymm11,ymm3
-    3881  prefetcht1 [rdx+280h]
-    3888  vmovdqu ymm2,[rsi+2C0h]
-    3890  vpsrlw ymm3,ymm2,4
-    3895  vpand ymm2,ymm2,ymm0
-    3899  vpand ymm3,ymm3,ymm0
-    389d  vpshufb ymm2,ymm1,ymm2
-    38a2  vpshufb ymm3,ymm1,ymm3
-    38a7  vpmaddubsw ymm12,ymm2,ymm4
-    38ac  vpmaddubsw ymm3,ymm3,ymm5
-    38b1  vpaddw ymm12,ymm12,ymm3
-    38b5  vmovdqu ymm2,[rsi+2E0h]
-    38bd  vpsrlw ymm3,ymm2,4
-    38c2  vpand ymm2,ymm2,ymm0
-    38c6  vpand ymm3,ymm3,ymm0
-    38ca  vpshufb ymm2,ymm1,ymm2
-    38cf  vpshufb ymm3,ymm1,ymm3
-    38d4  vpmaddubsw ymm13,ymm2,ymm4
-    38d9  vpmaddubsw ymm3,ymm3,ymm5
-    38de  vpaddw ymm13,ymm13,ymm3
-    38e2  vpbroadcastd ymm4,[r9+r8*8+18h]
-    38e9  vpbroadcastd ymm5,[r9+r8*8+1Ch]
-    38f0  prefetcht1 [rdx+4C0h]
-    38f7  vmovdqu ymm2,[rsi+0C0h]
-    38ff  vpsrlw ymm3,ymm2,4
-    3904  vpand ymm2,ymm2,ymm0
-    3908  vpand ymm3,ymm3,ymm0
-    390c  vpshufb ymm2,ymm1,ymm2
-    3911  vpshufb ymm3,ymm1,ymm3
-    3916  vpmaddubsw ymm2,ymm2,ymm4
-    391b  vpmaddubsw ymm3,ymm3,ymm5
-    3920  vpaddw ymm10,ymm10,ymm2
-    3924  vpaddw ymm10,ymm10,ymm3
-    3928  vpmaddwd ymm10,ymm10,[rsp+120h]
-    3931  vpaddd ymm6,ymm6,ymm10
-    3936  vmovdqu ymm2,[rsi+0E0h]
-    393e  vpsrlw ymm3,ymm2,4
-    3943  vpand ymm2,ymm2,ymm0
-    3947  vpand ymm3,ymm3,ymm0
-    394b  vpshufb ymm2,ymm1,ymm2
-    3950  vpshufb ymm3,ymm1,ymm3
-    3955  vpmaddubsw ymm2,ymm2,ymm4
-    395a  vpmaddubsw ymm3,ymm3,ymm5
-    395f  vpaddw ymm11,ymm11,ymm2
-    3963  vpaddw ymm11,ymm11,ymm3
-    3967  vpmaddwd ymm11,ymm11,[rsp+120h]
-    3970  vpaddd ymm7,ymm7,ymm11
-    3975  prefetcht1 [rdx+700h]
-    397c  vmovdqu ymm2,[rsi+300h]
-    3984  vpsrlw ymm3,ymm2,4
-    3989  vpand ymm2,ymm2,ymm0
-    398d  vpand ymm3,ymm3,ymm0
-    3991  vpshufb ymm2,ymm1,ymm2
-    3996  vpshufb ymm3,ymm1,ymm3
-    399b  vpmaddubsw ymm2,ymm2,ymm4
-    39a0  vpmaddubsw ymm3,ymm3,ymm5
-    39a5  vpaddw ymm12,ymm12,ymm2
-    39a9  vpaddw ymm12,ymm12,ymm3
-    39ad  vpmaddwd ymm12,ymm12,[rsp+120h]
-    39b6  vpaddd ymm8,ymm8,ymm12
-    39bb  vmovdqu ymm2,[rsi+320h]
-    39c3  vpsrlw ymm3,ymm2,4
-    39c8  vpand ymm2,ymm2,ymm0
-    39cc  vpand ymm3,ymm3,ymm0
-    39d0  vpshufb ymm2,ymm1,ymm2
-    39d5  vpshufb ymm3,ymm1,ymm3
-    39da  vpmaddubsw ymm2,ymm2,ymm4
-    39df  vpmaddubsw ymm3,ymm3,ymm5
-    39e4  vpaddw ymm13,ymm13,ymm2
-    39e8  vpaddw ymm13,ymm13,ymm3
-    39ec  vpmaddwd ymm13,ymm13,[rsp+120h]
-    39f5  vpaddd ymm9,ymm9,ymm13
-    39fa  vbroadcastss ymm4,[r9+r8+40h]
-    3a01  vpmovzxbd ymm2,[rdi]
-    3a06  vpslld ymm2,ymm2,17h
-    3a0b  vpmaxud ymm2,ymm2,[rsp+140h]
-    3a15  vmulps ymm2,ymm2,[rsp+160h]
-    3a1e  vcvtdq2ps ymm6,ymm6
-    3a22  vmulps ymm6,ymm6,ymm2
-    3a26  vfmadd213ps ymm6,ymm4,[rsp]
-    3a2c  vmovups [rsp],ymm6
-    3a31  vpmovzxbd ymm2,[rdi+8]
-    3a37  vpslld ymm2,ymm2,17h
-    3a3c  vpmaxud ymm2,ymm2,[rsp+140h]
-    3a46  vmulps ymm2,ymm2,[rsp+160h]
-    3a4f  vcvtdq2ps ymm7,ymm7
-    3a53  vmulps ymm7,ymm7,ymm2
-    3a57  vfmadd213ps ymm7,ymm4,[rsp+20h]
-    3a5e  vmovups [rsp+20h],ymm7
-    3a64  vpmovzxbd ymm2,[rdi+240h]
-    3a6d  vpslld ymm2,ymm2,17h
-    3a72  vpmaxud ymm2,ymm2,[rsp+140h]
-    3a7c  vmulps ymm2,ymm2,[rsp+160h]
-    3a85  vcvtdq2ps ymm8,ymm8
-    3a8a  vmulps ymm8,ymm8,ymm2
-    3a8e  vfmadd213ps ymm8,ymm4,[rsp+40h]
-    3a95  vmovups [rsp+40h],ymm8
-    3a9b  vpmovzxbd ymm2,[rdi+248h]
-    3aa4  vpslld ymm2,ymm2,17h
-    3aa9  vpmaxud ymm2,ymm2,[rsp+140h]
-    3ab3  vmulps ymm2,ymm2,[rsp+160h]
-    3abc  vcvtdq2ps ymm9,ymm9
-    3ac1  vmulps ymm9,ymm9,ymm2
-    3ac5  vfmadd213ps ymm9,ymm4,[rsp+60h]
-    3acc  vmovups [rsp+60h],ymm9
-    3ad2  vpbroadcastd ymm4,[r9+r8*8]
-    3ad8  vpbroadcastd ymm5,[r9+r8*8+4]
-    3adf  prefetcht1 [rdx+80h]
-    3ae6  vmovdqu ymm2,[rsi+480h]
-    3aee  vpsrlw ymm3,ymm2,4
-    3af3  vpand ymm2,ymm2,ymm0
-    3af7  vpand ymm3,ymm3,ymm0
-    3afb  vpshufb ymm2,ymm1,ymm2
-    3b00  vpshufb ymm3,ymm1,ymm3
-    3b05  vpmaddubsw ymm10,ymm2,ymm4
-    3b0a  vpmaddubsw ymm3,ymm3,ymm5
-    3b0f  vpaddw ymm10,ymm10,ymm3
-    3b13  vmovdqu ymm2,[rsi+4A0h]
-    3b1b  vpsrlw ymm3,ymm2,4
-    3b20  vpand ymm2,ymm2,ymm0
-    3b24  vpand ymm3,ymm3,ymm0
-    3b28  vpshufb ymm2,ymm1,ymm2
-    3b2d  vpshufb ymm3,ymm1,ymm3
-    3b32  vpmaddubsw ymm11,ymm2,ymm4
-    3b37  vpmaddubsw ymm3,ymm3,ymm5
-    3b3c  vpaddw ymm11,ymm11,ymm3
-    3b40  prefetcht1 [rdx+2C0h]
-    3b47  vmovdqu ymm2,[rsi+6C0h]
-    3b4f  vpsrlw ymm3,ymm2,4
-    3b54  vpand ymm2,ymm2,ymm0
-    3b58  vpand ymm3,ymm3,ymm0
-    3b5c  vpshufb ymm2,ymm1,ymm2
-    3b61  vpshufb ymm3,ymm1,ymm3
-    3b66  vpmaddubsw ymm12,ymm2,ymm4
-    3b6b  vpmaddubsw ymm3,ymm3,ymm5
-    3b70  vpaddw ymm12,ymm12,ymm3
-    3b74  vmovdqu ymm2,[rsi+6E0h]
-    3b7c  vpsrlw ymm3,ymm2,4
-    3b81  vpand ymm2,ymm2,ymm0
-    3b85  vpand ymm3,ymm3,ymm0
-    3b89  vpshufb ymm2,ymm1,ymm2
-    3b8e  vpshufb ymm3,ymm1,ymm3
-    3b93  vpmaddubsw ymm13,ymm2,ymm4
-    3b98  vpmaddubsw ymm3,ymm3,ymm5
-    3b9d  vpaddw ymm13,ymm13,ymm3
-    3ba1  vpbroadcastd ymm4,[r9+r8*8+8]
-    3ba8  vpbroadcastd ymm5,[r9+r8*8+0Ch]
-    3baf  prefetcht1 [rdx+500h]
-    3bb6  vmovdqu ymm2,[rsi+4C0h]
-    3bbe  vpsrlw ymm3,ymm2,4
-    3bc3  vpand ymm2,ymm2,ymm0
-    3bc7  vpand ymm3,ymm3,ymm0
-    3bcb  vpshufb ymm2,ymm1,ymm2
-    3bd0  vpshufb ymm3,ymm1,ymm3
-    3bd5  vpmaddubsw ymm2,ymm2,ymm4
-    3bda  vpmaddubsw ymm3,ymm3,ymm5
-    3bdf  vpaddw ymm10,ymm10,ymm2
-    3be3  vpaddw ymm10,ymm10,ymm3
-    3be7  vpmaddwd ymm6,ymm10,[rsp+120h]
-    3bf0  vpaddd ymm6,ymm6,[rsp+100h]
-    3bf9  vmovdqu ymm2,[rsi+4E0h]
-    3c01  vpsrlw ymm3,ymm2,4
-    3c06  vpand ymm2,ymm2,ymm0
-    3c0a  vpand ymm3,ymm3,ymm0
-    3c0e  vpshufb ymm2,ymm1,ymm2
-    3c13  vpshufb ymm3,ymm1,ymm3
-    3c18  vpmaddubsw ymm2,ymm2,ymm4
-    3c1d  vpmaddubsw ymm3,ymm3,ymm5
-    3c22  vpaddw ymm11,ymm11,ymm2
-    3c26  vpaddw ymm11,ymm11,ymm3
-    3c2a  vpmaddwd ymm7,ymm11,[rsp+120h]
-    3c33  vpaddd ymm7,ymm7,[rsp+100h]
-    3c3c  prefetcht1 [rdx+740h]
-    3c43  vmovdqu ymm2,[rsi+700h]
-    3c4b  vpsrlw ymm3,ymm2,4
-    3c50  vpand ymm2,ymm2,ymm0
-    3c54  vpand ymm3,ymm3,ymm0
-    3c58  vpshufb ymm2,ymm1,ymm2
-    3c5d  vpshufb ymm3,ymm1,ymm3
-    3c62  vpmaddubsw ymm2,ymm2,ymm4
-    3c67  vpmaddubsw ymm3,ymm3,ymm5
-    3c6c  vpaddw ymm12,ymm12,ymm2
-    3c70  vpaddw ymm12,ymm12,ymm3
-    3c74  vpmaddwd ymm8,ymm12,[rsp+120h]
-    3c7d  vpaddd ymm8,ymm8,[rsp+100h]
-    3c86  vmovdqu ymm2,[rsi+720h]
-    3c8e  vpsrlw ymm3,ymm2,4
-    3c93  vpand ymm2,ymm2,ymm0
-    3c97  vpand ymm3,ymm3,ymm0
-    3c9b  vpshufb ymm2,ymm1,ymm2
-    3ca0  vpshufb ymm3,ymm1,ymm3
-    3ca5  vpmaddubsw ymm2,ymm2,ymm4
-    3caa  vpmaddubsw ymm3,ymm3,ymm5
-    3caf  vpaddw ymm13,ymm13,ymm2
-    3cb3  vpaddw ymm13,ymm13,ymm3
-    3cb7  vpmaddwd ymm9,ymm13,[rsp+120h]
-    3cc0  vpaddd ymm9,ymm9,[rsp+100h]
-    3cc9  vpbroadcastd ymm4,[r9+r8*8+10h]
-    3cd0  vpbroadcastd ymm5,[r9+r8*8+14h]
-    3cd7  prefetcht1 [rdx+0C0h]
-    3cde  vmovdqu ymm2,[rsi+500h]
-    3ce6  vpsrlw ymm3,ymm2,4
-    3ceb  vpand ymm2,ymm2,ymm0
-    3cef  vpand ymm3,ymm3,ymm0
-    3cf3  vpshufb ymm2,ymm1,ymm2
-    3cf8  vpshufb ymm3,ymm1,ymm3
-    3cfd  vpmaddubsw ymm10,ymm2,ymm4
-    3d02  vpmaddubsw ymm3,ymm3,ymm5
-    3d07  vpaddw ymm10,ymm10,ymm3
-    3d0b  vmovdqu ymm2,[rsi+520h]
-    3d13  vpsrlw ymm3,ymm2,4
-    3d18  vpand ymm2,ymm2,ymm0
-    3d1c  vpand ymm3,ymm3,ymm0
-    3d20  vpshufb ymm2,ymm1,ymm2
-    3d25  vpshufb ymm3,ymm1,ymm3
-    3d2a  vpmaddubsw ymm11,ymm2,ymm4
-    3d2f  vpmaddubsw ymm3,ymm3,ymm5
-    3d34  vpaddw ymm11,ymm11,ymm3
-    3d38  prefetcht1 [rdx+300h]
-    3d3f  vmovdqu ymm2,[rsi+740h]
-    3d47  vpsrlw ymm3,ymm2,4
-    3d4c  vpand ymm2,ymm2,ymm0
-    3d50  vpand ymm3,ymm3,ymm0
-    3d54  vpshufb ymm2,ymm1,ymm2
-    3d59  vpshufb ymm3,ymm1,ymm3
-    3d5e  vpmaddubsw ymm12,ymm2,ymm4
-    3d63  vpmaddubsw ymm3,ymm3,ymm5
-    3d68  vpaddw ymm12,ymm12,ymm3
-    3d6c  vmovdqu ymm2,[rsi+760h]
-    3d74  vpsrlw ymm3,ymm2,4
-    3d79  vpand ymm2,ymm2,ymm0
-    3d7d  vpand ymm3,ymm3,ymm0
-    3d81  vpshufb ymm2,ymm1,ymm2
-    3d86  vpshufb ymm3,ymm1,ymm3
-    3d8b  vpmaddubsw ymm13,ymm2,ymm4
-    3d90  vpmaddubsw ymm3,ymm3,ymm5
-    3d95  vpaddw ymm13,ymm13,ymm3
-    3d99  vpbroadcastd ymm4,[r9+r8*8+18h]
-    3da0  vpbroadcastd ymm5,[r9+r8*8+1Ch]
-    3da7  prefetcht1 [rdx+540h]
-    3dae  vmovdqu ymm2,[rsi+540h]
-    3db6  vpsrlw ymm3,ymm2,4
-    3dbb  vpand ymm2,ymm2,ymm0
-    3dbf  vpand ymm3,ymm3,ymm0
-    3dc3  vpshufb ymm2,ymm1,ymm2
-    3dc8  vpshufb ymm3,ymm1,ymm3
-    3dcd  vpmaddubsw ymm2,ymm2,ymm4
-    3dd2  vpmaddubsw ymm3,ymm3,ymm5
-    3dd7  vpaddw ymm10,ymm10,ymm2
-    3ddb  vpaddw ymm10,ymm10,ymm3
-    3ddf  vpmaddwd ymm10,ymm10,[rsp+120h]
-    3de8  vpaddd ymm6,ymm6,ymm10
-    3ded  vmovdqu ymm2,[rsi+560h]
-    3df5  vpsrlw ymm3,ymm2,4
-    3dfa  vpand ymm2,ymm2,ymm0
-    3dfe  vpand ymm3,ymm3,ymm0
-    3e02  vpshufb ymm2,ymm1,ymm2
-    3e07  vpshufb ymm3,ymm1,ymm3
-    3e0c  vpmaddubsw ymm2,ymm2,ymm4
-    3e11  vpmaddubsw ymm3,ymm3,ymm5
-    3e16  vpaddw ymm11,ymm11,ymm2
-    3e1a  vpaddw ymm11,ymm11,ymm3
-    3e1e  vpmaddwd ymm11,ymm11,[rsp+120h]
-    3e27  vpaddd ymm7,ymm7,ymm11
-    3e2c  prefetcht1 [rdx+780h]
-    3e33  vmovdqu ymm2,[rsi+780h]
-    3e3b  vpsrlw ymm3,ymm2,4
-    3e40  vpand ymm2,ymm2,ymm0
-    3e44  vpand ymm3,ymm3,ymm0
-    3e48  vpshufb ymm2,ymm1,ymm2
-    3e4d  vpshufb ymm3,ymm1,ymm3
-    3e52  vpmaddubsw ymm2,ymm2,ymm4
-    3e57  vpmaddubsw ymm3,ymm3,ymm5
-    3e5c  vpaddw ymm12,ymm12,ymm2
-    3e60  vpaddw ymm12,ymm12,ymm3
-    3e64  vpmaddwd ymm12,ymm12,[rsp+120h]
-    3e6d  vpaddd ymm8,ymm8,ymm12
-    3e72  vmovdqu ymm2,[rsi+7A0h]
-    3e7a  vpsrlw ymm3,ymm2,4
-    3e7f  vpand ymm2,ymm2,ymm0
-    3e83  vpand ymm3,ymm3,ymm0
-    3e87  vpshufb ymm2,ymm1,ymm2
-    3e8c  vpshufb ymm3,ymm1,ymm3
-    3e91  vpmaddubsw ymm2,ymm2,ymm4
-    3e96  vpmaddubsw ymm3,ymm3,ymm5
-    3e9b  vpaddw ymm13,ymm13,ymm2
-    3e9f  vpaddw ymm13,ymm13,ymm3
-    3ea3  vpmaddwd ymm13,ymm13,[rsp+120h]
-    3eac  vpaddd ymm9,ymm9,ymm13
-    3eb1  vbroadcastss ymm4,[r9+r8+40h]
-    3eb8  vpmovzxbd ymm2,[rdi+480h]
-    3ec1  vpslld ymm2,ymm2,17h
-    3ec6  vpmaxud ymm2,ymm2,[rsp+140h]
-    3ed0  vmulps ymm2,ymm2,[rsp+160h]
-    3ed9  vcvtdq2ps ymm6,ymm6
-    3edd  vmulps ymm6,ymm6,ymm2
-    3ee1  vfmadd213ps ymm6,ymm4,[rsp+80h]
-    3eeb  vmovups [rsp+80h],ymm6
-    3ef4  vpmovzxbd ymm2,[rdi+488h]
-    3efd  vpslld ymm2,ymm2,17h
-    3f02  vpmaxud ymm2,ymm2,[rsp+140h]
-    3f0c  vmulps ymm2,ymm2,[rsp+160h]
-    3f15  vcvtdq2ps ymm7,ymm7
-    3f19  vmulps ymm7,ymm7,ymm2
-    3f1d  vfmadd213ps ymm7,ymm4,[rsp+0A0h]
-    3f27  vmovups [rsp+0A0h],ymm7
-    3f30  vpmovzxbd ymm2,[rdi+6C0h]
-    3f39  vpslld ymm2,ymm2,17h
-    3f3e  vpmaxud ymm2,ymm2,[rsp+140h]
-    3f48  vmulps ymm2,ymm2,[rsp+160h]
-    3f51  vcvtdq2ps ymm8,ymm8
-    3f56  vmulps ymm8,ymm8,ymm2
-    3f5a  vfmadd213ps ymm8,ymm4,[rsp+0C0h]
-    3f64  vmovups [rsp+0C0h],ymm8
-    3f6d  vpmovzxbd ymm2,[rdi+6C8h]
-    3f76  vpslld ymm2,ymm2,17h
-    3f7b  vpmaxud ymm2,ymm2,[rsp+140h]
-    3f85  vmulps ymm2,ymm2,[rsp+160h]
-    3f8e  vcvtdq2ps ymm9,ymm9
-    3f93  vmulps ymm9,ymm9,ymm2
-    3f97  vfmadd213ps ymm9,ymm4,[rsp+0E0h]
-    3fa1  vmovups [rsp+0E0h],ymm9
-    3faa  add rdi,10h
-    3fae  add rsi,100h
-    3fb5  add rdx,100h
-    3fbc  add r8,4
-    3fc0  cmp r8,8
-    3fc4  jne near 00000000000035E2h
-    3fca  mov rsi,[rsp+180h]
-    3fd2  mov r8,[rsp+188h]
-    3fda  vmovups ymm6,[rsp]
-    3fdf  vmovups [rsi],ymm6
-    3fe3  vmovups ymm6,[rsp+20h]
-    3fe9  vmovups [rsi+20h],ymm6
-    3fee  vmovups ymm6,[rsp+80h]
-    3ff7  vmovups [rsi+40h],ymm6
-    3ffc  vmovups ymm6,[rsp+0A0h]
-    4005  vmovups [rsi+60h],ymm6
-    400a  vmovups ymm6,[rsp+40h]
-    4010  vmovups [rsi+80h],ymm6
-    4018  vmovups ymm6,[rsp+60h]
-    401e  vmovups [rsi+0A0h],ymm6
-    4026  vmovups ymm6,[rsp+0C0h]
-    402f  vmovups [rsi+0C0h],ymm6
-    4037  vmovups ymm6,[rsp+0E0h]
-    4040  vmovups [rsi+0E0h],ymm6
-    4048  add rsp,190h
-    404f  vzeroupper
-    4052  ret
-    4053  (bad)
-    4057  add byte [rax+18080h],1
-    405e  add [rax],al
-    4060  add [rax],al
-    4063  add [rax],al
-    4065  add [rdi],bh
-    4067  hlt
-    4068  (bad)
-    406a  dec dword [rcx*1+12100F0Eh]
-    4071  adc al,18h
-    4073  or al,0Bh
-    4075  or cl,[rcx]
-    4077  or [rsi],al
-    4079  add al,0
+    3700  push rcx
+    3701  push rdx
+    3702  mov rax,rsi
+    3705  mov r9,[rax]
+    3708  lea r10,[rel 4213h]
+    370f  vpbroadcastd ymm0,[r10]
+    3714  vbroadcasti128 ymm1,[r10+18h]
+    371a  sub rsp,180h
+    3721  vpbroadcastd ymm6,[r10+8]
+    3727  vmovdqu [rsp+120h],ymm6
+    3730  vpbroadcastd ymm6,[r10+0Ch]
+    3736  vmovdqu [rsp+140h],ymm6
+    373f  vpbroadcastd ymm6,[r10+10h]
+    3745  vmovdqu [rsp+160h],ymm6
+    374e  vpxor ymm7,ymm7,ymm7
+    3752  vmovups [rsp],ymm7
+    3757  vmovups [rsp+20h],ymm7
+    375d  vmovups [rsp+40h],ymm7
+    3763  vmovups [rsp+60h],ymm7
+    3769  vmovups [rsp+80h],ymm7
+    3772  vmovups [rsp+0A0h],ymm7
+    377b  vmovups [rsp+0C0h],ymm7
+    3784  vmovups [rsp+0E0h],ymm7
+    378d  lea rsi,[rdi+40h]
+    3791  lea rdx,[rsi+200h]
+    3798  lea rcx,[rdi+900h]
+    379f  xor r8,r8
+    37a2  cmp r8,0
+    37a6  jne short 00000000000037AFh
+    37a8  lea rdx,[rsi+900h]
+    37af  test r8,0Ch
+    37b6  jne short 00000000000037D4h
+    37b8  prefetcht1 [rcx]
+    37bb  prefetcht1 [rcx+240h]
+    37c2  prefetcht1 [rcx+480h]
+    37c9  prefetcht1 [rcx+6C0h]
+    37d0  add rcx,40h
+    37d4  vpbroadcastd ymm3,[r10+14h]
+    37da  vpbroadcastd ymm2,[r9+r8+48h]
+    37e1  vpmulld ymm2,ymm2,ymm3
+    37e6  vmovdqu [rsp+100h],ymm2
+    37ef  vpbroadcastd ymm4,[r9+r8*8]
+    37f5  vpbroadcastd ymm5,[r9+r8*8+4]
+    37fc  prefetcht1 [rdx]
+    37ff  vmovdqu ymm2,[rsi]
+    3803  vpsrlw ymm3,ymm2,4
+    3808  vpand ymm2,ymm2,ymm0
+    380c  vpand ymm3,ymm3,ymm0
+    3810  vpshufb ymm2,ymm1,ymm2
+    3815  vpshufb ymm3,ymm1,ymm3
+    381a  vpmaddubsw ymm10,ymm2,ymm4
+    381f  vpmaddubsw ymm3,ymm3,ymm5
+    3824  vpaddw ymm10,ymm10,ymm3
+    3828  vmovdqu ymm2,[rsi+20h]
+    382d  vpsrlw ymm3,ymm2,4
+    3832  vpand ymm2,ymm2,ymm0
+    3836  vpand ymm3,ymm3,ymm0
+    383a  vpshufb ymm2,ymm1,ymm2
+    383f  vpshufb ymm3,ymm1,ymm3
+    3844  vpmaddubsw ymm11,ymm2,ymm4
+    3849  vpmaddubsw ymm3,ymm3,ymm5
+    384e  vpaddw ymm11,ymm11,ymm3
+    3852  prefetcht1 [rdx+240h]
+    3859  vmovdqu ymm2,[rsi+240h]
+    3861  vpsrlw ymm3,ymm2,4
+    3866  vpand ymm2,ymm2,ymm0
+    386a  vpand ymm3,ymm3,ymm0
+    386e  vpshufb ymm2,ymm1,ymm2
+    3873  vpshufb ymm3,ymm1,ymm3
+    3878  vpmaddubsw ymm12,ymm2,ymm4
+    387d  vpmaddubsw ymm3,ymm3,ymm5
+    3882  vpaddw ymm12,ymm12,ymm3
+    3886  vmovdqu ymm2,[rsi+260h]
+    388e  vpsrlw ymm3,ymm2,4
+    3893  vpand ymm2,ymm2,ymm0
+    3897  vpand ymm3,ymm3,ymm0
+    389b  vpshufb ymm2,ymm1,ymm2
+    38a0  vpshufb ymm3,ymm1,ymm3
+    38a5  vpmaddubsw ymm13,ymm2,ymm4
+    38aa  vpmaddubsw ymm3,ymm3,ymm5
+    38af  vpaddw ymm13,ymm13,ymm3
+    38b3  vpbroadcastd ymm4,[r9+r8*8+8]
+    38ba  vpbroadcastd ymm5,[r9+r8*8+0Ch]
+    38c1  prefetcht1 [rdx+480h]
+    38c8  vmovdqu ymm2,[rsi+40h]
+    38cd  vpsrlw ymm3,ymm2,4
+    38d2  vpand ymm2,ymm2,ymm0
+    38d6  vpand ymm3,ymm3,ymm0
+    38da  vpshufb ymm2,ymm1,ymm2
+    38df  vpshufb ymm3,ymm1,ymm3
+    38e4  vpmaddubsw ymm2,ymm2,ymm4
+    38e9  vpmaddubsw ymm3,ymm3,ymm5
+    38ee  vpaddw ymm10,ymm10,ymm2
+    38f2  vpaddw ymm10,ymm10,ymm3
+    38f6  vpmaddwd ymm6,ymm10,[rsp+120h]
+    38ff  vpaddd ymm6,ymm6,[rsp+100h]
+    3908  vmovdqu ymm2,[rsi+60h]
+    390d  vpsrlw ymm3,ymm2,4
+    3912  vpand ymm2,ymm2,ymm0
+    3916  vpand ymm3,ymm3,ymm0
+    391a  vpshufb ymm2,ymm1,ymm2
+    391f  vpshufb ymm3,ymm1,ymm3
+    3924  vpmaddubsw ymm2,ymm2,ymm4
+    3929  vpmaddubsw ymm3,ymm3,ymm5
+    392e  vpaddw ymm11,ymm11,ymm2
+    3932  vpaddw ymm11,ymm11,ymm3
+    3936  vpmaddwd ymm7,ymm11,[rsp+120h]
+    393f  vpaddd ymm7,ymm7,[rsp+100h]
+    3948  prefetcht1 [rdx+6C0h]
+    394f  vmovdqu ymm2,[rsi+280h]
+    3957  vpsrlw ymm3,ymm2,4
+    395c  vpand ymm2,ymm2,ymm0
+    3960  vpand ymm3,ymm3,ymm0
+    3964  vpshufb ymm2,ymm1,ymm2
+    3969  vpshufb ymm3,ymm1,ymm3
+    396e  vpmaddubsw ymm2,ymm2,ymm4
+    3973  vpmaddubsw ymm3,ymm3,ymm5
+    3978  vpaddw ymm12,ymm12,ymm2
+    397c  vpaddw ymm12,ymm12,ymm3
+    3980  vpmaddwd ymm8,ymm12,[rsp+120h]
+    3989  vpaddd ymm8,ymm8,[rsp+100h]
+    3992  vmovdqu ymm2,[rsi+2A0h]
+    399a  vpsrlw ymm3,ymm2,4
+    399f  vpand ymm2,ymm2,ymm0
+    39a3  vpand ymm3,ymm3,ymm0
+    39a7  vpshufb ymm2,ymm1,ymm2
+    39ac  vpshufb ymm3,ymm1,ymm3
+    39b1  vpmaddubsw ymm2,ymm2,ymm4
+    39b6  vpmaddubsw ymm3,ymm3,ymm5
+    39bb  vpaddw ymm13,ymm13,ymm2
+    39bf  vpaddw ymm13,ymm13,ymm3
+    39c3  vpmaddwd ymm9,ymm13,[rsp+120h]
+    39cc  vpaddd ymm9,ymm9,[rsp+100h]
+    39d5  vpbroadcastd ymm4,[r9+r8*8+10h]
+    39dc  vpbroadcastd ymm5,[r9+r8*8+14h]
+    39e3  prefetcht1 [rdx+40h]
+    39e7  vmovdqu ymm2,[rsi+80h]
+    39ef  vpsrlw ymm3,ymm2,4
+    39f4  vpand ymm2,ymm2,ymm0
+    39f8  vpand ymm3,ymm3,ymm0
+    39fc  vpshufb ymm2,ymm1,ymm2
+    3a01  vpshufb ymm3,ymm1,ymm3
+    3a06  vpmaddubsw ymm10,ymm2,ymm4
+    3a0b  vpmaddubsw ymm3,ymm3,ymm5
+    3a10  vpaddw ymm10,ymm10,ymm3
+    3a14  vmovdqu ymm2,[rsi+0A0h]
+    3a1c  vpsrlw ymm3,ymm2,4
+    3a21  vpand ymm2,ymm2,ymm0
+    3a25  vpand ymm3,ymm3,ymm0
+    3a29  vpshufb ymm2,ymm1,ymm2
+    3a2e  vpshufb ymm3,ymm1,ymm3
+    3a33  vpmaddubsw ymm11,ymm2,ymm4
+    3a38  vpmaddubsw ymm3,ymm3,ymm5
+    3a3d  vpaddw ymm11,ymm11,ymm3
+    3a41  prefetcht1 [rdx+280h]
+    3a48  vmovdqu ymm2,[rsi+2C0h]
+    3a50  vpsrlw ymm3,ymm2,4
+    3a55  vpand ymm2,ymm2,ymm0
+    3a59  vpand ymm3,ymm3,ymm0
+    3a5d  vpshufb ymm2,ymm1,ymm2
+    3a62  vpshufb ymm3,ymm1,ymm3
+    3a67  vpmaddubsw ymm12,ymm2,ymm4
+    3a6c  vpmaddubsw ymm3,ymm3,ymm5
+    3a71  vpaddw ymm12,ymm12,ymm3
+    3a75  vmovdqu ymm2,[rsi+2E0h]
+    3a7d  vpsrlw ymm3,ymm2,4
+    3a82  vpand ymm2,ymm2,ymm0
+    3a86  vpand ymm3,ymm3,ymm0
+    3a8a  vpshufb ymm2,ymm1,ymm2
+    3a8f  vpshufb ymm3,ymm1,ymm3
+    3a94  vpmaddubsw ymm13,ymm2,ymm4
+    3a99  vpmaddubsw ymm3,ymm3,ymm5
+    3a9e  vpaddw ymm13,ymm13,ymm3
+    3aa2  vpbroadcastd ymm4,[r9+r8*8+18h]
+    3aa9  vpbroadcastd ymm5,[r9+r8*8+1Ch]
+    3ab0  prefetcht1 [rdx+4C0h]
+    3ab7  vmovdqu ymm2,[rsi+0C0h]
+    3abf  vpsrlw ymm3,ymm2,4
+    3ac4  vpand ymm2,ymm2,ymm0
+    3ac8  vpand ymm3,ymm3,ymm0
+    3acc  vpshufb ymm2,ymm1,ymm2
+    3ad1  vpshufb ymm3,ymm1,ymm3
+    3ad6  vpmaddubsw ymm2,ymm2,ymm4
+    3adb  vpmaddubsw ymm3,ymm3,ymm5
+    3ae0  vpaddw ymm10,ymm10,ymm2
+    3ae4  vpaddw ymm10,ymm10,ymm3
+    3ae8  vpmaddwd ymm10,ymm10,[rsp+120h]
+    3af1  vpaddd ymm6,ymm6,ymm10
+    3af6  vmovdqu ymm2,[rsi+0E0h]
+    3afe  vpsrlw ymm3,ymm2,4
+    3b03  vpand ymm2,ymm2,ymm0
+    3b07  vpand ymm3,ymm3,ymm0
+    3b0b  vpshufb ymm2,ymm1,ymm2
+    3b10  vpshufb ymm3,ymm1,ymm3
+    3b15  vpmaddubsw ymm2,ymm2,ymm4
+    3b1a  vpmaddubsw ymm3,ymm3,ymm5
+    3b1f  vpaddw ymm11,ymm11,ymm2
+    3b23  vpaddw ymm11,ymm11,ymm3
+    3b27  vpmaddwd ymm11,ymm11,[rsp+120h]
+    3b30  vpaddd ymm7,ymm7,ymm11
+    3b35  prefetcht1 [rdx+700h]
+    3b3c  vmovdqu ymm2,[rsi+300h]
+    3b44  vpsrlw ymm3,ymm2,4
+    3b49  vpand ymm2,ymm2,ymm0
+    3b4d  vpand ymm3,ymm3,ymm0
+    3b51  vpshufb ymm2,ymm1,ymm2
+    3b56  vpshufb ymm3,ymm1,ymm3
+    3b5b  vpmaddubsw ymm2,ymm2,ymm4
+    3b60  vpmaddubsw ymm3,ymm3,ymm5
+    3b65  vpaddw ymm12,ymm12,ymm2
+    3b69  vpaddw ymm12,ymm12,ymm3
+    3b6d  vpmaddwd ymm12,ymm12,[rsp+120h]
+    3b76  vpaddd ymm8,ymm8,ymm12
+    3b7b  vmovdqu ymm2,[rsi+320h]
+    3b83  vpsrlw ymm3,ymm2,4
+    3b88  vpand ymm2,ymm2,ymm0
+    3b8c  vpand ymm3,ymm3,ymm0
+    3b90  vpshufb ymm2,ymm1,ymm2
+    3b95  vpshufb ymm3,ymm1,ymm3
+    3b9a  vpmaddubsw ymm2,ymm2,ymm4
+    3b9f  vpmaddubsw ymm3,ymm3,ymm5
+    3ba4  vpaddw ymm13,ymm13,ymm2
+    3ba8  vpaddw ymm13,ymm13,ymm3
+    3bac  vpmaddwd ymm13,ymm13,[rsp+120h]
+    3bb5  vpaddd ymm9,ymm9,ymm13
+    3bba  vbroadcastss ymm4,[r9+r8+40h]
+    3bc1  vpmovzxbd ymm2,[rdi]
+    3bc6  vpslld ymm2,ymm2,17h
+    3bcb  vpmaxud ymm2,ymm2,[rsp+140h]
+    3bd5  vmulps ymm2,ymm2,[rsp+160h]
+    3bde  vcvtdq2ps ymm6,ymm6
+    3be2  vmulps ymm6,ymm6,ymm2
+    3be6  vfmadd213ps ymm6,ymm4,[rsp]
+    3bec  vmovups [rsp],ymm6
+    3bf1  vpmovzxbd ymm2,[rdi+8]
+    3bf7  vpslld ymm2,ymm2,17h
+    3bfc  vpmaxud ymm2,ymm2,[rsp+140h]
+    3c06  vmulps ymm2,ymm2,[rsp+160h]
+    3c0f  vcvtdq2ps ymm7,ymm7
+    3c13  vmulps ymm7,ymm7,ymm2
+    3c17  vfmadd213ps ymm7,ymm4,[rsp+20h]
+    3c1e  vmovups [rsp+20h],ymm7
+    3c24  vpmovzxbd ymm2,[rdi+240h]
+    3c2d  vpslld ymm2,ymm2,17h
+    3c32  vpmaxud ymm2,ymm2,[rsp+140h]
+    3c3c  vmulps ymm2,ymm2,[rsp+160h]
+    3c45  vcvtdq2ps ymm8,ymm8
+    3c4a  vmulps ymm8,ymm8,ymm2
+    3c4e  vfmadd213ps ymm8,ymm4,[rsp+40h]
+    3c55  vmovups [rsp+40h],ymm8
+    3c5b  vpmovzxbd ymm2,[rdi+248h]
+    3c64  vpslld ymm2,ymm2,17h
+    3c69  vpmaxud ymm2,ymm2,[rsp+140h]
+    3c73  vmulps ymm2,ymm2,[rsp+160h]
+    3c7c  vcvtdq2ps ymm9,ymm9
+    3c81  vmulps ymm9,ymm9,ymm2
+    3c85  vfmadd213ps ymm9,ymm4,[rsp+60h]
+    3c8c  vmovups [rsp+60h],ymm9
+    3c92  vpbroadcastd ymm4,[r9+r8*8]
+    3c98  vpbroadcastd ymm5,[r9+r8*8+4]
+    3c9f  prefetcht1 [rdx+80h]
+    3ca6  vmovdqu ymm2,[rsi+480h]
+    3cae  vpsrlw ymm3,ymm2,4
+    3cb3  vpand ymm2,ymm2,ymm0
+    3cb7  vpand ymm3,ymm3,ymm0
+    3cbb  vpshufb ymm2,ymm1,ymm2
+    3cc0  vpshufb ymm3,ymm1,ymm3
+    3cc5  vpmaddubsw ymm10,ymm2,ymm4
+    3cca  vpmaddubsw ymm3,ymm3,ymm5
+    3ccf  vpaddw ymm10,ymm10,ymm3
+    3cd3  vmovdqu ymm2,[rsi+4A0h]
+    3cdb  vpsrlw ymm3,ymm2,4
+    3ce0  vpand ymm2,ymm2,ymm0
+    3ce4  vpand ymm3,ymm3,ymm0
+    3ce8  vpshufb ymm2,ymm1,ymm2
+    3ced  vpshufb ymm3,ymm1,ymm3
+    3cf2  vpmaddubsw ymm11,ymm2,ymm4
+    3cf7  vpmaddubsw ymm3,ymm3,ymm5
+    3cfc  vpaddw ymm11,ymm11,ymm3
+    3d00  prefetcht1 [rdx+2C0h]
+    3d07  vmovdqu ymm2,[rsi+6C0h]
+    3d0f  vpsrlw ymm3,ymm2,4
+    3d14  vpand ymm2,ymm2,ymm0
+    3d18  vpand ymm3,ymm3,ymm0
+    3d1c  vpshufb ymm2,ymm1,ymm2
+    3d21  vpshufb ymm3,ymm1,ymm3
+    3d26  vpmaddubsw ymm12,ymm2,ymm4
+    3d2b  vpmaddubsw ymm3,ymm3,ymm5
+    3d30  vpaddw ymm12,ymm12,ymm3
+    3d34  vmovdqu ymm2,[rsi+6E0h]
+    3d3c  vpsrlw ymm3,ymm2,4
+    3d41  vpand ymm2,ymm2,ymm0
+    3d45  vpand ymm3,ymm3,ymm0
+    3d49  vpshufb ymm2,ymm1,ymm2
+    3d4e  vpshufb ymm3,ymm1,ymm3
+    3d53  vpmaddubsw ymm13,ymm2,ymm4
+    3d58  vpmaddubsw ymm3,ymm3,ymm5
+    3d5d  vpaddw ymm13,ymm13,ymm3
+    3d61  vpbroadcastd ymm4,[r9+r8*8+8]
+    3d68  vpbroadcastd ymm5,[r9+r8*8+0Ch]
+    3d6f  prefetcht1 [rdx+500h]
+    3d76  vmovdqu ymm2,[rsi+4C0h]
+    3d7e  vpsrlw ymm3,ymm2,4
+    3d83  vpand ymm2,ymm2,ymm0
+    3d87  vpand ymm3,ymm3,ymm0
+    3d8b  vpshufb ymm2,ymm1,ymm2
+    3d90  vpshufb ymm3,ymm1,ymm3
+    3d95  vpmaddubsw ymm2,ymm2,ymm4
+    3d9a  vpmaddubsw ymm3,ymm3,ymm5
+    3d9f  vpaddw ymm10,ymm10,ymm2
+    3da3  vpaddw ymm10,ymm10,ymm3
+    3da7  vpmaddwd ymm6,ymm10,[rsp+120h]
+    3db0  vpaddd ymm6,ymm6,[rsp+100h]
+    3db9  vmovdqu ymm2,[rsi+4E0h]
+    3dc1  vpsrlw ymm3,ymm2,4
+    3dc6  vpand ymm2,ymm2,ymm0
+    3dca  vpand ymm3,ymm3,ymm0
+    3dce  vpshufb ymm2,ymm1,ymm2
+    3dd3  vpshufb ymm3,ymm1,ymm3
+    3dd8  vpmaddubsw ymm2,ymm2,ymm4
+    3ddd  vpmaddubsw ymm3,ymm3,ymm5
+    3de2  vpaddw ymm11,ymm11,ymm2
+    3de6  vpaddw ymm11,ymm11,ymm3
+    3dea  vpmaddwd ymm7,ymm11,[rsp+120h]
+    3df3  vpaddd ymm7,ymm7,[rsp+100h]
+    3dfc  prefetcht1 [rdx+740h]
+    3e03  vmovdqu ymm2,[rsi+700h]
+    3e0b  vpsrlw ymm3,ymm2,4
+    3e10  vpand ymm2,ymm2,ymm0
+    3e14  vpand ymm3,ymm3,ymm0
+    3e18  vpshufb ymm2,ymm1,ymm2
+    3e1d  vpshufb ymm3,ymm1,ymm3
+    3e22  vpmaddubsw ymm2,ymm2,ymm4
+    3e27  vpmaddubsw ymm3,ymm3,ymm5
+    3e2c  vpaddw ymm12,ymm12,ymm2
+    3e30  vpaddw ymm12,ymm12,ymm3
+    3e34  vpmaddwd ymm8,ymm12,[rsp+120h]
+    3e3d  vpaddd ymm8,ymm8,[rsp+100h]
+    3e46  vmovdqu ymm2,[rsi+720h]
+    3e4e  vpsrlw ymm3,ymm2,4
+    3e53  vpand ymm2,ymm2,ymm0
+    3e57  vpand ymm3,ymm3,ymm0
+    3e5b  vpshufb ymm2,ymm1,ymm2
+    3e60  vpshufb ymm3,ymm1,ymm3
+    3e65  vpmaddubsw ymm2,ymm2,ymm4
+    3e6a  vpmaddubsw ymm3,ymm3,ymm5
+    3e6f  vpaddw ymm13,ymm13,ymm2
+    3e73  vpaddw ymm13,ymm13,ymm3
+    3e77  vpmaddwd ymm9,ymm13,[rsp+120h]
+    3e80  vpaddd ymm9,ymm9,[rsp+100h]
+    3e89  vpbroadcastd ymm4,[r9+r8*8+10h]
+    3e90  vpbroadcastd ymm5,[r9+r8*8+14h]
+    3e97  prefetcht1 [rdx+0C0h]
+    3e9e  vmovdqu ymm2,[rsi+500h]
+    3ea6  vpsrlw ymm3,ymm2,4
+    3eab  vpand ymm2,ymm2,ymm0
+    3eaf  vpand ymm3,ymm3,ymm0
+    3eb3  vpshufb ymm2,ymm1,ymm2
+    3eb8  vpshufb ymm3,ymm1,ymm3
+    3ebd  vpmaddubsw ymm10,ymm2,ymm4
+    3ec2  vpmaddubsw ymm3,ymm3,ymm5
+    3ec7  vpaddw ymm10,ymm10,ymm3
+    3ecb  vmovdqu ymm2,[rsi+520h]
+    3ed3  vpsrlw ymm3,ymm2,4
+    3ed8  vpand ymm2,ymm2,ymm0
+    3edc  vpand ymm3,ymm3,ymm0
+    3ee0  vpshufb ymm2,ymm1,ymm2
+    3ee5  vpshufb ymm3,ymm1,ymm3
+    3eea  vpmaddubsw ymm11,ymm2,ymm4
+    3eef  vpmaddubsw ymm3,ymm3,ymm5
+    3ef4  vpaddw ymm11,ymm11,ymm3
+    3ef8  prefetcht1 [rdx+300h]
+    3eff  vmovdqu ymm2,[rsi+740h]
+    3f07  vpsrlw ymm3,ymm2,4
+    3f0c  vpand ymm2,ymm2,ymm0
+    3f10  vpand ymm3,ymm3,ymm0
+    3f14  vpshufb ymm2,ymm1,ymm2
+    3f19  vpshufb ymm3,ymm1,ymm3
+    3f1e  vpmaddubsw ymm12,ymm2,ymm4
+    3f23  vpmaddubsw ymm3,ymm3,ymm5
+    3f28  vpaddw ymm12,ymm12,ymm3
+    3f2c  vmovdqu ymm2,[rsi+760h]
+    3f34  vpsrlw ymm3,ymm2,4
+    3f39  vpand ymm2,ymm2,ymm0
+    3f3d  vpand ymm3,ymm3,ymm0
+    3f41  vpshufb ymm2,ymm1,ymm2
+    3f46  vpshufb ymm3,ymm1,ymm3
+    3f4b  vpmaddubsw ymm13,ymm2,ymm4
+    3f50  vpmaddubsw ymm3,ymm3,ymm5
+    3f55  vpaddw ymm13,ymm13,ymm3
+    3f59  vpbroadcastd ymm4,[r9+r8*8+18h]
+    3f60  vpbroadcastd ymm5,[r9+r8*8+1Ch]
+    3f67  prefetcht1 [rdx+540h]
+    3f6e  vmovdqu ymm2,[rsi+540h]
+    3f76  vpsrlw ymm3,ymm2,4
+    3f7b  vpand ymm2,ymm2,ymm0
+    3f7f  vpand ymm3,ymm3,ymm0
+    3f83  vpshufb ymm2,ymm1,ymm2
+    3f88  vpshufb ymm3,ymm1,ymm3
+    3f8d  vpmaddubsw ymm2,ymm2,ymm4
+    3f92  vpmaddubsw ymm3,ymm3,ymm5
+    3f97  vpaddw ymm10,ymm10,ymm2
+    3f9b  vpaddw ymm10,ymm10,ymm3
+    3f9f  vpmaddwd ymm10,ymm10,[rsp+120h]
+    3fa8  vpaddd ymm6,ymm6,ymm10
+    3fad  vmovdqu ymm2,[rsi+560h]
+    3fb5  vpsrlw ymm3,ymm2,4
+    3fba  vpand ymm2,ymm2,ymm0
+    3fbe  vpand ymm3,ymm3,ymm0
+    3fc2  vpshufb ymm2,ymm1,ymm2
+    3fc7  vpshufb ymm3,ymm1,ymm3
+    3fcc  vpmaddubsw ymm2,ymm2,ymm4
+    3fd1  vpmaddubsw ymm3,ymm3,ymm5
+    3fd6  vpaddw ymm11,ymm11,ymm2
+    3fda  vpaddw ymm11,ymm11,ymm3
+    3fde  vpmaddwd ymm11,ymm11,[rsp+120h]
+    3fe7  vpaddd ymm7,ymm7,ymm11
+    3fec  prefetcht1 [rdx+780h]
+    3ff3  vmovdqu ymm2,[rsi+780h]
+    3ffb  vpsrlw ymm3,ymm2,4
+    4000  vpand ymm2,ymm2,ymm0
+    4004  vpand ymm3,ymm3,ymm0
+    4008  vpshufb ymm2,ymm1,ymm2
+    400d  vpshufb ymm3,ymm1,ymm3
+    4012  vpmaddubsw ymm2,ymm2,ymm4
+    4017  vpmaddubsw ymm3,ymm3,ymm5
+    401c  vpaddw ymm12,ymm12,ymm2
+    4020  vpaddw ymm12,ymm12,ymm3
+    4024  vpmaddwd ymm12,ymm12,[rsp+120h]
+    402d  vpaddd ymm8,ymm8,ymm12
+    4032  vmovdqu ymm2,[rsi+7A0h]
+    403a  vpsrlw ymm3,ymm2,4
+    403f  vpand ymm2,ymm2,ymm0
+    4043  vpand ymm3,ymm3,ymm0
+    4047  vpshufb ymm2,ymm1,ymm2
+    404c  vpshufb ymm3,ymm1,ymm3
+    4051  vpmaddubsw ymm2,ymm2,ymm4
+    4056  vpmaddubsw ymm3,ymm3,ymm5
+    405b  vpaddw ymm13,ymm13,ymm2
+    405f  vpaddw ymm13,ymm13,ymm3
+    4063  vpmaddwd ymm13,ymm13,[rsp+120h]
+    406c  vpaddd ymm9,ymm9,ymm13
+    4071  vbroadcastss ymm4,[r9+r8+40h]
+    4078  vpmovzxbd ymm2,[rdi+480h]
+    4081  vpslld ymm2,ymm2,17h
+    4086  vpmaxud ymm2,ymm2,[rsp+140h]
+    4090  vmulps ymm2,ymm2,[rsp+160h]
+    4099  vcvtdq2ps ymm6,ymm6
+    409d  vmulps ymm6,ymm6,ymm2
+    40a1  vfmadd213ps ymm6,ymm4,[rsp+80h]
+    40ab  vmovups [rsp+80h],ymm6
+    40b4  vpmovzxbd ymm2,[rdi+488h]
+    40bd  vpslld ymm2,ymm2,17h
+    40c2  vpmaxud ymm2,ymm2,[rsp+140h]
+    40cc  vmulps ymm2,ymm2,[rsp+160h]
+    40d5  vcvtdq2ps ymm7,ymm7
+    40d9  vmulps ymm7,ymm7,ymm2
+    40dd  vfmadd213ps ymm7,ymm4,[rsp+0A0h]
+    40e7  vmovups [rsp+0A0h],ymm7
+    40f0  vpmovzxbd ymm2,[rdi+6C0h]
+    40f9  vpslld ymm2,ymm2,17h
+    40fe  vpmaxud ymm2,ymm2,[rsp+140h]
+    4108  vmulps ymm2,ymm2,[rsp+160h]
+    4111  vcvtdq2ps ymm8,ymm8
+    4116  vmulps ymm8,ymm8,ymm2
+    411a  vfmadd213ps ymm8,ymm4,[rsp+0C0h]
+    4124  vmovups [rsp+0C0h],ymm8
+    412d  vpmovzxbd ymm2,[rdi+6C8h]
+    4136  vpslld ymm2,ymm2,17h
+    413b  vpmaxud ymm2,ymm2,[rsp+140h]
+    4145  vmulps ymm2,ymm2,[rsp+160h]
+    414e  vcvtdq2ps ymm9,ymm9
+    4153  vmulps ymm9,ymm9,ymm2
+    4157  vfmadd213ps ymm9,ymm4,[rsp+0E0h]
+    4161  vmovups [rsp+0E0h],ymm9
+    416a  add rdi,10h
+    416e  add rsi,100h
+    4175  add rdx,100h
+    417c  add r8,4
+    4180  cmp r8,8
+    4184  jne near 00000000000037A2h
+    418a  mov rsi,[rsp+180h]
+    4192  mov r8,[rsp+188h]
+    419a  vmovups ymm6,[rsp]
+    419f  vmovups [rsi],ymm6
+    41a3  vmovups ymm6,[rsp+20h]
+    41a9  vmovups [rsi+20h],ymm6
+    41ae  vmovups ymm6,[rsp+80h]
+    41b7  vmovups [rsi+40h],ymm6
+    41bc  vmovups ymm6,[rsp+0A0h]
+    41c5  vmovups [rsi+60h],ymm6
+    41ca  vmovups ymm6,[rsp+40h]
+    41d0  vmovups [rsi+80h],ymm6
+    41d8  vmovups ymm6,[rsp+60h]
+    41de  vmovups [rsi+0A0h],ymm6
+    41e6  vmovups ymm6,[rsp+0C0h]
+    41ef  vmovups [rsi+0C0h],ymm6
+    41f7  vmovups ymm6,[rsp+0E0h]
+    4200  vmovups [rsi+0E0h],ymm6
+    4208  add rsp,190h
+    420f  vzeroupper
+    4212  ret
+    4213  (bad)
+    4217  add byte [rax+18080h],1
+    421e  add [rax],al
+    4220  add [rax],al
+    4223  add [rax],al
+    4225  add [rdi],bh
+    4227  hlt
+    4228  (bad)
+    422a  dec dword [rcx*1+12100F0Eh]
+    4231  adc al,18h
+    4233  or al,0Bh
+    4235  or cl,[rcx]
+    4237  or [rsi],al
+    4239  add al,0

@@ -7,8 +7,7 @@ use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::block::{bias, data_lines, scale_bytes};
 use kernmill_kernels::leaf::gemm_q8::{
-    CHUNK_BLOCKS, DECODED_BLOCK, DECODED_DATA, DECODED_TILE, Decoded as Kind, GROUP, MAGIC, Overlap,
-    PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
+    CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, Decoded as Kind, GROUP, MAGIC, Overlap, Products,
 };
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::pack;
@@ -38,6 +37,7 @@ fn packed(rng: &mut Rng, format: WeightFormat, k: usize, extreme: bool) -> Vec<u
 }
 
 /// What a decoded tile says: per block, 16 scales, and `[32][16]` unsigned bytes.
+#[derive(Clone)]
 struct Decoded {
     scales: Vec<[f32; TILE_ROWS]>,
     bytes: Vec<[[u8; TILE_ROWS]; BLOCK]>,
@@ -82,8 +82,26 @@ impl Decoded {
         Decoded { scales, bytes, bias }
     }
 
+    /// A block as leaves have words: of each row two that are two apart, the even ones first.
+    fn words(&self, block: usize) -> Vec<u8> {
+        let mut memory: Vec<u8> = self.scales[block].iter().flat_map(|w| w.to_le_bytes()).collect();
+        for first in 0..2 {
+            for quad in self.bytes[block].chunks(4) {
+                for row in 0..TILE_ROWS {
+                    let two = [&quad[first], &quad[first + 2]];
+                    let words = two.map(|bytes| i16::from(bytes[row]) - self.bias as i16);
+                    memory.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+                }
+            }
+        }
+        memory
+    }
+
     /// A block as the leaves have it.
-    fn block(&self, block: usize) -> Vec<u8> {
+    fn block(&self, block: usize, kind: Kind) -> Vec<u8> {
+        if kind == Kind::Words {
+            return self.words(block);
+        }
         let scales = self.scales[block];
         let mut memory: Vec<u8> = scales.iter().flat_map(|w| w.to_le_bytes()).collect();
         memory.extend(scales.iter().flat_map(|w| (-MAGIC * w).to_le_bytes()));
@@ -104,8 +122,9 @@ fn decoding_matches_the_packed_format() {
     const FILL: u8 = 0xa5;
     let k = BLOCK * (CHUNK_BLOCKS + 2);
     for (level, version) in versions() {
-        for format in FORMATS {
-            let leaf = Leaf::Decode { format };
+        let words = (WeightFormat::Int8, Kind::Words);
+        for (format, kind) in FORMATS.map(|format| (format, Kind::Bytes)).into_iter().chain([words]) {
+            let leaf = kind.decode_leaf(format);
             let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
             for extreme in [false, true] {
                 let mut rng = Rng::with_seed(5);
@@ -113,7 +132,7 @@ fn decoding_matches_the_packed_format() {
                 let expected = Decoded::of(format, k, &packed);
                 let mut tile = aligned(packed.len());
                 for (first, blocks) in [(0, CHUNK_BLOCKS), (2, CHUNK_BLOCKS), (1, 1), (3, 0), (7, 6)] {
-                    let mut out = aligned(DECODED_TILE + LINE);
+                    let mut out = aligned(kind.tile_bytes() + LINE);
                     let out_bytes = out.len() * LINE;
                     // SAFETY: `tile` has room for `packed`; the blocks lie within its planes; `out` has room for a chunk of blocks.
                     let out = unsafe {
@@ -129,19 +148,13 @@ fn decoding_matches_the_packed_format() {
                         std::slice::from_raw_parts(out, out_bytes)
                     };
                     let what = format!("{} {leaf} {first}+{blocks} extreme={extreme}", name(level, version));
-                    for (i, block) in out.chunks(DECODED_BLOCK).take(blocks).enumerate() {
-                        let expected = expected.block(first + i);
-                        let (head, data) = (DECODED_DATA / 4, DECODED_DATA);
-                        let floats = |m: &[u8]| -> Vec<u32> {
-                            m.chunks(4)
-                                .take(head)
-                                .map(|b| u32::from_le_bytes(b.try_into().unwrap()))
-                                .collect()
-                        };
-                        assert_eq!(floats(block), floats(&expected), "{what}: scales of block {i}");
-                        assert_eq!(block[data..], expected[data..], "{what}: bytes of block {i}");
+                    for (i, block) in out.chunks(kind.block_bytes()).take(blocks).enumerate() {
+                        assert_eq!(block, expected.block(first + i, kind), "{what}: block {i}");
                     }
-                    assert!(out[blocks * DECODED_BLOCK..].iter().all(|b| *b == FILL), "{what}: wrote past");
+                    assert!(
+                        out[blocks * kind.block_bytes()..].iter().all(|b| *b == FILL),
+                        "{what}: wrote past"
+                    );
                 }
             }
         }
@@ -170,18 +183,35 @@ impl Panel {
     }
 
     /// As the leaves have it; what belongs to tokens that it has not is not a number.
-    fn memory(&self, bias: i32) -> Vec<u8> {
-        let mut memory = vec![0xff; CHUNK_BLOCKS * PANEL_BLOCK];
-        for (block, memory) in memory.chunks_mut(PANEL_BLOCK).enumerate() {
+    fn memory(&self, kind: Kind, bias: i32) -> Vec<u8> {
+        let layout = kind.panel();
+        let mut memory = vec![0xff; CHUNK_BLOCKS * layout.block];
+        for (block, memory) in memory.chunks_mut(layout.block).enumerate() {
             for (t, (q, scales)) in self.q.iter().zip(&self.scales).enumerate() {
                 let q = &q[block * BLOCK..][..BLOCK];
-                let sum: i32 = q.iter().map(|q| i32::from(*q)).sum();
-                let start = MAGIC.to_bits() as i32 - bias * sum;
-                for (to, q) in memory[t * BLOCK..].iter_mut().zip(q) {
-                    *to = *q as u8;
-                }
-                memory[PANEL_SCALES + 4 * t..][..4].copy_from_slice(&scales[block].to_le_bytes());
-                memory[PANEL_STARTS + 4 * t..][..4].copy_from_slice(&start.to_le_bytes());
+                let sum = |of: &mut dyn Iterator<Item = &i8>| -> i32 { of.map(|q| i32::from(*q)).sum() };
+                let (row, start) = match kind {
+                    Kind::Words => {
+                        let halves = [0, 1].map(|first| q.iter().skip(first).step_by(2));
+                        let words = halves.into_iter().flatten().flat_map(|q| i16::from(*q).to_le_bytes());
+                        (words.collect(), [0xff; 4])
+                    }
+                    Kind::Pairs => {
+                        let half = |first: usize| {
+                            let pairs = q.chunks(4).flat_map(|quad| &quad[first..first + 2]);
+                            (-bias * sum(&mut pairs.into_iter())) as i16
+                        };
+                        let start = (half(0) as u16 as u32) | (half(2) as u16 as u32) << 16;
+                        (q.iter().map(|q| *q as u8).collect(), start.to_le_bytes())
+                    }
+                    _ => {
+                        let start = MAGIC.to_bits() as i32 - bias * sum(&mut q.iter());
+                        (q.iter().map(|q| *q as u8).collect::<Vec<u8>>(), start.to_le_bytes())
+                    }
+                };
+                memory[t * layout.row..][..row.len()].copy_from_slice(&row);
+                memory[layout.scales + 4 * t..][..4].copy_from_slice(&scales[block].to_le_bytes());
+                memory[layout.starts + 4 * t..][..4].copy_from_slice(&start);
             }
         }
         memory
@@ -210,8 +240,8 @@ const GAP: usize = 24;
 const STRIDE: usize = 2 * GAP + 8;
 
 /// Calls a gemm leaf and compares.
-fn check_gemm(code: &Code, weights: &[&Decoded], panel: &Panel, blocks: usize, what: &str) {
-    check_sums(weights, panel, blocks, what, |weights, panel, sums| {
+fn check_gemm(code: &Code, kind: Kind, weights: &[&Decoded], panel: &Panel, blocks: usize, what: &str) {
+    check_sums(kind, weights, panel, blocks, what, |weights, panel, sums| {
         // SAFETY: the code is a gemm leaf; its operands are as large as its contract asks.
         unsafe {
             let f: Gemm = std::mem::transmute(code.address(0));
@@ -222,14 +252,15 @@ fn check_gemm(code: &Code, weights: &[&Decoded], panel: &Panel, blocks: usize, w
 
 /// Compares what `call` makes of sums that lie scattered; what is between them must stay as it is.
 fn check_sums(
+    kind: Kind,
     weights: &[&Decoded],
     panel: &Panel,
     blocks: usize,
     what: &str,
     call: impl FnOnce(*const u8, *const u8, *mut f32),
 ) {
-    let mut tiles = aligned(weights.len() * DECODED_TILE);
-    let activations = panel.memory(weights[0].bias);
+    let mut tiles = aligned(weights.len() * kind.tile_bytes());
+    let activations = panel.memory(kind, weights[0].bias);
     let mut aligned_panel = aligned(activations.len());
     let init: Vec<f32> = (0..GROUP * STRIDE).map(|i| i as f32 * 0.37 - 20.0).collect();
     let mut sums = init.clone();
@@ -238,8 +269,8 @@ fn check_sums(
         let base = tiles.as_mut_ptr().cast::<u8>();
         for (tile, decoded) in weights.iter().enumerate() {
             for block in 0..CHUNK_BLOCKS {
-                let place = base.add(tile * DECODED_TILE + block * DECODED_BLOCK);
-                place.copy_from_nonoverlapping(decoded.block(block).as_ptr(), DECODED_BLOCK);
+                let place = base.add(tile * kind.tile_bytes() + block * kind.block_bytes());
+                place.copy_from_nonoverlapping(decoded.block(block, kind).as_ptr(), kind.block_bytes());
             }
         }
         let panel = aligned_panel.as_mut_ptr().cast::<u8>();
@@ -269,7 +300,9 @@ fn gemm_matches_the_definition_bit_for_bit() {
     for extreme in [false, true] {
         for format in FORMATS {
             let tiles = [0, 1].map(|_| Decoded::of(format, k, &packed(&mut rng, format, k, extreme)));
-            cases.push((Kind::of(format), format.name(), extreme, tiles));
+            for products in [Products::Quads, Products::Pairs] {
+                cases.push((products.decoded(format), format.name(), extreme, tiles.clone()));
+            }
         }
         for kind in Kind::ALL {
             let tiles = [0, 1].map(|_| Decoded::any(&mut rng, kind, extreme));
@@ -283,12 +316,13 @@ fn gemm_matches_the_definition_bit_for_bit() {
         {
             let leaf = Leaf::GemmQ8 { weights, tiles, tokens };
             let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
-            for (_, kind, extreme, decoded) in cases.iter().filter(|case| case.0 == weights) {
+            for (kind, name_of, extreme, decoded) in cases.iter().filter(|case| case.0 == weights) {
                 let panel = Panel::random(&mut rng, tokens, *extreme);
                 let weights: Vec<&Decoded> = decoded.iter().take(tiles).collect();
                 for blocks in [0, 1, 2, CHUNK_BLOCKS] {
-                    let what = format!("{} {leaf} {kind} extreme={extreme} {blocks}", name(level, version));
-                    check_gemm(&code, &weights, &panel, blocks, &what);
+                    let what =
+                        format!("{} {leaf} {name_of} extreme={extreme} {blocks}", name(level, version));
+                    check_gemm(&code, *kind, &weights, &panel, blocks, &what);
                 }
             }
         }
@@ -311,7 +345,7 @@ fn gemm_is_exact_where_all_products_are_largest() {
                 let mut panel = Panel::random(&mut rng, tokens, false);
                 panel.q.iter_mut().for_each(|row| row.fill(q));
                 let what = format!("{} {leaf} {byte} times {q}", name(level, version));
-                check_gemm(&code, &[&decoded, &decoded][..tiles], &panel, CHUNK_BLOCKS, &what);
+                check_gemm(&code, weights, &[&decoded, &decoded][..tiles], &panel, CHUNK_BLOCKS, &what);
             }
         }
     }
@@ -333,22 +367,31 @@ fn decoding_beside_a_gemm_changes_neither() {
             let packed = packed(&mut rng, format, k, extreme);
             let mut tile = aligned(packed.len());
             let mut out = aligned(DECODED_TILE);
-            check_sums(&[&weights[0], &weights[1]], &panel, CHUNK_BLOCKS, &what, |weights, panel, sums| {
-                // SAFETY: `tile` has room for `packed`, in whose planes a chunk from block `first` on lies; `out` has room for a decoded one.
-                unsafe {
-                    let base = tile.as_mut_ptr().cast::<u8>();
-                    base.copy_from_nonoverlapping(packed.as_ptr(), packed.len());
-                    let scales = base.add(first * scale_bytes(format));
-                    let data = base.add(format.tile(k).scale_bytes).add(first * data_lines(format) * LINE);
-                    let f: GemmDecode = std::mem::transmute(code.address(0));
-                    f(weights, panel, sums, scales, data, out.as_mut_ptr().cast());
-                }
-            });
+            let kind = Kind::Powers;
+            check_sums(
+                kind,
+                &[&weights[0], &weights[1]],
+                &panel,
+                CHUNK_BLOCKS,
+                &what,
+                |weights, panel, sums| {
+                    // SAFETY: `tile` has room for `packed`, in whose planes a chunk from block `first` on lies; `out` has room for a decoded one.
+                    unsafe {
+                        let base = tile.as_mut_ptr().cast::<u8>();
+                        base.copy_from_nonoverlapping(packed.as_ptr(), packed.len());
+                        let scales = base.add(first * scale_bytes(format));
+                        let data =
+                            base.add(format.tile(k).scale_bytes).add(first * data_lines(format) * LINE);
+                        let f: GemmDecode = std::mem::transmute(code.address(0));
+                        f(weights, panel, sums, scales, data, out.as_mut_ptr().cast());
+                    }
+                },
+            );
             let expected = Decoded::of(format, k, &packed);
             // SAFETY: as many bytes as `out` has.
             let out = unsafe { std::slice::from_raw_parts(out.as_ptr().cast::<u8>(), DECODED_TILE) };
             for (i, block) in out.chunks(DECODED_BLOCK).enumerate() {
-                assert_eq!(block, expected.block(first + i), "{what}: block {i}");
+                assert_eq!(block, expected.block(first + i, kind), "{what}: block {i}");
             }
         }
     }

@@ -122,7 +122,7 @@ fn added_dots_stay_inside_their_operands() {
 fn decoding_stays_inside_its_operands() {
     let formats = WeightFormat::ALL.into_iter().filter(|format| format.is_blocked());
     let leaves: Vec<Leaf> = formats.map(|format| Leaf::Decode { format }).collect();
-    let leaves: Vec<Leaf> = leaves.into_iter().chain([Leaf::DecodeBf16]).collect();
+    let leaves: Vec<Leaf> = leaves.into_iter().chain([Leaf::DecodeBf16, Leaf::DecodeWords]).collect();
     run_all(&leaves, &[&[0], &[1], &[2], &[15]]);
 }
 

@@ -97,7 +97,7 @@ fn decoding_and_gemms_give_the_cpus_bits() {
     let decode =
         [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4].map(|format| Leaf::Decode { format });
     replay_all(&decode, &[&[0], &[1], &[7]]);
-    replay_all(&[Leaf::DecodeBf16], &[&[0], &[1], &[7]]);
+    replay_all(&[Leaf::DecodeBf16, Leaf::DecodeWords], &[&[0], &[1], &[7]]);
     let mut gemms = Vec::new();
     for weights in Decoded::ALL {
         for tiles in [1, 2] {

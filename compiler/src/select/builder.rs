@@ -145,8 +145,9 @@ impl<'a> Builder<'a> {
 
     /// The candidate's tiling. Panels hold q8 rows, and one kind of weights at a time; bf16 rows are multiplied by panels, however few they are.
     fn tiling(&self, input: ValId, parts: &[&[&Mat]]) -> Tiling {
+        let products = self.selector.trial.model.products();
         let q8 = match self.vals[input].row {
-            RowType::Bf16(_) => return Tiling::Gemm { least_rows: 1 },
+            RowType::Bf16(_) => return Tiling::Gemm { least_rows: 1, products },
             row => matches!(row, RowType::Q8(_)),
         };
         let uniform = parts.iter().all(|mats| mats.iter().all(|mat| mat.format == mats[0].format));
@@ -155,7 +156,7 @@ impl<'a> Builder<'a> {
             return Tiling::Dot;
         }
         let least = parts.iter().map(|mats| trial.model.least_rows(mats[0].format));
-        Tiling::Gemm { least_rows: least.max().unwrap_or(1) }
+        Tiling::Gemm { least_rows: least.max().unwrap_or(1), products }
     }
 
     fn tiling_of(&self, body: &Body) -> Tiling {

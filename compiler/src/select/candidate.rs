@@ -162,6 +162,6 @@ impl fmt::Display for Candidate {
 pub(super) fn tiling_text(tiling: Tiling) -> String {
     match tiling {
         Tiling::Dot => "dots".to_owned(),
-        Tiling::Gemm { least_rows } => format!("panels from {least_rows} rows on"),
+        Tiling::Gemm { least_rows, .. } => format!("panels from {least_rows} rows on"),
     }
 }

@@ -8,7 +8,7 @@ use super::table::{ns_per_block, version_name};
 use kernmill_kernels::isa;
 use kernmill_kernels::kernel::{Body, Domain, Kernel, Part, RowType, Stage, Tiling, ValId};
 use kernmill_kernels::leaf::block::{data_lines, scale_bytes};
-use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, Decoded, GROUP};
+use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, GROUP, Products};
 use kernmill_kernels::leaf::{Leaf, gemm_bf16};
 use kernmill_kernels::wide::{self, Wide};
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
@@ -102,6 +102,7 @@ pub fn versions(leaf: Leaf, level: Level, tuning: Tuning) -> Vec<(Option<&'stati
 #[derive(Clone, Debug)]
 pub struct Model {
     machine: Machine,
+    products: Products,
     /// By format ([`FORMATS`]).
     formats: [FormatCosts; 3],
 }
@@ -129,24 +130,31 @@ impl Model {
             let versions = versions(leaf, level, tuning);
             versions[cheapest_version(&versions)].1.unwrap_or(0.0)
         };
+        let products = Products::at(level);
         let formats = FORMATS.map(|format| {
             let dots = Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: BLOCK, tokens: *t });
-            let gemm = |tiles, tokens| block(Leaf::GemmQ8 { weights: Decoded::of(format), tiles, tokens });
+            let weights = products.decoded(format);
+            let gemm = |tiles, tokens| block(Leaf::GemmQ8 { weights, tiles, tokens });
             let costs = FormatCosts {
                 memory: (data_lines(format) * LINE + scale_bytes(format)) as f64 / MACHINE.worker_bytes,
                 dots: dots.map(block).collect(),
-                decode: block(Leaf::Decode { format }),
+                decode: block(weights.decode_leaf(format)),
                 gemms: [1, 2].map(|tiles| std::array::from_fn(|i| gemm(tiles, i + 1))),
                 least_rows: 0,
             };
             FormatCosts { least_rows: costs.least_rows(), ..costs }
         });
-        Model { machine: MACHINE, formats }
+        Model { machine: MACHINE, products, formats }
     }
 
     fn format(&self, format: WeightFormat) -> &FormatCosts {
         let place = FORMATS.iter().position(|other| *other == format);
         &self.formats[place.expect("only blocked formats meet q8 rows")]
+    }
+
+    /// How the level's gemm leaves add products up.
+    pub fn products(&self) -> Products {
+        self.products
     }
 
     /// Input rows from which on panels pay for matrices of a format.

@@ -4,9 +4,9 @@
 //! two machines, since a level has hosts of both kinds: an AMD EPYC (Zen 4; `benches/runs/2026-11-21/leaf-costs.jsonl`) and an Intel Xeon (Sapphire
 //! Rapids; `benches/runs/2026-11-20/leaves-all-levels.jsonl`, which has no gemm leaves but those of two tiles by six tokens: the others have
 //! Zen 4's proportions, and with VNNI and one tile the factor that its loads take longer than its multiplications, 1 + 1 / tokens). AVX-VNNI was measured
-//! on the Xeon only. Two versions were measured on Zen 4 only, and have the factor from there to the mean of a version like them: `dot_q8_avx512vnni` with
-//! mxfp4 (5.6, 7.4, 12.4 and 25.2 ns) that of `dot_q8_avx512vbmi` (4.8, 6.8, 12.2 and 24.7); `gemm_q8_avx2` (two tiles by six tokens: 46.6 of small
-//! weights, 80.7 of bytes) 1.03 with small weights and 1.11 with bytes, as code had there that widens every pair of lines, or every line.
+//! on the Xeon only. `dot_q8_avx512vnni` with mxfp4 was measured on Zen 4 only, and has the factor from there to the mean of a version like it: 5.6, 7.4, 12.4 and 25.2 ns
+//! by that of `dot_q8_avx512vbmi` (4.8, 6.8, 12.2 and 24.7). `gemm_q8_avx2` and `DecodeWords` were measured on a Zen 3 only
+//! (`benches/runs/2026-11-22/zen3/costs.jsonl`), where `dot_q8_avx2` takes 0.97 to 1.10 of what it has here.
 
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::gemm_q8::{Decoded, GROUP, Overlap};
@@ -69,6 +69,9 @@ const DECODES: &[Decode] = &[
     Decode { version: "cranelift_128_vnni", ns: [11.8, 9.4, 11.6] },
 ];
 
+/// Versions of `DecodeWords`.
+const WORDS: [(&str, f64); 2] = [("decode_avx2", 12.0), ("cranelift_128", 22.5)];
+
 #[rustfmt::skip]
 const GEMMS: &[Gemm] = &[
     Gemm { version: "gemm_q8_avx512vnni", small: true, tiles: 1, ns: [4.0, 5.9, 7.5, 9.7, 12.3, 14.1] },
@@ -83,10 +86,10 @@ const GEMMS: &[Gemm] = &[
     Gemm { version: "gemm_q8_avx2vnni", small: true, tiles: 2, ns: [8.6, 12.5, 18.6, 24.8, 31.0, 37.2] },
     Gemm { version: "gemm_q8_avx2vnni", small: false, tiles: 1, ns: [5.8, 7.2, 9.8, 13.0, 16.6, 19.4] },
     Gemm { version: "gemm_q8_avx2vnni", small: false, tiles: 2, ns: [9.0, 13.2, 19.4, 25.8, 32.3, 38.8] },
-    Gemm { version: "gemm_q8_avx2", small: true, tiles: 1, ns: [4.8, 7.9, 12.0, 15.7, 20.2, 23.9] },
-    Gemm { version: "gemm_q8_avx2", small: true, tiles: 2, ns: [9.6, 15.7, 24.0, 31.4, 40.3, 47.8] },
-    Gemm { version: "gemm_q8_avx2", small: false, tiles: 1, ns: [12.8, 18.7, 25.4, 31.2, 37.9, 44.9] },
-    Gemm { version: "gemm_q8_avx2", small: false, tiles: 2, ns: [25.6, 37.4, 49.9, 62.2, 76.1, 89.4] },
+    Gemm { version: "gemm_q8_avx2", small: true, tiles: 1, ns: [6.0, 9.3, 13.5, 17.3, 21.0, 25.1] },
+    Gemm { version: "gemm_q8_avx2", small: true, tiles: 2, ns: [12.0, 18.5, 27.0, 34.6, 42.0, 50.2] },
+    Gemm { version: "gemm_q8_avx2", small: false, tiles: 1, ns: [9.2, 15.1, 21.1, 27.8, 34.4, 40.9] },
+    Gemm { version: "gemm_q8_avx2", small: false, tiles: 2, ns: [19.7, 30.7, 42.3, 55.6, 68.9, 81.9] },
     Gemm { version: "cranelift_128_vnni", small: true, tiles: 1, ns: [21.2, 40.8, 65.8, 81.5, 102.6, 127.1] },
     Gemm { version: "cranelift_128_vnni", small: true, tiles: 2, ns: [42.0, 81.7, 133.6, 166.6, 209.5, 254.8] },
     Gemm { version: "cranelift_128_vnni", small: false, tiles: 1, ns: [21.1, 41.2, 66.2, 83.1, 104.2, 128.7] },
@@ -133,6 +136,7 @@ pub fn ns_per_block(leaf: Leaf, version: &str, tuning: Tuning) -> Option<f64> {
             let place = [Mxfp4, Int8, Int4].iter().position(|other| *other == format)?;
             Some(DECODES.iter().find(|row| row.version == version)?.ns[place])
         }
+        Leaf::DecodeWords => WORDS.iter().find(|(name, _)| *name == version).map(|(_, ns)| *ns),
         Leaf::GemmQ8 { weights, tiles, tokens } => {
             let wanted =
                 |row: &&Gemm| row.version == version && row.small == weights.is_small() && row.tiles == tiles;
@@ -149,6 +153,7 @@ pub fn ns_per_block(leaf: Leaf, version: &str, tuning: Tuning) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kernmill_kernels::leaf::gemm_q8::Products;
     use kernmill_kernels::{isa, wide};
     use kernmill_plan::target::Level;
 
@@ -157,10 +162,10 @@ mod tests {
         for level in Level::ALL {
             for format in [Mxfp4, Int8, Int4] {
                 let dots = Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: 64, tokens: *t });
-                let weights = Decoded::of(format);
+                let weights = Products::at(level).decoded(format);
                 let gemms = (1..=2)
                     .flat_map(|tiles| (1..=GROUP).map(move |tokens| Leaf::GemmQ8 { weights, tiles, tokens }));
-                for leaf in dots.chain(gemms).chain([Leaf::Decode { format }]) {
+                for leaf in dots.chain(gemms).chain([weights.decode_leaf(format)]) {
                     for version in wide::candidates(leaf, level).map(Some).chain([None]) {
                         let name = version_name(version, isa::has_vnni(level));
                         let ns = Tuning::ALL.map(|tuning| ns_per_block(leaf, name, tuning));

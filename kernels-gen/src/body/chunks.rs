@@ -6,7 +6,7 @@ use crate::emit::Emit;
 use crate::kernel::{Mat, Part};
 use crate::leaf::Leaf;
 use crate::leaf::block::{data_lines, scale_bytes};
-use crate::leaf::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, Overlap};
+use crate::leaf::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, Overlap, Products};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
@@ -170,15 +170,16 @@ pub struct Task {
 
 impl Task {
     /// Decodes tile number `tile`.
-    pub fn decode_tile(&self, e: &mut Emit, cx: &Cx, tile: usize) {
+    pub fn decode_tile(&self, e: &mut Emit, cx: &Cx, products: Products, tile: usize) {
         let (scales, data) = self.places[tile];
-        let out = e.add_imm(self.out, (tile * DECODED_TILE) as i64);
-        e.call(cx.leaf(Leaf::Decode { format: self.format }), &[scales, data, out, self.count]);
+        let decoded = products.decoded(self.format);
+        let out = e.add_imm(self.out, (tile * decoded.tile_bytes()) as i64);
+        e.call(cx.leaf(decoded.decode_leaf(self.format)), &[scales, data, out, self.count]);
     }
 
     /// Decodes all.
-    pub fn decode(&self, e: &mut Emit, cx: &Cx) {
-        (0..self.places.len()).for_each(|tile| self.decode_tile(e, cx, tile));
+    pub fn decode(&self, e: &mut Emit, cx: &Cx, products: Products) {
+        (0..self.places.len()).for_each(|tile| self.decode_tile(e, cx, products, tile));
     }
 
     /// Scales, data and place of tile number `tile`, one of two.

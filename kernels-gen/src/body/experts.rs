@@ -58,7 +58,7 @@ fn areas(experts: usize, rows: RowLimits, input: RowType, part: &Part) -> Areas 
     let targets = scratch.take(rows.max * 8);
     let weights = scratch.take(rows.max * 4);
     let results = scratch.take(unit_bytes * matmul::run_of(part) * matmul::group_sizes(input)[0]);
-    let panels = Panels::take(&mut scratch, rows, input, unit_bytes);
+    let panels = Panels::take(&mut scratch, rows, input, part);
     Areas { counts, starts, active, entries, targets, weights, results, panels, total: scratch.used() }
 }
 

@@ -8,14 +8,12 @@ use crate::emit::Emit;
 use crate::kernel::{Mat, Part};
 use crate::leaf::Leaf;
 use crate::leaf::block::bias;
-use crate::leaf::gemm_q8::{
-    CHUNK_BLOCKS, DECODED_TILE, Decoded, GROUP, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
-};
+use crate::leaf::gemm_q8::{CHUNK_BLOCKS, Decoded, GROUP, MAGIC, Products, words};
 use crate::leaf::map::Map;
 use crate::scratch::Scratch;
 use crate::wide;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8X16, I32, I64};
+use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64};
 use cranelift_codegen::ir::{FuncRef, InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, Q8Row, TILE_ROWS};
 use kernmill_plan::target::Level;
@@ -23,7 +21,9 @@ use kernmill_plan::target::Level;
 /// Offsets in the body's scratch.
 #[derive(Clone, Copy)]
 pub struct Areas {
-    /// Activations: `[groups of 6 rows][blocks][PANEL_BLOCK]`.
+    /// How products add up.
+    products: Products,
+    /// Activations: `[groups of 6 rows][blocks]`, each as [`Decoded::panel`] says.
     pub panel: usize,
     /// Two decoded tiles of a chunk, and of the next.
     decoded: usize,
@@ -31,12 +31,18 @@ pub struct Areas {
     pub results: usize,
 }
 
-/// Takes room for `rows` rows of `k` and a unit's results.
-pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, unit_bytes: usize) -> Areas {
+/// Takes room for `rows` rows and results of a unit of any of the parts, which have the same k.
+pub fn areas(scratch: &mut Scratch, rows: usize, parts: &[Part], products: Products) -> Areas {
+    let mats = || parts.iter().flat_map(|part| &part.mats);
+    let largest = |bytes: fn(Decoded) -> usize| {
+        mats().map(|mat| bytes(products.decoded(mat.format))).max().unwrap_or(0)
+    };
+    let blocks = mats().next().map_or(0, |mat| mat.k / BLOCK);
     Areas {
-        panel: scratch.take(rows.div_ceil(GROUP) * (k / BLOCK) * PANEL_BLOCK),
-        decoded: scratch.take(4 * DECODED_TILE),
-        results: scratch.take(rows * unit_bytes),
+        products,
+        panel: scratch.take(rows.div_ceil(GROUP) * blocks * largest(|decoded| decoded.panel().block)),
+        decoded: scratch.take(4 * largest(Decoded::tile_bytes)),
+        results: scratch.take(rows * parts.iter().map(unit_bytes).max().unwrap_or(0)),
     }
 }
 
@@ -47,10 +53,11 @@ pub fn leaves(part: &Part, level: Level) -> Vec<Leaf> {
     let both = (1..=GROUP).flat_map(|tokens| overlaps(part, tokens));
     leaves.extend(both.filter(|leaf| wide::find(*leaf, level).is_some()));
     for mat in &part.mats {
-        leaves.push(Leaf::Decode { format: mat.format });
+        let weights = Products::at(level).decoded(mat.format);
+        leaves.push(weights.decode_leaf(mat.format));
         for tokens in 1..=GROUP {
             for tiles in 1..=2.min(tiles) {
-                leaves.push(Leaf::GemmQ8 { weights: Decoded::of(mat.format), tiles, tokens });
+                leaves.push(Leaf::GemmQ8 { weights, tiles, tokens });
             }
         }
     }
@@ -65,35 +72,74 @@ pub fn zero_leaf(part: &Part) -> Leaf {
 /// Gathers the `rows` q8 rows that the pointers at `list` name into the panel area.
 pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Areas, mat: &Mat, list: Value, rows: Value) {
     let blocks = mat.k / BLOCK;
-    let layout = Q8Row { k: mat.k };
+    let row_layout = Q8Row { k: mat.k };
+    let decoded = areas.products.decoded(mat.format);
+    let layout = decoded.panel();
     let panel = cx.body_scratch(e, areas.panel);
     Groups::of(e, rows).for_each_size(e, |e, group, first, size| {
-        let panel = e.at(panel, group, blocks * PANEL_BLOCK);
+        let panel = e.at(panel, group, blocks * layout.block);
         let list = e.at(list, first, 8);
         let zero = e.i64(0);
         e.for_range(zero, size, 1, |e, place| {
             let entry = e.at(list, place, 8);
             let source = e.load(I64, entry, 0);
-            let bytes = e.at(panel, place, BLOCK);
-            let words = e.at(panel, place, 4);
+            let row = e.at(panel, place, layout.row);
+            let dword = e.at(panel, place, 4);
             e.for_count(blocks, |e, block| {
                 let from = e.at(source, block, BLOCK);
-                let to = e.at(bytes, block, PANEL_BLOCK);
-                for half in 0..2 {
-                    let values = e.load(I8X16, from, half * 16);
-                    e.store(values, to, half * 16);
-                }
+                let halves = [0, 16].map(|offset| e.load(I8X16, from, offset));
+                let to = e.at(row, block, layout.block);
+                store_activations(e, decoded, halves, to);
                 let from = e.at(source, block, 4);
-                let to = e.at(words, block, PANEL_BLOCK);
-                let scale = e.load(I32, from, layout.scales());
-                e.store(scale, to, PANEL_SCALES);
-                let sum = e.load(I32, from, layout.sums());
-                let correction = e.b.ins().imul_imm_s(sum, i64::from(-bias(mat.format)));
-                let start = e.b.ins().iadd_imm_s(correction, i64::from(MAGIC.to_bits()));
-                e.store(start, to, PANEL_STARTS);
+                let to = e.at(dword, block, layout.block);
+                let scale = e.load(I32, from, row_layout.scales());
+                e.store(scale, to, layout.scales);
+                let start = match decoded {
+                    Decoded::Words => return,
+                    Decoded::Pairs => start_of_pairs(e, halves, -bias(mat.format)),
+                    _ => {
+                        let sum = e.load(I32, from, row_layout.sums());
+                        let correction = e.b.ins().imul_imm_s(sum, i64::from(-bias(mat.format)));
+                        e.b.ins().iadd_imm_s(correction, i64::from(MAGIC.to_bits()))
+                    }
+                };
+                e.store(start, to, layout.starts);
             });
         });
     });
+}
+
+/// A block's 32 activations as a panel's row has them.
+fn store_activations(e: &mut Emit, decoded: Decoded, halves: [Value; 2], to: Value) {
+    for (half, bytes) in halves.into_iter().enumerate() {
+        if decoded != Decoded::Words {
+            e.store(bytes, to, half * 16);
+            continue;
+        }
+        for (words, line) in words(e, bytes).into_iter().zip([0, BLOCK / 4]) {
+            e.store(words, to, line * 4 + half * 16);
+        }
+    }
+}
+
+/// `factor` times the sums of the activations 4q and 4q + 1, and of 4q + 2 and 4q + 3: two int16.
+fn start_of_pairs(e: &mut Emit, halves: [Value; 2], factor: i32) -> Value {
+    let [left, right] = halves.map(|bytes| {
+        let [even, odd] = words(e, bytes);
+        e.b.ins().iadd(even, odd)
+    });
+    let sums = e.b.ins().iadd(left, right);
+    let sums = e.cast(I32X4, sums);
+    let low = e.b.ins().ishl_imm_u(sums, 16);
+    let low = e.b.ins().sshr_imm_u(low, 16);
+    let high = e.b.ins().sshr_imm_u(sums, 16);
+    let sums = e.b.ins().iadd_pairwise(low, high);
+    let sums = e.b.ins().iadd_pairwise(sums, sums);
+    let factor = e.splat_i32(factor);
+    let starts = e.b.ins().imul(sums, factor);
+    let starts = e.b.ins().snarrow(starts, starts);
+    let starts = e.cast(I32X4, starts);
+    e.b.ins().extractlane(starts, 0)
 }
 
 /// Rows split into as few groups as there can be, their sizes as equal as can be: the tiles of one or two rows that a rest would need
@@ -158,14 +204,16 @@ pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
         part,
         groups: Groups::of(e, rows),
         stride: e.i64(unit_bytes(part) as i64),
+        products: areas.products,
         panel: cx.body_scratch(e, areas.panel),
     };
     let zero = e.i64(0);
     // Where the chunk that is multiplied lies decoded, and the one after it.
-    let mut buffers = [0, 2 * DECODED_TILE].map(|offset| cx.body_scratch(e, areas.decoded + offset));
+    let two = 2 * unit.decoded(&pairs[0]).tile_bytes();
+    let mut buffers = [0, two].map(|offset| cx.body_scratch(e, areas.decoded + offset));
     let overlapped = unit.both(0, GROUP).is_some();
     if overlapped {
-        pairs[0].task(e, zero, buffers[0]).decode(e, cx);
+        pairs[0].task(e, zero, buffers[0]).decode(e, cx, unit.products);
     }
     for (number, pair) in pairs.iter().enumerate() {
         let out = e.add_imm(results, pair.offset as i64);
@@ -177,7 +225,7 @@ pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
                 let beside = unit.decode_next(e, pair, index, &task);
                 Some(Next { task, beside })
             } else {
-                pair.task(e, index, now).decode(e, cx);
+                pair.task(e, index, now).decode(e, cx, unit.products);
                 None
             };
             unit.multiply(e, &Chunk { pair, number, index, decoded: now, out, next });
@@ -194,6 +242,7 @@ struct Unit<'a> {
     groups: Groups,
     /// Bytes of a row of results.
     stride: Value,
+    products: Products,
     panel: Value,
 }
 
@@ -218,6 +267,11 @@ struct Next {
 }
 
 impl Unit<'_> {
+    /// What a pair's tiles are, decoded.
+    fn decoded(&self, pair: &Pair) -> Decoded {
+        self.products.decoded(pair.mat.format)
+    }
+
     /// The leaf for `tokens` rows that decodes besides, for pair number `number`.
     fn both(&self, number: usize, tokens: usize) -> Option<FuncRef> {
         self.cx.try_leaf(*overlaps(self.part, tokens).get(number)?)
@@ -230,7 +284,7 @@ impl Unit<'_> {
         for tile in 0..next.places.len() {
             let number = e.i64(tile as i64);
             let is_left = e.icmp(IntCC::UnsignedGreaterThanOrEqual, number, beside);
-            e.if_then(is_left, |e| next.decode_tile(e, self.cx, tile));
+            e.if_then(is_left, |e| next.decode_tile(e, self.cx, self.products, tile));
         }
         beside
     }
@@ -243,7 +297,8 @@ impl Unit<'_> {
         let lines = e.i64(ahead.lines() as i64);
         let lines = self.groups.share(e, lines);
         let (first, count) = pair.blocks_of(e, chunk.index);
-        let panel = e.at(self.panel, first, PANEL_BLOCK);
+        let panel_block = self.decoded(pair).panel().block;
+        let panel = e.at(self.panel, first, panel_block);
         let row_bytes = unit_bytes(self.part);
         for (first, end, row, size) in self.groups.runs(e) {
             let out = e.at(chunk.out, row, row_bytes);
@@ -253,7 +308,7 @@ impl Unit<'_> {
                 e.if_then(is, |e| {
                     e.for_range(first, end, 1, |e, group| {
                         ahead.data(e, cx, group, lines);
-                        let panel = e.at(panel, group, pair.blocks() * PANEL_BLOCK);
+                        let panel = e.at(panel, group, pair.blocks() * panel_block);
                         let passed = e.b.ins().isub(group, first);
                         let out = e.at(out, passed, tokens * row_bytes);
                         self.multiply_group(e, chunk, (group, tokens), [panel, out, count]);
@@ -272,7 +327,7 @@ impl Unit<'_> {
         [panel, out, count]: [Value; 3],
     ) {
         let Chunk { pair, decoded, .. } = *chunk;
-        let (weights, tiles) = (Decoded::of(pair.mat.format), pair.tiles.len());
+        let (weights, tiles) = (self.decoded(pair), pair.tiles.len());
         let leaf = self.cx.leaf(Leaf::GemmQ8 { weights, tiles, tokens });
         let gap = e.i64(pair.gap as i64);
         let args = [decoded, panel, out, count, self.stride, gap];

@@ -23,10 +23,12 @@ struct Areas {
 
 fn areas(input: RowType, parts: &[Part], max_rows: usize, tiling: Tiling) -> Areas {
     let mut scratch = Scratch::default();
-    let largest = parts.iter().map(unit_bytes).max().unwrap_or(0);
     let together = parts.iter().map(|part| unit_bytes(part) * run_of(part)).max().unwrap_or(0);
     let results = scratch.take(together * group_sizes(input)[0]);
-    let gemm = tiling.least_rows().map(|_| gemm::areas(&mut scratch, max_rows, input.len(), largest));
+    let gemm = match tiling {
+        Tiling::Gemm { products, .. } => Some(gemm::areas(&mut scratch, max_rows, parts, products)),
+        Tiling::Dot => None,
+    };
     Areas { results, gemm, total: scratch.used() }
 }
 

@@ -1,6 +1,7 @@
 //! What grouped products share whatever their activations: panels of q8 or of bf16 rows, and tiles around the latter.
 
 use crate::body::experts::RowLimits;
+use crate::body::matmul::unit_bytes;
 use crate::body::{Cx, gemm, gemm_bf16};
 use crate::emit::Emit;
 use crate::kernel::{Mat, Part, RowType, Tiling};
@@ -21,12 +22,14 @@ pub enum Panels {
 
 impl Panels {
     /// Takes room for them, if the kernel multiplies by panels.
-    pub fn take(scratch: &mut Scratch, rows: RowLimits, input: RowType, unit_bytes: usize) -> Option<Panels> {
-        let k = input.len();
+    pub fn take(scratch: &mut Scratch, rows: RowLimits, input: RowType, part: &Part) -> Option<Panels> {
         match (input, rows.tiling) {
-            (RowType::Bf16(_), _) => Some(Panels::Bf16(gemm_bf16::areas(scratch, rows.max, k, unit_bytes))),
-            (_, Tiling::Gemm { least_rows }) => {
-                Some(Panels::Q8 { areas: gemm::areas(scratch, rows.max, k, unit_bytes), least_rows })
+            (RowType::Bf16(k), _) => {
+                Some(Panels::Bf16(gemm_bf16::areas(scratch, rows.max, k, unit_bytes(part))))
+            }
+            (_, Tiling::Gemm { least_rows, products }) => {
+                let areas = gemm::areas(scratch, rows.max, std::slice::from_ref(part), products);
+                Some(Panels::Q8 { areas, least_rows })
             }
             (_, Tiling::Dot) => None,
         }

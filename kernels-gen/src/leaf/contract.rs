@@ -5,7 +5,7 @@
 use super::block::{data_lines, scale_bytes};
 use super::dot_q8::ADJACENT;
 use super::gemm_bf16::{self, GROUP, ROW_BYTES};
-use super::gemm_q8::{CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, Overlap, PANEL_BLOCK};
+use super::gemm_q8::{CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, Overlap, PANEL_BLOCK, WORDS_BLOCK};
 use super::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE, add_dot, add_weighted, quantize, rms_norm};
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
@@ -189,12 +189,20 @@ impl Leaf {
                 Param::Write(Region::new(Amount::times(3, DECODED_BLOCK))),
                 Param::Number,
             ],
+            Leaf::DecodeWords => vec![
+                Param::Read(Region::new(Amount::times(3, scale_bytes(WeightFormat::Int8)))),
+                Param::Read(Region::new(Amount::times(3, data_lines(WeightFormat::Int8) * LINE))),
+                Param::Write(Region::new(Amount::times(3, WORDS_BLOCK))),
+                Param::Number,
+            ],
             Leaf::Prefetch => vec![Param::Ahead, Param::Ahead, Param::Number],
-            Leaf::GemmQ8 { tiles, tokens, .. } => vec![
+            Leaf::GemmQ8 { weights, tiles, tokens } => vec![
                 Param::Read(
-                    Region::new(Amount::times(3, DECODED_BLOCK)).times(tiles, DECODED_TILE).aligned(LINE),
+                    Region::new(Amount::times(3, weights.block_bytes()))
+                        .times(tiles, weights.tile_bytes())
+                        .aligned(LINE),
                 ),
-                Param::Read(Region::new(Amount::times(3, PANEL_BLOCK))),
+                Param::Read(Region::new(Amount::times(3, weights.panel().block))),
                 Param::Update(
                     Region::new(ROWS_F32).times(tokens, Amount::param(4)).times(tiles, Amount::param(5)),
                 ),
@@ -323,6 +331,7 @@ mod tests {
             Leaf::DotAdjacent { format, k: 32, tokens: 1, order: Order::ONE },
             Leaf::DotF32 { format, k: 32, tokens: 1 },
             Leaf::Decode { format },
+            Leaf::DecodeWords,
             Leaf::GemmQ8 { weights: Decoded::Powers, tiles: 1, tokens: 1 },
             Leaf::GemmDecode(Overlap { tokens: 6, stride: 128, gap: 64 }),
             Leaf::Prefetch,

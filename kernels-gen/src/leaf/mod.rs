@@ -41,6 +41,8 @@ pub enum Leaf {
     DotF32 { format: WeightFormat, k: usize, tokens: usize },
     /// Decodes blocks of a tile for `GemmQ8`.
     Decode { format: WeightFormat },
+    /// Decodes blocks of an int8 tile to words for `GemmQ8`.
+    DecodeWords,
     /// `tiles` decoded tiles (1 or 2) x a panel of `tokens` q8 rows.
     GemmQ8 { weights: Decoded, tiles: usize, tokens: usize },
     /// Two decoded tiles of mxfp4 x a panel of q8 rows, and meanwhile `Decode` of a tile of the next.
@@ -89,6 +91,7 @@ impl fmt::Display for Leaf {
             }
             Leaf::DotF32 { format, k, tokens } => write!(f, "dot_{}_f32_k{k}_t{tokens}", format.name()),
             Leaf::Decode { format } => write!(f, "decode_{}", format.name()),
+            Leaf::DecodeWords => write!(f, "decode_int8_words"),
             Leaf::GemmQ8 { weights, tiles, tokens } => {
                 write!(f, "gemm_{}_q8_{tiles}x{tokens}", weights.name())
             }
@@ -133,7 +136,7 @@ impl Leaf {
             Leaf::DotQ8 { .. } | Leaf::DotAdjacent { .. } | Leaf::DotF32 { .. } | Leaf::Score { .. } => 4,
             Leaf::TilesOn | Leaf::TilesOff => 0,
             Leaf::DecodeBf16 | Leaf::GemmBf16(_) | Leaf::Quantize => 5,
-            Leaf::Decode { .. } => 4,
+            Leaf::Decode { .. } | Leaf::DecodeWords => 4,
             Leaf::RmsNorm { .. } | Leaf::Prefetch => 3,
             Leaf::Map(map) => map.params(),
             Leaf::GemmQ8 { .. } | Leaf::GemmDecode(_) | Leaf::Value { .. } | Leaf::AddWeighted { .. } => 6,
@@ -150,8 +153,9 @@ impl Leaf {
             }
             Leaf::DotF32 { format, k, tokens } => dot_f32::emit(e, params, format, k, tokens),
             Leaf::Decode { format } => gemm_q8::decode(e, params, format),
+            Leaf::DecodeWords => gemm_q8::decode_words(e, params),
             Leaf::GemmQ8 { weights, tiles, tokens } => {
-                gemm_q8::gemm(e, params, weights.is_small(), tiles, tokens, vnni);
+                gemm_q8::gemm(e, params, weights, tiles, tokens, vnni);
             }
             Leaf::GemmDecode(overlap) => gemm_q8::gemm_decode(e, params, overlap, vnni),
             // Cranelift has no prefetch.

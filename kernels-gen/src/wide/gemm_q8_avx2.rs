@@ -1,4 +1,4 @@
-//! `Decode` and `GemmQ8` in 256 bits. Both need AVX2, `Decode` F16C too, `GemmQ8` FMA and AVX-VNNI.
+//! `Decode`, `DecodeWords` and `GemmQ8` in 256 bits. All need AVX2, decoding F16C too, `GemmQ8` FMA and AVX-VNNI.
 //!
 //! Tile of a pass of `GemmQ8`: 16 rows (the lanes, eight to a vector) x up to 3 tokens; an int32 and a f32 accumulator per vector and token. An
 //! activation is broadcast once for both vectors, so that loads stay below the multiplications.
@@ -11,7 +11,8 @@ use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
 use crate::leaf::block::{data_lines, scale_bytes};
 use crate::leaf::gemm_q8::{
-    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
+    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS, Products,
+    WORDS_BLOCK, WORDS_DATA, is_gemm,
 };
 use iced_x86::IcedError;
 use iced_x86::code_asm::{AsmRegister64, AsmRegisterYmm, CodeAssembler, dword_ptr, qword_ptr, ymmword_ptr};
@@ -22,9 +23,10 @@ use kernmill_plan::target::Level;
 pub const DECODE: Wide = Wide {
     name: "decode_avx2",
     levels: |_| true,
-    serves: |leaf| matches!(leaf, Leaf::Decode { .. }),
+    serves: |leaf| matches!(leaf, Leaf::Decode { .. } | Leaf::DecodeWords),
     assemble: |a, leaf| match leaf {
         Leaf::Decode { format } => decode(a, format),
+        Leaf::DecodeWords => decode_words(a),
         _ => Ok(()),
     },
 };
@@ -33,7 +35,7 @@ pub const DECODE: Wide = Wide {
 pub const VNNI: Wide = Wide {
     name: "gemm_q8_avx2vnni",
     levels: |level| level == Level::V3Vnni,
-    serves: |leaf| matches!(leaf, Leaf::GemmQ8 { tiles: 1..=2, tokens: 1..=6, .. }),
+    serves: |leaf| is_gemm(leaf, Products::Quads),
     assemble: |a, leaf| match leaf {
         Leaf::GemmQ8 { tiles, tokens, .. } => Gemm::new().emit(a, tiles, tokens),
         _ => Ok(()),
@@ -86,6 +88,44 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
     a.add(scales, scale_bytes(format) as i32)?;
     a.add(data, (lines * LINE) as i32)?;
     a.add(out, DECODED_BLOCK as i32)?;
+    a.dec(blocks)?;
+    a.jne(again)?;
+    a.set_label(&mut done)?;
+    regs.restore_and_return(a)?;
+    constants.emit(a, format)
+}
+
+fn decode_words(a: &mut CodeAssembler) -> Result<(), IcedError> {
+    let format = WeightFormat::Int8;
+    let mut regs = Regs::with_params(4);
+    let [scales, data, out, blocks] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
+    let mut constants = Constants { base: regs.general(), label: a.create_label() };
+    let (signs, even, odd, w) = (regs.half(), regs.halves(2), regs.halves(2), regs.half());
+    regs.save(a)?;
+    a.lea(constants.base, qword_ptr(constants.label))?;
+    a.vmovdqu(signs, constants.sign_bits())?;
+    let (mut again, mut done) = (a.create_label(), a.create_label());
+    a.test(blocks, blocks)?;
+    a.je(done)?;
+    a.set_label(&mut again)?;
+    for half in 0..2 {
+        load_row_scale(a, format, w, scales, half, &constants)?;
+        a.vmovups(ymmword_ptr(out + half * BYTES), w)?;
+    }
+    for vector in 0..2 * data_lines(format) {
+        let (line, half) = (vector / 2, vector % 2);
+        let place = |line: usize| ymmword_ptr(out + (WORDS_DATA + line * LINE + half * BYTES));
+        let (even, odd) = (even[half], odd[half]);
+        a.vpxor(odd, signs, ymmword_ptr(data + vector * BYTES))?;
+        a.vpsllw(even, odd, 8)?;
+        a.vpsraw(even, even, 8)?;
+        a.vpsraw(odd, odd, 8)?;
+        a.vmovdqu(place(line), even)?;
+        a.vmovdqu(place(BLOCK / 4 + line), odd)?;
+    }
+    a.add(scales, scale_bytes(format) as i32)?;
+    a.add(data, (data_lines(format) * LINE) as i32)?;
+    a.add(out, WORDS_BLOCK as i32)?;
     a.dec(blocks)?;
     a.jne(again)?;
     a.set_label(&mut done)?;

@@ -1,21 +1,16 @@
 //! `GemmQ8` in 256 bits without VNNI. Needs AVX2 and FMA.
 //!
-//! What costs most without VNNI is to widen: `vpmaddubsw` leaves pairs of products in 16 bits, and one more multiplication, `vpmaddwd` by
-//! ones, makes them 32 bits. So they are added up in 16 bits first, as long as they surely fit. Rows are lanes, eight to a vector; tile of a pass:
-//! - small weights (at most 24): 16 rows x up to 3 tokens. A pair is at least -2 * 24 * 128, four of them -24576: every fourth line is widened.
-//! - bytes: 8 rows x up to 6 tokens. Low and high nibbles are multiplied one after the other. A pair is at least -2 * 15 * 128, the eight of a
-//!   block -30720: each sum is widened once a block, that of the high nibbles by sixteens. That is two multiplications a line, as many as
-//!   with widening every line; but whole bytes would saturate, unless signs were moved from one operand to the other (`vpsignb`, `vpabsb`), for
-//!   which a Zen 4 has no units but the multipliers. From three tokens on it is a fifth faster this way, and it is right for every byte.
+//! Tile of a pass: 16 rows (the lanes, eight to a vector) x up to 6 tokens, whose integer sums take twelve registers; the f32 sums stay in memory, since
+//! a block adds to them once. An activation is broadcast once for both vectors. One multiplication and one addition for as many products as it has:
+//! - pairs: `vpmaddubsw` makes 16 bits of two products, and all sixteen of a lane fit 16 bits in the end (leaf/gemm_q8.rs). They are widened once a block.
+//! - words: bytes would not fit, so that they are int16, and `vpmaddwd` makes 32 bits of two products.
 //!
 //! Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::Wide;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
-use crate::leaf::gemm_q8::{
-    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
-};
+use crate::leaf::gemm_q8::{DECODED_DATA, Decoded, PanelLayout, Products, WORDS_DATA, is_gemm};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, dword_ptr, qword_ptr,
@@ -27,115 +22,164 @@ use kernmill_plan::format::{BLOCK, LINE};
 pub const WIDE: Wide = Wide {
     name: "gemm_q8_avx2",
     levels: |_| true,
-    serves: |leaf| matches!(leaf, Leaf::GemmQ8 { tiles: 1..=2, tokens: 1..=6, .. }),
+    serves: |leaf| is_gemm(leaf, Products::Pairs),
     assemble: |a, leaf| match leaf {
-        Leaf::GemmQ8 { weights, tiles, tokens } => {
-            Gemm::new(a, weights.is_small(), tokens).emit(a, tiles, tokens)
-        }
+        Leaf::GemmQ8 { weights, tiles, tokens } => Gemm::new(a, weights, tokens).emit(a, tiles),
         _ => Ok(()),
     },
 };
 
 /// Bytes of a vector.
 const BYTES: usize = 32;
-/// Lines of weights of a block.
-const LINES: usize = BLOCK / 4;
-/// Lines whose products with small weights add up in 16 bits.
-const SMALL_LINES: usize = 4;
-/// For the nibbles of bytes.
-const MASK: u32 = 0x0f0f_0f0f;
 /// Of int16.
 const ONES: u32 = 0x0001_0001;
-/// Of int16.
-const SIXTEENS: u32 = 0x0010_0010;
-const CONSTANTS: [u32; 3] = [MASK, ONES, SIXTEENS];
 /// Tokens whose sums one pointer reaches.
 const TOKENS_PER_BASE: usize = 3;
 
-/// Two registers: of a line's two vectors of small weights, or of the low and the high nibbles of one vector of bytes.
+/// Two registers, one for each vector of rows.
 type Pair = [AsmRegisterYmm; 2];
 
 struct Gemm {
-    small: bool,
-    /// Of a pass, at most.
-    tokens: usize,
+    weights: Decoded,
+    layout: PanelLayout,
     regs: Regs,
-    /// Of one pass, advancing, as are the next two.
-    weights: AsmRegister64,
+    /// Of one tile, advancing, as are the next two.
+    decoded: AsmRegister64,
     panel: AsmRegister64,
     blocks: AsmRegister64,
-    /// Where the pass's sums of its first token and of its fourth are.
+    /// Where the tile's sums of the first token and of the fourth are.
     sums: [AsmRegister64; 2],
     line: Pair,
-    /// The first is that of the activations too.
+    /// The second is that of the activations too.
     products: Pair,
-    /// Sums of products in 16 bits, by token.
-    words: Vec<Pair>,
-    /// Of small weights in 32 bits, by token.
+    /// By token.
     ints: Vec<Pair>,
-    /// Sums in f32, `[token][row vector]`; in memory all the while if there is no room for them.
-    floats: Vec<AsmRegisterYmm>,
-    constants: CodeLabel,
+    ones: CodeLabel,
 }
 
 impl Gemm {
-    fn new(a: &mut CodeAssembler, small: bool, tokens: usize) -> Gemm {
+    fn new(a: &mut CodeAssembler, weights: Decoded, tokens: usize) -> Gemm {
         let mut regs = Regs::with_params(6);
-        let general = [(); 5].map(|()| regs.general());
-        let mut pairs =
-            |count: usize| -> Vec<Pair> { (0..count).map(|_| [regs.half(), regs.half()]).collect() };
-        let most = if small { 3 } else { 6 };
-        // Passes of nearly equal numbers of tokens.
-        let tokens = tokens.div_ceil(tokens.div_ceil(most));
-        let (line, products) = (pairs(1)[0], pairs(1)[0]);
-        let (words, ints) = (pairs(tokens), pairs(if small { tokens } else { 0 }));
-        let room = tokens <= if small { 2 } else { 4 };
-        let floats = regs.halves(if room { tokens * vectors(small) } else { 0 });
-        let [weights, panel, blocks, first, fourth] = general;
-        let (sums, constants) = ([first, fourth], a.create_label());
+        let [decoded, panel, blocks, first, fourth] = [(); 5].map(|()| regs.general());
+        let mut pair = || [regs.half(), regs.half()];
+        let (line, products) = (pair(), pair());
+        let ints = (0..tokens).map(|_| pair()).collect();
+        let (sums, ones) = ([first, fourth], a.create_label());
         Gemm {
-            small,
-            tokens,
-            regs,
             weights,
+            layout: weights.panel(),
+            regs,
+            decoded,
             panel,
             blocks,
             sums,
             line,
             products,
-            words,
             ints,
-            floats,
-            constants,
+            ones,
         }
     }
 
-    fn emit(mut self, a: &mut CodeAssembler, tiles: usize, tokens: usize) -> Result<(), IcedError> {
-        let blocks = PARAMS[3];
+    fn emit(mut self, a: &mut CodeAssembler, tiles: usize) -> Result<(), IcedError> {
+        let [weights, panel, sums, blocks, stride, gap] = PARAMS;
         self.regs.save(a)?;
         let mut done = a.create_label();
         a.test(blocks, blocks)?;
         a.je(done)?;
-        a.lea(SCRATCH, qword_ptr(self.constants))?;
-        for first in (0..tokens).step_by(self.tokens) {
-            for vector in (0..2 * tiles).step_by(vectors(self.small)) {
-                self.pass(a, vector, first, self.tokens.min(tokens - first))?;
+        a.lea(SCRATCH, qword_ptr(self.ones))?;
+        a.mov(self.sums[0], sums)?;
+        for tile in 0..tiles {
+            if tile > 0 {
+                a.add(self.sums[0], gap)?;
             }
+            if self.ints.len() > TOKENS_PER_BASE {
+                a.lea(self.sums[1], qword_ptr(self.sums[0] + stride * 2))?;
+                a.add(self.sums[1], stride)?;
+            }
+            a.lea(self.decoded, qword_ptr(weights + tile * self.weights.tile_bytes()))?;
+            a.mov(self.panel, panel)?;
+            a.mov(self.blocks, blocks)?;
+            let mut again = a.create_label();
+            a.set_label(&mut again)?;
+            self.one_block(a)?;
+            a.add(self.decoded, self.weights.block_bytes() as i32)?;
+            a.add(self.panel, self.layout.block as i32)?;
+            a.dec(self.blocks)?;
+            a.jne(again)?;
         }
         a.set_label(&mut done)?;
         self.regs.restore_and_return(a)?;
-        a.set_label(&mut self.constants)?;
-        a.dd(&CONSTANTS)
+        a.set_label(&mut self.ones)?;
+        a.dd(&[ONES])
     }
 
-    /// A constant in every lane. The scratch register points to the constants, which are double words: of whole vectors, whose place depends on
-    /// the code before them, some would straddle two lines of the cache, and be twice as slow.
-    fn constant(&self, a: &mut CodeAssembler, to: AsmRegisterYmm, value: u32) -> Result<(), IcedError> {
-        let index = CONSTANTS.iter().position(|constant| *constant == value).expect("one of them");
-        a.vpbroadcastd(to, dword_ptr(SCRATCH + 4 * index))
+    fn in_pairs(&self) -> bool {
+        self.weights == Decoded::Pairs
     }
 
-    /// The pass's sums of a token and a row vector.
+    fn one_block(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
+        let (lines, data) = if self.in_pairs() { (BLOCK / 4, DECODED_DATA) } else { (BLOCK / 2, WORDS_DATA) };
+        if self.in_pairs() {
+            for (token, int) in self.ints.iter().enumerate() {
+                let start = dword_ptr(self.panel + (self.layout.starts + token * 4));
+                int.iter().try_for_each(|int| a.vpbroadcastd(*int, start))?;
+            }
+        }
+        for line in 0..lines {
+            for (vector, to) in self.line.into_iter().enumerate() {
+                a.vmovdqu(to, ymmword_ptr(self.decoded + (data + line * LINE + vector * BYTES)))?;
+            }
+            for token in 0..self.ints.len() {
+                self.multiply(a, token, line)?;
+            }
+        }
+        for (vector, w) in self.line.into_iter().enumerate() {
+            a.vmovups(w, ymmword_ptr(self.decoded + vector * BYTES))?;
+        }
+        if self.in_pairs() {
+            a.vpbroadcastd(self.products[0], dword_ptr(SCRATCH))?;
+        }
+        (0..self.ints.len()).try_for_each(|token| self.scale(a, token))
+    }
+
+    /// Adds the products of a loaded line and a token's activations to the token's sums, or starts these with them.
+    fn multiply(&self, a: &mut CodeAssembler, token: usize, line: usize) -> Result<(), IcedError> {
+        let ([low, high], [product, activations], [x, y]) = (self.line, self.products, self.ints[token]);
+        a.vpbroadcastd(activations, dword_ptr(self.panel + (token * self.layout.row + line * 4)))?;
+        // Both multiplications before both additions: a Zen divides these among its units better than one after the other.
+        if self.in_pairs() {
+            a.vpmaddubsw(product, low, activations)?;
+            a.vpmaddubsw(activations, high, activations)?;
+            a.vpaddw(x, x, product)?;
+            return a.vpaddw(y, y, activations);
+        }
+        if line == 0 {
+            a.vpmaddwd(x, low, activations)?;
+            return a.vpmaddwd(y, high, activations);
+        }
+        a.vpmaddwd(product, low, activations)?;
+        a.vpmaddwd(activations, high, activations)?;
+        a.vpaddd(x, x, product)?;
+        a.vpaddd(y, y, activations)
+    }
+
+    /// Adds a block to a token's f32 sums.
+    fn scale(&self, a: &mut CodeAssembler, token: usize) -> Result<(), IcedError> {
+        let [ones, scale] = self.products;
+        a.vbroadcastss(scale, dword_ptr(self.panel + (self.layout.scales + token * 4)))?;
+        for (vector, (int, w)) in self.ints[token].into_iter().zip(self.line).enumerate() {
+            if self.in_pairs() {
+                a.vpmaddwd(int, int, ones)?;
+            }
+            a.vcvtdq2ps(int, int)?;
+            a.vmulps(int, int, w)?;
+            a.vfmadd213ps(int, scale, self.place(token, vector))?;
+            a.vmovups(self.place(token, vector), int)?;
+        }
+        Ok(())
+    }
+
+    /// The tile's sums of a token and a vector of rows.
     fn place(&self, token: usize, vector: usize) -> AsmMemoryOperand {
         let (base, stride) = (self.sums[token / TOKENS_PER_BASE], PARAMS[4]);
         match token % TOKENS_PER_BASE {
@@ -144,153 +188,4 @@ impl Gemm {
             _ => ymmword_ptr(base + stride * 2 + vector * BYTES),
         }
     }
-
-    /// All blocks of `count` tokens from `first` by the row vectors from number `vector`.
-    fn pass(
-        &self,
-        a: &mut CodeAssembler,
-        vector: usize,
-        first: usize,
-        count: usize,
-    ) -> Result<(), IcedError> {
-        let [weights, panel, sums, blocks, stride, gap] = PARAMS;
-        let (tile, offset) = (vector / 2, vector % 2 * BYTES);
-        a.lea(self.sums[0], qword_ptr(sums + offset))?;
-        (0..tile).try_for_each(|_| a.add(self.sums[0], gap))?;
-        (0..first).try_for_each(|_| a.add(self.sums[0], stride))?;
-        if count > TOKENS_PER_BASE {
-            a.lea(self.sums[1], qword_ptr(self.sums[0] + stride * 2))?;
-            a.add(self.sums[1], stride)?;
-        }
-        a.lea(self.weights, qword_ptr(weights + (tile * DECODED_TILE + offset)))?;
-        a.mov(self.panel, panel)?;
-        a.mov(self.blocks, blocks)?;
-        let floats = &self.floats[..self.floats.len().min(count * vectors(self.small))];
-        let place = |i: usize| self.place(i / vectors(self.small), i % vectors(self.small));
-        floats.iter().enumerate().try_for_each(|(i, float)| a.vmovups(*float, place(i)))?;
-        let mut again = a.create_label();
-        a.set_label(&mut again)?;
-        self.one_block(a, first, count)?;
-        a.add(self.weights, DECODED_BLOCK as i32)?;
-        a.add(self.panel, PANEL_BLOCK as i32)?;
-        a.dec(self.blocks)?;
-        a.jne(again)?;
-        floats.iter().enumerate().try_for_each(|(i, float)| a.vmovups(place(i), *float))
-    }
-
-    fn one_block(&self, a: &mut CodeAssembler, first: usize, count: usize) -> Result<(), IcedError> {
-        let most = if self.small { SMALL_LINES } else { LINES };
-        for line in 0..LINES {
-            self.load_line(a, line)?;
-            for token in 0..count {
-                self.multiply(a, token, (first + token) * BLOCK + line * 4, line % most == 0)?;
-            }
-            if self.small && line % most == most - 1 {
-                self.widen(a, count, line < most)?;
-            }
-        }
-        // The scales of both vectors; or of the one, and behind it what takes `MAGIC` away again.
-        let [w, second] = self.line;
-        a.vmovups(w, ymmword_ptr(self.weights))?;
-        a.vmovups(second, ymmword_ptr(self.weights + if self.small { BYTES } else { LINE }))?;
-        if !self.small {
-            self.constant(a, self.products[1], ONES)?;
-        }
-        (0..count).try_for_each(|token| self.scale(a, token, first + token))
-    }
-
-    fn load_line(&self, a: &mut CodeAssembler, line: usize) -> Result<(), IcedError> {
-        let [low, high] = self.line;
-        let source =
-            |vector: usize| ymmword_ptr(self.weights + (DECODED_DATA + line * LINE + vector * BYTES));
-        if self.small {
-            a.vmovdqu(low, source(0))?;
-            return a.vmovdqu(high, source(1));
-        }
-        let mask = self.products[0];
-        a.vmovdqu(high, source(0))?;
-        self.constant(a, mask, MASK)?;
-        a.vpand(low, high, mask)?;
-        a.vpsrlw(high, high, 4)?;
-        a.vpand(high, high, mask)
-    }
-
-    /// Adds the products of the loaded line and a token's activations, `offset` bytes into the panel's block, to the token's sums of 16 bits, or
-    /// starts these with them.
-    fn multiply(
-        &self,
-        a: &mut CodeAssembler,
-        token: usize,
-        offset: usize,
-        starts: bool,
-    ) -> Result<(), IcedError> {
-        let ([low, high], [activations, product], sums) = (self.line, self.products, self.words[token]);
-        a.vpbroadcastd(activations, dword_ptr(self.panel + offset))?;
-        if starts {
-            a.vpmaddubsw(sums[0], low, activations)?;
-            return a.vpmaddubsw(sums[1], high, activations);
-        }
-        // Both multiplications before both additions: a Zen 4 divides these among its units better than one after the other.
-        a.vpmaddubsw(product, low, activations)?;
-        a.vpmaddubsw(activations, high, activations)?;
-        a.vpaddw(sums[0], sums[0], product)?;
-        a.vpaddw(sums[1], sums[1], activations)
-    }
-
-    /// Adds sums of 16 bits of small weights to those of 32, or starts these with them.
-    fn widen(&self, a: &mut CodeAssembler, count: usize, starts: bool) -> Result<(), IcedError> {
-        let ones = self.products[0];
-        self.constant(a, ones, ONES)?;
-        for (word, int) in self.words[..count].as_flattened().iter().zip(self.ints.as_flattened()) {
-            if starts {
-                a.vpmaddwd(*int, *word, ones)?;
-            } else {
-                a.vpmaddwd(*word, *word, ones)?;
-                a.vpaddd(*int, *int, *word)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds a block to the f32 sums of the pass's token `token`, number `row` of the panel.
-    fn scale(&self, a: &mut CodeAssembler, token: usize, row: usize) -> Result<(), IcedError> {
-        let ([x, y], pair) = (self.products, self.words[token]);
-        let ints = if self.small { &self.ints[token][..] } else { &pair[..1] };
-        if !self.small {
-            let ([low, high], ones) = (pair, y);
-            self.constant(a, x, SIXTEENS)?;
-            a.vpmaddwd(low, low, ones)?;
-            a.vpmaddwd(high, high, x)?;
-            a.vpaddd(low, low, high)?;
-        }
-        a.vpbroadcastd(x, dword_ptr(self.panel + (PANEL_STARTS + row * 4)))?;
-        for (vector, int) in ints.iter().enumerate() {
-            a.vpaddd(*int, *int, x)?;
-            if self.small {
-                let negative = ymmword_ptr(self.weights + (LINE + vector * BYTES));
-                a.vfmadd213ps(*int, self.line[vector], negative)?;
-            } else {
-                a.vfmadd213ps(*int, self.line[0], self.line[1])?;
-            }
-        }
-        a.vbroadcastss(x, dword_ptr(self.panel + (PANEL_SCALES + row * 4)))?;
-        for (vector, int) in ints.iter().enumerate() {
-            if let Some(float) = self.floats.get(token * ints.len() + vector) {
-                a.vfmadd231ps(*float, *int, x)?;
-                continue;
-            }
-            let scale = if self.small { y } else { x };
-            if self.small {
-                a.vmovaps(scale, x)?;
-            }
-            a.vfmadd213ps(scale, *int, self.place(token, vector))?;
-            a.vmovups(self.place(token, vector), scale)?;
-        }
-        Ok(())
-    }
-}
-
-/// Of rows, to a pass.
-fn vectors(small: bool) -> usize {
-    if small { 2 } else { 1 }
 }

@@ -13,7 +13,8 @@ use super::Wide;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
 use crate::leaf::gemm_q8::{
-    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS,
+    DECODED_BLOCK, DECODED_DATA, DECODED_TILE, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS, Products,
+    is_gemm,
 };
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -27,7 +28,7 @@ use kernmill_plan::target::Level;
 pub const WIDE: Wide = Wide {
     name: "gemm_q8_avx512bw",
     levels: |level| level >= Level::V4,
-    serves: |leaf| matches!(leaf, Leaf::GemmQ8 { tiles: 1..=2, tokens: 1..=6, .. }),
+    serves: |leaf| is_gemm(leaf, Products::Quads),
     assemble: |a, leaf| match leaf {
         Leaf::GemmQ8 { weights, tiles, tokens } => Gemm::new(a, weights.is_small(), tiles, tokens).emit(a),
         _ => Ok(()),

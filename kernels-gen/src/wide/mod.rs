@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::leaf::Order;
     use crate::leaf::gemm_bf16::Shape;
-    use crate::leaf::gemm_q8::{Decoded, Overlap};
+    use crate::leaf::gemm_q8::{Decoded, Overlap, Products};
     use crate::leaf::map::Map;
     use iced_x86::{Decoder, DecoderOptions, EncodingKind, FlowControl};
     use kernmill_plan::format::WeightFormat;
@@ -162,7 +162,7 @@ mod tests {
                 leaves.extend((1..=2).map(|tokens| Leaf::DotF32 { format, k, tokens }));
             }
             if format.is_blocked() {
-                leaves.push(Leaf::Decode { format });
+                leaves.extend([Leaf::Decode { format }, Leaf::DecodeWords]);
             } else {
                 leaves.extend((1..=50).map(|k| Leaf::DotF32 { format, k, tokens: 1 }));
             }
@@ -227,9 +227,10 @@ mod tests {
         for level in Level::ALL {
             for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
                 assert!(find(Leaf::DotQ8 { format, k: 64, tokens: 8 }, level).is_some());
-                assert!(find(Leaf::Decode { format }, level).is_some());
+                let weights = Products::at(level).decoded(format);
+                assert!(find(weights.decode_leaf(format), level).is_some());
             }
-            for weights in Decoded::ALL {
+            for weights in Products::at(level).kinds().iter().copied() {
                 assert!(find(Leaf::GemmQ8 { weights, tiles: 2, tokens: 6 }, level).is_some());
             }
         }

@@ -43,7 +43,7 @@ fn every_wide_version_passes_in_every_shape() {
     let formats = WeightFormat::ALL;
     let mut leaves = Vec::new();
     for format in formats {
-        leaves.push(Leaf::Decode { format });
+        leaves.extend([Leaf::Decode { format }, Leaf::DecodeWords]);
         for k in [32, 64, 2880] {
             leaves.extend((1..=8).map(|tokens| Leaf::DotQ8 { format, k, tokens }));
             leaves.extend((1..=8).map(|tokens| Leaf::DotF32 { format, k, tokens }));
