@@ -1,7 +1,7 @@
 //! `Decode`, `GemmQ8` and `GemmDecode` against scalar loops written from docs/numerics.md and the contract in their file.
 
-use super::leaves::{aligned, integer, normal, random_tile};
-use super::{Code, choose, name, versions};
+use super::leaves::{aligned, bytes_of, bytes_of_mut, integer, normal, random_tile};
+use super::{Code, choose, interpret, name, versions_anywhere};
 use fastrand::Rng;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
@@ -117,36 +117,46 @@ impl Decoded {
 
 type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64);
 
+/// Where the scales and the data of blocks from `first` on are.
+fn places(tile: &[u8], format: WeightFormat, k: usize, first: usize) -> (*const u8, *const u8) {
+    let data = format.tile(k).scale_bytes + first * data_lines(format) * LINE;
+    (tile[first * scale_bytes(format)..].as_ptr(), tile[data..].as_ptr())
+}
+
 #[test]
 fn decoding_matches_the_packed_format() {
     const FILL: u8 = 0xa5;
     let k = BLOCK * (CHUNK_BLOCKS + 2);
-    for (level, version) in versions() {
+    for (level, version, interpreted) in versions_anywhere() {
         let words = (WeightFormat::Int8, Kind::Words);
         for (format, kind) in FORMATS.map(|format| (format, Kind::Bytes)).into_iter().chain([words]) {
             let leaf = kind.decode_leaf(format);
+            if interpreted && choose(level, version)(leaf).is_none() {
+                continue;
+            }
             let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
             for extreme in [false, true] {
                 let mut rng = Rng::with_seed(5);
                 let packed = packed(&mut rng, format, k, extreme);
                 let expected = Decoded::of(format, k, &packed);
                 let mut tile = aligned(packed.len());
+                let tile = &mut bytes_of_mut(&mut tile)[..packed.len()];
+                tile.copy_from_slice(&packed);
                 for (first, blocks) in [(0, CHUNK_BLOCKS), (2, CHUNK_BLOCKS), (1, 1), (3, 0), (7, 6)] {
                     let mut out = aligned(kind.tile_bytes() + LINE);
-                    let out_bytes = out.len() * LINE;
-                    // SAFETY: `tile` has room for `packed`; the blocks lie within its planes; `out` has room for a chunk of blocks.
-                    let out = unsafe {
-                        let base = tile.as_mut_ptr().cast::<u8>();
-                        base.copy_from_nonoverlapping(packed.as_ptr(), packed.len());
-                        let out = out.as_mut_ptr().cast::<u8>();
-                        out.write_bytes(FILL, out_bytes);
-                        let scales = base.add(first * scale_bytes(format));
-                        let data =
-                            base.add(format.tile(k).scale_bytes).add(first * data_lines(format) * LINE);
-                        let f: Decode = std::mem::transmute(code.address(0));
-                        f(scales, data, out, blocks as u64);
-                        std::slice::from_raw_parts(out, out_bytes)
-                    };
+                    let out = bytes_of_mut(&mut out);
+                    out.fill(FILL);
+                    let (scales, data) = places(tile, format, k, first);
+                    if interpreted {
+                        let args = [scales as u64, data as u64, out.as_mut_ptr() as u64, blocks as u64];
+                        interpret(&code, &[tile], &mut [&mut *out], &args);
+                    } else {
+                        // SAFETY: the blocks lie within the tile's planes; `out` has room for a chunk of blocks.
+                        unsafe {
+                            let f: Decode = std::mem::transmute(code.address(0));
+                            f(scales, data, out.as_mut_ptr(), blocks as u64);
+                        }
+                    }
                     let what = format!("{} {leaf} {first}+{blocks} extreme={extreme}", name(level, version));
                     for (i, block) in out.chunks(kind.block_bytes()).take(blocks).enumerate() {
                         assert_eq!(block, expected.block(first + i, kind), "{what}: block {i}");
@@ -239,13 +249,24 @@ const GAP: usize = 24;
 /// f32 from one token's sums to the next one's.
 const STRIDE: usize = 2 * GAP + 8;
 
+/// A gemm leaf, and whether it runs in the interpreter.
+#[derive(Clone, Copy)]
+struct Runs<'a>(&'a Code, bool);
+
 /// Calls a gemm leaf and compares.
-fn check_gemm(code: &Code, kind: Kind, weights: &[&Decoded], panel: &Panel, blocks: usize, what: &str) {
+fn check_gemm(runs: Runs, kind: Kind, weights: &[&Decoded], panel: &Panel, blocks: usize, what: &str) {
+    let Runs(code, interpreted) = runs;
+    let [count, stride, gap] = [blocks, 4 * STRIDE, 4 * GAP].map(|number| number as u64);
     check_sums(kind, weights, panel, blocks, what, |weights, panel, sums| {
+        if interpreted {
+            let args =
+                [weights.as_ptr() as u64, panel.as_ptr() as u64, sums.as_ptr() as u64, count, stride, gap];
+            return interpret(code, &[weights, panel], &mut [bytes_of_mut(sums)], &args);
+        }
         // SAFETY: the code is a gemm leaf; its operands are as large as its contract asks.
         unsafe {
             let f: Gemm = std::mem::transmute(code.address(0));
-            f(weights, panel, sums, blocks as u64, 4 * STRIDE as u64, 4 * GAP as u64);
+            f(weights.as_ptr(), panel.as_ptr(), sums.as_mut_ptr(), count, stride, gap);
         }
     });
 }
@@ -257,26 +278,20 @@ fn check_sums(
     panel: &Panel,
     blocks: usize,
     what: &str,
-    call: impl FnOnce(*const u8, *const u8, *mut f32),
+    call: impl FnOnce(&[u8], &[u8], &mut [f32]),
 ) {
     let mut tiles = aligned(weights.len() * kind.tile_bytes());
+    for (tile, decoded) in bytes_of_mut(&mut tiles).chunks_mut(kind.tile_bytes()).zip(weights) {
+        for (block, memory) in tile.chunks_mut(kind.block_bytes()).enumerate() {
+            memory.copy_from_slice(&decoded.block(block, kind));
+        }
+    }
     let activations = panel.memory(kind, weights[0].bias);
     let mut aligned_panel = aligned(activations.len());
+    bytes_of_mut(&mut aligned_panel)[..activations.len()].copy_from_slice(&activations);
     let init: Vec<f32> = (0..GROUP * STRIDE).map(|i| i as f32 * 0.37 - 20.0).collect();
     let mut sums = init.clone();
-    // SAFETY: the tiles have room for a chunk of blocks each, the panel for its bytes; sums of every token and tile lie within `sums`.
-    unsafe {
-        let base = tiles.as_mut_ptr().cast::<u8>();
-        for (tile, decoded) in weights.iter().enumerate() {
-            for block in 0..CHUNK_BLOCKS {
-                let place = base.add(tile * kind.tile_bytes() + block * kind.block_bytes());
-                place.copy_from_nonoverlapping(decoded.block(block, kind).as_ptr(), kind.block_bytes());
-            }
-        }
-        let panel = aligned_panel.as_mut_ptr().cast::<u8>();
-        panel.copy_from_nonoverlapping(activations.as_ptr(), activations.len());
-        call(base, panel, sums.as_mut_ptr());
-    }
+    call(bytes_of(&tiles), bytes_of(&aligned_panel), &mut sums);
     let mut expected = init;
     for token in 0..panel.q.len() {
         for (tile, weights) in weights.iter().enumerate() {
@@ -309,12 +324,15 @@ fn gemm_matches_the_definition_bit_for_bit() {
             cases.push((kind, "bytes", extreme, tiles));
         }
     }
-    for (level, version) in versions() {
+    for (level, version, interpreted) in versions_anywhere() {
         for (weights, tiles, tokens) in Kind::ALL
             .into_iter()
             .flat_map(|kind| (1..=2).flat_map(move |tiles| (1..=GROUP).map(move |t| (kind, tiles, t))))
         {
             let leaf = Leaf::GemmQ8 { weights, tiles, tokens };
+            if interpreted && choose(level, version)(leaf).is_none() {
+                continue;
+            }
             let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
             for (kind, name_of, extreme, decoded) in cases.iter().filter(|case| case.0 == weights) {
                 let panel = Panel::random(&mut rng, tokens, *extreme);
@@ -322,7 +340,7 @@ fn gemm_matches_the_definition_bit_for_bit() {
                 for blocks in [0, 1, 2, CHUNK_BLOCKS] {
                     let what =
                         format!("{} {leaf} {name_of} extreme={extreme} {blocks}", name(level, version));
-                    check_gemm(&code, *kind, &weights, &panel, blocks, &what);
+                    check_gemm(Runs(&code, interpreted), *kind, &weights, &panel, blocks, &what);
                 }
             }
         }
@@ -333,10 +351,13 @@ fn gemm_matches_the_definition_bit_for_bit() {
 #[test]
 fn gemm_is_exact_where_all_products_are_largest() {
     let mut rng = Rng::with_seed(13);
-    for (level, version) in versions() {
+    for (level, version, interpreted) in versions_anywhere() {
         for (weights, tiles) in Kind::ALL.into_iter().flat_map(|kind| [(kind, 1), (kind, 2)]) {
             let tokens = GROUP;
             let leaf = Leaf::GemmQ8 { weights, tiles, tokens };
+            if interpreted && choose(level, version)(leaf).is_none() {
+                continue;
+            }
             let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
             let ends = if weights.is_small() { [0, 24] } else { [1, 255] };
             for (byte, q) in ends.into_iter().flat_map(|byte| [(byte, -128), (byte, 127)]) {
@@ -345,7 +366,14 @@ fn gemm_is_exact_where_all_products_are_largest() {
                 let mut panel = Panel::random(&mut rng, tokens, false);
                 panel.q.iter_mut().for_each(|row| row.fill(q));
                 let what = format!("{} {leaf} {byte} times {q}", name(level, version));
-                check_gemm(&code, weights, &[&decoded, &decoded][..tiles], &panel, CHUNK_BLOCKS, &what);
+                check_gemm(
+                    Runs(&code, interpreted),
+                    weights,
+                    &[&decoded, &decoded][..tiles],
+                    &panel,
+                    CHUNK_BLOCKS,
+                    &what,
+                );
             }
         }
     }
@@ -356,9 +384,12 @@ fn gemm_is_exact_where_all_products_are_largest() {
 fn decoding_beside_a_gemm_changes_neither() {
     let (format, k) = (WeightFormat::Mxfp4, BLOCK * (CHUNK_BLOCKS + 2));
     let mut rng = Rng::with_seed(17);
-    for (level, version) in versions() {
+    for (level, version, interpreted) in versions_anywhere() {
         for (tokens, extreme) in (1..=GROUP).flat_map(|tokens| [(tokens, false), (tokens, true)]) {
             let leaf = Leaf::GemmDecode(Overlap { tokens, stride: 4 * STRIDE, gap: 4 * GAP });
+            if interpreted && choose(level, version)(leaf).is_none() {
+                continue;
+            }
             let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
             let what = format!("{} {leaf} extreme={extreme}", name(level, version));
             let weights = [0, 1].map(|_| Decoded::any(&mut rng, Kind::Powers, extreme));
@@ -366,7 +397,11 @@ fn decoding_beside_a_gemm_changes_neither() {
             let first = rng.usize(..3);
             let packed = packed(&mut rng, format, k, extreme);
             let mut tile = aligned(packed.len());
+            let tile = &mut bytes_of_mut(&mut tile)[..packed.len()];
+            tile.copy_from_slice(&packed);
+            let (scales, data) = places(tile, format, k, first);
             let mut out = aligned(DECODED_TILE);
+            let out = bytes_of_mut(&mut out);
             let kind = Kind::Powers;
             check_sums(
                 kind,
@@ -375,21 +410,29 @@ fn decoding_beside_a_gemm_changes_neither() {
                 CHUNK_BLOCKS,
                 &what,
                 |weights, panel, sums| {
-                    // SAFETY: `tile` has room for `packed`, in whose planes a chunk from block `first` on lies; `out` has room for a decoded one.
+                    if interpreted {
+                        let read =
+                            [weights.as_ptr(), panel.as_ptr(), sums.as_ptr().cast()].map(|at| at as u64);
+                        let rest = [scales as u64, data as u64, out.as_ptr() as u64];
+                        let args = [read, rest].concat();
+                        let written = &mut [bytes_of_mut(sums), &mut *out];
+                        return interpret(&code, &[weights, panel, tile], written, &args);
+                    }
+                    // SAFETY: a chunk from block `first` on lies in the tile's planes; `out` has room for a decoded one.
                     unsafe {
-                        let base = tile.as_mut_ptr().cast::<u8>();
-                        base.copy_from_nonoverlapping(packed.as_ptr(), packed.len());
-                        let scales = base.add(first * scale_bytes(format));
-                        let data =
-                            base.add(format.tile(k).scale_bytes).add(first * data_lines(format) * LINE);
                         let f: GemmDecode = std::mem::transmute(code.address(0));
-                        f(weights, panel, sums, scales, data, out.as_mut_ptr().cast());
+                        f(
+                            weights.as_ptr(),
+                            panel.as_ptr(),
+                            sums.as_mut_ptr(),
+                            scales,
+                            data,
+                            out.as_mut_ptr(),
+                        );
                     }
                 },
             );
             let expected = Decoded::of(format, k, &packed);
-            // SAFETY: as many bytes as `out` has.
-            let out = unsafe { std::slice::from_raw_parts(out.as_ptr().cast::<u8>(), DECODED_TILE) };
             for (i, block) in out.chunks(DECODED_BLOCK).enumerate() {
                 assert_eq!(block, expected.block(first + i, kind), "{what}: block {i}");
             }

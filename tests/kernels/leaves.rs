@@ -1,13 +1,11 @@
 //! Leaf micro-kernels against scalar loops written from docs/numerics.md.
 
-use super::machine::{Machine, Memory, Region};
-use super::{Code, choose, name, versions};
+use super::{Code, choose, interpret, name, versions, versions_anywhere};
 use fastrand::Rng;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::{Leaf, Order};
 use kernmill_plan::format::{BLOCK, Q8Row, TILE_ROWS, WeightFormat};
 use kernmill_plan::pack;
-use kernmill_plan::target::Level;
 
 const FORMATS: [WeightFormat; 5] = WeightFormat::ALL;
 
@@ -55,6 +53,24 @@ pub(super) fn aligned(bytes: usize) -> Vec<Line> {
 fn address<T>(data: &[T]) -> u64 {
     data.as_ptr() as u64
 }
+
+/// Numbers and lines as bytes.
+pub(super) fn bytes_of<T: Plain>(data: &[T]) -> &[u8] {
+    // SAFETY: they have as many bytes, all of them initialised.
+    unsafe { std::slice::from_raw_parts(data.as_ptr().cast(), size_of_val(data)) }
+}
+
+/// As [`bytes_of`], to be written.
+pub(super) fn bytes_of_mut<T: Plain>(data: &mut [T]) -> &mut [u8] {
+    // SAFETY: as above, and any bytes are a value.
+    unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast(), size_of_val(data)) }
+}
+
+/// Types without padding, of which any bytes are a value.
+pub(super) trait Plain {}
+impl Plain for f32 {}
+impl Plain for u64 {}
+impl Plain for Line {}
 
 /// A q8 row, written field by field.
 struct Q8 {
@@ -207,28 +223,18 @@ fn call_adjacent(code: &Code, tiles: &[u8], rows: &[Q8], results: usize, interpr
         }
         return out;
     }
-    let mut machine = Machine::new(Memory::default());
-    let mut add = |address, bytes, writable| machine.memory.add(Region { address, bytes, writable });
-    let bytes = |values: &[u64]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
-    add(address(&memory), tiles.to_vec(), false);
-    add(address(&list), bytes(&list), false);
-    for row in rows {
-        add(address(&row.memory), row.memory.iter().flat_map(|line| line.0).collect(), false);
-    }
-    add(address(&out), vec![0xff; 4 * out.len()], true);
+    let list_bytes: &[u8] = bytes_of(&list);
+    let rows = rows.iter().map(|row| bytes_of(&row.memory));
+    let read: Vec<&[u8]> = [bytes_of(&memory), list_bytes].into_iter().chain(rows).collect();
     let args = [address(&memory), address(&list), address(&out), 80 * 4];
-    machine.call(code.bytes(0), code.address(0) as u64, &args).unwrap_or_else(|fault| panic!("{fault}"));
-    let results = &machine.memory.region(address(&out)).expect("it was added").bytes;
-    results.chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().expect("4 bytes"))).collect()
+    interpret(code, &read, &mut [bytes_of_mut(&mut out)], &args);
+    out
 }
 
 /// Tiles one behind the other give the results of each, in the leaf's order. On levels that this CPU lacks, in the interpreter.
 #[test]
 fn dots_of_adjacent_tiles_are_those_of_each_tile() {
-    let here = versions().map(|(level, version)| (level, version, false));
-    let lacking = Level::ALL.into_iter().filter(|level| !level.missing().is_empty());
-    let lacking = lacking.flat_map(|level| [(level, 0, true), (level, 1, true)]);
-    for (level, version, interpreted) in here.chain(lacking) {
+    for (level, version, interpreted) in versions_anywhere() {
         for format in FORMATS.into_iter().filter(|f| f.is_blocked()) {
             // Fewer blocks than the leaf prefetches ahead and more, whole turns of its loop and not.
             let shapes = [

@@ -1,5 +1,5 @@
-//! Generated code against plain definitions, on every level that this machine can run; dots of adjacent tiles and code with AMX on others too, in an
-//! interpreter of machine code.
+//! Generated code against plain definitions, on every level that this machine can run; on others too, in an interpreter of machine code, what multiplies q8
+//! rows by panels or by adjacent tiles, attention, and what uses AMX.
 
 mod attention;
 mod bf16;
@@ -20,6 +20,7 @@ use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::CodeBlob;
 use kernmill_plan::target::Level;
 use kernmill_runtime::tiles;
+use machine::{Machine, Memory, Region};
 use memmap2::{Mmap, MmapMut};
 
 /// Every level of this machine, with numbers that between them choose every version of every leaf. Not `amx`, whose own leaves need tiles around
@@ -29,6 +30,27 @@ pub fn versions() -> impl Iterator<Item = (Level, usize)> {
     let count = move |level| wide::candidates(dot, level).count() + 1;
     let levels = Level::supported().into_iter().filter(|level| *level < Level::Amx);
     levels.flat_map(move |level| (0..count(level)).map(move |version| (level, version)))
+}
+
+/// [`versions`], and those of levels that this CPU lacks, which only the interpreter runs (`true`), and has no use for the 128-bit one of.
+pub fn versions_anywhere() -> impl Iterator<Item = (Level, usize, bool)> {
+    let lacking = Level::ALL.into_iter().filter(|level| !level.missing().is_empty());
+    let lacking = lacking.flat_map(|level| [(level, 0, true), (level, 1, true)]);
+    versions().map(|(level, version)| (level, version, false)).chain(lacking)
+}
+
+/// Runs symbol 0 in the interpreter, with the memory of these slices.
+pub fn interpret(code: &Code, read: &[&[u8]], written: &mut [&mut [u8]], args: &[u64]) {
+    let mut machine = Machine::new(Memory::default());
+    let region =
+        |bytes: &[u8], writable| Region { address: bytes.as_ptr() as u64, bytes: bytes.to_vec(), writable };
+    read.iter().for_each(|bytes| machine.memory.add(region(bytes, false)));
+    written.iter().for_each(|bytes| machine.memory.add(region(bytes, true)));
+    machine.call(code.bytes(0), code.address(0) as u64, args).unwrap_or_else(|fault| panic!("{fault}"));
+    for bytes in written {
+        let region = machine.memory.region(bytes.as_ptr() as u64).expect("it was added");
+        bytes.copy_from_slice(&region.bytes);
+    }
 }
 
 /// A leaf's version of that number: its wide ones in order, then the 128-bit one.

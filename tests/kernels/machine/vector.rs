@@ -258,12 +258,15 @@ impl Machine {
     fn integers(&mut self, i: &Instruction) -> Result<bool, Fault> {
         let mnemonic = i.mnemonic();
         let (value, size) = match mnemonic {
-            Mnemonic::Vpslld | Mnemonic::Vpsrld | Mnemonic::Vpsrlw => {
+            Mnemonic::Vpslld | Mnemonic::Vpsrld | Mnemonic::Vpsllw | Mnemonic::Vpsrlw | Mnemonic::Vpsraw => {
                 let (a, count) = (self.source(i, 1)?, u32::from(i.immediate8()));
                 match mnemonic {
                     Mnemonic::Vpslld => (map4(&a, |a| a.checked_shl(count).unwrap_or(0)), 4),
                     Mnemonic::Vpsrld => (map4(&a, |a| a.checked_shr(count).unwrap_or(0)), 4),
-                    _ => (zip2(&a, &a, |a, _| a.checked_shr(count).unwrap_or(0)), 2),
+                    Mnemonic::Vpsllw => (zip2(&a, &a, |a, _| a.checked_shl(count).unwrap_or(0)), 2),
+                    Mnemonic::Vpsrlw => (zip2(&a, &a, |a, _| a.checked_shr(count).unwrap_or(0)), 2),
+                    // Signs fill all bits when the count is too large.
+                    _ => (zip2(&a, &a, |a, _| (a.cast_signed() >> count.min(15)).cast_unsigned()), 2),
                 }
             }
             Mnemonic::Vpternlogd if i.immediate8() == 0xff => ([0xff; VECTOR], 4),
