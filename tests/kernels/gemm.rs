@@ -1,9 +1,8 @@
 //! `Decode`, `GemmQ8` and `GemmDecode` against scalar loops written from docs/numerics.md and the contract in their file.
 
 use super::leaves::{aligned, bytes_of, bytes_of_mut, integer, normal, random_tile};
-use super::{Code, choose, interpret, name, versions_anywhere};
+use super::{Code, interpret, leaf_code, name, versions_anywhere};
 use fastrand::Rng;
-use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::block::{bias, data_lines, scale_bytes};
 use kernmill_kernels::leaf::gemm_q8::{
@@ -131,10 +130,7 @@ fn decoding_matches_the_packed_format() {
         let words = (WeightFormat::Int8, Kind::Words);
         for (format, kind) in FORMATS.map(|format| (format, Kind::Bytes)).into_iter().chain([words]) {
             let leaf = kind.decode_leaf(format);
-            if interpreted && choose(level, version)(leaf).is_none() {
-                continue;
-            }
-            let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
+            let Some(code) = leaf_code(leaf, level, version, interpreted) else { continue };
             for extreme in [false, true] {
                 let mut rng = Rng::with_seed(5);
                 let packed = packed(&mut rng, format, k, extreme);
@@ -330,10 +326,7 @@ fn gemm_matches_the_definition_bit_for_bit() {
             .flat_map(|kind| (1..=2).flat_map(move |tiles| (1..=GROUP).map(move |t| (kind, tiles, t))))
         {
             let leaf = Leaf::GemmQ8 { weights, tiles, tokens };
-            if interpreted && choose(level, version)(leaf).is_none() {
-                continue;
-            }
-            let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
+            let Some(code) = leaf_code(leaf, level, version, interpreted) else { continue };
             for (kind, name_of, extreme, decoded) in cases.iter().filter(|case| case.0 == weights) {
                 let panel = Panel::random(&mut rng, tokens, *extreme);
                 let weights: Vec<&Decoded> = decoded.iter().take(tiles).collect();
@@ -355,10 +348,7 @@ fn gemm_is_exact_where_all_products_are_largest() {
         for (weights, tiles) in Kind::ALL.into_iter().flat_map(|kind| [(kind, 1), (kind, 2)]) {
             let tokens = GROUP;
             let leaf = Leaf::GemmQ8 { weights, tiles, tokens };
-            if interpreted && choose(level, version)(leaf).is_none() {
-                continue;
-            }
-            let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
+            let Some(code) = leaf_code(leaf, level, version, interpreted) else { continue };
             let ends = if weights.is_small() { [0, 24] } else { [1, 255] };
             for (byte, q) in ends.into_iter().flat_map(|byte| [(byte, -128), (byte, 127)]) {
                 let mut decoded = Decoded::any(&mut rng, weights, false);
@@ -387,10 +377,7 @@ fn decoding_beside_a_gemm_changes_neither() {
     for (level, version, interpreted) in versions_anywhere() {
         for (tokens, extreme) in (1..=GROUP).flat_map(|tokens| [(tokens, false), (tokens, true)]) {
             let leaf = Leaf::GemmDecode(Overlap { tokens, stride: 4 * STRIDE, gap: 4 * GAP });
-            if interpreted && choose(level, version)(leaf).is_none() {
-                continue;
-            }
-            let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
+            let Some(code) = leaf_code(leaf, level, version, interpreted) else { continue };
             let what = format!("{} {leaf} extreme={extreme}", name(level, version));
             let weights = [0, 1].map(|_| Decoded::any(&mut rng, Kind::Powers, extreme));
             let panel = Panel::random(&mut rng, tokens, extreme);

@@ -1,6 +1,6 @@
 //! Leaf micro-kernels against scalar loops written from docs/numerics.md.
 
-use super::{Code, choose, interpret, name, versions, versions_anywhere};
+use super::{Code, choose, interpret, leaf_code, name, versions, versions_anywhere};
 use fastrand::Rng;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::{Leaf, Order};
@@ -249,10 +249,7 @@ fn dots_of_adjacent_tiles_are_those_of_each_tile() {
             ];
             for (k, tokens, order) in shapes {
                 let leaf = Leaf::DotAdjacent { format, k, tokens, order };
-                if interpreted && choose(level, version)(leaf).is_none() {
-                    continue;
-                }
-                let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
+                let Some(code) = leaf_code(leaf, level, version, interpreted) else { continue };
                 let mut rng = Rng::with_seed(k as u64 + 11);
                 let tiles: Vec<Vec<u8>> = (0..4).map(|_| random_tile(&mut rng, format, k, false)).collect();
                 let rows: Vec<Q8> = (0..tokens).map(|_| random_q8(&mut rng, k, false)).collect();

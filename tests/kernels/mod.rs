@@ -32,11 +32,18 @@ pub fn versions() -> impl Iterator<Item = (Level, usize)> {
     levels.flat_map(move |level| (0..count(level)).map(move |version| (level, version)))
 }
 
-/// [`versions`], and those of levels that this CPU lacks, which only the interpreter runs (`true`), and has no use for the 128-bit one of.
+/// [`versions`], and with `true` the numbers of wide versions on levels that this CPU lacks: these run in the interpreter.
 pub fn versions_anywhere() -> impl Iterator<Item = (Level, usize, bool)> {
     let lacking = Level::ALL.into_iter().filter(|level| !level.missing().is_empty());
     let lacking = lacking.flat_map(|level| [(level, 0, true), (level, 1, true)]);
     versions().map(|(level, version)| (level, version, false)).chain(lacking)
+}
+
+/// A leaf's code; none for the interpreter when that version is not a wide one.
+pub fn leaf_code(leaf: Leaf, level: Level, version: usize, interpreted: bool) -> Option<Code> {
+    let choose = choose(level, version);
+    (!interpreted || choose(leaf).is_some())
+        .then(|| Code::new(generate_leaves(&[leaf], level, &choose).unwrap()))
 }
 
 /// Runs symbol 0 in the interpreter, with the memory of these slices.

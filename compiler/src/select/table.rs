@@ -6,7 +6,8 @@
 //! Zen 4's proportions, and with VNNI and one tile the factor that its loads take longer than its multiplications, 1 + 1 / tokens). AVX-VNNI was measured
 //! on the Xeon only. `dot_q8_avx512vnni` with mxfp4 was measured on Zen 4 only, and has the factor from there to the mean of a version like it: 5.6, 7.4, 12.4 and 25.2 ns
 //! by that of `dot_q8_avx512vbmi` (4.8, 6.8, 12.2 and 24.7). `gemm_q8_avx2` and `DecodeWords` were measured on a Zen 3 only
-//! (`benches/runs/2026-11-22/zen3/costs.jsonl`), where `dot_q8_avx2` takes 0.97 to 1.10 of what it has here.
+//! (`benches/runs/2026-11-22/zen3/costs.jsonl`), where `dot_q8_avx2` takes 0.97 to 1.10
+//! of what it has here; each is the less of two runs.
 
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::gemm_q8::{Decoded, GROUP, Overlap};

@@ -47,13 +47,13 @@ pub fn areas(scratch: &mut Scratch, rows: usize, parts: &[Part], products: Produ
 }
 
 /// Leaves for a part at a level; those that decode beside multiplying only where there is a wide version.
-pub fn leaves(part: &Part, level: Level) -> Vec<Leaf> {
+pub fn leaves(part: &Part, products: Products, level: Level) -> Vec<Leaf> {
     let tiles = part.mats.len() * part.unit / TILE_ROWS;
     let mut leaves = vec![zero_leaf(part), Leaf::Prefetch];
     let both = (1..=GROUP).flat_map(|tokens| overlaps(part, tokens));
     leaves.extend(both.filter(|leaf| wide::find(*leaf, level).is_some()));
     for mat in &part.mats {
-        let weights = Products::at(level).decoded(mat.format);
+        let weights = products.decoded(mat.format);
         leaves.push(weights.decode_leaf(mat.format));
         for tokens in 1..=GROUP {
             for tiles in 1..=2.min(tiles) {

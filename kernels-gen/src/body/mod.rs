@@ -105,14 +105,16 @@ pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
         Body::ExpertDown { input, mat, unit, .. } => dots(&experts::down_part(mat, *unit), rows(input)),
         Body::Attention(body) => leaves.extend(attention::leaves(body)),
     }
-    if kernel.tiling != Tiling::Dot {
+    if let Tiling::Gemm { products, .. } = kernel.tiling {
         match &kernel.body {
             Body::Matmul { parts, .. } => {
-                leaves.extend(parts.iter().flat_map(|part| gemm::leaves(part, level)))
+                leaves.extend(parts.iter().flat_map(|part| gemm::leaves(part, products, level)))
             }
-            Body::Experts { input, part, .. } if !bf16(input) => leaves.extend(gemm::leaves(part, level)),
+            Body::Experts { input, part, .. } if !bf16(input) => {
+                leaves.extend(gemm::leaves(part, products, level))
+            }
             Body::ExpertDown { input, mat, unit, .. } if !bf16(input) => {
-                leaves.extend(gemm::leaves(&experts::down_part(mat, *unit), level));
+                leaves.extend(gemm::leaves(&experts::down_part(mat, *unit), products, level));
             }
             _ => {}
         }

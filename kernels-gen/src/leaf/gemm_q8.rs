@@ -155,7 +155,15 @@ impl Decoded {
 
     /// Of the panels that meet them.
     pub fn panel(self) -> PanelLayout {
-        let row = if self == Decoded::Words { 2 * BLOCK } else { BLOCK };
+        if self != Decoded::Words {
+            return PanelLayout {
+                row: BLOCK,
+                scales: PANEL_SCALES,
+                starts: PANEL_STARTS,
+                block: PANEL_BLOCK,
+            };
+        }
+        let row = 2 * BLOCK;
         let (scales, starts) = (GROUP * row, GROUP * (row + 4));
         PanelLayout { row, scales, starts, block: (starts + GROUP * 4).next_multiple_of(LINE) }
     }

@@ -15,7 +15,9 @@ use crate::leaf::gemm_q8::{
     WORDS_BLOCK, WORDS_DATA, is_gemm,
 };
 use iced_x86::IcedError;
-use iced_x86::code_asm::{AsmRegister64, AsmRegisterYmm, CodeAssembler, dword_ptr, qword_ptr, ymmword_ptr};
+use iced_x86::code_asm::{
+    AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, dword_ptr, qword_ptr, ymmword_ptr,
+};
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 use kernmill_plan::target::Level;
 
@@ -49,9 +51,34 @@ const VECTORS: usize = 2;
 /// Of a pass, at most.
 const TOKENS: usize = 3;
 
+/// Where a decoding leaf's loop over blocks begins, if there are any; where it does, and what is behind it.
+fn first_block(a: &mut CodeAssembler) -> Result<[CodeLabel; 2], IcedError> {
+    let (blocks, mut again, done) = (PARAMS[3], a.create_label(), a.create_label());
+    a.test(blocks, blocks)?;
+    a.je(done)?;
+    a.set_label(&mut again)?;
+    Ok([again, done])
+}
+
+/// The loop's end; a decoded block has `out_bytes`.
+fn next_block(
+    a: &mut CodeAssembler,
+    format: WeightFormat,
+    out_bytes: usize,
+    [again, mut done]: [CodeLabel; 2],
+) -> Result<(), IcedError> {
+    let [scales, data, out, blocks, ..] = PARAMS;
+    a.add(scales, scale_bytes(format) as i32)?;
+    a.add(data, (data_lines(format) * LINE) as i32)?;
+    a.add(out, out_bytes as i32)?;
+    a.dec(blocks)?;
+    a.jne(again)?;
+    a.set_label(&mut done)
+}
+
 fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(4);
-    let [scales, data, out, blocks] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
+    let [scales, data, out] = [PARAMS[0], PARAMS[1], PARAMS[2]];
     let mut constants = Constants { base: regs.general(), label: a.create_label() };
     let (table, bytes, scale) = (regs.half(), regs.halves(8), regs.halves(2));
     regs.save(a)?;
@@ -60,10 +87,7 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
         a.vmovdqu(table, constants.table())?;
     }
     let lines = data_lines(format);
-    let (mut again, mut done) = (a.create_label(), a.create_label());
-    a.test(blocks, blocks)?;
-    a.je(done)?;
-    a.set_label(&mut again)?;
+    let labels = first_block(a)?;
     for half in 0..2 {
         let [w, negative] = [scale[0], scale[1]];
         load_row_scale(a, format, w, scales, half, &constants)?;
@@ -85,12 +109,7 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
         a.vmovdqu(place(2 * line), pair[0])?;
         a.vmovdqu(place(2 * line + 1), pair[1])?;
     }
-    a.add(scales, scale_bytes(format) as i32)?;
-    a.add(data, (lines * LINE) as i32)?;
-    a.add(out, DECODED_BLOCK as i32)?;
-    a.dec(blocks)?;
-    a.jne(again)?;
-    a.set_label(&mut done)?;
+    next_block(a, format, DECODED_BLOCK, labels)?;
     regs.restore_and_return(a)?;
     constants.emit(a, format)
 }
@@ -98,16 +117,13 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
 fn decode_words(a: &mut CodeAssembler) -> Result<(), IcedError> {
     let format = WeightFormat::Int8;
     let mut regs = Regs::with_params(4);
-    let [scales, data, out, blocks] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
+    let [scales, data, out] = [PARAMS[0], PARAMS[1], PARAMS[2]];
     let mut constants = Constants { base: regs.general(), label: a.create_label() };
     let (signs, even, odd, w) = (regs.half(), regs.halves(2), regs.halves(2), regs.half());
     regs.save(a)?;
     a.lea(constants.base, qword_ptr(constants.label))?;
     a.vmovdqu(signs, constants.sign_bits())?;
-    let (mut again, mut done) = (a.create_label(), a.create_label());
-    a.test(blocks, blocks)?;
-    a.je(done)?;
-    a.set_label(&mut again)?;
+    let labels = first_block(a)?;
     for half in 0..2 {
         load_row_scale(a, format, w, scales, half, &constants)?;
         a.vmovups(ymmword_ptr(out + half * BYTES), w)?;
@@ -123,12 +139,7 @@ fn decode_words(a: &mut CodeAssembler) -> Result<(), IcedError> {
         a.vmovdqu(place(line), even)?;
         a.vmovdqu(place(BLOCK / 4 + line), odd)?;
     }
-    a.add(scales, scale_bytes(format) as i32)?;
-    a.add(data, (data_lines(format) * LINE) as i32)?;
-    a.add(out, WORDS_BLOCK as i32)?;
-    a.dec(blocks)?;
-    a.jne(again)?;
-    a.set_label(&mut done)?;
+    next_block(a, format, WORDS_BLOCK, labels)?;
     regs.restore_and_return(a)?;
     constants.emit(a, format)
 }

@@ -19,8 +19,8 @@ pub const WIDE: Wide = Wide {
 
 /// Prefetches into L2, of the `bytes` bytes at `from`, the lines that fall to pass number `pass` of `passes`.
 ///
-/// A core has room for some two dozen lines that are on their way. A pass that asks for more waits for them, and the passes after it leave memory idle: on a Zen 3,
-/// attention at depth 4096 takes a fifth less time with the lines shared out than with all of them in the first pass (`benches/runs/2026-11-22-zen3.md`).
+/// A core can have only so many lines on their way. On a Zen 3, attention at depth 4096 takes a third less time with the lines shared out than with all of them in
+/// the first pass (`benches/runs/2026-11-22-zen3.md`).
 pub fn share(
     a: &mut CodeAssembler,
     from: AsmRegister64,
