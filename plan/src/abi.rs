@@ -49,17 +49,22 @@ pub struct Worker {
     pub count: u32,
     /// This worker's own scratch, [`crate::program::Program::scratch_bytes`] long, 64-byte aligned.
     pub scratch: *mut u8,
-    /// The step's hand-out counter, 0 at its start.
-    pub next: *const AtomicU32,
+    /// Worker 0's scratch: parts that its kernel leaves to all workers hold what they write for each other within a step.
+    pub first_scratch: *mut u8,
+    /// `[COUNTERS]`, all 0 at the step's start. The first hands out work, the others count what the kernel likes.
+    pub counters: *const AtomicU32,
     /// Absolute addresses of the step's operands.
     pub operands: *const u64,
 }
+
+/// Counters of a step: a cache line of them.
+pub const COUNTERS: usize = 16;
 
 /// A generated kernel.
 pub type KernelFn = unsafe extern "C" fn(args: *const Args, worker: *const Worker);
 
 /// Version of everything a kernel and its caller agree on: bump on any change of [`Args`], [`Worker`], layouts or contracts.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 
 /// One entry of a routing row: a token's chosen expert. A row is `[top_k]` of these in order of choice.
 #[repr(C)]

@@ -285,7 +285,8 @@ fn chunks_threads_and_neighbours_change_no_bit() {
     }
 }
 
-/// The window's last tokens see three segments of keys at once, and a tile of tokens ends in other segments than it begins in.
+/// The window's last tokens see three segments of keys at once, and a tile of tokens ends in other segments than it begins in. What a lone token sees is one
+/// segment, two and three, each a work item of its own where there is no window.
 #[test]
 fn long_contexts_give_the_interpreters_bits() {
     let window = Some(ATTENTION_SEGMENT as u32 + 2);
@@ -299,11 +300,19 @@ fn long_contexts_give_the_interpreters_bits() {
             let expected = case.expected(preset);
             for level in Level::supported() {
                 let image = case.image(&case.compile(&options(preset, level)));
-                let mut engine = engine(&image, 1, 1, None);
-                for pieces in [&[case.tokens.len()][..], &[ATTENTION_SEGMENT - 3, 1, 5, 32, 31]] {
-                    let actual = logits(&mut engine, &case.tokens, pieces);
-                    let what = format!("{name}, {}, {}, {pieces:?}", preset.name(), level.name());
-                    assert_bits(&actual, &expected, vocab, &what);
+                let lone =
+                    [vec![ATTENTION_SEGMENT - 2, 1, 1, 1, 1, ATTENTION_SEGMENT - 5], vec![1; 43]].concat();
+                for threads in [1, 3] {
+                    let mut engine = engine(&image, threads, 1, None);
+                    for pieces in [&[case.tokens.len()][..], &[ATTENTION_SEGMENT - 3, 1, 5, 32, 31], &lone] {
+                        let actual = logits(&mut engine, &case.tokens, pieces);
+                        let what = format!(
+                            "{name}, {}, {}, {threads} threads, {pieces:?}",
+                            preset.name(),
+                            level.name()
+                        );
+                        assert_bits(&actual, &expected, vocab, &what);
+                    }
                 }
             }
         }

@@ -3,6 +3,9 @@
 //! Keys are split into segments of 1024 absolute positions. Per segment: scores, their maximum, exponentials and their sum, weighted
 //! values; at the end the segments are combined in ascending order (docs/numerics.md).
 //!
+//! A lone token that sees all positions has too few heads for many workers, and each of them takes long: its segments are items of their own, whose
+//! results go to scratch that workers share. Who finishes the last segment of a head combines them all.
+//!
 //! A tile's consecutive tokens of one sequence (a run) go through a segment together, a few blocks at a time, so that blocks are in L1 for all
 //! of them but the first. Every token takes only blocks that it sees, in ascending order: the order of arithmetic is that of a token alone.
 
@@ -13,7 +16,9 @@ use crate::leaf::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
 use crate::scratch::Scratch;
 use crate::stage::{elementwise, quantize};
 use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
+use kernmill_plan::abi::COUNTERS;
 use kernmill_plan::format::BLOCK;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
@@ -25,17 +30,17 @@ const SEGMENT_BLOCKS: usize = ATTENTION_SEGMENT / BLOCK_TOKENS;
 /// Items per worker below which tokens are handed out one by one.
 const ITEMS_PER_WORKER: i64 = 8;
 
-/// Offsets in the body's scratch. T is the tile's tokens.
+/// Offsets in the body's scratch. T is the tile's tokens; P is that, or as many KV heads, for a lone token whose segments are items.
 struct Areas {
     /// Pointers `[64]` to a segment's keys, those to its values behind them, and some to prefetch from.
     planes: usize,
     /// f32 `[T][group]` rows of 1024 scores, then their exponentials, [`SCORE_STRIDE`] apart.
     scores: usize,
-    /// f32 `[T][segments][group][head_dim]` weighted values.
+    /// f32 `[P][segments][group][head_dim]` weighted values.
     values: usize,
-    /// f32 `[T][segments][group]` maxima.
+    /// f32 `[P][segments][group]` maxima.
     maxima: usize,
-    /// f32 `[T][segments][group]` sums.
+    /// f32 `[P][segments][group]` sums.
     sums: usize,
     /// f32 `[group][head_dim]` result before quantisation.
     result: usize,
@@ -48,12 +53,13 @@ fn group(body: &AttentionBody) -> usize {
 
 fn areas(body: &AttentionBody) -> Areas {
     let (group, head_dim, tokens) = (group(body), body.geometry.head_dim, body.tile_tokens);
+    let parts = if splits(body) { tokens.max(body.geometry.kv_heads) } else { tokens };
     let mut scratch = Scratch::default();
     let planes = scratch.take((2 * SEGMENT_BLOCKS + BLOCKS_AHEAD) * 8);
     let scores = scratch.take(tokens * group * SCORE_STRIDE);
-    let values = scratch.take(tokens * body.max_segments * group * head_dim * 4);
-    let maxima = scratch.take(tokens * body.max_segments * group * 4);
-    let sums = scratch.take(tokens * body.max_segments * group * 4);
+    let values = scratch.take(parts * body.max_segments * group * head_dim * 4);
+    let maxima = scratch.take(parts * body.max_segments * group * 4);
+    let sums = scratch.take(parts * body.max_segments * group * 4);
     let result = scratch.take(group * head_dim * 4);
     Areas { planes, scores, values, maxima, sums, result, total: scratch.used() }
 }
@@ -82,6 +88,32 @@ pub fn leaves(body: &AttentionBody) -> [Leaf; 5] {
     [score_leaf(body), Leaf::Softmax, value_leaf(body), combine_leaf(body), Leaf::Quantize]
 }
 
+/// Whether a lone token's segments are items: there are several, and a counter for each head besides the one that hands out.
+fn splits(body: &AttentionBody) -> bool {
+    body.window.is_none() && body.max_segments > 1 && body.geometry.kv_heads < COUNTERS
+}
+
+/// How many items a token's segments are.
+#[derive(Clone, Copy)]
+struct Split {
+    /// 1 if segments are items, or 0.
+    is: Value,
+    /// Segments of a lone token, or 1.
+    count: Value,
+}
+
+impl Split {
+    fn new(e: &mut Emit, cx: &Cx, tokens: Value) -> Split {
+        let (zero, one) = (e.i64(0), e.i64(1));
+        let position = cx.position(e, zero);
+        let segments = segment_of(e, position);
+        let segments = e.add_imm(segments, 1);
+        let is = e.icmp(IntCC::Equal, tokens, one);
+        let count = e.select(is, segments, one);
+        Split { is: e.b.ins().uextend(I64, is), count }
+    }
+}
+
 pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
     let heads = body.geometry.kv_heads as i64;
     let tokens = cx.rows(e, Domain::Tokens);
@@ -99,9 +131,21 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
     let rounded = e.add(tokens, tile);
     let rounded = e.add_imm(rounded, -1);
     let tiles = e.b.ins().udiv(rounded, tile);
-    let total = e.mul_imm(tiles, heads);
+    let mut total = e.mul_imm(tiles, heads);
+    let split = splits(body).then(|| Split::new(e, cx, tokens));
+    if let Some(split) = split {
+        total = e.b.ins().imul(total, split.count);
+    }
     // Head by head, so that its keys and values stay in L2; later tokens of a prompt, which see more keys, first.
     cx.take_each(e, total, |e, item| {
+        let (item, split) = match split {
+            Some(split) => {
+                let whole = e.b.ins().udiv(item, split.count);
+                let before = e.b.ins().imul(whole, split.count);
+                (whole, Some((split, e.b.ins().isub(item, before))))
+            }
+            None => (item, None),
+        };
         let head = e.b.ins().udiv(item, tiles);
         let before = e.b.ins().imul(head, tiles);
         let number = e.b.ins().isub(item, before);
@@ -110,8 +154,8 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
         let first = e.b.ins().isub(end, tile);
         let end = e.min_u(end, tokens);
         each_run(e, cx, first, end, |e, first, end| {
-            let run = Run::new(e, cx, body, first, end, head);
-            run.emit(e);
+            let run = Run::new(e, cx, body, first, end, head, split.map(|(split, _)| split));
+            run.emit(e, split);
         });
     });
 }
@@ -150,6 +194,8 @@ struct Run<'a> {
     /// Position of the first token, and the first position that it sees.
     position: Value,
     first: Value,
+    /// Where the segments' values, maxima and sums are.
+    results: [Value; 3],
 }
 
 /// What a token sees of a segment: positions `from..=to`, blocks `first..end`; none where `end <= first`.
@@ -185,6 +231,7 @@ impl<'a> Run<'a> {
         row: Value,
         end: Value,
         head: Value,
+        split: Option<Split>,
     ) -> Run<'a> {
         let geometry = &body.geometry;
         let tokens = e.b.ins().isub(end, row);
@@ -194,27 +241,32 @@ impl<'a> Run<'a> {
         let table = cx.block_table(e, body.kind, row);
         let position = cx.position(e, row);
         let first = first_in_view(e, body, position);
-        Run {
-            cx,
-            body,
-            areas: areas(body),
-            group: group(body),
-            row,
-            tokens,
-            head,
-            pool,
-            table,
-            position,
-            first,
-        }
+        let (areas, group) = (areas(body), group(body));
+        let elems = [(areas.values, geometry.head_dim), (areas.maxima, 1), (areas.sums, 1)];
+        let results = elems.map(|(area, elems)| {
+            let own = cx.body_scratch(e, area);
+            let Some(split) = split else { return own };
+            let common = cx.common_scratch(e, area);
+            let common = e.at(common, head, body.max_segments * group * elems * 4);
+            e.select(split.is, common, own)
+        });
+        Run { cx, body, areas, group, row, tokens, head, pool, table, position, first, results }
     }
 
-    fn emit(&self, e: &mut Emit) {
+    /// `split`: how many items the segments are, and which of them this is.
+    fn emit(&self, e: &mut Emit, split: Option<(Split, Value)>) {
         let last = e.add(self.position, self.tokens);
         let last = e.add_imm(last, -1);
         let (first_segment, last_segment) = (segment_of(e, self.first), segment_of(e, last));
         let end = e.add_imm(last_segment, 1);
-        e.for_range(first_segment, end, 1, |e, number| {
+        let (from, end) = match split {
+            Some((split, part)) => {
+                let after = e.add_imm(part, 1);
+                (e.select(split.is, part, first_segment), e.select(split.is, after, end))
+            }
+            None => (first_segment, end),
+        };
+        e.for_range(from, end, 1, |e, number| {
             let base = e.mul_imm(number, ATTENTION_SEGMENT as i64);
             let from = e.b.ins().smax(self.first, base);
             let to = e.add_imm(base, ATTENTION_SEGMENT as i64 - 1);
@@ -224,7 +276,14 @@ impl<'a> Run<'a> {
             let index = e.b.ins().isub(number, first_segment);
             self.segment(e, &Segment { base, first, end, index });
         });
-        self.each_token(e, |e, token| self.combine(e, token, first_segment));
+        let combine = |e: &mut Emit| self.each_token(e, |e, token| self.combine(e, token, first_segment));
+        let Some((split, _)) = split else { return combine(e) };
+        // Where segments are no items, nothing is counted and the one item is the last.
+        let counter = e.add_imm(self.head, 1);
+        let finished = self.cx.count(e, counter, split.is);
+        let finished = e.add_imm(finished, 1);
+        let is_last = e.icmp(IntCC::Equal, finished, split.count);
+        e.if_then(is_last, combine);
     }
 
     fn each_token(&self, e: &mut Emit, body: impl FnOnce(&mut Emit, Value)) {
@@ -332,15 +391,14 @@ impl<'a> Run<'a> {
     /// A token's weighted values of a segment.
     fn values(&self, e: &mut Emit, token: Value, index: Value) -> Value {
         let bytes = self.group * self.body.geometry.head_dim * 4;
-        let values = self.cx.body_scratch(e, self.areas.values);
-        let values = e.at(values, token, self.body.max_segments * bytes);
+        let values = e.at(self.results[0], token, self.body.max_segments * bytes);
         e.at(values, index, bytes)
     }
 
     /// A token's maxima and sums of a segment.
     fn norms(&self, e: &mut Emit, token: Value, index: Value) -> [Value; 2] {
-        [self.areas.maxima, self.areas.sums].map(|area| {
-            let area = self.cx.body_scratch(e, area);
+        let [_, maxima, sums] = self.results;
+        [maxima, sums].map(|area| {
             let area = e.at(area, token, self.body.max_segments * self.group * 4);
             e.at(area, index, self.group * 4)
         })

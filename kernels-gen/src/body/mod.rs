@@ -11,7 +11,7 @@ mod matmul;
 mod panels;
 mod shrink;
 
-use crate::emit::Emit;
+use crate::emit::{Emit, MEM};
 use crate::kernel::{
     Body, Domain, Home, Kernel, OperandId, PROLOGUE_TOKENS, Part, RowType, Stage, Tiling, ValId,
 };
@@ -22,7 +22,7 @@ use crate::stage::{self, dot_leaf};
 use crate::wide;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{BlockArg, FuncRef, InstBuilder, Value};
+use cranelift_codegen::ir::{AtomicRmwOp, BlockArg, FuncRef, InstBuilder, Value};
 use kernmill_plan::abi::{Args, Worker};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry, LayerKind};
@@ -30,6 +30,7 @@ use kernmill_plan::program::LOGIT_SLAB;
 use kernmill_plan::target::Level;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
+use std::sync::atomic::AtomicU32;
 
 /// How much a worker takes from the step's counter at a time.
 #[derive(Clone, Copy)]
@@ -354,8 +355,8 @@ impl Cx<'_> {
     /// Items to take at once: half of an equal share of what the counter has left, and at least one. Others may take some in between;
     /// then it is a little more than half.
     fn part_of_rest(&self, e: &mut Emit, fixed: Value, total: Value) -> Value {
-        let counter = e.load(I64, self.worker, offset_of!(Worker, next));
-        let taken = e.b.ins().atomic_load(I32, crate::emit::MEM, counter);
+        let counter = e.load(I64, self.worker, offset_of!(Worker, counters));
+        let taken = e.b.ins().atomic_load(I32, MEM, counter);
         let taken = e.b.ins().uextend(I64, taken);
         let next = e.add(fixed, taken);
         // Past the end there is nothing left.
@@ -370,11 +371,15 @@ impl Cx<'_> {
 
     /// Takes the next `count` items from the step's counter; the first of them.
     pub fn take_next(&self, e: &mut Emit, count: Value) -> Value {
-        use cranelift_codegen::ir::AtomicRmwOp;
-        let counter = e.load(I64, self.worker, offset_of!(Worker, next));
-        let count = e.b.ins().ireduce(I32, count);
-        let taken = e.b.ins().atomic_rmw(I32, crate::emit::MEM, AtomicRmwOp::Add, counter, count);
-        e.b.ins().uextend(I64, taken)
+        let counters = e.load(I64, self.worker, offset_of!(Worker, counters));
+        add_to(e, counters, count)
+    }
+
+    /// Adds to counter number `index` of the step's; what it was before. What workers wrote before they added is there for whoever adds after them.
+    pub fn count(&self, e: &mut Emit, index: Value, by: Value) -> Value {
+        let counters = e.load(I64, self.worker, offset_of!(Worker, counters));
+        let counter = e.at(counters, index, size_of::<AtomicU32>());
+        add_to(e, counter, by)
     }
 
     fn arg_u32(&self, e: &mut Emit, field: usize, index: Value) -> Value {
@@ -470,4 +475,17 @@ impl Cx<'_> {
     pub fn body_scratch(&self, e: &mut Emit, offset: usize) -> Value {
         e.add_imm(self.scratch, (self.layout.body + offset) as i64)
     }
+
+    /// The same of worker 0's, which all workers of the step may write to.
+    pub fn common_scratch(&self, e: &mut Emit, offset: usize) -> Value {
+        let scratch = e.load(I64, self.worker, offset_of!(Worker, first_scratch));
+        e.add_imm(scratch, (self.layout.body + offset) as i64)
+    }
+}
+
+/// Adds to a counter; what it was before.
+fn add_to(e: &mut Emit, counter: Value, by: Value) -> Value {
+    let by = e.b.ins().ireduce(I32, by);
+    let before = e.b.ins().atomic_rmw(I32, MEM, AtomicRmwOp::Add, counter, by);
+    e.b.ins().uextend(I64, before)
 }

@@ -411,7 +411,7 @@ struct Shared {
     scratch: *mut u8,
 }
 
-// SAFETY: workers only read the arguments and write disjoint parts of `scratch`.
+// SAFETY: workers only read the arguments; they write disjoint parts of `scratch`, and read each other's only behind an atomic counter.
 unsafe impl Sync for Shared {}
 
 /// Runs step lists one after the other on all workers, with a barrier after every step but the last (which gets one when it is
@@ -426,7 +426,7 @@ fn dispatch(
     args: &Args,
 ) {
     for step in lists.iter().flat_map(|list| list.iter()) {
-        step.next.0.store(0, Ordering::Relaxed);
+        step.counters.0.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
     }
     let count = pool.count() as u32;
     let stride = memory.scratch_stride;
@@ -443,7 +443,8 @@ fn dispatch(
                 index,
                 count,
                 scratch: shared.scratch.wrapping_add(index as usize * stride),
-                next: &raw const step.next.0,
+                first_scratch: shared.scratch,
+                counters: step.counters.0.as_ptr(),
                 operands: step.operands.as_ptr(),
             };
             let clock = counting.clocks.get(n).map(|clock| (clock, Instant::now()));

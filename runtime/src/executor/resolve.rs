@@ -2,7 +2,7 @@
 
 use super::ahead::Heads;
 use crate::code::ExecutableCode;
-use kernmill_plan::abi::{KernelFn, Route};
+use kernmill_plan::abi::{COUNTERS, KernelFn, Route};
 use kernmill_plan::adapter::SiteEntry;
 use kernmill_plan::program::{Operand, Program, Routing, Step, StepWork, TokenClass};
 use std::sync::atomic::AtomicU32;
@@ -42,8 +42,8 @@ pub(super) struct RoutingAt {
 pub(super) struct StepCall {
     pub kernel: KernelFn,
     pub operands: Box<[u64]>,
-    /// The hand-out counter.
-    pub next: Counter,
+    /// Counters of its workers.
+    pub counters: Counters,
     /// Name, for profiles.
     pub label: Box<str>,
     /// Sites of adapters without which it is left out; none when it always runs.
@@ -56,10 +56,10 @@ pub(super) struct StepCall {
     pub heads: Heads,
 }
 
-/// A counter on a line of its own.
+/// A step's counters, on a line of their own.
 #[repr(align(64))]
 #[derive(Default)]
-pub(super) struct Counter(pub AtomicU32);
+pub(super) struct Counters(pub [AtomicU32; COUNTERS]);
 
 impl Class {
     /// Resolves a class of a program that has passed the checker.
@@ -135,7 +135,7 @@ impl StepCall {
         StepCall {
             kernel,
             operands,
-            next: Counter::default(),
+            counters: Counters::default(),
             label: step.label.as_str().into(),
             sites: step.sites.as_slice().into(),
             looks_at: step.operands.iter().filter_map(site).collect(),
