@@ -4,6 +4,10 @@
 //! multiplied at a time as have room for these, and without VNNI for nibbles' sums in 16 bits besides: four or two. Activations are broadcast once for
 //! these tiles. The f32 sums are on the stack, since only one fma in a block needs each. Products without VNNI are as in `dot_q8_avx2.rs`: nibbles' are
 //! added in 16 bits first, four of MXFP4 (24576 at most) or eight of int4 (2 * 15 * 128 each, 30720 at most); bytes are multiplied as signed ones.
+//! The two vectors of a line of nibbles go through it in turns where there are registers for both.
+//!
+//! MXFP4's sum n of a block becomes a float without conversion: added to the bits of 1.5 * 2^23 * 2^(s - 128), s being the byte of the scale, it is those of
+//! (1.5 * 2^23 + n) * 2^(s - 128), and what that is above the former is n times half the scale, exactly.
 //!
 //! Made for streaming weights: see `adjacent.rs` for its way through the tiles. Clobbers: caller-saved registers and flags; callee-saved ones are
 //! pushed and popped.
@@ -59,14 +63,12 @@ const NIBBLES: u32 = 0x0f0f_0f0f;
 const SIGNS: u32 = 0x8080_8080;
 /// Of int16.
 const ONES: u32 = 0x0001_0001;
-/// 2^-127: the E8M0 scale of 0 stands for it, whose bits are below those of every other.
-const SMALLEST: u32 = 0x0040_0000;
-/// 0.5, as f32.
-const HALF: u32 = 0x3f00_0000;
+/// 1.5 * 2^23 * 2^-128, as f32: with a scale's byte as its exponent, the number whose bits are added to and taken off.
+const ANCHOR: u32 = (22 << 23) | 0x0040_0000;
 
 /// Double words behind the code, in order, and behind them the table.
-fn constants(format: WeightFormat) -> [u32; 6] {
-    [NIBBLES, SIGNS, ONES, SMALLEST, HALF, -bias(format) as u32]
+fn constants(format: WeightFormat) -> [u32; 5] {
+    [NIBBLES, SIGNS, ONES, ANCHOR, -bias(format) as u32]
 }
 
 struct Dot {
@@ -86,8 +88,8 @@ struct Dot {
     table: AsmRegisterYmm,
     /// By token: of low and high nibbles' partners; of bytes, and their magnitudes.
     activations: Vec<Halves>,
-    /// Low and high nibbles; of bytes, and a token's products.
-    weights: Halves,
+    /// Low and high nibbles; of bytes, and a token's products. Of as many vectors as go through a line in turns.
+    weights: Vec<Halves>,
     /// By tile of those that are multiplied together, then token.
     ints: Vec<Vec<Halves>>,
     /// Sums of nibbles' products in 16 bits, by tile; none with VNNI.
@@ -98,6 +100,12 @@ struct Dot {
 
 /// Two registers: of the vectors of a tile's rows, or of low and high nibbles.
 type Halves = [AsmRegisterYmm; HALVES];
+
+/// One of the vectors of a line that are multiplied in turns.
+struct Vector {
+    half: usize,
+    weights: Halves,
+}
 
 impl Dot {
     fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize, vnni: bool) -> Dot {
@@ -111,16 +119,13 @@ impl Dot {
         let in_words = format != WeightFormat::Int8 && !vnni;
         let mut pairs =
             |count: usize| -> Vec<Halves> { (0..count).map(|_| [regs.half(), regs.half()]).collect() };
-        let ([mask, table], weights) = (pairs(1)[0], pairs(1)[0]);
+        let [mask, table] = pairs(1)[0];
+        let weights = pairs(if format == WeightFormat::Mxfp4 && tokens == 1 { HALVES } else { 1 });
         let together = ADJACENT / tokens / if in_words { 2 } else { 1 };
         let activations = pairs(tokens);
         let ints = (0..together).map(|_| pairs(tokens)).collect();
         let words = pairs(if in_words { together } else { 0 });
-        let on_stack = [
-            (in_words, ONES),
-            (format == WeightFormat::Mxfp4, SMALLEST),
-            (format == WeightFormat::Mxfp4, HALF),
-        ];
+        let on_stack = [(in_words, ONES), (format == WeightFormat::Mxfp4, ANCHOR)];
         let on_stack = on_stack.into_iter().filter_map(|(is, value)| is.then_some(value)).collect();
         let constants = a.create_label();
         Dot {
@@ -238,7 +243,7 @@ impl Dot {
 
     fn one_block(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         if self.is_corrected() {
-            let [sum, factor] = self.weights;
+            let [sum, factor] = self.weights[0];
             self.constant(a, factor, -bias(self.format) as u32)?;
             for (token, row) in self.rows.iter().enumerate() {
                 a.vpbroadcastd(sum, dword_ptr(*row + self.walk.block + Q8Row { k: self.k }.sums()))?;
@@ -253,16 +258,19 @@ impl Dot {
                 for i in 0..together {
                     let at = (first + i) * self.walk.tile() + line * LINE;
                     self.fetch(a, (first / together * data_lines(self.format) + line) * together + i)?;
-                    for half in 0..HALVES {
-                        self.load_weights(a, self.walk.at(at + half * BYTES))?;
+                    for first in (0..HALVES).step_by(self.weights.len()) {
+                        let vectors: Vec<Vector> = (first..HALVES)
+                            .zip(&self.weights)
+                            .map(|(half, weights)| Vector { half, weights: *weights })
+                            .collect();
+                        self.load_weights(a, &vectors, at)?;
                         for token in 0..self.rows.len() {
-                            let int = self.ints[i][token][half];
                             if self.vnni {
-                                self.multiply_vnni(a, line, token, int)?;
+                                self.multiply_vnni(a, &vectors, line, i, token)?;
                             } else if self.nibbles() {
-                                self.multiply_nibbles(a, line, int, self.words[i][half])?;
+                                self.multiply_nibbles(a, &vectors, line, i)?;
                             } else {
-                                self.multiply_bytes(a, line, token, int)?;
+                                self.multiply_bytes(a, &vectors[0], line, i, token)?;
                             }
                         }
                     }
@@ -301,80 +309,95 @@ impl Dot {
         Ok(())
     }
 
-    /// 32 bytes, without VNNI as signed ones; or low and high nibbles of as many, as unsigned weights.
-    fn load_weights(&self, a: &mut CodeAssembler, source: AsmMemoryOperand) -> Result<(), IcedError> {
-        let [low, high] = self.weights;
-        if !self.nibbles() {
-            return if self.vnni {
-                a.vmovdqu(low, ymmword_ptr(source))
+    /// Of each vector of a line at `at` 32 bytes, without VNNI as signed ones; or low and high nibbles of as many, as unsigned weights.
+    fn load_weights(&self, a: &mut CodeAssembler, vectors: &[Vector], at: usize) -> Result<(), IcedError> {
+        let source = |half: usize| ymmword_ptr(self.walk.at(at + half * BYTES));
+        for Vector { half, weights: [low, _] } in vectors {
+            if self.nibbles() || self.vnni {
+                a.vmovdqu(*low, source(*half))?;
             } else {
-                a.vpxor(low, self.mask, ymmword_ptr(source))
-            };
+                a.vpxor(*low, self.mask, source(*half))?;
+            }
         }
-        a.vmovdqu(low, ymmword_ptr(source))?;
-        a.vpsrlw(high, low, 4)?;
-        self.weights.into_iter().try_for_each(|nibbles| a.vpand(nibbles, nibbles, self.mask))?;
+        if !self.nibbles() {
+            return Ok(());
+        }
+        let mut each = |step: &dyn Fn(&mut CodeAssembler, Halves) -> Result<(), IcedError>| {
+            vectors.iter().try_for_each(|vector| step(a, vector.weights))
+        };
+        each(&|a, [low, high]| a.vpsrlw(high, low, 4))?;
+        each(&|a, [low, _]| a.vpand(low, low, self.mask))?;
+        each(&|a, [_, high]| a.vpand(high, high, self.mask))?;
         if self.format == WeightFormat::Mxfp4 {
-            a.vpshufb(low, self.table, low)?;
-            a.vpshufb(high, self.table, high)?;
+            each(&|a, [low, _]| a.vpshufb(low, self.table, low))?;
+            each(&|a, [_, high]| a.vpshufb(high, self.table, high))?;
         }
         Ok(())
     }
 
-    /// Adds to `int` the products of the loaded weights, half of a line, with a token, or starts it with those of the first line.
+    /// Adds to a token's ints of tile `i` the products of the loaded vectors, or starts them with those of the first line.
     fn multiply_vnni(
         &self,
         a: &mut CodeAssembler,
+        vectors: &[Vector],
         line: usize,
+        i: usize,
         token: usize,
-        int: AsmRegisterYmm,
     ) -> Result<(), IcedError> {
+        let ints = &self.ints[i][token];
         if line == 0 {
-            a.vmovdqu(int, self.correction(token))?;
+            vectors.iter().try_for_each(|vector| a.vmovdqu(ints[vector.half], self.correction(token)))?;
         }
         let count = if self.nibbles() { 2 } else { 1 };
-        let mut pairs = self.weights.iter().zip(&self.activations[token]).take(count);
-        pairs.try_for_each(|(weights, activations)| a.vpdpbusd(int, *weights, *activations))
+        (0..count).try_for_each(|n| {
+            vectors.iter().try_for_each(|Vector { half, weights }| {
+                a.vpdpbusd(ints[*half], weights[n], self.activations[token][n])
+            })
+        })
     }
 
     /// As `multiply_vnni`, with the only token and in 16 bits as long as these surely fit. Clobbers the weights.
     fn multiply_nibbles(
         &self,
         a: &mut CodeAssembler,
+        vectors: &[Vector],
         line: usize,
-        int: AsmRegisterYmm,
-        word: AsmRegisterYmm,
+        i: usize,
     ) -> Result<(), IcedError> {
-        let ([low, high], [first, second]) = (self.weights, self.activations[0]);
+        let (ints, words, [first, second]) = (&self.ints[i][0], &self.words[i], self.activations[0]);
         let most = if self.format == WeightFormat::Mxfp4 { 2 } else { 4 };
         let opens = line.is_multiple_of(most);
-        a.vpmaddubsw(if opens { word } else { low }, low, first)?;
-        a.vpmaddubsw(high, high, second)?;
+        let mut each = |step: &dyn Fn(&mut CodeAssembler, Halves, usize) -> Result<(), IcedError>| {
+            vectors.iter().try_for_each(|vector| step(a, vector.weights, vector.half))
+        };
+        each(&|a, [low, _], half| a.vpmaddubsw(if opens { words[half] } else { low }, low, first))?;
+        each(&|a, [_, high], _| a.vpmaddubsw(high, high, second))?;
         if !opens {
-            a.vpaddw(word, word, low)?;
+            each(&|a, [low, _], half| a.vpaddw(words[half], words[half], low))?;
         }
-        a.vpaddw(word, word, high)?;
+        each(&|a, [_, high], half| a.vpaddw(words[half], words[half], high))?;
         if line % most < most - 1 {
             return Ok(());
         }
         if line < most {
-            a.vpmaddwd(int, word, self.on_stack(ONES))?;
-            return a.vpaddd(int, int, self.correction(0));
+            each(&|a, _, half| a.vpmaddwd(ints[half], words[half], self.on_stack(ONES)))?;
+            return each(&|a, _, half| a.vpaddd(ints[half], ints[half], self.correction(0)));
         }
-        a.vpmaddwd(word, word, self.on_stack(ONES))?;
-        a.vpaddd(int, int, word)
+        each(&|a, _, half| a.vpmaddwd(words[half], words[half], self.on_stack(ONES)))?;
+        each(&|a, _, half| a.vpaddd(ints[half], ints[half], words[half]))
     }
 
-    /// As `multiply_vnni`, as signed bytes.
+    /// As `multiply_vnni`, of one vector, as signed bytes.
     fn multiply_bytes(
         &self,
         a: &mut CodeAssembler,
+        vector: &Vector,
         line: usize,
+        i: usize,
         token: usize,
-        int: AsmRegisterYmm,
     ) -> Result<(), IcedError> {
         let ([activations, magnitudes], ones) = (self.activations[token], self.table);
-        let [weights, product] = self.weights;
+        let ([weights, product], int) = (vector.weights, self.ints[i][token][vector.half]);
         a.vpsignb(product, weights, activations)?;
         a.vpmaddubsw(product, magnitudes, product)?;
         if line == 0 {
@@ -392,19 +415,24 @@ impl Dot {
         half: usize,
         ints: impl Iterator<Item = AsmRegisterYmm>,
     ) -> Result<(), IcedError> {
-        let row_scale = self.weights[0];
+        let row_scale = self.weights[0][0];
         let at = tile * self.walk.tile() + half * scale_bytes(self.format) / HALVES;
-        if self.format == WeightFormat::Mxfp4 {
+        let mxfp4 = self.format == WeightFormat::Mxfp4;
+        if mxfp4 {
             a.vpmovzxbd(row_scale, qword_ptr(self.walk.scales + at))?;
             a.vpslld(row_scale, row_scale, 23)?;
-            a.vpmaxud(row_scale, row_scale, self.on_stack(SMALLEST))?;
-            a.vmulps(row_scale, row_scale, self.on_stack(HALF))?;
+            a.vpaddd(row_scale, row_scale, self.on_stack(ANCHOR))?;
         } else {
             a.vcvtph2ps(row_scale, xmmword_ptr(self.walk.scales + at))?;
         }
         for (token, int) in ints.enumerate() {
-            a.vcvtdq2ps(int, int)?;
-            a.vmulps(int, int, row_scale)?;
+            if mxfp4 {
+                a.vpaddd(int, int, row_scale)?;
+                a.vsubps(int, int, row_scale)?;
+            } else {
+                a.vcvtdq2ps(int, int)?;
+                a.vmulps(int, int, row_scale)?;
+            }
             a.vfmadd213ps(int, self.activations[token][0], self.sum(tile, token, half))?;
             a.vmovups(self.sum(tile, token, half), int)?;
         }
