@@ -1,6 +1,6 @@
 //! What a kernel's workers read first, for those that wait for the step before.
 
-use crate::body::equal_shares;
+use crate::body::{equal_shares, run_of};
 use crate::kernel::{Body, Kernel, Mat, OperandId, Part, Stage, Tiling};
 use kernmill_plan::format::TILE_ROWS;
 use kernmill_plan::program::{Ahead, AheadPart};
@@ -10,16 +10,18 @@ pub fn reads_first(kernel: &Kernel) -> Ahead {
     let whole = kernel.prologue.iter().flat_map(stage_weights).map(|operand| operand as u32).collect();
     let mut ahead = Ahead { whole, ..Ahead::default() };
     let dots = kernel.tiling == Tiling::Dot;
+    let run = if dots { run_of(&kernel.body) } else { 1 };
+    let shared = |items: usize| if dots { equal_shares(items, run) } else { items } as u32;
     match &kernel.body {
         Body::Matmul { parts, .. } => {
-            ahead.parts = parts.iter().map(part_of).collect();
-            let items = parts.iter().map(Part::items).sum::<usize>();
-            ahead.shared = if dots { equal_shares(items) } else { items } as u32;
+            ahead.parts =
+                parts.iter().map(|part| runs_of(&part.mats[0], part.unit, part.items(), run)).collect();
+            ahead.shared = shared(parts.iter().map(Part::items).sum());
         }
         Body::ExpertDown { mat, unit, .. } => {
             let items = mat.n.div_ceil(*unit);
-            ahead.parts = vec![items_of(mat, *unit, items)];
-            ahead.shared = if dots { equal_shares(items) } else { items } as u32;
+            ahead.parts = vec![runs_of(mat, *unit, items, run)];
+            ahead.shared = shared(items);
         }
         // Which experts a token goes to is not known before the step has begun; attention knows its own blocks.
         Body::Rows { .. } | Body::Experts { .. } | Body::Attention(_) | Body::Shrink { .. } => {}
@@ -27,15 +29,12 @@ pub fn reads_first(kernel: &Kernel) -> Ahead {
     ahead
 }
 
-fn part_of(part: &Part) -> AheadPart {
-    items_of(&part.mats[0], part.unit, part.items())
-}
-
-fn items_of(mat: &Mat, unit: usize, items: usize) -> AheadPart {
+/// Work items of `unit` rows, in runs.
+fn runs_of(mat: &Mat, unit: usize, items: usize, run: usize) -> AheadPart {
     AheadPart {
         operand: mat.operand as u32,
-        items: items as u32,
-        item_bytes: (unit / TILE_ROWS * mat.tile_stride) as u64,
+        items: items.div_ceil(run) as u32,
+        item_bytes: (run * unit / TILE_ROWS * mat.tile_stride) as u64,
         expert_stride: mat.expert_stride as u64,
     }
 }

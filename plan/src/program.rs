@@ -131,13 +131,13 @@ pub struct Ahead {
     pub whole: Vec<u32>,
     /// What work items read, in the order of their numbers.
     pub parts: Vec<AheadPart>,
-    /// Work items handed out in equal shares: worker `i` of `n` begins with item `shared * i / n`.
+    /// Of these parts' items, how many are handed out in equal shares: worker `i` of `n` begins with item `shared * i / n`.
     pub shared: u32,
     /// Index into [`TokenClass::routings`] when the parts are experts' matrices: the lowest id chosen comes first.
     pub routing: Option<u32>,
 }
 
-/// Consecutive work items and the weights that they read one behind the other.
+/// Consecutive work items, or runs of them that a worker takes together, and the weights that they read one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AheadPart {
     /// Index into [`Step::operands`] of the weights.

@@ -291,7 +291,7 @@ pub fn up(
                 vec![next, now]
             });
         } else {
-            cx.hand_out(e, total, |e, start, end| {
+            cx.hand_out(e, total, 1, |e, start, end| {
                 let _ = e.for_carry(start, end, 1, &[none], |e, index, gathered| {
                     vec![item_body(e, index, gathered[0])]
                 });
@@ -426,7 +426,7 @@ pub fn down(
             let (start, end) = cx.share(e, total);
             columns(e, start, end);
         } else {
-            cx.hand_out(e, total, columns);
+            cx.hand_out(e, total, matmul::run_of(part), columns);
         }
     });
 }

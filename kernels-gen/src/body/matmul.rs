@@ -69,7 +69,7 @@ pub fn emit(
     let total = parts.iter().map(Part::items).sum::<usize>();
     let total = e.i64(total as i64);
     let by_dots = |e: &mut Emit| {
-        cx.hand_out(e, total, |e, start, end| {
+        cx.hand_out(e, total, run_of_all(parts), |e, start, end| {
             few(e, cx, row_type, parts, areas.results, rows, (start, end));
         });
     };
@@ -126,6 +126,12 @@ pub fn run_of(part: &Part) -> usize {
     let tiles = part.unit / TILE_ROWS;
     let run = ADJACENT / tiles.max(1);
     if part.mats.len() == 1 && run * tiles == ADJACENT && part.items() >= run { run } else { 1 }
+}
+
+/// Items that are handed out together: [`run_of`] all parts if it is one number.
+pub fn run_of_all(parts: &[Part]) -> usize {
+    let first = run_of(&parts[0]);
+    if parts.iter().all(|part| run_of(part) == first) { first } else { 1 }
 }
 
 /// The leaf that multiplies adjacent tiles of a part with `tokens` rows, if there can be one: the tiles of an item, or of a run of

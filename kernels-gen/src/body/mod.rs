@@ -37,8 +37,8 @@ use std::sync::atomic::AtomicU32;
 enum Take {
     /// An item.
     One,
-    /// A part of what is left.
-    Shrinking,
+    /// A part of what is left, in runs of so many.
+    Shrinking(usize),
 }
 
 /// What every emitter within a kernel may refer to.
@@ -245,9 +245,18 @@ pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], leaves: &BTreeMap
 /// [`Cx::hand_out`] leaves `total >> TAIL_SHIFT` items to the counter.
 const TAIL_SHIFT: i64 = 2;
 
-/// Items that [`Cx::hand_out`] gives out in equal shares.
-pub fn equal_shares(total: usize) -> usize {
-    total - (total >> TAIL_SHIFT)
+/// Runs of `run` items that [`Cx::hand_out`] gives out in equal shares.
+pub fn equal_shares(total: usize, run: usize) -> usize {
+    (total - (total >> TAIL_SHIFT)) / run
+}
+
+/// Items of a kernel's body that [`Cx::hand_out`] keeps together.
+pub fn run_of(body: &Body) -> usize {
+    match body {
+        Body::Matmul { parts, .. } => matmul::run_of_all(parts),
+        Body::ExpertDown { mat, unit, .. } => matmul::run_of(&experts::down_part(mat, *unit)),
+        _ => 1,
+    }
 }
 
 impl Cx<'_> {
@@ -307,27 +316,38 @@ impl Cx<'_> {
     /// Hands out `total` items, as ranges for `body`: three quarters in equal contiguous shares, which stream from memory best; the
     /// rest from the step's counter, so that workers finish together although one of them is slower today. What is taken from the
     /// counter shrinks with what is left: every jump to another place of the weights costs what had been prefetched ahead.
-    pub fn hand_out(&self, e: &mut Emit, total: Value, body: impl FnOnce(&mut Emit, Value, Value)) {
+    /// `run`, a power of two, is how many items `body` takes through memory together where it has so many: ranges are whole runs, but for the last few.
+    pub fn hand_out(
+        &self,
+        e: &mut Emit,
+        total: Value,
+        run: usize,
+        body: impl FnOnce(&mut Emit, Value, Value),
+    ) {
         let tail = e.b.ins().ushr_imm_u(total, TAIL_SHIFT);
         let fixed = e.b.ins().isub(total, tail);
-        self.share_then_take(e, fixed, total, Take::Shrinking, body);
+        let runs = e.b.ins().ushr_imm_u(fixed, i64::from(run.trailing_zeros()));
+        let (start, end) = self.share(e, runs);
+        let [start, end, fixed] = [start, end, runs].map(|runs| e.mul_imm(runs, run as i64));
+        self.share_then_take(e, (start, end), fixed, total, Take::Shrinking(run), body);
     }
 
     /// Hands out `total` items of unequal cost one by one from the step's counter.
     pub fn take_each(&self, e: &mut Emit, total: Value, body: impl FnOnce(&mut Emit, Value)) {
         let none = e.i64(0);
-        self.share_then_take(e, none, total, Take::One, |e, start, end| e.for_range(start, end, 1, body));
+        let body = |e: &mut Emit, start, end| e.for_range(start, end, 1, body);
+        self.share_then_take(e, (none, none), none, total, Take::One, body);
     }
 
     fn share_then_take(
         &self,
         e: &mut Emit,
+        (start, end): (Value, Value),
         fixed: Value,
         total: Value,
         take: Take,
         body: impl FnOnce(&mut Emit, Value, Value),
     ) {
-        let (start, end) = self.share(e, fixed);
         let (again, more, exit) = (e.b.create_block(), e.b.create_block(), e.b.create_block());
         let first = e.b.append_block_param(again, I64);
         let behind = e.b.append_block_param(again, I64);
@@ -339,7 +359,7 @@ impl Cx<'_> {
         e.b.seal_block(more);
         let count = match take {
             Take::One => e.i64(1),
-            Take::Shrinking => self.part_of_rest(e, fixed, total),
+            Take::Shrinking(run) => self.part_of_rest(e, fixed, total, run),
         };
         let taken = self.take_next(e, count);
         let next = e.add(fixed, taken);
@@ -352,9 +372,9 @@ impl Cx<'_> {
         e.b.seal_block(exit);
     }
 
-    /// Items to take at once: half of an equal share of what the counter has left, and at least one. Others may take some in between;
-    /// then it is a little more than half.
-    fn part_of_rest(&self, e: &mut Emit, fixed: Value, total: Value) -> Value {
+    /// Items to take at once: half of an equal share of what the counter has left, in whole runs as long as there is one for every worker, and at least one
+    /// item. Others may take some in between; then it is a little more than half.
+    fn part_of_rest(&self, e: &mut Emit, fixed: Value, total: Value, run: usize) -> Value {
         let counter = e.load(I64, self.worker, offset_of!(Worker, counters));
         let taken = e.b.ins().atomic_load(I32, MEM, counter);
         let taken = e.b.ins().uextend(I64, taken);
@@ -366,7 +386,16 @@ impl Cx<'_> {
         let twice = e.add(workers, workers);
         let part = e.b.ins().udiv(left, twice);
         let one = e.i64(1);
-        e.b.ins().umax(part, one)
+        let part = e.b.ins().umax(part, one);
+        if run == 1 {
+            return part;
+        }
+        let each = e.mul_imm(workers, run as i64);
+        let enough = e.icmp(IntCC::UnsignedGreaterThanOrEqual, left, each);
+        let whole = e.b.ins().band_imm_s(part, -(run as i64));
+        let run = e.i64(run as i64);
+        let whole = e.b.ins().umax(whole, run);
+        e.select(enough, whole, part)
     }
 
     /// Takes the next `count` items from the step's counter; the first of them.
