@@ -49,12 +49,12 @@ pub struct Worker {
     pub count: u32,
     /// This worker's own scratch, [`crate::program::Program::scratch_bytes`] long, 64-byte aligned.
     pub scratch: *mut u8,
-    /// Worker 0's scratch: parts that its kernel leaves to all workers hold what they write for each other within a step.
-    pub first_scratch: *mut u8,
     /// `[COUNTERS]`, all 0 at the step's start. The first hands out work, the others count what the kernel likes.
     pub counters: *const AtomicU32,
     /// Absolute addresses of the step's operands.
     pub operands: *const u64,
+    /// Worker 0's scratch: parts that its kernel leaves to all workers hold what they write for each other within a step.
+    pub first_scratch: *mut u8,
 }
 
 /// Counters of a step: a cache line of them.

@@ -443,9 +443,9 @@ fn dispatch(
                 index,
                 count,
                 scratch: shared.scratch.wrapping_add(index as usize * stride),
-                first_scratch: shared.scratch,
                 counters: step.counters.0.as_ptr(),
                 operands: step.operands.as_ptr(),
+                first_scratch: shared.scratch,
             };
             let clock = counting.clocks.get(n).map(|clock| (clock, Instant::now()));
             let args = if sites.any_of(&step.looks_at) { shared.args } else { shared.plain };

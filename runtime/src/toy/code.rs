@@ -3,6 +3,13 @@
 //! Every kernel takes its tokens (or rows) one at a time from the step's counter. `params` is `[kind, window, vocab,
 //! bytes from one row of logits to the next]`.
 
+use kernmill_plan::abi::{ABI_VERSION, Worker};
+use std::mem::offset_of;
+
+// The code has these places of the worker's fields, and those of `Args` in this version.
+const _: () = assert!(offset_of!(Worker, counters) == 0x10 && offset_of!(Worker, operands) == 0x18);
+const _: () = assert!(ABI_VERSION == 3, "see whether the code still fits");
+
 /// Name, byte offset, and bytes of each function, and whether it is a kernel. Calls between them hold at these offsets.
 pub(super) const FUNCTIONS: [(&str, usize, &[u8], bool); 4] = [
     ("cell", 0, CELL, false),
