@@ -1,5 +1,8 @@
 //! Probes of the machine's limits: a loop of loads as wide as the level has them, and a loop of int8 dot products on
-//! registers, in the instructions that the level's dot leaves are made of.
+//! registers, in the instructions that the level's leaves are made of.
+//!
+//! Without VNNI the fewest instructions are those for nibbles, whose products of a block add up in 16 bits
+//! (`wide/dot_q8_avx2.rs`); bytes need twice the multiplications, and their leaves stay as far below the peak.
 //!
 //! The loads go through four parts of the memory at once and prefetch, as the leaves that stream weights do
 //! (`wide/dot_adjacent_avx512.rs`): a core has more requests to memory under way than when it reads one place after the other.
@@ -23,11 +26,15 @@ const STREAMS: usize = 4;
 const STREAM_LINES: usize = 1;
 /// Bytes of each place that prefetching is ahead.
 const AHEAD: usize = 1024;
-/// Independent sums: more than the latency of a dot product times the instructions issued per cycle.
+/// Multiplications of an iteration: so many that the loop itself costs nothing.
+const PRODUCTS: usize = 96;
+/// Independent sums with VNNI: more than the latency of a dot product times the instructions issued per cycle.
 const SUMS: usize = 12;
-/// Times that an iteration goes over all sums, so that the loop itself costs nothing.
-const ROUNDS: usize = 8;
-/// Bytes of the operands: neither zero nor saturating in any instruction below.
+/// Independent sums without VNNI: each has its own sum in 16 bits and a product, in registers that 256 bits have.
+const WORD_SUMS: usize = 4;
+/// Products that one sum in 16 bits takes without VNNI: a block's.
+const BLOCK_PRODUCTS: usize = 8;
+/// Bytes of the operands: neither zero nor too large for the sums of any instruction below.
 const OPERAND: u32 = 0x0305_0709;
 
 /// The probes of a level.
@@ -60,7 +67,7 @@ fn assemble(level: Level) -> Result<Probe, IcedError> {
         level,
         code,
         read_step: STREAMS * STREAM_LINES * LINE,
-        iteration_ops: (ROUNDS * SUMS) as u64 * lanes * 2,
+        iteration_ops: PRODUCTS as u64 * lanes * 2,
     })
 }
 
@@ -105,7 +112,7 @@ fn read_512() -> Result<Vec<u8>, IcedError> {
 /// `multiply`: rdi counts the iterations; register 0 holds the operand, register 1 sixteen-bit ones.
 fn multiplying(
     wide: bool,
-    sums: impl Fn(&mut CodeAssembler) -> Result<(), IcedError>,
+    products: impl Fn(&mut CodeAssembler) -> Result<(), IcedError>,
 ) -> Result<Vec<u8>, IcedError> {
     let mut a = CodeAssembler::new(64)?;
     let (mut again, mut end) = (a.create_label(), a.create_label());
@@ -121,9 +128,7 @@ fn multiplying(
         }
     }
     a.set_label(&mut again)?;
-    for _ in 0..ROUNDS {
-        sums(&mut a)?;
-    }
+    products(&mut a)?;
     a.dec(rdi)?;
     a.jnz(again)?;
     a.set_label(&mut end)?;
@@ -133,35 +138,73 @@ fn multiplying(
 }
 
 fn dpbusd_512() -> Result<Vec<u8>, IcedError> {
-    multiplying(true, |a| ZMM[2..2 + SUMS].iter().try_for_each(|sum| a.vpdpbusd(*sum, ZMM[0], ZMM[0])))
+    multiplying(true, |a| (0..PRODUCTS).try_for_each(|n| a.vpdpbusd(ZMM[2 + n % SUMS], ZMM[0], ZMM[0])))
 }
 
 fn dpbusd_256() -> Result<Vec<u8>, IcedError> {
-    multiplying(false, |a| YMM[2..2 + SUMS].iter().try_for_each(|sum| a.vex().vpdpbusd(*sum, YMM[0], YMM[0])))
+    multiplying(false, |a| {
+        (0..PRODUCTS).try_for_each(|n| a.vex().vpdpbusd(YMM[2 + n % SUMS], YMM[0], YMM[0]))
+    })
+}
+
+/// One instruction of a block's product without VNNI, by what it does to the block's registers.
+#[derive(Clone, Copy)]
+enum Step {
+    /// The word sum becomes the first product.
+    Open,
+    /// A product.
+    Multiply,
+    /// The product is added to the word sum.
+    Add,
+    /// The word sum becomes one of double words.
+    Widen,
+    /// That is added to the block's sum.
+    Finish,
+}
+
+/// Steps of a block, in order.
+fn block() -> impl Iterator<Item = Step> {
+    let rest = (1..BLOCK_PRODUCTS).flat_map(|_| [Step::Multiply, Step::Add]);
+    std::iter::once(Step::Open).chain(rest).chain([Step::Widen, Step::Finish])
+}
+
+/// Emits whole blocks, [`WORD_SUMS`] at a time in turns: `emit` gets a step, and the registers of the sum, the word sum and the product.
+fn maddubs(mut emit: impl FnMut(Step, [usize; 3]) -> Result<(), IcedError>) -> Result<(), IcedError> {
+    for _ in 0..PRODUCTS / BLOCK_PRODUCTS / WORD_SUMS {
+        for step in block() {
+            (0..WORD_SUMS).try_for_each(|n| emit(step, [0, 1, 2].map(|kind| 2 + kind * WORD_SUMS + n)))?;
+        }
+    }
+    Ok(())
 }
 
 fn maddubs_512() -> Result<Vec<u8>, IcedError> {
     multiplying(true, |a| {
-        for (n, sum) in ZMM[2..2 + SUMS].iter().enumerate() {
-            let product = ZMM[2 + SUMS + n];
-            a.vpmaddubsw(product, ZMM[0], ZMM[0])?;
-            a.vpmaddwd(product, product, ZMM[1])?;
-            a.vpaddd(*sum, *sum, product)?;
-        }
-        Ok(())
+        maddubs(|step, registers| {
+            let [sum, words, product] = registers.map(|register| ZMM[register]);
+            match step {
+                Step::Open => a.vpmaddubsw(words, ZMM[0], ZMM[0]),
+                Step::Multiply => a.vpmaddubsw(product, ZMM[0], ZMM[0]),
+                Step::Add => a.vpaddw(words, words, product),
+                Step::Widen => a.vpmaddwd(words, words, ZMM[1]),
+                Step::Finish => a.vpaddd(sum, sum, words),
+            }
+        })
     })
 }
 
 fn maddubs_256() -> Result<Vec<u8>, IcedError> {
     multiplying(false, |a| {
-        for (n, sum) in YMM[2..2 + SUMS].iter().enumerate() {
-            // A product lives for three instructions: two registers serve all.
-            let product = YMM[2 + SUMS + n % 2];
-            a.vpmaddubsw(product, YMM[0], YMM[0])?;
-            a.vpmaddwd(product, product, YMM[1])?;
-            a.vpaddd(*sum, *sum, product)?;
-        }
-        Ok(())
+        maddubs(|step, registers| {
+            let [sum, words, product] = registers.map(|register| YMM[register]);
+            match step {
+                Step::Open => a.vpmaddubsw(words, YMM[0], YMM[0]),
+                Step::Multiply => a.vpmaddubsw(product, YMM[0], YMM[0]),
+                Step::Add => a.vpaddw(words, words, product),
+                Step::Widen => a.vpmaddwd(words, words, YMM[1]),
+                Step::Finish => a.vpaddd(sum, sum, words),
+            }
+        })
     })
 }
 
@@ -197,8 +240,11 @@ mod tests {
             let count = |what: &str| text.lines().filter(|line| line.contains(what)).count();
             let vnni = level == Level::V3Vnni || level >= Level::CascadeLake;
             let wide = level >= Level::V4;
-            assert_eq!(count("vpdpbusd"), if vnni { ROUNDS * SUMS } else { 0 }, "{text}");
-            assert_eq!(count("vpmaddubsw"), if vnni { 0 } else { ROUNDS * SUMS }, "{text}");
+            assert_eq!(count("vpdpbusd"), if vnni { PRODUCTS } else { 0 }, "{text}");
+            assert_eq!(count("vpmaddubsw"), if vnni { 0 } else { PRODUCTS }, "{text}");
+            let blocks = if vnni { 0 } else { PRODUCTS / BLOCK_PRODUCTS };
+            assert_eq!((count("vpmaddwd"), count("vpaddd")), (blocks, blocks), "{text}");
+            assert_eq!(count("vpaddw"), blocks * (BLOCK_PRODUCTS - 1), "{text}");
             assert_eq!(count("zmm") > 0, wide, "{text}");
             assert_eq!(count("prefetcht1"), STREAMS * STREAM_LINES, "{text}");
             assert_eq!(count("[rdi"), STREAMS * STREAM_LINES * if wide { 2 } else { 3 }, "{text}");
