@@ -2,7 +2,7 @@
 //! registers, in the instructions that the level's leaves are made of.
 //!
 //! Without VNNI the fewest instructions are those for nibbles, whose products of a block add up in 16 bits
-//! (`wide/dot_q8_avx2.rs`); bytes need twice the multiplications, and their leaves stay as far below the peak.
+//! (`wide/gemm_q8_avx2_plain.rs`); bytes need twice the multiplications, and their leaves stay as far below the peak.
 //!
 //! The loads go through four parts of the memory at once and prefetch, as the leaves that stream weights do
 //! (`wide/dot_adjacent_avx512.rs`): a core has more requests to memory under way than when it reads one place after the other.
