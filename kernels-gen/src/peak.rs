@@ -10,6 +10,7 @@
 use crate::generate::GenerateError;
 use crate::wide::ZMM;
 use iced_x86::IcedError;
+use iced_x86::code_asm::asm_traits::{CodeAsmVpaddd, CodeAsmVpaddw, CodeAsmVpmaddubsw, CodeAsmVpmaddwd};
 use iced_x86::code_asm::registers::ymm;
 use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegisterYmm, CodeAssembler, byte_ptr, eax, ptr, r8, r9, rdi, rsi, xmm0, ymmword_ptr,
@@ -50,9 +51,9 @@ pub fn probe(level: Level) -> Result<Probe, GenerateError> {
 
 fn assemble(level: Level) -> Result<Probe, IcedError> {
     let (read, multiply, lanes) = match level {
-        Level::V3 => (read_256()?, maddubs_256()?, 32),
+        Level::V3 => (read_256()?, multiplying(false, |a| maddubs(a, &YMM))?, 32),
         Level::V3Vnni => (read_256()?, dpbusd_256()?, 32),
-        Level::V4 => (read_512()?, maddubs_512()?, 64),
+        Level::V4 => (read_512()?, multiplying(true, |a| maddubs(a, &ZMM))?, 64),
         Level::CascadeLake | Level::V4Vnni | Level::Amx => (read_512()?, dpbusd_512()?, 64),
     };
     let mut code = CodeBlob::default();
@@ -147,65 +148,37 @@ fn dpbusd_256() -> Result<Vec<u8>, IcedError> {
     })
 }
 
-/// One instruction of a block's product without VNNI, by what it does to the block's registers.
-#[derive(Clone, Copy)]
-enum Step {
-    /// The word sum becomes the first product.
-    Open,
-    /// A product.
-    Multiply,
-    /// The product is added to the word sum.
-    Add,
-    /// The word sum becomes one of double words.
-    Widen,
-    /// That is added to the block's sum.
-    Finish,
-}
-
-/// Steps of a block, in order.
-fn block() -> impl Iterator<Item = Step> {
-    let rest = (1..BLOCK_PRODUCTS).flat_map(|_| [Step::Multiply, Step::Add]);
-    std::iter::once(Step::Open).chain(rest).chain([Step::Widen, Step::Finish])
-}
-
-/// Emits whole blocks, [`WORD_SUMS`] at a time in turns: `emit` gets a step, and the registers of the sum, the word sum and the product.
-fn maddubs(mut emit: impl FnMut(Step, [usize; 3]) -> Result<(), IcedError>) -> Result<(), IcedError> {
+/// Whole blocks without VNNI, [`WORD_SUMS`] at a time in turns, in registers of either width.
+fn maddubs<R: Copy>(a: &mut CodeAssembler, registers: &[R]) -> Result<(), IcedError>
+where
+    CodeAssembler: CodeAsmVpmaddubsw<R, R, R>
+        + CodeAsmVpmaddwd<R, R, R>
+        + CodeAsmVpaddw<R, R, R>
+        + CodeAsmVpaddd<R, R, R>,
+{
+    let (operand, ones) = (registers[0], registers[1]);
+    let block = |n: usize| [0, 1, 2].map(|kind| registers[2 + kind * WORD_SUMS + n]);
+    let blocks: [_; WORD_SUMS] = std::array::from_fn(block);
     for _ in 0..PRODUCTS / BLOCK_PRODUCTS / WORD_SUMS {
-        for step in block() {
-            (0..WORD_SUMS).try_for_each(|n| emit(step, [0, 1, 2].map(|kind| 2 + kind * WORD_SUMS + n)))?;
+        for [_, words, _] in blocks {
+            a.vpmaddubsw(words, operand, operand)?;
+        }
+        for _ in 1..BLOCK_PRODUCTS {
+            for [_, _, product] in blocks {
+                a.vpmaddubsw(product, operand, operand)?;
+            }
+            for [_, words, product] in blocks {
+                a.vpaddw(words, words, product)?;
+            }
+        }
+        for [_, words, _] in blocks {
+            a.vpmaddwd(words, words, ones)?;
+        }
+        for [sum, words, _] in blocks {
+            a.vpaddd(sum, sum, words)?;
         }
     }
     Ok(())
-}
-
-fn maddubs_512() -> Result<Vec<u8>, IcedError> {
-    multiplying(true, |a| {
-        maddubs(|step, registers| {
-            let [sum, words, product] = registers.map(|register| ZMM[register]);
-            match step {
-                Step::Open => a.vpmaddubsw(words, ZMM[0], ZMM[0]),
-                Step::Multiply => a.vpmaddubsw(product, ZMM[0], ZMM[0]),
-                Step::Add => a.vpaddw(words, words, product),
-                Step::Widen => a.vpmaddwd(words, words, ZMM[1]),
-                Step::Finish => a.vpaddd(sum, sum, words),
-            }
-        })
-    })
-}
-
-fn maddubs_256() -> Result<Vec<u8>, IcedError> {
-    multiplying(false, |a| {
-        maddubs(|step, registers| {
-            let [sum, words, product] = registers.map(|register| YMM[register]);
-            match step {
-                Step::Open => a.vpmaddubsw(words, YMM[0], YMM[0]),
-                Step::Multiply => a.vpmaddubsw(product, YMM[0], YMM[0]),
-                Step::Add => a.vpaddw(words, words, product),
-                Step::Widen => a.vpmaddwd(words, words, YMM[1]),
-                Step::Finish => a.vpaddd(sum, sum, words),
-            }
-        })
-    })
 }
 
 const YMM: [AsmRegisterYmm; 16] = [
