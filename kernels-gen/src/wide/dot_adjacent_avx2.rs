@@ -6,8 +6,7 @@
 //! added in 16 bits first, four of MXFP4 (24576 at most) or eight of int4 (2 * 15 * 128 each, 30720 at most); bytes are multiplied as signed ones.
 //! The two vectors of a line of nibbles go through it in turns where there are registers for both.
 //!
-//! MXFP4's sum n of a block becomes a float without conversion: added to the bits of 1.5 * 2^23 * 2^(s - 128), s being the byte of the scale, it is those of
-//! (1.5 * 2^23 + n) * 2^(s - 128), and what that is above the former is n times half the scale, exactly.
+//! MXFP4's sums become floats by means of anchors (`block.rs`).
 //!
 //! Made for streaming weights: see `adjacent.rs` for its way through the tiles. Clobbers: caller-saved registers and flags; callee-saved ones are
 //! pushed and popped.
@@ -16,7 +15,7 @@ use super::Wide;
 use super::adjacent::{Pace, Walk};
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
-use crate::leaf::block::{MXFP4_TABLE, bias, data_lines, scale_bytes};
+use crate::leaf::block::{ANCHOR, MXFP4_TABLE, bias, data_lines, scale_bytes};
 use crate::leaf::dot_q8::{ADJACENT, Order};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -63,8 +62,6 @@ const NIBBLES: u32 = 0x0f0f_0f0f;
 const SIGNS: u32 = 0x8080_8080;
 /// Of int16.
 const ONES: u32 = 0x0001_0001;
-/// 1.5 * 2^23 * 2^-128, as f32: with a scale's byte as its exponent, the number whose bits are added to and taken off.
-const ANCHOR: u32 = (22 << 23) | 0x0040_0000;
 
 /// Double words behind the code, in order, and behind them the table.
 fn constants(format: WeightFormat) -> [u32; 5] {

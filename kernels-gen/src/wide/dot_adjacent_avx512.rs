@@ -1,7 +1,7 @@
 //! `DotAdjacent` in 512 bits. Needs AVX-512 F, BW, VL and VNNI; the faster of the two versions for mxfp4 VBMI too.
 //!
 //! Tile: 16 rows (the lanes) of 4 tiles x up to 2 tokens, one int32 and one f32 accumulator for each tile and token; weights become
-//! operands of `vpdpbusd` as in `dot_q8_avx512.rs`, activations are broadcast once for all tiles.
+//! operands of `vpdpbusd` as in `dot_q8_avx512.rs`, activations are broadcast once for all tiles. MXFP4's sums start at anchors (`block.rs`).
 //!
 //! Made for streaming weights: see `adjacent.rs` for its way through the tiles. Clobbers: caller-saved registers and flags; callee-saved ones are
 //! pushed and popped.
@@ -11,7 +11,7 @@ use super::adjacent::{Pace, Walk};
 use super::dot_q8_avx512::Lookup;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
-use crate::leaf::block::{MXFP4_TABLE, bias, data_lines};
+use crate::leaf::block::{ANCHOR, MXFP4_TABLE, bias, data_lines};
 use crate::leaf::dot_q8::{ADJACENT, Order};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -47,9 +47,8 @@ pub const PLAIN: Wide = Wide {
     },
 };
 
-/// On a Zen 4 1 KiB is some percent faster and 4 KiB or more some percent slower; CPUs with slower memory want no less (leaves of one tile want 8 KiB
-/// there, which is as much in all).
-const PACE: Pace = Pace { short: false, ahead: 2048 };
+/// On a Zen 4 twice as far is 1 to 10 percent slower, the more the faster memory is just then; half as far no better (`benches/runs/2026-11-23-zen4.md`).
+const PACE: Pace = Pace { short: false, ahead: 1024 };
 
 struct Dot {
     format: WeightFormat,
@@ -59,12 +58,14 @@ struct Dot {
     walk: Walk,
     rows: Vec<AsmRegister64>,
     table: AsmRegisterZmm,
-    nibble_mask: AsmRegisterZmm,
-    half: AsmRegisterZmm,
-    smallest: AsmRegisterZmm,
+    /// Keeps low nibbles; where the lookup does that, the factor whose products have words' high nibbles low in their high halves.
+    nibbles: AsmRegisterZmm,
+    /// In every lane.
+    anchor: AsmRegisterZmm,
     /// What a block's sum of activations is multiplied with, as the low int16 of every lane.
     correction: AsmRegisterZmm,
-    row_scale: AsmRegisterZmm,
+    /// By tile; of mxfp4 the anchors.
+    row_scales: Vec<AsmRegisterZmm>,
     weights: [AsmRegisterZmm; 2],
     /// By token; low and high nibbles' partners.
     activations: Vec<[AsmRegisterZmm; 2]>,
@@ -80,7 +81,8 @@ impl Dot {
         let mut regs = Regs::with_params(1);
         let walk = Walk::new(&mut regs, format, k, PACE);
         let rows = (0..tokens).map(|_| regs.general()).collect();
-        let [table, nibble_mask, half, smallest, correction, row_scale] = [(); 6].map(|()| regs.vector());
+        let [table, nibbles, anchor, correction] = [(); 4].map(|()| regs.vector());
+        let row_scales = regs.vectors(ADJACENT);
         let weights = [regs.vector(), regs.vector()];
         let activations = (0..tokens).map(|_| [regs.vector(), regs.vector()]).collect();
         let ints = (0..tokens).map(|_| regs.vectors(ADJACENT)).collect();
@@ -94,11 +96,10 @@ impl Dot {
             walk,
             rows,
             table,
-            nibble_mask,
-            half,
-            smallest,
+            nibbles,
+            anchor,
             correction,
-            row_scale,
+            row_scales,
             weights,
             activations,
             ints,
@@ -107,8 +108,13 @@ impl Dot {
         }
     }
 
-    fn nibbles(&self) -> bool {
+    fn is_nibbles(&self) -> bool {
         self.format != WeightFormat::Int8
+    }
+
+    /// Whether sums become floats without conversion.
+    fn is_anchored(&self) -> bool {
+        self.format == WeightFormat::Mxfp4
     }
 
     fn emit(mut self, a: &mut CodeAssembler, order: Order) -> Result<(), IcedError> {
@@ -144,13 +150,12 @@ impl Dot {
 
     fn load_constants(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         a.lea(SCRATCH, qword_ptr(self.constants))?;
-        a.vpbroadcastd(self.correction, dword_ptr(SCRATCH + 12))?;
-        if self.lookup == Lookup::Masked {
-            a.vpbroadcastd(self.nibble_mask, dword_ptr(SCRATCH))?;
+        a.vpbroadcastd(self.correction, dword_ptr(SCRATCH))?;
+        if self.is_nibbles() {
+            a.vpbroadcastd(self.nibbles, dword_ptr(SCRATCH + 4))?;
         }
-        if self.format == WeightFormat::Mxfp4 {
-            a.vpbroadcastd(self.half, dword_ptr(SCRATCH + 4))?;
-            a.vpbroadcastd(self.smallest, dword_ptr(SCRATCH + 8))?;
+        if self.is_anchored() {
+            a.vpbroadcastd(self.anchor, dword_ptr(SCRATCH + 8))?;
             a.vmovdqu64(self.table, zmmword_ptr(SCRATCH + 16))?;
         }
         Ok(())
@@ -159,8 +164,9 @@ impl Dot {
     fn emit_constants(&mut self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         a.set_label(&mut self.constants)?;
         let correction = -bias(self.format) as u32 & 0xffff;
-        a.dd(&[0x0f0f_0f0f, 0.5f32.to_bits(), 0x0040_0000, correction])?;
-        if self.format == WeightFormat::Mxfp4 {
+        let nibbles = if self.lookup == Lookup::Vbmi { 0x1000_1000 } else { 0x0f0f_0f0f };
+        a.dd(&[correction, nibbles, ANCHOR, 0])?;
+        if self.is_anchored() {
             a.db(&MXFP4_TABLE.repeat(4))?;
         }
         Ok(())
@@ -168,13 +174,22 @@ impl Dot {
 
     fn one_block(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         let layout = Q8Row { k: self.k };
+        for (tile, row_scale) in self.row_scales.iter().enumerate() {
+            self.load_row_scale(a, *row_scale, tile * self.walk.tile())?;
+        }
         // A sum of 32 int8 fits into 16 bits, and the other half of the factor is 0.
         for (row, ints) in self.rows.iter().zip(&self.ints) {
             a.vpxord(ints[0], ints[0], ints[0])?;
             a.vpdpwssd(ints[0], self.correction, dword_bcst(*row + self.walk.block + layout.sums()))?;
-            ints[1..].iter().try_for_each(|int| a.vmovdqa64(*int, ints[0]))?;
+            for (int, anchor) in ints.iter().zip(&self.row_scales).rev() {
+                if self.is_anchored() {
+                    a.vpaddd(*int, ints[0], *anchor)?;
+                } else if *int != ints[0] {
+                    a.vmovdqa64(*int, ints[0])?;
+                }
+            }
         }
-        let halves = if self.nibbles() { 2 } else { 1 };
+        let halves = if self.is_nibbles() { 2 } else { 1 };
         for line in 0..data_lines(self.format) {
             for (row, activations) in self.rows.iter().zip(&self.activations) {
                 for (half, activation) in activations[..halves].iter().enumerate() {
@@ -193,12 +208,15 @@ impl Dot {
                 }
             }
         }
-        for tile in 0..ADJACENT {
-            self.load_row_scale(a, tile * self.walk.tile())?;
+        for (tile, row_scale) in self.row_scales.iter().enumerate() {
             for ((row, ints), sums) in self.rows.iter().zip(&self.ints).zip(&self.sums) {
                 let int = ints[tile];
-                a.vcvtdq2ps(int, int)?;
-                a.vmulps(int, int, self.row_scale)?;
+                if self.is_anchored() {
+                    a.vsubps(int, int, *row_scale)?;
+                } else {
+                    a.vcvtdq2ps(int, int)?;
+                    a.vmulps(int, int, *row_scale)?;
+                }
                 a.vfmadd231ps(sums[tile], int, dword_bcst(*row + self.walk.block + layout.scales()))?;
             }
         }
@@ -209,16 +227,18 @@ impl Dot {
     fn load_weights(&self, a: &mut CodeAssembler, at: usize) -> Result<(), IcedError> {
         let [low, high] = self.weights;
         a.vmovdqu64(low, zmmword_ptr(self.walk.data + at))?;
-        if !self.nibbles() {
+        if !self.is_nibbles() {
             return Ok(());
         }
-        a.vpsrlw(high, low, 4)?;
         if self.lookup == Lookup::Vbmi {
+            // A Zen 4 shifts on the pipes on which it looks up, and multiplies on others.
+            a.vpmulhuw(high, low, self.nibbles)?;
             a.vpermb(low, low, self.table)?;
             return a.vpermb(high, high, self.table);
         }
-        a.vpandd(low, low, self.nibble_mask)?;
-        a.vpandd(high, high, self.nibble_mask)?;
+        a.vpsrlw(high, low, 4)?;
+        a.vpandd(low, low, self.nibbles)?;
+        a.vpandd(high, high, self.nibbles)?;
         if self.format == WeightFormat::Mxfp4 {
             a.vpshufb(low, self.table, low)?;
             a.vpshufb(high, self.table, high)?;
@@ -226,15 +246,13 @@ impl Dot {
         Ok(())
     }
 
-    /// The block's 16 weight scales of a tile as f32, halved for mxfp4.
-    fn load_row_scale(&self, a: &mut CodeAssembler, at: usize) -> Result<(), IcedError> {
-        if self.format != WeightFormat::Mxfp4 {
-            return a.vcvtph2ps(self.row_scale, ymmword_ptr(self.walk.scales + at));
+    /// The block's 16 weight scales of a tile as f32; of mxfp4 the anchors.
+    fn load_row_scale(&self, a: &mut CodeAssembler, to: AsmRegisterZmm, at: usize) -> Result<(), IcedError> {
+        if !self.is_anchored() {
+            return a.vcvtph2ps(to, ymmword_ptr(self.walk.scales + at));
         }
-        a.vpmovzxbd(self.row_scale, xmmword_ptr(self.walk.scales + at))?;
-        a.vpslld(self.row_scale, self.row_scale, 23)?;
-        // A scale byte of 0 stands for 2^-127, whose bits are below those of every other.
-        a.vpmaxud(self.row_scale, self.row_scale, self.smallest)?;
-        a.vmulps(self.row_scale, self.row_scale, self.half)
+        a.vpmovzxbd(to, xmmword_ptr(self.walk.scales + at))?;
+        a.vpslld(to, to, 23)?;
+        a.vpaddd(to, to, self.anchor)
     }
 }
