@@ -58,8 +58,7 @@ struct Dot {
     walk: Walk,
     rows: Vec<AsmRegister64>,
     table: AsmRegisterZmm,
-    /// Keeps low nibbles; where the lookup does that, the factor whose products have words' high nibbles low in their high halves.
-    nibbles: AsmRegisterZmm,
+    nibble_mask: AsmRegisterZmm,
     /// In every lane.
     anchor: AsmRegisterZmm,
     /// What a block's sum of activations is multiplied with, as the low int16 of every lane.
@@ -81,7 +80,7 @@ impl Dot {
         let mut regs = Regs::with_params(1);
         let walk = Walk::new(&mut regs, format, k, PACE);
         let rows = (0..tokens).map(|_| regs.general()).collect();
-        let [table, nibbles, anchor, correction] = [(); 4].map(|()| regs.vector());
+        let [table, nibble_mask, anchor, correction] = [(); 4].map(|()| regs.vector());
         let row_scales = regs.vectors(ADJACENT);
         let weights = [regs.vector(), regs.vector()];
         let activations = (0..tokens).map(|_| [regs.vector(), regs.vector()]).collect();
@@ -96,7 +95,7 @@ impl Dot {
             walk,
             rows,
             table,
-            nibbles,
+            nibble_mask,
             anchor,
             correction,
             row_scales,
@@ -151,8 +150,8 @@ impl Dot {
     fn load_constants(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         a.lea(SCRATCH, qword_ptr(self.constants))?;
         a.vpbroadcastd(self.correction, dword_ptr(SCRATCH))?;
-        if self.is_nibbles() {
-            a.vpbroadcastd(self.nibbles, dword_ptr(SCRATCH + 4))?;
+        if self.lookup == Lookup::Masked {
+            a.vpbroadcastd(self.nibble_mask, dword_ptr(SCRATCH + 4))?;
         }
         if self.is_anchored() {
             a.vpbroadcastd(self.anchor, dword_ptr(SCRATCH + 8))?;
@@ -164,8 +163,7 @@ impl Dot {
     fn emit_constants(&mut self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         a.set_label(&mut self.constants)?;
         let correction = -bias(self.format) as u32 & 0xffff;
-        let nibbles = if self.lookup == Lookup::Vbmi { 0x1000_1000 } else { 0x0f0f_0f0f };
-        a.dd(&[correction, nibbles, ANCHOR, 0])?;
+        a.dd(&[correction, 0x0f0f_0f0f, ANCHOR, 0])?;
         if self.is_anchored() {
             a.db(&MXFP4_TABLE.repeat(4))?;
         }
@@ -230,15 +228,13 @@ impl Dot {
         if !self.is_nibbles() {
             return Ok(());
         }
+        a.vpsrlw(high, low, 4)?;
         if self.lookup == Lookup::Vbmi {
-            // A Zen 4 shifts on the pipes on which it looks up, and multiplies on others.
-            a.vpmulhuw(high, low, self.nibbles)?;
             a.vpermb(low, low, self.table)?;
             return a.vpermb(high, high, self.table);
         }
-        a.vpsrlw(high, low, 4)?;
-        a.vpandd(low, low, self.nibbles)?;
-        a.vpandd(high, high, self.nibbles)?;
+        a.vpandd(low, low, self.nibble_mask)?;
+        a.vpandd(high, high, self.nibble_mask)?;
         if self.format == WeightFormat::Mxfp4 {
             a.vpshufb(low, self.table, low)?;
             a.vpshufb(high, self.table, high)?;

@@ -302,7 +302,6 @@ impl Machine {
             | Mnemonic::Vpshufb
             | Mnemonic::Vpermb
             | Mnemonic::Vpermw
-            | Mnemonic::Vpmulhuw
             | Mnemonic::Vpmaddubsw
             | Mnemonic::Vpmaddwd => {
                 let (a, b) = (self.source(i, 1)?, self.source(i, 2)?);
@@ -385,7 +384,6 @@ fn two_sources(mnemonic: Mnemonic, a: &Vector, b: &Vector) -> (Vector, usize) {
         Mnemonic::Vpord => (zip4(a, b, |a, b| a | b), 4),
         Mnemonic::Vpaddd => (zip4(a, b, u32::wrapping_add), 4),
         Mnemonic::Vpaddw => (zip2(a, b, u16::wrapping_add), 2),
-        Mnemonic::Vpmulhuw => (zip2(a, b, |a, b| ((u32::from(a) * u32::from(b)) >> 16) as u16), 2),
         Mnemonic::Vpsubb => (zip1(a, b, u8::wrapping_sub), 1),
         Mnemonic::Vpmaxud => (zip4(a, b, u32::max), 4),
         Mnemonic::Vpminuw => (zip2(a, b, u16::min), 2),
