@@ -47,7 +47,7 @@ pub const PLAIN: Wide = Wide {
     },
 };
 
-/// On a Zen 4 twice as far is 1 to 10 percent slower, the more the faster memory is just then; half as far no better (`benches/runs/2026-11-23-zen4.md`).
+/// On a Zen 4 twice as far is 1 to 5 percent slower, the more the faster memory is just then; half as far no better (`benches/runs/2026-11-23-zen4.md`).
 const PACE: Pace = Pace { short: false, ahead: 1024 };
 
 struct Dot {
