@@ -110,13 +110,15 @@ pub enum Tuning {
     Generic,
     /// Intel's.
     Intel,
-    /// AMD's, from Zen 4 on where it matters.
+    /// AMD's up to Zen 4, and that one where it matters.
     Amd,
+    /// AMD's from Zen 5 on, which reads memory fastest in one place.
+    Zen5,
 }
 
 impl Tuning {
     /// Every one.
-    pub const ALL: [Tuning; 3] = [Tuning::Generic, Tuning::Intel, Tuning::Amd];
+    pub const ALL: [Tuning; 4] = [Tuning::Generic, Tuning::Intel, Tuning::Amd, Tuning::Zen5];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -124,19 +126,35 @@ impl Tuning {
             Tuning::Generic => "generic",
             Tuning::Intel => "intel",
             Tuning::Amd => "amd",
+            Tuning::Zen5 => "zen5",
         }
     }
 
-    /// That of this CPU, by its maker.
+    /// That of this CPU, by its maker and family.
     pub fn native() -> Tuning {
         let leaf = std::arch::x86_64::__cpuid(0);
         let maker = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes).concat();
-        match maker.as_slice() {
+        Tuning::of(&maker, family(std::arch::x86_64::__cpuid(1).eax))
+    }
+
+    fn of(maker: &[u8], family: u32) -> Tuning {
+        match maker {
             b"GenuineIntel" => Tuning::Intel,
+            b"AuthenticAMD" if family >= ZEN5_FAMILY => Tuning::Zen5,
             b"AuthenticAMD" | b"HygonGenuine" => Tuning::Amd,
             _ => Tuning::Generic,
         }
     }
+}
+
+/// Zen 5's in CPUID.
+const ZEN5_FAMILY: u32 = 0x1a;
+
+/// A CPU's family, of the version that CPUID function 1 has in eax (AMD64 Architecture Programmer's Manual, volume 3, appendix E): the base family in bits 8
+/// to 11 and, when that is 15, the extended one in bits 20 to 27 on top.
+fn family(version: u32) -> u32 {
+    let (base, extended) = (version >> 8 & 0xf, version >> 20 & 0xff);
+    if base == 0xf { base + extended } else { base }
 }
 
 /// Whether this CPU (and its operating system) offers a feature of [`Level::features`].
@@ -189,6 +207,17 @@ unsafe fn xcr0() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn makers_and_families_have_their_tuning() {
+        // Signatures of a Sapphire Rapids, an EPYC Zen 3, a Zen 4 and a Zen 5.
+        let families = [0x0008_06f8, 0x00a0_0f11, 0x00a1_0f11, 0x00b0_0f21].map(family);
+        assert_eq!(families, [6, 0x19, 0x19, 0x1a]);
+        let amd = families.map(|family| Tuning::of(b"AuthenticAMD", family));
+        assert_eq!(amd, [Tuning::Amd, Tuning::Amd, Tuning::Amd, Tuning::Zen5]);
+        assert_eq!(Tuning::of(b"GenuineIntel", families[0]), Tuning::Intel);
+        assert_eq!(Tuning::of(b"  Shanghai  ", 7), Tuning::Generic);
+    }
 
     #[test]
     fn amx_is_native_only_when_asked_for() {

@@ -158,6 +158,19 @@ fn machine_code_of_wide_leaves_of_other_levels() {
 }
 
 #[test]
+fn machine_code_of_adjacent_tiles_one_after_the_other() {
+    // More blocks than have their scales in one line.
+    let leaf = Leaf::DotAdjacent { format: WeightFormat::Mxfp4, k: 160, tokens: 1, order: Order::Pairs };
+    let linear = |leaf| wide::candidates(leaf, Level::V4Vnni).find(|wide| wide.name.ends_with("_linear"));
+    let text = disasm::blob(&generate_leaves(&[leaf], Level::V4Vnni, &linear).unwrap());
+    expect_file![format!("{}/tests/golden/wide_leaves_linear.asm", env!("CARGO_MANIFEST_DIR"))]
+        .assert_eq(&text);
+    // Every line of the four tiles once: two of scales, four for each block.
+    let again = 4;
+    assert_eq!(text.matches("prefetcht0").count(), 4 * (1 + 4 * again + 1 + 4));
+}
+
+#[test]
 fn machine_code_of_the_gemms_that_add() {
     let leaf = Leaf::GemmQ8 { weights: Decoded::Powers, tiles: 2, tokens: 1 };
     let decodes = Leaf::GemmDecode(Overlap { tokens: 1, stride: 128, gap: 64 });

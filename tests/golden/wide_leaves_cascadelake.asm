@@ -168,9 +168,9 @@ dot_adjacent_mxfp4_q8_k64_t1_pairs:
      379  vpxord zmm18,zmm18,zmm18
      37f  vpxord zmm19,zmm19,zmm19
      385  lea rsi,[rdi+40h]
-     389  lea rdx,[rsi+200h]
-     390  lea rcx,[rdi+900h]
-     397  xor r8,r8
+     389  xor r8,r8
+     38c  lea rdx,[rsi+200h]
+     393  lea rcx,[rdi+900h]
      39a  vpmovzxbd zmm4,[rdi]
      3a0  vpslld zmm4,zmm4,17h
      3a7  vpaddd zmm4,zmm4,zmm2

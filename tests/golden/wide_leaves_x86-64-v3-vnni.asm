@@ -556,9 +556,9 @@ dot_adjacent_mxfp4_q8_k64_t1_pairs:
      9de  vmovups [rsp+0C0h],ymm9
      9e7  vmovups [rsp+0E0h],ymm9
      9f0  lea rsi,[rdi+40h]
-     9f4  lea rdx,[rsi+200h]
-     9fb  lea rcx,[rdi+900h]
-     a02  xor r8,r8
+     9f4  xor r8,r8
+     9f7  lea rdx,[rsi+200h]
+     9fe  lea rcx,[rdi+900h]
      a05  cmp r8,0
      a09  jne short 0000000000000A12h
      a0b  lea rdx,[rsi+900h]

@@ -3221,9 +3221,9 @@ dot_adjacent_mxfp4_q8_k64_t1_pairs:
     376d  vmovups [rsp+0C0h],ymm9
     3776  vmovups [rsp+0E0h],ymm9
     377f  lea rsi,[rdi+40h]
-    3783  lea rdx,[rsi+200h]
-    378a  lea rcx,[rdi+900h]
-    3791  xor r8,r8
+    3783  xor r8,r8
+    3786  lea rdx,[rsi+200h]
+    378d  lea rcx,[rdi+900h]
     3794  cmp r8,0
     3798  jne short 00000000000037A1h
     379a  lea rdx,[rsi+900h]

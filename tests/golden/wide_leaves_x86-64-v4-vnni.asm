@@ -270,9 +270,9 @@ dot_adjacent_mxfp4_q8_k128_t1_pairs:
      632  vpxord zmm18,zmm18,zmm18
      638  vpxord zmm19,zmm19,zmm19
      63e  lea rsi,[rdi+40h]
-     642  lea rdx,[rsi+400h]
-     649  lea rcx,[rdi+1100h]
-     650  xor r8,r8
+     642  xor r8,r8
+     645  lea rdx,[rsi+400h]
+     64c  lea rcx,[rdi+1100h]
      653  cmp r8,0
      657  jne short 0000000000000660h
      659  lea rdx,[rsi+1100h]

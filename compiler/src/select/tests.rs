@@ -1,10 +1,13 @@
-use super::cost::{Model, TIE, cheapest};
+use super::cost::{Model, TIE, cheapest, versions};
+use super::leaves::cheapest_version;
 use super::{Pick, select, select_classes};
 use crate::assemble::gate_up_pairs;
 use crate::fuse;
 use crate::pack::{WeightLayout, plan_weights};
 use crate::quant::{Preset, quantise_chosen};
 use crate::testing::{ModelShape, build};
+use kernmill_kernels::leaf::{Leaf, Order};
+use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::{Level, Tuning};
 
 fn fused(preset: Preset) -> (fuse::FusedGraph, WeightLayout) {
@@ -37,6 +40,20 @@ fn the_pick_is_the_cheapest_and_the_first_of_equals() {
                         |before: f64| choice.candidates.iter().any(|(_, other)| before > *other * TIE);
                     assert!(before.iter().all(|(_, before)| dearer(*before)), "{choice:?}");
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn adjacent_tiles_go_one_after_the_other_on_a_zen_5_only() {
+    for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
+        for tokens in [1, 2] {
+            let leaf = Leaf::DotAdjacent { format, k: 64, tokens, order: Order::ONE };
+            for tuning in Tuning::ALL {
+                let versions = versions(leaf, Level::V4Vnni, tuning);
+                let pick = versions[cheapest_version(&versions)].0.expect("a wide version");
+                assert_eq!(pick.name.ends_with("_linear"), tuning == Tuning::Zen5, "{leaf}: {}", pick.name);
             }
         }
     }

@@ -110,7 +110,7 @@ impl Dot {
         let mut regs = Regs::with_params(1);
         // On a Zen 3 bytes arrive some percent faster with 512 than with 1024, nibbles a percent or two slower (benches/runs/2026-11-22-zen3.md).
         let ahead = if format == WeightFormat::Int8 { 512 } else { 1024 };
-        let walk = Walk::new(&mut regs, format, k, Pace { short: true, ahead });
+        let walk = Walk::new(&mut regs, format, k, Pace { short: true, ahead, linear: false });
         let rows = (0..tokens).map(|_| regs.general()).collect();
         let base = regs.general();
         let in_words = format != WeightFormat::Int8 && !vnni;
@@ -184,7 +184,7 @@ impl Dot {
         for (tile, token, half) in self.places() {
             a.vmovups(self.sum(tile, token, half), zero)?;
         }
-        self.walk.all_blocks(a, |a| self.one_block(a))?;
+        self.walk.all_blocks(a, |a, _| self.one_block(a))?;
         // Tiles and rows are done with.
         let (out, stride) = (self.walk.data, self.walk.block);
         a.mov(out, qword_ptr(rsp + frame))?;

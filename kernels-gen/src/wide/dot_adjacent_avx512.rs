@@ -1,9 +1,9 @@
 //! `DotAdjacent` in 512 bits. Needs AVX-512 F, BW, VL and VNNI; the faster of the two versions for mxfp4 VBMI too.
 //!
-//! Tile: 16 rows (the lanes) of 4 tiles x up to 2 tokens, one int32 and one f32 accumulator for each tile and token; weights become
-//! operands of `vpdpbusd` as in `dot_q8_avx512.rs`, activations are broadcast once for all tiles. MXFP4's sums start at anchors (`block.rs`).
+//! Tile: 16 rows (the lanes) of 4 tiles x up to 2 tokens, one f32 accumulator for each tile and token, one int32 for those at work; weights become
+//! operands of `vpdpbusd` as in `dot_q8_avx512.rs`, activations are broadcast once for the tiles that go together. MXFP4's sums start at anchors (`block.rs`).
 //!
-//! Made for streaming weights: see `adjacent.rs` for its way through the tiles. Clobbers: caller-saved registers and flags; callee-saved ones are
+//! Made for streaming weights: see `adjacent.rs` for the ways through the tiles. Clobbers: caller-saved registers and flags; callee-saved ones are
 //! pushed and popped.
 
 use super::Wide;
@@ -26,12 +26,14 @@ pub const VBMI: Wide = Wide {
     name: "dot_adjacent_avx512vbmi",
     levels: |level| level >= Level::V4Vnni,
     serves: |leaf| matches!(leaf, Leaf::DotAdjacent { format: WeightFormat::Mxfp4, tokens: 1..=2, .. }),
-    assemble: |a, leaf| match leaf {
-        Leaf::DotAdjacent { format, k, tokens, order } => {
-            Dot::new(a, format, Lookup::Vbmi, k, tokens).emit(a, order)
-        }
-        _ => Ok(()),
-    },
+    assemble: |a, leaf| assemble(a, leaf, |_| Lookup::Vbmi, TOGETHER),
+};
+
+/// With `vpermb`, one tile after the other.
+pub const VBMI_LINEAR: Wide = Wide {
+    name: "dot_adjacent_avx512vbmi_linear",
+    assemble: |a, leaf| assemble(a, leaf, |_| Lookup::Vbmi, LINEAR),
+    ..VBMI
 };
 
 /// Without.
@@ -39,16 +41,34 @@ pub const PLAIN: Wide = Wide {
     name: "dot_adjacent_avx512vnni",
     levels: |level| level >= Level::CascadeLake,
     serves: |leaf| matches!(leaf, Leaf::DotAdjacent { tokens: 1..=2, .. }),
-    assemble: |a, leaf| match leaf {
-        Leaf::DotAdjacent { format, k, tokens, order } => {
-            Dot::new(a, format, Lookup::of(format), k, tokens).emit(a, order)
-        }
-        _ => Ok(()),
-    },
+    assemble: |a, leaf| assemble(a, leaf, Lookup::of, TOGETHER),
+};
+
+/// Without, one tile after the other.
+pub const PLAIN_LINEAR: Wide = Wide {
+    name: "dot_adjacent_avx512vnni_linear",
+    assemble: |a, leaf| assemble(a, leaf, Lookup::of, LINEAR),
+    ..PLAIN
 };
 
 /// On a Zen 4 twice as far is 1 to 5 percent slower, the more the faster memory is just then; half as far no better (`benches/runs/2026-11-23-zen4.md`).
-const PACE: Pace = Pace { short: false, ahead: 1024 };
+const TOGETHER: Pace = Pace { short: false, ahead: 1024, linear: false };
+/// On a Zen 5 distances from 4 to 8 KiB are alike (`benches/runs/2026-11-23-zen5.md`).
+const LINEAR: Pace = Pace { short: false, ahead: 6144, linear: true };
+
+fn assemble(
+    a: &mut CodeAssembler,
+    leaf: Leaf,
+    lookup: impl Fn(WeightFormat) -> Lookup,
+    pace: Pace,
+) -> Result<(), IcedError> {
+    match leaf {
+        Leaf::DotAdjacent { format, k, tokens, order } => {
+            Dot::new(a, format, lookup(format), k, tokens, pace).emit(a, order)
+        }
+        _ => Ok(()),
+    }
+}
 
 struct Dot {
     format: WeightFormat,
@@ -63,28 +83,36 @@ struct Dot {
     anchor: AsmRegisterZmm,
     /// What a block's sum of activations is multiplied with, as the low int16 of every lane.
     correction: AsmRegisterZmm,
-    /// By tile; of mxfp4 the anchors.
+    /// By tile at work; of mxfp4 the anchors.
     row_scales: Vec<AsmRegisterZmm>,
     weights: [AsmRegisterZmm; 2],
     /// By token; low and high nibbles' partners.
     activations: Vec<[AsmRegisterZmm; 2]>,
-    /// By token, then tile.
+    /// By token, then tile at work.
     ints: Vec<Vec<AsmRegisterZmm>>,
+    /// By token, then tile.
     sums: Vec<Vec<AsmRegisterZmm>>,
     constants: CodeLabel,
 }
 
 impl Dot {
-    fn new(a: &mut CodeAssembler, format: WeightFormat, lookup: Lookup, k: usize, tokens: usize) -> Dot {
+    fn new(
+        a: &mut CodeAssembler,
+        format: WeightFormat,
+        lookup: Lookup,
+        k: usize,
+        tokens: usize,
+        pace: Pace,
+    ) -> Dot {
         // Tiles and row list are read at once; out and stride wait on the stack, so that their registers are free.
         let mut regs = Regs::with_params(1);
-        let walk = Walk::new(&mut regs, format, k, PACE);
+        let walk = Walk::new(&mut regs, format, k, pace);
         let rows = (0..tokens).map(|_| regs.general()).collect();
         let [table, nibble_mask, anchor, correction] = [(); 4].map(|()| regs.vector());
-        let row_scales = regs.vectors(ADJACENT);
+        let row_scales = regs.vectors(walk.together());
         let weights = [regs.vector(), regs.vector()];
         let activations = (0..tokens).map(|_| [regs.vector(), regs.vector()]).collect();
-        let ints = (0..tokens).map(|_| regs.vectors(ADJACENT)).collect();
+        let ints = (0..tokens).map(|_| regs.vectors(walk.together())).collect();
         let sums = (0..tokens).map(|_| regs.vectors(ADJACENT)).collect();
         let constants = a.create_label();
         Dot {
@@ -130,7 +158,7 @@ impl Dot {
         for sum in self.sums.iter().flatten() {
             a.vpxord(*sum, *sum, *sum)?;
         }
-        self.walk.all_blocks(a, |a| self.one_block(a))?;
+        self.walk.all_blocks(a, |a, first| self.one_block(a, first))?;
         // rows are done with: two of their like take out and stride back.
         let (out, stride) = (self.walk.data, self.walk.block);
         a.pop(out)?;
@@ -170,7 +198,7 @@ impl Dot {
         Ok(())
     }
 
-    fn one_block(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
+    fn one_block(&self, a: &mut CodeAssembler, first: usize) -> Result<(), IcedError> {
         let layout = Q8Row { k: self.k };
         for (tile, row_scale) in self.row_scales.iter().enumerate() {
             self.load_row_scale(a, *row_scale, tile * self.walk.tile())?;
@@ -195,7 +223,7 @@ impl Dot {
                     a.vpbroadcastd(*activation, dword_ptr(*row + self.walk.block * 8 + at))?;
                 }
             }
-            for tile in 0..ADJACENT {
+            for tile in 0..self.walk.together() {
                 let at = tile * self.walk.tile() + line * LINE;
                 self.walk.fetch(a, at)?;
                 self.load_weights(a, at)?;
@@ -215,7 +243,7 @@ impl Dot {
                     a.vcvtdq2ps(int, int)?;
                     a.vmulps(int, int, *row_scale)?;
                 }
-                a.vfmadd231ps(sums[tile], int, dword_bcst(*row + self.walk.block + layout.scales()))?;
+                a.vfmadd231ps(sums[first + tile], int, dword_bcst(*row + self.walk.block + layout.scales()))?;
             }
         }
         Ok(())

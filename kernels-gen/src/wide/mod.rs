@@ -61,7 +61,9 @@ impl fmt::Debug for Wide {
 /// Every wide version; of those that serve a leaf, the widest with the most features first.
 pub const ALL: &[Wide] = &[
     dot_adjacent_avx512::VBMI,
+    dot_adjacent_avx512::VBMI_LINEAR,
     dot_adjacent_avx512::PLAIN,
+    dot_adjacent_avx512::PLAIN_LINEAR,
     dot_adjacent_avx2::VNNI,
     dot_adjacent_avx2::PLAIN,
     dot_q8_avx512::VBMI,
