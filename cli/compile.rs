@@ -99,9 +99,12 @@ fn targets_parser() -> impl TypedValueParser<Value = Targets> {
 
 impl Compile {
     /// Runs the command.
-    pub fn execute(self) -> Result<()> {
+    pub fn execute(mut self) -> Result<()> {
         let start = Instant::now();
         let levels = self.levels()?;
+        if !self.target.iter().all(|target| matches!(target, Targets::Native)) {
+            self.compile = self.compile.portable();
+        }
         self.check_emit(&levels)?;
         if self.writes_no_plan() {
             return self.emit_only(&levels);

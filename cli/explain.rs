@@ -55,14 +55,18 @@ impl Explain {
         }
         let assumed = Some(Choices::assumed(&graph));
         let level = self.target.level(self.compile.preset)?;
-        let compiled = self.compile.compile(level, &source, &graph, assumed, &self.emit)?;
+        let compile = match self.target {
+            Target::Native => self.compile,
+            Target::Level(_) => self.compile.portable(),
+        };
+        let compiled = compile.compile(level, &source, &graph, assumed, &self.emit)?;
         if self.json {
             let report = select::explain(&compiled.selections, &compiled.leaves);
             output::print(format!("{:#}\n", serde_json::json!(report)))?;
         } else if self.emit.emit.is_empty() {
             output::print(report(&graph, &compiled))?;
         }
-        if !self.compile.quiet {
+        if !compile.quiet {
             eprintln!("{}", times(&compiled));
         }
         Ok(())

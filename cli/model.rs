@@ -96,10 +96,11 @@ pub struct CompileArgs {
     /// Prompt tokens that are run at once
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub chunk: u32,
-    /// Whose CPUs the code is to be fast on: it runs on all of its level, and gives the same bits
+    /// Whose CPUs the code is to be fast on: it runs on all of its level, and gives the same bits. native is this CPU and the default, but
+    /// `compile` and `explain` with a --target other than native tune for all (generic)
     #[cfg(feature = "compiler")]
-    #[arg(long, value_name = "MAKER", default_value = "native", value_parser = tuning_parser())]
-    pub tune: Tuning,
+    #[arg(long, value_name = "MAKER", value_parser = tuning_parser())]
+    pub tune: Option<Tuning>,
     /// Compile every graph node by itself: for comparing
     #[cfg(feature = "compiler")]
     #[arg(long)]
@@ -180,6 +181,12 @@ pub fn size(text: &str) -> std::result::Result<u64, String> {
 
 #[cfg(feature = "compiler")]
 impl CompileArgs {
+    /// The same, with the default tuning of code that need not run here: what it is does not depend on where it is compiled.
+    pub fn portable(mut self) -> CompileArgs {
+        self.tune.get_or_insert(Tuning::Generic);
+        self
+    }
+
     /// The compiler's options for `level`.
     pub fn options(
         &self,
@@ -192,7 +199,7 @@ impl CompileArgs {
             preset: self.preset,
             choices,
             level,
-            tuning: self.tune,
+            tuning: self.tune.unwrap_or_else(Tuning::native),
             chunk: self.chunk as usize,
             adapters: !self.no_adapters,
             fuse: !self.no_fuse,
