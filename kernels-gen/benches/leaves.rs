@@ -1,7 +1,7 @@
-//! Every version of the q8 and attention leaves, 128-bit and wide, on every level of this machine. Dot leaves against the memory: GB/s
-//! of one-token leaves over a gigabyte of tiles, beside reads of the same bytes as `kernmill bench` makes them, with one and with two threads; and the rate of
-//! every token count, of decoding, of the gemm leaf and of attention's leaves on operands that stay in cache; of
-//! row-wise work the nanoseconds per row.
+//! The q8 and attention leaves, 128-bit and wide, on every level of this machine. Dot leaves, adjacent ones in every version, against the memory: GB/s
+//! over pieces of a gigabyte, in turn with reads of as many bytes by the code that `kernmill bench` reads with, by one and by two threads, and the median
+//! of the ratios to these (`of_read`). The rate of every token count, of decoding, of the gemm leaf and of attention's leaves on operands that stay in
+//! cache. Of row-wise work the nanoseconds per row.
 //!
 //! `cargo bench -p kernmill-kernels --bench leaves` prints one JSON object per line; medians of 7. With `-- dots`, `gemm`, `attention` or
 //! `rows` only these; with `native` only the wide leaves of the best level.
@@ -12,7 +12,7 @@ use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, GROUP, Products};
 use kernmill_kernels::leaf::map::Map;
 use kernmill_kernels::leaf::{ADJACENT, BLOCKS_AHEAD, Leaf, Order, SCORE_STRIDE};
 use kernmill_kernels::peak::probe;
-use kernmill_kernels::wide;
+use kernmill_kernels::wide::{self, Wide};
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
@@ -25,6 +25,10 @@ use std::time::Instant;
 
 const K: usize = 2880;
 const STREAM: usize = 1 << 30;
+/// What is read, or gone through by a leaf, in one turn.
+const PIECE: usize = 128 << 20;
+const PIECES: usize = STREAM / PIECE;
+const TURNS: usize = 60;
 const REPETITIONS: usize = 7;
 /// Fills weights and activations: every scale it makes is a normal number, and so is every product (denormals would be measured
 /// instead of the leaf).
@@ -36,16 +40,19 @@ type Decode = unsafe extern "C" fn(*const u8, *const u8, *mut u8, u64);
 type Six = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);
 type Gemm = unsafe extern "C" fn(*const u8, *const u8, *mut f32, u64, u64, u64);
 
+fn timed(run: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    run();
+    start.elapsed().as_secs_f64()
+}
+
+fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
 fn median(mut run: impl FnMut()) -> f64 {
-    let mut times: Vec<f64> = (0..REPETITIONS)
-        .map(|_| {
-            let start = Instant::now();
-            run();
-            start.elapsed().as_secs_f64()
-        })
-        .collect();
-    times.sort_by(f64::total_cmp);
-    times[REPETITIONS / 2]
+    middle((0..REPETITIONS).map(|_| timed(&mut run)).collect())
 }
 
 /// Calls `work(first, end)` on every thread's share of `count`.
@@ -77,33 +84,57 @@ fn main() {
     }
 }
 
+/// A gigabyte, and how the probe reads it.
+struct Memory {
+    region: WeightRegionMut,
+    /// The probe's code, its function that reads, and the bytes of one of its steps.
+    code: Mmap,
+    place: usize,
+    step: usize,
+}
+
+impl Memory {
+    fn new() -> Memory {
+        let mut region = WeightRegion::anonymous(STREAM).expect("a gigabyte of memory");
+        region.as_mut_slice().fill(FILL);
+        let level = Level::native(false).expect("a CPU of the lowest level");
+        let probe = probe(level).expect("a probe for every level");
+        let place = probe.code.symbols.iter().find(|symbol| symbol.name == READ).expect("it reads").offset;
+        Memory { region, code: runnable(&probe.code), place: place as usize, step: probe.read_step }
+    }
+
+    /// A piece of it.
+    fn piece(&self, number: usize) -> &[u8] {
+        &self.region.as_slice()[number % PIECES * PIECE..][..PIECE]
+    }
+
+    /// Reads a piece.
+    fn read(&self, threads: usize, piece: usize) {
+        // SAFETY: the function that reads is there.
+        let read: Read = unsafe { std::mem::transmute(&raw const self.code[self.place]) };
+        shared(threads, PIECE / self.step, |first, end| {
+            let start = self.piece(piece)[first * self.step..].as_ptr();
+            // SAFETY: so many steps lie in the piece.
+            unsafe { read(start, (end - first) as u64) };
+        });
+    }
+}
+
 /// Dots of every format beside reads by the probe.
 fn all_dots() {
-    let mut region = WeightRegion::anonymous(STREAM).expect("a gigabyte of memory");
-    region.as_mut_slice().fill(FILL);
-    let probe =
-        probe(Level::native(false).expect("a CPU of the lowest level")).expect("a probe for every level");
-    let place =
-        probe.code.symbols.iter().find(|symbol| symbol.name == READ).expect("it reads").offset as usize;
-    let map = runnable(&probe.code);
-    // SAFETY: the function that reads is there.
-    let read: Read = unsafe { std::mem::transmute(&raw const map[place]) };
-    let step = probe.read_step;
-    for threads in [1, 2] {
-        let time = median(|| {
-            shared(threads, STREAM / step, |first, end| {
-                // SAFETY: so many steps lie in the region.
-                unsafe { read(region.as_slice().as_ptr().add(first * step), (end - first) as u64) };
-            });
-        });
-        println!(
-            "{{\"what\": \"read\", \"threads\": {threads}, \"gb_per_second\": {:.1}}}",
-            STREAM as f64 / time / 1e9
-        );
-    }
+    let memory = Memory::new();
     for (level, wide) in versions() {
         for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
-            dots(level, wide, format, &region);
+            for (leaf, tokens, tiles) in dots_of(format) {
+                let best = wide::find(leaf, level).filter(|_| wide);
+                let all: Vec<_> = match leaf {
+                    Leaf::DotAdjacent { .. } if wide => wide::candidates(leaf, level).map(Some).collect(),
+                    _ => vec![best],
+                };
+                for version in all {
+                    dots(&memory, (leaf, tokens, tiles), level, version);
+                }
+            }
         }
     }
 }
@@ -136,52 +167,70 @@ fn runnable(blob: &CodeBlob) -> Mmap {
     map.make_exec().expect("executable memory")
 }
 
-/// Dots of every token count, and those of several tiles at once: few tokens from memory, all in cache.
-fn dots(level: Level, wide: bool, format: WeightFormat, region: &WeightRegionMut) {
+/// Dot leaves of every token count, and those of several tiles at once, with their tokens and tiles.
+fn dots_of(format: WeightFormat) -> Vec<(Leaf, usize, usize)> {
     let single = Leaf::dot_tokens(true).iter().map(|t| (Leaf::DotQ8 { format, k: K, tokens: *t }, *t, 1));
     let several = [2, 1].map(|tokens| {
         let order = if format == WeightFormat::Mxfp4 { Order::Pairs } else { Order::ONE };
         (Leaf::DotAdjacent { format, k: K, tokens, order }, tokens, ADJACENT)
     });
-    let cases: Vec<(Leaf, usize, usize)> = single.chain(several).collect();
-    let leaves: Vec<Leaf> = cases.iter().map(|(leaf, ..)| *leaf).collect();
-    let (map, offsets) = code(&leaves, level, wide);
+    single.chain(several).collect()
+}
+
+/// A dot leaf from memory, in turn with reads, and in cache.
+fn dots(
+    memory: &Memory,
+    (leaf, tokens, tiles): (Leaf, usize, usize),
+    level: Level,
+    version: Option<&'static Wide>,
+) {
+    let (Leaf::DotQ8 { format, .. } | Leaf::DotAdjacent { format, .. }) = leaf else { return };
+    let blob = generate_leaves(&[leaf], level, &|_| version).expect("leaves generate");
+    let (map, offset) = (runnable(&blob), blob.symbols[0].offset as usize);
     let stride = Q8Row { k: K }.stride();
-    for ((leaf, tokens, tiles), offset) in cases.into_iter().zip(offsets) {
-        let head =
-            format!("\"version\": \"{}\", \"level\": \"{}\"", version(leaf, level, wide), level.name());
-        let bytes = tiles * format.tile(K).bytes();
-        // SAFETY: a dot leaf is at that offset.
-        let dot: Dot = unsafe { std::mem::transmute(&raw const map[offset]) };
-        let run = |first: usize, end: usize, places: usize| {
-            let rows = vec![FILL; stride * tokens];
-            let list: Vec<u64> = (0..tokens).map(|t| rows.as_ptr() as u64 + (t * stride) as u64).collect();
-            let mut out = vec![0f32; 16 * tiles * tokens];
-            for number in first..end {
-                // SAFETY: the tiles lie in the region, rows and results are as large as the leaf's contract asks.
-                unsafe {
-                    let weights = region.as_slice().as_ptr().add(number % places * bytes);
-                    dot(weights, list.as_ptr(), out.as_mut_ptr(), 64 * tiles as u64);
-                }
+    let name = version.map_or("cranelift_128", |wide| wide.name);
+    let head = format!("\"version\": \"{name}\", \"level\": \"{}\"", level.name());
+    let bytes = tiles * format.tile(K).bytes();
+    // SAFETY: the leaf is at that offset.
+    let dot: Dot = unsafe { std::mem::transmute(&raw const map[offset]) };
+    let run = |piece: usize, first: usize, end: usize, places: usize| {
+        let piece = memory.piece(piece);
+        let rows = vec![FILL; stride * tokens];
+        let list: Vec<u64> = (0..tokens).map(|t| rows.as_ptr() as u64 + (t * stride) as u64).collect();
+        let mut out = vec![0f32; 16 * tiles * tokens];
+        for number in first..end {
+            // SAFETY: the tiles lie in the piece, rows and results are as large as the leaf's contract asks.
+            unsafe {
+                let weights = piece.as_ptr().add(number % places * bytes);
+                dot(weights, list.as_ptr(), out.as_mut_ptr(), 64 * tiles as u64);
             }
-            std::hint::black_box(&out);
-        };
-        let all = STREAM / bytes;
-        for threads in [1, 2] {
-            let time = median(|| shared(threads, all, |first, end| run(first, end, all)));
-            println!(
-                "{{\"what\": \"{leaf}\", {head}, \"threads\": {threads}, \"gb_per_second\": {:.1}}}",
-                (all * bytes) as f64 / time / 1e9
-            );
         }
-        let calls = 40_000 / (8 + tokens) / tiles;
-        let time = median(|| run(0, calls, 2));
+        std::hint::black_box(&out);
+    };
+    let all = PIECE / bytes;
+    for threads in [1, 2] {
+        let mut rates = Vec::new();
+        let mut of_read = Vec::new();
+        for turn in 0..TURNS {
+            let read = timed(|| memory.read(threads, turn));
+            // Far from what was just read, which may be in the cache still.
+            let time = timed(|| shared(threads, all, |first, end| run(turn + PIECES / 2, first, end, all)));
+            rates.push((all * bytes) as f64 / time / 1e9);
+            of_read.push((all * bytes) as f64 / PIECE as f64 * read / time);
+        }
         println!(
-            "{{\"what\": \"{leaf} in cache\", {head}, \"gb_per_second\": {:.1}, \"tera_ops_per_second\": {:.3}}}",
-            (calls * bytes) as f64 / time / 1e9,
-            (calls * 16 * tiles * K * tokens * 2) as f64 / time / 1e12
+            "{{\"what\": \"{leaf}\", {head}, \"threads\": {threads}, \"gb_per_second\": {:.1}, \"of_read\": {:.3}}}",
+            middle(rates),
+            middle(of_read)
         );
     }
+    let calls = 40_000 / (8 + tokens) / tiles;
+    let time = median(|| run(0, 0, calls, 2));
+    println!(
+        "{{\"what\": \"{leaf} in cache\", {head}, \"gb_per_second\": {:.1}, \"tera_ops_per_second\": {:.3}}}",
+        (calls * bytes) as f64 / time / 1e9,
+        (calls * 16 * tiles * K * tokens * 2) as f64 / time / 1e12
+    );
 }
 
 /// Decoding, and two tiles by a full panel, all in cache.
