@@ -372,8 +372,8 @@ impl Cx<'_> {
         e.b.seal_block(exit);
     }
 
-    /// Items to take at once: half of an equal share of what the counter has left, in whole runs as long as there is one for every worker, and at least one
-    /// item. Others may take some in between; then it is a little more than half.
+    /// Items to take at once: an equal share of what the counter has left (guided self-scheduling, Polychronopoulos and Kuck 1987), in whole runs as long
+    /// as there is one for every worker, and at least one item. Others may take some in between; then it is a little more than a share.
     fn part_of_rest(&self, e: &mut Emit, fixed: Value, total: Value, run: usize) -> Value {
         let counter = e.load(I64, self.worker, offset_of!(Worker, counters));
         let taken = e.b.ins().atomic_load(I32, MEM, counter);
@@ -383,8 +383,7 @@ impl Cx<'_> {
         let next = e.min_u(next, total);
         let left = e.b.ins().isub(total, next);
         let workers = e.load_u32(self.worker, offset_of!(Worker, count));
-        let twice = e.add(workers, workers);
-        let part = e.b.ins().udiv(left, twice);
+        let part = e.b.ins().udiv(left, workers);
         let one = e.i64(1);
         let part = e.b.ins().umax(part, one);
         if run == 1 {
