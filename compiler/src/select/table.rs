@@ -125,9 +125,9 @@ fn adds_factor(tuning: Tuning) -> f64 {
 /// What versions of `DotAdjacent` are called that take one tile after the other, and the same otherwise.
 const LINEAR: &str = "_linear";
 
-/// Those beside versions that take tiles together, weights coming from memory. On a Zen 5 mxfp4 has 1.00 of a read's rate beside 0.84, int8 1.00 beside 0.87
-/// (`benches/runs/2026-11-23-zen5.md`). Others were measured one tile at a time while such leaves fetched into L2: 22 GB/s beside 25 a thread on the EPYC, and plain reads
-/// from one place 16 beside 26 on the Xeon.
+/// Those beside versions that take tiles together, weights coming from memory. On a Zen 5 the order by itself has 1.04 of a read's rate beside 0.86, leaves of mxfp4 have
+/// 0.98 beside 0.9 and of int8 1.00 beside 0.95 (`benches/runs/2026-11-23-zen5.md`). Others were measured one tile at a time while such leaves fetched into L2: 22 GB/s
+/// beside 25 a thread on the EPYC, and plain reads from one place 16 beside 26 on the Xeon.
 fn linear_factor(tuning: Tuning) -> f64 {
     match tuning {
         Tuning::Zen5 => 0.85,
