@@ -3,7 +3,7 @@
 //! of the ratios to these (`of_read`). The rate of every token count, of decoding, of the gemm leaf and of attention's leaves on operands that stay in
 //! cache. Of row-wise work the nanoseconds per row.
 //!
-//! `cargo bench -p kernmill-kernels --bench leaves` prints one JSON object per line; medians of 7. With `-- dots`, `gemm`, `attention` or
+//! `cargo bench -p kernmill-kernels --bench leaves` prints one JSON object per line; medians of 60 turns from memory, of 7 from cache. With `-- dots`, `gemm`, `attention` or
 //! `rows` only these; with `native` only the wide leaves of the best level.
 
 use kernmill_kernels::expr::Expr;
