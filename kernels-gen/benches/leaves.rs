@@ -128,7 +128,7 @@ fn all_dots() {
             for (leaf, tokens, tiles) in dots_of(format) {
                 let best = wide::find(leaf, level).filter(|_| wide);
                 let all: Vec<_> = match leaf {
-                    Leaf::DotAdjacent { .. } if wide => wide::candidates(leaf, level).map(Some).collect(),
+                    _ if wide => wide::candidates(leaf, level).map(Some).collect(),
                     _ => vec![best],
                 };
                 for version in all {

@@ -7,7 +7,8 @@
 //! on the Xeon only. `dot_q8_avx512vnni` with mxfp4 was measured on Zen 4 only, and has the factor from there to the mean of a version like it: 5.6, 7.4, 12.4 and 25.2 ns
 //! by that of `dot_q8_avx512vbmi` (4.8, 6.8, 12.2 and 24.7). `gemm_q8_avx2` and `DecodeWords` were measured on a Zen 3 only
 //! (`benches/runs/2026-11-22/zen3/costs.jsonl`), where `dot_q8_avx2` takes 0.97 to 1.10
-//! of what it has here; each is the less of two runs.
+//! of what it has here; each is the less of two runs. Dots of three tokens were measured on a Zen 5 only (`benches/runs/2026-11-23/zen5/costs-dots.jsonl`); they stand between
+//! those of two and of four as they do there.
 
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::gemm_q8::{Decoded, GROUP, Overlap};
@@ -19,8 +20,8 @@ use kernmill_plan::target::Tuning;
 struct Dot {
     version: &'static str,
     format: WeightFormat,
-    /// By tokens: 1, 2, 4, 8.
-    ns: [f64; 4],
+    /// By tokens: 1, 2, 3, 4, 8.
+    ns: [f64; 5],
 }
 
 /// A version of `Decode`.
@@ -41,25 +42,25 @@ struct Gemm {
 
 #[rustfmt::skip]
 const DOTS: &[Dot] = &[
-    Dot { version: "dot_q8_avx512vbmi", format: Mxfp4, ns: [5.0, 7.8, 11.9, 22.2] },
-    Dot { version: "dot_q8_avx512vnni", format: Mxfp4, ns: [5.8, 8.4, 12.1, 22.6] },
-    Dot { version: "dot_q8_avx512vnni", format: Int8, ns: [7.0, 8.2, 11.3, 20.5] },
-    Dot { version: "dot_q8_avx512vnni", format: Int4, ns: [4.7, 7.2, 11.8, 21.6] },
-    Dot { version: "dot_q8_avx512bw", format: Mxfp4, ns: [7.2, 10.6, 18.2, 32.7] },
-    Dot { version: "dot_q8_avx512bw", format: Int8, ns: [11.7, 21.9, 42.9, 83.7] },
-    Dot { version: "dot_q8_avx512bw", format: Int4, ns: [6.0, 8.8, 15.7, 30.0] },
-    Dot { version: "dot_q8_avx2vnni", format: Mxfp4, ns: [9.3, 11.8, 19.8, 47.1] },
-    Dot { version: "dot_q8_avx2vnni", format: Int8, ns: [8.1, 9.9, 19.4, 39.2] },
-    Dot { version: "dot_q8_avx2vnni", format: Int4, ns: [6.9, 11.9, 20.1, 42.0] },
-    Dot { version: "dot_q8_avx2", format: Mxfp4, ns: [9.7, 16.5, 27.8, 55.9] },
-    Dot { version: "dot_q8_avx2", format: Int8, ns: [13.8, 22.7, 42.7, 83.1] },
-    Dot { version: "dot_q8_avx2", format: Int4, ns: [8.0, 15.2, 25.8, 51.9] },
-    Dot { version: "cranelift_128_vnni", format: Mxfp4, ns: [23.1, 47.4, 87.9, 183.1] },
-    Dot { version: "cranelift_128_vnni", format: Int8, ns: [20.5, 44.4, 91.1, 186.3] },
-    Dot { version: "cranelift_128_vnni", format: Int4, ns: [24.2, 46.0, 92.3, 182.8] },
-    Dot { version: "cranelift_128", format: Mxfp4, ns: [24.4, 49.2, 108.2, 205.3] },
-    Dot { version: "cranelift_128", format: Int8, ns: [40.6, 91.7, 185.4, 365.4] },
-    Dot { version: "cranelift_128", format: Int4, ns: [23.3, 46.5, 105.6, 207.2] },
+    Dot { version: "dot_q8_avx512vbmi", format: Mxfp4, ns: [5.0, 7.8, 9.8, 11.9, 22.2] },
+    Dot { version: "dot_q8_avx512vnni", format: Mxfp4, ns: [5.8, 8.4, 10.2, 12.1, 22.6] },
+    Dot { version: "dot_q8_avx512vnni", format: Int8, ns: [7.0, 8.2, 9.7, 11.3, 20.5] },
+    Dot { version: "dot_q8_avx512vnni", format: Int4, ns: [4.7, 7.2, 9.5, 11.8, 21.6] },
+    Dot { version: "dot_q8_avx512bw", format: Mxfp4, ns: [7.2, 10.6, 14.2, 18.2, 32.7] },
+    Dot { version: "dot_q8_avx512bw", format: Int8, ns: [11.7, 21.9, 32.2, 42.9, 83.7] },
+    Dot { version: "dot_q8_avx512bw", format: Int4, ns: [6.0, 8.8, 12.3, 15.7, 30.0] },
+    Dot { version: "dot_q8_avx2vnni", format: Mxfp4, ns: [9.3, 11.8, 14.2, 19.8, 47.1] },
+    Dot { version: "dot_q8_avx2vnni", format: Int8, ns: [8.1, 9.9, 15.1, 19.4, 39.2] },
+    Dot { version: "dot_q8_avx2vnni", format: Int4, ns: [6.9, 11.9, 13.5, 20.1, 42.0] },
+    Dot { version: "dot_q8_avx2", format: Mxfp4, ns: [9.7, 16.5, 17.5, 27.8, 55.9] },
+    Dot { version: "dot_q8_avx2", format: Int8, ns: [13.8, 22.7, 34.5, 42.7, 83.1] },
+    Dot { version: "dot_q8_avx2", format: Int4, ns: [8.0, 15.2, 17.5, 25.8, 51.9] },
+    Dot { version: "cranelift_128_vnni", format: Mxfp4, ns: [23.1, 47.4, 69.8, 87.9, 183.1] },
+    Dot { version: "cranelift_128_vnni", format: Int8, ns: [20.5, 44.4, 68.6, 91.1, 186.3] },
+    Dot { version: "cranelift_128_vnni", format: Int4, ns: [24.2, 46.0, 69.4, 92.3, 182.8] },
+    Dot { version: "cranelift_128", format: Mxfp4, ns: [24.4, 49.2, 75.4, 108.2, 205.3] },
+    Dot { version: "cranelift_128", format: Int8, ns: [40.6, 91.7, 137.4, 185.4, 365.4] },
+    Dot { version: "cranelift_128", format: Int4, ns: [23.3, 46.5, 73.7, 105.6, 207.2] },
 ];
 
 #[rustfmt::skip]
@@ -122,11 +123,11 @@ fn adds_factor(tuning: Tuning) -> f64 {
     }
 }
 
-/// What versions of `DotAdjacent` are called that take one tile after the other, and the same otherwise.
+/// What versions of `DotAdjacent` and `DotQ8` are called that fetch bytes as they lie, into L1, and the same otherwise.
 const LINEAR: &str = "_linear";
 
-/// Those beside versions that take tiles together, weights coming from memory. On a Zen 5 the order by itself has 1.04 of a read's rate beside 0.86, leaves of mxfp4 have
-/// 0.98 beside 0.9 and of int8 1.00 beside 0.95 (`benches/runs/2026-11-23-zen5.md`). Others were measured one tile at a time while such leaves fetched into L2: 22 GB/s
+/// Those beside the others, weights coming from memory. On a Zen 5 leaves of one token have 0.97 to 1.05 of a read's rate beside 0.74 to 0.9, of eight 0.84 to 0.9 beside
+/// 0.37 to 0.85 (`benches/runs/2026-11-23-zen5.md`). On others only the order of tiles was measured, while such leaves fetched into L2: one tile at a time 22 GB/s
 /// beside 25 a thread on the EPYC, and plain reads from one place 16 beside 26 on the Xeon.
 fn linear_factor(tuning: Tuning) -> f64 {
     match tuning {
@@ -142,20 +143,18 @@ pub fn ns_per_block(leaf: Leaf, version: &str, tuning: Tuning) -> Option<f64> {
     if version == ADDS {
         return Some(ns_per_block(leaf, "gemm_q8_avx512vnni", tuning)? * adds_factor(tuning));
     }
+    if let Some(version) = version.strip_suffix(LINEAR) {
+        return Some(ns_per_block(leaf, version, tuning)? * linear_factor(tuning));
+    }
     match leaf {
         Leaf::DotQ8 { format, tokens, .. } => {
-            let place = [1, 2, 4, 8].iter().position(|size| *size == tokens)?;
+            let place = [1, 2, 3, 4, 8].iter().position(|size| *size == tokens)?;
             let row = DOTS.iter().find(|row| row.version == version && row.format == format)?;
             Some(row.ns[place])
         }
         // Of each tile the arithmetic is that of a tile by itself.
         Leaf::DotAdjacent { format, k, tokens, .. } => {
-            let (together, factor) = match version.strip_suffix(LINEAR) {
-                Some(together) => (together, linear_factor(tuning)),
-                None => (version, 1.0),
-            };
-            let single = together.replace("dot_adjacent", "dot_q8");
-            Some(ns_per_block(Leaf::DotQ8 { format, k, tokens }, &single, tuning)? * factor)
+            ns_per_block(Leaf::DotQ8 { format, k, tokens }, &version.replace("dot_adjacent", "dot_q8"), tuning)
         }
         Leaf::Decode { format } => {
             let place = [Mxfp4, Int8, Int4].iter().position(|other| *other == format)?;

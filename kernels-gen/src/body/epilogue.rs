@@ -11,7 +11,7 @@ use crate::leaf::Leaf;
 use crate::leaf::map::{MAX_INPUTS, Map};
 use crate::stage::{bf16, elementwise, kv, quantize, rope};
 use cranelift_codegen::ir::Value;
-use kernmill_plan::format::{BLOCK, f32_row_stride};
+use kernmill_plan::format::{BLOCK, LINE, f32_row_stride};
 
 /// Which rows of the batch the results belong to.
 #[derive(Clone, Copy)]
@@ -218,6 +218,28 @@ fn run(
     }
     args.push(rows);
     e.call(cx.leaf(Leaf::Map(call.map)), &args);
+}
+
+/// Asks for the biases of `items` items from `item` on while their weights are still to be multiplied: like these they come from memory, but are too
+/// few for the CPU to expect, and an item of an expert has only microseconds to wait in.
+pub fn fetch_biases(e: &mut Emit, cx: &Cx, part: &Part, (item, items): (Value, usize), expert: Option<Value>) {
+    let biased: Vec<usize> = (0..part.mats.len()).filter(|m| part.mats[*m].bias.is_some()).collect();
+    let lines = (part.unit * 4 * items).div_ceil(LINE);
+    for pair in biased.chunks(2) {
+        let first = bias(e, cx, part, pair[0], item, expert);
+        // Of one matrix the halves.
+        let (second, lines) = match pair.get(1) {
+            Some(m) => (bias(e, cx, part, *m, item, expert), lines),
+            None => (e.add_imm(first, (lines / 2 * LINE) as i64), lines.div_ceil(2)),
+        };
+        let lines = e.i64(lines as i64);
+        e.call(cx.leaf(Leaf::Prefetch), &[first, second, lines]);
+    }
+}
+
+/// The leaf of [`fetch_biases`], where it has something to do.
+pub fn fetch_leaf(part: &Part) -> Option<Leaf> {
+    part.mats.iter().any(|mat| mat.bias.is_some()).then_some(Leaf::Prefetch)
 }
 
 /// Address of the item's biases of matrix `m`, which has some.

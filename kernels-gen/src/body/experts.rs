@@ -253,6 +253,7 @@ pub fn up(
         many_or_few(e, areas.panels, count, many, |e| {
             let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
             let (rows, items) = ((first, count), (item, 1));
+            epilogue::fetch_biases(e, cx, part, items, Some(expert));
             let finish = |e: &mut Emit, item: Value, position: Value, results: Value, rows: Value| {
                 finish(e, item, expert, position, results, rows);
             };
@@ -406,6 +407,7 @@ pub fn down(
             many_or_few(e, areas.panels, count, many, |e| {
                 matmul::for_runs(e, start, end, matmul::run_of(part), |e, item, items| {
                     let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
+                    epilogue::fetch_biases(e, cx, part, (item, items), Some(expert));
                     each_dot(e, cx, &areas, part, row_type, &weights, (first, count), (item, items), add);
                 });
             });

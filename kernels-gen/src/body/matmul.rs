@@ -165,6 +165,7 @@ fn few(
 ) {
     for_items(e, parts, share, run_of, |e, part, item, count| {
         let weights = tile_bases(e, cx, part, item, None);
+        epilogue::fetch_biases(e, cx, part, (item, count), None);
         for_groups(e, input, rows, |e, group_start, tokens| {
             let results = cx.body_scratch(e, results);
             let list = cx.list(e);
@@ -210,7 +211,13 @@ fn clamp_from(e: &mut Emit, value: Value, first: usize, items: usize) -> Value {
 pub fn for_groups(e: &mut Emit, input: RowType, rows: Value, mut body: impl FnMut(&mut Emit, Value, usize)) {
     let mut start = e.i64(0);
     for size in group_sizes(input) {
-        let end = if *size == 1 { rows } else { e.b.ins().band_imm_s(rows, -(*size as i64)) };
+        let left = e.b.ins().isub(rows, start);
+        let left_over = match *size {
+            1 => e.i64(0),
+            size if size.is_power_of_two() => e.b.ins().band_imm_s(left, size as i64 - 1),
+            size => e.b.ins().urem_imm_u(left, size as i64),
+        };
+        let end = e.b.ins().isub(rows, left_over);
         e.for_range(start, end, *size as i64, |e, first| body(e, first, *size));
         start = end;
     }

@@ -79,6 +79,7 @@ pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
         _ => {}
     }
     let mut dots = |part: &Part, input: RowType| {
+        leaves.extend(epilogue::fetch_leaf(part));
         for tokens in Leaf::dot_tokens(q8(input)) {
             leaves.extend(part.mats.iter().map(|mat| dot_leaf(mat, input, *tokens)));
             leaves.extend(

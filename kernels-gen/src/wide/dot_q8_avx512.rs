@@ -22,9 +22,19 @@ pub const VBMI: Wide = Wide {
     levels: |level| level >= Level::V4Vnni,
     serves: |leaf| matches!(leaf, Leaf::DotQ8 { format: WeightFormat::Mxfp4, tokens: 1..=8, .. }),
     assemble: |a, leaf| match leaf {
-        Leaf::DotQ8 { format, k, tokens } => Dot::new(a, format, Lookup::Vbmi, k, tokens).emit(a),
+        Leaf::DotQ8 { format, k, tokens } => Dot::new(a, format, Lookup::Vbmi, k, tokens, Fetch::Bursts).emit(a),
         _ => Ok(()),
     },
+};
+
+/// With `vpermb`, fetching line by line.
+pub const VBMI_LINEAR: Wide = Wide {
+    name: "dot_q8_avx512vbmi_linear",
+    assemble: |a, leaf| match leaf {
+        Leaf::DotQ8 { format, k, tokens } => Dot::new(a, format, Lookup::Vbmi, k, tokens, Fetch::Linear).emit(a),
+        _ => Ok(()),
+    },
+    ..VBMI
 };
 
 /// Without.
@@ -33,10 +43,39 @@ pub const PLAIN: Wide = Wide {
     levels: |level| level >= Level::CascadeLake,
     serves: |leaf| matches!(leaf, Leaf::DotQ8 { tokens: 1..=8, .. }),
     assemble: |a, leaf| match leaf {
-        Leaf::DotQ8 { format, k, tokens } => Dot::new(a, format, Lookup::of(format), k, tokens).emit(a),
+        Leaf::DotQ8 { format, k, tokens } => Dot::new(a, format, Lookup::of(format), k, tokens, Fetch::Bursts).emit(a),
         _ => Ok(()),
     },
 };
+
+/// Without, fetching line by line.
+pub const PLAIN_LINEAR: Wide = Wide {
+    name: "dot_q8_avx512vnni_linear",
+    assemble: |a, leaf| match leaf {
+        Leaf::DotQ8 { format, k, tokens } => Dot::new(a, format, Lookup::of(format), k, tokens, Fetch::Linear).emit(a),
+        _ => Ok(()),
+    },
+    ..PLAIN
+};
+
+/// How a leaf fetches what comes later.
+#[derive(Clone, Copy, PartialEq)]
+enum Fetch {
+    /// The lines of several blocks at once, into L2.
+    Bursts,
+    /// Each beside the line of data that is multiplied, into L1.
+    Linear,
+}
+
+impl Fetch {
+    /// Bytes that it is ahead of the tile's.
+    fn distance(self) -> usize {
+        match self {
+            Fetch::Bursts => PREFETCH_DISTANCE,
+            Fetch::Linear => LINEAR_DISTANCE,
+        }
+    }
+}
 
 /// How a line's nibbles become bytes.
 #[derive(Clone, Copy, PartialEq)]
@@ -57,12 +96,10 @@ impl Lookup {
     }
 }
 
-/// Up to this many tokens a leaf prefetches: all. With 8 there is more arithmetic than waiting, and still a third of the rate is lost when weights
-/// come from memory unasked.
-const PREFETCH_TOKENS: usize = 8;
 /// Bytes that prefetching is ahead of the tile's bytes. Measured with `benches/leaves.rs`: distances from 8 to 16 KiB are alike, shorter ones
 /// and prefetching into L1 slower. A prefetch past the last tile does not fault.
 pub const PREFETCH_DISTANCE: usize = 8192;
+const LINEAR_DISTANCE: usize = 6144;
 
 /// Blocks per turn of a loop that prefetches: so many that they fill whole lines, and no line is asked for twice.
 const PREFETCH_BLOCKS: usize = 4;
@@ -90,18 +127,19 @@ struct Dot {
     ints: Vec<AsmRegisterZmm>,
     sums: Vec<AsmRegisterZmm>,
     constants: CodeLabel,
-    /// Runs ahead of the tile's bytes, scales and data alike; only where the memory is the limit.
-    ahead: Option<AsmRegister64>,
+    fetch: Fetch,
+    /// Runs ahead of the tile's bytes, scales and data alike.
+    ahead: AsmRegister64,
 }
 
 impl Dot {
-    fn new(a: &mut CodeAssembler, format: WeightFormat, lookup: Lookup, k: usize, tokens: usize) -> Dot {
+    fn new(a: &mut CodeAssembler, format: WeightFormat, lookup: Lookup, k: usize, tokens: usize, fetch: Fetch) -> Dot {
         // Tile and row list are read at once; out and stride wait on the stack, so that their registers are free.
         let mut regs = Regs::with_params(1);
         let scales = PARAMS[0];
         let (data, block) = (regs.general(), regs.general());
         let rows: Vec<AsmRegister64> = (0..tokens).map(|_| regs.general()).collect();
-        let ahead = (tokens <= PREFETCH_TOKENS).then(|| regs.general());
+        let ahead = regs.general();
         let [table, nibble_mask, half, smallest, correction, row_scale] = [(); 6].map(|()| regs.vector());
         let weights = [regs.vector(), regs.vector()];
         let (ints, sums) = (regs.vectors(tokens), regs.vectors(tokens));
@@ -125,6 +163,7 @@ impl Dot {
             ints,
             sums,
             constants,
+            fetch,
             ahead,
         }
     }
@@ -144,9 +183,7 @@ impl Dot {
             a.mov(*row, qword_ptr(SCRATCH + 8 * t))?;
         }
         a.lea(self.data, qword_ptr(self.scales + self.format.tile(self.k).scale_bytes))?;
-        if let Some(ahead) = self.ahead {
-            a.lea(ahead, qword_ptr(self.scales + PREFETCH_DISTANCE))?;
-        }
+        a.lea(self.ahead, qword_ptr(self.scales + self.fetch.distance()))?;
         a.lea(SCRATCH, qword_ptr(self.constants))?;
         a.vpbroadcastd(self.correction, dword_ptr(SCRATCH + 12))?;
         if self.lookup == Lookup::Masked {
@@ -163,15 +200,14 @@ impl Dot {
         let block = self.block;
         a.xor(block, block)?;
         let blocks = self.k / BLOCK;
-        let at_once = if self.ahead.is_some() { PREFETCH_BLOCKS } else { 1 };
-        if blocks >= at_once {
+        if blocks >= PREFETCH_BLOCKS {
             let mut again = a.create_label();
             a.set_label(&mut again)?;
-            self.blocks(a, at_once)?;
-            a.cmp(block, (blocks / at_once * at_once * 4) as i32)?;
+            self.blocks(a, PREFETCH_BLOCKS)?;
+            a.cmp(block, (blocks / PREFETCH_BLOCKS * PREFETCH_BLOCKS * 4) as i32)?;
             a.jne(again)?;
         }
-        self.blocks(a, blocks % at_once)?;
+        self.blocks(a, blocks % PREFETCH_BLOCKS)?;
         // rows are done with: two of their like take out and stride back.
         let (out, stride) = (self.data, self.block);
         a.pop(out)?;
@@ -198,12 +234,22 @@ impl Dot {
 
     /// Several blocks, and their share of prefetching: data and scales alike, so that the pointer keeps its distance from tile to tile.
     fn blocks(&self, a: &mut CodeAssembler, count: usize) -> Result<(), IcedError> {
-        if let Some(ahead) = self.ahead.filter(|_| count > 0) {
-            let bytes = count * (data_lines(self.format) * LINE + scale_bytes(self.format));
-            for line in 0..bytes.div_ceil(LINE) {
-                a.prefetcht1(byte_ptr(ahead + line * LINE))?;
+        let (data, scales) = (count * data_lines(self.format) * LINE, count * scale_bytes(self.format));
+        match self.fetch {
+            Fetch::Bursts if count > 0 => {
+                for line in 0..(data + scales).div_ceil(LINE) {
+                    a.prefetcht1(byte_ptr(self.ahead + line * LINE))?;
+                }
+                a.add(self.ahead, (data + scales) as i32)?;
             }
-            a.add(ahead, bytes as i32)?;
+            Fetch::Linear if count > 0 => {
+                let scales = scales.next_multiple_of(LINE);
+                for line in 0..scales / LINE {
+                    a.prefetcht0(byte_ptr(self.ahead + line * LINE))?;
+                }
+                a.add(self.ahead, scales as i32)?;
+            }
+            _ => {}
         }
         (0..count).try_for_each(|_| self.one_block(a))
     }
@@ -217,6 +263,9 @@ impl Dot {
         }
         let lines = data_lines(self.format);
         for line in 0..lines {
+            if self.fetch == Fetch::Linear {
+                a.prefetcht0(byte_ptr(self.ahead + line * LINE))?;
+            }
             self.load_weights(a, line)?;
             let halves = if self.nibbles() { 2 } else { 1 };
             for half in 0..halves {
@@ -233,6 +282,9 @@ impl Dot {
             a.vfmadd231ps(*sum, *int, dword_bcst(*row + self.block + layout.scales()))?;
         }
         a.add(self.data, (lines * LINE) as i32)?;
+        if self.fetch == Fetch::Linear {
+            a.add(self.ahead, (lines * LINE) as i32)?;
+        }
         a.add(self.block, 4)
     }
 
