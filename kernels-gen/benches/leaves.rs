@@ -171,7 +171,7 @@ fn runnable(blob: &CodeBlob) -> Mmap {
 fn dots_of(format: WeightFormat) -> Vec<(Leaf, usize, usize)> {
     let single = Leaf::dot_tokens(true).iter().map(|t| (Leaf::DotQ8 { format, k: K, tokens: *t }, *t, 1));
     let several = [2, 1].map(|tokens| {
-        let order = if format == WeightFormat::Mxfp4 { Order::Pairs } else { Order::ONE };
+        let order = if format == WeightFormat::Mxfp4 { Order::Pairs } else { Order::Straight };
         (Leaf::DotAdjacent { format, k: K, tokens, order }, tokens, ADJACENT)
     });
     single.chain(several).collect()

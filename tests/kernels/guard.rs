@@ -85,7 +85,7 @@ fn dots_of_adjacent_tiles_stay_inside_their_operands() {
     let mut leaves = Vec::new();
     for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
         for (k, tokens) in [32, 96, 160, 2880].into_iter().flat_map(|k| [(k, 1), (k, 2)]) {
-            let orders = [Order::ONE, Order::Pairs, Order::Items(1), Order::Items(2)];
+            let orders = [Order::Straight, Order::Pairs];
             leaves.extend(orders.map(|order| Leaf::DotAdjacent { format, k, tokens, order }));
         }
     }

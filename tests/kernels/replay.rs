@@ -107,7 +107,7 @@ fn dots_give_the_cpus_bits() {
     leaves.clear();
     for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
         for (k, tokens) in [32, 96, 2880].into_iter().flat_map(|k| [(k, 1), (k, 2)]) {
-            let orders = [Order::ONE, Order::Pairs, Order::Items(1)];
+            let orders = [Order::Straight, Order::Pairs];
             leaves.extend(orders.map(|order| Leaf::DotAdjacent { format, k, tokens, order }));
         }
     }

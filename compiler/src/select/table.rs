@@ -153,9 +153,11 @@ pub fn ns_per_block(leaf: Leaf, version: &str, tuning: Tuning) -> Option<f64> {
             Some(row.ns[place])
         }
         // Of each tile the arithmetic is that of a tile by itself.
-        Leaf::DotAdjacent { format, k, tokens, .. } => {
-            ns_per_block(Leaf::DotQ8 { format, k, tokens }, &version.replace("dot_adjacent", "dot_q8"), tuning)
-        }
+        Leaf::DotAdjacent { format, k, tokens, .. } => ns_per_block(
+            Leaf::DotQ8 { format, k, tokens },
+            &version.replace("dot_adjacent", "dot_q8"),
+            tuning,
+        ),
         Leaf::Decode { format } => {
             let place = [Mxfp4, Int8, Int4].iter().position(|other| *other == format)?;
             Some(DECODES.iter().find(|row| row.version == version)?.ns[place])
@@ -188,7 +190,7 @@ mod tests {
             for format in [Mxfp4, Int8, Int4] {
                 let dots = Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: 64, tokens: *t });
                 let adjacent =
-                    [1, 2].map(|tokens| Leaf::DotAdjacent { format, k: 64, tokens, order: Order::ONE });
+                    [1, 2].map(|tokens| Leaf::DotAdjacent { format, k: 64, tokens, order: Order::Straight });
                 let weights = Products::at(level).decoded(format);
                 let gemms = (1..=2)
                     .flat_map(|tiles| (1..=GROUP).map(move |tokens| Leaf::GemmQ8 { weights, tiles, tokens }));

@@ -49,7 +49,7 @@ fn the_pick_is_the_cheapest_and_the_first_of_equals() {
 fn adjacent_tiles_go_one_after_the_other_on_a_zen_5_only() {
     for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
         for tokens in [1, 2] {
-            let leaf = Leaf::DotAdjacent { format, k: 64, tokens, order: Order::ONE };
+            let leaf = Leaf::DotAdjacent { format, k: 64, tokens, order: Order::Straight };
             for tuning in Tuning::ALL {
                 let versions = versions(leaf, Level::V4Vnni, tuning);
                 let pick = versions[cheapest_version(&versions)].0.expect("a wide version");

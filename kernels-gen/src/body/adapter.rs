@@ -4,7 +4,7 @@
 
 use crate::body::Cx;
 use crate::body::epilogue::RowsOf;
-use crate::body::matmul::unit_bytes;
+use crate::body::run::Run;
 use crate::emit::{Emit, LANES};
 use crate::kernel::{Kept, Mat, MatAdapter, OperandId, Part};
 use crate::leaf::Leaf;
@@ -227,13 +227,13 @@ fn add(e: &mut Emit, cx: &Cx, branch: &MatAdapter, entry: &Entry, b: Value, firs
     });
 }
 
-/// Adds the adapters' parts to the results of item `item`: `results` is `[rows][mats][unit]` f32.
+/// Adds the adapters' parts to the results of a run: `results` is `[rows][mats][columns]` f32.
 #[allow(clippy::too_many_arguments)]
 pub fn expand(
     e: &mut Emit,
     cx: &Cx,
     part: &Part,
-    item: Value,
+    items: Run,
     expert: Option<Value>,
     results: Value,
     rows: Value,
@@ -242,12 +242,12 @@ pub fn expand(
     if part.mats.iter().all(|mat| mat.adapter.is_none()) {
         return;
     }
-    let (tiles, stride) = (part.unit / TILE_ROWS, unit_bytes(part));
+    let (tiles, stride) = (items.columns(part) / TILE_ROWS, items.row_bytes(part));
     cx.if_adapters(e, |e| {
         for (m, mat) in part.mats.iter().enumerate() {
             let Some(branch) = &mat.adapter else { continue };
-            let results = e.add_imm(results, (m * part.unit * 4) as i64);
-            let first_tile = e.mul_imm(item, tiles as i64);
+            let results = e.add_imm(results, (m * items.columns(part) * 4) as i64);
+            let first_tile = e.mul_imm(items.first, (part.unit / TILE_ROWS) as i64);
             let first_tile = e.add_imm(first_tile, branch.first_tile as i64);
             let zero = e.i64(0);
             e.for_next(zero, rows, |e, row| {

@@ -1,8 +1,8 @@
-//! What becomes of a unit of results: bias, then the part's epilogue in order.
+//! What becomes of a run's results: bias, then the part's epilogue in order.
 //!
 //! As much of it as is arithmetic on single elements becomes one map over all rows of the results; the rest goes row by row.
 
-use crate::body::matmul::unit_bytes;
+use crate::body::run::{Run, run_of};
 use crate::body::{Cx, adapter};
 use crate::emit::Emit;
 use crate::expr::{Binary, Expr};
@@ -38,7 +38,7 @@ enum Source {
     Results(usize),
     /// Bias of that matrix.
     Bias(usize),
-    /// The item's columns of that value.
+    /// The run's columns of that value.
     Columns(ValId),
 }
 
@@ -47,7 +47,7 @@ enum Source {
 enum Target {
     /// Over the results of that matrix.
     Results(usize),
-    /// The item's columns of that value.
+    /// The run's columns of that value.
     Columns(ValId),
 }
 
@@ -57,17 +57,17 @@ struct Start {
     done: usize,
 }
 
-/// `consecutive`: rows of the results are consecutive rows of values too.
-fn start(vals: &[RowType], part: &Part, consecutive: bool) -> Start {
-    match whole(vals, part, consecutive) {
+/// For runs of so many columns. `consecutive`: rows of the results are consecutive rows of values too.
+fn start(vals: &[RowType], part: &Part, columns: usize, consecutive: bool) -> Start {
+    match whole(vals, part, columns, consecutive) {
         Some((None, done)) => Start { calls: Vec::new(), done },
         Some((Some(call), done)) => Start { calls: vec![call], done },
-        None => Start { calls: biases(part), done: 0 },
+        None => Start { calls: biases(part, columns), done: 0 },
     }
 }
 
 /// One map for biases, the first expression, and the store behind it, as far as they are there; nothing when it would have too many inputs.
-fn whole(vals: &[RowType], part: &Part, consecutive: bool) -> Option<(Option<Call>, usize)> {
+fn whole(vals: &[RowType], part: &Part, columns: usize, consecutive: bool) -> Option<(Option<Call>, usize)> {
     let mut inputs: Vec<Source> = (0..part.mats.len()).map(Source::Results).collect();
     let mut units: Vec<Expr> = (0..part.mats.len()).map(Expr::Var).collect();
     for (m, unit) in units.iter_mut().enumerate() {
@@ -99,46 +99,50 @@ fn whole(vals: &[RowType], part: &Part, consecutive: bool) -> Option<(Option<Cal
     if expr == Expr::Var(0) && matches!(out, Target::Results(_)) {
         return Some((None, done));
     }
-    Some((Some(call(vals, part, expr, inputs, out)), done))
+    Some((Some(call(vals, part, columns, expr, inputs, out)), done))
 }
 
 /// A map for each bias.
-fn biases(part: &Part) -> Vec<Call> {
+fn biases(part: &Part, columns: usize) -> Vec<Call> {
     let biased = part.mats.iter().enumerate().filter(|(_, mat)| mat.bias.is_some());
     biased
         .map(|(m, _)| {
             let sum = Expr::Binary(Binary::Add, Box::new(Expr::Var(0)), Box::new(Expr::Var(1)));
-            call(&[], part, sum, vec![Source::Results(m), Source::Bias(m)], Target::Results(m))
+            call(&[], part, columns, sum, vec![Source::Results(m), Source::Bias(m)], Target::Results(m))
         })
         .collect()
 }
 
-fn call(vals: &[RowType], part: &Part, expr: Expr, inputs: Vec<Source>, out: Target) -> Call {
+fn call(vals: &[RowType], part: &Part, columns: usize, expr: Expr, inputs: Vec<Source>, out: Target) -> Call {
+    let results = part.mats.len() * columns * 4;
     let distance = |source: &Source| match source {
-        Source::Results(_) => unit_bytes(part),
+        Source::Results(_) => results,
         Source::Bias(_) => 0,
         Source::Columns(val) => vals[*val].stride(),
     };
     let distances: Vec<usize> = inputs.iter().map(distance).collect();
     let to = match out {
-        Target::Results(_) => unit_bytes(part),
+        Target::Results(_) => results,
         Target::Columns(val) => vals[val].stride(),
     };
-    Call { map: Map::new(expr, part.unit, &distances, to), inputs, out }
+    Call { map: Map::new(expr, columns, &distances, to), inputs, out }
 }
 
 /// Leaves that [`emit`] calls.
 pub fn leaves(vals: &[RowType], part: &Part, consecutive: bool) -> Vec<Leaf> {
-    let start = start(vals, part, consecutive);
-    let maps = start.calls.iter().map(|call| Leaf::Map(call.map));
-    let rest = part.epilogue.iter().enumerate().skip(start.done).filter_map(|(i, step)| match step {
-        Epilogue::Quantize { .. } => Some(Leaf::Quantize),
-        Epilogue::Map { expr, inputs } => {
-            elementwise::map(expr, units(part, i) + inputs.len(), part.unit).map(Leaf::Map)
-        }
-        _ => None,
-    });
-    maps.chain(rest).collect()
+    let of_run = |columns: usize| {
+        let start = start(vals, part, columns, consecutive);
+        let maps = start.calls.iter().map(|call| Leaf::Map(call.map));
+        let rest = part.epilogue.iter().enumerate().skip(start.done).filter_map(|(i, step)| match step {
+            Epilogue::Quantize { .. } => Some(Leaf::Quantize),
+            Epilogue::Map { expr, inputs } => {
+                elementwise::map(expr, units(part, i) + inputs.len(), columns).map(Leaf::Map)
+            }
+            _ => None,
+        });
+        maps.chain(rest).collect::<Vec<_>>()
+    };
+    [1, run_of(part)].into_iter().flat_map(|items| of_run(items * part.unit)).collect()
 }
 
 /// Units of results before a step.
@@ -146,23 +150,23 @@ fn units(part: &Part, step: usize) -> usize {
     if step == 0 { part.mats.len() } else { 1 }
 }
 
-/// `results` is `[rows][mats][unit]` f32 in scratch, for item `item`.
+/// `results` is `[rows][mats][columns]` f32 in scratch, for a run.
 #[allow(clippy::too_many_arguments)]
 pub fn emit(
     e: &mut Emit,
     cx: &Cx,
     part: &Part,
-    item: Value,
+    items: Run,
     expert: Option<Value>,
     results: Value,
     rows: Value,
     rows_of: RowsOf,
 ) {
-    adapter::expand(e, cx, part, item, expert, results, rows, rows_of);
+    adapter::expand(e, cx, part, items, expert, results, rows, rows_of);
     let consecutive = matches!(rows_of, RowsOf::From(_));
-    let start = start(&cx.vals, part, consecutive);
+    let start = start(&cx.vals, part, items.columns(part), consecutive);
     for call in &start.calls {
-        run(e, cx, part, call, item, expert, results, rows, rows_of);
+        run(e, cx, part, call, items, expert, results, rows, rows_of);
     }
     if start.done == part.epilogue.len() {
         return;
@@ -176,9 +180,9 @@ pub fn emit(
             }
             RowsOf::Each(each) => each(e, i),
         };
-        let results = e.at(results, i, unit_bytes(part));
+        let results = e.at(results, i, items.row_bytes(part));
         for (i, step) in part.epilogue.iter().enumerate().skip(start.done) {
-            one_step(e, cx, part, (step, units(part, i)), item, results, row, out_row);
+            one_step(e, cx, part, (step, units(part, i)), items, results, row, out_row);
         }
     });
 }
@@ -190,21 +194,21 @@ fn run(
     cx: &Cx,
     part: &Part,
     call: &Call,
-    item: Value,
+    items: Run,
     expert: Option<Value>,
     results: Value,
     rows: Value,
     rows_of: RowsOf,
 ) {
-    let unit_columns = part.unit * 4;
     let columns = |e: &mut Emit, val: ValId| match rows_of {
         RowsOf::From(first) => {
             let row = cx.row(e, val, first);
-            e.at(row, item, unit_columns)
+            let offset = items.offset(e, part);
+            e.add(row, offset)
         }
         RowsOf::Each(_) => results,
     };
-    let unit = |e: &mut Emit, m: usize| e.add_imm(results, (m * unit_columns) as i64);
+    let unit = |e: &mut Emit, m: usize| e.add_imm(results, (m * items.columns(part) * 4) as i64);
     let mut args = vec![match call.out {
         Target::Results(m) => unit(e, m),
         Target::Columns(val) => columns(e, val),
@@ -212,7 +216,7 @@ fn run(
     for source in &call.inputs {
         args.push(match source {
             Source::Results(m) => unit(e, *m),
-            Source::Bias(m) => bias(e, cx, part, *m, item, expert),
+            Source::Bias(m) => bias(e, cx, part, *m, items, expert),
             Source::Columns(val) => columns(e, *val),
         });
     }
@@ -220,16 +224,16 @@ fn run(
     e.call(cx.leaf(Leaf::Map(call.map)), &args);
 }
 
-/// Asks for the biases of `items` items from `item` on while their weights are still to be multiplied: like these they come from memory, but are too
+/// Asks for a run's biases while their weights are still to be multiplied: like these they come from memory, but are too
 /// few for the CPU to expect, and an item of an expert has only microseconds to wait in.
-pub fn fetch_biases(e: &mut Emit, cx: &Cx, part: &Part, (item, items): (Value, usize), expert: Option<Value>) {
+pub fn fetch_biases(e: &mut Emit, cx: &Cx, part: &Part, items: Run, expert: Option<Value>) {
     let biased: Vec<usize> = (0..part.mats.len()).filter(|m| part.mats[*m].bias.is_some()).collect();
-    let lines = (part.unit * 4 * items).div_ceil(LINE);
+    let lines = (items.columns(part) * 4).div_ceil(LINE);
     for pair in biased.chunks(2) {
-        let first = bias(e, cx, part, pair[0], item, expert);
+        let first = bias(e, cx, part, pair[0], items, expert);
         // Of one matrix the halves.
         let (second, lines) = match pair.get(1) {
-            Some(m) => (bias(e, cx, part, *m, item, expert), lines),
+            Some(m) => (bias(e, cx, part, *m, items, expert), lines),
             None => (e.add_imm(first, (lines / 2 * LINE) as i64), lines.div_ceil(2)),
         };
         let lines = e.i64(lines as i64);
@@ -242,14 +246,15 @@ pub fn fetch_leaf(part: &Part) -> Option<Leaf> {
     part.mats.iter().any(|mat| mat.bias.is_some()).then_some(Leaf::Prefetch)
 }
 
-/// Address of the item's biases of matrix `m`, which has some.
-fn bias(e: &mut Emit, cx: &Cx, part: &Part, m: usize, item: Value, expert: Option<Value>) -> Value {
+/// Address of a run's biases of matrix `m`, which has some.
+fn bias(e: &mut Emit, cx: &Cx, part: &Part, m: usize, items: Run, expert: Option<Value>) -> Value {
     let mat = &part.mats[m];
     let mut bias = cx.operand(e, mat.bias.expect("only matrices with biases are asked for theirs"));
     if let Some(expert) = expert {
         bias = e.at(bias, expert, f32_row_stride(mat.n));
     }
-    e.at(bias, item, part.unit * 4)
+    let offset = items.offset(e, part);
+    e.add(bias, offset)
 }
 
 /// A step for one row.
@@ -259,19 +264,20 @@ fn one_step(
     cx: &Cx,
     part: &Part,
     (step, units): (&Epilogue, usize),
-    item: Value,
+    items: Run,
     results: Value,
     row: Value,
     out_row: Value,
 ) {
-    let unit = part.unit;
+    let unit = items.columns(part);
+    let columns = |e: &mut Emit, row: Value, bytes: usize| e.at(row, items.first, part.unit * bytes);
     match step {
         Epilogue::Map { expr, inputs } => {
             let mut sources: Vec<Value> =
                 (0..units).map(|m| e.add_imm(results, (m * unit * 4) as i64)).collect();
             for val in inputs {
                 let row = cx.row(e, *val, out_row);
-                sources.push(e.at(row, item, unit * 4));
+                sources.push(columns(e, row, 4));
             }
             elementwise::emit(e, cx, expr, &sources, results, unit);
         }
@@ -281,34 +287,34 @@ fn one_step(
         }
         Epilogue::Store { out } => {
             let out = cx.row(e, *out, out_row);
-            let out = e.at(out, item, unit * 4);
+            let out = columns(e, out, 4);
             elementwise::copy(e, results, out, unit);
         }
         Epilogue::Keep(kept) => cx.if_kept(e, kept, row, |e| {
             let out = cx.row(e, kept.out, out_row);
-            let out = e.at(out, item, unit * 4);
+            let out = columns(e, out, 4);
             elementwise::copy(e, results, out, unit);
         }),
         Epilogue::Quantize { out } => {
             let target = cx.row(e, *out, out_row);
             let target = quantize::Q8Ptr::of_row(e, target, cx.len(*out));
-            let block = e.mul_imm(item, (unit / BLOCK) as i64);
+            let block = e.mul_imm(items.first, (part.unit / BLOCK) as i64);
             let target = target.skip(e, block);
             quantize::emit(e, cx, results, target, unit);
         }
         Epilogue::Bf16Cast { out } => {
             let out = cx.row(e, *out, out_row);
-            let out = e.at(out, item, unit * 2);
+            let out = columns(e, out, 2);
             bf16::emit(e, results, out, unit);
         }
         Epilogue::KvCast { out } => {
             let out = cx.row(e, *out, out_row);
-            let out = e.at(out, item, unit * 2);
+            let out = columns(e, out, 2);
             kv::cast(e, results, out, unit);
         }
         Epilogue::KvWrite { pool, plane, kind, geometry } => {
             let slot = cx.kv_slot(e, *pool, *kind, geometry, row);
-            kv::write_head(e, results, slot, item, *plane, geometry);
+            kv::write_head(e, results, slot, items.first, *plane, geometry);
         }
     }
 }

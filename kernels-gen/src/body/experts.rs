@@ -5,6 +5,7 @@
 
 use crate::body::epilogue::RowsOf;
 use crate::body::panels::{Panels, many_or_few, with_tiles};
+use crate::body::run::{Run, for_runs, run_of};
 use crate::body::{Cx, adapter, epilogue, matmul};
 use crate::emit::{Emit, MEM};
 use crate::kernel::{Body, Domain, Kernel, Mat, Part, RowType, Tiling, ValId};
@@ -57,7 +58,7 @@ fn areas(experts: usize, rows: RowLimits, input: RowType, part: &Part) -> Areas 
     let entries = scratch.take(rows.max * 4);
     let targets = scratch.take(rows.max * 8);
     let weights = scratch.take(rows.max * 4);
-    let results = scratch.take(unit_bytes * matmul::run_of(part) * matmul::group_sizes(input)[0]);
+    let results = scratch.take(unit_bytes * run_of(part) * matmul::group_sizes(input)[0]);
     let panels = Panels::take(&mut scratch, rows, input, part);
     Areas { counts, starts, active, entries, targets, weights, results, panels, total: scratch.used() }
 }
@@ -73,23 +74,26 @@ pub struct RowLimits {
 
 /// Leaves of [`down`] besides those that multiply.
 pub fn down_leaves(part: &Part, out: RowType, residual: Option<RowType>) -> Vec<Leaf> {
-    let residual = residual.map(|residual| residual_leaf(part, out, residual));
-    [add_leaf(part), zero_leaf(part, out)].into_iter().chain(residual).collect()
+    let of_run = |columns: usize| {
+        let residual = residual.map(|residual| residual_leaf(columns, out, residual));
+        [add_leaf(part, columns), zero_leaf(columns, out)].into_iter().chain(residual)
+    };
+    [1, run_of(part)].into_iter().flat_map(|items| of_run(items * part.unit)).collect()
 }
 
 /// Adds an expert's weighted rows to their tokens'.
-fn add_leaf(part: &Part) -> Leaf {
-    Leaf::AddWeighted { n: part.unit, bias: part.mats[0].bias.is_some() }
+fn add_leaf(part: &Part, columns: usize) -> Leaf {
+    Leaf::AddWeighted { n: columns, bias: part.mats[0].bias.is_some() }
 }
 
-/// Sets a unit's columns of every token to zero.
-fn zero_leaf(part: &Part, out: RowType) -> Leaf {
-    Leaf::Map(Map::zero(part.unit, out.stride()))
+/// Sets columns of every token to zero.
+fn zero_leaf(columns: usize, out: RowType) -> Leaf {
+    Leaf::Map(Map::zero(columns, out.stride()))
 }
 
-/// Adds a unit's columns of every token of the residual.
-fn residual_leaf(part: &Part, out: RowType, residual: RowType) -> Leaf {
-    Leaf::Map(Map::add(part.unit, out.stride(), residual.stride()))
+/// Adds columns of every token of the residual.
+fn residual_leaf(columns: usize, out: RowType, residual: RowType) -> Leaf {
+    Leaf::Map(Map::add(columns, out.stride(), residual.stride()))
 }
 
 /// The down matrix as a part; its epilogue is the weighted sum.
@@ -232,7 +236,7 @@ pub fn up(
     let groups = group(e, cx, routed, &areas, input, input_slots);
     let units = part.items();
     let total = e.mul_imm(groups.active_count, units as i64);
-    let finish = |e: &mut Emit, item: Value, expert: Value, position: Value, results: Value, rows: Value| {
+    let finish = |e: &mut Emit, item: Run, expert: Value, position: Value, results: Value, rows: Value| {
         let each = |e: &mut Emit, row: Value| groups.row(e, position, row, routed.top_k);
         epilogue::emit(e, cx, part, item, Some(expert), results, rows, RowsOf::Each(&each));
     };
@@ -240,24 +244,23 @@ pub fn up(
     let item_body = |e: &mut Emit, index: Value, gathered: Value| -> Value {
         let active = divide(e, index, units);
         let before = e.mul_imm(active, units as i64);
-        let item = e.b.ins().isub(index, before);
+        let item = Run::one(e.b.ins().isub(index, before));
         let (expert, first, count) = groups.expert(e, active);
         let many = |e: &mut Emit, panels: Panels| {
             let is_new = e.icmp(IntCC::NotEqual, active, gathered);
             e.if_then(is_new, |e| panels.gather(e, cx, &part.mats[0], first, count));
-            let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
+            let weights = matmul::tile_bases(e, cx, part, item.first, Some(expert));
             panels.unit(e, cx, part, &weights, count);
             let results = cx.body_scratch(e, panels.results());
             finish(e, item, expert, first, results, count);
         };
         many_or_few(e, areas.panels, count, many, |e| {
-            let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
-            let (rows, items) = ((first, count), (item, 1));
-            epilogue::fetch_biases(e, cx, part, items, Some(expert));
-            let finish = |e: &mut Emit, item: Value, position: Value, results: Value, rows: Value| {
+            let weights = matmul::tile_bases(e, cx, part, item.first, Some(expert));
+            epilogue::fetch_biases(e, cx, part, item, Some(expert));
+            let finish = |e: &mut Emit, position: Value, results: Value, rows: Value| {
                 finish(e, item, expert, position, results, rows);
             };
-            each_dot(e, cx, &areas, part, row_type, &weights, rows, items, finish);
+            each_dot(e, cx, &areas, part, row_type, &weights, (first, count), item, finish);
         });
         active
     };
@@ -301,8 +304,8 @@ pub fn up(
     });
 }
 
-/// Multiplies by dot leaves, a few rows at a time, `items` units from `item` on, and calls `finish` with the item, the first row's entry
-/// number, the address of the results, and the number of rows.
+/// Multiplies a run by dot leaves, a few rows at a time, and calls `finish` with the first row's entry number, the address of the results, and the number
+/// of rows.
 #[allow(clippy::too_many_arguments)]
 fn each_dot(
     e: &mut Emit,
@@ -312,19 +315,17 @@ fn each_dot(
     row_type: RowType,
     weights: &[Value],
     (first, count): (Value, Value),
-    (item, items): (Value, usize),
-    finish: impl Fn(&mut Emit, Value, Value, Value, Value),
+    run: Run,
+    finish: impl Fn(&mut Emit, Value, Value, Value),
 ) {
     let list = cx.list(e);
     matmul::for_groups(e, row_type, count, |e, group_start, tokens| {
         let results = cx.body_scratch(e, areas.results);
         let position = e.add(first, group_start);
         let rows = e.at(list, position, 8);
-        matmul::dots(e, cx, part, row_type, weights, rows, results, tokens, items);
-        matmul::each_item(e, part, item, (items, tokens), results, |e, item, results| {
-            let count = e.i64(tokens as i64);
-            finish(e, item, position, results, count);
-        });
+        matmul::dots(e, cx, part, row_type, weights, rows, results, tokens, run);
+        let tokens = e.i64(tokens as i64);
+        finish(e, position, results, tokens);
     });
 }
 
@@ -362,7 +363,7 @@ pub fn down(
     rows: RowLimits,
 ) {
     let row_type = cx.vals[input];
-    let (mat, unit) = (&part.mats[0], part.unit);
+    let mat = &part.mats[0];
     let areas = areas(routed.experts, rows, row_type, part);
     let groups = group(e, cx, routed, &areas, input, true);
     let tokens = cx.rows(e, Domain::Tokens);
@@ -371,15 +372,16 @@ pub fn down(
     let first_out = cx.row(e, out, zero);
     aim(e, cx, routed, &areas, &groups, out);
     let columns = |e: &mut Emit, start: Value, end: Value| {
-        e.for_range(start, end, 1, |e, item| {
-            let place = e.at(first_out, item, unit * 4);
-            e.call(cx.leaf(zero_leaf(part, cx.vals[out])), &[place, tokens]);
+        for_runs(e, start, end, run_of(part), |e, run| {
+            let offset = run.offset(e, part);
+            let place = e.add(first_out, offset);
+            e.call(cx.leaf(zero_leaf(run.columns(part), cx.vals[out])), &[place, tokens]);
         });
         e.for_range(zero, groups.active_count, 1, |e, active| {
             let (expert, first, count) = groups.expert(e, active);
-            let add = |e: &mut Emit, item: Value, position: Value, results: Value, rows: Value| {
+            let add = |e: &mut Emit, run: Run, position: Value, results: Value, rows: Value| {
                 let each = |e: &mut Emit, row: Value| groups.row(e, position, row, routed.top_k);
-                adapter::expand(e, cx, part, item, Some(expert), results, rows, RowsOf::Each(&each));
+                adapter::expand(e, cx, part, run, Some(expert), results, rows, RowsOf::Each(&each));
                 let targets = cx.body_scratch(e, areas.targets);
                 let targets = e.at(targets, position, 8);
                 let weights = cx.body_scratch(e, areas.weights);
@@ -388,12 +390,16 @@ pub fn down(
                     Some(bias) => {
                         let bias = cx.operand(e, bias);
                         let bias = e.at(bias, expert, f32_row_stride(mat.n));
-                        e.at(bias, item, unit * 4)
+                        let offset = run.offset(e, part);
+                        e.add(bias, offset)
                     }
                     None => results,
                 };
-                let offset = e.mul_imm(item, (unit * 4) as i64);
-                e.call(cx.leaf(add_leaf(part)), &[results, bias, weights, targets, offset, rows]);
+                let offset = run.offset(e, part);
+                e.call(
+                    cx.leaf(add_leaf(part, run.columns(part))),
+                    &[results, bias, weights, targets, offset, rows],
+                );
             };
             let many = |e: &mut Emit, panels: Panels| {
                 panels.gather(e, cx, mat, first, count);
@@ -401,23 +407,26 @@ pub fn down(
                     let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
                     panels.unit(e, cx, part, &weights, count);
                     let results = cx.body_scratch(e, panels.results());
-                    add(e, item, first, results, count);
+                    add(e, Run::one(item), first, results, count);
                 });
             };
             many_or_few(e, areas.panels, count, many, |e| {
-                matmul::for_runs(e, start, end, matmul::run_of(part), |e, item, items| {
-                    let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
-                    epilogue::fetch_biases(e, cx, part, (item, items), Some(expert));
-                    each_dot(e, cx, &areas, part, row_type, &weights, (first, count), (item, items), add);
+                for_runs(e, start, end, run_of(part), |e, run| {
+                    let weights = matmul::tile_bases(e, cx, part, run.first, Some(expert));
+                    epilogue::fetch_biases(e, cx, part, run, Some(expert));
+                    let add = |e: &mut Emit, position: Value, results: Value, rows: Value| {
+                        add(e, run, position, results, rows);
+                    };
+                    each_dot(e, cx, &areas, part, row_type, &weights, (first, count), run, add);
                 });
             });
         });
         if let Some(residual) = residual {
             let first = cx.row(e, residual, zero);
-            e.for_range(start, end, 1, |e, item| {
-                let place = e.at(first_out, item, unit * 4);
-                let x = e.at(first, item, unit * 4);
-                let leaf = residual_leaf(part, cx.vals[out], cx.vals[residual]);
+            for_runs(e, start, end, run_of(part), |e, run| {
+                let offset = run.offset(e, part);
+                let (place, x) = (e.add(first_out, offset), e.add(first, offset));
+                let leaf = residual_leaf(run.columns(part), cx.vals[out], cx.vals[residual]);
                 e.call(cx.leaf(leaf), &[place, place, x, tokens]);
             });
         }
@@ -428,7 +437,7 @@ pub fn down(
             let (start, end) = cx.share(e, total);
             columns(e, start, end);
         } else {
-            cx.hand_out(e, total, matmul::run_of(part), columns);
+            cx.hand_out(e, total, run_of(part), columns);
         }
     });
 }

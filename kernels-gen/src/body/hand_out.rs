@@ -1,6 +1,7 @@
 //! How a step's workers share its items.
 
-use crate::body::{Cx, experts, matmul};
+use crate::body::run::{self, run_of_all};
+use crate::body::{Cx, experts};
 use crate::emit::{Emit, MEM};
 use crate::kernel::Body;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -30,8 +31,8 @@ pub fn equal_shares(total: usize, run: usize) -> usize {
 /// Items of a kernel's body that [`Cx::hand_out`] keeps together.
 pub fn run_of(body: &Body) -> usize {
     match body {
-        Body::Matmul { parts, .. } => matmul::run_of_all(parts),
-        Body::ExpertDown { mat, unit, .. } => matmul::run_of(&experts::down_part(mat, *unit)),
+        Body::Matmul { parts, .. } => run_of_all(parts),
+        Body::ExpertDown { mat, unit, .. } => run::run_of(&experts::down_part(mat, *unit)),
         _ => 1,
     }
 }

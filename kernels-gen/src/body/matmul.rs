@@ -1,6 +1,7 @@
 //! Dense matrices: units of rows are shared out among workers; each unit runs over all input rows.
 
 use crate::body::epilogue::RowsOf;
+use crate::body::run::{Run, for_runs, run_of, run_of_all};
 use crate::body::{Cx, epilogue, gemm};
 use crate::emit::Emit;
 use crate::kernel::{Domain, Mat, Part, RowType, Tiling, ValId};
@@ -15,7 +16,7 @@ use kernmill_plan::format::TILE_ROWS;
 const ADJACENT_TOKENS: usize = 2;
 
 struct Areas {
-    /// Results of one unit, or of several multiplied together, for the largest token group: `[items][tokens][mats][unit]` f32.
+    /// Results of a run for the largest token group: `[tokens][mats][columns]` f32.
     results: usize,
     gemm: Option<gemm::Areas>,
     total: usize,
@@ -85,53 +86,22 @@ pub fn emit(
     });
 }
 
-/// Runs `body(part, first item, number of items)` over a worker's items; `run` says how many at once at most.
+/// Runs `body` over a worker's items; `run` says how many at once at most.
 fn for_items(
     e: &mut Emit,
     parts: &[Part],
     (start, end): (Value, Value),
     run: impl Fn(&Part) -> usize,
-    mut body: impl FnMut(&mut Emit, &Part, Value, usize),
+    mut body: impl FnMut(&mut Emit, &Part, Run),
 ) {
     let mut first = 0;
     for part in parts {
         // The worker's items that fall into the part, counted from the part's first.
         let lower = clamp_from(e, start, first, part.items());
         let upper = clamp_from(e, end, first, part.items());
-        for_runs(e, lower, upper, run(part), |e, item, count| body(e, part, item, count));
+        for_runs(e, lower, upper, run(part), |e, run| body(e, part, run));
         first += part.items();
     }
-}
-
-/// Runs `body(first item, number of items)` over `start..end` in runs of `run` items, a power of two, then one by one.
-pub fn for_runs(
-    e: &mut Emit,
-    start: Value,
-    end: Value,
-    run: usize,
-    mut body: impl FnMut(&mut Emit, Value, usize),
-) {
-    let mut from = start;
-    if run > 1 {
-        let count = e.b.ins().isub(end, start);
-        let whole = e.b.ins().band_imm_s(count, -(run as i64));
-        from = e.add(start, whole);
-        e.for_range(start, from, run as i64, |e, item| body(e, item, run));
-    }
-    e.for_range(from, end, 1, |e, item| body(e, item, 1));
-}
-
-/// Items of a part that dots take together: when an item has fewer tiles than one leaf multiplies, as many as fill it.
-pub fn run_of(part: &Part) -> usize {
-    let tiles = part.unit / TILE_ROWS;
-    let run = ADJACENT / tiles.max(1);
-    if part.mats.len() == 1 && run * tiles == ADJACENT && part.items() >= run { run } else { 1 }
-}
-
-/// Items that are handed out together: [`run_of`] all parts if it is one number.
-pub fn run_of_all(parts: &[Part]) -> usize {
-    let first = run_of(&parts[0]);
-    if parts.iter().all(|part| run_of(part) == first) { first } else { 1 }
 }
 
 /// The leaf that multiplies adjacent tiles of a part with `tokens` rows, if there can be one: the tiles of an item, or of a run of
@@ -143,9 +113,7 @@ pub fn adjacent_leaf(part: &Part, input: RowType, tokens: usize) -> Option<Leaf>
     };
     let tiles = part.mats.len() * part.unit / TILE_ROWS;
     let order = match part.mats.len() {
-        1 if tiles >= ADJACENT => Order::ONE,
-        // Of a single row, items' results are adjacent too.
-        1 if run_of(part) * tiles == ADJACENT => Order::Items(if tokens == 1 { ADJACENT } else { tiles }),
+        1 if tiles >= ADJACENT || run_of(part) * tiles == ADJACENT => Order::Straight,
         2 if tiles == ADJACENT => Order::Pairs,
         _ => return None,
     };
@@ -163,18 +131,16 @@ fn few(
     rows: Value,
     share: (Value, Value),
 ) {
-    for_items(e, parts, share, run_of, |e, part, item, count| {
-        let weights = tile_bases(e, cx, part, item, None);
-        epilogue::fetch_biases(e, cx, part, (item, count), None);
+    for_items(e, parts, share, run_of, |e, part, run| {
+        let weights = tile_bases(e, cx, part, run.first, None);
+        epilogue::fetch_biases(e, cx, part, run, None);
         for_groups(e, input, rows, |e, group_start, tokens| {
             let results = cx.body_scratch(e, results);
             let list = cx.list(e);
             let rows_ptr = e.at(list, group_start, 8);
-            dots(e, cx, part, input, &weights, rows_ptr, results, tokens, count);
-            each_item(e, part, item, (count, tokens), results, |e, item, results| {
-                let tokens = e.i64(tokens as i64);
-                epilogue::emit(e, cx, part, item, None, results, tokens, RowsOf::From(group_start));
-            });
+            dots(e, cx, part, input, &weights, rows_ptr, results, tokens, run);
+            let tokens = e.i64(tokens as i64);
+            epilogue::emit(e, cx, part, run, None, results, tokens, RowsOf::From(group_start));
         });
     });
 }
@@ -187,8 +153,8 @@ fn many(e: &mut Emit, cx: &Cx, parts: &[Part], areas: &gemm::Areas, rows: Value,
         gemm::fill_panel(e, cx, areas, &run[0].mats[0], list, rows);
         let share = (e.add_imm(share.0, -(start as i64)), e.add_imm(share.1, -(start as i64)));
         let one = |_: &Part| 1;
-        for_items(e, run, share, one, |e, part, item, _| {
-            let weights = tile_bases(e, cx, part, item, None);
+        for_items(e, run, share, one, |e, part, item| {
+            let weights = tile_bases(e, cx, part, item.first, None);
             gemm::unit(e, cx, areas, part, &weights, rows);
             let results = cx.body_scratch(e, areas.results);
             let first = e.i64(0);
@@ -238,26 +204,7 @@ pub fn tile_bases(e: &mut Emit, cx: &Cx, part: &Part, item: Value, expert: Optio
         .collect()
 }
 
-/// Runs `body(item, its results)` for `count` items from `first` on, which were multiplied with `tokens` rows together.
-pub fn each_item(
-    e: &mut Emit,
-    part: &Part,
-    first: Value,
-    (count, tokens): (usize, usize),
-    results: Value,
-    mut body: impl FnMut(&mut Emit, Value, Value),
-) {
-    if count == 1 {
-        return body(e, first, results);
-    }
-    e.for_count(count, |e, index| {
-        let item = e.add(first, index);
-        let results = e.at(results, index, tokens * unit_bytes(part));
-        body(e, item, results);
-    });
-}
-
-/// Dot products of `items` units with `tokens` rows: `results[item][token][mat][unit]`.
+/// Dot products of a run with `tokens` rows: `results[token][mat][column]`.
 #[allow(clippy::too_many_arguments)]
 pub fn dots(
     e: &mut Emit,
@@ -268,15 +215,14 @@ pub fn dots(
     rows: Value,
     results: Value,
     tokens: usize,
-    items: usize,
+    run: Run,
 ) {
-    let stride = e.i64(unit_bytes(part) as i64);
+    let stride = e.i64(run.row_bytes(part) as i64);
     // In the order in which tiles lie in memory when matrices are interleaved: leaves prefetch behind their tile's end.
     let mut tiles = Vec::new();
-    for tile in 0..part.unit / TILE_ROWS * items {
+    for tile in 0..run.columns(part) / TILE_ROWS {
         for (m, (mat, base)) in part.mats.iter().zip(weights).enumerate() {
-            let (item, row) = (tile * TILE_ROWS / part.unit, tile * TILE_ROWS % part.unit);
-            let out = item * tokens * unit_bytes(part) + (m * part.unit + row) * 4;
+            let out = (m * run.columns(part) + tile * TILE_ROWS) * 4;
             tiles.push((mat, *base, tile * mat.tile_stride, out));
         }
     }

@@ -10,6 +10,7 @@ mod gemm_bf16;
 mod hand_out;
 mod matmul;
 mod panels;
+mod run;
 mod shrink;
 
 pub use crate::body::hand_out::{equal_shares, run_of};

@@ -175,11 +175,10 @@ impl Leaf {
     pub fn contract(self) -> Vec<Param> {
         match self {
             Leaf::DotQ8 { format, k, tokens } => dot(format, k, tokens, k + k / BLOCK * 8),
-            Leaf::DotAdjacent { format, k, tokens, order } => {
+            Leaf::DotAdjacent { format, k, tokens, .. } => {
                 let mut params = dot(format, k, tokens, k + k / BLOCK * 8);
                 params[0] = Param::Read(Region::new(ADJACENT * format.tile(k).bytes()));
-                let (tiles, rows) = (order.row_tiles(), tokens * ADJACENT / order.row_tiles());
-                params[2] = Param::Write(Region::new(tiles * ROWS_F32).times(rows, Amount::param(3)));
+                params[2] = Param::Write(Region::new(ADJACENT * ROWS_F32).times(tokens, Amount::param(3)));
                 params
             }
             Leaf::DotF32 { format, k, tokens } => dot(format, k, tokens, 4 * k),
@@ -328,7 +327,7 @@ mod tests {
         let format = WeightFormat::Mxfp4;
         for leaf in [
             Leaf::DotQ8 { format, k: 32, tokens: 1 },
-            Leaf::DotAdjacent { format, k: 32, tokens: 1, order: Order::ONE },
+            Leaf::DotAdjacent { format, k: 32, tokens: 1, order: Order::Straight },
             Leaf::DotF32 { format, k: 32, tokens: 1 },
             Leaf::Decode { format },
             Leaf::DecodeWords,

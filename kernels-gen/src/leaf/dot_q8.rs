@@ -4,7 +4,7 @@
 //! `tile` is a packed tile of `k` columns in MXFP4, int8 or int4; `rows[t]` an activation row of `k`; `out + t * out_stride` receives 16 dot
 //! products ("blockdot" of docs/numerics.md). Reads exactly the tile and the activation rows, writes exactly `tokens * 64` bytes.
 //!
-//! [`adjacent`] is the same for the [`ADJACENT`] tiles from `tile` on, whose results are rows, `out_stride` bytes apart, in an [`Order`].
+//! [`adjacent`] is the same for the [`ADJACENT`] tiles from `tile` on, whose results are side by side in an [`Order`], a row for each token.
 //!
 //! Tile: one token by all 16 rows at once, or several tokens by four rows at a time (four passes over the tile, which fits L1).
 
@@ -22,36 +22,22 @@ const TOKENS_PER_PASS: usize = 4;
 /// Tiles of the leaf for several.
 pub const ADJACENT: usize = 4;
 
-/// How the results of adjacent tiles lie.
+/// How the results of adjacent tiles lie in a token's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Order {
-    /// As items of so many tiles (1, 2 or all), one item behind the other: a row for each token, of the item's tiles in order.
-    Items(usize),
-    /// A row for each token, even tiles first, because tiles of two matrices alternate.
+    /// As the tiles do.
+    Straight,
+    /// Even tiles first, because tiles of two matrices alternate.
     Pairs,
 }
 
 impl Order {
-    /// As one item.
-    pub const ONE: Order = Order::Items(ADJACENT);
-
-    /// Tiles of a row.
-    pub fn row_tiles(self) -> usize {
-        match self {
-            Order::Items(tiles) => tiles,
-            Order::Pairs => ADJACENT,
-        }
-    }
-
-    /// The rows in order: of which token, and of which tiles.
-    pub fn rows(self, tokens: usize) -> impl Iterator<Item = (usize, impl Iterator<Item = usize>)> {
-        let tiles = self.row_tiles();
-        let tile = move |place: usize| match self {
-            Order::Items(_) => place,
+    /// The tiles whose results a row has, in order.
+    pub fn tiles(self) -> impl Iterator<Item = usize> {
+        (0..ADJACENT).map(move |place| match self {
+            Order::Straight => place,
             Order::Pairs => place % (ADJACENT / 2) * 2 + place / (ADJACENT / 2),
-        };
-        let items = (0..ADJACENT).step_by(tiles);
-        items.flat_map(move |first| (0..tokens).map(move |token| (token, (first..first + tiles).map(tile))))
+        })
     }
 }
 
@@ -66,21 +52,15 @@ pub fn adjacent(
 ) {
     e.for_count(ADJACENT, |e, tile| {
         let weights = e.at(params[0], tile, format.tile(k).bytes());
-        let (item, place) = match order {
-            Order::Items(tiles) => {
-                let item = e.b.ins().ushr_imm_u(tile, i64::from(tiles.ilog2()));
-                (item, e.b.ins().band_imm_s(tile, tiles as i64 - 1))
-            }
+        let place = match order {
+            Order::Straight => tile,
             Order::Pairs => {
                 let (odd, half) = (e.b.ins().band_imm_s(tile, 1), e.b.ins().ushr_imm_u(tile, 1));
                 let odd = e.mul_imm(odd, ADJACENT as i64 / 2);
-                (e.i64(0), e.add(odd, half))
+                e.add(odd, half)
             }
         };
-        let row = e.mul_imm(item, tokens as i64);
-        let skipped = e.b.ins().imul(row, params[3]);
-        let out = e.add(params[2], skipped);
-        let out = e.at(out, place, TILE_ROWS * 4);
+        let out = e.at(params[2], place, TILE_ROWS * 4);
         emit(e, &[weights, params[1], out, params[3]], format, k, tokens, vnni);
     });
 }

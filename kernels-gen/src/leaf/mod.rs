@@ -83,9 +83,8 @@ impl fmt::Display for Leaf {
             Leaf::DotQ8 { format, k, tokens } => write!(f, "dot_{}_q8_k{k}_t{tokens}", format.name()),
             Leaf::DotAdjacent { format, k, tokens, order } => {
                 let order = match *order {
-                    Order::ONE => String::new(),
-                    Order::Items(tiles) => format!("_items{tiles}"),
-                    Order::Pairs => "_pairs".to_owned(),
+                    Order::Straight => "",
+                    Order::Pairs => "_pairs",
                 };
                 write!(f, "dot_adjacent_{}_q8_k{k}_t{tokens}{order}", format.name())
             }

@@ -189,11 +189,11 @@ impl Dot {
         let (out, stride) = (self.walk.data, self.walk.block);
         a.mov(out, qword_ptr(rsp + frame))?;
         a.mov(stride, qword_ptr(rsp + (frame + 8)))?;
-        for (number, (token, tiles)) in order.rows(self.rows.len()).enumerate() {
-            if number > 0 {
+        for token in 0..self.rows.len() {
+            if token > 0 {
                 a.add(out, stride)?;
             }
-            let halves = tiles.flat_map(|tile| (0..HALVES).map(move |half| (tile, half)));
+            let halves = order.tiles().flat_map(|tile| (0..HALVES).map(move |half| (tile, half)));
             for (at, (tile, half)) in halves.enumerate() {
                 a.vmovups(value, self.sum(tile, token, half))?;
                 a.vmovups(ymmword_ptr(out + at * BYTES), value)?;

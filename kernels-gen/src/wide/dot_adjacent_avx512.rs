@@ -163,12 +163,12 @@ impl Dot {
         let (out, stride) = (self.walk.data, self.walk.block);
         a.pop(out)?;
         a.pop(stride)?;
-        for (number, (token, tiles)) in order.rows(self.sums.len()).enumerate() {
-            if number > 0 {
+        for (token, sums) in self.sums.iter().enumerate() {
+            if token > 0 {
                 a.add(out, stride)?;
             }
-            for (at, tile) in tiles.enumerate() {
-                a.vmovups(zmmword_ptr(out + at * LINE), self.sums[token][tile])?;
+            for (at, tile) in order.tiles().enumerate() {
+                a.vmovups(zmmword_ptr(out + at * LINE), sums[tile])?;
             }
         }
         self.regs.restore_and_return(a)?;

@@ -22,7 +22,9 @@ pub const VBMI: Wide = Wide {
     levels: |level| level >= Level::V4Vnni,
     serves: |leaf| matches!(leaf, Leaf::DotQ8 { format: WeightFormat::Mxfp4, tokens: 1..=8, .. }),
     assemble: |a, leaf| match leaf {
-        Leaf::DotQ8 { format, k, tokens } => Dot::new(a, format, Lookup::Vbmi, k, tokens, Fetch::Bursts).emit(a),
+        Leaf::DotQ8 { format, k, tokens } => {
+            Dot::new(a, format, Lookup::Vbmi, k, tokens, Fetch::Bursts).emit(a)
+        }
         _ => Ok(()),
     },
 };
@@ -31,7 +33,9 @@ pub const VBMI: Wide = Wide {
 pub const VBMI_LINEAR: Wide = Wide {
     name: "dot_q8_avx512vbmi_linear",
     assemble: |a, leaf| match leaf {
-        Leaf::DotQ8 { format, k, tokens } => Dot::new(a, format, Lookup::Vbmi, k, tokens, Fetch::Linear).emit(a),
+        Leaf::DotQ8 { format, k, tokens } => {
+            Dot::new(a, format, Lookup::Vbmi, k, tokens, Fetch::Linear).emit(a)
+        }
         _ => Ok(()),
     },
     ..VBMI
@@ -43,7 +47,9 @@ pub const PLAIN: Wide = Wide {
     levels: |level| level >= Level::CascadeLake,
     serves: |leaf| matches!(leaf, Leaf::DotQ8 { tokens: 1..=8, .. }),
     assemble: |a, leaf| match leaf {
-        Leaf::DotQ8 { format, k, tokens } => Dot::new(a, format, Lookup::of(format), k, tokens, Fetch::Bursts).emit(a),
+        Leaf::DotQ8 { format, k, tokens } => {
+            Dot::new(a, format, Lookup::of(format), k, tokens, Fetch::Bursts).emit(a)
+        }
         _ => Ok(()),
     },
 };
@@ -52,7 +58,9 @@ pub const PLAIN: Wide = Wide {
 pub const PLAIN_LINEAR: Wide = Wide {
     name: "dot_q8_avx512vnni_linear",
     assemble: |a, leaf| match leaf {
-        Leaf::DotQ8 { format, k, tokens } => Dot::new(a, format, Lookup::of(format), k, tokens, Fetch::Linear).emit(a),
+        Leaf::DotQ8 { format, k, tokens } => {
+            Dot::new(a, format, Lookup::of(format), k, tokens, Fetch::Linear).emit(a)
+        }
         _ => Ok(()),
     },
     ..PLAIN
@@ -133,7 +141,14 @@ struct Dot {
 }
 
 impl Dot {
-    fn new(a: &mut CodeAssembler, format: WeightFormat, lookup: Lookup, k: usize, tokens: usize, fetch: Fetch) -> Dot {
+    fn new(
+        a: &mut CodeAssembler,
+        format: WeightFormat,
+        lookup: Lookup,
+        k: usize,
+        tokens: usize,
+        fetch: Fetch,
+    ) -> Dot {
         // Tile and row list are read at once; out and stride wait on the stack, so that their registers are free.
         let mut regs = Regs::with_params(1);
         let scales = PARAMS[0];

@@ -159,7 +159,7 @@ mod tests {
                 for tokens in (1..=8).filter(|_| format.is_blocked()) {
                     leaves.push(Leaf::DotQ8 { format, k, tokens });
                 }
-                let adjacent = [(1, Order::ONE), (2, Order::Pairs), (2, Order::Items(1))];
+                let adjacent = [(1, Order::Straight), (2, Order::Pairs), (2, Order::Straight)];
                 for (tokens, order) in adjacent.into_iter().filter(|_| format.is_blocked()) {
                     leaves.push(Leaf::DotAdjacent { format, k, tokens, order });
                 }

@@ -47,7 +47,7 @@ fn every_wide_version_passes_in_every_shape() {
         for k in [32, 64, 2880] {
             leaves.extend((1..=8).map(|tokens| Leaf::DotQ8 { format, k, tokens }));
             leaves.extend((1..=8).map(|tokens| Leaf::DotF32 { format, k, tokens }));
-            let adjacent = [(1, Order::ONE), (2, Order::ONE), (2, Order::Items(2))];
+            let adjacent = [(1, Order::Straight), (2, Order::Straight), (2, Order::Pairs)];
             leaves.extend(adjacent.map(|(tokens, order)| Leaf::DotAdjacent { format, k, tokens, order }));
         }
         // Rows of odd lengths are for formats without blocks.

@@ -1,0 +1,67 @@
+//! Items that dots take together, so that one leaf multiplies four tiles although an item has fewer: their results are as those of one wide item.
+
+use crate::body::matmul::unit_bytes;
+use crate::emit::Emit;
+use crate::kernel::{Epilogue, Part};
+use crate::leaf::ADJACENT;
+use cranelift_codegen::ir::{InstBuilder, Value};
+use kernmill_plan::format::TILE_ROWS;
+
+/// Consecutive items of a part.
+#[derive(Clone, Copy)]
+pub struct Run {
+    /// Number of the first.
+    pub first: Value,
+    /// How many.
+    pub items: usize,
+}
+
+impl Run {
+    /// One item.
+    pub fn one(item: Value) -> Run {
+        Run { first: item, items: 1 }
+    }
+
+    /// Columns of each of the part's matrices.
+    pub fn columns(self, part: &Part) -> usize {
+        part.unit * self.items
+    }
+
+    /// Bytes of one row of results, `[mats][columns]` f32.
+    pub fn row_bytes(self, part: &Part) -> usize {
+        unit_bytes(part) * self.items
+    }
+
+    /// Bytes from the start of a row of f32 to the run's columns.
+    pub fn offset(self, e: &mut Emit, part: &Part) -> Value {
+        e.mul_imm(self.first, (part.unit * 4) as i64)
+    }
+}
+
+/// Items of a part that dots take together: when an item has fewer tiles than one leaf multiplies, as many as fill it.
+pub fn run_of(part: &Part) -> usize {
+    let tiles = part.unit / TILE_ROWS;
+    let run = ADJACENT / tiles.max(1);
+    // These know an item as a head.
+    let by_head = |step: &Epilogue| matches!(step, Epilogue::Rope { .. } | Epilogue::KvWrite { .. });
+    let is_one = part.mats.len() != 1 || part.epilogue.iter().any(by_head);
+    if !is_one && run * tiles == ADJACENT && part.items() >= run { run } else { 1 }
+}
+
+/// Items that are handed out together: [`run_of`] all parts if it is one number.
+pub fn run_of_all(parts: &[Part]) -> usize {
+    let first = run_of(&parts[0]);
+    if parts.iter().all(|part| run_of(part) == first) { first } else { 1 }
+}
+
+/// Runs `body` over items `start..end` in runs of `run` items, a power of two, then one by one.
+pub fn for_runs(e: &mut Emit, start: Value, end: Value, run: usize, mut body: impl FnMut(&mut Emit, Run)) {
+    let mut from = start;
+    if run > 1 {
+        let count = e.b.ins().isub(end, start);
+        let whole = e.b.ins().band_imm_s(count, -(run as i64));
+        from = e.add(start, whole);
+        e.for_range(start, from, run as i64, |e, first| body(e, Run { first, items: run }));
+    }
+    e.for_range(from, end, 1, |e, item| body(e, Run::one(item)));
+}
