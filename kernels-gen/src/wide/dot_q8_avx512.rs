@@ -2,7 +2,7 @@
 //!
 //! Tile: 16 rows (the lanes) x up to 8 tokens, one int32 and one f32 accumulator per token. The packed line is the operand of
 //! `vpdpbusd` as it lies (int8), with its nibbles apart (int4), or looked up as well (mxfp4); activations come as broadcast
-//! dwords from memory. It prefetches into L2. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
+//! dwords from memory. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::Wide;
 use super::regs::{PARAMS, Regs, SCRATCH};
@@ -21,23 +21,13 @@ pub const VBMI: Wide = Wide {
     name: "dot_q8_avx512vbmi",
     levels: |level| level >= Level::V4Vnni,
     serves: |leaf| matches!(leaf, Leaf::DotQ8 { format: WeightFormat::Mxfp4, tokens: 1..=8, .. }),
-    assemble: |a, leaf| match leaf {
-        Leaf::DotQ8 { format, k, tokens } => {
-            Dot::new(a, format, Lookup::Vbmi, k, tokens, Fetch::Bursts).emit(a)
-        }
-        _ => Ok(()),
-    },
+    assemble: |a, leaf| assemble(a, leaf, |_| Lookup::Vbmi, Fetch::Bursts),
 };
 
 /// With `vpermb`, fetching line by line.
 pub const VBMI_LINEAR: Wide = Wide {
     name: "dot_q8_avx512vbmi_linear",
-    assemble: |a, leaf| match leaf {
-        Leaf::DotQ8 { format, k, tokens } => {
-            Dot::new(a, format, Lookup::Vbmi, k, tokens, Fetch::Linear).emit(a)
-        }
-        _ => Ok(()),
-    },
+    assemble: |a, leaf| assemble(a, leaf, |_| Lookup::Vbmi, Fetch::Linear),
     ..VBMI
 };
 
@@ -46,43 +36,36 @@ pub const PLAIN: Wide = Wide {
     name: "dot_q8_avx512vnni",
     levels: |level| level >= Level::CascadeLake,
     serves: |leaf| matches!(leaf, Leaf::DotQ8 { tokens: 1..=8, .. }),
-    assemble: |a, leaf| match leaf {
-        Leaf::DotQ8 { format, k, tokens } => {
-            Dot::new(a, format, Lookup::of(format), k, tokens, Fetch::Bursts).emit(a)
-        }
-        _ => Ok(()),
-    },
+    assemble: |a, leaf| assemble(a, leaf, Lookup::of, Fetch::Bursts),
 };
 
 /// Without, fetching line by line.
 pub const PLAIN_LINEAR: Wide = Wide {
     name: "dot_q8_avx512vnni_linear",
-    assemble: |a, leaf| match leaf {
-        Leaf::DotQ8 { format, k, tokens } => {
-            Dot::new(a, format, Lookup::of(format), k, tokens, Fetch::Linear).emit(a)
-        }
-        _ => Ok(()),
-    },
+    assemble: |a, leaf| assemble(a, leaf, Lookup::of, Fetch::Linear),
     ..PLAIN
 };
+
+fn assemble(
+    a: &mut CodeAssembler,
+    leaf: Leaf,
+    lookup: impl Fn(WeightFormat) -> Lookup,
+    fetch: Fetch,
+) -> Result<(), IcedError> {
+    match leaf {
+        Leaf::DotQ8 { format, k, tokens } => Dot::new(a, format, lookup(format), k, tokens, fetch).emit(a),
+        _ => Ok(()),
+    }
+}
 
 /// How a leaf fetches what comes later.
 #[derive(Clone, Copy, PartialEq)]
 enum Fetch {
     /// The lines of several blocks at once, into L2.
     Bursts,
-    /// Each beside the line of data that is multiplied, into L1.
+    /// Each beside the line of data that is multiplied, into L1. On a Zen 5 eight tokens of int8 go at 0.90 of a read's rate this way and at 0.37 the other
+    /// (`benches/runs/2026-11-23-zen5.md`).
     Linear,
-}
-
-impl Fetch {
-    /// Bytes that it is ahead of the tile's.
-    fn distance(self) -> usize {
-        match self {
-            Fetch::Bursts => PREFETCH_DISTANCE,
-            Fetch::Linear => LINEAR_DISTANCE,
-        }
-    }
 }
 
 /// How a line's nibbles become bytes.
@@ -104,10 +87,10 @@ impl Lookup {
     }
 }
 
-/// Bytes that prefetching is ahead of the tile's bytes. Measured with `benches/leaves.rs`: distances from 8 to 16 KiB are alike, shorter ones
-/// and prefetching into L1 slower. A prefetch past the last tile does not fault.
+/// Bytes that prefetching is ahead of the tile's bytes. Measured with `benches/leaves.rs`: in bursts, on a Zen 4 and a Xeon, distances from 8 to 16 KiB are alike, shorter ones
+/// and prefetching into L1 slower; line by line, on a Zen 5, distances from 8 to 12 KiB are alike and 6 KiB slower with 4 and 8 tokens. A prefetch past the last
+/// tile does not fault.
 pub const PREFETCH_DISTANCE: usize = 8192;
-const LINEAR_DISTANCE: usize = 6144;
 
 /// Blocks per turn of a loop that prefetches: so many that they fill whole lines, and no line is asked for twice.
 const PREFETCH_BLOCKS: usize = 4;
@@ -198,7 +181,7 @@ impl Dot {
             a.mov(*row, qword_ptr(SCRATCH + 8 * t))?;
         }
         a.lea(self.data, qword_ptr(self.scales + self.format.tile(self.k).scale_bytes))?;
-        a.lea(self.ahead, qword_ptr(self.scales + self.fetch.distance()))?;
+        a.lea(self.ahead, qword_ptr(self.scales + PREFETCH_DISTANCE))?;
         a.lea(SCRATCH, qword_ptr(self.constants))?;
         a.vpbroadcastd(self.correction, dword_ptr(SCRATCH + 12))?;
         if self.lookup == Lookup::Masked {
