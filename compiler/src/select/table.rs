@@ -126,15 +126,18 @@ fn adds_factor(tuning: Tuning) -> f64 {
 /// What versions of `DotAdjacent` and `DotQ8` are called that fetch bytes as they lie, into L1, and the same otherwise.
 const LINEAR: &str = "_linear";
 
-/// Those beside the others, weights coming from memory. On a Zen 5 leaves of one token have 0.97 to 1.05 of a read's rate beside 0.74 to 0.9, of eight 0.84 to 0.9 beside
-/// 0.37 to 0.85 (`benches/runs/2026-11-23-zen5.md`). On others only the order of tiles was measured, while such leaves fetched into L2: one tile at a time 22 GB/s
-/// beside 25 a thread on the EPYC, and plain reads from one place 16 beside 26 on the Xeon.
-fn linear_factor(tuning: Tuning) -> f64 {
-    match tuning {
-        Tuning::Zen5 => 0.85,
-        Tuning::Amd => 1.15,
-        Tuning::Intel => 1.6,
-        Tuning::Generic => 1.3,
+/// Those beside the others. Of adjacent tiles, weights coming from memory: on a Zen 5 the order by itself has 1.04 of a read's rate beside 0.86, leaves of mxfp4 have
+/// 0.98 beside 0.9 and of int8 1.00 beside 0.95 (`benches/runs/2026-11-23-zen5.md`). Others were measured one tile at a time while such leaves fetched into L2: 22 GB/s
+/// beside 25 a thread on the EPYC, and plain reads from one place 16 beside 26 on the Xeon. Of one tile from cache, because panels are compared with that: on a Zen 5 no slower,
+/// and from memory up to 2.5 times as fast; fetching into L1 was slower on the EPYC, while it was done in bursts.
+fn linear_factor(leaf: Leaf, tuning: Tuning) -> f64 {
+    match (leaf, tuning) {
+        (Leaf::DotQ8 { .. }, Tuning::Zen5) => 0.98,
+        (Leaf::DotQ8 { .. }, _) => 1.1,
+        (_, Tuning::Zen5) => 0.85,
+        (_, Tuning::Amd) => 1.15,
+        (_, Tuning::Intel) => 1.6,
+        (_, Tuning::Generic) => 1.3,
     }
 }
 
@@ -144,7 +147,7 @@ pub fn ns_per_block(leaf: Leaf, version: &str, tuning: Tuning) -> Option<f64> {
         return Some(ns_per_block(leaf, "gemm_q8_avx512vnni", tuning)? * adds_factor(tuning));
     }
     if let Some(version) = version.strip_suffix(LINEAR) {
-        return Some(ns_per_block(leaf, version, tuning)? * linear_factor(tuning));
+        return Some(ns_per_block(leaf, version, tuning)? * linear_factor(leaf, tuning));
     }
     match leaf {
         Leaf::DotQ8 { format, tokens, .. } => {
