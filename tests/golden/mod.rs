@@ -158,16 +158,20 @@ fn machine_code_of_wide_leaves_of_other_levels() {
 }
 
 #[test]
-fn machine_code_of_adjacent_tiles_one_after_the_other() {
+fn machine_code_of_dots_that_fetch_line_by_line() {
     // More blocks than have their scales in one line.
-    let leaf = Leaf::DotAdjacent { format: WeightFormat::Mxfp4, k: 160, tokens: 1, order: Order::Pairs };
+    let (format, k) = (WeightFormat::Mxfp4, 160);
+    let single = Leaf::DotQ8 { format, k, tokens: 1 };
+    let adjacent = Leaf::DotAdjacent { format, k, tokens: 1, order: Order::Pairs };
     let linear = |leaf| wide::candidates(leaf, Level::V4Vnni).find(|wide| wide.name.ends_with("_linear"));
-    let text = disasm::blob(&generate_leaves(&[leaf], Level::V4Vnni, &linear).unwrap());
+    let code = |leaves: &[Leaf]| disasm::blob(&generate_leaves(leaves, Level::V4Vnni, &linear).unwrap());
     expect_file![format!("{}/tests/golden/wide_leaves_linear.asm", env!("CARGO_MANIFEST_DIR"))]
-        .assert_eq(&text);
-    // Every line of the four tiles once: two of scales, four for each block.
-    let again = 4;
-    assert_eq!(text.matches("prefetcht0").count(), 4 * (1 + 4 * again + 1 + 4));
+        .assert_eq(&code(&[single, adjacent]));
+    // Every line of a tile once: two of scales, four for each block. The first four blocks are a turn of the loop.
+    let lines = 1 + 4 * 4 + 1 + 4;
+    for (leaf, tiles) in [(single, 1), (adjacent, 4)] {
+        assert_eq!(code(&[leaf]).matches("prefetcht0").count(), tiles * lines, "{leaf}");
+    }
 }
 
 #[test]

@@ -224,8 +224,8 @@ fn run(
     e.call(cx.leaf(Leaf::Map(call.map)), &args);
 }
 
-/// Asks for a run's biases while their weights are still to be multiplied: like these they come from memory, but are too
-/// few for the CPU to expect, and an item of an expert has only microseconds to wait in.
+/// Asks for a run's biases before its weights are multiplied. They come from memory as well, a few lines at a time, which no CPU foresees: the epilogue would
+/// wait for them.
 pub fn fetch_biases(e: &mut Emit, cx: &Cx, part: &Part, items: Run, expert: Option<Value>) {
     let biased: Vec<usize> = (0..part.mats.len()).filter(|m| part.mats[*m].bias.is_some()).collect();
     let lines = (items.columns(part) * 4).div_ceil(LINE);
@@ -247,7 +247,7 @@ pub fn fetch_leaf(part: &Part) -> Option<Leaf> {
 }
 
 /// Address of a run's biases of matrix `m`, which has some.
-fn bias(e: &mut Emit, cx: &Cx, part: &Part, m: usize, items: Run, expert: Option<Value>) -> Value {
+pub fn bias(e: &mut Emit, cx: &Cx, part: &Part, m: usize, items: Run, expert: Option<Value>) -> Value {
     let mat = &part.mats[m];
     let mut bias = cx.operand(e, mat.bias.expect("only matrices with biases are asked for theirs"));
     if let Some(expert) = expert {

@@ -15,7 +15,6 @@ use crate::scratch::Scratch;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
-use kernmill_plan::format::f32_row_stride;
 
 /// The routing that a body follows.
 #[derive(Clone, Copy)]
@@ -387,12 +386,7 @@ pub fn down(
                 let weights = cx.body_scratch(e, areas.weights);
                 let weights = e.at(weights, position, 4);
                 let bias = match mat.bias {
-                    Some(bias) => {
-                        let bias = cx.operand(e, bias);
-                        let bias = e.at(bias, expert, f32_row_stride(mat.n));
-                        let offset = run.offset(e, part);
-                        e.add(bias, offset)
-                    }
+                    Some(_) => epilogue::bias(e, cx, part, 0, run, Some(expert)),
                     None => results,
                 };
                 let offset = run.offset(e, part);
