@@ -138,4 +138,8 @@ impl<D: Delta> WeightSource for MergedWeights<'_, D> {
     fn done_with(&self, tensor: &Tensor, expert: usize, rows: Range<usize>) {
         self.base.done_with(self.stored(tensor), expert, rows);
     }
+
+    fn drop_cache(&self) {
+        self.base.drop_cache();
+    }
 }

@@ -20,6 +20,7 @@ pub use safetensors::Dtype;
 
 use crate::gguf::{self, Gguf};
 use kernmill_plan::bus::BusGuard;
+use kernmill_plan::memory;
 use kernmill_plan::tensor_file::{self, TensorEntry};
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 use serde::Deserialize;
@@ -70,6 +71,7 @@ pub(crate) struct MappedFile {
     // Ends before the mapping does, so that it never guards an address that is something else by then.
     _guard: Option<BusGuard>,
     map: Mmap,
+    file: File,
 }
 
 impl std::ops::Deref for Bytes {
@@ -248,6 +250,22 @@ impl Checkpoint {
         }
     }
 
+    /// Gives back what the system keeps of the files in memory; reading them again asks the disk.
+    pub fn drop_cache(&self) {
+        let files = self.shards.iter().filter_map(|shard| match &shard.bytes {
+            Bytes::Mapped(file) => Some((file, &shard.path)),
+            _ => None,
+        });
+        for (file, path) in files {
+            // Pages that are mapped stay.
+            // SAFETY: the mapping is read-only and backed by a file, so dropped pages are read from the file again.
+            let unmapped = unsafe { file.map.unchecked_advise(UncheckedAdvice::DontNeed) };
+            if let Err(error) = unmapped.and_then(|()| memory::drop_cache(&file.file)) {
+                tracing::debug!(%error, path = %path.display(), "file stays in memory");
+            }
+        }
+    }
+
     fn view<'a>(&'a self, name: &'a str, entry: &'a Entry) -> TensorView<'a> {
         let shard = &self.shards[entry.shard];
         TensorView {
@@ -349,5 +367,5 @@ pub(crate) fn map(path: &Path) -> Result<MappedFile> {
     // what the header said is held in memory. Whoever shortens it meets the guard.
     let map = unsafe { Mmap::map(&file) }.map_err(CheckpointError::io(path))?;
     let name = path.display().to_string();
-    Ok(MappedFile { _guard: BusGuard::new(map.as_ptr() as usize, map.len(), &name, ADVICE), map })
+    Ok(MappedFile { _guard: BusGuard::new(map.as_ptr() as usize, map.len(), &name, ADVICE), map, file })
 }

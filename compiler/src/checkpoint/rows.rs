@@ -148,6 +148,11 @@ impl<'a> Weights<'a> {
         self.each_part(t, expert, rows, |name, bytes| self.checkpoint.release(name, bytes));
     }
 
+    /// As [`Checkpoint::drop_cache`].
+    pub fn drop_cache(&self) {
+        self.checkpoint.drop_cache();
+    }
+
     /// The bytes of the rows in each checkpoint tensor. Rows that alternate with another tensor's, or lie in another order within their head,
     /// are where their number says in proportion, to within a head.
     fn each_part(&self, t: &Tensor, expert: usize, rows: Range<usize>, take: impl Fn(&str, Range<usize>)) {

@@ -156,6 +156,7 @@ fn rows_are_selected_and_decoded() {
     assert_eq!((codes, factors), (vec![0x77; 16], vec![130]));
     weights.will_need(&tensor, 1, 0..1);
     weights.done_with(&tensor, 1, 0..1);
+    weights.drop_cache();
     weights.f32_rows(&tensor, 0, 0..1, &mut rows).unwrap();
     assert_eq!(rows, [1.0; 32]);
 }

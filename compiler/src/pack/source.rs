@@ -37,6 +37,9 @@ pub trait WeightSource: Sync {
 
     /// Says that these rows will not be read again, so that their pages may be dropped.
     fn done_with(&self, tensor: &Tensor, expert: usize, rows: Range<usize>);
+
+    /// Says that the memory in which the system keeps files is wanted for something else.
+    fn drop_cache(&self);
 }
 
 impl WeightSource for Weights<'_> {
@@ -69,6 +72,10 @@ impl WeightSource for Weights<'_> {
 
     fn done_with(&self, tensor: &Tensor, expert: usize, rows: Range<usize>) {
         Weights::done_with(self, tensor, expert, rows);
+    }
+
+    fn drop_cache(&self) {
+        Weights::drop_cache(self);
     }
 }
 
@@ -137,6 +144,8 @@ impl WeightSource for MemorySource {
     fn will_need(&self, _tensor: &Tensor, _expert: usize, _rows: Range<usize>) {}
 
     fn done_with(&self, _tensor: &Tensor, _expert: usize, _rows: Range<usize>) {}
+
+    fn drop_cache(&self) {}
 }
 
 /// An expert's rows, where a datum covers `per` elements along k.
