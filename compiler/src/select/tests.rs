@@ -46,10 +46,12 @@ fn the_pick_is_the_cheapest_and_the_first_of_equals() {
 }
 
 #[test]
-fn adjacent_tiles_go_one_after_the_other_on_a_zen_5_only() {
+fn dots_fetch_bytes_as_they_lie_on_a_zen_5_only() {
     for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
-        for tokens in [1, 2] {
-            let leaf = Leaf::DotAdjacent { format, k: 64, tokens, order: Order::Straight };
+        let adjacent =
+            [1, 2].map(|tokens| Leaf::DotAdjacent { format, k: 64, tokens, order: Order::Straight });
+        let single = Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: 64, tokens: *t });
+        for leaf in adjacent.into_iter().chain(single) {
             for tuning in Tuning::ALL {
                 let versions = versions(leaf, Level::V4Vnni, tuning);
                 let pick = versions[cheapest_version(&versions)].0.expect("a wide version");
