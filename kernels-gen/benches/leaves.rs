@@ -1,7 +1,7 @@
-//! The q8 and attention leaves, 128-bit and wide, on every level of this machine. Dot leaves, adjacent ones in every version, against the memory: GB/s
-//! over pieces of a gigabyte, in turn with reads of as many bytes by the code that `kernmill bench` reads with, by one and by two threads, and the median
-//! of the ratios to these (`of_read`). The rate of every token count, of decoding, of the gemm leaf and of attention's leaves on operands that stay in
-//! cache. Of row-wise work the nanoseconds per row.
+//! The q8 and attention leaves, 128-bit and wide, on every level of this machine. Dot leaves, in every version, against the memory: GB/s over
+//! pieces of a gigabyte, in turn with reads of as many bytes by the code that `kernmill bench` reads with, by one and by two threads, and the
+//! median of the ratios to these (`of_read`). The rate of every token count, of decoding, of the gemm leaf and of attention's leaves on operands
+//! that stay in cache. Of row-wise work the nanoseconds per row.
 //!
 //! `cargo bench -p kernmill-kernels --bench leaves` prints one JSON object per line; medians of 60 turns from memory, of 7 from cache. With `-- dots`, `gemm`, `attention` or
 //! `rows` only these; with `native` only the wide leaves of the best level.
@@ -126,11 +126,8 @@ fn all_dots() {
     for (level, wide) in versions() {
         for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
             for (leaf, tokens, tiles) in dots_of(format) {
-                let best = wide::find(leaf, level).filter(|_| wide);
-                let all: Vec<_> = match leaf {
-                    _ if wide => wide::candidates(leaf, level).map(Some).collect(),
-                    _ => vec![best],
-                };
+                let wide_ones = wide::candidates(leaf, level).map(Some);
+                let all: Vec<_> = if wide { wide_ones.collect() } else { vec![None] };
                 for version in all {
                     dots(&memory, (leaf, tokens, tiles), level, version);
                 }

@@ -1,6 +1,6 @@
 //! What a kernel's workers read first, for those that wait for the step before.
 
-use crate::body::{equal_shares, run_of};
+use crate::body::{equal_shares, items_together};
 use crate::kernel::{Body, Kernel, Mat, OperandId, Part, Stage, Tiling};
 use kernmill_plan::format::TILE_ROWS;
 use kernmill_plan::program::{Ahead, AheadPart};
@@ -10,7 +10,7 @@ pub fn reads_first(kernel: &Kernel) -> Ahead {
     let whole = kernel.prologue.iter().flat_map(stage_weights).map(|operand| operand as u32).collect();
     let mut ahead = Ahead { whole, ..Ahead::default() };
     let dots = kernel.tiling == Tiling::Dot;
-    let run = if dots { run_of(&kernel.body) } else { 1 };
+    let run = if dots { items_together(&kernel.body) } else { 1 };
     let shared = |items: usize| if dots { equal_shares(items, run) } else { items } as u32;
     match &kernel.body {
         Body::Matmul { parts, .. } => {

@@ -13,7 +13,7 @@ pub struct Candidate {
     pub prologue: Prologue,
     /// How matrices are multiplied; where their formats differ or their input is f32, always [`Tiling::Dot`], and by panels where it is bf16.
     pub tiling: Tiling,
-    /// Output rows per work item where nothing else decides.
+    /// Output rows per work item: those asked for if a part has them, else the least of what heads and blocks need.
     pub unit: usize,
 }
 
@@ -106,6 +106,7 @@ impl Selector<'_> {
             let fixed = uses.iter().all(|one| {
                 matches!(one.kernel.body, Body::Rows { .. } | Body::Attention(_) | Body::Shrink { .. })
             });
+            let unit = uses.last().map_or(unit, |last| unit_of(&last.kernel.body, unit));
             found.push((Candidate { prologue, tiling, unit }, uses));
             if fixed {
                 break;
@@ -122,6 +123,17 @@ impl Selector<'_> {
         let choice = Choice { label, candidates, pick: picked };
         Ok((uses, (costs.len() > 1).then_some(choice)))
     }
+}
+
+/// Rows per work item of a body for which `asked` were asked.
+fn unit_of(body: &Body, asked: usize) -> usize {
+    let units: Vec<usize> = match body {
+        Body::Matmul { parts, .. } => parts.iter().map(|part| part.unit).collect(),
+        Body::Experts { part, .. } => vec![part.unit],
+        Body::ExpertDown { unit, .. } => vec![*unit],
+        _ => Vec::new(),
+    };
+    if units.contains(&asked) { asked } else { units.into_iter().min().unwrap_or(asked) }
 }
 
 impl Choice {

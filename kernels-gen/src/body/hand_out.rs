@@ -1,6 +1,6 @@
 //! How a step's workers share its items.
 
-use crate::body::run::{self, run_of_all};
+use crate::body::run::{run_of, run_of_all};
 use crate::body::{Cx, experts};
 use crate::emit::{Emit, MEM};
 use crate::kernel::Body;
@@ -29,10 +29,10 @@ pub fn equal_shares(total: usize, run: usize) -> usize {
 }
 
 /// Items of a kernel's body that [`Cx::hand_out`] keeps together.
-pub fn run_of(body: &Body) -> usize {
+pub fn items_together(body: &Body) -> usize {
     match body {
         Body::Matmul { parts, .. } => run_of_all(parts),
-        Body::ExpertDown { mat, unit, .. } => run::run_of(&experts::down_part(mat, *unit)),
+        Body::ExpertDown { mat, unit, .. } => run_of(&experts::down_part(mat, *unit)),
         _ => 1,
     }
 }

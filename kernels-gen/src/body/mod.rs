@@ -13,7 +13,7 @@ mod panels;
 mod run;
 mod shrink;
 
-pub use crate::body::hand_out::{equal_shares, run_of};
+pub use crate::body::hand_out::{equal_shares, items_together};
 use crate::emit::Emit;
 use crate::kernel::{
     Body, Domain, Home, Kernel, OperandId, PROLOGUE_TOKENS, Part, RowType, Stage, Tiling, ValId,
