@@ -102,9 +102,7 @@ impl Compile {
     pub fn execute(mut self) -> Result<()> {
         let start = Instant::now();
         let levels = self.levels()?;
-        if !self.target.iter().all(|target| matches!(target, Targets::Native)) {
-            self.compile = self.compile.portable();
-        }
+        self.compile = self.compile.tuned(self.target.iter().all(|target| matches!(target, Targets::Native)));
         self.check_emit(&levels)?;
         if self.writes_no_plan() {
             return self.emit_only(&levels);

@@ -55,10 +55,7 @@ impl Explain {
         }
         let assumed = Some(Choices::assumed(&graph));
         let level = self.target.level(self.compile.preset)?;
-        let compile = match self.target {
-            Target::Native => self.compile,
-            Target::Level(_) => self.compile.portable(),
-        };
+        let compile = self.compile.tuned(matches!(self.target, Target::Native));
         let compiled = compile.compile(level, &source, &graph, assumed, &self.emit)?;
         if self.json {
             let report = select::explain(&compiled.selections, &compiled.leaves);

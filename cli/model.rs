@@ -22,12 +22,12 @@ use kernmill_plan::region::WeightRegion;
 use kernmill_plan::target::Level;
 #[cfg(feature = "compiler")]
 use kernmill_plan::target::Tuning;
+#[cfg(feature = "compiler")]
+use kernmill_plan::tiles;
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::perf;
 use kernmill_runtime::pool::{MAX_THREADS, PoolConfig, default_threads};
-#[cfg(feature = "compiler")]
-use kernmill_runtime::tiles;
 use kernmill_runtime::{Engine, EngineConfig, MemoryNeed, PlanImage, TokenizerHandle};
 #[cfg(feature = "compiler")]
 use std::path::Path;
@@ -181,9 +181,10 @@ pub fn size(text: &str) -> std::result::Result<u64, String> {
 
 #[cfg(feature = "compiler")]
 impl CompileArgs {
-    /// The same, with the default tuning of code that need not run here: what it is does not depend on where it is compiled.
-    pub fn portable(mut self) -> CompileArgs {
-        self.tune.get_or_insert(Tuning::Generic);
+    /// The same with a tuning, unless one was given: this CPU's for target native; everybody's for targets that were named, whose code does not depend
+    /// on where it is compiled.
+    pub fn tuned(mut self, is_native: bool) -> CompileArgs {
+        self.tune.get_or_insert_with(|| if is_native { Tuning::native() } else { Tuning::Generic });
         self
     }
 

@@ -11,6 +11,7 @@ use kernmill_kernels::wide::{self, Wide};
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
 use kernmill_plan::region::WeightRegion;
 use kernmill_plan::target::Level;
+use kernmill_plan::tiles;
 use memmap2::{Mmap, MmapMut};
 use std::time::Instant;
 
@@ -60,7 +61,7 @@ fn main() {
     }
     let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let mut bench = Bench::new();
-    let has_tiles = Level::Amx.missing().is_empty() && tiles_are_permitted();
+    let has_tiles = Level::Amx.missing().is_empty() && tiles::request().is_ok();
     for level in Level::supported().into_iter().filter(|level| *level < Level::Amx || has_tiles) {
         for leaf in &leaves {
             let versions = wide::candidates(*leaf, level).map(Some).chain([None]);
@@ -81,15 +82,6 @@ fn main() {
             }
         }
     }
-}
-
-/// Asks the system for the permission to use tiles.
-fn tiles_are_permitted() -> bool {
-    // From `asm/prctl.h`, and the number of tile data among the extended state components.
-    const ARCH_REQ_XCOMP_PERM: libc::c_int = 0x1023;
-    const XFEATURE_XTILEDATA: libc::c_ulong = 18;
-    // SAFETY: the call changes nothing but the permission.
-    unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 }
 }
 
 /// What `run` gives while tiles are configured.

@@ -18,3 +18,4 @@ pub mod program;
 pub mod region;
 pub mod target;
 pub mod tensor_file;
+pub mod tiles;

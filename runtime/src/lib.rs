@@ -17,7 +17,6 @@ pub mod pool;
 pub mod profile;
 pub mod sampler;
 pub mod stop;
-pub mod tiles;
 pub mod tokenizer;
 pub mod tokenizer_handle;
 #[cfg(test)]

@@ -19,7 +19,7 @@ use kernmill_kernels::wide::{self, Wide};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::CodeBlob;
 use kernmill_plan::target::Level;
-use kernmill_runtime::tiles;
+use kernmill_plan::tiles;
 use machine::{Machine, Memory, Region};
 use memmap2::{Mmap, MmapMut};
 

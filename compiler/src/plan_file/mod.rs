@@ -17,6 +17,7 @@ use kernmill_plan::file::{
     TargetProgram, TensorInfo,
 };
 use kernmill_plan::program::Program;
+use kernmill_plan::region::WeightRegion;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -167,10 +168,19 @@ impl<'a> PlanWriter<'a> {
     ) -> Result<(), PlanWriteError<S::Error>> {
         reserve(file, self.bytes)?;
         let [.., hashes, weights] = &self.entries[..] else { unreachable!("`new` puts both at the end") };
+        // Where the system refuses, the plan's cached pages are small ones.
+        let cache =
+            WeightRegion::map_file(file, weights.offset, self.layout.bytes as usize, "the new plan").ok();
         let pieces: Mutex<Vec<(u64, Hash)>> = Mutex::new(vec![(0, Hash::default()); self.pieces()]);
         let take = |piece: Piece<'_>| -> Result<(), PlanWriteError<S::Error>> {
             let hash = *blake3::hash(piece.bytes).as_bytes();
             let place = weights.offset + piece.offset;
+            if let Some(cache) = &cache {
+                // Pieces share the huge pages at their ends.
+                let first = piece.offset as usize;
+                let last = first + piece.bytes.len().saturating_sub(1);
+                [first, last].into_iter().for_each(|at| cache.populate_around(at));
+            }
             file.write_all_at(piece.bytes, place)?;
             start_writeback(file, place, piece.bytes.len());
             let entry = (piece.bytes.len() as u64, hash);

@@ -1,9 +1,9 @@
 //! Which of a plan's targets is run.
 
-use crate::tiles;
 use kernmill_plan::abi::ABI_VERSION;
 use kernmill_plan::file::TargetInfo;
 use kernmill_plan::target::{Level, host_has};
+use kernmill_plan::tiles;
 use std::fmt;
 use std::io;
 
