@@ -1507,7 +1507,7 @@ combine_d32_g1_sinks:
     226c  (bad)
 
 map_n32_1e3898d682e799f0:
-    2280  lea rax,[rel 2471h]
+    2280  lea rax,[rel 2480h]
     2287  vbroadcastss zmm29,[rax]
     228d  vbroadcastss zmm28,[rax+4]
     2294  vbroadcastss zmm27,[rax+8]
@@ -1590,20 +1590,30 @@ map_n32_1e3898d682e799f0:
     2470  ret
     2471  add [rax],al
     2473  add [rax],al
-    2475  imul edx,[eax+39h],3AB743CEh
-    247d  or [rcx-563EC3F8h],cl
-    2483  sub bh,[rel 3E2ACF33h]
-    2489  add [rax],al
-    248b  add [rdi],bh
-    248d  add [rax],al
-    248f  cmp byte [rdi],3Bh
-    2492  stosb
-    2493  mov eax,0E000003Fh
+    2475  add [rax],al
+    2477  add [rax],al
+    2479  add [rax],al
+    247b  add [rax],al
+    247d  add [rax],al
+    247f  add [rax],al
+    2481  add [rax],al
+    2483  add [rdi+69h],ah
+    2486  push rax
+    2487  cmp esi,ecx
+    2489  mov r15b,3Ah
+    248c  or [rcx-563EC3F8h],cl
+    2492  sub bh,[rel 3E2ACF42h]
     2498  add [rax],al
-    249b  mov al,42h
-    249d  add [rax],al
-    249f  (bad)
-    24a7  xor [rdi-3D520000h],edi
+    249a  add [rdi],bh
+    249c  add [rax],al
+    249e  cmp byte [rdi],3Bh
+    24a1  stosb
+    24a2  mov eax,0E000003Fh
+    24a7  add [rax],al
+    24aa  mov al,42h
+    24ac  add [rax],al
+    24ae  (bad)
+    24b6  xor [rdi-3D520000h],edi
 
 quantize_q8:
     24c0  lea rax,[rel 2601h]

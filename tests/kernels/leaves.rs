@@ -179,28 +179,32 @@ pub(super) fn assert_bits(actual: &[f32], expected: &[f32], what: &str) {
     }
 }
 
+/// Floats from one token's results to the next, of one tile and of adjacent ones.
+const RESULTS: usize = 24;
+const ADJACENT_RESULTS: usize = 80;
+
+/// On levels that this CPU lacks, in the interpreter.
 #[test]
 fn q8_dots_match_the_definition_bit_for_bit() {
-    for (level, version) in versions() {
+    for (level, version, interpreted) in versions_anywhere() {
         for format in FORMATS.into_iter().filter(|f| f.is_blocked()) {
-            for k in [32, 64, 2880] {
-                let leaves: Vec<Leaf> =
-                    Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k, tokens: *t }).collect();
-                let code = Code::new(generate_leaves(&leaves, level, &choose(level, version)).unwrap());
-                for extreme in [false, true] {
-                    let mut rng = Rng::with_seed(k as u64 + 7);
-                    let tile = random_tile(&mut rng, format, k, extreme);
-                    for (index, tokens) in Leaf::dot_tokens(true).iter().enumerate() {
-                        let rows: Vec<Q8> = (0..*tokens).map(|_| random_q8(&mut rng, k, extreme)).collect();
-                        let list: Vec<u64> = rows.iter().map(|row| address(&row.memory)).collect();
-                        let expected: Vec<f32> = rows
-                            .iter()
-                            .flat_map(|a| {
-                                (0..TILE_ROWS).map(|r| blockdot(format, k, &tile, r, a)).collect::<Vec<_>>()
-                            })
-                            .collect();
-                        let what = format!("{} {} extreme={extreme}", name(level, version), leaves[index]);
-                        assert_bits(&call_dot(&code, index, &tile, &list), &expected, &what);
+            // One block, an even and an odd number of them.
+            for k in if interpreted { [32, 64, 160] } else { [32, 64, 2880] } {
+                for tokens in Leaf::dot_tokens(true).iter().copied() {
+                    let leaf = Leaf::DotQ8 { format, k, tokens };
+                    let Some(code) = leaf_code(leaf, level, version, interpreted) else { continue };
+                    for extreme in [false, true] {
+                        let mut rng = Rng::with_seed(k as u64 + 7);
+                        let tile = random_tile(&mut rng, format, k, extreme);
+                        let rows: Vec<Q8> = (0..tokens).map(|_| random_q8(&mut rng, k, extreme)).collect();
+                        let out = call_tiles(&code, &tile, &rows, RESULTS, interpreted);
+                        for (a, out) in rows.iter().zip(out.chunks(RESULTS)) {
+                            let expected: Vec<f32> =
+                                (0..TILE_ROWS).map(|r| blockdot(format, k, &tile, r, a)).collect();
+                            let what = format!("{} {leaf} extreme={extreme}", name(level, version));
+                            assert_bits(&out[..TILE_ROWS], &expected, &what);
+                            assert!(out[TILE_ROWS..].iter().all(|x| x.is_nan()), "{what} wrote past a row");
+                        }
                     }
                 }
             }
@@ -208,25 +212,25 @@ fn q8_dots_match_the_definition_bit_for_bit() {
     }
 }
 
-/// Calls a dot of adjacent tiles, a token's results 80 floats behind those of the one before; `interpreted`: not on this CPU, which may lack the level.
-fn call_adjacent(code: &Code, tiles: &[u8], rows: &[Q8], interpreted: bool) -> Vec<f32> {
+/// Calls a dot of q8 rows, a token's results `stride` floats behind those of the one before; `interpreted`: not on this CPU, which may lack the level.
+fn call_tiles(code: &Code, tiles: &[u8], rows: &[Q8], stride: usize, interpreted: bool) -> Vec<f32> {
     let list: Vec<u64> = rows.iter().map(|row| address(&row.memory)).collect();
     let mut memory = aligned(tiles.len());
-    let mut out = vec![f32::NAN; 80 * rows.len()];
+    let mut out = vec![f32::NAN; stride * rows.len()];
     // SAFETY: `memory` has at least as many bytes.
     unsafe { memory.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(tiles.as_ptr(), tiles.len()) };
     if !interpreted {
-        // SAFETY: the leaf reads the tiles and the rows and writes 64 floats to each row of results, 80 apart.
+        // SAFETY: the leaf reads the tiles and the rows and writes fewer floats than `stride` to each row of results.
         unsafe {
             let f: Dot = std::mem::transmute(code.address(0));
-            f(memory.as_ptr().cast(), list.as_ptr(), out.as_mut_ptr(), 80 * 4);
+            f(memory.as_ptr().cast(), list.as_ptr(), out.as_mut_ptr(), 4 * stride as u64);
         }
         return out;
     }
     let list_bytes: &[u8] = bytes_of(&list);
     let rows = rows.iter().map(|row| bytes_of(&row.memory));
     let read: Vec<&[u8]> = [bytes_of(&memory), list_bytes].into_iter().chain(rows).collect();
-    let args = [address(&memory), address(&list), address(&out), 80 * 4];
+    let args = [address(&memory), address(&list), address(&out), 4 * stride as u64];
     interpret(code, &read, &mut [bytes_of_mut(&mut out)], &args);
     out
 }
@@ -253,12 +257,12 @@ fn dots_of_adjacent_tiles_are_those_of_each_tile() {
                 let mut rng = Rng::with_seed(k as u64 + 11);
                 let tiles: Vec<Vec<u8>> = (0..4).map(|_| random_tile(&mut rng, format, k, false)).collect();
                 let rows: Vec<Q8> = (0..tokens).map(|_| random_q8(&mut rng, k, false)).collect();
-                let out = call_adjacent(&code, &tiles.concat(), &rows, interpreted);
+                let out = call_tiles(&code, &tiles.concat(), &rows, ADJACENT_RESULTS, interpreted);
                 let places = match order {
                     Order::Straight => [0, 1, 2, 3],
                     Order::Pairs => [0, 2, 1, 3],
                 };
-                for (a, out) in rows.iter().zip(out.chunks(80)) {
+                for (a, out) in rows.iter().zip(out.chunks(ADJACENT_RESULTS)) {
                     let expected: Vec<f32> = places
                         .iter()
                         .flat_map(|t| (0..TILE_ROWS).map(|r| blockdot(format, k, &tiles[*t], r, a)))

@@ -6,9 +6,9 @@
 //! Zen 4's proportions, and with VNNI and one tile the factor that its loads take longer than its multiplications, 1 + 1 / tokens). AVX-VNNI was measured
 //! on the Xeon only. `dot_q8_avx512vnni` with mxfp4 was measured on Zen 4 only, and has the factor from there to the mean of a version like it: 5.6, 7.4, 12.4 and 25.2 ns
 //! by that of `dot_q8_avx512vbmi` (4.8, 6.8, 12.2 and 24.7). `gemm_q8_avx2` and `DecodeWords` were measured on a Zen 3 only
-//! (`benches/runs/2026-11-22/zen3/costs.jsonl`), where `dot_q8_avx2` takes 0.97 to 1.10
-//! of what it has here; each is the less of two runs. Dots of three tokens were measured on a Zen 5 only (`benches/runs/2026-11-23/zen5/costs-dots.jsonl`); they stand between
-//! those of two and of four as they do there.
+//! (`benches/runs/2026-11-22/zen3/costs.jsonl`), and so was `dot_q8_avx2` (`benches/runs/2026-11-24/zen3/costs-after.jsonl`); each is the less of two runs. `dot_q8_avx2vnni` was
+//! measured while it went through a tile for each of its vectors of rows. Dots of three tokens in 512 bits were measured on a Zen 5 only
+//! (`benches/runs/2026-11-23/zen5/costs-dots.jsonl`); they stand between those of two and of four as they do there.
 
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::gemm_q8::{Decoded, GROUP, Overlap};
@@ -52,9 +52,9 @@ const DOTS: &[Dot] = &[
     Dot { version: "dot_q8_avx2vnni", format: Mxfp4, ns: [9.3, 11.8, 14.2, 19.8, 47.1] },
     Dot { version: "dot_q8_avx2vnni", format: Int8, ns: [8.1, 9.9, 15.1, 19.4, 39.2] },
     Dot { version: "dot_q8_avx2vnni", format: Int4, ns: [6.9, 11.9, 13.5, 20.1, 42.0] },
-    Dot { version: "dot_q8_avx2", format: Mxfp4, ns: [9.7, 16.5, 17.5, 27.8, 55.9] },
-    Dot { version: "dot_q8_avx2", format: Int8, ns: [13.8, 22.7, 34.5, 42.7, 83.1] },
-    Dot { version: "dot_q8_avx2", format: Int4, ns: [8.0, 15.2, 17.5, 25.8, 51.9] },
+    Dot { version: "dot_q8_avx2", format: Mxfp4, ns: [9.3, 13.4, 18.9, 22.4, 44.7] },
+    Dot { version: "dot_q8_avx2", format: Int8, ns: [9.8, 17.6, 25.9, 33.7, 67.2] },
+    Dot { version: "dot_q8_avx2", format: Int4, ns: [7.4, 11.0, 15.5, 19.4, 38.5] },
     Dot { version: "cranelift_128_vnni", format: Mxfp4, ns: [23.1, 47.4, 69.8, 87.9, 183.1] },
     Dot { version: "cranelift_128_vnni", format: Int8, ns: [20.5, 44.4, 68.6, 91.1, 186.3] },
     Dot { version: "cranelift_128_vnni", format: Int4, ns: [24.2, 46.0, 69.4, 92.3, 182.8] },

@@ -4,7 +4,7 @@
 //! over the tile, more of them two by two by one half a pass. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::Wide;
-use super::regs::{PARAMS, Regs, SCRATCH};
+use super::regs::{PARAMS, Regs, SCRATCH, constants_here};
 use crate::leaf::Leaf;
 use crate::leaf::add_dot::{TOKENS, per_line};
 use iced_x86::IcedError;
@@ -81,7 +81,7 @@ fn emit(a: &mut CodeAssembler, format: WeightFormat, tokens: usize) -> Result<()
     }
     regs.restore_and_return(a)?;
     if format == WeightFormat::Bf16 {
-        a.set_label(&mut dot.above)?;
+        constants_here(a, &mut dot.above)?;
         a.dd(&[0xffff_0000; 8])?;
     }
     Ok(())

@@ -7,7 +7,7 @@
 
 use super::Wide;
 use super::dot_q8_avx2::{Constants, load_nibbles, load_row_scale};
-use super::regs::{PARAMS, Regs, SCRATCH};
+use super::regs::{PARAMS, Regs, SCRATCH, constants_here};
 use crate::leaf::Leaf;
 use crate::leaf::block::{bias, data_lines, scale_bytes};
 use iced_x86::IcedError;
@@ -100,14 +100,14 @@ impl Dot {
         match self.format {
             WeightFormat::F32 => return Ok(()),
             WeightFormat::Bf16 => {
-                a.set_label(&mut self.above)?;
+                constants_here(a, &mut self.above)?;
                 return a.dd(&[0xffff_0000; 8]);
             }
             _ => {}
         }
         let format = self.format;
         self.constants.emit(a, format)?;
-        a.set_label(&mut self.above)?;
+        constants_here(a, &mut self.above)?;
         a.db(&[bias(format) as u8; BYTES])
     }
 

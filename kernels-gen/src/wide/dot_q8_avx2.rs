@@ -1,13 +1,15 @@
 //! `DotQ8` in 256 bits. Needs AVX2, FMA and F16C; the faster of the two versions AVX-VNNI too.
 //!
-//! Tile: a packed line is two operands, rows 0-7 and 8-15 (the lanes). Up to two tokens take both halves of the rows in one pass over
-//! the tile; more take one half of the rows and up to four tokens a pass, one int32 and one f32 accumulator each. Activations are
-//! broadcast dwords. What comes later is prefetched into L2: with several passes the next tile, each pass its share, so that neither the passes wait for
-//! memory nor memory for them. With eight tokens of bytes that is 14 % faster on a Zen 3 than 8 KiB ahead (`benches/runs/2026-11-22-zen3.md`).
+//! Tile: a packed line is two operands, rows 0-7 and 8-15 (the lanes), by up to four tokens; an integer accumulator for each token and vector of rows.
+//! Both vectors go through a line together, so that an activation is broadcast, and made positive, once for both. The f32 sums of more than two tokens
+//! are on the stack, since only one fma in a block needs each. More than four tokens go through the tile again, which the cache has by then.
+//!
+//! What comes later is prefetched into L2, a line beside every line of data: with several passes the next tile, each pass its share, so that neither the passes
+//! wait for memory nor memory for them.
 //!
 //! Without VNNI, products are added in pairs to 16 bits (`vpmaddubsw`), the pairs to 32 bits (`vpmaddwd` by ones):
-//! - mxfp4, int4: unsigned weights are at most 24, activations at least -128, so four results of `vpmaddubsw` add up to
-//!   4 * 2 * 24 * 128 = 24576 at most: they are added in 16 bits first.
+//! - mxfp4, int4: unsigned weights are at most 24 and 15, activations at least -128. Four results of `vpmaddubsw` of mxfp4 add up to 4 * 2 * 24 * 128 = 24576
+//!   at most, eight of int4 to 8 * 2 * 15 * 128 = 30720: so many are added in 16 bits first.
 //! - int8: unsigned weights times activations would saturate. The weight's sign bit is flipped back (q in [-127, 127]) and the activation's
 //!   sign moved to it: |a| * ±q, at most 2 * 128 * 127 = 32512 per pair. These are products of signed weights: no correction.
 //!
@@ -15,7 +17,7 @@
 
 use super::Wide;
 use super::dot_q8_avx512::PREFETCH_DISTANCE;
-use super::regs::{PARAMS, Regs, SCRATCH};
+use super::regs::{PARAMS, Regs, constants_here};
 use crate::leaf::Leaf;
 use crate::leaf::block::MXFP4_TABLE;
 use crate::leaf::block::{bias, data_lines, scale_bytes};
@@ -23,7 +25,7 @@ use crate::leaf::gemm_q8::MAGIC;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, byte_ptr, dword_ptr,
-    qword_ptr, xmmword_ptr, ymmword_ptr,
+    qword_ptr, rsp, xmmword_ptr, ymmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, Q8Row, WeightFormat};
 use kernmill_plan::target::Level;
@@ -52,10 +54,15 @@ pub const PLAIN: Wide = Wide {
 
 /// Bytes of a vector.
 const BYTES: usize = 32;
+/// Vectors of a tile's rows.
+const HALVES: usize = 2;
 /// Tokens of a pass.
 const TOKENS_PER_PASS: usize = 4;
-/// Up to this many tokens a pass takes both halves of the rows.
-const BOTH_HALVES: usize = 2;
+/// Up to so many tokens have their sums in registers.
+const SUMS_IN_REGISTERS: usize = 2;
+
+/// Two registers, one for each vector of rows.
+type Halves = [AsmRegisterYmm; HALVES];
 
 struct Dot {
     format: WeightFormat,
@@ -70,31 +77,41 @@ struct Dot {
     /// Four times the block's number.
     block: AsmRegister64,
     constants: Constants,
-    /// Of one pass.
-    rows: Vec<AsmRegister64>,
     /// Runs ahead of the tile's bytes, scales and data alike.
     ahead: AsmRegister64,
-    table: AsmRegisterYmm,
-    weights: Vec<AsmRegisterYmm>,
-    temporary: [AsmRegisterYmm; 2],
-    /// `[token][half]`, of one pass.
-    ints: Vec<AsmRegisterYmm>,
-    /// As `ints`.
-    sums: Vec<AsmRegisterYmm>,
+    /// Of one pass.
+    rows: Vec<AsmRegister64>,
+    /// The values of MXFP4, or of bytes the sign bits.
+    held: AsmRegisterYmm,
+    /// A line's bytes; or its low nibbles, and its high ones.
+    weights: Vec<Halves>,
+    /// Of a token.
+    activations: AsmRegisterYmm,
+    /// Of bytes without VNNI, the activations without their signs.
+    magnitudes: AsmRegisterYmm,
+    /// Not yet added up.
+    products: Halves,
+    /// By token of one pass: int32, but of nibbles without VNNI int16 as long as these surely fit.
+    ints: Vec<Halves>,
+    /// In f32, unless they are on the stack.
+    sums: Vec<Halves>,
 }
 
 impl Dot {
     fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize, vnni: bool) -> Dot {
         let mut regs = Regs::with_params(4);
-        let (scales, data, block) = (regs.general(), regs.general(), regs.general());
-        let constants = Constants { base: regs.general(), label: a.create_label() };
+        let [scales, data, block, base, ahead] = [(); 5].map(|()| regs.general());
+        let constants = Constants { base, label: a.create_label() };
         let rows: Vec<AsmRegister64> = (0..tokens.min(TOKENS_PER_PASS)).map(|_| regs.general()).collect();
-        let ahead = regs.general();
-        let table = regs.half();
-        let weights = regs.halves(if format == WeightFormat::Int8 { 1 } else { 4 });
-        let temporary = [regs.half(), regs.half()];
-        let accumulators = if tokens <= BOTH_HALVES { 2 * tokens } else { rows.len() };
-        let (ints, sums) = (regs.halves(accumulators), regs.halves(accumulators));
+        let (held, activations) = (regs.half(), regs.half());
+        let mut pair = || [regs.half(), regs.half()];
+        let products = pair();
+        let (weights, magnitudes) = match format {
+            WeightFormat::Int8 => (vec![pair()], pair()[0]),
+            _ => (vec![pair(), pair()], activations),
+        };
+        let ints = rows.iter().map(|_| pair()).collect();
+        let sums = rows.iter().filter(|_| tokens <= SUMS_IN_REGISTERS).map(|_| pair()).collect();
         Dot {
             format,
             k,
@@ -105,11 +122,13 @@ impl Dot {
             data,
             block,
             constants,
-            rows,
             ahead,
-            table,
+            rows,
+            held,
             weights,
-            temporary,
+            activations,
+            magnitudes,
+            products,
             ints,
             sums,
         }
@@ -119,191 +138,225 @@ impl Dot {
         self.format != WeightFormat::Int8
     }
 
-    /// Times that the leaf goes through the tile.
+    /// Whether nibbles' products add up in 16 bits: of how many lines.
+    fn lines_in_words(&self) -> Option<usize> {
+        let lines = if self.format == WeightFormat::Mxfp4 { 2 } else { 4 };
+        (self.nibbles() && !self.vnni).then_some(lines)
+    }
+
+    /// Whether a block's products do not all fit int16, where they add up in these.
+    fn is_in_parts(&self) -> bool {
+        self.lines_in_words().is_some_and(|lines| lines < data_lines(self.format))
+    }
+
     fn passes(&self) -> usize {
-        if self.tokens <= BOTH_HALVES { 1 } else { 2 * self.tokens.div_ceil(TOKENS_PER_PASS) }
+        self.tokens.div_ceil(TOKENS_PER_PASS)
     }
 
     fn emit(mut self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         self.regs.save(a)?;
         a.lea(self.constants.base, qword_ptr(self.constants.label))?;
-        if self.format == WeightFormat::Mxfp4 {
-            a.vmovdqu(self.table, self.constants.table())?;
+        match self.format {
+            WeightFormat::Mxfp4 => a.vmovdqu(self.held, self.constants.table())?,
+            WeightFormat::Int8 if !self.vnni => a.vmovdqu(self.held, self.constants.sign_bits())?,
+            _ => {}
         }
-        let one_pass = self.passes() == 1;
-        let distance = if one_pass { PREFETCH_DISTANCE } else { self.format.tile(self.k).bytes() };
+        let distance = if self.passes() == 1 { PREFETCH_DISTANCE } else { self.format.tile(self.k).bytes() };
         a.lea(self.ahead, qword_ptr(PARAMS[0] + distance))?;
+        let places = usize::from(self.sums.is_empty()) + usize::from(self.is_in_parts());
+        let frame = (places * self.rows.len() * HALVES * BYTES) as i32;
+        if frame > 0 {
+            a.sub(rsp, frame)?;
+        }
         for first in (0..self.tokens).step_by(TOKENS_PER_PASS) {
-            let count = (self.tokens - first).min(TOKENS_PER_PASS);
-            if self.tokens <= BOTH_HALVES {
-                self.pass(a, first, count, &[0, 1])?;
-            } else {
-                self.pass(a, first, count, &[0])?;
-                self.pass(a, first, count, &[1])?;
-            }
+            self.pass(a, first, (self.tokens - first).min(TOKENS_PER_PASS))?;
+        }
+        if frame > 0 {
+            a.add(rsp, frame)?;
         }
         self.regs.restore_and_return(a)?;
         self.constants.emit(a, self.format)
     }
 
-    /// `count` tokens from `first` by the given halves of the rows, over the whole of k.
-    fn pass(
-        &self,
-        a: &mut CodeAssembler,
-        first: usize,
-        count: usize,
-        halves: &[usize],
-    ) -> Result<(), IcedError> {
+    /// Where a token's ints of the lines before are, if the block is in parts.
+    fn part(&self, token: usize, half: usize) -> AsmMemoryOperand {
+        let sums = if self.sums.is_empty() { self.rows.len() } else { 0 };
+        ymmword_ptr(rsp + ((sums + token) * HALVES + half) * BYTES)
+    }
+
+    /// Where the f32 sums of a token of the pass are, if not in registers.
+    fn sum(&self, token: usize, half: usize) -> AsmMemoryOperand {
+        ymmword_ptr(rsp + (token * HALVES + half) * BYTES)
+    }
+
+    /// `count` tokens from `first` on, over the whole of k.
+    fn pass(&self, a: &mut CodeAssembler, first: usize, count: usize) -> Result<(), IcedError> {
         let [tile, list, out, stride] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
-        let rows = &self.rows[..count];
-        let accumulators = count * halves.len();
-        for (t, row) in rows.iter().enumerate() {
-            a.mov(*row, qword_ptr(list + 8 * (first + t)))?;
+        let zero = self.products[0];
+        a.vpxor(zero, zero, zero)?;
+        for (token, row) in self.rows[..count].iter().enumerate() {
+            a.mov(*row, qword_ptr(list + 8 * (first + token)))?;
+            match self.sums.get(token) {
+                Some(sums) => sums.iter().try_for_each(|sum| a.vpxor(*sum, *sum, *sum))?,
+                None => (0..HALVES).try_for_each(|half| a.vmovups(self.sum(token, half), zero))?,
+            }
         }
         a.mov(self.scales, tile)?;
         a.lea(self.data, qword_ptr(tile + self.format.tile(self.k).scale_bytes))?;
-        for sum in &self.sums[..accumulators] {
-            a.vpxor(*sum, *sum, *sum)?;
-        }
         a.xor(self.block, self.block)?;
         let mut again = a.create_label();
         a.set_label(&mut again)?;
-        self.one_block(a, rows, halves)?;
+        self.one_block(a, count)?;
+        a.add(self.scales, scale_bytes(self.format) as i32)?;
+        a.add(self.data, (data_lines(self.format) * LINE) as i32)?;
         a.add(self.block, 4)?;
         a.cmp(self.block, (self.k / BLOCK * 4) as i32)?;
         a.jne(again)?;
-        a.mov(SCRATCH, out)?;
-        for sums in self.sums[..accumulators].chunks(halves.len()) {
-            for (half, sum) in halves.iter().zip(sums) {
-                a.vmovups(ymmword_ptr(SCRATCH + half * BYTES), *sum)?;
+        let value = self.products[0];
+        for token in 0..count {
+            for half in 0..HALVES {
+                let to = ymmword_ptr(out + half * BYTES);
+                if let Some(sums) = self.sums.get(token) {
+                    a.vmovups(to, sums[half])?;
+                    continue;
+                }
+                a.vmovups(value, self.sum(token, half))?;
+                a.vmovups(to, value)?;
             }
-            a.add(SCRATCH, stride)?;
-        }
-        if halves.contains(&1) {
-            // The last pass of these tokens.
-            a.mov(out, SCRATCH)?;
+            a.add(out, stride)?;
         }
         Ok(())
     }
 
-    fn one_block(
-        &self,
-        a: &mut CodeAssembler,
-        rows: &[AsmRegister64],
-        halves: &[usize],
-    ) -> Result<(), IcedError> {
-        let layout = Q8Row { k: self.k };
-        let lines = data_lines(self.format);
-        for (row, ints) in rows.iter().zip(self.ints.chunks(halves.len())) {
-            self.start(a, *row, ints)?;
+    fn one_block(&self, a: &mut CodeAssembler, count: usize) -> Result<(), IcedError> {
+        if self.vnni {
+            for (token, [first, second]) in self.ints[..count].iter().enumerate() {
+                self.correction(a, *first, token)?;
+                a.vmovdqa(*second, *first)?;
+            }
         }
-        // A block's data lines and its scales, so that the pointer keeps its distance from tile to tile.
+        let lines = data_lines(self.format);
+        // Of a block's data and scales, so that the pointer keeps its distance from tile to tile.
         let share = (lines * LINE + scale_bytes(self.format)) / self.passes();
-        for line in 0..share.div_ceil(LINE) {
-            a.prefetcht1(byte_ptr(self.ahead + line * LINE))?;
+        let (mut asked, all) = (0, share.div_ceil(LINE));
+        for line in 0..lines {
+            while asked * lines < all * (line + 1) {
+                a.prefetcht1(byte_ptr(self.ahead + asked * LINE))?;
+                asked += 1;
+            }
+            self.load_weights(a, line)?;
+            (0..count).try_for_each(|token| self.multiply(a, token, line))?;
+            if self.lines_in_words().is_some_and(|most| (line + 1).is_multiple_of(most)) {
+                (0..count).try_for_each(|token| self.widen(a, token, line))?;
+            }
         }
         a.add(self.ahead, share as i32)?;
-        let lines_per_group = if self.nibbles() { 2 } else { 1 };
-        for line in (0..lines).step_by(lines_per_group) {
-            for (index, half) in halves.iter().enumerate() {
-                self.load_weights(a, line, *half)?;
-                // Dwords of activations so far.
-                let dwords = if self.nibbles() { 2 * line } else { line };
-                for (row, ints) in rows.iter().zip(self.ints.chunks(halves.len())) {
-                    self.multiply(a, ints[index], *row, 4 * dwords)?;
+        let row_scales = self.weights[0];
+        for (half, scale) in row_scales.into_iter().enumerate() {
+            load_row_scale(a, self.format, scale, self.scales, half, &self.constants)?;
+        }
+        (0..count).try_for_each(|token| self.scale(a, token, row_scales))
+    }
+
+    /// What a block's sum of unsigned weights starts from with a token.
+    fn correction(&self, a: &mut CodeAssembler, to: AsmRegisterYmm, token: usize) -> Result<(), IcedError> {
+        a.vpbroadcastd(to, dword_ptr(self.rows[token] + self.block + Q8Row { k: self.k }.sums()))?;
+        a.vpmulld(to, to, self.constants.correction())
+    }
+
+    /// A line's bytes, without VNNI as signed ones; or its low and high nibbles, as unsigned weights.
+    fn load_weights(&self, a: &mut CodeAssembler, line: usize) -> Result<(), IcedError> {
+        let source = |half: usize| ymmword_ptr(self.data + line * LINE + half * BYTES);
+        let low = self.weights[0];
+        for (half, low) in low.into_iter().enumerate() {
+            if self.nibbles() || self.vnni {
+                a.vmovdqu(low, source(half))?;
+            } else {
+                a.vpxor(low, self.held, source(half))?;
+            }
+        }
+        if !self.nibbles() {
+            return Ok(());
+        }
+        let high = self.weights[1];
+        (0..HALVES).try_for_each(|half| a.vpsrlw(high[half], low[half], 4))?;
+        for weights in low.into_iter().chain(high) {
+            a.vpand(weights, weights, self.constants.nibble_mask())?;
+        }
+        if self.format == WeightFormat::Mxfp4 {
+            for weights in low.into_iter().chain(high) {
+                a.vpshufb(weights, self.held, weights)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the products of a loaded line and a token's activations to the token's ints, or starts these with them.
+    fn multiply(&self, a: &mut CodeAssembler, token: usize, line: usize) -> Result<(), IcedError> {
+        let (ints, products, activations) = (self.ints[token], self.products, self.activations);
+        for (n, weights) in self.weights.iter().enumerate() {
+            let at = (line * self.weights.len() + n) * 4;
+            a.vpbroadcastd(activations, dword_ptr(self.rows[token] + self.block * 8 + at))?;
+            if self.vnni {
+                let mut halves = ints.iter().zip(weights);
+                halves.try_for_each(|(int, weights)| a.vpdpbusd(*int, *weights, activations))?;
+            } else if let Some(most) = self.lines_in_words() {
+                let opens = line.is_multiple_of(most) && n == 0;
+                let to = if opens { ints } else { products };
+                (0..HALVES).try_for_each(|half| a.vpmaddubsw(to[half], weights[half], activations))?;
+                if !opens {
+                    (0..HALVES).try_for_each(|half| a.vpaddw(ints[half], ints[half], to[half]))?;
+                }
+            } else {
+                a.vpabsb(self.magnitudes, activations)?;
+                (0..HALVES).try_for_each(|half| a.vpsignb(products[half], weights[half], activations))?;
+                (0..HALVES)
+                    .try_for_each(|half| a.vpmaddubsw(products[half], self.magnitudes, products[half]))?;
+                let to = if line == 0 { ints } else { products };
+                (0..HALVES)
+                    .try_for_each(|half| a.vpmaddwd(to[half], products[half], self.constants.ones()))?;
+                if line > 0 {
+                    (0..HALVES).try_for_each(|half| a.vpaddd(ints[half], ints[half], to[half]))?;
                 }
             }
         }
-        let [w_scale, a_scale] = [self.weights[0], self.temporary[0]];
-        for (index, half) in halves.iter().enumerate() {
-            load_row_scale(a, self.format, w_scale, self.scales, *half, &self.constants)?;
-            for (t, row) in rows.iter().enumerate() {
-                let i = t * halves.len() + index;
-                let (int, sum) = (self.ints[i], self.sums[i]);
-                a.vbroadcastss(a_scale, dword_ptr(*row + self.block + layout.scales()))?;
-                a.vcvtdq2ps(int, int)?;
-                a.vmulps(int, int, w_scale)?;
-                a.vfmadd231ps(sum, int, a_scale)?;
+        Ok(())
+    }
+
+    /// Makes int32 of a token's ints, which have got to this line of the block.
+    fn widen(&self, a: &mut CodeAssembler, token: usize, line: usize) -> Result<(), IcedError> {
+        let ints = self.ints[token];
+        ints.iter().try_for_each(|int| a.vpmaddwd(*int, *int, self.constants.ones()))?;
+        if line + 1 < data_lines(self.format) {
+            return (0..HALVES).try_for_each(|half| a.vmovdqu(self.part(token, half), ints[half]));
+        }
+        let correction = self.products[0];
+        self.correction(a, correction, token)?;
+        for (half, int) in ints.into_iter().enumerate() {
+            a.vpaddd(int, int, correction)?;
+            if self.is_in_parts() {
+                a.vpaddd(int, int, self.part(token, half))?;
             }
-        }
-        a.add(self.scales, scale_bytes(self.format) as i32)?;
-        a.add(self.data, (lines * LINE) as i32)
-    }
-
-    /// The integers a block starts from: the correction for unsigned weights.
-    fn start(
-        &self,
-        a: &mut CodeAssembler,
-        row: AsmRegister64,
-        ints: &[AsmRegisterYmm],
-    ) -> Result<(), IcedError> {
-        if !self.vnni && self.format == WeightFormat::Int8 {
-            return ints.iter().try_for_each(|int| a.vpxor(*int, *int, *int));
-        }
-        let sum = dword_ptr(row + self.block + Q8Row { k: self.k }.sums());
-        a.vpbroadcastd(ints[0], sum)?;
-        a.vpmulld(ints[0], ints[0], self.constants.correction())?;
-        ints[1..].iter().try_for_each(|int| a.vmovdqa(*int, ints[0]))
-    }
-
-    /// Half of a line's bytes (int8: signed ones without VNNI), or of two lines' nibbles: low, high, low, high.
-    fn load_weights(&self, a: &mut CodeAssembler, line: usize, half: usize) -> Result<(), IcedError> {
-        if !self.nibbles() {
-            let weights = self.weights[0];
-            a.vmovdqu(weights, ymmword_ptr(self.data + line * LINE + half * BYTES))?;
-            return if self.vnni { Ok(()) } else { a.vpxor(weights, weights, self.constants.sign_bits()) };
-        }
-        for (i, pair) in self.weights.chunks(2).enumerate() {
-            let source = ymmword_ptr(self.data + (line + i) * LINE + half * BYTES);
-            load_nibbles(a, self.format, [pair[0], pair[1]], source, self.table, &self.constants)?;
         }
         Ok(())
     }
 
-    /// Adds the products of the loaded weights and a token's activations, `offset` bytes into the block.
-    fn multiply(
-        &self,
-        a: &mut CodeAssembler,
-        int: AsmRegisterYmm,
-        row: AsmRegister64,
-        offset: usize,
-    ) -> Result<(), IcedError> {
-        let [x, y] = self.temporary;
-        let activations = |i: usize| dword_ptr(row + self.block * 8 + (offset + 4 * i));
-        if self.vnni {
-            for (i, weights) in self.weights.iter().enumerate() {
-                let x = self.temporary[i % 2];
-                a.vpbroadcastd(x, activations(i))?;
-                a.vpdpbusd(int, *weights, x)?;
+    /// Adds a block to a token's f32 sums.
+    fn scale(&self, a: &mut CodeAssembler, token: usize, row_scales: Halves) -> Result<(), IcedError> {
+        let scale = dword_ptr(self.rows[token] + self.block + Q8Row { k: self.k }.scales());
+        a.vbroadcastss(self.activations, scale)?;
+        for (half, int) in self.ints[token].into_iter().enumerate() {
+            a.vcvtdq2ps(int, int)?;
+            a.vmulps(int, int, row_scales[half])?;
+            if let Some(sums) = self.sums.get(token) {
+                a.vfmadd231ps(sums[half], int, self.activations)?;
+                continue;
             }
-            return Ok(());
+            a.vfmadd213ps(int, self.activations, self.sum(token, half))?;
+            a.vmovups(self.sum(token, half), int)?;
         }
-        a.vpbroadcastd(x, activations(0))?;
-        if self.nibbles() {
-            a.vpmaddubsw(x, self.weights[0], x)?;
-            for (i, weights) in self.weights.iter().enumerate().skip(1) {
-                a.vpbroadcastd(y, activations(i))?;
-                a.vpmaddubsw(y, *weights, y)?;
-                a.vpaddw(x, x, y)?;
-            }
-        } else {
-            multiply_signed(a, self.weights[0], x, y)?;
-        }
-        a.vpmaddwd(x, x, self.constants.ones())?;
-        a.vpaddd(int, int, x)
+        Ok(())
     }
-}
-
-/// The pairs of `activations * weights`, both signed, in `activations`. Clobbers `temporary`.
-pub fn multiply_signed(
-    a: &mut CodeAssembler,
-    weights: AsmRegisterYmm,
-    activations: AsmRegisterYmm,
-    temporary: AsmRegisterYmm,
-) -> Result<(), IcedError> {
-    a.vpsignb(temporary, weights, activations)?;
-    a.vpabsb(activations, activations)?;
-    a.vpmaddubsw(activations, activations, temporary)
 }
 
 /// A vector's unsigned bytes, low and high nibbles apart.
@@ -393,7 +446,7 @@ impl Constants {
     pub fn emit(&mut self, a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> {
         let table = u128::from_le_bytes(MXFP4_TABLE);
         let table = [table as u32, (table >> 32) as u32, (table >> 64) as u32, (table >> 96) as u32];
-        a.set_label(&mut self.label)?;
+        constants_here(a, &mut self.label)?;
         a.dd(&[0x0f0f_0f0f; 8])?;
         a.dd(&table)?;
         a.dd(&table)?;

@@ -1,10 +1,11 @@
-//! Hands out registers, so that no file numbers them by hand.
+//! Hands out registers, so that no file numbers them by hand; and gives constants their place.
 
 use iced_x86::code_asm::{
-    AsmRegister64, AsmRegisterXmm, AsmRegisterYmm, AsmRegisterZmm, CodeAssembler, get_xmm, r8, r9, r10, r11,
-    r12, r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx, registers::ymm, registers::zmm, rsi,
+    AsmRegister64, AsmRegisterXmm, AsmRegisterYmm, AsmRegisterZmm, CodeAssembler, CodeLabel, get_xmm, r8, r9,
+    r10, r11, r12, r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx, registers::ymm, registers::zmm, rsi,
 };
 use iced_x86::{IcedError, Register};
+use kernmill_plan::format::LINE;
 
 /// The System V parameters of a leaf, in order.
 pub const PARAMS: [AsmRegister64; 6] = [rdi, rsi, rdx, rcx, r8, r9];
@@ -16,6 +17,14 @@ pub const SCRATCH: AsmRegister64 = rax;
 const GENERAL: [AsmRegister64; 14] = [rdi, rsi, rdx, rcx, r8, r9, r10, r11, rbx, rbp, r12, r13, r14, r15];
 /// How many of [`GENERAL`] are caller-saved.
 const CALLER_SAVED: usize = 8;
+
+/// Sets the label of constants, behind all code, at the start of a line of the cache. A whole vector that lay in two lines would be read from both at every use:
+/// on a Zen 3 that costs leaves of MXFP4 up to a quarter (`benches/runs/2026-11-24-zen3.md`).
+pub fn constants_here(a: &mut CodeAssembler, label: &mut CodeLabel) -> Result<(), IcedError> {
+    let code = a.assemble(0)?.len();
+    a.db(&vec![0; code.next_multiple_of(LINE) - code])?;
+    a.set_label(label)
+}
 
 /// The lowest 128 bits of a vector register.
 pub fn low(register: AsmRegisterZmm) -> AsmRegisterXmm {

@@ -6,7 +6,7 @@
 
 use super::Wide;
 use super::exp::{CONSTANTS, Exp256};
-use super::regs::{PARAMS, Regs, SCRATCH, low_half};
+use super::regs::{PARAMS, Regs, SCRATCH, constants_here, low_half};
 use crate::leaf::Leaf;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{AsmRegister64, AsmRegisterYmm, CodeAssembler, dword_ptr, eax, ymmword_ptr};
@@ -163,7 +163,7 @@ fn softmax(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.vmovss(dword_ptr(sum_out), low_half(sum))?;
     a.set_label(&mut done)?;
     regs.restore_and_return(a)?;
-    a.set_label(&mut constants)?;
+    constants_here(a, &mut constants)?;
     data(a)
 }
 
@@ -235,6 +235,6 @@ fn combine(a: &mut CodeAssembler, head_dim: usize, group: usize, sinks: bool) ->
         }
     }
     regs.restore_and_return(a)?;
-    a.set_label(&mut constants)?;
+    constants_here(a, &mut constants)?;
     data(a)
 }

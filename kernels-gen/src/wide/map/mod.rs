@@ -9,7 +9,7 @@ mod allocate;
 mod tests;
 
 use super::Wide;
-use super::regs::{PARAMS, Regs, SCRATCH};
+use super::regs::{PARAMS, Regs, SCRATCH, constants_here};
 use super::vector::{Operand, Place, Vectors, Width};
 use crate::expr::lower::Program;
 use crate::leaf::Leaf;
@@ -98,7 +98,7 @@ impl Assembly {
         a.set_label(&mut done)?;
         regs.restore_and_return(a)?;
         if !table.is_empty() {
-            a.set_label(&mut constants)?;
+            constants_here(a, &mut constants)?;
         }
         table.iter().try_for_each(|bits| a.dd(&vec![*bits; self.width.constant_bytes() / 4]))
     }
