@@ -47,3 +47,63 @@ fn stage_weights(stage: &Stage) -> Vec<OperandId> {
         _ => Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Domain, Epilogue};
+    use kernmill_plan::format::WeightFormat;
+
+    /// Bytes of a tile of the matrix.
+    const TILE: usize = 100;
+
+    fn part(n: usize, unit: usize, epilogue: Vec<Epilogue>) -> Part {
+        let mat = Mat {
+            operand: 3,
+            format: WeightFormat::Int8,
+            n,
+            k: 64,
+            tile_stride: TILE,
+            expert_stride: 0,
+            bias: None,
+            adapter: None,
+        };
+        Part { mats: vec![mat], unit, epilogue }
+    }
+
+    fn by_dots(body: Body) -> Ahead {
+        let (vals, prologue) = (Vec::new(), Vec::new());
+        reads_first(&Kernel { vals, prologue, body, max_rows: 1, tiling: Tiling::Dot })
+    }
+
+    /// Where in the matrix workers begin, by the rule of `Ahead`, in tiles.
+    fn starts(ahead: &Ahead, workers: u64) -> Vec<u64> {
+        let item = |worker| u64::from(ahead.shared) * worker / workers;
+        (0..workers).map(|worker| item(worker) * ahead.parts[0].item_bytes / TILE as u64).collect()
+    }
+
+    /// 180 items of a tile, of which 45 are left to the counter: the other 135 are 33 runs of four.
+    #[test]
+    fn workers_begin_at_whole_runs_of_what_is_handed_out_in_equal_shares() {
+        let store = vec![Epilogue::Store { out: 0 }];
+        let parts = vec![part(2880, 16, store)];
+        let dense = by_dots(Body::Matmul { domain: Domain::Tokens, input: 0, parts: parts.clone() });
+        assert_eq!((dense.shared, dense.parts[0].items), (33, 45));
+        assert_eq!(starts(&dense, 2), [0, 64]);
+        assert_eq!(starts(&dense, 3), [0, 44, 88]);
+        let mat = parts[0].mats[0].clone();
+        let (experts, top_k, unit) = (4, 2, 16);
+        let down =
+            Body::ExpertDown { input: 0, routing: 1, experts, top_k, mat, unit, residual: None, out: 2 };
+        assert_eq!(starts(&by_dots(down), 2), [0, 64]);
+    }
+
+    /// A head is a run by itself: 20 items of four tiles, 5 of them left to the counter.
+    #[test]
+    fn heads_are_handed_out_one_by_one() {
+        let parts = vec![part(1280, 64, vec![Epilogue::Rope { table: 4 }])];
+        let heads = by_dots(Body::Matmul { domain: Domain::Tokens, input: 0, parts });
+        assert_eq!((heads.shared, heads.parts[0].items), (15, 20));
+        assert_eq!(starts(&heads, 2), [0, 28]);
+    }
+}
