@@ -8,6 +8,7 @@ pub mod bus;
 pub mod check;
 pub mod file;
 pub mod format;
+pub mod input;
 pub mod kv;
 pub mod memory;
 pub mod numeric;

@@ -1,0 +1,291 @@
+//! Files that come from elsewhere: opening them without waiting, telling their kinds apart, and showing what they say.
+//!
+//! A directory that somebody hands over may hold named pipes, devices and links to them. What is found in one is opened with
+//! [`open_regular`], which never waits, and read with [`read_regular`], which never reads more than its caller allows.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Most bytes of each kind of file or text from elsewhere. Published files are far below; what is above is refused before it is parsed.
+pub mod limit {
+    /// A model's `config.json`, `generation_config.json` or `tokenizer_config.json`.
+    pub const CONFIG_BYTES: u64 = 1 << 20;
+    /// An adapter's `adapter_config.json`.
+    pub const ADAPTER_CONFIG_BYTES: u64 = 64 << 10;
+    /// The header of an adapter's safetensors file.
+    pub const ADAPTER_HEADER_BYTES: u64 = 4 << 20;
+    /// Regular expressions in an adapter's config that are more than plain names.
+    pub const ADAPTER_PATTERNS: usize = 64;
+    /// `tokenizer.json`: the largest published ones have 33 MB.
+    pub const TOKENIZER_BYTES: u64 = 64 << 20;
+    /// `model.safetensors.index.json`.
+    pub const INDEX_BYTES: u64 = 32 << 20;
+    /// A model spec or fused-op spec.
+    pub const SPEC_BYTES: u64 = 4 << 20;
+    /// The metadata section of a plan.
+    pub const PLAN_METADATA_BYTES: u64 = 16 << 20;
+    /// A JSON list of token ids: 12 bytes for each of a million.
+    pub const TOKEN_IDS_BYTES: u64 = 12 << 20;
+    /// Characters that an error message repeats of a name or text from a file.
+    pub const SHOWN_CHARS: usize = 200;
+}
+
+/// Opens a regular file for reading. Links are followed; a pipe, a device or a directory is refused without waiting for it.
+///
+/// # Errors
+/// When the file cannot be opened, or is not a regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    // Without O_NONBLOCK, opening a named pipe waits for its writer.
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() {
+        return Ok(file);
+    }
+    let what = if kind.is_dir() { "it is a directory" } else { "it is a pipe or a device" };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{what}, expected a regular file")))
+}
+
+/// The bytes of a regular file that has at most `most` of them.
+///
+/// # Errors
+/// As [`open_regular`]; also when the file is larger, or cannot be read.
+pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let size = file.metadata()?.len();
+    let too_large = |size: u64| {
+        let what = format!("it has {size} bytes, expected at most {most}");
+        Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+    };
+    if size > most {
+        return too_large(size);
+    }
+    let mut bytes = Vec::with_capacity(size as usize);
+    // The file may grow meanwhile, and files of /proc state no size.
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { too_large(bytes.len() as u64) } else { Ok(bytes) }
+}
+
+/// As [`read_regular`], for a text.
+///
+/// # Errors
+/// As [`read_regular`]; also when the bytes are not UTF-8.
+pub fn read_regular_text(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(read_regular(path, most)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+/// What a file is, by its first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A plan that kernmill wrote.
+    Plan,
+    /// A GGUF file.
+    Gguf,
+    /// A safetensors file.
+    Safetensors,
+    /// The text that `git clone` leaves of a large file when git-lfs is not installed.
+    LfsPointer,
+    /// A zip archive, such as a pickled PyTorch file.
+    Zip,
+    /// A pickle without an archive around it.
+    Pickle,
+    /// A page of a web server, saved in place of the file.
+    Html,
+    /// A JSON object or list.
+    Json,
+    /// Other text.
+    Text,
+    /// Nothing at all.
+    Empty,
+    /// Anything else.
+    Unknown,
+}
+
+/// As many first bytes as [`FileKind::of`] looks at.
+pub const KIND_BYTES: usize = 512;
+
+impl FileKind {
+    /// The kind of a file that begins with `start`: its first [`KIND_BYTES`], or all of a shorter one.
+    pub fn of(start: &[u8]) -> FileKind {
+        let starts = |prefix: &[u8]| start.starts_with(prefix);
+        if start.is_empty() {
+            return FileKind::Empty;
+        }
+        if starts(b"GGUF") {
+            return FileKind::Gguf;
+        }
+        if starts(&crate::file::MAGIC) {
+            return FileKind::Plan;
+        }
+        if starts(b"version https://git-lfs") {
+            return FileKind::LfsPointer;
+        }
+        if starts(b"PK\x03\x04") {
+            return FileKind::Zip;
+        }
+        if starts(b"\x80\x02") || starts(b"\x80\x03") || starts(b"\x80\x04") || starts(b"\x80\x05") {
+            return FileKind::Pickle;
+        }
+        // A header length below 2^32, and the JSON object behind it.
+        if start.len() > 8 && start[4..8] == [0; 4] && start[8] == b'{' {
+            return FileKind::Safetensors;
+        }
+        let text = match std::str::from_utf8(start) {
+            Ok(text) => text,
+            // The last character may be cut.
+            Err(error) if start.len() - error.valid_up_to() < 4 && error.error_len().is_none() => {
+                std::str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default()
+            }
+            Err(_) => return FileKind::Unknown,
+        };
+        let text = text.trim_start_matches('\u{feff}').trim_start();
+        let lower = text.get(..text.len().min(16)).unwrap_or_default().to_ascii_lowercase();
+        if lower.starts_with("<!doctype") || lower.starts_with("<html") {
+            return FileKind::Html;
+        }
+        if text.starts_with('{') {
+            return FileKind::Json;
+        }
+        if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+            return FileKind::Unknown;
+        }
+        FileKind::Text
+    }
+
+    /// The kind of a file; a directory, pipe or device is [`FileKind::Unknown`].
+    ///
+    /// # Errors
+    /// When the file cannot be opened or read.
+    pub fn of_file(path: &Path) -> io::Result<FileKind> {
+        let Ok(metadata) = std::fs::metadata(path).map(|metadata| metadata.file_type()) else {
+            return open_regular(path).map(|_| FileKind::Unknown);
+        };
+        if !metadata.is_file() {
+            return Ok(FileKind::Unknown);
+        }
+        let mut start = Vec::with_capacity(KIND_BYTES);
+        open_regular(path)?.take(KIND_BYTES as u64).read_to_end(&mut start)?;
+        Ok(FileKind::of(&start))
+    }
+
+    /// What it is and what helps, as the end of a message about a file that should be something else: "it is ..., ...".
+    pub fn describe(self) -> &'static str {
+        match self {
+            FileKind::Plan => "it is a kernmill plan",
+            FileKind::Gguf => "it is a GGUF file",
+            FileKind::Safetensors => "it is a safetensors file",
+            FileKind::LfsPointer => {
+                "it is a git-lfs pointer, the file itself was not downloaded: run `git lfs pull` where it was cloned, or download it"
+            }
+            FileKind::Zip => {
+                "it is a zip archive, as torch.save writes: save it as safetensors (save_pretrained does)"
+            }
+            FileKind::Pickle => {
+                "it is a pickle, as torch.save writes: save it as safetensors (save_pretrained does)"
+            }
+            FileKind::Html => "it is a web page, probably saved in place of the file: download it again",
+            FileKind::Json => "it is JSON text",
+            FileKind::Text => "it is text",
+            FileKind::Empty => "it is empty",
+            FileKind::Unknown => "it is of no kind that kernmill knows",
+        }
+    }
+}
+
+/// A text from elsewhere as it may be shown on a terminal: control characters and those that turn the writing direction become
+/// `\u{..}`; line ends and tabs stay.
+///
+/// ```
+/// use kernmill_plan::input::visible;
+/// assert_eq!(visible("plain\n"), "plain\n");
+/// assert_eq!(visible("a\u{1b}[2J"), "a\\u{1b}[2J");
+/// ```
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_hidden(c) {
+            let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+fn is_hidden(c: char) -> bool {
+    let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || c.is_control() && !matches!(c, '\n' | '\t')
+}
+
+/// A name or text from a file, as an error message repeats it: what [`limit::SHOWN_CHARS`] leaves of it.
+///
+/// ```
+/// use kernmill_plan::input::shortened;
+/// assert_eq!(shortened("name"), "name");
+/// assert!(shortened(&"x".repeat(1000)).ends_with("x... (1000 bytes)"));
+/// ```
+pub fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(limit::SHOWN_CHARS) {
+        Some((end, _)) => Cow::Owned(format!("{}... ({} bytes)", &text[..end], text.len())),
+        None => Cow::Borrowed(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+
+    fn pipe(path: &Path) {
+        let name = CString::new(path.as_os_str().as_bytes()).unwrap();
+        // SAFETY: the name ends with a NUL and lives through the call.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    }
+
+    #[test]
+    fn pipes_devices_and_directories_are_refused_at_once() {
+        let dir = std::env::temp_dir().join(format!("kernmill-input-{}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        pipe(&dir.join("pipe"));
+        std::os::unix::fs::symlink("/dev/zero", dir.join("zero")).unwrap();
+        for (name, says) in [("pipe", "pipe or a device"), ("zero", "pipe or a device"), (".", "directory")] {
+            let error = read_regular(&dir.join(name), 100).unwrap_err();
+            assert!(error.to_string().contains(says), "{name}: {error}");
+        }
+        std::fs::write(dir.join("file"), b"12345").unwrap();
+        std::os::unix::fs::symlink("file", dir.join("link")).unwrap();
+        assert_eq!(read_regular(&dir.join("link"), 5).unwrap(), b"12345");
+        let error = read_regular(&dir.join("file"), 4).unwrap_err();
+        assert_eq!(error.to_string(), "it has 5 bytes, expected at most 4");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn kinds_are_told_apart() {
+        let cases: [(&[u8], FileKind); 12] = [
+            (b"", FileKind::Empty),
+            (b"GGUF\x03\0\0\0", FileKind::Gguf),
+            (b"version https://git-lfs.github.com/spec/v1\noid", FileKind::LfsPointer),
+            (b"PK\x03\x04\x14", FileKind::Zip),
+            (b"\x80\x02}q\x00", FileKind::Pickle),
+            (b"\x20\0\0\0\0\0\0\0{\"a\"", FileKind::Safetensors),
+            (b"\n <!DOCTYPE html><html>", FileKind::Html),
+            (b" {\"architectures\": []}", FileKind::Json),
+            (b"[model]\nname = \"x\"", FileKind::Text),
+            ("gr\u{fc}n".as_bytes(), FileKind::Text),
+            (b"\xff\xfe\x00\x01", FileKind::Unknown),
+            (b"\0\0\0\0\0\0\0\0\0", FileKind::Unknown),
+        ];
+        for (start, kind) in cases {
+            assert_eq!(FileKind::of(start), kind, "{start:?}");
+        }
+    }
+}
