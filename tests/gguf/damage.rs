@@ -78,10 +78,13 @@ fn tensors_must_be_whole_and_apart() {
     base(|t| t.dims = vec![64, 0], "does not fit into the file");
     base(|t| t.dims = vec![], "has 0 dimensions, expected 1 to 4");
     base(|t| t.dims = vec![1; 5], "has 5 dimensions, expected 1 to 4");
-    base(|t| t.kind = 12, "is Q4_K; supported are: F32, F16, BF16, Q8_0, Q4_0, MXFP4");
-    base(|t| t.kind = 99, "has the unknown type 99");
-    base(|t| (t.kind, t.dims) = (MXFP4, vec![33]), "has rows of 33 elements of Mxfp4");
-    base(|t| t.kind = MXFP4, "tensor `output_norm.weight` is Mxfp4, expected");
+    base(|t| t.kind = 19, "is IQ1_S: take a file of the model in Q4_K_M or another type that is read");
+    base(|t| t.kind = 15, "is Q8_K: runtimes use it for activations");
+    base(|t| t.kind = 31, "is Q4_0_4_4: it is an older layout for one kind of CPU");
+    base(|t| t.kind = 99, "has the unknown type 99; supported are: F32, F16, Q4_0, Q4_1");
+    base(|t| (t.kind, t.dims) = (MXFP4, vec![33]), "rows of 33 elements of MXFP4, whose blocks have 32");
+    base(|t| (t.kind, t.dims) = (12, vec![64]), "rows of 64 elements of Q4_K, whose blocks have 256");
+    base(|t| t.kind = MXFP4, "tensor `output_norm.weight` is MXFP4, expected");
     base(|t| t.dims = vec![32], "has shape [32], expected [64]");
     base(|t| t.name = "output_nrom.weight".into(), "is missing (the model's `final_norm`), did you mean");
     base(|t| t.name = "output.weight".into(), "tensor `output.weight` is there twice");

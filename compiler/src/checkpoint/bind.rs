@@ -26,7 +26,7 @@ pub fn bind(graph: &Graph, checkpoint: &Checkpoint) -> Result<()> {
         match (tensor.stored, &tensor.source.scales) {
             (WeightFormat::Mxfp4, Some(scales)) if *scales == tensor.source.name => {
                 let view = check(checkpoint, tensor, scales, &[Dtype::F32], &shape)?;
-                if view.encoding != Encoding::Mxfp4 {
+                if !view.encoding.is_mxfp4() {
                     return Err(misfit(tensor, &view, "MXFP4".into()));
                 }
             }

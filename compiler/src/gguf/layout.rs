@@ -1,6 +1,7 @@
 //! The layout of a GGUF file: header, metadata, tensor descriptions, data.
 
 use super::metadata::{Metadata, Value, ValueType};
+use super::types::refused;
 use super::{MAGIC, TensorInfo, TensorType};
 use crate::checkpoint::{CheckpointError, Result};
 use std::collections::BTreeMap;
@@ -14,32 +15,6 @@ const DEFAULT_ALIGNMENT: usize = 32;
 const MAX_DIMENSIONS: u32 = 4;
 /// Arrays of arrays deeper than this are refused.
 const MAX_NESTING: usize = 4;
-/// Types that files may have and that are not read, for a message that names them.
-const OTHER_TYPES: [(u32, &str); 22] = [
-    (3, "Q4_1"),
-    (6, "Q5_0"),
-    (7, "Q5_1"),
-    (9, "Q8_1"),
-    (10, "Q2_K"),
-    (11, "Q3_K"),
-    (12, "Q4_K"),
-    (13, "Q5_K"),
-    (14, "Q6_K"),
-    (15, "Q8_K"),
-    (16, "IQ2_XXS"),
-    (17, "IQ2_XS"),
-    (18, "IQ3_XXS"),
-    (19, "IQ1_S"),
-    (20, "IQ4_NL"),
-    (21, "IQ3_S"),
-    (22, "IQ2_S"),
-    (23, "IQ4_XS"),
-    (28, "F64"),
-    (29, "IQ1_M"),
-    (34, "TQ1_0"),
-    (35, "TQ2_0"),
-];
-
 /// Reads and checks all of `file` but the tensors' data.
 pub(super) fn read(path: &Path, file: &[u8]) -> Result<(Metadata, Vec<TensorInfo>)> {
     let mut cursor = Cursor::new(path, file);
@@ -117,18 +92,16 @@ fn tensor(cursor: &mut Cursor<'_>, index: u64) -> Result<TensorInfo> {
         dims.push(cursor.u64(&what)?);
     }
     let number = cursor.u32(&what)?;
-    let Some((_, kind)) = TensorType::ALL.into_iter().find(|(n, _)| *n == number) else {
-        let Some((_, other)) = OTHER_TYPES.iter().find(|(n, _)| *n == number) else {
-            return cursor.corrupt(format!("tensor `{name}` has the unknown type {number}"));
-        };
-        let what = format!("tensor `{name}` is {other}; supported are: F32, F16, BF16, Q8_0, Q4_0, MXFP4");
-        return cursor.unsupported(what);
+    let Some(kind) = TensorType::from_number(number) else {
+        return refuse_type(cursor, name, number);
     };
     let offset = cursor.u64(&what)?;
-    let (dtype, encoding) = kind.stored();
-    let row = usize::try_from(dims[0]).ok().filter(|&n| n > 0).and_then(|n| encoding.row_bytes(dtype, n));
+    let row = usize::try_from(dims[0]).ok().filter(|&n| n > 0).and_then(|n| kind.row_bytes(n));
     let Some(row) = row else {
-        return cursor.corrupt(format!("tensor `{name}` has rows of {} elements of {kind:?}", dims[0]));
+        return cursor.corrupt(format!(
+            "tensor `{name}` has rows of {} elements of {}, whose blocks have {}",
+            dims[0], kind.name, kind.elements
+        ));
     };
     let bytes = dims[1..].iter().try_fold(row as u64, |n, &d| n.checked_mul(d)).filter(|&n| n > 0);
     let end = bytes.and_then(|n| offset.checked_add(n)).filter(|&end| end <= cursor.bytes.len() as u64);
@@ -139,6 +112,18 @@ fn tensor(cursor: &mut Cursor<'_>, index: u64) -> Result<TensorInfo> {
     };
     let shape = dims.iter().rev().map(|&d| d as usize).collect();
     Ok(TensorInfo { name: name.to_owned(), kind, shape, range: offset as usize..end as usize })
+}
+
+fn refuse_type<T>(cursor: &Cursor<'_>, name: &str, number: u32) -> Result<T> {
+    let supported = TensorType::names();
+    match refused(number) {
+        Some((other, help)) => {
+            cursor.unsupported(format!("tensor `{name}` is {other}: {help}; supported are: {supported}"))
+        }
+        None => cursor.unsupported(format!(
+            "tensor `{name}` has the unknown type {number}; supported are: {supported}"
+        )),
+    }
 }
 
 fn alignment(cursor: &Cursor<'_>, metadata: &Metadata) -> Result<usize> {

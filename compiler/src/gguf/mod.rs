@@ -6,13 +6,16 @@
 mod layout;
 mod metadata;
 mod tokenizer;
+mod types;
 
-use crate::checkpoint::{self, Bytes, Checkpoint, CheckpointError, Dtype, Encoding, FileTensor, Result};
+use crate::checkpoint::{self, Bytes, Checkpoint, CheckpointError, Encoding, FileTensor, Result};
 use metadata::Metadata;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+pub(crate) use types::Elements;
+pub use types::{TYPES, TensorType};
 
 /// A GGUF file, mapped and checked.
 #[derive(Debug)]
@@ -24,28 +27,11 @@ pub struct Gguf {
     tensors: Vec<TensorInfo>,
 }
 
-/// How a tensor of a GGUF file is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TensorType {
-    /// IEEE single precision.
-    F32,
-    /// IEEE half precision.
-    F16,
-    /// The upper half of single precision.
-    Bf16,
-    /// Blocks of 32: f16 scale, 32 signed bytes.
-    Q8_0,
-    /// Blocks of 32: f16 scale, 32 nibbles biased by 8; low nibbles first.
-    Q4_0,
-    /// Blocks of 32: E8M0 scale, 32 E2M1 codes; low nibbles first.
-    Mxfp4,
-}
-
 /// A tensor as the file describes it.
 #[derive(Clone, Debug)]
 pub(crate) struct TensorInfo {
     pub(crate) name: String,
-    pub(crate) kind: TensorType,
+    pub(crate) kind: &'static TensorType,
     /// Row-major: the file's dimensions in reverse.
     pub(crate) shape: Vec<usize>,
     /// Bytes in the file.
@@ -98,7 +84,7 @@ impl Gguf {
     }
 
     /// Type of the tensor called `name`.
-    pub fn tensor_type(&self, name: &str) -> Option<TensorType> {
+    pub fn tensor_type(&self, name: &str) -> Option<&'static TensorType> {
         self.info(name).map(|info| info.kind)
     }
 
@@ -121,7 +107,11 @@ impl Gguf {
                 let what = format!("tensor `{}`: {rows} rows are not whole heads of {head_dim}", info.name);
                 return self.corrupt(what);
             }
-            let (dtype, encoding) = info.kind.stored();
+            let dtype = info.kind.dtype();
+            let encoding = match info.kind.stored {
+                Elements::Plain(_) => Encoding::Plain,
+                Elements::Blocks(_) => Encoding::Blocks(info.kind),
+            };
             let tensor =
                 FileTensor { dtype, encoding, paired, shape: info.shape.clone(), range: info.range.clone() };
             tensors.push((info.name.clone(), tensor));
@@ -174,28 +164,5 @@ impl Gguf {
 
     pub(crate) fn unsupported<T>(&self, what: impl Into<String>) -> Result<T> {
         Err(CheckpointError::Unsupported { path: self.path.clone(), what: what.into() })
-    }
-}
-
-impl TensorType {
-    /// Every supported type and its number in files.
-    pub const ALL: [(u32, TensorType); 6] = [
-        (0, TensorType::F32),
-        (1, TensorType::F16),
-        (2, TensorType::Q4_0),
-        (8, TensorType::Q8_0),
-        (30, TensorType::Bf16),
-        (39, TensorType::Mxfp4),
-    ];
-
-    fn stored(self) -> (Dtype, Encoding) {
-        match self {
-            TensorType::F32 => (Dtype::F32, Encoding::Plain),
-            TensorType::F16 => (Dtype::F16, Encoding::Plain),
-            TensorType::Bf16 => (Dtype::BF16, Encoding::Plain),
-            TensorType::Q8_0 => (Dtype::F32, Encoding::Q8_0),
-            TensorType::Q4_0 => (Dtype::F32, Encoding::Q4_0),
-            TensorType::Mxfp4 => (Dtype::F32, Encoding::Mxfp4),
-        }
     }
 }

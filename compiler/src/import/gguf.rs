@@ -253,7 +253,7 @@ impl File<'_> {
     /// Llama 3's scaling, of which the file states only the resulting factors.
     fn llama3_scaling(&self) -> Result<Value> {
         let (gguf, head_dim) = (self.gguf, self.gguf.head_dim()?);
-        let info = gguf.info(ROPE_FACTORS).filter(|t| t.kind == TensorType::F32 && t.shape == [head_dim / 2]);
+        let info = gguf.info(ROPE_FACTORS).filter(|t| t.kind.name == "F32" && t.shape == [head_dim / 2]);
         let Some(info) = info else {
             return gguf.corrupt(format!("tensor `{ROPE_FACTORS}` is not F32 of shape [{}]", head_dim / 2));
         };
@@ -325,16 +325,16 @@ impl File<'_> {
     /// `from` in the format that all of `names` have; f32 if they differ or are in blocks that specs do not know. Binding tells of
     /// those that are missing.
     fn stored(&self, from: &str, names: Vec<String>, shape: &str) -> String {
-        let mut types: Vec<TensorType> =
+        let mut types: Vec<&TensorType> =
             names.iter().filter_map(|name| self.gguf.tensor_type(name)).collect();
         types.dedup();
         match types[..] {
             // Vectors are not in blocks; of tables every row is read as f32.
-            [TensorType::Mxfp4] if shape.contains(' ') && from != EMBEDDINGS => {
+            [kind] if kind.is_mxfp4() && shape.contains(' ') && from != EMBEDDINGS => {
                 tensor(from, shape, "mxfp4").replace(", shape", &format!(", scales = \"{from}\", shape"))
             }
-            [TensorType::Bf16] => tensor(from, shape, "bf16"),
-            [TensorType::F16] => tensor(from, shape, "f16"),
+            [kind] if kind.name == "BF16" => tensor(from, shape, "bf16"),
+            [kind] if kind.name == "F16" => tensor(from, shape, "f16"),
             _ => tensor(from, shape, "f32"),
         }
     }

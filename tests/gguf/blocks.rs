@@ -1,0 +1,104 @@
+//! Types of tensors: values and logits are those that the gguf package gives (`tools/gguf/fixtures.py`).
+
+use super::random::{self, KINDS, Kind};
+use super::writer::{F32, Writer};
+use super::{gguf, logits, model};
+use crate::harness::read;
+use kernmill_compiler::gguf::TYPES;
+use kernmill_compiler::quant::Preset;
+use std::path::Path;
+
+/// Blocks of each type.
+const BLOCKS: usize = 1000;
+
+fn fixture(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/gguf").join(name)).unwrap()
+}
+
+/// The elements of `kind` in `data`, through a file.
+fn decoded(kind: &Kind, data: Vec<u8>) -> Vec<f32> {
+    let mut writer = Writer::default();
+    writer.set("general.architecture", "other");
+    let elements = data.len() / kind.bytes * kind.elements;
+    writer.add("t", &[elements as u64], kind.number, data);
+    let checkpoint = gguf(writer.bytes()).into_checkpoint().unwrap();
+    let (view, mut out) = (checkpoint.tensor("t").unwrap(), Vec::new());
+    view.encoding.decode(view.dtype, view.data, &mut out);
+    out
+}
+
+/// FNV-1a over the bits of `values`, a word at a time.
+fn hash(values: &[f32]) -> u64 {
+    let step = |state: u64, x: &f32| (state ^ u64::from(x.to_bits())).wrapping_mul(0x100_0000_01b3);
+    values.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[test]
+fn blocks_of_every_type_have_the_values_of_the_gguf_package() {
+    let file = fixture("blocks.safetensors");
+    for (seed, kind) in KINDS.iter().enumerate() {
+        let actual = decoded(kind, random::blocks(kind, seed as u64, BLOCKS));
+        assert_eq!(actual.len(), BLOCKS * kind.elements, "{}", kind.name);
+        let expected = read(&file, &format!("{}.values", kind.name), u32::from_le_bytes);
+        for (at, (&expected, actual)) in expected.iter().zip(&actual).enumerate() {
+            let (block, element) = (at / kind.elements, at % kind.elements);
+            assert_eq!(actual.to_bits(), expected, "{}, block {block}, element {element}", kind.name);
+        }
+        let expected = read(&file, &format!("{}.hash", kind.name), u32::from_le_bytes);
+        let expected = u64::from(expected[0]) | u64::from(expected[1]) << 32;
+        assert_eq!(hash(&actual), expected, "{}: a block after those compared one by one", kind.name);
+    }
+}
+
+#[test]
+fn the_table_of_types_is_that_of_the_tests() {
+    assert_eq!(TYPES.len(), KINDS.len());
+    for kind in &KINDS {
+        let own = TYPES.iter().find(|own| own.number == kind.number).unwrap();
+        assert_eq!((own.name, own.elements, own.bytes), (kind.name, kind.elements, kind.bytes));
+    }
+}
+
+/// Every model of the script, by its name.
+fn models() -> Vec<(&'static str, Writer)> {
+    let file = fixture("models.safetensors");
+    let scales = |name: &str| read(&file, &format!("{name}.scales"), i32::from_le_bytes);
+    let pure = KINDS
+        .iter()
+        .enumerate()
+        .map(|(n, kind)| (kind.name, random::model(n, &|_| kind, &scales(kind.name))));
+    let mixed = random::model(KINDS.len(), &|matrix| random::mixed(matrix), &scales("mixed"));
+    pure.chain([("mixed", mixed)]).collect()
+}
+
+#[test]
+fn a_model_of_every_type_gives_the_logits_of_the_values_in_its_file() {
+    let file = fixture("models.safetensors");
+    let tokens = read(&file, "tokens", u32::from_le_bytes);
+    for (name, writer) in models() {
+        let expected = read(&file, &format!("{name}.logits"), f32::from_le_bytes);
+        let actual = logits(&model(&writer), Preset::Exact, &tokens);
+        assert_eq!(actual.len(), expected.len(), "{name}");
+        let differences = actual.iter().zip(&expected).map(|(&bits, e)| (f32::from_bits(bits) - e).abs());
+        let largest = differences.fold(0.0, f32::max);
+        assert!(largest <= 1e-4, "{name}: logits differ by {largest:e}");
+    }
+}
+
+/// A file of several types, and the file of what its blocks stand for, in every preset.
+#[test]
+fn types_may_differ_between_matrices_and_between_layers() {
+    let tokens = read(&fixture("models.safetensors"), "tokens", u32::from_le_bytes);
+    let (_, mixed) = models().pop().unwrap();
+    let mut widened = mixed.clone();
+    for tensor in &mut widened.tensors {
+        let kind = KINDS.iter().find(|kind| kind.number == tensor.kind).unwrap();
+        let values = decoded(kind, tensor.data.clone());
+        (tensor.kind, tensor.data) = (F32, values.into_iter().flat_map(f32::to_le_bytes).collect());
+    }
+    let (mixed, widened) = (model(&mixed), model(&widened));
+    for preset in Preset::ALL {
+        let (expected, actual) = (logits(&widened, preset, &tokens), logits(&mixed, preset, &tokens));
+        assert!(expected == actual, "{}: logits differ", preset.name());
+    }
+}
