@@ -68,7 +68,7 @@ mod tests {
             bias: None,
             adapter: None,
         };
-        Part { mats: vec![mat], unit, epilogue }
+        Part { mats: vec![mat], interleaved: false, unit, epilogue }
     }
 
     fn by_dots(body: Body) -> Ahead {

@@ -213,7 +213,9 @@ pub enum Epilogue {
 pub struct Part {
     /// One matrix, or several (gate and up), which the first step of the epilogue combines.
     pub mats: Vec<Mat>,
-    /// Output rows per work item, a multiple of 16 (the last item may be short).
+    /// Whether these are two matrices whose tiles alternate in memory, the first one's first.
+    pub interleaved: bool,
+    /// Output rows per work item: a multiple of 16 that divides the matrices' rows, rounded up to whole tiles.
     pub unit: usize,
     /// In order.
     pub epilogue: Vec<Epilogue>,

@@ -1,5 +1,7 @@
 //! Fused-op specs: the examples of docs/fused-ops.md, each held to the interpreter's bits; the schema; the commands.
 
+mod widths;
+
 use crate::docs::root;
 use fastrand::Rng;
 use kernmill_compiler::build::build_weights;

@@ -220,6 +220,7 @@ impl Compose<'_> {
         let parts = parts.into_iter().map(|(roots, epilogue)| self.part(roots, &epilogue));
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
         self.one_head_size(&parts)?;
+        self.whole_blocks(&parts)?;
         Ok(Composition::Matmul { input: first.inputs[0], parts })
     }
 
@@ -233,6 +234,24 @@ impl Compose<'_> {
             }
             None => Ok(()),
         }
+    }
+
+    /// Where a work item is a head, it rounds the head's columns, which must be whole blocks.
+    fn whole_blocks(&self, parts: &[Part]) -> Result<(), String> {
+        for part in parts {
+            let head = part.steps.iter().find_map(|step| self.head(step));
+            let rounded = part.steps.iter().find_map(|step| match step {
+                Step::Quantize(value) | Step::Bf16Cast(value) => Some(*value),
+                _ => None,
+            });
+            if let (Some(head), Some(value)) = (head, rounded)
+                && !head.is_multiple_of(BLOCK)
+            {
+                let name = self.name(value);
+                return Err(format!("the heads of {name} have {head} columns, not whole blocks of {BLOCK}"));
+            }
+        }
+        Ok(())
     }
 
     /// Elements of the heads that a step works on.

@@ -240,6 +240,15 @@ fn unfit<'c>(doubled: &'c str, doubling: &'c str) -> Vec<Case<'c>> {
             r#"outputs = ["c", "d"]"#,
         ),
         case(
+            "rounded_heads",
+            &[
+                "%a = linear %x, @m\n%c = rope(rope=1, head_dim=16) %a\n%d = quantize_q8 %c : q8[T, 64]\n%f = quant_linear %d, @int8\n",
+            ],
+            "matmul",
+            "root a linear x; epilogue c rope a; epilogue d quantize_q8 c",
+            r#"outputs = ["d"]"#,
+        ),
+        case(
             "apart_from_roots",
             &["%n = rms_norm(eps=1e-5) %x, @w\n%a = linear %n, @m\n%b = add %n, %x\n%c = mul %a, %b\n"],
             "matmul",

@@ -105,6 +105,21 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Whether these are the products of two matrices whose tiles alternate in memory, the first one's first.
+    pub fn are_interleaved<'n>(&self, products: impl Iterator<Item = &'n Node>) -> bool {
+        let graph = self.selector.graph;
+        let matrices: Vec<TensorId> = products.map(|node| node.tensors[0]).collect();
+        let [first, second] = matrices[..] else { return false };
+        let tile = |id: TensorId| {
+            let tensor = graph.tensor(id);
+            tensor.format.tile(tensor.shape[tensor.shape.len() - 1]).bytes() as u64
+        };
+        let [a, b] = [first, second].map(|id| self.selector.layout.placement(id));
+        let alike = (a.tile_stride, a.expert_stride) == (b.tile_stride, b.expert_stride);
+        let both = tile(first) + tile(second);
+        alike && tile(first) == tile(second) && a.tile_stride == both && b.offset == a.offset + tile(first)
+    }
+
     fn adapter(&mut self, node: &Node) -> Option<MatAdapter> {
         let graph = self.selector.graph;
         let branch = graph.branch_among(node, self.selector.sites)?;

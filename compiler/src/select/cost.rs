@@ -287,7 +287,8 @@ impl Model {
                 (Domain::Tokens, self.experts(kernel, input_type(input), (*experts, *top_k), part, tokens))
             }
             Body::ExpertDown { input, experts, top_k, mat, unit, .. } => {
-                let part = Part { mats: vec![mat.clone()], unit: *unit, epilogue: Vec::new() };
+                let part =
+                    Part { mats: vec![mat.clone()], interleaved: false, unit: *unit, epilogue: Vec::new() };
                 (Domain::Tokens, self.experts(kernel, input_type(input), (*experts, *top_k), &part, tokens))
             }
             Body::Attention(_) | Body::Shrink { .. } => (Domain::Tokens, 0.0),

@@ -123,8 +123,7 @@ impl Selector<'_> {
         let ty = self.graph.value(input).ty;
         let (mut uses, mut b) = self.with_prologue(group, ty.rows())?;
         let input = b.input(input);
-        let head = self.head_dim(group, parts);
-        let parts = parts.iter().map(|part| self.part(&mut b, group, part, head));
+        let parts = parts.iter().map(|part| self.part(&mut b, group, part));
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
         let body = Body::Matmul { domain: domain(ty), input, parts };
         let rows = max_rows(ty, self.max_tokens);
@@ -144,34 +143,22 @@ impl Selector<'_> {
         let experts = self.graph.tensor(self.graph.node(part.roots[0]).tensors[0]).shape[0];
         let top_k = self.graph.value(routing).ty.cols();
         let (input, routing) = (b.input(input), b.input(routing));
-        let part = self.part(&mut b, group, part, None)?;
+        let part = self.part(&mut b, group, part)?;
         let input_slots = matches!(rows, Rows::Slots(_));
         let body = Body::Experts { input, input_slots, routing, experts, top_k, part };
         uses.push(b.finish(self.label(group, group.name()), group.name(), body, self.max_tokens * top_k));
         Ok(uses)
     }
 
-    /// Elements of the heads that the parts' items are, if they are heads.
-    fn head_dim(&self, group: &Group, parts: &[fuse::Part]) -> Option<usize> {
-        let cached = group.kv_write.and_then(|id| match &self.graph.node(id).op {
-            Op::Attention(a) => Some(a.head_dim),
+    /// Matrices and their epilogue. Work items are heads where the epilogue rotates them or writes them to the cache; other parts of the
+    /// same kernel have rows of their own, which heads need not divide.
+    fn part(&self, b: &mut Builder, group: &Group, part: &fuse::Part) -> Result<Part, SelectError> {
+        let mats: Vec<Mat> = part.roots.iter().map(|id| b.mat(self.graph.node(*id))).collect();
+        let head = part.steps.iter().find_map(|step| match step {
+            Step::Rope { head_dim, .. } => Some(*head_dim),
+            Step::KvWrite(_) => self.geometry.map(|geometry| geometry.head_dim),
             _ => None,
         });
-        cached.or_else(|| {
-            let mut steps = parts.iter().flat_map(|part| &part.steps);
-            steps.find_map(|step| if let Step::Rope { head_dim, .. } = step { Some(*head_dim) } else { None })
-        })
-    }
-
-    /// Matrices and their epilogue; `head` is the size of an item where items are heads.
-    fn part(
-        &self,
-        b: &mut Builder,
-        group: &Group,
-        part: &fuse::Part,
-        head: Option<usize>,
-    ) -> Result<Part, SelectError> {
-        let mats: Vec<Mat> = part.roots.iter().map(|id| b.mat(self.graph.node(*id))).collect();
         let blocks = part.steps.iter().any(|step| matches!(step, Step::Quantize(_) | Step::Bf16Cast(_)));
         let unit = match head {
             Some(head) => head,
@@ -197,7 +184,8 @@ impl Selector<'_> {
                 Step::KvWrite(plane) => self.kv_write(b, group, *plane)?,
             });
         }
-        Ok(Part { mats, unit, epilogue })
+        let interleaved = b.are_interleaved(part.roots.iter().map(|id| self.graph.node(*id)));
+        Ok(Part { mats, interleaved, unit, epilogue })
     }
 
     fn kv_write(&self, b: &mut Builder, group: &Group, plane: KvPlane) -> Result<Epilogue, SelectError> {

@@ -97,7 +97,7 @@ fn residual_leaf(columns: usize, out: RowType, residual: RowType) -> Leaf {
 
 /// The down matrix as a part; its epilogue is the weighted sum.
 pub fn down_part(mat: &Mat, unit: usize) -> Part {
-    Part { mats: vec![mat.clone()], unit, epilogue: Vec::new() }
+    Part { mats: vec![mat.clone()], interleaved: false, unit, epilogue: Vec::new() }
 }
 
 /// Bytes of the body's scratch.

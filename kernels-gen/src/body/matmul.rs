@@ -105,7 +105,7 @@ fn for_items(
 }
 
 /// The leaf that multiplies adjacent tiles of a part with `tokens` rows, if there can be one: the tiles of an item, or of a run of
-/// items, lie one behind the other, or alternate between two matrices and are exactly those of an item.
+/// items, lie one behind the other, or alternate between two matrices, the first one's first, and are exactly those of an item.
 pub fn adjacent_leaf(part: &Part, input: RowType, tokens: usize) -> Option<Leaf> {
     let Mat { format, k, .. } = part.mats[0];
     let alike = |mat: &Mat| {
@@ -114,7 +114,7 @@ pub fn adjacent_leaf(part: &Part, input: RowType, tokens: usize) -> Option<Leaf>
     let tiles = part.mats.len() * part.unit / TILE_ROWS;
     let order = match part.mats.len() {
         1 if tiles >= ADJACENT || run_of(part) * tiles == ADJACENT => Order::Straight,
-        2 if tiles == ADJACENT => Order::Pairs,
+        2 if tiles == ADJACENT && part.interleaved => Order::Pairs,
         _ => return None,
     };
     let served = matches!(input, RowType::Q8(_)) && tokens <= ADJACENT_TOKENS;
