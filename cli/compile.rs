@@ -5,9 +5,11 @@ mod without_plan;
 
 use crate::adapters::{AdapterArg, adapter};
 use crate::emit::Emit;
+use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
+use crate::given::{Given, GivenArgs, Source};
 use crate::merge::Merge;
-use crate::model::CompileArgs;
+use crate::options::CompileArgs;
 use crate::output;
 use crate::progress;
 use crate::source::{SourceModel, SpecSource, choices};
@@ -35,8 +37,9 @@ use std::time::Instant;
 #[command(after_help = "\
 Examples:
   kernmill compile -o nano.plan                                                the embedded nano model
-  kernmill compile my.toml --weights DIR -o my.plan                            for this CPU
-  kernmill compile --weights model.gguf -o my.plan --preset fast               the spec comes from the GGUF file
+  kernmill compile DIR -o my.plan                                              for this CPU; its config.json gives the spec
+  kernmill compile model.gguf -o my.plan --preset fast                         the spec comes from the GGUF file
+  kernmill compile my.toml --weights DIR -o my.plan                            with a spec of one's own
   kernmill compile my.toml --weights DIR -o my.plan --target all               for every CPU, over the same weights
   kernmill compile my.toml --weights DIR -o my.plan --target x86-64-v3,x86-64-v4-vnni
   kernmill compile my.toml --weights DIR -o poet.plan --merge-lora poet=adapters/poet      with a LoRA baked in
@@ -46,12 +49,8 @@ Examples:
 
 Run it with `kernmill run my.plan`; `kernmill inspect my.plan` shows what is in it. docs/plan-format.md describes the file.")]
 pub struct Compile {
-    /// Model spec (TOML). Without it, the spec is imported from the GGUF file, or the config.json beside the weights
-    #[arg(value_name = "SPEC")]
-    spec: Option<PathBuf>,
-    /// Checkpoint: a directory with model.safetensors or shards, or a GGUF file. Without it: the embedded nano model
-    #[arg(long, value_name = "DIR|FILE.gguf")]
-    weights: Option<PathBuf>,
+    #[command(flatten)]
+    given: GivenArgs,
     /// Plan to write. With `--emit obj`, and no --emit-dir, the object file to write, and no plan; with other stages it may be left out, then there is no plan either
     #[arg(long, short, value_name = "FILE.plan|FILE.o", required_unless_present_any = ["dry_run", "emit"])]
     output: Option<PathBuf>,
@@ -99,18 +98,18 @@ fn targets_parser() -> impl TypedValueParser<Value = Targets> {
 
 impl Compile {
     /// Runs the command.
-    pub fn execute(mut self) -> Result<()> {
+    pub fn execute(mut self, explicit: &Explicit) -> Result<()> {
         let start = Instant::now();
         let levels = self.levels()?;
         self.compile = self.compile.tuned(self.target.iter().all(|target| matches!(target, Targets::Native)));
-        self.check_emit(&levels)?;
+        let given = self.source(explicit)?;
+        self.check_emit(&levels, &given)?;
         if self.writes_no_plan() {
-            return self.emit_only(&levels);
+            return self.emit_only(&levels, &given);
         }
         // What is wrong with the place is found before the work.
         let file = self.output.as_deref().filter(|_| !self.dry_run).map(output::create).transpose()?;
-        let model =
-            SourceModel::open(self.spec.as_deref(), self.weights.as_deref(), self.compile.fusions.set()?)?;
+        let model = SourceModel::open(&given, self.compile.fusions.set()?)?;
         let threads = self.threads.map_or_else(default_threads, usize::from);
         let merge = Merge::new(&model, &self.merge_lora, self.compile.quiet)?;
         let weights = merge.weights(&model)?;
@@ -148,6 +147,17 @@ impl Compile {
         }
     }
 
+    /// The model that is compiled.
+    fn source(&self, explicit: &Explicit) -> Result<Source> {
+        match self.given.resolve(explicit)? {
+            Given::Source(source) => Ok(source),
+            Given::Plan(path) => Err(Failure::input(
+                &path,
+                "it is a plan, which is compiled already; expected a checkpoint's directory, a GGUF file or a spec",
+            )),
+        }
+    }
+
     /// What is asked for, ascending, each once.
     fn levels(&self) -> Result<Vec<Level>> {
         let preset = self.compile.preset;
@@ -160,7 +170,7 @@ impl Compile {
                 }
                 Targets::All => levels.extend(Level::ALL),
                 Targets::Level(level) => levels.push(*level),
-                Targets::Native => levels.push(crate::model::Target::Native.level(preset)?),
+                Targets::Native => levels.push(crate::options::Target::Native.level(preset)?),
             }
         }
         levels.sort_unstable();

@@ -3,7 +3,7 @@
 use crate::bench::limits::{buffer, caches, limits};
 use crate::bench::stats::best;
 use crate::failure::Result;
-use crate::model::{Target, size};
+use crate::options::{Target, size};
 use crate::output;
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::memory::available_memory;
@@ -17,7 +17,7 @@ use std::fmt::Write;
 /// Shows which targets this CPU can run, what it lacks for the others, and the cores and memory there are
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
---measure reads memory that no cache holds, in the widest loads of the CPU's best target, and multiplies int8 values in registers with that
+--measure reads memory that no cache holds, in the widest loads of the CPU's best target, and multiplies int8 values in registers with that \
 target's instructions: the limits that `kernmill bench` compares with. It takes a few seconds.
 
 Examples:

@@ -1,36 +1,42 @@
-//! `kernmill explain`: what a spec compiles to, and why.
+//! `kernmill explain`: what a model compiles to, and why.
 
 use crate::emit::Emit;
+use crate::explicit::Explicit;
 use crate::failure::Result;
-use crate::model::{CompileArgs, Target, target_parser};
+use crate::given::{Given, GivenArgs, OF_COMPILING};
+use crate::options::{CompileArgs, Target, target_parser};
 use crate::output;
+use crate::regenerate::{Origin, origin};
 use crate::source::SpecSource;
-use crate::stages::Stages;
+use crate::stages::{Stages, compile_and_emit};
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse;
 use kernmill_compiler::graph::Graph;
-use kernmill_compiler::pipeline::Compiled;
+use kernmill_compiler::pipeline::{Compiled, Options};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::select;
+use kernmill_runtime::Plan;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::Path;
 
-/// Shows what a model spec compiles to: what fused, what nearly did and why not, what it takes, and which kernels were picked why
+/// Shows what a model compiles to: what fused, what nearly did and why not, what it takes, and which kernels were picked why
 ///
 /// No weights are needed, and the target need not be this CPU's. Of preset fast, which decides tensor by tensor from the weights, it
-/// shows what comes out when every tensor that may have 4 bits does; `kernmill inspect` shows the decisions.
+/// shows what comes out when every tensor that may have 4 bits does; `kernmill inspect` shows the decisions. Of a plan it shows what the
+/// plan's spec compiles to with the plan's own preset, formats and chunk.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   kernmill explain model-specs/gpt-oss-20b.toml
+  kernmill explain DIR                                                  what a checkpoint's config.json describes
+  kernmill explain my.plan                                              what a plan was compiled from
   kernmill explain model-specs/gpt-oss-20b.toml --json                  candidates, costs and picks
   kernmill explain model-specs/nano/nano.toml --emit graph              the graph, as text
   kernmill explain model-specs/nano/nano.toml --emit fused,schedule     several stages
   kernmill explain model-specs/nano/nano.toml --emit clif,asm --emit-dir stages --target x86-64-v3")]
 pub struct Explain {
-    /// Model spec (TOML)
-    #[arg(value_name = "SPEC")]
-    spec: PathBuf,
+    #[command(flatten)]
+    given: GivenArgs,
     /// Instruction set; native is the best that this CPU has (amx only for preset bf16)
     #[arg(long, value_name = "LEVEL", default_value = "native", value_parser = target_parser())]
     target: Target,
@@ -45,38 +51,75 @@ pub struct Explain {
 
 impl Explain {
     /// Runs the command.
-    pub fn execute(self) -> Result<()> {
+    pub fn execute(self, explicit: &Explicit) -> Result<()> {
         self.emit.check(None)?;
-        let source = SpecSource::read(&self.spec, self.compile.fusions.set()?)?;
-        let graph = source.graph()?;
-        if !self.emit.emit.is_empty() && self.emit.needs_no_compiler() {
-            let stages = Stages { spec: &source.text, graph: &graph, compiled: &[] };
-            return self.emit.write(None, &|stage| stages.contents(stage));
+        match self.given.resolve(explicit)? {
+            Given::Plan(path) => self.explain_plan(&path, explicit),
+            Given::Source(source) => {
+                let source = SpecSource::of(&source, self.compile.fusions.set()?)?;
+                let graph = source.graph()?;
+                if self.shows_only_early_stages() {
+                    return self.show_early_stages(&source, &graph);
+                }
+                let assumed = Some(Choices::assumed(&graph));
+                let level = self.target.level(self.compile.preset)?;
+                let compile = self.compile.clone().tuned(self.is_native());
+                let options = compile.options(level, &source, assumed, &self.emit);
+                self.explain(&source, &graph, &options, self.compile.preset == Preset::Fast)
+            }
         }
-        let assumed = Some(Choices::assumed(&graph));
-        let level = self.target.level(self.compile.preset)?;
-        let compile = self.compile.tuned(matches!(self.target, Target::Native));
-        let compiled = compile.compile(level, &source, &graph, assumed, &self.emit)?;
+    }
+
+    fn explain_plan(&self, path: &Path, explicit: &Explicit) -> Result<()> {
+        let not: Vec<&str> = OF_COMPILING.into_iter().filter(|option| *option != "tune").collect();
+        explicit.refuse(&not, "a plan says itself how it was compiled")?;
+        explicit.refuse(&["chunk"], "a plan has its own chunk")?;
+        let plan = Plan::open(path)?;
+        let Origin { source, graph, options } = origin(&plan, &|preset| self.target.level(preset))?;
+        if self.shows_only_early_stages() {
+            return self.show_early_stages(&source, &graph);
+        }
+        let tuning = self.compile.clone().tuned(self.is_native()).tune.unwrap_or(options.tuning);
+        let options = Options { tuning, keep_clif: self.emit.wants_clif(), ..options };
+        self.explain(&source, &graph, &options, false)
+    }
+
+    fn is_native(&self) -> bool {
+        matches!(self.target, Target::Native)
+    }
+
+    fn shows_only_early_stages(&self) -> bool {
+        !self.emit.emit.is_empty() && self.emit.needs_no_compiler()
+    }
+
+    fn show_early_stages(&self, source: &SpecSource, graph: &Graph) -> Result<()> {
+        let stages = Stages { spec: &source.text, graph, compiled: &[] };
+        self.emit.write(None, &|stage| stages.contents(stage))
+    }
+
+    fn explain(&self, source: &SpecSource, graph: &Graph, options: &Options, assumed: bool) -> Result<()> {
+        let compiled = compile_and_emit(source, graph, options, &self.emit)?;
         if self.json {
             let report = select::explain(&compiled.selections, &compiled.leaves);
             output::print(format!("{:#}\n", serde_json::json!(report)))?;
         } else if self.emit.emit.is_empty() {
-            output::print(report(&graph, &compiled))?;
+            output::print(report(graph, &compiled, assumed))?;
         }
-        if !compile.quiet {
+        if !self.compile.quiet {
             eprintln!("{}", times(&compiled));
         }
         Ok(())
     }
 }
 
-fn report(graph: &Graph, compiled: &Compiled) -> String {
+/// `assumed`: whether the formats of preset `fast` are not the weights' own.
+fn report(graph: &Graph, compiled: &Compiled, assumed: bool) -> String {
     let mut text = fuse::explain(&compiled.fused, &compiled.report);
     let program = &compiled.program;
     let model = &program.model;
     // Writing to a String cannot fail.
     let _ = writeln!(text, "compiled for {}, preset {}:", program.level.name(), model.preset);
-    if model.preset == Preset::Fast.name() {
+    if assumed {
         let _ = writeln!(text, "  assuming that every tensor that may have 4 bits does");
     }
     let _ = writeln!(text, "  vocabulary {}, longest context {}", graph.vocab, graph.max_context);

@@ -1,9 +1,13 @@
-//! `kernmill import`: a spec from a published model's `config.json` or GGUF file.
+//! `kernmill import`: a spec from a published model's `config.json` or GGUF file, or out of a plan.
 
-use crate::failure::Result;
+use crate::explicit::Explicit;
+use crate::failure::{Failure, Result};
+use crate::given::{Given, GivenArgs, Source};
 use crate::output;
+use crate::regenerate;
 use crate::source::SpecSource;
 use kernmill_compiler::fuse::FusedSet;
+use kernmill_runtime::Plan;
 use std::path::PathBuf;
 
 /// Writes a model spec from a published model's config.json or GGUF file
@@ -14,10 +18,11 @@ Architectures: GptOssForCausalLM, LlamaForCausalLM; in GGUF files: gpt-oss, llam
 Examples:
   kernmill import DIR                       to standard output
   kernmill import DIR -o gpt-oss-20b.toml
-  kernmill import gpt-oss-20b.gguf")]
+  kernmill import gpt-oss-20b.gguf
+  kernmill import my.plan                   the spec that a plan holds")]
 pub struct Import {
-    /// Directory with the config.json, or GGUF file
-    #[arg(value_name = "DIR|FILE.gguf")]
+    /// Directory with a config.json, GGUF file, or plan
+    #[arg(value_name = "MODEL")]
     model: PathBuf,
     /// File to write
     #[arg(short, long, value_name = "SPEC")]
@@ -26,8 +31,20 @@ pub struct Import {
 
 impl Import {
     /// Runs the command.
-    pub fn execute(self) -> Result<()> {
-        let source = SpecSource::import(&self.model, FusedSet::builtin())?;
+    pub fn execute(self, explicit: &Explicit) -> Result<()> {
+        let given = GivenArgs { model: Some(self.model.clone()), ..GivenArgs::default() };
+        let source = match given.resolve(explicit)? {
+            Given::Plan(path) => regenerate::source(&Plan::open(&path)?)?,
+            Given::Source(Source { weights: Some(weights), .. }) => {
+                SpecSource::import(&weights, FusedSet::builtin())?
+            }
+            Given::Source(_) => {
+                return Err(Failure::input(
+                    &self.model,
+                    "it is a spec already; expected a config.json, a GGUF file or a plan",
+                ));
+            }
+        };
         match &self.output {
             Some(path) => output::write_file(path, &source.text),
             None => output::print(&source.text),

@@ -3,17 +3,18 @@
 #[cfg(feature = "compiler")]
 mod model;
 
+use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
+use crate::given::{Given, GivenArgs, OF_COMPILING};
 #[cfg(feature = "compiler")]
-use crate::model::preset_parser;
-use crate::model::{Target, target_parser};
+use crate::options::preset_parser;
+use crate::options::{Target, target_parser};
 use crate::plan::wrong;
 use crate::{listing, output, progress};
 #[cfg(feature = "compiler")]
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::Plan;
 use kernmill_runtime::pool::{MAX_THREADS, default_threads};
-use std::path::PathBuf;
 
 #[cfg(feature = "compiler")]
 const HELP: &str = "\
@@ -23,10 +24,10 @@ Examples:
   kernmill inspect my.plan --verify                      reads everything and compares all hashes
   kernmill inspect my.plan --disasm                      machine code as text
   kernmill inspect my.plan --target x86-64-v3 --disasm logits
-  kernmill inspect --weights DIR                         which tensors have 4 bits in preset fast
-  kernmill inspect --spec my.toml --weights DIR --preset faithful --json
+  kernmill inspect DIR                                   which tensors have 4 bits in preset fast
+  kernmill inspect my.toml --preset faithful --json      without weights: formats and sizes
 
-In preset fast a matrix of attention or unembedding has 4 bits if its relative error, the norm of what 4 bits change over the norm of
+In preset fast a matrix of attention or unembedding has 4 bits if its relative error, the norm of what 4 bits change over the norm of \
 the weights, is within a limit that is the same for all models.";
 
 #[cfg(not(feature = "compiler"))]
@@ -42,29 +43,18 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Inspect {
-    /// Plan that `kernmill compile` wrote
-    #[arg(value_name = "PLAN")]
-    #[cfg_attr(feature = "compiler", arg(conflicts_with_all = ["spec", "weights", "preset"]))]
-    #[cfg_attr(not(feature = "compiler"), arg(required = true))]
-    plan: Option<PathBuf>,
+    #[command(flatten)]
+    given: GivenArgs,
     /// Read all of the plan, weights included, and compare every hash
-    #[arg(long, requires = "plan")]
+    #[arg(long)]
     verify: bool,
     /// Show the plan's machine code, of functions whose names contain KERNEL
     #[cfg(feature = "compiler")]
-    #[arg(long, value_name = "KERNEL", requires = "plan", num_args = 0..=1, default_missing_value = "")]
+    #[arg(long, value_name = "KERNEL", num_args = 0..=1, default_missing_value = "")]
     disasm: Option<String>,
     /// Which of the plan's targets to show; native is the one that runs here
-    #[arg(long, value_name = "LEVEL", requires = "plan", default_value = "native", value_parser = target_parser())]
+    #[arg(long, value_name = "LEVEL", default_value = "native", value_parser = target_parser())]
     target: Target,
-    /// Model spec (TOML). Without it, the spec is imported from the GGUF file, or the config.json beside the weights
-    #[cfg(feature = "compiler")]
-    #[arg(long, value_name = "SPEC", requires = "weights")]
-    spec: Option<PathBuf>,
-    /// Checkpoint: a directory with model.safetensors or shards, or a GGUF file. Without it: the embedded nano model
-    #[cfg(feature = "compiler")]
-    #[arg(long, value_name = "DIR|FILE.gguf")]
-    weights: Option<PathBuf>,
     /// Quantisation, as for the other commands
     #[cfg(feature = "compiler")]
     #[arg(long, value_name = "PRESET", default_value = "fast", value_parser = preset_parser())]
@@ -82,16 +72,25 @@ pub struct Inspect {
 
 impl Inspect {
     /// Runs the command.
-    pub fn execute(self) -> Result<()> {
-        if let Some(path) = &self.plan {
-            return self.show_plan(&Plan::open(path)?);
+    pub fn execute(self, explicit: &Explicit) -> Result<()> {
+        match self.given.resolve(explicit)? {
+            Given::Plan(path) => {
+                explicit.refuse(&OF_COMPILING, "a plan says itself how it was compiled")?;
+                if self.json {
+                    explicit.refuse(&["disasm"], "machine code is not shown as JSON; leave out --json")?;
+                    explicit.refuse(&["target"], "--json shows every target; leave out one of them")?;
+                }
+                self.show_plan(&Plan::open(&path)?)
+            }
+            #[cfg(feature = "compiler")]
+            Given::Source(source) => {
+                explicit.refuse(
+                    &["verify", "disasm", "target"],
+                    "expected a plan, which alone has code and hashes",
+                )?;
+                self.show_model(&source)
+            }
         }
-        self.show_model()
-    }
-
-    #[cfg(not(feature = "compiler"))]
-    fn show_model(&self) -> Result<()> {
-        Err(Failure::BadInput("no plan is given, and this kernmill has no compiler".to_owned()))
     }
 
     fn show_plan(&self, plan: &Plan) -> Result<()> {

@@ -1,6 +1,7 @@
 //! `kernmill logits`: the logits after every token of a sequence, as a safetensors file.
 
 use crate::emit::Emit;
+use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::{output, tokens};
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   kernmill logits --tokens ids.json --out logits.safetensors                      the embedded nano model
-  kernmill logits --spec my.toml --weights DIR --preset exact --tokens ids.json --out logits.safetensors
+  kernmill logits DIR --preset exact --tokens ids.json --out logits.safetensors
   kernmill logits my.plan --tokens ids.json --out logits.safetensors                               a compiled plan
   kernmill logits my.plan --lora poet=adapters/poet --tokens ids.json --out logits.safetensors     with an adapter
   kernmill logits --tokens ids.json --out logits.safetensors --chunk 7 --threads 1 --no-fuse
@@ -36,9 +37,9 @@ pub struct Logits {
 
 impl Logits {
     /// Runs the command.
-    pub fn execute(self) -> Result<()> {
+    pub fn execute(self, explicit: &Explicit) -> Result<()> {
         self.emit.check(None)?;
-        let model = model::open(&self.model)?;
+        let model = model::open(&self.model, explicit)?;
         let vocab = model.vocab();
         let ids = tokens::read(&self.tokens, vocab)?;
         tokens::check_length(ids.len(), model.longest())?;

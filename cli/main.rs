@@ -8,11 +8,14 @@ mod compile;
 #[cfg(feature = "compiler")]
 mod cpu;
 mod emit;
+mod environment;
 #[cfg(feature = "compiler")]
 mod explain;
+mod explicit;
 mod failure;
 #[cfg(feature = "compiler")]
 mod fuse;
+mod given;
 #[cfg(feature = "compiler")]
 mod import;
 mod inspect;
@@ -23,6 +26,7 @@ mod merge;
 mod model;
 #[cfg(feature = "compiler")]
 mod nano;
+mod options;
 mod output;
 mod plan;
 mod progress;
@@ -37,20 +41,21 @@ mod stages;
 mod synth;
 mod tokens;
 
-use clap::{Parser, Subcommand};
-use failure::Failure;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use explicit::Explicit;
+use failure::{Failure, Result};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 #[cfg(feature = "compiler")]
 const HELP: &str = "\
 Start with:
-  kernmill run                                       the embedded nano model, at once
-  kernmill import MODEL_DIR -o model.toml            a spec from a published config.json or GGUF file
-  kernmill run --spec model.toml --weights MODEL_DIR --prompt 'Once upon a time'
-  kernmill compile model.toml --weights MODEL_DIR -o model.plan       once; then it starts at once:
+  kernmill run                                             the embedded nano model, at once
+  kernmill run MODEL --prompt 'Once upon a time'           a checkpoint's directory, a GGUF file or a plan
+  kernmill compile MODEL -o model.plan                     once; then it starts at once:
   kernmill run model.plan --prompt 'Once upon a time'
 
-`kernmill COMMAND --help` has examples. Exit status: 0 done, 1 failed at work, 2 bad input.";
+`kernmill COMMAND --help` has examples and the environment variables. Exit status: 0 done, 1 failed at work, 2 bad input.";
 
 #[cfg(not(feature = "compiler"))]
 const HELP: &str = "\
@@ -63,7 +68,7 @@ This kernmill has no compiler: it runs plans that `kernmill compile` wrote elsew
 #[derive(Debug, Parser)]
 #[command(
     version,
-    max_term_width = 110,
+    max_term_width = 140,
     after_help = HELP
 )]
 struct Cli {
@@ -93,24 +98,38 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Run(command) => command.execute(),
+    execute().map_or_else(Failure::report, |()| ExitCode::SUCCESS)
+}
+
+fn execute() -> Result<()> {
+    let (cli, explicit) = parse();
+    match cli.command {
+        Command::Run(command) => command.execute(&explicit),
         #[cfg(feature = "compiler")]
-        Command::Compile(command) => command.execute(),
-        Command::Logits(command) => command.execute(),
+        Command::Compile(command) => command.execute(&explicit),
+        Command::Logits(command) => command.execute(&explicit),
         #[cfg(feature = "compiler")]
-        Command::Bench(command) => command.execute(),
+        Command::Bench(command) => command.execute(&explicit),
         #[cfg(feature = "compiler")]
-        Command::Import(command) => command.execute(),
+        Command::Import(command) => command.execute(&explicit),
         #[cfg(feature = "compiler")]
-        Command::Explain(command) => command.execute(),
+        Command::Explain(command) => command.execute(&explicit),
         #[cfg(feature = "compiler")]
         Command::Fuse(command) => command.execute(),
-        Command::Inspect(command) => command.execute(),
+        Command::Inspect(command) => command.execute(&explicit),
         #[cfg(feature = "compiler")]
-        Command::Synth(command) => command.execute(),
+        Command::Synth(command) => command.execute(&explicit),
         #[cfg(feature = "compiler")]
         Command::Cpu(command) => command.execute(),
-    };
-    result.map_or_else(Failure::report, |()| ExitCode::SUCCESS)
+    }
+}
+
+/// Reads the command line and the environment; what is wrong with them ends the program.
+fn parse() -> (Cli, Explicit) {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let mut command = environment::named(Cli::command(), environment::wants_long_help(&args));
+    let matches = command.try_get_matches_from_mut(args).unwrap_or_else(|error| error.exit());
+    let explicit = Explicit::of(&command, &matches);
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    (cli, explicit)
 }

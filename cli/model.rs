@@ -1,37 +1,24 @@
-//! From a plan, or `--spec` and `--weights`, or nothing, to a loaded engine. Everything that can be refused is refused before the work.
+//! From what was given to a loaded engine. Everything that can be refused is refused before the work.
 
 use crate::adapters::AdapterArgs;
 use crate::emit::Emit;
+use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
+use crate::given::{Given, GivenArgs, OF_COMPILING};
+use crate::options::{CompileArgs, Target, size, target_parser};
 use crate::plan::PlanModel;
 #[cfg(feature = "compiler")]
 use crate::source::{SourceAt, SourceModel, SpecSource};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-#[cfg(feature = "compiler")]
-use kernmill_compiler::choose::Choices;
-#[cfg(feature = "compiler")]
-use kernmill_compiler::fuse::{FusedSet, FusedSpec};
-#[cfg(feature = "compiler")]
-use kernmill_compiler::pipeline::Options;
-#[cfg(feature = "compiler")]
-use kernmill_compiler::quant::Preset;
 use kernmill_plan::memory::available_memory;
 use kernmill_plan::program::Program;
 #[cfg(feature = "compiler")]
 use kernmill_plan::region::WeightRegion;
 use kernmill_plan::target::Level;
-#[cfg(feature = "compiler")]
-use kernmill_plan::target::Tuning;
-#[cfg(feature = "compiler")]
-use kernmill_plan::tiles;
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::perf;
 use kernmill_runtime::pool::{MAX_THREADS, PoolConfig, default_threads};
 use kernmill_runtime::{Engine, EngineConfig, MemoryNeed, PlanImage, TokenizerHandle};
-#[cfg(feature = "compiler")]
-use std::path::Path;
-use std::path::PathBuf;
 #[cfg(feature = "compiler")]
 use std::sync::Arc;
 
@@ -39,24 +26,12 @@ use std::sync::Arc;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Model")]
 pub struct ModelArgs {
-    /// Plan that `kernmill compile` wrote: it starts at once
-    #[arg(value_name = "PLAN")]
-    #[cfg_attr(feature = "compiler", arg(conflicts_with_all = ["spec", "weights", "preset", "no_fuse", "fused", "without_fusion", "no_adapters"]))]
-    #[cfg_attr(not(feature = "compiler"), arg(required = true))]
-    pub plan: Option<PathBuf>,
+    #[command(flatten)]
+    pub given: GivenArgs,
     /// Use the plan's weights only, and generate the code anew from its spec
     #[cfg(feature = "compiler")]
-    #[arg(long, requires = "plan")]
+    #[arg(long)]
     pub regenerate: bool,
-    /// Model spec (TOML). Without it, the spec is imported from the GGUF file, or the config.json beside the weights
-    #[cfg(feature = "compiler")]
-    #[arg(long, value_name = "SPEC", requires = "weights")]
-    pub spec: Option<PathBuf>,
-    /// Checkpoint: a directory with model.safetensors, or shards and their index, whose tokenizer.json is used if there is one;
-    /// or a GGUF file. Without --weights and --spec: the embedded nano model
-    #[cfg(feature = "compiler")]
-    #[arg(long, value_name = "DIR|FILE.gguf")]
-    pub weights: Option<PathBuf>,
     /// Instruction set; native is the best that this CPU has (amx only for preset bf16), or of a plan's targets the best that runs here
     #[arg(long, value_name = "LEVEL", default_value = "native", value_parser = target_parser())]
     pub target: Target,
@@ -83,215 +58,6 @@ impl ModelArgs {
     pub fn threads(&self) -> usize {
         self.threads.map_or_else(default_threads, usize::from)
     }
-}
-
-/// How a model is compiled.
-#[derive(Clone, Debug, clap::Args)]
-pub struct CompileArgs {
-    /// Quantisation. exact: weights as stored, f32 activations and cache. faithful: MXFP4 weights bit for bit, other matrices and
-    /// activations int8, f16 cache. bf16: as faithful, but MXFP4 experts are multiplied by bf16 activations. fast: as faithful, but 4 bits for the matrices of attention and unembedding that lose little
-    #[cfg(feature = "compiler")]
-    #[arg(long, value_name = "PRESET", default_value = "faithful", value_parser = preset_parser())]
-    pub preset: Preset,
-    /// Prompt tokens that are run at once
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub chunk: u32,
-    /// Whose CPUs the code is to be fast on: it runs on all of its level, and gives the same bits. native is this CPU and the default, but
-    /// `compile` and `explain` with a --target other than native tune for all (generic)
-    #[cfg(feature = "compiler")]
-    #[arg(long, value_name = "MAKER", value_parser = tuning_parser())]
-    pub tune: Option<Tuning>,
-    /// Compile every graph node by itself: for comparing
-    #[cfg(feature = "compiler")]
-    #[arg(long)]
-    pub no_fuse: bool,
-    /// Leave out the branches for adapters (--lora): the code is smaller
-    #[cfg(feature = "compiler")]
-    #[arg(long)]
-    pub no_adapters: bool,
-    /// What is fused.
-    #[cfg(feature = "compiler")]
-    #[command(flatten)]
-    pub fusions: FusedArgs,
-    /// Neither progress bars nor the closing lines on standard error
-    #[arg(long, short)]
-    pub quiet: bool,
-}
-
-/// Which fused-op specs a model is compiled with.
-#[cfg(feature = "compiler")]
-#[derive(Clone, Debug, clap::Args)]
-pub struct FusedArgs {
-    /// Fused-op specs (TOML) besides the built-in ones: a file, or a directory of .toml files; one that has a built-in one's name replaces it
-    #[arg(long, value_name = "FILE|DIR")]
-    pub fused: Vec<PathBuf>,
-    /// Leave out the fused-op spec of that name
-    #[arg(long, value_name = "NAME")]
-    pub without_fusion: Vec<String>,
-}
-
-/// `--target`.
-#[derive(Clone, Copy, Debug)]
-pub enum Target {
-    /// The best level of this CPU.
-    Native,
-    /// A certain level.
-    Level(Level),
-}
-
-const NATIVE: &str = "native";
-
-/// `--preset`.
-#[cfg(feature = "compiler")]
-pub fn preset_parser() -> impl TypedValueParser<Value = Preset> {
-    PossibleValuesParser::new(Preset::ALL.map(Preset::name))
-        .map(|name| Preset::from_name(&name).unwrap_or(Preset::Faithful))
-}
-
-/// `--tune`.
-#[cfg(feature = "compiler")]
-fn tuning_parser() -> impl TypedValueParser<Value = Tuning> {
-    let names = std::iter::once(NATIVE).chain(Tuning::ALL.map(Tuning::name));
-    let named = |name: String| Tuning::ALL.into_iter().find(|tuning| tuning.name() == name);
-    PossibleValuesParser::new(names.collect::<Vec<_>>())
-        .map(move |name| named(name).unwrap_or_else(Tuning::native))
-}
-
-/// `--target`.
-pub fn target_parser() -> impl TypedValueParser<Value = Target> {
-    let names = std::iter::once(NATIVE).chain(Level::ALL.map(Level::name));
-    PossibleValuesParser::new(names.collect::<Vec<_>>())
-        .map(|name| Level::from_name(&name).map_or(Target::Native, Target::Level))
-}
-
-/// A number of bytes, with K, M, G or T for powers of 1000.
-pub fn size(text: &str) -> std::result::Result<u64, String> {
-    let (digits, factor) = match text.char_indices().last() {
-        Some((at, 'K' | 'k')) => (&text[..at], 1e3),
-        Some((at, 'M' | 'm')) => (&text[..at], 1e6),
-        Some((at, 'G' | 'g')) => (&text[..at], 1e9),
-        Some((at, 'T' | 't')) => (&text[..at], 1e12),
-        _ => (text, 1.0),
-    };
-    match digits.parse::<f64>() {
-        Ok(number) if number.is_finite() && number >= 0.0 => Ok((number * factor) as u64),
-        _ => Err("expected a number of bytes, such as 800M or 15G".to_owned()),
-    }
-}
-
-#[cfg(feature = "compiler")]
-impl CompileArgs {
-    /// The same with a tuning, unless one was given: this CPU's for target native; everybody's for targets that were named, whose code does not depend
-    /// on where it is compiled.
-    pub fn tuned(mut self, is_native: bool) -> CompileArgs {
-        self.tune.get_or_insert_with(|| if is_native { Tuning::native() } else { Tuning::Generic });
-        self
-    }
-
-    /// The compiler's options for `level`.
-    pub fn options(
-        &self,
-        level: Level,
-        source: &SpecSource,
-        choices: Option<Choices>,
-        emit: &Emit,
-    ) -> Options {
-        Options {
-            preset: self.preset,
-            choices,
-            level,
-            tuning: self.tune.unwrap_or_else(Tuning::native),
-            chunk: self.chunk as usize,
-            adapters: !self.no_adapters,
-            fuse: !self.no_fuse,
-            fused: source.fused.clone(),
-            keep_clif: emit.wants_clif(),
-            ..Options::new(level)
-        }
-    }
-}
-
-#[cfg(feature = "compiler")]
-impl FusedArgs {
-    /// The specs given.
-    pub fn read(&self) -> Result<Vec<FusedSpec>> {
-        let mut specs = Vec::new();
-        for path in &self.fused {
-            for file in toml_files(path)? {
-                let text = std::fs::read_to_string(&file).map_err(Failure::read(&file))?;
-                specs.push(FusedSpec::parse(&file.display().to_string(), &text)?);
-            }
-        }
-        Ok(specs)
-    }
-
-    /// The built-in specs and those given, without those left out.
-    pub fn set(&self) -> Result<FusedSet> {
-        let mut set = FusedSet::builtin().with(self.read()?)?;
-        for name in &self.without_fusion {
-            set = set
-                .without(name)
-                .map_err(|message| Failure::BadInput(format!("--without-fusion: {message}")))?;
-        }
-        Ok(set)
-    }
-}
-
-/// A file itself, or the .toml files of a directory by name.
-#[cfg(feature = "compiler")]
-fn toml_files(path: &Path) -> Result<Vec<PathBuf>> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let entries = std::fs::read_dir(path).map_err(Failure::read(path))?;
-    let mut files = Vec::new();
-    for entry in entries {
-        let file = entry.map_err(Failure::read(path))?.path();
-        if file.extension().is_some_and(|extension| extension == "toml") {
-            files.push(file);
-        }
-    }
-    files.sort();
-    if files.is_empty() {
-        return Err(Failure::input(path, "no .toml files in it, expected fused-op specs"));
-    }
-    Ok(files)
-}
-
-#[cfg(feature = "compiler")]
-impl Target {
-    /// The level to generate the preset's code for.
-    pub fn level(self, preset: Preset) -> Result<Level> {
-        match self {
-            Target::Level(level) => Ok(level),
-            Target::Native => native(preset).ok_or_else(|| lacks(Level::V3)),
-        }
-    }
-
-    /// The level, if this CPU can run it.
-    pub fn runnable_level(self, preset: Preset) -> Result<Level> {
-        let level = self.level(preset)?;
-        if level.missing().is_empty() { Ok(level) } else { Err(lacks(level)) }
-    }
-}
-
-/// The best level of this CPU for the preset. Tiles that the system does not permit are done without.
-#[cfg(feature = "compiler")]
-fn native(preset: Preset) -> Option<Level> {
-    if !preset.has_tiles() || !Level::Amx.missing().is_empty() {
-        return Level::native(false);
-    }
-    let permission = tiles::request();
-    let level = Level::native(permission.is_ok());
-    if let (Err(error), Some(level)) = (permission, level) {
-        eprintln!("the system does not permit AMX tiles ({error}): compiling for {} instead", level.name());
-    }
-    level
-}
-
-#[cfg(feature = "compiler")]
-fn lacks(level: Level) -> Failure {
-    Failure::BadInput(format!("this CPU lacks {}, which {} needs", level.missing().join(", "), level.name()))
 }
 
 /// A model whose files have been checked: a plan, or one that is compiled here.
@@ -327,25 +93,28 @@ pub struct Example {
 }
 
 /// Reads and checks everything but the weights.
-pub fn open(args: &ModelArgs) -> Result<Box<dyn Model>> {
+pub fn open(args: &ModelArgs, explicit: &Explicit) -> Result<Box<dyn Model>> {
     args.lora.check()?;
-    if let Some(path) = &args.plan {
-        return Ok(Box::new(PlanModel::open(path, args)?));
+    match args.given.resolve(explicit)? {
+        Given::Plan(path) => {
+            explicit.refuse(&OF_COMPILING, "a plan is compiled already; compile the model anew instead")?;
+            Ok(Box::new(PlanModel::open(&path, args)?))
+        }
+        #[cfg(feature = "compiler")]
+        Given::Source(source) => {
+            explicit
+                .refuse(&["regenerate"], "only a plan's code can be generated anew; this is compiled here")?;
+            let fused = args.compile.fusions.set()?;
+            if source.lacks_weights() {
+                // A text that is no spec says so first.
+                SpecSource::of(&source, fused.clone())?.graph()?;
+                source.need_weights()?;
+            }
+            let level = args.target.runnable_level(args.compile.preset)?;
+            let model = SourceModel::open(&source, fused)?;
+            Ok(Box::new(SourceAt { model, level }))
+        }
     }
-    open_source(args)
-}
-
-#[cfg(feature = "compiler")]
-fn open_source(args: &ModelArgs) -> Result<Box<dyn Model>> {
-    let level = args.target.runnable_level(args.compile.preset)?;
-    let model =
-        SourceModel::open(args.spec.as_deref(), args.weights.as_deref(), args.compile.fusions.set()?)?;
-    Ok(Box::new(SourceAt { model, level }))
-}
-
-#[cfg(not(feature = "compiler"))]
-fn open_source(_args: &ModelArgs) -> Result<Box<dyn Model>> {
-    Err(Failure::BadInput("no plan is given, and this kernmill has no compiler".to_owned()))
 }
 
 /// Tokens that a sequence may have, if the caller asks for `asked` or else wants room for `wanted`.

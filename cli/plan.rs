@@ -3,7 +3,8 @@
 use crate::emit::{Emit, Stage};
 use crate::failure::{Failure, Result};
 use crate::listing;
-use crate::model::{Loaded, Model, ModelArgs, Target, Times, WeightsIn, check_memory, engine};
+use crate::model::{Loaded, Model, ModelArgs, Times, WeightsIn, check_memory, engine};
+use crate::options::Target;
 #[cfg(feature = "compiler")]
 use crate::regenerate::regenerate;
 #[cfg(feature = "compiler")]
@@ -125,7 +126,7 @@ fn generated_image(plan: &Plan, args: &ModelArgs, start: Instant) -> Result<Opti
     if let Some(reason) = distrust.filter(|_| !args.compile.quiet) {
         note_distrust(plan.path(), reason);
     }
-    let generated = regenerate(plan, args.target)?;
+    let generated = regenerate(plan, args)?;
     let seconds = start.elapsed().as_secs_f64();
     Ok(Some((plan.image_with(generated)?, seconds)))
 }

@@ -1,8 +1,9 @@
 //! A plan's program, generated anew from its spec: nothing of the file is executed, only its weights are read.
 
 use crate::failure::{Failure, Result};
-use crate::model::Target;
+use crate::model::ModelArgs;
 use crate::plan::wrong;
+use crate::source::SpecSource;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::{Graph, Role};
@@ -10,34 +11,66 @@ use kernmill_compiler::merge::merged_graph;
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::plan_file::tensors;
 use kernmill_compiler::quant::Preset;
-use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::file::{Metadata, TensorInfo};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::Program;
-use kernmill_plan::target::Tuning;
+use kernmill_plan::target::{Level, Tuning};
 use kernmill_runtime::Plan;
 
 /// Tokens per prefill chunk at most, as on the command line.
 const MAX_CHUNK: u32 = 4096;
 
-/// Generates the program of `plan` for `target`.
-pub fn regenerate(plan: &Plan, target: Target) -> Result<Program> {
-    let spec = plan.file().spec().map_err(|source| wrong(plan, source))?;
+/// What a plan was compiled from, and how.
+pub struct Origin {
+    /// Spec and fused-op specs.
+    pub source: SpecSource,
+    /// What the plan computes: with an adapter that is baked in, its matrices are stored otherwise than the spec says.
+    pub graph: Graph,
+    /// The compiler's options.
+    pub options: Options,
+}
+
+/// Generates the program of `plan` for the CPU at hand.
+pub fn regenerate(plan: &Plan, args: &ModelArgs) -> Result<Program> {
+    let mut origin = origin(plan, &|preset| args.target.runnable_level(preset))?;
+    if let Some(tuning) = args.compile.tune {
+        origin.options.tuning = tuning;
+    }
     let metadata = plan.metadata();
+    let compiled = compile(&origin.graph, &origin.options)?;
+    let ours = tensors(&compiled.fused.graph, &compiled.layout, None);
+    if let Some(tensor) = difference(&ours, &metadata.tensors) {
+        let what = format!("tensor {tensor} does not lie where this kernmill's spec has it");
+        return Err(unfit(plan, what));
+    }
+    if compiled.layout.bytes != metadata.weight_bytes {
+        let what = format!(
+            "{} bytes of weights, this kernmill makes {} of its spec",
+            metadata.weight_bytes, compiled.layout.bytes
+        );
+        return Err(unfit(plan, what));
+    }
+    Ok(compiled.program)
+}
+
+/// The spec that a plan holds.
+pub fn source(plan: &Plan) -> Result<SpecSource> {
+    let text = plan.file().spec().map_err(|source| wrong(plan, source))?;
     let name = format!("{} (embedded spec)", plan.path().display());
-    let fused = fused_set(plan, metadata)?;
-    let graph = lower(&Spec::parse_with(&name, &spec, &fused.language())?)?;
-    let unfit = |what: String| {
-        Failure::input(
-            plan.path(),
-            format!("{what}: its code cannot be generated anew; compile the model anew"),
-        )
-    };
+    Ok(SpecSource { name, text, fused: fused_set(plan, plan.metadata())? })
+}
+
+/// What `plan` was compiled from, for the level that `level` gives for its preset.
+pub fn origin(plan: &Plan, level: &dyn Fn(Preset) -> Result<Level>) -> Result<Origin> {
+    let metadata = plan.metadata();
+    let source = source(plan)?;
+    let graph = source.graph()?;
     let Some(preset) = Preset::from_name(&metadata.model.preset) else {
-        return Err(unfit(format!("unknown preset `{}`", metadata.model.preset)));
+        return Err(unfit(plan, format!("unknown preset `{}`", metadata.model.preset)));
     };
     if !(1..=MAX_CHUNK).contains(&metadata.chunk) {
-        return Err(unfit(format!("chunks of {} tokens, expected 1 to {MAX_CHUNK}", metadata.chunk)));
+        let what = format!("chunks of {} tokens, expected 1 to {MAX_CHUNK}", metadata.chunk);
+        return Err(unfit(plan, what));
     }
     let graph = merged_graph(&graph, &|name| is_merged(&graph, metadata, name));
     let options = Options {
@@ -47,21 +80,15 @@ pub fn regenerate(plan: &Plan, target: Target) -> Result<Program> {
         adapters: metadata.model.adapters.is_some(),
         fuse: metadata.fused,
         tuning: Tuning::native(),
-        fused,
-        ..Options::new(target.runnable_level(preset)?)
+        fused: source.fused.clone(),
+        ..Options::new(level(preset)?)
     };
-    let compiled = compile(&graph, &options)?;
-    let ours = tensors(&compiled.fused.graph, &compiled.layout, None);
-    if let Some(tensor) = difference(&ours, &metadata.tensors) {
-        return Err(unfit(format!("tensor {tensor} does not lie where this kernmill's spec has it")));
-    }
-    if compiled.layout.bytes != metadata.weight_bytes {
-        return Err(unfit(format!(
-            "{} bytes of weights, this kernmill makes {} of its spec",
-            metadata.weight_bytes, compiled.layout.bytes
-        )));
-    }
-    Ok(compiled.program)
+    Ok(Origin { source, graph, options })
+}
+
+fn unfit(plan: &Plan, what: String) -> Failure {
+    let message = format!("{what}: its code cannot be generated anew; compile the model anew");
+    Failure::input(plan.path(), message)
 }
 
 /// The fused-op specs that the plan was compiled with.

@@ -2,7 +2,9 @@
 
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};
+use crate::given::Source;
 use crate::model::{Example, Loaded, Model, ModelArgs, Times, WeightsIn, check_memory, engine};
+use crate::stages::compile_and_emit;
 use crate::{nano, progress};
 use kernmill_compiler::build::{BuildError, build_weights};
 use kernmill_compiler::checkpoint::{Checkpoint, CheckpointError, Weights};
@@ -32,6 +34,19 @@ pub struct SpecSource {
 }
 
 impl SpecSource {
+    /// The spec of a model: its file, or what its weights say, or the embedded model's.
+    pub fn of(given: &Source, fused: FusedSet) -> Result<SpecSource> {
+        match (&given.spec, &given.weights) {
+            (Some(spec), _) => SpecSource::read(spec, fused),
+            (None, Some(weights)) => SpecSource::import(weights, fused),
+            (None, None) => Ok(SpecSource::embedded(fused)),
+        }
+    }
+
+    fn embedded(fused: FusedSet) -> SpecSource {
+        SpecSource { name: nano::NAME.to_owned(), text: nano::SPEC.to_owned(), fused }
+    }
+
     /// Reads a spec file.
     pub fn read(path: &Path, fused: FusedSet) -> Result<SpecSource> {
         let text = std::fs::read_to_string(path).map_err(Failure::read(path))?;
@@ -89,9 +104,9 @@ pub struct SourceModel {
 
 impl SourceModel {
     /// Reads spec, tokenizer and checkpoint headers; without spec and weights, those of the embedded model.
-    pub fn open(spec: Option<&Path>, weights: Option<&Path>, fused: FusedSet) -> Result<SourceModel> {
+    pub fn open(given: &Source, fused: FusedSet) -> Result<SourceModel> {
         let mut chat_template = None;
-        let (source, checkpoint, tokenizer_json) = match (spec, weights) {
+        let (source, checkpoint, tokenizer_json) = match (given.spec.as_deref(), given.weights.as_deref()) {
             (spec, Some(weights)) => {
                 // The spec's own faults come before those of the weights.
                 let given = spec.map(|path| SpecSource::read(path, fused.clone())).transpose()?;
@@ -109,7 +124,8 @@ impl SourceModel {
                 }
             }
             _ => {
-                let source = SpecSource { name: nano::NAME.to_owned(), text: nano::SPEC.to_owned(), fused };
+                given.need_weights()?;
+                let source = SpecSource::embedded(fused);
                 let checkpoint = Checkpoint::from_static(nano::NAME, nano::WEIGHTS)?;
                 (source, checkpoint, Some(nano::TOKENIZER.to_vec()))
             }
@@ -120,7 +136,7 @@ impl SourceModel {
             Some(json) => Some(Tokenizer::from_json(json, graph.vocab as u32)?.into()),
             None => None,
         };
-        let embedded = weights.is_none();
+        let embedded = given.weights.is_none();
         Ok(SourceModel { source, graph, checkpoint, tokenizer_json, chat_template, tokenizer, embedded })
     }
 
@@ -193,7 +209,8 @@ impl Model for SourceAt {
         let choices = model.choices(args.compile.preset, threads, args.compile.quiet)?;
         let mut times = Times { choose: start.elapsed().as_secs_f64(), ..Times::default() };
         let start = Instant::now();
-        let compiled = args.compile.compile(level, &model.source, &model.graph, choices, emit)?;
+        let options = args.compile.options(level, &model.source, choices, emit);
+        let compiled = compile_and_emit(&model.source, &model.graph, &options, emit)?;
         times.compile = start.elapsed().as_secs_f64();
         args.lora.check_fit(&compiled.program)?;
         let shape = KvShape { context, sequences, chunk: args.compile.chunk.min(context) };

@@ -3,15 +3,12 @@
 use crate::emit::{Emit, Stage};
 use crate::failure::{Failure, Result};
 use crate::listing;
-use crate::model::CompileArgs;
 use crate::source::SpecSource;
-use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fingerprint::Fingerprint;
 use kernmill_compiler::graph::Graph;
-use kernmill_compiler::pipeline::{Compiled, compile};
+use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_kernels::{disasm, elf};
 use kernmill_plan::program::Program;
-use kernmill_plan::target::Level;
 use std::fmt::{Display, Write};
 
 /// What the stages are made from.
@@ -89,19 +86,15 @@ fn arenas(compiled: &Compiled) -> String {
     text
 }
 
-impl CompileArgs {
-    /// Compiles for a level that need not be this CPU's, and emits what is wanted. Preset `fast` needs choices.
-    pub fn compile(
-        &self,
-        level: Level,
-        source: &SpecSource,
-        graph: &Graph,
-        choices: Option<Choices>,
-        emit: &Emit,
-    ) -> Result<Compiled> {
-        let compiled = compile(graph, &self.options(level, source, choices, emit))?;
-        let stages = Stages { spec: &source.text, graph, compiled: std::slice::from_ref(&compiled) };
-        emit.write(None, &|stage| stages.contents(stage))?;
-        Ok(compiled)
-    }
+/// Compiles for a level that need not be this CPU's, and emits what is wanted.
+pub fn compile_and_emit(
+    source: &SpecSource,
+    graph: &Graph,
+    options: &Options,
+    emit: &Emit,
+) -> Result<Compiled> {
+    let compiled = compile(graph, options)?;
+    let stages = Stages { spec: &source.text, graph, compiled: std::slice::from_ref(&compiled) };
+    emit.write(None, &|stage| stages.contents(stage))?;
+    Ok(compiled)
 }

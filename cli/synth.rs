@@ -1,11 +1,15 @@
 //! `kernmill synth`: a random checkpoint of a model's true shapes.
 
+use crate::explicit::Explicit;
 use crate::failure::Result;
-use crate::model::FusedArgs;
+use crate::given::{Given, GivenArgs};
+use crate::options::FusedArgs;
 use crate::progress;
+use crate::regenerate;
 use crate::source::SpecSource;
 use kernmill_compiler::synth::{self, AdapterShape};
 use kernmill_plan::adapter::MAX_RANK;
+use kernmill_runtime::Plan;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -21,9 +25,9 @@ Examples:
   kernmill synth model-specs/gpt-oss-20b.toml -o synth-all --lora 16 --targets q,k,v,o,router,experts
   kernmill bench my.plan --lora a=synth-lora")]
 pub struct Synth {
-    /// Model spec (TOML)
-    #[arg(value_name = "SPEC")]
-    spec: PathBuf,
+    /// Model whose shapes it has: a spec (TOML), a checkpoint's directory, a GGUF file or a plan
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
     /// Directory to write, created if need be; it must not hold a checkpoint already
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
@@ -48,8 +52,16 @@ pub struct Synth {
 
 impl Synth {
     /// Runs the command.
-    pub fn execute(self) -> Result<()> {
-        let graph = SpecSource::read(&self.spec, self.fusions.set()?)?.graph()?;
+    pub fn execute(self, explicit: &Explicit) -> Result<()> {
+        let given = GivenArgs { model: Some(self.model.clone()), ..GivenArgs::default() };
+        let source = match given.resolve(explicit)? {
+            Given::Plan(path) => {
+                explicit.refuse(&["fused", "without-fusion"], "a plan has its own fused-op specs")?;
+                regenerate::source(&Plan::open(&path)?)?
+            }
+            Given::Source(source) => SpecSource::of(&source, self.fusions.set()?)?,
+        };
+        let graph = source.graph()?;
         let bar = OnceLock::new();
         let progress = |done: u64, total: u64| {
             bar.get_or_init(|| progress::bytes("writing", total, self.quiet)).set_position(done);

@@ -47,7 +47,12 @@ fn plan(dir: &TempDir) -> PathBuf {
 }
 
 fn kernmill(dir: &TempDir, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_kernmill")).args(args).current_dir(dir.path()).output().unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kernmill"));
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(|name| name.starts_with("KERNMILL_")).for_each(|name| {
+        command.env_remove(name);
+    });
+    command.args(args).current_dir(dir.path()).output().unwrap()
 }
 
 #[test]

@@ -6,8 +6,10 @@ mod report;
 pub mod stats;
 
 use crate::emit::Emit;
+use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
-use crate::model::{self, ModelArgs, size};
+use crate::model::{self, ModelArgs};
+use crate::options::size;
 use crate::{output, progress};
 use case::{Case, How, Kind};
 use kernmill_runtime::profile::Detail;
@@ -16,19 +18,19 @@ use limits::Machine;
 /// Measures prompt and decode speed on random token ids, beside the memory bandwidth and the integer peak of this machine
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Every prompt length of --pp is measured, and decoding --tg tokens for every --depth and every --batch. Shown are the median and the
-quartiles of --repeat runs after an unmeasured one. Bytes are weights and cached keys and values; the bandwidth that they are compared
-with is the best read of the weights themselves (or of other memory, if they are small), made between the runs. A result is void when it,
-or with --profile any step of it, reports more than that bandwidth and no cache can explain it. `of bound` is the speed over what the
+Every prompt length of --pp is measured, and decoding --tg tokens for every --depth and every --batch. Shown are the median and the \
+quartiles of --repeat runs after an unmeasured one. Bytes are weights and cached keys and values; the bandwidth that they are compared \
+with is the best read of the weights themselves (or of other memory, if they are small), made between the runs. A result is void when it, \
+or with --profile any step of it, reports more than that bandwidth and no cache can explain it. `of bound` is the speed over what the \
 slower limit, memory or arithmetic, allows. --pp 0 or --tg 0 leaves that half out.
 
 Examples:
   kernmill bench                                         the embedded nano model
   kernmill bench --profile --pp 0                        where the time of decoding goes, by kind of step
-  kernmill bench --spec my.toml --weights DIR --pp 128,512 --tg 128 --depth 0,4096 --batch 1,8 --repeat 5
+  kernmill bench DIR --pp 128,512 --tg 128 --depth 0,4096 --batch 1,8 --repeat 5
   kernmill bench my.plan --tg 64                         a compiled plan
   kernmill bench my.plan --lora a=DIR_A --lora b=DIR_B --batch 4        every second sequence has adapter a, the others b
-  kernmill bench --weights DIR --preset fast             4-bit attention and unembedding
+  kernmill bench DIR --preset fast                       4-bit attention and unembedding
   kernmill bench --json")]
 pub struct Bench {
     /// Prompt lengths, in tokens; 0 for none
@@ -61,8 +63,8 @@ pub struct Bench {
 
 impl Bench {
     /// Runs the command.
-    pub fn execute(self) -> Result<()> {
-        let model = model::open(&self.model)?;
+    pub fn execute(self, explicit: &Explicit) -> Result<()> {
+        let model = model::open(&self.model, explicit)?;
         let vocab = model.vocab() as u32;
         let cases = self.cases(model.longest())?;
         // Everything is filled before it is measured: forks start from a filled sequence that stays.

@@ -3,6 +3,7 @@
 use super::Compile;
 use crate::emit::Stage;
 use crate::failure::{Failure, Result};
+use crate::given::Source;
 use crate::merge::Merge;
 use crate::output;
 use crate::source::{SourceModel, SpecSource, choices};
@@ -23,7 +24,7 @@ impl Compile {
     }
 
     /// Refuses what cannot be emitted, before the work.
-    pub(super) fn check_emit(&self, levels: &[Level]) -> Result<()> {
+    pub(super) fn check_emit(&self, levels: &[Level], given: &Source) -> Result<()> {
         let bad = |what: String| Err(Failure::BadInput(what));
         if self.json && (self.emit.emit != [Stage::Hashes] || self.emit.emit_dir.is_some()) {
             return bad(
@@ -43,7 +44,7 @@ impl Compile {
                 return bad("--emit obj: --dry-run writes nothing; leave out one of them".to_owned());
             }
         }
-        if self.spec.is_some() && self.weights.is_none() {
+        if given.lacks_weights() {
             if !self.writes_no_plan() {
                 return bad("--weights is missing: a plan holds the weights. Without them, --emit shows what the spec compiles to".to_owned());
             }
@@ -58,18 +59,17 @@ impl Compile {
     }
 
     /// Compiles and emits. The weights are looked at only where the code depends on them.
-    pub(super) fn emit_only(&self, levels: &[Level]) -> Result<()> {
+    pub(super) fn emit_only(&self, levels: &[Level], given: &Source) -> Result<()> {
         // What is wrong with the place is found before the work; nothing is left of this.
         let place = self.output.as_deref().filter(|_| self.writes_object());
         drop(place.map(output::create).transpose()?);
-        if let (Some(spec), None, []) = (&self.spec, &self.weights, self.merge_lora.as_slice()) {
-            let source = SpecSource::read(spec, self.compile.fusions.set()?)?;
+        if given.lacks_weights() && self.merge_lora.is_empty() {
+            let source = SpecSource::of(given, self.compile.fusions.set()?)?;
             let graph = source.graph()?;
             self.targets(&source, &graph, levels, None)?;
             return Ok(());
         }
-        let model =
-            SourceModel::open(self.spec.as_deref(), self.weights.as_deref(), self.compile.fusions.set()?)?;
+        let model = SourceModel::open(given, self.compile.fusions.set()?)?;
         let threads = self.threads.map_or_else(default_threads, usize::from);
         let merge = Merge::new(&model, &self.merge_lora, self.compile.quiet)?;
         let weights = merge.weights(&model)?;

@@ -4,7 +4,7 @@
 use super::differ::{self, Outcome};
 use super::report::{Costs, Report, SpecReport};
 use crate::failure::{Failure, Result};
-use crate::model::{FusedArgs, preset_parser};
+use crate::options::{FusedArgs, preset_parser};
 use crate::output;
 use crate::source::SpecSource;
 use kernmill_compiler::choose::Choices;

@@ -2,8 +2,9 @@
 
 use super::Inspect;
 use crate::failure::{Failure, Result};
+use crate::given::Source;
 use crate::output;
-use crate::source::SourceModel;
+use crate::source::{SourceModel, SpecSource};
 use kernmill_compiler::assemble::{gate_up_pairs, model_info};
 use kernmill_compiler::choose::{Choices, MAX_RELATIVE_ERROR};
 use kernmill_compiler::fuse::FusedSet;
@@ -29,12 +30,21 @@ struct Listing<'a> {
 }
 
 impl Inspect {
-    pub(super) fn show_model(&self) -> Result<()> {
-        let model = SourceModel::open(self.spec.as_deref(), self.weights.as_deref(), FusedSet::builtin())?;
-        let threads = self.threads.map_or_else(default_threads, usize::from);
-        let choices = model.choices(self.preset, threads, self.quiet)?;
-        let graph =
-            &quantise_chosen(&model.graph, self.preset, choices.as_ref()).map_err(CompileError::from)?;
+    pub(super) fn show_model(&self, given: &Source) -> Result<()> {
+        let (graph, choices) = if given.lacks_weights() {
+            let graph = SpecSource::of(given, FusedSet::builtin())?.graph()?;
+            if self.preset == Preset::Fast {
+                let because = "preset fast decides from the weights; give --weights, or another --preset";
+                return Err(Failure::BadInput(format!("--weights is missing: {because}")));
+            }
+            (graph, None)
+        } else {
+            let model = SourceModel::open(given, FusedSet::builtin())?;
+            let threads = self.threads.map_or_else(default_threads, usize::from);
+            let choices = model.choices(self.preset, threads, self.quiet)?;
+            (model.graph, choices)
+        };
+        let graph = &quantise_chosen(&graph, self.preset, choices.as_ref()).map_err(CompileError::from)?;
         let layout = &plan_weights(graph, &gate_up_pairs(graph)).map_err(CompileError::from)?;
         let decode_bytes = model_info(graph, layout, self.preset.name()).decode_bytes;
         let listing = Listing { preset: self.preset, graph, layout, choices: choices.as_ref(), decode_bytes };

@@ -4,13 +4,14 @@ use super::Sandbox;
 use super::safetensors_file::{Entry, SafetensorsFile};
 use crate::gguf::convert::convert;
 use crate::gguf::writer::BF16;
+use crate::harness::program;
 use serde_json::json;
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const MODEL: &str = "model.safetensors";
@@ -152,7 +153,7 @@ fn a_checkpoint_that_is_cut_off_while_it_is_read_ends_in_a_message() {
         // SAFETY: the path is a C string that lives through the call.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
         let before = sandbox.files();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_kernmill"))
+        let mut child = program()
             .args(["compile", "-o", "a.plan", "--weights"])
             .arg(if weights == MODEL { "." } else { weights })
             .current_dir(sandbox.dir.path())

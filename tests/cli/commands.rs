@@ -1,10 +1,11 @@
 //! Commands that do their work.
 
 use super::{Sandbox, kernmill};
+use crate::harness::program;
 use serde_json::Value;
 use std::fs;
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -80,7 +81,7 @@ fn run_reads_prompts_from_files() {
 
 #[test]
 fn a_reader_that_goes_away_ends_the_run_quietly() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_kernmill"))
+    let mut child = program()
         .args(["run", "-n", "1500", "--ignore-end"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

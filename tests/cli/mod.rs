@@ -6,15 +6,17 @@ mod checkpoints;
 mod commands;
 mod emit;
 mod fuse;
+mod given;
 mod limits;
 mod plans;
 mod requests;
 mod safetensors_file;
 mod specs;
 
+use crate::harness::program;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use tempfile::TempDir;
 
 /// A finished run of the program.
@@ -27,7 +29,7 @@ pub struct Ran {
 
 /// Runs the program in `dir`.
 fn kernmill_in(dir: &Path, args: &[&str]) -> Ran {
-    let output = Command::new(env!("CARGO_BIN_EXE_kernmill")).args(args).current_dir(dir).output();
+    let output = program().args(args).current_dir(dir).output();
     let Output { status, stdout, stderr } = output.expect("the program starts");
     let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
     Ran { status: status.code(), stdout: text(stdout), stderr: text(stderr) }

@@ -1,12 +1,13 @@
 //! Plans: written, read, trusted or not, cut off, and what is left of them when something fails.
 
 use super::{Ran, Sandbox};
+use crate::harness::program;
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use kernmill_plan::target::Level;
@@ -103,7 +104,7 @@ fn code_that_others_can_write_is_not_run() {
 #[test]
 fn a_plan_is_written_so_that_its_code_runs_whatever_the_umask() {
     let sandbox = Sandbox::of("gptoss-base");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kernmill"));
+    let mut command = program();
     command.args(["compile", "spec.toml", "--weights", ".", "-o", "a.plan"]).current_dir(sandbox.dir.path());
     // SAFETY: umask may be called between fork and exec, and touches nothing of this process.
     unsafe {
@@ -153,11 +154,7 @@ fn inspect_shows_a_plan_in_several_ways() {
 fn perf_finds_every_kernels_name() {
     let sandbox = Sandbox::with_plan(&[]);
     let command = ["run", "a.plan", "--tokens", "ids.json", "-n", "1", "-q", "--perf-map"];
-    let child = Command::new(env!("CARGO_BIN_EXE_kernmill"))
-        .args(command)
-        .current_dir(sandbox.dir.path())
-        .stdout(Stdio::null())
-        .spawn();
+    let child = program().args(command).current_dir(sandbox.dir.path()).stdout(Stdio::null()).spawn();
     let mut child = child.unwrap();
     let path = format!("/tmp/perf-{}.map", child.id());
     assert!(child.wait().unwrap().success());
@@ -188,14 +185,13 @@ fn what_is_no_plan_or_damaged_is_refused() {
     let sandbox = Sandbox::with_plan(&[]);
     let good = fs::read(sandbox.path("a.plan")).unwrap();
     let run = |more: &[&str]| sandbox.run(&[&["run", "a.plan", "--tokens", "ids.json"], more].concat());
-    run(&["--preset", "exact"]).misused("--preset");
-    run(&["--weights", "."]).misused("--weights");
+    run(&["--preset", "exact"]).refused(&["--preset: a plan is compiled already"]);
+    run(&["--weights", "."]).refused(&["--weights: a plan is compiled already"]);
     run(&["--max-memory", "1k"]).refused(&["not enough memory"]);
     run(&["--prompt", "x"]).misused("--prompt");
     sandbox.run(&["run", "a.plan", "--prompt", "x"]).refused(&["tokenizer"]);
     sandbox.run(&["run", "none.plan"]).refused(&["none.plan", "No such file"]);
-    sandbox.run(&["run", "."]).refused(&["not a regular file"]);
-    sandbox.run(&["run", "spec.toml"]).refused(&["spec.toml", "not a kernmill plan"]);
+    sandbox.run(&["run", "spec.toml"]).refused(&["spec.toml is a spec", "--weights"]);
     for length in [0, 7, 8, 4095, 4096, good.len() / 2, good.len() - 1] {
         sandbox.write("a.plan", &good[..length]);
         run(&[]).refused(&["a.plan: "]);
@@ -216,7 +212,7 @@ fn a_plan_that_is_cut_off_while_it_runs_ends_in_a_message() {
     sandbox.run(&["compile", "-o", "nano.plan"]).text();
     let path = sandbox.path("nano.plan");
     // The weights are mapped before the prompt is read.
-    let mut child = Command::new(env!("CARGO_BIN_EXE_kernmill"))
+    let mut child = program()
         .args(["run", "nano.plan", "--prompt-file", "-"])
         .current_dir(sandbox.dir.path())
         .stdin(Stdio::piped())
@@ -252,7 +248,7 @@ fn a_killed_compilation_leaves_nothing_that_loads() {
     while killed < 20 {
         tries += 1;
         assert!(tries < 500, "only {killed} of the kills came before the end");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_kernmill"))
+        let mut child = program()
             .args(["compile", "spec.toml", "--weights", ".", "-o", "a.plan", "-q"])
             .current_dir(sandbox.dir.path())
             .spawn()
@@ -279,7 +275,7 @@ fn a_disk_that_takes_no_more_is_an_error_and_leaves_nothing() {
     let sandbox = Sandbox::with_plan(&[]);
     let good = fs::read(sandbox.path("a.plan")).unwrap();
     let before = sandbox.files();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kernmill"));
+    let mut command = program();
     command.args(["compile", "spec.toml", "--weights", ".", "-o", "a.plan"]).current_dir(sandbox.dir.path());
     let limit = libc::rlimit { rlim_cur: 1 << 20, rlim_max: 1 << 20 };
     // SAFETY: setrlimit may be called between fork and exec, and touches nothing of this process.

@@ -73,7 +73,8 @@ fn text_needs_a_tokenizer_and_a_prompt() {
     run(&["--tokens", "ids.json", "--stop", "x"]).refused(&["--stop needs a tokenizer.json"]);
     run(&["--prompt-file", "no-such-file"]).refused(&["no-such-file"]);
     kernmill(&["run", "--prompt", "a", "--tokens", "ids.json"]).refused(&["cannot be used with"]);
-    kernmill(&["run", "--spec", "spec.toml"]).refused(&["--weights"]);
+    kernmill(&["run", "--spec", "spec.toml"]).refused(&["spec.toml", "No such file"]);
+    sandbox.run(&["run", "--spec", "spec.toml"]).refused(&["--weights is missing", "kernmill synth"]);
 }
 
 #[test]

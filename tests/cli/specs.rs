@@ -93,7 +93,7 @@ fn a_faulty_spec_is_refused_with_its_place() {
 #[test]
 fn a_spec_that_is_not_there_is_refused() {
     kernmill(&["explain", "no-such-spec.toml"]).refused(&["no-such-spec.toml", "No such file"]);
-    kernmill(&["import", "docs"]).refused(&["docs/config.json", "No such file"]);
+    kernmill(&["import", "docs"]).refused(&["docs: no config.json in this directory", "--spec"]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Commands that documents and help texts show.
 
 use super::{files, root};
+use crate::harness::program;
 use std::fs;
-use std::process::Command;
 
 /// How a document calls the program.
 const CALLS: [&str; 2] = ["kernmill ", "cargo run --release -- "];
@@ -32,6 +32,7 @@ fn examples_in_help_texts_parse() {
         .skip_while(|line| *line != "Commands:")
         .skip(1)
         .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
         .filter(|command| *command != "help")
         .collect();
@@ -61,7 +62,8 @@ fn the_readmes_test_command_is_the_one_that_ci_runs() {
 }
 
 fn help(args: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_kernmill")).args(args).output().unwrap();
+    // Examples stand on one line each where there is room.
+    let output = program().args(args).env("COLUMNS", "200").output().unwrap();
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -73,7 +75,7 @@ fn assert_parses(line: &str, place: &str) {
         args.remove(0);
     }
     args.push("--help".to_owned());
-    let output = Command::new(env!("CARGO_BIN_EXE_kernmill")).args(&args).output().unwrap();
+    let output = program().args(&args).output().unwrap();
     assert!(
         output.status.success(),
         "{place}: `kernmill {line}`: {}",

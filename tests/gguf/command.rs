@@ -2,12 +2,13 @@
 
 use super::convert::{convert, directory};
 use super::writer::BF16;
+use crate::harness::program;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn kernmill(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_kernmill")).args(args).current_dir(dir).output().unwrap()
+    program().args(args).current_dir(dir).output().unwrap()
 }
 
 #[track_caller]

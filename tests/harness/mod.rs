@@ -1,4 +1,4 @@
-//! What several test modules need: a checkpoint directory made into an engine, tensors out of oracle files.
+//! What several test modules need: the built program, a checkpoint directory made into an engine, tensors out of oracle files.
 
 use kernmill_compiler::build::build_weights;
 use kernmill_compiler::checkpoint::{Checkpoint, Weights, bind};
@@ -13,6 +13,18 @@ use kernmill_plan::target::Level;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage};
 use safetensors::SafeTensors;
 use std::path::Path;
+use std::process::Command;
+
+/// The built program. Nothing of this process's environment sets its options.
+pub fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kernmill"));
+    let is_option = |name: &str| name.starts_with("KERNMILL_") || name == "RUST_LOG";
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(|name| is_option(name)).for_each(|name| {
+        command.env_remove(name);
+    });
+    command
+}
 
 /// A checkpoint directory or GGUF file, imported.
 pub struct Model {

@@ -1,0 +1,71 @@
+//! Which options were given, and where: an option that does not apply is refused on the command line, and noted in the environment.
+
+use crate::environment::variable;
+use crate::failure::{Failure, Result};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command};
+
+/// The options that were given; those with their defaults are not among them.
+#[derive(Debug, Default)]
+pub struct Explicit {
+    given: Vec<Given>,
+    /// Whether notes are kept to oneself (`--quiet`).
+    quiet: bool,
+}
+
+#[derive(Debug)]
+struct Given {
+    /// Such as `threads`; `MODEL` for the positional argument.
+    name: String,
+    /// Its environment variable, if it came from there.
+    variable: Option<String>,
+}
+
+impl Explicit {
+    /// The options among `matches` of `command`, or of the subcommand that was called.
+    pub fn of(command: &Command, matches: &ArgMatches) -> Explicit {
+        let mut explicit = Explicit::default();
+        explicit.add(command, matches);
+        explicit
+    }
+
+    fn add(&mut self, command: &Command, matches: &ArgMatches) {
+        for arg in command.get_arguments() {
+            let variable = match matches.value_source(arg.get_id().as_str()) {
+                Some(ValueSource::CommandLine) => None,
+                Some(ValueSource::EnvVariable) => variable(arg),
+                _ => continue,
+            };
+            let name = arg.get_long().unwrap_or("MODEL").to_owned();
+            self.quiet |= name == "quiet";
+            self.given.push(Given { name, variable });
+        }
+        if let Some((name, matches)) = matches.subcommand()
+            && let Some(command) = command.find_subcommand(name)
+        {
+            self.add(command, matches);
+        }
+    }
+
+    /// Refuses options that do not apply, `because` of something that the sentence says. Variables of the environment are defaults for
+    /// many commands: one that does not apply is noted and passed over.
+    ///
+    /// # Errors
+    /// If one of them is on the command line.
+    pub fn refuse(&self, options: &[&str], because: &str) -> Result<()> {
+        for given in self.given.iter().filter(|given| options.contains(&given.name.as_str())) {
+            match &given.variable {
+                None => return Err(Failure::BadInput(format!("--{}: {because}", given.name))),
+                Some(variable) if !self.quiet => eprintln!("note: {variable} is not used: {because}"),
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the option was given in the environment only.
+    #[cfg(feature = "compiler")]
+    pub fn is_from_environment(&self, option: &str) -> bool {
+        self.given.iter().any(|given| given.name == option && given.variable.is_some())
+    }
+}

@@ -1,0 +1,85 @@
+//! What a run took: the closing line, and JSON.
+
+use crate::adapters::LoadedAdapter;
+use crate::model::Loaded;
+use kernmill_runtime::measure::peak_resident;
+use kernmill_runtime::{StopReason, Summary};
+use serde_json::json;
+
+/// What a run took.
+pub struct Figures<'a> {
+    /// The model.
+    pub loaded: &'a Loaded,
+    /// What it ran with.
+    pub adapters: &'a [LoadedAdapter],
+    /// What was generated.
+    pub summary: &'a Summary,
+    /// From the start of the program to an engine that is ready.
+    pub ready_seconds: f64,
+}
+
+impl Figures<'_> {
+    /// The closing line.
+    pub fn line(&self) -> String {
+        let summary = self.summary;
+        format!(
+            "{} prompt tokens at {:.1} tokens/s, {} tokens at {:.1} tokens/s; first token after {:.2} s; peak memory {:.0} MB",
+            summary.prompt_tokens,
+            summary.prefill_rate(),
+            summary.tokens.len(),
+            summary.decode_rate(),
+            self.ready_seconds + summary.prefill_seconds,
+            peak_resident().unwrap_or(0) as f64 / 1e6
+        )
+    }
+
+    /// One JSON object, with the text.
+    pub fn json(&self, text: &str) -> String {
+        let (loaded, summary) = (self.loaded, self.summary);
+        let model = loaded.engine.model();
+        let memory = loaded.engine.memory();
+        let text = loaded.engine.has_tokenizer().then_some(text);
+        let report = json!({
+            "model": model.name,
+            "preset": model.preset,
+            "target": loaded.level.name(),
+            "threads": loaded.engine.threads(),
+            "adapters": self.adapters.iter().map(LoadedAdapter::json).collect::<Vec<_>>(),
+            "text": text,
+            "tokens": summary.tokens,
+            "stop": stop_name(&summary.stop),
+            "prompt_tokens": summary.prompt_tokens,
+            "prefill_tokens_per_second": summary.prefill_rate(),
+            "decode_tokens_per_second": summary.decode_rate(),
+            "seconds": {
+                "choose": loaded.times.choose,
+                "compile": loaded.times.compile,
+                "pack": loaded.times.pack,
+                "open": loaded.times.open,
+                "ready": self.ready_seconds,
+                "prefill": summary.prefill_seconds,
+                "decode": summary.decode_seconds,
+                "first_token": self.ready_seconds + summary.prefill_seconds,
+            },
+            "memory": {
+                "weights": loaded.weight_bytes,
+                "kv": memory.kv,
+                "arena": memory.arena,
+                "scratch": memory.scratch,
+                "ropes": memory.ropes,
+                "peak_resident": peak_resident(),
+            },
+        });
+        format!("{report:#}\n")
+    }
+}
+
+fn stop_name(stop: &StopReason) -> &'static str {
+    match stop {
+        StopReason::MaxTokens => "max_tokens",
+        StopReason::Context => "context",
+        StopReason::Token(_) => "end_token",
+        StopReason::Text(_) => "stop_string",
+        StopReason::Caller => "caller",
+    }
+}
