@@ -98,6 +98,7 @@ impl Run {
             sampler,
             stop: self.stop.clone(),
             stop_tokens,
+            shows_special: false,
         })
     }
 

@@ -22,6 +22,18 @@ pub mod limit {
     pub const ADAPTER_PATTERNS: usize = 64;
     /// `tokenizer.json`: the largest published ones have 33 MB.
     pub const TOKENIZER_BYTES: u64 = 64 << 20;
+    /// A part of `tokenizer.json` that lists components: its normalizer, pre-tokenizer, post-processor or decoder.
+    pub const TOKENIZER_PART_BYTES: u64 = 1 << 20;
+    /// Components of such a part.
+    pub const TOKENIZER_COMPONENTS: usize = 16;
+    /// Regular expressions by which a tokenizer cuts a text into words.
+    pub const TOKENIZER_SPLITS: usize = 8;
+    /// Bytes of one of them.
+    pub const TOKENIZER_REGEX_BYTES: usize = 8 << 10;
+    /// Ids, and pieces, of a template that a tokenizer puts around a text.
+    pub const TOKENIZER_TEMPLATE_IDS: usize = 64;
+    /// A text to encode.
+    pub const PROMPT_BYTES: usize = 16 << 20;
     /// `model.safetensors.index.json`.
     pub const INDEX_BYTES: u64 = 32 << 20;
     /// A model spec or fused-op spec.

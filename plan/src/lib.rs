@@ -6,6 +6,7 @@ pub mod abi;
 pub mod adapter;
 pub mod bus;
 pub mod check;
+pub mod end_tokens;
 pub mod file;
 pub mod format;
 pub mod input;

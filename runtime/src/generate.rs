@@ -17,10 +17,12 @@ pub struct GenerateParams {
     pub adapters: Vec<AdapterUse>,
     /// How to choose them.
     pub sampler: SamplerParams,
-    /// Strings that end the text; they are not part of it.
+    /// Strings that end the text; they are not part of it. One that is exactly a special token's text also stands for that token.
     pub stop: Vec<String>,
     /// Tokens that end the text; they are not part of it. [`crate::tokenizer::Tokenizer::end_tokens`] has the usual ones.
     pub stop_tokens: Vec<u32>,
+    /// Whether special tokens are part of the text, as the vocabulary spells them.
+    pub shows_special: bool,
 }
 
 /// Why generation ended.
@@ -32,7 +34,7 @@ pub enum StopReason {
     Context,
     /// A stop token was generated.
     Token(u32),
-    /// A stop string was generated.
+    /// A stop string was generated, or the special token that it is the text of.
     Text(String),
     /// The caller asked for it.
     Caller,
@@ -69,7 +71,10 @@ impl Summary {
 
 impl Engine {
     /// Generates from a prompt of token ids in a sequence of its own. `on_text` gets text as it comes: whole characters,
-    /// nothing that may belong to a stop string. Without a tokenizer there is no text, only [`Summary::tokens`].
+    /// nothing that may belong to a stop string. It is called for every token, also with an empty text, so that a caller can end the
+    /// generation at any. Without a tokenizer there is no text, only [`Summary::tokens`].
+    ///
+    /// The text continues the prompt's: a first piece that begins a word begins with its space.
     ///
     /// # Errors
     /// When the prompt is empty, too long or has ids past the vocabulary, stop strings are given without a tokenizer,
@@ -93,9 +98,8 @@ impl Engine {
         let mut sampler = Sampler::new(params.sampler.clone(), self.model().vocab as usize)?;
         sampler.prompt(prompt);
         let id = self.create_with(&params.adapters)?;
-        let result = self.generate_in(id, prompt, params, &mut sampler, on_text);
-        self.drop_sequence(id);
-        result
+        let held = Held { engine: self, id };
+        held.engine.generate_in(id, prompt, params, &mut sampler, on_text)
     }
 
     fn generate_in(
@@ -112,7 +116,7 @@ impl Engine {
         let prefill_seconds = start.elapsed().as_secs_f64();
 
         let decode_start = Instant::now();
-        let mut text = Text::new(&params.stop);
+        let mut text = Text::new(self, prompt, params)?;
         let mut tokens = Vec::new();
         let mut decoded = 0;
         let stop = loop {
@@ -122,6 +126,9 @@ impl Engine {
             let token = sampler.sample(&logits)?;
             if params.stop_tokens.contains(&token) {
                 break StopReason::Token(token);
+            }
+            if let Some(stop) = text.stop_of(token) {
+                break StopReason::Text(stop);
             }
             tokens.push(token);
             if let Some(reason) = text.push(self, token, on_text)? {
@@ -142,15 +149,44 @@ impl Engine {
     }
 }
 
+/// A sequence that goes when generation ends, in whatever way: also by a panic of the caller's function.
+struct Held<'a> {
+    engine: &'a mut Engine,
+    id: SeqId,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.engine.drop_sequence(self.id);
+    }
+}
+
 /// Tokens to text to the caller.
 struct Text {
     stream: TextStream,
     stops: StopMatcher,
+    /// Special tokens that stop strings are the text of.
+    stop_tokens: Vec<(u32, String)>,
 }
 
 impl Text {
-    fn new(stops: &[String]) -> Text {
-        Text { stream: TextStream::new(), stops: StopMatcher::new(stops) }
+    fn new(engine: &Engine, prompt: &[u32], params: &GenerateParams) -> Result<Text, EngineError> {
+        let mut stream = TextStream::new();
+        if params.shows_special {
+            stream = stream.with_special();
+        }
+        let mut stop_tokens = Vec::new();
+        if let Some(tokenizer) = engine.tokenizer()? {
+            stream.skip(tokenizer, prompt)?;
+            let special = |stop: &String| Some((tokenizer.special_token_id(stop)?, stop.clone()));
+            stop_tokens = params.stop.iter().filter_map(special).collect();
+        }
+        Ok(Text { stream, stops: StopMatcher::new(&params.stop), stop_tokens })
+    }
+
+    /// The stop string that is the text of a special token.
+    fn stop_of(&self, token: u32) -> Option<String> {
+        self.stop_tokens.iter().find(|(id, _)| *id == token).map(|(_, stop)| stop.clone())
     }
 
     fn push(
@@ -159,8 +195,10 @@ impl Text {
         token: u32,
         on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Result<Option<StopReason>, EngineError> {
-        let Some(tokenizer) = engine.tokenizer()? else { return Ok(None) };
-        let piece = self.stream.push(tokenizer, token)?;
+        let piece = match engine.tokenizer()? {
+            Some(tokenizer) => self.stream.push(tokenizer, token)?,
+            None => String::new(),
+        };
         Ok(self.release(&piece, on_text))
     }
 
@@ -170,13 +208,13 @@ impl Text {
         on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Option<StopReason> {
         let released = self.stops.push(piece);
-        if !released.text.is_empty() && on_text(&released.text).is_break() {
+        if on_text(&released.text).is_break() {
             return Some(StopReason::Caller);
         }
         released.stop.map(StopReason::Text)
     }
 
-    /// Shows what was held back, unless a stop string or the caller has ended the text.
+    /// Shows what was held back, unless a stop string in the text or the caller has ended it.
     fn finish(
         &mut self,
         engine: &Engine,
@@ -184,15 +222,16 @@ impl Text {
         on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Result<StopReason, EngineError> {
         let Some(tokenizer) = engine.tokenizer()? else { return Ok(stop) };
-        if matches!(stop, StopReason::Text(_) | StopReason::Caller) {
+        if stop == StopReason::Caller || self.stops.is_spent() {
             return Ok(stop);
         }
         let rest = self.stream.finish(tokenizer)?;
-        if let Some(reason) = self.release(&rest, on_text) {
-            return Ok(reason);
-        }
-        let held = self.stops.finish();
-        if !held.is_empty() && on_text(&held).is_break() {
+        let released = self.stops.push(&rest);
+        let (text, stop) = match released.stop {
+            Some(found) => (released.text, StopReason::Text(found)),
+            None => (released.text + &self.stops.finish(), stop),
+        };
+        if !text.is_empty() && on_text(&text).is_break() {
             return Ok(StopReason::Caller);
         }
         Ok(stop)

@@ -239,15 +239,13 @@ impl Sampler {
 
     /// The tokens that top-k keeps, logits divided by the temperature.
     fn candidates(&mut self) -> Result<(), SamplerError> {
-        let scale = self.params.temperature;
+        let scaled = Scaled::new(&self.logits, self.params.temperature);
         self.candidates.clear();
-        self.candidates.extend(self.logits.iter().enumerate().filter(|(_, l)| **l > f32::NEG_INFINITY).map(
-            |(token, logit)| {
-                // A tiny temperature may overflow; the largest finite value keeps the order's top.
-                let logit = (logit / scale).clamp(f32::MIN, f32::MAX);
-                Candidate { token: token as u32, logit, weight: 0.0 }
-            },
-        ));
+        self.candidates.extend(
+            self.logits.iter().enumerate().filter(|(_, l)| **l > f32::NEG_INFINITY).map(|(token, logit)| {
+                Candidate { token: token as u32, logit: scaled.of(*logit), weight: 0.0 }
+            }),
+        );
         if self.candidates.is_empty() {
             return Err(SamplerError::NoneLeft);
         }
@@ -293,6 +291,36 @@ impl Sampler {
                 return;
             }
             sorted = (sorted * 4).min(self.candidates.len());
+        }
+    }
+}
+
+/// How logits are divided by a temperature.
+enum Scaled {
+    /// As they are.
+    Plain { temperature: f32 },
+    /// Some would be past f32: the largest is subtracted first, which changes no probability.
+    Shifted { temperature: f32, largest: f32 },
+}
+
+impl Scaled {
+    fn new(logits: &[f32], temperature: f32) -> Scaled {
+        let finite = logits.iter().copied().filter(|logit| logit.is_finite());
+        if finite.clone().all(|logit| (logit / temperature).is_finite()) {
+            return Scaled::Plain { temperature };
+        }
+        let largest = logits.iter().copied().fold(f32::MIN, f32::max).min(f32::MAX);
+        Scaled::Shifted { temperature, largest }
+    }
+
+    /// A logit over the temperature, infinite ones as the largest finite value.
+    fn of(&self, logit: f32) -> f32 {
+        match *self {
+            Scaled::Plain { temperature } => (logit / temperature).clamp(f32::MIN, f32::MAX),
+            Scaled::Shifted { temperature, largest } => {
+                let below = f64::from(logit.min(f32::MAX)) - f64::from(largest);
+                (below / f64::from(temperature)).max(f64::from(f32::MIN)) as f32
+            }
         }
     }
 }
@@ -413,5 +441,34 @@ mod tests {
         let cold = SamplerParams { temperature: 1e-40, ..params() };
         let largest = logits.iter().copied().fold(0.0, f32::max);
         assert!(drawn(cold, &[0.0, largest, -1.0], 20).iter().all(|t| *t == 1));
+    }
+
+    #[test]
+    fn temperatures_whose_quotients_are_past_f32_take_the_likeliest() {
+        let logits: Vec<f32> = (0..300).map(|i| 9.0 + ((i * 37) % 300) as f32 * 0.03).collect();
+        let best = greedy(&logits).unwrap();
+        for temperature in [1e-30, 1e-37, 3e-38, 1e-38, 1e-40, f32::from_bits(1)] {
+            for (top_k, top_p) in [(None, 1.0), (Some(40), 1.0), (None, 0.9)] {
+                let cold = SamplerParams { temperature, top_k, top_p, ..params() };
+                assert!(
+                    drawn(cold, &logits, 50).iter().all(|t| *t == best),
+                    "{temperature} {top_k:?} {top_p}"
+                );
+            }
+        }
+        // Two that are equal stay equal.
+        let even = SamplerParams { temperature: 1e-40, ..params() };
+        let ones = drawn(even, &[20.0, 19.0, 20.0], 1000).iter().filter(|t| **t == 0).count();
+        assert!((400..600).contains(&ones), "{ones}");
+    }
+
+    #[test]
+    fn infinite_logits_are_the_largest_at_any_temperature() {
+        for temperature in [1.0, 1e-40] {
+            let p = SamplerParams { temperature, ..params() };
+            let seen = drawn(p.clone(), &[f32::MAX, f32::INFINITY, 3.0, f32::NEG_INFINITY], 100);
+            assert!(seen.iter().all(|t| *t < 2), "{seen:?}");
+            assert_eq!(drawn(p, &[f32::NEG_INFINITY, 1.0, f32::MIN], 3), [1; 3]);
+        }
     }
 }

@@ -1,10 +1,14 @@
 //! Stop strings in a stream of text.
 
 /// Watches a stream for stop strings; text that may be the start of one is held back.
+///
+/// The first stop string to be complete ends the text, and of several that end with the same byte the longest. So the result does not
+/// depend on how the text is cut into pieces, and a text takes time in proportion to its length.
 #[derive(Clone, Debug)]
 pub struct StopMatcher {
-    stops: Vec<String>,
+    stops: Vec<Stop>,
     held: String,
+    spent: bool,
 }
 
 /// What a piece of text leads to.
@@ -19,21 +23,26 @@ pub struct Released {
 impl StopMatcher {
     /// A matcher of these strings; empty ones are ignored.
     pub fn new(stops: &[String]) -> StopMatcher {
-        let stops = stops.iter().filter(|stop| !stop.is_empty()).cloned().collect();
-        StopMatcher { stops, held: String::new() }
+        let stops = stops.iter().filter(|stop| !stop.is_empty()).map(|stop| Stop::new(stop)).collect();
+        StopMatcher { stops, held: String::new(), spent: false }
     }
 
     /// Takes the next piece. After a stop, the matcher is spent.
     pub fn push(&mut self, piece: &str) -> Released {
+        let before = self.held.len();
         self.held.push_str(piece);
-        let found = self.stops.iter().filter_map(|stop| Some((self.held.find(stop.as_str())?, stop))).min();
-        if let Some((at, stop)) = found {
-            let stop = Some(stop.clone());
-            self.held.truncate(at);
-            return Released { text: std::mem::take(&mut self.held), stop };
+        for (index, byte) in piece.bytes().enumerate() {
+            let end = before + index + 1;
+            self.stops.iter_mut().for_each(|stop| stop.step(byte));
+            let whole = self.stops.iter().filter(|stop| stop.matched == stop.text.len());
+            if let Some(stop) = whole.max_by_key(|stop| stop.text.len()) {
+                self.held.truncate(end - stop.text.len());
+                self.spent = true;
+                return Released { text: std::mem::take(&mut self.held), stop: Some(stop.text.clone()) };
+            }
         }
-        let safe = self.held.len() - self.longest_start();
-        let rest = self.held.split_off(safe);
+        let longest = self.stops.iter().map(|stop| stop.matched).max().unwrap_or(0);
+        let rest = self.held.split_off(self.held.len() - longest);
         Released { text: std::mem::replace(&mut self.held, rest), stop: None }
     }
 
@@ -42,13 +51,42 @@ impl StopMatcher {
         std::mem::take(&mut self.held)
     }
 
-    /// Bytes of the longest end of the held text that starts a stop string.
-    fn longest_start(&self) -> usize {
-        let ends = self.held.char_indices().map(|(at, _)| &self.held[at..]);
-        ends.filter(|end| self.stops.iter().any(|stop| stop.starts_with(end)))
-            .map(str::len)
-            .max()
-            .unwrap_or(0)
+    /// Whether a stop string was found.
+    pub fn is_spent(&self) -> bool {
+        self.spent
+    }
+}
+
+/// A stop string, and how much of it the text so far ends with.
+#[derive(Clone, Debug)]
+struct Stop {
+    text: String,
+    /// By length of a start of the text: bytes of the longest shorter start that it ends with.
+    shorter: Vec<usize>,
+    matched: usize,
+}
+
+impl Stop {
+    /// The table of Knuth, Morris and Pratt.
+    fn new(text: &str) -> Stop {
+        let bytes = text.as_bytes();
+        let mut stop = Stop { text: text.to_owned(), shorter: vec![0; bytes.len() + 1], matched: 0 };
+        for (index, byte) in bytes.iter().enumerate().skip(1) {
+            stop.step(*byte);
+            stop.shorter[index + 1] = stop.matched;
+        }
+        stop.matched = 0;
+        stop
+    }
+
+    fn step(&mut self, byte: u8) {
+        let bytes = self.text.as_bytes();
+        while self.matched > 0 && bytes.get(self.matched) != Some(&byte) {
+            self.matched = self.shorter[self.matched];
+        }
+        if bytes.get(self.matched) == Some(&byte) {
+            self.matched += 1;
+        }
     }
 }
 
@@ -81,6 +119,35 @@ mod tests {
     #[test]
     fn false_starts_are_shown_in_the_end() {
         assert_eq!(run(&["aab", ""], &["a", "a", "a", "c", "aa"]), ("aaacaa".to_owned(), None));
+    }
+
+    #[test]
+    fn how_the_text_is_cut_into_pieces_does_not_matter() {
+        let text = "x aabaabaaab ababab 世世界 <|e<|end|>";
+        for stops in
+            [&["aaab", "baab"][..], &["ababa", "bab"], &["世界", "界"], &["<|end|>", "|>"], &["none"]]
+        {
+            let whole = run(stops, &[text]);
+            let single: Vec<String> = text.chars().map(String::from).collect();
+            assert_eq!(
+                run(stops, &single.iter().map(String::as_str).collect::<Vec<_>>()),
+                whole,
+                "{stops:?}"
+            );
+        }
+        assert_eq!(run(&["<|end|>", "|>"], &[text]).1, Some("<|end|>".to_owned()));
+    }
+
+    #[test]
+    fn long_texts_and_stops_take_linear_time() {
+        let stop = "a".repeat(100_000) + "b";
+        let text = "a".repeat(300_000);
+        let mut matcher = StopMatcher::new(&[stop]);
+        let mut shown = 0;
+        for _ in 0..10 {
+            shown += matcher.push(&text[..30_000]).text.len();
+        }
+        assert_eq!((shown, matcher.finish().len()), (200_000, 100_000));
     }
 
     #[test]

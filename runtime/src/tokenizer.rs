@@ -1,43 +1,72 @@
 //! Text to token ids and back.
 
+mod accept;
+mod bytes;
+mod decode;
+mod ordinary;
+mod parts;
+mod stream;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use stream::TextStream;
+
+use decode::Step;
+use kernmill_plan::end_tokens;
+use kernmill_plan::input::{FileKind, KIND_BYTES, limit, shortened};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 use tokenizers::models::bpe::BPE;
 use tokenizers::{
-    DecoderWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper, Tokenizer as Inner,
-    TokenizerImpl,
+    AddedVocabulary, DecoderWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper,
+    Tokenizer as Inner, TokenizerImpl,
 };
 
-/// A model's tokenizer, checked against its vocabulary.
+/// A model's tokenizer.
+///
+/// It may know tokens past the model's vocabulary, such as one that fills up batches: texts that hold one are refused.
 #[derive(Debug)]
 pub struct Tokenizer {
     inner: Inner,
     vocab: u32,
+    /// The decoder, before the first token.
+    steps: Vec<Step>,
+    /// The added tokens, of which the special ones are not looked for in texts.
+    ordinary: OnceLock<AddedVocabulary>,
+    /// Bytes of the longest token.
+    longest: OnceLock<usize>,
 }
 
 /// Why there is no tokenizer, or it cannot do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenizerError {
-    /// `tokenizer.json` is not one.
+    /// `tokenizer.json` is not one, or has what is not accepted.
     #[error("tokenizer.json: {message}")]
     Parse {
         /// What the parser says.
         message: String,
     },
-    /// It knows tokens that the model does not.
-    #[error(
-        "the tokenizer does not fit the model: its token `{token}` has id {id}, the vocabulary has {vocab} tokens"
-    )]
-    TooLarge {
-        /// Token with the largest id.
+    /// It has no tokens.
+    #[error("the tokenizer has no tokens")]
+    Empty,
+    /// A text holds a token that the model does not have.
+    #[error("the text holds token `{}` (id {id}), but the model's vocabulary has {vocab} tokens", shortened(.token))]
+    PastVocabulary {
+        /// Its text.
         token: String,
-        /// That id.
+        /// Its id.
         id: u32,
         /// The model's vocabulary size.
         vocab: u32,
     },
-    /// It has no tokens.
-    #[error("the tokenizer has no tokens")]
-    Empty,
+    /// A text is longer than what can be used of it.
+    #[error("the text has {bytes} bytes, {expected}")]
+    TooLong {
+        /// Bytes of the text.
+        bytes: usize,
+        /// What would be accepted.
+        expected: String,
+    },
     /// Text could not be encoded.
     #[error("encoding text: {message}")]
     Encode {
@@ -52,72 +81,85 @@ pub enum TokenizerError {
     },
 }
 
-/// Tokens by which published models end a turn or a text.
-const END_TOKENS: [&str; 8] = [
-    "<|return|>",
-    "<|call|>",
-    "<|endoftext|>",
-    "</s>",
-    "<|eot_id|>",
-    "<|end_of_text|>",
-    "<|im_end|>",
-    "<eos>",
-];
-
 impl Tokenizer {
     /// Reads a `tokenizer.json` for a model of `vocab` tokens.
     ///
-    /// # Errors
-    /// When it does not parse or has ids past the vocabulary.
-    pub fn from_json(json: &[u8], vocab: u32) -> Result<Tokenizer, TokenizerError> {
-        let tokenizer = Tokenizer::from_checked_json(json, vocab)?;
-        let tokens = tokenizer.inner.get_vocab(true);
-        match tokens.into_iter().max_by_key(|(_, id)| *id) {
-            None => Err(TokenizerError::Empty),
-            Some((token, id)) if id >= vocab => Err(TokenizerError::TooLarge { token, id, vocab }),
-            Some(_) => Ok(tokenizer),
-        }
-    }
-
-    /// As [`Tokenizer::from_json`], without looking at every id, which takes a while for large vocabularies: for one that has been looked
-    /// at, such as a plan's. Should it have ids past the vocabulary after all, texts that make them are refused.
+    /// Accepted are the components that published language models use, few enough of them that a text grows little; their number is
+    /// limited before anything is built.
     ///
     /// # Errors
-    /// When it does not parse.
-    pub fn from_checked_json(json: &[u8], vocab: u32) -> Result<Tokenizer, TokenizerError> {
-        let mut inner = contained(|| parse(json)).map_err(|message| TokenizerError::Parse { message })?;
+    /// When it does not parse, has no tokens, or has components that are not accepted.
+    pub fn from_json(json: &[u8], vocab: u32) -> Result<Tokenizer, TokenizerError> {
+        let wrong = |message| TokenizerError::Parse { message };
+        if json.len() as u64 > limit::TOKENIZER_BYTES {
+            let most = limit::TOKENIZER_BYTES;
+            return Err(wrong(format!("it has {} bytes, expected at most {most}", json.len())));
+        }
+        match FileKind::of(&json[..json.len().min(KIND_BYTES)]) {
+            FileKind::Json | FileKind::Text => {}
+            other => return Err(wrong(format!("expected JSON: {}", other.describe()))),
+        }
+        accept::check(json).map_err(wrong)?;
+        let mut inner = contained(|| parse(json)).map_err(wrong)?;
         // For batches of equal length, of no use here: a prompt is neither filled up nor silently cut.
         inner.with_padding(None);
-        inner.with_truncation(None).map_err(|e| TokenizerError::Parse { message: e.to_string() })?;
-        Ok(Tokenizer { inner, vocab })
+        inner.with_truncation(None).map_err(|e| wrong(e.to_string()))?;
+        if inner.get_vocab_size(true) == 0 {
+            return Err(TokenizerError::Empty);
+        }
+        let steps = decode::steps(inner.get_decoder()).map_err(wrong)?;
+        Ok(Tokenizer { inner, vocab, steps, ordinary: OnceLock::new(), longest: OnceLock::new() })
     }
 
     /// Ids of a text. `special` adds what the tokenizer puts around a text, such as a start token; special tokens written
-    /// out in the text are recognised either way.
+    /// out in the text are recognised either way. [`Tokenizer::encode_ordinary`] takes them for text.
     ///
     /// # Errors
-    /// When the library fails.
+    /// When the text is too long, holds tokens past the vocabulary, or the library fails.
     pub fn encode(&self, text: &str, special: bool) -> Result<Vec<u32>, TokenizerError> {
-        let encoding = contained(|| self.inner.encode(text, special).map_err(|e| e.to_string()))
+        check_bytes(text)?;
+        let encoding = contained(|| self.inner.encode_fast(text, special).map_err(|e| e.to_string()))
             .map_err(|message| TokenizerError::Encode { message })?;
-        let ids = encoding.get_ids().to_vec();
-        // What is put around a text is not bound to the vocabulary that has been checked.
+        self.check(encoding.get_ids().to_vec())
+    }
+
+    /// As [`Tokenizer::encode`], for a text of which at most `most` tokens can be used. A text that certainly has more is refused by its
+    /// length, before the work.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::encode`], and when the text has more bytes than `most` tokens can stand for.
+    pub fn encode_within(&self, text: &str, special: bool, most: usize) -> Result<Vec<u32>, TokenizerError> {
+        if self.covers_bytes() && text.len() / self.longest() > most {
+            let bytes = most.saturating_mul(self.longest());
+            let expected =
+                format!("expected at most {bytes}: {most} tokens of {} bytes each", self.longest());
+            return Err(TokenizerError::TooLong { bytes: text.len(), expected });
+        }
+        self.encode(text, special)
+    }
+
+    fn check(&self, ids: Vec<u32>) -> Result<Vec<u32>, TokenizerError> {
         match ids.iter().find(|id| **id >= self.vocab) {
-            Some(id) => {
-                let message = format!("it makes token {id}, the model has {} tokens", self.vocab);
-                Err(TokenizerError::Encode { message })
+            Some(&id) => {
+                let token = self.token(id).unwrap_or_default();
+                Err(TokenizerError::PastVocabulary { token, id, vocab: self.vocab })
             }
             None => Ok(ids),
         }
     }
 
-    /// Text of ids, special tokens left out.
+    /// Text of ids, special tokens left out. Bytes that are no character become U+FFFD each; where a vocabulary of characters spells
+    /// bytes as tokens, the whole characters among them are kept, as SentencePiece does.
     ///
     /// # Errors
     /// When the library fails.
     pub fn decode(&self, ids: &[u32]) -> Result<String, TokenizerError> {
-        contained(|| self.inner.decode(ids, true).map_err(|e| e.to_string()))
-            .map_err(|message| TokenizerError::Decode { message })
+        let mut stream = TextStream::new();
+        let mut text = String::new();
+        for id in ids {
+            text += &stream.push(self, *id)?;
+        }
+        Ok(text + &stream.finish(self)?)
     }
 
     /// The id of a token by its exact text.
@@ -130,15 +172,70 @@ impl Tokenizer {
         self.inner.id_to_token(id)
     }
 
-    /// Ids of well-known end tokens that this vocabulary has.
+    /// The id of a special token by its exact text.
+    pub fn special_token_id(&self, token: &str) -> Option<u32> {
+        let is_special = self.inner.get_added_vocabulary().is_special_token(token);
+        if is_special { self.token_id(token) } else { None }
+    }
+
+    /// A special token that occurs in a text: its text.
+    pub fn special_token_in(&self, text: &str) -> Option<&str> {
+        let added = self.inner.get_added_vocabulary();
+        let special = added.get_vocab().keys().filter(|token| added.is_special_token(token));
+        special.map(String::as_str).filter(|token| text.contains(token)).max_by_key(|token| token.len())
+    }
+
+    /// The start token's text, if `ids` begin with it twice: the text began with it, and the tokenizer put another one before.
+    pub fn repeated_start(&self, ids: &[u32]) -> Option<String> {
+        let [first, second, ..] = ids else { return None };
+        let token = self.token(*first)?;
+        self.special_token_id(&token)?;
+        let added = self.encode("", true).ok()?;
+        (first == second && added.first() == Some(first)).then_some(token)
+    }
+
+    /// Ids of well-known end tokens that this vocabulary has. A model's files may state others: `kernmill_plan::end_tokens`.
     pub fn end_tokens(&self) -> Vec<u32> {
-        END_TOKENS.iter().filter_map(|token| self.token_id(token)).collect()
+        let known = end_tokens::NAMES.iter().filter_map(|token| self.token_id(token));
+        known.filter(|id| *id < self.vocab).collect()
     }
 
     /// The model's vocabulary size.
     pub fn vocab(&self) -> u32 {
         self.vocab
     }
+
+    /// The token that a decoder gets for an id; `None` for one without text.
+    fn shown(&self, id: u32, shows_special: bool) -> Option<String> {
+        let token = self.token(id)?;
+        let hidden = !shows_special && self.inner.get_added_vocabulary().is_special_token(&token);
+        (!hidden).then_some(token)
+    }
+
+    /// Whether every byte of a text is in one of its tokens, as with byte-level vocabularies that are not normalised.
+    fn covers_bytes(&self) -> bool {
+        let byte_level = |step: &Step| matches!(step, Step::ByteLevel(_));
+        let added = self.inner.get_added_vocabulary().get_added_tokens_decoder();
+        self.inner.get_normalizer().is_none()
+            && self.steps.iter().any(byte_level)
+            && added.values().all(|token| !token.lstrip && !token.rstrip)
+            && bytes::alphabet().all(|c| self.token_id(c.encode_utf8(&mut [0; 4])).is_some())
+    }
+
+    /// Bytes of the longest token.
+    fn longest(&self) -> usize {
+        let longest = || self.inner.get_vocab(true).keys().map(String::len).max().unwrap_or(1).max(1);
+        *self.longest.get_or_init(longest)
+    }
+}
+
+/// Encoding takes some 200 bytes of memory for each of a text.
+fn check_bytes(text: &str) -> Result<(), TokenizerError> {
+    if text.len() <= limit::PROMPT_BYTES {
+        return Ok(());
+    }
+    let expected = format!("expected at most {}", limit::PROMPT_BYTES);
+    Err(TokenizerError::TooLong { bytes: text.len(), expected })
 }
 
 /// A tokenizer whose model is of the kind that published models have.
@@ -157,132 +254,4 @@ fn parse(json: &[u8]) -> Result<Inner, String> {
 /// Runs the library, which panics on some files that it should refuse.
 fn contained<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err("the tokenizer library panicked".to_owned()))
-}
-
-/// Turns a stream of tokens into pieces of text that are whole characters.
-#[derive(Clone, Debug, Default)]
-pub struct TextStream {
-    /// Tokens that still matter: context, then those not yet shown.
-    ids: Vec<u32>,
-    /// How many of `ids` are context: shown already, kept because spaces depend on what is before.
-    shown: usize,
-}
-
-/// A character has at most 4 bytes: after so many tokens without a whole one, the bytes are not text.
-const MAX_PENDING: usize = 4;
-/// What decoding puts for bytes that are no character.
-const REPLACEMENT: char = '\u{fffd}';
-
-impl TextStream {
-    /// An empty stream.
-    pub fn new() -> TextStream {
-        TextStream::default()
-    }
-
-    /// The text that `id` completes; empty while a character is unfinished.
-    ///
-    /// # Errors
-    /// When the library fails.
-    pub fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> Result<String, TokenizerError> {
-        self.ids.push(id);
-        self.take(tokenizer, self.ids.len() - self.shown >= MAX_PENDING)
-    }
-
-    /// What is left at the end, unfinished characters replaced.
-    ///
-    /// # Errors
-    /// When the library fails.
-    pub fn finish(&mut self, tokenizer: &Tokenizer) -> Result<String, TokenizerError> {
-        self.take(tokenizer, true)
-    }
-
-    fn take(&mut self, tokenizer: &Tokenizer, even_unfinished: bool) -> Result<String, TokenizerError> {
-        let before = tokenizer.decode(&self.ids[..self.shown])?;
-        let all = tokenizer.decode(&self.ids)?;
-        if !even_unfinished && all.ends_with(REPLACEMENT) {
-            return Ok(String::new());
-        }
-        let new = all.get(before.len()..).unwrap_or_default().to_owned();
-        if !new.is_empty() {
-            self.ids.drain(..self.shown);
-            self.shown = self.ids.len();
-        }
-        Ok(new)
-    }
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    /// A byte-level tokenizer without merges: id b is byte b, 256 is an end token.
-    pub(crate) fn byte_tokenizer_json() -> Vec<u8> {
-        let mut vocab = serde_json::Map::new();
-        let (mut shifted, mut id) = (256u32, 0);
-        for byte in 0..=255u8 {
-            // The byte-level alphabet: printable bytes are themselves, the others follow from U+0100.
-            let printable = matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
-            let c = if printable {
-                char::from(byte)
-            } else {
-                shifted += 1;
-                char::from_u32(shifted - 1).unwrap()
-            };
-            vocab.insert(c.to_string(), id.into());
-            id += 1;
-        }
-        let json = serde_json::json!({
-            "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
-            "added_tokens": [{"id": 256, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false,
-                              "normalized": false, "special": true}],
-            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
-            "decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
-            "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
-                      "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "vocab": vocab,
-                      "merges": []}
-        });
-        serde_json::to_vec(&json).unwrap()
-    }
-
-    #[test]
-    fn text_round_trips_and_end_tokens_are_found() {
-        let tokenizer = Tokenizer::from_json(&byte_tokenizer_json(), 257).unwrap();
-        let ids = tokenizer.encode("Grüße, 世界</s>", true).unwrap();
-        assert_eq!(ids.last(), Some(&256));
-        assert_eq!(tokenizer.decode(&ids).unwrap(), "Grüße, 世界");
-        assert_eq!(tokenizer.end_tokens(), [256]);
-    }
-
-    #[test]
-    fn misfits_say_what_does_not_fit() {
-        let error = Tokenizer::from_json(&byte_tokenizer_json(), 200).unwrap_err();
-        assert_eq!(error, TokenizerError::TooLarge { token: "</s>".to_owned(), id: 256, vocab: 200 });
-        assert!(matches!(Tokenizer::from_json(b"{}", 200), Err(TokenizerError::Parse { .. })));
-    }
-
-    #[test]
-    fn streams_give_whole_characters() {
-        let tokenizer = Tokenizer::from_json(&byte_tokenizer_json(), 257).unwrap();
-        let text = "aü世😀 z";
-        let mut stream = TextStream::new();
-        let pieces: Vec<String> = text
-            .bytes()
-            .map(|b| stream.push(&tokenizer, b.into()).unwrap())
-            .filter(|p| !p.is_empty())
-            .collect();
-        assert_eq!(pieces, ["a", "ü", "世", "😀", " ", "z"]);
-        assert_eq!(stream.finish(&tokenizer).unwrap(), "");
-    }
-
-    #[test]
-    fn bytes_that_are_no_text_do_not_block_the_stream() {
-        let tokenizer = Tokenizer::from_json(&byte_tokenizer_json(), 257).unwrap();
-        let mut stream = TextStream::new();
-        let mut all = String::new();
-        for b in [0xffu32, 0xff, 0xff, 0xff, 0x41, 0xe4] {
-            all += &stream.push(&tokenizer, b).unwrap();
-        }
-        assert!(all.ends_with('A'), "{all:?}");
-        assert_eq!(stream.finish(&tokenizer).unwrap(), "\u{fffd}");
-    }
 }

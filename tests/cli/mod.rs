@@ -12,6 +12,7 @@ mod plans;
 mod requests;
 mod safetensors_file;
 mod specs;
+mod tokenizers;
 
 use crate::harness::program;
 use std::fs;

@@ -174,7 +174,7 @@ impl Plan {
         let read = move || {
             let unreadable = |message: String| TokenizerError::Parse { message };
             match file.tokenizer_json() {
-                Ok(Some(json)) => Tokenizer::from_checked_json(&json, vocab),
+                Ok(Some(json)) => Tokenizer::from_json(&json, vocab),
                 Ok(None) => Err(unreadable("the plan has none".to_owned())),
                 Err(error) => Err(unreadable(error.to_string())),
             }

@@ -256,6 +256,7 @@ fn generation_streams_text_until_it_stops() {
         sampler: SamplerParams { logit_bias: logit_bias.clone(), ..SamplerParams::default() },
         stop: stop.iter().map(ToString::to_string).collect(),
         stop_tokens: vec![256],
+        shows_special: false,
     };
     let mut history = prompt.clone();
     for _ in 0..40 {
@@ -305,4 +306,55 @@ fn generation_ends_with_the_context() {
     // Five tokens fill the context; one more is known, but not run.
     assert_eq!((summary.tokens.len(), summary.stop), (6, StopReason::Context));
     assert_eq!(engine.context(), MAX_CONTEXT.min(DEFAULT_CONTEXT));
+}
+
+#[test]
+fn callers_are_asked_at_every_token_and_their_panics_free_the_sequence() {
+    for image in [image(), image_with_tokenizer()] {
+        let mut engine = Engine::new(&image, config(1, 1, None)).unwrap();
+        // Only bytes that begin a character: there is no text before the end.
+        let bias = (0..VOCAB).filter(|t| *t != 0xe4).map(|t| (t, f32::NEG_INFINITY)).collect();
+        let sampler = SamplerParams { logit_bias: bias, ..SamplerParams::default() };
+        let params = GenerateParams { max_tokens: 50, sampler, ..GenerateParams::default() };
+        let mut calls = 0;
+        let summary = engine.generate(&[7], &params, &mut |_| {
+            calls += 1;
+            if calls == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let summary = summary.unwrap();
+        assert_eq!((summary.stop, summary.tokens.len()), (StopReason::Caller, 3));
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            engine.generate(&[7], &params, &mut |_| panic!("the caller's"))
+        }));
+        assert!(caught.is_err());
+        let again = engine.generate(&[7], &params, &mut |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!(again.tokens.len(), 50);
+    }
+}
+
+#[test]
+fn a_stop_string_that_is_a_special_token_stops_there() {
+    let mut engine = Engine::new(&image_with_tokenizer(), config(1, 1, None)).unwrap();
+    let bias = (0..VOCAB).filter(|t| *t != 256).map(|t| (t, f32::NEG_INFINITY)).collect();
+    let sampler = SamplerParams { logit_bias: bias, ..SamplerParams::default() };
+    let mut params = GenerateParams { max_tokens: 5, sampler, ..GenerateParams::default() };
+    let mut run = |params: &GenerateParams| {
+        let mut text = String::new();
+        let mut show = |piece: &str| {
+            text += piece;
+            ControlFlow::Continue(())
+        };
+        let stop = engine.generate(&[7], params, &mut show).unwrap().stop;
+        (text, stop)
+    };
+    assert_eq!(run(&params), (String::new(), StopReason::MaxTokens));
+    params.shows_special = true;
+    assert_eq!(run(&params), ("</s>".repeat(5), StopReason::MaxTokens));
+    params.stop = vec!["s></".to_owned()];
+    assert_eq!(run(&params), ("</".to_owned(), StopReason::Text("s></".to_owned())));
+    params.stop = vec!["</s>".to_owned()];
+    for shows_special in [false, true] {
+        params.shows_special = shows_special;
+        assert_eq!(run(&params), (String::new(), StopReason::Text("</s>".to_owned())));
+    }
 }
