@@ -3,6 +3,8 @@
 //! Prints one line of JSON, in milliseconds: loading at once; a decode step; all pieces of a loading that is done piece by piece between such steps, the longest
 //! one and that which only one in a thousand passes; the longest step beside a thread that loads; naming the adapter, starting a sequence with it, and dropping both.
 
+#![allow(clippy::print_stderr, clippy::print_stdout)]
+
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Plan, SeqId, Want};
 use std::path::Path;

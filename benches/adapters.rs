@@ -8,6 +8,8 @@
 //! Prints one line of JSON per case: tokens per second, the median of the ratios of pairs, and all of them. A pair during which a hypervisor gave more than
 //! 5 % of the time of this machine's CPUs to others is void: it is counted and made again.
 
+#![allow(clippy::print_stdout)]
+
 use fastrand::Rng;
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::quant::Preset;

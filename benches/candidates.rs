@@ -4,6 +4,8 @@
 //! takes here (the median of several runs with two threads, in turns, and the least, which neighbours on a shared machine change less) and by the model;
 //! the pick, the best, and their ratio. The levels are this machine's best one, or the one named; token counts 1 to 64, or those named. Weights are random, and so is the routing.
 
+#![allow(clippy::print_stdout)]
+
 use kernmill_compiler::graph::{Graph, Role};
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::select::{Choice, Pick};

@@ -3,6 +3,8 @@
 //! `cargo bench --bench engines` prints the median over alternating repetitions as JSON. On two cores, four engines have four times
 //! the work; a pool whose barriers spin for long would take far more than four times as long.
 
+#![allow(clippy::print_stdout)]
+
 use kernmill_compiler::build::build_weights;
 use kernmill_compiler::checkpoint::{Checkpoint, Weights};
 use kernmill_compiler::pipeline::{Options, compile};

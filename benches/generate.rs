@@ -1,5 +1,7 @@
 //! Time to generate all kernels of a model: `cargo bench --bench generate [-- SPEC]`, by default the 20B, for every level.
 
+#![allow(clippy::print_stdout)]
+
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::target::Level;

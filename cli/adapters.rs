@@ -1,6 +1,7 @@
 //! `--lora`: adapters from the command line to the engine.
 
 use crate::failure::{Failure, Result};
+use crate::output;
 use kernmill_plan::program::Program;
 use kernmill_runtime::adapter::{AdapterLoader, CONFIG_FILE, TENSOR_FILE};
 use kernmill_runtime::{AdapterError, AdapterUse, Engine, EngineError};
@@ -103,7 +104,7 @@ impl AdapterArgs {
             let start = Instant::now();
             let adapter = loader.load(directory, *scale).map_err(refused)?;
             for note in adapter.notes().iter().filter(|_| !quiet) {
-                eprintln!("note: {note}");
+                output::note(format_args!("note: {note}"));
             }
             let bytes = adapter.bytes();
             engine.adapter_store_mut().insert(name, adapter).map_err(refused)?;

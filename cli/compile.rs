@@ -21,7 +21,7 @@ use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pack::WeightSource;
 use kernmill_compiler::pipeline::{Compiled, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriteError, PlanWriter};
-use kernmill_plan::output::{NewFile, directory};
+use kernmill_plan::output::NewFile;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::{MAX_THREADS, default_threads};
 use std::fs::File;
@@ -108,7 +108,7 @@ impl Compile {
             return self.emit_only(&levels, &given);
         }
         // What is wrong with the place is found before the work.
-        let file = self.output.as_deref().filter(|_| !self.dry_run).map(output::create).transpose()?;
+        let file = self.output.as_deref().filter(|_| !self.dry_run).map(output::create_file).transpose()?;
         let model = SourceModel::open(&given, self.compile.fusions.set()?)?;
         let threads = self.threads.map_or_else(default_threads, usize::from);
         let merge = Merge::new(&model, &self.merge_lora, self.compile.quiet)?;
@@ -131,16 +131,16 @@ impl Compile {
             None => {
                 let note = merge.note(&model, writer.weight_bytes()).map(|note| note + "\n");
                 let report = dry_run::report(&writer, &compiled, threads)?;
-                output::print(note.unwrap_or_default() + &report)
+                output::show(note.unwrap_or_default() + &report)
             }
             Some(file) => {
                 let path = file.path().to_owned();
                 self.write(file, &writer, &weights, threads)?;
                 if !self.compile.quiet {
                     if let Some(note) = merge.note(&model, writer.weight_bytes()) {
-                        eprintln!("{note}");
+                        output::note(note);
                     }
-                    eprintln!("{}", closing(&path, &levels, writer.bytes(), start.elapsed().as_secs_f64()));
+                    output::note(closing(&path, &levels, writer.bytes(), start.elapsed().as_secs_f64()));
                 }
                 Ok(())
             }
@@ -206,7 +206,7 @@ impl Compile {
         threads: usize,
     ) -> Result<()> {
         let path = file.path().to_owned();
-        output::check_space(directory(&path), writer.bytes())?;
+        output::check_space(&file, writer.bytes())?;
         owner_alone_writes(file.file()).map_err(Failure::write(&path))?;
         let bar = progress::bytes("packing weights", writer.weight_bytes(), self.compile.quiet);
         let written = writer.write(file.file(), weights, threads, &|bytes| bar.inc(bytes));

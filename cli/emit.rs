@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::output;
 use clap::ValueEnum;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// What to show of the compilation.
@@ -76,17 +77,26 @@ impl Emit {
             let contents = contents(*stage)?;
             let object = object.filter(|_| *stage == Stage::Obj);
             match (&self.emit_dir, object) {
-                (Some(dir), _) => output::write_file(&dir.join(stage.file_name()), &contents)?,
+                (Some(dir), _) => output::write_regular(&dir.join(stage.file_name()), &contents)?,
                 (None, Some(path)) => output::write_file(path, &contents)?,
-                (None, None) if wanted.len() == 1 => output::print(&contents)?,
+                (None, None) if wanted.len() == 1 => print(&contents)?,
                 (None, None) => {
                     output::print(format!("==== {} ====\n", stage.name()))?;
-                    output::print(&contents)?;
+                    print(&contents)?;
                     output::print("\n")?;
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// Prints a stage; to a terminal, names from files without their control characters.
+fn print(contents: &[u8]) -> Result<()> {
+    if std::io::stdout().is_terminal() {
+        output::show(String::from_utf8_lossy(contents))
+    } else {
+        output::print(contents)
     }
 }
 

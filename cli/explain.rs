@@ -103,10 +103,10 @@ impl Explain {
             let report = select::explain(&compiled.selections, &compiled.leaves);
             output::print(format!("{:#}\n", serde_json::json!(report)))?;
         } else if self.emit.emit.is_empty() {
-            output::print(report(graph, &compiled, assumed))?;
+            output::show(report(graph, &compiled, assumed))?;
         }
         if !self.compile.quiet {
-            eprintln!("{}", times(&compiled));
+            output::note(times(&compiled));
         }
         Ok(())
     }

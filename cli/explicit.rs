@@ -2,6 +2,7 @@
 
 use crate::environment::variable;
 use crate::failure::{Failure, Result};
+use crate::output;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
@@ -56,7 +57,9 @@ impl Explicit {
         for given in self.given.iter().filter(|given| options.contains(&given.name.as_str())) {
             match &given.variable {
                 None => return Err(Failure::BadInput(format!("--{}: {because}", given.name))),
-                Some(variable) if !self.quiet => eprintln!("note: {variable} is not used: {because}"),
+                Some(variable) if !self.quiet => {
+                    output::note(format_args!("note: {variable} is not used: {because}"));
+                }
                 Some(_) => {}
             }
         }

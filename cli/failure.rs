@@ -3,7 +3,9 @@
 #[cfg(feature = "compiler")]
 mod compiler;
 
+use crate::output;
 use kernmill_plan::file::check::FileError;
+use kernmill_plan::input::message;
 use kernmill_runtime::tokenizer::TokenizerError;
 use kernmill_runtime::{EngineError, ErrorKind, LoadError, PlanError};
 use std::fmt::Display;
@@ -20,7 +22,7 @@ pub enum Failure {
     Spec(String),
     /// The work itself failed: exit status 1.
     Work(String),
-    /// Whoever read the output has gone: silent, exit status 1.
+    /// The reader of the output has gone: silent, exit status 1.
     ReaderGone,
 }
 
@@ -43,28 +45,47 @@ impl Failure {
 
     /// Writing a result failed.
     pub fn write(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {
-        move |error| Failure::Work(format!("{}: {error}", path.display()))
+        move |error| match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Failure::ReaderGone,
+            _ => Failure::Work(format!("{}: {error}", path.display())),
+        }
     }
 
     /// Shows it on standard error; the exit status.
     pub fn report(self) -> ExitCode {
         match self {
             Failure::BadInput(message) => {
-                eprintln!("error: {message}");
+                output::note(format_args!("error: {message}"));
                 BAD_INPUT.into()
             }
             #[cfg(feature = "compiler")]
             Failure::Spec(message) => {
-                eprint!("{message}");
+                output::styled(message);
                 BAD_INPUT.into()
             }
             Failure::Work(message) => {
-                eprintln!("error: {message}");
+                output::note(format_args!("error: {message}"));
                 WORK.into()
             }
             Failure::ReaderGone => WORK.into(),
         }
     }
+}
+
+/// Shows help, the version, or what is wrong with the command line; the exit status.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        let shown = output::open_stdout().and_then(|_| error.print().map_err(output::lost));
+        return shown.map_or_else(Failure::report, |()| ExitCode::SUCCESS);
+    }
+    let plain = error.render().to_string();
+    if message(&plain) == plain {
+        // On a terminal it has colours. That it cannot be written changes nothing.
+        let _ = error.print();
+    } else {
+        output::styled(message(&plain));
+    }
+    BAD_INPUT.into()
 }
 
 /// The fault is kernmill's.

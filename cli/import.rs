@@ -24,7 +24,7 @@ pub struct Import {
     /// Directory with a config.json, GGUF file, or plan
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// File to write
+    /// File to write; by default, and for -, standard output
     #[arg(short, long, value_name = "SPEC")]
     output: Option<PathBuf>,
 }

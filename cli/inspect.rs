@@ -101,13 +101,13 @@ impl Inspect {
         #[cfg(feature = "compiler")]
         if let Some(part) = &self.disasm {
             let (program, _) = plan.file().program(target).map_err(|source| wrong(plan, source))?;
-            return output::print(model::disassembly(&program, part)?);
+            return output::show(model::disassembly(&program, part)?);
         }
         let verified = if self.verify { "every hash fits\n" } else { "" };
-        output::print(match self.json {
-            true => format!("{:#}\n", listing::plan_json(plan)),
-            false => listing::plan(plan, Some(target))? + verified,
-        })
+        match self.json {
+            true => output::print(format!("{:#}\n", listing::plan_json(plan))),
+            false => output::show(listing::plan(plan, Some(target))? + verified),
+        }
     }
 
     /// Index of the target to show: the one asked for, or the one that runs here, or the first.

@@ -5,7 +5,6 @@ use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::{output, tokens};
-use kernmill_plan::output::directory;
 use kernmill_runtime::Want;
 use serde_json::json;
 use std::io::{BufWriter, Write};
@@ -20,13 +19,14 @@ Examples:
   kernmill logits my.plan --tokens ids.json --out logits.safetensors                               a compiled plan
   kernmill logits my.plan --lora poet=adapters/poet --tokens ids.json --out logits.safetensors     with an adapter
   kernmill logits --tokens ids.json --out logits.safetensors --chunk 7 --threads 1 --no-fuse
+  kernmill logits --tokens ids.json --out - > logits.safetensors                                   to standard output
 
 Within a preset the bits do not depend on --chunk, --threads, --target or --no-fuse.")]
 pub struct Logits {
     /// File with the token ids: a JSON list
     #[arg(long, value_name = "IDS.json")]
     tokens: PathBuf,
-    /// File to write (safetensors)
+    /// File to write (safetensors); - is standard output
     #[arg(long, value_name = "LOGITS.safetensors")]
     out: PathBuf,
     #[command(flatten)]
@@ -39,13 +39,17 @@ impl Logits {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
         self.emit.check(None)?;
+        if output::is_stdout(&self.out) && !self.emit.emit.is_empty() && self.emit.emit_dir.is_none() {
+            let what = "--emit: standard output takes the logits (--out); give --emit-dir DIR too";
+            return Err(Failure::BadInput(what.to_owned()));
+        }
         let model = model::open(&self.model, explicit)?;
         let vocab = model.vocab();
         let ids = tokens::read(&self.tokens, vocab)?;
         tokens::check_length(ids.len(), model.longest())?;
         let header = header(ids.len(), vocab);
-        output::check_space(directory(&self.out), header.len() as u64 + bytes(ids.len(), vocab))?;
         let file = output::create(&self.out)?;
+        output::check_space(&file, header.len() as u64 + bytes(ids.len(), vocab))?;
         let mut engine = model.load(&self.model, &self.emit, ids.len() as u32, 1)?.engine;
         self.model.lora.load(&mut engine, self.model.compile.quiet)?;
 

@@ -98,38 +98,41 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    execute().map_or_else(Failure::report, |()| ExitCode::SUCCESS)
+    kernmill_plan::signals::install();
+    match parse() {
+        Ok((cli, explicit)) => execute(cli, &explicit).map_or_else(Failure::report, |()| ExitCode::SUCCESS),
+        Err(error) => failure::usage(&error),
+    }
 }
 
-fn execute() -> Result<()> {
-    let (cli, explicit) = parse();
+fn execute(cli: Cli, explicit: &Explicit) -> Result<()> {
     match cli.command {
-        Command::Run(command) => command.execute(&explicit),
+        Command::Run(command) => command.execute(explicit),
         #[cfg(feature = "compiler")]
-        Command::Compile(command) => command.execute(&explicit),
-        Command::Logits(command) => command.execute(&explicit),
+        Command::Compile(command) => command.execute(explicit),
+        Command::Logits(command) => command.execute(explicit),
         #[cfg(feature = "compiler")]
-        Command::Bench(command) => command.execute(&explicit),
+        Command::Bench(command) => command.execute(explicit),
         #[cfg(feature = "compiler")]
-        Command::Import(command) => command.execute(&explicit),
+        Command::Import(command) => command.execute(explicit),
         #[cfg(feature = "compiler")]
-        Command::Explain(command) => command.execute(&explicit),
+        Command::Explain(command) => command.execute(explicit),
         #[cfg(feature = "compiler")]
         Command::Fuse(command) => command.execute(),
-        Command::Inspect(command) => command.execute(&explicit),
+        Command::Inspect(command) => command.execute(explicit),
         #[cfg(feature = "compiler")]
-        Command::Synth(command) => command.execute(&explicit),
+        Command::Synth(command) => command.execute(explicit),
         #[cfg(feature = "compiler")]
         Command::Cpu(command) => command.execute(),
     }
 }
 
-/// Reads the command line and the environment; what is wrong with them ends the program.
-fn parse() -> (Cli, Explicit) {
+/// Reads the command line and the environment.
+fn parse() -> std::result::Result<(Cli, Explicit), clap::Error> {
     let args: Vec<OsString> = std::env::args_os().collect();
     let mut command = environment::named(Cli::command(), environment::wants_long_help(&args));
-    let matches = command.try_get_matches_from_mut(args).unwrap_or_else(|error| error.exit());
+    let matches = command.try_get_matches_from_mut(args)?;
     let explicit = Explicit::of(&command, &matches);
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    (cli, explicit)
+    let cli = Cli::from_arg_matches(&matches)?;
+    Ok((cli, explicit))
 }

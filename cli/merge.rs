@@ -2,6 +2,7 @@
 
 use crate::adapters::AdapterArg;
 use crate::failure::{Failure, Result};
+use crate::output;
 use crate::source::SourceModel;
 use kernmill_compiler::checkpoint::Weights;
 use kernmill_compiler::graph::Graph;
@@ -51,7 +52,7 @@ impl Merge {
         for arg in args {
             let adapter = loader.load(&arg.directory, arg.scale).map_err(EngineError::Adapter)?;
             for note in adapter.notes().iter().filter(|_| !quiet) {
-                eprintln!("note: {note}");
+                output::note(format_args!("note: {note}"));
             }
             merge.deltas.0.push(adapter);
         }

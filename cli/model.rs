@@ -58,6 +58,14 @@ impl ModelArgs {
     pub fn threads(&self) -> usize {
         self.threads.map_or_else(default_threads, usize::from)
     }
+
+    /// Whether a plan's code is generated anew.
+    fn regenerates(&self) -> bool {
+        #[cfg(feature = "compiler")]
+        return self.regenerate;
+        #[cfg(not(feature = "compiler"))]
+        false
+    }
 }
 
 /// A model whose files have been checked: a plan, or one that is compiled here.
@@ -97,7 +105,10 @@ pub fn open(args: &ModelArgs, explicit: &Explicit) -> Result<Box<dyn Model>> {
     args.lora.check()?;
     match args.given.resolve(explicit)? {
         Given::Plan(path) => {
-            explicit.refuse(&OF_COMPILING, "a plan is compiled already; compile the model anew instead")?;
+            let generates = args.regenerates();
+            let unused: Vec<&str> =
+                OF_COMPILING.into_iter().filter(|option| *option != "tune" || !generates).collect();
+            explicit.refuse(&unused, "a plan is compiled already; compile the model anew instead")?;
             Ok(Box::new(PlanModel::open(&path, args)?))
         }
         #[cfg(feature = "compiler")]

@@ -5,6 +5,8 @@ use crate::emit::Emit;
 #[cfg(feature = "compiler")]
 use crate::failure::{Failure, Result};
 #[cfg(feature = "compiler")]
+use crate::output;
+#[cfg(feature = "compiler")]
 use crate::source::SpecSource;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 #[cfg(feature = "compiler")]
@@ -222,7 +224,10 @@ fn native(preset: Preset) -> Option<Level> {
     let permission = tiles::request();
     let level = Level::native(permission.is_ok());
     if let (Err(error), Some(level)) = (permission, level) {
-        eprintln!("the system does not permit AMX tiles ({error}): compiling for {} instead", level.name());
+        output::note(format_args!(
+            "the system does not permit AMX tiles ({error}): compiling for {} instead",
+            level.name()
+        ));
     }
     level
 }

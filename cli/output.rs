@@ -1,36 +1,115 @@
-//! What commands write: text to standard output, and files that are there whole or not at all.
+//! What commands write: results to standard output, notes and errors to standard error, and files that are there whole or not at all.
+//!
+//! Nothing else in the command line writes to either stream. Text from elsewhere is shown without control characters, which could clear a
+//! terminal, colour it, or hide what else is said.
 
 use crate::failure::{Failure, Result};
+use kernmill_plan::input::{message, visible};
 use kernmill_plan::output::NewFile;
+use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Writes text to standard output at once.
+/// Writes a result to standard output at once, as it is: a model's text, JSON, an object file.
 pub fn print(text: impl AsRef<[u8]>) -> Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_ref()).and_then(|()| out.flush()).map_err(|error| match error.kind() {
+    let mut out = open_stdout()?.lock();
+    out.write_all(text.as_ref()).and_then(|()| out.flush()).map_err(lost)
+}
+
+/// Writes a text for people to standard output, which may repeat names from files.
+pub fn show(text: impl AsRef<str>) -> Result<()> {
+    print(visible(text.as_ref()).as_bytes())
+}
+
+/// A failure to write to standard output.
+pub fn lost(error: io::Error) -> Failure {
+    match error.kind() {
         ErrorKind::BrokenPipe => Failure::ReaderGone,
         _ => Failure::Work(format!("standard output: {error}")),
-    })
-}
-
-/// Starts a file; what is wrong with its place is found here.
-pub fn create(path: &Path) -> Result<NewFile> {
-    if path.is_dir() {
-        return Err(Failure::input(path, "is a directory, expected a file to write"));
     }
-    NewFile::create(path).map_err(|error| Failure::input(path, error))
 }
 
-/// Writes a whole file.
+/// Says something beside the result, a line on standard error. That it cannot be written changes nothing.
+pub fn note(text: impl Display) {
+    styled(format!("{}\n", message(&text.to_string())));
+}
+
+/// Writes to standard error what may have colours. That it cannot be written changes nothing.
+pub fn styled(text: impl AsRef<str>) {
+    // At once, so that lines of several processes stay whole.
+    let _ = io::stderr().lock().write_all(text.as_ref().as_bytes());
+}
+
+/// Whether standard output was closed when the program began.
+static STDOUT_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Looks before the standard library does, which opens /dev/null in the place of a closed stream: a text would be lost without a word.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = look_at_stdout;
+
+extern "C" fn look_at_stdout() {
+    // SAFETY: a system call that changes nothing.
+    let closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
+    STDOUT_CLOSED.store(closed, Ordering::Relaxed);
+}
+
+/// Standard output, if there is one.
+pub fn open_stdout() -> Result<io::Stdout> {
+    match STDOUT_CLOSED.load(Ordering::Relaxed) {
+        true => Err(Failure::Work("standard output is closed".to_owned())),
+        false => Ok(io::stdout()),
+    }
+}
+
+/// Whether an output is standard output: `-`, or a name of it.
+pub fn is_stdout(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].map(Path::new).contains(&path)
+}
+
+/// Starts an output that is written from front to back; what is wrong with its place is found here. `-` is standard output.
+pub fn create(path: &Path) -> Result<NewFile> {
+    if is_stdout(path) {
+        return NewFile::through(open_stdout()?, path).map_err(lost);
+    }
+    NewFile::create(path).map_err(Failure::read(path))
+}
+
+/// Starts a file that is written at several places at once.
+#[cfg(feature = "compiler")]
+pub fn create_file(path: &Path) -> Result<NewFile> {
+    if is_stdout(path) {
+        let what = "is standard output, expected the name of a file: a plan is not written from front to back (./- is a file of that name)";
+        return Err(Failure::input(path, what));
+    }
+    NewFile::create_file(path).map_err(Failure::read(path))
+}
+
+/// Finds out what is wrong with the place of an output. Nothing is left there, and no pipe is opened.
+#[cfg(feature = "compiler")]
+pub fn check(path: &Path) -> Result<()> {
+    if is_stdout(path) { open_stdout().map(drop) } else { NewFile::check(path).map_err(Failure::read(path)) }
+}
+
+/// Writes a whole output.
 pub fn write_file(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
-    let file = create(path)?;
+    write(path, create(path)?, contents)
+}
+
+/// Writes a whole file in a directory that was named: what else has its name there is refused, and no pipe is waited for.
+pub fn write_regular(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
+    write(path, NewFile::create_file(path).map_err(Failure::read(path))?, contents)
+}
+
+fn write(path: &Path, file: NewFile, contents: impl AsRef<[u8]>) -> Result<()> {
     file.file().write_all(contents.as_ref()).map_err(Failure::write(path))?;
     file.finish().map_err(Failure::write(path))
 }
 
-/// Fails when the file system of `dir` has no room for `bytes`.
-pub fn check_space(dir: &Path, bytes: u64) -> Result<()> {
+/// Fails when the file system of a file that was started has no room for `bytes`.
+pub fn check_space(file: &NewFile, bytes: u64) -> Result<()> {
+    let Some(dir) = file.directory() else { return Ok(()) };
     let free = kernmill_plan::memory::free_space(dir).map_err(|error| Failure::input(dir, error))?;
     if free >= bytes {
         return Ok(());

@@ -5,6 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::listing;
 use crate::model::{Loaded, Model, ModelArgs, Times, WeightsIn, check_memory, engine};
 use crate::options::Target;
+use crate::output;
 #[cfg(feature = "compiler")]
 use crate::regenerate::regenerate;
 #[cfg(feature = "compiler")]
@@ -14,8 +15,6 @@ use kernmill_kernels::disasm;
 use kernmill_plan::memory::{available_memory, lies_in_memory};
 use kernmill_plan::program::Program;
 use kernmill_runtime::kv::KvShape;
-#[cfg(feature = "compiler")]
-use kernmill_runtime::load::Distrust;
 use kernmill_runtime::{MemoryNeed, Plan, PlanError, PlanImage, TokenizerHandle};
 use std::path::Path;
 use std::time::Instant;
@@ -91,7 +90,7 @@ impl Model for PlanModel {
         if !args.compile.quiet
             && let Some(note) = self.too_large_for_memory(shape, threads)
         {
-            eprintln!("note: {note}");
+            output::note(format_args!("note: {note}"));
         }
         engine(&self.image, shape, args, self.times)
     }
@@ -109,22 +108,22 @@ fn own_image(plan: &Plan, args: &ModelArgs) -> Result<PlanImage> {
     let target = plan.choose(wanted).map_err(with_help)?;
     if args.verbose {
         match wanted {
-            None => eprintln!("{}: {}", plan.path().display(), why(plan, target)),
-            Some(level) => eprintln!("{}: target {} runs, as asked for", plan.path().display(), level.name()),
+            None => output::note(format_args!("{}: {}", plan.path().display(), why(plan, target))),
+            Some(level) => output::note(format_args!(
+                "{}: target {} runs, as asked for",
+                plan.path().display(),
+                level.name()
+            )),
         }
     }
     Ok(plan.image(target)?)
 }
 
-/// With code generated anew, if that is asked for or the plan's own is not trusted; and the seconds that it took since `start`.
+/// With code generated anew, if that is asked for; and the seconds that it took since `start`. Nobody's spec is compiled unasked.
 #[cfg(feature = "compiler")]
 fn generated_image(plan: &Plan, args: &ModelArgs, start: Instant) -> Result<Option<(PlanImage, f64)>> {
-    let distrust = plan.distrust();
-    if !args.regenerate && distrust.is_none() {
+    if !args.regenerate {
         return Ok(None);
-    }
-    if let Some(reason) = distrust.filter(|_| !args.compile.quiet) {
-        note_distrust(plan.path(), reason);
     }
     let generated = regenerate(plan, args)?;
     let seconds = start.elapsed().as_secs_f64();
@@ -163,14 +162,6 @@ pub fn why(plan: &Plan, target: usize) -> String {
         true => format!("target {name} runs, the only one"),
         false => format!("target {name} runs, the highest that runs here ({})", others.join("; ")),
     }
-}
-
-#[cfg(feature = "compiler")]
-fn note_distrust(path: &Path, reason: Distrust) {
-    eprintln!(
-        "note: {}: the plan's machine code is not used ({reason}): kernels are generated anew from its spec",
-        path.display()
-    );
 }
 
 /// What generates code anew.

@@ -1,6 +1,8 @@
 //! Progress bars: on a terminal only, and never with `--quiet`.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kernmill_plan::input::visible;
+use std::thread::Builder;
 use std::time::Duration;
 
 /// A bar over `bytes` bytes of work. Invisible when standard error is not a terminal.
@@ -28,7 +30,22 @@ fn bar(what: &str, length: u64, template: &str, quiet: bool) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
-    bar.set_message(what.to_owned());
-    bar.enable_steady_tick(Duration::from_millis(200));
+    bar.set_message(visible(what).into_owned());
+    keep_ticking(&bar);
     bar
+}
+
+/// Redraws a bar that is seen, as long as there is one. Without a thread to do it, the bar moves only when work is done.
+fn keep_ticking(bar: &ProgressBar) {
+    if bar.is_hidden() {
+        return;
+    }
+    let bar = bar.downgrade();
+    let tick = move || {
+        while let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished()) {
+            bar.tick();
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    };
+    let _ = Builder::new().spawn(tick);
 }

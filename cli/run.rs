@@ -83,7 +83,7 @@ impl Run {
         if self.json {
             output::print(figures.json(&text))?;
         } else if !self.model.compile.quiet {
-            eprintln!("{}", figures.line());
+            output::note(figures.line());
         }
         Ok(())
     }

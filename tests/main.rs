@@ -1,5 +1,7 @@
 //! The one test binary: what spans crates.
 
+#![allow(clippy::print_stderr, clippy::print_stdout)]
+
 mod adapters;
 mod cli;
 mod docs;

@@ -109,6 +109,6 @@ fn what_needs_a_compiler_is_refused_and_the_ways_out_are_named() {
     let target = ["run", "nano.plan", "--prompt", "x", "--target", other.name()];
     refused(&target, &["no target", "a kernmill with the compiler"]);
     fs::set_permissions(&path, Permissions::from_mode(0o664)).unwrap();
-    let ways_out = ["nano.plan", "chmod go-w", "`kernmill run --regenerate` of a kernmill with the compiler"];
+    let ways_out = ["nano.plan", "chmod go-w", "--regenerate of a kernmill with the compiler"];
     refused(&["run", "nano.plan", "--prompt", "x"], &ways_out);
 }

@@ -89,7 +89,7 @@ impl Bench {
         machine.finish();
         bar.finish_and_clear();
         let report = report::Report::new(&loaded, &adapters, &machine, results);
-        output::print(if self.json { report.json() } else { report.text() })
+        if self.json { output::print(report.json()) } else { output::show(report.text()) }
     }
 
     /// What is measured, if it fits a context of `longest` tokens.

@@ -60,9 +60,8 @@ impl Compile {
 
     /// Compiles and emits. The weights are looked at only where the code depends on them.
     pub(super) fn emit_only(&self, levels: &[Level], given: &Source) -> Result<()> {
-        // What is wrong with the place is found before the work; nothing is left of this.
-        let place = self.output.as_deref().filter(|_| self.writes_object());
-        drop(place.map(output::create).transpose()?);
+        // What is wrong with the place is found before the work.
+        self.output.as_deref().filter(|_| self.writes_object()).map_or(Ok(()), output::check)?;
         if given.lacks_weights() && self.merge_lora.is_empty() {
             let source = SpecSource::of(given, self.compile.fusions.set()?)?;
             let graph = source.graph()?;

@@ -10,14 +10,24 @@ use kernmill_compiler::plan_file::PlanPartsError;
 use kernmill_compiler::spec::SpecError;
 use kernmill_compiler::synth::SynthError;
 use kernmill_kernels::generate::GenerateError;
+use kernmill_plan::input::message;
 use kernmill_runtime::measure::MeasureError;
 use miette::{GraphicalReportHandler, GraphicalTheme};
+use std::borrow::Cow;
 use std::io::IsTerminal;
 
-/// The error with its place in the spec; coloured on a terminal only.
+/// The error with its place in the spec; coloured on a terminal only. A spec that has control characters itself is shown without them, and
+/// without colours.
 fn excerpt(error: &SpecError) -> String {
-    let terminal = std::io::stderr().is_terminal();
-    let mut theme = if terminal { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let plain = render(error, GraphicalTheme::unicode_nocolor());
+    match message(&plain) {
+        Cow::Owned(cleaned) => cleaned,
+        Cow::Borrowed(_) if std::io::stderr().is_terminal() => render(error, GraphicalTheme::unicode()),
+        Cow::Borrowed(_) => plain,
+    }
+}
+
+fn render(error: &SpecError, mut theme: GraphicalTheme) -> String {
     theme.characters.error = "error:".to_owned();
     let mut text = String::new();
     match GraphicalReportHandler::new_themed(theme).render_report(&mut text, error) {

@@ -64,11 +64,11 @@ impl Check {
         for spec in &specs {
             report.specs.push(self.one(spec, &set, model.as_ref(), level)?);
         }
-        output::print(&if self.json {
-            format!("{:#}\n", serde_json::json!(report))
+        if self.json {
+            output::print(format!("{:#}\n", serde_json::json!(report)))?;
         } else {
-            report.to_string()
-        })?;
+            output::show(report.to_string())?;
+        }
         match report.failed() {
             Some(reason) => Err(Failure::Work(reason)),
             None => Ok(()),

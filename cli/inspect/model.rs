@@ -48,7 +48,7 @@ impl Inspect {
         let layout = &plan_weights(graph, &gate_up_pairs(graph)).map_err(CompileError::from)?;
         let decode_bytes = model_info(graph, layout, self.preset.name()).decode_bytes;
         let listing = Listing { preset: self.preset, graph, layout, choices: choices.as_ref(), decode_bytes };
-        output::print(if self.json { listing.json() } else { listing.text() })
+        if self.json { output::print(listing.json()) } else { output::show(listing.text()) }
     }
 }
 

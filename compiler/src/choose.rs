@@ -7,6 +7,7 @@ use crate::graph::{Graph, Node, NodeId, Op, OpKind, TensorId, Uses};
 use crate::pack::{PackWeightsError, WeightSource, locate};
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::pack::int4::{self, Squares};
+use kernmill_plan::threads::share;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -231,12 +232,7 @@ fn measure<S: WeightSource>(
             }
         }
     };
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(work);
-        }
-        work();
-    });
+    share(threads, work);
     let mut sums = vec![Squares::default(); choices.list.len()];
     for (item, result) in items.iter().zip(results) {
         match result.into_inner().expect("no panic holds it") {

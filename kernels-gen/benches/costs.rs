@@ -3,6 +3,8 @@
 //! `cargo bench -p kernmill-kernels --bench costs` prints one JSON object per line: ns per block of 32 k and 16 rows (of each tile, for two
 //! tiles), the least of several runs. With names of versions, only theirs: `-- gemm_q8_avx2`.
 
+#![allow(clippy::print_stdout)]
+
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::gemm_bf16::{self, Shape};

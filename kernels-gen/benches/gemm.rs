@@ -8,6 +8,8 @@
 //!   are read: each chunk decoded before its product or beside the product before it, and fetched early or not. The ways take turns; least and
 //!   median of all turns, since a shared machine's medians have its neighbours in them.
 
+#![allow(clippy::print_stderr, clippy::print_stdout)]
+
 use iced_x86::IcedError;
 use iced_x86::code_asm::{AsmRegisterZmm, CodeAssembler, rdi};
 use kernmill_kernels::generate::generate_leaves;

@@ -6,6 +6,8 @@
 //! `cargo bench -p kernmill-kernels --bench leaves` prints one JSON object per line; medians of 60 turns from memory, of 7 from cache. With `-- dots`, `gemm`, `attention` or
 //! `rows` only these; with `native` only the wide leaves of the best level.
 
+#![allow(clippy::print_stdout)]
+
 use kernmill_kernels::expr::Expr;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, GROUP, Products};

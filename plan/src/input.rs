@@ -44,6 +44,10 @@ pub mod limit {
     pub const TOKEN_IDS_BYTES: u64 = 12 << 20;
     /// Characters that an error message repeats of a name or text from a file.
     pub const SHOWN_CHARS: usize = 200;
+    /// Characters of a word of a message, as the exits show it: paths are shorter, and what is longer came from a file.
+    pub const WORD_CHARS: usize = 1000;
+    /// Characters of a whole message, as the exits show it.
+    pub const MESSAGE_CHARS: usize = 8000;
 }
 
 /// Opens a regular file for reading. Links are followed; a pipe, a device or a directory is refused without waiting for it.
@@ -236,6 +240,27 @@ fn is_hidden(c: char) -> bool {
     turns || c.is_control() && !matches!(c, '\n' | '\t')
 }
 
+/// A message as it may be shown: [`visible`], its long words and itself cut at [`limit::WORD_CHARS`] and [`limit::MESSAGE_CHARS`].
+/// Messages repeat names from files, which have any length.
+///
+/// ```
+/// use kernmill_plan::input::message;
+/// assert_eq!(message("error: m.plan: no such file"), "error: m.plan: no such file");
+/// assert!(message(&format!("error: {}: unknown", "x".repeat(100_000))).len() < 1100);
+/// ```
+pub fn message(text: &str) -> Cow<'_, str> {
+    let shown = visible(text);
+    if shown.len() <= limit::WORD_CHARS {
+        return shown;
+    }
+    let words: String = shown
+        .split_inclusive(char::is_whitespace)
+        .map(|word| word.split_at(word.trim_end().len()))
+        .flat_map(|(word, space)| [cut(word, limit::WORD_CHARS), Cow::Borrowed(space)])
+        .collect();
+    Cow::Owned(cut(&words, limit::MESSAGE_CHARS).into_owned())
+}
+
 /// A name or text from a file, as an error message repeats it: what [`limit::SHOWN_CHARS`] leaves of it.
 ///
 /// ```
@@ -244,7 +269,12 @@ fn is_hidden(c: char) -> bool {
 /// assert!(shortened(&"x".repeat(1000)).ends_with("x... (1000 bytes)"));
 /// ```
 pub fn shortened(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(limit::SHOWN_CHARS) {
+    cut(text, limit::SHOWN_CHARS)
+}
+
+/// At most `most` characters of a text, and then how long it was.
+fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
         Some((end, _)) => Cow::Owned(format!("{}... ({} bytes)", &text[..end], text.len())),
         None => Cow::Borrowed(text),
     }
@@ -278,6 +308,18 @@ mod tests {
         let error = read_regular(&dir.join("file"), 4).unwrap_err();
         assert_eq!(error.to_string(), "it has 5 bytes, expected at most 4");
         std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn messages_are_cut_where_names_are_endless() {
+        let name = "x".repeat(5000);
+        let text = message(&format!("error: {name}: unknown")).into_owned();
+        assert!(text.starts_with("error: xxx") && text.ends_with("x... (5001 bytes) unknown"), "{text}");
+        let words = message(&"word \u{1b} ".repeat(10_000)).into_owned();
+        assert!(words.len() < limit::MESSAGE_CHARS + 50 && words.starts_with("word \\u{1b} word"), "{words}");
+        assert!(words.ends_with(" bytes)"));
+        let short = format!("{}\n{}", "y".repeat(limit::WORD_CHARS), "z".repeat(limit::WORD_CHARS));
+        assert_eq!(message(&short), short);
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub mod pack;
 pub mod probe;
 pub mod program;
 pub mod region;
+pub mod signals;
 pub mod target;
 pub mod tensor_file;
+pub mod threads;
 pub mod tiles;

@@ -1,57 +1,116 @@
-//! Files that appear whole or not at all, even when the program is killed.
+//! Files that appear whole or not at all, even when the program is killed; and outputs that are no files, which are written through.
 
-use std::ffi::{CString, OsStr, OsString};
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+mod leftover;
+mod place;
+#[cfg(test)]
+mod tests;
+
+pub use place::directory;
+
+use place::Place;
+use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::Once;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Temporary names given out so far.
-static TEMPORARY: AtomicU32 = AtomicU32::new(0);
-
-/// A file without a name until it is finished. Dropped before, it leaves nothing behind.
+/// What is being written, and gets its name when it is finished. Dropped before, it leaves nothing behind.
 ///
-/// Where the file system has no unnamed files, and for a moment when it replaces a file, it has a hidden temporary name. Only a kill leaves
-/// one behind, which the next start of a file at the same place removes.
+/// - A place where nothing is, or a regular file: the file has no name while it is written, and then replaces the old one in one step.
+///   It takes over the permissions of the old file, and as far as the system allows, owner and group. A link stays a link: what it
+///   leads to is replaced. Where the file system has no unnamed files, and for a moment when it replaces a file, the new one has a hidden
+///   temporary name. Only a kill leaves one behind, which the next start of a file at the same place removes.
+/// - A pipe, a terminal or another character device: it is never replaced. Bytes go through it as they are written.
 #[derive(Debug)]
 pub struct NewFile {
+    /// As it was given.
     path: PathBuf,
     file: File,
-    /// Temporary name, if it has one.
-    named: Option<PathBuf>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// A file without a name, that will be at this path.
+    Unnamed(PathBuf),
+    /// A file with a temporary name, and the path where it will be.
+    Named { temporary: PathBuf, path: PathBuf },
+    /// No file: bytes go through.
+    Stream,
+    /// A file that has its name.
+    Done,
 }
 
 impl NewFile {
-    /// Starts a file that will be at `path`, and replace what is there.
+    /// Starts a file that will be at `path`, and replace what is there; or opens what is there, if it is a pipe or a character device. A
+    /// pipe without a reader is waited for, as every writer does.
     ///
     /// # Errors
-    /// When the directory is missing or not writable.
+    /// When the directory is missing or not writable, or when something is there that can be neither replaced nor written through.
     pub fn create(path: &Path) -> io::Result<NewFile> {
-        let temporary = temporary_name(path)?;
-        let path = path.to_owned();
-        large_files_are_errors();
-        remove_abandoned(&path);
+        match place::find(path)? {
+            Place::Stream => {
+                // After what is there, where an open file's name in /proc leads to a regular one.
+                let file = OpenOptions::new().append(true).custom_flags(libc::O_NOCTTY).open(path)?;
+                Ok(NewFile { path: path.to_owned(), file, state: State::Stream })
+            }
+            Place::File { path: target, old } => NewFile::start(path, target, old.as_ref()),
+        }
+    }
+
+    /// As [`NewFile::create`], for formats that are not written from front to back: what is no regular file is refused without being
+    /// opened.
+    ///
+    /// # Errors
+    /// As [`NewFile::create`]; also for pipes and devices.
+    pub fn create_file(path: &Path) -> io::Result<NewFile> {
+        match place::find(path)? {
+            Place::Stream => Err(place::refused(
+                "it is a pipe or a device, which takes bytes in order only: expected the name of a file",
+            )),
+            Place::File { path: target, old } => NewFile::start(path, target, old.as_ref()),
+        }
+    }
+
+    /// Finds out whether [`NewFile::create`] would begin. Nothing is left there, and no pipe is opened.
+    ///
+    /// # Errors
+    /// Those of [`NewFile::create`].
+    pub fn check(path: &Path) -> io::Result<()> {
+        match place::find(path)? {
+            Place::Stream => Ok(()),
+            Place::File { path: target, old } => NewFile::start(path, target, old.as_ref()).map(drop),
+        }
+    }
+
+    /// Writes through what is open already, such as standard output.
+    ///
+    /// # Errors
+    /// When the system has no more file descriptors, or it is closed.
+    pub fn through(open: impl AsFd, name: &Path) -> io::Result<NewFile> {
+        let file = File::from(open.as_fd().try_clone_to_owned()?);
+        Ok(NewFile { path: name.to_owned(), file, state: State::Stream })
+    }
+
+    fn start(path: &Path, target: PathBuf, old: Option<&Metadata>) -> io::Result<NewFile> {
+        leftover::remove_abandoned(&target);
         let unnamed = OpenOptions::new()
             .read(true)
             .write(true)
             .custom_flags(libc::O_TMPFILE)
             .mode(0o666)
-            .open(directory(&path));
-        match unnamed {
-            Ok(file) => Ok(NewFile { path, file, named: None }),
-            Err(_) => NewFile::create_named(path, temporary),
+            .open(directory(&target));
+        // A file that cannot be named later is not begun.
+        let unnamed = unnamed.ok().filter(|file| place::can_be_named(file, Path::new("/proc")));
+        let (file, state) = match unnamed {
+            Some(file) => (file, State::Unnamed(target)),
+            None => named(target)?,
+        };
+        let new = NewFile { path: path.to_owned(), file, state };
+        if let Some(old) = old {
+            keep_owner_and_mode(&new.file, old)?;
         }
-    }
-
-    fn create_named(path: PathBuf, temporary: PathBuf) -> io::Result<NewFile> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&temporary)?;
-        // A lock says that its owner lives; on file systems without locks, the process number in its name must do.
-        let _ = file.try_lock();
-        Ok(NewFile { path, file, named: Some(temporary) })
+        Ok(new)
     }
 
     /// Where to write.
@@ -59,9 +118,22 @@ impl NewFile {
         &self.file
     }
 
-    /// Where it will be.
+    /// Where it will be, as it was given.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The directory whose file system takes the bytes; none if they go through.
+    pub fn directory(&self) -> Option<&Path> {
+        self.target().map(directory)
+    }
+
+    /// Where it will be, links followed.
+    fn target(&self) -> Option<&Path> {
+        match &self.state {
+            State::Unnamed(path) | State::Named { path, .. } => Some(path),
+            State::Stream | State::Done => None,
+        }
     }
 
     /// Gives it its name once its contents are on the disk: after a power cut the name means the old file or the whole new one.
@@ -69,8 +141,9 @@ impl NewFile {
     /// # Errors
     /// As [`NewFile::finish`]; also when the disk fails.
     pub fn finish_synced(self) -> io::Result<()> {
+        let Some(directory) = self.directory() else { return self.finish() };
+        let directory = File::open(directory)?;
         self.file.sync_all()?;
-        let directory = File::open(directory(&self.path))?;
         self.finish()?;
         directory.sync_all()
     }
@@ -80,162 +153,77 @@ impl NewFile {
     /// # Errors
     /// When the system refuses; nothing is left then.
     pub fn finish(mut self) -> io::Result<()> {
-        if self.named.is_none() {
-            match link(&self.file, &self.path) {
+        if let State::Unnamed(path) = &self.state {
+            let path = path.clone();
+            match place::link(&self.file, &path) {
+                // A link replaces nothing, a renamed file does.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    // A link replaces nothing, a renamed file does.
-                    let temporary = temporary_name(&self.path)?;
-                    let _ = self.file.try_lock();
-                    link(&self.file, &temporary)?;
-                    self.named = Some(temporary);
+                    self.state = self.linked_beside(path)?;
                 }
-                result => return result,
+                Err(_) => self.copy_to_named(path)?,
+                Ok(()) => self.state = State::Done,
             }
         }
-        if let Some(temporary) = &self.named {
-            std::fs::rename(temporary, &self.path)?;
+        if let State::Named { temporary, path } = &self.state {
+            std::fs::rename(temporary, path)?;
+            self.state = State::Done;
         }
-        self.named = None;
         Ok(())
+    }
+
+    /// Gives an unnamed file a temporary name beside `path`.
+    fn linked_beside(&self, path: PathBuf) -> io::Result<State> {
+        let _ = self.file.try_lock();
+        let temporary = leftover::with_new_name(&path, |temporary| place::link(&self.file, temporary))?;
+        Ok(State::Named { temporary: temporary.0, path })
+    }
+
+    /// Where the system refuses to name the file after all: its contents move to one with a name.
+    fn copy_to_named(&mut self, path: PathBuf) -> io::Result<()> {
+        let (file, state) = named(path)?;
+        let mut unnamed = std::mem::replace(&mut self.file, file);
+        self.state = state;
+        self.file.set_permissions(unnamed.metadata()?.permissions())?;
+        unnamed.seek(SeekFrom::Start(0))?;
+        io::copy(&mut unnamed, &mut &self.file).map(drop)
     }
 }
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        if let Some(temporary) = &self.named {
+        if let State::Named { temporary, .. } = &self.state {
             // Nothing more can be done about a file that cannot be removed.
             let _ = std::fs::remove_file(temporary);
         }
     }
 }
 
-/// The directory that `path` is in.
-pub fn directory(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
+/// A file with a temporary name, that will be at `path`.
+fn named(path: PathBuf) -> io::Result<(File, State)> {
+    let options = OpenOptions::new().read(true).write(true).create_new(true).mode(0o666).to_owned();
+    let (temporary, file) = leftover::with_new_name(&path, |temporary| {
+        let file = options.open(temporary)?;
+        // The lock says that its owner lives. Another start that came between took the file for abandoned, and removes it.
+        let locked = match file.try_lock() {
+            Err(std::fs::TryLockError::WouldBlock) => false,
+            Ok(()) | Err(std::fs::TryLockError::Error(_)) => file.metadata()?.nlink() > 0,
+        };
+        if locked { Ok(file) } else { Err(io::ErrorKind::AlreadyExists.into()) }
+    })?;
+    Ok((file, State::Named { temporary, path }))
 }
 
-/// A hidden name beside `path`, another one each time.
-fn temporary_name(path: &Path) -> io::Result<PathBuf> {
-    let name =
-        path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file name"))?;
-    let mut temporary = OsString::from(".");
-    temporary.push(name);
-    let number = TEMPORARY.fetch_add(1, Ordering::Relaxed);
-    temporary.push(format!(".{}.{number}{UNFINISHED}", std::process::id()));
-    Ok(path.with_file_name(temporary))
-}
-
-/// How temporary names end.
-const UNFINISHED: &str = ".unfinished";
-
-/// Removes temporary files for `path` whose processes are gone.
-fn remove_abandoned(path: &Path) {
-    let (Some(name), Ok(entries)) = (path.file_name(), std::fs::read_dir(directory(path))) else { return };
-    for entry in entries.flatten() {
-        if process_of(&entry.file_name(), name).is_some_and(|process| is_abandoned(&entry.path(), process)) {
-            // What cannot be removed is in nobody's way.
-            let _ = std::fs::remove_file(entry.path());
-        }
+/// Permissions, and as far as the system allows owner and group, of the file that is replaced. What others than its group may not do, another
+/// group may not do either.
+fn keep_owner_and_mode(file: &File, old: &Metadata) -> io::Result<()> {
+    const GROUP: u32 = 0o070;
+    let new = file.metadata()?;
+    if new.uid() != old.uid() {
+        let _ = fchown(file, Some(old.uid()), None);
     }
-}
-
-/// The process in a name that [`temporary_name`] made for `name`.
-fn process_of(temporary: &OsStr, name: &OsStr) -> Option<u32> {
-    let rest = temporary.as_bytes().strip_prefix(b".")?.strip_prefix(name.as_bytes())?.strip_prefix(b".")?;
-    let numbers = std::str::from_utf8(rest).ok()?.strip_suffix(UNFINISHED)?;
-    let (process, number) = numbers.split_once('.')?;
-    number.parse::<u32>().ok()?;
-    process.parse().ok()
-}
-
-/// Whether the process is gone, as far as this one can see, and nobody, seen or not, has the file's lock.
-fn is_abandoned(path: &Path, process: u32) -> bool {
-    let gone = !Path::new("/proc").join(process.to_string()).exists();
-    gone && File::open(path).is_ok_and(|file| file.try_lock().is_ok())
-}
-
-/// Makes a file that grows past the process's limit an error of the write, not the end of the process.
-fn large_files_are_errors() {
-    static ONCE: Once = Once::new();
-    // SAFETY: ignoring a signal runs no handler.
-    ONCE.call_once(|| unsafe {
-        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-    });
-}
-
-/// Names an open file.
-fn link(file: &File, path: &Path) -> io::Result<()> {
-    let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    let to = CString::new(path.as_os_str().as_bytes())?;
-    let (at, flags) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
-    // SAFETY: both names end with a NUL and live through the call.
-    match unsafe { libc::linkat(at, from.as_ptr(), at, to.as_ptr(), flags) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+    let mut mode = old.permissions().mode() & 0o777;
+    if new.gid() != old.gid() && fchown(file, None, Some(old.gid())).is_err() {
+        mode &= !GROUP | (mode & 0o007) << 3;
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Write;
-
-    fn names(dir: &Path) -> Vec<OsString> {
-        std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect()
-    }
-
-    #[test]
-    fn a_file_appears_when_it_is_finished_and_replaces_what_was_there() {
-        let dir = std::env::temp_dir().join(format!("kernmill-output-{}", std::process::id()));
-        std::fs::create_dir(&dir).unwrap();
-        let path = dir.join("file");
-        let named = || NewFile::create_named(path.clone(), temporary_name(&path).unwrap()).unwrap();
-        let unnamed = || NewFile::create(&path).unwrap();
-        for (i, new) in [unnamed(), unnamed(), named()].into_iter().enumerate() {
-            new.file().write_all(&[b'0' + i as u8]).unwrap();
-            new.finish().unwrap();
-            assert_eq!(std::fs::read(&path).unwrap(), [b'0' + i as u8]);
-        }
-        for new in [unnamed(), named()] {
-            new.file().write_all(b"lost").unwrap();
-        }
-        assert_eq!(std::fs::read(&path).unwrap(), b"2");
-        assert_eq!(names(&dir), ["file"]);
-        std::fs::remove_dir_all(&dir).unwrap();
-    }
-
-    #[test]
-    fn files_of_dead_processes_are_removed_and_no_others() {
-        let dir = std::env::temp_dir().join(format!("kernmill-abandoned-{}", std::process::id()));
-        std::fs::create_dir(&dir).unwrap();
-        let path = dir.join("a.plan");
-        let alive = format!(".a.plan.{}.77.unfinished", std::process::id());
-        let kept = ["..unfinished", ".b.plan.4194999.0.unfinished", ".a.plan.4194999.unfinished", &alive];
-        for name in kept.into_iter().chain([".a.plan.4194999.0.unfinished"]) {
-            std::fs::write(dir.join(name), b"half").unwrap();
-        }
-        let locked = File::create(dir.join(".a.plan.4194999.1.unfinished")).unwrap();
-        locked.lock().unwrap();
-        drop(NewFile::create(&path).unwrap());
-        assert_eq!(names(&dir).len(), 5);
-        drop(locked);
-        NewFile::create(&path).unwrap().finish_synced().unwrap();
-        let mut left = names(&dir);
-        left.sort();
-        let mut expected: Vec<OsString> = kept.into_iter().chain(["a.plan"]).map(OsString::from).collect();
-        expected.sort();
-        assert_eq!(left, expected);
-        std::fs::remove_dir_all(&dir).unwrap();
-    }
-
-    #[test]
-    fn a_place_that_cannot_hold_a_file_is_refused() {
-        assert!(NewFile::create(Path::new("no such directory/file")).is_err());
-        assert!(NewFile::create(Path::new("..")).is_err());
-        assert_eq!(directory(Path::new("file")), Path::new("."));
-        assert_eq!(directory(Path::new("a/file")), Path::new("a"));
-    }
+    file.set_permissions(Permissions::from_mode(mode))
 }

@@ -149,7 +149,7 @@ impl Mapping {
         }
         // SAFETY: advice changes nothing but speed; a refusal is harmless.
         unsafe { libc::madvise(address, mapped, libc::MADV_HUGEPAGE) };
-        mapping._guard = BusGuard::new(base.as_ptr() as usize, mapped, name, ADVICE);
+        mapping._guard = Some(BusGuard::new(base.as_ptr() as usize, mapped, name, ADVICE));
         Ok(mapping)
     }
 }

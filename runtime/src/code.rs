@@ -15,6 +15,12 @@ pub enum CodeError {
         /// Hash in the plan.
         expected: String,
     },
+    /// The system lets no memory become executable.
+    #[error(
+        "the system forbids this process to make generated code executable ({0}): MemoryDenyWriteExecute of systemd, or execmem of SELinux, \
+         must allow it"
+    )]
+    Forbidden(#[source] std::io::Error),
     /// The system refused the memory.
     #[error("making {bytes} bytes of code executable: {source}")]
     Map {
@@ -42,7 +48,10 @@ impl ExecutableCode {
                 expected: expected.to_hex().to_string(),
             });
         }
-        Ok(ExecutableCode(copy.make_exec().map_err(refused)?))
+        copy.make_exec().map(ExecutableCode).map_err(|source| match source.kind() {
+            std::io::ErrorKind::PermissionDenied => CodeError::Forbidden(source),
+            _ => refused(source),
+        })
     }
 
     /// Address of the code's byte at `offset`, which the caller has checked to be inside.

@@ -3,6 +3,7 @@
 mod adapters;
 
 use crate::adapter::{AdapterError, AdapterLoader, AdapterStore, AdapterTable};
+use crate::code::CodeError;
 use crate::executor::{Batch, BatchError, Executor, LoadError, MemoryNeed};
 use crate::image::PlanImage;
 use crate::kv::{KvError, KvShape, KvTables};
@@ -127,7 +128,8 @@ impl EngineError {
         match self {
             EngineError::Batch(_) => ErrorKind::Bug,
             EngineError::Pool(PoolError::Spawn { .. } | PoolError::Pin { .. })
-            | EngineError::Load(LoadError::Cpu { .. } | LoadError::Tiles(_) | LoadError::Region(_)) => {
+            | EngineError::Load(LoadError::Cpu { .. } | LoadError::Tiles(_) | LoadError::Region(_))
+            | EngineError::Load(LoadError::Code(CodeError::Map { .. } | CodeError::Forbidden(_))) => {
                 ErrorKind::Unsupported
             }
             EngineError::Adapter(error) => error.kind(),

@@ -2,7 +2,7 @@
 
 use crate::tokenizer::{Tokenizer, TokenizerError};
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::thread;
 
 type Read = Result<Tokenizer, TokenizerError>;
@@ -21,9 +21,19 @@ impl fmt::Debug for TokenizerHandle {
 impl TokenizerHandle {
     /// Begins to read one on a thread of its own.
     pub fn start(read: impl FnOnce() -> Read + Send + 'static) -> TokenizerHandle {
-        let thread = thread::spawn(read);
+        TokenizerHandle::start_on(thread::Builder::new(), read)
+    }
+
+    /// As [`TokenizerHandle::start`]. If the system makes no thread, it is read when it is asked for.
+    fn start_on(builder: thread::Builder, read: impl FnOnce() -> Read + Send + 'static) -> TokenizerHandle {
         let gone = || TokenizerError::Parse { message: "the reading thread panicked".to_owned() };
-        TokenizerHandle::later(Box::new(move || thread.join().unwrap_or_else(|_| Err(gone()))))
+        let read = Arc::new(Mutex::new(Some(read)));
+        let take = move |read: &Mutex<Option<_>>| read.lock().ok().and_then(|mut read| read.take());
+        let later = Arc::clone(&read);
+        TokenizerHandle::later(match builder.spawn(move || Some(take(&read)?())) {
+            Ok(thread) => Box::new(move || thread.join().ok().flatten().unwrap_or_else(|| Err(gone()))),
+            Err(_) => Box::new(move || take(&later).map_or_else(|| Err(gone()), |read| read())),
+        })
     }
 
     /// Waits for it, if need be.
@@ -58,6 +68,12 @@ mod tests {
         assert_eq!(handle.clone().get().unwrap().vocab(), 300);
         let broken = TokenizerHandle::start(|| Tokenizer::from_json(b"{", 300));
         assert_eq!(broken.get().unwrap_err(), broken.get().unwrap_err());
+        // No address space has room for such a stack: it is read when it is asked for.
+        let refused = || thread::Builder::new().stack_size(1 << 60);
+        let late = TokenizerHandle::start_on(refused(), || Tokenizer::from_json(&byte_tokenizer_json(), 300));
+        assert_eq!(late.get().unwrap().vocab(), 300);
+        let late = TokenizerHandle::start_on(refused(), || Tokenizer::from_json(b"{", 300));
+        assert_eq!(late.get().unwrap_err(), broken.get().unwrap_err());
         let there = TokenizerHandle::from(Tokenizer::from_json(&byte_tokenizer_json(), 257).unwrap());
         assert_eq!(there.get().unwrap().vocab(), 257);
     }

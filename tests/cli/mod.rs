@@ -8,10 +8,13 @@ mod emit;
 mod fuse;
 mod given;
 mod limits;
+mod outputs;
 mod plans;
 mod requests;
 mod safetensors_file;
 mod specs;
+mod streams;
+mod system;
 mod tokenizers;
 
 use crate::harness::program;

@@ -5,7 +5,7 @@ use crate::harness::program;
 use std::fs;
 
 /// How a document calls the program.
-const CALLS: [&str; 2] = ["kernmill ", "cargo run --release -- "];
+const CALLS: [&str; 3] = ["kernmill ", "cargo run --release -- ", "cargo run --locked --release -- "];
 
 #[test]
 fn commands_in_documents_parse() {

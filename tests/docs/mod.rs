@@ -1,6 +1,7 @@
 //! Documents that cannot rot: their paths exist, their commands parse, and what they claim of the workspace holds.
 
 mod commands;
+mod dependencies;
 mod workspace;
 
 use std::fs;

@@ -17,7 +17,17 @@ use std::process::Command;
 
 /// The built program. Nothing of this process's environment sets its options.
 pub fn program() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kernmill"));
+    without_options(Command::new(env!("CARGO_BIN_EXE_kernmill")))
+}
+
+/// A shell that runs `script`, in which `$0` is the built program.
+pub fn shell(script: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_kernmill")]);
+    without_options(command)
+}
+
+fn without_options(mut command: Command) -> Command {
     let is_option = |name: &str| name.starts_with("KERNMILL_") || name == "RUST_LOG";
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     names.filter(|name| is_option(name)).for_each(|name| {

@@ -69,7 +69,7 @@ pub(crate) enum Bytes {
 #[derive(Debug)]
 pub(crate) struct MappedFile {
     // Ends before the mapping does, so that it never guards an address that is something else by then.
-    _guard: Option<BusGuard>,
+    _guard: BusGuard,
     map: Mmap,
     file: File,
 }

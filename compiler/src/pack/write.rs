@@ -8,6 +8,7 @@ use super::source::WeightSource;
 use crate::graph::{Graph, Role, Tensor, TensorId};
 use kernmill_plan::format::{TILE_ROWS, WeightFormat};
 use kernmill_plan::pack::{self, PackError, Problem};
+use kernmill_plan::threads::share;
 use std::ops::Range;
 use std::sync::Mutex;
 use thiserror::Error;
@@ -106,12 +107,7 @@ pub(super) fn for_each_item<S: WeightSource, T: Send, E: Send>(
             progress(item.bytes as u64);
         }
     };
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(take);
-        }
-        take();
-    });
+    share(threads, take);
     match failure.into_inner().expect("no panic holds it") {
         Some((_, error)) => Err(error),
         None => Ok(()),

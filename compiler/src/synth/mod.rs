@@ -17,11 +17,13 @@ use crate::graph::{Graph, Tensor};
 use fill::{CHUNK, Fill, Scatter};
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::output::NewFile;
+use kernmill_plan::threads::share;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use thiserror::Error;
 
@@ -307,8 +309,11 @@ fn write_shard(file: &File, shard: &[Planned], seed: u64, progress: &(dyn Fn(u64
         }
         Ok(())
     };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_for_each(|w| w.join().expect("filling does not panic"))
-    })
+    let failure = Mutex::new(None);
+    share(THREADS, || {
+        if let Err(error) = work() {
+            failure.lock().expect("no panic holds it").get_or_insert(error);
+        }
+    });
+    failure.into_inner().expect("no panic holds it").map_or(Ok(()), Err)
 }

@@ -49,7 +49,7 @@ pub enum PlanError {
     /// Its machine code is not to be trusted.
     #[error(
         "{}: the plan's machine code is not used: {reason}; if you trust it, make it your own (cp, chmod go-w); or else take \
-         `kernmill run --regenerate` of a kernmill with the compiler, which generates the code anew",
+         --regenerate of a kernmill with the compiler, which generates the code anew from the plan's spec",
         path.display()
     )]
     Untrusted {
@@ -98,7 +98,7 @@ impl Plan {
         if !status.is_file() {
             return Err(PlanError::NoFile { path: path.to_owned() });
         }
-        let distrust = trust::distrust(&status);
+        let distrust = trust::distrust(&file, &status);
         let file =
             PlanFile::open(file).map_err(|source| PlanError::File { path: path.to_owned(), source })?;
         Ok(Plan { path: path.to_owned(), file: Arc::new(file), distrust })

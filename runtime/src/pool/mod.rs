@@ -35,7 +35,9 @@ pub enum PoolError {
         found: usize,
     },
     /// A thread could not be started.
-    #[error("starting worker {worker}: {source}")]
+    #[error(
+        "starting worker {worker}: {source}: the system makes no more threads (ulimit -u, pids.max), ask for fewer"
+    )]
     Spawn {
         /// Its index.
         worker: usize,

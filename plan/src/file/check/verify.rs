@@ -2,6 +2,7 @@
 
 use super::{FileError, PlanFile, Source, read_section};
 use crate::file::{Hash, Kind, MAX_PIECE_BYTES, PIECE_ENTRY_BYTES};
+use crate::threads::share;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -50,12 +51,7 @@ impl<S: Source + Sync> PlanFile<S> {
                 progress(piece.bytes);
             }
         };
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(work);
-            }
-            work();
-        });
+        share(threads, work);
         match failure.into_inner().expect("no panic holds it") {
             Some((_, error)) => Err(error),
             None => Ok(()),

@@ -1,0 +1,142 @@
+//! Standard output and standard error: lost, closed, or shown names that mean harm.
+
+use super::Sandbox;
+use crate::harness::{program, shell};
+use std::fs::{self, File};
+use std::process::{Output, Stdio};
+
+/// Runs the program with its standard streams as the shell's `redirection` says.
+fn redirected(sandbox: &Sandbox, redirection: &str, args: &[&str]) -> Output {
+    let mut command = shell(&format!(r#"exec "$0" "$@" {redirection}"#));
+    command.args(args).current_dir(sandbox.dir.path()).stdin(Stdio::null()).output().unwrap()
+}
+
+/// Runs the program with a standard error whose reader has gone.
+fn unheard(sandbox: &Sandbox, args: &[&str]) -> Output {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = program();
+    command.args(args).current_dir(sandbox.dir.path()).stdin(Stdio::null());
+    command.stderr(writer).output().unwrap()
+}
+
+#[test]
+fn a_lost_standard_error_loses_no_result_and_no_status() {
+    let sandbox = Sandbox::of("gptoss-base");
+    sandbox.run(&["compile", "spec.toml", "--weights", ".", "-o", "a.plan"]).text();
+    sandbox.write("bad.toml", "[model]\nname = 1\n");
+    let commands: [(&[&str], i32); 11] = [
+        (&["run", "-n", "5"], 0),
+        (&["run", "a.plan", "--tokens", "ids.json", "-n", "3", "--verbose"], 0),
+        (&["compile", "spec.toml", "--weights", ".", "-o", "b.plan"], 0),
+        (&["explain", "spec.toml"], 0),
+        (&["inspect", "a.plan", "--verify"], 0),
+        (&["import", "."], 0),
+        (&["import", "none"], 2),
+        (&["compile", "bad.toml", "--emit", "hashes"], 2),
+        (&["run", "--weights", "none", "--prompt", "A"], 2),
+        (&["run", "--no-such-option"], 2),
+        (&["logits", "a.plan", "--tokens", "ids.json", "--out", "none/x"], 2),
+    ];
+    for (args, status) in commands {
+        let heard = redirected(&sandbox, "", args);
+        assert_eq!(heard.status.code(), Some(status), "{args:?}");
+        let full = redirected(&sandbox, "2>/dev/full", args);
+        let closed = redirected(&sandbox, "2>&-", args);
+        for (how, lost) in [("full", full), ("closed", closed), ("unheard", unheard(&sandbox, args))] {
+            assert_eq!(lost.status.code(), Some(status), "{args:?}, {how}");
+            assert!(lost.stdout == heard.stdout, "{args:?}, {how}");
+        }
+        assert!(status != 0 || !heard.stdout.is_empty() || args[0] == "compile");
+    }
+    assert!(sandbox.path("b.plan").exists());
+}
+
+#[test]
+fn a_closed_or_full_standard_output_is_an_error_where_something_is_to_be_printed() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let printing: [&[&str]; 6] = [
+        &["run", "-n", "5", "-q"],
+        &["run", "-n", "5", "-q", "--json"],
+        &["import", "."],
+        &["import", ".", "-o", "-"],
+        &["--version"],
+        &["run", "--help"],
+    ];
+    for args in printing {
+        for (redirection, says) in [(">&-", "standard output is closed"), (">/dev/full", "No space left")] {
+            let lost = redirected(&sandbox, redirection, args);
+            let message = String::from_utf8(lost.stderr).unwrap();
+            assert_eq!(lost.status.code(), Some(1), "{args:?} {redirection}: {message}");
+            assert!(message.starts_with("error: ") && message.contains(says), "{args:?}: {message}");
+        }
+        assert_eq!(redirected(&sandbox, ">/dev/null", args).status.code(), Some(0), "{args:?}");
+    }
+    // What prints nothing needs no standard output.
+    let silent = ["compile", "spec.toml", "--weights", ".", "-q", "-o", "a.plan"];
+    assert_eq!(redirected(&sandbox, ">&-", &silent).status.code(), Some(0));
+}
+
+/// Names that clear a terminal, set its title, end its line, and turn the direction of writing.
+const EVIL: [&str; 4] = ["a\u{1b}[2J\u{1b}]0;title\u{7}", "b\u{9b}31m", "c\rgood", "d\u{202e}txe"];
+
+#[track_caller]
+fn assert_harmless(what: &str, text: &[u8]) {
+    let text = String::from_utf8(text.to_vec()).unwrap();
+    let harmful = |c: char| c.is_control() && c != '\n' && c != '\t' || c == '\u{202e}';
+    assert!(!text.contains(harmful), "{what}: {text:?}");
+}
+
+#[test]
+fn names_that_mean_harm_are_shown_without_control_characters() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let spec = sandbox.read("spec.toml");
+    fs::create_dir(sandbox.path("evil")).unwrap();
+    for name in EVIL {
+        let quoted: String = name.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+        sandbox.write("evil/config.json", format!("{{\"architectures\": [\"{quoted}\"]}}"));
+        sandbox.write("key.toml", spec.replacen("[model]", &format!("[model]\n\"{quoted}\" = 1"), 1));
+        sandbox.write("raw.toml", spec.replacen("[model]", &format!("[model]\n{name} = 1"), 1));
+        let refused: [&[&str]; 7] = [
+            &["import", "evil"],
+            &["import", name],
+            &["compile", "key.toml", "--emit", "hashes"],
+            &["compile", "raw.toml", "--emit", "hashes"],
+            &["run", "--preset", name],
+            &["run", name],
+            &["logits", "--tokens", "ids.json", "--out", &format!("none{name}/x")],
+        ];
+        for args in refused {
+            let output = redirected(&sandbox, "", args);
+            assert_eq!(output.status.code(), Some(2), "{args:?}");
+            assert!(!output.stderr.is_empty());
+            assert_harmless(&format!("{args:?}"), &output.stderr);
+        }
+        let line = spec.lines().find(|line| line.starts_with("name")).unwrap();
+        sandbox.write("named.toml", spec.replacen(line, &format!("name = \"{quoted}\""), 1));
+        let compile = ["compile", "named.toml", "--weights", ".", "-o", "evil.plan"];
+        let compiled = redirected(&sandbox, "", &compile);
+        assert_harmless("compile", &compiled.stderr);
+        if compiled.status.code() == Some(0) {
+            let listing = redirected(&sandbox, "", &["inspect", "evil.plan"]);
+            assert_eq!(listing.status.code(), Some(0));
+            assert_harmless("inspect", &listing.stdout);
+        }
+    }
+}
+
+#[test]
+fn endless_names_are_cut() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let name = "x".repeat(100_000);
+    sandbox.write("config.json", format!("{{\"architectures\": [\"{name}\"]}}"));
+    sandbox.write("spec.toml", format!("[model]\n{name} = 1\n"));
+    let refused: [&[&str]; 3] =
+        [&["import", "."], &["compile", "spec.toml", "--emit", "hashes"], &["run", "--preset", &name]];
+    for args in refused {
+        let output = redirected(&sandbox, "", args);
+        assert_eq!(output.status.code(), Some(2), "{}", args[0]);
+        assert!((1..16_000).contains(&output.stderr.len()), "{}: {} bytes", args[0], output.stderr.len());
+    }
+    assert!(File::open(sandbox.path("config.json")).is_ok());
+}

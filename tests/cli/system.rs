@@ -1,0 +1,92 @@
+//! What the system may refuse: threads, and code that was generated.
+
+use super::Sandbox;
+use crate::harness::program;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::Output;
+
+/// Runs the program where no thread can be made: no address space has room for such a stack.
+fn without_threads(sandbox: &Sandbox, args: &[&str]) -> Output {
+    let mut command = program();
+    command.args(args).current_dir(sandbox.dir.path()).env("RUST_MIN_STACK", (1u64 << 60).to_string());
+    command.output().unwrap()
+}
+
+#[test]
+fn work_is_done_by_one_thread_where_the_system_makes_no_more() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let compile = ["compile", "-q", "--target", "x86-64-v3", "-o"];
+    sandbox.run(&[&compile[..], &["nano.plan"]].concat()).text();
+    let expected = fs::read(sandbox.path("nano.plan")).unwrap();
+    for preset in ["faithful", "fast"] {
+        let more = ["again.plan", "--preset", preset, "--threads", "4"];
+        let output = without_threads(&sandbox, &[&compile[..], &more].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(fs::read(sandbox.path("again.plan")).unwrap() == expected, preset == "faithful");
+    }
+    let commands: [&[&str]; 5] = [
+        &["run", "nano.plan", "--prompt", "A slice is", "-n", "9", "-q", "--threads", "1"],
+        &["run", "-n", "5", "-q", "--threads", "1"],
+        &["run", "--prompt", "A slice is", "-n", "5", "-q", "--threads", "1", "--preset", "fast"],
+        &["inspect", "nano.plan", "--verify", "--threads", "4"],
+        &["synth", "spec.toml", "-o", "random"],
+    ];
+    for args in commands {
+        let output = without_threads(&sandbox, args);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        if args[0] != "synth" {
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), sandbox.run(args).text());
+        }
+    }
+    sandbox.run(&["synth", "spec.toml", "-o", "same"]).text();
+    let weights = |dir: &str| fs::read(sandbox.path(dir).join("model.safetensors")).unwrap();
+    assert!(weights("random") == weights("same"));
+}
+
+#[test]
+fn kernels_that_need_more_threads_than_there_are_end_in_a_message() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let logits = ["logits", "--tokens", "ids.json", "--out", "x.safetensors", "--threads", "3"];
+    for args in [&["run", "-n", "5", "--threads", "2"][..], &logits] {
+        let output = without_threads(&sandbox, args);
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(message.starts_with("error: ") && message.contains("thread"), "{message}");
+    }
+}
+
+#[test]
+fn a_process_that_may_make_no_code_executable_is_told_so() {
+    const PR_SET_MDWE: libc::c_int = 65;
+    const PR_MDWE_REFUSE_EXEC_GAIN: libc::c_ulong = 1;
+    let sandbox = Sandbox::of("gptoss-base");
+    sandbox.run(&["compile", "spec.toml", "--weights", ".", "-o", "a.plan"]).text();
+    let run = |args: &[&str]| {
+        let mut command = program();
+        command.args(args).current_dir(sandbox.dir.path());
+        let (on, zero): (_, libc::c_ulong) = (PR_MDWE_REFUSE_EXEC_GAIN, 0);
+        // SAFETY: prctl may be called between fork and exec, and touches nothing of this process.
+        unsafe {
+            command.pre_exec(move || match libc::prctl(PR_SET_MDWE, on, zero, zero, zero) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            })
+        };
+        command.output()
+    };
+    for args in [&["run", "-n", "1"][..], &["run", "a.plan", "--tokens", "ids.json", "-n", "1"]] {
+        match run(args) {
+            Ok(output) => {
+                let message = String::from_utf8(output.stderr).unwrap();
+                assert_eq!(output.status.code(), Some(1), "{message}");
+                assert!(
+                    message.starts_with("error: ") && message.contains("MemoryDenyWriteExecute"),
+                    "{message}"
+                );
+            }
+            // Linux before 6.3 cannot be told to refuse.
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{error}"),
+        }
+    }
+}
