@@ -2,6 +2,7 @@
 
 use crate::pack::{PackWeightsError, WeightSource, pack_weights};
 use crate::pipeline::Compiled;
+use kernmill_plan::float_env::FloatEnv;
 use kernmill_plan::memory::available_memory;
 use kernmill_plan::region::{RegionError, WeightRegion};
 use std::sync::Arc;
@@ -41,6 +42,7 @@ pub fn build_weights<S: WeightSource>(
     threads: usize,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Arc<WeightRegion>, BuildError<S::Error>> {
+    let _env = FloatEnv::standard();
     let needed = compiled.layout.bytes;
     if let Some(available) = available_memory()
         && available < needed

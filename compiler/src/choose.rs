@@ -5,6 +5,7 @@
 
 use crate::graph::{Graph, Node, NodeId, Op, OpKind, TensorId, Uses};
 use crate::pack::{PackWeightsError, WeightSource, locate};
+use kernmill_plan::float_env::FloatEnv;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::pack::int4::{self, Squares};
 use kernmill_plan::threads::share;
@@ -81,6 +82,7 @@ impl Choices {
         threads: usize,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Choices, PackWeightsError<S::Error>> {
+        let _env = FloatEnv::standard();
         let mut choices = Choices::assumed(graph);
         let squares = measure(graph, &choices, source, threads, progress)?;
         for (choice, squares) in choices.list.iter_mut().zip(squares) {

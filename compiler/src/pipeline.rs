@@ -13,6 +13,7 @@ use crate::select::cost::Model;
 use crate::select::{LeafChoice, Pick, Selection, choose_leaves, select_classes};
 use kernmill_kernels::generate::generate;
 use kernmill_kernels::leaf::Leaf;
+use kernmill_plan::float_env::FloatEnv;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::{Level, Tuning};
 use std::time::{Duration, Instant};
@@ -117,6 +118,7 @@ pub enum CompileError {
 /// # Errors
 /// Unsupported shapes and presets; anything else is a defect and says so.
 pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileError> {
+    let _env = FloatEnv::standard();
     let mut passes = Passes::default();
     let preset = options.preset;
     passes.run("verify", || graph.verify())?;

@@ -8,6 +8,7 @@ pub mod bus;
 pub mod check;
 pub mod end_tokens;
 pub mod file;
+pub mod float_env;
 pub mod format;
 pub mod input;
 pub mod kv;

@@ -4,6 +4,7 @@
 //! temperature; top-k; top-p; min-p; one draw. Ties go to the lower token id, so that a seed gives the same tokens
 //! everywhere.
 
+use kernmill_plan::float_env::FloatEnv;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
@@ -167,6 +168,7 @@ impl Sampler {
     /// # Errors
     /// On NaN, and when nothing can be chosen.
     pub fn sample(&mut self, logits: &[f32]) -> Result<u32, SamplerError> {
+        let _env = FloatEnv::standard();
         if let Some(token) = logits.iter().position(|logit| logit.is_nan()) {
             return Err(SamplerError::Nan { token: token as u32 });
         }

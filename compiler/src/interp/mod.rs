@@ -21,6 +21,7 @@ pub use weights::{RawTensor, TensorData, Weights};
 use crate::fuse::FusedGraph;
 use crate::graph::{Graph, GraphSite, NodeId, Op, OpKind, TensorId};
 use kernmill_plan::abi::Route;
+use kernmill_plan::float_env::FloatEnv;
 use std::collections::BTreeMap;
 
 /// A value of the last run, rows one after the other.
@@ -108,6 +109,7 @@ impl Interpreter {
     /// # Errors
     /// When a weight does not have its tensor's size or form.
     pub fn new(graph: &Graph, weights: &dyn Weights) -> Result<Interpreter, InterpError> {
+        let _env = FloatEnv::standard();
         let order = graph.nodes().map(|(id, _)| id).collect();
         Interpreter::ordered(graph, order, weights)
     }
@@ -117,6 +119,7 @@ impl Interpreter {
     /// # Errors
     /// As [`Interpreter::new`].
     pub fn fused(fused: &FusedGraph, weights: &dyn Weights) -> Result<Interpreter, InterpError> {
+        let _env = FloatEnv::standard();
         let order = fused.groups.iter().flat_map(|group| group.members()).collect();
         Interpreter::ordered(&fused.graph, order, weights)
     }
@@ -149,6 +152,7 @@ impl Interpreter {
     /// # Errors
     /// When the batch does not continue its sequences; then nothing has changed.
     pub fn run(&mut self, batch: &[BatchToken], wanted: &[usize]) -> Result<Vec<f32>, InterpError> {
+        let _env = FloatEnv::standard();
         self.check(batch, wanted)?;
         self.values.fill(None);
         self.values[0] = Some(Data::Ids(batch.iter().map(|token| token.token).collect()));

@@ -6,6 +6,7 @@
 use super::layout::{Unit, WeightLayout};
 use super::source::WeightSource;
 use crate::graph::{Graph, Role, Tensor, TensorId};
+use kernmill_plan::float_env::FloatEnv;
 use kernmill_plan::format::{TILE_ROWS, WeightFormat};
 use kernmill_plan::pack::{self, PackError, Problem};
 use kernmill_plan::threads::share;
@@ -61,6 +62,7 @@ pub fn pack_weights<S: WeightSource>(
     threads: usize,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<(), PackWeightsError<S::Error>> {
+    let _env = FloatEnv::standard();
     assert_eq!(out.len() as u64, layout.bytes, "length of the weight region");
     let mut rest = out;
     let parts = items(layout).map(move |item| {

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::checkpoint::stored_shape;
 use crate::graph::{Graph, Role, Tensor};
+use kernmill_plan::float_env::FloatEnv;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,6 +71,7 @@ pub fn write_adapter(
     seed: u64,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<()> {
+    let _env = FloatEnv::standard();
     let places = chosen(graph, shape)?;
     let planned: Vec<Planned> = places.iter().flat_map(|place| tensors(place, &places, shape)).collect();
     for file in [CONFIG, TENSORS] {

@@ -15,6 +15,7 @@ pub use tokenizer::tokenizer_json;
 use crate::checkpoint::{INDEX_FILE, SINGLE_FILE, stored_shape};
 use crate::graph::{Graph, Tensor};
 use fill::{CHUNK, Fill, Scatter};
+use kernmill_plan::float_env::FloatEnv;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::output::NewFile;
 use kernmill_plan::threads::share;
@@ -101,6 +102,7 @@ struct Planned {
 /// # Errors
 /// If there is not enough space (nothing has been written then), or writing fails (what was written is removed).
 pub fn write(graph: &Graph, dir: &Path, seed: u64, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<()> {
+    let _env = FloatEnv::standard();
     let planned = plan(graph)?;
     let total: u64 = planned.iter().map(|p| p.bytes).sum();
     for file in [SINGLE_FILE, INDEX_FILE] {

@@ -7,6 +7,7 @@ use super::peft::PeftAdapter;
 use super::pieces::{PAGE, Piece, TOUCHED, pieces};
 use super::{Adapter, PackedAdapter};
 use kernmill_plan::adapter::{Adapters, SiteLayout};
+use kernmill_plan::float_env::FloatEnv;
 use kernmill_plan::format::TILE_ROWS;
 use kernmill_plan::memory::available_memory;
 use kernmill_plan::pack::{Column, unpack_tile};
@@ -173,6 +174,7 @@ impl Loading {
     /// # Errors
     /// When a tensor cannot be read or an element not be used. Then the adapter cannot be loaded: the piece stays the next one.
     pub fn advance(&mut self) -> Result<bool, AdapterError> {
+        let _env = FloatEnv::standard();
         if let Some(piece) = self.pieces.last().cloned() {
             self.step(piece)?;
             self.pieces.pop();

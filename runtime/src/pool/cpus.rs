@@ -1,13 +1,10 @@
 //! Which CPUs there are to work on.
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
-
-/// What could be used before a pool pinned a thread for the first time.
-static BEFORE: OnceLock<Usable> = OnceLock::new();
+use std::io;
+use std::marker::PhantomData;
 
 /// What a thread may work on.
-#[derive(Clone)]
 pub(super) struct Usable {
     /// CPUs in the affinity mask, ascending.
     pub cpus: Vec<usize>,
@@ -22,44 +19,68 @@ pub fn default_threads() -> usize {
     usable.count.min(cores(&usable.cpus)).clamp(1, super::MAX_THREADS)
 }
 
-/// What the calling thread may work on. One CPU alone, when pools have pinned threads, comes of that, here or in the thread that made
-/// this one: the next pool has as many CPUs as the first.
+/// What the calling thread may work on.
 pub(super) fn usable() -> Usable {
     let cpus = allowed();
-    let before = BEFORE.get().filter(|before| cpus.len() == 1 && before.cpus.contains(&cpus[0]));
-    before.cloned().unwrap_or_else(|| {
-        // The standard library takes affinity and quota into account.
-        let count = std::thread::available_parallelism().map_or(cpus.len(), usize::from).min(cpus.len());
-        Usable { cpus, count }
-    })
+    // The standard library takes affinity and quota into account.
+    let count = std::thread::available_parallelism().map_or(cpus.len(), usize::from).min(cpus.len());
+    Usable { cpus, count }
 }
 
 /// CPUs in the affinity mask, ascending; `[0]` when it cannot be read.
 fn allowed() -> Vec<usize> {
-    // SAFETY: an all-zero cpu_set_t is a valid, empty set; the kernel fills at most its size.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) != 0 {
-            return vec![0];
-        }
-        set
-    };
+    let Ok(set) = affinity() else { return vec![0] };
     // SAFETY: every index is below the set's size.
     let cpus: Vec<usize> =
         (0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect();
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
-/// Pins the calling thread to one CPU.
-pub(super) fn pin(cpu: usize) -> std::io::Result<()> {
-    let _ = BEFORE.set(usable());
-    // SAFETY: an all-zero cpu_set_t is a valid, empty set; `cpu` comes from `allowed` and is below its size.
-    let result = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
-    };
-    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+/// The calling thread's affinity mask.
+fn affinity() -> io::Result<libc::cpu_set_t> {
+    // SAFETY: an all-zero cpu_set_t is a valid, empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills at most the set's size.
+    let result = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) };
+    if result == 0 { Ok(set) } else { Err(io::Error::last_os_error()) }
+}
+
+fn set_affinity(set: &libc::cpu_set_t) -> io::Result<()> {
+    // SAFETY: the kernel reads at most the set's size.
+    let result = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Keeps the calling thread on one CPU until it is dropped; then the thread may go where it could before.
+pub(super) struct Pinned {
+    before: libc::cpu_set_t,
+    /// The mask is the thread's: this value stays there.
+    thread: PhantomData<*const ()>,
+}
+
+impl Pinned {
+    /// Pins the calling thread; `cpu` is one of [`usable`]'s.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn to(cpu: usize) -> io::Result<Pinned> {
+        let before = affinity()?;
+        // SAFETY: an all-zero cpu_set_t is a valid, empty set; `cpu` is below its size.
+        let set = unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(cpu, &mut set);
+            set
+        };
+        set_affinity(&set)?;
+        Ok(Pinned { before, thread: PhantomData })
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // The thread had this mask, so the system takes it; if not, nothing can be done about it here.
+        let _ = set_affinity(&self.before);
+    }
 }
 
 /// Physical cores among `cpus`: hardware threads of one core share its vector units and its caches.

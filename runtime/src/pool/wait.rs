@@ -1,22 +1,22 @@
 //! Waiting for a word to change: a short spin, then sleep on a futex.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use super::sync::{AtomicU32, Instant, LOOKS, Ordering, futex_wait, futex_wake_all, store_before_load};
+use std::time::Duration;
 
 /// A spin never lasts longer. Being woken takes tens of microseconds, in which the next step's memory stands idle; two workers that
 /// share a decode step of a millisecond evenly still finish up to hundreds of microseconds apart when the machine is not theirs alone.
-const MAX_SPIN: Duration = Duration::from_micros(1000);
+pub(super) const MAX_SPIN: Duration = Duration::from_micros(1000);
 /// A spin shrinks to no less.
-const MIN_SPIN: Duration = Duration::from_nanos(500);
+pub(super) const MIN_SPIN: Duration = Duration::from_nanos(500);
 
 /// A counter that threads wait on. It has its cache line to itself.
 #[repr(align(64))]
 pub(super) struct Signal {
     value: AtomicU32,
     /// Threads that sleep or are about to.
-    sleepers: AtomicU32,
+    pub(super) sleepers: AtomicU32,
     /// Nanoseconds to spin before sleeping ([`next_budget`]); 0 never spins.
-    spin: AtomicU32,
+    pub(super) spin: AtomicU32,
 }
 
 impl Signal {
@@ -34,6 +34,7 @@ impl Signal {
     pub(super) fn change(&self) {
         // Sequentially consistent with `sleep`: either we see the sleeper or it sees the new value.
         self.value.fetch_add(1, Ordering::SeqCst);
+        store_before_load();
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             futex_wake_all(&self.value);
         }
@@ -55,7 +56,7 @@ impl Signal {
     fn spin(&self, old: u32, start: Instant, limit: Duration, mut work: impl FnMut() -> bool) -> Option<u32> {
         let mut more = true;
         loop {
-            for _ in 0..16 {
+            for _ in 0..LOOKS {
                 let value = self.value();
                 if value != old {
                     return Some(value);
@@ -73,6 +74,7 @@ impl Signal {
 
     fn sleep(&self, old: u32) -> u32 {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
+        store_before_load();
         let value = loop {
             let value = self.value.load(Ordering::SeqCst);
             if value != old {
@@ -90,62 +92,6 @@ impl Signal {
 /// A wait that outlasts every spin halves it: whoever is waited for is slow or has no CPU, and may want this one. Any other restores
 /// it, also one that slept: sleeping would otherwise make the other threads wait for this one to wake, longer than their budgets, until
 /// all sleep at every change.
-fn next_budget(budget: Duration, waited: Duration) -> Duration {
+pub(super) fn next_budget(budget: Duration, waited: Duration) -> Duration {
     if waited < MAX_SPIN { MAX_SPIN } else { (budget / 2).max(MIN_SPIN) }
-}
-
-/// Sleeps while `word` holds `expected`; may return early.
-fn futex_wait(word: &AtomicU32, expected: u32) {
-    let no_timeout = std::ptr::null::<libc::timespec>();
-    // SAFETY: the word outlives the call; without a timeout the kernel reads nothing else.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
-            expected,
-            no_timeout,
-        )
-    };
-}
-
-fn futex_wake_all(word: &AtomicU32) {
-    // SAFETY: the kernel only uses the word's address.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-            libc::c_int::MAX,
-        )
-    };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_waits_that_outlast_every_spin_shrink_the_budget() {
-        assert_eq!(next_budget(MAX_SPIN, MAX_SPIN), MAX_SPIN / 2);
-        assert_eq!(next_budget(MIN_SPIN, 10 * MAX_SPIN), MIN_SPIN);
-        assert_eq!(next_budget(MIN_SPIN, MAX_SPIN / 2), MAX_SPIN);
-    }
-
-    #[test]
-    fn a_wait_that_slept_adapts_the_budget() {
-        let signal = Signal::new(true);
-        signal.spin.store((4 * MIN_SPIN).as_nanos() as u32, Ordering::Relaxed);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while signal.sleepers.load(Ordering::SeqCst) == 0 {
-                    std::thread::yield_now();
-                }
-                std::thread::sleep(2 * MAX_SPIN);
-                signal.change();
-            });
-            assert_eq!(signal.wait_change(0, || false), 1);
-        });
-        assert_eq!(signal.spin.load(Ordering::Relaxed), (2 * MIN_SPIN).as_nanos() as u32);
-    }
 }

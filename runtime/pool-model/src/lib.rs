@@ -1,0 +1,150 @@
+//! The worker pool's waiting under loom: the sources of `runtime/src/pool/`, over loom's threads and memory.
+//!
+//! loom runs a test again and again, until it has taken every order in which the threads' steps can happen and every value that a load may
+//! see. It reports a thread that nobody wakes, and an access that happens beside another one.
+#![cfg(test)]
+
+#[path = "../../src/pool/barrier.rs"]
+mod barrier;
+#[path = "../../src/pool/rounds.rs"]
+mod rounds;
+mod sync;
+#[path = "../../src/pool/wait.rs"]
+mod wait;
+
+use barrier::Barrier;
+use loom::cell::UnsafeCell;
+use loom::model::Builder;
+use loom::sync::Arc;
+use loom::thread;
+use rounds::Rounds;
+use wait::Signal;
+
+/// Tries every interleaving with at most so many changes of a thread that could go on; `None`: every interleaving.
+fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = preemptions;
+    builder.check(model);
+}
+
+/// A place that a thread writes and others read: loom fails when two accesses are not ordered.
+struct Place(UnsafeCell<u32>);
+
+// SAFETY: loom watches the accesses.
+unsafe impl Sync for Place {}
+// SAFETY: as above.
+unsafe impl Send for Place {}
+
+impl Place {
+    fn new() -> Place {
+        Place(UnsafeCell::new(0))
+    }
+
+    fn add(&self) {
+        // SAFETY: the pointer is good; loom fails the test if the access is not alone.
+        self.0.with_mut(|value| unsafe { *value += 1 });
+    }
+
+    fn get(&self) -> u32 {
+        // SAFETY: as above.
+        self.0.with(|value| unsafe { *value })
+    }
+}
+
+fn no_change_is_lost(waiters: usize, may_spin: bool, preemptions: Option<usize>) {
+    explore(preemptions, move || {
+        let shared = Arc::new((Signal::new(may_spin), Place::new()));
+        let threads: Vec<_> = (0..waiters)
+            .map(|_| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    assert_eq!(shared.0.wait_change(0, || false), 1);
+                    assert_eq!(shared.1.get(), 1);
+                })
+            })
+            .collect();
+        shared.1.add();
+        shared.0.change();
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    });
+}
+
+#[test]
+fn a_sleeping_waiter_is_woken() {
+    no_change_is_lost(1, false, None);
+}
+
+#[test]
+fn a_spinning_waiter_sees_the_change() {
+    no_change_is_lost(1, true, None);
+}
+
+#[test]
+fn two_waiters_are_woken() {
+    no_change_is_lost(2, false, Some(4));
+}
+
+/// Each of `count` threads writes its place, meets the others, and reads theirs; again, so that the barrier is reused.
+fn barriers_order_what_is_before_and_after(count: usize, turns: u32, preemptions: Option<usize>) {
+    explore(preemptions, move || {
+        let places: Vec<Place> = (0..count).map(|_| Place::new()).collect();
+        let shared = Arc::new((Barrier::new(count as u32, false), places));
+        let worker = move |own: usize, (barrier, places): &(Barrier, Vec<Place>)| {
+            for turn in 1..=turns {
+                places[own].add();
+                barrier.wait();
+                assert!(places.iter().all(|place| place.get() == turn));
+                barrier.wait();
+            }
+        };
+        let threads: Vec<_> = (1..count)
+            .map(|own| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || worker(own, &shared))
+            })
+            .collect();
+        worker(0, &shared);
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    });
+}
+
+#[test]
+fn two_workers_meet_at_a_barrier() {
+    barriers_order_what_is_before_and_after(2, 2, Some(4));
+}
+
+#[test]
+fn three_workers_meet_at_a_barrier() {
+    barriers_order_what_is_before_and_after(3, 1, Some(2));
+}
+
+/// Rounds with jobs of their own; what a job has is written by every worker, read when the round has ended, and gone.
+fn rounds_end_when_all_have_finished(count: usize, turns: u32, preemptions: Option<usize>) {
+    explore(preemptions, move || {
+        let rounds = Arc::new(Rounds::new(count as u32, false));
+        let threads: Vec<_> = (1..count)
+            .map(|worker| {
+                let (rounds, seen) = (Arc::clone(&rounds), rounds.seen());
+                thread::spawn(move || rounds.work(worker as u32, seen))
+            })
+            .collect();
+        for _ in 0..turns {
+            let places: Vec<Place> = (0..count).map(|_| Place::new()).collect();
+            // SAFETY: this thread alone calls it, and the workers are the threads above.
+            unsafe { rounds.run(&|worker, _| places[worker as usize].add()) };
+            assert!(places.iter().all(|place| place.get() == 1));
+        }
+        rounds.stop();
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    });
+}
+
+#[test]
+fn two_workers_run_two_rounds() {
+    rounds_end_when_all_have_finished(2, 2, Some(3));
+}
+
+#[test]
+fn three_workers_run_a_round() {
+    rounds_end_when_all_have_finished(3, 1, Some(2));
+}

@@ -1,0 +1,138 @@
+//! Tests of the pool on real threads; `runtime/pool-model` has those of every interleaving.
+
+use super::wait::{MAX_SPIN, MIN_SPIN, Signal, next_budget};
+use super::*;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+fn pool(threads: usize) -> Pool {
+    Pool::new(PoolConfig { threads: Some(threads), pin: false }).unwrap()
+}
+
+#[test]
+fn barriers_keep_workers_in_lockstep() {
+    for threads in [1, 2, 3, 7] {
+        let mut pool = pool(threads);
+        let done: Vec<AtomicU64> = (0..threads).map(|_| AtomicU64::new(0)).collect();
+        for run in 0..20 {
+            pool.run(&|worker, barrier| {
+                for step in 0..50 {
+                    done[worker as usize].fetch_add(1, Ordering::Relaxed);
+                    barrier.wait();
+                    for d in &done {
+                        assert_eq!(d.load(Ordering::Relaxed), run * 50 + step + 1);
+                    }
+                    barrier.wait();
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn counts_are_checked_and_pinning_works() {
+    for threads in [0, MAX_THREADS + 1] {
+        assert!(Pool::new(PoolConfig { threads: Some(threads), pin: false }).is_err());
+    }
+    let expected = default_threads();
+    let mut pool = Pool::new(PoolConfig { threads: None, pin: true }).unwrap();
+    assert_eq!(pool.count(), expected);
+    let ran = AtomicU32::new(0);
+    pool.run(&|_, _| {
+        ran.fetch_add(1, Ordering::Relaxed);
+    });
+    assert_eq!(ran.into_inner() as usize, pool.count());
+}
+
+/// What oversubscription costs is measured in `benches/engines.rs`; here every worker of every pool gets through.
+#[test]
+fn four_pools_of_four_workers_all_finish() {
+    const RUNS: u64 = 5;
+    const STEPS: u64 = 300;
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut pool = pool(4);
+                let steps = AtomicU64::new(0);
+                for run in 0..RUNS {
+                    pool.run(&|_, barrier| {
+                        for step in 0..STEPS {
+                            steps.fetch_add(1, Ordering::Relaxed);
+                            barrier.wait();
+                            let done = steps.load(Ordering::Relaxed);
+                            assert!(done >= 4 * (run * STEPS + step + 1), "a worker passed a barrier early");
+                        }
+                    });
+                }
+                assert_eq!(steps.into_inner(), 4 * RUNS * STEPS);
+            });
+        }
+    });
+}
+
+#[test]
+fn the_calling_thread_is_pinned_while_it_runs_and_not_afterwards() {
+    let (cpus, threads) = (cpus::usable().cpus, default_threads());
+    let mut first = Pool::new(PoolConfig { threads: Some(2), pin: true }).unwrap();
+    assert_eq!(cpus::usable().cpus, cpus);
+    let seen = std::sync::Mutex::new(Vec::new());
+    first.run(&|_, _| seen.lock().unwrap().push(cpus::usable().cpus));
+    assert!(seen.into_inner().unwrap().iter().all(|own| own.len() == 1));
+    assert_eq!((cpus::usable().cpus, default_threads()), (cpus.clone(), threads));
+    // Another thread may run the pool: it is left as it was too.
+    let after = std::thread::spawn(move || {
+        first.run(&|_, _| ());
+        cpus::usable().cpus
+    });
+    assert_eq!(after.join().unwrap(), cpus);
+    assert_eq!(Pool::new(PoolConfig { threads: None, pin: true }).unwrap().count(), threads);
+}
+
+/// A job whose workers meet unequally never ends, but it does not end early: no worker runs it when `run` has returned.
+#[test]
+fn the_end_of_a_run_is_not_the_jobs_barrier() {
+    let rounds = Arc::new(Rounds::new(2, true));
+    let returned = Arc::new(AtomicU32::new(0));
+    let seen = rounds.seen();
+    for worker in 0..2 {
+        let (rounds, returned) = (Arc::clone(&rounds), Arc::clone(&returned));
+        std::thread::spawn(move || match worker {
+            0 => {
+                let job = |worker, barrier: &Barrier| {
+                    if worker == 1 {
+                        barrier.wait();
+                    }
+                };
+                // SAFETY: this thread alone calls it, the other one is the only worker.
+                unsafe { rounds.run(&job) };
+                returned.fetch_add(1, Ordering::SeqCst);
+            }
+            _ => rounds.work(1, seen),
+        });
+    }
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    assert_eq!(returned.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn only_waits_that_outlast_every_spin_shrink_the_budget() {
+    assert_eq!(next_budget(MAX_SPIN, MAX_SPIN), MAX_SPIN / 2);
+    assert_eq!(next_budget(MIN_SPIN, 10 * MAX_SPIN), MIN_SPIN);
+    assert_eq!(next_budget(MIN_SPIN, MAX_SPIN / 2), MAX_SPIN);
+}
+
+#[test]
+fn a_wait_that_slept_adapts_the_budget() {
+    let signal = Signal::new(true);
+    signal.spin.store((4 * MIN_SPIN).as_nanos() as u32, Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while signal.sleepers.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(2 * MAX_SPIN);
+            signal.change();
+        });
+        assert_eq!(signal.wait_change(0, || false), 1);
+    });
+    assert_eq!(signal.spin.load(Ordering::Relaxed), (2 * MIN_SPIN).as_nanos() as u32);
+}
