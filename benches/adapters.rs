@@ -88,7 +88,7 @@ fn main() {
         chunk: None,
     };
     let mut engine = Engine::new(&image, config).expect("it runs here");
-    let adapters = image.program.model.adapters.as_ref().expect("the plan takes adapters");
+    let adapters = image.program().model.adapters.as_ref().expect("the plan takes adapters");
     for slot in 1..=4 {
         let placed = engine.place_adapter(random(adapters, &arguments, u64::from(slot)));
         assert_eq!(placed.expect("it is packed for the plan"), slot);
@@ -110,7 +110,8 @@ fn main() {
     report("prefill", 1, PREFILL, &arguments, &mut |first| {
         prefill_pair(&mut engines, [(0, 0), (0, 1)], first)
     });
-    let plain = plan.image_with(without_support(&plan, &image)).expect("a good plan");
+    // SAFETY: the compiler of this process makes the program.
+    let plain = unsafe { plan.image_with(without_support(&plan, &image)) }.expect("a good plan");
     engines.push(Engine::new(&plain, config).expect("it runs here"));
     decode_pair(&mut engines, [(1, &[0]), (0, &[0])], 0);
     report("support, decode", 1, DECODED, &arguments, &mut |first| {
@@ -132,7 +133,7 @@ fn without_support(plan: &Plan, image: &PlanImage) -> Program {
         adapters: false,
         chunk: metadata.chunk as usize,
         tuning: Tuning::native(),
-        ..Options::new(image.program.level)
+        ..Options::new(image.program().level)
     };
     let compiled = compile(&graph, &options).expect("it compiles");
     assert_eq!(compiled.layout.bytes, metadata.weight_bytes, "weights lie elsewhere");

@@ -108,13 +108,8 @@ fn group(step: &str) -> Option<&'static str> {
 
 impl Runner {
     fn new(compiled: &Compiled, weights: &Arc<WeightRegion>, tokens: usize) -> Runner {
-        let image = PlanImage {
-            program: compiled.program.clone(),
-            code_hash: None,
-            weights: Arc::clone(weights),
-            tokenizer: None,
-            chat_template: None,
-        };
+        // SAFETY: the compiler of this process made the program.
+        let image = unsafe { PlanImage::generated(compiled.program.clone(), Arc::clone(weights)) };
         let pool = PoolConfig { threads: Some(2), ..PoolConfig::default() };
         let config = EngineConfig { pool, context: Some(512), sequences: 1, chunk: None };
         let class = compiled.selections.iter().find(|class| class.max_tokens >= tokens);

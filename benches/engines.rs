@@ -29,13 +29,9 @@ fn image() -> PlanImage {
     let level = *Level::supported().last().expect("x86-64-v3 or better");
     let compiled = compile(&graph, &Options::new(level)).expect("nano compiles");
     let weights = Weights::new(&graph, &checkpoint).expect("the checkpoint fits the spec");
-    PlanImage {
-        weights: build_weights(&compiled, &weights, 2, &|_| {}).expect("nano packs"),
-        program: compiled.program,
-        code_hash: None,
-        tokenizer: None,
-        chat_template: None,
-    }
+    let packed = build_weights(&compiled, &weights, 2, &|_| {}).expect("nano packs");
+    // SAFETY: the compiler of this process made the program.
+    unsafe { PlanImage::generated(compiled.program, packed) }
 }
 
 /// Decodes `TOKENS` tokens, one at a time.

@@ -173,15 +173,15 @@ pub fn engine(image: &PlanImage, shape: KvShape, args: &ModelArgs, times: Times)
     let (context, sequences, chunk) = (Some(shape.context), shape.sequences, Some(shape.chunk));
     let engine = Engine::new(image, EngineConfig { pool, context, sequences, chunk })?;
     if args.perf_map {
-        let map = perf::write_map(&engine, &image.program.code.symbols);
+        let map = perf::write_map(&engine, &image.program().code.symbols);
         map.map_err(|(path, error)| Failure::write(&path)(error))?;
     }
-    let (level, weight_bytes) = (image.program.level, image.program.weight_bytes);
+    let (level, weight_bytes) = (image.program().level, image.program().weight_bytes);
     Ok(Loaded {
         engine,
         level,
         #[cfg(feature = "compiler")]
-        weights: Arc::clone(&image.weights),
+        weights: Arc::clone(image.weights()),
         weight_bytes,
         times,
     })

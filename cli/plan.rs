@@ -45,7 +45,7 @@ impl PlanModel {
 impl PlanModel {
     /// Weights that do not stay in memory are read from the disk for every token. On a file system in memory they do stay.
     fn too_large_for_memory(&self, shape: KvShape, threads: usize) -> Option<String> {
-        let program = &self.image.program;
+        let program = self.image.program();
         let available = available_memory()?.saturating_sub(MemoryNeed::of(program, shape, threads).total());
         if program.weight_bytes <= available || lies_in_memory(self.plan.file().source()) {
             return None;
@@ -61,18 +61,18 @@ impl PlanModel {
 
 impl Model for PlanModel {
     fn vocab(&self) -> usize {
-        self.image.program.model.vocab as usize
+        self.image.program().model.vocab as usize
     }
 
     fn longest(&self) -> u32 {
-        self.image.program.model.max_context
+        self.image.program().model.max_context
     }
 
     fn tokenizer(&mut self) -> Option<TokenizerHandle> {
-        if self.image.tokenizer.is_none() {
-            self.image.tokenizer = self.plan.tokenizer();
+        if self.image.tokenizer().is_none() {
+            self.image = self.image.clone().with_tokenizer(self.plan.tokenizer());
         }
-        self.image.tokenizer.clone()
+        self.image.tokenizer().cloned()
     }
 
     fn end_tokens(&self) -> Result<Vec<u32>> {
@@ -80,9 +80,9 @@ impl Model for PlanModel {
     }
 
     fn load(self: Box<Self>, args: &ModelArgs, emit: &Emit, context: u32, sequences: u32) -> Result<Loaded> {
-        emit.write(None, &|stage| contents(&self.plan, &self.image.program, stage))?;
+        emit.write(None, &|stage| contents(&self.plan, self.image.program(), stage))?;
         let threads = args.threads();
-        let program = &self.image.program;
+        let program = self.image.program();
         let largest = program.classes.last().map_or(1, |class| class.max_tokens);
         let shape = KvShape { context, sequences, chunk: args.compile.chunk.min(context).min(largest) };
         args.lora.check_fit(program)?;
@@ -127,7 +127,9 @@ fn generated_image(plan: &Plan, args: &ModelArgs, start: Instant) -> Result<Opti
     }
     let generated = regenerate(plan, args)?;
     let seconds = start.elapsed().as_secs_f64();
-    Ok(Some((plan.image_with(generated)?, seconds)))
+    // SAFETY: the compiler of this process made the program.
+    let image = unsafe { plan.image_with(generated) }?;
+    Ok(Some((image, seconds)))
 }
 
 /// The stages that a plan still has.

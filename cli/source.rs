@@ -221,13 +221,9 @@ impl Model for SourceAt {
         let weights = Weights::new(&model.graph, &model.checkpoint)?;
         let packed = build_weights(&compiled, &weights, threads, &|bytes| bar.inc(bytes));
         bar.finish_and_clear();
-        let image = PlanImage {
-            program: compiled.program,
-            code_hash: None,
-            weights: packed?,
-            tokenizer: model.tokenizer,
-            chat_template: model.chat_template,
-        };
+        // SAFETY: the compiler of this process made the program.
+        let image = unsafe { PlanImage::generated(compiled.program, packed?) };
+        let image = image.with_tokenizer(model.tokenizer).with_chat_template(model.chat_template);
         times.pack = start.elapsed().as_secs_f64();
         engine(&image, shape, args, times)
     }

@@ -73,7 +73,8 @@ impl Machine {
 /// Probes of a level on that many threads.
 pub fn limits(level: Level, threads: usize) -> Result<Limits> {
     let probe = kernmill_kernels::peak::probe(level)?;
-    Ok(Limits::new(&probe, threads)?)
+    // SAFETY: the generator has just made the probe.
+    Ok(unsafe { Limits::new(&probe, threads) }?)
 }
 
 /// Memory to read that is neither the weights nor in a cache: `bytes`, or half of what there is.

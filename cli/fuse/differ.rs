@@ -243,13 +243,9 @@ impl Case<'_> {
                 }
             }
         }
-        let image = PlanImage {
-            program: compiled.program.clone(),
-            code_hash: None,
-            weights: build_weights(compiled, &source, 1, &|_| {}).map_err(|error| error.to_string())?,
-            tokenizer: None,
-            chat_template: None,
-        };
+        let weights = build_weights(compiled, &source, 1, &|_| {}).map_err(|error| error.to_string())?;
+        // SAFETY: the compiler of this process made the program.
+        let image = unsafe { PlanImage::generated(compiled.program.clone(), weights) };
         let pool = PoolConfig { threads: Some(2), ..PoolConfig::default() };
         let config = EngineConfig { pool, context: Some(64), sequences: 1, chunk: None };
         let mut engine = Engine::new(&image, config).map_err(|error| error.to_string())?;

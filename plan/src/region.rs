@@ -181,7 +181,12 @@ impl WeightRegion {
     ///
     /// # Errors
     /// When that part is not in the file or the kernel refuses.
-    pub fn map_file(
+    ///
+    /// # Safety
+    /// As of every file mapping: nobody writes to that part of the file while the region lives. Nothing in the region protects it from other
+    /// processes. Where the file is not the caller's alone, what reads the region must take any bytes at any time, as kernels do, and
+    /// nothing may be concluded from a byte that is read twice.
+    pub unsafe fn map_file(
         file: &File,
         offset: u64,
         bytes: usize,
@@ -218,7 +223,8 @@ impl WeightRegion {
 
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: `len` bytes are mapped, readable and never written while the region lives.
+        // SAFETY: `len` bytes are mapped and readable. This process writes none of them while the region lives; that no other one writes to a
+        // mapped file is what the caller of `map_file` has promised.
         unsafe { std::slice::from_raw_parts(self.0.base.as_ptr(), self.0.len) }
     }
 }
@@ -331,9 +337,11 @@ mod tests {
         file.write_all(&[1; 4096]).unwrap();
         file.write_all(&[2; 100]).unwrap();
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(WeightRegion::map_file(&file, 4096, 100, "f").unwrap().as_slice(), &[2; 100]);
-        let past = WeightRegion::map_file(&file, 4096, 101, "f").unwrap_err();
+        // SAFETY: the file has no name any more, and this test does not write to it.
+        let map = |offset, bytes| unsafe { WeightRegion::map_file(&file, offset, bytes, "f") };
+        assert_eq!(map(4096, 100).unwrap().as_slice(), &[2; 100]);
+        let past = map(4096, 101).unwrap_err();
         assert_eq!(past.to_string(), "the file holds 4196 bytes, the region ends at byte 4197");
-        assert!(matches!(WeightRegion::map_file(&file, 64, 10, "f"), Err(RegionError::Unaligned { .. })));
+        assert!(matches!(map(64, 10), Err(RegionError::Unaligned { .. })));
     }
 }

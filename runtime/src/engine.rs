@@ -12,8 +12,10 @@ use crate::profile::{Detail, Profile};
 use crate::sampler::SamplerError;
 use crate::tokenizer::{Tokenizer, TokenizerError};
 use crate::tokenizer_handle::TokenizerHandle;
+use kernmill_plan::float_env::FloatEnv;
 use kernmill_plan::program::ModelInfo;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What an engine is made with.
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +108,14 @@ pub enum EngineError {
     /// No token could be sampled.
     #[error(transparent)]
     Sampler(#[from] SamplerError),
+    /// An entry of a step with several cannot be served; the others are not at fault.
+    #[error("entry {entry} of the step: {source}")]
+    Entry {
+        /// Its index.
+        entry: usize,
+        /// What is wrong with it.
+        source: Box<EngineError>,
+    },
     /// The runtime made a batch that its own checks refuse.
     #[error(transparent)]
     Batch(#[from] BatchError),
@@ -133,14 +143,17 @@ impl EngineError {
                 ErrorKind::Unsupported
             }
             EngineError::Adapter(error) => error.kind(),
+            EngineError::Entry { source, .. } => source.kind(),
             _ => ErrorKind::BadInput,
         }
     }
 }
 
-/// A sequence of an engine.
+/// A sequence of an engine. Other engines do not know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SeqId {
+    /// Number of the engine.
+    engine: u64,
     slot: u32,
     /// Tells a slot's users apart.
     generation: u64,
@@ -168,6 +181,8 @@ pub struct LogitsOf {
 
 /// A loaded plan with its KV cache and workers.
 pub struct Engine {
+    /// Tells engines of this process apart.
+    number: u64,
     model: ModelInfo,
     tokenizer: Option<TokenizerHandle>,
     chat_template: Option<String>,
@@ -185,6 +200,9 @@ pub struct Engine {
     run: RunBuffers,
 }
 
+/// Number of the next engine of this process.
+static NEXT_ENGINE: AtomicU64 = AtomicU64::new(0);
+
 /// What a run is put together in; reused, so that a step allocates nothing once they have grown.
 struct RunBuffers {
     batch: Batch,
@@ -201,28 +219,30 @@ impl Engine {
     /// # Errors
     /// When anything does not fit; see [`EngineError`].
     pub fn new(image: &PlanImage, config: EngineConfig) -> Result<Engine, EngineError> {
-        let model = &image.program.model;
+        let _env = FloatEnv::standard();
+        let model = &image.program().model;
         let in_range = |name, found: u32, max: u32| {
             if (1..=max).contains(&found) { Ok(()) } else { Err(EngineError::Config { name, found, max }) }
         };
         let context = config.context.unwrap_or(model.max_context.min(DEFAULT_CONTEXT));
         in_range("context", context, model.max_context)?;
         in_range("sequences", config.sequences, MAX_SEQUENCES)?;
-        let largest = image.program.classes.last().map_or(1, |class| class.max_tokens.max(1));
+        let largest = image.program().classes.last().map_or(1, |class| class.max_tokens.max(1));
         let chunk = config.chunk.unwrap_or(largest).min(largest);
         in_range("chunk", chunk, largest)?;
         let shape = KvShape { context, sequences: config.sequences, chunk };
         let executor = Executor::new(image, shape, Pool::new(config.pool)?)?;
         let loader = model.adapters.clone().map(|adapters| {
-            AdapterLoader::new(Arc::new(adapters), Arc::clone(&image.weights), model.name.clone())
+            AdapterLoader::new(Arc::new(adapters), Arc::clone(image.weights()), model.name.clone())
         });
         let rows = chunk as usize;
         Ok(Engine {
-            need: MemoryNeed::of(&image.program, shape, executor.threads()),
+            number: NEXT_ENGINE.fetch_add(1, Ordering::Relaxed),
+            need: MemoryNeed::of(image.program(), shape, executor.threads()),
             tables: KvTables::new(&model.kv, shape),
             model: model.clone(),
-            tokenizer: image.tokenizer.clone(),
-            chat_template: image.chat_template.clone(),
+            tokenizer: image.tokenizer().cloned(),
+            chat_template: image.chat_template().map(str::to_owned),
             executor,
             shape,
             adapters: AdapterTable::new(model.adapters.as_ref(), 1),
@@ -354,13 +374,14 @@ impl Engine {
         self.next_generation += 1;
         self.generations[slot as usize] = Some(self.next_generation);
         self.sequence_adapters[slot as usize] = 0;
-        SeqId { slot, generation: self.next_generation }
+        SeqId { engine: self.number, slot, generation: self.next_generation }
     }
 
     fn slot(&self, id: SeqId) -> Result<u32, EngineError> {
-        match self.generations.get(id.slot as usize) {
-            Some(Some(generation)) if *generation == id.generation => Ok(id.slot),
-            _ => Err(EngineError::NoSequence),
+        let generation = self.generations.get(id.slot as usize).copied().flatten();
+        match id.engine == self.number && generation == Some(id.generation) {
+            true => Ok(id.slot),
+            false => Err(EngineError::NoSequence),
         }
     }
 
@@ -369,7 +390,8 @@ impl Engine {
     /// The tokens of all entries are run together, at most [`Engine::chunk`] at a time.
     ///
     /// # Errors
-    /// Bad input is found before anything runs. When KV blocks run out halfway, the chunks before are stored.
+    /// Bad input is found before anything runs. When KV blocks run out halfway, the chunks before are stored. Where there are several
+    /// entries, [`EngineError::Entry`] says which one is at fault.
     pub fn step(
         &mut self,
         work: &[(SeqId, &[u32])],
@@ -404,17 +426,21 @@ impl Engine {
 
     fn check_work(&self, work: &[(SeqId, &[u32])]) -> Result<(), EngineError> {
         for (n, (id, tokens)) in work.iter().enumerate() {
-            let length = self.length(*id)?;
-            if work[..n].iter().any(|(other, _)| other == id) {
-                return Err(EngineError::Repeated);
-            }
-            self.check_tokens(tokens)?;
-            if tokens.len() > (self.shape.context - length) as usize {
-                let context = self.shape.context;
-                return Err(KvError::Context { length, more: tokens.len(), context }.into());
-            }
+            let repeated = work[..n].iter().any(|(other, _)| other == id);
+            let checked = if repeated { Err(EngineError::Repeated) } else { self.check_entry(*id, tokens) };
+            checked.map_err(|error| of_entry(error, n, work.len()))?;
         }
         Ok(())
+    }
+
+    fn check_entry(&self, id: SeqId, tokens: &[u32]) -> Result<(), EngineError> {
+        let length = self.length(id)?;
+        self.check_tokens(tokens)?;
+        let context = self.shape.context;
+        match tokens.len() > (context - length) as usize {
+            true => Err(KvError::Context { length, more: tokens.len(), context }.into()),
+            false => Ok(()),
+        }
     }
 
     /// Checks token ids against the vocabulary.
@@ -445,9 +471,9 @@ impl Engine {
             let part = &tokens[done..tokens.len().min(done + room)];
             if !part.is_empty() {
                 let executor = &mut self.executor;
-                self.tables.reserve(id.slot, part.len(), &mut |kind, from, to| {
-                    executor.copy_block(kind, from, to)
-                })?;
+                let copy = &mut |kind, from, to| executor.copy_block(kind, from, to);
+                let reserved = self.tables.reserve(id.slot, part.len(), copy);
+                reserved.map_err(|error| of_entry(error.into(), entry, work.len()))?;
                 let start = self.tables.length(id.slot);
                 for (n, token) in part.iter().enumerate() {
                     let last = done + n + 1 == tokens.len();
@@ -478,5 +504,13 @@ impl Engine {
             self.tables.advance(*slot, *tokens);
         }
         Ok(())
+    }
+}
+
+/// An error with the entry that it belongs to, where there are several.
+fn of_entry(error: EngineError, entry: usize, entries: usize) -> EngineError {
+    match entries {
+        1 => error,
+        _ => EngineError::Entry { entry, source: Box::new(error) },
     }
 }

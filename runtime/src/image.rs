@@ -6,16 +6,80 @@ use kernmill_plan::region::WeightRegion;
 use std::sync::Arc;
 
 /// A plan in memory. Several engines may share one through [`Arc`]s of its weights.
+///
+/// An engine calls the machine code in it, and nothing can check machine code. So an image comes from a plan file whose owner and
+/// permissions allow its code to run ([`crate::Plan::image`]), or from somebody who vouches for the code ([`PlanImage::generated`]).
 #[derive(Clone, Debug)]
 pub struct PlanImage {
+    program: Program,
+    code_hash: Option<[u8; 32]>,
+    weights: Arc<WeightRegion>,
+    tokenizer: Option<TokenizerHandle>,
+    chat_template: Option<String>,
+}
+
+impl PlanImage {
+    /// An image of a program that was generated in this process, without tokenizer and chat template.
+    ///
+    /// # Safety
+    /// When an engine of this image runs a step, the program's code is what kernmill's generator made for exactly this program: functions
+    /// of the kernel ABI ([`kernmill_plan::abi`]) that read and write only what the operands, the batch and the scratch give them. For
+    /// code that came out of `kernmill_compiler::pipeline::compile`, nothing else needs to be shown.
+    pub unsafe fn generated(program: Program, weights: Arc<WeightRegion>) -> PlanImage {
+        PlanImage::sealed(program, weights)
+    }
+
+    /// The same inside the runtime, whose callers have the reason.
+    pub(crate) fn sealed(program: Program, weights: Arc<WeightRegion>) -> PlanImage {
+        PlanImage { program, code_hash: None, weights, tokenizer: None, chat_template: None }
+    }
+
+    /// With the blake3 hash of the code's bytes: an engine refuses another copy.
+    #[must_use]
+    pub fn with_code_hash(self, hash: [u8; 32]) -> PlanImage {
+        PlanImage { code_hash: Some(hash), ..self }
+    }
+
+    /// With a tokenizer. Without one a model still takes token ids.
+    #[must_use]
+    pub fn with_tokenizer(self, tokenizer: Option<TokenizerHandle>) -> PlanImage {
+        PlanImage { tokenizer, ..self }
+    }
+
+    /// With a chat template (Jinja), for the fronts that apply it.
+    #[must_use]
+    pub fn with_chat_template(self, chat_template: Option<String>) -> PlanImage {
+        PlanImage { chat_template, ..self }
+    }
+
     /// Steps, memory plan and code for one target.
-    pub program: Program,
-    /// blake3 hash of [`Program::code`]'s bytes when the plan records one; the copy that is executed must match it.
-    pub code_hash: Option<[u8; 32]>,
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// blake3 hash of the code's bytes, when the plan records one.
+    pub fn code_hash(&self) -> Option<[u8; 32]> {
+        self.code_hash
+    }
+
     /// Packed weights that the program's operands refer to.
-    pub weights: Arc<WeightRegion>,
-    /// Without a tokenizer a model still takes token ids.
-    pub tokenizer: Option<TokenizerHandle>,
-    /// Chat template (Jinja), for the fronts that apply it.
-    pub chat_template: Option<String>,
+    pub fn weights(&self) -> &Arc<WeightRegion> {
+        &self.weights
+    }
+
+    /// The tokenizer, if there is one.
+    pub fn tokenizer(&self) -> Option<&TokenizerHandle> {
+        self.tokenizer.as_ref()
+    }
+
+    /// The chat template, if there is one.
+    pub fn chat_template(&self) -> Option<&str> {
+        self.chat_template.as_deref()
+    }
+
+    /// For tests of what is refused.
+    #[cfg(test)]
+    pub(crate) fn program_mut(&mut self) -> &mut Program {
+        &mut self.program
+    }
 }

@@ -84,7 +84,7 @@ fn expected(case: &Case, preset: Preset, data: &[Data]) -> Vec<Vec<f32>> {
 /// An engine with each adapter in its slot.
 fn engine(image: &kernmill_runtime::PlanImage, threads: usize, data: &[Data]) -> Engine {
     let mut engine = super::engine(image, threads, data.len() as u32 + 1, None);
-    let adapters = image.program.model.adapters.as_ref().unwrap();
+    let adapters = image.program().model.adapters.as_ref().unwrap();
     for (slot, data) in data.iter().enumerate() {
         assert_eq!(engine.place_adapter(packed(adapters, data)).unwrap(), slot as u32 + 1);
     }
@@ -113,7 +113,7 @@ fn check(case: &Case, options: &Options, threads: &[usize], pieces: &[&[usize]],
     let preset = options.preset;
     let compiled = case.compile(&Options { adapters: true, ..options.clone() });
     let image = case.image(&compiled);
-    let data = adapters(&image.program.model.adapters.as_ref().unwrap().sites, 5);
+    let data = adapters(&image.program().model.adapters.as_ref().unwrap().sites, 5);
     let expected = expected(case, preset, &data);
     let vocab = case.graph.vocab;
     for threads in threads {

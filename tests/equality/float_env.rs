@@ -34,7 +34,8 @@ fn set_mxcsr(value: u32) {
 fn under<T: Send>(value: u32, work: impl FnOnce() -> T + Send) -> T {
     let in_thread = || {
         set_mxcsr(value);
-        let result = work();
+        // Before the environment changes back.
+        let result = black_box(work());
         let after = mxcsr();
         set_mxcsr(STANDARD);
         assert_eq!(after & !FLAGS, value, "the caller's environment has changed");

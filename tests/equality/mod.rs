@@ -1,8 +1,10 @@
 //! One order of arithmetic: compiled plans give the interpreter's logits bit for bit, however the work is cut up.
 
 mod adapters;
+mod float_env;
 mod tiles;
 
+use crate::harness::image_of;
 use fastrand::Rng;
 use kernmill_compiler::build::build_weights;
 use kernmill_compiler::choose::Choices;
@@ -51,7 +53,7 @@ impl Case {
         compile(&self.graph, &Options { choices, ..options.clone() }).unwrap()
     }
 
-    fn image(&self, compiled: &Compiled) -> PlanImage {
+    fn source(&self) -> MemorySource {
         let mut source = MemorySource::default();
         for (tensor, raw) in self.graph.tensors.iter().zip(&self.weights.raw) {
             match raw {
@@ -63,13 +65,11 @@ impl Case {
                 }
             }
         }
-        PlanImage {
-            program: compiled.program.clone(),
-            code_hash: None,
-            weights: build_weights(compiled, &source, 1, &|_| {}).unwrap(),
-            tokenizer: None,
-            chat_template: None,
-        }
+        source
+    }
+
+    fn image(&self, compiled: &Compiled) -> PlanImage {
+        image_of(compiled.program.clone(), build_weights(compiled, &self.source(), 1, &|_| {}).unwrap())
     }
 }
 

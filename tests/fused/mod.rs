@@ -3,6 +3,7 @@
 mod widths;
 
 use crate::docs::root;
+use crate::harness::image_of;
 use fastrand::Rng;
 use kernmill_compiler::build::build_weights;
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, schema};
@@ -15,7 +16,7 @@ use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::testing::{RandomWeights, random_weights};
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, PlanImage, Want};
+use kernmill_runtime::{Engine, EngineConfig, Want};
 use std::fs;
 
 const PRESETS: [Preset; 3] = [Preset::Exact, Preset::Faithful, Preset::Bf16];
@@ -68,13 +69,8 @@ impl Case {
         for (tensor, raw) in self.graph.tensors.iter().zip(&self.weights.raw) {
             source.f32.insert(tensor.name.clone(), raw.to_f32());
         }
-        let image = PlanImage {
-            program: compiled.program.clone(),
-            code_hash: None,
-            weights: build_weights(compiled, &source, 1, &|_| {}).unwrap(),
-            tokenizer: None,
-            chat_template: None,
-        };
+        let weights = build_weights(compiled, &source, 1, &|_| {}).unwrap();
+        let image = image_of(compiled.program.clone(), weights);
         let pool = PoolConfig { threads: Some(2), ..PoolConfig::default() };
         let config = EngineConfig { pool, context: Some(64), sequences: 1, chunk: None };
         let mut engine = Engine::new(&image, config).unwrap();

@@ -9,11 +9,14 @@ use kernmill_compiler::import::{from_config, from_gguf};
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{Spec, lower};
+use kernmill_plan::program::Program;
+use kernmill_plan::region::WeightRegion;
 use kernmill_plan::target::Level;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage};
 use safetensors::SafeTensors;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 /// The built program. Nothing of this process's environment sets its options.
 pub fn program() -> Command {
@@ -68,13 +71,8 @@ impl Model {
         let choices = (preset == Preset::Fast).then(|| self.choices());
         let compiled =
             compile(&self.graph, &Options { preset, choices, adapters, ..Options::new(level) }).unwrap();
-        PlanImage {
-            weights: build_weights(&compiled, &weights, 2, &|_| {}).unwrap(),
-            program: compiled.program,
-            code_hash: None,
-            tokenizer: None,
-            chat_template: None,
-        }
+        let packed = build_weights(&compiled, &weights, 2, &|_| {}).unwrap();
+        image_of(compiled.program, packed)
     }
 
     /// What preset `fast` makes of its weights.
@@ -92,6 +90,12 @@ impl Model {
     pub fn engine(&self, preset: Preset, config: EngineConfig) -> Engine {
         Engine::new(&self.image(preset), config).unwrap()
     }
+}
+
+/// A compiled program in memory.
+pub fn image_of(program: Program, weights: Arc<WeightRegion>) -> PlanImage {
+    // SAFETY: tests give it what the compiler made.
+    unsafe { PlanImage::generated(program, weights) }
 }
 
 /// A tensor of 4-byte elements.

@@ -16,6 +16,7 @@ use kernmill_plan::file::{
     FusedSpecText, HEADER_BYTES, Hash, Kind, MAX_PIECE_BYTES, Metadata, PIECE_ENTRY_BYTES, TargetInfo,
     TargetProgram, TensorInfo,
 };
+use kernmill_plan::float_env::FloatEnv;
 use kernmill_plan::program::Program;
 use kernmill_plan::region::WeightRegion;
 use std::fs::File;
@@ -166,11 +167,13 @@ impl<'a> PlanWriter<'a> {
         threads: usize,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(), PlanWriteError<S::Error>> {
+        let _env = FloatEnv::standard();
         reserve(file, self.bytes)?;
         let [.., hashes, weights] = &self.entries[..] else { unreachable!("`new` puts both at the end") };
         // Where the system refuses, the plan's cached pages are small ones.
-        let cache =
-            WeightRegion::map_file(file, weights.offset, self.layout.bytes as usize, "the new plan").ok();
+        let bytes = self.layout.bytes as usize;
+        // SAFETY: nothing reads the mapping's bytes: it only brings pages into memory.
+        let cache = unsafe { WeightRegion::map_file(file, weights.offset, bytes, "the new plan") }.ok();
         let pieces: Mutex<Vec<(u64, Hash)>> = Mutex::new(vec![(0, Hash::default()); self.pieces()]);
         let take = |piece: Piece<'_>| -> Result<(), PlanWriteError<S::Error>> {
             let hash = *blake3::hash(piece.bytes).as_bytes();

@@ -160,7 +160,7 @@ unsafe impl Send for Executor {}
 impl Executor {
     /// Checks the program and the host, takes the memory, resolves the operands.
     pub(crate) fn new(image: &PlanImage, shape: KvShape, pool: Pool) -> Result<Executor, LoadError> {
-        let program = &image.program;
+        let program = image.program();
         kernmill_plan::check::check_program(program)?;
         let missing = program.level.missing();
         if !missing.is_empty() {
@@ -169,18 +169,18 @@ impl Executor {
         if program.level == Level::Amx {
             tiles::request().map_err(LoadError::Tiles)?;
         }
-        let found = image.weights.len() as u64;
+        let found = image.weights().len() as u64;
         if found < program.weight_bytes {
             return Err(LoadError::Weights { expected: program.weight_bytes, found });
         }
         let hash =
-            image.code_hash.map_or_else(|| blake3::hash(&program.code.bytes), blake3::Hash::from_bytes);
+            image.code_hash().map_or_else(|| blake3::hash(&program.code.bytes), blake3::Hash::from_bytes);
         let code = ExecutableCode::load(&program.code.bytes, &hash)?;
         let (mut memory, ropes) = Memory::new(image, shape, pool.count())?;
         let arena = memory.arena.as_mut_ptr();
         let kv = memory.kv.as_mut_ptr();
         let bases = Bases {
-            weights: image.weights.as_ptr() as u64,
+            weights: image.weights().as_ptr() as u64,
             arena: arena as u64,
             kv: memory.kv_offsets.iter().map(|offset| kv as u64 + *offset as u64).collect(),
             ropes,
@@ -199,7 +199,7 @@ impl Executor {
             sites_in_use: SiteSet::default(),
             meter: None,
             code,
-            _weights: Arc::clone(&image.weights),
+            _weights: Arc::clone(image.weights()),
         })
     }
 
@@ -311,7 +311,7 @@ impl Executor {
 impl Memory {
     /// Takes it all, and says where each rotary table is.
     fn new(image: &PlanImage, shape: KvShape, threads: usize) -> Result<(Memory, Vec<u64>), LoadError> {
-        let program = &image.program;
+        let program = image.program();
         let need = MemoryNeed::of(program, shape, threads);
         match kernmill_plan::memory::available_memory() {
             Some(available) if need.total() > available => {

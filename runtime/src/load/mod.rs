@@ -152,15 +152,18 @@ impl Plan {
             return Err(error);
         }
         let (program, code_hash) = self.file.program(target).map_err(|source| self.wrong(source))?;
-        self.image_of(program, Some(code_hash))
+        Ok(self.image_of(program)?.with_code_hash(code_hash))
     }
 
-    /// The plan's weights and tokenizer with a program that was generated here.
+    /// The plan's weights and chat template with a program that was generated here.
     ///
     /// # Errors
     /// When a part of it is damaged.
-    pub fn image_with(&self, program: Program) -> Result<PlanImage, PlanError> {
-        self.image_of(program, None)
+    ///
+    /// # Safety
+    /// As [`PlanImage::generated`] asks of the program.
+    pub unsafe fn image_with(&self, program: Program) -> Result<PlanImage, PlanError> {
+        self.image_of(program)
     }
 
     /// Whether it has a tokenizer.
@@ -182,21 +185,19 @@ impl Plan {
         self.has_tokenizer().then(|| TokenizerHandle::start(read))
     }
 
-    fn image_of(&self, program: Program, code_hash: Option<[u8; 32]>) -> Result<PlanImage, PlanError> {
-        Ok(PlanImage {
-            program,
-            code_hash,
-            weights: self.weights()?,
-            tokenizer: None,
-            chat_template: self.file.chat_template().map_err(|source| self.wrong(source))?,
-        })
+    fn image_of(&self, program: Program) -> Result<PlanImage, PlanError> {
+        let chat_template = self.file.chat_template().map_err(|source| self.wrong(source))?;
+        Ok(PlanImage::sealed(program, self.weights()?).with_chat_template(chat_template))
     }
 
     /// Maps the weights. Their pages are read when they are first used.
     fn weights(&self) -> Result<Arc<WeightRegion>, PlanError> {
         let section = self.file.weights();
         let name = self.path.display().to_string();
-        WeightRegion::map_file(self.file.source(), section.offset, section.bytes as usize, &name)
+        let bytes = section.bytes as usize;
+        // SAFETY: kernels read the weights as plain numbers, of which any bits may change at any time, and conclude nothing from them. That nobody
+        // rewrites a plan while it runs is asked of the user (docs/security.md).
+        unsafe { WeightRegion::map_file(self.file.source(), section.offset, bytes, &name) }
             .map_err(|source| PlanError::Map { path: self.path.clone(), source })
     }
 

@@ -52,7 +52,10 @@ impl Limits {
     ///
     /// # Errors
     /// When this CPU lacks the probe's features, or the system refuses memory or threads.
-    pub fn new(probe: &Probe, threads: usize) -> Result<Limits, MeasureError> {
+    ///
+    /// # Safety
+    /// The probe is what kernmill's generator made (`kernmill_kernels::peak::probe`): its code is called.
+    pub unsafe fn new(probe: &Probe, threads: usize) -> Result<Limits, MeasureError> {
         let missing = probe.level.missing();
         if !missing.is_empty() {
             return Err(MeasureError::Cpu(LoadError::Cpu { level: probe.level.name(), missing }));
@@ -64,8 +67,8 @@ impl Limits {
             offset.filter(|at| *at < probe.code.bytes.len()).ok_or(MeasureError::Symbol(name))
         };
         let (read, multiply) = (code.address(address(READ)?), code.address(address(MULTIPLY)?));
-        // SAFETY: a probe's functions have these types (as a plan's kernels have theirs), the CPU has what they use, and the code
-        // lives as long as the pointers.
+        // SAFETY: a probe's functions have these types, by the caller's promise; the CPU has what they use, and the code lives as long as
+        // the pointers.
         let (read, multiply) = unsafe {
             (
                 std::mem::transmute::<*const u8, extern "C" fn(*const u8, u64)>(read),
@@ -167,7 +170,8 @@ mod tests {
     #[test]
     fn rates_are_finite_for_any_sizes() {
         for threads in [1, 3] {
-            let mut limits = Limits::new(&probe(), threads).unwrap();
+            // SAFETY: the probe's functions, above, touch no memory.
+            let mut limits = unsafe { Limits::new(&probe(), threads) }.unwrap();
             let memory = memory_to_read(100_000).unwrap();
             for bytes in [1, 100_000, 1_000_001] {
                 let rate = limits.read(memory.as_slice(), bytes);
@@ -182,6 +186,8 @@ mod tests {
     fn a_probe_without_a_function_is_refused() {
         let mut broken = probe();
         broken.code.symbols.pop();
-        assert!(matches!(Limits::new(&broken, 1), Err(MeasureError::Symbol(MULTIPLY))));
+        // SAFETY: as above, of the function that is left.
+        let refused = unsafe { Limits::new(&broken, 1) };
+        assert!(matches!(refused, Err(MeasureError::Symbol(MULTIPLY))));
     }
 }

@@ -29,20 +29,14 @@ pub(crate) fn image() -> PlanImage {
             weights.as_mut_slice()[kind * 64 + i * 4..][..4].copy_from_slice(&p.to_le_bytes());
         }
     }
-    PlanImage {
-        program: program(),
-        code_hash: None,
-        weights: weights.freeze().unwrap(),
-        tokenizer: None,
-        chat_template: None,
-    }
+    PlanImage::sealed(program(), weights.freeze().unwrap())
 }
 
 /// The same with a byte-level tokenizer: token b is byte b, 256 ends the text.
 pub(crate) fn image_with_tokenizer() -> PlanImage {
     let json = crate::tokenizer::tests::byte_tokenizer_json();
     let read = move || crate::Tokenizer::from_json(&json, VOCAB);
-    PlanImage { tokenizer: Some(crate::TokenizerHandle::start(read)), ..image() }
+    image().with_tokenizer(Some(crate::TokenizerHandle::start(read)))
 }
 
 /// The logits after the last of `tokens`: what the kernels compute, in plain loops.

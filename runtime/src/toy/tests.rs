@@ -184,7 +184,8 @@ fn bad_requests_are_refused_before_anything_runs() {
     };
     assert_eq!(refused(&[(id, &[1, 2, VOCAB])]), "token 2 of the input has id 300, expected less than 300");
     assert_eq!(refused(&[(id, &tokens(201, 0))]), "0 tokens and 201 more exceed the context of 200");
-    assert_eq!(refused(&[(id, &[1]), (id, &[2])]), "a sequence occurs twice in one step");
+    let twice = "entry 1 of the step: a sequence occurs twice in one step";
+    assert_eq!(refused(&[(id, &[1]), (id, &[2])]), twice);
     engine.drop_sequence(id);
     assert!(matches!(engine.step(&[(id, &[1])], Want::None, &mut |_, _| {}), Err(EngineError::NoSequence)));
     let long = tokens(201, 0);
@@ -203,6 +204,38 @@ fn bad_requests_are_refused_before_anything_runs() {
 }
 
 #[test]
+fn the_entry_of_a_step_that_is_at_fault_is_named() {
+    let mut engine = engine(1, 3, None);
+    let ids = [(); 3].map(|()| engine.create().unwrap());
+    let long = tokens(201, 0);
+    for at in 0..3 {
+        for wrong in [&[VOCAB][..], &long] {
+            let mut work = ids.map(|id| (id, &[1][..]));
+            work[at].1 = wrong;
+            let error = engine.step(&work, Want::Last, &mut |_, _| panic!("nothing runs")).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::BadInput);
+            assert!(matches!(error, EngineError::Entry { entry, .. } if entry == at), "{error}");
+        }
+    }
+    assert!(ids.iter().all(|id| engine.length(*id).unwrap() == 0));
+}
+
+#[test]
+fn sequences_of_another_engine_are_unknown() {
+    let (mut first, mut second) = (engine(1, 2, None), engine(1, 2, None));
+    let (a, b) = (first.create().unwrap(), second.create().unwrap());
+    assert_ne!(a, b);
+    second.step(&[(b, &[1, 2])], Want::None, &mut |_, _| {}).unwrap();
+    assert!(matches!(second.length(a), Err(EngineError::NoSequence)));
+    assert!(matches!(second.step(&[(a, &[1])], Want::None, &mut |_, _| {}), Err(EngineError::NoSequence)));
+    assert!(matches!(second.fork(a, 0), Err(EngineError::NoSequence)));
+    assert!(matches!(second.truncate(a, 0), Err(EngineError::NoSequence)));
+    assert!(matches!(second.use_adapter(a, 0), Err(EngineError::NoSequence)));
+    second.drop_sequence(a);
+    assert_eq!(second.length(b).unwrap(), 2);
+}
+
+#[test]
 fn engines_that_cannot_be_are_refused() {
     let refused = |change: fn(&mut crate::PlanImage, &mut EngineConfig)| {
         let (mut image, mut config) = (image(), config(1, 1, None));
@@ -217,14 +250,20 @@ fn engines_that_cannot_be_are_refused() {
         assert!(matches!(refused(change), EngineError::Config { .. }));
     }
     assert!(matches!(
-        refused(|i, _| i.program.weight_bytes = 129),
+        refused(|i, _| i.program_mut().weight_bytes = 129),
         EngineError::Load(LoadError::Weights { .. })
     ));
-    assert!(matches!(refused(|i, _| i.program.classes.clear()), EngineError::Load(LoadError::Check(_))));
-    assert!(matches!(refused(|i, _| i.code_hash = Some([1; 32])), EngineError::Load(LoadError::Code(_))));
+    assert!(matches!(
+        refused(|i, _| i.program_mut().classes.clear()),
+        EngineError::Load(LoadError::Check(_))
+    ));
+    assert!(matches!(
+        refused(|i, _| *i = i.clone().with_code_hash([1; 32])),
+        EngineError::Load(LoadError::Code(_))
+    ));
     let memory = refused(|i, c| {
-        i.program.model.kv.geometry.head_dim = 4096;
-        i.program.model.kv.geometry.kv_heads = 4096;
+        i.program_mut().model.kv.geometry.head_dim = 4096;
+        i.program_mut().model.kv.geometry.kv_heads = 4096;
         c.sequences = 4096;
     });
     assert!(matches!(memory, EngineError::Load(LoadError::Memory { .. })), "{memory}");
@@ -233,7 +272,7 @@ fn engines_that_cannot_be_are_refused() {
 #[test]
 fn a_broken_tokenizer_is_an_error_when_it_is_needed() {
     let read = || crate::Tokenizer::from_json(b"{", VOCAB);
-    let image = crate::PlanImage { tokenizer: Some(crate::TokenizerHandle::start(read)), ..image() };
+    let image = image().with_tokenizer(Some(crate::TokenizerHandle::start(read)));
     let mut engine = Engine::new(&image, config(1, 1, None)).unwrap();
     assert!(engine.has_tokenizer());
     assert!(matches!(engine.tokenizer(), Err(EngineError::Tokenizer(_))));

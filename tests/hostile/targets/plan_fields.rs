@@ -15,7 +15,7 @@ use kernmill_runtime::{Engine, EngineConfig, ErrorKind, PlanImage};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// A section: kind, target, contents.
 #[derive(Clone)]
@@ -57,7 +57,9 @@ pub fn plan_fields(data: &[u8]) {
 
 /// Makes an engine of a program that has passed, if this machine can run it, and runs nothing.
 fn start(program: Program, hash: [u8; 32]) {
-    let image = PlanImage { program, code_hash: Some(hash), ..sound_image().clone() };
+    let weights = Arc::clone(sound_image().weights());
+    // SAFETY: the engine below runs no step.
+    let image = unsafe { PlanImage::generated(program, weights) }.with_code_hash(hash);
     let pool = PoolConfig { threads: Some(1), pin: false };
     let config = EngineConfig { pool, context: Some(20), sequences: 2, chunk: None };
     match Engine::new(&image, config) {

@@ -51,13 +51,8 @@ pub fn sound_image() -> &'static PlanImage {
         let graph = sound_graph();
         let compiled = compiled(&graph, Level::V3);
         let weights = build_weights(&compiled, &weights_of(&graph), 1, &|_| {}).expect("sound weights");
-        PlanImage {
-            program: compiled.program,
-            code_hash: None,
-            weights,
-            tokenizer: None,
-            chat_template: None,
-        }
+        // SAFETY: the compiler of this process made the program.
+        unsafe { PlanImage::generated(compiled.program, weights) }
     })
 }
 
