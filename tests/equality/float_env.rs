@@ -57,20 +57,30 @@ fn tiny_numbers() -> Case {
     case
 }
 
-/// The packed weights' hash, the engine's logits, the interpreter's, and sampled tokens.
-fn everything(case: &Case) -> Vec<(blake3::Hash, Vec<f32>, Vec<f32>, Vec<u32>)> {
+/// What kernmill makes of a model with a preset.
+struct Found {
+    /// Of the packed weights.
+    hash: blake3::Hash,
+    /// The engine's.
+    logits: Vec<f32>,
+    /// The interpreter's.
+    interpreted: Vec<f32>,
+    sampled: Vec<u32>,
+}
+
+fn everything(case: &Case) -> Vec<Found> {
     let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
     let each = |preset| {
         let compiled: Compiled = case.compile(&options(preset, level));
         let image = case.image(&compiled);
         let hash = blake3::hash(image.weights().as_slice());
         let mut engine = engine(&image, 2, 1, None);
-        let found = logits(&mut engine, &case.tokens, &[13, 8]);
+        let logits = logits(&mut engine, &case.tokens, &[13, 8]);
         let params = SamplerParams { temperature: 0.5, seed: Some(1), ..SamplerParams::default() };
         let mut sampler = Sampler::new(params, case.graph.vocab).expect("good parameters");
-        let sampled =
-            found.chunks(case.graph.vocab).map(|row| sampler.sample(row).expect("finite logits")).collect();
-        (hash, found, case.expected(preset), sampled)
+        let rows = logits.chunks(case.graph.vocab);
+        let sampled = rows.map(|row| sampler.sample(row).expect("finite logits")).collect();
+        Found { hash, logits, interpreted: case.expected(preset), sampled }
     };
     PRESETS.map(each).into()
 }
@@ -79,15 +89,15 @@ fn everything(case: &Case) -> Vec<(blake3::Hash, Vec<f32>, Vec<f32>, Vec<u32>)> 
 fn another_floating_point_environment_of_the_host_changes_no_bit() {
     let case = tiny_numbers();
     let expected = under(STANDARD, || everything(&case));
-    assert!(expected.iter().any(|(_, logits, ..)| logits.iter().any(|x| x.is_subnormal())));
+    assert!(expected.iter().any(|found| found.logits.iter().any(|x| x.is_subnormal())));
     for value in [FLUSHING, TRUNCATING] {
         let sum = || black_box(f32::MIN_POSITIVE) / black_box(3.0);
         assert_ne!(under(value, sum).to_bits(), under(STANDARD, sum).to_bits(), "{value:#x} is no other");
         let found = under(value, || everything(&case));
-        for ((hash, logits, interpreted, sampled), expected) in found.iter().zip(&expected) {
-            assert_eq!((hash, sampled), (&expected.0, &expected.3));
-            assert_bits(logits, &expected.1, case.graph.vocab, "engine");
-            assert_bits(interpreted, &expected.2, case.graph.vocab, "interpreter");
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_eq!((found.hash, &found.sampled), (expected.hash, &expected.sampled));
+            assert_bits(&found.logits, &expected.logits, case.graph.vocab, "engine");
+            assert_bits(&found.interpreted, &expected.interpreted, case.graph.vocab, "interpreter");
         }
     }
 }
