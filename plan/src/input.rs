@@ -40,6 +40,8 @@ pub mod limit {
     pub const SPEC_BYTES: u64 = 4 << 20;
     /// The metadata section of a plan.
     pub const PLAN_METADATA_BYTES: u64 = 16 << 20;
+    /// Files that a GGUF model is split into.
+    pub const GGUF_PARTS: u64 = 1000;
     /// A JSON list of token ids: 12 bytes for each of a million.
     pub const TOKEN_IDS_BYTES: u64 = 12 << 20;
     /// Characters that an error message repeats of a name or text from a file.

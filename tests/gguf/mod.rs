@@ -4,7 +4,9 @@ mod blocks;
 mod command;
 pub mod convert;
 mod damage;
+mod keys;
 mod random;
+mod split;
 mod tokenizer;
 pub mod writer;
 

@@ -38,6 +38,14 @@ pub enum CheckpointError {
         /// What, and what would be supported.
         what: String,
     },
+    /// A file that follows its format but describes no model that can be loaded.
+    #[error("{path}: {what}")]
+    Model {
+        /// File.
+        path: PathBuf,
+        /// What is wrong, what was expected, what helps.
+        what: String,
+    },
     /// The index names a file that is not there.
     #[error("{index}: names shard `{shard}`, which does not exist beside it")]
     MissingShard {

@@ -98,6 +98,8 @@ struct Entry {
 
 /// A tensor of a GGUF file.
 pub(crate) struct FileTensor {
+    /// Which of the model's files holds it.
+    pub(crate) part: usize,
     pub(crate) dtype: Dtype,
     pub(crate) encoding: Encoding,
     /// As in [`TensorView`].
@@ -176,10 +178,14 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// The checkpoint in a GGUF file whose tensors have been checked.
-    pub(crate) fn from_gguf(path: PathBuf, bytes: Bytes, tensors: Vec<(String, FileTensor)>) -> Checkpoint {
+    /// The checkpoint in the parts of a GGUF file, whose tensors have been checked; `path` is the first part's.
+    pub(crate) fn from_gguf(
+        path: PathBuf,
+        parts: Vec<(PathBuf, Bytes)>,
+        tensors: Vec<(String, FileTensor)>,
+    ) -> Checkpoint {
         let entry = |t: FileTensor| Entry {
-            shard: 0,
+            shard: t.part,
             dtype: t.dtype,
             encoding: t.encoding,
             paired: t.paired,
@@ -187,7 +193,8 @@ impl Checkpoint {
             range: t.range,
         };
         let tensors = tensors.into_iter().map(|(name, t)| (name, entry(t))).collect();
-        Checkpoint { path: path.clone(), shards: vec![Shard { path, bytes }], tensors, gguf: true }
+        let shards = parts.into_iter().map(|(path, bytes)| Shard { path, bytes }).collect();
+        Checkpoint { path, shards, tensors, gguf: true }
     }
 
     /// The directory or file that was opened.

@@ -4,6 +4,7 @@ use super::metadata::{Metadata, Value, ValueType};
 use super::types::refused;
 use super::{MAGIC, TensorInfo, TensorType};
 use crate::checkpoint::{CheckpointError, Result};
+use kernmill_plan::input::{FileKind, KIND_BYTES, shortened};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
@@ -11,6 +12,8 @@ use std::path::Path;
 
 /// Versions read; 1 had 32-bit lengths.
 const VERSIONS: [u32; 2] = [2, 3];
+/// How files of the formats before GGUF begin.
+const OLDER: [&[u8; 4]; 4] = [b"lmgg", b"fmgg", b"tjgg", b"algg"];
 const DEFAULT_ALIGNMENT: usize = 32;
 const MAX_DIMENSIONS: u32 = 4;
 /// Arrays of arrays deeper than this are refused.
@@ -18,9 +21,10 @@ const MAX_NESTING: usize = 4;
 /// Reads and checks all of `file` but the tensors' data.
 pub(super) fn read(path: &Path, file: &[u8]) -> Result<(Metadata, Vec<TensorInfo>)> {
     let mut cursor = Cursor::new(path, file);
-    if cursor.take(MAGIC.len(), "the magic number")? != MAGIC {
-        return cursor.corrupt("it does not begin with `GGUF`");
+    if !file.starts_with(MAGIC) {
+        return cursor.bad(format!("expected a GGUF file, but {}", other_kind(file)));
     }
+    cursor.take(MAGIC.len(), "the magic number")?;
     let version = cursor.u32("the version")?;
     if VERSIONS.contains(&version.swap_bytes()) {
         return cursor.unsupported("it is big endian; supported is: little endian");
@@ -42,14 +46,22 @@ pub(super) fn read(path: &Path, file: &[u8]) -> Result<(Metadata, Vec<TensorInfo
     Ok((metadata, tensors))
 }
 
+/// What a file is that is no GGUF file.
+fn other_kind(file: &[u8]) -> &'static str {
+    if OLDER.iter().any(|magic| file.starts_with(*magic)) {
+        return "it is of a format before GGUF (GGML): take a GGUF file of the model";
+    }
+    FileKind::of(&file[..file.len().min(KIND_BYTES)]).describe()
+}
+
 fn metadata(cursor: &mut Cursor<'_>, count: u64) -> Result<Metadata> {
     let mut values = BTreeMap::new();
     for index in 0..count {
         let key = cursor.string(&format!("key {index}"))?;
-        let kind = cursor.value_type(&format!("key `{key}`"))?;
+        let kind = cursor.value_type(&format!("key `{}`", shortened(key)))?;
         let value = value(cursor, key, kind)?;
         match values.entry(key.to_owned()) {
-            Entry::Occupied(_) => return cursor.corrupt(format!("key `{key}` is there twice")),
+            Entry::Occupied(_) => return cursor.corrupt(format!("key `{}` is there twice", shortened(key))),
             Entry::Vacant(entry) => entry.insert(value),
         };
     }
@@ -57,7 +69,7 @@ fn metadata(cursor: &mut Cursor<'_>, count: u64) -> Result<Metadata> {
 }
 
 fn value(cursor: &mut Cursor<'_>, key: &str, kind: ValueType) -> Result<Value> {
-    let what = format!("the value of key `{key}`");
+    let what = format!("the value of key `{}`", shortened(key));
     Ok(match kind {
         ValueType::String => Value::Text(cursor.sized(&what)?),
         ValueType::Array => {
@@ -81,11 +93,12 @@ fn value(cursor: &mut Cursor<'_>, key: &str, kind: ValueType) -> Result<Value> {
 /// Describes a tensor; its range is still relative to the data.
 fn tensor(cursor: &mut Cursor<'_>, index: u64) -> Result<TensorInfo> {
     let name = cursor.string(&format!("the name of tensor {index}"))?;
-    let what = format!("the description of tensor `{name}`");
+    let shown = shortened(name);
+    let what = format!("the description of tensor `{shown}`");
     let rank = cursor.u32(&what)?;
     if !(1..=MAX_DIMENSIONS).contains(&rank) {
         return cursor
-            .corrupt(format!("tensor `{name}` has {rank} dimensions, expected 1 to {MAX_DIMENSIONS}"));
+            .corrupt(format!("tensor `{shown}` has {rank} dimensions, expected 1 to {MAX_DIMENSIONS}"));
     }
     let mut dims = Vec::with_capacity(rank as usize);
     for _ in 0..rank {
@@ -93,13 +106,13 @@ fn tensor(cursor: &mut Cursor<'_>, index: u64) -> Result<TensorInfo> {
     }
     let number = cursor.u32(&what)?;
     let Some(kind) = TensorType::from_number(number) else {
-        return refuse_type(cursor, name, number);
+        return refuse_type(cursor, &shown, number);
     };
     let offset = cursor.u64(&what)?;
     let row = usize::try_from(dims[0]).ok().filter(|&n| n > 0).and_then(|n| kind.row_bytes(n));
     let Some(row) = row else {
         return cursor.corrupt(format!(
-            "tensor `{name}` has rows of {} elements of {}, whose blocks have {}",
+            "tensor `{shown}` has rows of {} elements of {}, whose blocks have {}",
             dims[0], kind.name, kind.elements
         ));
     };
@@ -107,11 +120,11 @@ fn tensor(cursor: &mut Cursor<'_>, index: u64) -> Result<TensorInfo> {
     let end = bytes.and_then(|n| offset.checked_add(n)).filter(|&end| end <= cursor.bytes.len() as u64);
     let Some(end) = end else {
         return cursor.corrupt(format!(
-            "tensor `{name}` of dimensions {dims:?} at offset {offset} does not fit into the file (truncated?)"
+            "tensor `{shown}` of dimensions {dims:?} at offset {offset} does not fit into the file (truncated?)"
         ));
     };
     let shape = dims.iter().rev().map(|&d| d as usize).collect();
-    Ok(TensorInfo { name: name.to_owned(), kind, shape, range: offset as usize..end as usize })
+    Ok(TensorInfo { name: name.to_owned(), kind, shape, part: 0, range: offset as usize..end as usize })
 }
 
 fn refuse_type<T>(cursor: &Cursor<'_>, name: &str, number: u32) -> Result<T> {
@@ -138,6 +151,7 @@ fn alignment(cursor: &Cursor<'_>, metadata: &Metadata) -> Result<usize> {
 fn place(cursor: &Cursor<'_>, tensors: &mut [TensorInfo], data_start: usize, alignment: usize) -> Result<()> {
     let length = cursor.bytes.len();
     for TensorInfo { name, range, .. } in tensors.iter_mut() {
+        let name = shortened(name);
         if !range.start.is_multiple_of(alignment) {
             let start = range.start;
             return cursor
@@ -155,11 +169,11 @@ fn place(cursor: &Cursor<'_>, tensors: &mut [TensorInfo], data_start: usize, ali
     let mut order: Vec<&TensorInfo> = tensors.iter().collect();
     order.sort_by_key(|t| t.range.start);
     if let Some([a, b]) = order.array_windows().find(|[a, b]| b.range.start < a.range.end) {
-        return cursor.corrupt(format!("tensor `{}` overlaps `{}`", b.name, a.name));
+        return cursor.corrupt(format!("tensor `{}` overlaps `{}`", shortened(&b.name), shortened(&a.name)));
     }
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
     if let Some([a, _]) = tensors.array_windows().find(|[a, b]| a.name == b.name) {
-        return cursor.corrupt(format!("tensor `{}` is there twice", a.name));
+        return cursor.corrupt(format!("tensor `{}` is there twice", shortened(&a.name)));
     }
     Ok(())
 }
@@ -249,6 +263,10 @@ impl<'a> Cursor<'a> {
 
     fn corrupt<T>(&self, what: impl Into<String>) -> Result<T> {
         Err(CheckpointError::Corrupt { path: self.path.to_owned(), what: what.into() })
+    }
+
+    fn bad<T>(&self, what: impl Into<String>) -> Result<T> {
+        Err(CheckpointError::Model { path: self.path.to_owned(), what: what.into() })
     }
 
     fn unsupported<T>(&self, what: impl Into<String>) -> Result<T> {

@@ -3,6 +3,7 @@
 use super::Gguf;
 use super::layout::Cursor;
 use crate::checkpoint::Result;
+use kernmill_plan::input::shortened;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -138,37 +139,79 @@ impl Gguf {
         self.metadata.values.contains_key(key)
     }
 
-    /// A whole number, 0 included.
+    /// Every key.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.metadata.values.keys().map(String::as_str)
+    }
+
+    /// A number or flag of any type, a flag as 0 or 1; `None` of anything else.
+    pub(crate) fn number(&self, key: &str) -> Option<f64> {
+        match *self.metadata.values.get(key)? {
+            Value::Unsigned(n) => Some(n as f64),
+            Value::Signed(n) => Some(n as f64),
+            Value::Float(x) => Some(x),
+            Value::Bool(flag) => Some(f64::from(u8::from(flag))),
+            Value::Text(_) | Value::Array { .. } => None,
+        }
+    }
+
+    /// The value of a key that is there, as errors quote it.
+    pub(crate) fn shown(&self, key: &str) -> String {
+        self.metadata.values.get(key).map(Value::brief).unwrap_or_default()
+    }
+
+    /// A whole number, 0 included. An array of equal ones, which some writers give for the layers, counts as one.
     pub(crate) fn whole(&self, key: &str) -> Result<Option<u64>> {
         let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
-        match value.whole().filter(|&n| n <= MAX_WHOLE) {
+        let number = match value {
+            Value::Array { .. } => self.equal_wholes(key)?,
+            value => value.whole(),
+        };
+        match number.filter(|&n| n <= MAX_WHOLE) {
             Some(number) => Ok(Some(number)),
             None => self.wrong(key, value, &format!("a whole number up to {MAX_WHOLE}")),
+        }
+    }
+
+    /// What all elements of an array are.
+    fn equal_wholes(&self, key: &str) -> Result<Option<u64>> {
+        let numbers = self.wholes(key)?.unwrap_or_default();
+        let Some(&first) = numbers.first() else { return Ok(None) };
+        match numbers.iter().find(|&&n| n != first) {
+            None => Ok(Some(first)),
+            Some(other) => self.unsupported(format!(
+                "key `{key}` has {first} for some layers and {other} for others; supported is the same in all"
+            )),
         }
     }
 
     /// A whole number from 1.
     pub(crate) fn require_whole(&self, key: &str) -> Result<u64> {
         match self.whole(key)? {
-            Some(0) => self.corrupt(format!("key `{key}` is 0: expected a whole number from 1")),
+            Some(0) => self.bad(format!("key `{key}` is 0: expected a whole number from 1")),
             Some(number) => Ok(number),
-            None => self.corrupt(format!("key `{key}` is missing: expected a whole number")),
+            None => self.bad(format!("key `{key}` is missing: expected a whole number")),
         }
     }
 
-    /// A finite number above 0.
+    /// A finite number above 0, whole or not.
     pub(crate) fn positive(&self, key: &str) -> Result<Option<f64>> {
         let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
-        match *value {
-            Value::Float(x) if x > 0.0 && x <= f64::from(f32::MAX) => Ok(Some(x)),
-            _ => self.wrong(key, value, "a floating-point number above 0"),
+        let number = match *value {
+            Value::Float(x) => Some(x),
+            Value::Unsigned(_) | Value::Signed(_) => value.whole().map(|n| n as f64),
+            _ => None,
+        };
+        match number {
+            Some(x) if x > 0.0 && x <= f64::from(f32::MAX) => Ok(Some(x)),
+            _ => self.wrong(key, value, "a number above 0"),
         }
     }
 
     pub(crate) fn require_positive(&self, key: &str) -> Result<f64> {
         match self.positive(key)? {
             Some(number) => Ok(number),
-            None => self.corrupt(format!("key `{key}` is missing: expected a floating-point number")),
+            None => self.bad(format!("key `{key}` is missing: expected a number above 0")),
         }
     }
 
@@ -183,7 +226,7 @@ impl Gguf {
     pub(crate) fn text(&self, key: &str) -> Result<Option<&str>> {
         match self.metadata.values.get(key) {
             None => Ok(None),
-            Some(Value::Text(range)) => match str::from_utf8(&self.bytes[range.clone()]) {
+            Some(Value::Text(range)) => match str::from_utf8(&self.parts[0].bytes[range.clone()]) {
                 Ok(text) => Ok(Some(text)),
                 Err(_) => self.corrupt(format!("key `{key}` is not UTF-8")),
             },
@@ -196,7 +239,7 @@ impl Gguf {
         let Value::Array { element: ValueType::String, count, range } = value else {
             return self.wrong(key, value, "an array of strings");
         };
-        let mut cursor = Cursor::new(&self.path, &self.bytes[range.clone()]);
+        let mut cursor = Cursor::new(self.path(), &self.parts[0].bytes[range.clone()]);
         // The range has been walked through, so `count` strings are there.
         (0..*count)
             .map(|_| cursor.string(&format!("a string of key `{key}`")))
@@ -212,7 +255,8 @@ impl Gguf {
         {
             let element = if *element == ValueType::Bool { ValueType::U8 } else { *element };
             let scalar = |bytes| Value::scalar(element, bytes).and_then(|v| v.whole());
-            if let Some(numbers) = self.bytes[range.clone()].chunks_exact(size).map(scalar).collect() {
+            if let Some(numbers) = self.parts[0].bytes[range.clone()].chunks_exact(size).map(scalar).collect()
+            {
                 return Ok(Some(numbers));
             }
         }
@@ -220,6 +264,6 @@ impl Gguf {
     }
 
     fn wrong<T>(&self, key: &str, value: &Value, expected: &str) -> Result<T> {
-        self.corrupt(format!("key `{key}` is {}: expected {expected}", value.brief()))
+        self.bad(format!("key `{}` is {}: expected {expected}", shortened(key), value.brief()))
     }
 }

@@ -1,10 +1,12 @@
 //! Reading GGUF files (versions 2 and 3, little endian): metadata, tensors, tokenizer.
 //!
-//! The file is memory-mapped. Opening it checks every length, offset and count before use and reads nothing of the tensors' data;
+//! The file, or every part of a model that is split, is memory-mapped. Opening it checks every length, offset and count before use and reads nothing of the tensors' data;
 //! arrays of metadata stay in the file until asked for. `docs/gguf.md` says what is supported and what is exact.
 
 mod layout;
 mod metadata;
+mod purpose;
+mod split;
 mod tokenizer;
 mod types;
 
@@ -17,14 +19,21 @@ use std::path::{Path, PathBuf};
 pub(crate) use types::Elements;
 pub use types::{TYPES, TensorType};
 
-/// A GGUF file, mapped and checked.
+/// A GGUF file, mapped and checked, or all parts of a model that is split into several.
 #[derive(Debug)]
 pub struct Gguf {
-    path: PathBuf,
-    bytes: Bytes,
+    /// The first has the metadata.
+    parts: Vec<Part>,
     metadata: Metadata,
     /// By name.
     tensors: Vec<TensorInfo>,
+}
+
+/// One of a model's files.
+#[derive(Debug)]
+struct Part {
+    path: PathBuf,
+    bytes: Bytes,
 }
 
 /// A tensor as the file describes it.
@@ -34,7 +43,9 @@ pub(crate) struct TensorInfo {
     pub(crate) kind: &'static TensorType,
     /// Row-major: the file's dimensions in reverse.
     pub(crate) shape: Vec<usize>,
-    /// Bytes in the file.
+    /// Which of the model's files holds it.
+    part: usize,
+    /// Bytes in that file.
     range: Range<usize>,
 }
 
@@ -51,36 +62,45 @@ pub fn is_gguf(path: &Path) -> bool {
 }
 
 impl Gguf {
-    /// Opens the file at `path`.
+    /// Opens the file at `path`. Of a model in several files, any stands for all of them.
     ///
     /// # Errors
-    /// If it cannot be read, is damaged, or has tensors of types that are not supported.
+    /// If it cannot be read, is damaged, is no model, or has tensors of types that are not supported; or if other parts are missing.
     pub fn open(path: &Path) -> Result<Gguf> {
-        Gguf::parse(path.to_owned(), Bytes::Mapped(checkpoint::map(path)?))
+        let gguf = Gguf::open_part(path)?;
+        let gguf = match gguf.split()? {
+            Some(split) => split::complete(gguf, split)?,
+            None => gguf,
+        };
+        gguf.check_purpose()?;
+        Ok(gguf)
     }
 
     /// The file whose contents are `bytes`; `name` stands for its path.
     ///
     /// # Errors
-    /// If it is damaged, or has tensors of types that are not supported.
+    /// As [`Gguf::open`]; also if it is one of several parts.
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Gguf> {
-        Gguf::parse(name.into(), Bytes::Owned(bytes))
+        let gguf = Gguf::parse(name.into(), Bytes::Owned(bytes))?;
+        if let Some(split) = gguf.split()? {
+            return gguf.bad(format!("it is one of {} parts: expected a whole file", split.count));
+        }
+        gguf.check_purpose()?;
+        Ok(gguf)
+    }
+
+    fn open_part(path: &Path) -> Result<Gguf> {
+        Gguf::parse(path.to_owned(), Bytes::Mapped(checkpoint::map(path)?))
     }
 
     fn parse(path: PathBuf, bytes: Bytes) -> Result<Gguf> {
         let (metadata, tensors) = layout::read(&path, &bytes)?;
-        let gguf = Gguf { path, bytes, metadata, tensors };
-        match gguf.whole("split.count")? {
-            Some(2..) => {
-                gguf.unsupported("it is one of several parts: merge them with llama-gguf-split --merge")
-            }
-            _ => Ok(gguf),
-        }
+        Ok(Gguf { parts: vec![Part { path, bytes }], metadata, tensors })
     }
 
-    /// The file.
+    /// The file, or the first of several.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.parts[0].path
     }
 
     /// Type of the tensor called `name`.
@@ -105,18 +125,20 @@ impl Gguf {
             {
                 let rows = info.shape[0];
                 let what = format!("tensor `{}`: {rows} rows are not whole heads of {head_dim}", info.name);
-                return self.corrupt(what);
+                return self.bad(what);
             }
             let dtype = info.kind.dtype();
             let encoding = match info.kind.stored {
                 Elements::Plain(_) => Encoding::Plain,
                 Elements::Blocks(_) => Encoding::Blocks(info.kind),
             };
-            let tensor =
-                FileTensor { dtype, encoding, paired, shape: info.shape.clone(), range: info.range.clone() };
+            let (shape, range) = (info.shape.clone(), info.range.clone());
+            let tensor = FileTensor { part: info.part, dtype, encoding, paired, shape, range };
             tensors.push((info.name.clone(), tensor));
         }
-        Ok(Checkpoint::from_gguf(self.path, self.bytes, tensors))
+        let path = self.path().to_owned();
+        let parts = self.parts.into_iter().map(|part| (part.path, part.bytes)).collect();
+        Ok(Checkpoint::from_gguf(path, parts, tensors))
     }
 
     /// The model's architecture.
@@ -126,7 +148,7 @@ impl Gguf {
     pub fn architecture(&self) -> Result<&str> {
         match self.text("general.architecture")? {
             Some(name) => Ok(name),
-            None => self.corrupt("key `general.architecture` is missing: expected a string"),
+            None => self.bad("key `general.architecture` is missing: expected a string"),
         }
     }
 
@@ -143,9 +165,14 @@ impl Gguf {
             let what = format!(
                 "`{arch}.embedding_length` {hidden} does not divide among `{arch}.attention.head_count` {heads}"
             );
-            return self.corrupt(what);
+            return self.bad(what);
         }
         Ok((hidden / heads) as usize)
+    }
+
+    /// Whether it has a tokenizer and no tensors.
+    pub(crate) fn is_vocabulary(&self) -> bool {
+        self.tensors.is_empty() && self.has("tokenizer.ggml.tokens")
     }
 
     pub(crate) fn info(&self, name: &str) -> Option<&TensorInfo> {
@@ -155,14 +182,21 @@ impl Gguf {
 
     /// Bytes of a tensor.
     pub(crate) fn data(&self, info: &TensorInfo) -> &[u8] {
-        &self.bytes[info.range.clone()]
+        &self.parts[info.part].bytes[info.range.clone()]
     }
 
+    /// The file breaks the format.
     pub(crate) fn corrupt<T>(&self, what: impl Into<String>) -> Result<T> {
-        Err(CheckpointError::Corrupt { path: self.path.clone(), what: what.into() })
+        Err(CheckpointError::Corrupt { path: self.path().to_owned(), what: what.into() })
     }
 
+    /// The file describes no model that can be loaded.
+    pub(crate) fn bad<T>(&self, what: impl Into<String>) -> Result<T> {
+        Err(CheckpointError::Model { path: self.path().to_owned(), what: what.into() })
+    }
+
+    /// The file has something that kernmill lacks.
     pub(crate) fn unsupported<T>(&self, what: impl Into<String>) -> Result<T> {
-        Err(CheckpointError::Unsupported { path: self.path.clone(), what: what.into() })
+        Err(CheckpointError::Unsupported { path: self.path().to_owned(), what: what.into() })
     }
 }

@@ -3,42 +3,22 @@
 //! The metadata is put into the words of a `config.json`, so that both ways share what is known of an architecture; the tensors are
 //! the file's own.
 
+mod keys;
+mod rope;
+
 use super::config::Config;
 use super::writer::{TIED, Tensors, tensor};
 use super::{ImportError, gpt_oss, llama};
 use crate::checkpoint::Result;
 use crate::gguf::{Gguf, TensorType};
-use crate::graph::rope::inv_freq;
-use crate::graph::{Rope, RopeScaling};
 use crate::spec::{self, Spec};
+use kernmill_plan::input::shortened;
 use serde_json::{Value, json};
 
 const EMBEDDINGS: &str = "token_embd.weight";
 const MAX_LAYERS: u64 = 1024;
 /// What the published model code fixes for the experts' activation.
 const GPT_OSS_LIMIT: f64 = 7.0;
-/// Factors of the RoPE frequencies, as llama files state Llama 3's scaling.
-const ROPE_FACTORS: &str = "rope_freqs.weight";
-/// Constants of Llama 3's scaling in every published model that has it.
-const LLAMA3_LOW: f64 = 1.0;
-const LLAMA3_HIGH: f64 = 4.0;
-const LLAMA3_CONTEXT: f64 = 8192.0;
-/// Factors that differ by this share or less are the same but for rounding.
-const ROPE_TOLERANCE: f64 = 1e-4;
-/// Keys under the architecture's name that change the computation and that kernmill lacks.
-const REFUSED: [&str; 10] = [
-    "attention.scale",
-    "attention.value_residual_mix_lora_rank",
-    "attention.clamp_kqv",
-    "attention.max_alibi_bias",
-    "attn_logit_softcapping",
-    "final_logit_softcapping",
-    "logit_scale",
-    "residual_scale",
-    "embedding_scale",
-    "rope.scaling.yarn_log_multiplier",
-];
-
 /// The spec, as TOML text, of the model called `name` that `gguf` holds.
 ///
 /// # Errors
@@ -49,13 +29,14 @@ pub fn from_gguf(name: &str, gguf: &Gguf) -> Result<String> {
     let text = match arch {
         "gpt-oss" => file.gpt_oss(name),
         "llama" => file.llama(name),
-        other => gguf.unsupported(format!("architecture `{other}`; supported are: gpt-oss, llama")),
+        other => {
+            let what = format!("architecture `{}`; supported are: gpt-oss, llama", shortened(other));
+            return gguf.unsupported(what);
+        }
     }?;
     match Spec::parse("spec", &text).and_then(|spec| spec::lower(&spec)) {
         Ok(_) => Ok(text),
-        Err(error) => {
-            gguf.corrupt(format!("its metadata describes a model that does not fit together: {error}"))
-        }
+        Err(error) => gguf.bad(format!("its metadata describes a model that does not fit together: {error}")),
     }
 }
 
@@ -70,6 +51,7 @@ impl File<'_> {
     fn gpt_oss(mut self, name: &str) -> Result<String> {
         let mut config = self.common()?;
         let (rope_scaling, _) = self.rope_scaling(false)?;
+        self.refuse_rope_factors()?;
         let bias = self.gguf.info("blk.0.attn_q.bias").is_some();
         let inner = match self.whole("expert_feed_forward_length")? {
             Some(inner) if inner > 0 => inner,
@@ -117,20 +99,7 @@ impl File<'_> {
 
     fn llama(mut self, name: &str) -> Result<String> {
         let mut config = self.common()?;
-        if self.whole("expert_count")?.is_some_and(|n| n > 0) {
-            return self.gguf.unsupported("experts in a llama model");
-        }
-        if self.whole("attention.sliding_window")?.is_some_and(|n| n > 0) {
-            return self.gguf.unsupported("a sliding window in a llama model");
-        }
-        let (rope_scaling, scaled) = self.rope_scaling(true)?;
-        let rope_scaling = match self.gguf.info(ROPE_FACTORS) {
-            Some(_) if scaled => {
-                return self.gguf.unsupported(format!("`{ROPE_FACTORS}` beside a RoPE scaling"));
-            }
-            Some(_) => self.llama3_scaling()?,
-            None => rope_scaling,
-        };
+        let rope_scaling = self.rope_scaling_or_factors()?;
         let (attention_bias, mlp_bias) =
             (self.gguf.info("blk.0.attn_q.bias").is_some(), self.gguf.info("blk.0.ffn_gate.bias").is_some());
         let own = json!({
@@ -162,13 +131,11 @@ impl File<'_> {
 
     /// What both architectures have, in a `config.json`'s words.
     fn common(&mut self) -> Result<Value> {
-        if let Some(key) = REFUSED.into_iter().find(|key| self.gguf.has(&self.key(key))) {
-            return self.gguf.unsupported(format!("key `{}`", self.key(key)));
-        }
+        keys::check(self.gguf, self.arch)?;
         self.layers = self.require("block_count")?;
         if self.layers > MAX_LAYERS {
             let (key, layers) = (self.key("block_count"), self.layers);
-            return self.gguf.corrupt(format!("key `{key}` is {layers}: expected at most {MAX_LAYERS}"));
+            return self.gguf.bad(format!("key `{key}` is {layers}: expected at most {MAX_LAYERS}"));
         }
         let head_dim = self.gguf.head_dim()? as u64;
         for key in ["attention.value_length", "rope.dimension_count"] {
@@ -179,16 +146,14 @@ impl File<'_> {
                     .unsupported(format!("key `{key}` is {other}; supported is the head's {head_dim}"));
             }
         }
-        let Some(embeddings) = self.gguf.info(EMBEDDINGS) else {
-            return self.gguf.corrupt(format!("tensor `{EMBEDDINGS}` is missing"));
-        };
+        let vocab = self.vocab()?;
         let heads = self.require("attention.head_count")?;
         let kv_heads = self.whole("attention.head_count_kv")?.filter(|&n| n > 0).unwrap_or(heads);
         let theta = self.gguf.positive(&self.key("rope.freq_base"))?.unwrap_or(10000.0);
         Ok(json!({
             "num_hidden_layers": self.layers,
             "max_position_embeddings": self.require("context_length")?,
-            "vocab_size": embeddings.shape[0],
+            "vocab_size": vocab,
             "hidden_size": self.require("embedding_length")?,
             "num_attention_heads": heads,
             "num_key_value_heads": kv_heads,
@@ -196,6 +161,28 @@ impl File<'_> {
             "rms_norm_eps": self.gguf.require_positive(&self.key("attention.layer_norm_rms_epsilon"))?,
             "rope_theta": theta,
         }))
+    }
+
+    /// Rows of the embedding table. Layers are counted before their tensors are asked for one by one.
+    fn vocab(&self) -> Result<u64> {
+        if self.gguf.is_vocabulary() {
+            return self.gguf.bad("it holds a vocabulary and no weights: expected a whole model's file");
+        }
+        let Some(embeddings) = self.gguf.info(EMBEDDINGS) else {
+            return self.gguf.bad(format!("tensor `{EMBEDDINGS}` is missing"));
+        };
+        let last = format!("blk.{}.attn_norm.weight", self.layers - 1);
+        if self.gguf.info(&last).is_none() {
+            let (key, layers) = (self.key("block_count"), self.layers);
+            return self.gguf.bad(format!("tensor `{last}` is missing, and key `{key}` is {layers}"));
+        }
+        let (rows, key) = (embeddings.shape[0] as u64, self.key("vocab_size"));
+        match self.gguf.whole(&key)? {
+            Some(vocab) if vocab != rows => {
+                self.gguf.bad(format!("key `{key}` is {vocab}, and `{EMBEDDINGS}` has {rows} rows"))
+            }
+            _ => Ok(rows),
+        }
     }
 
     /// Which layers slide: every other one, the first included, if the file does not say.
@@ -206,7 +193,7 @@ impl File<'_> {
             false => (0..self.layers).map(|layer| (layer + 1) % 2).collect(),
         };
         if slides.len() as u64 != self.layers {
-            return self.gguf.corrupt(format!(
+            return self.gguf.bad(format!(
                 "key `{key}` has {} entries for {} layers",
                 slides.len(),
                 self.layers
@@ -214,73 +201,6 @@ impl File<'_> {
         }
         let kind = |&slides: &u64| if slides == 0 { "full_attention" } else { "sliding_attention" };
         Ok(slides.iter().map(kind).collect())
-    }
-
-    /// `rope_scaling` of a `config.json`, and whether there is one.
-    fn rope_scaling(&self, truncate: bool) -> Result<(Value, bool)> {
-        let kind = self.gguf.text(&self.key("rope.scaling.type"))?;
-        match kind {
-            None if self.gguf.has(&self.key("rope.scale_linear")) => {
-                return self.gguf.unsupported(format!("key `{}`", self.key("rope.scale_linear")));
-            }
-            None | Some("none") => return Ok((Value::Null, false)),
-            Some("yarn") => {}
-            Some(other) => {
-                let key = self.key("rope.scaling.type");
-                return self.gguf.unsupported(format!("key `{key}` is `{other}`; supported are: none, yarn"));
-            }
-        }
-        for key in
-            ["rope.scaling.attn_factor", "rope.scaling.yarn_attn_factor", "rope.scaling.yarn_ext_factor"]
-        {
-            let key = self.key(key);
-            if let Some(factor) = self.gguf.positive(&key)?.filter(|&f| f != 1.0) {
-                return self.gguf.unsupported(format!("key `{key}` is {factor}; supported is: 1"));
-            }
-        }
-        let number = |key: &str| self.gguf.positive(&self.key(key));
-        let scaling = json!({
-            "rope_type": "yarn",
-            "factor": self.gguf.require_positive(&self.key("rope.scaling.factor"))?,
-            "original_max_position_embeddings": self.require("rope.scaling.original_context_length")?,
-            "beta_fast": number("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
-            "beta_slow": number("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
-            "truncate": truncate,
-        });
-        Ok((scaling, true))
-    }
-
-    /// Llama 3's scaling, of which the file states only the resulting factors.
-    fn llama3_scaling(&self) -> Result<Value> {
-        let (gguf, head_dim) = (self.gguf, self.gguf.head_dim()?);
-        let info = gguf.info(ROPE_FACTORS).filter(|t| t.kind.name == "F32" && t.shape == [head_dim / 2]);
-        let Some(info) = info else {
-            return gguf.corrupt(format!("tensor `{ROPE_FACTORS}` is not F32 of shape [{}]", head_dim / 2));
-        };
-        let stored: Vec<f64> =
-            gguf.data(info).as_chunks().0.iter().map(|&b| f64::from(f32::from_le_bytes(b))).collect();
-        let factor = stored.iter().copied().fold(1.0, f64::max);
-        let theta = gguf.positive(&self.key("rope.freq_base"))?.unwrap_or(10000.0);
-        let frequencies = |scaling| inv_freq(&Rope { head_dim, theta, scaling }).0;
-        let plain = frequencies(RopeScaling::Plain);
-        let scaled = frequencies(RopeScaling::Llama3 {
-            factor,
-            low_freq_factor: LLAMA3_LOW,
-            high_freq_factor: LLAMA3_HIGH,
-            original_context: LLAMA3_CONTEXT,
-        });
-        let expected =
-            plain.iter().zip(&scaled).map(|(&plain, &scaled)| f64::from(plain) / f64::from(scaled));
-        if !stored.iter().zip(expected).all(|(s, e)| (s - e).abs() <= ROPE_TOLERANCE * e) {
-            return gguf.unsupported(format!("`{ROPE_FACTORS}` that is not Llama 3's scaling"));
-        }
-        Ok(json!({
-            "rope_type": "llama3",
-            "factor": factor,
-            "low_freq_factor": LLAMA3_LOW,
-            "high_freq_factor": LLAMA3_HIGH,
-            "original_max_position_embeddings": LLAMA3_CONTEXT as u64,
-        }))
     }
 
     fn finish(
@@ -306,8 +226,8 @@ impl File<'_> {
         match write(name, &Config::from_map(map), &tensors) {
             Ok(text) => Ok(text),
             Err(ImportError::Unsupported { what }) => self.gguf.unsupported(what),
-            Err(ImportError::Bad { what }) => self.gguf.corrupt(what),
-            Err(error @ ImportError::Inconsistent(_)) => self.gguf.corrupt(error.to_string()),
+            Err(ImportError::Bad { what }) => self.gguf.bad(what),
+            Err(error @ ImportError::Inconsistent(_)) => self.gguf.bad(error.to_string()),
         }
     }
 
