@@ -15,3 +15,4 @@ mod kernels;
 mod nano;
 mod oracle;
 mod plan;
+mod smollm2;
