@@ -13,7 +13,8 @@ use std::path::PathBuf;
 /// Writes a model spec from a published model's config.json or GGUF file
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Architectures: GptOssForCausalLM, LlamaForCausalLM; in GGUF files: gpt-oss, llama.
+Architectures: GptOssForCausalLM, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM; in GGUF files:
+gpt-oss, llama.
 
 Examples:
   kernmill import DIR                       to standard output

@@ -16,6 +16,7 @@ use kernmill_compiler::import;
 use kernmill_compiler::pack::WeightSource;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{self, Spec};
+use kernmill_plan::input::{limit, read_regular};
 use kernmill_plan::output::directory;
 use kernmill_plan::target::Level;
 use kernmill_runtime::kv::KvShape;
@@ -56,9 +57,16 @@ impl SpecSource {
     /// Writes a spec from the `config.json` in a directory, or from a GGUF file.
     pub fn import(path: &Path, fused: FusedSet) -> Result<SpecSource> {
         if is_gguf(path) {
-            SpecSource::import_gguf(&Gguf::open(path)?, fused)
-        } else {
-            SpecSource::import_config(path, fused)
+            return SpecSource::import_gguf(&Gguf::open(path)?, fused);
+        }
+        let config = import::read_config(path)?;
+        match Checkpoint::open(path) {
+            Ok(checkpoint) => SpecSource::import_config(path, &config, Some(&checkpoint), fused),
+            // The config alone will do: it says of what type the tensors are.
+            Err(CheckpointError::NoCheckpoint { .. }) => {
+                SpecSource::import_config(path, &config, None, fused)
+            }
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -68,14 +76,23 @@ impl SpecSource {
         Ok(SpecSource { name: gguf.path().display().to_string(), text, fused })
     }
 
-    fn import_config(dir: &Path, fused: FusedSet) -> Result<SpecSource> {
-        let path = dir.join("config.json");
-        let config = std::fs::read_to_string(&path).map_err(Failure::read(&path))?;
+    /// Writes a spec from `config`, the text of the config.json of the checkpoint at `path`.
+    fn import_config(
+        path: &Path,
+        config: &str,
+        checkpoint: Option<&Checkpoint>,
+        fused: FusedSet,
+    ) -> Result<SpecSource> {
+        let dir = if path.is_dir() { path } else { directory(path) };
         let name =
             dir.canonicalize().ok().and_then(|dir| Some(dir.file_name()?.to_string_lossy().into_owned()));
-        let text = import::from_config(name.as_deref().unwrap_or("model"), &config)
-            .map_err(|error| Failure::BadInput(format!("{}: {error}", dir.display())))?;
-        Ok(SpecSource { name: path.display().to_string(), text, fused })
+        let name = name.as_deref().unwrap_or("model");
+        let text = match checkpoint {
+            Some(checkpoint) => import::from_checkpoint(name, config, checkpoint),
+            None => import::from_config(name, config),
+        };
+        let text = text.map_err(|error| Failure::BadInput(format!("{}: {error}", dir.display())))?;
+        Ok(SpecSource { name: dir.join("config.json").display().to_string(), text, fused })
     }
 
     /// The graph that it describes.
@@ -118,9 +135,19 @@ impl SourceModel {
                     chat_template = gguf.chat_template()?.map(str::to_owned);
                     (source, gguf.into_checkpoint()?, tokenizer)
                 } else {
-                    let source = given.map_or_else(|| SpecSource::import_config(weights, fused), Ok)?;
+                    let (source, checkpoint) = match given {
+                        Some(source) => (source, Checkpoint::open(weights)?),
+                        None => {
+                            let config = import::read_config(weights)?;
+                            let checkpoint = Checkpoint::open(weights)?;
+                            (
+                                SpecSource::import_config(weights, &config, Some(&checkpoint), fused)?,
+                                checkpoint,
+                            )
+                        }
+                    };
                     source.graph()?;
-                    (source, Checkpoint::open(weights)?, read_tokenizer(weights)?)
+                    (source, checkpoint, read_tokenizer(weights)?)
                 }
             }
             _ => {
@@ -248,5 +275,5 @@ fn read_tokenizer(weights: &Path) -> Result<Option<Vec<u8>>> {
     if !path.exists() {
         return Ok(None);
     }
-    std::fs::read(&path).map(Some).map_err(Failure::read(&path))
+    read_regular(&path, limit::TOKENIZER_BYTES).map(Some).map_err(Failure::read(&path))
 }

@@ -18,6 +18,8 @@ pub mod limit {
     pub const ADAPTER_CONFIG_BYTES: u64 = 64 << 10;
     /// The header of an adapter's safetensors file.
     pub const ADAPTER_HEADER_BYTES: u64 = 4 << 20;
+    /// The header of a model's safetensors file: the published format's own limit.
+    pub const HEADER_BYTES: u64 = 100_000_000;
     /// Regular expressions in an adapter's config that are more than plain names.
     pub const ADAPTER_PATTERNS: usize = 64;
     /// `tokenizer.json`: the largest published ones have 33 MB.

@@ -3,7 +3,10 @@
 //! Read here rather than by `safetensors::SafeTensors`, because a user must learn which tensor is wrong and how, because offsets near
 //! 2^64 must not overflow, and because the data need not be in memory.
 
+use crate::input::shortened;
 use safetensors::tensor::TensorInfo;
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use std::fmt;
 use std::ops::Range;
 
 /// A tensor as its file's header describes it.
@@ -24,8 +27,8 @@ pub struct HeaderError(String);
 
 /// Bytes before the header: its length is a u64.
 pub const LENGTH_BYTES: usize = 8;
-/// The published format's limit on the header.
-const MAX_HEADER_BYTES: u64 = 100_000_000;
+/// Dims of a tensor at most; those of published models have three or four.
+const MAX_DIMS: usize = 8;
 
 fn wrong<T>(what: String) -> Result<T, HeaderError> {
     Err(HeaderError(what))
@@ -34,8 +37,8 @@ fn wrong<T>(what: String) -> Result<T, HeaderError> {
 /// Where the header's JSON is, by the first bytes of a file of `file_len` bytes (all of them if it is shorter than [`LENGTH_BYTES`]).
 ///
 /// # Errors
-/// When the file is too short, or the header too long.
-pub fn header_range(start: &[u8], file_len: usize) -> Result<Range<usize>, HeaderError> {
+/// When the file is too short, or the header has more than `most` bytes.
+pub fn header_range(start: &[u8], file_len: usize, most: u64) -> Result<Range<usize>, HeaderError> {
     let Some((length, _)) = start.split_first_chunk::<LENGTH_BYTES>() else {
         return wrong(format!(
             "{} bytes long, expected at least the 8 bytes of the header length",
@@ -43,8 +46,8 @@ pub fn header_range(start: &[u8], file_len: usize) -> Result<Range<usize>, Heade
         ));
     };
     let length = u64::from_le_bytes(*length);
-    if length > MAX_HEADER_BYTES {
-        return wrong(format!("header length {length} is over the limit of {MAX_HEADER_BYTES} bytes"));
+    if length > most {
+        return wrong(format!("header length {length} is over the limit of {most} bytes"));
     }
     let end = LENGTH_BYTES + length as usize;
     if end > file_len {
@@ -56,31 +59,84 @@ pub fn header_range(start: &[u8], file_len: usize) -> Result<Range<usize>, Heade
 /// The tensors that the header's `json` lists, ascending by offset, in a file of `file_len` bytes.
 ///
 /// # Errors
-/// When it is no such list, or the tensors do not cover the rest of the file without overlap or hole.
+/// When it is no such list, lists a name twice, or the tensors do not cover the rest of the file without overlap or hole.
 pub fn read_header(json: &[u8], file_len: usize) -> Result<Vec<TensorEntry>, HeaderError> {
     let data_start = LENGTH_BYTES + json.len();
-    let map: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(json)
-        .map_err(|e| HeaderError(format!("the header is not a JSON object: {e}")))?;
-    let mut entries = Vec::with_capacity(map.len());
-    for (name, value) in map {
-        if name != "__metadata__" {
-            entries.push(entry(name, value, data_start, file_len)?);
-        }
-    }
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    let mut entries = Vec::new();
+    let read = reader.deserialize_map(Entries { data_start, file_len, found: &mut entries });
+    read.and_then(|()| reader.end()).map_err(header_error)?;
+    check_names(&mut entries)?;
     entries.sort_by_key(|e| (e.range.start, e.range.end));
     check_cover(&entries, data_start, file_len)?;
     Ok(entries)
 }
 
+/// Fills `found` with the entries of a header, one after another: a tree of JSON values would take many times the header's size.
+struct Entries<'a> {
+    data_start: usize,
+    file_len: usize,
+    found: &'a mut Vec<TensorEntry>,
+}
+
+impl<'de> Visitor<'de> for Entries<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("an object of tensors")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<String>()? {
+            if name == "__metadata__" {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let info = map.next_value().map_err(|e| {
+                let name = shortened(&name);
+                A::Error::custom(format_args!("{TENSOR_FAULT}tensor `{name}`: unreadable header entry: {e}"))
+            })?;
+            let entry = entry(name, info, self.data_start, self.file_len);
+            self.found.push(entry.map_err(|e| A::Error::custom(format_args!("{TENSOR_FAULT}{e}")))?);
+        }
+        Ok(())
+    }
+}
+
+/// Marks the message of a fault of one tensor, while it is inside a JSON error.
+const TENSOR_FAULT: &str = "\u{1}";
+
+/// The message without the place in the JSON text, if a tensor is named instead.
+fn header_error(error: serde_json::Error) -> HeaderError {
+    let text = error.to_string();
+    match text.split_once(TENSOR_FAULT) {
+        Some((_, fault)) => {
+            let place = format!(" at line {} column {}", error.line(), error.column());
+            HeaderError(fault.strip_suffix(&place).unwrap_or(fault).to_owned())
+        }
+        None => HeaderError(format!("the header is not a JSON object of tensors: {text}")),
+    }
+}
+
+/// No name may come twice: readers would disagree about which of them counts. Leaves the entries in the order of their names.
+fn check_names(entries: &mut [TensorEntry]) -> Result<(), HeaderError> {
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    match entries.windows(2).find(|pair| pair[0].name == pair[1].name) {
+        Some(pair) => wrong(format!("tensor `{}` is in the header twice", shortened(&pair[0].name))),
+        None => Ok(()),
+    }
+}
+
 fn entry(
     name: String,
-    value: serde_json::Value,
+    info: TensorInfo,
     data_start: usize,
     file_len: usize,
 ) -> Result<TensorEntry, HeaderError> {
-    let corrupt = |what: String| HeaderError(format!("tensor `{name}`: {what}"));
-    let info: TensorInfo =
-        serde_json::from_value(value).map_err(|e| corrupt(format!("unreadable header entry: {e}")))?;
+    let corrupt = |what: String| HeaderError(format!("tensor `{}`: {what}", shortened(&name)));
+    if info.shape.len() > MAX_DIMS {
+        return Err(corrupt(format!("{} dims, expected at most {MAX_DIMS}", info.shape.len())));
+    }
     let (begin, end) = info.data_offsets;
     let bytes = byte_size(&info).ok_or_else(|| corrupt(format!("shape {:?} overflows", info.shape)))?;
     if begin > end || end - begin != bytes {
@@ -111,10 +167,11 @@ fn check_cover(entries: &[TensorEntry], data_start: usize, file_len: usize) -> R
     for entry in entries {
         let (name, start) = (&entry.name, entry.range.start);
         if start < position {
-            return wrong(format!("tensor `{name}` overlaps `{previous}`"));
+            return wrong(format!("tensor `{}` overlaps `{}`", shortened(name), shortened(previous)));
         }
         if start > position {
-            return wrong(format!("a hole of {} bytes before tensor `{name}`", start - position));
+            let hole = start - position;
+            return wrong(format!("a hole of {hole} bytes before tensor `{}`", shortened(name)));
         }
         (position, previous) = (entry.range.end, name);
     }
@@ -122,4 +179,72 @@ fn check_cover(entries: &[TensorEntry], data_start: usize, file_len: usize) -> R
         return wrong(format!("{} bytes behind the last tensor belong to no tensor", file_len - position));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(header: &str, data: usize) -> Result<Vec<String>, String> {
+        let entries = read_header(header.as_bytes(), LENGTH_BYTES + header.len() + data);
+        let names = |entries: Vec<TensorEntry>| entries.into_iter().map(|e| e.name).collect();
+        entries.map(names).map_err(|e| e.to_string())
+    }
+
+    fn tensor(name: &str, begin: usize) -> String {
+        format!(r#""{name}": {{"dtype": "U8", "shape": [2], "data_offsets": [{begin}, {}]}}"#, begin + 2)
+    }
+
+    #[test]
+    fn tensors_come_in_the_order_of_their_data() {
+        let header = format!("{{{}, {}}}", tensor("a", 2), tensor("b", 0));
+        assert_eq!(read(&header, 4).unwrap(), ["b", "a"]);
+        let header = format!(r#"{{"__metadata__": {{"format": ["pt", 1]}}, {}}}  "#, tensor("a", 0));
+        assert_eq!(read(&header, 2).unwrap(), ["a"]);
+    }
+
+    #[test]
+    fn a_name_that_comes_twice_is_refused() {
+        let same = tensor("a", 0);
+        for header in [
+            format!("{{{same}, {same}}}"),
+            format!("{{{same}, {}, {}}}", tensor("b", 2), tensor("a", 4)),
+            format!(r#"{{{same}, "\u0061": {{"dtype": "U8", "shape": [0], "data_offsets": [2, 2]}}}}"#),
+        ] {
+            assert_eq!(read(&header, 6).unwrap_err(), "tensor `a` is in the header twice");
+        }
+    }
+
+    #[test]
+    fn faults_name_the_tensor_or_the_place() {
+        let long = "x".repeat(1000);
+        let cases = [
+            (r#"{"a": 1}"#.to_owned(), "tensor `a`: unreadable header entry"),
+            (
+                r#"{"a": {"dtype": "U9", "shape": [], "data_offsets": [0, 1]}}"#.into(),
+                "tensor `a`: unreadable",
+            ),
+            ("[1]".into(), "the header is not a JSON object of tensors"),
+            ("{} {}".into(), "trailing characters at line 1 column 4"),
+            (format!("{{{}", tensor("a", 0)), "the header is not a JSON object of tensors: EOF"),
+            (format!(r#"{{"{long}": 1}}"#), "x... (1000 bytes)`: unreadable header entry"),
+            (
+                r#"{"a": {"dtype": "U8", "shape": [1,1,1,1,1,1,1,1,1], "data_offsets": [0, 1]}}"#.into(),
+                "tensor `a`: 9 dims, expected at most 8",
+            ),
+        ];
+        for (header, expected) in cases {
+            let error = read(&header, 2).unwrap_err();
+            assert!(error.contains(expected) && !error.contains('\u{1}'), "{expected}: {error}");
+            assert!(error.len() < 600, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_header_longer_than_its_reader_allows_is_refused() {
+        let start = 4097u64.to_le_bytes();
+        assert_eq!(header_range(&start, 1 << 20, 4097).unwrap(), 8..4105);
+        let error = header_range(&start, 1 << 20, 4096).unwrap_err().to_string();
+        assert_eq!(error, "header length 4097 is over the limit of 4096 bytes");
+    }
 }

@@ -5,7 +5,7 @@ use kernmill_compiler::checkpoint::{Checkpoint, Weights, bind};
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::gguf::{Gguf, is_gguf};
 use kernmill_compiler::graph::Graph;
-use kernmill_compiler::import::{from_config, from_gguf};
+use kernmill_compiler::import::{from_checkpoint, from_gguf, read_config};
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{Spec, lower};
@@ -47,14 +47,13 @@ pub struct Model {
 
 impl Model {
     pub fn open(path: &Path) -> Model {
+        let checkpoint = Checkpoint::open(path).unwrap();
         let text = if is_gguf(path) {
             from_gguf("model", &Gguf::open(path).unwrap()).unwrap()
         } else {
-            let config = std::fs::read_to_string(path.join("config.json")).unwrap();
-            from_config("config.json", &config).unwrap()
+            from_checkpoint("model", &read_config(path).unwrap(), &checkpoint).unwrap()
         };
         let graph = lower(&Spec::parse("imported.toml", &text).unwrap()).unwrap();
-        let checkpoint = Checkpoint::open(path).unwrap();
         bind(&graph, &checkpoint).unwrap();
         Model { graph, checkpoint }
     }

@@ -1,17 +1,29 @@
 //! Whether a checkpoint is the one that a graph describes: every tensor there, of the right dtype and shape, none left over.
 
-use super::{Checkpoint, CheckpointError, Dtype, Encoding, Result, TensorView};
+use super::{Checkpoint, CheckpointError, Dtype, Encoding, Result, TensorView, layout};
 use crate::graph::{Graph, Role, RowSelect, Tensor};
 use crate::spec::near::nearest;
 use kernmill_plan::format::{BLOCK, WeightFormat};
+use kernmill_plan::input::shortened;
 use std::collections::BTreeSet;
 
-/// Buffers that some exporters write and that the graph computes itself.
-const IGNORED_SUFFIXES: [&str; 3] = [".rotary_emb.inv_freq", ".masked_bias", "rope_freqs.weight"];
-/// Element types that a file may have where the model states f32.
-const WIDENED: [Dtype; 2] = [Dtype::F32, Dtype::F16];
-/// The same for files whose importer states one format for all layers.
-const WIDENED_GGUF: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::BF16];
+/// Ends of the names of buffers that some exporters write and that the graph computes itself.
+const BUFFER_SUFFIXES: [&str; 8] = [
+    ".rotary_emb.inv_freq",
+    ".rotary_emb.original_inv_freq",
+    ".rotary_emb.cos_cached",
+    ".rotary_emb.sin_cached",
+    ".masked_bias",
+    ".attn.causal_mask",
+    ".embeddings.position_ids",
+    "rope_freqs.weight",
+];
+/// Element types that a file may have where the model states f32: each is widened without loss.
+const WIDENED: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::BF16];
+/// The embeddings' published name.
+pub(crate) const EMBEDDING: &str = "model.embed_tokens.weight";
+/// The unembedding's published name.
+pub(crate) const UNEMBEDDING: &str = "lm_head.weight";
 /// Extra tensors named in an error.
 const NAMED_EXTRAS: usize = 5;
 
@@ -42,10 +54,9 @@ pub fn bind(graph: &Graph, checkpoint: &Checkpoint) -> Result<()> {
                 check(checkpoint, tensor, &tensor.source.name, &[Dtype::BF16], &shape)?;
             }
             (WeightFormat::F32, _) => {
-                let dtypes = if checkpoint.is_gguf() { &WIDENED_GGUF[..] } else { &WIDENED[..] };
-                let view = check(checkpoint, tensor, &tensor.source.name, dtypes, &shape)?;
+                let view = check(checkpoint, tensor, &tensor.source.name, &WIDENED, &shape)?;
                 let vector = matches!(tensor.role, Role::Vector | Role::ExpertVector);
-                if vector && view.encoding != Encoding::Plain {
+                if (vector || tensor.source.transposed) && view.encoding != Encoding::Plain {
                     return Err(misfit(tensor, &view, "F32 or F16".into()));
                 }
             }
@@ -60,6 +71,16 @@ pub fn bind(graph: &Graph, checkpoint: &Checkpoint) -> Result<()> {
 
 /// Shape in elements of the checkpoint tensor, before row selection.
 pub(crate) fn stored_shape(t: &Tensor) -> Vec<usize> {
+    let mut shape = row_shape(t);
+    if t.source.transposed {
+        let rank = shape.len();
+        shape.swap(rank - 2, rank - 1);
+    }
+    shape
+}
+
+/// The same with the rows before the columns, whichever way the checkpoint stores them.
+pub(crate) fn row_shape(t: &Tensor) -> Vec<usize> {
     let mut shape = t.shape.clone();
     if t.source.rows != RowSelect::All {
         let row_dim = match t.role {
@@ -79,12 +100,17 @@ fn check<'a>(
     shape: &[usize],
 ) -> Result<TensorView<'a>> {
     let Some(view) = checkpoint.tensor(name) else {
-        let near = nearest(name, checkpoint.tensors.keys().map(String::as_str));
+        let names = || checkpoint.tensors.keys().map(String::as_str);
+        let near = match (layout::other_layout(names()), nearest(name, names())) {
+            (Some(layout), _) => format!("; {layout}"),
+            (None, Some(near)) => format!(", did you mean `{near}`?"),
+            (None, None) => String::new(),
+        };
         return Err(CheckpointError::Missing {
             path: checkpoint.path().to_owned(),
             name: name.to_owned(),
             logical: tensor.name.clone(),
-            near: near.map(|n| format!(", did you mean `{n}`?")).unwrap_or_default(),
+            near,
         });
     };
     if !dtypes.contains(&view.dtype) {
@@ -117,20 +143,39 @@ fn misfit(tensor: &Tensor, view: &TensorView<'_>, expected: String) -> Checkpoin
     }
 }
 
+/// Whether a tensor of this name is a buffer that the graph computes itself.
+pub(super) fn is_buffer(name: &str) -> bool {
+    BUFFER_SUFFIXES.iter().any(|suffix| name.ends_with(suffix)) || BUFFER_SUFFIXES.contains(&name)
+}
+
 fn check_extras(checkpoint: &Checkpoint, used: &BTreeSet<&str>) -> Result<()> {
-    let ignored = |name: &str| IGNORED_SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
     let extras: Vec<&str> = checkpoint
         .tensors
         .keys()
         .map(String::as_str)
-        .filter(|name| !used.contains(name) && !ignored(name))
+        .filter(|name| !used.contains(name) && !is_buffer(name) && !is_copy(checkpoint, used, name))
         .collect();
     if extras.is_empty() {
         return Ok(());
     }
-    let mut names = extras[..extras.len().min(NAMED_EXTRAS)].join(", ");
+    let mut names =
+        extras[..extras.len().min(NAMED_EXTRAS)].iter().map(|n| shortened(n)).collect::<Vec<_>>().join(", ");
     if extras.len() > NAMED_EXTRAS {
         names.push_str(", ...");
     }
     Err(CheckpointError::Extra { path: checkpoint.path().to_owned(), count: extras.len(), names })
+}
+
+/// Whether `name` is the unembedding or embedding of a tied model, stored a second time: the bytes of the other, which is used.
+fn is_copy(checkpoint: &Checkpoint, used: &BTreeSet<&str>, name: &str) -> bool {
+    let other = match name {
+        UNEMBEDDING => EMBEDDING,
+        EMBEDDING => UNEMBEDDING,
+        _ => return false,
+    };
+    let (Some(this), Some(other)) = (checkpoint.tensor(name), checkpoint.tensor(other)) else { return false };
+    used.contains(other.name)
+        && this.dtype == other.dtype
+        && this.shape == other.shape
+        && this.data == other.data
 }

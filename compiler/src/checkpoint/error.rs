@@ -1,5 +1,6 @@
 //! Errors of checkpoints: which file, which tensor, what was expected.
 
+use kernmill_plan::input::FileKind;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -16,11 +17,31 @@ pub enum CheckpointError {
     },
     /// No checkpoint in the directory.
     #[error(
-        "{path}: no checkpoint found: expected model.safetensors, or model.safetensors.index.json and its shards"
+        "{path}: no checkpoint found: expected model.safetensors, or model.safetensors.index.json and its shards{found}"
     )]
     NoCheckpoint {
         /// Directory searched.
         path: PathBuf,
+        /// What there is instead, and what helps; or nothing.
+        found: String,
+    },
+    /// Nothing at the path.
+    #[error("{path}: no such file or directory{hint}")]
+    NoSuchPath {
+        /// Path as given.
+        path: PathBuf,
+        /// What helps, or nothing.
+        hint: String,
+    },
+    /// A file of another kind.
+    #[error("{path}: expected {expected}, but {}", .kind.describe())]
+    Kind {
+        /// File.
+        path: PathBuf,
+        /// What it should be.
+        expected: &'static str,
+        /// What it is.
+        kind: FileKind,
     },
     /// A file that does not follow its format.
     #[error("{path}: corrupt: {what}")]
@@ -73,7 +94,7 @@ pub enum CheckpointError {
         name: String,
         /// Tensor of the graph.
         logical: String,
-        /// `, did you mean ...` or nothing.
+        /// `, did you mean ...`, or what layout the checkpoint has instead and what helps, or nothing.
         near: String,
     },
     /// Tensors of the checkpoint that the model does not use.
@@ -132,6 +153,10 @@ pub type Result<T> = std::result::Result<T, CheckpointError>;
 impl CheckpointError {
     pub(super) fn io(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> CheckpointError + '_ {
         move |source| CheckpointError::Io { path: path.to_owned(), source }
+    }
+
+    pub(super) fn kind(path: &std::path::Path, expected: &'static str, kind: FileKind) -> CheckpointError {
+        CheckpointError::Kind { path: path.to_owned(), expected, kind }
     }
 
     pub(super) fn corrupt(path: &std::path::Path, what: impl Into<String>) -> CheckpointError {

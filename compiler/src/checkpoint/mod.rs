@@ -7,20 +7,24 @@
 mod bind;
 mod encoding;
 mod error;
+mod layout;
 mod rows;
 #[cfg(test)]
 mod tests;
 
 pub use bind::bind;
-pub(crate) use bind::stored_shape;
+pub(crate) use bind::{EMBEDDING, UNEMBEDDING, row_shape, stored_shape};
 pub use encoding::Encoding;
 pub use error::{CheckpointError, Result};
+pub(crate) use layout::no_such_path;
 pub use rows::{FP4_VALUES, Weights, e8m0};
 pub use safetensors::Dtype;
 
 use crate::gguf::{self, Gguf};
 use kernmill_plan::bus::BusGuard;
+use kernmill_plan::input::{FileKind, KIND_BYTES, limit, open_regular, read_regular, shortened};
 use kernmill_plan::memory;
+use kernmill_plan::output::directory;
 use kernmill_plan::tensor_file::{self, TensorEntry};
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 use serde::Deserialize;
@@ -137,24 +141,31 @@ struct Index {
 }
 
 impl Checkpoint {
-    /// Opens the checkpoint at `path`: a directory, a `.safetensors` file, an index file, or a GGUF file.
+    /// Opens the checkpoint at `path`: a directory, a safetensors file, an index file, or a GGUF file. In a directory a whole
+    /// `model.safetensors` goes before an index, which may be left over; a shard stands for all that its index names.
     ///
     /// # Errors
-    /// If there is none, or a file of it is missing, corrupt or truncated, or shards contradict the index.
+    /// If there is none, or a file of it is missing, corrupt or truncated.
     pub fn open(path: &Path) -> Result<Checkpoint> {
         if path.is_dir() {
             let (single, index) = (path.join(SINGLE_FILE), path.join(INDEX_FILE));
-            match (index.exists(), single.exists()) {
-                (true, _) => Checkpoint::open_index(path, &index),
-                (false, true) => Checkpoint::open_files(path, vec![single]),
-                (false, false) => Err(CheckpointError::NoCheckpoint { path: path.to_owned() }),
+            return match (single.exists(), index.exists()) {
+                (true, _) => Checkpoint::open_files(path, vec![single]),
+                (false, true) => Checkpoint::open_index(path, &index),
+                (false, false) => Err(layout::no_checkpoint(path)),
+            };
+        }
+        if !path.exists() {
+            return Err(no_such_path(path));
+        }
+        let dir = directory(path);
+        match FileKind::of_file(path).map_err(CheckpointError::io(path))? {
+            _ if gguf::is_gguf(path) => Gguf::open(path)?.into_checkpoint(),
+            FileKind::Json => Checkpoint::open_index(dir, path),
+            FileKind::Safetensors if layout::is_shard(path) && dir.join(INDEX_FILE).exists() => {
+                Checkpoint::open_index(dir, &dir.join(INDEX_FILE))
             }
-        } else if path.extension().is_some_and(|e| e == "json") {
-            Checkpoint::open_index(path.parent().unwrap_or(Path::new(".")), path)
-        } else if gguf::is_gguf(path) {
-            Gguf::open(path)?.into_checkpoint()
-        } else {
-            Checkpoint::open_files(path, vec![path.to_owned()])
+            _ => Checkpoint::open_files(path, vec![path.to_owned()]),
         }
     }
 
@@ -287,14 +298,20 @@ impl Checkpoint {
         }
     }
 
+    /// Opens the shards that an index names. What the shards hold counts, not what the index says that they hold: indexes outlive
+    /// conversions of their shards. A tensor that the model needs and no shard has is missed when the model is bound.
     fn open_index(dir: &Path, index_path: &Path) -> Result<Checkpoint> {
-        let text = std::fs::read(index_path).map_err(CheckpointError::io(index_path))?;
-        let index: Index = serde_json::from_slice(&text)
-            .map_err(|e| CheckpointError::corrupt(index_path, format!("not an index: {e}")))?;
+        let text = read_regular(index_path, limit::INDEX_BYTES).map_err(CheckpointError::io(index_path))?;
+        let index: Index = serde_json::from_slice(&text).map_err(|e| match FileKind::of(&text) {
+            FileKind::Json | FileKind::Text => {
+                CheckpointError::corrupt(index_path, format!("not an index: {e}"))
+            }
+            kind => CheckpointError::kind(index_path, "an index", kind),
+        })?;
         let mut paths = Vec::new();
         for shard in index.weight_map.values().collect::<BTreeSet<_>>() {
             if Path::new(shard).file_name().is_none_or(|name| name != shard.as_str()) {
-                let what = format!("shard `{shard}` is not a plain file name");
+                let what = format!("shard `{}` is not a plain file name", shortened(shard));
                 return Err(CheckpointError::corrupt(index_path, what));
             }
             if !dir.join(shard).is_file() {
@@ -305,30 +322,7 @@ impl Checkpoint {
             }
             paths.push(dir.join(shard));
         }
-        let checkpoint = Checkpoint::open_files(dir, paths)?;
-        checkpoint.check_index(index_path, &index)?;
-        Ok(checkpoint)
-    }
-
-    /// Index and shards must name the same tensors in the same places.
-    fn check_index(&self, index_path: &Path, index: &Index) -> Result<()> {
-        for (name, shard) in &index.weight_map {
-            let found = self.tensors.get(name).map(|e| self.shards[e.shard].path.as_path());
-            if found.and_then(Path::file_name).is_none_or(|file| file != shard.as_str()) {
-                let what = match found {
-                    Some(path) => format!("tensor `{name}` is not in `{shard}` but in {}", path.display()),
-                    None => format!("tensor `{name}` is not in its shard `{shard}`"),
-                };
-                return Err(CheckpointError::corrupt(index_path, what));
-            }
-        }
-        match self.tensors.iter().find(|(name, _)| !index.weight_map.contains_key(*name)) {
-            Some((name, entry)) => Err(CheckpointError::corrupt(
-                index_path,
-                format!("lacks tensor `{name}` of {}", self.shards[entry.shard].path.display()),
-            )),
-            None => Ok(()),
-        }
+        Checkpoint::open_files(dir, paths)
     }
 
     fn open_files(path: &Path, files: Vec<PathBuf>) -> Result<Checkpoint> {
@@ -348,6 +342,9 @@ impl Checkpoint {
         let shard = self.shards.len();
         for TensorEntry { name, info, range } in header(&path, &bytes)? {
             if let Some(other) = self.tensors.get(&name) {
+                if bind::is_buffer(&name) {
+                    continue;
+                }
                 let first = self.shards[other.shard].path.clone();
                 return Err(CheckpointError::Duplicate { name, first, second: path });
             }
@@ -362,14 +359,17 @@ impl Checkpoint {
 
 /// The tensors of `file`, the whole of the safetensors file at `path`; they ascend by offset.
 fn header(path: &Path, file: &[u8]) -> Result<Vec<TensorEntry>> {
-    let json = tensor_file::header_range(file, file.len());
+    let json = tensor_file::header_range(file, file.len(), limit::HEADER_BYTES);
     let entries = json.and_then(|range| tensor_file::read_header(&file[range], file.len()));
-    entries.map_err(|error| CheckpointError::corrupt(path, error.to_string()))
+    entries.map_err(|error| match FileKind::of(&file[..file.len().min(KIND_BYTES)]) {
+        FileKind::Safetensors | FileKind::Unknown => CheckpointError::corrupt(path, error.to_string()),
+        kind => CheckpointError::kind(path, "a safetensors file", kind),
+    })
 }
 
 /// Maps a whole file. If somebody shortens it meanwhile, reading the lost part ends the process with a message that names it.
 pub(crate) fn map(path: &Path) -> Result<MappedFile> {
-    let file = File::open(path).map_err(CheckpointError::io(path))?;
+    let file = open_regular(path).map_err(CheckpointError::io(path))?;
     // SAFETY: the mapping is read-only, and nobody is to write to a checkpoint while it is read (docs/security.md). Should another process do
     // so, weights change, which are plain numbers and are checked or bounded where they are used; what the header said is held in
     // memory. When the file is shortened, the guard ends the process with a message.

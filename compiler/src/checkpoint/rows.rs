@@ -2,7 +2,7 @@
 
 use super::encoding::{FP4_BLOCK_BYTES, mxfp4_block};
 use super::error::{CheckpointError, Result};
-use super::{Checkpoint, TensorView, bind::stored_shape};
+use super::{Checkpoint, TensorView, row_shape};
 use crate::graph::{Graph, Role, RowSelect, Tensor};
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use std::ops::Range;
@@ -90,6 +90,10 @@ impl<'a> Weights<'a> {
         }
         let view = self.view(t, &t.source.name)?;
         let place = Place::of(t, &view);
+        if t.source.transposed {
+            place.columns(&view, expert, rows, out);
+            return Ok(());
+        }
         out.reserve(rows.len() * place.cols);
         let row_bytes =
             view.encoding.row_bytes(view.dtype, place.cols).expect("binding has checked the shape");
@@ -140,11 +144,17 @@ impl<'a> Weights<'a> {
 
     /// Asks the system to read rows `rows` of `expert` (0 where there are none) from the disk, without waiting for it.
     pub fn will_need(&self, t: &Tensor, expert: usize, rows: Range<usize>) {
+        if t.source.transposed && rows.start > 0 {
+            return;
+        }
         self.each_part(t, expert, rows, |name, bytes| self.checkpoint.prefetch(name, bytes));
     }
 
     /// Gives back the memory behind rows `rows` of `expert` (0 where there are none).
     pub fn done_with(&self, t: &Tensor, expert: usize, rows: Range<usize>) {
+        if t.source.transposed && rows.end < experts_and_rows(t).1 {
+            return;
+        }
         self.each_part(t, expert, rows, |name, bytes| self.checkpoint.release(name, bytes));
     }
 
@@ -153,10 +163,11 @@ impl<'a> Weights<'a> {
         self.checkpoint.drop_cache();
     }
 
-    /// The bytes of the rows in each checkpoint tensor. Rows that alternate with another tensor's, or lie in another order within their head,
+    /// The bytes of the rows in each checkpoint tensor; those of a transposed one are all over its expert's. Rows that alternate with another tensor's, or lie in another order within their head,
     /// are where their number says in proportion, to within a head.
     fn each_part(&self, t: &Tensor, expert: usize, rows: Range<usize>, take: impl Fn(&str, Range<usize>)) {
         let (experts, n) = experts_and_rows(t);
+        let rows = if t.source.transposed { 0..n } else { rows };
         for name in [Some(&t.source.name), t.source.scales.as_ref()].into_iter().flatten() {
             if let Some(view) = self.checkpoint.tensor(name) {
                 let bytes = view.data.len() / experts;
@@ -202,7 +213,7 @@ impl Mxfp4<'_> {
 
 impl Place {
     fn of(t: &Tensor, view: &TensorView<'_>) -> Place {
-        let shape = stored_shape(t);
+        let shape = row_shape(t);
         let rank = shape.len();
         let (stored_rows, cols) = match t.role {
             Role::Vector | Role::ExpertVector => (shape[rank - 1], 1),
@@ -215,6 +226,26 @@ impl Place {
         };
         let paired = view.paired.filter(|head| stored_rows.is_multiple_of(*head));
         Place { stored_rows, cols, first, step, paired }
+    }
+
+    /// Appends rows `rows` of a matrix that is stored as `[experts, cols, rows]`: those are columns there, so that each stored row gives a
+    /// short run, which is spread out.
+    fn columns(&self, view: &TensorView<'_>, expert: usize, rows: Range<usize>, out: &mut Vec<f32>) {
+        let Some(last) = rows.clone().next_back() else { return };
+        let (low, high) = (self.first + rows.start * self.step, self.first + last * self.step + 1);
+        assert!(high <= self.stored_rows, "row {last} of {}", self.stored_rows);
+        let bytes = view.dtype.bitsize() / 8;
+        let start = out.len();
+        out.resize(start + rows.len() * self.cols, 0.0);
+        let mut run = Vec::with_capacity(high - low);
+        for col in 0..self.cols {
+            let at = (expert * self.cols + col) * self.stored_rows;
+            run.clear();
+            view.encoding.decode(view.dtype, &view.data[(at + low) * bytes..(at + high) * bytes], &mut run);
+            for (row, value) in run.iter().step_by(self.step).enumerate() {
+                out[start + row * self.cols + col] = *value;
+            }
+        }
     }
 
     /// Blocks of 32 that a row has.

@@ -29,7 +29,11 @@ fn corrupt_files_say_what_is_wrong() {
         (vec![1, 2, 3], "3 bytes long"),
         (max.to_le_bytes().to_vec(), "over the limit"),
         (raw("{}", 0)[..9].to_vec(), "runs past the end of the file"),
-        (raw("[1]", 0), "not a JSON object"),
+        (raw("[1]", 0), "not a JSON object of tensors"),
+        (file(&format!("{a}, {b}, {a}"), 8), "tensor `a` is in the header twice"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0".to_vec(), "it is a git-lfs pointer"),
+        (b"<!DOCTYPE html>".to_vec(), "expected a safetensors file, but it is a web page"),
+        (b"PK\x03\x04archive".to_vec(), "it is a zip archive, as torch.save writes"),
         (raw("{\"a\": 1}", 0), "tensor `a`: unreadable header entry"),
         (file(&format!("{a}, {b}"), 7), "tensor `b`: offsets 4..8 run past the end of the file"),
         (file(&format!("{a}, {b}"), 9), "1 bytes behind the last tensor"),
@@ -47,7 +51,7 @@ fn corrupt_files_say_what_is_wrong() {
 }
 
 #[test]
-fn indexes_must_agree_with_their_shards() {
+fn indexes_name_shards_and_the_shards_say_what_they_hold() {
     let shard = |name: &str| {
         raw(&format!(r#"{{"{name}": {{"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}}}"#), 1)
     };
@@ -55,13 +59,13 @@ fn indexes_must_agree_with_their_shards() {
         (r#"{"weight_map": {"a": "1.st", "b": "2.st"}}"#, ""),
         (r#"{"weight_map": {"a": "1.st", "b": "3.st"}}"#, "names shard `3.st`"),
         (r#"{"weight_map": {"a": "1.st", "b": "../2.st"}}"#, "not a plain file name"),
-        (
-            r#"{"weight_map": {"a": "1.st", "b": "2.st", "c": "2.st"}}"#,
-            "tensor `c` is not in its shard `2.st`",
-        ),
-        (r#"{"weight_map": {"a": "2.st", "b": "1.st"}}"#, "tensor `a` is not in `2.st` but in"),
+        (r#"{"weight_map": {"a": "1.st", "b": "2.st", "c": "2.st"}}"#, ""),
+        (r#"{"weight_map": {"a": "2.st", "b": "1.st"}}"#, ""),
+        (r#"{"weight_map": {"a": "1.st", "c": "2.st"}}"#, ""),
         (r#"{"weight_map": {"a": "1.st", "d": "4.st"}}"#, "tensor `a` is in both"),
         (r#"{"a": "1.st"}"#, "not an index"),
+        ("[]", "not an index"),
+        ("version https://git-lfs.github.com/spec/v1", "expected an index, but it is a git-lfs pointer"),
     ];
     for (index, expected) in cases {
         let dir = tempfile::tempdir().unwrap();
@@ -70,12 +74,61 @@ fn indexes_must_agree_with_their_shards() {
         }
         fs::write(dir.path().join(INDEX_FILE), index).unwrap();
         match Checkpoint::open(dir.path()) {
-            Ok(_) => assert!(expected.is_empty(), "{expected}"),
+            Ok(found) => {
+                assert!(expected.is_empty(), "{expected}");
+                assert!(found.tensor("a").is_some() && found.tensor("b").is_some(), "{index}");
+            }
             Err(e) => assert!(!expected.is_empty() && e.to_string().contains(expected), "{expected}: {e}"),
         }
     }
     let empty = tempfile::tempdir().unwrap();
     assert!(matches!(Checkpoint::open(empty.path()), Err(CheckpointError::NoCheckpoint { .. })));
+}
+
+/// A tensor that the index lacks, one that it has and no shard, and a buffer in two shards are no faults; a whole file goes first.
+#[test]
+fn what_is_left_over_from_conversions_does_not_matter() {
+    let u8s = |names: &[&str]| {
+        let entry = |(i, name): (usize, &&str)| {
+            format!(r#""{name}": {{"dtype": "U8", "shape": [1], "data_offsets": [{i}, {}]}}"#, i + 1)
+        };
+        let entries: Vec<String> = names.iter().enumerate().map(entry).collect();
+        raw(&format!("{{{}}}", entries.join(", ")), names.len())
+    };
+    let buffer = "model.layers.0.self_attn.rotary_emb.inv_freq";
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let (first, second) = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors");
+    fs::write(path(first), u8s(&["a", buffer, "c"])).unwrap();
+    fs::write(path(second), u8s(&["b", buffer])).unwrap();
+    let index =
+        format!(r#"{{"weight_map": {{"a": "{first}", "b": "{second}", "x.masked_bias": "{first}"}}}}"#);
+    fs::write(path(INDEX_FILE), index).unwrap();
+    let names = |path: &Path| {
+        let checkpoint = Checkpoint::open(path).unwrap();
+        checkpoint.tensors().map(|t| t.name.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(dir.path()), ["a", "b", "c", buffer]);
+    // One of its files stands for the checkpoint.
+    for file in [INDEX_FILE, first, second] {
+        assert_eq!(names(&path(file)), ["a", "b", "c", buffer]);
+    }
+    fs::write(path(SINGLE_FILE), u8s(&["d"])).unwrap();
+    assert_eq!(names(dir.path()), ["d"]);
+    assert_eq!(names(&path(SINGLE_FILE)), ["d"]);
+}
+
+#[test]
+fn pipes_in_a_directory_are_refused_at_once() {
+    use std::os::unix::ffi::OsStrExt;
+    for name in [SINGLE_FILE, INDEX_FILE] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = std::ffi::CString::new(dir.path().join(name).as_os_str().as_bytes()).unwrap();
+        // SAFETY: the path ends with a NUL and lives through the call.
+        assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+        let error = Checkpoint::open(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("expected a regular file"), "{error}");
+    }
 }
 
 const SPEC: &str = r#"
@@ -107,6 +160,7 @@ fn a_checkpoint_must_hold_exactly_the_graphs_weights() {
     let head: Described<'_> = ("head", Dtype::F32, &[4, 2]);
     bind_to(&[table, head]).unwrap();
     bind_to(&[table, ("head", Dtype::F16, &[4, 2])]).unwrap();
+    bind_to(&[table, ("head", Dtype::BF16, &[4, 2])]).unwrap();
     bind_to(&[table, head, ("layers.0.rotary_emb.inv_freq", Dtype::F32, &[4])]).unwrap();
     let cases: [(&[Described<'_>], &str); 4] = [
         (
@@ -146,6 +200,7 @@ fn rows_are_selected_and_decoded() {
             name: "blocks".into(),
             scales: Some("scales".into()),
             rows: RowSelect::Odd,
+            transposed: false,
         },
     };
     let (mut rows, mut codes, mut factors) = (Vec::new(), Vec::new(), Vec::new());

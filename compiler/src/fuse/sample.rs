@@ -356,7 +356,7 @@ impl Make {
         let shape = [self.sizes.experts, n, self.ty(x).cols()];
         let (from, packed) = (format!("{name}.weight"), self.experts_format == WeightFormat::Mxfp4);
         let scales = packed.then(|| format!("{name}.scales"));
-        let data = Source { name: from.clone(), scales, rows: RowSelect::All };
+        let data = Source { name: from.clone(), scales, rows: RowSelect::All, transposed: false };
         let matrix = self.b.tensor(&from, Role::ExpertMatrix, &shape, self.experts_format, data);
         let mut tensors = vec![matrix];
         if self.rng.one_in(2) {
@@ -372,7 +372,7 @@ impl Make {
 }
 
 fn source(name: &str) -> Source {
-    Source { name: name.into(), scales: None, rows: RowSelect::All }
+    Source { name: name.into(), scales: None, rows: RowSelect::All, transposed: false }
 }
 
 /// An expression of that many inputs which none of them leaves out.

@@ -141,6 +141,8 @@ pub struct Source {
     pub scales: Option<String>,
     /// Rows taken.
     pub rows: RowSelect,
+    /// Whether the checkpoint stores the matrix the other way round, `[k, n]`; rows are still those of `[n, k]`.
+    pub transposed: bool,
 }
 
 /// A weight.
@@ -276,6 +278,11 @@ pub struct Rope {
 pub enum RopeScaling {
     /// None.
     Plain,
+    /// Every frequency divided by a factor, as if positions were (arXiv:2306.15595).
+    Linear {
+        /// Context extension factor.
+        factor: f64,
+    },
     /// YaRN (arXiv:2309.00071).
     Yarn {
         /// Context extension factor.

@@ -108,6 +108,7 @@ impl Reader {
         let theta = at.field("theta")?;
         let scaling = match at.word()? {
             "plain" => RopeScaling::Plain,
+            "linear" => RopeScaling::Linear { factor: at.field("factor")? },
             "yarn" => RopeScaling::Yarn {
                 factor: at.field("factor")?,
                 beta_fast: at.field("beta_fast")?,
@@ -121,7 +122,7 @@ impl Reader {
                 high_freq_factor: at.field("high_freq_factor")?,
                 original_context: at.field("original_context")?,
             },
-            other => return Err(format!("expected plain, yarn or llama3, found `{other}`")),
+            other => return Err(format!("expected plain, linear, yarn or llama3, found `{other}`")),
         };
         self.ropes.push(Rope { head_dim, theta, scaling });
         Ok(())
@@ -148,11 +149,12 @@ impl Reader {
             "odd" => RowSelect::Odd,
             other => return Err(unknown("row selection", other)),
         };
+        let transposed = at.eat("transposed");
         let id = TensorId(self.tensors.len() as u32);
         if self.tensor_ids.insert(name.clone(), id).is_some() {
             return Err(format!("@{name} is defined twice"));
         }
-        let source = Source { name: source_name, scales, rows };
+        let source = Source { name: source_name, scales, rows, transposed };
         self.tensors.push(Tensor { name, role, shape, stored, format, source });
         Ok(())
     }

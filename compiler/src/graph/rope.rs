@@ -12,6 +12,7 @@ pub fn inv_freq(rope: &Rope) -> (Vec<f32>, f64) {
     let round = |f: &dyn Fn(usize) -> f64| (0..half).map(|j| f(j) as f32).collect();
     match rope.scaling {
         RopeScaling::Plain => (round(&plain), 1.0),
+        RopeScaling::Linear { factor } => (round(&|j| plain(j) / factor), 1.0),
         RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, truncate } => {
             let dim = |rotations: f64| {
                 d * libm::log(original_context / (2.0 * PI * rotations)) / (2.0 * libm::log(rope.theta))
@@ -59,6 +60,15 @@ mod tests {
         let (freq, factor) = inv_freq(&Rope { head_dim: 64, theta: 10000.0, scaling: RopeScaling::Plain });
         assert_eq!((freq.len(), freq[0], factor), (32, 1.0, 1.0));
         assert_eq!(freq[16], 0.01);
+    }
+
+    #[test]
+    fn linear_divides_every_frequency() {
+        let rope = |scaling| inv_freq(&Rope { head_dim: 64, theta: 10000.0, scaling });
+        let (freq, factor) = rope(RopeScaling::Linear { factor: 4.0 });
+        let (plain, _) = rope(RopeScaling::Plain);
+        assert_eq!((freq.len(), factor), (32, 1.0));
+        assert!(freq.iter().zip(&plain).all(|(scaled, plain)| *scaled == plain / 4.0));
     }
 
     #[test]

@@ -73,6 +73,7 @@ pub(super) fn kv_name(elem: KvElem) -> &'static str {
 fn rope_text(rope: &Rope) -> String {
     let scaling = match &rope.scaling {
         RopeScaling::Plain => "plain".into(),
+        RopeScaling::Linear { factor } => format!("linear factor {factor:?}"),
         RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, truncate } => format!(
             "yarn factor {factor:?} beta_fast {beta_fast:?} beta_slow {beta_slow:?} original_context {original_context:?} truncate {truncate}"
         ),
@@ -98,6 +99,9 @@ fn tensor_text(tensor: &Tensor) -> String {
         RowSelect::All => {}
         RowSelect::Even => text.push_str(" rows even"),
         RowSelect::Odd => text.push_str(" rows odd"),
+    }
+    if tensor.source.transposed {
+        text.push_str(" transposed");
     }
     text
 }

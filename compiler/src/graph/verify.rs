@@ -153,6 +153,7 @@ fn verify_rope(rope: &Rope) -> Result<(), String> {
     positive("theta", rope.theta)?;
     match rope.scaling {
         RopeScaling::Plain => Ok(()),
+        RopeScaling::Linear { factor } => positive("factor", factor),
         RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, truncate: _ } => {
             positive("factor", factor)?;
             positive("beta_fast", beta_fast)?;

@@ -21,12 +21,11 @@ pub(super) fn unsupported<T>(what: impl Into<String>) -> Result<T> {
     Err(ImportError::Unsupported { what: what.into() })
 }
 
-/// Long-context scaling as the spec writes it.
-pub(super) struct RopeConfig {
-    pub(super) theta: f64,
-    /// The text of `scaling = ...`, if any.
-    pub(super) scaling: Option<String>,
-}
+/// Keys whose `null` means something else than a missing key: no window, as many KV heads as heads, a head's share of the hidden size.
+const NULLABLE: [&str; 3] = ["sliding_window", "num_key_value_heads", "head_dim"];
+/// Keys with another name for the same.
+const ALIASES: [(&str, &str); 2] =
+    [("num_local_experts", "num_experts"), ("num_experts_per_tok", "experts_per_token")];
 
 impl Config {
     pub(super) fn parse(text: &str) -> Result<Config> {
@@ -41,14 +40,51 @@ impl Config {
         Config { map, prefix: String::new() }
     }
 
+    /// The model's class, or its `model_type` where no class is named.
     pub(super) fn architecture(&self) -> Result<&str> {
-        match self.get("architectures") {
-            Some(Value::Array(names)) => match names.as_slice() {
+        match (self.get("architectures"), self.text("model_type")?) {
+            (Some(Value::Array(names)), _) => match names.as_slice() {
                 [Value::String(name)] => Ok(name),
                 _ => bad("`architectures`: expected an array of one name"),
             },
-            _ => bad("`architectures` is missing: expected an array of one name"),
+            (Some(_), _) => bad("`architectures`: expected an array of one name"),
+            (None, Some(model_type)) => Ok(model_type),
+            (None, None) if self.has("swiglu_limit") && self.has("initial_context_length") => unsupported(
+                "the file is of OpenAI's `original` layout: use the config.json and the tensors beside that directory",
+            ),
+            (None, None) => bad("`architectures` is missing: expected an array of one name"),
         }
+    }
+
+    /// The same with what its class takes for keys that are missing.
+    pub(super) fn with_defaults(mut self, defaults: &Value) -> Config {
+        let scaled =
+            ["rope_parameters", "rope_scaling"].into_iter().filter_map(|key| self.get(key)?.as_object());
+        let has_theta = scaled.clone().any(|section| section.get("rope_theta").is_some_and(|v| !v.is_null()));
+        let has_scaling = scaled.clone().any(|section| !section.is_empty());
+        for (key, value) in defaults.as_object().into_iter().flatten() {
+            let other = ALIASES.iter().find(|(name, _)| name == key).map_or(key.as_str(), |(_, other)| other);
+            let there = match key.as_str() {
+                "rope_theta" => has_theta || self.has(key),
+                "rope_parameters" => has_scaling,
+                _ if NULLABLE.contains(&key.as_str()) => self.map.contains_key(key),
+                _ => self.has(key) || self.has(other),
+            };
+            if !there {
+                self.map.insert(key.clone(), value.clone());
+            }
+        }
+        self
+    }
+
+    /// All keys with their values.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.map.iter()
+    }
+
+    /// A key as errors name it.
+    pub(super) fn name(&self, key: &str) -> String {
+        format!("{}{key}", self.prefix)
     }
 
     /// The value of `key`; `null` counts as absent.
@@ -86,6 +122,14 @@ impl Config {
         match self.whole(keys)? {
             Some(number) => Ok(number),
             None => bad(format!("`{}{}` is missing: expected a whole number", self.prefix, keys[0])),
+        }
+    }
+
+    /// A whole number from 0.
+    pub(super) fn count(&self, key: &str) -> Result<Option<u64>> {
+        match self.get(key) {
+            Some(value) if value.as_u64() == Some(0) => Ok(Some(0)),
+            _ => self.whole(&[key]),
         }
     }
 
@@ -138,113 +182,23 @@ impl Config {
         }
     }
 
-    /// Format of the tensors that are not quantised.
-    pub(super) fn plain_format(&self) -> Result<&'static str> {
+    /// The format that the file states for tensors that are not quantised: `torch_dtype`, or `dtype`.
+    pub(super) fn stated_format(&self) -> Result<&'static str> {
         let dtype = match self.text("torch_dtype")? {
             Some(dtype) => Some(dtype),
             None => self.text("dtype")?,
         };
-        match dtype {
-            None | Some("bfloat16") => Ok("bf16"),
-            Some("float16") => Ok("f16"),
-            Some("float32") => Ok("f32"),
+        match dtype.map(|dtype| dtype.trim_start_matches("torch.")) {
+            None | Some("bfloat16" | "auto") => Ok("bf16"),
+            Some("float16" | "half") => Ok("f16"),
+            Some("float32" | "float") => Ok("f32"),
             Some(other) => unsupported(format!("dtype `{other}`; supported are: bfloat16, float16, float32")),
-        }
-    }
-
-    /// Base and scaling of RoPE, in the older spelling (`rope_theta`, `rope_scaling`) or the newer (`rope_parameters`).
-    pub(super) fn rope(&self) -> Result<RopeConfig> {
-        let parameters = self.section("rope_parameters")?;
-        let scaling = self.section("rope_scaling")?;
-        if let (Some(new), Some(old)) = (&parameters, &scaling)
-            && new.map != old.map
-        {
-            return bad(
-                "both `rope_parameters` and `rope_scaling` are there, and differ: expected one of them",
-            );
-        }
-        let theta = match &parameters {
-            Some(section) => section.positive("rope_theta")?,
-            None => None,
-        };
-        let theta = match theta {
-            Some(theta) => theta,
-            None => self.require_positive("rope_theta")?,
-        };
-        let scaling = match parameters.or(scaling) {
-            Some(section) => self.rope_scaling(&section)?,
-            None => None,
-        };
-        Ok(RopeConfig { theta, scaling })
-    }
-
-    fn rope_scaling(&self, section: &Config) -> Result<Option<String>> {
-        if section.map.values().any(Value::is_object) {
-            return unsupported("RoPE parameters per layer type");
-        }
-        if section.positive("partial_rotary_factor")?.is_some_and(|f| f != 1.0) {
-            return unsupported("RoPE of a part of each head (`partial_rotary_factor`)");
-        }
-        let kind = match section.text("rope_type")? {
-            Some(kind) => Some(kind),
-            None => section.text("type")?,
-        };
-        match kind {
-            None | Some("default") => Ok(None),
-            Some("yarn") => self.yarn(section).map(Some),
-            Some("llama3") => {
-                let number = |key| section.require_positive(key);
-                Ok(Some(format!(
-                    "{{ kind = \"llama3\", factor = {:?}, low_freq_factor = {:?}, high_freq_factor = {:?}, \
-                     original_context = {} }}",
-                    number("factor")?,
-                    number("low_freq_factor")?,
-                    number("high_freq_factor")?,
-                    self.original_context(section)?,
-                )))
-            }
-            Some(other) => {
-                unsupported(format!("RoPE scaling `{other}`; supported are: default, yarn, llama3"))
-            }
-        }
-    }
-
-    fn yarn(&self, section: &Config) -> Result<String> {
-        let factor = section.require_positive("factor")?;
-        for key in ["mscale", "mscale_all_dim"] {
-            if section.has(key) {
-                return unsupported(format!("YaRN with `{key}`"));
-            }
-        }
-        if let Some(given) = section.positive("attention_factor")? {
-            let derived = 0.1 * factor.ln() + 1.0;
-            if (given - derived).abs() > 1e-6 {
-                return unsupported(format!(
-                    "YaRN's `attention_factor` {given}; supported is 0.1 * ln(factor) + 1, here {derived}"
-                ));
-            }
-        }
-        Ok(format!(
-            "{{ kind = \"yarn\", factor = {factor:?}, beta_fast = {:?}, beta_slow = {:?}, original_context = {}, \
-             truncate = {} }}",
-            section.positive("beta_fast")?.unwrap_or(32.0),
-            section.positive("beta_slow")?.unwrap_or(1.0),
-            self.original_context(section)?,
-            section.flag("truncate", true)?,
-        ))
-    }
-
-    fn original_context(&self, section: &Config) -> Result<u64> {
-        let key = "original_max_position_embeddings";
-        match section.whole(&[key])?.or(self.whole(&[key])?).or(self.whole(&["initial_context_length"])?) {
-            Some(context) => Ok(context),
-            None => self.require_whole(&["max_position_embeddings"]),
         }
     }
 }
 
 /// A value as errors quote it.
-fn brief(value: &Value) -> String {
+pub(super) fn brief(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{}...", &text[..end]),

@@ -1,38 +1,92 @@
-//! `GptOssForCausalLM`: mixture of experts in MXFP4, attention with sinks, sliding windows in some layers.
+//! `GptOssForCausalLM`: mixture of experts, attention with sinks, sliding windows in some layers.
 
-use super::Result;
-use super::config::{Config, bad, unsupported};
+use super::config::{Config, unsupported};
+use super::dense::{head_dim, sliding_layers};
+use super::rope::rope;
+use super::stored::Stored;
 use super::writer::{Tensors, Writer, per_layer, quote, tensor, when};
+use super::{Architecture, Result};
+use serde_json::json;
 
-/// Factor in the experts' activation; the published model code fixes it.
-const SIGMOID_FACTOR: &str = "1.702";
+/// Factor in the experts' activation, unless `swiglu_alpha` says another.
+const SIGMOID_FACTOR: f64 = 1.702;
 
-pub(super) fn spec(name: &str, config: &Config) -> Result<String> {
+pub(super) fn architecture() -> Architecture {
+    Architecture {
+        class: "GptOssForCausalLM",
+        aliases: &[],
+        model_type: "gpt_oss",
+        keys: &[
+            "attention_bias",
+            "num_local_experts",
+            "num_experts",
+            "num_experts_per_tok",
+            "experts_per_token",
+            "sliding_window",
+            "swiglu_limit",
+            "swiglu_alpha",
+            "initial_context_length",
+            "quantization_config",
+        ],
+        defaults: json!({
+            "vocab_size": 201088, "hidden_size": 2880, "intermediate_size": 2880, "num_hidden_layers": 36, "head_dim": 64,
+            "num_attention_heads": 64, "num_key_value_heads": 8, "num_local_experts": 128, "num_experts_per_tok": 4,
+            "sliding_window": 128, "max_position_embeddings": 131072, "rms_norm_eps": 1e-5, "rope_theta": 150000.0,
+            "rope_parameters": {
+                "rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": false,
+                "original_max_position_embeddings": 4096,
+            },
+        }),
+        spec,
+    }
+}
+
+/// How a checkpoint stores the experts' matrices.
+#[derive(Clone, Copy, PartialEq)]
+enum Experts {
+    /// `[experts, rows, columns]` in MXFP4.
+    Mxfp4,
+    /// `[experts, columns, rows]`, as transformers computes with them and fine-tuning saves them.
+    Plain,
+}
+
+fn spec(name: &str, config: &Config, stored: &Stored<'_>) -> Result<String> {
+    if !matches!(config.text("hidden_act")?, None | Some("silu" | "swish")) {
+        return unsupported("`hidden_act` other than silu in a GptOssForCausalLM");
+    }
+    let experts = experts(config, stored)?;
+    let (embed, head, _) = stored.embeddings(config)?;
+    let tensors = Tensors {
+        global_comment: "",
+        global: vec![
+            ("embed", embed),
+            ("final_norm", stored.tensor("model.norm.weight", "hidden")),
+            ("lm_head", head),
+        ],
+        layer_comment: "The checkpoint interleaves the experts' rows: gate in the even ones, up in the odd ones.",
+        layer: layer_tensors(config.flag("attention_bias", true)?, experts, stored),
+    };
+    write(name, config, &tensors)
+}
+
+/// How the experts are stored: as the tensors' names say, or as `quantization_config` does where there are no tensors.
+fn experts(config: &Config, stored: &Stored<'_>) -> Result<Experts> {
     let method = match config.section("quantization_config")? {
         Some(section) => section.text("quant_method")?.map(str::to_owned),
         None => None,
     };
-    match method.as_deref() {
-        Some("mxfp4") => {}
-        Some(other) => return unsupported(format!("quantization `{other}`; supported is: mxfp4")),
-        None => {
-            return unsupported("experts that are not in MXFP4; expected `quantization_config` with mxfp4");
+    match stored.has("model.layers.0.mlp.experts.gate_up_proj_blocks") {
+        Some(true) => return Ok(Experts::Mxfp4),
+        Some(false) if stored.has("model.layers.0.mlp.experts.gate_up_proj") == Some(true) => {
+            return Ok(Experts::Plain);
         }
+        _ => {}
     }
-    let f = config.plain_format()?;
-    let tied = config.flag("tie_word_embeddings", false)?;
-    let head = if tied { "model.embed_tokens.weight" } else { "lm_head.weight" };
-    let tensors = Tensors {
-        global_comment: "",
-        global: vec![
-            ("embed", tensor("model.embed_tokens.weight", "vocab hidden", f)),
-            ("final_norm", tensor("model.norm.weight", "hidden", f)),
-            ("lm_head", tensor(head, "vocab hidden", f)),
-        ],
-        layer_comment: "The checkpoint interleaves the experts' rows: gate in the even ones, up in the odd ones.",
-        layer: layer_tensors(config.flag("attention_bias", true)?, f),
-    };
-    write(name, config, &tensors)
+    match method.as_deref() {
+        Some("mxfp4") => Ok(Experts::Mxfp4),
+        Some(other) => unsupported(format!("quantization `{other}`; supported is: mxfp4")),
+        None => Ok(Experts::Plain),
+    }
 }
 
 /// The spec with these tensors.
@@ -41,25 +95,28 @@ pub(super) fn write(name: &str, config: &Config, tensors: &Tensors) -> Result<St
     let windows = windows(config, layers)?;
     let sliding = windows.contains(&"sliding_window");
     let bias = config.flag("attention_bias", true)?;
-    let rope = config.rope()?;
+    let rope = rope(config)?;
     let limit = config.positive("swiglu_limit")?.unwrap_or(7.0) as f32;
+    let alpha = config.positive("swiglu_alpha")?.unwrap_or(SIGMOID_FACTOR) as f32;
 
     let mut w = Writer::new(name, "mixture of experts (GptOssForCausalLM)");
     w.section("model", "");
     w.keys(&[
         ("name", quote(name)),
         ("vocab", quote("vocab")),
-        ("max_context", config.require_whole(&["max_position_embeddings"])?.to_string()),
+        ("max_context", rope.max_context(config)?.to_string()),
     ]);
     w.section("dims", "");
     let number = |key: &str| config.require_whole(&[key]).map(|n| n.to_string());
+    let (hidden, heads) =
+        (config.require_whole(&["hidden_size"])?, config.require_whole(&["num_attention_heads"])?);
     let mut dims = vec![
         ("vocab", number("vocab_size")?),
-        ("hidden", number("hidden_size")?),
+        ("hidden", hidden.to_string()),
         ("layers", layers.to_string()),
-        ("heads", number("num_attention_heads")?),
-        ("kv_heads", number("num_key_value_heads")?),
-        ("head_dim", number("head_dim")?),
+        ("heads", heads.to_string()),
+        ("kv_heads", config.whole(&["num_key_value_heads"])?.unwrap_or(heads).to_string()),
+        ("head_dim", head_dim(config, hidden, heads)?.to_string()),
         ("q_dim", quote("heads * head_dim")),
         ("kv_dim", quote("kv_heads * head_dim")),
         ("experts", config.require_whole(&["num_local_experts", "num_experts"])?.to_string()),
@@ -72,9 +129,7 @@ pub(super) fn write(name: &str, config: &Config, tensors: &Tensors) -> Result<St
     }
     w.keys(&dims);
     w.section("rope.main", "");
-    let mut keys = vec![("head_dim", quote("head_dim")), ("theta", format!("{:?}", rope.theta))];
-    keys.extend(rope.scaling.map(|s| ("scaling", s)));
-    w.keys(&keys);
+    w.keys(&rope.keys());
 
     w.section("tensors", tensors.global_comment);
     w.keys(&tensors.global);
@@ -82,7 +137,7 @@ pub(super) fn write(name: &str, config: &Config, tensors: &Tensors) -> Result<St
     w.nodes(&["out = \"x\", op = \"embed\", table = \"embed\"".into()]);
     w.section("layer", "One layer; `x` enters it, and `moe_residual` is the next layer's `x`.");
     w.keys(&[("count", quote("layers")), ("carry", "{ x = \"moe_residual\" }".into())]);
-    w.nodes(&layer_nodes(bias, sliding, limit));
+    w.nodes(&layer_nodes(bias, sliding, limit, alpha));
     if sliding {
         w.section("layer.values", "By layer: attention to the last `sliding_window` tokens, or to all.");
         w.keys(&[("window", per_layer(&windows))]);
@@ -101,36 +156,21 @@ pub(super) fn write(name: &str, config: &Config, tensors: &Tensors) -> Result<St
 
 /// The window of each layer, as the spec writes it.
 fn windows(config: &Config, layers: u64) -> Result<Vec<&'static str>> {
-    if layers > 1024 {
-        return bad(format!("`num_hidden_layers` is {layers}: expected at most 1024"));
-    }
-    let Some(types) = config.texts("layer_types")? else {
-        let alternate = ["sliding_window", "full"];
-        let windows = (0..layers as usize).map(|i| alternate[i % 2]).collect();
-        return Ok(if config.has("sliding_window") { windows } else { vec!["full"; layers as usize] });
+    let slides = match sliding_layers(config, layers)? {
+        Some(slides) => slides,
+        None => (0..layers).map(|layer| config.has("sliding_window") && layer.is_multiple_of(2)).collect(),
     };
-    if types.len() as u64 != layers {
-        return bad(format!("`layer_types` has {} entries for {layers} layers", types.len()));
-    }
-    let window = |kind: &str| match kind {
-        "sliding_attention" => Ok("sliding_window"),
-        "full_attention" => Ok("full"),
-        other => {
-            unsupported(format!("layer type `{other}`; supported are: sliding_attention, full_attention"))
-        }
-    };
-    types.into_iter().map(window).collect()
+    Ok(slides.into_iter().map(|slides| if slides { "sliding_window" } else { "full" }).collect())
 }
 
-fn layer_nodes(bias: bool, sliding: bool, limit: f32) -> Vec<String> {
+fn layer_nodes(bias: bool, sliding: bool, limit: f32, alpha: f32) -> Vec<String> {
     let linear = |out: &str, input: &str| {
         let bias = if bias { format!(", bias = \"{out}_bias\"") } else { String::new() };
         format!("out = \"{out}\", op = \"linear\", input = \"{input}\", weight = \"{out}\"{bias}")
     };
     let window = when(sliding, ", window = \"window\"");
     let gate = format!("min(gate, {limit})");
-    let activation =
-        format!("(clamp(up, -{limit}, {limit}) + 1) * ({gate} * sigmoid({SIGMOID_FACTOR} * {gate}))");
+    let activation = format!("(clamp(up, -{limit}, {limit}) + 1) * ({gate} * sigmoid({alpha} * {gate}))");
     vec![
         "out = \"attn_in\", op = \"rms_norm\", input = \"x\", weight = \"attn_norm\", eps = \"norm_eps\"".into(),
         linear("q", "attn_in"),
@@ -157,20 +197,22 @@ fn layer_nodes(bias: bool, sliding: bool, limit: f32) -> Vec<String> {
     ]
 }
 
-fn layer_tensors(bias: bool, f: &str) -> Vec<(&'static str, String)> {
-    let own = |name: &str, shape: &str| tensor(&format!("model.layers.{{layer}}.{name}"), shape, f);
+fn layer_tensors(bias: bool, stored_as: Experts, stored: &Stored<'_>) -> Vec<(&'static str, String)> {
+    let own = |name: &str, shape: &str| stored.tensor(&format!("model.layers.{{layer}}.{name}"), shape);
+    let with = |tensor: String, keys: &str| tensor.replacen(", shape", &format!("{keys}, shape"), 1);
     let experts = |name: &str, rows: &str, shape: &str| {
-        let from = format!("model.layers.{{layer}}.mlp.experts.{name}");
-        format!(
-            "{{ from = \"{from}_blocks\", scales = \"{from}_scales\"{rows}, shape = [{shape}], format = \"mxfp4\" }}"
-        )
+        let from = format!("mlp.experts.{name}");
+        match stored_as {
+            Experts::Plain => with(own(&from, shape), &format!("{rows}, transposed = true")),
+            Experts::Mxfp4 => {
+                let from = format!("model.layers.{{layer}}.{from}");
+                let tensor = tensor(&format!("{from}_blocks"), shape, "mxfp4");
+                with(tensor, &format!(", scales = \"{from}_scales\"{rows}"))
+            }
+        }
     };
-    let up_bias = |rows: &str| {
-        own("mlp.experts.gate_up_proj_bias", "experts expert_hidden")
-            .replace(", shape", &format!(", rows = \"{rows}\", shape"))
-    };
+    let up_bias = |rows: &str| with(own("mlp.experts.gate_up_proj_bias", "experts expert_hidden"), rows);
     let (even, odd) = (", rows = \"even\"", ", rows = \"odd\"");
-    let gate_up = "\"experts\", \"expert_hidden\", \"hidden\"";
     let mut tensors = vec![("attn_norm", own("input_layernorm.weight", "hidden"))];
     for (name, bias_name, rows, shape) in [
         ("q", "q_bias", "q_dim", "q_dim hidden"),
@@ -188,11 +230,11 @@ fn layer_tensors(bias: bool, f: &str) -> Vec<(&'static str, String)> {
         ("moe_norm", own("post_attention_layernorm.weight", "hidden")),
         ("router", own("mlp.router.weight", "experts hidden")),
         ("router_bias", own("mlp.router.bias", "experts")),
-        ("gate", experts("gate_up_proj", even, gate_up)),
-        ("up", experts("gate_up_proj", odd, gate_up)),
-        ("down", experts("down_proj", "", "\"experts\", \"hidden\", \"expert_hidden\"")),
-        ("gate_bias", up_bias("even")),
-        ("up_bias", up_bias("odd")),
+        ("gate", experts("gate_up_proj", even, "experts expert_hidden hidden")),
+        ("up", experts("gate_up_proj", odd, "experts expert_hidden hidden")),
+        ("down", experts("down_proj", "", "experts hidden expert_hidden")),
+        ("gate_bias", up_bias(even)),
+        ("up_bias", up_bias(odd)),
         ("down_bias", own("mlp.experts.down_proj_bias", "experts hidden")),
     ]);
     tensors

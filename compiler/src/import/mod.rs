@@ -1,26 +1,52 @@
 //! Writes a spec from a published model's `config.json` or GGUF file.
 //!
-//! Nothing about a model is known here but its architecture's names and conventions: every number comes from the file.
+//! Nothing about a model is known here but its architecture's names and conventions: every number comes from the file, or is what the
+//! architecture's published class takes where the file has none. Element types come from the checkpoint's headers, where there is one.
 
 mod config;
+mod dense;
+mod directory;
 mod gguf;
 mod gpt_oss;
+mod known;
 mod llama;
+mod mistral;
+mod qwen2;
+mod rope;
+mod stored;
 #[cfg(test)]
 mod tests;
 mod writer;
 
+use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::spec::{self, Spec};
 use config::Config;
+pub use directory::read_config;
 pub use gguf::from_gguf;
+use kernmill_plan::input::{FileKind, shortened};
+use std::path::PathBuf;
+use stored::Stored;
 use thiserror::Error;
 
-/// Architectures that can be imported.
-pub const ARCHITECTURES: [(&str, Importer); 2] =
-    [("GptOssForCausalLM", gpt_oss::spec), ("LlamaForCausalLM", llama::spec)];
+/// An architecture that can be imported.
+struct Architecture {
+    /// Name of its published class.
+    class: &'static str,
+    /// Other names that files give the class.
+    aliases: &'static [&'static str],
+    /// Its `model_type`.
+    model_type: &'static str,
+    /// Keys that its importer reads, or its class does not, besides what all architectures have.
+    keys: &'static [&'static str],
+    /// What its class takes for keys that are missing: an object.
+    defaults: serde_json::Value,
+    /// Writes the spec of the model called `name`.
+    spec: fn(name: &str, config: &Config, stored: &Stored<'_>) -> Result<String>,
+}
 
-/// Writes the spec of the model called `name`.
-pub type Importer = fn(name: &str, config: &Config) -> Result<String>;
+fn architectures() -> [Architecture; 4] {
+    [gpt_oss::architecture(), llama::architecture(), mistral::architecture(), qwen2::architecture()]
+}
 
 /// Why a `config.json` cannot be imported.
 #[derive(Debug, Error)]
@@ -37,6 +63,35 @@ pub enum ImportError {
         /// What, and what would be supported.
         what: String,
     },
+    /// There is nothing at the path.
+    #[error(transparent)]
+    Path(Box<CheckpointError>),
+    /// The file cannot be read.
+    #[error("{path}: {source}")]
+    Read {
+        /// File.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// There is no such file.
+    #[error(
+        "{dir}: no config.json found: expected the directory of a published model, or a spec beside its weights{found}"
+    )]
+    Missing {
+        /// Directory searched.
+        dir: PathBuf,
+        /// What there is instead, and what helps; or nothing.
+        found: &'static str,
+    },
+    /// A file of another kind.
+    #[error("{path}: expected a model's config.json, but {}", .kind.describe())]
+    Kind {
+        /// File.
+        path: PathBuf,
+        /// What it is.
+        kind: FileKind,
+    },
     /// The dims do not make a model.
     #[error("config.json describes a model that does not fit together: {0:?}")]
     Inconsistent(spec::SpecError),
@@ -45,19 +100,42 @@ pub enum ImportError {
 /// Result of imports.
 pub type Result<T> = std::result::Result<T, ImportError>;
 
-/// The spec, as TOML text, of the model called `name` that `config` (the text of a `config.json`) describes.
+/// The spec, as TOML text, of the model called `name` that `config` (the text of a `config.json`) describes. Its tensors have the
+/// element type that the config states.
 ///
 /// # Errors
 /// If the text is not a `config.json`, or the model is not supported, or its numbers contradict each other.
 pub fn from_config(name: &str, config: &str) -> Result<String> {
+    import(name, config, None)
+}
+
+/// The same of a model whose tensors are in `checkpoint`: each has the element type that its header states.
+///
+/// # Errors
+/// As [`from_config`].
+pub fn from_checkpoint(name: &str, config: &str, checkpoint: &Checkpoint) -> Result<String> {
+    import(name, config, Some(checkpoint))
+}
+
+fn import(name: &str, config: &str, checkpoint: Option<&Checkpoint>) -> Result<String> {
     let config = Config::parse(config)?;
-    let architecture = config.architecture()?;
-    let Some((_, importer)) = ARCHITECTURES.iter().find(|(known, _)| *known == architecture) else {
-        let known = ARCHITECTURES.map(|(name, _)| name).join(", ");
-        let what = format!("architecture `{architecture}`; supported are: {known}");
-        return Err(ImportError::Unsupported { what });
+    let stated = config.architecture()?;
+    let known = architectures();
+    let is = |a: &&Architecture| a.class == stated || a.model_type == stated || a.aliases.contains(&stated);
+    let Some(architecture) = known.iter().find(is) else {
+        let known = known.each_ref().map(|a| a.class).join(", ");
+        return Err(ImportError::Unsupported {
+            what: format!(
+                "architecture `{}`; supported are: {known}; a model made of the same operations can be described in a spec \
+                 (docs/spec-language.md)",
+                shortened(stated)
+            ),
+        });
     };
-    let text = importer(name, &config)?;
+    known::check(&config, architecture.keys)?;
+    let config = config.with_defaults(&architecture.defaults);
+    let stored = Stored::new(&config, checkpoint)?;
+    let text = (architecture.spec)(name, &config, &stored)?;
     Spec::parse("spec", &text).and_then(|spec| spec::lower(&spec)).map_err(ImportError::Inconsistent)?;
     Ok(text)
 }

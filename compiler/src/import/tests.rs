@@ -57,6 +57,160 @@ fn both_spellings_of_rope_write_the_same_spec() {
     assert_eq!(from_config("m", &old).unwrap(), from_config("m", &new).unwrap());
 }
 
+/// `None` if the model is refused.
+fn llama(changes: &[(&str, &str)]) -> Result<String> {
+    let mut config: serde_json::Value = serde_json::from_str(TINYLLAMA).unwrap();
+    for (key, value) in changes {
+        config[key] = serde_json::from_str(value).unwrap();
+    }
+    let map = config.as_object_mut().unwrap();
+    map.retain(|_, value| value.as_str() != Some("missing"));
+    from_config("m", &config.to_string())
+}
+
+#[test]
+fn spellings_of_rope_are_compared_by_what_they_mean() {
+    let linear = llama(&[("rope_scaling", r#"{"type": "linear", "factor": 2}"#)]).unwrap();
+    assert!(linear.contains("scaling  = { kind = \"linear\", factor = 2.0 }"), "{linear}");
+    for rope_parameters in [
+        r#"{"rope_type": "linear", "factor": 2.0, "rope_theta": 10000}"#,
+        r#"{"rope_type": "linear", "type": "linear", "factor": 2.0}"#,
+        r#"{"rope_theta": 10000.0}"#,
+    ] {
+        let scaling = ("rope_scaling", r#"{"rope_type": "linear", "factor": 2.0}"#);
+        assert_eq!(llama(&[("rope_parameters", rope_parameters), scaling]).unwrap(), linear);
+    }
+    let plain = llama(&[]).unwrap();
+    assert_eq!(
+        llama(&[("rope_parameters", r#"{"rope_type": "default", "rope_theta": 10000.0}"#)]).unwrap(),
+        plain
+    );
+    assert_eq!(llama(&[("rope_scaling", "{}"), ("rope_theta", "\"missing\"")]).unwrap(), plain);
+    for (parameters, scaling, says) in [
+        (
+            r#"{"rope_type": "linear", "factor": 4.0}"#,
+            r#"{"type": "linear", "factor": 2.0}"#,
+            "different scalings",
+        ),
+        (r#"{"rope_type": "default"}"#, r#"{"type": "linear", "factor": 2.0}"#, "different scalings"),
+        (
+            r#"{"rope_theta": 500000.0}"#,
+            "null",
+            "`rope_parameters.rope_theta` is 500000 but `rope_theta` is 10000",
+        ),
+    ] {
+        let error =
+            llama(&[("rope_parameters", parameters), ("rope_scaling", scaling)]).unwrap_err().to_string();
+        assert!(error.contains(says), "{says}: {error}");
+    }
+}
+
+#[test]
+fn dynamic_scaling_ends_the_context_with_the_original_one() {
+    let text = llama(&[("rope_scaling", r#"{"type": "dynamic", "factor": 4.0}"#)]).unwrap();
+    assert!(text.contains("max_context = 2048"), "{text}");
+    assert!(text.contains("{ kind = \"dynamic\", factor = 4.0, original_context = 2048 }"), "{text}");
+    let extended = r#"{"type": "dynamic", "factor": 4.0, "original_max_position_embeddings": 512}"#;
+    assert!(llama(&[("rope_scaling", extended)]).unwrap().contains("max_context = 512"));
+}
+
+/// The defaults are those of transformers' configuration classes.
+#[test]
+fn missing_keys_are_what_the_class_takes() {
+    let given = llama(&[
+        ("rope_theta", "10000.0"),
+        ("rms_norm_eps", "1e-6"),
+        ("max_position_embeddings", "2048"),
+        ("num_key_value_heads", "32"),
+    ]);
+    let missing = llama(&[
+        ("rope_theta", "\"missing\""),
+        ("rms_norm_eps", "\"missing\""),
+        ("max_position_embeddings", "null"),
+        ("num_key_value_heads", "null"),
+        ("architectures", "\"missing\""),
+        ("model_type", "\"llama\""),
+        ("tie_word_embeddings", "null"),
+    ]);
+    assert_eq!(missing.unwrap(), given.unwrap());
+    for (class, says) in [
+        (
+            "LlamaForCausalLM",
+            &["vocab      = 32000", "hidden     = 4096", "layers     = 32", "theta    = 10000.0"][..],
+        ),
+        ("MistralForCausalLM", &["kv_heads       = 8", "sliding_window = 4096", "max_context = 131072"]),
+        ("Qwen2ForCausalLM", &["vocab      = 151936", "kv_heads   = 32", "mlp_hidden = 22016"]),
+        (
+            "GptOssForCausalLM",
+            &["experts        = 128", "theta    = 150000.0", "kind = \"yarn\", factor = 32.0"],
+        ),
+    ] {
+        let text = from_config("m", &format!("{{\"architectures\": [\"{class}\"]}}")).unwrap();
+        says.iter().for_each(|line| assert!(text.contains(line), "{class}: {line}\n{text}"));
+    }
+}
+
+#[test]
+fn keys_that_a_class_ignores_change_nothing() {
+    let plain = llama(&[]).unwrap();
+    for changes in [
+        &[("sliding_window", "4096")][..],
+        &[("use_sliding_window", "true"), ("max_window_layers", "3")],
+        &[
+            ("torch_dtype", "\"bfloat16\""),
+            ("use_cache", "false"),
+            ("unsloth_fixed", "true"),
+            ("pretraining_tp", "2"),
+        ],
+        &[("attention_multiplier", "1.0"), ("no_rope_layers", "[]")],
+    ] {
+        assert_eq!(llama(changes).unwrap(), plain, "{changes:?}");
+    }
+}
+
+#[test]
+fn windows_of_mistral_and_qwen2_are_their_classes() {
+    let of = |class: &str, keys: &str| {
+        let sizes = r#""hidden_size": 64, "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 4"#;
+        let text =
+            from_config("m", &format!("{{\"architectures\": [\"{class}\"], {sizes}, {keys}}}")).unwrap();
+        let graph = spec::lower(&Spec::parse("m", &text).unwrap()).unwrap();
+        let windows = graph.nodes.iter().filter_map(|node| match &node.op {
+            crate::graph::Op::Attention(a) => Some(a.window.unwrap_or(0)),
+            _ => None,
+        });
+        windows.collect::<Vec<u32>>()
+    };
+    assert_eq!(of("MistralForCausalLM", r#""sliding_window": 16"#), [16; 4]);
+    assert_eq!(of("MistralForCausalLM", r#""sliding_window": null"#), [0; 4]);
+    assert_eq!(of("MistralForCausalLM", r#""sliding_window": 512, "max_position_embeddings": 512"#), [0; 4]);
+    let qwen = |keys: &str| of("Qwen2ForCausalLM", keys);
+    assert_eq!(qwen(r#""sliding_window": 16, "max_window_layers": 1"#), [0; 4]);
+    assert_eq!(
+        qwen(r#""sliding_window": 16, "max_window_layers": 1, "use_sliding_window": true"#),
+        [0, 16, 16, 16]
+    );
+    assert_eq!(qwen(r#""sliding_window": 16, "max_window_layers": 0, "use_sliding_window": true"#), [16; 4]);
+    assert_eq!(qwen(r#""sliding_window": 16, "use_sliding_window": true"#), [0; 4]);
+    let types =
+        r#""layer_types": ["full_attention", "sliding_attention", "full_attention", "sliding_attention"]"#;
+    assert_eq!(
+        qwen(&format!(r#""sliding_window": 16, "use_sliding_window": true, {types}"#)),
+        [0, 16, 0, 16]
+    );
+}
+
+#[test]
+fn the_experts_activation_has_the_factor_that_the_config_states() {
+    let alpha = |alpha: &str| {
+        from_config("m", &gpt_oss(2, 4).replace("\"swiglu_limit\"", &format!("{alpha} \"swiglu_limit\"")))
+            .unwrap()
+    };
+    assert_eq!(alpha(""), alpha("\"swiglu_alpha\": 1.702,"));
+    assert!(alpha("\"swiglu_alpha\": 1.25,").contains("sigmoid(1.25 * min(gate, 7))"));
+    assert!(alpha("\"swiglu_alpha\": 2,").contains("sigmoid(2 * min(gate, 7))"));
+}
+
 #[test]
 fn every_committed_checkpoint_is_the_one_its_config_describes() {
     let mut found = 0;
@@ -66,9 +220,9 @@ fn every_committed_checkpoint_is_the_one_its_config_describes() {
     );
     for dir in dirs.iter().filter(|d| d.join("config.json").exists()) {
         let config = std::fs::read_to_string(dir.join("config.json")).unwrap();
-        let text = from_config("m", &config).unwrap();
-        let graph = spec::lower(&Spec::parse("m.toml", &text).unwrap()).unwrap();
         let checkpoint = Checkpoint::open(dir).unwrap();
+        let text = from_checkpoint("m", &config, &checkpoint).unwrap();
+        let graph = spec::lower(&Spec::parse("m.toml", &text).unwrap()).unwrap();
         checkpoint::bind(&graph, &checkpoint).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
         found += 1;
     }
@@ -82,7 +236,10 @@ fn what_cannot_be_imported_says_why() {
         ("[]", "expected a JSON object"),
         ("{", "not JSON"),
         ("{}", "`architectures` is missing"),
-        (r#"{"architectures": ["MambaForCausalLM"]}"#, "supported are: GptOssForCausalLM, LlamaForCausalLM"),
+        (
+            r#"{"architectures": ["MambaForCausalLM"]}"#,
+            "supported are: GptOssForCausalLM, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM",
+        ),
         (
             &base.replace("\"hidden_size\": 2880", "\"hidden_size\": 0"),
             "`hidden_size` is 0: expected a whole number",
@@ -104,9 +261,26 @@ fn what_cannot_be_imported_says_why() {
             "top-9 of 4 experts",
         ),
         (&base.replace("\"yarn\"", "\"longrope\""), "RoPE scaling `longrope`"),
-        (&base.replace("\"truncate\"", "\"mscale\": 1.0, \"truncate\""), "YaRN with `mscale`"),
+        (
+            &base.replace("\"truncate\"", "\"mscale\": 1.0, \"mscale_all_dim\": 1.0, \"truncate\""),
+            "YaRN with `mscale`",
+        ),
         (&base.replace("\"quant_method\": \"mxfp4\"", "\"quant_method\": \"fp8\""), "quantization `fp8`"),
-        (&base.replace("quantization_config", "other"), "experts that are not in MXFP4"),
+        (&base.replace("quantization_config", "other"), "unknown key `other`"),
+        (
+            &base.replace("\"swiglu_limit\"", "\"use_qk_norm\": true, \"swiglu_limit\""),
+            "unknown key `use_qk_norm`",
+        ),
+        (&base.replace("\"beta_slow\"", "\"alpha\": 2.0, \"beta_slow\""), "unknown key `rope_scaling.alpha`"),
+        (
+            &base.replace("\"swiglu_limit\"", "\"partial_rotary_factor\": 0.5, \"swiglu_limit\""),
+            "a part of each head",
+        ),
+        (&base.replace("\"sliding_attention\"", "\"chunked_attention\""), "layer type `chunked_attention`"),
+        (
+            &base.replace("\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu\""),
+            "`hidden_act` other than silu",
+        ),
         (&base.replace("\"rope_theta\": 150000", "\"rope_theta\": \"big\""), "`rope_theta` is \"big\""),
         (&base.replace("\"head_dim\": 64", "\"head_dim\": 63"), "RoPE rotates pairs"),
     ];

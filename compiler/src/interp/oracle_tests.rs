@@ -74,10 +74,10 @@ fn agrees_with_the_oracles() {
         "llama-plain",
         "llama-tied",
     ] {
-        let config = std::fs::read_to_string(fixture(name).join("config.json")).unwrap();
-        let spec = crate::import::from_config(name, &config).unwrap();
-        let graph = lower(&Spec::parse(name, &spec).unwrap()).unwrap();
+        let config = crate::import::read_config(&fixture(name)).unwrap();
         let checkpoint = Checkpoint::open(&fixture(name)).unwrap();
+        let spec = crate::import::from_checkpoint(name, &config, &checkpoint).unwrap();
+        let graph = lower(&Spec::parse(name, &spec).unwrap()).unwrap();
         let weights = Weights::new(&graph, &checkpoint).unwrap();
         let exact = differences(name, &graph, &weights, Preset::Exact, "logits");
         let faithful = differences(name, &graph, &weights, Preset::Faithful, "faithful_logits");

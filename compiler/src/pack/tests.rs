@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 fn tensor(name: &str, role: Role, shape: &[usize], stored: WeightFormat, format: WeightFormat) -> Tensor {
     let scales = (stored == WeightFormat::Mxfp4).then(|| format!("ckpt.{name}_scales"));
-    let source = Source { name: format!("ckpt.{name}"), scales, rows: RowSelect::All };
+    let source = Source { name: format!("ckpt.{name}"), scales, rows: RowSelect::All, transposed: false };
     Tensor { name: name.into(), role, shape: shape.into(), stored, format, source }
 }
 

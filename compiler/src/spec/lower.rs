@@ -71,7 +71,7 @@ fn rope(scope: &Scope<'_>, def: &RopeDef) -> Result<Rope> {
         return Ok(Rope { head_dim, theta, scaling: RopeScaling::Plain });
     };
     let number = |key: &str| scope.positive(&scaling.numbers[key], key);
-    let (factor, original_context) = (number("factor")?, number("original_context")?);
+    let factor = number("factor")?;
     if factor < 1.0 {
         let span = scaling.numbers["factor"].span.clone();
         return Err(scope.error(span, &format!("factor is {factor}"), "expected at least 1"));
@@ -84,12 +84,19 @@ fn rope(scope: &Scope<'_>, def: &RopeDef) -> Result<Rope> {
         }
     };
     let scaling = match scaling.kind {
+        RopeKind::Linear => RopeScaling::Linear { factor },
+        RopeKind::Dynamic => {
+            check_dynamic(scope, &scaling.numbers["original_context"])?;
+            RopeScaling::Plain
+        }
         RopeKind::Yarn => {
+            let original_context = number("original_context")?;
             let (beta_fast, beta_slow) = (number("beta_fast")?, number("beta_slow")?);
             ordered(beta_slow, beta_fast, "beta_slow must be below beta_fast")?;
             RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, truncate: scaling.truncate }
         }
         RopeKind::Llama3 => {
+            let original_context = number("original_context")?;
             let (low_freq_factor, high_freq_factor) =
                 (number("low_freq_factor")?, number("high_freq_factor")?);
             ordered(low_freq_factor, high_freq_factor, "low_freq_factor must be below high_freq_factor")?;
@@ -97,6 +104,23 @@ fn rope(scope: &Scope<'_>, def: &RopeDef) -> Result<Rope> {
         }
     };
     Ok(Rope { head_dim, theta, scaling })
+}
+
+/// Dynamic scaling is none up to the original context. Beyond it the frequencies would change with every token, and with them the keys
+/// that are in the cache already.
+fn check_dynamic(scope: &Scope<'_>, original_context: &Scalar) -> Result<()> {
+    let original = scope.whole(original_context, "the original context", 1, MAX_EXTENT)?;
+    let longest = scope.whole(&scope.spec.model.max_context, "the longest context", 1, MAX_EXTENT)?;
+    if longest <= original {
+        return Ok(());
+    }
+    let message =
+        format!("max_context is {longest}, but dynamic RoPE scaling is known to {original} tokens only");
+    let span = scope.spec.model.max_context.span.clone();
+    Err(scope.error(span, &message, format!("expected at most {original}")).help(
+        "beyond the original context, dynamic scaling turns the keys of earlier tokens anew with every token, which a cache cannot do; \
+         `linear`, `yarn` and `llama3` have one rotation for each position",
+    ))
 }
 
 /// The graph so far.

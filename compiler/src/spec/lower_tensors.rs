@@ -108,12 +108,23 @@ fn make_tensor(scope: &Scope<'_>, def: &TensorDef, role: Role, name: String) -> 
         Some(layer) => name.value.replace("{layer}", &layer.to_string()),
         None => name.value.clone(),
     };
+    if let Some(span) = &def.transposed
+        && !matches!(role, Role::Matrix | Role::ExpertMatrix)
+    {
+        let message = format!("tensor `{name}` is {}, which cannot be transposed", role_name(role));
+        return Err(scope.error(span.clone(), &message, "expected with matrices only"));
+    }
     if role == Role::Table && def.rows != RowSelect::All {
         let message = format!("tensor `{name}` selects rows of a table");
         return Err(scope.error(def.name.span.clone(), &message, "expected all rows"));
     }
     Ok(Tensor {
-        source: Source { name: fill(&def.from), scales: def.scales.as_ref().map(fill), rows: def.rows },
+        source: Source {
+            name: fill(&def.from),
+            scales: def.scales.as_ref().map(fill),
+            rows: def.rows,
+            transposed: def.transposed.is_some(),
+        },
         name,
         role,
         shape,

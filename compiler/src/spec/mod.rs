@@ -103,7 +103,7 @@ pub struct RopeDef {
 /// `scaling = { ... }` of a rope.
 #[derive(Clone, Debug)]
 pub struct RopeScalingDef {
-    /// `yarn` or `llama3`.
+    /// Which one.
     pub kind: RopeKind,
     /// All of it.
     pub span: Range<usize>,
@@ -117,6 +117,8 @@ pub struct RopeScalingDef {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum RopeKind {
+    Linear,
+    Dynamic,
     Yarn,
     Llama3,
 }
@@ -136,6 +138,8 @@ pub struct TensorDef {
     pub format: Spanned<WeightFormat>,
     /// Rows taken.
     pub rows: RowSelect,
+    /// Where it says that the checkpoint stores the matrix the other way round, if it does.
+    pub transposed: Option<Range<usize>>,
 }
 
 /// `[layer]`: a template that is repeated.

@@ -89,20 +89,24 @@ fn ropes(source: &Source, item: &Item<'_>) -> Result<Vec<RopeDef>> {
     Ok(ropes)
 }
 
+/// Kinds of RoPE scaling: name, kind, and the numbers that it takes.
+const ROPE_SCALINGS: [(&str, RopeKind, &[&str]); 4] = [
+    ("linear", RopeKind::Linear, &["factor"]),
+    ("dynamic", RopeKind::Dynamic, &["factor", "original_context"]),
+    ("yarn", RopeKind::Yarn, &["factor", "beta_fast", "beta_slow", "original_context"]),
+    ("llama3", RopeKind::Llama3, &["factor", "low_freq_factor", "high_freq_factor", "original_context"]),
+];
+
 fn rope_scaling(source: &Source, item: &Item<'_>) -> Result<RopeScalingDef> {
     let section = Section::new(source, item, "this scaling")?;
     let kind = string(source, section.require("kind")?)?;
-    let (kind, keys): (_, &[&'static str]) = match kind.value.as_str() {
-        "yarn" => (RopeKind::Yarn, &["factor", "beta_fast", "beta_slow", "original_context"]),
-        "llama3" => {
-            (RopeKind::Llama3, &["factor", "low_freq_factor", "high_freq_factor", "original_context"])
-        }
-        other => {
-            let message = format!("unknown kind of rope scaling `{other}`");
-            let error = SpecError::new(source, kind.span, message, "expected one of: yarn, llama3");
-            return Err(error.near(other, ["yarn", "llama3"]));
-        }
+    let Some((_, kind, keys)) = ROPE_SCALINGS.iter().find(|(name, ..)| *name == kind.value) else {
+        let known: Vec<&str> = ROPE_SCALINGS.iter().map(|(name, ..)| *name).collect();
+        let message = format!("unknown kind of rope scaling `{}`", kind.value);
+        let label = format!("expected one of: {}", known.join(", "));
+        return Err(SpecError::new(source, kind.span, message, label).near(&kind.value, known));
     };
+    let (kind, keys) = (*kind, *keys);
     let mut known = [&["kind"], keys].concat();
     if kind == RopeKind::Yarn {
         known.push("truncate");
@@ -127,7 +131,14 @@ fn tensors(source: &Source, item: &Item<'_>, what: &str, per_layer: bool) -> Res
 
 fn tensor(source: &Source, name: Spanned<String>, item: &Item<'_>, per_layer: bool) -> Result<TensorDef> {
     let what = format!("tensor `{}`", name.value);
-    let section = Section::new(source, item, &what)?.only(&["from", "scales", "rows", "shape", "format"])?;
+    let section = Section::new(source, item, &what)?.only(&[
+        "from",
+        "scales",
+        "rows",
+        "transposed",
+        "shape",
+        "format",
+    ])?;
     let from = checkpoint_name(source, section.require("from")?, per_layer)?;
     let scales = section.get("scales").map(|item| checkpoint_name(source, item, per_layer)).transpose()?;
     let format = weight_format(source, section.require("format")?)?;
@@ -149,7 +160,16 @@ fn tensor(source: &Source, name: Spanned<String>, item: &Item<'_>, per_layer: bo
         Some(item) => rows(source, item)?,
         None => RowSelect::All,
     };
-    Ok(TensorDef { name, from, scales, shape: scalars(source, section.require("shape")?)?, format, rows })
+    let transposed = match section.get("transposed") {
+        Some(item) => boolean(source, item)?.then(|| item.span()),
+        None => None,
+    };
+    if let (Some(span), WeightFormat::Mxfp4) = (&transposed, format.value) {
+        let label = "expected with bf16, f16 or f32 only";
+        return Err(SpecError::new(source, span.clone(), "a transposed tensor in mxfp4", label));
+    }
+    let shape = scalars(source, section.require("shape")?)?;
+    Ok(TensorDef { name, from, scales, shape, format, rows, transposed })
 }
 
 /// A checkpoint tensor's name: with `{layer}` in a layer, without elsewhere.

@@ -1,7 +1,7 @@
 //! A small right spec, and one wrong turn after another.
 
 use super::*;
-use crate::graph::{Graph, Op};
+use crate::graph::{Graph, Op, RopeScaling};
 use expect_test::{Expect, expect};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
@@ -102,6 +102,11 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ("\"hidden / heads\"", "\"window * 2\""),
         ("heads = 4\n", "heads = 3\n"),
         ("theta = 1e4", "theta = 1e4\nscaling = { kind = \"yarm\" }"),
+        ("theta = 1e4", "theta = 1e4\nscaling = { kind = \"linear\" }"),
+        (
+            "theta = 1e4",
+            "theta = 1e4\nscaling = { kind = \"dynamic\", factor = 2, original_context = \"head_dim\" }",
+        ),
         ("theta = 1e4", "theta = 0"),
         ("weight = \"q\"", "wieght = \"q\""),
         ("weight = \"q\"", "weight = \"k\""),
@@ -139,6 +144,17 @@ fn every_kind_of_slip_is_told_with_its_place() {
         told.push_str(&format!("{:?}\n", wrong(from, to)));
     }
     expect_test::expect_file!["errors.txt"].assert_eq(&told);
+}
+
+#[test]
+fn linear_and_dynamic_scaling_lower() {
+    let rope = |scaling: &str| {
+        graph(&RIGHT.replace("theta = 1e4", &format!("theta = 1e4\nscaling = {scaling}"))).unwrap().ropes[0]
+            .clone()
+    };
+    assert_eq!(rope("{ kind = \"linear\", factor = 2.5 }").scaling, RopeScaling::Linear { factor: 2.5 });
+    let dynamic = "{ kind = \"dynamic\", factor = 4, original_context = 4096 }";
+    assert_eq!(rope(dynamic).scaling, RopeScaling::Plain);
 }
 
 #[test]

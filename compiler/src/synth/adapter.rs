@@ -4,7 +4,7 @@ use super::fill::{Fill, Scatter, scatters};
 use super::{
     NewDirs, Planned, Result, SPACE_MARGIN, SynthError, check_space, io_error, small_file, start, write_shard,
 };
-use crate::checkpoint::stored_shape;
+use crate::checkpoint::row_shape;
 use crate::graph::{Graph, Role, Tensor};
 use kernmill_plan::float_env::FloatEnv;
 use std::collections::BTreeSet;
@@ -115,7 +115,7 @@ fn chosen<'g>(graph: &'g Graph, shape: &AdapterShape) -> Result<Vec<Place<'g>>> 
 
 /// A matrix of a layer, by the name that published checkpoints have for it.
 fn place(tensor: &Tensor, scatter: Scatter) -> Option<Place<'_>> {
-    let shape = stored_shape(tensor);
+    let shape = row_shape(tensor);
     let name = tensor.source.name.as_str();
     let (experts, module, parameter) = match tensor.role {
         Role::Matrix => (0, name.strip_suffix(".weight")?, "weight"),

@@ -293,10 +293,14 @@ impl Model<'_> {
         let (name, from) = (format!("layers.{}.{what}", at.layer), format!("layers.{}.{from}", at.layer));
         let packed = at.format == WeightFormat::Mxfp4;
         let scales = packed.then(|| format!("{from}_scales"));
-        let data =
-            Source { name: if packed { format!("{from}_blocks") } else { from.clone() }, scales, rows };
+        let data = Source {
+            name: if packed { format!("{from}_blocks") } else { from.clone() },
+            scales,
+            rows,
+            transposed: false,
+        };
         let matrix = self.b.tensor(&format!("{name}.weight"), Role::ExpertMatrix, &shape, at.format, data);
-        let data = Source { name: format!("{from}_bias"), scales: None, rows };
+        let data = Source { name: format!("{from}_bias"), scales: None, rows, transposed: false };
         let bias = format!("{name}.bias");
         let bias = self.b.tensor(&bias, Role::ExpertVector, &shape[..2], WeightFormat::Bf16, data);
         self.b.node(&name, Op::ExpertLinear, &[input, at.topk], &[matrix, bias])
@@ -322,7 +326,7 @@ impl Model<'_> {
 }
 
 fn source(name: &str) -> Source {
-    Source { name: name.into(), scales: None, rows: RowSelect::All }
+    Source { name: name.into(), scales: None, rows: RowSelect::All, transposed: false }
 }
 
 fn expr(text: &str) -> Expr {

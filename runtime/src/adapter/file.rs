@@ -3,6 +3,7 @@
 use super::error::AdapterError;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
+use kernmill_plan::input::limit::ADAPTER_HEADER_BYTES;
 use kernmill_plan::tensor_file::{LENGTH_BYTES, TensorEntry, header_range, read_header};
 use safetensors::Dtype;
 use std::collections::BTreeMap;
@@ -46,7 +47,7 @@ impl TensorFile {
         let corrupt = |error| AdapterError::malformed(path, format!("corrupt: {error}"));
         let mut file = TensorFile { path: path.to_owned(), bytes, tensors: BTreeMap::new() };
         let start = file.bytes(0..length.min(LENGTH_BYTES))?;
-        let json = file.bytes(header_range(&start, length).map_err(corrupt)?)?;
+        let json = file.bytes(header_range(&start, length, ADAPTER_HEADER_BYTES).map_err(corrupt)?)?;
         let entries = read_header(&json, length).map_err(corrupt)?;
         file.tensors = entries.into_iter().map(|entry| (entry.name.clone(), entry)).collect();
         Ok(file)

@@ -227,7 +227,7 @@ impl File<'_> {
             Ok(text) => Ok(text),
             Err(ImportError::Unsupported { what }) => self.gguf.unsupported(what),
             Err(ImportError::Bad { what }) => self.gguf.bad(what),
-            Err(error @ ImportError::Inconsistent(_)) => self.gguf.bad(error.to_string()),
+            Err(error) => self.gguf.bad(error.to_string()),
         }
     }
 

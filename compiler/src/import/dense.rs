@@ -1,0 +1,206 @@
+//! Dense decoders with a gated MLP, as Llama, Mistral and Qwen2 are: they differ in biases and attention windows.
+
+use super::Result;
+use super::config::{Config, bad, unsupported};
+use super::rope::rope;
+use super::stored::Stored;
+use super::writer::{Tensors, Writer, per_layer, quote};
+
+/// What a dense model has besides what all have.
+pub(super) struct Dense {
+    /// Name of its class, for the first line.
+    pub(super) class: &'static str,
+    /// Biases of q, k and v.
+    pub(super) qkv_bias: bool,
+    /// A bias of the output projection.
+    pub(super) o_bias: bool,
+    /// Biases of gate, up and down.
+    pub(super) mlp_bias: bool,
+    /// Layers whose attention sees the last `sliding_window` tokens only.
+    pub(super) windows: Windows,
+}
+
+/// Which layers of a model slide.
+pub(super) enum Windows {
+    /// None.
+    None,
+    /// All, over so many tokens.
+    All(u64),
+    /// By layer, over so many tokens.
+    ByLayer(Vec<bool>, u64),
+}
+
+impl Windows {
+    /// Windows of `tokens` in the layers of which `slides` is true. A window as long as the context is none.
+    pub(super) fn new(slides: Vec<bool>, tokens: u64, max_context: u64) -> Windows {
+        match (slides.contains(&true) && tokens < max_context, slides.contains(&false)) {
+            (false, _) => Windows::None,
+            (true, false) => Windows::All(tokens),
+            (true, true) => Windows::ByLayer(slides, tokens),
+        }
+    }
+}
+
+/// Kinds of layers by `layer_types`, as whether they slide; `None` if there is no such key.
+pub(super) fn sliding_layers(config: &Config, layers: u64) -> Result<Option<Vec<bool>>> {
+    let Some(types) = config.texts("layer_types")? else { return Ok(None) };
+    if types.len() as u64 != layers {
+        return bad(format!("`layer_types` has {} entries for {layers} layers", types.len()));
+    }
+    let slides = types.into_iter().map(|kind| match kind {
+        "sliding_attention" => Ok(true),
+        "full_attention" => Ok(false),
+        other => {
+            unsupported(format!("layer type `{other}`; supported are: sliding_attention, full_attention"))
+        }
+    });
+    slides.collect::<Result<_>>().map(Some)
+}
+
+/// The tensors of a checkpoint as transformers names them.
+pub(super) fn tensors(config: &Config, stored: &Stored<'_>, dense: &Dense) -> Result<Tensors> {
+    let (embed, head, global_comment) = stored.embeddings(config)?;
+    Ok(Tensors {
+        global_comment,
+        global: vec![
+            ("embed", embed),
+            ("final_norm", stored.tensor("model.norm.weight", "hidden")),
+            ("lm_head", head),
+        ],
+        layer_comment: "",
+        layer: layer_tensors(stored, dense),
+    })
+}
+
+/// The spec with these tensors.
+pub(super) fn write(name: &str, config: &Config, tensors: &Tensors, dense: &Dense) -> Result<String> {
+    let activation = activation(config)?;
+    let rope = rope(config)?;
+    let mut w = Writer::new(name, &format!("dense model ({})", dense.class));
+    w.section("model", "");
+    w.keys(&[
+        ("name", quote(name)),
+        ("vocab", quote("vocab")),
+        ("max_context", rope.max_context(config)?.to_string()),
+    ]);
+    w.section("dims", "");
+    let number = |key: &str| config.require_whole(&[key]);
+    let (hidden, heads) = (number("hidden_size")?, number("num_attention_heads")?);
+    let mut dims = vec![
+        ("vocab", number("vocab_size")?.to_string()),
+        ("hidden", hidden.to_string()),
+        ("layers", number("num_hidden_layers")?.to_string()),
+        ("heads", heads.to_string()),
+        ("kv_heads", config.whole(&["num_key_value_heads"])?.unwrap_or(heads).to_string()),
+        ("head_dim", head_dim(config, hidden, heads)?.to_string()),
+        ("q_dim", quote("heads * head_dim")),
+        ("kv_dim", quote("kv_heads * head_dim")),
+        ("mlp_hidden", number("intermediate_size")?.to_string()),
+        ("norm_eps", format!("{:?}", config.require_positive("rms_norm_eps")?)),
+    ];
+    if let Windows::All(tokens) | Windows::ByLayer(_, tokens) = &dense.windows {
+        dims.push(("sliding_window", tokens.to_string()));
+    }
+    w.keys(&dims);
+    w.section("rope.main", "");
+    w.keys(&rope.keys());
+
+    w.section("tensors", tensors.global_comment);
+    w.keys(&tensors.global);
+    w.section("before", "");
+    w.nodes(&["out = \"x\", op = \"embed\", table = \"embed\"".into()]);
+    w.section("layer", "One layer; `x` enters it, and `mlp_residual` is the next layer's `x`.");
+    w.keys(&[("count", quote("layers")), ("carry", "{ x = \"mlp_residual\" }".into())]);
+    w.nodes(&layer_nodes(dense, activation));
+    if let Windows::ByLayer(slides, _) = &dense.windows {
+        let words: Vec<&str> =
+            slides.iter().map(|&slides| if slides { "sliding_window" } else { "full" }).collect();
+        w.section("layer.values", "By layer: attention to the last `sliding_window` tokens, or to all.");
+        w.keys(&[("window", per_layer(&words))]);
+    }
+    w.section("layer.tensors", tensors.layer_comment);
+    w.keys(&tensors.layer);
+    w.section("after", "Only the rows whose logits are wanted go on from `last`.");
+    w.nodes(&[
+        "out = \"last\", op = \"select_rows\", input = \"x\"".into(),
+        "out = \"normed\", op = \"rms_norm\", input = \"last\", weight = \"final_norm\", eps = \"norm_eps\""
+            .into(),
+        "out = \"logits\", op = \"logits\", input = \"normed\", weight = \"lm_head\"".into(),
+    ]);
+    Ok(w.finish())
+}
+
+/// The MLP's activation, as an expression.
+fn activation(config: &Config) -> Result<&'static str> {
+    match config.text("hidden_act")? {
+        None | Some("silu" | "swish") => Ok("silu(gate) * up"),
+        Some("gelu_pytorch_tanh" | "gelu_new") => Ok("gelu(gate) * up"),
+        Some("gelu") => Ok("gelu_erf(gate) * up"),
+        Some(other) => {
+            unsupported(format!("activation `{other}`; supported are: silu, gelu, gelu_pytorch_tanh"))
+        }
+    }
+}
+
+/// Elements of a head: stated, or a head's share of the hidden size.
+pub(super) fn head_dim(config: &Config, hidden: u64, heads: u64) -> Result<u64> {
+    match config.whole(&["head_dim"])? {
+        Some(head_dim) => Ok(head_dim),
+        None if hidden.is_multiple_of(heads) => Ok(hidden / heads),
+        None => bad(format!("`hidden_size` {hidden} does not divide among `num_attention_heads` {heads}")),
+    }
+}
+
+fn layer_nodes(dense: &Dense, activation: &str) -> Vec<String> {
+    let linear = |out: &str, input: &str, bias: bool| {
+        let bias = if bias { format!(", bias = \"{out}_bias\"") } else { String::new() };
+        format!("out = \"{out}\", op = \"linear\", input = \"{input}\", weight = \"{out}\"{bias}")
+    };
+    let window = match dense.windows {
+        Windows::None => "",
+        Windows::All(_) => ", window = \"sliding_window\"",
+        Windows::ByLayer(..) => ", window = \"window\"",
+    };
+    vec![
+        "out = \"attn_in\", op = \"rms_norm\", input = \"x\", weight = \"attn_norm\", eps = \"norm_eps\"".into(),
+        linear("q", "attn_in", dense.qkv_bias),
+        linear("k", "attn_in", dense.qkv_bias),
+        linear("v", "attn_in", dense.qkv_bias),
+        "out = \"q_rot\", op = \"rope\", input = \"q\", rope = \"main\"".into(),
+        "out = \"k_rot\", op = \"rope\", input = \"k\", rope = \"main\"".into(),
+        format!(
+            "out = \"attn\", op = \"attention\", q = \"q_rot\", k = \"k_rot\", v = \"v\", \
+             heads = \"heads\", kv_heads = \"kv_heads\"{window}"
+        ),
+        linear("o", "attn", dense.o_bias),
+        "out = \"attn_residual\", op = \"add\", inputs = [\"x\", \"o\"]".into(),
+        "out = \"mlp_in\", op = \"rms_norm\", input = \"attn_residual\", weight = \"mlp_norm\", eps = \"norm_eps\""
+            .into(),
+        linear("gate", "mlp_in", dense.mlp_bias),
+        linear("up", "mlp_in", dense.mlp_bias),
+        format!("out = \"act\", op = \"glu\", gate = \"gate\", up = \"up\", expr = \"{activation}\""),
+        linear("down", "act", dense.mlp_bias),
+        "out = \"mlp_residual\", op = \"add\", inputs = [\"attn_residual\", \"down\"]".into(),
+    ]
+}
+
+fn layer_tensors(stored: &Stored<'_>, dense: &Dense) -> Vec<(&'static str, String)> {
+    let own = |name: &str, shape: &str| stored.tensor(&format!("model.layers.{{layer}}.{name}"), shape);
+    let mut tensors = vec![("attn_norm", own("input_layernorm.weight", "hidden"))];
+    let mut matrix = |name: &'static str, bias: &'static str, path: &str, shape: &str, has_bias: bool| {
+        tensors.push((name, own(&format!("{path}.weight"), shape)));
+        if has_bias {
+            let rows = shape.split(' ').next().unwrap_or_default();
+            tensors.push((bias, own(&format!("{path}.bias"), rows)));
+        }
+    };
+    matrix("q", "q_bias", "self_attn.q_proj", "q_dim hidden", dense.qkv_bias);
+    matrix("k", "k_bias", "self_attn.k_proj", "kv_dim hidden", dense.qkv_bias);
+    matrix("v", "v_bias", "self_attn.v_proj", "kv_dim hidden", dense.qkv_bias);
+    matrix("o", "o_bias", "self_attn.o_proj", "hidden q_dim", dense.o_bias);
+    matrix("gate", "gate_bias", "mlp.gate_proj", "mlp_hidden hidden", dense.mlp_bias);
+    matrix("up", "up_bias", "mlp.up_proj", "mlp_hidden hidden", dense.mlp_bias);
+    matrix("down", "down_bias", "mlp.down_proj", "hidden mlp_hidden", dense.mlp_bias);
+    tensors.push(("mlp_norm", own("post_attention_layernorm.weight", "hidden")));
+    tensors
+}
