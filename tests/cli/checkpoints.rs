@@ -8,9 +8,8 @@ use crate::harness::program;
 use serde_json::json;
 use std::ffi::CString;
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -132,17 +131,55 @@ fn values_that_are_no_numbers_are_refused_by_tensor() {
 }
 
 #[test]
+fn pipes_in_a_directory_are_refused_and_not_waited_for() {
+    for name in ["config.json", MODEL, "tokenizer.json"] {
+        let sandbox = Sandbox::of("gptoss-base");
+        let _ = fs::remove_file(sandbox.path(name));
+        let path = CString::new(sandbox.path(name).as_os_str().as_bytes()).unwrap();
+        // SAFETY: the path is a C string that lives through the call.
+        assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+        let compile = ["compile", "--weights", ".", "-o", "a.plan"];
+        sandbox.run(&compile).refused(&[name, "a pipe or a device, expected a regular file"]);
+        fs::remove_file(sandbox.path(name)).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", sandbox.path(name)).unwrap();
+        sandbox.run(&compile).refused(&[name, "a pipe or a device, expected a regular file"]);
+    }
+}
+
+/// A file of the checkpoint stands for its directory.
+#[test]
+fn a_file_of_a_checkpoint_will_do() {
+    for (fixture, file) in [
+        ("gptoss-base", MODEL),
+        ("gptoss-sharded", "model-00001-of-00002.safetensors"),
+        ("gptoss-sharded", "model.safetensors.index.json"),
+    ] {
+        let sandbox = Sandbox::of(fixture);
+        let run = |weights: &str| {
+            let out = format!("{}.logits", weights.len());
+            sandbox.run(&["logits", "--weights", weights, "--tokens", "ids.json", "--out", &out]).text();
+            fs::read(sandbox.path(&out)).unwrap()
+        };
+        assert_eq!(run(file), run("."), "{file}");
+    }
+}
+
+#[test]
+fn a_models_name_on_a_hub_says_how_to_get_it() {
+    let sandbox = Sandbox::of("gptoss-base");
+    for name in ["openai/gpt-oss-20b", "meta-llama/Llama-3.2-1B"] {
+        let run = sandbox.run(&["run", "--weights", name]);
+        run.refused(&[name, &format!("hf download {name}")]);
+    }
+}
+
+#[test]
 fn a_checkpoint_that_is_cut_off_while_it_is_read_ends_in_a_message() {
     for weights in [MODEL, "model.gguf"] {
         let sandbox = Sandbox::of("gptoss-base");
         if weights != MODEL {
             sandbox.write(weights, convert("gptoss-base", BF16).bytes());
         }
-        // Reading the tokenizer, which comes after the headers, waits until it is written here.
-        let pipe = sandbox.path("tokenizer.json");
-        let name = CString::new(pipe.as_os_str().as_bytes()).unwrap();
-        // SAFETY: the path is a C string that lives through the call.
-        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
         let before = sandbox.files();
         let mut child = program()
             .args(["compile", "-o", "a.plan", "--weights"])
@@ -151,18 +188,14 @@ fn a_checkpoint_that_is_cut_off_while_it_is_read_ends_in_a_message() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        // Code is generated between the mapping of the file and the reading of its weights.
+        let maps = format!("/proc/{}/maps", child.id());
         let start = Instant::now();
-        // Without a reader it cannot be opened.
-        let mut tokenizer = loop {
-            match File::options().write(true).custom_flags(libc::O_NONBLOCK).open(&pipe) {
-                Ok(file) => break file,
-                Err(_) => assert!(start.elapsed() < Duration::from_secs(60), "the tokenizer is never read"),
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        };
+        while !fs::read_to_string(&maps).unwrap_or_default().contains(weights) {
+            assert!(start.elapsed() < Duration::from_secs(60), "the weights are never mapped");
+            assert!(child.try_wait().unwrap().is_none(), "it ends before the weights are mapped");
+        }
         File::options().write(true).open(sandbox.path(weights)).unwrap().set_len(4096).unwrap();
-        tokenizer.write_all(include_bytes!("../../fuzz/corpus/tokenizer/wordlevel.json")).unwrap();
-        drop(tokenizer);
         let mut message = String::new();
         child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(1), "{message}");

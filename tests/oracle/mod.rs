@@ -56,6 +56,29 @@ fn exact_is_float32_within_a_thousandth() {
     }
 }
 
+/// As transformers saves them: biases and windows, class defaults for keys that are missing, element types that differ by tensor, experts
+/// that are not quantised, RoPE scalings.
+#[test]
+fn models_as_transformers_saves_them_are_float32_within_a_thousandth() {
+    let imports = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/imports");
+    let mut directories: Vec<PathBuf> =
+        std::fs::read_dir(imports).unwrap().map(|entry| entry.unwrap().path()).collect();
+    directories.sort();
+    assert!(directories.len() >= 6, "{directories:?}");
+    for directory in directories {
+        let oracle = std::fs::read(directory.join("oracle.safetensors")).unwrap();
+        let tokens = read(&oracle, "tokens", u32::from_le_bytes);
+        let expected = read(&oracle, "logits", f32::from_le_bytes);
+        let exact = differences(&run(&directory, Preset::Exact, &tokens), &expected, tokens.len());
+        let faithful = differences(&run(&directory, Preset::Faithful, &tokens), &expected, tokens.len());
+        let (worst, median) = (exact[exact.len() - 1], faithful[faithful.len() / 2]);
+        println!("{}: exact {worst:.2e}, faithful median {median:.2e}", directory.display());
+        assert!(worst <= 1e-3, "{}: a logit differs by {worst}", directory.display());
+        // The price of int8, as of the other small models.
+        assert!(median <= 0.2, "{}: faithful differs by {median}", directory.display());
+    }
+}
+
 /// How near the logits are to a simulation's. Of that only `exp` differs, in its last bits, so that now and then an activation is rounded
 /// the other way, which later positions see as well.
 struct Nearness {

@@ -215,9 +215,9 @@ fn the_experts_activation_has_the_factor_that_the_config_states() {
 fn every_committed_checkpoint_is_the_one_its_config_describes() {
     let mut found = 0;
     let mut dirs = vec![repository().join("model-specs/nano")];
-    dirs.extend(
-        std::fs::read_dir(repository().join("tests/fixtures/oracle")).unwrap().map(|e| e.unwrap().path()),
-    );
+    for fixtures in ["tests/fixtures/oracle", "tests/fixtures/imports"] {
+        dirs.extend(std::fs::read_dir(repository().join(fixtures)).unwrap().map(|e| e.unwrap().path()));
+    }
     for dir in dirs.iter().filter(|d| d.join("config.json").exists()) {
         let config = std::fs::read_to_string(dir.join("config.json")).unwrap();
         let checkpoint = Checkpoint::open(dir).unwrap();
@@ -226,7 +226,7 @@ fn every_committed_checkpoint_is_the_one_its_config_describes() {
         checkpoint::bind(&graph, &checkpoint).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
         found += 1;
     }
-    assert!(found >= 8, "found {found} checkpoints");
+    assert!(found >= 14, "found {found} checkpoints");
 }
 
 #[test]
