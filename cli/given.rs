@@ -2,6 +2,10 @@
 
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
+#[cfg(feature = "compiler")]
+use kernmill_compiler::checkpoint::{INDEX_FILE, SINGLE_FILE};
+#[cfg(feature = "compiler")]
+use kernmill_compiler::import::instead_of_config;
 use kernmill_plan::input::FileKind;
 #[cfg(feature = "compiler")]
 use kernmill_plan::output::directory;
@@ -141,7 +145,7 @@ fn with_spec(spec: Option<PathBuf>, weights: Option<PathBuf>) -> Result<Source> 
 
 #[cfg(feature = "compiler")]
 fn has_weights(dir: &Path) -> bool {
-    ["model.safetensors", "model.safetensors.index.json"].iter().any(|file| dir.join(file).exists())
+    [SINGLE_FILE, INDEX_FILE].iter().any(|file| dir.join(file).exists())
 }
 
 /// What lies at a path.
@@ -208,8 +212,14 @@ fn checkpoint(path: &Path) -> Result<PathBuf> {
 fn checkpoint_in(path: &Path, content: Content) -> Result<PathBuf> {
     match content {
         Content::Directory | Content::File(FileKind::Gguf) => Ok(path.to_owned()),
+        // A file of another name may be one of several whole models in its directory.
+        Content::File(FileKind::Safetensors) if path.file_name() != Some(OsStr::new(SINGLE_FILE)) => {
+            Ok(path.to_owned())
+        }
         Content::File(FileKind::Safetensors) => Ok(directory(path).to_owned()),
-        Content::File(FileKind::Json) if path.file_name() == Some(OsStr::new(CONFIG_FILE)) => {
+        Content::File(FileKind::Json)
+            if [CONFIG_FILE, INDEX_FILE].map(OsStr::new).contains(&path.file_name().unwrap_or_default()) =>
+        {
             Ok(directory(path).to_owned())
         }
         Content::Stream => {
@@ -246,9 +256,10 @@ fn own_spec(weights: &Path) -> Result<Option<PathBuf>> {
         .filter(|path| path.extension().is_some_and(|end| end == "gguf" || end == "plan"))
         .collect();
     files.sort();
-    let help = match files.first() {
-        Some(file) => format!("; or give a file in it, such as {}", file.display()),
-        None => String::new(),
+    let help = match (files.first(), instead_of_config(weights)) {
+        (Some(file), _) => format!("; or give a file in it, such as {}", file.display()),
+        (None, Some(instead)) => format!("; {instead}"),
+        (None, None) => String::new(),
     };
     Err(Failure::input(
         weights,

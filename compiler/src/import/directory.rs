@@ -13,14 +13,19 @@ const CONFIG_FILE: &str = "config.json";
 const INSTEAD: [(&str, &str); 3] = [
     (
         "adapter_config.json",
-        ", found adapter_config.json: it is an adapter, give it as --lora with its base model",
+        "found adapter_config.json: it is an adapter, give it as --lora with its base model",
     ),
     (
         "params.json",
-        ", found params.json: it is Meta's or Mistral's own layout, download the same model as transformers has it",
+        "found params.json: it is Meta's or Mistral's own layout, download the same model as transformers has it",
     ),
-    ("original", ", found original/: download the config.json that belongs beside it"),
+    ("original", "found original/: download the config.json that belongs beside it"),
 ];
+
+/// What a directory without `config.json` holds in place of it, and what helps; `None` if it is nothing that is known.
+pub fn instead_of_config(dir: &Path) -> Option<&'static str> {
+    INSTEAD.iter().find(|(name, _)| dir.join(name).exists()).map(|(_, what)| *what)
+}
 
 /// The text of the `config.json` of the checkpoint at `path`: in it, if it is a directory, or else beside it.
 ///
@@ -33,7 +38,7 @@ pub fn read_config(path: &Path) -> Result<String> {
     let dir = if path.is_dir() { path } else { directory(path) };
     let file = dir.join(CONFIG_FILE);
     if !file.exists() {
-        let found = INSTEAD.iter().find(|(name, _)| dir.join(name).exists()).map_or("", |(_, what)| *what);
+        let found = instead_of_config(dir).map(|what| format!(", {what}")).unwrap_or_default();
         return Err(ImportError::Missing { dir: dir.to_owned(), found });
     }
     let bytes = read_regular(&file, limit::CONFIG_BYTES)

@@ -21,7 +21,7 @@ mod writer;
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::spec::{self, Spec};
 use config::Config;
-pub use directory::read_config;
+pub use directory::{instead_of_config, read_config};
 pub use gguf::from_gguf;
 use kernmill_plan::input::{FileKind, shortened};
 use std::path::PathBuf;
@@ -82,7 +82,7 @@ pub enum ImportError {
         /// Directory searched.
         dir: PathBuf,
         /// What there is instead, and what helps; or nothing.
-        found: &'static str,
+        found: String,
     },
     /// A file of another kind.
     #[error("{path}: expected a model's config.json, but {}", .kind.describe())]
