@@ -2,6 +2,7 @@
 
 use super::Result;
 use super::config::{Config, brief, unsupported};
+use kernmill_plan::input::shortened;
 use serde_json::Value;
 
 /// Keys that every importer reads.
@@ -48,6 +49,7 @@ const HARMLESS: &[&str] = &[
     "attn_implementation",
     "_experts_implementation*",
     "_flash*",
+    "use_sdpa",
     "use_flash_attn*",
     "use_flash_attention*",
     "flash_attention",
@@ -198,9 +200,27 @@ pub(super) fn check(config: &Config, own: &[&str]) -> Result<()> {
         let patterns = READ.iter().chain(HARMLESS).chain(own);
         patterns.copied().any(|pattern| matches(pattern, key))
     };
+    quantised(config, own)?;
     for (key, value) in config.entries() {
         if !known(key) && !is_off(value) && !is_neutral(key, value) {
             return unknown(config, key, value);
+        }
+    }
+    Ok(())
+}
+
+/// An error if the matrices are quantised in a way that the importer does not read.
+fn quantised(config: &Config, own: &[&str]) -> Result<()> {
+    for key in ["quantization_config", "quantization", "compression_config"] {
+        if !own.contains(&key)
+            && let Some(section) = config.section(key)?
+            && section.entries().next().is_some()
+        {
+            let method = section.text("quant_method").ok().flatten().unwrap_or("of another kind");
+            return unsupported(format!(
+                "quantised matrices (`{key}`: {}); use the model that they were made from, or a GGUF file of it",
+                shortened(method)
+            ));
         }
     }
     Ok(())
@@ -276,6 +296,19 @@ mod tests {
             let says = format!("unknown key `{key}` with value");
             assert!(error.contains(&says) && error.contains("remove it from config.json"), "{error}");
         }
+    }
+
+    #[test]
+    fn quantised_matrices_are_named() {
+        for (text, says) in [
+            (r#"{"quantization_config": {"quant_method": "awq", "bits": 4}}"#, "`quantization_config`: awq"),
+            (r#"{"quantization_config": {"quant_method": "fp8"}}"#, "`quantization_config`: fp8"),
+            (r#"{"quantization": {"group_size": 64, "bits": 4}}"#, "`quantization`: of another kind"),
+        ] {
+            let error = check_text(text).unwrap_err().to_string();
+            assert!(error.contains(says) && error.contains("GGUF file of it"), "{error}");
+        }
+        check_text(r#"{"quantization_config": {}, "compression_config": null}"#).unwrap();
     }
 
     #[test]
