@@ -51,7 +51,7 @@ pub fn bind(graph: &Graph, checkpoint: &Checkpoint) -> Result<()> {
                 used.insert(scales.as_str());
             }
             (WeightFormat::Bf16, _) => {
-                check(checkpoint, tensor, &tensor.source.name, &[Dtype::BF16], &shape)?;
+                check(checkpoint, tensor, &tensor.source.name, &[Dtype::BF16], &shape).map_err(as_f32)?;
             }
             (WeightFormat::F32, _) => {
                 let view = check(checkpoint, tensor, &tensor.source.name, &WIDENED, &shape)?;
@@ -127,6 +127,19 @@ fn check<'a>(
         });
     }
     Ok(view)
+}
+
+/// What helps where a spec says bf16 of a tensor that has more bits.
+fn as_f32(error: CheckpointError) -> CheckpointError {
+    match error {
+        CheckpointError::Dtype { path, name, logical, found, expected }
+            if found == "F32" || found == "F16" =>
+        {
+            let expected = format!("{expected}, or format = \"f32\" in the spec");
+            CheckpointError::Dtype { path, name, logical, found, expected }
+        }
+        other => other,
+    }
 }
 
 fn misfit(tensor: &Tensor, view: &TensorView<'_>, expected: String) -> CheckpointError {

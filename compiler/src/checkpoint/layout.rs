@@ -84,7 +84,7 @@ fn is_shard_name(name: &str) -> bool {
 }
 
 /// What marks a layout: the start and the end of a tensor's name, and what helps.
-const MARKS: [(&str, &str, &str); 12] = [
+const MARKS: &[(&str, &str, &str)] = &[
     (
         "block.",
         ".attn.qkv.weight",
@@ -127,6 +127,11 @@ const MARKS: [(&str, &str, &str); 12] = [
         "",
         ".biases",
         "the matrices are quantised (MLX): use the model that they were made from, or a GGUF file",
+    ),
+    (
+        "layers.",
+        ".self_attn.q_proj.weight",
+        "the names lack `model.`: the file holds the model without its head, save it as a ...ForCausalLM",
     ),
     ("_orig_mod.", "", "the names have the prefix of a compiled module: save the model inside it"),
 ];
@@ -200,6 +205,7 @@ mod tests {
             (&["embedding.weight", "block.0.attn.qkv.weight"][..], "`original` layout"),
             (&["layers.0.attention.wq.weight", "tok_embeddings.weight"], "Meta and Mistral"),
             (&["base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"], "--lora"),
+            (&["layers.0.self_attn.q_proj.weight", "norm.weight"], "the names lack `model.`"),
             (&["model.layers.0.self_attn.q_proj.qweight"], "GPTQ"),
             (&["model.layers.0.self_attn.q_proj.weight_scale"], "FP8"),
             (&["model.layers.0.self_attn.q_proj.biases", "model.layers.0.self_attn.q_proj.scales"], "MLX"),

@@ -167,7 +167,10 @@ fn a_checkpoint_must_hold_exactly_the_graphs_weights() {
             &[table, ("haed", Dtype::F32, &[4, 2])],
             "tensor `head` is missing (the model's `head`), did you mean `haed`?",
         ),
-        (&[("table", Dtype::F32, &[4, 2]), head], "tensor `table` is F32, expected BF16"),
+        (
+            &[("table", Dtype::F32, &[4, 2]), head],
+            "tensor `table` is F32, expected BF16, or format = \"f32\" in the spec (the model's `table`)",
+        ),
         (&[("table", Dtype::BF16, &[2, 4]), head], "tensor `table` has shape [2, 4], expected [4, 2]"),
         (&[table, head, ("tail", Dtype::F32, &[1])], "1 tensor that the model does not use: tail"),
     ];
