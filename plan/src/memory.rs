@@ -109,9 +109,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_has_some_memory_and_less_than_an_exabyte() {
+    fn this_process_can_take_some_of_the_machines_memory() {
         let available = available_memory().expect("/proc/meminfo is there");
-        assert!(available > 1 << 20 && available < 1 << 60, "{available}");
+        let all =
+            field(&read("/proc/meminfo").expect("it is there"), "MemTotal:").expect("it is said") * 1024;
+        assert!(available > 0 && available < all, "{available} of {all}");
+    }
+
+    #[test]
+    fn a_control_group_leaves_its_limit_less_what_is_used_besides_cache() {
+        let dir = std::env::temp_dir().join(format!("kernmill-group-{}", std::process::id()));
+        std::fs::create_dir(&dir).expect("writable");
+        let files = ["memory.max", "memory.current"];
+        let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).expect("writable");
+        assert_eq!(group_left(&dir, files), None);
+        write("memory.max", "1000\n");
+        write("memory.current", "700\n");
+        assert_eq!(group_left(&dir, files), Some(300));
+        write("memory.stat", "anon 100\ninactive_file 150\nactive_file 50\n");
+        assert_eq!(group_left(&dir, files), Some(500));
+        write("memory.current", "1900\n");
+        assert_eq!(group_left(&dir, files), Some(0));
+        write("memory.max", "max\n");
+        assert_eq!(group_left(&dir, files), None);
+        std::fs::remove_dir_all(&dir).expect("writable");
     }
 
     #[test]
