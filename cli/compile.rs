@@ -206,7 +206,7 @@ impl Compile {
         threads: usize,
     ) -> Result<()> {
         let path = file.path().to_owned();
-        output::check_space(&file, writer.bytes())?;
+        output::check_space(&path, writer.bytes())?;
         owner_alone_writes(file.file()).map_err(Failure::write(&path))?;
         let bar = progress::bytes("packing weights", writer.weight_bytes(), self.compile.quiet);
         let written = writer.write(file.file(), weights, threads, &|bytes| bar.inc(bytes));

@@ -19,7 +19,7 @@ Examples:
   kernmill logits my.plan --tokens ids.json --out logits.safetensors                               a compiled plan
   kernmill logits my.plan --lora poet=adapters/poet --tokens ids.json --out logits.safetensors     with an adapter
   kernmill logits --tokens ids.json --out logits.safetensors --chunk 7 --threads 1 --no-fuse
-  kernmill logits --tokens ids.json --out - > logits.safetensors                                   to standard output
+  kernmill logits --tokens ids.json --out -                                                        to standard output
 
 Within a preset the bits do not depend on --chunk, --threads, --target or --no-fuse.")]
 pub struct Logits {
@@ -48,8 +48,8 @@ impl Logits {
         let ids = tokens::read(&self.tokens, vocab)?;
         tokens::check_length(ids.len(), model.longest())?;
         let header = header(ids.len(), vocab);
+        output::check_space(&self.out, header.len() as u64 + bytes(ids.len(), vocab))?;
         let file = output::create(&self.out)?;
-        output::check_space(&file, header.len() as u64 + bytes(ids.len(), vocab))?;
         let mut engine = model.load(&self.model, &self.emit, ids.len() as u32, 1)?.engine;
         self.model.lora.load(&mut engine, self.model.compile.quiet)?;
 

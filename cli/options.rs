@@ -17,6 +17,8 @@ use kernmill_compiler::fuse::{FusedSet, FusedSpec};
 use kernmill_compiler::pipeline::Options;
 #[cfg(feature = "compiler")]
 use kernmill_compiler::quant::Preset;
+#[cfg(feature = "compiler")]
+use kernmill_plan::input::{limit, read_named_text, read_regular_text};
 use kernmill_plan::target::Level;
 #[cfg(feature = "compiler")]
 use kernmill_plan::target::Tuning;
@@ -157,8 +159,10 @@ impl FusedArgs {
     pub fn read(&self) -> Result<Vec<FusedSpec>> {
         let mut specs = Vec::new();
         for path in &self.fused {
+            // What is found in a directory must not be waited for.
+            let read = if path.is_dir() { read_regular_text } else { read_named_text };
             for file in toml_files(path)? {
-                let text = std::fs::read_to_string(&file).map_err(Failure::read(&file))?;
+                let text = read(&file, limit::SPEC_BYTES).map_err(Failure::read(&file))?;
                 specs.push(FusedSpec::parse(&file.display().to_string(), &text)?);
             }
         }

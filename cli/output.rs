@@ -107,9 +107,11 @@ fn write(path: &Path, file: NewFile, contents: impl AsRef<[u8]>) -> Result<()> {
     file.finish().map_err(Failure::write(path))
 }
 
-/// Fails when the file system of a file that was started has no room for `bytes`.
-pub fn check_space(file: &NewFile, bytes: u64) -> Result<()> {
-    let Some(dir) = file.directory() else { return Ok(()) };
+/// Fails when the file system of an output has no room for `bytes`.
+pub fn check_space(path: &Path, bytes: u64) -> Result<()> {
+    let dir =
+        if is_stdout(path) { None } else { NewFile::directory_of(path).map_err(Failure::read(path))? };
+    let Some(dir) = &dir else { return Ok(()) };
     let free = kernmill_plan::memory::free_space(dir).map_err(|error| Failure::input(dir, error))?;
     if free >= bytes {
         return Ok(());

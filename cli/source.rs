@@ -2,7 +2,7 @@
 
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};
-use crate::given::Source;
+use crate::given::{SPEC_FILE, Source};
 use crate::model::{Example, Loaded, Model, ModelArgs, Times, WeightsIn, check_memory, engine};
 use crate::stages::compile_and_emit;
 use crate::{nano, progress};
@@ -16,11 +16,12 @@ use kernmill_compiler::import;
 use kernmill_compiler::pack::WeightSource;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{self, Spec};
-use kernmill_plan::input::{limit, read_regular};
+use kernmill_plan::input::{limit, read_named_text, read_regular, read_regular_text};
 use kernmill_plan::output::directory;
 use kernmill_plan::target::Level;
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::{PlanImage, Tokenizer, TokenizerHandle};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Instant;
 
@@ -50,7 +51,10 @@ impl SpecSource {
 
     /// Reads a spec file.
     pub fn read(path: &Path, fused: FusedSet) -> Result<SpecSource> {
-        let text = std::fs::read_to_string(path).map_err(Failure::read(path))?;
+        // One of this name was found in a directory, where nothing must be waited for.
+        let is_found = path.file_name() == Some(OsStr::new(SPEC_FILE));
+        let read = if is_found { read_regular_text } else { read_named_text };
+        let text = read(path, limit::SPEC_BYTES).map_err(Failure::read(path))?;
         Ok(SpecSource { name: path.display().to_string(), text, fused })
     }
 

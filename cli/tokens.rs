@@ -1,11 +1,12 @@
 //! Reading token ids: a file with a JSON list of numbers.
 
 use crate::failure::{Failure, Result};
+use kernmill_plan::input::{limit, read_named};
 use std::path::Path;
 
 /// The ids in the file at `path`, all below `vocab`.
 pub fn read(path: &Path, vocab: usize) -> Result<Vec<u32>> {
-    let text = std::fs::read(path).map_err(Failure::read(path))?;
+    let text = read_named(path, limit::TOKEN_IDS_BYTES).map_err(Failure::read(path))?;
     let ids: Vec<serde_json::Value> = serde_json::from_slice(&text)
         .map_err(|error| Failure::input(path, format!("expected a JSON list of token ids: {error}")))?;
     ids.iter().enumerate().map(|(index, id)| token(path, index, id, vocab)).collect()

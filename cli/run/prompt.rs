@@ -3,8 +3,8 @@
 use crate::failure::{Failure, Result};
 use crate::model::Model;
 use crate::tokens;
+use kernmill_plan::input::{limit, read_all_text, read_named_text};
 use kernmill_runtime::TokenizerHandle;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// What to continue.
@@ -62,12 +62,10 @@ impl PromptArgs {
 }
 
 fn read_text(path: &Path) -> Result<String> {
+    let most = limit::PROMPT_BYTES as u64;
     if path != Path::new("-") {
-        return std::fs::read_to_string(path).map_err(Failure::read(path));
+        return read_named_text(path, most).map_err(Failure::read(path));
     }
-    let mut text = String::new();
-    match std::io::stdin().read_to_string(&mut text) {
-        Ok(_) => Ok(text),
-        Err(error) => Err(Failure::BadInput(format!("standard input: {error}"))),
-    }
+    read_all_text(std::io::stdin(), most)
+        .map_err(|error| Failure::BadInput(format!("standard input: {error}")))
 }

@@ -94,8 +94,49 @@ pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As [`read_regular`]; also when the bytes are not UTF-8.
 pub fn read_regular_text(path: &Path, most: u64) -> io::Result<String> {
-    String::from_utf8(read_regular(path, most)?)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+    text(read_regular(path, most)?)
+}
+
+/// The bytes of what was named itself, on a command line for example: a file, or a pipe, which is waited for; at most `most` of them.
+///
+/// # Errors
+/// When it cannot be opened or read, or brings more.
+pub fn read_named(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    read_all(File::open(path)?, most)
+}
+
+/// As [`read_named`], for a text.
+///
+/// # Errors
+/// As [`read_named`]; also when the bytes are not UTF-8.
+pub fn read_named_text(path: &Path, most: u64) -> io::Result<String> {
+    text(read_named(path, most)?)
+}
+
+/// All that a reader brings, which is at most `most` bytes. It may never end.
+///
+/// # Errors
+/// When it cannot be read, or brings more.
+pub fn read_all(reader: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 <= most {
+        return Ok(bytes);
+    }
+    let what = format!("it has more than {most} bytes, expected at most so many");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+}
+
+/// As [`read_all`], for a text.
+///
+/// # Errors
+/// As [`read_all`]; also when the bytes are not UTF-8.
+pub fn read_all_text(reader: impl Read, most: u64) -> io::Result<String> {
+    text(read_all(reader, most)?)
+}
+
+fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
 /// What a file is, by its first bytes.
@@ -312,6 +353,23 @@ mod tests {
         let error = read_regular(&dir.join("file"), 4).unwrap_err();
         assert_eq!(error.to_string(), "it has 5 bytes, expected at most 4");
         std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_was_named_is_read_up_to_its_limit_also_if_it_never_ends() {
+        let error = read_named(Path::new("/dev/zero"), 1000).unwrap_err();
+        assert_eq!(error.to_string(), "it has more than 1000 bytes, expected at most so many");
+        assert_eq!(read_named(Path::new("/dev/null"), 0).unwrap(), b"");
+        assert_eq!(read_all(&b"12345"[..], 5).unwrap(), b"12345");
+        assert!(read_all(&b"12345"[..], 4).is_err());
+        assert!(read_named_text(Path::new("/dev/zero"), 1000).is_err());
+        let path = std::env::temp_dir().join(format!("kernmill-named-{}", std::process::id()));
+        pipe(&path);
+        let writer = path.clone();
+        let writer = std::thread::spawn(move || std::fs::write(writer, b"\xff").unwrap());
+        assert_eq!(read_named_text(&path, 10).unwrap_err().to_string(), "it is not UTF-8 text");
+        writer.join().unwrap();
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

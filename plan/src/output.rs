@@ -123,8 +123,19 @@ impl NewFile {
         &self.path
     }
 
+    /// The directory whose file system would take the bytes of an output; none if they would go through.
+    ///
+    /// # Errors
+    /// When nothing can be written there.
+    pub fn directory_of(path: &Path) -> io::Result<Option<PathBuf>> {
+        match place::find(path)? {
+            Place::Stream => Ok(None),
+            Place::File { path, .. } => Ok(Some(directory(&path).to_owned())),
+        }
+    }
+
     /// The directory whose file system takes the bytes; none if they go through.
-    pub fn directory(&self) -> Option<&Path> {
+    fn directory(&self) -> Option<&Path> {
         self.target().map(directory)
     }
 

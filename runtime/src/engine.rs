@@ -116,6 +116,11 @@ pub enum EngineError {
         /// What is wrong with it.
         source: Box<EngineError>,
     },
+    /// The process was forked after the engine was made.
+    #[error(
+        "this process was forked after its engine was made, and has none of the engine's threads: make the engine in the process that runs it, or with one thread"
+    )]
+    Forked,
     /// The runtime made a batch that its own checks refuse.
     #[error(transparent)]
     Batch(#[from] BatchError),
@@ -398,6 +403,9 @@ impl Engine {
         want: Want,
         out: &mut dyn FnMut(LogitsOf, &[f32]),
     ) -> Result<(), EngineError> {
+        if !self.executor.is_here() {
+            return Err(EngineError::Forked);
+        }
         self.check_work(work)?;
         let mut entry = 0;
         let mut done = 0;

@@ -18,7 +18,7 @@ const STREAMING: [&[&str]; 3] = [
 ];
 const COMPILE: &[&str] = &["compile", "spec.toml", "--weights", ".", "-q", "-o"];
 
-fn make_pipe(path: &Path) {
+pub fn make_pipe(path: &Path) {
     let name = CString::new(path.as_os_str().as_bytes()).unwrap();
     // SAFETY: the name ends with a NUL and lives through the call.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);

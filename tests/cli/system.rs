@@ -1,6 +1,7 @@
 //! What the system may refuse: threads, and code that was generated.
 
 use super::Sandbox;
+use super::outputs::make_pipe;
 use crate::harness::program;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -89,4 +90,31 @@ fn a_process_that_may_make_no_code_executable_is_told_so() {
             Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{error}"),
         }
     }
+}
+
+#[test]
+fn inputs_that_never_end_or_are_never_written_are_refused() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let endless: [&[&str]; 4] = [
+        &["run", "--weights", ".", "--spec", "/dev/zero", "--tokens", "ids.json"],
+        &["run", "--weights", ".", "--tokens", "/dev/zero"],
+        &["run", "--prompt-file", "/dev/zero"],
+        &["explain", "spec.toml", "--fused", "/dev/zero"],
+    ];
+    for args in endless {
+        let output = program().args(args).current_dir(sandbox.dir.path()).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {message}");
+        assert!(message.contains("/dev/zero: it "), "{message}");
+    }
+    // Nobody writes to these pipes, which lie in directories.
+    for name in ["specs", "model"] {
+        fs::create_dir(sandbox.path(name)).unwrap();
+    }
+    make_pipe(&sandbox.path("specs/a.toml"));
+    make_pipe(&sandbox.path("model/kernmill.toml"));
+    sandbox
+        .run(&["explain", "spec.toml", "--fused", "specs"])
+        .refused(&["specs/a.toml: it is a pipe or a device", "expected a regular file"]);
+    sandbox.run(&["run", "model", "--tokens", "ids.json"]).refused(&["model/kernmill.toml: it is a pipe"]);
 }

@@ -213,6 +213,11 @@ impl Executor {
         self.pool.count()
     }
 
+    /// Whether its workers are in this process.
+    pub(crate) fn is_here(&self) -> bool {
+        self.pool.is_here()
+    }
+
     /// By layer that routes, how often each expert was chosen so far.
     pub(crate) fn chosen_experts(&self) -> Vec<Vec<u64>> {
         self.chosen.iter().map(Chosen::counts).collect()

@@ -11,6 +11,7 @@ mod wait;
 use cpus::Pinned;
 use kernmill_plan::float_env::FloatEnv;
 use rounds::{Job, Rounds};
+use std::process;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -65,6 +66,8 @@ pub(crate) struct Pool {
     threads: Vec<JoinHandle<()>>,
     /// Where the calling thread is pinned while it works.
     own_cpu: Option<usize>,
+    /// The process whose threads these are: a fork has none of them.
+    process: u32,
 }
 
 impl Pool {
@@ -82,7 +85,12 @@ impl Pool {
         let may_spin = count <= usable.count;
         let cpu_of = |worker: usize| config.pin.then(|| usable.cpus[worker % usable.cpus.len()]);
         let rounds = Arc::new(Rounds::new(count as u32, may_spin));
-        let mut pool = Pool { rounds, threads: Vec::with_capacity(count - 1), own_cpu: cpu_of(0) };
+        let mut pool = Pool {
+            rounds,
+            threads: Vec::with_capacity(count - 1),
+            own_cpu: cpu_of(0),
+            process: process::id(),
+        };
         for worker in 1..count {
             pool.threads.push(spawn(worker, cpu_of(worker), &pool.rounds)?);
         }
@@ -95,6 +103,11 @@ impl Pool {
     /// Workers, the calling thread included.
     pub(crate) fn count(&self) -> usize {
         self.threads.len() + 1
+    }
+
+    /// Whether its workers are here, as they are not in a process that was forked later.
+    pub(crate) fn is_here(&self) -> bool {
+        self.threads.is_empty() || self.process == process::id()
     }
 
     /// Runs `job` on every worker, in the standard floating-point environment, and returns when all have finished. Allocates nothing.
@@ -112,10 +125,13 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
+        let is_here = self.is_here();
         self.rounds.stop();
         for thread in self.threads.drain(..) {
-            // A worker's panic has aborted the process already.
-            let _ = thread.join();
+            // A worker's panic has aborted the process already. A fork would wait for ever for a thread that it does not have.
+            if is_here {
+                let _ = thread.join();
+            }
         }
     }
 }

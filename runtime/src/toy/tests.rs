@@ -397,3 +397,47 @@ fn a_stop_string_that_is_a_special_token_stops_there() {
         assert_eq!(run(&params), (String::new(), StopReason::Text("</s>".to_owned())));
     }
 }
+
+/// Runs `child` in a fork of this process; its exit status.
+fn forked(child: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: the child runs `child` on its only thread and ends without touching anything else.
+    let process = unsafe { libc::fork() };
+    if process == 0 {
+        // Should it hang, the alarm ends it.
+        // SAFETY: neither call touches memory.
+        unsafe {
+            libc::alarm(20);
+            libc::_exit(child());
+        }
+    }
+    let mut status = 0;
+    // SAFETY: `status` is writable and lives through the call.
+    assert_eq!(unsafe { libc::waitpid(process, &raw mut status, 0) }, process);
+    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -1 }
+}
+
+#[test]
+fn a_fork_is_told_that_it_has_no_workers() {
+    let run = |engine: &mut Engine| {
+        let id = engine.create().unwrap();
+        match engine.step(&[(id, &[1, 2])], Want::None, &mut |_, _| {}) {
+            Ok(()) => 0,
+            Err(EngineError::Forked) => 7,
+            Err(_) => 1,
+        }
+    };
+    let mut three = engine(3, 4, None);
+    let mut one = engine(1, 4, None);
+    assert_eq!(forked(|| run(&mut three)), 7);
+    assert_eq!(forked(|| run(&mut one)), 0, "an engine of one thread needs no others");
+    let other = engine(2, 4, None);
+    // Dropping it waits for nobody.
+    assert_eq!(
+        forked(move || {
+            drop(other);
+            3
+        }),
+        3
+    );
+    assert_eq!(run(&mut three), 0, "the parent has all of its threads");
+}
