@@ -236,5 +236,9 @@ fn keep_owner_and_mode(file: &File, old: &Metadata) -> io::Result<()> {
     if new.gid() != old.gid() && fchown(file, None, Some(old.gid())).is_err() {
         mode &= !GROUP | (mode & 0o007) << 3;
     }
+    // Some file systems have the same permissions for all files, and refuse to set any. A new owner may have changed others.
+    if file.metadata()?.permissions().mode() & 0o777 == mode {
+        return Ok(());
+    }
     file.set_permissions(Permissions::from_mode(mode))
 }
