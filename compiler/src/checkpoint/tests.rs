@@ -218,3 +218,48 @@ fn rows_are_selected_and_decoded() {
     weights.f32_rows(&tensor, 0, 0..1, &mut rows).unwrap();
     assert_eq!(rows, [1.0; 32]);
 }
+
+/// Element (expert e, row r, column c) of the matrix is 100 e + 10 r + c, and is stored at [e, c, r].
+#[test]
+fn transposed_matrices_are_read_by_rows() {
+    let (experts, rows, cols) = (2, 6, 3);
+    let mut values = Vec::new();
+    for e in 0..experts {
+        for c in 0..cols {
+            values.extend((0..rows).map(|r| (100 * e + 10 * r + c) as f32));
+        }
+    }
+    let f32s: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let bf16s: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()[2..].to_vec()).collect();
+    let shape = vec![experts, cols, rows];
+    let views = [
+        ("wide", View::new(Dtype::F32, shape.clone(), &f32s).unwrap()),
+        ("narrow", View::new(Dtype::BF16, shape, &bf16s).unwrap()),
+    ];
+    let checkpoint = Checkpoint::from_bytes("m", safetensors::serialize(views, None).unwrap()).unwrap();
+    let weights = Weights::unbound(&checkpoint);
+    let tensor = |name: &str, rows: RowSelect, n: usize| Tensor {
+        name: name.into(),
+        role: crate::graph::Role::ExpertMatrix,
+        shape: vec![experts, n, cols],
+        stored: WeightFormat::F32,
+        format: WeightFormat::F32,
+        source: crate::graph::Source { name: name.into(), scales: None, rows, transposed: true },
+    };
+    let read = |tensor: &Tensor, expert, range| {
+        let mut out = vec![7.0];
+        weights.will_need(tensor, expert, Range::clone(&range));
+        weights.f32_rows(tensor, expert, range.clone(), &mut out).unwrap();
+        weights.done_with(tensor, expert, range);
+        out
+    };
+    let all = tensor("wide", RowSelect::All, 6);
+    assert_eq!(stored_shape(&all), [2, 3, 6]);
+    assert_eq!(read(&all, 0, 1..3), [10.0, 11.0, 12.0, 20.0, 21.0, 22.0]);
+    assert_eq!(read(&all, 1, 5..6), [150.0, 151.0, 152.0]);
+    assert_eq!(read(&all, 1, 2..2), [0.0; 0]);
+    let odd = tensor("narrow", RowSelect::Odd, 3);
+    assert_eq!(stored_shape(&odd), [2, 3, 6]);
+    assert_eq!(read(&odd, 0, 0..3), [10.0, 11.0, 12.0, 30.0, 31.0, 32.0, 50.0, 51.0, 52.0]);
+    assert_eq!(read(&tensor("narrow", RowSelect::Even, 3), 0, 1..2), [20.0, 21.0, 22.0]);
+}

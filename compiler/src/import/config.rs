@@ -101,7 +101,10 @@ impl Config {
         let mut found: Option<(&str, u64)> = None;
         for &key in keys {
             let Some(value) = self.get(key) else { continue };
-            let Some(number) = value.as_u64().filter(|n| (1..=MAX_WHOLE).contains(n)) else {
+            // Some files have 4096.0.
+            let float = value.as_f64().filter(|x| x.fract() == 0.0 && (0.0..=MAX_WHOLE as f64).contains(x));
+            let number = value.as_u64().or(float.map(|x| x as u64));
+            let Some(number) = number.filter(|n| (1..=MAX_WHOLE).contains(n)) else {
                 return bad(format!(
                     "`{}{key}` is {}: expected a whole number from 1 to {MAX_WHOLE}",
                     self.prefix,

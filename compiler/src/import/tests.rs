@@ -1,5 +1,6 @@
 use super::*;
-use crate::checkpoint::{self, Checkpoint};
+use crate::checkpoint::{self, Checkpoint, Dtype};
+use safetensors::tensor::TensorView;
 use std::path::{Path, PathBuf};
 
 fn repository() -> PathBuf {
@@ -314,4 +315,116 @@ fn hostile_numbers_do_not_panic() {
             let _ = from_config("m\n\"\u{7f}", &config.to_string());
         }
     }
+}
+
+/// A Llama of two layers whose tensors have these types by name; `skipped` ones are left out, `more` are added.
+fn small_llama(dtype: impl Fn(&str) -> Dtype, skipped: &str, more: &[(&str, &[usize])]) -> Checkpoint {
+    let (hidden, vocab) = (32, 8);
+    let mut shapes: Vec<(String, Vec<usize>)> =
+        vec![(checkpoint::EMBEDDING.into(), vec![vocab, hidden]), ("model.norm.weight".into(), vec![hidden])];
+    for layer in 0..2 {
+        let mut own = |name: &str, shape: &[usize]| {
+            shapes.push((format!("model.layers.{layer}.{name}.weight"), shape.to_vec()));
+        };
+        own("input_layernorm", &[hidden]);
+        own("post_attention_layernorm", &[hidden]);
+        ["q", "k", "v", "o"].iter().for_each(|m| own(&format!("self_attn.{m}_proj"), &[hidden, hidden]));
+        ["gate", "up"].iter().for_each(|m| own(&format!("mlp.{m}_proj"), &[64, hidden]));
+        own("mlp.down_proj", &[hidden, 64]);
+    }
+    shapes.retain(|(name, _)| name != skipped);
+    shapes.extend(more.iter().map(|(name, shape)| ((*name).to_owned(), shape.to_vec())));
+    let zeros = vec![0; 64 * 1024];
+    let views = shapes.iter().map(|(name, shape)| {
+        let bytes = shape.iter().product::<usize>() * dtype(name).bitsize() / 8;
+        (name, TensorView::new(dtype(name), shape.clone(), &zeros[..bytes]).unwrap())
+    });
+    Checkpoint::from_bytes("small.safetensors", safetensors::serialize(views, None).unwrap()).unwrap()
+}
+
+fn small_config(tied: bool) -> String {
+    format!(
+        r#"{{"model_type": "llama", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 1, "vocab_size": 8, "torch_dtype": "float64", "tie_word_embeddings": {tied}}}"#
+    )
+}
+
+/// The spec, whose tensors are all in the checkpoint, with their own types.
+fn bound(config: &str, checkpoint: &Checkpoint) -> String {
+    let text = from_checkpoint("m", config, checkpoint).unwrap();
+    let graph = spec::lower(&Spec::parse("m", &text).unwrap()).unwrap();
+    checkpoint::bind(&graph, checkpoint).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    text
+}
+
+#[test]
+fn tensors_have_the_types_of_their_headers() {
+    let head = [(checkpoint::UNEMBEDDING, &[8, 32][..])];
+    let all = |dtype: Dtype| bound(&small_config(false), &small_llama(|_| dtype, "", &head));
+    assert_eq!(all(Dtype::F16).matches("format = \"f16\"").count(), 12);
+    assert_eq!(all(Dtype::F32).matches("format = \"f32\"").count(), 12);
+    let mixed = |name: &str| match name {
+        "model.norm.weight" | "model.layers.0.mlp.up_proj.weight" => Dtype::F32,
+        checkpoint::UNEMBEDDING => Dtype::F16,
+        _ => Dtype::BF16,
+    };
+    let text = bound(&small_config(false), &small_llama(mixed, "", &head));
+    let format = |tensor: &str| {
+        let line = text.lines().find(|line| line.contains(&format!("from = \"{tensor}"))).unwrap();
+        line.split("format = ").nth(1).unwrap().split('"').nth(1).unwrap().to_owned()
+    };
+    assert_eq!(format("model.norm.weight"), "f32");
+    assert_eq!(format("lm_head.weight"), "f16");
+    assert_eq!(format("model.embed_tokens.weight"), "bf16");
+    // Layers that differ are read as f32.
+    assert_eq!(format("model.layers.{layer}.mlp.up_proj"), "f32");
+    assert_eq!(format("model.layers.{layer}.mlp.down_proj"), "bf16");
+}
+
+#[test]
+fn tied_embeddings_may_be_stored_under_either_name_or_both() {
+    let bf16 = |_: &str| Dtype::BF16;
+    let head = [(checkpoint::UNEMBEDDING, &[8, 32][..])];
+    for (checkpoint, table, unembedding) in [
+        (small_llama(bf16, "", &[]), checkpoint::EMBEDDING, checkpoint::EMBEDDING),
+        (small_llama(bf16, "", &head), checkpoint::EMBEDDING, checkpoint::UNEMBEDDING),
+        (small_llama(bf16, checkpoint::EMBEDDING, &head), checkpoint::UNEMBEDDING, checkpoint::UNEMBEDDING),
+    ] {
+        let text = bound(&small_config(true), &checkpoint);
+        for (name, from) in [("embed ", table), ("lm_head ", unembedding)] {
+            let line = text.lines().find(|line| line.starts_with(name) && line.contains("from")).unwrap();
+            assert!(line.contains(from), "{line}");
+        }
+    }
+    let error =
+        from_checkpoint("m", &small_config(false), &small_llama(bf16, "", &[])).unwrap_err().to_string();
+    assert!(error.contains("has no `lm_head.weight`, and `tie_word_embeddings` is not true"), "{error}");
+}
+
+/// A spec of tied embeddings goes with a file that has the table twice, if both are the same.
+#[test]
+fn a_second_copy_of_tied_embeddings_is_no_tensor_too_many() {
+    let spec = bound(&small_config(true), &small_llama(|_| Dtype::BF16, "", &[]));
+    let graph = spec::lower(&Spec::parse("m", &spec).unwrap()).unwrap();
+    let head = [(checkpoint::UNEMBEDDING, &[8, 32][..])];
+    checkpoint::bind(&graph, &small_llama(|_| Dtype::BF16, "", &head)).unwrap();
+    for other in [&[(checkpoint::UNEMBEDDING, &[4, 32][..])][..], &[("head.weight", &[8, 32])]] {
+        let error =
+            checkpoint::bind(&graph, &small_llama(|_| Dtype::BF16, "", other)).unwrap_err().to_string();
+        assert!(error.contains("1 tensor that the model does not use"), "{error}");
+    }
+}
+
+#[test]
+fn experts_are_as_their_tensors_say() {
+    let experts = |config: &str| from_config("m", config).unwrap();
+    let packed = experts(&gpt_oss(2, 4));
+    assert!(packed.contains("gate_up_proj_blocks") && packed.contains("format = \"mxfp4\""));
+    let plain = experts(&gpt_oss(2, 4).replace("\"quant_method\": \"mxfp4\"", ""));
+    let gate = "from = \"model.layers.{layer}.mlp.experts.gate_up_proj\", rows = \"even\", transposed = true";
+    assert!(plain.contains(gate), "{plain}");
+    assert!(plain.contains(
+        "experts.down_proj\", transposed = true, shape = [\"experts\", \"hidden\", \"expert_hidden\"]"
+    ));
+    assert!(!plain.contains("mxfp4"));
 }

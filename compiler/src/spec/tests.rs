@@ -122,6 +122,8 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ("[\"experts\", \"hidden\", \"hidden\"]", "[\"experts\", \"hidden\"]"),
         ("[\"experts\", \"hidden\", \"hidden\"]", "[2, \"hidden\", \"hidden\"]"),
         ("scales = \"{layer}.s\", ", ""),
+        ("scales = \"{layer}.s\", ", "scales = \"{layer}.s\", transposed = true, "),
+        ("shape = [\"hidden\"], ", "shape = [\"hidden\"], transposed = true, "),
         ("\"{layer}.q\"", "\"q\""),
         ("format = \"f32\"", "format = \"fp32\""),
         ("silu(gate) * up", "silu(gate) * upp"),
