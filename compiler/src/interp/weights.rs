@@ -2,6 +2,7 @@
 
 use super::num::{fit_weights, quantize_weights};
 use crate::graph::{Tensor, TensorId};
+use kernmill_plan::float_env::FloatEnv;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 
 /// A decoded weight, row-major in the tensor's shape.
@@ -84,6 +85,7 @@ impl RawTensor {
     /// # Errors
     /// When the sizes do not fit or the format cannot be made from this one.
     pub fn convert(&self, tensor: &Tensor) -> Result<TensorData, String> {
+        let _env = FloatEnv::standard();
         let (name, format) = (&tensor.name, tensor.format);
         let elements: usize = tensor.shape.iter().product();
         if self.elements() != elements {
