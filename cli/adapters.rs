@@ -3,10 +3,10 @@
 use crate::failure::{Failure, Result};
 use crate::output;
 use kernmill_plan::program::Program;
-use kernmill_runtime::adapter::{AdapterLoader, CONFIG_FILE, TENSOR_FILE};
+use kernmill_runtime::adapter::{AdapterLoader, check_files};
 use kernmill_runtime::{AdapterError, AdapterUse, Engine, EngineError};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ pub struct AdapterArg {
     pub scale: f32,
 }
 
-/// Reads `NAME=DIR[:SCALE]`. What follows the last colon is a scale if it is a number.
+/// Reads `NAME=DIR[:SCALE]`. What follows the last colon is a scale if it is a number, unless there is a file or directory of the whole name.
 pub fn adapter(text: &str) -> std::result::Result<AdapterArg, String> {
     let parts = text.split_once('=').filter(|(name, rest)| !name.is_empty() && !rest.is_empty());
     let Some((name, rest)) = parts else {
@@ -41,6 +41,7 @@ pub fn adapter(text: &str) -> std::result::Result<AdapterArg, String> {
         );
     };
     let scaled = rest.rsplit_once(':').and_then(|(dir, scale)| Some((dir, scale.parse::<f32>().ok()?)));
+    let scaled = scaled.filter(|_| !Path::new(rest).exists());
     let (directory, scale) = scaled.unwrap_or((rest, 1.0));
     if !scale.is_finite() {
         return Err(format!("the scale is {scale}, expected a finite number"));
@@ -72,10 +73,7 @@ impl AdapterArgs {
             if self.adapters[..n].iter().any(|other| other.name == adapter.name) {
                 return Err(Failure::BadInput(format!("--lora {}=... is given twice", adapter.name)));
             }
-            for file in [CONFIG_FILE, TENSOR_FILE] {
-                let path = adapter.directory.join(file);
-                std::fs::metadata(&path).map_err(Failure::read(&path))?;
-            }
+            check_files(&adapter.directory).map_err(refused)?;
         }
         Ok(())
     }
@@ -136,6 +134,15 @@ mod tests {
         assert_eq!(adapter("a=b/c:0.5"), of("a", "b/c", 0.5));
         assert_eq!(adapter("a=b:c=d:-2"), of("a", "b:c=d", -2.0));
         assert_eq!(adapter("a=b:c"), of("a", "b:c", 1.0));
+        // A directory named after the time of day is no scale of its neighbour.
+        let dir = std::env::temp_dir().join(format!("kernmill-adapter-{}-T10:30", std::process::id()));
+        let at = |end: &str| format!("a={}{end}", dir.display());
+        let cut = dir.display().to_string().replace("T10:30", "T10");
+        assert_eq!(adapter(&at("")), of("a", &cut, 30.0));
+        std::fs::create_dir(&dir).unwrap();
+        assert_eq!(adapter(&at("")), of("a", &dir.display().to_string(), 1.0));
+        assert_eq!(adapter(&at(":0.25")), of("a", &dir.display().to_string(), 0.25));
+        std::fs::remove_dir(&dir).unwrap();
         for wrong in ["a", "=b", "a=", "a=b:inf", "a=b:NaN"] {
             assert!(adapter(wrong).is_err(), "{wrong}");
         }

@@ -22,6 +22,8 @@ pub mod limit {
     pub const HEADER_BYTES: u64 = 100_000_000;
     /// Regular expressions in an adapter's config that are more than plain names.
     pub const ADAPTER_PATTERNS: usize = 64;
+    /// Adapters of an engine that are in memory or being loaded. Each has a mapping, of which a process may have 65,530 by default.
+    pub const ADAPTERS: usize = 8192;
     /// `tokenizer.json`: the largest published ones have 33 MB.
     pub const TOKENIZER_BYTES: u64 = 64 << 20;
     /// A part of `tokenizer.json` that lists components: its normalizer, pre-tokenizer, post-processor or decoder.

@@ -6,6 +6,7 @@ mod config;
 mod error;
 mod factors;
 mod file;
+mod files;
 mod load;
 mod merge;
 mod names;
@@ -13,13 +14,16 @@ mod norms;
 mod pattern;
 mod peft;
 mod pieces;
+mod room;
 mod store;
+mod tally;
 #[cfg(test)]
 mod tests;
 
 pub use config::CONFIG_FILE;
 pub use error::AdapterError;
 pub use file::TENSOR_FILE;
+pub use files::check_files;
 pub use load::{AdapterLoader, Loading};
 pub use store::{AdapterStore, AdapterUse, DEFAULT_BUDGET};
 
@@ -27,13 +31,16 @@ use kernmill_plan::adapter::{Adapters, SiteEntry, SiteLayout, SiteShape};
 use kernmill_plan::format::TILE_ROWS;
 use kernmill_plan::pack::PackError;
 use kernmill_plan::region::{RegionError, WeightRegion};
-use std::sync::{Arc, Weak};
+use room::Reservation;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// An adapter, packed for the sites of a program; never written again.
 #[derive(Debug)]
 pub struct PackedAdapter {
     layouts: Vec<Option<SiteLayout>>,
     memory: Arc<WeightRegion>,
+    /// Its place in a store's budget, from when it began to be loaded until the store has it.
+    room: Mutex<Option<Reservation>>,
 }
 
 /// A loaded adapter.
@@ -102,12 +109,22 @@ impl PackedAdapter {
                 fill(site, layout, memory.as_mut_slice())?;
             }
         }
-        Ok(PackedAdapter { layouts, memory: memory.freeze()? })
+        Ok(PackedAdapter::new(layouts, memory.freeze()?, None))
     }
 
     /// One whose sites are packed in `memory` by `layouts`.
-    fn new(layouts: Vec<Option<SiteLayout>>, memory: Arc<WeightRegion>) -> PackedAdapter {
-        PackedAdapter { layouts, memory }
+    fn new(
+        layouts: Vec<Option<SiteLayout>>,
+        memory: Arc<WeightRegion>,
+        room: Option<Reservation>,
+    ) -> PackedAdapter {
+        PackedAdapter { layouts, memory, room: Mutex::new(room) }
+    }
+
+    /// Its place in a store's budget, while it has one.
+    fn room(&self) -> MutexGuard<'_, Option<Reservation>> {
+        // Nothing panics while it holds the lock.
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Its memory.

@@ -179,7 +179,7 @@ fn a_sequence_keeps_its_adapter_when_it_is_forked_and_the_name_goes() {
     engine.drop_sequence(copy);
     assert_eq!(engine.adapter_store().bytes(), 0);
     let error = engine.create_with(&[AdapterUse::of("a")]).unwrap_err();
-    assert_eq!(error.to_string(), "there is no adapter `a`: loaded are none");
+    assert_eq!(error.to_string(), "there is no adapter `a`");
     for _ in 0..SEQUENCES {
         engine.create().unwrap();
     }

@@ -63,7 +63,34 @@ fn logits_with_adapters_come_from_spec_and_plan_alike() {
 fn adapters_that_cannot_be_used_are_refused() {
     let sandbox = Sandbox::of("gptoss-base");
     sandbox.refuses(&["--lora", "poet"], &["--lora <NAME=DIR[:SCALE]>", "expected NAME=DIR"]);
-    sandbox.refuses(&["--lora", "a=nowhere"], &["nowhere/adapter_config.json"]);
+    sandbox.refuses(
+        &["--lora", "a=nowhere"],
+        &["nowhere: there is no such file or directory", "save_pretrained"],
+    );
+    for (found, says) in [
+        ("adapter_model.bin", "a pickled adapter; expected adapter_model.safetensors"),
+        ("adapters.safetensors", "an MLX adapter"),
+        ("poet-f16.gguf", "an adapter as a GGUF file"),
+        ("config.json", "a model, and no adapter"),
+        ("README.md", "there is no adapter_config.json in it"),
+    ] {
+        let dir = sandbox.path(&format!("dir-{found}"));
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join(found), "x").unwrap();
+        if found == "adapter_model.bin" {
+            fs::write(dir.join("adapter_config.json"), "{}").unwrap();
+        }
+        sandbox.refuses(&["--lora", &format!("a=dir-{found}")], &[&format!("dir-{found}"), says]);
+    }
+    for (file, text, says) in [
+        ("a.gguf", "GGUF\x03\0\0\0", "an adapter as a GGUF file"),
+        ("a.bin", "PK\x03\x04", "a pickled adapter"),
+        ("adapter_model.safetensors", "version https://git-lfs.github.com/spec/v1\n", "git-lfs pointer"),
+        ("notes.txt", "some text", "it is text; expected adapter_model.safetensors"),
+    ] {
+        sandbox.write(file, text);
+        sandbox.refuses(&["--lora", &format!("a={file}")], &[file, says]);
+    }
     let qv = lora("qv");
     sandbox.refuses(&["--lora", &qv, "--lora", &qv], &["--lora qv=... is given twice"]);
     sandbox.logits(&["--lora", &qv, "--no-adapters"]).misused("--no-adapters");
@@ -81,6 +108,59 @@ fn adapters_that_cannot_be_used_are_refused() {
     sandbox.run(&["compile", "spec.toml", "--weights", ".", "-o", "a.plan", "--no-adapters"]).text();
     let run = ["run", "a.plan", "--tokens", "ids.json", "-n", "2", "--lora", &qv];
     sandbox.run(&run).refused(&["takes no adapters", "--no-adapters"]);
+}
+
+/// What PEFT has as `directory` is copied, for tests that change it.
+fn copied(sandbox: &Sandbox, name: &str, to: &str) {
+    let (_, from) = lora(name).split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    fs::create_dir(sandbox.path(to)).unwrap();
+    for file in ["adapter_config.json", "adapter_model.safetensors"] {
+        fs::copy(Path::new(&from).join(file), sandbox.path(to).join(file)).unwrap();
+    }
+}
+
+#[test]
+fn an_adapter_is_found_by_its_files_and_by_a_directory_named_after_the_time() {
+    let sandbox = sandbox("gptoss-base", "qv");
+    copied(&sandbox, "qv", "run-T10:30");
+    for path in ["run-T10:30", "run-T10:30/adapter_model.safetensors", "run-T10:30/adapter_config.json"] {
+        sandbox.exact(&["--lora", &format!("a={path}")]).text();
+        assert!(sandbox.difference("out.safetensors", "expected.safetensors") <= 1e-3, "{path}");
+    }
+}
+
+/// Whatever the reason, a directory that cannot be used is bad input, and is opened without waiting.
+#[test]
+fn adapters_of_other_kinds_and_with_pipes_are_bad_input() {
+    let sandbox = sandbox("gptoss-base", "qv");
+    for (key, value, says) in [
+        ("modules_to_save", r#"["lm_head"]"#, "modules_to_save"),
+        ("bias", r#""all""#, "`bias` is all"),
+        ("init_lora_weights", r#""olora""#, "`init_lora_weights` is olora"),
+        ("peft_type", r#""IA3""#, "`peft_type` is IA3"),
+    ] {
+        let dir = format!("of-{key}");
+        copied(&sandbox, "qv", &dir);
+        let path = sandbox.path(&dir).join("adapter_config.json");
+        let mut config: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        config[key] = serde_json::from_str(value).unwrap();
+        fs::write(&path, config.to_string()).unwrap();
+        sandbox.refuses(&["--lora", &format!("a={dir}")], &[&dir, says]);
+    }
+    for (file, link) in [("adapter_config.json", None), ("adapter_model.safetensors", Some("/dev/zero"))] {
+        let dir = format!("pipe-{file}");
+        copied(&sandbox, "qv", &dir);
+        let path = sandbox.path(&dir).join(file);
+        fs::remove_file(&path).unwrap();
+        match link {
+            Some(to) => std::os::unix::fs::symlink(to, &path).unwrap(),
+            None => assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success()),
+        }
+        sandbox.refuses(
+            &["--lora", &format!("a={dir}")],
+            &[file, "a pipe or a device, expected a regular file"],
+        );
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! `adapter_config.json`: what PEFT says of an adapter, and what of it kernmill refuses.
 
 use super::error::AdapterError;
-use super::pattern::{Pattern, is_suffix};
+use super::pattern::{Pattern, Share, is_suffix};
+use kernmill_plan::input::{limit, shortened};
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::Value;
@@ -121,6 +122,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
     }
 }
 
+/// What helps with an adapter that MLX wrote.
+pub(super) const OF_MLX: &str = "an MLX adapter, whose matrices are the other way round: of adapters only PEFT's are read, expected the directory \
+     that its save_pretrained wrote";
+
 /// Settings of variants that compute something else, and what each does.
 const VARIANTS: [(&str, &str); 11] = [
     (
@@ -157,13 +162,22 @@ const OF_TRAINING: [&str; 8] = [
 impl PeftConfig {
     /// Reads `text`, the contents of the file at `path`.
     pub(super) fn parse(path: &Path, text: &str) -> Result<PeftConfig, AdapterError> {
+        let (bytes, most) = (text.len() as u64, limit::ADAPTER_CONFIG_BYTES);
+        if bytes > most {
+            let what = format!("it has {bytes} bytes, expected at most {most}");
+            return Err(AdapterError::malformed(path, what));
+        }
         let raw: Raw = serde_json::from_str(text)
             .map_err(|error| AdapterError::malformed(path, format!("not an adapter's config: {error}")))?;
         match raw.peft_type.as_deref() {
             Some("LORA") => {}
             Some(other) => {
+                let other = shortened(other);
                 let what = format!("`peft_type` is {other}, expected LORA (with or without DoRA)");
                 return Err(AdapterError::unsupported(path, what));
+            }
+            None if ["fine_tune_type", "lora_parameters"].iter().any(|key| raw.others.contains_key(*key)) => {
+                return Err(AdapterError::unsupported(path, OF_MLX));
             }
             None => return Err(AdapterError::malformed(path, "`peft_type` is missing, expected LORA")),
         }
@@ -177,21 +191,25 @@ impl PeftConfig {
         let (Some(r), Some(alpha)) = (raw.r, raw.lora_alpha) else {
             return Err("`r` and `lora_alpha` must be given".to_owned());
         };
+        let share = Share::of(expressions(&raw))?;
         let mut ranks = Vec::new();
         for (key, rank) in raw.rank_pattern.map_or(Vec::new(), |ordered| ordered.0) {
-            ranks.push((in_key("rank_pattern", Pattern::suffix(&key))?, positive("rank_pattern", rank)?));
+            ranks.push((
+                in_key("rank_pattern", Pattern::suffix(&key, share))?,
+                positive("rank_pattern", rank)?,
+            ));
         }
         let mut alphas = Vec::new();
         for (key, alpha) in raw.alpha_pattern.map_or(Vec::new(), |ordered| ordered.0) {
-            alphas.push((in_key("alpha_pattern", Pattern::suffix(&key))?, alpha));
+            alphas.push((in_key("alpha_pattern", Pattern::suffix(&key, share))?, alpha));
         }
         let parameters = raw.target_parameters.unwrap_or_default();
-        let modules = match modules("target_modules", raw.target_modules)? {
+        let modules = match modules("target_modules", raw.target_modules, share)? {
             // Only parameters are targeted.
             Modules::Unsaid if !parameters.is_empty() => Modules::Names(Vec::new()),
             modules => modules,
         };
-        let excluded = match modules_or_none("exclude_modules", raw.exclude_modules)? {
+        let excluded = match modules_or_none("exclude_modules", raw.exclude_modules, share)? {
             Some(modules) => modules,
             None => Modules::Names(Vec::new()),
         };
@@ -206,7 +224,7 @@ impl PeftConfig {
             modules,
             excluded,
             parameters,
-            layers: layers(raw.layers_to_transform, raw.layers_pattern)?,
+            layers: layers(raw.layers_to_transform, raw.layers_pattern, share)?,
         })
     }
 
@@ -275,14 +293,35 @@ fn in_key<T>(key: &str, result: Result<T, String>) -> Result<T, String> {
     result.map_err(|what| format!("`{key}`: {what}"))
 }
 
-fn modules(key: &str, value: Option<OneOrMany<String>>) -> Result<Modules, String> {
-    Ok(modules_or_none(key, value)?.unwrap_or(Modules::Unsaid))
+/// Regular expressions of a config that have to be compiled.
+fn expressions(raw: &Raw) -> usize {
+    fn keys<T>(ordered: Option<&Ordered<T>>) -> usize {
+        ordered.map_or(0, |ordered| ordered.0.iter().filter(|(key, _)| !Pattern::is_plain(key)).count())
+    }
+    let whole = |value: &Option<OneOrMany<String>>| usize::from(matches!(value, Some(OneOrMany::One(_))));
+    let layers = match &raw.layers_pattern {
+        Some(OneOrMany::Many(texts)) => texts.len(),
+        _ => 1,
+    };
+    keys(raw.rank_pattern.as_ref())
+        + keys(raw.alpha_pattern.as_ref())
+        + whole(&raw.target_modules)
+        + whole(&raw.exclude_modules)
+        + if raw.layers_to_transform.is_some() { layers } else { 0 }
 }
 
-fn modules_or_none(key: &str, value: Option<OneOrMany<String>>) -> Result<Option<Modules>, String> {
+fn modules(key: &str, value: Option<OneOrMany<String>>, share: Share) -> Result<Modules, String> {
+    Ok(modules_or_none(key, value, share)?.unwrap_or(Modules::Unsaid))
+}
+
+fn modules_or_none(
+    key: &str,
+    value: Option<OneOrMany<String>>,
+    share: Share,
+) -> Result<Option<Modules>, String> {
     Ok(match value {
         Some(OneOrMany::One(text)) if text.eq_ignore_ascii_case("all-linear") => None,
-        Some(OneOrMany::One(text)) => Some(Modules::Matching(in_key(key, Pattern::whole(&text))?)),
+        Some(OneOrMany::One(text)) => Some(Modules::Matching(in_key(key, Pattern::whole(&text, share))?)),
         Some(OneOrMany::Many(names)) => Some(Modules::Names(names)),
         None => None,
     })
@@ -291,6 +330,7 @@ fn modules_or_none(key: &str, value: Option<OneOrMany<String>>) -> Result<Option
 fn layers(
     indices: Option<OneOrMany<i64>>,
     patterns: Option<OneOrMany<String>>,
+    share: Share,
 ) -> Result<Option<Layers>, String> {
     let indices = match indices {
         None => return Ok(None),
@@ -305,10 +345,10 @@ fn layers(
     };
     let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
     let patterns = match texts.is_empty() {
-        true => vec![Pattern::first_index()?],
+        true => vec![Pattern::first_index(share)?],
         false => texts
             .iter()
-            .map(|text| in_key("layers_pattern", Pattern::before_index(text)))
+            .map(|text| in_key("layers_pattern", Pattern::before_index(text, share)))
             .collect::<Result<_, _>>()?,
     };
     let indices = indices.into_iter().filter_map(|index| u64::try_from(index).ok()).collect();
@@ -335,14 +375,17 @@ fn refusal(raw: &Raw) -> Option<String> {
             && on(value)
     };
     if let Some((key, value)) = raw.others.iter().find(unknown) {
-        return Some(format!("`{key}` is {value}, which this version does not know"));
+        let (key, value) = (shortened(key), value.to_string());
+        return Some(format!("`{key}` is {}, which this version does not know", shortened(&value)));
     }
     if let Some(bias) = raw.bias.as_deref().filter(|bias| *bias != "none") {
+        let bias = shortened(bias);
         return Some(format!("`bias` is {bias}, trained biases of the base; expected none"));
     }
     if let Some(Value::String(init)) = &raw.init_lora_weights
         && !HARMLESS_INITS.contains(&init.as_str())
     {
+        let init = shortened(init);
         return Some(format!(
             "`init_lora_weights` is {init}, which changes the base weights: save the adapter with \
              path_initial_model_for_weight_conversion, which makes a plain LoRA of it"

@@ -38,12 +38,10 @@ pub enum AdapterError {
     #[error("the plan contradicts itself: {0}")]
     Sites(String),
     /// No adapter of that name is loaded.
-    #[error("there is no adapter `{name}`: loaded are {loaded}")]
+    #[error("there is no adapter `{name}`")]
     Unknown {
-        /// The name.
+        /// The name. Those there are belong to others perhaps; [`super::AdapterStore::names`] has them.
         name: String,
-        /// Those there are.
-        loaded: String,
     },
     /// An element that cannot be used.
     #[error("{0}")]
@@ -61,9 +59,10 @@ pub enum AdapterError {
     Combination(String),
     /// The store is full of adapters in use.
     #[error(
-        "{what} takes {needed} bytes, expected at most {}: the budget is {budget}, of which adapters in use take {in_use}; raise it or end some of \
+        "{what} takes {needed} bytes, expected at most {}: the budget is {budget}, of which adapters in use{} take {in_use}; raise it or end some of \
          their sequences",
-        budget.saturating_sub(*in_use)
+        budget.saturating_sub(*in_use),
+        if *loading { " or being loaded" } else { "" }
     )]
     Budget {
         /// What there is no room for.
@@ -72,8 +71,20 @@ pub enum AdapterError {
         needed: u64,
         /// Bytes that all adapters may take.
         budget: u64,
-        /// Bytes of those that sequences use or that are placed, which cannot be given up.
+        /// Bytes of those that sequences use, that are placed, or that are being loaded, which cannot be given up.
         in_use: u64,
+        /// Whether some are being loaded.
+        loading: bool,
+    },
+    /// The store has as many adapters as it may.
+    #[error(
+        "{what} would be one more than the {most} adapters that may be in use or being loaded at once; end some of their sequences"
+    )]
+    Count {
+        /// What there is no room for.
+        what: String,
+        /// How many there may be.
+        most: usize,
     },
     /// The system refused the memory.
     #[error(transparent)]
@@ -84,7 +95,7 @@ impl AdapterError {
     /// The kind of fault.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            AdapterError::Unsupported { .. } | AdapterError::Region(_) => ErrorKind::Unsupported,
+            AdapterError::Region(_) => ErrorKind::Unsupported,
             _ => ErrorKind::BadInput,
         }
     }

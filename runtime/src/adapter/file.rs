@@ -3,7 +3,7 @@
 use super::error::AdapterError;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
-use kernmill_plan::input::limit::ADAPTER_HEADER_BYTES;
+use kernmill_plan::input::{FileKind, KIND_BYTES, limit, open_regular, shortened};
 use kernmill_plan::tensor_file::{LENGTH_BYTES, TensorEntry, header_range, read_header};
 use safetensors::Dtype;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ enum Bytes {
 impl TensorFile {
     /// Opens a file and checks its header.
     pub(super) fn open(path: &Path) -> Result<TensorFile, AdapterError> {
-        let file = File::open(path).map_err(AdapterError::io(path))?;
+        let file = open_regular(path).map_err(AdapterError::io(path))?;
         let length = file.metadata().map_err(AdapterError::io(path))?.len();
         TensorFile::read(path, Bytes::File(file), length as usize)
     }
@@ -46,8 +46,16 @@ impl TensorFile {
     fn read(path: &Path, bytes: Bytes, length: usize) -> Result<TensorFile, AdapterError> {
         let corrupt = |error| AdapterError::malformed(path, format!("corrupt: {error}"));
         let mut file = TensorFile { path: path.to_owned(), bytes, tensors: BTreeMap::new() };
-        let start = file.bytes(0..length.min(LENGTH_BYTES))?;
-        let json = file.bytes(header_range(&start, length, ADAPTER_HEADER_BYTES).map_err(corrupt)?)?;
+        let start = file.bytes(0..length.min(KIND_BYTES))?;
+        match FileKind::of(&start) {
+            FileKind::Safetensors | FileKind::Unknown => {}
+            kind => {
+                let what = format!("{}; expected a safetensors file", kind.describe());
+                return Err(AdapterError::malformed(path, what));
+            }
+        }
+        let start = &start[..length.min(LENGTH_BYTES)];
+        let json = file.bytes(header_range(start, length, limit::ADAPTER_HEADER_BYTES).map_err(corrupt)?)?;
         let entries = read_header(&json, length).map_err(corrupt)?;
         file.tensors = entries.into_iter().map(|entry| (entry.name.clone(), entry)).collect();
         Ok(file)
@@ -99,14 +107,14 @@ impl TensorFile {
             Dtype::F32 | Dtype::F16 | Dtype::BF16 => Ok(()),
             other => Err(AdapterError::unsupported(
                 &self.path,
-                format!("tensor `{}` is {other:?}, expected F32, F16 or BF16", tensor.name),
+                format!("tensor `{}` is {other:?}, expected F32, F16 or BF16", shortened(&tensor.name)),
             )),
         }
     }
 
     /// What is wrong with one of its tensors.
     pub(super) fn malformed(&self, tensor: &TensorEntry, what: String) -> AdapterError {
-        AdapterError::malformed(&self.path, format!("tensor `{}`: {what}", tensor.name))
+        AdapterError::malformed(&self.path, format!("tensor `{}`: {what}", shortened(&tensor.name)))
     }
 
     /// Bytes that the header has found inside the file.

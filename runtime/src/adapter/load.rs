@@ -5,6 +5,7 @@ use super::factors::{Factors, FromPacked, FromPeft, unpack_tiles};
 use super::norms::{Quad, TileFactors, quads, row_lengths};
 use super::peft::PeftAdapter;
 use super::pieces::{PAGE, Piece, TOUCHED, pieces};
+use super::room::{Reservation, Room};
 use super::{Adapter, PackedAdapter};
 use kernmill_plan::adapter::{Adapters, SiteLayout};
 use kernmill_plan::float_env::FloatEnv;
@@ -23,6 +24,8 @@ pub struct AdapterLoader {
     weights: Option<Arc<WeightRegion>>,
     /// The model's name, for messages.
     model: String,
+    /// Of the store that the adapters are for.
+    room: Option<Arc<Room>>,
 }
 
 /// An adapter that is being loaded.
@@ -36,6 +39,8 @@ pub struct Loading {
     /// Of a combination: what it is made of, with weights.
     parts: Vec<(Weak<Adapter>, f32)>,
     notes: Vec<String>,
+    /// Its place in the store's budget.
+    room: Option<Reservation>,
     /// What is left to do, the next piece last.
     pub(super) pieces: Vec<Piece>,
     /// The site whose rows are being measured.
@@ -56,12 +61,17 @@ struct DoraSite {
 impl AdapterLoader {
     /// A loader for a program's sites and its packed weights; the model's name is for messages.
     pub fn new(adapters: Arc<Adapters>, weights: Arc<WeightRegion>, model: String) -> AdapterLoader {
-        AdapterLoader { adapters, weights: Some(weights), model }
+        AdapterLoader { adapters, weights: Some(weights), model, room: None }
     }
 
     /// A loader of adapters that are merged into base weights ([`Adapter::merge`]) and not run.
     pub fn for_merging(adapters: Arc<Adapters>, model: String) -> AdapterLoader {
-        AdapterLoader { adapters, weights: None, model }
+        AdapterLoader { adapters, weights: None, model, room: None }
+    }
+
+    /// The same for adapters of a store, whose room they must find from the first on.
+    pub(super) fn within(self, room: Arc<Room>) -> AdapterLoader {
+        AdapterLoader { room: Some(room), ..self }
     }
 
     /// Whether an adapter is packed for this program.
@@ -69,10 +79,11 @@ impl AdapterLoader {
         Arc::ptr_eq(&self.adapters, &adapter.sites)
     }
 
-    /// Reads a PEFT directory's config and header, and checks that everything fits; what B A x adds is to be multiplied with `scale` besides.
+    /// Reads a PEFT directory's config and header, and checks that everything fits; what B A x adds is to be multiplied with `scale` besides. The path
+    /// may also be that of the tensors' file.
     ///
     /// # Errors
-    /// When the directory does not hold an adapter for this program; see [`AdapterError`].
+    /// When the directory does not hold an adapter for this program, or the store has no room for it; see [`AdapterError`].
     pub fn open(&self, directory: &Path, scale: f32) -> Result<Loading, AdapterError> {
         self.start(PeftAdapter::open(directory, &self.adapters, &self.model)?, scale)
     }
@@ -141,6 +152,8 @@ impl Loading {
             }
             _ => {}
         }
+        let room =
+            loader.room.as_ref().map(|room| room.reserve("the adapter to load", bytes as u64)).transpose()?;
         let measured = loader.weights.is_some();
         let sites = loader.adapters.sites.iter().zip(&layouts).enumerate();
         let of_sites = sites.filter_map(|(index, (site, layout))| {
@@ -159,6 +172,7 @@ impl Loading {
             magnitudes: vec![None; sites],
             parts: Vec::new(),
             notes,
+            room,
             pieces,
             dora: None,
         })
@@ -197,7 +211,7 @@ impl Loading {
     /// As [`Loading::advance`].
     pub fn finish(mut self) -> Result<Adapter, AdapterError> {
         while self.advance()? {}
-        let packed = PackedAdapter::new(self.layouts, self.memory.freeze()?);
+        let packed = PackedAdapter::new(self.layouts, self.memory.freeze()?, self.room);
         Ok(Adapter {
             sites: self.loader.adapters,
             packed: Arc::new(packed),

@@ -3,8 +3,10 @@
 use super::config::{CONFIG_FILE, PeftConfig, Wanted};
 use super::error::AdapterError;
 use super::file::{TENSOR_FILE, TensorFile};
+use super::files::Files;
 use super::names::{Target, targets};
 use kernmill_plan::adapter::{Adapters, MAX_RANK};
+use kernmill_plan::input::{limit, read_regular_text, shortened};
 use kernmill_plan::tensor_file::TensorEntry;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -54,22 +56,16 @@ struct Reader<'a> {
 }
 
 impl PeftAdapter {
-    /// Opens a directory.
+    /// Opens a directory, or an adapter's file in it.
     pub(super) fn open(
         directory: &Path,
         adapters: &Adapters,
         model: &str,
     ) -> Result<PeftAdapter, AdapterError> {
-        let config = directory.join(CONFIG_FILE);
-        let text = std::fs::read_to_string(&config).map_err(AdapterError::io(&config))?;
-        let path = directory.join(TENSOR_FILE);
-        let pickled = directory.join("adapter_model.bin");
-        if !path.exists() && pickled.exists() {
-            let what =
-                format!("a pickled adapter; expected {TENSOR_FILE}, which save_pretrained writes by default");
-            return Err(AdapterError::unsupported(&pickled, what));
-        }
-        PeftAdapter::read(&config, &text, TensorFile::open(&path)?, adapters, model)
+        let Files { config, tensors } = Files::find(directory)?;
+        let text =
+            read_regular_text(&config, limit::ADAPTER_CONFIG_BYTES).map_err(AdapterError::io(&config))?;
+        PeftAdapter::read(&config, &text, TensorFile::open(&tensors)?, adapters, model)
     }
 
     /// The same from the bytes of both files; `name` stands for the directory in messages.
@@ -140,7 +136,8 @@ impl Reader<'_> {
                 Kind::Magnitude => &mut wrapper.magnitude,
             };
             if let Some(other) = place.replace(tensor.clone()) {
-                let what = format!("a second tensor for the same as `{}`, expected one", other.name);
+                let other = shortened(&other.name);
+                let what = format!("a second tensor for the same as `{other}`, expected one");
                 return Err(self.file.malformed(tensor, what));
             }
         }
@@ -163,7 +160,7 @@ impl Reader<'_> {
         } else {
             "neither lora_A, lora_B nor lora_magnitude_vector: perhaps a trained copy of a module (modules_to_save)"
         };
-        Err(AdapterError::unsupported(self.file.path(), format!("tensor `{name}`: {what}")))
+        Err(AdapterError::unsupported(self.file.path(), format!("tensor `{}`: {what}", shortened(name))))
     }
 
     /// Every module in the file must be one of the program's.
@@ -174,8 +171,9 @@ impl Reader<'_> {
     ) -> Result<(), AdapterError> {
         let unknown: Vec<&String> =
             wrappers.keys().filter(|m| !targets.iter().any(|t| t.module == **m)).collect();
-        let Some(first) = unknown.first() else { return Ok(()) };
-        let base = self.config.base.as_deref().unwrap_or("a model that its config does not name");
+        let Some(first) = unknown.first().map(|first| shortened(first)) else { return Ok(()) };
+        let base =
+            self.config.base.as_deref().map_or("a model that its config does not name".into(), shortened);
         let what = if unknown.len() == wrappers.len() {
             format!(
                 "nothing of it fits the model `{}`, such as `{first}`: the adapter was made for {base}",

@@ -1,12 +1,16 @@
 //! The adapters of an engine: by name in memory, by slot where sequences use them.
 //!
 //! Sequences keep what they use: an adapter that is replaced or dropped serves those that began with it until they end. All adapters in memory
-//! count in the budget, once each. Those in a slot, because sequences use them or somebody placed them there, stay; the others give way, the
-//! longest unused first, when a new one would pass the budget. What finds no room even so is refused, and nothing has changed.
+//! count in the budget, once each, and so do those that are being loaded. Those in a slot, because sequences use them or somebody placed them
+//! there, stay; the others give way, the longest unused first, when a new one would pass the budget or there are too many
+//! ([`limit::ADAPTERS`]). What finds no room even so is refused, and nothing has changed.
 
 use super::error::AdapterError;
 use super::load::{AdapterLoader, Loading};
+use super::room::Room;
+use super::tally::Tally;
 use super::{Adapter, AdapterTable, PackedAdapter};
+use kernmill_plan::input::limit;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
@@ -36,6 +40,13 @@ pub struct AdapterStore {
     /// By slot of the engine's table; slots that the store has not filled have no users.
     slots: Vec<Slot>,
     loaded: BTreeMap<Key, Loaded>,
+    /// Keys of `loaded` by their last use.
+    order: BTreeMap<u64, Key>,
+    /// How many of `loaded` are combinations.
+    combinations: usize,
+    tally: Tally,
+    /// What its loaders see of it.
+    room: Arc<Room>,
     budget: u64,
     /// Counts uses, so that the least recent one is known.
     clock: u64,
@@ -68,7 +79,18 @@ struct Loaded {
 impl AdapterStore {
     /// An empty store; without a loader the engine's plan takes no adapters.
     pub(crate) fn new(loader: Option<AdapterLoader>) -> AdapterStore {
-        AdapterStore { loader, slots: Vec::new(), loaded: BTreeMap::new(), budget: DEFAULT_BUDGET, clock: 0 }
+        let room = Room::new(DEFAULT_BUDGET);
+        AdapterStore {
+            loader: loader.map(|loader| loader.within(Arc::clone(&room))),
+            slots: Vec::new(),
+            loaded: BTreeMap::new(),
+            order: BTreeMap::new(),
+            combinations: 0,
+            tally: Tally::default(),
+            room,
+            budget: DEFAULT_BUDGET,
+            clock: 0,
+        }
     }
 
     /// What reads adapters for this engine.
@@ -89,9 +111,7 @@ impl AdapterStore {
 
     /// Bytes of all adapters in memory: those with a name, combinations, placed ones, and those that are only kept for running sequences.
     pub fn bytes(&self) -> u64 {
-        let in_slots = |adapter: &Adapter| self.in_slot(&adapter.packed);
-        let idle = self.loaded.values().filter(|loaded| !in_slots(&loaded.adapter));
-        self.bytes_in_use() + idle.map(|loaded| loaded.adapter.bytes()).sum::<u64>()
+        self.tally.bytes()
     }
 
     /// Bytes that adapters may take.
@@ -105,13 +125,12 @@ impl AdapterStore {
         self.make_room();
     }
 
-    /// Error unless an adapter of so many bytes ([`Loading::bytes`]) would find room beside those in use. To know it before loading: what is
-    /// being loaded does not count.
+    /// Error unless an adapter of so many bytes ([`Loading::bytes`]) would find room beside those in use and those being loaded.
     ///
     /// # Errors
-    /// [`AdapterError::Budget`].
+    /// [`AdapterError::Budget`], [`AdapterError::Count`].
     pub fn check_room(&self, name: &str, bytes: u64) -> Result<(), AdapterError> {
-        self.check_budget(format!("adapter `{name}`"), bytes)
+        self.room.check(&format!("adapter `{name}`"), bytes)
     }
 
     /// Gives a loaded adapter a name. One that has it is replaced: sequences that use it keep it until they end.
@@ -125,7 +144,7 @@ impl AdapterStore {
                 "adapter `{name}` was loaded for another program"
             )));
         }
-        self.check_room(name, self.added(&adapter.packed))?;
+        self.check_adapter(&format!("adapter `{name}`"), &adapter)?;
         self.remove(name);
         self.keep(Key::Name(name.to_owned()), adapter);
         Ok(())
@@ -133,12 +152,15 @@ impl AdapterStore {
 
     /// Forgets an adapter, and combinations that it is part of: whether there was one. Sequences that use it keep it until they end.
     pub fn remove(&mut self, name: &str) -> bool {
-        let before = self.loaded.len();
-        self.loaded.retain(|key, _| match key {
-            Key::Name(other) => other != name,
-            Key::Combination(parts) => parts.iter().all(|(other, _)| other != name),
-        });
-        self.loaded.len() < before
+        let named = Key::Name(name.to_owned());
+        let mut gone: Vec<Key> = self.loaded.contains_key(&named).then_some(named).into_iter().collect();
+        if self.combinations > 0 {
+            let has = |key: &&Key| matches!(key, Key::Combination(parts) if parts.iter().any(|(part, _)| part == name));
+            gone.extend(self.loaded.keys().filter(has).cloned());
+        }
+        gone.iter().for_each(|key| self.forget(key));
+        self.publish();
+        !gone.is_empty()
     }
 
     /// The work that is left before sequences can use these adapters together, to be done piece by piece and given to
@@ -172,7 +194,7 @@ impl AdapterStore {
                 "{names}: one of them has been replaced or removed meanwhile, or others were combined: prepare them anew"
             )));
         }
-        self.check_room(&names, self.added(&adapter.packed))?;
+        self.check_adapter(&format!("adapter `{names}`"), &adapter)?;
         if let Some(key) = self.key(uses) {
             self.keep(key, adapter);
         }
@@ -199,10 +221,7 @@ impl AdapterStore {
             self.insert_combination(uses, loading.run()?)?;
         }
         let Some(key) = self.key(uses) else { return Ok(0) };
-        self.clock += 1;
-        let clock = self.clock;
-        let Some(loaded) = self.loaded.get_mut(&key) else { return Err(self.unknown(&uses[0].name)) };
-        loaded.used = clock;
+        let Some(loaded) = self.use_now(&key) else { return Err(unknown(&uses[0].name)) };
         let adapter = Arc::clone(&loaded.adapter.packed);
         let index = match self.slots.iter().position(|slot| slot.holds(&adapter)) {
             Some(index) => index,
@@ -218,6 +237,8 @@ impl AdapterStore {
         table.grow(index + 1);
         table.set(index, Some(Arc::clone(&adapter)));
         self.slots.resize(table.len(), Slot::default());
+        self.tally.hold(&adapter);
+        self.publish();
         self.slots[index] = Slot { adapter: Some(adapter), users: 0, placed: false };
         index
     }
@@ -233,7 +254,9 @@ impl AdapterStore {
                 AdapterError::Combination("the adapter is packed for another program".to_owned())
             }));
         }
-        self.check_budget("the adapter to place".to_owned(), self.added(&adapter))?;
+        if !self.tally.is_held(&adapter) {
+            self.room.check_adapter("the adapter to place", &adapter)?;
+        }
         let index = self.fill_slot(adapter, table);
         (self.slots[index].users, self.slots[index].placed) = (1, true);
         self.make_room();
@@ -259,7 +282,9 @@ impl AdapterStore {
         let Some(of) = self.slots.get_mut(slot as usize).filter(|slot| slot.users > 0) else { return };
         of.users -= 1;
         if of.users == 0 {
-            of.adapter = None;
+            if let Some(adapter) = of.adapter.take() {
+                self.tally.let_go(&adapter);
+            }
             table.set(slot as usize, None);
             self.make_room();
         }
@@ -274,66 +299,67 @@ impl AdapterStore {
     }
 
     fn find(&mut self, name: &str) -> Result<Arc<Adapter>, AdapterError> {
-        self.clock += 1;
-        let clock = self.clock;
-        match self.loaded.get_mut(&Key::Name(name.to_owned())) {
-            Some(loaded) => {
-                loaded.used = clock;
-                Ok(Arc::clone(&loaded.adapter))
-            }
-            None => Err(self.unknown(name)),
+        match self.use_now(&Key::Name(name.to_owned())) {
+            Some(loaded) => Ok(Arc::clone(&loaded.adapter)),
+            None => Err(unknown(name)),
         }
     }
 
-    fn unknown(&self, name: &str) -> AdapterError {
-        let names: Vec<&str> = self.names().collect();
-        let loaded = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        AdapterError::Unknown { name: name.to_owned(), loaded }
+    /// What is loaded under the key, used last from now on.
+    fn use_now(&mut self, key: &Key) -> Option<&Loaded> {
+        let loaded = self.loaded.get_mut(key)?;
+        self.clock += 1;
+        if let Some(key) = self.order.remove(&loaded.used) {
+            self.order.insert(self.clock, key);
+        }
+        loaded.used = self.clock;
+        Some(loaded)
     }
 
     fn keep(&mut self, key: Key, adapter: Adapter) {
+        self.forget(&key);
         self.clock += 1;
+        self.tally.load(&adapter.packed);
+        self.combinations += usize::from(matches!(key, Key::Combination(_)));
+        self.order.insert(self.clock, key.clone());
         self.loaded.insert(key, Loaded { adapter: Arc::new(adapter), used: self.clock });
         self.make_room();
     }
 
-    /// Whether some slot has it.
-    fn in_slot(&self, adapter: &Arc<PackedAdapter>) -> bool {
-        self.slots.iter().any(|slot| slot.holds(adapter))
+    fn forget(&mut self, key: &Key) {
+        let Some(loaded) = self.loaded.remove(key) else { return };
+        self.order.remove(&loaded.used);
+        self.combinations -= usize::from(matches!(key, Key::Combination(_)));
+        self.tally.unload(&loaded.adapter.packed);
     }
 
-    /// Bytes of what slots have; an adapter that several have counts once.
-    fn bytes_in_use(&self) -> u64 {
-        let in_slots =
-            self.slots.iter().enumerate().filter_map(|(at, slot)| Some((at, slot.adapter.as_ref()?)));
-        let first =
-            in_slots.filter(|(at, adapter)| !self.slots[..*at].iter().any(|slot| slot.holds(adapter)));
-        first.map(|(_, adapter)| adapter.bytes() as u64).sum()
+    /// Tells the loaders what cannot be given up.
+    fn publish(&self) {
+        self.room.update(self.budget, self.tally.in_use());
     }
 
-    /// Bytes that an adapter would add to those in use.
-    fn added(&self, adapter: &Arc<PackedAdapter>) -> u64 {
-        if self.in_slot(adapter) { 0 } else { adapter.bytes() as u64 }
-    }
-
-    fn check_budget(&self, what: String, needed: u64) -> Result<(), AdapterError> {
-        let (budget, in_use) = (self.budget, self.bytes_in_use());
-        match needed.saturating_add(in_use) <= budget {
+    fn check_adapter(&self, what: &str, adapter: &Adapter) -> Result<(), AdapterError> {
+        match self.tally.is_held(&adapter.packed) {
             true => Ok(()),
-            false => Err(AdapterError::Budget { what, needed, budget, in_use }),
+            false => self.room.check_adapter(what, &adapter.packed),
         }
     }
 
-    /// Drops adapters that are not in use, the longest unused first, until the others are within the budget.
+    /// Drops adapters that are not in use, the longest unused first, until the others are within the budget and not too many.
     fn make_room(&mut self) {
-        let mut bytes = self.bytes();
-        while bytes > self.budget {
-            let idle = self.loaded.iter().filter(|(_, loaded)| !self.in_slot(&loaded.adapter.packed));
-            let longest = idle.min_by_key(|(_, loaded)| loaded.used);
-            let Some(key) = longest.map(|(key, _)| key.clone()) else { return };
-            bytes -= self.loaded.remove(&key).map_or(0, |loaded| loaded.adapter.bytes());
+        while self.tally.bytes() > self.budget || self.tally.count() > limit::ADAPTERS {
+            let held = |key: &Key| {
+                self.loaded.get(key).is_some_and(|loaded| self.tally.is_held(&loaded.adapter.packed))
+            };
+            let Some(key) = self.order.values().find(|key| !held(key)).cloned() else { break };
+            self.forget(&key);
         }
+        self.publish();
     }
+}
+
+fn unknown(name: &str) -> AdapterError {
+    AdapterError::Unknown { name: name.to_owned() }
 }
 
 impl Slot {

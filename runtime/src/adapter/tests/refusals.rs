@@ -1,6 +1,8 @@
 //! Directories that are refused, with what, where and what was expected.
 
 use super::*;
+use crate::ErrorKind;
+use kernmill_plan::input::limit;
 
 #[test]
 fn what_does_not_fit_is_refused_with_its_place() {
@@ -116,14 +118,54 @@ fn what_does_not_fit_is_refused_with_its_place() {
         (Draft::new(json!({ "target_modules": [] })), in_file("no tensor of an adapter is in it")),
     ];
     for (draft, expected) in cases {
-        assert_eq!(draft.refusal(), expected);
+        let error = draft.load().map(drop).unwrap_err();
+        assert_eq!((error.to_string(), error.kind()), (expected, ErrorKind::BadInput));
     }
     let unsupported_init = Draft::of_q().with("init_lora_weights", json!("pissa_niter_4")).refusal();
     assert!(unsupported_init.contains("changes the base weights"), "{unsupported_init}");
     let error = AdapterLoader::open(&loader(), Path::new("nowhere"), 1.0).err().unwrap();
-    assert!(error.to_string().starts_with("nowhere/adapter_config.json: No such file"), "{error}");
+    assert!(
+        error.to_string().starts_with("nowhere: there is no such file or directory; expected the directory"),
+        "{error}"
+    );
     let error = loader().open_bytes(Path::new("dir"), "{}", vec![1, 2], 1.0).err().unwrap();
     assert!(error.to_string().contains("2 bytes long"), "{error}");
+}
+
+#[test]
+fn configs_and_headers_are_bounded() {
+    let keys = |count: usize, key: fn(usize) -> String| -> Value {
+        (0..count).map(|n| (key(n), json!(2))).collect::<serde_json::Map<_, _>>().into()
+    };
+    let with = |setting: &str, value: Value| Draft::of_q().with(setting, value);
+    // Plain names are no expressions, however many.
+    for setting in ["rank_pattern", "alpha_pattern"] {
+        with(setting, keys(1000, |n| format!("model.layers.{n}.self_attn.q_proj"))).load().unwrap();
+        with(setting, keys(limit::ADAPTER_PATTERNS, |n| format!("layers\\.{n}\\.q_proj"))).load().unwrap();
+        let refused = with(setting, keys(limit::ADAPTER_PATTERNS + 1, |n| format!("(x|{n})"))).refusal();
+        assert!(
+            refused.ends_with("65 regular expressions, expected at most 64; plain names are not counted")
+        );
+        // Few, but large ones.
+        let refused = with(setting, keys(40, |n| format!("\\w{{20}}_{n}"))).refusal();
+        assert!(refused.contains("is not a regular expression that can be used"), "{refused}");
+    }
+    let names: Vec<String> = (0..100).map(|n| format!("h{n}")).collect();
+    let layers = with("layers_to_transform", json!([0, 1])).with("layers_pattern", json!(names));
+    assert!(layers.refusal().contains("100 regular expressions"));
+    let large = with("target_modules", json!(vec!["q_proj"; 8000])).refusal();
+    assert!(large.contains("bytes, expected at most 65536"), "{large}");
+    let message = with("peft_type", json!("x".repeat(50_000))).refusal();
+    assert!(message.len() < 1000, "{message}");
+
+    let mut file = Draft::of_q().file();
+    let more = limit::ADAPTER_HEADER_BYTES as usize;
+    let length = u64::from_le_bytes(file[..8].try_into().unwrap()) as usize;
+    file.splice(8 + length..8 + length, std::iter::repeat_n(b' ', more));
+    file[..8].copy_from_slice(&((length + more) as u64).to_le_bytes());
+    let config = Draft::of_q().config.to_string();
+    let error = loader().open_bytes(Path::new("dir"), &config, file, 1.0).err().unwrap().to_string();
+    assert!(error.contains("its header has") && error.ends_with("expected at most 4194304"), "{error}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::adapter::DEFAULT_BUDGET;
+use kernmill_plan::input::limit;
+use std::path::Path;
 
 /// A store, its table, and adapters of rank 2 with their bytes.
 fn store() -> (AdapterStore, AdapterTable, u64) {
@@ -13,7 +15,7 @@ fn store() -> (AdapterStore, AdapterTable, u64) {
 
 fn add(store: &mut AdapterStore, name: &str) -> Result<(), AdapterError> {
     let loader = store.loader().unwrap();
-    store.insert(name, Draft::of_q().load_with(&loader).unwrap())
+    store.insert(name, Draft::of_q().load_with(&loader)?)
 }
 
 fn names(store: &AdapterStore) -> Vec<&str> {
@@ -31,9 +33,64 @@ fn idle_adapters_give_way_the_longest_unused_first() {
     add(&mut store, "d").unwrap();
     assert_eq!(names(&store), ["a", "c", "d"], "b was used before a");
     let unknown = store.acquire(&[AdapterUse::of("b")], &mut table).unwrap_err();
-    assert_eq!(unknown.to_string(), "there is no adapter `b`: loaded are a, c, d");
+    assert_eq!(unknown.to_string(), "there is no adapter `b`");
     store.set_budget(bytes);
     assert_eq!((names(&store), store.bytes()), (vec!["d"], bytes));
+}
+
+/// Others' names are not for whoever asks for a wrong one.
+#[test]
+fn an_unknown_name_lists_no_others() {
+    let (mut store, mut table, _) = store();
+    ["tenant-1", "tenant-2"].iter().for_each(|name| add(&mut store, name).unwrap());
+    let both = [AdapterUse::of("tenant-1"), AdapterUse::of("mine")];
+    for uses in [&[AdapterUse::of("mine")][..], &both] {
+        let unknown = store.acquire(uses, &mut table).unwrap_err().to_string();
+        assert_eq!(unknown, "there is no adapter `mine`");
+    }
+}
+
+#[test]
+fn what_is_being_loaded_counts() {
+    let (mut store, _, bytes) = store();
+    store.set_budget(3 * bytes);
+    let loader = store.loader().unwrap();
+    let open = || {
+        let draft = Draft::of_q();
+        loader.open_bytes(Path::new("dir"), &draft.config.to_string(), draft.file(), 1.0)
+    };
+    let loading: Vec<_> = (0..3).map(|_| open().unwrap()).collect();
+    let full = open().err().expect("there is room for three").to_string();
+    assert!(full.contains("of which adapters in use or being loaded take"), "{full}");
+    assert!(matches!(store.check_room("d", 1), Err(AdapterError::Budget { .. })));
+    // One is given up, one is put in, one keeps its room when it is finished elsewhere.
+    let mut loading = loading.into_iter();
+    drop(loading.next());
+    store.insert("a", loading.next().unwrap().run().unwrap()).unwrap();
+    let elsewhere = loading.next().unwrap().run().unwrap();
+    assert_eq!(store.bytes(), bytes);
+    // What is in the store and idle gives way to what comes.
+    let more = [open().unwrap(), open().unwrap()];
+    assert!(open().is_err());
+    drop(more);
+    store.insert("b", elsewhere).unwrap();
+    assert_eq!((names(&store), store.bytes()), (vec!["a", "b"], 2 * bytes));
+}
+
+#[test]
+fn adapters_are_counted_and_not_only_their_bytes() {
+    let (mut store, mut table, _) = store();
+    let draft = Draft::of_q();
+    let packed = Arc::clone(draft.load().unwrap().packed());
+    // As many as there may be, all of the same memory: only the number counts then.
+    let loader = store.loader().unwrap();
+    let loading: Vec<_> = (0..limit::ADAPTERS)
+        .map(|_| loader.open_bytes(Path::new("dir"), &draft.config.to_string(), draft.file(), 1.0).unwrap())
+        .collect();
+    let refused = store.place(packed, &mut table).unwrap_err();
+    assert!(matches!(refused, AdapterError::Count { most: limit::ADAPTERS, .. }), "{refused}");
+    drop(loading);
+    add(&mut store, "a").unwrap();
 }
 
 #[test]
@@ -52,7 +109,7 @@ fn adapters_in_use_stay_and_count() {
     assert_eq!(
         full.to_string(),
         format!(
-            "adapter `b` takes {bytes} bytes, expected at most 0: the budget is {both}, of which adapters in use take {both}; raise it or end some of \
+            "the adapter to load takes {bytes} bytes, expected at most 0: the budget is {both}, of which adapters in use take {both}; raise it or end some of \
              their sequences",
             both = 2 * bytes
         )
