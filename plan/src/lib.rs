@@ -4,6 +4,7 @@
 
 pub mod abi;
 pub mod adapter;
+pub mod bounded;
 pub mod bus;
 pub mod check;
 pub mod end_tokens;

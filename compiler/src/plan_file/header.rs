@@ -2,8 +2,8 @@
 
 use super::PlanPartsError;
 use kernmill_plan::file::{
-    ENTRY_BYTES, HEADER_BYTES, HEADER_HASH_OFFSET, Hash, Kind, MAGIC, MAX_SECTION_BYTES, MAX_SECTIONS,
-    SECTION_ALIGN, TABLE_OFFSET, VERSION, WEIGHT_ALIGN,
+    ENTRY_BYTES, HEADER_BYTES, HEADER_HASH_OFFSET, Hash, Kind, MAGIC, MAX_SECTIONS, SECTION_ALIGN,
+    TABLE_OFFSET, VERSION, WEIGHT_ALIGN,
 };
 
 /// A section with its place.
@@ -47,8 +47,8 @@ pub(super) fn place(contents: Vec<(Kind, u32, Contents)>) -> Result<Vec<Entry>, 
     let mut end = HEADER_BYTES as u64;
     let mut entries = Vec::with_capacity(contents.len());
     for (kind, target, contents) in contents {
-        let (bytes, most) = (contents.bytes(), MAX_SECTION_BYTES);
-        if kind != Kind::Weights && bytes > most {
+        let (bytes, most) = (contents.bytes(), kind.max_bytes());
+        if bytes > most {
             return Err(PlanPartsError::Large { section: kind.name(), bytes, most });
         }
         let align = if kind == Kind::Weights { WEIGHT_ALIGN } else { SECTION_ALIGN };

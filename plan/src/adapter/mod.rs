@@ -26,6 +26,7 @@ pub struct Adapters {
     /// Elements of A and B in memory: `f32` in preset `exact`, else `bf16`.
     pub format: WeightFormat,
     /// The sites, in the order of the model's layers; a slot's row of the table has one entry for each.
+    #[serde(deserialize_with = "crate::bounded::list::<_, _, 65536>")]
     pub sites: Vec<Site>,
 }
 
@@ -41,6 +42,7 @@ pub struct Site {
     /// Experts, each of which has an A and a B; 0 for a dense matrix.
     pub experts: u32,
     /// The matrices that the program made of the tensor's rows: one, or two when gate and up rows alternate in it.
+    #[serde(deserialize_with = "crate::bounded::list::<_, _, 8>")]
     pub outs: Vec<SiteOut>,
 }
 

@@ -215,7 +215,13 @@ fn read_section<S: Source>(source: &S, section: &Section) -> Result<Vec<u8>, Fil
 /// A value and nothing behind it.
 fn decode<T: DeserializeOwned>(section: &str, bytes: &[u8]) -> Result<T, FileError> {
     let wrong = |what: String| FileError::Content { section: section.to_owned(), what };
-    let (value, rest) = postcard::take_from_bytes(bytes).map_err(|error| wrong(error.to_string()))?;
+    let (value, rest) = postcard::take_from_bytes(bytes).map_err(|error| match error {
+        // What `bounded` refuses; postcard keeps no more of it.
+        postcard::Error::SerdeDeCustom => {
+            wrong("a list or text in it is longer than any plan has".to_owned())
+        }
+        error => wrong(error.to_string()),
+    })?;
     if !rest.is_empty() {
         return Err(wrong(format!("{} bytes too many", rest.len())));
     }

@@ -5,6 +5,8 @@
 
 pub mod check;
 
+use crate::bounded;
+use crate::input::limit;
 use crate::program::{ModelInfo, Symbol, TokenClass};
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +29,11 @@ pub const MAX_SECTIONS: usize = (HEADER_BYTES - TABLE_OFFSET) / ENTRY_BYTES;
 pub const SECTION_ALIGN: u64 = 64;
 /// The weights start at a multiple of this.
 pub const WEIGHT_ALIGN: u64 = 2 << 20;
-/// Bytes of a section at most, the weights excepted.
-pub const MAX_SECTION_BYTES: u64 = 256 << 20;
+/// Bytes of a target's program at most, and of its code.
+const MAX_PROGRAM_BYTES: u64 = 32 << 20;
+const MAX_CODE_BYTES: u64 = 256 << 20;
+/// Bytes of the weights' hashes at most: those of 2^22 pieces.
+const MAX_HASHES_BYTES: u64 = (PIECE_ENTRY_BYTES as u64) << 22;
 /// Bytes of an entry of the weight hashes: a piece's length, and its hash.
 pub const PIECE_ENTRY_BYTES: usize = 40;
 /// Bytes of a piece of the weights at most.
@@ -72,6 +77,20 @@ impl Kind {
         Kind::Weights,
     ];
 
+    /// Bytes of such a section at most; of the weights there may be any number.
+    pub fn max_bytes(self) -> u64 {
+        match self {
+            Kind::Metadata => limit::PLAN_METADATA_BYTES,
+            Kind::Spec => limit::SPEC_BYTES,
+            Kind::Tokenizer => limit::TOKENIZER_BYTES,
+            Kind::ChatTemplate => limit::CONFIG_BYTES,
+            Kind::Program => MAX_PROGRAM_BYTES,
+            Kind::Code => MAX_CODE_BYTES,
+            Kind::WeightHashes => MAX_HASHES_BYTES,
+            Kind::Weights => u64::MAX,
+        }
+    }
+
     /// Name in listings and messages.
     pub fn name(self) -> &'static str {
         match self {
@@ -99,14 +118,18 @@ pub struct Metadata {
     /// Whether nodes were fused.
     pub fused: bool,
     /// The fused-op specs that the model was compiled with, in the order in which they were tried.
+    #[serde(deserialize_with = "bounded::list::<_, _, 1024>")]
     pub fused_specs: Vec<FusedSpecText>,
     /// Bytes of the weights.
     pub weight_bytes: u64,
     /// Every tensor, and where it lies.
+    #[serde(deserialize_with = "bounded::list::<_, _, 65536>")]
     pub tensors: Vec<TensorInfo>,
     /// Tokens by which the tokenizer's texts end, so that it need not be read to know them.
+    #[serde(deserialize_with = "bounded::list::<_, _, 4096>")]
     pub end_tokens: Vec<u32>,
     /// By target: what its code needs.
+    #[serde(deserialize_with = "bounded::list::<_, _, MAX_SECTIONS>")]
     pub targets: Vec<TargetInfo>,
 }
 
@@ -127,6 +150,7 @@ pub struct TensorInfo {
     /// Format, by [`crate::format::WeightFormat::name`].
     pub format: String,
     /// Shape, experts first.
+    #[serde(deserialize_with = "bounded::list::<_, _, 8>")]
     pub shape: Vec<u64>,
     /// Byte offset in the weights.
     pub offset: u64,
@@ -141,7 +165,8 @@ pub struct TensorInfo {
 pub struct TargetInfo {
     /// Level, by [`crate::target::Level::name`].
     pub level: String,
-    /// CPU features that the code uses.
+    /// CPU features that the code uses, 64 of 32 bytes at most.
+    #[serde(deserialize_with = "bounded::texts::<_, 64, 32>")]
     pub features: Vec<String>,
     /// [`crate::abi::ABI_VERSION`] of its kernels.
     pub abi: u32,

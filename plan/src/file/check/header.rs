@@ -2,8 +2,8 @@
 
 use super::{FileError, Source};
 use crate::file::{
-    ENTRY_BYTES, HEADER_BYTES, HEADER_HASH_OFFSET, Hash, Kind, MAGIC, MAX_SECTION_BYTES, MAX_SECTIONS,
-    SECTION_ALIGN, TABLE_OFFSET, VERSION, WEIGHT_ALIGN,
+    ENTRY_BYTES, HEADER_BYTES, HEADER_HASH_OFFSET, Hash, Kind, MAGIC, MAX_SECTIONS, SECTION_ALIGN,
+    TABLE_OFFSET, VERSION, WEIGHT_ALIGN,
 };
 
 /// An entry of the section table.
@@ -164,8 +164,9 @@ fn check_places(sections: &[Section], length: u64) -> Result<(), FileError> {
         if offset.checked_add(bytes).is_none_or(|end| end > length) {
             return wrong(format!("{bytes} bytes at {offset} pass the file's end at {length}"));
         }
-        if section.kind != Kind::Weights && bytes > MAX_SECTION_BYTES {
-            return wrong(format!("it has {bytes} bytes, expected at most {MAX_SECTION_BYTES}"));
+        let most = section.kind.max_bytes();
+        if bytes > most {
+            return wrong(format!("it has {bytes} bytes, expected at most {most}"));
         }
         if section.kind == Kind::Weights && section.hash != Hash::default() {
             return wrong("it has a hash, expected none: its pieces have them".to_owned());

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::file::{
-    ENTRY_BYTES, HEADER_BYTES, HEADER_HASH_OFFSET, MAGIC, SECTION_ALIGN, TABLE_OFFSET, TargetInfo,
-    TensorInfo, VERSION, WEIGHT_ALIGN,
+    ENTRY_BYTES, FusedSpecText, HEADER_BYTES, HEADER_HASH_OFFSET, MAGIC, MAX_SECTIONS, SECTION_ALIGN,
+    TABLE_OFFSET, TargetInfo, TensorInfo, VERSION, WEIGHT_ALIGN,
 };
 use crate::kv::{KvElem, KvGeometry, KvLayers};
 use crate::program::ModelInfo;
@@ -179,6 +179,47 @@ fn metadata_must_fit_the_file() {
     let mut longer = parts(&metadata());
     longer[0].2.push(0);
     refused(&file(&longer), &["`metadata`: 1 bytes too many"]);
+}
+
+/// A byte of the metadata may stand for an element of dozens of bytes in memory.
+#[test]
+fn lists_and_sections_are_bounded() {
+    let with = |change: fn(&mut Metadata)| {
+        let mut metadata = metadata();
+        change(&mut metadata);
+        file(&parts(&metadata))
+    };
+    let empty = || TensorInfo {
+        name: String::new(),
+        shape: Vec::new(),
+        offset: 0,
+        bytes: 0,
+        ..metadata().tensors[0].clone()
+    };
+    let changes: [fn(&mut Metadata); 6] = [
+        |m| m.targets[0].features = vec![String::new(); 65],
+        |m| m.targets[0].features = vec!["x".repeat(33)],
+        |m| m.targets = vec![m.targets[0].clone(); MAX_SECTIONS + 1],
+        |m| m.tensors[0].shape = vec![1; 9],
+        |m| m.end_tokens = vec![0; 4097],
+        |m| m.fused_specs = vec![FusedSpecText { name: String::new(), text: String::new() }; 1025],
+    ];
+    for change in changes {
+        refused(&with(change), &["section `metadata`", "a list or text in it is longer than any plan has"]);
+    }
+    let mut many = metadata();
+    many.tensors = vec![empty(); 65537];
+    refused(&file(&parts(&many)), &["longer than any plan has"]);
+    many.tensors.truncate(65536);
+    many.targets[0].features = vec!["y".repeat(32); 64];
+    assert!(PlanFile::open(&file(&parts(&many))[..]).is_ok());
+
+    for (section, kind) in [(0, Kind::Metadata), (1, Kind::Spec), (2, Kind::ChatTemplate)] {
+        let mut large = parts(&metadata());
+        large[section].2 = vec![0; kind.max_bytes() as usize + 1];
+        let most = format!("expected at most {}", kind.max_bytes());
+        refused(&file(&large), &[&format!("section `{}`", kind.name()), &most]);
+    }
 }
 
 #[test]
