@@ -3,7 +3,9 @@
 //! The committed corpus is replayed, then mutated: a fixed number of times with a fixed seed, or for `KERNMILL_SECONDS` with a seed that
 //! is printed and that `KERNMILL_SEED` gives again. docs/fuzzing.md has the fuzzing proper.
 
+mod amplify;
 mod bombs;
+mod grow;
 mod memory;
 mod mutate;
 pub mod targets;

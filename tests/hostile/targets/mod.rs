@@ -15,8 +15,8 @@ mod text;
 
 pub use adapter::adapter;
 pub use checkpoint::{gguf, reads_gguf, reads_safetensors, safetensors};
-pub use plan::plan;
-pub use plan_fields::plan_fields;
+pub use plan::{plan, sign_plan};
+pub use plan_fields::{Part, assemble, plan_fields, sound_parts};
 pub use program::{check, program};
 pub use requests::requests;
 pub use sound::{sound_plan, sound_program, weights_of};

@@ -19,10 +19,10 @@ use std::sync::{Arc, OnceLock};
 
 /// A section: kind, target, contents.
 #[derive(Clone)]
-struct Part {
-    kind: u32,
-    target: u32,
-    bytes: Vec<u8>,
+pub struct Part {
+    pub kind: u32,
+    pub target: u32,
+    pub bytes: Vec<u8>,
 }
 
 /// A plan of two targets, as what it is made of.
@@ -144,8 +144,13 @@ fn edit_parts(parts: &mut Vec<Part>, &Edit { how, at, value, .. }: &Edit) {
     }
 }
 
+/// The sections of a sound plan of two targets.
+pub fn sound_parts() -> Vec<Part> {
+    sound_fields().parts.clone()
+}
+
 /// A file of these sections.
-fn assemble(parts: &[Part]) -> Vec<u8> {
+pub fn assemble(parts: &[Part]) -> Vec<u8> {
     let align = |part: &Part| if part.kind == Kind::Weights as u32 { WEIGHT_ALIGN } else { SECTION_ALIGN };
     let place = |end: &mut usize, part: &Part| {
         let offset = end.next_multiple_of(align(part) as usize);
