@@ -387,7 +387,7 @@ fn metadata_of_plans() {
         &|m| more(&mut m.end_tokens, 0),
         &|m| more(&mut m.model.ropes.first_mut().expect("it has one").inv_freq, 0.5),
         &|m| {
-            let layer = m.model.kv.layers[0].clone();
+            let layer = m.model.kv.layers[0];
             more(&mut m.model.kv.layers, layer);
         },
         &|m| m.producer = long(&m.producer),
