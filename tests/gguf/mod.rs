@@ -4,6 +4,7 @@ mod blocks;
 mod command;
 pub mod convert;
 mod damage;
+mod dense;
 mod keys;
 mod random;
 mod split;
@@ -20,6 +21,7 @@ use kernmill_plan::format::WeightFormat;
 use kernmill_plan::pack::int8;
 use kernmill_runtime::{EngineConfig, Want};
 use std::fs;
+use std::path::Path;
 use writer::{BF16, F16, F32, MXFP4, Q4_0, Q8_0, Writer};
 
 /// Logits of every one of `tokens`, as bits.
@@ -34,7 +36,12 @@ fn logits(model: &Model, preset: Preset, tokens: &[u32]) -> Vec<u32> {
 }
 
 fn tokens(name: &str) -> Vec<u32> {
-    read(&fs::read(directory(name).join("oracle.safetensors")).unwrap(), "tokens", u32::from_le_bytes)
+    tokens_in(&directory(name))
+}
+
+/// The tokens of a fixture's expected logits.
+fn tokens_in(directory: &Path) -> Vec<u32> {
+    read(&fs::read(directory.join("oracle.safetensors")).unwrap(), "tokens", u32::from_le_bytes)
 }
 
 fn model(writer: &Writer) -> Model {

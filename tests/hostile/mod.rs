@@ -109,7 +109,7 @@ fn every_target_has_a_fuzzer_and_a_corpus() {
 fn the_corpus_has_checkpoints_that_are_read_to_the_end() {
     let seed = |path: &str| fs::read(root().join("fuzz/corpus").join(path)).expect("readable");
     assert!(targets::reads_safetensors(&seed("safetensors/model_header")));
-    for name in ["gpt_oss", "gpt_oss_tokenizer", "llama", "llama_aligned"] {
+    for name in ["gpt_oss", "gpt_oss_tokenizer", "llama", "llama_aligned", "llama_blocks", "qwen2_blocks"] {
         assert!(targets::reads_gguf(&seed(&format!("gguf/{name}"))), "{name}");
     }
 }

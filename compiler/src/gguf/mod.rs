@@ -11,9 +11,8 @@ mod tokenizer;
 mod types;
 
 use crate::checkpoint::{self, Bytes, Checkpoint, CheckpointError, Encoding, FileTensor, Result};
+use kernmill_plan::input::FileKind;
 use metadata::Metadata;
-use std::fs::File;
-use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 pub(crate) use types::Elements;
@@ -55,9 +54,7 @@ const PERMUTED: [&str; 4] = [".attn_q.weight", ".attn_k.weight", ".attn_q.bias",
 
 /// Whether the file at `path` begins as GGUF files do, or is called so.
 pub fn is_gguf(path: &Path) -> bool {
-    let mut magic = [0; MAGIC.len()];
-    let mut begins =
-        || File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *MAGIC;
+    let begins = || matches!(FileKind::of_file(path), Ok(FileKind::Gguf));
     path.is_file() && (path.extension().is_some_and(|e| e == "gguf") || begins())
 }
 

@@ -3,7 +3,6 @@
 use super::config::{Config, unsupported};
 use super::dense::{self, Dense, Windows};
 use super::stored::Stored;
-use super::writer::Tensors;
 use super::{Architecture, Result};
 use serde_json::json;
 
@@ -37,11 +36,6 @@ pub(super) fn no_windows(config: &Config, class: &str) -> Result<()> {
         )),
         None => Ok(()),
     }
-}
-
-/// The spec with these tensors.
-pub(super) fn write(name: &str, config: &Config, tensors: &Tensors) -> Result<String> {
-    dense::write(name, config, tensors, &described(config)?)
 }
 
 fn described(config: &Config) -> Result<Dense> {

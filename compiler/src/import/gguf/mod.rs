@@ -3,12 +3,13 @@
 //! The metadata is put into the words of a `config.json`, so that both ways share what is known of an architecture; the tensors are
 //! the file's own.
 
+mod dense;
 mod keys;
 mod rope;
 
 use super::config::Config;
 use super::writer::{TIED, Tensors, tensor};
-use super::{ImportError, gpt_oss, llama};
+use super::{ImportError, gpt_oss};
 use crate::checkpoint::Result;
 use crate::gguf::{Gguf, TensorType};
 use crate::spec::{self, Spec};
@@ -19,6 +20,7 @@ const EMBEDDINGS: &str = "token_embd.weight";
 const MAX_LAYERS: u64 = 1024;
 /// What the published model code fixes for the experts' activation.
 const GPT_OSS_LIMIT: f64 = 7.0;
+
 /// The spec, as TOML text, of the model called `name` that `gguf` holds.
 ///
 /// # Errors
@@ -28,9 +30,10 @@ pub fn from_gguf(name: &str, gguf: &Gguf) -> Result<String> {
     let file = File { gguf, arch, layers: 0 };
     let text = match arch {
         "gpt-oss" => file.gpt_oss(name),
-        "llama" => file.llama(name),
+        "llama" => file.dense("LlamaForCausalLM", name),
+        "qwen2" => file.dense("Qwen2ForCausalLM", name),
         other => {
-            let what = format!("architecture `{}`; supported are: gpt-oss, llama", shortened(other));
+            let what = format!("architecture `{}`; supported are: gpt-oss, llama, qwen2", shortened(other));
             return gguf.unsupported(what);
         }
     }?;
@@ -52,7 +55,7 @@ impl File<'_> {
         let mut config = self.common()?;
         let (rope_scaling, _) = self.rope_scaling(false)?;
         self.refuse_rope_factors()?;
-        let bias = self.gguf.info("blk.0.attn_q.bias").is_some();
+        let bias = self.has_bias("attn_q");
         let inner = match self.whole("expert_feed_forward_length")? {
             Some(inner) if inner > 0 => inner,
             _ => self.require("feed_forward_length")?,
@@ -97,39 +100,7 @@ impl File<'_> {
         self.finish(gpt_oss::write, name, config, layer)
     }
 
-    fn llama(mut self, name: &str) -> Result<String> {
-        let mut config = self.common()?;
-        let rope_scaling = self.rope_scaling_or_factors()?;
-        let (attention_bias, mlp_bias) =
-            (self.gguf.info("blk.0.attn_q.bias").is_some(), self.gguf.info("blk.0.ffn_gate.bias").is_some());
-        let own = json!({
-            "attention_bias": attention_bias,
-            "mlp_bias": mlp_bias,
-            "intermediate_size": self.require("feed_forward_length")?,
-            "rope_scaling": rope_scaling,
-        });
-        extend(&mut config, own);
-        let mut layer = vec![("attn_norm", self.layer("attn_norm.weight", "hidden"))];
-        for (name, bias_name, stored, shape, bias) in [
-            ("q", "q_bias", "attn_q", "q_dim hidden", attention_bias),
-            ("k", "k_bias", "attn_k", "kv_dim hidden", attention_bias),
-            ("v", "v_bias", "attn_v", "kv_dim hidden", attention_bias),
-            ("o", "o_bias", "attn_output", "hidden q_dim", attention_bias),
-            ("gate", "gate_bias", "ffn_gate", "mlp_hidden hidden", mlp_bias),
-            ("up", "up_bias", "ffn_up", "mlp_hidden hidden", mlp_bias),
-            ("down", "down_bias", "ffn_down", "hidden mlp_hidden", mlp_bias),
-        ] {
-            layer.push((name, self.layer(&format!("{stored}.weight"), shape)));
-            if bias {
-                let rows = shape.split(' ').next().unwrap_or_default();
-                layer.push((bias_name, self.layer(&format!("{stored}.bias"), rows)));
-            }
-        }
-        layer.push(("mlp_norm", self.layer("ffn_norm.weight", "hidden")));
-        self.finish(llama::write, name, config, layer)
-    }
-
-    /// What both architectures have, in a `config.json`'s words.
+    /// What all architectures have, in a `config.json`'s words.
     fn common(&mut self) -> Result<Value> {
         keys::check(self.gguf, self.arch)?;
         self.layers = self.require("block_count")?;
@@ -205,7 +176,7 @@ impl File<'_> {
 
     fn finish(
         self,
-        write: fn(&str, &Config, &Tensors) -> super::Result<String>,
+        write: impl FnOnce(&str, &Config, &Tensors) -> super::Result<String>,
         name: &str,
         config: Value,
         layer: Vec<(&'static str, String)>,
@@ -229,6 +200,11 @@ impl File<'_> {
             Err(ImportError::Bad { what }) => self.gguf.bad(what),
             Err(error) => self.gguf.bad(error.to_string()),
         }
+    }
+
+    /// Whether a matrix of the layers has a bias.
+    fn has_bias(&self, matrix: &str) -> bool {
+        self.gguf.info(&format!("blk.0.{matrix}.bias")).is_some()
     }
 
     /// A tensor of every layer, as the spec writes it.

@@ -1,0 +1,54 @@
+//! Dense models: llama files, which converted Mistral models are too, and qwen2 files.
+
+use super::super::dense::{self, Dense, Windows};
+use super::{File, extend};
+use crate::checkpoint::Result;
+use serde_json::json;
+
+impl File<'_> {
+    /// A model of the published class `class`. Which biases there are, the file's tensors say.
+    pub(super) fn dense(mut self, class: &'static str, name: &str) -> Result<String> {
+        let mut config = self.common()?;
+        let rope_scaling = match self.arch {
+            "llama" => self.rope_scaling_or_factors()?,
+            _ => {
+                self.refuse_rope_factors()?;
+                self.rope_scaling(true)?.0
+            }
+        };
+        let own =
+            json!({"intermediate_size": self.require("feed_forward_length")?, "rope_scaling": rope_scaling});
+        extend(&mut config, own);
+        let described = Dense {
+            class,
+            qkv_bias: self.has_bias("attn_q"),
+            o_bias: self.has_bias("attn_output"),
+            mlp_bias: self.has_bias("ffn_gate"),
+            windows: Windows::None,
+        };
+        let layer = self.dense_tensors(&described);
+        let write = |name: &str, config: &_, tensors: &_| dense::write(name, config, tensors, &described);
+        self.finish(write, name, config, layer)
+    }
+
+    fn dense_tensors(&self, dense: &Dense) -> Vec<(&'static str, String)> {
+        let mut layer = vec![("attn_norm", self.layer("attn_norm.weight", "hidden"))];
+        for (name, bias_name, stored, shape, bias) in [
+            ("q", "q_bias", "attn_q", "q_dim hidden", dense.qkv_bias),
+            ("k", "k_bias", "attn_k", "kv_dim hidden", dense.qkv_bias),
+            ("v", "v_bias", "attn_v", "kv_dim hidden", dense.qkv_bias),
+            ("o", "o_bias", "attn_output", "hidden q_dim", dense.o_bias),
+            ("gate", "gate_bias", "ffn_gate", "mlp_hidden hidden", dense.mlp_bias),
+            ("up", "up_bias", "ffn_up", "mlp_hidden hidden", dense.mlp_bias),
+            ("down", "down_bias", "ffn_down", "hidden mlp_hidden", dense.mlp_bias),
+        ] {
+            layer.push((name, self.layer(&format!("{stored}.weight"), shape)));
+            if bias {
+                let rows = shape.split(' ').next().unwrap_or_default();
+                layer.push((bias_name, self.layer(&format!("{stored}.bias"), rows)));
+            }
+        }
+        layer.push(("mlp_norm", self.layer("ffn_norm.weight", "hidden")));
+        layer
+    }
+}
