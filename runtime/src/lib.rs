@@ -8,6 +8,8 @@ mod code;
 pub mod engine;
 mod executor;
 pub mod generate;
+#[doc(hidden)]
+pub mod guarded;
 pub mod image;
 pub mod kv;
 pub mod load;

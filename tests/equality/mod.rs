@@ -5,6 +5,7 @@ mod float_env;
 mod tiles;
 
 use crate::harness::image_of;
+use crate::hostile::targets::trial::Trial;
 use fastrand::Rng;
 use kernmill_compiler::build::build_weights;
 use kernmill_compiler::choose::Choices;
@@ -19,6 +20,7 @@ use kernmill_compiler::testing::{Mlp, ModelShape, RandomWeights, build, random_w
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use kernmill_plan::target::Level;
+use kernmill_runtime::guarded::{Flush, GuardedConfig};
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, Want};
 
@@ -166,6 +168,27 @@ fn random_models_give_the_interpreters_bits_fused_or_not() {
                 let what = format!("seed {seed}, {}, fuse {fuse}: {shape:?}", preset.name());
                 assert_bits(&actual, &expected, case.graph.vocab, &what);
             }
+        }
+    }
+}
+
+/// Batches of one token, of a few and of many, several workers, either end of the memory against a page that faults.
+#[test]
+fn random_models_stay_inside_their_operands() {
+    let levels = Level::supported();
+    for seed in 100..124 {
+        let case = Case::new(&ModelShape::random(seed), seed, 40);
+        let preset = PRESETS[seed as usize % PRESETS.len()];
+        let level = levels[seed as usize / PRESETS.len() % levels.len()];
+        let expected = case.expected(preset);
+        for (fuse, flush) in [(true, Flush::End), (true, Flush::Start), (false, Flush::End)] {
+            let compiled = case.compile(&Options { fuse, ..options(preset, level) });
+            let trial = Trial { graph: &case.graph, weights: &case.weights, tokens: &case.tokens };
+            let workers = 1 + seed as u32 % 3;
+            let config = GuardedConfig { context: 48, sequences: 2, workers, flush };
+            let actual = trial.guarded(&compiled, None, &[1, 5, 25, 2], config).unwrap();
+            let what = format!("seed {seed}, {}, {}, fuse {fuse}, {config:?}", preset.name(), level.name());
+            assert_bits(&actual, &expected, case.graph.vocab, &what);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Fused-op specs: the examples of docs/fused-ops.md, each held to the interpreter's bits; the schema; the commands.
 
+mod pairs;
 mod widths;
 
 use crate::docs::root;

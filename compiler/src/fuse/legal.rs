@@ -46,7 +46,7 @@ const EPILOGUE: &[OpKind] = &[
 ];
 
 /// Ops that may be in a part of a kernel of that template.
-pub(super) fn legal_ops(template: Template, part: Part) -> &'static [OpKind] {
+pub(crate) fn legal_ops(template: Template, part: Part) -> &'static [OpKind] {
     match (template, part) {
         (_, Part::Context) => &OpKind::ALL,
         (Template::Rows, Part::Root | Part::Epilogue) => ROW_WISE,

@@ -23,6 +23,8 @@ const HIDDEN: usize = 64;
 const TOP_K: u32 = 2;
 /// Columns that are free: whole blocks, odd numbers of them, and GPT-OSS's width.
 const WIDTHS: [usize; 6] = [32, 64, 96, 160, 288, 2880];
+/// Columns that are no whole blocks, for the presets that quantise nothing.
+const ODD: [usize; 6] = [16, 48, 80, 112, 144, 208];
 
 /// Sizes of a sample.
 struct Sizes {
@@ -40,10 +42,10 @@ struct Sizes {
 pub fn sample(rule: &FusionRule, seed: u64) -> Result<Graph, GraphError> {
     let mut rng = Rng::new(seed);
     let sizes = Sizes {
-        experts: rng.pick(&[2, 5, 8]),
+        experts: rng.pick(&[2, 3, 5, 8]),
         kv_heads: rng.pick(&[1, 2]),
         group: rng.pick(&[1, 2, 3]),
-        head_dim: rng.pick(&[32, 64]),
+        head_dim: rng.pick(&[16, 32, 32, 64, 64, 96, 128, 256]),
         vocab: 48 + rng.below(40),
     };
     let pattern = Pattern::new(rule, &mut rng);

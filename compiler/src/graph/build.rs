@@ -73,6 +73,15 @@ impl Builder {
         TensorId(self.graph.tensors.len() as u32 - 1)
     }
 
+    /// Says that the checkpoint has a tensor under the tensor's own name.
+    pub(crate) fn name_source(&mut self, tensor: TensorId) {
+        let tensor = &mut self.graph.tensors[tensor.0 as usize];
+        tensor.source.name.clone_from(&tensor.name);
+        if let Some(scales) = &mut tensor.source.scales {
+            *scales = format!("{}.scales", tensor.name);
+        }
+    }
+
     /// Changes the plan format of a tensor.
     pub fn set_format(&mut self, tensor: TensorId, format: WeightFormat) {
         self.graph.tensors[tensor.0 as usize].format = format;

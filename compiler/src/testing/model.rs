@@ -5,7 +5,7 @@ use crate::graph::{
     Attention, Builder, Graph, GraphError, Op, Role, Rope, RopeScaling, RowSelect, Source, TensorId, ValueId,
 };
 use kernmill_kernels::expr::Expr;
-use kernmill_plan::format::WeightFormat;
+use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvElem;
 
 /// What a small model is made of.
@@ -27,6 +27,8 @@ pub struct ModelShape {
     pub max_context: usize,
     /// Window of the even layers; `None`: all layers see everything.
     pub window: Option<u32>,
+    /// Columns of further projections beside q, k and v; each goes back to the residual stream through a matrix.
+    pub extra: Vec<usize>,
     /// Biases on q, k, v, o.
     pub attention_bias: bool,
     /// A learned sink per head.
@@ -85,6 +87,7 @@ impl ModelShape {
             head_dim: 32,
             max_context: 4096,
             window: Some(8),
+            extra: Vec::new(),
             attention_bias: true,
             sinks: true,
             rope: RopeScaling::Yarn {
@@ -117,18 +120,22 @@ impl ModelShape {
     pub fn random(seed: u64) -> ModelShape {
         let rng = &mut Rng::new(seed);
         let routed = rng.one_in(2);
-        let experts = rng.pick(&[1, 2, 5, 8]);
-        let kv_heads = rng.pick(&[1, 2, 3]);
+        let experts = rng.pick(&[1, 2, 3, 5, 8]);
+        let kv_heads = rng.pick(&[1, 1, 2, 3]);
+        let head_dim: usize = rng.pick(&[16, 32, 32, 48, 64, 64, 96, 128, 256]);
+        // Heads of half a block go in pairs, so that the queries are whole blocks.
+        let group = if head_dim.is_multiple_of(BLOCK) { rng.pick(&[1, 2, 4]) } else { rng.pick(&[2, 4]) };
         let plain = [WeightFormat::Bf16, WeightFormat::F32];
         ModelShape {
             layers: 1 + rng.below(3),
             hidden: 32 * (1 + rng.below(4)),
             vocab: 17 + rng.below(100),
-            heads: kv_heads * rng.pick(&[1, 2, 4]),
+            heads: kv_heads * group,
             kv_heads,
-            head_dim: rng.pick(&[32, 64]),
+            head_dim,
             max_context: 4096,
             window: if rng.one_in(2) { Some(1 + rng.below(24) as u32) } else { None },
+            extra: (0..rng.pick(&[0, 0, 1, 2])).map(|_| BLOCK * rng.pick(&[1, 3, 4, 5])).collect(),
             attention_bias: rng.one_in(2),
             sinks: rng.one_in(2),
             rope: match rng.below(3) {
@@ -221,6 +228,8 @@ impl Model<'_> {
         let q = self.linear(&name("q"), n, q_cols, s.attention_bias)?;
         let k = self.linear(&name("k"), n, kv_cols, s.attention_bias)?;
         let v = self.linear(&name("v"), n, kv_cols, s.attention_bias)?;
+        let extra = s.extra.iter().map(|cols| self.linear(&name("extra"), n, *cols, s.attention_bias));
+        let extra = extra.collect::<Result<Vec<_>, _>>()?;
         let q = self.b.node(&name("q_rope"), rope.clone(), &[q], &[])?;
         let k = self.b.node(&name("k_rope"), rope, &[k], &[])?;
         let attention = Attention {
@@ -239,7 +248,11 @@ impl Model<'_> {
             a = self.b.node(&name("gated"), Op::Elementwise { expr }, &[a, q], &[])?;
         }
         let o = self.linear(&name("o"), a, s.hidden, s.attention_bias)?;
-        let out = self.b.node(&name("attn_out"), Op::Add, &[x, o], &[])?;
+        let mut out = self.b.node(&name("attn_out"), Op::Add, &[x, o], &[])?;
+        for extra in extra {
+            let back = self.linear(&name("back"), extra, s.hidden, false)?;
+            out = self.b.node(&name("attn_out"), Op::Add, &[out, back], &[])?;
+        }
         if s.twist.norm_used_twice {
             return self.b.node(&name("attn_out"), Op::Add, &[n, out], &[]);
         }
@@ -315,6 +328,7 @@ impl Model<'_> {
         let k = self.b.graph().value(x).ty.cols();
         let from = format!("{name}.weight");
         let matrix = self.b.tensor(&from, Role::Matrix, &[n, k], self.shape.matrix, source(&from));
+        self.b.name_source(matrix);
         let mut tensors = vec![matrix];
         tensors.extend(bias.then(|| self.vector(&format!("{name}.bias"), n)));
         self.b.node(name, Op::Linear, &[x], &tensors)

@@ -3,6 +3,7 @@
 use super::Rng;
 use crate::graph::{Graph, Role, Tensor};
 use crate::interp::{RawTensor, TensorData};
+use crate::pack::MemorySource;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 
 /// Checkpoint data of every tensor of a graph.
@@ -22,6 +23,22 @@ impl RandomWeights {
         assert_eq!(graph.tensors.len(), self.raw.len());
         let pairs = self.raw.iter().zip(&graph.tensors);
         pairs.map(|(raw, tensor)| raw.convert(tensor).unwrap_or_else(|error| panic!("{error}"))).collect()
+    }
+}
+
+impl RandomWeights {
+    /// The data as the packer reads it. `graph` is the one that they were made for.
+    pub fn source(&self, graph: &Graph) -> MemorySource {
+        let mut source = MemorySource::default();
+        for (tensor, raw) in graph.tensors.iter().zip(&self.raw) {
+            match raw {
+                RawTensor::Mxfp4 { blocks, scales } => {
+                    source.mxfp4.insert(tensor.name.clone(), (blocks.clone(), scales.clone()));
+                }
+                other => drop(source.f32.insert(tensor.name.clone(), other.to_f32())),
+            }
+        }
+        source
     }
 }
 

@@ -11,6 +11,7 @@ mod rope;
 
 pub(crate) use batch::Batch;
 pub use batch::BatchError;
+pub(crate) use rope::{fill as fill_rope, row_len as rope_row};
 
 use crate::adapter::{AdapterTable, SiteSet};
 use crate::code::{CodeError, ExecutableCode};

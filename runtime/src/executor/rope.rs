@@ -3,12 +3,12 @@
 use kernmill_plan::program::RopeTable;
 
 /// Floats per row.
-pub(super) fn row_len(table: &RopeTable) -> usize {
+pub(crate) fn row_len(table: &RopeTable) -> usize {
     table.inv_freq.len() * 2
 }
 
 /// Fills `out`, `[rows][cos half, sin half]`, for positions from 0.
-pub(super) fn fill(table: &RopeTable, out: &mut [f32]) {
+pub(crate) fn fill(table: &RopeTable, out: &mut [f32]) {
     let half = table.inv_freq.len();
     for (position, row) in out.chunks_exact_mut(2 * half).enumerate() {
         let (cos, sin) = row.split_at_mut(half);

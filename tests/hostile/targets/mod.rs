@@ -12,6 +12,7 @@ mod program;
 mod requests;
 mod sound;
 mod text;
+pub mod trial;
 
 pub use adapter::adapter;
 pub use checkpoint::{gguf, reads_gguf, reads_safetensors, safetensors};

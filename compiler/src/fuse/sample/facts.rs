@@ -1,6 +1,6 @@
 //! Columns and rows of a sample's values: what the ops of its pattern demand of each other, and the rest at random.
 
-use super::{HIDDEN, Pattern, Sizes, WIDTHS};
+use super::{HIDDEN, ODD, Pattern, Sizes, WIDTHS};
 use crate::fuse::guard::{Check, RowKind};
 use crate::fuse::rule::{FusionRule, Part, Template};
 use crate::graph::OpKind;
@@ -108,7 +108,11 @@ impl Facts {
             }
         }
         let class: BTreeMap<String, usize> = class.into_iter().map(|(name, i)| (name, parent[i])).collect();
-        let widths = if seed % 4 == 3 { &WIDTHS[4..] } else { &WIDTHS[..5] };
+        let widths = match seed % 8 {
+            3 | 7 => &WIDTHS[4..],
+            5 => &ODD,
+            _ => &WIDTHS[..5],
+        };
         let mut cols: Vec<usize> = parent.iter().map(|_| rng.pick(widths)).collect();
         let heads: Vec<usize> = pattern
             .nodes

@@ -1,0 +1,237 @@
+//! Rules cut out of a graph.
+
+use super::RULE;
+use crate::fuse::{Template, edges, legal_ops, rule::Part};
+use crate::graph::{Graph, Node, NodeId, Op, OpKind, Uses, ValueId};
+use crate::testing::Rng;
+use std::fmt::Write as _;
+
+/// A node of the pattern in the making.
+struct Line {
+    id: NodeId,
+    part: Part,
+    ops: Vec<&'static str>,
+    inputs: Vec<String>,
+    optional: bool,
+}
+
+struct Cut<'g> {
+    graph: &'g Graph,
+    uses: Uses,
+    rng: &'g mut Rng,
+    template: Template,
+    members: Vec<(NodeId, Part)>,
+    kv_write: Option<[ValueId; 2]>,
+}
+
+/// The text of a fused-op spec whose pattern is a stretch of the graph, quantised and with adapters as it is compiled.
+pub(super) fn rule(graph: &Graph, rng: &mut Rng) -> String {
+    let root = anchor(graph, rng);
+    let template = template(graph.node(root).op.kind(), rng);
+    let mut cut = Cut { graph, uses: Uses::new(graph), rng, template, members: Vec::new(), kv_write: None };
+    cut.roots(root);
+    cut.before(root);
+    cut.after();
+    cut.cache();
+    cut.text()
+}
+
+/// A node to begin with; one that is not row-wise where there is one, for the most part.
+fn anchor(graph: &Graph, rng: &mut Rng) -> NodeId {
+    let all: Vec<NodeId> = graph.nodes().map(|(id, _)| id).collect();
+    let is = |id: &NodeId, kinds: &[OpKind]| kinds.contains(&graph.node(*id).op.kind());
+    let kinds: &[OpKind] = match rng.below(10) {
+        0 => return rng.pick(&all),
+        1 => &[OpKind::Attention],
+        2 | 3 => {
+            &[OpKind::LoraShrink, OpKind::ExpertLinear, OpKind::QuantExpertLinear, OpKind::Bf16ExpertLinear]
+        }
+        _ => &[OpKind::Linear, OpKind::QuantLinear],
+    };
+    let fit: Vec<NodeId> = all.iter().copied().filter(|id| is(id, kinds)).collect();
+    if fit.is_empty() { rng.pick(&all) } else { rng.pick(&fit) }
+}
+
+fn template(op: OpKind, rng: &mut Rng) -> Template {
+    match op {
+        OpKind::Linear | OpKind::QuantLinear => Template::Matmul,
+        OpKind::ExpertLinear | OpKind::QuantExpertLinear | OpKind::Bf16ExpertLinear => {
+            rng.pick(&[Template::Experts, Template::ExpertDown])
+        }
+        OpKind::Attention => Template::Attention,
+        OpKind::LoraShrink => Template::Shrink,
+        _ => Template::Rows,
+    }
+}
+
+impl Cut<'_> {
+    fn has(&self, id: NodeId) -> bool {
+        self.members.iter().any(|(member, _)| *member == id)
+    }
+
+    fn node(&self, id: NodeId) -> &Node {
+        self.graph.node(id)
+    }
+
+    fn legal(&self, id: NodeId, part: Part) -> bool {
+        legal_ops(self.template, part).contains(&self.node(id).op.kind())
+    }
+
+    /// The roots: those that read what `root` reads, in any order, or some of them.
+    fn roots(&mut self, root: NodeId) {
+        let first = self.node(root);
+        let together = matches!(self.template, Template::Matmul | Template::Experts | Template::Shrink);
+        let alike = |node: &Node| {
+            node.op.kind() == first.op.kind() && node.base_inputs() == first.base_inputs() && together
+        };
+        let mut roots: Vec<NodeId> =
+            self.graph.nodes().filter(|(id, node)| *id == root || alike(node)).map(|(id, _)| id).collect();
+        if self.rng.one_in(4) {
+            roots.retain(|id| *id == root || self.rng.one_in(2));
+        }
+        if self.rng.one_in(4) {
+            let by = self.rng.below(roots.len());
+            roots.rotate_left(by);
+        }
+        self.members.extend(roots.into_iter().map(|id| (id, Part::Root)));
+    }
+
+    /// What comes before the roots, as far back as luck will have it.
+    fn before(&mut self, root: NodeId) {
+        let mut waiting: Vec<ValueId> = self.node(root).base_inputs().to_vec();
+        while let Some(value) = waiting.pop() {
+            let Some(id) = self.uses.producer(value) else { continue };
+            if !self.has(id) && self.legal(id, Part::Prologue) && !self.rng.one_in(6) {
+                self.members.push((id, Part::Prologue));
+                waiting.extend(self.graph.node(id).base_inputs());
+            }
+        }
+    }
+
+    /// What becomes of the results, as far on as luck will have it.
+    fn after(&mut self) {
+        let stop = self.rng.pick(&[2, 6, 30]);
+        for (id, node) in self.graph.nodes() {
+            let reads = node.base_inputs().iter().any(|value| {
+                let producer = self.uses.producer(*value);
+                let part = self.members.iter().find(|(member, _)| Some(*member) == producer).map(|of| of.1);
+                matches!(part, Some(Part::Root | Part::Epilogue))
+            });
+            if reads && !self.has(id) && self.legal(id, Part::Epilogue) && !self.rng.one_in(stop) {
+                self.members.push((id, Part::Epilogue));
+            }
+        }
+    }
+
+    /// Keys and values go to the cache where the attention reads two members' results.
+    fn cache(&mut self) {
+        for (id, node) in self.graph.nodes() {
+            let made = |value: &ValueId| self.uses.producer(*value).is_some_and(|id| self.has(id));
+            if matches!(node.op, Op::Attention(_)) && node.inputs[1..].iter().all(made) && !self.rng.one_in(4)
+            {
+                self.members.push((id, Part::Context));
+                self.kv_write = Some([node.inputs[1], node.inputs[2]]);
+                return;
+            }
+        }
+    }
+
+    fn text(mut self) -> String {
+        let inside: Vec<NodeId> =
+            self.members.iter().filter(|(_, part)| *part != Part::Context).map(|(id, _)| *id).collect();
+        let (_, mut outputs) = edges(self.graph, &self.uses, &inside);
+        let mut lines: Vec<Line> = Vec::with_capacity(self.members.len());
+        for (id, part) in self.members.clone() {
+            lines.push(self.line(id, part));
+        }
+        if self.rng.one_in(5) {
+            self.spoil(&mut lines, &mut outputs);
+        }
+        let mut text = format!(
+            "name = \"{RULE}\"\ndoc = \"cut out of a model\"\nkernel = \"{}\"\n",
+            self.template.name()
+        );
+        match self.rng.below(8) {
+            0 => text.push_str("before = \"qkv\"\n"),
+            1 => text.push_str("priority = 750\n"),
+            _ => {}
+        }
+        text.push_str("match = [\n");
+        for line in &lines {
+            let _ = writeln!(
+                text,
+                "  {{ name = \"{}\", op = {:?}, inputs = {:?}, part = \"{}\"{} }},",
+                name(self.node(line.id).output),
+                line.ops,
+                line.inputs,
+                line.part.name(),
+                if line.optional { ", optional = true" } else { "" }
+            );
+        }
+        let list =
+            |values: &[ValueId]| format!("{:?}", values.iter().map(|id| name(*id)).collect::<Vec<_>>());
+        let _ = writeln!(text, "]\noutputs = {}", list(&outputs));
+        if let Some(written) = self.kv_write {
+            let _ = writeln!(text, "kv_write = {}", list(&written));
+        }
+        self.hints(&mut text);
+        text
+    }
+
+    fn line(&mut self, id: NodeId, part: Part) -> Line {
+        let node = self.graph.node(id);
+        let mut ops = vec![node.op.kind().name()];
+        if node.op.kind() == OpKind::QuantLinear && self.rng.one_in(2) {
+            ops.push("linear");
+        }
+        let rounds = matches!(node.op.kind(), OpKind::QuantizeQ8 | OpKind::Bf16Cast | OpKind::KvCast);
+        let optional = rounds && matches!(part, Part::Prologue | Part::Epilogue) && self.rng.one_in(3);
+        let inputs = node.base_inputs().iter().map(|value| name(*value)).collect();
+        Line { id, part, ops, inputs, optional }
+    }
+
+    /// Something that is not so.
+    fn spoil(&mut self, lines: &mut Vec<Line>, outputs: &mut Vec<ValueId>) {
+        let at = self.rng.below(lines.len());
+        match self.rng.below(6) {
+            0 => drop(lines.remove(at)),
+            1 => lines[at].part = self.rng.pick(&[Part::Prologue, Part::Root, Part::Epilogue, Part::Context]),
+            2 => drop(outputs.pop()),
+            3 => outputs.push(self.node(lines[at].id).output),
+            4 => lines[at].inputs.reverse(),
+            _ => lines[at].optional = true,
+        }
+    }
+
+    /// Hints and guards that change no bit.
+    fn hints(&mut self, text: &mut String) {
+        let root = self.members[0].0;
+        if self.rng.one_in(6) {
+            let by = self.rng.pick(&[1, 16, 32]);
+            let root = name(self.node(root).output);
+            let _ = writeln!(
+                text,
+                "[[guard]]\ncheck = \"multiple_of\"\ncols = \"{root}\"\nby = {by}\nwhy = \"luck\""
+            );
+        }
+        if self.rng.one_in(3) {
+            let _ = writeln!(text, "[schedule]");
+            for line in ["prologue = \"workers\"", "tiling = \"dots\"", "rows_per_item = 32"] {
+                let line = match self.rng.below(3) {
+                    0 => continue,
+                    1 => line,
+                    _ => match line {
+                        "prologue = \"workers\"" => "prologue = \"step\"",
+                        "tiling = \"dots\"" => "tiling = \"panels\"",
+                        _ => "rows_per_item = 16",
+                    },
+                };
+                let _ = writeln!(text, "{line}");
+            }
+        }
+    }
+}
+
+fn name(value: ValueId) -> String {
+    format!("v{}", value.0)
+}

@@ -1,0 +1,278 @@
+//! Runs a program with every operand between pages that fault: for checks of generated code.
+//!
+//! Every arena buffer, operand of weights, KV pool, rotary table, worker's scratch and argument array lies in memory of its own, of the bytes that the program
+//! states, against an inaccessible page on one side. During a step only the buffers that it says to read can be read, and only those that it says
+//! to write can be written. What nobody has written holds a pattern that makes floats NaNs and indices absurd. Workers take their turns one
+//! after the other in the caller's thread, so that a run is the same every time.
+//!
+//! Whatever a kernel touches beyond its step's operands ends the process with a signal, or changes the logits: it is for tests, and for processes
+//! that are there for nothing else.
+
+mod fence;
+mod step;
+
+pub use fence::{Access, Fenced, Flush};
+
+use crate::code::ExecutableCode;
+use kernmill_plan::adapter::{SiteEntry, SiteLayout};
+use kernmill_plan::check::check_program;
+use kernmill_plan::format::LINE;
+use kernmill_plan::kv::{BLOCK_TOKENS, LayerKind};
+use kernmill_plan::program::{LOGIT_SLAB, Operand, Program, TokenClass};
+use kernmill_plan::target::Level;
+use kernmill_plan::tiles;
+use std::collections::BTreeMap;
+use step::{Batch, Class};
+
+/// How a program is run.
+#[derive(Clone, Copy, Debug)]
+pub struct GuardedConfig {
+    /// Positions of a sequence at most, a multiple of 16.
+    pub context: u32,
+    /// Sequences.
+    pub sequences: u32,
+    /// Workers that share each step.
+    pub workers: u32,
+    /// Which end of every memory lies against an inaccessible page.
+    pub flush: Flush,
+}
+
+/// What is in memory that nobody has written: as floats NaNs, as indices absurd.
+const PATTERN: u8 = 0xff;
+
+/// A program with its memory.
+pub struct Guarded<'p> {
+    program: &'p Program,
+    config: GuardedConfig,
+    code: ExecutableCode,
+    classes: Vec<Class>,
+    /// By offset. Two matrices whose tiles alternate are in one memory.
+    weights: BTreeMap<u64, Fenced>,
+    ropes: Vec<Fenced>,
+    /// By layer.
+    pools: Vec<Fenced>,
+    /// By worker.
+    scratch: Vec<Fenced>,
+    /// `[sequence][position / 16]` by layer kind.
+    tables: [Fenced; 2],
+    /// Tokens of each sequence.
+    lengths: Vec<u32>,
+    adapter: Option<Adapter>,
+}
+
+/// The adapter of slot 1.
+struct Adapter {
+    /// `[slot][site]`.
+    table: Fenced,
+    /// Tiles of 16 ranks of the largest rank.
+    tiles: u32,
+    /// Sites at which it has something.
+    sites: Vec<u32>,
+    // The table's entries point into these.
+    _memory: Vec<Fenced>,
+}
+
+impl<'p> Guarded<'p> {
+    /// Checks the program and takes memory for it; `weights` is the region that its operands refer to.
+    ///
+    /// # Safety
+    /// The program's code is what this process's compiler made, or the process is there for nothing but to run it.
+    ///
+    /// # Errors
+    /// What keeps the program from running here, as text.
+    ///
+    /// # Panics
+    /// When the system has no memory left.
+    pub unsafe fn new(
+        program: &'p Program,
+        weights: &[u8],
+        config: GuardedConfig,
+    ) -> Result<Guarded<'p>, String> {
+        check_program(program).map_err(|error| error.to_string())?;
+        let missing = program.level.missing();
+        if !missing.is_empty() {
+            return Err(format!("this CPU lacks {}", missing.join(", ")));
+        }
+        if program.level == Level::Amx {
+            tiles::request().map_err(|error| error.to_string())?;
+        }
+        let bytes = &program.code.bytes;
+        let code = ExecutableCode::load(bytes, &blake3::hash(bytes)).map_err(|error| error.to_string())?;
+        let layers = &program.model.kv;
+        let blocks = config.context as usize / BLOCK_TOKENS * config.sequences as usize;
+        let pool = |_| config.filled(blocks * layers.geometry.block_bytes());
+        let table = || config.filled(blocks * 4);
+        let scratch = |_| config.filled(program.scratch_bytes as usize);
+        Ok(Guarded {
+            code,
+            classes: program.classes.iter().map(|class| Class::new(class, &config)).collect(),
+            weights: config.weights(program, weights)?,
+            ropes: program.model.ropes.iter().map(|table| config.rope(table)).collect(),
+            pools: layers.layers.iter().map(pool).collect(),
+            scratch: (0..config.workers).map(scratch).collect(),
+            tables: [table(), table()],
+            lengths: vec![0; config.sequences as usize],
+            adapter: None,
+            program,
+            config,
+        })
+    }
+
+    /// Most tokens of a batch.
+    pub fn chunk(&self) -> usize {
+        self.program.classes.last().map_or(0, |class| class.max_tokens as usize)
+    }
+
+    /// Gives all sequences an adapter: its layouts by site, and its packed bytes.
+    ///
+    /// # Panics
+    /// When it is packed for other sites.
+    pub fn use_adapter(&mut self, layouts: &[Option<SiteLayout>], bytes: &[u8]) {
+        let sites = self.program.model.adapters.as_ref().map_or(0, |adapters| adapters.sites.len());
+        assert_eq!(layouts.len(), sites, "the adapter is packed for other sites");
+        let (mut memory, mut entries) = (Vec::new(), vec![SiteEntry::NONE; 2 * sites]);
+        for (entry, layout) in entries[sites..].iter_mut().zip(layouts) {
+            let Some(layout) = layout else { continue };
+            let (start, end) = (layout.a(0).start, layout.end());
+            let site = self.config.holding(&bytes[start..end], LINE);
+            *entry = layout.entry((site.address() as *const u8).wrapping_sub(start));
+            memory.push(site);
+        }
+        let mut table = self.config.filled(size_of_val(&entries[..]));
+        // SAFETY: the table has exactly the bytes of the entries, which are plain data.
+        unsafe {
+            let from = entries.as_ptr().cast::<u8>();
+            std::ptr::copy_nonoverlapping(from, table.bytes_mut().as_mut_ptr(), table.len());
+        }
+        table.read_only();
+        let ranks = entries.iter().map(|entry| entry.ranks).max().unwrap_or(0);
+        let with = |(site, layout): (usize, &Option<SiteLayout>)| layout.as_ref().map(|_| site as u32);
+        self.adapter = Some(Adapter {
+            table,
+            tiles: ranks.div_ceil(16) as u32,
+            sites: layouts.iter().enumerate().filter_map(with).collect(),
+            _memory: memory,
+        });
+    }
+
+    /// Runs one batch: the next tokens of some sequences. The logits after every token, `[tokens][vocab]`.
+    ///
+    /// # Errors
+    /// What a step wrote that it says not to write.
+    ///
+    /// # Panics
+    /// When the batch is empty, larger than [`Guarded::chunk`], or names what is not there.
+    pub fn run(&mut self, entries: &[(u32, &[u32])]) -> Result<Vec<f32>, String> {
+        let vocab = self.program.model.vocab;
+        let mut rows = Vec::new();
+        for (sequence, tokens) in entries {
+            let length = &mut self.lengths[*sequence as usize];
+            for token in *tokens {
+                assert!(
+                    *length < self.config.context && *token < vocab,
+                    "past the context or the vocabulary"
+                );
+                rows.push((*token, *length, *sequence));
+                *length += 1;
+            }
+        }
+        rows.iter().for_each(|(_, position, sequence)| self.map_block(*sequence, *position));
+        let count = rows.len();
+        let at = self.program.classes.iter().position(|class| class.max_tokens as usize >= count);
+        let at = at.filter(|_| count > 0).expect("the batch has 1 to `chunk` tokens");
+        let batch = Batch::new(&rows, self.adapter.is_some(), &self.config);
+        let program = self.program;
+        let class = &program.classes[at];
+        self.classes[at].forget();
+        self.steps(at, 0..class.steps.len(), &batch, &[])?;
+        let mut out = Vec::with_capacity(count * vocab as usize);
+        let wanted: Vec<u32> = (0..count as u32).collect();
+        for slab in wanted.chunks(LOGIT_SLAB.min(class.max_tokens as usize)) {
+            let all = class.steps.len()..class.steps.len() + class.logit_steps.len();
+            self.steps(at, all, &batch, slab)?;
+            self.classes[at].logits(class, slab.len(), vocab as usize, &mut out);
+        }
+        Ok(out)
+    }
+
+    /// The block of a position is there from now on; blocks of sequences alternate, the last ones first.
+    fn map_block(&mut self, sequence: u32, position: u32) {
+        let index = position / BLOCK_TOKENS as u32;
+        let stride = self.config.context / BLOCK_TOKENS as u32;
+        let id = stride * self.config.sequences - 1 - (index * self.config.sequences + sequence);
+        let entry = 4 * (sequence * stride + index) as usize;
+        for table in &mut self.tables {
+            table.bytes_mut()[entry..entry + 4].copy_from_slice(&id.to_le_bytes());
+        }
+    }
+
+    /// Address of an operand of a step of class number `at`.
+    fn address(&self, at: usize, operand: &Operand) -> u64 {
+        match *operand {
+            Operand::Weights { offset, .. } => {
+                let (start, memory) =
+                    self.weights.range(..=offset).next_back().expect("every operand is in one");
+                memory.address() + (offset - start)
+            }
+            Operand::Buffer(id) => self.classes[at].buffers[id as usize].address(),
+            Operand::Kv { layer, .. } => self.pools[layer as usize].address(),
+            Operand::Rope(table) => self.ropes[table as usize].address(),
+            Operand::Site(site) => u64::from(site) * size_of::<SiteEntry>() as u64,
+        }
+    }
+
+    fn table(&self, kind: LayerKind) -> *const u32 {
+        self.tables[kind.index()].address() as *const u32
+    }
+}
+
+impl GuardedConfig {
+    /// Memory that nobody has written, on lines.
+    fn filled(&self, bytes: usize) -> Fenced {
+        let mut memory = Fenced::aligned(bytes, LINE, self.flush);
+        memory.fill(PATTERN);
+        memory
+    }
+
+    /// Memory that holds these bytes and cannot be written.
+    fn holding(&self, bytes: &[u8], align: usize) -> Fenced {
+        let mut memory = Fenced::aligned(bytes.len(), align, self.flush);
+        memory.fill(PATTERN);
+        memory.bytes_mut().copy_from_slice(bytes);
+        memory.read_only();
+        memory
+    }
+
+    /// Every operand of weights by itself; those that share bytes, because their tiles alternate, together.
+    fn weights(&self, program: &Program, weights: &[u8]) -> Result<BTreeMap<u64, Fenced>, String> {
+        let steps = |class: &'_ TokenClass| -> Vec<Operand> {
+            let steps = class.steps.iter().chain(&class.logit_steps);
+            steps.flat_map(|step| step.operands.iter().copied()).collect()
+        };
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for operand in program.classes.iter().flat_map(steps) {
+            if let Operand::Weights { offset, bytes } = operand {
+                ranges.push((offset, offset.saturating_add(bytes)));
+            }
+        }
+        ranges.sort_unstable();
+        ranges.dedup_by(|next, kept| {
+            let shares = next.0 < kept.1;
+            kept.1 = if shares { kept.1.max(next.1) } else { kept.1 };
+            shares
+        });
+        let part = |(start, end): (u64, u64)| {
+            let part = weights.get(start as usize..end as usize);
+            let part = part.ok_or_else(|| format!("{} bytes of weights, expected {end}", weights.len()))?;
+            Ok((start, self.holding(part, LINE)))
+        };
+        ranges.into_iter().map(part).collect()
+    }
+
+    fn rope(&self, table: &kernmill_plan::program::RopeTable) -> Fenced {
+        let mut rows = vec![0.0f32; self.context as usize * crate::executor::rope_row(table)];
+        crate::executor::fill_rope(table, &mut rows);
+        let bytes: Vec<u8> = rows.iter().flat_map(|x| x.to_le_bytes()).collect();
+        self.holding(&bytes, LINE)
+    }
+}

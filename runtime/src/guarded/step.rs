@@ -1,0 +1,216 @@
+//! One step at a time: who may touch what, and what is left behind.
+
+use super::{Access, Fenced, Guarded, GuardedConfig, PATTERN};
+use kernmill_plan::abi::{Args, COUNTERS, KernelFn, Worker};
+use kernmill_plan::format::{LINE, f32_row_stride};
+use kernmill_plan::kv::{BLOCK_TOKENS, LayerKind};
+use kernmill_plan::program::{Operand, Step, TokenClass};
+use std::ops::Range;
+use std::sync::atomic::AtomicU32;
+
+/// Buffers of a token class.
+pub(super) struct Class {
+    /// In the class's order.
+    pub buffers: Vec<Fenced>,
+}
+
+/// A batch of tokens as kernels read it.
+pub(super) struct Batch {
+    tokens: u32,
+    ids: Fenced,
+    positions: Fenced,
+    sequences: Fenced,
+    adapters: Fenced,
+    runs: Fenced,
+    config: GuardedConfig,
+}
+
+/// A step's counters, on a line of their own.
+#[repr(align(64))]
+#[derive(Default)]
+struct Counters([AtomicU32; COUNTERS]);
+
+impl Class {
+    pub fn new(class: &TokenClass, config: &GuardedConfig) -> Class {
+        Class { buffers: class.buffers.iter().map(|buffer| config.filled(buffer.bytes as usize)).collect() }
+    }
+
+    /// Nothing is in the buffers any more.
+    pub fn forget(&mut self) {
+        for buffer in &mut self.buffers {
+            buffer.allow(Access::Write);
+            buffer.fill(PATTERN);
+        }
+    }
+
+    /// Adds rows of the slab of logits to `out`.
+    pub fn logits(&mut self, class: &TokenClass, rows: usize, vocab: usize, out: &mut Vec<f32>) {
+        let last = class.logit_steps.last().into_iter().flat_map(|step| &step.writes);
+        let of_slab = |id: &&u32| class.buffers[**id as usize].offset == class.logits;
+        let id = *last.into_iter().find(of_slab).expect("the last step writes the logits");
+        let buffer = &mut self.buffers[id as usize];
+        buffer.allow(Access::Read);
+        for row in 0..rows {
+            let row = &buffer.bytes()[row * f32_row_stride(vocab)..][..vocab * 4];
+            out.extend(row.chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]])));
+        }
+    }
+}
+
+impl Batch {
+    /// Rows are a token, its position and its sequence each.
+    pub fn new(rows: &[(u32, u32, u32)], adapted: bool, config: &GuardedConfig) -> Batch {
+        let array = |values: Vec<u32>| {
+            let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+            config.holding(&bytes, 4)
+        };
+        let tokens = rows.len() as u32;
+        Batch {
+            tokens,
+            ids: array(rows.iter().map(|row| row.0).collect()),
+            positions: array(rows.iter().map(|row| row.1).collect()),
+            sequences: array(rows.iter().map(|row| row.2).collect()),
+            adapters: array(vec![u32::from(adapted); rows.len()]),
+            runs: array((1..=tokens).rev().collect()),
+            config: *config,
+        }
+    }
+}
+
+impl Guarded<'_> {
+    /// Runs some steps of class number `at`, those for logits behind the others, over rows `wanted` of the batch.
+    pub(super) fn steps(
+        &mut self,
+        at: usize,
+        steps: Range<usize>,
+        batch: &Batch,
+        wanted: &[u32],
+    ) -> Result<(), String> {
+        let program = self.program;
+        let class = &program.classes[at];
+        let bytes: Vec<u8> = wanted.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let wanted_rows = batch.config.holding(&bytes, 4);
+        for number in steps {
+            let step = class.steps.iter().chain(&class.logit_steps).nth(number).expect("a step of the class");
+            let has = |sites: &[u32]| {
+                let adapter = self.adapter.as_ref();
+                adapter.is_some_and(|adapter| sites.iter().any(|site| adapter.sites.contains(site)))
+            };
+            if !step.sites.is_empty() && !has(&step.sites) {
+                continue;
+            }
+            let site = |operand: &Operand| match *operand {
+                Operand::Site(site) => Some(site),
+                _ => None,
+            };
+            let looks_at: Vec<u32> = step.operands.iter().filter_map(site).collect();
+            let args = self.arguments(batch, wanted.len() as u32, &wanted_rows, has(&looks_at));
+            self.open(at, step);
+            self.call(at, step, &args);
+            self.untouched(at, step)?;
+            if number < class.steps.len() {
+                self.drop_dead(at, number as u32);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the step's buffers, and no others.
+    fn open(&mut self, at: usize, step: &Step) {
+        for (id, buffer) in self.classes[at].buffers.iter_mut().enumerate() {
+            let id = id as u32;
+            buffer.allow(if step.writes.contains(&id) {
+                Access::Write
+            } else if step.reads.contains(&id) {
+                Access::Read
+            } else {
+                Access::Nothing
+            });
+        }
+    }
+
+    /// What is not needed any more is gone.
+    fn drop_dead(&mut self, at: usize, step: u32) {
+        let class = &self.program.classes[at];
+        for (buffer, memory) in class.buffers.iter().zip(&mut self.classes[at].buffers) {
+            if buffer.last == step {
+                memory.allow(Access::Write);
+                memory.fill(PATTERN);
+            }
+        }
+    }
+
+    /// All workers' turns.
+    fn call(&mut self, at: usize, step: &Step, args: &Args) {
+        let operands: Vec<u8> =
+            step.operands.iter().flat_map(|operand| self.address(at, operand).to_le_bytes()).collect();
+        let operands = self.config.holding(&operands, 8);
+        let symbol = &self.program.code.symbols[step.kernel as usize];
+        let address = self.code.address(symbol.offset as usize);
+        let counters = Counters::default();
+        let first_scratch = self.scratch[0].address() as *mut u8;
+        for (index, scratch) in self.scratch.iter().enumerate() {
+            let worker = Worker {
+                index: index as u32,
+                count: self.config.workers,
+                scratch: scratch.address() as *mut u8,
+                counters: counters.0.as_ptr(),
+                operands: operands.address() as *const u64,
+                first_scratch,
+            };
+            // SAFETY: by the contract of `new` the code is a kernel of the checked program. What it touches beyond its operands is
+            // what is tested.
+            unsafe {
+                let kernel = std::mem::transmute::<*const u8, KernelFn>(address);
+                kernel(args, &raw const worker);
+            }
+        }
+    }
+
+    fn arguments(&self, batch: &Batch, logit_rows: u32, wanted: &Fenced, adapted: bool) -> Args {
+        let stride = self.config.context / BLOCK_TOKENS as u32;
+        let adapter = self.adapter.as_ref();
+        let at = |memory: &Fenced| memory.address() as *const u32;
+        let sites = self.program.model.adapters.as_ref().map_or(0, |adapters| adapters.sites.len());
+        Args {
+            tokens: batch.tokens,
+            logit_rows,
+            token_ids: at(&batch.ids),
+            positions: at(&batch.positions),
+            sequences: at(&batch.sequences),
+            adapters: at(&batch.adapters),
+            logit_index: at(wanted),
+            block_tables: [self.table(LayerKind::Full), self.table(LayerKind::Sliding)],
+            block_table_stride: [stride; 2],
+            adapter_table: match adapter.filter(|_| adapted) {
+                Some(adapter) => adapter.table.address() as *const _,
+                None => std::ptr::null(),
+            },
+            adapter_stride: (sites * LINE) as u64,
+            adapter_runs: at(&batch.runs),
+            adapter_tiles: adapter.map_or(0, |adapter| adapter.tiles),
+        }
+    }
+
+    /// What is on the pages of the memory that the step could write, and is not its own, is as it was.
+    fn untouched(&self, at: usize, step: &Step) -> Result<(), String> {
+        let class = &self.program.classes[at];
+        let buffers = step.writes.iter().map(|id| {
+            let id = *id as usize;
+            (class.buffers[id].name.as_str(), &self.classes[at].buffers[id])
+        });
+        let scratch = self.scratch.iter().map(|memory| ("scratch", memory));
+        let pools = self.pools.iter().map(|memory| ("the KV pool", memory));
+        for (name, memory) in buffers.chain(scratch).chain(pools) {
+            let [before, after] = memory.slack();
+            if let Some(byte) = after.iter().position(|byte| *byte != PATTERN) {
+                return Err(format!("step {} wrote byte {byte} behind {name}", step.label));
+            }
+            if let Some(byte) = before.iter().rposition(|byte| *byte != PATTERN) {
+                let byte = before.len() - byte;
+                return Err(format!("step {} wrote byte {byte} before {name}", step.label));
+            }
+        }
+        Ok(())
+    }
+}
