@@ -1,5 +1,8 @@
 //! Options that say how a model is compiled, and for what.
 
+// Without the compiler, no other `Result` is in scope here.
+#![cfg_attr(not(feature = "compiler"), allow(unused_qualifications))]
+
 #[cfg(feature = "compiler")]
 use crate::emit::Emit;
 #[cfg(feature = "compiler")]

@@ -1,6 +1,6 @@
 //! The worker pool: persistent threads that run one job together, in lockstep where the job asks for it.
 //!
-//! The calling thread is worker 0. A run costs one wakeup; within it workers meet at a [`Barrier`].
+//! The calling thread is worker 0. A run costs one wakeup; within it workers meet at a barrier.
 
 mod barrier;
 mod cpus;
