@@ -14,6 +14,7 @@ use crate::output;
 use crate::progress;
 use crate::source::{SourceModel, SpecSource, choices};
 use crate::stages::{Stages, fingerprints};
+use crate::version;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill_compiler::checkpoint::CheckpointError;
 use kernmill_compiler::choose::Choices;
@@ -24,6 +25,7 @@ use kernmill_compiler::plan_file::{PlanParts, PlanWriteError, PlanWriter};
 use kernmill_plan::output::NewFile;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::{MAX_THREADS, default_threads};
+use serde_json::json;
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -43,7 +45,7 @@ Examples:
   kernmill compile my.toml --weights DIR -o my.plan --target all               for every CPU, over the same weights
   kernmill compile my.toml --weights DIR -o my.plan --target x86-64-v3,x86-64-v4-vnni
   kernmill compile my.toml --weights DIR -o poet.plan --merge-lora poet=adapters/poet      with a LoRA baked in
-  kernmill compile my.toml --weights DIR --dry-run                             what it would take, and how fast it would be
+  kernmill compile my.toml --dry-run                                           what it would take, and how fast it would be
   kernmill compile my.toml --emit obj -o my.o                                  only the machine code, for a debugger or a disassembler
   kernmill compile my.toml --emit hashes --target all                          only hashes of it, to compare compilers by
 
@@ -61,9 +63,12 @@ pub struct Compile {
     /// as the preset stores bf16 ones: MXFP4 experts become int8, twice as large
     #[arg(long, value_name = "NAME=DIR[:SCALE]", value_parser = adapter)]
     merge_lora: Vec<AdapterArg>,
-    /// Write nothing: show sizes, memory, and how fast this machine would run it
+    /// Write nothing: show sizes, memory, whether it fits, and how fast this machine would run it. A spec needs no weights for that
     #[arg(long)]
     dry_run: bool,
+    /// With --dry-run: the context that memory is shown for, in tokens; by default 4096 if the model can
+    #[arg(long, value_name = "N", requires = "dry_run")]
+    context: Option<u32>,
     /// Threads that pack; by default one for each physical core that this process may use
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
     threads: Option<u16>,
@@ -71,8 +76,8 @@ pub struct Compile {
     compile: CompileArgs,
     #[command(flatten)]
     emit: Emit,
-    /// Print the hashes of `--emit hashes` as JSON, a list with one entry for each target
-    #[arg(long, requires = "emit")]
+    /// Print what --dry-run or --emit hashes says as JSON
+    #[arg(long)]
     json: bool,
 }
 
@@ -107,6 +112,9 @@ impl Compile {
         if self.writes_no_plan() {
             return self.emit_only(&levels, &given);
         }
+        if self.dry_run && given.lacks_weights() {
+            return self.dry_run_of_spec(&levels, &given);
+        }
         // What is wrong with the place is found before the work.
         let file = self.output.as_deref().filter(|_| !self.dry_run).map(output::create_file).transpose()?;
         let model = SourceModel::open(&given, self.compile.fusions.set()?)?;
@@ -117,9 +125,10 @@ impl Compile {
         let compiled = self.targets(&model.source, &merge.graph, &levels, choices.as_ref())?;
         let end_tokens = model.end_tokens()?;
         let writer = PlanWriter::new(&PlanParts {
+            producer: version::PRODUCER,
             compiled: &compiled,
             choices: choices.as_ref(),
-            chunk: self.compile.chunk as usize,
+            chunk: self.compile.chunk() as usize,
             fused: !self.compile.no_fuse,
             fused_specs: &model.source.fused,
             spec: &model.source.text,
@@ -129,9 +138,8 @@ impl Compile {
         })?;
         match file {
             None => {
-                let note = merge.note(&model, writer.weight_bytes()).map(|note| note + "\n");
-                let report = dry_run::report(&writer, &compiled, threads)?;
-                output::show(note.unwrap_or_default() + &report)
+                let notes = merge.note(&model, writer.weight_bytes()).into_iter().collect();
+                self.show_dry_run(&writer, &compiled, notes)
             }
             Some(file) => {
                 let path = file.path().to_owned();
@@ -189,8 +197,11 @@ impl Compile {
         let options = |level| self.compile.options(level, source, choices.cloned(), &self.emit);
         let compiled = levels.iter().map(|level| Ok(compile(graph, &options(*level))?));
         let compiled = compiled.collect::<Result<Vec<_>>>()?;
-        if self.json {
-            output::print(format!("{:#}\n", serde_json::json!(fingerprints(&compiled))))?;
+        if self.json && !self.dry_run {
+            output::print(version::report(
+                "kernmill.hashes/1",
+                json!({ "targets": fingerprints(&compiled) }),
+            ))?;
         } else {
             let stages = Stages { spec: &source.text, graph, compiled: &compiled };
             self.emit.write(self.output.as_deref(), &|stage| stages.contents(stage))?;

@@ -5,6 +5,7 @@ use crate::bench::stats::best;
 use crate::failure::Result;
 use crate::options::{Target, size};
 use crate::output;
+use crate::version;
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::memory::available_memory;
 use kernmill_plan::target::{Level, host_has};
@@ -140,7 +141,7 @@ fn json_text(reached: &[Reached]) -> String {
         };
         report["measured"] = reached.iter().map(of).collect();
     }
-    format!("{report:#}\n")
+    version::report("kernmill.cpu/1", report)
 }
 
 /// Whether there are AMX tiles, and whether this process may use them.
@@ -173,7 +174,8 @@ fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn model_name() -> String {
+/// The CPU's name for itself.
+pub fn model_name() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     name.map_or_else(|| "unknown x86-64 CPU".to_owned(), |(_, name)| name.trim().to_owned())

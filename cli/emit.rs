@@ -53,6 +53,11 @@ impl Emit {
         self.emit.contains(&stage)
     }
 
+    /// Whether stages go to standard output.
+    pub fn prints(&self) -> bool {
+        !self.emit.is_empty() && self.emit_dir.is_none()
+    }
+
     /// Refuses to print what is no text. Done before the work; `object` is where an object file goes without `--emit-dir`.
     pub fn check(&self, object: Option<&Path>) -> Result<()> {
         if self.wants(Stage::Obj) && self.emit_dir.is_none() && object.is_none() {

@@ -1,4 +1,4 @@
-//! Environment variables: every option has one, `KERNMILL_` and the option's name in capitals.
+//! What all options have in common. Environment variables: every option has one, `KERNMILL_` and the option's name in capitals.
 
 use clap::builder::BoolishValueParser;
 use clap::{Arg, ArgAction, Command};
@@ -6,6 +6,15 @@ use std::ffi::{OsStr, OsString};
 
 /// What the variables begin with.
 const PREFIX: &str = "KERNMILL_";
+
+/// Lets every option take a number below 0, which its own range refuses if need be: `--temp -1` is no unknown option.
+pub fn with_negative_numbers(command: Command) -> Command {
+    let with = |arg: Arg| match arg.get_action() {
+        ArgAction::Set | ArgAction::Append if !arg.is_positional() => arg.allow_negative_numbers(true),
+        _ => arg,
+    };
+    command.mut_args(with).mut_subcommands(with_negative_numbers)
+}
 
 /// Gives every option of `command` and of its subcommands its variable. The command line goes before the variable, the variable
 /// before the default. `shown` tells whether help names the variables.

@@ -9,6 +9,7 @@ use crate::output;
 use crate::regenerate::{Origin, origin};
 use crate::source::SpecSource;
 use crate::stages::{Stages, compile_and_emit};
+use crate::version;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse;
 use kernmill_compiler::graph::Graph;
@@ -101,7 +102,7 @@ impl Explain {
         let compiled = compile_and_emit(source, graph, options, &self.emit)?;
         if self.json {
             let report = select::explain(&compiled.selections, &compiled.leaves);
-            output::print(format!("{:#}\n", serde_json::json!(report)))?;
+            output::print(version::report("kernmill.explain/1", serde_json::json!(report)))?;
         } else if self.emit.emit.is_empty() {
             output::show(report(graph, &compiled, assumed))?;
         }

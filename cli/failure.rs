@@ -3,6 +3,7 @@
 #[cfg(feature = "compiler")]
 mod compiler;
 
+use crate::interrupt;
 use crate::output;
 use kernmill_plan::file::check::FileError;
 use kernmill_plan::input::message;
@@ -24,6 +25,8 @@ pub enum Failure {
     Work(String),
     /// The reader of the output has gone: silent, exit status 1.
     ReaderGone,
+    /// Ctrl-C ended a text: silent, exit status 130.
+    Interrupted,
 }
 
 /// Result of commands.
@@ -68,6 +71,7 @@ impl Failure {
                 WORK.into()
             }
             Failure::ReaderGone => WORK.into(),
+            Failure::Interrupted => interrupt::STATUS.into(),
         }
     }
 }

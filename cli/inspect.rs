@@ -10,6 +10,7 @@ use crate::given::{Given, GivenArgs, OF_COMPILING};
 use crate::options::preset_parser;
 use crate::options::{Target, target_parser};
 use crate::plan::wrong;
+use crate::version;
 use crate::{listing, output, progress};
 #[cfg(feature = "compiler")]
 use kernmill_compiler::quant::Preset;
@@ -105,7 +106,7 @@ impl Inspect {
         }
         let verified = if self.verify { "every hash fits\n" } else { "" };
         match self.json {
-            true => output::print(format!("{:#}\n", listing::plan_json(plan))),
+            true => output::print(version::report("kernmill.inspect-plan/1", listing::plan_json(plan))),
             false => output::show(listing::plan(plan, Some(target))? + verified),
         }
     }

@@ -46,7 +46,7 @@ impl Logits {
         let model = model::open(&self.model, explicit)?;
         let vocab = model.vocab();
         let ids = tokens::read(&self.tokens, vocab)?;
-        tokens::check_length(ids.len(), model.longest())?;
+        tokens::check_length(ids.len(), model.longest(), model.longest())?;
         let header = header(ids.len(), vocab);
         output::check_space(&self.out, header.len() as u64 + bytes(ids.len(), vocab))?;
         let file = output::create(&self.out)?;

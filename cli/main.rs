@@ -19,8 +19,11 @@ mod given;
 #[cfg(feature = "compiler")]
 mod import;
 mod inspect;
+mod interrupt;
 mod listing;
+mod logging;
 mod logits;
+mod manual;
 #[cfg(feature = "compiler")]
 mod merge;
 mod model;
@@ -40,6 +43,7 @@ mod stages;
 #[cfg(feature = "compiler")]
 mod synth;
 mod tokens;
+mod version;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use explicit::Explicit;
@@ -67,11 +71,14 @@ This kernmill has no compiler: it runs plans that `kernmill compile` wrote elsew
 /// Runs GPT-OSS-style models on x86-64 CPUs, with kernels generated for the model and the CPU at hand
 #[derive(Debug, Parser)]
 #[command(
-    version,
+    version = version::short(),
+    long_version = version::long(),
     max_term_width = 140,
     after_help = HELP
 )]
 struct Cli {
+    #[command(flatten)]
+    log: logging::LogArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -95,6 +102,9 @@ enum Command {
     Synth(synth::Synth),
     #[cfg(feature = "compiler")]
     Cpu(cpu::Cpu),
+    Completions(manual::Completions),
+    #[command(name = "man")]
+    Manual(manual::Manual),
 }
 
 fn main() -> ExitCode {
@@ -106,6 +116,7 @@ fn main() -> ExitCode {
 }
 
 fn execute(cli: Cli, explicit: &Explicit) -> Result<()> {
+    cli.log.start()?;
     match cli.command {
         Command::Run(command) => command.execute(explicit),
         #[cfg(feature = "compiler")]
@@ -124,13 +135,16 @@ fn execute(cli: Cli, explicit: &Explicit) -> Result<()> {
         Command::Synth(command) => command.execute(explicit),
         #[cfg(feature = "compiler")]
         Command::Cpu(command) => command.execute(),
+        Command::Completions(command) => command.execute(Cli::command()),
+        Command::Manual(command) => command.execute(environment::named(Cli::command(), true)),
     }
 }
 
 /// Reads the command line and the environment.
 fn parse() -> std::result::Result<(Cli, Explicit), clap::Error> {
     let args: Vec<OsString> = std::env::args_os().collect();
-    let mut command = environment::named(Cli::command(), environment::wants_long_help(&args));
+    let command = environment::with_negative_numbers(Cli::command());
+    let mut command = environment::named(command, environment::wants_long_help(&args));
     let matches = command.try_get_matches_from_mut(args)?;
     let explicit = Explicit::of(&command, &matches);
     let cli = Cli::from_arg_matches(&matches)?;

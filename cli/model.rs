@@ -6,6 +6,7 @@ use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::given::{Given, GivenArgs, OF_COMPILING};
 use crate::options::{CompileArgs, Target, size, target_parser};
+use crate::output;
 use crate::plan::PlanModel;
 #[cfg(feature = "compiler")]
 use crate::source::{SourceAt, SourceModel, SpecSource};
@@ -48,9 +49,6 @@ pub struct ModelArgs {
     /// Write /tmp/perf-PID.map, by which `perf report` names the kernels
     #[arg(long)]
     pub perf_map: bool,
-    /// Say which of a plan's targets runs, and why
-    #[arg(long, short)]
-    pub verbose: bool,
 }
 
 impl ModelArgs {
@@ -65,6 +63,18 @@ impl ModelArgs {
         return self.regenerate;
         #[cfg(not(feature = "compiler"))]
         false
+    }
+
+    /// Notes that there are more threads than CPUs: they wait for each other at every step.
+    fn note_threads(&self) {
+        let cpus = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
+        if self.threads() > cpus && !self.compile.quiet {
+            let plural = if cpus == 1 { "" } else { "s" };
+            output::note(format_args!(
+                "note: --threads {}: this process may use {cpus} CPU{plural}; more threads than that are slower",
+                self.threads()
+            ));
+        }
     }
 }
 
@@ -103,6 +113,7 @@ pub struct Example {
 /// Reads and checks everything but the weights.
 pub fn open(args: &ModelArgs, explicit: &Explicit) -> Result<Box<dyn Model>> {
     args.lora.check()?;
+    args.note_threads();
     match args.given.resolve(explicit)? {
         Given::Plan(path) => {
             let generates = args.regenerates();
@@ -113,6 +124,9 @@ pub fn open(args: &ModelArgs, explicit: &Explicit) -> Result<Box<dyn Model>> {
         }
         #[cfg(feature = "compiler")]
         Given::Source(source) => {
+            if args.compile.no_fuse {
+                explicit.refuse(&["without-fusion"], "--no-fuse leaves out all of them")?;
+            }
             explicit
                 .refuse(&["regenerate"], "only a plan's code can be generated anew; this is compiled here")?;
             let fused = args.compile.fusions.set()?;

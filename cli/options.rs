@@ -38,9 +38,9 @@ pub struct CompileArgs {
     #[cfg(feature = "compiler")]
     #[arg(long, value_name = "PRESET", default_value = "faithful", value_parser = preset_parser())]
     pub preset: Preset,
-    /// Prompt tokens that are run at once
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub chunk: u32,
+    /// Prompt tokens that are run at once; by default 512, or what a plan was compiled for
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub chunk: Option<u32>,
     /// Whose CPUs the code is to be fast on: it runs on all of its level, and gives the same bits. native is this CPU and the default, but
     /// `compile` and `explain` with a --target other than native tune for all (generic)
     #[cfg(feature = "compiler")]
@@ -109,6 +109,18 @@ pub fn target_parser() -> impl TypedValueParser<Value = Target> {
         .map(|name| Level::from_name(&name).map_or(Target::Native, Target::Level))
 }
 
+/// A finite number from `least` to `most`, which `range` says.
+pub fn number(
+    least: f32,
+    most: f32,
+    range: &'static str,
+) -> impl Fn(&str) -> std::result::Result<f32, String> + Clone + Send + Sync + 'static {
+    move |text| match text.parse::<f32>() {
+        Ok(number) if number.is_finite() && (least..=most).contains(&number) => Ok(number),
+        _ => Err(format!("expected a number, {range}")),
+    }
+}
+
 /// A number of bytes, with K, M, G or T for powers of 1000.
 pub fn size(text: &str) -> std::result::Result<u64, String> {
     let (digits, factor) = match text.char_indices().last() {
@@ -133,6 +145,12 @@ impl CompileArgs {
         self
     }
 
+    /// Prompt tokens that are run at once, where no plan says how many.
+    pub fn chunk(&self) -> u32 {
+        const DEFAULT: u32 = 512;
+        self.chunk.unwrap_or(DEFAULT)
+    }
+
     /// The compiler's options for `level`.
     pub fn options(
         &self,
@@ -146,7 +164,7 @@ impl CompileArgs {
             choices,
             level,
             tuning: self.tune.unwrap_or_else(Tuning::native),
-            chunk: self.chunk as usize,
+            chunk: self.chunk() as usize,
             adapters: !self.no_adapters,
             fuse: !self.no_fuse,
             fused: source.fused.clone(),

@@ -36,6 +36,13 @@ impl PlanModel {
             let times = Times { compile, open: start.elapsed().as_secs_f64() - compile, ..Times::default() };
             return Ok(PlanModel { plan, image, times });
         }
+        if let Some(chunk) = args.compile.chunk.filter(|chunk| *chunk > plan.metadata().chunk) {
+            return Err(Failure::BadInput(format!(
+                "--chunk {chunk}: expected at most {}, for which {} was compiled; {REGENERATE} compiles for more",
+                plan.metadata().chunk,
+                path.display()
+            )));
+        }
         let image = own_image(&plan, args)?;
         let times = Times { open: start.elapsed().as_secs_f64(), ..Times::default() };
         Ok(PlanModel { plan, image, times })
@@ -84,7 +91,11 @@ impl Model for PlanModel {
         let threads = args.threads();
         let program = self.image.program();
         let largest = program.classes.last().map_or(1, |class| class.max_tokens);
-        let shape = KvShape { context, sequences, chunk: args.compile.chunk.min(context).min(largest) };
+        let shape = KvShape {
+            context,
+            sequences,
+            chunk: args.compile.chunk.unwrap_or(largest).min(context).min(largest),
+        };
         args.lora.check_fit(program)?;
         check_memory(program, shape, threads, args.max_memory, WeightsIn::File)?;
         if !args.compile.quiet
@@ -106,14 +117,10 @@ fn own_image(plan: &Plan, args: &ModelArgs) -> Result<PlanImage> {
         return Err(error.into());
     }
     let target = plan.choose(wanted).map_err(with_help)?;
-    if args.verbose {
-        match wanted {
-            None => output::note(format_args!("{}: {}", plan.path().display(), why(plan, target))),
-            Some(level) => output::note(format_args!(
-                "{}: target {} runs, as asked for",
-                plan.path().display(),
-                level.name()
-            )),
+    match wanted {
+        None => tracing::info!("{}: {}", plan.path().display(), why(plan, target)),
+        Some(level) => {
+            tracing::info!("{}: target {} runs, as asked for", plan.path().display(), level.name())
         }
     }
     Ok(plan.image(target)?)

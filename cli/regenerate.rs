@@ -36,6 +36,9 @@ pub fn regenerate(plan: &Plan, args: &ModelArgs) -> Result<Program> {
     if let Some(tuning) = args.compile.tune {
         origin.options.tuning = tuning;
     }
+    if let Some(chunk) = args.compile.chunk {
+        origin.options.chunk = chunk as usize;
+    }
     let metadata = plan.metadata();
     let compiled = compile(&origin.graph, &origin.options)?;
     let ours = tensors(&compiled.fused.graph, &compiled.layout, None);

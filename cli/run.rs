@@ -7,12 +7,14 @@ mod sampling;
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
+use crate::interrupt::Interrupt;
 use crate::model::{self, Loaded, Model, ModelArgs};
 use crate::{output, tokens};
 use figures::Figures;
 use kernmill_runtime::{GenerateParams, Summary};
 use prompt::{Prompt, PromptArgs};
 use sampling::SamplingArgs;
+use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -26,6 +28,7 @@ Examples:
   kernmill run                                                     the embedded nano model
   kernmill run --prompt 'A slice is' -n 100 --temp 0               greedily
   kernmill run --prompt 'A slice is' --seed 7 --stop '```'
+  echo 'A slice is' | kernmill run                                 what is piped in is continued
   kernmill run DIR --prompt 'A slice is'                           a checkpoint: config.json, model.safetensors, tokenizer.json
   kernmill run model.gguf --prompt 'A slice is'                    a GGUF file
   kernmill run my.toml --weights DIR --prompt-file question.txt    with a spec of one's own
@@ -37,10 +40,11 @@ Examples:
 pub struct Run {
     #[command(flatten)]
     prompt: PromptArgs,
-    /// Tokens to generate at most
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 200)]
+    /// Tokens to generate at most; -1 goes on to an end token, or until the context is full
+    #[arg(short = 'n', long, value_name = "N", default_value = "200", value_parser = max_tokens)]
     max_tokens: usize,
-    /// Longest sequence (prompt and text) in tokens; by default what is asked for, and at least 4096 if the model can
+    /// Longest sequence (prompt and text) in tokens; by default what is asked for, and at least 4096 if the model can. With -n -1 the
+    /// model's longest
     #[arg(long, value_name = "N")]
     context: Option<u32>,
     /// End the text at this string, which is not shown; may be given several times
@@ -60,17 +64,31 @@ pub struct Run {
     emit: Emit,
 }
 
+fn max_tokens(text: &str) -> std::result::Result<usize, String> {
+    match text.parse() {
+        Ok(tokens) => Ok(tokens),
+        Err(_) if text == "-1" => Ok(usize::MAX),
+        Err(_) => Err("expected a whole number from 0, or -1 for as many as fit the context".to_owned()),
+    }
+}
+
 impl Run {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
         self.emit.check(None)?;
+        if self.json && self.emit.prints() {
+            explicit.refuse(
+                &["json"],
+                "--emit prints to the same place; give --emit-dir, or leave out one of them",
+            )?;
+        }
         let start = Instant::now();
         let mut model = model::open(&self.model, explicit)?;
         let tokenizer = model.tokenizer();
         let prompt = self.prompt.read(&*model, tokenizer.as_ref())?;
         let context =
             model::context(model.longest(), self.context, prompt.ids.len().saturating_add(self.max_tokens))?;
-        tokens::check_length(prompt.ids.len(), context)?;
+        tokens::check_length(prompt.ids.len(), context, model.longest())?;
         if tokenizer.is_none() && !self.stop.is_empty() {
             return Err(Failure::BadInput("--stop needs a tokenizer.json beside the weights".to_owned()));
         }
@@ -78,14 +96,24 @@ impl Run {
         let mut loaded = model.load(&self.model, &self.emit, context, 1)?;
         let adapters = self.model.lora.load(&mut loaded.engine, self.model.compile.quiet)?;
         let ready_seconds = start.elapsed().as_secs_f64();
-        let (summary, text) = self.generate(&mut loaded, &prompt, &params)?;
-        let figures = Figures { loaded: &loaded, adapters: &adapters, summary: &summary, ready_seconds };
+        tracing::info!(seconds = ready_seconds, "ready");
+        let mut interrupt = Interrupt::default();
+        let (summary, text) = self.generate(&mut loaded, &prompt, &params, &mut interrupt)?;
+        let seed = params.sampler.seed;
+        let figures = Figures {
+            loaded: &loaded,
+            adapters: &adapters,
+            summary: &summary,
+            max_tokens: self.max_tokens,
+            seed,
+            ready_seconds,
+        };
         if self.json {
             output::print(figures.json(&text))?;
         } else if !self.model.compile.quiet {
             output::note(figures.line());
         }
-        Ok(())
+        if interrupt.came() { Err(Failure::Interrupted) } else { Ok(()) }
     }
 
     fn params(&self, model: &dyn Model) -> Result<GenerateParams> {
@@ -102,36 +130,48 @@ impl Run {
         })
     }
 
-    /// Generates; the text, and when it is not wanted at the end, shows it as it comes.
+    /// Generates; the text, and when it is not wanted at the end, shows it as it comes. Ctrl-C ends it after the token at hand.
     fn generate(
         &self,
         loaded: &mut Loaded,
         prompt: &Prompt,
         params: &GenerateParams,
+        interrupt: &mut Interrupt,
     ) -> Result<(Summary, String)> {
-        let mut text = String::new();
+        let mut text = prompt.shown.clone();
+        if !self.json {
+            output::print(dimmed(&prompt.shown))?;
+        }
         let mut failure = None;
         let mut show = |piece: &str| {
+            // While the prompt is read there is nothing to end well.
+            interrupt.watch();
             text.push_str(piece);
-            match if self.json { Ok(()) } else { output::print(piece) } {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => {
-                    failure = Some(error);
-                    ControlFlow::Break(())
-                }
+            if !self.json && !piece.is_empty() {
+                failure = output::print(piece).err();
+            }
+            if failure.is_some() || interrupt.came() {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         };
-        if let ControlFlow::Continue(()) = show(&prompt.shown) {
-            let summary = loaded.engine.generate(&prompt.ids, params, &mut show)?;
-            if failure.is_none() {
-                if !self.json {
-                    output::print(ending(&summary, loaded.engine.has_tokenizer()))?;
-                }
-                return Ok((summary, text));
-            }
+        let summary = loaded.engine.generate(&prompt.ids, params, &mut show)?;
+        if let Some(failure) = failure {
+            return Err(failure);
         }
-        Err(failure.unwrap_or(Failure::ReaderGone))
+        if !self.json {
+            output::print(ending(&summary, loaded.engine.has_tokenizer()))?;
+        }
+        Ok((summary, text))
     }
+}
+
+/// The model's own example prompt, told apart from its text on a terminal.
+fn dimmed(prompt: &str) -> String {
+    let is_plain =
+        prompt.is_empty() || !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some();
+    if is_plain { prompt.to_owned() } else { format!("\u{1b}[2m{prompt}\u{1b}[0m") }
 }
 
 /// What closes the output: a line's end, or without a tokenizer the ids.

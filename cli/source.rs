@@ -198,7 +198,7 @@ pub fn choices<S: WeightSource<Error = CheckpointError>>(
         return Ok(None);
     }
     let all = Choices::assumed(graph).elements(graph);
-    let bar = progress::bytes("choosing formats", all, quiet);
+    let bar = progress::count("choosing formats", all, quiet);
     let choices = Choices::measured(graph, weights, threads, &|elements| bar.inc(elements));
     bar.finish_and_clear();
     Ok(Some(choices.map_err(BuildError::Pack)?))
@@ -244,7 +244,7 @@ impl Model for SourceAt {
         let compiled = compile_and_emit(&model.source, &model.graph, &options, emit)?;
         times.compile = start.elapsed().as_secs_f64();
         args.lora.check_fit(&compiled.program)?;
-        let shape = KvShape { context, sequences, chunk: args.compile.chunk.min(context) };
+        let shape = KvShape { context, sequences, chunk: args.compile.chunk().min(context) };
         check_memory(&compiled.program, shape, threads, args.max_memory, WeightsIn::Memory)?;
 
         let start = Instant::now();

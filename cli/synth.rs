@@ -2,8 +2,9 @@
 
 use crate::explicit::Explicit;
 use crate::failure::Result;
-use crate::given::{Given, GivenArgs};
+use crate::given::{Given, GivenArgs, SPEC_FILE};
 use crate::options::FusedArgs;
+use crate::output;
 use crate::progress;
 use crate::regenerate;
 use crate::source::SpecSource;
@@ -20,7 +21,7 @@ use std::sync::OnceLock;
 #[command(after_help = "\
 Examples:
   kernmill synth model-specs/gpt-oss-20b.toml -o synth-20b              13.8 GB
-  kernmill run --spec model-specs/gpt-oss-20b.toml --weights synth-20b -n 32
+  kernmill run synth-20b -n 32 --prompt 'anything'
   kernmill synth model-specs/gpt-oss-20b.toml -o synth-lora --lora 32          a LoRA of rank 32 on q, k, v and o: 32 MB
   kernmill synth model-specs/gpt-oss-20b.toml -o synth-all --lora 16 --targets q,k,v,o,router,experts
   kernmill bench my.plan --lora a=synth-lora")]
@@ -67,16 +68,20 @@ impl Synth {
             bar.get_or_init(|| progress::bytes("writing", total, self.quiet)).set_position(done);
         };
         let result = match self.lora {
-            None => synth::write(&graph, &self.output, self.seed, &progress),
+            None => synth::write(&graph, &self.output, self.seed, &progress).map(|()| true),
             Some(rank) => {
                 let (rank, targets) = (usize::from(rank), self.targets.clone());
                 let shape = AdapterShape { rank, targets, dora: self.dora };
-                synth::write_adapter(&graph, &self.output, &shape, self.seed, &progress)
+                synth::write_adapter(&graph, &self.output, &shape, self.seed, &progress).map(|()| false)
             }
         };
         if let Some(bar) = bar.get() {
             bar.finish_and_clear();
         }
-        Ok(result?)
+        if result? {
+            // By it the directory is a model without --spec.
+            output::write_file(&self.output.join(SPEC_FILE), &source.text)?;
+        }
+        Ok(())
     }
 }

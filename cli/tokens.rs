@@ -55,16 +55,21 @@ fn wrong(index: usize, id: &str, vocab: usize) -> String {
     format!("token {index} is {id}, expected a whole number below {vocab}, the vocabulary")
 }
 
-/// Fails unless a prompt has tokens and they fit the context.
-pub fn check_length(tokens: usize, context: u32) -> Result<()> {
+/// Fails unless a prompt has tokens and they fit the context, which is `longest` at most.
+pub fn check_length(tokens: usize, context: u32, longest: u32) -> Result<()> {
     if tokens == 0 {
         return Err(Failure::BadInput(
             "the prompt has no tokens, expected at least one to start from".to_owned(),
         ));
     }
     if tokens > context as usize {
+        let (which, help) = if context < longest {
+            ("", format!("shorten it, or raise --context (at most {longest}, the model's longest)"))
+        } else {
+            (", the model's longest", "shorten it".to_owned())
+        };
         return Err(Failure::BadInput(format!(
-            "the prompt has {tokens} tokens, the context holds {context}: shorten it or raise --context (at most the model's)"
+            "the prompt has {tokens} tokens, the context holds {context}{which}: {help}"
         )));
     }
     Ok(())

@@ -28,6 +28,7 @@ fn plan(dir: &TempDir) -> PathBuf {
     let level = *Level::supported().last().unwrap();
     let compiled = [compile(&graph, &Options::new(level)).unwrap()];
     let parts = PlanParts {
+        producer: "kernmill tests",
         compiled: &compiled,
         choices: None,
         chunk: 512,

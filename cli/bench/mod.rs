@@ -64,6 +64,10 @@ pub struct Bench {
 impl Bench {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
+        if self.tg == 0 {
+            explicit.refuse(&["depth", "batch"], "they are for decoding, which --tg 0 leaves out")?;
+        }
+        self.check_adapters()?;
         let model = model::open(&self.model, explicit)?;
         let vocab = model.vocab() as u32;
         let cases = self.cases(model.longest())?;
@@ -90,6 +94,18 @@ impl Bench {
         bar.finish_and_clear();
         let report = report::Report::new(&loaded, &adapters, &machine, results);
         if self.json { output::print(report.json()) } else { output::show(report.text()) }
+    }
+
+    /// Sequences take the adapters in turn: fewer sequences than adapters would leave some out.
+    fn check_adapters(&self) -> Result<()> {
+        let sequences = self.batch.iter().copied().max().filter(|_| self.tg > 0).unwrap_or(1) as usize;
+        match self.model.lora.adapters.get(sequences) {
+            None => Ok(()),
+            Some(adapter) => Err(Failure::BadInput(format!(
+                "--lora {}: no sequence has it, there are {sequences} at most; raise --batch",
+                adapter.name
+            ))),
+        }
     }
 
     /// What is measured, if it fits a context of `longest` tokens.

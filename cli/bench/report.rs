@@ -4,7 +4,9 @@ use super::case::{Kind, Outcome};
 use super::limits::{Caches, Machine, caches};
 use super::stats::Quartiles;
 use crate::adapters::LoadedAdapter;
+use crate::cpu::model_name;
 use crate::model::Loaded;
+use crate::version;
 use kernmill_runtime::measure::{HugePages, huge_pages};
 use kernmill_runtime::profile::{Profile, StepProfile, Work};
 use serde_json::{Value, json};
@@ -60,6 +62,7 @@ impl<'a> Report<'a> {
         let giga = |values: &[f64]| values.iter().map(|value| value / 1e9).collect::<Vec<f64>>();
         let tera = |values: &[f64]| values.iter().map(|value| value / 1e12).collect::<Vec<f64>>();
         let report = json!({
+            "cpu": model_name(),
             "model": model.name,
             "preset": model.preset,
             "level": self.loaded.level.name(),
@@ -92,7 +95,7 @@ impl<'a> Report<'a> {
             "results": self.results.iter().map(|result| result.json(machine)).collect::<Vec<Value>>(),
             "experts": experts(&self.loaded.engine.chosen_experts()),
         });
-        format!("{report:#}\n")
+        version::report("kernmill.bench/1", report)
     }
 
     /// As tables.

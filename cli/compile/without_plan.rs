@@ -26,10 +26,13 @@ impl Compile {
     /// Refuses what cannot be emitted, before the work.
     pub(super) fn check_emit(&self, levels: &[Level], given: &Source) -> Result<()> {
         let bad = |what: String| Err(Failure::BadInput(what));
-        if self.json && (self.emit.emit != [Stage::Hashes] || self.emit.emit_dir.is_some()) {
+        let hashes = self.emit.emit == [Stage::Hashes] && self.emit.emit_dir.is_none();
+        if self.json && !(hashes ^ self.dry_run) {
+            return bad("--json: expected --dry-run or --emit hashes, which alone are JSON".to_owned());
+        }
+        if self.json && self.dry_run && self.emit.prints() {
             return bad(
-                "--json: of the stages only hashes are JSON, and they are printed; expected --emit hashes"
-                    .to_owned(),
+                "--emit: with --json and --dry-run, one JSON object is printed; give --emit-dir".to_owned()
             );
         }
         if self.emit.wants(Stage::Obj) {
@@ -45,10 +48,10 @@ impl Compile {
             }
         }
         if given.lacks_weights() {
-            if !self.writes_no_plan() {
+            if !self.writes_no_plan() && !self.dry_run {
                 return bad("--weights is missing: a plan holds the weights. Without them, --emit shows what the spec compiles to".to_owned());
             }
-            if self.compile.preset == Preset::Fast {
+            if self.compile.preset == Preset::Fast && !self.dry_run {
                 return bad(
                     "--weights is missing: preset fast decides from the weights which code is generated"
                         .to_owned(),

@@ -7,6 +7,7 @@ use crate::failure::{Failure, Result};
 use crate::options::{FusedArgs, preset_parser};
 use crate::output;
 use crate::source::SpecSource;
+use crate::version;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, NearMiss, fuse};
 use kernmill_compiler::graph::Graph;
@@ -65,7 +66,7 @@ impl Check {
             report.specs.push(self.one(spec, &set, model.as_ref(), level)?);
         }
         if self.json {
-            output::print(format!("{:#}\n", serde_json::json!(report)))?;
+            output::print(version::report("kernmill.fuse-check/1", serde_json::json!(report)))?;
         } else {
             output::show(report.to_string())?;
         }

@@ -5,6 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::given::Source;
 use crate::output;
 use crate::source::{SourceModel, SpecSource};
+use crate::version;
 use kernmill_compiler::assemble::{gate_up_pairs, model_info};
 use kernmill_compiler::choose::{Choices, MAX_RELATIVE_ERROR};
 use kernmill_compiler::fuse::FusedSet;
@@ -133,7 +134,7 @@ impl Listing<'_> {
             "weight_bytes": self.layout.bytes,
             "decode_bytes": self.decode_bytes,
         });
-        format!("{report:#}\n")
+        version::report("kernmill.inspect-model/1", report)
     }
 
     fn tensors(&self) -> impl Iterator<Item = (TensorId, &Tensor)> {

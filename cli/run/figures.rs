@@ -2,6 +2,7 @@
 
 use crate::adapters::LoadedAdapter;
 use crate::model::Loaded;
+use crate::version;
 use kernmill_runtime::measure::peak_resident;
 use kernmill_runtime::{StopReason, Summary};
 use serde_json::json;
@@ -14,6 +15,10 @@ pub struct Figures<'a> {
     pub adapters: &'a [LoadedAdapter],
     /// What was generated.
     pub summary: &'a Summary,
+    /// Most tokens that were asked for.
+    pub max_tokens: usize,
+    /// Seed of the choices.
+    pub seed: Option<u64>,
     /// From the start of the program to an engine that is ready.
     pub ready_seconds: f64,
 }
@@ -23,14 +28,38 @@ impl Figures<'_> {
     pub fn line(&self) -> String {
         let summary = self.summary;
         format!(
-            "{} prompt tokens at {:.1} tokens/s, {} tokens at {:.1} tokens/s; first token after {:.2} s; peak memory {:.0} MB",
+            "{} prompt tokens at {:.1} tokens/s, {} tokens at {:.1} tokens/s; first token after {:.2} s; peak memory {:.0} MB; \
+             ended by {}; seed {}",
             summary.prompt_tokens,
             summary.prefill_rate(),
             summary.tokens.len(),
             summary.decode_rate(),
             self.ready_seconds + summary.prefill_seconds,
-            peak_resident().unwrap_or(0) as f64 / 1e6
+            peak_resident().unwrap_or(0) as f64 / 1e6,
+            self.reason(),
+            self.seed.unwrap_or_default()
         )
+    }
+
+    /// Why the text ends.
+    fn reason(&self) -> String {
+        match &self.summary.stop {
+            StopReason::MaxTokens => format!("-n {}", self.max_tokens),
+            StopReason::Context => {
+                format!("the context of {} tokens, which is full", self.loaded.engine.context())
+            }
+            StopReason::Token(id) => match self.token(*id) {
+                Some(text) => format!("end token {id} ({text})"),
+                None => format!("end token {id}"),
+            },
+            StopReason::Text(text) => format!("stop string {text:?}"),
+            StopReason::Caller => "Ctrl-C".to_owned(),
+        }
+    }
+
+    /// A token as the vocabulary spells it.
+    fn token(&self, id: u32) -> Option<String> {
+        self.loaded.engine.tokenizer().ok()??.token(id)
     }
 
     /// One JSON object, with the text.
@@ -48,6 +77,15 @@ impl Figures<'_> {
             "text": text,
             "tokens": summary.tokens,
             "stop": stop_name(&summary.stop),
+            "stop_token": match &summary.stop {
+                StopReason::Token(id) => Some(json!({ "id": id, "text": self.token(*id) })),
+                _ => None,
+            },
+            "stop_string": match &summary.stop {
+                StopReason::Text(text) => Some(text),
+                _ => None,
+            },
+            "seed": self.seed,
             "prompt_tokens": summary.prompt_tokens,
             "prefill_tokens_per_second": summary.prefill_rate(),
             "decode_tokens_per_second": summary.decode_rate(),
@@ -70,7 +108,7 @@ impl Figures<'_> {
                 "peak_resident": peak_resident(),
             },
         });
-        format!("{report:#}\n")
+        version::report("kernmill.run/1", report)
     }
 }
 
@@ -80,6 +118,6 @@ fn stop_name(stop: &StopReason) -> &'static str {
         StopReason::Context => "context",
         StopReason::Token(_) => "end_token",
         StopReason::Text(_) => "stop_string",
-        StopReason::Caller => "caller",
+        StopReason::Caller => "interrupt",
     }
 }

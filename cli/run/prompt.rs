@@ -5,14 +5,18 @@ use crate::model::Model;
 use crate::tokens;
 use kernmill_plan::input::{limit, read_all_text, read_named_text};
 use kernmill_runtime::TokenizerHandle;
+use std::fs::File;
+use std::io::{IsTerminal, Stdin};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// What to continue.
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 pub struct PromptArgs {
-    /// Text to continue
-    #[arg(long, value_name = "TEXT")]
+    /// Text to continue. Without this and the next two, what is piped to standard input, without its last line end
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
     /// File with the text to continue; - is standard input
     #[arg(long, value_name = "FILE")]
@@ -36,16 +40,20 @@ impl PromptArgs {
         if let Some(path) = &self.tokens {
             return Ok(Prompt { ids: tokens::read(path, model.vocab())?, shown: String::new() });
         }
-        let (text, shown) = match (&self.prompt, &self.prompt_file) {
-            (Some(text), _) => (text.clone(), false),
-            (_, Some(path)) => (read_text(path)?, false),
-            (None, None) => match model.example() {
-                Some(example) => (example.prompt.to_owned(), true),
-                None => {
-                    let what = "what to continue is missing: give --prompt, --prompt-file or --tokens";
-                    return Err(Failure::BadInput(what.to_owned()));
-                }
-            },
+        let given = match (&self.prompt, &self.prompt_file) {
+            (Some(text), _) => Some(text.clone()),
+            (_, Some(path)) => Some(read_text(path)?),
+            (None, None) => piped()?,
+        };
+        let shown = given.is_none();
+        let text = match (given, model.example()) {
+            (Some(text), _) => text,
+            (None, Some(example)) => example.prompt.to_owned(),
+            (None, None) => {
+                let what =
+                    "what to continue is missing: give --prompt, --prompt-file or --tokens, or pipe it in";
+                return Err(Failure::BadInput(what.to_owned()));
+            }
         };
         let Some(tokenizer) = tokenizer else {
             let what =
@@ -66,6 +74,31 @@ fn read_text(path: &Path) -> Result<String> {
     if path != Path::new("-") {
         return read_named_text(path, most).map_err(Failure::read(path));
     }
-    read_all_text(std::io::stdin(), most)
+    read_stdin(std::io::stdin())
+}
+
+fn read_stdin(stdin: Stdin) -> Result<String> {
+    read_all_text(stdin, limit::PROMPT_BYTES as u64)
         .map_err(|error| Failure::BadInput(format!("standard input: {error}")))
+}
+
+/// What a pipe or a file brings on standard input; nothing when that is a terminal or a device such as /dev/null, or empty. A
+/// last line end is left out: `echo` adds one that nobody means.
+fn piped() -> Result<Option<String>> {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() || !brings_text(&stdin) {
+        return Ok(None);
+    }
+    let mut text = read_stdin(stdin)?;
+    if text.ends_with('\n') {
+        text.pop();
+        text.truncate(text.trim_end_matches('\r').len());
+    }
+    Ok((!text.is_empty()).then_some(text))
+}
+
+/// Whether standard input is a pipe or a file. Of others it is not known whether they ever end.
+fn brings_text(stdin: &Stdin) -> bool {
+    let kind = stdin.as_fd().try_clone_to_owned().and_then(|fd| File::from(fd).metadata());
+    kind.is_ok_and(|metadata| metadata.is_file() || metadata.file_type().is_fifo())
 }

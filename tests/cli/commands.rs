@@ -18,6 +18,7 @@ fn run_streams_text_and_ends_with_figures() {
     assert!(plain.stdout.starts_with("# ") && plain.stdout.len() > 40, "{}", plain.stdout);
     assert!(plain.stderr.contains("tokens/s") && plain.stderr.contains("peak memory"), "{}", plain.stderr);
     assert_eq!(plain.stderr.lines().count(), 1, "no progress bar without a terminal");
+    assert!(plain.stderr.contains("ended by -n 20; seed 0"), "{}", plain.stderr);
 
     let quiet = run(&["--quiet", "--threads", "1"]);
     assert_eq!(quiet.stderr, "");
@@ -54,7 +55,14 @@ fn run_stops_where_it_is_told_to() {
     let stopped = run(&["--stop", word]);
     assert_eq!(stopped["stop"], "stop_string");
     assert_eq!(stopped["text"].as_str().unwrap(), &text[..text.find(word).unwrap()]);
+    assert_eq!(stopped["stop_string"], word);
     assert_eq!(run(&["--context", "12"])["stop"], "context");
+    let unlimited = ["run", "--json", "--temp", "0", "--ignore-end", "--prompt", "A slice is", "-n", "-1"];
+    let filled = json(&kernmill(&[&unlimited[..], &["--context", "12"]].concat()).text());
+    assert_eq!((&filled["stop"], filled["stop_string"].is_null()), (&"context".into(), true));
+    assert_eq!(run(&["--top-k", "0"])["text"].as_str().unwrap(), text);
+    let seeds: Vec<u64> = (0..3).map(|_| run(&["--seed", "-1"])["seed"].as_u64().unwrap()).collect();
+    assert!(seeds[0] != seeds[1] || seeds[1] != seeds[2], "{seeds:?}");
     let first = run(&[])["tokens"][0].as_u64().unwrap();
     let biased = run(&["--logit-bias", &format!("{first}=-inf")]);
     assert_ne!(biased["tokens"][0].as_u64().unwrap(), first);
@@ -155,7 +163,12 @@ fn synth_writes_a_checkpoint_that_runs() {
     let synth = ["synth", "spec.toml", "-o", "new", "--seed", "3"];
     sandbox.run(&synth).text();
     let run = ["run", "--spec", "spec.toml", "--weights", "new", "--tokens", "ids.json", "-n", "5", "-q"];
-    sandbox.run(&run).text();
+    let expected = sandbox.run(&run).text();
+    // The directory says itself what it is.
+    let alone = ["run", "new", "--tokens", "ids.json", "-n", "5", "-q"];
+    assert_eq!(sandbox.run(&alone).text(), expected);
+    assert_eq!(sandbox.read("new/kernmill.toml"), sandbox.read("spec.toml"));
+    sandbox.run(&["run", "new/kernmill.toml", "--tokens", "ids.json", "-n", "5", "-q"]).text();
     sandbox.run(&synth).refused(&["new", "already there"]);
     let bench =
         ["bench", "--spec", "spec.toml", "--weights", "new", "--pp", "20", "--tg", "5", "--repeat", "1"];

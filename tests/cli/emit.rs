@@ -88,9 +88,10 @@ fn hashes_are_of_the_programs_code() {
         kernmill(&[&usual[..], more].concat()).text()
     };
     let json: Value = serde_json::from_str(&hashes(&["--json"])).unwrap();
-    assert_eq!(json.as_array().unwrap().len(), 2);
+    let json = json["targets"].as_array().unwrap();
+    assert_eq!(json.len(), 2);
     let text = hashes(&[]);
-    for (json, level) in json.as_array().unwrap().iter().zip([Level::V3, Level::V4]) {
+    for (json, level) in json.iter().zip([Level::V3, Level::V4]) {
         assert_eq!((&json["level"], &json["model"]), (&level.name().into(), &"nano".into()));
         let code = program(NANO, Preset::Faithful, level).code;
         assert_eq!(json["code"], blake3::hash(&code.bytes).to_hex().as_str());
@@ -135,9 +136,12 @@ fn what_cannot_be_emitted_is_refused_before_the_work() {
     refused(&["--emit", "obj", "-o", "none/a.o"], &["none/a.o", "No such file"]);
     refused(&["--emit", "hashes", "--preset", "fast"], &["--weights is missing: preset fast"]);
     refused(&["-o", "a.plan"], &["--weights is missing: a plan"]);
-    refused(&["--dry-run"], &["--weights is missing: a plan"]);
-    refused(&["--emit", "asm", "--json"], &["expected --emit hashes"]);
+    refused(&["--dry-run", "--merge-lora", "a=b"], &["--weights is missing"]);
+    refused(&["--dry-run", "--context", "0"], &["--context is 0, expected 1 to"]);
+    refused(&["--json", "-o", "a.plan"], &["--json: expected --dry-run or --emit hashes"]);
+    refused(&["--json", "--dry-run", "--emit", "graph"], &["--emit: with --json and --dry-run"]);
+    refused(&["--emit", "asm", "--json"], &["expected --dry-run or --emit hashes"]);
     sandbox.run(&["explain", "spec.toml", "--emit", "obj"]).refused(&["--emit-dir DIR"]);
     sandbox.run(&["run", "--emit", "obj"]).refused(&["--emit-dir DIR"]);
-    sandbox.run(&["compile", "spec.toml", "--json"]).misused("--emit");
+    sandbox.run(&["compile", "spec.toml", "--json"]).misused("--output");
 }

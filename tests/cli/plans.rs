@@ -225,9 +225,23 @@ fn a_dry_run_writes_nothing() {
     let sandbox = Sandbox::of("gptoss-base");
     let before = sandbox.files();
     let text = sandbox.run(&["compile", "spec.toml", "--weights", ".", "--dry-run"]).text();
-    for part in ["plan: ", "weights", "memory: ", "tokens/s on this machine"] {
+    let alone = sandbox.run(&["compile", "spec.toml", "--dry-run", "--context", "9"]).text();
+    for part in [
+        "plan: ",
+        "weights",
+        "memory: ",
+        "it fits, also with the model's longest",
+        "tokens/s on this machine",
+    ] {
         assert!(text.contains(part), "`{part}` is not in:\n{text}");
+        assert!(alone.contains(part), "`{part}` is not in:\n{alone}");
     }
+    assert!(alone.contains("a context of 9 tokens") && alone.contains("without weights at hand"), "{alone}");
+    let fast = ["compile", "spec.toml", "--dry-run", "--json", "--preset", "fast"];
+    let report: Value = serde_json::from_str(&sandbox.run(&fast).text()).unwrap();
+    let number = |field: &str| report.pointer(field).and_then(Value::as_f64).unwrap();
+    assert!(number("/plan_bytes") > number("/memory/weights") && number("/memory/kv") > 0.0, "{report:#}");
+    assert!(report["notes"].to_string().contains("that may have 4 bits does"), "{report:#}");
     assert_eq!(sandbox.files(), before);
 }
 

@@ -34,6 +34,11 @@ fn a_prompt_must_fit_the_context() {
     sandbox.run(&run).refused(&["the prompt has 200000 tokens, the context holds"]);
 
     kernmill(&["run", "--prompt", "one two three four", "--context", "3"]).refused(&["the context holds 3"]);
+    let long = "x ".repeat(4000);
+    kernmill(&["run", "--prompt", &long])
+        .refused(&["the context holds 2048, the model's longest: shorten it"]);
+    let shorter = ["run", "--prompt", &long, "--context", "99"];
+    kernmill(&shorter).refused(&["raise --context (at most 2048, the model's longest)"]);
     kernmill(&["run", "--context", "0"]).refused(&["--context is 0, expected 1 to 2048"]);
     kernmill(&["run", "--context", "2049"]).refused(&["--context is 2049, expected 1 to 2048"]);
     kernmill(&["bench", "--pp", "2049"]).refused(&["--pp 2049", "at most 2048"]);
@@ -80,12 +85,15 @@ fn text_needs_a_tokenizer_and_a_prompt() {
 #[test]
 fn sampling_parameters_must_be_in_range() {
     for (args, parts) in [
-        (["--temp", "nan"], &["temperature is NaN", "expected a finite number"][..]),
-        (["--temp=-1", "--quiet"], &["temperature is -1"]),
-        (["--top-p", "0"], &["top_p is 0", "more than 0 and at most 1"]),
-        (["--top-k", "0"], &["top_k is 0", "at least 1"]),
-        (["--min-p", "1.5"], &["min_p is 1.5", "0 to 1"]),
-        (["--repeat-penalty", "0"], &["repetition_penalty is 0"]),
+        (["--temp", "nan"], &["--temp", "at least 0"][..]),
+        (["--temp", "-1"], &["invalid value '-1'", "--temp", "at least 0"]),
+        (["--seed", "-2"], &["--seed", "-1 for any"]),
+        (["-n", "-2"], &["--max-tokens", "-1 for as many as fit"]),
+        (["--top-k", "-1"], &["--top-k", "0 for all tokens"]),
+        (["--context", "-1"], &["--context"]),
+        (["--top-p", "0"], &["--top-p", "more than 0 and at most 1"]),
+        (["--min-p", "1.5"], &["--min-p", "0 to 1"]),
+        (["--repeat-penalty", "0"], &["--repeat-penalty", "more than 0"]),
         (["--logit-bias", "3072=1"], &["token 3072", "less than 3072"]),
         (["--logit-bias", "some=1"], &["expected ID=BIAS"]),
         (["--max-memory", "lots"], &["expected a number of bytes"]),

@@ -1,11 +1,8 @@
 //! Commands that documents and help texts show.
 
-use super::{files, root};
+use super::{call, files, root};
 use crate::harness::program;
 use std::fs;
-
-/// How a document calls the program.
-const CALLS: [&str; 3] = ["kernmill ", "cargo run --release -- ", "cargo run --locked --release -- "];
 
 #[test]
 fn commands_in_documents_parse() {
@@ -14,7 +11,7 @@ fn commands_in_documents_parse() {
         let text = fs::read_to_string(&document).unwrap();
         for block in text.split("```sh").skip(1) {
             for line in block.split("```").next().unwrap().lines() {
-                if let Some(call) = CALLS.iter().find_map(|call| line.strip_prefix(call)) {
+                if let Some(call) = call(line) {
                     assert_parses(call, &document.display().to_string());
                     count += 1;
                 }
@@ -70,7 +67,8 @@ fn help(args: &[&str]) -> String {
 
 /// Arguments are parsed up to the `--help` behind them, which then does nothing but print.
 fn assert_parses(line: &str, place: &str) {
-    let mut args = words(line);
+    // What follows is for the shell.
+    let mut args = words(line.split(['>', '|']).next().unwrap());
     if args.first().is_some_and(|first| first == "help") {
         args.remove(0);
     }
@@ -84,7 +82,7 @@ fn assert_parses(line: &str, place: &str) {
 }
 
 /// Words of a shell command; quotes are all it may have.
-fn words(line: &str) -> Vec<String> {
+pub fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = None::<String>;
     let mut quote = None;

@@ -1,7 +1,8 @@
-//! Documents that cannot rot: their paths exist, their commands parse, and what they claim of the workspace holds.
+//! Documents that cannot rot: their paths exist, their commands work, and what they claim of the workspace holds.
 
 mod commands;
 mod dependencies;
+mod run;
 mod workspace;
 
 use std::fs;
@@ -63,6 +64,12 @@ fn every_document_is_in_the_index() {
         let name = document.file_name().unwrap().to_str().unwrap();
         assert!(name == "README.md" || index.contains(&format!("]({name})")), "docs/README.md lacks {name}");
     }
+}
+
+/// The arguments of a line that calls the program.
+pub fn call(line: &str) -> Option<&str> {
+    const CALLS: [&str; 3] = ["kernmill ", "cargo run --release -- ", "cargo run --locked --release -- "];
+    CALLS.iter().find_map(|call| line.strip_prefix(call))
 }
 
 /// Files of the working tree with one of these extensions, build output left out.

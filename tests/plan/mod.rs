@@ -86,6 +86,7 @@ fn weights_of_any_bytes_run_without_a_fault() {
             let levels = Level::supported().into_iter();
             let compiled: Vec<_> = levels.map(|level| compile(&graph, &options(level)).unwrap()).collect();
             let parts = PlanParts {
+                producer: "kernmill tests",
                 compiled: &compiled,
                 choices: None,
                 chunk: 32,

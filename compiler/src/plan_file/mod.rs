@@ -28,6 +28,8 @@ use std::sync::Mutex;
 /// What goes into a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanParts<'a> {
+    /// Program and version that write the plan.
+    pub producer: &'a str,
     /// The same graph compiled for each target.
     pub compiled: &'a [Compiled],
     /// What preset `fast` made of the weights.
@@ -221,7 +223,7 @@ fn metadata(parts: &PlanParts<'_>, graph: &Graph, layout: &WeightLayout, program
         TargetInfo { level: level.name().to_owned(), features, abi: ABI_VERSION }
     };
     Metadata {
-        producer: concat!("kernmill ", env!("CARGO_PKG_VERSION")).to_owned(),
+        producer: parts.producer.to_owned(),
         model: program.model.clone(),
         chunk: parts.chunk as u32,
         fused: parts.fused,

@@ -109,7 +109,7 @@ impl Kind {
 /// What a plan says about itself, serialised with postcard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metadata {
-    /// Program and version that wrote the plan, such as `kernmill 0.1.0`.
+    /// Program that wrote the plan, with its version and commit.
     pub producer: String,
     /// Model facts, the same for all targets.
     pub model: ModelInfo,

@@ -67,6 +67,7 @@ pub fn plan_of(levels: &[Level]) -> Vec<u8> {
     let graph = sound_graph();
     let compiled: Vec<Compiled> = levels.iter().map(|level| compiled(&graph, *level)).collect();
     let parts = PlanParts {
+        producer: "kernmill tests",
         compiled: &compiled,
         choices: None,
         chunk: CHUNK,

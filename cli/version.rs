@@ -1,0 +1,44 @@
+//! Which kernmill this is: the same facts stand in `--version`, in plans, and in everything that is printed as JSON.
+
+use serde_json::{Value, json};
+
+/// Version of the package.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Commit that it was built from; `unknown` for a development build, or outside of a repository.
+pub const COMMIT: &str = env!("KERNMILL_COMMIT");
+/// Optional parts that it has.
+pub const FEATURES: &[&str] = if cfg!(feature = "compiler") { &["compiler"] } else { &[] };
+
+/// What plans say about the program that wrote them.
+#[cfg(feature = "compiler")]
+pub const PRODUCER: &str = concat!(
+    "kernmill ",
+    env!("CARGO_PKG_VERSION"),
+    ", commit ",
+    env!("KERNMILL_COMMIT"),
+    ", features compiler"
+);
+
+/// On one line, for `-V`.
+pub fn short() -> String {
+    match COMMIT.get(..12) {
+        Some(commit) => format!("{VERSION} ({commit})"),
+        None => VERSION.to_owned(),
+    }
+}
+
+/// All of it, for `--version`.
+pub fn long() -> String {
+    let features = if FEATURES.is_empty() { "none".to_owned() } else { FEATURES.join(", ") };
+    format!("{VERSION}\ncommit: {COMMIT}\nfeatures: {features}\ntarget: {}", env!("KERNMILL_TARGET"))
+}
+
+/// A report as JSON text: an object that says first what it is and which kernmill made it. `schema` is a name and the number that grows
+/// when a field changes its meaning or goes, such as `kernmill.run/1`; new fields may come without it.
+pub fn report(schema: &str, report: Value) -> String {
+    let mut all = json!({ "schema": schema, "version": VERSION, "commit": COMMIT, "built_with": FEATURES });
+    if let (Some(all), Value::Object(fields)) = (all.as_object_mut(), report) {
+        all.extend(fields);
+    }
+    format!("{all:#}\n")
+}

@@ -1,0 +1,138 @@
+//! The commands that documents show do what they say: each document's are run, in its order, in a directory of their own.
+//!
+//! Models of a true size are not at hand. A small one stands in for each of them under its name: the embedded model's files, with a
+//! longer context.
+
+use super::{call, root};
+use crate::gguf::convert::convert;
+use crate::gguf::writer::BF16;
+use crate::harness::program;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Output;
+use tempfile::TempDir;
+
+/// Context of the stand-ins, in tokens: what benchmarks of documents need.
+const CONTEXT: &str = "8192";
+
+/// Variables that make commands quick which measure.
+const QUICK: [(&str, &str); 4] =
+    [("KERNMILL_READ", "1M"), ("KERNMILL_REPEAT", "1"), ("KERNMILL_SAMPLES", "1"), ("KERNMILL_THREADS", "2")];
+
+/// Options whose value is written by the command.
+const OUTPUTS: [&str; 4] = ["-o", "--output", "--out", "--emit-dir"];
+
+/// The directory that a document's commands run in.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Place {
+        let place = Place(TempDir::new().unwrap());
+        let specs = place.path("model-specs");
+        fs::create_dir(&specs).unwrap();
+        symlink(root().join("model-specs/examples"), specs.join("examples")).unwrap();
+        symlink(root().join("model-specs/nano"), specs.join("nano")).unwrap();
+        let spec = fs::read_to_string(root().join("model-specs/nano/nano.toml")).unwrap();
+        let spec = spec.replace("max_context = 2048", &format!("max_context = {CONTEXT}"));
+        assert!(spec.contains(CONTEXT));
+        fs::write(specs.join("gpt-oss-20b.toml"), spec).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let mut program = program();
+        program.args(args).envs(QUICK).current_dir(self.0.path()).output().unwrap()
+    }
+
+    /// A step that makes an input.
+    fn make(&self, args: &[&str]) {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Makes the input called `name`, unless a command has made it.
+    fn provide(&self, name: &str) {
+        let name = name.trim_end_matches('/');
+        if self.path(name).exists() {
+            return;
+        }
+        match name {
+            "DIR" | "synth-20b" => self.checkpoint(&self.path(name)),
+            "ids.json" => fs::write(self.path(name), "[1, 2, 3, 4, 5]").unwrap(),
+            "question.txt" => fs::write(self.path(name), "What is a slice?").unwrap(),
+            _ if name.ends_with(".gguf") => {
+                let file = convert("../../../model-specs/nano", BF16).bytes();
+                fs::write(self.path(name), file).unwrap();
+                let tokenizer = root().join("model-specs/nano/tokenizer.json");
+                let _ = symlink(tokenizer, self.path("tokenizer.json"));
+            }
+            "model.toml" => self.make(&["import", &self.input("DIR"), "-o", name]),
+            _ if name.ends_with(".plan") => self.make(&["compile", &self.input("DIR"), "-o", name, "-q"]),
+            _ if name.starts_with("adapters/") => {
+                let spec = "model-specs/gpt-oss-20b.toml";
+                fs::create_dir_all(self.path("adapters")).unwrap();
+                self.make(&["synth", spec, "-o", name, "--lora", "2", "-q"]);
+            }
+            _ => {}
+        }
+    }
+
+    /// The name of an input that is there now.
+    fn input(&self, name: &str) -> String {
+        self.provide(name);
+        name.to_owned()
+    }
+
+    fn checkpoint(&self, dir: &Path) {
+        let nano = root().join("model-specs/nano");
+        fs::create_dir(dir).unwrap();
+        for file in ["model.safetensors", "tokenizer.json"] {
+            symlink(nano.join(file), dir.join(file)).unwrap();
+        }
+        let config = fs::read_to_string(nano.join("config.json")).unwrap();
+        let key = "\"max_position_embeddings\": ";
+        let longer = config.replacen(&format!("{key}2048"), &format!("{key}{CONTEXT}"), 1);
+        assert_ne!(longer, config);
+        fs::write(dir.join("config.json"), longer).unwrap();
+    }
+
+    /// Makes what a command reads.
+    fn provide_all(&self, args: &[String]) {
+        let mut words = args.iter();
+        while let Some(word) = words.next() {
+            if OUTPUTS.contains(&word.as_str()) {
+                words.next();
+                continue;
+            }
+            // NAME=DIR[:SCALE] of an adapter.
+            let name = word.split_once('=').map_or(word.as_str(), |(_, path)| path);
+            self.provide(name.split(':').next().unwrap());
+        }
+    }
+}
+
+#[test]
+fn commands_in_documents_do_what_they_say() {
+    let mut count = 0;
+    let mut documents = super::files(&root().join("docs"), &["md"]);
+    documents.push(root().join("README.md"));
+    for document in documents {
+        let place = Place::new();
+        let text = fs::read_to_string(&document).unwrap();
+        for line in text.split("```sh").skip(1).flat_map(|block| block.split("```").next().unwrap().lines()) {
+            let Some(call) = call(line) else { continue };
+            let args = super::commands::words(call);
+            place.provide_all(&args);
+            let output = place.run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(0), "{}: {line}\n{errors}", document.display());
+            count += 1;
+        }
+    }
+    assert!(count > 40, "found only {count} commands");
+}
