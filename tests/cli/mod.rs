@@ -8,6 +8,7 @@ mod emit;
 mod environment;
 mod fuse;
 mod given;
+mod layouts;
 mod limits;
 mod options;
 mod outputs;
