@@ -118,12 +118,15 @@ impl Compile {
         // What is wrong with the place is found before the work.
         let file = self.output.as_deref().filter(|_| !self.dry_run).map(output::create_file).transpose()?;
         let model = SourceModel::open(&given, self.compile.fusions.set()?)?;
+        let (tokenizer_json, end_tokens) = (model.tokenizer_json()?, model.end_tokens()?);
+        if let Some(note) = model.texts.note().filter(|_| !self.compile.quiet) {
+            output::note(format_args!("note: {note}"));
+        }
         let threads = self.threads.map_or_else(default_threads, usize::from);
         let merge = Merge::new(&model, &self.merge_lora, self.compile.quiet)?;
         let weights = merge.weights(&model)?;
         let choices = choices(&merge.graph, &weights, self.compile.preset, threads, self.compile.quiet)?;
         let compiled = self.targets(&model.source, &merge.graph, &levels, choices.as_ref())?;
-        let end_tokens = model.end_tokens()?;
         let writer = PlanWriter::new(&PlanParts {
             producer: version::PRODUCER,
             compiled: &compiled,
@@ -132,7 +135,7 @@ impl Compile {
             fused: !self.compile.no_fuse,
             fused_specs: &model.source.fused,
             spec: &model.source.text,
-            tokenizer_json: model.tokenizer_json.as_deref(),
+            tokenizer_json: tokenizer_json.as_deref(),
             end_tokens: &end_tokens,
             chat_template: model.chat_template.as_deref(),
         })?;

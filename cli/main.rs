@@ -27,7 +27,6 @@ mod manual;
 #[cfg(feature = "compiler")]
 mod merge;
 mod model;
-#[cfg(feature = "compiler")]
 mod nano;
 mod options;
 mod output;

@@ -87,27 +87,26 @@ pub trait Model {
     fn longest(&self) -> u32;
 
     /// What to continue unless told otherwise.
-    fn example(&self) -> Option<Example> {
+    fn example(&self) -> Option<&'static str> {
         None
     }
 
-    /// Its tokenizer, if it has one; a plan's is being read from now on.
+    /// Its tokenizer, if it has one, which is being read from now on.
     fn tokenizer(&mut self) -> Option<TokenizerHandle>;
+
+    /// Runs without the tokenizer, which cannot be used.
+    fn leave_tokenizer(&mut self);
+
+    /// What a user should know about the tokenizer.
+    fn tokenizer_note(&self) -> Option<String> {
+        None
+    }
 
     /// Tokens by which its texts end.
     fn end_tokens(&self) -> Result<Vec<u32>>;
 
     /// Starts an engine for `sequences` sequences of `context` tokens.
     fn load(self: Box<Self>, args: &ModelArgs, emit: &Emit, context: u32, sequences: u32) -> Result<Loaded>;
-}
-
-/// How the texts of a model's training began.
-#[derive(Clone, Copy, Debug)]
-pub struct Example {
-    /// A prompt.
-    pub prompt: &'static str,
-    /// The token before every text.
-    pub start: &'static str,
 }
 
 /// Reads and checks everything but the weights.
@@ -137,7 +136,7 @@ pub fn open(args: &ModelArgs, explicit: &Explicit) -> Result<Box<dyn Model>> {
             }
             let level = args.target.runnable_level(args.compile.preset)?;
             let model = SourceModel::open(&source, fused)?;
-            Ok(Box::new(SourceAt { model, level }))
+            Ok(Box::new(SourceAt { model, level, tokenizer: None }))
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::emit::{Emit, Stage};
 use crate::failure::{Failure, Result};
 use crate::listing;
 use crate::model::{Loaded, Model, ModelArgs, Times, WeightsIn, check_memory, engine};
+use crate::nano;
 use crate::options::Target;
 use crate::output;
 #[cfg(feature = "compiler")]
@@ -75,11 +76,19 @@ impl Model for PlanModel {
         self.image.program().model.max_context
     }
 
+    fn example(&self) -> Option<&'static str> {
+        nano::example(&self.plan.file().spec().ok()?)
+    }
+
     fn tokenizer(&mut self) -> Option<TokenizerHandle> {
         if self.image.tokenizer().is_none() {
             self.image = self.image.clone().with_tokenizer(self.plan.tokenizer());
         }
         self.image.tokenizer().cloned()
+    }
+
+    fn leave_tokenizer(&mut self) {
+        self.image = self.image.clone().with_tokenizer(None);
     }
 
     fn end_tokens(&self) -> Result<Vec<u32>> {

@@ -11,7 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::model::{self, Loaded, Model, ModelArgs};
 use crate::{output, tokens};
 use figures::Figures;
-use kernmill_runtime::{GenerateParams, Summary};
+use kernmill_runtime::{GenerateParams, Summary, Tokenizer, TokenizerHandle};
 use prompt::{Prompt, PromptArgs};
 use sampling::SamplingArgs;
 use std::io::IsTerminal;
@@ -47,9 +47,12 @@ pub struct Run {
     /// model's longest
     #[arg(long, value_name = "N")]
     context: Option<u32>,
-    /// End the text at this string, which is not shown; may be given several times
+    /// End the text at this string, which is not shown, or at the special token of this name; may be given several times
     #[arg(long, value_name = "STR")]
     stop: Vec<String>,
+    /// Show special tokens, such as those between the parts of an answer
+    #[arg(long)]
+    special: bool,
     /// Do not end at the model's own end tokens
     #[arg(long)]
     ignore_end: bool,
@@ -84,13 +87,17 @@ impl Run {
         }
         let start = Instant::now();
         let mut model = model::open(&self.model, explicit)?;
-        let tokenizer = model.tokenizer();
-        let prompt = self.prompt.read(&*model, tokenizer.as_ref())?;
+        let tokenizer = self.tokenizer(&mut *model);
+        let longest = self.context.unwrap_or_else(|| model.longest());
+        let prompt = self.prompt.read(&*model, tokenizer.as_ref(), longest)?;
         let context =
             model::context(model.longest(), self.context, prompt.ids.len().saturating_add(self.max_tokens))?;
         tokens::check_length(prompt.ids.len(), context, model.longest())?;
         if tokenizer.is_none() && !self.stop.is_empty() {
             return Err(Failure::BadInput("--stop needs a tokenizer.json beside the weights".to_owned()));
+        }
+        if let Some(tokenizer) = &tokenizer {
+            self.check_texts(&*model, tokenizer.get()?, &prompt)?;
         }
         let params = self.params(&*model)?;
         let mut loaded = model.load(&self.model, &self.emit, context, 1)?;
@@ -116,6 +123,47 @@ impl Run {
         if interrupt.came() { Err(Failure::Interrupted) } else { Ok(()) }
     }
 
+    /// The model's tokenizer. For a prompt of token ids one that cannot be read is done without.
+    fn tokenizer(&self, model: &mut dyn Model) -> Option<TokenizerHandle> {
+        let tokenizer = model.tokenizer()?;
+        if self.prompt.is_ids()
+            && let Err(error) = tokenizer.get()
+        {
+            self.note(&format!("token ids are shown instead of text: {error}"));
+            model.leave_tokenizer();
+            return None;
+        }
+        Some(tokenizer)
+    }
+
+    /// Says what may not be meant, and refuses stop strings that no text can have.
+    fn check_texts(&self, model: &dyn Model, tokenizer: &Tokenizer, prompt: &Prompt) -> Result<()> {
+        if let Some(note) = model.tokenizer_note() {
+            self.note(&note);
+        }
+        if let Some(start) = tokenizer.repeated_start(&prompt.ids).filter(|_| !self.prompt.is_ids()) {
+            self.note(&format!(
+                "the prompt begins with {start}, and the tokenizer puts another one before it"
+            ));
+        }
+        let hidden = |stop: &&String| !self.special && tokenizer.special_token_id(stop).is_none();
+        for stop in self.stop.iter().filter(hidden) {
+            if let Some(special) = tokenizer.special_token_in(stop) {
+                return Err(Failure::BadInput(format!(
+                    "--stop {stop:?} has the special token {special} in it, which is not part of the text: give the token alone, \
+                     or --special, which shows such tokens"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&self, note: &str) {
+        if !self.model.compile.quiet {
+            output::note(format_args!("note: {note}"));
+        }
+    }
+
     fn params(&self, model: &dyn Model) -> Result<GenerateParams> {
         let sampler = self.sampling.params();
         sampler.check(model.vocab()).map_err(|error| Failure::BadInput(error.to_string()))?;
@@ -126,7 +174,7 @@ impl Run {
             sampler,
             stop: self.stop.clone(),
             stop_tokens,
-            shows_special: false,
+            shows_special: self.special,
         })
     }
 

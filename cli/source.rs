@@ -3,7 +3,7 @@
 use crate::emit::Emit;
 use crate::failure::{Failure, Result};
 use crate::given::{SPEC_FILE, Source};
-use crate::model::{Example, Loaded, Model, ModelArgs, Times, WeightsIn, check_memory, engine};
+use crate::model::{Loaded, Model, ModelArgs, Times, WeightsIn, check_memory, engine};
 use crate::stages::compile_and_emit;
 use crate::{nano, progress};
 use kernmill_compiler::build::{BuildError, build_weights};
@@ -16,13 +16,16 @@ use kernmill_compiler::import;
 use kernmill_compiler::pack::WeightSource;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{self, Spec};
-use kernmill_plan::input::{limit, read_named_text, read_regular, read_regular_text};
+use kernmill_compiler::tokenizer_files::TokenizerFiles;
+use kernmill_plan::input::{limit, read_named_text, read_regular_text};
 use kernmill_plan::output::directory;
 use kernmill_plan::target::Level;
 use kernmill_runtime::kv::KvShape;
+use kernmill_runtime::tokenizer::TokenizerError;
 use kernmill_runtime::{PlanImage, Tokenizer, TokenizerHandle};
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A spec's text, the name that messages call it by, and what is fused.
@@ -113,21 +116,19 @@ pub struct SourceModel {
     pub graph: Graph,
     /// Its weights.
     pub checkpoint: Checkpoint,
-    /// `tokenizer.json`, if it has one.
-    pub tokenizer_json: Option<Vec<u8>>,
+    /// Where its tokenizer is, which is read when it is asked for.
+    pub texts: TokenizerFiles,
     /// Its chat template, if it has one.
     pub chat_template: Option<String>,
-    /// Its tokenizer, if it has one.
-    pub tokenizer: Option<TokenizerHandle>,
     /// Whether it is the embedded one.
     pub embedded: bool,
 }
 
 impl SourceModel {
-    /// Reads spec, tokenizer and checkpoint headers; without spec and weights, those of the embedded model.
+    /// Reads spec and checkpoint headers; without spec and weights, those of the embedded model.
     pub fn open(given: &Source, fused: FusedSet) -> Result<SourceModel> {
         let mut chat_template = None;
-        let (source, checkpoint, tokenizer_json) = match (given.spec.as_deref(), given.weights.as_deref()) {
+        let (source, checkpoint, texts) = match (given.spec.as_deref(), given.weights.as_deref()) {
             (spec, Some(weights)) => {
                 // The spec's own faults come before those of the weights.
                 let given = spec.map(|path| SpecSource::read(path, fused.clone())).transpose()?;
@@ -135,9 +136,9 @@ impl SourceModel {
                 if is_gguf(weights) {
                     let gguf = Gguf::open(weights)?;
                     let source = given.map_or_else(|| SpecSource::import_gguf(&gguf, fused), Ok)?;
-                    let tokenizer = read_gguf_tokenizer(&gguf)?;
                     chat_template = gguf.chat_template()?.map(str::to_owned);
-                    (source, gguf.into_checkpoint()?, tokenizer)
+                    let texts = TokenizerFiles::Gguf(Arc::new(gguf.clone()));
+                    (source, gguf.into_checkpoint()?, texts)
                 } else {
                     let (source, checkpoint) = match given {
                         Some(source) => (source, Checkpoint::open(weights)?),
@@ -151,32 +152,45 @@ impl SourceModel {
                         }
                     };
                     source.graph()?;
-                    (source, checkpoint, read_tokenizer(weights)?)
+                    (source, checkpoint, TokenizerFiles::of(weights)?)
                 }
             }
             _ => {
                 given.need_weights()?;
                 let source = SpecSource::embedded(fused);
                 let checkpoint = Checkpoint::from_static(nano::NAME, nano::WEIGHTS)?;
-                (source, checkpoint, Some(nano::TOKENIZER.to_vec()))
+                (source, checkpoint, TokenizerFiles::Embedded(nano::TOKENIZER))
             }
         };
         let graph = source.graph()?;
         Weights::new(&graph, &checkpoint)?;
-        let tokenizer = match &tokenizer_json {
-            Some(json) => Some(Tokenizer::from_json(json, graph.vocab as u32)?.into()),
-            None => None,
-        };
         let embedded = given.weights.is_none();
-        Ok(SourceModel { source, graph, checkpoint, tokenizer_json, chat_template, tokenizer, embedded })
+        Ok(SourceModel { source, graph, checkpoint, texts, chat_template, embedded })
+    }
+
+    /// The contents of its `tokenizer.json`, if it has one; checked.
+    pub fn tokenizer_json(&self) -> Result<Option<Vec<u8>>> {
+        let json = self.texts.read()?;
+        if let Some(json) = &json {
+            Tokenizer::from_json(json, self.graph.vocab as u32)?;
+        }
+        Ok(json)
+    }
+
+    /// Its tokenizer, if it has one, which a thread of its own begins to read now.
+    fn tokenizer(&self) -> Option<TokenizerHandle> {
+        let (texts, vocab) = (self.texts.clone(), self.graph.vocab as u32);
+        let read = move || match texts.read() {
+            Ok(Some(json)) => Tokenizer::from_json(&json, vocab),
+            Ok(None) => Err(TokenizerError::Read { message: "the tokenizer is gone".to_owned() }),
+            Err(error) => Err(TokenizerError::Read { message: error.to_string() }),
+        };
+        self.texts.exist().then(|| TokenizerHandle::start(read))
     }
 
     /// Tokens by which its texts end.
     pub fn end_tokens(&self) -> Result<Vec<u32>> {
-        match &self.tokenizer {
-            Some(tokenizer) => Ok(tokenizer.get()?.end_tokens()),
-            None => Ok(Vec::new()),
-        }
+        Ok(self.texts.end_tokens(self.graph.vocab)?)
     }
 
     /// What preset `fast` makes of the weights; nothing for the other presets.
@@ -210,6 +224,8 @@ pub struct SourceAt {
     pub model: SourceModel,
     /// One that this CPU can run.
     pub level: Level,
+    /// Its tokenizer, once it was asked for.
+    pub tokenizer: Option<TokenizerHandle>,
 }
 
 impl Model for SourceAt {
@@ -221,12 +237,23 @@ impl Model for SourceAt {
         self.model.graph.max_context as u32
     }
 
-    fn example(&self) -> Option<Example> {
-        self.model.embedded.then_some(Example { prompt: nano::PROMPT, start: nano::START })
+    fn example(&self) -> Option<&'static str> {
+        self.model.embedded.then_some(nano::PROMPT)
     }
 
     fn tokenizer(&mut self) -> Option<TokenizerHandle> {
-        self.model.tokenizer.clone()
+        if self.tokenizer.is_none() {
+            self.tokenizer = self.model.tokenizer();
+        }
+        self.tokenizer.clone()
+    }
+
+    fn leave_tokenizer(&mut self) {
+        self.tokenizer = None;
+    }
+
+    fn tokenizer_note(&self) -> Option<String> {
+        self.model.texts.note()
     }
 
     fn end_tokens(&self) -> Result<Vec<u32>> {
@@ -234,7 +261,7 @@ impl Model for SourceAt {
     }
 
     fn load(self: Box<Self>, args: &ModelArgs, emit: &Emit, context: u32, sequences: u32) -> Result<Loaded> {
-        let SourceAt { model, level } = *self;
+        let SourceAt { model, level, tokenizer } = *self;
         let threads = args.threads();
         let start = Instant::now();
         let choices = model.choices(args.compile.preset, threads, args.compile.quiet)?;
@@ -254,30 +281,8 @@ impl Model for SourceAt {
         bar.finish_and_clear();
         // SAFETY: the compiler of this process made the program.
         let image = unsafe { PlanImage::generated(compiled.program, packed?) };
-        let image = image.with_tokenizer(model.tokenizer).with_chat_template(model.chat_template);
+        let image = image.with_tokenizer(tokenizer).with_chat_template(model.chat_template);
         times.pack = start.elapsed().as_secs_f64();
         engine(&image, shape, args, times)
     }
-}
-
-/// The file's own, or the `tokenizer.json` beside it if it has none that can be used.
-fn read_gguf_tokenizer(gguf: &Gguf) -> Result<Option<Vec<u8>>> {
-    match gguf.tokenizer_json() {
-        Ok(Some(json)) => Ok(Some(json)),
-        Ok(None) => read_tokenizer(gguf.path()),
-        Err(error @ CheckpointError::Unsupported { .. }) => match read_tokenizer(gguf.path())? {
-            Some(json) => Ok(Some(json)),
-            None => Err(Failure::BadInput(format!("{error}, or the model's tokenizer.json beside the file"))),
-        },
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn read_tokenizer(weights: &Path) -> Result<Option<Vec<u8>>> {
-    let dir = if weights.is_dir() { weights } else { directory(weights) };
-    let path = dir.join("tokenizer.json");
-    if !path.exists() {
-        return Ok(None);
-    }
-    read_regular(&path, limit::TOKENIZER_BYTES).map(Some).map_err(Failure::read(&path))
 }

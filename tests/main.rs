@@ -16,3 +16,4 @@ mod nano;
 mod oracle;
 mod plan;
 mod smollm2;
+mod streams;

@@ -35,8 +35,13 @@ pub struct Prompt {
 }
 
 impl PromptArgs {
-    /// Reads and encodes it.
-    pub fn read(&self, model: &dyn Model, tokenizer: Option<&TokenizerHandle>) -> Result<Prompt> {
+    /// Reads and encodes it, for a context of at most `context` tokens.
+    pub fn read(
+        &self,
+        model: &dyn Model,
+        tokenizer: Option<&TokenizerHandle>,
+        context: u32,
+    ) -> Result<Prompt> {
         if let Some(path) = &self.tokens {
             return Ok(Prompt { ids: tokens::read(path, model.vocab())?, shown: String::new() });
         }
@@ -48,7 +53,7 @@ impl PromptArgs {
         let shown = given.is_none();
         let text = match (given, model.example()) {
             (Some(text), _) => text,
-            (None, Some(example)) => example.prompt.to_owned(),
+            (None, Some(example)) => example.to_owned(),
             (None, None) => {
                 let what =
                     "what to continue is missing: give --prompt, --prompt-file or --tokens, or pipe it in";
@@ -60,12 +65,13 @@ impl PromptArgs {
                 "there is no tokenizer.json beside the weights: give token ids with --tokens instead of text";
             return Err(Failure::BadInput(what.to_owned()));
         };
-        let tokenizer = tokenizer.get()?;
-        let mut ids = tokenizer.encode(&text, true)?;
-        if let Some(example) = model.example() {
-            ids.splice(..0, tokenizer.token_id(example.start));
-        }
+        let ids = tokenizer.get()?.encode_within(&text, true, context as usize)?;
         Ok(Prompt { ids, shown: if shown { text } else { String::new() } })
+    }
+
+    /// Whether it is given as token ids, so that nothing needs a tokenizer.
+    pub fn is_ids(&self) -> bool {
+        self.tokens.is_some()
     }
 }
 

@@ -23,4 +23,5 @@ pub mod spec;
 pub mod synth;
 #[doc(hidden)]
 pub mod testing;
+pub mod tokenizer_files;
 mod work;

@@ -14,6 +14,7 @@ pub use stream::TextStream;
 use decode::Step;
 use kernmill_plan::end_tokens;
 use kernmill_plan::input::{FileKind, KIND_BYTES, limit, shortened};
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use tokenizers::models::bpe::BPE;
@@ -29,6 +30,8 @@ use tokenizers::{
 pub struct Tokenizer {
     inner: Inner,
     vocab: u32,
+    /// Texts of ids that the library does not know, because another id has the same text.
+    same_text: HashMap<u32, String>,
     /// The decoder, before the first token.
     steps: Vec<Step>,
     /// The added tokens, of which the special ones are not looked for in texts.
@@ -44,6 +47,12 @@ pub enum TokenizerError {
     #[error("tokenizer.json: {message}")]
     Parse {
         /// What the parser says.
+        message: String,
+    },
+    /// The file that it is in cannot be read.
+    #[error("{message}")]
+    Read {
+        /// Which file, and why.
         message: String,
     },
     /// It has no tokens.
@@ -99,8 +108,8 @@ impl Tokenizer {
             FileKind::Json | FileKind::Text => {}
             other => return Err(wrong(format!("expected JSON: {}", other.describe()))),
         }
-        accept::check(json).map_err(wrong)?;
-        let mut inner = contained(|| parse(json)).map_err(wrong)?;
+        let accepted = accept::accept(json).map_err(wrong)?;
+        let mut inner = contained(|| parse(&accepted.json)).map_err(wrong)?;
         // For batches of equal length, of no use here: a prompt is neither filled up nor silently cut.
         inner.with_padding(None);
         inner.with_truncation(None).map_err(|e| wrong(e.to_string()))?;
@@ -108,7 +117,14 @@ impl Tokenizer {
             return Err(TokenizerError::Empty);
         }
         let steps = decode::steps(inner.get_decoder()).map_err(wrong)?;
-        Ok(Tokenizer { inner, vocab, steps, ordinary: OnceLock::new(), longest: OnceLock::new() })
+        Ok(Tokenizer {
+            inner,
+            vocab,
+            same_text: accepted.same_text,
+            steps,
+            ordinary: OnceLock::new(),
+            longest: OnceLock::new(),
+        })
     }
 
     /// Ids of a text. `special` adds what the tokenizer puts around a text, such as a start token; special tokens written
@@ -169,7 +185,7 @@ impl Tokenizer {
 
     /// The text of a token as the vocabulary spells it.
     pub fn token(&self, id: u32) -> Option<String> {
-        self.inner.id_to_token(id)
+        self.inner.id_to_token(id).or_else(|| self.same_text.get(&id).cloned())
     }
 
     /// The id of a special token by its exact text.

@@ -1,7 +1,7 @@
 //! Tokenizers out of GGUF metadata.
 
 use super::gguf;
-use super::writer::Writer;
+use super::writer::{Value, Writer};
 use kernmill_runtime::Tokenizer;
 
 /// The 256 characters that stand for bytes, in the order of the bytes.
@@ -15,6 +15,14 @@ fn alphabet() -> Vec<String> {
         char::from_u32(next - 1).unwrap().to_string()
     };
     (0..=255).map(&mut character).collect()
+}
+
+/// An array of 32-bit floating-point numbers.
+fn floats(numbers: &[f32]) -> Value {
+    let mut bytes = 6u32.to_le_bytes().to_vec();
+    bytes.extend((numbers.len() as u64).to_le_bytes());
+    bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    Value(9, bytes)
 }
 
 const MERGES: [&str; 6] = ["1 2", "12 3", "123 4", "a B", "Ġ w", "h i"];
@@ -39,7 +47,7 @@ fn writer(pre: &str) -> Writer {
 
 fn tokenizer(writer: &Writer) -> Tokenizer {
     let json = gguf(writer.bytes()).tokenizer_json().unwrap().unwrap();
-    Tokenizer::from_json(&json, 264).unwrap()
+    Tokenizer::from_json(&json, 1000).unwrap()
 }
 
 #[test]
@@ -60,6 +68,89 @@ fn texts_become_the_files_tokens_and_come_back() {
     without_start.set("tokenizer.ggml.add_bos_token", false);
     assert_eq!(tokenizer(&without_start).encode("aB", true).unwrap(), [259]);
     assert_eq!(tokenizer(&writer("gpt-2")).encode("1234", true).unwrap(), [258]);
+
+    let mut with_end = writer("gpt-2");
+    with_end.set("tokenizer.ggml.eos_token_id", 263);
+    with_end.set("tokenizer.ggml.add_eos_token", true);
+    assert_eq!(tokenizer(&with_end).encode("hi", true).unwrap(), [261, 263]);
+    with_end.set("tokenizer.ggml.add_bos_token", true);
+    assert_eq!(tokenizer(&with_end).encode("hi", true).unwrap(), [262, 261, 263]);
+}
+
+/// Words that a name's pre-tokenizer cuts a text into, shown by tokens: every cut keeps two letters from joining.
+fn cuts_digits(pre: &str) -> usize {
+    tokenizer(&writer(pre)).encode("1234", false).unwrap().len()
+}
+
+#[test]
+fn names_of_pre_tokenizers_cut_numbers_as_their_models_do() {
+    // In threes, whole, or one by one.
+    let expected: [(usize, &[&str]); 3] = [
+        (2, &["llama-bpe", "smaug-bpe", "dbrx", "chatglm-bpe", "llama4", "deepseek-v3", "falcon", "default"]),
+        (1, &["gpt-2", "olmo", "phi-2", "deepseek-llm", "bloom", "trillion"]),
+        (
+            4,
+            &[
+                "smollm",
+                "starcoder",
+                "command-r",
+                "refact",
+                "qwen2",
+                "qwen35",
+                "tekken",
+                "viking",
+                "bailingmoe",
+            ],
+        ),
+    ];
+    for (count, names) in expected {
+        for name in names {
+            assert_eq!(cuts_digits(name), count, "{name}");
+        }
+    }
+    // From the right: 1 and 234, which has no token.
+    assert_eq!(cuts_digits("superbpe"), 4);
+    for name in
+        ["gpt-2", "llama-bpe", "qwen2", "smollm", "tekken", "deepseek-llm", "deepseek-coder", "superbpe"]
+    {
+        let tokenizer = tokenizer(&writer(name));
+        for text in [
+            "",
+            "   \n\n\t x",
+            "Grüße, 世界!\r\n  x\t😀 don't I'LL 1234567 안녕",
+            "def f(x):\n    return x  # ok",
+        ] {
+            assert_eq!(tokenizer.decode(&tokenizer.encode(text, false).unwrap()).unwrap(), text, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_does_not_name_its_pre_tokenizer_runs_with_a_note() {
+    for name in [None, Some("default")] {
+        let mut writer = writer("gpt-2");
+        writer.remove("tokenizer.ggml.pre");
+        if let Some(name) = name {
+            writer.set("tokenizer.ggml.pre", name);
+        }
+        assert_eq!(tokenizer(&writer).encode("1234", true).unwrap(), [257, 52]);
+        let note = gguf(writer.bytes()).tokenizer_note().unwrap().unwrap();
+        assert!(note.contains("`tokenizer.ggml.pre` does not say"), "{note}");
+    }
+    assert_eq!(gguf(writer("smaug-bpe").bytes()).tokenizer_note().unwrap(), None);
+}
+
+#[test]
+fn a_text_that_two_tokens_have_is_the_last_ones_and_both_are_shown() {
+    let mut writer = writer("gpt-2");
+    let mut tokens = alphabet();
+    tokens.extend(["a", "hi", "hi", "<|x|>", "<|x|>"].map(str::to_owned));
+    writer.set("tokenizer.ggml.tokens", &tokens.iter().map(String::as_str).collect::<Vec<_>>()[..]);
+    writer.set("tokenizer.ggml.token_type", &[&[1; 259][..], &[3, 3]].concat()[..]);
+    writer.set("tokenizer.ggml.merges", &["h i"][..]);
+    let tokenizer = tokenizer(&writer);
+    assert_eq!(tokenizer.encode("hia<|x|>", false).unwrap(), [258, 256, 260]);
+    assert_eq!(tokenizer.decode(&[257, 258, 97, 256, 259, 260]).unwrap(), "hihiaa");
 }
 
 #[test]
@@ -68,21 +159,118 @@ fn templates_are_found() {
     assert_eq!(file.chat_template().unwrap(), Some("{{ messages }}"));
     let bare = gguf(Writer::default().bytes());
     assert_eq!((bare.chat_template().unwrap(), bare.tokenizer_json().unwrap()), (None, None));
+    assert!(file.has_tokenizer() && !bare.has_tokenizer());
+}
+
+#[test]
+fn end_tokens_are_those_of_keys_and_names() {
+    let ends = |writer: &Writer| gguf(writer.bytes()).end_tokens().unwrap();
+    let mut writer = writer("gpt-4o");
+    assert_eq!(ends(&writer), [263]);
+    writer.set("tokenizer.ggml.eos_token_id", 5);
+    writer.set("tokenizer.ggml.eot_token_id", 6);
+    writer.set("tokenizer.ggml.eom_token_id", 7);
+    assert_eq!(ends(&writer), [5, 6, 7, 263]);
+    writer.set("tokenizer.ggml.eot_token_id", Value(5, (-1i32).to_le_bytes().to_vec()));
+    writer.set("tokenizer.ggml.eom_token_id", u32::MAX);
+    assert_eq!(ends(&writer), [5, 263]);
+    writer.set("tokenizer.ggml.eos_token_id", "five");
+    let error = gguf(writer.bytes()).end_tokens().unwrap_err().to_string();
+    assert!(error.contains("tokenizer.ggml.eos_token_id"), "{error}");
+}
+
+/// A SentencePiece vocabulary: <unk>, <s>, </s>, a line's end and the bytes of é as bytes, then pieces with scores.
+fn pieces() -> Writer {
+    let pieces: [(&str, f32); 12] = [
+        ("\u{2581}", -1000.0),
+        ("a", -1001.0),
+        ("b", -1002.0),
+        ("c", -1003.0),
+        ("ab", -3.0),
+        ("bc", -2.0),
+        ("abc", -4.0),
+        ("\u{2581}a", -5.0),
+        ("\u{2581}ab", -9.0),
+        ("\u{2581}\u{2581}", -1.0),
+        ("<b>", 0.0),
+        ("世", -1004.0),
+    ];
+    let mut tokens = vec!["<unk>", "<s>", "</s>", "<0x0A>", "<0xC3>", "<0xA9>"];
+    let mut scores = vec![0.0f32; 6];
+    let mut types = vec![2, 3, 3, 6, 6, 6];
+    for (piece, score) in pieces {
+        tokens.push(piece);
+        scores.push(score);
+        types.push(if piece == "<b>" { 4 } else { 1 });
+    }
+    let mut writer = Writer::default();
+    writer.set("tokenizer.ggml.model", "llama");
+    writer.set("tokenizer.ggml.tokens", &tokens[..]);
+    writer.set("tokenizer.ggml.scores", floats(&scores));
+    writer.set("tokenizer.ggml.token_type", &types[..]);
+    writer
+}
+
+fn spelt(tokenizer: &Tokenizer, text: &str, special: bool) -> Vec<String> {
+    tokenizer.encode(text, special).unwrap().into_iter().map(|id| tokenizer.token(id).unwrap()).collect()
+}
+
+#[test]
+fn scores_join_sentencepiece_tokens_and_what_is_unknown_becomes_bytes() {
+    let tokenizer = tokenizer(&pieces());
+    // `bc` has the highest score, then `abc`; the space before has nothing to join.
+    assert_eq!(spelt(&tokenizer, "abc", false), ["\u{2581}", "abc"]);
+    assert_eq!(spelt(&tokenizer, "ab", true), ["<s>", "\u{2581}ab"]);
+    assert_eq!(spelt(&tokenizer, "c  b", false), ["\u{2581}", "c", "\u{2581}\u{2581}", "b"]);
+    assert_eq!(spelt(&tokenizer, "é\n", false), ["\u{2581}", "<0xC3>", "<0xA9>", "<0x0A>"]);
+    // A user-defined token is found before the merges, and a byte that is no token is unknown.
+    assert_eq!(spelt(&tokenizer, "a<b>a", false), ["\u{2581}a", "<b>", "\u{2581}a"]);
+    assert_eq!(spelt(&tokenizer, "aü", false), ["\u{2581}a", "<unk>"]);
+    for text in ["abc  ab", "é\né 世", " a"] {
+        assert_eq!(tokenizer.decode(&tokenizer.encode(text, true).unwrap()).unwrap(), text);
+    }
+    assert_eq!(tokenizer.end_tokens(), [2]);
+}
+
+#[test]
+fn sentencepiece_flags_are_honoured() {
+    let mut writer = pieces();
+    writer.set("tokenizer.ggml.add_space_prefix", false);
+    writer.set("tokenizer.ggml.add_bos_token", false);
+    writer.set("tokenizer.ggml.add_eos_token", true);
+    let bare = tokenizer(&writer);
+    assert_eq!(spelt(&bare, "ab", true), ["ab", "</s>"]);
+    assert_eq!(bare.decode(&bare.encode(" ab", true).unwrap()).unwrap(), " ab");
+    // Given merges go before scores.
+    writer.set("tokenizer.ggml.merges", &["a b", "ab c"][..]);
+    writer.remove("tokenizer.ggml.scores");
+    assert_eq!(spelt(&tokenizer(&writer), "abc", false), ["abc"]);
+}
+
+#[test]
+fn sentencepiece_vocabularies_that_would_take_all_memory_are_refused() {
+    let refused = |tokens: &[String]| {
+        let mut writer = Writer::default();
+        writer.set("tokenizer.ggml.model", "llama");
+        writer.set("tokenizer.ggml.tokens", &tokens.iter().map(String::as_str).collect::<Vec<_>>()[..]);
+        writer.set("tokenizer.ggml.scores", floats(&vec![0.0; tokens.len()]));
+        gguf(writer.bytes()).tokenizer_json().unwrap_err().to_string()
+    };
+    let error = refused(&["a".to_owned(), "a".repeat(129)]);
+    assert!(error.contains("a token of 129 bytes"), "{error}");
+    // Every cut of every token is a merge.
+    let error = refused(&(1..=128).map(|n| "a".repeat(n)).collect::<Vec<_>>());
+    assert!(error.contains("128 tokens with more than 16 merges for each"), "{error}");
 }
 
 #[test]
 fn tokenizers_that_cannot_be_used_say_why() {
     type Change = fn(&mut Writer);
     let cases: [(Change, &str); 9] = [
-        (
-            |w| w.set("tokenizer.ggml.model", "llama"),
-            "SentencePiece's (`llama`); supported is: byte-level BPE",
-        ),
-        (|w| w.set("tokenizer.ggml.model", "bert"), "tokenizer `bert`; supported is: byte-level BPE"),
-        (|w| w.set("tokenizer.ggml.pre", "other"), "pre-tokenizer `other`; supported are: gpt-4o, llama-bpe"),
-        (|w| w.remove("tokenizer.ggml.pre"), "key `tokenizer.ggml.pre` is missing"),
+        (|w| w.set("tokenizer.ggml.model", "bert"), "tokenizer `bert`; supported are: byte-level BPE"),
+        (|w| w.set("tokenizer.ggml.pre", "other"), "pre-tokenizer `other`; supported are: gpt-4o, llama4"),
         (|w| w.remove("tokenizer.ggml.tokens"), "key `tokenizer.ggml.tokens` is missing"),
-        (|w| w.set("tokenizer.ggml.tokens", &["a", "a"][..]), "has 264 entries for 2 tokens"),
+        (|w| w.set("tokenizer.ggml.tokens", &["a", "b"][..]), "has 264 entries for 2 tokens"),
         (
             |w| w.set("tokenizer.ggml.merges", &["ab"][..]),
             "entry 0 of key `tokenizer.ggml.merges` is not two tokens",
@@ -97,6 +285,21 @@ fn tokenizers_that_cannot_be_used_say_why() {
                 w.set("tokenizer.ggml.add_bos_token", true);
             },
             "key `tokenizer.ggml.bos_token_id` is 264 but there are 264 tokens",
+        ),
+        (
+            |w| {
+                w.set("tokenizer.ggml.model", "llama");
+                w.remove("tokenizer.ggml.merges");
+            },
+            "key `tokenizer.ggml.scores` is missing",
+        ),
+        (
+            |w| {
+                w.set("tokenizer.ggml.model", "llama");
+                w.remove("tokenizer.ggml.merges");
+                w.set("tokenizer.ggml.scores", floats(&[0.0]));
+            },
+            "key `tokenizer.ggml.scores` has 1 entries for 264 tokens",
         ),
     ];
     for (change, expected) in cases {

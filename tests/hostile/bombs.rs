@@ -175,3 +175,46 @@ fn patterns_that_fit_in_many_ways_are_given_up() {
         drop_on("fused", fused(&format!("kernel = \"{kernel}\"\nmatch = [\n{nodes}]\n{guard}")));
     }
 }
+
+/// A tokenizer of two tokens with a part of its own.
+fn tokenizer_with(part: &str, value: &str) -> String {
+    format!(
+        r#"{{"version":"1.0","added_tokens":[],"{part}":{value},
+            "model":{{"type":"BPE","vocab":{{"a":0,"aa":1}},"merges":[["a","a"]]}}}}"#
+    )
+}
+
+#[test]
+fn tokenizers_do_not_multiply_texts() {
+    let list = |kind: &str, key: &str, item: &str, count: usize| {
+        let items = vec![item; count].join(",");
+        tokenizer_with(kind, &format!(r#"{{"type":"Sequence","{key}":[{items}]}}"#))
+    };
+    let double = r#"{"type":"Replace","pattern":{"String":"a"},"content":"aa"}"#;
+    let prepend = r#"{"type":"Prepend","prepend":"aaaaaaaaaaaaaaaa"}"#;
+    let split =
+        r#"{"type":"Split","pattern":{"Regex":"(a|b|ab)*c{1,40}"},"behavior":"Isolated","invert":false}"#;
+    for count in [2, 8, 40, 1000] {
+        drop_on("tokenizer", list("normalizer", "normalizers", double, count));
+        drop_on("tokenizer", list("normalizer", "normalizers", prepend, count));
+        drop_on("tokenizer", list("decoder", "decoders", double, count));
+        drop_on("tokenizer", list("pre_tokenizer", "pretokenizers", split, count));
+    }
+    let twice = r#"{"type":"TemplateProcessing","single":[{"Sequence":{"id":"A","type_id":0}},
+        {"Sequence":{"id":"A","type_id":0}}],"pair":[],"special_tokens":{}}"#;
+    drop_on("tokenizer", list("post_processor", "processors", twice, 40));
+    let ids = vec!["0"; 500_000].join(",");
+    let template = format!(
+        r#"{{"type":"TemplateProcessing","single":[{{"SpecialToken":{{"id":"x","type_id":0}}}}],"pair":[],
+            "special_tokens":{{"x":{{"id":"x","ids":[{ids}],"tokens":[]}}}}}}"#
+    );
+    drop_on("tokenizer", tokenizer_with("post_processor", &template));
+    drop_on(
+        "tokenizer",
+        tokenizer_with(
+            "decoder",
+            &format!(r#"{{"type":"Strip","content":"a","start":0,"stop":{}}}"#, usize::MAX),
+        ),
+    );
+    drop_on("tokenizer", tokenizer_with("decoder", &"[".repeat(500_000)));
+}

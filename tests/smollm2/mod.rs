@@ -14,7 +14,7 @@ const NAME: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 const LIKELIEST: usize = 8;
 
 /// The model's file, if it is here.
-fn model(test: &str) -> Option<PathBuf> {
+pub fn model(test: &str) -> Option<PathBuf> {
     let path = match std::env::var_os("KERNMILL_SMOLLM2") {
         Some(path) => PathBuf::from(path),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("target/smollm2").join(NAME),

@@ -23,7 +23,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from safetensors.torch import save_file
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 import evaluate
 import mxfp4
@@ -117,6 +117,9 @@ def train_tokenizer(text, path):
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()))
     tokenizer.train_from_iterator(text.split(SEPARATOR), trainer)
     tokenizer.add_special_tokens([END])
+    # Every text of the training began with it, so a prompt does too.
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{END} $A", pair=f"{END} $A {END}:1 $B:1", special_tokens=[(END, tokenizer.token_to_id(END))])
     assert tokenizer.get_vocab_size() == CONFIG["vocab_size"]
     tokenizer.save(str(path), pretty=False)
     return tokenizer
@@ -125,7 +128,7 @@ def train_tokenizer(text, path):
 def encode_pages(tokenizer, text):
     """Return one stream of token ids, END before each page."""
     end, stream = tokenizer.token_to_id(END), []
-    for page in tokenizer.encode_batch_fast(text.split(SEPARATOR)):
+    for page in tokenizer.encode_batch_fast(text.split(SEPARATOR), add_special_tokens=False):
         stream.append(end)
         stream.extend(page.ids)
     return torch.tensor(stream)
@@ -391,7 +394,7 @@ def main():
     heldout_text = (data / "heldout.txt").read_text(encoding="utf-8")
     tokenizer = train_tokenizer(text, data / "tokenizer.json")
     stream = encode_pages(tokenizer, text)
-    heldout = tokenizer.encode(heldout_text).ids
+    heldout = tokenizer.encode(heldout_text, add_special_tokens=False).ids
     print(json.dumps({"train_tokens": len(stream), "train_bytes": len(text.encode()),
                       "heldout_tokens": len(heldout)}), flush=True)
 

@@ -32,6 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Bytes that are read ahead with one request: the system cuts larger ones off.
 const PREFETCH_BYTES: usize = 512 << 10;
@@ -59,10 +60,10 @@ struct Shard {
     bytes: Bytes,
 }
 
-/// A file's contents.
-#[derive(Debug)]
+/// A file's contents; a copy of a mapping is the mapping.
+#[derive(Clone, Debug)]
 pub(crate) enum Bytes {
-    Mapped(MappedFile),
+    Mapped(Arc<MappedFile>),
     /// Part of the program.
     Static(&'static [u8]),
     /// In memory.
@@ -329,7 +330,7 @@ impl Checkpoint {
         let mut checkpoint = Checkpoint::empty(path);
         for file in files {
             let map = map(&file)?;
-            checkpoint.add(file, Bytes::Mapped(map))?;
+            checkpoint.add(file, Bytes::Mapped(Arc::new(map)))?;
         }
         Ok(checkpoint)
     }

@@ -11,7 +11,7 @@ use std::ops::Range;
 const MAX_WHOLE: u64 = 1 << 31;
 
 /// Values by key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Metadata {
     pub(super) values: BTreeMap<String, Value>,
 }
@@ -261,6 +261,24 @@ impl Gguf {
             }
         }
         self.wrong(key, value, "an array of whole numbers")
+    }
+
+    /// A token's id; `None` also for a negative or huge number, by which writers say that there is none.
+    pub(crate) fn token_id(&self, key: &str) -> Result<Option<u32>> {
+        match self.metadata.values.get(key) {
+            Some(Value::Signed(..0) | Value::Unsigned(0x8000_0000..)) => Ok(None),
+            _ => Ok(self.whole(key)?.map(|id| id as u32)),
+        }
+    }
+
+    /// An array of 32-bit floating-point numbers.
+    pub(crate) fn floats(&self, key: &str) -> Result<Option<Vec<f32>>> {
+        let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
+        let Value::Array { element: ValueType::F32, range, .. } = value else {
+            return self.wrong(key, value, "an array of 32-bit floating-point numbers");
+        };
+        let number = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+        Ok(Some(self.parts[0].bytes[range.clone()].chunks_exact(4).map(number).collect()))
     }
 
     fn wrong<T>(&self, key: &str, value: &Value, expected: &str) -> Result<T> {

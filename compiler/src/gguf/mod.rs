@@ -15,11 +15,12 @@ use kernmill_plan::input::FileKind;
 use metadata::Metadata;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 pub(crate) use types::Elements;
 pub use types::{TYPES, TensorType};
 
-/// A GGUF file, mapped and checked, or all parts of a model that is split into several.
-#[derive(Debug)]
+/// A GGUF file, mapped and checked, or all parts of a model that is split into several. A copy shares the mappings.
+#[derive(Clone, Debug)]
 pub struct Gguf {
     /// The first has the metadata.
     parts: Vec<Part>,
@@ -29,7 +30,7 @@ pub struct Gguf {
 }
 
 /// One of a model's files.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Part {
     path: PathBuf,
     bytes: Bytes,
@@ -87,7 +88,7 @@ impl Gguf {
     }
 
     fn open_part(path: &Path) -> Result<Gguf> {
-        Gguf::parse(path.to_owned(), Bytes::Mapped(checkpoint::map(path)?))
+        Gguf::parse(path.to_owned(), Bytes::Mapped(Arc::new(checkpoint::map(path)?)))
     }
 
     fn parse(path: PathBuf, bytes: Bytes) -> Result<Gguf> {

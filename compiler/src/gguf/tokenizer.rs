@@ -1,51 +1,60 @@
 //! The tokenizer of a GGUF file as a `tokenizer.json`, and its chat template.
 
+mod pre;
+mod sentencepiece;
+
 use super::Gguf;
 use crate::checkpoint::Result;
+use kernmill_plan::end_tokens;
+use kernmill_plan::input::shortened;
+use pre::PreTokenizer;
 use serde_json::{Map, Value, json};
 
-/// How text is cut into words before merging, by the name that files give it.
-struct PreTokenizer {
-    names: &'static [&'static str],
-    /// Expression whose matches are the words.
-    words: &'static str,
-    /// Whether a word that is a token is taken as it is, whatever the merges.
-    ignore_merges: bool,
-    /// Whether texts begin with the start token, where the file does not say.
-    add_start: bool,
+/// What a file says of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Normal,
+    /// Stands for what the vocabulary cannot spell.
+    Unknown,
+    /// Recognised before a text is cut into words, and not shown.
+    Control,
+    /// Recognised before a text is cut into words.
+    UserDefined,
+    Unused,
+    /// A byte, spelt as `<0x0A>`.
+    Byte,
 }
 
-const PRE_TOKENIZERS: [PreTokenizer; 3] = [
-    PreTokenizer {
-        names: &["gpt-4o"],
-        words: concat!(
-            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
-            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
-            r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-        ),
-        ignore_merges: false,
-        add_start: false,
-    },
-    PreTokenizer {
-        names: &["llama-bpe", "llama3", "llama-v3"],
-        words: concat!(
-            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|",
-            r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-        ),
-        ignore_merges: true,
-        add_start: true,
-    },
-    PreTokenizer {
-        names: &["gpt-2"],
-        words: r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-        ignore_merges: false,
-        add_start: false,
-    },
-];
+impl Kind {
+    /// By their numbers in files, from 1.
+    const ALL: [Kind; 6] =
+        [Kind::Normal, Kind::Unknown, Kind::Control, Kind::UserDefined, Kind::Unused, Kind::Byte];
 
-/// Types of tokens that are recognised before a text is cut into words.
-const CONTROL: u64 = 3;
-const USER_DEFINED: u64 = 4;
+    /// Other numbers are those of normal tokens.
+    fn of(number: u64) -> Kind {
+        let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+        index.and_then(|index| Kind::ALL.get(index)).copied().unwrap_or(Kind::Normal)
+    }
+}
+
+/// Ids by text.
+struct Texts {
+    vocab: Map<String, Value>,
+    /// Texts by id, of the ids whose text another id has too: the last one is the text's.
+    same_text: Map<String, Value>,
+}
+
+impl Texts {
+    fn new(tokens: &[&str]) -> Texts {
+        let (mut vocab, mut same_text) = (Map::new(), Map::new());
+        for (id, &token) in tokens.iter().enumerate() {
+            if let Some(earlier) = vocab.insert(token.to_owned(), id.into()) {
+                same_text.insert(earlier.to_string(), token.into());
+            }
+        }
+        Texts { vocab, same_text }
+    }
+}
 
 impl Gguf {
     /// The chat template, if there is one.
@@ -56,38 +65,86 @@ impl Gguf {
         self.text("tokenizer.chat_template")
     }
 
+    /// Whether the file has a tokenizer, of whatever kind.
+    pub fn has_tokenizer(&self) -> bool {
+        !matches!(self.text("tokenizer.ggml.model"), Ok(None | Some("none" | "no_vocab")))
+    }
+
     /// The tokenizer, if there is one, as the contents of a `tokenizer.json`.
     ///
     /// # Errors
     /// If its parts contradict each other, or it is of a kind that is not supported.
     pub fn tokenizer_json(&self) -> Result<Option<Vec<u8>>> {
-        match self.text("tokenizer.ggml.model")? {
-            None | Some("none") => return Ok(None),
-            Some("gpt2") => {}
-            Some("llama") => {
-                return self.unsupported(
-                    "its tokenizer is SentencePiece's (`llama`); supported is: byte-level BPE (`gpt2`)",
-                );
-            }
+        let kind = match self.text("tokenizer.ggml.model")? {
+            None | Some("none" | "no_vocab") => return Ok(None),
+            Some(kind @ ("gpt2" | "llama")) => kind,
             Some(other) => {
-                return self
-                    .unsupported(format!("tokenizer `{other}`; supported is: byte-level BPE (`gpt2`)"));
+                let shown = shortened(other);
+                return self.unsupported(format!(
+                    "tokenizer `{shown}`; supported are: byte-level BPE (`gpt2`) and SentencePiece (`llama`)"
+                ));
             }
-        }
-        let pre = self.pre_tokenizer()?;
+        };
         let Some(tokens) = self.texts("tokenizer.ggml.tokens")? else {
             return self.corrupt("key `tokenizer.ggml.tokens` is missing: expected an array of strings");
         };
+        let texts = Texts::new(&tokens);
+        let mut tokenizer = match kind {
+            "gpt2" => self.byte_level(&tokens, &texts.vocab)?,
+            _ => self.sentencepiece(&tokens, &texts.vocab)?,
+        };
+        if !texts.same_text.is_empty() {
+            tokenizer["same_text"] = texts.same_text.into();
+        }
+        Ok(Some(tokenizer.to_string().into_bytes()))
+    }
+
+    /// What a user should know about the tokenizer: that the file does not say how it cuts texts into words.
+    ///
+    /// # Errors
+    /// If the file's own statement is not text.
+    pub fn tokenizer_note(&self) -> Result<Option<String>> {
+        if self.text("tokenizer.ggml.model")? != Some("gpt2")
+            || self.text(PRE)?.is_some_and(|pre| pre != pre::DEFAULT)
+        {
+            return Ok(None);
+        }
+        Ok(Some(format!(
+            "{}: key `{PRE}` does not say how texts are cut into words: tokens may differ from the model's own; \
+             a file that was converted anew states it",
+            self.path().display()
+        )))
+    }
+
+    /// Tokens by which texts end: those that the file's keys name, and those of well-known names.
+    ///
+    /// # Errors
+    /// If a key is no token id.
+    pub fn end_tokens(&self) -> Result<Vec<u32>> {
+        let mut ids = Vec::new();
+        for key in end_tokens::GGUF_KEYS {
+            ids.extend(self.token_id(key)?);
+        }
+        let tokens = self.texts("tokenizer.ggml.tokens")?.unwrap_or_default();
+        let named = tokens.iter().enumerate().filter(|(_, token)| end_tokens::NAMES.contains(token));
+        ids.extend(named.map(|(id, _)| id as u32));
+        Ok(ids)
+    }
+
+    fn byte_level(&self, tokens: &[&str], vocab: &Map<String, Value>) -> Result<Value> {
+        let pre = self.pre_tokenizer()?;
+        let kinds = self.kinds(tokens)?;
         let byte_level = |trim| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": trim, "use_regex": false});
-        let words = json!({"type": "Split", "pattern": {"Regex": pre.words}, "behavior": "Isolated", "invert": false});
-        let tokenizer = json!({
+        let split = |words: &&str| json!({"type": "Split", "pattern": {"Regex": words}, "behavior": "Isolated", "invert": false});
+        let cuts: Vec<Value> = pre.words.iter().map(split).chain([byte_level(true)]).collect();
+        Ok(json!({
             "version": "1.0",
             "truncation": null,
             "padding": null,
-            "added_tokens": self.added_tokens(&tokens)?,
+            "added_tokens": self.added_tokens(tokens, &kinds, vocab),
             "normalizer": null,
-            "pre_tokenizer": {"type": "Sequence", "pretokenizers": [words, byte_level(true)]},
-            "post_processor": self.start(pre, &tokens)?,
+            "pre_tokenizer": {"type": "Sequence", "pretokenizers": cuts},
+            "post_processor": self.around(tokens, pre.add_start, (None, None))?,
             "decoder": byte_level(true),
             "model": {
                 "type": "BPE",
@@ -98,55 +155,51 @@ impl Gguf {
                 "fuse_unk": false,
                 "byte_fallback": false,
                 "ignore_merges": pre.ignore_merges,
-                "vocab": self.vocab(&tokens)?,
+                "vocab": vocab,
                 "merges": self.merges()?,
             },
-        });
-        Ok(Some(tokenizer.to_string().into_bytes()))
+        }))
     }
 
     fn pre_tokenizer(&self) -> Result<&'static PreTokenizer> {
-        let Some(name) = self.text("tokenizer.ggml.pre")? else {
-            return self.corrupt("key `tokenizer.ggml.pre` is missing: expected the name of a pre-tokenizer");
-        };
-        match PRE_TOKENIZERS.iter().find(|pre| pre.names.contains(&name)) {
+        let name = self.text(PRE)?.unwrap_or(pre::DEFAULT);
+        match pre::named(name) {
             Some(pre) => Ok(pre),
             None => {
-                let known: Vec<&str> = PRE_TOKENIZERS.iter().flat_map(|pre| pre.names).copied().collect();
-                self.unsupported(format!("pre-tokenizer `{name}`; supported are: {}", known.join(", ")))
+                let known: Vec<&str> = pre::ALL.iter().flat_map(|pre| pre.names).copied().collect();
+                self.unsupported(format!(
+                    "pre-tokenizer `{}`; supported are: {}",
+                    shortened(name),
+                    known.join(", ")
+                ))
             }
         }
     }
 
-    fn vocab(&self, tokens: &[&str]) -> Result<Map<String, Value>> {
-        let mut vocab = Map::new();
-        for (id, &token) in tokens.iter().enumerate() {
-            if let Some(first) = vocab.insert(token.to_owned(), id.into()) {
-                return self.corrupt(format!("token `{token}` has two ids, {first} and {id}"));
-            }
-        }
-        Ok(vocab)
-    }
-
-    fn added_tokens(&self, tokens: &[&str]) -> Result<Vec<Value>> {
+    /// What the file says of each token; nothing, if it says nothing of any.
+    fn kinds(&self, tokens: &[&str]) -> Result<Vec<Kind>> {
         let key = "tokenizer.ggml.token_type";
-        let Some(types) = self.wholes(key)? else { return Ok(Vec::new()) };
-        if types.len() != tokens.len() {
-            return self.corrupt(format!(
-                "key `{key}` has {} entries for {} tokens",
-                types.len(),
-                tokens.len()
-            ));
+        let Some(numbers) = self.wholes(key)? else { return Ok(Vec::new()) };
+        if numbers.len() != tokens.len() {
+            let (found, expected) = (numbers.len(), tokens.len());
+            return self.corrupt(format!("key `{key}` has {found} entries for {expected} tokens"));
         }
-        let added = |(id, (&kind, &content)): (usize, (&u64, &&str))| {
-            let special = kind == CONTROL;
+        Ok(numbers.into_iter().map(Kind::of).collect())
+    }
+
+    fn added_tokens(&self, tokens: &[&str], kinds: &[Kind], vocab: &Map<String, Value>) -> Vec<Value> {
+        let added = |(id, (kind, &content)): (usize, (&Kind, &&str))| {
+            let special = matches!(kind, Kind::Control | Kind::Unknown);
+            let is_added = special || *kind == Kind::UserDefined;
             // An empty token would match everywhere.
-            (matches!(kind, CONTROL | USER_DEFINED) && !content.is_empty()).then(|| {
+            let is_texts =
+                !content.is_empty() && vocab.get(content).and_then(Value::as_u64) == Some(id as u64);
+            (is_added && is_texts).then(|| {
                 json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
                        "normalized": false, "special": special})
             })
         };
-        Ok(types.iter().zip(tokens).enumerate().filter_map(added).collect())
+        kinds.iter().zip(tokens).enumerate().filter_map(added).collect()
     }
 
     fn merges(&self) -> Result<Vec<[&str; 2]>> {
@@ -164,23 +217,57 @@ impl Gguf {
         Ok(pairs)
     }
 
-    /// What puts the start token before a text, or nothing.
-    fn start(&self, pre: &PreTokenizer, tokens: &[&str]) -> Result<Value> {
-        if !self.flag("tokenizer.ggml.add_bos_token")?.unwrap_or(pre.add_start) {
+    /// What puts the start token before a text and the end token behind it, as the file says; or nothing.
+    fn around(
+        &self,
+        tokens: &[&str],
+        adds_start: bool,
+        default: (Option<u64>, Option<u64>),
+    ) -> Result<Value> {
+        let starts = self.flag("tokenizer.ggml.add_bos_token")?.unwrap_or(adds_start);
+        let ends = self.flag("tokenizer.ggml.add_eos_token")?.unwrap_or(false);
+        let start = self.token_of(starts, "tokenizer.ggml.bos_token_id", default.0, tokens)?;
+        let end = self.token_of(ends, "tokenizer.ggml.eos_token_id", default.1, tokens)?;
+        if start.is_none() && end.is_none() {
             return Ok(Value::Null);
         }
-        let key = "tokenizer.ggml.bos_token_id";
-        let Some(id) = self.whole(key)? else { return Ok(Value::Null) };
-        let Some(token) = tokens.get(id as usize) else {
-            return self.corrupt(format!("key `{key}` is {id} but there are {} tokens", tokens.len()));
-        };
         let text = |name: &str, type_id: u32| json!({"Sequence": {"id": name, "type_id": type_id}});
-        let start = json!({"SpecialToken": {"id": token, "type_id": 0}});
+        let special = |token: &(u64, &str)| json!({"SpecialToken": {"id": token.1, "type_id": 0}});
+        let around = |texts: &[Value]| {
+            let (before, behind) = (start.iter().map(special), end.iter().map(special));
+            before.chain(texts.iter().cloned()).chain(behind).collect::<Vec<_>>()
+        };
+        let known: Map<String, Value> = start
+            .iter()
+            .chain(&end)
+            .map(|(id, token)| ((*token).to_owned(), json!({"id": token, "ids": [id], "tokens": [token]})))
+            .collect();
         Ok(json!({
             "type": "TemplateProcessing",
-            "single": [start, text("A", 0)],
-            "pair": [start, text("A", 0), text("B", 1)],
-            "special_tokens": {*token: {"id": token, "ids": [id], "tokens": [token]}},
+            "single": around(&[text("A", 0)]),
+            "pair": around(&[text("A", 0), text("B", 1)]),
+            "special_tokens": known,
         }))
     }
+
+    /// The token that a key names, if it is wanted: its id and text.
+    fn token_of<'a>(
+        &self,
+        wanted: bool,
+        key: &str,
+        default: Option<u64>,
+        tokens: &[&'a str],
+    ) -> Result<Option<(u64, &'a str)>> {
+        let default = default.filter(|id| (*id as usize) < tokens.len());
+        let Some(id) = self.token_id(key)?.map(u64::from).or(default).filter(|_| wanted) else {
+            return Ok(None);
+        };
+        match tokens.get(id as usize) {
+            Some(token) => Ok(Some((id, token))),
+            None => self.corrupt(format!("key `{key}` is {id} but there are {} tokens", tokens.len())),
+        }
+    }
 }
+
+/// The key that names the pre-tokenizer.
+const PRE: &str = "tokenizer.ggml.pre";

@@ -175,10 +175,10 @@ impl Plan {
     pub fn tokenizer(&self) -> Option<TokenizerHandle> {
         let (file, vocab) = (Arc::clone(&self.file), self.metadata().model.vocab);
         let read = move || {
-            let unreadable = |message: String| TokenizerError::Parse { message };
+            let unreadable = |message: String| TokenizerError::Read { message };
             match file.tokenizer_json() {
                 Ok(Some(json)) => Tokenizer::from_json(&json, vocab),
-                Ok(None) => Err(unreadable("the plan has none".to_owned())),
+                Ok(None) => Err(unreadable("the plan has no tokenizer".to_owned())),
                 Err(error) => Err(unreadable(error.to_string())),
             }
         };

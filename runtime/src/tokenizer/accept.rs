@@ -3,10 +3,11 @@
 //! The library builds whatever a file lists. A few kilobytes that double a text forty times, or a thousand regular expressions, would
 //! take all memory, so the lists are counted before anything is built.
 
-use super::parts::parts;
+use super::parts::{Part, parts};
 use kernmill_plan::input::{limit, shortened};
 use serde_json::Value;
-use std::ops::Range;
+use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// How many times as long a text may become by normalising it, or by decoding it.
 const MOST_GROWTH: f64 = 4.0;
@@ -43,46 +44,69 @@ const POST_PROCESSORS: [&str; 4] = ["BertProcessing", "ByteLevel", "RobertaProce
 const DECODERS: [&str; 8] =
     ["BPEDecoder", "ByteFallback", "ByteLevel", "Fuse", "Metaspace", "Replace", "Strip", "WordPiece"];
 
-/// A part of the file that is a list of components.
-struct Part {
+/// A key of the file that lists components.
+struct List {
     key: &'static str,
     /// Key of the list in a `Sequence`.
     list: &'static str,
     kinds: &'static [&'static str],
 }
 
-const PARTS: [Part; 4] = [
-    Part { key: "normalizer", list: "normalizers", kinds: &NORMALIZERS },
-    Part { key: "pre_tokenizer", list: "pretokenizers", kinds: &PRE_TOKENIZERS },
-    Part { key: "post_processor", list: "processors", kinds: &POST_PROCESSORS },
-    Part { key: "decoder", list: "decoders", kinds: &DECODERS },
+const LISTS: [List; 4] = [
+    List { key: "normalizer", list: "normalizers", kinds: &NORMALIZERS },
+    List { key: "pre_tokenizer", list: "pretokenizers", kinds: &PRE_TOKENIZERS },
+    List { key: "post_processor", list: "processors", kinds: &POST_PROCESSORS },
+    List { key: "decoder", list: "decoders", kinds: &DECODERS },
 ];
+
+/// Key of the object that gives ids the text of another id. No tokenizer of the library has it; GGUF files may need it.
+const SAME_TEXT: &str = "same_text";
+
+/// A `tokenizer.json` whose components are accepted.
+pub(super) struct Accepted<'a> {
+    /// It, as the library reads it.
+    pub(super) json: Cow<'a, [u8]>,
+    /// Texts of ids whose text another id has as well.
+    pub(super) same_text: HashMap<u32, String>,
+}
 
 /// Checks the components of a `tokenizer.json`. A text that is no JSON object is left to the parser, which says what is wrong with it.
 ///
 /// # Errors
 /// What is not accepted, and what would be.
-pub(super) fn check(json: &[u8]) -> Result<(), String> {
-    let Some(parts) = parts(json) else { return Ok(()) };
-    for part in &PARTS {
-        let mut ranges = parts.iter().filter(|(key, _)| key == part.key).map(|(_, range)| range.clone());
-        let Some(range) = ranges.next() else { continue };
-        if ranges.next().is_some() {
-            return Err(format!("`{}` is there twice", part.key));
+pub(super) fn accept(json: &[u8]) -> Result<Accepted<'_>, String> {
+    let mut accepted = Accepted { json: Cow::Borrowed(json), same_text: HashMap::new() };
+    let Some(parts) = parts(json) else { return Ok(accepted) };
+    for list in &LISTS {
+        if let Some(part) = find(&parts, list.key)? {
+            list.check(&json[part.value.clone()])?;
         }
-        part.check(json, range)?;
     }
-    Ok(())
+    if let Some(part) = find(&parts, SAME_TEXT)? {
+        let texts = serde_json::from_slice(&json[part.value.clone()]);
+        accepted.same_text = texts.map_err(|error| format!("`{SAME_TEXT}`: {error}"))?;
+        accepted.json = Cow::Owned(part.without(json));
+    }
+    Ok(accepted)
 }
 
-impl Part {
-    fn check(&self, json: &[u8], range: Range<usize>) -> Result<(), String> {
-        let (bytes, most) = (range.len() as u64, limit::TOKENIZER_PART_BYTES);
+/// A key, if it is there.
+fn find<'a>(parts: &'a [Part], key: &str) -> Result<Option<&'a Part>, String> {
+    let mut found = parts.iter().filter(|part| part.key == key);
+    match (found.next(), found.next()) {
+        (_, Some(_)) => Err(format!("`{key}` is there twice")),
+        (part, None) => Ok(part),
+    }
+}
+
+impl List {
+    fn check(&self, json: &[u8]) -> Result<(), String> {
+        let (bytes, most) = (json.len() as u64, limit::TOKENIZER_PART_BYTES);
         if bytes > most {
             return Err(format!("`{}` has {bytes} bytes, expected at most {most}", self.key));
         }
         let value: Value =
-            serde_json::from_slice(&json[range]).map_err(|error| format!("`{}`: {error}", self.key))?;
+            serde_json::from_slice(json).map_err(|error| format!("`{}`: {error}", self.key))?;
         let mut components = Vec::new();
         self.collect(&value, &mut components)?;
         match self.key {

@@ -104,10 +104,19 @@ pub(super) fn push(steps: &mut [Step], token: String) -> Result<String, String> 
 
 /// Tells the steps that the tokens so far are a prompt's, whose text is not wanted.
 pub(super) fn begin(steps: &mut [Step]) {
+    // Bytes of a character that has begun come to the later steps with what follows them; to these, the text has begun.
+    let mut begun = false;
     for step in steps {
         match step {
-            Step::ByteLevel(text) | Step::ByteFallback(text) => text.begin(),
+            Step::ByteLevel(text) | Step::ByteFallback(text) => {
+                text.begin();
+                begun |= !text.is_empty();
+            }
             Step::Suffix { held, foreign, .. } => *foreign = held.is_some(),
+            Step::Metaspace { first, .. } | Step::WordPiece { first, .. } | Step::Words { first } => {
+                *first &= !begun
+            }
+            Step::StripText { start, .. } if begun => *start = 0,
             _ => {}
         }
     }

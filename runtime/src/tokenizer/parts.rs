@@ -2,8 +2,18 @@
 
 use std::ops::Range;
 
-/// The keys of the outermost object and the bytes of their values; `None` if the text is no such object.
-pub(super) fn parts(json: &[u8]) -> Option<Vec<(String, Range<usize>)>> {
+/// A key of the outermost object.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) key: String,
+    /// Where the key begins.
+    start: usize,
+    /// Bytes of its value.
+    pub(super) value: Range<usize>,
+}
+
+/// The keys of the outermost object; `None` if the text is no such object.
+pub(super) fn parts(json: &[u8]) -> Option<Vec<Part>> {
     let mut at = spaces(json, 0);
     let mut parts = Vec::new();
     if *json.get(at)? != b'{' {
@@ -11,15 +21,16 @@ pub(super) fn parts(json: &[u8]) -> Option<Vec<(String, Range<usize>)>> {
     }
     at = spaces(json, at + 1);
     while *json.get(at)? != b'}' {
+        let start = at;
         let key_end = string(json, at)?;
         let key = serde_json::from_slice(&json[at..key_end]).ok()?;
         at = spaces(json, key_end);
         if *json.get(at)? != b':' {
             return None;
         }
-        let start = spaces(json, at + 1);
-        let end = value(json, start)?;
-        parts.push((key, start..end));
+        at = spaces(json, at + 1);
+        let end = value(json, at)?;
+        parts.push(Part { key, start, value: at..end });
         at = spaces(json, end);
         match *json.get(at)? {
             b',' => at = spaces(json, at + 1),
@@ -30,9 +41,26 @@ pub(super) fn parts(json: &[u8]) -> Option<Vec<(String, Range<usize>)>> {
     Some(parts)
 }
 
+impl Part {
+    /// The text without this key, its value, and the comma of one of its sides.
+    pub(super) fn without(&self, json: &[u8]) -> Vec<u8> {
+        let before = json[..self.start].iter().rposition(|byte| !is_space(*byte)).unwrap_or(0);
+        let behind = spaces(json, self.value.end);
+        let cut = match (json.get(behind), json[before]) {
+            (Some(b','), _) => self.start..behind + 1,
+            (_, b',') => before..self.value.end,
+            _ => self.start..self.value.end,
+        };
+        [&json[..cut.start], &json[cut.end..]].concat()
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
 fn spaces(json: &[u8], at: usize) -> usize {
-    let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
-    json[at..].iter().position(|byte| !blank(byte)).map_or(json.len(), |count| at + count)
+    json[at..].iter().position(|byte| !is_space(*byte)).map_or(json.len(), |count| at + count)
 }
 
 /// The end of the string that starts at `at`.
@@ -71,7 +99,7 @@ fn value(json: &[u8], at: usize) -> Option<usize> {
             b',' if depth == 0 => return Some(at),
             _ => at += 1,
         }
-        if depth == 0 && matches!(json.get(at), Some(b',' | b'}' | b' ' | b'\n' | b'\r' | b'\t')) {
+        if depth == 0 && json.get(at).is_some_and(|byte| matches!(byte, b',' | b'}') || is_space(*byte)) {
             return Some(at);
         }
     }
@@ -87,18 +115,31 @@ mod tests {
         let found: Vec<(String, String)> = parts(json)
             .unwrap()
             .into_iter()
-            .map(|(key, range)| (key, String::from_utf8(json[range].to_vec()).unwrap()))
+            .map(|part| (part.key, String::from_utf8(json[part.value].to_vec()).unwrap()))
             .collect();
         let expected = [("a", r#"[1,{"x":"}\"]"}]"#), ("bc", r#""q,\\""#), ("d", "null"), ("e", "-1e5")];
         assert_eq!(found, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
-        assert_eq!(parts(b"{}"), Some(Vec::new()));
+        assert_eq!(parts(b"{}").map(|parts| parts.len()), Some(0));
+    }
+
+    #[test]
+    fn a_key_is_cut_out_with_one_comma() {
+        for (json, key, rest) in [
+            (r#"{ "a" : [1, 2] , "b":2}"#, "a", r#"{  "b":2}"#),
+            (r#"{"a":1, "b" :{"c":","}}"#, "b", r#"{"a":1}"#),
+            (r#"{"a":1,"b":2,"c":3}"#, "b", r#"{"a":1,"c":3}"#),
+            (r#"{"a":1}"#, "a", "{}"),
+        ] {
+            let part = parts(json.as_bytes()).unwrap().into_iter().find(|part| part.key == key).unwrap();
+            assert_eq!(String::from_utf8(part.without(json.as_bytes())).unwrap(), rest);
+        }
     }
 
     #[test]
     fn what_is_no_object_has_no_parts() {
         for json in ["", "[1]", "{", r#"{"a"#, r#"{"a":"#, r#"{"a":"b"#, r#"{"a":1"#, r#"{"a":1 2}"#, "{1:2}"]
         {
-            assert_eq!(parts(json.as_bytes()), None, "{json}");
+            assert!(parts(json.as_bytes()).is_none(), "{json}");
         }
     }
 }

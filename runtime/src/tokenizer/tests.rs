@@ -216,9 +216,9 @@ fn check_continuation(name: &str, tokenizer: &Tokenizer, ids: &[u32], whole: &st
     }
 }
 
-/// How many random sequences a kind is tried with: KERNMILL_STREAMS, or some hundred.
+/// How many random sequences a kind is tried with: KERNMILL_STREAMS, or some thousand.
 fn count() -> usize {
-    std::env::var("KERNMILL_STREAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(400)
+    std::env::var("KERNMILL_STREAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(2000)
 }
 
 #[test]
@@ -483,4 +483,15 @@ fn a_part_that_is_there_twice_is_refused() {
     let twice = json.replacen('{', r#"{"norm\u0061lizer":null,"#, 1);
     let error = Tokenizer::from_json(twice.as_bytes(), 300).unwrap_err().to_string();
     assert!(error.contains("`normalizer` is there twice"), "{error}");
+}
+
+#[test]
+fn ids_with_the_same_text_are_all_shown() {
+    let mut json = byte_level(&[], &["</s>"]);
+    json["same_text"] = json!({"300": "a", "301": "</s>"});
+    let tokenizer = read(&json);
+    assert_eq!(tokenizer.decode(&[300, 98, 301, 97]).unwrap(), "aba");
+    assert_eq!(tokenizer.encode("a", false).unwrap(), [97]);
+    json["same_text"] = json!(["a"]);
+    assert!(refusal(&json).contains("`same_text`"), "{}", refusal(&json));
 }

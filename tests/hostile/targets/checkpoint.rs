@@ -40,8 +40,12 @@ pub fn reads_gguf(data: &[u8]) -> bool {
     let Ok(gguf) = Gguf::from_bytes("fuzz.gguf", file.clone()) else { return false };
     let _ = (gguf.architecture(), gguf.chat_template());
     let text = from_gguf("fuzz", &gguf);
-    if let Ok(Some(json)) = gguf.tokenizer_json() {
-        let _ = Tokenizer::from_json(&json, 512);
+    let _ = (gguf.tokenizer_note(), gguf.end_tokens());
+    if let Ok(Some(json)) = gguf.tokenizer_json()
+        && let Ok(tokenizer) = Tokenizer::from_json(&json, 512)
+    {
+        let ids = tokenizer.encode("a ab\n", true);
+        let _ = tokenizer.decode(&ids.unwrap_or_default());
     }
     let checkpoint = gguf.into_checkpoint();
     if let Ok(checkpoint) = &checkpoint {

@@ -119,10 +119,12 @@ pub fn tokenizer(data: &[u8]) {
         let Ok(ids) = tokenizer.encode(text, true) else { continue };
         assert!(ids.iter().all(|id| *id < tokenizer.vocab()), "{ids:?}");
         let _ = tokenizer.decode(&ids);
+        let _ = tokenizer.encode_ordinary(text);
     }
+    let ids: Vec<u32> = (0..tokenizer.vocab()).step_by(7).collect();
     let mut stream = TextStream::new();
-    for id in (0..tokenizer.vocab()).step_by(7) {
-        let _ = stream.push(&tokenizer, id);
+    let pieces: Result<String, _> = ids.iter().map(|id| stream.push(&tokenizer, *id)).collect();
+    if let (Ok(text), Ok(rest), Ok(whole)) = (pieces, stream.finish(&tokenizer), tokenizer.decode(&ids)) {
+        assert_eq!(text + &rest, whole);
     }
-    let _ = stream.finish(&tokenizer);
 }
