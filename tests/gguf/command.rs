@@ -1,7 +1,7 @@
 //! The program with GGUF files.
 
 use super::convert::{convert, directory};
-use super::writer::BF16;
+use super::writer::{BF16, Writer};
 use crate::harness::program;
 use std::fs;
 use std::path::Path;
@@ -55,4 +55,46 @@ fn refused_files_are_bad_input() {
         &logits,
         "its tokenizer is SentencePiece's (`llama`); supported is: byte-level BPE (`gpt2`), or the model's",
     );
+}
+
+/// Whatever is wrong with a file: one line that says what, and status 2.
+#[test]
+fn files_that_cannot_be_models_are_bad_input() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("ids.json"), "[1]").unwrap();
+    let whole = convert("llama-plain", BF16);
+    let changed = |change: fn(&mut Writer)| {
+        let mut writer = whole.clone();
+        change(&mut writer);
+        writer.bytes()
+    };
+    let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 5\n".to_vec();
+    for (name, bytes, expected) in [
+        ("lora.gguf", changed(|w| w.set("general.type", "adapter")), "a LoRA adapter in GGUF form"),
+        ("clip.gguf", changed(|w| w.set("general.architecture", "clip")), "encoder for images or sounds"),
+        ("key.gguf", changed(|w| w.set("llama.new_scale", 2f32)), "key `llama.new_scale` (2.0) is not known"),
+        ("type.gguf", changed(|w| w.tensors[3].kind = 16), "is IQ2_XXS: take a file of the model in Q4_K_M"),
+        ("pointer.gguf", pointer, "expected a GGUF file, but it is a git-lfs pointer"),
+        (
+            "m-00002-of-00003.gguf",
+            changed(|w| {
+                w.set("split.no", 1);
+                w.set("split.count", 3);
+            }),
+            "2 parts are missing beside it: m-00001-of-00003.gguf, m-00003-of-00003.gguf",
+        ),
+    ] {
+        fs::write(dir.path().join(name), bytes).unwrap();
+        for args in [
+            &["logits", name, "--tokens", "ids.json", "--out", "o.safetensors"][..],
+            &["import", name],
+            &["run", name, "--tokens", "ids.json"],
+        ] {
+            let output = kernmill(dir.path(), args);
+            let message = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{args:?}: {message}");
+            assert!(message.starts_with("error: ") && message.contains(expected), "{expected}: {message}");
+            assert_eq!(message.lines().count(), 1, "{message}");
+        }
+    }
 }
