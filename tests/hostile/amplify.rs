@@ -17,9 +17,11 @@ use kernmill_plan::file::check::PlanFile;
 use kernmill_plan::file::{FusedSpecText, Kind, Metadata, TargetInfo, TargetProgram, TensorInfo};
 use kernmill_runtime::Tokenizer;
 use serde::Serialize;
+use std::backtrace::Backtrace;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+use std::sync::Once;
 
 /// Heap bytes that an input may take: for each of its bytes, and besides.
 const BYTES_EACH: u64 = 64;
@@ -30,6 +32,10 @@ const SECONDS: f64 = 1.0;
 
 /// Gives an input to a reader and holds what it takes to what it was given. The input is on disk while it runs.
 fn hold(name: &str, input: &[u8], read: &dyn Fn(&[u8])) {
+    // The tokenizer library may panic, which its caller contains. The first message with a backtrace reads the test binary's symbols, which are
+    // larger than any input.
+    static SYMBOLS: Once = Once::new();
+    SYMBOLS.call_once(|| drop(Backtrace::force_capture().to_string()));
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("amplify-{name}"));
     fs::write(&path, input).expect("writable");
     let _watched = watch::input(&path);
