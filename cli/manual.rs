@@ -49,7 +49,7 @@ impl Manual {
         std::fs::create_dir_all(dir).map_err(|error| Failure::input(dir, error))?;
         for command in pages(program) {
             let name = format!("{}.1", command.get_display_name().unwrap_or_else(|| command.get_name()));
-            output::write_file(&dir.join(name), page(command)?)?;
+            output::write_regular(&dir.join(name), page(command)?)?;
         }
         Ok(())
     }

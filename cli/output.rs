@@ -1,6 +1,6 @@
 //! What commands write: results to standard output, notes and errors to standard error, and files that are there whole or not at all.
 //!
-//! Nothing else in the command line writes to either stream. Text from elsewhere is shown without control characters, which could clear a
+//! Nothing else in the command line writes to either stream, but for progress bars and what is traced (`-v`). Text from elsewhere is shown without control characters, which could clear a
 //! terminal, colour it, or hide what else is said.
 
 use crate::failure::{Failure, Result};
