@@ -15,7 +15,7 @@ fn main() {
 }
 
 /// The commit that is checked out, by what `.git` holds: a directory, or in a linked worktree a file that names one.
-fn commit(dot_git: &Path) -> Option<String> {
+pub fn commit(dot_git: &Path) -> Option<String> {
     let git_dir = match read(dot_git) {
         Some(text) => dot_git.parent()?.join(text.strip_prefix("gitdir:")?.trim()),
         None => dot_git.to_owned(),

@@ -10,6 +10,7 @@ use kernmill_plan::input::message;
 use kernmill_runtime::tokenizer::TokenizerError;
 use kernmill_runtime::{EngineError, ErrorKind, LoadError, PlanError};
 use std::fmt::Display;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -58,7 +59,7 @@ impl Failure {
     pub fn report(self) -> ExitCode {
         match self {
             Failure::BadInput(message) => {
-                output::note(format_args!("error: {message}"));
+                error_line(&message);
                 BAD_INPUT.into()
             }
             #[cfg(feature = "compiler")]
@@ -67,13 +68,20 @@ impl Failure {
                 BAD_INPUT.into()
             }
             Failure::Work(message) => {
-                output::note(format_args!("error: {message}"));
+                error_line(&message);
                 WORK.into()
             }
             Failure::ReaderGone => WORK.into(),
             Failure::Interrupted => interrupt::STATUS.into(),
         }
     }
+}
+
+/// Shows an error on one line. On a terminal it begins in the colour that errors of the command line have.
+fn error_line(text: &str) {
+    let is_plain = !std::io::stderr().is_terminal() || std::env::var_os("NO_COLOR").is_some();
+    let begins = if is_plain { "error:" } else { "\u{1b}[1m\u{1b}[31merror:\u{1b}[0m" };
+    output::styled(format!("{begins} {}\n", message(text)));
 }
 
 /// Shows help, the version, or what is wrong with the command line; the exit status.
