@@ -21,7 +21,7 @@ pub fn program(program: &Program) -> String {
     }
     text.push_str("\nsymbols\n");
     for symbol in &program.code.symbols {
-        let kind = if symbol.kernel { "kernel" } else { "leaf" };
+        let kind = if symbol.contract.is_some() { "kernel" } else { "leaf" };
         // Writing to a String cannot fail.
         let _ = writeln!(text, "  {:>8} {:>7} {kind:6} {}", symbol.offset, symbol.size, symbol.name);
     }

@@ -58,6 +58,7 @@ impl From<CompileError> for Failure {
     fn from(error: CompileError) -> Failure {
         match error {
             CompileError::MemoryCheck(_) | CompileError::Program(_) => Failure::Work(error.to_string()),
+            CompileError::Generate(error) => error.into(),
             _ => Failure::BadInput(error.to_string()),
         }
     }
@@ -105,8 +106,11 @@ impl From<SynthError> for Failure {
 
 impl From<GenerateError> for Failure {
     fn from(error: GenerateError) -> Failure {
-        // Its message asks for the report.
-        Failure::Work(error.to_string())
+        match error {
+            GenerateError::Large { .. } => Failure::BadInput(error.to_string()),
+            // Its message asks for the report.
+            _ => Failure::Work(error.to_string()),
+        }
     }
 }
 

@@ -42,11 +42,11 @@ mod tests {
     #[test]
     fn a_file_has_the_code_its_names_and_nothing_else() {
         let function =
-            |name: &str, offset, size, kernel| Function { name: name.to_owned(), offset, size, kernel };
+            |name: &str, offset, size| Function { name: name.to_owned(), offset, size, contract: None };
         let mut bytes = vec![0xcc; 65];
         bytes[0] = 0xc3;
         bytes[64] = 0xc3;
-        let symbols = vec![function("qkv t1", 0, 1, true), function("leaf[2]", 64, 1, false)];
+        let symbols = vec![function("qkv t1", 0, 1), function("leaf[2]", 64, 1)];
         let written = object_file(&CodeBlob { bytes: bytes.clone(), symbols }, "nano").unwrap();
         let file = object::File::parse(&*written).unwrap();
         assert_eq!(

@@ -1,6 +1,7 @@
 //! From kernels as data to a code blob.
 
 use crate::body;
+use crate::check;
 use crate::emit::Emit;
 use crate::isa;
 use crate::kernel::Kernel;
@@ -15,13 +16,34 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use kernmill_plan::contract::Contract;
 use kernmill_plan::program::CodeBlob;
 use kernmill_plan::target::Level;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why generation failed. Kernels that selection makes always generate: each of these asks for a report.
+/// Why generation failed. Kernels that selection makes always generate: each of these but the size asks for a report.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
+    /// A kernel's description would leave its operands or its scratch.
+    #[error("the kernel `{function}` is refused: {source} (please report this)")]
+    Kernel {
+        /// Kernel.
+        function: String,
+        /// What is wrong with it.
+        source: check::Violation,
+    },
+    /// The code would be larger than any model's.
+    #[error(
+        "the code takes {found} instructions at `{function}`, expected at most {limit}: a model with fewer kinds of layers, heads or experts per token has less"
+    )]
+    Large {
+        /// Function that passes the limit.
+        function: String,
+        /// Instructions of Cranelift IR so far.
+        found: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// Cranelift refused the function.
     #[error("generating `{function}` failed: {message} (please report this)")]
     Codegen {
@@ -42,6 +64,11 @@ pub enum GenerateError {
     #[error(transparent)]
     Link(#[from] LinkError),
 }
+
+/// Instructions of Cranelift IR of a function at most. Compiling one takes longer than in proportion.
+const MAX_FUNCTION: usize = 1 << 16;
+/// Instructions of Cranelift IR of all functions at most: what takes about a minute.
+const MAX_INSTRUCTIONS: usize = 1 << 22;
 
 /// Generated code.
 #[derive(Clone, Debug)]
@@ -84,6 +111,7 @@ pub fn generate(
         builder: FunctionBuilderContext::new(),
         context: Context::new(),
         clif: keep_clif.then(Vec::new),
+        instructions: 0,
     };
     let mut objects = Vec::with_capacity(kernels.len() + leaves.len());
     for (name, kernel) in kernels {
@@ -112,6 +140,7 @@ pub fn generate_leaves(leaves: &[Leaf], level: Level, choose: Choose) -> Result<
         builder: FunctionBuilderContext::new(),
         context: Context::new(),
         clif: None,
+        instructions: 0,
     };
     let objects: Vec<Object> = leaves.iter().map(|leaf| generator.leaf(*leaf)).collect::<Result<_, _>>()?;
     Ok(link(&objects)?)
@@ -126,10 +155,14 @@ struct Generator<'a> {
     builder: FunctionBuilderContext,
     context: Context,
     clif: Option<Vec<String>>,
+    /// Instructions of Cranelift IR so far.
+    instructions: usize,
 }
 
 impl Generator<'_> {
     fn kernel(&mut self, name: &str, kernel: &Kernel) -> Result<Object, GenerateError> {
+        let contract = check::check(kernel)
+            .map_err(|source| GenerateError::Kernel { function: name.to_owned(), source })?;
         self.context.func = Function::with_name_signature(UserFuncName::default(), signature(2));
         let mut b = FunctionBuilder::new(&mut self.context.func, &mut self.builder);
         let entry = b.create_block();
@@ -149,7 +182,7 @@ impl Generator<'_> {
         body::emit(&mut Emit { b: &mut b }, kernel, params, &imported);
         b.ins().return_(&[]);
         b.finalize(self.isa.frontend_config());
-        self.compile(name, true)
+        self.compile(name, Some(contract))
     }
 
     fn leaf(&mut self, leaf: Leaf) -> Result<Object, GenerateError> {
@@ -160,7 +193,7 @@ impl Generator<'_> {
             }
             let bytes = wide::assemble(wide, leaf, self.level)
                 .map_err(|source| GenerateError::Assemble { function: name.clone(), source })?;
-            return Ok(Object { name, kernel: false, bytes, calls: Vec::new() });
+            return Ok(Object { name, contract: None, bytes, calls: Vec::new() });
         }
         self.context.func = Function::with_name_signature(UserFuncName::default(), signature(leaf.params()));
         let mut b = FunctionBuilder::new(&mut self.context.func, &mut self.builder);
@@ -172,10 +205,23 @@ impl Generator<'_> {
         leaf.emit(&mut Emit { b: &mut b }, &params, self.vnni);
         b.ins().return_(&[]);
         b.finalize(self.isa.frontend_config());
-        self.compile(&leaf.to_string(), false)
+        self.compile(&leaf.to_string(), None)
     }
 
-    fn compile(&mut self, name: &str, kernel: bool) -> Result<Object, GenerateError> {
+    /// Adds the function at hand to the instructions so far.
+    fn count(&mut self, name: &str) -> Result<(), GenerateError> {
+        let own = self.context.func.dfg.num_insts();
+        self.instructions += own;
+        for (found, limit) in [(own, MAX_FUNCTION), (self.instructions, MAX_INSTRUCTIONS)] {
+            if found > limit {
+                return Err(GenerateError::Large { function: name.to_owned(), found, limit });
+            }
+        }
+        Ok(())
+    }
+
+    fn compile(&mut self, name: &str, contract: Option<Contract>) -> Result<Object, GenerateError> {
+        self.count(name)?;
         if let Some(clif) = &mut self.clif {
             clif.push(format!("; {name}\n{}", self.context.func.display()));
         }
@@ -184,7 +230,7 @@ impl Generator<'_> {
             .compile(self.isa, &mut ControlPlane::default())
             .map_err(|error| failed(format!("{:?}", error.inner)))?;
         let code = self.context.take_compiled_code().ok_or_else(|| failed("no code came out".to_owned()))?;
-        let object = Object::from_compiled(name, kernel, &self.context.func, &code, self.leaves)?;
+        let object = Object::from_compiled(name, contract, &self.context.func, &code, self.leaves)?;
         self.context.clear();
         Ok(object)
     }

@@ -6,6 +6,7 @@
 
 pub mod ahead;
 mod body;
+pub mod check;
 pub mod disasm;
 pub mod elf;
 mod emit;

@@ -7,6 +7,7 @@ use cranelift_codegen::CompiledCode;
 use cranelift_codegen::FinalizedRelocTarget;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::ir::{ExternalName, Function};
+use kernmill_plan::contract::Contract;
 use kernmill_plan::program::{CodeBlob, Symbol};
 use std::collections::BTreeMap;
 
@@ -55,8 +56,8 @@ pub enum LinkError {
 pub struct Object {
     /// Symbol name.
     pub name: String,
-    /// Whether it follows the kernel ABI.
-    pub kernel: bool,
+    /// What it asks of its callers, if it follows the kernel ABI.
+    pub contract: Option<Contract>,
     /// Machine code, constants included.
     pub bytes: Vec<u8>,
     /// Calls: (offset of the 4-byte displacement, addend, callee).
@@ -70,7 +71,7 @@ impl Object {
     /// For any relocation but a PC-relative call of a leaf.
     pub fn from_compiled(
         name: &str,
-        kernel: bool,
+        contract: Option<Contract>,
         function: &Function,
         code: &CompiledCode,
         leaves: &[Leaf],
@@ -92,7 +93,7 @@ impl Object {
             let callee = callee.ok_or_else(|| outside("an unknown leaf".to_owned()))?;
             calls.push((reloc.offset as usize, reloc.addend, callee));
         }
-        Ok(Object { name: name.to_owned(), kernel, bytes: code.code_buffer().to_vec(), calls })
+        Ok(Object { name: name.to_owned(), contract, bytes: code.code_buffer().to_vec(), calls })
     }
 }
 
@@ -113,7 +114,7 @@ pub fn link(objects: &[Object]) -> Result<CodeBlob, LinkError> {
             name: object.name.clone(),
             offset: blob.bytes.len() as u64,
             size: object.bytes.len() as u64,
-            kernel: object.kernel,
+            contract: object.contract.clone(),
         });
         blob.bytes.extend_from_slice(&object.bytes);
     }
@@ -139,7 +140,7 @@ mod tests {
 
     fn object(name: &str, bytes: &[u8], calls: &[(usize, i64, &str)]) -> Object {
         let calls = calls.iter().map(|(o, a, n)| (*o, *a, (*n).to_owned())).collect();
-        Object { name: name.to_owned(), kernel: true, bytes: bytes.to_vec(), calls }
+        Object { name: name.to_owned(), contract: None, bytes: bytes.to_vec(), calls }
     }
 
     #[test]

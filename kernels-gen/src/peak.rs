@@ -61,7 +61,7 @@ fn assemble(level: Level) -> Result<Probe, IcedError> {
         // int3 between functions.
         code.bytes.resize(code.bytes.len().next_multiple_of(LINE), 0xcc);
         let (offset, size) = (code.bytes.len() as u64, bytes.len() as u64);
-        code.symbols.push(Symbol { name: name.to_owned(), offset, size, kernel: false });
+        code.symbols.push(Symbol { name: name.to_owned(), offset, size, contract: None });
         code.bytes.extend(bytes);
     }
     Ok(Probe {

@@ -48,6 +48,28 @@ pub mod limit {
     pub const GGUF_PARTS: u64 = 1000;
     /// A JSON list of token ids: 12 bytes for each of a million.
     pub const TOKEN_IDS_BYTES: u64 = 12 << 20;
+    /// Token ids of a vocabulary.
+    pub const VOCAB: usize = 1 << 26;
+    /// Tokens of a context.
+    pub const CONTEXT: usize = 1 << 24;
+    /// KV heads of a layer.
+    pub const KV_HEADS: usize = 1 << 12;
+    /// Elements of a head.
+    pub const HEAD_DIM: usize = 1 << 10;
+    /// Query heads that share a KV head: kernels keep a register or a line of scratch for each.
+    pub const QUERIES_PER_KV_HEAD: usize = 128;
+    /// Experts of a layer: the runtime keeps two counters for each.
+    pub const EXPERTS: usize = 1 << 16;
+    /// Experts that a token chooses: kernels search for one after the other.
+    pub const TOP_K: usize = 64;
+    /// Columns of a row of activations, and so rows and columns of every matrix but the unembedding.
+    pub const WIDTH: usize = 1 << 20;
+    /// Tokens of a batch.
+    pub const BATCH: usize = 1 << 16;
+    /// Arena buffers of a token class.
+    pub const BUFFERS: usize = 1 << 14;
+    /// Operands of a kernel.
+    pub const OPERANDS: usize = 1 << 8;
     /// Characters that an error message repeats of a name or text from a file.
     pub const SHOWN_CHARS: usize = 200;
     /// Characters of a word of a message, as the exits show it: paths are shorter, and what is longer came from a file.

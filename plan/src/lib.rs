@@ -7,6 +7,7 @@ pub mod adapter;
 pub mod bounded;
 pub mod bus;
 pub mod check;
+pub mod contract;
 pub mod end_tokens;
 pub mod file;
 pub mod float_env;

@@ -1,6 +1,7 @@
 //! A program: the part of a plan that is specific to one target. Steps, their operands, the memory plan, the code.
 
 use crate::adapter::Adapters;
+use crate::contract::Contract;
 use crate::kv::{KvLayers, LayerKind};
 use crate::target::Level;
 use serde::{Deserialize, Serialize};
@@ -212,6 +213,6 @@ pub struct Symbol {
     pub offset: u64,
     /// Bytes.
     pub size: u64,
-    /// Whether it follows the kernel ABI (leaf micro-kernels do not).
-    pub kernel: bool,
+    /// What it asks of the steps that call it, if it follows the kernel ABI; leaf micro-kernels do not.
+    pub contract: Option<Contract>,
 }

@@ -44,7 +44,8 @@ mod tests {
 
     #[test]
     fn a_line_for_each_function() {
-        let symbol = |name: &str, offset, size| Symbol { name: name.to_owned(), offset, size, kernel: true };
+        let symbol =
+            |name: &str, offset, size| Symbol { name: name.to_owned(), offset, size, contract: None };
         let symbols = [symbol("qkv", 0, 0x35), symbol("experts", 64, 16)];
         assert_eq!(map(0x7f00, &symbols), "7f00 35 kernmill:qkv\n7f40 10 kernmill:experts\n");
     }

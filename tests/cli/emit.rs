@@ -104,7 +104,12 @@ fn hashes_are_of_the_programs_code() {
                 (&function["name"], &function["hash"]),
                 (&symbol.name.as_str().into(), &hash.as_str().into())
             );
-            assert_eq!(function["classes"].as_array().unwrap().is_empty(), !symbol.kernel, "{}", symbol.name);
+            assert_eq!(
+                function["classes"].as_array().unwrap().is_empty(),
+                symbol.contract.is_none(),
+                "{}",
+                symbol.name
+            );
             assert!(text.contains(&format!("  {hash} {}, {} bytes, ", symbol.name, symbol.size)));
         }
     }

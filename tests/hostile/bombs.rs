@@ -124,6 +124,42 @@ fn programs_of_many_parts_are_refused_in_time() {
     assert!(check_program(&program).is_err());
 }
 
+/// Every step of a compiled model, with every other kernel of it, and with every operand of it somewhere else.
+#[test]
+fn steps_that_are_not_their_kernels_are_refused() {
+    let (sound, _) = sound_program();
+    let (mut tried, mut refused) = (0, 0);
+    let mut with = |change: &dyn Fn(&mut Program)| {
+        let mut program = sound.clone();
+        change(&mut program);
+        tried += 1;
+        refused += usize::from(check_program(&program).is_err());
+        check(&program);
+    };
+    let kernels = sound.code.symbols.iter().filter(|symbol| symbol.contract.is_some()).count() as u32;
+    for step in 0..sound.classes[1].steps.len() {
+        for kernel in (0..kernels).filter(|kernel| *kernel != sound.classes[1].steps[step].kernel) {
+            with(&|program| program.classes[1].steps[step].kernel = kernel);
+        }
+        for operand in 0..sound.classes[1].steps[step].operands.len() {
+            with(&|program| {
+                let end = program.weight_bytes;
+                let operand = &mut program.classes[1].steps[step].operands[operand];
+                *operand = match *operand {
+                    Operand::Weights { .. } => Operand::Weights { offset: end - 64, bytes: 64 },
+                    _ => Operand::Weights { offset: 0, bytes: end },
+                };
+            });
+        }
+    }
+    // Kernels of layers that differ in their window alone take each other's operands, and a norm has no more than a line of weights.
+    assert!(refused * 10 > tried * 9, "{refused} of {tried}");
+    let mut program = sound.clone();
+    program.scratch_bytes = 0;
+    let error = check_program(&program).unwrap_err().to_string();
+    assert!(error.contains("bytes of scratch, workers have 0"), "{error}");
+}
+
 /// A fused-op spec that begins like this.
 fn fused(rest: &str) -> String {
     format!("name = \"bomb\"\ndoc = \"x\"\n{rest}")

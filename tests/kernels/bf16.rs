@@ -336,7 +336,7 @@ fn the_interpreters_bf16_arithmetic_is_the_cpus() {
     a.vzeroupper().unwrap();
     a.ret().unwrap();
     let bytes = a.assemble(0).unwrap();
-    let symbol = Symbol { name: String::new(), offset: 0, size: bytes.len() as u64, kernel: false };
+    let symbol = Symbol { name: String::new(), offset: 0, size: bytes.len() as u64, contract: None };
     let dot = Code::new(CodeBlob { bytes, symbols: vec![symbol] });
     let mut rng = Rng::with_seed(5);
     for round in 0..20_000 {

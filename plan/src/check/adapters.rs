@@ -3,11 +3,12 @@
 use super::CheckError;
 use crate::adapter::{Adapters, PackedAt, RANK_STEP, Site};
 use crate::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
+use crate::input::limit;
 
 /// Sites of a program at most.
 const MAX_SITES: usize = 1 << 16;
 /// Rows, columns and experts of a site at most: no size of a packed adapter overflows.
-const MAX_DIM: u32 = 1 << 20;
+const MAX_DIM: u32 = limit::WIDTH as u32;
 
 /// Checks a program's adapters.
 pub(super) fn check(adapters: &Adapters, weight_bytes: u64) -> Result<(), CheckError> {

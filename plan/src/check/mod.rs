@@ -1,13 +1,17 @@
-//! The program checker: proves, from the program alone, that running it stays inside the memory that the runtime gives it.
+//! The program checker: proves, from the program alone, that running it stays inside the memory that the runtime gives it, as far as
+//! each kernel keeps to its contract ([`crate::contract`]).
 //!
 //! It shares no code with the scheduler and the memory planner. The runtime runs it before anything else, because what
-//! follows is machine code that trusts its operands.
+//! follows is machine code that trusts its operands. That kernels keep to their contracts is shown where they are generated, from their
+//! descriptions; machine code that somebody else made is not run (`docs/security.md`).
 
 use crate::format::{LINE, f32_row_stride};
+use crate::input::limit as most;
 use crate::kv::{KvLayers, LayerKind};
 use crate::program::{Ahead, Buffer, CodeBlob, LOGIT_SLAB, ModelInfo, Operand, Program, Step, TokenClass};
 
 mod adapters;
+mod contracts;
 #[cfg(test)]
 mod tests;
 
@@ -36,7 +40,7 @@ pub enum CheckError {
         /// Its window.
         window: Option<u32>,
     },
-    /// A rotary table does not fit the heads or is not finite.
+    /// A rotary table has no legal size or is not finite.
     #[error("rotary table {table}: {message}")]
     Rope {
         /// Which table.
@@ -130,17 +134,8 @@ pub enum CheckError {
     },
 }
 
-/// Experts of a layer at most; the runtime keeps a counter for each.
-const MAX_EXPERTS: u32 = 1 << 16;
-
 /// Token classes at most.
 const MAX_CLASSES: usize = 64;
-/// Tokens of a batch at most.
-const MAX_TOKENS: usize = 1 << 16;
-/// Buffers of a class at most.
-const MAX_BUFFERS: usize = 1 << 14;
-/// Of each of a step's lists, entries at most.
-const MAX_REFERENCES: usize = 1 << 8;
 
 /// Checks a whole program.
 ///
@@ -161,7 +156,7 @@ pub fn check_program(program: &Program) -> Result<(), CheckError> {
         if c.max_tokens <= previous {
             return Err(CheckError::Classes { class, max_tokens: c.max_tokens, previous });
         }
-        limit("tokens of a batch", c.max_tokens as usize, MAX_TOKENS)?;
+        limit("tokens of a batch", c.max_tokens as usize, most::BATCH)?;
         previous = c.max_tokens;
         check_class(program, c)?;
     }
@@ -172,6 +167,10 @@ fn limit(what: &'static str, found: usize, limit: usize) -> Result<(), CheckErro
     if found <= limit { Ok(()) } else { Err(CheckError::Count { what, found, limit }) }
 }
 
+fn limit_message(what: &'static str, found: usize, most: usize) -> Result<(), String> {
+    limit(what, found, most).map_err(|error| error.to_string())
+}
+
 fn check_model(model: &ModelInfo) -> Result<(), CheckError> {
     let in_range = |what, value: u64, low: u64, high: u64| {
         if (low..=high).contains(&value) {
@@ -179,12 +178,12 @@ fn check_model(model: &ModelInfo) -> Result<(), CheckError> {
         }
         Err(CheckError::Model { what, found: value.to_string(), expected: format!("{low}..={high}") })
     };
-    in_range("vocab", model.vocab.into(), 1, 1 << 26)?;
-    in_range("max_context", model.max_context.into(), 1, 1 << 24)?;
+    in_range("vocab", model.vocab.into(), 1, most::VOCAB as u64)?;
+    in_range("max_context", model.max_context.into(), 1, most::CONTEXT as u64)?;
     let KvLayers { geometry, layers } = &model.kv;
     let least = u64::from(!layers.is_empty());
-    in_range("kv_heads", geometry.kv_heads as u64, least, 1 << 12)?;
-    in_range("head_dim", geometry.head_dim as u64, least, 1 << 12)?;
+    in_range("kv_heads", geometry.kv_heads as u64, least, most::KV_HEADS as u64)?;
+    in_range("head_dim", geometry.head_dim as u64, least, most::HEAD_DIM as u64)?;
     for (layer, l) in layers.iter().enumerate() {
         let legal = match l.kind {
             LayerKind::Full => l.window.is_none(),
@@ -196,12 +195,9 @@ fn check_model(model: &ModelInfo) -> Result<(), CheckError> {
     }
     for (table, rope) in model.ropes.iter().enumerate() {
         let wrong = |message: String| Err(CheckError::Rope { table, message });
-        if rope.inv_freq.len() * 2 != geometry.head_dim {
-            return wrong(format!(
-                "{} frequencies, expected half of head_dim {}",
-                rope.inv_freq.len(),
-                geometry.head_dim
-            ));
+        if !(1..=most::HEAD_DIM / 2).contains(&rope.inv_freq.len()) {
+            let found = rope.inv_freq.len();
+            return wrong(format!("{found} frequencies, expected 1 to {}", most::HEAD_DIM / 2));
         }
         if !rope.factor.is_finite() || rope.inv_freq.iter().any(|f| !f.is_finite()) {
             return wrong("a factor or frequency is not finite".to_owned());
@@ -226,6 +222,9 @@ fn check_code(code: &CodeBlob) -> Result<(), CheckError> {
         if s.size == 0 {
             return wrong("has no bytes".to_owned());
         }
+        if let Some(Err(message)) = s.contract.as_ref().map(contracts::check_contract) {
+            return wrong(message);
+        }
         end = s.offset.saturating_add(s.size);
         if end > code.bytes.len() as u64 {
             return wrong(format!("ends at byte {end} of {} bytes of code", code.bytes.len()));
@@ -236,13 +235,14 @@ fn check_code(code: &CodeBlob) -> Result<(), CheckError> {
 
 fn check_class(program: &Program, class: &TokenClass) -> Result<(), CheckError> {
     let steps = || class.steps.iter().chain(&class.logit_steps);
-    limit("buffers", class.buffers.len(), MAX_BUFFERS)?;
+    limit("buffers", class.buffers.len(), most::BUFFERS)?;
+    limit("routings", class.routings.len(), class.steps.len())?;
     for step in steps() {
-        limit("buffers that a step reads", step.reads.len(), MAX_REFERENCES)?;
-        limit("buffers that a step writes", step.writes.len(), MAX_REFERENCES)?;
-        limit("operands of a step", step.operands.len(), MAX_REFERENCES)?;
-        limit("operands read ahead", step.ahead.whole.len(), MAX_REFERENCES)?;
-        limit("parts read ahead", step.ahead.parts.len(), MAX_REFERENCES)?;
+        limit("buffers that a step reads", step.reads.len(), most::OPERANDS)?;
+        limit("buffers that a step writes", step.writes.len(), most::OPERANDS)?;
+        limit("operands of a step", step.operands.len(), most::OPERANDS)?;
+        limit("operands read ahead", step.ahead.whole.len(), most::OPERANDS)?;
+        limit("parts read ahead", step.ahead.parts.len(), most::OPERANDS)?;
     }
     for buffer in &class.buffers {
         check_buffer(program, class, buffer)?;
@@ -275,8 +275,9 @@ fn check_routings(program: &Program, class: &TokenClass) -> Result<(), CheckErro
         let needed = u64::from(class.max_tokens) * u64::from(routing.top_k);
         let needed = needed.saturating_mul(8);
         let fits = class.buffers.get(routing.buffer as usize).is_some_and(|buffer| buffer.bytes >= needed);
-        if !(1..=MAX_EXPERTS).contains(&routing.experts) {
-            return wrong(&step.label, format!("{} experts, expected 1..={MAX_EXPERTS}", routing.experts));
+        if !(1..=most::EXPERTS as u32).contains(&routing.experts) {
+            let message = format!("{} experts, expected 1..={}", routing.experts, most::EXPERTS);
+            return wrong(&step.label, message);
         }
         if !fits || !step.writes.contains(&routing.buffer) {
             let message = format!("writes no routing of {needed} bytes into buffer {}", routing.buffer);
@@ -325,13 +326,12 @@ fn check_buffer(program: &Program, class: &TokenClass, buffer: &Buffer) -> Resul
 fn check_step(program: &Program, class: &TokenClass, index: u32, step: &Step) -> Result<(), CheckError> {
     let wrong =
         |message| Err(CheckError::Step { class: class.max_tokens, step: step.label.clone(), message });
-    match program.code.symbols.get(step.kernel as usize) {
-        Some(symbol) if symbol.kernel => {}
-        Some(symbol) => return wrong(format!("`{}` does not follow the kernel ABI", symbol.name)),
-        None => {
-            return wrong(format!("kernel {} of {} symbols", step.kernel, program.code.symbols.len()));
-        }
-    }
+    let Some(symbol) = program.code.symbols.get(step.kernel as usize) else {
+        return wrong(format!("kernel {} of {} symbols", step.kernel, program.code.symbols.len()));
+    };
+    let Some(contract) = &symbol.contract else {
+        return wrong(format!("`{}` does not follow the kernel ABI", symbol.name));
+    };
     for id in step.reads.iter().chain(&step.writes) {
         match class.buffers.get(*id as usize) {
             Some(b) if (b.first..=b.last).contains(&index) => {}
@@ -353,6 +353,9 @@ fn check_step(program: &Program, class: &TokenClass, index: u32, step: &Step) ->
         if let Err(message) = check_operand(program, class, step, operand) {
             return wrong(format!("operand {n}: {message}"));
         }
+    }
+    if let Err(message) = contracts::check_step(program, class, step, contract) {
+        return wrong(message);
     }
     check_ahead(class, step).or_else(wrong)
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::adapter::{Adapters, PackedAt, Site, SiteOut};
+use crate::contract::{Contract, Need};
 use crate::format::WeightFormat;
 use crate::kv::{KvElem, KvGeometry, KvLayer};
 use crate::program::{Ahead, RopeTable, StepWork, Symbol};
@@ -9,10 +10,12 @@ fn buffer(name: &str, offset: u64, bytes: u64, first: u32, last: u32) -> Buffer 
     Buffer { name: name.to_owned(), offset, bytes, first, last }
 }
 
+/// A step of the kernel of that name.
 fn step(label: &str, operands: Vec<Operand>, reads: &[u32], writes: &[u32]) -> Step {
+    let kernel = KERNELS.iter().position(|(name, _)| *name == label).expect("one kernel for each step");
     Step {
         label: label.to_owned(),
-        kernel: 0,
+        kernel: kernel as u32,
         operands,
         reads: reads.to_vec(),
         writes: writes.to_vec(),
@@ -20,6 +23,36 @@ fn step(label: &str, operands: Vec<Operand>, reads: &[u32], writes: &[u32]) -> S
         work: StepWork::default(),
         ahead: Ahead::default(),
     }
+}
+
+/// The functions, 64 bytes apart; `leaf` is no kernel.
+const KERNELS: [(&str, bool); 6] =
+    [("embed", true), ("leaf", false), ("attend", true), ("mlp", true), ("norm", true), ("unembed", true)];
+
+/// What each kernel asks for: rows of 8 bytes for each token, of 16 for each wanted row.
+fn contract(name: &str) -> Contract {
+    let rows = |read| Need::Buffer { slots: 1, wanted: false, row_bytes: 8, read, written: !read };
+    let wanted = |row_bytes, read| Need::Buffer { slots: 0, wanted: true, row_bytes, read, written: !read };
+    let geometry = KvGeometry { kv_heads: 1, head_dim: 4, elem: KvElem::F32 };
+    let kv = Need::Kv { geometry, kind: Some(LayerKind::Sliding), view: 8 };
+    let operands = match name {
+        "embed" => vec![Need::Table { row_bytes: 16 }, rows(false)],
+        "attend" => vec![rows(true), kv, Need::Rope { head_dim: 4 }],
+        "mlp" => vec![rows(false), rows(true)],
+        "norm" => vec![rows(true), wanted(16, false)],
+        _ => vec![wanted(16, true), wanted(f32_row_stride(40) as u64, false)],
+    };
+    Contract { operands, scratch_bytes: 128, max_tokens: 8, max_context: 64 }
+}
+
+fn all_symbols() -> Vec<Symbol> {
+    let symbol = |(index, (name, kernel)): (usize, &(&str, bool))| Symbol {
+        name: (*name).to_owned(),
+        offset: index as u64 * 64,
+        size: 1,
+        contract: kernel.then(|| contract(name)),
+    };
+    KERNELS.iter().enumerate().map(symbol).collect()
 }
 
 /// Two classes of: 0 embed -> x; 1 attend x -> y; 2 mlp y -> x2; | 3 norm x2 -> n; 4 unembed n -> logits.
@@ -76,15 +109,9 @@ fn sound() -> Program {
         },
         classes: vec![class(1), class(8)],
         arena_bytes: 256 + 8 * stride,
-        scratch_bytes: 0,
+        scratch_bytes: 128,
         weight_bytes: 640,
-        code: CodeBlob {
-            bytes: vec![0xc3; 65],
-            symbols: vec![
-                Symbol { name: "kernel".to_owned(), offset: 0, size: 1, kernel: true },
-                Symbol { name: "leaf".to_owned(), offset: 64, size: 1, kernel: false },
-            ],
-        },
+        code: CodeBlob { bytes: vec![0xc3; 5 * 64 + 1], symbols: all_symbols() },
     }
 }
 
@@ -113,7 +140,7 @@ fn model_facts() {
         broken(|p| p.model.kv.layers[0].window = Some(9)),
         CheckError::KvLayer { layer: 0, .. }
     ));
-    assert!(matches!(broken(|p| p.model.ropes[0].inv_freq.push(0.0)), CheckError::Rope { table: 0, .. }));
+    assert!(matches!(broken(|p| p.model.ropes[0].inv_freq.clear()), CheckError::Rope { table: 0, .. }));
     assert!(matches!(broken(|p| p.model.ropes[0].factor = f64::NAN), CheckError::Rope { .. }));
 }
 
@@ -121,8 +148,8 @@ fn model_facts() {
 fn symbols() {
     for change in [
         |p: &mut Program| p.code.symbols[1].offset = 63,
-        |p: &mut Program| p.code.symbols[1].size = 2,
-        |p: &mut Program| p.code.symbols[1].size = u64::MAX,
+        |p: &mut Program| p.code.symbols[5].size = 2,
+        |p: &mut Program| p.code.symbols[5].size = u64::MAX,
         |p: &mut Program| p.code.symbols[0].size = 65,
         |p: &mut Program| p.code.symbols.swap(0, 1),
         |p: &mut Program| p.code.symbols[0].size = 0,
@@ -186,7 +213,7 @@ fn steps_refer_to_what_is_there() {
     let kv = |layer, kind| Operand::Kv { layer, kind };
     type Case = (fn(&mut Program), &'static str);
     let cases: [Case; 8] = [
-        (|p| p.classes[0].steps[0].kernel = 2, "kernel 2 of 2 symbols"),
+        (|p| p.classes[0].steps[0].kernel = 6, "kernel 6 of 6 symbols"),
         (|p| p.classes[0].steps[0].kernel = 1, "`leaf` does not follow the kernel ABI"),
         (|p| p.weight_bytes = 639, "operand 0: 640 bytes at 0 pass the weight region's end at 639"),
         (|p| p.classes[0].steps[2].operands[0] = Operand::Buffer(9), "operand 0: buffer 9 of 5"),
@@ -214,11 +241,123 @@ fn steps_refer_to_what_is_there() {
     assert!(matches!(broken(|p| p.classes[0].steps[0].operands[0] = weights), CheckError::Step { .. }));
 }
 
+/// The need of operand `n` of kernel `symbol`.
+fn need(program: &mut Program, symbol: usize, n: usize) -> &mut Need {
+    &mut program.code.symbols[symbol].contract.as_mut().expect("a kernel").operands[n]
+}
+
+#[test]
+fn steps_keep_to_the_contracts_of_their_kernels() {
+    type Case = (fn(&mut Program), &'static str);
+    let cases: [Case; 17] = [
+        // Other kernels, other operands.
+        (|p| p.classes[0].steps[0].kernel = 3, "operand 0: it is weights, its kernel takes a buffer"),
+        (|p| p.classes[0].steps[1].kernel = 4, "3 operands, its kernel takes 2"),
+        (|p| p.classes[0].steps[1].operands.truncate(2), "2 operands, its kernel takes 3"),
+        (
+            |p| p.classes[0].steps[1].operands.swap(1, 2),
+            "operand 1: it is a rotary table, its kernel takes a KV pool",
+        ),
+        // Too small.
+        (|p| p.scratch_bytes = 127, "its kernel uses 128 bytes of scratch, workers have 127"),
+        (
+            |p| p.classes[0].steps[0].operands[0] = Operand::Weights { offset: 64, bytes: 576 },
+            "operand 0: 576 bytes, its kernel takes 640",
+        ),
+        (|p| p.classes[1].buffers[0].bytes = 63, "operand 1: 63 bytes, its kernel takes 64"),
+        (|p| p.classes[1].buffers[3].bytes = 112, "operand 1: 112 bytes, its kernel takes 128"),
+        (
+            |p| {
+                p.model.vocab = 41;
+                p.weight_bytes = 656;
+            },
+            "operand 0: 640 bytes, its kernel takes 656",
+        ),
+        // Larger than the kernel is made for.
+        (|p| p.classes[1].max_tokens = 9, "its kernel is for at most 8 tokens"),
+        (|p| p.model.max_context = 65, "its kernel is for contexts of at most 64 tokens, the model's has 65"),
+        // Another model.
+        (
+            |p| p.model.kv.layers[1].window = Some(7),
+            "operand 1: its kernel reads 8 positions, the layer keeps 7",
+        ),
+        (
+            |p| p.model.ropes[0].inv_freq.push(0.5),
+            "operand 2: rotary table 0 is for heads of 6, its kernel's have 4",
+        ),
+        (
+            |p| {
+                let Need::Kv { kind, .. } = need(p, 2, 1) else { return };
+                *kind = Some(LayerKind::Full);
+            },
+            "operand 1: KV layer 1 is Sliding, its kernel is for the other kind",
+        ),
+        // Buffers that others know nothing of.
+        (|p| p.classes[0].steps[2].writes.clear(), "operand 0: buffer 2 is in neither `reads` nor `writes`"),
+        (
+            |p| {
+                let Need::Buffer { written, .. } = need(p, 3, 1) else { return };
+                *written = true;
+            },
+            "operand 1: its kernel writes buffer 1, which is not in `writes`",
+        ),
+        (
+            |p| {
+                p.classes[0].steps[2].operands[1] = Operand::Buffer(2);
+                p.classes[0].steps[2].reads.push(2);
+            },
+            "operands 0 and 1 are one buffer, its kernel takes two",
+        ),
+    ];
+    for (change, expected) in cases {
+        let found = broken(change).to_string();
+        assert!(found.ends_with(expected), "{found}\nexpected {expected}");
+    }
+    let geometry = broken(|p| p.model.kv.geometry.head_dim = 8).to_string();
+    assert!(geometry.contains("head_dim: 4") && geometry.contains("head_dim: 8"), "{geometry}");
+}
+
+/// Two matrices whose tiles alternate are read from the first one's start.
+#[test]
+fn weights_lie_where_their_kernel_expects_them() {
+    let pair = |second: u64| {
+        let mut program = sound();
+        program.weight_bytes = 2048;
+        let embed = program.code.symbols[0].contract.as_mut().unwrap();
+        embed.operands.push(Need::Weights { bytes: 64, behind: None });
+        embed.operands.push(Need::Weights { bytes: 64, behind: Some((2, 64)) });
+        for class in &mut program.classes {
+            class.steps[0].operands.push(Operand::Weights { offset: 640, bytes: 128 });
+            class.steps[0].operands.push(Operand::Weights { offset: second, bytes: 64 });
+        }
+        check_program(&program)
+    };
+    assert_eq!(pair(704), Ok(()));
+    for offset in [640, 768, 0] {
+        let error = pair(offset).unwrap_err().to_string();
+        assert!(error.ends_with("operand 3: it does not start 64 bytes behind operand 2"), "{error}");
+    }
+}
+
 #[test]
 fn logits_are_a_buffer_that_a_logits_step_writes() {
     assert!(matches!(broken(|p| p.classes[0].logits = 64), CheckError::Logits { class: 1, offset: 64, .. }));
-    assert!(matches!(broken(|p| p.classes[1].buffers[4].bytes -= 1), CheckError::Logits { class: 8, .. }));
-    assert!(matches!(broken(|p| p.model.vocab = 41 + 16), CheckError::Logits { .. }));
+    // Kernels that ask for less than the runtime reads.
+    let modest = |p: &mut Program| {
+        *need(p, 0, 0) = Need::Table { row_bytes: 8 };
+        let Need::Buffer { row_bytes, .. } = need(p, 5, 1) else { return };
+        *row_bytes = 16;
+    };
+    let error = broken(|p| {
+        modest(p);
+        p.classes[1].buffers[4].bytes -= 1;
+    });
+    assert!(matches!(error, CheckError::Logits { class: 8, .. }));
+    let error = broken(|p| {
+        modest(p);
+        p.model.vocab = 41 + 16;
+    });
+    assert!(matches!(error, CheckError::Logits { .. }));
 }
 
 /// A program that takes adapters at one site of experts, whose gate and up rows alternate.
@@ -268,4 +407,43 @@ fn sites_of_adapters() {
     program.classes[0].steps[0].sites = vec![0];
     program.classes[0].steps[0].operands.push(Operand::Site(7));
     assert!(check_program(&program).unwrap_err().to_string().ends_with("adapter site 7 of 1"));
+}
+
+#[test]
+fn kernels_are_for_sites_of_their_shape() {
+    let with = |need: Need| {
+        let mut program = with_adapters(|_| {});
+        let embed = program.code.symbols[0].contract.as_mut().unwrap();
+        embed.operands.push(need);
+        let add = |class: &mut TokenClass| class.steps[0].operands.push(Operand::Site(0));
+        program.classes.iter_mut().for_each(add);
+        check_program(&program).map_err(|error| error.to_string())
+    };
+    let site = |columns, tiles, experts, format| {
+        with(Need::Site { columns: Some(columns), tiles, experts, format: Some(format) })
+    };
+    let format = WeightFormat::F32;
+    // Gate and up of 17 rows have two tiles each.
+    assert_eq!(site(4, 4, 2, format), Ok(()));
+    assert_eq!(with(Need::Site { columns: None, tiles: 0, experts: 0, format: None }), Ok(()));
+    for (found, expected) in [
+        (site(8, 4, 2, format), "the site has 4 columns, its kernel is for 8"),
+        (site(4, 5, 2, format), "the site has 4 tiles of rows, its kernel reads 5"),
+        (site(4, 4, 3, format), "the site has 2 experts, its kernel is for 3"),
+        (site(4, 4, 2, WeightFormat::Bf16), "adapters are f32, its kernel is for bf16"),
+    ] {
+        assert!(found.clone().unwrap_err().ends_with(expected), "{found:?}");
+    }
+}
+
+#[test]
+fn routings_are_no_more_than_steps() {
+    let routing = crate::program::Routing { step: 0, buffer: 0, top_k: 1, experts: 4 };
+    let with = |count: usize| {
+        let mut program = sound();
+        program.classes.iter_mut().for_each(|class| class.routings = vec![routing; count]);
+        check_program(&program)
+    };
+    assert_eq!(with(3), Ok(()));
+    assert_eq!(with(4), Err(CheckError::Count { what: "routings", found: 4, limit: 3 }));
 }

@@ -25,6 +25,11 @@ impl Chosen {
         Chosen { counts: zeros(), last_run: zeros(), distinct: AtomicU64::new(0) }
     }
 
+    /// Bytes of the counters of so many experts.
+    pub(super) fn bytes(experts: u32) -> u64 {
+        2 * size_of::<AtomicU64>() as u64 * u64::from(experts)
+    }
+
     pub(super) fn counts(&self) -> Vec<u64> {
         self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect()
     }

@@ -90,12 +90,16 @@ pub struct MemoryNeed {
     pub scratch: u64,
     /// Rotary tables.
     pub ropes: u64,
+    /// Counters of how often each expert was chosen.
+    pub routings: u64,
 }
 
 impl MemoryNeed {
     /// All of it.
     pub fn total(&self) -> u64 {
-        [self.kv, self.arena, self.scratch, self.ropes].into_iter().fold(0, u64::saturating_add)
+        [self.kv, self.arena, self.scratch, self.ropes, self.routings]
+            .into_iter()
+            .fold(0, u64::saturating_add)
     }
 
     /// What a program needs with this shape and this many workers.
@@ -104,12 +108,14 @@ impl MemoryNeed {
         let blocks = shape.blocks(&model.kv);
         let block_bytes = model.kv.geometry.block_bytes() as u64;
         let layer_bytes = |kind: LayerKind| u64::from(blocks[kind.index()]).saturating_mul(block_bytes);
+        let routings = program.classes.first().map_or(&[][..], |class| &class.routings);
         let rope_bytes = |table| (rope::row_len(table) * 4) as u64 * u64::from(shape.context);
         MemoryNeed {
             kv: model.kv.layers.iter().map(|l| layer_bytes(l.kind)).fold(0, u64::saturating_add),
             arena: program.arena_bytes,
             scratch: scratch_stride(program.scratch_bytes).saturating_mul(threads as u64),
             ropes: model.ropes.iter().map(rope_bytes).fold(0, u64::saturating_add),
+            routings: routings.iter().map(|routing| Chosen::bytes(routing.experts)).sum(),
         }
     }
 }

@@ -162,7 +162,8 @@ mod tests {
         bytes.resize(64, 0xcc);
         // dec rdi; jnz -5; ret
         bytes.extend([0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3]);
-        let symbol = |name: &str, offset, size| Symbol { name: name.to_owned(), offset, size, kernel: false };
+        let symbol =
+            |name: &str, offset, size| Symbol { name: name.to_owned(), offset, size, contract: None };
         let symbols = vec![symbol(READ, 0, 1), symbol(MULTIPLY, 64, 6)];
         Probe { level: Level::V3, code: CodeBlob { bytes, symbols }, read_step: 512, iteration_ops: 10 }
     }

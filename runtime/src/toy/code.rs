@@ -10,13 +10,9 @@ use std::mem::offset_of;
 const _: () = assert!(offset_of!(Worker, counters) == 0x10 && offset_of!(Worker, operands) == 0x18);
 const _: () = assert!(ABI_VERSION == 3, "see whether the code still fits");
 
-/// Name, byte offset, and bytes of each function, and whether it is a kernel. Calls between them hold at these offsets.
-pub(super) const FUNCTIONS: [(&str, usize, &[u8], bool); 4] = [
-    ("cell", 0, CELL, false),
-    ("store", 64, STORE, true),
-    ("sum", 192, SUM, true),
-    ("logits", 384, LOGITS, true),
-];
+/// Name, byte offset, and bytes of each function. Calls between them hold at these offsets.
+pub(super) const FUNCTIONS: [(&str, usize, &[u8]); 4] =
+    [("cell", 0, CELL), ("store", 64, STORE), ("sum", 192, SUM), ("logits", 384, LOGITS)];
 
 /// Not a kernel: the address of the u32 that layer kind edx of pool rsi keeps for token ecx's sequence at position r8d.
 /// Blocks are 320 bytes: a header of 64, then K of one head of two elements; element 0 is used.

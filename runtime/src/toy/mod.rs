@@ -5,6 +5,7 @@ mod code;
 mod tests;
 
 use crate::image::PlanImage;
+use kernmill_plan::contract::{Contract, Need};
 use kernmill_plan::format::f32_row_stride;
 use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers, LayerKind};
 use kernmill_plan::program::{
@@ -60,7 +61,7 @@ fn program() -> Program {
             vocab: VOCAB,
             max_context: MAX_CONTEXT,
             kv: KvLayers {
-                geometry: KvGeometry { kv_heads: 1, head_dim: 2, elem: KvElem::F32 },
+                geometry: geometry(),
                 layers: vec![
                     KvLayer { kind: LayerKind::Full, window: None },
                     KvLayer { kind: LayerKind::Sliding, window: Some(WINDOW) },
@@ -80,14 +81,35 @@ fn program() -> Program {
 
 fn code() -> CodeBlob {
     let mut blob = CodeBlob::default();
-    for (name, offset, bytes, kernel) in code::FUNCTIONS {
+    for (name, offset, bytes) in code::FUNCTIONS {
         // int3 between functions.
         blob.bytes.resize(offset, 0xcc);
         blob.bytes.extend_from_slice(bytes);
         let (offset, size) = (offset as u64, bytes.len() as u64);
-        blob.symbols.push(Symbol { name: name.to_owned(), offset, size, kernel });
+        blob.symbols.push(Symbol { name: name.to_owned(), offset, size, contract: contract(name) });
     }
     blob
+}
+
+/// What the kernel of that name asks for, if it is one. Its weights say which kind of layer it is for.
+fn contract(name: &str) -> Option<Contract> {
+    let geometry = geometry();
+    let kv = |view| Need::Kv { geometry, kind: None, view };
+    let params = Need::Weights { bytes: 16, behind: None };
+    let sums = |read| Need::Buffer { slots: 1, wanted: false, row_bytes: 4, read, written: !read };
+    let row_bytes = f32_row_stride(VOCAB as usize) as u64;
+    let logits = Need::Buffer { slots: 0, wanted: true, row_bytes, read: false, written: true };
+    let operands = match name {
+        "store" => vec![kv(0), params],
+        "sum" => vec![kv(WINDOW), params, sums(false)],
+        "logits" => vec![sums(true), sums(true), params, logits],
+        _ => return None,
+    };
+    Some(Contract { operands, scratch_bytes: 0, max_tokens: u32::MAX, max_context: u32::MAX })
+}
+
+fn geometry() -> KvGeometry {
+    KvGeometry { kv_heads: 1, head_dim: 2, elem: KvElem::F32 }
 }
 
 fn class(max_tokens: u32, stride: u64) -> TokenClass {

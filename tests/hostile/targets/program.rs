@@ -3,7 +3,8 @@
 use super::edit::edit;
 use super::sound::sound_program;
 use kernmill_plan::check::check_program;
-use kernmill_plan::program::{Buffer, Program, Step, TokenClass};
+use kernmill_plan::contract::Need;
+use kernmill_plan::program::{Buffer, Operand, Program, Step, TokenClass};
 use kernmill_runtime::MemoryNeed;
 use kernmill_runtime::kv::KvShape;
 
@@ -44,6 +45,40 @@ pub(super) fn assert_runtime_agrees(program: &Program) {
             assert!(class.buffers[routing.buffer as usize].bytes / 8 >= routes);
         }
         assert_nothing_is_overwritten(class);
+        for step in class.steps.iter().chain(&class.logit_steps) {
+            assert_kernel_has_room(program, class, step);
+        }
+    }
+}
+
+/// No operand is smaller than what the step's kernel says that it touches.
+fn assert_kernel_has_room(program: &Program, class: &TokenClass, step: &Step) {
+    let symbol = &program.code.symbols[step.kernel as usize];
+    let contract = symbol.contract.as_ref().expect("steps call kernels");
+    assert!(contract.scratch_bytes <= program.scratch_bytes, "{}", step.label);
+    assert_eq!(contract.operands.len(), step.operands.len(), "{}", step.label);
+    for (operand, need) in step.operands.iter().zip(&contract.operands) {
+        let (bytes, needed) = match (operand, need) {
+            (Operand::Weights { bytes, .. }, Need::Weights { bytes: needed, .. }) => (*bytes, *needed),
+            (Operand::Weights { bytes, .. }, Need::Table { row_bytes }) => {
+                (*bytes, row_bytes.saturating_mul(program.model.vocab.into()))
+            }
+            (Operand::Buffer(id), Need::Buffer { slots, wanted, row_bytes, .. }) => {
+                let rows = u64::from(class.max_tokens) * u64::from(*slots);
+                let slab = if *wanted { u64::from(class.max_tokens.min(16)) } else { 0 };
+                (class.buffers[*id as usize].bytes, rows.max(slab).saturating_mul(*row_bytes))
+            }
+            (Operand::Kv { .. }, Need::Kv { geometry, .. }) => {
+                assert_eq!(*geometry, program.model.kv.geometry, "{}", step.label);
+                continue;
+            }
+            (Operand::Rope(table), Need::Rope { head_dim }) => {
+                (program.model.ropes[*table as usize].inv_freq.len() as u64 * 2, (*head_dim).into())
+            }
+            (Operand::Site(_), Need::Site { .. }) => continue,
+            _ => panic!("{}: {operand:?} for {need:?}", step.label),
+        };
+        assert!(bytes >= needed, "{}: {bytes} of {needed} bytes", step.label);
     }
 }
 

@@ -1,0 +1,268 @@
+//! Bodies: matrices by work items, experts, shrinks.
+
+use super::{Access, Checked, Checker, Rows, is_lines};
+use crate::kernel::{Body, Kept, Mat, Part, RowType, ShrinkSite, Tiling, ValId};
+use kernmill_plan::adapter::RANK_STEP;
+use kernmill_plan::contract::Need;
+use kernmill_plan::format::{BLOCK, TILE_ROWS, WeightFormat};
+use kernmill_plan::input::limit;
+
+/// Experts that a body chooses from, and the routing by which it does.
+#[derive(Clone, Copy)]
+pub(super) struct Routed {
+    pub routing: ValId,
+    pub experts: usize,
+    pub top_k: usize,
+}
+
+impl Checker<'_> {
+    pub(super) fn body(&mut self) -> Checked {
+        let kernel = self.kernel;
+        match &kernel.body {
+            Body::Rows { domain, stages } => {
+                "rows".clone_into(&mut self.place);
+                stages.iter().try_for_each(|stage| self.stage(stage, Rows::from(*domain)))
+            }
+            Body::Matmul { domain, input, parts } => {
+                let rows = Rows::from(*domain);
+                "matmul".clone_into(&mut self.place);
+                self.access(*input, rows, Access::Read)?;
+                self.lists(rows)?;
+                let input = self.row(*input)?;
+                self.ensure(!parts.is_empty(), || "no matrices".to_owned())?;
+                self.ensure(matches!(input, RowType::F32(_) | RowType::Q8(_)), || {
+                    format!("its input is {input:?}, expected f32 or q8")
+                })?;
+                for (index, part) in parts.iter().enumerate() {
+                    self.place = format!("matmul, part {index}");
+                    self.part(part, input, None)?;
+                    self.epilogue(part, rows, None)?;
+                }
+                Ok(())
+            }
+            Body::Experts { input, input_slots, routing, experts, top_k, part } => {
+                "experts".clone_into(&mut self.place);
+                let routed = Routed { routing: *routing, experts: *experts, top_k: *top_k };
+                let input = self.routed_input(*input, *input_slots, routed)?;
+                self.part(part, input, Some(routed))?;
+                self.epilogue(part, Rows::Slots(*top_k), Some(routed))
+            }
+            Body::ExpertDown { input, routing, experts, top_k, mat, unit, residual, out } => {
+                "expert_down".clone_into(&mut self.place);
+                let routed = Routed { routing: *routing, experts: *experts, top_k: *top_k };
+                let input = self.routed_input(*input, true, routed)?;
+                let part =
+                    Part { mats: vec![mat.clone()], interleaved: false, unit: *unit, epilogue: Vec::new() };
+                self.part(&part, input, Some(routed))?;
+                self.adapter(mat, Rows::Slots(*top_k), *experts)?;
+                if let Some(residual) = residual {
+                    self.is(*residual, RowType::F32(mat.n))?;
+                    self.access(*residual, Rows::Tokens, Access::Read)?;
+                }
+                self.is(*out, RowType::F32(mat.n))?;
+                self.access(*out, Rows::Tokens, Access::Write)
+            }
+            Body::Shrink { input, routed, input_slots, sites, stages, by_rows } => {
+                "shrink".clone_into(&mut self.place);
+                self.ensure(*by_rows || stages.is_empty(), || {
+                    "stages of its own, although its items are tiles".to_owned()
+                })?;
+                stages.iter().try_for_each(|stage| self.stage(stage, Rows::Tokens))?;
+                let routed = routed.map(|(routing, experts, top_k)| Routed { routing, experts, top_k });
+                self.shrink(*input, routed, *input_slots, sites)
+            }
+            Body::Attention(body) => {
+                "attention".clone_into(&mut self.place);
+                self.attention(body)
+            }
+        }
+    }
+
+    /// The rows that experts read, and the routing. The lists have room for a row of each slot.
+    fn routed_input(&mut self, input: ValId, slots: bool, routed: Routed) -> Checked<RowType> {
+        self.routing(routed)?;
+        let rows = if slots { Rows::Slots(routed.top_k) } else { Rows::Tokens };
+        self.access(input, rows, Access::Read)?;
+        self.lists(Rows::Slots(routed.top_k))?;
+        self.row(input)
+    }
+
+    fn routing(&mut self, Routed { routing, experts, top_k }: Routed) -> Checked {
+        let legal = (1..=limit::TOP_K).contains(&top_k) && (1..=limit::EXPERTS).contains(&experts);
+        self.ensure(legal, || format!("the best {top_k} of {experts} experts"))?;
+        self.is(routing, RowType::Routing(top_k))?;
+        self.access(routing, Rows::Tokens, Access::Read)
+    }
+
+    /// Matrices whose units are computed together: every item's unit lies inside each of them.
+    fn part(&mut self, part: &Part, input: RowType, routed: Option<Routed>) -> Checked {
+        let Some(first) = part.mats.first() else { return self.wrong("no matrix") };
+        for mat in &part.mats {
+            self.matrix(mat, input, routed)?;
+            self.ensure(mat.n == first.n, || format!("matrices of {} and of {} rows meet", first.n, mat.n))?;
+        }
+        let rows = first.n.next_multiple_of(TILE_ROWS);
+        let unit = part.unit;
+        self.ensure(unit > 0 && unit.is_multiple_of(TILE_ROWS) && rows.is_multiple_of(unit), || {
+            format!("items of {unit} rows, expected a multiple of {TILE_ROWS} that divides {rows}")
+        })?;
+        self.tiling(part, input)?;
+        if part.interleaved {
+            self.interleaved(part)?;
+        }
+        Ok(())
+    }
+
+    /// Panels hold q8 rows and one format at a time, or bf16 rows.
+    fn tiling(&self, part: &Part, input: RowType) -> Checked {
+        let alike = part.mats.iter().all(|mat| mat.format == part.mats[0].format);
+        let bf16 = matches!(input, RowType::Bf16(_));
+        match self.kernel.tiling {
+            Tiling::Dot => self.ensure(!bf16, || "bf16 rows by dots".to_owned()),
+            Tiling::Gemm { least_rows, .. } => {
+                let legal = least_rows > 0 && alike && matches!(input, RowType::Q8(_) | RowType::Bf16(_));
+                self.ensure(legal, || format!("panels of {input:?}, or of several formats at once"))
+            }
+        }
+    }
+
+    /// Two matrices that are read tile by tile in turn, from the first one's start.
+    fn interleaved(&mut self, part: &Part) -> Checked {
+        let [first, second] = part.mats.as_slice() else {
+            return self.wrong(format!("{} matrices alternate, expected two", part.mats.len()));
+        };
+        let tile = first.format.tile(first.k).bytes();
+        let alike = (first.format, first.k) == (second.format, second.k)
+            && (first.tile_stride, first.expert_stride) == (second.tile_stride, second.expert_stride);
+        self.ensure(alike && first.tile_stride == 2 * tile, || {
+            format!("two matrices alternate whose tiles are {} bytes apart", first.tile_stride)
+        })?;
+        self.behind(second.operand, first.operand, tile)
+    }
+
+    /// A matrix, all tiles of all experts of which are read, and its bias.
+    pub(super) fn matrix(&mut self, mat: &Mat, input: RowType, routed: Option<Routed>) -> Checked {
+        let (n, k) = (mat.n, mat.k);
+        self.ensure((1..=limit::VOCAB).contains(&n) && k == input.len(), || {
+            format!("a matrix of {n} rows and {k} columns, its input has {}", input.len())
+        })?;
+        let served = match input {
+            RowType::F32(_) => !mat.format.is_blocked() || k.is_multiple_of(BLOCK),
+            RowType::Q8(_) => mat.format.is_blocked() && k.is_multiple_of(BLOCK),
+            RowType::Bf16(_) => mat.format == WeightFormat::Mxfp4 && k.is_multiple_of(BLOCK),
+            RowType::F16(_) | RowType::Routing(_) => false,
+        };
+        self.ensure(served, || format!("{} times {input:?}", mat.format.name()))?;
+        let tile = mat.format.tile(k).bytes();
+        let tiles = n.div_ceil(TILE_ROWS);
+        self.ensure(mat.tile_stride >= tile && is_lines(mat.tile_stride), || {
+            format!("tiles of {tile} bytes are {} apart", mat.tile_stride)
+        })?;
+        let experts = routed.map_or(1, |routed| routed.experts);
+        self.ensure(is_lines(mat.expert_stride) && (experts == 1 || mat.expert_stride >= tile), || {
+            format!("experts are {} bytes apart", mat.expert_stride)
+        })?;
+        let strides = [(tiles - 1, mat.tile_stride), (experts - 1, mat.expert_stride)];
+        let bytes = strides
+            .iter()
+            .try_fold(tile, |sum, (count, stride)| sum.checked_add(count.checked_mul(*stride)?));
+        match bytes {
+            Some(bytes) => self.weights(mat.operand, bytes)?,
+            None => return self.wrong("the matrix has more bytes than memory can have"),
+        }
+        match mat.bias {
+            Some(bias) => self.bias(bias, n, experts),
+            None => Ok(()),
+        }
+    }
+
+    /// The adapter branch of a matrix whose shrunk rows are `rows`; `experts` is 0 for a dense one.
+    pub(super) fn adapter(&mut self, mat: &Mat, rows: Rows, experts: usize) -> Checked {
+        let Some(branch) = &mat.adapter else { return Ok(()) };
+        self.is_shrunk(branch.shrunk)?;
+        self.access(branch.shrunk, rows, Access::Read)?;
+        let tiles = branch.first_tile.saturating_add(mat.n.div_ceil(TILE_ROWS));
+        self.site(branch.site, None, tiles, experts, Some(branch.format))
+    }
+
+    /// A site of adapters.
+    pub(super) fn site(
+        &mut self,
+        operand: usize,
+        columns: Option<usize>,
+        tiles: usize,
+        experts: usize,
+        format: Option<WeightFormat>,
+    ) -> Checked {
+        self.ensure(tiles <= limit::VOCAB && experts <= limit::EXPERTS, || {
+            format!("an adapter site of {tiles} tiles and {experts} experts")
+        })?;
+        let plain = |format: WeightFormat| matches!(format, WeightFormat::F32 | WeightFormat::Bf16);
+        self.ensure(format.is_none_or(plain), || format!("adapters of {format:?}"))?;
+        let columns = columns.map(|columns| columns as u32);
+        let (tiles, experts) = (tiles as u32, experts as u32);
+        let new = match self.known(operand)? {
+            None => Need::Site { columns, tiles, experts, format },
+            Some(Need::Site { columns: c, tiles: t, experts: e, format: f })
+                if agree(c, columns) && agree(f, format) =>
+            {
+                Need::Site {
+                    columns: c.or(columns),
+                    tiles: t.max(tiles),
+                    experts: e.max(experts),
+                    format: f.or(format),
+                }
+            }
+            Some(other) => return self.conflict(operand, other, "another adapter site"),
+        };
+        self.set(operand, new)
+    }
+
+    /// Rows that are kept for adapters.
+    pub(super) fn kept(&mut self, kept: &Kept, n: usize, rows: Rows) -> Checked {
+        self.is(kept.out, RowType::F32(n))?;
+        self.access(kept.out, rows, Access::Write)?;
+        self.ensure(rows != Rows::Wanted || kept.sites.is_empty(), || {
+            "wanted rows have no adapters".to_owned()
+        })?;
+        kept.sites.iter().try_for_each(|site| self.site(*site, None, 0, 0, None))
+    }
+
+    fn shrink(
+        &mut self,
+        input: ValId,
+        routed: Option<Routed>,
+        input_slots: bool,
+        sites: &[ShrinkSite],
+    ) -> Checked {
+        let k = self.f32(input)?;
+        self.multiple(k, RANK_STEP)?;
+        let top_k = match routed {
+            Some(routed) => {
+                self.routing(routed)?;
+                Some(routed.top_k)
+            }
+            None => None,
+        };
+        let input_rows = match (input_slots, top_k) {
+            (true, Some(top_k)) => Rows::Slots(top_k),
+            (true, None) => return self.wrong("slots without a routing"),
+            (false, _) => Rows::Tokens,
+        };
+        self.access(input, input_rows, Access::Read)?;
+        for site in sites {
+            self.is_shrunk(site.out)?;
+            self.access(site.out, top_k.map_or(Rows::Tokens, Rows::Slots), Access::Write)?;
+            let experts = routed.map_or(0, |routed| routed.experts);
+            self.site(site.site, Some(k), 0, experts, Some(site.format))?;
+        }
+        Ok(())
+    }
+}
+
+fn agree<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a == b,
+        _ => true,
+    }
+}

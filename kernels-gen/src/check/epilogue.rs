@@ -1,0 +1,107 @@
+//! Epilogues: what becomes of a unit of results, column by column of the values that it goes to.
+
+use super::bodies::Routed;
+use super::{Access, Checked, Checker, Rows};
+use crate::kernel::{Epilogue, Part, RowType};
+use kernmill_plan::format::BLOCK;
+
+/// Floats that the loops over a unit take at a time, at most.
+const VECTORS: usize = 8;
+
+impl Checker<'_> {
+    /// The steps of a part, whose results are such rows: those of slots where experts are `routed`.
+    pub(super) fn epilogue(&mut self, part: &Part, rows: Rows, routed: Option<Routed>) -> Checked {
+        let place = self.place.clone();
+        for mat in &part.mats {
+            if mat.adapter.is_some() {
+                self.batch_rows(rows, routed)?;
+            }
+            self.adapter(mat, rows, routed.map_or(0, |routed| routed.experts))?;
+        }
+        let mut units = part.mats.len();
+        for (index, step) in part.epilogue.iter().enumerate() {
+            self.place = format!("{place}, step {index} of its epilogue");
+            match step {
+                Epilogue::Map { .. } => {}
+                _ => self.ensure(units == 1, || format!("{units} units, expected them to be combined"))?,
+            }
+            self.step(part, step, units, rows, routed)?;
+            units = 1;
+        }
+        self.place = place;
+        self.ensure(units == 1 && !part.epilogue.is_empty(), || "its results go nowhere".to_owned())
+    }
+
+    /// Positions and adapters are those of a token: rows must be tokens', or slots of routed ones.
+    fn batch_rows(&self, rows: Rows, routed: Option<Routed>) -> Checked {
+        let known = rows == Rows::Tokens || matches!((rows, routed), (Rows::Slots(_), Some(_)));
+        self.ensure(known, || format!("its rows are {rows:?}, of which no token is known"))
+    }
+
+    fn step(
+        &mut self,
+        part: &Part,
+        step: &Epilogue,
+        units: usize,
+        rows: Rows,
+        routed: Option<Routed>,
+    ) -> Checked {
+        let (n, unit) = (part.mats[0].n, part.unit);
+        match step {
+            Epilogue::Map { expr, inputs } => {
+                self.expression(expr, units + inputs.len())?;
+                for input in inputs {
+                    self.is(*input, RowType::F32(n))?;
+                    self.access(*input, rows, Access::Read)?;
+                }
+                Ok(())
+            }
+            Epilogue::Rope { table } => {
+                self.rows_are(rows, Rows::Tokens)?;
+                self.multiple(n, unit)?;
+                self.rope(*table, unit)
+            }
+            Epilogue::Store { out } => {
+                self.is(*out, RowType::F32(n))?;
+                self.access(*out, rows, Access::Write)
+            }
+            Epilogue::Keep(kept) => {
+                if !kept.sites.is_empty() {
+                    self.batch_rows(rows, routed)?;
+                }
+                self.kept(kept, n, rows)
+            }
+            Epilogue::Quantize { out } => {
+                self.multiple(unit, BLOCK)?;
+                self.multiple(n, unit)?;
+                self.is(*out, RowType::Q8(n))?;
+                self.access(*out, rows, Access::Write)
+            }
+            Epilogue::Bf16Cast { out } => {
+                self.multiple(unit, VECTORS)?;
+                self.multiple(n, unit)?;
+                self.is(*out, RowType::Bf16(n))?;
+                self.access(*out, rows, Access::Write)
+            }
+            Epilogue::KvCast { out } => {
+                self.is(*out, RowType::F16(n))?;
+                // The last unit's padding is stored too.
+                let stored = n.next_multiple_of(unit) * 2;
+                let stride = RowType::F16(n).stride();
+                self.ensure(stored <= stride, || format!("{stored} bytes of a row, which has {stride}"))?;
+                self.access(*out, rows, Access::Write)
+            }
+            Epilogue::KvWrite { pool, plane: _, kind, geometry } => {
+                self.rows_are(rows, Rows::Tokens)?;
+                let heads = geometry.kv_heads.saturating_mul(geometry.head_dim);
+                self.ensure(unit == geometry.head_dim && n == heads, || {
+                    format!(
+                        "{n} rows in items of {unit}, expected {} heads of {}",
+                        geometry.kv_heads, geometry.head_dim
+                    )
+                })?;
+                self.kv_write(*pool, *kind, *geometry)
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Scratch: what a body keeps there, counted from the description, against what the generator takes for it.
+
+use super::{Checked, Checker};
+use crate::body;
+use crate::kernel::{
+    AttentionBody, Body, Domain, Epilogue, Home, Kernel, PROLOGUE_TOKENS, Part, RowType, Stage, Tiling,
+};
+use crate::leaf::gemm_bf16::{DECODED_TILE as BF16_TILE, GROUP as BF16_GROUP, PANEL_BLOCK, PANEL_ROWS};
+use crate::leaf::gemm_q8::{GROUP, Products};
+use crate::leaf::{ADJACENT, BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
+use kernmill_plan::format::{BLOCK, TILE_ROWS};
+use kernmill_plan::kv::BLOCK_TOKENS;
+use kernmill_plan::numeric::ATTENTION_SEGMENT;
+use kernmill_plan::program::LOGIT_SLAB;
+
+/// Bytes of a pointer.
+const POINTER: usize = 8;
+
+impl Checker<'_> {
+    pub(super) fn scratch(&mut self) -> Checked {
+        "scratch".clone_into(&mut self.place);
+        let (least, taken) = (least(self.kernel), body::scratch_bytes(self.kernel));
+        self.ensure(taken >= least, || format!("{taken} bytes, its body keeps {least} there"))
+    }
+}
+
+/// Bytes that a kernel keeps in scratch, without gaps.
+pub(super) fn least(kernel: &Kernel) -> usize {
+    let rows = match &kernel.body {
+        Body::Matmul { domain: Domain::Wanted, .. } => LOGIT_SLAB,
+        _ => PROLOGUE_TOKENS,
+    };
+    let homed = kernel.vals.iter().filter(|val| !matches!(val.home, Home::Operand(_)));
+    let values: usize = homed.map(|val| val.row.stride() * rows).sum();
+    let stages = || kernel.prologue.iter().chain(kernel.body.stages());
+    let work = stages().map(|stage| match stage {
+        Stage::TopK { experts, .. } => experts * 4,
+        Stage::ExpertSum { top_k, .. } => top_k * 8,
+        Stage::Linear { .. } => POINTER,
+        _ => 0,
+    });
+    let rows = kernel.max_rows;
+    let of_body = match &kernel.body {
+        Body::Rows { .. } | Body::Shrink { .. } => 0,
+        Body::Matmul { input, parts, .. } => {
+            rows * POINTER + products(parts, kernel.vals[*input].row, rows, kernel.tiling)
+        }
+        Body::Experts { input, experts, part, .. } => {
+            let part = std::slice::from_ref(part);
+            sorted(*experts, rows) + products(part, kernel.vals[*input].row, rows, kernel.tiling)
+        }
+        Body::ExpertDown { input, experts, mat, unit, .. } => {
+            let part =
+                Part { mats: vec![mat.clone()], interleaved: false, unit: *unit, epilogue: Vec::new() };
+            // Besides, where each entry goes, and its weight.
+            let aims = rows * (POINTER + 4);
+            sorted(*experts, rows) + aims + products(&[part], kernel.vals[*input].row, rows, kernel.tiling)
+        }
+        Body::Attention(attention) => of_attention(attention),
+    };
+    values + work.max().unwrap_or(0) + of_body
+}
+
+/// A batch's slots sorted by expert: counts, starts and active ones; entries, and pointers to their rows.
+fn sorted(experts: usize, rows: usize) -> usize {
+    3 * experts * 4 + rows * (4 + POINTER)
+}
+
+/// Results of a few rows by dots, and what panels take.
+fn products(parts: &[Part], input: RowType, rows: usize, tiling: Tiling) -> usize {
+    let unit_bytes = |part: &Part| part.mats.len() * part.unit * 4;
+    let most = |bytes: &dyn Fn(&Part) -> usize| parts.iter().map(bytes).max().unwrap_or(0);
+    let tokens = Leaf::dot_tokens(matches!(input, RowType::Q8(_)))[0];
+    let blocks = input.len() / BLOCK;
+    match (input, tiling) {
+        (RowType::Bf16(_), _) => {
+            let panel = rows.div_ceil(PANEL_ROWS) * blocks * PANEL_BLOCK;
+            panel + 2 * BF16_TILE + rows.next_multiple_of(BF16_GROUP) * most(&unit_bytes)
+        }
+        (_, Tiling::Gemm { products, .. }) => {
+            let dots = tokens * most(&|part| unit_bytes(part) * together(part));
+            dots + panels(parts, products, rows, blocks) + rows * most(&unit_bytes)
+        }
+        (_, Tiling::Dot) => tokens * most(&|part| unit_bytes(part) * together(part)),
+    }
+}
+
+fn panels(parts: &[Part], products: Products, rows: usize, blocks: usize) -> usize {
+    let mats = || parts.iter().flat_map(|part| &part.mats).map(|mat| products.decoded(mat.format));
+    let panel = mats().map(|decoded| decoded.panel().block).max().unwrap_or(0);
+    let tile = mats().map(|decoded| decoded.tile_bytes()).max().unwrap_or(0);
+    rows.div_ceil(GROUP) * blocks * panel + 4 * tile
+}
+
+/// Items whose results dots leave side by side.
+fn together(part: &Part) -> usize {
+    let tiles = part.unit / TILE_ROWS;
+    let by_head = |step: &Epilogue| matches!(step, Epilogue::Rope { .. } | Epilogue::KvWrite { .. });
+    let single = part.mats.len() == 1 && !part.epilogue.iter().any(by_head);
+    let run = ADJACENT / tiles.max(1);
+    let items = part.mats[0].n.div_ceil(part.unit);
+    if single && ADJACENT.is_multiple_of(tiles.max(1)) && run >= 1 && items >= run { run.max(1) } else { 1 }
+}
+
+fn of_attention(body: &AttentionBody) -> usize {
+    let (group, head_dim) = (body.heads / body.geometry.kv_heads, body.geometry.head_dim);
+    let planes = (2 * (ATTENTION_SEGMENT / BLOCK_TOKENS) + BLOCKS_AHEAD) * POINTER;
+    // Of each segment the weighted values, a maximum and a sum.
+    let segment = group * (head_dim + 2) * 4;
+    planes + body.tile_tokens * (group * SCORE_STRIDE + body.max_segments * segment) + group * head_dim * 4
+}
