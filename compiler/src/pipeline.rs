@@ -8,7 +8,7 @@ use crate::graph::Graph;
 use crate::memory::{self, MemoryPlan};
 use crate::pack::{WeightLayout, plan_weights};
 use crate::quant::{Preset, quantise_chosen};
-use crate::schedule::{Kernels, Schedule};
+use crate::schedule::{Kernels, Schedule, check_sizes};
 use crate::select::cost::Model;
 use crate::select::{LeafChoice, Pick, Selection, choose_leaves, select_classes};
 use kernmill_kernels::generate::generate;
@@ -104,6 +104,8 @@ pub enum CompileError {
     #[error(transparent)]
     Select(#[from] crate::select::SelectError),
     #[error(transparent)]
+    Size(#[from] crate::schedule::SizeError),
+    #[error(transparent)]
     Memory(#[from] memory::MemoryError),
     #[error("the memory plan is not sound: {0} (please report this)")]
     MemoryCheck(#[from] memory::check::CheckError),
@@ -136,6 +138,7 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
     let selections =
         passes.run("select", || select_classes(&fused, &layout, options.chunk, &model, options.kernels))?;
     let (schedules, kernels) = passes.time("schedule", || schedule_all(&quantised, &selections));
+    passes.run("check sizes", || check_sizes(&schedules))?;
     let arenas = passes.run("plan memory", || plan_arenas(&schedules))?;
     passes.run("check memory", || {
         schedules

@@ -2,7 +2,7 @@
 
 use crate::choose::{Choices, candidates};
 use crate::graph::{Builder, Graph, GraphError, Node, NodeId, Op, OpKind, Role, TensorId, Uses, ValueId};
-use kernmill_plan::format::WeightFormat;
+use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvElem;
 use std::collections::{BTreeMap, HashMap};
 
@@ -274,7 +274,15 @@ impl<'g> Quantiser<'g> {
         if let Some(&known) = self.rounded.get(&key) {
             return Ok(known);
         }
-        let name = format!("{}.{suffix}", self.builder.graph().value(value).name);
+        let rows = self.builder.graph().value(value);
+        let (name, cols) = (format!("{}.{suffix}", rows.name), rows.ty.cols());
+        if !cols.is_multiple_of(BLOCK) {
+            let message = format!(
+                "it has {cols} columns, and preset {} rounds it in blocks of {BLOCK}, expected a multiple of {BLOCK} (preset exact rounds nothing)",
+                self.preset.name()
+            );
+            return Err(GraphError::new(format!("%{}", rows.name), message));
+        }
         let rounded = self.builder.node(&name, op, &[value], &[])?;
         self.rounded.insert(key, rounded);
         Ok(rounded)
@@ -286,6 +294,22 @@ mod tests {
     use super::*;
     use crate::testing::{Mlp, ModelShape, build};
     use expect_test::expect;
+
+    #[test]
+    fn widths_without_blocks_are_for_preset_exact() {
+        for (shape, place, cols) in [
+            (ModelShape { hidden: 80, ..ModelShape::mini_gpt_oss() }, "%layers.0.attn_norm", 80),
+            (ModelShape { mlp: Mlp::Dense { inner: 48 }, ..ModelShape::mini_gpt_oss() }, "%layers.0.h", 48),
+        ] {
+            let shape = ModelShape { layers: 1, mlp: Mlp::Dense { inner: 48 }, ..shape };
+            let graph = build(&shape).unwrap();
+            assert!(quantise(&graph, Preset::Exact).is_ok());
+            let error = quantise(&graph, Preset::Faithful).unwrap_err().to_string();
+            let expected =
+                format!("{place}: it has {cols} columns, and preset faithful rounds it in blocks of 32");
+            assert!(error.starts_with(&expected) && error.contains("preset exact"), "{error}");
+        }
+    }
 
     #[test]
     fn faithful_mini_gpt_oss() {

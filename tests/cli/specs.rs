@@ -69,6 +69,45 @@ spare = { from = "spare", shape = ["hidden"], format = "bf16" }
         ["top_k          = 2", "top_k          = 9"],
         &["top-9 of 8 experts", "expected at most 8"],
     ),
+    (
+        "top-k beyond what kernels search for",
+        ["top_k          = 2", "top_k          = 65"],
+        &["`k` is 65", "expected a whole number from 1 to 64"],
+    ),
+    (
+        "more experts than counters",
+        ["experts        = 8", "experts        = 1048576"],
+        &["a router of 1048576 experts", "expected at most 65536"],
+    ),
+    (
+        "many heads for a KV head",
+        ["\nheads          = 8", "\nheads          = 512"],
+        &["256 heads share a KV head", "expected at most 128"],
+    ),
+    (
+        "a vocabulary beyond ids",
+        ["vocab          = 3072", "vocab          = 2147483648"],
+        &["the vocabulary size is 2147483648", "expected a whole number from 1 to 67108864"],
+    ),
+    (
+        "a context beyond positions",
+        ["max_context = 2048", "max_context = 2147483647"],
+        &["the longest context is 2147483647", "expected a whole number from 1 to 16777216"],
+    ),
+    (
+        "rows too wide",
+        ["expert_hidden  = 192", "expert_hidden  = 1048608"],
+        &["tensor `gate` makes 1048608 columns", "expected at most 1048576"],
+    ),
+    (
+        "RoPE of a part of each head",
+        ["[rope.main]\nhead_dim = \"head_dim\"", "[rope.main]\nhead_dim = 16"],
+        &[
+            "[rope.main] rotates 16 elements, the heads of attention have 32",
+            "expected head_dim = 32",
+            "partial RoPE",
+        ],
+    ),
     ("zero layers", ["layers         = 4", "layers         = 0"], &["the number of layers is 0"]),
     ("not TOML", ["top_k          = 2", "top_k          = 2 +"], &["not TOML", ":19:"]),
 ];

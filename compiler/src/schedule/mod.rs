@@ -1,11 +1,15 @@
 //! Schedule: kernel uses as steps, with each buffer's life; kernels that are equal share code.
 
+mod size;
+
 use crate::graph::{Graph, ValueId};
 use crate::memory::BufferRequest;
 use crate::select::{KernelUse, OperandRef, Selection, max_rows};
 use kernmill_kernels::kernel::{Body, Kernel};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+
+pub use size::{SizeError, check_sizes};
 
 /// Every distinct kernel of all classes, with its symbol name.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -8,6 +8,7 @@ use super::{
     Arg, LayerDef, NodeDef, Result, RopeDef, RopeKind, Scalar, ScalarText, Spanned, Spec, SpecError,
 };
 use crate::graph::{Graph, Node, Op, Rope, RopeScaling, TensorId, Type, Value, ValueId};
+use kernmill_plan::input::limit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -24,11 +25,11 @@ const MAX_NODES: usize = 1 << 15;
 /// The first thing that is wrong, at the place in the spec.
 pub fn lower(spec: &Spec) -> Result<Graph> {
     let scope = Scope { spec, layer: None, values: BTreeMap::new() };
-    let extent = |scalar: &Scalar, what: &str| scope.whole(scalar, what, 1, MAX_EXTENT);
+    let extent = |scalar: &Scalar, what: &str, most: usize| scope.whole(scalar, what, 1, most as u64);
     let graph = Graph {
         name: spec.model.name.value.clone(),
-        vocab: extent(&spec.model.vocab, "the vocabulary size")? as usize,
-        max_context: extent(&spec.model.max_context, "the longest context")? as usize,
+        vocab: extent(&spec.model.vocab, "the vocabulary size", limit::VOCAB)? as usize,
+        max_context: extent(&spec.model.max_context, "the longest context", limit::CONTEXT)? as usize,
         values: vec![Value { name: "tokens".into(), ty: Type::TokenIds }],
         tensors: Vec::new(),
         nodes: Vec::new(),
@@ -57,7 +58,7 @@ pub fn lower(spec: &Spec) -> Result<Graph> {
 }
 
 fn rope(scope: &Scope<'_>, def: &RopeDef) -> Result<Rope> {
-    let head_dim = scope.whole(&def.head_dim, "head_dim", 2, 4096)? as usize;
+    let head_dim = scope.whole(&def.head_dim, "head_dim", 2, limit::HEAD_DIM as u64)? as usize;
     if !head_dim.is_multiple_of(2) {
         let message = format!("head_dim is {head_dim}: RoPE rotates pairs");
         return Err(scope.error(def.head_dim.span.clone(), &message, "expected an even number"));
@@ -247,6 +248,7 @@ impl<'a> Lowering<'a> {
                 return Err(SpecError::new(source, span.clone(), message, label));
             }
         }
+        self.check_ropes()?;
         let layer_tensors = self.spec.layer.iter().flat_map(|l| &l.tensors).map(|t| (true, t));
         for (per_layer, tensor) in self.spec.tensors.iter().map(|t| (false, t)).chain(layer_tensors) {
             if !self.used_tensors.contains(&(per_layer, tensor.name.value.as_str())) {
@@ -260,6 +262,19 @@ impl<'a> Lowering<'a> {
             }
         }
         Ok(Graph { output: logits, ..self.graph })
+    }
+
+    /// Every table rotates whole heads.
+    fn check_ropes(&self) -> Result<()> {
+        let Some((_, head_dim)) = self.attention else { return Ok(()) };
+        let mut tables = self.spec.ropes.iter().zip(&self.graph.ropes);
+        let Some((def, rope)) = tables.find(|(_, rope)| rope.head_dim != head_dim) else { return Ok(()) };
+        let (name, found) = (&def.name.value, rope.head_dim);
+        let message =
+            format!("[rope.{name}] rotates {found} elements, the heads of attention have {head_dim}");
+        let label = format!("expected head_dim = {head_dim}");
+        let error = SpecError::new(&self.spec.source, def.head_dim.span.clone(), message, label);
+        Err(error.help("rotating a part of each head (partial RoPE) is not supported"))
     }
 
     pub(super) fn ty(&self, value: ValueId) -> Type {

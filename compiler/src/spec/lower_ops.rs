@@ -4,13 +4,11 @@ use super::lower::{Lowering, MAX_EXTENT, show};
 use super::ops::SpecOp;
 use super::scope::{Scope, inner_span};
 use super::{Arg, NodeDef, Result, ScalarText, Spanned, SpecError};
-use crate::graph::infer::check_expr;
+use crate::graph::infer::{MAX_INPUTS, check_expr};
 use crate::graph::{Attention, Op, Role, Rows, TensorId, Type, ValueId};
 use kernmill_kernels::expr::Expr;
+use kernmill_plan::input::limit;
 use kernmill_plan::kv::KvElem;
-
-/// Elements of a head at most.
-const MAX_HEAD_DIM: usize = 1024;
 
 impl<'a> Lowering<'a> {
     /// Lowers `node`, one of `nodes`; returns the value that it computes.
@@ -58,6 +56,7 @@ impl At<'_, '_> {
                 format!("expected a tensor [{vocab}, ...]"),
             ));
         }
+        self.check_width("table", cols)?;
         let tokens = ValueId(0);
         Ok(self.push(Type::F32(Rows::Tokens, cols), Op::Embed, vec![tokens], vec![table]))
     }
@@ -73,6 +72,10 @@ impl At<'_, '_> {
         let (x, rows, cols) = self.input("input")?;
         let weight = self.tensor("weight", Role::Matrix)?;
         let n = self.check_k("weight", weight, cols)?;
+        // Logits alone may be wider.
+        if self.node.op.op != SpecOp::Logits {
+            self.check_width("weight", n)?;
+        }
         let mut tensors = vec![weight];
         if self.node.args.contains_key("bias") {
             tensors.push(self.vector("bias", n)?);
@@ -124,8 +127,8 @@ impl At<'_, '_> {
         let (q, q_cols) = self.token_input("q")?;
         let (k, k_cols) = self.token_input("k")?;
         let (v, v_cols) = self.token_input("v")?;
-        let heads = self.whole("heads", 1)?;
-        let kv_heads = self.whole("kv_heads", 1)?;
+        let kv_heads = self.whole("kv_heads", limit::KV_HEADS)?;
+        let heads = self.whole("heads", limit::KV_HEADS * limit::QUERIES_PER_KV_HEAD)?;
         if !q_cols.is_multiple_of(heads) {
             let message = format!("q has {q_cols} columns, which {heads} heads do not divide");
             return Err(self.at("heads", &message, format!("expected a divisor of {q_cols}")));
@@ -134,10 +137,16 @@ impl At<'_, '_> {
             let message = format!("{heads} heads do not divide among {kv_heads} KV heads");
             return Err(self.at("kv_heads", &message, format!("expected a divisor of {heads}")));
         }
+        if heads / kv_heads > limit::QUERIES_PER_KV_HEAD {
+            let message = format!("{} heads share a KV head", heads / kv_heads);
+            let label = format!("expected at most {}", limit::QUERIES_PER_KV_HEAD);
+            return Err(self.at("heads", &message, label));
+        }
         let head_dim = q_cols / heads;
-        if !head_dim.is_multiple_of(2) || head_dim > MAX_HEAD_DIM {
+        if !head_dim.is_multiple_of(2) || head_dim > limit::HEAD_DIM {
             let message = format!("heads of {head_dim} elements");
-            return Err(self.at("heads", &message, format!("expected an even number up to {MAX_HEAD_DIM}")));
+            let label = format!("expected an even number up to {}", limit::HEAD_DIM);
+            return Err(self.at("heads", &message, label));
         }
         for (key, cols) in [("k", k_cols), ("v", v_cols)] {
             if cols != kv_heads * head_dim {
@@ -182,7 +191,11 @@ impl At<'_, '_> {
 
     fn router_topk(&mut self) -> Result<ValueId> {
         let (x, experts) = self.token_input("input")?;
-        let k = self.whole("k", 1)?;
+        let k = self.whole("k", limit::TOP_K)?;
+        if experts > limit::EXPERTS {
+            let message = format!("a router of {experts} experts");
+            return Err(self.at("input", &message, format!("expected at most {}", limit::EXPERTS)));
+        }
         if k > experts {
             let message = format!("top-{k} of {experts} experts");
             return Err(self.at("k", &message, format!("expected at most {experts}")));
@@ -235,6 +248,7 @@ impl At<'_, '_> {
             };
             return Err(self.at(key, &message, label));
         }
+        self.check_width(key, shape[1])?;
         let mut tensors = vec![weight];
         let bias_key = match key {
             "gate" => "gate_bias",
@@ -264,6 +278,10 @@ impl At<'_, '_> {
     fn elementwise(&mut self) -> Result<ValueId> {
         let names = self.texts("inputs");
         let vars: Vec<&str> = names.iter().map(|n| n.value.as_str()).collect();
+        if vars.len() > MAX_INPUTS {
+            let message = format!("{} inputs", vars.len());
+            return Err(self.at("inputs", &message, format!("expected at most {MAX_INPUTS}")));
+        }
         let expr = self.expr("expr", &vars)?;
         let (values, ty) = self.same_inputs(1)?;
         Ok(self.push(ty, Op::Elementwise { expr }, values, vec![]))
@@ -368,6 +386,15 @@ impl At<'_, '_> {
         Err(self.at(key, &message, format!("expected [..., {cols}]")))
     }
 
+    /// The columns of what the node makes of the tensor that `key` names.
+    fn check_width(&self, key: &str, cols: usize) -> Result<()> {
+        if cols <= limit::WIDTH {
+            return Ok(());
+        }
+        let message = format!("tensor `{}` makes {cols} columns", self.text(key).value);
+        Err(self.at(key, &message, format!("expected at most {}", limit::WIDTH)))
+    }
+
     fn shape(&self, id: TensorId) -> &[usize] {
         &self.l.graph.tensors[id.0 as usize].shape
     }
@@ -385,8 +412,9 @@ impl At<'_, '_> {
         }
     }
 
-    fn whole(&self, key: &str, min: u64) -> Result<usize> {
-        Ok(self.scope.whole(&self.scalar(key), &format!("`{key}`"), min, MAX_EXTENT)? as usize)
+    /// A whole number from 1 to `most`.
+    fn whole(&self, key: &str, most: usize) -> Result<usize> {
+        Ok(self.scope.whole(&self.scalar(key), &format!("`{key}`"), 1, most as u64)? as usize)
     }
 
     fn scalar(&self, key: &str) -> Spanned<ScalarText> {
