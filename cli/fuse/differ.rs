@@ -1,24 +1,29 @@
 //! Compiled kernels against the interpreter, on random models that a fused-op spec applies to.
 
+use super::trial::At;
 use kernmill_compiler::adapt::with_adapters;
 use kernmill_compiler::build::build_weights;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse, sample, sample_function};
 use kernmill_compiler::graph::Graph;
-use kernmill_compiler::interp::{Interpreter, RawTensor, SiteAdapter};
-use kernmill_compiler::pack::MemorySource;
+use kernmill_compiler::interp::{Interpreter, SiteAdapter};
+use kernmill_compiler::pack::pack_weights;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::quant::{Preset, quantise_chosen};
 use kernmill_compiler::testing::{RandomWeights, Rng, pack_adapter, random_adapter, random_weights};
 use kernmill_plan::adapter::{Adapters, Site, SiteShape};
 use kernmill_plan::target::Level;
 use kernmill_runtime::adapter::{AdapterPackError, PackedAdapter};
+use kernmill_runtime::guarded::{Flush, Guarded, GuardedConfig};
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, Want};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What came out.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// Random models in which the spec applied.
     pub samples: usize,
@@ -28,26 +33,30 @@ pub struct Outcome {
     pub rows: usize,
     /// What differed.
     pub mismatches: Vec<String>,
-    /// The first model in which the spec applied, and the preset.
-    pub example: Option<(Graph, Preset)>,
-    /// Why models were of no use: the distinct reasons.
-    pub reasons: Vec<String>,
+    /// Why models were of no use: the distinct reasons, each with the presets that it was met in.
+    pub reasons: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Outcome {
-    /// Remembers a model for costs; one of the default preset is the best.
-    fn example(&mut self, graph: &Graph, preset: Preset) {
-        let better = |known: &(Graph, Preset)| known.1 != Preset::Faithful && preset == Preset::Faithful;
-        if self.example.as_ref().is_none_or(better) {
-            self.example = Some((graph.clone(), preset));
+    fn reason(&mut self, preset: Option<Preset>, reason: String) {
+        if self.reasons.len() < REASONS || self.reasons.contains_key(&reason) {
+            self.reasons.entry(reason).or_default().extend(preset.map(|preset| preset.name().to_owned()));
         }
     }
+}
 
-    fn reason(&mut self, reason: String) {
-        if !self.reasons.contains(&reason) && self.reasons.len() < 8 {
-            self.reasons.push(reason);
-        }
-    }
+/// Reasons that are kept.
+const REASONS: usize = 8;
+
+/// What trials are about, and what came of them so far.
+struct Trials<'a> {
+    set: &'a FusedSet,
+    levels: &'a [Level],
+    /// Told what comes next.
+    at: &'a mut dyn FnMut(At),
+    outcome: Outcome,
+    /// The first model in which the spec applied, and the preset.
+    example: Option<(Graph, Preset)>,
 }
 
 /// What a model is compared on.
@@ -55,6 +64,9 @@ struct Case<'a> {
     graph: &'a Graph,
     weights: &'a RandomWeights,
     tokens: &'a [u32],
+    /// Number of the model.
+    seed: u64,
+    of: Of<'a>,
 }
 
 /// An adapter by site.
@@ -64,6 +76,8 @@ type Adapter = [Option<SiteAdapter>];
 const PIECES: [&[usize]; 3] = [&[1], &[7, 9, 3], &[TOKENS]];
 /// The same where all tokens have an adapter: kernels for few and for many rows.
 const ADAPTED_PIECES: [&[usize]; 1] = [&[7, 9, 3]];
+/// The same between pages that fault.
+const GUARDED_PIECES: [usize; 4] = [1, 2, 9, 17];
 /// Ranks at random sites: padded, and of more than a tile.
 const RANKS: [usize; 2] = [3, 20];
 /// Tokens of a run.
@@ -71,105 +85,173 @@ const TOKENS: usize = 29;
 /// Largest batch of the kernels.
 const CHUNK: usize = 24;
 
-/// Runs `samples` random models of a spec: its rule's, or of each of its functions.
-pub fn run(spec: &FusedSpec, set: &FusedSet, samples: u32) -> Outcome {
-    let mut outcome = Outcome::default();
-    for seed in 0..u64::from(samples) {
+/// Runs the random models of these numbers of a spec: its rule's, or of each of its functions. The first one in which it applied comes back with
+/// the outcome.
+pub fn run(
+    spec: &FusedSpec,
+    set: &FusedSet,
+    seeds: Range<u64>,
+    levels: &[Level],
+    at: &mut dyn FnMut(At),
+) -> (Outcome, Option<(Graph, Preset)>) {
+    let mut trials = Trials { set, levels, at, outcome: Outcome::default(), example: None };
+    for seed in seeds {
         if let Some(rule) = &spec.rule {
             match sample(rule, seed) {
-                Ok(graph) => one(&graph, seed, Some(&rule.name), set, &mut outcome),
-                Err(error) => outcome.reason(format!("no model could be made: {error}")),
+                Ok(graph) => trials.one(&graph, seed, Of::Rule(&rule.name)),
+                Err(error) => trials.outcome.reason(None, format!("no model could be made: {error}")),
             }
         }
         for function in &spec.functions {
             match sample_function(function, seed) {
-                Ok(graph) => one(&graph, seed, None, set, &mut outcome),
-                Err(error) => outcome.reason(format!("{}: {error}", function.name)),
+                Ok(graph) => trials.one(&graph, seed, Of::Function(&function.name)),
+                Err(error) => trials.outcome.reason(None, format!("{}: {error}", function.name)),
             }
         }
     }
-    outcome
+    (trials.outcome, trials.example)
 }
 
-/// One model in every preset in which `rule` applies.
-fn one(graph: &Graph, seed: u64, rule: Option<&str>, set: &FusedSet, outcome: &mut Outcome) {
-    let weights = random_weights(graph, seed);
-    let tokens: Vec<u32> =
-        (0..TOKENS as u64).map(|i| ((seed * 7 + i * 5) % graph.vocab as u64) as u32).collect();
-    let mut applied = false;
-    for preset in [Preset::Exact, Preset::Faithful, Preset::Bf16] {
-        let choices = Choices::assumed(graph);
-        let quantised = match quantise_chosen(graph, preset, Some(&choices)) {
-            Ok(quantised) => quantised,
-            Err(error) => {
-                outcome.reason(error.to_string());
-                continue;
+/// What a random model was made for.
+#[derive(Clone, Copy)]
+enum Of<'a> {
+    Rule(&'a str),
+    Function(&'a str),
+}
+
+impl Trials<'_> {
+    /// Remembers a model for costs; one of the default preset is the best.
+    fn example(&mut self, graph: &Graph, preset: Preset) {
+        let better = |known: &(Graph, Preset)| known.1 != Preset::Faithful && preset == Preset::Faithful;
+        if self.example.as_ref().is_none_or(better) {
+            self.example = Some((graph.clone(), preset));
+        }
+    }
+
+    /// One model in every preset in which the rule applies.
+    fn one(&mut self, graph: &Graph, seed: u64, of: Of<'_>) {
+        let weights = random_weights(graph, seed);
+        let tokens: Vec<u32> = (0..TOKENS as u64)
+            .map(|i| ((seed.wrapping_mul(7).wrapping_add(i * 5)) % graph.vocab as u64) as u32)
+            .collect();
+        let before = self.outcome.runs;
+        for preset in [Preset::Exact, Preset::Faithful, Preset::Bf16] {
+            let case = Case { graph, weights: &weights, tokens: &tokens, seed, of };
+            if let Err(reason) = self.preset(&case, preset) {
+                self.outcome.reason(Some(preset), reason);
             }
-        };
+        }
+        self.outcome.samples += usize::from(self.outcome.runs > before);
+    }
+
+    /// One model in one preset, on every level; or why it is of no use.
+    fn preset(&mut self, case: &Case<'_>, preset: Preset) -> Result<(), String> {
+        let choices = Choices::assumed(case.graph);
+        let quantised =
+            quantise_chosen(case.graph, preset, Some(&choices)).map_err(|error| error.to_string())?;
         // Programs have branches for adapters, which shrinks are groups of.
-        let adapted = match with_adapters(&quantised, preset.adapter_format()) {
-            Ok(adapted) => adapted,
-            Err(error) => {
-                outcome.reason(error.to_string());
-                continue;
-            }
-        };
-        let interpret = |graph: &Graph, adapter: Option<&Adapter>| {
-            let mut interpreter = Interpreter::new(graph, &weights.for_graph(graph))?;
-            if let Some(adapter) = adapter {
-                interpreter.set_adapters(&[adapter.to_vec()]);
-                interpreter.use_adapter(0, 1);
-            }
-            interpreter.extend(0, &tokens)
-        };
+        let adapted =
+            with_adapters(&quantised, preset.adapter_format()).map_err(|error| error.to_string())?;
         let (mut plain, mut with_adapter) = (None, None);
-        for level in Level::supported() {
-            let (fused, report) = fuse(&adapted, set.rules(), level);
-            if let Some(rule) = rule
+        for level in self.levels {
+            let (fused, report) = fuse(&adapted, self.set.rules(), *level);
+            if let Of::Rule(rule) = case.of
                 && !fused.groups.iter().any(|group| group.rule.as_deref() == Some(rule))
             {
                 let misses = report.near_misses.iter().filter(|miss| miss.rule == rule);
-                misses.for_each(|miss| {
-                    outcome.reason(format!("{}, {}: {}", preset.name(), level.name(), miss.reason))
-                });
+                misses.for_each(|miss| self.outcome.reason(Some(preset), miss.reason.clone()));
                 continue;
             }
-            let expected = match plain.get_or_insert_with(|| interpret(&quantised, None)) {
-                Ok(expected) => &*expected,
-                Err(error) => {
-                    outcome.reason(error.to_string());
-                    break;
-                }
-            };
+            if plain.is_none() {
+                plain = Some(case.interpret(&quantised, None)?);
+            }
+            let expected = plain.as_deref().unwrap_or_default();
             let options = Options {
                 preset,
                 choices: Some(choices.clone()),
                 chunk: CHUNK,
-                fused: set.clone(),
-                ..Options::new(level)
+                fused: self.set.clone(),
+                ..Options::new(*level)
             };
-            let what = format!("model {seed}, {}, {}", preset.name(), level.name());
-            match compile(graph, &options) {
-                Ok(compiled) => {
-                    outcome.samples += usize::from(!applied);
-                    applied = true;
-                    outcome.example(graph, preset);
-                    let case = Case { graph, weights: &weights, tokens: &tokens };
-                    case.compare(&compiled, None, expected, &what, outcome);
-                    let adapter = random(&compiled, seed);
-                    if adapter.is_empty() {
-                        continue;
-                    }
-                    match with_adapter.get_or_insert_with(|| interpret(&adapted, Some(&adapter))) {
-                        Ok(expected) => {
-                            let what = format!("{what}, with an adapter");
-                            case.compare(&compiled, Some(&adapter), expected, &what, outcome);
-                        }
-                        Err(error) => outcome.reason(error.to_string()),
-                    }
+            let what = format!("model {}, {}, {}", case.seed, preset.name(), level.name());
+            self.next(case, *level, &what);
+            let compiled = match compile(case.graph, &options) {
+                Ok(compiled) => compiled,
+                Err(error) => {
+                    self.outcome.reason(Some(preset), error.to_string());
+                    continue;
                 }
-                Err(error) => outcome.reason(format!("{what}: {error}")),
+            };
+            self.example(case.graph, preset);
+            self.compare(case, &compiled, None, expected, &what);
+            let adapter = random(&compiled, case.seed);
+            if !adapter.is_empty() {
+                if with_adapter.is_none() {
+                    with_adapter = Some(case.interpret(&adapted, Some(&adapter))?);
+                }
+                let expected = with_adapter.as_deref().unwrap_or_default();
+                self.compare(case, &compiled, Some(&adapter), expected, &format!("{what}, with an adapter"));
             }
+        }
+        Ok(())
+    }
+
+    /// Says what comes next.
+    fn next(&mut self, case: &Case<'_>, level: Level, what: &str) {
+        let function = match case.of {
+            Of::Rule(_) => None,
+            Of::Function(name) => Some(name.to_owned()),
+        };
+        let (what, level) = (what.to_owned(), level.name().to_owned());
+        (self.at)(At { model: Some(case.seed), function, what, level });
+    }
+
+    /// Every way to cut the tokens into batches against the interpreter's logits.
+    fn compare(
+        &mut self,
+        case: &Case<'_>,
+        compiled: &Compiled,
+        adapter: Option<&Adapter>,
+        expected: &[f32],
+        what: &str,
+    ) {
+        let level = compiled.program.level;
+        let all = if adapter.is_some() { &ADAPTED_PIECES[..] } else { &PIECES };
+        for pieces in all {
+            let what = format!("{what}, batches {pieces:?}");
+            self.next(case, level, &what);
+            self.check(case, case.logits(compiled, adapter, pieces), expected, &what);
+        }
+        if adapter.is_none() {
+            for flush in [Flush::End, Flush::Start] {
+                let what =
+                    format!("{what}, batches {GUARDED_PIECES:?}, between pages that fault ({flush:?})");
+                self.next(case, level, &what);
+                self.check(case, case.guarded(compiled, flush), expected, &what);
+            }
+        }
+    }
+
+    fn check(&mut self, case: &Case<'_>, actual: Result<Vec<f32>, String>, expected: &[f32], what: &str) {
+        self.outcome.runs += 1;
+        let actual = match actual {
+            Ok(actual) => actual,
+            Err(error) => return self.outcome.mismatches.push(format!("{what}: {error}")),
+        };
+        self.outcome.rows += case.tokens.len();
+        let differ = |(a, b): (&f32, &f32)| a.to_bits() != b.to_bits();
+        let vocab = case.graph.vocab;
+        if actual.len() != expected.len() {
+            let message = format!("{what}: {} logits, expected {}", actual.len(), expected.len());
+            self.outcome.mismatches.push(message);
+        } else if let Some(at) = actual.iter().zip(expected).position(differ) {
+            self.outcome.mismatches.push(format!(
+                "{what}: token {} logit {}: {} instead of {}",
+                at / vocab,
+                at % vocab,
+                actual[at],
+                expected[at]
+            ));
         }
     }
 }
@@ -186,44 +268,33 @@ fn random(compiled: &Compiled, seed: u64) -> Vec<Option<SiteAdapter>> {
 }
 
 impl Case<'_> {
-    /// Every way to cut the tokens into batches against the interpreter's logits.
-    fn compare(
-        &self,
-        compiled: &Compiled,
-        adapter: Option<&Adapter>,
-        expected: &[f32],
-        what: &str,
-        outcome: &mut Outcome,
-    ) {
-        let all = if adapter.is_some() { &ADAPTED_PIECES[..] } else { &PIECES };
-        for pieces in all {
-            outcome.runs += 1;
-            let actual = match self.logits(compiled, adapter, pieces) {
-                Ok(actual) => actual,
-                Err(error) => {
-                    outcome.mismatches.push(format!("{what}: {error}"));
-                    continue;
-                }
-            };
-            outcome.rows += self.tokens.len();
-            let differ = |(a, b): (&f32, &f32)| a.to_bits() != b.to_bits();
-            let vocab = self.graph.vocab;
-            if actual.len() != expected.len() {
-                outcome.mismatches.push(format!(
-                    "{what}: {} logits, expected {}",
-                    actual.len(),
-                    expected.len()
-                ));
-            } else if let Some(at) = actual.iter().zip(expected).position(differ) {
-                outcome.mismatches.push(format!(
-                    "{what}, batches {pieces:?}: token {} logit {}: {} instead of {}",
-                    at / vocab,
-                    at % vocab,
-                    actual[at],
-                    expected[at]
-                ));
-            }
+    fn interpret(&self, graph: &Graph, adapter: Option<&Adapter>) -> Result<Vec<f32>, String> {
+        let weights = self.weights.for_graph(graph);
+        let mut interpreter = Interpreter::new(graph, &weights).map_err(|error| error.to_string())?;
+        if let Some(adapter) = adapter {
+            interpreter.set_adapters(&[adapter.to_vec()]);
+            interpreter.use_adapter(0, 1);
         }
+        interpreter.extend(0, self.tokens).map_err(|error| error.to_string())
+    }
+
+    /// The logits of kernels whose every operand lies against a page that faults.
+    fn guarded(&self, compiled: &Compiled, flush: Flush) -> Result<Vec<f32>, String> {
+        let mut bytes = vec![0; compiled.layout.bytes as usize];
+        let source = self.weights.source(self.graph);
+        pack_weights(&compiled.fused.graph, &compiled.layout, &source, &mut bytes, 1, &|_| {})
+            .map_err(|error| error.to_string())?;
+        let config = GuardedConfig { context: 32, sequences: 1, workers: 2, flush };
+        // SAFETY: the compiler of this process made the code, and the process is there to run it.
+        let mut guarded = unsafe { Guarded::new(&compiled.program, &bytes, config)? };
+        let (mut out, mut rest, mut turn) = (Vec::new(), self.tokens, 0);
+        while !rest.is_empty() {
+            let size = GUARDED_PIECES[turn.min(GUARDED_PIECES.len() - 1)].min(rest.len());
+            let (piece, after) = rest.split_at(size);
+            out.extend(guarded.run(&[(0, piece)])?);
+            (rest, turn) = (after, turn + 1);
+        }
+        Ok(out)
     }
 
     fn logits(
@@ -232,17 +303,7 @@ impl Case<'_> {
         adapter: Option<&Adapter>,
         pieces: &[usize],
     ) -> Result<Vec<f32>, String> {
-        let mut source = MemorySource::default();
-        for (tensor, raw) in self.graph.tensors.iter().zip(&self.weights.raw) {
-            match raw {
-                RawTensor::Mxfp4 { blocks, scales } => {
-                    source.mxfp4.insert(tensor.name.clone(), (blocks.clone(), scales.clone()));
-                }
-                other => {
-                    source.f32.insert(tensor.name.clone(), other.to_f32());
-                }
-            }
-        }
+        let source = self.weights.source(self.graph);
         let weights = build_weights(compiled, &source, 1, &|_| {}).map_err(|error| error.to_string())?;
         // SAFETY: the compiler of this process made the program.
         let image = unsafe { PlanImage::generated(compiled.program.clone(), weights) };

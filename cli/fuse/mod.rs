@@ -1,8 +1,12 @@
 //! `kernmill fuse`: fused-op specs.
 
 mod check;
+mod child;
 mod differ;
+mod list;
+mod measure;
 mod report;
+mod trial;
 
 use crate::failure::Result;
 use crate::output;
@@ -14,6 +18,7 @@ use kernmill_compiler::fuse::schema;
 Examples:
   kernmill fuse check model-specs/examples/fused/mish.toml
   kernmill fuse check my_fusions/ --spec model-specs/gpt-oss-20b.toml
+  kernmill fuse list
   kernmill fuse schema
 
 docs/fused-ops.md teaches the language.")]
@@ -25,11 +30,16 @@ pub struct Fuse {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Check(check::Check),
+    /// List the built-in specs in the order in which they are tried, with their priorities
+    List,
     /// Print the JSON schema of fused-op specs, for editors
     #[command(after_help = "\
 Examples:
   kernmill fuse schema > fused.schema.json")]
     Schema,
+    /// Run the trials that a request on standard input describes
+    #[command(hide = true)]
+    Trial(trial::Trial),
 }
 
 impl Fuse {
@@ -37,6 +47,8 @@ impl Fuse {
     pub fn execute(self) -> Result<()> {
         match self.command {
             Command::Check(check) => check.execute(),
+            Command::List => list::execute(),
+            Command::Trial(trial) => trial.execute(),
             Command::Schema => output::print(format!("{:#}\n", schema())),
         }
     }

@@ -1,5 +1,6 @@
 //! What `kernmill fuse check` prints.
 
+use super::measure::medians;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse::{FusedSet, Template, value_bytes};
 use kernmill_compiler::graph::Graph;
@@ -7,7 +8,7 @@ use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::select::cost::Model;
 use kernmill_plan::target::Level;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Everything.
@@ -44,6 +45,8 @@ pub struct SpecReport {
     pub mismatches: Vec<String>,
     /// Why it did not apply in other random models.
     pub reasons: Vec<String>,
+    /// What ended the process that ran the random models.
+    pub crash: Option<CrashReport>,
     /// How often it applies in the model of `--spec`.
     pub matches: Option<usize>,
     /// Where it nearly does, and why not.
@@ -52,13 +55,26 @@ pub struct SpecReport {
     pub costs: Option<Costs>,
 }
 
-/// Without and with the spec.
+/// A model whose kernels ended the process that ran them.
 #[derive(Serialize)]
+pub struct CrashReport {
+    /// Number of the random model, preset, level, batches.
+    pub at: String,
+    /// How the process ended.
+    pub verdict: String,
+    /// The command that runs that model again.
+    pub again: String,
+    /// Text of the model's graph.
+    pub graph: Option<String>,
+}
+
+/// Without and with the spec.
+#[derive(Serialize, Deserialize)]
 pub struct Costs {
     /// The model.
     pub model: String,
     /// Its preset.
-    pub preset: &'static str,
+    pub preset: String,
     /// Without it.
     pub before: Cost,
     /// With it.
@@ -66,7 +82,7 @@ pub struct Costs {
 }
 
 /// What a model takes.
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Cost {
     /// Barriers of a run over one token.
     pub barriers: usize,
@@ -76,6 +92,10 @@ pub struct Cost {
     pub microseconds_1: f64,
     /// The same of 512 tokens.
     pub microseconds_512: f64,
+    /// Measured, a batch of one token by one worker: the median of several. `None` for a model that is too large for that.
+    pub measured_1: Option<f64>,
+    /// The same of 512 tokens.
+    pub measured_512: Option<f64>,
 }
 
 const CHUNK: usize = 512;
@@ -97,10 +117,16 @@ impl Costs {
                 ..Options::new(level)
             };
             let model = Model::new(level, options.tuning);
-            compile(graph, &options).ok().map(|compiled| Cost::of(&compiled, &model))
+            let compiled = compile(graph, &options).ok()?;
+            Some((Cost::of(&compiled, &model), compiled))
         };
-        let (before, after) = (cost(&without)?, cost(set)?);
-        Some(Costs { model: graph.name.clone(), preset: preset.name(), before, after })
+        let ((mut before, plain), (mut after, fused)) = (cost(&without)?, cost(set)?);
+        if let Some(measured) = medians(graph, [&plain, &fused], CHUNK) {
+            for (cost, [one, many]) in [&mut before, &mut after].into_iter().zip(measured) {
+                (cost.measured_1, cost.measured_512) = (Some(one), Some(many));
+            }
+        }
+        Some(Costs { model: graph.name.clone(), preset: preset.name().to_owned(), before, after })
     }
 }
 
@@ -116,6 +142,8 @@ impl Cost {
             bytes: value_bytes(&compiled.fused),
             microseconds_1: time(1),
             microseconds_512: time(CHUNK),
+            measured_1: None,
+            measured_512: None,
         }
     }
 }
@@ -123,6 +151,13 @@ impl Cost {
 impl Report {
     /// Why the check failed, if it did.
     pub fn failed(&self) -> Option<String> {
+        let crash = |spec: &SpecReport| {
+            let crash = spec.crash.as_ref()?;
+            Some(format!("{}: {}: {}", spec.name, crash.at, crash.verdict))
+        };
+        if let Some(reason) = self.specs.iter().find_map(crash) {
+            return Some(reason);
+        }
         let wrong = self.specs.iter().find(|spec| !spec.mismatches.is_empty());
         if let Some(spec) = wrong {
             return Some(format!(
@@ -163,6 +198,12 @@ impl fmt::Display for Report {
                 )?;
             }
             list(f, "differs", &spec.mismatches)?;
+            if let Some(crash) = &spec.crash {
+                writeln!(f, "  crashed: {}: {}", crash.at, crash.verdict)?;
+                writeln!(f, "  again with: {}", crash.again)?;
+                let graph = crash.graph.as_deref().unwrap_or_default();
+                graph.lines().try_for_each(|line| writeln!(f, "    {line}"))?;
+            }
             list(f, "did not apply in a random model", &spec.reasons)?;
             if let Some(matches) = spec.matches {
                 writeln!(f, "  applies {matches} times in the model")?;
@@ -178,6 +219,14 @@ impl fmt::Display for Report {
                     ("us of 512 tokens, estimated", before.microseconds_512, after.microseconds_512),
                 ] {
                     writeln!(f, "    {tokens}{before:>13.1} -> {after:.1}")?;
+                }
+                for (tokens, before, after) in [
+                    ("us of 1 token, measured    ", before.measured_1, after.measured_1),
+                    ("us of 512 tokens, measured ", before.measured_512, after.measured_512),
+                ] {
+                    if let (Some(before), Some(after)) = (before, after) {
+                        writeln!(f, "    {tokens}{before:>13.1} -> {after:.1}")?;
+                    }
                 }
             }
         }

@@ -2,6 +2,8 @@
 
 use super::{Sandbox, kernmill};
 use std::fs;
+use std::io::Write;
+use std::process::Stdio;
 
 const EXAMPLES: &str = "model-specs/examples/fused";
 const TINY: &str = "model-specs/examples/tiny.toml";
@@ -50,6 +52,66 @@ fn check_tells_costs_and_near_misses_of_a_model() {
     for what in ["barriers", "bytes", "microseconds_1", "microseconds_512"] {
         assert!(of("before", what) > of("after", what), "{what}: {text}");
     }
+}
+
+/// What the cost model says stands beside what a clock says; a reason is told once, not once for every level.
+#[test]
+fn check_tells_measured_times_and_each_reason_once() {
+    let text =
+        kernmill(&["fuse", "check", "model-specs/fused/qkv.toml", "--samples", "9", "--seed", "5"]).text();
+    for line in ["us of 1 token, estimated", "us of 1 token, measured", "us of 512 tokens, measured"] {
+        assert_eq!(text.matches(line).count(), 1, "{line}: {text}");
+    }
+    let reasons: Vec<&str> = text.lines().filter(|line| line.contains("did not apply")).collect();
+    let mut distinct = reasons.clone();
+    distinct.dedup();
+    assert_eq!(reasons, distinct, "{text}");
+    assert!(reasons.iter().all(|reason| !reason.contains("x86-64")), "{text}");
+}
+
+/// The trials are a process of their own: one that has too little memory ends, and the one that started it does not.
+#[test]
+fn trials_answer_in_lines_and_keep_to_their_memory() {
+    let mish = fs::read_to_string(format!("{}/{EXAMPLES}/mish.toml", env!("CARGO_MANIFEST_DIR")));
+    let request = |memory: u64| {
+        serde_json::json!({
+            "specs": [["mish.toml", mish.as_ref().unwrap()]], "spec": 0, "seed": 3, "samples": 1,
+            "levels": ["x86-64-v3"], "model": null, "costs": false, "memory": memory,
+        })
+    };
+    let run = |request: &str| {
+        let program = crate::harness::program()
+            .args(["fuse", "trial"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut child = program.unwrap();
+        child.stdin.take().unwrap().write_all(request.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let output = run(&request(6 << 30).to_string());
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["At"]["model"], 3);
+    assert_eq!(lines[0]["At"]["function"], "tanh_softplus");
+    assert_eq!(lines.last().unwrap()["Done"]["outcome"]["mismatches"], serde_json::json!([]));
+    for memory in [1 << 20, 32 << 20] {
+        assert!(!run(&request(memory).to_string()).status.success(), "{memory} bytes are enough");
+    }
+    assert_eq!(run("{}").status.code(), Some(2));
+}
+
+#[test]
+fn the_built_in_specs_are_listed_in_their_order() {
+    let text = kernmill(&["fuse", "list"]).text();
+    let names: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+    assert_eq!((names.first(), names.last()), (Some(&"qkv"), Some(&"shrink1")), "{text}");
+    let priorities: Vec<i64> =
+        text.lines().map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect();
+    assert!(priorities.is_sorted_by(|a, b| a >= b) && priorities.len() == 12, "{text}");
 }
 
 #[test]

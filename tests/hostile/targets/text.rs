@@ -1,16 +1,19 @@
 //! Texts: specs, `config.json`, graphs, expressions, tokenizers.
 
+use super::trial::{Trial, difference};
 use kernmill_compiler::choose::Choices;
-use kernmill_compiler::fuse::{FusedSpec, parse_bytes};
+use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse, parse_bytes, sample};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::from_config;
 use kernmill_compiler::pipeline::{CompileError, Options, compile as compile_graph};
-use kernmill_compiler::quant::Preset;
+use kernmill_compiler::quant::{Preset, quantise};
 use kernmill_compiler::spec::{Spec, SpecError, lower};
+use kernmill_compiler::testing::random_weights;
 use kernmill_kernels::expr::Expr;
 use kernmill_plan::check::check_program;
 use kernmill_plan::target::Level;
 use kernmill_runtime::Tokenizer;
+use kernmill_runtime::guarded::{Flush, GuardedConfig};
 use kernmill_runtime::tokenizer::TextStream;
 use std::str::from_utf8;
 
@@ -76,12 +79,61 @@ pub fn expr(data: &[u8]) {
     }
 }
 
-/// A fused-op spec: read, and tried on a model that is made of its pattern.
+/// A fused-op spec: read, tried on a model that is made of its pattern, and where it applies there, run.
 pub fn fused(data: &[u8]) {
     parse_bytes(data);
     let Ok(text) = from_utf8(data) else { return };
-    if let Err(error) = FusedSpec::parse("fuzz.toml", text) {
-        show(&error);
+    match FusedSpec::parse("fuzz.toml", text) {
+        Ok(spec) => run_fused(spec, data.len()),
+        Err(error) => show(&error),
+    }
+}
+
+/// Elements of the weights of a model that is run.
+const MAX_ELEMENTS: usize = 1 << 17;
+
+/// Kernels of a small model of the rule's pattern, fused and not, give the interpreter's bits between guard pages.
+fn run_fused(spec: FusedSpec, seed: usize) {
+    let Some(rule) = spec.rule.clone() else { return };
+    let Ok(graph) = sample(&rule, seed as u64) else { return };
+    let elements = graph.tensors.iter().map(|tensor| tensor.shape.iter().product::<usize>());
+    if graph.nodes.len() > 48 || elements.sum::<usize>() > MAX_ELEMENTS {
+        return;
+    }
+    let preset = [Preset::Exact, Preset::Faithful, Preset::Bf16][seed % 3];
+    let levels = Level::supported();
+    let level = levels[seed / 3 % levels.len()];
+    let (Ok(set), Ok(quantised)) = (FusedSet::builtin().with(vec![spec]), quantise(&graph, preset)) else {
+        return;
+    };
+    let (fused, _) = fuse(&quantised, set.rules(), level);
+    if !fused.groups.iter().any(|group| group.rule.as_deref() == Some(&rule.name)) {
+        return;
+    }
+    let options = Options { preset, chunk: 6, adapters: false, fused: set, ..Options::new(level) };
+    let weights = random_weights(&graph, seed as u64);
+    let tokens: Vec<u32> = (0..9).map(|i| (i * 7 % graph.vocab) as u32).collect();
+    let trial = Trial { graph: &graph, weights: &weights, tokens: &tokens };
+    let expected = trial.expected(&quantised, None);
+    for (fuse, flush) in [(true, Flush::End), (true, Flush::Start), (false, Flush::End)] {
+        let compiled = match compile_graph(&graph, &Options { fuse, ..options.clone() }) {
+            Ok(compiled) => compiled,
+            Err(error) => return assert_refusal(&error),
+        };
+        let config = GuardedConfig { context: 16, sequences: 1, workers: 2, flush };
+        let actual = trial.guarded(&compiled, None, &[1, 6, 2], config).unwrap();
+        let wrong = difference(&actual, &expected, graph.vocab);
+        assert_eq!(wrong, None, "fuse {fuse}, {}, {}, {flush:?}", preset.name(), level.name());
+    }
+}
+
+/// A compiler that fails has been asked for what is not supported; a check of its own work never fails.
+fn assert_refusal(error: &CompileError) {
+    match error {
+        CompileError::Graph(error) => panic!("lowered to an illegal graph: {error}"),
+        CompileError::MemoryCheck(error) => panic!("{error}"),
+        CompileError::Program(error) => panic!("{error}"),
+        error => assert!(!error.to_string().is_empty()),
     }
 }
 
@@ -101,11 +153,7 @@ pub fn compile(data: &[u8]) {
         let options = Options { preset, choices, fuse, chunk: 16, ..Options::new(Level::V3) };
         match compile_graph(&graph, &options) {
             Ok(compiled) => assert!(check_program(&compiled.program).is_ok()),
-            Err(CompileError::Graph(error)) => panic!("lowered to an illegal graph: {error}"),
-            Err(CompileError::MemoryCheck(error)) => panic!("{error}"),
-            Err(CompileError::Program(error)) => panic!("{error}"),
-            // The model has something that is not supported.
-            Err(error) => assert!(!error.to_string().is_empty()),
+            Err(error) => assert_refusal(&error),
         }
     }
 }
