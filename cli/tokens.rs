@@ -55,6 +55,15 @@ fn wrong(index: usize, id: &str, vocab: usize) -> String {
     format!("token {index} is {id}, expected a whole number below {vocab}, the vocabulary")
 }
 
+/// What helps when a prompt does not fit a context of `context` tokens, as the end of a message that states the context.
+pub fn what_helps(context: u32, longest: u32) -> String {
+    if context < longest {
+        format!(": shorten it, or raise --context (at most {longest}, the model's longest)")
+    } else {
+        ", the model's longest: shorten it".to_owned()
+    }
+}
+
 /// Fails unless a prompt has tokens and they fit the context, which is `longest` at most.
 pub fn check_length(tokens: usize, context: u32, longest: u32) -> Result<()> {
     if tokens == 0 {
@@ -63,13 +72,9 @@ pub fn check_length(tokens: usize, context: u32, longest: u32) -> Result<()> {
         ));
     }
     if tokens > context as usize {
-        let (which, help) = if context < longest {
-            ("", format!("shorten it, or raise --context (at most {longest}, the model's longest)"))
-        } else {
-            (", the model's longest", "shorten it".to_owned())
-        };
+        let help = what_helps(context, longest);
         return Err(Failure::BadInput(format!(
-            "the prompt has {tokens} tokens, the context holds {context}{which}: {help}"
+            "the prompt has {tokens} tokens, the context holds {context}{help}"
         )));
     }
     Ok(())

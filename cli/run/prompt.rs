@@ -5,6 +5,7 @@ use crate::model::Model;
 use crate::tokens;
 use kernmill_plan::input::{limit, read_all_text, read_named_text};
 use kernmill_runtime::TokenizerHandle;
+use kernmill_runtime::tokenizer::TokenizerError;
 use std::fs::File;
 use std::io::{IsTerminal, Stdin};
 use std::os::fd::AsFd;
@@ -65,7 +66,14 @@ impl PromptArgs {
                 "there is no tokenizer.json beside the weights: give token ids with --tokens instead of text";
             return Err(Failure::BadInput(what.to_owned()));
         };
-        let ids = tokenizer.get()?.encode_within(&text, true, context as usize)?;
+        let ids = tokenizer.get()?.encode_within(&text, true, context as usize);
+        let ids = ids.map_err(|error| match error {
+            TokenizerError::TooLong { .. } => {
+                let help = tokens::what_helps(context, model.longest());
+                Failure::BadInput(format!("{error}; the context holds {context}{help}"))
+            }
+            other => other.into(),
+        })?;
         Ok(Prompt { ids, shown: if shown { text } else { String::new() } })
     }
 

@@ -38,7 +38,10 @@ fn a_prompt_must_fit_the_context() {
     kernmill(&["run", "--prompt", &long])
         .refused(&["the context holds 2048, the model's longest: shorten it"]);
     let shorter = ["run", "--prompt", &long, "--context", "99"];
-    kernmill(&shorter).refused(&["raise --context (at most 2048, the model's longest)"]);
+    kernmill(&shorter).refused(&["8000 bytes", "raise --context (at most 2048, the model's longest)"]);
+    let some = "x ".repeat(400);
+    kernmill(&["run", "--prompt", &some, "--context", "99"])
+        .refused(&["tokens, the context holds 99: shorten it, or raise --context"]);
     kernmill(&["run", "--context", "0"]).refused(&["--context is 0, expected 1 to 2048"]);
     kernmill(&["run", "--context", "2049"]).refused(&["--context is 2049, expected 1 to 2048"]);
     kernmill(&["bench", "--pp", "2049"]).refused(&["--pp 2049", "at most 2048"]);
