@@ -88,8 +88,9 @@ impl Run {
         let start = Instant::now();
         let mut model = model::open(&self.model, explicit)?;
         let tokenizer = self.tokenizer(&mut *model);
-        let longest = self.context.unwrap_or_else(|| model.longest());
-        let prompt = self.prompt.read(&*model, tokenizer.as_ref(), longest)?;
+        // What is asked for must be possible before a prompt is held to it.
+        let most = model::context(model.longest(), self.context, usize::MAX)?;
+        let prompt = self.prompt.read(&*model, tokenizer.as_ref(), most)?;
         let context =
             model::context(model.longest(), self.context, prompt.ids.len().saturating_add(self.max_tokens))?;
         tokens::check_length(prompt.ids.len(), context, model.longest())?;

@@ -48,13 +48,14 @@ fn refused_files_are_bad_input() {
     refused(&["import", "cut.gguf"], "cut.gguf: corrupt: tensor `");
     fs::write(dir.path().join("empty.gguf"), "").unwrap();
     refused(&["import", "empty.gguf"], "empty.gguf");
-    writer.set("tokenizer.ggml.model", "llama");
-    fs::write(dir.path().join("spm.gguf"), writer.bytes()).unwrap();
-    let logits = ["logits", "--weights", "spm.gguf", "--tokens", "ids.json", "--out", "o.safetensors"];
+    writer.set("tokenizer.ggml.model", "bert");
+    fs::write(dir.path().join("bert.gguf"), writer.bytes()).unwrap();
     refused(
-        &logits,
-        "its tokenizer is SentencePiece's (`llama`); supported is: byte-level BPE (`gpt2`), or the model's",
+        &["run", "bert.gguf", "--prompt", "a"],
+        "tokenizer `bert`; supported are: byte-level BPE (`gpt2`)",
     );
+    // Where ids come in and logits go out, nothing needs the tokenizer.
+    logits(dir.path(), &["--weights", "bert.gguf"]);
 }
 
 /// Whatever is wrong with a file: one line that says what, and status 2.
