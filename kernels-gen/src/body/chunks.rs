@@ -2,6 +2,7 @@
 
 use crate::body::Cx;
 use crate::body::matmul::unit_bytes;
+use crate::body::panels::{place_of, tile_order};
 use crate::emit::Emit;
 use crate::kernel::{Mat, Part};
 use crate::leaf::Leaf;
@@ -9,7 +10,7 @@ use crate::leaf::block::{data_lines, scale_bytes};
 use crate::leaf::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, Overlap, Products};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
+use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 
 /// Two tiles of a unit that are multiplied together, or the last one alone.
 pub struct Pair<'a> {
@@ -23,13 +24,11 @@ pub struct Pair<'a> {
     pub gap: usize,
 }
 
-/// The tiles of a part's unit in the order in which they lie in memory, whether or not matrices are interleaved: matrix, bytes behind its first tile, bytes
-/// into a row of results.
+/// The tiles of a part's unit in the order of [`tile_order`]: matrix, bytes behind its first tile, bytes into a row of results.
 fn unit_tiles(part: &Part) -> Vec<(usize, usize, usize)> {
-    let tiles = 0..part.unit / TILE_ROWS;
     let place =
-        |tile: usize, m: usize| (m, tile * part.mats[m].tile_stride, (m * part.unit + tile * TILE_ROWS) * 4);
-    tiles.flat_map(|tile| (0..part.mats.len()).map(move |m| place(tile, m))).collect()
+        |(mat, tile): (usize, usize)| (mat, tile * part.mats[mat].tile_stride, place_of(part, (mat, tile)));
+    tile_order(part).into_iter().map(place).collect()
 }
 
 /// The leaves that multiply a unit's pairs and decode beside it, `tokens` rows at a time; none if there is a pair without.

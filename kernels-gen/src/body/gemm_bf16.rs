@@ -4,6 +4,7 @@
 use crate::body::Cx;
 use crate::body::gemm::zero_leaf;
 use crate::body::matmul::unit_bytes;
+use crate::body::panels::{place_of, tile_order};
 use crate::emit::Emit;
 use crate::kernel::Part;
 use crate::leaf::Leaf;
@@ -13,7 +14,7 @@ use crate::scratch::Scratch;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
+use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 
 /// Offsets in the body's scratch.
 #[derive(Clone, Copy)]
@@ -46,16 +47,10 @@ struct Tile {
     place: usize,
 }
 
-/// A unit's tiles in the order in which they lie in memory, whether or not matrices are interleaved.
+/// A unit's tiles in the order of [`tile_order`].
 fn tiles(part: &Part) -> Vec<Tile> {
-    let tile = |index: usize| {
-        (0..part.mats.len()).map(move |mat| Tile {
-            mat,
-            index,
-            place: (mat * part.unit + index * TILE_ROWS) * 4,
-        })
-    };
-    (0..part.unit / TILE_ROWS).flat_map(tile).collect()
+    let tile = |(mat, index): (usize, usize)| Tile { mat, index, place: place_of(part, (mat, index)) };
+    tile_order(part).into_iter().map(tile).collect()
 }
 
 /// The leaf for a pair of tiles, or a single one.
