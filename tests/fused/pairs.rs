@@ -1,7 +1,7 @@
 //! Random pairs of a rule and a model: fused and unfused kernels give the interpreter's bits between guard pages, or the rule is refused.
 //!
 //! `KERNMILL_PAIRS` says how many, `KERNMILL_SEED` where they begin. What a kernel touches beyond its operands ends the process with a
-//! signal; the pair at work is in a file under `target/tmp/`.
+//! signal; the pair at work is in `target/tmp/pair-SEED`.
 
 use crate::hostile::targets::trial::{Trial, adapter, difference};
 use kernmill_compiler::adapt::with_adapters;
@@ -18,6 +18,8 @@ use std::path::Path;
 
 /// Pairs that the test suite tries.
 const PAIRS: u64 = 2000;
+/// Pairs that went wrong once: three matrices that meet in panels, of q8 and of bf16 rows; values for the cache that the prologue makes.
+const FOUND: [u64; 4] = [3253, 7276, 7478, 3842];
 /// Tokens of a run.
 const TOKENS: usize = 26;
 
@@ -61,19 +63,32 @@ fn pairs_have_the_interpreters_bits_between_guard_pages_or_are_refused() {
     assert!(count < 100 || unsupported * 20 <= count, "{unsupported} of {count} models are unsupported");
 }
 
+#[test]
+fn pairs_that_went_wrong_once_are_right_or_refused() {
+    let fates = FOUND.map(one);
+    assert_eq!(fates.iter().filter(|fate| **fate == Fate::Applied).count(), 3, "{fates:?}");
+    assert!(matches!(&fates[3], Fate::Refused(reason) if reason.contains("KV cache")), "{fates:?}");
+}
+
 /// Runs a pair; its text is on disk meanwhile.
 fn one(seed: u64) -> Fate {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pair-{seed}"));
+    let fate = run(seed, &path);
+    fs::remove_file(&path).expect("it was written");
+    fate
+}
+
+fn run(seed: u64, path: &Path) -> Fate {
     let pair = random_pair(seed).unwrap_or_else(|error| panic!("pair {seed}: {error}"));
     let mut rng = Rng::new(seed ^ 0x5eed);
     let levels = Level::supported();
     let level = if rng.one_in(3) { levels[levels.len() - 1] } else { rng.pick(&levels) };
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pair");
     let text = |graph: &dyn std::fmt::Display| {
         let Pair { seed, preset, adapted, chunk, spec, .. } = &pair;
         let (preset, level) = (preset.name(), level.name());
         format!("# pair {seed}, {preset}, {level}, chunk {chunk}, adapted {adapted}\n{spec}\n{graph}")
     };
-    fs::write(&path, text(&pair.graph)).expect("writable");
+    fs::write(path, text(&pair.graph)).expect("writable");
     let spec = match FusedSpec::parse("pair.toml", &pair.spec) {
         Ok(spec) => spec,
         Err(error) => return Fate::Refused(error.to_string()),

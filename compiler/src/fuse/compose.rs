@@ -115,11 +115,15 @@ pub fn compose(graph: &Graph, uses: &Uses, group: &Group, template: Template) ->
         Template::Attention => compose.attention()?,
         Template::Shrink => compose.shrink()?,
     };
-    if group.kv_write.is_some() && !matches!(composition, Composition::Matmul { .. }) {
-        return Err(format!(
-            "a `{}` kernel cannot write the KV cache, only a `matmul` kernel can",
-            template.name()
-        ));
+    match (group.kv_write, &composition) {
+        (Some(attention), Composition::Matmul { parts, .. }) => compose.cached(attention, parts)?,
+        (Some(_), _) => {
+            return Err(format!(
+                "a `{}` kernel cannot write the KV cache, only a `matmul` kernel can",
+                template.name()
+            ));
+        }
+        (None, _) => {}
     }
     Ok(composition)
 }
@@ -222,6 +226,24 @@ impl Compose<'_> {
         self.one_head_size(&parts)?;
         self.whole_blocks(&parts)?;
         Ok(Composition::Matmul { input: first.inputs[0], parts })
+    }
+
+    /// Keys and values both go to the cache: nothing else writes them there.
+    fn cached(&self, attention: NodeId, parts: &[Part]) -> Result<(), String> {
+        let inputs = &self.graph.node(attention).inputs;
+        for (plane, value) in [(KvPlane::K, inputs[1]), (KvPlane::V, inputs[2])] {
+            if parts.iter().any(|part| part.steps.contains(&Step::KvWrite(plane))) {
+                continue;
+            }
+            let name = self.name(value);
+            return Err(match inputs[1] == inputs[2] {
+                true => {
+                    format!("{name} is keys and values at once, and goes to the KV cache as one of them only")
+                }
+                false => format!("{name} is no result of the matrices, and only those go to the KV cache"),
+            });
+        }
+        Ok(())
     }
 
     /// A work item is a head where heads are rotated or written to the cache: the same for all parts.

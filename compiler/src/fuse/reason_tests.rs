@@ -208,6 +208,20 @@ fn unfit<'c>(doubled: &'c str, doubling: &'c str) -> Vec<Case<'c>> {
             "outputs = [\"k\", \"v\"]\nkv_write = [\"k\", \"v\"]",
         ),
         case(
+            "cache_of_prologue",
+            &[QKV, ATTENTION],
+            "matmul",
+            "root q linear x; root k linear x; prologue v linear x; context attn attention q k v",
+            "outputs = [\"q\", \"k\", \"v\"]\nkv_write = [\"k\", \"v\"]",
+        ),
+        case(
+            "cache_of_one_value",
+            &[QKV, &ATTENTION.replace("%k, %v", "%k, %k")],
+            "matmul",
+            "root q linear x; root k linear x; context attn attention q k k",
+            "outputs = [\"q\", \"k\"]\nkv_write = [\"k\", \"k\"]",
+        ),
+        case(
             "two_kinds_of_rows",
             &["%a = linear %x, @m\n%b = add %a, %x\n"],
             "rows",
