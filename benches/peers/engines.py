@@ -7,14 +7,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from plan import Config, Plan, Workload
+from plan import Config, Failure, Plan, Workload
 
 ATTEMPTS = 3  # a process with a void figure is run again, this often in all
 KERNMILL_RUNS = 2  # of which the last counts: with the one that `kernmill bench` makes before them, two are not measured
-
-
-class Failure(Exception):
-    """Something that the user must see to; the text says what."""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-from engines import Failure
-from plan import Plan
+from plan import Failure, Plan
 
 
 def describe(plan: Plan) -> dict:

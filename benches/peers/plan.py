@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
+class Failure(Exception):
+    """Something that the user must see to; the text says what."""
+
+
 @dataclass(frozen=True, order=True)
 class Workload:
     """`prompt` of so many tokens, `decode` at so many tokens of context, or `batch` of so many sequences decoded together from empty."""
@@ -55,7 +59,7 @@ class Plan:
     out: Path
     kernmill: Path
     spec: Path
-    checkpoint: Path
+    checkpoint: Path | None  # none for a model that comes as a GGUF file
     gguf: Path
     kernmill_weights: str
     preset: str
@@ -71,7 +75,11 @@ class Plan:
 
     @staticmethod
     def of(args, here: Path, work: Path) -> "Plan":
+        if args.model and (args.smoke or args.checkpoint or args.gguf):
+            raise Failure("--model brings the weights: expected without --smoke, --checkpoint and --gguf")
         spec = here.parents[1] / "model-specs/nano/nano.toml" if args.smoke else args.spec
+        if args.model:
+            spec = work / f"{args.model.stem}.toml"
         name = spec.stem
         plan = Plan(
             here=here,
@@ -79,9 +87,9 @@ class Plan:
             out=(args.out or work / ("smoke" if args.smoke else f"record-{name}")).resolve(),
             kernmill=args.kernmill.resolve(),
             spec=spec.resolve(),
-            checkpoint=(args.checkpoint or work / name).resolve(),
-            gguf=(args.gguf or work / f"{name}-q8_0.gguf").resolve(),
-            kernmill_weights=args.kernmill_weights,
+            checkpoint=None if args.model else (args.checkpoint or work / name).resolve(),
+            gguf=(args.model or args.gguf or work / f"{name}-q8_0.gguf").resolve(),
+            kernmill_weights="gguf" if args.model else args.kernmill_weights,
             preset=args.preset,
             workloads=args.workloads or (SMOKE_WORKLOADS if args.smoke else WORKLOADS),
             pairs=args.pairs,

@@ -13,8 +13,7 @@ from pathlib import Path
 import engines
 import machine
 import report as reporting
-from engines import Failure
-from plan import FLASH, LOADS, Config, Plan, Workload
+from plan import FLASH, LOADS, Config, Failure, Plan, Workload
 
 PREFILL = 1024
 CHECK_TOKENS = 64
@@ -52,7 +51,11 @@ def build_options() -> list[str]:
 
 
 def weights(plan: Plan) -> None:
-    """A random checkpoint, and a GGUF file of the same weights."""
+    """A random checkpoint, and a GGUF file of the same weights; of a model that comes as a GGUF file, the spec."""
+    if plan.checkpoint is None:
+        plan.work.mkdir(parents=True, exist_ok=True)
+        run([plan.kernmill, "import", plan.gguf, "--output", plan.spec])
+        return
     if not (plan.checkpoint / "tokenizer.json").exists():
         machine.need_space(plan.checkpoint, machine.checkpoint_bytes(plan.spec))
         run([plan.kernmill, "synth", plan.spec, "-o", plan.checkpoint, "--quiet"])
