@@ -120,6 +120,21 @@ impl<D: Delta> WeightSource for MergedWeights<'_, D> {
         Ok(())
     }
 
+    fn steps(
+        &self,
+        tensor: &Tensor,
+        expert: usize,
+        rows: Range<usize>,
+        out: &mut Vec<f32>,
+    ) -> Result<bool, CheckpointError> {
+        if self.changed.contains_key(&tensor.name) {
+            // What is added has no steps.
+            out.clear();
+            return Ok(false);
+        }
+        self.base.steps(tensor, expert, rows, out)
+    }
+
     fn mxfp4_rows(
         &self,
         tensor: &Tensor,

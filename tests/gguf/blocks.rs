@@ -3,7 +3,7 @@
 use super::random::{self, KINDS, Kind};
 use super::writer::{F32, Writer};
 use super::{gguf, logits, model};
-use crate::harness::read;
+use crate::harness::{Model, read};
 use kernmill_compiler::gguf::TYPES;
 use kernmill_compiler::quant::Preset;
 use std::path::Path;
@@ -85,20 +85,65 @@ fn a_model_of_every_type_gives_the_logits_of_the_values_in_its_file() {
     }
 }
 
-/// A file of several types, and the file of what its blocks stand for, in every preset.
+/// A file of several types, and the file of what its blocks stand for: the same logits where weights are as stored, and where they are rounded
+/// to int8 logits that are nearer to those, because blocks say what their elements are multiples of.
 #[test]
 fn types_may_differ_between_matrices_and_between_layers() {
     let tokens = read(&fixture("models.safetensors"), "tokens", u32::from_le_bytes);
     let (_, mixed) = models().pop().unwrap();
-    let mut widened = mixed.clone();
+    let (mixed, widened) = (model(&mixed), model(&widened(&mixed)));
+    let exact = logits(&mixed, Preset::Exact, &tokens);
+    assert!(exact == logits(&widened, Preset::Exact, &tokens), "logits differ");
+    for preset in [Preset::Faithful, Preset::Bf16] {
+        let distance = |model: &Model| -> f64 {
+            let pairs = logits(model, preset, &tokens).into_iter().zip(&exact);
+            pairs.map(|(a, b)| f64::from(f32::from_bits(a) - f32::from_bits(*b)).powi(2)).sum()
+        };
+        let (by_blocks, by_values) = (distance(&mixed), distance(&widened));
+        assert!(by_blocks < by_values, "{}: {by_blocks:e}, not below {by_values:e}", preset.name());
+    }
+}
+
+/// The file of what the blocks of another stand for, in f32.
+fn widened(of: &Writer) -> Writer {
+    let mut widened = of.clone();
     for tensor in &mut widened.tensors {
         let kind = KINDS.iter().find(|kind| kind.number == tensor.kind).unwrap();
         let values = decoded(kind, tensor.data.clone());
         (tensor.kind, tensor.data) = (F32, values.into_iter().flat_map(f32::to_le_bytes).collect());
     }
-    let (mixed, widened) = (model(&mixed), model(&widened));
-    for preset in Preset::ALL {
-        let (expected, actual) = (logits(&widened, preset, &tokens), logits(&mixed, preset, &tokens));
-        assert!(expected == actual, "{}: logits differ", preset.name());
+    widened
+}
+
+/// Every element of a block is its first one plus a multiple of the step, up to what the additions of f32 lose.
+#[test]
+fn elements_of_every_type_lie_at_multiples_of_their_step() {
+    for (seed, kind) in KINDS.iter().enumerate() {
+        let data = random::blocks(kind, seed as u64, BLOCKS);
+        let values = decoded(kind, data.clone());
+        let mut writer = Writer::default();
+        writer.set("general.architecture", "other");
+        writer.add("t", &[values.len() as u64], kind.number, data);
+        let checkpoint = gguf(writer.bytes()).into_checkpoint().unwrap();
+        let (view, mut steps) = (checkpoint.tensor("t").unwrap(), Vec::new());
+        let known = view.encoding.steps(view.data, &mut steps);
+        assert_eq!(known, kind.elements > 1, "{}", kind.name);
+        assert_eq!(steps.len(), if known { values.len() / 16 } else { 0 }, "{}", kind.name);
+        for (step, elements) in steps.iter().zip(values.as_chunks::<16>().0) {
+            let (step, first) = (f64::from(*step), f64::from(elements[0]));
+            let amax = elements.iter().fold(0.0f32, |amax, x| amax.max(x.abs()));
+            for &element in elements {
+                let distance = f64::from(element) - first;
+                let off = if step == 0.0 { distance } else { distance - (distance / step).round() * step };
+                let lost = f64::from(amax).max(step.abs() * 255.0) * 2f64.powi(-22);
+                assert!(off.abs() <= lost, "{}: {element} and {first} with a step of {step}", kind.name);
+                // A step that is too small by a factor would pass the above.
+                assert!(
+                    distance.abs() <= 256.0 * step.abs() + lost,
+                    "{}: {element}, {first}, {step}",
+                    kind.name
+                );
+            }
+        }
     }
 }

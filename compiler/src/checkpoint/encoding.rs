@@ -41,8 +41,20 @@ impl Encoding {
             Encoding::Plain => widen(dtype, bytes, out),
             Encoding::Blocks(kind) => match kind.stored {
                 Elements::Plain(dtype) => widen(dtype, bytes, out),
-                Elements::Blocks(decode) => decode(bytes, out),
+                Elements::Blocks(blocks) => (blocks.decode)(bytes, out),
             },
+        }
+    }
+
+    /// Appends what the distances between elements of blocks are multiples of, one number for 16 elements. Elements that stand by themselves
+    /// have no such numbers: the answer is `false`.
+    pub fn steps(self, bytes: &[u8], out: &mut Vec<f32>) -> bool {
+        match self {
+            Encoding::Blocks(TensorType { stored: Elements::Blocks(blocks), .. }) => {
+                (blocks.steps)(bytes, out);
+                true
+            }
+            _ => false,
         }
     }
 }

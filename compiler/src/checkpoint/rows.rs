@@ -1,6 +1,6 @@
 //! Reading the rows of the graph's tensors out of a checkpoint, whatever way they are stored.
 
-use super::encoding::{FP4_BLOCK_BYTES, mxfp4_block};
+use super::encoding::{Encoding, FP4_BLOCK_BYTES, mxfp4_block};
 use super::error::{CheckpointError, Result};
 use super::{Checkpoint, TensorView, row_shape};
 use crate::graph::{Graph, Role, RowSelect, Tensor};
@@ -102,6 +102,31 @@ impl<'a> Weights<'a> {
             view.encoding.decode(view.dtype, &view.data[at..at + row_bytes], out);
         }
         Ok(())
+    }
+
+    /// Replaces `out` with the steps of rows `rows`, `[rows, k/16]`: what the distances between 16 neighbours are multiples of, because the file
+    /// has them in few bits. The answer is `false` for a tensor whose elements have no steps.
+    ///
+    /// # Errors
+    /// If `t` is not one of the bound graph's tensors.
+    ///
+    /// # Panics
+    /// If `rows` or `expert` is outside of the tensor.
+    pub fn steps(&self, t: &Tensor, expert: usize, rows: Range<usize>, out: &mut Vec<f32>) -> Result<bool> {
+        out.clear();
+        let view = self.view(t, &t.source.name)?;
+        if t.source.transposed || view.encoding == Encoding::Plain {
+            return Ok(false);
+        }
+        let place = Place::of(t, &view);
+        let row_bytes =
+            view.encoding.row_bytes(view.dtype, place.cols).expect("binding has checked the shape");
+        let mut all = true;
+        for row in rows {
+            let at = place.row(expert, row) * row_bytes;
+            all &= view.encoding.steps(&view.data[at..at + row_bytes], out);
+        }
+        Ok(all)
     }
 
     /// Replaces `blocks` with the E2M1 codes `[rows, k/32, 16]` of rows `rows`, and `scales` with `[rows, k/32]`.

@@ -22,6 +22,16 @@ pub trait WeightSource: Sync {
         out: &mut Vec<f32>,
     ) -> Result<(), Self::Error>;
 
+    /// Replaces `out` by `[rows][k/16]` steps: what the distances between 16 neighbours of a matrix are multiples of. The answer is `false` where
+    /// nothing is known of steps.
+    fn steps(
+        &self,
+        tensor: &Tensor,
+        expert: usize,
+        rows: Range<usize>,
+        out: &mut Vec<f32>,
+    ) -> Result<bool, Self::Error>;
+
     /// Replaces `blocks` by `[rows][k/32][16]` bytes and `scales` by `[rows][k/32]` bytes of an MXFP4 matrix, bit for bit.
     fn mxfp4_rows(
         &self,
@@ -53,6 +63,16 @@ impl WeightSource for Weights<'_> {
         out: &mut Vec<f32>,
     ) -> Result<(), CheckpointError> {
         Weights::f32_rows(self, tensor, expert, rows, out)
+    }
+
+    fn steps(
+        &self,
+        tensor: &Tensor,
+        expert: usize,
+        rows: Range<usize>,
+        out: &mut Vec<f32>,
+    ) -> Result<bool, CheckpointError> {
+        Weights::steps(self, tensor, expert, rows, out)
     }
 
     fn mxfp4_rows(
@@ -118,6 +138,17 @@ impl WeightSource for MemorySource {
         out.clear();
         out.extend_from_slice(data.ok_or_else(missing)?);
         Ok(())
+    }
+
+    fn steps(
+        &self,
+        _: &Tensor,
+        _: usize,
+        _: Range<usize>,
+        out: &mut Vec<f32>,
+    ) -> Result<bool, MemorySourceError> {
+        out.clear();
+        Ok(false)
     }
 
     fn mxfp4_rows(

@@ -232,6 +232,16 @@ impl WeightSource for Counting {
         self.inner.f32_rows(t, e, rows, out)
     }
 
+    fn steps(
+        &self,
+        t: &Tensor,
+        e: usize,
+        rows: Range<usize>,
+        out: &mut Vec<f32>,
+    ) -> Result<bool, Self::Error> {
+        self.inner.steps(t, e, rows, out)
+    }
+
     fn mxfp4_rows(
         &self,
         t: &Tensor,

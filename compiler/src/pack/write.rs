@@ -173,6 +173,8 @@ pub(super) struct Buffers {
 #[derive(Default)]
 pub(super) struct RowBuffers {
     f32: Vec<f32>,
+    /// Steps of the rows in f32, where they have any.
+    steps: Vec<f32>,
     blocks: Vec<u8>,
     scales: Vec<u8>,
 }
@@ -212,10 +214,16 @@ fn pack_group<S: WeightSource>(
         assert_eq!(rows.blocks.len(), count * k / 2, "rows of {} from the source", tensor.name);
         pack::mxfp4::pack_tile(k, &rows.blocks, &rows.scales, out)
     } else {
-        source.f32_rows(tensor, expert, range, &mut rows.f32)?;
+        source.f32_rows(tensor, expert, range.clone(), &mut rows.f32)?;
         let k = rows.f32.len() / count;
         assert_eq!(rows.f32.len(), count * columns(tensor), "rows of {} from the source", tensor.name);
         match tensor.role {
+            Role::Matrix | Role::ExpertMatrix if tensor.format == WeightFormat::Int8 => {
+                match source.steps(tensor, expert, range, &mut rows.steps)? {
+                    true => pack::int8::pack_tile_on_grid(k, &rows.f32, &rows.steps, out),
+                    false => pack::int8::pack_tile(k, &rows.f32, out),
+                }
+            }
             Role::Matrix | Role::ExpertMatrix => pack::pack_f32_tile(tensor.format, k, &rows.f32, out),
             Role::Vector | Role::ExpertVector => {
                 store_row(WeightFormat::F32, &rows.f32, out).map_err(element_is_row)

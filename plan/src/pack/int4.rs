@@ -1,7 +1,7 @@
 //! int4 tiles: per block of 32 k, 16 f16 scales in the scale plane, and 4 lines of 8 k x 16 rows of nibbles `q + 8`.
 
-use super::fit::{self, TRIED, fit};
-use super::{PackError, Scaled, count_rows};
+use super::fit::{self, INT4_LEVELS, TRIED, fit};
+use super::{PackError, Scaled, count_rows, has_fma};
 use crate::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use half::f16;
 
@@ -21,7 +21,7 @@ pub fn pack_tile(k: usize, rows: &[f32], tile: &mut [u8]) -> Result<(), PackErro
         // SAFETY: the features that it is compiled for were detected.
         return unsafe { pack_tile_fma(k, rows, tile) };
     }
-    pack_tile_body(k, rows, tile, fit::errors)
+    pack_tile_body(k, rows, tile, |weights, scales| fit::errors(weights, scales, INT4_LEVELS))
 }
 
 /// What int4 makes of weights: sums of squares over all of them.
@@ -62,28 +62,19 @@ pub fn squares(k: usize, rows: &[f32]) -> Result<Squares, PackError> {
         // SAFETY: the features that it is compiled for were detected.
         return unsafe { squares_fma(k, rows) };
     }
-    squares_body(k, rows, fit::errors)
-}
-
-/// Whether fitting can be compiled for a CPU with fused multiply-add, without which it is a library call (of the same bits) per
-/// element.
-#[cfg(target_arch = "x86_64")]
-fn has_fma() -> bool {
-    std::is_x86_feature_detected!("avx2")
-        && std::is_x86_feature_detected!("fma")
-        && std::is_x86_feature_detected!("f16c")
+    squares_body(k, rows, |weights, scales| fit::errors(weights, scales, INT4_LEVELS))
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn pack_tile_fma(k: usize, rows: &[f32], tile: &mut [u8]) -> Result<(), PackError> {
-    pack_tile_body(k, rows, tile, |weights, scales| fit::errors_fma(weights, scales))
+    pack_tile_body(k, rows, tile, |weights, scales| fit::errors_fma(weights, scales, INT4_LEVELS))
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn squares_fma(k: usize, rows: &[f32]) -> Result<Squares, PackError> {
-    squares_body(k, rows, |weights, scales| fit::errors_fma(weights, scales))
+    squares_body(k, rows, |weights, scales| fit::errors_fma(weights, scales, INT4_LEVELS))
 }
 
 #[inline(always)]

@@ -1,7 +1,9 @@
 //! int8 tiles: per block of 32 k, 16 f16 scales in the scale plane, and 8 lines of 4 k x 16 rows of `q + 128`.
 
-use super::quantise::quantise;
-use super::{PackError, Scaled, count_rows};
+use super::fit::{self, TRIED};
+use super::grid::{self, INT8_LEVELS, STEP_ELEMENTS};
+use super::quantise::{Block, quantise};
+use super::{PackError, Scaled, count_rows, has_fma};
 use crate::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use half::f16;
 
@@ -16,6 +18,56 @@ const DATA: usize = 8 * LINE;
 /// If `rows` or `tile` have the wrong length, or k is not a multiple of 32.
 pub fn pack_tile(k: usize, rows: &[f32], tile: &mut [u8]) -> Result<(), PackError> {
     count_rows(WeightFormat::Int8, k, rows.len(), tile);
+    pack_blocks(k, rows, tile, |weights, row, block| {
+        quantise(WeightFormat::Int8, 127.0, weights, row, block * BLOCK)
+    })
+}
+
+/// Packs `rows [1..=16][k]` that lie on grids: `steps [rows][k/16]` has, for each 16 elements, what the distances between them are multiples
+/// of. A block's scale is the one, of those that steps suggest, with the smallest squared error.
+///
+/// # Panics
+/// If `rows`, `steps` or `tile` have the wrong length, or k is not a multiple of 32.
+pub fn pack_tile_on_grid(k: usize, rows: &[f32], steps: &[f32], tile: &mut [u8]) -> Result<(), PackError> {
+    count_rows(WeightFormat::Int8, k, rows.len(), tile);
+    assert_eq!(steps.len() * STEP_ELEMENTS, rows.len(), "steps of rows of {k}");
+    #[cfg(target_arch = "x86_64")]
+    if has_fma() {
+        // SAFETY: the features that it is compiled for were detected.
+        return unsafe { pack_on_grid_fma(k, rows, steps, tile) };
+    }
+    pack_on_grid(k, rows, steps, tile, |weights, scales| fit::errors(weights, scales, INT8_LEVELS))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn pack_on_grid_fma(k: usize, rows: &[f32], steps: &[f32], tile: &mut [u8]) -> Result<(), PackError> {
+    pack_on_grid(k, rows, steps, tile, |weights, scales| fit::errors_fma(weights, scales, INT8_LEVELS))
+}
+
+#[inline(always)]
+fn pack_on_grid(
+    k: usize,
+    rows: &[f32],
+    steps: &[f32],
+    tile: &mut [u8],
+    errors: impl Fn(&[f32; BLOCK], &[f32; TRIED]) -> [f32; TRIED],
+) -> Result<(), PackError> {
+    let (steps, _) = steps.as_chunks::<2>();
+    pack_blocks(k, rows, tile, |weights, row, block| {
+        let plain = quantise(WeightFormat::Int8, 127.0, weights, row, block * BLOCK)?;
+        Ok(grid::fit(weights, steps[row * (k / BLOCK) + block], plain, &errors))
+    })
+}
+
+/// Packs rows whose blocks `quantise` makes of 32 weights, the row and the block's number.
+#[inline(always)]
+fn pack_blocks(
+    k: usize,
+    rows: &[f32],
+    tile: &mut [u8],
+    quantise: impl Fn(&[f32; BLOCK], usize, usize) -> Result<Block, PackError>,
+) -> Result<(), PackError> {
     let (scales, data) = tile.split_at_mut(WeightFormat::Int8.tile(k).scale_bytes);
     scales.fill(0);
     let (scales, _) = scales.as_chunks_mut::<SCALES>();
@@ -24,7 +76,7 @@ pub fn pack_tile(k: usize, rows: &[f32], tile: &mut [u8]) -> Result<(), PackErro
         let mut codes = [[128; BLOCK]; TILE_ROWS];
         for (row, (weights, codes)) in rows.chunks_exact(k).zip(&mut codes).enumerate() {
             let weights = &weights.as_chunks::<BLOCK>().0[block];
-            let quantised = quantise(WeightFormat::Int8, 127.0, weights, row, block * BLOCK)?;
+            let quantised = quantise(weights, row, block)?;
             *codes = quantised.q.map(|q| (q + 128) as u8);
             scales[2 * row..][..2].copy_from_slice(&quantised.scale.to_le_bytes());
         }

@@ -7,6 +7,7 @@
 pub mod bf16;
 pub mod f32;
 mod fit;
+mod grid;
 pub mod int4;
 pub mod int8;
 pub mod mxfp4;
@@ -124,6 +125,15 @@ fn check_finite(k: usize, rows: &[f32]) -> Result<(), PackError> {
 /// The largest magnitude's bits; NaN and infinity are the largest. Signed, because that comparison vectorises everywhere.
 fn largest_bits(values: &[f32]) -> i32 {
     values.iter().fold(0, |largest, w| largest.max(w.abs().to_bits() as i32))
+}
+
+/// Whether fitting can be compiled for a CPU with fused multiply-add, without which it is a library call (of the same bits) per
+/// element.
+#[cfg(target_arch = "x86_64")]
+fn has_fma() -> bool {
+    std::is_x86_feature_detected!("avx2")
+        && std::is_x86_feature_detected!("fma")
+        && std::is_x86_feature_detected!("f16c")
 }
 
 #[cfg(test)]

@@ -14,14 +14,24 @@ pub(super) fn iq4_nl(block: &[u8; 18], out: &mut [f32; 32]) {
 /// `value * (d * scale)`: f16 d, the upper two bits of 8 scales of 6 bits biased by 32, their lower four bits, and for each group of
 /// 32 elements 16 bytes of nibbles.
 pub(super) fn iq4_xs(block: &[u8; 136], out: &mut [f32; 256]) {
-    let d = half(block[0], block[1]);
-    let (upper, lower) = (u16::from_le_bytes([block[2], block[3]]), &block[4..8]);
     let groups = block[8..].as_chunks::<16>().0.iter().zip(out.as_chunks_mut::<32>().0);
     for (group, (codes, out)) in groups.enumerate() {
-        let low = lower[group / 2] >> (group % 2 * 4) & 15;
-        let high = (upper >> (group * 2) & 3) as u8;
-        decode(d * (f32::from(low | high << 4) - 32.0), codes, out);
+        decode(iq4_xs_scale(block, group), codes, out);
     }
+}
+
+/// The steps of IQ4_XS, whose values are whole.
+pub(super) fn iq4_xs_steps(block: &[u8; 136], out: &mut [f32; 16]) {
+    *out = std::array::from_fn(|i| iq4_xs_scale(block, i / 2));
+}
+
+/// `d * scale` of a group of 32.
+fn iq4_xs_scale(block: &[u8; 136], group: usize) -> f32 {
+    let d = half(block[0], block[1]);
+    let (upper, lower) = (u16::from_le_bytes([block[2], block[3]]), &block[4..8]);
+    let low = lower[group / 2] >> (group % 2 * 4) & 15;
+    let high = (upper >> (group * 2) & 3) as u8;
+    d * (f32::from(low | high << 4) - 32.0)
 }
 
 fn decode(scale: f32, codes: &[u8; 16], out: &mut [f32; 32]) {

@@ -18,21 +18,37 @@ pub(super) fn q2_k(block: &[u8; 84], out: &mut [f32; 256]) {
     }
 }
 
+/// The steps of Q2_K: `d * scale`.
+pub(super) fn q2_k_steps(block: &[u8; 84], out: &mut [f32; 16]) {
+    let d = half(block[80], block[81]);
+    *out = std::array::from_fn(|group| d * f32::from(block[group] & 15));
+}
+
 /// `q * (d * scale)`: 32 bytes of the codes' third bits, 64 of their lower two, 12 with 16 scales of 6 bits biased by 32, d.
 /// A third bit that is not set takes 4 off.
 pub(super) fn q3_k(block: &[u8; 110], out: &mut [f32; 256]) {
-    let (third, codes, factors) = (&block[..32], &block[32..96], &block[96..108]);
-    let d = half(block[108], block[109]);
+    let (third, codes) = (&block[..32], &block[32..96]);
     for (group, out) in out.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-        let low = factors[group % 8] >> (group / 8 * 4) & 15;
-        let high = factors[8 + group % 4] >> (group / 4 * 2) & 3;
-        let scale = d * (f32::from(low | high << 4) - 32.0);
+        let scale = q3_k_scale(block, group);
         for (i, x) in out.iter_mut().enumerate() {
             let at = group * 16 + i;
             let set = third[at % 32] >> (at / 32) & 1;
             *x = scale * (f32::from(two_bits(codes, at) | set << 2) - 4.0);
         }
     }
+}
+
+/// The steps of Q3_K.
+pub(super) fn q3_k_steps(block: &[u8; 110], out: &mut [f32; 16]) {
+    *out = std::array::from_fn(|group| q3_k_scale(block, group));
+}
+
+/// `d * scale` of a group of 16.
+fn q3_k_scale(block: &[u8; 110], group: usize) -> f32 {
+    let (factors, d) = (&block[96..108], half(block[108], block[109]));
+    let low = factors[group % 8] >> (group / 8 * 4) & 15;
+    let high = factors[8 + group % 4] >> (group / 4 * 2) & 3;
+    d * (f32::from(low | high << 4) - 32.0)
 }
 
 /// `q * (d * scale) - dmin * min`: d, dmin, 12 bytes with 8 scales and minima of 6 bits, 128 bytes of nibbles.
@@ -58,6 +74,11 @@ pub(super) fn q5_k(block: &[u8; 176], out: &mut [f32; 256]) {
     }
 }
 
+/// The steps of Q4_K and Q5_K, whose blocks begin alike: `d * scale`.
+pub(super) fn q45_k_steps<const BYTES: usize>(block: &[u8; BYTES], out: &mut [f32; 16]) {
+    *out = std::array::from_fn(|i| scale_and_min(block, i / 2).0);
+}
+
 /// `(q - 32) * (d * scale)`: 128 bytes of the codes' lower four bits, 64 of their upper two, 16 scales as signed bytes, d.
 pub(super) fn q6_k(block: &[u8; 210], out: &mut [f32; 256]) {
     let (low, high, factors) = (&block[..128], &block[128..192], &block[192..208]);
@@ -71,6 +92,12 @@ pub(super) fn q6_k(block: &[u8; 210], out: &mut [f32; 256]) {
             *x = scale * (f32::from(nibble | upper << 4) - 32.0);
         }
     }
+}
+
+/// The steps of Q6_K.
+pub(super) fn q6_k_steps(block: &[u8; 210], out: &mut [f32; 16]) {
+    let d = half(block[208], block[209]);
+    *out = std::array::from_fn(|group| d * f32::from(block[192 + group].cast_signed()));
 }
 
 /// Element `at` of 256 in 64 bytes: 32 bytes have elements 0 to 127, their lowest two bits the first 32.

@@ -32,28 +32,38 @@ pub struct TensorType {
 pub(crate) enum Elements {
     /// Elements stand by themselves and have this type.
     Plain(Dtype),
+    /// Elements stand in blocks.
+    Blocks(Blocks),
+}
+
+/// How blocks are read.
+#[derive(Clone, Copy)]
+pub(crate) struct Blocks {
     /// Appends the elements of whole blocks.
-    Blocks(fn(&[u8], &mut Vec<f32>)),
+    pub(crate) decode: fn(&[u8], &mut Vec<f32>),
+    /// Appends the steps of whole blocks, one for every 16 elements: what the distances between these are multiples of.
+    pub(crate) steps: fn(&[u8], &mut Vec<f32>),
 }
 
 /// Every type that is read.
+#[rustfmt::skip]
 pub static TYPES: [TensorType; 16] = [
     plain("F32", 0, 4, Dtype::F32),
     plain("F16", 1, 2, Dtype::F16),
-    blocks("Q4_0", 2, 32, 18, |bytes, out| each(bytes, out, simple::q4_0)),
-    blocks("Q4_1", 3, 32, 20, |bytes, out| each(bytes, out, simple::q4_1)),
-    blocks("Q5_0", 6, 32, 22, |bytes, out| each(bytes, out, simple::q5_0)),
-    blocks("Q5_1", 7, 32, 24, |bytes, out| each(bytes, out, simple::q5_1)),
-    blocks("Q8_0", 8, 32, 34, |bytes, out| each(bytes, out, simple::q8_0)),
-    blocks("Q2_K", 10, 256, 84, |bytes, out| each(bytes, out, k::q2_k)),
-    blocks("Q3_K", 11, 256, 110, |bytes, out| each(bytes, out, k::q3_k)),
-    blocks("Q4_K", 12, 256, 144, |bytes, out| each(bytes, out, k::q4_k)),
-    blocks("Q5_K", 13, 256, 176, |bytes, out| each(bytes, out, k::q5_k)),
-    blocks("Q6_K", 14, 256, 210, |bytes, out| each(bytes, out, k::q6_k)),
-    blocks("IQ4_NL", 20, 32, 18, |bytes, out| each(bytes, out, iq4::iq4_nl)),
-    blocks("IQ4_XS", 23, 256, 136, |bytes, out| each(bytes, out, iq4::iq4_xs)),
+    blocks("Q4_0", 2, 32, 18, |bytes, out| each(bytes, out, simple::q4_0), |bytes, out| each(bytes, out, simple::step::<18>)),
+    blocks("Q4_1", 3, 32, 20, |bytes, out| each(bytes, out, simple::q4_1), |bytes, out| each(bytes, out, simple::step::<20>)),
+    blocks("Q5_0", 6, 32, 22, |bytes, out| each(bytes, out, simple::q5_0), |bytes, out| each(bytes, out, simple::step::<22>)),
+    blocks("Q5_1", 7, 32, 24, |bytes, out| each(bytes, out, simple::q5_1), |bytes, out| each(bytes, out, simple::step::<24>)),
+    blocks("Q8_0", 8, 32, 34, |bytes, out| each(bytes, out, simple::q8_0), |bytes, out| each(bytes, out, simple::step::<34>)),
+    blocks("Q2_K", 10, 256, 84, |bytes, out| each(bytes, out, k::q2_k), |bytes, out| each(bytes, out, k::q2_k_steps)),
+    blocks("Q3_K", 11, 256, 110, |bytes, out| each(bytes, out, k::q3_k), |bytes, out| each(bytes, out, k::q3_k_steps)),
+    blocks("Q4_K", 12, 256, 144, |bytes, out| each(bytes, out, k::q4_k), |bytes, out| each(bytes, out, k::q45_k_steps::<144>)),
+    blocks("Q5_K", 13, 256, 176, |bytes, out| each(bytes, out, k::q5_k), |bytes, out| each(bytes, out, k::q45_k_steps::<176>)),
+    blocks("Q6_K", 14, 256, 210, |bytes, out| each(bytes, out, k::q6_k), |bytes, out| each(bytes, out, k::q6_k_steps)),
+    blocks("IQ4_NL", 20, 32, 18, |bytes, out| each(bytes, out, iq4::iq4_nl), |bytes, out| each(bytes, out, simple::step::<18>)),
+    blocks("IQ4_XS", 23, 256, 136, |bytes, out| each(bytes, out, iq4::iq4_xs), |bytes, out| each(bytes, out, iq4::iq4_xs_steps)),
     plain("BF16", 30, 2, Dtype::BF16),
-    blocks(MXFP4, 39, 32, 17, |bytes, out| each(bytes, out, mxfp4::mxfp4)),
+    blocks(MXFP4, 39, 32, 17, |bytes, out| each(bytes, out, mxfp4::mxfp4), |bytes, out| each(bytes, out, mxfp4::step)),
 ];
 
 const MXFP4: &str = "MXFP4";
@@ -68,8 +78,9 @@ const fn blocks(
     elements: usize,
     bytes: usize,
     decode: fn(&[u8], &mut Vec<f32>),
+    steps: fn(&[u8], &mut Vec<f32>),
 ) -> TensorType {
-    TensorType { name, number, elements, bytes, stored: Elements::Blocks(decode) }
+    TensorType { name, number, elements, bytes, stored: Elements::Blocks(Blocks { decode, steps }) }
 }
 
 impl TensorType {
@@ -116,16 +127,16 @@ impl fmt::Debug for TensorType {
     }
 }
 
-/// Appends the elements of each whole block in `bytes`.
-fn each<const BYTES: usize, const ELEMENTS: usize>(
+/// Appends what `decode` makes of each whole block in `bytes`: its elements, or its steps.
+fn each<const BYTES: usize, const NUMBERS: usize>(
     bytes: &[u8],
     out: &mut Vec<f32>,
-    decode: impl Fn(&[u8; BYTES], &mut [f32; ELEMENTS]),
+    decode: impl Fn(&[u8; BYTES], &mut [f32; NUMBERS]),
 ) {
-    let mut elements = [0.0; ELEMENTS];
+    let mut numbers = [0.0; NUMBERS];
     for block in bytes.as_chunks().0 {
-        decode(block, &mut elements);
-        out.extend_from_slice(&elements);
+        decode(block, &mut numbers);
+        out.extend_from_slice(&numbers);
     }
 }
 

@@ -12,3 +12,8 @@ pub(super) fn mxfp4(block: &[u8; 17], out: &mut [f32; 32]) {
         *x = if code == 8 { 0.0 } else { FP4_VALUES[usize::from(code)] } * scale;
     }
 }
+
+/// The step: E2M1 values are multiples of a half.
+pub(super) fn step(block: &[u8; 17], out: &mut [f32; 2]) {
+    *out = [0.5 * e8m0(block[0]); 2];
+}

@@ -2,6 +2,11 @@
 
 use super::{half, nibble};
 
+/// The step of blocks that begin with an f16 d and have elements at distances of d.
+pub(super) fn step<const BYTES: usize>(block: &[u8; BYTES], out: &mut [f32; 2]) {
+    *out = [half(block[0], block[1]); 2];
+}
+
 /// `(q - 8) * d`: f16 d, 16 bytes of nibbles.
 pub(super) fn q4_0(block: &[u8; 18], out: &mut [f32; 32]) {
     let [d0, d1, codes @ ..] = block;

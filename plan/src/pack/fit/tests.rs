@@ -1,5 +1,6 @@
 //! What fitting is for: less error than plain scaling, whatever the block.
 
+use super::super::grid::INT8_LEVELS;
 use super::*;
 use proptest::prelude::*;
 
@@ -24,22 +25,28 @@ fn true_error(weights: &[f32; BLOCK], fitted: &Fitted) -> f64 {
     pairs.map(|(w, q)| (f64::from(*w) - f64::from(*q) * fitted.scale.to_f64()).powi(2)).sum()
 }
 
+fn int4_errors(weights: &[f32; BLOCK], scales: &[f32; TRIED]) -> [f32; TRIED] {
+    errors(weights, scales, INT4_LEVELS)
+}
+
 /// The vector form gives the same bits.
 fn assert_vectors_agree(weights: &[f32; BLOCK]) {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
         let scales = scales(farthest(weights)).1;
-        // SAFETY: the features were detected.
-        let vectors = unsafe { errors_fma(weights, &scales) };
-        for (a, b) in errors(weights, &scales).iter().zip(vectors) {
-            assert!(a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()), "{a} {b}: {weights:?}");
+        for levels in [INT4_LEVELS, INT8_LEVELS] {
+            // SAFETY: the features were detected.
+            let vectors = unsafe { errors_fma(weights, &scales, levels) };
+            for (a, b) in errors(weights, &scales, levels).iter().zip(vectors) {
+                assert!(a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()), "{a} {b}: {weights:?}");
+            }
         }
     }
 }
 
 #[track_caller]
 fn check(weights: &[f32; BLOCK]) -> Fitted {
-    let fitted = fit(weights, 0, 0, errors).unwrap();
+    let fitted = fit(weights, 0, 0, int4_errors).unwrap();
     assert_vectors_agree(weights);
     assert!(fitted.q.iter().all(|q| (-8..=7).contains(q)), "{:?}", fitted.q);
     let (error, plain) = (true_error(weights, &fitted), plain_error(weights));
@@ -130,7 +137,7 @@ fn what_cannot_be_fitted_is_named() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, LIMIT * 1.001, -1e30] {
         let mut weights = [0.5; BLOCK];
         weights[9] = bad;
-        let error = fit(&weights, 3, 64, errors).err().unwrap();
+        let error = fit(&weights, 3, 64, int4_errors).err().unwrap();
         assert_eq!((error.row, error.k), (3, 73));
         assert_eq!(matches!(error.problem, Problem::NotFinite(_)), !bad.is_finite(), "{error}");
     }
