@@ -158,7 +158,7 @@ impl<'g> Pass<'g> {
         let router = topk.and_then(|topk| self.producer(topk.inputs[0]));
         match (topk, router) {
             (Some(topk), Some(router))
-                if router.op == Op::Linear && router.inputs[0] == x && self.is_normed(x) =>
+                if router.op.kind() == OpKind::Linear && router.inputs[0] == x && self.is_normed(x) =>
             {
                 let mut inputs = vec![self.input(x, Some(routing))?];
                 let new = self.renewed(router.output);

@@ -129,8 +129,10 @@ pub fn candidates(graph: &Graph) -> BTreeMap<TensorId, Site> {
     let after_attention = after_attention(graph);
     let before = before(graph, &uses);
     let site = |node: &Node| match node.op {
-        Op::Linear | Op::QuantLinear if after_attention[node.inputs[0].0 as usize] => Some(Site::Attention),
-        Op::Linear | Op::QuantLinear => before[node.output.0 as usize],
+        Op::Linear(_) | Op::QuantLinear if after_attention[node.inputs[0].0 as usize] => {
+            Some(Site::Attention)
+        }
+        Op::Linear(_) | Op::QuantLinear => before[node.output.0 as usize],
         _ => None,
     };
     let mut sites = BTreeMap::new();

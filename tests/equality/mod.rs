@@ -121,6 +121,8 @@ fn shapes() -> Vec<(&'static str, ModelShape)> {
     vec![
         ("mini gpt-oss", oss.clone()),
         ("mini llama", ModelShape::mini_llama()),
+        ("inputs in f32", ModelShape { f32_input_every: 1, ..ModelShape::mini_llama() }),
+        ("some inputs in f32", ModelShape { f32_input_every: 2, ..ModelShape::mini_llama() }),
         (
             "wide group, many experts",
             ModelShape {

@@ -149,7 +149,7 @@ fn check_names(source: &Source, op: &OpDef, functions: &[Function]) -> Result<()
                     }
                     continue;
                 }
-                ParamKind::Number | ParamKind::Window => continue,
+                ParamKind::Number | ParamKind::Window | ParamKind::Activations => continue,
             };
             let names: Vec<(&str, std::ops::Range<usize>)> = match &arg.value {
                 Arg::Text(text) => vec![(text, arg.span.clone())],

@@ -11,7 +11,7 @@ pub(super) const MAX_OPERATORS: usize = 1024;
 pub fn is_stage(op: &Op) -> bool {
     !matches!(
         op,
-        Op::Linear
+        Op::Linear(_)
             | Op::QuantLinear
             | Op::ExpertLinear
             | Op::QuantExpertLinear

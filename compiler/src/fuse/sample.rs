@@ -8,8 +8,8 @@ mod facts;
 use super::guard::{Check, RowKind};
 use super::rule::{FusionRule, PatternNode};
 use crate::graph::{
-    Attention, Builder, Graph, GraphError, Op, OpKind, Role, Rope, RopeScaling, RowSelect, Rows, Source,
-    TensorId, Type, ValueId,
+    Activations, Attention, Builder, Graph, GraphError, Op, OpKind, Role, Rope, RopeScaling, RowSelect, Rows,
+    Source, TensorId, Type, ValueId,
 };
 use crate::testing::Rng;
 use facts::Facts;
@@ -75,7 +75,7 @@ pub fn sample_function(function: &Function, seed: u64) -> Result<Graph, GraphErr
         let k = b.graph().value(x).ty.cols();
         let from = format!("{name}.weight");
         let matrix = b.tensor(&from, Role::Matrix, &[n, k], WeightFormat::Bf16, source(&from));
-        b.node(name, Op::Linear, &[x], &[matrix])
+        b.node(name, Op::Linear(Activations::AsPreset), &[x], &[matrix])
     };
     let params = (0..function.params.len()).map(|i| linear(&mut b, &format!("x{i}"), x, width));
     let params = params.collect::<Result<Vec<_>, _>>()?;
@@ -345,7 +345,7 @@ impl Make {
         if self.rng.one_in(2) {
             tensors.push(self.vector(&format!("{name}.bias"), n));
         }
-        self.b.node(name, Op::Linear, &[x], &tensors)
+        self.b.node(name, Op::Linear(Activations::AsPreset), &[x], &tensors)
     }
 
     fn expert_linear(

@@ -144,7 +144,7 @@ pub fn infer(op: &Op, inputs: &[Type], tensors: &[&Tensor], ropes: &[Rope]) -> R
             expect_shape(tensors[0], &[x.cols()])?;
             Ok(x)
         }
-        Op::Linear | Op::QuantLinear => {
+        Op::Linear(_) | Op::QuantLinear => {
             let n = tensors[0].shape[0];
             expect_shape(tensors[0], &[n, x.cols()])?;
             tensors.get(1).map_or(Ok(()), |bias| expect_shape(bias, &[n]))?;

@@ -98,7 +98,7 @@ impl Op {
         match self {
             Op::Embed => OpKind::Embed,
             Op::RmsNorm { .. } => OpKind::RmsNorm,
-            Op::Linear => OpKind::Linear,
+            Op::Linear(_) => OpKind::Linear,
             Op::QuantLinear => OpKind::QuantLinear,
             Op::QuantizeQ8 => OpKind::QuantizeQ8,
             Op::Bf16Cast => OpKind::Bf16Cast,

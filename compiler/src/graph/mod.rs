@@ -172,8 +172,8 @@ pub enum Op {
         /// Added to the mean square.
         eps: f32,
     },
-    /// `x f32, [shrunk]; matrix, [bias] -> f32`.
-    Linear,
+    /// `x f32, [shrunk]; matrix, [bias] -> f32`; what a preset may do with x.
+    Linear(Activations),
     /// `x q8, [shrunk]; matrix, [bias] -> f32`.
     QuantLinear,
     /// `f32 -> q8`.
@@ -228,6 +228,16 @@ pub enum Op {
         /// What the elements of A and B are rounded to: bf16, or f32.
         format: WeightFormat,
     },
+}
+
+/// What a preset may do with the input of a matrix product.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Activations {
+    /// It rounds the input as it rounds all.
+    #[default]
+    AsPreset,
+    /// It leaves the input in f32, unless the matrix has 4 bits.
+    F32,
 }
 
 /// Attributes of [`Op::Attention`].

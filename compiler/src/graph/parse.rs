@@ -3,8 +3,8 @@
 use super::infer::{MAX_INPUTS, infer};
 use super::text::GLU_VARS;
 use super::{
-    Attention, Graph, Node, Op, OpKind, Role, Rope, RopeScaling, RowSelect, Rows, Source, Tensor, TensorId,
-    Type, Value, ValueId,
+    Activations, Attention, Graph, Node, Op, OpKind, Role, Rope, RopeScaling, RowSelect, Rows, Source,
+    Tensor, TensorId, Type, Value, ValueId,
 };
 use kernmill_kernels::expr::Expr;
 use kernmill_plan::format::WeightFormat;
@@ -325,7 +325,11 @@ impl<'t> Cursor<'t> {
         let op = match kind {
             OpKind::Embed => Op::Embed,
             OpKind::RmsNorm => Op::RmsNorm { eps: self.attribute("eps")? },
-            OpKind::Linear => Op::Linear,
+            OpKind::Linear if has_attributes => {
+                self.expect("activations=f32")?;
+                Op::Linear(Activations::F32)
+            }
+            OpKind::Linear => Op::Linear(Activations::AsPreset),
             OpKind::QuantLinear => Op::QuantLinear,
             OpKind::QuantizeQ8 => Op::QuantizeQ8,
             OpKind::Bf16Cast => Op::Bf16Cast,

@@ -1,6 +1,6 @@
 //! The text form of a graph; [`super::parse`] reads it back.
 
-use super::{Graph, Node, Op, Role, Rope, RopeScaling, RowSelect, Rows, Tensor, Type};
+use super::{Activations, Graph, Node, Op, Role, Rope, RopeScaling, RowSelect, Rows, Tensor, Type};
 use kernmill_plan::kv::KvElem;
 use std::fmt::{self, Display, Write};
 
@@ -38,6 +38,7 @@ impl Graph {
 
 fn attributes(op: &Op) -> String {
     match op {
+        Op::Linear(Activations::F32) => "(activations=f32)".to_owned(),
         Op::RmsNorm { eps } => format!("(eps={eps:?})"),
         Op::Rope { rope, head_dim } => format!("(rope={rope}, head_dim={head_dim})"),
         Op::Attention(a) => {

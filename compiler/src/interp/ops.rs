@@ -14,7 +14,7 @@ impl Interpreter {
         match &node.op {
             Op::Embed => Data::F32(self.embed(node, batch)),
             Op::RmsNorm { eps } => Data::F32(self.rms_norm(x, self.dense(node.tensors[0]), *eps)),
-            Op::Linear | Op::QuantLinear => Data::F32(self.linear(node, batch)),
+            Op::Linear(_) | Op::QuantLinear => Data::F32(self.linear(node, batch)),
             Op::QuantizeQ8 => self.quantize(x),
             Op::Bf16Cast => Data::F32(self.f32s(x).iter().map(|&x| round_bf16(x)).collect()),
             Op::Rope { rope, head_dim } => Data::F32(self.rope(x, *rope, *head_dim, batch)),

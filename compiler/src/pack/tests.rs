@@ -1,5 +1,5 @@
 use super::*;
-use crate::graph::{Graph, Node, Op, Role, RowSelect, Source, Tensor, TensorId, ValueId};
+use crate::graph::{Activations, Graph, Node, Op, Role, RowSelect, Source, Tensor, TensorId, ValueId};
 use half::bf16;
 use kernmill_plan::format::{WeightFormat, f32_row_stride};
 use kernmill_plan::pack::{self, Problem};
@@ -15,7 +15,12 @@ fn tensor(name: &str, role: Role, shape: &[usize], stored: WeightFormat, format:
 
 /// A graph of these tensors, used in this order.
 fn graph(tensors: Vec<Tensor>, used: &[u32]) -> Graph {
-    let node = |&id| Node { op: Op::Linear, inputs: vec![], tensors: vec![TensorId(id)], output: ValueId(0) };
+    let node = |&id| Node {
+        op: Op::Linear(Activations::AsPreset),
+        inputs: vec![],
+        tensors: vec![TensorId(id)],
+        output: ValueId(0),
+    };
     Graph {
         name: "test".into(),
         vocab: 0,

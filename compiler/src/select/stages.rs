@@ -29,7 +29,7 @@ impl Selector<'_> {
                 Stage::Rope { x: input(b, 0), table, head_dim: *head_dim, out }
             }
             Op::KvCast => Stage::KvCast { x: input(b, 0), out },
-            Op::Linear => Stage::Linear { x: input(b, 0), mat: b.mat(node), out },
+            Op::Linear(_) => Stage::Linear { x: input(b, 0), mat: b.mat(node), out },
             Op::RouterTopk { k } => {
                 let experts = self.graph.value(node.inputs[0]).ty.cols();
                 Stage::TopK { x: input(b, 0), experts, k: *k as usize, out }

@@ -104,6 +104,7 @@ impl OpDef {
                     let fixed = node.op.name != "elementwise";
                     Arg::Text(self.expression(source, text, stands, fixed, name)?)
                 }
+                Arg::Text(text) if *key == "activations" => Arg::Text(text.clone()),
                 Arg::Text(text) => Arg::Text(rename(text)),
                 scalar => scalar.clone(),
             };

@@ -24,7 +24,7 @@ const MAX_NODES: usize = 1 << 15;
 /// # Errors
 /// The first thing that is wrong, at the place in the spec.
 pub fn lower(spec: &Spec) -> Result<Graph> {
-    let scope = Scope { spec, layer: None, values: BTreeMap::new() };
+    let scope = Scope { spec, layer: None, in_last_layer: false, values: BTreeMap::new() };
     let extent = |scalar: &Scalar, what: &str, most: usize| scope.whole(scalar, what, 1, most as u64);
     let graph = Graph {
         name: spec.model.name.value.clone(),
@@ -165,8 +165,9 @@ impl<'a> Lowering<'a> {
         self.check_carry(outer, layer)?;
         let outside = self.env.clone();
         for index in 0..count {
-            let mut scope = Scope { spec: outer.spec, layer: Some(index), values: BTreeMap::new() };
-            scope.values = layer_values(outer, layer, index, count)?;
+            let values = layer_values(outer, layer, index, count)?;
+            let in_last_layer = index + 1 == count;
+            let scope = Scope { spec: outer.spec, layer: Some(index), in_last_layer, values };
             self.section(&scope, &layer.nodes)?;
             let mut next = outside.clone();
             for (name, from) in &layer.carry {

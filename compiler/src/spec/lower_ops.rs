@@ -5,7 +5,7 @@ use super::ops::SpecOp;
 use super::scope::{Scope, inner_span};
 use super::{Arg, NodeDef, Result, ScalarText, Spanned, SpecError};
 use crate::graph::infer::{MAX_INPUTS, check_expr};
-use crate::graph::{Attention, Op, Role, Rows, TensorId, Type, ValueId};
+use crate::graph::{Activations, Attention, Op, Role, Rows, TensorId, Type, ValueId};
 use kernmill_kernels::expr::Expr;
 use kernmill_plan::input::limit;
 use kernmill_plan::kv::KvElem;
@@ -80,7 +80,23 @@ impl At<'_, '_> {
         if self.node.args.contains_key("bias") {
             tensors.push(self.vector("bias", n)?);
         }
-        Ok(self.push(Type::F32(rows, n), Op::Linear, vec![x], tensors))
+        let op = Op::Linear(self.activations()?);
+        Ok(self.push(Type::F32(rows, n), op, vec![x], tensors))
+    }
+
+    fn activations(&self) -> Result<Activations> {
+        if !self.node.args.contains_key("activations") {
+            return Ok(Activations::AsPreset);
+        }
+        let word = self.text("activations").value;
+        if word == "f32_in_last_layer" && self.scope.layer.is_none() {
+            let message = "a node outside of the layers is in none of them";
+            return Err(self.at("activations", message, "expected \"preset\" or \"f32\""));
+        }
+        Ok(match word == "f32" || word == "f32_in_last_layer" && self.scope.in_last_layer {
+            true => Activations::F32,
+            false => Activations::AsPreset,
+        })
     }
 
     fn logits(&mut self) -> Result<ValueId> {

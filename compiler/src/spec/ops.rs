@@ -18,7 +18,12 @@ pub enum ParamKind {
     Rope,
     /// An elementwise expression.
     Expr,
+    /// What presets may round a product's input to: one of [`ACTIVATIONS`].
+    Activations,
 }
+
+/// What a product's input may be said to be: rounded as the preset rounds all, f32, or f32 in the last layer alone.
+pub const ACTIVATIONS: [&str; 3] = ["preset", "f32", "f32_in_last_layer"];
 
 impl ParamKind {
     /// What a reader is told to write.
@@ -31,6 +36,7 @@ impl ParamKind {
             Window => "a number, an expression over dims, or \"full\"",
             Rope => "the name of a [rope.NAME] section",
             Expr => "an elementwise expression",
+            Activations => "\"preset\", \"f32\" or \"f32_in_last_layer\"",
         }
     }
 }
@@ -84,11 +90,12 @@ const fn optional(name: &'static str, kind: ParamKind) -> Param {
     Param { name, kind, required: false }
 }
 
-use ParamKind::{Expr, Number, Rope, Tensor, Value, Values, Window};
+use ParamKind::{Activations, Expr, Number, Rope, Tensor, Value, Values, Window};
 
 const INPUT: Param = required("input", Value);
 const PAIR: &[Param] = &[required("inputs", Values)];
-const LINEAR: &[Param] = &[INPUT, required("weight", Tensor), optional("bias", Tensor)];
+const LINEAR: &[Param] =
+    &[INPUT, required("weight", Tensor), optional("bias", Tensor), optional("activations", Activations)];
 
 /// Every operation.
 pub const OPS: [OpInfo; 13] = [

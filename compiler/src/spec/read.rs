@@ -1,6 +1,6 @@
 //! TOML to [`Spec`]: structure, names, types of keys.
 
-use super::ops::{OPS, OpInfo, ParamKind};
+use super::ops::{ACTIVATIONS, OPS, OpInfo, ParamKind};
 use super::section::{Item, Section, array, boolean, check_name, scalar, scalars, string};
 use super::{
     Arg, Language, LayerDef, LayerValueDef, Model, NodeDef, OpDef, Result, RopeDef, RopeKind, RopeScalingDef,
@@ -310,6 +310,17 @@ fn node(source: &Source, item: &Item<'_>, ops: &[OpDef]) -> Result<NodeDef> {
     Ok(NodeDef { op, op_span: op_name.span, out, args: args(source, &section, op)? })
 }
 
+/// One of [`ACTIVATIONS`].
+fn activations(source: &Source, item: &Item<'_>) -> Result<String> {
+    let word = string(source, item)?;
+    if ACTIVATIONS.contains(&word.value.as_str()) {
+        return Ok(word.value);
+    }
+    let message = format!("unknown activations `{}`", word.value);
+    let label = format!("expected {}", ParamKind::Activations.expected());
+    Err(SpecError::new(source, word.span, message, label).near(&word.value, ACTIVATIONS))
+}
+
 fn args(
     source: &Source,
     section: &Section<'_>,
@@ -338,6 +349,7 @@ fn args(
             ParamKind::Values => {
                 Arg::Texts(array(source, item)?.iter().map(|i| string(source, i)).collect::<Result<_>>()?)
             }
+            ParamKind::Activations => Arg::Text(activations(source, item)?),
             ParamKind::Value | ParamKind::Tensor | ParamKind::Rope | ParamKind::Expr => {
                 Arg::Text(string(source, item)?.value)
             }

@@ -10,6 +10,8 @@ pub(super) struct Scope<'a> {
     pub(super) spec: &'a Spec,
     /// Layer number, inside the template.
     pub(super) layer: Option<usize>,
+    /// Whether that is the last layer.
+    pub(super) in_last_layer: bool,
     /// Per-layer values; `None` is "full".
     pub(super) values: BTreeMap<&'a str, Option<Number>>,
 }

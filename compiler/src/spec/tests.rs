@@ -1,7 +1,7 @@
 //! A small right spec, and one wrong turn after another.
 
 use super::*;
-use crate::graph::{Graph, Op, RopeScaling};
+use crate::graph::{Activations, Graph, Op, RopeScaling};
 use expect_test::{Expect, expect};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
@@ -213,5 +213,30 @@ fn hostile_specs_do_not_panic() {
             let key = line.split('=').next().unwrap();
             let _ = graph(&RIGHT.replacen(line, &format!("{key}= {number}"), 1));
         }
+    }
+}
+
+#[test]
+fn inputs_stay_f32_where_the_spec_says_so() {
+    let f32_products = |text: &str| -> Vec<String> {
+        let graph = graph(text).unwrap();
+        let kept = graph.nodes.iter().filter(|node| node.op == Op::Linear(Activations::F32));
+        kept.map(|node| graph.value(node.output).name.clone()).collect()
+    };
+    assert_eq!(f32_products(RIGHT), Vec::<String>::new());
+    let said = |of: &str, word: &str| RIGHT.replacen(of, &format!("{of}, activations = \"{word}\""), 1);
+    let (q, head) = (r#"weight = "q""#, r#"weight = "head""#);
+    assert_eq!(f32_products(&said(q, "preset")), Vec::<String>::new());
+    assert_eq!(f32_products(&said(q, "f32")), ["layers.0.q", "layers.1.q", "layers.2.q"]);
+    assert_eq!(f32_products(&said(q, "f32_in_last_layer")), ["layers.2.q"]);
+    assert_eq!(f32_products(&said(head, "f32")), ["logits"]);
+    for (of, word, expected) in [
+        (q, "f16", "unknown activations `f16`"),
+        (q, "f32_in_last_layers", "did you mean `f32_in_last_layer`?"),
+        (head, "f32_in_last_layer", "a node outside of the layers is in none of them"),
+    ] {
+        let error = graph(&said(of, word)).unwrap_err();
+        let text = format!("{:?}", miette::Report::new(error));
+        assert!(text.contains(expected), "{text}");
     }
 }

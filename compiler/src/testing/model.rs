@@ -2,7 +2,8 @@
 
 use super::Rng;
 use crate::graph::{
-    Attention, Builder, Graph, GraphError, Op, Role, Rope, RopeScaling, RowSelect, Source, TensorId, ValueId,
+    Activations, Attention, Builder, Graph, GraphError, Op, Role, Rope, RopeScaling, RowSelect, Source,
+    TensorId, ValueId,
 };
 use kernmill_kernels::expr::Expr;
 use kernmill_plan::format::{BLOCK, WeightFormat};
@@ -41,6 +42,8 @@ pub struct ModelShape {
     pub matrix: WeightFormat,
     /// The unembedding reads the embedding table.
     pub tied: bool,
+    /// Of each so many products with dense matrices, the last has an input that presets leave in f32; 0: none has.
+    pub f32_input_every: usize,
     /// What is unlike any known model.
     pub twist: Twist,
 }
@@ -100,6 +103,7 @@ impl ModelShape {
             mlp: Mlp::Experts { experts: 4, top_k: 2, inner: 32, format: WeightFormat::Mxfp4 },
             matrix: WeightFormat::Bf16,
             tied: false,
+            f32_input_every: 0,
             twist: Twist::default(),
         }
     }
@@ -167,6 +171,7 @@ impl ModelShape {
             matrix: rng.pick(&plain),
             tied: rng.one_in(3),
             twist: Twist { norm_used_twice: rng.one_in(4), gated_attention: rng.one_in(4) },
+            f32_input_every: rng.pick(&[0, 0, 1, 2, 3, 5]),
         }
     }
 }
@@ -176,7 +181,7 @@ impl ModelShape {
 /// # Errors
 /// When the shape is not legal, such as sizes that do not divide.
 pub fn build(shape: &ModelShape) -> Result<Graph, GraphError> {
-    let mut model = Model { shape, b: Builder::new("random", shape.vocab, shape.max_context) };
+    let mut model = Model { shape, b: Builder::new("random", shape.vocab, shape.max_context), products: 0 };
     let table_format = if shape.matrix == WeightFormat::F32 { WeightFormat::F32 } else { WeightFormat::Bf16 };
     let table = model.b.tensor(
         "embed",
@@ -201,7 +206,8 @@ pub fn build(shape: &ModelShape) -> Result<Graph, GraphError> {
     let from = if shape.tied { "embed.weight" } else { "unembed.weight" };
     let unembed =
         model.b.tensor("unembed", Role::Matrix, &[shape.vocab, shape.hidden], table_format, source(from));
-    let logits = model.b.node("logits", Op::Linear, &[x], &[unembed])?;
+    let activations = model.activations();
+    let logits = model.b.node("logits", Op::Linear(activations), &[x], &[unembed])?;
     model.b.finish(logits)
 }
 
@@ -215,6 +221,8 @@ struct Experts {
 struct Model<'s> {
     shape: &'s ModelShape,
     b: Builder,
+    /// Products with dense matrices so far.
+    products: usize,
 }
 
 impl Model<'_> {
@@ -331,7 +339,18 @@ impl Model<'_> {
         self.b.name_source(matrix);
         let mut tensors = vec![matrix];
         tensors.extend(bias.then(|| self.vector(&format!("{name}.bias"), n)));
-        self.b.node(name, Op::Linear, &[x], &tensors)
+        let activations = self.activations();
+        self.b.node(name, Op::Linear(activations), &[x], &tensors)
+    }
+
+    /// What presets may do with the input of the next product.
+    fn activations(&mut self) -> Activations {
+        self.products += 1;
+        match self.shape.f32_input_every {
+            0 => Activations::AsPreset,
+            every if self.products.is_multiple_of(every) => Activations::F32,
+            _ => Activations::AsPreset,
+        }
     }
 
     fn vector(&mut self, name: &str, n: usize) -> TensorId {

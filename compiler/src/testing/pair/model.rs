@@ -1,7 +1,8 @@
 //! Models made of blocks as layers have them, and unlike any known one.
 
 use crate::graph::{
-    Attention, Builder, Graph, GraphError, Op, Role, Rope, RopeScaling, RowSelect, Source, TensorId, ValueId,
+    Activations, Attention, Builder, Graph, GraphError, Op, Role, Rope, RopeScaling, RowSelect, Source,
+    TensorId, ValueId,
 };
 use crate::testing::Rng;
 use kernmill_kernels::expr::Expr;
@@ -311,7 +312,7 @@ impl Making<'_> {
         if self.rng.one_in(2) {
             tensors.push(self.vector(&format!("{name}.bias"), n));
         }
-        self.b.node(name, Op::Linear, &[x], &tensors)
+        self.b.node(name, Op::Linear(Activations::AsPreset), &[x], &tensors)
     }
 
     fn expert(&mut self, x: ValueId, routing: ValueId, experts: usize, n: usize) -> Made {
