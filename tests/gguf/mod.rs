@@ -15,6 +15,7 @@ use crate::harness::{Model, read};
 use convert::{convert, directory, q8_0};
 use kernmill_compiler::checkpoint::Checkpoint;
 use kernmill_compiler::gguf::Gguf;
+use kernmill_compiler::graph::{Activations, Op};
 use kernmill_compiler::import::from_gguf;
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::format::WeightFormat;
@@ -76,7 +77,9 @@ fn quantised_matrices_are_those_that_they_stand_for() {
         let rounded = floats.chunks(32).flat_map(|block| q8_0(block).1);
         tensor.data = rounded.flat_map(|x| x.to_le_bytes()).collect();
     }
-    let (expected, actual) = (model(&dequantised), model(&convert("llama-plain", Q8_0)));
+    let (mut expected, actual) = (model(&dequantised), model(&convert("llama-plain", Q8_0)));
+    // The spec of a file in blocks leaves some inputs in f32.
+    expected.graph = actual.graph.clone();
     for preset in Preset::ALL {
         assert!(logits(&expected, preset, &tokens) == logits(&actual, preset, &tokens), "{}", preset.name());
     }
@@ -149,6 +152,38 @@ fn the_spec_names_the_files_tensors() {
     tied.tensors.retain(|tensor| tensor.name != "output.weight");
     let text = from_gguf("m", &gguf(tied.bytes())).unwrap();
     assert!(text.contains("lm_head    = { from = \"token_embd.weight\""), "{text}");
+}
+
+/// The products whose inputs a file's spec leaves in f32.
+fn f32_inputs(writer: &Writer) -> Vec<String> {
+    let graph = model(writer).graph;
+    let kept = graph.nodes.iter().filter(|node| node.op == Op::Linear(Activations::F32));
+    kept.map(|node| graph.value(node.output).name.clone()).collect()
+}
+
+#[test]
+fn inputs_behind_the_last_attention_stay_f32_where_the_matrix_is_in_blocks() {
+    let (plain, blocks) = (convert("llama-plain", BF16), convert("llama-plain", Q8_0));
+    let with_blocks = |names: &[&str]| {
+        let mut mixed = plain.clone();
+        for tensor in mixed.tensors.iter_mut().filter(|tensor| names.contains(&tensor.name.as_str())) {
+            *tensor = blocks.tensors.iter().find(|other| other.name == tensor.name).unwrap().clone();
+        }
+        mixed
+    };
+    let all = ["layers.1.gate", "layers.1.up", "layers.1.down", "logits"];
+    assert_eq!(f32_inputs(&blocks), all);
+    assert_eq!(f32_inputs(&plain), Vec::<String>::new());
+    assert_eq!(f32_inputs(&with_blocks(&["blk.1.ffn_down.weight"])), ["layers.1.down"]);
+    assert_eq!(f32_inputs(&with_blocks(&["output.weight"])), ["logits"]);
+    assert_eq!(
+        f32_inputs(&with_blocks(&["blk.0.ffn_down.weight", "token_embd.weight"])),
+        Vec::<String>::new()
+    );
+    let mut tied = with_blocks(&["token_embd.weight"]);
+    tied.tensors.retain(|tensor| tensor.name != "output.weight");
+    assert_eq!(f32_inputs(&tied), ["logits"]);
+    assert_eq!(f32_inputs(&convert("gptoss-base", Q8_0)), Vec::<String>::new());
 }
 
 #[test]

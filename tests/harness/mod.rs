@@ -41,7 +41,7 @@ fn without_options(mut command: Command) -> Command {
 
 /// A checkpoint directory or GGUF file, imported.
 pub struct Model {
-    graph: Graph,
+    pub graph: Graph,
     checkpoint: Checkpoint,
 }
 

@@ -4,7 +4,7 @@ use super::Result;
 use super::config::{Config, bad, unsupported};
 use super::rope::rope;
 use super::stored::Stored;
-use super::writer::{Tensors, Writer, per_layer, quote};
+use super::writer::{Tensors, Writer, per_layer, quote, when};
 
 /// What a dense model has besides what all have.
 pub(super) struct Dense {
@@ -18,6 +18,14 @@ pub(super) struct Dense {
     pub(super) mlp_bias: bool,
     /// Layers whose attention sees the last `sliding_window` tokens only.
     pub(super) windows: Windows,
+    /// Of the products behind the last attention (`gate`, `up` and `down` of the last layer, `logits`) those whose inputs presets leave in f32.
+    pub(super) f32_inputs: Vec<&'static str>,
+}
+
+impl Dense {
+    fn stays_f32(&self, product: &str) -> bool {
+        self.f32_inputs.contains(&product)
+    }
 }
 
 /// Which layers of a model slide.
@@ -125,7 +133,10 @@ pub(super) fn write(name: &str, config: &Config, tensors: &Tensors, dense: &Dens
         "out = \"last\", op = \"select_rows\", input = \"x\"".into(),
         "out = \"normed\", op = \"rms_norm\", input = \"last\", weight = \"final_norm\", eps = \"norm_eps\""
             .into(),
-        "out = \"logits\", op = \"logits\", input = \"normed\", weight = \"lm_head\"".into(),
+        format!(
+            "out = \"logits\", op = \"logits\", input = \"normed\", weight = \"lm_head\"{}",
+            when(dense.stays_f32("logits"), ", activations = \"f32\"")
+        ),
     ]);
     Ok(w.finish())
 }
@@ -156,6 +167,10 @@ fn layer_nodes(dense: &Dense, activation: &str) -> Vec<String> {
         let bias = if bias { format!(", bias = \"{out}_bias\"") } else { String::new() };
         format!("out = \"{out}\", op = \"linear\", input = \"{input}\", weight = \"{out}\"{bias}")
     };
+    let mlp = |out: &str, input: &str| {
+        let stays = when(dense.stays_f32(out), ", activations = \"f32_in_last_layer\"");
+        linear(out, input, dense.mlp_bias) + stays
+    };
     let window = match dense.windows {
         Windows::None => "",
         Windows::All(_) => ", window = \"sliding_window\"",
@@ -176,10 +191,10 @@ fn layer_nodes(dense: &Dense, activation: &str) -> Vec<String> {
         "out = \"attn_residual\", op = \"add\", inputs = [\"x\", \"o\"]".into(),
         "out = \"mlp_in\", op = \"rms_norm\", input = \"attn_residual\", weight = \"mlp_norm\", eps = \"norm_eps\""
             .into(),
-        linear("gate", "mlp_in", dense.mlp_bias),
-        linear("up", "mlp_in", dense.mlp_bias),
+        mlp("gate", "mlp_in"),
+        mlp("up", "mlp_in"),
         format!("out = \"act\", op = \"glu\", gate = \"gate\", up = \"up\", expr = \"{activation}\""),
-        linear("down", "act", dense.mlp_bias),
+        mlp("down", "act"),
         "out = \"mlp_residual\", op = \"add\", inputs = [\"attn_residual\", \"down\"]".into(),
     ]
 }

@@ -46,5 +46,6 @@ fn described(config: &Config) -> Result<Dense> {
         o_bias: attention_bias,
         mlp_bias: config.flag("mlp_bias", false)?,
         windows: Windows::None,
+        f32_inputs: Vec::new(),
     })
 }

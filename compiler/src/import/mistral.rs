@@ -29,7 +29,13 @@ fn spec(name: &str, config: &Config, stored: &Stored<'_>) -> Result<String> {
         Some(tokens) => Windows::new(vec![true], tokens, max_context),
         None => Windows::None,
     };
-    let dense =
-        Dense { class: "MistralForCausalLM", qkv_bias: false, o_bias: false, mlp_bias: false, windows };
+    let dense = Dense {
+        class: "MistralForCausalLM",
+        qkv_bias: false,
+        o_bias: false,
+        mlp_bias: false,
+        windows,
+        f32_inputs: Vec::new(),
+    };
     dense::write(name, config, &dense::tensors(config, stored, &dense)?, &dense)
 }

@@ -33,6 +33,7 @@ fn described(config: &Config) -> Result<Dense> {
         o_bias: false,
         mlp_bias: false,
         windows: windows(config)?,
+        f32_inputs: Vec::new(),
     })
 }
 

@@ -25,10 +25,25 @@ impl File<'_> {
             o_bias: self.has_bias("attn_output"),
             mlp_bias: self.has_bias("ffn_gate"),
             windows: Windows::None,
+            f32_inputs: self.f32_inputs(),
         };
         let layer = self.dense_tensors(&described);
         let write = |name: &str, config: &_, tensors: &_| dense::write(name, config, tensors, &described);
         self.finish(write, name, config, layer)
+    }
+
+    /// Products behind the last attention whose matrices the file has in blocks. Little or nothing is lost when blocks become int8, so that
+    /// rounding the input would be most of what is lost, and behind the last attention nothing makes it good.
+    fn f32_inputs(&self) -> Vec<&'static str> {
+        let last = |stored: &str| format!("blk.{}.{stored}.weight", self.layers - 1);
+        let products = [
+            ("gate", last("ffn_gate")),
+            ("up", last("ffn_up")),
+            ("down", last("ffn_down")),
+            ("logits", self.unembedding().to_owned()),
+        ];
+        let in_blocks = |tensor: &str| self.gguf.info(tensor).is_some_and(|info| info.kind.elements > 1);
+        products.into_iter().filter(|(_, tensor)| in_blocks(tensor)).map(|(product, _)| product).collect()
     }
 
     fn dense_tensors(&self, dense: &Dense) -> Vec<(&'static str, String)> {

@@ -17,6 +17,8 @@ use kernmill_plan::input::shortened;
 use serde_json::{Value, json};
 
 const EMBEDDINGS: &str = "token_embd.weight";
+/// Missing where the embeddings serve as the unembedding too.
+const UNEMBEDDING: &str = "output.weight";
 const MAX_LAYERS: u64 = 1024;
 /// What the published model code fixes for the experts' activation.
 const GPT_OSS_LIMIT: f64 = 7.0;
@@ -181,8 +183,8 @@ impl File<'_> {
         config: Value,
         layer: Vec<(&'static str, String)>,
     ) -> Result<String> {
-        let tied = self.gguf.info("output.weight").is_none();
-        let head = if tied { EMBEDDINGS } else { "output.weight" };
+        let head = self.unembedding();
+        let tied = head == EMBEDDINGS;
         let tensors = Tensors {
             global_comment: if tied { TIED } else { "" },
             global: vec![
@@ -200,6 +202,11 @@ impl File<'_> {
             Err(ImportError::Bad { what }) => self.gguf.bad(what),
             Err(error) => self.gguf.bad(error.to_string()),
         }
+    }
+
+    /// The tensor of the unembedding.
+    fn unembedding(&self) -> &'static str {
+        if self.gguf.info(UNEMBEDDING).is_some() { UNEMBEDDING } else { EMBEDDINGS }
     }
 
     /// Whether a matrix of the layers has a bias.
