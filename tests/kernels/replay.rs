@@ -103,6 +103,11 @@ fn dots_give_the_cpus_bits() {
             leaves.extend([1, 2].map(|tokens| Leaf::DotF32 { format, k, tokens }));
         }
     }
+    for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
+        for k in [32, 96, 2880] {
+            leaves.extend([1, 2].map(|tokens| Leaf::DotF32 { format, k, tokens }));
+        }
+    }
     replay_on_any_host(&leaves, &[&[64], &[200]]);
     leaves.clear();
     for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {

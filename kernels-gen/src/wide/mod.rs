@@ -14,6 +14,7 @@ mod dot_adjacent_avx2;
 mod dot_adjacent_avx512;
 mod dot_f32_avx2;
 mod dot_f32_avx512;
+mod dot_int8_f32_avx512;
 mod dot_q8_avx2;
 mod dot_q8_avx512;
 mod dot_q8_avx512_bw;
@@ -87,6 +88,7 @@ pub const ALL: &[Wide] = &[
     gemm_bf16_avx512::DECODE,
     gemm_bf16_avx512::GEMM,
     dot_f32_avx512::WIDE,
+    dot_int8_f32_avx512::WIDE,
     dot_f32_avx2::WIDE,
     attention_avx512::SCORE,
     attention_avx512::VALUE,

@@ -258,7 +258,12 @@ impl Machine {
     fn integers(&mut self, i: &Instruction) -> Result<bool, Fault> {
         let mnemonic = i.mnemonic();
         let (value, size) = match mnemonic {
-            Mnemonic::Vpslld | Mnemonic::Vpsrld | Mnemonic::Vpsllw | Mnemonic::Vpsrlw | Mnemonic::Vpsraw => {
+            Mnemonic::Vpslld
+            | Mnemonic::Vpsrld
+            | Mnemonic::Vpsrad
+            | Mnemonic::Vpsllw
+            | Mnemonic::Vpsrlw
+            | Mnemonic::Vpsraw => {
                 let (a, count) = (self.source(i, 1)?, u32::from(i.immediate8()));
                 match mnemonic {
                     Mnemonic::Vpslld => (map4(&a, |a| a.checked_shl(count).unwrap_or(0)), 4),
@@ -266,10 +271,19 @@ impl Machine {
                     Mnemonic::Vpsllw => (zip2(&a, &a, |a, _| a.checked_shl(count).unwrap_or(0)), 2),
                     Mnemonic::Vpsrlw => (zip2(&a, &a, |a, _| a.checked_shr(count).unwrap_or(0)), 2),
                     // Signs fill all bits when the count is too large.
+                    Mnemonic::Vpsrad => (map4(&a, |a| (a.cast_signed() >> count.min(31)).cast_unsigned()), 4),
                     _ => (zip2(&a, &a, |a, _| (a.cast_signed() >> count.min(15)).cast_unsigned()), 2),
                 }
             }
-            Mnemonic::Vpternlogd if i.immediate8() == 0xff => ([0xff; VECTOR], 4),
+            Mnemonic::Vpternlogd => {
+                let (a, b, c) = (self.source(i, 0)?, self.source(i, 1)?, self.source(i, 2)?);
+                // Bit 4a + 2b + c of the table is the result for bits a, b and c.
+                let table = u32::from(i.immediate8());
+                let bit = |a: u32, b: u32, c: u32, n: u32| {
+                    (table >> (4 * (a >> n & 1) + 2 * (b >> n & 1) + (c >> n & 1)) & 1) << n
+                };
+                (zip3(&a, &b, &c, |a, b, c| (0..32).fold(0, |all, n| all | bit(a, b, c, n))), 4)
+            }
             Mnemonic::Vpshufd => {
                 // Within each 16 bytes.
                 let (a, order) = (self.source(i, 1)?, i.immediate8());
