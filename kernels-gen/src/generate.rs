@@ -65,10 +65,21 @@ pub enum GenerateError {
     Link(#[from] LinkError),
 }
 
-/// Instructions of Cranelift IR of a function at most. Compiling one takes longer than in proportion.
-const MAX_FUNCTION: usize = 1 << 16;
-/// Instructions of Cranelift IR of all functions at most: what takes about a minute.
-const MAX_INSTRUCTIONS: usize = 1 << 22;
+/// How much code is generated at most, in instructions of Cranelift IR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeLimits {
+    /// Of a function. Compiling one takes longer than in proportion.
+    pub function: usize,
+    /// Of all functions.
+    pub all: usize,
+}
+
+impl Default for CodeLimits {
+    /// What takes about a minute.
+    fn default() -> CodeLimits {
+        CodeLimits { function: 1 << 16, all: 1 << 22 }
+    }
+}
 
 /// Generated code.
 #[derive(Clone, Debug)]
@@ -100,6 +111,20 @@ pub fn generate(
     choose: Choose,
     keep_clif: bool,
 ) -> Result<Generated, GenerateError> {
+    generate_within(kernels, level, choose, keep_clif, CodeLimits::default())
+}
+
+/// As [`generate`], within limits of one's own.
+///
+/// # Errors
+/// [`GenerateError::Large`] when a limit is passed; others only on defects.
+pub fn generate_within(
+    kernels: &[(String, Kernel)],
+    level: Level,
+    choose: Choose,
+    keep_clif: bool,
+    limits: CodeLimits,
+) -> Result<Generated, GenerateError> {
     let isa = isa::target(level);
     let leaves = leaves(kernels, level);
     let mut generator = Generator {
@@ -112,6 +137,7 @@ pub fn generate(
         context: Context::new(),
         clif: keep_clif.then(Vec::new),
         instructions: 0,
+        limits,
     };
     let mut objects = Vec::with_capacity(kernels.len() + leaves.len());
     for (name, kernel) in kernels {
@@ -141,6 +167,7 @@ pub fn generate_leaves(leaves: &[Leaf], level: Level, choose: Choose) -> Result<
         context: Context::new(),
         clif: None,
         instructions: 0,
+        limits: CodeLimits::default(),
     };
     let objects: Vec<Object> = leaves.iter().map(|leaf| generator.leaf(*leaf)).collect::<Result<_, _>>()?;
     Ok(link(&objects)?)
@@ -157,6 +184,7 @@ struct Generator<'a> {
     clif: Option<Vec<String>>,
     /// Instructions of Cranelift IR so far.
     instructions: usize,
+    limits: CodeLimits,
 }
 
 impl Generator<'_> {
@@ -212,7 +240,7 @@ impl Generator<'_> {
     fn count(&mut self, name: &str) -> Result<(), GenerateError> {
         let own = self.context.func.dfg.num_insts();
         self.instructions += own;
-        for (found, limit) in [(own, MAX_FUNCTION), (self.instructions, MAX_INSTRUCTIONS)] {
+        for (found, limit) in [(own, self.limits.function), (self.instructions, self.limits.all)] {
             if found > limit {
                 return Err(GenerateError::Large { function: name.to_owned(), found, limit });
             }

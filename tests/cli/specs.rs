@@ -1,6 +1,8 @@
 //! Faults in a spec: exit status 2, with the place and what was expected there.
 
 use super::{Sandbox, kernmill};
+use crate::docs::root;
+use tempfile::TempDir;
 
 /// The fault, what makes it, and what the message must say.
 type Fault = (&'static str, [&'static str; 2], &'static [&'static str]);
@@ -143,4 +145,30 @@ fn a_config_of_another_architecture_is_refused() {
     sandbox.write("config.json", "{");
     sandbox.run(&["import", ".", "-o", "new.toml"]).refused(&["config.json"]);
     assert!(!sandbox.path("new.toml").exists());
+}
+
+/// The nano model with `adds` more nodes in each of its `layers` layers.
+fn nano_of(layers: usize, adds: usize) -> String {
+    let nano = std::fs::read_to_string(root().join("model-specs/nano/nano.toml")).unwrap();
+    let add = |i: usize| {
+        let of = if i == 0 { "attn_in".to_owned() } else { format!("more{}", i - 1) };
+        format!("  {{ out = \"more{i}\", op = \"add\", inputs = [\"{of}\", \"attn_in\"] }},\n")
+    };
+    let more: String = (0..adds).map(add).collect();
+    let q = "  { out = \"q\", op = \"linear\", input = \"attn_in\"";
+    nano.replace("layers         = 4", &format!("layers         = {layers}"))
+        .replace(q, &(more + &q.replace("attn_in", &format!("more{}", adds - 1))))
+}
+
+#[test]
+fn models_of_more_nodes_than_a_program_can_have_are_refused_with_what_helps() {
+    let sandbox = Sandbox { dir: TempDir::new().unwrap() };
+    for (layers, adds, says) in [
+        (1000, 20, "the model has more than 32768 nodes in all layers"),
+        (1025, 1, "expected a whole number from 1 to 1024"),
+        (400, 15, "values in buffers, expected at most 16384; fewer layers or nodes make fewer of them"),
+    ] {
+        std::fs::write(sandbox.path("many.toml"), nano_of(layers, adds)).unwrap();
+        sandbox.run(&["explain", "many.toml", "--no-fuse", "--emit", "hashes"]).refused(&[says]);
+    }
 }

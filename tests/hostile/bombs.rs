@@ -1,9 +1,15 @@
 //! Small causes with large effects, by hand: too large for a corpus, too regular for a mutation.
 
 use super::run;
+use super::targets::sound::sound_graph;
 use super::targets::{TARGETS, check, sound_program};
+use kernmill_compiler::pipeline::{Options, compile};
+use kernmill_kernels::generate::{CodeLimits, GenerateError, generate_within};
 use kernmill_plan::check::check_program;
-use kernmill_plan::program::{Buffer, Operand, Program, TokenClass};
+use kernmill_plan::program::{Buffer, Operand, Program, Routing, TokenClass};
+use kernmill_plan::target::Level;
+use kernmill_runtime::MemoryNeed;
+use kernmill_runtime::kv::KvShape;
 
 /// Gives `data` to the target called `name`.
 fn drop_on(name: &str, data: impl AsRef<[u8]>) {
@@ -253,4 +259,41 @@ fn tokenizers_do_not_multiply_texts() {
         ),
     );
     drop_on("tokenizer", tokenizer_with("decoder", &"[".repeat(500_000)));
+}
+
+/// Counters of experts are memory that the program asks for: they are in its account before any is taken.
+#[test]
+fn routings_count_as_memory_or_are_refused() {
+    for (entries, experts) in [(200, 1 << 16), (4000, 1 << 16), (1000, 5000)] {
+        let mut program = sound_program().0.clone();
+        for class in &mut program.classes {
+            let routing = Routing { experts, ..class.routings[0] };
+            class.routings = vec![routing; entries];
+        }
+        let shape = KvShape { context: 16, sequences: 1, chunk: 1 };
+        let need = MemoryNeed::of(&program, shape, 1);
+        assert!(need.routings >= 16 * entries as u64 * u64::from(experts), "{}", need.routings);
+        assert!(need.total() > need.routings);
+        let sound = MemoryNeed::of(&sound_program().0, shape, 1);
+        let bytes = sound.total() + program.weight_bytes + (1 << 20);
+        assert!(need.total() > bytes, "a limit that suffices for the sound program refuses this one");
+    }
+}
+
+#[test]
+fn code_past_its_limits_is_refused_by_the_functions_name() {
+    let graph = sound_graph();
+    let compiled = compile(&graph, &Options::new(Level::V3)).expect("a supported model");
+    let within = |limits| generate_within(&compiled.kernels.list, Level::V3, &|_| None, false, limits);
+    within(CodeLimits::default()).expect("a small model");
+    for limits in [
+        CodeLimits { function: 40, ..CodeLimits::default() },
+        CodeLimits { all: 900, ..CodeLimits::default() },
+    ] {
+        let Err(GenerateError::Large { function, found, limit }) = within(limits) else {
+            panic!("{limits:?} has no effect")
+        };
+        assert!(found > limit && (limit == limits.function || limit == limits.all), "{function}: {found}");
+        assert!(compiled.program.code.symbols.iter().any(|symbol| symbol.name == function), "{function}");
+    }
 }

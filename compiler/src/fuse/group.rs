@@ -137,6 +137,9 @@ impl FusedGraph {
     /// which then writes them before it attends.
     pub fn kv_writer(&self, attention: NodeId) -> usize {
         let writer = self.groups.iter().position(|group| group.kv_write == Some(attention));
-        writer.unwrap_or_else(|| self.group_of()[attention.0 as usize])
+        let has = |group: &Group| {
+            [&group.roots, &group.prologue, &group.epilogue].iter().any(|part| part.contains(&attention))
+        };
+        writer.or_else(|| self.groups.iter().position(has)).unwrap_or(usize::MAX)
     }
 }

@@ -10,7 +10,7 @@ pub mod plan;
 mod plan_fields;
 mod program;
 mod requests;
-mod sound;
+pub mod sound;
 mod text;
 pub mod trial;
 
