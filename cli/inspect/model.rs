@@ -7,7 +7,7 @@ use crate::output;
 use crate::source::{SourceModel, SpecSource};
 use crate::version;
 use kernmill_compiler::assemble::{gate_up_pairs, model_info};
-use kernmill_compiler::choose::{Choices, MAX_RELATIVE_ERROR};
+use kernmill_compiler::choose::{Choices, MAX_ERROR_OF_BLOCKS, MAX_RELATIVE_ERROR};
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::{Graph, Role, Tensor, TensorId};
 use kernmill_compiler::pack::{WeightLayout, plan_weights};
@@ -80,7 +80,9 @@ impl Listing<'_> {
             let _ =
                 write!(text, "{:width$}  {shape:18} {:6}  {bytes:>14}", tensor.name, tensor.format.name());
             if let Some(error) = self.error(id) {
-                let kept = if error > MAX_RELATIVE_ERROR { " (too large)" } else { "" };
+                let large =
+                    self.choices.and_then(|all| all.of(id)).is_some_and(|choice| error > choice.limit);
+                let kept = if large { " (too large)" } else { "" };
                 let _ = write!(text, "  {error:.4}{kept}");
             }
             text.push('\n');
@@ -90,7 +92,7 @@ impl Listing<'_> {
             let _ = writeln!(
                 text,
                 "attention and unembedding: {at_4_bits} of {all} parameters at 4 bits ({:.1} %), where the error is at most \
-                 {MAX_RELATIVE_ERROR}",
+                 {MAX_RELATIVE_ERROR} (of what the file has in blocks of fewer than 8 bits, {MAX_ERROR_OF_BLOCKS})",
                 at_4_bits as f64 * 100.0 / all as f64
             );
         }
@@ -115,6 +117,7 @@ impl Listing<'_> {
                 "bytes": self.bytes(id),
                 "site": choice.map(|choice| choice.site.name()),
                 "int4_error": choice.and_then(|choice| choice.error),
+                "int4_limit": choice.map(|choice| choice.limit),
             })
         };
         let four_bits = self.choices.map(|choices| {

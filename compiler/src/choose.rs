@@ -1,7 +1,8 @@
 //! Which matrices have 4 bits in preset `fast`: decided tensor by tensor, from the weights.
 //!
 //! Candidates are the attention's projections and the unembedding, where the checkpoint has them as numbers and not as MXFP4 blocks. Each is fitted
-//! to int4; the ones that lose more than [`MAX_RELATIVE_ERROR`] stay int8.
+//! to int4; the ones that lose more than [`MAX_RELATIVE_ERROR`] stay int8, and so do those that would be rounded to few bits a second time, if they
+//! lose more than [`MAX_ERROR_OF_BLOCKS`].
 
 use crate::graph::{Graph, Node, NodeId, Op, OpKind, TensorId, Uses};
 use crate::pack::{PackWeightsError, WeightSource, locate};
@@ -20,6 +21,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// 1 % even if every matrix were at the limit (measured, docs/numerics.md). Normal weights are at 0.081, weights with the tails of a Laplace
 /// distribution at 0.103.
 pub const MAX_RELATIVE_ERROR: f64 = 0.12;
+
+/// The same limit for a matrix that a file has in blocks of fewer than 8 bits per element. Such weights have been rounded to levels of the file's
+/// choice, and fitting measures what rounding them to other levels adds. Where the levels are int4's own, as those of Q4_0, nothing is added.
+pub const MAX_ERROR_OF_BLOCKS: f64 = 0.02;
+
+/// Bits per element below which weights in blocks count as rounded.
+const ROUNDED_BELOW: f64 = 8.0;
 
 /// Rows that a thread fits at once; sums over them are added in ascending order, so that the number of threads changes nothing.
 const ITEM_ROWS: usize = 64;
@@ -52,6 +60,8 @@ pub struct Choice {
     pub site: Site,
     /// `||W - Q|| / ||W||` in int4; `None` when no weights were looked at.
     pub error: Option<f64>,
+    /// The largest error that int4 may have here.
+    pub limit: f64,
     /// int4 or int8.
     pub format: WeightFormat,
 }
@@ -67,7 +77,13 @@ impl Choices {
     /// Every candidate in int4, whatever its weights: what a spec compiles to as long as no tensor exceeds the limit.
     pub fn assumed(graph: &Graph) -> Choices {
         let all = candidates(graph).into_iter();
-        let choice = |(tensor, site)| Choice { tensor, site, error: None, format: WeightFormat::Int4 };
+        let choice = |(tensor, site)| Choice {
+            tensor,
+            site,
+            error: None,
+            limit: MAX_RELATIVE_ERROR,
+            format: WeightFormat::Int4,
+        };
         Choices { list: all.map(choice).collect() }
     }
 
@@ -88,7 +104,8 @@ impl Choices {
         for (choice, squares) in choices.list.iter_mut().zip(squares) {
             let error = squares.relative_error();
             choice.error = Some(error);
-            choice.format = decide(error);
+            choice.limit = limit(source.block_bits(graph.tensor(choice.tensor)));
+            choice.format = decide(error, choice.limit);
         }
         Ok(choices)
     }
@@ -110,8 +127,16 @@ impl Choices {
     }
 }
 
-fn decide(error: f64) -> WeightFormat {
-    if error <= MAX_RELATIVE_ERROR { WeightFormat::Int4 } else { WeightFormat::Int8 }
+/// The largest error of a matrix that has so many bits per element where it comes from, if it is in blocks there.
+fn limit(block_bits: Option<f64>) -> f64 {
+    match block_bits {
+        Some(bits) if bits < ROUNDED_BELOW => MAX_ERROR_OF_BLOCKS,
+        _ => MAX_RELATIVE_ERROR,
+    }
+}
+
+fn decide(error: f64, limit: f64) -> WeightFormat {
+    if error <= limit { WeightFormat::Int4 } else { WeightFormat::Int8 }
 }
 
 fn elements(graph: &Graph, tensor: TensorId) -> u64 {

@@ -135,6 +135,10 @@ impl<D: Delta> WeightSource for MergedWeights<'_, D> {
         self.base.steps(tensor, expert, rows, out)
     }
 
+    fn block_bits(&self, tensor: &Tensor) -> Option<f64> {
+        self.base.block_bits(tensor).filter(|_| !self.changed.contains_key(&tensor.name))
+    }
+
     fn mxfp4_rows(
         &self,
         tensor: &Tensor,

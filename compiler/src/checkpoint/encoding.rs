@@ -46,6 +46,14 @@ impl Encoding {
         }
     }
 
+    /// Bits that an element takes, where elements are in blocks.
+    pub fn block_bits(self) -> Option<f64> {
+        match self {
+            Encoding::Plain => None,
+            Encoding::Blocks(kind) => Some(8.0 * kind.bytes as f64 / kind.elements as f64),
+        }
+    }
+
     /// Appends what the distances between elements of blocks are multiples of, one number for 16 elements. Elements that stand by themselves
     /// have no such numbers: the answer is `false`.
     pub fn steps(self, bytes: &[u8], out: &mut Vec<f32>) -> bool {

@@ -129,6 +129,11 @@ impl<'a> Weights<'a> {
         Ok(all)
     }
 
+    /// Bits that an element of the tensor takes in the file, where it is in blocks there.
+    pub fn block_bits(&self, t: &Tensor) -> Option<f64> {
+        self.checkpoint.tensor(&t.source.name)?.encoding.block_bits()
+    }
+
     /// Replaces `blocks` with the E2M1 codes `[rows, k/32, 16]` of rows `rows`, and `scales` with `[rows, k/32]`.
     ///
     /// # Errors

@@ -32,6 +32,9 @@ pub trait WeightSource: Sync {
         out: &mut Vec<f32>,
     ) -> Result<bool, Self::Error>;
 
+    /// Bits that an element takes where the tensor comes from, if it is in blocks there.
+    fn block_bits(&self, tensor: &Tensor) -> Option<f64>;
+
     /// Replaces `blocks` by `[rows][k/32][16]` bytes and `scales` by `[rows][k/32]` bytes of an MXFP4 matrix, bit for bit.
     fn mxfp4_rows(
         &self,
@@ -75,6 +78,10 @@ impl WeightSource for Weights<'_> {
         Weights::steps(self, tensor, expert, rows, out)
     }
 
+    fn block_bits(&self, tensor: &Tensor) -> Option<f64> {
+        Weights::block_bits(self, tensor)
+    }
+
     fn mxfp4_rows(
         &self,
         tensor: &Tensor,
@@ -106,6 +113,8 @@ pub struct MemorySource {
     pub f32: HashMap<String, Vec<f32>>,
     /// Blocks `[experts][n][k/32][16]` and scales `[experts][n][k/32]` of tensors that are read as MXFP4.
     pub mxfp4: HashMap<String, (Vec<u8>, Vec<u8>)>,
+    /// Bits per element of tensors that count as stored in blocks.
+    pub block_bits: HashMap<String, f64>,
 }
 
 /// A tensor that a [`MemorySource`] lacks.
@@ -149,6 +158,10 @@ impl WeightSource for MemorySource {
     ) -> Result<bool, MemorySourceError> {
         out.clear();
         Ok(false)
+    }
+
+    fn block_bits(&self, tensor: &Tensor) -> Option<f64> {
+        self.block_bits.get(&tensor.name).copied()
     }
 
     fn mxfp4_rows(

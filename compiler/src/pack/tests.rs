@@ -247,6 +247,10 @@ impl WeightSource for Counting {
         self.inner.steps(t, e, rows, out)
     }
 
+    fn block_bits(&self, t: &Tensor) -> Option<f64> {
+        self.inner.block_bits(t)
+    }
+
     fn mxfp4_rows(
         &self,
         t: &Tensor,
