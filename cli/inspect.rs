@@ -106,7 +106,7 @@ impl Inspect {
         }
         let verified = if self.verify { "every hash fits\n" } else { "" };
         match self.json {
-            true => output::print(version::report("kernmill.inspect-plan/1", listing::plan_json(plan))),
+            true => output::print(version::report("kernmill.inspect-plan/1", listing::plan_json(plan)?)),
             false => output::show(listing::plan(plan, Some(target))? + verified),
         }
     }

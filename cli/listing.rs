@@ -2,6 +2,8 @@
 
 use crate::failure::Result;
 use crate::plan::{why, wrong};
+use kernmill_plan::contract::{Contract, Need};
+use kernmill_plan::file::check::FileError;
 use kernmill_plan::program::{Operand, Program, Step, TokenClass};
 use kernmill_runtime::Plan;
 use serde_json::{Value, json};
@@ -24,8 +26,53 @@ pub fn program(program: &Program) -> String {
         let kind = if symbol.contract.is_some() { "kernel" } else { "leaf" };
         // Writing to a String cannot fail.
         let _ = writeln!(text, "  {:>8} {:>7} {kind:6} {}", symbol.offset, symbol.size, symbol.name);
+        if let Some(contract) = &symbol.contract {
+            push_contract(&mut text, contract);
+        }
     }
     text
+}
+
+/// What a kernel asks of the steps that call it, as the program checker holds them to it.
+fn push_contract(text: &mut String, contract: &Contract) {
+    let most = |value: u32| if value == u32::MAX { "any".to_owned() } else { value.to_string() };
+    let needs: Vec<String> = contract.operands.iter().map(need).collect();
+    let _ = writeln!(
+        text,
+        "  {:24} asks for {}; scratch {} bytes, tokens at most {}, context at most {}",
+        "",
+        needs.join(", "),
+        contract.scratch_bytes,
+        most(contract.max_tokens),
+        most(contract.max_context)
+    );
+}
+
+/// What an operand must be, in the notation of [`operands`].
+fn need(need: &Need) -> String {
+    match *need {
+        Need::Weights { bytes, behind: None } => format!("w[{bytes}]"),
+        Need::Weights { bytes, behind: Some((other, at)) } => {
+            format!("w[{bytes}, {at} behind operand {other}]")
+        }
+        Need::Table { row_bytes } => format!("table[rows of {row_bytes}]"),
+        Need::Buffer { slots, wanted, row_bytes, read, written } => {
+            let rows = if wanted { "wanted".to_owned() } else { slots.to_string() };
+            let uses = match (read, written) {
+                (true, true) => "rw",
+                (true, false) => "r",
+                _ => "w",
+            };
+            format!("b[{rows} x {row_bytes} {uses}]")
+        }
+        Need::Kv { geometry, view, .. } => match view {
+            0 => format!("kv[{} bytes a block]", geometry.block_bytes()),
+            u32::MAX => format!("kv[{} bytes a block, all read]", geometry.block_bytes()),
+            view => format!("kv[{} bytes a block, {view} read]", geometry.block_bytes()),
+        },
+        Need::Rope { head_dim } => format!("rope[{head_dim}]"),
+        Need::Site { experts, tiles, .. } => format!("site[{tiles} tiles, {experts} experts]"),
+    }
 }
 
 fn push_class(text: &mut String, program: &Program, class: &TokenClass) {
@@ -124,8 +171,8 @@ pub fn plan(plan: &Plan, shown: Option<usize>) -> Result<String> {
     Ok(text)
 }
 
-/// The same without the program, as JSON.
-pub fn plan_json(plan: &Plan) -> Value {
+/// The same as JSON; of the programs, what their kernels ask for.
+pub fn plan_json(plan: &Plan) -> Result<Value> {
     let (file, metadata) = (plan.file(), plan.metadata());
     let sections = file.sections().iter().map(|section| {
         json!({
@@ -135,10 +182,17 @@ pub fn plan_json(plan: &Plan) -> Value {
             "blake3": blake3_text(&section.hash),
         })
     });
-    let targets = plan.targets().into_iter().zip(&metadata.targets).map(|(target, info)| {
-        json!({ "level": target.name, "features": info.features, "abi": info.abi, "fit": target.fit.to_string() })
-    });
-    json!({
+    let mut targets = Vec::new();
+    for (index, (target, info)) in plan.targets().into_iter().zip(&metadata.targets).enumerate() {
+        targets.push(json!({
+            "level": target.name,
+            "features": info.features,
+            "abi": info.abi,
+            "fit": target.fit.to_string(),
+            "kernels": kernels_json(plan, index)?,
+        }));
+    }
+    Ok(json!({
         "bytes": file.weights().end(),
         "producer": metadata.producer,
         "model": metadata.model.name,
@@ -152,10 +206,24 @@ pub fn plan_json(plan: &Plan) -> Value {
         "end_tokens": metadata.end_tokens,
         "sections": sections.collect::<Vec<_>>(),
         "tensors": metadata.tensors,
-        "targets": targets.collect::<Vec<_>>(),
+        "targets": targets,
         "runs": plan.choose(None).ok().map(|target| &metadata.targets[target].level),
         "distrust": plan.distrust().map(|reason| reason.to_string()),
-    })
+    }))
+}
+
+/// A target's kernels, and what each asks of the steps that call it; null for a level that this version does not know.
+fn kernels_json(plan: &Plan, target: usize) -> Result<Value> {
+    let program = match plan.file().program(target) {
+        Ok((program, _)) => program,
+        Err(FileError::Level { .. }) => return Ok(Value::Null),
+        Err(source) => return Err(wrong(plan, source)),
+    };
+    let kernels = program.code.symbols.iter().filter_map(|symbol| {
+        let contract = symbol.contract.as_ref()?;
+        Some(json!({ "name": symbol.name, "offset": symbol.offset, "bytes": symbol.size, "contract": contract }))
+    });
+    Ok(kernels.collect())
 }
 
 fn blake3_text(hash: &[u8]) -> String {

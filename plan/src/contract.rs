@@ -3,7 +3,9 @@
 //! The generator derives a contract from the kernel's description and refuses a kernel whose body would leave it. The program checker
 //! holds every step to the contract of its kernel, so that a step cannot hand a kernel less memory than it touches.
 
+use crate::bounded;
 use crate::format::WeightFormat;
+use crate::input::limit::OPERANDS;
 use crate::kv::{KvGeometry, LayerKind};
 use crate::program::LOGIT_SLAB;
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contract {
     /// What each operand must be, in the order in which a step lists them.
+    #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub operands: Vec<Need>,
     /// Bytes of scratch that each worker uses at most.
     pub scratch_bytes: u64,

@@ -68,6 +68,12 @@ pub mod limit {
     pub const BATCH: usize = 1 << 16;
     /// Arena buffers of a token class.
     pub const BUFFERS: usize = 1 << 14;
+    /// Token classes of a program.
+    pub const CLASSES: usize = 64;
+    /// Steps of a token class, and layers: a spec has a quarter as many nodes.
+    pub const STEPS: usize = 1 << 17;
+    /// Functions of a program.
+    pub const SYMBOLS: usize = 1 << 16;
     /// Operands of a kernel.
     pub const OPERANDS: usize = 1 << 8;
     /// Characters that an error message repeats of a name or text from a file.

@@ -4,6 +4,8 @@
 //! layer of its kind and covers all KV heads of it. A layer's pool is `blocks * block_bytes` long. Within a block: a
 //! 64-byte header (room for scales), then per KV head K as `[head_dim][16 tokens]` and V as `[16 tokens][head_dim]`.
 
+use crate::bounded;
+use crate::input::limit::STEPS;
 use serde::{Deserialize, Serialize};
 
 /// Tokens per block.
@@ -90,6 +92,7 @@ pub struct KvLayers {
     /// Shape of the blocks.
     pub geometry: KvGeometry,
     /// Kind and, for sliding layers, window of each layer in order.
+    #[serde(deserialize_with = "bounded::list::<_, _, STEPS>")]
     pub layers: Vec<KvLayer>,
 }
 

@@ -1,7 +1,9 @@
 //! A program: the part of a plan that is specific to one target. Steps, their operands, the memory plan, the code.
 
 use crate::adapter::Adapters;
+use crate::bounded;
 use crate::contract::Contract;
+use crate::input::limit::{BUFFERS, HEAD_DIM, OPERANDS, STEPS};
 use crate::kv::{KvLayers, LayerKind};
 use crate::target::Level;
 use serde::{Deserialize, Serialize};
@@ -42,6 +44,7 @@ pub struct ModelInfo {
     /// Attention layers.
     pub kv: KvLayers,
     /// Rotary tables that [`Operand::Rope`] refers to.
+    #[serde(deserialize_with = "bounded::list::<_, _, 1024>")]
     pub ropes: Vec<RopeTable>,
     /// Bytes of weights that one token reads at decode (all dense matrices, the chosen experts), for reports.
     pub decode_bytes: u64,
@@ -53,6 +56,7 @@ pub struct ModelInfo {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RopeTable {
     /// `[head_dim / 2]` inverse frequencies.
+    #[serde(deserialize_with = "bounded::list::<_, _, HEAD_DIM>")]
     pub inv_freq: Vec<f32>,
     /// Attention factor on cos and sin.
     pub factor: f64,
@@ -64,14 +68,18 @@ pub struct TokenClass {
     /// Largest batch.
     pub max_tokens: u32,
     /// Steps over the batch, a barrier after each.
+    #[serde(deserialize_with = "bounded::list::<_, _, STEPS>")]
     pub steps: Vec<Step>,
     /// Steps over one slab of wanted rows; they leave `[logit_rows][vocab]` f32 at `logits`.
+    #[serde(deserialize_with = "bounded::list::<_, _, STEPS>")]
     pub logit_steps: Vec<Step>,
     /// Arena offset of the slab of logits, rows [`crate::format::f32_row_stride`]`(vocab)` apart.
     pub logits: u64,
     /// Every arena buffer of this class, for the memory checker and listings.
+    #[serde(deserialize_with = "bounded::list::<_, _, BUFFERS>")]
     pub buffers: Vec<Buffer>,
     /// Where routings can be read, in order of steps; the same layers in every class.
+    #[serde(deserialize_with = "bounded::list::<_, _, STEPS>")]
     pub routings: Vec<Routing>,
 }
 
@@ -111,13 +119,17 @@ pub struct Step {
     /// Index into [`CodeBlob::symbols`].
     pub kernel: u32,
     /// Operands in the order that the kernel expects.
+    #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub operands: Vec<Operand>,
     /// Which of the arena buffers (indices into [`TokenClass::buffers`]) the step reads and writes, for the checker.
+    #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub reads: Vec<u32>,
     /// See `reads`.
+    #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub writes: Vec<u32>,
     /// Sites of adapters that it serves, index into [`Adapters::sites`]: it runs only when a token of the batch has an adapter at one of
     /// them. Empty: it always runs.
+    #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub sites: Vec<u32>,
     /// What it reads and computes, for reports.
     pub work: StepWork,
@@ -129,8 +141,10 @@ pub struct Step {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ahead {
     /// Operands (indices into [`Step::operands`], all [`Operand::Weights`]) that every worker reads whole before anything else.
+    #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub whole: Vec<u32>,
     /// What work items read, in the order of their numbers.
+    #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub parts: Vec<AheadPart>,
     /// Of these parts' items, how many are handed out in equal shares: worker `i` of `n` begins with item `shared * i / n`.
     pub shared: u32,

@@ -25,6 +25,23 @@ impl PlanImage {
     /// When an engine of this image runs a step, the program's code is what kernmill's generator made for exactly this program: functions
     /// of the kernel ABI ([`kernmill_plan::abi`]) that read and write only what the operands, the batch and the scratch give them. For
     /// code that came out of `kernmill_compiler::pipeline::compile`, nothing else needs to be shown.
+    ///
+    /// Safe code cannot bring code of its own:
+    ///
+    /// ```compile_fail,E0133
+    /// use kernmill_plan::{program::Program, region::WeightRegion};
+    /// use kernmill_runtime::PlanImage;
+    /// fn image(program: Program, weights: std::sync::Arc<WeightRegion>) -> PlanImage {
+    ///     PlanImage::generated(program, weights)
+    /// }
+    /// ```
+    ///
+    /// ```compile_fail,E0616
+    /// # use kernmill_runtime::PlanImage;
+    /// fn change(image: &mut PlanImage) {
+    ///     image.program.scratch_bytes = 0;
+    /// }
+    /// ```
     pub unsafe fn generated(program: Program, weights: Arc<WeightRegion>) -> PlanImage {
         PlanImage::sealed(program, weights)
     }

@@ -185,6 +185,16 @@ fn inspect_shows_a_plan_in_several_ways() {
     let json = sandbox.run(&["inspect", "a.plan", "--json"]).text();
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["targets"][1]["level"], "x86-64-v4-vnni");
+    for target in 0..2 {
+        let kernels = json["targets"][target]["kernels"].as_array().unwrap();
+        let embed = kernels.iter().filter(|kernel| {
+            let needs = kernel["contract"]["operands"].as_array().unwrap();
+            needs.iter().any(|need| need["Table"]["row_bytes"].as_u64().is_some_and(|bytes| bytes > 0))
+        });
+        assert_eq!(embed.count(), 1, "one kernel reads the table of embeddings");
+    }
+    let asks = text.lines().filter(|line| line.contains(" asks for ")).count();
+    assert_eq!(asks, json["targets"][0]["kernels"].as_array().unwrap().len());
     assert_eq!(json["sections"].as_array().unwrap().last().unwrap()["section"], "weights");
     let code = sandbox.run(&["inspect", "a.plan", "--target", "x86-64-v3", "--disasm"]).text();
     assert!(code.lines().count() > 1000 && code.contains("vmovups"), "{}", &code[..200]);

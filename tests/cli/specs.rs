@@ -77,9 +77,19 @@ spare = { from = "spare", shape = ["hidden"], format = "bf16" }
         &["`k` is 65", "expected a whole number from 1 to 64"],
     ),
     (
+        "top-k of a thousand",
+        ["top_k          = 2", "top_k          = 1024"],
+        &["`k` is 1024", "expected a whole number from 1 to 64"],
+    ),
+    (
         "more experts than counters",
         ["experts        = 8", "experts        = 1048576"],
         &["a router of 1048576 experts", "expected at most 65536"],
+    ),
+    (
+        "one expert more than counters",
+        ["experts        = 8", "experts        = 65537"],
+        &["a router of 65537 experts", "expected at most 65536"],
     ),
     (
         "many heads for a KV head",
@@ -87,14 +97,34 @@ spare = { from = "spare", shape = ["hidden"], format = "bf16" }
         &["256 heads share a KV head", "expected at most 128"],
     ),
     (
+        "one head more for a KV head",
+        ["\nheads          = 8", "\nheads          = 258"],
+        &["129 heads share a KV head", "expected at most 128"],
+    ),
+    (
+        "a million heads",
+        ["\nheads          = 8", "\nheads          = 1048576"],
+        &["tensor `q` makes 33554432 columns", "expected at most 1048576"],
+    ),
+    (
         "a vocabulary beyond ids",
         ["vocab          = 3072", "vocab          = 2147483648"],
         &["the vocabulary size is 2147483648", "expected a whole number from 1 to 67108864"],
     ),
     (
+        "one id more than a vocabulary may have",
+        ["vocab          = 3072", "vocab          = 67108865"],
+        &["the vocabulary size is 67108865", "expected a whole number from 1 to 67108864"],
+    ),
+    (
         "a context beyond positions",
         ["max_context = 2048", "max_context = 2147483647"],
         &["the longest context is 2147483647", "expected a whole number from 1 to 16777216"],
+    ),
+    (
+        "one position more than a context may have",
+        ["max_context = 2048", "max_context = 16777217"],
+        &["the longest context is 16777217", "expected a whole number from 1 to 16777216"],
     ),
     (
         "rows too wide",

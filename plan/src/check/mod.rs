@@ -134,9 +134,6 @@ pub enum CheckError {
     },
 }
 
-/// Token classes at most.
-const MAX_CLASSES: usize = 64;
-
 /// Checks a whole program.
 ///
 /// # Errors
@@ -147,7 +144,7 @@ pub fn check_program(program: &Program) -> Result<(), CheckError> {
         adapters::check(adapters, program.weight_bytes)?;
     }
     check_code(&program.code)?;
-    limit("token classes", program.classes.len(), MAX_CLASSES)?;
+    limit("token classes", program.classes.len(), most::CLASSES)?;
     let mut previous = 0;
     if program.classes.is_empty() {
         return Err(CheckError::Classes { class: 0, max_tokens: 0, previous });

@@ -6,7 +6,7 @@
 pub mod check;
 
 use crate::bounded;
-use crate::input::limit;
+use crate::input::limit::{self, CLASSES, SYMBOLS};
 use crate::program::{ModelInfo, Symbol, TokenClass};
 use serde::{Deserialize, Serialize};
 
@@ -176,11 +176,13 @@ pub struct TargetInfo {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetProgram {
     /// [`crate::program::Program::classes`].
+    #[serde(deserialize_with = "bounded::list::<_, _, CLASSES>")]
     pub classes: Vec<TokenClass>,
     /// [`crate::program::Program::arena_bytes`].
     pub arena_bytes: u64,
     /// [`crate::program::Program::scratch_bytes`].
     pub scratch_bytes: u64,
     /// [`crate::program::CodeBlob::symbols`].
+    #[serde(deserialize_with = "bounded::list::<_, _, SYMBOLS>")]
     pub symbols: Vec<Symbol>,
 }

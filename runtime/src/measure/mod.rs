@@ -55,6 +55,14 @@ impl Limits {
     ///
     /// # Safety
     /// The probe is what kernmill's generator made (`kernmill_kernels::peak::probe`): its code is called.
+    ///
+    /// ```compile_fail,E0133
+    /// use kernmill_plan::probe::Probe;
+    /// use kernmill_runtime::measure::Limits;
+    /// fn limits(probe: &Probe) {
+    ///     let _ = Limits::new(probe, 1);
+    /// }
+    /// ```
     pub unsafe fn new(probe: &Probe, threads: usize) -> Result<Limits, MeasureError> {
         let missing = probe.level.missing();
         if !missing.is_empty() {

@@ -1,12 +1,14 @@
 //! Files put together by hand, each with one thing wrong.
 
 use super::*;
+use crate::contract::{Contract, Need};
 use crate::file::{
     ENTRY_BYTES, FusedSpecText, HEADER_BYTES, HEADER_HASH_OFFSET, MAGIC, MAX_SECTIONS, SECTION_ALIGN,
     TABLE_OFFSET, TargetInfo, TensorInfo, VERSION, WEIGHT_ALIGN,
 };
+use crate::input::limit;
 use crate::kv::{KvElem, KvGeometry, KvLayers};
-use crate::program::ModelInfo;
+use crate::program::{Ahead, AheadPart, ModelInfo, Operand, Routing, Step, StepWork, Symbol, TokenClass};
 
 const WEIGHTS: usize = 1000;
 const PIECES: [usize; 2] = [300, 700];
@@ -219,6 +221,68 @@ fn lists_and_sections_are_bounded() {
         large[section].2 = vec![0; kind.max_bytes() as usize + 1];
         let most = format!("expected at most {}", kind.max_bytes());
         refused(&file(&large), &[&format!("section `{}`", kind.name()), &most]);
+    }
+}
+
+/// A target's program of one class of one step.
+fn small_program() -> TargetProgram {
+    let step = Step {
+        label: "step".to_owned(),
+        kernel: 0,
+        operands: Vec::new(),
+        reads: Vec::new(),
+        writes: Vec::new(),
+        sites: Vec::new(),
+        work: StepWork::default(),
+        ahead: Ahead::default(),
+    };
+    let class = TokenClass {
+        max_tokens: 1,
+        steps: vec![step],
+        logit_steps: Vec::new(),
+        logits: 0,
+        buffers: Vec::new(),
+        routings: Vec::new(),
+    };
+    let contract = Contract { operands: Vec::new(), scratch_bytes: 0, max_tokens: 1, max_context: 1 };
+    let symbol = Symbol { name: "kernel".to_owned(), offset: 0, size: 1, contract: Some(contract) };
+    TargetProgram { classes: vec![class], arena_bytes: 0, scratch_bytes: 0, symbols: vec![symbol] }
+}
+
+#[test]
+fn lists_of_programs_are_bounded_while_they_are_read() {
+    let message = |change: &dyn Fn(&mut TargetProgram)| {
+        let mut program = small_program();
+        change(&mut program);
+        let mut parts = parts(&metadata());
+        parts[3].2 = postcard::to_allocvec(&program).unwrap();
+        let file = file(&parts);
+        PlanFile::open(&file[..]).unwrap().program(0).unwrap_err().to_string()
+    };
+    let step = |p: &mut TargetProgram, change: fn(&mut Step)| change(&mut p.classes[0].steps[0]);
+    let routing = Routing { step: 0, buffer: 0, top_k: 1, experts: 65536 };
+    let part = AheadPart { operand: 0, items: 0, item_bytes: 0, expert_stride: 0 };
+    let changes: [&dyn Fn(&mut TargetProgram); 11] = [
+        &|p| p.classes = vec![p.classes[0].clone(); limit::CLASSES + 1],
+        &|p| p.symbols = vec![Symbol { contract: None, ..p.symbols[0].clone() }; limit::SYMBOLS + 1],
+        &|p| p.symbols[0].contract.as_mut().unwrap().operands = vec![Need::Rope { head_dim: 2 }; 257],
+        &|p| p.classes[0].steps = vec![p.classes[0].steps[0].clone(); limit::STEPS + 1],
+        &|p| p.classes[0].logit_steps = vec![p.classes[0].steps[0].clone(); limit::STEPS + 1],
+        &|p| p.classes[0].routings = vec![routing; limit::STEPS + 1],
+        &|p| step(p, |s| s.operands = vec![Operand::Buffer(0); limit::OPERANDS + 1]),
+        &|p| step(p, |s| s.reads = vec![0; limit::OPERANDS + 1]),
+        &|p| step(p, |s| s.sites = vec![0; 100_000]),
+        &|p| step(p, |s| s.ahead.whole = vec![0; 1000]),
+        &|p| p.classes[0].steps[0].ahead.parts = vec![part; 257],
+    ];
+    for change in changes {
+        let message = message(change);
+        assert!(message.contains("a list or text in it is longer than any plan has"), "{message}");
+    }
+    // What is within the limits is read, and refused for what it says.
+    for routings in [1, 3000] {
+        let message = message(&|p| p.classes[0].routings = vec![routing; routings]);
+        assert!(!message.contains("longer than any plan has"), "{message}");
     }
 }
 
