@@ -1,7 +1,10 @@
-//! What all options have in common. Environment variables: every option has one, `KERNMILL_` and the option's name in capitals.
+//! What all options have in common. Environment variables: every option has one, `KERNMILL_` and the option's name in capitals. One that
+//! does not go together with the command line gives way to it.
 
 use clap::builder::BoolishValueParser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 
 /// What the variables begin with.
@@ -17,9 +20,11 @@ pub fn with_negative_numbers(command: Command) -> Command {
 }
 
 /// Gives every option of `command` and of its subcommands its variable. The command line goes before the variable, the variable
-/// before the default. `shown` tells whether help names the variables.
-pub fn named(command: Command, shown: bool) -> Command {
-    command.mut_args(|arg| with_variable(arg, shown)).mut_subcommands(|command| named(command, shown))
+/// before the default. `shown` tells whether help names the variables; those of which `used` is false count as not set.
+pub fn named(command: Command, shown: bool, used: &dyn Fn(&str) -> bool) -> Command {
+    command
+        .mut_args(|arg| with_variable(arg, shown, used))
+        .mut_subcommands(|command| named(command, shown, used))
 }
 
 /// The variable of an option; positional arguments but MODEL have none.
@@ -29,15 +34,20 @@ pub fn variable(arg: &Arg) -> Option<String> {
     (!is_built_in).then(|| PREFIX.to_owned() + &name.to_uppercase().replace('-', "_"))
 }
 
-fn with_variable(arg: Arg, shown: bool) -> Arg {
+fn with_variable(arg: Arg, shown: bool, used: &dyn Fn(&str) -> bool) -> Arg {
     let Some(name) = variable(&arg) else { return arg };
     let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
     let arg = if is_flag { arg.value_parser(BoolishValueParser::new()) } else { arg };
-    let value = std::env::var_os(&name);
-    if value.is_some_and(|value| value.is_empty() || is_flag && is_false(&value)) {
+    if !used(&name) || value(&arg, &name).is_none() && std::env::var_os(&name).is_some() {
         return arg;
     }
     arg.env(name).hide_env_values(true).hide_env(!shown)
+}
+
+/// What the variable `name` of an option gives it, if anything: not an empty text, nor that a flag is off.
+fn value(arg: &Arg, name: &str) -> Option<OsString> {
+    let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
+    std::env::var_os(name).filter(|value| !(value.is_empty() || is_flag && is_false(value)))
 }
 
 /// Whether a flag's variable says that the flag is not given. Any other value is read as a boolean.
@@ -48,4 +58,93 @@ fn is_false(value: &OsStr) -> bool {
 /// Whether these arguments ask for the long form of help.
 pub fn wants_long_help(args: &[OsString]) -> bool {
     args.iter().any(|arg| arg == "--help" || arg == "help")
+}
+
+/// A variable that is set, and gives way to the command line.
+#[derive(Debug)]
+pub struct Unused {
+    /// Its name.
+    pub variable: String,
+    /// Why it is not used, as the end of a sentence.
+    pub because: String,
+}
+
+/// The variables that do not go together with the command line `args`: those whose option conflicts with one that is given there, and those
+/// whose option needs another one that is not given at all. What only variables say among themselves is left as it is.
+pub fn unused(command: &Command, args: &[OsString]) -> Vec<Unused> {
+    let mut set = BTreeSet::new();
+    collect_set(command, &mut set);
+    let mut unused = Vec::new();
+    if set.is_empty() {
+        return unused;
+    }
+    let attempt = |used: &dyn Fn(&str) -> bool| {
+        let mut command = named(command.clone(), false, used);
+        command.try_get_matches_from_mut(args).err()
+    };
+    let without = attempt(&|_| false);
+    // One that gives way may be what another one needs.
+    while let Some(found) = set.iter().find_map(|variable| {
+        let with = attempt(&|other| other == variable)?;
+        let because = reason(&with, without.as_ref(), variable, &set)?;
+        Some(Unused { variable: variable.clone(), because })
+    }) {
+        set.remove(&found.variable);
+        unused.push(found);
+    }
+    unused
+}
+
+/// The variables that are set, of all options.
+fn collect_set(command: &Command, set: &mut BTreeSet<String>) {
+    for arg in command.get_arguments() {
+        set.extend(variable(arg).filter(|name| value(arg, name).is_some()));
+    }
+    command.get_subcommands().for_each(|command| collect_set(command, set));
+}
+
+/// Why a variable gives way: with it the command line has the error `with`, and without any `without`.
+fn reason(
+    with: &clap::Error,
+    without: Option<&clap::Error>,
+    variable: &str,
+    set: &BTreeSet<String>,
+) -> Option<String> {
+    let own = |shown: &String| variable_of(shown) == variable;
+    match with.kind() {
+        ErrorKind::ArgumentConflict if without.is_none_or(|error| error.kind() != with.kind()) => {
+            let named = [ContextKind::InvalidArg, ContextKind::PriorArg].map(|kind| texts(with, kind));
+            let other = named.into_iter().flatten().find(|shown| !own(shown))?;
+            Some(format!("{} is given", option(&other)))
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let before = without.filter(|error| error.kind() == with.kind());
+            let before = before.map_or_else(Vec::new, |error| texts(error, ContextKind::InvalidArg));
+            let missing = texts(with, ContextKind::InvalidArg)
+                .into_iter()
+                .find(|shown| !before.contains(shown) && !set.contains(&variable_of(shown)))?;
+            Some(format!("it goes with {}, which is not given", option(&missing)))
+        }
+        _ => None,
+    }
+}
+
+/// Arguments that an error names, as it shows them: `--lora <RANK>`.
+fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// The option of an argument as errors show it.
+fn option(shown: &str) -> &str {
+    shown.split([' ', '=']).next().unwrap_or(shown)
+}
+
+/// The variable of an argument as errors show it.
+fn variable_of(shown: &str) -> String {
+    let name = option(shown).trim_matches(['-', '<', '>', '[', ']', '.']);
+    PREFIX.to_owned() + &name.to_uppercase().replace('-', "_")
 }

@@ -57,13 +57,17 @@ impl Explicit {
         for given in self.given.iter().filter(|given| options.contains(&given.name.as_str())) {
             match &given.variable {
                 None => return Err(Failure::BadInput(format!("--{}: {because}", given.name))),
-                Some(variable) if !self.quiet => {
-                    output::note(format_args!("note: {variable} is not used: {because}"));
-                }
-                Some(_) => {}
+                Some(variable) => self.note_unused(variable, because),
             }
         }
         Ok(())
+    }
+
+    /// Notes that a variable of the environment is not used, `because` of something that the sentence says.
+    pub fn note_unused(&self, variable: &str, because: &str) {
+        if !self.quiet {
+            output::note(format_args!("note: {variable} is not used: {because}"));
+        }
     }
 
     /// Whether the option was given in the environment only.

@@ -135,7 +135,7 @@ fn execute(cli: Cli, explicit: &Explicit) -> Result<()> {
         #[cfg(feature = "compiler")]
         Command::Cpu(command) => command.execute(),
         Command::Completions(command) => command.execute(Cli::command()),
-        Command::Manual(command) => command.execute(environment::named(Cli::command(), true)),
+        Command::Manual(command) => command.execute(environment::named(Cli::command(), true, &|_| true)),
     }
 }
 
@@ -143,9 +143,12 @@ fn execute(cli: Cli, explicit: &Explicit) -> Result<()> {
 fn parse() -> std::result::Result<(Cli, Explicit), clap::Error> {
     let args: Vec<OsString> = std::env::args_os().collect();
     let command = environment::with_negative_numbers(Cli::command());
-    let mut command = environment::named(command, environment::wants_long_help(&args));
+    let unused = environment::unused(&command, &args);
+    let used = |variable: &str| unused.iter().all(|unused| unused.variable != variable);
+    let mut command = environment::named(command, environment::wants_long_help(&args), &used);
     let matches = command.try_get_matches_from_mut(args)?;
     let explicit = Explicit::of(&command, &matches);
+    unused.iter().for_each(|unused| explicit.note_unused(&unused.variable, &unused.because));
     let cli = Cli::from_arg_matches(&matches)?;
     Ok((cli, explicit))
 }

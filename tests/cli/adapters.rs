@@ -1,7 +1,10 @@
 //! `--lora`, `--merge-lora` and synthetic adapters.
 
 use super::{Ran, Sandbox, kernmill};
+use crate::gguf::convert::convert;
+use crate::gguf::writer::BF16;
 use crate::harness::read;
+use safetensors::SafeTensors;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -193,6 +196,42 @@ fn synthetic_adapters_fit_the_model_they_are_made_for() {
         .refused(&["DoRA"]);
     kernmill(&["synth", spec, "-o", &all, "--lora", "4"]).refused(&["already there"]);
     kernmill(&["synth", spec, "-o", &more, "--targets", "q"]).misused("--lora");
+}
+
+#[test]
+fn synthetic_adapters_of_a_gguf_file_are_those_of_the_checkpoint_that_it_was_made_from() {
+    for (name, targets, dora) in [
+        ("gptoss-base", "q,k,v,o,router,experts", false),
+        ("llama-plain", "q,v,gate,up,down", true),
+        ("gptoss-gqa8", "gate_up", false),
+    ] {
+        let sandbox = Sandbox::of(name);
+        sandbox.write("file.gguf", convert(name, BF16).bytes());
+        sandbox.run(&["import", "file.gguf", "-o", "gguf.toml"]).text();
+        let make = |model: &str, out: &str| {
+            let mut synth = vec!["synth", model, "-o", out, "--lora", "4", "--targets", targets, "-q"];
+            synth.extend(dora.then_some("--dora"));
+            sandbox.run(&synth).text();
+            let read = |file: &str| fs::read(sandbox.path(out).join(file)).unwrap();
+            let weights = read("adapter_model.safetensors");
+            let tensors = SafeTensors::deserialize(&weights).unwrap();
+            let mut shapes: Vec<(String, Vec<usize>)> =
+                tensors.iter().map(|(name, tensor)| (name.to_owned(), tensor.shape().to_vec())).collect();
+            shapes.sort();
+            let config: Value = serde_json::from_slice(&read("adapter_config.json")).unwrap();
+            (shapes, config["target_modules"].clone(), config["target_parameters"].clone())
+        };
+        let published = make("spec.toml", "a");
+        assert_eq!(make("file.gguf", "b"), published, "{name}");
+        assert_eq!(make("gguf.toml", "c"), published, "{name}");
+        for (model, adapter) in [(".", "b"), ("file.gguf", "a"), ("file.gguf", "b")] {
+            let lora = format!("x={adapter}");
+            sandbox.run(&["run", model, "--tokens", "ids.json", "-n", "2", "-q", "--lora", &lora]).text();
+        }
+    }
+    let examples = "model-specs/examples/fused";
+    let tiny = ["synth", "model-specs/examples/tiny.toml", "--fused", examples, "-o", "none", "--lora", "2"];
+    kernmill(&tiny).refused(&["no matrix of the model has a name that PEFT knows", "blk.0.attn_q.weight"]);
 }
 
 #[test]

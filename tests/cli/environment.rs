@@ -106,3 +106,60 @@ fn a_variable_that_does_not_apply_is_noted() {
         with(&sandbox, &[("KERNMILL_WEIGHTS", "elsewhere")], &["inspect", ".", "-q", "--preset", "exact"]);
     other.text();
 }
+
+#[test]
+fn a_variable_that_does_not_go_with_the_command_line_gives_way_to_it() {
+    let sandbox = Sandbox::of("gptoss-base");
+    sandbox.run(&["synth", "spec.toml", "-o", "lora", "--lora", "2", "-q"]).text();
+    sandbox.write("mish.toml", include_bytes!("../../model-specs/examples/fused/mish.toml"));
+    let run = ["run", ".", "--tokens", "ids.json", "-n", "1"];
+    let ran = |variables: &[(&str, &str)], args: &[&str], parts: &[&str]| {
+        let ran = with(&sandbox, variables, args);
+        for part in parts {
+            assert!(ran.stderr.contains(part), "`{part}` is not in:\n{}", ran.stderr);
+        }
+        ran.text();
+    };
+    ran(&[("KERNMILL_PROMPT", "x")], &run, &["KERNMILL_PROMPT is not used: --tokens is given"]);
+    ran(&[("KERNMILL_PROMPT_FILE", "x"), ("KERNMILL_PROMPT", "y")], &run, &["_PROMPT_FILE is", "_PROMPT is"]);
+    let without = [&run[..], &["--no-adapters"]].concat();
+    ran(&[("KERNMILL_LORA", "a=lora")], &without, &["KERNMILL_LORA", "--no-adapters is given"]);
+    ran(&[("KERNMILL_EMIT", "graph")], &["explain", ".", "--json"], &["KERNMILL_EMIT", "--json is given"]);
+    ran(
+        &[("KERNMILL_EMIT_DIR", "stages")],
+        &run,
+        &["KERNMILL_EMIT_DIR", "goes with --emit, which is not given"],
+    );
+    let synth = ["synth", "spec.toml", "-o", "new"];
+    ran(&[("KERNMILL_TARGETS", "q"), ("KERNMILL_DORA", "1")], &synth, &["_TARGETS is", "_DORA is", "--lora"]);
+    ran(
+        &[("KERNMILL_READ", "1M"), ("KERNMILL_THREADS", "1")],
+        &["cpu"],
+        &["_READ is", "_THREADS is", "--measure"],
+    );
+    let check = ["fuse", "check", "mish.toml", "--samples", "1"];
+    ran(&[("KERNMILL_PRESET", "exact")], &check, &["KERNMILL_PRESET is", "--spec"]);
+    assert!(!sandbox.path("stages").exists());
+    let quiet = with(&sandbox, &[("KERNMILL_PROMPT", "x")], &[&run[..], &["-q"]].concat());
+    assert_eq!(quiet.stderr, "");
+}
+
+#[test]
+fn variables_that_go_with_each_other_are_used_and_those_that_do_not_are_refused() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let lora = [
+        ("KERNMILL_LORA", "2"),
+        ("KERNMILL_TARGETS", "q"),
+        ("KERNMILL_OUTPUT", "lora"),
+        ("KERNMILL_QUIET", "1"),
+    ];
+    assert_eq!(with(&sandbox, &lora, &["synth", "spec.toml"]).text(), "");
+    assert!(sandbox.read("lora/adapter_config.json").contains("q_proj"));
+    assert!(!sandbox.read("lora/adapter_config.json").contains("k_proj"));
+    let both = [("KERNMILL_PROMPT", "x"), ("KERNMILL_TOKENS", "ids.json")];
+    with(&sandbox, &both, &["run", "."]).refused(&["--prompt", "--tokens", "cannot be used with"]);
+    // The command line's own faults stay what they are.
+    let typed = ["run", ".", "--tokens", "ids.json", "--prompt", "x"];
+    with(&sandbox, &both, &typed).refused(&["cannot be used with"]);
+    with(&sandbox, &both, &["run", "--no-such-option"]).refused(&["--no-such-option"]);
+}

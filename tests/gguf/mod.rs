@@ -52,7 +52,7 @@ fn model(writer: &Writer) -> Model {
     Model::open(&path)
 }
 
-fn gguf(bytes: Vec<u8>) -> Gguf {
+pub fn gguf(bytes: Vec<u8>) -> Gguf {
     Gguf::from_bytes("model.gguf", bytes).unwrap()
 }
 

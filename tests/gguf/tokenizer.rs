@@ -17,14 +17,6 @@ fn alphabet() -> Vec<String> {
     (0..=255).map(&mut character).collect()
 }
 
-/// An array of 32-bit floating-point numbers.
-fn floats(numbers: &[f32]) -> Value {
-    let mut bytes = 6u32.to_le_bytes().to_vec();
-    bytes.extend((numbers.len() as u64).to_le_bytes());
-    bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-    Value(9, bytes)
-}
-
 const MERGES: [&str; 6] = ["1 2", "12 3", "123 4", "a B", "Ġ w", "h i"];
 
 /// A file whose tokens are bytes, six merges, a start token 262 and an end token 263.
@@ -206,7 +198,7 @@ fn pieces() -> Writer {
     let mut writer = Writer::default();
     writer.set("tokenizer.ggml.model", "llama");
     writer.set("tokenizer.ggml.tokens", &tokens[..]);
-    writer.set("tokenizer.ggml.scores", floats(&scores));
+    writer.set("tokenizer.ggml.scores", &scores[..]);
     writer.set("tokenizer.ggml.token_type", &types[..]);
     writer
 }
@@ -253,7 +245,7 @@ fn sentencepiece_vocabularies_that_would_take_all_memory_are_refused() {
         let mut writer = Writer::default();
         writer.set("tokenizer.ggml.model", "llama");
         writer.set("tokenizer.ggml.tokens", &tokens.iter().map(String::as_str).collect::<Vec<_>>()[..]);
-        writer.set("tokenizer.ggml.scores", floats(&vec![0.0; tokens.len()]));
+        writer.set("tokenizer.ggml.scores", &vec![0.0f32; tokens.len()][..]);
         gguf(writer.bytes()).tokenizer_json().unwrap_err().to_string()
     };
     let error = refused(&["a".to_owned(), "a".repeat(129)]);
@@ -297,7 +289,7 @@ fn tokenizers_that_cannot_be_used_say_why() {
             |w| {
                 w.set("tokenizer.ggml.model", "llama");
                 w.remove("tokenizer.ggml.merges");
-                w.set("tokenizer.ggml.scores", floats(&[0.0]));
+                w.set("tokenizer.ggml.scores", &[0.0f32][..]);
             },
             "key `tokenizer.ggml.scores` has 1 entries for 264 tokens",
         ),

@@ -67,6 +67,12 @@ impl From<&[i32]> for Value {
     }
 }
 
+impl From<&[f32]> for Value {
+    fn from(numbers: &[f32]) -> Value {
+        array(6, numbers.len(), numbers.iter().map(|n| n.to_le_bytes().to_vec()))
+    }
+}
+
 fn array(kind: u32, count: usize, elements: impl Iterator<Item = Vec<u8>>) -> Value {
     let mut bytes = kind.to_le_bytes().to_vec();
     bytes.extend((count as u64).to_le_bytes());

@@ -3,6 +3,8 @@
 //! The model is not part of the project: `tools/smollm2/fetch.py` fetches it into `target/smollm2`, and `KERNMILL_SMOLLM2` names another
 //! place. Without it these tests say so and check nothing; where the variable names a file that is not there, they fail.
 
+mod text;
+
 use crate::harness::{Model, read};
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::{EngineConfig, Want};

@@ -1,99 +1,166 @@
-//! Streamed text of large published vocabularies: that of o200k, of which GPT-OSS's is made, and SmolLM2's where its file is at hand.
+//! Streamed text is the whole text: random sequences of ids of each kind of tokenizer, against texts that are made here from the
+//! vocabulary's bytes, and against what the `tokenizers` crate decodes.
+//!
+//! `KERNMILL_STREAMS` says how many sequences each vocabulary is tried with, `KERNMILL_SEED` where they begin.
+
+mod vocabularies;
 
 use fastrand::Rng;
-use kernmill_compiler::tokenizer_files::TokenizerFiles;
 use kernmill_runtime::Tokenizer;
 use kernmill_runtime::tokenizer::TextStream;
-use serde_json::{Map, Value, json};
+use vocabularies::{Piece, Text, Vocabulary};
 
-/// Tokens of o200k, without its special ones.
-const O200K: u32 = 199_998;
+/// Sequences that the test suite tries of each vocabulary.
+const SEQUENCES: u64 = 2000;
 
-/// How many random sequences a vocabulary is tried with: KERNMILL_STREAMS, or some thousand.
-fn count() -> usize {
-    std::env::var("KERNMILL_STREAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(2000)
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// The byte-level alphabet, by byte.
-fn alphabet() -> Vec<char> {
-    let mut shifted = 0x100;
-    let mut symbol = |byte: u8| {
-        if matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff) {
-            return char::from(byte);
-        }
-        shifted += 1;
-        char::from_u32(shifted - 1).unwrap()
-    };
-    (0..=255).map(&mut symbol).collect()
+/// Ids by how they are chosen.
+struct Ids {
+    all: Vec<u32>,
+    /// Ids whose bytes are no text by themselves, so that they cut characters.
+    cut: Vec<u32>,
+    /// Ids of few bytes.
+    short: Vec<u32>,
+    /// Ids that are shown on request only.
+    special: Vec<u32>,
 }
 
-/// Random sequences of 1 to 40 tokens: of all, and of those whose bytes are no text by themselves, so that characters are cut.
-fn check(tokenizer: &Tokenizer, bytes: &[Vec<u8>]) {
-    let cut: Vec<u32> =
-        (0..bytes.len() as u32).filter(|id| std::str::from_utf8(&bytes[*id as usize]).is_err()).collect();
-    assert!(cut.len() > 300, "{} tokens are no whole characters", cut.len());
-    let mut rng = Rng::with_seed(5);
-    for _ in 0..count() {
-        let share = rng.usize(0..4);
-        let ids: Vec<u32> = (0..rng.usize(1..=40))
-            .map(|_| {
-                if rng.usize(0..4) < share {
-                    cut[rng.usize(..cut.len())]
-                } else {
-                    rng.u32(..bytes.len() as u32)
-                }
-            })
-            .collect();
-        let whole: Vec<u8> = ids.iter().flat_map(|id| &bytes[*id as usize]).copied().collect();
-        let expected = String::from_utf8_lossy(&whole);
-        assert_eq!(tokenizer.decode(&ids).unwrap(), expected, "{ids:?}");
-        let (mut stream, mut text, mut given) = (TextStream::new(), String::new(), 0);
-        for id in &ids {
-            text += &stream.push(tokenizer, *id).unwrap();
-            given += bytes[*id as usize].len();
-            // What is shown is certain, and all but three bytes are.
-            assert!(expected.starts_with(&text), "{ids:?}: {text:?}");
-            let certain = String::from_utf8_lossy(&whole[..given.saturating_sub(3)]);
-            assert!(text.chars().count() + 1 >= certain.chars().count(), "{ids:?}: {text:?}");
+impl Ids {
+    fn of(vocabulary: &Vocabulary) -> Ids {
+        let choose = |wanted: &dyn Fn(&Piece) -> bool| -> Vec<u32> {
+            (0u32..).zip(&vocabulary.pieces).filter(|(_, piece)| wanted(piece)).map(|(id, _)| id).collect()
+        };
+        Ids {
+            // The first one past the vocabulary has no text.
+            all: (0..=vocabulary.pieces.len() as u32).collect(),
+            cut: choose(&|piece| piece.is_byte || std::str::from_utf8(&piece.bytes).is_err()),
+            short: choose(&|piece| !piece.is_special && piece.bytes.len() <= 2),
+            special: choose(&|piece| piece.is_special),
         }
-        text += &stream.finish(tokenizer).unwrap();
-        assert_eq!(text, expected, "{ids:?}");
     }
+
+    /// A sequence: mostly some dozens of ids, sometimes none or hundreds. Some sequences cut many characters, others none.
+    fn sequence(&self, rng: &mut Rng) -> Vec<u32> {
+        let longest = if rng.usize(..100) == 0 { 400 } else { 40 };
+        let share = rng.usize(..8);
+        let mut one = || {
+            let from = match rng.usize(..8) {
+                n if n < share => &self.cut,
+                n if n % 4 == 0 => &self.short,
+                _ if rng.usize(..12) == 0 => &self.special,
+                _ => &self.all,
+            };
+            from[rng.usize(..from.len())]
+        };
+        let ids: Vec<u32> = (0..longest).map(|_| one()).collect();
+        ids[..rng.usize(..=longest)].to_vec()
+    }
+}
+
+/// Compares random sequences, each with special tokens hidden and shown.
+fn check(vocabulary: &Vocabulary) {
+    let ids = Ids::of(vocabulary);
+    assert!(ids.cut.len() > 100, "{} tokens are no whole characters", ids.cut.len());
+    assert!(ids.short.len() > 100 && !ids.special.is_empty());
+    let (first, count) =
+        (number("KERNMILL_SEED").unwrap_or(0), number("KERNMILL_STREAMS").unwrap_or(SEQUENCES));
+    let (mut tokens, mut cut, mut by_library, mut continued) = (0, 0, 0, 0);
+    for seed in first..first + count {
+        let mut rng = Rng::with_seed(seed);
+        let sequence = ids.sequence(&mut rng);
+        tokens += sequence.len();
+        for shows_special in [false, true] {
+            let text = vocabulary.text(&sequence, shows_special);
+            streams(vocabulary, &sequence, shows_special, &text.shown);
+            cut += usize::from(text.shown.contains('\u{fffd}'));
+            if text.is_agreed {
+                let library = vocabulary.library.decode(&sequence, !shows_special).unwrap();
+                assert_eq!(library, text.shown, "seed {seed}, {sequence:?}");
+                by_library += 1;
+            }
+            continued += usize::from(continues(vocabulary, &sequence, shows_special, &mut rng));
+        }
+        assert_eq!(vocabulary.tokenizer.decode(&sequence).unwrap(), vocabulary.text(&sequence, false).shown);
+    }
+    let name = vocabulary.name;
+    eprintln!(
+        "{name}: {count} sequences of {tokens} ids from seed {first} on, each with special tokens hidden and shown: {cut} with \
+         broken characters, {by_library} decoded by the library too, {continued} continued a prompt"
+    );
+    assert!(
+        count < 1000
+            || cut as u64 * 4 > count && by_library as u64 * 4 > count && continued as u64 * 4 > count
+    );
+}
+
+fn stream(shows_special: bool) -> TextStream {
+    if shows_special { TextStream::new().with_special() } else { TextStream::new() }
+}
+
+fn push(stream: &mut TextStream, tokenizer: &Tokenizer, ids: &[u32]) -> String {
+    ids.iter().map(|id| stream.push(tokenizer, *id).unwrap()).collect()
+}
+
+/// The pieces of a stream are `expected`, and each comes as soon as its bytes are certain.
+fn streams(vocabulary: &Vocabulary, ids: &[u32], shows_special: bool, expected: &str) {
+    let tokenizer = &vocabulary.tokenizer;
+    let (mut stream, mut text) = (stream(shows_special), String::new());
+    for (index, id) in ids.iter().enumerate() {
+        text += &stream.push(tokenizer, *id).unwrap();
+        assert!(expected.starts_with(&text), "{ids:?}: {text:?}");
+        // At most 3 bytes of an unfinished character wait.
+        if ids.len() <= 40 || index % 50 == 0 {
+            let so_far = vocabulary.text(&ids[..=index], shows_special).shown;
+            assert!(text.chars().count() + 3 >= so_far.chars().count(), "{ids:?}: {text:?} of {so_far:?}");
+        }
+    }
+    text += &stream.finish(tokenizer).unwrap();
+    assert_eq!(text, expected, "{ids:?}");
+}
+
+/// A stream that continues a prompt which ends with a whole character gives what comes behind it, the first space included. Whether there
+/// is such a prompt.
+fn continues(vocabulary: &Vocabulary, ids: &[u32], shows_special: bool, rng: &mut Rng) -> bool {
+    let (prompt, rest) = ids.split_at(rng.usize(..=ids.len()));
+    let before = vocabulary.text(prompt, shows_special);
+    if before.is_unfinished {
+        return false;
+    }
+    let tokenizer = &vocabulary.tokenizer;
+    let mut stream = stream(shows_special);
+    stream.skip(tokenizer, prompt).unwrap();
+    let text = push(&mut stream, tokenizer, rest) + &stream.finish(tokenizer).unwrap();
+    let Text { whole, .. } = vocabulary.text(ids, shows_special);
+    let expected = match before.whole.is_empty() {
+        // Nothing of the prompt was text: decoding takes the first space away as at the beginning.
+        true => vocabulary.text(ids, shows_special).shown,
+        false => whole[before.whole.len()..].to_owned(),
+    };
+    assert_eq!(text, expected, "{prompt:?} then {rest:?}");
+    true
+}
+
+#[test]
+fn streams_of_nano_are_its_bytes() {
+    check(&vocabularies::nano());
 }
 
 #[test]
 fn streams_of_o200k_are_its_bytes() {
-    let ranks = tiktoken_rs::o200k_base().unwrap();
-    let bytes: Vec<Vec<u8>> = (0..O200K).map(|id| ranks.decode_bytes(&[id]).unwrap()).collect();
-    let alphabet = alphabet();
-    let spelt = |bytes: &Vec<u8>| bytes.iter().map(|byte| alphabet[usize::from(*byte)]).collect::<String>();
-    let vocab: Map<String, Value> =
-        bytes.iter().map(spelt).zip(0..).map(|(token, id)| (token, json!(id))).collect();
-    let level =
-        json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false});
-    let json = json!({
-        "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
-        "added_tokens": [], "pre_tokenizer": level, "decoder": level,
-        "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
-                  "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "vocab": vocab, "merges": []}
-    });
-    check(&Tokenizer::from_json(json.to_string().as_bytes(), O200K).unwrap(), &bytes);
+    check(&vocabularies::o200k());
 }
 
 #[test]
 fn streams_of_smollm2_are_its_bytes() {
     let Some(path) = crate::smollm2::model("streams::streams_of_smollm2_are_its_bytes") else { return };
-    let json = TokenizerFiles::of(&path).unwrap().read().unwrap().unwrap();
-    let file: Value = serde_json::from_slice(&json).unwrap();
-    let alphabet = alphabet();
-    let mut bytes = vec![Vec::new(); 49_152];
-    for (token, id) in file["model"]["vocab"].as_object().unwrap() {
-        let byte = |c: char| alphabet.iter().position(|symbol| *symbol == c).unwrap() as u8;
-        bytes[id.as_u64().unwrap() as usize] = token.chars().map(byte).collect();
-    }
-    // Special tokens have no text.
-    for token in file["added_tokens"].as_array().unwrap() {
-        bytes[token["id"].as_u64().unwrap() as usize].clear();
-    }
-    check(&Tokenizer::from_json(&json, 49_152).unwrap(), &bytes);
+    check(&vocabularies::smollm2(&path));
+}
+
+#[test]
+fn streams_of_sentencepiece_are_its_pieces() {
+    check(&vocabularies::sentencepiece(true));
+    check(&vocabularies::sentencepiece(false));
 }

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::checkpoint::row_shape;
 use crate::graph::{Graph, Role, Tensor};
+use kernmill_plan::adapter::{Published, published};
 use kernmill_plan::float_env::FloatEnv;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,11 +29,11 @@ pub struct AdapterShape {
 }
 
 /// A matrix that may have an adapter.
-struct Place<'a> {
+struct Place {
     /// PEFT's module.
-    module: &'a str,
+    module: String,
     /// The parameter within it.
-    parameter: &'a str,
+    parameter: String,
     rows: usize,
     k: usize,
     /// 0 for a dense matrix.
@@ -41,9 +42,9 @@ struct Place<'a> {
     output: f32,
 }
 
-impl Place<'_> {
+impl Place {
     fn is_target(&self, target: &str) -> bool {
-        let last = self.module.rsplit('.').next().unwrap_or(self.module);
+        let last = self.module.rsplit('.').next().unwrap_or(&self.module);
         match self.experts {
             0 => last == target || last.strip_suffix("_proj") == Some(target),
             _ => {
@@ -95,11 +96,19 @@ pub fn write_adapter(
 }
 
 /// The matrices that are asked for.
-fn chosen<'g>(graph: &'g Graph, shape: &AdapterShape) -> Result<Vec<Place<'g>>> {
-    let mut seen = BTreeSet::new();
-    let all =
-        graph.tensors.iter().zip(scatters(graph)).filter_map(|(tensor, scatter)| place(tensor, scatter));
-    let mut all: Vec<Place<'g>> = all.filter(|place| seen.insert((place.module, place.parameter))).collect();
+fn chosen(graph: &Graph, shape: &AdapterShape) -> Result<Vec<Place>> {
+    let mut all: Vec<Place> = Vec::new();
+    for place in
+        graph.tensors.iter().zip(scatters(graph)).filter_map(|(tensor, scatter)| place(tensor, scatter))
+    {
+        let is_same = |other: &Place| (&other.module, &other.parameter) == (&place.module, &place.parameter);
+        if !all.iter().any(is_same) {
+            all.push(place);
+        }
+    }
+    if all.is_empty() {
+        return Err(SynthError::Unpublished);
+    }
     if let Some(target) = shape.targets.iter().find(|target| !all.iter().any(|place| place.is_target(target)))
     {
         let names: BTreeSet<&str> = all.iter().filter_map(|place| place.module.rsplit('.').next()).collect();
@@ -108,27 +117,27 @@ fn chosen<'g>(graph: &'g Graph, shape: &AdapterShape) -> Result<Vec<Place<'g>>> 
     }
     all.retain(|place| shape.targets.iter().any(|target| place.is_target(target)));
     match all.iter().find(|place| shape.dora && place.by_parameter()) {
-        Some(place) => Err(SynthError::Dora { module: place.module.to_owned() }),
+        Some(place) => Err(SynthError::Dora { module: place.module.clone() }),
         None => Ok(all),
     }
 }
 
-/// A matrix of a layer, by the name that published checkpoints have for it.
-fn place(tensor: &Tensor, scatter: Scatter) -> Option<Place<'_>> {
+/// A matrix of a layer, by the name that published checkpoints have for it. Of the tensors that share one, each gives the whole.
+fn place(tensor: &Tensor, scatter: Scatter) -> Option<Place> {
     let shape = row_shape(tensor);
-    let name = tensor.source.name.as_str();
+    let Published { parameter: name, step, .. } = published(&tensor.source.name);
     let (experts, module, parameter) = match tensor.role {
         Role::Matrix => (0, name.strip_suffix(".weight")?, "weight"),
         Role::ExpertMatrix => {
-            let (module, parameter) = name.strip_suffix("_blocks").unwrap_or(name).rsplit_once('.')?;
+            let (module, parameter) = name.rsplit_once('.')?;
             (shape[0], module, parameter)
         }
         _ => return None,
     };
-    let (rows, k) = (shape[shape.len() - 2], shape[shape.len() - 1]);
-    module.starts_with("model.layers.").then_some(Place {
-        module,
-        parameter,
+    let (rows, k) = (shape[shape.len() - 2] * step, shape[shape.len() - 1]);
+    module.starts_with("model.layers.").then(|| Place {
+        module: module.to_owned(),
+        parameter: parameter.to_owned(),
         rows,
         k,
         experts,
@@ -137,7 +146,7 @@ fn place(tensor: &Tensor, scatter: Scatter) -> Option<Place<'_>> {
 }
 
 /// A, B and perhaps a magnitude.
-fn tensors(place: &Place<'_>, places: &[Place<'_>], shape: &AdapterShape) -> Vec<Planned> {
+fn tensors(place: &Place, places: &[Place], shape: &AdapterShape) -> Vec<Planned> {
     let all = shape.rank * place.experts.max(1);
     // Of two matrices of one module, PEFT wraps the first one first: the other's wrapper is around it.
     let inner = places.iter().rposition(|other| other.module == place.module)
@@ -160,10 +169,10 @@ fn tensors(place: &Place<'_>, places: &[Place<'_>], shape: &AdapterShape) -> Vec
     tensors
 }
 
-fn config(graph: &Graph, places: &[Place<'_>], shape: &AdapterShape) -> String {
-    let last = |place: &Place<'_>, parts: usize| -> String {
+fn config(graph: &Graph, places: &[Place], shape: &AdapterShape) -> String {
+    let last = |place: &Place, parts: usize| -> String {
         let name =
-            if parts > 1 { format!("{}.{}", place.module, place.parameter) } else { place.module.to_owned() };
+            if parts > 1 { format!("{}.{}", place.module, place.parameter) } else { place.module.clone() };
         let start = name.rmatch_indices('.').nth(parts - 1).map_or(0, |(at, _)| at + 1);
         name[start..].to_owned()
     };

@@ -70,6 +70,12 @@ pub enum SynthError {
         /// Ends of the names of its modules.
         names: String,
     },
+    /// An adapter is asked for, and PEFT knows none of the model's matrices.
+    #[error(
+        "no matrix of the model has a name that PEFT knows: expected tensors such as `model.layers.0.self_attn.q_proj.weight` or, in \
+         a GGUF file, `blk.0.attn_q.weight`"
+    )]
+    Unpublished,
     /// A DoRA that PEFT cannot make.
     #[error("`{module}` can have no DoRA, which is for the matrices of attention and of dense layers")]
     Dora {

@@ -7,10 +7,12 @@
 //! ([`SiteLayout`]) depends on the program's sites and its own ranks only, so that it is packed once and then only pointed to.
 
 mod layout;
+mod names;
 #[cfg(test)]
 mod tests;
 
 pub use layout::{SiteLayout, SiteShape};
+pub use names::{Published, published};
 
 use crate::format::{TILE_ROWS, WeightFormat};
 use serde::{Deserialize, Serialize};

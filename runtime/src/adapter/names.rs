@@ -1,7 +1,7 @@
 //! What PEFT calls the matrices of a program's sites.
 
 use super::error::AdapterError;
-use kernmill_plan::adapter::Adapters;
+use kernmill_plan::adapter::{Adapters, Published, published};
 
 /// A matrix, or one for each expert, that PEFT may have an adapter for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Target {
 pub(super) fn targets(adapters: &Adapters) -> Result<Vec<Target>, AdapterError> {
     let mut targets: Vec<Target> = Vec::new();
     for (index, site) in adapters.sites.iter().enumerate() {
-        let (parameter, first, step) = parameter(&site.tensor);
+        let Published { parameter, first, step } = published(&site.tensor);
         let experts = site.experts as usize;
         let part = Part { site: index, first, step };
         let rows = site.rows();
@@ -72,32 +72,6 @@ pub(super) fn targets(adapters: &Adapters) -> Result<Vec<Target>, AdapterError> 
 
 fn apart(parameter: &str) -> AdapterError {
     AdapterError::Sites(format!("its matrices for `{parameter}` do not have each of its rows once"))
-}
-
-/// What a tensor of GGUF files is called in a published checkpoint, with the first of its rows there and the step between them.
-const GGUF: [(&str, &str, usize, usize); 11] = [
-    ("attn_q.weight", "self_attn.q_proj.weight", 0, 1),
-    ("attn_k.weight", "self_attn.k_proj.weight", 0, 1),
-    ("attn_v.weight", "self_attn.v_proj.weight", 0, 1),
-    ("attn_output.weight", "self_attn.o_proj.weight", 0, 1),
-    ("ffn_gate.weight", "mlp.gate_proj.weight", 0, 1),
-    ("ffn_up.weight", "mlp.up_proj.weight", 0, 1),
-    ("ffn_down.weight", "mlp.down_proj.weight", 0, 1),
-    ("ffn_gate_inp.weight", "mlp.router.weight", 0, 1),
-    ("ffn_gate_exps.weight", "mlp.experts.gate_up_proj", 0, 2),
-    ("ffn_up_exps.weight", "mlp.experts.gate_up_proj", 1, 2),
-    ("ffn_down_exps.weight", "mlp.experts.down_proj", 0, 1),
-];
-
-/// The parameter of a checkpoint's tensor, and which of its rows the tensor has.
-fn parameter(tensor: &str) -> (String, usize, usize) {
-    let gguf = tensor.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
-    if let Some((layer, rest)) = gguf
-        && let Some((_, name, first, step)) = GGUF.iter().find(|(gguf, ..)| *gguf == rest)
-    {
-        return (format!("model.layers.{layer}.{name}"), *first, *step);
-    }
-    (tensor.strip_suffix("_blocks").unwrap_or(tensor).to_owned(), 0, 1)
 }
 
 #[cfg(test)]
