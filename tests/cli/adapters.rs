@@ -203,7 +203,7 @@ fn synthetic_adapters_of_a_gguf_file_are_those_of_the_checkpoint_that_it_was_mad
     for (name, targets, dora) in [
         ("gptoss-base", "q,k,v,o,router,experts", false),
         ("llama-plain", "q,v,gate,up,down", true),
-        ("gptoss-gqa8", "gate_up", false),
+        ("gptoss-base", "gate_up", false),
     ] {
         let sandbox = Sandbox::of(name);
         sandbox.write("file.gguf", convert(name, BF16).bytes());
