@@ -1,7 +1,7 @@
 """compare.py MODEL.gguf : kernmill's tokenizer of a GGUF file against other implementations, on 2,000 texts.
 
 Of a byte-level file (SmolLM2's), the reference is Hugging Face's `tokenizers`, put together here from the file's vocabulary and merges and
-the components that the model was published with; `--llama-cpp` asks llama.cpp as well, through the package xllamacpp. `--sentencepiece DIR`
+the components that the model was published with; `--llama-cpp` asks llama.cpp as well, through the package llama-cpp-python. `--sentencepiece DIR`
 trains a small SentencePiece model with byte fallback, writes it as a GGUF file, and compares with SentencePiece itself.
 """
 
@@ -9,7 +9,6 @@ import argparse
 import json
 import random
 import subprocess
-import urllib.request
 from pathlib import Path
 
 SNIPPETS = [
@@ -73,19 +72,11 @@ def hugging_face(path, inputs):
 
 
 def llama_cpp(path, inputs):
-    """Ids by llama.cpp's server, run by xllamacpp."""
-    import xllamacpp
+    """Ids by llama.cpp, by way of llama-cpp-python."""
+    from llama_cpp import Llama
 
-    params = xllamacpp.CommonParams()
-    params.model.path = str(path)
-    params.n_ctx, params.cpuparams.n_threads, params.warmup = 64, 1, False
-    server = xllamacpp.Server(params)
-    found = []
-    for text in inputs:
-        body = json.dumps({"content": text, "add_special": False, "parse_special": True}).encode()
-        request = urllib.request.Request(server.listening_address + "/tokenize", body, {"Content-Type": "application/json"})
-        found.append(json.load(urllib.request.urlopen(request))["tokens"])
-    return found
+    model = Llama(str(path), vocab_only=True, verbose=False)
+    return [model.tokenize(text.encode(), add_bos=False, special=True) for text in inputs]
 
 
 def sentencepiece_file(directory):
