@@ -20,7 +20,7 @@ pub fn with_negative_numbers(command: Command) -> Command {
 }
 
 /// Gives every option of `command` and of its subcommands its variable. The command line goes before the variable, the variable
-/// before the default. `shown` tells whether help names the variables; those of which `used` is false count as not set.
+/// before the default. Help names the variables if `shown`. A variable for which `used` answers `false` counts as not set.
 pub fn named(command: Command, shown: bool, used: &dyn Fn(&str) -> bool) -> Command {
     command
         .mut_args(|arg| with_variable(arg, shown, used))
@@ -63,7 +63,7 @@ pub fn wants_long_help(args: &[OsString]) -> bool {
 /// A variable that is set, and gives way to the command line.
 #[derive(Debug)]
 pub struct Unused {
-    /// Its name.
+    /// The variable's name.
     pub variable: String,
     /// Why it is not used, as the end of a sentence.
     pub because: String,

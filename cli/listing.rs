@@ -171,7 +171,7 @@ pub fn plan(plan: &Plan, shown: Option<usize>) -> Result<String> {
     Ok(text)
 }
 
-/// The same as JSON; of the programs, what their kernels ask for.
+/// A plan's sections, targets and tensors as JSON, with what the kernels of each program ask for.
 pub fn plan_json(plan: &Plan) -> Result<Value> {
     let (file, metadata) = (plan.file(), plan.metadata());
     let sections = file.sections().iter().map(|section| {

@@ -68,9 +68,9 @@ pub enum GenerateError {
 /// How much code is generated at most, in instructions of Cranelift IR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeLimits {
-    /// Of a function. Compiling one takes longer than in proportion.
+    /// Instructions of one function. The time to compile a function grows faster than its length.
     pub function: usize,
-    /// Of all functions.
+    /// Instructions of all functions together.
     pub all: usize,
 }
 

@@ -263,7 +263,7 @@ fn tokenizers_do_not_multiply_texts() {
 
 /// Counters of experts are memory that the program asks for: they are in its account before any is taken.
 #[test]
-fn routings_count_as_memory_or_are_refused() {
+fn counters_of_experts_are_in_the_account_of_memory() {
     for (entries, experts) in [(200, 1 << 16), (4000, 1 << 16), (1000, 5000)] {
         let mut program = sound_program().0.clone();
         for class in &mut program.classes {

@@ -154,7 +154,7 @@ pub fn smollm2(path: &Path) -> Vocabulary {
     byte_level("SmolLM2", &TokenizerFiles::of(path).unwrap().read().unwrap().unwrap())
 }
 
-/// That of o200k, of which GPT-OSS's is made, with some of its special tokens.
+/// The vocabulary o200k, on which that of GPT-OSS is built, with some special tokens of GPT-OSS.
 pub fn o200k() -> Vocabulary {
     let ranks = tiktoken_rs::o200k_base().unwrap();
     let alphabet = alphabet();

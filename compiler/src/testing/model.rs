@@ -42,7 +42,7 @@ pub struct ModelShape {
     pub matrix: WeightFormat,
     /// The unembedding reads the embedding table.
     pub tied: bool,
-    /// Of each so many products with dense matrices, the last has an input that presets leave in f32; 0: none has.
+    /// Every n-th product with a dense matrix has an input that stays f32 in every preset; 0 means that none has has.
     pub f32_input_every: usize,
     /// What is unlike any known model.
     pub twist: Twist,

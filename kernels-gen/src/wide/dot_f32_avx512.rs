@@ -29,6 +29,23 @@ pub const WIDE: Wide = Wide {
     },
 };
 
+/// Adds up each token's four accumulators in the "dot4" order, and stores the tokens' sums `stride` bytes apart.
+pub(super) fn store_sums(
+    a: &mut CodeAssembler,
+    sums: &[AsmRegisterZmm],
+    out: AsmRegister64,
+    stride: AsmRegister64,
+) -> Result<(), IcedError> {
+    for acc in sums.chunks(4) {
+        a.vaddps(acc[0], acc[0], acc[1])?;
+        a.vaddps(acc[2], acc[2], acc[3])?;
+        a.vaddps(acc[0], acc[0], acc[2])?;
+        a.vmovups(zmmword_ptr(out), acc[0])?;
+        a.add(out, stride)?;
+    }
+    Ok(())
+}
+
 fn emit(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(4);
     let [tile, list, out, stride] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
@@ -65,13 +82,7 @@ fn emit(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize) ->
         a.jne(again)?;
     }
     dot.columns(a, k % 4)?;
-    for acc in dot.sums.chunks(4) {
-        a.vaddps(acc[0], acc[0], acc[1])?;
-        a.vaddps(acc[2], acc[2], acc[3])?;
-        a.vaddps(acc[0], acc[0], acc[2])?;
-        a.vmovups(zmmword_ptr(out), acc[0])?;
-        a.add(out, stride)?;
-    }
+    store_sums(a, &dot.sums, out, stride)?;
     dot.sums.clear();
     regs.restore_and_return(a)?;
     if format == WeightFormat::Bf16 {

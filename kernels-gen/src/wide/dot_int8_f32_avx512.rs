@@ -6,6 +6,7 @@
 //! callee-saved ones are pushed and popped.
 
 use super::Wide;
+use super::dot_f32_avx512::store_sums;
 use super::dot_q8_avx512::PREFETCH_DISTANCE;
 use super::regs::{PARAMS, Regs, constants_here};
 use crate::leaf::Leaf;
@@ -106,13 +107,7 @@ fn emit(a: &mut CodeAssembler, k: usize, tokens: usize) -> Result<(), IcedError>
         a.jne(again)?;
     }
     dot.blocks(a, blocks % TURN_BLOCKS)?;
-    for acc in dot.sums.chunks(4) {
-        a.vaddps(acc[0], acc[0], acc[1])?;
-        a.vaddps(acc[2], acc[2], acc[3])?;
-        a.vaddps(acc[0], acc[0], acc[2])?;
-        a.vmovups(zmmword_ptr(out), acc[0])?;
-        a.add(out, stride)?;
-    }
+    store_sums(a, &dot.sums, out, stride)?;
     regs.restore_and_return(a)?;
     constants_here(a, &mut constants)?;
     a.dd(&[MASK, BASE.to_bits(), (-EXCESS).to_bits()])
