@@ -28,14 +28,6 @@ fn sandbox(base: &str, adapter: &str) -> Sandbox {
 }
 
 impl Sandbox {
-    /// The largest difference of the logits in a file from another file's.
-    fn difference(&self, file: &str, other: &str) -> f32 {
-        let of = |file: &str| read(&fs::read(self.path(file)).unwrap(), "logits", f32::from_le_bytes);
-        let (a, b) = (of(file), of(other));
-        assert_eq!(a.len(), b.len());
-        a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
-    }
-
     fn exact(&self, more: &[&str]) -> Ran {
         self.logits(&[&["--preset", "exact"], more].concat())
     }

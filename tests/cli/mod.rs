@@ -18,11 +18,14 @@ mod reports;
 mod requests;
 mod safetensors_file;
 mod specs;
+mod stored;
 mod streams;
 mod system;
+mod texts;
 mod tokenizers;
 
-use crate::harness::program;
+use crate::harness::{program, read};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -117,6 +120,26 @@ impl Sandbox {
         let text = self.read(file);
         assert_eq!(text.matches(from).count(), 1, "`{from}` in {file}:\n{text}");
         self.write(file, text.replace(from, to));
+    }
+
+    /// Changes a key of `config.json`, or of another JSON file that need not be there; null takes it away.
+    fn set(&self, file: &str, key: &str, value: Value) {
+        let text = fs::read_to_string(self.path(file)).unwrap_or_else(|_| "{}".to_owned());
+        let mut json: Value = serde_json::from_str(&text).expect("JSON");
+        match value {
+            Value::Null => drop(json.as_object_mut().expect("an object").remove(key)),
+            value => json[key] = value,
+        }
+        self.write(file, json.to_string());
+    }
+
+    /// The largest difference of the logits in a file from another file's.
+    fn difference(&self, file: &str, other: &str) -> f32 {
+        let of =
+            |file: &str| read(&fs::read(self.path(file)).expect("readable"), "logits", f32::from_le_bytes);
+        let (a, b) = (of(file), of(other));
+        assert_eq!(a.len(), b.len());
+        a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
     }
 
     fn run(&self, args: &[&str]) -> Ran {

@@ -14,14 +14,6 @@ impl Sandbox {
     fn says(&self, args: &[&str]) -> Ran {
         self.run(&[&["run", "--weights", "."], &RUN[..], &SAYS_70, args].concat())
     }
-
-    /// Changes a key of `config.json`, or of another JSON file that need not be there.
-    fn set(&self, file: &str, key: &str, value: Value) {
-        let text = std::fs::read_to_string(self.path(file)).unwrap_or_else(|_| "{}".to_owned());
-        let mut json: Value = serde_json::from_str(&text).unwrap();
-        json[key] = value;
-        self.write(file, json.to_string());
-    }
 }
 
 /// A tokenizer of few letters; 70 is special.

@@ -8,7 +8,7 @@ mod dense;
 mod keys;
 mod random;
 mod split;
-mod tokenizer;
+pub mod tokenizer;
 pub mod writer;
 
 use crate::harness::{Model, read};

@@ -5,7 +5,7 @@ use super::writer::{Value, Writer};
 use kernmill_runtime::Tokenizer;
 
 /// The 256 characters that stand for bytes, in the order of the bytes.
-fn alphabet() -> Vec<String> {
+pub fn alphabet() -> Vec<String> {
     let mut next = 0x100u32;
     let mut character = |byte: u8| {
         if matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff) {
@@ -172,7 +172,7 @@ fn end_tokens_are_those_of_keys_and_names() {
 }
 
 /// A SentencePiece vocabulary: <unk>, <s>, </s>, a line's end and the bytes of é as bytes, then pieces with scores.
-fn pieces() -> Writer {
+pub fn pieces() -> Writer {
     let pieces: [(&str, f32); 12] = [
         ("\u{2581}", -1000.0),
         ("a", -1001.0),
