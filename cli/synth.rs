@@ -16,7 +16,8 @@ use std::sync::OnceLock;
 
 /// Writes a random checkpoint of a model's true shapes, in the published layout, with a tokenizer of its vocabulary size; or an adapter
 ///
-/// A checkpoint's routing is as lively as a trained model's, so that speed and memory are as they would be. The same seed gives the same bytes.
+/// A checkpoint gets a `kernmill.toml`, its spec, and a config.json where a published class has such a graph, so that other programs read
+/// it, too. Its routing is as lively as a trained model's, so that speed and memory are as they would be. The same seed gives the same bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -68,19 +69,23 @@ impl Synth {
             bar.get_or_init(|| progress::bytes("writing", total, self.quiet)).set_position(done);
         };
         let result = match self.lora {
-            None => synth::write(&graph, &self.output, self.seed, &progress).map(|()| true),
+            None => synth::write(&graph, &self.output, self.seed, &progress).map(Some),
             Some(rank) => {
                 let (rank, targets) = (usize::from(rank), self.targets.clone());
                 let shape = AdapterShape { rank, targets, dora: self.dora };
-                synth::write_adapter(&graph, &self.output, &shape, self.seed, &progress).map(|()| false)
+                synth::write_adapter(&graph, &self.output, &shape, self.seed, &progress).map(|()| None)
             }
         };
         if let Some(bar) = bar.get() {
             bar.finish_and_clear();
         }
-        if result? {
-            // By it the directory is a model without --spec.
-            output::write_file(&self.output.join(SPEC_FILE), &source.text)?;
+        let Some(has_config) = result? else { return Ok(()) };
+        // By it the directory is a model without --spec.
+        output::write_file(&self.output.join(SPEC_FILE), &source.text)?;
+        if !has_config && !self.quiet {
+            output::note(format_args!(
+                "note: only {SPEC_FILE} describes the model: no class that a config.json may name has such a graph"
+            ));
         }
         Ok(())
     }

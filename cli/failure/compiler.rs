@@ -98,7 +98,7 @@ impl From<PlanPartsError> for Failure {
 impl From<SynthError> for Failure {
     fn from(error: SynthError) -> Failure {
         match error {
-            SynthError::Io { .. } => Failure::Work(error.to_string()),
+            SynthError::Io { .. } | SynthError::Checkpoint(_) => Failure::Work(error.to_string()),
             _ => Failure::BadInput(error.to_string()),
         }
     }

@@ -177,6 +177,28 @@ fn synth_writes_a_checkpoint_that_runs() {
 }
 
 #[test]
+fn synth_writes_config_json_where_a_class_has_the_graph() {
+    for fixture in ["gptoss-base", "gptoss-sharded", "llama-plain", "llama-tied"] {
+        let sandbox = Sandbox::of(fixture);
+        sandbox.run(&["synth", "spec.toml", "-o", "new", "-q"]).text();
+        let logits = |out: &str| {
+            sandbox.run(&["logits", "new", "--tokens", "ids.json", "--out", out]).text();
+            std::fs::read(sandbox.path(out)).unwrap()
+        };
+        let by_spec = logits("spec.safetensors");
+        std::fs::remove_file(sandbox.path("new/kernmill.toml")).unwrap();
+        assert!(logits("config.safetensors") == by_spec, "{fixture}");
+    }
+    let sandbox = Sandbox::of("gptoss-base");
+    let spec = sandbox.read("spec.toml").replace("[dims]\n", "[dims]\nother_eps = 1e-3\n");
+    let (start, end) = spec.rsplit_once("\"norm_eps\"").unwrap();
+    sandbox.write("other.toml", format!("{start}\"other_eps\"{end}"));
+    let output = sandbox.run(&["synth", "other.toml", "-o", "other"]);
+    assert!(output.stderr.contains("note: only kernmill.toml describes the model"), "{}", output.stderr);
+    assert!(!sandbox.path("other/config.json").exists());
+}
+
+#[test]
 fn cpu_lists_every_level() {
     let report = json(&kernmill(&["cpu", "--json"]).text());
     assert_eq!(report["levels"].as_array().unwrap().len(), kernmill_plan::target::Level::ALL.len());

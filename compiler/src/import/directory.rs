@@ -7,7 +7,7 @@ use kernmill_plan::output::directory;
 use std::path::Path;
 
 /// File name of a model's configuration.
-const CONFIG_FILE: &str = "config.json";
+pub const CONFIG_FILE: &str = "config.json";
 
 /// Files that stand in place of `config.json` in layouts that are not read here.
 const INSTEAD: [(&str, &str); 3] = [

@@ -9,7 +9,7 @@ use super::{Architecture, Result};
 use serde_json::json;
 
 /// Factor in the experts' activation, unless `swiglu_alpha` says another.
-const SIGMOID_FACTOR: f64 = 1.702;
+pub(super) const SIGMOID_FACTOR: f64 = 1.702;
 
 pub(super) fn architecture() -> Architecture {
     Architecture {

@@ -10,10 +10,11 @@ mod tests;
 mod tokenizer;
 
 pub use adapter::{AdapterShape, write_adapter};
-pub use tokenizer::tokenizer_json;
+pub use tokenizer::{end_of_text, tokenizer_json};
 
-use crate::checkpoint::{INDEX_FILE, SINGLE_FILE, stored_shape};
+use crate::checkpoint::{Checkpoint, CheckpointError, INDEX_FILE, SINGLE_FILE, stored_shape};
 use crate::graph::{Graph, Tensor};
+use crate::import::{CONFIG_FILE, published_config};
 use fill::{CHUNK, Fill, Scatter};
 use kernmill_plan::float_env::FloatEnv;
 use kernmill_plan::format::{BLOCK, WeightFormat};
@@ -28,6 +29,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use thiserror::Error;
 
+/// The tokenizer's file.
+const TOKENIZER_FILE: &str = "tokenizer.json";
 /// Bytes of tensors per shard at most, unless one tensor alone has more.
 const SHARD_BYTES: u64 = 4_500_000_000;
 /// Free space asked for beyond the files' own size.
@@ -82,6 +85,9 @@ pub enum SynthError {
         /// The module.
         module: String,
     },
+    /// What was written cannot be read again.
+    #[error(transparent)]
+    Checkpoint(Box<CheckpointError>),
     /// A format that checkpoints do not have.
     #[error("tensor `{tensor}`: format `{format}` is not one that checkpoints store")]
     Format {
@@ -103,15 +109,16 @@ struct Planned {
     fill: Fill,
 }
 
-/// Writes a random checkpoint and a tokenizer for `graph` into `dir`; `progress` gets bytes done and bytes in all.
+/// Writes a random checkpoint and a tokenizer for `graph` into `dir`, and a `config.json` if a supported architecture has such a graph;
+/// says whether it has. `progress` gets bytes done and bytes in all.
 ///
 /// # Errors
 /// If there is not enough space (nothing has been written then), or writing fails (what was written is removed).
-pub fn write(graph: &Graph, dir: &Path, seed: u64, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<()> {
+pub fn write(graph: &Graph, dir: &Path, seed: u64, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<bool> {
     let _env = FloatEnv::standard();
     let planned = plan(graph)?;
     let total: u64 = planned.iter().map(|p| p.bytes).sum();
-    for file in [SINGLE_FILE, INDEX_FILE] {
+    for file in [SINGLE_FILE, INDEX_FILE, TOKENIZER_FILE, CONFIG_FILE] {
         if dir.join(file).exists() {
             return Err(SynthError::Exists { path: dir.join(file) });
         }
@@ -133,7 +140,7 @@ pub fn write(graph: &Graph, dir: &Path, seed: u64, progress: &(dyn Fn(u64, u64) 
         .map_err(io_error(new.path()))?;
         files.push(new);
     }
-    files.push(small_file(dir, "tokenizer.json", &tokenizer_json(graph.vocab))?);
+    files.push(small_file(dir, TOKENIZER_FILE, &tokenizer_json(graph.vocab))?);
     if shards.len() > 1 {
         files.push(small_file(dir, INDEX_FILE, &index_json(&shards, &names, total))?);
     }
@@ -142,7 +149,12 @@ pub fn write(graph: &Graph, dir: &Path, seed: u64, progress: &(dyn Fn(u64, u64) 
         file.finish().map_err(io_error(&path))?;
     }
     made.keep();
-    Ok(())
+    let checkpoint = Checkpoint::open(dir).map_err(|error| SynthError::Checkpoint(Box::new(error)))?;
+    let Some(config) = published_config(graph, &checkpoint, end_of_text(graph.vocab)) else {
+        return Ok(false);
+    };
+    small_file(dir, CONFIG_FILE, &config)?.finish().map_err(io_error(&dir.join(CONFIG_FILE)))?;
+    Ok(true)
 }
 
 /// Starts a file that appears when it is finished.

@@ -51,6 +51,99 @@ fn the_seed_decides_the_bytes() {
     assert!(a != c);
 }
 
+/// A model of one of the published classes, small.
+fn published(class: &str, own: &str) -> Graph {
+    let text = format!(
+        r#"{{"architectures": ["{class}"], "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "num_hidden_layers": 3, "max_position_embeddings": 512, "rms_norm_eps": 1e-06,
+        "vocab_size": 300, {own}}}"#
+    );
+    let spec = crate::import::from_config("small", &text).unwrap_or_else(|e| panic!("{class} {own}: {e}"));
+    spec::lower(&Spec::parse("small.toml", &spec).unwrap()).unwrap()
+}
+
+/// What `config.json` beside the tensors of a directory describes.
+fn read_back(dir: &Path) -> Graph {
+    let text = crate::import::read_config(dir).unwrap();
+    let spec = crate::import::from_checkpoint("small", &text, &Checkpoint::open(dir).unwrap()).unwrap();
+    spec::lower(&Spec::parse("kernmill.toml", &spec).unwrap()).unwrap()
+}
+
+#[test]
+fn config_json_describes_the_graph_of_every_class() {
+    let mixture = r#""num_local_experts": 4, "num_experts_per_tok": 2, "head_dim": 32, "sliding_window": 16"#;
+    let slides = r#""use_sliding_window": true, "sliding_window": 64"#;
+    for (class, own) in [
+        ("GptOssForCausalLM", format!(r#"{mixture}, "quantization_config": {{"quant_method": "mxfp4"}}"#)),
+        ("GptOssForCausalLM", format!(r#"{mixture}, "swiglu_limit": 5.5, "swiglu_alpha": 1.25, "attention_bias": false"#)),
+        ("GptOssForCausalLM", format!(r#"{mixture}, "rope_scaling": {{"rope_type": "default"}}, "swiglu_limit": 1.0"#)),
+        ("LlamaForCausalLM", r#""tie_word_embeddings": true, "torch_dtype": "float32""#.to_owned()),
+        ("LlamaForCausalLM", r#""attention_bias": true, "mlp_bias": true, "hidden_act": "gelu", "head_dim": 24"#.to_owned()),
+        (
+            "LlamaForCausalLM",
+            r#""rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 128}"#
+                .to_owned(),
+        ),
+        ("LlamaForCausalLM", r#""rope_scaling": {"type": "linear", "factor": 2.5}, "rope_theta": 5e5"#.to_owned()),
+        ("MistralForCausalLM", r#""sliding_window": 100"#.to_owned()),
+        ("MistralForCausalLM", r#""sliding_window": null, "hidden_act": "gelu_new""#.to_owned()),
+        ("Qwen2ForCausalLM", format!(r#"{slides}, "max_window_layers": 2"#)),
+        ("Qwen2ForCausalLM", format!(r#"{slides}, "max_window_layers": 0"#)),
+        ("Qwen2ForCausalLM", r#""rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}"#.into()),
+    ] {
+        let (graph, dir) = (published(class, &own), tempfile::tempdir().unwrap());
+        assert!(write(&graph, dir.path(), 1, &|_, _| {}).unwrap(), "{class} {own}");
+        assert!(read_back(dir.path()) == graph, "{class} {own}");
+        let text = std::fs::read_to_string(dir.path().join(CONFIG_FILE)).unwrap();
+        assert!(text.contains("\"eos_token_id\": 299"), "{text}");
+    }
+}
+
+#[test]
+fn no_config_json_describes_the_graph_of_another_class() {
+    let llama = published("LlamaForCausalLM", r#""tie_word_embeddings": false"#);
+    let changed = |change: fn(&mut Graph)| {
+        let mut graph = llama.clone();
+        change(&mut graph);
+        graph
+    };
+    for graph in [
+        changed(|graph| {
+            let scale = graph.nodes.iter_mut().find_map(|node| match &mut node.op {
+                crate::graph::Op::Attention(attention) => Some(&mut attention.scale),
+                _ => None,
+            });
+            *scale.unwrap() = 0.2;
+        }),
+        changed(|graph| {
+            let eps = graph.nodes.iter_mut().rev().find_map(|node| match &mut node.op {
+                crate::graph::Op::RmsNorm { eps } => Some(eps),
+                _ => None,
+            });
+            *eps.unwrap() = 1e-3;
+        }),
+        changed(|graph| graph.tensors[0].source.name = "wte.weight".into()),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!write(&graph, dir.path(), 1, &|_, _| {}).unwrap());
+        assert!(!dir.path().join(CONFIG_FILE).exists());
+        Checkpoint::open(dir.path()).unwrap();
+    }
+}
+
+#[test]
+fn what_lies_in_the_directory_stays() {
+    let graph = small();
+    for name in ["model.safetensors", "model.safetensors.index.json", "tokenizer.json", "config.json"] {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(name), "mine").unwrap();
+        let error = write(&graph, dir.path(), 0, &|_, _| {}).unwrap_err();
+        assert!(matches!(&error, SynthError::Exists { path } if path.ends_with(name)), "{name}: {error}");
+        assert_eq!(std::fs::read_to_string(dir.path().join(name)).unwrap(), "mine");
+    }
+}
+
 #[test]
 fn tokenizers_have_exactly_the_ids_of_the_vocabulary() {
     for vocab in [1, 96, 256, 257, 512, 201_088] {

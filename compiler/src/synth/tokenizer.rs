@@ -5,11 +5,16 @@ use serde_json::{Map, Value, json};
 const LETTERS: &str = "etaoinshrdlucmfwypvbgkqjxzETAOINSHRDLUCMFWYPVBGKQJXZ";
 const END_OF_TEXT: &str = "<|endoftext|>";
 
+/// The token that ends a text in [`tokenizer_json`], if there is room for it.
+pub fn end_of_text(vocab: usize) -> Option<usize> {
+    (vocab > 256).then(|| vocab - 1)
+}
+
 /// A tokenizer whose ids are exactly `0..vocab`: the 256 bytes, merges of letters, and an end of text.
 ///
 /// Below 257 ids there is no room for all bytes; the tokenizer then knows the first `vocab` of them only.
 pub fn tokenizer_json(vocab: usize) -> String {
-    let end_of_text = (vocab > 256).then(|| vocab - 1);
+    let end_of_text = end_of_text(vocab);
     let room = end_of_text.unwrap_or(vocab);
     let mut ids: Map<String, Value> = Map::new();
     for (id, symbol) in byte_symbols().into_iter().take(room).enumerate() {
