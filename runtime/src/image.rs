@@ -42,6 +42,39 @@ impl PlanImage {
     ///     image.program.scratch_bytes = 0;
     /// }
     /// ```
+    ///
+    /// ```compile_fail,E0616
+    /// # use kernmill_runtime::PlanImage;
+    /// fn unhash(image: &mut PlanImage) {
+    ///     image.code_hash = None;
+    /// }
+    /// ```
+    ///
+    /// ```compile_fail,E0451
+    /// # use kernmill_plan::program::Program;
+    /// # use kernmill_runtime::PlanImage;
+    /// fn exchange(program: Program, image: PlanImage) -> PlanImage {
+    ///     PlanImage { program, ..image }
+    /// }
+    /// ```
+    ///
+    /// ```compile_fail,E0596
+    /// # use kernmill_runtime::PlanImage;
+    /// fn overwrite(image: &mut PlanImage) {
+    ///     image.program().code.bytes.fill(0x90);
+    /// }
+    /// ```
+    ///
+    /// An image as it is can be looked at and passed on:
+    ///
+    /// ```
+    /// # use kernmill_plan::program::Program;
+    /// # use kernmill_runtime::PlanImage;
+    /// fn scratch(image: &PlanImage) -> u64 {
+    ///     let Program { scratch_bytes, .. } = image.program();
+    ///     image.code_hash().map_or(0, |_| *scratch_bytes)
+    /// }
+    /// ```
     pub unsafe fn generated(program: Program, weights: Arc<WeightRegion>) -> PlanImage {
         PlanImage::sealed(program, weights)
     }

@@ -1,6 +1,16 @@
 //! The worker pool: persistent threads that run one job together, in lockstep where the job asks for it.
 //!
 //! The calling thread is worker 0. A run costs one wakeup; within it workers meet at a barrier.
+//!
+//! Jobs must meet equally often, so pools and their barrier are for the runtime alone:
+//!
+//! ```compile_fail,E0603
+//! use kernmill_runtime::pool::Pool;
+//! ```
+//!
+//! ```compile_fail,E0603
+//! use kernmill_runtime::pool::Barrier;
+//! ```
 
 mod barrier;
 mod cpus;

@@ -87,30 +87,47 @@ fn the_calling_thread_is_pinned_while_it_runs_and_not_afterwards() {
     assert_eq!(Pool::new(PoolConfig { threads: None, pin: true }).unwrap().count(), threads);
 }
 
+/// Starts a job in which each worker waits at the barrier so many times; 1 when `run` has returned.
+fn with_waits(waits: &'static [u32]) -> Arc<AtomicU32> {
+    let rounds = Arc::new(Rounds::new(waits.len() as u32, waits.len() == 2));
+    let returned = Arc::new(AtomicU32::new(0));
+    let seen = rounds.seen();
+    for worker in 1..waits.len() as u32 {
+        let rounds = Arc::clone(&rounds);
+        std::thread::spawn(move || rounds.work(worker, seen));
+    }
+    let end = Arc::clone(&returned);
+    std::thread::spawn(move || {
+        let job = |worker: u32, barrier: &Barrier| (0..waits[worker as usize]).for_each(|_| barrier.wait());
+        // SAFETY: this thread alone calls it, the others above are all the workers.
+        unsafe { rounds.run(&job) };
+        end.store(1, Ordering::SeqCst);
+        rounds.stop();
+    });
+    returned
+}
+
 /// A job whose workers meet unequally never ends, but it does not end early: no worker runs it when `run` has returned.
 #[test]
 fn the_end_of_a_run_is_not_the_jobs_barrier() {
-    let rounds = Arc::new(Rounds::new(2, true));
-    let returned = Arc::new(AtomicU32::new(0));
-    let seen = rounds.seen();
-    for worker in 0..2 {
-        let (rounds, returned) = (Arc::clone(&rounds), Arc::clone(&returned));
-        std::thread::spawn(move || match worker {
-            0 => {
-                let job = |worker, barrier: &Barrier| {
-                    if worker == 1 {
-                        barrier.wait();
-                    }
-                };
-                // SAFETY: this thread alone calls it, the other one is the only worker.
-                unsafe { rounds.run(&job) };
-                returned.fetch_add(1, Ordering::SeqCst);
-            }
-            _ => rounds.work(1, seen),
-        });
+    let unequal: [&[u32]; 8] =
+        [&[0, 1], &[1, 0], &[2, 0], &[3, 5], &[0, 0, 1], &[1, 2, 2], &[2, 1, 1], &[4, 4, 3, 4]];
+    let equal: [&[u32]; 3] = [&[2, 2], &[0, 0, 0], &[5, 5, 5, 5]];
+    let endless = unequal.map(with_waits);
+    let start = std::time::Instant::now();
+    for returned in equal.map(with_waits) {
+        while returned.load(Ordering::SeqCst) == 0 {
+            assert!(
+                start.elapsed() < std::time::Duration::from_secs(60),
+                "workers that meet equally get through"
+            );
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
     }
     std::thread::sleep(std::time::Duration::from_millis(50));
-    assert_eq!(returned.load(Ordering::SeqCst), 0);
+    for (returned, waits) in endless.iter().zip(unequal) {
+        assert_eq!(returned.load(Ordering::SeqCst), 0, "{waits:?}");
+    }
 }
 
 #[test]

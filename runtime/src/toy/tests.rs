@@ -11,6 +11,7 @@ use crate::sampler::SamplerParams;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Counts each thread's allocations.
 struct Counting;
@@ -233,6 +234,27 @@ fn sequences_of_another_engine_are_unknown() {
     assert!(matches!(second.use_adapter(a, 0), Err(EngineError::NoSequence)));
     second.drop_sequence(a);
     assert_eq!(second.length(b).unwrap(), 2);
+    // Beside one's own, in any order; nothing of the step runs.
+    for (work, at) in [([(b, &[3][..]), (a, &[4])], 1), ([(a, &[4]), (b, &[3])], 0)] {
+        let error = second.step(&work, Want::Last, &mut |_, _| panic!("nothing runs")).unwrap_err();
+        assert!(
+            matches!(&error, EngineError::Entry { entry, source } if *entry == at && matches!(**source, EngineError::NoSequence)),
+            "{error}"
+        );
+        assert_eq!(second.length(b).unwrap(), 2);
+    }
+    // Of a fork, of an engine that is gone, and of one's own that have ended and whose place is another's now.
+    let forked = first.fork(a, 0).unwrap();
+    drop(first);
+    let ended = second.create().unwrap();
+    second.drop_sequence(ended);
+    let place = second.create().unwrap();
+    for stale in [a, forked, ended] {
+        assert!(matches!(second.length(stale), Err(EngineError::NoSequence)));
+        assert!(matches!(second.append(stale, &[1], &mut Vec::new()), Err(EngineError::NoSequence)));
+        second.drop_sequence(stale);
+    }
+    assert_eq!((second.length(b).unwrap(), second.length(place).unwrap()), (2, 0));
 }
 
 #[test]
@@ -346,10 +368,15 @@ fn generation_ends_with_the_context() {
 
 #[test]
 fn callers_are_asked_at_every_token_and_their_panics_free_the_sequence() {
-    for image in [image(), image_with_tokenizer()] {
+    // Bytes that begin a character, special tokens, both: there is no text before the end.
+    for (image, silent) in [
+        (image(), &[0xe4][..]),
+        (image_with_tokenizer(), &[0xe4]),
+        (image_with_tokenizer(), &[256]),
+        (image_with_tokenizer(), &[0xe4, 256]),
+    ] {
         let mut engine = Engine::new(&image, config(1, 1, None)).unwrap();
-        // Only bytes that begin a character: there is no text before the end.
-        let bias = (0..VOCAB).filter(|t| *t != 0xe4).map(|t| (t, f32::NEG_INFINITY)).collect();
+        let bias = (0..VOCAB).filter(|t| !silent.contains(t)).map(|t| (t, f32::NEG_INFINITY)).collect();
         let sampler = SamplerParams { logit_bias: bias, ..SamplerParams::default() };
         let params = GenerateParams { max_tokens: 50, sampler, ..GenerateParams::default() };
         let mut calls = 0;
@@ -359,12 +386,48 @@ fn callers_are_asked_at_every_token_and_their_panics_free_the_sequence() {
         });
         let summary = summary.unwrap();
         assert_eq!((summary.stop, summary.tokens.len()), (StopReason::Caller, 3));
-        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            engine.generate(&[7], &params, &mut |_| panic!("the caller's"))
-        }));
-        assert!(caught.is_err());
-        let again = engine.generate(&[7], &params, &mut |_| ControlFlow::Continue(())).unwrap();
-        assert_eq!(again.tokens.len(), 50);
+        // At the first token, within, and when the last text comes out.
+        for at in [1, 2, 17, 50] {
+            let mut calls = 0;
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                engine.generate(&[7], &params, &mut |_| {
+                    calls += 1;
+                    assert!(calls < at, "the caller's");
+                    ControlFlow::Continue(())
+                })
+            }));
+            assert!(caught.is_err() && calls == at, "call {at} of {calls}");
+            let again = engine.generate(&[7], &params, &mut |_| ControlFlow::Continue(())).unwrap();
+            assert_eq!(again.tokens.len(), 50);
+        }
+    }
+}
+
+/// Logits are handed out within a step: a panic there leaves an engine whose sequences can be dropped, and whose others go on.
+#[test]
+fn panics_of_who_takes_the_logits_harm_no_other_sequence() {
+    for threads in [1, 3] {
+        let mut engine = engine(threads, 2, Some(16));
+        let b = engine.create().unwrap();
+        let mut history = Vec::new();
+        check_all(&mut engine, b, &mut history, &tokens(21, 1));
+        for at in [0, 3, 39] {
+            let a = engine.create().unwrap();
+            let mut rows = 0;
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                engine.step(&[(a, &tokens(40, 2))], Want::All, &mut |_, _| {
+                    rows += 1;
+                    assert!(rows <= at, "the caller's");
+                })
+            }));
+            assert!(caught.is_err(), "{threads} {at}");
+            engine.drop_sequence(a);
+            let again = engine.create().unwrap();
+            assert_ne!(a, again);
+            check_all(&mut engine, again, &mut Vec::new(), &tokens(30, 3));
+            check_all(&mut engine, b, &mut history, &tokens(2, at));
+            engine.drop_sequence(again);
+        }
     }
 }
 

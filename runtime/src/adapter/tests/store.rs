@@ -47,7 +47,17 @@ fn an_unknown_name_lists_no_others() {
     for uses in [&[AdapterUse::of("mine")][..], &both] {
         let unknown = store.acquire(uses, &mut table).unwrap_err().to_string();
         assert_eq!(unknown, "there is no adapter `mine`");
+        assert_eq!(store.prepare(uses).err().unwrap().to_string(), unknown);
     }
+    // Nor are names that are nearly theirs.
+    for name in ["", "tenant", "tenant-3", "TENANT-1", "tenant-1 "] {
+        let unknown = store.acquire(&[AdapterUse::of(name)], &mut table).unwrap_err().to_string();
+        assert_eq!(unknown, format!("there is no adapter `{name}`"));
+        let weighted = [AdapterUse { name: name.to_owned(), weight: 0.5 }];
+        assert_eq!(store.acquire(&weighted, &mut table).unwrap_err().to_string(), unknown);
+        assert!(!store.remove(name));
+    }
+    assert_eq!(names(&store), ["tenant-1", "tenant-2"]);
 }
 
 #[test]
