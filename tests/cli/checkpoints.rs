@@ -1,15 +1,14 @@
 //! Damaged checkpoints: exit status 2, naming the file and the tensor.
 
 use super::Sandbox;
+use super::outputs::make_pipe;
 use super::safetensors_file::{Entry, SafetensorsFile};
 use crate::gguf::convert::convert;
 use crate::gguf::writer::BF16;
 use crate::harness::program;
 use serde_json::json;
-use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -132,17 +131,27 @@ fn values_that_are_no_numbers_are_refused_by_tensor() {
 
 #[test]
 fn pipes_in_a_directory_are_refused_and_not_waited_for() {
-    for name in ["config.json", MODEL, "tokenizer.json"] {
-        let sandbox = Sandbox::of("gptoss-base");
+    for (fixture, name) in [
+        ("gptoss-base", "config.json"),
+        ("gptoss-base", MODEL),
+        ("gptoss-base", "tokenizer.json"),
+        ("gptoss-base", "generation_config.json"),
+        ("gptoss-sharded", "model.safetensors.index.json"),
+        ("gptoss-sharded", "model-00002-of-00002.safetensors"),
+    ] {
+        let sandbox = Sandbox::of(fixture);
         let _ = fs::remove_file(sandbox.path(name));
-        let path = CString::new(sandbox.path(name).as_os_str().as_bytes()).unwrap();
-        // SAFETY: the path is a C string that lives through the call.
-        assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
         let compile = ["compile", "--weights", ".", "-o", "a.plan"];
+        make_pipe(&sandbox.path(name));
         sandbox.run(&compile).refused(&[name, "a pipe or a device, expected a regular file"]);
         fs::remove_file(sandbox.path(name)).unwrap();
-        std::os::unix::fs::symlink("/dev/zero", sandbox.path(name)).unwrap();
-        sandbox.run(&compile).refused(&[name, "a pipe or a device, expected a regular file"]);
+        for to in ["/dev/zero", "/dev/random", "pipe"] {
+            let _ = fs::remove_file(sandbox.path("pipe"));
+            make_pipe(&sandbox.path("pipe"));
+            std::os::unix::fs::symlink(to, sandbox.path(name)).unwrap();
+            sandbox.run(&compile).refused(&[name, "a pipe or a device, expected a regular file"]);
+            fs::remove_file(sandbox.path(name)).unwrap();
+        }
     }
 }
 

@@ -1,8 +1,12 @@
 //! Standard output and standard error: lost, closed, or shown names that mean harm.
 
 use super::Sandbox;
+use super::safetensors_file::{Entry, SafetensorsFile};
+use crate::gguf::convert::convert;
+use crate::gguf::writer::{BF16, Tensor};
 use crate::harness::{program, shell};
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Output, Stdio};
 
 /// Runs the program with its standard streams as the shell's `redirection` says.
@@ -121,6 +125,70 @@ fn names_that_mean_harm_are_shown_without_control_characters() {
             let listing = redirected(&sandbox, "", &["inspect", "evil.plan"]);
             assert_eq!(listing.status.code(), Some(0));
             assert_harmless("inspect", &listing.stdout);
+        }
+    }
+}
+
+/// Names within checkpoints, GGUF files and adapters.
+#[test]
+fn names_in_files_that_mean_harm_are_shown_without_control_characters() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let adapter = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/adapters/qv");
+    let config = fs::read_to_string(adapter.join("adapter_config.json")).unwrap();
+    for dir in ["checkpoint", "index", "tensors", "kind"] {
+        fs::create_dir(sandbox.path(dir)).unwrap();
+    }
+    fs::copy(sandbox.path("config.json"), sandbox.path("checkpoint/config.json")).unwrap();
+    fs::copy(sandbox.path("config.json"), sandbox.path("index/config.json")).unwrap();
+    for name in EVIL {
+        let quoted: String = name.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+        let with_another = |from: &Path, to: &str| {
+            fs::copy(from, sandbox.path(to)).unwrap();
+            let mut file = SafetensorsFile::read(&sandbox.path(to));
+            let another = Entry { name: name.to_owned(), ..file.entries[0].clone() };
+            file.entries.push(another);
+            file.write();
+        };
+        with_another(&sandbox.path("model.safetensors"), "checkpoint/model.safetensors");
+        let weight_map = format!("{{\"weight_map\": {{\"a\": \"{quoted}.safetensors\"}}}}");
+        sandbox.write("index/model.safetensors.index.json", weight_map);
+        with_another(&adapter.join("adapter_model.safetensors"), "tensors/adapter_model.safetensors");
+        sandbox.write("tensors/adapter_config.json", &config);
+        fs::copy(adapter.join("adapter_model.safetensors"), sandbox.path("kind/adapter_model.safetensors"))
+            .unwrap();
+        sandbox.write(
+            "kind/adapter_config.json",
+            config.replace("\"peft_type\": \"LORA\"", &format!("\"peft_type\": \"{quoted}\"")),
+        );
+        let mut gguf = convert("gptoss-base", BF16);
+        let another = Tensor { name: name.to_owned(), ..gguf.tensors[0].clone() };
+        gguf.tensors.push(another);
+        sandbox.write("tensor.gguf", gguf.bytes());
+        let mut gguf = convert("gptoss-base", BF16);
+        gguf.set("general.architecture", name);
+        sandbox.write("kind.gguf", gguf.bytes());
+        let mut gguf = convert("gptoss-base", BF16);
+        gguf.keys.push((name.to_owned(), 1u32.into()));
+        gguf.keys.push((name.to_owned(), 1u32.into()));
+        sandbox.write("key.gguf", gguf.bytes());
+        let logits = ["logits", "--tokens", "ids.json", "--out", "x.safetensors"];
+        let refused: [&[&str]; 7] = [
+            &["checkpoint"],
+            &["index"],
+            &[".", "--lora", "a=tensors"],
+            &[".", "--lora", "a=kind"],
+            &["tensor.gguf"],
+            &["kind.gguf"],
+            &["key.gguf"],
+        ];
+        for args in refused {
+            let output = redirected(&sandbox, "", &[&logits, args].concat());
+            let message = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{args:?}: {message}");
+            // What is harmless of the name is there.
+            let seen = name.chars().find(char::is_ascii_lowercase).unwrap();
+            assert!(message.contains(&format!("{seen}\\u{{")), "{args:?}: {message}");
+            assert_harmless(&format!("{args:?}"), &output.stderr);
         }
     }
 }

@@ -90,6 +90,20 @@ fn missing_parts_are_named() {
 }
 
 #[test]
+fn parts_that_are_no_files_are_refused_at_once() {
+    let third = |link: &'static str| {
+        move |dir: &Path, parts: &mut Vec<Writer>| {
+            parts.truncate(2);
+            std::os::unix::fs::symlink(link, dir.join(name(2))).unwrap();
+        }
+    };
+    refused(0, third("/dev/zero"), "it is a pipe or a device, expected a regular file");
+    refused(1, third("/dev/null"), "it is a pipe or a device, expected a regular file");
+    refused(0, third("."), "it is a directory, expected a regular file");
+    refused(1, third("nowhere"), "one part is missing beside it");
+}
+
+#[test]
 fn parts_that_do_not_go_together_are_refused() {
     let another = "is it of another model?";
     refused(0, |_, parts| parts[1].set("split.count", 4), another);

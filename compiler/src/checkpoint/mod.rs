@@ -315,7 +315,7 @@ impl Checkpoint {
                 let what = format!("shard `{}` is not a plain file name", shortened(shard));
                 return Err(CheckpointError::corrupt(index_path, what));
             }
-            if !dir.join(shard).is_file() {
+            if !dir.join(shard).exists() {
                 return Err(CheckpointError::MissingShard {
                     index: index_path.to_owned(),
                     shard: shard.clone(),

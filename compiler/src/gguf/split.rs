@@ -41,7 +41,7 @@ impl Gguf {
 /// The model that `opened` is a part of.
 pub(super) fn complete(opened: Gguf, split: Split) -> Result<Gguf> {
     let paths = part_paths(&opened, split)?;
-    let missing: Vec<&Path> = paths.iter().filter(|path| !path.is_file()).map(PathBuf::as_path).collect();
+    let missing: Vec<&Path> = paths.iter().filter(|path| !path.exists()).map(PathBuf::as_path).collect();
     if !missing.is_empty() {
         return opened.bad(missing_parts(&missing, split));
     }
