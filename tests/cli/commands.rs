@@ -183,10 +183,10 @@ fn synth_writes_config_json_where_a_class_has_the_graph() {
         sandbox.run(&["synth", "spec.toml", "-o", "new", "-q"]).text();
         let logits = |out: &str| {
             sandbox.run(&["logits", "new", "--tokens", "ids.json", "--out", out]).text();
-            std::fs::read(sandbox.path(out)).unwrap()
+            fs::read(sandbox.path(out)).unwrap()
         };
         let by_spec = logits("spec.safetensors");
-        std::fs::remove_file(sandbox.path("new/kernmill.toml")).unwrap();
+        fs::remove_file(sandbox.path("new/kernmill.toml")).unwrap();
         assert!(logits("config.safetensors") == by_spec, "{fixture}");
     }
     let sandbox = Sandbox::of("gptoss-base");
