@@ -8,6 +8,7 @@ use crate::output;
 use crate::version;
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::memory::available_memory;
+use kernmill_plan::proc;
 use kernmill_plan::target::{Level, host_has};
 use kernmill_plan::tiles;
 use kernmill_runtime::pool::{MAX_THREADS, default_threads};
@@ -176,7 +177,24 @@ fn cpus() -> usize {
 
 /// The CPU's name for itself.
 pub fn model_name() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    name_in(&proc::text("cpuinfo").unwrap_or_default())
+}
+
+fn name_in(info: &str) -> String {
     let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    name.map_or_else(|| "unknown x86-64 CPU".to_owned(), |(_, name)| name.trim().to_owned())
+    let name = name.map(|(_, name)| name.trim()).filter(|name| !name.is_empty());
+    name.unwrap_or("unknown x86-64 CPU").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_without_a_name_is_unknown() {
+        assert_eq!(name_in("vendor_id\t: A\nmodel\t\t: 1\nmodel name\t: A B: C \n"), "A B: C");
+        for info in ["", "model name", "model name\t:  \n", "Processor: ARM\n", "\u{fffd}\0"] {
+            assert_eq!(name_in(info), "unknown x86-64 CPU", "{info:?}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Ctrl-C while a text is written: the first one ends the text, a second one the program.
 
+use kernmill_plan::proc;
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 use std::sync::Arc;
@@ -40,8 +41,33 @@ impl Interrupt {
 
 /// Whether who started this program has it ignore Ctrl-C, as shells do for programs in the background.
 fn is_ignored() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    proc::text("self/status").is_some_and(|status| ignores_interrupt(&status))
+}
+
+fn ignores_interrupt(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (SIGINT - 1) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ctrl_c_is_ignored_only_where_the_system_says_so() {
+        for (status, ignored) in [
+            ("SigBlk:\t0000000000000002\nSigIgn:\t0000000000000002\n", true),
+            ("SigIgn:\tffffffffffffffff\n", true),
+            ("SigIgn:\t0000000000001000\nSigCgt:\t0000000000000002\n", false),
+            ("", false),
+            ("SigIgn:", false),
+            ("SigIgn:\tall of them\n", false),
+            ("SigIgn:\t-2\n", false),
+            ("SigIgn:\t2ffffffffffffffff\n", false),
+            ("\u{fffd}", false),
+        ] {
+            assert_eq!(ignores_interrupt(status), ignored, "{status:?}");
+        }
+    }
 }

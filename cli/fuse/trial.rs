@@ -10,7 +10,10 @@ use kernmill_compiler::graph::Graph;
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::target::Level;
 use serde::{Deserialize, Serialize};
-use std::io::Read;
+use std::ffi::{CStr, OsStr, c_char};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{self, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -80,7 +83,8 @@ pub fn run(
     spec: &FusedSpec,
     limit: Duration,
 ) -> Result<std::result::Result<Reply, Crash>> {
-    let program = std::env::current_exe();
+    // Without /proc nothing says where the program's own file is.
+    let program = std::env::current_exe().or_else(|error| started_by().unwrap_or(Err(error)));
     let program = program.map_err(|error| Failure::Work(format!("the program's own file: {error}")))?;
     let mut command = Command::new(program);
     command.args(["fuse", "trial"]);
@@ -107,6 +111,18 @@ pub fn run(
     Ok(Err(Crash { at, verdict, graph: graph.map(|graph| graph.to_string()) }))
 }
 
+/// The path that this process was started by.
+fn started_by() -> Option<io::Result<PathBuf>> {
+    // SAFETY: asking has no preconditions.
+    let name = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const c_char;
+    if name.is_null() {
+        return None;
+    }
+    // SAFETY: the system gives every process this string, which ends with a NUL and stays where it is.
+    let name = unsafe { CStr::from_ptr(name) };
+    Some(path::absolute(OsStr::from_bytes(name.to_bytes())))
+}
+
 /// The process itself: reads a request from standard input.
 #[derive(Debug, clap::Args)]
 pub struct Trial {}
@@ -116,7 +132,7 @@ impl Trial {
     pub fn execute(self) -> Result<()> {
         let mut text = String::new();
         let bad = |error: &dyn std::fmt::Display| Failure::BadInput(format!("the request: {error}"));
-        std::io::stdin().read_to_string(&mut text).map_err(|error| bad(&error))?;
+        io::stdin().read_to_string(&mut text).map_err(|error| bad(&error))?;
         let request: Request = serde_json::from_str(&text).map_err(|error| bad(&error))?;
         limit_memory(request.memory);
         let parsed = request.specs.iter().map(|(name, text)| FusedSpec::parse(name, text));
@@ -152,5 +168,16 @@ impl Trial {
             _ => None,
         };
         say(&Line::Done(Box::new(Reply { outcome, costs })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_knows_what_it_was_started_by() {
+        let file = |path: PathBuf| std::fs::canonicalize(path).unwrap();
+        assert_eq!(file(started_by().unwrap().unwrap()), file(std::env::current_exe().unwrap()));
     }
 }

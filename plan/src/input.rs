@@ -46,6 +46,8 @@ pub mod limit {
     pub const PLAN_METADATA_BYTES: u64 = 16 << 20;
     /// Files that a GGUF model is split into.
     pub const GGUF_PARTS: u64 = 1000;
+    /// A file of `/proc`: the list of a process's mappings has some megabytes at most.
+    pub const PROC_BYTES: u64 = 16 << 20;
     /// A JSON list of token ids: 12 bytes for each of a million.
     pub const TOKEN_IDS_BYTES: u64 = 12 << 20;
     /// Token ids of a vocabulary.

@@ -19,6 +19,7 @@ pub mod numeric;
 pub mod output;
 pub mod pack;
 pub mod probe;
+pub mod proc;
 pub mod program;
 pub mod region;
 pub mod signals;

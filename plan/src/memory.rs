@@ -1,5 +1,6 @@
 //! How much memory and disk space there is to take.
 
+use crate::proc;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -8,9 +9,13 @@ use std::path::{Path, PathBuf};
 /// Bytes that can be taken without swapping or being killed: the least of the system's `MemAvailable` and what every
 /// control group above this process leaves. `None` when neither can be read.
 pub fn available_memory() -> Option<u64> {
-    let system = read("/proc/meminfo").and_then(|text| field(&text, "MemAvailable:")).map(|kib| kib * 1024);
-    let groups = read("/proc/self/cgroup").map(|text| group_limits(&text)).unwrap_or_default();
-    system.into_iter().chain(groups).min()
+    let [system, groups] = ["meminfo", "self/cgroup"].map(|name| proc::text(name).unwrap_or_default());
+    system_memory(&system).into_iter().chain(group_limits(&groups)).min()
+}
+
+/// What `/proc/meminfo` says.
+fn system_memory(text: &str) -> Option<u64> {
+    field(text, "MemAvailable:").map(|kib| kib.saturating_mul(1024))
 }
 
 /// Bytes that an ordinary user may still write to the file system of the directory `dir`.
@@ -84,7 +89,7 @@ fn group_left(dir: &Path, [limit, usage]: [&str; 2]) -> Option<u64> {
     let (limit, usage) = (number(limit)?, number(usage)?);
     let stat = read(dir.join("memory.stat")).unwrap_or_default();
     let sum = |names: [&str; 2]| {
-        names.iter().map(|name| field(&stat, name)).collect::<Option<Vec<_>>>().map(|v| v.iter().sum::<u64>())
+        names.iter().try_fold(0u64, |bytes, name| Some(bytes.saturating_add(field(&stat, name)?)))
     };
     let cache = sum(["total_inactive_file", "total_active_file"])
         .or_else(|| sum(["inactive_file", "active_file"]))
@@ -112,7 +117,7 @@ mod tests {
     fn this_process_can_take_some_of_the_machines_memory() {
         let available = available_memory().expect("/proc/meminfo is there");
         let all =
-            field(&read("/proc/meminfo").expect("it is there"), "MemTotal:").expect("it is said") * 1024;
+            field(&proc::text("meminfo").expect("it is there"), "MemTotal:").expect("it is said") * 1024;
         assert!(available > 0 && available < all, "{available} of {all}");
     }
 
@@ -130,9 +135,32 @@ mod tests {
         assert_eq!(group_left(&dir, files), Some(500));
         write("memory.current", "1900\n");
         assert_eq!(group_left(&dir, files), Some(0));
+        write("memory.stat", "inactive_file 18446744073709551615\nactive_file 50\n");
+        assert_eq!(group_left(&dir, files), Some(1000));
+        write("memory.stat", "inactive_file many\n");
+        assert_eq!(group_left(&dir, files), Some(0));
         write("memory.max", "max\n");
         assert_eq!(group_left(&dir, files), None);
         std::fs::remove_dir_all(&dir).expect("writable");
+    }
+
+    #[test]
+    fn what_the_system_does_not_say_or_says_wrongly_is_no_limit() {
+        assert_eq!(system_memory("MemTotal: 9 kB\nMemAvailable:      7 kB\n"), Some(7 << 10));
+        for text in [
+            "",
+            "MemAvailable:",
+            "MemAvailable: lots",
+            "MemAvailable: -7 kB",
+            "XMemAvailable: 7 kB",
+            "\u{fffd}\0",
+        ] {
+            assert_eq!(system_memory(text), None, "{text:?}");
+        }
+        assert_eq!(system_memory("MemAvailable: 18446744073709551615 kB"), Some(u64::MAX));
+        for text in ["", "0", "0:", "0::", "::", "1:cpu:/x", "0::/no/such/group", "0::../..", "x:memory:\0"] {
+            assert!(group_limits(text).iter().all(|left| *left > 0), "{text:?}");
+        }
     }
 
     #[test]
@@ -146,7 +174,7 @@ mod tests {
     fn files_of_proc_lie_on_no_file_system_in_memory() {
         assert!(!lies_in_memory(&File::open("/proc/self/stat").expect("it exists")));
         // Where there is shared memory, it is a tmpfs.
-        if read("/proc/mounts").is_some_and(|mounts| mounts.contains(" /dev/shm tmpfs ")) {
+        if proc::text("mounts").is_some_and(|mounts| mounts.contains(" /dev/shm tmpfs ")) {
             assert!(lies_in_memory(&File::open("/dev/shm").expect("it exists")));
         }
     }

@@ -1,16 +1,35 @@
 //! What the system may refuse: threads, and code that was generated.
 
 use super::Sandbox;
+use super::confined::{Refusal, refuse};
 use super::outputs::make_pipe;
 use crate::harness::program;
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::process::Output;
+use std::process::{Command, Output};
 
-/// Runs the program where no thread can be made: no address space has room for such a stack.
-fn without_threads(sandbox: &Sandbox, args: &[&str]) -> Output {
+/// Has the system make no thread for a command.
+type Deny = fn(&mut Command);
+
+/// Ways in which a system makes no thread.
+const WITHOUT_THREADS: [(&str, Deny); 2] = [
+    // No address space has room for such a stack.
+    ("no memory", |command| {
+        command.env("RUST_MIN_STACK", (1u64 << 60).to_string());
+    }),
+    // As where a container has no more processes left.
+    ("no processes", |command| {
+        for call in [libc::SYS_clone, libc::SYS_clone3] {
+            refuse(command, Refusal { call, argument: None, answer: libc::EAGAIN });
+        }
+    }),
+];
+
+/// Runs the program where no thread can be made.
+fn without_threads(sandbox: &Sandbox, deny: Deny, args: &[&str]) -> Output {
     let mut command = program();
-    command.args(args).current_dir(sandbox.dir.path()).env("RUST_MIN_STACK", (1u64 << 60).to_string());
+    command.args(args).current_dir(sandbox.dir.path());
+    deny(&mut command);
     command.output().unwrap()
 }
 
@@ -20,29 +39,32 @@ fn work_is_done_by_one_thread_where_the_system_makes_no_more() {
     let compile = ["compile", "-q", "--target", "x86-64-v3", "-o"];
     sandbox.run(&[&compile[..], &["nano.plan"]].concat()).text();
     let expected = fs::read(sandbox.path("nano.plan")).unwrap();
-    for preset in ["faithful", "fast"] {
-        let more = ["again.plan", "--preset", preset, "--threads", "4"];
-        let output = without_threads(&sandbox, &[&compile[..], &more].concat());
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        assert_eq!(fs::read(sandbox.path("again.plan")).unwrap() == expected, preset == "faithful");
-    }
-    let commands: [&[&str]; 5] = [
-        &["run", "nano.plan", "--prompt", "A slice is", "-n", "9", "-q", "--threads", "1"],
-        &["run", "-n", "5", "-q", "--threads", "1"],
-        &["run", "--prompt", "A slice is", "-n", "5", "-q", "--threads", "1", "--preset", "fast"],
-        &["inspect", "nano.plan", "--verify", "--threads", "4"],
-        &["synth", "spec.toml", "-o", "random"],
-    ];
-    for args in commands {
-        let output = without_threads(&sandbox, args);
-        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        if args[0] != "synth" {
-            assert_eq!(String::from_utf8(output.stdout).unwrap(), sandbox.run(args).text());
-        }
-    }
     sandbox.run(&["synth", "spec.toml", "-o", "same"]).text();
     let weights = |dir: &str| fs::read(sandbox.path(dir).join("model.safetensors")).unwrap();
-    assert!(weights("random") == weights("same"));
+    for (why, deny) in WITHOUT_THREADS {
+        for preset in ["faithful", "fast"] {
+            let more = ["again.plan", "--preset", preset, "--threads", "4"];
+            let output = without_threads(&sandbox, deny, &[&compile[..], &more].concat());
+            assert!(output.status.success(), "{why}: {}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!(fs::read(sandbox.path("again.plan")).unwrap() == expected, preset == "faithful");
+        }
+        let commands: [&[&str]; 5] = [
+            &["run", "nano.plan", "--prompt", "A slice is", "-n", "9", "-q", "--threads", "1"],
+            &["run", "-n", "5", "-q", "--threads", "1"],
+            &["run", "--prompt", "A slice is", "-n", "5", "-q", "--threads", "1", "--preset", "fast"],
+            &["inspect", "nano.plan", "--verify", "--threads", "4"],
+            &["synth", "spec.toml", "-o", why],
+        ];
+        for args in commands {
+            let output = without_threads(&sandbox, deny, args);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{why}, {args:?}: {errors}");
+            if args[0] != "synth" {
+                assert_eq!(String::from_utf8(output.stdout).unwrap(), sandbox.run(args).text());
+            }
+        }
+        assert!(weights(why) == weights("same"), "{why}");
+    }
 }
 
 #[test]
@@ -50,12 +72,14 @@ fn kernels_that_need_more_threads_than_there_are_end_in_a_message() {
     let sandbox = Sandbox::of("gptoss-base");
     let logits = ["logits", "--tokens", "ids.json", "--out", "x.safetensors", "--threads", "3"];
     for args in [&["run", "-n", "5", "--threads", "2"][..], &logits] {
-        let output = without_threads(&sandbox, args);
-        let message = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{message}");
-        // A note may come first, that three threads are more than there are CPUs.
-        let error = message.lines().last().unwrap_or_default();
-        assert!(error.starts_with("error: ") && error.contains("thread"), "{message}");
+        for (why, deny) in WITHOUT_THREADS {
+            let output = without_threads(&sandbox, deny, args);
+            let message = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{why}: {message}");
+            // A note may come first, that three threads are more than there are CPUs.
+            let error = message.lines().last().unwrap_or_default();
+            assert!(error.starts_with("error: ") && error.contains("thread"), "{why}: {message}");
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Whose machine code is run: one's own, and the system's.
 
+use kernmill_plan::proc;
 use std::fmt;
-use std::fs::{File, Metadata, read_to_string};
+use std::fs::{File, Metadata};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
@@ -79,7 +80,7 @@ pub(super) fn distrust(file: &File, status: &Metadata) -> Option<Distrust> {
         // SAFETY: geteuid has no preconditions and cannot fail.
         user: unsafe { libc::geteuid() },
         mode: status.mode() & PERMISSIONS,
-        is_anybody: is_anybody(owner, &text("/proc/sys/kernel/overflowuid"), &text("/proc/self/uid_map")),
+        is_anybody: is_anybody(owner, &text("sys/kernel/overflowuid"), &text("self/uid_map")),
         no_exec: is_no_exec(file),
     })
 }
@@ -107,8 +108,8 @@ fn is_anybody(owner: u32, overflow: &str, map: &str) -> bool {
 }
 
 /// The text of a file of /proc; nothing where there is none.
-fn text(path: &str) -> String {
-    read_to_string(path).unwrap_or_default()
+fn text(name: &str) -> String {
+    proc::text(name).unwrap_or_default()
 }
 
 /// What cannot be asked is not held against the file.
@@ -148,7 +149,7 @@ mod tests {
         // What the system says of each file system that has a file to ask about.
         for path in ["/proc/self/stat", "/proc/version", "/sys/kernel/notes", "/etc/passwd", "/bin/sh"] {
             let Ok(file) = File::open(path) else { continue };
-            let mounts = text("/proc/self/mounts");
+            let mounts = text("self/mounts");
             let mount = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
             let of_path = mount.filter(|mount| std::path::Path::new(path).starts_with(mount[1]));
             let Some(mount) = of_path.max_by_key(|mount| mount[1].len()) else { continue };
@@ -164,6 +165,11 @@ mod tests {
             (65534, "65534\n", "      1000       1000          1\n", true),
             (65534, "65534\n", "         0     100000      65536\n", true),
             (65534, "", "", true),
+            (1000, "", "", false),
+            // What makes no sense is taken for what is not there.
+            (65534, "nobody\n", "0 0 many", true),
+            (65534, "-2", "0 0 4294967295 1000 0 1", true),
+            (1000, "\u{fffd}", "\u{fffd}", false),
             (1000, "65534\n", "      1000       1000          1\n", false),
             (99, "99\n", "0 1000 1\n", true),
             (65534, "99\n", "0 1000 1\n", false),

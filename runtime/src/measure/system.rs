@@ -1,6 +1,6 @@
 //! What the system tells about this process.
 
-use std::fs;
+use kernmill_plan::proc;
 
 /// How much of a stretch of memory lies on huge pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct HugePages {
 /// The mappings that hold any of `memory`; `None` when the system does not say.
 pub fn huge_pages(memory: &[u8]) -> Option<HugePages> {
     let start = memory.as_ptr() as u64;
-    Some(sum_mappings(&fs::read_to_string("/proc/self/smaps").ok()?, start, start + memory.len() as u64))
+    Some(sum_mappings(&proc::text("self/smaps")?, start, start + memory.len() as u64))
 }
 
 fn sum_mappings(smaps: &str, start: u64, end: u64) -> HugePages {
@@ -29,13 +29,13 @@ fn sum_mappings(smaps: &str, start: u64, end: u64) -> HugePages {
             inside = from < end && start < to;
             continue;
         }
-        let bytes = second.and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) * 1024;
-        match first {
-            "Size:" if inside => sum.mapped += bytes,
-            "Rss:" if inside => sum.resident += bytes,
-            "AnonHugePages:" | "ShmemPmdMapped:" | "FilePmdMapped:" if inside => sum.huge += bytes,
-            _ => {}
-        }
+        let counted = match first {
+            "Size:" if inside => &mut sum.mapped,
+            "Rss:" if inside => &mut sum.resident,
+            "AnonHugePages:" | "ShmemPmdMapped:" | "FilePmdMapped:" if inside => &mut sum.huge,
+            _ => continue,
+        };
+        *counted = counted.saturating_add(second.and_then(bytes_of_kib).unwrap_or(0));
     }
     sum
 }
@@ -46,21 +46,33 @@ fn address_range(word: &str) -> Option<(u64, u64)> {
     Some((u64::from_str_radix(from, 16).ok()?, u64::from_str_radix(to, 16).ok()?))
 }
 
-/// Page faults of this process so far that had to wait for a disk.
-pub fn major_faults() -> u64 {
+fn bytes_of_kib(number: &str) -> Option<u64> {
+    Some(number.parse::<u64>().ok()?.saturating_mul(1024))
+}
+
+fn usage() -> Option<libc::rusage> {
     // SAFETY: rusage is plain data, for which all zeros is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is writable and lives through the call.
     let result = unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
-    if result == 0 { usage.ru_majflt as u64 } else { 0 }
+    (result == 0).then_some(usage)
+}
+
+/// Page faults of this process so far that had to wait for a disk.
+pub fn major_faults() -> u64 {
+    usage().map_or(0, |usage| usage.ru_majflt as u64)
 }
 
 /// Largest resident size of this process so far, in bytes.
 pub fn peak_resident() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let stated = proc::text("self/status").and_then(|status| peak_in(&status));
+    // This one may have what ran in the process before, which is little.
+    stated.or_else(|| Some(u64::try_from(usage()?.ru_maxrss).ok()?.saturating_mul(1024)))
+}
+
+fn peak_in(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kib * 1024)
+    bytes_of_kib(line.split_whitespace().next()?)
 }
 
 #[cfg(test)]
@@ -98,5 +110,23 @@ FilePmdMapped:         8 kB
         assert!(pages.resident >= 100_000 && pages.mapped >= pages.resident, "{pages:?}");
         assert!(peak_resident().unwrap() > 100_000);
         assert!(major_faults() < u64::MAX);
+        let usage = u64::try_from(usage().unwrap().ru_maxrss).unwrap() * 1024;
+        assert!(usage > 100_000 && usage < 1 << 50, "{usage}");
+    }
+
+    #[test]
+    fn lists_that_make_no_sense_are_passed_over() {
+        assert_eq!(peak_in("VmPeak: 9 kB\nVmHWM:\t    7 kB\n"), Some(7 << 10));
+        for status in ["", "VmHWM:", "VmHWM: much kB", "VmHWM: -1 kB", "\u{fffd}"] {
+            assert_eq!(peak_in(status), None, "{status:?}");
+        }
+        assert_eq!(peak_in("VmHWM: 18446744073709551615 kB"), Some(u64::MAX));
+        let mapped = |lines: &str| sum_mappings(&format!("0-ff r--p\n{lines}"), 0, 1).mapped;
+        assert_eq!(mapped("Size: 1 kB\nSize: 2 kB"), 3 << 10);
+        for lines in ["", "Size:", "Size: all kB", "Size: -1 kB", "Size", "g0-ff\n:"] {
+            assert_eq!(mapped(lines), 0, "{lines:?}");
+        }
+        assert_eq!(mapped("Size: 18446744073709551615 kB\nSize: 4 kB"), u64::MAX);
+        assert_eq!(sum_mappings("Size: 4 kB\n-\n0-\n", 0, 1), HugePages::default());
     }
 }

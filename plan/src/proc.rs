@@ -1,0 +1,47 @@
+//! What the system tells in `/proc`. It is not there in every container, so that every reader does without: nothing that is missing,
+//! cannot be read or makes no sense is an error.
+
+use crate::input::{limit, read_named};
+use std::path::Path;
+
+/// The text of the file `name` in `/proc`, such as `self/status`; `None` if there is none, or it cannot be read, or never ends. Bytes that
+/// are no text, as in names of files, are replaced.
+pub fn text(name: &str) -> Option<String> {
+    text_in(Path::new("/proc"), name)
+}
+
+fn text_in(proc: &Path, name: &str) -> Option<String> {
+    let bytes = read_named(&proc.join(name), limit::PROC_BYTES).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_read_and_all_else_is_nothing() {
+        let dir = std::env::temp_dir().join(format!("kernmill-proc-{}", std::process::id()));
+        std::fs::create_dir_all(dir.join("self/status")).unwrap();
+        std::fs::write(dir.join("meminfo"), "MemAvailable: 5 kB\n").unwrap();
+        std::fs::write(dir.join("self/smaps"), b"/models/gr\xfcn\n").unwrap();
+        std::fs::write(dir.join("empty"), "").unwrap();
+        std::os::unix::fs::symlink("/dev/zero", dir.join("endless")).unwrap();
+        std::os::unix::fs::symlink("nowhere", dir.join("dangling")).unwrap();
+        for (name, expected) in [
+            ("meminfo", Some("MemAvailable: 5 kB\n")),
+            ("self/smaps", Some("/models/gr\u{fffd}n\n")),
+            ("empty", Some("")),
+            ("cpuinfo", None),
+            ("self/status", None),
+            ("meminfo/status", None),
+            ("endless", None),
+            ("dangling", None),
+        ] {
+            assert_eq!(text_in(&dir, name).as_deref(), expected, "{name}");
+        }
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(text_in(&dir, "meminfo"), None);
+        assert!(text("self/status").is_none_or(|text| text.contains("Pid:")));
+    }
+}
