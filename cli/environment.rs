@@ -95,6 +95,39 @@ pub fn unused(command: &Command, args: &[OsString]) -> Vec<Unused> {
     unused
 }
 
+/// `error`, which the command line `args` has with the variables that are `used`. An option whose value at fault comes from a variable is
+/// named together with it.
+pub fn blamed(
+    mut error: clap::Error,
+    command: &Command,
+    args: &[OsString],
+    used: &dyn Fn(&str) -> bool,
+) -> clap::Error {
+    let before = error.render().to_string();
+    let blame = |shown: &str| {
+        let variable = variable_of(shown);
+        if !used(&variable) || std::env::var_os(&variable).is_none() {
+            return shown.to_owned();
+        }
+        let mut without = named(command.clone(), false, &|other| used(other) && other != variable);
+        match without.try_get_matches_from_mut(args) {
+            Err(other) if other.render().to_string() == before => shown.to_owned(),
+            _ => format!("{variable} ({shown})"),
+        }
+    };
+    for kind in [ContextKind::InvalidArg, ContextKind::PriorArg] {
+        let value = match error.get(kind) {
+            Some(ContextValue::String(shown)) => ContextValue::String(blame(shown)),
+            Some(ContextValue::Strings(shown)) => {
+                ContextValue::Strings(shown.iter().map(|shown| blame(shown)).collect())
+            }
+            _ => continue,
+        };
+        error.insert(kind, value);
+    }
+    error
+}
+
 /// The variables that are set, of all options.
 fn collect_set(command: &Command, set: &mut BTreeSet<String>) {
     for arg in command.get_arguments() {

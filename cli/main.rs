@@ -145,8 +145,10 @@ fn parse() -> std::result::Result<(Cli, Explicit), clap::Error> {
     let command = environment::with_negative_numbers(Cli::command());
     let unused = environment::unused(&command, &args);
     let used = |variable: &str| unused.iter().all(|unused| unused.variable != variable);
+    let bare = command.clone();
     let mut command = environment::named(command, environment::wants_long_help(&args), &used);
-    let matches = command.try_get_matches_from_mut(args)?;
+    let matches = command.try_get_matches_from_mut(&args);
+    let matches = matches.map_err(|error| environment::blamed(error, &bare, &args, &used))?;
     let explicit = Explicit::of(&command, &matches);
     unused.iter().for_each(|unused| explicit.note_unused(&unused.variable, &unused.because));
     let cli = Cli::from_arg_matches(&matches)?;

@@ -73,14 +73,29 @@ fn a_variable_is_the_default_and_the_command_line_goes_before_it() {
             with(&sandbox, &[model, ("KERNMILL_JSON", flag)], &["run", "--tokens", "ids.json", "-n", "1"]);
         assert_eq!(ran.text().starts_with('{'), is_json, "{flag:?}");
     }
-    let cases: [(&str, &str, &[&str]); 4] = [
-        ("KERNMILL_THREADS", "many", &["--threads", "invalid value 'many'"]),
-        ("KERNMILL_PRESET", "best", &["--preset", "faithful"]),
-        ("KERNMILL_TEMP", "-1", &["--temp", "at least 0"]),
-        ("KERNMILL_JSON", "perhaps", &["--json"]),
+}
+
+#[test]
+fn a_variable_whose_value_is_at_fault_is_named() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let model = ("KERNMILL_MODEL", ".");
+    let run = ["run", "--tokens", "ids.json"];
+    let cases: [(&str, &str, &[&str]); 5] = [
+        ("KERNMILL_THREADS", "many", &["invalid value 'many' for 'KERNMILL_THREADS (--threads <N>)'"]),
+        ("KERNMILL_PRESET", "best", &["'KERNMILL_PRESET (--preset <PRESET>)'", "faithful"]),
+        ("KERNMILL_TEMP", "-1", &["'KERNMILL_TEMP (--temp <T>)'", "at least 0"]),
+        ("KERNMILL_JSON", "perhaps", &["'KERNMILL_JSON (--json)'"]),
+        ("KERNMILL_LORA", "poet", &["'KERNMILL_LORA (--lora <NAME=DIR[:SCALE]>)'", "expected NAME=DIR"]),
     ];
     for (variable, value, parts) in cases {
-        with(&sandbox, &[model, (variable, value)], &["run", "--tokens", "ids.json"]).refused(parts);
+        with(&sandbox, &[model, (variable, value)], &run).refused(parts);
+    }
+    // What is typed is not said of a variable.
+    let typed = [&run[..], &["--threads", "few"]].concat();
+    for threads in ["many", "1"] {
+        let ran = with(&sandbox, &[model, ("KERNMILL_THREADS", threads)], &typed);
+        assert!(!ran.stderr.contains("KERNMILL_"), "{}", ran.stderr);
+        ran.refused(&["invalid value 'few' for '--threads <N>'"]);
     }
 }
 
@@ -157,9 +172,12 @@ fn variables_that_go_with_each_other_are_used_and_those_that_do_not_are_refused(
     assert!(sandbox.read("lora/adapter_config.json").contains("q_proj"));
     assert!(!sandbox.read("lora/adapter_config.json").contains("k_proj"));
     let both = [("KERNMILL_PROMPT", "x"), ("KERNMILL_TOKENS", "ids.json")];
-    with(&sandbox, &both, &["run", "."]).refused(&["--prompt", "--tokens", "cannot be used with"]);
+    let variables = ["KERNMILL_PROMPT (--prompt <TEXT>)", "KERNMILL_TOKENS (--tokens <IDS.json>)"];
+    with(&sandbox, &both, &["run", "."]).refused(&[variables[0], variables[1], "cannot be used with"]);
     // The command line's own faults stay what they are.
     let typed = ["run", ".", "--tokens", "ids.json", "--prompt", "x"];
-    with(&sandbox, &both, &typed).refused(&["cannot be used with"]);
+    let ran = with(&sandbox, &both, &typed);
+    assert!(!ran.stderr.contains("KERNMILL_"), "{}", ran.stderr);
+    ran.refused(&["cannot be used with"]);
     with(&sandbox, &both, &["run", "--no-such-option"]).refused(&["--no-such-option"]);
 }
