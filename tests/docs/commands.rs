@@ -21,32 +21,45 @@ fn commands_in_documents_parse() {
     assert!(count > 10, "found only {count} commands");
 }
 
+/// Names of the commands that a help text lists.
+fn listed(help: &str) -> Vec<String> {
+    let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let list = list.take_while(|line| !line.is_empty());
+    let names = list.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
+    names.map(str::to_owned).collect()
+}
+
+/// Every command's examples: the words that its help is asked by, and what stands behind `kernmill` on the lines of its help.
+pub fn examples() -> Vec<(Vec<String>, Vec<String>)> {
+    let (mut found, mut open) = (Vec::new(), vec![Vec::new()]);
+    while let Some(command) = open.pop() {
+        let mut args: Vec<&str> = command.iter().map(String::as_str).collect();
+        args.push("--help");
+        let text = help(&args);
+        open.extend(listed(&text).into_iter().map(|name| [command.clone(), vec![name]].concat()));
+        let lines = text.lines().filter_map(|line| line.strip_prefix("  kernmill "));
+        let lines = lines.map(|line| line.split("   ").next().unwrap().to_owned()).collect();
+        found.push((command, lines));
+    }
+    found
+}
+
 #[test]
 fn examples_in_help_texts_parse() {
-    let general = help(&["--help"]);
-    let commands: Vec<&str> = general
-        .lines()
-        .skip_while(|line| *line != "Commands:")
-        .skip(1)
-        .take_while(|line| !line.is_empty())
-        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|command| *command != "help")
-        .collect();
-    assert!(commands.len() >= 7, "{commands:?}");
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    for command in commands {
-        assert!(
-            readme.contains(&format!("| `kernmill {command}` |")),
-            "README.md does not list `kernmill {command}`"
-        );
-        let text = help(&[command, "--help"]);
-        let examples: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("  kernmill ")).collect();
-        assert!(!examples.is_empty(), "`kernmill {command} --help` has no examples");
-        for example in examples {
-            assert_parses(example.split("   ").next().unwrap(), command);
+    let mut commands = 0;
+    for (command, examples) in examples() {
+        let name = command.join(" ");
+        if let [command] = &command[..] {
+            let row = format!("| `kernmill {command}` |");
+            assert!(readme.contains(&row), "README.md does not list `kernmill {command}`");
+            assert!(!examples.is_empty(), "`kernmill {command} --help` has no examples");
+            commands += 1;
         }
+        examples.iter().for_each(|example| assert_parses(example, &name));
     }
+    assert!(commands >= 7, "found only {commands} commands");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The commands that documents show do what they say: each document's are run, in its order, in a directory of their own.
+//! The commands that documents and help texts show do what they say: those of each document, and of each command's help, are run in their
+//! order, in a directory of their own.
 //!
 //! Models of a true size are not at hand. A small one stands in for each of them under its name: the embedded model's files, with a
 //! longer context.
@@ -19,6 +20,9 @@ const CONTEXT: &str = "8192";
 /// Variables that make commands quick which measure.
 const QUICK: [(&str, &str); 4] =
     [("KERNMILL_READ", "1M"), ("KERNMILL_REPEAT", "1"), ("KERNMILL_SAMPLES", "1"), ("KERNMILL_THREADS", "2")];
+
+/// A fused-op spec.
+const FUSION: &str = "model-specs/examples/fused/mish.toml";
 
 /// Options whose value is written by the command.
 const OUTPUTS: [&str; 4] = ["-o", "--output", "--out", "--emit-dir"];
@@ -62,7 +66,7 @@ impl Place {
             return;
         }
         match name {
-            "DIR" | "synth-20b" => self.checkpoint(&self.path(name)),
+            "DIR" | "MODEL" | "synth-20b" => self.checkpoint(&self.path(name)),
             "ids.json" => fs::write(self.path(name), "[1, 2, 3, 4, 5]").unwrap(),
             "question.txt" => fs::write(self.path(name), "What is a slice?").unwrap(),
             _ if name.ends_with(".gguf") => {
@@ -71,9 +75,15 @@ impl Place {
                 let tokenizer = root().join("model-specs/nano/tokenizer.json");
                 let _ = symlink(tokenizer, self.path("tokenizer.json"));
             }
-            "model.toml" => self.make(&["import", &self.input("DIR"), "-o", name]),
-            _ if name.ends_with(".plan") => self.make(&["compile", &self.input("DIR"), "-o", name, "-q"]),
-            _ if name.starts_with("adapters/") => {
+            "my_fusions" => {
+                fs::create_dir(self.path(name)).unwrap();
+                fs::copy(root().join(FUSION), self.path(name).join("mish.toml")).unwrap();
+            }
+            "model.toml" | "my.toml" => self.make(&["import", &self.input("DIR"), "-o", name]),
+            _ if name.ends_with(".plan") => {
+                self.make(&["compile", &self.input("DIR"), "-o", name, "-q", "--target", "all"]);
+            }
+            "DIR_A" | "DIR_B" | "adapters/poet" | "adapters/terse" => {
                 let spec = "model-specs/gpt-oss-20b.toml";
                 fs::create_dir_all(self.path("adapters")).unwrap();
                 self.make(&["synth", spec, "-o", name, "--lora", "2", "-q"]);
@@ -114,6 +124,21 @@ impl Place {
             self.provide(name.split(':').next().unwrap());
         }
     }
+
+    /// Runs a command, for which everything is there that it reads.
+    #[track_caller]
+    fn works(&self, call: &str, whose: &str) {
+        // What follows is for the shell.
+        let mut args = super::commands::words(call.split(['>', '|']).next().unwrap());
+        self.provide_all(&args);
+        // Each measurement is made once.
+        if let Some(at) = args.iter().position(|arg| arg == "--repeat") {
+            args[at + 1] = "1".to_owned();
+        }
+        let output = self.run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{whose}: kernmill {call}\n{errors}");
+    }
 }
 
 #[test]
@@ -126,13 +151,26 @@ fn commands_in_documents_do_what_they_say() {
         let text = fs::read_to_string(&document).unwrap();
         for line in text.split("```sh").skip(1).flat_map(|block| block.split("```").next().unwrap().lines()) {
             let Some(call) = call(line) else { continue };
-            let args = super::commands::words(call);
-            place.provide_all(&args);
-            let output = place.run(&args.iter().map(String::as_str).collect::<Vec<_>>());
-            let errors = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(0), "{}: {line}\n{errors}", document.display());
+            place.works(call, &document.display().to_string());
             count += 1;
         }
     }
     assert!(count > 40, "found only {count} commands");
+}
+
+#[test]
+fn examples_in_help_texts_do_what_they_say() {
+    let mut count = 0;
+    for (command, examples) in super::commands::examples() {
+        let place = Place::new();
+        if command.first().is_some_and(|first| first == "fuse") {
+            // Here it is a fused-op spec of one's own.
+            fs::copy(root().join(FUSION), place.path("my.toml")).unwrap();
+        }
+        for example in &examples {
+            place.works(example, &command.join(" "));
+            count += 1;
+        }
+    }
+    assert!(count > 50, "found only {count} examples");
 }
