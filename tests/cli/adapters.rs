@@ -1,5 +1,6 @@
 //! `--lora`, `--merge-lora` and synthetic adapters.
 
+use super::safetensors_file::{Entry, SafetensorsFile};
 use super::{Ran, Sandbox, kernmill};
 use crate::gguf::convert::convert;
 use crate::gguf::writer::BF16;
@@ -155,6 +156,55 @@ fn adapters_of_other_kinds_and_with_pipes_are_bad_input() {
             &["--lora", &format!("a={dir}")],
             &[file, "a pipe or a device, expected a regular file"],
         );
+    }
+}
+
+/// Tensors that are no factors of LoRA, or are not named as PEFT names them: none is passed over.
+#[test]
+fn adapters_with_tensors_of_other_kinds_are_bad_input() {
+    let sandbox = sandbox("gptoss-base", "qv");
+    let own = "base_model.model.model";
+    let rename = |from: &'static str, to: &'static str| {
+        move |file: &mut SafetensorsFile| {
+            file.entries.iter_mut().for_each(|entry| entry.name = entry.name.replace(from, to));
+        }
+    };
+    let add = |name: String, shape: &'static [usize]| {
+        move |file: &mut SafetensorsFile| {
+            let bytes = vec![0; 4 * shape.iter().product::<usize>()];
+            file.entries.push(Entry {
+                name: name.clone(),
+                dtype: "F32".into(),
+                shape: shape.to_vec(),
+                bytes,
+            });
+        }
+    };
+    type Change = Box<dyn Fn(&mut SafetensorsFile)>;
+    let cases: [(&str, Change, &str); 7] = [
+        ("another-name", Box::new(rename(".weight", ".poet.weight")), ".lora_A.poet.weight"),
+        ("only-b", Box::new(rename("lora_B.weight", "lora_B.0.weight")), ".lora_B.0.weight"),
+        ("compiled", Box::new(rename("base_model.model.", "base_model.model._orig_mod.")), "_orig_mod.model"),
+        (
+            "table",
+            Box::new(add(format!("{own}.embed_tokens.weight"), &[96, 64])),
+            "`model.embed_tokens.weight`",
+        ),
+        ("norm", Box::new(add(format!("{own}.norm.weight"), &[64])), "`model.norm.weight`"),
+        ("bias", Box::new(add(format!("{own}.layers.0.self_attn.q_proj.bias"), &[128])), "q_proj.bias`"),
+        (
+            "rows",
+            Box::new(add(format!("{own}.embed_tokens.lora_embedding_A"), &[2, 96])),
+            "an embedding table",
+        ),
+    ];
+    for (dir, change, says) in cases {
+        copied(&sandbox, "qv", dir);
+        let mut file = SafetensorsFile::read(&sandbox.path(dir).join("adapter_model.safetensors"));
+        change(&mut file);
+        file.write();
+        let place = format!("{dir}/adapter_model.safetensors");
+        sandbox.refuses(&["--lora", &format!("a={dir}")], &[&place, says]);
     }
 }
 

@@ -16,8 +16,13 @@ impl Sandbox {
     }
 }
 
-/// A tokenizer of few letters; 70 is special.
+/// A tokenizer of few letters; 70 is special, and 96 is no token of the model.
 fn letters() -> String {
+    letters_and(&[("[PAD]", 96)]).to_string()
+}
+
+/// A tokenizer of few letters and more special tokens, one of which is 70.
+fn letters_and(more: &[(&str, u32)]) -> Value {
     let special = |id: u32, content: &str| {
         json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
                "normalized": false, "special": true})
@@ -26,17 +31,18 @@ fn letters() -> String {
         ('A'..='z').zip(0u32..).map(|(c, id)| (c.to_string(), id.into())).collect();
     let mut vocab = vocab;
     vocab.insert("<|part|>".to_owned(), 70.into());
-    vocab.insert("[PAD]".to_owned(), 96.into());
+    vocab.extend(more.iter().map(|(token, id)| ((*token).to_owned(), Value::from(*id))));
+    let mut added = vec![special(70, "<|part|>")];
+    added.extend(more.iter().map(|(token, id)| special(*id, token)));
     let level =
         json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false});
     json!({
         "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
-        "added_tokens": [special(70, "<|part|>"), special(96, "[PAD]")],
+        "added_tokens": added,
         "pre_tokenizer": level, "decoder": level,
         "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
                   "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "vocab": vocab, "merges": []}
     })
-    .to_string()
 }
 
 fn report(ran: Ran) -> Value {
@@ -52,10 +58,29 @@ fn ended(ran: Ran) -> (String, usize) {
 #[test]
 fn tokens_past_the_vocabulary_are_refused_in_texts_only() {
     let sandbox = Sandbox::of("gptoss-base");
-    sandbox.write("tokenizer.json", letters());
-    assert_eq!(report(sandbox.says(&["--prompt", "ABC", "-n", "2"]))["prompt_tokens"], 3);
-    let past = ["token `[PAD]` (id 96)", "the model's vocabulary has 96 tokens"];
-    sandbox.says(&["--prompt", "A[PAD]"]).refused(&past);
+    let far = letters_and(&[("<mask>", 97), ("<image>", 131), ("<video>", 70_000)]);
+    // A token of the vocabulary itself, that two letters make.
+    let mut joined = letters_and(&[]);
+    joined["model"]["vocab"]["xy"] = 99.into();
+    joined["model"]["merges"] = json!([["x", "y"]]);
+    for (tokenizer, token, id) in [
+        (letters_and(&[("[PAD]", 96)]), "[PAD]", 96),
+        (letters_and(&[("<pad>", 96), ("<unk>", 98)]), "<unk>", 98),
+        (far.clone(), "<image>", 131),
+        (far, "<video>", 70_000),
+        (joined, "xy", 99),
+    ] {
+        sandbox.write("tokenizer.json", tokenizer.to_string());
+        assert_eq!(report(sandbox.says(&["--prompt", "ABC", "-n", "2"]))["prompt_tokens"], 3);
+        let past = format!("token `{token}` (id {id})");
+        let past = [&past[..], "the model's vocabulary has 96 tokens"];
+        sandbox.says(&["--prompt", &format!("A{token}B")]).refused(&past);
+        // A plan has the same tokenizer.
+        sandbox.run(&["compile", ".", "-o", "a.plan", "-q"]).text();
+        let run = ["run", "a.plan", "-q", "--json", "-n", "2", "--prompt"];
+        assert_eq!(report(sandbox.run(&[&run[..], &["ABC"]].concat()))["prompt_tokens"], 3);
+        sandbox.run(&[&run[..], &[token]].concat()).refused(&past);
+    }
     sandbox.write("tokenizer.json", include_bytes!("../../model-specs/nano/tokenizer.json"));
     sandbox.says(&["--prompt", "A"]).refused(&["(id 3071)"]);
     sandbox.write("tokenizer.json", "{}");
