@@ -111,7 +111,7 @@ fn cache_size(text: &str) -> Option<u64> {
         'G' => 30,
         _ => return text.parse().ok(),
     };
-    text[..text.len() - 1].parse::<u64>().ok()?.checked_shl(unit)
+    text[..text.len() - 1].parse::<u64>().ok()?.checked_mul(1 << unit)
 }
 
 #[cfg(test)]
@@ -123,6 +123,10 @@ mod tests {
         assert_eq!(cache_size("48K"), Some(49152));
         assert_eq!(cache_size("260M"), Some(260 << 20));
         assert_eq!(cache_size("77"), Some(77));
-        assert_eq!((cache_size(""), cache_size("x"), cache_size("K")), (None, None, None));
+        for text in
+            ["", "x", "K", "-1K", "4 K", "4KiB", "\u{fffd}", "18446744073709551615K", "18446744073709551616"]
+        {
+            assert_eq!(cache_size(text), None, "{text:?}");
+        }
     }
 }

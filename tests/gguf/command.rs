@@ -58,6 +58,60 @@ fn refused_files_are_bad_input() {
     logits(dir.path(), &["--weights", "bert.gguf"]);
 }
 
+/// Vocabularies and numbers as older or other writers leave them. Each change keeps the prompt's two tokens, and may bring a note.
+#[test]
+fn files_of_other_writers_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut usual = convert("gptoss-base", BF16);
+    let mut tokens: Vec<String> = ('a'..='z').map(String::from).collect();
+    tokens.extend(["ab", "cd", "ab", "c"].map(str::to_owned));
+    let texts = |tokens: &[String], writer: &mut Writer| {
+        writer.set("tokenizer.ggml.tokens", &tokens.iter().map(String::as_str).collect::<Vec<_>>()[..]);
+        writer.set("tokenizer.ggml.token_type", &vec![1; tokens.len()][..]);
+    };
+    usual.set("tokenizer.ggml.model", "gpt2");
+    usual.set("tokenizer.ggml.pre", "gpt-2");
+    usual.set("tokenizer.ggml.merges", &["a b", "c d"][..]);
+    texts(&tokens[..28], &mut usual);
+    let changed = |change: &dyn Fn(&mut Writer)| {
+        let mut writer = usual.clone();
+        change(&mut writer);
+        fs::write(dir.path().join("model.gguf"), writer.bytes()).unwrap();
+        let args = [
+            "run",
+            "model.gguf",
+            "--prompt",
+            "abcd",
+            "-n",
+            "2",
+            "--json",
+            "--temp",
+            "0",
+            "--logit-bias",
+            "26=1000",
+        ];
+        let output = kernmill(dir.path(), &args);
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{message}");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&report["prompt_tokens"], &report["text"]), (&2.into(), &"abab".into()));
+        message.contains("`tokenizer.ggml.pre` does not say")
+    };
+    for (change, is_noted) in [
+        (&(|_: &mut Writer| {}) as &dyn Fn(&mut Writer), false),
+        (&|w| w.remove("tokenizer.ggml.pre"), true),
+        (&|w| w.set("tokenizer.ggml.pre", "default"), true),
+        (&|w| w.set("tokenizer.ggml.pre", "smaug-bpe"), false),
+        // Two tokens with one text, then two such pairs.
+        (&|w| texts(&tokens[..29], w), false),
+        (&|w| texts(&tokens, w), false),
+        (&|w| w.set("gpt-oss.attention.head_count_kv", &[2, 2][..]), false),
+        (&|w| w.set("gpt-oss.attention.head_count", &[4, 4][..]), false),
+    ] {
+        assert_eq!(changed(change), is_noted);
+    }
+}
+
 /// Whatever is wrong with a file: one line that says what, and status 2.
 #[test]
 fn files_that_cannot_be_models_are_bad_input() {

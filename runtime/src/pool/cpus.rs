@@ -85,10 +85,35 @@ impl Drop for Pinned {
 
 /// Physical cores among `cpus`: hardware threads of one core share its vector units and its caches.
 fn cores(cpus: &[usize]) -> usize {
-    let siblings = |cpu: &usize| {
-        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-        // Unknown topology: a core of its own.
-        std::fs::read_to_string(path).unwrap_or_else(|_| cpu.to_string())
+    let read = |cpu| {
+        std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
+            .ok()
     };
-    cpus.iter().map(siblings).collect::<BTreeSet<String>>().len()
+    cores_by(cpus, read)
+}
+
+/// Cores by what the system says are a CPU's siblings. One of which it says nothing is a core of its own.
+fn cores_by(cpus: &[usize], siblings: impl Fn(usize) -> Option<String>) -> usize {
+    let core = |cpu: &usize| {
+        let list = siblings(*cpu).map(|list| list.trim().to_owned());
+        list.filter(|list| !list.is_empty()).unwrap_or_else(|| cpu.to_string())
+    };
+    cpus.iter().map(core).collect::<BTreeSet<String>>().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_of_which_nothing_is_said_is_a_core_of_its_own() {
+        let pairs = |cpu: usize| Some(format!("{},{}\n", cpu % 2, cpu % 2 + 2));
+        assert_eq!(cores_by(&[0, 1, 2, 3], pairs), 2);
+        assert_eq!(cores_by(&[1, 3], pairs), 1);
+        assert_eq!(cores_by(&[0, 1, 2], |cpu| Some(format!("{cpu}\n"))), 3);
+        for nothing in [None, Some(""), Some(" \n")] {
+            assert_eq!(cores_by(&[0, 1, 5], |_| nothing.map(str::to_owned)), 3, "{nothing:?}");
+        }
+        assert_eq!(cores_by(&[0, 1, 2], |cpu| (cpu > 0).then(|| "1-2".to_owned())), 2);
+    }
 }
