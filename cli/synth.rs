@@ -63,6 +63,7 @@ impl Synth {
             }
             Given::Source(source) => SpecSource::of(&source, self.fusions.set()?)?,
         };
+        let source = SpecSource { text: with_own_scales(&source.text), ..source };
         let graph = source.graph()?;
         let bar = OnceLock::new();
         let progress = |done: u64, total: u64| {
@@ -89,4 +90,16 @@ impl Synth {
         }
         Ok(())
     }
+}
+
+/// The spec with names for the scales of MXFP4 tensors, where it has none: a GGUF file keeps them in the tensor itself, a checkpoint in one
+/// of their own.
+fn with_own_scales(spec: &str) -> String {
+    let named = |line: &str| {
+        let from = line.split_once("from = \"")?.1.split_once('"')?.0;
+        let within = format!("scales = \"{from}\"");
+        line.contains(&within).then(|| line.replace(&within, &format!("scales = \"{from}_scales\"")))
+    };
+    let lines = spec.split_inclusive('\n').map(|line| named(line).unwrap_or_else(|| line.to_owned()));
+    lines.collect()
 }

@@ -62,6 +62,8 @@ fn every_command_takes_every_kind_of_model() {
         assert!(spec.contains("[model]") && spec.contains("op = \"router_topk\""), "{model}: {spec}");
         let out = format!("synth-{}", model.replace('/', "-"));
         sandbox.run(&["synth", model, "-o", &out, "-q"]).text();
+        // What it writes can be read again.
+        sandbox.run(&["run", &out, "--tokens", "ids.json", "-n", "2", "-q"]).text();
     }
     let compile = |model: &[&str]| {
         sandbox.run(&[&["compile", "-o", "new.plan", "-q"], model].concat()).text();

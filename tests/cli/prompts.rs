@@ -4,6 +4,7 @@ use super::{Ran, Sandbox, kernmill};
 use crate::harness::program;
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Output, Stdio};
 
 /// Continues what `input` brings.
@@ -58,7 +59,18 @@ fn a_file_on_standard_input_is_continued() {
 fn ctrl_c_ends_a_text_with_its_figures() {
     let mut ended = false;
     for _ in 0..20 {
-        let mut child = program()
+        let mut command = program();
+        // A shell that starts the tests in the background has them ignore Ctrl-C, which their children would inherit.
+        let listen = || {
+            // SAFETY: `signal` may be called between fork and exec, and touches no memory of ours.
+            match unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) } {
+                libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+                _ => Ok(()),
+            }
+        };
+        // SAFETY: `listen` makes one call, which is allowed there.
+        unsafe { command.pre_exec(listen) };
+        let mut child = command
             .args([
                 "run",
                 "-n",

@@ -85,6 +85,14 @@ pub enum SynthError {
         /// The module.
         module: String,
     },
+    /// MXFP4 blocks with their scales among them, as only GGUF files have them.
+    #[error(
+        "tensor `{tensor}`: `scales` names the tensor itself, as in a GGUF file; expected another name: a checkpoint has a tensor for them"
+    )]
+    ScalesWithin {
+        /// Tensor of the checkpoint to be.
+        tensor: String,
+    },
     /// What was written cannot be read again.
     #[error(transparent)]
     Checkpoint(Box<CheckpointError>),
@@ -232,6 +240,9 @@ fn plan_tensor(tensor: &Tensor, scatter: Scatter, planned: &mut Vec<Planned>) ->
     match (tensor.stored, &tensor.source.scales) {
         (WeightFormat::Bf16, _) => planned.push(plain("BF16", 2, Fill::Bf16(scatter))),
         (WeightFormat::F32, _) => planned.push(plain("F32", 4, Fill::F32(scatter))),
+        (WeightFormat::Mxfp4, Some(scales)) if *scales == tensor.source.name => {
+            return Err(SynthError::ScalesWithin { tensor: tensor.source.name.clone() });
+        }
         (WeightFormat::Mxfp4, Some(scales)) => {
             let mut scale_shape = shape.clone();
             scale_shape[shape.len() - 1] /= BLOCK;

@@ -162,3 +162,14 @@ fn too_little_space_is_found_before_the_work() {
     assert!(matches!(check_space(dir.path(), u64::MAX), Err(SynthError::Space { .. })));
     check_space(dir.path(), 1).unwrap();
 }
+
+#[test]
+fn scales_within_their_tensor_are_refused() {
+    let mut graph = small();
+    let tensor = graph.tensors.iter_mut().find(|tensor| tensor.source.scales.is_some()).unwrap();
+    tensor.source.scales = Some(tensor.source.name.clone());
+    let dir = tempfile::tempdir().unwrap();
+    let error = write(&graph, dir.path(), 0, &|_, _| {}).unwrap_err();
+    assert!(matches!(error, SynthError::ScalesWithin { .. }), "{error}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
