@@ -10,8 +10,9 @@ fn main() {
     // A development build is seldom that of a commit, and would be built again for every one.
     let root = Path::new(&variable("CARGO_MANIFEST_DIR")).join(".git");
     let commit = if variable("PROFILE") == "release" { commit(&root) } else { None };
-    println!("cargo:rustc-env=KERNMILL_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
-    println!("cargo:rustc-env=KERNMILL_TARGET={}", variable("TARGET"));
+    // `cargo run` passes these on to the program: they must not have the names of its options' variables.
+    println!("cargo:rustc-env=BUILD_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
+    println!("cargo:rustc-env=BUILD_TARGET={}", variable("TARGET"));
 }
 
 /// The commit that is checked out, by what `.git` holds: a directory, or in a linked worktree a file that names one.

@@ -5,19 +5,14 @@ use serde_json::{Value, json};
 /// Version of the package.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Commit that it was built from; `unknown` for a development build, or outside of a repository.
-pub const COMMIT: &str = env!("KERNMILL_COMMIT");
+pub const COMMIT: &str = env!("BUILD_COMMIT");
 /// Optional parts that it has.
 pub const FEATURES: &[&str] = if cfg!(feature = "compiler") { &["compiler"] } else { &[] };
 
 /// What plans say about the program that wrote them.
 #[cfg(feature = "compiler")]
-pub const PRODUCER: &str = concat!(
-    "kernmill ",
-    env!("CARGO_PKG_VERSION"),
-    ", commit ",
-    env!("KERNMILL_COMMIT"),
-    ", features compiler"
-);
+pub const PRODUCER: &str =
+    concat!("kernmill ", env!("CARGO_PKG_VERSION"), ", commit ", env!("BUILD_COMMIT"), ", features compiler");
 
 /// On one line, for `-V`.
 pub fn short() -> String {
@@ -30,7 +25,7 @@ pub fn short() -> String {
 /// All of it, for `--version`.
 pub fn long() -> String {
     let features = if FEATURES.is_empty() { "none".to_owned() } else { FEATURES.join(", ") };
-    format!("{VERSION}\ncommit: {COMMIT}\nfeatures: {features}\ntarget: {}", env!("KERNMILL_TARGET"))
+    format!("{VERSION}\ncommit: {COMMIT}\nfeatures: {features}\ntarget: {}", env!("BUILD_TARGET"))
 }
 
 /// A report as JSON text: an object that says first what it is and which kernmill made it. `schema` is a name and the number that grows

@@ -181,3 +181,17 @@ fn variables_that_go_with_each_other_are_used_and_those_that_do_not_are_refused(
     ran.refused(&["cannot be used with"]);
     with(&sandbox, &both, &["run", "--no-such-option"]).refused(&["--no-such-option"]);
 }
+
+#[test]
+fn what_cargo_passes_on_to_the_program_sets_no_option() {
+    let names = include_str!("../../build.rs").split("cargo:rustc-env=").skip(1);
+    let names: Vec<&str> = names.filter_map(|rest| Some(rest.split_once('=')?.0)).collect();
+    assert!(names.len() >= 2, "{names:?}");
+    let mut command = program();
+    names.iter().for_each(|name| {
+        command.env(name, "of the build");
+    });
+    let output = command.args(["run", "-n", "2"]).output().unwrap();
+    let notes = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !notes.contains("is not used"), "{notes}");
+}
