@@ -4,6 +4,7 @@ use super::compose::compose;
 use super::group::{FusedGraph, Group, GroupKind, edges};
 use super::guard::{Matched, also_used, name};
 use super::matcher::{Match, Partial, Plain};
+use super::order::Order;
 use super::rule::{FusionRule, Part};
 use crate::graph::{Graph, NodeId, Op, Uses, ValueId};
 use kernmill_plan::target::Level;
@@ -41,19 +42,8 @@ pub fn fuse<'r>(
     rules: impl IntoIterator<Item = &'r FusionRule>,
     level: Level,
 ) -> (FusedGraph, Report) {
-    let mut fusion = Fusion {
-        graph,
-        level,
-        uses: Uses::new(graph),
-        groups: Vec::new(),
-        group_of: vec![None; graph.nodes.len()],
-        report: Report::default(),
-        incomplete: Vec::new(),
-        refused: BTreeSet::new(),
-    };
-    for rule in rules {
-        fusion.apply(rule);
-    }
+    let fusion = Fusion::of(graph, rules, level);
+    tracing::debug!(visits = fusion.order.visits(), "searched for circles of groups");
     fusion.finish()
 }
 
@@ -64,6 +54,7 @@ struct Fusion<'g> {
     groups: Vec<Group>,
     /// Index into `groups`, by node.
     group_of: Vec<Option<usize>>,
+    order: Order<'g>,
     report: Report,
     /// Patterns of which one node is missing; of interest only where no other rule applied or nearly did.
     incomplete: Vec<NearMiss>,
@@ -79,7 +70,24 @@ struct Refusal<'f> {
     members: Vec<NodeId>,
 }
 
-impl Fusion<'_> {
+impl<'g> Fusion<'g> {
+    /// The groups that the rules make.
+    fn of<'r>(graph: &'g Graph, rules: impl IntoIterator<Item = &'r FusionRule>, level: Level) -> Fusion<'g> {
+        let mut fusion = Fusion {
+            graph,
+            level,
+            uses: Uses::new(graph),
+            groups: Vec::new(),
+            group_of: vec![None; graph.nodes.len()],
+            order: Order::new(graph),
+            report: Report::default(),
+            incomplete: Vec::new(),
+            refused: BTreeSet::new(),
+        };
+        rules.into_iter().for_each(|rule| fusion.apply(rule));
+        fusion
+    }
+
     fn apply(&mut self, rule: &FusionRule) {
         let forms = Plain::forms(rule);
         let mut left = RULE_STEPS;
@@ -222,35 +230,22 @@ impl Fusion<'_> {
 
     /// No path may leave the group and come back, through nodes or other groups: the groups must have an order.
     fn check_order(&self, members: &[NodeId]) -> Result<(), String> {
-        let mut seen = vec![false; self.graph.nodes.len()];
-        let mut stack: Vec<NodeId> = members.to_vec();
-        while let Some(id) = stack.pop() {
-            for &user in self.uses.users(self.graph.node(id).output) {
-                if members.contains(&user) {
-                    if !members.contains(&id) {
-                        let (from, to) = (self.graph.node(id).output, self.graph.node(user).output);
-                        return Err(format!(
-                            "{}, which {} needs, depends on another member and is outside the group",
-                            name(self.graph, from),
-                            name(self.graph, to)
-                        ));
-                    }
-                } else if !seen[user.0 as usize] {
-                    let together =
-                        self.group_of[user.0 as usize].map_or(vec![user], |g| self.groups[g].members());
-                    for id in together {
-                        seen[id.0 as usize] = true;
-                        stack.push(id);
-                    }
-                }
-            }
-        }
-        Ok(())
+        let Some((outside, member)) = self.order.way_back(&self.uses, members) else { return Ok(()) };
+        let value_of = |id: NodeId| name(self.graph, self.graph.node(id).output);
+        Err(format!(
+            "{}, which {} needs, depends on another member and is outside the group",
+            value_of(outside),
+            value_of(member)
+        ))
     }
 
     fn take(&mut self, group: Group) {
-        for id in group.members() {
+        let members = group.members();
+        for id in &members {
             self.group_of[id.0 as usize] = Some(self.groups.len());
+        }
+        if members.len() > 1 {
+            self.order.join(&self.uses, &members);
         }
         self.groups.push(group);
     }
@@ -310,4 +305,52 @@ fn executable_order(
     debug_assert_eq!(order.len(), groups.len(), "groups of {} have a cycle", graph.name);
     let mut groups: Vec<Option<Group>> = groups.into_iter().map(Some).collect();
     order.into_iter().filter_map(|g| groups[g].take()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuse::FusedSet;
+    use crate::quant::{Preset, quantise};
+    use crate::spec::{Spec, lower};
+    use crate::testing::{ModelShape, build};
+
+    /// Nodes that the search for circles looks at, and nodes of the model.
+    fn visits(graph: &Graph) -> (u64, u64) {
+        let graph = quantise(graph, Preset::Faithful).unwrap();
+        let fusion = Fusion::of(&graph, FusedSet::builtin().rules(), Level::V4Vnni);
+        assert!(!fusion.groups.is_empty());
+        (fusion.order.visits(), graph.nodes.len() as u64)
+    }
+
+    /// The nano model, with a chain of sums between the norm and the queries of each layer.
+    fn chained(layers: usize) -> Graph {
+        let add = |i: usize| {
+            let of = if i == 0 { "attn_in".to_owned() } else { format!("sum{}", i - 1) };
+            format!("  {{ out = \"sum{i}\", op = \"add\", inputs = [\"{of}\", \"attn_in\"] }},\n")
+        };
+        let q = |of: &str| format!("  {{ out = \"q\", op = \"linear\", input = \"{of}\"");
+        let sums: String = (0..12).map(add).collect();
+        let text = include_str!("../../../model-specs/nano/nano.toml")
+            .replace("layers         = 4", &format!("layers = {layers}"))
+            .replace(&q("attn_in"), &(sums + &q("sum11")));
+        lower(&Spec::parse("chained.toml", &text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_search_for_circles_is_linear_in_the_number_of_layers() {
+        let layered =
+            |shape: ModelShape| move |layers: usize| build(&ModelShape { layers, ..shape.clone() }).unwrap();
+        let models: [&dyn Fn(usize) -> Graph; 3] =
+            [&layered(ModelShape::mini_gpt_oss()), &layered(ModelShape::mini_llama()), &chained];
+        for (n, model) in models.into_iter().enumerate() {
+            let (few, _) = visits(&model(8));
+            for layers in [16, 64, 256] {
+                let (many, nodes) = visits(&model(layers));
+                assert!(many > nodes / 4, "model {n}: {many} for {nodes} nodes");
+                assert!(many < 60 * nodes, "model {n}: {many} for {nodes} nodes");
+                assert!(many <= (few * layers as u64 / 8) * 11 / 10, "model {n}: {many}, of 8 layers {few}");
+            }
+        }
+    }
 }

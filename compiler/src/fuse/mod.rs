@@ -8,6 +8,7 @@ mod group;
 pub mod guard;
 mod legal;
 mod matcher;
+mod order;
 mod read;
 mod read_guard;
 #[cfg(test)]
