@@ -13,6 +13,7 @@ mod environment;
 mod explain;
 mod explicit;
 mod failure;
+mod floor;
 #[cfg(feature = "compiler")]
 mod fuse;
 mod given;
@@ -107,6 +108,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Err(failure) = floor::stack() {
+        return failure.report();
+    }
     kernmill_plan::signals::install();
     match parse() {
         Ok((cli, explicit)) => execute(cli, &explicit).map_or_else(Failure::report, |()| ExitCode::SUCCESS),

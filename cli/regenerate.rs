@@ -32,6 +32,7 @@ pub struct Origin {
 
 /// Generates the program of `plan` for the CPU at hand.
 pub fn regenerate(plan: &Plan, args: &ModelArgs) -> Result<Program> {
+    crate::floor::compiler_memory()?;
     let mut origin = origin(plan, &|preset| args.target.runnable_level(preset))?;
     if let Some(tuning) = args.compile.tune {
         origin.options.tuning = tuning;

@@ -127,6 +127,7 @@ pub struct SourceModel {
 impl SourceModel {
     /// Reads spec and checkpoint headers; without spec and weights, those of the embedded model.
     pub fn open(given: &Source, fused: FusedSet) -> Result<SourceModel> {
+        crate::floor::compiler_memory()?;
         let mut chat_template = None;
         let (source, checkpoint, texts) = match (given.spec.as_deref(), given.weights.as_deref()) {
             (spec, Some(weights)) => {

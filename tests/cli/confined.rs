@@ -3,10 +3,12 @@
 use super::Sandbox;
 use super::outputs::make_pipe;
 use crate::harness::{program, shell};
-use std::fs;
+use std::ffi::CStr;
+use std::fs::{self, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// A system call, an argument with bits that must be set for it to be refused, and the answer.
 #[derive(Clone, Copy, Debug)]
@@ -118,8 +120,14 @@ fn numbers_that_repeat_keep_nobody_from_writing_named_files() {
     }
 }
 
-/// Runs the program where `/proc` is empty; an error where this system lets nobody but root mount anything.
-fn without_proc(sandbox: &Sandbox, args: &[&str]) -> io::Result<std::process::Output> {
+/// Runs the program in a mount namespace of its own after `prepare`; `is_mapped`: it keeps its user's number. Nothing, where this system lets nobody
+/// but root mount anything: then rules and refused calls are held one by one by other tests.
+fn in_namespace(
+    sandbox: &Sandbox,
+    args: &[&str],
+    is_mapped: bool,
+    mut prepare: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
+) -> Option<Output> {
     // SAFETY: neither call has preconditions, and neither can fail.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     let maps = [
@@ -127,24 +135,137 @@ fn without_proc(sandbox: &Sandbox, args: &[&str]) -> io::Result<std::process::Ou
         ("/proc/self/uid_map", format!("{user} {user} 1")),
         ("/proc/self/gid_map", format!("{group} {group} 1")),
     ];
-    let hide = move || {
+    let enter = move || {
         // SAFETY: the call may be made between fork and exec, where there is one thread.
         if unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        maps.iter().try_for_each(|(file, text)| fs::write(file, text))?;
-        let (none, proc, kind) = (c"none".as_ptr(), c"/proc".as_ptr(), c"tmpfs".as_ptr());
-        // SAFETY: the names end with a NUL; a file system of this kind needs no data.
-        match unsafe { libc::mount(none, proc, kind, 0, std::ptr::null()) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        let maps = maps.iter().filter(|_| is_mapped);
+        maps.into_iter().try_for_each(|(file, text)| fs::write(file, text))?;
+        prepare()
     };
     let mut command = program();
     command.args(args).current_dir(sandbox.dir.path());
-    // SAFETY: `hide` makes system calls alone; short names need no memory.
-    unsafe { command.pre_exec(hide) };
-    command.output()
+    // SAFETY: `enter` makes system calls alone; short names need no memory.
+    unsafe { command.pre_exec(enter) };
+    match command.output() {
+        Ok(output) => Some(output),
+        Err(error) => {
+            let refused = [libc::EPERM, libc::EACCES, libc::ENOSPC, libc::EUSERS, libc::ENOSYS, libc::EINVAL];
+            assert!(error.raw_os_error().is_some_and(|code| refused.contains(&code)), "{error}");
+            None
+        }
+    }
+}
+
+/// Mounts `source` at `place`, or a new file system in memory.
+fn mount(source: Option<&CStr>, place: &CStr, flags: libc::c_ulong) -> io::Result<()> {
+    let (source, kind) = (source.unwrap_or(c"none").as_ptr(), c"tmpfs".as_ptr());
+    // SAFETY: the names end with a NUL; a file system in memory needs no data.
+    match unsafe { libc::mount(source, place.as_ptr(), kind, flags, std::ptr::null()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn without_proc(sandbox: &Sandbox, args: &[&str]) -> Option<Output> {
+    in_namespace(sandbox, args, true, || mount(None, c"/proc", 0))
+}
+
+#[test]
+fn plans_where_nothing_is_executed_are_not_run() {
+    let sandbox = Sandbox::of("gptoss-base");
+    sandbox.run(&["compile", ".", "-o", "a.plan", "-q"]).text();
+    fs::create_dir(sandbox.path("mounted")).unwrap();
+    let run = |args: &[&str], is_bound: bool, flags: libc::c_ulong| {
+        in_namespace(
+            &sandbox,
+            &[&["run", "mounted/a.plan", "--tokens", "ids.json", "-n", "1", "-q"], args].concat(),
+            true,
+            move || {
+                if !is_bound {
+                    mount(None, c"mounted", flags)?;
+                    return fs::copy("a.plan", "mounted/a.plan").map(drop);
+                }
+                mount(Some(c"."), c"mounted", libc::MS_BIND)?;
+                // A bind mount takes its options from a second call.
+                mount(None, c"mounted", libc::MS_BIND | libc::MS_REMOUNT | flags)
+            },
+        )
+    };
+    for (is_bound, flags) in
+        [(false, libc::MS_NOEXEC), (false, libc::MS_NOEXEC | libc::MS_NODEV), (true, libc::MS_NOEXEC)]
+    {
+        let Some(output) = run(&[], is_bound, flags) else { return };
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{is_bound} {flags}: {message}");
+        assert!(message.contains("mounted noexec") && message.contains("--regenerate"), "{message}");
+        assert_eq!(run(&["--regenerate"], is_bound, flags).unwrap().status.code(), Some(0));
+    }
+    for (is_bound, flags) in [(false, 0), (true, libc::MS_NOSUID)] {
+        let output = run(&[], is_bound, flags).expect("the same calls");
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn plans_of_users_that_a_namespace_does_not_know_are_not_run() {
+    let sandbox = Sandbox::of("gptoss-base");
+    sandbox.run(&["compile", ".", "-o", "a.plan", "-q"]).text();
+    let usual: [&[&str]; 2] = [
+        &["run", "a.plan", "--tokens", "ids.json", "-n", "1"],
+        &["logits", "a.plan", "--tokens", "ids.json", "--out", "x.safetensors"],
+    ];
+    for (args, mode) in [(usual[0], 0o644), (usual[1], 0o644), (usual[0], 0o400)] {
+        fs::set_permissions(sandbox.path("a.plan"), Permissions::from_mode(mode)).unwrap();
+        let Some(output) = in_namespace(&sandbox, args, false, || Ok(())) else { return };
+        let message = String::from_utf8(output.stderr).unwrap();
+        // Root is nobody there, and may not even read what others may not.
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(
+            message.contains("by which this user namespace shows all users") || mode == 0o400,
+            "{message}"
+        );
+        let known = in_namespace(&sandbox, args, true, || Ok(())).expect("the same call");
+        assert_eq!(known.status.code(), Some(0), "{}", String::from_utf8_lossy(&known.stderr));
+    }
+}
+
+/// The system says in `/proc/meminfo` what there is.
+#[test]
+fn nothing_is_compiled_with_less_memory_than_any_compilation_takes() {
+    let sandbox = Sandbox::of("gptoss-base");
+    sandbox.run(&["compile", ".", "-o", "a.plan", "-q"]).text();
+    let compiling: [&[&str]; 4] = [
+        &["compile", ".", "-o", "b.plan", "-q"],
+        &["run", ".", "--tokens", "ids.json", "-n", "1"],
+        &["run", "a.plan", "--regenerate", "--tokens", "ids.json", "-n", "1"],
+        &["run", "-n", "1"],
+    ];
+    let with = |kib: u64, args: &[&str]| {
+        let text = format!("MemAvailable: {kib} kB\n");
+        in_namespace(&sandbox, args, true, move || {
+            mount(None, c"/proc", 0)?;
+            fs::write("/proc/meminfo", &text)
+        })
+    };
+    let before = sandbox.files();
+    for kib in [100, 12_000, 20_479] {
+        for args in compiling {
+            let Some(output) = with(kib, args) else { return };
+            let message = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{args:?} {kib}: {message}");
+            assert!(message.contains("not enough memory: ") && message.contains("memory.max"), "{message}");
+        }
+    }
+    assert_eq!(sandbox.files(), before);
+    for args in
+        [&["import", "."][..], &["inspect", "a.plan"], &["run", "a.plan", "--tokens", "ids.json", "-n", "1"]]
+    {
+        let output = with(12_000, args).expect("the same calls");
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert_eq!(with(1 << 20, compiling[0]).expect("the same calls").status.code(), Some(0));
 }
 
 #[test]
@@ -164,16 +285,8 @@ fn nothing_needs_proc() {
         &["fuse", "list"],
         &["cpu"],
     ];
-    match without_proc(&sandbox, &["import", "."]) {
-        Ok(_) => {}
-        Err(error) => {
-            // The calls are refused one by one in the tests above.
-            let refused = [libc::EPERM, libc::EACCES, libc::ENOSPC, libc::EUSERS, libc::ENOSYS, libc::EINVAL];
-            eprintln!(
-                "NOT RUN: cli::confined::nothing_needs_proc: this user cannot hide /proc here: {error}"
-            );
-            return assert!(error.raw_os_error().is_some_and(|code| refused.contains(&code)), "{error}");
-        }
+    if without_proc(&sandbox, commands[3]).is_none() {
+        return;
     }
     for args in commands {
         let output = without_proc(&sandbox, args).unwrap();

@@ -3,7 +3,7 @@
 use super::Sandbox;
 use super::confined::{Refusal, refuse};
 use super::outputs::make_pipe;
-use crate::harness::program;
+use crate::harness::{program, shell};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
@@ -79,6 +79,46 @@ fn kernels_that_need_more_threads_than_there_are_end_in_a_message() {
             // A note may come first, that three threads are more than there are CPUs.
             let error = message.lines().last().unwrap_or_default();
             assert!(error.starts_with("error: ") && error.contains("thread"), "{why}: {message}");
+        }
+    }
+}
+
+#[test]
+fn small_stacks_are_refused_at_the_start() {
+    let sandbox = Sandbox::of("gptoss-base");
+    sandbox.run(&["compile", ".", "-o", "a.plan", "-q"]).text();
+    let run = |script: &str, args: &[&str]| {
+        let mut command = shell(&format!("{script} exec \"$0\" \"$@\""));
+        command.args(args).current_dir(sandbox.dir.path()).output().unwrap()
+    };
+    let commands: [&[&str]; 4] = [
+        &["run", "a.plan", "--tokens", "ids.json", "-n", "2", "-q", "--threads", "3"],
+        &["compile", ".", "-o", "b.plan", "-q", "--threads", "2"],
+        &["import", "."],
+        &["--help"],
+    ];
+    for args in commands {
+        for (script, says) in [
+            ("ulimit -s 64;", "the stack may have 65536 bytes"),
+            ("ulimit -s 200;", "ulimit -s 1024"),
+            ("ulimit -s 1023;", "ulimit -s 1024"),
+            ("RUST_MIN_STACK=4096", "RUST_MIN_STACK is 4096, expected at least 1048576"),
+            ("RUST_MIN_STACK=0", "RUST_MIN_STACK is 0"),
+            ("RUST_MIN_STACK=1000000", "RUST_MIN_STACK is 1000000"),
+        ] {
+            let output = run(script, args);
+            let message = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{script} {args:?}: {message}");
+            assert!(message.starts_with("error: ") && message.contains(says), "{script}: {message}");
+        }
+        for script in ["ulimit -s 1024;", "RUST_MIN_STACK=1048576"] {
+            let output = run(script, args);
+            assert_eq!(
+                output.status.code(),
+                Some(0),
+                "{script}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
     }
 }

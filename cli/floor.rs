@@ -1,0 +1,99 @@
+//! The least that a process needs of the system. Where there is less, it is told at the start, with what helps, instead of ending or
+//! crawling in the midst of the work.
+
+use crate::failure::{Failure, Result};
+use std::env::var_os;
+use std::ffi::OsStr;
+
+/// Bytes of stack that a thread needs: documents from elsewhere may be nested as deeply as their readers allow.
+const STACK: u64 = 1 << 20;
+/// Bytes of memory that compiling the smallest models takes. With less, the system reads the program's own pages again and again.
+#[cfg(feature = "compiler")]
+const COMPILER_MEMORY: u64 = 20 << 20;
+
+/// Whether the stacks of this process's threads are large enough.
+///
+/// # Errors
+/// When they are not; the message says what limits them.
+pub fn stack() -> Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is writable and lives through the call.
+    let told = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) } == 0;
+    check_stack(told.then_some(limit.rlim_cur), var_os("RUST_MIN_STACK").as_deref()).map_err(Failure::Work)
+}
+
+/// `limit` is that of the first thread, `others` what the environment says of the others; without these there is enough.
+fn check_stack(limit: Option<u64>, others: Option<&OsStr>) -> std::result::Result<(), String> {
+    if let Some(limit) = limit.filter(|limit| *limit < STACK) {
+        return Err(format!(
+            "the stack may have {limit} bytes, expected at least {STACK}: raise the limit (ulimit -s {})",
+            STACK >> 10
+        ));
+    }
+    // What is no number counts as nothing, as for the standard library.
+    let others = others.and_then(OsStr::to_str).and_then(|text| text.parse::<u64>().ok());
+    match others.filter(|bytes| *bytes < STACK) {
+        Some(bytes) => {
+            Err(format!("RUST_MIN_STACK is {bytes}, expected at least {STACK}, or no such variable"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether there is memory to compile anything.
+///
+/// # Errors
+/// When there is not.
+#[cfg(feature = "compiler")]
+pub fn compiler_memory() -> Result<()> {
+    check_memory(kernmill_plan::memory::available_memory()).map_err(Failure::Work)
+}
+
+#[cfg(feature = "compiler")]
+fn check_memory(available: Option<u64>) -> std::result::Result<(), String> {
+    match available.filter(|available| *available < COMPILER_MEMORY) {
+        Some(available) => Err(format!(
+            "not enough memory: {available} bytes are available, compiling takes at least {COMPILER_MEMORY}: raise the limit of the control \
+             group (memory.max), or compile a plan elsewhere"
+        )),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_below_a_mebibyte_are_refused_by_what_limits_them() {
+        let check = |limit, others: Option<&str>| check_stack(limit, others.map(OsStr::new));
+        for (limit, others) in [
+            (None, None),
+            (Some(1 << 20), None),
+            (Some(libc::RLIM_INFINITY), Some("1048576")),
+            (Some(8 << 20), Some("many")),
+            (None, Some("-1")),
+        ] {
+            assert_eq!(check(limit, others), Ok(()), "{limit:?} {others:?}");
+        }
+        for limit in [0, 65_536, (1 << 20) - 1] {
+            assert!(check(Some(limit), None).unwrap_err().contains("ulimit -s 1024"));
+        }
+        for others in ["0", "4096", "1048575"] {
+            let error = check(Some(8 << 20), Some(others)).unwrap_err();
+            assert!(error.starts_with(&format!("RUST_MIN_STACK is {others}, expected")), "{error}");
+        }
+    }
+
+    #[cfg(feature = "compiler")]
+    #[test]
+    fn memory_that_no_compilation_gets_by_with_is_refused() {
+        for available in [None, Some(COMPILER_MEMORY), Some(u64::MAX)] {
+            assert_eq!(check_memory(available), Ok(()));
+        }
+        for available in [0, 1 << 20, 16 << 20, COMPILER_MEMORY - 1] {
+            let error = check_memory(Some(available)).unwrap_err();
+            assert!(error.starts_with("not enough memory: ") && error.contains("memory.max"), "{error}");
+        }
+    }
+}
