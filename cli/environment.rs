@@ -1,5 +1,5 @@
-//! What all options have in common. Environment variables: every option has one, `KERNMILL_` and the option's name in capitals. One that
-//! does not go together with the command line gives way to it.
+//! What all options have in common. Environment variables: every option has one, `KERNMILL_` and the option's
+//! name in capitals. One that does not go together with the command line gives way to it.
 
 use clap::builder::BoolishValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -19,8 +19,9 @@ pub fn with_negative_numbers(command: Command) -> Command {
     command.mut_args(with).mut_subcommands(with_negative_numbers)
 }
 
-/// Gives every option of `command` and of its subcommands its variable. The command line goes before the variable, the variable
-/// before the default. Help names the variables if `shown`. A variable for which `used` answers `false` counts as not set.
+/// Gives every option of `command` and of its subcommands its variable. The command line goes before the
+/// variable, the variable before the default. Help names the variables if `shown`. A variable for which
+/// `used` answers `false` counts as not set.
 pub fn named(command: Command, shown: bool, used: &dyn Fn(&str) -> bool) -> Command {
     command
         .mut_args(|arg| with_variable(arg, shown, used))
@@ -69,8 +70,9 @@ pub struct Unused {
     pub because: String,
 }
 
-/// The variables that do not go together with the command line `args`: those whose option conflicts with one that is given there, and those
-/// whose option needs another one that is not given at all. What only variables say among themselves is left as it is.
+/// The variables that do not go together with the command line `args`: those whose option conflicts with one
+/// that is given there, and those whose option needs another one that is not given at all. What only
+/// variables say among themselves is left as it is.
 pub fn unused(command: &Command, args: &[OsString]) -> Vec<Unused> {
     let mut set = BTreeSet::new();
     collect_set(command, &mut set);
@@ -95,8 +97,8 @@ pub fn unused(command: &Command, args: &[OsString]) -> Vec<Unused> {
     unused
 }
 
-/// `error`, which the command line `args` has with the variables that are `used`. An option whose value at fault comes from a variable is
-/// named together with it.
+/// `error`, which the command line `args` has with the variables that are `used`. An option whose value at
+/// fault comes from a variable is named together with it.
 pub fn blamed(
     mut error: clap::Error,
     command: &Command,

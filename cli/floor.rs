@@ -1,13 +1,15 @@
-//! The least that a process needs of the system. Where there is less, it is told at the start, with what helps, instead of ending or
-//! crawling in the midst of the work.
+//! The least that a process needs of the system. Where there is less, it is told at the start, with what
+//! helps, instead of ending or crawling in the midst of the work.
 
 use crate::failure::{Failure, Result};
 use std::env::var_os;
 use std::ffi::OsStr;
 
-/// Bytes of stack that a thread needs: documents from elsewhere may be nested as deeply as their readers allow.
+/// Bytes of stack that a thread needs: documents from elsewhere may be nested as deeply as their readers
+/// allow.
 const STACK: u64 = 1 << 20;
-/// Bytes of memory that compiling the smallest models takes. With less, the system reads the program's own pages again and again.
+/// Bytes of memory that compiling the smallest models takes. With less, the system reads the program's own
+/// pages again and again.
 #[cfg(feature = "compiler")]
 const COMPILER_MEMORY: u64 = 20 << 20;
 
@@ -22,7 +24,8 @@ pub fn stack() -> Result<()> {
     check_stack(told.then_some(limit.rlim_cur), var_os("RUST_MIN_STACK").as_deref()).map_err(Failure::Work)
 }
 
-/// `limit` is that of the first thread, `others` what the environment says of the others; without these there is enough.
+/// `limit` is that of the first thread, `others` what the environment says of the others; without these there
+/// is enough.
 fn check_stack(limit: Option<u64>, others: Option<&OsStr>) -> std::result::Result<(), String> {
     if let Some(limit) = limit.filter(|limit| *limit < STACK) {
         return Err(format!(

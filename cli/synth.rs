@@ -16,8 +16,9 @@ use std::sync::OnceLock;
 
 /// Writes a random checkpoint of a model's true shapes, in the published layout, with a tokenizer of its vocabulary size; or an adapter
 ///
-/// A checkpoint gets a `kernmill.toml`, its spec, and a config.json where a published class has such a graph, so that other programs read
-/// it, too. Its routing is as lively as a trained model's, so that speed and memory are as they would be. The same seed gives the same bytes.
+/// A checkpoint gets a `kernmill.toml`, its spec, and a config.json where a published class has such a graph,
+/// so that other programs read it, too. Its routing is as lively as a trained model's, so that speed and
+/// memory are as they would be. The same seed gives the same bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -92,8 +93,8 @@ impl Synth {
     }
 }
 
-/// The spec with names for the scales of MXFP4 tensors, where it has none: a GGUF file keeps them in the tensor itself, a checkpoint in one
-/// of their own.
+/// The spec with names for the scales of MXFP4 tensors, where it has none: a GGUF file keeps them in the
+/// tensor itself, a checkpoint in one of their own.
 fn with_own_scales(spec: &str) -> String {
     let named = |line: &str| {
         let from = line.split_once("from = \"")?.1.split_once('"')?.0;

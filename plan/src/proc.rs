@@ -1,11 +1,11 @@
-//! What the system tells in `/proc`. It is not there in every container, so that every reader does without: nothing that is missing,
-//! cannot be read or makes no sense is an error.
+//! What the system tells in `/proc`. It is not there in every container, so that every reader does without:
+//! nothing that is missing, cannot be read or makes no sense is an error.
 
 use crate::input::{limit, read_named};
 use std::path::Path;
 
-/// The text of the file `name` in `/proc`, such as `self/status`; `None` if there is none, or it cannot be read, or never ends. Bytes that
-/// are no text, as in names of files, are replaced.
+/// The text of the file `name` in `/proc`, such as `self/status`; `None` if there is none, or it cannot be
+/// read, or never ends. Bytes that are no text, as in names of files, are replaced.
 pub fn text(name: &str) -> Option<String> {
     text_in(Path::new("/proc"), name)
 }

@@ -1,4 +1,5 @@
-//! Systems that refuse calls which outputs are usually named by, and systems without `/proc`: the work is done all the same.
+//! Systems that refuse calls which outputs are usually named by, and systems without `/proc`: the work is
+//! done all the same.
 
 use super::Sandbox;
 use super::outputs::make_pipe;
@@ -21,7 +22,8 @@ pub struct Refusal {
 /// The bit that tells an unnamed file from an opened directory.
 const UNNAMED: u32 = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;
 
-/// Naming an open file without `/proc`, or where it is not allowed; unnamed files on file systems and kernels that have none.
+/// Naming an open file without `/proc`, or where it is not allowed; unnamed files on file systems and kernels
+/// that have none.
 const REFUSALS: [Refusal; 5] = [
     Refusal { call: libc::SYS_linkat, argument: None, answer: libc::ENOENT },
     Refusal { call: libc::SYS_linkat, argument: None, answer: libc::EPERM },
@@ -37,7 +39,8 @@ pub fn refuse(command: &mut Command, refusal: Refusal) {
     let skip_unless = |value: u32, count: u8| (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, count, value);
     let skip_if = |value: u32, count: u8| (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, count, 0, value);
     let end = |value: u32| (libc::BPF_RET | libc::BPF_K, 0, 0, value);
-    // The kernel's `seccomp_data` begins with the call's number; its arguments, of 8 bytes each, begin at byte 16.
+    // The kernel's `seccomp_data` begins with the call's number; its arguments, of 8 bytes each, begin at
+    // byte 16.
     let (at, bits) = argument.map_or((0, u32::MAX), |(n, bits)| (16 + 8 * n, bits));
     let mut steps = vec![load(0), skip_unless(call as u32, 4), load(at)];
     steps.push((libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, bits));
@@ -49,7 +52,8 @@ pub fn refuse(command: &mut Command, refusal: Refusal) {
     let install = move || {
         let program = libc::sock_fprog { len: filters.len() as u16, filter: filters.as_mut_ptr() };
         let (one, zero): (libc::c_ulong, libc::c_ulong) = (1, 0);
-        // SAFETY: prctl may be called between fork and exec; the program and its filters live through the call.
+        // SAFETY: prctl may be called between fork and exec; the program and its filters live through the
+        // call.
         let done = unsafe {
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, one, zero, zero, zero) == 0
                 && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
@@ -95,7 +99,8 @@ fn outputs_are_named_another_way_where_the_usual_calls_are_refused() {
     }
 }
 
-/// A process with the number of one that was killed, as in containers, on a file system without unnamed files.
+/// A process with the number of one that was killed, as in containers, on a file system without unnamed
+/// files.
 #[test]
 fn numbers_that_repeat_keep_nobody_from_writing_named_files() {
     let sandbox = Sandbox::of("gptoss-base");
@@ -111,7 +116,7 @@ fn numbers_that_repeat_keep_nobody_from_writing_named_files() {
         assert!(output.status.success(), "{refusal:?}: {}", String::from_utf8_lossy(&output.stderr));
         sandbox.run(&["inspect", "a.plan", "--verify"]).text();
         let left = sandbox.files().into_iter().filter(|file| file.contains("unfinished"));
-        // Those that are no files of one's own: pipe, directory, link.
+        // What is left are the things that were put there: a pipe, a directory, a link.
         assert!(
             left.clone().all(|file| file.ends_with(".0.unfinished") == file.contains(".1.0.")),
             "{refusal:?}"
@@ -120,8 +125,9 @@ fn numbers_that_repeat_keep_nobody_from_writing_named_files() {
     }
 }
 
-/// Runs the program in a mount namespace of its own after `prepare`; `is_mapped`: it keeps its user's number. Nothing, where this system lets nobody
-/// but root mount anything: then rules and refused calls are held one by one by other tests.
+/// Runs the program in a mount namespace of its own after `prepare`; `is_mapped`: it keeps its user's number.
+/// Nothing, where this system lets nobody but root mount anything: then rules and refused calls are held one
+/// by one by other tests.
 fn in_namespace(
     sandbox: &Sandbox,
     args: &[&str],

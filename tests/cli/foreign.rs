@@ -1,4 +1,5 @@
-//! Plans of strangers whose code is generated anew: what their specs and rules ask for is right, or refused at once.
+//! Plans of strangers whose code is generated anew: what their specs and rules ask for is right, or refused
+//! at once.
 
 use super::Sandbox;
 use crate::harness::shell;

@@ -60,7 +60,8 @@ fn ctrl_c_ends_a_text_with_its_figures() {
     let mut ended = false;
     for _ in 0..20 {
         let mut command = program();
-        // A shell that starts the tests in the background has them ignore Ctrl-C, which their children would inherit.
+        // A shell that starts the tests in the background has them ignore Ctrl-C, which their children would
+        // inherit.
         let listen = || {
             // SAFETY: `signal` may be called between fork and exec, and touches no memory of ours.
             match unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) } {

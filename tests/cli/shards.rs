@@ -1,4 +1,4 @@
-//! Checkpoints of hundreds of files, of which one is cut off while it is mapped.
+//! Checkpoints of hundreds of files: one file is cut off while it is mapped.
 
 use super::Sandbox;
 use super::outputs::make_pipe;
@@ -48,7 +48,8 @@ fn save(sandbox: &Sandbox, file: &str, tensors: &[(&str, &[usize])], index: &mut
     sandbox.write(file, [&(header.len() as u64).to_le_bytes()[..], &header, &data].concat());
 }
 
-/// A model with a file for every layer, and a pipe for the ids: everything is mapped by the time that it is opened.
+/// A model with a file for every layer, and a pipe for the ids: everything is mapped by the time that it is
+/// opened.
 fn sharded(layers: usize) -> Sandbox {
     let sandbox = Sandbox { dir: TempDir::new().unwrap() };
     sandbox.write("spec.toml", spec(layers));

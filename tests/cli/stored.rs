@@ -1,4 +1,5 @@
-//! Checkpoints that store the same model in other ways, as trainers, mergers and converters leave them: the logits stay the same.
+//! Checkpoints that store the same model in other ways, as trainers, mergers and converters leave them: the
+//! logits stay the same.
 
 use super::Sandbox;
 use super::safetensors_file::{Entry, SafetensorsFile};
@@ -88,7 +89,7 @@ fn tied_embeddings_give_the_same_logits_however_they_are_stored() {
         file.entry(TABLE).name = HEAD.to_owned();
         file.write();
         assert!(exact(&sandbox, "head.safetensors") == expected, "{fixture}");
-        // Both, of which one has another type.
+        // Both names are there, and one tensor has another type.
         let mut table = file.entry(HEAD).clone();
         table.name = TABLE.to_owned();
         table.bytes = elements(&values(&table), "F32");

@@ -14,8 +14,8 @@ fn store(entry: &mut Entry, values: &[f32]) {
     entry.bytes = values.iter().flat_map(|x| bf16::from_f32(*x).to_le_bytes()).collect();
 }
 
-/// A model that says the tokens `said` one after the other: the likeliest one after each is the next, whatever came before. The first is
-/// a prompt's last.
+/// A model that says the tokens `said` one after the other: the likeliest one after each is the next,
+/// whatever came before. The first is a prompt's last.
 fn saying(said: &[u32]) -> Sandbox {
     let sandbox = Sandbox::of("llama-plain");
     let mut file = SafetensorsFile::read(&sandbox.path(MODEL));

@@ -21,7 +21,7 @@ fn letters() -> String {
     letters_and(&[("[PAD]", 96)]).to_string()
 }
 
-/// A tokenizer of few letters and more special tokens, one of which is 70.
+/// A tokenizer of few letters and the special tokens `more`.
 fn letters_and(more: &[(&str, u32)]) -> Value {
     let special = |id: u32, content: &str| {
         json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,

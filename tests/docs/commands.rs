@@ -30,7 +30,8 @@ fn listed(help: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Every command's examples: the words that its help is asked by, and what stands behind `kernmill` on the lines of its help.
+/// Every command's examples: the words that its help is asked by, and what stands behind `kernmill` on the
+/// lines of its help.
 pub fn examples() -> Vec<(Vec<String>, Vec<String>)> {
     let (mut found, mut open) = (Vec::new(), vec![Vec::new()]);
     while let Some(command) = open.pop() {

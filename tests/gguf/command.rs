@@ -58,7 +58,8 @@ fn refused_files_are_bad_input() {
     logits(dir.path(), &["--weights", "bert.gguf"]);
 }
 
-/// Vocabularies and numbers as older or other writers leave them. Each change keeps the prompt's two tokens, and may bring a note.
+/// Vocabularies and numbers as older or other writers leave them. Each change keeps the prompt's two tokens,
+/// and may bring a note.
 #[test]
 fn files_of_other_writers_run() {
     let dir = tempfile::tempdir().unwrap();

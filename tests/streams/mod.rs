@@ -1,7 +1,8 @@
-//! Streamed text is the whole text: random sequences of ids of each kind of tokenizer, against texts that are made here from the
-//! vocabulary's bytes, and against what the `tokenizers` crate decodes.
+//! Streamed text is the whole text: random sequences of ids of each kind of tokenizer, against texts that are
+//! made here from the vocabulary's bytes, and against what the `tokenizers` crate decodes.
 //!
-//! `KERNMILL_STREAMS` says how many sequences each vocabulary is tried with, `KERNMILL_SEED` where they begin.
+//! `KERNMILL_STREAMS` says how many sequences each vocabulary is tried with, `KERNMILL_SEED` where they
+//! begin.
 
 mod vocabularies;
 
@@ -42,7 +43,8 @@ impl Ids {
         }
     }
 
-    /// A sequence: mostly some dozens of ids, sometimes none or hundreds. Some sequences cut many characters, others none.
+    /// A sequence: mostly some dozens of ids, sometimes none or hundreds. Some sequences cut many characters,
+    /// others none.
     fn sequence(&self, rng: &mut Rng) -> Vec<u32> {
         let longest = if rng.usize(..100) == 0 { 400 } else { 40 };
         let share = rng.usize(..8);
@@ -121,8 +123,8 @@ fn streams(vocabulary: &Vocabulary, ids: &[u32], shows_special: bool, expected: 
     assert_eq!(text, expected, "{ids:?}");
 }
 
-/// A stream that continues a prompt which ends with a whole character gives what comes behind it, the first space included. Whether there
-/// is such a prompt.
+/// A stream that continues a prompt which ends with a whole character gives what comes behind it, the first
+/// space included. Whether there is such a prompt.
 fn continues(vocabulary: &Vocabulary, ids: &[u32], shows_special: bool, rng: &mut Rng) -> bool {
     let (prompt, rest) = ids.split_at(rng.usize(..=ids.len()));
     let before = vocabulary.text(prompt, shows_special);

@@ -28,7 +28,8 @@ pub struct Piece {
 enum Joined {
     /// By their bytes; what is no character is replaced as `String::from_utf8_lossy` does.
     Bytes,
-    /// As characters. Of a run of byte tokens, each byte that is no part of a character is replaced; the first space goes, if asked for.
+    /// As characters. Of a run of byte tokens, each byte that is no part of a character is replaced; the
+    /// first space goes, if asked for.
     Pieces { strips: bool },
 }
 
@@ -50,7 +51,8 @@ pub struct Text {
     pub whole: String,
     /// Whether the end is the beginning of a character.
     pub is_unfinished: bool,
-    /// Whether the library replaces the same bytes: it takes none of a run of byte tokens for text if one of them is not.
+    /// Whether the library replaces the same bytes: it takes none of a run of byte tokens for text if one of
+    /// them is not.
     pub is_agreed: bool,
 }
 
@@ -179,8 +181,9 @@ pub fn o200k() -> Vocabulary {
     byte_level("o200k", json.to_string().as_bytes())
 }
 
-/// A SentencePiece vocabulary as a GGUF file has it: control tokens, a user's own, the bytes, and pieces of several scripts, some of which
-/// have spaces. With `prefix`, decoding takes the space before the first word away.
+/// A SentencePiece vocabulary as a GGUF file has it: control tokens, a token of the user's, the bytes, and
+/// pieces of several scripts, with spaces and without. With `prefix`, decoding takes the space before the first
+/// word away.
 pub fn sentencepiece(prefix: bool) -> Vocabulary {
     const CONTROL: i32 = 3;
     const USER: i32 = 4;

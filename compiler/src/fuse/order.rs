@@ -1,9 +1,10 @@
-//! An order of the groups made so far: each comes after those that it reads from. It tells without looking at the whole graph whether
-//! a new group would read, by way of others, what it makes itself.
+//! An order of the groups made so far: each comes after those that it reads from. It tells without looking at
+//! the whole graph whether a new group would read, by way of others, what it makes itself.
 //!
-//! Units are groups, and nodes that are in none. Every unit has a place of its own, and reads only from units at smaller places. So what leads
-//! from a group back into it lies between the places of its members, and the search looks nowhere else. A group that joins its
-//! members takes one of their places; of the units between them, those that it leads to move behind it, and those that lead to it before it.
+//! Units are groups, and nodes that are in none. Every unit has a place of its own, and reads only from units
+//! at smaller places. So what leads from a group back into it lies between the places of its members, and the
+//! search looks nowhere else. A group that joins its members takes one of their places; of the units between
+//! them, those that it leads to move behind it, and those that lead to it before it.
 
 use crate::graph::{Graph, NodeId, Uses};
 use std::cell::Cell;
@@ -37,8 +38,8 @@ impl<'g> Order<'g> {
         self.visits.get()
     }
 
-    /// A node outside of `members`, which are in no group yet, that depends on one of them, and the member that needs it; nothing if they
-    /// can be a group.
+    /// A node outside of `members`, which are in no group yet, that depends on one of them, and the member
+    /// that needs it; nothing if they can be a group.
     pub fn way_back(&self, uses: &Uses, members: &[NodeId]) -> Option<(NodeId, NodeId)> {
         let last = self.places(members).max()?;
         let mut seen = BTreeSet::new();
@@ -80,7 +81,8 @@ impl<'g> Order<'g> {
         take(&own);
         let mut group = members.to_vec();
         group.sort();
-        // Those before move to the first places and those behind to the last, so that none passes a unit that is not among them.
+        // Those before move to the first places and those behind to the last, so that none passes a unit that
+        // is not among them.
         let behind = free.len() - after.len();
         let moved =
             free.iter().zip(before.into_iter().chain([group])).chain(free[behind..].iter().zip(after));
@@ -90,7 +92,8 @@ impl<'g> Order<'g> {
         }
     }
 
-    /// Places of the units that `next` leads to from the members, by way of units within, without those of the members.
+    /// Places of the units that `next` leads to from the members, by way of units within, without those of
+    /// the members.
     fn reached(
         &self,
         members: &[NodeId],

@@ -18,7 +18,8 @@ pub(super) struct Dense {
     pub(super) mlp_bias: bool,
     /// Layers whose attention sees the last `sliding_window` tokens only.
     pub(super) windows: Windows,
-    /// Products behind the last attention whose inputs stay f32 in every preset: any of `gate`, `up`, `down` (of the last layer) and `logits`.
+    /// Products behind the last attention whose inputs stay f32 in every preset: any of `gate`, `up`, `down`
+    /// (of the last layer) and `logits`.
     pub(super) f32_inputs: Vec<&'static str>,
 }
 

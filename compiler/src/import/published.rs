@@ -13,13 +13,14 @@ use serde_json::{Value, json};
 
 /// Names of `hidden_act` that the importers know.
 const ACTIVATIONS: [&str; 3] = ["silu", "gelu", "gelu_pytorch_tanh"];
-/// Constants that are tried as the limit and the factor of the experts' activation; the published one has three.
+/// Constants that are tried as the limit and the factor of the experts' activation; the published one has
+/// three.
 const MOST_CONSTANTS: usize = 4;
 /// The first layer's tensors, which tell the architectures apart.
 const FIRST: &str = "model.layers.0.";
 
-/// The text of a `config.json` from which [`from_checkpoint`], given `checkpoint`, makes a spec of `graph`; `None` if no supported
-/// architecture has such a graph. `end` is the token that ends a text, if one does.
+/// The text of a `config.json` from which [`from_checkpoint`], given `checkpoint`, makes a spec of `graph`;
+/// `None` if no supported architecture has such a graph. `end` is the token that ends a text, if one does.
 ///
 /// ```no_run
 /// # fn show(graph: &kernmill_compiler::graph::Graph, checkpoint: &kernmill_compiler::checkpoint::Checkpoint) {
@@ -164,7 +165,8 @@ impl<'a> Model<'a> {
     }
 }
 
-/// `config` with each activation that the graph may have: a spec's expression does not say what config.json calls it.
+/// `config` with each activation that the graph may have: a spec's expression does not say what config.json
+/// calls it.
 fn variants(graph: &Graph, config: &Value) -> Vec<Value> {
     let with = |own: Value| merged(config.clone(), own);
     if config.get("num_local_experts").is_none() {

@@ -122,7 +122,8 @@ fn chosen(graph: &Graph, shape: &AdapterShape) -> Result<Vec<Place>> {
     }
 }
 
-/// A matrix of a layer, by the name that published checkpoints have for it. Of the tensors that share one, each gives the whole.
+/// A matrix of a layer, by the name that published checkpoints have for it. Of the tensors that share one,
+/// each gives the whole.
 fn place(tensor: &Tensor, scatter: Scatter) -> Option<Place> {
     let shape = row_shape(tensor);
     let Published { parameter: name, step, .. } = published(&tensor.source.name);

@@ -117,8 +117,8 @@ struct Planned {
     fill: Fill,
 }
 
-/// Writes a random checkpoint and a tokenizer for `graph` into `dir`, and a `config.json` if a supported architecture has such a graph;
-/// says whether it has. `progress` gets bytes done and bytes in all.
+/// Writes a random checkpoint and a tokenizer for `graph` into `dir`, and a `config.json` if a supported
+/// architecture has such a graph; says whether it has. `progress` gets bytes done and bytes in all.
 ///
 /// # Errors
 /// If there is not enough space (nothing has been written then), or writing fails (what was written is removed).

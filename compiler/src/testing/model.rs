@@ -42,7 +42,8 @@ pub struct ModelShape {
     pub matrix: WeightFormat,
     /// The unembedding reads the embedding table.
     pub tied: bool,
-    /// Every n-th product with a dense matrix has an input that stays f32 in every preset; 0 means that none has has.
+    /// Every n-th product with a dense matrix has an input that stays f32 in every preset; 0 means that none
+    /// has has.
     pub f32_input_every: usize,
     /// What is unlike any known model.
     pub twist: Twist,

@@ -29,7 +29,8 @@ pub const WIDE: Wide = Wide {
     },
 };
 
-/// Adds up each token's four accumulators in the "dot4" order, and stores the tokens' sums `stride` bytes apart.
+/// Adds up each token's four accumulators in the "dot4" order, and stores the tokens' sums `stride` bytes
+/// apart.
 pub(super) fn store_sums(
     a: &mut CodeAssembler,
     sums: &[AsmRegisterZmm],

@@ -1,6 +1,8 @@
-//! What published checkpoints, and so PEFT, call the matrices of a model, whatever kind of file its tensors come from.
+//! What published checkpoints, and so PEFT, call the matrices of a model, whatever kind of file its tensors
+//! come from.
 
-/// A parameter of a published model, and which of its rows a tensor has: row i of the tensor is row `first + i * step` of the parameter.
+/// A parameter of a published model, and which of its rows a tensor has: row i of the tensor is row `first +
+/// i * step` of the parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
     /// Name, such as `model.layers.3.mlp.router.weight` or `model.layers.3.mlp.experts.down_proj`.
@@ -11,7 +13,8 @@ pub struct Published {
     pub step: usize,
 }
 
-/// What a tensor of GGUF files is called in a published checkpoint, with the first of its rows there and the step between them.
+/// What a tensor of GGUF files is called in a published checkpoint, with the first of its rows there and the
+/// step between them.
 const GGUF: [(&str, &str, usize, usize); 11] = [
     ("attn_q.weight", "self_attn.q_proj.weight", 0, 1),
     ("attn_k.weight", "self_attn.k_proj.weight", 0, 1),
@@ -26,8 +29,8 @@ const GGUF: [(&str, &str, usize, usize); 11] = [
     ("ffn_down_exps.weight", "mlp.experts.down_proj", 0, 1),
 ];
 
-/// The published parameter of a checkpoint's tensor. A GGUF file has gate and up of experts apart, PEFT has them in one; blocks in MXFP4 are
-/// those of the matrix.
+/// The published parameter of a checkpoint's tensor. A GGUF file has gate and up of experts apart, PEFT has
+/// them in one; blocks in MXFP4 are those of the matrix.
 ///
 /// ```
 /// # use kernmill_plan::adapter::published;

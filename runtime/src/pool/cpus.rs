@@ -92,7 +92,8 @@ fn cores(cpus: &[usize]) -> usize {
     cores_by(cpus, read)
 }
 
-/// Cores by what the system says are a CPU's siblings. One of which it says nothing is a core of its own.
+/// How many cores the CPUs are, by the siblings that the system names for each. A CPU without named siblings
+/// is a core of its own.
 fn cores_by(cpus: &[usize], siblings: impl Fn(usize) -> Option<String>) -> usize {
     let core = |cpu: &usize| {
         let list = siblings(*cpu).map(|list| list.trim().to_owned());

@@ -297,7 +297,8 @@ fn silent_tokens_cost_no_more_than_others() {
     let byte = read(&byte_level(&[b"\xf0\x9f"], &["<|x|>", "</s>"]));
     let pieces = read(&sentencepiece(&WORDS, sentencepiece_decoder(true)));
     let id = |token: &str| pieces.token_id(token).unwrap();
-    // Special tokens, beginnings of characters without an end, ends without a beginning, ids that nothing has, and all of them in turn.
+    // Special tokens, beginnings of characters without an end, ends without a beginning, ids that nothing
+    // has, and all of them in turn.
     let cases: [(&str, &Tokenizer, &[u32]); 10] = [
         ("special", &byte, &[257]),
         ("two special ones", &byte, &[257, 258]),

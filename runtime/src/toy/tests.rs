@@ -243,7 +243,7 @@ fn sequences_of_another_engine_are_unknown() {
         );
         assert_eq!(second.length(b).unwrap(), 2);
     }
-    // Of a fork, of an engine that is gone, and of one's own that have ended and whose place is another's now.
+    // A fork's handle, a handle of an engine that is gone, and a handle whose place has another sequence now.
     let forked = first.fork(a, 0).unwrap();
     drop(first);
     let ended = second.create().unwrap();
@@ -403,7 +403,8 @@ fn callers_are_asked_at_every_token_and_their_panics_free_the_sequence() {
     }
 }
 
-/// Logits are handed out within a step: a panic there leaves an engine whose sequences can be dropped, and whose others go on.
+/// Logits are handed out within a step: a panic there leaves an engine whose sequences can be dropped, and
+/// whose others go on.
 #[test]
 fn panics_of_who_takes_the_logits_harm_no_other_sequence() {
     for threads in [1, 3] {

@@ -49,7 +49,7 @@ fn an_unknown_name_lists_no_others() {
         assert_eq!(unknown, "there is no adapter `mine`");
         assert_eq!(store.prepare(uses).err().unwrap().to_string(), unknown);
     }
-    // Nor are names that are nearly theirs.
+    // A name that is nearly an adapter's is unknown, too.
     for name in ["", "tenant", "tenant-3", "TENANT-1", "tenant-1 "] {
         let unknown = store.acquire(&[AdapterUse::of(name)], &mut table).unwrap_err().to_string();
         assert_eq!(unknown, format!("there is no adapter `{name}`"));
