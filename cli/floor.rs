@@ -49,7 +49,7 @@ fn check_stack(limit: Option<u64>, others: Option<&OsStr>) -> std::result::Resul
 /// When there is not.
 #[cfg(feature = "compiler")]
 pub fn compiler_memory() -> Result<()> {
-    check_memory(kernmill_plan::memory::available_memory()).map_err(Failure::Work)
+    check_memory(kernmill_os::memory::available_memory()).map_err(Failure::Work)
 }
 
 #[cfg(feature = "compiler")]

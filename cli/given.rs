@@ -6,9 +6,9 @@ use crate::failure::{Failure, Result};
 use kernmill_compiler::checkpoint::{INDEX_FILE, SINGLE_FILE};
 #[cfg(feature = "compiler")]
 use kernmill_compiler::import::instead_of_config;
-use kernmill_plan::input::FileKind;
 #[cfg(feature = "compiler")]
-use kernmill_plan::output::directory;
+use kernmill_os::output::directory;
+use kernmill_plan::file_kind::FileKind;
 #[cfg(feature = "compiler")]
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Ctrl-C while a text is written: the first one ends the text, a second one the program.
 
-use kernmill_plan::proc;
+use kernmill_os::proc;
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 use std::sync::Arc;

@@ -111,7 +111,7 @@ fn main() -> ExitCode {
     if let Err(failure) = floor::stack() {
         return failure.report();
     }
-    kernmill_plan::signals::install();
+    kernmill_os::signals::install();
     match parse() {
         Ok((cli, explicit)) => execute(cli, &explicit).map_or_else(Failure::report, |()| ExitCode::SUCCESS),
         Err(error) => failure::usage(&error),

@@ -10,10 +10,10 @@ use crate::output;
 use crate::plan::PlanModel;
 #[cfg(feature = "compiler")]
 use crate::source::{SourceAt, SourceModel, SpecSource};
-use kernmill_plan::memory::available_memory;
-use kernmill_plan::program::Program;
+use kernmill_os::memory::available_memory;
 #[cfg(feature = "compiler")]
-use kernmill_plan::region::WeightRegion;
+use kernmill_os::region::WeightRegion;
+use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::kv::KvShape;

@@ -21,12 +21,13 @@ use kernmill_compiler::pipeline::Options;
 #[cfg(feature = "compiler")]
 use kernmill_compiler::quant::Preset;
 #[cfg(feature = "compiler")]
-use kernmill_plan::input::{limit, read_named_text, read_regular_text};
+use kernmill_os::files::{read_named_text, read_regular_text};
+#[cfg(feature = "compiler")]
+use kernmill_os::tiles;
+use kernmill_plan::limit;
 use kernmill_plan::target::Level;
 #[cfg(feature = "compiler")]
 use kernmill_plan::target::Tuning;
-#[cfg(feature = "compiler")]
-use kernmill_plan::tiles;
 #[cfg(feature = "compiler")]
 use std::path::{Path, PathBuf};
 

@@ -4,8 +4,8 @@
 //! terminal, colour it, or hide what else is said.
 
 use crate::failure::{Failure, Result};
-use kernmill_plan::input::{message, visible};
-use kernmill_plan::output::NewFile;
+use kernmill_os::output::NewFile;
+use kernmill_os::text::{message, visible};
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -112,7 +112,7 @@ pub fn check_space(path: &Path, bytes: u64) -> Result<()> {
     let dir =
         if is_stdout(path) { None } else { NewFile::directory_of(path).map_err(Failure::read(path))? };
     let Some(dir) = &dir else { return Ok(()) };
-    let free = kernmill_plan::memory::free_space(dir).map_err(|error| Failure::input(dir, error))?;
+    let free = kernmill_os::memory::free_space(dir).map_err(|error| Failure::input(dir, error))?;
     if free >= bytes {
         return Ok(());
     }

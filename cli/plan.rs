@@ -13,7 +13,7 @@ use crate::regenerate::regenerate;
 use crate::stages;
 #[cfg(feature = "compiler")]
 use kernmill_kernels::disasm;
-use kernmill_plan::memory::{available_memory, lies_in_memory};
+use kernmill_os::memory::{available_memory, lies_in_memory};
 use kernmill_plan::program::Program;
 use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::{MemoryNeed, Plan, PlanError, PlanImage, TokenizerHandle};

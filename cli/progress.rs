@@ -1,7 +1,7 @@
 //! Progress bars: on a terminal only, and never with `--quiet`.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use kernmill_plan::input::visible;
+use kernmill_os::text::visible;
 use std::thread::Builder;
 use std::time::Duration;
 

@@ -1,7 +1,9 @@
 //! Reading token ids: a file with a JSON list of numbers.
 
 use crate::failure::{Failure, Result};
-use kernmill_plan::input::{limit, read_named, shortened};
+use kernmill_os::files::read_named;
+use kernmill_os::text::shortened;
+use kernmill_plan::limit;
 use serde::Deserializer as _;
 use serde::de::{SeqAccess, Visitor};
 use serde_json::Value;

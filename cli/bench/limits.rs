@@ -3,8 +3,8 @@
 use super::stats::best;
 use crate::failure::Result;
 use crate::model::Loaded;
-use kernmill_plan::memory::available_memory;
-use kernmill_plan::region::WeightRegion;
+use kernmill_os::memory::available_memory;
+use kernmill_os::region::WeightRegion;
 use kernmill_plan::target::Level;
 use kernmill_runtime::measure::{Limits, memory_to_read, peak_resident};
 use std::sync::Arc;

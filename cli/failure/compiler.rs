@@ -10,7 +10,7 @@ use kernmill_compiler::plan_file::PlanPartsError;
 use kernmill_compiler::spec::SpecError;
 use kernmill_compiler::synth::SynthError;
 use kernmill_kernels::generate::GenerateError;
-use kernmill_plan::input::message;
+use kernmill_os::text::message;
 use kernmill_runtime::measure::MeasureError;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use std::borrow::Cow;

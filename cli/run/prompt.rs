@@ -3,7 +3,8 @@
 use crate::failure::{Failure, Result};
 use crate::model::Model;
 use crate::tokens;
-use kernmill_plan::input::{limit, read_all_text, read_named_text};
+use kernmill_os::files::{read_all_text, read_named_text};
+use kernmill_plan::limit;
 use kernmill_runtime::TokenizerHandle;
 use kernmill_runtime::tokenizer::TokenizerError;
 use std::fs::File;

@@ -2,9 +2,9 @@
 
 use crate::pack::{PackWeightsError, WeightSource, pack_weights};
 use crate::pipeline::Compiled;
-use kernmill_plan::float_env::FloatEnv;
-use kernmill_plan::memory::available_memory;
-use kernmill_plan::region::{RegionError, WeightRegion};
+use kernmill_os::float_env::FloatEnv;
+use kernmill_os::memory::available_memory;
+use kernmill_os::region::{RegionError, WeightRegion};
 use std::sync::Arc;
 
 /// Why weights could not be packed.

@@ -13,7 +13,7 @@ use crate::select::cost::Model;
 use crate::select::{LeafChoice, Pick, Selection, choose_leaves, select_classes};
 use kernmill_kernels::generate::generate;
 use kernmill_kernels::leaf::Leaf;
-use kernmill_plan::float_env::FloatEnv;
+use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::{Level, Tuning};
 use std::time::{Duration, Instant};

@@ -3,8 +3,9 @@
 
 use crate::checkpoint::{CheckpointError, Result};
 use crate::gguf::{Gguf, is_gguf};
+use kernmill_os::files::{read_regular, read_regular_text};
 use kernmill_plan::end_tokens::{self, NAMES};
-use kernmill_plan::input::{limit, read_regular, read_regular_text};
+use kernmill_plan::limit;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -117,7 +118,7 @@ impl TokenizerFiles {
 }
 
 fn directory(path: &Path) -> PathBuf {
-    kernmill_plan::output::directory(path).to_owned()
+    kernmill_os::output::directory(path).to_owned()
 }
 
 fn read_tokenizer(dir: &Path) -> Result<Option<Vec<u8>>> {

@@ -10,10 +10,10 @@ use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::gemm_bf16::{self, Shape};
 use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, Decoded, GROUP};
 use kernmill_kernels::wide::{self, Wide};
+use kernmill_os::region::WeightRegion;
+use kernmill_os::tiles;
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
-use kernmill_plan::region::WeightRegion;
 use kernmill_plan::target::Level;
-use kernmill_plan::tiles;
 use memmap2::{Mmap, MmapMut};
 use std::time::Instant;
 
@@ -101,7 +101,7 @@ fn with_tiles(run: impl FnOnce() -> f64) -> f64 {
 
 /// Memory for all leaves.
 struct Bench {
-    region: kernmill_plan::region::WeightRegionMut,
+    region: kernmill_os::region::WeightRegionMut,
 }
 
 impl Bench {

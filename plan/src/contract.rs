@@ -5,8 +5,8 @@
 
 use crate::bounded;
 use crate::format::WeightFormat;
-use crate::input::limit::OPERANDS;
 use crate::kv::{KvGeometry, LayerKind};
+use crate::limit::OPERANDS;
 use crate::program::LOGIT_SLAB;
 use serde::{Deserialize, Serialize};
 

@@ -63,7 +63,7 @@ fn token(id: &Value) -> Result<Option<u32>, String> {
         Some(id) if u32::try_from(id).is_ok() => Ok(Some(id as u32)),
         _ => {
             let shown = id.to_string();
-            let shown = crate::input::shortened(&shown);
+            let shown = kernmill_os::text::shortened(&shown);
             Err(format!("{CONFIG_KEY} is {shown}, expected a token id or a list of them"))
         }
     }

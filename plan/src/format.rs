@@ -13,7 +13,7 @@ pub const TILE_ROWS: usize = 16;
 /// Elements along k that share a scale, in weights and in `q8` activations.
 pub const BLOCK: usize = 32;
 /// Bytes of a cache line; planes are padded to it.
-pub const LINE: usize = 64;
+pub const LINE: usize = kernmill_os::region::LINE;
 
 /// Storage format of a packed matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -5,7 +5,7 @@
 //! 64-byte header (room for scales), then per KV head K as `[head_dim][16 tokens]` and V as `[16 tokens][head_dim]`.
 
 use crate::bounded;
-use crate::input::limit::STEPS;
+use crate::limit::STEPS;
 use serde::{Deserialize, Serialize};
 
 /// Tokens per block.

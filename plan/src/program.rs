@@ -3,8 +3,8 @@
 use crate::adapter::Adapters;
 use crate::bounded;
 use crate::contract::Contract;
-use crate::input::limit::{BUFFERS, HEAD_DIM, OPERANDS, STEPS};
 use crate::kv::{KvLayers, LayerKind};
+use crate::limit::{BUFFERS, HEAD_DIM, OPERANDS, STEPS};
 use crate::target::Level;
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 //! Read here rather than by `safetensors::SafeTensors`, because a user must learn which tensor is wrong and how, because offsets near
 //! 2^64 must not overflow, and because the data need not be in memory.
 
-use crate::input::shortened;
+use kernmill_os::text::shortened;
 use safetensors::tensor::TensorInfo;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use std::fmt;

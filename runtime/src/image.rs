@@ -1,8 +1,8 @@
 //! What a plan gives the runtime, wherever it comes from: a plan file or a compiler in the same process.
 
 use crate::tokenizer_handle::TokenizerHandle;
+use kernmill_os::region::WeightRegion;
 use kernmill_plan::program::Program;
-use kernmill_plan::region::WeightRegion;
 use std::sync::Arc;
 
 /// A plan in memory. Several engines may share one through [`Arc`]s of its weights.
@@ -29,7 +29,8 @@ impl PlanImage {
     /// Safe code cannot bring code of its own:
     ///
     /// ```compile_fail,E0133
-    /// use kernmill_plan::{program::Program, region::WeightRegion};
+    /// use kernmill_os::region::WeightRegion;
+    /// use kernmill_plan::program::Program;
     /// use kernmill_runtime::PlanImage;
     /// fn image(program: Program, weights: std::sync::Arc<WeightRegion>) -> PlanImage {
     ///     PlanImage::generated(program, weights)

@@ -4,7 +4,7 @@
 //! temperature; top-k; top-p; min-p; one draw. Ties go to the lower token id, so that a seed gives the same tokens
 //! everywhere.
 
-use kernmill_plan::float_env::FloatEnv;
+use kernmill_os::float_env::FloatEnv;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 

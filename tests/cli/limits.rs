@@ -2,9 +2,9 @@
 
 use super::Sandbox;
 use crate::hostile::targets::plan::sign_plan;
+use kernmill_os::memory::{available_memory, free_space, lies_in_memory};
 use kernmill_plan::file::check::PlanFile;
 use kernmill_plan::file::{ENTRY_BYTES, Kind, Metadata, TABLE_OFFSET};
-use kernmill_plan::memory::{available_memory, free_space, lies_in_memory};
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd};

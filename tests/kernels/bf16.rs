@@ -10,10 +10,11 @@ use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::gemm_bf16::{
     CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, GROUP, PANEL_BLOCK, ROW_BYTES, Shape,
 };
+use kernmill_os::cpu::host_has;
 use kernmill_plan::format::{BLOCK, TILE_ROWS, WeightFormat};
 use kernmill_plan::pack;
 use kernmill_plan::program::{CodeBlob, Symbol};
-use kernmill_plan::target::{Level, host_has};
+use kernmill_plan::target::Level;
 
 /// Where the interpreted code and its operands lie.
 const CODE: [u64; 3] = [0x40_0000, 0x50_0000, 0x60_0000];

@@ -16,10 +16,10 @@ mod rows;
 use kernmill_kernels::generate::generate_leaves;
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::wide::{self, Wide};
+use kernmill_os::tiles;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::CodeBlob;
 use kernmill_plan::target::Level;
-use kernmill_plan::tiles;
 use machine::{Machine, Memory, Region};
 use memmap2::{Mmap, MmapMut};
 

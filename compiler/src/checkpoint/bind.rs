@@ -3,8 +3,8 @@
 use super::{Checkpoint, CheckpointError, Dtype, Encoding, Result, TensorView, layout};
 use crate::graph::{Graph, Role, RowSelect, Tensor};
 use crate::spec::near::nearest;
+use kernmill_os::text::shortened;
 use kernmill_plan::format::{BLOCK, WeightFormat};
-use kernmill_plan::input::shortened;
 use std::collections::BTreeSet;
 
 /// Ends of the names of buffers that some exporters write and that the graph computes itself.

@@ -1,6 +1,6 @@
 //! Errors of checkpoints: which file, which tensor, what was expected.
 
-use kernmill_plan::input::FileKind;
+use kernmill_plan::file_kind::FileKind;
 use std::path::PathBuf;
 use thiserror::Error;
 

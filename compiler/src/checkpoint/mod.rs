@@ -21,10 +21,13 @@ pub use rows::{FP4_VALUES, Weights, e8m0};
 pub use safetensors::Dtype;
 
 use crate::gguf::{self, Gguf};
-use kernmill_plan::bus::BusGuard;
-use kernmill_plan::input::{FileKind, KIND_BYTES, limit, open_regular, read_regular, shortened};
-use kernmill_plan::memory;
-use kernmill_plan::output::directory;
+use kernmill_os::bus::BusGuard;
+use kernmill_os::files::{open_regular, read_regular};
+use kernmill_os::memory;
+use kernmill_os::output::directory;
+use kernmill_os::text::shortened;
+use kernmill_plan::file_kind::{FileKind, KIND_BYTES};
+use kernmill_plan::limit;
 use kernmill_plan::tensor_file::{self, TensorEntry};
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 use serde::Deserialize;

@@ -3,7 +3,7 @@
 use super::Gguf;
 use super::layout::Cursor;
 use crate::checkpoint::Result;
-use kernmill_plan::input::shortened;
+use kernmill_os::text::shortened;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -11,7 +11,7 @@ mod tokenizer;
 mod types;
 
 use crate::checkpoint::{self, Bytes, Checkpoint, CheckpointError, Encoding, FileTensor, Result};
-use kernmill_plan::input::FileKind;
+use kernmill_plan::file_kind::FileKind;
 use metadata::Metadata;
 use std::ops::Range;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use super::Gguf;
 use crate::checkpoint::Result;
-use kernmill_plan::input::shortened;
+use kernmill_os::text::shortened;
 
 /// Architectures of encoders that turn images or sounds into embeddings.
 const ENCODERS: [&str; 1] = ["clip"];

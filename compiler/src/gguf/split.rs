@@ -2,7 +2,7 @@
 
 use super::Gguf;
 use crate::checkpoint::{CheckpointError, Result};
-use kernmill_plan::input::limit;
+use kernmill_plan::limit;
 use std::path::{Path, PathBuf};
 
 /// Missing parts named in an error.

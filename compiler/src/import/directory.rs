@@ -2,8 +2,10 @@
 
 use super::{ImportError, Result};
 use crate::checkpoint::no_such_path;
-use kernmill_plan::input::{FileKind, KIND_BYTES, limit, read_regular};
-use kernmill_plan::output::directory;
+use kernmill_os::files::read_regular;
+use kernmill_os::output::directory;
+use kernmill_plan::file_kind::{FileKind, KIND_BYTES};
+use kernmill_plan::limit;
 use std::path::Path;
 
 /// File name of a model's configuration.

@@ -2,7 +2,7 @@
 
 use super::Result;
 use super::config::{Config, brief, unsupported};
-use kernmill_plan::input::shortened;
+use kernmill_os::text::shortened;
 use serde_json::Value;
 
 /// Keys that every importer reads.

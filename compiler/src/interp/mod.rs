@@ -20,8 +20,8 @@ pub use weights::{RawTensor, TensorData, Weights};
 
 use crate::fuse::FusedGraph;
 use crate::graph::{Graph, GraphSite, NodeId, Op, OpKind, TensorId};
+use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::abi::Route;
-use kernmill_plan::float_env::FloatEnv;
 use std::collections::BTreeMap;
 
 /// A value of the last run, rows one after the other.

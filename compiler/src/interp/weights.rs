@@ -2,7 +2,7 @@
 
 use super::num::{fit_weights, quantize_weights};
 use crate::graph::{Tensor, TensorId};
-use kernmill_plan::float_env::FloatEnv;
+use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 
 /// A decoded weight, row-major in the tensor's shape.

@@ -6,10 +6,10 @@
 use super::layout::{Unit, WeightLayout};
 use super::source::WeightSource;
 use crate::graph::{Graph, Role, Tensor, TensorId};
-use kernmill_plan::float_env::FloatEnv;
+use kernmill_os::float_env::FloatEnv;
+use kernmill_os::threads::share;
 use kernmill_plan::format::{TILE_ROWS, WeightFormat};
 use kernmill_plan::pack::{self, PackError, Problem};
-use kernmill_plan::threads::share;
 use std::ops::Range;
 use std::sync::Mutex;
 use thiserror::Error;

@@ -1,4 +1,4 @@
-//! Writing plan files (docs/plan-format.md). The reader, `plan/src/file/check.rs`, shares no code with this.
+//! Writing plan files (docs/plan-format.md). The reader, `plan/src/file/check/mod.rs`, shares no code with this.
 //!
 //! Everything but the weights is put together in memory first, so that the file's size is known before it is written. The weights stream
 //! from the checkpoint into it; the header, which holds the hashes, comes last.
@@ -11,14 +11,14 @@ use crate::graph::{Graph, TensorId};
 use crate::pack::{PackWeightsError, Piece, WeightLayout, WeightSource, piece_sizes, stream_weights};
 use crate::pipeline::Compiled;
 use header::{Contents, Entry};
+use kernmill_os::float_env::FloatEnv;
+use kernmill_os::region::WeightRegion;
 use kernmill_plan::abi::ABI_VERSION;
 use kernmill_plan::file::{
     FusedSpecText, HEADER_BYTES, Hash, Kind, MAX_PIECE_BYTES, Metadata, PIECE_ENTRY_BYTES, TargetInfo,
     TargetProgram, TensorInfo,
 };
-use kernmill_plan::float_env::FloatEnv;
 use kernmill_plan::program::Program;
-use kernmill_plan::region::WeightRegion;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;

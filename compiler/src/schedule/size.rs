@@ -1,7 +1,7 @@
 //! Sizes that the program checker allows, checked where it can still be said what is too large.
 
 use super::Schedule;
-use kernmill_plan::input::limit;
+use kernmill_plan::limit;
 
 /// A model with more of something than a program can have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -8,7 +8,7 @@ use super::{
     Arg, LayerDef, NodeDef, Result, RopeDef, RopeKind, Scalar, ScalarText, Spanned, Spec, SpecError,
 };
 use crate::graph::{Graph, Node, Op, Rope, RopeScaling, TensorId, Type, Value, ValueId};
-use kernmill_plan::input::limit;
+use kernmill_plan::limit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 

@@ -7,8 +7,8 @@ use super::{Arg, NodeDef, Result, ScalarText, Spanned, SpecError};
 use crate::graph::infer::{MAX_INPUTS, check_expr};
 use crate::graph::{Activations, Attention, Op, Role, Rows, TensorId, Type, ValueId};
 use kernmill_kernels::expr::Expr;
-use kernmill_plan::input::limit;
 use kernmill_plan::kv::KvElem;
+use kernmill_plan::limit;
 
 impl<'a> Lowering<'a> {
     /// Lowers `node`, one of `nodes`; returns the value that it computes.

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::checkpoint::row_shape;
 use crate::graph::{Graph, Role, Tensor};
+use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::adapter::{Published, published};
-use kernmill_plan::float_env::FloatEnv;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

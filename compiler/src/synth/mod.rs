@@ -16,10 +16,10 @@ use crate::checkpoint::{Checkpoint, CheckpointError, INDEX_FILE, SINGLE_FILE, st
 use crate::graph::{Graph, Tensor};
 use crate::import::{CONFIG_FILE, published_config};
 use fill::{CHUNK, Fill, Scatter};
-use kernmill_plan::float_env::FloatEnv;
+use kernmill_os::float_env::FloatEnv;
+use kernmill_os::output::NewFile;
+use kernmill_os::threads::share;
 use kernmill_plan::format::{BLOCK, WeightFormat};
-use kernmill_plan::output::NewFile;
-use kernmill_plan::threads::share;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
@@ -266,7 +266,7 @@ fn plan_tensor(tensor: &Tensor, scatter: Scatter, planned: &mut Vec<Planned>) ->
 }
 
 fn check_space(dir: &Path, needed: u64) -> Result<()> {
-    let free = kernmill_plan::memory::free_space(dir).map_err(io_error(dir))?;
+    let free = kernmill_os::memory::free_space(dir).map_err(io_error(dir))?;
     if free >= needed { Ok(()) } else { Err(SynthError::Space { path: dir.to_owned(), needed, free }) }
 }
 

@@ -3,8 +3,8 @@
 use super::{Access, Checked, Checker, Rows};
 use crate::kernel::{AttentionBody, RowType};
 use kernmill_plan::format::{BLOCK, TILE_ROWS, f32_row_stride};
-use kernmill_plan::input::limit;
 use kernmill_plan::kv::LayerKind;
+use kernmill_plan::limit;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
 impl Checker<'_> {

@@ -5,7 +5,7 @@ use crate::kernel::{Body, Kept, Mat, Part, RowType, ShrinkSite, Tiling, ValId};
 use kernmill_plan::adapter::RANK_STEP;
 use kernmill_plan::contract::Need;
 use kernmill_plan::format::{BLOCK, TILE_ROWS, WeightFormat};
-use kernmill_plan::input::limit;
+use kernmill_plan::limit;
 
 /// Experts that a body chooses from, and the routing by which it does.
 #[derive(Clone, Copy)]

@@ -15,7 +15,7 @@ mod tests;
 use crate::kernel::{Body, Domain, Home, Kernel, OperandId, PROLOGUE_TOKENS, RowType, ValId};
 use kernmill_plan::contract::{Contract, Need};
 use kernmill_plan::format::LINE;
-use kernmill_plan::input::limit;
+use kernmill_plan::limit;
 use kernmill_plan::program::LOGIT_SLAB;
 
 /// What is wrong with a description, and where.

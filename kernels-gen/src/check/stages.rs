@@ -6,8 +6,8 @@ use crate::kernel::{Body, Home, RowType, Stage, ValId};
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::contract::Need;
 use kernmill_plan::format::{BLOCK, TILE_ROWS, WeightFormat, f32_row_stride};
-use kernmill_plan::input::limit;
 use kernmill_plan::kv::{KvElem, KvGeometry, LayerKind};
+use kernmill_plan::limit;
 
 /// Floats that the loops over a row take at a time.
 const VECTOR: usize = 4;

@@ -3,7 +3,7 @@
 use super::CheckError;
 use crate::adapter::{Adapters, PackedAt, RANK_STEP, Site};
 use crate::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
-use crate::input::limit;
+use crate::limit;
 
 /// Sites of a program at most.
 const MAX_SITES: usize = 1 << 16;

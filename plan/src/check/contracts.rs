@@ -3,8 +3,8 @@
 use super::limit_message;
 use crate::contract::{Contract, Need};
 use crate::format::TILE_ROWS;
-use crate::input::limit;
 use crate::kv::LayerKind;
+use crate::limit;
 use crate::program::{Operand, Program, Step, TokenClass};
 
 /// Checks a contract by itself.

@@ -6,8 +6,8 @@
 //! descriptions; machine code that somebody else made is not run (`docs/security.md`).
 
 use crate::format::{LINE, f32_row_stride};
-use crate::input::limit as most;
 use crate::kv::{KvLayers, LayerKind};
+use crate::limit as most;
 use crate::program::{Ahead, Buffer, CodeBlob, LOGIT_SLAB, ModelInfo, Operand, Program, Step, TokenClass};
 
 mod adapters;

@@ -6,7 +6,7 @@
 pub mod check;
 
 use crate::bounded;
-use crate::input::limit::{self, CLASSES, SYMBOLS};
+use crate::limit::{self, CLASSES, SYMBOLS};
 use crate::program::{ModelInfo, Symbol, TokenClass};
 use serde::{Deserialize, Serialize};
 

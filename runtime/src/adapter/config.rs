@@ -2,7 +2,8 @@
 
 use super::error::AdapterError;
 use super::pattern::{Pattern, Share, is_suffix};
-use kernmill_plan::input::{limit, shortened};
+use kernmill_os::text::shortened;
+use kernmill_plan::limit;
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Why an adapter is refused: what, where, what was expected.
 
 use crate::engine::ErrorKind;
-use kernmill_plan::region::RegionError;
+use kernmill_os::region::RegionError;
 use std::path::{Path, PathBuf};
 
 /// Why an adapter cannot be read, packed or used.

@@ -7,12 +7,12 @@ use super::peft::PeftAdapter;
 use super::pieces::{PAGE, Piece, TOUCHED, pieces};
 use super::room::{Reservation, Room};
 use super::{Adapter, PackedAdapter};
+use kernmill_os::float_env::FloatEnv;
+use kernmill_os::memory::available_memory;
+use kernmill_os::region::{RegionMut, WeightRegion};
 use kernmill_plan::adapter::{Adapters, SiteLayout};
-use kernmill_plan::float_env::FloatEnv;
 use kernmill_plan::format::TILE_ROWS;
-use kernmill_plan::memory::available_memory;
 use kernmill_plan::pack::{Column, unpack_tile};
-use kernmill_plan::region::{RegionMut, WeightRegion};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 

@@ -1,7 +1,8 @@
 //! PEFT's ways to say which modules a setting is about: suffixes, and regular expressions with Python's `re.match` and `re.fullmatch`.
 
 use fancy_regex::{Regex, RegexBuilder};
-use kernmill_plan::input::{limit, shortened};
+use kernmill_os::text::shortened;
+use kernmill_plan::limit;
 
 /// Steps of backtracking that a match may take: patterns come from outside.
 const MAX_STEPS: usize = 10_000;

@@ -2,7 +2,7 @@
 
 use super::PackedAdapter;
 use super::error::AdapterError;
-use kernmill_plan::input::limit;
+use kernmill_plan::limit;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The limits of a store, what cannot be given up of it, and what is being loaded for it.

@@ -10,7 +10,7 @@ use super::load::{AdapterLoader, Loading};
 use super::room::Room;
 use super::tally::Tally;
 use super::{Adapter, AdapterTable, PackedAdapter};
-use kernmill_plan::input::limit;
+use kernmill_plan::limit;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 

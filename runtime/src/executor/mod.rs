@@ -20,14 +20,14 @@ use crate::kv::{KvShape, KvTables};
 use crate::pool::{Barrier, Pool};
 use crate::profile::{Detail, Profile};
 use batch::Limits;
+use kernmill_os::region::{RegionError, RegionMut, WeightRegion};
+use kernmill_os::tiles;
 use kernmill_plan::abi::{Args, KernelFn, Worker};
 use kernmill_plan::check::CheckError;
 use kernmill_plan::format::{LINE, f32_row_stride};
 use kernmill_plan::kv::{KvLayers, LayerKind};
 use kernmill_plan::program::LOGIT_SLAB;
-use kernmill_plan::region::{RegionError, RegionMut, WeightRegion};
 use kernmill_plan::target::Level;
-use kernmill_plan::tiles;
 use meter::{Chosen, Clock, Meter, Ran};
 use resolve::{Bases, Class, RoutingAt, StepCall};
 use std::sync::Arc;
@@ -325,7 +325,7 @@ impl Memory {
     fn new(image: &PlanImage, shape: KvShape, threads: usize) -> Result<(Memory, Vec<u64>), LoadError> {
         let program = image.program();
         let need = MemoryNeed::of(program, shape, threads);
-        match kernmill_plan::memory::available_memory() {
+        match kernmill_os::memory::available_memory() {
             Some(available) if need.total() > available => {
                 return Err(LoadError::Memory { needed: need.total(), kv: need.kv, available });
             }

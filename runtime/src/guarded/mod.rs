@@ -14,13 +14,13 @@ mod step;
 pub use fence::{Access, Fenced, Flush};
 
 use crate::code::ExecutableCode;
+use kernmill_os::tiles;
 use kernmill_plan::adapter::{SiteEntry, SiteLayout};
 use kernmill_plan::check::check_program;
 use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{BLOCK_TOKENS, LayerKind};
 use kernmill_plan::program::{LOGIT_SLAB, Operand, Program, TokenClass};
 use kernmill_plan::target::Level;
-use kernmill_plan::tiles;
 use std::collections::BTreeMap;
 use step::{Batch, Class};
 

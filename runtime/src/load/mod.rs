@@ -1,6 +1,6 @@
 //! From a plan file to a [`PlanImage`]: what is trusted, which target is taken, what is mapped.
 //!
-//! `plan/src/file/check.rs` says whether the file is whole and sound; this decides what of it may run here. docs/security.md has the rules.
+//! `plan/src/file/check/mod.rs` says whether the file is whole and sound; this decides what of it may run here. docs/security.md has the rules.
 
 mod target;
 mod trust;
@@ -11,10 +11,10 @@ pub use trust::Distrust;
 use crate::image::PlanImage;
 use crate::tokenizer::{Tokenizer, TokenizerError};
 use crate::tokenizer_handle::TokenizerHandle;
+use kernmill_os::region::{RegionError, WeightRegion};
 use kernmill_plan::file::Metadata;
 use kernmill_plan::file::check::{FileError, PlanFile};
 use kernmill_plan::program::Program;
-use kernmill_plan::region::{RegionError, WeightRegion};
 use kernmill_plan::target::Level;
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;

@@ -1,9 +1,10 @@
 //! Which of a plan's targets is run.
 
+use kernmill_os::cpu::host_has;
+use kernmill_os::tiles;
 use kernmill_plan::abi::ABI_VERSION;
 use kernmill_plan::file::TargetInfo;
-use kernmill_plan::target::{Level, host_has};
-use kernmill_plan::tiles;
+use kernmill_plan::target::Level;
 use std::fmt;
 use std::io;
 

@@ -1,6 +1,6 @@
 //! Whose machine code is run: one's own, and the system's.
 
-use kernmill_plan::proc;
+use kernmill_os::proc;
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::os::fd::AsRawFd;

@@ -7,8 +7,8 @@ pub use system::{HugePages, huge_pages, major_faults, peak_resident};
 use crate::code::{CodeError, ExecutableCode};
 use crate::executor::LoadError;
 use crate::pool::{Pool, PoolConfig, PoolError};
+use kernmill_os::region::{RegionError, WeightRegion};
 use kernmill_plan::probe::{MULTIPLY, Probe, READ};
-use kernmill_plan::region::{RegionError, WeightRegion};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

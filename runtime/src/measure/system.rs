@@ -1,6 +1,6 @@
 //! What the system tells about this process.
 
-use kernmill_plan::proc;
+use kernmill_os::proc;
 
 /// How much of a stretch of memory lies on huge pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

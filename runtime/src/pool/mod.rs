@@ -13,20 +13,18 @@
 //! ```
 
 mod barrier;
-mod cpus;
 mod rounds;
 mod sync;
 mod wait;
 
-use cpus::Pinned;
-use kernmill_plan::float_env::FloatEnv;
+use kernmill_os::affinity::{Pinned, own_cores, usable};
+use kernmill_os::float_env::FloatEnv;
 use rounds::{Job, Rounds};
 use std::process;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 pub(crate) use barrier::Barrier;
-pub use cpus::default_threads;
 
 /// How many workers, and where.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,6 +68,11 @@ pub enum PoolError {
 /// Most workers a pool may have.
 pub const MAX_THREADS: usize = 1024;
 
+/// Workers by default: one for each core of its own that this process may use.
+pub fn default_threads() -> usize {
+    own_cores().min(MAX_THREADS)
+}
+
 /// Persistent workers.
 pub(crate) struct Pool {
     rounds: Arc<Rounds>,
@@ -90,7 +93,7 @@ impl Pool {
         if !(1..=MAX_THREADS).contains(&count) {
             return Err(PoolError::Threads { found: count });
         }
-        let usable = cpus::usable();
+        let usable = usable();
         // Spinning helps only while every worker has a CPU to spin on.
         let may_spin = count <= usable.count;
         let cpu_of = |worker: usize| config.pin.then(|| usable.cpus[worker % usable.cpus.len()]);

@@ -71,17 +71,17 @@ fn four_pools_of_four_workers_all_finish() {
 
 #[test]
 fn the_calling_thread_is_pinned_while_it_runs_and_not_afterwards() {
-    let (cpus, threads) = (cpus::usable().cpus, default_threads());
+    let (cpus, threads) = (usable().cpus, default_threads());
     let mut first = Pool::new(PoolConfig { threads: Some(2), pin: true }).unwrap();
-    assert_eq!(cpus::usable().cpus, cpus);
+    assert_eq!(usable().cpus, cpus);
     let seen = std::sync::Mutex::new(Vec::new());
-    first.run(&|_, _| seen.lock().unwrap().push(cpus::usable().cpus));
+    first.run(&|_, _| seen.lock().unwrap().push(usable().cpus));
     assert!(seen.into_inner().unwrap().iter().all(|own| own.len() == 1));
-    assert_eq!((cpus::usable().cpus, default_threads()), (cpus.clone(), threads));
+    assert_eq!((usable().cpus, default_threads()), (cpus.clone(), threads));
     // Another thread may run the pool: it is left as it was too.
     let after = std::thread::spawn(move || {
         first.run(&|_, _| ());
-        cpus::usable().cpus
+        usable().cpus
     });
     assert_eq!(after.join().unwrap(), cpus);
     assert_eq!(Pool::new(PoolConfig { threads: None, pin: true }).unwrap().count(), threads);

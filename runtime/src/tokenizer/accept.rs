@@ -4,7 +4,8 @@
 //! take all memory, so the lists are counted before anything is built.
 
 use super::parts::{Part, parts};
-use kernmill_plan::input::{limit, shortened};
+use kernmill_os::text::shortened;
+use kernmill_plan::limit;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;

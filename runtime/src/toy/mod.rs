@@ -5,13 +5,13 @@ mod code;
 mod tests;
 
 use crate::image::PlanImage;
+use kernmill_os::region::WeightRegion;
 use kernmill_plan::contract::{Contract, Need};
 use kernmill_plan::format::f32_row_stride;
 use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers, LayerKind};
 use kernmill_plan::program::{
     Ahead, Buffer, CodeBlob, ModelInfo, Operand, Program, Step, StepWork, Symbol, TokenClass,
 };
-use kernmill_plan::region::WeightRegion;
 use kernmill_plan::target::Level;
 
 pub(crate) const VOCAB: u32 = 300;

@@ -2,7 +2,7 @@
 
 use crate::checkpoint::Result;
 use crate::gguf::Gguf;
-use kernmill_plan::input::shortened;
+use kernmill_os::text::shortened;
 
 /// Keys that are read for every architecture.
 const READ: [&str; 23] = [

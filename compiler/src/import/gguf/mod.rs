@@ -13,7 +13,7 @@ use super::{ImportError, gpt_oss};
 use crate::checkpoint::Result;
 use crate::gguf::{Gguf, TensorType};
 use crate::spec::{self, Spec};
-use kernmill_plan::input::shortened;
+use kernmill_os::text::shortened;
 use serde_json::{Value, json};
 
 const EMBEDDINGS: &str = "token_embd.weight";

@@ -4,7 +4,7 @@ use super::File;
 use crate::checkpoint::Result;
 use crate::graph::rope::inv_freq;
 use crate::graph::{Rope, RopeScaling};
-use kernmill_plan::input::shortened;
+use kernmill_os::text::shortened;
 use serde_json::{Value, json};
 
 /// Factors of the RoPE frequencies, as llama files state Llama 3's scaling.

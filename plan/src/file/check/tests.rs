@@ -6,8 +6,8 @@ use crate::file::{
     ENTRY_BYTES, FusedSpecText, HEADER_BYTES, HEADER_HASH_OFFSET, MAGIC, MAX_SECTIONS, SECTION_ALIGN,
     TABLE_OFFSET, TargetInfo, TensorInfo, VERSION, WEIGHT_ALIGN,
 };
-use crate::input::limit;
 use crate::kv::{KvElem, KvGeometry, KvLayers};
+use crate::limit;
 use crate::program::{Ahead, AheadPart, ModelInfo, Operand, Routing, Step, StepWork, Symbol, TokenClass};
 
 const WEIGHTS: usize = 1000;

@@ -2,7 +2,7 @@
 
 use super::{FileError, PlanFile, Source, read_section};
 use crate::file::{Hash, Kind, MAX_PIECE_BYTES, PIECE_ENTRY_BYTES};
-use crate::threads::share;
+use kernmill_os::threads::share;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -7,10 +7,10 @@ mod store;
 mod table;
 
 use super::{Adapter, AdapterError, AdapterLoader, AdapterStore, AdapterTable, AdapterUse};
+use kernmill_os::region::WeightRegion;
 use kernmill_plan::adapter::{Adapters, PackedAt, Site, SiteOut};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::pack::pack_f32_tile;
-use kernmill_plan::region::WeightRegion;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, serialize};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ErrorKind;
-use kernmill_plan::input::limit;
+use kernmill_plan::limit;
 
 #[test]
 fn what_does_not_fit_is_refused_with_its_place() {

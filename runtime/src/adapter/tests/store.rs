@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::adapter::DEFAULT_BUDGET;
-use kernmill_plan::input::limit;
+use kernmill_plan::limit;
 use std::path::Path;
 
 /// A store, its table, and adapters of rank 2 with their bytes.

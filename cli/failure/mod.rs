@@ -5,8 +5,8 @@ mod compiler;
 
 use crate::interrupt;
 use crate::output;
+use kernmill_os::text::message;
 use kernmill_plan::file::check::FileError;
-use kernmill_plan::input::message;
 use kernmill_runtime::tokenizer::TokenizerError;
 use kernmill_runtime::{EngineError, ErrorKind, LoadError, PlanError};
 use std::fmt::Display;

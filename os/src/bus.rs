@@ -6,11 +6,11 @@
 //!
 //! Mappings are entered here by a [`BusGuard`] each, whether or not the handler is there: [`crate::signals::install`] installs it.
 
-use crate::input::{shortened, visible};
+use crate::text::{shortened, visible};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering, fence};
 
-/// Bytes of a message, which names a file by at most [`crate::input::limit::SHOWN_CHARS`] characters.
+/// Bytes of a message, which names a file by at most [`crate::text::SHOWN_CHARS`] characters.
 const MESSAGE_BYTES: usize = 1024;
 
 /// A guarded mapping. Slots live for ever, so that the handler never reads memory that is something else by then.

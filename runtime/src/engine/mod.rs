@@ -12,7 +12,7 @@ use crate::profile::{Detail, Profile};
 use crate::sampler::SamplerError;
 use crate::tokenizer::{Tokenizer, TokenizerError};
 use crate::tokenizer_handle::TokenizerHandle;
-use kernmill_plan::float_env::FloatEnv;
+use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::program::ModelInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -20,7 +20,7 @@ pub fn request() -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use crate::target::host_has;
+    use crate::cpu::host_has;
 
     #[test]
     fn tiles_are_granted_only_where_the_cpu_has_them() {

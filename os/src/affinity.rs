@@ -5,22 +5,22 @@ use std::io;
 use std::marker::PhantomData;
 
 /// What a thread may work on.
-pub(super) struct Usable {
+pub struct Usable {
     /// CPUs in the affinity mask, ascending.
     pub cpus: Vec<usize>,
     /// How many they and the control group's quota amount to.
     pub count: usize,
 }
 
-/// Workers by default: the least of the CPUs this process may run on, its control group's quota, and the physical cores
-/// among those CPUs.
-pub fn default_threads() -> usize {
+/// Threads that have a core of their own: the least of the CPUs this process may run on, its control group's quota, and the physical
+/// cores among those CPUs; at least 1.
+pub fn own_cores() -> usize {
     let usable = usable();
-    usable.count.min(cores(&usable.cpus)).clamp(1, super::MAX_THREADS)
+    usable.count.min(cores(&usable.cpus)).max(1)
 }
 
 /// What the calling thread may work on.
-pub(super) fn usable() -> Usable {
+pub fn usable() -> Usable {
     let cpus = allowed();
     // The standard library takes affinity and quota into account.
     let count = std::thread::available_parallelism().map_or(cpus.len(), usize::from).min(cpus.len());
@@ -52,7 +52,7 @@ fn set_affinity(set: &libc::cpu_set_t) -> io::Result<()> {
 }
 
 /// Keeps the calling thread on one CPU until it is dropped; then the thread may go where it could before.
-pub(super) struct Pinned {
+pub struct Pinned {
     before: libc::cpu_set_t,
     /// The mask is the thread's: this value stays there.
     thread: PhantomData<*const ()>,
@@ -63,7 +63,7 @@ impl Pinned {
     ///
     /// # Errors
     /// The system's.
-    pub(super) fn to(cpu: usize) -> io::Result<Pinned> {
+    pub fn to(cpu: usize) -> io::Result<Pinned> {
         let before = affinity()?;
         // SAFETY: an all-zero cpu_set_t is a valid, empty set; `cpu` is below its size.
         let set = unsafe {

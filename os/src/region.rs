@@ -3,12 +3,13 @@
 //! A region starts at a multiple of 2 MiB and asks for huge pages, so that streaming through weights costs few TLB misses.
 
 use crate::bus::BusGuard;
-use crate::format::LINE;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+/// Bytes of a cache line.
+pub const LINE: usize = 64;
 /// Alignment of anonymous regions: a huge page.
 pub const REGION_ALIGN: usize = 2 << 20;
 /// What to do about a plan that lost bytes while it was mapped.

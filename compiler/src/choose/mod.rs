@@ -6,10 +6,10 @@
 
 use crate::graph::{Graph, Node, NodeId, Op, OpKind, TensorId, Uses};
 use crate::pack::{PackWeightsError, WeightSource, locate};
-use kernmill_plan::float_env::FloatEnv;
+use kernmill_os::float_env::FloatEnv;
+use kernmill_os::threads::share;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::pack::int4::{self, Squares};
-use kernmill_plan::threads::share;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;

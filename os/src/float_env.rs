@@ -14,7 +14,7 @@ const FLAGS: u32 = 0x3f;
 /// that results depend on runs under this guard. Threads that are started under it inherit the standard environment.
 ///
 /// ```
-/// let _env = kernmill_plan::float_env::FloatEnv::standard();
+/// let _env = kernmill_os::float_env::FloatEnv::standard();
 /// assert!(f32::MIN_POSITIVE / 2.0 > 0.0);
 /// ```
 #[must_use = "the environment is restored when this is dropped"]

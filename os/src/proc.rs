@@ -1,8 +1,11 @@
 //! What the system tells in `/proc`. It is not there in every container, so that every reader does without:
 //! nothing that is missing, cannot be read or makes no sense is an error.
 
-use crate::input::{limit, read_named};
+use crate::files::read_named;
 use std::path::Path;
+
+/// Most bytes of a file: the list of a process's mappings has some megabytes at most.
+const PROC_BYTES: u64 = 16 << 20;
 
 /// The text of the file `name` in `/proc`, such as `self/status`; `None` if there is none, or it cannot be
 /// read, or never ends. Bytes that are no text, as in names of files, are replaced.
@@ -11,7 +14,7 @@ pub fn text(name: &str) -> Option<String> {
 }
 
 fn text_in(proc: &Path, name: &str) -> Option<String> {
-    let bytes = read_named(&proc.join(name), limit::PROC_BYTES).ok()?;
+    let bytes = read_named(&proc.join(name), PROC_BYTES).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -27,10 +27,10 @@ pub use files::check_files;
 pub use load::{AdapterLoader, Loading};
 pub use store::{AdapterStore, AdapterUse, DEFAULT_BUDGET};
 
+use kernmill_os::region::{RegionError, WeightRegion};
 use kernmill_plan::adapter::{Adapters, SiteEntry, SiteLayout, SiteShape};
 use kernmill_plan::format::TILE_ROWS;
 use kernmill_plan::pack::PackError;
-use kernmill_plan::region::{RegionError, WeightRegion};
 use room::Reservation;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 

@@ -5,8 +5,8 @@ mod sentencepiece;
 
 use super::Gguf;
 use crate::checkpoint::Result;
+use kernmill_os::text::shortened;
 use kernmill_plan::end_tokens;
-use kernmill_plan::input::shortened;
 use pre::PreTokenizer;
 use serde_json::{Map, Value, json};
 

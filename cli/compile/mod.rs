@@ -22,7 +22,7 @@ use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pack::WeightSource;
 use kernmill_compiler::pipeline::{Compiled, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriteError, PlanWriter};
-use kernmill_plan::output::NewFile;
+use kernmill_os::output::NewFile;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::{MAX_THREADS, default_threads};
 use serde_json::json;

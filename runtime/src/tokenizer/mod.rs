@@ -12,8 +12,10 @@ pub(crate) mod tests;
 pub use stream::TextStream;
 
 use decode::Step;
+use kernmill_os::text::shortened;
 use kernmill_plan::end_tokens;
-use kernmill_plan::input::{FileKind, KIND_BYTES, limit, shortened};
+use kernmill_plan::file_kind::{FileKind, KIND_BYTES};
+use kernmill_plan::limit;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;

@@ -1,0 +1,142 @@
+//! Reading files that come from elsewhere, without waiting for them and within limits.
+//!
+//! A directory that somebody hands over may hold named pipes, devices and links to them. What is found in one is opened with
+//! [`open_regular`], which never waits, and read with [`read_regular`], which never reads more than its caller allows.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Opens a regular file for reading. Links are followed; a pipe, a device or a directory is refused without waiting for it.
+///
+/// # Errors
+/// When the file cannot be opened, or is not a regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    // Without O_NONBLOCK, opening a named pipe waits for its writer.
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() {
+        return Ok(file);
+    }
+    let what = if kind.is_dir() { "it is a directory" } else { "it is a pipe or a device" };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{what}, expected a regular file")))
+}
+
+/// The bytes of a regular file that has at most `most` of them.
+///
+/// # Errors
+/// As [`open_regular`]; also when the file is larger, or cannot be read.
+pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let size = file.metadata()?.len();
+    let too_large = |size: u64| {
+        let what = format!("it has {size} bytes, expected at most {most}");
+        Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+    };
+    if size > most {
+        return too_large(size);
+    }
+    let mut bytes = Vec::with_capacity(size as usize);
+    // The file may grow meanwhile, and files of /proc state no size.
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { too_large(bytes.len() as u64) } else { Ok(bytes) }
+}
+
+/// As [`read_regular`], for a text.
+///
+/// # Errors
+/// As [`read_regular`]; also when the bytes are not UTF-8.
+pub fn read_regular_text(path: &Path, most: u64) -> io::Result<String> {
+    text(read_regular(path, most)?)
+}
+
+/// The bytes of what was named itself, on a command line for example: a file, or a pipe, which is waited for; at most `most` of them.
+///
+/// # Errors
+/// When it cannot be opened or read, or brings more.
+pub fn read_named(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    read_all(File::open(path)?, most)
+}
+
+/// As [`read_named`], for a text.
+///
+/// # Errors
+/// As [`read_named`]; also when the bytes are not UTF-8.
+pub fn read_named_text(path: &Path, most: u64) -> io::Result<String> {
+    text(read_named(path, most)?)
+}
+
+/// All that a reader brings, which is at most `most` bytes. It may never end.
+///
+/// # Errors
+/// When it cannot be read, or brings more.
+pub fn read_all(reader: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 <= most {
+        return Ok(bytes);
+    }
+    let what = format!("it has more than {most} bytes, expected at most so many");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+}
+
+/// As [`read_all`], for a text.
+///
+/// # Errors
+/// As [`read_all`]; also when the bytes are not UTF-8.
+pub fn read_all_text(reader: impl Read, most: u64) -> io::Result<String> {
+    text(read_all(reader, most)?)
+}
+
+fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+
+    fn pipe(path: &Path) {
+        let name = CString::new(path.as_os_str().as_bytes()).unwrap();
+        // SAFETY: the name ends with a NUL and lives through the call.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    }
+
+    #[test]
+    fn pipes_devices_and_directories_are_refused_at_once() {
+        let dir = std::env::temp_dir().join(format!("kernmill-input-{}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        pipe(&dir.join("pipe"));
+        std::os::unix::fs::symlink("/dev/zero", dir.join("zero")).unwrap();
+        for (name, says) in [("pipe", "pipe or a device"), ("zero", "pipe or a device"), (".", "directory")] {
+            let error = read_regular(&dir.join(name), 100).unwrap_err();
+            assert!(error.to_string().contains(says), "{name}: {error}");
+        }
+        std::fs::write(dir.join("file"), b"12345").unwrap();
+        std::os::unix::fs::symlink("file", dir.join("link")).unwrap();
+        assert_eq!(read_regular(&dir.join("link"), 5).unwrap(), b"12345");
+        let error = read_regular(&dir.join("file"), 4).unwrap_err();
+        assert_eq!(error.to_string(), "it has 5 bytes, expected at most 4");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_was_named_is_read_up_to_its_limit_also_if_it_never_ends() {
+        let error = read_named(Path::new("/dev/zero"), 1000).unwrap_err();
+        assert_eq!(error.to_string(), "it has more than 1000 bytes, expected at most so many");
+        assert_eq!(read_named(Path::new("/dev/null"), 0).unwrap(), b"");
+        assert_eq!(read_all(&b"12345"[..], 5).unwrap(), b"12345");
+        assert!(read_all(&b"12345"[..], 4).is_err());
+        assert!(read_named_text(Path::new("/dev/zero"), 1000).is_err());
+        let path = std::env::temp_dir().join(format!("kernmill-named-{}", std::process::id()));
+        pipe(&path);
+        let writer = path.clone();
+        let writer = std::thread::spawn(move || std::fs::write(writer, b"\xff").unwrap());
+        assert_eq!(read_named_text(&path, 10).unwrap_err().to_string(), "it is not UTF-8 text");
+        writer.join().unwrap();
+        std::fs::remove_file(path).unwrap();
+    }
+}

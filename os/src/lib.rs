@@ -1,0 +1,16 @@
+//! What kernmill asks of the operating system and the CPU: memory maps, files that appear whole, threads, the floating-point
+//! environment, CPU features. Nothing here knows of models or plans.
+
+pub mod affinity;
+pub mod bus;
+pub mod cpu;
+pub mod files;
+pub mod float_env;
+pub mod memory;
+pub mod output;
+pub mod proc;
+pub mod region;
+pub mod signals;
+pub mod text;
+pub mod threads;
+pub mod tiles;

@@ -1,0 +1,98 @@
+//! Showing texts that come from elsewhere: nothing in them moves a terminal's cursor, and messages that repeat them stay short.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Characters that an error message repeats of a name or text from a file.
+pub const SHOWN_CHARS: usize = 200;
+
+/// Characters of a word of a message, as the exits show it: paths are shorter, and what is longer came from a file.
+pub const WORD_CHARS: usize = 1000;
+
+/// Characters of a whole message, as the exits show it.
+pub const MESSAGE_CHARS: usize = 8000;
+
+/// A text from elsewhere as it may be shown on a terminal: control characters and those that turn the writing direction become
+/// `\u{..}`; line ends and tabs stay.
+///
+/// ```
+/// use kernmill_os::text::visible;
+/// assert_eq!(visible("plain\n"), "plain\n");
+/// assert_eq!(visible("a\u{1b}[2J"), "a\\u{1b}[2J");
+/// ```
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_hidden(c) {
+            let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+fn is_hidden(c: char) -> bool {
+    let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || c.is_control() && !matches!(c, '\n' | '\t')
+}
+
+/// A message as it may be shown: [`visible`], its long words and itself cut at [`WORD_CHARS`] and [`MESSAGE_CHARS`].
+/// Messages repeat names from files, which have any length.
+///
+/// ```
+/// use kernmill_os::text::message;
+/// assert_eq!(message("error: m.plan: no such file"), "error: m.plan: no such file");
+/// assert!(message(&format!("error: {}: unknown", "x".repeat(100_000))).len() < 1100);
+/// ```
+pub fn message(text: &str) -> Cow<'_, str> {
+    let shown = visible(text);
+    if shown.len() <= WORD_CHARS {
+        return shown;
+    }
+    let words: String = shown
+        .split_inclusive(char::is_whitespace)
+        .map(|word| word.split_at(word.trim_end().len()))
+        .flat_map(|(word, space)| [cut(word, WORD_CHARS), Cow::Borrowed(space)])
+        .collect();
+    Cow::Owned(cut(&words, MESSAGE_CHARS).into_owned())
+}
+
+/// A name or text from a file, as an error message repeats it: what [`SHOWN_CHARS`] leaves of it.
+///
+/// ```
+/// use kernmill_os::text::shortened;
+/// assert_eq!(shortened("name"), "name");
+/// assert!(shortened(&"x".repeat(1000)).ends_with("x... (1000 bytes)"));
+/// ```
+pub fn shortened(text: &str) -> Cow<'_, str> {
+    cut(text, SHOWN_CHARS)
+}
+
+/// At most `most` characters of a text, and then how long it was.
+fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => Cow::Owned(format!("{}... ({} bytes)", &text[..end], text.len())),
+        None => Cow::Borrowed(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_cut_where_names_are_endless() {
+        let name = "x".repeat(5000);
+        let text = message(&format!("error: {name}: unknown")).into_owned();
+        assert!(text.starts_with("error: xxx") && text.ends_with("x... (5001 bytes) unknown"), "{text}");
+        let words = message(&"word \u{1b} ".repeat(10_000)).into_owned();
+        assert!(words.len() < MESSAGE_CHARS + 50 && words.starts_with("word \\u{1b} word"), "{words}");
+        assert!(words.ends_with(" bytes)"));
+        let short = format!("{}\n{}", "y".repeat(WORD_CHARS), "z".repeat(WORD_CHARS));
+        assert_eq!(message(&short), short);
+    }
+}
