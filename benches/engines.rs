@@ -5,10 +5,11 @@
 
 #![allow(clippy::print_stdout)]
 
+use kernmill_checkpoint::Checkpoint;
 use kernmill_compiler::build::build_weights;
-use kernmill_compiler::checkpoint::{Checkpoint, Weights};
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::spec::{Spec, lower};
+use kernmill_compiler::weights::Weights;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage};

@@ -2,13 +2,13 @@
 
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
+use kernmill_checkpoint::file_kind::FileKind;
 #[cfg(feature = "compiler")]
-use kernmill_compiler::checkpoint::{INDEX_FILE, SINGLE_FILE};
+use kernmill_checkpoint::{INDEX_FILE, SINGLE_FILE};
 #[cfg(feature = "compiler")]
 use kernmill_compiler::import::instead_of_config;
 #[cfg(feature = "compiler")]
 use kernmill_os::output::directory;
-use kernmill_plan::file_kind::FileKind;
 #[cfg(feature = "compiler")]
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

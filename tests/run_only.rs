@@ -1,12 +1,13 @@
 //! The program as it is built without the compiler: `cargo test --no-default-features --test run_only`. With the compiler the same plans run.
 
-use kernmill_compiler::checkpoint::{Checkpoint, Weights};
+use kernmill_checkpoint::Checkpoint;
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::synth::{AdapterShape, write_adapter};
+use kernmill_compiler::weights::Weights;
 use kernmill_plan::target::Level;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;

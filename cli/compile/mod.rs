@@ -16,7 +16,7 @@ use crate::source::{SourceModel, SpecSource, choices};
 use crate::stages::{Stages, fingerprints};
 use crate::version;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use kernmill_compiler::checkpoint::CheckpointError;
+use kernmill_checkpoint::CheckpointError;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pack::WeightSource;

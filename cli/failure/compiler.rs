@@ -1,8 +1,8 @@
 //! Failures of what only a kernmill with the compiler does.
 
 use super::Failure;
+use kernmill_checkpoint::CheckpointError;
 use kernmill_compiler::build::BuildError;
-use kernmill_compiler::checkpoint::CheckpointError;
 use kernmill_compiler::import::ImportError;
 use kernmill_compiler::pack::PackWeightsError;
 use kernmill_compiler::pipeline::CompileError;

@@ -3,11 +3,9 @@
 pub mod adapt;
 pub mod assemble;
 pub mod build;
-pub mod checkpoint;
 pub mod choose;
 pub mod fingerprint;
 pub mod fuse;
-pub mod gguf;
 pub mod graph;
 pub mod import;
 pub mod interp;
@@ -23,5 +21,5 @@ pub mod spec;
 pub mod synth;
 #[doc(hidden)]
 pub mod testing;
-pub mod tokenizer_files;
+pub mod weights;
 mod work;

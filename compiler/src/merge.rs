@@ -4,9 +4,10 @@
 //! int8 (f32 in preset `exact`).
 
 use crate::adapt::with_adapters;
-use crate::checkpoint::{CheckpointError, Weights};
 use crate::graph::{Graph, GraphError, Role, RowSelect, Tensor, TensorId};
 use crate::pack::WeightSource;
+use crate::weights::Weights;
+use kernmill_checkpoint::CheckpointError;
 use kernmill_plan::adapter::{Adapters, PackedAt, Site, SiteOut};
 use kernmill_plan::format::WeightFormat;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use super::random::{self, KINDS, Kind};
 use super::writer::{F32, Writer};
 use super::{gguf, logits, model};
 use crate::harness::{Model, read};
-use kernmill_compiler::gguf::TYPES;
+use kernmill_checkpoint::blocks::TYPES;
 use kernmill_compiler::quant::Preset;
 use std::path::Path;
 

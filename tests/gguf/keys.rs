@@ -3,7 +3,7 @@
 use super::convert::convert;
 use super::random;
 use super::writer::{BF16, Value, Writer};
-use kernmill_compiler::gguf::Gguf;
+use kernmill_checkpoint::gguf::Gguf;
 use kernmill_compiler::import::from_gguf;
 
 fn import(bytes: Vec<u8>) -> Result<String, String> {

@@ -13,8 +13,8 @@ pub mod writer;
 
 use crate::harness::{Model, read};
 use convert::{convert, directory, q8_0};
-use kernmill_compiler::checkpoint::Checkpoint;
-use kernmill_compiler::gguf::Gguf;
+use kernmill_checkpoint::Checkpoint;
+use kernmill_checkpoint::gguf::Gguf;
 use kernmill_compiler::graph::{Activations, Op};
 use kernmill_compiler::import::from_gguf;
 use kernmill_compiler::quant::Preset;
@@ -203,7 +203,7 @@ fn llama_3s_frequency_factors_are_recognised() {
     let graph =
         kernmill_compiler::spec::lower(&kernmill_compiler::spec::Spec::parse("m", &text).unwrap()).unwrap();
     let checkpoint: Checkpoint = gguf(writer.bytes()).into_checkpoint().unwrap();
-    kernmill_compiler::checkpoint::bind(&graph, &checkpoint).unwrap();
+    kernmill_compiler::weights::bind(&graph, &checkpoint).unwrap();
 
     writer.tensor("rope_freqs.weight").data[60..].copy_from_slice(&3f32.to_le_bytes());
     let error = from_gguf("m", &gguf(writer.bytes())).unwrap_err().to_string();

@@ -4,7 +4,7 @@ use super::convert::convert;
 use super::writer::{BF16, Writer};
 use super::{logits, tokens};
 use crate::harness::Model;
-use kernmill_compiler::gguf::Gguf;
+use kernmill_checkpoint::gguf::Gguf;
 use kernmill_compiler::quant::Preset;
 use std::fs;
 use std::path::Path;

@@ -1,14 +1,15 @@
 //! What several test modules need: the built program, a checkpoint directory made into an engine, tensors out of oracle files.
 
+use kernmill_checkpoint::Checkpoint;
+use kernmill_checkpoint::gguf::{Gguf, is_gguf};
 use kernmill_compiler::build::build_weights;
-use kernmill_compiler::checkpoint::{Checkpoint, Weights, bind};
 use kernmill_compiler::choose::Choices;
-use kernmill_compiler::gguf::{Gguf, is_gguf};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::{from_checkpoint, from_gguf, read_config};
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{Spec, lower};
+use kernmill_compiler::weights::{Weights, bind};
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;

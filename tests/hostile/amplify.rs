@@ -6,9 +6,9 @@ use super::grow::{Node, TIMES, grown_text, long, times, tried};
 use super::targets::{Part, adapter, assemble, sign_plan, sound_parts};
 use super::{corpus, memory, watch};
 use crate::harness::shell;
-use kernmill_compiler::checkpoint::Checkpoint;
+use kernmill_checkpoint::Checkpoint;
+use kernmill_checkpoint::gguf::Gguf;
 use kernmill_compiler::fuse::FusedSpec;
-use kernmill_compiler::gguf::Gguf;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::{from_config, from_gguf};
 use kernmill_compiler::spec::{Spec, lower};
@@ -155,7 +155,7 @@ fn files_of_a_checkpoint_directory() {
         drop(Checkpoint::open(dir.path()));
     };
     grow_json("index", index.as_bytes(), &read);
-    let read = |bytes: &[u8]| drop(kernmill_plan::end_tokens::in_config(text_of(bytes)));
+    let read = |bytes: &[u8]| drop(kernmill_checkpoint::end_tokens::in_config(text_of(bytes)));
     let generation =
         br#"{"eos_token_id":[1,2],"do_sample":true,"temperature":0.6,"transformers_version":"4.55"}"#;
     grow_json("generation config", generation, &read);

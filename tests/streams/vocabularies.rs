@@ -2,7 +2,7 @@
 
 use crate::gguf::gguf;
 use crate::gguf::writer::Writer;
-use kernmill_compiler::tokenizer_files::TokenizerFiles;
+use kernmill_checkpoint::tokenizer_files::TokenizerFiles;
 use kernmill_runtime::Tokenizer;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;

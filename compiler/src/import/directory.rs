@@ -1,10 +1,10 @@
 //! `config.json` as it is found: in a directory, beside a file of the checkpoint, or not at all.
 
 use super::{ImportError, Result};
-use crate::checkpoint::no_such_path;
+use kernmill_checkpoint::file_kind::{FileKind, KIND_BYTES};
+use kernmill_checkpoint::no_such_path;
 use kernmill_os::files::read_regular;
 use kernmill_os::output::directory;
-use kernmill_plan::file_kind::{FileKind, KIND_BYTES};
 use kernmill_plan::limit;
 use std::path::Path;
 

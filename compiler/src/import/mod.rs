@@ -19,13 +19,13 @@ mod stored;
 mod tests;
 mod writer;
 
-use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::spec::{self, Spec};
 use config::Config;
 pub use directory::{CONFIG_FILE, instead_of_config, read_config};
 pub use gguf::from_gguf;
+use kernmill_checkpoint::file_kind::FileKind;
+use kernmill_checkpoint::{Checkpoint, CheckpointError};
 use kernmill_os::text::shortened;
-use kernmill_plan::file_kind::FileKind;
 pub use published::published_config;
 use std::path::PathBuf;
 use stored::Stored;

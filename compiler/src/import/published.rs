@@ -4,9 +4,9 @@
 
 use super::gpt_oss::SIGMOID_FACTOR;
 use super::{architectures, from_checkpoint};
-use crate::checkpoint::Checkpoint;
 use crate::graph::{Attention, Graph, Op, Role, Rope, RopeScaling, Source, Tensor, TensorId};
 use crate::spec::{self, Spec};
+use kernmill_checkpoint::Checkpoint;
 use kernmill_kernels::expr::Expr;
 use kernmill_plan::format::WeightFormat;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ const FIRST: &str = "model.layers.0.";
 /// `None` if no supported architecture has such a graph. `end` is the token that ends a text, if one does.
 ///
 /// ```no_run
-/// # fn show(graph: &kernmill_compiler::graph::Graph, checkpoint: &kernmill_compiler::checkpoint::Checkpoint) {
+/// # fn show(graph: &kernmill_compiler::graph::Graph, checkpoint: &kernmill_checkpoint::Checkpoint) {
 /// if let Some(text) = kernmill_compiler::import::published_config(graph, checkpoint, None) {
 ///     println!("{text}");
 /// }

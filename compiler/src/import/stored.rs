@@ -3,7 +3,8 @@
 use super::config::{Config, bad};
 use super::writer::{TIED, tensor};
 use super::{ImportError, Result};
-use crate::checkpoint::{Checkpoint, Dtype, EMBEDDING, UNEMBEDDING};
+use crate::weights::{EMBEDDING, UNEMBEDDING};
+use kernmill_checkpoint::{Checkpoint, Dtype};
 
 /// Layers at most, as in specs.
 const MAX_LAYERS: u64 = 1024;

@@ -1,5 +1,6 @@
 use super::*;
-use crate::checkpoint::{self, Checkpoint, Dtype};
+use crate::weights;
+use kernmill_checkpoint::{Checkpoint, Dtype};
 use safetensors::tensor::TensorView;
 use std::path::{Path, PathBuf};
 
@@ -224,7 +225,7 @@ fn every_committed_checkpoint_is_the_one_its_config_describes() {
         let checkpoint = Checkpoint::open(dir).unwrap();
         let text = from_checkpoint("m", &config, &checkpoint).unwrap();
         let graph = spec::lower(&Spec::parse("m.toml", &text).unwrap()).unwrap();
-        checkpoint::bind(&graph, &checkpoint).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
+        weights::bind(&graph, &checkpoint).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
         found += 1;
     }
     assert!(found >= 14, "found {found} checkpoints");
@@ -321,7 +322,7 @@ fn hostile_numbers_do_not_panic() {
 fn small_llama(dtype: impl Fn(&str) -> Dtype, skipped: &str, more: &[(&str, &[usize])]) -> Checkpoint {
     let (hidden, vocab) = (32, 8);
     let mut shapes: Vec<(String, Vec<usize>)> =
-        vec![(checkpoint::EMBEDDING.into(), vec![vocab, hidden]), ("model.norm.weight".into(), vec![hidden])];
+        vec![(weights::EMBEDDING.into(), vec![vocab, hidden]), ("model.norm.weight".into(), vec![hidden])];
     for layer in 0..2 {
         let mut own = |name: &str, shape: &[usize]| {
             shapes.push((format!("model.layers.{layer}.{name}.weight"), shape.to_vec()));
@@ -353,19 +354,19 @@ fn small_config(tied: bool) -> String {
 fn bound(config: &str, checkpoint: &Checkpoint) -> String {
     let text = from_checkpoint("m", config, checkpoint).unwrap();
     let graph = spec::lower(&Spec::parse("m", &text).unwrap()).unwrap();
-    checkpoint::bind(&graph, checkpoint).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    weights::bind(&graph, checkpoint).unwrap_or_else(|error| panic!("{error}\n{text}"));
     text
 }
 
 #[test]
 fn tensors_have_the_types_of_their_headers() {
-    let head = [(checkpoint::UNEMBEDDING, &[8, 32][..])];
+    let head = [(weights::UNEMBEDDING, &[8, 32][..])];
     let all = |dtype: Dtype| bound(&small_config(false), &small_llama(|_| dtype, "", &head));
     assert_eq!(all(Dtype::F16).matches("format = \"f16\"").count(), 12);
     assert_eq!(all(Dtype::F32).matches("format = \"f32\"").count(), 12);
     let mixed = |name: &str| match name {
         "model.norm.weight" | "model.layers.0.mlp.up_proj.weight" => Dtype::F32,
-        checkpoint::UNEMBEDDING => Dtype::F16,
+        weights::UNEMBEDDING => Dtype::F16,
         _ => Dtype::BF16,
     };
     let text = bound(&small_config(false), &small_llama(mixed, "", &head));
@@ -384,11 +385,11 @@ fn tensors_have_the_types_of_their_headers() {
 #[test]
 fn tied_embeddings_may_be_stored_under_either_name_or_both() {
     let bf16 = |_: &str| Dtype::BF16;
-    let head = [(checkpoint::UNEMBEDDING, &[8, 32][..])];
+    let head = [(weights::UNEMBEDDING, &[8, 32][..])];
     for (checkpoint, table, unembedding) in [
-        (small_llama(bf16, "", &[]), checkpoint::EMBEDDING, checkpoint::EMBEDDING),
-        (small_llama(bf16, "", &head), checkpoint::EMBEDDING, checkpoint::UNEMBEDDING),
-        (small_llama(bf16, checkpoint::EMBEDDING, &head), checkpoint::UNEMBEDDING, checkpoint::UNEMBEDDING),
+        (small_llama(bf16, "", &[]), weights::EMBEDDING, weights::EMBEDDING),
+        (small_llama(bf16, "", &head), weights::EMBEDDING, weights::UNEMBEDDING),
+        (small_llama(bf16, weights::EMBEDDING, &head), weights::UNEMBEDDING, weights::UNEMBEDDING),
     ] {
         let text = bound(&small_config(true), &checkpoint);
         for (name, from) in [("embed ", table), ("lm_head ", unembedding)] {
@@ -406,11 +407,10 @@ fn tied_embeddings_may_be_stored_under_either_name_or_both() {
 fn a_second_copy_of_tied_embeddings_is_no_tensor_too_many() {
     let spec = bound(&small_config(true), &small_llama(|_| Dtype::BF16, "", &[]));
     let graph = spec::lower(&Spec::parse("m", &spec).unwrap()).unwrap();
-    let head = [(checkpoint::UNEMBEDDING, &[8, 32][..])];
-    checkpoint::bind(&graph, &small_llama(|_| Dtype::BF16, "", &head)).unwrap();
-    for other in [&[(checkpoint::UNEMBEDDING, &[4, 32][..])][..], &[("head.weight", &[8, 32])]] {
-        let error =
-            checkpoint::bind(&graph, &small_llama(|_| Dtype::BF16, "", other)).unwrap_err().to_string();
+    let head = [(weights::UNEMBEDDING, &[8, 32][..])];
+    weights::bind(&graph, &small_llama(|_| Dtype::BF16, "", &head)).unwrap();
+    for other in [&[(weights::UNEMBEDDING, &[4, 32][..])][..], &[("head.weight", &[8, 32])]] {
+        let error = weights::bind(&graph, &small_llama(|_| Dtype::BF16, "", other)).unwrap_err().to_string();
         assert!(error.contains("1 tensor that the model does not use"), "{error}");
     }
 }

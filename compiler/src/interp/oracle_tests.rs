@@ -1,10 +1,11 @@
 //! The interpreter against logits that other code made: transformers in float32, and PyTorch for `faithful`.
 
 use super::{Interpreter, RawTensor, TensorData};
-use crate::checkpoint::{Checkpoint, Weights};
 use crate::graph::{Graph, Role, Tensor};
 use crate::quant::{Preset, quantise};
 use crate::spec::{Spec, lower};
+use crate::weights::Weights;
+use kernmill_checkpoint::Checkpoint;
 use kernmill_plan::format::WeightFormat;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,8 @@
 //! Where packed weights come from.
 
-use crate::checkpoint::{CheckpointError, Weights};
 use crate::graph::{Role, Tensor};
+use crate::weights::Weights;
+use kernmill_checkpoint::CheckpointError;
 use std::collections::HashMap;
 use std::ops::Range;
 use thiserror::Error;

@@ -4,8 +4,8 @@ use super::fill::{Fill, Scatter, scatters};
 use super::{
     NewDirs, Planned, Result, SPACE_MARGIN, SynthError, check_space, io_error, small_file, start, write_shard,
 };
-use crate::checkpoint::row_shape;
 use crate::graph::{Graph, Role, Tensor};
+use crate::weights::row_shape;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::adapter::{Published, published};
 use std::collections::BTreeSet;

@@ -12,10 +12,11 @@ mod tokenizer;
 pub use adapter::{AdapterShape, write_adapter};
 pub use tokenizer::{end_of_text, tokenizer_json};
 
-use crate::checkpoint::{Checkpoint, CheckpointError, INDEX_FILE, SINGLE_FILE, stored_shape};
 use crate::graph::{Graph, Tensor};
 use crate::import::{CONFIG_FILE, published_config};
+use crate::weights::stored_shape;
 use fill::{CHUNK, Fill, Scatter};
+use kernmill_checkpoint::{Checkpoint, CheckpointError, INDEX_FILE, SINGLE_FILE};
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::output::NewFile;
 use kernmill_os::threads::share;

@@ -1,7 +1,8 @@
 use super::*;
-use crate::checkpoint::{Checkpoint, Weights};
 use crate::graph::Role;
 use crate::spec::{self, Spec};
+use crate::weights::Weights;
+use kernmill_checkpoint::Checkpoint;
 
 const SMALL: &str = r#"{"architectures": ["GptOssForCausalLM"], "head_dim": 32, "hidden_size": 64, "initial_context_length": 64,
     "intermediate_size": 64, "max_position_embeddings": 512, "num_attention_heads": 4, "num_experts_per_tok": 4,

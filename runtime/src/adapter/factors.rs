@@ -4,10 +4,10 @@ use super::error::AdapterError;
 use super::peft::{PeftAdapter, PeftPart};
 use super::pieces::{Mixed, PartA, PartB};
 use super::{Adapter, PackedAdapter};
+use kernmill_checkpoint::tensor_file::TensorEntry;
 use kernmill_plan::adapter::{Adapters, MAX_RANK, SiteLayout, SiteShape};
 use kernmill_plan::format::{TILE_ROWS, WeightFormat};
 use kernmill_plan::pack::unpack_tile;
-use kernmill_plan::tensor_file::TensorEntry;
 use std::ops::Range;
 use std::sync::Arc;
 

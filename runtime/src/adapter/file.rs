@@ -3,11 +3,11 @@
 use super::error::AdapterError;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
+use kernmill_checkpoint::file_kind::{FileKind, KIND_BYTES};
+use kernmill_checkpoint::tensor_file::{LENGTH_BYTES, TensorEntry, header_range, read_header};
 use kernmill_os::files::open_regular;
 use kernmill_os::text::shortened;
-use kernmill_plan::file_kind::{FileKind, KIND_BYTES};
 use kernmill_plan::limit;
-use kernmill_plan::tensor_file::{LENGTH_BYTES, TensorEntry, header_range, read_header};
 use safetensors::Dtype;
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -3,7 +3,7 @@
 use super::config::{CONFIG_FILE, OF_MLX};
 use super::error::AdapterError;
 use super::file::TENSOR_FILE;
-use kernmill_plan::file_kind::FileKind;
+use kernmill_checkpoint::file_kind::FileKind;
 use std::path::{Path, PathBuf};
 
 /// Entries of a directory that are looked at to say what it holds.

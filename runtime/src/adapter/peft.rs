@@ -5,11 +5,11 @@ use super::error::AdapterError;
 use super::file::{TENSOR_FILE, TensorFile};
 use super::files::Files;
 use super::names::{Target, targets};
+use kernmill_checkpoint::tensor_file::TensorEntry;
 use kernmill_os::files::read_regular_text;
 use kernmill_os::text::shortened;
 use kernmill_plan::adapter::{Adapters, MAX_RANK};
 use kernmill_plan::limit;
-use kernmill_plan::tensor_file::TensorEntry;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

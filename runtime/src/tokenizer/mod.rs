@@ -12,9 +12,9 @@ pub(crate) mod tests;
 pub use stream::TextStream;
 
 use decode::Step;
+use kernmill_checkpoint::end_tokens;
+use kernmill_checkpoint::file_kind::{FileKind, KIND_BYTES};
 use kernmill_os::text::shortened;
-use kernmill_plan::end_tokens;
-use kernmill_plan::file_kind::{FileKind, KIND_BYTES};
 use kernmill_plan::limit;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -212,7 +212,7 @@ impl Tokenizer {
         (first == second && added.first() == Some(first)).then_some(token)
     }
 
-    /// Ids of well-known end tokens that this vocabulary has. A model's files may state others: `kernmill_plan::end_tokens`.
+    /// Ids of well-known end tokens that this vocabulary has. A model's files may state others: `kernmill_checkpoint::end_tokens`.
     pub fn end_tokens(&self) -> Vec<u32> {
         let known = end_tokens::NAMES.iter().filter_map(|token| self.token_id(token));
         known.filter(|id| *id < self.vocab).collect()

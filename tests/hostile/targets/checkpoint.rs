@@ -2,11 +2,12 @@
 
 use super::sound::sound_graph;
 use super::text::{assert_legal, spec};
-use kernmill_compiler::checkpoint::{Checkpoint, Weights};
-use kernmill_compiler::gguf::Gguf;
+use kernmill_checkpoint::Checkpoint;
+use kernmill_checkpoint::gguf::Gguf;
 use kernmill_compiler::graph::{Graph, Role};
 use kernmill_compiler::import::from_gguf;
 use kernmill_compiler::spec::{Spec, lower};
+use kernmill_compiler::weights::Weights;
 use kernmill_plan::format::WeightFormat;
 use kernmill_runtime::Tokenizer;
 use serde_json::Value;

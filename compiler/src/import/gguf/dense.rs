@@ -2,7 +2,7 @@
 
 use super::super::dense::{self, Dense, Windows};
 use super::{File, extend};
-use crate::checkpoint::Result;
+use kernmill_checkpoint::Result;
 use serde_json::json;
 
 impl File<'_> {

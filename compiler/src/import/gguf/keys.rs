@@ -1,7 +1,7 @@
 //! The keys under an architecture's name: what is read, what has no effect, and what is refused, because it could change the result.
 
-use crate::checkpoint::Result;
-use crate::gguf::Gguf;
+use kernmill_checkpoint::Result;
+use kernmill_checkpoint::gguf::Gguf;
 use kernmill_os::text::shortened;
 
 /// Keys that are read for every architecture.

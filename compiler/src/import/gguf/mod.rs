@@ -10,9 +10,10 @@ mod rope;
 use super::config::Config;
 use super::writer::{TIED, Tensors, tensor};
 use super::{ImportError, gpt_oss};
-use crate::checkpoint::Result;
-use crate::gguf::{Gguf, TensorType};
 use crate::spec::{self, Spec};
+use kernmill_checkpoint::Result;
+use kernmill_checkpoint::blocks::TensorType;
+use kernmill_checkpoint::gguf::Gguf;
 use kernmill_os::text::shortened;
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
 //! RoPE's scaling by a GGUF file's metadata, or by the factors that llama files hold.
 
 use super::File;
-use crate::checkpoint::Result;
 use crate::graph::rope::inv_freq;
 use crate::graph::{Rope, RopeScaling};
+use kernmill_checkpoint::Result;
 use kernmill_os::text::shortened;
 use serde_json::{Value, json};
 

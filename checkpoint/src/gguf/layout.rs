@@ -1,11 +1,11 @@
 //! The layout of a GGUF file: header, metadata, tensor descriptions, data.
 
 use super::metadata::{Metadata, Value, ValueType};
-use super::types::refused;
-use super::{MAGIC, TensorInfo, TensorType};
-use crate::checkpoint::{CheckpointError, Result};
+use super::{MAGIC, TensorInfo};
+use crate::blocks::{TensorType, refused};
+use crate::error::{CheckpointError, Result};
+use crate::file_kind::{FileKind, KIND_BYTES};
 use kernmill_os::text::shortened;
-use kernmill_plan::file_kind::{FileKind, KIND_BYTES};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;

@@ -1,20 +1,13 @@
 //! Reading the rows of the graph's tensors out of a checkpoint, whatever way they are stored.
 
-use super::encoding::{Encoding, FP4_BLOCK_BYTES, mxfp4_block};
-use super::error::{CheckpointError, Result};
-use super::{Checkpoint, TensorView, row_shape};
+use super::row_shape;
 use crate::graph::{Graph, Role, RowSelect, Tensor};
+use kernmill_checkpoint::{
+    Checkpoint, CheckpointError, Encoding, FP4_BLOCK_BYTES, Result, TensorView, mxfp4_block,
+};
 use kernmill_plan::format::{BLOCK, WeightFormat};
+use kernmill_plan::pack::mxfp4::{E2M1, scale_value};
 use std::ops::Range;
-
-/// Value of each E2M1 code.
-pub const FP4_VALUES: [f32; 16] =
-    [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0];
-
-/// `2^(s - 127)`; a denormal for s = 0, infinity for the refused 255.
-pub fn e8m0(s: u8) -> f32 {
-    if s == 0 { f32::from_bits(1 << 22) } else { f32::from_bits(u32::from(s) << 23) }
-}
 
 /// A checkpoint bound to the graph whose weights it holds.
 ///
@@ -80,10 +73,10 @@ impl<'a> Weights<'a> {
             let (data, place) = self.mxfp4(t)?;
             for block in rows.flat_map(|row| place.blocks(expert, row)) {
                 let (codes, scale) = data.block(block);
-                let scale = e8m0(scale);
+                let scale = scale_value(scale);
                 for byte in codes {
-                    out.push(FP4_VALUES[usize::from(byte & 15)] * scale);
-                    out.push(FP4_VALUES[usize::from(byte >> 4)] * scale);
+                    out.push(E2M1[usize::from(byte & 15)] * scale);
+                    out.push(E2M1[usize::from(byte >> 4)] * scale);
                 }
             }
             return Ok(());

@@ -1,10 +1,10 @@
 //! What a model's files say of its texts: its tokenizer, and the tokens that end them. Nothing is read before it is asked for, so that
 //! commands on token ids work beside a tokenizer that is broken or of a kind that is not supported.
 
-use crate::checkpoint::{CheckpointError, Result};
+use crate::end_tokens::{self, NAMES};
+use crate::error::{CheckpointError, Result};
 use crate::gguf::{Gguf, is_gguf};
 use kernmill_os::files::{read_regular, read_regular_text};
-use kernmill_plan::end_tokens::{self, NAMES};
 use kernmill_plan::limit;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;

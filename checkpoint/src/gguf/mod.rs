@@ -8,16 +8,17 @@ mod metadata;
 mod purpose;
 mod split;
 mod tokenizer;
-mod types;
 
-use crate::checkpoint::{self, Bytes, Checkpoint, CheckpointError, Encoding, FileTensor, Result};
-use kernmill_plan::file_kind::FileKind;
+use crate::blocks::{Elements, TensorType};
+use crate::encoding::Encoding;
+use crate::error::{CheckpointError, Result};
+use crate::file_kind::FileKind;
+use crate::mapped::{Bytes, map};
+use crate::tensors::{Checkpoint, FileTensor};
 use metadata::Metadata;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-pub(crate) use types::Elements;
-pub use types::{TYPES, TensorType};
 
 /// A GGUF file, mapped and checked, or all parts of a model that is split into several. A copy shares the mappings.
 #[derive(Clone, Debug)]
@@ -38,11 +39,13 @@ struct Part {
 
 /// A tensor as the file describes it.
 #[derive(Clone, Debug)]
-pub(crate) struct TensorInfo {
-    pub(crate) name: String,
-    pub(crate) kind: &'static TensorType,
+pub struct TensorInfo {
+    /// Its name.
+    pub name: String,
+    /// How its elements are stored.
+    pub kind: &'static TensorType,
     /// Row-major: the file's dimensions in reverse.
-    pub(crate) shape: Vec<usize>,
+    pub shape: Vec<usize>,
     /// Which of the model's files holds it.
     part: usize,
     /// Bytes in that file.
@@ -88,7 +91,7 @@ impl Gguf {
     }
 
     fn open_part(path: &Path) -> Result<Gguf> {
-        Gguf::parse(path.to_owned(), Bytes::Mapped(Arc::new(checkpoint::map(path)?)))
+        Gguf::parse(path.to_owned(), Bytes::Mapped(Arc::new(map(path)?)))
     }
 
     fn parse(path: PathBuf, bytes: Bytes) -> Result<Gguf> {
@@ -151,7 +154,7 @@ impl Gguf {
     }
 
     /// Elements of an attention head.
-    pub(crate) fn head_dim(&self) -> Result<usize> {
+    pub fn head_dim(&self) -> Result<usize> {
         let arch = self.architecture()?;
         let key = |name: &str| format!("{arch}.{name}");
         if let Some(length) = self.whole(&key("attention.key_length"))?.filter(|&n| n > 0) {
@@ -169,32 +172,33 @@ impl Gguf {
     }
 
     /// Whether it has a tokenizer and no tensors.
-    pub(crate) fn is_vocabulary(&self) -> bool {
+    pub fn is_vocabulary(&self) -> bool {
         self.tensors.is_empty() && self.has("tokenizer.ggml.tokens")
     }
 
-    pub(crate) fn info(&self, name: &str) -> Option<&TensorInfo> {
+    /// The tensor called `name`, as the file describes it.
+    pub fn info(&self, name: &str) -> Option<&TensorInfo> {
         let index = self.tensors.binary_search_by(|info| info.name.as_str().cmp(name)).ok()?;
         Some(&self.tensors[index])
     }
 
     /// Bytes of a tensor.
-    pub(crate) fn data(&self, info: &TensorInfo) -> &[u8] {
+    pub fn data(&self, info: &TensorInfo) -> &[u8] {
         &self.parts[info.part].bytes[info.range.clone()]
     }
 
     /// The file breaks the format.
-    pub(crate) fn corrupt<T>(&self, what: impl Into<String>) -> Result<T> {
+    pub fn corrupt<T>(&self, what: impl Into<String>) -> Result<T> {
         Err(CheckpointError::Corrupt { path: self.path().to_owned(), what: what.into() })
     }
 
     /// The file describes no model that can be loaded.
-    pub(crate) fn bad<T>(&self, what: impl Into<String>) -> Result<T> {
+    pub fn bad<T>(&self, what: impl Into<String>) -> Result<T> {
         Err(CheckpointError::Model { path: self.path().to_owned(), what: what.into() })
     }
 
     /// The file has something that kernmill lacks.
-    pub(crate) fn unsupported<T>(&self, what: impl Into<String>) -> Result<T> {
+    pub fn unsupported<T>(&self, what: impl Into<String>) -> Result<T> {
         Err(CheckpointError::Unsupported { path: self.path().to_owned(), what: what.into() })
     }
 }

@@ -4,9 +4,9 @@ mod pre;
 mod sentencepiece;
 
 use super::Gguf;
-use crate::checkpoint::Result;
+use crate::end_tokens;
+use crate::error::Result;
 use kernmill_os::text::shortened;
-use kernmill_plan::end_tokens;
 use pre::PreTokenizer;
 use serde_json::{Map, Value, json};
 

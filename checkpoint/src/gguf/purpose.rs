@@ -1,7 +1,7 @@
 //! What a GGUF file is for: most hold a language model, others something that goes with one.
 
 use super::Gguf;
-use crate::checkpoint::Result;
+use crate::error::Result;
 use kernmill_os::text::shortened;
 
 /// Architectures of encoders that turn images or sounds into embeddings.

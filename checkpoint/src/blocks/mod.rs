@@ -9,9 +9,9 @@ mod mxfp4;
 mod refused;
 mod simple;
 
-use crate::checkpoint::Dtype;
 use half::f16;
-pub(super) use refused::refused;
+pub(crate) use refused::refused;
+use safetensors::Dtype;
 use std::fmt;
 
 /// How a tensor of a GGUF file is stored: an entry of [`TYPES`].

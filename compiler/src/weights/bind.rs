@@ -1,29 +1,20 @@
 //! Whether a checkpoint is the one that a graph describes: every tensor there, of the right dtype and shape, none left over.
 
-use super::{Checkpoint, CheckpointError, Dtype, Encoding, Result, TensorView, layout};
 use crate::graph::{Graph, Role, RowSelect, Tensor};
 use crate::spec::near::nearest;
+use kernmill_checkpoint::{
+    Checkpoint, CheckpointError, Dtype, Encoding, Result, TensorView, is_buffer, other_layout,
+};
 use kernmill_os::text::shortened;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use std::collections::BTreeSet;
 
-/// Ends of the names of buffers that some exporters write and that the graph computes itself.
-const BUFFER_SUFFIXES: [&str; 8] = [
-    ".rotary_emb.inv_freq",
-    ".rotary_emb.original_inv_freq",
-    ".rotary_emb.cos_cached",
-    ".rotary_emb.sin_cached",
-    ".masked_bias",
-    ".attn.causal_mask",
-    ".embeddings.position_ids",
-    "rope_freqs.weight",
-];
 /// Element types that a file may have where the model states f32: each is widened without loss.
 const WIDENED: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::BF16];
 /// The embeddings' published name.
-pub(crate) const EMBEDDING: &str = "model.embed_tokens.weight";
+pub const EMBEDDING: &str = "model.embed_tokens.weight";
 /// The unembedding's published name.
-pub(crate) const UNEMBEDDING: &str = "lm_head.weight";
+pub const UNEMBEDDING: &str = "lm_head.weight";
 /// Extra tensors named in an error.
 const NAMED_EXTRAS: usize = 5;
 
@@ -70,7 +61,7 @@ pub fn bind(graph: &Graph, checkpoint: &Checkpoint) -> Result<()> {
 }
 
 /// Shape in elements of the checkpoint tensor, before row selection.
-pub(crate) fn stored_shape(t: &Tensor) -> Vec<usize> {
+pub fn stored_shape(t: &Tensor) -> Vec<usize> {
     let mut shape = row_shape(t);
     if t.source.transposed {
         let rank = shape.len();
@@ -80,7 +71,7 @@ pub(crate) fn stored_shape(t: &Tensor) -> Vec<usize> {
 }
 
 /// The same with the rows before the columns, whichever way the checkpoint stores them.
-pub(crate) fn row_shape(t: &Tensor) -> Vec<usize> {
+pub fn row_shape(t: &Tensor) -> Vec<usize> {
     let mut shape = t.shape.clone();
     if t.source.rows != RowSelect::All {
         let row_dim = match t.role {
@@ -100,8 +91,8 @@ fn check<'a>(
     shape: &[usize],
 ) -> Result<TensorView<'a>> {
     let Some(view) = checkpoint.tensor(name) else {
-        let names = || checkpoint.tensors.keys().map(String::as_str);
-        let near = match (layout::other_layout(names()), nearest(name, names())) {
+        let names = || checkpoint.names();
+        let near = match (other_layout(names()), nearest(name, names())) {
             (Some(layout), _) => format!("; {layout}"),
             (None, Some(near)) => format!(", did you mean `{near}`?"),
             (None, None) => String::new(),
@@ -122,8 +113,8 @@ fn check<'a>(
             path: view.path.to_owned(),
             name: name.to_owned(),
             logical: tensor.name.clone(),
-            found: view.shape.to_vec(),
-            expected: shape.to_vec(),
+            found: view.shape.into(),
+            expected: shape.into(),
         });
     }
     Ok(view)
@@ -133,9 +124,9 @@ fn check<'a>(
 fn as_f32(error: CheckpointError) -> CheckpointError {
     match error {
         CheckpointError::Dtype { path, name, logical, found, expected }
-            if found == "F32" || found == "F16" =>
+            if matches!(&*found, "F32" | "F16") =>
         {
-            let expected = format!("{expected}, or format = \"f32\" in the spec");
+            let expected = format!("{expected}, or format = \"f32\" in the spec").into();
             CheckpointError::Dtype { path, name, logical, found, expected }
         }
         other => other,
@@ -151,21 +142,14 @@ fn misfit(tensor: &Tensor, view: &TensorView<'_>, expected: String) -> Checkpoin
         path: view.path.to_owned(),
         name: view.name.to_owned(),
         logical: tensor.name.clone(),
-        found,
-        expected,
+        found: found.into(),
+        expected: expected.into(),
     }
-}
-
-/// Whether a tensor of this name is a buffer that the graph computes itself.
-pub(super) fn is_buffer(name: &str) -> bool {
-    BUFFER_SUFFIXES.iter().any(|suffix| name.ends_with(suffix)) || BUFFER_SUFFIXES.contains(&name)
 }
 
 fn check_extras(checkpoint: &Checkpoint, used: &BTreeSet<&str>) -> Result<()> {
     let extras: Vec<&str> = checkpoint
-        .tensors
-        .keys()
-        .map(String::as_str)
+        .names()
         .filter(|name| !used.contains(name) && !is_buffer(name) && !is_copy(checkpoint, used, name))
         .collect();
     if extras.is_empty() {

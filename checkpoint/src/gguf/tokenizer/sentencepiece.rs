@@ -1,7 +1,7 @@
 //! Vocabularies of kind `llama`: SentencePiece's, whose tokens have scores in place of merges.
 
 use super::Kind;
-use crate::checkpoint::Result;
+use crate::error::Result;
 use crate::gguf::Gguf;
 use serde_json::{Map, Value, json};
 use std::cmp::Ordering;

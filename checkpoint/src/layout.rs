@@ -1,6 +1,6 @@
 //! Layouts that are not read here, told apart by file names or tensor names, so that an error can say what helps.
 
-use super::CheckpointError;
+use crate::error::CheckpointError;
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
@@ -53,7 +53,7 @@ pub(super) fn no_checkpoint(dir: &Path) -> CheckpointError {
 }
 
 /// The error for a path at which there is nothing. `owner/name` may be meant as a name on a hub.
-pub(crate) fn no_such_path(path: &Path) -> CheckpointError {
+pub fn no_such_path(path: &Path) -> CheckpointError {
     let parts: Vec<Component<'_>> = path.components().collect();
     let hub =
         matches!(parts[..], [Component::Normal(owner), Component::Normal(_)] if !Path::new(owner).exists());
@@ -137,10 +137,27 @@ const MARKS: &[(&str, &str, &str)] = &[
 ];
 
 /// Which other layout tensors of these names have, and what helps; `None` if it is none that is known here.
-pub(super) fn other_layout<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Option<&'static str> {
+pub fn other_layout<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Option<&'static str> {
     let has =
         |start: &str, end: &str| names.clone().any(|name| name.starts_with(start) && name.ends_with(end));
     MARKS.iter().find(|(start, end, _)| has(start, end)).map(|(_, _, what)| *what)
+}
+
+/// Ends of the names of buffers that some exporters write and that the graph computes itself.
+const BUFFER_SUFFIXES: [&str; 8] = [
+    ".rotary_emb.inv_freq",
+    ".rotary_emb.original_inv_freq",
+    ".rotary_emb.cos_cached",
+    ".rotary_emb.sin_cached",
+    ".masked_bias",
+    ".attn.causal_mask",
+    ".embeddings.position_ids",
+    "rope_freqs.weight",
+];
+
+/// Whether a tensor of this name is a buffer that the graph computes itself.
+pub fn is_buffer(name: &str) -> bool {
+    BUFFER_SUFFIXES.iter().any(|suffix| name.ends_with(suffix)) || BUFFER_SUFFIXES.contains(&name)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::Gguf;
 use super::layout::Cursor;
-use crate::checkpoint::Result;
+use crate::error::Result;
 use kernmill_os::text::shortened;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -135,17 +135,18 @@ fn decimal(x: f32) -> f64 {
 }
 
 impl Gguf {
-    pub(crate) fn has(&self, key: &str) -> bool {
+    /// Whether the metadata has this key.
+    pub fn has(&self, key: &str) -> bool {
         self.metadata.values.contains_key(key)
     }
 
     /// Every key.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.metadata.values.keys().map(String::as_str)
     }
 
     /// A number or flag of any type, a flag as 0 or 1; `None` of anything else.
-    pub(crate) fn number(&self, key: &str) -> Option<f64> {
+    pub fn number(&self, key: &str) -> Option<f64> {
         match *self.metadata.values.get(key)? {
             Value::Unsigned(n) => Some(n as f64),
             Value::Signed(n) => Some(n as f64),
@@ -156,12 +157,12 @@ impl Gguf {
     }
 
     /// The value of a key that is there, as errors quote it.
-    pub(crate) fn shown(&self, key: &str) -> String {
+    pub fn shown(&self, key: &str) -> String {
         self.metadata.values.get(key).map(Value::brief).unwrap_or_default()
     }
 
     /// A whole number, 0 included. An array of equal ones, which some writers give for the layers, counts as one.
-    pub(crate) fn whole(&self, key: &str) -> Result<Option<u64>> {
+    pub fn whole(&self, key: &str) -> Result<Option<u64>> {
         let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
         let number = match value {
             Value::Array { .. } => self.equal_wholes(key)?,
@@ -186,7 +187,7 @@ impl Gguf {
     }
 
     /// A whole number from 1.
-    pub(crate) fn require_whole(&self, key: &str) -> Result<u64> {
+    pub fn require_whole(&self, key: &str) -> Result<u64> {
         match self.whole(key)? {
             Some(0) => self.bad(format!("key `{key}` is 0: expected a whole number from 1")),
             Some(number) => Ok(number),
@@ -195,7 +196,7 @@ impl Gguf {
     }
 
     /// A finite number above 0, whole or not.
-    pub(crate) fn positive(&self, key: &str) -> Result<Option<f64>> {
+    pub fn positive(&self, key: &str) -> Result<Option<f64>> {
         let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
         let number = match *value {
             Value::Float(x) => Some(x),
@@ -208,14 +209,22 @@ impl Gguf {
         }
     }
 
-    pub(crate) fn require_positive(&self, key: &str) -> Result<f64> {
+    /// The positive number of `key`.
+    ///
+    /// # Errors
+    /// If the key is missing, or its value is no positive number.
+    pub fn require_positive(&self, key: &str) -> Result<f64> {
         match self.positive(key)? {
             Some(number) => Ok(number),
             None => self.bad(format!("key `{key}` is missing: expected a number above 0")),
         }
     }
 
-    pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>> {
+    /// The truth value of `key`, if it is there.
+    ///
+    /// # Errors
+    /// If its value is of another kind.
+    pub fn flag(&self, key: &str) -> Result<Option<bool>> {
         match self.metadata.values.get(key) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
@@ -223,7 +232,11 @@ impl Gguf {
         }
     }
 
-    pub(crate) fn text(&self, key: &str) -> Result<Option<&str>> {
+    /// The string of `key`, if it is there.
+    ///
+    /// # Errors
+    /// If its value is of another kind, or no UTF-8.
+    pub fn text(&self, key: &str) -> Result<Option<&str>> {
         match self.metadata.values.get(key) {
             None => Ok(None),
             Some(Value::Text(range)) => match str::from_utf8(&self.parts[0].bytes[range.clone()]) {
@@ -234,7 +247,11 @@ impl Gguf {
         }
     }
 
-    pub(crate) fn texts(&self, key: &str) -> Result<Option<Vec<&str>>> {
+    /// The list of strings of `key`, if it is there.
+    ///
+    /// # Errors
+    /// If its value is of another kind, or no UTF-8.
+    pub fn texts(&self, key: &str) -> Result<Option<Vec<&str>>> {
         let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
         let Value::Array { element: ValueType::String, count, range } = value else {
             return self.wrong(key, value, "an array of strings");
@@ -248,7 +265,7 @@ impl Gguf {
     }
 
     /// An array of whole numbers or flags.
-    pub(crate) fn wholes(&self, key: &str) -> Result<Option<Vec<u64>>> {
+    pub fn wholes(&self, key: &str) -> Result<Option<Vec<u64>>> {
         let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
         if let Value::Array { element, range, .. } = value
             && let Some(size) = element.size()
@@ -264,7 +281,7 @@ impl Gguf {
     }
 
     /// A token's id; `None` also for a negative or huge number, by which writers say that there is none.
-    pub(crate) fn token_id(&self, key: &str) -> Result<Option<u32>> {
+    pub fn token_id(&self, key: &str) -> Result<Option<u32>> {
         match self.metadata.values.get(key) {
             Some(Value::Signed(..0) | Value::Unsigned(0x8000_0000..)) => Ok(None),
             _ => Ok(self.whole(key)?.map(|id| id as u32)),
@@ -272,7 +289,7 @@ impl Gguf {
     }
 
     /// An array of 32-bit floating-point numbers.
-    pub(crate) fn floats(&self, key: &str) -> Result<Option<Vec<f32>>> {
+    pub fn floats(&self, key: &str) -> Result<Option<Vec<f32>>> {
         let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
         let Value::Array { element: ValueType::F32, range, .. } = value else {
             return self.wrong(key, value, "an array of 32-bit floating-point numbers");

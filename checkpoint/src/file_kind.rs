@@ -1,6 +1,7 @@
 //! Telling kinds of files apart by their first bytes.
 
 use kernmill_os::files::open_regular;
+use kernmill_plan::file::MAGIC;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -44,7 +45,7 @@ impl FileKind {
         if starts(b"GGUF") {
             return FileKind::Gguf;
         }
-        if starts(&crate::file::MAGIC) {
+        if starts(&MAGIC) {
             return FileKind::Plan;
         }
         if starts(b"version https://git-lfs") {

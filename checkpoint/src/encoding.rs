@@ -1,13 +1,13 @@
 //! How a file stores the elements of a tensor, and how they are read as f32.
 
-use super::Dtype;
-use crate::gguf::{Elements, TensorType};
+use crate::blocks::{Elements, TensorType};
 use half::f16;
 use kernmill_plan::format::BLOCK;
+use safetensors::Dtype;
 use std::fmt;
 
 /// Bytes of one block of 32 E2M1 codes.
-pub(super) const FP4_BLOCK_BYTES: usize = BLOCK / 2;
+pub const FP4_BLOCK_BYTES: usize = BLOCK / 2;
 
 /// Elements by themselves, or in blocks along the rows as GGUF files have them; a block's elements are read as f32.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Encoding {
     }
 
     /// Bytes of a row of `cols` elements; `None` if it is not whole blocks or does not fit into memory.
-    pub(crate) fn row_bytes(self, dtype: Dtype, cols: usize) -> Option<usize> {
+    pub fn row_bytes(self, dtype: Dtype, cols: usize) -> Option<usize> {
         match self {
             Encoding::Plain => cols.checked_mul(dtype.bitsize() / 8),
             Encoding::Blocks(kind) => kind.row_bytes(cols),
@@ -77,7 +77,7 @@ impl fmt::Debug for Encoding {
 }
 
 /// MXFP4 block `index` of a GGUF tensor's data as checkpoints have it: codes with neighbours in one byte, and scale.
-pub(super) fn mxfp4_block(data: &[u8], index: usize) -> ([u8; FP4_BLOCK_BYTES], u8) {
+pub fn mxfp4_block(data: &[u8], index: usize) -> ([u8; FP4_BLOCK_BYTES], u8) {
     let [scale, codes @ ..] = &data.as_chunks::<{ 1 + FP4_BLOCK_BYTES }>().0[index];
     let mut paired = [0; FP4_BLOCK_BYTES];
     let (low, high) = paired.split_at_mut(FP4_BLOCK_BYTES / 2);

@@ -1,7 +1,7 @@
 //! Models in several GGUF files: `name-00001-of-00003.gguf` and so on. The first has the metadata, each has tensors.
 
 use super::Gguf;
-use crate::checkpoint::{CheckpointError, Result};
+use crate::error::{CheckpointError, Result};
 use kernmill_plan::limit;
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! Errors of checkpoints: which file, which tensor, what was expected.
 
-use kernmill_plan::file_kind::FileKind;
+use crate::file_kind::FileKind;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -117,9 +117,9 @@ pub enum CheckpointError {
         /// Tensor of the graph.
         logical: String,
         /// Its dtype.
-        found: String,
+        found: Box<str>,
         /// What fits.
-        expected: String,
+        expected: Box<str>,
     },
     /// A tensor whose shape is not the one that the model states.
     #[error("{path}: tensor `{name}` has shape {found:?}, expected {expected:?} (the model's `{logical}`)")]
@@ -131,9 +131,9 @@ pub enum CheckpointError {
         /// Tensor of the graph.
         logical: String,
         /// Its shape.
-        found: Vec<usize>,
+        found: Box<[usize]>,
         /// The shape that fits.
-        expected: Vec<usize>,
+        expected: Box<[usize]>,
     },
     /// A stored format that no safetensors checkpoint has.
     #[error(

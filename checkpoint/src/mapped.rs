@@ -1,0 +1,54 @@
+//! A file's bytes: mapped, in memory, or part of the program.
+
+use crate::error::{CheckpointError, Result};
+use kernmill_os::bus::BusGuard;
+use kernmill_os::files::open_regular;
+use memmap2::Mmap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What to do about a checkpoint that lost bytes while it was mapped.
+const ADVICE: &str = "nothing was written; start again when the checkpoint is whole and nothing writes to it";
+
+/// A file's contents; a copy of a mapping is the mapping.
+#[derive(Clone, Debug)]
+pub(crate) enum Bytes {
+    Mapped(Arc<MappedFile>),
+    /// Part of the program.
+    Static(&'static [u8]),
+    /// In memory.
+    Owned(Vec<u8>),
+}
+
+/// A mapping of a whole file.
+#[derive(Debug)]
+pub(crate) struct MappedFile {
+    // Ends before the mapping does, so that it never guards an address that is something else by then.
+    _guard: BusGuard,
+    pub(crate) map: Mmap,
+    pub(crate) file: File,
+}
+
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(file) => &file.map,
+            Bytes::Static(bytes) => bytes,
+            Bytes::Owned(bytes) => bytes,
+        }
+    }
+}
+
+/// Maps a whole file. If somebody shortens it meanwhile, reading the lost part ends the process with a message that names it.
+pub(crate) fn map(path: &Path) -> Result<MappedFile> {
+    let file = open_regular(path).map_err(CheckpointError::io(path))?;
+    // SAFETY: the mapping is read-only, and nobody is to write to a checkpoint while it is read (docs/security.md). Should another process do
+    // so, weights change, which are plain numbers and are checked or bounded where they are used; what the header said is held in
+    // memory. When the file is shortened, the guard ends the process with a message.
+    let map = unsafe { Mmap::map(&file) }.map_err(CheckpointError::io(path))?;
+    let name = path.display().to_string();
+    Ok(MappedFile { _guard: BusGuard::new(map.as_ptr() as usize, map.len(), &name, ADVICE), map, file })
+}

@@ -1,0 +1,9 @@
+//! A checkpoint's tensors as a graph wants them: which of them it needs, and their rows, however they are stored.
+
+mod bind;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use bind::{EMBEDDING, UNEMBEDDING, bind, row_shape, stored_shape};
+pub use rows::Weights;
