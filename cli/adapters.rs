@@ -2,8 +2,9 @@
 
 use crate::failure::{Failure, Result};
 use crate::output;
+use kernmill_checkpoint::peft::check_files;
 use kernmill_plan::program::Program;
-use kernmill_runtime::adapter::{AdapterLoader, check_files};
+use kernmill_runtime::adapter::AdapterLoader;
 use kernmill_runtime::{AdapterError, AdapterUse, Engine, EngineError};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -73,7 +74,7 @@ impl AdapterArgs {
             if self.adapters[..n].iter().any(|other| other.name == adapter.name) {
                 return Err(Failure::BadInput(format!("--lora {}=... is given twice", adapter.name)));
             }
-            check_files(&adapter.directory).map_err(refused)?;
+            check_files(&adapter.directory).map_err(|error| refused(error.into()))?;
         }
         Ok(())
     }

@@ -24,6 +24,7 @@ use kernmill_compiler::quant::Preset;
 use kernmill_os::files::{read_named_text, read_regular_text};
 #[cfg(feature = "compiler")]
 use kernmill_os::tiles;
+#[cfg(feature = "compiler")]
 use kernmill_plan::limit;
 use kernmill_plan::target::Level;
 #[cfg(feature = "compiler")]

@@ -12,6 +12,7 @@ pub mod gguf;
 mod layout;
 mod mapped;
 mod open;
+pub mod peft;
 pub mod tensor_file;
 mod tensors;
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! The store of adapters under load: what is loaded, replaced and dropped while sequences run touches none of them.
 
 use crate::harness::Model;
+use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
 use kernmill_compiler::quant::Preset;
-use kernmill_runtime::adapter::{AdapterLoader, CONFIG_FILE, Loading, PackedAdapter, TENSOR_FILE};
+use kernmill_runtime::adapter::{AdapterLoader, Loading, PackedAdapter};
 use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, SeqId, Want};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};

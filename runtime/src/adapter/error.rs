@@ -1,42 +1,18 @@
 //! Why an adapter is refused: what, where, what was expected.
 
 use crate::engine::ErrorKind;
+use kernmill_checkpoint::peft::PeftError;
 use kernmill_os::region::RegionError;
-use std::path::{Path, PathBuf};
 
 /// Why an adapter cannot be read, packed or used.
 #[derive(Debug, thiserror::Error)]
 pub enum AdapterError {
-    /// The operating system refused.
-    #[error("{path}: {source}")]
-    Io {
-        /// File or directory.
-        path: PathBuf,
-        /// Its reason.
-        source: std::io::Error,
-    },
-    /// A file that does not follow its format, or an adapter that does not fit the model.
-    #[error("{path}: {what}")]
-    Malformed {
-        /// File.
-        path: PathBuf,
-        /// What is wrong, where, and what was expected.
-        what: String,
-    },
-    /// An adapter that PEFT knows and kernmill does not.
-    #[error("{path}: not supported: {what}")]
-    Unsupported {
-        /// File.
-        path: PathBuf,
-        /// What, and what would be supported.
-        what: String,
-    },
+    /// Its files cannot be read, or do not fit the model.
+    #[error(transparent)]
+    Read(#[from] PeftError),
     /// The plan's kernels have no place for adapters.
     #[error("the plan takes no adapters: compile it anew, without --no-adapters")]
     NoSites,
-    /// The plan's own list of matrices that take adapters cannot be right.
-    #[error("the plan contradicts itself: {0}")]
-    Sites(String),
     /// No adapter of that name is loaded.
     #[error("there is no adapter `{name}`")]
     Unknown {
@@ -98,17 +74,5 @@ impl AdapterError {
             AdapterError::Region(_) => ErrorKind::Unsupported,
             _ => ErrorKind::BadInput,
         }
-    }
-
-    pub(super) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> AdapterError + '_ {
-        move |source| AdapterError::Io { path: path.to_owned(), source }
-    }
-
-    pub(super) fn malformed(path: &Path, what: impl Into<String>) -> AdapterError {
-        AdapterError::Malformed { path: path.to_owned(), what: what.into() }
-    }
-
-    pub(super) fn unsupported(path: &Path, what: impl Into<String>) -> AdapterError {
-        AdapterError::Unsupported { path: path.to_owned(), what: what.into() }
     }
 }

@@ -1,9 +1,9 @@
 //! Where A and B come from: the tensors of a PEFT directory, or adapters that are packed already.
 
 use super::error::AdapterError;
-use super::peft::{PeftAdapter, PeftPart};
 use super::pieces::{Mixed, PartA, PartB};
 use super::{Adapter, PackedAdapter};
+use kernmill_checkpoint::peft::{PeftAdapter, PeftPart};
 use kernmill_checkpoint::tensor_file::TensorEntry;
 use kernmill_plan::adapter::{Adapters, MAX_RANK, SiteLayout, SiteShape};
 use kernmill_plan::format::{TILE_ROWS, WeightFormat};
@@ -61,7 +61,7 @@ impl FromPeft {
     }
 
     fn floats(&self, tensor: &TensorEntry, range: Range<usize>) -> Result<Vec<f32>, AdapterError> {
-        self.adapter.file.floats(tensor, range)
+        Ok(self.adapter.file.floats(tensor, range)?)
     }
 }
 

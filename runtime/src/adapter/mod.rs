@@ -2,17 +2,11 @@
 //!
 //! [`AdapterLoader`] reads PEFT directories; [`AdapterTable`] is what kernels read.
 
-mod config;
 mod error;
 mod factors;
-mod file;
-mod files;
 mod load;
 mod merge;
-mod names;
 mod norms;
-mod pattern;
-mod peft;
 mod pieces;
 mod room;
 mod store;
@@ -20,10 +14,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use config::CONFIG_FILE;
 pub use error::AdapterError;
-pub use file::TENSOR_FILE;
-pub use files::check_files;
 pub use load::{AdapterLoader, Loading};
 pub use store::{AdapterStore, AdapterUse, DEFAULT_BUDGET};
 

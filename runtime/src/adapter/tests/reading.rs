@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::adapter::factors::{unpack_a, unpack_b};
-use crate::adapter::names::targets;
-use crate::adapter::peft::PeftAdapter;
+use kernmill_checkpoint::peft::PeftAdapter;
+use kernmill_checkpoint::peft::targets;
 
 #[test]
 fn factors_land_where_kernels_read_them() {
@@ -182,7 +182,7 @@ fn every_fixture_of_peft_names_its_targets() {
     // The names that PEFT writes are the ones that the program's tensors lead to.
     let names: Vec<String> = targets(&adapters()).unwrap().into_iter().map(|target| target.module).collect();
     let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/adapters/everything");
-    let bytes = std::fs::read(dir.join(crate::adapter::TENSOR_FILE)).unwrap();
+    let bytes = std::fs::read(dir.join(kernmill_checkpoint::peft::TENSOR_FILE)).unwrap();
     let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
     for name in tensors.names().into_iter().filter(|name| !name.contains("self_attn.")) {
         let module = name.strip_prefix("base_model.model.").unwrap().split(".lora_").next().unwrap();

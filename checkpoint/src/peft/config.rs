@@ -1,6 +1,6 @@
 //! `adapter_config.json`: what PEFT says of an adapter, and what of it kernmill refuses.
 
-use super::error::AdapterError;
+use super::error::PeftError;
 use super::pattern::{Pattern, Share, is_suffix};
 use kernmill_os::text::shortened;
 use kernmill_plan::limit;
@@ -162,30 +162,30 @@ const OF_TRAINING: [&str; 8] = [
 
 impl PeftConfig {
     /// Reads `text`, the contents of the file at `path`.
-    pub(super) fn parse(path: &Path, text: &str) -> Result<PeftConfig, AdapterError> {
+    pub(super) fn parse(path: &Path, text: &str) -> Result<PeftConfig, PeftError> {
         let (bytes, most) = (text.len() as u64, limit::ADAPTER_CONFIG_BYTES);
         if bytes > most {
             let what = format!("it has {bytes} bytes, expected at most {most}");
-            return Err(AdapterError::malformed(path, what));
+            return Err(PeftError::malformed(path, what));
         }
         let raw: Raw = serde_json::from_str(text)
-            .map_err(|error| AdapterError::malformed(path, format!("not an adapter's config: {error}")))?;
+            .map_err(|error| PeftError::malformed(path, format!("not an adapter's config: {error}")))?;
         match raw.peft_type.as_deref() {
             Some("LORA") => {}
             Some(other) => {
                 let other = shortened(other);
                 let what = format!("`peft_type` is {other}, expected LORA (with or without DoRA)");
-                return Err(AdapterError::unsupported(path, what));
+                return Err(PeftError::unsupported(path, what));
             }
             None if ["fine_tune_type", "lora_parameters"].iter().any(|key| raw.others.contains_key(*key)) => {
-                return Err(AdapterError::unsupported(path, OF_MLX));
+                return Err(PeftError::unsupported(path, OF_MLX));
             }
-            None => return Err(AdapterError::malformed(path, "`peft_type` is missing, expected LORA")),
+            None => return Err(PeftError::malformed(path, "`peft_type` is missing, expected LORA")),
         }
         if let Some(what) = refusal(&raw) {
-            return Err(AdapterError::unsupported(path, what));
+            return Err(PeftError::unsupported(path, what));
         }
-        PeftConfig::of(raw).map_err(|what| AdapterError::malformed(path, what))
+        PeftConfig::of(raw).map_err(|what| PeftError::malformed(path, what))
     }
 
     fn of(raw: Raw) -> Result<PeftConfig, String> {

@@ -1,10 +1,10 @@
 //! `adapter_model.safetensors`: its header is checked when it is opened, its tensors are read when they are packed.
 
-use super::error::AdapterError;
+use super::error::PeftError;
+use crate::file_kind::{FileKind, KIND_BYTES};
+use crate::tensor_file::{LENGTH_BYTES, TensorEntry, header_range, read_header};
 use half::f16;
 use half::slice::HalfFloatSliceExt;
-use kernmill_checkpoint::file_kind::{FileKind, KIND_BYTES};
-use kernmill_checkpoint::tensor_file::{LENGTH_BYTES, TensorEntry, header_range, read_header};
 use kernmill_os::files::open_regular;
 use kernmill_os::text::shortened;
 use kernmill_plan::limit;
@@ -20,7 +20,7 @@ pub const TENSOR_FILE: &str = "adapter_model.safetensors";
 
 /// A safetensors file of an adapter.
 #[derive(Debug)]
-pub(super) struct TensorFile {
+pub struct TensorFile {
     path: PathBuf,
     bytes: Bytes,
     tensors: BTreeMap<String, TensorEntry>,
@@ -34,27 +34,27 @@ enum Bytes {
 
 impl TensorFile {
     /// Opens a file and checks its header.
-    pub(super) fn open(path: &Path) -> Result<TensorFile, AdapterError> {
-        let file = open_regular(path).map_err(AdapterError::io(path))?;
-        let length = file.metadata().map_err(AdapterError::io(path))?.len();
+    pub fn open(path: &Path) -> Result<TensorFile, PeftError> {
+        let file = open_regular(path).map_err(PeftError::io(path))?;
+        let length = file.metadata().map_err(PeftError::io(path))?.len();
         TensorFile::read(path, Bytes::File(file), length as usize)
     }
 
     /// The same of bytes in memory; `path` is for messages.
-    pub(super) fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<TensorFile, AdapterError> {
+    pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<TensorFile, PeftError> {
         let length = bytes.len();
         TensorFile::read(path, Bytes::Memory(bytes), length)
     }
 
-    fn read(path: &Path, bytes: Bytes, length: usize) -> Result<TensorFile, AdapterError> {
-        let corrupt = |error| AdapterError::malformed(path, format!("corrupt: {error}"));
+    fn read(path: &Path, bytes: Bytes, length: usize) -> Result<TensorFile, PeftError> {
+        let corrupt = |error| PeftError::malformed(path, format!("corrupt: {error}"));
         let mut file = TensorFile { path: path.to_owned(), bytes, tensors: BTreeMap::new() };
         let start = file.bytes(0..length.min(KIND_BYTES))?;
         match FileKind::of(&start) {
             FileKind::Safetensors | FileKind::Unknown => {}
             kind => {
                 let what = format!("{}; expected a safetensors file", kind.describe());
-                return Err(AdapterError::malformed(path, what));
+                return Err(PeftError::malformed(path, what));
             }
         }
         let start = &start[..length.min(LENGTH_BYTES)];
@@ -65,17 +65,17 @@ impl TensorFile {
     }
 
     /// Its path.
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Its tensors by name.
-    pub(super) fn tensors(&self) -> impl Iterator<Item = &TensorEntry> {
+    pub fn tensors(&self) -> impl Iterator<Item = &TensorEntry> {
         self.tensors.values()
     }
 
     /// Elements `range` of a tensor whose dtype has been checked ([`TensorFile::check_dtype`]), as f32; all must be finite.
-    pub(super) fn floats(&self, tensor: &TensorEntry, range: Range<usize>) -> Result<Vec<f32>, AdapterError> {
+    pub fn floats(&self, tensor: &TensorEntry, range: Range<usize>) -> Result<Vec<f32>, PeftError> {
         let size = tensor.info.dtype.bitsize() / 8;
         let start = tensor.range.start;
         let bytes = self.bytes(start + range.start * size..start + range.end * size)?;
@@ -105,10 +105,10 @@ impl TensorFile {
     }
 
     /// Error unless the tensor has a dtype that adapters may have.
-    pub(super) fn check_dtype(&self, tensor: &TensorEntry) -> Result<(), AdapterError> {
+    pub fn check_dtype(&self, tensor: &TensorEntry) -> Result<(), PeftError> {
         match tensor.info.dtype {
             Dtype::F32 | Dtype::F16 | Dtype::BF16 => Ok(()),
-            other => Err(AdapterError::unsupported(
+            other => Err(PeftError::unsupported(
                 &self.path,
                 format!("tensor `{}` is {other:?}, expected F32, F16 or BF16", shortened(&tensor.name)),
             )),
@@ -116,17 +116,17 @@ impl TensorFile {
     }
 
     /// What is wrong with one of its tensors.
-    pub(super) fn malformed(&self, tensor: &TensorEntry, what: String) -> AdapterError {
-        AdapterError::malformed(&self.path, format!("tensor `{}`: {what}", shortened(&tensor.name)))
+    pub fn malformed(&self, tensor: &TensorEntry, what: String) -> PeftError {
+        PeftError::malformed(&self.path, format!("tensor `{}`: {what}", shortened(&tensor.name)))
     }
 
     /// Bytes that the header has found inside the file.
-    fn bytes(&self, range: Range<usize>) -> Result<Vec<u8>, AdapterError> {
+    fn bytes(&self, range: Range<usize>) -> Result<Vec<u8>, PeftError> {
         match &self.bytes {
             Bytes::Memory(bytes) => Ok(bytes[range].to_vec()),
             Bytes::File(file) => {
                 let mut bytes = vec![0; range.len()];
-                file.read_exact_at(&mut bytes, range.start as u64).map_err(AdapterError::io(&self.path))?;
+                file.read_exact_at(&mut bytes, range.start as u64).map_err(PeftError::io(&self.path))?;
                 Ok(bytes)
             }
         }

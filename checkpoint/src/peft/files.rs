@@ -1,9 +1,9 @@
 //! Where the two files of an adapter are, and what a path leads to instead.
 
 use super::config::{CONFIG_FILE, OF_MLX};
-use super::error::AdapterError;
+use super::error::PeftError;
 use super::file::TENSOR_FILE;
-use kernmill_checkpoint::file_kind::FileKind;
+use crate::file_kind::FileKind;
 use std::path::{Path, PathBuf};
 
 /// Entries of a directory that are looked at to say what it holds.
@@ -18,37 +18,37 @@ pub(super) struct Files {
 
 impl Files {
     /// Finds them by a directory, or by one of them.
-    pub(super) fn find(path: &Path) -> Result<Files, AdapterError> {
+    pub(super) fn find(path: &Path) -> Result<Files, PeftError> {
         let status = std::fs::metadata(path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => AdapterError::malformed(path, NOWHERE),
-            _ => AdapterError::io(path)(source),
+            std::io::ErrorKind::NotFound => PeftError::malformed(path, NOWHERE),
+            _ => PeftError::io(path)(source),
         })?;
         if status.is_dir() {
             return Files::in_directory(path);
         }
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        match FileKind::of_file(path).map_err(AdapterError::io(path))? {
+        match FileKind::of_file(path).map_err(PeftError::io(path))? {
             FileKind::Safetensors => {
                 let config = parent.join(CONFIG_FILE);
                 match config.exists() {
                     true => Ok(Files { config, tensors: path.to_owned() }),
-                    false => Err(AdapterError::malformed(path, format!("expected {CONFIG_FILE} beside it"))),
+                    false => Err(PeftError::malformed(path, format!("expected {CONFIG_FILE} beside it"))),
                 }
             }
             FileKind::Json if path.file_name().is_some_and(|name| name == CONFIG_FILE) => {
                 Files::in_directory(parent)
             }
-            FileKind::Gguf => Err(AdapterError::unsupported(path, OF_GGUF)),
+            FileKind::Gguf => Err(PeftError::unsupported(path, OF_GGUF)),
             FileKind::Zip | FileKind::Pickle => Err(pickled(path)),
             kind => {
                 let what =
                     format!("{}; expected {TENSOR_FILE}, or the directory that it is in", kind.describe());
-                Err(AdapterError::malformed(path, what))
+                Err(PeftError::malformed(path, what))
             }
         }
     }
 
-    fn in_directory(directory: &Path) -> Result<Files, AdapterError> {
+    fn in_directory(directory: &Path) -> Result<Files, PeftError> {
         let files = Files { config: directory.join(CONFIG_FILE), tensors: directory.join(TENSOR_FILE) };
         let lacking = match (files.config.exists(), files.tensors.exists()) {
             (true, true) => return Ok(files),
@@ -59,7 +59,7 @@ impl Files {
             let what = format!(
                 "there is no {lacking} in it; expected the directory that PEFT's save_pretrained wrote"
             );
-            AdapterError::malformed(directory, what)
+            PeftError::malformed(directory, what)
         }))
     }
 }
@@ -73,37 +73,37 @@ const OF_GGUF: &str = "an adapter as a GGUF file: of adapters only PEFT's are re
 ///
 /// # Errors
 /// When there are none; the message says what there is instead, if that is known.
-pub fn check_files(path: &Path) -> Result<(), AdapterError> {
+pub fn check_files(path: &Path) -> Result<(), PeftError> {
     Files::find(path).map(drop)
 }
 
-fn pickled(path: &Path) -> AdapterError {
+fn pickled(path: &Path) -> PeftError {
     let what = format!(
         "a pickled adapter; expected {TENSOR_FILE}: load it with PEFT and write it with save_pretrained, which makes that"
     );
-    AdapterError::unsupported(path, what)
+    PeftError::unsupported(path, what)
 }
 
 /// What a directory without an adapter of PEFT has, if that is known.
-fn something_else(directory: &Path) -> Option<AdapterError> {
+fn something_else(directory: &Path) -> Option<PeftError> {
     let is_there = |name: &str| Some(directory.join(name)).filter(|path| path.exists());
     if let Some(path) = is_there("adapter_model.bin") {
         return Some(pickled(&path));
     }
     if let Some(path) = is_there("adapters.safetensors").or_else(|| is_there("adapters.npz")) {
-        return Some(AdapterError::unsupported(&path, OF_MLX));
+        return Some(PeftError::unsupported(&path, OF_MLX));
     }
     if is_there("config.json").is_some() && is_there(CONFIG_FILE).is_none() {
         let what = "a model, and no adapter: --weights reads it";
-        return Some(AdapterError::malformed(directory, what));
+        return Some(PeftError::malformed(directory, what));
     }
     let entries = std::fs::read_dir(directory).ok()?.take(LOOKED_AT).flatten();
     let mut names: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     names.sort();
     if let Some(path) = names.iter().find(|path| path.extension().is_some_and(|end| end == "gguf")) {
-        return Some(AdapterError::unsupported(path, OF_GGUF));
+        return Some(PeftError::unsupported(path, OF_GGUF));
     }
     let inner = names.iter().find(|path| path.join(TENSOR_FILE).exists())?;
     let what = format!("there is no adapter in it, but one in {}", inner.display());
-    Some(AdapterError::malformed(directory, what))
+    Some(PeftError::malformed(directory, what))
 }

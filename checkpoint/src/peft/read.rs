@@ -1,11 +1,11 @@
 //! From a PEFT directory to the factors of a program's sites: every tensor is found, fits, and belongs somewhere.
 
 use super::config::{CONFIG_FILE, PeftConfig, Wanted};
-use super::error::AdapterError;
+use super::error::PeftError;
 use super::file::{TENSOR_FILE, TensorFile};
 use super::files::Files;
 use super::names::{Target, targets};
-use kernmill_checkpoint::tensor_file::TensorEntry;
+use crate::tensor_file::TensorEntry;
 use kernmill_os::files::read_regular_text;
 use kernmill_os::text::shortened;
 use kernmill_plan::adapter::{Adapters, MAX_RANK};
@@ -18,27 +18,32 @@ const PREFIX: &str = "base_model.model.";
 
 /// An adapter as PEFT saved it, checked against the sites of a program. Its tensors are still in the file.
 #[derive(Debug)]
-pub(super) struct PeftAdapter {
-    pub(super) file: TensorFile,
+pub struct PeftAdapter {
+    /// Its tensors' file.
+    pub file: TensorFile,
     /// The matrices that it changes.
-    pub(super) parts: Vec<PeftPart>,
+    pub parts: Vec<PeftPart>,
     /// What the user should know, though it can be used.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// The adapter of a target: one matrix, or one for each expert.
 #[derive(Debug)]
-pub(super) struct PeftPart {
-    pub(super) target: Target,
-    pub(super) rank: usize,
+pub struct PeftPart {
+    /// The matrix that it changes.
+    pub target: Target,
+    /// Columns of B and rows of A.
+    pub rank: usize,
     /// What B A x is multiplied with.
-    pub(super) scaling: f32,
-    pub(super) a: TensorEntry,
-    pub(super) b: TensorEntry,
+    pub scaling: f32,
+    /// A, `[rank][inputs]`.
+    pub a: TensorEntry,
+    /// B, `[outputs][rank]`.
+    pub b: TensorEntry,
     /// DoRA's magnitude of every row.
-    pub(super) magnitude: Option<TensorEntry>,
+    pub magnitude: Option<TensorEntry>,
     /// For experts: PEFT took the matrix for its transpose, so that A and B have changed places.
-    pub(super) swapped: bool,
+    pub swapped: bool,
 }
 
 /// The tensors of one wrapper of a module.
@@ -59,25 +64,20 @@ struct Reader<'a> {
 
 impl PeftAdapter {
     /// Opens a directory, or an adapter's file in it.
-    pub(super) fn open(
-        directory: &Path,
-        adapters: &Adapters,
-        model: &str,
-    ) -> Result<PeftAdapter, AdapterError> {
+    pub fn open(directory: &Path, adapters: &Adapters, model: &str) -> Result<PeftAdapter, PeftError> {
         let Files { config, tensors } = Files::find(directory)?;
-        let text =
-            read_regular_text(&config, limit::ADAPTER_CONFIG_BYTES).map_err(AdapterError::io(&config))?;
+        let text = read_regular_text(&config, limit::ADAPTER_CONFIG_BYTES).map_err(PeftError::io(&config))?;
         PeftAdapter::read(&config, &text, TensorFile::open(&tensors)?, adapters, model)
     }
 
     /// The same from the bytes of both files; `name` stands for the directory in messages.
-    pub(super) fn from_bytes(
+    pub fn from_bytes(
         name: &Path,
         config: &str,
         tensors: Vec<u8>,
         adapters: &Adapters,
         model: &str,
-    ) -> Result<PeftAdapter, AdapterError> {
+    ) -> Result<PeftAdapter, PeftError> {
         let file = TensorFile::from_bytes(&name.join(TENSOR_FILE), tensors)?;
         PeftAdapter::read(&name.join(CONFIG_FILE), config, file, adapters, model)
     }
@@ -88,7 +88,7 @@ impl PeftAdapter {
         file: TensorFile,
         adapters: &Adapters,
         model: &str,
-    ) -> Result<PeftAdapter, AdapterError> {
+    ) -> Result<PeftAdapter, PeftError> {
         let config = PeftConfig::parse(config_path, config)?;
         let reader = Reader { config, config_path: config_path.to_owned(), file: &file, model };
         let (parts, notes) = reader.parts(targets(adapters)?)?;
@@ -97,7 +97,7 @@ impl PeftAdapter {
 }
 
 impl Reader<'_> {
-    fn parts(&self, targets: Vec<Target>) -> Result<(Vec<PeftPart>, Vec<String>), AdapterError> {
+    fn parts(&self, targets: Vec<Target>) -> Result<(Vec<PeftPart>, Vec<String>), PeftError> {
         let mut wrappers = self.wrappers()?;
         self.check_modules(&wrappers, &targets)?;
         let mut parts = Vec::new();
@@ -116,13 +116,13 @@ impl Reader<'_> {
         self.settle_orientation(&mut experts, &mut notes)?;
         parts.extend(experts);
         if parts.is_empty() {
-            return Err(AdapterError::malformed(self.file.path(), "no tensor of an adapter is in it"));
+            return Err(PeftError::malformed(self.file.path(), "no tensor of an adapter is in it"));
         }
         Ok((parts, notes))
     }
 
     /// By module and depth of nesting, the tensors of its wrappers.
-    fn wrappers(&self) -> Result<BTreeMap<String, BTreeMap<usize, Wrapper>>, AdapterError> {
+    fn wrappers(&self) -> Result<BTreeMap<String, BTreeMap<usize, Wrapper>>, PeftError> {
         let mut modules: BTreeMap<String, BTreeMap<usize, Wrapper>> = BTreeMap::new();
         for tensor in self.file.tensors() {
             let name = tensor.name.strip_prefix(PREFIX).unwrap_or(&tensor.name);
@@ -147,7 +147,7 @@ impl Reader<'_> {
     }
 
     /// The module's path and what of its adapter the tensor is.
-    fn kind<'n>(&self, name: &'n str) -> Result<(&'n str, Kind), AdapterError> {
+    fn kind<'n>(&self, name: &'n str) -> Result<(&'n str, Kind), PeftError> {
         for (suffix, kind) in SUFFIXES {
             if let Some(path) = name.strip_suffix(suffix) {
                 return Ok((path, kind));
@@ -162,7 +162,7 @@ impl Reader<'_> {
         } else {
             "neither lora_A, lora_B nor lora_magnitude_vector: perhaps a trained copy of a module (modules_to_save)"
         };
-        Err(AdapterError::unsupported(self.file.path(), format!("tensor `{}`: {what}", shortened(name))))
+        Err(PeftError::unsupported(self.file.path(), format!("tensor `{}`: {what}", shortened(name))))
     }
 
     /// Every module in the file must be one of the program's.
@@ -170,7 +170,7 @@ impl Reader<'_> {
         &self,
         wrappers: &BTreeMap<String, BTreeMap<usize, Wrapper>>,
         targets: &[Target],
-    ) -> Result<(), AdapterError> {
+    ) -> Result<(), PeftError> {
         let unknown: Vec<&String> =
             wrappers.keys().filter(|m| !targets.iter().any(|t| t.module == **m)).collect();
         let Some(first) = unknown.first().map(|first| shortened(first)) else { return Ok(()) };
@@ -191,7 +191,7 @@ impl Reader<'_> {
                 self.model
             )
         };
-        Err(AdapterError::malformed(self.file.path(), what))
+        Err(PeftError::malformed(self.file.path(), what))
     }
 
     /// What the file has for a dense matrix.
@@ -199,7 +199,7 @@ impl Reader<'_> {
         &self,
         target: Target,
         wrappers: &mut BTreeMap<String, BTreeMap<usize, Wrapper>>,
-    ) -> Result<Option<PeftPart>, AdapterError> {
+    ) -> Result<Option<PeftPart>, PeftError> {
         let by_parameter = self.config.wants_parameter(&target.parameter);
         let wanted = match by_parameter {
             true => Wanted::Yes,
@@ -218,7 +218,7 @@ impl Reader<'_> {
         let magnitude = wrapper.magnitude;
         match &magnitude {
             None if self.config.dora => {
-                return Err(AdapterError::malformed(
+                return Err(PeftError::malformed(
                     self.file.path(),
                     format!("`{}.lora_magnitude_vector` is missing, which use_dora asks for", target.module),
                 ));
@@ -239,7 +239,7 @@ impl Reader<'_> {
         &self,
         targets: Vec<Target>,
         wrappers: BTreeMap<usize, Wrapper>,
-    ) -> Result<Vec<PeftPart>, AdapterError> {
+    ) -> Result<Vec<PeftPart>, PeftError> {
         let mut wanted: Vec<Target> =
             targets.into_iter().filter(|target| self.config.wants_parameter(&target.parameter)).collect();
         let mut parts = Vec::new();
@@ -282,11 +282,7 @@ impl Reader<'_> {
     }
 
     /// Which way round A and B of experts are, where their shapes are the same both ways: as the other parts of the adapter are.
-    fn settle_orientation(
-        &self,
-        parts: &mut [PeftPart],
-        notes: &mut Vec<String>,
-    ) -> Result<(), AdapterError> {
+    fn settle_orientation(&self, parts: &mut [PeftPart], notes: &mut Vec<String>) -> Result<(), PeftError> {
         let square = |part: &PeftPart| part.target.k == part.target.rows;
         let known: Vec<bool> = parts.iter().filter(|part| !square(part)).map(|part| part.swapped).collect();
         if let Some(part) = parts.iter().find(|part| !square(part) && part.swapped != known[0]) {
@@ -313,7 +309,7 @@ impl Reader<'_> {
         wrapper: Option<Wrapper>,
         wanted: Wanted,
         name: &str,
-    ) -> Result<Option<Wrapper>, AdapterError> {
+    ) -> Result<Option<Wrapper>, PeftError> {
         match (wrapper, wanted) {
             (Some(wrapper), Wanted::No) => Err(self.belongs_nowhere(&wrapper)),
             (None, Wanted::Yes) => Err(self.missing(name)),
@@ -321,41 +317,36 @@ impl Reader<'_> {
         }
     }
 
-    fn pair(&self, wrapper: &Wrapper, name: &str) -> Result<[TensorEntry; 2], AdapterError> {
+    fn pair(&self, wrapper: &Wrapper, name: &str) -> Result<[TensorEntry; 2], PeftError> {
         match (&wrapper.a, &wrapper.b) {
             (Some(a), Some(b)) => Ok([a.clone(), b.clone()]),
             (a, _) => {
                 let lacking = if a.is_none() { "lora_A" } else { "lora_B" };
                 let what = format!("`{name}` lacks `{lacking}.weight`; expected both lora_A and lora_B");
-                Err(AdapterError::malformed(self.file.path(), what))
+                Err(PeftError::malformed(self.file.path(), what))
             }
         }
     }
 
-    fn missing(&self, name: &str) -> AdapterError {
+    fn missing(&self, name: &str) -> PeftError {
         let what = format!(
             "there is nothing for `{name}`, which {CONFIG_FILE} targets: expected its lora_A and lora_B"
         );
-        AdapterError::malformed(self.file.path(), what)
+        PeftError::malformed(self.file.path(), what)
     }
 
-    fn belongs_nowhere(&self, wrapper: &Wrapper) -> AdapterError {
+    fn belongs_nowhere(&self, wrapper: &Wrapper) -> PeftError {
         match [&wrapper.a, &wrapper.b, &wrapper.magnitude].into_iter().flatten().next() {
             Some(tensor) => {
                 let what =
                     format!("not one of the targets that {CONFIG_FILE} lists, or a second one for the same");
                 self.file.malformed(tensor, what)
             }
-            None => AdapterError::malformed(self.file.path(), "an empty module"),
+            None => PeftError::malformed(self.file.path(), "an empty module"),
         }
     }
 
-    fn check_shape(
-        &self,
-        tensor: &TensorEntry,
-        expected: &[usize],
-        meaning: &str,
-    ) -> Result<(), AdapterError> {
+    fn check_shape(&self, tensor: &TensorEntry, expected: &[usize], meaning: &str) -> Result<(), PeftError> {
         if tensor.info.shape == expected {
             return Ok(());
         }
@@ -363,27 +354,27 @@ impl Reader<'_> {
         Err(self.file.malformed(tensor, what))
     }
 
-    fn rank(&self, target: &Target, by_parameter: bool) -> Result<usize, AdapterError> {
+    fn rank(&self, target: &Target, by_parameter: bool) -> Result<usize, PeftError> {
         let name = target.key(by_parameter);
         let rank = self.in_config(self.config.rank(name))?;
         if rank > MAX_RANK as u64 {
             let what = format!("`{name}` has rank {rank}, expected at most {MAX_RANK}");
-            return Err(AdapterError::unsupported(&self.config_path, what));
+            return Err(PeftError::unsupported(&self.config_path, what));
         }
         Ok(rank as usize)
     }
 
-    fn scaling(&self, target: &Target, by_parameter: bool, rank: usize) -> Result<f32, AdapterError> {
+    fn scaling(&self, target: &Target, by_parameter: bool, rank: usize) -> Result<f32, PeftError> {
         let scaling = self.in_config(self.config.scaling(target.key(by_parameter), rank))?;
         if scaling.is_finite() {
             return Ok(scaling);
         }
         let what = format!("alpha of `{}` gives the factor {scaling}, expected a finite one", target.module);
-        Err(AdapterError::malformed(&self.config_path, what))
+        Err(PeftError::malformed(&self.config_path, what))
     }
 
-    fn in_config<T>(&self, result: Result<T, String>) -> Result<T, AdapterError> {
-        result.map_err(|what| AdapterError::malformed(&self.config_path, what))
+    fn in_config<T>(&self, result: Result<T, String>) -> Result<T, PeftError> {
+        result.map_err(|what| PeftError::malformed(&self.config_path, what))
     }
 }
 

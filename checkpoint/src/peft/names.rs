@@ -1,36 +1,36 @@
 //! What PEFT calls the matrices of a program's sites.
 
-use super::error::AdapterError;
+use super::error::PeftError;
 use kernmill_plan::adapter::{Adapters, Published, published};
 
 /// A matrix, or one for each expert, that PEFT may have an adapter for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub struct Target {
     /// The module that PEFT wraps, such as `model.layers.3.self_attn.q_proj` or `model.layers.3.mlp.experts`.
-    pub(super) module: String,
+    pub module: String,
     /// The parameter, such as `model.layers.3.mlp.router.weight` or `model.layers.3.mlp.experts.down_proj`.
-    pub(super) parameter: String,
+    pub parameter: String,
     /// Columns.
-    pub(super) k: usize,
+    pub k: usize,
     /// Rows (of each expert's).
-    pub(super) rows: usize,
+    pub rows: usize,
     /// Experts; 0 for a dense matrix.
-    pub(super) experts: usize,
+    pub experts: usize,
     /// The sites that share its rows: a GGUF file has gate and up apart, PEFT has them in one.
-    pub(super) parts: Vec<Part>,
+    pub parts: Vec<Part>,
 }
 
 /// A site that has some of a target's rows: row i is row `first + i * step` of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    pub(super) site: usize,
-    pub(super) first: usize,
-    pub(super) step: usize,
+pub struct Part {
+    pub site: usize,
+    pub first: usize,
+    pub step: usize,
 }
 
 impl Target {
     /// The name that patterns of ranks are matched with.
-    pub(super) fn key(&self, by_parameter: bool) -> &str {
+    pub fn key(&self, by_parameter: bool) -> &str {
         if by_parameter { &self.parameter } else { &self.module }
     }
 }
@@ -39,7 +39,7 @@ impl Target {
 ///
 /// # Errors
 /// When sites that share a target do not have each of its rows once. Plans from elsewhere can say so.
-pub(super) fn targets(adapters: &Adapters) -> Result<Vec<Target>, AdapterError> {
+pub fn targets(adapters: &Adapters) -> Result<Vec<Target>, PeftError> {
     let mut targets: Vec<Target> = Vec::new();
     for (index, site) in adapters.sites.iter().enumerate() {
         let Published { parameter, first, step } = published(&site.tensor);
@@ -70,8 +70,8 @@ pub(super) fn targets(adapters: &Adapters) -> Result<Vec<Target>, AdapterError> 
     }
 }
 
-fn apart(parameter: &str) -> AdapterError {
-    AdapterError::Sites(format!("its matrices for `{parameter}` do not have each of its rows once"))
+fn apart(parameter: &str) -> PeftError {
+    PeftError::Sites(format!("its matrices for `{parameter}` do not have each of its rows once"))
 }
 
 #[cfg(test)]
