@@ -85,6 +85,24 @@ impl Engine {
         params: &GenerateParams,
         on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Result<Summary, EngineError> {
+        let mut generation = self.start_generation(prompt, params)?;
+        while let Some(piece) = generation.next_piece()? {
+            if on_text(&piece).is_break() {
+                generation.stop();
+            }
+        }
+        Ok(generation.into_summary())
+    }
+
+    /// Runs the prompt; [`Generation::next_piece`] then makes the text, piece by piece. See [`Engine::generate`].
+    ///
+    /// # Errors
+    /// As those of [`Engine::generate`].
+    pub fn start_generation(
+        &mut self,
+        prompt: &[u32],
+        params: &GenerateParams,
+    ) -> Result<Generation<'_>, EngineError> {
         if prompt.is_empty() {
             return Err(EngineError::EmptyPrompt);
         }
@@ -97,55 +115,130 @@ impl Engine {
         self.check_tokens(prompt)?;
         let mut sampler = Sampler::new(params.sampler.clone(), self.model().vocab as usize)?;
         sampler.prompt(prompt);
+        let text = Text::new(self, prompt, params)?;
         let id = self.create_with(&params.adapters)?;
         let held = Held { engine: self, id };
-        held.engine.generate_in(id, prompt, params, &mut sampler, on_text)
-    }
-
-    fn generate_in(
-        &mut self,
-        id: SeqId,
-        prompt: &[u32],
-        params: &GenerateParams,
-        sampler: &mut Sampler,
-        on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Summary, EngineError> {
         let start = Instant::now();
         let mut logits = Vec::new();
-        self.append(id, prompt, &mut logits)?;
-        let prefill_seconds = start.elapsed().as_secs_f64();
+        held.engine.append(id, prompt, &mut logits)?;
+        Ok(Generation {
+            held,
+            prompt_tokens: prompt.len(),
+            max_tokens: params.max_tokens,
+            stop_tokens: params.stop_tokens.clone(),
+            sampler,
+            text,
+            logits,
+            tokens: Vec::new(),
+            decoded: 0,
+            prefill_seconds: start.elapsed().as_secs_f64(),
+            decode_start: Instant::now(),
+            state: State::Running,
+        })
+    }
+}
 
-        let decode_start = Instant::now();
-        let mut text = Text::new(self, prompt, params)?;
-        let mut tokens = Vec::new();
-        let mut decoded = 0;
-        let stop = loop {
-            if tokens.len() >= params.max_tokens {
-                break StopReason::MaxTokens;
+/// A text that is being generated. Its sequence ends when this is dropped.
+pub struct Generation<'e> {
+    held: Held<'e>,
+    prompt_tokens: usize,
+    max_tokens: usize,
+    stop_tokens: Vec<u32>,
+    sampler: Sampler,
+    text: Text,
+    /// After the last token.
+    logits: Vec<f32>,
+    tokens: Vec<u32>,
+    decoded: usize,
+    prefill_seconds: f64,
+    decode_start: Instant,
+    state: State,
+}
+
+enum State {
+    Running,
+    /// No token comes any more; text may be held back.
+    Stopping(StopReason),
+    /// The seconds of decoding, and why it ended.
+    Done(f64, StopReason),
+}
+
+impl Generation<'_> {
+    /// The next piece of text, which may be empty; `None` when there is no more.
+    ///
+    /// # Errors
+    /// When a token cannot be run, chosen or decoded.
+    pub fn next_piece(&mut self) -> Result<Option<String>, EngineError> {
+        match &self.state {
+            State::Done(..) => Ok(None),
+            State::Stopping(reason) => {
+                let decode_seconds = self.decode_start.elapsed().as_secs_f64();
+                let (rest, reason) = self.text.finish(self.held.engine, reason.clone())?;
+                self.state = State::Done(decode_seconds, reason);
+                Ok((!rest.is_empty()).then_some(rest))
             }
-            let token = sampler.sample(&logits)?;
-            if params.stop_tokens.contains(&token) {
-                break StopReason::Token(token);
+            State::Running => match self.next_token()? {
+                Ok(piece) => Ok(Some(piece)),
+                Err(reason) => {
+                    self.state = State::Stopping(reason);
+                    self.next_piece()
+                }
+            },
+        }
+    }
+
+    /// The text of the next token, or why there is none.
+    fn next_token(&mut self) -> Result<Result<String, StopReason>, EngineError> {
+        if self.tokens.len() >= self.max_tokens {
+            return Ok(Err(StopReason::MaxTokens));
+        }
+        if let Some(last) = self.tokens.last().copied() {
+            if self.held.engine.length(self.held.id)? >= self.held.engine.context() {
+                return Ok(Err(StopReason::Context));
             }
-            if let Some(stop) = text.stop_of(token) {
-                break StopReason::Text(stop);
-            }
-            tokens.push(token);
-            if let Some(reason) = text.push(self, token, on_text)? {
-                break reason;
-            }
-            if tokens.len() >= params.max_tokens {
-                break StopReason::MaxTokens;
-            }
-            if self.length(id)? >= self.context() {
-                break StopReason::Context;
-            }
-            self.append(id, &[token], &mut logits)?;
-            decoded += 1;
+            self.held.engine.append(self.held.id, &[last], &mut self.logits)?;
+            self.decoded += 1;
+        }
+        let position = (self.prompt_tokens + self.tokens.len()) as u64;
+        let token = self.sampler.sample(&self.logits, position)?;
+        if self.stop_tokens.contains(&token) {
+            return Ok(Err(StopReason::Token(token)));
+        }
+        if let Some(stop) = self.text.stop_of(token) {
+            return Ok(Err(StopReason::Text(stop)));
+        }
+        self.tokens.push(token);
+        let (piece, stop) = self.text.push(self.held.engine, token)?;
+        if let Some(stop) = stop {
+            self.state = State::Stopping(StopReason::Text(stop));
+        }
+        Ok(Ok(piece))
+    }
+
+    /// Ends the text here: what is held back is not shown.
+    pub fn stop(&mut self) {
+        let seconds = match self.state {
+            State::Done(seconds, _) => seconds,
+            _ => self.decode_start.elapsed().as_secs_f64(),
         };
-        let decode_seconds = decode_start.elapsed().as_secs_f64();
-        let stop = text.finish(self, stop, on_text)?;
-        Ok(Summary { prompt_tokens: prompt.len(), tokens, prefill_seconds, decode_seconds, decoded, stop })
+        self.state = State::Done(seconds, StopReason::Caller);
+    }
+
+    /// What was done so far.
+    pub fn into_summary(self) -> Summary {
+        let (decode_seconds, stop) = match self.state {
+            State::Done(seconds, reason) => (seconds, reason),
+            State::Stopping(reason) => (self.decode_start.elapsed().as_secs_f64(), reason),
+            State::Running => (self.decode_start.elapsed().as_secs_f64(), StopReason::Caller),
+        };
+        Summary {
+            prompt_tokens: self.prompt_tokens,
+            tokens: self.tokens,
+            prefill_seconds: self.prefill_seconds,
+            decode_seconds,
+            decoded: self.decoded,
+            stop,
+        }
     }
 }
 
@@ -161,7 +254,7 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Tokens to text to the caller.
+/// Tokens to text.
 struct Text {
     stream: TextStream,
     stops: StopMatcher,
@@ -189,51 +282,27 @@ impl Text {
         self.stop_tokens.iter().find(|(id, _)| *id == token).map(|(_, stop)| stop.clone())
     }
 
-    fn push(
-        &mut self,
-        engine: &Engine,
-        token: u32,
-        on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<Option<StopReason>, EngineError> {
+    /// The text that a token releases, and the stop string that ends it.
+    fn push(&mut self, engine: &Engine, token: u32) -> Result<(String, Option<String>), EngineError> {
         let piece = match engine.tokenizer()? {
             Some(tokenizer) => self.stream.push(tokenizer, token)?,
             None => String::new(),
         };
-        Ok(self.release(&piece, on_text))
+        let released = self.stops.push(&piece);
+        Ok((released.text, released.stop))
     }
 
-    fn release(
-        &mut self,
-        piece: &str,
-        on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Option<StopReason> {
-        let released = self.stops.push(piece);
-        if on_text(&released.text).is_break() {
-            return Some(StopReason::Caller);
-        }
-        released.stop.map(StopReason::Text)
-    }
-
-    /// Shows what was held back, unless a stop string in the text or the caller has ended it.
-    fn finish(
-        &mut self,
-        engine: &Engine,
-        stop: StopReason,
-        on_text: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<StopReason, EngineError> {
-        let Some(tokenizer) = engine.tokenizer()? else { return Ok(stop) };
-        if stop == StopReason::Caller || self.stops.is_spent() {
-            return Ok(stop);
+    /// What was held back, unless a stop string in the text has ended it; and the reason for the end, which may be found in it.
+    fn finish(&mut self, engine: &Engine, stop: StopReason) -> Result<(String, StopReason), EngineError> {
+        let Some(tokenizer) = engine.tokenizer()? else { return Ok((String::new(), stop)) };
+        if self.stops.is_spent() {
+            return Ok((String::new(), stop));
         }
         let rest = self.stream.finish(tokenizer)?;
         let released = self.stops.push(&rest);
-        let (text, stop) = match released.stop {
+        Ok(match released.stop {
             Some(found) => (released.text, StopReason::Text(found)),
             None => (released.text + &self.stops.finish(), stop),
-        };
-        if !text.is_empty() && on_text(&text).is_break() {
-            return Ok(StopReason::Caller);
-        }
-        Ok(stop)
+        })
     }
 }

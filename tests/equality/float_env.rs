@@ -79,7 +79,7 @@ fn everything(case: &Case) -> Vec<Found> {
         let params = SamplerParams { temperature: 0.5, seed: Some(1), ..SamplerParams::default() };
         let mut sampler = Sampler::new(params, case.graph.vocab).expect("good parameters");
         let rows = logits.chunks(case.graph.vocab);
-        let sampled = rows.map(|row| sampler.sample(row).expect("finite logits")).collect();
+        let sampled = rows.zip(0..).map(|(row, n)| sampler.sample(row, n).expect("finite logits")).collect();
         Found { hash, logits, interpreted: case.expected(preset), sampled }
     };
     PRESETS.map(each).into()

@@ -144,10 +144,10 @@ fn sample(value: u32, at: usize, how: u8) {
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
     sampler.prompt(&[value % 8, 7]);
-    for n in 0..3 {
+    for n in 0..3u32 {
         let logits: Vec<f32> =
             (0..8).map(|i| if how & 4 == 0 { any(i + n) } else { small(i * 3 % 28) * 20.0 }).collect();
-        match sampler.sample(&logits) {
+        match sampler.sample(&logits, n.into()) {
             Ok(token) => assert!(token < 8),
             Err(error) => assert!(!error.to_string().is_empty()),
         }

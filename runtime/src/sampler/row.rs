@@ -1,0 +1,96 @@
+//! A row of logits as the sampler sees it: the model's own, but for a few tokens that penalties change, and a mask.
+
+/// Tokens that are looked at together.
+pub(super) const BLOCK: usize = 64;
+
+/// Which tokens may be chosen: a bit for each token of a vocabulary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenMask {
+    words: Vec<u64>,
+}
+
+impl TokenMask {
+    /// One that allows all of `vocab` tokens, or none.
+    pub fn new(vocab: usize, allowed: bool) -> TokenMask {
+        TokenMask { words: vec![if allowed { u64::MAX } else { 0 }; vocab.div_ceil(BLOCK)] }
+    }
+
+    /// Allows a token, or does not. A token past the vocabulary changes nothing.
+    pub fn set(&mut self, token: u32, allowed: bool) {
+        let (word, bit) = (token as usize / BLOCK, 1 << (token as usize % BLOCK));
+        if let Some(word) = self.words.get_mut(word) {
+            *word = if allowed { *word | bit } else { *word & !bit };
+        }
+    }
+
+    /// Whether a token is allowed.
+    pub fn allows(&self, token: u32) -> bool {
+        let word = self.words.get(token as usize / BLOCK).copied().unwrap_or(0);
+        word >> (token as usize % BLOCK) & 1 == 1
+    }
+}
+
+/// What is sampled from.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'a> {
+    logits: &'a [f32],
+    /// Tokens with other logits, ascending.
+    changed: &'a [(u32, f32)],
+    allowed: Option<&'a TokenMask>,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn new(
+        logits: &'a [f32],
+        changed: &'a [(u32, f32)],
+        allowed: Option<&'a TokenMask>,
+    ) -> Row<'a> {
+        Row { logits, changed, allowed }
+    }
+
+    /// Tokens of the vocabulary.
+    pub(super) fn len(&self) -> usize {
+        self.logits.len()
+    }
+
+    /// How many blocks there are; the last one may be short.
+    pub(super) fn blocks(&self) -> usize {
+        self.logits.len().div_ceil(BLOCK)
+    }
+
+    /// Logits of a block; minus infinity behind the vocabulary's end, and where the mask forbids a token.
+    #[inline(always)]
+    pub(super) fn block(&self, block: usize, out: &mut [f32; BLOCK]) {
+        let start = block * BLOCK;
+        let rest = &self.logits[start..];
+        match rest.first_chunk::<BLOCK>() {
+            Some(whole) => *out = *whole,
+            None => {
+                *out = [f32::NEG_INFINITY; BLOCK];
+                out[..rest.len()].copy_from_slice(rest);
+            }
+        }
+        if !self.changed.is_empty() {
+            let first = self.changed.partition_point(|(token, _)| (*token as usize) < start);
+            let here =
+                self.changed[first..].iter().take_while(|(token, _)| (*token as usize) < start + BLOCK);
+            here.for_each(|(token, logit)| out[*token as usize - start] = *logit);
+        }
+        if let Some(mask) = self.allowed {
+            let word = mask.words.get(block).copied().unwrap_or(0);
+            if word != u64::MAX {
+                let forbidden = out.iter_mut().enumerate().filter(|(i, _)| word >> i & 1 == 0);
+                forbidden.for_each(|(_, logit)| *logit = f32::NEG_INFINITY);
+            }
+        }
+    }
+
+    /// The first token with this logit, which is the largest of some block.
+    pub(super) fn first_of(&self, logit: f32, maxima: &[f32]) -> u32 {
+        let mut values = [0.0; BLOCK];
+        let block = maxima.iter().position(|largest| *largest == logit).unwrap_or(0);
+        self.block(block, &mut values);
+        let place = values.iter().position(|value| *value == logit).unwrap_or(0);
+        (block * BLOCK + place) as u32
+    }
+}
