@@ -3,9 +3,11 @@
 use crate::bench::limits::{buffer, caches, limits};
 use crate::bench::stats::best;
 use crate::failure::Result;
-use crate::options::{Target, size};
+use crate::options::size;
 use crate::output;
 use crate::version;
+use kernmill::Target;
+use kernmill::observe::Silent;
 use kernmill_compiler::quant::Preset;
 use kernmill_os::cpu::host_has;
 use kernmill_os::memory::available_memory;
@@ -63,7 +65,7 @@ impl Cpu {
 
     /// What one thread and all threads reach.
     fn measured(&self) -> Result<Vec<Reached>> {
-        let level = Target::Native.runnable_level(Preset::Faithful)?;
+        let level = Target::Native.runnable_level(Preset::Faithful, &Silent)?;
         let all = self.threads.map_or_else(default_threads, usize::from);
         let bytes = self.read.max(1 << 20);
         let memory = buffer(bytes)?;

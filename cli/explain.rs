@@ -3,13 +3,16 @@
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::Result;
-use crate::given::{Given, GivenArgs, OF_COMPILING};
-use crate::options::{CompileArgs, Target, target_parser};
+use crate::given::{GivenArgs, OF_COMPILING};
+use crate::options::{CompileArgs, target_parser};
 use crate::output;
-use crate::regenerate::{Origin, origin};
-use crate::source::SpecSource;
+use crate::progress::Terminal;
 use crate::stages::{Stages, compile_and_emit};
 use crate::version;
+use kernmill::Target;
+use kernmill::locate::Located;
+use kernmill::regenerate::{Origin, origin};
+use kernmill::source::SpecSource;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse;
 use kernmill_compiler::graph::Graph;
@@ -55,17 +58,19 @@ impl Explain {
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
         self.emit.check(None)?;
         match self.given.resolve(explicit)? {
-            Given::Plan(path) => self.explain_plan(&path, explicit),
-            Given::Source(source) => {
+            Located::Plan(path) => self.explain_plan(&path, explicit),
+            Located::Source(source) => {
                 let source = SpecSource::of(&source, self.compile.fusions.set()?)?;
                 let graph = source.graph()?;
                 if self.shows_only_early_stages() {
                     return self.show_early_stages(&source, &graph);
                 }
                 let assumed = Some(Choices::assumed(&graph));
-                let level = self.target.level(self.compile.preset)?;
+                let level =
+                    self.target.level(self.compile.preset, &*Terminal::observer(self.compile.quiet))?;
                 let compile = self.compile.clone().tuned(self.is_native());
-                let options = compile.options(level, &source, assumed, &self.emit);
+                let options =
+                    compile.options(source.fused.clone(), &self.emit).at(level, compile.chunk(), assumed);
                 self.explain(&source, &graph, &options, self.compile.preset == Preset::Fast)
             }
         }
@@ -76,7 +81,9 @@ impl Explain {
         explicit.refuse(&not, "a plan says itself how it was compiled")?;
         explicit.refuse(&["chunk"], "a plan has its own chunk")?;
         let plan = Plan::open(path)?;
-        let Origin { source, graph, options } = origin(&plan, &|preset| self.target.level(preset))?;
+        let observer = Terminal::observer(self.compile.quiet);
+        let Origin { source, graph, options } =
+            origin(&plan, &|preset| self.target.level(preset, &*observer))?;
         if self.shows_only_early_stages() {
             return self.show_early_stages(&source, &graph);
         }

@@ -8,10 +8,6 @@ use std::ffi::OsStr;
 /// Bytes of stack that a thread needs: documents from elsewhere may be nested as deeply as their readers
 /// allow.
 const STACK: u64 = 1 << 20;
-/// Bytes of memory that compiling the smallest models takes. With less, the system reads the program's own
-/// pages again and again.
-#[cfg(feature = "compiler")]
-const COMPILER_MEMORY: u64 = 20 << 20;
 
 /// Whether the stacks of this process's threads are large enough.
 ///
@@ -43,26 +39,6 @@ fn check_stack(limit: Option<u64>, others: Option<&OsStr>) -> std::result::Resul
     }
 }
 
-/// Whether there is memory to compile anything.
-///
-/// # Errors
-/// When there is not.
-#[cfg(feature = "compiler")]
-pub fn compiler_memory() -> Result<()> {
-    check_memory(kernmill_os::memory::available_memory()).map_err(Failure::Work)
-}
-
-#[cfg(feature = "compiler")]
-fn check_memory(available: Option<u64>) -> std::result::Result<(), String> {
-    match available.filter(|available| *available < COMPILER_MEMORY) {
-        Some(available) => Err(format!(
-            "not enough memory: {available} bytes are available, compiling takes at least {COMPILER_MEMORY}: raise the limit of the control \
-             group (memory.max), or compile a plan elsewhere"
-        )),
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,18 +61,6 @@ mod tests {
         for others in ["0", "4096", "1048575"] {
             let error = check(Some(8 << 20), Some(others)).unwrap_err();
             assert!(error.starts_with(&format!("RUST_MIN_STACK is {others}, expected")), "{error}");
-        }
-    }
-
-    #[cfg(feature = "compiler")]
-    #[test]
-    fn memory_that_no_compilation_gets_by_with_is_refused() {
-        for available in [None, Some(COMPILER_MEMORY), Some(u64::MAX)] {
-            assert_eq!(check_memory(available), Ok(()));
-        }
-        for available in [0, 1 << 20, 16 << 20, COMPILER_MEMORY - 1] {
-            let error = check_memory(Some(available)).unwrap_err();
-            assert!(error.starts_with("not enough memory: ") && error.contains("memory.max"), "{error}");
         }
     }
 }

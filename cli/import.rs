@@ -2,10 +2,11 @@
 
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
-use crate::given::{Given, GivenArgs, Source};
+use crate::given::GivenArgs;
 use crate::output;
-use crate::regenerate;
-use crate::source::SpecSource;
+use kernmill::locate::{Located, SourceFiles};
+use kernmill::regenerate;
+use kernmill::source::SpecSource;
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_runtime::Plan;
 use std::path::PathBuf;
@@ -35,11 +36,11 @@ impl Import {
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
         let given = GivenArgs { model: Some(self.model.clone()), ..GivenArgs::default() };
         let source = match given.resolve(explicit)? {
-            Given::Plan(path) => regenerate::source(&Plan::open(&path)?)?,
-            Given::Source(Source { weights: Some(weights), .. }) => {
+            Located::Plan(path) => regenerate::source(&Plan::open(&path)?)?,
+            Located::Source(SourceFiles { weights: Some(weights), .. }) => {
                 SpecSource::import(&weights, FusedSet::builtin())?
             }
-            Given::Source(_) => {
+            Located::Source(_) => {
                 return Err(Failure::input(
                     &self.model,
                     "it is a spec already; expected a config.json, a GGUF file or a plan",

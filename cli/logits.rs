@@ -5,6 +5,7 @@ use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::{output, tokens};
+use kernmill::adapters::together;
 use kernmill_runtime::Want;
 use serde_json::json;
 use std::io::{BufWriter, Write};
@@ -43,20 +44,21 @@ impl Logits {
             let what = "--emit: standard output takes the logits (--out); give --emit-dir DIR too";
             return Err(Failure::BadInput(what.to_owned()));
         }
-        let model = model::open(&self.model, explicit)?;
+        let (model, options) = model::open(&self.model, &self.emit, explicit)?;
         let vocab = model.vocab();
         let ids = tokens::read(&self.tokens, vocab)?;
-        tokens::check_length(ids.len(), model.longest(), model.longest())?;
+        tokens::check_length(ids.len(), model.longest_context(), model.longest_context())?;
         let header = header(ids.len(), vocab);
         output::check_space(&self.out, header.len() as u64 + bytes(ids.len(), vocab))?;
         let file = output::create(&self.out)?;
-        let mut engine = model.load(&self.model, &self.emit, ids.len() as u32, 1)?.engine;
-        self.model.lora.load(&mut engine, self.model.compile.quiet)?;
+        let mut loaded = model::load(model, &options, &self.model, &self.emit, ids.len() as u32, 1)?;
+        loaded.load_adapters(&options)?;
+        let mut engine = loaded.engine;
 
         let mut out = BufWriter::new(file.file());
         let mut written = out.write_all(&header);
         let mut row_bytes = Vec::with_capacity(vocab * 4);
-        let id = engine.create_with(&self.model.lora.together())?;
+        let id = engine.create_with(&together(&options.adapters))?;
         // Piece by piece, so that an error of the disk ends it.
         for piece in ids.chunks(engine.chunk() as usize) {
             engine.step(&[(id, piece)], Want::All, &mut |_, row| {

@@ -25,19 +25,12 @@ mod listing;
 mod logging;
 mod logits;
 mod manual;
-#[cfg(feature = "compiler")]
-mod merge;
 mod model;
-mod nano;
 mod options;
 mod output;
-mod plan;
+mod prepared;
 mod progress;
-#[cfg(feature = "compiler")]
-mod regenerate;
 mod run;
-#[cfg(feature = "compiler")]
-mod source;
 #[cfg(feature = "compiler")]
 mod stages;
 #[cfg(feature = "compiler")]
@@ -71,6 +64,7 @@ This kernmill has no compiler: it runs plans that `kernmill compile` wrote elsew
 /// Runs GPT-OSS-style models on x86-64 CPUs, with kernels generated for the model and the CPU at hand
 #[derive(Debug, Parser)]
 #[command(
+    name = "kernmill",
     version = version::short(),
     long_version = version::long(),
     max_term_width = 140,

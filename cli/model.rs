@@ -4,24 +4,16 @@ use crate::adapters::AdapterArgs;
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
-use crate::given::{Given, GivenArgs, OF_COMPILING};
-use crate::options::{CompileArgs, Target, size, target_parser};
+use crate::given::{GivenArgs, OF_COMPILING};
+use crate::options::{CompileArgs, size, target_parser};
 use crate::output;
-use crate::plan::PlanModel;
-#[cfg(feature = "compiler")]
-use crate::source::{SourceAt, SourceModel, SpecSource};
-use kernmill_os::memory::available_memory;
-#[cfg(feature = "compiler")]
-use kernmill_os::region::WeightRegion;
-use kernmill_plan::program::Program;
-use kernmill_plan::target::Level;
+use crate::prepared::emit_prepared;
+use crate::progress::Terminal;
+use kernmill::locate::Located;
+use kernmill::{Loaded, Opened, Options, Target};
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
-use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::perf;
-use kernmill_runtime::pool::{MAX_THREADS, PoolConfig, default_threads};
-use kernmill_runtime::{Engine, EngineConfig, MemoryNeed, PlanImage, TokenizerHandle};
-#[cfg(feature = "compiler")]
-use std::sync::Arc;
+use kernmill_runtime::pool::{MAX_THREADS, default_threads};
 
 /// Which model, and how it is compiled and run.
 #[derive(Debug, clap::Args)]
@@ -65,6 +57,27 @@ impl ModelArgs {
         false
     }
 
+    /// What the library makes of it.
+    ///
+    /// # Errors
+    /// When a fused-op spec is wrong or not there.
+    pub fn options(&self, emit: &Emit) -> Result<Options> {
+        #[cfg(not(feature = "compiler"))]
+        let _ = emit;
+        Ok(Options {
+            target: self.target,
+            #[cfg(feature = "compiler")]
+            compile: self.compile.options(self.compile.fusions.set()?, emit),
+            #[cfg(feature = "compiler")]
+            regenerate: self.regenerate,
+            chunk: self.compile.chunk,
+            threads: self.threads.map(usize::from),
+            max_memory: self.max_memory,
+            adapters: self.lora.adapters.clone(),
+            observer: Terminal::observer(self.compile.quiet),
+        })
+    }
+
     /// Notes that there are more threads than CPUs: they wait for each other at every step.
     fn note_threads(&self) {
         let cpus = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
@@ -78,67 +91,48 @@ impl ModelArgs {
     }
 }
 
-/// A model whose files have been checked: a plan, or one that is compiled here.
-pub trait Model {
-    /// Size of its vocabulary.
-    fn vocab(&self) -> usize;
-
-    /// Its longest context, in tokens.
-    fn longest(&self) -> u32;
-
-    /// What to continue unless told otherwise.
-    fn example(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Its tokenizer, if it has one, which is being read from now on.
-    fn tokenizer(&mut self) -> Option<TokenizerHandle>;
-
-    /// Runs without the tokenizer, which cannot be used.
-    fn leave_tokenizer(&mut self);
-
-    /// What a user should know about the tokenizer.
-    fn tokenizer_note(&self) -> Option<String> {
-        None
-    }
-
-    /// Tokens by which its texts end.
-    fn end_tokens(&self) -> Result<Vec<u32>>;
-
-    /// Starts an engine for `sequences` sequences of `context` tokens.
-    fn load(self: Box<Self>, args: &ModelArgs, emit: &Emit, context: u32, sequences: u32) -> Result<Loaded>;
-}
-
 /// Reads and checks everything but the weights.
-pub fn open(args: &ModelArgs, explicit: &Explicit) -> Result<Box<dyn Model>> {
-    args.lora.check()?;
+pub fn open(args: &ModelArgs, emit: &Emit, explicit: &Explicit) -> Result<(Opened, Options)> {
+    kernmill::adapters::check(&args.lora.adapters)?;
     args.note_threads();
-    match args.given.resolve(explicit)? {
-        Given::Plan(path) => {
+    let located = args.given.resolve(explicit)?;
+    match &located {
+        Located::Plan(_) => {
             let generates = args.regenerates();
             let unused: Vec<&str> =
                 OF_COMPILING.into_iter().filter(|option| *option != "tune" || !generates).collect();
             explicit.refuse(&unused, "a plan is compiled already; compile the model anew instead")?;
-            Ok(Box::new(PlanModel::open(&path, args)?))
         }
         #[cfg(feature = "compiler")]
-        Given::Source(source) => {
+        Located::Source(_) => {
             if args.compile.no_fuse {
                 explicit.refuse(&["without-fusion"], "--no-fuse leaves out all of them")?;
             }
             explicit
                 .refuse(&["regenerate"], "only a plan's code can be generated anew; this is compiled here")?;
-            let fused = args.compile.fusions.set()?;
-            if source.lacks_weights() {
-                // A text that is no spec says so first.
-                SpecSource::of(&source, fused.clone())?.graph()?;
-                source.need_weights()?;
-            }
-            let level = args.target.runnable_level(args.compile.preset)?;
-            let model = SourceModel::open(&source, fused)?;
-            Ok(Box::new(SourceAt { model, level, tokenizer: None }))
         }
     }
+    let options = args.options(emit)?;
+    Ok((Opened::open(located, &options)?, options))
+}
+
+/// Compiles what is no plan, emits the stages that are wanted, and starts an engine for `sequences` sequences of `context` tokens.
+pub fn load(
+    opened: Opened,
+    options: &Options,
+    args: &ModelArgs,
+    emit: &Emit,
+    context: u32,
+    sequences: u32,
+) -> Result<Loaded> {
+    let prepared = opened.prepare(options)?;
+    emit_prepared(&prepared, emit)?;
+    let loaded = prepared.load(options, context, sequences)?;
+    if args.perf_map {
+        let map = perf::write_map(&loaded.engine, &loaded.image.program().code.symbols);
+        map.map_err(|(path, error)| Failure::write(&path)(error))?;
+    }
+    Ok(loaded)
 }
 
 /// Tokens that a sequence may have, if the caller asks for `asked` or else wants room for `wanted`.
@@ -149,95 +143,5 @@ pub fn context(longest: u32, asked: Option<u32>, wanted: usize) -> Result<u32> {
         ))),
         Some(context) => Ok(context),
         None => Ok((wanted.min(longest as usize) as u32).max(DEFAULT_CONTEXT.min(longest))),
-    }
-}
-
-/// A model that is ready to run.
-pub struct Loaded {
-    /// It.
-    pub engine: Engine,
-    /// What its code uses.
-    pub level: Level,
-    /// Packed weights.
-    #[cfg(feature = "compiler")]
-    pub weights: Arc<WeightRegion>,
-    /// Bytes of packed weights.
-    pub weight_bytes: u64,
-    /// How long it took.
-    pub times: Times,
-}
-
-/// Seconds that parts of loading took.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Times {
-    /// To choose formats by the weights.
-    pub choose: f64,
-    /// To generate code.
-    pub compile: f64,
-    /// To pack weights.
-    pub pack: f64,
-    /// To read and check a plan.
-    pub open: f64,
-}
-
-/// Starts the engine of an image.
-pub fn engine(image: &PlanImage, shape: KvShape, args: &ModelArgs, times: Times) -> Result<Loaded> {
-    let pool = PoolConfig { threads: Some(args.threads()), pin: false };
-    let (context, sequences, chunk) = (Some(shape.context), shape.sequences, Some(shape.chunk));
-    let engine = Engine::new(image, EngineConfig { pool, context, sequences, chunk })?;
-    if args.perf_map {
-        let map = perf::write_map(&engine, &image.program().code.symbols);
-        map.map_err(|(path, error)| Failure::write(&path)(error))?;
-    }
-    let (level, weight_bytes) = (image.program().level, image.program().weight_bytes);
-    Ok(Loaded {
-        engine,
-        level,
-        #[cfg(feature = "compiler")]
-        weights: Arc::clone(image.weights()),
-        weight_bytes,
-        times,
-    })
-}
-
-/// Where the weights are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WeightsIn {
-    /// In memory of their own.
-    #[cfg(feature = "compiler")]
-    Memory,
-    /// In a mapped file, whose pages the system may drop and read again: what is in its cache already, or on a file system in memory, is not
-    /// taken once more.
-    File,
-}
-
-/// Everything that will be taken is compared with what there is before any of it is. `limit` counts mapped weights as well.
-pub fn check_memory(
-    program: &Program,
-    shape: KvShape,
-    threads: usize,
-    limit: Option<u64>,
-    weights: WeightsIn,
-) -> Result<()> {
-    let need = MemoryNeed::of(program, shape, threads);
-    let total = need.total().saturating_add(program.weight_bytes);
-    let taken = if weights == WeightsIn::File { need.total() } else { total };
-    let available = available_memory().unwrap_or(u64::MAX);
-    let gb = |bytes: u64| bytes as f64 / 1e9;
-    let refused = |needed: u64, allowed: u64| {
-        Err(Failure::BadInput(format!(
-            "not enough memory: {:.3} GB needed (weights {:.3}, KV cache {:.3}, working memory {:.3}), {:.3} GB allowed: lower \
-             --context or --chunk, or take a smaller model",
-            gb(needed),
-            if needed == total { gb(program.weight_bytes) } else { 0.0 },
-            gb(need.kv),
-            gb(need.total() - need.kv),
-            gb(allowed)
-        )))
-    };
-    match limit {
-        Some(limit) if total > limit => refused(total, limit),
-        _ if taken > available => refused(taken, available),
-        _ => Ok(()),
     }
 }

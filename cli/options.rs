@@ -7,30 +7,17 @@
 use crate::emit::Emit;
 #[cfg(feature = "compiler")]
 use crate::failure::{Failure, Result};
-#[cfg(feature = "compiler")]
-use crate::output;
-#[cfg(feature = "compiler")]
-use crate::source::SpecSource;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use kernmill::Target;
 #[cfg(feature = "compiler")]
-use kernmill_compiler::choose::Choices;
+use kernmill::{CompileOptions, DEFAULT_CHUNK, source::read_fused};
 #[cfg(feature = "compiler")]
-use kernmill_compiler::fuse::{FusedSet, FusedSpec};
-#[cfg(feature = "compiler")]
-use kernmill_compiler::pipeline::Options;
-#[cfg(feature = "compiler")]
-use kernmill_compiler::quant::Preset;
-#[cfg(feature = "compiler")]
-use kernmill_os::files::{read_named_text, read_regular_text};
-#[cfg(feature = "compiler")]
-use kernmill_os::tiles;
-#[cfg(feature = "compiler")]
-use kernmill_plan::limit;
+use kernmill_compiler::{fuse::FusedSet, quant::Preset};
 use kernmill_plan::target::Level;
 #[cfg(feature = "compiler")]
 use kernmill_plan::target::Tuning;
 #[cfg(feature = "compiler")]
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// How a model is compiled.
 #[derive(Clone, Debug, clap::Args)]
@@ -75,15 +62,6 @@ pub struct FusedArgs {
     /// Leave out the fused-op spec of that name
     #[arg(long, value_name = "NAME")]
     pub without_fusion: Vec<String>,
-}
-
-/// `--target`.
-#[derive(Clone, Copy, Debug)]
-pub enum Target {
-    /// The best level of this CPU.
-    Native,
-    /// A certain level.
-    Level(Level),
 }
 
 const NATIVE: &str = "native";
@@ -149,52 +127,27 @@ impl CompileArgs {
 
     /// Prompt tokens that are run at once, where no plan says how many.
     pub fn chunk(&self) -> u32 {
-        const DEFAULT: u32 = 512;
-        self.chunk.unwrap_or(DEFAULT)
+        self.chunk.unwrap_or(DEFAULT_CHUNK)
     }
 
-    /// The compiler's options for `level`.
-    pub fn options(
-        &self,
-        level: Level,
-        source: &SpecSource,
-        choices: Option<Choices>,
-        emit: &Emit,
-    ) -> Options {
-        Options {
+    /// What the library makes of it, with what is fused.
+    pub fn options(&self, fused: FusedSet, emit: &Emit) -> CompileOptions {
+        CompileOptions {
             preset: self.preset,
-            choices,
-            level,
-            tuning: self.tune.unwrap_or_else(Tuning::native),
-            chunk: self.chunk() as usize,
-            adapters: !self.no_adapters,
+            tuning: self.tune,
             fuse: !self.no_fuse,
-            fused: source.fused.clone(),
+            adapters: !self.no_adapters,
+            fused,
             keep_clif: emit.wants_clif(),
-            ..Options::new(level)
         }
     }
 }
 
 #[cfg(feature = "compiler")]
 impl FusedArgs {
-    /// The specs given.
-    pub fn read(&self) -> Result<Vec<FusedSpec>> {
-        let mut specs = Vec::new();
-        for path in &self.fused {
-            // What is found in a directory must not be waited for.
-            let read = if path.is_dir() { read_regular_text } else { read_named_text };
-            for file in toml_files(path)? {
-                let text = read(&file, limit::SPEC_BYTES).map_err(Failure::read(&file))?;
-                specs.push(FusedSpec::parse(&file.display().to_string(), &text)?);
-            }
-        }
-        Ok(specs)
-    }
-
     /// The built-in specs and those given, without those left out.
     pub fn set(&self) -> Result<FusedSet> {
-        let mut set = FusedSet::builtin().with(self.read()?)?;
+        let mut set = FusedSet::builtin().with(read_fused(&self.fused)?)?;
         for name in &self.without_fusion {
             set = set
                 .without(name)
@@ -202,64 +155,4 @@ impl FusedArgs {
         }
         Ok(set)
     }
-}
-
-/// A file itself, or the .toml files of a directory by name.
-#[cfg(feature = "compiler")]
-fn toml_files(path: &Path) -> Result<Vec<PathBuf>> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let entries = std::fs::read_dir(path).map_err(Failure::read(path))?;
-    let mut files = Vec::new();
-    for entry in entries {
-        let file = entry.map_err(Failure::read(path))?.path();
-        if file.extension().is_some_and(|extension| extension == "toml") {
-            files.push(file);
-        }
-    }
-    files.sort();
-    if files.is_empty() {
-        return Err(Failure::input(path, "no .toml files in it, expected fused-op specs"));
-    }
-    Ok(files)
-}
-
-#[cfg(feature = "compiler")]
-impl Target {
-    /// The level to generate the preset's code for.
-    pub fn level(self, preset: Preset) -> Result<Level> {
-        match self {
-            Target::Level(level) => Ok(level),
-            Target::Native => native(preset).ok_or_else(|| lacks(Level::V3)),
-        }
-    }
-
-    /// The level, if this CPU can run it.
-    pub fn runnable_level(self, preset: Preset) -> Result<Level> {
-        let level = self.level(preset)?;
-        if level.missing().is_empty() { Ok(level) } else { Err(lacks(level)) }
-    }
-}
-
-/// The best level of this CPU for the preset. Tiles that the system does not permit are done without.
-#[cfg(feature = "compiler")]
-fn native(preset: Preset) -> Option<Level> {
-    if !preset.has_tiles() || !Level::Amx.missing().is_empty() {
-        return Level::native(false);
-    }
-    let permission = tiles::request();
-    let level = Level::native(permission.is_ok());
-    if let (Err(error), Some(level)) = (permission, level) {
-        output::note(format_args!(
-            "the system does not permit AMX tiles ({error}): compiling for {} instead",
-            level.name()
-        ));
-    }
-    level
-}
-
-#[cfg(feature = "compiler")]
-fn lacks(level: Level) -> Failure {
-    Failure::BadInput(format!("this CPU lacks {}, which {} needs", level.missing().join(", "), level.name()))
 }

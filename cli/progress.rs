@@ -1,9 +1,54 @@
 //! Progress bars: on a terminal only, and never with `--quiet`.
 
+use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kernmill::observe::{Observer, Progress, Unit};
 use kernmill_os::text::visible;
+use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Duration;
+
+/// Notes and progress bars on standard error.
+pub struct Terminal {
+    quiet: bool,
+}
+
+/// A bar that goes when its work ends.
+struct Bar(ProgressBar);
+
+impl Terminal {
+    /// One that is silent if `quiet`.
+    pub fn observer(quiet: bool) -> Arc<dyn Observer> {
+        Arc::new(Terminal { quiet })
+    }
+}
+
+impl Observer for Terminal {
+    fn note(&self, text: &str) {
+        if !self.quiet {
+            output::note(format_args!("note: {text}"));
+        }
+    }
+
+    fn begin(&self, work: &str, unit: Unit, total: u64) -> Box<dyn Progress + '_> {
+        Box::new(Bar(match unit {
+            Unit::Bytes => bytes(work, total, self.quiet),
+            Unit::Count => count(work, total, self.quiet),
+        }))
+    }
+}
+
+impl Progress for Bar {
+    fn advance(&self, amount: u64) {
+        self.0.inc(amount);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
 
 /// A bar over `bytes` bytes of work. Invisible when standard error is not a terminal.
 pub fn bytes(what: &str, bytes: u64, quiet: bool) -> ProgressBar {
@@ -11,7 +56,6 @@ pub fn bytes(what: &str, bytes: u64, quiet: bool) -> ProgressBar {
 }
 
 /// A bar over `count` pieces of work.
-#[cfg(feature = "compiler")]
 pub fn count(what: &str, count: u64, quiet: bool) -> ProgressBar {
     bar(what, count, "{msg} {wide_bar} {pos}/{len} {elapsed}", quiet)
 }

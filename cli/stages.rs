@@ -3,7 +3,7 @@
 use crate::emit::{Emit, Stage};
 use crate::failure::{Failure, Result};
 use crate::listing;
-use crate::source::SpecSource;
+use kernmill::source::SpecSource;
 use kernmill_compiler::fingerprint::Fingerprint;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};

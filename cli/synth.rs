@@ -2,12 +2,13 @@
 
 use crate::explicit::Explicit;
 use crate::failure::Result;
-use crate::given::{Given, GivenArgs, SPEC_FILE};
+use crate::given::GivenArgs;
 use crate::options::FusedArgs;
 use crate::output;
 use crate::progress;
-use crate::regenerate;
-use crate::source::SpecSource;
+use kernmill::locate::{Located, SPEC_FILE};
+use kernmill::regenerate;
+use kernmill::source::SpecSource;
 use kernmill_compiler::synth::{self, AdapterShape};
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_runtime::Plan;
@@ -58,11 +59,11 @@ impl Synth {
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
         let given = GivenArgs { model: Some(self.model.clone()), ..GivenArgs::default() };
         let source = match given.resolve(explicit)? {
-            Given::Plan(path) => {
+            Located::Plan(path) => {
                 explicit.refuse(&["fused", "without-fusion"], "a plan has its own fused-op specs")?;
                 regenerate::source(&Plan::open(&path)?)?
             }
-            Given::Source(source) => SpecSource::of(&source, self.fusions.set()?)?,
+            Located::Source(source) => SpecSource::of(&source, self.fusions.set()?)?,
         };
         let source = SpecSource { text: with_own_scales(&source.text), ..source };
         let graph = source.graph()?;

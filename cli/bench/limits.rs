@@ -2,7 +2,7 @@
 
 use super::stats::best;
 use crate::failure::Result;
-use crate::model::Loaded;
+use kernmill::Loaded;
 use kernmill_os::memory::available_memory;
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::target::Level;
@@ -33,9 +33,9 @@ impl Machine {
     pub fn new(loaded: &Loaded, bytes: u64) -> Result<Machine> {
         let bytes = bytes.max(1 << 20);
         let resident_before = peak_resident();
-        let weights = loaded.weights.len() as u64 >= bytes;
-        let memory = if weights { Arc::clone(&loaded.weights) } else { buffer(bytes)? };
-        let limits = limits(loaded.level, loaded.engine.threads())?;
+        let weights = loaded.image.weights().len() as u64 >= bytes;
+        let memory = if weights { Arc::clone(loaded.image.weights()) } else { buffer(bytes)? };
+        let limits = limits(loaded.level(), loaded.engine.threads())?;
         Ok(Machine { limits, memory, bytes, weights, reads: Vec::new(), peaks: Vec::new(), resident_before })
     }
 

@@ -12,6 +12,7 @@ use crate::model::{self, ModelArgs};
 use crate::options::size;
 use crate::{output, progress};
 use case::{Case, How, Kind};
+use kernmill::adapters::together;
 use kernmill_runtime::profile::Detail;
 use limits::Machine;
 
@@ -68,15 +69,16 @@ impl Bench {
             explicit.refuse(&["depth", "batch"], "they are for decoding, which --tg 0 leaves out")?;
         }
         self.check_adapters()?;
-        let model = model::open(&self.model, explicit)?;
+        let emit = Emit::default();
+        let (model, options) = model::open(&self.model, &emit, explicit)?;
         let vocab = model.vocab() as u32;
-        let cases = self.cases(model.longest())?;
+        let cases = self.cases(model.longest_context())?;
         // Everything is filled before it is measured: forks start from a filled sequence that stays.
         let context = cases.iter().map(|case| case.depth + case.tokens).max().unwrap_or(1);
         let sequences = cases.iter().map(Case::sequences).max().unwrap_or(1);
-        let mut loaded = model.load(&self.model, &Emit::default(), context, sequences)?;
-        let adapters = self.model.lora.load(&mut loaded.engine, self.model.compile.quiet)?;
-        let uses = self.model.lora.together();
+        let mut loaded = model::load(model, &options, &self.model, &emit, context, sequences)?;
+        let adapters = loaded.load_adapters(&options)?;
+        let uses = together(&options.adapters);
         let mut machine = Machine::new(&loaded, self.read)?;
         let bar = progress::count(
             "measuring",

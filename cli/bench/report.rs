@@ -3,10 +3,11 @@
 use super::case::{Kind, Outcome};
 use super::limits::{Caches, Machine, caches};
 use super::stats::Quartiles;
-use crate::adapters::LoadedAdapter;
+use crate::adapters;
 use crate::cpu::model_name;
-use crate::model::Loaded;
 use crate::version;
+use kernmill::Loaded;
+use kernmill::adapters::LoadedAdapter;
 use kernmill_runtime::measure::{HugePages, huge_pages};
 use kernmill_runtime::profile::{Profile, StepProfile, Work};
 use serde_json::{Value, json};
@@ -52,7 +53,7 @@ impl<'a> Report<'a> {
     ) -> Report<'a> {
         let caches = caches();
         let results = outcomes.into_iter().map(|outcome| Measured::new(outcome, machine, caches)).collect();
-        let huge = huge_pages(loaded.weights.as_slice());
+        let huge = huge_pages(loaded.image.weights().as_slice());
         Report { loaded, adapters, machine, results, huge, peak_resident: machine.peak_resident() }
     }
 
@@ -65,10 +66,10 @@ impl<'a> Report<'a> {
             "cpu": model_name(),
             "model": model.name,
             "preset": model.preset,
-            "level": self.loaded.level.name(),
+            "level": self.loaded.level().name(),
             "threads": self.loaded.engine.threads(),
             "chunk": self.loaded.engine.chunk(),
-            "adapters": self.adapters.iter().map(LoadedAdapter::json).collect::<Vec<Value>>(),
+            "adapters": self.adapters.iter().map(adapters::json).collect::<Vec<Value>>(),
             "bandwidth": {
                 "gb_per_s": machine.bandwidth() / 1e9,
                 "reads": giga(&machine.reads),
@@ -77,7 +78,7 @@ impl<'a> Report<'a> {
             },
             "integer_peak": { "tops_per_s": machine.peak() / 1e12, "runs": tera(&machine.peaks) },
             "memory": {
-                "weights_bytes": self.loaded.weight_bytes,
+                "weights_bytes": self.loaded.weight_bytes(),
                 "peak_rss_bytes": self.peak_resident,
                 "huge_pages": self.huge.map(|pages| json!({
                     "mapped_bytes": pages.mapped,
@@ -105,7 +106,7 @@ impl<'a> Report<'a> {
             "{} {} {}, {} threads\nmemory {:.1} GB/s (best of {} reads of {:.1} GB), integer {:.2} TOPS\n",
             model.name,
             model.preset,
-            self.loaded.level.name(),
+            self.loaded.level().name(),
             self.loaded.engine.threads(),
             machine.bandwidth() / 1e9,
             machine.reads.len(),
@@ -117,7 +118,7 @@ impl<'a> Report<'a> {
         let _ = writeln!(
             text,
             "weights {:.3} GB, {huge:.0} % on huge pages; peak resident {:.3} GB",
-            self.loaded.weight_bytes as f64 / 1e9,
+            self.loaded.weight_bytes() as f64 / 1e9,
             self.peak_resident.unwrap_or(0) as f64 / 1e9
         );
         for adapter in self.adapters {

@@ -4,10 +4,10 @@ use super::Compile;
 use crate::bench::limits::{buffer, limits};
 use crate::bench::stats::best;
 use crate::failure::{Failure, Result};
-use crate::given::Source;
 use crate::output;
-use crate::source::SpecSource;
 use crate::version;
+use kernmill::locate::SourceFiles;
+use kernmill::source::SpecSource;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
@@ -62,7 +62,7 @@ struct Memory {
 
 impl Compile {
     /// Tells what compiling a spec would give. Of its weights only shapes and stored formats count, which the spec says.
-    pub(super) fn dry_run_of_spec(&self, levels: &[Level], given: &Source) -> Result<()> {
+    pub(super) fn dry_run_of_spec(&self, levels: &[Level], given: &SourceFiles) -> Result<()> {
         if !self.merge_lora.is_empty() {
             given.need_weights()?;
         }

@@ -3,19 +3,24 @@
 mod dry_run;
 mod without_plan;
 
-use crate::adapters::{AdapterArg, adapter};
+use crate::adapters::adapter;
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
-use crate::given::{Given, GivenArgs, Source};
-use crate::merge::Merge;
+use crate::given::GivenArgs;
 use crate::options::CompileArgs;
 use crate::output;
 use crate::progress;
-use crate::source::{SourceModel, SpecSource, choices};
+use crate::progress::Terminal;
 use crate::stages::{Stages, fingerprints};
 use crate::version;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use kernmill::Target;
+use kernmill::adapters::AdapterSource;
+use kernmill::locate::{Located, SourceFiles};
+use kernmill::merge::Merge;
+use kernmill::observe::Observer;
+use kernmill::source::{SourceModel, SpecSource, choices};
 use kernmill_checkpoint::CheckpointError;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::graph::Graph;
@@ -29,6 +34,7 @@ use serde_json::json;
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Compiles a model to a plan file, which starts at once
@@ -62,7 +68,7 @@ pub struct Compile {
     /// Bake an adapter (a directory that PEFT's save_pretrained wrote) into the weights; may be given several times. Changed matrices are stored
     /// as the preset stores bf16 ones: MXFP4 experts become int8, twice as large
     #[arg(long, value_name = "NAME=DIR[:SCALE]", value_parser = adapter)]
-    merge_lora: Vec<AdapterArg>,
+    merge_lora: Vec<AdapterSource>,
     /// Write nothing: show sizes, memory, whether it fits, and how fast this machine would run it. A spec needs no weights for that
     #[arg(long)]
     dry_run: bool,
@@ -123,9 +129,9 @@ impl Compile {
             output::note(format_args!("note: {note}"));
         }
         let threads = self.threads.map_or_else(default_threads, usize::from);
-        let merge = Merge::new(&model, &self.merge_lora, self.compile.quiet)?;
+        let merge = Merge::new(&model, &self.merge_lora, &*self.observer())?;
         let weights = merge.weights(&model)?;
-        let choices = choices(&merge.graph, &weights, self.compile.preset, threads, self.compile.quiet)?;
+        let choices = choices(&merge.graph, &weights, self.compile.preset, threads, &*self.observer())?;
         let compiled = self.targets(&model.source, &merge.graph, &levels, choices.as_ref())?;
         let writer = PlanWriter::new(&PlanParts {
             producer: version::PRODUCER,
@@ -158,11 +164,15 @@ impl Compile {
         }
     }
 
+    fn observer(&self) -> Arc<dyn Observer> {
+        Terminal::observer(self.compile.quiet)
+    }
+
     /// The model that is compiled.
-    fn source(&self, explicit: &Explicit) -> Result<Source> {
+    fn source(&self, explicit: &Explicit) -> Result<SourceFiles> {
         match self.given.resolve(explicit)? {
-            Given::Source(source) => Ok(source),
-            Given::Plan(path) => Err(Failure::input(
+            Located::Source(source) => Ok(source),
+            Located::Plan(path) => Err(Failure::input(
                 &path,
                 "it is a plan, which is compiled already; expected a checkpoint's directory, a GGUF file or a spec",
             )),
@@ -181,7 +191,7 @@ impl Compile {
                 }
                 Targets::All => levels.extend(Level::ALL),
                 Targets::Level(level) => levels.push(*level),
-                Targets::Native => levels.push(crate::options::Target::Native.level(preset)?),
+                Targets::Native => levels.push(Target::Native.level(preset, &*self.observer())?),
             }
         }
         levels.sort_unstable();
@@ -197,7 +207,8 @@ impl Compile {
         levels: &[Level],
         choices: Option<&Choices>,
     ) -> Result<Vec<Compiled>> {
-        let options = |level| self.compile.options(level, source, choices.cloned(), &self.emit);
+        let options = self.compile.options(source.fused.clone(), &self.emit);
+        let options = |level| options.at(level, self.compile.chunk(), choices.cloned());
         let compiled = levels.iter().map(|level| Ok(compile(graph, &options(*level))?));
         let compiled = compiled.collect::<Result<Vec<_>>>()?;
         if self.json && !self.dry_run {

@@ -3,10 +3,10 @@
 use super::Compile;
 use crate::emit::Stage;
 use crate::failure::{Failure, Result};
-use crate::given::Source;
-use crate::merge::Merge;
 use crate::output;
-use crate::source::{SourceModel, SpecSource, choices};
+use kernmill::locate::SourceFiles;
+use kernmill::merge::Merge;
+use kernmill::source::{SourceModel, SpecSource, choices};
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::default_threads;
@@ -24,7 +24,7 @@ impl Compile {
     }
 
     /// Refuses what cannot be emitted, before the work.
-    pub(super) fn check_emit(&self, levels: &[Level], given: &Source) -> Result<()> {
+    pub(super) fn check_emit(&self, levels: &[Level], given: &SourceFiles) -> Result<()> {
         let bad = |what: String| Err(Failure::BadInput(what));
         let hashes = self.emit.emit == [Stage::Hashes] && self.emit.emit_dir.is_none();
         if self.json && !(hashes ^ self.dry_run) {
@@ -62,7 +62,7 @@ impl Compile {
     }
 
     /// Compiles and emits. The weights are looked at only where the code depends on them.
-    pub(super) fn emit_only(&self, levels: &[Level], given: &Source) -> Result<()> {
+    pub(super) fn emit_only(&self, levels: &[Level], given: &SourceFiles) -> Result<()> {
         // What is wrong with the place is found before the work.
         self.output.as_deref().filter(|_| self.writes_object()).map_or(Ok(()), output::check)?;
         if given.lacks_weights() && self.merge_lora.is_empty() {
@@ -73,9 +73,9 @@ impl Compile {
         }
         let model = SourceModel::open(given, self.compile.fusions.set()?)?;
         let threads = self.threads.map_or_else(default_threads, usize::from);
-        let merge = Merge::new(&model, &self.merge_lora, self.compile.quiet)?;
+        let merge = Merge::new(&model, &self.merge_lora, &*self.observer())?;
         let weights = merge.weights(&model)?;
-        let choices = choices(&merge.graph, &weights, self.compile.preset, threads, self.compile.quiet)?;
+        let choices = choices(&merge.graph, &weights, self.compile.preset, threads, &*self.observer())?;
         self.targets(&model.source, &merge.graph, levels, choices.as_ref())?;
         Ok(())
     }

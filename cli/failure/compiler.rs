@@ -1,6 +1,6 @@
 //! Failures of what only a kernmill with the compiler does.
 
-use super::Failure;
+use super::{Failure, as_in_library};
 use kernmill_checkpoint::CheckpointError;
 use kernmill_compiler::build::BuildError;
 use kernmill_compiler::import::ImportError;
@@ -36,64 +36,20 @@ fn render(error: &SpecError, mut theme: GraphicalTheme) -> String {
     }
 }
 
-impl From<SpecError> for Failure {
-    fn from(error: SpecError) -> Failure {
-        Failure::Spec(excerpt(&error))
-    }
+/// A wrong spec, with its place in the text.
+pub(super) fn spec(error: &SpecError) -> Failure {
+    Failure::Spec(excerpt(error))
 }
 
-impl From<CheckpointError> for Failure {
-    fn from(error: CheckpointError) -> Failure {
-        Failure::BadInput(error.to_string())
-    }
-}
-
-impl From<ImportError> for Failure {
-    fn from(error: ImportError) -> Failure {
-        Failure::BadInput(error.to_string())
-    }
-}
-
-impl From<CompileError> for Failure {
-    fn from(error: CompileError) -> Failure {
-        match error {
-            CompileError::MemoryCheck(_) | CompileError::Program(_) => Failure::Work(error.to_string()),
-            CompileError::Generate(error) => error.into(),
-            _ => Failure::BadInput(error.to_string()),
-        }
-    }
-}
-
-impl From<BuildError<CheckpointError>> for Failure {
-    fn from(error: BuildError<CheckpointError>) -> Failure {
-        match error {
-            BuildError::Memory { .. } => Failure::BadInput(error.to_string()),
-            BuildError::Pack(error) => error.into(),
-            BuildError::Region(_) => Failure::Work(error.to_string()),
-        }
-    }
-}
-
-impl From<PackWeightsError<CheckpointError>> for Failure {
-    fn from(error: PackWeightsError<CheckpointError>) -> Failure {
-        match error {
-            PackWeightsError::Source(_) | PackWeightsError::Weight { .. } => {
-                Failure::BadInput(error.to_string())
-            }
-        }
-    }
-}
-
-impl From<PlanPartsError> for Failure {
-    fn from(error: PlanPartsError) -> Failure {
-        match error {
-            PlanPartsError::Large { .. } | PlanPartsError::Sections { .. } => {
-                Failure::BadInput(error.to_string())
-            }
-            _ => Failure::Work(error.to_string()),
-        }
-    }
-}
+as_in_library!(
+    SpecError,
+    CheckpointError,
+    ImportError,
+    CompileError,
+    BuildError<CheckpointError>,
+    PackWeightsError<CheckpointError>,
+    PlanPartsError,
+);
 
 impl From<SynthError> for Failure {
     fn from(error: SynthError) -> Failure {

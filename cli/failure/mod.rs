@@ -5,10 +5,10 @@ mod compiler;
 
 use crate::interrupt;
 use crate::output;
+use kernmill::Error;
 use kernmill_os::text::message;
-use kernmill_plan::file::check::FileError;
 use kernmill_runtime::tokenizer::TokenizerError;
-use kernmill_runtime::{EngineError, ErrorKind, LoadError, PlanError};
+use kernmill_runtime::{EngineError, PlanError};
 use std::fmt::Display;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -100,36 +100,28 @@ pub fn usage(error: &clap::Error) -> ExitCode {
     BAD_INPUT.into()
 }
 
-/// The fault is kernmill's.
-fn defect(error: impl Display) -> Failure {
-    Failure::Work(format!("{error} (this is a defect of kernmill: please report it)"))
-}
-
-impl From<TokenizerError> for Failure {
-    fn from(error: TokenizerError) -> Failure {
-        Failure::BadInput(error.to_string())
-    }
-}
-
-impl From<PlanError> for Failure {
-    fn from(error: PlanError) -> Failure {
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
         match error {
-            PlanError::Map { .. } | PlanError::File { source: FileError::Read(_), .. } => {
-                Failure::Work(error.to_string())
-            }
-            _ => Failure::BadInput(error.to_string()),
+            #[cfg(feature = "compiler")]
+            Error::Spec(error) => compiler::spec(&error),
+            Error::Work(message) => Failure::Work(message),
+            error => Failure::BadInput(error.to_string()),
         }
     }
 }
 
-impl From<EngineError> for Failure {
-    fn from(error: EngineError) -> Failure {
-        match (error.kind(), &error) {
-            (ErrorKind::Bug, _) => defect(error),
-            (ErrorKind::BadInput, _) | (_, EngineError::Load(LoadError::Cpu { .. })) => {
-                Failure::BadInput(error.to_string())
+/// Errors that commands meet themselves fail as those of the library do.
+macro_rules! as_in_library {
+    ($($error:ty),* $(,)?) => {$(
+        impl From<$error> for $crate::failure::Failure {
+            fn from(error: $error) -> $crate::failure::Failure {
+                kernmill::Error::from(error).into()
             }
-            (ErrorKind::Unsupported, _) => Failure::Work(error.to_string()),
         }
-    }
+    )*};
 }
+#[cfg(feature = "compiler")]
+use as_in_library;
+
+as_in_library!(TokenizerError, PlanError, EngineError);

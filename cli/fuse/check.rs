@@ -5,10 +5,10 @@ use super::differ::Outcome;
 use super::report::{CrashReport, Report, SpecReport};
 use super::trial::{self, Crash, Reply, Request};
 use crate::failure::{Failure, Result};
-use crate::options::{FusedArgs, preset_parser};
+use crate::options::preset_parser;
 use crate::output;
-use crate::source::SpecSource;
 use crate::version;
+use kernmill::source::{SpecSource, read_fused};
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, NearMiss, fuse};
 use kernmill_compiler::graph::Graph;
@@ -63,8 +63,7 @@ pub struct Check {
 impl Check {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
-        let args = FusedArgs { fused: self.files.clone(), without_fusion: Vec::new() };
-        let specs = args.read()?;
+        let specs = read_fused(&self.files)?;
         let set = FusedSet::builtin().with(specs.clone())?;
         let levels = self.levels()?;
         let model = match &self.spec {

@@ -5,13 +5,15 @@ mod model;
 
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
-use crate::given::{Given, GivenArgs, OF_COMPILING};
+use crate::given::{GivenArgs, OF_COMPILING};
 #[cfg(feature = "compiler")]
 use crate::options::preset_parser;
-use crate::options::{Target, target_parser};
-use crate::plan::wrong;
+use crate::options::target_parser;
 use crate::version;
 use crate::{listing, output, progress};
+use kernmill::Target;
+use kernmill::locate::Located;
+use kernmill::plan::wrong;
 #[cfg(feature = "compiler")]
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::Plan;
@@ -75,7 +77,7 @@ impl Inspect {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
         match self.given.resolve(explicit)? {
-            Given::Plan(path) => {
+            Located::Plan(path) => {
                 explicit.refuse(&OF_COMPILING, "a plan says itself how it was compiled")?;
                 if self.json {
                     explicit.refuse(&["disasm"], "machine code is not shown as JSON; leave out --json")?;
@@ -84,7 +86,7 @@ impl Inspect {
                 self.show_plan(&Plan::open(&path)?)
             }
             #[cfg(feature = "compiler")]
-            Given::Source(source) => {
+            Located::Source(source) => {
                 explicit.refuse(
                     &["verify", "disasm", "target"],
                     "expected a plan, which alone has code and hashes",
@@ -133,6 +135,6 @@ impl Inspect {
         let bar = progress::bytes("verifying", plan.metadata().weight_bytes, self.quiet);
         let verified = plan.file().verify(threads, &|bytes| bar.inc(bytes));
         bar.finish_and_clear();
-        verified.map_err(|source| wrong(plan, source))
+        verified.map_err(|source| wrong(plan, source).into())
     }
 }

@@ -2,10 +2,11 @@
 
 use super::Inspect;
 use crate::failure::{Failure, Result};
-use crate::given::Source;
 use crate::output;
-use crate::source::{SourceModel, SpecSource};
+use crate::progress::Terminal;
 use crate::version;
+use kernmill::locate::SourceFiles;
+use kernmill::source::{SourceModel, SpecSource};
 use kernmill_compiler::assemble::{gate_up_pairs, model_info};
 use kernmill_compiler::choose::{Choices, MAX_ERROR_OF_BLOCKS, MAX_RELATIVE_ERROR};
 use kernmill_compiler::fuse::FusedSet;
@@ -31,7 +32,7 @@ struct Listing<'a> {
 }
 
 impl Inspect {
-    pub(super) fn show_model(&self, given: &Source) -> Result<()> {
+    pub(super) fn show_model(&self, given: &SourceFiles) -> Result<()> {
         let (graph, choices) = if given.lacks_weights() {
             let graph = SpecSource::of(given, FusedSet::builtin())?.graph()?;
             if self.preset == Preset::Fast {
@@ -42,7 +43,7 @@ impl Inspect {
         } else {
             let model = SourceModel::open(given, FusedSet::builtin())?;
             let threads = self.threads.map_or_else(default_threads, usize::from);
-            let choices = model.choices(self.preset, threads, self.quiet)?;
+            let choices = model.choices(self.preset, threads, &*Terminal::observer(self.quiet))?;
             (model.graph, choices)
         };
         let graph = &quantise_chosen(&graph, self.preset, choices.as_ref()).map_err(CompileError::from)?;

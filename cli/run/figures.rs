@@ -1,8 +1,9 @@
 //! What a run took: the closing line, and JSON.
 
-use crate::adapters::LoadedAdapter;
-use crate::model::Loaded;
+use crate::adapters;
 use crate::version;
+use kernmill::Loaded;
+use kernmill::adapters::LoadedAdapter;
 use kernmill_runtime::measure::peak_resident;
 use kernmill_runtime::{StopReason, Summary};
 use serde_json::json;
@@ -71,9 +72,9 @@ impl Figures<'_> {
         let report = json!({
             "model": model.name,
             "preset": model.preset,
-            "target": loaded.level.name(),
+            "target": loaded.level().name(),
             "threads": loaded.engine.threads(),
-            "adapters": self.adapters.iter().map(LoadedAdapter::json).collect::<Vec<_>>(),
+            "adapters": self.adapters.iter().map(adapters::json).collect::<Vec<_>>(),
             "text": text,
             "tokens": summary.tokens,
             "stop": stop_name(&summary.stop),
@@ -100,7 +101,7 @@ impl Figures<'_> {
                 "first_token": self.ready_seconds + summary.prefill_seconds,
             },
             "memory": {
-                "weights": loaded.weight_bytes,
+                "weights": loaded.weight_bytes(),
                 "kv": memory.kv,
                 "arena": memory.arena,
                 "scratch": memory.scratch,

@@ -8,9 +8,11 @@ use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
-use crate::model::{self, Loaded, Model, ModelArgs};
+use crate::model::{self, ModelArgs};
 use crate::{output, tokens};
 use figures::Figures;
+use kernmill::adapters::{AdapterSource, together};
+use kernmill::{Loaded, Opened};
 use kernmill_runtime::{GenerateParams, Summary, Tokenizer, TokenizerHandle};
 use prompt::{Prompt, PromptArgs};
 use sampling::SamplingArgs;
@@ -86,23 +88,26 @@ impl Run {
             )?;
         }
         let start = Instant::now();
-        let mut model = model::open(&self.model, explicit)?;
-        let tokenizer = self.tokenizer(&mut *model);
+        let (mut model, options) = model::open(&self.model, &self.emit, explicit)?;
+        let tokenizer = self.tokenizer(&mut model);
         // What is asked for must be possible before a prompt is held to it.
-        let most = model::context(model.longest(), self.context, usize::MAX)?;
-        let prompt = self.prompt.read(&*model, tokenizer.as_ref(), most)?;
-        let context =
-            model::context(model.longest(), self.context, prompt.ids.len().saturating_add(self.max_tokens))?;
-        tokens::check_length(prompt.ids.len(), context, model.longest())?;
+        let most = model::context(model.longest_context(), self.context, usize::MAX)?;
+        let prompt = self.prompt.read(&model, tokenizer.as_ref(), most)?;
+        let context = model::context(
+            model.longest_context(),
+            self.context,
+            prompt.ids.len().saturating_add(self.max_tokens),
+        )?;
+        tokens::check_length(prompt.ids.len(), context, model.longest_context())?;
         if tokenizer.is_none() && !self.stop.is_empty() {
             return Err(Failure::BadInput("--stop needs a tokenizer.json beside the weights".to_owned()));
         }
         if let Some(tokenizer) = &tokenizer {
-            self.check_texts(&*model, tokenizer.get()?, &prompt)?;
+            self.check_texts(&model, tokenizer.get()?, &prompt)?;
         }
-        let params = self.params(&*model)?;
-        let mut loaded = model.load(&self.model, &self.emit, context, 1)?;
-        let adapters = self.model.lora.load(&mut loaded.engine, self.model.compile.quiet)?;
+        let params = self.params(&model, &options.adapters)?;
+        let mut loaded = model::load(model, &options, &self.model, &self.emit, context, 1)?;
+        let adapters = loaded.load_adapters(&options)?;
         let ready_seconds = start.elapsed().as_secs_f64();
         tracing::info!(seconds = ready_seconds, "ready");
         let mut interrupt = Interrupt::default();
@@ -125,7 +130,7 @@ impl Run {
     }
 
     /// The model's tokenizer. For a prompt of token ids one that cannot be read is done without.
-    fn tokenizer(&self, model: &mut dyn Model) -> Option<TokenizerHandle> {
+    fn tokenizer(&self, model: &mut Opened) -> Option<TokenizerHandle> {
         let tokenizer = model.tokenizer()?;
         if self.prompt.is_ids()
             && let Err(error) = tokenizer.get()
@@ -138,7 +143,7 @@ impl Run {
     }
 
     /// Says what may not be meant, and refuses stop strings that no text can have.
-    fn check_texts(&self, model: &dyn Model, tokenizer: &Tokenizer, prompt: &Prompt) -> Result<()> {
+    fn check_texts(&self, model: &Opened, tokenizer: &Tokenizer, prompt: &Prompt) -> Result<()> {
         if let Some(note) = model.tokenizer_note() {
             self.note(&note);
         }
@@ -165,13 +170,13 @@ impl Run {
         }
     }
 
-    fn params(&self, model: &dyn Model) -> Result<GenerateParams> {
+    fn params(&self, model: &Opened, adapters: &[AdapterSource]) -> Result<GenerateParams> {
         let sampler = self.sampling.params();
         sampler.check(model.vocab()).map_err(|error| Failure::BadInput(error.to_string()))?;
         let stop_tokens = if self.ignore_end { Vec::new() } else { model.end_tokens()? };
         Ok(GenerateParams {
             max_tokens: self.max_tokens,
-            adapters: self.model.lora.together(),
+            adapters: together(adapters),
             sampler,
             stop: self.stop.clone(),
             stop_tokens,

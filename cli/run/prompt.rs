@@ -1,8 +1,8 @@
 //! What `kernmill run` continues.
 
 use crate::failure::{Failure, Result};
-use crate::model::Model;
 use crate::tokens;
+use kernmill::Opened;
 use kernmill_os::files::{read_all_text, read_named_text};
 use kernmill_plan::limit;
 use kernmill_runtime::TokenizerHandle;
@@ -38,12 +38,7 @@ pub struct Prompt {
 
 impl PromptArgs {
     /// Reads and encodes it, for a context of at most `context` tokens.
-    pub fn read(
-        &self,
-        model: &dyn Model,
-        tokenizer: Option<&TokenizerHandle>,
-        context: u32,
-    ) -> Result<Prompt> {
+    pub fn read(&self, model: &Opened, tokenizer: Option<&TokenizerHandle>, context: u32) -> Result<Prompt> {
         if let Some(path) = &self.tokens {
             return Ok(Prompt { ids: tokens::read(path, model.vocab())?, shown: String::new() });
         }
@@ -70,7 +65,7 @@ impl PromptArgs {
         let ids = tokenizer.get()?.encode_within(&text, true, context as usize);
         let ids = ids.map_err(|error| match error {
             TokenizerError::TooLong { .. } => {
-                let help = tokens::what_helps(context, model.longest());
+                let help = tokens::what_helps(context, model.longest_context());
                 Failure::BadInput(format!("{error}; the context holds {context}{help}"))
             }
             other => other.into(),

@@ -64,8 +64,9 @@ fn the_run_only_build_carries_no_compiler() {
             .iter()
             .any(|name| line.starts_with(name))
     };
-    assert!(tree(&["--package", "kernmill"]).lines().any(|line| compiler(&line)), "the names are right");
-    for build in [["--package", "kernmill", "--no-default-features"], ["--package", "kernmill-runtime", "-q"]]
+    assert!(tree(&["--package", "kernmill-cli"]).lines().any(|line| compiler(&line)), "the names are right");
+    for build in
+        [["--package", "kernmill-cli", "--no-default-features"], ["--package", "kernmill-runtime", "-q"]]
     {
         let tree = tree(&build);
         assert!(tree.contains("kernmill-plan"), "{tree}");
@@ -76,8 +77,13 @@ fn the_run_only_build_carries_no_compiler() {
 
 #[test]
 fn crates_depend_in_one_direction() {
-    assert_eq!(own("kernmill-plan"), [""; 0]);
-    assert_eq!(own("kernmill-kernels"), ["kernmill-plan"]);
-    assert_eq!(own("kernmill-runtime"), ["kernmill-plan"]);
-    assert_eq!(own("kernmill-compiler"), ["kernmill-kernels", "kernmill-plan"]);
+    let (os, plan, readers) = ("kernmill-os", "kernmill-plan", "kernmill-checkpoint");
+    let (kernels, compiler, runtime) = ("kernmill-kernels", "kernmill-compiler", "kernmill-runtime");
+    assert_eq!(own(os), [""; 0]);
+    assert_eq!(own(plan), [os]);
+    assert_eq!(own(readers), [os, plan]);
+    assert_eq!(own(kernels), [os, plan]);
+    assert_eq!(own(runtime), [readers, os, plan]);
+    assert_eq!(own(compiler), [readers, kernels, os, plan]);
+    assert_eq!(own("kernmill"), [readers, compiler, kernels, os, plan, runtime]);
 }

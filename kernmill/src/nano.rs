@@ -4,13 +4,13 @@
 #[cfg(feature = "compiler")]
 pub const NAME: &str = "nano (embedded)";
 /// Its spec.
-pub const SPEC: &str = include_str!("../model-specs/nano/nano.toml");
+pub const SPEC: &str = include_str!("../../model-specs/nano/nano.toml");
 /// Its weights.
 #[cfg(feature = "compiler")]
-pub const WEIGHTS: &[u8] = include_bytes!("../model-specs/nano/model.safetensors");
+pub const WEIGHTS: &[u8] = include_bytes!("../../model-specs/nano/model.safetensors");
 /// Its tokenizer.
 #[cfg(feature = "compiler")]
-pub const TOKENIZER: &[u8] = include_bytes!("../model-specs/nano/tokenizer.json");
+pub const TOKENIZER: &[u8] = include_bytes!("../../model-specs/nano/tokenizer.json");
 /// What it continues unless told otherwise.
 pub const PROMPT: &str = "# References and Borrowing\n\nA reference is";
 

@@ -1,17 +1,15 @@
-//! Models that are compiled here: a spec and a checkpoint, or nothing.
+//! Models that are compiled here: a spec and a checkpoint, or the embedded model.
 
-use crate::emit::Emit;
-use crate::failure::{Failure, Result};
-use crate::given::{SPEC_FILE, Source};
-use crate::model::{Loaded, Model, ModelArgs, Times, WeightsIn, check_memory, engine};
-use crate::stages::compile_and_emit;
-use crate::{nano, progress};
+use crate::error::{Error, Result};
+use crate::locate::{SPEC_FILE, SourceFiles};
+use crate::nano;
+use crate::observe::{Observer, Unit};
 use kernmill_checkpoint::gguf::{Gguf, is_gguf};
 use kernmill_checkpoint::tokenizer_files::TokenizerFiles;
 use kernmill_checkpoint::{Checkpoint, CheckpointError};
-use kernmill_compiler::build::{BuildError, build_weights};
+use kernmill_compiler::build::BuildError;
 use kernmill_compiler::choose::Choices;
-use kernmill_compiler::fuse::FusedSet;
+use kernmill_compiler::fuse::{FusedSet, FusedSpec};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import;
 use kernmill_compiler::pack::WeightSource;
@@ -21,14 +19,11 @@ use kernmill_compiler::weights::Weights;
 use kernmill_os::files::{read_named_text, read_regular_text};
 use kernmill_os::output::directory;
 use kernmill_plan::limit;
-use kernmill_plan::target::Level;
-use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::tokenizer::TokenizerError;
-use kernmill_runtime::{PlanImage, Tokenizer, TokenizerHandle};
+use kernmill_runtime::{Tokenizer, TokenizerHandle};
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// A spec's text, the name that messages call it by, and what is fused.
 pub struct SpecSource {
@@ -42,7 +37,7 @@ pub struct SpecSource {
 
 impl SpecSource {
     /// The spec of a model: its file, or what its weights say, or the embedded model's.
-    pub fn of(given: &Source, fused: FusedSet) -> Result<SpecSource> {
+    pub fn of(given: &SourceFiles, fused: FusedSet) -> Result<SpecSource> {
         match (&given.spec, &given.weights) {
             (Some(spec), _) => SpecSource::read(spec, fused),
             (None, Some(weights)) => SpecSource::import(weights, fused),
@@ -59,7 +54,7 @@ impl SpecSource {
         // One of this name was found in a directory, where nothing must be waited for.
         let is_found = path.file_name() == Some(OsStr::new(SPEC_FILE));
         let read = if is_found { read_regular_text } else { read_named_text };
-        let text = read(path, limit::SPEC_BYTES).map_err(Failure::read(path))?;
+        let text = read(path, limit::SPEC_BYTES).map_err(Error::read(path))?;
         Ok(SpecSource { name: path.display().to_string(), text, fused })
     }
 
@@ -100,7 +95,7 @@ impl SpecSource {
             Some(checkpoint) => import::from_checkpoint(name, config, checkpoint),
             None => import::from_config(name, config),
         };
-        let text = text.map_err(|error| Failure::BadInput(format!("{}: {error}", dir.display())))?;
+        let text = text.map_err(|error| Error::BadInput(format!("{}: {error}", dir.display())))?;
         Ok(SpecSource { name: dir.join("config.json").display().to_string(), text, fused })
     }
 
@@ -128,8 +123,8 @@ pub struct SourceModel {
 
 impl SourceModel {
     /// Reads spec and checkpoint headers; without spec and weights, those of the embedded model.
-    pub fn open(given: &Source, fused: FusedSet) -> Result<SourceModel> {
-        crate::floor::compiler_memory()?;
+    pub fn open(given: &SourceFiles, fused: FusedSet) -> Result<SourceModel> {
+        crate::memory::check_compiler_memory()?;
         let mut chat_template = None;
         let (source, checkpoint, texts) = match (given.spec.as_deref(), given.weights.as_deref()) {
             (spec, Some(weights)) => {
@@ -181,7 +176,7 @@ impl SourceModel {
     }
 
     /// Its tokenizer, if it has one, which a thread of its own begins to read now.
-    fn tokenizer(&self) -> Option<TokenizerHandle> {
+    pub fn tokenizer(&self) -> Option<TokenizerHandle> {
         let (texts, vocab) = (self.texts.clone(), self.graph.vocab as u32);
         let read = move || match texts.read() {
             Ok(Some(json)) => Tokenizer::from_json(&json, vocab),
@@ -197,9 +192,14 @@ impl SourceModel {
     }
 
     /// What preset `fast` makes of the weights; nothing for the other presets.
-    pub fn choices(&self, preset: Preset, threads: usize, quiet: bool) -> Result<Option<Choices>> {
+    pub fn choices(
+        &self,
+        preset: Preset,
+        threads: usize,
+        observer: &dyn Observer,
+    ) -> Result<Option<Choices>> {
         let weights = Weights::new(&self.graph, &self.checkpoint)?;
-        choices(&self.graph, &weights, preset, threads, quiet)
+        choices(&self.graph, &weights, preset, threads, observer)
     }
 }
 
@@ -209,83 +209,51 @@ pub fn choices<S: WeightSource<Error = CheckpointError>>(
     weights: &S,
     preset: Preset,
     threads: usize,
-    quiet: bool,
+    observer: &dyn Observer,
 ) -> Result<Option<Choices>> {
     if preset != Preset::Fast {
         return Ok(None);
     }
     let all = Choices::assumed(graph).elements(graph);
-    let bar = progress::count("choosing formats", all, quiet);
-    let choices = Choices::measured(graph, weights, threads, &|elements| bar.inc(elements));
-    bar.finish_and_clear();
+    let progress = observer.begin("choosing formats", Unit::Count, all);
+    let choices = Choices::measured(graph, weights, threads, &|elements| progress.advance(elements));
+    drop(progress);
     Ok(Some(choices.map_err(BuildError::Pack)?))
 }
 
-/// A model, and the level that it is compiled for and run at.
-pub struct SourceAt {
-    /// The model.
-    pub model: SourceModel,
-    /// One that this CPU can run.
-    pub level: Level,
-    /// Its tokenizer, once it was asked for.
-    pub tokenizer: Option<TokenizerHandle>,
+/// Reads fused-op specs: files, or directories of .toml files.
+///
+/// # Errors
+/// When one cannot be read or is wrong, or a directory has none.
+pub fn read_fused(paths: &[PathBuf]) -> Result<Vec<FusedSpec>> {
+    let mut specs = Vec::new();
+    for path in paths {
+        // What is found in a directory must not be waited for.
+        let read = if path.is_dir() { read_regular_text } else { read_named_text };
+        for file in toml_files(path)? {
+            let text = read(&file, limit::SPEC_BYTES).map_err(Error::read(&file))?;
+            specs.push(FusedSpec::parse(&file.display().to_string(), &text)?);
+        }
+    }
+    Ok(specs)
 }
 
-impl Model for SourceAt {
-    fn vocab(&self) -> usize {
-        self.model.graph.vocab
+/// A file itself, or the .toml files of a directory by name.
+fn toml_files(path: &Path) -> Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
     }
-
-    fn longest(&self) -> u32 {
-        self.model.graph.max_context as u32
-    }
-
-    fn example(&self) -> Option<&'static str> {
-        self.model.embedded.then_some(nano::PROMPT)
-    }
-
-    fn tokenizer(&mut self) -> Option<TokenizerHandle> {
-        if self.tokenizer.is_none() {
-            self.tokenizer = self.model.tokenizer();
+    let entries = std::fs::read_dir(path).map_err(Error::read(path))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let file = entry.map_err(Error::read(path))?.path();
+        if file.extension().is_some_and(|extension| extension == "toml") {
+            files.push(file);
         }
-        self.tokenizer.clone()
     }
-
-    fn leave_tokenizer(&mut self) {
-        self.tokenizer = None;
+    files.sort();
+    if files.is_empty() {
+        return Err(Error::input(path, "no .toml files in it, expected fused-op specs"));
     }
-
-    fn tokenizer_note(&self) -> Option<String> {
-        self.model.texts.note()
-    }
-
-    fn end_tokens(&self) -> Result<Vec<u32>> {
-        self.model.end_tokens()
-    }
-
-    fn load(self: Box<Self>, args: &ModelArgs, emit: &Emit, context: u32, sequences: u32) -> Result<Loaded> {
-        let SourceAt { model, level, tokenizer } = *self;
-        let threads = args.threads();
-        let start = Instant::now();
-        let choices = model.choices(args.compile.preset, threads, args.compile.quiet)?;
-        let mut times = Times { choose: start.elapsed().as_secs_f64(), ..Times::default() };
-        let start = Instant::now();
-        let options = args.compile.options(level, &model.source, choices, emit);
-        let compiled = compile_and_emit(&model.source, &model.graph, &options, emit)?;
-        times.compile = start.elapsed().as_secs_f64();
-        args.lora.check_fit(&compiled.program)?;
-        let shape = KvShape { context, sequences, chunk: args.compile.chunk().min(context) };
-        check_memory(&compiled.program, shape, threads, args.max_memory, WeightsIn::Memory)?;
-
-        let start = Instant::now();
-        let bar = progress::bytes("packing weights", compiled.layout.bytes, args.compile.quiet);
-        let weights = Weights::new(&model.graph, &model.checkpoint)?;
-        let packed = build_weights(&compiled, &weights, threads, &|bytes| bar.inc(bytes));
-        bar.finish_and_clear();
-        // SAFETY: the compiler of this process made the program.
-        let image = unsafe { PlanImage::generated(compiled.program, packed?) };
-        let image = image.with_tokenizer(tokenizer).with_chat_template(model.chat_template);
-        times.pack = start.elapsed().as_secs_f64();
-        engine(&image, shape, args, times)
-    }
+    Ok(files)
 }

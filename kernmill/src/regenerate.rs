@@ -1,7 +1,7 @@
 //! A plan's program, generated anew from its spec: nothing of the file is executed, only its weights are read.
 
-use crate::failure::{Failure, Result};
-use crate::model::ModelArgs;
+use crate::error::{Error, Result};
+use crate::options::Options as OpenOptions;
 use crate::plan::wrong;
 use crate::source::SpecSource;
 use kernmill_compiler::choose::Choices;
@@ -17,7 +17,7 @@ use kernmill_plan::program::Program;
 use kernmill_plan::target::{Level, Tuning};
 use kernmill_runtime::Plan;
 
-/// Tokens per prefill chunk at most, as on the command line.
+/// Tokens per prefill chunk at most, as of a model that is compiled here.
 const MAX_CHUNK: u32 = 4096;
 
 /// What a plan was compiled from, and how.
@@ -31,13 +31,13 @@ pub struct Origin {
 }
 
 /// Generates the program of `plan` for the CPU at hand.
-pub fn regenerate(plan: &Plan, args: &ModelArgs) -> Result<Program> {
-    crate::floor::compiler_memory()?;
-    let mut origin = origin(plan, &|preset| args.target.runnable_level(preset))?;
-    if let Some(tuning) = args.compile.tune {
+pub fn regenerate(plan: &Plan, options: &OpenOptions) -> Result<Program> {
+    crate::memory::check_compiler_memory()?;
+    let mut origin = origin(plan, &|preset| options.target.runnable_level(preset, &*options.observer))?;
+    if let Some(tuning) = options.compile.tuning {
         origin.options.tuning = tuning;
     }
-    if let Some(chunk) = args.compile.chunk {
+    if let Some(chunk) = options.chunk {
         origin.options.chunk = chunk as usize;
     }
     let metadata = plan.metadata();
@@ -90,9 +90,9 @@ pub fn origin(plan: &Plan, level: &dyn Fn(Preset) -> Result<Level>) -> Result<Or
     Ok(Origin { source, graph, options })
 }
 
-fn unfit(plan: &Plan, what: String) -> Failure {
+fn unfit(plan: &Plan, what: String) -> Error {
     let message = format!("{what}: its code cannot be generated anew; compile the model anew");
-    Failure::input(plan.path(), message)
+    Error::input(plan.path(), message)
 }
 
 /// The fused-op specs that the plan was compiled with.

@@ -1,15 +1,14 @@
-//! `--merge-lora`: adapters baked into a plan's weights.
+//! Adapters baked into a model's weights.
 
-use crate::adapters::AdapterArg;
-use crate::failure::{Failure, Result};
-use crate::output;
+use crate::adapters::AdapterSource;
+use crate::error::{Error, Result};
+use crate::observe::Observer;
 use crate::source::SourceModel;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::merge::{Delta, MergedWeights, merged_graph, sites};
 use kernmill_compiler::weights::Weights;
 use kernmill_plan::adapter::{Adapters, SiteLayout};
 use kernmill_plan::format::WeightFormat;
-use kernmill_runtime::EngineError;
 use kernmill_runtime::adapter::{Adapter, AdapterLoader};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +36,7 @@ impl Delta for Deltas {
 
 impl Merge {
     /// Reads the adapters; without any, the model is as it is.
-    pub fn new(model: &SourceModel, args: &[AdapterArg], quiet: bool) -> Result<Merge> {
+    pub fn new(model: &SourceModel, args: &[AdapterSource], observer: &dyn Observer) -> Result<Merge> {
         let mut merge = Merge {
             graph: model.graph.clone(),
             names: args.iter().map(|arg| arg.name.clone()).collect(),
@@ -47,13 +46,11 @@ impl Merge {
         if args.is_empty() {
             return Ok(merge);
         }
-        let sites: Adapters = sites(&model.graph).map_err(|error| Failure::Work(error.to_string()))?;
+        let sites: Adapters = sites(&model.graph).map_err(|error| Error::Work(error.to_string()))?;
         let loader = AdapterLoader::for_merging(Arc::new(sites.clone()), model.graph.name.clone());
         for arg in args {
-            let adapter = loader.load(&arg.directory, arg.scale).map_err(EngineError::Adapter)?;
-            for note in adapter.notes().iter().filter(|_| !quiet) {
-                output::note(format_args!("note: {note}"));
-            }
+            let adapter = loader.load(&arg.directory, arg.scale)?;
+            adapter.notes().iter().for_each(|note| observer.note(note));
             merge.deltas.0.push(adapter);
         }
         for (index, site) in sites.sites.iter().enumerate() {
@@ -64,7 +61,7 @@ impl Merge {
                 .filter_map(|adapter| adapter.packed().layouts()[index].as_ref())
                 .collect();
             if layouts.len() > 1 && layouts.iter().any(|layout| layout.has_factors()) {
-                return Err(Failure::BadInput(format!(
+                return Err(Error::BadInput(format!(
                     "--merge-lora: one of the adapters is a DoRA at {}, where another one has a part too: a DoRA scales whole rows, and cannot be \
                      added to",
                     site.name

@@ -1,0 +1,161 @@
+//! Why a model cannot be opened or run.
+
+use kernmill_checkpoint::CheckpointError;
+use kernmill_checkpoint::peft::PeftError;
+#[cfg(feature = "compiler")]
+use kernmill_compiler::{
+    build::BuildError, import::ImportError, pack::PackWeightsError, pipeline::CompileError,
+    plan_file::PlanPartsError, spec::SpecError,
+};
+#[cfg(feature = "compiler")]
+use kernmill_kernels::generate::GenerateError;
+use kernmill_plan::file::check::FileError;
+use kernmill_runtime::tokenizer::TokenizerError;
+use kernmill_runtime::{AdapterError, EngineError, ErrorKind, LoadError, PlanError};
+use std::fmt::Display;
+use std::path::Path;
+
+/// Why a model cannot be opened or run, as one line that says what, where, and what was expected.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The input is wrong, or asks for what this machine or version cannot do.
+    #[error("{0}")]
+    BadInput(String),
+    /// A spec is wrong. The error names the place in its text.
+    #[cfg(feature = "compiler")]
+    #[error(transparent)]
+    Spec(Box<SpecError>),
+    /// The work itself failed: a disk is full, a thread cannot be made, or kernmill has a defect.
+    #[error("{0}")]
+    Work(String),
+}
+
+/// Result of this crate's functions.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// Bad input at `path`.
+    pub fn input(path: &Path, what: impl Display) -> Error {
+        Error::BadInput(format!("{}: {what}", path.display()))
+    }
+
+    /// Reading an input file failed.
+    pub fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+        move |error| Error::input(path, error)
+    }
+
+    /// The fault is kernmill's.
+    fn defect(error: impl Display) -> Error {
+        Error::Work(format!("{error} (this is a defect of kernmill: please report it)"))
+    }
+}
+
+impl From<TokenizerError> for Error {
+    fn from(error: TokenizerError) -> Error {
+        Error::BadInput(error.to_string())
+    }
+}
+
+impl From<PlanError> for Error {
+    fn from(error: PlanError) -> Error {
+        match error {
+            PlanError::Map { .. } | PlanError::File { source: FileError::Read(_), .. } => {
+                Error::Work(error.to_string())
+            }
+            _ => Error::BadInput(error.to_string()),
+        }
+    }
+}
+
+impl From<EngineError> for Error {
+    fn from(error: EngineError) -> Error {
+        match (error.kind(), &error) {
+            (ErrorKind::Bug, _) => Error::defect(error),
+            (ErrorKind::BadInput, _) | (_, EngineError::Load(LoadError::Cpu { .. })) => {
+                Error::BadInput(error.to_string())
+            }
+            (ErrorKind::Unsupported, _) => Error::Work(error.to_string()),
+        }
+    }
+}
+
+impl From<AdapterError> for Error {
+    fn from(error: AdapterError) -> Error {
+        EngineError::Adapter(error).into()
+    }
+}
+
+impl From<PeftError> for Error {
+    fn from(error: PeftError) -> Error {
+        AdapterError::from(error).into()
+    }
+}
+
+impl From<CheckpointError> for Error {
+    fn from(error: CheckpointError) -> Error {
+        Error::BadInput(error.to_string())
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl From<SpecError> for Error {
+    fn from(error: SpecError) -> Error {
+        Error::Spec(Box::new(error))
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl From<ImportError> for Error {
+    fn from(error: ImportError) -> Error {
+        Error::BadInput(error.to_string())
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl From<CompileError> for Error {
+    fn from(error: CompileError) -> Error {
+        match error {
+            CompileError::Generate(GenerateError::Large { .. }) => Error::BadInput(error.to_string()),
+            // Their messages ask for the report.
+            CompileError::MemoryCheck(_) | CompileError::Program(_) | CompileError::Generate(_) => {
+                Error::Work(error.to_string())
+            }
+            _ => Error::BadInput(error.to_string()),
+        }
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl From<BuildError<CheckpointError>> for Error {
+    fn from(error: BuildError<CheckpointError>) -> Error {
+        match error {
+            BuildError::Memory { .. } => Error::BadInput(error.to_string()),
+            BuildError::Pack(error) => error.into(),
+            BuildError::Region(_) => Error::Work(error.to_string()),
+        }
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl From<PackWeightsError<CheckpointError>> for Error {
+    fn from(error: PackWeightsError<CheckpointError>) -> Error {
+        match error {
+            PackWeightsError::Source(_) | PackWeightsError::Weight { .. } => {
+                Error::BadInput(error.to_string())
+            }
+        }
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl From<PlanPartsError> for Error {
+    fn from(error: PlanPartsError) -> Error {
+        match error {
+            PlanPartsError::Large { .. } | PlanPartsError::Sections { .. } => {
+                Error::BadInput(error.to_string())
+            }
+            _ => Error::Work(error.to_string()),
+        }
+    }
+}

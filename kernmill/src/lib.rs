@@ -1,0 +1,57 @@
+//! Language models on ordinary x86-64 CPUs: kernmill compiles a model to kernels for the CPU at hand, and runs it.
+//!
+//! Three lines make a text:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), kernmill::Error> {
+//! let mut model = kernmill::Model::open("gpt-oss-20b.plan")?; // a plan, a checkpoint's directory, or a GGUF file
+//! for piece in model.generate("A slice is", &kernmill::Sampling::default())? {
+//!     print!("{}", piece?);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # From a path to text
+//!
+//! | step | type | what it has |
+//! |---|---|---|
+//! | [`locate::locate`] | [`locate::Located`] | what the path names |
+//! | [`Opened::open`] | [`Opened`] | checked files, tokenizer |
+//! | [`Opened::prepare`] | [`Prepared`] | code for this CPU |
+//! | [`Prepared::load`] | [`Loaded`] | weights in memory, an [`Engine`] |
+//!
+//! [`Model`] takes all of them at once. The [`Engine`] runs many sequences together, with adapters of their own; what it computes for a
+//! sequence does not depend on the others.
+//!
+//! # What it needs
+//!
+//! An x86-64 CPU with AVX2, on Linux. Models run in the memory that their weights take and a little more; [`Options::max_memory`] sets a
+//! limit. Nothing is ever downloaded.
+
+pub mod adapters;
+mod error;
+pub mod locate;
+pub mod memory;
+#[cfg(feature = "compiler")]
+pub mod merge;
+mod model;
+pub mod nano;
+pub mod observe;
+mod options;
+pub mod plan;
+#[cfg(feature = "compiler")]
+pub mod regenerate;
+#[cfg(feature = "compiler")]
+pub mod source;
+mod text;
+
+pub use error::{Error, Result};
+pub use kernmill_runtime::{Engine, SamplerParams, StopReason, Summary};
+#[cfg(feature = "compiler")]
+pub use model::OpenedSource;
+pub use model::{Loaded, Opened, Origin, Prepared, Times};
+#[cfg(feature = "compiler")]
+pub use options::{CompileOptions, DEFAULT_CHUNK};
+pub use options::{Options, Target};
+pub use text::{Model, Pieces, Sampling};

@@ -1,0 +1,285 @@
+//! Which model a path names, told by what is in the files: a plan, a checkpoint, a GGUF file, a spec.
+
+use crate::error::{Error, Result};
+use kernmill_checkpoint::file_kind::FileKind;
+#[cfg(feature = "compiler")]
+use kernmill_checkpoint::{INDEX_FILE, SINGLE_FILE};
+#[cfg(feature = "compiler")]
+use kernmill_compiler::import::instead_of_config;
+#[cfg(feature = "compiler")]
+use kernmill_os::output::directory;
+#[cfg(feature = "compiler")]
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// The spec that lies in a checkpoint's directory, where `config.json` cannot say what it says.
+#[cfg(feature = "compiler")]
+pub const SPEC_FILE: &str = "kernmill.toml";
+/// The config of a published checkpoint.
+#[cfg(feature = "compiler")]
+pub const CONFIG_FILE: &str = "config.json";
+
+/// A model that was found.
+#[derive(Debug)]
+pub enum Located {
+    /// A plan file.
+    Plan(PathBuf),
+    /// What is compiled here.
+    #[cfg(feature = "compiler")]
+    Source(SourceFiles),
+}
+
+/// Files of a model that is compiled here. Without either it is the embedded one.
+#[cfg(feature = "compiler")]
+#[derive(Clone, Debug, Default)]
+pub struct SourceFiles {
+    /// Spec. Without it, the weights say what the model is.
+    pub spec: Option<PathBuf>,
+    /// Directory with a checkpoint, or GGUF file.
+    pub weights: Option<PathBuf>,
+}
+
+/// Finds the model that `path` names.
+///
+/// # Errors
+/// When there is nothing, or nothing that a model can be.
+pub fn locate(path: &Path) -> Result<Located> {
+    match look(path)? {
+        Content::File(FileKind::Plan) => Ok(Located::Plan(path.to_owned())),
+        #[cfg(feature = "compiler")]
+        Content::File(FileKind::Text) => Ok(Located::Source(of_spec(path, None)?)),
+        #[cfg(feature = "compiler")]
+        content => Ok(Located::Source(of_checkpoint(path, content, None)?)),
+        #[cfg(not(feature = "compiler"))]
+        content => Err(no_plan(path, &content)),
+    }
+}
+
+/// The refusal of what is no plan, where nothing can be compiled.
+#[cfg(not(feature = "compiler"))]
+pub fn no_plan(path: &Path, content: &Content) -> Error {
+    let is = match content {
+        Content::Directory => "it is a directory",
+        Content::Stream => "it is a pipe or a device",
+        Content::File(kind) => kind.describe(),
+    };
+    Error::input(path, format!("{is}, expected a plan: this kernmill has no compiler"))
+}
+
+/// The spec and the weights that were named apart; without either, the embedded model.
+///
+/// # Errors
+/// When one of them is not there or of no use.
+#[cfg(feature = "compiler")]
+pub fn of_parts(spec: Option<&Path>, weights: Option<&Path>) -> Result<SourceFiles> {
+    let spec = spec.map(spec_file).transpose()?;
+    match (weights, spec) {
+        (Some(weights), Some(spec)) => {
+            Ok(SourceFiles { spec: Some(spec), weights: Some(checkpoint(weights)?) })
+        }
+        (Some(weights), None) => {
+            let weights = checkpoint(weights)?;
+            Ok(SourceFiles { spec: own_spec(&weights)?, weights: Some(weights) })
+        }
+        (None, spec) => with_spec(spec, None),
+    }
+}
+
+/// The model of the spec file at `spec`, with the checkpoint at `weights`.
+///
+/// # Errors
+/// When the weights are not there or of no use.
+#[cfg(feature = "compiler")]
+pub fn of_spec(spec: &Path, weights: Option<&Path>) -> Result<SourceFiles> {
+    with_spec(Some(spec.to_owned()), weights.map(checkpoint).transpose()?)
+}
+
+/// The model of the checkpoint at `path`, which holds `content`, with the spec file at `spec` or its own.
+///
+/// # Errors
+/// When there is no checkpoint, or it does not say what it is and no spec is given.
+#[cfg(feature = "compiler")]
+pub fn of_checkpoint(path: &Path, content: Content, spec: Option<&Path>) -> Result<SourceFiles> {
+    let weights = checkpoint_in(path, content)?;
+    let spec = match spec {
+        Some(spec) => Some(spec_file(spec)?),
+        None => own_spec(&weights)?,
+    };
+    Ok(SourceFiles { spec, weights: Some(weights) })
+}
+
+/// A spec that lies in a checkpoint's directory belongs to that checkpoint.
+#[cfg(feature = "compiler")]
+fn with_spec(spec: Option<PathBuf>, weights: Option<PathBuf>) -> Result<SourceFiles> {
+    let beside =
+        spec.as_deref().filter(|spec| spec.file_name() == Some(OsStr::new(SPEC_FILE))).map(directory);
+    let weights = weights.or_else(|| beside.filter(|dir| has_weights(dir)).map(Path::to_owned));
+    Ok(SourceFiles { spec, weights })
+}
+
+#[cfg(feature = "compiler")]
+fn has_weights(dir: &Path) -> bool {
+    [SINGLE_FILE, INDEX_FILE].iter().any(|file| dir.join(file).exists())
+}
+
+/// What lies at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A directory.
+    Directory,
+    /// A pipe or a device.
+    Stream,
+    /// A file of this kind.
+    File(FileKind),
+}
+
+/// Looks at what lies at `path`; of a file, at its first bytes.
+///
+/// # Errors
+/// When there is nothing, or it cannot be read.
+pub fn look(path: &Path) -> Result<Content> {
+    if path.is_dir() {
+        return Ok(Content::Directory);
+    }
+    if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Ok(Content::Stream);
+    }
+    match FileKind::of_file(path) {
+        Ok(kind) => Ok(Content::File(kind)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(not_there(path, &error)),
+        Err(error) => Err(Error::input(path, error)),
+    }
+}
+
+/// A path that is not there may be the name of a published model.
+fn not_there(path: &Path, error: &std::io::Error) -> Error {
+    let text = path.to_string_lossy();
+    let is_name = |part: &str| {
+        let letters = part.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        letters && part.starts_with(|c: char| c.is_ascii_alphanumeric())
+    };
+    match text.split_once('/') {
+        Some((owner, name)) if is_name(owner) && is_name(name) && !Path::new(owner).exists() => Error::input(
+            path,
+            format!(
+                "{error}. If it is the name of a model on a hub: kernmill downloads nothing; fetch its files \
+                     first, for example by `hf download {text} --local-dir {name}`, and give the directory {name}"
+            ),
+        ),
+        _ => Error::input(path, error),
+    }
+}
+
+/// The checkpoint that `--weights` names.
+#[cfg(feature = "compiler")]
+fn checkpoint(path: &Path) -> Result<PathBuf> {
+    match look(path)? {
+        Content::File(FileKind::Plan) => Err(Error::input(
+            path,
+            "it is a plan, whose weights are packed: give it as MODEL, without --weights",
+        )),
+        Content::File(FileKind::Text) => {
+            Err(Error::input(path, "it is text, expected a checkpoint: a directory or a GGUF file"))
+        }
+        content => checkpoint_in(path, content),
+    }
+}
+
+/// The checkpoint that a directory or file is, or belongs to.
+#[cfg(feature = "compiler")]
+fn checkpoint_in(path: &Path, content: Content) -> Result<PathBuf> {
+    match content {
+        Content::Directory | Content::File(FileKind::Gguf) => Ok(path.to_owned()),
+        // A file of another name may be one of several whole models in its directory.
+        Content::File(FileKind::Safetensors) if path.file_name() != Some(OsStr::new(SINGLE_FILE)) => {
+            Ok(path.to_owned())
+        }
+        Content::File(FileKind::Safetensors) => Ok(directory(path).to_owned()),
+        Content::File(FileKind::Json)
+            if [CONFIG_FILE, INDEX_FILE].map(OsStr::new).contains(&path.file_name().unwrap_or_default()) =>
+        {
+            Ok(directory(path).to_owned())
+        }
+        Content::Stream => {
+            Err(Error::input(path, "it is a pipe or a device, expected a file or a directory"))
+        }
+        // Its name is enough to say what is wrong in it.
+        Content::File(_) if path.extension() == Some(OsStr::new("gguf")) => Ok(path.to_owned()),
+        Content::File(kind) => Err(Error::input(
+            path,
+            format!(
+                "{}; expected a plan, a checkpoint's directory, a GGUF file or a spec (TOML)",
+                kind.describe()
+            ),
+        )),
+    }
+}
+
+/// The spec that a checkpoint brings beside its weights, if it does not say by `config.json` or as GGUF file what it is.
+#[cfg(feature = "compiler")]
+fn own_spec(weights: &Path) -> Result<Option<PathBuf>> {
+    if !weights.is_dir() {
+        return Ok(None);
+    }
+    let spec = weights.join(SPEC_FILE);
+    if spec.exists() {
+        return Ok(Some(spec));
+    }
+    if weights.join(CONFIG_FILE).exists() {
+        return Ok(None);
+    }
+    let plans_and_gguf = std::fs::read_dir(weights).map_err(Error::read(weights))?;
+    let mut files: Vec<PathBuf> = plans_and_gguf
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|end| end == "gguf" || end == "plan"))
+        .collect();
+    files.sort();
+    let help = match (files.first(), instead_of_config(weights)) {
+        (Some(file), _) => format!("; or give a file in it, such as {}", file.display()),
+        (None, Some(instead)) => format!("; {instead}"),
+        (None, None) => String::new(),
+    };
+    Err(Error::input(
+        weights,
+        format!(
+            "no {CONFIG_FILE} in this directory, expected a checkpoint: {CONFIG_FILE}, model.safetensors and \
+                 tokenizer.json; without {CONFIG_FILE}, give the model's spec with --spec{help}"
+        ),
+    ))
+}
+
+/// The file that `--spec` names.
+#[cfg(feature = "compiler")]
+fn spec_file(path: &Path) -> Result<PathBuf> {
+    match look(path)? {
+        Content::Stream | Content::File(FileKind::Text | FileKind::Empty) => Ok(path.to_owned()),
+        Content::Directory if path.join(SPEC_FILE).exists() => Ok(path.join(SPEC_FILE)),
+        Content::Directory => Err(Error::input(path, "it is a directory, expected a model spec (TOML)")),
+        Content::File(kind) => {
+            Err(Error::input(path, format!("{}; expected a model spec (TOML)", kind.describe())))
+        }
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl SourceFiles {
+    /// Whether there is a spec, and no weights for it.
+    pub fn lacks_weights(&self) -> bool {
+        self.spec.is_some() && self.weights.is_none()
+    }
+
+    /// Fails when there are no weights.
+    ///
+    /// # Errors
+    /// When the spec stands alone.
+    pub fn need_weights(&self) -> Result<()> {
+        match (&self.spec, &self.weights) {
+            (Some(spec), None) => Err(Error::BadInput(format!(
+                "--weights is missing: {spec} is a spec, which has no weights; give a checkpoint of it with --weights, or have \
+                 random weights made with `kernmill synth {spec} -o DIR`",
+                spec = spec.display()
+            ))),
+            _ => Ok(()),
+        }
+    }
+}

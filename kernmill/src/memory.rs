@@ -1,0 +1,93 @@
+//! Whether there is memory enough, before any of it is taken.
+
+use crate::error::{Error, Result};
+use kernmill_os::memory::available_memory;
+use kernmill_plan::program::Program;
+use kernmill_runtime::MemoryNeed;
+use kernmill_runtime::kv::KvShape;
+
+/// Bytes of memory that compiling the smallest models takes. With less, the system reads the program's own
+/// pages again and again.
+#[cfg(feature = "compiler")]
+const COMPILER_MEMORY: u64 = 20 << 20;
+
+/// Whether there is memory to compile anything.
+///
+/// # Errors
+/// When there is not.
+#[cfg(feature = "compiler")]
+pub fn check_compiler_memory() -> Result<()> {
+    enough_to_compile(available_memory())
+}
+
+#[cfg(feature = "compiler")]
+fn enough_to_compile(available: Option<u64>) -> Result<()> {
+    match available.filter(|available| *available < COMPILER_MEMORY) {
+        Some(available) => Err(Error::Work(format!(
+            "not enough memory: {available} bytes are available, compiling takes at least {COMPILER_MEMORY}: raise the \
+             limit of the control group (memory.max), or compile a plan elsewhere"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Where the weights are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WeightsIn {
+    /// In memory of their own.
+    Memory,
+    /// In a mapped file, whose pages the system may drop and read again: what is in its cache already, or on a file system in memory, is not
+    /// taken once more.
+    File,
+}
+
+/// Compares what running a program takes with what there is. `limit`, in bytes, counts mapped weights as well.
+///
+/// # Errors
+/// When it takes more.
+pub fn check_memory(
+    program: &Program,
+    shape: KvShape,
+    threads: usize,
+    limit: Option<u64>,
+    weights: WeightsIn,
+) -> Result<()> {
+    let need = MemoryNeed::of(program, shape, threads);
+    let total = need.total().saturating_add(program.weight_bytes);
+    let taken = if weights == WeightsIn::File { need.total() } else { total };
+    let available = available_memory().unwrap_or(u64::MAX);
+    let gb = |bytes: u64| bytes as f64 / 1e9;
+    let refused = |needed: u64, allowed: u64| {
+        Err(Error::BadInput(format!(
+            "not enough memory: {:.3} GB needed (weights {:.3}, KV cache {:.3}, working memory {:.3}), {:.3} GB allowed: lower \
+             --context or --chunk, or take a smaller model",
+            gb(needed),
+            if needed == total { gb(program.weight_bytes) } else { 0.0 },
+            gb(need.kv),
+            gb(need.total() - need.kv),
+            gb(allowed)
+        )))
+    };
+    match limit {
+        Some(limit) if total > limit => refused(total, limit),
+        _ if taken > available => refused(taken, available),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(feature = "compiler")]
+    #[test]
+    fn memory_that_no_compilation_gets_by_with_is_refused() {
+        for available in [None, Some(COMPILER_MEMORY), Some(u64::MAX)] {
+            enough_to_compile(available).unwrap();
+        }
+        for available in [0, 1 << 20, 16 << 20, COMPILER_MEMORY - 1] {
+            let error = enough_to_compile(Some(available)).unwrap_err().to_string();
+            assert!(error.starts_with("not enough memory: ") && error.contains("memory.max"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! How a model is compiled and run.
+
+use crate::adapters::AdapterSource;
+#[cfg(feature = "compiler")]
+use crate::error::Error;
+#[cfg(feature = "compiler")]
+use crate::error::Result;
+use crate::observe::{Observer, Silent};
+#[cfg(feature = "compiler")]
+use kernmill_compiler::{choose::Choices, fuse::FusedSet, pipeline, quant::Preset};
+#[cfg(feature = "compiler")]
+use kernmill_os::tiles;
+use kernmill_plan::target::Level;
+#[cfg(feature = "compiler")]
+use kernmill_plan::target::Tuning;
+use kernmill_runtime::pool::default_threads;
+use std::fmt;
+use std::sync::Arc;
+
+/// Prompt tokens that are run at once, where nothing says how many.
+#[cfg(feature = "compiler")]
+pub const DEFAULT_CHUNK: u32 = 512;
+
+/// For which instruction set code is generated, or taken out of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Target {
+    /// The best level of this CPU.
+    #[default]
+    Native,
+    /// A certain level.
+    Level(Level),
+}
+
+/// How a model is opened. The default suits a program that makes one text at a time.
+#[derive(Clone)]
+pub struct Options {
+    /// Instruction set.
+    pub target: Target,
+    /// How a model that is no plan is compiled.
+    #[cfg(feature = "compiler")]
+    pub compile: CompileOptions,
+    /// Whether a plan's code is generated anew from its spec: nothing of the file is executed then.
+    #[cfg(feature = "compiler")]
+    pub regenerate: bool,
+    /// Prompt tokens that are run at once; `None` takes 512, or what a plan was compiled for.
+    pub chunk: Option<u32>,
+    /// Worker threads; `None` takes one for each physical core that this process may use.
+    pub threads: Option<usize>,
+    /// Most bytes that weights, KV cache and working memory may take together; `None` takes what is available.
+    pub max_memory: Option<u64>,
+    /// Adapters to load.
+    pub adapters: Vec<AdapterSource>,
+    /// Is told how opening goes on.
+    pub observer: Arc<dyn Observer>,
+}
+
+/// How a model is compiled.
+#[cfg(feature = "compiler")]
+#[derive(Clone, Debug)]
+pub struct CompileOptions {
+    /// Quantisation.
+    pub preset: Preset,
+    /// CPUs that the code is to be fast on; `None` is the CPU at hand. It changes no result.
+    pub tuning: Option<Tuning>,
+    /// Whether graph nodes are fused.
+    pub fuse: bool,
+    /// Whether the code has branches for adapters.
+    pub adapters: bool,
+    /// Fused-op specs.
+    pub fused: FusedSet,
+    /// Whether the intermediate code is kept for showing.
+    pub keep_clif: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            target: Target::Native,
+            #[cfg(feature = "compiler")]
+            compile: CompileOptions::default(),
+            #[cfg(feature = "compiler")]
+            regenerate: false,
+            chunk: None,
+            threads: None,
+            max_memory: None,
+            adapters: Vec::new(),
+            observer: Arc::new(Silent),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("target", &self.target)
+            .field("chunk", &self.chunk)
+            .field("threads", &self.threads)
+            .field("max_memory", &self.max_memory)
+            .field("adapters", &self.adapters)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl Default for CompileOptions {
+    fn default() -> CompileOptions {
+        CompileOptions {
+            preset: Preset::Faithful,
+            tuning: None,
+            fuse: true,
+            adapters: true,
+            fused: FusedSet::builtin(),
+            keep_clif: false,
+        }
+    }
+}
+
+impl Options {
+    /// Worker threads.
+    pub fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(default_threads)
+    }
+
+    /// Prompt tokens that are run at once, where no plan says how many.
+    #[cfg(feature = "compiler")]
+    pub fn chunk(&self) -> u32 {
+        self.chunk.unwrap_or(DEFAULT_CHUNK)
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl CompileOptions {
+    /// The compiler's options for `level`, `chunk` prompt tokens at once, and what preset `fast` has chosen.
+    pub fn at(&self, level: Level, chunk: u32, choices: Option<Choices>) -> pipeline::Options {
+        pipeline::Options {
+            preset: self.preset,
+            choices,
+            level,
+            tuning: self.tuning.unwrap_or_else(Tuning::native),
+            chunk: chunk as usize,
+            adapters: self.adapters,
+            fuse: self.fuse,
+            fused: self.fused.clone(),
+            keep_clif: self.keep_clif,
+            ..pipeline::Options::new(level)
+        }
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl Target {
+    /// The level to generate the preset's code for.
+    ///
+    /// # Errors
+    /// When it is this CPU's, and the CPU lacks even the lowest.
+    pub fn level(self, preset: Preset, observer: &dyn Observer) -> Result<Level> {
+        match self {
+            Target::Level(level) => Ok(level),
+            Target::Native => native(preset, observer).ok_or_else(|| lacks(Level::V3)),
+        }
+    }
+
+    /// The level, if this CPU can run it.
+    ///
+    /// # Errors
+    /// When it cannot: the message names the features that it lacks.
+    pub fn runnable_level(self, preset: Preset, observer: &dyn Observer) -> Result<Level> {
+        let level = self.level(preset, observer)?;
+        if level.missing().is_empty() { Ok(level) } else { Err(lacks(level)) }
+    }
+}
+
+/// The best level of this CPU for the preset. Tiles that the system does not permit are done without.
+#[cfg(feature = "compiler")]
+fn native(preset: Preset, observer: &dyn Observer) -> Option<Level> {
+    if !preset.has_tiles() || !Level::Amx.missing().is_empty() {
+        return Level::native(false);
+    }
+    let permission = tiles::request();
+    let level = Level::native(permission.is_ok());
+    if let (Err(error), Some(level)) = (permission, level) {
+        observer.note(&format!(
+            "the system does not permit AMX tiles ({error}): compiling for {} instead",
+            level.name()
+        ));
+    }
+    level
+}
+
+#[cfg(feature = "compiler")]
+fn lacks(level: Level) -> Error {
+    Error::BadInput(format!("this CPU lacks {}, which {} needs", level.missing().join(", "), level.name()))
+}

@@ -1,0 +1,193 @@
+//! [`Model`]: text from text.
+
+use crate::adapters::{self, LoadedAdapter};
+use crate::error::{Error, Result};
+use crate::locate::{Located, locate};
+use crate::model::{Loaded, Opened};
+use crate::options::Options;
+use kernmill_runtime::engine::DEFAULT_CONTEXT;
+use kernmill_runtime::{AdapterUse, Engine, GenerateParams, Generation, SamplerParams, Summary};
+use std::path::Path;
+
+/// A model that is ready to make text.
+///
+/// ```
+/// # fn main() -> Result<(), kernmill::Error> {
+/// let mut model = kernmill::Model::nano()?; // or Model::open("gpt-oss-20b.plan")?
+/// for piece in model.generate("A slice is", &kernmill::Sampling::default().max_tokens(8))? {
+///     print!("{}", piece?);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Model {
+    engine: Engine,
+    end_tokens: Vec<u32>,
+    adapters: Vec<LoadedAdapter>,
+    uses: Vec<AdapterUse>,
+}
+
+/// How a text is made. The default is the command line's: temperature 0.6, top-p 0.9, seed 0, at most 200 tokens.
+#[derive(Clone, Debug)]
+pub struct Sampling {
+    /// Most tokens to generate.
+    pub max_tokens: usize,
+    /// How the next token is chosen.
+    pub sampler: SamplerParams,
+    /// Strings that end the text; they are not part of it.
+    pub stop: Vec<String>,
+    /// Whether special tokens are part of the text.
+    pub shows_special: bool,
+}
+
+impl Default for Sampling {
+    fn default() -> Sampling {
+        let sampler =
+            SamplerParams { temperature: 0.6, top_p: 0.9, seed: Some(0), ..SamplerParams::default() };
+        Sampling { max_tokens: 200, sampler, stop: Vec::new(), shows_special: false }
+    }
+}
+
+impl Sampling {
+    /// The likeliest token each time.
+    pub fn greedy() -> Sampling {
+        let sampler = SamplerParams { temperature: 0.0, ..Sampling::default().sampler };
+        Sampling { sampler, ..Sampling::default() }
+    }
+
+    /// With another limit of tokens.
+    #[must_use]
+    pub fn max_tokens(mut self, tokens: usize) -> Sampling {
+        self.max_tokens = tokens;
+        self
+    }
+
+    /// With another seed: the same one gives the same text.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Sampling {
+        self.sampler.seed = Some(seed);
+        self
+    }
+
+    /// With one more string that ends the text.
+    #[must_use]
+    pub fn stop(mut self, text: impl Into<String>) -> Sampling {
+        self.stop.push(text.into());
+        self
+    }
+}
+
+impl Model {
+    /// Opens a plan, a checkpoint's directory, a GGUF file, or a spec whose weights lie beside it. Plans start at once; other models are
+    /// compiled for this CPU first. The context is the model's longest, at most 4096 tokens.
+    ///
+    /// # Errors
+    /// When a file is wrong, memory is short, or this CPU cannot run the model.
+    pub fn open(path: impl AsRef<Path>) -> Result<Model> {
+        Model::open_with(path, &Options::default(), None)
+    }
+
+    /// As [`Model::open`], with options and a context in tokens.
+    ///
+    /// # Errors
+    /// As [`Model::open`]; also when the context is longer than the model's longest, or an adapter cannot be loaded.
+    pub fn open_with(path: impl AsRef<Path>, options: &Options, context: Option<u32>) -> Result<Model> {
+        Model::start(locate(path.as_ref())?, options, context)
+    }
+
+    /// The embedded model: a GPT-OSS in miniature that writes in the manner of the Rust documentation.
+    ///
+    /// # Errors
+    /// When memory is short, or this CPU lacks AVX2.
+    #[cfg(feature = "compiler")]
+    pub fn nano() -> Result<Model> {
+        Model::start(Located::Source(crate::locate::SourceFiles::default()), &Options::default(), None)
+    }
+
+    fn start(located: Located, options: &Options, context: Option<u32>) -> Result<Model> {
+        let mut opened = Opened::open(located, options)?;
+        let longest = opened.longest_context();
+        let context = context.unwrap_or(longest.min(DEFAULT_CONTEXT));
+        if !(1..=longest).contains(&context) {
+            let what = format!("the context is {context}, expected 1 to {longest}, the model's longest");
+            return Err(Error::BadInput(what));
+        }
+        // It is read while the code is generated.
+        let _tokenizer = opened.tokenizer();
+        let end_tokens = opened.end_tokens()?;
+        let mut loaded = opened.prepare(options)?.load(options, context, 1)?;
+        let adapters = loaded.load_adapters(options)?;
+        let Loaded { engine, .. } = loaded;
+        Ok(Model { engine, end_tokens, adapters, uses: adapters::together(&options.adapters) })
+    }
+
+    /// The engine, for sequences of token ids.
+    pub fn engine(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// The adapters that are loaded. All of them add to every text.
+    pub fn adapters(&self) -> &[LoadedAdapter] {
+        &self.adapters
+    }
+
+    /// Token ids of a text, with the tokens that the tokenizer puts at the start.
+    ///
+    /// # Errors
+    /// When there is no tokenizer, or it cannot be used.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        let tokenizer = self.engine.tokenizer()?.ok_or_else(|| {
+            Error::BadInput("the model has no tokenizer: use token ids by way of the engine".to_owned())
+        })?;
+        Ok(tokenizer.encode_within(text, true, self.engine.context() as usize)?)
+    }
+
+    /// Continues a text. The iterator gives it piece by piece, and ends at an end token, a stop string, the limit of tokens, or when the
+    /// context is full. Dropping it ends the text.
+    ///
+    /// # Errors
+    /// When the prompt is empty or too long, or a sampling parameter is out of range.
+    pub fn generate(&mut self, prompt: &str, sampling: &Sampling) -> Result<Pieces<'_>> {
+        let ids = self.encode(prompt)?;
+        let params = GenerateParams {
+            max_tokens: sampling.max_tokens,
+            adapters: self.uses.clone(),
+            sampler: sampling.sampler.clone(),
+            stop: sampling.stop.clone(),
+            stop_tokens: self.end_tokens.clone(),
+            shows_special: sampling.shows_special,
+        };
+        Ok(Pieces { generation: Some(self.engine.start_generation(&ids, &params)?), failed: false })
+    }
+}
+
+/// A text as it comes: whole characters, nothing that may belong to a stop string.
+pub struct Pieces<'m> {
+    generation: Option<Generation<'m>>,
+    failed: bool,
+}
+
+impl Pieces<'_> {
+    /// What was generated so far, how long it took, and why it ended; [`StopReason::Caller`](kernmill_runtime::StopReason::Caller) if it has not.
+    pub fn summary(mut self) -> Option<Summary> {
+        self.generation.take().map(Generation::into_summary)
+    }
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = Result<String>;
+
+    fn next(&mut self) -> Option<Result<String>> {
+        let generation = self.generation.as_mut().filter(|_| !self.failed)?;
+        loop {
+            match generation.next_piece() {
+                Ok(Some(piece)) if piece.is_empty() => {}
+                Ok(piece) => return piece.map(Ok),
+                Err(error) => {
+                    self.failed = true;
+                    return Some(Err(error.into()));
+                }
+            }
+        }
+    }
+}
