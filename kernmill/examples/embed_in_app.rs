@@ -1,0 +1,43 @@
+//! A model inside of a program: one opened model answers several questions, shows its speed, and says what is wrong with bad input.
+//!
+//! `cargo run --package kernmill --example embed_in_app`
+
+#![allow(clippy::print_stdout)]
+
+use kernmill::observe::Observer;
+use kernmill::{Model, Options, Result, Sampling};
+use std::sync::Arc;
+
+/// Where an application shows what a user should know.
+struct Notes;
+
+impl Observer for Notes {
+    fn note(&self, text: &str) {
+        println!("[note] {text}");
+    }
+}
+
+fn main() -> Result<()> {
+    // What is wrong is said in one line that names the file.
+    let options =
+        Options { observer: Arc::new(Notes), max_memory: Some(2_000_000_000), ..Options::default() };
+    if let Err(error) = Model::open_with("no-such-model", &options, None) {
+        println!("{error}");
+    }
+
+    let mut model = Model::nano()?;
+    let sampling = Sampling::greedy().max_tokens(24).stop("\n\n");
+    for prompt in ["A slice is", "The borrow checker"] {
+        let mut pieces = model.generate(prompt, &sampling)?;
+        let text: String = pieces.by_ref().collect::<Result<_>>()?;
+        let summary = pieces.summary().expect("the text has not failed");
+        println!("{prompt}{text}");
+        println!(
+            "[{} tokens, {:.0} per second, ended by {:?}]",
+            summary.tokens.len(),
+            summary.decode_rate(),
+            summary.stop
+        );
+    }
+    Ok(())
+}
