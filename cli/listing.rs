@@ -1,7 +1,8 @@
 //! Programs and plan files as text.
 
 use crate::failure::Result;
-use kernmill::plan::{why, wrong};
+use kernmill::Error;
+use kernmill::plan::why;
 use kernmill_plan::contract::{Contract, Need};
 use kernmill_plan::file::check::FileError;
 use kernmill_plan::program::{Operand, Program, Step, TokenClass};
@@ -165,7 +166,7 @@ pub fn plan(plan: &Plan, shown: Option<usize>) -> Result<String> {
         }
     }
     if let Some(target) = shown {
-        let (shown, _) = file.program(target).map_err(|source| wrong(plan, source))?;
+        let (shown, _) = file.program(target).map_err(|source| Error::in_plan(plan, source))?;
         let _ = write!(text, "\n{}", program(&shown));
     }
     Ok(text)
@@ -217,7 +218,7 @@ fn kernels_json(plan: &Plan, target: usize) -> Result<Value> {
     let program = match plan.file().program(target) {
         Ok((program, _)) => program,
         Err(FileError::Level { .. }) => return Ok(Value::Null),
-        Err(source) => return Err(wrong(plan, source).into()),
+        Err(source) => return Err(Error::in_plan(plan, source).into()),
     };
     let kernels = program.code.symbols.iter().filter_map(|symbol| {
         let contract = symbol.contract.as_ref()?;

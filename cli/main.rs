@@ -10,6 +10,7 @@ mod cpu;
 mod emit;
 mod environment;
 #[cfg(feature = "compiler")]
+mod exit;
 mod explain;
 mod explicit;
 mod failure;
@@ -108,7 +109,7 @@ fn main() -> ExitCode {
     kernmill_os::signals::install();
     match parse() {
         Ok((cli, explicit)) => execute(cli, &explicit).map_or_else(Failure::report, |()| ExitCode::SUCCESS),
-        Err(error) => failure::usage(&error),
+        Err(error) => exit::usage(&error),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::listing;
 #[cfg(feature = "compiler")]
 use crate::stages::{self, Stages};
-use kernmill::plan::wrong;
+use kernmill::Error;
 use kernmill::{Origin, Prepared};
 #[cfg(feature = "compiler")]
 use kernmill_kernels::disasm;
@@ -31,7 +31,7 @@ pub fn emit_prepared(prepared: &Prepared, emit: &Emit) -> Result<()> {
 /// The stages that a plan still has.
 fn contents(plan: &Plan, program: &Program, stage: Stage) -> Result<Vec<u8>> {
     match stage {
-        Stage::Spec => Ok(plan.file().spec().map_err(|source| wrong(plan, source))?.into_bytes()),
+        Stage::Spec => Ok(plan.file().spec().map_err(|source| Error::in_plan(plan, source))?.into_bytes()),
         #[cfg(feature = "compiler")]
         Stage::Asm => Ok(disasm::blob(&program.code).into_bytes()),
         Stage::Plan => Ok(listing::program(program).into_bytes()),

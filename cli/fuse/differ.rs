@@ -1,6 +1,5 @@
 //! Compiled kernels against the interpreter, on random models that a fused-op spec applies to.
 
-use super::trial::At;
 use kernmill_compiler::adapt::with_adapters;
 use kernmill_compiler::build::build_weights;
 use kernmill_compiler::choose::Choices;
@@ -21,6 +20,19 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// What is being tried: to be said before it, for the case that it ends the process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct At {
+    /// Number of the random model; `None` while costs are measured.
+    pub model: Option<u64>,
+    /// The function that the model is of, if it is not the rule's.
+    pub function: Option<String>,
+    /// Preset, level, and batches.
+    pub what: String,
+    /// Level.
+    pub level: String,
+}
 
 /// What came out.
 #[derive(Default, Serialize, Deserialize)]

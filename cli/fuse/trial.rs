@@ -1,7 +1,7 @@
 //! The trials of a fused-op spec in a process of their own: `kernmill fuse check` starts it for every spec and watches it.
 
 use super::child::{End, limit_memory, watch};
-use super::differ::{self, Outcome};
+use super::differ::{self, At, Outcome};
 use super::report::Costs;
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -35,19 +35,6 @@ pub struct Request {
     pub costs: bool,
     /// Bytes that the process may take.
     pub memory: u64,
-}
-
-/// What is being tried: to be said before it, for the case that it ends the process.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct At {
-    /// Number of the random model; `None` while costs are measured.
-    pub model: Option<u64>,
-    /// The function that the model is of, if it is not the rule's.
-    pub function: Option<String>,
-    /// Preset, level, and batches.
-    pub what: String,
-    /// Level.
-    pub level: String,
 }
 
 /// What came out.

@@ -11,9 +11,9 @@ use crate::options::preset_parser;
 use crate::options::target_parser;
 use crate::version;
 use crate::{listing, output, progress};
+use kernmill::Error;
 use kernmill::Target;
 use kernmill::locate::Located;
-use kernmill::plan::wrong;
 #[cfg(feature = "compiler")]
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::Plan;
@@ -103,7 +103,7 @@ impl Inspect {
         let target = self.shown(plan)?;
         #[cfg(feature = "compiler")]
         if let Some(part) = &self.disasm {
-            let (program, _) = plan.file().program(target).map_err(|source| wrong(plan, source))?;
+            let (program, _) = plan.file().program(target).map_err(|source| Error::in_plan(plan, source))?;
             return output::show(model::disassembly(&program, part)?);
         }
         let verified = if self.verify { "every hash fits\n" } else { "" };
@@ -135,6 +135,6 @@ impl Inspect {
         let bar = progress::bytes("verifying", plan.metadata().weight_bytes, self.quiet);
         let verified = plan.file().verify(threads, &|bytes| bar.inc(bytes));
         bar.finish_and_clear();
-        verified.map_err(|source| wrong(plan, source).into())
+        verified.map_err(|source| Error::in_plan(plan, source).into())
     }
 }

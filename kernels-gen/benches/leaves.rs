@@ -236,7 +236,7 @@ fn dots(
 fn gemm(level: Level, wide: bool, small: bool) {
     let format = if small { WeightFormat::Mxfp4 } else { WeightFormat::Int8 };
     let weights = Products::at(level).decoded(format);
-    let leaves = [weights.decode_leaf(format), Leaf::GemmQ8 { weights, tiles: 2, tokens: GROUP }];
+    let leaves = [Leaf::decoding(weights, format), Leaf::GemmQ8 { weights, tiles: 2, tokens: GROUP }];
     let (map, offsets) = code(&leaves, level, wide);
     // SAFETY: symbol 0 is a decode leaf.
     let decode: Decode = unsafe { std::mem::transmute(&raw const map[offsets[0]]) };

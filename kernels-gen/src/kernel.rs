@@ -222,6 +222,11 @@ pub struct Part {
 }
 
 impl Part {
+    /// Bytes of one row's results of an item.
+    pub fn unit_bytes(&self) -> usize {
+        self.mats.len() * self.unit * 4
+    }
+
     /// Work items.
     pub fn items(&self) -> usize {
         self.mats[0].n.div_ceil(self.unit)

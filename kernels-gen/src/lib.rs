@@ -4,9 +4,11 @@
 //! Bodies (`body/`) hold the loops and the work hand-out, stages (`stage/`) compute rows, leaves (`leaf/`) are the innermost
 //! register tiles.
 
+mod adapter;
 pub mod ahead;
 mod body;
 pub mod check;
+mod cx;
 pub mod disasm;
 pub mod elf;
 mod emit;
@@ -19,6 +21,7 @@ pub mod link;
 mod math;
 pub mod near;
 pub mod peak;
+mod run;
 mod scratch;
 mod stage;
 pub mod wide;

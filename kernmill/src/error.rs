@@ -11,7 +11,7 @@ use kernmill_compiler::{
 use kernmill_kernels::generate::GenerateError;
 use kernmill_plan::file::check::FileError;
 use kernmill_runtime::tokenizer::TokenizerError;
-use kernmill_runtime::{AdapterError, EngineError, ErrorKind, LoadError, PlanError};
+use kernmill_runtime::{AdapterError, EngineError, ErrorKind, LoadError, Plan, PlanError};
 use std::fmt::Display;
 use std::path::Path;
 
@@ -35,6 +35,11 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    /// A part of a plan cannot be read.
+    pub fn in_plan(plan: &Plan, source: FileError) -> Error {
+        PlanError::File { path: plan.path().to_owned(), source }.into()
+    }
+
     /// Bad input at `path`.
     pub fn input(path: &Path, what: impl Display) -> Error {
         Error::BadInput(format!("{}: {what}", path.display()))

@@ -127,11 +127,6 @@ fn generated_image(plan: &Plan, options: &Options, start: Instant) -> Result<Opt
     Ok(Some((image, seconds)))
 }
 
-/// A failed read of a part of a plan.
-pub fn wrong(plan: &Plan, source: kernmill_plan::file::check::FileError) -> Error {
-    PlanError::File { path: plan.path().to_owned(), source }.into()
-}
-
 /// Which target runs, and why not another one.
 pub fn why(plan: &Plan, target: usize) -> String {
     let targets = plan.targets();

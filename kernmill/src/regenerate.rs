@@ -2,7 +2,6 @@
 
 use crate::error::{Error, Result};
 use crate::options::Options as OpenOptions;
-use crate::plan::wrong;
 use crate::source::SpecSource;
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse::FusedSet;
@@ -59,7 +58,7 @@ pub fn regenerate(plan: &Plan, options: &OpenOptions) -> Result<Program> {
 
 /// The spec that a plan holds.
 pub fn source(plan: &Plan) -> Result<SpecSource> {
-    let text = plan.file().spec().map_err(|source| wrong(plan, source))?;
+    let text = plan.file().spec().map_err(|source| Error::in_plan(plan, source))?;
     let name = format!("{} (embedded spec)", plan.path().display());
     Ok(SpecSource { name, text, fused: fused_set(plan, plan.metadata())? })
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU32;
 pub struct Args {
     /// Tokens T in this batch, at least 1 and at most the class's maximum.
     pub tokens: u32,
-    /// Rows R of the current slab of logits, at most [`crate::program::LOGIT_SLAB`].
+    /// Rows R of the current slab of logits, at most [`LOGIT_SLAB`].
     pub logit_rows: u32,
     /// `[T]` token ids, each below the vocabulary size.
     pub token_ids: *const u32,
@@ -56,6 +56,9 @@ pub struct Worker {
     /// Worker 0's scratch: parts that its kernel leaves to all workers hold what they write for each other within a step.
     pub first_scratch: *mut u8,
 }
+
+/// Rows of logits computed at once; a run that wants more repeats the logits steps slab by slab.
+pub const LOGIT_SLAB: usize = 16;
 
 /// Counters of a step: a cache line of them.
 pub const COUNTERS: usize = 16;

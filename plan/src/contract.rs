@@ -3,11 +3,11 @@
 //! The generator derives a contract from the kernel's description and refuses a kernel whose body would leave it. The program checker
 //! holds every step to the contract of its kernel, so that a step cannot hand a kernel less memory than it touches.
 
+use crate::abi::LOGIT_SLAB;
 use crate::bounded;
 use crate::format::WeightFormat;
 use crate::kv::{KvGeometry, LayerKind};
 use crate::limit::OPERANDS;
-use crate::program::LOGIT_SLAB;
 use serde::{Deserialize, Serialize};
 
 /// What a kernel asks of a step.

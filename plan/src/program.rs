@@ -8,9 +8,6 @@ use crate::limit::{BUFFERS, HEAD_DIM, OPERANDS, STEPS};
 use crate::target::Level;
 use serde::{Deserialize, Serialize};
 
-/// Rows of logits computed at once; a run that wants more repeats the logits steps slab by slab.
-pub const LOGIT_SLAB: usize = 16;
-
 /// Everything the runtime needs besides weights, tokenizer and chat template.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Program {

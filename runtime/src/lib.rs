@@ -6,6 +6,7 @@
 pub mod adapter;
 mod code;
 pub mod engine;
+mod error_kind;
 mod executor;
 pub mod generate;
 #[doc(hidden)]
@@ -26,7 +27,8 @@ mod toy;
 
 pub use adapter::{AdapterError, AdapterStore, AdapterUse};
 pub use code::CodeError;
-pub use engine::{Engine, EngineConfig, EngineError, ErrorKind, LogitsOf, SeqId, Want};
+pub use engine::{Engine, EngineConfig, EngineError, LogitsOf, SeqId, Want};
+pub use error_kind::ErrorKind;
 pub use executor::{BatchError, LoadError, MemoryNeed};
 pub use generate::{GenerateParams, Generation, StopReason, Summary};
 pub use image::PlanImage;

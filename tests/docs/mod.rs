@@ -14,14 +14,17 @@ pub fn root() -> &'static Path {
 }
 
 /// Top-level directories; a path in a document starts with one of them.
-const TOP: [&str; 11] = [
+const TOP: [&str; 14] = [
     ".ci/",
     "benches/",
+    "checkpoint/",
     "cli/",
     "compiler/",
     "docs/",
     "kernels-gen/",
+    "kernmill/",
     "model-specs/",
+    "os/",
     "plan/",
     "runtime/",
     "tests/",

@@ -7,7 +7,7 @@ use kernmill_compiler::pipeline::Options;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::testing::{Mlp, ModelShape};
 use kernmill_kernels::leaf::Leaf;
-use kernmill_kernels::leaf::contract::Param;
+use kernmill_kernels::leaf::param::Param;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;

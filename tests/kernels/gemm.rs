@@ -129,7 +129,7 @@ fn decoding_matches_the_packed_format() {
     for (level, version, interpreted) in versions_anywhere() {
         let words = (WeightFormat::Int8, Kind::Words);
         for (format, kind) in FORMATS.map(|format| (format, Kind::Bytes)).into_iter().chain([words]) {
-            let leaf = kind.decode_leaf(format);
+            let leaf = Leaf::decoding(kind, format);
             let Some(code) = leaf_code(leaf, level, version, interpreted) else { continue };
             for extreme in [false, true] {
                 let mut rng = Rng::with_seed(5);

@@ -2,7 +2,7 @@
 
 use super::fence::{Fenced, Flush};
 use fastrand::Rng;
-use kernmill_kernels::leaf::contract::{Param, Region, Rows};
+use kernmill_kernels::leaf::param::{Param, Region, Rows};
 
 /// What weights, activations and the rest are made of.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,14 +1,13 @@
 //! The layout of a GGUF file: header, metadata, tensor descriptions, data.
 
-use super::metadata::{Metadata, Value, ValueType};
-use super::{MAGIC, TensorInfo};
+use super::cursor::Cursor;
+use super::value::{MAGIC, Metadata, TensorInfo, Value, ValueType};
 use crate::blocks::{TensorType, refused};
-use crate::error::{CheckpointError, Result};
+use crate::error::Result;
 use crate::file_kind::{FileKind, KIND_BYTES};
 use kernmill_os::text::shortened;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::ops::Range;
 use std::path::Path;
 
 /// Versions read; 1 had 32-bit lengths.
@@ -17,8 +16,7 @@ const VERSIONS: [u32; 2] = [2, 3];
 const OLDER: [&[u8; 4]; 4] = [b"lmgg", b"fmgg", b"tjgg", b"algg"];
 const DEFAULT_ALIGNMENT: usize = 32;
 const MAX_DIMENSIONS: u32 = 4;
-/// Arrays of arrays deeper than this are refused.
-const MAX_NESTING: usize = 4;
+
 /// Reads and checks all of `file` but the tensors' data.
 pub(super) fn read(path: &Path, file: &[u8]) -> Result<(Metadata, Vec<TensorInfo>)> {
     let mut cursor = Cursor::new(path, file);
@@ -177,100 +175,4 @@ fn place(cursor: &Cursor<'_>, tensors: &mut [TensorInfo], data_start: usize, ali
         return cursor.corrupt(format!("tensor `{}` is there twice", shortened(&a.name)));
     }
     Ok(())
-}
-
-/// A position in the file; every reading checks the length.
-pub(super) struct Cursor<'a> {
-    path: &'a Path,
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Cursor<'a> {
-    pub(super) fn new(path: &'a Path, bytes: &'a [u8]) -> Cursor<'a> {
-        Cursor { path, bytes, at: 0 }
-    }
-
-    fn take(&mut self, count: usize, what: &str) -> Result<&'a [u8]> {
-        let bytes = self.at.checked_add(count).and_then(|end| self.bytes.get(self.at..end));
-        let Some(bytes) = bytes else {
-            let (at, length) = (self.at, self.bytes.len());
-            return self.corrupt(format!(
-                "{what} at byte {at} is {count} bytes long and runs past the end ({length} bytes; truncated?)"
-            ));
-        };
-        self.at += count;
-        Ok(bytes)
-    }
-
-    fn u32(&mut self, what: &str) -> Result<u32> {
-        let bytes = self.take(4, what)?;
-        Ok(u32::from_le_bytes(bytes.try_into().expect("4 bytes were taken")))
-    }
-
-    fn u64(&mut self, what: &str) -> Result<u64> {
-        let bytes = self.take(8, what)?;
-        Ok(u64::from_le_bytes(bytes.try_into().expect("8 bytes were taken")))
-    }
-
-    /// The place of a length and so many bytes.
-    fn sized(&mut self, what: &str) -> Result<Range<usize>> {
-        let length = self.u64(what)?;
-        let start = self.at;
-        self.take(usize::try_from(length).unwrap_or(usize::MAX), what)?;
-        Ok(start..self.at)
-    }
-
-    pub(super) fn string(&mut self, what: &str) -> Result<&'a str> {
-        let range = self.sized(what)?;
-        let at = range.start;
-        match str::from_utf8(&self.bytes[range]) {
-            Ok(text) => Ok(text),
-            Err(_) => self.corrupt(format!("{what} at byte {at} is not UTF-8")),
-        }
-    }
-
-    fn value_type(&mut self, what: &str) -> Result<ValueType> {
-        let number = self.u32(what)?;
-        match ValueType::from_number(number) {
-            Some(kind) => Ok(kind),
-            None => self.corrupt(format!("{what} has the unknown type {number}, expected 0 to 12")),
-        }
-    }
-
-    fn skip_elements(&mut self, element: ValueType, count: u64, what: &str, depth: usize) -> Result<()> {
-        if let Some(size) = element.size() {
-            let bytes = usize::try_from(count).ok().and_then(|n| n.checked_mul(size));
-            return self.take(bytes.unwrap_or(usize::MAX), what).map(|_| ());
-        }
-        if depth > MAX_NESTING {
-            return self.corrupt(format!("{what} is an array nested more than {MAX_NESTING} deep"));
-        }
-        // Every element takes bytes, so a false count ends at the end of the file.
-        for _ in 0..count {
-            match element {
-                ValueType::Array => {
-                    let inner = self.value_type(what)?;
-                    let inner_count = self.u64(what)?;
-                    self.skip_elements(inner, inner_count, what, depth + 1)?;
-                }
-                _ => {
-                    self.sized(what)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn corrupt<T>(&self, what: impl Into<String>) -> Result<T> {
-        Err(CheckpointError::Corrupt { path: self.path.to_owned(), what: what.into() })
-    }
-
-    fn bad<T>(&self, what: impl Into<String>) -> Result<T> {
-        Err(CheckpointError::Model { path: self.path.to_owned(), what: what.into() })
-    }
-
-    fn unsupported<T>(&self, what: impl Into<String>) -> Result<T> {
-        Err(CheckpointError::Unsupported { path: self.path.to_owned(), what: what.into() })
-    }
 }

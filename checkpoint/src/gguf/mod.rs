@@ -3,11 +3,13 @@
 //! The file, or every part of a model that is split, is memory-mapped. Opening it checks every length, offset and count before use and reads nothing of the tensors' data;
 //! arrays of metadata stay in the file until asked for. `docs/gguf.md` says what is supported and what is exact.
 
+mod cursor;
 mod layout;
 mod metadata;
 mod purpose;
 mod split;
 mod tokenizer;
+mod value;
 
 use crate::blocks::{Elements, TensorType};
 use crate::encoding::Encoding;
@@ -15,10 +17,11 @@ use crate::error::{CheckpointError, Result};
 use crate::file_kind::FileKind;
 use crate::mapped::{Bytes, map};
 use crate::tensors::{Checkpoint, FileTensor};
-use metadata::Metadata;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use value::Metadata;
+
+pub use value::TensorInfo;
 
 /// A GGUF file, mapped and checked, or all parts of a model that is split into several. A copy shares the mappings.
 #[derive(Clone, Debug)]
@@ -37,22 +40,6 @@ struct Part {
     bytes: Bytes,
 }
 
-/// A tensor as the file describes it.
-#[derive(Clone, Debug)]
-pub struct TensorInfo {
-    /// Its name.
-    pub name: String,
-    /// How its elements are stored.
-    pub kind: &'static TensorType,
-    /// Row-major: the file's dimensions in reverse.
-    pub shape: Vec<usize>,
-    /// Which of the model's files holds it.
-    part: usize,
-    /// Bytes in that file.
-    range: Range<usize>,
-}
-
-const MAGIC: &[u8; 4] = b"GGUF";
 /// Tensors whose rows llama files store in another order than checkpoints do.
 const PERMUTED: [&str; 4] = [".attn_q.weight", ".attn_k.weight", ".attn_q.bias", ".attn_k.bias"];
 

@@ -1,8 +1,8 @@
 //! Applies the rules in order: each takes the matches that its guards allow, earlier rules first.
 
+use super::allow::{Matched, also_used, name};
 use super::compose::compose;
 use super::group::{FusedGraph, Group, GroupKind, edges};
-use super::guard::{Matched, also_used, name};
 use super::matcher::{Match, Partial, Plain};
 use super::order::Order;
 use super::rule::{FusionRule, Part};

@@ -1,5 +1,6 @@
 //! Fusion: groups of graph nodes that one kernel computes, found by an ordered list of fused-op specs (`docs/fused-ops.md`).
 
+mod allow;
 mod compose;
 mod define;
 mod engine;
@@ -17,6 +18,7 @@ mod row_steps;
 pub mod rule;
 mod sample;
 mod schema;
+mod set;
 mod spec;
 #[cfg(test)]
 mod spec_tests;
@@ -35,4 +37,5 @@ pub use row_steps::{RowStep, is_stage, row_steps};
 pub use rule::{FusionRule, Template};
 pub use sample::{sample, sample_function};
 pub use schema::schema;
-pub use spec::{FusedSet, FusedSpec, Place, USER_PRIORITY, parse_bytes};
+pub use set::{FusedSet, USER_PRIORITY, parse_bytes};
+pub use spec::{FusedSpec, Place};

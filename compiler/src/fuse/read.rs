@@ -2,7 +2,7 @@
 
 use super::define::{expression, functions, ops, pattern_of};
 use super::legal::legal_ops;
-use super::read_guard::guard;
+use super::read_guard::{capture, guard};
 use super::rule::{FusionRule, Hints, Part, PatternNode, Template};
 use super::spec::{FusedSpec, Place};
 use crate::graph::OpKind;
@@ -30,8 +30,18 @@ const MAX_OPTIONAL: usize = 12;
 /// Nodes of a pattern at most.
 const MAX_NODES: usize = 64;
 
+impl FusedSpec {
+    /// Reads a spec; `name` is its file's, for errors.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn parse(name: &str, text: &str) -> Result<FusedSpec> {
+        fused_spec(&Source::new(name, text))
+    }
+}
+
 /// Reads the whole document.
-pub(super) fn fused_spec(source: &Source) -> Result<FusedSpec> {
+fn fused_spec(source: &Source) -> Result<FusedSpec> {
     let document = DeTable::parse(source.text()).map_err(|e| {
         let span = e.span().unwrap_or(0..0);
         SpecError::new(source, span, format!("not TOML: {}", e.message()), "here")
@@ -342,20 +352,6 @@ fn captures(
         }
     }
     Ok(names)
-}
-
-pub(super) fn capture<'p>(
-    source: &Source,
-    pattern: &'p [PatternNode],
-    name: &Spanned<String>,
-) -> Result<&'p PatternNode> {
-    if let Some(node) = pattern.iter().find(|node| node.capture == name.value) {
-        return Ok(node);
-    }
-    let message = format!("there is no node `{}`", name.value);
-    let error =
-        SpecError::new(source, name.span.clone(), message, "expected the name of a node of the pattern");
-    Err(error.near(&name.value, pattern.iter().map(|node| node.capture.as_str())))
 }
 
 fn kv_write(

@@ -1,10 +1,9 @@
 //! TOML to guards.
 
 use super::guard::{Check, Guard, Quantity, RowKind};
-use super::read::capture;
 use super::rule::PatternNode;
 use crate::spec::section::{Item, Section, one_of, string, strings, whole};
-use crate::spec::{Result, Source, SpecError};
+use crate::spec::{Result, Source, Spanned, SpecError};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 
@@ -19,6 +18,21 @@ pub(super) const GUARDS: [(&str, &[&str]); 8] = [
     ("rows", &["of", "is"]),
     ("features", &["has"]),
 ];
+
+/// The node of the pattern that is named.
+pub(super) fn capture<'p>(
+    source: &Source,
+    pattern: &'p [PatternNode],
+    name: &Spanned<String>,
+) -> Result<&'p PatternNode> {
+    if let Some(node) = pattern.iter().find(|node| node.capture == name.value) {
+        return Ok(node);
+    }
+    let message = format!("there is no node `{}`", name.value);
+    let error =
+        SpecError::new(source, name.span.clone(), message, "expected the name of a node of the pattern");
+    Err(error.near(&name.value, pattern.iter().map(|node| node.capture.as_str())))
+}
 
 /// A guard over the nodes of `pattern`.
 pub(super) fn guard(source: &Source, pattern: &[PatternNode], item: &Item<'_>) -> Result<Guard> {

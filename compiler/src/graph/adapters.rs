@@ -22,24 +22,15 @@ pub struct GraphSite {
     pub tensors: Vec<TensorId>,
 }
 
-/// Inputs of a matrix product without an adapter; `None` for other ops.
-pub(crate) fn plain_inputs(op: OpKind) -> Option<usize> {
-    match op {
-        OpKind::Linear | OpKind::QuantLinear => Some(1),
-        OpKind::ExpertLinear | OpKind::QuantExpertLinear | OpKind::Bf16ExpertLinear => Some(2),
-        _ => None,
-    }
-}
-
 impl Node {
     /// The shrunk input of a matrix product that has an adapter branch.
     pub fn shrunk(&self) -> Option<ValueId> {
-        plain_inputs(self.op.kind()).and_then(|plain| self.inputs.get(plain)).copied()
+        self.op.kind().plain_inputs().and_then(|plain| self.inputs.get(plain)).copied()
     }
 
     /// Inputs without that of the adapter branch.
     pub fn base_inputs(&self) -> &[ValueId] {
-        let plain = plain_inputs(self.op.kind()).unwrap_or(self.inputs.len());
+        let plain = self.op.kind().plain_inputs().unwrap_or(self.inputs.len());
         &self.inputs[..plain.min(self.inputs.len())]
     }
 }

@@ -1,6 +1,5 @@
 //! The legal forms of every op, as data, and the type of its output.
 
-use super::adapters::plain_inputs;
 use super::{Op, OpKind, Role, Rope, Rows, Tensor, Type};
 use kernmill_kernels::expr::Expr;
 use kernmill_plan::adapter::{MAX_RANK, RANK_STEP};
@@ -109,7 +108,7 @@ const FORMS: &[Form] = &[
 
 /// How many inputs an op takes, that of an adapter branch not counted.
 pub fn arity(op: OpKind) -> RangeInclusive<usize> {
-    if let Some(plain) = plain_inputs(op) {
+    if let Some(plain) = op.plain_inputs() {
         return plain..=plain;
     }
     let form = FORMS.iter().find(|form| form.op == op);

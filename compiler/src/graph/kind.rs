@@ -30,6 +30,15 @@ pub enum OpKind {
 }
 
 impl OpKind {
+    /// Inputs of a matrix product without an adapter; `None` for other ops.
+    pub fn plain_inputs(self) -> Option<usize> {
+        match self {
+            OpKind::Linear | OpKind::QuantLinear => Some(1),
+            OpKind::ExpertLinear | OpKind::QuantExpertLinear | OpKind::Bf16ExpertLinear => Some(2),
+            _ => None,
+        }
+    }
+
     /// Every kind, in the order of [`Op`].
     pub const ALL: [OpKind; 20] = [
         OpKind::Embed,

@@ -1,7 +1,7 @@
 //! Dense decoders with a gated MLP, as Llama, Mistral and Qwen2 are: they differ in biases and attention windows.
 
-use super::Result;
 use super::config::{Config, bad, unsupported};
+use super::error::Result;
 use super::rope::rope;
 use super::stored::Stored;
 use super::writer::{Tensors, Writer, per_layer, quote, when};

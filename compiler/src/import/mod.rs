@@ -6,6 +6,7 @@
 mod config;
 mod dense;
 mod directory;
+mod error;
 mod gguf;
 mod gpt_oss;
 mod known;
@@ -22,14 +23,12 @@ mod writer;
 use crate::spec::{self, Spec};
 use config::Config;
 pub use directory::{CONFIG_FILE, instead_of_config, read_config};
+pub use error::{ImportError, Result};
 pub use gguf::from_gguf;
-use kernmill_checkpoint::file_kind::FileKind;
-use kernmill_checkpoint::{Checkpoint, CheckpointError};
+use kernmill_checkpoint::Checkpoint;
 use kernmill_os::text::shortened;
 pub use published::published_config;
-use std::path::PathBuf;
 use stored::Stored;
-use thiserror::Error;
 
 /// An architecture that can be imported.
 struct Architecture {
@@ -50,58 +49,6 @@ struct Architecture {
 fn architectures() -> [Architecture; 4] {
     [gpt_oss::architecture(), llama::architecture(), mistral::architecture(), qwen2::architecture()]
 }
-
-/// Why a `config.json` cannot be imported.
-#[derive(Debug, Error)]
-pub enum ImportError {
-    /// The file is not what it should be.
-    #[error("config.json: {what}")]
-    Bad {
-        /// What is wrong and what was expected.
-        what: String,
-    },
-    /// The file is right but the model has something that kernmill lacks.
-    #[error("config.json: not supported: {what}")]
-    Unsupported {
-        /// What, and what would be supported.
-        what: String,
-    },
-    /// There is nothing at the path.
-    #[error(transparent)]
-    Path(Box<CheckpointError>),
-    /// The file cannot be read.
-    #[error("{path}: {source}")]
-    Read {
-        /// File.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// There is no such file.
-    #[error(
-        "{dir}: no config.json found: expected the directory of a published model, or a spec beside its weights{found}"
-    )]
-    Missing {
-        /// Directory searched.
-        dir: PathBuf,
-        /// What there is instead, and what helps; or nothing.
-        found: String,
-    },
-    /// A file of another kind.
-    #[error("{path}: expected a model's config.json, but {}", .kind.describe())]
-    Kind {
-        /// File.
-        path: PathBuf,
-        /// What it is.
-        kind: FileKind,
-    },
-    /// The dims do not make a model.
-    #[error("config.json describes a model that does not fit together: {0:?}")]
-    Inconsistent(spec::SpecError),
-}
-
-/// Result of imports.
-pub type Result<T> = std::result::Result<T, ImportError>;
 
 /// The spec, as TOML text, of the model called `name` that `config` (the text of a `config.json`) describes. Its tensors have the
 /// element type that the config states.

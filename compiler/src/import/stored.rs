@@ -1,8 +1,8 @@
 //! What a checkpoint stores: the importer asks the tensors' own headers wherever it has them, and config.json where it has not.
 
 use super::config::{Config, bad};
+use super::error::{ImportError, Result};
 use super::writer::{TIED, tensor};
-use super::{ImportError, Result};
 use crate::weights::{EMBEDDING, UNEMBEDDING};
 use kernmill_checkpoint::{Checkpoint, Dtype};
 

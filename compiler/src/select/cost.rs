@@ -3,7 +3,6 @@
 //! Nothing is measured while compiling: a level's numbers, for one tuning, are the same on every host, so that the same input gives the same bytes. Leaves' numbers are in
 //! `table.rs`; the rest of the machine is [`MACHINE`], for all levels. All candidates give the same bits, so a wrong number costs only speed.
 
-use super::leaves::cheapest_version;
 use super::table::{ns_per_block, version_name};
 use kernmill_kernels::isa;
 use kernmill_kernels::kernel::{Body, Domain, Kernel, Part, RowType, Stage, Tiling, ValId};
@@ -11,8 +10,8 @@ use kernmill_kernels::leaf::block::{data_lines, scale_bytes};
 use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, GROUP, Products};
 use kernmill_kernels::leaf::{Leaf, gemm_bf16};
 use kernmill_kernels::wide::{self, Wide};
+use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
-use kernmill_plan::program::LOGIT_SLAB;
 use kernmill_plan::target::{Level, Tuning};
 
 /// What the model knows of a machine besides its leaves.
@@ -98,6 +97,12 @@ pub fn versions(leaf: Leaf, level: Level, tuning: Tuning) -> Vec<(Option<&'stati
         .collect()
 }
 
+/// Place of the cheapest version where all have numbers, of the first otherwise.
+pub(super) fn cheapest_version(versions: &[(Option<&'static Wide>, Option<f64>)]) -> usize {
+    let costs: Option<Vec<f64>> = versions.iter().map(|(_, ns)| *ns).collect();
+    costs.and_then(|costs| cheapest(&costs)).unwrap_or(0)
+}
+
 /// The cost model for a level.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -138,7 +143,7 @@ impl Model {
             let costs = FormatCosts {
                 memory: (data_lines(format) * LINE + scale_bytes(format)) as f64 / MACHINE.worker_bytes,
                 dots: dots.map(block).collect(),
-                decode: block(weights.decode_leaf(format)),
+                decode: block(Leaf::decoding(weights, format)),
                 gemms: [1, 2].map(|tiles| std::array::from_fn(|i| gemm(tiles, i + 1))),
                 least_rows: 0,
             };

@@ -1,7 +1,7 @@
 //! Which version of each leaf is called.
 
 use super::Pick;
-use super::cost::{cheapest, versions};
+use super::cost::{cheapest_version, versions};
 use super::table::version_name;
 use kernmill_kernels::kernel::Kernel;
 use kernmill_kernels::leaf::Leaf;
@@ -43,10 +43,4 @@ fn choose(leaf: Leaf, level: Level, tuning: Tuning, pick: Pick) -> LeafChoice {
     let vnni = isa::has_vnni(level);
     let named = versions.iter().map(|(version, ns)| (version_name(*version, vnni), *ns));
     LeafChoice { leaf, versions: named.collect(), pick, version: versions[pick].0 }
-}
-
-/// Place of the cheapest version where all have numbers, of the first otherwise.
-pub(super) fn cheapest_version(versions: &[(Option<&'static Wide>, Option<f64>)]) -> usize {
-    let costs: Option<Vec<f64>> = versions.iter().map(|(_, ns)| *ns).collect();
-    costs.and_then(|costs| cheapest(&costs)).unwrap_or(0)
 }

@@ -209,7 +209,7 @@ pub fn max_rows(ty: Type, max_tokens: usize) -> usize {
     match ty.rows() {
         Rows::Tokens => max_tokens,
         Rows::Slots(k) => max_tokens * k as usize,
-        Rows::Wanted => kernmill_plan::program::LOGIT_SLAB,
+        Rows::Wanted => kernmill_plan::abi::LOGIT_SLAB,
     }
 }
 

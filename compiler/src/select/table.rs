@@ -198,7 +198,7 @@ mod tests {
                 let weights = Products::at(level).decoded(format);
                 let gemms = (1..=2)
                     .flat_map(|tiles| (1..=GROUP).map(move |tokens| Leaf::GemmQ8 { weights, tiles, tokens }));
-                for leaf in dots.chain(adjacent).chain(gemms).chain([weights.decode_leaf(format)]) {
+                for leaf in dots.chain(adjacent).chain(gemms).chain([Leaf::decoding(weights, format)]) {
                     for version in wide::candidates(leaf, level).map(Some).chain([None]) {
                         let name = version_name(version, isa::has_vnni(level));
                         let ns = Tuning::ALL.map(|tuning| ns_per_block(leaf, name, tuning));

@@ -1,5 +1,4 @@
-use super::cost::{Model, TIE, cheapest, versions};
-use super::leaves::cheapest_version;
+use super::cost::{Model, TIE, cheapest, cheapest_version, versions};
 use super::{Pick, select, select_classes};
 use crate::assemble::gate_up_pairs;
 use crate::fuse;

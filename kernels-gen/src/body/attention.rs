@@ -9,7 +9,7 @@
 //! A tile's consecutive tokens of one sequence (a run) go through a segment together, a few blocks at a time, so that blocks are in L1 for all
 //! of them but the first. Every token takes only blocks that it sees, in ascending order: the order of arithmetic is that of a token alone.
 
-use crate::body::Cx;
+use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{AttentionBody, Domain, RowType};
 use crate::leaf::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE};

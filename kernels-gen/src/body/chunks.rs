@@ -1,8 +1,7 @@
 //! Weights on their way through panels of q8 rows: pairs of tiles, their chunks of k, what is decoded and what is fetched while a chunk is multiplied.
 
-use crate::body::Cx;
-use crate::body::matmul::unit_bytes;
-use crate::body::panels::{place_of, tile_order};
+use crate::body::tile_order::{place_of, tile_order};
+use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{Mat, Part};
 use crate::leaf::Leaf;
@@ -37,7 +36,7 @@ pub fn overlaps(part: &Part, tokens: usize) -> Vec<Leaf> {
     if part.mats[0].format != WeightFormat::Mxfp4 || !tiles.len().is_multiple_of(2) {
         return Vec::new();
     }
-    let stride = unit_bytes(part);
+    let stride = part.unit_bytes();
     let leaf = |pair: &[(usize, usize, usize)]| {
         Leaf::GemmDecode(Overlap { tokens, stride, gap: pair[1].2 - pair[0].2 })
     };
@@ -173,7 +172,7 @@ impl Task {
         let (scales, data) = self.places[tile];
         let decoded = products.decoded(self.format);
         let out = e.add_imm(self.out, (tile * decoded.tile_bytes()) as i64);
-        e.call(cx.leaf(decoded.decode_leaf(self.format)), &[scales, data, out, self.count]);
+        e.call(cx.leaf(Leaf::decoding(decoded, self.format)), &[scales, data, out, self.count]);
     }
 
     /// Decodes all.

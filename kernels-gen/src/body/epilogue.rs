@@ -2,25 +2,17 @@
 //!
 //! As much of it as is arithmetic on single elements becomes one map over all rows of the results; the rest goes row by row.
 
-use crate::body::run::{Run, run_of};
-use crate::body::{Cx, adapter};
+use crate::adapter;
+use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::expr::{Binary, Expr};
 use crate::kernel::{Epilogue, Part, RowType, ValId};
 use crate::leaf::Leaf;
 use crate::leaf::map::{MAX_INPUTS, Map};
+use crate::run::{RowsOf, Run, run_of};
 use crate::stage::{bf16, elementwise, kv, quantize, rope};
 use cranelift_codegen::ir::Value;
 use kernmill_plan::format::{BLOCK, LINE, f32_row_stride};
-
-/// Which rows of the batch the results belong to.
-#[derive(Clone, Copy)]
-pub enum RowsOf<'f> {
-    /// Consecutive ones from this on, in batch and output alike.
-    From(Value),
-    /// For result row i: the batch row (positions, sequences) and the row of outputs and residuals.
-    Each(&'f dyn Fn(&mut Emit, Value) -> (Value, Value)),
-}
 
 /// A map over all rows of the results.
 struct Call {

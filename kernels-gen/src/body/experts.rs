@@ -3,14 +3,15 @@
 //! Every worker first groups the batch's slots by expert (a counting sort in its own scratch: a few microseconds for a full
 //! prefill chunk, cheaper than a barrier). Then work items are (active expert, unit) pairs going up, output tiles going down.
 
-use crate::body::epilogue::RowsOf;
-use crate::body::panels::{Panels, many_or_few, with_tiles};
-use crate::body::run::{Run, for_runs, run_of};
-use crate::body::{Cx, adapter, epilogue, matmul};
+use crate::adapter;
+use crate::body::panels::{Panels, RowLimits, many_or_few, with_tiles};
+use crate::body::{epilogue, matmul};
+use crate::cx::Cx;
 use crate::emit::{Emit, MEM};
-use crate::kernel::{Body, Domain, Kernel, Mat, Part, RowType, Tiling, ValId};
+use crate::kernel::{Body, Domain, Kernel, Mat, Part, RowType, ValId};
 use crate::leaf::Leaf;
 use crate::leaf::map::Map;
+use crate::run::{RowsOf, Run, for_runs, run_of};
 use crate::scratch::Scratch;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
@@ -49,7 +50,7 @@ struct Areas {
 }
 
 fn areas(experts: usize, rows: RowLimits, input: RowType, part: &Part) -> Areas {
-    let unit_bytes = matmul::unit_bytes(part);
+    let unit_bytes = part.unit_bytes();
     let mut scratch = Scratch::default();
     let counts = scratch.take(experts * 4);
     let starts = scratch.take(experts * 4);
@@ -60,15 +61,6 @@ fn areas(experts: usize, rows: RowLimits, input: RowType, part: &Part) -> Areas 
     let results = scratch.take(unit_bytes * run_of(part) * matmul::group_sizes(input)[0]);
     let panels = Panels::take(&mut scratch, rows, input, part);
     Areas { counts, starts, active, entries, targets, weights, results, panels, total: scratch.used() }
-}
-
-/// How many rows there can be, and how they are multiplied.
-#[derive(Clone, Copy)]
-pub struct RowLimits {
-    /// Slots of the largest batch.
-    pub max: usize,
-    /// The kernel's.
-    pub tiling: Tiling,
 }
 
 /// Leaves of [`down`] besides those that multiply.

@@ -1,9 +1,8 @@
 //! Many rows at once: activations are gathered into panels, weights decoded once per chunk of k into scratch, and multiplied tile pair
 //! by tile pair. The same sums in the same order as row by row (docs/numerics.md), so bodies may choose by the number of rows.
 
-use crate::body::Cx;
 use crate::body::chunks::{Pair, Task, overlaps};
-use crate::body::matmul::unit_bytes;
+use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{Mat, Part};
 use crate::leaf::Leaf;
@@ -42,7 +41,7 @@ pub fn areas(scratch: &mut Scratch, rows: usize, parts: &[Part], products: Produ
         products,
         panel: scratch.take(rows.div_ceil(GROUP) * blocks * largest(|decoded| decoded.panel().block)),
         decoded: scratch.take(4 * largest(Decoded::tile_bytes)),
-        results: scratch.take(rows * parts.iter().map(unit_bytes).max().unwrap_or(0)),
+        results: scratch.take(rows * parts.iter().map(Part::unit_bytes).max().unwrap_or(0)),
     }
 }
 
@@ -54,7 +53,7 @@ pub fn leaves(part: &Part, products: Products, level: Level) -> Vec<Leaf> {
     leaves.extend(both.filter(|leaf| wide::find(*leaf, level).is_some()));
     for mat in &part.mats {
         let weights = products.decoded(mat.format);
-        leaves.push(weights.decode_leaf(mat.format));
+        leaves.push(Leaf::decoding(weights, mat.format));
         for tokens in 1..=GROUP {
             for tiles in 1..=2.min(tiles) {
                 leaves.push(Leaf::GemmQ8 { weights, tiles, tokens });
@@ -66,7 +65,7 @@ pub fn leaves(part: &Part, products: Products, level: Level) -> Vec<Leaf> {
 
 /// Sets rows of results to zero.
 pub fn zero_leaf(part: &Part) -> Leaf {
-    Leaf::Map(Map::zero(unit_bytes(part) / 4, unit_bytes(part)))
+    Leaf::Map(Map::zero(part.unit_bytes() / 4, part.unit_bytes()))
 }
 
 /// Gathers the `rows` q8 rows that the pointers at `list` name into the panel area.
@@ -203,7 +202,7 @@ pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
         cx,
         part,
         groups: Groups::of(e, rows),
-        stride: e.i64(unit_bytes(part) as i64),
+        stride: e.i64(part.unit_bytes() as i64),
         products: areas.products,
         panel: cx.body_scratch(e, areas.panel),
     };
@@ -299,7 +298,7 @@ impl Unit<'_> {
         let (first, count) = pair.blocks_of(e, chunk.index);
         let panel_block = self.decoded(pair).panel().block;
         let panel = e.at(self.panel, first, panel_block);
-        let row_bytes = unit_bytes(self.part);
+        let row_bytes = self.part.unit_bytes();
         for (first, end, row, size) in self.groups.runs(e) {
             let out = e.at(chunk.out, row, row_bytes);
             for tokens in 1..=GROUP {

@@ -1,10 +1,9 @@
 //! bf16 activations, any number of rows: rows are gathered into panels, weights decoded to bf16 once per chunk of k into scratch, and
 //! multiplied tile pair by tile pair. Where there are tiles, they are configured around all of it.
 
-use crate::body::Cx;
 use crate::body::gemm::zero_leaf;
-use crate::body::matmul::unit_bytes;
-use crate::body::panels::{place_of, tile_order};
+use crate::body::tile_order::{place_of, tile_order};
+use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::Part;
 use crate::leaf::Leaf;
@@ -56,7 +55,7 @@ fn tiles(part: &Part) -> Vec<Tile> {
 /// The leaf for a pair of tiles, or a single one.
 fn shape(part: &Part, pair: &[Tile], groups: usize) -> Shape {
     let gap = pair.get(1).map_or(0, |second| second.place - pair[0].place);
-    Shape { tiles: pair.len(), groups, stride: unit_bytes(part), gap }
+    Shape { tiles: pair.len(), groups, stride: part.unit_bytes(), gap }
 }
 
 /// Leaves for a part.
@@ -161,7 +160,7 @@ fn multiply(
     e.for_range(zero, rows, PANEL_ROWS as i64, |e, first| {
         let number = e.b.ins().ushr_imm_u(first, i64::from(PANEL_ROWS.trailing_zeros()));
         let panel = e.at(panel, number, blocks * PANEL_BLOCK);
-        let out = e.at(results, first, unit_bytes(part));
+        let out = e.at(results, first, part.unit_bytes());
         let left = e.b.ins().isub(rows, first);
         let most = e.i64(PANEL_ROWS as i64);
         let tokens = e.min_u(left, most);

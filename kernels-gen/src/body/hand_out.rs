@@ -1,9 +1,9 @@
 //! How a step's workers share its items.
 
-use crate::body::run::{run_of, run_of_all};
 use crate::body::{Cx, experts};
 use crate::emit::{Emit, MEM};
 use crate::kernel::Body;
+use crate::run::{run_of, run_of_all};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{AtomicRmwOp, BlockArg, InstBuilder, Value};

@@ -1,11 +1,11 @@
 //! Dense matrices: units of rows are shared out among workers; each unit runs over all input rows.
 
-use crate::body::epilogue::RowsOf;
-use crate::body::run::{Run, for_runs, run_of, run_of_all};
-use crate::body::{Cx, epilogue, gemm};
+use crate::body::{epilogue, gemm};
+use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{Domain, Mat, Part, RowType, Tiling, ValId};
 use crate::leaf::{ADJACENT, Leaf, Order};
+use crate::run::{RowsOf, Run, for_runs, run_of, run_of_all};
 use crate::scratch::Scratch;
 use crate::stage::dot_leaf;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -24,7 +24,7 @@ struct Areas {
 
 fn areas(input: RowType, parts: &[Part], max_rows: usize, tiling: Tiling) -> Areas {
     let mut scratch = Scratch::default();
-    let together = parts.iter().map(|part| unit_bytes(part) * run_of(part)).max().unwrap_or(0);
+    let together = parts.iter().map(|part| part.unit_bytes() * run_of(part)).max().unwrap_or(0);
     let results = scratch.take(together * group_sizes(input)[0]);
     let gemm = match tiling {
         Tiling::Gemm { products, .. } => Some(gemm::areas(&mut scratch, max_rows, parts, products)),
@@ -41,11 +41,6 @@ pub fn scratch_bytes(input: RowType, parts: &[Part], max_rows: usize, tiling: Ti
 /// Token group sizes for an input type, descending.
 pub fn group_sizes(input: RowType) -> &'static [usize] {
     Leaf::dot_tokens(matches!(input, RowType::Q8(_)))
-}
-
-/// Bytes of one row's results of a part's unit.
-pub fn unit_bytes(part: &Part) -> usize {
-    part.mats.len() * part.unit * 4
 }
 
 pub fn emit(

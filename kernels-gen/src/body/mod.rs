@@ -1,6 +1,5 @@
 //! Kernel bodies: everything but the innermost register tile. One file per body; [`emit`] starts every kernel.
 
-pub mod adapter;
 mod attention;
 mod chunks;
 mod epilogue;
@@ -10,54 +9,26 @@ mod gemm_bf16;
 mod hand_out;
 mod matmul;
 mod panels;
-mod run;
 mod shrink;
+mod tile_order;
 
+use crate::adapter;
 pub use crate::body::hand_out::{equal_shares, items_together};
+use crate::cx::{Cx, Layout};
 use crate::emit::Emit;
-use crate::kernel::{
-    Body, Domain, Home, Kernel, OperandId, PROLOGUE_TOKENS, Part, RowType, Stage, Tiling, ValId,
-};
+use crate::kernel::{Body, Domain, Home, Kernel, PROLOGUE_TOKENS, Part, RowType, Stage, Tiling, ValId};
 use crate::leaf::Leaf;
 use crate::scratch::Scratch;
-use crate::stage::kv::KvSlot;
 use crate::stage::{self, dot_leaf};
 use crate::wide;
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{FuncRef, InstBuilder, Value};
-use kernmill_plan::abi::{Args, Worker};
+use cranelift_codegen::ir::{FuncRef, Value};
+use kernmill_plan::abi::LOGIT_SLAB;
+use kernmill_plan::abi::Worker;
 use kernmill_plan::format::WeightFormat;
-use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry, LayerKind};
-use kernmill_plan::program::LOGIT_SLAB;
 use kernmill_plan::target::Level;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
-
-/// What every emitter within a kernel may refer to.
-pub struct Cx<'k> {
-    /// Value types, by [`ValId`].
-    pub vals: Vec<RowType>,
-    bases: Vec<Value>,
-    args: Value,
-    worker: Value,
-    operands: Value,
-    scratch: Value,
-    layout: Layout,
-    leaves: &'k BTreeMap<Leaf, FuncRef>,
-}
-
-/// Offsets in the worker's scratch.
-#[derive(Clone, Copy, Debug, Default)]
-struct Layout {
-    /// Row pointers `[max_rows]` for dot leaves.
-    list: usize,
-    /// One pointer, for `Stage::Linear`.
-    linear_list: usize,
-    /// Work area of top-k and of sorting a token's slots.
-    topk: usize,
-    /// Body-specific area.
-    body: usize,
-}
 
 /// Leaves that a kernel calls at a level: those for adjacent tiles only where they are made for it, elsewhere those for one tile do.
 pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
@@ -221,155 +192,16 @@ pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], leaves: &BTreeMap
         Body::Experts { input, input_slots, routing, experts, top_k, part } => {
             let dynamic = kernel.max_rows > PROLOGUE_TOKENS * top_k;
             let routed = experts::Routed { routing: *routing, experts: *experts, top_k: *top_k };
-            let rows = experts::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
+            let rows = panels::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
             experts::up(e, &cx, routed, *input, *input_slots, part, rows, dynamic);
         }
         Body::ExpertDown { input, routing, experts, top_k, mat, unit, residual, out } => {
             let routed = experts::Routed { routing: *routing, experts: *experts, top_k: *top_k };
-            let rows = experts::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
+            let rows = panels::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
             let part = experts::down_part(mat, *unit);
             experts::down(e, &cx, routed, *input, &part, *residual, *out, rows);
         }
         Body::Attention(body) => attention::emit(e, &cx, body),
         Body::Shrink { .. } => shrink::emit(e, &cx, kernel),
-    }
-}
-
-impl Cx<'_> {
-    /// Address of an operand.
-    pub fn operand(&self, e: &mut Emit, id: OperandId) -> Value {
-        e.load(I64, self.operands, id * 8)
-    }
-
-    /// Address of a value's row.
-    pub fn row(&self, e: &mut Emit, val: ValId, row: Value) -> Value {
-        e.at(self.bases[val], row, self.vals[val].stride())
-    }
-
-    /// Elements of a value's rows.
-    pub fn len(&self, val: ValId) -> usize {
-        self.vals[val].len()
-    }
-
-    /// The imported leaf, if the kernel calls it at its level.
-    pub fn try_leaf(&self, leaf: Leaf) -> Option<FuncRef> {
-        self.leaves.get(&leaf).copied()
-    }
-
-    /// The imported leaf.
-    pub fn leaf(&self, leaf: Leaf) -> FuncRef {
-        self.leaves[&leaf]
-    }
-
-    /// Number of rows of a domain in this run.
-    pub fn rows(&self, e: &mut Emit, domain: Domain) -> Value {
-        match domain {
-            Domain::Tokens => e.load_u32(self.args, offset_of!(Args, tokens)),
-            Domain::Wanted => e.load_u32(self.args, offset_of!(Args, logit_rows)),
-            Domain::Slots(k) => {
-                let tokens = e.load_u32(self.args, offset_of!(Args, tokens));
-                e.mul_imm(tokens, k as i64)
-            }
-        }
-    }
-
-    fn arg_u32(&self, e: &mut Emit, field: usize, index: Value) -> Value {
-        let list = e.load(I64, self.args, field);
-        let ptr = e.at(list, index, 4);
-        e.load_u32(ptr, 0)
-    }
-
-    /// Token id of a batch row.
-    pub fn token_id(&self, e: &mut Emit, row: Value) -> Value {
-        self.arg_u32(e, offset_of!(Args, token_ids), row)
-    }
-
-    /// Position of a batch row.
-    pub fn position(&self, e: &mut Emit, row: Value) -> Value {
-        self.arg_u32(e, offset_of!(Args, positions), row)
-    }
-
-    /// Batch row of a wanted row.
-    pub fn logit_index(&self, e: &mut Emit, row: Value) -> Value {
-        self.arg_u32(e, offset_of!(Args, logit_index), row)
-    }
-
-    /// The rotary table's row (cos and sin, `head_dim` f32 in all) for a batch row's position.
-    pub fn rope_row(&self, e: &mut Emit, table: OperandId, head_dim: usize, row: Value) -> Value {
-        let base = self.operand(e, table);
-        let position = self.position(e, row);
-        e.at(base, position, head_dim * 4)
-    }
-
-    /// Sequence of a batch row: which row of the block tables is its own.
-    pub fn sequence(&self, e: &mut Emit, row: Value) -> Value {
-        self.arg_u32(e, offset_of!(Args, sequences), row)
-    }
-
-    /// The block table of a batch row's sequence.
-    pub fn block_table(&self, e: &mut Emit, kind: LayerKind, row: Value) -> Value {
-        let sequence = self.sequence(e, row);
-        let table = e.load(I64, self.args, offset_of!(Args, block_tables) + kind.index() * 8);
-        let entries = e.load_u32(self.args, offset_of!(Args, block_table_stride) + kind.index() * 4);
-        let start = e.b.ins().imul(sequence, entries);
-        e.at(table, start, 4)
-    }
-
-    /// Address of KV block number `index` (position / 16) in a block table.
-    pub fn kv_block(
-        &self,
-        e: &mut Emit,
-        pool: Value,
-        table: Value,
-        index: Value,
-        geometry: &KvGeometry,
-    ) -> Value {
-        let entry = e.at(table, index, 4);
-        let block = e.load_u32(entry, 0);
-        e.at(pool, block, geometry.block_bytes())
-    }
-
-    /// Where a batch row's keys and values go.
-    pub fn kv_slot(
-        &self,
-        e: &mut Emit,
-        pool: OperandId,
-        kind: LayerKind,
-        geometry: &KvGeometry,
-        row: Value,
-    ) -> KvSlot {
-        let pool = self.operand(e, pool);
-        let table = self.block_table(e, kind, row);
-        let position = self.position(e, row);
-        let index = e.b.ins().ushr_imm_u(position, i64::from(BLOCK_TOKENS.trailing_zeros()));
-        let block = self.kv_block(e, pool, table, index, geometry);
-        let token = e.b.ins().band_imm_u(position, BLOCK_TOKENS as i64 - 1);
-        KvSlot { block, token }
-    }
-
-    /// Row pointer list.
-    pub fn list(&self, e: &mut Emit) -> Value {
-        e.add_imm(self.scratch, self.layout.list as i64)
-    }
-
-    /// One-entry pointer list.
-    pub fn linear_list(&self, e: &mut Emit) -> Value {
-        e.add_imm(self.scratch, self.layout.linear_list as i64)
-    }
-
-    /// Work area of top-k and of sorting slots.
-    pub fn topk_scratch(&self, e: &mut Emit) -> Value {
-        e.add_imm(self.scratch, self.layout.topk as i64)
-    }
-
-    /// Address within the body's own area.
-    pub fn body_scratch(&self, e: &mut Emit, offset: usize) -> Value {
-        e.add_imm(self.scratch, (self.layout.body + offset) as i64)
-    }
-
-    /// The same of worker 0's, which all workers of the step may write to.
-    pub fn common_scratch(&self, e: &mut Emit, offset: usize) -> Value {
-        let scratch = e.load(I64, self.worker, offset_of!(Worker, first_scratch));
-        e.add_imm(scratch, (self.layout.body + offset) as i64)
     }
 }

@@ -3,10 +3,10 @@
 //! For few tokens work items are tiles of A, so that workers share what comes from memory; for many they are groups of tokens, whose rows stay in the cache
 //! while all of A passes. A kernel for many tokens does either, by how many there are: at two to eight, groups would leave workers without work.
 
-use crate::body::Cx;
-use crate::body::adapter::{AddDots, Entry, SHRUNK_STRIDE, in_groups, tile_bytes};
+use crate::adapter::{AddDots, Entry, SHRUNK_STRIDE, in_groups, tile_bytes};
+use crate::cx::Cx;
 use crate::emit::{Emit, LANES};
-use crate::kernel::{Body, Domain, Home, Kernel, PROLOGUE_TOKENS, ShrinkSite, Stage, ValId};
+use crate::kernel::{Body, Domain, Kernel, PROLOGUE_TOKENS, ShrinkSite, Stage, ValId};
 use crate::leaf::add_dot::TOKENS;
 use crate::stage::{self, elementwise};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -203,20 +203,5 @@ impl Shrink<'_> {
                 e.store(s, out, vector * LANES * 4);
             }
         });
-    }
-}
-
-impl<'k> Cx<'k> {
-    /// The same, but that row `first` of what is homed in scratch is its first row.
-    fn based_at(&self, e: &mut Emit, kernel: &Kernel, first: Value) -> Cx<'k> {
-        let bases = kernel.vals.iter().zip(&self.bases).map(|(val, base)| match val.home {
-            Home::Operand(_) => *base,
-            Home::Scratch | Home::ScratchUnlessFirst(_) => {
-                let before = e.mul_imm(first, val.row.stride() as i64);
-                e.b.ins().isub(*base, before)
-            }
-        });
-        let bases = bases.collect();
-        Cx { vals: self.vals.clone(), bases, ..*self }
     }
 }

@@ -13,10 +13,10 @@ mod stages;
 mod tests;
 
 use crate::kernel::{Body, Domain, Home, Kernel, OperandId, PROLOGUE_TOKENS, RowType, ValId};
+use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::contract::{Contract, Need};
 use kernmill_plan::format::LINE;
 use kernmill_plan::limit;
-use kernmill_plan::program::LOGIT_SLAB;
 
 /// What is wrong with a description, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -8,10 +8,10 @@ use crate::kernel::{
 use crate::leaf::gemm_bf16::{DECODED_TILE as BF16_TILE, GROUP as BF16_GROUP, PANEL_BLOCK, PANEL_ROWS};
 use crate::leaf::gemm_q8::{GROUP, Products};
 use crate::leaf::{ADJACENT, BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
+use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::format::{BLOCK, TILE_ROWS};
 use kernmill_plan::kv::BLOCK_TOKENS;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
-use kernmill_plan::program::LOGIT_SLAB;
 
 /// Bytes of a pointer.
 const POINTER: usize = 8;

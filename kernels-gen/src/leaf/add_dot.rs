@@ -4,7 +4,7 @@
 //! The tile is bf16 or f32. Rows of x are `x_stride` bytes apart, those of the results `out_stride`. Unlike dot leaves it does not know k: B's is the
 //! adapter's rank. Versions may prefetch behind the tile: the next tile of a B is there.
 
-use super::contract::{Amount, Param, Region};
+use super::param::{Amount, Param, Region};
 use crate::emit::{Emit, LANES};
 use cranelift_codegen::ir::types::{F32X4, I32X4};
 use cranelift_codegen::ir::{InstBuilder, Value};

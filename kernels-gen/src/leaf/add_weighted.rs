@@ -4,7 +4,7 @@
 //! For each row r and each i < n: `t = targets[r] + offset` (bytes), `t[i] = fma(weights[r], x[r][i] + bias[i], t[i])`; without a bias, which
 //! the leaf then does not read, `x[r][i]` as it is. Rows of x follow each other. They are added in order: a target may come more than once.
 
-use super::contract::{Amount, Param, Region};
+use super::param::{Amount, Param, Region};
 use crate::emit::{Emit, LANES};
 use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::types::{F32X4, I64};

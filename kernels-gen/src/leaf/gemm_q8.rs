@@ -26,7 +26,6 @@
 //!   between gemm leaves for what is decoded next: all of it at once would wait for memory.
 
 use crate::emit::{Emit, LANES};
-use crate::leaf::Leaf;
 use crate::leaf::block::{data_lines, scale_bytes};
 use crate::leaf::dot_q8::{Decoder, QUADS};
 use cranelift_codegen::ir::types::{F32X4, I8X16, I16X8, I32};
@@ -107,14 +106,6 @@ impl Products {
     }
 }
 
-/// Whether a leaf multiplies one or two decoded tiles, whose products it adds up in this way, with a panel.
-pub fn is_gemm(leaf: Leaf, products: Products) -> bool {
-    match leaf {
-        Leaf::GemmQ8 { weights, tiles: 1..=2, tokens: 1..=GROUP } => products.kinds().contains(&weights),
-        _ => false,
-    }
-}
-
 /// A block of a panel: offsets and sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PanelLayout {
@@ -136,11 +127,6 @@ impl Decoded {
     /// Whether these are bytes of at most 24.
     pub fn is_small(self) -> bool {
         matches!(self, Decoded::Small | Decoded::Powers | Decoded::Pairs)
-    }
-
-    /// The leaf that makes them of a format's tiles.
-    pub fn decode_leaf(self, format: WeightFormat) -> Leaf {
-        if self == Decoded::Words { Leaf::DecodeWords } else { Leaf::Decode { format } }
     }
 
     /// Bytes of a decoded block.

@@ -4,7 +4,7 @@
 //! callers round up). From one row to the next every pointer moves by its own constant distance, an input that all rows share by none.
 //! `out` may be one of the inputs, with the same distance. Every operator rounds, as docs/numerics.md says.
 
-use super::contract::{Amount, Param, Region};
+use super::param::{Amount, Param, Region};
 use crate::emit::{Emit, LANES};
 use crate::expr::{Binary, Expr};
 use crate::math;

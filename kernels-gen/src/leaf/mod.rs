@@ -13,6 +13,7 @@ pub(crate) mod dot_q8;
 pub mod gemm_bf16;
 pub mod gemm_q8;
 pub mod map;
+pub mod param;
 mod quantize;
 mod rms_norm;
 mod softmax;
@@ -23,7 +24,7 @@ pub use dot_q8::{ADJACENT, Order};
 use crate::emit::Emit;
 use cranelift_codegen::ir::Value;
 use gemm_bf16::Shape;
-use gemm_q8::{Decoded, Overlap};
+use gemm_q8::{Decoded, GROUP, Overlap, Products};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
 use map::Map;
@@ -127,6 +128,19 @@ impl Leaf {
     /// Token counts that dot leaves come in, descending; the last is 1. Of a few sequences three often go to the same expert.
     pub fn dot_tokens(q8: bool) -> &'static [usize] {
         if q8 { &[8, 4, 3, 2, 1] } else { &[2, 1] }
+    }
+
+    /// The leaf that decodes a format's tiles to such weights.
+    pub fn decoding(weights: Decoded, format: WeightFormat) -> Leaf {
+        if weights == Decoded::Words { Leaf::DecodeWords } else { Leaf::Decode { format } }
+    }
+
+    /// Whether it multiplies one or two decoded tiles, whose products it adds up in this way, with a panel.
+    pub fn is_gemm(self, products: Products) -> bool {
+        match self {
+            Leaf::GemmQ8 { weights, tiles: 1..=2, tokens: 1..=GROUP } => products.kinds().contains(&weights),
+            _ => false,
+        }
     }
 
     /// Number of pointer or integer parameters.

@@ -1,7 +1,7 @@
 //! `fn(x: *const f32, values: *mut i8, scales: *mut f32, sums: *mut i32, blocks: u64)`: `blocks` blocks of 32 f32 to q8
 //! (`quantize_q8` of docs/numerics.md): 32 values, a scale and a sum each.
 
-use super::contract::{Amount, Param, Region};
+use super::param::{Amount, Param, Region};
 use crate::emit::{Emit, LANES};
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32, F32X4, I32X4};

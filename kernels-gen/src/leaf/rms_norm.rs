@@ -1,6 +1,6 @@
 //! `fn(x: *const f32, weight: *const f32, out: *mut f32)`: RMS norm of one row of `n`, a multiple of 16. `out` may be `x`.
 
-use super::contract::{Param, Region};
+use super::param::{Param, Region};
 use crate::emit::{Emit, LANES};
 use cranelift_codegen::ir::types::{F32, F32X4};
 use cranelift_codegen::ir::{InstBuilder, Value};

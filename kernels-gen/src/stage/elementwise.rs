@@ -1,6 +1,6 @@
 //! Expressions, copies and additions over f32 rows. Rows are padded to whole tiles, so a short last vector is computed whole.
 
-use crate::body::Cx;
+use crate::cx::Cx;
 use crate::emit::{Emit, LANES};
 use crate::expr::Expr;
 use crate::leaf::Leaf;

@@ -1,19 +1,11 @@
 //! Keys and values: rounding, and their way into the paged cache.
 
+use crate::cx::KvSlot;
 use crate::emit::{Emit, LANES, MEM};
 use crate::kernel::KvPlane;
 use cranelift_codegen::ir::types::{F32, F32X4, I16, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem, KvGeometry};
-
-/// Where one token's keys and values go.
-#[derive(Clone, Copy)]
-pub struct KvSlot {
-    /// The token's block.
-    pub block: Value,
-    /// The token within the block, 0..16.
-    pub token: Value,
-}
 
 /// f32 `[n]` to f16 `[n]`, n a multiple of 4.
 pub fn cast(e: &mut Emit, x: Value, out: Value, n: usize) {

@@ -9,7 +9,8 @@ pub mod quantize;
 pub mod rope;
 pub mod topk;
 
-use crate::body::{Cx, adapter};
+use crate::adapter;
+use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{Mat, RowType, Stage};
 use crate::leaf::Leaf;

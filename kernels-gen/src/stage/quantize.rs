@@ -1,6 +1,6 @@
 //! f32 to q8 blocks.
 
-use crate::body::Cx;
+use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::leaf::Leaf;
 use cranelift_codegen::ir::Value;

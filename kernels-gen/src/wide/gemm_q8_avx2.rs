@@ -12,7 +12,7 @@ use crate::leaf::Leaf;
 use crate::leaf::block::{data_lines, scale_bytes};
 use crate::leaf::gemm_q8::{
     DECODED_BLOCK, DECODED_DATA, DECODED_TILE, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS, Products,
-    WORDS_BLOCK, WORDS_DATA, is_gemm,
+    WORDS_BLOCK, WORDS_DATA,
 };
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -37,7 +37,7 @@ pub const DECODE: Wide = Wide {
 pub const VNNI: Wide = Wide {
     name: "gemm_q8_avx2vnni",
     levels: |level| level == Level::V3Vnni,
-    serves: |leaf| is_gemm(leaf, Products::Quads),
+    serves: |leaf| leaf.is_gemm(Products::Quads),
     assemble: |a, leaf| match leaf {
         Leaf::GemmQ8 { tiles, tokens, .. } => Gemm::new().emit(a, tiles, tokens),
         _ => Ok(()),

@@ -10,7 +10,7 @@
 use super::Wide;
 use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
-use crate::leaf::gemm_q8::{DECODED_DATA, Decoded, PanelLayout, Products, WORDS_DATA, is_gemm};
+use crate::leaf::gemm_q8::{DECODED_DATA, Decoded, PanelLayout, Products, WORDS_DATA};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, dword_ptr, qword_ptr,
@@ -22,7 +22,7 @@ use kernmill_plan::format::{BLOCK, LINE};
 pub const WIDE: Wide = Wide {
     name: "gemm_q8_avx2",
     levels: |_| true,
-    serves: |leaf| is_gemm(leaf, Products::Pairs),
+    serves: |leaf| leaf.is_gemm(Products::Pairs),
     assemble: |a, leaf| match leaf {
         Leaf::GemmQ8 { weights, tiles, tokens } => Gemm::new(a, weights, tokens).emit(a, tiles),
         _ => Ok(()),

@@ -11,7 +11,7 @@ use crate::leaf::Leaf;
 use crate::leaf::block::{MXFP4_TABLE, data_lines, scale_bytes};
 use crate::leaf::gemm_q8::{
     CHUNK_BLOCKS, DECODED_BLOCK, DECODED_DATA, DECODED_TILE, Decoded, MAGIC, Overlap, PANEL_BLOCK,
-    PANEL_SCALES, PANEL_STARTS, Products, is_gemm,
+    PANEL_SCALES, PANEL_STARTS, Products,
 };
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -36,7 +36,7 @@ pub const DECODE: Wide = Wide {
 pub const GEMM: Wide = Wide {
     name: "gemm_q8_avx512vnni",
     levels: |level| level >= Level::CascadeLake,
-    serves: |leaf| is_gemm(leaf, Products::Quads) || is_overlap(leaf),
+    serves: |leaf| leaf.is_gemm(Products::Quads) || is_overlap(leaf),
     assemble: |a, leaf| assemble(a, leaf, Scaling::Multiply),
 };
 

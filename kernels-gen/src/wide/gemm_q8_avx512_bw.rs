@@ -14,7 +14,6 @@ use super::regs::{PARAMS, Regs, SCRATCH};
 use crate::leaf::Leaf;
 use crate::leaf::gemm_q8::{
     DECODED_BLOCK, DECODED_DATA, DECODED_TILE, MAGIC, PANEL_BLOCK, PANEL_SCALES, PANEL_STARTS, Products,
-    is_gemm,
 };
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -28,7 +27,7 @@ use kernmill_plan::target::Level;
 pub const WIDE: Wide = Wide {
     name: "gemm_q8_avx512bw",
     levels: |level| level >= Level::V4,
-    serves: |leaf| is_gemm(leaf, Products::Quads),
+    serves: |leaf| leaf.is_gemm(Products::Quads),
     assemble: |a, leaf| match leaf {
         Leaf::GemmQ8 { weights, tiles, tokens } => Gemm::new(a, weights.is_small(), tiles, tokens).emit(a),
         _ => Ok(()),

@@ -234,7 +234,7 @@ mod tests {
             for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
                 assert!(find(Leaf::DotQ8 { format, k: 64, tokens: 8 }, level).is_some());
                 let weights = Products::at(level).decoded(format);
-                assert!(find(weights.decode_leaf(format), level).is_some());
+                assert!(find(Leaf::decoding(weights, format), level).is_some());
             }
             for weights in Products::at(level).kinds().iter().copied() {
                 assert!(find(Leaf::GemmQ8 { weights, tiles: 2, tokens: 6 }, level).is_some());

@@ -5,10 +5,11 @@
 //! follows is machine code that trusts its operands. That kernels keep to their contracts is shown where they are generated, from their
 //! descriptions; machine code that somebody else made is not run (`docs/security.md`).
 
+use crate::abi::LOGIT_SLAB;
 use crate::format::{LINE, f32_row_stride};
 use crate::kv::{KvLayers, LayerKind};
 use crate::limit as most;
-use crate::program::{Ahead, Buffer, CodeBlob, LOGIT_SLAB, ModelInfo, Operand, Program, Step, TokenClass};
+use crate::program::{Ahead, Buffer, CodeBlob, ModelInfo, Operand, Program, Step, TokenClass};
 
 mod adapters;
 mod contracts;

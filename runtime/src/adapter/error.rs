@@ -1,6 +1,6 @@
 //! Why an adapter is refused: what, where, what was expected.
 
-use crate::engine::ErrorKind;
+use crate::error_kind::ErrorKind;
 use kernmill_checkpoint::peft::PeftError;
 use kernmill_os::region::RegionError;
 

@@ -1,8 +1,8 @@
 //! Where A and B come from: the tensors of a PEFT directory, or adapters that are packed already.
 
 use super::error::AdapterError;
+use super::packed::{Adapter, PackedAdapter};
 use super::pieces::{Mixed, PartA, PartB};
-use super::{Adapter, PackedAdapter};
 use kernmill_checkpoint::peft::{PeftAdapter, PeftPart};
 use kernmill_checkpoint::tensor_file::TensorEntry;
 use kernmill_plan::adapter::{Adapters, MAX_RANK, SiteLayout, SiteShape};

@@ -3,9 +3,9 @@
 use super::error::AdapterError;
 use super::factors::{Factors, FromPacked, FromPeft, unpack_tiles};
 use super::norms::{Quad, TileFactors, quads, row_lengths};
+use super::packed::{Adapter, PackedAdapter};
 use super::pieces::{PAGE, Piece, TOUCHED, pieces};
 use super::room::{Reservation, Room};
-use super::{Adapter, PackedAdapter};
 use kernmill_checkpoint::peft::PeftAdapter;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::memory::available_memory;

@@ -1,7 +1,7 @@
 //! Adapters added to base weights, row by row, for plans that have them baked in.
 
-use super::Adapter;
 use super::factors::{unpack_a, unpack_b};
+use super::packed::Adapter;
 
 impl Adapter {
     /// Whether it changes a site.

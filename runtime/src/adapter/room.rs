@@ -1,6 +1,5 @@
 //! What a store has room for, as its loaders see it: they may run on other threads.
 
-use super::PackedAdapter;
 use super::error::AdapterError;
 use kernmill_plan::limit;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,13 +42,15 @@ impl Room {
         self.state().check(what, needed, (0, 0))
     }
 
-    /// The same for an adapter, which may be one of those being loaded.
-    pub(super) fn check_adapter(&self, what: &str, adapter: &PackedAdapter) -> Result<(), AdapterError> {
-        let own = adapter.room().as_ref().map_or((0, 0), |own| match std::ptr::eq(&*own.room, self) {
-            true => (own.bytes, 1),
-            false => (0, 0),
-        });
-        self.state().check(what, adapter.bytes() as u64, own)
+    /// The same for something that has a reservation of this room already, if `own` is one.
+    pub(super) fn check_reserved(
+        &self,
+        what: &str,
+        needed: u64,
+        own: Option<&Reservation>,
+    ) -> Result<(), AdapterError> {
+        let own = own.filter(|own| std::ptr::eq(&*own.room, self)).map_or((0, 0), |own| (own.bytes, 1));
+        self.state().check(what, needed, own)
     }
 
     /// Room for an adapter that is to be loaded.

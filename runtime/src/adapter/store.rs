@@ -7,9 +7,10 @@
 
 use super::error::AdapterError;
 use super::load::{AdapterLoader, Loading};
+use super::packed::{Adapter, PackedAdapter};
 use super::room::Room;
+use super::table::AdapterTable;
 use super::tally::Tally;
-use super::{Adapter, AdapterTable, PackedAdapter};
 use kernmill_plan::limit;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -255,7 +256,7 @@ impl AdapterStore {
             }));
         }
         if !self.tally.is_held(&adapter) {
-            self.room.check_adapter("the adapter to place", &adapter)?;
+            adapter.check_room(&self.room, "the adapter to place")?;
         }
         let index = self.fill_slot(adapter, table);
         (self.slots[index].users, self.slots[index].placed) = (1, true);
@@ -341,7 +342,7 @@ impl AdapterStore {
     fn check_adapter(&self, what: &str, adapter: &Adapter) -> Result<(), AdapterError> {
         match self.tally.is_held(&adapter.packed) {
             true => Ok(()),
-            false => self.room.check_adapter(what, &adapter.packed),
+            false => adapter.packed.check_room(&self.room, what),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a store's adapters take, kept up to date by every change rather than added up anew.
 
-use super::PackedAdapter;
+use super::packed::PackedAdapter;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -4,6 +4,7 @@ mod adapters;
 
 use crate::adapter::{AdapterError, AdapterLoader, AdapterStore, AdapterTable};
 use crate::code::CodeError;
+use crate::error_kind::ErrorKind;
 use crate::executor::{Batch, BatchError, Executor, LoadError, MemoryNeed};
 use crate::image::PlanImage;
 use crate::kv::{KvError, KvShape, KvTables};
@@ -124,17 +125,6 @@ pub enum EngineError {
     /// The runtime made a batch that its own checks refuse.
     #[error(transparent)]
     Batch(#[from] BatchError),
-}
-
-/// What kind of fault an error is, which decides a program's exit status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorKind {
-    /// The input is wrong: the message says what and where.
-    BadInput,
-    /// This host or engine cannot do it: the message says what would be needed.
-    Unsupported,
-    /// A fault of kernmill: the message asks for a report.
-    Bug,
 }
 
 impl EngineError {

@@ -1,81 +1,20 @@
 //! One step at a time: who may touch what, and what is left behind.
 
-use super::{Access, Fenced, Guarded, GuardedConfig, PATTERN};
+use super::Guarded;
+use super::batch::Batch;
+use super::config::PATTERN;
+use super::fence::{Access, Fenced};
 use kernmill_plan::abi::{Args, COUNTERS, KernelFn, Worker};
-use kernmill_plan::format::{LINE, f32_row_stride};
+use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{BLOCK_TOKENS, LayerKind};
-use kernmill_plan::program::{Operand, Step, TokenClass};
+use kernmill_plan::program::{Operand, Step};
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;
-
-/// Buffers of a token class.
-pub(super) struct Class {
-    /// In the class's order.
-    pub buffers: Vec<Fenced>,
-}
-
-/// A batch of tokens as kernels read it.
-pub(super) struct Batch {
-    tokens: u32,
-    ids: Fenced,
-    positions: Fenced,
-    sequences: Fenced,
-    adapters: Fenced,
-    runs: Fenced,
-    config: GuardedConfig,
-}
 
 /// A step's counters, on a line of their own.
 #[repr(align(64))]
 #[derive(Default)]
 struct Counters([AtomicU32; COUNTERS]);
-
-impl Class {
-    pub fn new(class: &TokenClass, config: &GuardedConfig) -> Class {
-        Class { buffers: class.buffers.iter().map(|buffer| config.filled(buffer.bytes as usize)).collect() }
-    }
-
-    /// Nothing is in the buffers any more.
-    pub fn forget(&mut self) {
-        for buffer in &mut self.buffers {
-            buffer.allow(Access::Write);
-            buffer.fill(PATTERN);
-        }
-    }
-
-    /// Adds rows of the slab of logits to `out`.
-    pub fn logits(&mut self, class: &TokenClass, rows: usize, vocab: usize, out: &mut Vec<f32>) {
-        let last = class.logit_steps.last().into_iter().flat_map(|step| &step.writes);
-        let of_slab = |id: &&u32| class.buffers[**id as usize].offset == class.logits;
-        let id = *last.into_iter().find(of_slab).expect("the last step writes the logits");
-        let buffer = &mut self.buffers[id as usize];
-        buffer.allow(Access::Read);
-        for row in 0..rows {
-            let row = &buffer.bytes()[row * f32_row_stride(vocab)..][..vocab * 4];
-            out.extend(row.chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]])));
-        }
-    }
-}
-
-impl Batch {
-    /// Rows are a token, its position and its sequence each.
-    pub fn new(rows: &[(u32, u32, u32)], adapted: bool, config: &GuardedConfig) -> Batch {
-        let array = |values: Vec<u32>| {
-            let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
-            config.holding(&bytes, 4)
-        };
-        let tokens = rows.len() as u32;
-        Batch {
-            tokens,
-            ids: array(rows.iter().map(|row| row.0).collect()),
-            positions: array(rows.iter().map(|row| row.1).collect()),
-            sequences: array(rows.iter().map(|row| row.2).collect()),
-            adapters: array(vec![u32::from(adapted); rows.len()]),
-            runs: array((1..=tokens).rev().collect()),
-            config: *config,
-        }
-    }
-}
 
 impl Guarded<'_> {
     /// Runs some steps of class number `at`, those for logits behind the others, over rows `wanted` of the batch.

@@ -1,7 +1,8 @@
 //! Engine and executor over the toy program.
 
 use super::{MAX_CONTEXT, VOCAB, WINDOW, expected, image, image_with_tokenizer};
-use crate::engine::{DEFAULT_CONTEXT, Engine, EngineConfig, EngineError, ErrorKind, LogitsOf, SeqId, Want};
+use crate::ErrorKind;
+use crate::engine::{DEFAULT_CONTEXT, Engine, EngineConfig, EngineError, LogitsOf, SeqId, Want};
 use crate::executor::LoadError;
 use crate::generate::{GenerateParams, StopReason};
 use crate::kv::KvError;

@@ -1,6 +1,7 @@
 //! Memory with bounds.
 
-use super::Fault;
+/// Why an instruction cannot be executed.
+pub type Fault = String;
 
 /// Bytes at an address.
 pub struct Region {

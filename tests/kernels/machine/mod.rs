@@ -4,21 +4,23 @@
 //! alignment, a flag that the instruction left undefined, or an instruction that is not modelled. The leaves run here and on the
 //! CPU with equal bits (`replay.rs`), which is what makes the interpreter believable for instructions that the CPU lacks.
 
+mod flags;
 mod float;
 mod general;
 mod memory;
 mod tile;
+mod tiles;
 mod vector;
 
 pub use float::flushed_fma;
-pub use memory::{Memory, Region};
+pub use memory::{Fault, Memory, Region};
 
-use general::Flags;
+use flags::Flags;
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Formatter, Instruction, Mnemonic, NasmFormatter, Register,
 };
 use std::collections::BTreeMap;
-use tile::Tiles;
+use tiles::Tiles;
 
 /// Bytes of a zmm register.
 const VECTOR: usize = 64;
@@ -29,8 +31,6 @@ const STACK: u64 = 0x7fff_0000;
 const STACK_BYTES: usize = 1024;
 /// Instructions until a leaf is taken to hang.
 const PATIENCE: usize = 1_000_000;
-
-pub type Fault = String;
 
 /// The CPU.
 pub struct Machine {

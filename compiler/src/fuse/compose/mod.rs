@@ -1,103 +1,21 @@
 //! What kernel a group's members make: its prologue, its matrices, and the steps of its epilogues. A group that makes none
 //! is refused here, with the reason, whatever the rule's guards say.
 
+mod composition;
+mod group;
 mod steps;
+
+pub use composition::{Composition, Part, Step};
 
 use super::group::Group;
 use super::guard::RowKind;
 use super::legal::legal_ops;
 use super::rule::{self, Template};
 use crate::graph::{Graph, Node, NodeId, Op, Rows, Type, Uses, ValueId};
-use kernmill_kernels::expr::Expr;
+use group::Compose;
 use kernmill_kernels::kernel::KvPlane;
 use kernmill_plan::format::BLOCK;
 use steps::Steps;
-
-/// A kernel in terms of the graph.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Composition {
-    /// Row-wise nodes, in order, over the same rows.
-    Rows(Vec<NodeId>),
-    /// Dense matrices that read `input`.
-    Matmul {
-        /// What they read.
-        input: ValueId,
-        /// Matrices whose results meet, and what becomes of them.
-        parts: Vec<Part>,
-    },
-    /// Matrices of the experts that `routing` chose.
-    Experts {
-        /// What they read.
-        input: ValueId,
-        /// Chosen experts.
-        routing: ValueId,
-        /// The matrices, and what becomes of their results.
-        part: Part,
-    },
-    /// Matrix of the chosen experts, weighted sum, residual.
-    ExpertDown {
-        /// The matrix product.
-        root: NodeId,
-        /// Added to the sum.
-        residual: Option<ValueId>,
-        /// Where the result goes.
-        out: ValueId,
-    },
-    /// Attention.
-    Attention {
-        /// The attention.
-        root: NodeId,
-        /// Where the result goes: q8 or f32.
-        out: ValueId,
-        /// Where it goes in f32 besides.
-        kept: Option<ValueId>,
-    },
-    /// The A of adapters at matrices that read `input`.
-    Shrink {
-        /// What they read.
-        input: ValueId,
-        /// Chosen experts, whose matrices they are.
-        routing: Option<ValueId>,
-    },
-}
-
-/// Matrices whose results meet in an epilogue.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Part {
-    /// The matrix products, in the rule's order.
-    pub roots: Vec<NodeId>,
-    /// What becomes of their results, in order.
-    pub steps: Vec<Step>,
-}
-
-/// A step of an epilogue. It works on one unit of results: at first one for each root, after the first expression one in all.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// An expression: variables are the units, then `inputs`.
-    Map {
-        /// The expression.
-        expr: Expr,
-        /// The same rows and columns of other values.
-        inputs: Vec<ValueId>,
-    },
-    /// Rotates heads.
-    Rope {
-        /// Index into [`Graph::ropes`].
-        rope: u32,
-        /// Elements of a head.
-        head_dim: usize,
-    },
-    /// Stores f32.
-    Store(ValueId),
-    /// Stores q8.
-    Quantize(ValueId),
-    /// Stores bf16.
-    Bf16Cast(ValueId),
-    /// Stores f16.
-    KvCast(ValueId),
-    /// Stores into the KV cache, rounded to its element type.
-    KvWrite(KvPlane),
-}
 
 /// The kernel of that kind that a group with a root makes.
 ///
@@ -131,17 +49,7 @@ pub fn compose(graph: &Graph, uses: &Uses, group: &Group, template: Template) ->
 /// Roots, and the epilogue's nodes that their results meet in.
 type Component = (Vec<NodeId>, Vec<NodeId>);
 
-struct Compose<'a> {
-    graph: &'a Graph,
-    uses: &'a Uses,
-    group: &'a Group,
-}
-
 impl Compose<'_> {
-    fn name(&self, value: ValueId) -> String {
-        super::guard::name(self.graph, value)
-    }
-
     fn ty(&self, value: ValueId) -> Type {
         self.graph.value(value).ty
     }

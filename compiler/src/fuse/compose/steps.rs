@@ -1,6 +1,7 @@
 //! The steps of an epilogue: what the results of matrices go through, one after the other, before they leave the kernel.
 
-use super::{Compose, Step};
+use super::composition::Step;
+use super::group::Compose;
 use crate::fuse::row_steps::{MAX_OPERATORS, elementwise};
 use crate::graph::{Node, NodeId, Op, ValueId};
 use kernmill_kernels::expr::Expr;

@@ -1,6 +1,6 @@
 //! Columns and rows of a sample's values: what the ops of its pattern demand of each other, and the rest at random.
 
-use super::{HIDDEN, ODD, Pattern, Sizes, WIDTHS};
+use super::pattern::{HIDDEN, ODD, Pattern, Sizes, WIDTHS};
 use crate::fuse::guard::{Check, RowKind};
 use crate::fuse::rule::{FusionRule, Part, Template};
 use crate::graph::OpKind;

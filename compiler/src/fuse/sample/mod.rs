@@ -4,6 +4,7 @@
 //! it gives out flows into the logits. Roundings are left to the quantiser, which puts them where the presets want them.
 
 mod facts;
+mod pattern;
 
 use super::guard::{Check, RowKind};
 use super::rule::{FusionRule, PatternNode};
@@ -16,24 +17,8 @@ use facts::Facts;
 use kernmill_kernels::expr::{Binary, Expr, Function};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
+use pattern::{HIDDEN, Pattern, Sizes, TOP_K, WIDTHS};
 use std::collections::BTreeMap;
-
-/// Width of a sample's embedding, experts, and experts per token.
-const HIDDEN: usize = 64;
-const TOP_K: u32 = 2;
-/// Columns that are free: whole blocks, odd numbers of them, and GPT-OSS's width.
-const WIDTHS: [usize; 6] = [32, 64, 96, 160, 288, 2880];
-/// Columns that are no whole blocks, for the presets that quantise nothing.
-const ODD: [usize; 6] = [16, 48, 80, 112, 144, 208];
-
-/// Sizes of a sample.
-struct Sizes {
-    experts: usize,
-    kv_heads: usize,
-    group: usize,
-    head_dim: usize,
-    vocab: usize,
-}
 
 /// A random model around the rule's pattern.
 ///
@@ -87,70 +72,6 @@ pub fn sample_function(function: &Function, seed: u64) -> Result<Graph, GraphErr
     let last = b.node("last", Op::SelectRows, &[y], &[])?;
     let logits = linear(&mut b, "logits", last, 64)?;
     b.finish(logits)
-}
-
-/// A pattern without roundings and without the optional nodes that this sample leaves out.
-struct Pattern<'r> {
-    nodes: Vec<(&'r PatternNode, OpKind, Vec<&'r str>)>,
-    /// What a left-out node's name stands for.
-    alias: BTreeMap<&'r str, &'r str>,
-}
-
-impl<'r> Pattern<'r> {
-    fn new(rule: &'r FusionRule, rng: &mut Rng) -> Pattern<'r> {
-        let rounding = |op: &OpKind| matches!(op, OpKind::QuantizeQ8 | OpKind::Bf16Cast | OpKind::KvCast);
-        let mut alias: BTreeMap<&str, &str> = BTreeMap::new();
-        let mut kept = Vec::new();
-        for node in &rule.pattern {
-            let out = node.ops.iter().all(rounding) || node.optional && rng.one_in(3);
-            match out {
-                true => drop(alias.insert(&node.capture, &node.inputs[0])),
-                false => kept.push(node),
-            }
-        }
-        let resolve = |name: &'r str| {
-            let mut name = name;
-            while let Some(next) = alias.get(name) {
-                name = next;
-            }
-            name
-        };
-        // A shrink comes with the matrix that it belongs to.
-        let plain = |op: OpKind, inputs: usize| match op {
-            OpKind::LoraShrink if inputs > 1 => OpKind::ExpertLinear,
-            OpKind::QuantLinear | OpKind::LoraShrink => OpKind::Linear,
-            OpKind::QuantExpertLinear | OpKind::Bf16ExpertLinear => OpKind::ExpertLinear,
-            op => op,
-        };
-        let nodes = kept.into_iter().map(|node| {
-            let ops = node.ops.iter().copied().filter(|op| !rounding(op));
-            let ops: Vec<OpKind> = ops.map(|op| plain(op, node.inputs.len())).collect();
-            (node, rng.pick(&ops), node.inputs.iter().map(|name| resolve(name)).collect())
-        });
-        let mut left: Vec<(&PatternNode, OpKind, Vec<&str>)> = nodes.collect();
-        // Inputs first.
-        let mut nodes: Vec<(&PatternNode, OpKind, Vec<&str>)> = Vec::with_capacity(left.len());
-        while !left.is_empty() {
-            let waits =
-                |inputs: &[&str]| left.iter().any(|(other, ..)| inputs.contains(&other.capture.as_str()));
-            match left.iter().position(|(_, _, inputs)| !waits(inputs)) {
-                Some(next) => nodes.push(left.remove(next)),
-                None => break,
-            }
-        }
-        Pattern { nodes, alias }
-    }
-
-    fn resolve<'n>(&self, name: &'n str) -> &'n str
-    where
-        'r: 'n,
-    {
-        let mut name = name;
-        while let Some(next) = self.alias.get(name) {
-            name = next;
-        }
-        name
-    }
 }
 
 struct Make {

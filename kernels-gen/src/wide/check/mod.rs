@@ -7,11 +7,12 @@
 
 mod decode;
 mod flow;
+mod state;
 #[cfg(test)]
 mod tests;
 mod uses;
 
-use crate::leaf::contract::{Param, TileState};
+use crate::leaf::param::{Param, TileState};
 use iced_x86::{Formatter, Instruction, NasmFormatter, Register};
 use kernmill_plan::target::Level;
 

@@ -1,8 +1,8 @@
 //! Every rule refuses a leaf made to break it, and all wide versions pass.
 
 use super::{Rule, check};
-use crate::leaf::contract::{Param, TileState};
 use crate::leaf::gemm_q8::{Decoded, Overlap};
+use crate::leaf::param::{Param, TileState};
 use crate::leaf::{Leaf, Order};
 use crate::wide;
 use iced_x86::IcedError;

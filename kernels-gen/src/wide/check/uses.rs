@@ -1,7 +1,7 @@
 //! What an instruction reads and writes besides memory.
 
 use super::Rule;
-use super::flow::{State, Value};
+use super::state::{State, Value};
 use iced_x86::{Instruction, InstructionInfo, Mnemonic, OpAccess, OpKind, Register};
 
 /// Registers that are read as data must be defined, and numbers.

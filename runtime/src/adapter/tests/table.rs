@@ -1,8 +1,11 @@
 //! The table of slots that kernels read.
 
-use super::super::*;
-use kernmill_plan::adapter::{PackedAt, Site, SiteOut};
+use super::super::table::SiteSet;
+use super::super::{AdapterTable, PackedAdapter};
+use kernmill_os::region::RegionError;
+use kernmill_plan::adapter::{Adapters, PackedAt, Site, SiteOut, SiteShape};
 use kernmill_plan::format::WeightFormat;
+use std::sync::Arc;
 
 fn adapters(sites: u32) -> Adapters {
     let weights = PackedAt { format: WeightFormat::F32, offset: 0, tile_stride: 256, expert_stride: 0 };

@@ -2,13 +2,12 @@
 //!
 //! Tokens in a row that have one adapter are taken together. A batch without adapters costs a test of the table's address.
 
-use crate::body::Cx;
-use crate::body::epilogue::RowsOf;
-use crate::body::run::Run;
+use crate::cx::Cx;
 use crate::emit::{Emit, LANES};
 use crate::kernel::{Kept, Mat, MatAdapter, OperandId, Part};
 use crate::leaf::Leaf;
 use crate::leaf::add_dot::{TOKENS, per_line};
+use crate::run::{RowsOf, Run};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};

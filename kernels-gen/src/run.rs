@@ -1,6 +1,5 @@
 //! Items that dots take together, so that one leaf multiplies four tiles although an item has fewer: their results are as those of one wide item.
 
-use crate::body::matmul::unit_bytes;
 use crate::emit::Emit;
 use crate::kernel::{Epilogue, Part};
 use crate::leaf::ADJACENT;
@@ -29,13 +28,22 @@ impl Run {
 
     /// Bytes of one row of results, `[mats][columns]` f32.
     pub fn row_bytes(self, part: &Part) -> usize {
-        unit_bytes(part) * self.items
+        part.unit_bytes() * self.items
     }
 
     /// Bytes from the start of a row of f32 to the run's columns.
     pub fn offset(self, e: &mut Emit, part: &Part) -> Value {
         e.mul_imm(self.first, (part.unit * 4) as i64)
     }
+}
+
+/// Which rows of the batch the results belong to.
+#[derive(Clone, Copy)]
+pub enum RowsOf<'f> {
+    /// Consecutive ones from this on, in batch and output alike.
+    From(Value),
+    /// For result row i: the batch row (positions, sequences) and the row of outputs and residuals.
+    Each(&'f dyn Fn(&mut Emit, Value) -> (Value, Value)),
 }
 
 /// Items of a part that dots take together: when an item has fewer tiles than one leaf multiplies, as many as fill it.

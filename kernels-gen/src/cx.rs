@@ -1,0 +1,200 @@
+//! What the code of a kernel may refer to: its operands, the batch's arguments, its scratch, the leaves that it calls.
+
+use crate::emit::Emit;
+use crate::kernel::{Domain, Home, Kernel, OperandId, RowType, ValId};
+use crate::leaf::Leaf;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{FuncRef, InstBuilder, Value};
+use kernmill_plan::abi::{Args, Worker};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry, LayerKind};
+use std::collections::BTreeMap;
+use std::mem::offset_of;
+
+/// What every emitter within a kernel may refer to.
+pub struct Cx<'k> {
+    /// Value types, by [`ValId`].
+    pub vals: Vec<RowType>,
+    pub(crate) bases: Vec<Value>,
+    pub(crate) args: Value,
+    pub(crate) worker: Value,
+    pub(crate) operands: Value,
+    pub(crate) scratch: Value,
+    pub(crate) layout: Layout,
+    pub(crate) leaves: &'k BTreeMap<Leaf, FuncRef>,
+}
+
+/// Offsets in the worker's scratch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Layout {
+    /// Row pointers `[max_rows]` for dot leaves.
+    pub(crate) list: usize,
+    /// One pointer, for `Stage::Linear`.
+    pub(crate) linear_list: usize,
+    /// Work area of top-k and of sorting a token's slots.
+    pub(crate) topk: usize,
+    /// Body-specific area.
+    pub(crate) body: usize,
+}
+
+/// Where one token's keys and values go.
+#[derive(Clone, Copy)]
+pub struct KvSlot {
+    /// The token's block.
+    pub block: Value,
+    /// The token within the block, 0..16.
+    pub token: Value,
+}
+
+impl Cx<'_> {
+    /// Address of an operand.
+    pub fn operand(&self, e: &mut Emit, id: OperandId) -> Value {
+        e.load(I64, self.operands, id * 8)
+    }
+
+    /// Address of a value's row.
+    pub fn row(&self, e: &mut Emit, val: ValId, row: Value) -> Value {
+        e.at(self.bases[val], row, self.vals[val].stride())
+    }
+
+    /// Elements of a value's rows.
+    pub fn len(&self, val: ValId) -> usize {
+        self.vals[val].len()
+    }
+
+    /// The imported leaf, if the kernel calls it at its level.
+    pub fn try_leaf(&self, leaf: Leaf) -> Option<FuncRef> {
+        self.leaves.get(&leaf).copied()
+    }
+
+    /// The imported leaf.
+    pub fn leaf(&self, leaf: Leaf) -> FuncRef {
+        self.leaves[&leaf]
+    }
+
+    /// Number of rows of a domain in this run.
+    pub fn rows(&self, e: &mut Emit, domain: Domain) -> Value {
+        match domain {
+            Domain::Tokens => e.load_u32(self.args, offset_of!(Args, tokens)),
+            Domain::Wanted => e.load_u32(self.args, offset_of!(Args, logit_rows)),
+            Domain::Slots(k) => {
+                let tokens = e.load_u32(self.args, offset_of!(Args, tokens));
+                e.mul_imm(tokens, k as i64)
+            }
+        }
+    }
+
+    pub(crate) fn arg_u32(&self, e: &mut Emit, field: usize, index: Value) -> Value {
+        let list = e.load(I64, self.args, field);
+        let ptr = e.at(list, index, 4);
+        e.load_u32(ptr, 0)
+    }
+
+    /// Token id of a batch row.
+    pub fn token_id(&self, e: &mut Emit, row: Value) -> Value {
+        self.arg_u32(e, offset_of!(Args, token_ids), row)
+    }
+
+    /// Position of a batch row.
+    pub fn position(&self, e: &mut Emit, row: Value) -> Value {
+        self.arg_u32(e, offset_of!(Args, positions), row)
+    }
+
+    /// Batch row of a wanted row.
+    pub fn logit_index(&self, e: &mut Emit, row: Value) -> Value {
+        self.arg_u32(e, offset_of!(Args, logit_index), row)
+    }
+
+    /// The rotary table's row (cos and sin, `head_dim` f32 in all) for a batch row's position.
+    pub fn rope_row(&self, e: &mut Emit, table: OperandId, head_dim: usize, row: Value) -> Value {
+        let base = self.operand(e, table);
+        let position = self.position(e, row);
+        e.at(base, position, head_dim * 4)
+    }
+
+    /// Sequence of a batch row: which row of the block tables is its own.
+    pub fn sequence(&self, e: &mut Emit, row: Value) -> Value {
+        self.arg_u32(e, offset_of!(Args, sequences), row)
+    }
+
+    /// The block table of a batch row's sequence.
+    pub fn block_table(&self, e: &mut Emit, kind: LayerKind, row: Value) -> Value {
+        let sequence = self.sequence(e, row);
+        let table = e.load(I64, self.args, offset_of!(Args, block_tables) + kind.index() * 8);
+        let entries = e.load_u32(self.args, offset_of!(Args, block_table_stride) + kind.index() * 4);
+        let start = e.b.ins().imul(sequence, entries);
+        e.at(table, start, 4)
+    }
+
+    /// Address of KV block number `index` (position / 16) in a block table.
+    pub fn kv_block(
+        &self,
+        e: &mut Emit,
+        pool: Value,
+        table: Value,
+        index: Value,
+        geometry: &KvGeometry,
+    ) -> Value {
+        let entry = e.at(table, index, 4);
+        let block = e.load_u32(entry, 0);
+        e.at(pool, block, geometry.block_bytes())
+    }
+
+    /// Where a batch row's keys and values go.
+    pub fn kv_slot(
+        &self,
+        e: &mut Emit,
+        pool: OperandId,
+        kind: LayerKind,
+        geometry: &KvGeometry,
+        row: Value,
+    ) -> KvSlot {
+        let pool = self.operand(e, pool);
+        let table = self.block_table(e, kind, row);
+        let position = self.position(e, row);
+        let index = e.b.ins().ushr_imm_u(position, i64::from(BLOCK_TOKENS.trailing_zeros()));
+        let block = self.kv_block(e, pool, table, index, geometry);
+        let token = e.b.ins().band_imm_u(position, BLOCK_TOKENS as i64 - 1);
+        KvSlot { block, token }
+    }
+
+    /// Row pointer list.
+    pub fn list(&self, e: &mut Emit) -> Value {
+        e.add_imm(self.scratch, self.layout.list as i64)
+    }
+
+    /// One-entry pointer list.
+    pub fn linear_list(&self, e: &mut Emit) -> Value {
+        e.add_imm(self.scratch, self.layout.linear_list as i64)
+    }
+
+    /// Work area of top-k and of sorting slots.
+    pub fn topk_scratch(&self, e: &mut Emit) -> Value {
+        e.add_imm(self.scratch, self.layout.topk as i64)
+    }
+
+    /// Address within the body's own area.
+    pub fn body_scratch(&self, e: &mut Emit, offset: usize) -> Value {
+        e.add_imm(self.scratch, (self.layout.body + offset) as i64)
+    }
+
+    /// The same of worker 0's, which all workers of the step may write to.
+    pub fn common_scratch(&self, e: &mut Emit, offset: usize) -> Value {
+        let scratch = e.load(I64, self.worker, offset_of!(Worker, first_scratch));
+        e.add_imm(scratch, (self.layout.body + offset) as i64)
+    }
+}
+
+impl<'k> Cx<'k> {
+    /// The same kernel's, but row `first` of what is homed in scratch is its first row.
+    pub fn based_at(&self, e: &mut Emit, kernel: &Kernel, first: Value) -> Cx<'k> {
+        let bases = kernel.vals.iter().zip(&self.bases).map(|(val, base)| match val.home {
+            Home::Operand(_) => *base,
+            Home::Scratch | Home::ScratchUnlessFirst(_) => {
+                let before = e.mul_imm(first, val.row.stride() as i64);
+                e.b.ins().isub(*base, before)
+            }
+        });
+        let bases = bases.collect();
+        Cx { vals: self.vals.clone(), bases, ..*self }
+    }
+}

@@ -1,0 +1,135 @@
+//! An adapter in memory, packed once.
+
+use super::error::AdapterError;
+use super::room::{Reservation, Room};
+use kernmill_os::region::{RegionError, WeightRegion};
+use kernmill_plan::adapter::{Adapters, SiteLayout, SiteShape};
+use kernmill_plan::pack::PackError;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// An adapter, packed for the sites of a program; never written again.
+#[derive(Debug)]
+pub struct PackedAdapter {
+    pub(super) layouts: Vec<Option<SiteLayout>>,
+    pub(super) memory: Arc<WeightRegion>,
+    /// Its place in a store's budget, from when it began to be loaded until the store has it.
+    pub(super) room: Mutex<Option<Reservation>>,
+}
+
+/// A loaded adapter.
+#[derive(Debug)]
+pub struct Adapter {
+    /// The sites that it is packed for.
+    pub(super) sites: Arc<Adapters>,
+    pub(super) packed: Arc<PackedAdapter>,
+    /// By site, the scale of every rank.
+    pub(super) scales: Vec<Vec<f32>>,
+    /// By site, DoRA's magnitudes, rows in the checkpoint's order.
+    pub(super) magnitudes: Vec<Option<Vec<f32>>>,
+    /// Of a combination: what it was made of, with weights.
+    pub(super) parts: Vec<(Weak<Adapter>, f32)>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Adapter {
+    /// Its packed form.
+    pub fn packed(&self) -> &Arc<PackedAdapter> {
+        &self.packed
+    }
+
+    /// Bytes of memory, but for some vectors.
+    pub fn bytes(&self) -> u64 {
+        self.packed.bytes() as u64
+    }
+
+    /// What the user should know about it.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+}
+
+/// Packs one site of an adapter: its index, its layout, and the whole adapter's bytes.
+pub type Fill<'f, E> = dyn FnMut(usize, &SiteLayout, &mut [u8]) -> Result<(), E> + 'f;
+
+/// Why an adapter could not be packed.
+#[derive(Debug, thiserror::Error)]
+pub enum AdapterPackError {
+    /// The system refused the memory.
+    #[error(transparent)]
+    Region(#[from] RegionError),
+    /// An element is unusable.
+    #[error(transparent)]
+    Pack(#[from] PackError),
+}
+
+impl PackedAdapter {
+    /// Takes memory for an adapter of these shapes (one per site, `None` where it has nothing) and lets `fill` pack each site.
+    ///
+    /// # Errors
+    /// The system's, or those of `fill`.
+    ///
+    /// # Panics
+    /// When there are not as many shapes as sites, or a rank is out of range.
+    pub fn pack<E: From<RegionError>>(
+        adapters: &Adapters,
+        shapes: &[Option<SiteShape>],
+        fill: &mut Fill<'_, E>,
+    ) -> Result<PackedAdapter, E> {
+        let (layouts, bytes) = adapters.layout(shapes);
+        let mut memory = WeightRegion::anonymous(bytes)?;
+        for (site, layout) in layouts.iter().enumerate() {
+            if let Some(layout) = layout {
+                fill(site, layout, memory.as_mut_slice())?;
+            }
+        }
+        Ok(PackedAdapter::new(layouts, memory.freeze()?, None))
+    }
+
+    /// One whose sites are packed in `memory` by `layouts`.
+    pub(super) fn new(
+        layouts: Vec<Option<SiteLayout>>,
+        memory: Arc<WeightRegion>,
+        room: Option<Reservation>,
+    ) -> PackedAdapter {
+        PackedAdapter { layouts, memory, room: Mutex::new(room) }
+    }
+
+    /// Its place in a store's budget, while it has one.
+    pub(super) fn room(&self) -> MutexGuard<'_, Option<Reservation>> {
+        // Nothing panics while it holds the lock.
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its memory.
+    pub(super) fn as_slice(&self) -> &[u8] {
+        self.memory.as_slice()
+    }
+
+    /// Whether it is packed for these sites.
+    pub fn fits(&self, adapters: &Adapters) -> bool {
+        let mut pairs = self.layouts.iter().zip(&adapters.sites);
+        let fits = |layout: &SiteLayout, site| layout.fits(site, adapters.format);
+        self.layouts.len() == adapters.sites.len()
+            && pairs.all(|(layout, site)| layout.as_ref().is_none_or(|layout| fits(layout, site)))
+    }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// Its layout at each site.
+    pub fn layouts(&self) -> &[Option<SiteLayout>] {
+        &self.layouts
+    }
+
+    /// Largest rank at any site.
+    pub fn rank(&self) -> usize {
+        self.layouts.iter().flatten().map(SiteLayout::rank).max().unwrap_or(0)
+    }
+
+    /// Error unless `room` has room for it, which may be one of those being loaded.
+    pub(super) fn check_room(&self, room: &Room, what: &str) -> Result<(), AdapterError> {
+        room.check_reserved(what, self.bytes() as u64, self.room().as_ref())
+    }
+}
