@@ -17,3 +17,4 @@ mod oracle;
 mod plan;
 mod smollm2;
 mod streams;
+mod tree;

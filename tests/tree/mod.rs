@@ -1,0 +1,129 @@
+//! The tree of sources: no file and no crate uses another in a circle.
+
+mod circles;
+mod uses;
+
+use crate::docs::{files, root};
+use circles::{Graph, circle};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use uses::{Modules, graph, uses};
+
+/// A member of the workspace, or the program, or its tests.
+struct Sources {
+    /// The name in `use` lines.
+    name: String,
+    dir: PathBuf,
+}
+
+/// Where every crate of the workspace has its sources.
+fn sources() -> Vec<Sources> {
+    let manifest = |dir: &Path| -> toml::Table {
+        fs::read_to_string(dir.join("Cargo.toml")).unwrap().parse().expect("a manifest")
+    };
+    let members = manifest(root())["workspace"]["members"].as_array().cloned().expect("members");
+    let mut sources: Vec<Sources> = members
+        .iter()
+        .map(|member| {
+            let dir = root().join(member.as_str().expect("a path"));
+            let name = manifest(&dir)["package"]["name"].as_str().expect("a name").replace('-', "_");
+            Sources { name, dir: dir.join("src") }
+        })
+        .collect();
+    for (name, dir) in [("the program", "cli"), ("the tests", "tests")] {
+        sources.push(Sources { name: name.to_owned(), dir: root().join(dir) });
+    }
+    sources
+}
+
+/// The modules of a crate, by their files' places.
+fn modules(dir: &Path) -> Modules {
+    let module = |file: &PathBuf| -> Option<(Vec<String>, String)> {
+        let place = file.strip_prefix(dir).unwrap().with_extension("");
+        let mut path: Vec<String> = place.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+        // A binary of its own.
+        if path == ["run_only"] {
+            return None;
+        }
+        if ["mod", "lib", "main"].contains(&path.last()?.as_str()) {
+            path.pop();
+        }
+        Some((path, fs::read_to_string(file).unwrap()))
+    };
+    files(dir, &["rs"]).iter().filter_map(module).collect()
+}
+
+#[test]
+fn no_file_uses_another_in_a_circle() {
+    for Sources { name, dir } in sources() {
+        let modules = modules(&dir);
+        assert!(modules.contains_key(&Vec::new()), "{name} has a root");
+        let graph = graph(&modules);
+        assert!(modules.len() < 5 || graph.values().any(|uses| !uses.is_empty()), "{name}: no use is seen");
+        let circle = circle(&graph);
+        assert!(circle.is_none(), "{name}: files use each other: {}", circle.unwrap().join(" -> "));
+    }
+}
+
+#[test]
+fn no_crate_uses_another_in_a_circle() {
+    let sources = sources();
+    let mut graph = Graph::new();
+    for Sources { name, dir } in &sources {
+        let used = modules(dir).into_values().flat_map(|text| uses(&text)).map(|one| one.path[0].clone());
+        let ours = used.filter(|used| used != name && sources.iter().any(|other| other.name == *used));
+        graph.insert(name.clone(), ours.collect());
+    }
+    assert!(graph["kernmill_compiler"].contains("kernmill_plan"), "{graph:?}");
+    let circle = circle(&graph);
+    assert!(circle.is_none(), "crates use each other: {}", circle.unwrap().join(" -> "));
+}
+
+/// A crate of these files, `""` being its root.
+fn made_up(files: &[(&str, &str)]) -> Graph {
+    let path = |name: &str| name.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect();
+    graph(&files.iter().map(|(name, text)| (path(name), (*text).to_owned())).collect::<BTreeMap<_, _>>())
+}
+
+#[test]
+fn a_made_up_circle_is_found() {
+    let straight = [("", "mod a;\nmod b;\nuse a::A;"), ("a", "use crate::b::B;"), ("b", "use std::fmt;")];
+    assert_eq!(circle(&made_up(&straight)), None);
+    let bent = [("", "mod a;\nmod b;"), ("a", "use crate::{b::{self, B}, c};"), ("b", "use super::a::A;")];
+    assert_eq!(circle(&made_up(&bent)).unwrap(), ["a", "b"]);
+    let long =
+        [("", ""), ("a", "use crate::b::B;"), ("b", "pub use crate::c::C as B;"), ("c", "use super::a;")];
+    assert_eq!(circle(&made_up(&long)).unwrap(), ["a", "c"]);
+}
+
+#[test]
+fn a_circle_of_a_folder_and_its_files_is_found() {
+    // The folder passes on what its files have, and they take it from there: no circle with the folder, but one between them.
+    let passed_on = [
+        ("", "mod m;"),
+        ("m", "mod one;\nmod two;\npub use one::{\n    One, // first\n};\npub use two::Two;"),
+        ("m::one", "use super::Two;"),
+        ("m::two", "use std::fmt;"),
+    ];
+    assert_eq!(circle(&made_up(&passed_on)), None);
+    let mut each_other = passed_on;
+    each_other[3].1 = "use super::One;";
+    assert_eq!(circle(&made_up(&each_other)).unwrap(), ["m::one", "m::two"]);
+    let both_ways =
+        [("", "mod m;"), ("m", "mod one;\nuse one::One;\nstruct Mine;"), ("m::one", "use super::Mine;")];
+    assert_eq!(circle(&made_up(&both_ways)).unwrap(), ["m", "m::one"]);
+}
+
+#[test]
+fn tests_in_a_file_make_no_circle() {
+    let files =
+        [("", ""), ("a", "use crate::b::B;"), ("b", "#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}")];
+    assert_eq!(circle(&made_up(&files)), None);
+    let parsed = uses(
+        "    use a::{b as c, d::{self, E}};\n// use x;\nlet used = 1;\nuse it, he said.\npub(crate) use f::*;",
+    );
+    let names: Vec<&str> = parsed.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["c", "d", "E", "*"]);
+    assert!(parsed[3].is_exported && !parsed[0].is_exported);
+}
