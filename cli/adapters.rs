@@ -1,7 +1,6 @@
 //! `--lora`: adapters from the command line to the engine.
 
-use kernmill::adapters::{AdapterSource, LoadedAdapter};
-use serde_json::{Value, json};
+use kernmill::adapters::AdapterSource;
 use std::path::Path;
 
 /// Adapters to run with.
@@ -30,11 +29,6 @@ pub fn adapter(text: &str) -> Result<AdapterSource, String> {
         return Err(format!("the scale is {scale}, expected a finite number"));
     }
     Ok(AdapterSource { name: name.to_owned(), directory: directory.into(), scale })
-}
-
-/// A loaded adapter, for reports.
-pub fn json(adapter: &LoadedAdapter) -> Value {
-    json!({ "name": adapter.name, "bytes": adapter.bytes, "seconds": adapter.seconds })
 }
 
 #[cfg(test)]

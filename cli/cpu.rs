@@ -1,23 +1,11 @@
 //! `kernmill cpu`: what this machine offers.
 
-use crate::bench::limits::{buffer, caches, limits};
-use crate::bench::stats::best;
 use crate::failure::Result;
 use crate::options::size;
 use crate::output;
 use crate::version;
-use kernmill::Target;
-use kernmill::observe::Silent;
-use kernmill_compiler::quant::Preset;
-use kernmill_os::cpu::host_has;
-use kernmill_os::memory::available_memory;
-use kernmill_os::proc;
-use kernmill_os::tiles;
-use kernmill_plan::target::Level;
-use kernmill_runtime::pool::{MAX_THREADS, default_threads};
-use serde_json::json;
-use std::collections::BTreeSet;
-use std::fmt::Write;
+use kernmill::tools::cpu::{Measured, json, text};
+use kernmill_runtime::pool::MAX_THREADS;
 
 /// Shows which targets this CPU can run, what it lacks for the others, and the cores and memory there are
 #[derive(Debug, clap::Args)]
@@ -44,160 +32,14 @@ pub struct Cpu {
     json: bool,
 }
 
-/// What some threads reach.
-struct Reached {
-    threads: usize,
-    /// Bytes per second of each read.
-    reads: Vec<f64>,
-    /// Integer operations per second of each try.
-    peaks: Vec<f64>,
-}
-
-/// Tries of each measurement; the best counts.
-const TRIES: usize = 5;
-
 impl Cpu {
     /// Runs the command.
     pub fn execute(self) -> Result<()> {
-        let reached = if self.measure { self.measured()? } else { Vec::new() };
-        output::print(if self.json { json_text(&reached) } else { text(&reached) })
-    }
-
-    /// What one thread and all threads reach.
-    fn measured(&self) -> Result<Vec<Reached>> {
-        let level = Target::Native.runnable_level(Preset::Faithful, &Silent)?;
-        let all = self.threads.map_or_else(default_threads, usize::from);
-        let bytes = self.read.max(1 << 20);
-        let memory = buffer(bytes)?;
-        let counts = if all == 1 { vec![1] } else { vec![1, all] };
-        let measure = |threads: usize| {
-            let mut limits = limits(level, threads)?;
-            let mut reached = Reached { threads, reads: Vec::new(), peaks: Vec::new() };
-            for _ in 0..TRIES {
-                reached.reads.push(limits.read(memory.as_slice(), bytes));
-                reached.peaks.push(limits.multiply());
-            }
-            Ok(reached)
-        };
-        counts.into_iter().map(measure).collect()
-    }
-}
-
-fn text(reached: &[Reached]) -> String {
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    let _ = writeln!(text, "{}", model_name());
-    let native = Level::native(false);
-    for level in Level::ALL {
-        let missing = level.missing();
-        let says = match (missing.is_empty(), native == Some(level)) {
-            (true, true) => "yes (native)".to_owned(),
-            (true, false) => "yes".to_owned(),
-            (false, _) => format!("no: lacks {}", missing.join(", ")),
-        };
-        let _ = writeln!(text, "  {:16} {says}", level.name());
-    }
-    let _ = writeln!(text, "features: {}", features().join(" "));
-    let _ = writeln!(text, "AMX tiles: {}", tiles_text(&tiles_state()));
-    let _ = writeln!(text, "threads: {} by default, {} CPUs", default_threads(), cpus());
-    if let Some(bytes) = available_memory() {
-        let _ = writeln!(text, "memory: {:.1} GB available", bytes as f64 / 1e9);
-    }
-    for Reached { threads, reads, peaks } in reached {
-        let plural = if *threads == 1 { "" } else { "s" };
-        let (read, peak) = (best(reads) / 1e9, best(peaks) / 1e12);
-        let _ = writeln!(
-            text,
-            "{threads} thread{plural}: reads memory at {read:.1} GB/s, int8 at {peak:.2} TOPS"
-        );
-    }
-    text
-}
-
-fn json_text(reached: &[Reached]) -> String {
-    let levels: Vec<_> = Level::ALL
-        .into_iter()
-        .map(|level| json!({ "name": level.name(), "supported": level.missing().is_empty(), "missing": level.missing() }))
-        .collect();
-    let tiles = tiles_state();
-    let mut report = json!({
-        "cpu": model_name(),
-        "native": Level::native(false).map(Level::name),
-        "levels": levels,
-        "amx": { "present": tiles.present, "permitted": tiles.refusal.is_none() },
-        "features": features(),
-        "cpus": cpus(),
-        "default_threads": default_threads(),
-        "available_memory": available_memory(),
-        "last_level_cache": caches().last,
-    });
-    if !reached.is_empty() {
-        let scaled =
-            |values: &[f64], unit: f64| values.iter().map(|value| value / unit).collect::<Vec<f64>>();
-        let of = |one: &Reached| {
-            json!({
-                "threads": one.threads,
-                "gb_per_s": best(&one.reads) / 1e9,
-                "reads": scaled(&one.reads, 1e9),
-                "tops_per_s": best(&one.peaks) / 1e12,
-                "peaks": scaled(&one.peaks, 1e12),
-            })
-        };
-        report["measured"] = reached.iter().map(of).collect();
-    }
-    version::report("kernmill.cpu/1", report)
-}
-
-/// Whether there are AMX tiles, and whether this process may use them.
-struct TilesState {
-    present: bool,
-    /// Why it may not.
-    refusal: Option<String>,
-}
-
-fn tiles_state() -> TilesState {
-    let present = ["amx_tile", "amx_bf16"].into_iter().all(host_has);
-    TilesState { present, refusal: tiles::request().err().map(|error| error.to_string()) }
-}
-
-fn tiles_text(state: &TilesState) -> String {
-    match (state.present, &state.refusal) {
-        (false, _) => "none in this CPU, or not enabled".to_owned(),
-        (true, None) => "there and permitted; preset bf16 uses them".to_owned(),
-        (true, Some(error)) => format!("there, but the system does not permit them: {error}"),
-    }
-}
-
-/// Features that any level uses and this CPU has.
-fn features() -> Vec<&'static str> {
-    let known: BTreeSet<&str> = Level::ALL.iter().flat_map(|level| level.features()).copied().collect();
-    known.into_iter().filter(|feature| host_has(feature)).collect()
-}
-
-fn cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// The CPU's name for itself.
-pub fn model_name() -> String {
-    name_in(&proc::text("cpuinfo").unwrap_or_default())
-}
-
-fn name_in(info: &str) -> String {
-    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    let name = name.map(|(_, name)| name.trim()).filter(|name| !name.is_empty());
-    name.unwrap_or("unknown x86-64 CPU").to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cpu_without_a_name_is_unknown() {
-        assert_eq!(name_in("vendor_id\t: A\nmodel\t\t: 1\nmodel name\t: A B: C \n"), "A B: C");
-        for info in ["", "model name", "model name\t:  \n", "Processor: ARM\n", "\u{fffd}\0"] {
-            assert_eq!(name_in(info), "unknown x86-64 CPU", "{info:?}");
+        let threads = self.threads.map(usize::from);
+        let measured = if self.measure { Measured::all(threads, self.read)? } else { Vec::new() };
+        match self.json {
+            true => output::print(version::report("kernmill.cpu/1", json(&measured))),
+            false => output::print(text(&measured)),
         }
     }
 }

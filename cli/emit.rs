@@ -2,7 +2,8 @@
 
 use crate::failure::{Failure, Result};
 use crate::output;
-use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use kernmill::tools::stages::Stage;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -11,40 +12,16 @@ use std::path::{Path, PathBuf};
 #[command(next_help_heading = "Compiler stages")]
 pub struct Emit {
     /// Print these stages of the compilation, in the order of the pipeline
-    #[arg(long, value_name = "STAGE,..", value_delimiter = ',')]
+    #[arg(long, value_name = "STAGE,..", value_delimiter = ',', value_parser = stage_parser())]
     pub emit: Vec<Stage>,
     /// Write each stage to a file of its own in this directory instead
     #[arg(long, value_name = "DIR", requires = "emit")]
     pub emit_dir: Option<PathBuf>,
 }
 
-/// A stage of the pipeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Stage {
-    /// The model spec
-    Spec,
-    /// The graph of the spec
-    Graph,
-    /// The graph with the preset's quantisation made explicit
-    Quant,
-    /// Groups of nodes that become one kernel each
-    Fused,
-    /// The kernel for each group
-    Select,
-    /// Steps and buffers
-    Schedule,
-    /// Places of the buffers in the arena
-    Memory,
-    /// Cranelift IR of the kernels
-    Clif,
-    /// Machine code of the kernels
-    Asm,
-    /// What the runtime gets: steps with their operands, buffers, symbols
-    Plan,
-    /// Hashes of the machine code and of everything around it, to compare compilers by
-    Hashes,
-    /// The machine code as an ELF object file: with --emit-dir, or compile -o FILE.o
-    Obj,
+fn stage_parser() -> impl TypedValueParser<Value = Stage> {
+    PossibleValuesParser::new(Stage::ALL.map(|stage| PossibleValue::new(stage.name()).help(stage.about())))
+        .map(|name| Stage::from_name(&name).unwrap_or(Stage::Spec))
 }
 
 impl Emit {
@@ -56,6 +33,18 @@ impl Emit {
     /// Whether stages go to standard output.
     pub fn prints(&self) -> bool {
         !self.emit.is_empty() && self.emit_dir.is_none()
+    }
+
+    /// Whether only stages before compilation are wanted.
+    #[cfg(feature = "compiler")]
+    pub fn needs_no_compiler(&self) -> bool {
+        self.emit.iter().all(|stage| *stage <= Stage::Graph)
+    }
+
+    /// Whether Cranelift's IR must be kept.
+    #[cfg(feature = "compiler")]
+    pub fn wants_clif(&self) -> bool {
+        self.wants(Stage::Clif)
     }
 
     /// Refuses to print what is no text. Done before the work; `object` is where an object file goes without `--emit-dir`.
@@ -71,7 +60,11 @@ impl Emit {
 
     /// Prints or writes the wanted stages; a single one is printed as it is, several with a title each. An object file goes to `object`,
     /// unless there is `--emit-dir`.
-    pub fn write(&self, object: Option<&Path>, contents: &dyn Fn(Stage) -> Result<Vec<u8>>) -> Result<()> {
+    pub fn write(
+        &self,
+        object: Option<&Path>,
+        contents: &dyn Fn(Stage) -> kernmill::Result<Vec<u8>>,
+    ) -> Result<()> {
         let mut wanted = self.emit.clone();
         wanted.sort_unstable();
         wanted.dedup();
@@ -102,20 +95,5 @@ fn print(contents: &[u8]) -> Result<()> {
         output::show(String::from_utf8_lossy(contents))
     } else {
         output::print(contents)
-    }
-}
-
-impl Stage {
-    /// Its name on the command line.
-    pub fn name(self) -> String {
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-
-    fn file_name(self) -> String {
-        match self {
-            Stage::Spec => "spec.toml".to_owned(),
-            Stage::Obj => "code.o".to_owned(),
-            _ => format!("{}.txt", self.name()),
-        }
     }
 }

@@ -7,20 +7,19 @@ use crate::given::{GivenArgs, OF_COMPILING};
 use crate::options::{CompileArgs, target_parser};
 use crate::output;
 use crate::progress::Terminal;
-use crate::stages::{Stages, compile_and_emit};
 use crate::version;
-use kernmill::Target;
 use kernmill::locate::Located;
 use kernmill::regenerate::{Origin, origin};
 use kernmill::source::SpecSource;
+use kernmill::tools::explain;
+use kernmill::tools::stages::Stages;
+use kernmill::{Error, Target};
 use kernmill_compiler::choose::Choices;
-use kernmill_compiler::fuse;
 use kernmill_compiler::graph::Graph;
-use kernmill_compiler::pipeline::{Compiled, Options};
+use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::select;
 use kernmill_runtime::Plan;
-use std::fmt::Write;
 use std::path::Path;
 
 /// Shows what a model compiles to: what fused, what nearly did and why not, what it takes, and which kernels were picked why
@@ -106,63 +105,18 @@ impl Explain {
     }
 
     fn explain(&self, source: &SpecSource, graph: &Graph, options: &Options, assumed: bool) -> Result<()> {
-        let compiled = compile_and_emit(source, graph, options, &self.emit)?;
+        let compiled = compile(graph, options).map_err(Error::from)?;
+        let stages = Stages { spec: &source.text, graph, compiled: std::slice::from_ref(&compiled) };
+        self.emit.write(None, &|stage| stages.contents(stage))?;
         if self.json {
             let report = select::explain(&compiled.selections, &compiled.leaves);
             output::print(version::report("kernmill.explain/1", serde_json::json!(report)))?;
         } else if self.emit.emit.is_empty() {
-            output::show(report(graph, &compiled, assumed))?;
+            output::show(explain::report(graph, &compiled, assumed))?;
         }
         if !self.compile.quiet {
-            output::note(times(&compiled));
+            output::note(explain::times(&compiled));
         }
         Ok(())
     }
-}
-
-/// `assumed`: whether the formats of preset `fast` are not the weights' own.
-fn report(graph: &Graph, compiled: &Compiled, assumed: bool) -> String {
-    let mut text = fuse::explain(&compiled.fused, &compiled.report);
-    let program = &compiled.program;
-    let model = &program.model;
-    // Writing to a String cannot fail.
-    let _ = writeln!(text, "compiled for {}, preset {}:", program.level.name(), model.preset);
-    if assumed {
-        let _ = writeln!(text, "  assuming that every tensor that may have 4 bits does");
-    }
-    let _ = writeln!(text, "  vocabulary {}, longest context {}", graph.vocab, graph.max_context);
-    let _ = writeln!(
-        text,
-        "  weights {} bytes, of which one token reads {}",
-        compiled.layout.bytes, model.decode_bytes
-    );
-    let _ = writeln!(
-        text,
-        "  {} kernels, {} bytes of code; arena {} bytes, scratch {} bytes per worker",
-        compiled.kernels.list.len(),
-        program.code.bytes.len(),
-        program.arena_bytes,
-        program.scratch_bytes
-    );
-    for class in &program.classes {
-        let logits = class.logit_steps.len();
-        let adapters = class.steps.iter().filter(|step| !step.sites.is_empty()).count();
-        let steps = class.steps.len() - adapters;
-        let more = if adapters > 0 { format!(", {adapters} more for adapters") } else { String::new() };
-        let _ = writeln!(
-            text,
-            "  up to {} tokens: {steps} steps{more}, and {logits} for logits",
-            class.max_tokens
-        );
-    }
-    let _ = write!(text, "{}", select::explain(&compiled.selections, &compiled.leaves));
-    text
-}
-
-fn times(compiled: &Compiled) -> String {
-    let total: f64 = compiled.times.iter().map(|(_, time)| time.as_secs_f64()).sum();
-    let mut passes: Vec<_> = compiled.times.iter().collect();
-    passes.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-    let longest = passes.iter().take(3).map(|(name, time)| format!("{name} {:.3} s", time.as_secs_f64()));
-    format!("compiled in {total:.3} s ({})", longest.collect::<Vec<_>>().join(", "))
 }

@@ -1,4 +1,4 @@
-//! The `kernmill` command line: one file per command, each a thin layer over the libraries.
+//! The `kernmill` command line: one file per command, arguments and printing over the library of the same name.
 
 mod adapters;
 #[cfg(feature = "compiler")]
@@ -9,8 +9,8 @@ mod compile;
 mod cpu;
 mod emit;
 mod environment;
-#[cfg(feature = "compiler")]
 mod exit;
+#[cfg(feature = "compiler")]
 mod explain;
 mod explicit;
 mod failure;
@@ -22,18 +22,14 @@ mod given;
 mod import;
 mod inspect;
 mod interrupt;
-mod listing;
 mod logging;
 mod logits;
 mod manual;
 mod model;
 mod options;
 mod output;
-mod prepared;
 mod progress;
 mod run;
-#[cfg(feature = "compiler")]
-mod stages;
 #[cfg(feature = "compiler")]
 mod synth;
 mod tokens;

@@ -7,9 +7,9 @@ use crate::failure::{Failure, Result};
 use crate::given::{GivenArgs, OF_COMPILING};
 use crate::options::{CompileArgs, size, target_parser};
 use crate::output;
-use crate::prepared::emit_prepared;
 use crate::progress::Terminal;
 use kernmill::locate::Located;
+use kernmill::tools::stages::of_prepared;
 use kernmill::{Loaded, Opened, Options, Target};
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::perf;
@@ -126,7 +126,7 @@ pub fn load(
     sequences: u32,
 ) -> Result<Loaded> {
     let prepared = opened.prepare(options)?;
-    emit_prepared(&prepared, emit)?;
+    emit.write(None, &|stage| of_prepared(&prepared, stage))?;
     let loaded = prepared.load(options, context, sequences)?;
     if args.perf_map {
         let map = perf::write_map(&loaded.engine, &loaded.image.program().code.symbols);

@@ -109,12 +109,5 @@ fn write(path: &Path, file: NewFile, contents: impl AsRef<[u8]>) -> Result<()> {
 
 /// Fails when the file system of an output has no room for `bytes`.
 pub fn check_space(path: &Path, bytes: u64) -> Result<()> {
-    let dir =
-        if is_stdout(path) { None } else { NewFile::directory_of(path).map_err(Failure::read(path))? };
-    let Some(dir) = &dir else { return Ok(()) };
-    let free = kernmill_os::memory::free_space(dir).map_err(|error| Failure::input(dir, error))?;
-    if free >= bytes {
-        return Ok(());
-    }
-    Err(Failure::input(dir, format!("not enough disk space: {bytes} bytes needed, {free} free")))
+    if is_stdout(path) { Ok(()) } else { Ok(kernmill::memory::check_space(path, bytes)?) }
 }

@@ -34,6 +34,7 @@ impl Observer for Terminal {
         Box::new(Bar(match unit {
             Unit::Bytes => bytes(work, total, self.quiet),
             Unit::Count => count(work, total, self.quiet),
+            Unit::Unknown => waiting(work, self.quiet),
         }))
     }
 }
@@ -61,8 +62,7 @@ pub fn count(what: &str, count: u64, quiet: bool) -> ProgressBar {
 }
 
 /// A wait of unknown length.
-#[cfg(feature = "compiler")]
-pub fn waiting(what: &str, quiet: bool) -> ProgressBar {
+fn waiting(what: &str, quiet: bool) -> ProgressBar {
     bar(what, 0, "{msg} {spinner} {elapsed}", quiet)
 }
 

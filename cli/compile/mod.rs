@@ -10,29 +10,24 @@ use crate::failure::{Failure, Result};
 use crate::given::GivenArgs;
 use crate::options::CompileArgs;
 use crate::output;
-use crate::progress;
 use crate::progress::Terminal;
-use crate::stages::{Stages, fingerprints};
 use crate::version;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill::Target;
 use kernmill::adapters::AdapterSource;
+use kernmill::compile::write_plan;
 use kernmill::locate::{Located, SourceFiles};
 use kernmill::merge::Merge;
 use kernmill::observe::Observer;
 use kernmill::source::{SourceModel, SpecSource, choices};
-use kernmill_checkpoint::CheckpointError;
+use kernmill::tools::stages::{Stages, fingerprints};
 use kernmill_compiler::choose::Choices;
 use kernmill_compiler::graph::Graph;
-use kernmill_compiler::pack::WeightSource;
 use kernmill_compiler::pipeline::{Compiled, compile};
-use kernmill_compiler::plan_file::{PlanParts, PlanWriteError, PlanWriter};
-use kernmill_os::output::NewFile;
+use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::{MAX_THREADS, default_threads};
 use serde_json::json;
-use std::fs::File;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -152,7 +147,7 @@ impl Compile {
             }
             Some(file) => {
                 let path = file.path().to_owned();
-                self.write(file, &writer, &weights, threads)?;
+                write_plan(file, &writer, &weights, threads, &*self.observer())?;
                 if !self.compile.quiet {
                     if let Some(note) = merge.note(&model, writer.weight_bytes()) {
                         output::note(note);
@@ -222,37 +217,6 @@ impl Compile {
         }
         Ok(compiled)
     }
-
-    fn write(
-        &self,
-        file: NewFile,
-        writer: &PlanWriter<'_>,
-        weights: &impl WeightSource<Error = CheckpointError>,
-        threads: usize,
-    ) -> Result<()> {
-        let path = file.path().to_owned();
-        output::check_space(&path, writer.bytes())?;
-        owner_alone_writes(file.file()).map_err(Failure::write(&path))?;
-        let bar = progress::bytes("packing weights", writer.weight_bytes(), self.compile.quiet);
-        let written = writer.write(file.file(), weights, threads, &|bytes| bar.inc(bytes));
-        bar.finish_and_clear();
-        written.map_err(|error| match error {
-            PlanWriteError::Pack(error) => error.into(),
-            PlanWriteError::Write(error) => Failure::write(&path)(error),
-        })?;
-        let bar = progress::waiting("writing to the disk", self.compile.quiet);
-        let finished = file.finish_synced();
-        bar.finish_and_clear();
-        finished.map_err(Failure::write(&path))
-    }
-}
-
-/// Whatever the user's umask: code that others could write would not be run.
-fn owner_alone_writes(file: &File) -> std::io::Result<()> {
-    const OTHERS_WRITE: u32 = 0o022;
-    let mut permissions = file.metadata()?.permissions();
-    permissions.set_mode(permissions.mode() & !OTHERS_WRITE);
-    file.set_permissions(permissions)
 }
 
 fn closing(path: &Path, levels: &[Level], bytes: u64, seconds: f64) -> String {

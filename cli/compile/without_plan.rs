@@ -1,12 +1,12 @@
 //! `kernmill compile --emit` without a plan: what a spec alone compiles to.
 
 use super::Compile;
-use crate::emit::Stage;
 use crate::failure::{Failure, Result};
 use crate::output;
 use kernmill::locate::SourceFiles;
 use kernmill::merge::Merge;
 use kernmill::source::{SourceModel, SpecSource, choices};
+use kernmill::tools::stages::Stage;
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::default_threads;

@@ -9,9 +9,7 @@ use kernmill_compiler::pipeline::CompileError;
 use kernmill_compiler::plan_file::PlanPartsError;
 use kernmill_compiler::spec::SpecError;
 use kernmill_compiler::synth::SynthError;
-use kernmill_kernels::generate::GenerateError;
 use kernmill_os::text::message;
-use kernmill_runtime::measure::MeasureError;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use std::borrow::Cow;
 use std::io::IsTerminal;
@@ -56,25 +54,6 @@ impl From<SynthError> for Failure {
         match error {
             SynthError::Io { .. } | SynthError::Checkpoint(_) => Failure::Work(error.to_string()),
             _ => Failure::BadInput(error.to_string()),
-        }
-    }
-}
-
-impl From<GenerateError> for Failure {
-    fn from(error: GenerateError) -> Failure {
-        match error {
-            GenerateError::Large { .. } => Failure::BadInput(error.to_string()),
-            // Its message asks for the report.
-            _ => Failure::Work(error.to_string()),
-        }
-    }
-}
-
-impl From<MeasureError> for Failure {
-    fn from(error: MeasureError) -> Failure {
-        match error {
-            MeasureError::Cpu(_) => Failure::BadInput(error.to_string()),
-            _ => Failure::Work(error.to_string()),
         }
     }
 }

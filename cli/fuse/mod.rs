@@ -1,11 +1,7 @@
 //! `kernmill fuse`: fused-op specs.
 
 mod check;
-mod child;
-mod differ;
 mod list;
-mod measure;
-mod report;
 mod trial;
 
 use crate::failure::Result;

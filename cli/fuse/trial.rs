@@ -1,101 +1,36 @@
-//! The trials of a fused-op spec in a process of their own: `kernmill fuse check` starts it for every spec and watches it.
+//! The process that `kernmill fuse check` starts for the trials of every spec.
 
-use super::child::{End, limit_memory, watch};
-use super::differ::{self, At, Outcome};
-use super::report::Costs;
 use crate::failure::{Failure, Result};
 use crate::output;
-use kernmill_compiler::fuse::{FusedSet, FusedSpec, sample, sample_function};
-use kernmill_compiler::graph::Graph;
-use kernmill_compiler::quant::Preset;
-use kernmill_plan::target::Level;
-use serde::{Deserialize, Serialize};
+use kernmill::tools::fuse_check::serve;
 use std::ffi::{CStr, OsStr, c_char};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{self, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
-/// What is to be tried.
-#[derive(Serialize, Deserialize)]
-pub struct Request {
-    /// Names and texts of the specs.
-    pub specs: Vec<(String, String)>,
-    /// Which of them is tried.
-    pub spec: usize,
-    /// Number of the first random model, and how many there are.
-    pub seed: u64,
-    pub samples: u32,
-    /// Levels to try, by name.
-    pub levels: Vec<String>,
-    /// Text of the graph that costs are of, and its preset; otherwise they are of a random model.
-    pub model: Option<(String, String)>,
-    /// Whether costs are wanted.
-    pub costs: bool,
-    /// Bytes that the process may take.
-    pub memory: u64,
+/// The process itself: reads a request from standard input.
+#[derive(Debug, clap::Args)]
+pub struct Trial {}
+
+impl Trial {
+    /// Runs the command.
+    pub fn execute(self) -> Result<()> {
+        let mut text = String::new();
+        let read = io::stdin().read_to_string(&mut text);
+        read.map_err(|error| Failure::BadInput(format!("the request: {error}")))?;
+        Ok(serve(&text, &|line| output::print(line).is_ok())?)
+    }
 }
 
-/// What came out.
-#[derive(Default, Serialize, Deserialize)]
-pub struct Reply {
-    pub outcome: Outcome,
-    pub costs: Option<Costs>,
-}
-
-/// A line of the process.
-#[derive(Serialize, Deserialize)]
-enum Line {
-    At(At),
-    Done(Box<Reply>),
-}
-
-/// The process's end, where it was not as it should be.
-pub struct Crash {
-    /// What was being tried.
-    pub at: At,
-    /// How it ended.
-    pub verdict: String,
-    /// Text of the model's graph.
-    pub graph: Option<String>,
-}
-
-/// Tries a spec in a process of its own, which may be silent for `limit`.
-///
-/// # Errors
-/// When the process cannot be started.
-pub fn run(
-    request: &Request,
-    spec: &FusedSpec,
-    limit: Duration,
-) -> Result<std::result::Result<Reply, Crash>> {
+/// What starts such a process.
+pub fn command() -> Result<Command> {
     // Without /proc nothing says where the program's own file is.
     let program = std::env::current_exe().or_else(|error| started_by().unwrap_or(Err(error)));
     let program = program.map_err(|error| Failure::Work(format!("the program's own file: {error}")))?;
     let mut command = Command::new(program);
     command.args(["fuse", "trial"]);
-    let input = serde_json::json!(request).to_string();
-    let start = At { model: None, function: None, what: "the start".to_owned(), level: String::new() };
-    let (mut at, mut reply) = (start, None);
-    let end = watch(command, input.as_bytes(), limit, &mut |line| match serde_json::from_str(line) {
-        Ok(Line::At(now)) => at = now,
-        Ok(Line::Done(done)) => reply = Some(*done),
-        Err(_) => {}
-    })?;
-    let verdict = match (end, reply) {
-        (End::Done, Some(reply)) => return Ok(Ok(reply)),
-        (End::Done, None) => "ended without an answer".to_owned(),
-        (End::Broken(verdict), _) => verdict,
-    };
-    let graph = at.model.and_then(|seed| match &at.function {
-        Some(name) => {
-            let function = spec.functions.iter().find(|function| function.name == *name)?;
-            sample_function(function, seed).ok()
-        }
-        None => sample(spec.rule.as_ref()?, seed).ok(),
-    });
-    Ok(Err(Crash { at, verdict, graph: graph.map(|graph| graph.to_string()) }))
+    Ok(command)
 }
 
 /// The path that this process was started by.
@@ -108,54 +43,6 @@ fn started_by() -> Option<io::Result<PathBuf>> {
     // SAFETY: the system gives every process this string, which ends with a NUL and stays where it is.
     let name = unsafe { CStr::from_ptr(name) };
     Some(path::absolute(OsStr::from_bytes(name.to_bytes())))
-}
-
-/// The process itself: reads a request from standard input.
-#[derive(Debug, clap::Args)]
-pub struct Trial {}
-
-impl Trial {
-    /// Runs the command.
-    pub fn execute(self) -> Result<()> {
-        let mut text = String::new();
-        let bad = |error: &dyn std::fmt::Display| Failure::BadInput(format!("the request: {error}"));
-        io::stdin().read_to_string(&mut text).map_err(|error| bad(&error))?;
-        let request: Request = serde_json::from_str(&text).map_err(|error| bad(&error))?;
-        limit_memory(request.memory);
-        let parsed = request.specs.iter().map(|(name, text)| FusedSpec::parse(name, text));
-        let specs = parsed.collect::<std::result::Result<Vec<_>, _>>()?;
-        let spec = specs.get(request.spec).cloned();
-        let spec = spec.ok_or_else(|| bad(&"there is no such spec"))?;
-        let set = FusedSet::builtin().with(specs)?;
-        let supported = Level::supported().into_iter();
-        let levels: Vec<Level> =
-            supported.filter(|level| request.levels.iter().any(|name| name == level.name())).collect();
-        let seeds = request.seed..request.seed.saturating_add(u64::from(request.samples));
-        let say = |line: &Line| output::print(format!("{}\n", serde_json::json!(line)));
-        // Nobody listens any more: there is nothing left to do.
-        let mut at = |at: At| {
-            if say(&Line::At(at)).is_err() {
-                std::process::exit(1);
-            }
-        };
-        let (outcome, example) = differ::run(&spec, &set, seeds, &levels, &mut at);
-        let of = match &request.model {
-            Some((graph, preset)) => {
-                let graph = graph.parse::<Graph>().map_err(|error| bad(&error))?;
-                Preset::from_name(preset).map(|preset| (graph, preset))
-            }
-            None => example,
-        };
-        let costs = match (of, levels.last()) {
-            (Some((graph, preset)), Some(level)) if request.costs && spec.rule.is_some() => {
-                let what = format!("costs in model {}", graph.name);
-                at(At { model: None, function: None, what, level: level.name().to_owned() });
-                Costs::of(&spec.name.value, &graph, preset, &set, *level)
-            }
-            _ => None,
-        };
-        say(&Line::Done(Box::new(Reply { outcome, costs })))
-    }
 }
 
 #[cfg(test)]

@@ -10,10 +10,11 @@ use crate::given::{GivenArgs, OF_COMPILING};
 use crate::options::preset_parser;
 use crate::options::target_parser;
 use crate::version;
-use crate::{listing, output, progress};
+use crate::{output, progress};
 use kernmill::Error;
 use kernmill::Target;
 use kernmill::locate::Located;
+use kernmill::tools::listing;
 #[cfg(feature = "compiler")]
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::Plan;

@@ -1,6 +1,5 @@
 //! What a run took: the closing line, and JSON.
 
-use crate::adapters;
 use crate::version;
 use kernmill::Loaded;
 use kernmill::adapters::LoadedAdapter;
@@ -74,7 +73,7 @@ impl Figures<'_> {
             "preset": model.preset,
             "target": loaded.level().name(),
             "threads": loaded.engine.threads(),
-            "adapters": self.adapters.iter().map(adapters::json).collect::<Vec<_>>(),
+            "adapters": self.adapters.iter().map(LoadedAdapter::json).collect::<Vec<_>>(),
             "text": text,
             "tokens": summary.tokens,
             "stop": stop_name(&summary.stop),

@@ -40,7 +40,7 @@ impl PromptArgs {
     /// Reads and encodes it, for a context of at most `context` tokens.
     pub fn read(&self, model: &Opened, tokenizer: Option<&TokenizerHandle>, context: u32) -> Result<Prompt> {
         if let Some(path) = &self.tokens {
-            return Ok(Prompt { ids: tokens::read(path, model.vocab())?, shown: String::new() });
+            return Ok(Prompt { ids: kernmill::tokens::read(path, model.vocab())?, shown: String::new() });
         }
         let given = match (&self.prompt, &self.prompt_file) {
             (Some(text), _) => Some(text.clone()),

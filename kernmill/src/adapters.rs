@@ -6,6 +6,7 @@ use kernmill_checkpoint::peft::check_files;
 use kernmill_plan::program::Program;
 use kernmill_runtime::adapter::AdapterLoader;
 use kernmill_runtime::{AdapterError, AdapterUse, Engine};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,6 +31,13 @@ pub struct LoadedAdapter {
     pub bytes: u64,
     /// Seconds that loading took.
     pub seconds: f64,
+}
+
+impl LoadedAdapter {
+    /// As reports show it.
+    pub fn json(&self) -> Value {
+        json!({ "name": self.name, "bytes": self.bytes, "seconds": self.seconds })
+    }
 }
 
 /// Finds what can be found before a model is loaded: names that occur twice, files that are not there.

@@ -10,6 +10,8 @@ use kernmill_compiler::{
 #[cfg(feature = "compiler")]
 use kernmill_kernels::generate::GenerateError;
 use kernmill_plan::file::check::FileError;
+#[cfg(feature = "compiler")]
+use kernmill_runtime::measure::MeasureError;
 use kernmill_runtime::tokenizer::TokenizerError;
 use kernmill_runtime::{AdapterError, EngineError, ErrorKind, LoadError, Plan, PlanError};
 use std::fmt::Display;
@@ -48,6 +50,11 @@ impl Error {
     /// Reading an input file failed.
     pub fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
         move |error| Error::input(path, error)
+    }
+
+    /// Writing a result failed.
+    pub fn write(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+        move |error| Error::Work(format!("{}: {error}", path.display()))
     }
 
     /// The fault is kernmill's.
@@ -160,6 +167,27 @@ impl From<PlanPartsError> for Error {
             PlanPartsError::Large { .. } | PlanPartsError::Sections { .. } => {
                 Error::BadInput(error.to_string())
             }
+            _ => Error::Work(error.to_string()),
+        }
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl From<GenerateError> for Error {
+    fn from(error: GenerateError) -> Error {
+        match error {
+            GenerateError::Large { .. } => Error::BadInput(error.to_string()),
+            // Its message asks for the report.
+            _ => Error::Work(error.to_string()),
+        }
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl From<MeasureError> for Error {
+    fn from(error: MeasureError) -> Error {
+        match error {
+            MeasureError::Cpu(_) => Error::BadInput(error.to_string()),
             _ => Error::Work(error.to_string()),
         }
     }

@@ -30,6 +30,8 @@
 //! limit. Nothing is ever downloaded.
 
 pub mod adapters;
+#[cfg(feature = "compiler")]
+pub mod compile;
 mod error;
 pub mod locate;
 pub mod memory;
@@ -45,6 +47,8 @@ pub mod regenerate;
 #[cfg(feature = "compiler")]
 pub mod source;
 mod text;
+pub mod tokens;
+pub mod tools;
 
 pub use error::{Error, Result};
 pub use kernmill_runtime::{Engine, SamplerParams, StopReason, Summary};

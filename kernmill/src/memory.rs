@@ -1,10 +1,12 @@
 //! Whether there is memory enough, before any of it is taken.
 
 use crate::error::{Error, Result};
-use kernmill_os::memory::available_memory;
+use kernmill_os::memory::{available_memory, free_space};
+use kernmill_os::output::NewFile;
 use kernmill_plan::program::Program;
 use kernmill_runtime::MemoryNeed;
 use kernmill_runtime::kv::KvShape;
+use std::path::Path;
 
 /// Bytes of memory that compiling the smallest models takes. With less, the system reads the program's own
 /// pages again and again.
@@ -73,6 +75,19 @@ pub fn check_memory(
         _ if taken > available => refused(taken, available),
         _ => Ok(()),
     }
+}
+
+/// Fails when the file system of a file that is to be written at `path` has no room for `bytes`.
+///
+/// # Errors
+/// As said, or when its directory cannot be looked at.
+pub fn check_space(path: &Path, bytes: u64) -> Result<()> {
+    let Some(dir) = &NewFile::directory_of(path).map_err(Error::read(path))? else { return Ok(()) };
+    let free = free_space(dir).map_err(|error| Error::input(dir, error))?;
+    if free >= bytes {
+        return Ok(());
+    }
+    Err(Error::input(dir, format!("not enough disk space: {bytes} bytes needed, {free} free")))
 }
 
 #[cfg(test)]

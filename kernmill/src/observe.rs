@@ -7,6 +7,8 @@ pub enum Unit {
     Bytes,
     /// Pieces of work.
     Count,
+    /// Nothing that is known beforehand: the total is 0, and nothing advances.
+    Unknown,
 }
 
 /// Progress of one piece of work, which ends when this is dropped. Threads share it.

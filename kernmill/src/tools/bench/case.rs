@@ -1,7 +1,7 @@
 //! One thing that is measured, and how.
 
-use super::limits::Machine;
-use crate::failure::Result;
+use super::machine::Machine;
+use crate::error::Result;
 use kernmill_runtime::measure::major_faults;
 use kernmill_runtime::profile::{Detail, Profile};
 use kernmill_runtime::{AdapterUse, Engine, SeqId, Want};
@@ -20,6 +20,7 @@ pub enum Kind {
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
+    /// Prompt or decoding.
     pub kind: Kind,
     /// Tokens per sequence.
     pub tokens: u32,
@@ -44,6 +45,7 @@ pub struct How<'a> {
 
 /// What came of a case.
 pub struct Outcome {
+    /// What was measured.
     pub case: Case,
     /// Of each run.
     pub seconds: Vec<f64>,
@@ -77,7 +79,11 @@ impl Case {
         if self.depth > 0 { 2 * self.batch } else { self.batch }
     }
 
-    /// Fills the context, warms up, and measures, with a look at the machine's limits before every run and after the last.
+    /// Fills the context, warms up, and measures, with a look at the machine's limits before every run and after the last. `tick` is called
+    /// after the warm-up and after every run.
+    ///
+    /// # Errors
+    /// When the engine cannot run it: a context that is too short, adapters that are not loaded.
     pub fn measure(
         &self,
         engine: &mut Engine,

@@ -3,8 +3,11 @@
 /// Median and quartiles of some values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quartiles {
+    /// A quarter of the values are below.
     pub q1: f64,
+    /// Half of the values are below.
     pub median: f64,
+    /// Three quarters of the values are below.
     pub q3: f64,
 }
 

@@ -1,8 +1,8 @@
 //! The machine's limits, looked at between the runs.
 
 use super::stats::best;
-use crate::failure::Result;
-use kernmill::Loaded;
+use crate::error::Result;
+use crate::model::Loaded;
 use kernmill_os::memory::available_memory;
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::target::Level;
@@ -30,6 +30,9 @@ pub struct Machine {
 
 impl Machine {
     /// Will read the weights if they have as many bytes as are to be read, or else other memory, as much as there is.
+    ///
+    /// # Errors
+    /// When the probes cannot be made or run here, or the system refuses the memory.
     pub fn new(loaded: &Loaded, bytes: u64) -> Result<Machine> {
         let bytes = bytes.max(1 << 20);
         let resident_before = peak_resident();
@@ -71,6 +74,9 @@ impl Machine {
 }
 
 /// Probes of a level on that many threads.
+///
+/// # Errors
+/// When this CPU cannot run them, or the system makes no threads.
 pub fn limits(level: Level, threads: usize) -> Result<Limits> {
     let probe = kernmill_kernels::peak::probe(level)?;
     // SAFETY: the generator has just made the probe.
@@ -78,6 +84,9 @@ pub fn limits(level: Level, threads: usize) -> Result<Limits> {
 }
 
 /// Memory to read that is neither the weights nor in a cache: `bytes`, or half of what there is.
+///
+/// # Errors
+/// When the system refuses the memory.
 pub fn buffer(bytes: u64) -> Result<Arc<WeightRegion>> {
     let bytes = available_memory().map_or(bytes, |available| bytes.min(available / 2));
     Ok(memory_to_read(bytes.max(1 << 20) as usize)?)

@@ -1,6 +1,6 @@
 //! A process that is watched while it tries what may end it: a crash, a hang and too much memory are verdicts.
 
-use crate::failure::{Failure, Result};
+use crate::error::{Error, Result};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
@@ -22,8 +22,7 @@ pub enum End {
 /// When it cannot be started.
 pub fn watch(mut command: Command, input: &[u8], limit: Duration, line: &mut dyn FnMut(&str)) -> Result<End> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let refused =
-        |error| Failure::Work(format!("the process that runs the trials cannot be started: {error}"));
+    let refused = |error| Error::Work(format!("the process that runs the trials cannot be started: {error}"));
     let mut child = command.spawn().map_err(refused)?;
     if let Some(mut stdin) = child.stdin.take() {
         // A child that ends before it has read all says so in its own way.
@@ -162,6 +161,6 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_cannot_be_started() {
         let error = watch(Command::new("/no/such/program"), b"", Duration::from_secs(1), &mut |_| {});
-        assert!(matches!(error, Err(Failure::Work(message)) if message.contains("cannot be started")));
+        assert!(matches!(error, Err(Error::Work(message)) if message.contains("cannot be started")));
     }
 }

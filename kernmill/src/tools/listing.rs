@@ -1,8 +1,7 @@
 //! Programs and plan files as text.
 
-use crate::failure::Result;
-use kernmill::Error;
-use kernmill::plan::why;
+use crate::error::{Error, Result};
+use crate::plan::why;
 use kernmill_plan::contract::{Contract, Need};
 use kernmill_plan::file::check::FileError;
 use kernmill_plan::program::{Operand, Program, Step, TokenClass};
@@ -218,7 +217,7 @@ fn kernels_json(plan: &Plan, target: usize) -> Result<Value> {
     let program = match plan.file().program(target) {
         Ok((program, _)) => program,
         Err(FileError::Level { .. }) => return Ok(Value::Null),
-        Err(source) => return Err(Error::in_plan(plan, source).into()),
+        Err(source) => return Err(Error::in_plan(plan, source)),
     };
     let kernels = program.code.symbols.iter().filter_map(|symbol| {
         let contract = symbol.contract.as_ref()?;

@@ -1,14 +1,7 @@
-//! What `kernmill fuse check` prints.
+//! What a check of fused-op specs found.
 
-use super::measure::medians;
-use kernmill_compiler::choose::Choices;
-use kernmill_compiler::fuse::{FusedSet, Template, value_bytes};
-use kernmill_compiler::graph::Graph;
-use kernmill_compiler::pipeline::{Compiled, Options, compile};
-use kernmill_compiler::quant::Preset;
-use kernmill_compiler::select::cost::Model;
-use kernmill_plan::target::Level;
-use serde::{Deserialize, Serialize};
+use super::costs::Costs;
+use serde::Serialize;
 use std::fmt;
 
 /// Everything.
@@ -66,86 +59,6 @@ pub struct CrashReport {
     pub again: String,
     /// Text of the model's graph.
     pub graph: Option<String>,
-}
-
-/// Without and with the spec.
-#[derive(Serialize, Deserialize)]
-pub struct Costs {
-    /// The model.
-    pub model: String,
-    /// Its preset.
-    pub preset: String,
-    /// Without it.
-    pub before: Cost,
-    /// With it.
-    pub after: Cost,
-}
-
-/// What a model takes.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-pub struct Cost {
-    /// Barriers of a run over one token.
-    pub barriers: usize,
-    /// Bytes of intermediate values that are written per token.
-    pub bytes: usize,
-    /// By the cost model, a batch of one token, attention excepted.
-    pub microseconds_1: f64,
-    /// The same of 512 tokens.
-    pub microseconds_512: f64,
-    /// Measured, a batch of one token by one worker: the median of several. `None` for a model that is too large for that.
-    pub measured_1: Option<f64>,
-    /// The same of 512 tokens.
-    pub measured_512: Option<f64>,
-}
-
-const CHUNK: usize = 512;
-
-impl Costs {
-    /// Of the spec called `name`; nothing when the model does not compile.
-    pub fn of(name: &str, graph: &Graph, preset: Preset, set: &FusedSet, level: Level) -> Option<Costs> {
-        let without = set.clone().without(name).ok()?;
-        // What is there for adapters alone runs only with one: it counts where the spec is about nothing else.
-        let adapters = set.rules().any(|rule| rule.name == name && rule.template == Template::Shrink);
-        let cost = |fused: &FusedSet| {
-            let choices = Some(Choices::assumed(graph));
-            let options = Options {
-                preset,
-                choices,
-                adapters,
-                chunk: CHUNK,
-                fused: fused.clone(),
-                ..Options::new(level)
-            };
-            let model = Model::new(level, options.tuning);
-            let compiled = compile(graph, &options).ok()?;
-            Some((Cost::of(&compiled, &model), compiled))
-        };
-        let ((mut before, plain), (mut after, fused)) = (cost(&without)?, cost(set)?);
-        if let Some(measured) = medians(graph, [&plain, &fused], CHUNK) {
-            for (cost, [one, many]) in [&mut before, &mut after].into_iter().zip(measured) {
-                (cost.measured_1, cost.measured_512) = (Some(one), Some(many));
-            }
-        }
-        Some(Costs { model: graph.name.clone(), preset: preset.name().to_owned(), before, after })
-    }
-}
-
-impl Cost {
-    fn of(compiled: &Compiled, model: &Model) -> Cost {
-        let selection = |tokens: usize| compiled.selections.iter().find(|class| class.max_tokens >= tokens);
-        let time = |tokens: usize| -> f64 {
-            let uses = selection(tokens).map_or(&[][..], |class| &class.uses);
-            uses.iter().map(|one| model.kernel(&one.kernel, tokens)).sum::<f64>() / 1e3
-        };
-        Cost {
-            barriers: selection(1).map_or(0, |class| class.uses.len()),
-            bytes: value_bytes(&compiled.fused),
-            microseconds_1: time(1),
-            microseconds_512: time(CHUNK),
-            measured_1: None,
-            measured_512: None,
-        }
-    }
 }
 
 impl Report {

@@ -1,13 +1,11 @@
-//! What `kernmill bench` prints.
+//! What measured cases amount to: speeds, and shares of what the machine allows.
 
 use super::case::{Kind, Outcome};
-use super::limits::{Caches, Machine, caches};
+use super::machine::{Caches, Machine, caches};
 use super::stats::Quartiles;
-use crate::adapters;
-use crate::cpu::model_name;
-use crate::version;
-use kernmill::Loaded;
-use kernmill::adapters::LoadedAdapter;
+use crate::adapters::LoadedAdapter;
+use crate::model::Loaded;
+use crate::tools::cpu::model_name;
 use kernmill_runtime::measure::{HugePages, huge_pages};
 use kernmill_runtime::profile::{Profile, StepProfile, Work};
 use serde_json::{Value, json};
@@ -57,19 +55,19 @@ impl<'a> Report<'a> {
         Report { loaded, adapters, machine, results, huge, peak_resident: machine.peak_resident() }
     }
 
-    /// As JSON.
-    pub fn json(&self) -> String {
+    /// As JSON: one object.
+    pub fn json(&self) -> Value {
         let (model, machine) = (self.loaded.engine.model(), self.machine);
         let giga = |values: &[f64]| values.iter().map(|value| value / 1e9).collect::<Vec<f64>>();
         let tera = |values: &[f64]| values.iter().map(|value| value / 1e12).collect::<Vec<f64>>();
-        let report = json!({
+        json!({
             "cpu": model_name(),
             "model": model.name,
             "preset": model.preset,
             "level": self.loaded.level().name(),
             "threads": self.loaded.engine.threads(),
             "chunk": self.loaded.engine.chunk(),
-            "adapters": self.adapters.iter().map(adapters::json).collect::<Vec<Value>>(),
+            "adapters": self.adapters.iter().map(LoadedAdapter::json).collect::<Vec<Value>>(),
             "bandwidth": {
                 "gb_per_s": machine.bandwidth() / 1e9,
                 "reads": giga(&machine.reads),
@@ -95,8 +93,7 @@ impl<'a> Report<'a> {
             "decode_bytes": model.decode_bytes,
             "results": self.results.iter().map(|result| result.json(machine)).collect::<Vec<Value>>(),
             "experts": experts(&self.loaded.engine.chosen_experts()),
-        });
-        version::report("kernmill.bench/1", report)
+        })
     }
 
     /// As tables.

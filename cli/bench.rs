@@ -1,20 +1,15 @@
 //! `kernmill bench`: tokens per second of prompts and of decoding, beside what the machine allows.
 
-mod case;
-pub mod limits;
-mod report;
-pub mod stats;
-
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::options::size;
+use crate::version;
 use crate::{output, progress};
-use case::{Case, How, Kind};
 use kernmill::adapters::together;
+use kernmill::tools::bench::{Case, How, Kind, Machine, Report};
 use kernmill_runtime::profile::Detail;
-use limits::Machine;
 
 /// Measures prompt and decode speed on random token ids, beside the memory bandwidth and the integer peak of this machine
 #[derive(Debug, clap::Args)]
@@ -94,8 +89,12 @@ impl Bench {
         }
         machine.finish();
         bar.finish_and_clear();
-        let report = report::Report::new(&loaded, &adapters, &machine, results);
-        if self.json { output::print(report.json()) } else { output::show(report.text()) }
+        let report = Report::new(&loaded, &adapters, &machine, results);
+        if self.json {
+            output::print(version::report("kernmill.bench/1", report.json()))
+        } else {
+            output::show(report.text())
+        }
     }
 
     /// Sequences take the adapters in turn: fewer sequences than adapters would leave some out.

@@ -1,0 +1,221 @@
+//! What a compilation would write, and how its result would run here.
+
+use super::bench::{best, buffer, limits};
+use crate::error::{Error, Result};
+use kernmill_compiler::pipeline::Compiled;
+use kernmill_compiler::plan_file::PlanWriter;
+use kernmill_os::memory::available_memory;
+use kernmill_plan::file::Kind;
+use kernmill_plan::program::Program;
+use kernmill_plan::target::Level;
+use kernmill_runtime::MemoryNeed;
+use kernmill_runtime::engine::DEFAULT_CONTEXT;
+use kernmill_runtime::kv::KvShape;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Bytes that are read to measure the memory's bandwidth: more than any cache has, soon done.
+const READ_BYTES: u64 = 1 << 30;
+const TRIES: usize = 3;
+
+/// What is known beforehand.
+pub struct Estimate {
+    model: String,
+    preset: String,
+    plan_bytes: u64,
+    sections: Vec<Section>,
+    memory: Memory,
+    /// Bytes of weights that a token reads.
+    decode_bytes: u64,
+    threads: usize,
+    /// Bytes per second that this machine reads from memory, if it can run anything.
+    bandwidth: Option<f64>,
+    notes: Vec<String>,
+}
+
+struct Section {
+    kind: &'static str,
+    level: Option<&'static str>,
+    bytes: u64,
+}
+
+/// Bytes that a run with one sequence takes.
+struct Memory {
+    context: u32,
+    longest: u32,
+    weights: u64,
+    kv: u64,
+    working: u64,
+    available: Option<u64>,
+    /// The longest context that fits what is available; nothing when not even one token does.
+    fits: Option<u32>,
+}
+
+impl Estimate {
+    /// What the plan of `writer` takes, with a context of so many tokens or the default one; `compiled` is what it is made of, the target that is
+    /// looked at last. The memory's bandwidth is measured with that many threads.
+    ///
+    /// # Errors
+    /// When the context is longer than the model's longest, or the system refuses memory or threads.
+    pub fn new(
+        writer: &PlanWriter<'_>,
+        compiled: &[Compiled],
+        context: Option<u32>,
+        threads: usize,
+        notes: Vec<String>,
+    ) -> Result<Option<Estimate>> {
+        let Some(program) = compiled.last().map(|one| &one.program) else { return Ok(None) };
+        let memory = Memory::of(program, context, threads)?;
+        let bandwidth = Level::native(false).map(|level| bandwidth(level, threads)).transpose()?;
+        let sections = writer.sections().map(|(kind, target, bytes)| {
+            let has_level = matches!(kind, Kind::Program | Kind::Code);
+            let level = compiled.get(target as usize).filter(|_| has_level);
+            Section { kind: kind.name(), level: level.map(|one| one.program.level.name()), bytes }
+        });
+        Ok(Some(Estimate {
+            model: program.model.name.clone(),
+            preset: program.model.preset.clone(),
+            plan_bytes: writer.bytes(),
+            sections: sections.collect(),
+            memory,
+            decode_bytes: program.model.decode_bytes,
+            threads,
+            bandwidth,
+            notes,
+        }))
+    }
+}
+
+impl Memory {
+    fn of(program: &Program, context: Option<u32>, threads: usize) -> Result<Memory> {
+        let longest = program.model.max_context;
+        let context = context.unwrap_or_else(|| DEFAULT_CONTEXT.min(longest));
+        if !(1..=longest).contains(&context) {
+            let what = format!("--context is {context}, expected 1 to {longest}, the model's longest");
+            return Err(Error::BadInput(what));
+        }
+        let need = |context: u32| {
+            let largest = program.classes.last().map_or(1, |class| class.max_tokens);
+            MemoryNeed::of(program, KvShape { context, sequences: 1, chunk: largest.min(context) }, threads)
+        };
+        let total = |context| need(context).total().saturating_add(program.weight_bytes);
+        let available = available_memory();
+        let fits = available.map_or(Some(longest), |bytes| {
+            let contexts: Vec<u32> =
+                (0..u32::BITS).map(|bit| 1 << bit).filter(|one| *one <= longest).collect();
+            // The need grows with the context: its bits are found from the highest on.
+            let most = contexts.iter().rev().fold(0, |sum: u32, bit| {
+                let more = sum.saturating_add(*bit);
+                if more <= longest && total(more) <= bytes { more } else { sum }
+            });
+            (most > 0).then_some(most)
+        });
+        let at = need(context);
+        Ok(Memory {
+            context,
+            longest,
+            weights: program.weight_bytes,
+            kv: at.kv,
+            working: at.total() - at.kv,
+            available,
+            fits,
+        })
+    }
+
+    fn total(&self) -> u64 {
+        self.weights + self.kv + self.working
+    }
+
+    /// Whether it fits, and up to which context.
+    fn verdict(&self) -> String {
+        let Some(available) = self.available else { return String::new() };
+        let available = format!("{:.1} GB available", available as f64 / 1e9);
+        match self.fits {
+            None => format!("; {available}: it does not fit"),
+            Some(fits) if fits < self.context => {
+                format!("; {available}: a context of up to {fits} tokens fits")
+            }
+            Some(fits) if fits == self.longest => {
+                format!("; {available}: it fits, also with the model's longest context, {fits}")
+            }
+            Some(fits) => format!("; {available}: it fits, and up to a context of {fits}"),
+        }
+    }
+}
+
+impl Estimate {
+    /// Tokens per second that the memory allows.
+    fn bound(&self) -> Option<f64> {
+        Some(self.bandwidth? / self.decode_bytes as f64)
+    }
+
+    /// As lines of text.
+    pub fn text(&self) -> String {
+        let gb = |bytes: u64| bytes as f64 / 1e9;
+        let mut text = format!("plan: {} bytes\n", self.plan_bytes);
+        // Writing to a String cannot fail.
+        for Section { kind, level, bytes } in &self.sections {
+            let _ = writeln!(text, "  {kind:14} {bytes:>14} {}", level.unwrap_or_default());
+        }
+        let memory = &self.memory;
+        let _ = writeln!(
+            text,
+            "memory: {:.3} GB with a context of {} tokens (weights {:.3}, KV cache {:.3}, working memory {:.3}){}",
+            gb(memory.total()),
+            memory.context,
+            gb(memory.weights),
+            gb(memory.kv),
+            gb(memory.working),
+            memory.verdict()
+        );
+        if let (Some(bound), Some(bandwidth)) = (self.bound(), self.bandwidth) {
+            let _ = writeln!(
+                text,
+                "decode: at most {bound:.1} tokens/s on this machine: a token reads {:.3} GB of weights, {} threads read {:.1} GB/s",
+                gb(self.decode_bytes),
+                self.threads,
+                bandwidth / 1e9
+            );
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "{note}");
+        }
+        text
+    }
+
+    /// As JSON: one object.
+    pub fn json(&self) -> Value {
+        let section = |section: &Section| json!({ "section": section.kind, "level": section.level, "bytes": section.bytes });
+        let memory = &self.memory;
+        json!({
+            "model": self.model,
+            "preset": self.preset,
+            "plan_bytes": self.plan_bytes,
+            "sections": self.sections.iter().map(section).collect::<Vec<_>>(),
+            "memory": {
+                "context": memory.context,
+                "weights": memory.weights,
+                "kv": memory.kv,
+                "working": memory.working,
+                "total": memory.total(),
+                "available": memory.available,
+                "longest_context_that_fits": memory.fits,
+            },
+            "decode": {
+                "bytes_per_token": self.decode_bytes,
+                "threads": self.threads,
+                "bytes_per_second": self.bandwidth,
+                "tokens_per_second_at_most": self.bound(),
+            },
+            "notes": self.notes,
+        })
+    }
+}
+
+/// Bytes per second that this machine reads from memory.
+fn bandwidth(level: Level, threads: usize) -> Result<f64> {
+    let memory = buffer(READ_BYTES)?;
+    let mut limits = limits(level, threads)?;
+    let reads: Vec<f64> = (0..TRIES).map(|_| limits.read(memory.as_slice(), READ_BYTES)).collect();
+    Ok(best(&reads))
+}

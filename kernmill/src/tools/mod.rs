@@ -1,0 +1,18 @@
+//! What tools show of models and machines, as values with a text and a JSON form: `kernmill bench`, `explain`, `inspect`, `cpu` and `fuse check` print
+//! these. Programs that only run models need nothing of it.
+
+#[cfg(feature = "compiler")]
+pub mod bench;
+#[cfg(feature = "compiler")]
+pub mod cpu;
+#[cfg(feature = "compiler")]
+pub mod estimate;
+#[cfg(feature = "compiler")]
+pub mod explain;
+#[cfg(feature = "compiler")]
+pub mod fuse_check;
+pub mod listing;
+pub mod logits;
+pub mod stages;
+#[cfg(feature = "compiler")]
+pub mod tensors;
