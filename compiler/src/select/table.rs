@@ -1,15 +1,15 @@
 //! What leaves cost: the numbers of the cost model.
 //!
 //! ns for a block of 32 k of a tile of 16 rows, data in cache, one thread. `cargo bench -p kernmill-kernels --bench costs` prints them. Each is the mean of
-//! two machines, since a level has hosts of both kinds: an AMD EPYC (Zen 4; `benches/runs/2026-11-21/leaf-costs.jsonl`) and an Intel Xeon (Sapphire
-//! Rapids; `benches/runs/2026-11-20/leaves-all-levels.jsonl`, which has no gemm leaves but those of two tiles by six tokens: the others have
+//! two machines, since a level has hosts of both kinds: an AMD EPYC (Zen 4; benches/runs/2026-11-21/leaf-costs.jsonl) and an Intel Xeon (Sapphire
+//! Rapids; benches/runs/2026-11-20/leaves-all-levels.jsonl, which has no gemm leaves but those of two tiles by six tokens: the others have
 //! Zen 4's proportions, and with VNNI and one tile the factor that its loads take longer than its multiplications, 1 + 1 / tokens). AVX-VNNI was measured
 //! on the Xeon only. `dot_q8_avx512vnni` with mxfp4 was measured on Zen 4 only, and has the factor from there to the mean of a version like it: 5.6, 7.4, 12.4 and 25.2 ns
 //! by that of `dot_q8_avx512vbmi` (4.8, 6.8, 12.2 and 24.7). `gemm_q8_avx2` and `DecodeWords` were measured on a Zen 3 only
-//! (`benches/runs/2026-11-22/zen3/costs.jsonl`), and so was `dot_q8_avx2` (`benches/runs/2026-11-24/zen3/costs-after.jsonl`); each is the less of two runs. `dot_q8_avx2vnni` was
+//! (benches/runs/2026-11-22/zen3/costs.jsonl), and so was `dot_q8_avx2` (benches/runs/2026-11-24/zen3/costs-after.jsonl); each is the less of two runs. `dot_q8_avx2vnni` was
 //! measured on the Xeon while it broadcast activations for each vector of rows; what it has here is less by as much as its instructions are fewer by count, 0.82 to 0.92.
-//! Dots of three tokens in 512 bits were measured on a Zen 5 only (`benches/runs/2026-11-23/zen5/costs-dots.jsonl`); they stand between those of two and of four as
-//! they do there.
+//! Dots of three tokens in 512 bits were measured on a Zen 5 only (benches/runs/2026-11-23/zen5/costs-dots.jsonl); they stand between those of two and of four as
+//! they do there. The raw records that are named here are in the repository's history (benches/runs/README.md).
 
 use kernmill_kernels::leaf::Leaf;
 use kernmill_kernels::leaf::gemm_q8::{Decoded, GROUP, Overlap};
