@@ -2,7 +2,7 @@
 """Draws where the time goes: an SVG of bars from `kernmill bench --profile --json`.
 
     kernmill bench --profile --json > bench.json
-    benches/picture.py bench.json docs/performance.svg
+    benches/picture.py bench.json docs/user/performance.svg
 
 One bar per result, as long as the time per token; one piece per kind of step. A thin bar under each piece is the time that its bytes
 (decode) or multiply-adds (prompt) need at the measured limit. Needs nothing but Python.

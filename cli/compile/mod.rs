@@ -50,7 +50,7 @@ Examples:
   kernmill compile my.toml --emit obj -o my.o                                  only the machine code, for a debugger or a disassembler
   kernmill compile my.toml --emit hashes --target all                          only hashes of it, to compare compilers by
 
-Run it with `kernmill run my.plan`; `kernmill inspect my.plan` shows what is in it. docs/plan-format.md describes the file.")]
+Run it with `kernmill run my.plan`; `kernmill inspect my.plan` shows what is in it. docs/dev/plan-format.md describes the file.")]
 pub struct Compile {
     #[command(flatten)]
     given: GivenArgs,

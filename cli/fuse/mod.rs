@@ -17,7 +17,7 @@ Examples:
   kernmill fuse list
   kernmill fuse schema
 
-docs/fused-ops.md teaches the language.")]
+docs/user/fused-ops.md teaches the language.")]
 pub struct Fuse {
     #[command(subcommand)]
     command: Command,

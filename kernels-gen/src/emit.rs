@@ -296,7 +296,7 @@ impl Emit<'_, '_> {
         self.cast(ty, out)
     }
 
-    /// The tree of docs/numerics.md over 16 lanes held as four vectors; a scalar f32.
+    /// The tree of docs/dev/numerics.md over 16 lanes held as four vectors; a scalar f32.
     pub fn lane_tree(&mut self, lanes: [Value; 4]) -> Value {
         let a = self.fadd(lanes[0], lanes[2]);
         let b = self.fadd(lanes[1], lanes[3]);

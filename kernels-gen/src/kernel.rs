@@ -119,7 +119,7 @@ pub struct Mat {
 pub enum Stage {
     /// A row of the embedding table.
     Embed { table: OperandId, format: WeightFormat, row_bytes: usize, out: ValId },
-    /// See docs/numerics.md.
+    /// See docs/dev/numerics.md.
     RmsNorm { x: ValId, weight: OperandId, eps: f32, out: ValId },
     /// f32 to q8.
     Quantize { x: ValId, out: ValId },

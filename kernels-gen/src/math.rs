@@ -1,4 +1,4 @@
-//! Vector forms of the functions of docs/numerics.md, and the compilation of expressions.
+//! Vector forms of the functions of docs/dev/numerics.md, and the compilation of expressions.
 
 use crate::emit::Emit;
 use crate::expr::Expr;

@@ -3,7 +3,7 @@
 use std::arch::asm;
 use std::marker::PhantomData;
 
-/// MXCSR as docs/numerics.md takes it: rounds to nearest even, keeps subnormal numbers (neither FTZ nor DAZ), masks all exceptions.
+/// MXCSR as docs/dev/numerics.md takes it: rounds to nearest even, keeps subnormal numbers (neither FTZ nor DAZ), masks all exceptions.
 const STANDARD: u32 = 0x1f80;
 /// Bits of MXCSR that say what has happened, not what is to happen.
 const FLAGS: u32 = 0x3f;

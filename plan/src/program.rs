@@ -49,7 +49,7 @@ pub struct ModelInfo {
     pub adapters: Option<Adapters>,
 }
 
-/// A rotary table: row `p` is `[cos(p*f_0)..cos(p*f_{h-1}), sin(p*f_0)..]`, each times `factor`; see docs/numerics.md.
+/// A rotary table: row `p` is `[cos(p*f_0)..cos(p*f_{h-1}), sin(p*f_0)..]`, each times `factor`; see docs/dev/numerics.md.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RopeTable {
     /// `[head_dim / 2]` inverse frequencies.

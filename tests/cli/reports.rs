@@ -24,13 +24,13 @@ fn every_report_names_its_schema_and_its_maker() {
     let sandbox = Sandbox::of("gptoss-base");
     sandbox.run(&["compile", ".", "-o", "a.plan", "-q"]).text();
     sandbox.write("mish.toml", include_str!("../../model-specs/examples/fused/mish.toml"));
-    let documented = include_str!("../../docs/json.md");
+    let documented = include_str!("../../docs/user/json.md");
     for (args, schema) in REPORTS {
         let report: Value = serde_json::from_str(&sandbox.run(args).text()).unwrap();
         assert_eq!(report["schema"], schema);
         assert_eq!(report["version"], env!("CARGO_PKG_VERSION"));
         assert!(report["commit"].is_string() && report["built_with"][0] == "compiler", "{report:#}");
-        assert!(documented.contains(&format!("| `{schema}` |")), "docs/json.md lacks {schema}");
+        assert!(documented.contains(&format!("| `{schema}` |")), "docs/user/json.md lacks {schema}");
     }
     let bench: Value = serde_json::from_str(&sandbox.run(REPORTS[1].0).text()).unwrap();
     let cpu: Value = serde_json::from_str(&kernmill(&["cpu", "--json"]).text()).unwrap();

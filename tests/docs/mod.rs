@@ -64,8 +64,9 @@ fn documents_that_the_code_points_to_exist() {
 #[test]
 fn every_document_is_in_the_index() {
     let index = fs::read_to_string(root().join("docs/README.md")).unwrap();
-    for document in files(&root().join("docs"), &["md"]) {
-        let name = document.file_name().unwrap().to_str().unwrap();
+    let docs = root().join("docs");
+    for document in files(&docs, &["md"]) {
+        let name = document.strip_prefix(&docs).unwrap().to_str().unwrap();
         assert!(name == "README.md" || index.contains(&format!("]({name})")), "docs/README.md lacks {name}");
     }
 }

@@ -1,4 +1,4 @@
-//! Fused-op specs: the examples of docs/fused-ops.md, each held to the interpreter's bits; the schema; the commands.
+//! Fused-op specs: the examples of docs/user/fused-ops.md, each held to the interpreter's bits; the schema; the commands.
 
 mod pairs;
 mod widths;
@@ -180,12 +180,12 @@ fn hints_change_kernels_and_no_bit() {
 /// The document shows the files as they are.
 #[test]
 fn the_document_has_the_examples_as_they_are() {
-    let document = text("docs/fused-ops.md");
+    let document = text("docs/user/fused-ops.md");
     for name in ["mish", "capped_norm", "bilinear"] {
         let file = text(&format!("model-specs/examples/fused/{name}.toml"));
         assert!(
             document.contains(&format!("```toml\n{file}```")),
-            "docs/fused-ops.md has another {name}.toml"
+            "docs/user/fused-ops.md has another {name}.toml"
         );
     }
     for word in schema()["properties"].as_object().unwrap().keys() {

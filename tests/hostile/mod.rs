@@ -1,7 +1,7 @@
 //! Bytes from outside that mean harm: every reader refuses them without a panic, a hang, or much memory.
 //!
 //! The committed corpus is replayed, then mutated: a fixed number of times with a fixed seed, or for `KERNMILL_SECONDS` with a seed that
-//! is printed and that `KERNMILL_SEED` gives again. docs/fuzzing.md has the fuzzing proper.
+//! is printed and that `KERNMILL_SEED` gives again. docs/dev/fuzzing.md has the fuzzing proper.
 
 mod amplify;
 mod bombs;

@@ -1,4 +1,4 @@
-//! Attention's leaves against scalar loops written from docs/numerics.md.
+//! Attention's leaves against scalar loops written from docs/dev/numerics.md.
 
 use super::leaves::{assert_bits, dot4, normal};
 use super::{Code, choose, name, versions};

@@ -68,7 +68,7 @@ fn flushed(x: f32) -> f32 {
     if x.is_subnormal() { 0f32.copysign(x) } else { x }
 }
 
-/// "tiledot" of docs/numerics.md: of one row and one column, continuing from `acc`.
+/// "tiledot" of docs/dev/numerics.md: of one row and one column, continuing from `acc`.
 fn tiledot(weights: &[f32], activations: &[f32], mut acc: f32) -> f32 {
     for (w, a) in weights.chunks(BLOCK).zip(activations.chunks(BLOCK)) {
         let mut sums = [0f32; 2];
@@ -284,7 +284,7 @@ fn sums_are_rounded_before_they_can_be_denormal() {
         assert_eq!(product(small).expected(), [expected; TILE_ROWS]);
         product(small).check();
     }
-    // Tiles of a CPU make 0 of this one (docs/numerics.md), everything else what the definition says.
+    // Tiles of a CPU make 0 of this one (docs/dev/numerics.md), everything else what the definition says.
     let between = product(-75);
     assert_eq!(between.expected(), [f32::MIN_POSITIVE; TILE_ROWS]);
     for (level, version) in versions() {

@@ -39,7 +39,7 @@ enum Unit {
     OfArgument,
 }
 
-/// A line of the table in docs/numerics.md.
+/// A line of the table in docs/dev/numerics.md.
 struct Claim {
     call: &'static str,
     exact: fn(f64) -> f64,
@@ -119,7 +119,7 @@ fn error(claim: &Claim, x: f32, actual: f32) -> f64 {
 
 #[test]
 fn functions_are_as_accurate_as_the_document_says() {
-    let document = fs::read_to_string(crate::docs::root().join("docs/numerics.md")).unwrap();
+    let document = fs::read_to_string(crate::docs::root().join("docs/dev/numerics.md")).unwrap();
     let sample = sample();
     let mut wrong = Vec::new();
     for claim in &CLAIMS {
@@ -139,7 +139,11 @@ fn functions_are_as_accurate_as_the_document_says() {
             wrong.push(format!("{row} measured {worst:.4} at {at:?}"));
         }
     }
-    assert!(wrong.is_empty(), "docs/numerics.md should have, or the functions give:\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "docs/dev/numerics.md should have, or the functions give:\n{}",
+        wrong.join("\n")
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `Decode`, `GemmQ8` and `GemmDecode` against scalar loops written from docs/numerics.md and the contract in their file.
+//! `Decode`, `GemmQ8` and `GemmDecode` against scalar loops written from docs/dev/numerics.md and the contract in their file.
 
 use super::leaves::{aligned, bytes_of, bytes_of_mut, integer, normal, random_tile};
 use super::{Code, interpret, leaf_code, name, versions_anywhere};

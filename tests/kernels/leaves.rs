@@ -1,4 +1,4 @@
-//! Leaf micro-kernels against scalar loops written from docs/numerics.md.
+//! Leaf micro-kernels against scalar loops written from docs/dev/numerics.md.
 
 use super::{Code, choose, interpret, leaf_code, name, versions, versions_anywhere};
 use fastrand::Rng;

@@ -1,8 +1,8 @@
-"""The order of arithmetic of docs/numerics.md, in PyTorch.
+"""The order of arithmetic of docs/dev/numerics.md, in PyTorch.
 
 An fma of f32 values is computed in f64: the product is exact there and only the sum is rounded, so the result differs from
 a true fma only in a double-rounding case of about one in 2^29. `exp` is correctly rounded instead of the polynomial that
-docs/numerics.md defines, so results agree with it to the last bits, not bit for bit.
+docs/dev/numerics.md defines, so results agree with it to the last bits, not bit for bit.
 """
 
 import torch

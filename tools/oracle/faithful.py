@@ -1,4 +1,4 @@
-"""The quantised graphs of the `faithful` and `bf16` presets, simulated in PyTorch from docs/numerics.md.
+"""The quantised graphs of the `faithful` and `bf16` presets, simulated in PyTorch from docs/dev/numerics.md.
 
 Weights: MXFP4 experts bit for bit; attention, dense MLP and unembedding matrices as int8 blocks; embedding, router, norms,
 biases and sinks as in the checkpoint. Activations are quantised to q8 in front of every quantised matrix: the input norm's

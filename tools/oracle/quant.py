@@ -1,4 +1,4 @@
-"""Quantised blocks of docs/numerics.md: int8 weights, q8 activations, and the dot product of the two.
+"""Quantised blocks of docs/dev/numerics.md: int8 weights, q8 activations, and the dot product of the two.
 
 Integers are held in f32 tensors; every sum of products within a block is below 2^24, so f32 matmuls of them are exact.
 """

@@ -21,7 +21,7 @@ from make_checkpoints import RECIPES, make
 from reference import float32_logits_streamed
 
 REMADE_TOLERANCE = 1e-5  # another machine's f32 matmuls may sum in another order
-UNROUNDED_TOLERANCE = 2e-4  # transformers' order of sums and f32 rope frequencies against docs/numerics.md
+UNROUNDED_TOLERANCE = 2e-4  # transformers' order of sums and f32 rope frequencies against docs/dev/numerics.md
 SMALLEST_EFFECT = 1e-2  # on the logits, anywhere, when a part is taken away
 
 

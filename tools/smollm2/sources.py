@@ -2,7 +2,7 @@
 
     python tools/smollm2/sources.py MODEL.gguf OUT
 
-OUT has the tokens and logits of reference.py. Each line rounds only what it names, by the rules of docs/numerics.md (tools/oracle/quant.py, and
+OUT has the tokens and logits of reference.py. Each line rounds only what it names, by the rules of docs/dev/numerics.md (tools/oracle/quant.py, and
 below the scales of blocks on grids), and multiplies in float32.
 """
 

@@ -1,7 +1,7 @@
 //! Reading GGUF files (versions 2 and 3, little endian): metadata, tensors, tokenizer.
 //!
 //! The file, or every part of a model that is split, is memory-mapped. Opening it checks every length, offset and count before use and reads nothing of the tensors' data;
-//! arrays of metadata stay in the file until asked for. `docs/gguf.md` says what is supported and what is exact.
+//! arrays of metadata stay in the file until asked for. `docs/user/gguf.md` says what is supported and what is exact.
 
 mod cursor;
 mod layout;

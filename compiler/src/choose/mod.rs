@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The largest `||W - Q|| / ||W||` of a matrix in int4, for every model.
 ///
 /// The outputs of a matrix have about the relative error of its weights, whatever the model. Bits per byte rise with its square: less than
-/// 1 % even if every matrix were at the limit (measured, docs/numerics.md). Normal weights are at 0.081, weights with the tails of a Laplace
+/// 1 % even if every matrix were at the limit (measured, docs/dev/numerics.md). Normal weights are at 0.081, weights with the tails of a Laplace
 /// distribution at 0.103.
 pub const MAX_RELATIVE_ERROR: f64 = 0.12;
 

@@ -1,4 +1,4 @@
-//! TOML to [`FusedSpec`]: structure and names, with the place of everything that is wrong. `docs/fused-ops.md` is the reference.
+//! TOML to [`FusedSpec`]: structure and names, with the place of everything that is wrong. `docs/user/fused-ops.md` is the reference.
 
 use super::define::{expression, functions, ops, pattern_of};
 use super::legal::legal_ops;

@@ -1,5 +1,5 @@
 //! A fusion as plain data: what it matches, when it is allowed, and how its kernel is composed. Rules come from fused-op
-//! specs (`docs/fused-ops.md`); their reader (`read`) has checked that the parts fit each other.
+//! specs (`docs/user/fused-ops.md`); their reader (`read`) has checked that the parts fit each other.
 
 use super::guard::Guard;
 use crate::graph::OpKind;

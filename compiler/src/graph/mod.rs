@@ -1,7 +1,7 @@
 //! The model as a typed graph of named operations, in topological order.
 //!
 //! Rows are counted symbolically ([`Rows`]); columns are numbers. Every op's meaning is defined by the interpreter
-//! (`crate::interp`) and in `docs/numerics.md`.
+//! (`crate::interp`) and in `docs/dev/numerics.md`.
 
 mod adapters;
 mod build;
@@ -272,7 +272,7 @@ pub struct Node {
     pub output: ValueId,
 }
 
-/// RoPE parameters; see docs/numerics.md.
+/// RoPE parameters; see docs/dev/numerics.md.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rope {
     /// Elements per head that rotate (all of them).

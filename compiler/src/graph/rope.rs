@@ -1,4 +1,4 @@
-//! Inverse frequencies of RoPE, as docs/numerics.md defines them: all in f64, rounded to f32 at the end.
+//! Inverse frequencies of RoPE, as docs/dev/numerics.md defines them: all in f64, rounded to f32 at the end.
 
 use super::{Rope, RopeScaling};
 use std::f64::consts::PI;

@@ -77,7 +77,7 @@ fn import(name: &str, config: &str, checkpoint: Option<&Checkpoint>) -> Result<S
         return Err(ImportError::Unsupported {
             what: format!(
                 "architecture `{}`; supported are: {known}; a model made of the same operations can be described in a spec \
-                 (docs/spec-language.md)",
+                 (docs/user/spec-language.md)",
                 shortened(stated)
             ),
         });

@@ -26,7 +26,7 @@ impl Writer {
         // A name may hold line breaks; a comment may not.
         let name: String = name.chars().filter(|c| !c.is_control()).collect();
         writer.line(&format!("# {name}: {what}."));
-        writer.line("# docs/spec-language.md explains the language.");
+        writer.line("# docs/user/spec-language.md explains the language.");
         writer
     }
 

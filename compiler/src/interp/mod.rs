@@ -1,5 +1,5 @@
 //! The graph interpreter: the living definition of every op. No fusion, no vectors; the obvious loops in the order of
-//! arithmetic of docs/numerics.md. Fused graphs, kernels and plans are tested against it.
+//! arithmetic of docs/dev/numerics.md. Fused graphs, kernels and plans are tested against it.
 
 mod adapter;
 mod attention;

@@ -1,4 +1,4 @@
-//! The order of arithmetic of docs/numerics.md, as plain loops.
+//! The order of arithmetic of docs/dev/numerics.md, as plain loops.
 
 use half::f16;
 use kernmill_plan::numeric::{

@@ -1,4 +1,4 @@
-//! Writing plan files (docs/plan-format.md). The reader, `plan/src/file/check/mod.rs`, shares no code with this.
+//! Writing plan files (docs/dev/plan-format.md). The reader, `plan/src/file/check/mod.rs`, shares no code with this.
 //!
 //! Everything but the weights is put together in memory first, so that the file's size is known before it is written. The weights stream
 //! from the checkpoint into it; the header, which holds the hashes, comes last.

@@ -1,4 +1,4 @@
-//! The spec language: a model as TOML. `docs/spec-language.md` is its reference.
+//! The spec language: a model as TOML. `docs/user/spec-language.md` is its reference.
 //!
 //! [`Spec::parse`] reads and checks everything that needs no shapes; [`lower`] makes the graph and checks the rest. Every
 //! error shows the place in the file.

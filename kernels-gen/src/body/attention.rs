@@ -1,7 +1,7 @@
 //! Attention over the paged KV cache: work items are (tile of tokens, KV head), each with its group of query heads.
 //!
 //! Keys are split into segments of 1024 absolute positions. Per segment: scores, their maximum, exponentials and their sum, weighted
-//! values; at the end the segments are combined in ascending order (docs/numerics.md).
+//! values; at the end the segments are combined in ascending order (docs/dev/numerics.md).
 //!
 //! A lone token that sees all positions has too few heads for many workers, and each of them takes long: its segments are items of their own, whose
 //! results go to scratch that workers share. Who finishes the last segment of a head combines them all.

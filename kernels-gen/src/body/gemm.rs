@@ -1,5 +1,5 @@
 //! Many rows at once: activations are gathered into panels, weights decoded once per chunk of k into scratch, and multiplied tile pair
-//! by tile pair. The same sums in the same order as row by row (docs/numerics.md), so bodies may choose by the number of rows.
+//! by tile pair. The same sums in the same order as row by row (docs/dev/numerics.md), so bodies may choose by the number of rows.
 
 use crate::body::chunks::{Pair, Task, overlaps};
 use crate::cx::Cx;

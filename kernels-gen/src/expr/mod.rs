@@ -20,7 +20,7 @@ pub enum Expr {
     Select(Compare, Box<[Expr; 4]>),
 }
 
-/// Functions of one argument; docs/numerics.md defines each, and says how accurate it is.
+/// Functions of one argument; docs/dev/numerics.md defines each, and says how accurate it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Unary {

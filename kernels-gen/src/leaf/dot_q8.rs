@@ -2,7 +2,7 @@
 //! activations.
 //!
 //! `tile` is a packed tile of `k` columns in MXFP4, int8 or int4; `rows[t]` an activation row of `k`; `out + t * out_stride` receives 16 dot
-//! products ("blockdot" of docs/numerics.md). Reads exactly the tile and the activation rows, writes exactly `tokens * 64` bytes.
+//! products ("blockdot" of docs/dev/numerics.md). Reads exactly the tile and the activation rows, writes exactly `tokens * 64` bytes.
 //!
 //! [`adjacent`] is the same for the [`ADJACENT`] tiles from `tile` on, whose results are side by side in an [`Order`], a row for each token.
 //!

@@ -1,5 +1,5 @@
 //! MXFP4 by bf16 activations: weights are decoded once into scratch, then multiplied with panels of activations. "tiledot" of
-//! docs/numerics.md, for any number of tokens.
+//! docs/dev/numerics.md, for any number of tokens.
 //!
 //! - tiles on, tiles off: `fn()`: around any number of the others. They configure and release the tiles that the AMX version of gemm needs, and
 //!   do nothing elsewhere.

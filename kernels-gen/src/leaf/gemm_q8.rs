@@ -7,7 +7,7 @@
 //!   16 f32 `w`, and 16 lines of 16 rows x 2 signed int16: line q those of 4q and 4q + 2, line 8 + q those of 4q + 1 and 4q + 3.
 //! - gemm: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, stride: u64, gap: u64)`: adds `blocks` blocks
 //!   of one or two decoded tiles, [`Decoded::tile_bytes`] apart, times a panel of `tokens` rows, to `sums`: 16 f32 per token and tile, tokens
-//!   `stride` bytes apart, tiles `gap` bytes. "blockdot" of docs/numerics.md, continued.
+//!   `stride` bytes apart, tiles `gap` bytes. "blockdot" of docs/dev/numerics.md, continued.
 //!
 //! A panel block is [`PANEL_BLOCK`] bytes: 32 int8 per token, then a f32 scale per token, then a starting value per token: the bits of
 //! [`MAGIC`] less the correction for unsigned weights. An int32 accumulator that starts there holds, read as a f32, `MAGIC +

@@ -2,7 +2,7 @@
 //!
 //! For each of `rows` rows and each i < n: `out[i] = expr(inputs[..][i])`, n a multiple of 16 (rows of f32 are padded to whole tiles, so
 //! callers round up). From one row to the next every pointer moves by its own constant distance, an input that all rows share by none.
-//! `out` may be one of the inputs, with the same distance. Every operator rounds, as docs/numerics.md says.
+//! `out` may be one of the inputs, with the same distance. Every operator rounds, as docs/dev/numerics.md says.
 
 use super::param::{Amount, Param, Region};
 use crate::emit::{Emit, LANES};

@@ -160,7 +160,6 @@ fn name_in(info: &str) -> String {
     name.unwrap_or("unknown x86-64 CPU").to_owned()
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! Adapters (LoRA, DoRA): where a program takes them, how one lies in memory, and the table that kernels read.
 //!
 //! A *site* is a matrix of the checkpoint that may have an adapter: `y = W x + b` becomes `y = (W x + B (scale * (A x))) * factor + b`, with
-//! `A [rank, k]`, `B [rows, rank]`, a scale per rank, and for DoRA a factor per row. docs/numerics.md has the order of arithmetic.
+//! `A [rank, k]`, `B [rows, rank]`, a scale per rank, and for DoRA a factor per row. docs/dev/numerics.md has the order of arithmetic.
 //!
 //! Requests choose adapters by *slot*. Slot 0 is none. The runtime keeps a table `[slot][site]` of [`SiteEntry`]; an adapter's packed form
 //! ([`SiteLayout`]) depends on the program's sites and its own ranks only, so that it is packed once and then only pointed to.

@@ -3,7 +3,7 @@
 //!
 //! It shares no code with the scheduler and the memory planner. The runtime runs it before anything else, because what
 //! follows is machine code that trusts its operands. That kernels keep to their contracts is shown where they are generated, from their
-//! descriptions; machine code that somebody else made is not run (`docs/security.md`).
+//! descriptions; machine code that somebody else made is not run (`docs/user/security.md`).
 
 use crate::abi::LOGIT_SLAB;
 use crate::format::{LINE, f32_row_stride};

@@ -1,4 +1,4 @@
-//! The plan file: what lies where. docs/plan-format.md has it byte by byte.
+//! The plan file: what lies where. docs/dev/plan-format.md has it byte by byte.
 //!
 //! A header of fixed size with a table of sections, then the sections in a fixed order, the packed weights last. This module says what both
 //! sides agree on; [`check`] reads and believes nothing; the compiler writes, and shares no code with the reader.

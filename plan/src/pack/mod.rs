@@ -71,7 +71,7 @@ pub fn pack_f32_tile(format: WeightFormat, k: usize, rows: &[f32], tile: &mut [u
     }
 }
 
-/// Element `[row, index]` of a tile as f32, by the definition of docs/numerics.md.
+/// Element `[row, index]` of a tile as f32, by the definition of docs/dev/numerics.md.
 pub fn value(format: WeightFormat, k: usize, tile: &[u8], row: usize, index: usize) -> f32 {
     match format {
         WeightFormat::Mxfp4 => mxfp4::element(k, tile, row, index).value(),

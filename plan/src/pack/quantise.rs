@@ -1,4 +1,4 @@
-//! Quantisation of a block of 32 f32 weights to integers with an f16 scale, as docs/numerics.md defines it.
+//! Quantisation of a block of 32 f32 weights to integers with an f16 scale, as docs/dev/numerics.md defines it.
 
 use super::{PackError, Problem, largest_bits};
 use crate::format::{BLOCK, WeightFormat};

@@ -1,6 +1,6 @@
 //! Row factors of DoRA: magnitude over the length of the row of `W + B (scale A)`, W being the packed base weights.
 //!
-//! docs/numerics.md has the order of arithmetic. Twenty billion multiply-adds for the 20B's attention: hence the vectors.
+//! docs/dev/numerics.md has the order of arithmetic. Twenty billion multiply-adds for the 20B's attention: hence the vectors.
 
 use kernmill_plan::format::{LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::pack::{Column, unpack_tile};

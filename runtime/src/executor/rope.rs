@@ -1,4 +1,4 @@
-//! Rotary tables, as docs/numerics.md defines them.
+//! Rotary tables, as docs/dev/numerics.md defines them.
 
 use kernmill_plan::program::RopeTable;
 

@@ -1,6 +1,6 @@
 //! From a plan file to a [`PlanImage`]: what is trusted, which target is taken, what is mapped.
 //!
-//! `plan/src/file/check/mod.rs` says whether the file is whole and sound; this decides what of it may run here. docs/security.md has the rules.
+//! `plan/src/file/check/mod.rs` says whether the file is whole and sound; this decides what of it may run here. docs/user/security.md has the rules.
 
 mod target;
 mod trust;
@@ -196,7 +196,7 @@ impl Plan {
         let name = self.path.display().to_string();
         let bytes = section.bytes as usize;
         // SAFETY: kernels read the weights as plain numbers, of which any bits may change at any time, and conclude nothing from them. That nobody
-        // rewrites a plan while it runs is asked of the user (docs/security.md).
+        // rewrites a plan while it runs is asked of the user (docs/user/security.md).
         unsafe { WeightRegion::map_file(self.file.source(), section.offset, bytes, &name) }
             .map_err(|source| PlanError::Map { path: self.path.clone(), source })
     }

@@ -3,7 +3,7 @@
 //! The order, each stage working on the last one's result: repetition, presence and frequency penalties; logit bias; the mask of allowed
 //! tokens; temperature; top-k; top-p; min-p; one draw. Ties go to the lower token id. What is drawn depends on the seed and the position
 //! alone, never on what was drawn before: a text that goes on elsewhere, or is checked against a draft, has the same tokens.
-//! docs/numerics.md defines every bit.
+//! docs/dev/numerics.md defines every bit.
 
 mod draw;
 mod logprobs;

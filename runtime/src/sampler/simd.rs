@@ -35,7 +35,7 @@ impl Weights {
     }
 }
 
-/// `exp(x)` of x <= 0, as docs/numerics.md defines it for kernels.
+/// `exp(x)` of x <= 0, as docs/dev/numerics.md defines it for kernels.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
     let t = x.mul_add(LOG2E, ROUND_MAGIC);

@@ -1,4 +1,4 @@
-//! Scales of int8 blocks whose weights lie on a grid, because a file had them in few bits: `docs/numerics.md` defines which are tried.
+//! Scales of int8 blocks whose weights lie on a grid, because a file had them in few bits: `docs/dev/numerics.md` defines which are tried.
 //!
 //! A scale that divides the grid's step puts all levels equally far from integers, and of several such scales one puts them near. Plain
 //! scaling by the largest weight would round every level differently.
