@@ -6,7 +6,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Plan, SeqId, Want};
+use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Entry, Plan, SeqId};
 use std::path::Path;
 use std::time::Instant;
 
@@ -76,7 +76,7 @@ fn main() {
 
 /// Milliseconds of one token of a sequence.
 fn step(engine: &mut Engine, id: SeqId) -> f64 {
-    timed(|| engine.step(&[(id, &[1])], Want::Last, &mut |_, _| {}).expect("room in the context")).1
+    timed(|| engine.extend(&[Entry::last(id, &[1])], &()).expect("room in the context")).1
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {

@@ -20,7 +20,7 @@ use kernmill_plan::target::Tuning;
 use kernmill_runtime::adapter::{AdapterPackError, PackedAdapter};
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::profile::Detail;
-use kernmill_runtime::{Engine, EngineConfig, Plan, PlanImage, SeqId, Want};
+use kernmill_runtime::{Engine, EngineConfig, Entry, Plan, PlanImage, SeqId};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -86,6 +86,7 @@ fn main() {
         context: Some(1024),
         sequences: 8,
         chunk: None,
+        ..EngineConfig::default()
     };
     let mut engine = Engine::new(&image, config).expect("it runs here");
     let adapters = image.program().model.adapters.as_ref().expect("the plan takes adapters");
@@ -174,7 +175,7 @@ impl Decoding {
         let ids: Vec<SeqId> = slots.iter().map(|slot| sequence(engine, *slot)).collect();
         for (n, id) in ids.iter().enumerate() {
             let prompt: Vec<u32> = (0..PROMPT).map(|i| token(n * PROMPT + i)).collect();
-            engine.step(&[(*id, &prompt)], Want::None, &mut |_, _| {}).expect("there is room");
+            engine.extend(&[Entry::silent(*id, &prompt)], &()).expect("there is room");
         }
         Decoding { ids, decoded: 0 }
     }
@@ -183,10 +184,10 @@ impl Decoding {
     fn step(&mut self, engine: &mut Engine) -> f64 {
         let tokens: Vec<[u32; 1]> =
             (0..self.ids.len()).map(|i| [token(1000 + self.decoded * 4 + i)]).collect();
-        let work: Vec<(SeqId, &[u32])> =
-            self.ids.iter().zip(&tokens).map(|(id, token)| (*id, &token[..])).collect();
+        let work: Vec<Entry<'_>> =
+            self.ids.iter().zip(&tokens).map(|(id, token)| Entry::last(*id, &token[..])).collect();
         let start = Instant::now();
-        engine.step(&work, Want::Last, &mut |_, _| {}).expect("there is room");
+        engine.step(&work, &()).expect("there is room");
         self.decoded += 1;
         start.elapsed().as_secs_f64()
     }
@@ -252,7 +253,7 @@ fn prefill(engine: &mut Engine, slot: u32) -> f64 {
     let id = sequence(engine, slot);
     let prompt: Vec<u32> = (0..PREFILL).map(token).collect();
     let start = Instant::now();
-    engine.step(&[(id, &prompt)], Want::Last, &mut |_, _| {}).expect("there is room");
+    engine.extend(&[Entry::last(id, &prompt)], &()).expect("there is room");
     let seconds = start.elapsed().as_secs_f64();
     engine.drop_sequence(id);
     seconds

@@ -15,7 +15,7 @@ use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::profile::Detail;
-use kernmill_runtime::{Engine, EngineConfig, PlanImage, Want};
+use kernmill_runtime::{Engine, EngineConfig, Entry, LogitRows, PlanImage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -111,7 +111,8 @@ impl Runner {
         // SAFETY: the compiler of this process made the program.
         let image = unsafe { PlanImage::generated(compiled.program.clone(), Arc::clone(weights)) };
         let pool = PoolConfig { threads: Some(2), ..PoolConfig::default() };
-        let config = EngineConfig { pool, context: Some(512), sequences: 1, chunk: None };
+        let config =
+            EngineConfig { pool, context: Some(512), sequences: 1, chunk: None, ..EngineConfig::default() };
         let class = compiled.selections.iter().find(|class| class.max_tokens >= tokens);
         Runner {
             engine: Engine::new(&image, config).expect("an engine"),
@@ -122,13 +123,13 @@ impl Runner {
 
     fn run(&mut self, ids: &[u32], logits: bool) {
         let id = self.engine.create().expect("room for a sequence");
-        let want = match (logits, ids.len() <= WANTED) {
-            (false, _) => Want::None,
-            (true, true) => Want::All,
-            (true, false) => Want::Last,
+        let logits = match (logits, ids.len() <= WANTED) {
+            (false, _) => LogitRows::None,
+            (true, true) => LogitRows::All,
+            (true, false) => LogitRows::Last,
         };
         self.engine.start_meter(Detail::Steps);
-        self.engine.step(&[(id, ids)], want, &mut |_, _| {}).expect("a step");
+        self.engine.extend(&[Entry { sequence: id, tokens: ids, logits }], &()).expect("a step");
         let profile = self.engine.stop_meter();
         self.engine.drop_sequence(id);
         let mut seconds: BTreeMap<&'static str, f64> = BTreeMap::new();

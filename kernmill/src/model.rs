@@ -21,7 +21,7 @@ use kernmill_compiler::{
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 
-use kernmill_runtime::kv::KvShape;
+use kernmill_runtime::kv::{KvBudget, KvShape};
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, TokenizerHandle};
 
@@ -238,7 +238,7 @@ impl Prepared {
             Kind::Plan(plan) => {
                 let largest = plan.program().classes.last().map_or(1, |class| class.max_tokens);
                 let chunk = options.chunk.unwrap_or(largest).min(context).min(largest);
-                let shape = KvShape { context, sequences, chunk };
+                let shape = KvShape { context, sequences, chunk, budget: KvBudget::WorstCase };
                 check_memory(plan.program(), shape, threads, options.max_memory, WeightsIn::File)?;
                 if let Some(note) = plan.too_large_for_memory(shape, threads) {
                     options.observer.note(&note);
@@ -247,7 +247,12 @@ impl Prepared {
             }
             #[cfg(feature = "compiler")]
             Kind::Compiled { source, compiled } => {
-                let shape = KvShape { context, sequences, chunk: options.chunk().min(context) };
+                let shape = KvShape {
+                    context,
+                    sequences,
+                    chunk: options.chunk().min(context),
+                    budget: KvBudget::WorstCase,
+                };
                 check_memory(&compiled.program, shape, threads, options.max_memory, WeightsIn::Memory)?;
                 let start = Instant::now();
                 let OpenedSource { model, tokenizer, .. } = *source;
@@ -298,6 +303,7 @@ impl Loaded {
 fn engine(image: PlanImage, shape: KvShape, threads: usize, times: Times) -> Result<Loaded> {
     let pool = PoolConfig { threads: Some(threads), pin: false };
     let (context, sequences, chunk) = (Some(shape.context), shape.sequences, Some(shape.chunk));
-    let engine = Engine::new(&image, EngineConfig { pool, context, sequences, chunk })?;
+    let engine =
+        Engine::new(&image, EngineConfig { pool, context, sequences, chunk, ..EngineConfig::default() })?;
     Ok(Loaded { engine, image, times })
 }

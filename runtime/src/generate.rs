@@ -1,11 +1,12 @@
 //! Generating text from a prompt.
 
 use crate::adapter::AdapterUse;
-use crate::engine::{Engine, EngineError, SeqId};
+use crate::engine::{Engine, EngineError, Entry, LogitRow, SeqId};
 use crate::sampler::{Sampler, SamplerParams};
 use crate::stop::StopMatcher;
 use crate::tokenizer::TextStream;
 use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// How to generate.
@@ -117,10 +118,12 @@ impl Engine {
         sampler.prompt(prompt);
         let text = Text::new(self, prompt, params)?;
         let id = self.create_with(&params.adapters)?;
-        let held = Held { engine: self, id };
+        let mut held = Held { engine: self, id };
         let start = Instant::now();
-        let mut logits = Vec::new();
-        held.engine.append(id, prompt, &mut logits)?;
+        let chosen = match params.max_tokens {
+            0 => held.engine.extend(&[Entry::silent(id, prompt)], &()).map(|_| None)?,
+            _ => Some(held.choose(prompt, &mut sampler)?),
+        };
         Ok(Generation {
             held,
             prompt_tokens: prompt.len(),
@@ -128,7 +131,7 @@ impl Engine {
             stop_tokens: params.stop_tokens.clone(),
             sampler,
             text,
-            logits,
+            chosen,
             tokens: Vec::new(),
             decoded: 0,
             prefill_seconds: start.elapsed().as_secs_f64(),
@@ -146,8 +149,8 @@ pub struct Generation<'e> {
     stop_tokens: Vec<u32>,
     sampler: Sampler,
     text: Text,
-    /// After the last token.
-    logits: Vec<f32>,
+    /// The next token, where it is chosen already.
+    chosen: Option<u32>,
     tokens: Vec<u32>,
     decoded: usize,
     prefill_seconds: f64,
@@ -192,15 +195,18 @@ impl Generation<'_> {
         if self.tokens.len() >= self.max_tokens {
             return Ok(Err(StopReason::MaxTokens));
         }
-        if let Some(last) = self.tokens.last().copied() {
-            if self.held.engine.length(self.held.id)? >= self.held.engine.context() {
-                return Ok(Err(StopReason::Context));
+        let token = match (self.chosen.take(), self.tokens.last().copied()) {
+            (Some(token), _) => token,
+            (None, Some(last)) => {
+                if self.held.engine.length(self.held.id)? >= self.held.engine.context() {
+                    return Ok(Err(StopReason::Context));
+                }
+                let token = self.held.choose(&[last], &mut self.sampler)?;
+                self.decoded += 1;
+                token
             }
-            self.held.engine.append(self.held.id, &[last], &mut self.logits)?;
-            self.decoded += 1;
-        }
-        let position = (self.prompt_tokens + self.tokens.len()) as u64;
-        let token = self.sampler.sample(&self.logits, position)?;
+            (None, None) => return Ok(Err(StopReason::MaxTokens)),
+        };
         if self.stop_tokens.contains(&token) {
             return Ok(Err(StopReason::Token(token)));
         }
@@ -246,6 +252,21 @@ impl Generation<'_> {
 struct Held<'a> {
     engine: &'a mut Engine,
     id: SeqId,
+}
+
+impl Held<'_> {
+    /// Appends tokens, and chooses the next one on the worker that has the row.
+    fn choose(&mut self, tokens: &[u32], sampler: &mut Sampler) -> Result<u32, EngineError> {
+        let position = u64::from(self.engine.length(self.id)?) + tokens.len() as u64;
+        let choice = Mutex::new((sampler, None));
+        let take = |_: usize, row: LogitRow<'_>| {
+            let (sampler, chosen) = &mut *choice.lock().unwrap_or_else(PoisonError::into_inner);
+            *chosen = Some(sampler.sample(row.logits, position));
+        };
+        self.engine.extend(&[Entry::last(self.id, tokens)], &take)?;
+        let (_, chosen) = choice.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(chosen.expect("a step hands out the rows that it is asked for")?)
+    }
 }
 
 impl Drop for Held<'_> {

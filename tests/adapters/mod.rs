@@ -4,7 +4,7 @@ use crate::harness::Model;
 use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::adapter::{AdapterLoader, Loading, PackedAdapter};
-use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, SeqId, Want};
+use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, Entry, SeqId};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
@@ -54,9 +54,10 @@ fn solo(engine: &mut Engine, uses: &[AdapterUse]) -> Vec<Vec<u32>> {
 }
 
 fn step(engine: &mut Engine, work: &[(SeqId, &[u32])]) -> Vec<Vec<u32>> {
+    let work: Vec<Entry<'_>> = work.iter().map(|(id, tokens)| Entry::last(*id, tokens)).collect();
     let mut logits = Vec::new();
     engine
-        .step(work, Want::Last, &mut |_, row| logits.push(row.iter().map(|x| x.to_bits()).collect()))
+        .extend_in_order(&work, &mut |row| logits.push(row.logits.iter().map(|x| x.to_bits()).collect()))
         .unwrap();
     logits
 }

@@ -13,7 +13,7 @@ use kernmill_plan::adapter::{Adapters, Site, SiteShape};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use kernmill_runtime::adapter::{AdapterPackError, PackedAdapter};
-use kernmill_runtime::{Engine, Want};
+use kernmill_runtime::{Engine, Entry};
 use std::sync::Arc;
 
 /// An adapter's data by site.
@@ -101,8 +101,8 @@ fn together(engine: &mut Engine, case: &Case, slots: usize, pieces: &[usize]) ->
     let (mut rest, mut turn) = (case.tokens.as_slice(), 0);
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(pieces[turn.min(pieces.len() - 1)].min(rest.len()));
-        let work: Vec<_> = ids.iter().map(|id| (*id, piece)).collect();
-        engine.step(&work, Want::All, &mut |of, row| out[of.entry].extend_from_slice(row)).unwrap();
+        let work: Vec<_> = ids.iter().map(|id| Entry::all(*id, piece)).collect();
+        engine.extend_in_order(&work, &mut |row| out[row.entry].extend_from_slice(row.logits)).unwrap();
         (rest, turn) = (after, turn + 1);
     }
     ids.into_iter().for_each(|id| engine.drop_sequence(id));
@@ -129,7 +129,9 @@ fn check(case: &Case, options: &Options, threads: &[usize], pieces: &[&[usize]],
         let id = engine.create().unwrap();
         engine.use_adapter(id, 2).unwrap();
         let mut alone = Vec::new();
-        engine.step(&[(id, &case.tokens)], Want::All, &mut |_, row| alone.extend_from_slice(row)).unwrap();
+        engine
+            .extend_in_order(&[Entry::all(id, &case.tokens)], &mut |row| alone.extend_from_slice(row.logits))
+            .unwrap();
         assert_bits(&alone, &expected[2], vocab, &format!("{what}, {}, alone", preset.name()));
         engine.drop_sequence(id);
         // No token of the batch has one.

@@ -22,7 +22,7 @@ use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use kernmill_plan::target::Level;
 use kernmill_runtime::guarded::{Flush, GuardedConfig};
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, PlanImage, Want};
+use kernmill_runtime::{Engine, EngineConfig, Entry, PlanImage};
 
 /// A model, its weights, and what the interpreter says.
 struct Case {
@@ -88,7 +88,11 @@ fn options(preset: Preset, level: Level) -> Options {
 
 fn engine(image: &PlanImage, threads: usize, sequences: u32, chunk: Option<u32>) -> Engine {
     let pool = PoolConfig { threads: Some(threads), ..PoolConfig::default() };
-    Engine::new(image, EngineConfig { pool, context: Some(2304), sequences, chunk }).unwrap()
+    Engine::new(
+        image,
+        EngineConfig { pool, context: Some(2304), sequences, chunk, ..EngineConfig::default() },
+    )
+    .unwrap()
 }
 
 /// Logits of every token, the prompt given in pieces of these sizes (the last repeats).
@@ -98,7 +102,9 @@ fn logits(engine: &mut Engine, tokens: &[u32], pieces: &[usize]) -> Vec<f32> {
     let (mut rest, mut turn) = (tokens, 0);
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(pieces[turn.min(pieces.len() - 1)].min(rest.len()));
-        engine.step(&[(id, piece)], Want::All, &mut |_, row| out.extend_from_slice(row)).unwrap();
+        engine
+            .extend_in_order(&[Entry::all(id, piece)], &mut |row| out.extend_from_slice(row.logits))
+            .unwrap();
         (rest, turn) = (after, turn + 1);
     }
     engine.drop_sequence(id);
@@ -419,14 +425,14 @@ fn in_company(engine: &mut Engine, tokens: &[u32]) -> Vec<f32> {
     for size in [3, 1, 1, 11, 30].into_iter().cycle() {
         let end = (start + size).min(tokens.len());
         let work = [
-            (ids[0], &reversed[start..end]),
-            (ids[1], &tokens[start..end]),
-            (ids[2], &reversed[start..(start + 1).min(end)]),
+            Entry::all(ids[0], &reversed[start..end]),
+            Entry::all(ids[1], &tokens[start..end]),
+            Entry::all(ids[2], &reversed[start..(start + 1).min(end)]),
         ];
         engine
-            .step(&work, Want::All, &mut |of, row| {
-                if of.entry == 1 {
-                    out.extend_from_slice(row);
+            .extend_in_order(&work, &mut |row| {
+                if row.entry == 1 {
+                    out.extend_from_slice(row.logits);
                 }
             })
             .unwrap();

@@ -17,7 +17,7 @@ use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::testing::{RandomWeights, random_weights};
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Want};
+use kernmill_runtime::{Engine, EngineConfig, Entry};
 use std::fs;
 
 const PRESETS: [Preset; 3] = [Preset::Exact, Preset::Faithful, Preset::Bf16];
@@ -73,13 +73,16 @@ impl Case {
         let weights = build_weights(compiled, &source, 1, &|_| {}).unwrap();
         let image = image_of(compiled.program.clone(), weights);
         let pool = PoolConfig { threads: Some(2), ..PoolConfig::default() };
-        let config = EngineConfig { pool, context: Some(64), sequences: 1, chunk: None };
+        let config =
+            EngineConfig { pool, context: Some(64), sequences: 1, chunk: None, ..EngineConfig::default() };
         let mut engine = Engine::new(&image, config).unwrap();
         let id = engine.create().unwrap();
         let (mut out, mut rest, mut turn) = (Vec::new(), &self.tokens[..], 0);
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(pieces[turn % pieces.len()].min(rest.len()));
-            engine.step(&[(id, piece)], Want::All, &mut |_, row| out.extend_from_slice(row)).unwrap();
+            engine
+                .extend_in_order(&[Entry::all(id, piece)], &mut |row| out.extend_from_slice(row.logits))
+                .unwrap();
             (rest, turn) = (after, turn + 1);
         }
         out

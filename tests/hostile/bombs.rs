@@ -9,7 +9,7 @@ use kernmill_plan::check::check_program;
 use kernmill_plan::program::{Buffer, Operand, Program, Routing, TokenClass};
 use kernmill_plan::target::Level;
 use kernmill_runtime::MemoryNeed;
-use kernmill_runtime::kv::KvShape;
+use kernmill_runtime::kv::{KvBudget, KvShape};
 
 /// Gives `data` to the target called `name`.
 fn drop_on(name: &str, data: impl AsRef<[u8]>) {
@@ -270,7 +270,7 @@ fn counters_of_experts_are_in_the_account_of_memory() {
             let routing = Routing { experts, ..class.routings[0] };
             class.routings = vec![routing; entries];
         }
-        let shape = KvShape { context: 16, sequences: 1, chunk: 1 };
+        let shape = KvShape { context: 16, sequences: 1, chunk: 1, budget: KvBudget::WorstCase };
         let need = MemoryNeed::of(&program, shape, 1);
         assert!(need.routings >= 16 * entries as u64 * u64::from(experts), "{}", need.routings);
         assert!(need.total() > need.routings);

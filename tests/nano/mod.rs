@@ -2,7 +2,7 @@
 
 use crate::harness::{Model, read};
 use kernmill_compiler::quant::Preset;
-use kernmill_runtime::{Engine, EngineConfig, Tokenizer, Want};
+use kernmill_runtime::{Engine, EngineConfig, Entry, Tokenizer};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -36,9 +36,9 @@ fn exact_logits_are_pytorchs() {
     let vocab = engine.model().vocab as usize;
     let mut worst = 0f32;
     engine
-        .step(&[(id, &tokens)], Want::All, &mut |of, row| {
-            if let Some(i) = positions.iter().position(|p| *p as usize == of.token) {
-                let pairs = row.iter().zip(&logits[i * vocab..][..vocab]);
+        .extend_in_order(&[Entry::all(id, &tokens)], &mut |row| {
+            if let Some(i) = positions.iter().position(|p| *p as usize == row.token) {
+                let pairs = row.logits.iter().zip(&logits[i * vocab..][..vocab]);
                 worst = pairs.map(|(a, e)| (a - e).abs()).fold(worst, f32::max);
             }
         })
@@ -58,10 +58,11 @@ fn bits_per_byte(engine: &mut Engine) -> f64 {
         let id = engine.create().unwrap();
         let input: Vec<u32> = [&[start], &chunk[..chunk.len() - 1]].concat();
         engine
-            .step(&[(id, &input)], Want::All, &mut |of, row| {
+            .extend_in_order(&[Entry::all(id, &input)], &mut |row| {
+                let (token, row) = (row.token, row.logits);
                 let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
                 let sum: f64 = row.iter().map(|x| f64::from(x - largest).exp()).sum();
-                nats += sum.ln() - f64::from(row[chunk[of.token] as usize] - largest);
+                nats += sum.ln() - f64::from(row[chunk[token] as usize] - largest);
             })
             .unwrap();
         engine.drop_sequence(id);

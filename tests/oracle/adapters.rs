@@ -3,7 +3,7 @@
 use super::{differences, directory};
 use crate::harness::{Model, read};
 use kernmill_compiler::quant::Preset;
-use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Want};
+use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Entry};
 use std::path::{Path, PathBuf};
 
 /// Adapters and their checkpoints.
@@ -57,7 +57,9 @@ fn worst(engine: &mut Engine, uses: &[AdapterUse], file: &Path) -> f32 {
     // A prompt, then tokens one by one: both kinds of kernels.
     let (prompt, rest) = tokens.split_at(tokens.len() - 6);
     for piece in std::iter::once(prompt).chain(rest.chunks(1)) {
-        engine.step(&[(id, piece)], Want::All, &mut |_, row| logits.extend_from_slice(row)).unwrap();
+        engine
+            .extend_in_order(&[Entry::all(id, piece)], &mut |row| logits.extend_from_slice(row.logits))
+            .unwrap();
     }
     engine.drop_sequence(id);
     *differences(&logits, &expected, tokens.len()).last().unwrap()

@@ -4,7 +4,7 @@ mod adapters;
 
 use crate::harness::{Model, read};
 use kernmill_compiler::quant::Preset;
-use kernmill_runtime::{EngineConfig, Want};
+use kernmill_runtime::{EngineConfig, Entry};
 use std::path::{Path, PathBuf};
 
 /// Committed checkpoints: GPT-OSS in several shapes, spellings and shardings, and two Llamas.
@@ -27,7 +27,9 @@ fn run(directory: &Path, preset: Preset, tokens: &[u32]) -> Vec<f32> {
     let mut engine = Model::open(directory).engine(preset, EngineConfig::default());
     let id = engine.create().unwrap();
     let mut logits = Vec::new();
-    engine.step(&[(id, tokens)], Want::All, &mut |_, row| logits.extend_from_slice(row)).unwrap();
+    engine
+        .extend_in_order(&[Entry::all(id, tokens)], &mut |row| logits.extend_from_slice(row.logits))
+        .unwrap();
     logits
 }
 

@@ -12,7 +12,7 @@ use kernmill_plan::file::check::{FileError, PlanFile};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Plan, Want};
+use kernmill_runtime::{Engine, EngineConfig, Entry, Plan};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use tempfile::NamedTempFile;
@@ -124,13 +124,19 @@ fn run_with_damaged_weights(file: &File, path: &std::path::Path, vocab: u32) {
         for target in 0..plan.metadata().targets.len() {
             let image = plan.image(target).unwrap();
             let pool = PoolConfig { threads: Some(2), pin: false };
-            let config = EngineConfig { pool, context: Some(64), sequences: 1, chunk: None };
+            let config = EngineConfig {
+                pool,
+                context: Some(64),
+                sequences: 1,
+                chunk: None,
+                ..EngineConfig::default()
+            };
             let mut engine = Engine::new(&image, config).unwrap();
             let id = engine.create().unwrap();
             let tokens: Vec<u32> = (0..40).map(|_| rng.u32(..vocab)).collect();
             let mut rows = 0;
             for piece in [&tokens[..33], &tokens[33..39], &tokens[39..]] {
-                engine.step(&[(id, piece)], Want::All, &mut |_, _| rows += 1).unwrap();
+                engine.extend_in_order(&[Entry::all(id, piece)], &mut |_| rows += 1).unwrap();
             }
             assert_eq!(rows, 40);
         }

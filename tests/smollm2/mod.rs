@@ -7,7 +7,7 @@ mod text;
 
 use crate::harness::{Model, read};
 use kernmill_compiler::quant::Preset;
-use kernmill_runtime::{EngineConfig, Want};
+use kernmill_runtime::{EngineConfig, Entry};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -69,9 +69,9 @@ fn compare(path: &Path, preset: Preset, mut check: impl FnMut(usize, (Vec<f32>, 
     let sequence = engine.create().unwrap();
     let mut position = 0;
     engine
-        .step(&[(sequence, &expected.tokens)], Want::All, &mut |_, row| {
+        .extend_in_order(&[Entry::all(sequence, &expected.tokens)], &mut |row| {
             let likeliest = position * LIKELIEST..(position + 1) * LIKELIEST;
-            let found = figures(row, &expected.ids[likeliest.clone()]);
+            let found = figures(row.logits, &expected.ids[likeliest.clone()]);
             check(position, found, (&expected.logits[likeliest], expected.lse[position]));
             position += 1;
         })

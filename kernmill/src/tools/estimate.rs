@@ -10,7 +10,7 @@ use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use kernmill_runtime::MemoryNeed;
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
-use kernmill_runtime::kv::KvShape;
+use kernmill_runtime::kv::{KvBudget, KvShape};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -96,7 +96,9 @@ impl Memory {
         }
         let need = |context: u32| {
             let largest = program.classes.last().map_or(1, |class| class.max_tokens);
-            MemoryNeed::of(program, KvShape { context, sequences: 1, chunk: largest.min(context) }, threads)
+            let chunk = largest.min(context);
+            let shape = KvShape { context, sequences: 1, chunk, budget: KvBudget::WorstCase };
+            MemoryNeed::of(program, shape, threads)
         };
         let total = |context| need(context).total().saturating_add(program.weight_bytes);
         let available = available_memory();

@@ -1,22 +1,27 @@
 //! The engine: sequences of tokens over one loaded plan.
 
 mod adapters;
+mod error;
+mod rows;
+mod step;
 
-use crate::adapter::{AdapterError, AdapterLoader, AdapterStore, AdapterTable};
-use crate::code::CodeError;
-use crate::error_kind::ErrorKind;
-use crate::executor::{Batch, BatchError, Executor, LoadError, MemoryNeed};
+pub use error::EngineError;
+pub use rows::{Entry, LogitRow, LogitRows, RowSink};
+pub use step::StepStats;
+
+use crate::adapter::{AdapterLoader, AdapterStore, AdapterTable};
+use crate::executor::{Executor, MemoryNeed};
 use crate::image::PlanImage;
-use crate::kv::{KvError, KvShape, KvTables};
-use crate::pool::{Pool, PoolConfig, PoolError};
+use crate::kv::{KvBudget, KvDemand, KvShape, KvTables, KvUsage};
+use crate::pool::{Pool, PoolConfig};
 use crate::profile::{Detail, Profile};
-use crate::sampler::SamplerError;
-use crate::tokenizer::{Tokenizer, TokenizerError};
+use crate::tokenizer::Tokenizer;
 use crate::tokenizer_handle::TokenizerHandle;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::program::ModelInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use step::RunBuffers;
 
 /// What an engine is made with.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +34,8 @@ pub struct EngineConfig {
     pub sequences: u32,
     /// Most tokens per run; `None` takes the program's largest class.
     pub chunk: Option<u32>,
+    /// Memory of the KV cache.
+    pub kv: KvBudget,
 }
 
 /// Context of an engine that is not asked for one.
@@ -38,108 +45,12 @@ pub const MAX_SEQUENCES: u32 = 4096;
 
 impl Default for EngineConfig {
     fn default() -> EngineConfig {
-        EngineConfig { pool: PoolConfig::default(), context: None, sequences: 1, chunk: None }
-    }
-}
-
-/// Why an engine cannot be made or a request not be served.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// A number of the configuration is out of range.
-    #[error("{name} is {found}, expected 1 to {max}")]
-    Config {
-        /// Which one.
-        name: &'static str,
-        /// Its value.
-        found: u32,
-        /// Largest legal value.
-        max: u32,
-    },
-    /// The plan cannot be executed here.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    /// The workers could not be started.
-    #[error(transparent)]
-    Pool(#[from] PoolError),
-    /// The tokenizer is missing, unfit, or failed.
-    #[error(transparent)]
-    Tokenizer(#[from] TokenizerError),
-    /// Text was asked of a plan without a tokenizer.
-    #[error("the plan has no tokenizer: give and take token ids instead of text")]
-    NoTokenizer,
-    /// A token id past the vocabulary.
-    #[error("token {index} of the input has id {token}, expected less than {vocab}")]
-    Token {
-        /// Place in the input.
-        index: usize,
-        /// The id.
-        token: u32,
-        /// Vocabulary size.
-        vocab: u32,
-    },
-    /// A prompt without tokens.
-    #[error("the prompt has no tokens: at least one is needed to start from")]
-    EmptyPrompt,
-    /// A prompt that leaves no room.
-    #[error("the prompt has {tokens} tokens, the context holds {context}")]
-    PromptTooLong {
-        /// Its tokens.
-        tokens: usize,
-        /// Tokens a sequence may have.
-        context: u32,
-    },
-    /// A handle of a sequence that is gone.
-    #[error("there is no such sequence: it was dropped, or belongs to another engine")]
-    NoSequence,
-    /// An adapter slot that holds nothing.
-    #[error("there is no adapter in slot {slot}")]
-    NoAdapterSlot {
-        /// The slot.
-        slot: u32,
-    },
-    /// One sequence twice in a step.
-    #[error("a sequence occurs twice in one step")]
-    Repeated,
-    /// The KV cache has no room.
-    #[error(transparent)]
-    Kv(#[from] KvError),
-    /// An adapter cannot be used.
-    #[error(transparent)]
-    Adapter(#[from] AdapterError),
-    /// No token could be sampled.
-    #[error(transparent)]
-    Sampler(#[from] SamplerError),
-    /// An entry of a step with several cannot be served; the others are not at fault.
-    #[error("entry {entry} of the step: {source}")]
-    Entry {
-        /// Its index.
-        entry: usize,
-        /// What is wrong with it.
-        source: Box<EngineError>,
-    },
-    /// The process was forked after the engine was made.
-    #[error(
-        "this process was forked after its engine was made, and has none of the engine's threads: make the engine in the process that runs it, or with one thread"
-    )]
-    Forked,
-    /// The runtime made a batch that its own checks refuse.
-    #[error(transparent)]
-    Batch(#[from] BatchError),
-}
-
-impl EngineError {
-    /// The kind of fault.
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            EngineError::Batch(_) => ErrorKind::Bug,
-            EngineError::Pool(PoolError::Spawn { .. } | PoolError::Pin { .. })
-            | EngineError::Load(LoadError::Cpu { .. } | LoadError::Tiles(_) | LoadError::Region(_))
-            | EngineError::Load(LoadError::Code(CodeError::Map { .. } | CodeError::Forbidden(_))) => {
-                ErrorKind::Unsupported
-            }
-            EngineError::Adapter(error) => error.kind(),
-            EngineError::Entry { source, .. } => source.kind(),
-            _ => ErrorKind::BadInput,
+        EngineConfig {
+            pool: PoolConfig::default(),
+            context: None,
+            sequences: 1,
+            chunk: None,
+            kv: KvBudget::WorstCase,
         }
     }
 }
@@ -152,26 +63,6 @@ pub struct SeqId {
     slot: u32,
     /// Tells a slot's users apart.
     generation: u64,
-}
-
-/// Which logits a step hands out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
-    /// Those after the last token of each entry.
-    Last,
-    /// Those after every token.
-    All,
-    /// None.
-    None,
-}
-
-/// Which token a row of logits comes after.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogitsOf {
-    /// Index of the step's entry.
-    pub entry: usize,
-    /// Index of the token among the entry's.
-    pub token: usize,
 }
 
 /// A loaded plan with its KV cache and workers.
@@ -198,16 +89,6 @@ pub struct Engine {
 /// Number of the next engine of this process.
 static NEXT_ENGINE: AtomicU64 = AtomicU64::new(0);
 
-/// What a run is put together in; reused, so that a step allocates nothing once they have grown.
-struct RunBuffers {
-    batch: Batch,
-    /// Batch rows whose logits are wanted, and whose they are.
-    wanted: Vec<u32>,
-    origins: Vec<LogitsOf>,
-    /// Slot and tokens of each part of a sequence in the batch.
-    parts: Vec<(u32, u32)>,
-}
-
 impl Engine {
     /// Loads a plan: checks program, host and memory first, then takes the memory.
     ///
@@ -225,12 +106,11 @@ impl Engine {
         let largest = image.program().classes.last().map_or(1, |class| class.max_tokens.max(1));
         let chunk = config.chunk.unwrap_or(largest).min(largest);
         in_range("chunk", chunk, largest)?;
-        let shape = KvShape { context, sequences: config.sequences, chunk };
+        let shape = KvShape { context, sequences: config.sequences, chunk, budget: config.kv };
         let executor = Executor::new(image, shape, Pool::new(config.pool)?)?;
         let loader = model.adapters.clone().map(|adapters| {
             AdapterLoader::new(Arc::new(adapters), Arc::clone(image.weights()), model.name.clone())
         });
-        let rows = chunk as usize;
         Ok(Engine {
             number: NEXT_ENGINE.fetch_add(1, Ordering::Relaxed),
             need: MemoryNeed::of(image.program(), shape, executor.threads()),
@@ -245,12 +125,7 @@ impl Engine {
             sequence_adapters: vec![0; config.sequences as usize],
             generations: vec![None; config.sequences as usize],
             next_generation: 0,
-            run: RunBuffers {
-                batch: Batch::with_capacity(rows),
-                wanted: Vec::with_capacity(rows),
-                origins: Vec::with_capacity(rows),
-                parts: Vec::with_capacity(rows),
-            },
+            run: RunBuffers::new(chunk as usize, config.sequences as usize),
         })
     }
 
@@ -365,6 +240,19 @@ impl Engine {
         self.slot(id).map(|slot| self.tables.length(slot))
     }
 
+    /// What appending `tokens` tokens to a sequence takes from the free KV blocks, and gives back to them.
+    ///
+    /// # Errors
+    /// When there is no such sequence, or it would be longer than the context.
+    pub fn blocks_for(&self, id: SeqId, tokens: u32) -> Result<KvDemand, EngineError> {
+        Ok(self.tables.demand(self.slot(id)?, tokens)?)
+    }
+
+    /// How much of the KV cache is in use.
+    pub fn kv(&self) -> KvUsage {
+        self.tables.usage()
+    }
+
     fn name(&mut self, slot: u32) -> SeqId {
         self.next_generation += 1;
         self.generations[slot as usize] = Some(self.next_generation);
@@ -378,137 +266,5 @@ impl Engine {
             true => Ok(id.slot),
             false => Err(EngineError::NoSequence),
         }
-    }
-
-    /// Appends tokens to sequences and hands the wanted logits (`[vocab]` each) to `out`, entry by entry in order.
-    ///
-    /// The tokens of all entries are run together, at most [`Engine::chunk`] at a time.
-    ///
-    /// # Errors
-    /// Bad input is found before anything runs. When KV blocks run out halfway, the chunks before are stored. Where there are several
-    /// entries, [`EngineError::Entry`] says which one is at fault.
-    pub fn step(
-        &mut self,
-        work: &[(SeqId, &[u32])],
-        want: Want,
-        out: &mut dyn FnMut(LogitsOf, &[f32]),
-    ) -> Result<(), EngineError> {
-        if !self.executor.is_here() {
-            return Err(EngineError::Forked);
-        }
-        self.check_work(work)?;
-        let mut entry = 0;
-        let mut done = 0;
-        while entry < work.len() {
-            (entry, done) = self.gather(work, entry, done, want)?;
-            if self.run.batch.len() > 0 {
-                self.run_batch(out)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The logits after the last of `tokens`, which are appended to one sequence.
-    ///
-    /// # Errors
-    /// As [`Engine::step`]; also when there are no tokens.
-    pub fn append(&mut self, id: SeqId, tokens: &[u32], logits: &mut Vec<f32>) -> Result<(), EngineError> {
-        if tokens.is_empty() {
-            return Err(EngineError::EmptyPrompt);
-        }
-        self.step(&[(id, tokens)], Want::Last, &mut |_, row| {
-            logits.clear();
-            logits.extend_from_slice(row);
-        })
-    }
-
-    fn check_work(&self, work: &[(SeqId, &[u32])]) -> Result<(), EngineError> {
-        for (n, (id, tokens)) in work.iter().enumerate() {
-            let repeated = work[..n].iter().any(|(other, _)| other == id);
-            let checked = if repeated { Err(EngineError::Repeated) } else { self.check_entry(*id, tokens) };
-            checked.map_err(|error| of_entry(error, n, work.len()))?;
-        }
-        Ok(())
-    }
-
-    fn check_entry(&self, id: SeqId, tokens: &[u32]) -> Result<(), EngineError> {
-        let length = self.length(id)?;
-        self.check_tokens(tokens)?;
-        let context = self.shape.context;
-        match tokens.len() > (context - length) as usize {
-            true => Err(KvError::Context { length, more: tokens.len(), context }.into()),
-            false => Ok(()),
-        }
-    }
-
-    /// Checks token ids against the vocabulary.
-    pub(crate) fn check_tokens(&self, tokens: &[u32]) -> Result<(), EngineError> {
-        let vocab = self.model.vocab;
-        match tokens.iter().position(|token| *token >= vocab) {
-            Some(index) => Err(EngineError::Token { index, token: tokens[index], vocab }),
-            None => Ok(()),
-        }
-    }
-
-    /// Fills the batch from token `done` of `entry` on; where the next batch goes on.
-    fn gather(
-        &mut self,
-        work: &[(SeqId, &[u32])],
-        mut entry: usize,
-        mut done: usize,
-        want: Want,
-    ) -> Result<(usize, usize), EngineError> {
-        let run = &mut self.run;
-        run.batch.clear();
-        run.wanted.clear();
-        run.origins.clear();
-        run.parts.clear();
-        while entry < work.len() {
-            let (id, tokens) = work[entry];
-            let room = self.shape.chunk as usize - run.batch.len();
-            let part = &tokens[done..tokens.len().min(done + room)];
-            if !part.is_empty() {
-                let executor = &mut self.executor;
-                let copy = &mut |kind, from, to| executor.copy_block(kind, from, to);
-                let reserved = self.tables.reserve(id.slot, part.len(), copy);
-                reserved.map_err(|error| of_entry(error.into(), entry, work.len()))?;
-                let start = self.tables.length(id.slot);
-                for (n, token) in part.iter().enumerate() {
-                    let last = done + n + 1 == tokens.len();
-                    if want == Want::All || want == Want::Last && last {
-                        run.wanted.push(run.batch.len() as u32);
-                        run.origins.push(LogitsOf { entry, token: done + n });
-                    }
-                    let adapter = self.sequence_adapters[id.slot as usize];
-                    run.batch.push(*token, start + n as u32, id.slot, adapter);
-                }
-                run.parts.push((id.slot, part.len() as u32));
-                done += part.len();
-            }
-            if done < tokens.len() {
-                break;
-            }
-            (entry, done) = (entry + 1, 0);
-        }
-        Ok((entry, done))
-    }
-
-    fn run_batch(&mut self, out: &mut dyn FnMut(LogitsOf, &[f32])) -> Result<(), EngineError> {
-        let run = &mut self.run;
-        let origins = &run.origins;
-        let hand_out = &mut |row: usize, logits: &[f32]| out(origins[row], logits);
-        self.executor.run(&mut run.batch, &run.wanted, &self.tables, &self.adapters, hand_out)?;
-        for (slot, tokens) in &self.run.parts {
-            self.tables.advance(*slot, *tokens);
-        }
-        Ok(())
-    }
-}
-
-/// An error with the entry that it belongs to, where there are several.
-fn of_entry(error: EngineError, entry: usize, entries: usize) -> EngineError {
-    match entries {
-        1 => error,
-        _ => EngineError::Entry { entry, source: Box::new(error) },
     }
 }

@@ -8,10 +8,12 @@ mod batch;
 mod meter;
 mod resolve;
 mod rope;
+mod rows;
 
 pub(crate) use batch::Batch;
 pub use batch::BatchError;
 pub(crate) use rope::{fill as fill_rope, row_len as rope_row};
+pub(crate) use rows::RowsTo;
 
 use crate::adapter::{AdapterTable, SiteSet};
 use crate::code::{CodeError, ExecutableCode};
@@ -25,11 +27,12 @@ use kernmill_os::tiles;
 use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::abi::{Args, KernelFn, Worker};
 use kernmill_plan::check::CheckError;
-use kernmill_plan::format::{LINE, f32_row_stride};
+use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{KvLayers, LayerKind};
 use kernmill_plan::target::Level;
 use meter::{Chosen, Clock, Meter, Ran};
 use resolve::{Bases, Class, RoutingAt, StepCall};
+use rows::{Slab, WorkersTake};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -250,14 +253,14 @@ impl Executor {
         }
     }
 
-    /// Runs the batch, then hands out the logits of the wanted batch rows: their index in `wanted`, and `[vocab]` values.
+    /// Runs the batch, and hands out the logits of the batch rows `wanted`.
     pub(crate) fn run(
         &mut self,
         batch: &mut Batch,
         wanted: &[u32],
         tables: &KvTables,
         adapters: &AdapterTable,
-        out: &mut dyn FnMut(usize, &[f32]),
+        mut out: RowsTo<'_>,
     ) -> Result<(), BatchError> {
         batch.count_runs();
         let batch = &*batch;
@@ -287,17 +290,24 @@ impl Executor {
                 0 => counting(&class.routings, 0),
                 _ => counting(&[], class.steps.len()),
             };
-            dispatch(&mut self.pool, &mut self.memory, [steps, &class.logit_steps], sites, watch, &args);
+            let (vocab, first) = (self.limits.vocab as usize, slab * slab_rows);
+            let rows_at = self.memory.arena.as_mut_ptr().cast_const().wrapping_add(class.logits as usize);
+            let slab = Slab::new(rows_at, vocab, first, rows.len());
+            let to_workers = match &out {
+                RowsTo::Workers(to) => Some((slab, *to)),
+                RowsTo::Caller(_) => None,
+            };
+            let lists = [steps, &class.logit_steps];
+            dispatch(&mut self.pool, &mut self.memory, lists, sites, watch, &args, to_workers);
             steps = &[];
-            let vocab = self.limits.vocab as usize;
-            for row in 0..rows.len() {
-                let offset = class.logits as usize + row * f32_row_stride(vocab);
-                out(slab * slab_rows + row, self.memory.floats(offset, vocab));
+            if let RowsTo::Caller(out) = &mut out {
+                // SAFETY: the dispatch has ended, and the next one begins after this.
+                unsafe { slab.hand_out(0, 1, |_, row, logits| out(row, logits)) };
             }
         }
         if wanted.is_empty() {
             let watch = counting(&class.routings, 0);
-            dispatch(&mut self.pool, &mut self.memory, [steps, &[]], sites, watch, &args);
+            dispatch(&mut self.pool, &mut self.memory, [steps, &[]], sites, watch, &args, None);
         }
         if let Some(meter) = &mut self.meter {
             let (layers, chosen) = (&self.limits.layers, &self.chosen);
@@ -361,13 +371,6 @@ impl Memory {
         };
         Ok((memory, rope_bases))
     }
-
-    /// Floats of the arena, at an offset and length that the checker has found inside.
-    fn floats(&self, offset: usize, len: usize) -> &[f32] {
-        let bytes = &self.arena.as_slice()[offset..offset + len * 4];
-        // SAFETY: the bytes are initialised, 64-byte aligned (region and offset are), and any bits are a float.
-        unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast::<f32>(), len) }
-    }
 }
 
 /// `adapters`: the table and the tiles of its largest rank, if any token has an adapter.
@@ -426,8 +429,8 @@ struct Shared {
 // SAFETY: workers only read the arguments; they write disjoint parts of `scratch`, and read each other's only behind an atomic counter.
 unsafe impl Sync for Shared {}
 
-/// Runs step lists one after the other on all workers, with a barrier after every step but the last (which gets one when it is
-/// timed). Steps for adapters at none of `sites` are left out; others that look at none of those get no table of adapters, so that they need not look
+/// Runs step lists one after the other on all workers, and hands out rows of logits, if any are asked for. There is a barrier after every
+/// step but the last (which gets one when it is timed, or rows are handed out). Steps for adapters at none of `sites` are left out; others that look at none of those get no table of adapters, so that they need not look
 /// at every token's entry to find nothing.
 fn dispatch(
     pool: &mut Pool,
@@ -436,6 +439,7 @@ fn dispatch(
     sites: &SiteSet,
     counting: Counting<'_>,
     args: &Args,
+    rows: Option<(Slab, &WorkersTake<'_>)>,
 ) {
     for step in lists.iter().flat_map(|list| list.iter()) {
         step.counters.0.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
@@ -477,6 +481,11 @@ fn dispatch(
             if index == 0 {
                 counting.after(n, tokens);
             }
+        }
+        if let Some((slab, to)) = rows {
+            barrier.wait();
+            // SAFETY: every worker has ended the last step, and `run` returns when all have ended this.
+            unsafe { slab.hand_out(index as usize, count as usize, to) };
         }
     });
 }

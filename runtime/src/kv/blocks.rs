@@ -7,11 +7,26 @@ pub(super) struct BlockPool {
     refs: Vec<u32>,
     /// Free ids, last one next.
     free: Vec<u32>,
+    /// While changes are tried out: users that each block would lose.
+    leaving: Vec<u32>,
+    /// Blocks that would lose some.
+    left: Vec<u32>,
 }
 
 impl BlockPool {
     pub(super) fn new(count: u32) -> BlockPool {
-        BlockPool { refs: vec![0; count as usize], free: (0..count).rev().collect() }
+        let count_of_all = count as usize;
+        BlockPool {
+            refs: vec![0; count_of_all],
+            free: (0..count).rev().collect(),
+            leaving: vec![0; count_of_all],
+            left: Vec::with_capacity(count_of_all),
+        }
+    }
+
+    /// Blocks there are.
+    pub(super) fn count(&self) -> usize {
+        self.refs.len()
     }
 
     /// Blocks nobody uses.
@@ -46,5 +61,28 @@ impl BlockPool {
     /// Whether more than one sequence uses it.
     pub(super) fn is_shared(&self, id: u32) -> bool {
         self.refs[id as usize] > 1
+    }
+
+    /// Tries out that a block has one user less: whether it would be free then.
+    pub(super) fn try_give_back(&mut self, id: u32) -> bool {
+        let leaving = &mut self.leaving[id as usize];
+        if *leaving == 0 {
+            // Each block is there once at most: no growth.
+            self.left.push(id);
+        }
+        *leaving += 1;
+        *leaving == self.refs[id as usize]
+    }
+
+    /// Whether more than one sequence would use it after what was tried out.
+    pub(super) fn is_still_shared(&self, id: u32) -> bool {
+        self.refs[id as usize] - self.leaving[id as usize] > 1
+    }
+
+    /// Ends the trial: the counts are as they were.
+    pub(super) fn end_of_trial(&mut self) {
+        for id in self.left.drain(..) {
+            self.leaving[id as usize] = 0;
+        }
     }
 }

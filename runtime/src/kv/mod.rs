@@ -11,6 +11,7 @@ mod tests;
 
 use blocks::BlockPool;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvLayers, LayerKind};
+use std::ops::Range;
 
 /// Table entry without a block.
 pub const UNMAPPED: u32 = u32::MAX;
@@ -79,11 +80,46 @@ pub struct KvShape {
     pub sequences: u32,
     /// Most tokens that enter a sequence in one run.
     pub chunk: u32,
+    /// Memory that the blocks may take.
+    pub budget: KvBudget,
+}
+
+/// Memory of a KV cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KvBudget {
+    /// As much as all sequences take when each is as long as the context: blocks never run out.
+    #[default]
+    WorstCase,
+    /// At most so many bytes, shared out among the layers as the worst case would be; and at least one block for each kind of layers.
+    Bytes(u64),
+}
+
+/// How much of a KV cache is in use, in blocks of 16 tokens, by layer kind ([`LayerKind::index`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KvUsage {
+    /// Blocks there are.
+    pub blocks: [usize; 2],
+    /// Blocks that no sequence uses.
+    pub free: [usize; 2],
+    /// Bytes of a block in all layers of the kind.
+    pub block_bytes: [u64; 2],
 }
 
 impl KvShape {
-    /// Blocks of each kind that this takes; 0 for a kind that no layer has.
+    /// Blocks of each kind; 0 for a kind that no layer has.
     pub fn blocks(&self, layers: &KvLayers) -> [u32; 2] {
+        let most = self.worst_case(layers);
+        let KvBudget::Bytes(budget) = self.budget else { return most };
+        let block_bytes = block_bytes(layers);
+        let bytes: u128 =
+            most.iter().zip(block_bytes).map(|(n, bytes)| u128::from(*n) * u128::from(bytes)).sum();
+        most.map(|count| match u128::from(budget) < bytes {
+            true => ((u128::from(count) * u128::from(budget) / bytes) as u32).max(count.min(1)),
+            false => count,
+        })
+    }
+
+    fn worst_case(&self, layers: &KvLayers) -> [u32; 2] {
         KINDS.map(|kind| {
             if !layers.layers.iter().any(|layer| layer.kind == kind) {
                 return 0;
@@ -98,6 +134,14 @@ impl KvShape {
     }
 }
 
+/// Bytes of a block in all layers of each kind.
+fn block_bytes(layers: &KvLayers) -> [u64; 2] {
+    KINDS.map(|kind| {
+        let count = layers.layers.iter().filter(|layer| layer.kind == kind).count();
+        count as u64 * layers.geometry.block_bytes() as u64
+    })
+}
+
 /// The widest window of a kind's layers.
 fn window(layers: &KvLayers, kind: LayerKind) -> Option<u32> {
     layers.layers.iter().filter(|layer| layer.kind == kind).filter_map(|layer| layer.window).max()
@@ -107,6 +151,7 @@ fn window(layers: &KvLayers, kind: LayerKind) -> Option<u32> {
 #[derive(Debug)]
 pub struct KvTables {
     context: u32,
+    block_bytes: [u64; 2],
     kinds: [Kind; 2],
     /// By slot.
     sequences: Vec<Option<Sequence>>,
@@ -133,6 +178,39 @@ struct Sequence {
     first_block: [u32; 2],
 }
 
+/// Free blocks that a sequence takes and gives back, by layer kind ([`LayerKind::index`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KvDemand {
+    /// Blocks taken.
+    pub takes: [usize; 2],
+    /// Blocks given back before any is taken.
+    pub frees: [usize; 2],
+}
+
+/// New tokens of a sequence.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    slot: u32,
+    /// By kind: the first block that is still mapped.
+    first_block: [u32; 2],
+    /// Tokens before the new ones.
+    length: u32,
+    /// Tokens with the new ones.
+    end: u32,
+}
+
+impl Span {
+    fn of(sequences: &[Option<Sequence>], slot: u32, tokens: u32) -> Span {
+        let Sequence { length, first_block } = sequences[slot as usize].unwrap_or_default();
+        Span { slot, first_block, length, end: length + tokens }
+    }
+
+    /// Indices of the blocks that the new tokens are written to.
+    fn written(&self) -> Range<u32> {
+        self.length / BLOCK..self.end.div_ceil(BLOCK)
+    }
+}
+
 impl KvTables {
     /// Tables and free lists; nothing is allocated later.
     pub fn new(layers: &KvLayers, shape: KvShape) -> KvTables {
@@ -149,7 +227,8 @@ impl KvTables {
                 tables: vec![UNMAPPED; stride * shape.sequences as usize],
             }
         });
-        KvTables { context: shape.context, kinds, sequences: vec![None; shape.sequences as usize] }
+        let sequences = vec![None; shape.sequences as usize];
+        KvTables { context: shape.context, block_bytes: block_bytes(layers), kinds, sequences }
     }
 
     /// Takes a slot for an empty sequence.
@@ -241,44 +320,64 @@ impl KvTables {
         Ok(())
     }
 
-    /// Makes room for `tokens` more tokens, all blocks of theirs mapped and this sequence's own. `copy` is told which
-    /// shared blocks must be copied (kind, from, to). Blocks behind the window of the first new token are given back.
+    /// What appending `tokens` tokens to a sequence takes from the free blocks, and gives back to them.
     ///
     /// # Errors
-    /// When the context or the blocks do not suffice; then nothing is mapped.
+    /// [`KvError::Context`] when the sequence would be longer than the context.
+    pub fn demand(&self, slot: u32, tokens: u32) -> Result<KvDemand, KvError> {
+        let span = self.span(slot, tokens)?;
+        let mut demand = KvDemand::default();
+        for kind in self.kinds.iter().filter(|kind| kind.used) {
+            let n = kind.kind.index();
+            let behind = kind.blocks(slot, kind.behind(&span)).filter(|id| *id != UNMAPPED);
+            demand.frees[n] = behind.filter(|id| !kind.pool.is_shared(*id)).count();
+            let written = kind.blocks(slot, span.written());
+            demand.takes[n] = written.filter(|id| *id == UNMAPPED || kind.pool.is_shared(*id)).count();
+        }
+        Ok(demand)
+    }
+
+    /// Makes room for more tokens in several sequences, given as (slot, tokens), no slot twice. All blocks of the new tokens are then
+    /// mapped and the sequence's own; `copy` is told which shared blocks must be copied (kind, from, to). Blocks behind the window of a
+    /// sequence's first new token are given back.
+    ///
+    /// # Errors
+    /// When the context or the free blocks do not suffice: the index of the part at fault, and why. Nothing has changed then.
     pub fn reserve(
         &mut self,
-        slot: u32,
-        tokens: usize,
+        parts: &[(u32, u32)],
         copy: &mut dyn FnMut(LayerKind, u32, u32),
-    ) -> Result<(), KvError> {
-        let length = self.length(slot);
-        let end = match u32::try_from(tokens).ok().and_then(|tokens| length.checked_add(tokens)) {
-            Some(end) if end <= self.context => end,
-            _ => return Err(KvError::Context { length, more: tokens, context: self.context }),
-        };
-        let (first, last) = (length / BLOCK, end.div_ceil(BLOCK));
-        for kind in self.kinds.iter_mut().filter(|kind| kind.used) {
-            if let Some(sequence) = &mut self.sequences[slot as usize] {
-                let behind = kind.lowest_key(length) / BLOCK;
-                let kept = &mut sequence.first_block[kind.kind.index()];
-                kind.unmap(slot, *kept, behind);
-                *kept = behind.max(*kept);
-            }
+    ) -> Result<(), (usize, KvError)> {
+        for (n, (slot, tokens)) in parts.iter().enumerate() {
+            self.span(*slot, *tokens).map_err(|error| (n, error))?;
         }
-        for kind in self.kinds.iter().filter(|kind| kind.used) {
-            let needed = (first..last).filter(|index| kind.must_take(slot, *index)).count();
-            let free = kind.pool.available();
-            if needed > free {
-                return Err(KvError::OutOfBlocks { kind: kind.kind, needed, free });
-            }
+        // Everything is tried on the counts of users before anything is done: a failure must leave no trace.
+        for at in KINDS.map(LayerKind::index) {
+            let spans = parts.iter().map(|(slot, tokens)| Span::of(&self.sequences, *slot, *tokens));
+            self.kinds[at].try_out(spans)?;
         }
-        for kind in self.kinds.iter_mut().filter(|kind| kind.used) {
-            for index in first..last {
-                kind.make_own(slot, index, copy);
+        for (slot, tokens) in parts {
+            let span = Span::of(&self.sequences, *slot, *tokens);
+            for kind in self.kinds.iter_mut().filter(|kind| kind.used) {
+                let behind = kind.behind(&span);
+                kind.unmap(*slot, behind.start, behind.end);
+                span.written().for_each(|index| kind.make_own(*slot, index, copy));
+                if let Some(sequence) = &mut self.sequences[*slot as usize] {
+                    let first = &mut sequence.first_block[kind.kind.index()];
+                    *first = behind.end.max(*first);
+                }
             }
         }
         Ok(())
+    }
+
+    /// The new tokens of a sequence, if the context holds them.
+    fn span(&self, slot: u32, tokens: u32) -> Result<Span, KvError> {
+        let length = self.length(slot);
+        match length.checked_add(tokens) {
+            Some(end) if end <= self.context => Ok(Span::of(&self.sequences, slot, tokens)),
+            _ => Err(KvError::Context { length, more: tokens as usize, context: self.context }),
+        }
     }
 
     /// Counts `tokens` reserved tokens as stored.
@@ -294,9 +393,14 @@ impl KvTables {
         (&kind.tables, kind.stride as u32)
     }
 
-    /// Free blocks by kind.
-    pub fn free_blocks(&self) -> [usize; 2] {
-        [self.kinds[0].pool.available(), self.kinds[1].pool.available()]
+    /// How much is in use.
+    pub fn usage(&self) -> KvUsage {
+        let of = |count: fn(&BlockPool) -> usize| [count(&self.kinds[0].pool), count(&self.kinds[1].pool)];
+        KvUsage {
+            blocks: of(BlockPool::count),
+            free: of(BlockPool::available),
+            block_bytes: self.block_bytes,
+        }
     }
 }
 
@@ -320,20 +424,59 @@ impl Kind {
         }
     }
 
-    /// Whether writing there takes a free block.
-    fn must_take(&self, slot: u32, index: u32) -> bool {
-        let id = self.tables[self.entry(slot, index)];
-        id == UNMAPPED || self.pool.is_shared(id)
+    /// The ids mapped at some indices of a sequence's table.
+    fn blocks(&self, slot: u32, indices: Range<u32>) -> impl Iterator<Item = u32> + '_ {
+        indices.map(move |index| self.tables[self.entry(slot, index)])
     }
 
+    /// Indices of the mapped blocks that no query from the first new token on sees.
+    fn behind(&self, span: &Span) -> Range<u32> {
+        let first = span.first_block[self.kind.index()];
+        first..(self.lowest_key(span.length) / BLOCK).max(first)
+    }
+
+    /// Whether there are blocks for all spans, one after the other; changes nothing.
+    fn try_out(&mut self, spans: impl Iterator<Item = Span>) -> Result<(), (usize, KvError)> {
+        if !self.used {
+            return Ok(());
+        }
+        let mut free = self.pool.available();
+        let mut result = Ok(());
+        for (n, span) in spans.enumerate() {
+            for index in self.behind(&span) {
+                let id = self.tables[self.entry(span.slot, index)];
+                free += usize::from(id != UNMAPPED && self.pool.try_give_back(id));
+            }
+            let mut needed = 0;
+            for index in span.written() {
+                let id = self.tables[self.entry(span.slot, index)];
+                if id == UNMAPPED {
+                    needed += 1;
+                } else if self.pool.is_still_shared(id) {
+                    self.pool.try_give_back(id);
+                    needed += 1;
+                }
+            }
+            if needed > free {
+                result = Err((n, KvError::OutOfBlocks { kind: self.kind, needed, free }));
+                break;
+            }
+            free -= needed;
+        }
+        self.pool.end_of_trial();
+        result
+    }
+
+    /// Maps a block at `index` that is the sequence's own.
     fn make_own(&mut self, slot: u32, index: u32, copy: &mut dyn FnMut(LayerKind, u32, u32)) {
-        if !self.must_take(slot, index) {
+        let entry = self.entry(slot, index);
+        let old = self.tables[entry];
+        if old != UNMAPPED && !self.pool.is_shared(old) {
             return;
         }
-        let entry = self.entry(slot, index);
-        // `reserve` has counted the free blocks.
+        // `try_out` has counted the free blocks.
         let Some(id) = self.pool.take() else { return };
-        let old = std::mem::replace(&mut self.tables[entry], id);
+        self.tables[entry] = id;
         if old != UNMAPPED {
             copy(self.kind, old, id);
             self.pool.give_back(old);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 
 const WINDOW: u32 = 20;
-const SHAPE: KvShape = KvShape { context: 120, sequences: 3, chunk: 24 };
+const SHAPE: KvShape = KvShape { context: 120, sequences: 3, chunk: 24, budget: KvBudget::WorstCase };
 
 fn layers() -> KvLayers {
     KvLayers {
@@ -29,18 +29,19 @@ fn sliding_layers_take_a_window_and_a_chunk() {
 fn blocks_behind_the_window_come_back() {
     let mut tables = KvTables::new(&layers(), SHAPE);
     let slot = tables.create().unwrap();
-    let free = tables.free_blocks();
+    let free = tables.usage().free;
     for _ in 0..5 {
-        tables.reserve(slot, 24, &mut |_, _, _| {}).unwrap();
+        tables.reserve(&[(slot, 24)], &mut |_, _, _| {}).unwrap();
         tables.advance(slot, 24);
     }
     // 120 tokens stored; the last chunk began at 96 and saw keys from 77 on: blocks 4 to 7.
-    let used = tables.free_blocks();
+    let used = tables.usage().free;
     assert_eq!((free[0] - used[0], free[1] - used[1]), (8, 4));
     let full = KvError::Context { length: 120, more: 1, context: 120 };
-    assert_eq!(tables.reserve(slot, 1, &mut |_, _, _| {}), Err(full));
+    assert_eq!(tables.reserve(&[(slot, 1)], &mut |_, _, _| {}), Err((0, full)));
+    assert_eq!(tables.demand(slot, 1), Err(full));
     tables.release(slot);
-    assert_eq!(tables.free_blocks(), free);
+    assert_eq!(tables.usage().free, free);
 }
 
 #[test]
@@ -49,11 +50,13 @@ fn running_out_of_blocks_maps_nothing() {
     let slots = [tables.create().unwrap(), tables.create().unwrap(), tables.create().unwrap()];
     assert_eq!(tables.create(), Err(KvError::NoFreeSequence { limit: 3 }));
     // More than a chunk at once takes more sliding blocks than the pool was made for.
-    tables.reserve(slots[0], 120, &mut |_, _, _| {}).unwrap();
-    let free = tables.free_blocks();
-    let error = tables.reserve(slots[1], 120, &mut |_, _, _| {});
-    assert_eq!(error, Err(KvError::OutOfBlocks { kind: LayerKind::Sliding, needed: 8, free: free[1] }));
-    assert_eq!(tables.free_blocks(), free);
+    tables.reserve(&[(slots[0], 120)], &mut |_, _, _| {}).unwrap();
+    let before = tables.usage();
+    let error = tables.reserve(&[(slots[2], 1), (slots[1], 120)], &mut |_, _, _| panic!("nothing is shared"));
+    let free = before.free[1] - 1;
+    assert_eq!(error, Err((1, KvError::OutOfBlocks { kind: LayerKind::Sliding, needed: 8, free })));
+    assert_eq!(tables.usage(), before);
+    assert!(tables.table(LayerKind::Full).0[8..].iter().all(|id| *id == UNMAPPED));
 }
 
 /// The simplest cache: every sequence is its list of tokens; what blocks hold is tracked cell by cell.
@@ -67,7 +70,7 @@ struct Model {
 impl Model {
     fn append(&mut self, tables: &mut KvTables, slot: u32, count: usize) {
         let cells = &mut self.cells;
-        let result = tables.reserve(slot, count, &mut |kind, from, to| {
+        let result = tables.reserve(&[(slot, count as u32)], &mut |kind, from, to| {
             for i in 0..BLOCK {
                 if let Some(value) = cells.get(&(kind.index(), from, i)).copied() {
                     cells.insert((kind.index(), to, i), value);
@@ -76,7 +79,7 @@ impl Model {
         });
         let tokens = self.sequences.get_mut(&slot).unwrap();
         if tokens.len() + count > SHAPE.context as usize {
-            assert!(matches!(result, Err(KvError::Context { .. })));
+            assert!(matches!(result, Err((0, KvError::Context { .. }))));
             return;
         }
         result.expect("the pools are large enough for every sequence");
@@ -112,7 +115,7 @@ impl Model {
         for kind in KINDS {
             let mapped: HashSet<u32> =
                 tables.table(kind).0.iter().copied().filter(|id| *id != UNMAPPED).collect();
-            let free = tables.free_blocks()[kind.index()];
+            let free = tables.usage().free[kind.index()];
             assert_eq!(mapped.len() + free, blocks[kind.index()] as usize);
         }
     }

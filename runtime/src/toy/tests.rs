@@ -2,7 +2,7 @@
 
 use super::{MAX_CONTEXT, VOCAB, WINDOW, expected, image, image_with_tokenizer};
 use crate::ErrorKind;
-use crate::engine::{DEFAULT_CONTEXT, Engine, EngineConfig, EngineError, LogitsOf, SeqId, Want};
+use crate::engine::{DEFAULT_CONTEXT, Engine, EngineConfig, EngineError, Entry, LogitRow, SeqId};
 use crate::executor::LoadError;
 use crate::generate::{GenerateParams, StopReason};
 use crate::kv::KvError;
@@ -13,6 +13,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Counts each thread's allocations.
 struct Counting;
@@ -40,7 +41,7 @@ static ALLOCATOR: Counting = Counting;
 
 fn config(threads: usize, sequences: u32, chunk: Option<u32>) -> EngineConfig {
     let pool = PoolConfig { threads: Some(threads), pin: false };
-    EngineConfig { pool, context: None, sequences, chunk }
+    EngineConfig { pool, sequences, chunk, ..EngineConfig::default() }
 }
 
 fn engine(threads: usize, sequences: u32, chunk: Option<u32>) -> Engine {
@@ -57,13 +58,18 @@ fn check_all(engine: &mut Engine, id: SeqId, history: &mut Vec<u32>, more: &[u32
     history.extend_from_slice(more);
     let mut rows = 0;
     engine
-        .step(&[(id, more)], Want::All, &mut |of, logits| {
-            assert_eq!(of, LogitsOf { entry: 0, token: rows });
-            assert_eq!(logits, expected(&history[..=before + rows]), "position {}", before + rows);
+        .extend_in_order(&[Entry::all(id, more)], &mut |row| {
+            assert_eq!((row.entry, row.token), (0, rows));
+            assert_eq!(row.logits, expected(&history[..=before + rows]), "position {}", before + rows);
             rows += 1;
         })
         .unwrap();
     assert_eq!(rows, more.len());
+}
+
+/// A sink for steps that are refused.
+fn nothing_runs(_: usize, _: LogitRow<'_>) {
+    panic!("nothing runs");
 }
 
 #[test]
@@ -89,17 +95,19 @@ fn sequences_in_one_batch_do_not_disturb_each_other() {
     let ids: Vec<SeqId> = (0..3).map(|_| engine.create().unwrap()).collect();
     let mut done = [0; 3];
     for lengths in [[33, 0, 1], [1, 1, 1], [0, 50, 19], [2, 30, 9], [54, 9, 60]] {
-        let work: Vec<(SeqId, &[u32])> =
-            (0..3).map(|s| (ids[s], &texts[s][done[s]..done[s] + lengths[s]])).collect();
+        let there: Vec<usize> = (0..3).filter(|s| lengths[*s] > 0).collect();
+        let entry = |s: &usize| Entry::last(ids[*s], &texts[*s][done[*s]..done[*s] + lengths[*s]]);
+        let work: Vec<Entry<'_>> = there.iter().map(entry).collect();
         let mut seen = Vec::new();
         engine
-            .step(&work, Want::Last, &mut |of, logits| {
-                assert_eq!(of.token + 1, lengths[of.entry]);
-                assert_eq!(logits, expected(&texts[of.entry][..done[of.entry] + lengths[of.entry]]));
-                seen.push(of.entry);
+            .extend_in_order(&work, &mut |row| {
+                let s = there[row.entry];
+                assert_eq!(row.token + 1, lengths[s]);
+                assert_eq!(row.logits, expected(&texts[s][..done[s] + lengths[s]]));
+                seen.push(s);
             })
             .unwrap();
-        assert_eq!(seen, (0..3).filter(|s| lengths[*s] > 0).collect::<Vec<_>>());
+        assert_eq!(seen, there);
         (0..3).for_each(|s| done[s] += lengths[s]);
     }
 }
@@ -130,17 +138,24 @@ fn a_step_allocates_nothing() {
     let mut engine = engine(2, 2, None);
     let (a, b) = (engine.create().unwrap(), engine.create().unwrap());
     let text = tokens(60, 0);
-    let mut sum = 0.0;
-    let mut step = |engine: &mut Engine, work: &[(SeqId, &[u32])], want| {
-        engine.step(work, want, &mut |_, logits| sum += logits[0]).unwrap();
+    let sum = AtomicU64::new(0);
+    let allocated = AtomicUsize::new(0);
+    let take = |worker: usize, row: LogitRow<'_>| {
+        sum.fetch_add(row.logits[0] as u64, Ordering::Relaxed);
+        if worker == 1 {
+            // The other worker's count; nothing else runs on that thread.
+            allocated.store(ALLOCATIONS.get(), Ordering::Relaxed);
+        }
     };
-    let before = ALLOCATIONS.get();
-    step(&mut engine, &[(a, &text), (b, &text[..5])], Want::All);
+    engine.extend(&[Entry::all(a, &text[..10])], &take).unwrap();
+    let before = (ALLOCATIONS.get(), allocated.load(Ordering::Relaxed));
+    engine.extend(&[Entry::all(a, &text), Entry::all(b, &text[..5])], &take).unwrap();
     for n in 0..100 {
-        step(&mut engine, &[(a, &text[n % 50..][..1]), (b, &text[n % 40..][..1])], Want::Last);
+        let work = [Entry::last(a, &text[n % 50..][..1]), Entry::last(b, &text[n % 40..][..1])];
+        engine.step(&work, &take).unwrap();
     }
-    assert_eq!(ALLOCATIONS.get() - before, 0);
-    assert!(sum > 0.0);
+    assert_eq!((ALLOCATIONS.get(), allocated.load(Ordering::Relaxed)), before);
+    assert!(sum.into_inner() > 0);
 }
 
 #[test]
@@ -148,11 +163,11 @@ fn a_meter_counts_what_steps_read_and_multiply() {
     let mut engine = engine(2, 3, None);
     let (a, b) = (engine.create().unwrap(), engine.create().unwrap());
     assert_eq!(engine.stop_meter(), Profile::default());
-    engine.step(&[(a, &tokens(30, 0))], Want::None, &mut |_, _| {}).unwrap();
+    engine.extend(&[Entry::silent(a, &tokens(30, 0))], &()).unwrap();
     engine.start_meter(Detail::Steps);
     // Batches of 20 tokens with two slabs of logits, and of two sequences with one.
-    engine.step(&[(b, &tokens(20, 1))], Want::All, &mut |_, _| {}).unwrap();
-    engine.step(&[(a, &[5]), (b, &[6])], Want::Last, &mut |_, _| {}).unwrap();
+    engine.extend(&[Entry::all(b, &tokens(20, 1))], &()).unwrap();
+    engine.step(&[Entry::last(a, &[5]), Entry::last(b, &[6])], &()).unwrap();
     let profile = engine.stop_meter();
     // A key and value have 16 bytes in a layer: 20 keys in view; then 31 and 21, at most the window of the sliding layer.
     let window = u64::from(WINDOW);
@@ -169,7 +184,7 @@ fn a_meter_counts_what_steps_read_and_multiply() {
     assert!(profile.steps.iter().all(|step| step.seconds > 0.0 && step.busy.len() == 2), "{profile:?}");
 
     engine.start_meter(Detail::Totals);
-    engine.step(&[(a, &[7])], Want::None, &mut |_, _| {}).unwrap();
+    engine.extend(&[Entry::silent(a, &[7])], &()).unwrap();
     let totals = engine.stop_meter();
     assert_eq!((totals.total, totals.steps.len()), (work(4, 4, 16 * (32 + window)), 0));
 }
@@ -180,16 +195,21 @@ fn bad_requests_are_refused_before_anything_runs() {
     let id = engine.create().unwrap();
     assert!(matches!(engine.create(), Err(EngineError::Kv(KvError::NoFreeSequence { limit: 1 }))));
     let mut refused = |work: &[(SeqId, &[u32])]| {
-        let error = engine.step(work, Want::Last, &mut |_, _| panic!("nothing runs")).unwrap_err();
+        let work: Vec<Entry<'_>> = work.iter().map(|(id, tokens)| Entry::last(*id, tokens)).collect();
+        let error = engine.step(&work, &nothing_runs).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::BadInput);
         error.to_string()
     };
     assert_eq!(refused(&[(id, &[1, 2, VOCAB])]), "token 2 of the input has id 300, expected less than 300");
     assert_eq!(refused(&[(id, &tokens(201, 0))]), "0 tokens and 201 more exceed the context of 200");
+    assert!(refused(&[(id, &[])]).starts_with("an entry of a step has no tokens"));
+    assert!(refused(&[]).starts_with("an entry of a step has no tokens"));
+    let many = "the step has 21 tokens, one run takes at most 20";
+    assert!(refused(&[(id, &tokens(21, 0))]).starts_with(many));
     let twice = "entry 1 of the step: a sequence occurs twice in one step";
     assert_eq!(refused(&[(id, &[1]), (id, &[2])]), twice);
     engine.drop_sequence(id);
-    assert!(matches!(engine.step(&[(id, &[1])], Want::None, &mut |_, _| {}), Err(EngineError::NoSequence)));
+    assert!(matches!(engine.extend(&[Entry::silent(id, &[1])], &()), Err(EngineError::NoSequence)));
     let long = tokens(201, 0);
     let params = GenerateParams { max_tokens: 1, ..GenerateParams::default() };
     let mut generate = |prompt: &[u32], params: &GenerateParams| {
@@ -212,9 +232,9 @@ fn the_entry_of_a_step_that_is_at_fault_is_named() {
     let long = tokens(201, 0);
     for at in 0..3 {
         for wrong in [&[VOCAB][..], &long] {
-            let mut work = ids.map(|id| (id, &[1][..]));
-            work[at].1 = wrong;
-            let error = engine.step(&work, Want::Last, &mut |_, _| panic!("nothing runs")).unwrap_err();
+            let mut work = ids.map(|id| Entry::last(id, &[1][..]));
+            work[at].tokens = wrong;
+            let error = engine.step(&work, &nothing_runs).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::BadInput);
             assert!(matches!(error, EngineError::Entry { entry, .. } if entry == at), "{error}");
         }
@@ -227,17 +247,18 @@ fn sequences_of_another_engine_are_unknown() {
     let (mut first, mut second) = (engine(1, 2, None), engine(1, 2, None));
     let (a, b) = (first.create().unwrap(), second.create().unwrap());
     assert_ne!(a, b);
-    second.step(&[(b, &[1, 2])], Want::None, &mut |_, _| {}).unwrap();
+    second.extend(&[Entry::silent(b, &[1, 2])], &()).unwrap();
     assert!(matches!(second.length(a), Err(EngineError::NoSequence)));
-    assert!(matches!(second.step(&[(a, &[1])], Want::None, &mut |_, _| {}), Err(EngineError::NoSequence)));
+    assert!(matches!(second.extend(&[Entry::silent(a, &[1])], &()), Err(EngineError::NoSequence)));
     assert!(matches!(second.fork(a, 0), Err(EngineError::NoSequence)));
     assert!(matches!(second.truncate(a, 0), Err(EngineError::NoSequence)));
     assert!(matches!(second.use_adapter(a, 0), Err(EngineError::NoSequence)));
     second.drop_sequence(a);
     assert_eq!(second.length(b).unwrap(), 2);
     // Beside one's own, in any order; nothing of the step runs.
-    for (work, at) in [([(b, &[3][..]), (a, &[4])], 1), ([(a, &[4]), (b, &[3])], 0)] {
-        let error = second.step(&work, Want::Last, &mut |_, _| panic!("nothing runs")).unwrap_err();
+    let (own, foreign) = (Entry::last(b, &[3]), Entry::last(a, &[4]));
+    for (work, at) in [([own, foreign], 1), ([foreign, own], 0)] {
+        let error = second.step(&work, &nothing_runs).unwrap_err();
         assert!(
             matches!(&error, EngineError::Entry { entry, source } if *entry == at && matches!(**source, EngineError::NoSequence)),
             "{error}"
@@ -415,11 +436,10 @@ fn panics_of_who_takes_the_logits_harm_no_other_sequence() {
         check_all(&mut engine, b, &mut history, &tokens(21, 1));
         for at in [0, 3, 39] {
             let a = engine.create().unwrap();
-            let mut rows = 0;
+            let rows = AtomicUsize::new(0);
             let caught = catch_unwind(AssertUnwindSafe(|| {
-                engine.step(&[(a, &tokens(40, 2))], Want::All, &mut |_, _| {
-                    rows += 1;
-                    assert!(rows <= at, "the caller's");
+                engine.extend(&[Entry::all(a, &tokens(40, 2))], &|_: LogitRow<'_>| {
+                    assert!(rows.fetch_add(1, Ordering::Relaxed) < at, "the caller's");
                 })
             }));
             assert!(caught.is_err(), "{threads} {at}");
@@ -482,8 +502,8 @@ fn forked(child: impl FnOnce() -> i32) -> i32 {
 fn a_fork_is_told_that_it_has_no_workers() {
     let run = |engine: &mut Engine| {
         let id = engine.create().unwrap();
-        match engine.step(&[(id, &[1, 2])], Want::None, &mut |_, _| {}) {
-            Ok(()) => 0,
+        match engine.extend(&[Entry::silent(id, &[1, 2])], &()) {
+            Ok(_) => 0,
             Err(EngineError::Forked) => 7,
             Err(_) => 1,
         }

@@ -61,7 +61,8 @@ fn start(program: Program, hash: [u8; 32]) {
     // SAFETY: the engine below runs no step.
     let image = unsafe { PlanImage::generated(program, weights) }.with_code_hash(hash);
     let pool = PoolConfig { threads: Some(1), pin: false };
-    let config = EngineConfig { pool, context: Some(20), sequences: 2, chunk: None };
+    let config =
+        EngineConfig { pool, context: Some(20), sequences: 2, chunk: None, ..EngineConfig::default() };
     match Engine::new(&image, config) {
         Ok(mut engine) => {
             let first = engine.create().expect("it has two sequences");

@@ -6,7 +6,7 @@ use kernmill_plan::check::check_program;
 use kernmill_plan::contract::Need;
 use kernmill_plan::program::{Buffer, Operand, Program, Step, TokenClass};
 use kernmill_runtime::MemoryNeed;
-use kernmill_runtime::kv::KvShape;
+use kernmill_runtime::kv::{KvBudget, KvShape};
 
 /// A compiled program, damaged: the data is a list of edits of 8 bytes each, see [`edit`].
 pub fn program(data: &[u8]) {
@@ -32,7 +32,7 @@ pub fn check(program: &Program) {
 /// What the runtime works out from a program that has passed, before it takes any memory.
 pub(super) fn assert_runtime_agrees(program: &Program) {
     for (context, chunk) in [(1, 1), (4096, 16), (1 << 24, 4096)] {
-        let shape = KvShape { context, sequences: 3, chunk };
+        let shape = KvShape { context, sequences: 3, chunk, budget: KvBudget::WorstCase };
         let need = MemoryNeed::of(program, shape, 7);
         assert!(need.total() >= program.arena_bytes && need.total() >= program.scratch_bytes);
     }

@@ -3,9 +3,12 @@
 use super::edit::{Edit, edits};
 use super::sound::sound_image;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, ErrorKind, Sampler, SamplerParams, SeqId, Want};
+use kernmill_runtime::{
+    Engine, EngineConfig, Entry, ErrorKind, LogitRow, LogitRows, Sampler, SamplerParams, SeqId,
+};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Mutex;
 
 /// Tokens that a sequence may have: two blocks of cache and a bit.
 const CONTEXT: u32 = 40;
@@ -33,7 +36,13 @@ pub fn requests(data: &[u8]) {
     // An engine that a panic left in the midst of a request is not used again.
     let mut served = SERVED.take().unwrap_or_else(|| {
         let pool = PoolConfig { threads: Some(1), pin: false };
-        let config = EngineConfig { pool, context: Some(CONTEXT), sequences: SEQUENCES as u32, chunk: None };
+        let config = EngineConfig {
+            pool,
+            context: Some(CONTEXT),
+            sequences: SEQUENCES as u32,
+            chunk: None,
+            ..EngineConfig::default()
+        };
         let engine = Engine::new(sound_image(), config).expect("a sound plan");
         Served { engine, known: HashMap::new() }
     });
@@ -100,10 +109,20 @@ fn step(served: &mut Served, sequences: &mut [Sequence], &Edit { part, how, at, 
     if part & 16 != 0 && part & 32 != 0 {
         chosen.push(first);
     }
-    let work: Vec<(SeqId, &[u32])> = chosen.iter().map(|n| (sequences[*n].0, &new[..])).collect();
-    let want = [Want::Last, Want::All, Want::None][usize::from(part >> 6) % 3];
-    let mut rows = Vec::new();
-    let result = engine.step(&work, want, &mut |of, row| rows.push((of.entry, of.token, hash(row))));
+    // Each entry wants other rows.
+    let wanted = [LogitRows::Last, LogitRows::All, LogitRows::None, LogitRows::LastN(value % 30)];
+    let entry = |(at, n): (usize, &usize)| {
+        let logits = wanted[(usize::from(part >> 6) + at) % wanted.len()];
+        Entry { sequence: sequences[*n].0, tokens: &new, logits }
+    };
+    let work: Vec<Entry<'_>> = chosen.iter().enumerate().map(entry).collect();
+    let rows = Mutex::new(Vec::new());
+    let take = |_: usize, row: LogitRow<'_>| {
+        rows.lock().expect("no panic").push((row.entry, row.token, hash(row.logits)));
+    };
+    // In one run, if it is one for which there is room; or in as many as it takes.
+    let result = if how & 0x40 == 0 { engine.step(&work, &take) } else { engine.extend(&work, &take) };
+    let rows = rows.into_inner().expect("no panic");
     if let Err(error) = result {
         // What is wrong is found before anything runs.
         assert!(error.kind() == ErrorKind::BadInput && rows.is_empty(), "{error}");
@@ -158,7 +177,7 @@ fn sample(value: u32, at: usize, how: u8) {
 fn assert_all_is_free(engine: &mut Engine) {
     let tokens = vec![1; CONTEXT as usize];
     let ids: Vec<SeqId> = (0..SEQUENCES).map(|_| engine.create().expect("all are free")).collect();
-    let work: Vec<(SeqId, &[u32])> = ids.iter().map(|id| (*id, &tokens[..])).collect();
-    engine.step(&work, Want::None, &mut |_, _| {}).expect("there is room for all");
+    let work: Vec<Entry<'_>> = ids.iter().map(|id| Entry::silent(*id, &tokens)).collect();
+    engine.extend(&work, &()).expect("there is room for all");
     ids.into_iter().for_each(|id| engine.drop_sequence(id));
 }

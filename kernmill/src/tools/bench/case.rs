@@ -4,7 +4,7 @@ use super::machine::Machine;
 use crate::error::Result;
 use kernmill_runtime::measure::major_faults;
 use kernmill_runtime::profile::{Detail, Profile};
-use kernmill_runtime::{AdapterUse, Engine, SeqId, Want};
+use kernmill_runtime::{AdapterUse, Engine, Entry, SeqId};
 use std::fmt;
 use std::time::Instant;
 
@@ -125,7 +125,7 @@ impl Case {
         for n in (0..self.batch).filter(|_| self.depth > 0) {
             let id = engine.create_with(turn(adapters, n as usize))?;
             let ids = random_ids(0x1000 + n, self.depth as usize, vocab);
-            engine.step(&[(id, &ids)], Want::None, &mut |_, _| {})?;
+            engine.extend(&[Entry::silent(id, &ids)], &())?;
             filled.push(id);
         }
         Ok(filled)
@@ -149,14 +149,12 @@ impl Case {
             Kind::Prompt => ids[0].len(),
             Kind::Decode => 1,
         };
-        let mut work: Vec<(SeqId, &[u32])> = Vec::with_capacity(ids.len());
+        let mut work: Vec<Entry<'_>> = Vec::with_capacity(ids.len());
         let start = Instant::now();
         for at in (0..ids[0].len()).step_by(at_once) {
             work.clear();
-            work.extend(sequences.iter().zip(ids).map(|(id, ids)| (*id, &ids[at..at + at_once])));
-            engine.step(&work, Want::Last, &mut |_, logits| {
-                std::hint::black_box(logits);
-            })?;
+            work.extend(sequences.iter().zip(ids).map(|(id, ids)| Entry::last(*id, &ids[at..at + at_once])));
+            engine.extend(&work, &())?;
         }
         let seconds = start.elapsed().as_secs_f64();
         sequences.into_iter().for_each(|id| engine.drop_sequence(id));

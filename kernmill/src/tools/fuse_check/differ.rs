@@ -15,7 +15,7 @@ use kernmill_plan::target::Level;
 use kernmill_runtime::adapter::{AdapterPackError, PackedAdapter};
 use kernmill_runtime::guarded::{Flush, Guarded, GuardedConfig};
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, PlanImage, Want};
+use kernmill_runtime::{Engine, EngineConfig, Entry, PlanImage};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -320,7 +320,8 @@ impl Case<'_> {
         // SAFETY: the compiler of this process made the program.
         let image = unsafe { PlanImage::generated(compiled.program.clone(), weights) };
         let pool = PoolConfig { threads: Some(2), ..PoolConfig::default() };
-        let config = EngineConfig { pool, context: Some(64), sequences: 1, chunk: None };
+        let config =
+            EngineConfig { pool, context: Some(64), sequences: 1, chunk: None, ..EngineConfig::default() };
         let mut engine = Engine::new(&image, config).map_err(|error| error.to_string())?;
         let id = engine.create().map_err(|error| error.to_string())?;
         if let (Some(adapter), Some(sites)) = (adapter, &compiled.program.model.adapters) {
@@ -331,7 +332,8 @@ impl Case<'_> {
         let (mut out, mut rest, mut turn) = (Vec::new(), self.tokens, 0);
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(pieces[turn.min(pieces.len() - 1)].min(rest.len()));
-            let step = engine.step(&[(id, piece)], Want::All, &mut |_, row| out.extend_from_slice(row));
+            let step = engine
+                .extend_in_order(&[Entry::all(id, piece)], &mut |row| out.extend_from_slice(row.logits));
             step.map_err(|error| error.to_string())?;
             (rest, turn) = (after, turn + 1);
         }

@@ -5,7 +5,7 @@ use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::testing::{RandomWeights, random_weights};
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, PlanImage, SeqId, Want};
+use kernmill_runtime::{Engine, EngineConfig, Entry, PlanImage, SeqId};
 use std::time::{Duration, Instant};
 
 /// Elements of weights above which nothing is measured: random ones would take long to make.
@@ -44,7 +44,7 @@ impl Side {
         let image = unsafe { PlanImage::generated(compiled.program.clone(), weights) };
         let context = Some(chunk as u32 + 1);
         let pool = PoolConfig { threads: Some(1), ..PoolConfig::default() };
-        let config = EngineConfig { pool, context, sequences: 1, chunk: None };
+        let config = EngineConfig { pool, context, sequences: 1, chunk: None, ..EngineConfig::default() };
         let mut engine = Engine::new(&image, config).ok()?;
         let sequence = engine.create().ok()?;
         Some(Side { engine, sequence })
@@ -54,7 +54,7 @@ impl Side {
     fn time(&mut self, tokens: &[u32]) -> Option<Duration> {
         self.engine.truncate(self.sequence, 0).ok()?;
         let start = Instant::now();
-        self.engine.step(&[(self.sequence, tokens)], Want::Last, &mut |_, _| {}).ok()?;
+        self.engine.extend(&[Entry::last(self.sequence, tokens)], &()).ok()?;
         Some(start.elapsed())
     }
 }

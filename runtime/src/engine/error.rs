@@ -1,0 +1,125 @@
+//! Why an engine cannot be made, or a request not be served.
+
+use crate::adapter::AdapterError;
+use crate::code::CodeError;
+use crate::error_kind::ErrorKind;
+use crate::executor::{BatchError, LoadError};
+use crate::kv::KvError;
+use crate::pool::PoolError;
+use crate::sampler::SamplerError;
+use crate::tokenizer::TokenizerError;
+
+/// Why an engine cannot be made or a request not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// A number of the configuration is out of range.
+    #[error("{name} is {found}, expected 1 to {max}")]
+    Config {
+        /// Which one.
+        name: &'static str,
+        /// Its value.
+        found: u32,
+        /// Largest legal value.
+        max: u32,
+    },
+    /// The plan cannot be executed here.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The workers could not be started.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// The tokenizer is missing, unfit, or failed.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// Text was asked of a plan without a tokenizer.
+    #[error("the plan has no tokenizer: give and take token ids instead of text")]
+    NoTokenizer,
+    /// A token id past the vocabulary.
+    #[error("token {index} of the input has id {token}, expected less than {vocab}")]
+    Token {
+        /// Place in the input.
+        index: usize,
+        /// The id.
+        token: u32,
+        /// Vocabulary size.
+        vocab: u32,
+    },
+    /// A prompt without tokens.
+    #[error("the prompt has no tokens: at least one is needed to start from")]
+    EmptyPrompt,
+    /// A prompt that leaves no room.
+    #[error("the prompt has {tokens} tokens, the context holds {context}")]
+    PromptTooLong {
+        /// Its tokens.
+        tokens: usize,
+        /// Tokens a sequence may have.
+        context: u32,
+    },
+    /// A handle of a sequence that is gone.
+    #[error("there is no such sequence: it was dropped, or belongs to another engine")]
+    NoSequence,
+    /// An adapter slot that holds nothing.
+    #[error("there is no adapter in slot {slot}")]
+    NoAdapterSlot {
+        /// The slot.
+        slot: u32,
+    },
+    /// An entry of a step without tokens.
+    #[error("an entry of a step has no tokens: give at least one, or leave the sequence out")]
+    EmptyEntry,
+    /// More tokens than one run takes.
+    #[error(
+        "the step has {given} tokens, one run takes at most {most}: split it, or make the engine with a larger chunk"
+    )]
+    TooManyTokens {
+        /// Tokens of all entries.
+        given: usize,
+        /// Tokens of a run.
+        most: u32,
+    },
+    /// One sequence twice in a step.
+    #[error("a sequence occurs twice in one step")]
+    Repeated,
+    /// The KV cache has no room.
+    #[error(transparent)]
+    Kv(#[from] KvError),
+    /// An adapter cannot be used.
+    #[error(transparent)]
+    Adapter(#[from] AdapterError),
+    /// No token could be sampled.
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+    /// An entry of a step with several cannot be served; the others are not at fault.
+    #[error("entry {entry} of the step: {source}")]
+    Entry {
+        /// Its index.
+        entry: usize,
+        /// What is wrong with it.
+        source: Box<EngineError>,
+    },
+    /// The process was forked after the engine was made.
+    #[error(
+        "this process was forked after its engine was made, and has none of the engine's threads: make the engine in the process that runs it, or with one thread"
+    )]
+    Forked,
+    /// The runtime made a batch that its own checks refuse.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+}
+
+impl EngineError {
+    /// The kind of fault.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            EngineError::Batch(_) => ErrorKind::Bug,
+            EngineError::Pool(PoolError::Spawn { .. } | PoolError::Pin { .. })
+            | EngineError::Load(LoadError::Cpu { .. } | LoadError::Tiles(_) | LoadError::Region(_))
+            | EngineError::Load(LoadError::Code(CodeError::Map { .. } | CodeError::Forbidden(_))) => {
+                ErrorKind::Unsupported
+            }
+            EngineError::Adapter(error) => error.kind(),
+            EngineError::Entry { source, .. } => source.kind(),
+            _ => ErrorKind::BadInput,
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! One step: exactly one run of the program over a batch of tokens.
+
+use super::rows::{Entry, LogitRow, RowSink};
+use super::{Engine, EngineError, SeqId};
+use crate::executor::{Batch, RowsTo};
+use crate::kv::KvError;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepStats {
+    /// Tokens that were run.
+    pub tokens: u32,
+    /// Rows of logits that were handed out.
+    pub rows: u32,
+}
+
+/// What a run is put together in; reused, so that a step allocates nothing.
+pub(super) struct RunBuffers {
+    batch: Batch,
+    /// Batch rows whose logits are wanted, and whose they are: entry and token.
+    wanted: Vec<u32>,
+    origins: Vec<(usize, usize)>,
+    /// Which tokens of which entries are in the batch.
+    parts: Vec<Part>,
+    /// Slot and count of tokens of each part.
+    slots: Vec<(u32, u32)>,
+    /// By slot: number of the last batch that it was in.
+    last_seen: Vec<u64>,
+    /// Number of the present batch.
+    number: u64,
+}
+
+/// Tokens `from..to` of an entry.
+#[derive(Clone, Copy)]
+struct Part {
+    entry: usize,
+    from: usize,
+    to: usize,
+}
+
+impl RunBuffers {
+    pub(super) fn new(tokens: usize, sequences: usize) -> RunBuffers {
+        let parts = tokens.min(sequences);
+        RunBuffers {
+            batch: Batch::with_capacity(tokens),
+            wanted: Vec::with_capacity(tokens),
+            origins: Vec::with_capacity(tokens),
+            parts: Vec::with_capacity(parts),
+            slots: Vec::with_capacity(parts),
+            last_seen: vec![0; sequences],
+            number: 0,
+        }
+    }
+}
+
+/// Who gets the rows.
+enum Out<'a> {
+    Workers(&'a dyn RowSink),
+    Caller(&'a mut dyn FnMut(LogitRow<'_>)),
+}
+
+impl Engine {
+    /// Appends tokens to sequences by exactly one run of the program, and hands the wanted logits to `rows`, on the workers, side by
+    /// side. A batch may hold parts of prompts, single tokens and drafts to check; what a sequence gets does not depend on the others.
+    ///
+    /// # Errors
+    /// When the batch has no tokens or more than [`Engine::chunk`], an entry is wrong, or there are not enough KV blocks. Nothing has
+    /// changed then, and no row was handed out. Where there are several entries, [`EngineError::Entry`] says which one is at fault.
+    ///
+    /// # Panics
+    /// When `rows` does. The step is done then.
+    pub fn step(&mut self, batch: &[Entry<'_>], rows: &dyn RowSink) -> Result<StepStats, EngineError> {
+        self.check_batch(batch)?;
+        let given = batch.iter().map(|entry| entry.tokens.len()).sum();
+        if given > self.shape.chunk as usize {
+            return Err(EngineError::TooManyTokens { given, most: self.shape.chunk });
+        }
+        self.run.parts.clear();
+        let whole = batch.iter().enumerate();
+        self.run.parts.extend(whole.map(|(entry, of)| Part { entry, from: 0, to: of.tokens.len() }));
+        self.run_parts(batch, &mut Out::Workers(rows))
+    }
+
+    /// Appends any count of tokens to sequences, by as many steps as it takes, and hands the wanted logits to `rows` on the workers.
+    ///
+    /// # Errors
+    /// As those of [`Engine::step`], but for the count of tokens. When KV blocks run out, the steps before have been done.
+    ///
+    /// # Panics
+    /// When `rows` does. The step that made the row is done then, and none after it.
+    pub fn extend(&mut self, batch: &[Entry<'_>], rows: &dyn RowSink) -> Result<StepStats, EngineError> {
+        self.run_all(batch, &mut Out::Workers(rows))
+    }
+
+    /// As [`Engine::extend`], but the rows go to the calling thread, in the order of the entries and their tokens.
+    ///
+    /// # Errors
+    /// As those of [`Engine::extend`].
+    pub fn extend_in_order(
+        &mut self,
+        batch: &[Entry<'_>],
+        rows: &mut dyn FnMut(LogitRow<'_>),
+    ) -> Result<StepStats, EngineError> {
+        self.run_all(batch, &mut Out::Caller(rows))
+    }
+
+    /// The logits after the last of `tokens`, any count of which are appended to one sequence.
+    ///
+    /// # Errors
+    /// As those of [`Engine::extend`].
+    pub fn append(&mut self, id: SeqId, tokens: &[u32], logits: &mut Vec<f32>) -> Result<(), EngineError> {
+        self.extend_in_order(&[Entry::last(id, tokens)], &mut |row| {
+            logits.clear();
+            logits.extend_from_slice(row.logits);
+        })?;
+        Ok(())
+    }
+
+    /// Runs all tokens, as many at a time as a run takes.
+    fn run_all(&mut self, batch: &[Entry<'_>], out: &mut Out<'_>) -> Result<StepStats, EngineError> {
+        self.check_batch(batch)?;
+        let mut done = StepStats::default();
+        let (mut entry, mut from) = (0, 0);
+        while entry < batch.len() {
+            self.run.parts.clear();
+            let mut room = self.shape.chunk as usize;
+            while entry < batch.len() && room > 0 {
+                let count = batch[entry].tokens.len();
+                let to = count.min(from + room);
+                self.run.parts.push(Part { entry, from, to });
+                room -= to - from;
+                (entry, from) = if to == count { (entry + 1, 0) } else { (entry, to) };
+            }
+            let stats = self.run_parts(batch, out)?;
+            done.tokens += stats.tokens;
+            done.rows += stats.rows;
+        }
+        Ok(done)
+    }
+
+    fn check_batch(&mut self, batch: &[Entry<'_>]) -> Result<(), EngineError> {
+        if !self.executor.is_here() {
+            return Err(EngineError::Forked);
+        }
+        if batch.is_empty() {
+            return Err(EngineError::EmptyEntry);
+        }
+        self.run.number += 1;
+        for (n, entry) in batch.iter().enumerate() {
+            self.check_entry(entry).map_err(|error| of_entry(error, n, batch.len()))?;
+        }
+        Ok(())
+    }
+
+    fn check_entry(&mut self, entry: &Entry<'_>) -> Result<(), EngineError> {
+        let slot = self.slot(entry.sequence)?;
+        let seen = std::mem::replace(&mut self.run.last_seen[slot as usize], self.run.number);
+        if seen == self.run.number {
+            return Err(EngineError::Repeated);
+        }
+        if entry.tokens.is_empty() {
+            return Err(EngineError::EmptyEntry);
+        }
+        self.check_tokens(entry.tokens)?;
+        let (length, context) = (self.tables.length(slot), self.shape.context);
+        match entry.tokens.len() > (context - length) as usize {
+            true => Err(KvError::Context { length, more: entry.tokens.len(), context }.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks token ids against the vocabulary.
+    pub(crate) fn check_tokens(&self, tokens: &[u32]) -> Result<(), EngineError> {
+        let vocab = self.model.vocab;
+        match tokens.iter().position(|token| *token >= vocab) {
+            Some(index) => Err(EngineError::Token { index, token: tokens[index], vocab }),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs the parts of a checked batch.
+    fn run_parts(&mut self, batch: &[Entry<'_>], out: &mut Out<'_>) -> Result<StepStats, EngineError> {
+        let run = &mut self.run;
+        run.slots.clear();
+        let slots =
+            run.parts.iter().map(|part| (batch[part.entry].sequence.slot, (part.to - part.from) as u32));
+        run.slots.extend(slots);
+        let executor = &mut self.executor;
+        let copy = &mut |kind, from, to| executor.copy_block(kind, from, to);
+        self.tables
+            .reserve(&run.slots, copy)
+            .map_err(|(part, error)| of_entry(error.into(), run.parts[part].entry, batch.len()))?;
+        self.gather(batch);
+        self.execute(out)?;
+        Ok(StepStats { tokens: self.run.batch.len() as u32, rows: self.run.wanted.len() as u32 })
+    }
+
+    /// Fills the batch.
+    fn gather(&mut self, batch: &[Entry<'_>]) {
+        let run = &mut self.run;
+        run.batch.clear();
+        run.wanted.clear();
+        run.origins.clear();
+        for part in &run.parts {
+            let Entry { sequence, tokens, logits } = batch[part.entry];
+            let start = self.tables.length(sequence.slot);
+            let adapter = self.sequence_adapters[sequence.slot as usize];
+            for (position, at) in (start..).zip(part.from..part.to) {
+                if logits.wants(at, tokens.len()) {
+                    run.wanted.push(run.batch.len() as u32);
+                    run.origins.push((part.entry, at));
+                }
+                run.batch.push(tokens[at], position, sequence.slot, adapter);
+            }
+        }
+    }
+
+    /// Runs the batch, counts its tokens as stored, and passes on a panic of what took the rows.
+    fn execute(&mut self, out: &mut Out<'_>) -> Result<(), EngineError> {
+        let panicked = Panicked::default();
+        let RunBuffers { batch, wanted, origins, slots, .. } = &mut self.run;
+        let (tables, adapters) = (&self.tables, &self.adapters);
+        match out {
+            Out::Workers(sink) => {
+                let sink: &dyn RowSink = *sink;
+                let take = |worker: usize, at: usize, logits: &[f32]| {
+                    panicked.catch(|| sink.row(worker, row_of(origins[at], logits)));
+                };
+                self.executor.run(batch, wanted, tables, adapters, RowsTo::Workers(&take))?;
+            }
+            Out::Caller(out) => {
+                let mut take =
+                    |at: usize, logits: &[f32]| panicked.catch(|| out(row_of(origins[at], logits)));
+                self.executor.run(batch, wanted, tables, adapters, RowsTo::Caller(&mut take))?;
+            }
+        }
+        for (slot, tokens) in slots {
+            self.tables.advance(*slot, *tokens);
+        }
+        panicked.pass_on();
+        Ok(())
+    }
+}
+
+fn row_of((entry, token): (usize, usize), logits: &[f32]) -> LogitRow<'_> {
+    LogitRow { entry, token, logits }
+}
+
+/// The first panic of what takes rows. It may not unwind through a run: the other workers would wait for ever.
+#[derive(Default)]
+struct Panicked(Mutex<Option<Box<dyn Any + Send>>>);
+
+impl Panicked {
+    /// Calls `take`, unless there was a panic already.
+    fn catch(&self, take: impl FnOnce()) {
+        if self.first().is_some() {
+            return;
+        }
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(take)) {
+            self.first().get_or_insert(panic);
+        }
+    }
+
+    fn first(&self) -> MutexGuard<'_, Option<Box<dyn Any + Send>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pass_on(self) {
+        if let Some(panic) = self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// An error with the entry that it belongs to, where there are several.
+fn of_entry(error: EngineError, entry: usize, entries: usize) -> EngineError {
+    match entries {
+        1 => error,
+        _ => EngineError::Entry { entry, source: Box::new(error) },
+    }
+}
