@@ -4,10 +4,12 @@ mod adapters;
 mod error;
 mod rows;
 mod step;
+mod thread;
 
 pub use error::EngineError;
 pub use rows::{Entry, LogitRow, LogitRows, RowSink};
 pub use step::StepStats;
+pub use thread::{EngineThread, ThreadError};
 
 use crate::adapter::{AdapterLoader, AdapterStore, AdapterTable};
 use crate::executor::{Executor, MemoryNeed};
