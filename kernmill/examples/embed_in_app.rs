@@ -25,7 +25,7 @@ fn main() -> Result<()> {
         println!("{error}");
     }
 
-    let mut model = Model::nano()?;
+    let model = Model::nano()?;
     let sampling = Sampling::greedy().max_tokens(24).stop("\n\n");
     for prompt in ["A slice is", "The borrow checker"] {
         let mut pieces = model.generate(prompt, &sampling)?;

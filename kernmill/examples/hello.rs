@@ -7,7 +7,7 @@ use std::io::Write;
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let mut model = arguments.next().map_or_else(Model::nano, Model::open)?;
+    let model = arguments.next().map_or_else(Model::nano, Model::open)?;
     let prompt =
         arguments.next().unwrap_or_else(|| "# References and Borrowing\n\nA reference is".to_owned());
     let mut out = std::io::stdout().lock();

@@ -13,7 +13,7 @@ use kernmill_plan::file::check::FileError;
 #[cfg(feature = "compiler")]
 use kernmill_runtime::measure::MeasureError;
 use kernmill_runtime::tokenizer::TokenizerError;
-use kernmill_runtime::{AdapterError, EngineError, ErrorKind, LoadError, Plan, PlanError};
+use kernmill_runtime::{AdapterError, EngineError, ErrorKind, LoadError, Plan, PlanError, ThreadError};
 use std::fmt::Display;
 use std::path::Path;
 
@@ -88,6 +88,15 @@ impl From<EngineError> for Error {
                 Error::BadInput(error.to_string())
             }
             (ErrorKind::Unsupported, _) => Error::Work(error.to_string()),
+        }
+    }
+}
+
+impl From<ThreadError> for Error {
+    fn from(error: ThreadError) -> Error {
+        match error {
+            ThreadError::Engine(error) => error.into(),
+            _ => Error::Work(error.to_string()),
         }
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), kernmill::Error> {
-//! let mut model = kernmill::Model::open("gpt-oss-20b.plan")?; // a plan, a checkpoint's directory, or a GGUF file
+//! let model = kernmill::Model::open("gpt-oss-20b.plan")?; // a plan, a checkpoint's directory, or a GGUF file
 //! for piece in model.generate("A slice is", &kernmill::Sampling::default())? {
 //!     print!("{}", piece?);
 //! }

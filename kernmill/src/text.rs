@@ -6,22 +6,32 @@ use crate::locate::{Located, locate};
 use crate::model::{Loaded, Opened};
 use crate::options::Options;
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
-use kernmill_runtime::{AdapterUse, Engine, GenerateParams, Generation, SamplerParams, Summary};
+use kernmill_runtime::{
+    AdapterUse, EngineError, EngineThread, GenerateParams, Generation, SamplerParams, Summary, ThreadError,
+    TokenizerHandle,
+};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
-/// A model that is ready to make text.
+/// A model that is ready to make text. Its engine lives on a thread of its own; clones share it, and threads may share a clone. Texts are
+/// made one after the other.
 ///
 /// ```
 /// # fn main() -> Result<(), kernmill::Error> {
-/// let mut model = kernmill::Model::nano()?; // or Model::open("gpt-oss-20b.plan")?
+/// let model = kernmill::Model::nano()?; // or Model::open("gpt-oss-20b.plan")?
 /// for piece in model.generate("A slice is", &kernmill::Sampling::default().max_tokens(8))? {
 ///     print!("{}", piece?);
 /// }
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Clone)]
 pub struct Model {
-    engine: Engine,
+    engine: EngineThread,
+    tokenizer: Option<TokenizerHandle>,
+    context: u32,
     end_tokens: Vec<u32>,
     adapters: Vec<LoadedAdapter>,
     uses: Vec<AdapterUse>,
@@ -113,17 +123,18 @@ impl Model {
             return Err(Error::BadInput(what));
         }
         // It is read while the code is generated.
-        let _tokenizer = opened.tokenizer();
+        let tokenizer = opened.tokenizer();
         let end_tokens = opened.end_tokens()?;
         let mut loaded = opened.prepare(options)?.load(options, context, 1)?;
         let adapters = loaded.load_adapters(options)?;
         let Loaded { engine, .. } = loaded;
-        Ok(Model { engine, end_tokens, adapters, uses: adapters::together(&options.adapters) })
+        let uses = adapters::together(&options.adapters);
+        Ok(Model { engine: EngineThread::of(engine)?, tokenizer, context, end_tokens, adapters, uses })
     }
 
     /// The engine, for sequences of token ids.
-    pub fn engine(&mut self) -> &mut Engine {
-        &mut self.engine
+    pub fn engine(&self) -> &EngineThread {
+        &self.engine
     }
 
     /// The adapters that are loaded. All of them add to every text.
@@ -136,18 +147,18 @@ impl Model {
     /// # Errors
     /// When there is no tokenizer, or it cannot be used.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
-        let tokenizer = self.engine.tokenizer()?.ok_or_else(|| {
+        let tokenizer = self.tokenizer.as_ref().ok_or_else(|| {
             Error::BadInput("the model has no tokenizer: use token ids by way of the engine".to_owned())
         })?;
-        Ok(tokenizer.encode_within(text, true, self.engine.context() as usize)?)
+        Ok(tokenizer.get()?.encode_within(text, true, self.context as usize)?)
     }
 
     /// Continues a text. The iterator gives it piece by piece, and ends at an end token, a stop string, the limit of tokens, or when the
-    /// context is full. Dropping it ends the text.
+    /// context is full. The text is made while the caller does something else; dropping the iterator ends it.
     ///
     /// # Errors
     /// When the prompt is empty or too long, or a sampling parameter is out of range.
-    pub fn generate(&mut self, prompt: &str, sampling: &Sampling) -> Result<Pieces<'_>> {
+    pub fn generate(&self, prompt: &str, sampling: &Sampling) -> Result<Pieces> {
         let ids = self.encode(prompt)?;
         let params = GenerateParams {
             max_tokens: sampling.max_tokens,
@@ -157,37 +168,87 @@ impl Model {
             stop_tokens: self.end_tokens.clone(),
             shows_special: sampling.shows_special,
         };
-        Ok(Pieces { generation: Some(self.engine.start_generation(&ids, &params)?), failed: false })
+        let (started, has_started) = sync_channel(1);
+        let (messages, received) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_stopped = Arc::clone(&stop);
+        self.engine.give(move |engine| match engine.start_generation(&ids, &params) {
+            Ok(generation) => {
+                drop(started.send(Ok(())));
+                make(generation, &messages, &is_stopped);
+            }
+            Err(error) => drop(started.send(Err(error))),
+        })?;
+        has_started.recv().map_err(|_| ThreadError::Ended)??;
+        Ok(Pieces { messages: received, stop, summary: None, ended: false })
     }
+}
+
+/// What the engine's thread tells of a text.
+enum Message {
+    Piece(String),
+    Failed(EngineError),
+    Done(Summary),
+}
+
+/// Makes a text to its end, or until nobody wants it any more.
+fn make(mut generation: Generation<'_>, messages: &Sender<Message>, is_stopped: &AtomicBool) {
+    loop {
+        let message = match generation.next_piece() {
+            Ok(Some(piece)) => Message::Piece(piece),
+            Ok(None) => break,
+            Err(error) => return drop(messages.send(Message::Failed(error))),
+        };
+        if messages.send(message).is_err() || is_stopped.load(Ordering::Relaxed) {
+            generation.stop();
+        }
+    }
+    drop(messages.send(Message::Done(generation.into_summary())));
 }
 
 /// A text as it comes: whole characters, nothing that may belong to a stop string.
-pub struct Pieces<'m> {
-    generation: Option<Generation<'m>>,
-    failed: bool,
+pub struct Pieces {
+    messages: Receiver<Message>,
+    /// Set when no more text is wanted.
+    stop: Arc<AtomicBool>,
+    summary: Option<Summary>,
+    ended: bool,
 }
 
-impl Pieces<'_> {
-    /// What was generated so far, how long it took, and why it ended; [`StopReason::Caller`](kernmill_runtime::StopReason::Caller) if it has not.
+impl Pieces {
+    /// What was generated, how long it took, and why it ended; [`StopReason::Caller`](kernmill_runtime::StopReason::Caller) if this call
+    /// ended it. `None` if it has failed.
     pub fn summary(mut self) -> Option<Summary> {
-        self.generation.take().map(Generation::into_summary)
+        self.stop.store(true, Ordering::Relaxed);
+        while !self.ended {
+            drop(self.next());
+        }
+        self.summary
     }
 }
 
-impl Iterator for Pieces<'_> {
+impl Iterator for Pieces {
     type Item = Result<String>;
 
     fn next(&mut self) -> Option<Result<String>> {
-        let generation = self.generation.as_mut().filter(|_| !self.failed)?;
-        loop {
-            match generation.next_piece() {
-                Ok(Some(piece)) if piece.is_empty() => {}
-                Ok(piece) => return piece.map(Ok),
-                Err(error) => {
-                    self.failed = true;
+        while !self.ended {
+            match self.messages.recv() {
+                Ok(Message::Piece(piece)) if piece.is_empty() => {}
+                Ok(Message::Piece(piece)) => return Some(Ok(piece)),
+                Ok(Message::Done(summary)) => {
+                    self.summary = Some(summary);
+                    self.ended = true;
+                }
+                Ok(Message::Failed(error)) => {
+                    self.ended = true;
                     return Some(Err(error.into()));
+                }
+                Err(_) => {
+                    self.ended = true;
+                    return Some(Err(ThreadError::Ended.into()));
                 }
             }
         }
+        None
     }
 }

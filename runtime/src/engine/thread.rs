@@ -57,23 +57,28 @@ impl EngineThread {
     where
         F: FnOnce() -> Result<Engine, EngineError> + Send + 'static,
     {
-        let (jobs, queue) = channel::<Job>();
         let (made, answer) = sync_channel(1);
-        let body = move || {
-            let mut engine = match make() {
-                Ok(engine) => engine,
-                Err(error) => return drop(made.send(Err(error))),
-            };
-            drop(made.send(Ok(())));
-            queue.into_iter().for_each(|job| job(&mut engine));
+        let make = move || match make() {
+            Ok(engine) => made.send(Ok(())).ok().map(|()| engine),
+            Err(error) => {
+                drop(made.send(Err(error)));
+                None
+            }
         };
-        let thread = Builder::new().name("kernmill-engine".to_owned()).spawn(body);
-        let thread = Joined(Some(thread.map_err(ThreadError::Spawn)?));
+        let started = spawn(make)?;
         match answer.recv() {
-            Ok(Ok(())) => Ok(EngineThread { jobs, _thread: Arc::new(thread) }),
+            Ok(Ok(())) => Ok(started),
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(ThreadError::Ended),
         }
+    }
+
+    /// Moves an engine to a new thread.
+    ///
+    /// # Errors
+    /// When the system makes no thread.
+    pub fn of(engine: Engine) -> Result<EngineThread, ThreadError> {
+        spawn(move || Some(engine))
     }
 
     /// Gives the engine a job, and waits for its result.
@@ -96,6 +101,18 @@ impl EngineThread {
     pub fn give(&self, job: impl FnOnce(&mut Engine) + Send + 'static) -> Result<(), ThreadError> {
         self.jobs.send(Box::new(job)).map_err(|_| ThreadError::Ended)
     }
+}
+
+/// Starts a thread that serves the engine that `make` gives it, if it does.
+fn spawn(make: impl FnOnce() -> Option<Engine> + Send + 'static) -> Result<EngineThread, ThreadError> {
+    let (jobs, queue) = channel::<Job>();
+    let body = move || {
+        if let Some(mut engine) = make() {
+            queue.into_iter().for_each(|job| job(&mut engine));
+        }
+    };
+    let thread = Builder::new().name("kernmill-engine".to_owned()).spawn(body).map_err(ThreadError::Spawn)?;
+    Ok(EngineThread { jobs, _thread: Arc::new(Joined(Some(thread))) })
 }
 
 /// A thread that is waited for when the last handle goes.

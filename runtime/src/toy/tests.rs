@@ -438,7 +438,7 @@ fn panics_of_who_takes_the_logits_harm_no_other_sequence() {
             let a = engine.create().unwrap();
             let rows = AtomicUsize::new(0);
             let caught = catch_unwind(AssertUnwindSafe(|| {
-                engine.extend(&[Entry::all(a, &tokens(40, 2))], &|_: LogitRow<'_>| {
+                engine.extend(&[Entry::all(a, &tokens(40, 2))], &|_, _: LogitRow<'_>| {
                     assert!(rows.fetch_add(1, Ordering::Relaxed) < at, "the caller's");
                 })
             }));
@@ -447,7 +447,7 @@ fn panics_of_who_takes_the_logits_harm_no_other_sequence() {
             let again = engine.create().unwrap();
             assert_ne!(a, again);
             check_all(&mut engine, again, &mut Vec::new(), &tokens(30, 3));
-            check_all(&mut engine, b, &mut history, &tokens(2, at));
+            check_all(&mut engine, b, &mut history, &tokens(2, at as u32));
             engine.drop_sequence(again);
         }
     }
