@@ -1,7 +1,7 @@
-//! What adapters cost: `cargo bench --bench adapters -- PLAN [--threads N] [--rank N] [--pairs N] [--all-sites] [--profile]`.
+//! What adapters cost: `cargo bench --bench adapters -- PLAN [--threads N] [--rank N] [--pairs N] [--all-lora_targets] [--profile]`.
 //!
 //! Decoding of one sequence and of four with four different adapters, and a prompt of 512 tokens, each with and without adapters in turn. Adapters are
-//! random, on the attention's projections or on all sites. Then the same without adapters, on a program that takes them and on one that was compiled
+//! random, on the attention's projections or on all LoRA targets. Then the same without adapters, on a program that takes them and on one that was compiled
 //! without. In a pair of decodings both sides take turns token by token, so that both meet the same minutes of a machine whose memory others use as well;
 //! prompts take turns whole.
 //!
@@ -14,7 +14,7 @@ use fastrand::Rng;
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::spec::{Spec, lower};
-use kernmill_plan::adapter::{Adapters, SiteShape};
+use kernmill_plan::adapter::{Adapters, LoraTargetShape};
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Tuning;
 use kernmill_runtime::adapter::{AdapterPackError, PackedAdapter};
@@ -145,17 +145,17 @@ fn random(adapters: &Adapters, arguments: &Arguments, seed: u64) -> Arc<PackedAd
     let mut rng = Rng::with_seed(seed);
     let rank = arguments.rank;
     let wanted = |tensor: &str| arguments.all_sites || tensor.contains("attn");
-    let shapes: Vec<Option<SiteShape>> = adapters
-        .sites
+    let shapes: Vec<Option<LoraTargetShape>> = adapters
+        .lora_targets
         .iter()
-        .map(|site| wanted(&site.tensor).then_some(SiteShape { rank, factors: false }))
+        .map(|lora_target| wanted(&lora_target.tensor).then_some(LoraTargetShape { rank, factors: false }))
         .collect();
     let packed = PackedAdapter::pack::<AdapterPackError>(adapters, &shapes, &mut |at, layout, bytes| {
-        let site = &adapters.sites[at];
+        let lora_target = &adapters.lora_targets[at];
         let mut numbers = |count: usize| -> Vec<f32> { (0..count).map(|_| rng.f32() - 0.5).collect() };
-        for expert in 0..(site.experts as usize).max(1) {
-            layout.pack_a(expert, &numbers(rank * site.k as usize), bytes)?;
-            layout.pack_b(expert, &numbers(rank * site.rows()), bytes)?;
+        for expert in 0..(lora_target.experts as usize).max(1) {
+            layout.pack_a(expert, &numbers(rank * lora_target.k as usize), bytes)?;
+            layout.pack_b(expert, &numbers(rank * lora_target.rows()), bytes)?;
         }
         // Adapters that change nothing: both sides choose the same experts.
         layout.pack_scales(&vec![0.0; rank], bytes);

@@ -8,7 +8,7 @@
 
 use kernmill_compiler::graph::{Graph, Role};
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
-use kernmill_compiler::select::{Choice, Pick};
+use kernmill_compiler::select::{KernelChoice, Pick};
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::format::WeightFormat;
@@ -90,7 +90,7 @@ fn fill(compiled: &Compiled) -> Arc<WeightRegion> {
 /// A program and the times of each group, in seconds.
 struct Runner {
     engine: Engine,
-    choices: Vec<Choice>,
+    choices: Vec<KernelChoice>,
     times: BTreeMap<&'static str, Vec<f64>>,
 }
 
@@ -153,7 +153,7 @@ impl Runner {
         self.times[group].iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    fn choice(&self, group: &str) -> Option<&Choice> {
+    fn choice(&self, group: &str) -> Option<&KernelChoice> {
         self.choices.iter().find(|choice| choice.kind() == group)
     }
 }

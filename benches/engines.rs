@@ -6,7 +6,7 @@
 #![allow(clippy::print_stdout)]
 
 use kernmill_checkpoint::Checkpoint;
-use kernmill_compiler::build::build_weights;
+use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::weights::Weights;

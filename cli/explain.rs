@@ -14,10 +14,10 @@ use kernmill::source::SpecSource;
 use kernmill::tools::explain;
 use kernmill::tools::stages::Stages;
 use kernmill::{Error, Target};
-use kernmill_compiler::choose::Choices;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::quant::Preset;
+use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::select;
 use kernmill_runtime::Plan;
 use std::path::Path;
@@ -64,7 +64,7 @@ impl Explain {
                 if self.shows_only_early_stages() {
                     return self.show_early_stages(&source, &graph);
                 }
-                let assumed = Some(Choices::assumed(&graph));
+                let assumed = Some(FormatChoices::assumed(&graph));
                 let level =
                     self.target.level(self.compile.preset, &*Terminal::observer(self.compile.quiet))?;
                 let compile = self.compile.clone().tuned(self.is_native());
@@ -109,7 +109,7 @@ impl Explain {
         let stages = Stages { spec: &source.text, graph, compiled: std::slice::from_ref(&compiled) };
         self.emit.write(None, &|stage| stages.contents(stage))?;
         if self.json {
-            let report = select::explain(&compiled.selections, &compiled.leaves);
+            let report = select::explain(&compiled.selections, &compiled.ukernels);
             output::print(version::report("kernmill.explain/1", serde_json::json!(report)))?;
         } else if self.emit.emit.is_empty() {
             output::show(explain::report(graph, &compiled, assumed))?;

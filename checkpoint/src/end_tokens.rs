@@ -37,7 +37,7 @@ const CONFIG_KEY: &str = "eos_token_id";
 /// When the text is not a JSON object, or names something else than tokens.
 ///
 /// ```
-/// use crate::end_tokens::in_config;
+/// use kernmill_checkpoint::end_tokens::in_config;
 /// assert_eq!(in_config(r#"{"eos_token_id": 2}"#), Ok(vec![2]));
 /// assert_eq!(in_config(r#"{"eos_token_id": [128001, 128009]}"#), Ok(vec![128001, 128009]));
 /// assert!(in_config(r#"{"eos_token_id": "</s>"}"#).is_err());

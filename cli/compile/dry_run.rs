@@ -7,10 +7,10 @@ use crate::version;
 use kernmill::locate::SourceFiles;
 use kernmill::source::SpecSource;
 use kernmill::tools::estimate::Estimate;
-use kernmill_compiler::choose::Choices;
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_compiler::quant::Preset;
+use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::default_threads;
 
@@ -25,7 +25,7 @@ impl Compile {
         let mut notes = vec!["without weights at hand: a tokenizer would come on top".to_owned()];
         let choices = (self.compile.preset == Preset::Fast).then(|| {
             notes.push("assuming that every tensor that may have 4 bits does".to_owned());
-            Choices::assumed(&graph)
+            FormatChoices::assumed(&graph)
         });
         let compiled = self.targets(&source, &graph, levels, choices.as_ref())?;
         let writer = PlanWriter::new(&PlanParts {

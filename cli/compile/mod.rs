@@ -21,10 +21,10 @@ use kernmill::merge::Merge;
 use kernmill::observe::Observer;
 use kernmill::source::{SourceModel, SpecSource, choices};
 use kernmill::tools::stages::{Stages, fingerprints};
-use kernmill_compiler::choose::Choices;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::{Compiled, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
+use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::{MAX_THREADS, default_threads};
 use serde_json::json;
@@ -200,7 +200,7 @@ impl Compile {
         source: &SpecSource,
         graph: &Graph,
         levels: &[Level],
-        choices: Option<&Choices>,
+        choices: Option<&FormatChoices>,
     ) -> Result<Vec<Compiled>> {
         let options = self.compile.options(source.fused.clone(), &self.emit);
         let options = |level| options.at(level, self.compile.chunk(), choices.cloned());

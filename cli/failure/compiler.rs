@@ -2,9 +2,9 @@
 
 use super::{Failure, as_in_library};
 use kernmill_checkpoint::CheckpointError;
-use kernmill_compiler::build::BuildError;
 use kernmill_compiler::import::ImportError;
 use kernmill_compiler::pack::PackWeightsError;
+use kernmill_compiler::pack::region::BuildError;
 use kernmill_compiler::pipeline::CompileError;
 use kernmill_compiler::plan_file::PlanPartsError;
 use kernmill_compiler::spec::SpecError;

@@ -10,7 +10,7 @@ use kernmill::source::{SourceModel, SpecSource};
 use kernmill::tools::tensors::TensorList;
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::quant::Preset;
-use kernmill_kernels::disasm;
+use kernmill_kernels_gen::disasm;
 use kernmill_plan::program::Program;
 use kernmill_runtime::pool::default_threads;
 

@@ -1,18 +1,18 @@
 //! The last stage: schedules, memory plans and code as one [`Program`].
 
 use crate::graph::rope::inv_freq;
-use crate::graph::{Graph, GraphSite, Node, Op, Role, RowSelect, TensorId};
+use crate::graph::{Graph, LoraTargetNode, Node, Op, Role, RowSelect, TensorId};
 use crate::memory::{MemoryError, MemoryPlan, plan_memory};
 use crate::pack::WeightLayout;
 use crate::schedule::{Kernels, Schedule, ScheduledStep};
 use crate::select::{OperandRef, geometry, layer_kind};
-use crate::work::step_work;
-use kernmill_kernels::ahead::reads_first;
-use kernmill_kernels::generate::Generated;
-use kernmill_plan::adapter::{Adapters, PackedAt, Site, SiteOut};
+use crate::step_costs::step_work;
+use kernmill_kernels_gen::generate::Generated;
+use kernmill_kernels_gen::prefetch::prefetch_hint;
+use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetSlice, PackedAt};
 use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers};
 use kernmill_plan::program::{
-    Ahead, ModelInfo, Operand, Program, RopeTable, Routing, Step, StepWork, TokenClass,
+    ModelInfo, Operand, PrefetchHint, Program, RopeTable, Routing, Step, StepWork, TokenClass,
 };
 use kernmill_plan::target::Level;
 
@@ -47,7 +47,7 @@ pub fn model_info(graph: &Graph, layout: &WeightLayout, preset: &str) -> ModelIn
     }
 }
 
-/// The sites of the graph's adapters, and where their weights are.
+/// The LoRA targets of the graph's adapters, and where their weights are.
 fn adapters(graph: &Graph, layout: &WeightLayout) -> Option<Adapters> {
     let out = |id: &TensorId| {
         let tensor = graph.tensor(*id);
@@ -57,7 +57,7 @@ fn adapters(graph: &Graph, layout: &WeightLayout) -> Option<Adapters> {
             RowSelect::Even => (0, 2),
             RowSelect::Odd => (1, 2),
         };
-        SiteOut {
+        LoraTargetSlice {
             name: tensor.name.clone(),
             rows: tensor.shape[tensor.shape.len() - 2] as u32,
             first,
@@ -70,18 +70,18 @@ fn adapters(graph: &Graph, layout: &WeightLayout) -> Option<Adapters> {
             },
         }
     };
-    let site = |site: GraphSite| {
-        let tensor = graph.tensor(site.tensors[0]);
-        Site {
+    let lora_target = |lora_target: LoraTargetNode| {
+        let tensor = graph.tensor(lora_target.tensors[0]);
+        LoraTarget {
             name: tensor.name.strip_suffix(".weight").unwrap_or(&tensor.name).to_owned(),
             tensor: tensor.source.name.clone(),
             k: tensor.shape[tensor.shape.len() - 1] as u32,
             experts: if tensor.role == Role::ExpertMatrix { tensor.shape[0] as u32 } else { 0 },
-            outs: site.tensors.iter().map(out).collect(),
+            outs: lora_target.tensors.iter().map(out).collect(),
         }
     };
     let format = graph.adapter_format()?;
-    Some(Adapters { format, sites: graph.sites().into_iter().map(site).collect() })
+    Some(Adapters { format, lora_targets: graph.lora_targets().into_iter().map(lora_target).collect() })
 }
 
 /// Bytes of weights that one token reads: every dense tensor, the chosen experts, one row of each table.
@@ -127,8 +127,8 @@ pub fn assemble(
                 list.iter()
                     .map(|step| {
                         let work = step_work(graph, layout, step, &routings);
-                        let ahead = reads_first(kernels.kernel(step.kernel));
-                        assemble_step(schedule, step, layout, work, ahead)
+                        let prefetch = prefetch_hint(kernels.kernel(step.kernel));
+                        assemble_step(schedule, step, layout, work, prefetch)
                     })
                     .collect()
             };
@@ -157,7 +157,7 @@ pub fn assemble(
 fn routings(graph: &Graph, schedule: &Schedule) -> Vec<Routing> {
     let mut list = Vec::new();
     // Copies for adapters choose the same experts again.
-    let steps = schedule.steps.iter().enumerate().filter(|(_, step)| step.sites.is_empty());
+    let steps = schedule.steps.iter().enumerate().filter(|(_, step)| step.lora_targets.is_empty());
     for (index, step) in steps {
         for buffer in &step.writes {
             let value = schedule.values[*buffer as usize];
@@ -176,10 +176,10 @@ fn assemble_step(
     step: &ScheduledStep,
     layout: &WeightLayout,
     work: StepWork,
-    mut ahead: Ahead,
+    mut prefetch: PrefetchHint,
 ) -> Step {
-    if ahead.parts.iter().any(|part| part.expert_stride > 0) {
-        ahead.routing = work.routing;
+    if prefetch.parts.iter().any(|part| part.expert_stride > 0) {
+        prefetch.routing = work.routing;
     }
     let operand = |operand: &OperandRef| match operand {
         OperandRef::Tensor(tensor) => {
@@ -192,7 +192,7 @@ fn assemble_step(
         }
         OperandRef::Kv(layer, kind) => Operand::Kv { layer: *layer, kind: *kind },
         OperandRef::Rope(index) => Operand::Rope(*index),
-        OperandRef::Site(site) => Operand::Site(*site),
+        OperandRef::LoraTarget(lora_target) => Operand::LoraTarget(*lora_target),
     };
     Step {
         label: step.label.clone(),
@@ -200,9 +200,9 @@ fn assemble_step(
         operands: step.operands.iter().map(operand).collect(),
         reads: step.reads.clone(),
         writes: step.writes.clone(),
-        sites: step.sites.clone(),
+        lora_targets: step.lora_targets.clone(),
         work,
-        ahead,
+        prefetch,
     }
 }
 

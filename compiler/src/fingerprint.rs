@@ -23,7 +23,7 @@ pub struct Fingerprint {
     pub code_bytes: u64,
     /// Token classes, ascending.
     pub classes: Vec<ClassFingerprint>,
-    /// Kernels and leaves, in the order of their places.
+    /// Kernels and micro-kernels, in the order of their places.
     pub functions: Vec<FunctionFingerprint>,
 }
 
@@ -38,16 +38,16 @@ pub struct ClassFingerprint {
     pub hash: Hash,
 }
 
-/// A kernel or leaf.
+/// A kernel or micro-kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FunctionFingerprint {
     /// Its symbol.
     pub name: String,
-    /// Of a kernel, the largest batch of each class that runs it; a leaf has none.
+    /// Of a kernel, the largest batch of each class that runs it; a micro-kernel has none.
     pub classes: Vec<u32>,
     /// Its size.
     pub bytes: u64,
-    /// Its bytes as they are run. They hold distances to the leaves that it calls: a change of one function's size can change others' hashes.
+    /// Its bytes as they are run. They hold distances to the micro-kernels that it calls: a change of one function's size can change others' hashes.
     pub hash: Hash,
 }
 
@@ -139,7 +139,7 @@ impl Display for Fingerprint {
         for FunctionFingerprint { name, classes, bytes, hash } in &self.functions {
             write!(f, "  {hash} {name}, {bytes} bytes")?;
             match classes.split_first() {
-                None => writeln!(f, ", a leaf")?,
+                None => writeln!(f, ", a micro-kernel")?,
                 Some((first, rest)) => {
                     write!(f, ", in classes {first}")?;
                     rest.iter().try_for_each(|class| write!(f, ", {class}"))?;
@@ -173,7 +173,7 @@ mod tests {
             assert!(one.functions.iter().any(|function| function.classes.contains(&class.max_tokens)));
             assert!(class.steps > 10 && !one.classes[..index].iter().any(|before| before.hash == class.hash));
         }
-        assert!(one.functions.iter().any(|function| function.classes.is_empty()), "there are leaves");
+        assert!(one.functions.iter().any(|function| function.classes.is_empty()), "there are micro-kernels");
     }
 
     #[test]
@@ -209,6 +209,10 @@ mod tests {
             let hash = hash.to_string();
             assert!(hash.len() == 64 && text.contains(&hash) && json.contains(&hash), "{hash}\n{text}");
         }
-        assert!(text.starts_with("model ") && text.contains(", a leaf\n") && text.contains(", in classes 8"));
+        assert!(
+            text.starts_with("model ")
+                && text.contains(", a micro-kernel\n")
+                && text.contains(", in classes 8")
+        );
     }
 }

@@ -1,18 +1,18 @@
 //! The whole pipeline on one screen: one line per pass; after each, its result is checked, timed and can be printed.
 
-use crate::adapt::with_adapters;
 use crate::assemble::{assemble, gate_up_pairs, model_info, plan_arenas, schedule_all};
-use crate::choose::Choices;
 use crate::fuse::{self, FusedGraph, FusedSet};
 use crate::graph::Graph;
+use crate::graph::lora::with_adapters;
 use crate::memory::{self, MemoryPlan};
 use crate::pack::{WeightLayout, plan_weights};
+use crate::quant::choose::FormatChoices;
 use crate::quant::{Preset, quantise_chosen};
 use crate::schedule::{Kernels, Schedule, check_sizes};
 use crate::select::cost::Model;
-use crate::select::{LeafChoice, Pick, Selection, choose_leaves, select_classes};
-use kernmill_kernels::generate::generate;
-use kernmill_kernels::leaf::Leaf;
+use crate::select::{MicroKernelChoice, Pick, Selection, choose_ukernels, select_classes};
+use kernmill_kernels_gen::generate::generate;
+use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::{Level, Tuning};
@@ -24,7 +24,7 @@ pub struct Options {
     /// Quantisation.
     pub preset: Preset,
     /// Which matrices have 4 bits; [`Preset::Fast`] needs them, the others do without.
-    pub choices: Option<Choices>,
+    pub choices: Option<FormatChoices>,
     /// Instruction set.
     pub level: Level,
     /// Whose CPUs it is to be fast on.
@@ -41,8 +41,8 @@ pub struct Options {
     pub keep_clif: bool,
     /// Which candidate each group is; others than the cheapest are for tests and benches.
     pub kernels: Pick,
-    /// The same for the version of each leaf.
-    pub leaves: Pick,
+    /// The same for the version of each micro-kernel.
+    pub ukernels: Pick,
 }
 
 impl Options {
@@ -59,7 +59,7 @@ impl Options {
             fused: FusedSet::builtin(),
             keep_clif: false,
             kernels: Pick::Cheapest,
-            leaves: Pick::Cheapest,
+            ukernels: Pick::Cheapest,
         }
     }
 }
@@ -79,8 +79,8 @@ pub struct Compiled {
     pub schedules: Vec<Schedule>,
     /// Distinct kernels.
     pub kernels: Kernels,
-    /// The version of each leaf.
-    pub leaves: Vec<LeafChoice>,
+    /// The version of each micro-kernel.
+    pub ukernels: Vec<MicroKernelChoice>,
     /// Arenas by token class.
     pub arenas: Vec<MemoryPlan>,
     /// Cranelift IR by function, if kept.
@@ -110,7 +110,7 @@ pub enum CompileError {
     #[error("the memory plan is not sound: {0} (please report this)")]
     MemoryCheck(#[from] memory::check::CheckError),
     #[error(transparent)]
-    Generate(#[from] kernmill_kernels::generate::GenerateError),
+    Generate(#[from] kernmill_kernels_gen::generate::GenerateError),
     #[error("the program is not sound: {0} (please report this)")]
     Program(#[from] kernmill_plan::check::CheckError),
 }
@@ -146,10 +146,12 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
             .zip(&arenas)
             .try_for_each(|(schedule, arena)| memory::check::check(&schedule.buffers, arena))
     })?;
-    let leaves = passes.time("choose leaves", || {
-        choose_leaves(&kernels.list, options.level, options.tuning, options.leaves)
+    let ukernels = passes.time("choose micro-kernels", || {
+        choose_ukernels(&kernels.list, options.level, options.tuning, options.ukernels)
     });
-    let version = |leaf: Leaf| leaves.iter().find(|choice| choice.leaf == leaf).and_then(|one| one.version);
+    let version = |ukernel: MicroKernel| {
+        ukernels.iter().find(|choice| choice.ukernel == ukernel).and_then(|one| one.version)
+    };
     let mut generated =
         passes.run("generate", || generate(&kernels.list, options.level, &version, options.keep_clif))?;
     let clif = std::mem::take(&mut generated.clif);
@@ -166,7 +168,7 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
         selections,
         schedules,
         kernels,
-        leaves,
+        ukernels,
         arenas,
         clif,
         program,

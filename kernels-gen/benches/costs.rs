@@ -1,15 +1,15 @@
-//! What a block costs in every version of every q8 and bf16 leaf, its data in cache: the numbers of `compiler/src/select/`.
+//! What a block costs in every version of every q8 and bf16 micro-kernel, its data in cache: the numbers of `compiler/src/select/`.
 //!
 //! `cargo bench -p kernmill-kernels --bench costs` prints one JSON object per line: ns per block of 32 k and 16 rows (of each tile, for two
 //! tiles), the least of several runs. With names of versions, only theirs: `-- gemm_q8_avx2`.
 
 #![allow(clippy::print_stdout)]
 
-use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::Leaf;
-use kernmill_kernels::leaf::gemm_bf16::{self, Shape};
-use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, Decoded, GROUP};
-use kernmill_kernels::wide::{self, Wide};
+use kernmill_kernels_gen::asm::{self, AsmKernel};
+use kernmill_kernels_gen::generate::generate_ukernels;
+use kernmill_kernels_gen::ukernel::MicroKernel;
+use kernmill_kernels_gen::ukernel::gemm_bf16::{self, Shape};
+use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, Decoded, GROUP};
 use kernmill_os::region::WeightRegion;
 use kernmill_os::tiles;
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
@@ -37,9 +37,9 @@ fn least(mut run: impl FnMut()) -> f64 {
     times.fold(f64::INFINITY, f64::min)
 }
 
-/// A leaf as code that can run.
-fn code(leaf: Leaf, level: Level, version: Option<&'static Wide>) -> Mmap {
-    let blob = generate_leaves(&[leaf], level, &|_| version).expect("leaves generate");
+/// A micro-kernel as code that can run.
+fn code(ukernel: MicroKernel, level: Level, version: Option<&'static AsmKernel>) -> Mmap {
+    let blob = generate_ukernels(&[ukernel], level, &|_| version).expect("micro-kernels generate");
     let mut map = MmapMut::map_anon(blob.bytes.len()).expect("memory for code");
     map.copy_from_slice(&blob.bytes);
     assert_eq!(blob.symbols[0].offset, 0);
@@ -47,26 +47,30 @@ fn code(leaf: Leaf, level: Level, version: Option<&'static Wide>) -> Mmap {
 }
 
 fn main() {
-    let mut leaves = Vec::new();
+    let mut ukernels = Vec::new();
     for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
-        leaves.extend(Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: K, tokens: *t }));
-        leaves.push(Leaf::Decode { format });
+        ukernels.extend(MicroKernel::dot_tokens(true).iter().map(|t| MicroKernel::DotQ8 {
+            format,
+            k: K,
+            tokens: *t,
+        }));
+        ukernels.push(MicroKernel::Decode { format });
     }
     for weights in Decoded::ALL {
         for tiles in [1, 2] {
-            leaves.extend((1..=GROUP).map(|tokens| Leaf::GemmQ8 { weights, tiles, tokens }));
+            ukernels.extend((1..=GROUP).map(|tokens| MicroKernel::GemmQ8 { weights, tiles, tokens }));
         }
     }
-    leaves.extend([Leaf::DecodeBf16, Leaf::DecodeWords]);
+    ukernels.extend([MicroKernel::DecodeBf16, MicroKernel::DecodeWords]);
     for (tiles, groups) in [(1, 1), (2, 1), (2, 2)] {
-        leaves.push(Leaf::GemmBf16(Shape { tiles, groups, stride: 128, gap: 64 }));
+        ukernels.push(MicroKernel::GemmBf16(Shape { tiles, groups, stride: 128, gap: 64 }));
     }
     let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let mut bench = Bench::new();
     let has_tiles = Level::Amx.missing().is_empty() && tiles::request().is_ok();
     for level in Level::supported().into_iter().filter(|level| *level < Level::Amx || has_tiles) {
-        for leaf in &leaves {
-            let versions = wide::candidates(*leaf, level).map(Some).chain([None]);
+        for ukernel in &ukernels {
+            let versions = asm::candidates(*ukernel, level).map(Some).chain([None]);
             for version in versions {
                 let name = version.map_or("cranelift_128", |wide| wide.name);
                 let is_wanted = named.is_empty() || named.iter().any(|wanted| wanted == name);
@@ -75,10 +79,10 @@ fn main() {
                 if !is_wanted || !is_new {
                     continue;
                 }
-                let mut measure = || bench.ns_per_block(*leaf, &code(*leaf, level, version));
+                let mut measure = || bench.ns_per_block(*ukernel, &code(*ukernel, level, version));
                 let ns = if level == Level::Amx { with_tiles(measure) } else { measure() };
                 println!(
-                    "{{\"leaf\": \"{leaf}\", \"level\": \"{}\", \"version\": \"{name}\", \"ns_per_block\": {ns:.2}}}",
+                    "{{\"leaf\": \"{ukernel}\", \"level\": \"{}\", \"version\": \"{name}\", \"ns_per_block\": {ns:.2}}}",
                     level.name(),
                 );
             }
@@ -88,8 +92,8 @@ fn main() {
 
 /// What `run` gives while tiles are configured.
 fn with_tiles(run: impl FnOnce() -> f64) -> f64 {
-    let [on, off] = [Leaf::TilesOn, Leaf::TilesOff]
-        .map(|leaf| code(leaf, Level::Amx, wide::candidates(leaf, Level::Amx).next()));
+    let [on, off] = [MicroKernel::TilesOn, MicroKernel::TilesOff]
+        .map(|ukernel| code(ukernel, Level::Amx, asm::candidates(ukernel, Level::Amx).next()));
     // SAFETY: the code takes nothing and returns nothing; the CPU has tiles and the system permits them.
     let call =
         |code: &Mmap| unsafe { std::mem::transmute::<*const u8, unsafe extern "C" fn()>(code.as_ptr())() };
@@ -99,7 +103,7 @@ fn with_tiles(run: impl FnOnce() -> f64) -> f64 {
     result
 }
 
-/// Memory for all leaves.
+/// Memory for all micro-kernels.
 struct Bench {
     region: kernmill_os::region::WeightRegionMut,
 }
@@ -109,34 +113,34 @@ impl Bench {
         Bench { region: WeightRegion::anonymous(1 << 20).expect("a megabyte of memory") }
     }
 
-    fn ns_per_block(&mut self, leaf: Leaf, code: &Mmap) -> f64 {
-        // What other leaves have left there may be denormals.
+    fn ns_per_block(&mut self, ukernel: MicroKernel, code: &Mmap) -> f64 {
+        // What other micro-kernels have left there may be denormals.
         self.region.as_mut_slice().fill(FILL);
         let base = self.region.as_mut_slice().as_mut_ptr();
-        // Packed weights, decoded tiles, activations, results: each has more room than a leaf here needs.
+        // Packed weights, decoded tiles, activations, results: each has more room than a micro-kernel here needs.
         // SAFETY: all places lie in the region.
         let [packed, decoded, rows, results] =
             [0, 1 << 17, 1 << 18, 1 << 19].map(|place: usize| unsafe { base.add(place) });
         let chunk = CHUNK_BLOCKS as u64;
         let entry = code.as_ptr();
-        let (calls, blocks) = match leaf {
-            Leaf::DotQ8 { .. } => (100, K / BLOCK),
-            Leaf::DecodeBf16 | Leaf::GemmBf16(_) => (100, gemm_bf16::CHUNK_BLOCKS),
+        let (calls, blocks) = match ukernel {
+            MicroKernel::DotQ8 { .. } => (100, K / BLOCK),
+            MicroKernel::DecodeBf16 | MicroKernel::GemmBf16(_) => (100, gemm_bf16::CHUNK_BLOCKS),
             _ => (1000, CHUNK_BLOCKS),
         };
-        let seconds = match leaf {
-            Leaf::DotQ8 { tokens, .. } => {
+        let seconds = match ukernel {
+            MicroKernel::DotQ8 { tokens, .. } => {
                 let stride = Q8Row { k: K }.stride();
                 let list: Vec<u64> = (0..tokens).map(|t| rows as u64 + (t * stride) as u64).collect();
-                // SAFETY: the code is a dot leaf; its memory is as large as its contract asks.
+                // SAFETY: the code is a dot micro-kernel; its memory is as large as its contract asks.
                 let dot: Dot = unsafe { std::mem::transmute(entry) };
                 least(|| {
                     // SAFETY: as above.
                     (0..calls).for_each(|_| unsafe { dot(packed, list.as_ptr(), results.cast(), 64) });
                 })
             }
-            Leaf::Decode { .. } | Leaf::DecodeWords => {
-                // SAFETY: as above, a decode leaf.
+            MicroKernel::Decode { .. } | MicroKernel::DecodeWords => {
+                // SAFETY: as above, a decode micro-kernel.
                 let decode: Decode = unsafe { std::mem::transmute(entry) };
                 least(|| {
                     for call in 0..calls {
@@ -147,8 +151,8 @@ impl Bench {
                     }
                 })
             }
-            Leaf::DecodeBf16 => {
-                // SAFETY: as above, a leaf that decodes to bf16.
+            MicroKernel::DecodeBf16 => {
+                // SAFETY: as above, a micro-kernel that decodes to bf16.
                 let decode: DecodeBf16 = unsafe { std::mem::transmute(entry) };
                 least(|| {
                     for call in 0..calls {
@@ -159,16 +163,16 @@ impl Bench {
                     }
                 })
             }
-            Leaf::GemmQ8 { .. } => {
-                // SAFETY: as above, a gemm leaf.
+            MicroKernel::GemmQ8 { .. } => {
+                // SAFETY: as above, a gemm micro-kernel.
                 let gemm: Gemm = unsafe { std::mem::transmute(entry) };
                 least(|| {
                     // SAFETY: as above.
                     (0..calls).for_each(|_| unsafe { gemm(decoded, rows, results.cast(), chunk, 128, 64) });
                 })
             }
-            Leaf::GemmBf16(Shape { groups, .. }) => {
-                // SAFETY: as above, a gemm leaf of bf16 rows.
+            MicroKernel::GemmBf16(Shape { groups, .. }) => {
+                // SAFETY: as above, a gemm micro-kernel of bf16 rows.
                 let gemm: GemmBf16 = unsafe { std::mem::transmute(entry) };
                 let tokens = (groups * gemm_bf16::GROUP) as u64;
                 let chunk = blocks as u64;
@@ -177,7 +181,7 @@ impl Bench {
                     (0..calls).for_each(|_| unsafe { gemm(decoded, rows, results.cast(), chunk, tokens) });
                 })
             }
-            _ => unreachable!("only q8 and bf16 leaves are measured"),
+            _ => unreachable!("only q8 and bf16 micro-kernels are measured"),
         };
         seconds * 1e9 / (calls * blocks) as f64
     }

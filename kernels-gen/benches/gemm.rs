@@ -12,11 +12,13 @@
 
 use iced_x86::IcedError;
 use iced_x86::code_asm::{AsmRegisterZmm, CodeAssembler, rdi};
-use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::Leaf;
-use kernmill_kernels::leaf::block::{data_lines, scale_bytes};
-use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, Decoded, GROUP, Overlap, PANEL_BLOCK};
-use kernmill_kernels::wide::{self, ZMM};
+use kernmill_kernels_gen::asm::{self, ZMM};
+use kernmill_kernels_gen::generate::generate_ukernels;
+use kernmill_kernels_gen::ukernel::MicroKernel;
+use kernmill_kernels_gen::ukernel::block::{data_lines, scale_bytes};
+use kernmill_kernels_gen::ukernel::gemm_q8::{
+    CHUNK_BLOCKS, DECODED_TILE, Decoded, GROUP, Overlap, PANEL_BLOCK,
+};
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::target::Level;
@@ -130,7 +132,7 @@ struct Way {
     fetch: bool,
 }
 
-struct Leaves {
+struct MicroKernels {
     decode: Decode,
     gemm: Gemm,
     both: GemmDecode,
@@ -139,26 +141,31 @@ struct Leaves {
     _code: Vec<Mmap>,
 }
 
-impl Leaves {
-    fn new() -> Leaves {
+impl MicroKernels {
+    fn new() -> MicroKernels {
         let overlap = Overlap { tokens: GROUP, stride: STRIDE, gap: GAP };
-        let gemm = Leaf::GemmQ8 { weights: Decoded::Powers, tiles: 2, tokens: GROUP };
-        let code =
-            [Leaf::Decode { format: FORMAT }, gemm, Leaf::GemmDecode(overlap), Leaf::Prefetch].map(|leaf| {
-                // By additions, where there is such a version: it is the last.
-                let blob = generate_leaves(&[leaf], LEVEL, &|leaf| {
-                    wide::candidates(leaf, LEVEL)
-                        .filter(|wide| {
-                            wide.name.starts_with("gemm_q8_avx512vnni") || !wide.name.starts_with("gemm")
-                        })
-                        .last()
-                });
-                executable(&blob.expect("leaves generate").bytes)
+        let gemm = MicroKernel::GemmQ8 { weights: Decoded::U8Max24Pow2, tiles: 2, tokens: GROUP };
+        let code = [
+            MicroKernel::Decode { format: FORMAT },
+            gemm,
+            MicroKernel::GemmDecode(overlap),
+            MicroKernel::Prefetch,
+        ]
+        .map(|ukernel| {
+            // By additions, where there is such a version: it is the last.
+            let blob = generate_ukernels(&[ukernel], LEVEL, &|ukernel| {
+                asm::candidates(ukernel, LEVEL)
+                    .filter(|wide| {
+                        wide.name.starts_with("gemm_q8_avx512vnni") || !wide.name.starts_with("gemm")
+                    })
+                    .last()
             });
+            executable(&blob.expect("micro-kernels generate").bytes)
+        });
         let [decode, gemm, both, prefetch] = [0, 1, 2, 3].map(|i| code[i].as_ptr());
-        // SAFETY: each is a function of its leaf's contract.
+        // SAFETY: each is a function of its micro-kernel's contract.
         unsafe {
-            Leaves {
+            MicroKernels {
                 decode: std::mem::transmute::<*const u8, Decode>(decode),
                 gemm: std::mem::transmute::<*const u8, Gemm>(gemm),
                 both: std::mem::transmute::<*const u8, GemmDecode>(both),
@@ -226,7 +233,7 @@ impl Leaves {
 }
 
 /// Every way's ns per block, one thread's.
-fn turns(leaves: &Leaves, ways: &[Way], barrier: &Barrier) -> Vec<Vec<f64>> {
+fn turns(ukernels: &MicroKernels, ways: &[Way], barrier: &Barrier) -> Vec<Vec<f64>> {
     // Scales and products are normal numbers.
     const FILL: u8 = 0x3c;
     let unit_bytes = 2 * FORMAT.tile(BLOCKS * BLOCK).bytes();
@@ -245,7 +252,7 @@ fn turns(leaves: &Leaves, ways: &[Way], barrier: &Barrier) -> Vec<Vec<f64>> {
         for _ in 0..UNITS {
             at = (at + unit_bytes) % STREAM;
             // SAFETY: two units lie behind every place below STREAM; the scratch is as large as asked.
-            unsafe { leaves.unit(weights.wrapping_add(at), scratch, ways[turn % ways.len()]) };
+            unsafe { ukernels.unit(weights.wrapping_add(at), scratch, ways[turn % ways.len()]) };
         }
         let ns = start.elapsed().as_secs_f64() * 1e9 / (UNITS * BLOCKS * GROUPS) as f64;
         times[turn % ways.len()].push(ns);
@@ -254,13 +261,13 @@ fn turns(leaves: &Leaves, ways: &[Way], barrier: &Barrier) -> Vec<Vec<f64>> {
 }
 
 fn units() {
-    let leaves = Leaves::new();
+    let ukernels = MicroKernels::new();
     let ways = [(false, false), (false, true), (true, false), (true, true)];
     let ways = ways.map(|(beside, fetch)| Way { beside, fetch });
     let barrier = Barrier::new(2);
     let (one, other) = std::thread::scope(|scope| {
-        let other = scope.spawn(|| turns(&leaves, &ways, &barrier));
-        (turns(&leaves, &ways, &barrier), other.join().expect("the other thread"))
+        let other = scope.spawn(|| turns(&ukernels, &ways, &barrier));
+        (turns(&ukernels, &ways, &barrier), other.join().expect("the other thread"))
     });
     for ((way, one), other) in ways.iter().zip(one).zip(other) {
         let mut all = [one, other].concat();

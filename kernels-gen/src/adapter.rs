@@ -1,30 +1,30 @@
-//! Adapters in kernels: finding what a token's adapter has at a site, and adding its part to the results of a product.
+//! Adapters in kernels: finding what a token's adapter has at a LoRA target, and adding its part to the results of a product.
 //!
 //! Tokens in a row that have one adapter are taken together. A batch without adapters costs a test of the table's address.
 
 use crate::cx::Cx;
 use crate::emit::{Emit, LANES};
-use crate::kernel::{Kept, Mat, MatAdapter, OperandId, Part};
-use crate::leaf::Leaf;
-use crate::leaf::add_dot::{TOKENS, per_line};
+use crate::kernel::{LoraInput, Mat, MatAdapter, OperandId, Part};
 use crate::run::{RowsOf, Run};
+use crate::ukernel::MicroKernel;
+use crate::ukernel::add_dot::{TOKENS, per_line};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::abi::Args;
-use kernmill_plan::adapter::{MAX_RANK, SiteEntry};
+use kernmill_plan::adapter::{LoraTargetEntry, MAX_RANK};
 use kernmill_plan::format::{LINE, TILE_ROWS, WeightFormat};
 use std::mem::offset_of;
 
 /// Bytes from one row of shrunk values to the next.
 pub const SHRUNK_STRIDE: usize = MAX_RANK * 4;
 
-/// Leaves that adapters of that format need.
-pub fn leaves(format: WeightFormat) -> impl Iterator<Item = Leaf> {
-    TOKENS.into_iter().map(move |tokens| Leaf::AddDot { format, tokens })
+/// Micro-kernels that adapters of that format need.
+pub fn ukernels(format: WeightFormat) -> impl Iterator<Item = MicroKernel> {
+    TOKENS.into_iter().map(move |tokens| MicroKernel::AddDot { format, tokens })
 }
 
-/// What a token's adapter has at a site; `ranks` is 0 when nothing.
+/// What a token's adapter has at a LoRA target; `ranks` is 0 when nothing.
 pub struct Entry {
     at: Value,
     pub ranks: Value,
@@ -37,18 +37,18 @@ impl Entry {
 
     /// Packed A of an expert (of the only one without).
     pub fn a(&self, e: &mut Emit, expert: Option<Value>) -> Value {
-        let a = self.field(e, offset_of!(SiteEntry, a));
-        self.of_expert(e, a, offset_of!(SiteEntry, a_expert), expert)
+        let a = self.field(e, offset_of!(LoraTargetEntry, a));
+        self.of_expert(e, a, offset_of!(LoraTargetEntry, a_expert), expert)
     }
 
     /// Factors of the ranks.
     pub fn scale(&self, e: &mut Emit) -> Value {
-        self.field(e, offset_of!(SiteEntry, scale))
+        self.field(e, offset_of!(LoraTargetEntry, scale))
     }
 
     fn b(&self, e: &mut Emit, expert: Option<Value>) -> Value {
-        let b = self.field(e, offset_of!(SiteEntry, b));
-        self.of_expert(e, b, offset_of!(SiteEntry, b_expert), expert)
+        let b = self.field(e, offset_of!(LoraTargetEntry, b));
+        self.of_expert(e, b, offset_of!(LoraTargetEntry, b_expert), expert)
     }
 
     fn of_expert(&self, e: &mut Emit, base: Value, stride: usize, expert: Option<Value>) -> Value {
@@ -66,16 +66,16 @@ impl Cx<'_> {
         e.if_nonzero(table, then);
     }
 
-    /// What a token's adapter has at a site. Only when [`Cx::if_adapters`].
-    pub fn adapter(&self, e: &mut Emit, site: OperandId, token: Value) -> Entry {
+    /// What a token's adapter has at a LoRA target. Only when [`Cx::if_adapters`].
+    pub fn adapter(&self, e: &mut Emit, lora_target: OperandId, token: Value) -> Entry {
         let table = e.load(I64, self.args, offset_of!(Args, adapter_table));
         let stride = e.load(I64, self.args, offset_of!(Args, adapter_stride));
         let slot = self.adapter_slot(e, token);
         let row = e.b.ins().imul(slot, stride);
-        let site = self.operand(e, site);
+        let lora_target = self.operand(e, lora_target);
         let at = e.add(table, row);
-        let at = e.add(at, site);
-        let ranks = e.load(I64, at, offset_of!(SiteEntry, ranks));
+        let at = e.add(at, lora_target);
+        let ranks = e.load(I64, at, offset_of!(LoraTargetEntry, ranks));
         Entry { at, ranks }
     }
 
@@ -109,14 +109,20 @@ impl Cx<'_> {
     }
 
     /// `then`, if a token's row is kept.
-    pub fn if_kept(&self, e: &mut Emit, kept: &Kept, token: Value, then: impl FnOnce(&mut Emit)) {
-        if kept.sites.is_empty() {
+    pub fn if_lora_input(
+        &self,
+        e: &mut Emit,
+        lora_input: &LoraInput,
+        token: Value,
+        then: impl FnOnce(&mut Emit),
+    ) {
+        if lora_input.lora_targets.is_empty() {
             return then(e);
         }
         self.if_adapters(e, |e| {
             let mut any = e.i64(0);
-            for site in &kept.sites {
-                let entry = self.adapter(e, *site, token);
+            for lora_target in &lora_input.lora_targets {
+                let entry = self.adapter(e, *lora_target, token);
                 any = e.b.ins().bor(any, entry.ranks);
             }
             e.if_nonzero(any, then);
@@ -140,12 +146,12 @@ impl AddDots {
     /// For `tokens` rows.
     pub fn call(self, e: &mut Emit, cx: &Cx, tokens: usize) {
         let (x_stride, out_stride) = (e.i64(self.x_stride as i64), e.i64(self.out_stride as i64));
-        let leaf = Leaf::AddDot { format: self.format, tokens };
-        e.call(cx.leaf(leaf), &[self.tile, self.x, x_stride, self.out, out_stride, self.k]);
+        let ukernel = MicroKernel::AddDot { format: self.format, tokens };
+        e.call(cx.ukernel(ukernel), &[self.tile, self.x, x_stride, self.out, out_stride, self.k]);
     }
 }
 
-/// `body(first, count)` for groups of `rows` rows, as many at a time as leaves take.
+/// `body(first, count)` for groups of `rows` rows, as many at a time as micro-kernels take.
 pub fn in_groups(e: &mut Emit, rows: Value, mut body: impl FnMut(&mut Emit, Value, usize)) {
     let mut start = e.i64(0);
     for tokens in TOKENS {
@@ -210,7 +216,7 @@ fn add(e: &mut Emit, cx: &Cx, branch: &MatAdapter, entry: &Entry, b: Value, firs
             dots(e, first, 1);
         }
     }
-    let factor = entry.field(e, offset_of!(SiteEntry, factor));
+    let factor = entry.field(e, offset_of!(LoraTargetEntry, factor));
     e.if_nonzero(factor, |e| {
         let factor = e.at(factor, first_tile, TILE_ROWS * 4);
         let (zero, one) = (e.i64(0), e.i64(1));
@@ -260,7 +266,7 @@ pub fn expand(
                         (token, slot, None)
                     }
                 };
-                let entry = cx.adapter(e, branch.site, token);
+                let entry = cx.adapter(e, branch.lora_target, token);
                 e.if_nonzero(entry.ranks, |e| {
                     let b = entry.b(e, expert);
                     let shrunk = cx.row(e, branch.shrunk, shrunk_row);
@@ -281,7 +287,7 @@ pub fn expand(
 pub fn expand_row(e: &mut Emit, cx: &Cx, mat: &Mat, token: Value, y: Value) {
     let Some(branch) = &mat.adapter else { return };
     cx.if_adapters(e, |e| {
-        let entry = cx.adapter(e, branch.site, token);
+        let entry = cx.adapter(e, branch.lora_target, token);
         e.if_nonzero(entry.ranks, |e| {
             let b = entry.b(e, None);
             let shrunk = cx.row(e, branch.shrunk, token);

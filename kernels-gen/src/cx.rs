@@ -1,8 +1,8 @@
-//! What the code of a kernel may refer to: its operands, the batch's arguments, its scratch, the leaves that it calls.
+//! What the code of a kernel may refer to: its operands, the batch's arguments, its scratch, the micro-kernels that it calls.
 
 use crate::emit::Emit;
 use crate::kernel::{Domain, Home, Kernel, OperandId, RowType, ValId};
-use crate::leaf::Leaf;
+use crate::ukernel::MicroKernel;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{FuncRef, InstBuilder, Value};
 use kernmill_plan::abi::{Args, Worker};
@@ -20,15 +20,15 @@ pub struct Cx<'k> {
     pub(crate) operands: Value,
     pub(crate) scratch: Value,
     pub(crate) layout: Layout,
-    pub(crate) leaves: &'k BTreeMap<Leaf, FuncRef>,
+    pub(crate) ukernels: &'k BTreeMap<MicroKernel, FuncRef>,
 }
 
 /// Offsets in the worker's scratch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Layout {
-    /// Row pointers `[max_rows]` for dot leaves.
+    /// Row pointers `[max_rows]` for dot micro-kernels.
     pub(crate) list: usize,
-    /// One pointer, for `Stage::Linear`.
+    /// One pointer, for `RowOp::Linear`.
     pub(crate) linear_list: usize,
     /// Work area of top-k and of sorting a token's slots.
     pub(crate) topk: usize,
@@ -61,21 +61,21 @@ impl Cx<'_> {
         self.vals[val].len()
     }
 
-    /// The imported leaf, if the kernel calls it at its level.
-    pub fn try_leaf(&self, leaf: Leaf) -> Option<FuncRef> {
-        self.leaves.get(&leaf).copied()
+    /// The imported micro-kernel, if the kernel calls it at its level.
+    pub fn try_ukernel(&self, ukernel: MicroKernel) -> Option<FuncRef> {
+        self.ukernels.get(&ukernel).copied()
     }
 
-    /// The imported leaf.
-    pub fn leaf(&self, leaf: Leaf) -> FuncRef {
-        self.leaves[&leaf]
+    /// The imported micro-kernel.
+    pub fn ukernel(&self, ukernel: MicroKernel) -> FuncRef {
+        self.ukernels[&ukernel]
     }
 
     /// Number of rows of a domain in this run.
     pub fn rows(&self, e: &mut Emit, domain: Domain) -> Value {
         match domain {
             Domain::Tokens => e.load_u32(self.args, offset_of!(Args, tokens)),
-            Domain::Wanted => e.load_u32(self.args, offset_of!(Args, logit_rows)),
+            Domain::LogitRows => e.load_u32(self.args, offset_of!(Args, logit_rows)),
             Domain::Slots(k) => {
                 let tokens = e.load_u32(self.args, offset_of!(Args, tokens));
                 e.mul_imm(tokens, k as i64)
@@ -189,7 +189,7 @@ impl<'k> Cx<'k> {
     pub fn based_at(&self, e: &mut Emit, kernel: &Kernel, first: Value) -> Cx<'k> {
         let bases = kernel.vals.iter().zip(&self.bases).map(|(val, base)| match val.home {
             Home::Operand(_) => *base,
-            Home::Scratch | Home::ScratchUnlessFirst(_) => {
+            Home::Scratch | Home::ScratchExceptWorker0(_) => {
                 let before = e.mul_imm(first, val.row.stride() as i64);
                 e.b.ins().isub(*base, before)
             }

@@ -1,13 +1,13 @@
 //! From kernels as data to a code blob.
 
+use crate::asm::{self, AsmKernel};
 use crate::body;
 use crate::check;
 use crate::emit::Emit;
 use crate::isa;
 use crate::kernel::Kernel;
-use crate::leaf::Leaf;
 use crate::link::{LinkError, Object, link};
-use crate::wide::{self, Wide};
+use crate::ukernel::MicroKernel;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::types::I64;
@@ -52,13 +52,13 @@ pub enum GenerateError {
         /// Cranelift's message.
         message: String,
     },
-    /// A wide leaf cannot be assembled, or its checker refused it.
-    #[error("the assembled leaf `{function}` is refused: {source} (please report this)")]
+    /// An assembled micro-kernel cannot be assembled, or its checker refused it.
+    #[error("the assembled micro-kernel `{function}` is refused: {source} (please report this)")]
     Assemble {
-        /// Leaf.
+        /// Micro-kernel.
         function: String,
         /// What is wrong with it.
-        source: wide::AssembleError,
+        source: asm::AssembleError,
     },
     /// The linker refused it.
     #[error(transparent)]
@@ -84,7 +84,7 @@ impl Default for CodeLimits {
 /// Generated code.
 #[derive(Clone, Debug)]
 pub struct Generated {
-    /// The kernels, in the order given, then the leaves they call.
+    /// The kernels, in the order given, then the micro-kernels they call.
     pub blob: CodeBlob,
     /// Bytes of scratch that each worker needs for any of the kernels.
     pub scratch_bytes: usize,
@@ -92,14 +92,14 @@ pub struct Generated {
     pub clif: Vec<String>,
 }
 
-/// Every leaf that kernels call at a level, once, in order.
-pub fn leaves(kernels: &[(String, Kernel)], level: Level) -> Vec<Leaf> {
-    let all = kernels.iter().flat_map(|(_, kernel)| body::leaves(kernel, level));
+/// Every micro-kernel that kernels call at a level, once, in order.
+pub fn ukernels(kernels: &[(String, Kernel)], level: Level) -> Vec<MicroKernel> {
+    let all = kernels.iter().flat_map(|(_, kernel)| body::ukernels(kernel, level));
     all.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Chooses the version of a leaf: one of its [`wide::candidates`], or `None` for the 128-bit one. All give the same bits.
-pub type Choose<'a> = &'a dyn Fn(Leaf) -> Option<&'static Wide>;
+/// Chooses the version of a micro-kernel: one of its [`asm::candidates`], or `None` for the 128-bit one. All give the same bits.
+pub type Choose<'a> = &'a dyn Fn(MicroKernel) -> Option<&'static AsmKernel>;
 
 /// Generates `kernels` (symbol name and description) for `level`. Symbol `i` of the blob is kernel `i`.
 ///
@@ -126,50 +126,55 @@ pub fn generate_within(
     limits: CodeLimits,
 ) -> Result<Generated, GenerateError> {
     let isa = isa::target(level);
-    let leaves = leaves(kernels, level);
+    let ukernels = ukernels(kernels, level);
     let mut generator = Generator {
         isa: &*isa,
         level,
         vnni: isa::has_vnni(level),
         choose,
-        leaves: &leaves,
+        ukernels: &ukernels,
         builder: FunctionBuilderContext::new(),
         context: Context::new(),
         clif: keep_clif.then(Vec::new),
         instructions: 0,
         limits,
     };
-    let mut objects = Vec::with_capacity(kernels.len() + leaves.len());
+    let mut objects = Vec::with_capacity(kernels.len() + ukernels.len());
     for (name, kernel) in kernels {
         objects.push(generator.kernel(name, kernel)?);
     }
-    for leaf in &leaves {
-        objects.push(generator.leaf(*leaf)?);
+    for ukernel in &ukernels {
+        objects.push(generator.ukernel(*ukernel)?);
     }
     let clif = generator.clif.take().unwrap_or_default();
     let scratch_bytes = kernels.iter().map(|(_, kernel)| body::scratch_bytes(kernel)).max().unwrap_or(0);
     Ok(Generated { blob: link(&objects)?, scratch_bytes, clif })
 }
 
-/// Generates leaves alone, for their tests and benches. Symbol `i` of the blob is leaf `i`.
+/// Generates leaves alone, for their tests and benches. Symbol `i` of the blob is micro-kernel `i`.
 ///
 /// # Errors
 /// Only on defects, see [`GenerateError`].
-pub fn generate_leaves(leaves: &[Leaf], level: Level, choose: Choose) -> Result<CodeBlob, GenerateError> {
+pub fn generate_ukernels(
+    ukernels: &[MicroKernel],
+    level: Level,
+    choose: Choose,
+) -> Result<CodeBlob, GenerateError> {
     let isa = isa::target(level);
     let mut generator = Generator {
         isa: &*isa,
         level,
         vnni: isa::has_vnni(level),
         choose,
-        leaves: &[],
+        ukernels: &[],
         builder: FunctionBuilderContext::new(),
         context: Context::new(),
         clif: None,
         instructions: 0,
         limits: CodeLimits::default(),
     };
-    let objects: Vec<Object> = leaves.iter().map(|leaf| generator.leaf(*leaf)).collect::<Result<_, _>>()?;
+    let objects: Vec<Object> =
+        ukernels.iter().map(|ukernel| generator.ukernel(*ukernel)).collect::<Result<_, _>>()?;
     Ok(link(&objects)?)
 }
 
@@ -178,7 +183,7 @@ struct Generator<'a> {
     level: Level,
     vnni: bool,
     choose: Choose<'a>,
-    leaves: &'a [Leaf],
+    ukernels: &'a [MicroKernel],
     builder: FunctionBuilderContext,
     context: Context,
     clif: Option<Vec<String>>,
@@ -198,13 +203,14 @@ impl Generator<'_> {
         b.switch_to_block(entry);
         b.seal_block(entry);
         let mut imported = BTreeMap::new();
-        for leaf in body::leaves(kernel, self.level) {
-            let index = self.leaves.binary_search(&leaf).expect("every kernel's leaves were collected");
+        for ukernel in body::ukernels(kernel, self.level) {
+            let index =
+                self.ukernels.binary_search(&ukernel).expect("every kernel's micro-kernels were collected");
             let name = b.func.declare_imported_user_function(UserExternalName::new(0, index as u32));
-            let signature = b.import_signature(signature(leaf.params()));
+            let signature = b.import_signature(signature(ukernel.params()));
             let function =
                 ExtFuncData { name: ExternalName::user(name), signature, colocated: true, patchable: false };
-            imported.insert(leaf, b.import_function(function));
+            imported.insert(ukernel, b.import_function(function));
         }
         let params = [b.block_params(entry)[0], b.block_params(entry)[1]];
         body::emit(&mut Emit { b: &mut b }, kernel, params, &imported);
@@ -213,27 +219,28 @@ impl Generator<'_> {
         self.compile(name, Some(contract))
     }
 
-    fn leaf(&mut self, leaf: Leaf) -> Result<Object, GenerateError> {
-        if let Some(wide) = (self.choose)(leaf) {
-            let name = leaf.to_string();
+    fn ukernel(&mut self, ukernel: MicroKernel) -> Result<Object, GenerateError> {
+        if let Some(wide) = (self.choose)(ukernel) {
+            let name = ukernel.to_string();
             if let Some(clif) = &mut self.clif {
                 clif.push(format!("; {name}: assembled, {}\n", wide.name));
             }
-            let bytes = wide::assemble(wide, leaf, self.level)
+            let bytes = asm::assemble(wide, ukernel, self.level)
                 .map_err(|source| GenerateError::Assemble { function: name.clone(), source })?;
             return Ok(Object { name, contract: None, bytes, calls: Vec::new() });
         }
-        self.context.func = Function::with_name_signature(UserFuncName::default(), signature(leaf.params()));
+        self.context.func =
+            Function::with_name_signature(UserFuncName::default(), signature(ukernel.params()));
         let mut b = FunctionBuilder::new(&mut self.context.func, &mut self.builder);
         let entry = b.create_block();
         b.append_block_params_for_function_params(entry);
         b.switch_to_block(entry);
         b.seal_block(entry);
         let params = b.block_params(entry).to_vec();
-        leaf.emit(&mut Emit { b: &mut b }, &params, self.vnni);
+        ukernel.emit(&mut Emit { b: &mut b }, &params, self.vnni);
         b.ins().return_(&[]);
         b.finalize(self.isa.frontend_config());
-        self.compile(&leaf.to_string(), None)
+        self.compile(&ukernel.to_string(), None)
     }
 
     /// Adds the function at hand to the instructions so far.
@@ -258,7 +265,7 @@ impl Generator<'_> {
             .compile(self.isa, &mut ControlPlane::default())
             .map_err(|error| failed(format!("{:?}", error.inner)))?;
         let code = self.context.take_compiled_code().ok_or_else(|| failed("no code came out".to_owned()))?;
-        let object = Object::from_compiled(name, contract, &self.context.func, &code, self.leaves)?;
+        let object = Object::from_compiled(name, contract, &self.context.func, &code, self.ukernels)?;
         self.context.clear();
         Ok(object)
     }

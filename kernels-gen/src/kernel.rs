@@ -5,7 +5,7 @@
 //! Operands are numbered in the order in which the step lists their addresses.
 
 use crate::expr::Expr;
-use crate::leaf::gemm_q8::Products;
+use crate::ukernel::gemm_q8::DotStep;
 use kernmill_plan::format::{Q8Row, TILE_ROWS, WeightFormat, f32_row_stride};
 use kernmill_plan::kv::{KvGeometry, LayerKind};
 
@@ -78,7 +78,7 @@ pub enum Home {
     /// The worker's scratch: each worker has its own copy (prologues of at most [`PROLOGUE_TOKENS`] rows).
     Scratch,
     /// As `Scratch`, except that worker 0 uses the operand's buffer, for later steps to read.
-    ScratchUnlessFirst(OperandId),
+    ScratchExceptWorker0(OperandId),
 }
 
 /// Which rows a kernel walks over.
@@ -89,7 +89,7 @@ pub enum Domain {
     /// `top_k` rows per token.
     Slots(usize),
     /// The wanted rows of the slab.
-    Wanted,
+    LogitRows,
 }
 
 /// A packed matrix.
@@ -116,7 +116,7 @@ pub struct Mat {
 /// Something done to one row. `x`, `out` and the like are values; weights and pools are operands; numbers are shapes.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq)]
-pub enum Stage {
+pub enum RowOp {
     /// A row of the embedding table.
     Embed { table: OperandId, format: WeightFormat, row_bytes: usize, out: ValId },
     /// See docs/dev/numerics.md.
@@ -146,8 +146,8 @@ pub enum Stage {
 /// The adapter branch of a matrix: what is added to the products of rows whose token has an adapter there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatAdapter {
-    /// The site: [`kernmill_plan::program::Operand::Site`].
-    pub site: OperandId,
+    /// The LoRA target: [`kernmill_plan::program::Operand::LoraTarget`].
+    pub lora_target: OperandId,
     /// The shrunk input, a row of `MAX_RANK` f32 for each output row.
     pub shrunk: ValId,
     /// Elements of A and B.
@@ -156,11 +156,11 @@ pub struct MatAdapter {
     pub first_tile: usize,
 }
 
-/// One site of [`Body::Shrink`].
+/// One LoRA target of [`Body::Shrink`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct ShrinkSite {
-    /// The site: [`kernmill_plan::program::Operand::Site`].
-    pub site: OperandId,
+pub struct ShrinkLoraTarget {
+    /// The LoRA target: [`kernmill_plan::program::Operand::LoraTarget`].
+    pub lora_target: OperandId,
     /// Elements of A.
     pub format: WeightFormat,
     /// Shrunk rows.
@@ -169,11 +169,11 @@ pub struct ShrinkSite {
 
 /// Rows that are kept for a later shrink.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
-    /// f32, of which rows are written whose token has an adapter at one of the sites.
+pub struct LoraInput {
+    /// f32, of which rows are written whose token has an adapter at one of the LoRA targets.
     pub out: ValId,
-    /// The sites; none when every row is written.
-    pub sites: Vec<OperandId>,
+    /// The LoRA targets; none when every row is written.
+    pub lora_targets: Vec<OperandId>,
 }
 
 /// Keys or values.
@@ -197,7 +197,7 @@ pub enum Epilogue {
     /// Stores f32.
     Store { out: ValId },
     /// Stores f32 for a shrink.
-    Keep(Kept),
+    SaveLoraInput(LoraInput),
     /// Stores q8.
     Quantize { out: ValId },
     /// Stores bf16.
@@ -239,7 +239,7 @@ pub struct Kernel {
     /// Values.
     pub vals: Vec<Val>,
     /// Stages that every worker runs over all rows before the body (batches of at most [`PROLOGUE_TOKENS`]).
-    pub prologue: Vec<Stage>,
+    pub prologue: Vec<RowOp>,
     /// The work that is shared out.
     pub body: Body,
     /// Rows that pointer lists and routing lists must have room for.
@@ -254,12 +254,12 @@ pub enum Tiling {
     /// A tile of 16 rows by a few tokens at a time, weights decoded as they are read: as fast as memory while tokens are few.
     Dot,
     /// Weights decoded once into scratch, activations gathered into panels, two tiles by six tokens in registers; a body still
-    /// turns to dot leaves when it finds fewer rows than `least_rows` (an expert that few tokens chose).
+    /// turns to dot micro-kernels when it finds fewer rows than `least_rows` (an expert that few tokens chose).
     Gemm {
         /// Input rows from which on decoding into scratch pays; at least 1.
         least_rows: usize,
-        /// As the level's leaves add them up.
-        products: Products,
+        /// As the level's micro-kernels add them up.
+        products: DotStep,
     },
 }
 
@@ -278,7 +278,7 @@ impl Tiling {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     /// Stages over rows; work items are rows.
-    Rows { domain: Domain, stages: Vec<Stage> },
+    Rows { domain: Domain, row_ops: Vec<RowOp> },
     /// Dense matrices; work items are units.
     Matmul { domain: Domain, input: ValId, parts: Vec<Part> },
     /// Grouped matrices; work items are (expert, unit). Output rows are slots.
@@ -295,16 +295,16 @@ pub enum Body {
         residual: Option<ValId>,
         out: ValId,
     },
-    /// The scaled A of each token's adapter times a row of `input`, for one or several sites. Output rows are tokens, or slots where there is a
+    /// The scaled A of each token's adapter times a row of `input`, for one or several LoRA targets. Output rows are tokens, or slots where there is a
     /// routing.
     Shrink {
         input: ValId,
         /// Routing, experts, slots per token.
         routed: Option<(ValId, usize, usize)>,
         input_slots: bool,
-        sites: Vec<ShrinkSite>,
+        lora_targets: Vec<ShrinkLoraTarget>,
         /// Computed before, by each worker for the rows that it shrinks, or all of few; only with `by_rows`.
-        stages: Vec<Stage>,
+        row_ops: Vec<RowOp>,
         /// Work items are groups of tokens, if there are more than [`PROLOGUE_TOKENS`]; otherwise tiles of A.
         by_rows: bool,
     },
@@ -315,8 +315,8 @@ pub enum Body {
 impl Kernel {
     /// Every matrix that it multiplies with.
     pub fn mats(&self) -> Vec<&Mat> {
-        let stages = self.prologue.iter().chain(self.body.stages()).filter_map(|stage| match stage {
-            Stage::Linear { mat, .. } => Some(mat),
+        let row_ops = self.prologue.iter().chain(self.body.row_ops()).filter_map(|row_op| match row_op {
+            RowOp::Linear { mat, .. } => Some(mat),
             _ => None,
         });
         let parts: &[Part] = match &self.body {
@@ -328,15 +328,15 @@ impl Kernel {
             Body::ExpertDown { mat, .. } => Some(mat),
             _ => None,
         };
-        stages.chain(parts.iter().flat_map(|part| &part.mats)).chain(down).collect()
+        row_ops.chain(parts.iter().flat_map(|part| &part.mats)).chain(down).collect()
     }
 }
 
 impl Body {
     /// Stages that its work items are made of, or begin with.
-    pub fn stages(&self) -> &[Stage] {
+    pub fn row_ops(&self) -> &[RowOp] {
         match self {
-            Body::Rows { stages, .. } | Body::Shrink { stages, .. } => stages,
+            Body::Rows { row_ops, .. } | Body::Shrink { row_ops, .. } => row_ops,
             _ => &[],
         }
     }
@@ -368,5 +368,5 @@ pub struct AttentionBody {
     /// Output, f32 or q8 `[heads * head_dim]`.
     pub out: ValId,
     /// Where the output is q8: its rows in f32 too.
-    pub kept: Option<Kept>,
+    pub lora_input: Option<LoraInput>,
 }

@@ -1,11 +1,11 @@
-//! Generates kernels: Cranelift bodies, leaf micro-kernels, and the linker that makes one code blob of them.
+//! Generates kernels: Cranelift bodies, micro-kernel micro-kernels, and the linker that makes one code blob of them.
 //!
 //! [`kernel`] says what a kernel is, as data; [`generate::generate`] turns a list of them into a [`kernmill_plan::program::CodeBlob`].
-//! Bodies (`body/`) hold the loops and the work hand-out, stages (`stage/`) compute rows, leaves (`leaf/`) are the innermost
+//! Bodies (`body/`) hold the loops and the work hand-out, stages (`row_op/`) compute rows, micro-kernels (`ukernel/`) are the innermost
 //! register tiles.
 
 mod adapter;
-pub mod ahead;
+pub mod asm;
 mod body;
 pub mod check;
 mod cx;
@@ -16,12 +16,12 @@ pub mod expr;
 pub mod generate;
 pub mod isa;
 pub mod kernel;
-pub mod leaf;
 pub mod link;
 mod math;
-pub mod near;
 pub mod peak;
+pub mod prefetch;
+mod row_op;
 mod run;
 mod scratch;
-mod stage;
-pub mod wide;
+pub mod suggest;
+pub mod ukernel;

@@ -2,7 +2,7 @@
 //!
 //! Accepts PC-relative calls between functions of the blob and nothing else: no outside symbols, no absolute addresses.
 
-use crate::leaf::Leaf;
+use crate::ukernel::MicroKernel;
 use cranelift_codegen::CompiledCode;
 use cranelift_codegen::FinalizedRelocTarget;
 use cranelift_codegen::binemit::Reloc;
@@ -65,16 +65,16 @@ pub struct Object {
 }
 
 impl Object {
-    /// From Cranelift's output. User external names are indices into `leaves`.
+    /// From Cranelift's output. User external names are indices into `ukernels`.
     ///
     /// # Errors
-    /// For any relocation but a PC-relative call of a leaf.
+    /// For any relocation but a PC-relative call of a micro-kernel.
     pub fn from_compiled(
         name: &str,
         contract: Option<Contract>,
         function: &Function,
         code: &CompiledCode,
-        leaves: &[Leaf],
+        ukernels: &[MicroKernel],
     ) -> Result<Object, LinkError> {
         let mut calls = Vec::new();
         for reloc in code.buffer.relocs() {
@@ -86,11 +86,11 @@ impl Object {
             let callee = match &reloc.target {
                 FinalizedRelocTarget::ExternalName(ExternalName::User(id)) => {
                     let user = &function.params.user_named_funcs()[*id];
-                    leaves.get(user.index as usize).map(ToString::to_string)
+                    ukernels.get(user.index as usize).map(ToString::to_string)
                 }
                 other => return Err(outside(format!("{other:?}"))),
             };
-            let callee = callee.ok_or_else(|| outside("an unknown leaf".to_owned()))?;
+            let callee = callee.ok_or_else(|| outside("an unknown micro-kernel".to_owned()))?;
             calls.push((reloc.offset as usize, reloc.addend, callee));
         }
         Ok(Object { name: name.to_owned(), contract, bytes: code.code_buffer().to_vec(), calls })

@@ -1,14 +1,14 @@
 //! Probes of the machine's limits: a loop of loads as wide as the level has them, and a loop of int8 dot products on
-//! registers, in the instructions that the level's leaves are made of.
+//! registers, in the instructions that the level's micro-kernels are made of.
 //!
 //! Without VNNI the fewest instructions are those for nibbles, whose products of a block add up in 16 bits
-//! (`wide/gemm_q8_avx2_plain.rs`); bytes need twice the multiplications, and their leaves stay as far below the peak.
+//! (`wide/gemm_q8_avx2_plain.rs`); bytes need twice the multiplications, and their micro-kernels stay as far below the peak.
 //!
-//! The loads go through four parts of the memory at once and prefetch, as the leaves that stream weights do
-//! (`wide/dot_adjacent_avx512.rs`): a core has more requests to memory under way than when it reads one place after the other.
+//! The loads go through four parts of the memory at once and prefetch, as the micro-kernels that stream weights do
+//! (`wide/dot_q8x4_avx512.rs`): a core has more requests to memory under way than when it reads one place after the other.
 
+use crate::asm::ZMM;
 use crate::generate::GenerateError;
-use crate::wide::ZMM;
 use iced_x86::IcedError;
 use iced_x86::code_asm::asm_traits::{CodeAsmVpaddd, CodeAsmVpaddw, CodeAsmVpmaddubsw, CodeAsmVpmaddwd};
 use iced_x86::code_asm::registers::ymm;

@@ -1,8 +1,8 @@
-//! Items that dots take together, so that one leaf multiplies four tiles although an item has fewer: their results are as those of one wide item.
+//! Items that dots take together, so that one micro-kernel multiplies four tiles although an item has fewer: their results are as those of one wide item.
 
 use crate::emit::Emit;
 use crate::kernel::{Epilogue, Part};
-use crate::leaf::ADJACENT;
+use crate::ukernel::TILES_PER_CALL;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::TILE_ROWS;
 
@@ -46,14 +46,14 @@ pub enum RowsOf<'f> {
     Each(&'f dyn Fn(&mut Emit, Value) -> (Value, Value)),
 }
 
-/// Items of a part that dots take together: when an item has fewer tiles than one leaf multiplies, as many as fill it.
+/// Items of a part that dots take together: when an item has fewer tiles than one micro-kernel multiplies, as many as fill it.
 pub fn run_of(part: &Part) -> usize {
     let tiles = part.unit / TILE_ROWS;
-    let run = ADJACENT / tiles.max(1);
+    let run = TILES_PER_CALL / tiles.max(1);
     // These know an item as a head.
     let by_head = |step: &Epilogue| matches!(step, Epilogue::Rope { .. } | Epilogue::KvWrite { .. });
     let is_one = part.mats.len() != 1 || part.epilogue.iter().any(by_head);
-    if !is_one && run * tiles == ADJACENT && part.items() >= run { run } else { 1 }
+    if !is_one && run * tiles == TILES_PER_CALL && part.items() >= run { run } else { 1 }
 }
 
 /// Items that are handed out together: [`run_of`] all parts if it is one number.

@@ -62,8 +62,8 @@ pub fn check_fit(adapters: &[AdapterSource], program: &Program) -> Result<()> {
     if adapters.is_empty() {
         return Ok(());
     }
-    let Some(sites) = &program.model.adapters else { return Err(AdapterError::NoSites.into()) };
-    let loader = AdapterLoader::for_merging(Arc::new(sites.clone()), program.model.name.clone());
+    let Some(lora_targets) = &program.model.adapters else { return Err(AdapterError::NoLoraTargets.into()) };
+    let loader = AdapterLoader::for_merging(Arc::new(lora_targets.clone()), program.model.name.clone());
     adapters.iter().try_for_each(|adapter| Ok(loader.open(&adapter.directory, adapter.scale).map(drop)?))
 }
 

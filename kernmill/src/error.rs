@@ -4,11 +4,11 @@ use kernmill_checkpoint::CheckpointError;
 use kernmill_checkpoint::peft::PeftError;
 #[cfg(feature = "compiler")]
 use kernmill_compiler::{
-    build::BuildError, import::ImportError, pack::PackWeightsError, pipeline::CompileError,
+    import::ImportError, pack::PackWeightsError, pack::region::BuildError, pipeline::CompileError,
     plan_file::PlanPartsError, spec::SpecError,
 };
 #[cfg(feature = "compiler")]
-use kernmill_kernels::generate::GenerateError;
+use kernmill_kernels_gen::generate::GenerateError;
 use kernmill_plan::file::check::FileError;
 #[cfg(feature = "compiler")]
 use kernmill_runtime::measure::MeasureError;

@@ -5,9 +5,9 @@ use crate::error::{Error, Result};
 use crate::observe::Observer;
 use crate::source::SourceModel;
 use kernmill_compiler::graph::Graph;
-use kernmill_compiler::merge::{Delta, MergedWeights, merged_graph, sites};
+use kernmill_compiler::pack::merge_lora::{Delta, MergedWeights, lora_targets, merged_graph};
 use kernmill_compiler::weights::Weights;
-use kernmill_plan::adapter::{Adapters, SiteLayout};
+use kernmill_plan::adapter::{Adapters, LoraTargetLayout};
 use kernmill_plan::format::WeightFormat;
 use kernmill_runtime::adapter::{Adapter, AdapterLoader};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub struct Merge {
     pub graph: Graph,
     names: Vec<String>,
     deltas: Deltas,
-    /// Sites of the changed matrices, by logical name.
+    /// LoRA targets of the changed matrices, by logical name.
     changed: BTreeMap<String, usize>,
 }
 
@@ -27,9 +27,9 @@ pub struct Merge {
 struct Deltas(Vec<Adapter>);
 
 impl Delta for Deltas {
-    fn add(&self, site: usize, expert: usize, first: usize, step: usize, weights: &mut [f32]) {
-        for adapter in self.0.iter().filter(|adapter| adapter.changes(site)) {
-            adapter.merge(site, expert, first, step, weights);
+    fn add(&self, lora_target: usize, expert: usize, first: usize, step: usize, weights: &mut [f32]) {
+        for adapter in self.0.iter().filter(|adapter| adapter.changes(lora_target)) {
+            adapter.merge(lora_target, expert, first, step, weights);
         }
     }
 }
@@ -46,15 +46,16 @@ impl Merge {
         if args.is_empty() {
             return Ok(merge);
         }
-        let sites: Adapters = sites(&model.graph).map_err(|error| Error::Work(error.to_string()))?;
-        let loader = AdapterLoader::for_merging(Arc::new(sites.clone()), model.graph.name.clone());
+        let lora_targets: Adapters =
+            lora_targets(&model.graph).map_err(|error| Error::Work(error.to_string()))?;
+        let loader = AdapterLoader::for_merging(Arc::new(lora_targets.clone()), model.graph.name.clone());
         for arg in args {
             let adapter = loader.load(&arg.directory, arg.scale)?;
             adapter.notes().iter().for_each(|note| observer.note(note));
             merge.deltas.0.push(adapter);
         }
-        for (index, site) in sites.sites.iter().enumerate() {
-            let layouts: Vec<&SiteLayout> = merge
+        for (index, lora_target) in lora_targets.lora_targets.iter().enumerate() {
+            let layouts: Vec<&LoraTargetLayout> = merge
                 .deltas
                 .0
                 .iter()
@@ -64,11 +65,11 @@ impl Merge {
                 return Err(Error::BadInput(format!(
                     "--merge-lora: one of the adapters is a DoRA at {}, where another one has a part too: a DoRA scales whole rows, and cannot be \
                      added to",
-                    site.name
+                    lora_target.name
                 )));
             }
             if !layouts.is_empty() {
-                merge.changed.extend(site.outs.iter().map(|out| (out.name.clone(), index)));
+                merge.changed.extend(lora_target.outs.iter().map(|out| (out.name.clone(), index)));
             }
         }
         merge.graph = merged_graph(&model.graph, &|name| merge.changed.contains_key(name));

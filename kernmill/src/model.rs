@@ -14,7 +14,7 @@ use crate::plan::PlanModel;
 use crate::source::SourceModel;
 #[cfg(feature = "compiler")]
 use kernmill_compiler::{
-    build::build_weights,
+    pack::region::build_weights,
     pipeline::{Compiled, compile},
     weights::Weights,
 };

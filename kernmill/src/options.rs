@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::observe::{Observer, Silent};
 #[cfg(feature = "compiler")]
-use kernmill_compiler::{choose::Choices, fuse::FusedSet, pipeline, quant::Preset};
+use kernmill_compiler::{fuse::FusedSet, pipeline, quant::Preset, quant::choose::FormatChoices};
 #[cfg(feature = "compiler")]
 use kernmill_os::tiles;
 use kernmill_plan::target::Level;
@@ -131,7 +131,7 @@ impl Options {
 #[cfg(feature = "compiler")]
 impl CompileOptions {
     /// The compiler's options for `level`, `chunk` prompt tokens at once, and what preset `fast` has chosen.
-    pub fn at(&self, level: Level, chunk: u32, choices: Option<Choices>) -> pipeline::Options {
+    pub fn at(&self, level: Level, chunk: u32, choices: Option<FormatChoices>) -> pipeline::Options {
         pipeline::Options {
             preset: self.preset,
             choices,

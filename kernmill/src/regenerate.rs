@@ -3,13 +3,13 @@
 use crate::error::{Error, Result};
 use crate::options::Options as OpenOptions;
 use crate::source::SpecSource;
-use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::{Graph, Role};
-use kernmill_compiler::merge::merged_graph;
+use kernmill_compiler::pack::merge_lora::merged_graph;
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::plan_file::tensors;
 use kernmill_compiler::quant::Preset;
+use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_plan::file::{Metadata, TensorInfo};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::Program;
@@ -115,8 +115,8 @@ fn is_merged(graph: &Graph, metadata: &Metadata, name: &str) -> bool {
 }
 
 /// What preset `fast` had made of the weights.
-fn choices(graph: &Graph, metadata: &Metadata) -> Choices {
-    let mut choices = Choices::assumed(graph);
+fn choices(graph: &Graph, metadata: &Metadata) -> FormatChoices {
+    let mut choices = FormatChoices::assumed(graph);
     for choice in &mut choices.list {
         let name = &graph.tensor(choice.tensor).name;
         let packed = metadata.tensors.iter().find(|tensor| tensor.name == *name);

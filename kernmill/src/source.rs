@@ -7,13 +7,13 @@ use crate::observe::{Observer, Unit};
 use kernmill_checkpoint::gguf::{Gguf, is_gguf};
 use kernmill_checkpoint::tokenizer_files::TokenizerFiles;
 use kernmill_checkpoint::{Checkpoint, CheckpointError};
-use kernmill_compiler::build::BuildError;
-use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse::{FusedSet, FusedSpec};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import;
 use kernmill_compiler::pack::WeightSource;
+use kernmill_compiler::pack::region::BuildError;
 use kernmill_compiler::quant::Preset;
+use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::spec::{self, Spec};
 use kernmill_compiler::weights::Weights;
 use kernmill_os::files::{read_named_text, read_regular_text};
@@ -197,7 +197,7 @@ impl SourceModel {
         preset: Preset,
         threads: usize,
         observer: &dyn Observer,
-    ) -> Result<Option<Choices>> {
+    ) -> Result<Option<FormatChoices>> {
         let weights = Weights::new(&self.graph, &self.checkpoint)?;
         choices(&self.graph, &weights, preset, threads, observer)
     }
@@ -210,13 +210,13 @@ pub fn choices<S: WeightSource<Error = CheckpointError>>(
     preset: Preset,
     threads: usize,
     observer: &dyn Observer,
-) -> Result<Option<Choices>> {
+) -> Result<Option<FormatChoices>> {
     if preset != Preset::Fast {
         return Ok(None);
     }
-    let all = Choices::assumed(graph).elements(graph);
+    let all = FormatChoices::assumed(graph).elements(graph);
     let progress = observer.begin("choosing formats", Unit::Count, all);
-    let choices = Choices::measured(graph, weights, threads, &|elements| progress.advance(elements));
+    let choices = FormatChoices::measured(graph, weights, threads, &|elements| progress.advance(elements));
     drop(progress);
     Ok(Some(choices.map_err(BuildError::Pack)?))
 }

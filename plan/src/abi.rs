@@ -3,7 +3,7 @@
 //! A kernel is independent of the layer it serves: which weights, arena buffers, KV pools and tables it works on comes
 //! through [`Worker::operands`], absolute addresses in the order that the step lists them.
 
-use crate::adapter::SiteEntry;
+use crate::adapter::LoraTargetEntry;
 use std::sync::atomic::AtomicU32;
 
 /// What one run over a batch of tokens is about; the same for all steps and workers.
@@ -28,14 +28,14 @@ pub struct Args {
     pub block_tables: [*const u32; 2],
     /// Entries per sequence in each block table.
     pub block_table_stride: [u32; 2],
-    /// `[slot][site]`: what each adapter has at each site of the program ([`crate::program::ModelInfo::adapters`]). Null when no token of
-    /// the batch has an adapter at a site that the step looks at.
-    pub adapter_table: *const SiteEntry,
+    /// `[slot][lora_target]`: what each adapter has at each LoRA target of the program ([`crate::program::ModelInfo::adapters`]). Null when no token of
+    /// the batch has an adapter at a LoRA target that the step looks at.
+    pub adapter_table: *const LoraTargetEntry,
     /// Bytes from one slot's entries to the next's.
     pub adapter_stride: u64,
     /// `[T]` how many tokens from each one on, itself included, have its slot.
     pub adapter_runs: *const u32,
-    /// Tiles of 16 ranks of the largest rank that any token's adapter has at any site.
+    /// Tiles of 16 ranks of the largest rank that any token's adapter has at any LoRA target.
     pub adapter_tiles: u32,
 }
 

@@ -67,8 +67,8 @@ pub enum Need {
         /// Elements of a row.
         head_dim: u32,
     },
-    /// A site of adapters.
-    Site {
+    /// A LoRA target of adapters.
+    LoraTarget {
         /// Columns of A, when it is read.
         columns: Option<u32>,
         /// Tiles of 16 rows of B (of an expert's B) that are read.
@@ -97,7 +97,7 @@ impl Need {
             Need::Buffer { .. } => "a buffer",
             Need::Kv { .. } => "a KV pool",
             Need::Rope { .. } => "a rotary table",
-            Need::Site { .. } => "an adapter site",
+            Need::LoraTarget { .. } => "an LoRA target",
         }
     }
 }

@@ -124,25 +124,25 @@ pub struct Step {
     /// See `reads`.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub writes: Vec<u32>,
-    /// Sites of adapters that it serves, index into [`Adapters::sites`]: it runs only when a token of the batch has an adapter at one of
+    /// LoRA targets of adapters that it serves, index into [`Adapters::lora_targets`]: it runs only when a token of the batch has an adapter at one of
     /// them. Empty: it always runs.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
-    pub sites: Vec<u32>,
+    pub lora_targets: Vec<u32>,
     /// What it reads and computes, for reports.
     pub work: StepWork,
     /// What its workers read first.
-    pub ahead: Ahead,
+    pub prefetch: PrefetchHint,
 }
 
 /// Where workers begin to read in a step, so that one that waits for the step before can fetch it ahead. No kernel depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ahead {
+pub struct PrefetchHint {
     /// Operands (indices into [`Step::operands`], all [`Operand::Weights`]) that every worker reads whole before anything else.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub whole: Vec<u32>,
     /// What work items read, in the order of their numbers.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
-    pub parts: Vec<AheadPart>,
+    pub parts: Vec<PrefetchRange>,
     /// Of these parts' items, how many are handed out in equal shares: worker `i` of `n` begins with item `shared * i / n`.
     pub shared: u32,
     /// Index into [`TokenClass::routings`] when the parts are experts' matrices: the lowest id chosen comes first.
@@ -151,7 +151,7 @@ pub struct Ahead {
 
 /// Consecutive work items, or runs of them that a worker takes together, and the weights that they read one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AheadPart {
+pub struct PrefetchRange {
     /// Index into [`Step::operands`] of the weights.
     pub operand: u32,
     /// Number of items.
@@ -202,8 +202,8 @@ pub enum Operand {
     },
     /// Rotary table.
     Rope(u32),
-    /// Byte offset of a site's entry in a slot's row of the table of adapters; no address.
-    Site(u32),
+    /// Byte offset of a LoRA target's entry in a slot's row of the table of adapters; no address.
+    LoraTarget(u32),
 }
 
 /// Position-independent machine code: functions at 64-byte aligned offsets.
@@ -224,6 +224,6 @@ pub struct Symbol {
     pub offset: u64,
     /// Bytes.
     pub size: u64,
-    /// What it asks of the steps that call it, if it follows the kernel ABI; leaf micro-kernels do not.
+    /// What it asks of the steps that call it, if it follows the kernel ABI; micro-kernel micro-kernels do not.
     pub contract: Option<Contract>,
 }

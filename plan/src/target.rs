@@ -133,8 +133,8 @@ impl Tuning {
 
     /// That of this CPU, by its maker and family.
     pub fn native() -> Tuning {
-        let leaf = std::arch::x86_64::__cpuid(0);
-        let maker = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes).concat();
+        let ukernel = std::arch::x86_64::__cpuid(0);
+        let maker = [ukernel.ebx, ukernel.edx, ukernel.ecx].map(u32::to_le_bytes).concat();
         Tuning::of(&maker, family(std::arch::x86_64::__cpuid(1).eax))
     }
 

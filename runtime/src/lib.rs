@@ -27,10 +27,8 @@ mod toy;
 
 pub use adapter::{AdapterError, AdapterStore, AdapterUse};
 pub use code::CodeError;
-pub use engine::{
-    Engine, EngineConfig, EngineError, EngineThread, Entry, LogitRow, LogitRows, RowSink, SeqId,
-    StepStats, ThreadError,
-};
+pub use engine::thread::{EngineThread, ThreadError};
+pub use engine::{Engine, EngineConfig, EngineError, Entry, LogitRow, LogitRows, RowSink, SeqId, StepStats};
 pub use error_kind::ErrorKind;
 pub use executor::{BatchError, LoadError, MemoryNeed};
 pub use generate::{GenerateParams, Generation, StopReason, Summary};

@@ -1,9 +1,9 @@
 //! `--emit obj` and `--emit hashes`: the machine code by itself.
 
 use super::{Sandbox, kernmill, kernmill_in};
-use kernmill_compiler::choose::Choices;
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::quant::Preset;
+use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
@@ -17,7 +17,7 @@ const NANO: &str = "model-specs/nano/nano.toml";
 fn program(spec: &str, preset: Preset, level: Level) -> Program {
     let text = fs::read_to_string(spec).unwrap();
     let graph = lower(&Spec::parse(spec, &text).unwrap()).unwrap();
-    let choices = Some(Choices::assumed(&graph));
+    let choices = Some(FormatChoices::assumed(&graph));
     compile(&graph, &Options { preset, choices, ..Options::new(level) }).unwrap().program
 }
 

@@ -42,7 +42,7 @@ fn own(package: &str) -> Vec<String> {
 fn the_runtime_carries_no_compiler() {
     let needs = closure("kernmill-runtime");
     assert!(needs.contains("kernmill-plan"));
-    let compilers = ["kernmill-compiler", "kernmill-kernels", "iced-x86"];
+    let compilers = ["kernmill-compiler", "kernmill-kernels-gen", "iced-x86"];
     let found: Vec<&String> = needs
         .iter()
         .filter(|name| compilers.contains(&name.as_str()) || name.starts_with("cranelift"))
@@ -60,7 +60,7 @@ fn the_run_only_build_carries_no_compiler() {
         String::from_utf8(output.stdout).unwrap()
     };
     let compiler = |line: &&str| {
-        ["cranelift", "iced", "kernmill-kernels", "kernmill-compiler"]
+        ["cranelift", "iced", "kernmill-kernels-gen", "kernmill-compiler"]
             .iter()
             .any(|name| line.starts_with(name))
     };
@@ -78,7 +78,7 @@ fn the_run_only_build_carries_no_compiler() {
 #[test]
 fn crates_depend_in_one_direction() {
     let (os, plan, readers) = ("kernmill-os", "kernmill-plan", "kernmill-checkpoint");
-    let (kernels, compiler, runtime) = ("kernmill-kernels", "kernmill-compiler", "kernmill-runtime");
+    let (kernels, compiler, runtime) = ("kernmill-kernels-gen", "kernmill-compiler", "kernmill-runtime");
     assert_eq!(own(os), [""; 0]);
     assert_eq!(own(plan), [os]);
     assert_eq!(own(readers), [os, plan]);

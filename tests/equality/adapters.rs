@@ -1,31 +1,31 @@
 //! Adapters: the interpreter's bits on every level, in any company, and what they mean.
 
 use super::{Case, PRESETS, assert_bits, logits, options, shapes};
-use kernmill_compiler::adapt::with_adapters;
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::Graph;
-use kernmill_compiler::interp::{Interpreter, RawTensor, SiteAdapter};
+use kernmill_compiler::graph::lora::with_adapters;
+use kernmill_compiler::interp::{Interpreter, LoraTargetAdapter, RawTensor};
 use kernmill_compiler::pipeline::Options;
 use kernmill_compiler::quant::{Preset, quantise_chosen};
 use kernmill_compiler::testing::{Mlp, ModelShape, Rng, pack_adapter, random_adapter};
 use kernmill_os::region::RegionError;
-use kernmill_plan::adapter::{Adapters, Site, SiteShape};
+use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetShape};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use kernmill_runtime::adapter::{AdapterPackError, PackedAdapter};
 use kernmill_runtime::{Engine, Entry};
 use std::sync::Arc;
 
-/// An adapter's data by site.
-type Data = Vec<Option<SiteAdapter>>;
+/// An adapter's data by LoRA target.
+type Data = Vec<Option<LoraTargetAdapter>>;
 
 /// What a random adapter is like.
 #[derive(Clone, Copy)]
 struct Kind {
     ranks: &'static [usize],
-    /// One in so many sites has nothing.
+    /// One in so many LoRA targets has nothing.
     missing: usize,
-    /// Dense sites have factors.
+    /// Dense LoRA targets have factors.
     dora: bool,
 }
 
@@ -37,27 +37,32 @@ const KINDS: [Kind; 4] = [
     Kind { ranks: &[3, 32], missing: 2, dora: false },
 ];
 
-fn random(site: &Site, kind: Kind, rng: &mut Rng) -> Option<SiteAdapter> {
+fn random(lora_target: &LoraTarget, kind: Kind, rng: &mut Rng) -> Option<LoraTargetAdapter> {
     if kind.missing < usize::MAX && rng.one_in(kind.missing) {
         return None;
     }
     let rank = rng.pick(kind.ranks);
-    Some(random_adapter(site, rank, kind.dora, rng))
+    Some(random_adapter(lora_target, rank, kind.dora, rng))
 }
 
 /// One adapter of each kind.
-fn adapters(sites: &[Site], seed: u64) -> Vec<Data> {
+fn adapters(lora_targets: &[LoraTarget], seed: u64) -> Vec<Data> {
     let mut rng = Rng::new(seed);
-    KINDS.iter().map(|kind| sites.iter().map(|site| random(site, *kind, &mut rng)).collect()).collect()
+    KINDS
+        .iter()
+        .map(|kind| lora_targets.iter().map(|lora_target| random(lora_target, *kind, &mut rng)).collect())
+        .collect()
 }
 
 fn packed(adapters: &Adapters, data: &Data) -> Arc<PackedAdapter> {
-    let shape = |data: &SiteAdapter| SiteShape { rank: data.rank, factors: data.factors.is_some() };
-    let shapes: Vec<Option<SiteShape>> = data.iter().map(|data| data.as_ref().map(shape)).collect();
-    let pack = PackedAdapter::pack::<AdapterPackError>(adapters, &shapes, &mut |site, layout, bytes| {
-        let data = data[site].as_ref().expect("a layout is of a site with data");
-        Ok(pack_adapter(&adapters.sites[site], data, layout, bytes)?)
-    });
+    let shape =
+        |data: &LoraTargetAdapter| LoraTargetShape { rank: data.rank, factors: data.factors.is_some() };
+    let shapes: Vec<Option<LoraTargetShape>> = data.iter().map(|data| data.as_ref().map(shape)).collect();
+    let pack =
+        PackedAdapter::pack::<AdapterPackError>(adapters, &shapes, &mut |lora_target, layout, bytes| {
+            let data = data[lora_target].as_ref().expect("a layout is of a LoRA target with data");
+            Ok(pack_adapter(&adapters.lora_targets[lora_target], data, layout, bytes)?)
+        });
     Arc::new(pack.map_err(|error: AdapterPackError| error.to_string()).unwrap())
 }
 
@@ -113,7 +118,7 @@ fn check(case: &Case, options: &Options, threads: &[usize], pieces: &[&[usize]],
     let preset = options.preset;
     let compiled = case.compile(&Options { adapters: true, ..options.clone() });
     let image = case.image(&compiled);
-    let data = adapters(&image.program().model.adapters.as_ref().unwrap().sites, 5);
+    let data = adapters(&image.program().model.adapters.as_ref().unwrap().lora_targets, 5);
     let expected = expected(case, preset, &data);
     let vocab = case.graph.vocab;
     for threads in threads {
@@ -193,19 +198,20 @@ fn adapters_are_what_merging_them_gives() {
     for shape in [ModelShape { mlp, ..oss }, ModelShape::mini_llama()] {
         let case = Case::new(&shape, 7, 20);
         let options = Options { adapters: true, ..options(Preset::Exact, Level::V3) };
-        let sites = case.compile(&options).program.model.adapters.unwrap().sites;
+        let lora_targets = case.compile(&options).program.model.adapters.unwrap().lora_targets;
         for kind in [KINDS[0], KINDS[1]] {
             let mut rng = Rng::new(3);
-            let data: Data = sites.iter().map(|site| random(site, kind, &mut rng)).collect();
+            let data: Data =
+                lora_targets.iter().map(|lora_target| random(lora_target, kind, &mut rng)).collect();
             let of_adapter = expected(&case, Preset::Exact, std::slice::from_ref(&data)).remove(1);
             let mut merged = Case {
                 graph: case.graph.clone(),
                 weights: case.weights.clone(),
                 tokens: case.tokens.clone(),
             };
-            for (site, data) in sites.iter().zip(&data) {
+            for (lora_target, data) in lora_targets.iter().zip(&data) {
                 if let Some(data) = data {
-                    merge(&mut merged, site, data);
+                    merge(&mut merged, lora_target, data);
                 }
             }
             let of_weights = merged.expected(Preset::Exact);
@@ -220,14 +226,14 @@ fn adapters_are_what_merging_them_gives() {
     }
 }
 
-/// `W = (W + B scale A) * factor` in the weights that the site's matrices are made of.
-fn merge(case: &mut Case, site: &Site, data: &SiteAdapter) {
-    let k = site.k as usize;
-    let experts = (site.experts as usize).max(1);
-    for out in &site.outs {
+/// `W = (W + B scale A) * factor` in the weights that the LoRA target's matrices are made of.
+fn merge(case: &mut Case, lora_target: &LoraTarget, data: &LoraTargetAdapter) {
+    let k = lora_target.k as usize;
+    let experts = (lora_target.experts as usize).max(1);
+    for out in &lora_target.outs {
         let at = case.graph.tensors.iter().position(|tensor| tensor.name == out.name).unwrap();
         let mut weights = case.weights.raw[at].to_f32();
-        let (n, rows) = (out.rows as usize, site.rows());
+        let (n, rows) = (out.rows as usize, lora_target.rows());
         for expert in 0..experts {
             for row in 0..n {
                 let source = out.first as usize + row * out.step as usize;
@@ -249,9 +255,9 @@ fn packing_reports_what_is_wrong() {
     let case = Case::new(&ModelShape::mini_llama(), 1, 1);
     let compiled = case.compile(&Options { adapters: true, ..options(Preset::Faithful, Level::V3) });
     let adapters = compiled.program.model.adapters.unwrap();
-    let mut shapes = vec![None; adapters.sites.len()];
-    shapes[0] = Some(SiteShape { rank: 2, factors: false });
-    let k = adapters.sites[0].k as usize;
+    let mut shapes = vec![None; adapters.lora_targets.len()];
+    shapes[0] = Some(LoraTargetShape { rank: 2, factors: false });
+    let k = adapters.lora_targets[0].k as usize;
     let error = PackedAdapter::pack::<AdapterPackError>(&adapters, &shapes, &mut |_, layout, bytes| {
         Ok(layout.pack_a(0, &vec![f32::INFINITY; 2 * k], bytes)?)
     });

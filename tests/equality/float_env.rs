@@ -1,8 +1,8 @@
 //! A host program with another floating-point environment gets the same bits, and has its environment afterwards.
 
 use super::{Case, PRESETS, assert_bits, engine, logits, options};
-use kernmill_compiler::build::build_weights;
 use kernmill_compiler::interp::RawTensor;
+use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::testing::ModelShape;
 use kernmill_plan::target::Level;

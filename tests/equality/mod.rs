@@ -7,13 +7,13 @@ mod tiles;
 use crate::harness::image_of;
 use crate::hostile::targets::trial::Trial;
 use fastrand::Rng;
-use kernmill_compiler::build::build_weights;
-use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::interp::{Interpreter, RawTensor};
 use kernmill_compiler::pack::MemorySource;
+use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::{Preset, quantise_chosen};
 use kernmill_compiler::select::Pick;
 use kernmill_compiler::testing::{Mlp, ModelShape, RandomWeights, build, random_weights};
@@ -76,8 +76,8 @@ impl Case {
 }
 
 /// Choices for preset `fast` with both formats in one kernel: of each three candidates, the second stays int8.
-fn mixed(graph: &Graph) -> Choices {
-    let mut choices = Choices::assumed(graph);
+fn mixed(graph: &Graph) -> FormatChoices {
+    let mut choices = FormatChoices::assumed(graph);
     choices.list.iter_mut().skip(1).step_by(3).for_each(|choice| choice.format = WeightFormat::Int8);
     choices
 }
@@ -408,8 +408,8 @@ fn every_candidate_gives_the_interpreters_bits() {
                     }
                 }
                 for n in 0..4 {
-                    let options = Options { leaves: Pick::Nth(n), chunk, ..options(preset, level) };
-                    same(&options, preset, &expected, &format!("leaf version {n}"));
+                    let options = Options { ukernels: Pick::Nth(n), chunk, ..options(preset, level) };
+                    same(&options, preset, &expected, &format!("micro-kernel version {n}"));
                 }
             }
         }

@@ -1,22 +1,22 @@
-//! Whole programs for `amx` on a CPU without tiles: every call of a leaf that uses tiles goes to the interpreter of machine code, which
-//! runs the leaf's own bytes on copies of its operands; everything else, the 512-bit leaves too, runs on the CPU.
+//! Whole programs for `amx` on a CPU without tiles: every call of a micro-kernel that uses tiles goes to the interpreter of machine code, which
+//! runs the micro-kernel's own bytes on copies of its operands; everything else, the 512-bit micro-kernels too, runs on the CPU.
 
 use super::{Case, assert_bits, engine, logits, options};
 use crate::kernels::machine::{Machine, Memory, Region};
 use kernmill_compiler::pipeline::Options;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::testing::{Mlp, ModelShape};
-use kernmill_kernels::leaf::Leaf;
-use kernmill_kernels::leaf::param::Param;
+use kernmill_kernels_gen::ukernel::MicroKernel;
+use kernmill_kernels_gen::ukernel::param::Param;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A leaf that the interpreter runs.
+/// A micro-kernel that the interpreter runs.
 struct Interpreted {
-    leaf: Leaf,
+    ukernel: MicroKernel,
     code: Vec<u8>,
 }
 
@@ -25,22 +25,22 @@ thread_local! {
     static CPU: RefCell<Machine> = RefCell::new(Machine::new(Memory::default()));
 }
 
-/// Calls of leaves, and among them products.
+/// Calls of micro-kernels, and among them products.
 static CALLS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
-/// Where leaves lie in the interpreter's memory, outside of what the process has.
+/// Where micro-kernels lie in the interpreter's memory, outside of what the process has.
 const CODE: u64 = 0x1000;
 
-/// What a leaf's place jumps to, its arguments as they were and itself as the sixth.
-unsafe extern "C" fn interpret(a: u64, b: u64, c: u64, d: u64, e: u64, leaf: *const Interpreted) {
-    // SAFETY: `divert` gives a leaf that lives as long as the process.
-    let Interpreted { leaf, code } = unsafe { &*leaf };
+/// What a micro-kernel's place jumps to, its arguments as they were and itself as the sixth.
+unsafe extern "C" fn interpret(a: u64, b: u64, c: u64, d: u64, e: u64, ukernel: *const Interpreted) {
+    // SAFETY: `divert` gives a micro-kernel that lives as long as the process.
+    let Interpreted { ukernel, code } = unsafe { &*ukernel };
     let args = [a, b, c, d, e];
     CALLS[0].fetch_add(1, Relaxed);
-    CALLS[1].fetch_add(u64::from(matches!(leaf, Leaf::GemmBf16(_))), Relaxed);
+    CALLS[1].fetch_add(u64::from(matches!(ukernel, MicroKernel::GemmBf16(_))), Relaxed);
     CPU.with_borrow_mut(|cpu| {
         let mut pieces = Vec::new();
-        for (index, param) in leaf.contract().iter().enumerate() {
+        for (index, param) in ukernel.contract().iter().enumerate() {
             let (region, writable) = match param {
                 Param::Read(region) => (region, false),
                 Param::Update(region) | Param::Write(region) => (region, true),
@@ -55,32 +55,32 @@ unsafe extern "C" fn interpret(a: u64, b: u64, c: u64, d: u64, e: u64, leaf: *co
         }
         cpu.memory = Memory::default();
         for (address, bytes, writable) in &pieces {
-            // SAFETY: what the contract says that the leaf may read is there.
+            // SAFETY: what the contract says that the micro-kernel may read is there.
             let bytes = unsafe { std::slice::from_raw_parts(*address as *const u8, *bytes) }.to_vec();
             cpu.memory.add(Region { address: *address, bytes, writable: *writable });
         }
-        assert_eq!(cpu.has_tiles(), leaf.tiles().before, "{leaf}");
-        cpu.call(code, CODE, &args).unwrap_or_else(|fault| panic!("{leaf}: {fault}"));
-        assert_eq!(cpu.has_tiles(), leaf.tiles().after, "{leaf}");
+        assert_eq!(cpu.has_tiles(), ukernel.tiles().before, "{ukernel}");
+        cpu.call(code, CODE, &args).unwrap_or_else(|fault| panic!("{ukernel}: {fault}"));
+        assert_eq!(cpu.has_tiles(), ukernel.tiles().after, "{ukernel}");
         for (address, _, _) in pieces.iter().filter(|(_, _, writable)| *writable) {
             let bytes = &cpu.memory.region(*address).expect("it was added").bytes;
-            // SAFETY: as above; the contract says that the leaf may write here.
+            // SAFETY: as above; the contract says that the micro-kernel may write here.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), *address as *mut u8, bytes.len()) };
         }
     });
 }
 
-/// Makes every leaf of the program that uses tiles a jump to [`interpret`], so that a CPU with AVX-512 can run the program.
-fn divert(program: &mut Program, leaves: &[Leaf]) {
+/// Makes every micro-kernel of the program that uses tiles a jump to [`interpret`], so that a CPU with AVX-512 can run the program.
+fn divert(program: &mut Program, ukernels: &[MicroKernel]) {
     let code = &mut program.code;
     code.bytes.resize(code.bytes.len().next_multiple_of(64), 0xcc);
-    for leaf in leaves {
-        let symbol = code.symbols.iter_mut().find(|symbol| symbol.name == leaf.to_string());
-        let symbol = symbol.unwrap_or_else(|| panic!("{leaf} is not in the program"));
+    for ukernel in ukernels {
+        let symbol = code.symbols.iter_mut().find(|symbol| symbol.name == ukernel.to_string());
+        let symbol = symbol.unwrap_or_else(|| panic!("{ukernel} is not in the program"));
         let place = symbol.offset as usize;
         let bytes = code.bytes[place..place + symbol.size as usize].to_vec();
-        let interpreted = Box::leak(Box::new(Interpreted { leaf: *leaf, code: bytes }));
-        // mov r9, leaf; mov rax, interpret; jmp rax
+        let interpreted = Box::leak(Box::new(Interpreted { ukernel: *ukernel, code: bytes }));
+        // mov r9, micro-kernel; mov rax, interpret; jmp rax
         let mut jump = vec![0x49, 0xb9];
         jump.extend((&raw const *interpreted as u64).to_le_bytes());
         jump.extend([0x48, 0xb8]);
@@ -94,21 +94,23 @@ fn divert(program: &mut Program, leaves: &[Leaf]) {
     program.level = Level::V4Vnni;
 }
 
-/// The leaves of a compilation that use tiles.
-fn tile_leaves(program: &Program, stride_and_gap: &[(usize, usize, usize)]) -> Vec<Leaf> {
-    let has = |leaf: &Leaf| program.code.symbols.iter().any(|symbol| symbol.name == leaf.to_string());
+/// The micro-kernels of a compilation that use tiles.
+fn tile_ukernels(program: &Program, stride_and_gap: &[(usize, usize, usize)]) -> Vec<MicroKernel> {
+    let has =
+        |ukernel: &MicroKernel| program.code.symbols.iter().any(|symbol| symbol.name == ukernel.to_string());
     let gemms = stride_and_gap.iter().flat_map(|&(tiles, stride, gap)| {
-        use kernmill_kernels::leaf::gemm_bf16::Shape;
-        [1, 2].map(|groups| Leaf::GemmBf16(Shape { tiles, groups, stride, gap }))
+        use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
+        [1, 2].map(|groups| MicroKernel::GemmBf16(Shape { tiles, groups, stride, gap }))
     });
-    let leaves: Vec<Leaf> = gemms.chain([Leaf::TilesOn, Leaf::TilesOff]).filter(has).collect();
+    let ukernels: Vec<MicroKernel> =
+        gemms.chain([MicroKernel::TilesOn, MicroKernel::TilesOff]).filter(has).collect();
     let all = program
         .code
         .symbols
         .iter()
         .filter(|s| s.name.starts_with("gemm_bf16") || s.name.starts_with("tiles"));
-    assert_eq!(leaves.len(), all.count(), "every leaf with tiles is known");
-    leaves
+    assert_eq!(ukernels.len(), all.count(), "every micro-kernel with tiles is known");
+    ukernels
 }
 
 /// Tiles, stride and gap of the gemms of gate and up in units of 32, of single and of paired tiles of down, and of unfused matrices.
@@ -122,9 +124,9 @@ fn check(name: &str, shape: &ModelShape, length: usize, threads: usize, pieces: 
     let case = Case::new(shape, 3, length);
     let expected = case.expected(Preset::Bf16);
     let mut compiled = case.compile(&Options { fuse, chunk: 48, ..options(Preset::Bf16, Level::Amx) });
-    let leaves = tile_leaves(&compiled.program, &GEMMS);
-    assert!(leaves.contains(&Leaf::TilesOn), "{name}: the program uses tiles");
-    divert(&mut compiled.program, &leaves);
+    let ukernels = tile_ukernels(&compiled.program, &GEMMS);
+    assert!(ukernels.contains(&MicroKernel::TilesOn), "{name}: the program uses tiles");
+    divert(&mut compiled.program, &ukernels);
     let before = CALLS[1].load(Relaxed);
     let image = case.image(&compiled);
     let mut engine = engine(&image, threads, 1, None);

@@ -4,11 +4,11 @@
 //! signal; the pair at work is in `target/tmp/pair-SEED`.
 
 use crate::hostile::targets::trial::{Trial, adapter, difference};
-use kernmill_compiler::adapt::with_adapters;
-use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse};
 use kernmill_compiler::graph::Graph;
+use kernmill_compiler::graph::lora::with_adapters;
 use kernmill_compiler::pipeline::{CompileError, Compiled, Options, compile};
+use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::quantise_chosen;
 use kernmill_compiler::testing::{Pair, RULE, Rng, random_pair, random_weights};
 use kernmill_plan::target::Level;
@@ -94,7 +94,7 @@ fn run(seed: u64, path: &Path) -> Fate {
         Err(error) => return Fate::Refused(error.to_string()),
     };
     let set = FusedSet::builtin().with(vec![spec]).expect("its name is its own");
-    let choices = Choices::assumed(&pair.graph);
+    let choices = FormatChoices::assumed(&pair.graph);
     let quantised = quantise_chosen(&pair.graph, pair.preset, Some(&choices)).unwrap();
     let options = Options {
         preset: pair.preset,
@@ -142,7 +142,7 @@ fn differs(pair: &Pair, graph: &Graph, both: [&Compiled; 2], rng: &mut Rng) -> O
     let tokens: Vec<u32> = (0..TOKENS).map(|_| rng.below(pair.graph.vocab) as u32).collect();
     let trial = Trial { graph: &pair.graph, weights: &weights, tokens: &tokens };
     let data = both[0].program.model.adapters.as_ref().filter(|_| pair.adapted);
-    let data = data.map(|sites| adapter(sites, rng));
+    let data = data.map(|lora_targets| adapter(lora_targets, rng));
     let expected = trial.expected(graph, data.as_deref());
     assert!(
         expected.iter().all(|x| x.is_finite()),

@@ -80,7 +80,7 @@ fn quantised_matrices_are_those_that_they_stand_for() {
         tensor.data = rounded.flat_map(|x| x.to_le_bytes()).collect();
     }
     let (mut expected, actual) = (model(&dequantised), model(&convert("llama-plain", Q8_0)));
-    // The spec of a file in blocks leaves some inputs in f32.
+    // The spec of a file in blocks micro-kernels some inputs in f32.
     expected.graph = actual.graph.clone();
     for preset in Preset::ALL {
         assert!(logits(&expected, preset, &tokens) == logits(&actual, preset, &tokens), "{}", preset.name());
@@ -156,7 +156,7 @@ fn the_spec_names_the_files_tensors() {
     assert!(text.contains("lm_head    = { from = \"token_embd.weight\""), "{text}");
 }
 
-/// The products whose inputs a file's spec leaves in f32.
+/// The products whose inputs a file's spec micro-kernels in f32.
 fn f32_inputs(writer: &Writer) -> Vec<String> {
     let graph = model(writer).graph;
     let kept = graph.nodes.iter().filter(|node| node.op == Op::Linear(Activations::F32));

@@ -5,14 +5,14 @@ use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::select::explain;
 use kernmill_compiler::testing::{ModelShape, build};
-use kernmill_kernels::disasm;
-use kernmill_kernels::expr::Expr;
-use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::gemm_bf16::Shape;
-use kernmill_kernels::leaf::gemm_q8::{Decoded, Overlap};
-use kernmill_kernels::leaf::map::Map;
-use kernmill_kernels::leaf::{Leaf, Order};
-use kernmill_kernels::wide;
+use kernmill_kernels_gen::asm;
+use kernmill_kernels_gen::disasm;
+use kernmill_kernels_gen::expr::Expr;
+use kernmill_kernels_gen::generate::generate_ukernels;
+use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
+use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, Overlap};
+use kernmill_kernels_gen::ukernel::map::Map;
+use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
 use kernmill_plan::target::Level;
@@ -22,8 +22,8 @@ fn compiled(preset: Preset) -> Compiled {
     compile(&graph, &Options { preset, keep_clif: true, ..Options::new(Level::V4Vnni) }).unwrap()
 }
 
-fn joined<T: ToString>(stages: &[T]) -> String {
-    stages.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+fn joined<T: ToString>(row_ops: &[T]) -> String {
+    row_ops.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn candidates_and_their_costs() {
     let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
     for level in [Level::V3, Level::V4Vnni] {
         let compiled = compile(&graph, &Options { chunk: 64, ..Options::new(level) }).unwrap();
-        let text = explain(&compiled.selections, &compiled.leaves).to_string();
+        let text = explain(&compiled.selections, &compiled.ukernels).to_string();
         expect_file![format!("{}/tests/golden/candidates_{}.txt", env!("CARGO_MANIFEST_DIR"), level.name())]
             .assert_eq(&text);
     }
@@ -55,21 +55,21 @@ fn cranelift_ir_of_a_kernel() {
 }
 
 /// An activation, and how its result is rounded.
-fn row_wise() -> [Leaf; 2] {
+fn row_wise() -> [MicroKernel; 2] {
     let glu = Expr::parse("silu(min(x, 7)) * (y + 1)", &["x", "y"]).unwrap();
-    [Leaf::Map(Map::new(glu, 32, &[256, 256], 256)), Leaf::Quantize]
+    [MicroKernel::Map(Map::new(glu, 32, &[256, 256], 256)), MicroKernel::Quantize]
 }
 
 #[test]
-fn machine_code_of_leaves() {
-    let leaves = [
-        Leaf::DotQ8 { format: WeightFormat::Mxfp4, k: 64, tokens: 1 },
-        Leaf::DotQ8 { format: WeightFormat::Int8, k: 64, tokens: 4 },
-        Leaf::DotF32 { format: WeightFormat::Bf16, k: 64, tokens: 1 },
-        Leaf::Value { elem: KvElem::F16, head_dim: 32, group: 2 },
+fn machine_code_of_ukernels() {
+    let ukernels = [
+        MicroKernel::DotQ8 { format: WeightFormat::Mxfp4, k: 64, tokens: 1 },
+        MicroKernel::DotQ8 { format: WeightFormat::Int8, k: 64, tokens: 4 },
+        MicroKernel::DotF32 { format: WeightFormat::Bf16, k: 64, tokens: 1 },
+        MicroKernel::Value { elem: KvElem::F16, head_dim: 32, group: 2 },
     ];
     for level in [Level::V3, Level::V4Vnni] {
-        let text = disasm::blob(&generate_leaves(&leaves, level, &|_| None).unwrap());
+        let text = disasm::blob(&generate_ukernels(&ukernels, level, &|_| None).unwrap());
         expect_file![format!("{}/tests/golden/leaves_{}.asm", env!("CARGO_MANIFEST_DIR"), level.name())]
             .assert_eq(&text);
         assert_eq!(text.contains("vpdpbusd"), level == Level::V4Vnni, "{}", level.name());
@@ -77,36 +77,37 @@ fn machine_code_of_leaves() {
 }
 
 #[test]
-fn machine_code_of_wide_leaves() {
-    let leaves = [
-        Leaf::DotQ8 { format: WeightFormat::Mxfp4, k: 64, tokens: 1 },
-        Leaf::DotQ8 { format: WeightFormat::Int8, k: 64, tokens: 2 },
-        Leaf::DotAdjacent { format: WeightFormat::Mxfp4, k: 128, tokens: 1, order: Order::Pairs },
-        Leaf::DotF32 { format: WeightFormat::Bf16, k: 64, tokens: 1 },
-        Leaf::Score { elem: KvElem::F16, head_dim: 32, group: 2, scale: 0.125f32.to_bits() },
-        Leaf::Value { elem: KvElem::F16, head_dim: 32, group: 2 },
-        Leaf::Softmax,
-        Leaf::Combine { head_dim: 32, group: 1, sinks: true },
+fn machine_code_of_wide_ukernels() {
+    let ukernels = [
+        MicroKernel::DotQ8 { format: WeightFormat::Mxfp4, k: 64, tokens: 1 },
+        MicroKernel::DotQ8 { format: WeightFormat::Int8, k: 64, tokens: 2 },
+        MicroKernel::DotQ8x4 { format: WeightFormat::Mxfp4, k: 128, tokens: 1, order: Order::Pairs },
+        MicroKernel::DotF32 { format: WeightFormat::Bf16, k: 64, tokens: 1 },
+        MicroKernel::Score { elem: KvElem::F16, head_dim: 32, group: 2, scale: 0.125f32.to_bits() },
+        MicroKernel::Value { elem: KvElem::F16, head_dim: 32, group: 2 },
+        MicroKernel::Softmax,
+        MicroKernel::Combine { head_dim: 32, group: 1, sinks: true },
     ];
-    let leaves = [&leaves[..], &row_wise()].concat();
+    let ukernels = [&ukernels[..], &row_wise()].concat();
     let text = disasm::blob(
-        &generate_leaves(&leaves, Level::V4Vnni, &|leaf| wide::find(leaf, Level::V4Vnni)).unwrap(),
+        &generate_ukernels(&ukernels, Level::V4Vnni, &|ukernel| asm::find(ukernel, Level::V4Vnni)).unwrap(),
     );
     expect_file!["wide_leaves_x86-64-v4-vnni.asm"].assert_eq(&text);
     assert!(text.split("\n\n").all(|function| function.contains("zmm") && function.contains("vzeroupper")));
 }
 
 #[test]
-fn machine_code_of_leaves_with_tiles() {
-    let gemm = |tiles, groups| Leaf::GemmBf16(Shape { tiles, groups, stride: 256, gap: 128 });
-    let leaves = [gemm(1, 1), gemm(2, 2), Leaf::TilesOn, Leaf::TilesOff];
-    let text =
-        disasm::blob(&generate_leaves(&leaves, Level::Amx, &|leaf| wide::find(leaf, Level::Amx)).unwrap());
+fn machine_code_of_ukernels_with_tiles() {
+    let gemm = |tiles, groups| MicroKernel::GemmBf16(Shape { tiles, groups, stride: 256, gap: 128 });
+    let ukernels = [gemm(1, 1), gemm(2, 2), MicroKernel::TilesOn, MicroKernel::TilesOff];
+    let text = disasm::blob(
+        &generate_ukernels(&ukernels, Level::Amx, &|ukernel| asm::find(ukernel, Level::Amx)).unwrap(),
+    );
     expect_file!["leaves_amx.asm"].assert_eq(&text);
     assert_eq!(text.matches("tdpbf16ps").count(), 1 + 4);
-    let decode_and_plain = [Leaf::DecodeBf16, gemm(1, 1)];
+    let decode_and_plain = [MicroKernel::DecodeBf16, gemm(1, 1)];
     let text = disasm::blob(
-        &generate_leaves(&decode_and_plain, Level::V4, &|leaf| wide::find(leaf, Level::V4)).unwrap(),
+        &generate_ukernels(&decode_and_plain, Level::V4, &|ukernel| asm::find(ukernel, Level::V4)).unwrap(),
     );
     expect_file!["leaves_bf16_x86-64-v4.asm"].assert_eq(&text);
 }
@@ -122,30 +123,33 @@ fn amx_code_without_bf16_is_that_of_v4_vnni() {
 }
 
 #[test]
-fn machine_code_of_wide_leaves_of_other_levels() {
-    let dots = |format| Leaf::DotQ8 { format, k: 64, tokens: 1 };
-    let gemm = |weights| Leaf::GemmQ8 { weights, tiles: 1, tokens: 2 };
+fn machine_code_of_wide_ukernels_of_other_levels() {
+    let dots = |format| MicroKernel::DotQ8 { format, k: 64, tokens: 1 };
+    let gemm = |weights| MicroKernel::GemmQ8 { weights, tiles: 1, tokens: 2 };
     let dots_plain = [dots(WeightFormat::Mxfp4), dots(WeightFormat::Int8)];
-    let plain = [&dots_plain[..], &[gemm(Decoded::Pairs), gemm(Decoded::Words), Leaf::DecodeWords]].concat();
-    let plain512 = [&dots_plain[..], &[gemm(Decoded::Small), gemm(Decoded::Bytes)]].concat();
-    let vnni = [dots(WeightFormat::Mxfp4), dots(WeightFormat::Int8), gemm(Decoded::Small)];
-    let adjacent = Leaf::DotAdjacent { format: WeightFormat::Mxfp4, k: 64, tokens: 1, order: Order::Pairs };
+    let plain = [&dots_plain[..], &[gemm(Decoded::U8Pairwise), gemm(Decoded::I16), MicroKernel::DecodeWords]]
+        .concat();
+    let plain512 = [&dots_plain[..], &[gemm(Decoded::U8Max24), gemm(Decoded::U8)]].concat();
+    let vnni = [dots(WeightFormat::Mxfp4), dots(WeightFormat::Int8), gemm(Decoded::U8Max24)];
+    let adjacent =
+        MicroKernel::DotQ8x4 { format: WeightFormat::Mxfp4, k: 64, tokens: 1, order: Order::Pairs };
     let rest = [
-        Leaf::Decode { format: WeightFormat::Mxfp4 },
-        Leaf::DotF32 { format: WeightFormat::Bf16, k: 64, tokens: 1 },
-        Leaf::DotF32 { format: WeightFormat::Int4, k: 64, tokens: 1 },
-        Leaf::Score { elem: KvElem::F16, head_dim: 32, group: 2, scale: 0.125f32.to_bits() },
-        Leaf::Value { elem: KvElem::F16, head_dim: 32, group: 2 },
-        Leaf::Softmax,
-        Leaf::Combine { head_dim: 32, group: 1, sinks: true },
+        MicroKernel::Decode { format: WeightFormat::Mxfp4 },
+        MicroKernel::DotF32 { format: WeightFormat::Bf16, k: 64, tokens: 1 },
+        MicroKernel::DotF32 { format: WeightFormat::Int4, k: 64, tokens: 1 },
+        MicroKernel::Score { elem: KvElem::F16, head_dim: 32, group: 2, scale: 0.125f32.to_bits() },
+        MicroKernel::Value { elem: KvElem::F16, head_dim: 32, group: 2 },
+        MicroKernel::Softmax,
+        MicroKernel::Combine { head_dim: 32, group: 1, sinks: true },
     ];
-    for (level, leaves, register) in [
+    for (level, ukernels, register) in [
         (Level::V3, [&plain[..], &rest, &row_wise(), &[adjacent]].concat(), "ymm"),
         (Level::V3Vnni, [&vnni[..], &[adjacent]].concat(), "ymm"),
         (Level::V4, plain512, "zmm"),
         (Level::CascadeLake, vec![dots(WeightFormat::Mxfp4), adjacent], "zmm"),
     ] {
-        let text = disasm::blob(&generate_leaves(&leaves, level, &|leaf| wide::find(leaf, level)).unwrap());
+        let text =
+            disasm::blob(&generate_ukernels(&ukernels, level, &|ukernel| asm::find(ukernel, level)).unwrap());
         expect_file![format!("{}/tests/golden/wide_leaves_{}.asm", env!("CARGO_MANIFEST_DIR"), level.name())]
             .assert_eq(&text);
         assert!(
@@ -161,27 +165,30 @@ fn machine_code_of_wide_leaves_of_other_levels() {
 fn machine_code_of_dots_that_fetch_line_by_line() {
     // More blocks than have their scales in one line.
     let (format, k) = (WeightFormat::Mxfp4, 160);
-    let single = Leaf::DotQ8 { format, k, tokens: 1 };
-    let adjacent = Leaf::DotAdjacent { format, k, tokens: 1, order: Order::Pairs };
-    let linear = |leaf| wide::candidates(leaf, Level::V4Vnni).find(|wide| wide.name.ends_with("_linear"));
-    let code = |leaves: &[Leaf]| disasm::blob(&generate_leaves(leaves, Level::V4Vnni, &linear).unwrap());
+    let single = MicroKernel::DotQ8 { format, k, tokens: 1 };
+    let adjacent = MicroKernel::DotQ8x4 { format, k, tokens: 1, order: Order::Pairs };
+    let linear =
+        |ukernel| asm::candidates(ukernel, Level::V4Vnni).find(|wide| wide.name.ends_with("_linear"));
+    let code = |ukernels: &[MicroKernel]| {
+        disasm::blob(&generate_ukernels(ukernels, Level::V4Vnni, &linear).unwrap())
+    };
     expect_file![format!("{}/tests/golden/wide_leaves_linear.asm", env!("CARGO_MANIFEST_DIR"))]
         .assert_eq(&code(&[single, adjacent]));
     // Every line of a tile once: two of scales, four for each block. The first four blocks are a turn of the loop.
     let lines = 1 + 4 * 4 + 1 + 4;
-    for (leaf, tiles) in [(single, 1), (adjacent, 4)] {
-        assert_eq!(code(&[leaf]).matches("prefetcht0").count(), tiles * lines, "{leaf}");
+    for (ukernel, tiles) in [(single, 1), (adjacent, 4)] {
+        assert_eq!(code(&[ukernel]).matches("prefetcht0").count(), tiles * lines, "{ukernel}");
     }
 }
 
 #[test]
 fn machine_code_of_the_gemms_that_add() {
-    let leaf = Leaf::GemmQ8 { weights: Decoded::Powers, tiles: 2, tokens: 1 };
-    let decodes = Leaf::GemmDecode(Overlap { tokens: 1, stride: 128, gap: 64 });
-    let adds = |leaf| wide::candidates(leaf, Level::V4Vnni).find(|wide| wide.name.ends_with("_adds"));
+    let ukernel = MicroKernel::GemmQ8 { weights: Decoded::U8Max24Pow2, tiles: 2, tokens: 1 };
+    let decodes = MicroKernel::GemmDecode(Overlap { tokens: 1, stride: 128, gap: 64 });
+    let adds = |ukernel| asm::candidates(ukernel, Level::V4Vnni).find(|wide| wide.name.ends_with("_adds"));
     let text = disasm::blob(
-        &generate_leaves(&[leaf, decodes, Leaf::Prefetch], Level::V4Vnni, &|leaf| {
-            adds(leaf).or_else(|| wide::find(leaf, Level::V4Vnni))
+        &generate_ukernels(&[ukernel, decodes, MicroKernel::Prefetch], Level::V4Vnni, &|ukernel| {
+            adds(ukernel).or_else(|| asm::find(ukernel, Level::V4Vnni))
         })
         .unwrap(),
     );

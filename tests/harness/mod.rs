@@ -2,12 +2,12 @@
 
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::gguf::{Gguf, is_gguf};
-use kernmill_compiler::build::build_weights;
-use kernmill_compiler::choose::Choices;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::{from_checkpoint, from_gguf, read_config};
+use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::{Options, compile};
 use kernmill_compiler::quant::Preset;
+use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::weights::{Weights, bind};
 use kernmill_os::region::WeightRegion;
@@ -76,9 +76,9 @@ impl Model {
     }
 
     /// What preset `fast` makes of its weights.
-    pub fn choices(&self) -> Choices {
+    pub fn choices(&self) -> FormatChoices {
         let weights = Weights::new(&self.graph, &self.checkpoint).unwrap();
-        Choices::measured(&self.graph, &weights, 2, &|_| {}).unwrap()
+        FormatChoices::measured(&self.graph, &weights, 2, &|_| {}).unwrap()
     }
 
     /// The share of attention and unembedding parameters that have 4 bits in preset `fast`.

@@ -12,7 +12,7 @@ use kernmill_compiler::fuse::FusedSpec;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::{from_config, from_gguf};
 use kernmill_compiler::spec::{Spec, lower};
-use kernmill_kernels::expr::Expr;
+use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::file::check::PlanFile;
 use kernmill_plan::file::{FusedSpecText, Kind, Metadata, TargetInfo, TargetProgram, TensorInfo};
 use kernmill_runtime::Tokenizer;
@@ -432,7 +432,7 @@ fn programs_of_plans() {
             p.classes[0].steps.extend(std::iter::repeat_n(step, 10 * TIMES));
         },
         &|p| more(&mut p.classes[0].steps[0].reads, 0),
-        &|p| more(&mut p.classes[0].steps[0].sites, 0),
+        &|p| more(&mut p.classes[0].steps[0].lora_targets, 0),
         &|p| p.classes[0].steps[0].label = long("label"),
         &|p| {
             let buffer = p.classes[0].buffers[0].clone();

@@ -4,7 +4,7 @@ use super::run;
 use super::targets::sound::sound_graph;
 use super::targets::{TARGETS, check, sound_program};
 use kernmill_compiler::pipeline::{Options, compile};
-use kernmill_kernels::generate::{CodeLimits, GenerateError, generate_within};
+use kernmill_kernels_gen::generate::{CodeLimits, GenerateError, generate_within};
 use kernmill_plan::check::check_program;
 use kernmill_plan::program::{Buffer, Operand, Program, Routing, TokenClass};
 use kernmill_plan::target::Level;

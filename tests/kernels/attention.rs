@@ -1,10 +1,10 @@
-//! Attention's leaves against scalar loops written from docs/dev/numerics.md.
+//! Attention's micro-kernels against scalar loops written from docs/dev/numerics.md.
 
-use super::leaves::{assert_bits, dot4, normal};
+use super::ukernels::{assert_bits, dot4, normal};
 use super::{Code, choose, name, versions};
 use fastrand::Rng;
-use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
+use kernmill_kernels_gen::generate::generate_ukernels;
+use kernmill_kernels_gen::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
 use kernmill_plan::numeric::{EXP_MAX, EXP_MIN, EXP_POLY, LN2_HI, LN2_LO, LOG2E, ROUND_MAGIC};
 
@@ -26,7 +26,7 @@ fn random_plane(rng: &mut Rng, elem: KvElem, n: usize) -> (Vec<u8>, Vec<f32>) {
     }
 }
 
-/// Pointers to each plane, and as many behind them as leaves may prefetch from.
+/// Pointers to each plane, and as many behind them as micro-kernels may prefetch from.
 fn list(planes: &[(Vec<u8>, Vec<f32>)]) -> Vec<*const u8> {
     let pointers = planes.iter().map(|(bytes, _)| bytes.as_ptr());
     pointers.chain(std::iter::repeat_n(std::ptr::null(), BLOCKS_AHEAD)).collect()
@@ -38,12 +38,12 @@ fn scores_and_values_match_the_definition_bit_for_bit() {
         for elem in [KvElem::F16, KvElem::F32] {
             for (head_dim, group) in SHAPES {
                 let scale = 1.0 / (head_dim as f32).sqrt();
-                let leaves = [
-                    Leaf::Score { elem, head_dim, group, scale: scale.to_bits() },
-                    Leaf::Value { elem, head_dim, group },
+                let ukernels = [
+                    MicroKernel::Score { elem, head_dim, group, scale: scale.to_bits() },
+                    MicroKernel::Value { elem, head_dim, group },
                 ];
-                let code = Code::new(generate_leaves(&leaves, level, &choose(level, version)).unwrap());
-                let what = format!("{} {}", name(level, version), leaves[0]);
+                let code = Code::new(generate_ukernels(&ukernels, level, &choose(level, version)).unwrap());
+                let what = format!("{} {}", name(level, version), ukernels[0]);
                 for blocks in [1, 2, 3, 4] {
                     let mut rng = Rng::with_seed((head_dim + blocks) as u64);
                     let scores = check_score(&code, &mut rng, elem, [head_dim, group, blocks], scale, &what);
@@ -147,8 +147,9 @@ fn tree(mut lanes: [f32; BLOCK_TOKENS], f: impl Fn(f32, f32) -> f32) -> f32 {
 fn softmax_matches_the_definition_bit_for_bit() {
     type Softmax = unsafe extern "C" fn(*mut f32, u64, u64, u64, *mut f32, *mut f32);
     for (level, version) in versions() {
-        let code = Code::new(generate_leaves(&[Leaf::Softmax], level, &choose(level, version)).unwrap());
-        // SAFETY: symbol 0 is a softmax leaf.
+        let code =
+            Code::new(generate_ukernels(&[MicroKernel::Softmax], level, &choose(level, version)).unwrap());
+        // SAFETY: symbol 0 is a softmax micro-kernel.
         let softmax: Softmax = unsafe { std::mem::transmute(code.address(0)) };
         let mut rng = Rng::with_seed(5);
         for (first, end) in
@@ -196,9 +197,9 @@ fn combining_matches_the_definition_bit_for_bit() {
     type Combine = unsafe extern "C" fn(*const f32, *const f32, *const f32, *const f32, *mut f32, u64);
     for (level, version) in versions() {
         for ((head_dim, group), with_sinks) in SHAPES.into_iter().flat_map(|s| [(s, false), (s, true)]) {
-            let leaf = Leaf::Combine { head_dim, group, sinks: with_sinks };
-            let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
-            // SAFETY: symbol 0 is a combining leaf.
+            let ukernel = MicroKernel::Combine { head_dim, group, sinks: with_sinks };
+            let code = Code::new(generate_ukernels(&[ukernel], level, &choose(level, version)).unwrap());
+            // SAFETY: symbol 0 is a combining micro-kernel.
             let combine: Combine = unsafe { std::mem::transmute(code.address(0)) };
             let mut rng = Rng::with_seed(head_dim as u64);
             for segments in [1, 2, 5] {
@@ -229,7 +230,7 @@ fn combining_matches_the_definition_bit_for_bit() {
                         expected[g * head_dim + d] = o / total;
                     }
                 }
-                assert_bits(&out, &expected, &format!("{} {leaf} {segments}", name(level, version)));
+                assert_bits(&out, &expected, &format!("{} {ukernel} {segments}", name(level, version)));
             }
         }
     }

@@ -1,13 +1,13 @@
-//! The leaves of bf16 products: every version of the host, and that for tiles in the interpreter of machine code and, if the host has any,
+//! The micro-kernels of bf16 products: every version of the host, and that for tiles in the interpreter of machine code and, if the host has any,
 //! on tiles, against plain loops.
 
 use super::machine::{Machine, Memory, Region, flushed_fma};
 use super::{Code, Tiles, choose, name, versions};
 use fastrand::Rng;
 use half::bf16;
-use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::Leaf;
-use kernmill_kernels::leaf::gemm_bf16::{
+use kernmill_kernels_gen::generate::generate_ukernels;
+use kernmill_kernels_gen::ukernel::MicroKernel;
+use kernmill_kernels_gen::ukernel::gemm_bf16::{
     CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, GROUP, PANEL_BLOCK, ROW_BYTES, Shape,
 };
 use kernmill_os::cpu::host_has;
@@ -22,7 +22,7 @@ const OPERANDS: [u64; 3] = [0x10_0000, 0x20_0000, 0x30_0000];
 /// Bytes between the sums of tokens, and of tiles.
 const STRIDE: usize = 200;
 const GAP: usize = 68;
-/// What no leaf may change.
+/// What no micro-kernel may change.
 const FILL: u8 = 0xee;
 
 /// A packed tile with every scale that can be packed.
@@ -38,7 +38,8 @@ fn packed(rng: &mut Rng, k: usize) -> Vec<u8> {
 #[test]
 fn decoded_weights_are_exact() {
     for (level, version) in versions() {
-        let decode = Code::new(generate_leaves(&[Leaf::DecodeBf16], level, &choose(level, version)).unwrap());
+        let decode =
+            Code::new(generate_ukernels(&[MicroKernel::DecodeBf16], level, &choose(level, version)).unwrap());
         for k in [32, 96, 2880] {
             let tile = packed(&mut Rng::with_seed(k as u64), k);
             let scale_bytes = WeightFormat::Mxfp4.tile(k).scale_bytes;
@@ -189,10 +190,10 @@ impl Product {
         assert!(memory.iter().all(|byte| *byte == FILL), "{what}: wrote between its sums");
     }
 
-    /// Runs every version of the leaf, that for tiles in the interpreter too.
+    /// Runs every version of the micro-kernel, that for tiles in the interpreter too.
     fn check(&self) {
-        let leaf = Leaf::GemmBf16(self.shape);
-        let what = |version: &str| format!("{version} {leaf}, {} blocks", self.blocks);
+        let ukernel = MicroKernel::GemmBf16(self.shape);
+        let what = |version: &str| format!("{version} {ukernel}, {} blocks", self.blocks);
         for (level, version) in versions() {
             self.compare(self.run(level, version, |call| call()), &what(&name(level, version)));
         }
@@ -204,8 +205,8 @@ impl Product {
 
     /// Runs a version on this CPU. The memory of the sums afterwards.
     fn run(&self, level: Level, version: usize, around: impl Fn(&mut dyn FnMut())) -> Vec<u8> {
-        let leaf = Leaf::GemmBf16(self.shape);
-        let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
+        let ukernel = MicroKernel::GemmBf16(self.shape);
+        let code = Code::new(generate_ukernels(&[ukernel], level, &choose(level, version)).unwrap());
         let [weights, panel, mut sums] = self.memory();
         around(&mut || {
             // SAFETY: the memory is what the contract asks for.
@@ -220,8 +221,8 @@ impl Product {
     }
 
     fn check_interpreted(&self, what: &str) {
-        let leaves = [Leaf::TilesOn, Leaf::GemmBf16(self.shape), Leaf::TilesOff];
-        let code = Code::new(generate_leaves(&leaves, Level::Amx, &choose(Level::Amx, 0)).unwrap());
+        let ukernels = [MicroKernel::TilesOn, MicroKernel::GemmBf16(self.shape), MicroKernel::TilesOff];
+        let code = Code::new(generate_ukernels(&ukernels, Level::Amx, &choose(Level::Amx, 0)).unwrap());
         let mut memory = Memory::default();
         for (index, (address, bytes)) in OPERANDS.into_iter().zip(self.memory()).enumerate() {
             memory.add(Region { address, bytes, writable: index == 2 });
@@ -232,7 +233,7 @@ impl Product {
         for (index, args) in [&[][..], &args, &[]].into_iter().enumerate() {
             machine
                 .call(code.bytes(index), CODE[index], args)
-                .unwrap_or_else(|fault| panic!("{what}: {}: {fault}", leaves[index]));
+                .unwrap_or_else(|fault| panic!("{what}: {}: {fault}", ukernels[index]));
         }
         assert!(!machine.has_tiles(), "{what}: tiles are left configured");
         self.compare(machine.memory.region(sums).unwrap().bytes.clone(), what);

@@ -4,10 +4,10 @@ use super::rows::{EDGES, assert_same, call_map};
 use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use kernmill_compiler::interp::eval;
-use kernmill_kernels::expr::Expr;
-use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::Leaf;
-use kernmill_kernels::leaf::map::Map;
+use kernmill_kernels_gen::expr::Expr;
+use kernmill_kernels_gen::generate::generate_ukernels;
+use kernmill_kernels_gen::ukernel::MicroKernel;
+use kernmill_kernels_gen::ukernel::map::Map;
 use std::fs;
 
 /// Elements of a row; the sample is whole rows.
@@ -207,9 +207,9 @@ fn functions_have_one_result_everywhere() {
     for call in CLAIMS.iter().map(|claim| claim.call).chain(others) {
         let expr = Expr::parse(call, &["x"]).unwrap();
         let expected: Vec<f32> = sample.iter().map(|x| eval(&expr, &[*x])).collect();
-        let leaf = Leaf::Map(Map::new(expr, ROW, &[4 * ROW], 4 * ROW));
+        let ukernel = MicroKernel::Map(Map::new(expr, ROW, &[4 * ROW], 4 * ROW));
         for (level, version) in versions() {
-            let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
+            let code = Code::new(generate_ukernels(&[ukernel], level, &choose(level, version)).unwrap());
             let mut out = vec![0.0; sample.len()];
             call_map(&code, 0, std::slice::from_ref(&sample), &mut out, sample.len() / ROW);
             for ((x, actual), expected) in sample.iter().zip(&out).zip(&expected) {

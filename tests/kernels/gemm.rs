@@ -1,12 +1,12 @@
 //! `Decode`, `GemmQ8` and `GemmDecode` against scalar loops written from docs/dev/numerics.md and the contract in their file.
 
-use super::leaves::{aligned, bytes_of, bytes_of_mut, integer, normal, random_tile};
-use super::{Code, interpret, leaf_code, name, versions_anywhere};
+use super::ukernels::{aligned, bytes_of, bytes_of_mut, integer, normal, random_tile};
+use super::{Code, interpret, name, ukernel_code, versions_anywhere};
 use fastrand::Rng;
-use kernmill_kernels::leaf::Leaf;
-use kernmill_kernels::leaf::block::{bias, data_lines, scale_bytes};
-use kernmill_kernels::leaf::gemm_q8::{
-    CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, Decoded as Kind, GROUP, MAGIC, Overlap, Products,
+use kernmill_kernels_gen::ukernel::MicroKernel;
+use kernmill_kernels_gen::ukernel::block::{bias, data_lines, scale_bytes};
+use kernmill_kernels_gen::ukernel::gemm_q8::{
+    CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, Decoded as Kind, DotStep, GROUP, MAGIC, Overlap,
 };
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::pack;
@@ -73,15 +73,15 @@ impl Decoded {
         let bytes = (0..CHUNK_BLOCKS).map(|_| [[0; TILE_ROWS]; BLOCK].map(|r| r.map(|_| byte()))).collect();
         let mut scale = || match kind {
             // In f64, which has the two lowest as normal numbers.
-            Kind::Powers if extreme => 2f64.powi([-128, -127, 103, 104][rng.usize(..4)]) as f32,
-            Kind::Powers => 2f64.powi(rng.i32(-128..=104)) as f32,
+            Kind::U8Max24Pow2 if extreme => 2f64.powi([-128, -127, 103, 104][rng.usize(..4)]) as f32,
+            Kind::U8Max24Pow2 => 2f64.powi(rng.i32(-128..=104)) as f32,
             _ => half::f16::from_f32(normal(rng)).to_f32(),
         };
         let scales = (0..CHUNK_BLOCKS).map(|_| [0.0; TILE_ROWS].map(|_: f32| scale())).collect();
         Decoded { scales, bytes, bias }
     }
 
-    /// A block as leaves have words: of each row two that are two apart, the even ones first.
+    /// A block as micro-kernels have words: of each row two that are two apart, the even ones first.
     fn words(&self, block: usize) -> Vec<u8> {
         let mut memory: Vec<u8> = self.scales[block].iter().flat_map(|w| w.to_le_bytes()).collect();
         for first in 0..2 {
@@ -96,9 +96,9 @@ impl Decoded {
         memory
     }
 
-    /// A block as the leaves have it.
+    /// A block as the micro-kernels have it.
     fn block(&self, block: usize, kind: Kind) -> Vec<u8> {
-        if kind == Kind::Words {
+        if kind == Kind::I16 {
             return self.words(block);
         }
         let scales = self.scales[block];
@@ -127,10 +127,10 @@ fn decoding_matches_the_packed_format() {
     const FILL: u8 = 0xa5;
     let k = BLOCK * (CHUNK_BLOCKS + 2);
     for (level, version, interpreted) in versions_anywhere() {
-        let words = (WeightFormat::Int8, Kind::Words);
-        for (format, kind) in FORMATS.map(|format| (format, Kind::Bytes)).into_iter().chain([words]) {
-            let leaf = Leaf::decoding(kind, format);
-            let Some(code) = leaf_code(leaf, level, version, interpreted) else { continue };
+        let words = (WeightFormat::Int8, Kind::I16);
+        for (format, kind) in FORMATS.map(|format| (format, Kind::U8)).into_iter().chain([words]) {
+            let ukernel = MicroKernel::decoding(kind, format);
+            let Some(code) = ukernel_code(ukernel, level, version, interpreted) else { continue };
             for extreme in [false, true] {
                 let mut rng = Rng::with_seed(5);
                 let packed = packed(&mut rng, format, k, extreme);
@@ -153,7 +153,8 @@ fn decoding_matches_the_packed_format() {
                             f(scales, data, out.as_mut_ptr(), blocks as u64);
                         }
                     }
-                    let what = format!("{} {leaf} {first}+{blocks} extreme={extreme}", name(level, version));
+                    let what =
+                        format!("{} {ukernel} {first}+{blocks} extreme={extreme}", name(level, version));
                     for (i, block) in out.chunks(kind.block_bytes()).take(blocks).enumerate() {
                         assert_eq!(block, expected.block(first + i, kind), "{what}: block {i}");
                     }
@@ -188,7 +189,7 @@ impl Panel {
         Panel { q, scales }
     }
 
-    /// As the leaves have it; what belongs to tokens that it has not is not a number.
+    /// As the micro-kernels have it; what belongs to tokens that it has not is not a number.
     fn memory(&self, kind: Kind, bias: i32) -> Vec<u8> {
         let layout = kind.panel();
         let mut memory = vec![0xff; CHUNK_BLOCKS * layout.block];
@@ -197,12 +198,12 @@ impl Panel {
                 let q = &q[block * BLOCK..][..BLOCK];
                 let sum = |of: &mut dyn Iterator<Item = &i8>| -> i32 { of.map(|q| i32::from(*q)).sum() };
                 let (row, start) = match kind {
-                    Kind::Words => {
+                    Kind::I16 => {
                         let halves = [0, 1].map(|first| q.iter().skip(first).step_by(2));
                         let words = halves.into_iter().flatten().flat_map(|q| i16::from(*q).to_le_bytes());
                         (words.collect(), [0xff; 4])
                     }
-                    Kind::Pairs => {
+                    Kind::U8Pairwise => {
                         let half = |first: usize| {
                             let pairs = q.chunks(4).flat_map(|quad| &quad[first..first + 2]);
                             (-bias * sum(&mut pairs.into_iter())) as i16
@@ -245,11 +246,11 @@ const GAP: usize = 24;
 /// f32 from one token's sums to the next one's.
 const STRIDE: usize = 2 * GAP + 8;
 
-/// A gemm leaf, and whether it runs in the interpreter.
+/// A gemm micro-kernel, and whether it runs in the interpreter.
 #[derive(Clone, Copy)]
 struct Runs<'a>(&'a Code, bool);
 
-/// Calls a gemm leaf and compares.
+/// Calls a gemm micro-kernel and compares.
 fn check_gemm(runs: Runs, kind: Kind, weights: &[&Decoded], panel: &Panel, blocks: usize, what: &str) {
     let Runs(code, interpreted) = runs;
     let [count, stride, gap] = [blocks, 4 * STRIDE, 4 * GAP].map(|number| number as u64);
@@ -259,7 +260,7 @@ fn check_gemm(runs: Runs, kind: Kind, weights: &[&Decoded], panel: &Panel, block
                 [weights.as_ptr() as u64, panel.as_ptr() as u64, sums.as_ptr() as u64, count, stride, gap];
             return interpret(code, &[weights, panel], &mut [bytes_of_mut(sums)], &args);
         }
-        // SAFETY: the code is a gemm leaf; its operands are as large as its contract asks.
+        // SAFETY: the code is a gemm micro-kernel; its operands are as large as its contract asks.
         unsafe {
             let f: Gemm = std::mem::transmute(code.address(0));
             f(weights.as_ptr(), panel.as_ptr(), sums.as_mut_ptr(), count, stride, gap);
@@ -306,12 +307,12 @@ fn check_sums(
 fn gemm_matches_the_definition_bit_for_bit() {
     let k = BLOCK * CHUNK_BLOCKS;
     let mut rng = Rng::with_seed(11);
-    // Two tiles of each kind: what leaves may rely on, what it is, extreme or not, the tiles.
+    // Two tiles of each kind: what micro-kernels may rely on, what it is, extreme or not, the tiles.
     let mut cases = Vec::new();
     for extreme in [false, true] {
         for format in FORMATS {
             let tiles = [0, 1].map(|_| Decoded::of(format, k, &packed(&mut rng, format, k, extreme)));
-            for products in [Products::Quads, Products::Pairs] {
+            for products in [DotStep::K4, DotStep::K2] {
                 cases.push((products.decoded(format), format.name(), extreme, tiles.clone()));
             }
         }
@@ -325,14 +326,14 @@ fn gemm_matches_the_definition_bit_for_bit() {
             .into_iter()
             .flat_map(|kind| (1..=2).flat_map(move |tiles| (1..=GROUP).map(move |t| (kind, tiles, t))))
         {
-            let leaf = Leaf::GemmQ8 { weights, tiles, tokens };
-            let Some(code) = leaf_code(leaf, level, version, interpreted) else { continue };
+            let ukernel = MicroKernel::GemmQ8 { weights, tiles, tokens };
+            let Some(code) = ukernel_code(ukernel, level, version, interpreted) else { continue };
             for (kind, name_of, extreme, decoded) in cases.iter().filter(|case| case.0 == weights) {
                 let panel = Panel::random(&mut rng, tokens, *extreme);
                 let weights: Vec<&Decoded> = decoded.iter().take(tiles).collect();
                 for blocks in [0, 1, 2, CHUNK_BLOCKS] {
                     let what =
-                        format!("{} {leaf} {name_of} extreme={extreme} {blocks}", name(level, version));
+                        format!("{} {ukernel} {name_of} extreme={extreme} {blocks}", name(level, version));
                     check_gemm(Runs(&code, interpreted), *kind, &weights, &panel, blocks, &what);
                 }
             }
@@ -347,15 +348,15 @@ fn gemm_is_exact_where_all_products_are_largest() {
     for (level, version, interpreted) in versions_anywhere() {
         for (weights, tiles) in Kind::ALL.into_iter().flat_map(|kind| [(kind, 1), (kind, 2)]) {
             let tokens = GROUP;
-            let leaf = Leaf::GemmQ8 { weights, tiles, tokens };
-            let Some(code) = leaf_code(leaf, level, version, interpreted) else { continue };
+            let ukernel = MicroKernel::GemmQ8 { weights, tiles, tokens };
+            let Some(code) = ukernel_code(ukernel, level, version, interpreted) else { continue };
             let ends = if weights.is_small() { [0, 24] } else { [1, 255] };
             for (byte, q) in ends.into_iter().flat_map(|byte| [(byte, -128), (byte, 127)]) {
                 let mut decoded = Decoded::any(&mut rng, weights, false);
                 decoded.bytes.as_flattened_mut().as_flattened_mut().fill(byte);
                 let mut panel = Panel::random(&mut rng, tokens, false);
                 panel.q.iter_mut().for_each(|row| row.fill(q));
-                let what = format!("{} {leaf} {byte} times {q}", name(level, version));
+                let what = format!("{} {ukernel} {byte} times {q}", name(level, version));
                 check_gemm(
                     Runs(&code, interpreted),
                     weights,
@@ -369,17 +370,17 @@ fn gemm_is_exact_where_all_products_are_largest() {
     }
 }
 
-/// Both halves of what it does, each as the leaf that does it alone.
+/// Both halves of what it does, each as the micro-kernel that does it alone.
 #[test]
 fn decoding_beside_a_gemm_changes_neither() {
     let (format, k) = (WeightFormat::Mxfp4, BLOCK * (CHUNK_BLOCKS + 2));
     let mut rng = Rng::with_seed(17);
     for (level, version, interpreted) in versions_anywhere() {
         for (tokens, extreme) in (1..=GROUP).flat_map(|tokens| [(tokens, false), (tokens, true)]) {
-            let leaf = Leaf::GemmDecode(Overlap { tokens, stride: 4 * STRIDE, gap: 4 * GAP });
-            let Some(code) = leaf_code(leaf, level, version, interpreted) else { continue };
-            let what = format!("{} {leaf} extreme={extreme}", name(level, version));
-            let weights = [0, 1].map(|_| Decoded::any(&mut rng, Kind::Powers, extreme));
+            let ukernel = MicroKernel::GemmDecode(Overlap { tokens, stride: 4 * STRIDE, gap: 4 * GAP });
+            let Some(code) = ukernel_code(ukernel, level, version, interpreted) else { continue };
+            let what = format!("{} {ukernel} extreme={extreme}", name(level, version));
+            let weights = [0, 1].map(|_| Decoded::any(&mut rng, Kind::U8Max24Pow2, extreme));
             let panel = Panel::random(&mut rng, tokens, extreme);
             let first = rng.usize(..3);
             let packed = packed(&mut rng, format, k, extreme);
@@ -389,7 +390,7 @@ fn decoding_beside_a_gemm_changes_neither() {
             let (scales, data) = places(tile, format, k, first);
             let mut out = aligned(DECODED_TILE);
             let out = bytes_of_mut(&mut out);
-            let kind = Kind::Powers;
+            let kind = Kind::U8Max24Pow2;
             check_sums(
                 kind,
                 &[&weights[0], &weights[1]],

@@ -1,18 +1,18 @@
-//! Every version of every leaf with each operand between pages that fault, at exactly the sizes of its contract.
+//! Every version of every micro-kernel with each operand between pages that fault, at exactly the sizes of its contract.
 //!
-//! Inputs are read-only while the leaf runs. Contents are random bytes (any scale, any NaN). What lies between the pieces of an
-//! operand, and what a leaf only writes, differs from run to run: results must not depend on it, and what lies between stays.
+//! Inputs are read-only while the micro-kernel runs. Contents are random bytes (any scale, any NaN). What lies between the pieces of an
+//! operand, and what a micro-kernel only writes, differs from run to run: results must not depend on it, and what lies between stays.
 
 use super::fence::Flush;
 use super::operands::{Contents, call, operands};
 use super::{Code, Tiles, choose, versions};
-use kernmill_kernels::expr::Expr;
-use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::gemm_bf16::Shape;
-use kernmill_kernels::leaf::gemm_q8::{Decoded, Overlap};
-use kernmill_kernels::leaf::map::Map;
-use kernmill_kernels::leaf::param::Param;
-use kernmill_kernels::leaf::{Leaf, Order};
+use kernmill_kernels_gen::expr::Expr;
+use kernmill_kernels_gen::generate::generate_ukernels;
+use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
+use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, Overlap};
+use kernmill_kernels_gen::ukernel::map::Map;
+use kernmill_kernels_gen::ukernel::param::Param;
+use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvElem;
 use kernmill_plan::target::Level;
@@ -20,9 +20,9 @@ use kernmill_plan::target::Level;
 /// What is done around a call.
 type Around<'a> = &'a dyn Fn(&mut dyn FnMut());
 
-/// Runs a leaf in every placement; `numbers` are the arguments that are no pointers, in order.
-fn run(code: &Code, index: usize, leaf: Leaf, numbers: &[u64], what: &str, around: Around) {
-    let contract = leaf.contract();
+/// Runs a micro-kernel in every placement; `numbers` are the arguments that are no pointers, in order.
+fn run(code: &Code, index: usize, ukernel: MicroKernel, numbers: &[u64], what: &str, around: Around) {
+    let contract = ukernel.contract();
     for contents in [Contents::Random, Contents::Ones] {
         let mut first: Option<Vec<u8>> = None;
         for (flush, between) in [(Flush::End, 0), (Flush::Start, 0), (Flush::End, 0x7f), (Flush::Start, 0xff)]
@@ -44,25 +44,28 @@ fn run(code: &Code, index: usize, leaf: Leaf, numbers: &[u64], what: &str, aroun
                     results.extend_from_slice(&memory.bytes()[*offset..][..*bytes]);
                     rest[*offset..][..*bytes].fill(between);
                 }
-                assert!(rest.iter().all(|byte| *byte == between), "{what} {leaf}: wrote between its pieces");
+                assert!(
+                    rest.iter().all(|byte| *byte == between),
+                    "{what} {ukernel}: wrote between its pieces"
+                );
             }
             let first = first.get_or_insert_with(|| results.clone());
             assert!(
                 *first == results,
-                "{what} {leaf}: {contents:?} {flush:?} {between}: depends on more than its contract"
+                "{what} {ukernel}: {contents:?} {flush:?} {between}: depends on more than its contract"
             );
         }
     }
 }
 
-/// Every version of every leaf on every level, for each list of numbers.
-fn run_all(leaves: &[Leaf], numbers: &[&[u64]]) {
+/// Every version of every micro-kernel on every level, for each list of numbers.
+fn run_all(ukernels: &[MicroKernel], numbers: &[&[u64]]) {
     for (level, version) in versions() {
-        let code = Code::new(generate_leaves(leaves, level, &choose(level, version)).unwrap());
+        let code = Code::new(generate_ukernels(ukernels, level, &choose(level, version)).unwrap());
         let what = super::name(level, version);
-        for (index, leaf) in leaves.iter().enumerate() {
+        for (index, ukernel) in ukernels.iter().enumerate() {
             for numbers in numbers {
-                run(&code, index, *leaf, numbers, &what, &|call| call());
+                run(&code, index, *ukernel, numbers, &what, &|call| call());
             }
         }
     }
@@ -70,35 +73,35 @@ fn run_all(leaves: &[Leaf], numbers: &[&[u64]]) {
 
 #[test]
 fn q8_dots_stay_inside_their_operands() {
-    let mut leaves = Vec::new();
+    let mut ukernels = Vec::new();
     for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
-        leaves.extend((1..=8).map(|tokens| Leaf::DotQ8 { format, k: 32, tokens }));
+        ukernels.extend((1..=8).map(|tokens| MicroKernel::DotQ8 { format, k: 32, tokens }));
         for k in [64, 96, 2880] {
-            leaves.extend([1, 2, 8].map(|tokens| Leaf::DotQ8 { format, k, tokens }));
+            ukernels.extend([1, 2, 8].map(|tokens| MicroKernel::DotQ8 { format, k, tokens }));
         }
     }
-    run_all(&leaves, &[&[64], &[200]]);
+    run_all(&ukernels, &[&[64], &[200]]);
 }
 
 #[test]
 fn dots_of_adjacent_tiles_stay_inside_their_operands() {
-    let mut leaves = Vec::new();
+    let mut ukernels = Vec::new();
     for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
         for (k, tokens) in [32, 96, 160, 2880].into_iter().flat_map(|k| [(k, 1), (k, 2)]) {
             let orders = [Order::Straight, Order::Pairs];
-            leaves.extend(orders.map(|order| Leaf::DotAdjacent { format, k, tokens, order }));
+            ukernels.extend(orders.map(|order| MicroKernel::DotQ8x4 { format, k, tokens, order }));
         }
     }
-    run_all(&leaves, &[&[256], &[400]]);
+    run_all(&ukernels, &[&[256], &[400]]);
 }
 
 #[test]
 fn f32_dots_stay_inside_their_operands() {
-    let mut leaves = Vec::new();
+    let mut ukernels = Vec::new();
     for format in WeightFormat::ALL {
         for k in [1, 2, 3, 4, 7, 32, 50, 64, 2880] {
             if !format.is_blocked() || k % BLOCK == 0 {
-                leaves.extend(Leaf::dot_tokens(false).iter().map(|tokens| Leaf::DotF32 {
+                ukernels.extend(MicroKernel::dot_tokens(false).iter().map(|tokens| MicroKernel::DotF32 {
                     format,
                     k,
                     tokens: *tokens,
@@ -106,56 +109,59 @@ fn f32_dots_stay_inside_their_operands() {
             }
         }
     }
-    run_all(&leaves, &[&[64], &[4096 + 64]]);
+    run_all(&ukernels, &[&[64], &[4096 + 64]]);
 }
 
 #[test]
 fn added_dots_stay_inside_their_operands() {
     let formats = [WeightFormat::Bf16, WeightFormat::F32];
-    let leaves: Vec<Leaf> =
-        formats.into_iter().flat_map(|format| [1, 6].map(|tokens| Leaf::AddDot { format, tokens })).collect();
+    let ukernels: Vec<MicroKernel> = formats
+        .into_iter()
+        .flat_map(|format| [1, 6].map(|tokens| MicroKernel::AddDot { format, tokens }))
+        .collect();
     // Bytes between rows, bytes between results, columns.
-    run_all(&leaves, &[&[64, 64, 0], &[16, 64, 4], &[1024, 256, 36], &[11520, 80, 2880]]);
+    run_all(&ukernels, &[&[64, 64, 0], &[16, 64, 4], &[1024, 256, 36], &[11520, 80, 2880]]);
 }
 
 #[test]
 fn decoding_stays_inside_its_operands() {
     let formats = WeightFormat::ALL.into_iter().filter(|format| format.is_blocked());
-    let leaves: Vec<Leaf> = formats.map(|format| Leaf::Decode { format }).collect();
-    let leaves: Vec<Leaf> = leaves.into_iter().chain([Leaf::DecodeBf16, Leaf::DecodeWords]).collect();
-    run_all(&leaves, &[&[0], &[1], &[2], &[15]]);
+    let ukernels: Vec<MicroKernel> = formats.map(|format| MicroKernel::Decode { format }).collect();
+    let ukernels: Vec<MicroKernel> =
+        ukernels.into_iter().chain([MicroKernel::DecodeBf16, MicroKernel::DecodeWords]).collect();
+    run_all(&ukernels, &[&[0], &[1], &[2], &[15]]);
 }
 
 #[test]
 fn gemms_stay_inside_their_operands() {
-    let mut leaves = Vec::new();
+    let mut ukernels = Vec::new();
     for weights in Decoded::ALL {
         for tiles in [1, 2] {
-            leaves.extend((1..=6).map(|tokens| Leaf::GemmQ8 { weights, tiles, tokens }));
+            ukernels.extend((1..=6).map(|tokens| MicroKernel::GemmQ8 { weights, tiles, tokens }));
         }
     }
     // Blocks, bytes between tokens, bytes between tiles.
-    run_all(&leaves, &[&[0, 128, 64], &[1, 128, 64], &[2, 64, 64 * 6], &[15, 320, 4096]]);
+    run_all(&ukernels, &[&[0, 128, 64], &[1, 128, 64], &[2, 64, 64 * 6], &[15, 320, 4096]]);
     let overlaps = [(128, 64), (64, 64 * 6), (320, 4096)]
         .into_iter()
         .flat_map(|(stride, gap)| (1..=6).map(move |tokens| Overlap { tokens, stride, gap }));
-    run_all(&overlaps.map(Leaf::GemmDecode).collect::<Vec<_>>(), &[&[]]);
+    run_all(&overlaps.map(MicroKernel::GemmDecode).collect::<Vec<_>>(), &[&[]]);
 }
 
 #[test]
 fn bf16_gemms_stay_inside_their_operands() {
     for (groups, tokens) in [(1, [1, 7, 16]), (2, [17, 20, 32])] {
-        let shape = |tiles, stride, gap| Leaf::GemmBf16(Shape { tiles, groups, stride, gap });
-        let leaves = [shape(1, 64, 0), shape(2, 128, 64), shape(2, 256, 128), shape(2, 64, 64 * 32)];
+        let shape = |tiles, stride, gap| MicroKernel::GemmBf16(Shape { tiles, groups, stride, gap });
+        let ukernels = [shape(1, 64, 0), shape(2, 128, 64), shape(2, 256, 128), shape(2, 64, 64 * 32)];
         for tokens in tokens {
             // Blocks, rows.
             let numbers = [[0, tokens], [1, tokens], [15, tokens]];
-            run_all(&leaves, &numbers.each_ref().map(|numbers| &numbers[..]));
+            run_all(&ukernels, &numbers.each_ref().map(|numbers| &numbers[..]));
             let Some(tiles) = Tiles::of_host() else { continue };
-            let code = Code::new(generate_leaves(&leaves, Level::Amx, &choose(Level::Amx, 0)).unwrap());
-            for (index, leaf) in leaves.iter().enumerate() {
+            let code = Code::new(generate_ukernels(&ukernels, Level::Amx, &choose(Level::Amx, 0)).unwrap());
+            for (index, ukernel) in ukernels.iter().enumerate() {
                 for numbers in &numbers {
-                    run(&code, index, *leaf, numbers, "amx", &|call| tiles.around(call));
+                    run(&code, index, *ukernel, numbers, "amx", &|call| tiles.around(call));
                 }
             }
         }
@@ -166,31 +172,36 @@ fn bf16_gemms_stay_inside_their_operands() {
 fn maps_stay_inside_their_operands() {
     let expr = |text| Expr::parse(text, &["x", "y", "z", "w"]).unwrap();
     let glu = expr("(clamp(y + w, -7, 7) + 1) * (min(x + z, 7) * sigmoid(1.702 * min(x + z, 7)))");
-    let mut leaves = Vec::new();
+    let mut ukernels = Vec::new();
     for n in [16, 32, 48, 96, 2880] {
         let bytes = n * 4;
-        leaves.push(Leaf::Map(Map::new(glu.clone(), n, &[2 * bytes, 3 * bytes, 0, bytes], bytes + 64)));
-        leaves.push(Leaf::Map(Map::new(expr("gelu(x) - tanh(exp(x))"), n, &[bytes], 2 * bytes)));
-        leaves.push(Leaf::Map(Map::zero(n, bytes)));
+        ukernels.push(MicroKernel::Map(Map::new(
+            glu.clone(),
+            n,
+            &[2 * bytes, 3 * bytes, 0, bytes],
+            bytes + 64,
+        )));
+        ukernels.push(MicroKernel::Map(Map::new(expr("gelu(x) - tanh(exp(x))"), n, &[bytes], 2 * bytes)));
+        ukernels.push(MicroKernel::Map(Map::zero(n, bytes)));
     }
-    run_all(&leaves, &[&[0], &[1], &[5]]);
+    run_all(&ukernels, &[&[0], &[1], &[5]]);
 }
 
 #[test]
 fn quantising_and_norms_stay_inside_their_operands() {
-    run_all(&[Leaf::Quantize], &[&[0], &[1], &[2], &[90]]);
-    let norms = [16, 48, 64, 2880].map(|n| Leaf::RmsNorm { n, eps: 1e-5f32.to_bits() });
+    run_all(&[MicroKernel::Quantize], &[&[0], &[1], &[2], &[90]]);
+    let norms = [16, 48, 64, 2880].map(|n| MicroKernel::RmsNorm { n, eps: 1e-5f32.to_bits() });
     run_all(&norms, &[&[]]);
 }
 
 #[test]
 fn weighted_sums_stay_inside_their_operands() {
-    let leaves: Vec<Leaf> = [16, 32, 48, 64, 96]
+    let ukernels: Vec<MicroKernel> = [16, 32, 48, 64, 96]
         .into_iter()
-        .flat_map(|n| [false, true].map(|bias| Leaf::AddWeighted { n, bias }))
+        .flat_map(|n| [false, true].map(|bias| MicroKernel::AddWeighted { n, bias }))
         .collect();
     // Bytes into each target, and rows.
-    run_all(&leaves, &[&[0, 0], &[64, 1], &[4096, 7]]);
+    run_all(&ukernels, &[&[0, 0], &[64, 1], &[4096, 7]]);
 }
 
 #[test]
@@ -199,9 +210,9 @@ fn attention_tiles_stay_inside_their_operands() {
     let (mut scores, mut values, mut combines) = (Vec::new(), Vec::new(), Vec::new());
     for elem in [KvElem::F16, KvElem::F32] {
         for (head_dim, group) in shapes {
-            scores.push(Leaf::Score { elem, head_dim, group, scale: 0.125f32.to_bits() });
-            values.push(Leaf::Value { elem, head_dim, group });
-            combines.push(Leaf::Combine { head_dim, group, sinks: elem == KvElem::F16 });
+            scores.push(MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() });
+            values.push(MicroKernel::Value { elem, head_dim, group });
+            combines.push(MicroKernel::Combine { head_dim, group, sinks: elem == KvElem::F16 });
         }
     }
     run_all(&scores, &[&[1], &[2], &[5]]);
@@ -209,10 +220,10 @@ fn attention_tiles_stay_inside_their_operands() {
     let ranges: [&[u64]; 7] =
         [&[1, 0, 16], &[1, 3, 7], &[1, 15, 16], &[1, 5, 5], &[1, 0, 0], &[2, 15, 17], &[4, 7, 64]];
     run_all(&values, &ranges);
-    run_all(&[Leaf::Softmax], &[&[1, 0, 16], &[1, 3, 7], &[2, 15, 17], &[64, 0, 1024]]);
+    run_all(&[MicroKernel::Softmax], &[&[1, 0, 16], &[1, 3, 7], &[2, 15, 17], &[64, 0, 1024]]);
     // No sinks are a number: it comes before the segments.
-    let (with, without): (Vec<Leaf>, Vec<Leaf>) =
-        combines.into_iter().partition(|leaf| matches!(leaf, Leaf::Combine { sinks: true, .. }));
+    let (with, without): (Vec<MicroKernel>, Vec<MicroKernel>) =
+        combines.into_iter().partition(|ukernel| matches!(ukernel, MicroKernel::Combine { sinks: true, .. }));
     run_all(&with, &[&[1], &[3]]);
     run_all(&without, &[&[0, 1], &[0, 3]]);
 }

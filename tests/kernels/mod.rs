@@ -7,15 +7,15 @@ mod fence;
 mod functions;
 mod gemm;
 mod guard;
-mod leaves;
 pub mod machine;
 mod operands;
 mod replay;
 mod rows;
+mod ukernels;
 
-use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::Leaf;
-use kernmill_kernels::wide::{self, Wide};
+use kernmill_kernels_gen::asm::{self, AsmKernel};
+use kernmill_kernels_gen::generate::generate_ukernels;
+use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_os::tiles;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::program::CodeBlob;
@@ -23,27 +23,27 @@ use kernmill_plan::target::Level;
 use machine::{Machine, Memory, Region};
 use memmap2::{Mmap, MmapMut};
 
-/// Every level of this machine, with numbers that between them choose every version of every leaf. Not `amx`, whose own leaves need tiles around
+/// Every level of this machine, with numbers that between them choose every version of every micro-kernel. Not `amx`, whose own micro-kernels need tiles around
 /// them, and permission: they run in the interpreter, and between [`Tiles`] on a CPU that has them.
 pub fn versions() -> impl Iterator<Item = (Level, usize)> {
-    let dot = Leaf::DotQ8 { format: WeightFormat::Mxfp4, k: 64, tokens: 1 };
-    let count = move |level| wide::candidates(dot, level).count() + 1;
+    let dot = MicroKernel::DotQ8 { format: WeightFormat::Mxfp4, k: 64, tokens: 1 };
+    let count = move |level| asm::candidates(dot, level).count() + 1;
     let levels = Level::supported().into_iter().filter(|level| *level < Level::Amx);
     levels.flat_map(move |level| (0..count(level)).map(move |version| (level, version)))
 }
 
-/// [`versions`], and with `true` the numbers of wide versions on levels that this CPU lacks: these run in the interpreter.
+/// [`versions`], and with `true` the numbers of assembled versions on levels that this CPU lacks: these run in the interpreter.
 pub fn versions_anywhere() -> impl Iterator<Item = (Level, usize, bool)> {
     let lacking = Level::ALL.into_iter().filter(|level| !level.missing().is_empty());
     let lacking = lacking.flat_map(|level| [(level, 0, true), (level, 1, true)]);
     versions().map(|(level, version)| (level, version, false)).chain(lacking)
 }
 
-/// A leaf's code; none for the interpreter when that version is not a wide one.
-pub fn leaf_code(leaf: Leaf, level: Level, version: usize, interpreted: bool) -> Option<Code> {
+/// A micro-kernel's code; none for the interpreter when that version is not a wide one.
+pub fn ukernel_code(ukernel: MicroKernel, level: Level, version: usize, interpreted: bool) -> Option<Code> {
     let choose = choose(level, version);
-    (!interpreted || choose(leaf).is_some())
-        .then(|| Code::new(generate_leaves(&[leaf], level, &choose).unwrap()))
+    (!interpreted || choose(ukernel).is_some())
+        .then(|| Code::new(generate_ukernels(&[ukernel], level, &choose).unwrap()))
 }
 
 /// Runs symbol 0 in the interpreter, with the memory of these slices.
@@ -60,9 +60,9 @@ pub fn interpret(code: &Code, read: &[&[u8]], written: &mut [&mut [u8]], args: &
     }
 }
 
-/// A leaf's version of that number: its wide ones in order, then the 128-bit one.
-pub fn choose(level: Level, version: usize) -> impl Fn(Leaf) -> Option<&'static Wide> {
-    move |leaf| wide::candidates(leaf, level).nth(version)
+/// A micro-kernel's version of that number: its wide ones in order, then the 128-bit one.
+pub fn choose(level: Level, version: usize) -> impl Fn(MicroKernel) -> Option<&'static AsmKernel> {
+    move |ukernel| asm::candidates(ukernel, level).nth(version)
 }
 
 pub fn name(level: Level, version: usize) -> String {
@@ -74,8 +74,9 @@ fn the_numbers_choose_every_version() {
     for level in Level::supported().into_iter().filter(|level| *level < Level::Amx) {
         let most = versions().filter(|(other, _)| *other == level).count();
         for format in WeightFormat::ALL {
-            for leaf in [Leaf::DotF32 { format, k: 64, tokens: 1 }, Leaf::Decode { format }] {
-                assert!(wide::candidates(leaf, level).count() < most, "{leaf} for {}", level.name());
+            for ukernel in [MicroKernel::DotF32 { format, k: 64, tokens: 1 }, MicroKernel::Decode { format }]
+            {
+                assert!(asm::candidates(ukernel, level).count() < most, "{ukernel} for {}", level.name());
             }
         }
     }
@@ -90,14 +91,14 @@ impl Tiles {
         if !Level::Amx.missing().is_empty() || tiles::request().is_err() {
             return None;
         }
-        let leaves = [Leaf::TilesOn, Leaf::TilesOff];
-        Some(Tiles(Code::new(generate_leaves(&leaves, Level::Amx, &choose(Level::Amx, 0)).unwrap())))
+        let ukernels = [MicroKernel::TilesOn, MicroKernel::TilesOff];
+        Some(Tiles(Code::new(generate_ukernels(&ukernels, Level::Amx, &choose(Level::Amx, 0)).unwrap())))
     }
 
     /// Runs something while tiles are configured.
     pub fn around(&self, run: impl FnOnce()) {
         let [on, off] = [0, 1].map(|index| {
-            // SAFETY: both leaves take nothing and return nothing.
+            // SAFETY: both micro-kernels take nothing and return nothing.
             unsafe { std::mem::transmute::<*const u8, unsafe extern "C" fn()>(self.0.address(index)) }
         });
         // SAFETY: the CPU has tiles and the system permits them; nothing else here uses them.

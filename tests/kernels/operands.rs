@@ -1,8 +1,8 @@
-//! Memory for a call of a leaf, made from its contract.
+//! Memory for a call of a micro-kernel, made from its contract.
 
 use super::fence::{Fenced, Flush};
 use fastrand::Rng;
-use kernmill_kernels::leaf::param::{Param, Region, Rows};
+use kernmill_kernels_gen::ukernel::param::{Param, Region, Rows};
 
 /// What weights, activations and the rest are made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub enum Contents {
 /// One argument and the memory behind it.
 pub struct Operand {
     pub value: u64,
-    /// With the pieces that the leaf may touch.
+    /// With the pieces that the micro-kernel may touch.
     pub region: Option<(Fenced, Vec<(usize, usize)>)>,
     /// What the list points to.
     pub rows: Vec<Fenced>,

@@ -1,15 +1,15 @@
-//! The interpreter of machine code against the CPU: the AVX-512 leaves give the same memory on both.
+//! The interpreter of machine code against the CPU: the AVX-512 micro-kernels give the same memory on both.
 
 use super::Code;
 use super::fence::Flush;
 use super::machine::{Machine, Memory, Region};
 use super::operands::{Contents, Operand, call, operands};
-use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::gemm_bf16::Shape;
-use kernmill_kernels::leaf::gemm_q8::{Decoded, Overlap};
-use kernmill_kernels::leaf::param::Param;
-use kernmill_kernels::leaf::{Leaf, Order};
-use kernmill_kernels::wide;
+use kernmill_kernels_gen::asm;
+use kernmill_kernels_gen::generate::generate_ukernels;
+use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
+use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, Overlap};
+use kernmill_kernels_gen::ukernel::param::Param;
+use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
 use kernmill_plan::target::Level;
@@ -27,16 +27,16 @@ pub fn memory(contract: &[Param], operands: &[Operand]) -> Memory {
     memory
 }
 
-/// Runs a leaf both ways, on the CPU perhaps in another version, and compares everything that it may have written.
-fn replay([code, native]: [&Code; 2], leaf: Leaf, numbers: &[u64], contents: Contents) {
-    let contract = leaf.contract();
+/// Runs a micro-kernel both ways, on the CPU perhaps in another version, and compares everything that it may have written.
+fn replay([code, native]: [&Code; 2], ukernel: MicroKernel, numbers: &[u64], contents: Contents) {
+    let contract = ukernel.contract();
     let operands = operands(&contract, numbers, Flush::End, 0x33, contents);
     let mut machine = Machine::new(memory(&contract, &operands));
     let args: Vec<u64> = operands.iter().map(|operand| operand.value).collect();
     if let Err(fault) = machine.call(code.bytes(0), code.address(0) as u64, &args) {
-        panic!("{leaf} {numbers:?}: {fault}");
+        panic!("{ukernel} {numbers:?}: {fault}");
     }
-    // SAFETY: operands are made from the leaf's contract.
+    // SAFETY: operands are made from the micro-kernel's contract.
     unsafe { call(native.address(0), &operands) };
     for (param, operand) in contract.iter().zip(&operands) {
         let (Param::Write(_) | Param::Update(_), Some((fenced, _))) = (param, &operand.region) else {
@@ -47,7 +47,7 @@ fn replay([code, native]: [&Code; 2], leaf: Leaf, numbers: &[u64], contents: Con
         if let Some(at) = difference {
             let at = at / 4 * 4;
             panic!(
-                "{leaf} {numbers:?} {contents:?}: at byte {at} the interpreter has {:x?}, the CPU {:x?}",
+                "{ukernel} {numbers:?} {contents:?}: at byte {at} the interpreter has {:x?}, the CPU {:x?}",
                 &region.bytes[at..at + 4],
                 &fenced.bytes()[at..at + 4]
             );
@@ -57,82 +57,82 @@ fn replay([code, native]: [&Code; 2], leaf: Leaf, numbers: &[u64], contents: Con
 
 const LEVELS: [Level; 2] = [Level::V4, Level::V4Vnni];
 
-/// A level's version of a leaf.
-fn code(leaf: Leaf, level: Level) -> Code {
-    Code::new(generate_leaves(&[leaf], level, &|leaf| wide::find(leaf, level)).unwrap())
+/// A level's version of a micro-kernel.
+fn code(ukernel: MicroKernel, level: Level) -> Code {
+    Code::new(generate_ukernels(&[ukernel], level, &|ukernel| asm::find(ukernel, level)).unwrap())
 }
 
-fn replay_all(leaves: &[Leaf], numbers: &[&[u64]]) {
+fn replay_all(ukernels: &[MicroKernel], numbers: &[&[u64]]) {
     for level in LEVELS.into_iter().filter(|level| level.missing().is_empty()) {
-        for leaf in leaves.iter().filter(|leaf| wide::find(**leaf, level).is_some()) {
-            let code = code(*leaf, level);
+        for ukernel in ukernels.iter().filter(|ukernel| asm::find(**ukernel, level).is_some()) {
+            let code = code(*ukernel, level);
             for numbers in numbers {
                 for contents in [Contents::Random, Contents::Tame, Contents::Ones] {
-                    replay([&code, &code], *leaf, numbers, contents);
+                    replay([&code, &code], *ukernel, numbers, contents);
                 }
             }
         }
     }
 }
 
-/// As [`replay_all`]; and on a CPU that lacks a level against its own version of the leaf, so that no leaf of these is tested on some hosts only. They are those
+/// As [`replay_all`]; and on a CPU that lacks a level against its own version of the micro-kernel, so that no micro-kernel of these is tested on some hosts only. They are those
 /// whose operands may be anything: others read sums of activations that random memory does not have. NaNs are left out, of which versions keep different ones.
-fn replay_on_any_host(leaves: &[Leaf], numbers: &[&[u64]]) {
-    replay_all(leaves, numbers);
+fn replay_on_any_host(ukernels: &[MicroKernel], numbers: &[&[u64]]) {
+    replay_all(ukernels, numbers);
     let widest = Level::supported().into_iter().rfind(|level| *level < Level::Amx).expect("a level");
     for level in LEVELS.into_iter().filter(|level| !level.missing().is_empty()) {
-        for leaf in leaves.iter().filter(|leaf| wide::find(**leaf, level).is_some()) {
-            let codes = [code(*leaf, level), code(*leaf, widest)];
-            numbers.iter().for_each(|numbers| replay(codes.each_ref(), *leaf, numbers, Contents::Tame));
+        for ukernel in ukernels.iter().filter(|ukernel| asm::find(**ukernel, level).is_some()) {
+            let codes = [code(*ukernel, level), code(*ukernel, widest)];
+            numbers.iter().for_each(|numbers| replay(codes.each_ref(), *ukernel, numbers, Contents::Tame));
         }
     }
 }
 
 #[test]
 fn dots_give_the_cpus_bits() {
-    let mut leaves = Vec::new();
+    let mut ukernels = Vec::new();
     for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
         for k in [32, 96, 2880] {
-            leaves.extend([1, 2, 3, 8].map(|tokens| Leaf::DotQ8 { format, k, tokens }));
+            ukernels.extend([1, 2, 3, 8].map(|tokens| MicroKernel::DotQ8 { format, k, tokens }));
         }
     }
-    replay_all(&leaves, &[&[64], &[200]]);
-    leaves.clear();
+    replay_all(&ukernels, &[&[64], &[200]]);
+    ukernels.clear();
     for format in [WeightFormat::Bf16, WeightFormat::F32] {
         for k in [1, 2, 3, 4, 50, 2880] {
-            leaves.extend([1, 2].map(|tokens| Leaf::DotF32 { format, k, tokens }));
+            ukernels.extend([1, 2].map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
         }
     }
     for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
         for k in [32, 96, 2880] {
-            leaves.extend([1, 2].map(|tokens| Leaf::DotF32 { format, k, tokens }));
+            ukernels.extend([1, 2].map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
         }
     }
-    replay_on_any_host(&leaves, &[&[64], &[200]]);
-    leaves.clear();
+    replay_on_any_host(&ukernels, &[&[64], &[200]]);
+    ukernels.clear();
     for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
         for (k, tokens) in [32, 96, 2880].into_iter().flat_map(|k| [(k, 1), (k, 2)]) {
             let orders = [Order::Straight, Order::Pairs];
-            leaves.extend(orders.map(|order| Leaf::DotAdjacent { format, k, tokens, order }));
+            ukernels.extend(orders.map(|order| MicroKernel::DotQ8x4 { format, k, tokens, order }));
         }
     }
-    replay_all(&leaves, &[&[256], &[400]]);
+    replay_all(&ukernels, &[&[256], &[400]]);
 }
 
 #[test]
 fn decoding_and_gemms_give_the_cpus_bits() {
-    let decode =
-        [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4].map(|format| Leaf::Decode { format });
+    let decode = [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4]
+        .map(|format| MicroKernel::Decode { format });
     replay_all(&decode, &[&[0], &[1], &[7]]);
-    replay_all(&[Leaf::DecodeBf16, Leaf::DecodeWords], &[&[0], &[1], &[7]]);
+    replay_all(&[MicroKernel::DecodeBf16, MicroKernel::DecodeWords], &[&[0], &[1], &[7]]);
     let mut gemms = Vec::new();
     for weights in Decoded::ALL {
         for tiles in [1, 2] {
-            gemms.extend((1..=6).map(|tokens| Leaf::GemmQ8 { weights, tiles, tokens }));
+            gemms.extend((1..=6).map(|tokens| MicroKernel::GemmQ8 { weights, tiles, tokens }));
         }
     }
     replay_all(&gemms, &[&[0, 128, 64], &[1, 64, 384], &[15, 200, 4000]]);
-    let overlaps = (1..=6).map(|tokens| Leaf::GemmDecode(Overlap { tokens, stride: 200, gap: 4000 }));
+    let overlaps = (1..=6).map(|tokens| MicroKernel::GemmDecode(Overlap { tokens, stride: 200, gap: 4000 }));
     replay_all(&overlaps.collect::<Vec<_>>(), &[&[]]);
 }
 
@@ -140,8 +140,8 @@ fn decoding_and_gemms_give_the_cpus_bits() {
 fn bf16_gemms_give_the_cpus_bits() {
     for (groups, tokens) in [(1, [1, 9]), (2, [17, 32])] {
         for tiles in [1, 2] {
-            let leaf = Leaf::GemmBf16(Shape { tiles, groups, stride: 256, gap: 128 });
-            replay_on_any_host(&[leaf], &[&[0, tokens[0]], &[1, tokens[0]], &[3, tokens[1]]]);
+            let ukernel = MicroKernel::GemmBf16(Shape { tiles, groups, stride: 256, gap: 128 });
+            replay_on_any_host(&[ukernel], &[&[0, tokens[0]], &[1, tokens[0]], &[3, tokens[1]]]);
         }
     }
 }
@@ -151,16 +151,19 @@ fn attention_gives_the_cpus_bits() {
     for elem in [KvElem::F16, KvElem::F32] {
         for (head_dim, group) in [(16, 1), (64, 8), (64, 3), (80, 5)] {
             replay_on_any_host(
-                &[Leaf::Score { elem, head_dim, group, scale: 0.125f32.to_bits() }],
+                &[MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() }],
                 &[&[1], &[4]],
             );
             let ranges: [&[u64]; 4] = [&[1, 0, 16], &[1, 3, 7], &[1, 5, 5], &[3, 15, 33]];
-            replay_on_any_host(&[Leaf::Value { elem, head_dim, group }], &ranges);
-            replay_on_any_host(&[Leaf::Combine { head_dim, group, sinks: true }], &[&[1], &[3]]);
-            replay_on_any_host(&[Leaf::Combine { head_dim, group, sinks: false }], &[&[0, 1], &[0, 3]]);
+            replay_on_any_host(&[MicroKernel::Value { elem, head_dim, group }], &ranges);
+            replay_on_any_host(&[MicroKernel::Combine { head_dim, group, sinks: true }], &[&[1], &[3]]);
+            replay_on_any_host(
+                &[MicroKernel::Combine { head_dim, group, sinks: false }],
+                &[&[0, 1], &[0, 3]],
+            );
         }
     }
-    replay_on_any_host(&[Leaf::Softmax], &[&[1, 0, 16], &[1, 3, 7], &[2, 15, 17], &[5, 2, 66]]);
+    replay_on_any_host(&[MicroKernel::Softmax], &[&[1, 0, 16], &[1, 3, 7], &[2, 15, 17], &[5, 2, 66]]);
 }
 
 #[test]

@@ -1,12 +1,12 @@
-//! The leaves of row-wise work against the interpreter: maps of any expression, quantisation, norms.
+//! The micro-kernels of row-wise work against the interpreter: maps of any expression, quantisation, norms.
 
 use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use kernmill_compiler::interp::{eval, num};
-use kernmill_kernels::expr::Expr;
-use kernmill_kernels::generate::generate_leaves;
-use kernmill_kernels::leaf::Leaf;
-use kernmill_kernels::leaf::map::Map;
+use kernmill_kernels_gen::expr::Expr;
+use kernmill_kernels_gen::generate::generate_ukernels;
+use kernmill_kernels_gen::ukernel::MicroKernel;
+use kernmill_kernels_gen::ukernel::map::Map;
 use kernmill_plan::format::BLOCK;
 
 /// Where functions change course, and what is no number.
@@ -79,17 +79,17 @@ fn check_map(expr: &Expr, inputs: usize, n: usize, rows: usize, seed: u64) {
     let gap = |i: usize| if inputs > 1 && i + 1 == inputs { 0 } else { n + 16 * i };
     let strides: Vec<usize> = (0..inputs).map(|i| 4 * gap(i)).collect();
     let out_stride = n + 16;
-    let leaf = Leaf::Map(Map::new(expr.clone(), n, &strides, 4 * out_stride));
+    let ukernel = MicroKernel::Map(Map::new(expr.clone(), n, &strides, 4 * out_stride));
     let values: Vec<Vec<f32>> =
         (0..inputs).map(|i| (0..gap(i) * rows + n).map(|_| value(&mut rng)).collect()).collect();
     for (level, version) in versions() {
-        let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
+        let code = Code::new(generate_ukernels(&[ukernel], level, &choose(level, version)).unwrap());
         let mut out = vec![1234.5; out_stride * rows + n];
         call_map(&code, 0, &values, &mut out, rows);
         for (at, actual) in out.iter().enumerate() {
             let (row, i) = (at / out_stride, at % out_stride);
             if row >= rows || i >= n {
-                assert_eq!(*actual, 1234.5, "{} {leaf}: wrote behind a row", name(level, version));
+                assert_eq!(*actual, 1234.5, "{} {ukernel}: wrote behind a row", name(level, version));
                 continue;
             }
             let vars: Vec<f32> = (0..inputs).map(|input| values[input][gap(input) * row + i]).collect();
@@ -198,12 +198,12 @@ fn random_maps_match_the_interpreter_bit_for_bit() {
 #[test]
 fn a_map_may_write_over_its_input() {
     let expr = Expr::parse("silu(x) + y", &["x", "y"]).unwrap();
-    let leaf = Leaf::Map(Map::new(expr.clone(), 32, &[256, 0], 256));
+    let ukernel = MicroKernel::Map(Map::new(expr.clone(), 32, &[256, 0], 256));
     let mut rng = Rng::with_seed(9);
     let x: Vec<f32> = (0..64 * 5).map(|_| value(&mut rng)).collect();
     let y: Vec<f32> = (0..32).map(|_| value(&mut rng)).collect();
     for (level, version) in versions() {
-        let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
+        let code = Code::new(generate_ukernels(&[ukernel], level, &choose(level, version)).unwrap());
         let mut out = x.clone();
         let place = out.as_mut_ptr();
         // SAFETY: five rows of 64 floats, and one of 32.
@@ -248,7 +248,8 @@ fn quantisation_matches_the_interpreter_bit_for_bit() {
     let x = blocks(&mut Rng::with_seed(1));
     let count = x.len() / BLOCK;
     for (level, version) in versions() {
-        let code = Code::new(generate_leaves(&[Leaf::Quantize], level, &choose(level, version)).unwrap());
+        let code =
+            Code::new(generate_ukernels(&[MicroKernel::Quantize], level, &choose(level, version)).unwrap());
         for blocks in [0, 1, 2, 7, count] {
             let mut values = vec![99i8; x.len()];
             let (mut scales, mut sums) = (vec![-1f32; count], vec![-9999i32; count]);
@@ -291,8 +292,8 @@ fn norms_match_the_definition_bit_for_bit() {
                 .collect();
             let r = 1.0 / (num::sum_squares(&x) / n as f32 + eps).sqrt();
             for (level, version) in versions() {
-                let leaf = Leaf::RmsNorm { n, eps: eps.to_bits() };
-                let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
+                let ukernel = MicroKernel::RmsNorm { n, eps: eps.to_bits() };
+                let code = Code::new(generate_ukernels(&[ukernel], level, &choose(level, version)).unwrap());
                 let mut out = vec![-1f32; n];
                 // SAFETY: three rows of n floats.
                 unsafe {
@@ -301,7 +302,9 @@ fn norms_match_the_definition_bit_for_bit() {
                 }
                 for i in 0..n {
                     let expected = (x[i] * r) * weight[i];
-                    assert_same(out[i], expected, || format!("{} {leaf} element {i}", name(level, version)));
+                    assert_same(out[i], expected, || {
+                        format!("{} {ukernel} element {i}", name(level, version))
+                    });
                 }
             }
         }
@@ -320,8 +323,8 @@ fn weighted_sums_match_the_definition_bit_for_bit() {
             (random(n * rows), random(n), random(rows), random((n + 2 * OFFSET) * rows));
         for (level, version) in versions() {
             for biased in [false, true] {
-                let leaf = Leaf::AddWeighted { n, bias: biased };
-                let code = Code::new(generate_leaves(&[leaf], level, &choose(level, version)).unwrap());
+                let ukernel = MicroKernel::AddWeighted { n, bias: biased };
+                let code = Code::new(generate_ukernels(&[ukernel], level, &choose(level, version)).unwrap());
                 let (mut new, mut expected) = (old.clone(), old.clone());
                 let first = new.as_mut_ptr();
                 let place = |row: usize| target(row, rows) * (n + 2 * OFFSET);
@@ -334,13 +337,13 @@ fn weighted_sums_match_the_definition_bit_for_bit() {
                     }
                 }
                 let args = [x.as_ptr() as u64, bias.as_ptr() as u64, weights.as_ptr() as u64];
-                // SAFETY: rows and targets are as long as the leaf's contract asks.
+                // SAFETY: rows and targets are as long as the micro-kernel's contract asks.
                 unsafe {
                     let f: super::operands::Function = std::mem::transmute(code.address(0));
                     f(args[0], args[1], args[2], targets.as_ptr() as u64, 4 * OFFSET as u64, rows as u64);
                 }
                 for (at, (new, expected)) in new.iter().zip(&expected).enumerate() {
-                    assert_same(*new, *expected, || format!("{} {leaf} at {at}", name(level, version)));
+                    assert_same(*new, *expected, || format!("{} {ukernel} at {at}", name(level, version)));
                 }
             }
         }

@@ -51,7 +51,7 @@ struct Layers {
 
 /// Whether the config asks for an adapter at a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum Targeted {
     Yes,
     No,
     /// The config does not say.
@@ -242,9 +242,9 @@ impl PeftConfig {
     }
 
     /// Whether `target_modules` asks for the module.
-    pub(super) fn wants_module(&self, module: &str) -> Result<Wanted, String> {
+    pub(super) fn wants_module(&self, module: &str) -> Result<Targeted, String> {
         let wanted = match &self.modules {
-            Modules::Unsaid => return Ok(Wanted::Perhaps),
+            Modules::Unsaid => return Ok(Targeted::Perhaps),
             Modules::Matching(pattern) => pattern.matches(module)?,
             Modules::Names(names) if names.iter().any(|name| name == module) => true,
             Modules::Names(names) => is_suffix(names, module) && self.is_layer(module)?,
@@ -254,7 +254,7 @@ impl PeftConfig {
             Modules::Names(names) => is_suffix(names, module),
             Modules::Unsaid => false,
         };
-        Ok(if wanted && !excluded { Wanted::Yes } else { Wanted::No })
+        Ok(if wanted && !excluded { Targeted::Yes } else { Targeted::No })
     }
 
     /// Whether `target_parameters` asks for the parameter.

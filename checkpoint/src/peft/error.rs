@@ -31,7 +31,7 @@ pub enum PeftError {
     },
     /// The plan's own list of matrices that take adapters cannot be right.
     #[error("the plan contradicts itself: {0}")]
-    Sites(String),
+    LoraTargets(String),
 }
 
 impl PeftError {

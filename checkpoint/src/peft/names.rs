@@ -1,4 +1,4 @@
-//! What PEFT calls the matrices of a program's sites.
+//! What PEFT calls the matrices of a program's LoRA targets.
 
 use super::error::PeftError;
 use kernmill_plan::adapter::{Adapters, Published, published};
@@ -16,14 +16,14 @@ pub struct Target {
     pub rows: usize,
     /// Experts; 0 for a dense matrix.
     pub experts: usize,
-    /// The sites that share its rows: a GGUF file has gate and up apart, PEFT has them in one.
+    /// The LoRA targets that share its rows: a GGUF file has gate and up apart, PEFT has them in one.
     pub parts: Vec<Part>,
 }
 
-/// A site that has some of a target's rows: row i is row `first + i * step` of the target.
+/// A LoRA target that has some of a target's rows: row i is row `first + i * step` of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    pub site: usize,
+    pub lora_target: usize,
     pub first: usize,
     pub step: usize,
 }
@@ -35,19 +35,19 @@ impl Target {
     }
 }
 
-/// Every site of the program is part of one target.
+/// Every LoRA target of the program is part of one target.
 ///
 /// # Errors
-/// When sites that share a target do not have each of its rows once. Plans from elsewhere can say so.
+/// When LoRA targets that share a target do not have each of its rows once. Plans from elsewhere can say so.
 pub fn targets(adapters: &Adapters) -> Result<Vec<Target>, PeftError> {
     let mut targets: Vec<Target> = Vec::new();
-    for (index, site) in adapters.sites.iter().enumerate() {
-        let Published { parameter, first, step } = published(&site.tensor);
-        let experts = site.experts as usize;
-        let part = Part { site: index, first, step };
-        let rows = site.rows();
+    for (index, lora_target) in adapters.lora_targets.iter().enumerate() {
+        let Published { parameter, first, step } = published(&lora_target.tensor);
+        let experts = lora_target.experts as usize;
+        let part = Part { lora_target: index, first, step };
+        let rows = lora_target.rows();
         if let Some(target) = targets.iter_mut().find(|target| target.parameter == parameter) {
-            let alike = (target.k, target.experts) == (site.k as usize, experts);
+            let alike = (target.k, target.experts) == (lora_target.k as usize, experts);
             let new = target.parts.iter().all(|other| other.step == step && other.first != first);
             if !(alike && new && target.rows == target.parts.len() * rows) {
                 return Err(apart(&target.parameter));
@@ -61,7 +61,7 @@ pub fn targets(adapters: &Adapters) -> Result<Vec<Target>, PeftError> {
             (_, Some((module, _))) => module,
             (_, None) => "",
         };
-        let (module, k) = (module.to_owned(), site.k as usize);
+        let (module, k) = (module.to_owned(), lora_target.k as usize);
         targets.push(Target { module, parameter, k, rows, experts, parts: vec![part] });
     }
     match targets.iter().find(|target| target.parts.len() != target.parts[0].step) {
@@ -71,29 +71,31 @@ pub fn targets(adapters: &Adapters) -> Result<Vec<Target>, PeftError> {
 }
 
 fn apart(parameter: &str) -> PeftError {
-    PeftError::Sites(format!("its matrices for `{parameter}` do not have each of its rows once"))
+    PeftError::LoraTargets(format!("its matrices for `{parameter}` do not have each of its rows once"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernmill_plan::adapter::{PackedAt, Site, SiteOut};
+    use kernmill_plan::adapter::{LoraTarget, LoraTargetSlice, PackedAt};
     use kernmill_plan::format::WeightFormat;
 
-    fn site(tensor: &str, experts: u32, rows: u32) -> Site {
+    fn lora_target(tensor: &str, experts: u32, rows: u32) -> LoraTarget {
         let weights = PackedAt { format: WeightFormat::Int8, offset: 0, tile_stride: 0, expert_stride: 0 };
-        let out = SiteOut { name: "w".into(), rows, first: 0, step: 1, weights };
-        Site { name: "s".into(), tensor: tensor.into(), k: 64, experts, outs: vec![out] }
+        let out = LoraTargetSlice { name: "w".into(), rows, first: 0, step: 1, weights };
+        LoraTarget { name: "s".into(), tensor: tensor.into(), k: 64, experts, outs: vec![out] }
     }
 
     #[test]
     fn names_of_checkpoints_and_of_gguf_files_meet() {
-        let of = |sites: Vec<Site>| targets(&Adapters { format: WeightFormat::F32, sites }).unwrap();
+        let of = |lora_targets: Vec<LoraTarget>| {
+            targets(&Adapters { format: WeightFormat::F32, lora_targets }).unwrap()
+        };
         let published = of(vec![
-            site("model.layers.2.self_attn.q_proj.weight", 0, 128),
-            site("model.layers.2.mlp.router.weight", 0, 4),
-            site("model.layers.2.mlp.experts.gate_up_proj_blocks", 4, 64),
-            site("model.layers.2.mlp.experts.down_proj", 4, 64),
+            lora_target("model.layers.2.self_attn.q_proj.weight", 0, 128),
+            lora_target("model.layers.2.mlp.router.weight", 0, 4),
+            lora_target("model.layers.2.mlp.experts.gate_up_proj_blocks", 4, 64),
+            lora_target("model.layers.2.mlp.experts.down_proj", 4, 64),
         ]);
         let names: Vec<[&str; 2]> = published.iter().map(|t| [t.module.as_str(), &t.parameter]).collect();
         assert_eq!(
@@ -106,16 +108,16 @@ mod tests {
             ]
         );
         let gguf = of(vec![
-            site("blk.2.attn_q.weight", 0, 128),
-            site("blk.2.ffn_gate_inp.weight", 0, 4),
-            site("blk.2.ffn_gate_exps.weight", 4, 32),
-            site("blk.2.ffn_up_exps.weight", 4, 32),
-            site("blk.2.ffn_down_exps.weight", 4, 64),
+            lora_target("blk.2.attn_q.weight", 0, 128),
+            lora_target("blk.2.ffn_gate_inp.weight", 0, 4),
+            lora_target("blk.2.ffn_gate_exps.weight", 4, 32),
+            lora_target("blk.2.ffn_up_exps.weight", 4, 32),
+            lora_target("blk.2.ffn_down_exps.weight", 4, 64),
         ]);
         for (a, b) in published.iter().zip(&gguf) {
             assert_eq!((&a.module, &a.parameter, a.rows), (&b.module, &b.parameter, b.rows));
         }
-        let part = |site, first| Part { site, first, step: 2 };
+        let part = |lora_target, first| Part { lora_target, first, step: 2 };
         assert_eq!(gguf[2].parts, [part(2, 0), part(3, 1)]);
     }
 }

@@ -1,6 +1,6 @@
-//! From a PEFT directory to the factors of a program's sites: every tensor is found, fits, and belongs somewhere.
+//! From a PEFT directory to the factors of a program's LoRA targets: every tensor is found, fits, and belongs somewhere.
 
-use super::config::{CONFIG_FILE, PeftConfig, Wanted};
+use super::config::{CONFIG_FILE, PeftConfig, Targeted};
 use super::error::PeftError;
 use super::file::{TENSOR_FILE, TensorFile};
 use super::files::Files;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// What stands before the names of a base model's modules.
 const PREFIX: &str = "base_model.model.";
 
-/// An adapter as PEFT saved it, checked against the sites of a program. Its tensors are still in the file.
+/// An adapter as PEFT saved it, checked against the LoRA targets of a program. Its tensors are still in the file.
 #[derive(Debug)]
 pub struct PeftAdapter {
     /// Its tensors' file.
@@ -202,7 +202,7 @@ impl Reader<'_> {
     ) -> Result<Option<PeftPart>, PeftError> {
         let by_parameter = self.config.wants_parameter(&target.parameter);
         let wanted = match by_parameter {
-            true => Wanted::Yes,
+            true => Targeted::Yes,
             false => self.in_config(self.config.wants_module(&target.module))?,
         };
         let mut found = wrappers.remove(&target.module).unwrap_or_default();
@@ -307,12 +307,12 @@ impl Reader<'_> {
     fn present(
         &self,
         wrapper: Option<Wrapper>,
-        wanted: Wanted,
+        wanted: Targeted,
         name: &str,
     ) -> Result<Option<Wrapper>, PeftError> {
         match (wrapper, wanted) {
-            (Some(wrapper), Wanted::No) => Err(self.belongs_nowhere(&wrapper)),
-            (None, Wanted::Yes) => Err(self.missing(name)),
+            (Some(wrapper), Targeted::No) => Err(self.belongs_nowhere(&wrapper)),
+            (None, Targeted::Yes) => Err(self.missing(name)),
             (wrapper, _) => Ok(wrapper),
         }
     }

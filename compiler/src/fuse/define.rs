@@ -6,7 +6,7 @@ use crate::graph::infer::check_expr;
 use crate::spec::ops::{OPS, ParamKind, SpecOp};
 use crate::spec::section::{Section, array, check_name, string, strings};
 use crate::spec::{Arg, NodeDef, OpDef, Result, Source, Spanned, SpecError, inner_span, nodes};
-use kernmill_kernels::expr::{Expr, Function};
+use kernmill_kernels_gen::expr::{Expr, Function};
 
 /// Keys of `[[function]]`.
 pub(super) const FUNCTION_KEYS: [&str; 4] = ["name", "doc", "params", "expr"];

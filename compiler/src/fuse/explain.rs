@@ -96,7 +96,7 @@ fn counts(fused: &FusedGraph) -> [Counts; 2] {
 
 /// By group, whether adapters alone need what it writes.
 fn for_adapters(fused: &FusedGraph) -> Vec<bool> {
-    let (uses, served) = (Uses::new(&fused.graph), fused.graph.served_sites());
+    let (uses, served) = (Uses::new(&fused.graph), fused.graph.served_lora_targets());
     let is_served = |value: &ValueId| uses.producer(*value).is_some_and(|id| served[id.0 as usize].is_some());
     fused.groups.iter().map(|group| group.outputs.iter().all(is_served)).collect()
 }

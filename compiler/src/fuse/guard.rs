@@ -106,19 +106,19 @@ pub enum RowKind {
     /// One of a token's chosen experts.
     Slots,
     /// A token whose logits are wanted.
-    Wanted,
+    LogitRows,
 }
 
 impl RowKind {
     /// Every kind by its name in specs.
     pub const NAMED: [(&'static str, RowKind); 3] =
-        [("tokens", RowKind::Tokens), ("slots", RowKind::Slots), ("wanted", RowKind::Wanted)];
+        [("tokens", RowKind::Tokens), ("slots", RowKind::Slots), ("wanted", RowKind::LogitRows)];
 
     pub(super) fn of(rows: Rows) -> RowKind {
         match rows {
             Rows::Tokens => RowKind::Tokens,
             Rows::Slots(_) => RowKind::Slots,
-            Rows::Wanted => RowKind::Wanted,
+            Rows::LogitRows => RowKind::LogitRows,
         }
     }
 

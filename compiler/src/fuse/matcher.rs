@@ -5,7 +5,7 @@
 
 use super::rule::{FusionRule, Part};
 use crate::graph::{Graph, NodeId, Op, OpKind, Uses, ValueId};
-use kernmill_kernels::expr::Expr;
+use kernmill_kernels_gen::expr::Expr;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 

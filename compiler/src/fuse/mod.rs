@@ -33,7 +33,7 @@ pub use explain::{explain, value_bytes};
 pub(crate) use group::edges;
 pub use group::{FusedGraph, Group, GroupKind};
 pub(crate) use legal::legal_ops;
-pub use row_steps::{RowStep, is_stage, row_steps};
+pub use row_steps::{RowStep, is_row_op, row_steps};
 pub use rule::{FusionRule, Template};
 pub use sample::{sample, sample_function};
 pub use schema::schema;

@@ -9,7 +9,7 @@ use crate::graph::OpKind;
 use crate::graph::infer::arity;
 use crate::spec::section::{Item, Section, array, boolean, check_name, one_of, string, strings, whole};
 use crate::spec::{OpDef, Result, Source, Spanned, SpecError};
-use kernmill_kernels::expr::{Expr, Function};
+use kernmill_kernels_gen::expr::{Expr, Function};
 use toml::de::DeTable;
 
 /// Keys of a fused-op spec.

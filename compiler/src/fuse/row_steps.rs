@@ -1,14 +1,14 @@
 //! Row-wise nodes as steps of a kernel: elementwise ones that belong together as one expression.
 
 use crate::graph::{Graph, NodeId, Op, Uses, ValueId};
-use kernmill_kernels::expr::{Binary, Expr};
-use kernmill_kernels::leaf::map::MAX_INPUTS;
+use kernmill_kernels_gen::expr::{Binary, Expr};
+use kernmill_kernels_gen::ukernel::map::MAX_INPUTS;
 
 /// Operators of a fused expression at most: a value that is read twice counts twice.
 pub(super) const MAX_OPERATORS: usize = 1024;
 
 /// Whether an op is computed row by row, each from the same row of its inputs (or, of experts and wanted rows, from that row's).
-pub fn is_stage(op: &Op) -> bool {
+pub fn is_row_op(op: &Op) -> bool {
     !matches!(
         op,
         Op::Linear(_)
@@ -38,7 +38,7 @@ pub enum RowStep {
 }
 
 /// Row-wise nodes as steps. An elementwise node that one other elementwise node alone reads becomes part of its expression, as long as a
-/// leaf takes so many inputs.
+/// micro-kernel takes so many inputs.
 pub fn row_steps(graph: &Graph, uses: &Uses, nodes: &[NodeId], outputs: &[ValueId]) -> Vec<RowStep> {
     let mut steps: Vec<RowStep> = Vec::with_capacity(nodes.len());
     for id in nodes {

@@ -3,7 +3,7 @@
 
 use super::guard::Guard;
 use crate::graph::OpKind;
-use kernmill_kernels::expr::Expr;
+use kernmill_kernels_gen::expr::Expr;
 
 /// A fusion rule. Names in it ("captures") are local to the rule.
 #[derive(Clone, Debug, PartialEq)]

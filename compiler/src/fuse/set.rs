@@ -2,7 +2,7 @@
 
 use super::rule::FusionRule;
 use super::spec::{FusedSpec, Place};
-use crate::spec::{Language, Result, SpecError, near};
+use crate::spec::{Language, Result, SpecError, suggest};
 use std::sync::{Arc, LazyLock};
 
 /// Priority of a spec that states no place: ahead of the built-in ones, so that a user's fusion takes its nodes first.
@@ -166,7 +166,7 @@ impl FusedSet {
             }
             None => {
                 let known: Vec<&str> = self.names().collect();
-                let near = near::nearest(name, known.iter().copied());
+                let near = suggest::nearest(name, known.iter().copied());
                 let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
                 Err(format!(
                     "there is no fused-op spec `{name}`, expected one of: {}{near}",

@@ -2,7 +2,7 @@
 
 use super::rule::FusionRule;
 use crate::spec::{OpDef, Source, Spanned};
-use kernmill_kernels::expr::Function;
+use kernmill_kernels_gen::expr::Function;
 
 /// A fused-op spec as read from its file.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 use super::*;
-use crate::adapt::with_adapters;
-use crate::choose::Choices;
+use crate::graph::lora::with_adapters;
 use crate::graph::{Graph, NodeId, OpKind};
 use crate::interp::Interpreter;
+use crate::quant::choose::FormatChoices;
 use crate::quant::{Preset, quantise_chosen};
 use crate::testing::{ModelShape, Rng, Twist, build, random_weights};
 use expect_test::expect;
@@ -12,7 +12,7 @@ use kernmill_plan::target::Level;
 const LEVEL: Level = Level::V4Vnni;
 
 fn quantised(graph: &Graph, preset: Preset) -> Graph {
-    quantise_chosen(graph, preset, Some(&Choices::assumed(graph))).unwrap()
+    quantise_chosen(graph, preset, Some(&FormatChoices::assumed(graph))).unwrap()
 }
 
 fn mini(shape: &ModelShape, preset: Preset) -> (FusedGraph, Report) {

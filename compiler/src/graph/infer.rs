@@ -1,7 +1,7 @@
 //! The legal forms of every op, as data, and the type of its output.
 
 use super::{Op, OpKind, Role, Rope, Rows, Tensor, Type};
-use kernmill_kernels::expr::Expr;
+use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::adapter::{MAX_RANK, RANK_STEP};
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use std::ops::RangeInclusive;
@@ -235,7 +235,7 @@ pub fn infer(op: &Op, inputs: &[Type], tensors: &[&Tensor], ropes: &[Rope]) -> R
         Op::Add | Op::Mul => same_as_x(1).map(|()| x),
         Op::SelectRows => {
             expect_rows(x, Rows::Tokens)?;
-            Ok(Type::F32(Rows::Wanted, x.cols()))
+            Ok(Type::F32(Rows::LogitRows, x.cols()))
         }
         Op::LoraShrink { format, .. } => {
             let cols = x.cols();
@@ -243,7 +243,7 @@ pub fn infer(op: &Op, inputs: &[Type], tensors: &[&Tensor], ropes: &[Rope]) -> R
             ensure(cols.is_multiple_of(RANK_STEP), || {
                 format!("{cols} columns are not a multiple of {RANK_STEP}")
             })?;
-            ensure(rows != Rows::Wanted, || "wanted rows have no adapters".into())?;
+            ensure(rows != Rows::LogitRows, || "wanted rows have no adapters".into())?;
             let rows = match inputs.get(1) {
                 Some(Type::Routing(k)) => {
                     ensure(rows == Rows::Tokens || rows == Rows::Slots(*k), || {

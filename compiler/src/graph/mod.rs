@@ -3,10 +3,11 @@
 //! Rows are counted symbolically ([`Rows`]); columns are numbers. Every op's meaning is defined by the interpreter
 //! (`crate::interp`) and in `docs/dev/numerics.md`.
 
-mod adapters;
 mod build;
 pub mod infer;
 mod kind;
+pub mod lora;
+mod lora_targets;
 mod parse;
 pub mod rope;
 #[cfg(test)]
@@ -15,15 +16,15 @@ mod text;
 mod uses;
 mod verify;
 
-pub use adapters::{Branch, GraphSite};
 pub use build::Builder;
 pub use kind::OpKind;
+pub use lora_targets::{Branch, LoraTargetNode};
 pub use parse::ParseError;
 pub use text::GLU_VARS;
 pub use uses::Uses;
 pub use verify::GraphError;
 
-use kernmill_kernels::expr::Expr;
+use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvElem;
 
@@ -47,7 +48,7 @@ pub enum Rows {
     /// `top_k` per token: row `token * top_k + slot`.
     Slots(u32),
     /// One per row whose logits are wanted.
-    Wanted,
+    LogitRows,
 }
 
 /// Type of a value.
@@ -223,8 +224,8 @@ pub enum Op {
     /// `x f32, [routing] -> f32 [rows, MAX_RANK]`: the scaled A of each token's adapter (and slot's expert) times x. Columns past the
     /// adapter's rank, and rows without one, are undefined. Only matrix products read it, as their last input.
     LoraShrink {
-        /// Index into [`Graph::sites`].
-        site: u32,
+        /// Index into [`Graph::lora_targets`].
+        lora_target: u32,
         /// What the elements of A and B are rounded to: bf16, or f32.
         format: WeightFormat,
     },

@@ -6,7 +6,7 @@ use super::{
     Activations, Attention, Graph, Node, Op, OpKind, Role, Rope, RopeScaling, RowSelect, Rows, Source,
     Tensor, TensorId, Type, Value, ValueId,
 };
-use kernmill_kernels::expr::Expr;
+use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
 use std::collections::HashMap;
@@ -300,7 +300,7 @@ impl<'t> Cursor<'t> {
         let rows = match self.word()? {
             "T" if self.eat("*") => Rows::Slots(self.number()?),
             "T" => Rows::Tokens,
-            "R" => Rows::Wanted,
+            "R" => Rows::LogitRows,
             other => return Err(format!("expected rows T, T*k or R, found `{other}`")),
         };
         let cols = if self.eat(",") { Some(self.number()?) } else { None };
@@ -355,11 +355,11 @@ impl<'t> Cursor<'t> {
             OpKind::Mul => Op::Mul,
             OpKind::SelectRows => Op::SelectRows,
             OpKind::LoraShrink => {
-                let site = self.attribute("site")?;
+                let lora_target = self.attribute("site")?;
                 self.expect(",")?;
                 self.expect("format")?;
                 self.expect("=")?;
-                Op::LoraShrink { site, format: self.format()? }
+                Op::LoraShrink { lora_target, format: self.format()? }
             }
         };
         if has_attributes {

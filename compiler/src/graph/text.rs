@@ -54,7 +54,7 @@ fn attributes(op: &Op) -> String {
             )
         }
         Op::RouterTopk { k } => format!("(k={k})"),
-        Op::LoraShrink { site, format } => format!("(site={site}, format={})", format.name()),
+        Op::LoraShrink { lora_target, format } => format!("(site={lora_target}, format={})", format.name()),
         Op::Glu { expr } => format!("({})", quote(&expr.text(&GLU_VARS))),
         Op::Elementwise { expr } => format!("({})", quote(&expr.text(&[]))),
         _ => String::new(),
@@ -126,7 +126,7 @@ impl Rows {
         match self {
             Rows::Tokens => "T".into(),
             Rows::Slots(k) => format!("T*{k}"),
-            Rows::Wanted => "R".into(),
+            Rows::LogitRows => "R".into(),
         }
     }
 }

@@ -37,7 +37,7 @@ impl Graph {
             check_tensor(tensor).map_err(|message| GraphError::new(format!("@{}", tensor.name), message))?;
         }
         self.verify_nodes()?;
-        self.verify_sites()?;
+        self.verify_lora_targets()?;
         self.verify_attention()?;
         self.verify_output()
     }
@@ -131,7 +131,7 @@ impl Graph {
     }
 
     fn verify_output(&self) -> Result<(), GraphError> {
-        let wanted = Type::F32(Rows::Wanted, self.vocab);
+        let wanted = Type::F32(Rows::LogitRows, self.vocab);
         match self.values.get(self.output.0 as usize) {
             Some(value) if value.ty == wanted => Ok(()),
             Some(value) => {

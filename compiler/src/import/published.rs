@@ -7,7 +7,7 @@ use super::{architectures, from_checkpoint};
 use crate::graph::{Attention, Graph, Op, Role, Rope, RopeScaling, Source, Tensor, TensorId};
 use crate::spec::{self, Spec};
 use kernmill_checkpoint::Checkpoint;
-use kernmill_kernels::expr::Expr;
+use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::format::WeightFormat;
 use serde_json::{Value, json};
 

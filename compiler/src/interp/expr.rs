@@ -2,7 +2,7 @@
 
 use super::functions::{gelu_erf, log, softplus};
 use super::num::{exp, gelu, max, min, round_bf16, round_f16, sigmoid, tanh};
-use kernmill_kernels::expr::{Binary, Expr, Unary};
+use kernmill_kernels_gen::expr::{Binary, Expr, Unary};
 
 /// The value of `expr` for these variables; an unknown variable is 0, the verifier refuses it.
 pub fn eval(expr: &Expr, vars: &[f32]) -> f32 {

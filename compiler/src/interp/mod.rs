@@ -1,10 +1,10 @@
 //! The graph interpreter: the living definition of every op. No fusion, no vectors; the obvious loops in the order of
 //! arithmetic of docs/dev/numerics.md. Fused graphs, kernels and plans are tested against it.
 
-mod adapter;
 mod attention;
 mod expr;
 mod functions;
+mod lora;
 pub mod num;
 mod ops;
 #[cfg(test)]
@@ -13,13 +13,13 @@ mod oracle_tests;
 mod tests;
 mod weights;
 
-pub use adapter::SiteAdapter;
 pub use attention::LayerKv;
 pub use expr::eval;
+pub use lora::LoraTargetAdapter;
 pub use weights::{RawTensor, TensorData, Weights};
 
 use crate::fuse::FusedGraph;
-use crate::graph::{Graph, GraphSite, NodeId, Op, OpKind, TensorId};
+use crate::graph::{Graph, LoraTargetNode, NodeId, Op, OpKind, TensorId};
 use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::abi::Route;
 use std::collections::BTreeMap;
@@ -96,9 +96,9 @@ pub struct Interpreter {
     lengths: Vec<usize>,
     values: Vec<Option<Data>>,
     rope_tables: Vec<(Vec<f32>, f64)>,
-    sites: Vec<GraphSite>,
-    /// By slot and site; slot 0 is none.
-    adapters: Vec<Vec<Option<SiteAdapter>>>,
+    lora_targets: Vec<LoraTargetNode>,
+    /// By slot and LoRA target; slot 0 is none.
+    adapters: Vec<Vec<Option<LoraTargetAdapter>>>,
     /// Slot of each sequence that has one.
     slots: BTreeMap<usize, usize>,
 }
@@ -133,7 +133,7 @@ impl Interpreter {
             lengths: Vec::new(),
             values: vec![None; graph.values.len()],
             rope_tables: graph.ropes.iter().map(crate::graph::rope::inv_freq).collect(),
-            sites: graph.sites(),
+            lora_targets: graph.lora_targets(),
             adapters: vec![Vec::new()],
             slots: BTreeMap::new(),
             graph: graph.clone(),

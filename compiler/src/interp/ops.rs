@@ -36,7 +36,7 @@ impl Interpreter {
             }
             Op::Add => Data::F32(self.zip(node, |a, b| a + b)),
             Op::Mul => Data::F32(self.zip(node, |a, b| a * b)),
-            Op::LoraShrink { site, .. } => Data::F32(self.shrink(node, *site, batch)),
+            Op::LoraShrink { lora_target, .. } => Data::F32(self.shrink(node, *lora_target, batch)),
             Op::SelectRows => {
                 let cols = self.cols(x);
                 let rows = self.f32s(x);

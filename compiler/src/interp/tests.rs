@@ -1,8 +1,8 @@
 use super::attention::attend;
 use super::num::*;
 use super::*;
-use crate::choose::Choices;
 use crate::graph::Attention;
+use crate::quant::choose::FormatChoices;
 use crate::quant::{Preset, quantise, quantise_chosen};
 use crate::testing::{ModelShape, Rng, build, random_weights};
 use kernmill_plan::kv::KvElem;
@@ -164,7 +164,7 @@ fn chunks_and_company_change_no_bit() {
         let graph = build(&ModelShape::random(seed)).unwrap();
         let weights = random_weights(&graph, seed);
         for preset in Preset::ALL {
-            let graph = quantise_chosen(&graph, preset, Some(&Choices::assumed(&graph))).unwrap();
+            let graph = quantise_chosen(&graph, preset, Some(&FormatChoices::assumed(&graph))).unwrap();
             let mut interp = Interpreter::new(&graph, &weights.for_graph(&graph)).unwrap();
             let mut rng = Rng::new(seed);
             let tokens: Vec<u32> = (0..40).map(|_| rng.below(graph.vocab) as u32).collect();
@@ -258,7 +258,7 @@ fn hostile_weights_do_not_panic() {
             }
         }
         for preset in Preset::ALL {
-            let graph = quantise_chosen(&graph, preset, Some(&Choices::assumed(&graph))).unwrap();
+            let graph = quantise_chosen(&graph, preset, Some(&FormatChoices::assumed(&graph))).unwrap();
             let mut interp = Interpreter::new(&graph, &weights.for_graph(&graph)).unwrap();
             interp.extend(0, &[1, 2, 3]).unwrap();
         }

@@ -1,6 +1,8 @@
 //! The weight region of a plan: where each tensor lies (`layout`), packing a checkpoint into memory (`write`) or into a file (`stream`).
 
 mod layout;
+pub mod merge_lora;
+pub mod region;
 mod source;
 mod stream;
 mod write;

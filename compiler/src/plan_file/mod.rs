@@ -8,11 +8,11 @@ mod header;
 
 pub use error::{PlanPartsError, PlanWriteError};
 
-use crate::choose::Choices;
 use crate::fuse::{FusedSet, FusedSpec};
 use crate::graph::{Graph, TensorId};
 use crate::pack::{Piece, WeightLayout, WeightSource, piece_sizes, stream_weights};
 use crate::pipeline::Compiled;
+use crate::quant::choose::FormatChoices;
 use header::{Contents, Entry};
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::region::WeightRegion;
@@ -36,7 +36,7 @@ pub struct PlanParts<'a> {
     /// The same graph compiled for each target.
     pub compiled: &'a [Compiled],
     /// What preset `fast` made of the weights.
-    pub choices: Option<&'a Choices>,
+    pub choices: Option<&'a FormatChoices>,
     /// Tokens per prefill chunk that was asked for.
     pub chunk: usize,
     /// Whether nodes were fused.
@@ -200,7 +200,7 @@ fn fused_spec(spec: &FusedSpec) -> FusedSpecText {
 }
 
 /// Where every tensor of a quantised graph lies, as plans say it.
-pub fn tensors(graph: &Graph, layout: &WeightLayout, choices: Option<&Choices>) -> Vec<TensorInfo> {
+pub fn tensors(graph: &Graph, layout: &WeightLayout, choices: Option<&FormatChoices>) -> Vec<TensorInfo> {
     let ids = (0..graph.tensors.len() as u32).map(TensorId);
     ids.map(|id| {
         let (tensor, placement) = (graph.tensor(id), layout.placement(id));

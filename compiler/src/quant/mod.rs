@@ -1,9 +1,9 @@
 //! The pass that makes a preset's quantisation explicit in the graph, and the checker of its result.
 
-use crate::choose::{Choices, candidates};
 use crate::graph::{
     Activations, Builder, Graph, GraphError, Node, NodeId, Op, OpKind, Role, TensorId, Uses, ValueId,
 };
+use crate::quant::choose::{FormatChoices, candidates};
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvElem;
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +17,7 @@ pub enum Preset {
     Faithful,
     /// As faithful, but MXFP4 experts take bf16 activations.
     Bf16,
-    /// As faithful, but for attention and unembedding in int4 where that loses little (`crate::choose`).
+    /// As faithful, but for attention and unembedding in int4 where that loses little (`crate::quant::choose`).
     Fast,
 }
 
@@ -70,7 +70,7 @@ pub enum QuantError {
 pub fn quantise_chosen(
     graph: &Graph,
     preset: Preset,
-    choices: Option<&Choices>,
+    choices: Option<&FormatChoices>,
 ) -> Result<Graph, QuantError> {
     let quantised = match (preset, choices) {
         (Preset::Exact, _) => exact(graph)?,
@@ -211,7 +211,7 @@ fn exact(graph: &Graph) -> Result<Graph, GraphError> {
 struct Quantiser<'g> {
     graph: &'g Graph,
     preset: Preset,
-    choices: Option<&'g Choices>,
+    choices: Option<&'g FormatChoices>,
     uses: Uses,
     builder: Builder,
     /// New value of each old one.
@@ -221,7 +221,7 @@ struct Quantiser<'g> {
 }
 
 impl<'g> Quantiser<'g> {
-    fn new(graph: &'g Graph, preset: Preset, choices: Option<&'g Choices>) -> Quantiser<'g> {
+    fn new(graph: &'g Graph, preset: Preset, choices: Option<&'g FormatChoices>) -> Quantiser<'g> {
         let mut builder = Builder::new(&graph.name, graph.vocab, graph.max_context);
         for rope in &graph.ropes {
             builder.add_rope(rope.clone());
@@ -319,5 +319,6 @@ impl<'g> Quantiser<'g> {
     }
 }
 
+pub mod choose;
 #[cfg(test)]
 mod tests;

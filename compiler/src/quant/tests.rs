@@ -155,7 +155,7 @@ fn fast_needs_choices_and_keeps_to_them() {
     let graph = build(&ModelShape::mini_gpt_oss()).unwrap();
     let error = quantise(&graph, Preset::Fast).unwrap_err();
     assert_eq!(error, QuantError::NeedsChoices(Preset::Fast));
-    let mut choices = Choices::assumed(&graph);
+    let mut choices = FormatChoices::assumed(&graph);
     let held_back = graph.find_tensor("layers.0.k.weight").unwrap();
     choices.list.iter_mut().find(|c| c.tensor == held_back).unwrap().format = WeightFormat::Int8;
     let fast = quantise_chosen(&graph, Preset::Fast, Some(&choices)).unwrap();
@@ -172,7 +172,7 @@ fn fast_needs_choices_and_keeps_to_them() {
 #[test]
 fn int4_elsewhere_is_not_fast() {
     let graph = build(&ModelShape::mini_llama()).unwrap();
-    let mut fast = quantise_chosen(&graph, Preset::Fast, Some(&Choices::assumed(&graph))).unwrap();
+    let mut fast = quantise_chosen(&graph, Preset::Fast, Some(&FormatChoices::assumed(&graph))).unwrap();
     verify(&fast, Preset::Fast).unwrap();
     let gate = fast.find_tensor("layers.0.gate.weight").unwrap();
     fast.tensors[gate.0 as usize].format = WeightFormat::Int4;
@@ -225,7 +225,7 @@ fn inputs_that_are_to_be_f32_meet_int8_matrices() {
 #[test]
 fn matrices_of_4_bits_have_rounded_inputs() {
     let graph = build(&ModelShape { layers: 1, f32_input_every: 1, ..ModelShape::mini_llama() }).unwrap();
-    let mut choices = Choices::assumed(&graph);
+    let mut choices = FormatChoices::assumed(&graph);
     let held_back = graph.find_tensor("layers.0.k.weight").unwrap();
     choices.list.iter_mut().find(|choice| choice.tensor == held_back).unwrap().format = WeightFormat::Int8;
     let fast = products(&quantise_chosen(&graph, Preset::Fast, Some(&choices)).unwrap());

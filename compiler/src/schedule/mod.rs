@@ -5,7 +5,7 @@ mod size;
 use crate::graph::{Graph, ValueId};
 use crate::memory::BufferRequest;
 use crate::select::{KernelUse, OperandRef, Selection, max_rows};
-use kernmill_kernels::kernel::{Body, Kernel};
+use kernmill_kernels_gen::kernel::{Body, Kernel};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
@@ -52,8 +52,8 @@ pub struct ScheduledStep {
     pub reads: Vec<u32>,
     /// The same for those it writes.
     pub writes: Vec<u32>,
-    /// Sites of adapters that it is there for alone; none when it always runs.
-    pub sites: Vec<u32>,
+    /// LoRA targets of adapters that it is there for alone; none when it always runs.
+    pub lora_targets: Vec<u32>,
     /// Layer whose cached keys and values it attends to.
     pub attends: Option<u32>,
 }
@@ -82,7 +82,7 @@ pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> 
     let total = (batch.len() + slab.len()) as u32;
     let mut lives =
         Lives { graph, max_tokens: selection.max_tokens, values: Vec::new(), buffers: Vec::new() };
-    let served = graph.served_sites();
+    let served = graph.served_lora_targets();
     let mut at = 0;
     let mut scheduled = |uses: &[&KernelUse], last_of_read: Option<u32>, lives: &mut Lives| {
         let mut steps = Vec::with_capacity(uses.len());
@@ -96,7 +96,7 @@ pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> 
                 operands: one.operands.clone(),
                 reads,
                 writes,
-                sites: sites(one, &served),
+                lora_targets: lora_targets(one, &served),
                 attends: attends(one),
             });
             at += 1;
@@ -116,8 +116,8 @@ pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> 
     }
 }
 
-/// The sites of adapters that all of what a kernel writes is for; none when something is for other steps.
-fn sites(one: &KernelUse, served: &[Option<BTreeSet<u32>>]) -> Vec<u32> {
+/// The LoRA targets of adapters that all of what a kernel writes is for; none when something is for other steps.
+fn lora_targets(one: &KernelUse, served: &[Option<BTreeSet<u32>>]) -> Vec<u32> {
     let of = |value: &ValueId| served[(value.0 as usize).checked_sub(1)?].as_ref();
     let all: Option<Vec<&BTreeSet<u32>>> = one.writes.iter().map(of).collect();
     let all: BTreeSet<u32> = all.unwrap_or_default().into_iter().flatten().copied().collect();

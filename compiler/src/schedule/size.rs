@@ -59,7 +59,7 @@ mod tests {
             operands: vec![OperandRef::Rope(0); operands],
             reads: Vec::new(),
             writes: Vec::new(),
-            sites: Vec::new(),
+            lora_targets: Vec::new(),
             attends: None,
         };
         Schedule {

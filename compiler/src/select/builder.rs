@@ -3,8 +3,9 @@
 use super::{KernelUse, OperandRef, Selector};
 use crate::fuse::Group;
 use crate::graph::{Node, Op, Role, Rows, TensorId, Type, ValueId};
-use kernmill_kernels::kernel::{
-    Body, Domain, Home, Kept, Kernel, Mat, MatAdapter, OperandId, Part, RowType, Stage, Tiling, Val, ValId,
+use kernmill_kernels_gen::kernel::{
+    Body, Domain, Home, Kernel, LoraInput, Mat, MatAdapter, OperandId, Part, RowOp, RowType, Tiling, Val,
+    ValId,
 };
 use kernmill_plan::format::TILE_ROWS;
 
@@ -14,7 +15,7 @@ pub struct Builder<'a> {
     vals: Vec<Val>,
     val_of: Vec<(ValueId, ValId)>,
     operands: Vec<OperandRef>,
-    prologue: Vec<Stage>,
+    prologue: Vec<RowOp>,
     reads: Vec<ValueId>,
     writes: Vec<ValueId>,
 }
@@ -71,7 +72,7 @@ impl<'a> Builder<'a> {
         }
         self.writes.push(value);
         let operand = self.operand(OperandRef::Value(value));
-        self.add_val(value, Home::ScratchUnlessFirst(operand))
+        self.add_val(value, Home::ScratchExceptWorker0(operand))
     }
 
     fn add_val(&mut self, value: ValueId, home: Home) -> ValId {
@@ -81,8 +82,8 @@ impl<'a> Builder<'a> {
         self.vals.len() - 1
     }
 
-    pub fn prologue(&mut self, stage: Stage) {
-        self.prologue.push(stage);
+    pub fn prologue(&mut self, row_op: RowOp) {
+        self.prologue.push(row_op);
     }
 
     /// The packed matrix of a product, with its bias (the second tensor, if any) and its adapter branch.
@@ -122,14 +123,14 @@ impl<'a> Builder<'a> {
 
     fn adapter(&mut self, node: &Node) -> Option<MatAdapter> {
         let graph = self.selector.graph;
-        let branch = graph.branch_among(node, self.selector.sites)?;
-        let before = &self.selector.sites[branch.site as usize].tensors[..branch.out];
+        let branch = graph.branch_among(node, self.selector.lora_targets)?;
+        let before = &self.selector.lora_targets[branch.lora_target as usize].tensors[..branch.out];
         let tiles = |id: &TensorId| {
             let shape = &graph.tensor(*id).shape;
             shape[shape.len() - 2].div_ceil(TILE_ROWS)
         };
         Some(MatAdapter {
-            site: self.operand(OperandRef::Site(branch.site)),
+            lora_target: self.operand(OperandRef::LoraTarget(branch.lora_target)),
             shrunk: self.input(branch.shrunk),
             format: graph.adapter_format()?,
             first_tile: before.iter().map(tiles).sum(),
@@ -137,19 +138,22 @@ impl<'a> Builder<'a> {
     }
 
     /// Rows of a value that later groups read: which of them are written, when only adapters read them.
-    pub fn kept(&mut self, group: &Group, value: ValueId) -> Kept {
+    pub fn lora_input(&mut self, group: &Group, value: ValueId) -> LoraInput {
         let graph = self.selector.graph;
         let members = group.members();
         let users = self.selector.uses.users(value).iter().filter(|id| !members.contains(id));
         let shrinks: Option<Vec<u32>> = users
             .map(|id| match graph.node(*id).op {
-                Op::LoraShrink { site, .. } => Some(site),
+                Op::LoraShrink { lora_target, .. } => Some(lora_target),
                 _ => None,
             })
             .collect();
-        let sites = shrinks.filter(|_| value != graph.output).unwrap_or_default();
-        let sites = sites.into_iter().map(|site| self.operand(OperandRef::Site(site))).collect();
-        Kept { out: self.output(value), sites }
+        let lora_targets = shrinks.filter(|_| value != graph.output).unwrap_or_default();
+        let lora_targets = lora_targets
+            .into_iter()
+            .map(|lora_target| self.operand(OperandRef::LoraTarget(lora_target)))
+            .collect();
+        LoraInput { out: self.output(value), lora_targets }
     }
 
     /// Output rows per work item of a matrix where nothing else decides: the candidate's, if they divide the matrix's.
@@ -190,7 +194,7 @@ impl<'a> Builder<'a> {
     /// The finished kernel. `max_rows` bounds the rows of its pointer lists.
     pub fn finish(self, label: String, stem: &str, body: Body, max_rows: usize) -> KernelUse {
         let per_slab = match &body {
-            Body::Rows { domain, .. } | Body::Matmul { domain, .. } => *domain == Domain::Wanted,
+            Body::Rows { domain, .. } | Body::Matmul { domain, .. } => *domain == Domain::LogitRows,
             _ => false,
         };
         let tiling = self.tiling_of(&body);
@@ -224,6 +228,6 @@ pub fn domain(ty: Type) -> Domain {
     match ty.rows() {
         Rows::Tokens => Domain::Tokens,
         Rows::Slots(k) => Domain::Slots(k as usize),
-        Rows::Wanted => Domain::Wanted,
+        Rows::LogitRows => Domain::LogitRows,
     }
 }

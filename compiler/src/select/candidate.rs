@@ -2,7 +2,7 @@
 
 use super::cost::{Model, TIE, cheapest};
 use super::{KernelUse, SelectError, Selector};
-use kernmill_kernels::kernel::{Body, PROLOGUE_TOKENS, Tiling};
+use kernmill_kernels_gen::kernel::{Body, PROLOGUE_TOKENS, Tiling};
 use kernmill_plan::format::TILE_ROWS;
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub enum Prologue {
 
 /// What a group could be, and what it is.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
+pub struct KernelChoice {
     /// The group's label.
     pub label: String,
     /// Each candidate with its ns for a full batch of the class.
@@ -93,7 +93,7 @@ impl Selector<'_> {
         index: usize,
         model: &Model,
         pick: Pick,
-    ) -> Result<(Vec<KernelUse>, Option<Choice>), SelectError> {
+    ) -> Result<(Vec<KernelUse>, Option<KernelChoice>), SelectError> {
         let mut found: Vec<(Candidate, Vec<KernelUse>)> = Vec::new();
         for (prologue, panels, unit) in self.hinted(index) {
             let trial = Selector { trial: super::Trial { prologue, panels, unit, model }, ..*self };
@@ -120,7 +120,7 @@ impl Selector<'_> {
         let candidates = found.iter().zip(&costs).map(|((candidate, _), cost)| (*candidate, *cost)).collect();
         let uses = found.swap_remove(picked).1;
         let label = uses.last().map_or_else(String::new, |last| last.label.clone());
-        let choice = Choice { label, candidates, pick: picked };
+        let choice = KernelChoice { label, candidates, pick: picked };
         Ok((uses, (costs.len() > 1).then_some(choice)))
     }
 }
@@ -136,7 +136,7 @@ fn unit_of(body: &Body, asked: usize) -> usize {
     if units.contains(&asked) { asked } else { units.into_iter().min().unwrap_or(asked) }
 }
 
-impl Choice {
+impl KernelChoice {
     /// The label without its layer.
     pub fn kind(&self) -> &str {
         let numbered = self.label.strip_prefix("layers.").and_then(|rest| rest.split_once('.'));

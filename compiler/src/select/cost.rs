@@ -1,20 +1,20 @@
 //! The cost model: what a kernel is assumed to take, in ns, for so many tokens.
 //!
-//! Nothing is measured while compiling: a level's numbers, for one tuning, are the same on every host, so that the same input gives the same bytes. Leaves' numbers are in
+//! Nothing is measured while compiling: a level's numbers, for one tuning, are the same on every host, so that the same input gives the same bytes. Micro-kernels' numbers are in
 //! `table.rs`; the rest of the machine is [`MACHINE`], for all levels. All candidates give the same bits, so a wrong number costs only speed.
 
 use super::table::{ns_per_block, version_name};
-use kernmill_kernels::isa;
-use kernmill_kernels::kernel::{Body, Domain, Kernel, Part, RowType, Stage, Tiling, ValId};
-use kernmill_kernels::leaf::block::{data_lines, scale_bytes};
-use kernmill_kernels::leaf::gemm_q8::{CHUNK_BLOCKS, GROUP, Products};
-use kernmill_kernels::leaf::{Leaf, gemm_bf16};
-use kernmill_kernels::wide::{self, Wide};
+use kernmill_kernels_gen::asm::{self, AsmKernel};
+use kernmill_kernels_gen::isa;
+use kernmill_kernels_gen::kernel::{Body, Domain, Kernel, Part, RowOp, RowType, Tiling, ValId};
+use kernmill_kernels_gen::ukernel::block::{data_lines, scale_bytes};
+use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, DotStep, GROUP};
+use kernmill_kernels_gen::ukernel::{MicroKernel, gemm_bf16};
 use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::target::{Level, Tuning};
 
-/// What the model knows of a machine besides its leaves.
+/// What the model knows of a machine besides its micro-kernels.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     /// Workers. Two, the fewest worth having: with more of them memory is the limit sooner, and candidates differ less.
@@ -33,11 +33,11 @@ pub struct Machine {
     pub stage_weight: f64,
     /// A block of a row, gathered into a panel.
     pub panel_block: f64,
-    /// Panels by two tiles at a time where one would do, beside what the leaf alone takes (a factor on the arithmetic).
+    /// Panels by two tiles at a time where one would do, beside what the micro-kernel alone takes (a factor on the arithmetic).
     pub pair: f64,
-    /// A call of a leaf, with the loop around it.
+    /// A call of a micro-kernel, with the loop around it.
     pub call: f64,
-    /// Bytes per ns of a tile that another group of rows reads again, from L2, beside what the leaf alone takes.
+    /// Bytes per ns of a tile that another group of rows reads again, from L2, beside what the micro-kernel alone takes.
     pub cached_bytes: f64,
     /// 16 results through an epilogue.
     pub epilogue: f64,
@@ -52,8 +52,8 @@ pub struct Machine {
 /// The same for all levels: none of this is arithmetic on vectors of weights. Bytes: `kernmill cpu --measure` with two threads gave 35 GB/s on the Xeon of
 /// `benches/runs/2026-11-20-memory-speed.md` and between 30 and 55 on the EPYC. The barrier and the stages are those of
 /// `benches/runs/2026-11-21-candidates.md`: a prologue as a step costs one token 20 to 40 us, and 32 rows of a norm and a quantisation of 2880 take
-/// 54.9 us, with a router of 32 rows besides 116.1. `exposed`: `kernels-gen/benches/leaves.rs` on the EPYC, dots of 1 to 8 tokens from memory and in cache.
-/// The seven after the stages are fitted to the same record; the numbers of bf16 rows are those of the 512-bit leaves on the EPYC (bench `costs`), of pairs of
+/// 54.9 us, with a router of 32 rows besides 116.1. `exposed`: `kernels-gen/benches/ukernels.rs` on the EPYC, dots of 1 to 8 tokens from memory and in cache.
+/// The seven after the stages are fitted to the same record; the numbers of bf16 rows are those of the 512-bit micro-kernels on the EPYC (bench `costs`), of pairs of
 /// tiles.
 pub const MACHINE: Machine = Machine {
     workers: 2,
@@ -90,15 +90,19 @@ pub fn cheapest(costs: &[f64]) -> Option<usize> {
     costs.iter().position(|cost| *cost <= least * TIE)
 }
 
-/// The versions of a leaf at a level and what a block costs in each (`None`: no number); the 128-bit version is last.
-pub fn versions(leaf: Leaf, level: Level, tuning: Tuning) -> Vec<(Option<&'static Wide>, Option<f64>)> {
-    let all = wide::candidates(leaf, level).map(Some).chain([None]);
-    all.map(|version| (version, ns_per_block(leaf, version_name(version, isa::has_vnni(level)), tuning)))
+/// The versions of a micro-kernel at a level and what a block costs in each (`None`: no number); the 128-bit version is last.
+pub fn versions(
+    ukernel: MicroKernel,
+    level: Level,
+    tuning: Tuning,
+) -> Vec<(Option<&'static AsmKernel>, Option<f64>)> {
+    let all = asm::candidates(ukernel, level).map(Some).chain([None]);
+    all.map(|version| (version, ns_per_block(ukernel, version_name(version, isa::has_vnni(level)), tuning)))
         .collect()
 }
 
 /// Place of the cheapest version where all have numbers, of the first otherwise.
-pub(super) fn cheapest_version(versions: &[(Option<&'static Wide>, Option<f64>)]) -> usize {
+pub(super) fn cheapest_version(versions: &[(Option<&'static AsmKernel>, Option<f64>)]) -> usize {
     let costs: Option<Vec<f64>> = versions.iter().map(|(_, ns)| *ns).collect();
     costs.and_then(|costs| cheapest(&costs)).unwrap_or(0)
 }
@@ -107,20 +111,20 @@ pub(super) fn cheapest_version(versions: &[(Option<&'static Wide>, Option<f64>)]
 #[derive(Clone, Debug)]
 pub struct Model {
     machine: Machine,
-    products: Products,
+    products: DotStep,
     /// By format ([`FORMATS`]).
     formats: [FormatCosts; 3],
 }
 
-/// Formats that leaves multiply with q8 rows.
+/// Formats that micro-kernels multiply with q8 rows.
 const FORMATS: [WeightFormat; 3] = [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4];
 
-/// ns per block of the picked versions of a format's leaves.
+/// ns per block of the picked versions of a format's micro-kernels.
 #[derive(Clone, Debug, Default)]
 struct FormatCosts {
     /// Its bytes from memory.
     memory: f64,
-    /// As [`Leaf::dot_tokens`].
+    /// As [`MicroKernel::dot_tokens`].
     dots: Vec<f64>,
     decode: f64,
     /// By tiles less 1 and tokens less 1.
@@ -131,19 +135,23 @@ struct FormatCosts {
 impl Model {
     /// The model that selection uses.
     pub fn new(level: Level, tuning: Tuning) -> Model {
-        let block = |leaf: Leaf| {
-            let versions = versions(leaf, level, tuning);
+        let block = |ukernel: MicroKernel| {
+            let versions = versions(ukernel, level, tuning);
             versions[cheapest_version(&versions)].1.unwrap_or(0.0)
         };
-        let products = Products::at(level);
+        let products = DotStep::at(level);
         let formats = FORMATS.map(|format| {
-            let dots = Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: BLOCK, tokens: *t });
+            let dots = MicroKernel::dot_tokens(true).iter().map(|t| MicroKernel::DotQ8 {
+                format,
+                k: BLOCK,
+                tokens: *t,
+            });
             let weights = products.decoded(format);
-            let gemm = |tiles, tokens| block(Leaf::GemmQ8 { weights, tiles, tokens });
+            let gemm = |tiles, tokens| block(MicroKernel::GemmQ8 { weights, tiles, tokens });
             let costs = FormatCosts {
                 memory: (data_lines(format) * LINE + scale_bytes(format)) as f64 / MACHINE.worker_bytes,
                 dots: dots.map(block).collect(),
-                decode: block(Leaf::decoding(weights, format)),
+                decode: block(MicroKernel::decoding(weights, format)),
                 gemms: [1, 2].map(|tiles| std::array::from_fn(|i| gemm(tiles, i + 1))),
                 least_rows: 0,
             };
@@ -157,8 +165,8 @@ impl Model {
         &self.formats[place.expect("only blocked formats meet q8 rows")]
     }
 
-    /// How the level's gemm leaves add products up.
-    pub fn products(&self) -> Products {
+    /// How the level's gemm micro-kernels add products up.
+    pub fn products(&self) -> DotStep {
         self.products
     }
 
@@ -246,23 +254,23 @@ impl Model {
     }
 
     /// A row through stages.
-    fn stages(&self, kernel: &Kernel, stages: &[Stage]) -> f64 {
+    fn row_ops(&self, kernel: &Kernel, row_ops: &[RowOp]) -> f64 {
         let cheap = |val: &ValId| self.machine.stage_element * kernel.vals[*val].row.len() as f64;
-        let stage = |stage: &Stage| match stage {
-            Stage::Linear { mat, .. } => self.machine.stage_weight * (mat.n * mat.k) as f64,
-            Stage::KvStore { x, .. } => cheap(x),
-            Stage::Embed { out, .. }
-            | Stage::RmsNorm { out, .. }
-            | Stage::Quantize { out, .. }
-            | Stage::Bf16Cast { out, .. }
-            | Stage::Elementwise { out, .. }
-            | Stage::Rope { out, .. }
-            | Stage::KvCast { out, .. }
-            | Stage::SelectRow { out, .. } => cheap(out),
-            Stage::TopK { experts, k, .. } => self.machine.stage_element * (experts * k) as f64,
-            Stage::ExpertSum { out, top_k, .. } => cheap(out) * *top_k as f64,
+        let row_op = |row_op: &RowOp| match row_op {
+            RowOp::Linear { mat, .. } => self.machine.stage_weight * (mat.n * mat.k) as f64,
+            RowOp::KvStore { x, .. } => cheap(x),
+            RowOp::Embed { out, .. }
+            | RowOp::RmsNorm { out, .. }
+            | RowOp::Quantize { out, .. }
+            | RowOp::Bf16Cast { out, .. }
+            | RowOp::Elementwise { out, .. }
+            | RowOp::Rope { out, .. }
+            | RowOp::KvCast { out, .. }
+            | RowOp::SelectRow { out, .. } => cheap(out),
+            RowOp::TopK { experts, k, .. } => self.machine.stage_element * (experts * k) as f64,
+            RowOp::ExpertSum { out, top_k, .. } => cheap(out) * *top_k as f64,
         };
-        stages.iter().map(stage).sum()
+        row_ops.iter().map(row_op).sum()
     }
 
     /// What a step takes for a batch of `tokens`, its barrier included. Attention and the shrinks of adapters have one candidate and are not modelled.
@@ -270,12 +278,12 @@ impl Model {
         let rows = |domain: Domain| match domain {
             Domain::Tokens => tokens,
             Domain::Slots(k) => tokens * k,
-            Domain::Wanted => tokens.min(LOGIT_SLAB),
+            Domain::LogitRows => tokens.min(LOGIT_SLAB),
         };
         let input_type = |input: &ValId| kernel.vals[*input].row;
         let (domain, body) = match &kernel.body {
-            Body::Rows { domain, stages } => {
-                (*domain, self.shared(rows(*domain) as f64, self.stages(kernel, stages)))
+            Body::Rows { domain, row_ops } => {
+                (*domain, self.shared(rows(*domain) as f64, self.row_ops(kernel, row_ops)))
             }
             Body::Matmul { domain, input, parts } => {
                 let rows = rows(*domain);
@@ -298,7 +306,7 @@ impl Model {
             }
             Body::Attention(_) | Body::Shrink { .. } => (Domain::Tokens, 0.0),
         };
-        let prologue = rows(domain) as f64 * self.stages(kernel, &kernel.prologue);
+        let prologue = rows(domain) as f64 * self.row_ops(kernel, &kernel.prologue);
         self.machine.barrier + prologue + body
     }
 
@@ -327,10 +335,10 @@ impl Model {
 }
 
 impl FormatCosts {
-    /// Arithmetic of `rows` rows with a tile by dots, per block of k; calls of leaves.
+    /// Arithmetic of `rows` rows with a tile by dots, per block of k; calls of micro-kernels.
     fn by_dots(&self, rows: usize) -> (f64, f64) {
         let (mut left, mut ns, mut calls) = (rows, 0.0, 0.0);
-        for (size, each) in Leaf::dot_tokens(true).iter().zip(&self.dots) {
+        for (size, each) in MicroKernel::dot_tokens(true).iter().zip(&self.dots) {
             let groups = (left / size) as f64;
             left %= size;
             ns += each * groups;
@@ -339,7 +347,7 @@ impl FormatCosts {
         (ns, calls)
     }
 
-    /// Arithmetic of `rows` rows with `tiles` tiles (1 or 2) by panels, per block of k, decoding included; calls of leaves per chunk of k.
+    /// Arithmetic of `rows` rows with `tiles` tiles (1 or 2) by panels, per block of k, decoding included; calls of micro-kernels per chunk of k.
     fn by_panels(&self, tiles: usize, rows: usize) -> (f64, f64) {
         let groups = rows.div_ceil(GROUP);
         let (size, larger) = (rows / groups, rows % groups);

@@ -1,8 +1,8 @@
-//! What each kernel and leaf could have been, what the model thinks it costs, and what was picked: for `kernmill explain`.
+//! What each kernel and micro-kernel could have been, what the model thinks it costs, and what was picked: for `kernmill explain`.
 
 use super::cost::MACHINE;
-use super::{Choice, LeafChoice, Prologue, Selection};
-use kernmill_kernels::kernel::Tiling;
+use super::{KernelChoice, MicroKernelChoice, Prologue, Selection};
+use kernmill_kernels_gen::kernel::Tiling;
 use serde::Serialize;
 use std::fmt;
 
@@ -13,8 +13,8 @@ pub struct Report {
     pub workers: usize,
     /// By token class.
     pub classes: Vec<ClassReport>,
-    /// By leaf; data in cache, one worker.
-    pub leaves: Vec<LeafReport>,
+    /// By micro-kernel; data in cache, one worker.
+    pub ukernels: Vec<MicroKernelReport>,
 }
 
 /// A token class's choices.
@@ -58,18 +58,18 @@ pub struct CandidateReport {
     text: String,
 }
 
-/// A leaf.
+/// A micro-kernel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LeafReport {
+pub struct MicroKernelReport {
     /// Its symbol.
-    pub leaf: String,
+    pub ukernel: String,
     /// Its versions.
     pub versions: Vec<VersionReport>,
     /// Index of the pick.
     pub pick: usize,
 }
 
-/// A version of a leaf.
+/// A version of a micro-kernel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VersionReport {
     /// Its name.
@@ -79,16 +79,20 @@ pub struct VersionReport {
 }
 
 /// The report of these selections.
-pub fn explain(selections: &[Selection], leaves: &[LeafChoice]) -> Report {
-    let leaf = |choice: &LeafChoice| {
+pub fn explain(selections: &[Selection], ukernels: &[MicroKernelChoice]) -> Report {
+    let ukernel = |choice: &MicroKernelChoice| {
         let versions = choice.versions.iter();
         let versions = versions.map(|(version, ns)| VersionReport { version, ns_per_block: *ns });
-        LeafReport { leaf: choice.leaf.to_string(), versions: versions.collect(), pick: choice.pick }
+        MicroKernelReport {
+            ukernel: choice.ukernel.to_string(),
+            versions: versions.collect(),
+            pick: choice.pick,
+        }
     };
     Report {
         workers: MACHINE.workers,
         classes: selections.iter().map(class).collect(),
-        leaves: leaves.iter().filter(|choice| choice.versions.len() > 1).map(leaf).collect(),
+        ukernels: ukernels.iter().filter(|choice| choice.versions.len() > 1).map(ukernel).collect(),
     }
 }
 
@@ -105,7 +109,7 @@ fn class(selection: &Selection) -> ClassReport {
     ClassReport { max_tokens: selection.max_tokens, groups }
 }
 
-fn group(choice: &Choice) -> GroupReport {
+fn group(choice: &KernelChoice) -> GroupReport {
     let candidates = choice.candidates.iter().map(|(candidate, ns)| CandidateReport {
         tiling: if candidate.tiling == Tiling::Dot { "dots" } else { "panels" },
         least_rows: candidate.tiling.least_rows(),
@@ -137,9 +141,9 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "leaves: ns per block of 16 rows and 32 k (of all tiles) with one worker, data in cache"
+            "micro-kernels: ns per block of 16 rows and 32 k (of all tiles) with one worker, data in cache"
         )?;
-        self.leaves.iter().try_for_each(|leaf| writeln!(f, "{leaf}"))
+        self.ukernels.iter().try_for_each(|ukernel| writeln!(f, "{ukernel}"))
     }
 }
 
@@ -154,9 +158,9 @@ impl fmt::Display for GroupReport {
     }
 }
 
-impl fmt::Display for LeafReport {
+impl fmt::Display for MicroKernelReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "  {}:", self.leaf)?;
+        write!(f, "  {}:", self.ukernel)?;
         for (i, version) in self.versions.iter().enumerate() {
             let mark = if i == self.pick { "*" } else { "" };
             let ns = version.ns_per_block.map_or_else(|| "no number".to_owned(), |ns| format!("{ns:.1}"));

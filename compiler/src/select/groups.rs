@@ -2,13 +2,13 @@
 
 use super::builder::{Builder, domain};
 use super::candidate::Prologue;
-use super::stages::last_of;
+use super::row_ops::last_of;
 use super::{KernelUse, OperandRef, SelectError, Selector, layer_kind, max_rows};
-use crate::fuse::{self, Composition, Group, GroupKind, Step, Template, compose, is_stage, row_steps};
+use crate::fuse::{self, Composition, Group, GroupKind, Step, Template, compose, is_row_op, row_steps};
 use crate::graph::{Attention, Node, NodeId, Op, OpKind, Rows, Type, ValueId};
-use kernmill_kernels::kernel::{
-    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, KvPlane, Mat, PROLOGUE_TOKENS, Part, ShrinkSite,
-    Stage,
+use kernmill_kernels_gen::kernel::{
+    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, KvPlane, Mat, PROLOGUE_TOKENS, Part, RowOp,
+    ShrinkLoraTarget,
 };
 use kernmill_plan::format::{BLOCK, TILE_ROWS};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
@@ -37,7 +37,7 @@ impl Selector<'_> {
             Composition::Matmul { input, parts } => self.matmul(group, input, &parts),
             Composition::Experts { input, routing, part } => self.experts(group, input, routing, &part),
             Composition::ExpertDown { root, residual, out } => self.expert_down(group, root, residual, out),
-            Composition::Attention { root, out, kept } => self.attention(index, root, out, kept),
+            Composition::Attention { root, out, lora_input } => self.attention(index, root, out, lora_input),
             Composition::Shrink { input, routing } => self.shrink(group, input, routing),
         }
     }
@@ -56,10 +56,10 @@ impl Selector<'_> {
     /// Nodes as one kernel over rows.
     fn rows(&self, group: &Group, stem: &str, nodes: &[NodeId]) -> Result<KernelUse, SelectError> {
         let mut b = Builder::new(self);
-        let mut stages = Vec::with_capacity(nodes.len());
+        let mut row_ops = Vec::with_capacity(nodes.len());
         for step in row_steps(self.graph, self.uses, nodes, &group.outputs) {
             let out = b.output(self.graph.node(last_of(&step)).output);
-            stages.push(self.step(&mut b, &step, out)?);
+            row_ops.push(self.step(&mut b, &step, out)?);
         }
         let last = self.graph.node(nodes[nodes.len() - 1]);
         let ty = self.graph.value(last.output).ty;
@@ -68,14 +68,14 @@ impl Selector<'_> {
             Op::ExpertSum => Domain::Tokens,
             _ => domain(ty),
         };
-        let body = Body::Rows { domain, stages };
+        let body = Body::Rows { domain, row_ops };
         Ok(b.finish(self.label(group, stem), stem, body, 1))
     }
 
     fn single(&self, group: &Group) -> Result<Vec<KernelUse>, SelectError> {
         let id = group.roots[0];
         let node = self.graph.node(id);
-        if is_stage(&node.op) {
+        if is_row_op(&node.op) {
             return Ok(vec![self.rows(group, group.name(), &[id])?]);
         }
         if matches!(node.op, Op::LoraShrink { .. }) {
@@ -100,14 +100,14 @@ impl Selector<'_> {
             return Ok((Vec::new(), b));
         }
         let by_workers = match rows {
-            Rows::Wanted => true,
+            Rows::LogitRows => true,
             Rows::Tokens => self.trial.prologue == Prologue::Workers,
             // The workers' scratch has no room for a row per expert.
             Rows::Slots(_) => false,
         };
         if by_workers {
-            let stages = self.local_stages(&mut b, &group.prologue, &group.outputs)?;
-            stages.into_iter().for_each(|stage| b.prologue(stage));
+            let row_ops = self.local_row_ops(&mut b, &group.prologue, &group.outputs)?;
+            row_ops.into_iter().for_each(|row_op| b.prologue(row_op));
             return Ok((Vec::new(), b));
         }
         let stem = format!("{}_prologue", group.name());
@@ -174,9 +174,9 @@ impl Selector<'_> {
                     Epilogue::Map { expr: expr.clone(), inputs }
                 }
                 Step::Rope { rope, .. } => Epilogue::Rope { table: b.operand(OperandRef::Rope(*rope)) },
-                Step::Store(value) => match b.kept(group, *value) {
-                    kept if kept.sites.is_empty() => Epilogue::Store { out: kept.out },
-                    kept => Epilogue::Keep(kept),
+                Step::Store(value) => match b.lora_input(group, *value) {
+                    input if input.lora_targets.is_empty() => Epilogue::Store { out: input.out },
+                    input => Epilogue::SaveLoraInput(input),
                 },
                 Step::Quantize(value) => Epilogue::Quantize { out: b.output(*value) },
                 Step::Bf16Cast(value) => Epilogue::Bf16Cast { out: b.output(*value) },
@@ -229,24 +229,28 @@ impl Selector<'_> {
     ) -> Result<Vec<KernelUse>, SelectError> {
         let mut b = Builder::new(self);
         let by_rows = self.max_tokens > PROLOGUE_TOKENS;
-        let mut stages = self.local_stages(&mut b, &group.prologue, &group.outputs)?;
+        let mut row_ops = self.local_row_ops(&mut b, &group.prologue, &group.outputs)?;
         if !by_rows {
-            stages.drain(..).for_each(|stage| b.prologue(stage));
+            row_ops.drain(..).for_each(|row_op| b.prologue(row_op));
         }
         let input_slots = matches!(self.graph.value(input).ty.rows(), Rows::Slots(_));
         let input = b.input(input);
-        let mut sites = Vec::with_capacity(group.roots.len());
+        let mut lora_targets = Vec::with_capacity(group.roots.len());
         let mut experts = 0;
         for node in group.roots.iter().map(|id| self.graph.node(*id)) {
-            let Op::LoraShrink { site, format } = node.op else {
+            let Op::LoraShrink { lora_target, format } = node.op else {
                 return Err(self.bug(node, "is not a shrink"));
             };
-            experts = self.graph.tensor(self.sites[site as usize].tensors[0]).shape[0];
+            experts = self.graph.tensor(self.lora_targets[lora_target as usize].tensors[0]).shape[0];
             let out = b.output(node.output);
-            sites.push(ShrinkSite { site: b.operand(OperandRef::Site(site)), format, out });
+            lora_targets.push(ShrinkLoraTarget {
+                lora_target: b.operand(OperandRef::LoraTarget(lora_target)),
+                format,
+                out,
+            });
         }
         let routed = routing.map(|routing| (b.input(routing), experts, self.graph.value(routing).ty.cols()));
-        let body = Body::Shrink { input, routed, input_slots, sites, stages, by_rows };
+        let body = Body::Shrink { input, routed, input_slots, lora_targets, row_ops, by_rows };
         Ok(vec![b.finish(self.label(group, "shrink"), "shrink", body, 1)])
     }
 
@@ -255,7 +259,7 @@ impl Selector<'_> {
         index: usize,
         root: NodeId,
         out: ValueId,
-        kept: Option<ValueId>,
+        lora_input: Option<ValueId>,
     ) -> Result<Vec<KernelUse>, SelectError> {
         let group = &self.fused.groups[index];
         let node = self.graph.node(root);
@@ -271,7 +275,7 @@ impl Selector<'_> {
         let pool = b.operand(OperandRef::Kv(a.layer, kind));
         let sinks = node.tensors.first().map(|sinks| b.tensor(*sinks));
         let out = b.output(out);
-        let kept = kept.map(|value| b.kept(group, value));
+        let lora_input = lora_input.map(|value| b.lora_input(group, value));
         let tile_tokens = if self.max_tokens > PROLOGUE_TOKENS { ATTENTION_TILE } else { 1 };
         let max_segments = match a.window {
             // As many positions are in the windows of a tile's tokens, and touch at most this many segments.
@@ -290,7 +294,7 @@ impl Selector<'_> {
             max_segments,
             sinks,
             out,
-            kept,
+            lora_input,
         });
         uses.push(b.finish(self.label(group, group.name()), group.name(), body, 1));
         Ok(uses)
@@ -302,11 +306,11 @@ impl Selector<'_> {
         let kind = layer_kind(a.window);
         let pool = b.operand(OperandRef::Kv(a.layer, kind));
         let geometry = self.geometry.expect("attention() has it");
-        let stages = [(1, KvPlane::K), (2, KvPlane::V)].map(|(i, plane)| {
+        let row_ops = [(1, KvPlane::K), (2, KvPlane::V)].map(|(i, plane)| {
             let x = b.input(node.inputs[i]);
-            Stage::KvStore { x, pool, plane, kind, geometry }
+            RowOp::KvStore { x, pool, plane, kind, geometry }
         });
-        let body = Body::Rows { domain: Domain::Tokens, stages: stages.to_vec() };
+        let body = Body::Rows { domain: Domain::Tokens, row_ops: row_ops.to_vec() };
         b.finish(self.label(group, "kv_store"), "kv_store", body, 1)
     }
 }

@@ -1,6 +1,6 @@
 //! Selection: which kernels compute each group of the fused graph, for one token class.
 //!
-//! The result is data: kernels ([`kernmill_kernels::kernel::Kernel`]) with symbolic operands. Nothing here depends on where buffers
+//! The result is data: kernels ([`kernmill_kernels_gen::kernel::Kernel`]) with symbolic operands. Nothing here depends on where buffers
 //! or weights lie, except for the strides of packed tensors.
 
 mod builder;
@@ -9,27 +9,27 @@ mod classes;
 pub mod cost;
 mod explain;
 mod groups;
-mod leaves;
-mod stages;
+mod row_ops;
 mod table;
 #[cfg(test)]
 mod tests;
 mod text;
+mod ukernels;
 
 use crate::fuse::FusedGraph;
-use crate::graph::{Graph, GraphSite, Op, Rows, TensorId, Type, Uses, ValueId};
+use crate::graph::{Graph, LoraTargetNode, Op, Rows, TensorId, Type, Uses, ValueId};
 use crate::pack::WeightLayout;
 use cost::Model;
-use kernmill_kernels::kernel::Kernel;
+use kernmill_kernels_gen::kernel::Kernel;
 use kernmill_plan::format::TILE_ROWS;
 use kernmill_plan::kv::{KvElem, KvGeometry, LayerKind};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
 pub use builder::domain;
-pub use candidate::{Candidate, Choice, Pick, Prologue};
+pub use candidate::{Candidate, KernelChoice, Pick, Prologue};
 pub use classes::select_classes;
 pub use explain::{Report, explain};
-pub use leaves::{LeafChoice, choose_leaves};
+pub use ukernels::{MicroKernelChoice, choose_ukernels};
 
 /// What an operand address stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,8 +42,8 @@ pub enum OperandRef {
     Kv(u32, LayerKind),
     /// A rotary table.
     Rope(u32),
-    /// A site of adapters.
-    Site(u32),
+    /// A LoRA target of adapters.
+    LoraTarget(u32),
 }
 
 /// One use of a kernel: a step.
@@ -73,7 +73,7 @@ pub struct Selection {
     /// Kernel uses.
     pub uses: Vec<KernelUse>,
     /// By group with more than one candidate: what it could have been.
-    pub choices: Vec<Choice>,
+    pub choices: Vec<KernelChoice>,
 }
 
 /// A graph that no kernel can compute.
@@ -118,7 +118,7 @@ pub fn select(
         graph: &fused.graph,
         uses: &uses,
         layout,
-        sites: &fused.graph.sites(),
+        lora_targets: &fused.graph.lora_targets(),
         max_tokens,
         geometry: geometry(&fused.graph),
         max_segments: fused.graph.max_context.div_ceil(ATTENTION_SEGMENT),
@@ -139,7 +139,7 @@ struct Selector<'a> {
     graph: &'a Graph,
     uses: &'a Uses,
     layout: &'a WeightLayout,
-    sites: &'a [GraphSite],
+    lora_targets: &'a [LoraTargetNode],
     max_tokens: usize,
     geometry: Option<KvGeometry>,
     max_segments: usize,
@@ -209,7 +209,7 @@ pub fn max_rows(ty: Type, max_tokens: usize) -> usize {
     match ty.rows() {
         Rows::Tokens => max_tokens,
         Rows::Slots(k) => max_tokens * k as usize,
-        Rows::Wanted => kernmill_plan::abi::LOGIT_SLAB,
+        Rows::LogitRows => kernmill_plan::abi::LOGIT_SLAB,
     }
 }
 

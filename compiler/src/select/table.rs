@@ -1,8 +1,8 @@
-//! What leaves cost: the numbers of the cost model.
+//! What micro-kernels cost: the numbers of the cost model.
 //!
 //! ns for a block of 32 k of a tile of 16 rows, data in cache, one thread. `cargo bench -p kernmill-kernels --bench costs` prints them. Each is the mean of
-//! two machines, since a level has hosts of both kinds: an AMD EPYC (Zen 4; benches/runs/2026-11-21/leaf-costs.jsonl) and an Intel Xeon (Sapphire
-//! Rapids; benches/runs/2026-11-20/leaves-all-levels.jsonl, which has no gemm leaves but those of two tiles by six tokens: the others have
+//! two machines, since a level has hosts of both kinds: an AMD EPYC (Zen 4; benches/runs/2026-11-21/micro-kernel-costs.jsonl) and an Intel Xeon (Sapphire
+//! Rapids; benches/runs/2026-11-20/micro-kernels-all-levels.jsonl, which has no gemm micro-kernels but those of two tiles by six tokens: the others have
 //! Zen 4's proportions, and with VNNI and one tile the factor that its loads take longer than its multiplications, 1 + 1 / tokens). AVX-VNNI was measured
 //! on the Xeon only. `dot_q8_avx512vnni` with mxfp4 was measured on Zen 4 only, and has the factor from there to the mean of a version like it: 5.6, 7.4, 12.4 and 25.2 ns
 //! by that of `dot_q8_avx512vbmi` (4.8, 6.8, 12.2 and 24.7). `gemm_q8_avx2` and `DecodeWords` were measured on a Zen 3 only
@@ -11,9 +11,9 @@
 //! Dots of three tokens in 512 bits were measured on a Zen 5 only (benches/runs/2026-11-23/zen5/costs-dots.jsonl); they stand between those of two and of four as
 //! they do there. The raw records that are named here are in the repository's history (benches/runs/README.md).
 
-use kernmill_kernels::leaf::Leaf;
-use kernmill_kernels::leaf::gemm_q8::{Decoded, GROUP, Overlap};
-use kernmill_kernels::wide::Wide;
+use kernmill_kernels_gen::asm::AsmKernel;
+use kernmill_kernels_gen::ukernel::MicroKernel;
+use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, GROUP, Overlap};
 use kernmill_plan::format::WeightFormat::{self, Int4, Int8, Mxfp4};
 use kernmill_plan::target::Tuning;
 
@@ -104,7 +104,7 @@ const GEMMS: &[Gemm] = &[
 ];
 
 /// Name of a version; the 128-bit one has two, with and without `vpdpbusd`.
-pub fn version_name(version: Option<&'static Wide>, vnni: bool) -> &'static str {
+pub fn version_name(version: Option<&'static AsmKernel>, vnni: bool) -> &'static str {
     match version {
         Some(wide) => wide.name,
         None if vnni => "cranelift_128_vnni",
@@ -124,17 +124,17 @@ fn adds_factor(tuning: Tuning) -> f64 {
     }
 }
 
-/// What versions of `DotAdjacent` and `DotQ8` are called that fetch bytes as they lie, into L1, and the same otherwise.
+/// What versions of `DotQ8x4` and `DotQ8` are called that fetch bytes as they lie, into L1, and the same otherwise.
 const LINEAR: &str = "_linear";
 
-/// Those beside the others. Of adjacent tiles, weights coming from memory: on a Zen 5 the order by itself has 1.04 of a read's rate beside 0.86, leaves of mxfp4 have
-/// 0.98 beside 0.9 and of int8 1.00 beside 0.95 (`benches/runs/2026-11-23-zen5.md`). Others were measured one tile at a time while such leaves fetched into L2: 22 GB/s
+/// Those beside the others. Of adjacent tiles, weights coming from memory: on a Zen 5 the order by itself has 1.04 of a read's rate beside 0.86, micro-kernels of mxfp4 have
+/// 0.98 beside 0.9 and of int8 1.00 beside 0.95 (`benches/runs/2026-11-23-zen5.md`). Others were measured one tile at a time while such micro-kernels fetched into L2: 22 GB/s
 /// beside 25 a thread on the EPYC, and plain reads from one place 16 beside 26 on the Xeon. Of one tile from cache, because panels are compared with that: on a Zen 5 no slower,
 /// and from memory up to 2.5 times as fast; fetching into L1 was slower on the EPYC, while it was done in bursts.
-fn linear_factor(leaf: Leaf, tuning: Tuning) -> f64 {
-    match (leaf, tuning) {
-        (Leaf::DotQ8 { .. }, Tuning::Zen5) => 0.98,
-        (Leaf::DotQ8 { .. }, _) => 1.1,
+fn linear_factor(ukernel: MicroKernel, tuning: Tuning) -> f64 {
+    match (ukernel, tuning) {
+        (MicroKernel::DotQ8 { .. }, Tuning::Zen5) => 0.98,
+        (MicroKernel::DotQ8 { .. }, _) => 1.1,
         (_, Tuning::Zen5) => 0.85,
         (_, Tuning::Amd) => 1.15,
         (_, Tuning::Intel) => 1.6,
@@ -142,40 +142,42 @@ fn linear_factor(leaf: Leaf, tuning: Tuning) -> f64 {
     }
 }
 
-/// ns for a block (of all tiles) of a leaf in the version of that name; `None` where there is no number.
-pub fn ns_per_block(leaf: Leaf, version: &str, tuning: Tuning) -> Option<f64> {
+/// ns for a block (of all tiles) of a micro-kernel in the version of that name; `None` where there is no number.
+pub fn ns_per_block(ukernel: MicroKernel, version: &str, tuning: Tuning) -> Option<f64> {
     if version == ADDS {
-        return Some(ns_per_block(leaf, "gemm_q8_avx512vnni", tuning)? * adds_factor(tuning));
+        return Some(ns_per_block(ukernel, "gemm_q8_avx512vnni", tuning)? * adds_factor(tuning));
     }
     if let Some(version) = version.strip_suffix(LINEAR) {
-        return Some(ns_per_block(leaf, version, tuning)? * linear_factor(leaf, tuning));
+        return Some(ns_per_block(ukernel, version, tuning)? * linear_factor(ukernel, tuning));
     }
-    match leaf {
-        Leaf::DotQ8 { format, tokens, .. } => {
+    match ukernel {
+        MicroKernel::DotQ8 { format, tokens, .. } => {
             let place = [1, 2, 3, 4, 8].iter().position(|size| *size == tokens)?;
             let row = DOTS.iter().find(|row| row.version == version && row.format == format)?;
             Some(row.ns[place])
         }
         // Of each tile the arithmetic is that of a tile by itself.
-        Leaf::DotAdjacent { format, k, tokens, .. } => ns_per_block(
-            Leaf::DotQ8 { format, k, tokens },
+        MicroKernel::DotQ8x4 { format, k, tokens, .. } => ns_per_block(
+            MicroKernel::DotQ8 { format, k, tokens },
             &version.replace("dot_adjacent", "dot_q8"),
             tuning,
         ),
-        Leaf::Decode { format } => {
+        MicroKernel::Decode { format } => {
             let place = [Mxfp4, Int8, Int4].iter().position(|other| *other == format)?;
             Some(DECODES.iter().find(|row| row.version == version)?.ns[place])
         }
-        Leaf::DecodeWords => WORDS.iter().find(|(name, _)| *name == version).map(|(_, ns)| *ns),
-        Leaf::GemmQ8 { weights, tiles, tokens } => {
+        MicroKernel::DecodeWords => WORDS.iter().find(|(name, _)| *name == version).map(|(_, ns)| *ns),
+        MicroKernel::GemmQ8 { weights, tiles, tokens } => {
             let wanted =
                 |row: &&Gemm| row.version == version && row.small == weights.is_small() && row.tiles == tiles;
             Some(GEMMS.iter().find(wanted)?.ns[tokens - 1])
         }
         // What it decodes beside takes no time of its own; versions differ as they do without.
-        Leaf::GemmDecode(Overlap { tokens, .. }) => {
-            ns_per_block(Leaf::GemmQ8 { weights: Decoded::Powers, tiles: 2, tokens }, version, tuning)
-        }
+        MicroKernel::GemmDecode(Overlap { tokens, .. }) => ns_per_block(
+            MicroKernel::GemmQ8 { weights: Decoded::U8Max24Pow2, tiles: 2, tokens },
+            version,
+            tuning,
+        ),
         _ => None,
     }
 }
@@ -183,26 +185,37 @@ pub fn ns_per_block(leaf: Leaf, version: &str, tuning: Tuning) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernmill_kernels::leaf::Order;
-    use kernmill_kernels::leaf::gemm_q8::Products;
-    use kernmill_kernels::{isa, wide};
+    use kernmill_kernels_gen::ukernel::Order;
+    use kernmill_kernels_gen::ukernel::gemm_q8::DotStep;
+    use kernmill_kernels_gen::{asm, isa};
     use kernmill_plan::target::Level;
 
     #[test]
-    fn every_version_of_every_q8_leaf_has_its_number() {
+    fn every_version_of_every_q8_ukernel_has_its_number() {
         for level in Level::ALL {
             for format in [Mxfp4, Int8, Int4] {
-                let dots = Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: 64, tokens: *t });
-                let adjacent =
-                    [1, 2].map(|tokens| Leaf::DotAdjacent { format, k: 64, tokens, order: Order::Straight });
-                let weights = Products::at(level).decoded(format);
-                let gemms = (1..=2)
-                    .flat_map(|tiles| (1..=GROUP).map(move |tokens| Leaf::GemmQ8 { weights, tiles, tokens }));
-                for leaf in dots.chain(adjacent).chain(gemms).chain([Leaf::decoding(weights, format)]) {
-                    for version in wide::candidates(leaf, level).map(Some).chain([None]) {
+                let dots = MicroKernel::dot_tokens(true).iter().map(|t| MicroKernel::DotQ8 {
+                    format,
+                    k: 64,
+                    tokens: *t,
+                });
+                let adjacent = [1, 2].map(|tokens| MicroKernel::DotQ8x4 {
+                    format,
+                    k: 64,
+                    tokens,
+                    order: Order::Straight,
+                });
+                let weights = DotStep::at(level).decoded(format);
+                let gemms = (1..=2).flat_map(|tiles| {
+                    (1..=GROUP).map(move |tokens| MicroKernel::GemmQ8 { weights, tiles, tokens })
+                });
+                for ukernel in
+                    dots.chain(adjacent).chain(gemms).chain([MicroKernel::decoding(weights, format)])
+                {
+                    for version in asm::candidates(ukernel, level).map(Some).chain([None]) {
                         let name = version_name(version, isa::has_vnni(level));
-                        let ns = Tuning::ALL.map(|tuning| ns_per_block(leaf, name, tuning));
-                        assert!(ns.iter().all(|ns| ns.is_some_and(|ns| ns > 0.0)), "{leaf}: {name}");
+                        let ns = Tuning::ALL.map(|tuning| ns_per_block(ukernel, name, tuning));
+                        assert!(ns.iter().all(|ns| ns.is_some_and(|ns| ns > 0.0)), "{ukernel}: {name}");
                     }
                 }
             }

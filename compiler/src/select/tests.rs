@@ -5,7 +5,7 @@ use crate::fuse;
 use crate::pack::{WeightLayout, plan_weights};
 use crate::quant::{Preset, quantise_chosen};
 use crate::testing::{ModelShape, build};
-use kernmill_kernels::leaf::{Leaf, Order};
+use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::{Level, Tuning};
 
@@ -48,13 +48,19 @@ fn the_pick_is_the_cheapest_and_the_first_of_equals() {
 fn dots_fetch_bytes_as_they_lie_on_a_zen_5_only() {
     for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
         let adjacent =
-            [1, 2].map(|tokens| Leaf::DotAdjacent { format, k: 64, tokens, order: Order::Straight });
-        let single = Leaf::dot_tokens(true).iter().map(|t| Leaf::DotQ8 { format, k: 64, tokens: *t });
-        for leaf in adjacent.into_iter().chain(single) {
+            [1, 2].map(|tokens| MicroKernel::DotQ8x4 { format, k: 64, tokens, order: Order::Straight });
+        let single =
+            MicroKernel::dot_tokens(true).iter().map(|t| MicroKernel::DotQ8 { format, k: 64, tokens: *t });
+        for ukernel in adjacent.into_iter().chain(single) {
             for tuning in Tuning::ALL {
-                let versions = versions(leaf, Level::V4Vnni, tuning);
-                let pick = versions[cheapest_version(&versions)].0.expect("a wide version");
-                assert_eq!(pick.name.ends_with("_linear"), tuning == Tuning::Zen5, "{leaf}: {}", pick.name);
+                let versions = versions(ukernel, Level::V4Vnni, tuning);
+                let pick = versions[cheapest_version(&versions)].0.expect("an assembled version");
+                assert_eq!(
+                    pick.name.ends_with("_linear"),
+                    tuning == Tuning::Zen5,
+                    "{ukernel}: {}",
+                    pick.name
+                );
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::candidate::tiling_text;
 use super::{KernelUse, Selection};
-use kernmill_kernels::kernel::{Body, Epilogue, Part, RowType, Stage, Tiling};
+use kernmill_kernels_gen::kernel::{Body, Epilogue, Part, RowOp, RowType, Tiling};
 use std::fmt;
 
 impl fmt::Display for Selection {
@@ -16,7 +16,7 @@ impl fmt::Display for KernelUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.label)?;
         if !self.kernel.prologue.is_empty() {
-            write!(f, "each worker [{}], then ", stages(&self.kernel.prologue))?;
+            write!(f, "each worker [{}], then ", row_ops(&self.kernel.prologue))?;
         }
         self.body(f)?;
         match self.kernel.tiling {
@@ -30,7 +30,7 @@ impl KernelUse {
     fn body(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let row = |val: &usize| self.kernel.vals[*val].row;
         match &self.kernel.body {
-            Body::Rows { domain, stages: list } => write!(f, "{domain:?} rows [{}]", stages(list)),
+            Body::Rows { domain, row_ops: list } => write!(f, "{domain:?} rows [{}]", row_ops(list)),
             Body::Matmul { domain, input, parts } => {
                 write!(f, "matmul {domain:?} x {}", row_name(row(input)))?;
                 parts.iter().try_for_each(|part| write!(f, " | {}", part_text(part)))
@@ -46,11 +46,16 @@ impl KernelUse {
                 mat.n,
                 mat.k
             ),
-            Body::Shrink { input, routed, sites, stages: list, by_rows, .. } => {
+            Body::Shrink { input, routed, lora_targets, row_ops: list, by_rows, .. } => {
                 let by = if *by_rows { "rows" } else { "tiles" };
-                write!(f, "shrink for {} sites x {} by {by}", sites.len(), row_name(row(input)))?;
+                write!(
+                    f,
+                    "shrink for {} LoRA targets x {} by {by}",
+                    lora_targets.len(),
+                    row_name(row(input))
+                )?;
                 if !list.is_empty() {
-                    write!(f, ", each [{}]", stages(list))?;
+                    write!(f, ", each [{}]", row_ops(list))?;
                 }
                 routed.map_or(Ok(()), |(_, experts, top_k)| write!(f, ", {top_k} of {experts} experts"))
             }
@@ -89,7 +94,7 @@ fn part_text(part: &Part) -> String {
             Epilogue::Map { .. } => "map",
             Epilogue::Rope { .. } => "rope",
             Epilogue::Store { .. } => "store",
-            Epilogue::Keep(_) => "keep",
+            Epilogue::SaveLoraInput(_) => "keep",
             Epilogue::Quantize { .. } => "quantize",
             Epilogue::Bf16Cast { .. } => "bf16 cast",
             Epilogue::KvCast { .. } => "kv cast",
@@ -100,22 +105,22 @@ fn part_text(part: &Part) -> String {
     format!("{} in units of {}: {bias}{}", mats.join(" and "), part.unit, steps.join(", "))
 }
 
-fn stages(list: &[Stage]) -> String {
+fn row_ops(list: &[RowOp]) -> String {
     let names: Vec<&str> = list
         .iter()
-        .map(|stage| match stage {
-            Stage::Embed { .. } => "embed",
-            Stage::RmsNorm { .. } => "rms_norm",
-            Stage::Quantize { .. } => "quantize_q8",
-            Stage::Bf16Cast { .. } => "bf16_cast",
-            Stage::Elementwise { .. } => "elementwise",
-            Stage::Rope { .. } => "rope",
-            Stage::KvCast { .. } => "kv_cast",
-            Stage::KvStore { .. } => "kv_store",
-            Stage::Linear { .. } => "linear",
-            Stage::TopK { .. } => "router_topk",
-            Stage::SelectRow { .. } => "select_rows",
-            Stage::ExpertSum { .. } => "expert_sum",
+        .map(|row_op| match row_op {
+            RowOp::Embed { .. } => "embed",
+            RowOp::RmsNorm { .. } => "rms_norm",
+            RowOp::Quantize { .. } => "quantize_q8",
+            RowOp::Bf16Cast { .. } => "bf16_cast",
+            RowOp::Elementwise { .. } => "elementwise",
+            RowOp::Rope { .. } => "rope",
+            RowOp::KvCast { .. } => "kv_cast",
+            RowOp::KvStore { .. } => "kv_store",
+            RowOp::Linear { .. } => "linear",
+            RowOp::TopK { .. } => "router_topk",
+            RowOp::SelectRow { .. } => "select_rows",
+            RowOp::ExpertSum { .. } => "expert_sum",
         })
         .collect();
     names.join(", ")

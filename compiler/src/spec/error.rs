@@ -79,7 +79,7 @@ impl SpecError {
 
     /// Adds `did you mean ...`, if there is something near.
     pub(crate) fn near<'a>(self, name: &str, candidates: impl IntoIterator<Item = &'a str>) -> SpecError {
-        match super::near::nearest(name, candidates) {
+        match super::suggest::nearest(name, candidates) {
             Some(near) => self.help(format!("did you mean `{near}`?")),
             None => self,
         }

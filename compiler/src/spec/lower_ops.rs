@@ -6,7 +6,7 @@ use super::scope::{Scope, inner_span};
 use super::{Arg, NodeDef, Result, ScalarText, Spanned, SpecError};
 use crate::graph::infer::{MAX_INPUTS, check_expr};
 use crate::graph::{Activations, Attention, Op, Role, Rows, TensorId, Type, ValueId};
-use kernmill_kernels::expr::Expr;
+use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::kv::KvElem;
 use kernmill_plan::limit;
 
@@ -101,7 +101,7 @@ impl At<'_, '_> {
 
     fn logits(&mut self) -> Result<ValueId> {
         let (_, rows, _) = self.input("input")?;
-        if rows != Rows::Wanted {
+        if rows != Rows::LogitRows {
             let message = "logits of every row of the batch";
             return Err(self.at("input", message, "expected a value behind `select_rows`").help(
                 "put a `select_rows` node before the final norm: only the rows whose logits are wanted go on",
@@ -113,7 +113,7 @@ impl At<'_, '_> {
         }
         let value = self.linear()?;
         let vocab = self.l.graph.vocab;
-        if self.l.ty(value) != Type::F32(Rows::Wanted, vocab) {
+        if self.l.ty(value) != Type::F32(Rows::LogitRows, vocab) {
             let message =
                 format!("logits with {}, the vocabulary has {vocab} tokens", show(self.l.ty(value)));
             return Err(self.at("weight", &message, format!("expected a tensor [{vocab}, ...]")));
@@ -314,7 +314,7 @@ impl At<'_, '_> {
 
     fn select_rows(&mut self) -> Result<ValueId> {
         let (x, cols) = self.token_input("input")?;
-        Ok(self.push(Type::F32(Rows::Wanted, cols), Op::SelectRows, vec![x], vec![]))
+        Ok(self.push(Type::F32(Rows::LogitRows, cols), Op::SelectRows, vec![x], vec![]))
     }
 
     // Arguments.

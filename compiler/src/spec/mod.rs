@@ -19,13 +19,13 @@ mod tests;
 
 pub use error::{Result, Source, SpecError};
 pub use expand::OpDef;
-pub use kernmill_kernels::near;
+pub use kernmill_kernels_gen::suggest;
 pub use lower::lower;
 pub(crate) use read::nodes;
 pub(crate) use scope::inner_span;
 
 use crate::graph::RowSelect;
-use kernmill_kernels::expr::Function;
+use kernmill_kernels_gen::expr::Function;
 use kernmill_plan::format::WeightFormat;
 use number::Number;
 use ops::OpInfo;

@@ -5,7 +5,7 @@ use crate::graph::{
     Activations, Attention, Builder, Graph, GraphError, Op, Role, Rope, RopeScaling, RowSelect, Source,
     TensorId, ValueId,
 };
-use kernmill_kernels::expr::Expr;
+use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvElem;
 

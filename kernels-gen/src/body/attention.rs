@@ -12,9 +12,9 @@
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{AttentionBody, Domain, RowType};
-use crate::leaf::{BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
+use crate::row_op::{elementwise, quantize};
 use crate::scratch::Scratch;
-use crate::stage::{elementwise, quantize};
+use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -23,7 +23,7 @@ use kernmill_plan::format::BLOCK;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
-/// Blocks per call of a leaf: keys or values of one head are 8 KiB in f16.
+/// Blocks per call of a micro-kernel: keys or values of one head are 8 KiB in f16.
 const BLOCKS: usize = 4;
 /// Blocks of a segment.
 const SEGMENT_BLOCKS: usize = ATTENTION_SEGMENT / BLOCK_TOKENS;
@@ -69,23 +69,29 @@ pub fn scratch_bytes(body: &AttentionBody) -> usize {
     areas(body).total
 }
 
-fn score_leaf(body: &AttentionBody) -> Leaf {
+fn score_ukernel(body: &AttentionBody) -> MicroKernel {
     let KvGeometry { elem, head_dim, .. } = body.geometry;
-    Leaf::Score { elem, head_dim, group: group(body), scale: body.scale.to_bits() }
+    MicroKernel::Score { elem, head_dim, group: group(body), scale: body.scale.to_bits() }
 }
 
-fn value_leaf(body: &AttentionBody) -> Leaf {
+fn value_ukernel(body: &AttentionBody) -> MicroKernel {
     let KvGeometry { elem, head_dim, .. } = body.geometry;
-    Leaf::Value { elem, head_dim, group: group(body) }
+    MicroKernel::Value { elem, head_dim, group: group(body) }
 }
 
-fn combine_leaf(body: &AttentionBody) -> Leaf {
-    Leaf::Combine { head_dim: body.geometry.head_dim, group: group(body), sinks: body.sinks.is_some() }
+fn combine_ukernel(body: &AttentionBody) -> MicroKernel {
+    MicroKernel::Combine { head_dim: body.geometry.head_dim, group: group(body), sinks: body.sinks.is_some() }
 }
 
-/// Leaves that the body calls.
-pub fn leaves(body: &AttentionBody) -> [Leaf; 5] {
-    [score_leaf(body), Leaf::Softmax, value_leaf(body), combine_leaf(body), Leaf::Quantize]
+/// Micro-kernels that the body calls.
+pub fn ukernels(body: &AttentionBody) -> [MicroKernel; 5] {
+    [
+        score_ukernel(body),
+        MicroKernel::Softmax,
+        value_ukernel(body),
+        combine_ukernel(body),
+        MicroKernel::Quantize,
+    ]
 }
 
 /// Whether a lone token's segments are items: there are several, and a counter for each head besides the one that hands out.
@@ -137,7 +143,7 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
         total = e.b.ins().imul(total, split.count);
     }
     // Head by head, so that its keys and values stay in L2; later tokens of a prompt, which see more keys, first.
-    cx.take_each(e, total, |e, item| {
+    cx.for_each_claimed(e, total, |e, item| {
         let (item, split) = match split {
             Some(split) => {
                 let whole = e.b.ins().udiv(item, split.count);
@@ -338,7 +344,7 @@ impl<'a> Run<'a> {
             let keys = e.at(planes, entry, 8);
             let scores = self.scores(e, segment, token, first);
             let blocks = e.b.ins().isub(end, first);
-            e.call(self.cx.leaf(score_leaf(self.body)), &[keys, q, scores, blocks]);
+            e.call(self.cx.ukernel(score_ukernel(self.body)), &[keys, q, scores, blocks]);
         });
         self.each_token(e, |e, token| {
             let view = self.view(e, segment, token);
@@ -353,7 +359,7 @@ impl<'a> Run<'a> {
             let values = self.values(e, token, segment.index);
             let blocks = e.b.ins().isub(end, first);
             let (from, to) = self.columns(e, view, first, blocks);
-            e.call(self.cx.leaf(value_leaf(self.body)), &[rows, weights, values, blocks, from, to]);
+            e.call(self.cx.ukernel(value_ukernel(self.body)), &[rows, weights, values, blocks, from, to]);
         });
     }
 
@@ -424,7 +430,7 @@ impl<'a> Run<'a> {
         e.for_count(self.group, |e, g| {
             let row = e.at(scores, g, SCORE_STRIDE);
             let (max, sum) = (e.at(maxima, g, 4), e.at(sums, g, 4));
-            e.call(self.cx.leaf(Leaf::Softmax), &[row, blocks, from, to, max, sum]);
+            e.call(self.cx.ukernel(MicroKernel::Softmax), &[row, blocks, from, to, max, sum]);
         });
         let values = self.values(e, token, segment.index);
         elementwise::zero(e, values, self.group * self.body.geometry.head_dim);
@@ -450,15 +456,15 @@ impl<'a> Run<'a> {
         let width = self.group * self.body.geometry.head_dim;
         let row = e.add(self.row, token);
         let row = self.cx.row(e, self.body.out, row);
-        let combine = self.cx.leaf(combine_leaf(self.body));
+        let combine = self.cx.ukernel(combine_ukernel(self.body));
         match self.cx.vals[self.body.out] {
             RowType::Q8(k) => {
                 let result = self.cx.body_scratch(e, self.areas.result);
                 e.call(combine, &[values, maxima, sums, sinks, result, count]);
-                if let Some(kept) = &self.body.kept {
+                if let Some(lora_input) = &self.body.lora_input {
                     let token = e.add(self.row, token);
-                    self.cx.if_kept(e, kept, token, |e| {
-                        let out = self.cx.row(e, kept.out, token);
+                    self.cx.if_lora_input(e, lora_input, token, |e| {
+                        let out = self.cx.row(e, lora_input.out, token);
                         let out = e.at(out, self.head, width * 4);
                         elementwise::copy(e, result, out, width);
                     });

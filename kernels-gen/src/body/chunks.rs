@@ -4,9 +4,9 @@ use crate::body::tile_order::{place_of, tile_order};
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{Mat, Part};
-use crate::leaf::Leaf;
-use crate::leaf::block::{data_lines, scale_bytes};
-use crate::leaf::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, Overlap, Products};
+use crate::ukernel::MicroKernel;
+use crate::ukernel::block::{data_lines, scale_bytes};
+use crate::ukernel::gemm_q8::{CHUNK_BLOCKS, DECODED_TILE, DotStep, Overlap};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
@@ -30,17 +30,17 @@ fn unit_tiles(part: &Part) -> Vec<(usize, usize, usize)> {
     tile_order(part).into_iter().map(place).collect()
 }
 
-/// The leaves that multiply a unit's pairs and decode beside it, `tokens` rows at a time; none if there is a pair without.
-pub fn overlaps(part: &Part, tokens: usize) -> Vec<Leaf> {
+/// The micro-kernels that multiply a unit's pairs and decode beside it, `tokens` rows at a time; none if there is a pair without.
+pub fn overlaps(part: &Part, tokens: usize) -> Vec<MicroKernel> {
     let tiles = unit_tiles(part);
     if part.mats[0].format != WeightFormat::Mxfp4 || !tiles.len().is_multiple_of(2) {
         return Vec::new();
     }
     let stride = part.unit_bytes();
-    let leaf = |pair: &[(usize, usize, usize)]| {
-        Leaf::GemmDecode(Overlap { tokens, stride, gap: pair[1].2 - pair[0].2 })
+    let ukernel = |pair: &[(usize, usize, usize)]| {
+        MicroKernel::GemmDecode(Overlap { tokens, stride, gap: pair[1].2 - pair[0].2 })
     };
-    tiles.chunks(2).map(leaf).collect()
+    tiles.chunks(2).map(ukernel).collect()
 }
 
 impl Pair<'_> {
@@ -110,7 +110,7 @@ impl Pair<'_> {
     }
 
     /// What to fetch while chunk number `chunk` is multiplied: the chunk so many after it, in this pair or, in the order of memory, in that behind.
-    pub fn ahead(&self, e: &mut Emit, part: &Part, chunk: Value, after: usize) -> Ahead {
+    pub fn ahead(&self, e: &mut Emit, part: &Part, chunk: Value, after: usize) -> DecodeAhead {
         let (zero, chunks) = (e.i64(0), e.i64(self.chunks() as i64));
         let later = e.add_imm(chunk, after as i64);
         let more = e.icmp(IntCC::UnsignedLessThan, later, chunks);
@@ -123,22 +123,22 @@ impl Pair<'_> {
         for (scales, data) in &mut places {
             (*scales, *data) = (e.add(*scales, skipped), e.add(*data, skipped));
         }
-        Ahead { format: self.mat.format, places }
+        DecodeAhead { format: self.mat.format, places }
     }
 }
 
 /// A chunk to fetch towards the cache: scales and data of each tile.
-pub struct Ahead {
+pub struct DecodeAhead {
     format: WeightFormat,
     places: Vec<(Value, Value)>,
 }
 
-impl Ahead {
+impl DecodeAhead {
     /// The scales, all at once.
     pub fn scales(&self, e: &mut Emit, cx: &Cx) {
         let lines = e.i64((CHUNK_BLOCKS * scale_bytes(self.format)).div_ceil(LINE) as i64 + 1);
         let (one, other) = (self.places[0].0, self.places[self.places.len() - 1].0);
-        e.call(cx.leaf(Leaf::Prefetch), &[one, other, lines]);
+        e.call(cx.ukernel(MicroKernel::Prefetch), &[one, other, lines]);
     }
 
     /// Lines of data of which every group of rows fetches its part.
@@ -151,7 +151,7 @@ impl Ahead {
         let done = e.b.ins().imul(part, lines);
         let ends = [self.places[0].1, self.places[self.places.len() - 1].1];
         let [one, other] = ends.map(|place| e.at(place, done, LINE));
-        e.call(cx.leaf(Leaf::Prefetch), &[one, other, lines]);
+        e.call(cx.ukernel(MicroKernel::Prefetch), &[one, other, lines]);
     }
 }
 
@@ -168,15 +168,15 @@ pub struct Task {
 
 impl Task {
     /// Decodes tile number `tile`.
-    pub fn decode_tile(&self, e: &mut Emit, cx: &Cx, products: Products, tile: usize) {
+    pub fn decode_tile(&self, e: &mut Emit, cx: &Cx, products: DotStep, tile: usize) {
         let (scales, data) = self.places[tile];
         let decoded = products.decoded(self.format);
         let out = e.add_imm(self.out, (tile * decoded.tile_bytes()) as i64);
-        e.call(cx.leaf(Leaf::decoding(decoded, self.format)), &[scales, data, out, self.count]);
+        e.call(cx.ukernel(MicroKernel::decoding(decoded, self.format)), &[scales, data, out, self.count]);
     }
 
     /// Decodes all.
-    pub fn decode(&self, e: &mut Emit, cx: &Cx, products: Products) {
+    pub fn decode(&self, e: &mut Emit, cx: &Cx, products: DotStep) {
         (0..self.places.len()).for_each(|tile| self.decode_tile(e, cx, products, tile));
     }
 

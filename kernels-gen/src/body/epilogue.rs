@@ -7,10 +7,10 @@ use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::expr::{Binary, Expr};
 use crate::kernel::{Epilogue, Part, RowType, ValId};
-use crate::leaf::Leaf;
-use crate::leaf::map::{MAX_INPUTS, Map};
+use crate::row_op::{bf16, elementwise, kv, quantize, rope};
 use crate::run::{RowsOf, Run, run_of};
-use crate::stage::{bf16, elementwise, kv, quantize, rope};
+use crate::ukernel::MicroKernel;
+use crate::ukernel::map::{MAX_INPUTS, Map};
 use cranelift_codegen::ir::Value;
 use kernmill_plan::format::{BLOCK, LINE, f32_row_stride};
 
@@ -120,15 +120,15 @@ fn call(vals: &[RowType], part: &Part, columns: usize, expr: Expr, inputs: Vec<S
     Call { map: Map::new(expr, columns, &distances, to), inputs, out }
 }
 
-/// Leaves that [`emit`] calls.
-pub fn leaves(vals: &[RowType], part: &Part, consecutive: bool) -> Vec<Leaf> {
+/// Micro-kernels that [`emit`] calls.
+pub fn ukernels(vals: &[RowType], part: &Part, consecutive: bool) -> Vec<MicroKernel> {
     let of_run = |columns: usize| {
         let start = start(vals, part, columns, consecutive);
-        let maps = start.calls.iter().map(|call| Leaf::Map(call.map));
+        let maps = start.calls.iter().map(|call| MicroKernel::Map(call.map));
         let rest = part.epilogue.iter().enumerate().skip(start.done).filter_map(|(i, step)| match step {
-            Epilogue::Quantize { .. } => Some(Leaf::Quantize),
+            Epilogue::Quantize { .. } => Some(MicroKernel::Quantize),
             Epilogue::Map { expr, inputs } => {
-                elementwise::map(expr, units(part, i) + inputs.len(), columns).map(Leaf::Map)
+                elementwise::map(expr, units(part, i) + inputs.len(), columns).map(MicroKernel::Map)
             }
             _ => None,
         });
@@ -213,7 +213,7 @@ fn run(
         });
     }
     args.push(rows);
-    e.call(cx.leaf(Leaf::Map(call.map)), &args);
+    e.call(cx.ukernel(MicroKernel::Map(call.map)), &args);
 }
 
 /// Asks for a run's biases before its weights are multiplied. They come from memory as well, a few lines at a time, which no CPU foresees: the epilogue would
@@ -229,13 +229,13 @@ pub fn fetch_biases(e: &mut Emit, cx: &Cx, part: &Part, items: Run, expert: Opti
             None => (e.add_imm(first, (lines / 2 * LINE) as i64), lines.div_ceil(2)),
         };
         let lines = e.i64(lines as i64);
-        e.call(cx.leaf(Leaf::Prefetch), &[first, second, lines]);
+        e.call(cx.ukernel(MicroKernel::Prefetch), &[first, second, lines]);
     }
 }
 
-/// The leaf of [`fetch_biases`], where it has something to do.
-pub fn fetch_leaf(part: &Part) -> Option<Leaf> {
-    part.mats.iter().any(|mat| mat.bias.is_some()).then_some(Leaf::Prefetch)
+/// The micro-kernel of [`fetch_biases`], where it has something to do.
+pub fn fetch_ukernel(part: &Part) -> Option<MicroKernel> {
+    part.mats.iter().any(|mat| mat.bias.is_some()).then_some(MicroKernel::Prefetch)
 }
 
 /// Address of a run's biases of matrix `m`, which has some.
@@ -282,8 +282,8 @@ fn one_step(
             let out = columns(e, out, 4);
             elementwise::copy(e, results, out, unit);
         }
-        Epilogue::Keep(kept) => cx.if_kept(e, kept, row, |e| {
-            let out = cx.row(e, kept.out, out_row);
+        Epilogue::SaveLoraInput(lora_input) => cx.if_lora_input(e, lora_input, row, |e| {
+            let out = cx.row(e, lora_input.out, out_row);
             let out = columns(e, out, 4);
             elementwise::copy(e, results, out, unit);
         }),

@@ -9,10 +9,10 @@ use crate::body::{epilogue, matmul};
 use crate::cx::Cx;
 use crate::emit::{Emit, MEM};
 use crate::kernel::{Body, Domain, Kernel, Mat, Part, RowType, ValId};
-use crate::leaf::Leaf;
-use crate::leaf::map::Map;
 use crate::run::{RowsOf, Run, for_runs, run_of};
 use crate::scratch::Scratch;
+use crate::ukernel::MicroKernel;
+use crate::ukernel::map::Map;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
@@ -63,28 +63,28 @@ fn areas(experts: usize, rows: RowLimits, input: RowType, part: &Part) -> Areas 
     Areas { counts, starts, active, entries, targets, weights, results, panels, total: scratch.used() }
 }
 
-/// Leaves of [`down`] besides those that multiply.
-pub fn down_leaves(part: &Part, out: RowType, residual: Option<RowType>) -> Vec<Leaf> {
+/// Micro-kernels of [`down`] besides those that multiply.
+pub fn down_ukernels(part: &Part, out: RowType, residual: Option<RowType>) -> Vec<MicroKernel> {
     let of_run = |columns: usize| {
-        let residual = residual.map(|residual| residual_leaf(columns, out, residual));
-        [add_leaf(part, columns), zero_leaf(columns, out)].into_iter().chain(residual)
+        let residual = residual.map(|residual| residual_ukernel(columns, out, residual));
+        [add_ukernel(part, columns), zero_ukernel(columns, out)].into_iter().chain(residual)
     };
     [1, run_of(part)].into_iter().flat_map(|items| of_run(items * part.unit)).collect()
 }
 
 /// Adds an expert's weighted rows to their tokens'.
-fn add_leaf(part: &Part, columns: usize) -> Leaf {
-    Leaf::AddWeighted { n: columns, bias: part.mats[0].bias.is_some() }
+fn add_ukernel(part: &Part, columns: usize) -> MicroKernel {
+    MicroKernel::AddWeighted { n: columns, bias: part.mats[0].bias.is_some() }
 }
 
 /// Sets columns of every token to zero.
-fn zero_leaf(columns: usize, out: RowType) -> Leaf {
-    Leaf::Map(Map::zero(columns, out.stride()))
+fn zero_ukernel(columns: usize, out: RowType) -> MicroKernel {
+    MicroKernel::Map(Map::zero(columns, out.stride()))
 }
 
 /// Adds columns of every token of the residual.
-fn residual_leaf(columns: usize, out: RowType, residual: RowType) -> Leaf {
-    Leaf::Map(Map::add(columns, out.stride(), residual.stride()))
+fn residual_ukernel(columns: usize, out: RowType, residual: RowType) -> MicroKernel {
+    MicroKernel::Map(Map::add(columns, out.stride(), residual.stride()))
 }
 
 /// The down matrix as a part; its epilogue is the weighted sum.
@@ -286,7 +286,7 @@ pub fn up(
                 vec![next, now]
             });
         } else {
-            cx.hand_out(e, total, 1, |e, start, end| {
+            cx.distribute_items(e, total, 1, |e, start, end| {
                 let _ = e.for_carry(start, end, 1, &[none], |e, index, gathered| {
                     vec![item_body(e, index, gathered[0])]
                 });
@@ -295,7 +295,7 @@ pub fn up(
     });
 }
 
-/// Multiplies a run by dot leaves, a few rows at a time, and calls `finish` with the first row's entry number, the address of the results, and the number
+/// Multiplies a run by dot micro-kernels, a few rows at a time, and calls `finish` with the first row's entry number, the address of the results, and the number
 /// of rows.
 #[allow(clippy::too_many_arguments)]
 fn each_dot(
@@ -366,7 +366,7 @@ pub fn down(
         for_runs(e, start, end, run_of(part), |e, run| {
             let offset = run.offset(e, part);
             let place = e.add(first_out, offset);
-            e.call(cx.leaf(zero_leaf(run.columns(part), cx.vals[out])), &[place, tokens]);
+            e.call(cx.ukernel(zero_ukernel(run.columns(part), cx.vals[out])), &[place, tokens]);
         });
         e.for_range(zero, groups.active_count, 1, |e, active| {
             let (expert, first, count) = groups.expert(e, active);
@@ -383,7 +383,7 @@ pub fn down(
                 };
                 let offset = run.offset(e, part);
                 e.call(
-                    cx.leaf(add_leaf(part, run.columns(part))),
+                    cx.ukernel(add_ukernel(part, run.columns(part))),
                     &[results, bias, weights, targets, offset, rows],
                 );
             };
@@ -412,8 +412,8 @@ pub fn down(
             for_runs(e, start, end, run_of(part), |e, run| {
                 let offset = run.offset(e, part);
                 let (place, x) = (e.add(first_out, offset), e.add(first, offset));
-                let leaf = residual_leaf(run.columns(part), cx.vals[out], cx.vals[residual]);
-                e.call(cx.leaf(leaf), &[place, place, x, tokens]);
+                let ukernel = residual_ukernel(run.columns(part), cx.vals[out], cx.vals[residual]);
+                e.call(cx.ukernel(ukernel), &[place, place, x, tokens]);
             });
         }
     };
@@ -423,7 +423,7 @@ pub fn down(
             let (start, end) = cx.share(e, total);
             columns(e, start, end);
         } else {
-            cx.hand_out(e, total, run_of(part), columns);
+            cx.distribute_items(e, total, run_of(part), columns);
         }
     });
 }

@@ -1,16 +1,16 @@
 //! Many rows at once: activations are gathered into panels, weights decoded once per chunk of k into scratch, and multiplied tile pair
 //! by tile pair. The same sums in the same order as row by row (docs/dev/numerics.md), so bodies may choose by the number of rows.
 
+use crate::asm;
 use crate::body::chunks::{Pair, Task, overlaps};
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{Mat, Part};
-use crate::leaf::Leaf;
-use crate::leaf::block::bias;
-use crate::leaf::gemm_q8::{CHUNK_BLOCKS, Decoded, GROUP, MAGIC, Products, words};
-use crate::leaf::map::Map;
 use crate::scratch::Scratch;
-use crate::wide;
+use crate::ukernel::MicroKernel;
+use crate::ukernel::block::bias;
+use crate::ukernel::gemm_q8::{CHUNK_BLOCKS, Decoded, DotStep, GROUP, MAGIC, words};
+use crate::ukernel::map::Map;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64};
 use cranelift_codegen::ir::{FuncRef, InstBuilder, Value};
@@ -21,7 +21,7 @@ use kernmill_plan::target::Level;
 #[derive(Clone, Copy)]
 pub struct Areas {
     /// How products add up.
-    products: Products,
+    products: DotStep,
     /// Activations: `[groups of 6 rows][blocks]`, each as [`Decoded::panel`] says.
     pub panel: usize,
     /// Two decoded tiles of a chunk, and of the next.
@@ -31,7 +31,7 @@ pub struct Areas {
 }
 
 /// Takes room for `rows` rows and results of a unit of any of the parts, which have the same k.
-pub fn areas(scratch: &mut Scratch, rows: usize, parts: &[Part], products: Products) -> Areas {
+pub fn areas(scratch: &mut Scratch, rows: usize, parts: &[Part], products: DotStep) -> Areas {
     let mats = || parts.iter().flat_map(|part| &part.mats);
     let largest = |bytes: fn(Decoded) -> usize| {
         mats().map(|mat| bytes(products.decoded(mat.format))).max().unwrap_or(0)
@@ -45,27 +45,27 @@ pub fn areas(scratch: &mut Scratch, rows: usize, parts: &[Part], products: Produ
     }
 }
 
-/// Leaves for a part at a level; those that decode beside multiplying only where there is a wide version.
-pub fn leaves(part: &Part, products: Products, level: Level) -> Vec<Leaf> {
+/// Micro-kernels for a part at a level; those that decode beside multiplying only where there is an assembled version.
+pub fn ukernels(part: &Part, products: DotStep, level: Level) -> Vec<MicroKernel> {
     let tiles = part.mats.len() * part.unit / TILE_ROWS;
-    let mut leaves = vec![zero_leaf(part), Leaf::Prefetch];
+    let mut ukernels = vec![zero_ukernel(part), MicroKernel::Prefetch];
     let both = (1..=GROUP).flat_map(|tokens| overlaps(part, tokens));
-    leaves.extend(both.filter(|leaf| wide::find(*leaf, level).is_some()));
+    ukernels.extend(both.filter(|ukernel| asm::find(*ukernel, level).is_some()));
     for mat in &part.mats {
         let weights = products.decoded(mat.format);
-        leaves.push(Leaf::decoding(weights, mat.format));
+        ukernels.push(MicroKernel::decoding(weights, mat.format));
         for tokens in 1..=GROUP {
             for tiles in 1..=2.min(tiles) {
-                leaves.push(Leaf::GemmQ8 { weights, tiles, tokens });
+                ukernels.push(MicroKernel::GemmQ8 { weights, tiles, tokens });
             }
         }
     }
-    leaves
+    ukernels
 }
 
 /// Sets rows of results to zero.
-pub fn zero_leaf(part: &Part) -> Leaf {
-    Leaf::Map(Map::zero(part.unit_bytes() / 4, part.unit_bytes()))
+pub fn zero_ukernel(part: &Part) -> MicroKernel {
+    MicroKernel::Map(Map::zero(part.unit_bytes() / 4, part.unit_bytes()))
 }
 
 /// Gathers the `rows` q8 rows that the pointers at `list` name into the panel area.
@@ -94,8 +94,8 @@ pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Areas, mat: &Mat, list: Value, 
                 let scale = e.load(I32, from, row_layout.scales());
                 e.store(scale, to, layout.scales);
                 let start = match decoded {
-                    Decoded::Words => return,
-                    Decoded::Pairs => start_of_pairs(e, halves, -bias(mat.format)),
+                    Decoded::I16 => return,
+                    Decoded::U8Pairwise => start_of_pairs(e, halves, -bias(mat.format)),
                     _ => {
                         let sum = e.load(I32, from, row_layout.sums());
                         let correction = e.b.ins().imul_imm_s(sum, i64::from(-bias(mat.format)));
@@ -111,7 +111,7 @@ pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Areas, mat: &Mat, list: Value, 
 /// A block's 32 activations as a panel's row has them.
 fn store_activations(e: &mut Emit, decoded: Decoded, halves: [Value; 2], to: Value) {
     for (half, bytes) in halves.into_iter().enumerate() {
-        if decoded != Decoded::Words {
+        if decoded != Decoded::I16 {
             e.store(bytes, to, half * 16);
             continue;
         }
@@ -192,11 +192,11 @@ impl Groups {
 
 /// Results of a unit for the panel's `rows` rows; `weights` are the addresses of its first tile in each matrix.
 ///
-/// Where leaves can, the first group of rows decodes the first tile of the next chunk besides, the second group the second one: for that,
-/// there is room for two chunks. Without such leaves every chunk is decoded before it is multiplied.
+/// Where micro-kernels can, the first group of rows decodes the first tile of the next chunk besides, the second group the second one: for that,
+/// there is room for two chunks. Without such micro-kernels every chunk is decoded before it is multiplied.
 pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
     let results = cx.body_scratch(e, areas.results);
-    e.call(cx.leaf(zero_leaf(part)), &[results, rows]);
+    e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
     let pairs = Pair::of(e, part, weights);
     let unit = Unit {
         cx,
@@ -241,7 +241,7 @@ struct Unit<'a> {
     groups: Groups,
     /// Bytes of a row of results.
     stride: Value,
-    products: Products,
+    products: DotStep,
     panel: Value,
 }
 
@@ -271,9 +271,9 @@ impl Unit<'_> {
         self.products.decoded(pair.mat.format)
     }
 
-    /// The leaf for `tokens` rows that decodes besides, for pair number `number`.
+    /// The micro-kernel for `tokens` rows that decodes besides, for pair number `number`.
     fn both(&self, number: usize, tokens: usize) -> Option<FuncRef> {
-        self.cx.try_leaf(*overlaps(self.part, tokens).get(number)?)
+        self.cx.try_ukernel(*overlaps(self.part, tokens).get(number)?)
     }
 
     /// Decodes the chunk after chunk number `index`, but for the tiles that groups of rows decode beside: their number.
@@ -327,22 +327,22 @@ impl Unit<'_> {
     ) {
         let Chunk { pair, decoded, .. } = *chunk;
         let (weights, tiles) = (self.decoded(pair), pair.tiles.len());
-        let leaf = self.cx.leaf(Leaf::GemmQ8 { weights, tiles, tokens });
+        let ukernel = self.cx.ukernel(MicroKernel::GemmQ8 { weights, tiles, tokens });
         let gap = e.i64(pair.gap as i64);
         let args = [decoded, panel, out, count, self.stride, gap];
         let Some((next, both)) = chunk.next.as_ref().zip(self.both(chunk.number, tokens)) else {
-            return e.call(leaf, &args);
+            return e.call(ukernel, &args);
         };
         let decodes = e.icmp(IntCC::UnsignedLessThan, group, next.beside);
         let decoding = |e: &mut Emit| {
             let [scales, data, to] = next.task.of_tile(e, group);
             e.call(both, &[decoded, panel, out, scales, data, to]);
         };
-        e.if_else(decodes, decoding, |e| e.call(leaf, &args));
+        e.if_else(decodes, decoding, |e| e.call(ukernel, &args));
     }
 }
 
-/// How many tiles of the next chunk are decoded beside the groups of this one: leaves do it for whole chunks.
+/// How many tiles of the next chunk are decoded beside the groups of this one: micro-kernels do it for whole chunks.
 fn beside(e: &mut Emit, groups: &Groups, count: Value, next: Value) -> Value {
     let whole = e.i64(CHUNK_BLOCKS as i64);
     let (now, then) = (e.icmp(IntCC::Equal, count, whole), e.icmp(IntCC::Equal, next, whole));

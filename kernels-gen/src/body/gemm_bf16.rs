@@ -1,15 +1,17 @@
 //! bf16 activations, any number of rows: rows are gathered into panels, weights decoded to bf16 once per chunk of k into scratch, and
 //! multiplied tile pair by tile pair. Where there are tiles, they are configured around all of it.
 
-use crate::body::gemm::zero_leaf;
+use crate::body::gemm::zero_ukernel;
 use crate::body::tile_order::{place_of, tile_order};
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::Part;
-use crate::leaf::Leaf;
-use crate::leaf::block::{data_lines, scale_bytes};
-use crate::leaf::gemm_bf16::{CHUNK_BLOCKS, DECODED_TILE, GROUP, PANEL_BLOCK, PANEL_ROWS, ROW_BYTES, Shape};
 use crate::scratch::Scratch;
+use crate::ukernel::MicroKernel;
+use crate::ukernel::block::{data_lines, scale_bytes};
+use crate::ukernel::gemm_bf16::{
+    CHUNK_BLOCKS, DECODED_TILE, GROUP, PANEL_BLOCK, PANEL_ROWS, ROW_BYTES, Shape,
+};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -52,19 +54,20 @@ fn tiles(part: &Part) -> Vec<Tile> {
     tile_order(part).into_iter().map(tile).collect()
 }
 
-/// The leaf for a pair of tiles, or a single one.
+/// The micro-kernel for a pair of tiles, or a single one.
 fn shape(part: &Part, pair: &[Tile], groups: usize) -> Shape {
     let gap = pair.get(1).map_or(0, |second| second.place - pair[0].place);
     Shape { tiles: pair.len(), groups, stride: part.unit_bytes(), gap }
 }
 
-/// Leaves for a part.
-pub fn leaves(part: &Part) -> Vec<Leaf> {
-    let mut leaves = vec![Leaf::TilesOn, Leaf::TilesOff, Leaf::DecodeBf16, zero_leaf(part)];
+/// Micro-kernels for a part.
+pub fn ukernels(part: &Part) -> Vec<MicroKernel> {
+    let mut ukernels =
+        vec![MicroKernel::TilesOn, MicroKernel::TilesOff, MicroKernel::DecodeBf16, zero_ukernel(part)];
     for pair in tiles(part).chunks(2) {
-        leaves.extend([1, 2].map(|groups| Leaf::GemmBf16(shape(part, pair, groups))));
+        ukernels.extend([1, 2].map(|groups| MicroKernel::GemmBf16(shape(part, pair, groups))));
     }
-    leaves
+    ukernels
 }
 
 /// Gathers the `rows` bf16 rows of `k` that the pointers at `list` name into the panel area.
@@ -92,7 +95,7 @@ pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Areas, k: usize, list: Value, r
 /// Results of a unit for the panel's `rows` rows; `weights` are the addresses of its first tile in each matrix.
 pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
     let results = cx.body_scratch(e, areas.results);
-    e.call(cx.leaf(zero_leaf(part)), &[results, rows]);
+    e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
     let chunks = (part.mats[0].k / BLOCK).div_ceil(CHUNK_BLOCKS);
     for pair in tiles(part).chunks(2) {
         e.for_count(chunks, |e, chunk| {
@@ -134,7 +137,7 @@ fn decode(
         let more = e.icmp(IntCC::UnsignedLessThan, chunk, last);
         let ahead = e.select(more, next, later);
         let out = e.add_imm(decoded, (i * DECODED_TILE) as i64);
-        e.call(cx.leaf(Leaf::DecodeBf16), &[scales, now, out, count, ahead]);
+        e.call(cx.ukernel(MicroKernel::DecodeBf16), &[scales, now, out, count, ahead]);
     }
     count
 }
@@ -166,9 +169,9 @@ fn multiply(
         let tokens = e.min_u(left, most);
         let one = e.i64(GROUP as i64);
         for (groups, cc) in [(1, IntCC::UnsignedLessThanOrEqual), (2, IntCC::UnsignedGreaterThan)] {
-            let leaf = cx.leaf(Leaf::GemmBf16(shape(part, pair, groups)));
+            let ukernel = cx.ukernel(MicroKernel::GemmBf16(shape(part, pair, groups)));
             let fits = e.icmp(cc, tokens, one);
-            e.if_then(fits, |e| e.call(leaf, &[decoded, panel, out, count, tokens]));
+            e.if_then(fits, |e| e.call(ukernel, &[decoded, panel, out, count, tokens]));
         }
     });
 }

@@ -4,16 +4,16 @@ use crate::body::{epilogue, gemm};
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{Domain, Mat, Part, RowType, Tiling, ValId};
-use crate::leaf::{ADJACENT, Leaf, Order};
+use crate::row_op::dot_ukernel;
 use crate::run::{RowsOf, Run, for_runs, run_of, run_of_all};
 use crate::scratch::Scratch;
-use crate::stage::dot_leaf;
+use crate::ukernel::{MicroKernel, Order, TILES_PER_CALL};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{FuncRef, InstBuilder, Value};
 use kernmill_plan::format::TILE_ROWS;
 
-/// Rows that the leaf for adjacent tiles takes at most.
-const ADJACENT_TOKENS: usize = 2;
+/// Rows that the micro-kernel for adjacent tiles takes at most.
+const X4_TOKENS: usize = 2;
 
 struct Areas {
     /// Results of a run for the largest token group: `[tokens][mats][columns]` f32.
@@ -40,7 +40,7 @@ pub fn scratch_bytes(input: RowType, parts: &[Part], max_rows: usize, tiling: Ti
 
 /// Token group sizes for an input type, descending.
 pub fn group_sizes(input: RowType) -> &'static [usize] {
-    Leaf::dot_tokens(matches!(input, RowType::Q8(_)))
+    MicroKernel::dot_tokens(matches!(input, RowType::Q8(_)))
 }
 
 pub fn emit(
@@ -65,7 +65,7 @@ pub fn emit(
     let total = parts.iter().map(Part::items).sum::<usize>();
     let total = e.i64(total as i64);
     let by_dots = |e: &mut Emit| {
-        cx.hand_out(e, total, run_of_all(parts), |e, start, end| {
+        cx.distribute_items(e, total, run_of_all(parts), |e, start, end| {
             few(e, cx, row_type, parts, areas.results, rows, (start, end));
         });
     };
@@ -99,24 +99,24 @@ fn for_items(
     }
 }
 
-/// The leaf that multiplies adjacent tiles of a part with `tokens` rows, if there can be one: the tiles of an item, or of a run of
+/// The micro-kernel that multiplies adjacent tiles of a part with `tokens` rows, if there can be one: the tiles of an item, or of a run of
 /// items, lie one behind the other, or alternate between two matrices, the first one's first, and are exactly those of an item.
-pub fn adjacent_leaf(part: &Part, input: RowType, tokens: usize) -> Option<Leaf> {
+pub fn x4_ukernel(part: &Part, input: RowType, tokens: usize) -> Option<MicroKernel> {
     let Mat { format, k, .. } = part.mats[0];
     let alike = |mat: &Mat| {
         (mat.format, mat.k) == (format, k) && mat.tile_stride == part.mats.len() * format.tile(k).bytes()
     };
     let tiles = part.mats.len() * part.unit / TILE_ROWS;
     let order = match part.mats.len() {
-        1 if tiles >= ADJACENT || run_of(part) * tiles == ADJACENT => Order::Straight,
-        2 if tiles == ADJACENT && part.interleaved => Order::Pairs,
+        1 if tiles >= TILES_PER_CALL || run_of(part) * tiles == TILES_PER_CALL => Order::Straight,
+        2 if tiles == TILES_PER_CALL && part.interleaved => Order::Pairs,
         _ => return None,
     };
-    let served = matches!(input, RowType::Q8(_)) && tokens <= ADJACENT_TOKENS;
-    (served && part.mats.iter().all(alike)).then_some(Leaf::DotAdjacent { format, k, tokens, order })
+    let served = matches!(input, RowType::Q8(_)) && tokens <= X4_TOKENS;
+    (served && part.mats.iter().all(alike)).then_some(MicroKernel::DotQ8x4 { format, k, tokens, order })
 }
 
-/// By dot leaves.
+/// By dot micro-kernels.
 fn few(
     e: &mut Emit,
     cx: &Cx,
@@ -168,7 +168,7 @@ fn clamp_from(e: &mut Emit, value: Value, first: usize, items: usize) -> Value {
     e.b.ins().smin(floor, limit)
 }
 
-/// Runs `body(first row, group size)` over `0..rows` in groups of the leaf sizes, largest first.
+/// Runs `body(first row, group size)` over `0..rows` in groups of the micro-kernel sizes, largest first.
 pub fn for_groups(e: &mut Emit, input: RowType, rows: Value, mut body: impl FnMut(&mut Emit, Value, usize)) {
     let mut start = e.i64(0);
     for size in group_sizes(input) {
@@ -213,7 +213,7 @@ pub fn dots(
     run: Run,
 ) {
     let stride = e.i64(run.row_bytes(part) as i64);
-    // In the order in which tiles lie in memory when matrices are interleaved: leaves prefetch behind their tile's end.
+    // In the order in which tiles lie in memory when matrices are interleaved: micro-kernels prefetch behind their tile's end.
     let mut tiles = Vec::new();
     for tile in 0..run.columns(part) / TILE_ROWS {
         for (m, (mat, base)) in part.mats.iter().zip(weights).enumerate() {
@@ -221,15 +221,15 @@ pub fn dots(
             tiles.push((mat, *base, tile * mat.tile_stride, out));
         }
     }
-    let adjacent = adjacent_leaf(part, input, tokens).and_then(|leaf| cx.try_leaf(leaf));
-    for tiles in tiles.chunks(ADJACENT) {
-        let mut call = |(mat, base, at, out): (&Mat, Value, usize, usize), leaf: Option<FuncRef>| {
-            let leaf = leaf.unwrap_or_else(|| cx.leaf(dot_leaf(mat, input, tokens)));
+    let adjacent = x4_ukernel(part, input, tokens).and_then(|ukernel| cx.try_ukernel(ukernel));
+    for tiles in tiles.chunks(TILES_PER_CALL) {
+        let mut call = |(mat, base, at, out): (&Mat, Value, usize, usize), ukernel: Option<FuncRef>| {
+            let ukernel = ukernel.unwrap_or_else(|| cx.ukernel(dot_ukernel(mat, input, tokens)));
             let (weights, out) = (e.add_imm(base, at as i64), e.add_imm(results, out as i64));
-            e.call(leaf, &[weights, rows, out, stride]);
+            e.call(ukernel, &[weights, rows, out, stride]);
         };
-        match adjacent.filter(|_| tiles.len() == ADJACENT) {
-            Some(leaf) => call(tiles[0], Some(leaf)),
+        match adjacent.filter(|_| tiles.len() == TILES_PER_CALL) {
+            Some(ukernel) => call(tiles[0], Some(ukernel)),
             None => tiles.iter().for_each(|tile| call(*tile, None)),
         }
     }

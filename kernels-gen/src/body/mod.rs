@@ -6,21 +6,21 @@ mod epilogue;
 mod experts;
 mod gemm;
 mod gemm_bf16;
-mod hand_out;
 mod matmul;
 mod panels;
 mod shrink;
 mod tile_order;
+mod work_sharing;
 
 use crate::adapter;
-pub use crate::body::hand_out::{equal_shares, items_together};
+use crate::asm;
+pub use crate::body::work_sharing::{equal_shares, items_per_claim};
 use crate::cx::{Cx, Layout};
 use crate::emit::Emit;
-use crate::kernel::{Body, Domain, Home, Kernel, PROLOGUE_TOKENS, Part, RowType, Stage, Tiling, ValId};
-use crate::leaf::Leaf;
+use crate::kernel::{Body, Domain, Home, Kernel, PROLOGUE_TOKENS, Part, RowOp, RowType, Tiling, ValId};
+use crate::row_op::{self, dot_ukernel};
 use crate::scratch::Scratch;
-use crate::stage::{self, dot_leaf};
-use crate::wide;
+use crate::ukernel::MicroKernel;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{FuncRef, Value};
 use kernmill_plan::abi::LOGIT_SLAB;
@@ -30,71 +30,73 @@ use kernmill_plan::target::Level;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 
-/// Leaves that a kernel calls at a level: those for adjacent tiles only where they are made for it, elsewhere those for one tile do.
-pub fn leaves(kernel: &Kernel, level: Level) -> Vec<Leaf> {
+/// Micro-kernels that a kernel calls at a level: those for adjacent tiles only where they are made for it, elsewhere those for one tile do.
+pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
     let rows = |val: &ValId| kernel.vals[*val].row;
     let q8 = |row: RowType| matches!(row, RowType::Q8(_));
     let bf16 = |val: &ValId| matches!(kernel.vals[*val].row, RowType::Bf16(_));
-    let mut leaves = Vec::new();
-    let stages = kernel.body.stages();
+    let mut ukernels = Vec::new();
+    let row_ops = kernel.body.row_ops();
     let vals: Vec<RowType> = kernel.vals.iter().map(|val| val.row).collect();
-    leaves.extend(kernel.prologue.iter().chain(stages).flat_map(|stage| stage::leaves(&vals, stage)));
+    ukernels.extend(kernel.prologue.iter().chain(row_ops).flat_map(|row_op| row_op::ukernels(&vals, row_op)));
     match &kernel.body {
         Body::Matmul { parts, .. } => {
-            leaves.extend(parts.iter().flat_map(|part| epilogue::leaves(&vals, part, true)));
+            ukernels.extend(parts.iter().flat_map(|part| epilogue::ukernels(&vals, part, true)));
         }
-        Body::Experts { part, .. } => leaves.extend(epilogue::leaves(&vals, part, false)),
+        Body::Experts { part, .. } => ukernels.extend(epilogue::ukernels(&vals, part, false)),
         Body::ExpertDown { mat, unit, out, residual, .. } => {
             let part = experts::down_part(mat, *unit);
-            leaves.extend(experts::down_leaves(&part, vals[*out], residual.map(|val| vals[val])));
+            ukernels.extend(experts::down_ukernels(&part, vals[*out], residual.map(|val| vals[val])));
         }
         _ => {}
     }
     let mut dots = |part: &Part, input: RowType| {
-        leaves.extend(epilogue::fetch_leaf(part));
-        for tokens in Leaf::dot_tokens(q8(input)) {
-            leaves.extend(part.mats.iter().map(|mat| dot_leaf(mat, input, *tokens)));
-            leaves.extend(
-                matmul::adjacent_leaf(part, input, *tokens).filter(|leaf| wide::find(*leaf, level).is_some()),
+        ukernels.extend(epilogue::fetch_ukernel(part));
+        for tokens in MicroKernel::dot_tokens(q8(input)) {
+            ukernels.extend(part.mats.iter().map(|mat| dot_ukernel(mat, input, *tokens)));
+            ukernels.extend(
+                matmul::x4_ukernel(part, input, *tokens)
+                    .filter(|ukernel| asm::find(*ukernel, level).is_some()),
             );
         }
     };
     match &kernel.body {
         Body::Rows { .. } | Body::Shrink { .. } => {}
         Body::Matmul { input, parts, .. } => parts.iter().for_each(|part| dots(part, rows(input))),
-        Body::Experts { input, part, .. } if bf16(input) => leaves.extend(gemm_bf16::leaves(part)),
+        Body::Experts { input, part, .. } if bf16(input) => ukernels.extend(gemm_bf16::ukernels(part)),
         Body::ExpertDown { input, mat, unit, .. } if bf16(input) => {
-            leaves.extend(gemm_bf16::leaves(&experts::down_part(mat, *unit)));
+            ukernels.extend(gemm_bf16::ukernels(&experts::down_part(mat, *unit)));
         }
         Body::Experts { input, part, .. } => dots(part, rows(input)),
         Body::ExpertDown { input, mat, unit, .. } => dots(&experts::down_part(mat, *unit), rows(input)),
-        Body::Attention(body) => leaves.extend(attention::leaves(body)),
+        Body::Attention(body) => ukernels.extend(attention::ukernels(body)),
     }
     if let Tiling::Gemm { products, .. } = kernel.tiling {
         match &kernel.body {
             Body::Matmul { parts, .. } => {
-                leaves.extend(parts.iter().flat_map(|part| gemm::leaves(part, products, level)))
+                ukernels.extend(parts.iter().flat_map(|part| gemm::ukernels(part, products, level)))
             }
             Body::Experts { input, part, .. } if !bf16(input) => {
-                leaves.extend(gemm::leaves(part, products, level))
+                ukernels.extend(gemm::ukernels(part, products, level))
             }
             Body::ExpertDown { input, mat, unit, .. } if !bf16(input) => {
-                leaves.extend(gemm::leaves(&experts::down_part(mat, *unit), products, level));
+                ukernels.extend(gemm::ukernels(&experts::down_part(mat, *unit), products, level));
             }
             _ => {}
         }
     }
     let branches =
         kernel.mats().into_iter().filter_map(|mat| mat.adapter.as_ref()).map(|branch| branch.format);
-    let sites = match &kernel.body {
-        Body::Shrink { sites, .. } => sites.as_slice(),
+    let lora_targets = match &kernel.body {
+        Body::Shrink { lora_targets, .. } => lora_targets.as_slice(),
         _ => &[],
     };
-    let formats: BTreeSet<WeightFormat> = branches.chain(sites.iter().map(|site| site.format)).collect();
-    leaves.extend(formats.into_iter().flat_map(adapter::leaves));
-    leaves.sort();
-    leaves.dedup();
-    leaves
+    let formats: BTreeSet<WeightFormat> =
+        branches.chain(lora_targets.iter().map(|lora_target| lora_target.format)).collect();
+    ukernels.extend(formats.into_iter().flat_map(adapter::ukernels));
+    ukernels.sort();
+    ukernels.dedup();
+    ukernels
 }
 
 /// Bytes of scratch that a kernel needs.
@@ -106,7 +108,7 @@ pub fn scratch_bytes(kernel: &Kernel) -> usize {
 fn plan_scratch(kernel: &Kernel) -> (Vec<usize>, Scratch, Layout) {
     let mut scratch = Scratch::default();
     let prologue_rows = match &kernel.body {
-        Body::Matmul { domain: Domain::Wanted, .. } => LOGIT_SLAB,
+        Body::Matmul { domain: Domain::LogitRows, .. } => LOGIT_SLAB,
         _ => PROLOGUE_TOKENS,
     };
     let vals = kernel
@@ -114,13 +116,13 @@ fn plan_scratch(kernel: &Kernel) -> (Vec<usize>, Scratch, Layout) {
         .iter()
         .map(|val| match val.home {
             Home::Operand(_) => 0,
-            Home::Scratch | Home::ScratchUnlessFirst(_) => scratch.take(val.row.stride() * prologue_rows),
+            Home::Scratch | Home::ScratchExceptWorker0(_) => scratch.take(val.row.stride() * prologue_rows),
         })
         .collect();
-    let stages = kernel.body.stages();
-    let work = kernel.prologue.iter().chain(stages).map(|stage| match stage {
-        Stage::TopK { experts, .. } => experts.next_multiple_of(4) * 4,
-        Stage::ExpertSum { top_k, .. } => top_k * 8,
+    let row_ops = kernel.body.row_ops();
+    let work = kernel.prologue.iter().chain(row_ops).map(|row_op| match row_op {
+        RowOp::TopK { experts, .. } => experts.next_multiple_of(4) * 4,
+        RowOp::ExpertSum { top_k, .. } => top_k * 8,
         _ => 0,
     });
     let mut layout = Layout { topk: 0, list: 0, linear_list: 0, body: 0 };
@@ -141,7 +143,7 @@ fn plan_scratch(kernel: &Kernel) -> (Vec<usize>, Scratch, Layout) {
 }
 
 /// Emits a whole kernel; `params` are the ABI's `args` and `worker`.
-pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], leaves: &BTreeMap<Leaf, FuncRef>) {
+pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], ukernels: &BTreeMap<MicroKernel, FuncRef>) {
     let [args, worker] = params;
     let (val_offsets, _, layout) = plan_scratch(kernel);
     let operands = e.load(I64, worker, offset_of!(Worker, operands));
@@ -154,7 +156,7 @@ pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], leaves: &BTreeMap
         .map(|(val, offset)| match val.home {
             Home::Operand(id) => e.load(I64, operands, id * 8),
             Home::Scratch => e.add_imm(scratch, *offset as i64),
-            Home::ScratchUnlessFirst(id) => {
+            Home::ScratchExceptWorker0(id) => {
                 let own = e.add_imm(scratch, *offset as i64);
                 let shared = e.load(I64, operands, id * 8);
                 e.select(index, own, shared)
@@ -162,7 +164,7 @@ pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], leaves: &BTreeMap
         })
         .collect();
     let vals = kernel.vals.iter().map(|val| val.row).collect();
-    let cx = Cx { vals, bases, args, worker, operands, scratch, layout, leaves };
+    let cx = Cx { vals, bases, args, worker, operands, scratch, layout, ukernels };
     if !kernel.prologue.is_empty() {
         let domain = match &kernel.body {
             Body::Matmul { domain, .. } => *domain,
@@ -171,18 +173,18 @@ pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], leaves: &BTreeMap
         let rows = cx.rows(e, domain);
         let zero = e.i64(0);
         e.for_range(zero, rows, 1, |e, row| {
-            for stage in &kernel.prologue {
-                stage::emit(e, &cx, stage, row);
+            for row_op in &kernel.prologue {
+                row_op::emit(e, &cx, row_op, row);
             }
         });
     }
     match &kernel.body {
-        Body::Rows { domain, stages } => {
+        Body::Rows { domain, row_ops } => {
             let rows = cx.rows(e, *domain);
             let (start, end) = cx.share(e, rows);
             e.for_range(start, end, 1, |e, row| {
-                for stage in stages {
-                    stage::emit(e, &cx, stage, row);
+                for row_op in row_ops {
+                    row_op::emit(e, &cx, row_op, row);
                 }
             });
         }

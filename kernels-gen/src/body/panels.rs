@@ -4,9 +4,9 @@ use crate::body::{gemm, gemm_bf16};
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{Mat, Part, RowType, Tiling};
-use crate::leaf::Leaf;
-use crate::leaf::gemm_bf16::PANEL_ROWS;
 use crate::scratch::Scratch;
+use crate::ukernel::MicroKernel;
+use crate::ukernel::gemm_bf16::PANEL_ROWS;
 use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::condcodes::IntCC;
 
@@ -22,9 +22,9 @@ pub struct RowLimits {
 /// Panels of activations, by their type.
 #[derive(Clone, Copy)]
 pub enum Panels {
-    /// For GemmQ8 leaves; from `least_rows` rows on.
+    /// For GemmQ8 micro-kernels; from `least_rows` rows on.
     Q8 { areas: gemm::Areas, least_rows: usize },
-    /// For GemmBf16 leaves.
+    /// For GemmBf16 micro-kernels.
     Bf16(gemm_bf16::Areas),
 }
 
@@ -43,7 +43,7 @@ impl Panels {
         }
     }
 
-    /// Fewer rows than this are left to dot leaves. There are none for bf16.
+    /// Fewer rows than this are left to dot micro-kernels. There are none for bf16.
     fn least_rows(self) -> Option<usize> {
         match self {
             Panels::Q8 { least_rows, .. } => Some(least_rows),
@@ -90,11 +90,11 @@ impl Panels {
 pub fn with_tiles(e: &mut Emit, cx: &Cx, input: RowType, body: impl FnOnce(&mut Emit)) {
     let tiles = matches!(input, RowType::Bf16(_));
     if tiles {
-        e.call(cx.leaf(Leaf::TilesOn), &[]);
+        e.call(cx.ukernel(MicroKernel::TilesOn), &[]);
     }
     body(e);
     if tiles {
-        e.call(cx.leaf(Leaf::TilesOff), &[]);
+        e.call(cx.ukernel(MicroKernel::TilesOff), &[]);
     }
 }
 

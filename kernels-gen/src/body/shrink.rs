@@ -6,9 +6,9 @@
 use crate::adapter::{AddDots, Entry, SHRUNK_STRIDE, in_groups, tile_bytes};
 use crate::cx::Cx;
 use crate::emit::{Emit, LANES};
-use crate::kernel::{Body, Domain, Kernel, PROLOGUE_TOKENS, ShrinkSite, Stage, ValId};
-use crate::leaf::add_dot::TOKENS;
-use crate::stage::{self, elementwise};
+use crate::kernel::{Body, Domain, Kernel, PROLOGUE_TOKENS, RowOp, ShrinkLoraTarget, ValId};
+use crate::row_op::{self, elementwise};
+use crate::ukernel::add_dot::TOKENS;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::F32X4;
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -22,12 +22,14 @@ struct Shrink<'k> {
     input: ValId,
     routed: Option<(ValId, usize, usize)>,
     input_slots: bool,
-    sites: &'k [ShrinkSite],
+    lora_targets: &'k [ShrinkLoraTarget],
 }
 
 pub fn emit(e: &mut Emit, cx: &Cx, kernel: &Kernel) {
-    let Body::Shrink { input, routed, input_slots, sites, stages, by_rows } = &kernel.body else { return };
-    let shrink = Shrink { input: *input, routed: *routed, input_slots: *input_slots, sites };
+    let Body::Shrink { input, routed, input_slots, lora_targets, row_ops, by_rows } = &kernel.body else {
+        return;
+    };
+    let shrink = Shrink { input: *input, routed: *routed, input_slots: *input_slots, lora_targets };
     cx.if_adapters(e, |e| {
         let tokens = cx.rows(e, Domain::Tokens);
         if !*by_rows {
@@ -38,53 +40,53 @@ pub fn emit(e: &mut Emit, cx: &Cx, kernel: &Kernel) {
         let few = |e: &mut Emit| {
             // Scratch has room for their rows, which every worker computes.
             let zero = e.i64(0);
-            run_stages(e, cx, stages, zero, tokens);
+            run_stages(e, cx, row_ops, zero, tokens);
             shrink.by_tiles(e, cx, tokens);
         };
-        e.if_else(are_few, few, |e| shrink.by_rows(e, cx, kernel, stages, tokens));
+        e.if_else(are_few, few, |e| shrink.by_rows(e, cx, kernel, row_ops, tokens));
     });
 }
 
 /// What comes before the shrinking, for rows `first..end`.
-fn run_stages(e: &mut Emit, cx: &Cx, stages: &[Stage], first: Value, end: Value) {
+fn run_stages(e: &mut Emit, cx: &Cx, row_ops: &[RowOp], first: Value, end: Value) {
     e.for_range(first, end, 1, |e, token| {
-        for stage in stages {
-            stage::emit(e, cx, stage, token);
+        for row_op in row_ops {
+            row_op::emit(e, cx, row_op, token);
         }
     });
 }
 
 impl Shrink<'_> {
     fn by_tiles(&self, e: &mut Emit, cx: &Cx, tokens: Value) {
-        let sites = e.i64(self.sites.len() as i64);
-        let pieces = e.b.ins().imul(tokens, sites);
+        let lora_targets = e.i64(self.lora_targets.len() as i64);
+        let pieces = e.b.ins().imul(tokens, lora_targets);
         let tiles = cx.adapter_tiles(e);
         let total = e.b.ins().imul(tiles, pieces);
-        cx.take_each(e, total, |e, item| {
+        cx.for_each_claimed(e, total, |e, item| {
             let tile = e.b.ins().udiv(item, pieces);
             let piece = e.b.ins().urem(item, pieces);
-            let token = e.b.ins().udiv(piece, sites);
-            let number = e.b.ins().urem(piece, sites);
+            let token = e.b.ins().udiv(piece, lora_targets);
+            let number = e.b.ins().urem(piece, lora_targets);
             // The first of tokens with one adapter does the work for all of them.
             let first = cx.starts_adapter_run(e, token);
             e.if_nonzero(first, |e| {
-                for (index, site) in self.sites.iter().enumerate() {
+                for (index, lora_target) in self.lora_targets.iter().enumerate() {
                     let wanted = e.i64(index as i64);
                     let is = e.icmp(IntCC::Equal, number, wanted);
                     e.if_then(is, |e| {
                         let run = cx.adapter_run(e, token, tokens);
-                        self.run(e, cx, site, (token, run), Some(tile));
+                        self.run(e, cx, lora_target, (token, run), Some(tile));
                     });
                 }
             });
         });
     }
 
-    fn by_rows(&self, e: &mut Emit, cx: &Cx, kernel: &Kernel, stages: &[Stage], tokens: Value) {
+    fn by_rows(&self, e: &mut Emit, cx: &Cx, kernel: &Kernel, row_ops: &[RowOp], tokens: Value) {
         let groups = e.add_imm(tokens, GROUP as i64 - 1);
         let size = e.i64(GROUP as i64);
         let groups = e.b.ins().udiv(groups, size);
-        cx.take_each(e, groups, |e, group| {
+        cx.for_each_claimed(e, groups, |e, group| {
             let first = e.mul_imm(group, GROUP as i64);
             let end = e.add_imm(first, GROUP as i64);
             let end = e.min_u(end, tokens);
@@ -96,11 +98,11 @@ impl Shrink<'_> {
             e.if_nonzero(any, |e| {
                 // Rows of the scratch are those of the group.
                 let cx = &cx.based_at(e, kernel, first);
-                run_stages(e, cx, stages, first, end);
-                for site in self.sites {
+                run_stages(e, cx, row_ops, first, end);
+                for lora_target in self.lora_targets {
                     e.for_next(first, end, |e, token| {
                         let run = cx.adapter_run(e, token, end);
-                        self.run(e, cx, site, (token, run), None);
+                        self.run(e, cx, lora_target, (token, run), None);
                         e.add(token, run)
                     });
                 }
@@ -108,16 +110,16 @@ impl Shrink<'_> {
         });
     }
 
-    /// `run` tokens with one adapter at one site, from `token` on: one tile of ranks, or all.
+    /// `run` tokens with one adapter at one LoRA target, from `token` on: one tile of ranks, or all.
     fn run(
         &self,
         e: &mut Emit,
         cx: &Cx,
-        site: &ShrinkSite,
+        lora_target: &ShrinkLoraTarget,
         (token, run): (Value, Value),
         tile: Option<Value>,
     ) {
-        let entry = cx.adapter(e, site.site, token);
+        let entry = cx.adapter(e, lora_target.lora_target, token);
         let all = e.add_imm(entry.ranks, TILE_ROWS as i64 - 1);
         let all = e.b.ins().ushr_imm_u(all, i64::from(TILE_ROWS.trailing_zeros()));
         let (from, to) = match tile {
@@ -129,7 +131,7 @@ impl Shrink<'_> {
         };
         match self.routed {
             None => e.for_range(from, to, 1, |e, tile| {
-                self.tile(e, cx, site, &entry, tile, None, (token, token), run);
+                self.tile(e, cx, lora_target, &entry, tile, None, (token, token), run);
             }),
             Some((routing, experts, top_k)) => {
                 let one = e.i64(1);
@@ -146,7 +148,7 @@ impl Shrink<'_> {
                         let slot = e.add(slot, place);
                         let row = if self.input_slots { slot } else { token };
                         e.for_range(from, to, 1, |e, tile| {
-                            self.tile(e, cx, site, &entry, tile, Some(expert), (row, slot), one);
+                            self.tile(e, cx, lora_target, &entry, tile, Some(expert), (row, slot), one);
                         });
                     });
                 });
@@ -160,7 +162,7 @@ impl Shrink<'_> {
         &self,
         e: &mut Emit,
         cx: &Cx,
-        site: &ShrinkSite,
+        lora_target: &ShrinkLoraTarget,
         entry: &Entry,
         tile: Value,
         expert: Option<Value>,
@@ -169,9 +171,9 @@ impl Shrink<'_> {
     ) {
         let k = e.i64(cx.len(self.input) as i64);
         let a = entry.a(e, expert);
-        let bytes = tile_bytes(e, site.format, k);
+        let bytes = tile_bytes(e, lora_target.format, k);
         let before = e.b.ins().imul(tile, bytes);
-        let out = cx.row(e, site.out, output);
+        let out = cx.row(e, lora_target.out, output);
         let out = e.at(out, tile, TILE_ROWS * 4);
         let zero = e.i64(0);
         e.for_range(zero, count, 1, |e, row| {
@@ -182,7 +184,7 @@ impl Shrink<'_> {
         let x_stride = cx.vals[self.input].stride();
         in_groups(e, count, |e, row, tokens| {
             let dots = AddDots {
-                format: site.format,
+                format: lora_target.format,
                 tile: a,
                 x: e.at(x, row, x_stride),
                 x_stride,

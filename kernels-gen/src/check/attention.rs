@@ -37,15 +37,15 @@ impl Checker<'_> {
                 self.multiple(group * geometry.head_dim, BLOCK)?;
             }
             RowType::F32(columns) => {
-                self.ensure(columns == n && body.kept.is_none(), || {
+                self.ensure(columns == n && body.lora_input.is_none(), || {
                     format!("{columns} columns of f32 results, expected {n} and none kept besides")
                 })?;
             }
             other => return self.wrong(format!("its results are {other:?}, expected f32 or q8")),
         }
         self.access(body.out, Rows::Tokens, Access::Write)?;
-        match &body.kept {
-            Some(kept) => self.kept(kept, n, Rows::Tokens),
+        match &body.lora_input {
+            Some(lora_input) => self.lora_input(lora_input, n, Rows::Tokens),
             None => Ok(()),
         }
     }

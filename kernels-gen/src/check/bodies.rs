@@ -1,7 +1,7 @@
 //! Bodies: matrices by work items, experts, shrinks.
 
 use super::{Access, Checked, Checker, Rows, is_lines};
-use crate::kernel::{Body, Kept, Mat, Part, RowType, ShrinkSite, Tiling, ValId};
+use crate::kernel::{Body, LoraInput, Mat, Part, RowType, ShrinkLoraTarget, Tiling, ValId};
 use kernmill_plan::adapter::RANK_STEP;
 use kernmill_plan::contract::Need;
 use kernmill_plan::format::{BLOCK, TILE_ROWS, WeightFormat};
@@ -19,9 +19,9 @@ impl Checker<'_> {
     pub(super) fn body(&mut self) -> Checked {
         let kernel = self.kernel;
         match &kernel.body {
-            Body::Rows { domain, stages } => {
+            Body::Rows { domain, row_ops } => {
                 "rows".clone_into(&mut self.place);
-                stages.iter().try_for_each(|stage| self.stage(stage, Rows::from(*domain)))
+                row_ops.iter().try_for_each(|row_op| self.row_op(row_op, Rows::from(*domain)))
             }
             Body::Matmul { domain, input, parts } => {
                 let rows = Rows::from(*domain);
@@ -62,14 +62,14 @@ impl Checker<'_> {
                 self.is(*out, RowType::F32(mat.n))?;
                 self.access(*out, Rows::Tokens, Access::Write)
             }
-            Body::Shrink { input, routed, input_slots, sites, stages, by_rows } => {
+            Body::Shrink { input, routed, input_slots, lora_targets, row_ops, by_rows } => {
                 "shrink".clone_into(&mut self.place);
-                self.ensure(*by_rows || stages.is_empty(), || {
+                self.ensure(*by_rows || row_ops.is_empty(), || {
                     "stages of its own, although its items are tiles".to_owned()
                 })?;
-                stages.iter().try_for_each(|stage| self.stage(stage, Rows::Tokens))?;
+                row_ops.iter().try_for_each(|row_op| self.row_op(row_op, Rows::Tokens))?;
                 let routed = routed.map(|(routing, experts, top_k)| Routed { routing, experts, top_k });
-                self.shrink(*input, routed, *input_slots, sites)
+                self.shrink(*input, routed, *input_slots, lora_targets)
             }
             Body::Attention(body) => {
                 "attention".clone_into(&mut self.place);
@@ -182,11 +182,11 @@ impl Checker<'_> {
         self.is_shrunk(branch.shrunk)?;
         self.access(branch.shrunk, rows, Access::Read)?;
         let tiles = branch.first_tile.saturating_add(mat.n.div_ceil(TILE_ROWS));
-        self.site(branch.site, None, tiles, experts, Some(branch.format))
+        self.lora_target(branch.lora_target, None, tiles, experts, Some(branch.format))
     }
 
-    /// A site of adapters.
-    pub(super) fn site(
+    /// A LoRA target of adapters.
+    pub(super) fn lora_target(
         &mut self,
         operand: usize,
         columns: Option<usize>,
@@ -195,37 +195,40 @@ impl Checker<'_> {
         format: Option<WeightFormat>,
     ) -> Checked {
         self.ensure(tiles <= limit::VOCAB && experts <= limit::EXPERTS, || {
-            format!("an adapter site of {tiles} tiles and {experts} experts")
+            format!("an LoRA target of {tiles} tiles and {experts} experts")
         })?;
         let plain = |format: WeightFormat| matches!(format, WeightFormat::F32 | WeightFormat::Bf16);
         self.ensure(format.is_none_or(plain), || format!("adapters of {format:?}"))?;
         let columns = columns.map(|columns| columns as u32);
         let (tiles, experts) = (tiles as u32, experts as u32);
         let new = match self.known(operand)? {
-            None => Need::Site { columns, tiles, experts, format },
-            Some(Need::Site { columns: c, tiles: t, experts: e, format: f })
+            None => Need::LoraTarget { columns, tiles, experts, format },
+            Some(Need::LoraTarget { columns: c, tiles: t, experts: e, format: f })
                 if agree(c, columns) && agree(f, format) =>
             {
-                Need::Site {
+                Need::LoraTarget {
                     columns: c.or(columns),
                     tiles: t.max(tiles),
                     experts: e.max(experts),
                     format: f.or(format),
                 }
             }
-            Some(other) => return self.conflict(operand, other, "another adapter site"),
+            Some(other) => return self.conflict(operand, other, "another LoRA target"),
         };
         self.set(operand, new)
     }
 
     /// Rows that are kept for adapters.
-    pub(super) fn kept(&mut self, kept: &Kept, n: usize, rows: Rows) -> Checked {
-        self.is(kept.out, RowType::F32(n))?;
-        self.access(kept.out, rows, Access::Write)?;
-        self.ensure(rows != Rows::Wanted || kept.sites.is_empty(), || {
+    pub(super) fn lora_input(&mut self, lora_input: &LoraInput, n: usize, rows: Rows) -> Checked {
+        self.is(lora_input.out, RowType::F32(n))?;
+        self.access(lora_input.out, rows, Access::Write)?;
+        self.ensure(rows != Rows::Logits || lora_input.lora_targets.is_empty(), || {
             "wanted rows have no adapters".to_owned()
         })?;
-        kept.sites.iter().try_for_each(|site| self.site(*site, None, 0, 0, None))
+        lora_input
+            .lora_targets
+            .iter()
+            .try_for_each(|lora_target| self.lora_target(*lora_target, None, 0, 0, None))
     }
 
     fn shrink(
@@ -233,7 +236,7 @@ impl Checker<'_> {
         input: ValId,
         routed: Option<Routed>,
         input_slots: bool,
-        sites: &[ShrinkSite],
+        lora_targets: &[ShrinkLoraTarget],
     ) -> Checked {
         let k = self.f32(input)?;
         self.multiple(k, RANK_STEP)?;
@@ -250,11 +253,11 @@ impl Checker<'_> {
             (false, _) => Rows::Tokens,
         };
         self.access(input, input_rows, Access::Read)?;
-        for site in sites {
-            self.is_shrunk(site.out)?;
-            self.access(site.out, top_k.map_or(Rows::Tokens, Rows::Slots), Access::Write)?;
+        for lora_target in lora_targets {
+            self.is_shrunk(lora_target.out)?;
+            self.access(lora_target.out, top_k.map_or(Rows::Tokens, Rows::Slots), Access::Write)?;
             let experts = routed.map_or(0, |routed| routed.experts);
-            self.site(site.site, Some(k), 0, experts, Some(site.format))?;
+            self.lora_target(lora_target.lora_target, Some(k), 0, experts, Some(lora_target.format))?;
         }
         Ok(())
     }

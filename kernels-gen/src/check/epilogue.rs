@@ -65,11 +65,11 @@ impl Checker<'_> {
                 self.is(*out, RowType::F32(n))?;
                 self.access(*out, rows, Access::Write)
             }
-            Epilogue::Keep(kept) => {
-                if !kept.sites.is_empty() {
+            Epilogue::SaveLoraInput(lora_input) => {
+                if !lora_input.lora_targets.is_empty() {
                     self.batch_rows(rows, routed)?;
                 }
-                self.kept(kept, n, rows)
+                self.lora_input(lora_input, n, rows)
             }
             Epilogue::Quantize { out } => {
                 self.multiple(unit, BLOCK)?;

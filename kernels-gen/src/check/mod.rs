@@ -7,8 +7,8 @@
 mod attention;
 mod bodies;
 mod epilogue;
+mod row_ops;
 mod scratch;
-mod stages;
 #[cfg(test)]
 mod tests;
 
@@ -39,7 +39,7 @@ enum Rows {
     /// So many for each token.
     Slots(usize),
     /// One for each wanted row.
-    Wanted,
+    Logits,
 }
 
 impl From<Domain> for Rows {
@@ -47,7 +47,7 @@ impl From<Domain> for Rows {
         match domain {
             Domain::Tokens => Rows::Tokens,
             Domain::Slots(k) => Rows::Slots(k),
-            Domain::Wanted => Rows::Wanted,
+            Domain::LogitRows => Rows::Logits,
         }
     }
 }
@@ -86,7 +86,7 @@ struct Checker<'k> {
 impl<'k> Checker<'k> {
     fn new(kernel: &'k Kernel) -> Checked<Checker<'k>> {
         let scratch_rows = match &kernel.body {
-            Body::Matmul { domain: Domain::Wanted, .. } => Some(Rows::Wanted),
+            Body::Matmul { domain: Domain::LogitRows, .. } => Some(Rows::Logits),
             Body::Matmul { domain: Domain::Tokens, .. } | Body::Experts { .. } | Body::Shrink { .. } => {
                 Some(Rows::Tokens)
             }
@@ -157,7 +157,7 @@ impl<'k> Checker<'k> {
         let operand = match self.kernel.vals[id].home {
             Home::Operand(operand) => return self.buffer(operand, row, Some(rows), access),
             Home::Scratch => None,
-            Home::ScratchUnlessFirst(operand) => Some(operand),
+            Home::ScratchExceptWorker0(operand) => Some(operand),
         };
         self.ensure(self.scratch_rows == Some(rows), || {
             format!(
@@ -188,7 +188,7 @@ impl<'k> Checker<'k> {
         let (slots_now, wanted_now) = match rows {
             Some(Rows::Tokens) => (1, false),
             Some(Rows::Slots(k)) => (k as u32, false),
-            Some(Rows::Wanted) => (0, true),
+            Some(Rows::Logits) => (0, true),
             None => (0, false),
         };
         let (read_now, written_now) = (access == Access::Read, access == Access::Write);
@@ -276,7 +276,7 @@ impl<'k> Checker<'k> {
         self.max_tokens = self.max_tokens.min(match rows {
             Rows::Tokens => room,
             Rows::Slots(k) => room / k.max(1),
-            Rows::Wanted => {
+            Rows::Logits => {
                 let enough = room >= LOGIT_SLAB;
                 self.ensure(enough, || format!("lists of {room} rows, expected {LOGIT_SLAB}"))?;
                 self.max_tokens
@@ -289,7 +289,7 @@ impl<'k> Checker<'k> {
     fn contract(mut self) -> Checked<Contract> {
         "operands".clone_into(&mut self.place);
         for (id, val) in self.kernel.vals.iter().enumerate() {
-            if let Home::Operand(operand) | Home::ScratchUnlessFirst(operand) = val.home
+            if let Home::Operand(operand) | Home::ScratchExceptWorker0(operand) = val.home
                 && self.known(operand)?.is_none()
             {
                 return self.wrong(format!("nothing reads or writes value {id}, operand {operand}"));

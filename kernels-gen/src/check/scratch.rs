@@ -3,11 +3,11 @@
 use super::{Checked, Checker};
 use crate::body;
 use crate::kernel::{
-    AttentionBody, Body, Domain, Epilogue, Home, Kernel, PROLOGUE_TOKENS, Part, RowType, Stage, Tiling,
+    AttentionBody, Body, Domain, Epilogue, Home, Kernel, PROLOGUE_TOKENS, Part, RowOp, RowType, Tiling,
 };
-use crate::leaf::gemm_bf16::{DECODED_TILE as BF16_TILE, GROUP as BF16_GROUP, PANEL_BLOCK, PANEL_ROWS};
-use crate::leaf::gemm_q8::{GROUP, Products};
-use crate::leaf::{ADJACENT, BLOCKS_AHEAD, Leaf, SCORE_STRIDE};
+use crate::ukernel::gemm_bf16::{DECODED_TILE as BF16_TILE, GROUP as BF16_GROUP, PANEL_BLOCK, PANEL_ROWS};
+use crate::ukernel::gemm_q8::{DotStep, GROUP};
+use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, TILES_PER_CALL};
 use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::format::{BLOCK, TILE_ROWS};
 use kernmill_plan::kv::BLOCK_TOKENS;
@@ -27,16 +27,16 @@ impl Checker<'_> {
 /// Bytes that a kernel keeps in scratch, without gaps.
 pub(super) fn least(kernel: &Kernel) -> usize {
     let rows = match &kernel.body {
-        Body::Matmul { domain: Domain::Wanted, .. } => LOGIT_SLAB,
+        Body::Matmul { domain: Domain::LogitRows, .. } => LOGIT_SLAB,
         _ => PROLOGUE_TOKENS,
     };
     let homed = kernel.vals.iter().filter(|val| !matches!(val.home, Home::Operand(_)));
     let values: usize = homed.map(|val| val.row.stride() * rows).sum();
-    let stages = || kernel.prologue.iter().chain(kernel.body.stages());
-    let work = stages().map(|stage| match stage {
-        Stage::TopK { experts, .. } => experts * 4,
-        Stage::ExpertSum { top_k, .. } => top_k * 8,
-        Stage::Linear { .. } => POINTER,
+    let row_ops = || kernel.prologue.iter().chain(kernel.body.row_ops());
+    let work = row_ops().map(|row_op| match row_op {
+        RowOp::TopK { experts, .. } => experts * 4,
+        RowOp::ExpertSum { top_k, .. } => top_k * 8,
+        RowOp::Linear { .. } => POINTER,
         _ => 0,
     });
     let rows = kernel.max_rows;
@@ -70,7 +70,7 @@ fn sorted(experts: usize, rows: usize) -> usize {
 fn products(parts: &[Part], input: RowType, rows: usize, tiling: Tiling) -> usize {
     let unit_bytes = |part: &Part| part.mats.len() * part.unit * 4;
     let most = |bytes: &dyn Fn(&Part) -> usize| parts.iter().map(bytes).max().unwrap_or(0);
-    let tokens = Leaf::dot_tokens(matches!(input, RowType::Q8(_)))[0];
+    let tokens = MicroKernel::dot_tokens(matches!(input, RowType::Q8(_)))[0];
     let blocks = input.len() / BLOCK;
     match (input, tiling) {
         (RowType::Bf16(_), _) => {
@@ -85,7 +85,7 @@ fn products(parts: &[Part], input: RowType, rows: usize, tiling: Tiling) -> usiz
     }
 }
 
-fn panels(parts: &[Part], products: Products, rows: usize, blocks: usize) -> usize {
+fn panels(parts: &[Part], products: DotStep, rows: usize, blocks: usize) -> usize {
     let mats = || parts.iter().flat_map(|part| &part.mats).map(|mat| products.decoded(mat.format));
     let panel = mats().map(|decoded| decoded.panel().block).max().unwrap_or(0);
     let tile = mats().map(|decoded| decoded.tile_bytes()).max().unwrap_or(0);
@@ -97,9 +97,13 @@ fn together(part: &Part) -> usize {
     let tiles = part.unit / TILE_ROWS;
     let by_head = |step: &Epilogue| matches!(step, Epilogue::Rope { .. } | Epilogue::KvWrite { .. });
     let single = part.mats.len() == 1 && !part.epilogue.iter().any(by_head);
-    let run = ADJACENT / tiles.max(1);
+    let run = TILES_PER_CALL / tiles.max(1);
     let items = part.mats[0].n.div_ceil(part.unit);
-    if single && ADJACENT.is_multiple_of(tiles.max(1)) && run >= 1 && items >= run { run.max(1) } else { 1 }
+    if single && TILES_PER_CALL.is_multiple_of(tiles.max(1)) && run >= 1 && items >= run {
+        run.max(1)
+    } else {
+        1
+    }
 }
 
 fn of_attention(body: &AttentionBody) -> usize {

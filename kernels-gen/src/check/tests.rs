@@ -3,10 +3,10 @@
 use super::check;
 use crate::expr::Expr;
 use crate::kernel::{
-    AttentionBody, Body, Domain, Epilogue, Home, Kept, Kernel, KvPlane, Mat, MatAdapter, Part, RowType,
-    ShrinkSite, Stage, Tiling, Val,
+    AttentionBody, Body, Domain, Epilogue, Home, Kernel, KvPlane, LoraInput, Mat, MatAdapter, Part, RowOp,
+    RowType, ShrinkLoraTarget, Tiling, Val,
 };
-use crate::leaf::gemm_q8::Products;
+use crate::ukernel::gemm_q8::DotStep;
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::contract::Need;
 use kernmill_plan::format::WeightFormat;
@@ -14,7 +14,7 @@ use kernmill_plan::kv::{KvElem, KvGeometry, LayerKind};
 
 const GEOMETRY: KvGeometry = KvGeometry { kv_heads: 2, head_dim: 32, elem: KvElem::F16 };
 const FULL: LayerKind = LayerKind::Full;
-const GEMM: Tiling = Tiling::Gemm { least_rows: 4, products: Products::Quads };
+const GEMM: Tiling = Tiling::Gemm { least_rows: 4, products: DotStep::K4 };
 
 fn val(row: RowType, operand: usize) -> Val {
     Val { row, home: Home::Operand(operand) }
@@ -40,7 +40,7 @@ fn projections() -> Kernel {
     let write = Epilogue::KvWrite { pool: 7, plane: KvPlane::K, kind: FULL, geometry: GEOMETRY };
     let mut gate = int8(4, 40);
     gate.bias = Some(5);
-    gate.adapter = Some(MatAdapter { site: 10, shrunk: 5, format: WeightFormat::Bf16, first_tile: 3 });
+    gate.adapter = Some(MatAdapter { lora_target: 10, shrunk: 5, format: WeightFormat::Bf16, first_tile: 3 });
     Kernel {
         vals: vec![
             val(RowType::F32(64), 0),
@@ -51,8 +51,8 @@ fn projections() -> Kernel {
             val(RowType::F32(MAX_RANK), 11),
         ],
         prologue: vec![
-            Stage::RmsNorm { x: 0, weight: 1, eps: 1e-5, out: 1 },
-            Stage::Quantize { x: 1, out: 2 },
+            RowOp::RmsNorm { x: 0, weight: 1, eps: 1e-5, out: 1 },
+            RowOp::Quantize { x: 1, out: 2 },
         ],
         body: Body::Matmul {
             domain: Domain::Tokens,
@@ -138,7 +138,7 @@ fn attention() -> Kernel {
             max_segments: 2,
             sinks: Some(5),
             out: 1,
-            kept: Some(Kept { out: 2, sites: vec![4] }),
+            lora_input: Some(LoraInput { out: 2, lora_targets: vec![4] }),
         }),
         max_rows: 1,
         tiling: Tiling::Dot,
@@ -147,7 +147,7 @@ fn attention() -> Kernel {
 
 /// The A of the chosen experts' adapters, behind norm, router and top-k.
 fn shrink() -> Kernel {
-    let site = ShrinkSite { site: 4, format: WeightFormat::F32, out: 4 };
+    let lora_target = ShrinkLoraTarget { lora_target: 4, format: WeightFormat::F32, out: 4 };
     Kernel {
         vals: vec![
             val(RowType::F32(64), 0),
@@ -161,11 +161,11 @@ fn shrink() -> Kernel {
             input: 1,
             routed: Some((3, 4, 2)),
             input_slots: false,
-            sites: vec![site],
-            stages: vec![
-                Stage::RmsNorm { x: 0, weight: 1, eps: 1e-5, out: 1 },
-                Stage::Linear { x: 1, mat: mat(2, WeightFormat::F32, 4, 64), out: 2 },
-                Stage::TopK { x: 2, experts: 4, k: 2, out: 3 },
+            lora_targets: vec![lora_target],
+            row_ops: vec![
+                RowOp::RmsNorm { x: 0, weight: 1, eps: 1e-5, out: 1 },
+                RowOp::Linear { x: 1, mat: mat(2, WeightFormat::F32, 4, 64), out: 2 },
+                RowOp::TopK { x: 2, experts: 4, k: 2, out: 3 },
             ],
             by_rows: true,
         },
@@ -175,11 +175,11 @@ fn shrink() -> Kernel {
 }
 
 /// A stage over rows, from value 0 to value 1.
-fn rows(domain: Domain, from: RowType, to: RowType, stage: Stage) -> Kernel {
+fn rows(domain: Domain, from: RowType, to: RowType, row_op: RowOp) -> Kernel {
     Kernel {
         vals: vec![val(from, 0), val(to, 1)],
         prologue: Vec::new(),
-        body: Body::Rows { domain, stages: vec![stage] },
+        body: Body::Rows { domain, row_ops: vec![row_op] },
         max_rows: 1,
         tiling: Tiling::Dot,
     }
@@ -195,11 +195,11 @@ fn logits() -> Kernel {
             val(RowType::F32(1000), 3),
         ],
         prologue: vec![
-            Stage::SelectRow { x: 0, out: 1 },
-            Stage::RmsNorm { x: 1, weight: 1, eps: 1e-5, out: 2 },
+            RowOp::SelectRow { x: 0, out: 1 },
+            RowOp::RmsNorm { x: 1, weight: 1, eps: 1e-5, out: 2 },
         ],
         body: Body::Matmul {
-            domain: Domain::Wanted,
+            domain: Domain::LogitRows,
             input: 2,
             parts: vec![part(
                 vec![mat(2, WeightFormat::Bf16, 1000, 64)],
@@ -224,7 +224,8 @@ fn weights(bytes: usize) -> Need {
 fn needs_are_what_bodies_touch() {
     let contract = check(&projections()).unwrap();
     let tile = WeightFormat::Int8.tile(64).bytes();
-    let site = Need::Site { columns: None, tiles: 6, experts: 0, format: Some(WeightFormat::Bf16) };
+    let lora_target =
+        Need::LoraTarget { columns: None, tiles: 6, experts: 0, format: Some(WeightFormat::Bf16) };
     let kv = Need::Kv { geometry: GEOMETRY, kind: Some(FULL), view: 0 };
     assert_eq!(
         contract.operands,
@@ -240,7 +241,7 @@ fn needs_are_what_bodies_touch() {
             kv,
             buffer(1, 512, false),
             buffer(1, 192, false),
-            site,
+            lora_target,
             buffer(1, 4 * MAX_RANK as u64, true),
         ]
     );
@@ -273,15 +274,16 @@ fn needs_are_what_bodies_touch() {
 
     let contract = check(&shrink()).unwrap();
     assert_eq!(contract.operands[3], buffer(2, 4 * MAX_RANK as u64, false));
-    let site = Need::Site { columns: Some(64), tiles: 0, experts: 4, format: Some(WeightFormat::F32) };
-    assert_eq!(contract.operands[4], site);
+    let lora_target =
+        Need::LoraTarget { columns: Some(64), tiles: 0, experts: 4, format: Some(WeightFormat::F32) };
+    assert_eq!(contract.operands[4], lora_target);
 
     let contract = check(&logits()).unwrap();
     let out = Need::Buffer { slots: 0, wanted: true, row_bytes: 4032, read: false, written: true };
     assert_eq!(contract.operands[3], out);
     assert_eq!(contract.operands[0], buffer(1, 256, true));
 
-    let embed = Stage::Embed { table: 0, format: WeightFormat::Bf16, row_bytes: 128, out: 0 };
+    let embed = RowOp::Embed { table: 0, format: WeightFormat::Bf16, row_bytes: 128, out: 0 };
     let mut kernel = rows(Domain::Tokens, RowType::F32(64), RowType::F32(64), embed);
     kernel.vals = vec![val(RowType::F32(64), 1)];
     assert_eq!(check(&kernel).unwrap().operands, [Need::Table { row_bytes: 128 }, buffer(1, 256, false)]);
@@ -289,10 +291,10 @@ fn needs_are_what_bodies_touch() {
 
 #[test]
 fn what_a_kernel_writes_first_it_does_not_need() {
-    let add = |x, out| Stage::Elementwise { expr: Expr::Var(0), inputs: vec![x], out };
+    let add = |x, out| RowOp::Elementwise { expr: Expr::Var(0), inputs: vec![x], out };
     let mut kernel = rows(Domain::Slots(2), RowType::F32(20), RowType::F32(20), add(0, 1));
-    let Body::Rows { stages, .. } = &mut kernel.body else { unreachable!() };
-    stages.extend([add(1, 0), add(0, 1)]);
+    let Body::Rows { row_ops, .. } = &mut kernel.body else { unreachable!() };
+    row_ops.extend([add(1, 0), add(0, 1)]);
     let both = Need::Buffer { slots: 2, wanted: false, row_bytes: 128, read: true, written: true };
     assert_eq!(check(&kernel).unwrap().operands, [both, buffer(2, 128, false)]);
 }
@@ -369,7 +371,7 @@ fn values_have_the_rows_that_bodies_take() {
         (gate_up, |k| k.vals[2].home = Home::Scratch, "value 2 is in scratch"),
         (down, |k| k.vals[0].home = Home::Scratch, "value 0 is in scratch"),
         (logits, |k| k.vals[0].home = Home::Scratch, "value 0 is in scratch"),
-        (shrink, |k| k.vals[1].home = Home::ScratchUnlessFirst(5), "value 1 is shared"),
+        (shrink, |k| k.vals[1].home = Home::ScratchExceptWorker0(5), "value 1 is shared"),
     ];
     for (kernel, change, expected) in cases {
         let found = refused(kernel(), change);
@@ -421,7 +423,11 @@ fn an_operand_is_one_thing() {
             |k| nth(k, 1).epilogue[0] = Epilogue::Rope { table: 7 },
             "operand 7 is used as another KV pool",
         ),
-        (shrink, |k| with_sites(k, |site| site.site = 3), "operand 3 is used as another adapter site"),
+        (
+            shrink,
+            |k| with_lora_targets(k, |lora_target| lora_target.lora_target = 3),
+            "operand 3 is used as another LoRA target",
+        ),
         (down, |k| k.vals.push(val(RowType::F32(64), 5)), "nothing reads or writes value 4"),
         (down, |k| k.vals[3].home = Home::Operand(5), "nothing uses operand 4"),
     ];
@@ -431,13 +437,13 @@ fn an_operand_is_one_thing() {
     }
 }
 
-fn with_sites(kernel: &mut Kernel, change: impl Fn(&mut ShrinkSite)) {
-    let Body::Shrink { sites, .. } = &mut kernel.body else { panic!("not a shrink") };
-    sites.iter_mut().for_each(change);
+fn with_lora_targets(kernel: &mut Kernel, change: impl Fn(&mut ShrinkLoraTarget)) {
+    let Body::Shrink { lora_targets, .. } = &mut kernel.body else { panic!("not a shrink") };
+    lora_targets.iter_mut().for_each(change);
 }
 
 #[test]
-fn epilogues_and_stages_work_on_what_is_there() {
+fn epilogues_and_row_ops_work_on_what_is_there() {
     type Case = (fn() -> Kernel, fn(&mut Kernel), &'static str);
     let cases: [Case; 9] = [
         (gate_up, |k| drop(nth(k, 0).epilogue.remove(0)), "2 units, expected them to be combined"),
@@ -462,13 +468,13 @@ fn epilogues_and_stages_work_on_what_is_there() {
             projections,
             |k| {
                 let Body::Matmul { domain, .. } = &mut k.body else { return };
-                *domain = Domain::Wanted;
+                *domain = Domain::LogitRows;
             },
             "lists of 8 rows, expected 16",
         ),
         (
             projections,
-            |k| k.prologue[1] = Stage::Quantize { x: 1, out: 3 },
+            |k| k.prologue[1] = RowOp::Quantize { x: 1, out: 3 },
             "quantize writes no value of the worker's own",
         ),
         (logits, |k| k.max_rows = 15, "lists of 15 rows, expected 16"),
@@ -480,38 +486,38 @@ fn epilogues_and_stages_work_on_what_is_there() {
         assert!(found.contains(expected), "{found}\n{expected}");
     }
     let (x, out) = (0, 1);
-    let stages = [
+    let row_ops = [
         (
             RowType::F32(40),
             RowType::Q8(64),
-            Stage::Quantize { x, out },
+            RowOp::Quantize { x, out },
             "40 columns, expected a multiple of 32",
         ),
         (
             RowType::F32(24),
             RowType::F32(24),
-            Stage::RmsNorm { x, weight: 2, eps: 0.0, out },
+            RowOp::RmsNorm { x, weight: 2, eps: 0.0, out },
             "a multiple of 16",
         ),
         (
             RowType::F32(48),
             RowType::F32(48),
-            Stage::Rope { x, table: 2, head_dim: 32, out },
+            RowOp::Rope { x, table: 2, head_dim: 32, out },
             "a multiple of 32",
         ),
-        (RowType::F32(48), RowType::F32(48), Stage::Rope { x, table: 2, head_dim: 12, out }, "heads of 12"),
-        (RowType::F32(6), RowType::F16(6), Stage::KvCast { x, out }, "6 columns, expected a multiple of 4"),
-        (RowType::F32(8), RowType::Routing(9), Stage::TopK { x, experts: 8, k: 9, out }, "the best 9 of 8"),
-        (RowType::F32(8), RowType::Routing(2), Stage::TopK { x, experts: 9, k: 2, out }, "value 0 is F32(8)"),
+        (RowType::F32(48), RowType::F32(48), RowOp::Rope { x, table: 2, head_dim: 12, out }, "heads of 12"),
+        (RowType::F32(6), RowType::F16(6), RowOp::KvCast { x, out }, "6 columns, expected a multiple of 4"),
+        (RowType::F32(8), RowType::Routing(9), RowOp::TopK { x, experts: 8, k: 9, out }, "the best 9 of 8"),
+        (RowType::F32(8), RowType::Routing(2), RowOp::TopK { x, experts: 9, k: 2, out }, "value 0 is F32(8)"),
         (
             RowType::F32(8),
             RowType::F32(8),
-            Stage::SelectRow { x, out },
+            RowOp::SelectRow { x, out },
             "its rows are Tokens, expected Wanted",
         ),
     ];
-    for (from, to, stage, expected) in stages {
-        let found = check(&rows(Domain::Tokens, from, to, stage)).unwrap_err().to_string();
+    for (from, to, row_op, expected) in row_ops {
+        let found = check(&rows(Domain::Tokens, from, to, row_op)).unwrap_err().to_string();
         assert!(found.contains(expected), "{found}\n{expected}");
     }
 }

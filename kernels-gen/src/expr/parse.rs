@@ -1,7 +1,7 @@
 //! From text to an expression: one pass over it, by recursive descent.
 
 use super::{Binary, Compare, Expr, Function, Unary};
-use crate::near::nearest;
+use crate::suggest::nearest;
 use std::fmt;
 
 /// Why an expression does not parse.

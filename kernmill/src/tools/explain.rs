@@ -32,7 +32,7 @@ pub fn report(graph: &Graph, compiled: &Compiled, assumed: bool) -> String {
     );
     for class in &program.classes {
         let logits = class.logit_steps.len();
-        let adapters = class.steps.iter().filter(|step| !step.sites.is_empty()).count();
+        let adapters = class.steps.iter().filter(|step| !step.lora_targets.is_empty()).count();
         let steps = class.steps.len() - adapters;
         let more = if adapters > 0 { format!(", {adapters} more for adapters") } else { String::new() };
         let _ = writeln!(
@@ -41,7 +41,7 @@ pub fn report(graph: &Graph, compiled: &Compiled, assumed: bool) -> String {
             class.max_tokens
         );
     }
-    let _ = write!(text, "{}", select::explain(&compiled.selections, &compiled.leaves));
+    let _ = write!(text, "{}", select::explain(&compiled.selections, &compiled.ukernels));
     text
 }
 

@@ -71,7 +71,7 @@ fn need(need: &Need) -> String {
             view => format!("kv[{} bytes a block, {view} read]", geometry.block_bytes()),
         },
         Need::Rope { head_dim } => format!("rope[{head_dim}]"),
-        Need::Site { experts, tiles, .. } => format!("site[{tiles} tiles, {experts} experts]"),
+        Need::LoraTarget { experts, tiles, .. } => format!("site[{tiles} tiles, {experts} experts]"),
     }
 }
 
@@ -103,7 +103,7 @@ fn operands(step: &Step) -> String {
         Operand::Buffer(id) => format!("b{id}"),
         Operand::Kv { layer, kind } => format!("kv{layer}:{kind:?}").to_lowercase(),
         Operand::Rope(table) => format!("rope{table}"),
-        Operand::Site(site) => format!("site{site}"),
+        Operand::LoraTarget(lora_target) => format!("site{lora_target}"),
     };
     step.operands.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -6,7 +6,7 @@ use crate::model::{Origin, Prepared};
 #[cfg(feature = "compiler")]
 use kernmill_compiler::{fingerprint::Fingerprint, graph::Graph, pipeline::Compiled};
 #[cfg(feature = "compiler")]
-use kernmill_kernels::{disasm, elf};
+use kernmill_kernels_gen::{disasm, elf};
 use kernmill_plan::program::Program;
 use kernmill_runtime::Plan;
 #[cfg(feature = "compiler")]

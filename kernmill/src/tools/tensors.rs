@@ -2,10 +2,10 @@
 
 use crate::error::Result;
 use kernmill_compiler::assemble::{gate_up_pairs, model_info};
-use kernmill_compiler::choose::{Choices, MAX_ERROR_OF_BLOCKS, MAX_RELATIVE_ERROR};
 use kernmill_compiler::graph::{Graph, Role, Tensor, TensorId};
 use kernmill_compiler::pack::{WeightLayout, plan_weights};
 use kernmill_compiler::pipeline::CompileError;
+use kernmill_compiler::quant::choose::{FormatChoices, MAX_ERROR_OF_BLOCKS, MAX_RELATIVE_ERROR};
 use kernmill_compiler::quant::{Preset, quantise_chosen};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -16,7 +16,7 @@ pub struct TensorList {
     /// Quantised.
     graph: Graph,
     layout: WeightLayout,
-    choices: Option<Choices>,
+    choices: Option<FormatChoices>,
     /// Bytes of weights that one token reads.
     decode_bytes: u64,
 }
@@ -26,7 +26,7 @@ impl TensorList {
     ///
     /// # Errors
     /// When the preset cannot be made of the model.
-    pub fn new(graph: &Graph, preset: Preset, choices: Option<Choices>) -> Result<TensorList> {
+    pub fn new(graph: &Graph, preset: Preset, choices: Option<FormatChoices>) -> Result<TensorList> {
         let graph = quantise_chosen(graph, preset, choices.as_ref()).map_err(CompileError::from)?;
         let layout = plan_weights(&graph, &gate_up_pairs(&graph)).map_err(CompileError::from)?;
         let decode_bytes = model_info(&graph, &layout, preset.name()).decode_bytes;
@@ -87,7 +87,7 @@ impl TensorList {
                 "stored": tensor.stored.name(),
                 "format": tensor.format.name(),
                 "bytes": self.bytes(id),
-                "site": choice.map(|choice| choice.site.name()),
+                "site": choice.map(|choice| choice.lora_target.name()),
                 "int4_error": choice.and_then(|choice| choice.error),
                 "int4_limit": choice.map(|choice| choice.limit),
             })

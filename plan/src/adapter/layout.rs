@@ -1,22 +1,22 @@
-//! The packed form of an adapter at one site: A, B, scales and factors in one piece of memory.
+//! The packed form of an adapter at one LoRA target: A, B, scales and factors in one piece of memory.
 
-use super::{MAX_RANK, RANK_STEP, Site, SiteEntry};
+use super::{LoraTarget, LoraTargetEntry, MAX_RANK, RANK_STEP};
 use crate::format::{LINE, TILE_ROWS, WeightFormat};
 use crate::pack::{PackError, pack_f32_tile};
 use std::ops::Range;
 
 /// What of an adapter's shape is its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SiteShape {
+pub struct LoraTargetShape {
     /// Rank, 1 to [`MAX_RANK`].
     pub rank: usize,
     /// Whether rows have factors (DoRA).
     pub factors: bool,
 }
 
-/// Where the parts of an adapter's site lie. Offsets are multiples of 64 and count from the adapter's first byte.
+/// Where the parts of an adapter's LoRA target lie. Offsets are multiples of 64 and count from the adapter's first byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SiteLayout {
+pub struct LoraTargetLayout {
     format: WeightFormat,
     k: usize,
     experts: usize,
@@ -30,19 +30,25 @@ pub struct SiteLayout {
     end: usize,
 }
 
-impl SiteLayout {
+impl LoraTargetLayout {
     /// The layout at byte `start`, a multiple of 64.
     ///
     /// # Panics
     /// When the rank is not 1 to [`MAX_RANK`].
-    pub fn new(site: &Site, format: WeightFormat, shape: SiteShape, start: usize) -> SiteLayout {
+    pub fn new(
+        lora_target: &LoraTarget,
+        format: WeightFormat,
+        shape: LoraTargetShape,
+        start: usize,
+    ) -> LoraTargetLayout {
         assert!((1..=MAX_RANK).contains(&shape.rank), "rank {} is not 1 to {MAX_RANK}", shape.rank);
         assert!(start.is_multiple_of(LINE), "{start} is not a multiple of {LINE}");
-        let outs = site.outs.iter().map(|o| (o.rows as usize, o.first as usize, o.step as usize)).collect();
-        let mut layout = SiteLayout {
+        let outs =
+            lora_target.outs.iter().map(|o| (o.rows as usize, o.first as usize, o.step as usize)).collect();
+        let mut layout = LoraTargetLayout {
             format,
-            k: site.k as usize,
-            experts: (site.experts as usize).max(1),
+            k: lora_target.k as usize,
+            experts: (lora_target.experts as usize).max(1),
             outs,
             rank: shape.rank,
             a: start,
@@ -61,10 +67,10 @@ impl SiteLayout {
         layout
     }
 
-    /// Whether it is one of that site with elements in that format.
-    pub fn fits(&self, site: &Site, format: WeightFormat) -> bool {
-        let shape = SiteShape { rank: self.rank, factors: self.has_factors() };
-        *self == SiteLayout::new(site, format, shape, self.a)
+    /// Whether it is one of that LoRA target with elements in that format.
+    pub fn fits(&self, lora_target: &LoraTarget, format: WeightFormat) -> bool {
+        let shape = LoraTargetShape { rank: self.rank, factors: self.has_factors() };
+        *self == LoraTargetLayout::new(lora_target, format, shape, self.a)
     }
 
     /// The rank, without padding.
@@ -109,7 +115,7 @@ impl SiteLayout {
         start..start + self.a_expert()
     }
 
-    /// Where an expert's (0 for a dense matrix) packed B lies: by out, tiles of 16 rows by [`SiteLayout::padded_rank`].
+    /// Where an expert's (0 for a dense matrix) packed B lies: by out, tiles of 16 rows by [`LoraTargetLayout::padded_rank`].
     pub fn b(&self, expert: usize) -> Range<usize> {
         let start = self.b + expert * self.b_expert();
         start..start + self.b_expert()
@@ -121,9 +127,9 @@ impl SiteLayout {
     }
 
     /// What kernels read of it, when the adapter's first byte, at a multiple of 64, is at `base`.
-    pub fn entry(&self, base: *const u8) -> SiteEntry {
+    pub fn entry(&self, base: *const u8) -> LoraTargetEntry {
         let at = |offset: usize| base.wrapping_add(offset);
-        SiteEntry {
+        LoraTargetEntry {
             a: at(self.a),
             b: at(self.b),
             scale: at(self.scale).cast(),
@@ -150,10 +156,10 @@ impl SiteLayout {
     /// [`RANK_STEP`], and so do those behind them.
     ///
     /// # Errors
-    /// As [`SiteLayout::pack_a`].
+    /// As [`LoraTargetLayout::pack_a`].
     ///
     /// # Panics
-    /// As [`SiteLayout::pack_a`], or when ranks or columns begin elsewhere.
+    /// As [`LoraTargetLayout::pack_a`], or when ranks or columns begin elsewhere.
     pub fn pack_a_part(
         &self,
         expert: usize,
@@ -181,10 +187,10 @@ impl SiteLayout {
     /// Packs an expert's (0 for a dense matrix) `b [rows][rank]`, rows in the checkpoint's order, into the adapter's `bytes`.
     ///
     /// # Errors
-    /// As [`SiteLayout::pack_a`].
+    /// As [`LoraTargetLayout::pack_a`].
     ///
     /// # Panics
-    /// As [`SiteLayout::pack_a`].
+    /// As [`LoraTargetLayout::pack_a`].
     pub fn pack_b(&self, expert: usize, b: &[f32], bytes: &mut [u8]) -> Result<(), PackError> {
         let all: usize = self.outs.iter().map(|(rows, ..)| rows).sum();
         assert_eq!(b.len(), all * self.rank, "B is [{all}][rank {}]", self.rank);
@@ -199,10 +205,10 @@ impl SiteLayout {
     /// Packs some rows of an out of an expert's B, `b [rows][rank]`. They begin with a tile of 16, and so do those behind them.
     ///
     /// # Errors
-    /// As [`SiteLayout::pack_a`].
+    /// As [`LoraTargetLayout::pack_a`].
     ///
     /// # Panics
-    /// As [`SiteLayout::pack_a`], or when rows begin elsewhere.
+    /// As [`LoraTargetLayout::pack_a`], or when rows begin elsewhere.
     pub fn pack_b_part(
         &self,
         expert: usize,

@@ -1,17 +1,17 @@
 //! Adapters (LoRA, DoRA): where a program takes them, how one lies in memory, and the table that kernels read.
 //!
-//! A *site* is a matrix of the checkpoint that may have an adapter: `y = W x + b` becomes `y = (W x + B (scale * (A x))) * factor + b`, with
+//! A *LoRA target* is a matrix of the checkpoint that may have an adapter: `y = W x + b` becomes `y = (W x + B (scale * (A x))) * factor + b`, with
 //! `A [rank, k]`, `B [rows, rank]`, a scale per rank, and for DoRA a factor per row. docs/dev/numerics.md has the order of arithmetic.
 //!
-//! Requests choose adapters by *slot*. Slot 0 is none. The runtime keeps a table `[slot][site]` of [`SiteEntry`]; an adapter's packed form
-//! ([`SiteLayout`]) depends on the program's sites and its own ranks only, so that it is packed once and then only pointed to.
+//! Requests choose adapters by *slot*. Slot 0 is none. The runtime keeps a table `[slot][lora_target]` of [`LoraTargetEntry`]; an adapter's packed form
+//! ([`LoraTargetLayout`]) depends on the program's LoRA targets and its own ranks only, so that it is packed once and then only pointed to.
 
 mod layout;
 mod names;
 #[cfg(test)]
 mod tests;
 
-pub use layout::{SiteLayout, SiteShape};
+pub use layout::{LoraTargetLayout, LoraTargetShape};
 pub use names::{Published, published};
 
 use crate::format::{TILE_ROWS, WeightFormat};
@@ -27,14 +27,14 @@ pub const RANK_STEP: usize = 4;
 pub struct Adapters {
     /// Elements of A and B in memory: `f32` in preset `exact`, else `bf16`.
     pub format: WeightFormat,
-    /// The sites, in the order of the model's layers; a slot's row of the table has one entry for each.
+    /// The LoRA targets, in the order of the model's layers; a slot's row of the table has one entry for each.
     #[serde(deserialize_with = "crate::bounded::list::<_, _, 65536>")]
-    pub sites: Vec<Site>,
+    pub lora_targets: Vec<LoraTarget>,
 }
 
 /// A matrix of the checkpoint that may have an adapter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Site {
+pub struct LoraTarget {
     /// For messages and listings, such as `layers.3.q`.
     pub name: String,
     /// The checkpoint's tensor, such as `model.layers.3.self_attn.q_proj.weight`; of MXFP4 the one of the blocks.
@@ -45,12 +45,12 @@ pub struct Site {
     pub experts: u32,
     /// The matrices that the program made of the tensor's rows: one, or two when gate and up rows alternate in it.
     #[serde(deserialize_with = "crate::bounded::list::<_, _, 8>")]
-    pub outs: Vec<SiteOut>,
+    pub outs: Vec<LoraTargetSlice>,
 }
 
-/// Rows of a site that the program multiplies as one matrix. Row i is row `first + i * step` of the checkpoint's tensor.
+/// Rows of a LoRA target that the program multiplies as one matrix. Row i is row `first + i * step` of the checkpoint's tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SiteOut {
+pub struct LoraTargetSlice {
     /// The program's tensor.
     pub name: String,
     /// Rows of the matrix (of each expert's).
@@ -76,13 +76,13 @@ pub struct PackedAt {
     pub expert_stride: u64,
 }
 
-/// What a kernel reads of one slot and site: all zeros where the slot has nothing.
+/// What a kernel reads of one slot and LoRA target: all zeros where the slot has nothing.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SiteEntry {
+pub struct LoraTargetEntry {
     /// Packed A: by expert, tiles of 16 ranks by k.
     pub a: *const u8,
-    /// Packed B: by expert and out, tiles of 16 rows by [`SiteEntry::ranks`].
+    /// Packed B: by expert and out, tiles of 16 rows by [`LoraTargetEntry::ranks`].
     pub b: *const u8,
     /// `[ranks, up to whole tiles]` factor of every rank.
     pub scale: *const f32,
@@ -98,9 +98,9 @@ pub struct SiteEntry {
     pub reserved: u64,
 }
 
-impl SiteEntry {
+impl LoraTargetEntry {
     /// No adapter.
-    pub const NONE: SiteEntry = SiteEntry {
+    pub const NONE: LoraTargetEntry = LoraTargetEntry {
         a: std::ptr::null(),
         b: std::ptr::null(),
         scale: std::ptr::null(),
@@ -113,26 +113,26 @@ impl SiteEntry {
 }
 
 impl Adapters {
-    /// Layouts of an adapter's sites in one piece of memory, site by site (`None`: it has nothing there), and the bytes in all.
+    /// Layouts of an adapter's LoRA targets in one piece of memory, LoRA target by LoRA target (`None`: it has nothing there), and the bytes in all.
     ///
     /// # Panics
-    /// When there are not as many shapes as sites, or a rank is not 1 to [`MAX_RANK`].
-    pub fn layout(&self, shapes: &[Option<SiteShape>]) -> (Vec<Option<SiteLayout>>, usize) {
-        assert_eq!(shapes.len(), self.sites.len(), "one shape for each site");
+    /// When there are not as many shapes as LoRA targets, or a rank is not 1 to [`MAX_RANK`].
+    pub fn layout(&self, shapes: &[Option<LoraTargetShape>]) -> (Vec<Option<LoraTargetLayout>>, usize) {
+        assert_eq!(shapes.len(), self.lora_targets.len(), "one shape for each LoRA target");
         let mut bytes = 0;
-        let mut place = |(site, shape): (&Site, &Option<SiteShape>)| {
+        let mut place = |(lora_target, shape): (&LoraTarget, &Option<LoraTargetShape>)| {
             shape.map(|shape| {
-                let layout = SiteLayout::new(site, self.format, shape, bytes);
+                let layout = LoraTargetLayout::new(lora_target, self.format, shape, bytes);
                 bytes = layout.end();
                 layout
             })
         };
-        let layouts = self.sites.iter().zip(shapes).map(&mut place).collect();
+        let layouts = self.lora_targets.iter().zip(shapes).map(&mut place).collect();
         (layouts, bytes)
     }
 }
 
-impl Site {
+impl LoraTarget {
     /// Rows of the checkpoint's tensor (of each expert).
     pub fn rows(&self) -> usize {
         self.outs.iter().map(|out| out.rows as usize).sum()

@@ -1,19 +1,19 @@
 //! Layouts, read back element by element.
 
-use super::{Adapters, PackedAt, Site, SiteEntry, SiteOut, SiteShape};
+use super::{Adapters, LoraTarget, LoraTargetEntry, LoraTargetShape, LoraTargetSlice, PackedAt};
 use crate::format::{LINE, TILE_ROWS, WeightFormat};
 use crate::pack::value;
 
-fn site(k: u32, experts: u32, outs: &[(u32, u32, u32)]) -> Site {
+fn lora_target(k: u32, experts: u32, outs: &[(u32, u32, u32)]) -> LoraTarget {
     let weights = PackedAt { format: WeightFormat::Int8, offset: 0, tile_stride: 0, expert_stride: 0 };
-    let out = |(rows, first, step): &(u32, u32, u32)| SiteOut {
+    let out = |(rows, first, step): &(u32, u32, u32)| LoraTargetSlice {
         name: "w".into(),
         rows: *rows,
         first: *first,
         step: *step,
         weights,
     };
-    Site { name: "s".into(), tensor: "t".into(), k, experts, outs: outs.iter().map(out).collect() }
+    LoraTarget { name: "s".into(), tensor: "t".into(), k, experts, outs: outs.iter().map(out).collect() }
 }
 
 /// Small numbers that bf16 has exactly.
@@ -31,31 +31,42 @@ fn element(format: WeightFormat, k: usize, bytes: &[u8], start: usize, row: usiz
 #[test]
 fn parts_lie_where_the_entry_says() {
     // A dense matrix whose last tile is short, and experts whose gate and up rows alternate.
-    let sites =
-        vec![site(20, 0, &[(40, 0, 1)]), site(8, 3, &[(5, 0, 2), (5, 1, 2)]), site(8, 0, &[(16, 0, 1)])];
+    let lora_targets = vec![
+        lora_target(20, 0, &[(40, 0, 1)]),
+        lora_target(8, 3, &[(5, 0, 2), (5, 1, 2)]),
+        lora_target(8, 0, &[(16, 0, 1)]),
+    ];
     for format in [WeightFormat::F32, WeightFormat::Bf16] {
-        let adapters = Adapters { format, sites: sites.clone() };
+        let adapters = Adapters { format, lora_targets: lora_targets.clone() };
         for rank in [1, 4, 18, 256] {
             let shapes = [
-                Some(SiteShape { rank, factors: true }),
-                Some(SiteShape { rank: rank.min(7), factors: false }),
+                Some(LoraTargetShape { rank, factors: true }),
+                Some(LoraTargetShape { rank: rank.min(7), factors: false }),
                 None,
             ];
             let (layouts, bytes) = adapters.layout(&shapes);
             assert!(layouts[2].is_none());
             let mut memory = vec![0xee; bytes];
-            for (site, layout) in sites.iter().zip(&layouts) {
+            for (lora_target, layout) in lora_targets.iter().zip(&layouts) {
                 let Some(layout) = layout else { continue };
-                check_site(site, format, layout, &mut memory);
+                check_lora_target(lora_target, format, layout, &mut memory);
             }
         }
     }
 }
 
-fn check_site(site: &Site, format: WeightFormat, layout: &super::SiteLayout, memory: &mut [u8]) {
-    assert!(layout.fits(site, format) && !layout.fits(&Site { k: site.k + 4, ..site.clone() }, format));
-    let (rank, k, rows) = (layout.rank(), site.k as usize, site.rows());
-    let experts = (site.experts as usize).max(1);
+fn check_lora_target(
+    lora_target: &LoraTarget,
+    format: WeightFormat,
+    layout: &super::LoraTargetLayout,
+    memory: &mut [u8],
+) {
+    assert!(
+        layout.fits(lora_target, format)
+            && !layout.fits(&LoraTarget { k: lora_target.k + 4, ..lora_target.clone() }, format)
+    );
+    let (rank, k, rows) = (layout.rank(), lora_target.k as usize, lora_target.rows());
+    let experts = (lora_target.experts as usize).max(1);
     for expert in 0..experts {
         let a: Vec<f32> = (0..rank * k).map(|i| number(i + expert)).collect();
         let b: Vec<f32> = (0..rows * rank).map(|i| number(i + 7 * expert)).collect();
@@ -78,8 +89,8 @@ fn check_site(site: &Site, format: WeightFormat, layout: &super::SiteLayout, mem
                 assert_eq!(element(format, k, memory, a, r, i), expected, "A of {expert} at [{r}, {i}]");
             }
         }
-        for (o, out) in site.outs.iter().enumerate() {
-            let start = b + site.tiles_before(o) * format.tile(ranks).bytes();
+        for (o, out) in lora_target.outs.iter().enumerate() {
+            let start = b + lora_target.tiles_before(o) * format.tile(ranks).bytes();
             for row in 0..out.rows.next_multiple_of(16) as usize {
                 for r in 0..ranks {
                     let source = out.first as usize + row * out.step as usize;
@@ -108,8 +119,9 @@ fn check_site(site: &Site, format: WeightFormat, layout: &super::SiteLayout, mem
 
 #[test]
 fn elements_are_rounded_to_the_format_and_must_be_finite() {
-    let adapters = Adapters { format: WeightFormat::Bf16, sites: vec![site(4, 0, &[(1, 0, 1)])] };
-    let (layouts, bytes) = adapters.layout(&[Some(SiteShape { rank: 1, factors: false })]);
+    let adapters =
+        Adapters { format: WeightFormat::Bf16, lora_targets: vec![lora_target(4, 0, &[(1, 0, 1)])] };
+    let (layouts, bytes) = adapters.layout(&[Some(LoraTargetShape { rank: 1, factors: false })]);
     let layout = layouts[0].as_ref().unwrap();
     let mut memory = vec![0; bytes];
     layout.pack_a(0, &[1.0 + 1.0 / 256.0, 1.0 + 3.0 / 256.0, 0.1, 3e-39], &mut memory).unwrap();
@@ -119,5 +131,5 @@ fn elements_are_rounded_to_the_format_and_must_be_finite() {
     let error = layout.pack_b(0, &[f32::NAN], &mut memory).unwrap_err();
     assert_eq!(error.to_string(), "row 0, k 0: the weight is NaN, expected a finite number");
     layout.pack_a(0, &[f32::MAX; 4], &mut memory).unwrap_err();
-    assert_eq!(size_of::<SiteEntry>(), LINE);
+    assert_eq!(size_of::<LoraTargetEntry>(), LINE);
 }

@@ -101,7 +101,9 @@ fn check_operand(
             }
             Err(format!("rotary table {table} is for heads of {elements}, its kernel's have {head_dim}"))
         }
-        (Operand::Site(site), Need::Site { .. }) => check_site(program, site, need),
+        (Operand::LoraTarget(lora_target), Need::LoraTarget { .. }) => {
+            check_lora_target(program, lora_target, need)
+        }
         (operand, need) => Err(format!("it is {}, its kernel takes {}", kind_of(&operand), need.kind())),
     }
 }
@@ -113,24 +115,26 @@ fn check_behind(step: &Step, offset: u64, other: u32, distance: u64) -> Result<(
     }
 }
 
-fn check_site(program: &Program, site: u32, need: &Need) -> Result<(), String> {
-    let Need::Site { columns, tiles, experts, format } = *need else { return Ok(()) };
+fn check_lora_target(program: &Program, lora_target: u32, need: &Need) -> Result<(), String> {
+    let Need::LoraTarget { columns, tiles, experts, format } = *need else { return Ok(()) };
     let adapters = program.model.adapters.as_ref();
-    let Some((adapters, found)) = adapters.and_then(|all| Some((all, all.sites.get(site as usize)?))) else {
-        return Err(format!("there is no adapter site {site}"));
+    let Some((adapters, found)) =
+        adapters.and_then(|all| Some((all, all.lora_targets.get(lora_target as usize)?)))
+    else {
+        return Err(format!("there is no LoRA target {lora_target}"));
     };
     if let Some(format) = format.filter(|format| *format != adapters.format) {
         return Err(format!("adapters are {}, its kernel is for {}", adapters.format.name(), format.name()));
     }
     if let Some(columns) = columns.filter(|columns| *columns != found.k) {
-        return Err(format!("the site has {} columns, its kernel is for {columns}", found.k));
+        return Err(format!("the LoRA target has {} columns, its kernel is for {columns}", found.k));
     }
     let rows = found.outs.iter().map(|out| u64::from(out.rows).div_ceil(TILE_ROWS as u64)).sum::<u64>();
     if u64::from(tiles) > rows {
-        return Err(format!("the site has {rows} tiles of rows, its kernel reads {tiles}"));
+        return Err(format!("the LoRA target has {rows} tiles of rows, its kernel reads {tiles}"));
     }
     if experts > found.experts {
-        return Err(format!("the site has {} experts, its kernel is for {experts}", found.experts));
+        return Err(format!("the LoRA target has {} experts, its kernel is for {experts}", found.experts));
     }
     Ok(())
 }
@@ -145,6 +149,6 @@ fn kind_of(operand: &Operand) -> &'static str {
         Operand::Buffer(_) => "a buffer",
         Operand::Kv { .. } => "a KV pool",
         Operand::Rope(_) => "a rotary table",
-        Operand::Site(_) => "an adapter site",
+        Operand::LoraTarget(_) => "an LoRA target",
     }
 }

@@ -9,7 +9,7 @@ use crate::abi::LOGIT_SLAB;
 use crate::format::{LINE, f32_row_stride};
 use crate::kv::{KvLayers, LayerKind};
 use crate::limit as most;
-use crate::program::{Ahead, Buffer, CodeBlob, ModelInfo, Operand, Program, Step, TokenClass};
+use crate::program::{Buffer, CodeBlob, ModelInfo, Operand, PrefetchHint, Program, Step, TokenClass};
 
 mod adapters;
 mod contracts;
@@ -49,11 +49,11 @@ pub enum CheckError {
         /// What is wrong.
         message: String,
     },
-    /// A site of adapters is not one.
-    #[error("adapter site {site} `{name}`: {message}")]
-    Site {
+    /// A LoRA target of adapters is not one.
+    #[error("LoRA target {lora_target} `{name}`: {message}")]
+    LoraTarget {
         /// Index.
-        site: usize,
+        lora_target: usize,
         /// Name.
         name: String,
         /// What is wrong.
@@ -239,8 +239,8 @@ fn check_class(program: &Program, class: &TokenClass) -> Result<(), CheckError> 
         limit("buffers that a step reads", step.reads.len(), most::OPERANDS)?;
         limit("buffers that a step writes", step.writes.len(), most::OPERANDS)?;
         limit("operands of a step", step.operands.len(), most::OPERANDS)?;
-        limit("operands read ahead", step.ahead.whole.len(), most::OPERANDS)?;
-        limit("parts read ahead", step.ahead.parts.len(), most::OPERANDS)?;
+        limit("operands read ahead", step.prefetch.whole.len(), most::OPERANDS)?;
+        limit("parts read ahead", step.prefetch.parts.len(), most::OPERANDS)?;
     }
     for buffer in &class.buffers {
         check_buffer(program, class, buffer)?;
@@ -342,8 +342,8 @@ fn check_step(program: &Program, class: &TokenClass, index: u32, step: &Step) ->
             None => return wrong(format!("uses buffer {id} of {}", class.buffers.len())),
         }
     }
-    for site in &step.sites {
-        if let Err(message) = check_site_index(&program.model, *site) {
+    for lora_target in &step.lora_targets {
+        if let Err(message) = check_lora_target_index(&program.model, *lora_target) {
             return wrong(message);
         }
     }
@@ -355,11 +355,11 @@ fn check_step(program: &Program, class: &TokenClass, index: u32, step: &Step) ->
     if let Err(message) = contracts::check_step(program, class, step, contract) {
         return wrong(message);
     }
-    check_ahead(class, step).or_else(wrong)
+    check_prefetch(class, step).or_else(wrong)
 }
 
-fn check_ahead(class: &TokenClass, step: &Step) -> Result<(), String> {
-    let Ahead { whole, parts, shared, routing } = &step.ahead;
+fn check_prefetch(class: &TokenClass, step: &Step) -> Result<(), String> {
+    let PrefetchHint { whole, parts, shared, routing } = &step.prefetch;
     for operand in whole.iter().chain(parts.iter().map(|part| &part.operand)) {
         if !matches!(step.operands.get(*operand as usize), Some(Operand::Weights { .. })) {
             return Err(format!("reads operand {operand} ahead, which is no weights of its own"));
@@ -413,13 +413,17 @@ fn check_operand(
             Err(format!("rotary table {table} of {}", model.ropes.len()))
         }
         Operand::Rope(_) => Ok(()),
-        Operand::Site(site) => check_site_index(model, site),
+        Operand::LoraTarget(lora_target) => check_lora_target_index(model, lora_target),
     }
 }
 
-fn check_site_index(model: &ModelInfo, site: u32) -> Result<(), String> {
-    let sites = model.adapters.as_ref().map_or(0, |adapters| adapters.sites.len());
-    if (site as usize) < sites { Ok(()) } else { Err(format!("adapter site {site} of {sites}")) }
+fn check_lora_target_index(model: &ModelInfo, lora_target: u32) -> Result<(), String> {
+    let lora_targets = model.adapters.as_ref().map_or(0, |adapters| adapters.lora_targets.len());
+    if (lora_target as usize) < lora_targets {
+        Ok(())
+    } else {
+        Err(format!("LoRA target {lora_target} of {lora_targets}"))
+    }
 }
 
 /// A buffer's life starts with a write; nothing is read before.

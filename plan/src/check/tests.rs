@@ -1,9 +1,9 @@
 use super::*;
-use crate::adapter::{Adapters, PackedAt, Site, SiteOut};
+use crate::adapter::{Adapters, LoraTarget, LoraTargetSlice, PackedAt};
 use crate::contract::{Contract, Need};
 use crate::format::WeightFormat;
 use crate::kv::{KvElem, KvGeometry, KvLayer};
-use crate::program::{Ahead, RopeTable, StepWork, Symbol};
+use crate::program::{PrefetchHint, RopeTable, StepWork, Symbol};
 use crate::target::Level;
 
 fn buffer(name: &str, offset: u64, bytes: u64, first: u32, last: u32) -> Buffer {
@@ -19,13 +19,13 @@ fn step(label: &str, operands: Vec<Operand>, reads: &[u32], writes: &[u32]) -> S
         operands,
         reads: reads.to_vec(),
         writes: writes.to_vec(),
-        sites: Vec::new(),
+        lora_targets: Vec::new(),
         work: StepWork::default(),
-        ahead: Ahead::default(),
+        prefetch: PrefetchHint::default(),
     }
 }
 
-/// The functions, 64 bytes apart; `leaf` is no kernel.
+/// The functions, 64 bytes apart; `ukernel` is no kernel.
 const KERNELS: [(&str, bool); 6] =
     [("embed", true), ("leaf", false), ("attend", true), ("mlp", true), ("norm", true), ("unembed", true)];
 
@@ -214,7 +214,7 @@ fn steps_refer_to_what_is_there() {
     type Case = (fn(&mut Program), &'static str);
     let cases: [Case; 8] = [
         (|p| p.classes[0].steps[0].kernel = 6, "kernel 6 of 6 symbols"),
-        (|p| p.classes[0].steps[0].kernel = 1, "`leaf` does not follow the kernel ABI"),
+        (|p| p.classes[0].steps[0].kernel = 1, "`micro-kernel` does not follow the kernel ABI"),
         (|p| p.weight_bytes = 639, "operand 0: 640 bytes at 0 pass the weight region's end at 639"),
         (|p| p.classes[0].steps[2].operands[0] = Operand::Buffer(9), "operand 0: buffer 9 of 5"),
         (
@@ -360,10 +360,10 @@ fn logits_are_a_buffer_that_a_logits_step_writes() {
     assert!(matches!(error, CheckError::Logits { .. }));
 }
 
-/// A program that takes adapters at one site of experts, whose gate and up rows alternate.
+/// A program that takes adapters at one LoRA target of experts, whose gate and up rows alternate.
 fn with_adapters(change: impl FnOnce(&mut Adapters)) -> Program {
     let mut program = sound();
-    let out = |first, offset| SiteOut {
+    let out = |first, offset| LoraTargetSlice {
         name: "gate".to_owned(),
         rows: 17,
         first,
@@ -371,8 +371,9 @@ fn with_adapters(change: impl FnOnce(&mut Adapters)) -> Program {
         weights: PackedAt { format: WeightFormat::Bf16, offset, tile_stride: 128, expert_stride: 256 },
     };
     let outs = vec![out(0, 0), out(1, 64)];
-    let site = Site { name: "layers.0.gate".to_owned(), tensor: "t".to_owned(), k: 4, experts: 2, outs };
-    let mut adapters = Adapters { format: WeightFormat::F32, sites: vec![site] };
+    let lora_target =
+        LoraTarget { name: "layers.0.gate".to_owned(), tensor: "t".to_owned(), k: 4, experts: 2, outs };
+    let mut adapters = Adapters { format: WeightFormat::F32, lora_targets: vec![lora_target] };
     program.weight_bytes = 640;
     change(&mut adapters);
     program.model.adapters = Some(adapters);
@@ -380,20 +381,23 @@ fn with_adapters(change: impl FnOnce(&mut Adapters)) -> Program {
 }
 
 #[test]
-fn sites_of_adapters() {
+fn lora_targets_of_adapters() {
     assert_eq!(check_program(&with_adapters(|_| {})), Ok(()));
     type Fault = (fn(&mut Adapters), &'static str);
     let faults: [Fault; 10] = [
         (|a| a.format = WeightFormat::Int8, "adapter format is int8, expected f32 or bf16"),
-        (|a| a.sites[0].k = 6, "6 columns, expected a multiple of 4"),
-        (|a| a.sites[0].experts = u32::MAX, "4294967295 experts"),
-        (|a| a.sites[0].outs.clear(), "0 matrices, expected 1 or 2"),
-        (|a| a.sites[0].outs[1].rows = 0, "`gate` has 0 rows"),
-        (|a| a.sites[0].outs[1].first = 2, "`gate` takes row 34 of 34"),
-        (|a| a.sites[0].outs[1].step = 0, "`gate` takes row 1 again and again"),
-        (|a| a.sites[0].outs[1].weights.offset += 64, "`gate` ends at byte 640 of 639 of weights"),
-        (|a| a.sites[0].outs[0].weights.tile_stride = 64, "no legal place in the weights"),
-        (|a| a.sites[0].outs[0].weights.expert_stride = u64::MAX - 63, "no legal place in the weights"),
+        (|a| a.lora_targets[0].k = 6, "6 columns, expected a multiple of 4"),
+        (|a| a.lora_targets[0].experts = u32::MAX, "4294967295 experts"),
+        (|a| a.lora_targets[0].outs.clear(), "0 matrices, expected 1 or 2"),
+        (|a| a.lora_targets[0].outs[1].rows = 0, "`gate` has 0 rows"),
+        (|a| a.lora_targets[0].outs[1].first = 2, "`gate` takes row 34 of 34"),
+        (|a| a.lora_targets[0].outs[1].step = 0, "`gate` takes row 1 again and again"),
+        (|a| a.lora_targets[0].outs[1].weights.offset += 64, "`gate` ends at byte 640 of 639 of weights"),
+        (|a| a.lora_targets[0].outs[0].weights.tile_stride = 64, "no legal place in the weights"),
+        (
+            |a| a.lora_targets[0].outs[0].weights.expert_stride = u64::MAX - 63,
+            "no legal place in the weights",
+        ),
     ];
     for (change, expected) in faults {
         let mut program = with_adapters(change);
@@ -402,35 +406,35 @@ fn sites_of_adapters() {
         assert!(error.contains(expected), "{error}");
     }
     let mut program = with_adapters(|_| {});
-    program.classes[0].steps[0].sites = vec![1];
-    assert!(check_program(&program).unwrap_err().to_string().ends_with("adapter site 1 of 1"));
-    program.classes[0].steps[0].sites = vec![0];
-    program.classes[0].steps[0].operands.push(Operand::Site(7));
-    assert!(check_program(&program).unwrap_err().to_string().ends_with("adapter site 7 of 1"));
+    program.classes[0].steps[0].lora_targets = vec![1];
+    assert!(check_program(&program).unwrap_err().to_string().ends_with("LoRA target 1 of 1"));
+    program.classes[0].steps[0].lora_targets = vec![0];
+    program.classes[0].steps[0].operands.push(Operand::LoraTarget(7));
+    assert!(check_program(&program).unwrap_err().to_string().ends_with("LoRA target 7 of 1"));
 }
 
 #[test]
-fn kernels_are_for_sites_of_their_shape() {
+fn kernels_are_for_lora_targets_of_their_shape() {
     let with = |need: Need| {
         let mut program = with_adapters(|_| {});
         let embed = program.code.symbols[0].contract.as_mut().unwrap();
         embed.operands.push(need);
-        let add = |class: &mut TokenClass| class.steps[0].operands.push(Operand::Site(0));
+        let add = |class: &mut TokenClass| class.steps[0].operands.push(Operand::LoraTarget(0));
         program.classes.iter_mut().for_each(add);
         check_program(&program).map_err(|error| error.to_string())
     };
-    let site = |columns, tiles, experts, format| {
-        with(Need::Site { columns: Some(columns), tiles, experts, format: Some(format) })
+    let lora_target = |columns, tiles, experts, format| {
+        with(Need::LoraTarget { columns: Some(columns), tiles, experts, format: Some(format) })
     };
     let format = WeightFormat::F32;
     // Gate and up of 17 rows have two tiles each.
-    assert_eq!(site(4, 4, 2, format), Ok(()));
-    assert_eq!(with(Need::Site { columns: None, tiles: 0, experts: 0, format: None }), Ok(()));
+    assert_eq!(lora_target(4, 4, 2, format), Ok(()));
+    assert_eq!(with(Need::LoraTarget { columns: None, tiles: 0, experts: 0, format: None }), Ok(()));
     for (found, expected) in [
-        (site(8, 4, 2, format), "the site has 4 columns, its kernel is for 8"),
-        (site(4, 5, 2, format), "the site has 4 tiles of rows, its kernel reads 5"),
-        (site(4, 4, 3, format), "the site has 2 experts, its kernel is for 3"),
-        (site(4, 4, 2, WeightFormat::Bf16), "adapters are f32, its kernel is for bf16"),
+        (lora_target(8, 4, 2, format), "the LoRA target has 4 columns, its kernel is for 8"),
+        (lora_target(4, 5, 2, format), "the LoRA target has 4 tiles of rows, its kernel reads 5"),
+        (lora_target(4, 4, 3, format), "the LoRA target has 2 experts, its kernel is for 3"),
+        (lora_target(4, 4, 2, WeightFormat::Bf16), "adapters are f32, its kernel is for bf16"),
     ] {
         assert!(found.clone().unwrap_err().ends_with(expected), "{found:?}");
     }

@@ -12,7 +12,7 @@ pub enum AdapterError {
     Read(#[from] PeftError),
     /// The plan's kernels have no place for adapters.
     #[error("the plan takes no adapters: compile it anew, without --no-adapters")]
-    NoSites,
+    NoLoraTargets,
     /// No adapter of that name is loaded.
     #[error("there is no adapter `{name}`")]
     Unknown {

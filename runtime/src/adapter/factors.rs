@@ -5,31 +5,31 @@ use super::packed::{Adapter, PackedAdapter};
 use super::pieces::{Mixed, PartA, PartB};
 use kernmill_checkpoint::peft::{PeftAdapter, PeftPart};
 use kernmill_checkpoint::tensor_file::TensorEntry;
-use kernmill_plan::adapter::{Adapters, MAX_RANK, SiteLayout, SiteShape};
+use kernmill_plan::adapter::{Adapters, LoraTargetLayout, LoraTargetShape, MAX_RANK};
 use kernmill_plan::format::{TILE_ROWS, WeightFormat};
 use kernmill_plan::pack::unpack_tile;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The factors of an adapter, by site of the program.
+/// The factors of an adapter, by LoRA target of the program.
 pub(super) trait Factors: Send {
-    /// What the adapter has at each site.
-    fn shapes(&self) -> Vec<Option<SiteShape>>;
+    /// What the adapter has at each LoRA target.
+    fn shapes(&self) -> Vec<Option<LoraTargetShape>>;
 
-    /// Which factors of a site have elements of all experts side by side, so that they are read for all of them at once.
-    fn mixed(&self, site: usize) -> Mixed;
+    /// Which factors of a LoRA target have elements of all experts side by side, so that they are read for all of them at once.
+    fn mixed(&self, lora_target: usize) -> Mixed;
 
     /// `[experts][ranks][columns]`.
-    fn a(&self, site: usize, part: &PartA) -> Result<Vec<f32>, AdapterError>;
+    fn a(&self, lora_target: usize, part: &PartA) -> Result<Vec<f32>, AdapterError>;
 
     /// `[experts][rows][rank]`.
-    fn b(&self, site: usize, part: &PartB) -> Result<Vec<f32>, AdapterError>;
+    fn b(&self, lora_target: usize, part: &PartB) -> Result<Vec<f32>, AdapterError>;
 
     /// `[rank]`.
-    fn scales(&self, site: usize) -> Vec<f32>;
+    fn scales(&self, lora_target: usize) -> Vec<f32>;
 
     /// DoRA's `[rows]` in the checkpoint's order.
-    fn magnitude(&self, site: usize) -> Result<Option<Vec<f32>>, AdapterError>;
+    fn magnitude(&self, lora_target: usize) -> Result<Option<Vec<f32>>, AdapterError>;
 }
 
 /// Those of a PEFT directory, every scale times `scale`.
@@ -37,24 +37,24 @@ pub(super) struct FromPeft {
     adapters: Arc<Adapters>,
     adapter: PeftAdapter,
     scale: f32,
-    /// By site, the index of its part, and of the site in the part's target.
-    sites: Vec<Option<(usize, usize)>>,
+    /// By LoRA target, the index of its part, and of the LoRA target in the part's target.
+    lora_targets: Vec<Option<(usize, usize)>>,
 }
 
 impl FromPeft {
     pub(super) fn new(adapters: Arc<Adapters>, adapter: PeftAdapter, scale: f32) -> FromPeft {
-        let mut of_site = vec![None; adapters.sites.len()];
+        let mut of_lora_target = vec![None; adapters.lora_targets.len()];
         for (index, part) in adapter.parts.iter().enumerate() {
-            for (n, site) in part.target.parts.iter().enumerate() {
-                of_site[site.site] = Some((index, n));
+            for (n, lora_target) in part.target.parts.iter().enumerate() {
+                of_lora_target[lora_target.lora_target] = Some((index, n));
             }
         }
-        FromPeft { adapters, adapter, scale, sites: of_site }
+        FromPeft { adapters, adapter, scale, lora_targets: of_lora_target }
     }
 
-    /// What the directory has for a site, and which of the target's rows are the site's: the first, and the step between them.
-    fn part(&self, site: usize) -> (&PeftPart, usize, usize) {
-        let (index, n) = self.sites[site].expect("asked for sites that the adapter has");
+    /// What the directory has for a LoRA target, and which of the target's rows are the LoRA target's: the first, and the step between them.
+    fn part(&self, lora_target: usize) -> (&PeftPart, usize, usize) {
+        let (index, n) = self.lora_targets[lora_target].expect("asked for LoRA targets that the adapter has");
         let part = &self.adapter.parts[index];
         let rows = part.target.parts[n];
         (part, rows.first, rows.step)
@@ -66,22 +66,22 @@ impl FromPeft {
 }
 
 impl Factors for FromPeft {
-    fn shapes(&self) -> Vec<Option<SiteShape>> {
+    fn shapes(&self) -> Vec<Option<LoraTargetShape>> {
         let shape = |(index, _): (usize, usize)| {
             let part = &self.adapter.parts[index];
-            SiteShape { rank: part.rank, factors: part.magnitude.is_some() }
+            LoraTargetShape { rank: part.rank, factors: part.magnitude.is_some() }
         };
-        self.sites.iter().map(|site| site.map(shape)).collect()
+        self.lora_targets.iter().map(|lora_target| lora_target.map(shape)).collect()
     }
 
-    fn mixed(&self, site: usize) -> Mixed {
-        let (part, ..) = self.part(site);
+    fn mixed(&self, lora_target: usize) -> Mixed {
+        let (part, ..) = self.part(lora_target);
         let experts = part.target.experts > 0;
         Mixed { a: experts && part.swapped, b: experts && !part.swapped }
     }
 
-    fn a(&self, site: usize, wanted: &PartA) -> Result<Vec<f32>, AdapterError> {
-        let (part, ..) = self.part(site);
+    fn a(&self, lora_target: usize, wanted: &PartA) -> Result<Vec<f32>, AdapterError> {
+        let (part, ..) = self.part(lora_target);
         let (rank, k, experts) = (part.rank, part.target.k, part.target.experts);
         let PartA { experts: chosen, ranks, columns } = wanted;
         if !part.swapped {
@@ -99,10 +99,10 @@ impl Factors for FromPeft {
         Ok(a)
     }
 
-    fn b(&self, site: usize, wanted: &PartB) -> Result<Vec<f32>, AdapterError> {
-        let (part, first, step) = self.part(site);
+    fn b(&self, lora_target: usize, wanted: &PartB) -> Result<Vec<f32>, AdapterError> {
+        let (part, first, step) = self.part(lora_target);
         let (rank, rows, experts) = (part.rank, part.target.rows, part.target.experts.max(1));
-        let out = &self.adapters.sites[site].outs[wanted.out];
+        let out = &self.adapters.lora_targets[lora_target].outs[wanted.out];
         // Rows of the target: `count` of them from `start` on, `step` apart, which are within `span` rows.
         let start = first + (out.first as usize + wanted.rows.start * out.step as usize) * step;
         let (step, count) = (out.step as usize * step, wanted.rows.len());
@@ -135,13 +135,13 @@ impl Factors for FromPeft {
         Ok(b)
     }
 
-    fn scales(&self, site: usize) -> Vec<f32> {
-        let (part, ..) = self.part(site);
+    fn scales(&self, lora_target: usize) -> Vec<f32> {
+        let (part, ..) = self.part(lora_target);
         vec![part.scaling * self.scale; part.rank]
     }
 
-    fn magnitude(&self, site: usize) -> Result<Option<Vec<f32>>, AdapterError> {
-        let (part, first, step) = self.part(site);
+    fn magnitude(&self, lora_target: usize) -> Result<Option<Vec<f32>>, AdapterError> {
+        let (part, first, step) = self.part(lora_target);
         let Some(tensor) = &part.magnitude else { return Ok(None) };
         let all = self.floats(tensor, 0..part.target.rows)?;
         Ok(Some(all[first..].iter().step_by(step).copied().collect()))
@@ -152,7 +152,7 @@ impl Factors for FromPeft {
 pub(super) struct FromPacked {
     adapters: Arc<Adapters>,
     parts: Vec<(Arc<Adapter>, f32)>,
-    shapes: Vec<Option<SiteShape>>,
+    shapes: Vec<Option<LoraTargetShape>>,
 }
 
 impl FromPacked {
@@ -162,7 +162,7 @@ impl FromPacked {
         parts: Vec<(Arc<Adapter>, f32)>,
     ) -> Result<FromPacked, AdapterError> {
         let mut shapes = Vec::new();
-        for (index, site) in adapters.sites.iter().enumerate() {
+        for (index, lora_target) in adapters.lora_targets.iter().enumerate() {
             let layouts = parts.iter().filter_map(|(adapter, _)| adapter.packed.layouts()[index].as_ref());
             let (mut rank, mut count, mut factors) = (0, 0, false);
             for layout in layouts {
@@ -171,47 +171,47 @@ impl FromPacked {
             if rank > MAX_RANK {
                 return Err(AdapterError::Combination(format!(
                     "the adapters' ranks add up to {rank} at {}, expected at most {MAX_RANK}",
-                    site.name
+                    lora_target.name
                 )));
             }
             if factors && count > 1 {
                 return Err(AdapterError::Combination(format!(
                     "one of the adapters is a DoRA at {}, where another one has a part too: a DoRA scales whole rows, and \
                      cannot be added to",
-                    site.name
+                    lora_target.name
                 )));
             }
-            shapes.push((rank > 0).then_some(SiteShape { rank, factors }));
+            shapes.push((rank > 0).then_some(LoraTargetShape { rank, factors }));
         }
         Ok(FromPacked { adapters, parts, shapes })
     }
 
-    /// Those that have something at a site.
-    fn at(&self, site: usize) -> impl Iterator<Item = &(Arc<Adapter>, f32)> {
-        self.parts.iter().filter(move |(adapter, _)| adapter.packed.layouts()[site].is_some())
+    /// Those that have something at a LoRA target.
+    fn at(&self, lora_target: usize) -> impl Iterator<Item = &(Arc<Adapter>, f32)> {
+        self.parts.iter().filter(move |(adapter, _)| adapter.packed.layouts()[lora_target].is_some())
     }
 }
 
 impl Factors for FromPacked {
-    fn shapes(&self) -> Vec<Option<SiteShape>> {
+    fn shapes(&self) -> Vec<Option<LoraTargetShape>> {
         self.shapes.clone()
     }
 
-    fn mixed(&self, _site: usize) -> Mixed {
+    fn mixed(&self, _lora_target: usize) -> Mixed {
         Mixed::default()
     }
 
-    fn a(&self, site: usize, wanted: &PartA) -> Result<Vec<f32>, AdapterError> {
+    fn a(&self, lora_target: usize, wanted: &PartA) -> Result<Vec<f32>, AdapterError> {
         let mut a = Vec::with_capacity(wanted.elements());
-        let k = self.adapters.sites[site].k as usize;
+        let k = self.adapters.lora_targets[lora_target].k as usize;
         for expert in wanted.experts.clone() {
             let mut first = 0;
-            for (adapter, _) in self.at(site) {
-                let rank = adapter.packed.layouts()[site].as_ref().map_or(0, SiteLayout::rank);
+            for (adapter, _) in self.at(lora_target) {
+                let rank = adapter.packed.layouts()[lora_target].as_ref().map_or(0, LoraTargetLayout::rank);
                 let ranks = wanted.ranks.start.max(first)..wanted.ranks.end.min(first + rank);
                 if !ranks.is_empty() {
                     let ranks = ranks.start - first..ranks.end - first;
-                    let rows = unpack_ranks(&self.adapters, &adapter.packed, site, expert, ranks);
+                    let rows = unpack_ranks(&self.adapters, &adapter.packed, lora_target, expert, ranks);
                     rows.chunks_exact(k).for_each(|row| a.extend_from_slice(&row[wanted.columns.clone()]));
                 }
                 first += rank;
@@ -220,16 +220,16 @@ impl Factors for FromPacked {
         Ok(a)
     }
 
-    fn b(&self, site: usize, wanted: &PartB) -> Result<Vec<f32>, AdapterError> {
-        let rank = self.shapes[site].map_or(0, |shape| shape.rank);
+    fn b(&self, lora_target: usize, wanted: &PartB) -> Result<Vec<f32>, AdapterError> {
+        let rank = self.shapes[lora_target].map_or(0, |shape| shape.rank);
         let mut b = Vec::with_capacity(wanted.elements(rank));
         for expert in wanted.experts.clone() {
             let rows = |(adapter, _): &(Arc<Adapter>, f32)| {
-                let rank = adapter.packed.layouts()[site].as_ref().map_or(0, SiteLayout::rank);
+                let rank = adapter.packed.layouts()[lora_target].as_ref().map_or(0, LoraTargetLayout::rank);
                 let rows = wanted.rows.clone();
-                (rank, unpack_rows(&self.adapters, &adapter.packed, site, expert, wanted.out, rows))
+                (rank, unpack_rows(&self.adapters, &adapter.packed, lora_target, expert, wanted.out, rows))
             };
-            let parts: Vec<(usize, Vec<f32>)> = self.at(site).map(rows).collect();
+            let parts: Vec<(usize, Vec<f32>)> = self.at(lora_target).map(rows).collect();
             for row in 0..wanted.rows.len() {
                 parts.iter().for_each(|(rank, b_part)| b.extend_from_slice(&b_part[row * rank..][..*rank]));
             }
@@ -237,34 +237,39 @@ impl Factors for FromPacked {
         Ok(b)
     }
 
-    fn scales(&self, site: usize) -> Vec<f32> {
+    fn scales(&self, lora_target: usize) -> Vec<f32> {
         let scaled = |(adapter, weight): &(Arc<Adapter>, f32)| -> Vec<f32> {
-            adapter.scales[site].iter().map(|scale| scale * weight).collect()
+            adapter.scales[lora_target].iter().map(|scale| scale * weight).collect()
         };
-        self.at(site).flat_map(scaled).collect()
+        self.at(lora_target).flat_map(scaled).collect()
     }
 
-    fn magnitude(&self, site: usize) -> Result<Option<Vec<f32>>, AdapterError> {
-        Ok(self.at(site).find_map(|(adapter, _)| adapter.magnitudes[site].clone()))
+    fn magnitude(&self, lora_target: usize) -> Result<Option<Vec<f32>>, AdapterError> {
+        Ok(self.at(lora_target).find_map(|(adapter, _)| adapter.magnitudes[lora_target].clone()))
     }
 }
 
 /// A of a packed adapter, `[rank][k]`; nothing where it has none.
-pub(super) fn unpack_a(adapters: &Adapters, packed: &PackedAdapter, site: usize, expert: usize) -> Vec<f32> {
-    let rank = packed.layouts()[site].as_ref().map_or(0, SiteLayout::rank);
-    unpack_ranks(adapters, packed, site, expert, 0..rank)
+pub(super) fn unpack_a(
+    adapters: &Adapters,
+    packed: &PackedAdapter,
+    lora_target: usize,
+    expert: usize,
+) -> Vec<f32> {
+    let rank = packed.layouts()[lora_target].as_ref().map_or(0, LoraTargetLayout::rank);
+    unpack_ranks(adapters, packed, lora_target, expert, 0..rank)
 }
 
 /// Some ranks of the same.
 fn unpack_ranks(
     adapters: &Adapters,
     packed: &PackedAdapter,
-    site: usize,
+    lora_target: usize,
     expert: usize,
     ranks: Range<usize>,
 ) -> Vec<f32> {
-    let Some(layout) = &packed.layouts()[site] else { return Vec::new() };
-    let k = adapters.sites[site].k as usize;
+    let Some(layout) = &packed.layouts()[lora_target] else { return Vec::new() };
+    let k = adapters.lora_targets[lora_target].k as usize;
     let tile = adapters.format.tile(k).bytes();
     let first = ranks.start / TILE_ROWS;
     let tiles = &packed.as_slice()[layout.a(expert)][first * tile..];
@@ -288,12 +293,17 @@ pub(super) fn unpack_tiles(format: WeightFormat, rows: usize, k: usize, tiles: &
 }
 
 /// B of a packed adapter, `[rows][rank]`, rows in the checkpoint's order; nothing where it has none.
-pub(super) fn unpack_b(adapters: &Adapters, packed: &PackedAdapter, site: usize, expert: usize) -> Vec<f32> {
-    let rank = packed.layouts()[site].as_ref().map_or(0, SiteLayout::rank);
-    let outs = &adapters.sites[site].outs;
-    let mut all = vec![0.0; adapters.sites[site].rows() * rank];
+pub(super) fn unpack_b(
+    adapters: &Adapters,
+    packed: &PackedAdapter,
+    lora_target: usize,
+    expert: usize,
+) -> Vec<f32> {
+    let rank = packed.layouts()[lora_target].as_ref().map_or(0, LoraTargetLayout::rank);
+    let outs = &adapters.lora_targets[lora_target].outs;
+    let mut all = vec![0.0; adapters.lora_targets[lora_target].rows() * rank];
     for (index, out) in outs.iter().enumerate().filter(|_| rank > 0) {
-        let rows = unpack_rows(adapters, packed, site, expert, index, 0..out.rows as usize);
+        let rows = unpack_rows(adapters, packed, lora_target, expert, index, 0..out.rows as usize);
         for (row, values) in rows.chunks_exact(rank).enumerate() {
             let at = out.first as usize + row * out.step as usize;
             all[at * rank..][..rank].copy_from_slice(values);
@@ -306,14 +316,14 @@ pub(super) fn unpack_b(adapters: &Adapters, packed: &PackedAdapter, site: usize,
 fn unpack_rows(
     adapters: &Adapters,
     packed: &PackedAdapter,
-    site: usize,
+    lora_target: usize,
     expert: usize,
     out: usize,
     rows: Range<usize>,
 ) -> Vec<f32> {
-    let Some(layout) = &packed.layouts()[site] else { return Vec::new() };
+    let Some(layout) = &packed.layouts()[lora_target] else { return Vec::new() };
     let (rank, padded) = (layout.rank(), layout.padded_rank());
-    let first = adapters.sites[site].tiles_before(out) + rows.start / TILE_ROWS;
+    let first = adapters.lora_targets[lora_target].tiles_before(out) + rows.start / TILE_ROWS;
     let tiles = &packed.as_slice()[layout.b(expert)][first * adapters.format.tile(padded).bytes()..];
     let values = unpack_tiles(adapters.format, rows.len(), padded, tiles);
     values.chunks_exact(padded).flat_map(|row| &row[..rank]).copied().collect()

@@ -10,7 +10,7 @@ use kernmill_checkpoint::peft::PeftAdapter;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::memory::available_memory;
 use kernmill_os::region::{RegionMut, WeightRegion};
-use kernmill_plan::adapter::{Adapters, SiteLayout};
+use kernmill_plan::adapter::{Adapters, LoraTargetLayout};
 use kernmill_plan::format::TILE_ROWS;
 use kernmill_plan::pack::{Column, unpack_tile};
 use std::path::Path;
@@ -32,7 +32,7 @@ pub struct AdapterLoader {
 pub struct Loading {
     loader: AdapterLoader,
     pub(super) factors: Box<dyn Factors>,
-    layouts: Vec<Option<SiteLayout>>,
+    layouts: Vec<Option<LoraTargetLayout>>,
     memory: RegionMut,
     scales: Vec<Vec<f32>>,
     magnitudes: Vec<Option<Vec<f32>>>,
@@ -43,13 +43,13 @@ pub struct Loading {
     room: Option<Reservation>,
     /// What is left to do, the next piece last.
     pub(super) pieces: Vec<Piece>,
-    /// The site whose rows are being measured.
-    dora: Option<DoraSite>,
+    /// The LoRA target whose rows are being measured.
+    dora: Option<DoraLoraTarget>,
 }
 
-/// What the lengths of a site's rows are computed with.
-struct DoraSite {
-    site: usize,
+/// What the lengths of a LoRA target's rows are computed with.
+struct DoraLoraTarget {
+    lora_target: usize,
     /// As packed, in the order of [`quads`].
     a: Vec<Quad>,
     /// In the checkpoint's order.
@@ -59,7 +59,7 @@ struct DoraSite {
 }
 
 impl AdapterLoader {
-    /// A loader for a program's sites and its packed weights; the model's name is for messages.
+    /// A loader for a program's LoRA targets and its packed weights; the model's name is for messages.
     pub fn new(adapters: Arc<Adapters>, weights: Arc<WeightRegion>, model: String) -> AdapterLoader {
         AdapterLoader { adapters, weights: Some(weights), model, room: None }
     }
@@ -76,7 +76,7 @@ impl AdapterLoader {
 
     /// Whether an adapter is packed for this program.
     pub(super) fn fits(&self, adapter: &Adapter) -> bool {
-        Arc::ptr_eq(&self.adapters, &adapter.sites)
+        Arc::ptr_eq(&self.adapters, &adapter.lora_targets)
     }
 
     /// Reads a PEFT directory's config and header, and checks that everything fits; what B A x adds is to be multiplied with `scale` besides. The path
@@ -113,7 +113,7 @@ impl AdapterLoader {
     /// Several loaded adapters as one, each with a weight.
     ///
     /// # Errors
-    /// When their ranks are too many at some site, or one is a DoRA where another has a part too.
+    /// When their ranks are too many at some LoRA target, or one is a DoRA where another has a part too.
     pub fn combine(&self, parts: &[(Arc<Adapter>, f32)]) -> Result<Loading, AdapterError> {
         parts.iter().try_for_each(|(_, weight)| check_weight(*weight))?;
         let factors = FromPacked::new(Arc::clone(&self.adapters), parts.to_vec())?;
@@ -155,21 +155,21 @@ impl Loading {
         let room =
             loader.room.as_ref().map(|room| room.reserve("the adapter to load", bytes as u64)).transpose()?;
         let measured = loader.weights.is_some();
-        let sites = loader.adapters.sites.iter().zip(&layouts).enumerate();
-        let of_sites = sites.filter_map(|(index, (site, layout))| {
-            Some(pieces(index, site, layout.as_ref()?, factors.mixed(index), measured))
+        let lora_targets = loader.adapters.lora_targets.iter().zip(&layouts).enumerate();
+        let of_lora_targets = lora_targets.filter_map(|(index, (lora_target, layout))| {
+            Some(pieces(index, lora_target, layout.as_ref()?, factors.mixed(index), measured))
         });
         let touches = (0..bytes).step_by(TOUCHED).map(|at| Piece::Touch { at });
-        let mut pieces: Vec<Piece> = touches.chain(of_sites.flatten()).collect();
+        let mut pieces: Vec<Piece> = touches.chain(of_lora_targets.flatten()).collect();
         pieces.reverse();
-        let sites = layouts.len();
+        let lora_targets = layouts.len();
         Ok(Loading {
             memory: WeightRegion::anonymous(bytes)?,
             loader,
             factors,
             layouts,
-            scales: vec![Vec::new(); sites],
-            magnitudes: vec![None; sites],
+            scales: vec![Vec::new(); lora_targets],
+            magnitudes: vec![None; lora_targets],
             parts: Vec::new(),
             notes,
             room,
@@ -213,7 +213,7 @@ impl Loading {
         while self.advance()? {}
         let packed = PackedAdapter::new(self.layouts, self.memory.freeze()?, self.room);
         Ok(Adapter {
-            sites: self.loader.adapters,
+            lora_targets: self.loader.adapters,
             packed: Arc::new(packed),
             scales: self.scales,
             magnitudes: self.magnitudes,
@@ -230,72 +230,77 @@ impl Loading {
                 bytes[at..end].iter_mut().step_by(PAGE).for_each(|byte| *byte = 0);
                 Ok(())
             }
-            Piece::A { site, part } => {
-                let a = self.factors.a(site, &part)?;
-                let (layout, bytes) = self.site_mut(site);
+            Piece::A { lora_target, part } => {
+                let a = self.factors.a(lora_target, &part)?;
+                let (layout, bytes) = self.lora_target_mut(lora_target);
                 let each = a.chunks_exact(part.ranks.len() * part.columns.len());
                 let packed = part.experts.zip(each).try_for_each(|(expert, a)| {
                     layout.pack_a_part(expert, part.ranks.clone(), part.columns.clone(), a, bytes)
                 });
-                packed.map_err(|error| self.unfit(site, "lora_A", &error))
+                packed.map_err(|error| self.unfit(lora_target, "lora_A", &error))
             }
-            Piece::B { site, part } => {
-                let b = self.factors.b(site, &part)?;
-                let (layout, bytes) = self.site_mut(site);
+            Piece::B { lora_target, part } => {
+                let b = self.factors.b(lora_target, &part)?;
+                let (layout, bytes) = self.lora_target_mut(lora_target);
                 let each = b.chunks_exact(part.rows.len() * layout.rank());
                 let packed = part.experts.zip(each).try_for_each(|(expert, b)| {
                     layout.pack_b_part(expert, part.out, part.rows.clone(), b, bytes)
                 });
-                packed.map_err(|error| self.unfit(site, "lora_B", &error))
+                packed.map_err(|error| self.unfit(lora_target, "lora_B", &error))
             }
-            Piece::Scales { site } => {
-                let scales = self.factors.scales(site);
+            Piece::Scales { lora_target } => {
+                let scales = self.factors.scales(lora_target);
                 if let Some(scale) = scales.iter().find(|scale| !scale.is_finite()) {
-                    let name = &self.loader.adapters.sites[site].name;
+                    let name = &self.loader.adapters.lora_targets[lora_target].name;
                     let what = format!("{name}: the weight makes the scale {scale}, expected a finite one");
                     return Err(AdapterError::Combination(what));
                 }
-                let (layout, bytes) = self.site_mut(site);
+                let (layout, bytes) = self.lora_target_mut(lora_target);
                 layout.pack_scales(&scales, bytes);
-                self.scales[site] = scales;
+                self.scales[lora_target] = scales;
                 Ok(())
             }
-            Piece::StartLengths { site } => self.start_lengths(site),
+            Piece::StartLengths { lora_target } => self.start_lengths(lora_target),
             Piece::Lengths { out, tile } => self.lengths(out, tile),
             Piece::Factors => {
                 if let Some(dora) = self.dora.take() {
-                    let (layout, bytes) = self.site_mut(dora.site);
+                    let (layout, bytes) = self.lora_target_mut(dora.lora_target);
                     layout.pack_factors(&dora.factors, bytes);
-                    self.magnitudes[dora.site] = Some(dora.magnitude);
+                    self.magnitudes[dora.lora_target] = Some(dora.magnitude);
                 }
                 Ok(())
             }
         }
     }
 
-    fn layout(&self, site: usize) -> &SiteLayout {
-        self.layouts[site].as_ref().expect("pieces are made for sites with a layout")
+    fn layout(&self, lora_target: usize) -> &LoraTargetLayout {
+        self.layouts[lora_target].as_ref().expect("pieces are made for LoRA targets with a layout")
     }
 
-    /// A site's layout, and the adapter's bytes.
-    fn site_mut(&mut self, site: usize) -> (&SiteLayout, &mut [u8]) {
-        let layout = self.layouts[site].as_ref().expect("pieces are made for sites with a layout");
+    /// A LoRA target's layout, and the adapter's bytes.
+    fn lora_target_mut(&mut self, lora_target: usize) -> (&LoraTargetLayout, &mut [u8]) {
+        let layout =
+            self.layouts[lora_target].as_ref().expect("pieces are made for LoRA targets with a layout");
         (layout, self.memory.as_mut_slice())
     }
 
-    fn unfit(&self, site: usize, tensor: &str, error: &dyn std::fmt::Display) -> AdapterError {
-        AdapterError::Element(format!("{} of {}: {error}", tensor, self.loader.adapters.sites[site].name))
+    fn unfit(&self, lora_target: usize, tensor: &str, error: &dyn std::fmt::Display) -> AdapterError {
+        AdapterError::Element(format!(
+            "{} of {}: {error}",
+            tensor, self.loader.adapters.lora_targets[lora_target].name
+        ))
     }
 
-    fn start_lengths(&mut self, site: usize) -> Result<(), AdapterError> {
-        let layout = self.layout(site);
+    fn start_lengths(&mut self, lora_target: usize) -> Result<(), AdapterError> {
+        let layout = self.layout(lora_target);
         let adapters = &self.loader.adapters;
-        let k = adapters.sites[site].k as usize;
+        let k = adapters.lora_targets[lora_target].k as usize;
         let a = unpack_tiles(adapters.format, layout.rank(), k, &self.memory.as_slice()[layout.a(0)]);
-        let magnitude = self.factors.magnitude(site)?.unwrap_or_default();
+        let magnitude = self.factors.magnitude(lora_target)?.unwrap_or_default();
         let factors = vec![0.0; magnitude.len()];
         let a = quads(&a, k);
-        self.dora = Some(DoraSite { site, a, magnitude, factors, columns: vec![[0.0; TILE_ROWS]; k] });
+        self.dora =
+            Some(DoraLoraTarget { lora_target, a, magnitude, factors, columns: vec![[0.0; TILE_ROWS]; k] });
         Ok(())
     }
 
@@ -303,20 +308,21 @@ impl Loading {
     fn lengths(&mut self, out: usize, tile: usize) -> Result<(), AdapterError> {
         let (Some(dora), Some(weights)) = (&mut self.dora, &self.loader.weights) else { return Ok(()) };
         let adapters = &self.loader.adapters;
-        let (site, layout) = (&adapters.sites[dora.site], &self.layouts[dora.site]);
+        let (lora_target, layout) =
+            (&adapters.lora_targets[dora.lora_target], &self.layouts[dora.lora_target]);
         let Some(layout) = layout else { return Ok(()) };
-        let matrix = &site.outs[out];
-        let (format, k) = (matrix.weights.format, site.k as usize);
+        let matrix = &lora_target.outs[out];
+        let (format, k) = (matrix.weights.format, lora_target.k as usize);
         let at = matrix.weights.offset as usize + tile * matrix.weights.tile_stride as usize;
         let weights = &weights.as_slice()[at..at + format.tile(k).bytes()];
 
         let padded = layout.padded_rank();
         let b_tile = adapters.format.tile(padded).bytes();
-        let at = layout.b(0).start + (site.tiles_before(out) + tile) * b_tile;
+        let at = layout.b(0).start + (lora_target.tiles_before(out) + tile) * b_tile;
         let mut b = vec![[0.0; TILE_ROWS]; padded];
         unpack_tile(adapters.format, &self.memory.as_slice()[at..at + b_tile], &mut b);
         b.truncate(layout.rank());
-        for (column, scale) in b.iter_mut().zip(&self.scales[dora.site]) {
+        for (column, scale) in b.iter_mut().zip(&self.scales[dora.lora_target]) {
             column.iter_mut().for_each(|b| *b *= scale);
         }
 
@@ -328,7 +334,7 @@ impl Loading {
             if !factor.is_finite() {
                 return Err(AdapterError::Element(format!(
                     "{}: row {at} of base and adapter together has length {length}, which no magnitude can scale",
-                    site.name
+                    lora_target.name
                 )));
             }
             dora.factors[at] = factor;

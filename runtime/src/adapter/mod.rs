@@ -21,4 +21,4 @@ pub use load::{AdapterLoader, Loading};
 pub use packed::{Adapter, AdapterPackError, Fill, PackedAdapter};
 pub use store::{AdapterStore, AdapterUse, DEFAULT_BUDGET};
 pub use table::AdapterTable;
-pub(crate) use table::SiteSet;
+pub(crate) use table::LoraTargetSet;

@@ -12,7 +12,7 @@ const LANES: usize = 4;
 /// Elements of A for [`LANES`] columns.
 pub(super) type Quad = [f32; LANES];
 
-/// A of a site, and B of 16 of its rows, as they are packed.
+/// A of a LoRA target, and B of 16 of its rows, as they are packed.
 pub(super) struct TileFactors<'a> {
     /// `[k / 4][rank]`, see [`quads`].
     pub a: &'a [Quad],

@@ -3,14 +3,14 @@
 use super::error::AdapterError;
 use super::room::{Reservation, Room};
 use kernmill_os::region::{RegionError, WeightRegion};
-use kernmill_plan::adapter::{Adapters, SiteLayout, SiteShape};
+use kernmill_plan::adapter::{Adapters, LoraTargetLayout, LoraTargetShape};
 use kernmill_plan::pack::PackError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// An adapter, packed for the sites of a program; never written again.
+/// An adapter, packed for the LoRA targets of a program; never written again.
 #[derive(Debug)]
 pub struct PackedAdapter {
-    pub(super) layouts: Vec<Option<SiteLayout>>,
+    pub(super) layouts: Vec<Option<LoraTargetLayout>>,
     pub(super) memory: Arc<WeightRegion>,
     /// Its place in a store's budget, from when it began to be loaded until the store has it.
     pub(super) room: Mutex<Option<Reservation>>,
@@ -19,12 +19,12 @@ pub struct PackedAdapter {
 /// A loaded adapter.
 #[derive(Debug)]
 pub struct Adapter {
-    /// The sites that it is packed for.
-    pub(super) sites: Arc<Adapters>,
+    /// The LoRA targets that it is packed for.
+    pub(super) lora_targets: Arc<Adapters>,
     pub(super) packed: Arc<PackedAdapter>,
-    /// By site, the scale of every rank.
+    /// By LoRA target, the scale of every rank.
     pub(super) scales: Vec<Vec<f32>>,
-    /// By site, DoRA's magnitudes, rows in the checkpoint's order.
+    /// By LoRA target, DoRA's magnitudes, rows in the checkpoint's order.
     pub(super) magnitudes: Vec<Option<Vec<f32>>>,
     /// Of a combination: what it was made of, with weights.
     pub(super) parts: Vec<(Weak<Adapter>, f32)>,
@@ -48,8 +48,8 @@ impl Adapter {
     }
 }
 
-/// Packs one site of an adapter: its index, its layout, and the whole adapter's bytes.
-pub type Fill<'f, E> = dyn FnMut(usize, &SiteLayout, &mut [u8]) -> Result<(), E> + 'f;
+/// Packs one LoRA target of an adapter: its index, its layout, and the whole adapter's bytes.
+pub type Fill<'f, E> = dyn FnMut(usize, &LoraTargetLayout, &mut [u8]) -> Result<(), E> + 'f;
 
 /// Why an adapter could not be packed.
 #[derive(Debug, thiserror::Error)]
@@ -63,31 +63,31 @@ pub enum AdapterPackError {
 }
 
 impl PackedAdapter {
-    /// Takes memory for an adapter of these shapes (one per site, `None` where it has nothing) and lets `fill` pack each site.
+    /// Takes memory for an adapter of these shapes (one per LoRA target, `None` where it has nothing) and lets `fill` pack each LoRA target.
     ///
     /// # Errors
     /// The system's, or those of `fill`.
     ///
     /// # Panics
-    /// When there are not as many shapes as sites, or a rank is out of range.
+    /// When there are not as many shapes as LoRA targets, or a rank is out of range.
     pub fn pack<E: From<RegionError>>(
         adapters: &Adapters,
-        shapes: &[Option<SiteShape>],
+        shapes: &[Option<LoraTargetShape>],
         fill: &mut Fill<'_, E>,
     ) -> Result<PackedAdapter, E> {
         let (layouts, bytes) = adapters.layout(shapes);
         let mut memory = WeightRegion::anonymous(bytes)?;
-        for (site, layout) in layouts.iter().enumerate() {
+        for (lora_target, layout) in layouts.iter().enumerate() {
             if let Some(layout) = layout {
-                fill(site, layout, memory.as_mut_slice())?;
+                fill(lora_target, layout, memory.as_mut_slice())?;
             }
         }
         Ok(PackedAdapter::new(layouts, memory.freeze()?, None))
     }
 
-    /// One whose sites are packed in `memory` by `layouts`.
+    /// One whose LoRA targets are packed in `memory` by `layouts`.
     pub(super) fn new(
-        layouts: Vec<Option<SiteLayout>>,
+        layouts: Vec<Option<LoraTargetLayout>>,
         memory: Arc<WeightRegion>,
         room: Option<Reservation>,
     ) -> PackedAdapter {
@@ -105,12 +105,13 @@ impl PackedAdapter {
         self.memory.as_slice()
     }
 
-    /// Whether it is packed for these sites.
+    /// Whether it is packed for these LoRA targets.
     pub fn fits(&self, adapters: &Adapters) -> bool {
-        let mut pairs = self.layouts.iter().zip(&adapters.sites);
-        let fits = |layout: &SiteLayout, site| layout.fits(site, adapters.format);
-        self.layouts.len() == adapters.sites.len()
-            && pairs.all(|(layout, site)| layout.as_ref().is_none_or(|layout| fits(layout, site)))
+        let mut pairs = self.layouts.iter().zip(&adapters.lora_targets);
+        let fits = |layout: &LoraTargetLayout, lora_target| layout.fits(lora_target, adapters.format);
+        self.layouts.len() == adapters.lora_targets.len()
+            && pairs
+                .all(|(layout, lora_target)| layout.as_ref().is_none_or(|layout| fits(layout, lora_target)))
     }
 
     /// Bytes of memory.
@@ -118,14 +119,14 @@ impl PackedAdapter {
         self.memory.len()
     }
 
-    /// Its layout at each site.
-    pub fn layouts(&self) -> &[Option<SiteLayout>] {
+    /// Its layout at each LoRA target.
+    pub fn layouts(&self) -> &[Option<LoraTargetLayout>] {
         &self.layouts
     }
 
-    /// Largest rank at any site.
+    /// Largest rank at any LoRA target.
     pub fn rank(&self) -> usize {
-        self.layouts.iter().flatten().map(SiteLayout::rank).max().unwrap_or(0)
+        self.layouts.iter().flatten().map(LoraTargetLayout::rank).max().unwrap_or(0)
     }
 
     /// Error unless `room` has room for it, which may be one of those being loaded.

@@ -1,6 +1,6 @@
 //! How the work of loading an adapter is cut into pieces.
 
-use kernmill_plan::adapter::{RANK_STEP, Site, SiteLayout};
+use kernmill_plan::adapter::{LoraTarget, LoraTargetLayout, RANK_STEP};
 use kernmill_plan::format::TILE_ROWS;
 use std::ops::Range;
 
@@ -23,22 +23,22 @@ pub(super) enum Piece {
     },
     /// Reads and packs some of A.
     A {
-        site: usize,
+        lora_target: usize,
         part: PartA,
     },
     /// The same of B.
     B {
-        site: usize,
+        lora_target: usize,
         part: PartB,
     },
     Scales {
-        site: usize,
+        lora_target: usize,
     },
-    /// Begins with the lengths of the site's rows.
+    /// Begins with the lengths of the LoRA target's rows.
     StartLengths {
-        site: usize,
+        lora_target: usize,
     },
-    /// Lengths of 16 rows of that site.
+    /// Lengths of 16 rows of that LoRA target.
     Lengths {
         out: usize,
         tile: usize,
@@ -47,7 +47,7 @@ pub(super) enum Piece {
     Factors,
 }
 
-/// Some of a site's A: where it is not mixed, all columns of some ranks of one expert.
+/// Some of a LoRA target's A: where it is not mixed, all columns of some ranks of one expert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PartA {
     /// 0 for a dense matrix.
@@ -58,18 +58,18 @@ pub(super) struct PartA {
     pub(super) columns: Range<usize>,
 }
 
-/// Some of a site's B; where it is not mixed, of one expert.
+/// Some of a LoRA target's B; where it is not mixed, of one expert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PartB {
     /// 0 for a dense matrix.
     pub(super) experts: Range<usize>,
-    /// Which of the site's matrices.
+    /// Which of the LoRA target's matrices.
     pub(super) out: usize,
     /// Its rows; they begin with a tile of 16.
     pub(super) rows: Range<usize>,
 }
 
-/// Which factors of a site have elements of all experts side by side.
+/// Which factors of a LoRA target have elements of all experts side by side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mixed {
     pub(super) a: bool,
@@ -90,15 +90,15 @@ impl PartB {
     }
 }
 
-/// All the work on a site, in the order in which it is done; `measured` says whether rows are measured where they have factors.
+/// All the work on a LoRA target, in the order in which it is done; `measured` says whether rows are measured where they have factors.
 pub(super) fn pieces(
     index: usize,
-    site: &Site,
-    layout: &SiteLayout,
+    lora_target: &LoraTarget,
+    layout: &LoraTargetLayout,
     mixed: Mixed,
     measured: bool,
 ) -> Vec<Piece> {
-    let (rank, k, experts) = (layout.rank(), site.k as usize, (site.experts as usize).max(1));
+    let (rank, k, experts) = (layout.rank(), lora_target.k as usize, (lora_target.experts as usize).max(1));
     let mut pieces = Vec::new();
     let at_once = |mixed: bool| if mixed { experts } else { 1 };
 
@@ -110,22 +110,24 @@ pub(super) fn pieces(
         };
         for ranks in chunks(rank, ranks) {
             let part = |columns| PartA { experts: experts.clone(), ranks: ranks.clone(), columns };
-            pieces.extend(chunks(k, columns).map(|columns| Piece::A { site: index, part: part(columns) }));
+            pieces.extend(
+                chunks(k, columns).map(|columns| Piece::A { lora_target: index, part: part(columns) }),
+            );
         }
     }
-    for (out, matrix) in site.outs.iter().enumerate() {
+    for (out, matrix) in lora_target.outs.iter().enumerate() {
         for experts in chunks(experts, at_once(mixed.b)) {
             // Rows between those of the matrix are read too.
             let rows = fitting(experts.len() * rank * matrix.step as usize, TILE_ROWS);
             let part = |rows| PartB { experts: experts.clone(), out, rows };
             let rows = chunks(matrix.rows as usize, rows);
-            pieces.extend(rows.map(|rows| Piece::B { site: index, part: part(rows) }));
+            pieces.extend(rows.map(|rows| Piece::B { lora_target: index, part: part(rows) }));
         }
     }
-    pieces.push(Piece::Scales { site: index });
+    pieces.push(Piece::Scales { lora_target: index });
     if layout.has_factors() {
-        pieces.push(Piece::StartLengths { site: index });
-        for (out, matrix) in site.outs.iter().enumerate().filter(|_| measured) {
+        pieces.push(Piece::StartLengths { lora_target: index });
+        for (out, matrix) in lora_target.outs.iter().enumerate().filter(|_| measured) {
             let tiles = (matrix.rows as usize).div_ceil(TILE_ROWS);
             pieces.extend((0..tiles).map(|tile| Piece::Lengths { out, tile }));
         }

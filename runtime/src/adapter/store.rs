@@ -99,7 +99,7 @@ impl AdapterStore {
     /// # Errors
     /// When its plan takes none.
     pub fn loader(&self) -> Result<AdapterLoader, AdapterError> {
-        self.loader.clone().ok_or(AdapterError::NoSites)
+        self.loader.clone().ok_or(AdapterError::NoLoraTargets)
     }
 
     /// Names of the loaded adapters, ascending.
@@ -139,7 +139,7 @@ impl AdapterStore {
     /// # Errors
     /// When it belongs to another program, or there is no room beside the adapters in use; then nothing has changed.
     pub fn insert(&mut self, name: &str, adapter: Adapter) -> Result<(), AdapterError> {
-        let loader = self.loader.as_ref().ok_or(AdapterError::NoSites)?;
+        let loader = self.loader.as_ref().ok_or(AdapterError::NoLoraTargets)?;
         if !loader.fits(&adapter) {
             return Err(AdapterError::Combination(format!(
                 "adapter `{name}` was loaded for another program"

@@ -37,7 +37,7 @@ impl Engine {
     /// Gives an adapter without a name a slot of its own, for [`Engine::use_adapter`]. It counts in the store's budget, and stays until it is displaced.
     ///
     /// # Errors
-    /// When it is packed for other sites than the plan's, or there is no room beside the adapters in use; then nothing has changed.
+    /// When it is packed for other LoRA targets than the plan's, or there is no room beside the adapters in use; then nothing has changed.
     pub fn place_adapter(&mut self, adapter: Arc<PackedAdapter>) -> Result<u32, EngineError> {
         Ok(self.store.place(adapter, &mut self.adapters)?)
     }

@@ -1,15 +1,14 @@
 //! The engine: sequences of tokens over one loaded plan.
 
 mod adapters;
+mod buffers;
 mod error;
 mod rows;
 mod step;
-mod thread;
+pub mod thread;
 
 pub use error::EngineError;
-pub use rows::{Entry, LogitRow, LogitRows, RowSink};
-pub use step::StepStats;
-pub use thread::{EngineThread, ThreadError};
+pub use rows::{Entry, LogitRow, LogitRows, RowSink, StepStats};
 
 use crate::adapter::{AdapterLoader, AdapterStore, AdapterTable};
 use crate::executor::{Executor, MemoryNeed};
@@ -19,11 +18,11 @@ use crate::pool::{Pool, PoolConfig};
 use crate::profile::{Detail, Profile};
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer_handle::TokenizerHandle;
+use buffers::RunBuffers;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::program::ModelInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use step::RunBuffers;
 
 /// What an engine is made with.
 #[derive(Clone, Copy, Debug)]

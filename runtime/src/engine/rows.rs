@@ -101,3 +101,12 @@ impl<F: Fn(usize, LogitRow<'_>) + Sync> RowSink for F {
         self(worker, row);
     }
 }
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepStats {
+    /// Tokens that were run.
+    pub tokens: u32,
+    /// Rows of logits that were handed out.
+    pub rows: u32,
+}

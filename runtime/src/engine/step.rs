@@ -1,60 +1,13 @@
 //! One step: exactly one run of the program over a batch of tokens.
 
-use super::rows::{Entry, LogitRow, RowSink};
+use super::buffers::{Part, RunBuffers};
+use super::rows::{Entry, LogitRow, RowSink, StepStats};
 use super::{Engine, EngineError, SeqId};
-use crate::executor::{Batch, RowsTo};
+use crate::executor::RowsTo;
 use crate::kv::KvError;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// What a step did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StepStats {
-    /// Tokens that were run.
-    pub tokens: u32,
-    /// Rows of logits that were handed out.
-    pub rows: u32,
-}
-
-/// What a run is put together in; reused, so that a step allocates nothing.
-pub(super) struct RunBuffers {
-    batch: Batch,
-    /// Batch rows whose logits are wanted, and whose they are: entry and token.
-    wanted: Vec<u32>,
-    origins: Vec<(usize, usize)>,
-    /// Which tokens of which entries are in the batch.
-    parts: Vec<Part>,
-    /// Slot and count of tokens of each part.
-    slots: Vec<(u32, u32)>,
-    /// By slot: number of the last batch that it was in.
-    last_seen: Vec<u64>,
-    /// Number of the present batch.
-    number: u64,
-}
-
-/// Tokens `from..to` of an entry.
-#[derive(Clone, Copy)]
-struct Part {
-    entry: usize,
-    from: usize,
-    to: usize,
-}
-
-impl RunBuffers {
-    pub(super) fn new(tokens: usize, sequences: usize) -> RunBuffers {
-        let parts = tokens.min(sequences);
-        RunBuffers {
-            batch: Batch::with_capacity(tokens),
-            wanted: Vec::with_capacity(tokens),
-            origins: Vec::with_capacity(tokens),
-            parts: Vec::with_capacity(parts),
-            slots: Vec::with_capacity(parts),
-            last_seen: vec![0; sequences],
-            number: 0,
-        }
-    }
-}
 
 /// Who gets the rows.
 enum Out<'a> {

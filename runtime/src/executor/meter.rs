@@ -2,7 +2,7 @@
 
 use super::batch::Batch;
 use super::resolve::Class;
-use crate::adapter::SiteSet;
+use crate::adapter::LoraTargetSet;
 use crate::profile::{Detail, Profile, StepProfile, Work};
 use kernmill_plan::kv::{KvGeometry, KvLayers};
 use kernmill_plan::program::StepWork;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// How often each expert of a layer was chosen, and by how many of them the present run is served.
-pub(super) struct Chosen {
+pub(super) struct ExpertCounts {
     /// By expert, since the executor was made.
     counts: Box<[AtomicU64]>,
     /// By expert, the last run that chose it.
@@ -19,10 +19,10 @@ pub(super) struct Chosen {
     distinct: AtomicU64,
 }
 
-impl Chosen {
-    pub(super) fn new(experts: u32) -> Chosen {
+impl ExpertCounts {
+    pub(super) fn new(experts: u32) -> ExpertCounts {
         let zeros = || (0..experts).map(|_| AtomicU64::new(0)).collect();
-        Chosen { counts: zeros(), last_run: zeros(), distinct: AtomicU64::new(0) }
+        ExpertCounts { counts: zeros(), last_run: zeros(), distinct: AtomicU64::new(0) }
     }
 
     /// Bytes of the counters of so many experts.
@@ -87,25 +87,25 @@ pub(super) struct Meter {
 /// Steps, then logit steps.
 struct ClassMeter {
     clocks: Vec<Clock>,
-    done: Vec<Done>,
+    done: Vec<StepDone>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Done {
+struct StepDone {
     calls: u64,
     work: Work,
 }
 
 /// A run that has been.
-pub(super) struct Ran<'a> {
+pub(super) struct StepSample<'a> {
     pub class: usize,
     pub batch: &'a Batch,
     /// Rows of each slab of logits.
     pub slabs: std::slice::Chunks<'a, u32>,
     pub layers: &'a KvLayers,
-    /// Sites of its adapters: steps for others were left out.
-    pub sites: &'a SiteSet,
-    pub chosen: &'a [Chosen],
+    /// LoRA targets of its adapters: steps for others were left out.
+    pub lora_targets: &'a LoraTargetSet,
+    pub chosen: &'a [ExpertCounts],
 }
 
 impl Meter {
@@ -115,7 +115,7 @@ impl Meter {
             let clocks = if detail == Detail::Steps { steps } else { 0 };
             ClassMeter {
                 clocks: (0..clocks).map(|_| Clock::new(workers)).collect(),
-                done: vec![Done::default(); steps],
+                done: vec![StepDone::default(); steps],
             }
         };
         Meter { runs: 0, tokens: 0, total: Work::default(), classes: classes.iter().map(class).collect() }
@@ -127,12 +127,14 @@ impl Meter {
     }
 
     /// Adds a run's work.
-    pub(super) fn add(&mut self, ran: Ran<'_>, class: &Class) {
+    pub(super) fn add(&mut self, ran: StepSample<'_>, class: &Class) {
         self.runs += 1;
         self.tokens += ran.batch.len() as u64;
         let done = &mut self.classes[ran.class].done;
         let (steps, logit_steps) = done.split_at_mut(class.steps.len());
-        for (step, done) in class.steps.iter().zip(steps).filter(|(step, _)| ran.sites.want(&step.sites)) {
+        for (step, done) in
+            class.steps.iter().zip(steps).filter(|(step, _)| ran.lora_targets.want(&step.lora_targets))
+        {
             self.total += done.add(step_work(&step.work, ran.batch.len() as u64, class, &ran));
         }
         for rows in ran.slabs.clone() {
@@ -157,7 +159,7 @@ impl Meter {
     }
 }
 
-impl Done {
+impl StepDone {
     fn add(&mut self, work: Work) -> Work {
         self.calls += 1;
         self.work += work;
@@ -165,7 +167,7 @@ impl Done {
     }
 }
 
-fn add_step(steps: &mut Vec<StepProfile>, label: &str, done: Done, clock: &Clock) {
+fn add_step(steps: &mut Vec<StepProfile>, label: &str, done: StepDone, clock: &Clock) {
     let seconds = |nanoseconds: &AtomicU64| nanoseconds.load(Ordering::Relaxed) as f64 / 1e9;
     let name = crate::profile::kind(label);
     let at = steps.iter().position(|step| step.name == name).unwrap_or_else(|| {
@@ -180,7 +182,7 @@ fn add_step(steps: &mut Vec<StepProfile>, label: &str, done: Done, clock: &Clock
 }
 
 /// What a step over `rows` rows has read and multiplied. The plan's figures are not checked: nothing here may overflow.
-fn step_work(step: &StepWork, rows: u64, class: &Class, ran: &Ran<'_>) -> Work {
+fn step_work(step: &StepWork, rows: u64, class: &Class, ran: &StepSample<'_>) -> Work {
     let routing =
         step.routing.and_then(|at| Some((class.routings.get(at as usize)?, ran.chosen.get(at as usize)?)));
     let (experts, choices) = routing.map_or((0, 0), |(routing, chosen)| {

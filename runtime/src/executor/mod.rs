@@ -3,9 +3,9 @@
 //! Operands are resolved to addresses once. A run wakes the workers once per slab of logits (the first slab rides along
 //! with the batch) and allocates nothing.
 
-mod ahead;
 mod batch;
 mod meter;
+mod prefetch;
 mod resolve;
 mod rope;
 mod rows;
@@ -15,7 +15,7 @@ pub use batch::BatchError;
 pub(crate) use rope::{fill as fill_rope, row_len as rope_row};
 pub(crate) use rows::RowsTo;
 
-use crate::adapter::{AdapterTable, SiteSet};
+use crate::adapter::{AdapterTable, LoraTargetSet};
 use crate::code::{CodeError, ExecutableCode};
 use crate::image::PlanImage;
 use crate::kv::{KvShape, KvTables};
@@ -30,7 +30,7 @@ use kernmill_plan::check::CheckError;
 use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{KvLayers, LayerKind};
 use kernmill_plan::target::Level;
-use meter::{Chosen, Clock, Meter, Ran};
+use meter::{Clock, ExpertCounts, Meter, StepSample};
 use resolve::{Bases, Class, RoutingAt, StepCall};
 use rows::{Slab, WorkersTake};
 use std::sync::Arc;
@@ -118,7 +118,7 @@ impl MemoryNeed {
             arena: program.arena_bytes,
             scratch: scratch_stride(program.scratch_bytes).saturating_mul(threads as u64),
             ropes: model.ropes.iter().map(rope_bytes).fold(0, u64::saturating_add),
-            routings: routings.iter().map(|routing| Chosen::bytes(routing.experts)).sum(),
+            routings: routings.iter().map(|routing| ExpertCounts::bytes(routing.experts)).sum(),
         }
     }
 }
@@ -136,11 +136,11 @@ pub(crate) struct Executor {
     limits: OwnLimits,
     pool: Pool,
     /// By layer that routes, how often each expert was chosen.
-    chosen: Vec<Chosen>,
+    chosen: Vec<ExpertCounts>,
     /// Batches run so far.
     runs: u64,
-    /// Sites at which the batch has adapters; kept from run to run for its memory.
-    sites_in_use: SiteSet,
+    /// LoRA targets at which the batch has adapters; kept from run to run for its memory.
+    lora_targets_in_use: LoraTargetSet,
     /// While runs are metered.
     meter: Option<Meter>,
     // The steps' addresses point into these.
@@ -197,7 +197,7 @@ impl Executor {
             workers: pool.count(),
         };
         let routings = program.classes.first().map_or(&[][..], |class| &class.routings);
-        let chosen = routings.iter().map(|routing| Chosen::new(routing.experts)).collect();
+        let chosen = routings.iter().map(|routing| ExpertCounts::new(routing.experts)).collect();
         let classes = program.classes.iter().map(|c| Class::resolve(c, program, &code, &bases)).collect();
         Ok(Executor {
             classes,
@@ -206,7 +206,7 @@ impl Executor {
             pool,
             chosen,
             runs: 0,
-            sites_in_use: SiteSet::default(),
+            lora_targets_in_use: LoraTargetSet::default(),
             meter: None,
             code,
             _weights: Arc::clone(image.weights()),
@@ -230,7 +230,7 @@ impl Executor {
 
     /// By layer that routes, how often each expert was chosen so far.
     pub(crate) fn chosen_experts(&self) -> Vec<Vec<u64>> {
-        self.chosen.iter().map(Chosen::counts).collect()
+        self.chosen.iter().map(ExpertCounts::counts).collect()
     }
 
     /// Meters runs from now on, from zero.
@@ -273,15 +273,15 @@ impl Executor {
         let class = &self.classes[at];
         self.runs += 1;
         let clocks = |first: usize| self.meter.as_ref().map_or(&[][..], |meter| meter.clocks(at, first));
-        let counting = |routings, first| Counting {
+        let counting = |routings, first| TimedRun {
             routings,
             chosen: &self.chosen,
             run: self.runs,
             clocks: clocks(first),
         };
-        let in_use = adapters.in_use(batch.adapter_slots(), &mut self.sites_in_use);
+        let in_use = adapters.in_use(batch.adapter_slots(), &mut self.lora_targets_in_use);
         let mut args = arguments(batch, tables, in_use.map(|tiles| (adapters, tiles)));
-        let sites = &self.sites_in_use;
+        let lora_targets = &self.lora_targets_in_use;
         let slab_rows = LOGIT_SLAB.min(class.max_tokens as usize);
         let mut steps = &class.steps[..];
         for (slab, rows) in wanted.chunks(slab_rows).enumerate() {
@@ -298,7 +298,7 @@ impl Executor {
                 RowsTo::Caller(_) => None,
             };
             let lists = [steps, &class.logit_steps];
-            dispatch(&mut self.pool, &mut self.memory, lists, sites, watch, &args, to_workers);
+            dispatch(&mut self.pool, &mut self.memory, lists, lora_targets, watch, &args, to_workers);
             steps = &[];
             if let RowsTo::Caller(out) = &mut out {
                 // SAFETY: the dispatch has ended, and the next one begins after this.
@@ -307,11 +307,18 @@ impl Executor {
         }
         if wanted.is_empty() {
             let watch = counting(&class.routings, 0);
-            dispatch(&mut self.pool, &mut self.memory, [steps, &[]], sites, watch, &args, None);
+            dispatch(&mut self.pool, &mut self.memory, [steps, &[]], lora_targets, watch, &args, None);
         }
         if let Some(meter) = &mut self.meter {
             let (layers, chosen) = (&self.limits.layers, &self.chosen);
-            let ran = Ran { class: at, batch, slabs: wanted.chunks(slab_rows), layers, sites, chosen };
+            let ran = StepSample {
+                class: at,
+                batch,
+                slabs: wanted.chunks(slab_rows),
+                layers,
+                lora_targets,
+                chosen,
+            };
             meter.add(ran, class);
         }
         Ok(())
@@ -395,9 +402,9 @@ fn arguments(batch: &Batch, tables: &KvTables, adapters: Option<(&AdapterTable, 
 }
 
 /// Which steps' routings are counted, and where; which steps are timed.
-struct Counting<'a> {
+struct TimedRun<'a> {
     routings: &'a [RoutingAt],
-    chosen: &'a [Chosen],
+    chosen: &'a [ExpertCounts],
     /// Number of the run.
     run: u64,
     /// Clocks of the dispatched steps; none when they are not timed.
@@ -405,9 +412,9 @@ struct Counting<'a> {
 }
 
 // SAFETY: only worker 0 follows the addresses in `routings`, and only behind the barrier of the step that wrote there.
-unsafe impl Sync for Counting<'_> {}
+unsafe impl Sync for TimedRun<'_> {}
 
-impl Counting<'_> {
+impl TimedRun<'_> {
     /// Worker 0, behind the barrier after step `step` of the batch.
     fn after(&self, step: usize, tokens: usize) {
         let layers = self.routings.iter().zip(self.chosen);
@@ -430,14 +437,14 @@ struct Shared {
 unsafe impl Sync for Shared {}
 
 /// Runs step lists one after the other on all workers, and hands out rows of logits, if any are asked for. There is a barrier after every
-/// step but the last (which gets one when it is timed, or rows are handed out). Steps for adapters at none of `sites` are left out; others that look at none of those get no table of adapters, so that they need not look
+/// step but the last (which gets one when it is timed, or rows are handed out). Steps for adapters at none of `lora_targets` are left out; others that look at none of those get no table of adapters, so that they need not look
 /// at every token's entry to find nothing.
 fn dispatch(
     pool: &mut Pool,
     memory: &mut Memory,
     lists: [&[StepCall]; 2],
-    sites: &SiteSet,
-    counting: Counting<'_>,
+    lora_targets: &LoraTargetSet,
+    counting: TimedRun<'_>,
     args: &Args,
     rows: Option<(Slab, &WorkersTake<'_>)>,
 ) {
@@ -453,7 +460,7 @@ fn dispatch(
     pool.run(&move |index: u32, barrier: &Barrier| {
         let shared = shared;
         let steps = lists.iter().flat_map(|list| list.iter()).enumerate();
-        let mut list = steps.filter(|(_, step)| sites.want(&step.sites)).peekable();
+        let mut list = steps.filter(|(_, step)| lora_targets.want(&step.lora_targets)).peekable();
         while let Some((n, step)) = list.next() {
             let worker = Worker {
                 index,
@@ -464,7 +471,7 @@ fn dispatch(
                 first_scratch: shared.scratch,
             };
             let clock = counting.clocks.get(n).map(|clock| (clock, Instant::now()));
-            let args = if sites.any_of(&step.looks_at) { shared.args } else { shared.plain };
+            let args = if lora_targets.any_of(&step.looks_at) { shared.args } else { shared.plain };
             call(step.kernel, args, &worker);
             if let Some((clock, start)) = clock {
                 clock.called(index, start);

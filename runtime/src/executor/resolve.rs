@@ -1,9 +1,9 @@
 //! Steps with their operands as absolute addresses.
 
-use super::ahead::Heads;
+use super::prefetch::NextStepPrefetch;
 use crate::code::ExecutableCode;
 use kernmill_plan::abi::{COUNTERS, KernelFn, Route};
-use kernmill_plan::adapter::SiteEntry;
+use kernmill_plan::adapter::LoraTargetEntry;
 use kernmill_plan::program::{Operand, Program, Routing, Step, StepWork, TokenClass};
 use std::sync::atomic::AtomicU32;
 
@@ -46,14 +46,14 @@ pub(super) struct StepCall {
     pub counters: Counters,
     /// Name, for profiles.
     pub label: Box<str>,
-    /// Sites of adapters without which it is left out; none when it always runs.
-    pub sites: Box<[u32]>,
-    /// Sites whose entries it looks at.
+    /// LoRA targets of adapters without which it is left out; none when it always runs.
+    pub lora_targets: Box<[u32]>,
+    /// LoRA targets whose entries it looks at.
     pub looks_at: Box<[u32]>,
     /// What it reads and multiplies, for profiles.
     pub work: StepWork,
     /// What its workers read first.
-    pub heads: Heads,
+    pub heads: NextStepPrefetch,
 }
 
 /// A step's counters, on a line of their own.
@@ -124,21 +124,21 @@ impl StepCall {
             Operand::Buffer(id) => bases.arena + class.buffers[id as usize].offset,
             Operand::Kv { layer, .. } => bases.kv[layer as usize],
             Operand::Rope(table) => bases.ropes[table as usize],
-            Operand::Site(site) => u64::from(site) * size_of::<SiteEntry>() as u64,
+            Operand::LoraTarget(lora_target) => u64::from(lora_target) * size_of::<LoraTargetEntry>() as u64,
         };
         let operands: Box<[u64]> = step.operands.iter().map(operand).collect();
-        let site = |operand: &Operand| match *operand {
-            Operand::Site(site) => Some(site),
+        let lora_target = |operand: &Operand| match *operand {
+            Operand::LoraTarget(lora_target) => Some(lora_target),
             _ => None,
         };
-        let heads = Heads::resolve(step, class, &operands, bases.arena, bases.workers);
+        let heads = NextStepPrefetch::resolve(step, class, &operands, bases.arena, bases.workers);
         StepCall {
             kernel,
             operands,
             counters: Counters::default(),
             label: step.label.as_str().into(),
-            sites: step.sites.as_slice().into(),
-            looks_at: step.operands.iter().filter_map(site).collect(),
+            lora_targets: step.lora_targets.as_slice().into(),
+            looks_at: step.operands.iter().filter_map(lora_target).collect(),
             work: step.work,
             heads,
         }

@@ -20,7 +20,7 @@ use crate::code::ExecutableCode;
 use batch::{Batch, Class};
 use kernmill_os::tiles;
 use kernmill_plan::abi::LOGIT_SLAB;
-use kernmill_plan::adapter::{SiteEntry, SiteLayout};
+use kernmill_plan::adapter::{LoraTargetEntry, LoraTargetLayout};
 use kernmill_plan::check::check_program;
 use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{BLOCK_TOKENS, LayerKind};
@@ -50,12 +50,12 @@ pub struct Guarded<'p> {
 
 /// The adapter of slot 1.
 struct Adapter {
-    /// `[slot][site]`.
+    /// `[slot][lora_target]`.
     table: Fenced,
     /// Tiles of 16 ranks of the largest rank.
     tiles: u32,
-    /// Sites at which it has something.
-    sites: Vec<u32>,
+    /// LoRA targets at which it has something.
+    lora_targets: Vec<u32>,
     // The table's entries point into these.
     _memory: Vec<Fenced>,
 }
@@ -111,20 +111,21 @@ impl<'p> Guarded<'p> {
         self.program.classes.last().map_or(0, |class| class.max_tokens as usize)
     }
 
-    /// Gives all sequences an adapter: its layouts by site, and its packed bytes.
+    /// Gives all sequences an adapter: its layouts by LoRA target, and its packed bytes.
     ///
     /// # Panics
-    /// When it is packed for other sites.
-    pub fn use_adapter(&mut self, layouts: &[Option<SiteLayout>], bytes: &[u8]) {
-        let sites = self.program.model.adapters.as_ref().map_or(0, |adapters| adapters.sites.len());
-        assert_eq!(layouts.len(), sites, "the adapter is packed for other sites");
-        let (mut memory, mut entries) = (Vec::new(), vec![SiteEntry::NONE; 2 * sites]);
-        for (entry, layout) in entries[sites..].iter_mut().zip(layouts) {
+    /// When it is packed for other LoRA targets.
+    pub fn use_adapter(&mut self, layouts: &[Option<LoraTargetLayout>], bytes: &[u8]) {
+        let lora_targets =
+            self.program.model.adapters.as_ref().map_or(0, |adapters| adapters.lora_targets.len());
+        assert_eq!(layouts.len(), lora_targets, "the adapter is packed for other LoRA targets");
+        let (mut memory, mut entries) = (Vec::new(), vec![LoraTargetEntry::NONE; 2 * lora_targets]);
+        for (entry, layout) in entries[lora_targets..].iter_mut().zip(layouts) {
             let Some(layout) = layout else { continue };
             let (start, end) = (layout.a(0).start, layout.end());
-            let site = self.config.holding(&bytes[start..end], LINE);
-            *entry = layout.entry((site.address() as *const u8).wrapping_sub(start));
-            memory.push(site);
+            let lora_target = self.config.holding(&bytes[start..end], LINE);
+            *entry = layout.entry((lora_target.address() as *const u8).wrapping_sub(start));
+            memory.push(lora_target);
         }
         let mut table = self.config.filled(size_of_val(&entries[..]));
         // SAFETY: the table has exactly the bytes of the entries, which are plain data.
@@ -134,11 +135,13 @@ impl<'p> Guarded<'p> {
         }
         table.read_only();
         let ranks = entries.iter().map(|entry| entry.ranks).max().unwrap_or(0);
-        let with = |(site, layout): (usize, &Option<SiteLayout>)| layout.as_ref().map(|_| site as u32);
+        let with = |(lora_target, layout): (usize, &Option<LoraTargetLayout>)| {
+            layout.as_ref().map(|_| lora_target as u32)
+        };
         self.adapter = Some(Adapter {
             table,
             tiles: ranks.div_ceil(16) as u32,
-            sites: layouts.iter().enumerate().filter_map(with).collect(),
+            lora_targets: layouts.iter().enumerate().filter_map(with).collect(),
             _memory: memory,
         });
     }
@@ -205,7 +208,7 @@ impl<'p> Guarded<'p> {
             Operand::Buffer(id) => self.classes[at].buffers[id as usize].address(),
             Operand::Kv { layer, .. } => self.pools[layer as usize].address(),
             Operand::Rope(table) => self.ropes[table as usize].address(),
-            Operand::Site(site) => u64::from(site) * size_of::<SiteEntry>() as u64,
+            Operand::LoraTarget(lora_target) => u64::from(lora_target) * size_of::<LoraTargetEntry>() as u64,
         }
     }
 

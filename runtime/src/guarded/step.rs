@@ -31,18 +31,20 @@ impl Guarded<'_> {
         let wanted_rows = batch.config.holding(&bytes, 4);
         for number in steps {
             let step = class.steps.iter().chain(&class.logit_steps).nth(number).expect("a step of the class");
-            let has = |sites: &[u32]| {
+            let has = |lora_targets: &[u32]| {
                 let adapter = self.adapter.as_ref();
-                adapter.is_some_and(|adapter| sites.iter().any(|site| adapter.sites.contains(site)))
+                adapter.is_some_and(|adapter| {
+                    lora_targets.iter().any(|lora_target| adapter.lora_targets.contains(lora_target))
+                })
             };
-            if !step.sites.is_empty() && !has(&step.sites) {
+            if !step.lora_targets.is_empty() && !has(&step.lora_targets) {
                 continue;
             }
-            let site = |operand: &Operand| match *operand {
-                Operand::Site(site) => Some(site),
+            let lora_target = |operand: &Operand| match *operand {
+                Operand::LoraTarget(lora_target) => Some(lora_target),
                 _ => None,
             };
-            let looks_at: Vec<u32> = step.operands.iter().filter_map(site).collect();
+            let looks_at: Vec<u32> = step.operands.iter().filter_map(lora_target).collect();
             let args = self.arguments(batch, wanted.len() as u32, &wanted_rows, has(&looks_at));
             self.open(at, step);
             self.call(at, step, &args);
@@ -110,7 +112,8 @@ impl Guarded<'_> {
         let stride = self.config.context / BLOCK_TOKENS as u32;
         let adapter = self.adapter.as_ref();
         let at = |memory: &Fenced| memory.address() as *const u32;
-        let sites = self.program.model.adapters.as_ref().map_or(0, |adapters| adapters.sites.len());
+        let lora_targets =
+            self.program.model.adapters.as_ref().map_or(0, |adapters| adapters.lora_targets.len());
         Args {
             tokens: batch.tokens,
             logit_rows,
@@ -125,7 +128,7 @@ impl Guarded<'_> {
                 Some(adapter) => adapter.table.address() as *const _,
                 None => std::ptr::null(),
             },
-            adapter_stride: (sites * LINE) as u64,
+            adapter_stride: (lora_targets * LINE) as u64,
             adapter_runs: at(&batch.runs),
             adapter_tiles: adapter.map_or(0, |adapter| adapter.tiles),
         }

@@ -5,8 +5,8 @@
 mod target;
 mod trust;
 
-pub use target::{Fit, TargetFit};
-pub use trust::Distrust;
+pub use target::{TargetFit, TargetSupport};
+pub use trust::UntrustedReason;
 
 use crate::image::PlanImage;
 use crate::tokenizer::{Tokenizer, TokenizerError};
@@ -56,7 +56,7 @@ pub enum PlanError {
         /// The file.
         path: PathBuf,
         /// Why.
-        reason: Distrust,
+        reason: UntrustedReason,
     },
     /// None of its targets runs here, or not the one that was asked for.
     #[error("{}: {reason}", path.display())]
@@ -81,7 +81,7 @@ pub enum PlanError {
 pub struct Plan {
     path: PathBuf,
     file: Arc<PlanFile<File>>,
-    distrust: Option<Distrust>,
+    distrust: Option<UntrustedReason>,
 }
 
 impl Plan {
@@ -120,7 +120,7 @@ impl Plan {
     }
 
     /// Why its machine code is not to be run; `None` if it may be.
-    pub fn distrust(&self) -> Option<Distrust> {
+    pub fn distrust(&self) -> Option<UntrustedReason> {
         self.distrust
     }
 

@@ -14,12 +14,12 @@ pub struct TargetFit {
     /// Its level's name.
     pub name: String,
     /// Whether it runs.
-    pub fit: Fit,
+    pub fit: TargetSupport,
 }
 
 /// Whether a target runs here, or why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fit {
+pub enum TargetSupport {
     /// It does.
     Runs(Level),
     /// This CPU lacks features.
@@ -32,16 +32,16 @@ pub enum Fit {
     Unknown,
 }
 
-impl fmt::Display for Fit {
+impl fmt::Display for TargetSupport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fit::Runs(_) => f.write_str("this CPU supports it"),
-            Fit::Lacks(features) => write!(f, "this CPU lacks {}", features.join(", ")),
-            Fit::Tiles(answer) => write!(f, "the system does not permit AMX tiles: {answer}"),
-            Fit::Abi(found) => {
+            TargetSupport::Runs(_) => f.write_str("this CPU supports it"),
+            TargetSupport::Lacks(features) => write!(f, "this CPU lacks {}", features.join(", ")),
+            TargetSupport::Tiles(answer) => write!(f, "the system does not permit AMX tiles: {answer}"),
+            TargetSupport::Abi(found) => {
                 write!(f, "its kernels have ABI version {found}, this kernmill calls version {ABI_VERSION}")
             }
-            Fit::Unknown => f.write_str("this kernmill does not know it"),
+            TargetSupport::Unknown => f.write_str("this kernmill does not know it"),
         }
     }
 }
@@ -51,10 +51,10 @@ pub(super) fn fits(targets: &[TargetInfo]) -> Vec<TargetFit> {
     targets.iter().map(|info| TargetFit { name: info.level.clone(), fit: fit(info) }).collect()
 }
 
-fn fit(info: &TargetInfo) -> Fit {
-    let Some(level) = Level::from_name(&info.level) else { return Fit::Unknown };
+fn fit(info: &TargetInfo) -> TargetSupport {
+    let Some(level) = Level::from_name(&info.level) else { return TargetSupport::Unknown };
     if info.abi != ABI_VERSION {
-        return Fit::Abi(info.abi);
+        return TargetSupport::Abi(info.abi);
     }
     // What the plan says it uses, and what this version says the level uses: neither is believed alone.
     let stated = info.features.iter().map(String::as_str).filter(|feature| !host_has(feature));
@@ -62,24 +62,24 @@ fn fit(info: &TargetInfo) -> Fit {
     lacking.sort_unstable();
     lacking.dedup();
     match (lacking.is_empty(), level) {
-        (false, _) => Fit::Lacks(lacking),
+        (false, _) => TargetSupport::Lacks(lacking),
         (true, Level::Amx) => fit_of_tiles(tiles::request()),
-        (true, level) => Fit::Runs(level),
+        (true, level) => TargetSupport::Runs(level),
     }
 }
 
 /// Of target amx on a CPU that has tiles.
-fn fit_of_tiles(permission: io::Result<()>) -> Fit {
+fn fit_of_tiles(permission: io::Result<()>) -> TargetSupport {
     match permission {
-        Ok(()) => Fit::Runs(Level::Amx),
-        Err(error) => Fit::Tiles(error.to_string()),
+        Ok(()) => TargetSupport::Runs(Level::Amx),
+        Err(error) => TargetSupport::Tiles(error.to_string()),
     }
 }
 
 /// The target of level `wanted`, or else of the highest level that runs; or what each one would need.
 pub(super) fn choose(targets: &[TargetFit], wanted: Option<Level>) -> Result<usize, String> {
     let runs = |(index, target): (usize, &TargetFit)| match target.fit {
-        Fit::Runs(level) if wanted.is_none_or(|wanted| wanted == level) => Some((level, index)),
+        TargetSupport::Runs(level) if wanted.is_none_or(|wanted| wanted == level) => Some((level, index)),
         _ => None,
     };
     let best = targets.iter().enumerate().filter_map(runs).max_by_key(|(level, _)| *level);
@@ -113,7 +113,7 @@ mod tests {
         let fits = fits(&targets);
         assert_eq!(choose(&fits, None), Ok(0));
         assert_eq!(choose(&fits, Some(Level::V3)), Ok(0));
-        assert_eq!(fits[1].fit, Fit::Lacks(vec!["telepathy".to_owned()]));
+        assert_eq!(fits[1].fit, TargetSupport::Lacks(vec!["telepathy".to_owned()]));
         let refused = choose(&fits[1..], None).unwrap_err();
         let newer = format!("ABI version {}", ABI_VERSION + 1);
         for part in ["lacks telepathy", &newer, "x86-64-v9 (this kernmill does not know it)"] {
@@ -127,11 +127,12 @@ mod tests {
         let fit = fits(&[info("amx", Level::Amx.features(), ABI_VERSION)]).remove(0).fit;
         match Level::Amx.missing().is_empty() {
             true => assert_eq!(fit, fit_of_tiles(tiles::request())),
-            false => assert!(matches!(fit, Fit::Lacks(_)), "{fit}"),
+            false => assert!(matches!(fit, TargetSupport::Lacks(_)), "{fit}"),
         }
         let target = |level: Level, fit| TargetFit { name: level.name().to_owned(), fit };
         let refused = fit_of_tiles(Err(io::Error::from_raw_os_error(libc::EPERM)));
-        let targets = |amx| [target(Level::V4Vnni, Fit::Runs(Level::V4Vnni)), target(Level::Amx, amx)];
+        let targets =
+            |amx| [target(Level::V4Vnni, TargetSupport::Runs(Level::V4Vnni)), target(Level::Amx, amx)];
         assert_eq!(choose(&targets(fit_of_tiles(Ok(()))), None), Ok(1));
         assert_eq!(choose(&targets(refused.clone()), None), Ok(0));
         let message = choose(&targets(refused), Some(Level::Amx)).unwrap_err();
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn higher_levels_come_before_lower_ones_wherever_they_stand() {
-        let fit = |level: Level| TargetFit { name: level.name().to_owned(), fit: Fit::Runs(level) };
+        let fit = |level: Level| TargetFit { name: level.name().to_owned(), fit: TargetSupport::Runs(level) };
         let fits = [fit(Level::V4), fit(Level::V4Vnni), fit(Level::V3)];
         assert_eq!(choose(&fits, None), Ok(1));
         assert_eq!(choose(&fits, Some(Level::V3)), Ok(2));

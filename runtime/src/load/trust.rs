@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 
 /// Why a plan's machine code is not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Distrust {
+pub enum UntrustedReason {
     /// Somebody else owns the file.
     Owner {
         /// Their user id.
@@ -30,22 +30,22 @@ pub enum Distrust {
     NoExec,
 }
 
-impl fmt::Display for Distrust {
+impl fmt::Display for UntrustedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Distrust::Owner { owner, user } => {
+            UntrustedReason::Owner { owner, user } => {
                 write!(f, "the file belongs to user {owner}, expected {user} (who runs this) or root")
             }
-            Distrust::Unmapped { owner } => write!(
+            UntrustedReason::Unmapped { owner } => write!(
                 f,
                 "the file belongs to user {owner}, by which this user namespace shows all users that it does not know, expected a user that it \
                  knows"
             ),
-            Distrust::Writable { mode } => write!(
+            UntrustedReason::Writable { mode } => write!(
                 f,
                 "others than its owner can write the file (mode {mode:04o}), expected its owner alone"
             ),
-            Distrust::NoExec => {
+            UntrustedReason::NoExec => {
                 write!(f, "its file system is mounted noexec, expected one that programs are run from")
             }
         }
@@ -73,7 +73,7 @@ struct Facts {
 }
 
 /// What speaks against the code of an open file.
-pub(super) fn distrust(file: &File, status: &Metadata) -> Option<Distrust> {
+pub(super) fn distrust(file: &File, status: &Metadata) -> Option<UntrustedReason> {
     let owner = status.uid();
     rule(Facts {
         owner,
@@ -85,16 +85,16 @@ pub(super) fn distrust(file: &File, status: &Metadata) -> Option<Distrust> {
     })
 }
 
-fn rule(facts: Facts) -> Option<Distrust> {
+fn rule(facts: Facts) -> Option<UntrustedReason> {
     let Facts { owner, user, mode, is_anybody, no_exec } = facts;
     if owner != user && owner != ROOT {
-        Some(Distrust::Owner { owner, user })
+        Some(UntrustedReason::Owner { owner, user })
     } else if is_anybody {
-        Some(Distrust::Unmapped { owner })
+        Some(UntrustedReason::Unmapped { owner })
     } else if mode & OTHERS_WRITE != 0 {
-        Some(Distrust::Writable { mode })
+        Some(UntrustedReason::Writable { mode })
     } else if no_exec {
-        Some(Distrust::NoExec)
+        Some(UntrustedReason::NoExec)
     } else {
         None
     }
@@ -134,17 +134,20 @@ mod tests {
         for (owner, user, mode) in [(1000, 1000, 0o644), (0, 1000, 0o755), (0, 0, 0o600)] {
             assert_eq!(rule(of(owner, user, mode)), None);
         }
-        assert_eq!(rule(of(1001, 1000, 0o644)), Some(Distrust::Owner { owner: 1001, user: 1000 }));
-        assert_eq!(rule(of(1000, 0, 0o600)), Some(Distrust::Owner { owner: 1000, user: 0 }));
+        assert_eq!(rule(of(1001, 1000, 0o644)), Some(UntrustedReason::Owner { owner: 1001, user: 1000 }));
+        assert_eq!(rule(of(1000, 0, 0o600)), Some(UntrustedReason::Owner { owner: 1000, user: 0 }));
         for mode in [0o664, 0o646, 0o666, 0o777] {
-            assert_eq!(rule(of(1000, 1000, mode)), Some(Distrust::Writable { mode }));
+            assert_eq!(rule(of(1000, 1000, mode)), Some(UntrustedReason::Writable { mode }));
         }
     }
 
     #[test]
     fn files_where_nothing_is_executed_are_not_trusted() {
         for (owner, user) in [(1000, 1000), (0, 1000), (0, 0)] {
-            assert_eq!(rule(Facts { no_exec: true, ..of(owner, user, 0o644) }), Some(Distrust::NoExec));
+            assert_eq!(
+                rule(Facts { no_exec: true, ..of(owner, user, 0o644) }),
+                Some(UntrustedReason::NoExec)
+            );
         }
         // What the system says of each file system that has a file to ask about.
         for path in ["/proc/self/stat", "/proc/version", "/sys/kernel/notes", "/etc/passwd", "/bin/sh"] {
@@ -177,6 +180,6 @@ mod tests {
             assert_eq!(is_anybody(owner, overflow, map), anybody, "{owner} {overflow:?} {map:?}");
         }
         let facts = Facts { is_anybody: true, ..of(65534, 65534, 0o600) };
-        assert_eq!(rule(facts), Some(Distrust::Unmapped { owner: 65534 }));
+        assert_eq!(rule(facts), Some(UntrustedReason::Unmapped { owner: 65534 }));
     }
 }

@@ -54,7 +54,7 @@ impl Limits {
     /// When this CPU lacks the probe's features, or the system refuses memory or threads.
     ///
     /// # Safety
-    /// The probe is what kernmill's generator made (`kernmill_kernels::peak::probe`): its code is called.
+    /// The probe is what kernmill's generator made (`kernmill_kernels_gen::peak::probe`): its code is called.
     ///
     /// ```compile_fail,E0133
     /// use kernmill_plan::probe::Probe;

@@ -1,7 +1,7 @@
 //! Drawing a token from a whole vocabulary, with top-p and min-p.
 //!
 //! The tokens that top-p keeps are never listed. A token is drawn from all, and is one of them if those that are likelier do not reach
-//! top-p together. If they do, the next draw is from those: each draw leaves fewer, and the likeliest token is always kept. The result has
+//! top-p together. If they do, the next draw is from those: each draw micro-kernels fewer, and the likeliest token is always kept. The result has
 //! the same distribution as a draw from the list.
 
 use super::row::{BLOCK, Row};

@@ -11,7 +11,7 @@ use kernmill_plan::contract::{Contract, Need};
 use kernmill_plan::format::f32_row_stride;
 use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers, LayerKind};
 use kernmill_plan::program::{
-    Ahead, Buffer, CodeBlob, ModelInfo, Operand, Program, Step, StepWork, Symbol, TokenClass,
+    Buffer, CodeBlob, ModelInfo, Operand, PrefetchHint, Program, Step, StepWork, Symbol, TokenClass,
 };
 use kernmill_plan::target::Level;
 
@@ -122,9 +122,9 @@ fn class(max_tokens: u32, stride: u64) -> TokenClass {
         operands,
         reads: reads.to_vec(),
         writes: writes.to_vec(),
-        sites: Vec::new(),
+        lora_targets: Vec::new(),
         work: StepWork { shared_bytes: 16, row_macs: 3, ..StepWork::default() },
-        ahead: Ahead::default(),
+        prefetch: PrefetchHint::default(),
     };
     let mut steps = Vec::new();
     for kind in KINDS {

@@ -75,7 +75,7 @@ fn assert_kernel_has_room(program: &Program, class: &TokenClass, step: &Step) {
             (Operand::Rope(table), Need::Rope { head_dim }) => {
                 (program.model.ropes[*table as usize].inv_freq.len() as u64 * 2, (*head_dim).into())
             }
-            (Operand::Site(_), Need::Site { .. }) => continue,
+            (Operand::LoraTarget(_), Need::LoraTarget { .. }) => continue,
             _ => panic!("{}: {operand:?} for {need:?}", step.label),
         };
         assert!(bytes >= needed, "{}: {bytes} of {needed} bytes", step.label);

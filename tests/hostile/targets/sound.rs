@@ -1,10 +1,10 @@
 //! What is damaged: a small compiled model, its plan file, its image in memory.
 
-use kernmill_compiler::build::build_weights;
 use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::interp::RawTensor;
 use kernmill_compiler::pack::MemorySource;
+use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::plan_file::{PlanParts, PlanWriter};
 use kernmill_compiler::testing::{ModelShape, build, random_weights};

@@ -1,15 +1,15 @@
 //! Texts: specs, `config.json`, graphs, expressions, tokenizers.
 
 use super::trial::{Trial, difference};
-use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse, parse_bytes, sample};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::from_config;
 use kernmill_compiler::pipeline::{CompileError, Options, compile as compile_graph};
+use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::{Preset, quantise};
 use kernmill_compiler::spec::{Spec, SpecError, lower};
 use kernmill_compiler::testing::random_weights;
-use kernmill_kernels::expr::Expr;
+use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::check::check_program;
 use kernmill_plan::target::Level;
 use kernmill_runtime::Tokenizer;
@@ -149,7 +149,7 @@ pub fn compile(data: &[u8]) {
     for (preset, fuse) in
         [(Preset::Exact, false), (Preset::Faithful, true), (Preset::Bf16, true), (Preset::Fast, true)]
     {
-        let choices = Some(Choices::assumed(&graph));
+        let choices = Some(FormatChoices::assumed(&graph));
         let options = Options { preset, choices, fuse, chunk: 16, ..Options::new(Level::V3) };
         match compile_graph(&graph, &options) {
             Ok(compiled) => assert!(check_program(&compiled.program).is_ok()),

@@ -1,11 +1,11 @@
 //! What the compiler makes of a graph, run between guard pages.
 
 use kernmill_compiler::graph::Graph;
-use kernmill_compiler::interp::{Interpreter, SiteAdapter};
+use kernmill_compiler::interp::{Interpreter, LoraTargetAdapter};
 use kernmill_compiler::pack::pack_weights;
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::testing::{RandomWeights, Rng, pack_adapter, random_adapter};
-use kernmill_plan::adapter::{Adapters, SiteShape};
+use kernmill_plan::adapter::{Adapters, LoraTargetShape};
 use kernmill_runtime::guarded::{Guarded, GuardedConfig};
 
 /// A model, its weights and some tokens.
@@ -15,8 +15,8 @@ pub struct Trial<'g> {
     pub tokens: &'g [u32],
 }
 
-/// An adapter by site.
-pub type Adapter = [Option<SiteAdapter>];
+/// An adapter by LoRA target.
+pub type Adapter = [Option<LoraTargetAdapter>];
 
 impl Trial<'_> {
     /// The interpreter's logits of all tokens; `quantised` is the graph as it is compiled.
@@ -42,14 +42,17 @@ impl Trial<'_> {
         pack_weights(&compiled.fused.graph, &compiled.layout, &source, &mut bytes, 1, &|_| {}).unwrap();
         // SAFETY: the compiler of this process has just made the code.
         let mut guarded = unsafe { Guarded::new(&compiled.program, &bytes, config)? };
-        if let (Some(adapter), Some(sites)) = (adapter, &compiled.program.model.adapters) {
-            let shape = |one: &SiteAdapter| SiteShape { rank: one.rank, factors: one.factors.is_some() };
+        if let (Some(adapter), Some(lora_targets)) = (adapter, &compiled.program.model.adapters) {
+            let shape =
+                |one: &LoraTargetAdapter| LoraTargetShape { rank: one.rank, factors: one.factors.is_some() };
             let shapes: Vec<_> = adapter.iter().map(|one| one.as_ref().map(shape)).collect();
-            let (layouts, length) = sites.layout(&shapes);
+            let (layouts, length) = lora_targets.layout(&shapes);
             let mut packed = vec![0; length];
-            for (site, (one, layout)) in sites.sites.iter().zip(adapter.iter().zip(&layouts)) {
+            for (lora_target, (one, layout)) in
+                lora_targets.lora_targets.iter().zip(adapter.iter().zip(&layouts))
+            {
                 let (Some(one), Some(layout)) = (one, layout) else { continue };
-                pack_adapter(site, one, layout, &mut packed).unwrap();
+                pack_adapter(lora_target, one, layout, &mut packed).unwrap();
             }
             guarded.use_adapter(&layouts, &packed);
         }
@@ -64,13 +67,13 @@ impl Trial<'_> {
     }
 }
 
-/// A random adapter for some of a program's sites.
-pub fn adapter(sites: &Adapters, rng: &mut Rng) -> Vec<Option<SiteAdapter>> {
-    let mut one = |site| {
+/// A random adapter for some of a program's LoRA targets.
+pub fn adapter(lora_targets: &Adapters, rng: &mut Rng) -> Vec<Option<LoraTargetAdapter>> {
+    let mut one = |lora_target| {
         let (rank, factors) = (rng.pick(&[1, 3, 4, 16, 20]), rng.one_in(2));
-        (!rng.one_in(5)).then(|| random_adapter(site, rank, factors, rng))
+        (!rng.one_in(5)).then(|| random_adapter(lora_target, rank, factors, rng))
     };
-    sites.sites.iter().map(&mut one).collect()
+    lora_targets.lora_targets.iter().map(&mut one).collect()
 }
 
 /// The first logit that differs in a bit, NaNs aside, for messages.

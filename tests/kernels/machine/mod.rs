@@ -1,7 +1,7 @@
-//! An interpreter of machine code: exactly the instructions that the AVX-512 and AMX leaves use, decoded with iced-x86.
+//! An interpreter of machine code: exactly the instructions that the AVX-512 and AMX micro-kernels use, decoded with iced-x86.
 //!
 //! Memory is a list of regions with bounds; anything outside is a fault, as is a misaligned access where the instruction asks for
-//! alignment, a flag that the instruction left undefined, or an instruction that is not modelled. The leaves run here and on the
+//! alignment, a flag that the instruction left undefined, or an instruction that is not modelled. The micro-kernels run here and on the
 //! CPU with equal bits (`replay.rs`), which is what makes the interpreter believable for instructions that the CPU lacks.
 
 mod flags;
@@ -24,12 +24,12 @@ use tiles::Tiles;
 
 /// Bytes of a zmm register.
 const VECTOR: usize = 64;
-/// Where the caller of a leaf would be.
+/// Where the caller of a micro-kernel would be.
 const RETURN: u64 = 0x5e17_0000;
-/// A stack for the leaf, aligned as at a call.
+/// A stack for the micro-kernel, aligned as at a call.
 const STACK: u64 = 0x7fff_0000;
 const STACK_BYTES: usize = 1024;
-/// Instructions until a leaf is taken to hang.
+/// Instructions until a micro-kernel is taken to hang.
 const PATIENCE: usize = 1_000_000;
 
 /// The CPU.

@@ -1,8 +1,8 @@
 //! A kernel in terms of the graph.
 
 use crate::graph::{NodeId, ValueId};
-use kernmill_kernels::expr::Expr;
-use kernmill_kernels::kernel::KvPlane;
+use kernmill_kernels_gen::expr::Expr;
+use kernmill_kernels_gen::kernel::KvPlane;
 
 /// A kernel in terms of the graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +41,7 @@ pub enum Composition {
         /// Where the result goes: q8 or f32.
         out: ValueId,
         /// Where it goes in f32 besides.
-        kept: Option<ValueId>,
+        lora_input: Option<ValueId>,
     },
     /// The A of adapters at matrices that read `input`.
     Shrink {

@@ -13,7 +13,7 @@ use super::legal::legal_ops;
 use super::rule::{self, Template};
 use crate::graph::{Graph, Node, NodeId, Op, Rows, Type, Uses, ValueId};
 use group::Compose;
-use kernmill_kernels::kernel::KvPlane;
+use kernmill_kernels_gen::kernel::KvPlane;
 use kernmill_plan::format::BLOCK;
 use steps::Steps;
 
@@ -262,8 +262,9 @@ impl Compose<'_> {
                 return Err(format!("its epilogue is not one quantisation of {name}"));
             }
         };
-        let kept = Some(node.output).filter(|value| *value != out && self.group.outputs.contains(value));
-        Ok(Composition::Attention { root, out, kept })
+        let lora_input =
+            Some(node.output).filter(|value| *value != out && self.group.outputs.contains(value));
+        Ok(Composition::Attention { root, out, lora_input })
     }
 
     fn shrink(&self) -> Result<Composition, String> {

@@ -4,8 +4,8 @@ use super::composition::Step;
 use super::group::Compose;
 use crate::fuse::row_steps::{MAX_OPERATORS, elementwise};
 use crate::graph::{Node, NodeId, Op, ValueId};
-use kernmill_kernels::expr::Expr;
-use kernmill_kernels::kernel::KvPlane;
+use kernmill_kernels_gen::expr::Expr;
+use kernmill_kernels_gen::kernel::KvPlane;
 
 /// The steps of an epilogue in the making.
 pub(super) struct Steps<'c, 'a> {

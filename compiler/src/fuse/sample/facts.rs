@@ -70,7 +70,7 @@ impl Facts {
                 OpKind::SelectRows => {
                     same.push((classes[0], result));
                     row(inputs[0], RowKind::Tokens);
-                    row(out, RowKind::Wanted);
+                    row(out, RowKind::LogitRows);
                 }
                 op => {
                     if *op == OpKind::Rope {

@@ -14,7 +14,7 @@ use crate::graph::{
 };
 use crate::testing::Rng;
 use facts::Facts;
-use kernmill_kernels::expr::{Binary, Expr, Function};
+use kernmill_kernels_gen::expr::{Binary, Expr, Function};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
 use pattern::{HIDDEN, Pattern, Sizes, TOP_K, WIDTHS};
@@ -117,7 +117,7 @@ impl Make {
                     let routing = self.routing()?;
                     self.expert_linear(name, self.x, routing, cols)?
                 }
-                Some(RowKind::Wanted) => {
+                Some(RowKind::LogitRows) => {
                     let x = self.linear(name, self.x, cols)?;
                     self.b.node(&format!("{name}.last"), Op::SelectRows, &[x], &[])?
                 }
@@ -225,7 +225,7 @@ impl Make {
                     let routing = self.slots_routing(value)?;
                     self.b.node("sink.sum", Op::ExpertSum, &[value, routing], &[])?
                 }
-                Type::F32(Rows::Wanted, _) => {
+                Type::F32(Rows::LogitRows, _) => {
                     late.push(value);
                     continue;
                 }

@@ -8,9 +8,9 @@ mod cut;
 mod model;
 
 use super::Rng;
-use crate::adapt::with_adapters;
-use crate::choose::Choices;
 use crate::graph::Graph;
+use crate::graph::lora::with_adapters;
+use crate::quant::choose::FormatChoices;
 use crate::quant::{Preset, quantise_chosen};
 
 /// A rule, a model, and how the two are compiled and run.
@@ -43,7 +43,7 @@ pub fn random_pair(seed: u64) -> Result<Pair, String> {
     let graph = model::model(preset != Preset::Exact, &mut rng).map_err(|error| error.to_string())?;
     // What adapters add has kernels of its own.
     let adapted = rng.one_in(6);
-    let choices = Choices::assumed(&graph);
+    let choices = FormatChoices::assumed(&graph);
     let quantised = quantise_chosen(&graph, preset, Some(&choices)).map_err(|error| error.to_string())?;
     let compiled = match adapted {
         true => with_adapters(&quantised, preset.adapter_format()).map_err(|error| error.to_string())?,

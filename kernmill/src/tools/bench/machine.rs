@@ -78,7 +78,7 @@ impl Machine {
 /// # Errors
 /// When this CPU cannot run them, or the system makes no threads.
 pub fn limits(level: Level, threads: usize) -> Result<Limits> {
-    let probe = kernmill_kernels::peak::probe(level)?;
+    let probe = kernmill_kernels_gen::peak::probe(level)?;
     // SAFETY: the generator has just made the probe.
     Ok(unsafe { Limits::new(&probe, threads) }?)
 }

@@ -4,9 +4,9 @@ use super::differ::Outcome;
 use super::report::{CrashReport, Report, SpecReport};
 use super::trial::{self, Crash, Reply, Request};
 use crate::error::{Error, Result};
-use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, NearMiss, fuse};
 use kernmill_compiler::graph::Graph;
+use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::{Preset, quantise_chosen};
 use kernmill_plan::target::Level;
 use std::collections::BTreeSet;
@@ -115,7 +115,7 @@ fn in_model(
     set: &FusedSet,
     level: Level,
 ) -> Result<(usize, Vec<String>)> {
-    let choices = Choices::assumed(graph);
+    let choices = FormatChoices::assumed(graph);
     let graph = quantise_chosen(graph, preset, Some(&choices));
     let graph = graph.map_err(|error| Error::BadInput(error.to_string()))?;
     let (fused, report) = fuse(&graph, set.rules(), level);

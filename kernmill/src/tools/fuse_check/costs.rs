@@ -1,11 +1,11 @@
 //! What a fused-op spec saves, by the cost model and measured.
 
 use super::measure::medians;
-use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse::{FusedSet, Template, value_bytes};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::quant::Preset;
+use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::select::cost::Model;
 use kernmill_plan::target::Level;
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ impl Costs {
         // What is there for adapters alone runs only with one: it counts where the spec is about nothing else.
         let adapters = set.rules().any(|rule| rule.name == name && rule.template == Template::Shrink);
         let cost = |fused: &FusedSet| {
-            let choices = Some(Choices::assumed(graph));
+            let choices = Some(FormatChoices::assumed(graph));
             let options = Options {
                 preset,
                 choices,

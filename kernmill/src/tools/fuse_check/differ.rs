@@ -1,16 +1,16 @@
 //! Compiled kernels against the interpreter, on random models that a fused-op spec applies to.
 
-use kernmill_compiler::adapt::with_adapters;
-use kernmill_compiler::build::build_weights;
-use kernmill_compiler::choose::Choices;
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse, sample, sample_function};
 use kernmill_compiler::graph::Graph;
-use kernmill_compiler::interp::{Interpreter, SiteAdapter};
+use kernmill_compiler::graph::lora::with_adapters;
+use kernmill_compiler::interp::{Interpreter, LoraTargetAdapter};
 use kernmill_compiler::pack::pack_weights;
+use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
+use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::{Preset, quantise_chosen};
 use kernmill_compiler::testing::{RandomWeights, Rng, pack_adapter, random_adapter, random_weights};
-use kernmill_plan::adapter::{Adapters, Site, SiteShape};
+use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetShape};
 use kernmill_plan::target::Level;
 use kernmill_runtime::adapter::{AdapterPackError, PackedAdapter};
 use kernmill_runtime::guarded::{Flush, Guarded, GuardedConfig};
@@ -81,8 +81,8 @@ struct Case<'a> {
     of: Of<'a>,
 }
 
-/// An adapter by site.
-type Adapter = [Option<SiteAdapter>];
+/// An adapter by LoRA target.
+type Adapter = [Option<LoraTargetAdapter>];
 
 /// Batches that the tokens of a run are cut into (the last size repeats): one row, several rows and an odd rest, all.
 const PIECES: [&[usize]; 3] = [&[1], &[7, 9, 3], &[TOKENS]];
@@ -90,7 +90,7 @@ const PIECES: [&[usize]; 3] = [&[1], &[7, 9, 3], &[TOKENS]];
 const ADAPTED_PIECES: [&[usize]; 1] = [&[7, 9, 3]];
 /// The same between pages that fault.
 const GUARDED_PIECES: [usize; 4] = [1, 2, 9, 17];
-/// Ranks at random sites: padded, and of more than a tile.
+/// Ranks at random LoRA targets: padded, and of more than a tile.
 const RANKS: [usize; 2] = [3, 20];
 /// Tokens of a run.
 const TOKENS: usize = 29;
@@ -158,7 +158,7 @@ impl Trials<'_> {
 
     /// One model in one preset, on every level; or why it is of no use.
     fn preset(&mut self, case: &Case<'_>, preset: Preset) -> Result<(), String> {
-        let choices = Choices::assumed(case.graph);
+        let choices = FormatChoices::assumed(case.graph);
         let quantised =
             quantise_chosen(case.graph, preset, Some(&choices)).map_err(|error| error.to_string())?;
         // Programs have branches for adapters, which shrinks are groups of.
@@ -268,15 +268,15 @@ impl Trials<'_> {
     }
 }
 
-/// A random adapter for the sites of a program: the same at every level.
-fn random(compiled: &Compiled, seed: u64) -> Vec<Option<SiteAdapter>> {
+/// A random adapter for the LoRA targets of a program: the same at every level.
+fn random(compiled: &Compiled, seed: u64) -> Vec<Option<LoraTargetAdapter>> {
     let mut rng = Rng::new(seed);
-    let sites = compiled.program.model.adapters.iter().flat_map(|adapters| &adapters.sites);
-    let mut one = |site: &Site| {
+    let lora_targets = compiled.program.model.adapters.iter().flat_map(|adapters| &adapters.lora_targets);
+    let mut one = |lora_target: &LoraTarget| {
         let (rank, dora) = (rng.pick(&RANKS), rng.one_in(2));
-        random_adapter(site, rank, dora, &mut rng)
+        random_adapter(lora_target, rank, dora, &mut rng)
     };
-    sites.map(|site| Some(one(site))).collect()
+    lora_targets.map(|lora_target| Some(one(lora_target))).collect()
 }
 
 impl Case<'_> {
@@ -324,8 +324,8 @@ impl Case<'_> {
             EngineConfig { pool, context: Some(64), sequences: 1, chunk: None, ..EngineConfig::default() };
         let mut engine = Engine::new(&image, config).map_err(|error| error.to_string())?;
         let id = engine.create().map_err(|error| error.to_string())?;
-        if let (Some(adapter), Some(sites)) = (adapter, &compiled.program.model.adapters) {
-            let packed = packed(sites, adapter).map_err(|error| error.to_string())?;
+        if let (Some(adapter), Some(lora_targets)) = (adapter, &compiled.program.model.adapters) {
+            let packed = packed(lora_targets, adapter).map_err(|error| error.to_string())?;
             let slot = engine.place_adapter(Arc::new(packed)).map_err(|error| error.to_string())?;
             engine.use_adapter(id, slot).map_err(|error| error.to_string())?;
         }
@@ -342,10 +342,11 @@ impl Case<'_> {
 }
 
 fn packed(adapters: &Adapters, data: &Adapter) -> Result<PackedAdapter, AdapterPackError> {
-    let shape = |data: &SiteAdapter| SiteShape { rank: data.rank, factors: data.factors.is_some() };
-    let shapes: Vec<Option<SiteShape>> = data.iter().map(|data| data.as_ref().map(shape)).collect();
-    PackedAdapter::pack(adapters, &shapes, &mut |site, layout, bytes| match &data[site] {
-        Some(data) => Ok(pack_adapter(&adapters.sites[site], data, layout, bytes)?),
+    let shape =
+        |data: &LoraTargetAdapter| LoraTargetShape { rank: data.rank, factors: data.factors.is_some() };
+    let shapes: Vec<Option<LoraTargetShape>> = data.iter().map(|data| data.as_ref().map(shape)).collect();
+    PackedAdapter::pack(adapters, &shapes, &mut |lora_target, layout, bytes| match &data[lora_target] {
+        Some(data) => Ok(pack_adapter(&adapters.lora_targets[lora_target], data, layout, bytes)?),
         None => Ok(()),
     })
 }

@@ -1,7 +1,7 @@
 //! How long a model's kernels really take, with a spec and without it.
 
-use kernmill_compiler::build::build_weights;
 use kernmill_compiler::graph::Graph;
+use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::testing::{RandomWeights, random_weights};
 use kernmill_runtime::pool::PoolConfig;

@@ -8,7 +8,9 @@ use crate::file::{
 };
 use crate::kv::{KvElem, KvGeometry, KvLayers};
 use crate::limit;
-use crate::program::{Ahead, AheadPart, ModelInfo, Operand, Routing, Step, StepWork, Symbol, TokenClass};
+use crate::program::{
+    ModelInfo, Operand, PrefetchHint, PrefetchRange, Routing, Step, StepWork, Symbol, TokenClass,
+};
 
 const WEIGHTS: usize = 1000;
 const PIECES: [usize; 2] = [300, 700];
@@ -232,9 +234,9 @@ fn small_program() -> TargetProgram {
         operands: Vec::new(),
         reads: Vec::new(),
         writes: Vec::new(),
-        sites: Vec::new(),
+        lora_targets: Vec::new(),
         work: StepWork::default(),
-        ahead: Ahead::default(),
+        prefetch: PrefetchHint::default(),
     };
     let class = TokenClass {
         max_tokens: 1,
@@ -261,7 +263,7 @@ fn lists_of_programs_are_bounded_while_they_are_read() {
     };
     let step = |p: &mut TargetProgram, change: fn(&mut Step)| change(&mut p.classes[0].steps[0]);
     let routing = Routing { step: 0, buffer: 0, top_k: 1, experts: 65536 };
-    let part = AheadPart { operand: 0, items: 0, item_bytes: 0, expert_stride: 0 };
+    let part = PrefetchRange { operand: 0, items: 0, item_bytes: 0, expert_stride: 0 };
     let changes: [&dyn Fn(&mut TargetProgram); 11] = [
         &|p| p.classes = vec![p.classes[0].clone(); limit::CLASSES + 1],
         &|p| p.symbols = vec![Symbol { contract: None, ..p.symbols[0].clone() }; limit::SYMBOLS + 1],
@@ -271,9 +273,9 @@ fn lists_of_programs_are_bounded_while_they_are_read() {
         &|p| p.classes[0].routings = vec![routing; limit::STEPS + 1],
         &|p| step(p, |s| s.operands = vec![Operand::Buffer(0); limit::OPERANDS + 1]),
         &|p| step(p, |s| s.reads = vec![0; limit::OPERANDS + 1]),
-        &|p| step(p, |s| s.sites = vec![0; 100_000]),
-        &|p| step(p, |s| s.ahead.whole = vec![0; 1000]),
-        &|p| p.classes[0].steps[0].ahead.parts = vec![part; 257],
+        &|p| step(p, |s| s.lora_targets = vec![0; 100_000]),
+        &|p| step(p, |s| s.prefetch.whole = vec![0; 1000]),
+        &|p| p.classes[0].steps[0].prefetch.parts = vec![part; 257],
     ];
     for change in changes {
         let message = message(change);

@@ -8,7 +8,7 @@ mod table;
 
 use super::{Adapter, AdapterError, AdapterLoader, AdapterStore, AdapterTable, AdapterUse};
 use kernmill_os::region::WeightRegion;
-use kernmill_plan::adapter::{Adapters, PackedAt, Site, SiteOut};
+use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetSlice, PackedAt};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::pack::pack_f32_tile;
 use safetensors::tensor::TensorView;
@@ -23,10 +23,10 @@ const EXPERTS: usize = 3;
 
 /// q `[16, 8]`, a router `[3, 8]`, and experts `[3, 24, 8]` and `[3, 8, 12]`, of two layers.
 fn adapters() -> Adapters {
-    let mut sites = Vec::new();
+    let mut lora_targets = Vec::new();
     for layer in 0..2 {
-        let mut site = |tensor: &str, experts: usize, k: usize, rows: &[(usize, usize, usize)]| {
-            let out = |(rows, first, step): &(usize, usize, usize)| SiteOut {
+        let mut lora_target = |tensor: &str, experts: usize, k: usize, rows: &[(usize, usize, usize)]| {
+            let out = |(rows, first, step): &(usize, usize, usize)| LoraTargetSlice {
                 name: "w".into(),
                 rows: *rows as u32,
                 first: *first as u32,
@@ -38,7 +38,7 @@ fn adapters() -> Adapters {
                     expert_stride: 0,
                 },
             };
-            sites.push(Site {
+            lora_targets.push(LoraTarget {
                 name: format!("layers.{layer}.{}", tensor.split('.').next_back().unwrap_or(tensor)),
                 tensor: format!("model.layers.{layer}.{tensor}"),
                 k: k as u32,
@@ -46,12 +46,12 @@ fn adapters() -> Adapters {
                 outs: rows.iter().map(out).collect(),
             });
         };
-        site("self_attn.q_proj.weight", 0, HIDDEN, &[(16, 0, 1)]);
-        site("mlp.router.weight", 0, HIDDEN, &[(EXPERTS, 0, 1)]);
-        site("mlp.experts.gate_up_proj_blocks", EXPERTS, HIDDEN, &[(FF, 0, 2), (FF, 1, 2)]);
-        site("mlp.experts.down_proj_blocks", EXPERTS, FF, &[(HIDDEN, 0, 1)]);
+        lora_target("self_attn.q_proj.weight", 0, HIDDEN, &[(16, 0, 1)]);
+        lora_target("mlp.router.weight", 0, HIDDEN, &[(EXPERTS, 0, 1)]);
+        lora_target("mlp.experts.gate_up_proj_blocks", EXPERTS, HIDDEN, &[(FF, 0, 2), (FF, 1, 2)]);
+        lora_target("mlp.experts.down_proj_blocks", EXPERTS, FF, &[(HIDDEN, 0, 1)]);
     }
-    Adapters { format: WeightFormat::F32, sites }
+    Adapters { format: WeightFormat::F32, lora_targets }
 }
 
 /// A loader whose base weights of every dense matrix are the same 16 rows, all ones.

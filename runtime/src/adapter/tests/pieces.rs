@@ -1,4 +1,4 @@
-//! Adapters that take several pieces at each site.
+//! Adapters that take several pieces at each LoRA target.
 
 use super::*;
 use crate::adapter::factors::{unpack_a, unpack_b};
@@ -14,12 +14,14 @@ const DOWN: (usize, usize) = (512, 144);
 /// One layer; gate and up rows alternate.
 fn loader() -> AdapterLoader {
     let mut all = adapters();
-    all.sites.retain(|site| site.name.starts_with("layers.0.") && !site.tensor.contains("router"));
-    for (site, (k, rows)) in all.sites.iter_mut().zip([Q, GATE_UP, DOWN]) {
-        site.k = k as u32;
-        site.experts = if site.experts > 0 { EXPERTS as u32 } else { 0 };
-        let outs = site.outs.len();
-        site.outs.iter_mut().for_each(|out| out.rows = (rows / outs) as u32);
+    all.lora_targets.retain(|lora_target| {
+        lora_target.name.starts_with("layers.0.") && !lora_target.tensor.contains("router")
+    });
+    for (lora_target, (k, rows)) in all.lora_targets.iter_mut().zip([Q, GATE_UP, DOWN]) {
+        lora_target.k = k as u32;
+        lora_target.experts = if lora_target.experts > 0 { EXPERTS as u32 } else { 0 };
+        let outs = lora_target.outs.len();
+        lora_target.outs.iter_mut().for_each(|out| out.rows = (rows / outs) as u32);
     }
     AdapterLoader::for_merging(Arc::new(all), "small".into())
 }
@@ -48,15 +50,15 @@ fn pieces_are_small_and_make_the_whole() {
         let mut count = [[0; 2]; 3];
         for piece in &loading.pieces {
             match piece {
-                Piece::A { site, part } => {
-                    count[*site][0] += 1;
+                Piece::A { lora_target, part } => {
+                    count[*lora_target][0] += 1;
                     assert!(part.elements() <= ELEMENTS, "{part:?}");
-                    assert_eq!(loading.factors.a(*site, part).unwrap().len(), part.elements());
+                    assert_eq!(loading.factors.a(*lora_target, part).unwrap().len(), part.elements());
                 }
-                Piece::B { site, part } => {
-                    count[*site][1] += 1;
+                Piece::B { lora_target, part } => {
+                    count[*lora_target][1] += 1;
                     assert!(part.elements(RANK) <= ELEMENTS, "{part:?}");
-                    assert_eq!(loading.factors.b(*site, part).unwrap().len(), part.elements(RANK));
+                    assert_eq!(loading.factors.b(*lora_target, part).unwrap().len(), part.elements(RANK));
                 }
                 _ => {}
             }
@@ -71,15 +73,15 @@ fn pieces_are_small_and_make_the_whole() {
 
         while loading.advance().unwrap() {}
         let adapter = loading.finish().unwrap();
-        let unpack = |site, expert| {
-            let a = unpack_a(&adapter.sites, &adapter.packed, site, expert);
-            (a, unpack_b(&adapter.sites, &adapter.packed, site, expert))
+        let unpack = |lora_target, expert| {
+            let a = unpack_a(&adapter.lora_targets, &adapter.packed, lora_target, expert);
+            (a, unpack_b(&adapter.lora_targets, &adapter.packed, lora_target, expert))
         };
         let numbers = |count: usize| -> Vec<f32> { (1..=count).map(|i| i as f32).collect() };
         assert_eq!(unpack(0, 0), (numbers(RANK * Q.0), numbers(Q.1 * RANK)));
-        for (site, (k, rows)) in [(1, GATE_UP), (2, DOWN)] {
+        for (lora_target, (k, rows)) in [(1, GATE_UP), (2, DOWN)] {
             for expert in 0..EXPERTS {
-                let (a, b) = unpack(site, expert);
+                let (a, b) = unpack(lora_target, expert);
                 // [expert, rank][width], and [row][rank, expert].
                 let together =
                     |width: usize, r: usize, i: usize| ((expert * RANK + r) * width + i + 1) as f32;
@@ -115,6 +117,6 @@ fn combinations_take_pieces_too() {
     let pieces = loading.pieces.iter().filter(|piece| matches!(piece, Piece::A { .. })).count();
     assert_eq!(pieces, 5, "16 ranks of 4096 columns each, and the last 6");
     let both = loading.run().unwrap();
-    let a = |adapter: &Adapter| unpack_a(&adapter.sites, &adapter.packed, 0, 0);
+    let a = |adapter: &Adapter| unpack_a(&adapter.lora_targets, &adapter.packed, 0, 0);
     assert_eq!(a(&both), [a(&parts[0].0), a(&parts[1].0)].concat());
 }

@@ -11,16 +11,16 @@ fn factors_land_where_kernels_read_them() {
     let shapes: Vec<bool> = adapter.packed.layouts().iter().map(Option::is_some).collect();
     assert_eq!(shapes, [true, false, false, false, true, false, false, false]);
     let layout = adapter.packed.layouts()[4].as_ref().unwrap();
-    let a = unpack_a(&adapter.sites, &adapter.packed, 4, 0);
+    let a = unpack_a(&adapter.lora_targets, &adapter.packed, 4, 0);
     assert_eq!(a, (1..=16).map(|i| i as f32).collect::<Vec<f32>>());
     assert_eq!((layout.rank(), adapter.scales[4].as_slice()), (2, &[2.0, 2.0][..]));
     assert!(adapter.notes.is_empty());
 }
 
-/// Element `[row, r]` of an expert's B, and `[r, i]` of its A, at a site.
-fn element_of_experts(adapter: &Adapter, site: usize, expert: usize) -> (Vec<f32>, Vec<f32>) {
-    let a = unpack_a(&adapter.sites, &adapter.packed, site, expert);
-    let b = unpack_b(&adapter.sites, &adapter.packed, site, expert);
+/// Element `[row, r]` of an expert's B, and `[r, i]` of its A, at a LoRA target.
+fn element_of_experts(adapter: &Adapter, lora_target: usize, expert: usize) -> (Vec<f32>, Vec<f32>) {
+    let a = unpack_a(&adapter.lora_targets, &adapter.packed, lora_target, expert);
+    let b = unpack_b(&adapter.lora_targets, &adapter.packed, lora_target, expert);
     (a, b)
 }
 
@@ -117,10 +117,10 @@ fn one_way_round_must_be_known_and_the_same() {
     // Experts of 12 by 12 would fit both ways.
     let mut square = adapters();
     square
-        .sites
+        .lora_targets
         .iter_mut()
-        .filter(|site| site.outs[0].rows as usize == HIDDEN)
-        .for_each(|site| site.outs[0].rows = 12);
+        .filter(|lora_target| lora_target.outs[0].rows as usize == HIDDEN)
+        .for_each(|lora_target| lora_target.outs[0].rows = 12);
     let try_read = |draft: &Draft| {
         let config = draft.config.to_string();
         PeftAdapter::from_bytes(Path::new("dir"), &config, draft.file(), &square, "small")
@@ -159,8 +159,8 @@ fn combinations_are_one_adapter_with_all_ranks() {
     assert_eq!(both.scales[0], [1.0, 1.0, -1.0, -1.0, -1.0]);
     assert_eq!(both.scales[1], [-1.0; 3]);
     let unpack = |adapter: &Adapter| {
-        let a = unpack_a(&adapter.sites, &adapter.packed, 0, 0);
-        (a, unpack_b(&adapter.sites, &adapter.packed, 0, 0))
+        let a = unpack_a(&adapter.lora_targets, &adapter.packed, 0, 0);
+        (a, unpack_b(&adapter.lora_targets, &adapter.packed, 0, 0))
     };
     let ((a0, b0), (a1, b1), (a, b)) = (unpack(&plain), unpack(&other), unpack(&both));
     assert_eq!(a, [a0, a1].concat());

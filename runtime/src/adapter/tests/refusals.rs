@@ -202,20 +202,20 @@ fn one_tensor_cannot_be_given_twice() {
     }
 }
 
-/// Plans from elsewhere can say anything of their sites: adapters for such are refused.
+/// Plans from elsewhere can say anything of their LoRA targets: adapters for such are refused.
 #[test]
-fn sites_that_make_no_matrix_together_are_refused() {
-    let gguf = |change: fn(&mut Vec<Site>)| {
-        let mut sites = adapters().sites;
-        sites.retain(|site| site.name.starts_with("layers.0."));
-        let mut gate = sites.remove(2);
+fn lora_targets_that_make_no_matrix_together_are_refused() {
+    let gguf = |change: fn(&mut Vec<LoraTarget>)| {
+        let mut lora_targets = adapters().lora_targets;
+        lora_targets.retain(|lora_target| lora_target.name.starts_with("layers.0."));
+        let mut gate = lora_targets.remove(2);
         gate.outs.truncate(1);
         gate.outs[0].step = 1;
         let mut up = gate.clone();
         (gate.tensor, up.tensor) = ("blk.0.ffn_gate_exps.weight".into(), "blk.0.ffn_up_exps.weight".into());
-        sites.extend([gate, up]);
-        change(&mut sites);
-        let adapters = Adapters { format: WeightFormat::F32, sites };
+        lora_targets.extend([gate, up]);
+        change(&mut lora_targets);
+        let adapters = Adapters { format: WeightFormat::F32, lora_targets };
         AdapterLoader::new(
             Arc::new(adapters),
             WeightRegion::anonymous(64).unwrap().freeze().unwrap(),
@@ -226,12 +226,12 @@ fn sites_that_make_no_matrix_together_are_refused() {
     let whole = draft.clone().pair("0.mlp.experts", [2 * EXPERTS, HIDDEN], [2 * FF, 2 * EXPERTS]);
     whole.load_with(&gguf(|_| {})).unwrap();
     let half = draft.pair("0.mlp.experts", [2 * EXPERTS, HIDDEN], [FF, 2 * EXPERTS]);
-    let faults: [fn(&mut Vec<Site>); 5] = [
-        |sites| drop(sites.pop()),
-        |sites| sites[3].outs[0].rows += 1,
-        |sites| sites[4].k += 4,
-        |sites| sites[4].experts += 1,
-        |sites| sites[4].tensor.replace_range(.., "blk.0.ffn_gate_exps.weight"),
+    let faults: [fn(&mut Vec<LoraTarget>); 5] = [
+        |lora_targets| drop(lora_targets.pop()),
+        |lora_targets| lora_targets[3].outs[0].rows += 1,
+        |lora_targets| lora_targets[4].k += 4,
+        |lora_targets| lora_targets[4].experts += 1,
+        |lora_targets| lora_targets[4].tensor.replace_range(.., "blk.0.ffn_gate_exps.weight"),
     ];
     for change in faults {
         for draft in [&whole, &half] {

@@ -1,0 +1,71 @@
+//! `AddWeighted` in 256 bits (AVX2, FMA) and in 512 bits (AVX-512 F). Rows are independent and short, so the CPU has many of them under
+//! way: targets come from memory. Clobbers: caller-saved registers and flags.
+
+use super::AsmKernel;
+use super::regs::{PARAMS, Regs, SCRATCH};
+use super::vector::{Fma, Lanes, Operand, Place, Vectors, Width};
+use crate::ukernel::MicroKernel;
+use iced_x86::IcedError;
+use iced_x86::code_asm::{AsmRegister64, CodeAssembler, qword_ptr};
+use kernmill_plan::target::Level;
+
+/// 256 bits.
+pub const AVX2: AsmKernel = AsmKernel {
+    name: "add_weighted_avx2",
+    levels: |level| matches!(level, Level::V3 | Level::V3Vnni),
+    serves,
+    assemble: |a, ukernel| assemble(a, ukernel, Width::Half),
+};
+
+/// 512 bits.
+pub const AVX512: AsmKernel = AsmKernel {
+    name: "add_weighted_avx512",
+    levels: |level| level >= Level::V4,
+    serves,
+    assemble: |a, ukernel| assemble(a, ukernel, Width::Full),
+};
+
+/// A bias stays in registers: up to eight of them.
+const LONGEST: usize = 64;
+
+fn serves(ukernel: MicroKernel) -> bool {
+    matches!(ukernel, MicroKernel::AddWeighted { n, .. } if n.is_multiple_of(16) && n <= LONGEST)
+}
+
+fn assemble(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width) -> Result<(), IcedError> {
+    let MicroKernel::AddWeighted { n, bias } = ukernel else { return Ok(()) };
+    let regs = Regs::with_params(6);
+    let [x, biases, weights, targets, offset, rows] = PARAMS;
+    let vectors = n / width.lanes();
+    let (weight, value, sum) = (0, 1, 2);
+    let place =
+        |base: AsmRegister64, vector: usize| Place { base, index: None, offset: vector * width.lanes() * 4 };
+    let resident = |vector: usize| 3 + vector;
+    let (mut again, mut done) = (a.create_label(), a.create_label());
+    a.test(rows, rows)?;
+    a.je(done)?;
+    for vector in (0..vectors).filter(|_| bias) {
+        Vectors { a: &mut *a, width }.load(resident(vector), Operand::Memory(place(biases, vector)))?;
+    }
+    a.set_label(&mut again)?;
+    a.mov(SCRATCH, qword_ptr(targets))?;
+    let mut v = Vectors { a: &mut *a, width };
+    v.broadcast(weight, place(weights, 0))?;
+    for vector in 0..vectors {
+        let target = Place { index: Some(offset), ..place(SCRATCH, vector) };
+        v.load(value, Operand::Memory(place(x, vector)))?;
+        if bias {
+            v.lanes(Lanes::Add, value, value, Operand::Register(resident(vector)))?;
+        }
+        v.load(sum, Operand::Memory(target))?;
+        v.fma(Fma::F231, sum, weight, Operand::Register(value))?;
+        v.store(target, sum)?;
+    }
+    a.add(x, (n * 4) as i32)?;
+    a.add(weights, 4)?;
+    a.add(targets, 8)?;
+    a.dec(rows)?;
+    a.jne(again)?;
+    a.set_label(&mut done)?;
+    regs.restore_and_return(a)
+}

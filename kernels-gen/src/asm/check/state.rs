@@ -1,0 +1,117 @@
+//! What is known of registers and the stack at a place of the code.
+
+use super::Rule;
+use crate::asm::regs::PARAMS;
+use crate::ukernel::param::{Param, TileState};
+use iced_x86::Register;
+
+/// Whose values the caller wants back.
+pub const CALLEE_SAVED: [Register; 6] =
+    [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15];
+
+/// What is known of a general register or a place on the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Never written, or different things on different paths.
+    Undefined,
+    /// No pointer.
+    Number,
+    /// Somewhere in the memory of that parameter.
+    Pointer(usize),
+    /// Somewhere in a row of a list, for reading.
+    Row,
+    /// Somewhere in a row of a list, for reading and writing.
+    Target,
+    /// That offset in the micro-kernel.
+    Constant(i64),
+    /// What the caller had in a callee-saved register.
+    Callers(Register),
+}
+
+impl Value {
+    pub fn meet(self, other: Value) -> Value {
+        if self == other { self } else { Value::Undefined }
+    }
+
+    /// The sum, if it is a pointer or a number.
+    pub fn plus(self, other: Value) -> Option<Value> {
+        match (self, other) {
+            (Value::Number, Value::Number) => Some(Value::Number),
+            (pointer @ (Value::Pointer(_) | Value::Row | Value::Target), Value::Number)
+            | (Value::Number, pointer @ (Value::Pointer(_) | Value::Row | Value::Target)) => Some(pointer),
+            _ => None,
+        }
+    }
+
+    pub fn plus_constant(self, constant: i64) -> Value {
+        match self {
+            Value::Constant(offset) => Value::Constant(offset + constant),
+            other => other,
+        }
+    }
+}
+
+/// What is known at a place of the code.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// By register number.
+    pub general: [Value; 16],
+    /// Pushed eight bytes, the last on top.
+    pub stack: Vec<Value>,
+    /// Bit per vector register that has been written.
+    pub vectors: u32,
+    /// The same of mask registers.
+    pub masks: u8,
+    /// Whether a ymm or zmm register was used since the last vzeroupper.
+    pub wide: bool,
+    /// Whether tiles are configured, which makes them zero.
+    pub configured: bool,
+}
+
+impl State {
+    pub fn entry(params: &[Param], tiles: TileState) -> State {
+        let mut general = [Value::Undefined; 16];
+        for register in CALLEE_SAVED {
+            general[register.number()] = Value::Callers(register);
+        }
+        for (index, (param, register)) in params.iter().zip(PARAMS).enumerate() {
+            let value = if *param == Param::Number { Value::Number } else { Value::Pointer(index) };
+            general[Register::from(register).number()] = value;
+        }
+        State { general, stack: Vec::new(), vectors: 0, masks: 0, wide: false, configured: tiles.before }
+    }
+
+    /// What holds whichever way the place was reached.
+    pub fn meet(&self, other: &State) -> Result<State, Rule> {
+        if self.stack.len() != other.stack.len() {
+            return Err(Rule::StackMeet);
+        }
+        if self.configured != other.configured {
+            return Err(Rule::Tiles);
+        }
+        Ok(State {
+            general: std::array::from_fn(|i| self.general[i].meet(other.general[i])),
+            stack: self.stack.iter().zip(&other.stack).map(|(a, b)| a.meet(*b)).collect(),
+            vectors: self.vectors & other.vectors,
+            masks: self.masks & other.masks,
+            wide: self.wide || other.wide,
+            configured: self.configured,
+        })
+    }
+
+    pub fn get(&self, register: Register) -> Value {
+        self.general[register.full_register().number()]
+    }
+
+    pub fn set(&mut self, register: Register, value: Value) {
+        self.general[register.full_register().number()] = value;
+    }
+
+    /// A register's value, which must be a defined one of the micro-kernel's own.
+    pub fn defined(&self, register: Register) -> Result<Value, Rule> {
+        match self.get(register) {
+            Value::Undefined | Value::Callers(_) => Err(Rule::Undefined(register)),
+            value => Ok(value),
+        }
+    }
+}

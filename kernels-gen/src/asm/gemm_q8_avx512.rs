@@ -1,0 +1,346 @@
+//! `Decode`, `GemmQ8` and `GemmDecode` in 512 bits. `Decode` needs AVX-512 F and BW, the others VNNI too.
+//!
+//! Tile of the latter: one or two times 16 rows (the lanes) x up to 6 tokens, one int32 and one f32 accumulator each: 24 registers of
+//! accumulators, two lines of weights, two broadcast activations, three for decoding meanwhile. An activation is broadcast to a register once for both
+//! tiles, so that loads stay well below two a cycle; what bounds it is 8 `vpdpbusd` and 2 `fma` per block, row vector and token.
+//! Clobbers: caller-saved registers and flags.
+
+use super::AsmKernel;
+use super::regs::{PARAMS, Regs, SCRATCH};
+use crate::ukernel::MicroKernel;
+use crate::ukernel::block::{MXFP4_TABLE, data_lines, scale_bytes};
+use crate::ukernel::gemm_q8::{
+    CHUNK_BLOCKS, DECODED_BLOCK, DECODED_DATA, DECODED_TILE, Decoded, DotStep, MAGIC, Overlap, PANEL_BLOCK,
+    PANEL_SCALES, PANEL_STARTS,
+};
+use iced_x86::IcedError;
+use iced_x86::code_asm::{
+    AsmRegister64, AsmRegisterZmm, CodeAssembler, dword_bcst, dword_ptr, qword_ptr, xmmword_ptr, ymmword_ptr,
+    zmmword_ptr,
+};
+use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
+use kernmill_plan::target::Level;
+
+/// Decoding.
+pub const DECODE: AsmKernel = AsmKernel {
+    name: "decode_avx512",
+    levels: |level| level >= Level::V4,
+    serves: |ukernel| matches!(ukernel, MicroKernel::Decode { .. }),
+    assemble: |a, ukernel| match ukernel {
+        MicroKernel::Decode { format } => decode(a, format),
+        _ => Ok(()),
+    },
+};
+
+/// Multiplying.
+pub const GEMM: AsmKernel = AsmKernel {
+    name: "gemm_q8_avx512vnni",
+    levels: |level| level >= Level::CascadeLake,
+    serves: |ukernel| ukernel.is_gemm(DotStep::K4) || is_overlap(ukernel),
+    assemble: |a, ukernel| assemble(a, ukernel, Scaling::Multiply),
+};
+
+/// Multiplying, where weight scales are powers of two: an accumulator starts at `MAGIC * w` instead of `MAGIC`, and one addition makes
+/// it `isum * w`, exactly as the multiplication would. CPUs whose adders are not their multipliers (Zen) have a tenth less to do for it; where one unit
+/// does both (Intel's), the second addition costs more than the multiplication saved.
+pub const GEMM_ADDS: AsmKernel = AsmKernel {
+    name: "gemm_q8_avx512vnni_adds",
+    levels: |level| level >= Level::CascadeLake,
+    serves: |ukernel| {
+        matches!(ukernel, MicroKernel::GemmQ8 { weights: Decoded::U8Max24Pow2, tiles: 1..=2, tokens: 1..=6 })
+            || is_overlap(ukernel)
+    },
+    assemble: |a, ukernel| assemble(a, ukernel, Scaling::Add),
+};
+
+fn is_overlap(ukernel: MicroKernel) -> bool {
+    matches!(ukernel, MicroKernel::GemmDecode(Overlap { tokens: 1..=6, .. }))
+}
+
+fn assemble(a: &mut CodeAssembler, ukernel: MicroKernel, scaling: Scaling) -> Result<(), IcedError> {
+    match ukernel {
+        MicroKernel::GemmQ8 { tiles, tokens, .. } => gemm(a, tiles, tokens, scaling, None),
+        MicroKernel::GemmDecode(overlap) => gemm(a, 2, overlap.tokens, scaling, Some(overlap)),
+        _ => Ok(()),
+    }
+}
+
+/// How an accumulator becomes `isum * w`.
+#[derive(Clone, Copy, PartialEq)]
+enum Scaling {
+    Multiply,
+    Add,
+}
+
+/// Where the constants behind every micro-kernel here are.
+const NEGATIVE_MAGIC: usize = 0;
+const HALF: usize = 4;
+const SMALLEST: usize = 8;
+const MASK: usize = 12;
+const EXPONENT: usize = 16;
+const TABLE: usize = 32;
+
+fn constants(a: &mut CodeAssembler) -> Result<(), IcedError> {
+    let exponent = 0x8000_0000u32.wrapping_sub(MAGIC.to_bits());
+    a.dd(&[(-MAGIC).to_bits(), 0.5f32.to_bits(), 0x0040_0000, 0x0f0f_0f0f, exponent, 0, 0, 0])?;
+    a.db(&MXFP4_TABLE)
+}
+
+fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> {
+    let mut regs = Regs::with_params(4);
+    let [scales, data, out, blocks] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
+    let [w, negative, magic, half, smallest, table, mask] = [(); 7].map(|()| regs.vector());
+    let bytes = regs.vectors(16);
+    let mut pool = a.create_label();
+    regs.save(a)?;
+    a.lea(SCRATCH, qword_ptr(pool))?;
+    a.vpbroadcastd(magic, dword_ptr(SCRATCH + NEGATIVE_MAGIC))?;
+    if format != WeightFormat::Int8 {
+        a.vpbroadcastd(mask, dword_ptr(SCRATCH + MASK))?;
+    }
+    if format == WeightFormat::Mxfp4 {
+        a.vpbroadcastd(half, dword_ptr(SCRATCH + HALF))?;
+        a.vpbroadcastd(smallest, dword_ptr(SCRATCH + SMALLEST))?;
+        a.vbroadcasti32x4(table, xmmword_ptr(SCRATCH + TABLE))?;
+    }
+    let lines = data_lines(format);
+    let (mut again, mut done) = (a.create_label(), a.create_label());
+    a.test(blocks, blocks)?;
+    a.je(done)?;
+    a.set_label(&mut again)?;
+    if format == WeightFormat::Mxfp4 {
+        a.vpmovzxbd(w, xmmword_ptr(scales))?;
+        a.vpslld(w, w, 23)?;
+        // A scale byte of 0 stands for 2^-127, whose bits are below those of every other.
+        a.vpmaxud(w, w, smallest)?;
+        a.vmulps(w, w, half)?;
+    } else {
+        a.vcvtph2ps(w, ymmword_ptr(scales))?;
+    }
+    a.vmulps(negative, w, magic)?;
+    a.vmovups(zmmword_ptr(out), w)?;
+    a.vmovups(zmmword_ptr(out + LINE), negative)?;
+    for line in 0..lines {
+        let source = zmmword_ptr(data + line * LINE);
+        let place = |index: usize| zmmword_ptr(out + (DECODED_DATA + index * LINE));
+        if format == WeightFormat::Int8 {
+            a.vmovdqu64(bytes[line], source)?;
+            a.vmovdqu64(place(line), bytes[line])?;
+            continue;
+        }
+        let (low, high) = (bytes[2 * line], bytes[2 * line + 1]);
+        a.vmovdqu64(low, source)?;
+        a.vpsrlw(high, low, 4)?;
+        a.vpandd(low, low, mask)?;
+        a.vpandd(high, high, mask)?;
+        if format == WeightFormat::Mxfp4 {
+            a.vpshufb(low, table, low)?;
+            a.vpshufb(high, table, high)?;
+        }
+        a.vmovdqu64(place(2 * line), low)?;
+        a.vmovdqu64(place(2 * line + 1), high)?;
+    }
+    a.add(scales, scale_bytes(format) as i32)?;
+    a.add(data, (lines * LINE) as i32)?;
+    a.add(out, DECODED_BLOCK as i32)?;
+    a.dec(blocks)?;
+    a.jne(again)?;
+    a.set_label(&mut done)?;
+    regs.restore_and_return(a)?;
+    a.set_label(&mut pool)?;
+    constants(a)
+}
+
+/// The extra parameters and registers of a micro-kernel that also decodes.
+struct Meanwhile {
+    scales: AsmRegister64,
+    data: AsmRegister64,
+    out: AsmRegister64,
+    /// The 16 values of a code.
+    table: AsmRegisterZmm,
+    low: AsmRegisterZmm,
+    high: AsmRegisterZmm,
+}
+
+/// One thing to do for it; each follows from the one before.
+#[derive(Clone, Copy)]
+enum Piece {
+    LoadLine(usize),
+    Mask,
+    Look,
+    StoreLine(usize),
+    LoadScales,
+    Scale,
+    StoreScales,
+}
+
+impl Meanwhile {
+    /// What a block needs.
+    fn pieces() -> Vec<Piece> {
+        let lines = (0..data_lines(WeightFormat::Mxfp4))
+            .flat_map(|line| [Piece::LoadLine(line), Piece::Mask, Piece::Look, Piece::StoreLine(line)]);
+        lines.chain([Piece::LoadScales, Piece::Scale, Piece::StoreScales]).collect()
+    }
+
+    /// `base` points to [`constants`].
+    fn emit(&self, a: &mut CodeAssembler, piece: Piece, base: AsmRegister64) -> Result<(), IcedError> {
+        let Meanwhile { scales, data, out, table, low, high } = *self;
+        let line = |index: usize| zmmword_ptr(out + (DECODED_DATA + index * LINE));
+        match piece {
+            Piece::LoadLine(line) => {
+                a.vmovdqu64(low, zmmword_ptr(data + line * LINE))?;
+                a.vpsrlw(high, low, 4)
+            }
+            Piece::Mask => {
+                a.vpandd(low, low, dword_bcst(base + MASK))?;
+                a.vpandd(high, high, dword_bcst(base + MASK))
+            }
+            Piece::Look => {
+                a.vpshufb(low, table, low)?;
+                a.vpshufb(high, table, high)
+            }
+            Piece::StoreLine(index) => {
+                a.vmovdqu64(line(2 * index), low)?;
+                a.vmovdqu64(line(2 * index + 1), high)
+            }
+            Piece::LoadScales => {
+                a.vpmovzxbd(low, xmmword_ptr(scales))?;
+                a.vpslld(low, low, 23)
+            }
+            Piece::Scale => {
+                a.vpmaxud(low, low, dword_bcst(base + SMALLEST))?;
+                a.vmulps(low, low, dword_bcst(base + HALF))?;
+                a.vmulps(high, low, dword_bcst(base + NEGATIVE_MAGIC))
+            }
+            Piece::StoreScales => {
+                a.vmovups(zmmword_ptr(out), low)?;
+                a.vmovups(zmmword_ptr(out + LINE), high)
+            }
+        }
+    }
+}
+
+fn gemm(
+    a: &mut CodeAssembler,
+    tiles: usize,
+    tokens: usize,
+    scaling: Scaling,
+    overlap: Option<Overlap>,
+) -> Result<(), IcedError> {
+    let mut regs = Regs::with_params(6);
+    let [weights, panel, sums] = [PARAMS[0], PARAMS[1], PARAMS[2]];
+    let ints = regs.vectors(tiles * tokens);
+    let floats = regs.vectors(tiles * tokens);
+    let lines = regs.vectors(tiles);
+    let broadcast = regs.vectors(2);
+    let base = regs.general();
+    let (blocks, stride, gap, meanwhile) = match overlap {
+        None => (PARAMS[3], PARAMS[4], PARAMS[5], None),
+        Some(_) => {
+            let [blocks, stride, gap] = [(); 3].map(|()| regs.general());
+            let [table, low, high] = [(); 3].map(|()| regs.vector());
+            let [scales, data, out] = [PARAMS[3], PARAMS[4], PARAMS[5]];
+            (blocks, stride, gap, Some(Meanwhile { scales, data, out, table, low, high }))
+        }
+    };
+    let mut pool = a.create_label();
+    regs.save(a)?;
+    a.lea(base, qword_ptr(pool))?;
+    if let (Some(overlap), Some(meanwhile)) = (overlap, &meanwhile) {
+        a.mov(blocks, CHUNK_BLOCKS as u64)?;
+        a.mov(stride, overlap.stride as u64)?;
+        a.mov(gap, overlap.gap as u64)?;
+        a.vbroadcasti32x4(meanwhile.table, xmmword_ptr(base + TABLE))?;
+    }
+    a.mov(SCRATCH, sums)?;
+    for token in floats.chunks(tiles) {
+        a.vmovups(token[0], zmmword_ptr(SCRATCH))?;
+        if let Some(second) = token.get(1) {
+            a.vmovups(*second, zmmword_ptr(SCRATCH + gap))?;
+        }
+        a.add(SCRATCH, stride)?;
+    }
+    let (mut again, mut done) = (a.create_label(), a.create_label());
+    a.test(blocks, blocks)?;
+    a.je(done)?;
+    a.set_label(&mut again)?;
+    let negative = |tile: usize| zmmword_ptr(weights + (tile * DECODED_TILE + LINE));
+    if scaling == Scaling::Add {
+        // The bits of `-MAGIC * w` differ from the exponent of w only by a constant.
+        for (tile, exponent) in lines.iter().enumerate() {
+            a.vmovdqa64(*exponent, negative(tile))?;
+            a.vpaddd(*exponent, *exponent, dword_bcst(base + EXPONENT))?;
+        }
+    }
+    for (token, ints) in ints.chunks(tiles).enumerate() {
+        let start = PANEL_STARTS + token * 4;
+        if scaling == Scaling::Add {
+            for (int, exponent) in ints.iter().zip(&lines) {
+                a.vpaddd(*int, *exponent, dword_bcst(panel + start))?;
+            }
+            continue;
+        }
+        a.vpbroadcastd(ints[0], dword_ptr(panel + start))?;
+        if let Some(second) = ints.get(1) {
+            a.vmovdqa64(*second, ints[0])?;
+        }
+    }
+    let pieces = if meanwhile.is_some() { Meanwhile::pieces() } else { Vec::new() };
+    let slots = BLOCK / 4 * tokens;
+    for slot in 0..slots {
+        let (quad, token) = (slot / tokens, slot % tokens);
+        if token == 0 {
+            for (tile, line) in lines.iter().enumerate() {
+                let offset = tile * DECODED_TILE + DECODED_DATA + quad * LINE;
+                a.vmovdqa64(*line, zmmword_ptr(weights + offset))?;
+            }
+        }
+        let activations = broadcast[token % broadcast.len()];
+        a.vpbroadcastd(activations, dword_ptr(panel + (token * BLOCK + quad * 4)))?;
+        for (int, line) in ints[token * tiles..][..tiles].iter().zip(&lines) {
+            a.vpdpbusd(*int, *line, activations)?;
+        }
+        // Spread over the block.
+        let share = slot * pieces.len() / slots..(slot + 1) * pieces.len() / slots;
+        for piece in &pieces[share] {
+            meanwhile.iter().try_for_each(|meanwhile| meanwhile.emit(a, *piece, base))?;
+        }
+    }
+    if scaling == Scaling::Multiply {
+        for (tile, w) in lines.iter().enumerate() {
+            a.vmovaps(*w, zmmword_ptr(weights + tile * DECODED_TILE))?;
+        }
+    }
+    for (token, (ints, floats)) in ints.chunks(tiles).zip(floats.chunks(tiles)).enumerate() {
+        let scale = broadcast[token % broadcast.len()];
+        a.vpbroadcastd(scale, dword_ptr(panel + (PANEL_SCALES + token * 4)))?;
+        for (tile, ((int, float), w)) in ints.iter().zip(floats).zip(&lines).enumerate() {
+            match scaling {
+                Scaling::Multiply => a.vfmadd213ps(*int, *w, negative(tile))?,
+                Scaling::Add => a.vaddps(*int, *int, negative(tile))?,
+            }
+            a.vfmadd231ps(*float, *int, scale)?;
+        }
+    }
+    a.add(weights, DECODED_BLOCK as i32)?;
+    a.add(panel, PANEL_BLOCK as i32)?;
+    if let Some(Meanwhile { scales, data, out, .. }) = meanwhile {
+        a.add(scales, scale_bytes(WeightFormat::Mxfp4) as i32)?;
+        a.add(data, (data_lines(WeightFormat::Mxfp4) * LINE) as i32)?;
+        a.add(out, DECODED_BLOCK as i32)?;
+    }
+    a.dec(blocks)?;
+    a.jne(again)?;
+    a.set_label(&mut done)?;
+    a.mov(SCRATCH, sums)?;
+    for token in floats.chunks(tiles) {
+        a.vmovups(zmmword_ptr(SCRATCH), token[0])?;
+        if let Some(second) = token.get(1) {
+            a.vmovups(zmmword_ptr(SCRATCH + gap), *second)?;
+        }
+        a.add(SCRATCH, stride)?;
+    }
+    regs.restore_and_return(a)?;
+    a.set_label(&mut pool)?;
+    constants(a)
+}

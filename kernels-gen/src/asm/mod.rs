@@ -1,0 +1,245 @@
+//! Assembled micro-kernel micro-kernels, assembled: the versions of [`MicroKernel`]s for vectors that Cranelift does not have.
+//!
+//! Each has the contract of its micro-kernel and gives the same bits as the 128-bit version; each file says what it needs of the CPU, its
+//! tile, and what it clobbers. Micro-kernels without an assembled version for a level use the 128-bit one.
+
+mod add_dot_avx2;
+mod add_dot_avx512;
+mod add_weighted;
+mod attention_avx2;
+mod attention_avx512;
+pub mod check;
+mod dot_f32_avx2;
+mod dot_f32_avx512;
+mod dot_int8_f32_avx512;
+mod dot_q8_avx2;
+mod dot_q8_avx512;
+mod dot_q8_avx512_bw;
+mod dot_q8x4_avx2;
+mod dot_q8x4_avx512;
+mod exp;
+mod gemm_bf16_amx;
+mod gemm_bf16_avx512;
+mod gemm_q8_avx2;
+mod gemm_q8_avx2_plain;
+mod gemm_q8_avx512;
+mod gemm_q8_avx512_bw;
+mod loop_shape;
+mod map;
+mod prefetch;
+mod quantize;
+mod regs;
+mod rms_norm;
+mod softmax_avx2;
+mod softmax_avx512;
+mod vector;
+
+pub use regs::ZMM;
+
+use crate::ukernel::MicroKernel;
+use iced_x86::IcedError;
+use iced_x86::code_asm::CodeAssembler;
+use kernmill_plan::target::Level;
+use std::fmt;
+
+/// One assembled version of a micro-kernel.
+pub struct AsmKernel {
+    /// Name in listings.
+    pub name: &'static str,
+    /// Whether code of that level may use it.
+    pub levels: fn(Level) -> bool,
+    /// Whether it computes that micro-kernel.
+    pub serves: fn(MicroKernel) -> bool,
+    assemble: fn(&mut CodeAssembler, MicroKernel) -> Result<(), IcedError>,
+}
+
+impl fmt::Debug for AsmKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Every assembled version; of those that serve a micro-kernel, the widest with the most features first.
+pub const ALL: &[AsmKernel] = &[
+    dot_q8x4_avx512::VBMI,
+    dot_q8x4_avx512::VBMI_LINEAR,
+    dot_q8x4_avx512::PLAIN,
+    dot_q8x4_avx512::PLAIN_LINEAR,
+    dot_q8x4_avx2::VNNI,
+    dot_q8x4_avx2::PLAIN,
+    dot_q8_avx512::VBMI,
+    dot_q8_avx512::VBMI_LINEAR,
+    dot_q8_avx512::PLAIN,
+    dot_q8_avx512::PLAIN_LINEAR,
+    dot_q8_avx512_bw::WIDE,
+    dot_q8_avx2::VNNI,
+    dot_q8_avx2::PLAIN,
+    gemm_q8_avx512::DECODE,
+    gemm_q8_avx512::GEMM,
+    gemm_q8_avx512::GEMM_ADDS,
+    gemm_q8_avx512_bw::WIDE,
+    gemm_q8_avx2::DECODE,
+    gemm_q8_avx2::VNNI,
+    gemm_q8_avx2_plain::WIDE,
+    prefetch::WIDE,
+    gemm_bf16_amx::GEMM,
+    gemm_bf16_amx::ON,
+    gemm_bf16_amx::OFF,
+    gemm_bf16_avx512::DECODE,
+    gemm_bf16_avx512::GEMM,
+    dot_f32_avx512::WIDE,
+    dot_int8_f32_avx512::WIDE,
+    dot_f32_avx2::WIDE,
+    attention_avx512::SCORE,
+    attention_avx512::VALUE,
+    attention_avx2::SCORE,
+    attention_avx2::VALUE,
+    softmax_avx512::SOFTMAX,
+    softmax_avx512::COMBINE,
+    softmax_avx2::SOFTMAX,
+    softmax_avx2::COMBINE,
+    map::AVX512,
+    map::AVX2,
+    quantize::AVX512,
+    quantize::AVX2,
+    rms_norm::AVX512,
+    rms_norm::AVX2,
+    add_dot_avx512::WIDE,
+    add_dot_avx2::WIDE,
+    add_weighted::AVX512,
+    add_weighted::AVX2,
+];
+
+/// The assembled versions that serve a micro-kernel at a level, in the order of [`ALL`]. The 128-bit version serves it besides.
+pub fn candidates(ukernel: MicroKernel, level: Level) -> impl Iterator<Item = &'static AsmKernel> {
+    ALL.iter().filter(move |wide| (wide.levels)(level) && (wide.serves)(ukernel))
+}
+
+/// The first of the [`candidates`], if any.
+pub fn find(ukernel: MicroKernel, level: Level) -> Option<&'static AsmKernel> {
+    candidates(ukernel, level).next()
+}
+
+/// Why an assembled version is no code. A defect of the version.
+#[derive(Debug, thiserror::Error)]
+pub enum AssembleError {
+    /// The assembler refused it.
+    #[error(transparent)]
+    Assembler(#[from] IcedError),
+    /// It breaks a rule.
+    #[error(transparent)]
+    Check(#[from] check::Violation),
+}
+
+/// Machine code of an assembled version, constants behind it, checked against the micro-kernel's contract and the level's features.
+///
+/// # Errors
+/// Never for the versions here: an error is a defect.
+pub fn assemble(wide: &AsmKernel, ukernel: MicroKernel, level: Level) -> Result<Vec<u8>, AssembleError> {
+    let mut code = CodeAssembler::new(64)?;
+    (wide.assemble)(&mut code, ukernel)?;
+    let bytes = code.assemble(0)?;
+    check::check(&bytes, &ukernel.contract(), ukernel.tiles(), level)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ukernel::Order;
+    use crate::ukernel::gemm_bf16::Shape;
+    use crate::ukernel::gemm_q8::{Decoded, DotStep, Overlap};
+    use crate::ukernel::map::Map;
+    use iced_x86::{Decoder, DecoderOptions, EncodingKind, FlowControl};
+    use kernmill_plan::format::WeightFormat;
+    use kernmill_plan::kv::KvElem;
+
+    fn ukernels() -> Vec<MicroKernel> {
+        let mut ukernels = Vec::new();
+        for format in WeightFormat::ALL {
+            for k in [32, 64, 2880] {
+                for tokens in (1..=8).filter(|_| format.is_blocked()) {
+                    ukernels.push(MicroKernel::DotQ8 { format, k, tokens });
+                }
+                let adjacent = [(1, Order::Straight), (2, Order::Pairs), (2, Order::Straight)];
+                for (tokens, order) in adjacent.into_iter().filter(|_| format.is_blocked()) {
+                    ukernels.push(MicroKernel::DotQ8x4 { format, k, tokens, order });
+                }
+                ukernels.extend((1..=2).map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
+            }
+            if format.is_blocked() {
+                ukernels.extend([MicroKernel::Decode { format }, MicroKernel::DecodeWords]);
+            } else {
+                ukernels.extend((1..=50).map(|k| MicroKernel::DotF32 { format, k, tokens: 1 }));
+            }
+        }
+        for (weights, tiles) in Decoded::ALL.into_iter().flat_map(|weights| [(weights, 1), (weights, 2)]) {
+            ukernels.extend((1..=6).map(|tokens| MicroKernel::GemmQ8 { weights, tiles, tokens }));
+        }
+        for (tokens, gap) in (1..=6).flat_map(|tokens| [(tokens, 64), (tokens, 4096)]) {
+            ukernels.push(MicroKernel::GemmDecode(Overlap { tokens, stride: 128, gap }));
+        }
+        ukernels.push(MicroKernel::Prefetch);
+        for (tiles, groups) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+            ukernels.push(MicroKernel::GemmBf16(Shape { tiles, groups, stride: 256, gap: 128 }));
+        }
+        ukernels.extend([MicroKernel::DecodeBf16, MicroKernel::TilesOn, MicroKernel::TilesOff]);
+        for elem in [KvElem::F16, KvElem::F32] {
+            for (head_dim, group) in (1..=9).flat_map(|group| [(8, group), (80, group), (128, group)]) {
+                ukernels.push(MicroKernel::Score { elem, head_dim, group, scale: 0 });
+                ukernels.push(MicroKernel::Value { elem, head_dim, group });
+                let sinks = elem == KvElem::F16;
+                ukernels.push(MicroKernel::Combine { head_dim, group, sinks });
+            }
+        }
+        ukernels.push(MicroKernel::Softmax);
+        for n in [16, 32, 48, 64, 2880] {
+            ukernels.push(MicroKernel::RmsNorm { n, eps: 0 });
+            ukernels.push(MicroKernel::Map(Map::add(n, 4 * n, 0)));
+            ukernels.push(MicroKernel::Map(Map::zero(n, 4 * n)));
+        }
+        for n in [16, 32, 64] {
+            ukernels.extend([false, true].map(|bias| MicroKernel::AddWeighted { n, bias }));
+        }
+        ukernels.push(MicroKernel::Quantize);
+        ukernels
+    }
+
+    #[test]
+    fn every_shape_assembles_in_its_level_s_encoding() {
+        for level in Level::ALL {
+            for ukernel in ukernels() {
+                for wide in candidates(ukernel, level) {
+                    let what = format!("{} of {ukernel} for {}", wide.name, level.name());
+                    let code =
+                        assemble(wide, ukernel, level).unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let mut returned = false;
+                    for instruction in &mut Decoder::new(64, &code, DecoderOptions::NONE) {
+                        if instruction.flow_control() == FlowControl::Return {
+                            returned = true;
+                            break;
+                        }
+                        assert!(!instruction.is_invalid(), "{what}");
+                        let evex = instruction.encoding() == EncodingKind::EVEX;
+                        assert!(!evex || level >= Level::V4, "{what}: {:?}", instruction.code());
+                    }
+                    assert!(returned, "{what}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_level_has_wide_dots_and_gemms() {
+        for level in Level::ALL {
+            for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
+                assert!(find(MicroKernel::DotQ8 { format, k: 64, tokens: 8 }, level).is_some());
+                let weights = DotStep::at(level).decoded(format);
+                assert!(find(MicroKernel::decoding(weights, format), level).is_some());
+            }
+            for weights in DotStep::at(level).kinds().iter().copied() {
+                assert!(find(MicroKernel::GemmQ8 { weights, tiles: 2, tokens: 6 }, level).is_some());
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What each micro-kernel may do to memory, as data: which parameters it reads and writes, and exactly how far.
+//!
+//! The checker of assembled micro-kernels (`wide/check/`) takes the directions from here; the tests with guard pages take the sizes.
+
+use super::block::{data_lines, scale_bytes};
+use super::dot_q8::TILES_PER_CALL;
+use super::gemm_bf16::{self, GROUP, ROW_BYTES};
+use super::gemm_q8::{CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, Overlap, PANEL_BLOCK, WORDS_BLOCK};
+use super::param::{Amount, Param, Region, Rows, TileState};
+use super::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, add_dot, add_weighted, quantize, rms_norm};
+use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
+
+/// Bytes of the results of 16 rows.
+const ROWS_F32: usize = TILE_ROWS * 4;
+
+impl MicroKernel {
+    /// Whether tiles are configured around it.
+    pub fn tiles(self) -> TileState {
+        match self {
+            MicroKernel::TilesOn => TileState { before: false, after: true },
+            MicroKernel::TilesOff => TileState { before: true, after: false },
+            MicroKernel::GemmBf16(_) => TileState { before: true, after: true },
+            _ => TileState::default(),
+        }
+    }
+
+    /// The parameters, in order.
+    pub fn contract(self) -> Vec<Param> {
+        match self {
+            MicroKernel::DotQ8 { format, k, tokens } => dot(format, k, tokens, k + k / BLOCK * 8),
+            MicroKernel::DotQ8x4 { format, k, tokens, .. } => {
+                let mut params = dot(format, k, tokens, k + k / BLOCK * 8);
+                params[0] = Param::Read(Region::new(TILES_PER_CALL * format.tile(k).bytes()));
+                params[2] =
+                    Param::Write(Region::new(TILES_PER_CALL * ROWS_F32).times(tokens, Amount::param(3)));
+                params
+            }
+            MicroKernel::DotF32 { format, k, tokens } => dot(format, k, tokens, 4 * k),
+            MicroKernel::Decode { format } => vec![
+                Param::Read(Region::new(Amount::times(3, scale_bytes(format)))),
+                Param::Read(Region::new(Amount::times(3, data_lines(format) * LINE))),
+                Param::Write(Region::new(Amount::times(3, DECODED_BLOCK))),
+                Param::Number,
+            ],
+            MicroKernel::DecodeWords => vec![
+                Param::Read(Region::new(Amount::times(3, scale_bytes(WeightFormat::Int8)))),
+                Param::Read(Region::new(Amount::times(3, data_lines(WeightFormat::Int8) * LINE))),
+                Param::Write(Region::new(Amount::times(3, WORDS_BLOCK))),
+                Param::Number,
+            ],
+            MicroKernel::Prefetch => vec![Param::Ahead, Param::Ahead, Param::Number],
+            MicroKernel::GemmQ8 { weights, tiles, tokens } => vec![
+                Param::Read(
+                    Region::new(Amount::times(3, weights.block_bytes()))
+                        .times(tiles, weights.tile_bytes())
+                        .aligned(LINE),
+                ),
+                Param::Read(Region::new(Amount::times(3, weights.panel().block))),
+                Param::Update(
+                    Region::new(ROWS_F32).times(tokens, Amount::param(4)).times(tiles, Amount::param(5)),
+                ),
+                Param::Number,
+                Param::Number,
+                Param::Number,
+            ],
+            MicroKernel::GemmDecode(Overlap { tokens, stride, gap }) => vec![
+                Param::Read(Region::new(CHUNK_BLOCKS * DECODED_BLOCK).times(2, DECODED_TILE).aligned(LINE)),
+                Param::Read(Region::new(CHUNK_BLOCKS * PANEL_BLOCK)),
+                Param::Update(Region::new(ROWS_F32).times(tokens, stride).times(2, gap)),
+                Param::Read(Region::new(CHUNK_BLOCKS * scale_bytes(WeightFormat::Mxfp4))),
+                Param::Read(Region::new(CHUNK_BLOCKS * data_lines(WeightFormat::Mxfp4) * LINE)),
+                Param::Write(Region::new(CHUNK_BLOCKS * DECODED_BLOCK)),
+            ],
+            MicroKernel::TilesOn | MicroKernel::TilesOff => Vec::new(),
+            MicroKernel::DecodeBf16 => vec![
+                Param::Read(Region::new(Amount::times(3, scale_bytes(WeightFormat::Mxfp4)))),
+                Param::Read(Region::new(Amount::times(3, data_lines(WeightFormat::Mxfp4) * LINE))),
+                Param::Write(Region::new(Amount::times(3, gemm_bf16::DECODED_BLOCK))),
+                Param::Number,
+                Param::Ahead,
+            ],
+            MicroKernel::GemmBf16(gemm_bf16::Shape { tiles, groups, stride, gap }) => vec![
+                Param::Read(
+                    Region::new(Amount::times(3, gemm_bf16::DECODED_BLOCK))
+                        .times(tiles, gemm_bf16::DECODED_TILE),
+                ),
+                Param::Read(
+                    Region::new(groups * GROUP * ROW_BYTES).times(Amount::param(3), gemm_bf16::PANEL_BLOCK),
+                ),
+                Param::Update(Region::new(ROWS_F32).times(groups * GROUP, stride).times(tiles, gap)),
+                Param::Number,
+                Param::Number,
+            ],
+            MicroKernel::Score { elem, head_dim, group, .. } => vec![
+                planes(elem, head_dim, None),
+                Param::Read(Region::new(group * head_dim * 4)),
+                Param::Write(Region::new(Amount::times(3, BLOCK_TOKENS * 4)).times(group, SCORE_STRIDE)),
+                Param::Number,
+            ],
+            MicroKernel::Value { elem, head_dim, group } => value(elem, head_dim, group),
+            MicroKernel::Softmax => vec![
+                Param::Update(Region::new(Amount::times(1, BLOCK_TOKENS * 4))),
+                Param::Number,
+                Param::Number,
+                Param::Number,
+                Param::Write(Region::new(4)),
+                Param::Write(Region::new(4)),
+            ],
+            MicroKernel::Combine { head_dim, group, sinks } => vec![
+                Param::Read(Region::new(Amount::times(5, group * head_dim * 4))),
+                Param::Read(Region::new(Amount::times(5, group * 4))),
+                Param::Read(Region::new(Amount::times(5, group * 4))),
+                if sinks { Param::Read(Region::new(group * 4)) } else { Param::Number },
+                Param::Write(Region::new(group * head_dim * 4)),
+                Param::Number,
+            ],
+            MicroKernel::Map(map) => map.contract(),
+            MicroKernel::AddWeighted { n, bias } => add_weighted::contract(n, bias),
+            MicroKernel::AddDot { format, tokens } => add_dot::contract(format, tokens),
+            MicroKernel::Quantize => quantize::contract(),
+            MicroKernel::RmsNorm { n, .. } => rms_norm::contract(n),
+        }
+    }
+}
+
+/// Both kinds of dot micro-kernel.
+fn dot(format: WeightFormat, k: usize, tokens: usize, row_bytes: usize) -> Vec<Param> {
+    vec![
+        Param::Read(Region::new(format.tile(k).bytes())),
+        Param::Rows(Rows { rows: tokens.into(), bytes: row_bytes, ahead: 0, tokens: None }),
+        Param::Write(Region::new(ROWS_F32).times(tokens, Amount::param(3))),
+        Param::Number,
+    ]
+}
+
+/// Keys or values of as many blocks as parameter 3 says.
+fn planes(elem: KvElem, head_dim: usize, tokens: Option<(usize, usize)>) -> Param {
+    let bytes = BLOCK_TOKENS * head_dim * elem.bytes();
+    Param::Rows(Rows { rows: Amount::param(3), bytes, ahead: BLOCKS_AHEAD, tokens })
+}
+
+/// Tokens `first..end`, parameters 4 and 5, of the values and of each head's weights.
+fn value(elem: KvElem, head_dim: usize, group: usize) -> Vec<Param> {
+    let weights =
+        Region::new(Amount { constant: 0, terms: vec![(5, 4), (4, -4)] }).starting_at(Amount::times(4, 4));
+    vec![
+        planes(elem, head_dim, Some((4, 5))),
+        Param::Read(weights.times(group, SCORE_STRIDE)),
+        Param::Update(Region::new(group * head_dim * 4)),
+        Param::Number,
+        Param::Number,
+        Param::Number,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ukernel::Order;
+    use crate::ukernel::gemm_q8::Decoded;
+    use crate::ukernel::map::Map;
+
+    #[test]
+    fn pieces_follow_the_arguments() {
+        let contract = MicroKernel::GemmQ8 { weights: Decoded::U8, tiles: 2, tokens: 2 }.contract();
+        let args = [0, 0, 0, 3, 128, 1000];
+        let Param::Update(sums) = &contract[2] else { panic!("{contract:?}") };
+        assert_eq!(sums.pieces(&args), [(0, 64), (1000, 64), (128, 64), (1128, 64)]);
+        let Param::Read(weights) = &contract[0] else { panic!("{contract:?}") };
+        assert_eq!(weights.pieces(&args), [(0, 3 * DECODED_BLOCK), (DECODED_TILE as i64, 3 * DECODED_BLOCK)]);
+        assert_eq!(weights.pieces(&[0; 6]), []);
+
+        let contract = MicroKernel::Value { elem: KvElem::F16, head_dim: 64, group: 1 }.contract();
+        let Param::Rows(values) = &contract[0] else { panic!("{contract:?}") };
+        assert_eq!(values.pieces(&[0, 0, 0, 2, 3, 7]), [3 * 128..7 * 128, 0..0]);
+        assert_eq!(values.pieces(&[0, 0, 0, 3, 15, 33]), [15 * 128..2048, 0..2048, 0..128]);
+        assert!(values.pieces(&[0, 0, 0, 1, 5, 5]).iter().all(|piece| piece.is_empty()));
+    }
+
+    #[test]
+    fn every_parameter_has_its_entry() {
+        let format = WeightFormat::Mxfp4;
+        for ukernel in [
+            MicroKernel::DotQ8 { format, k: 32, tokens: 1 },
+            MicroKernel::DotQ8x4 { format, k: 32, tokens: 1, order: Order::Straight },
+            MicroKernel::DotF32 { format, k: 32, tokens: 1 },
+            MicroKernel::Decode { format },
+            MicroKernel::DecodeWords,
+            MicroKernel::GemmQ8 { weights: Decoded::U8Max24Pow2, tiles: 1, tokens: 1 },
+            MicroKernel::GemmDecode(Overlap { tokens: 6, stride: 128, gap: 64 }),
+            MicroKernel::Prefetch,
+            MicroKernel::DecodeBf16,
+            MicroKernel::GemmBf16(gemm_bf16::Shape { tiles: 2, groups: 1, stride: 128, gap: 64 }),
+            MicroKernel::TilesOn,
+            MicroKernel::TilesOff,
+            MicroKernel::Score { elem: KvElem::F16, head_dim: 64, group: 8, scale: 0 },
+            MicroKernel::Value { elem: KvElem::F16, head_dim: 64, group: 8 },
+            MicroKernel::Softmax,
+            MicroKernel::Combine { head_dim: 64, group: 8, sinks: true },
+            MicroKernel::Combine { head_dim: 64, group: 8, sinks: false },
+            MicroKernel::Map(Map::add(32, 128, 0)),
+            MicroKernel::AddWeighted { n: 32, bias: true },
+            MicroKernel::AddDot { format: WeightFormat::Bf16, tokens: 6 },
+            MicroKernel::Quantize,
+            MicroKernel::RmsNorm { n: 32, eps: 0 },
+        ] {
+            assert_eq!(ukernel.contract().len(), ukernel.params(), "{ukernel}");
+        }
+    }
+}
