@@ -22,7 +22,7 @@ fn commands_in_documents_parse() {
 }
 
 /// Names of the commands that a help text lists.
-fn listed(help: &str) -> Vec<String> {
+pub fn listed(help: &str) -> Vec<String> {
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let list = list.take_while(|line| !line.is_empty());
     let names = list.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
@@ -72,7 +72,7 @@ fn the_readmes_test_command_is_the_one_that_ci_runs() {
     assert!(readme.contains(&format!("```sh\n{command}\n```")), "README.md does not have `{command}`");
 }
 
-fn help(args: &[&str]) -> String {
+pub fn help(args: &[&str]) -> String {
     // Examples stand on one line each where there is room.
     let output = program().args(args).env("COLUMNS", "200").output().unwrap();
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -3,7 +3,12 @@
 mod commands;
 mod commit;
 mod dependencies;
+mod json;
+mod messages;
+mod prose;
+mod reference;
 mod run;
+mod unsafe_code;
 mod workspace;
 
 use std::fs;
@@ -43,6 +48,32 @@ fn paths_in_documents_exist() {
         dead.extend(missing.map(|path| format!("{}: {}", document.display(), path.display())));
     }
     assert!(dead.is_empty(), "dead paths:\n{}", dead.join("\n"));
+}
+
+#[test]
+fn links_to_headings_lead_to_one() {
+    let mut dead = Vec::new();
+    for document in files(root(), &["md"]) {
+        let text = fs::read_to_string(&document).unwrap();
+        let targets = text.match_indices("](").filter_map(|(at, _)| text[at + 2..].split(')').next());
+        for target in targets.filter(|target| !target.contains("://")) {
+            let Some((file, heading)) = target.split_once('#') else { continue };
+            let file = if file.is_empty() { document.clone() } else { document.parent().unwrap().join(file) };
+            let is_there = fs::read_to_string(&file).is_ok_and(|text| {
+                text.lines().filter(|line| line.starts_with('#')).any(|line| anchor(line) == heading)
+            });
+            if !is_there {
+                dead.push(format!("{}: {target}", document.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "no such heading:\n{}", dead.join("\n"));
+}
+
+/// The name by which links reach a heading.
+fn anchor(line: &str) -> String {
+    let text = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+    text.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
 }
 
 #[test]
