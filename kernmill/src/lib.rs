@@ -51,6 +51,8 @@ pub mod tokens;
 pub mod tools;
 
 pub use error::{Error, Result};
+/// The runtime: the engine, its steps and sequences, the KV cache, sampling.
+pub use kernmill_runtime as runtime;
 pub use kernmill_runtime::{Engine, SamplerParams, StopReason, Summary};
 #[cfg(feature = "compiler")]
 pub use model::OpenedSource;
@@ -59,3 +61,8 @@ pub use model::{Loaded, Opened, Origin, Prepared, Times};
 pub use options::{CompileOptions, DEFAULT_CHUNK};
 pub use options::{Options, Target};
 pub use text::{Model, Pieces, Sampling};
+
+/// The code of `docs/user/embedding.md`, as tests.
+#[cfg(all(doctest, feature = "compiler"))]
+#[doc = include_str!("../../docs/user/embedding.md")]
+struct Embedding;

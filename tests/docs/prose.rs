@@ -2,7 +2,7 @@
 
 use super::{files, root};
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// Most words of a sentence in the mean of a file.
 const MEAN: f64 = 18.0;
@@ -76,7 +76,7 @@ fn sentences(text: &str) -> Vec<(usize, String)> {
     found.into_iter().map(|words| (words.len(), words.join(" "))).collect()
 }
 
-fn name(path: &PathBuf) -> String {
+fn name(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
