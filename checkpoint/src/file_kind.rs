@@ -14,7 +14,7 @@ pub enum FileKind {
     Gguf,
     /// A safetensors file.
     Safetensors,
-    /// The text that `git clone` micro-kernels of a large file when git-lfs is not installed.
+    /// The text that `git clone` leaves of a large file when git-lfs is not installed.
     LfsPointer,
     /// A zip archive, such as a pickled PyTorch file.
     Zip,

@@ -2,7 +2,7 @@
 //! registers, in the instructions that the level's micro-kernels are made of.
 //!
 //! Without VNNI the fewest instructions are those for nibbles, whose products of a block add up in 16 bits
-//! (`wide/gemm_q8_avx2_plain.rs`); bytes need twice the multiplications, and their micro-kernels stay as far below the peak.
+//! (`asm/gemm_q8_avx2_plain.rs`); bytes need twice the multiplications, and their micro-kernels stay as far below the peak.
 //!
 //! The loads go through four parts of the memory at once and prefetch, as the micro-kernels that stream weights do
 //! (`wide/dot_q8x4_avx512.rs`): a core has more requests to memory under way than when it reads one place after the other.

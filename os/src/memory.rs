@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Bytes that can be taken without swapping or being killed: the least of the system's `MemAvailable` and what every
-/// control group above this process micro-kernels. `None` when neither can be read.
+/// control group above this process leaves. `None` when neither can be read.
 pub fn available_memory() -> Option<u64> {
     let [system, groups] = ["meminfo", "self/cgroup"].map(|name| proc::text(name).unwrap_or_default());
     system_memory(&system).into_iter().chain(group_limits(&groups)).min()
@@ -57,7 +57,7 @@ pub fn lies_in_memory(file: &File) -> bool {
 /// As in the kernel's `magic.h`.
 const RAMFS_MAGIC: libc::__fsword_t = 0x8584_58f6;
 
-/// What each group on the way to the root micro-kernels, both hierarchy versions.
+/// What each group on the way to the root leaves, both hierarchy versions.
 fn group_limits(membership: &str) -> Vec<u64> {
     let mut left = Vec::new();
     for line in membership.lines() {

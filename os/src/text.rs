@@ -61,7 +61,7 @@ pub fn message(text: &str) -> Cow<'_, str> {
     Cow::Owned(cut(&words, MESSAGE_CHARS).into_owned())
 }
 
-/// A name or text from a file, as an error message repeats it: what [`SHOWN_CHARS`] micro-kernels of it.
+/// A name or text from a file, as an error message repeats it: what [`SHOWN_CHARS`] leaves of it.
 ///
 /// ```
 /// use kernmill_os::text::shortened;

@@ -67,7 +67,7 @@ pub enum Need {
         /// Elements of a row.
         head_dim: u32,
     },
-    /// A LoRA target of adapters.
+    /// A LoRA target.
     LoraTarget {
         /// Columns of A, when it is read.
         columns: Option<u32>,
@@ -97,7 +97,7 @@ impl Need {
             Need::Buffer { .. } => "a buffer",
             Need::Kv { .. } => "a KV pool",
             Need::Rope { .. } => "a rotary table",
-            Need::LoraTarget { .. } => "an LoRA target",
+            Need::LoraTarget { .. } => "a LoRA target",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Constants of the one order of arithmetic; `docs/dev/numerics.md` defines how they are used.
 
-/// 1.5 * 2^23: adding it to |x| < 2^22 micro-kernels `rne(x)` in the low mantissa bits.
+/// 1.5 * 2^23: adding it to |x| < 2^22 leaves `rne(x)` in the low mantissa bits.
 pub const ROUND_MAGIC: f32 = 12_582_912.0;
 /// Upper clamp of `exp`'s argument.
 pub const EXP_MAX: f32 = 88.0;

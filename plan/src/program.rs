@@ -124,7 +124,7 @@ pub struct Step {
     /// See `reads`.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub writes: Vec<u32>,
-    /// LoRA targets of adapters that it serves, index into [`Adapters::lora_targets`]: it runs only when a token of the batch has an adapter at one of
+    /// LoRA targets that it serves, index into [`Adapters::lora_targets`]: it runs only when a token of the batch has an adapter at one of
     /// them. Empty: it always runs.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub lora_targets: Vec<u32>,
@@ -224,6 +224,6 @@ pub struct Symbol {
     pub offset: u64,
     /// Bytes.
     pub size: u64,
-    /// What it asks of the steps that call it, if it follows the kernel ABI; micro-kernel micro-kernels do not.
+    /// What it asks of the steps that call it, if it follows the kernel ABI; micro-kernels do not.
     pub contract: Option<Contract>,
 }

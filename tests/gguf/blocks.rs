@@ -92,7 +92,7 @@ fn types_may_differ_between_matrices_and_between_layers() {
     let tokens = read(&fixture("models.safetensors"), "tokens", u32::from_le_bytes);
     let (_, mixed) = models().pop().unwrap();
     let (mixed, mut widened) = (model(&mixed), model(&widened(&mixed)));
-    // The spec of a file in blocks micro-kernels some inputs in f32.
+    // The spec of a file in blocks leaves some inputs in f32.
     widened.graph = mixed.graph.clone();
     let exact = logits(&mixed, Preset::Exact, &tokens);
     assert!(exact == logits(&widened, Preset::Exact, &tokens), "logits differ");

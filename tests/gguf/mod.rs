@@ -80,7 +80,7 @@ fn quantised_matrices_are_those_that_they_stand_for() {
         tensor.data = rounded.flat_map(|x| x.to_le_bytes()).collect();
     }
     let (mut expected, actual) = (model(&dequantised), model(&convert("llama-plain", Q8_0)));
-    // The spec of a file in blocks micro-kernels some inputs in f32.
+    // The spec of a file in blocks leaves some inputs in f32.
     expected.graph = actual.graph.clone();
     for preset in Preset::ALL {
         assert!(logits(&expected, preset, &tokens) == logits(&actual, preset, &tokens), "{}", preset.name());

@@ -1,4 +1,4 @@
-//! Micro-kernel micro-kernels against scalar loops written from docs/dev/numerics.md.
+//! Micro-kernels against scalar loops written from docs/dev/numerics.md.
 
 use super::{Code, choose, interpret, name, ukernel_code, versions, versions_anywhere};
 use fastrand::Rng;

@@ -52,7 +52,7 @@ pub struct ScheduledStep {
     pub reads: Vec<u32>,
     /// The same for those it writes.
     pub writes: Vec<u32>,
-    /// LoRA targets of adapters that it is there for alone; none when it always runs.
+    /// LoRA targets that it is there for alone; none when it always runs.
     pub lora_targets: Vec<u32>,
     /// Layer whose cached keys and values it attends to.
     pub attends: Option<u32>,
@@ -116,7 +116,7 @@ pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> 
     }
 }
 
-/// The LoRA targets of adapters that all of what a kernel writes is for; none when something is for other steps.
+/// The LoRA targets that all of what a kernel writes is for; none when something is for other steps.
 fn lora_targets(one: &KernelUse, served: &[Option<BTreeSet<u32>>]) -> Vec<u32> {
     let of = |value: &ValueId| served[(value.0 as usize).checked_sub(1)?].as_ref();
     let all: Option<Vec<&BTreeSet<u32>>> = one.writes.iter().map(of).collect();

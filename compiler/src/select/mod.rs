@@ -42,7 +42,7 @@ pub enum OperandRef {
     Kv(u32, LayerKind),
     /// A rotary table.
     Rope(u32),
-    /// A LoRA target of adapters.
+    /// A LoRA target.
     LoraTarget(u32),
 }
 

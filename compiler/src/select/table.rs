@@ -2,7 +2,7 @@
 //!
 //! ns for a block of 32 k of a tile of 16 rows, data in cache, one thread. `cargo bench -p kernmill-kernels --bench costs` prints them. Each is the mean of
 //! two machines, since a level has hosts of both kinds: an AMD EPYC (Zen 4; benches/runs/2026-11-21/micro-kernel-costs.jsonl) and an Intel Xeon (Sapphire
-//! Rapids; benches/runs/2026-11-20/micro-kernels-all-levels.jsonl, which has no gemm micro-kernels but those of two tiles by six tokens: the others have
+//! Rapids; benches/runs/2026-11-20.md, which has no gemm micro-kernels but those of two tiles by six tokens: the others have
 //! Zen 4's proportions, and with VNNI and one tile the factor that its loads take longer than its multiplications, 1 + 1 / tokens). AVX-VNNI was measured
 //! on the Xeon only. `dot_q8_avx512vnni` with mxfp4 was measured on Zen 4 only, and has the factor from there to the mean of a version like it: 5.6, 7.4, 12.4 and 25.2 ns
 //! by that of `dot_q8_avx512vbmi` (4.8, 6.8, 12.2 and 24.7). `gemm_q8_avx2` and `DecodeWords` were measured on a Zen 3 only

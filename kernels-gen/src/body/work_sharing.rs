@@ -20,7 +20,7 @@ enum Take {
     Shrinking(usize),
 }
 
-/// [`Cx::distribute_items`] micro-kernels `total >> TAIL_SHIFT` items to the counter.
+/// [`Cx::distribute_items`] leaves `total >> TAIL_SHIFT` items to the counter.
 const TAIL_SHIFT: i64 = 2;
 
 /// Runs of `run` items that [`Cx::distribute_items`] gives out in equal shares.

@@ -185,7 +185,7 @@ impl Checker<'_> {
         self.lora_target(branch.lora_target, None, tiles, experts, Some(branch.format))
     }
 
-    /// A LoRA target of adapters.
+    /// A LoRA target.
     pub(super) fn lora_target(
         &mut self,
         operand: usize,
@@ -195,7 +195,7 @@ impl Checker<'_> {
         format: Option<WeightFormat>,
     ) -> Checked {
         self.ensure(tiles <= limit::VOCAB && experts <= limit::EXPERTS, || {
-            format!("an LoRA target of {tiles} tiles and {experts} experts")
+            format!("a LoRA target of {tiles} tiles and {experts} experts")
         })?;
         let plain = |format: WeightFormat| matches!(format, WeightFormat::F32 | WeightFormat::Bf16);
         self.ensure(format.is_none_or(plain), || format!("adapters of {format:?}"))?;

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// - A place where nothing is, or a regular file: the file has no name while it is written, and then replaces the old one in one step.
 ///   It takes over the permissions of the old file, and as far as the system allows, owner and group. A link stays a link: what it
 ///   leads to is replaced. Where the file system has no unnamed files, and for a moment when it replaces a file, the new one has a hidden
-///   temporary name. Only a kill micro-kernels one behind, which the next start of a file at the same place removes.
+///   temporary name. Only a kill leaves one behind, which the next start of a file at the same place removes.
 /// - A pipe, a terminal or another character device: it is never replaced. Bytes go through it as they are written.
 #[derive(Debug)]
 pub struct NewFile {

@@ -1,4 +1,4 @@
-//! LoRA targets of adapters: their shapes, which tables and packed adapters are laid out by, and the weights that they point to.
+//! LoRA targets: their shapes, which tables and packed adapters are laid out by, and the weights that they point to.
 
 use super::CheckError;
 use crate::adapter::{Adapters, LoraTarget, PackedAt, RANK_STEP};

@@ -149,6 +149,6 @@ fn kind_of(operand: &Operand) -> &'static str {
         Operand::Buffer(_) => "a buffer",
         Operand::Kv { .. } => "a KV pool",
         Operand::Rope(_) => "a rotary table",
-        Operand::LoraTarget(_) => "an LoRA target",
+        Operand::LoraTarget(_) => "a LoRA target",
     }
 }

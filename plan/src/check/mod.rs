@@ -49,7 +49,7 @@ pub enum CheckError {
         /// What is wrong.
         message: String,
     },
-    /// A LoRA target of adapters is not one.
+    /// An operand that should be a LoRA target is none.
     #[error("LoRA target {lora_target} `{name}`: {message}")]
     LoraTarget {
         /// Index.

@@ -214,7 +214,7 @@ fn steps_refer_to_what_is_there() {
     type Case = (fn(&mut Program), &'static str);
     let cases: [Case; 8] = [
         (|p| p.classes[0].steps[0].kernel = 6, "kernel 6 of 6 symbols"),
-        (|p| p.classes[0].steps[0].kernel = 1, "`micro-kernel` does not follow the kernel ABI"),
+        (|p| p.classes[0].steps[0].kernel = 1, "`leaf` does not follow the kernel ABI"),
         (|p| p.weight_bytes = 639, "operand 0: 640 bytes at 0 pass the weight region's end at 639"),
         (|p| p.classes[0].steps[2].operands[0] = Operand::Buffer(9), "operand 0: buffer 9 of 5"),
         (

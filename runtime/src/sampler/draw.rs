@@ -1,7 +1,7 @@
 //! Drawing a token from a whole vocabulary, with top-p and min-p.
 //!
 //! The tokens that top-p keeps are never listed. A token is drawn from all, and is one of them if those that are likelier do not reach
-//! top-p together. If they do, the next draw is from those: each draw micro-kernels fewer, and the likeliest token is always kept. The result has
+//! top-p together. If they do, the next draw is from those: each draw leaves fewer, and the likeliest token is always kept. The result has
 //! the same distribution as a draw from the list.
 
 use super::row::{BLOCK, Row};
@@ -30,9 +30,9 @@ pub(super) fn draw(
     at: (u64, u64),
     scratch: &mut Scratch,
 ) -> Result<u32, SamplerError> {
-    let Scratch { maxima, sums, narrowed, .. } = scratch;
+    let Scratch { maxima, weights: list, sums, narrowed, .. } = scratch;
     let wanted = Wanted { least: params.min_p, all: params.top_p < 1.0 };
-    let total = weigh(row, weights, wanted, maxima, sums);
+    let total = weigh(row, weights, wanted, maxima, list, sums);
     let (mut kept, target) = (total.kept, f64::from(params.top_p) * total.all);
     // Tokens that are likelier than this one may be drawn.
     let mut below = None;
@@ -42,7 +42,7 @@ pub(super) fn draw(
         if params.top_p >= 1.0 {
             return Ok(place.token);
         }
-        let before = weigh_before(row, weights, wanted, place, maxima, narrowed);
+        let before = weigh_before(row, weights, wanted, place, maxima, list, narrowed);
         if before.all < target || before.kept == 0.0 {
             return Ok(place.token);
         }
@@ -72,8 +72,8 @@ fn find(
     }
     // Rounding may leave a remainder behind the last block that has any.
     let block = last?;
-    let mut values = [0.0; BLOCK];
-    row.block(block, &mut values);
+    let mut buffer = [0.0; BLOCK];
+    let values = row.block(block, &mut buffer);
     let mut found = None;
     for (i, logit) in values.iter().enumerate() {
         let place = Place { token: (block * BLOCK + i) as u32, logit: *logit };

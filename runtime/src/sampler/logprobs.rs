@@ -28,7 +28,7 @@ pub(super) fn of(
     }
     let weights = Weights::new(largest, 1.0);
     let wanted = Wanted { least: 0.0, all: true };
-    let total = weigh(&row, weights, wanted, &scratch.maxima, &mut scratch.sums).all;
+    let total = weigh(&row, weights, wanted, &scratch.maxima, &mut [], &mut scratch.sums).all;
     let largest = largest.min(f32::MAX);
     let log = |logit: f32| (f64::from(logit.min(f32::MAX)) - f64::from(largest) - libm::log(total)) as f32;
     let most = most.min(row.len());

@@ -39,6 +39,8 @@ pub struct Sampler {
 struct Scratch {
     /// Largest logit of every block.
     maxima: Vec<f32>,
+    /// Weights of all tokens, by blocks, where top-p asks for them; none otherwise.
+    weights: Vec<[f32; row::BLOCK]>,
     /// Sum of the weights of every block that may be drawn.
     sums: Vec<f32>,
     /// The same after the next cut.
@@ -69,6 +71,7 @@ impl Sampler {
         let blocks = vocab.div_ceil(row::BLOCK);
         let scratch = Scratch {
             maxima: Vec::with_capacity(blocks),
+            weights: if params.top_p < 1.0 { vec![[0.0; row::BLOCK]; blocks] } else { Vec::new() },
             sums: Vec::with_capacity(blocks),
             narrowed: Vec::with_capacity(blocks),
             ordered: Vec::with_capacity(blocks),

@@ -58,38 +58,43 @@ impl<'a> Row<'a> {
         self.logits.len().div_ceil(BLOCK)
     }
 
-    /// Logits of a block; minus infinity behind the vocabulary's end, and where the mask forbids a token.
+    /// Logits of a block; minus infinity behind the vocabulary's end, and where the mask forbids a token. They are the model's own where
+    /// nothing changes them, else they are put together in `buffer`.
     #[inline(always)]
-    pub(super) fn block(&self, block: usize, out: &mut [f32; BLOCK]) {
+    pub(super) fn block<'b>(&'b self, block: usize, buffer: &'b mut [f32; BLOCK]) -> &'b [f32; BLOCK] {
+        let start = block * BLOCK;
+        let whole = self.logits[start..].first_chunk::<BLOCK>();
+        match whole.filter(|_| self.changed.is_empty() && self.allowed.is_none()) {
+            Some(whole) => whole,
+            None => {
+                self.put_together(block, buffer);
+                buffer
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn put_together(&self, block: usize, out: &mut [f32; BLOCK]) {
         let start = block * BLOCK;
         let rest = &self.logits[start..];
-        match rest.first_chunk::<BLOCK>() {
-            Some(whole) => *out = *whole,
-            None => {
-                *out = [f32::NEG_INFINITY; BLOCK];
-                out[..rest.len()].copy_from_slice(rest);
-            }
-        }
-        if !self.changed.is_empty() {
-            let first = self.changed.partition_point(|(token, _)| (*token as usize) < start);
-            let here =
-                self.changed[first..].iter().take_while(|(token, _)| (*token as usize) < start + BLOCK);
-            here.for_each(|(token, logit)| out[*token as usize - start] = *logit);
-        }
+        let own = rest.len().min(BLOCK);
+        out[..own].copy_from_slice(&rest[..own]);
+        out[own..].fill(f32::NEG_INFINITY);
+        let first = self.changed.partition_point(|(token, _)| (*token as usize) < start);
+        let here = self.changed[first..].iter().take_while(|(token, _)| (*token as usize) < start + BLOCK);
+        here.for_each(|(token, logit)| out[*token as usize - start] = *logit);
         if let Some(mask) = self.allowed {
             let word = mask.words.get(block).copied().unwrap_or(0);
-            if word != u64::MAX {
-                let forbidden = out.iter_mut().enumerate().filter(|(i, _)| word >> i & 1 == 0);
-                forbidden.for_each(|(_, logit)| *logit = f32::NEG_INFINITY);
-            }
+            let forbidden = out.iter_mut().enumerate().filter(|(i, _)| word >> i & 1 == 0);
+            forbidden.for_each(|(_, logit)| *logit = f32::NEG_INFINITY);
         }
     }
 
     /// The first token with this logit, which is the largest of some block.
     pub(super) fn first_of(&self, logit: f32, maxima: &[f32]) -> u32 {
-        let mut values = [0.0; BLOCK];
+        let mut buffer = [0.0; BLOCK];
         let block = maxima.iter().position(|largest| *largest == logit).unwrap_or(0);
-        self.block(block, &mut values);
+        let values = self.block(block, &mut buffer);
         let place = values.iter().position(|value| *value == logit).unwrap_or(0);
         (block * BLOCK + place) as u32
     }

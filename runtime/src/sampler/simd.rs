@@ -1,4 +1,4 @@
-//! Passes over a whole row, compiled for AVX2 and FMA where the CPU has them. The arithmetic is the same without: every operation is
+//! Passes over a whole row, compiled for AVX-512, or AVX2 and FMA, where the CPU has them. The arithmetic is the same without: every operation is
 //! rounded as IEEE 754 says, and every sum has one order.
 
 use super::row::{BLOCK, Row};
@@ -31,7 +31,20 @@ impl Weights {
     /// The weight of a logit that is at most the largest.
     #[inline(always)]
     pub(super) fn of(self, logit: f32) -> f32 {
-        exp((logit.min(f32::MAX) - self.largest) * self.scale)
+        exp(self.exponent(logit))
+    }
+
+    #[inline(always)]
+    fn exponent(self, logit: f32) -> f32 {
+        (logit.min(f32::MAX) - self.largest) * self.scale
+    }
+
+    /// Whether nothing of a block is wanted that has this largest logit.
+    #[inline(always)]
+    fn is_light(self, largest: f32, wanted: Wanted) -> bool {
+        let exponent = self.exponent(largest);
+        // Below the limit the weight is 0, and above it never.
+        exponent < EXP_MIN || !wanted.all && wanted.least > 0.0 && exp(exponent) < wanted.least
     }
 }
 
@@ -50,37 +63,58 @@ fn exp(x: f32) -> f32 {
     if x < EXP_MIN { 0.0 } else { value }
 }
 
-/// A sum of a block's weights: lanes first, then halves. `weight` has the element's index and logit.
+/// The weight, or 0; without a branch.
 #[inline(always)]
-fn sum(logits: &[f32; BLOCK], weight: impl Fn(usize, f32) -> f32) -> f32 {
+fn if_so(so: bool, weight: f32) -> f32 {
+    f32::from_bits(weight.to_bits() & u32::from(so).wrapping_neg())
+}
+
+/// A sum of a block's weights: lanes first, then halves. `weight` has the element's index.
+#[inline(always)]
+fn sum(weight: impl Fn(usize) -> f32) -> f32 {
     let mut lanes = [0.0f32; LANES];
-    for (quarter, logits) in logits.as_chunks::<LANES>().0.iter().enumerate() {
+    for quarter in 0..BLOCK / LANES {
         for lane in 0..LANES {
-            lanes[lane] += weight(quarter * LANES + lane, logits[lane]);
+            lanes[lane] += weight(quarter * LANES + lane);
         }
     }
+    halves(lanes, |a, b| a + b)
+}
+
+/// Combines lanes by halves.
+#[inline(always)]
+fn halves<T: Copy>(mut lanes: [T; LANES], both: impl Fn(T, T) -> T) -> T {
     let mut width = LANES / 2;
     while width > 0 {
         for lane in 0..width {
-            lanes[lane] += lanes[lane + width];
+            lanes[lane] = both(lanes[lane], lanes[lane + width]);
         }
         width /= 2;
     }
     lanes[0]
 }
 
-/// Makes a function that runs `$body` compiled for AVX2 and FMA if there are such.
+/// Makes a function that runs `$body` compiled for AVX-512, or for AVX2 and FMA, if there are such.
 macro_rules! pass {
     ($(#[$doc:meta])* $name:ident = $body:ident($($arg:ident: $ty:ty),*) -> $result:ty) => {
         $(#[$doc])*
         pub(super) fn $name($($arg: $ty),*) -> $result {
-            #[target_feature(enable = "avx2,fma")]
-            fn wide($($arg: $ty),*) -> $result {
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+            fn by_512($($arg: $ty),*) -> $result {
                 $body($($arg),*)
+            }
+            #[target_feature(enable = "avx2,fma")]
+            fn by_256($($arg: $ty),*) -> $result {
+                $body($($arg),*)
+            }
+            let has_512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
+            if has_512 && is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512vl") {
+                // SAFETY: the CPU has all four.
+                return unsafe { by_512($($arg),*) };
             }
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                 // SAFETY: the CPU has both.
-                return unsafe { wide($($arg),*) };
+                return unsafe { by_256($($arg),*) };
             }
             $body($($arg),*)
         }
@@ -96,11 +130,12 @@ pass! {
 fn scan_body(row: &Row<'_>, maxima: &mut Vec<f32>) -> Result<f32, u32> {
     maxima.clear();
     let mut all = f32::NEG_INFINITY;
-    let mut values = [0.0; BLOCK];
+    let mut buffer = [0.0; BLOCK];
+    // Lanes that had a value that is no number.
+    let mut wrong = [0u32; LANES];
     for block in 0..row.blocks() {
-        row.block(block, &mut values);
+        let values = row.block(block, &mut buffer);
         let mut lanes = [f32::NEG_INFINITY; LANES];
-        let mut wrong = [0u32; LANES];
         for quarter in values.as_chunks::<LANES>().0 {
             for lane in 0..LANES {
                 let value = quarter[lane];
@@ -108,15 +143,25 @@ fn scan_body(row: &Row<'_>, maxima: &mut Vec<f32>) -> Result<f32, u32> {
                 wrong[lane] |= u32::from(value.is_nan());
             }
         }
-        if wrong.iter().any(|wrong| *wrong != 0) {
-            let place = values.iter().position(|value| value.is_nan()).unwrap_or(0);
-            return Err((block * BLOCK + place) as u32);
-        }
-        let largest = lanes.into_iter().fold(f32::NEG_INFINITY, f32::max);
+        let largest = halves(lanes, |a, b| if b > a { b } else { a });
         maxima.push(largest);
-        all = all.max(largest);
+        all = if largest > all { largest } else { all };
     }
-    Ok(all)
+    match wrong.iter().any(|wrong| *wrong != 0) {
+        true => Err(first_nan(row)),
+        false => Ok(all),
+    }
+}
+
+/// The first token of a row whose logit is not a number.
+#[cold]
+fn first_nan(row: &Row<'_>) -> u32 {
+    let mut buffer = [0.0; BLOCK];
+    let place = |block| {
+        let place = row.block(block, &mut buffer).iter().position(|value| value.is_nan())?;
+        Some((block * BLOCK + place) as u32)
+    };
+    (0..row.blocks()).find_map(place).unwrap_or(0)
 }
 
 /// What a pass adds up.
@@ -140,56 +185,63 @@ pub(super) struct Wanted {
 impl Sums {
     /// Adds a block's weights; the sum of those that may be drawn.
     #[inline(always)]
-    fn add(&mut self, logits: &[f32; BLOCK], wanted: Wanted, weight: impl Fn(usize, f32) -> f32) -> f32 {
+    fn add(&mut self, wanted: Wanted, weight: impl Fn(usize) -> f32) -> f32 {
         if wanted.least <= 0.0 {
-            let all = sum(logits, weight);
+            let all = sum(weight);
             self.kept += f64::from(all);
             self.all += f64::from(all);
             return all;
         }
-        let kept = sum(logits, |i, logit| {
-            let weight = weight(i, logit);
-            if weight < wanted.least { 0.0 } else { weight }
+        let kept = sum(|i| {
+            let weight = weight(i);
+            if_so(weight >= wanted.least, weight)
         });
         self.kept += f64::from(kept);
-        self.all += f64::from(if wanted.all { sum(logits, weight) } else { kept });
+        self.all += f64::from(if wanted.all { sum(weight) } else { kept });
         kept
     }
 }
 
-/// Whether nothing of a block is wanted whose largest weight this is.
-#[inline(always)]
-fn is_light(largest: f32, wanted: Wanted) -> bool {
-    largest == 0.0 || !wanted.all && largest < wanted.least
-}
-
 pass! {
-    /// Fills in the sum of those weights of every block that may be drawn, and adds up all blocks.
+    /// Fills in the sum of those weights of every block that may be drawn, and adds up all blocks. Where [`Wanted::all`] is asked for, the
+    /// weights are kept in `list` for [`weigh_before`], but for blocks in which all of them are 0.
     weigh = weigh_body(
-        row: &Row<'_>, weights: Weights, wanted: Wanted, maxima: &[f32], sums: &mut Vec<f32>
+        row: &Row<'_>, weights: Weights, wanted: Wanted, maxima: &[f32], list: &mut [[f32; BLOCK]], sums: &mut Vec<f32>
     ) -> Sums
 }
 
 #[inline(always)]
-fn weigh_body(row: &Row<'_>, weights: Weights, wanted: Wanted, maxima: &[f32], sums: &mut Vec<f32>) -> Sums {
+fn weigh_body(
+    row: &Row<'_>,
+    weights: Weights,
+    wanted: Wanted,
+    maxima: &[f32],
+    list: &mut [[f32; BLOCK]],
+    sums: &mut Vec<f32>,
+) -> Sums {
     sums.clear();
     let mut total = Sums::default();
-    let mut values = [0.0; BLOCK];
+    let (mut buffer, mut unlisted) = ([0.0; BLOCK], [0.0; BLOCK]);
     for (block, largest) in maxima.iter().enumerate() {
-        if is_light(weights.of(*largest), wanted) {
+        if weights.is_light(*largest, wanted) {
             sums.push(0.0);
             continue;
         }
-        row.block(block, &mut values);
-        sums.push(total.add(&values, wanted, |_, logit| weights.of(logit)));
+        let logits = row.block(block, &mut buffer);
+        let own = list.get_mut(block).filter(|_| wanted.all).unwrap_or(&mut unlisted);
+        for (weight, logit) in own.iter_mut().zip(logits) {
+            *weight = weights.of(*logit);
+        }
+        sums.push(total.add(wanted, |i| own[i]));
     }
     total
 }
 
 pass! {
-    /// As [`weigh`], of the tokens that come before `place` in the order of likelihood.
+    /// As [`weigh`], of the tokens that come before `place` in the order of likelihood. `list` has the weights.
     weigh_before = weigh_before_body(
-        row: &Row<'_>, weights: Weights, wanted: Wanted, place: Place, maxima: &[f32], sums: &mut Vec<f32>
+        row: &Row<'_>, weights: Weights, wanted: Wanted, place: Place, maxima: &[f32], list: &[[f32; BLOCK]],
+        sums: &mut Vec<f32>
     ) -> Sums
 }
 
@@ -200,27 +252,27 @@ fn weigh_before_body(
     wanted: Wanted,
     place: Place,
     maxima: &[f32],
+    list: &[[f32; BLOCK]],
     sums: &mut Vec<f32>,
 ) -> Sums {
     sums.clear();
     let mut total = Sums::default();
-    let mut values = [0.0; BLOCK];
+    let mut buffer = [0.0; BLOCK];
     let own = place.token as usize / BLOCK;
-    for (block, largest) in maxima.iter().enumerate() {
-        if *largest < place.logit || is_light(weights.of(*largest), wanted) {
+    for (block, (largest, list)) in maxima.iter().zip(list).enumerate() {
+        if *largest < place.logit || weights.is_light(*largest, wanted) {
             sums.push(0.0);
             continue;
         }
-        row.block(block, &mut values);
-        let weight = |is_before: bool, logit| if is_before { weights.of(logit) } else { 0.0 };
+        let logits = row.block(block, &mut buffer);
         // Of equal logits, those of lower ids come before.
         sums.push(match block.cmp(&own) {
-            Ordering::Less => total.add(&values, wanted, |_, logit| weight(logit >= place.logit, logit)),
-            Ordering::Greater => total.add(&values, wanted, |_, logit| weight(logit > place.logit, logit)),
+            Ordering::Less => total.add(wanted, |i| if_so(logits[i] >= place.logit, list[i])),
+            Ordering::Greater => total.add(wanted, |i| if_so(logits[i] > place.logit, list[i])),
             Ordering::Equal => {
                 let equal = place.token as usize % BLOCK;
-                let is_before = |i, logit| logit > place.logit || logit == place.logit && i < equal;
-                total.add(&values, wanted, |i, logit| weight(is_before(i, logit), logit))
+                let is_before = |i| logits[i] > place.logit || logits[i] == place.logit && i < equal;
+                total.add(wanted, |i| if_so(is_before(i), list[i]))
             }
         });
     }

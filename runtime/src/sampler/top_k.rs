@@ -26,9 +26,9 @@ pub(super) fn select(row: &Row<'_>, k: usize, scratch: &mut Scratch) {
         false => f32::NEG_INFINITY,
     };
     candidates.clear();
-    let mut values = [0.0; BLOCK];
+    let mut buffer = [0.0; BLOCK];
     for (block, _) in maxima.iter().enumerate().filter(|(_, largest)| **largest >= least) {
-        row.block(block, &mut values);
+        let values = row.block(block, &mut buffer);
         for (i, &logit) in values.iter().enumerate() {
             if logit >= least && logit > f32::NEG_INFINITY {
                 candidates.push(Candidate { token: (block * BLOCK + i) as u32, logit, weight: 0.0 });

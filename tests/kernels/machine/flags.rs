@@ -3,7 +3,7 @@
 use super::memory::Fault;
 use iced_x86::ConditionCode;
 
-/// Flags that branches look at; none where an instruction micro-kernels one undefined.
+/// Flags that branches look at; none where an instruction leaves one undefined.
 #[derive(Clone, Copy, Default)]
 pub struct Flags {
     pub carry: Option<bool>,

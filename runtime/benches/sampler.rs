@@ -1,4 +1,4 @@
-//! How long choosing a token takes, on one thread: `cargo bench --bench sampler`.
+//! How long choosing a token takes, on one thread: `cargo bench --package kernmill-runtime --bench sampler`.
 
 #![allow(clippy::print_stdout)]
 
