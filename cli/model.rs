@@ -8,12 +8,16 @@ use crate::given::{GivenArgs, OF_COMPILING};
 use crate::options::{CompileArgs, size, target_parser};
 use crate::output;
 use crate::progress::Terminal;
+#[cfg(feature = "compiler")]
+use crate::version;
 use kernmill::locate::Located;
 use kernmill::tools::stages::of_prepared;
 use kernmill::{Loaded, Opened, Options, Target};
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::perf;
 use kernmill_runtime::pool::{MAX_THREADS, default_threads};
+#[cfg(feature = "compiler")]
+use std::path::PathBuf;
 
 /// Which model, and how it is compiled and run.
 #[derive(Debug, clap::Args)]
@@ -28,6 +32,11 @@ pub struct ModelArgs {
     /// Instruction set; native is the best that this CPU has (amx only for preset bf16), or of a plan's targets the best that runs here
     #[arg(long, value_name = "LEVEL", default_value = "native", value_parser = target_parser())]
     pub target: Target,
+    /// Keep what is compiled in this directory, as plans, and start from there the next time: no compiling, no packing of weights. A plan
+    /// is about as large as the model's files
+    #[cfg(feature = "compiler")]
+    #[arg(long, value_name = "DIR")]
+    pub plan_cache: Option<PathBuf>,
     #[command(flatten)]
     pub lora: AdapterArgs,
     #[command(flatten)]
@@ -71,6 +80,10 @@ impl ModelArgs {
             #[cfg(feature = "compiler")]
             regenerate: self.regenerate,
             chunk: self.compile.chunk,
+            #[cfg(feature = "compiler")]
+            plan_cache: self.plan_cache.clone(),
+            #[cfg(feature = "compiler")]
+            producer: version::PRODUCER,
             threads: self.threads.map(usize::from),
             max_memory: self.max_memory,
             adapters: self.lora.adapters.clone(),

@@ -94,6 +94,11 @@ impl Checkpoint {
         Checkpoint { path, shards, tensors, gguf: true }
     }
 
+    /// The files that its tensors are in; none if they are part of the program.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.shards.iter().filter(|shard| matches!(shard.bytes, Bytes::Mapped(_))).map(|shard| &*shard.path)
+    }
+
     /// The directory or file that was opened.
     pub fn path(&self) -> &Path {
         &self.path

@@ -41,6 +41,18 @@ impl TokenizerFiles {
         }
     }
 
+    /// The files that there are, of those that tokenizer and end tokens may be read from.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let (dir, own) = match self {
+            TokenizerFiles::Embedded(_) => return Vec::new(),
+            TokenizerFiles::Directory(dir) => (dir.clone(), None),
+            TokenizerFiles::Gguf(gguf) => (directory(gguf.path()), Some(gguf.path().to_owned())),
+        };
+        let beside =
+            CONFIGS.into_iter().chain([TOKENIZER, "tokenizer_config.json"]).map(|name| dir.join(name));
+        own.into_iter().chain(beside).filter(|file| file.exists()).collect()
+    }
+
     /// Whether there is a tokenizer, of whatever kind; it is not read.
     pub fn exist(&self) -> bool {
         match self {

@@ -3,12 +3,44 @@
 use crate::error::{Error, Result};
 use crate::memory::check_space;
 use crate::observe::{Observer, Unit};
+use crate::options::Options;
+use crate::source::SourceModel;
 use kernmill_checkpoint::CheckpointError;
 use kernmill_compiler::pack::WeightSource;
-use kernmill_compiler::plan_file::{PlanWriteError, PlanWriter};
+use kernmill_compiler::pipeline::compile;
+use kernmill_compiler::plan_file::{PlanParts, PlanWriteError, PlanWriter};
+use kernmill_compiler::weights::Weights;
 use kernmill_os::output::NewFile;
+use kernmill_plan::target::Level;
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
+
+/// Compiles a model for each of `levels`, ascending, and writes the plan. The file appears when it is whole.
+///
+/// # Errors
+/// When the model cannot be compiled, a weight is unusable, the disk has no room, or the system refuses to write.
+pub fn compile_plan(model: &SourceModel, levels: &[Level], options: &Options, file: NewFile) -> Result<()> {
+    let threads = options.threads();
+    let (tokenizer_json, end_tokens) = (model.tokenizer_json()?, model.end_tokens()?);
+    let choices = model.choices(options.compile.preset, threads, &*options.observer)?;
+    let at = |level: &Level| options.compile.at(*level, options.chunk(), choices.clone());
+    let compiled = levels.iter().map(|level| Ok(compile(&model.graph, &at(level))?));
+    let compiled = compiled.collect::<Result<Vec<_>>>()?;
+    let writer = PlanWriter::new(&PlanParts {
+        producer: options.producer,
+        compiled: &compiled,
+        choices: choices.as_ref(),
+        chunk: options.chunk() as usize,
+        fused: options.compile.fuse,
+        fused_specs: &model.source.fused,
+        spec: &model.source.text,
+        tokenizer_json: tokenizer_json.as_deref(),
+        end_tokens: &end_tokens,
+        chat_template: model.chat_template.as_deref(),
+    })?;
+    let weights = Weights::new(&model.graph, &model.checkpoint)?;
+    write_plan(file, &writer, &weights, threads, &*options.observer)
+}
 
 /// Writes a plan, packing its weights with that many threads. The file appears when it is whole, and nobody but its owner may write it.
 ///

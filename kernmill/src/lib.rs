@@ -31,6 +31,8 @@
 
 pub mod adapters;
 #[cfg(feature = "compiler")]
+mod cache;
+#[cfg(feature = "compiler")]
 pub mod compile;
 mod error;
 pub mod locate;

@@ -1,6 +1,8 @@
 //! From a path to a model that runs, in three steps: [`Opened`], [`Prepared`], [`Model`].
 
 use crate::adapters::{self, LoadedAdapter};
+#[cfg(feature = "compiler")]
+use crate::cache;
 use crate::error::Result;
 use crate::locate::Located;
 use crate::memory::{WeightsIn, check_memory};
@@ -26,6 +28,8 @@ use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, TokenizerHandle};
 
 #[cfg(feature = "compiler")]
+use std::path::PathBuf;
+#[cfg(feature = "compiler")]
 use std::time::Instant;
 
 /// A model whose files have been checked; its weights have not been read.
@@ -44,6 +48,8 @@ pub struct OpenedSource {
     pub model: SourceModel,
     /// The level that it is compiled for, which this CPU can run.
     pub level: Level,
+    /// Where its plan is to be kept.
+    kept: Option<PathBuf>,
     /// Its tokenizer, once it was asked for.
     tokenizer: Option<TokenizerHandle>,
 }
@@ -67,7 +73,11 @@ impl Opened {
                 }
                 let level = options.target.runnable_level(options.compile.preset, &*options.observer)?;
                 let model = SourceModel::open(&files, fused)?;
-                Ok(Opened::Source(Box::new(OpenedSource { model, level, tokenizer: None })))
+                let kept = cache::place(&model, level, options)?;
+                if let Some(plan) = kept.as_deref().and_then(|path| cache::open(path, options)) {
+                    return Ok(Opened::Plan(Box::new(plan)));
+                }
+                Ok(Opened::Source(Box::new(OpenedSource { model, level, kept, tokenizer: None })))
             }
         }
     }
@@ -158,6 +168,14 @@ impl Opened {
             #[cfg(feature = "compiler")]
             Opened::Source(source) => {
                 let start = Instant::now();
+                if let Some(path) = &source.kept {
+                    let mut plan = Box::new(cache::fill(&source.model, source.level, path, options)?);
+                    if source.tokenizer.is_some() {
+                        plan.tokenizer();
+                    }
+                    let times = Times { compile: start.elapsed().as_secs_f64(), ..Times::default() };
+                    return Ok(Prepared { times, kind: Kind::Plan(plan) });
+                }
                 let preset = options.compile.preset;
                 let choices = source.model.choices(preset, options.threads(), &*options.observer)?;
                 let choose = start.elapsed().as_secs_f64();

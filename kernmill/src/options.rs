@@ -15,6 +15,8 @@ use kernmill_plan::target::Level;
 use kernmill_plan::target::Tuning;
 use kernmill_runtime::pool::default_threads;
 use std::fmt;
+#[cfg(feature = "compiler")]
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Prompt tokens that are run at once, where nothing says how many.
@@ -44,6 +46,13 @@ pub struct Options {
     pub regenerate: bool,
     /// Prompt tokens that are run at once; `None` takes 512, or what a plan was compiled for.
     pub chunk: Option<u32>,
+    /// Directory in which models that are compiled here are kept as plans, so that the next start takes seconds and no memory for packing;
+    /// `None` keeps nothing. A plan is about as large as the model's files, and stays until somebody deletes it.
+    #[cfg(feature = "compiler")]
+    pub plan_cache: Option<PathBuf>,
+    /// The program's name and version, for the plans that it writes.
+    #[cfg(feature = "compiler")]
+    pub producer: &'static str,
     /// Worker threads; `None` takes one for each physical core that this process may use.
     pub threads: Option<usize>,
     /// Most bytes that weights, KV cache and working memory may take together; `None` takes what is available.
@@ -81,6 +90,10 @@ impl Default for Options {
             #[cfg(feature = "compiler")]
             regenerate: false,
             chunk: None,
+            #[cfg(feature = "compiler")]
+            plan_cache: None,
+            #[cfg(feature = "compiler")]
+            producer: concat!("kernmill ", env!("CARGO_PKG_VERSION"), ", library"),
             threads: None,
             max_memory: None,
             adapters: Vec::new(),
