@@ -51,9 +51,6 @@ as_in_library!(
 
 impl From<SynthError> for Failure {
     fn from(error: SynthError) -> Failure {
-        match error {
-            SynthError::Io { .. } | SynthError::Checkpoint(_) => Failure::Work(error.to_string()),
-            _ => Failure::BadInput(error.to_string()),
-        }
+        kernmill::Error::from(error).into()
     }
 }

@@ -5,13 +5,14 @@ use kernmill_checkpoint::peft::PeftError;
 #[cfg(feature = "compiler")]
 use kernmill_compiler::{
     import::ImportError, pack::PackWeightsError, pack::region::BuildError, pipeline::CompileError,
-    plan_file::PlanPartsError, spec::SpecError,
+    plan_file::PlanPartsError, spec::SpecError, synth::SynthError,
 };
 #[cfg(feature = "compiler")]
 use kernmill_kernels_gen::generate::GenerateError;
 use kernmill_plan::file::check::FileError;
 #[cfg(feature = "compiler")]
 use kernmill_runtime::measure::MeasureError;
+use kernmill_runtime::sampler::SamplerError;
 use kernmill_runtime::tokenizer::TokenizerError;
 use kernmill_runtime::{AdapterError, EngineError, ErrorKind, LoadError, Plan, PlanError, ThreadError};
 use std::fmt::Display;
@@ -60,6 +61,22 @@ impl Error {
     /// The fault is kernmill's.
     fn defect(error: impl Display) -> Error {
         Error::Work(format!("{error} (this is a defect of kernmill: please report it)"))
+    }
+}
+
+impl From<SamplerError> for Error {
+    fn from(error: SamplerError) -> Error {
+        EngineError::Sampler(error).into()
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl From<SynthError> for Error {
+    fn from(error: SynthError) -> Error {
+        match error {
+            SynthError::Io { .. } | SynthError::Checkpoint(_) => Error::Work(error.to_string()),
+            _ => Error::BadInput(error.to_string()),
+        }
     }
 }
 

@@ -53,9 +53,19 @@ pub mod tokens;
 pub mod tools;
 
 pub use error::{Error, Result};
+#[cfg(feature = "compiler")]
+pub use kernmill_compiler::{
+    fuse::{FusedSet, FusedSpec},
+    quant::Preset,
+    synth,
+};
+pub use kernmill_plan::target::{Level, Tuning};
 /// The runtime: the engine, its steps and sequences, the KV cache, sampling.
 pub use kernmill_runtime as runtime;
-pub use kernmill_runtime::{Engine, SamplerParams, StopReason, Summary};
+pub use kernmill_runtime::{
+    AdapterUse, Engine, EngineError, EngineThread, Entry, LogitRow, LogitRows, Logprobs, RowSink, Sampler,
+    SamplerParams, SeqId, StepStats, StopReason, Summary, ThreadError, TokenMask, Verified,
+};
 #[cfg(feature = "compiler")]
 pub use model::OpenedSource;
 pub use model::{Loaded, Opened, Origin, Prepared, Times};

@@ -39,6 +39,12 @@ pub struct SourceFiles {
     pub weights: Option<PathBuf>,
 }
 
+/// The embedded nano model.
+#[cfg(feature = "compiler")]
+pub fn nano() -> Located {
+    Located::Source(SourceFiles::default())
+}
+
 /// Finds the model that `path` names.
 ///
 /// # Errors

@@ -111,7 +111,16 @@ impl Model {
     /// When memory is short, or this CPU lacks AVX2.
     #[cfg(feature = "compiler")]
     pub fn nano() -> Result<Model> {
-        Model::start(Located::Source(crate::locate::SourceFiles::default()), &Options::default(), None)
+        Model::nano_with(&Options::default())
+    }
+
+    /// As [`Model::nano`], with options.
+    ///
+    /// # Errors
+    /// As [`Model::nano`]; also when an option does not suit it, or an adapter cannot be loaded.
+    #[cfg(feature = "compiler")]
+    pub fn nano_with(options: &Options) -> Result<Model> {
+        Model::start(crate::locate::nano(), options, None)
     }
 
     fn start(located: Located, options: &Options, context: Option<u32>) -> Result<Model> {

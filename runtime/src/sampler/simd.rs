@@ -74,8 +74,8 @@ fn if_so(so: bool, weight: f32) -> f32 {
 fn sum(weight: impl Fn(usize) -> f32) -> f32 {
     let mut lanes = [0.0f32; LANES];
     for quarter in 0..BLOCK / LANES {
-        for lane in 0..LANES {
-            lanes[lane] += weight(quarter * LANES + lane);
+        for (lane, sum) in lanes.iter_mut().enumerate() {
+            *sum += weight(quarter * LANES + lane);
         }
     }
     halves(lanes, |a, b| a + b)
