@@ -139,7 +139,7 @@ def kernel() -> None:
             p.box(end, y, 822 - end, 28, GREY, "waits", size=12)
     p.line((822, 240), (822, 358))
     p.text(822, 374, "barrier", 11, "end")
-    p.text(90, 374, "every worker computes the prologue of a small batch itself; of a large one it is a step of its own", 11)
+    p.text(90, 374, "every worker can compute the prologue of a small batch itself; otherwise it is a step of its own", 11)
     p.save("dev/kernel.svg")
 
 
