@@ -2,6 +2,7 @@
 
 mod adapters;
 mod float_env;
+mod steps;
 mod tiles;
 
 use crate::harness::image_of;
