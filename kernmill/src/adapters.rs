@@ -14,36 +14,36 @@ use std::time::Instant;
 /// An adapter on disk: a directory that PEFT's `save_pretrained` wrote.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdapterSource {
-    /// What it is called from now on.
+    /// The name by which sequences ask for the adapter.
     pub name: String,
-    /// Where it is.
+    /// The directory, with `adapter_config.json` and `adapter_model.safetensors`.
     pub directory: PathBuf,
-    /// What it adds is multiplied with this, beside its own alpha.
+    /// A factor for what the adapter adds, besides its own `lora_alpha / r`. 1 is as trained.
     pub scale: f32,
 }
 
 /// An adapter that has been loaded.
 #[derive(Clone, Debug)]
 pub struct LoadedAdapter {
-    /// What it is called.
+    /// The name by which sequences ask for the adapter.
     pub name: String,
-    /// Bytes that it takes.
+    /// Bytes of memory that the packed adapter takes.
     pub bytes: u64,
-    /// Seconds that loading took.
+    /// Seconds that reading and packing took.
     pub seconds: f64,
 }
 
 impl LoadedAdapter {
-    /// As reports show it.
+    /// The adapter as an object of a JSON report: `name`, `bytes`, `seconds`.
     pub fn json(&self) -> Value {
         json!({ "name": self.name, "bytes": self.bytes, "seconds": self.seconds })
     }
 }
 
-/// Finds what can be found before a model is loaded: names that occur twice, files that are not there.
+/// Checks adapters before a model is loaded: that their names differ and their files are there.
 ///
 /// # Errors
-/// Of the first adapter that is at fault.
+/// When a name occurs twice, or a file is missing. The error is that of the first adapter at fault.
 pub fn check(adapters: &[AdapterSource]) -> Result<()> {
     for (n, adapter) in adapters.iter().enumerate() {
         if adapters[..n].iter().any(|other| other.name == adapter.name) {
@@ -54,10 +54,11 @@ pub fn check(adapters: &[AdapterSource]) -> Result<()> {
     Ok(())
 }
 
-/// Finds what of the adapters does not fit a program, before its weights are there. Their elements are looked at when they are loaded.
+/// Checks that adapters fit a program: targets, ranks and shapes. Their elements are checked when they are loaded.
 ///
 /// # Errors
-/// Of the first adapter that does not fit, or when the program has no place for adapters.
+/// When an adapter does not fit, or the program was compiled without branches for adapters. The error is that of the first adapter at
+/// fault.
 pub fn check_fit(adapters: &[AdapterSource], program: &Program) -> Result<()> {
     if adapters.is_empty() {
         return Ok(());
@@ -67,10 +68,10 @@ pub fn check_fit(adapters: &[AdapterSource], program: &Program) -> Result<()> {
     adapters.iter().try_for_each(|adapter| Ok(loader.open(&adapter.directory, adapter.scale).map(drop)?))
 }
 
-/// Loads adapters into an engine, whatever they take.
+/// Reads adapters and puts them into an engine, one after the other, without a limit of memory.
 ///
 /// # Errors
-/// When one cannot be read, does not fit, or memory is short.
+/// When an adapter cannot be read or does not fit, or memory is short.
 pub fn load(
     adapters: &[AdapterSource],
     engine: &mut Engine,
@@ -93,7 +94,7 @@ pub fn load(
     Ok(loaded)
 }
 
-/// All of them on one sequence.
+/// What a sequence asks for that uses all of these adapters together.
 pub fn together(adapters: &[AdapterSource]) -> Vec<AdapterUse> {
     adapters.iter().map(|adapter| AdapterUse::of(&adapter.name)).collect()
 }

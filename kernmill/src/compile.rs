@@ -17,6 +17,22 @@ use std::os::unix::fs::PermissionsExt;
 
 /// Compiles a model for each of `levels`, ascending, and writes the plan. The file appears when it is whole.
 ///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use kernmill::{FusedSet, Model, Options, Preset, Target, compile::compile_plan, locate::SourceFiles};
+/// use kernmill::{observe::Silent, source::SourceModel};
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("nano.plan");
+/// let options = Options::default();
+/// let model = SourceModel::open(&SourceFiles::default(), FusedSet::builtin())?; // the embedded model
+/// let level = Target::Native.runnable_level(Preset::Faithful, &Silent)?;
+/// compile_plan(&model, &[level], &options, kernmill::NewFile::create_file(&path)?)?;
+/// let text: String = Model::open(&path)?.generate("A slice", &Default::default())?.collect::<Result<_, _>>()?;
+/// assert!(!text.is_empty());
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// When the model cannot be compiled, a weight is unusable, the disk has no room, or the system refuses to write.
 pub fn compile_plan(model: &SourceModel, levels: &[Level], options: &Options, file: NewFile) -> Result<()> {
@@ -42,7 +58,8 @@ pub fn compile_plan(model: &SourceModel, levels: &[Level], options: &Options, fi
     write_plan(file, &writer, &weights, threads, &*options.observer)
 }
 
-/// Writes a plan, packing its weights with that many threads. The file appears when it is whole, and nobody but its owner may write it.
+/// Writes the plan that `writer` has put together, and packs its weights with `threads` threads. The file appears when it is whole, and
+/// nobody but its owner may write it.
 ///
 /// # Errors
 /// When a weight is unusable, the disk has no room, or the system refuses to write.

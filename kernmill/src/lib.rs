@@ -29,6 +29,8 @@
 //! An x86-64 CPU with AVX2, on Linux. Models run in the memory that their weights take and a little more; [`Options::max_memory`] sets a
 //! limit. Nothing is ever downloaded.
 
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
 pub mod adapters;
 #[cfg(feature = "compiler")]
 mod cache;
@@ -59,6 +61,7 @@ pub use kernmill_compiler::{
     quant::Preset,
     synth,
 };
+pub use kernmill_os::output::NewFile;
 pub use kernmill_plan::target::{Level, Tuning};
 /// The runtime: the engine, its steps and sequences, the KV cache, sampling.
 pub use kernmill_runtime as runtime;

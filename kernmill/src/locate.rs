@@ -12,30 +12,30 @@ use kernmill_os::output::directory;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// The spec that lies in a checkpoint's directory, where `config.json` cannot say what it says.
+/// Name of a spec that lies in a checkpoint's directory. It is for models that no `config.json` can describe.
 #[cfg(feature = "compiler")]
 pub const SPEC_FILE: &str = "kernmill.toml";
-/// The config of a published checkpoint.
+/// Name of the file that describes a published checkpoint.
 #[cfg(feature = "compiler")]
 pub const CONFIG_FILE: &str = "config.json";
 
-/// A model that was found.
+/// The files of a model that was found.
 #[derive(Debug)]
 pub enum Located {
-    /// A plan file.
+    /// The path of a plan.
     Plan(PathBuf),
-    /// What is compiled here.
+    /// The files of a model that is compiled in this process.
     #[cfg(feature = "compiler")]
     Source(SourceFiles),
 }
 
-/// Files of a model that is compiled here. Without either it is the embedded one.
+/// The files of a model that is compiled in this process. Without spec and weights, they stand for the embedded nano model.
 #[cfg(feature = "compiler")]
 #[derive(Clone, Debug, Default)]
 pub struct SourceFiles {
-    /// Spec. Without it, the weights say what the model is.
+    /// A spec file. Without it, the weights say what the model is.
     pub spec: Option<PathBuf>,
-    /// Directory with a checkpoint, or GGUF file.
+    /// A directory with a checkpoint, or a GGUF file.
     pub weights: Option<PathBuf>,
 }
 
@@ -45,10 +45,22 @@ pub fn nano() -> Located {
     Located::Source(SourceFiles::default())
 }
 
-/// Finds the model that `path` names.
+/// Finds the model that `path` names. The content of the files decides, not their names.
+///
+/// ```
+/// # fn main() -> Result<(), kernmill::Error> {
+/// use kernmill::locate::{Located, locate};
+/// # let dir = tempfile::tempdir().unwrap();
+/// # std::fs::write(dir.path().join("kernmill.toml"), kernmill::nano::SPEC).unwrap();
+/// # std::fs::write(dir.path().join("model.safetensors"), kernmill::nano::WEIGHTS).unwrap();
+/// let located = locate(dir.path())?; // a directory with a checkpoint; a plan, a GGUF file or a spec will do as well
+/// assert!(matches!(located, Located::Source(files) if files.weights.is_some()));
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
-/// When there is nothing, or nothing that a model can be.
+/// When there is nothing at `path`, or nothing that a model can be.
 pub fn locate(path: &Path) -> Result<Located> {
     match look(path)? {
         Content::File(FileKind::Plan) => Ok(Located::Plan(path.to_owned())),
@@ -61,7 +73,7 @@ pub fn locate(path: &Path) -> Result<Located> {
     }
 }
 
-/// The refusal of what is no plan, where nothing can be compiled.
+/// The error for a model at `path` that is no plan, in a kernmill without the compiler. `content` is what lies at `path`.
 #[cfg(not(feature = "compiler"))]
 pub fn no_plan(path: &Path, content: &Content) -> Error {
     let is = match content {
@@ -72,10 +84,10 @@ pub fn no_plan(path: &Path, content: &Content) -> Error {
     Error::input(path, format!("{is}, expected a plan: this kernmill has no compiler"))
 }
 
-/// The spec and the weights that were named apart; without either, the embedded model.
+/// The model whose spec and weights were named by two paths. Without both, it is the embedded model.
 ///
 /// # Errors
-/// When one of them is not there or of no use.
+/// When a path names nothing, or no spec or no weights.
 #[cfg(feature = "compiler")]
 pub fn of_parts(spec: Option<&Path>, weights: Option<&Path>) -> Result<SourceFiles> {
     let spec = spec.map(spec_file).transpose()?;
@@ -94,16 +106,16 @@ pub fn of_parts(spec: Option<&Path>, weights: Option<&Path>) -> Result<SourceFil
 /// The model of the spec file at `spec`, with the checkpoint at `weights`.
 ///
 /// # Errors
-/// When the weights are not there or of no use.
+/// When there is nothing at `weights`, or no checkpoint.
 #[cfg(feature = "compiler")]
 pub fn of_spec(spec: &Path, weights: Option<&Path>) -> Result<SourceFiles> {
     with_spec(Some(spec.to_owned()), weights.map(checkpoint).transpose()?)
 }
 
-/// The model of the checkpoint at `path`, which holds `content`, with the spec file at `spec` or its own.
+/// The model of the checkpoint at `path`, where [`look`] has found `content`. The spec is the file at `spec`, or the checkpoint's own.
 ///
 /// # Errors
-/// When there is no checkpoint, or it does not say what it is and no spec is given.
+/// When there is no checkpoint, or nothing says what model it is and no spec is given.
 #[cfg(feature = "compiler")]
 pub fn of_checkpoint(path: &Path, content: Content, spec: Option<&Path>) -> Result<SourceFiles> {
     let weights = checkpoint_in(path, content)?;
@@ -128,21 +140,21 @@ fn has_weights(dir: &Path) -> bool {
     [SINGLE_FILE, INDEX_FILE].iter().any(|file| dir.join(file).exists())
 }
 
-/// What lies at a path.
+/// What lies at a path, told by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A directory.
     Directory,
     /// A pipe or a device.
     Stream,
-    /// A file of this kind.
+    /// A regular file of this kind.
     File(FileKind),
 }
 
-/// Looks at what lies at `path`; of a file, at its first bytes.
+/// Looks at what lies at `path`. Of a file, the first bytes are read.
 ///
 /// # Errors
-/// When there is nothing, or it cannot be read.
+/// When there is nothing at `path`, or it cannot be read.
 pub fn look(path: &Path) -> Result<Content> {
     if path.is_dir() {
         return Ok(Content::Directory);
@@ -269,15 +281,15 @@ fn spec_file(path: &Path) -> Result<PathBuf> {
 
 #[cfg(feature = "compiler")]
 impl SourceFiles {
-    /// Whether there is a spec, and no weights for it.
+    /// Whether there is a spec but no weights.
     pub fn lacks_weights(&self) -> bool {
         self.spec.is_some() && self.weights.is_none()
     }
 
-    /// Fails when there are no weights.
+    /// Checks that there are weights, or that the model is the embedded one.
     ///
     /// # Errors
-    /// When the spec stands alone.
+    /// When there is a spec but no weights.
     pub fn need_weights(&self) -> Result<()> {
         match (&self.spec, &self.weights) {
             (Some(spec), None) => Err(Error::BadInput(format!(

@@ -13,10 +13,10 @@ use std::path::Path;
 #[cfg(feature = "compiler")]
 const COMPILER_MEMORY: u64 = 20 << 20;
 
-/// Whether there is memory to compile anything.
+/// Checks that at least 20 MiB of memory are available, which compiling the smallest model takes.
 ///
 /// # Errors
-/// When there is not.
+/// When less is available.
 #[cfg(feature = "compiler")]
 pub fn check_compiler_memory() -> Result<()> {
     enough_to_compile(available_memory())
@@ -33,7 +33,7 @@ fn enough_to_compile(available: Option<u64>) -> Result<()> {
     }
 }
 
-/// Where the weights are.
+/// Whether a model's weights take memory of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WeightsIn {
     /// In memory of their own.
@@ -43,10 +43,11 @@ pub enum WeightsIn {
     File,
 }
 
-/// Compares what running a program takes with what there is. `limit`, in bytes, counts mapped weights as well.
+/// Checks that there is memory enough to run `program`: KV cache and working memory of `threads` workers, and the weights unless they
+/// are mapped from a file. `limit` is a number of bytes that may not be exceeded; mapped weights count for it too.
 ///
 /// # Errors
-/// When it takes more.
+/// When more is needed than is available, or than `limit`. The message says how much each part takes.
 pub fn check_memory(
     program: &Program,
     shape: KvShape,
@@ -77,10 +78,10 @@ pub fn check_memory(
     }
 }
 
-/// Fails when the file system of a file that is to be written at `path` has no room for `bytes`.
+/// Checks that the file system of `path` has room for a file of `bytes` bytes.
 ///
 /// # Errors
-/// As said, or when its directory cannot be looked at.
+/// When it has less room, or the directory of `path` cannot be looked at.
 pub fn check_space(path: &Path, bytes: u64) -> Result<()> {
     let Some(dir) = &NewFile::directory_of(path).map_err(Error::read(path))? else { return Ok(()) };
     let free = free_space(dir).map_err(|error| Error::input(dir, error))?;

@@ -13,9 +13,9 @@ use kernmill_runtime::adapter::{Adapter, AdapterLoader};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Adapters, and the model that they make.
+/// Adapters that are added to a model's weights before these are packed, and the graph of the model that results.
 pub struct Merge {
-    /// The model's graph; changed matrices count as stored in f32.
+    /// The model's graph. A matrix that an adapter changes counts as stored in f32.
     pub graph: Graph,
     names: Vec<String>,
     deltas: Deltas,
@@ -35,7 +35,10 @@ impl Delta for Deltas {
 }
 
 impl Merge {
-    /// Reads the adapters; without any, the model is as it is.
+    /// Reads the adapters. Without any, the model stays as it is.
+    ///
+    /// # Errors
+    /// When an adapter cannot be read, or does not fit the model.
     pub fn new(model: &SourceModel, args: &[AdapterSource], observer: &dyn Observer) -> Result<Merge> {
         let mut merge = Merge {
             graph: model.graph.clone(),
@@ -76,13 +79,16 @@ impl Merge {
         Ok(merge)
     }
 
-    /// The merged weights of the model.
+    /// The weights of `model` with the adapters added. They are computed row by row, when they are read.
+    ///
+    /// # Errors
+    /// When the model's own weights do not fit its graph.
     pub fn weights<'a>(&'a self, model: &'a SourceModel) -> Result<MergedWeights<'a, impl Delta>> {
         let base = Weights::new(&model.graph, &model.checkpoint)?;
         Ok(MergedWeights::new(base, &model.graph, &self.changed, &self.deltas))
     }
 
-    /// What was merged, for the closing line; nothing when nothing was.
+    /// One sentence for users that says what was merged and how many bytes the weights have now; `None` without adapters.
     pub fn note(&self, model: &SourceModel, bytes: u64) -> Option<String> {
         if self.changed.is_empty() {
             return None;

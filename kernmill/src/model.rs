@@ -32,19 +32,33 @@ use std::path::PathBuf;
 #[cfg(feature = "compiler")]
 use std::time::Instant;
 
-/// A model whose files have been checked; its weights have not been read.
+/// A model whose files have been opened and checked. Its weights have not been read.
+///
+/// ```
+/// # fn main() -> Result<(), kernmill::Error> {
+/// use kernmill::{Entry, LogitRow, Opened, Options, locate::nano};
+///
+/// let options = Options { threads: Some(1), ..Options::default() };
+/// let opened = Opened::open(nano(), &options)?; // or locate("gpt-oss-20b.plan")?
+/// let mut engine = opened.prepare(&options)?.load(&options, 128, 2)?.engine; // 2 sequences of up to 128 tokens
+/// let (a, b) = (engine.create()?, engine.create()?);
+/// let batch = [Entry::last(a, &[1, 2, 3]), Entry::silent(b, &[4])];
+/// engine.step(&batch, &|_worker: usize, row: LogitRow<'_>| assert_eq!((row.entry, row.token), (0, 2)))?;
+/// # Ok(())
+/// # }
+/// ```
 pub enum Opened {
-    /// A plan.
+    /// A plan: the model was compiled before.
     Plan(Box<PlanModel>),
-    /// One that is compiled here.
+    /// A checkpoint or GGUF file: the model is compiled in this process.
     #[cfg(feature = "compiler")]
     Source(Box<OpenedSource>),
 }
 
-/// A model that is compiled here.
+/// A model that is compiled in this process, and the level that it is compiled for.
 #[cfg(feature = "compiler")]
 pub struct OpenedSource {
-    /// Its files.
+    /// The model's files.
     pub model: SourceModel,
     /// The level that it is compiled for, which this CPU can run.
     pub level: Level,
@@ -55,10 +69,11 @@ pub struct OpenedSource {
 }
 
 impl Opened {
-    /// Reads and checks everything but the weights.
+    /// Opens the files of a model and checks everything but the weights. With [`Options::plan_cache`], a model that was compiled before
+    /// is a plan.
     ///
     /// # Errors
-    /// When a file is wrong, or asks for what this CPU or version cannot do.
+    /// When a file cannot be read or is wrong, or asks for what this CPU or version cannot do.
     pub fn open(located: Located, options: &Options) -> Result<Opened> {
         adapters::check(&options.adapters)?;
         match located {
@@ -82,7 +97,7 @@ impl Opened {
         }
     }
 
-    /// Tokens of the vocabulary.
+    /// The number of tokens of the model's vocabulary.
     pub fn vocab(&self) -> usize {
         match self {
             Opened::Plan(plan) => plan.program().model.vocab as usize,
@@ -91,7 +106,7 @@ impl Opened {
         }
     }
 
-    /// The longest context, in tokens.
+    /// The longest context that the model was made for, in tokens.
     pub fn longest_context(&self) -> u32 {
         match self {
             Opened::Plan(plan) => plan.program().model.max_context,
@@ -100,7 +115,7 @@ impl Opened {
         }
     }
 
-    /// A prompt that the model continues well, if it is the embedded one.
+    /// A prompt that the model continues well; `None` unless it is the embedded model.
     pub fn example(&self) -> Option<&'static str> {
         match self {
             Opened::Plan(plan) => plan.example(),
@@ -109,7 +124,7 @@ impl Opened {
         }
     }
 
-    /// Its tokenizer, if it has one, which a thread of its own reads from now on.
+    /// A handle to the model's tokenizer, which a new thread begins to read now; `None` if the model has none.
     pub fn tokenizer(&mut self) -> Option<TokenizerHandle> {
         match self {
             Opened::Plan(plan) => plan.tokenizer(),
@@ -123,7 +138,7 @@ impl Opened {
         }
     }
 
-    /// Goes on without the tokenizer: token ids in, token ids out.
+    /// Leaves the tokenizer out: the engine takes and gives token ids only.
     pub fn leave_tokenizer(&mut self) {
         match self {
             Opened::Plan(plan) => plan.leave_tokenizer(),
@@ -132,7 +147,7 @@ impl Opened {
         }
     }
 
-    /// What a user should know about the tokenizer.
+    /// What a user should know about the tokenizer, in one sentence; `None` if there is nothing.
     pub fn tokenizer_note(&self) -> Option<String> {
         match self {
             Opened::Plan(_) => None,
@@ -141,7 +156,7 @@ impl Opened {
         }
     }
 
-    /// Tokens by which the model's texts end.
+    /// Ids of the tokens that end a text of this model.
     ///
     /// # Errors
     /// When a file that names them is wrong.
@@ -153,10 +168,10 @@ impl Opened {
         }
     }
 
-    /// Compiles what is no plan.
+    /// Compiles the model, unless it is a plan.
     ///
     /// # Errors
-    /// When it cannot be compiled.
+    /// When the model cannot be compiled, or its plan cannot be written to [`Options::plan_cache`].
     pub fn prepare(self, options: &Options) -> Result<Prepared> {
         #[cfg(not(feature = "compiler"))]
         let _ = options;
@@ -189,7 +204,7 @@ impl Opened {
     }
 }
 
-/// A model whose code is there; its weights have not been read.
+/// A model whose code has been generated or taken from a plan. Its weights have not been read.
 pub struct Prepared {
     kind: Kind,
     times: Times,
@@ -204,30 +219,30 @@ enum Kind {
     },
 }
 
-/// What a [`Prepared`] model came from.
+/// Where the code of a [`Prepared`] model came from.
 pub enum Origin<'a> {
-    /// A plan.
+    /// A plan file.
     Plan(&'a PlanModel),
-    /// A compilation.
+    /// A compilation in this process: the model's files, and what the compiler made of them.
     #[cfg(feature = "compiler")]
     Compiled(&'a SourceModel, &'a Compiled),
 }
 
-/// Seconds that parts of opening took.
+/// How many seconds each part of opening a model took; 0 where there was nothing to do.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    /// To choose formats by the weights.
+    /// Choosing formats by the weights (preset `fast`).
     pub choose: f64,
-    /// To generate code.
+    /// Generating code.
     pub compile: f64,
-    /// To pack weights.
+    /// Packing weights.
     pub pack: f64,
-    /// To read and check a plan.
+    /// Reading and checking a plan.
     pub open: f64,
 }
 
 impl Prepared {
-    /// What it came from.
+    /// Where the model's code came from.
     pub fn origin(&self) -> Origin<'_> {
         match &self.kind {
             Kind::Plan(plan) => Origin::Plan(plan),
@@ -236,7 +251,7 @@ impl Prepared {
         }
     }
 
-    /// Its program.
+    /// The program of the model: its kernels, steps and buffers.
     pub fn program(&self) -> &Program {
         match &self.kind {
             Kind::Plan(plan) => plan.program(),
@@ -288,31 +303,31 @@ impl Prepared {
     }
 }
 
-/// A model in memory, with its engine.
+/// A model in memory, with the engine that runs it.
 pub struct Loaded {
-    /// The engine.
+    /// The engine, which runs sequences of token ids.
     pub engine: Engine,
-    /// What it runs.
+    /// The program and the packed weights that the engine runs.
     pub image: PlanImage,
-    /// How long it took.
+    /// How long the parts of opening took.
     pub times: Times,
 }
 
 impl Loaded {
-    /// The level that its code uses.
+    /// The instruction-set level of the code.
     pub fn level(&self) -> Level {
         self.image.program().level
     }
 
-    /// Bytes of packed weights.
+    /// The size of the packed weights, in bytes.
     pub fn weight_bytes(&self) -> u64 {
         self.image.program().weight_bytes
     }
 
-    /// Loads the adapters of `options` into the engine.
+    /// Reads the adapters of `options` and puts them into the engine.
     ///
     /// # Errors
-    /// When one cannot be read or does not fit, or memory is short.
+    /// When an adapter cannot be read or does not fit, or memory is short.
     pub fn load_adapters(&mut self, options: &Options) -> Result<Vec<LoadedAdapter>> {
         adapters::load(&options.adapters, &mut self.engine, &*options.observer)
     }

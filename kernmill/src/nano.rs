@@ -1,20 +1,20 @@
 //! The embedded model: a GPT-OSS in miniature, for a first run without any files.
 
-/// Its name, in messages.
+/// The name of the embedded model, as messages show it.
 #[cfg(feature = "compiler")]
 pub const NAME: &str = "nano (embedded)";
-/// Its spec.
+/// The spec of the embedded model (TOML).
 pub const SPEC: &str = include_str!("../../model-specs/nano/nano.toml");
-/// Its weights.
+/// The weights of the embedded model (safetensors).
 #[cfg(feature = "compiler")]
 pub const WEIGHTS: &[u8] = include_bytes!("../../model-specs/nano/model.safetensors");
-/// Its tokenizer.
+/// The tokenizer of the embedded model (`tokenizer.json`).
 #[cfg(feature = "compiler")]
 pub const TOKENIZER: &[u8] = include_bytes!("../../model-specs/nano/tokenizer.json");
-/// What it continues unless told otherwise.
+/// A prompt that the embedded model continues well.
 pub const PROMPT: &str = "# References and Borrowing\n\nA reference is";
 
-/// What a plan with this spec continues unless told otherwise, if it is one of the embedded model.
+/// A prompt for the model of a plan with this spec, if that is the embedded model.
 pub fn example(spec: &str) -> Option<&'static str> {
     (spec == SPEC).then_some(PROMPT)
 }

@@ -1,37 +1,52 @@
 //! Following long work: notes and progress.
 
-/// What the amounts of a [`Progress`] are.
+/// The unit in which a [`Progress`] counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes.
     Bytes,
-    /// Pieces of work.
+    /// Pieces of work, such as kernels or weights.
     Count,
-    /// Nothing that is known beforehand: the total is 0, and nothing advances.
+    /// The amount of work is not known: the total is 0, and [`Progress::advance`] is not called.
     Unknown,
 }
 
-/// Progress of one piece of work, which ends when this is dropped. Threads share it.
+/// The progress of one piece of work, such as a bar on a terminal. The work ends when the value is dropped. Several threads may advance
+/// it at once.
 pub trait Progress: Sync {
-    /// So much more is done.
+    /// Adds `amount` units to what has been done.
     fn advance(&self, amount: u64);
 }
 
-/// Is told what a user may want to know while a model is opened. Every method does nothing by default.
+/// Receives what a user may want to know while a model is opened: notes and progress. Every method does nothing by default.
+///
+/// ```
+/// use kernmill::observe::Observer;
+///
+/// struct Notes;
+///
+/// impl Observer for Notes {
+///     fn note(&self, text: &str) {
+///         eprintln!("note: {text}");
+///     }
+/// }
+///
+/// let options = kernmill::Options { observer: std::sync::Arc::new(Notes), ..Default::default() };
+/// ```
 pub trait Observer: Send + Sync {
-    /// Something that may not be meant, as a sentence without its full stop.
+    /// Receives a note about something that the user may not have meant: one sentence without its full stop.
     fn note(&self, text: &str) {
         let _ = text;
     }
 
-    /// Work of `total` units begins.
+    /// Is called when work of `total` units begins; `work` says what is done. The value that it returns is dropped at the end.
     fn begin(&self, work: &str, unit: Unit, total: u64) -> Box<dyn Progress + '_> {
         let _ = (work, unit, total);
         Box::new(Silent)
     }
 }
 
-/// Tells nobody.
+/// An observer that shows nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

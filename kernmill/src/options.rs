@@ -19,24 +19,36 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Prompt tokens that are run at once, where nothing says how many.
+/// The number of prompt tokens that are run at once, unless [`Options::chunk`] says another.
 #[cfg(feature = "compiler")]
 pub const DEFAULT_CHUNK: u32 = 512;
 
-/// For which instruction set code is generated, or taken out of a plan.
+/// The instruction-set level for which code is generated, or taken out of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Target {
-    /// The best level of this CPU.
+    /// The best level that this CPU can run.
     #[default]
     Native,
-    /// A certain level.
+    /// This level.
     Level(Level),
 }
 
-/// How a model is opened. The default suits a program that makes one text at a time.
+/// How a model is opened: target, compiler options, memory, threads, adapters. The default suits a program that makes one text at a
+/// time.
+///
+/// ```
+/// # fn main() -> Result<(), kernmill::Error> {
+/// use kernmill::{Model, Options, Preset};
+///
+/// let mut options = Options { threads: Some(1), max_memory: Some(1_000_000_000), ..Options::default() };
+/// options.compile.preset = Preset::Fast;
+/// let model = Model::nano_with(&options)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Options {
-    /// Instruction set.
+    /// The instruction-set level.
     pub target: Target,
     /// How a model that is no plan is compiled.
     #[cfg(feature = "compiler")]
@@ -57,27 +69,27 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Most bytes that weights, KV cache and working memory may take together; `None` takes what is available.
     pub max_memory: Option<u64>,
-    /// Adapters to load.
+    /// Adapters that are loaded with the model.
     pub adapters: Vec<AdapterSource>,
-    /// Is told how opening goes on.
+    /// Receives notes and the progress of opening.
     pub observer: Arc<dyn Observer>,
 }
 
-/// How a model is compiled.
+/// How a model that is no plan is compiled.
 #[cfg(feature = "compiler")]
 #[derive(Clone, Debug)]
 pub struct CompileOptions {
-    /// Quantisation.
+    /// How weights, activations and KV cache are quantised.
     pub preset: Preset,
-    /// CPUs that the code is to be fast on; `None` is the CPU at hand. It changes no result.
+    /// The family of CPUs that the code is tuned for; `None` is the CPU at hand. Tuning changes speed, never results.
     pub tuning: Option<Tuning>,
-    /// Whether graph nodes are fused.
+    /// Whether nodes of the graph are fused. Without fusion every node is a kernel of its own.
     pub fuse: bool,
-    /// Whether the code has branches for adapters.
+    /// Whether the code has branches for adapters. Without them no adapter can be loaded.
     pub adapters: bool,
-    /// Fused-op specs.
+    /// The fused-op specs: which nodes become one kernel, and ops and functions for model specs.
     pub fused: FusedSet,
-    /// Whether the intermediate code is kept for showing.
+    /// Whether Cranelift's intermediate code is kept as text, for showing.
     pub keep_clif: bool,
 }
 

@@ -12,7 +12,7 @@ use kernmill_runtime::{MemoryNeed, Plan, PlanError, PlanImage, TokenizerHandle};
 use std::path::Path;
 use std::time::Instant;
 
-/// A plan that has been checked, with its weights mapped.
+/// A plan file that has been checked. Its weights are mapped, not read.
 pub struct PlanModel {
     plan: Plan,
     image: PlanImage,
@@ -21,7 +21,10 @@ pub struct PlanModel {
 }
 
 impl PlanModel {
-    /// Opens a plan, takes the target to run, and maps the weights.
+    /// Opens the plan at `path`, chooses the target to run, and maps the weights.
+    ///
+    /// # Errors
+    /// When the file is no plan, is damaged, may be written by other users (docs/user/security.md), or has no target that this CPU can run.
     pub fn open(path: &Path, options: &Options) -> Result<PlanModel> {
         let start = Instant::now();
         let plan = Plan::open(path)?;
@@ -60,12 +63,12 @@ impl PlanModel {
 }
 
 impl PlanModel {
-    /// The plan file.
+    /// The opened plan file: its metadata, targets and sections.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The program that runs.
+    /// The program of the target that was chosen: its kernels, steps and buffers.
     pub fn program(&self) -> &Program {
         self.image.program()
     }
@@ -127,7 +130,7 @@ fn generated_image(plan: &Plan, options: &Options, start: Instant) -> Result<Opt
     Ok(Some((image, seconds)))
 }
 
-/// Which target runs, and why not another one.
+/// A sentence that says why target number `target` of the plan runs, and why none of the others.
 pub fn why(plan: &Plan, target: usize) -> String {
     let targets = plan.targets();
     let others = targets.iter().enumerate().filter(|(index, _)| *index != target);

@@ -19,17 +19,20 @@ use kernmill_runtime::Plan;
 /// Tokens per prefill chunk at most, as of a model that is compiled here.
 const MAX_CHUNK: u32 = 4096;
 
-/// What a plan was compiled from, and how.
+/// What a plan was compiled from, and with which options.
 pub struct Origin {
-    /// Spec and fused-op specs.
+    /// The model spec and the fused-op specs, which the plan holds as texts.
     pub source: SpecSource,
-    /// What the plan computes: with an adapter that is baked in, its matrices are stored otherwise than the spec says.
+    /// The graph that the plan computes. Where an adapter is baked in, its matrices are stored in other types than the spec says.
     pub graph: Graph,
-    /// The compiler's options.
+    /// The options that the compiler was given.
     pub options: Options,
 }
 
-/// Generates the program of `plan` for the CPU at hand.
+/// Generates the program of `plan` for the CPU at hand, from the spec in the plan. Nothing of the file is executed.
+///
+/// # Errors
+/// When the spec in the plan is wrong, the plan's weights lie elsewhere than this version would put them, or this CPU lacks AVX2.
 pub fn regenerate(plan: &Plan, options: &OpenOptions) -> Result<Program> {
     crate::memory::check_compiler_memory()?;
     let mut origin = origin(plan, &|preset| options.target.runnable_level(preset, &*options.observer))?;
@@ -56,14 +59,20 @@ pub fn regenerate(plan: &Plan, options: &OpenOptions) -> Result<Program> {
     Ok(compiled.program)
 }
 
-/// The spec that a plan holds.
+/// The model spec and the fused-op specs that a plan holds.
+///
+/// # Errors
+/// When the plan's spec section cannot be read, or a fused-op spec in it is wrong.
 pub fn source(plan: &Plan) -> Result<SpecSource> {
     let text = plan.file().spec().map_err(|source| Error::in_plan(plan, source))?;
     let name = format!("{} (embedded spec)", plan.path().display());
     Ok(SpecSource { name, text, fused: fused_set(plan, plan.metadata())? })
 }
 
-/// What `plan` was compiled from, for the level that `level` gives for its preset.
+/// What `plan` was compiled from, with the options that compile it again for the level that `level` gives for the plan's preset.
+///
+/// # Errors
+/// When the spec in the plan is wrong, or `level` fails.
 pub fn origin(plan: &Plan, level: &dyn Fn(Preset) -> Result<Level>) -> Result<Origin> {
     let metadata = plan.metadata();
     let source = source(plan)?;

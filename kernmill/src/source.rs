@@ -25,18 +25,22 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A spec's text, the name that messages call it by, and what is fused.
+/// A model spec in TOML, with the fused-op specs that it is compiled with.
 pub struct SpecSource {
-    /// File name.
+    /// The name of the spec's file, as error messages show it.
     pub name: String,
-    /// TOML.
+    /// The text of the spec.
     pub text: String,
-    /// Fused-op specs.
+    /// Fused-op specs: which nodes of the graph become one kernel, and ops and functions that the spec may use.
     pub fused: FusedSet,
 }
 
 impl SpecSource {
-    /// The spec of a model: its file, or what its weights say, or the embedded model's.
+    /// The spec of a model: the spec file that is given, else the spec that its weights describe (a `config.json` or a GGUF
+    /// file's metadata), else the embedded model's.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or describes a model that is not supported.
     pub fn of(given: &SourceFiles, fused: FusedSet) -> Result<SpecSource> {
         match (&given.spec, &given.weights) {
             (Some(spec), _) => SpecSource::read(spec, fused),
@@ -49,7 +53,10 @@ impl SpecSource {
         SpecSource { name: nano::NAME.to_owned(), text: nano::SPEC.to_owned(), fused }
     }
 
-    /// Reads a spec file.
+    /// Reads the spec file at `path`. Its text is checked later, by [`SpecSource::graph`].
+    ///
+    /// # Errors
+    /// When the file cannot be read, is no text, or is larger than 4 MiB.
     pub fn read(path: &Path, fused: FusedSet) -> Result<SpecSource> {
         // One of this name was found in a directory, where nothing must be waited for.
         let is_found = path.file_name() == Some(OsStr::new(SPEC_FILE));
@@ -58,7 +65,10 @@ impl SpecSource {
         Ok(SpecSource { name: path.display().to_string(), text, fused })
     }
 
-    /// Writes a spec from the `config.json` in a directory, or from a GGUF file.
+    /// Writes a spec from the `config.json` in the directory `path`, or from the GGUF file at `path`.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or describes a model that is not supported.
     pub fn import(path: &Path, fused: FusedSet) -> Result<SpecSource> {
         if is_gguf(path) {
             return SpecSource::import_gguf(&Gguf::open(path)?, fused);
@@ -99,30 +109,37 @@ impl SpecSource {
         Ok(SpecSource { name: dir.join("config.json").display().to_string(), text, fused })
     }
 
-    /// The graph that it describes.
+    /// The graph of operations that the spec describes.
+    ///
+    /// # Errors
+    /// When the spec is wrong. The error names line and column, and what was expected there.
     pub fn graph(&self) -> Result<Graph> {
         Ok(spec::lower(&Spec::parse_with(&self.name, &self.text, &self.fused.language())?)?)
     }
 }
 
-/// A model that is compiled here, whose files have been checked.
+/// A model that is compiled in this process. Its files have been opened and their headers checked.
 pub struct SourceModel {
-    /// Its spec.
+    /// The model's spec.
     pub source: SpecSource,
-    /// What it computes.
+    /// The graph of operations that the spec describes.
     pub graph: Graph,
-    /// Its weights.
+    /// The model's weights, mapped from their files.
     pub checkpoint: Checkpoint,
-    /// Where its tokenizer is, which is read when it is asked for.
+    /// The files of the model's tokenizer. They are read when somebody asks for the tokenizer.
     pub texts: TokenizerFiles,
-    /// Its chat template, if it has one.
+    /// The chat template (Jinja), if the model's files have one.
     pub chat_template: Option<String>,
-    /// Whether it is the embedded one.
+    /// Whether this is the embedded nano model.
     pub embedded: bool,
 }
 
 impl SourceModel {
-    /// Reads spec and checkpoint headers; without spec and weights, those of the embedded model.
+    /// Reads the spec and the headers of the checkpoint, and checks that they fit each other. Without spec and weights, the model is
+    /// the embedded one.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is wrong, a tensor is missing or has another shape, or too little memory is left to compile.
     pub fn open(given: &SourceFiles, fused: FusedSet) -> Result<SourceModel> {
         crate::memory::check_compiler_memory()?;
         let mut chat_template = None;
@@ -166,7 +183,11 @@ impl SourceModel {
         Ok(SourceModel { source, graph, checkpoint, texts, chat_template, embedded })
     }
 
-    /// The contents of its `tokenizer.json`, if it has one; checked.
+    /// The contents of the model's `tokenizer.json`, checked; `None` if the model has no tokenizer. A GGUF file's vocabulary is turned
+    /// into such a text.
+    ///
+    /// # Errors
+    /// When the tokenizer cannot be read, is wrong, or is of a kind that is not supported.
     pub fn tokenizer_json(&self) -> Result<Option<Vec<u8>>> {
         let json = self.texts.read()?;
         if let Some(json) = &json {
@@ -175,7 +196,7 @@ impl SourceModel {
         Ok(json)
     }
 
-    /// Its tokenizer, if it has one, which a thread of its own begins to read now.
+    /// A handle to the model's tokenizer, which a new thread begins to read now; `None` if the model has none.
     pub fn tokenizer(&self) -> Option<TokenizerHandle> {
         let (texts, vocab) = (self.texts.clone(), self.graph.vocab as u32);
         let read = move || match texts.read() {
@@ -186,12 +207,19 @@ impl SourceModel {
         self.texts.exist().then(|| TokenizerHandle::start(read))
     }
 
-    /// Tokens by which its texts end.
+    /// Ids of the tokens that end a text of this model, from `generation_config.json`, `config.json`, the tokenizer or GGUF metadata.
+    ///
+    /// # Errors
+    /// When a file that names them cannot be read or is wrong.
     pub fn end_tokens(&self) -> Result<Vec<u32>> {
         Ok(self.texts.end_tokens(self.graph.vocab)?)
     }
 
-    /// What preset `fast` makes of the weights; nothing for the other presets.
+    /// The weight format of each matrix, which preset `fast` chooses by the weights; `None` for other presets. It reads all candidates,
+    /// which takes seconds for billions of weights.
+    ///
+    /// # Errors
+    /// When weights cannot be read, or are no finite numbers.
     pub fn choices(
         &self,
         preset: Preset,
@@ -203,7 +231,11 @@ impl SourceModel {
     }
 }
 
-/// What preset `fast` makes of weights; nothing for the other presets.
+/// The weight format of each matrix of `graph`, which preset `fast` chooses by `weights`; `None` for other presets. The work is shared by
+/// `threads` threads.
+///
+/// # Errors
+/// When weights cannot be read, or are no finite numbers.
 pub fn choices<S: WeightSource<Error = CheckpointError>>(
     graph: &Graph,
     weights: &S,

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
-/// A model that is ready to make text. Its engine lives on a thread of its own; clones share it, and threads may share a clone. Texts are
-/// made one after the other.
+/// A model that is ready to make text. The engine lives on a thread of its own. Clones share it, and several threads may use one clone.
+/// Texts are made one after the other.
 ///
 /// ```
 /// # fn main() -> Result<(), kernmill::Error> {
@@ -37,16 +37,23 @@ pub struct Model {
     uses: Vec<AdapterUse>,
 }
 
-/// How a text is made. The default is the command line's: temperature 0.6, top-p 0.9, seed 0, at most 200 tokens.
+/// How a text is made: length, randomness, and where it ends. The default is temperature 0.6, top-p 0.9, seed 0 and at most 200 tokens.
+///
+/// ```
+/// use kernmill::Sampling;
+///
+/// let one_line = Sampling::default().seed(7).max_tokens(50).stop("\n");
+/// let always_the_same = Sampling::greedy();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Sampling {
-    /// Most tokens to generate.
+    /// The largest number of tokens to generate.
     pub max_tokens: usize,
-    /// How the next token is chosen.
+    /// How the next token is chosen: temperature, top-k, top-p, min-p, penalties, seed.
     pub sampler: SamplerParams,
-    /// Strings that end the text; they are not part of it.
+    /// Strings that end the text. They are not part of it.
     pub stop: Vec<String>,
-    /// Whether special tokens are part of the text.
+    /// Whether special tokens, such as the end token, are part of the text.
     pub shows_special: bool,
 }
 
@@ -59,27 +66,27 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// The likeliest token each time.
+    /// Takes the likeliest token each time; no randomness.
     pub fn greedy() -> Sampling {
         let sampler = SamplerParams { temperature: 0.0, ..Sampling::default().sampler };
         Sampling { sampler, ..Sampling::default() }
     }
 
-    /// With another limit of tokens.
+    /// Sets the largest number of tokens to generate.
     #[must_use]
     pub fn max_tokens(mut self, tokens: usize) -> Sampling {
         self.max_tokens = tokens;
         self
     }
 
-    /// With another seed: the same one gives the same text.
+    /// Sets the seed. The same seed gives the same text.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Sampling {
         self.sampler.seed = Some(seed);
         self
     }
 
-    /// With one more string that ends the text.
+    /// Adds a string that ends the text.
     #[must_use]
     pub fn stop(mut self, text: impl Into<String>) -> Sampling {
         self.stop.push(text.into());
@@ -97,10 +104,11 @@ impl Model {
         Model::open_with(path, &Options::default(), None)
     }
 
-    /// As [`Model::open`], with options and a context in tokens.
+    /// Opens a model as [`Model::open`] does, with options, and with room for texts of `context` tokens.
     ///
     /// # Errors
-    /// As [`Model::open`]; also when the context is longer than the model's longest, or an adapter cannot be loaded.
+    /// When a file is wrong, memory is short, this CPU cannot run the model, the context is longer than the model's longest, or an
+    /// adapter cannot be loaded.
     pub fn open_with(path: impl AsRef<Path>, options: &Options, context: Option<u32>) -> Result<Model> {
         Model::start(locate(path.as_ref())?, options, context)
     }
@@ -114,10 +122,10 @@ impl Model {
         Model::nano_with(&Options::default())
     }
 
-    /// As [`Model::nano`], with options.
+    /// Opens the embedded model as [`Model::nano`] does, with options.
     ///
     /// # Errors
-    /// As [`Model::nano`]; also when an option does not suit it, or an adapter cannot be loaded.
+    /// When memory is short, this CPU cannot run the target, or an adapter cannot be loaded.
     #[cfg(feature = "compiler")]
     pub fn nano_with(options: &Options) -> Result<Model> {
         Model::start(crate::locate::nano(), options, None)
@@ -141,20 +149,43 @@ impl Model {
         Ok(Model { engine: EngineThread::of(engine)?, tokenizer, context, end_tokens, adapters, uses })
     }
 
-    /// The engine, for sequences of token ids.
+    /// The engine's thread, for work on token ids: several sequences at once, logits, adapters that come and go.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), kernmill::Error> {
+    /// use kernmill::{EngineError, Entry};
+    ///
+    /// let model = kernmill::Model::nano()?;
+    /// let length = model.engine().run(|engine| -> Result<u32, EngineError> {
+    ///     let sequence = engine.create()?;
+    ///     engine.step(&[Entry::silent(sequence, &[1, 2, 3])], &())?;
+    ///     engine.length(sequence)
+    /// })??;
+    /// assert_eq!(length, 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn engine(&self) -> &EngineThread {
         &self.engine
     }
 
-    /// The adapters that are loaded. All of them add to every text.
+    /// The adapters that were loaded with the model. All of them add to every text.
     pub fn adapters(&self) -> &[LoadedAdapter] {
         &self.adapters
     }
 
-    /// Token ids of a text, with the tokens that the tokenizer puts at the start.
+    /// The token ids of a text, with the tokens that the tokenizer puts at the start.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), kernmill::Error> {
+    /// let ids = kernmill::Model::nano()?.encode("A slice is")?;
+    /// assert!(!ids.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// When there is no tokenizer, or it cannot be used.
+    /// When the model has no tokenizer, the tokenizer cannot be used, or the text has more tokens than the context.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         let tokenizer = self.tokenizer.as_ref().ok_or_else(|| {
             Error::BadInput("the model has no tokenizer: use token ids by way of the engine".to_owned())

@@ -10,10 +10,10 @@ use serde_json::Value;
 use std::fmt;
 use std::path::Path;
 
-/// The ids in the file at `path`, all below `vocab`.
+/// Reads token ids from the file at `path`: a JSON list of whole numbers below `vocab`.
 ///
 /// # Errors
-/// When it cannot be read, is no JSON list of whole numbers, or has one that is too large.
+/// When the file cannot be read, is no such list, or has a number that is not below `vocab`.
 pub fn read(path: &Path, vocab: usize) -> Result<Vec<u32>> {
     let text = read_named(path, limit::TOKEN_IDS_BYTES).map_err(Error::read(path))?;
     parse(&text, vocab).map_err(|what| Error::input(path, what))

@@ -108,7 +108,10 @@ fn operands(step: &Step) -> String {
     step.operands.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// Header, sections, tensors and targets of a plan file, and the program of target `shown`.
+/// Header, sections, tensors and targets of a plan file as text, and the program of target number `shown`.
+///
+/// # Errors
+/// When a section of the plan cannot be read or is damaged.
 pub fn plan(plan: &Plan, shown: Option<usize>) -> Result<String> {
     let (file, metadata) = (plan.file(), plan.metadata());
     let model = &metadata.model;
@@ -172,6 +175,9 @@ pub fn plan(plan: &Plan, shown: Option<usize>) -> Result<String> {
 }
 
 /// A plan's sections, targets and tensors as JSON, with what the kernels of each program ask for.
+///
+/// # Errors
+/// When a section of the plan cannot be read or is damaged.
 pub fn plan_json(plan: &Plan) -> Result<Value> {
     let (file, metadata) = (plan.file(), plan.metadata());
     let sections = file.sections().iter().map(|section| {
