@@ -513,7 +513,7 @@ fn epilogues_and_row_ops_work_on_what_is_there() {
             RowType::F32(8),
             RowType::F32(8),
             RowOp::SelectRow { x, out },
-            "its rows are Tokens, expected Wanted",
+            "its rows are Tokens, expected Logits",
         ),
     ];
     for (from, to, row_op, expected) in row_ops {
