@@ -1,6 +1,6 @@
 //! What loading an adapter costs, and what running sequences notice: `cargo bench --bench adapter_load -- PLAN DIR [--threads N]`.
 //!
-//! Prints one line of JSON, in milliseconds: loading at once; a decode step; all pieces of a loading that is done piece by piece between such steps, the longest
+//! Prints one line of JSON, in milliseconds: loading at once; a decode step; all pieces of a loading, between which it can be stopped, the longest
 //! one and that which only one in a thousand passes; the longest step beside a thread that loads; naming the adapter, starting a sequence with it, and dropping both.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
@@ -35,20 +35,20 @@ fn main() {
     let mut at_once: Vec<f64> =
         (0..TIMES).map(|_| timed(|| loader.load(directory, 1.0).expect("an adapter")).1).collect();
 
-    let mut loading = loader.open(directory, 1.0).expect("an adapter");
-    let (mut pieces, mut more) = (Vec::new(), true);
-    while more {
-        let (result, ms) = timed(|| loading.advance().expect("sound elements"));
-        more = result;
-        pieces.push(ms);
-        if pieces.len() % 200 == 0 {
-            step(&mut engine, id);
+    let (mut pieces, mut last) = (Vec::new(), Instant::now());
+    let loading = loader.open(directory, 1.0).expect("an adapter");
+    let adapter = loading.run_while(&mut |progress| {
+        let now = Instant::now();
+        if progress.done > 0 {
+            pieces.push((now - last).as_secs_f64() * 1e3);
         }
-    }
+        last = now;
+        true
+    });
+    let adapter = adapter.expect("sound elements").expect("nothing stops it");
     pieces.sort_by(f64::total_cmp);
     let (count, all, rare) = (pieces.len(), pieces.iter().sum::<f64>(), pieces[pieces.len() * 999 / 1000]);
     let longest = pieces[count - 1];
-    let (adapter, finish) = timed(|| loading.finish().expect("an adapter"));
     let beside = {
         let (loader, directory) = (loader.clone(), directory.to_owned());
         let thread = std::thread::spawn(move || loader.load(&directory, 1.0).expect("an adapter"));
@@ -67,7 +67,7 @@ fn main() {
     });
     println!(
         "{{\"load_ms\": {:.1}, \"step_ms\": {:.1}, \"pieces\": {count}, \"pieces_ms\": {all:.1}, \"longest_piece_ms\": {longest:.2}, \
-         \"rare_piece_ms\": {rare:.2}, \"finish_ms\": {finish:.2}, \
+         \"rare_piece_ms\": {rare:.2}, \
          \"longest_step_beside_ms\": {beside:.1}, \"insert_ms\": {insert:.3}, \"create_ms\": {create:.3}, \"drop_ms\": {drop:.3}}}",
         median(&mut at_once),
         median(&mut steps)

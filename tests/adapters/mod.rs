@@ -3,10 +3,11 @@
 use crate::harness::Model;
 use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
 use kernmill_compiler::quant::Preset;
-use kernmill_runtime::adapter::{AdapterLoader, Loading, PackedAdapter};
+use kernmill_runtime::adapter::{Adapter, AdapterError, AdapterLoader, Loading, PackedAdapter};
 use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, Entry, SeqId};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use std::thread::{self, JoinHandle};
 
 /// Directories of PEFT for `gptoss-base`, one a DoRA.
 const SOURCES: [&str; 4] = ["qv", "attention-rslora", "everything", "dora"];
@@ -97,22 +98,23 @@ fn a_thousand_cycles_mix_nothing_up_and_leave_nothing_behind() {
     let mut named: [Option<usize>; 5] = [None; 5];
     let mut running: Vec<Running> = Vec::new();
     let mut packed: Vec<Weak<PackedAdapter>> = Vec::new();
-    let (mut loading, mut cycles, mut finished): (Option<(usize, usize, Loading)>, usize, usize) =
+    type Thread = JoinHandle<Result<Adapter, AdapterError>>;
+    let (mut loading, mut cycles, mut finished): (Option<(usize, usize, Thread)>, usize, usize) =
         (None, 0, 0);
     let name = |place: usize| format!("adapter-{place}");
     let mut heap = Vec::new();
     while cycles < CYCLES || !running.is_empty() {
-        // Some pieces of the adapter that is being loaded.
+        // A thread loads an adapter beside the steps.
         if loading.is_none() && cycles < CYCLES {
             let n = rng.usize(..all);
-            loading = Some((rng.usize(..named.len()), n, files.open(&loader, n)));
+            let work = files.open(&loader, n);
+            loading = Some((rng.usize(..named.len()), n, thread::spawn(move || work.run())));
         }
-        if let Some((place, n, mut work)) = loading.take() {
-            let more = (0..rng.usize(1..60)).all(|_| work.advance().unwrap());
-            if more {
+        if let Some((place, n, work)) = loading.take() {
+            if !work.is_finished() && !running.is_empty() {
                 loading = Some((place, n, work));
             } else {
-                let adapter = work.finish().unwrap();
+                let adapter = work.join().unwrap().unwrap();
                 packed.push(Arc::downgrade(adapter.packed()));
                 engine.adapter_store_mut().insert(&name(place), adapter).unwrap();
                 named[place] = Some(n);

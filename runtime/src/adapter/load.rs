@@ -1,7 +1,7 @@
-//! Loading an adapter piece by piece, beside running sequences: a piece ([`super::pieces`]) is a fraction of a millisecond of work.
+//! Loading an adapter, on whatever thread its caller chooses. Between two pieces ([`super::pieces`]) it can be stopped.
 
 use super::error::AdapterError;
-use super::factors::{Factors, FromPacked, FromPeft, unpack_tiles};
+use super::factors::{Factors, FromPeft, unpack_tiles};
 use super::norms::{Quad, TileFactors, quads, row_lengths};
 use super::packed::{Adapter, PackedAdapter};
 use super::pieces::{PAGE, Piece, TOUCHED, pieces};
@@ -19,7 +19,7 @@ use std::sync::{Arc, Weak};
 /// Reads adapters for the program of one engine. Independent of the engine: it may be given to another thread.
 #[derive(Clone, Debug)]
 pub struct AdapterLoader {
-    adapters: Arc<Adapters>,
+    pub(super) adapters: Arc<Adapters>,
     /// The base weights, which DoRA takes lengths of; `None` when the rows are to be merged, and get their lengths then.
     weights: Option<Arc<WeightRegion>>,
     /// The model's name, for messages.
@@ -28,7 +28,16 @@ pub struct AdapterLoader {
     room: Option<Arc<Room>>,
 }
 
-/// An adapter that is being loaded.
+/// How far a loading has come, in pieces of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Pieces done.
+    pub done: usize,
+    /// Pieces in all.
+    pub all: usize,
+}
+
+/// An adapter whose files are open and checked, with its place in memory.
 pub struct Loading {
     loader: AdapterLoader,
     pub(super) factors: Box<dyn Factors>,
@@ -37,11 +46,11 @@ pub struct Loading {
     scales: Vec<Vec<f32>>,
     magnitudes: Vec<Option<Vec<f32>>>,
     /// Of a combination: what it is made of, with weights.
-    parts: Vec<(Weak<Adapter>, f32)>,
+    pub(super) parts: Vec<(Weak<Adapter>, f32)>,
     notes: Vec<String>,
     /// Its place in the store's budget.
     room: Option<Reservation>,
-    /// What is left to do, the next piece last.
+    /// The work, in order.
     pub(super) pieces: Vec<Piece>,
     /// The LoRA target whose rows are being measured.
     dora: Option<DoraLoraTarget>,
@@ -110,28 +119,16 @@ impl AdapterLoader {
         Loading::new(self.clone(), Box::new(factors), notes)
     }
 
-    /// Several loaded adapters as one, each with a weight.
-    ///
-    /// # Errors
-    /// When their ranks are too many at some LoRA target, or one is a DoRA where another has a part too.
-    pub fn combine(&self, parts: &[(Arc<Adapter>, f32)]) -> Result<Loading, AdapterError> {
-        parts.iter().try_for_each(|(_, weight)| check_weight(*weight))?;
-        let factors = FromPacked::new(Arc::clone(&self.adapters), parts.to_vec())?;
-        let mut loading = Loading::new(self.clone(), Box::new(factors), Vec::new())?;
-        loading.parts = parts.iter().map(|(adapter, weight)| (Arc::downgrade(adapter), *weight)).collect();
-        Ok(loading)
-    }
-
     /// [`AdapterLoader::open`], and all the work at once.
     ///
     /// # Errors
-    /// As [`AdapterLoader::open`] and [`Loading::advance`].
+    /// As [`AdapterLoader::open`] and [`Loading::run`].
     pub fn load(&self, directory: &Path, scale: f32) -> Result<Adapter, AdapterError> {
         self.open(directory, scale)?.run()
     }
 }
 
-fn check_weight(weight: f32) -> Result<(), AdapterError> {
+pub(super) fn check_weight(weight: f32) -> Result<(), AdapterError> {
     match weight.is_finite() {
         true => Ok(()),
         false => Err(AdapterError::Combination(format!("the weight is {weight}, expected a finite number"))),
@@ -139,7 +136,7 @@ fn check_weight(weight: f32) -> Result<(), AdapterError> {
 }
 
 impl Loading {
-    fn new(
+    pub(super) fn new(
         loader: AdapterLoader,
         factors: Box<dyn Factors>,
         notes: Vec<String>,
@@ -160,8 +157,7 @@ impl Loading {
             Some(pieces(index, lora_target, layout.as_ref()?, factors.mixed(index), measured))
         });
         let touches = (0..bytes).step_by(TOUCHED).map(|at| Piece::Touch { at });
-        let mut pieces: Vec<Piece> = touches.chain(of_lora_targets.flatten()).collect();
-        pieces.reverse();
+        let pieces: Vec<Piece> = touches.chain(of_lora_targets.flatten()).collect();
         let lora_targets = layouts.len();
         Ok(Loading {
             memory: WeightRegion::anonymous(bytes)?,
@@ -183,43 +179,42 @@ impl Loading {
         self.memory.len() as u64
     }
 
-    /// Does the next piece of work; whether there is more.
+    /// Reads, rounds and packs the adapter, on this thread: give it to one of its own beside running sequences.
     ///
     /// # Errors
-    /// When a tensor cannot be read or an element not be used. Then the adapter cannot be loaded: the piece stays the next one.
-    pub fn advance(&mut self) -> Result<bool, AdapterError> {
-        let _env = FloatEnv::standard();
-        if let Some(piece) = self.pieces.last().cloned() {
+    /// When a tensor cannot be read or an element not be used.
+    pub fn run(self) -> Result<Adapter, AdapterError> {
+        let all = self.run_while(&mut |_| true)?;
+        Ok(all.expect("nothing stops it"))
+    }
+
+    /// As [`Loading::run`], as long as `go_on` says so, which is asked before every piece of the work: a fraction of a millisecond, or a
+    /// few where the system has to find memory. `None` when it says no; then nothing is left of the work.
+    ///
+    /// # Errors
+    /// As [`Loading::run`].
+    pub fn run_while(
+        mut self,
+        go_on: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Option<Adapter>, AdapterError> {
+        let pieces = std::mem::take(&mut self.pieces);
+        let all = pieces.len();
+        for (done, piece) in pieces.into_iter().enumerate() {
+            if !go_on(Progress { done, all }) {
+                return Ok(None);
+            }
+            let _env = FloatEnv::standard();
             self.step(piece)?;
-            self.pieces.pop();
         }
-        Ok(!self.pieces.is_empty())
-    }
-
-    /// All the work that is left.
-    ///
-    /// # Errors
-    /// As [`Loading::advance`].
-    pub fn run(mut self) -> Result<Adapter, AdapterError> {
-        while self.advance()? {}
-        self.finish()
-    }
-
-    /// The adapter, after [`Loading::advance`] has said that nothing is left; does what is left otherwise.
-    ///
-    /// # Errors
-    /// As [`Loading::advance`].
-    pub fn finish(mut self) -> Result<Adapter, AdapterError> {
-        while self.advance()? {}
         let packed = PackedAdapter::new(self.layouts, self.memory.freeze()?, self.room);
-        Ok(Adapter {
+        Ok(Some(Adapter {
             lora_targets: self.loader.adapters,
             packed: Arc::new(packed),
             scales: self.scales,
             magnitudes: self.magnitudes,
             parts: self.parts,
             notes: self.notes,
-        })
+        }))
     }
 
     fn step(&mut self, piece: Piece) -> Result<(), AdapterError> {

@@ -2,6 +2,7 @@
 //!
 //! [`AdapterLoader`] reads PEFT directories; [`AdapterTable`] is what kernels read.
 
+mod combine;
 mod error;
 mod factors;
 mod load;
@@ -17,7 +18,7 @@ mod tally;
 mod tests;
 
 pub use error::AdapterError;
-pub use load::{AdapterLoader, Loading};
+pub use load::{AdapterLoader, Loading, Progress};
 pub use packed::{Adapter, AdapterPackError, Fill, PackedAdapter};
 pub use store::{AdapterStore, AdapterUse, DEFAULT_BUDGET};
 pub use table::AdapterTable;

@@ -164,7 +164,7 @@ impl AdapterStore {
         !gone.is_empty()
     }
 
-    /// The work that is left before sequences can use these adapters together, to be done piece by piece and given to
+    /// The work that is left before sequences can use these adapters together, to be done and given to
     /// [`AdapterStore::insert_combination`]; `None` when there is none.
     ///
     /// # Errors

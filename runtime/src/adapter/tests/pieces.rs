@@ -46,7 +46,7 @@ fn pieces_are_small_and_make_the_whole() {
     for swapped in [false, true] {
         let draft = draft(swapped);
         let config = draft.config.to_string();
-        let mut loading = loader().open_bytes(Path::new("dir"), &config, draft.file(), 1.0).unwrap();
+        let loading = loader().open_bytes(Path::new("dir"), &config, draft.file(), 1.0).unwrap();
         let mut count = [[0; 2]; 3];
         for piece in &loading.pieces {
             match piece {
@@ -71,8 +71,7 @@ fn pieces_are_small_and_make_the_whole() {
         };
         assert_eq!(count, expected, "swapped: {swapped}");
 
-        while loading.advance().unwrap() {}
-        let adapter = loading.finish().unwrap();
+        let adapter = loading.run().unwrap();
         let unpack = |lora_target, expert| {
             let a = unpack_a(&adapter.lora_targets, &adapter.packed, lora_target, expert);
             (a, unpack_b(&adapter.lora_targets, &adapter.packed, lora_target, expert))

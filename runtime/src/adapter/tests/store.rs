@@ -209,9 +209,8 @@ fn combinations_are_kept_until_a_part_changes() {
     add(&mut store, "a").unwrap();
     add(&mut store, "b").unwrap();
     let uses = [AdapterUse::of("a"), AdapterUse { name: "b".into(), weight: 0.5 }];
-    let mut loading = store.prepare(&uses).unwrap().unwrap();
-    while loading.advance().unwrap() {}
-    store.insert_combination(&uses, loading.finish().unwrap()).unwrap();
+    let loading = store.prepare(&uses).unwrap().unwrap();
+    store.insert_combination(&uses, loading.run().unwrap()).unwrap();
     assert!(store.prepare(&uses).unwrap().is_none());
     let slot = store.acquire(&uses, &mut table).unwrap();
     assert_eq!(table.get(slot as usize).unwrap().rank(), 4);
