@@ -1,7 +1,7 @@
 //! The last stage: schedules, memory plans and code as one [`Program`].
 
 use crate::graph::rope::inv_freq;
-use crate::graph::{Graph, LoraTargetNode, Node, Op, Role, RowSelect, TensorId};
+use crate::graph::{Graph, LoraTargetNode, Node, Op, Role, TensorId};
 use crate::memory::{MemoryError, MemoryPlan, plan_memory};
 use crate::pack::WeightLayout;
 use crate::schedule::{Kernels, Schedule, ScheduledStep};
@@ -52,16 +52,12 @@ fn adapters(graph: &Graph, layout: &WeightLayout) -> Option<Adapters> {
     let out = |id: &TensorId| {
         let tensor = graph.tensor(*id);
         let placement = layout.placement(*id);
-        let (first, step) = match tensor.source.rows {
-            RowSelect::All => (0, 1),
-            RowSelect::Even => (0, 2),
-            RowSelect::Odd => (1, 2),
-        };
+        let (first, step) = tensor.source.rows.first_and_step();
         LoraTargetSlice {
             name: tensor.name.clone(),
             rows: tensor.shape[tensor.shape.len() - 2] as u32,
-            first,
-            step,
+            first: first as u32,
+            step: step as u32,
             weights: PackedAt {
                 format: tensor.format,
                 offset: placement.offset,

@@ -133,6 +133,17 @@ pub enum RowSelect {
     Odd,
 }
 
+impl RowSelect {
+    /// The first row that is taken, and the step from one to the next.
+    pub fn first_and_step(self) -> (usize, usize) {
+        match self {
+            RowSelect::All => (0, 1),
+            RowSelect::Even => (0, 2),
+            RowSelect::Odd => (1, 2),
+        }
+    }
+}
+
 /// Where a tensor's data comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Source {

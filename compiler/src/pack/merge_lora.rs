@@ -4,7 +4,7 @@
 //! int8 (f32 in preset `exact`).
 
 use crate::graph::lora::with_adapters;
-use crate::graph::{Graph, GraphError, Role, RowSelect, Tensor, TensorId};
+use crate::graph::{Graph, GraphError, Role, Tensor, TensorId};
 use crate::pack::WeightSource;
 use crate::weights::Weights;
 use kernmill_checkpoint::CheckpointError;
@@ -29,7 +29,7 @@ pub fn lora_targets(graph: &Graph) -> Result<Adapters, GraphError> {
     let nowhere = PackedAt { format: WeightFormat::F32, offset: 0, tile_stride: 0, expert_stride: 0 };
     let out = |id: &TensorId| {
         let tensor = branched.tensor(*id);
-        let (first, step) = rows(tensor);
+        let (first, step) = tensor.source.rows.first_and_step();
         LoraTargetSlice {
             name: tensor.name.clone(),
             rows: tensor.shape[tensor.shape.len() - 2] as u32,
@@ -50,15 +50,6 @@ pub fn lora_targets(graph: &Graph) -> Result<Adapters, GraphError> {
     };
     let lora_targets = branched.lora_targets().iter().map(|of| lora_target(&of.tensors)).collect();
     Ok(Adapters { format: WeightFormat::F32, lora_targets })
-}
-
-/// First row in the checkpoint's tensor, and the step between rows.
-fn rows(tensor: &Tensor) -> (usize, usize) {
-    match tensor.source.rows {
-        RowSelect::All => (0, 1),
-        RowSelect::Even => (0, 2),
-        RowSelect::Odd => (1, 2),
-    }
 }
 
 /// The graph with these matrices, by logical name, stored in f32.
@@ -115,7 +106,7 @@ impl<D: Delta> WeightSource for MergedWeights<'_, D> {
         let stored = self.stored(tensor);
         self.base.f32_rows(stored, expert, range.clone(), out)?;
         if let Some(lora_target) = self.changed.get(&tensor.name) {
-            let (first, step) = rows(stored);
+            let (first, step) = stored.source.rows.first_and_step();
             self.delta.add(*lora_target, expert, first + range.start * step, step, out);
         }
         Ok(())

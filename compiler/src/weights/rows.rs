@@ -1,7 +1,7 @@
 //! Reading the rows of the graph's tensors out of a checkpoint, whatever way they are stored.
 
 use super::row_shape;
-use crate::graph::{Graph, Role, RowSelect, Tensor};
+use crate::graph::{Graph, Role, Tensor};
 use kernmill_checkpoint::{
     Checkpoint, CheckpointError, Encoding, FP4_BLOCK_BYTES, Result, TensorView, mxfp4_block,
 };
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// A checkpoint bound to the graph whose weights it holds.
 ///
-/// Rows are counted after [`RowSelect`]. The rows of a matrix or table are its `n` rows of `k` elements; a vector counts
+/// Rows are counted after [`crate::graph::RowSelect`]. The rows of a matrix or table are its `n` rows of `k` elements; a vector counts
 /// as `n` rows of one element. `expert` is 0 where there are none.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights<'a> {
@@ -242,11 +242,7 @@ impl Place {
             Role::Vector | Role::ExpertVector => (shape[rank - 1], 1),
             Role::Matrix | Role::ExpertMatrix | Role::Table => (shape[rank - 2], shape[rank - 1]),
         };
-        let (first, step) = match t.source.rows {
-            RowSelect::All => (0, 1),
-            RowSelect::Even => (0, 2),
-            RowSelect::Odd => (1, 2),
-        };
+        let (first, step) = t.source.rows.first_and_step();
         let paired = view.paired.filter(|head| stored_rows.is_multiple_of(*head));
         Place { stored_rows, cols, first, step, paired }
     }
