@@ -137,7 +137,6 @@ impl LoraTargetLayout {
             a_expert: self.a_expert() as u64,
             b_expert: self.b_expert() as u64,
             ranks: self.ranks() as u64,
-            reserved: 0,
         }
     }
 

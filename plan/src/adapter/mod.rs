@@ -94,8 +94,6 @@ pub struct LoraTargetEntry {
     pub b_expert: u64,
     /// Ranks, padded to a multiple of [`RANK_STEP`], at most [`MAX_RANK`]; 0 when there is no adapter.
     pub ranks: u64,
-    /// Not used.
-    pub reserved: u64,
 }
 
 impl LoraTargetEntry {
@@ -108,7 +106,6 @@ impl LoraTargetEntry {
         a_expert: 0,
         b_expert: 0,
         ranks: 0,
-        reserved: 0,
     };
 }
 
