@@ -1,6 +1,7 @@
 //! kernmill's compiler: from a TOML model spec and a checkpoint to a plan.
 
 pub mod assemble;
+pub mod expr;
 pub mod fingerprint;
 pub mod fuse;
 pub mod graph;

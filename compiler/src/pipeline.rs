@@ -107,7 +107,7 @@ pub enum CompileError {
     Size(#[from] crate::schedule::SizeError),
     #[error(transparent)]
     Memory(#[from] memory::MemoryError),
-    #[error("the memory plan is not sound: {0} (please report this)")]
+    #[error("the memory plan is of other buffers: {0} (please report this)")]
     MemoryCheck(#[from] memory::check::CheckError),
     #[error(transparent)]
     Generate(#[from] kernmill_kernels_gen::generate::GenerateError),
@@ -146,11 +146,10 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
             .zip(&arenas)
             .try_for_each(|(schedule, arena)| memory::check::check(&schedule.buffers, arena))
     })?;
-    let ukernels = passes.time("choose micro-kernels", || {
-        choose_ukernels(&kernels.list, options.level, options.tuning, options.ukernels)
-    });
-    let version = |ukernel: MicroKernel| {
-        ukernels.iter().find(|choice| choice.ukernel == ukernel).and_then(|one| one.version)
+    let ukernels =
+        passes.time("choose micro-kernels", || choose_ukernels(&kernels.list, &model, options.ukernels));
+    let version = |ukernel: &MicroKernel| {
+        ukernels.iter().find(|choice| choice.ukernel == *ukernel).and_then(|one| one.version)
     };
     let mut generated =
         passes.run("generate", || generate(&kernels.list, options.level, &version, options.keep_clif))?;

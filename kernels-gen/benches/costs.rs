@@ -38,8 +38,9 @@ fn least(mut run: impl FnMut()) -> f64 {
 }
 
 /// A micro-kernel as code that can run.
-fn code(ukernel: MicroKernel, level: Level, version: Option<&'static AsmKernel>) -> Mmap {
-    let blob = generate_ukernels(&[ukernel], level, &|_| version).expect("micro-kernels generate");
+fn code(ukernel: &MicroKernel, level: Level, version: Option<&'static AsmKernel>) -> Mmap {
+    let blob = generate_ukernels(std::slice::from_ref(ukernel), level, &|_| version)
+        .expect("micro-kernels generate");
     let mut map = MmapMut::map_anon(blob.bytes.len()).expect("memory for code");
     map.copy_from_slice(&blob.bytes);
     assert_eq!(blob.symbols[0].offset, 0);
@@ -70,7 +71,7 @@ fn main() {
     let has_tiles = Level::Amx.missing().is_empty() && tiles::request().is_ok();
     for level in Level::supported().into_iter().filter(|level| *level < Level::Amx || has_tiles) {
         for ukernel in &ukernels {
-            let versions = asm::candidates(*ukernel, level).map(Some).chain([None]);
+            let versions = asm::candidates(ukernel, level).map(Some).chain([None]);
             for version in versions {
                 let name = version.map_or("cranelift_128", |wide| wide.name);
                 let is_wanted = named.is_empty() || named.iter().any(|wanted| wanted == name);
@@ -79,7 +80,7 @@ fn main() {
                 if !is_wanted || !is_new {
                     continue;
                 }
-                let mut measure = || bench.ns_per_block(*ukernel, &code(*ukernel, level, version));
+                let mut measure = || bench.ns_per_block(ukernel, &code(ukernel, level, version));
                 let ns = if level == Level::Amx { with_tiles(measure) } else { measure() };
                 println!(
                     "{{\"leaf\": \"{ukernel}\", \"level\": \"{}\", \"version\": \"{name}\", \"ns_per_block\": {ns:.2}}}",
@@ -93,7 +94,7 @@ fn main() {
 /// What `run` gives while tiles are configured.
 fn with_tiles(run: impl FnOnce() -> f64) -> f64 {
     let [on, off] = [MicroKernel::TilesOn, MicroKernel::TilesOff]
-        .map(|ukernel| code(ukernel, Level::Amx, asm::candidates(ukernel, Level::Amx).next()));
+        .map(|ukernel| code(&ukernel, Level::Amx, asm::candidates(&ukernel, Level::Amx).next()));
     // SAFETY: the code takes nothing and returns nothing; the CPU has tiles and the system permits them.
     let call =
         |code: &Mmap| unsafe { std::mem::transmute::<*const u8, unsafe extern "C" fn()>(code.as_ptr())() };
@@ -113,7 +114,7 @@ impl Bench {
         Bench { region: WeightRegion::anonymous(1 << 20).expect("a megabyte of memory") }
     }
 
-    fn ns_per_block(&mut self, ukernel: MicroKernel, code: &Mmap) -> f64 {
+    fn ns_per_block(&mut self, ukernel: &MicroKernel, code: &Mmap) -> f64 {
         // What other micro-kernels have left there may be denormals.
         self.region.as_mut_slice().fill(FILL);
         let base = self.region.as_mut_slice().as_mut_ptr();
@@ -123,12 +124,12 @@ impl Bench {
             [0, 1 << 17, 1 << 18, 1 << 19].map(|place: usize| unsafe { base.add(place) });
         let chunk = CHUNK_BLOCKS as u64;
         let entry = code.as_ptr();
-        let (calls, blocks) = match ukernel {
+        let (calls, blocks) = match *ukernel {
             MicroKernel::DotQ8 { .. } => (100, K / BLOCK),
             MicroKernel::DecodeBf16 | MicroKernel::GemmBf16(_) => (100, gemm_bf16::CHUNK_BLOCKS),
             _ => (1000, CHUNK_BLOCKS),
         };
-        let seconds = match ukernel {
+        let seconds = match *ukernel {
             MicroKernel::DotQ8 { tokens, .. } => {
                 let stride = Q8Row { k: K }.stride();
                 let list: Vec<u64> = (0..tokens).map(|t| rows as u64 + (t * stride) as u64).collect();

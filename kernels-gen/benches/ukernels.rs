@@ -9,7 +9,7 @@
 #![allow(clippy::print_stdout)]
 
 use kernmill_kernels_gen::asm::{self, AsmKernel};
-use kernmill_kernels_gen::expr::Expr;
+use kernmill_kernels_gen::expr::{Binary, Expr, Unary};
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::peak::probe;
 use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, DotStep, GROUP};
@@ -128,10 +128,10 @@ fn all_dots() {
     for (level, wide) in versions() {
         for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
             for (ukernel, tokens, tiles) in dots_of(format) {
-                let wide_ones = asm::candidates(ukernel, level).map(Some);
+                let wide_ones = asm::candidates(&ukernel, level).map(Some);
                 let all: Vec<_> = if wide { wide_ones.collect() } else { vec![None] };
                 for version in all {
-                    dots(&memory, (ukernel, tokens, tiles), level, version);
+                    dots(&memory, (ukernel.clone(), tokens, tiles), level, version);
                 }
             }
         }
@@ -148,7 +148,7 @@ fn versions() -> Vec<(Level, bool)> {
 }
 
 /// Which version of a micro-kernel is measured.
-fn version(ukernel: MicroKernel, level: Level, wide: bool) -> &'static str {
+fn version(ukernel: &MicroKernel, level: Level, wide: bool) -> &'static str {
     asm::find(ukernel, level).filter(|_| wide).map_or("cranelift_128", |wide| wide.name)
 }
 
@@ -186,7 +186,8 @@ fn dots(
     version: Option<&'static AsmKernel>,
 ) {
     let (MicroKernel::DotQ8 { format, .. } | MicroKernel::DotQ8x4 { format, .. }) = ukernel else { return };
-    let blob = generate_ukernels(&[ukernel], level, &|_| version).expect("micro-kernels generate");
+    let blob = generate_ukernels(std::slice::from_ref(&ukernel), level, &|_| version)
+        .expect("micro-kernels generate");
     let (map, offset) = (runnable(&blob), blob.symbols[0].offset as usize);
     let stride = Q8Row { k: K }.stride();
     let name = version.map_or("cranelift_128", |wide| wide.name);
@@ -264,7 +265,7 @@ fn gemm(level: Level, wide: bool, small: bool) {
     println!(
         "{{\"what\": \"{}\", \"version\": \"{}\", \"level\": \"{}\", \"gb_per_second\": {:.1}}}",
         ukernels[0],
-        version(ukernels[0], level, wide),
+        version(&ukernels[0], level, wide),
         level.name(),
         (calls * tile) as f64 / time / 1e9
     );
@@ -277,7 +278,7 @@ fn gemm(level: Level, wide: bool, small: bool) {
     println!(
         "{{\"what\": \"{}\", \"version\": \"{}\", \"level\": \"{}\", \"tera_ops_per_second\": {:.3}}}",
         ukernels[1],
-        version(ukernels[1], level, wide),
+        version(&ukernels[1], level, wide),
         level.name(),
         (calls * 2 * 16 * CHUNK_BLOCKS * BLOCK * GROUP * 2) as f64 / time / 1e12
     );
@@ -326,11 +327,23 @@ fn attention(level: Level, wide: bool) {
         });
         println!(
             "{{\"what\": \"{ukernel}\", \"version\": \"{}\", \"level\": \"{}\", \"giga_{unit}_per_second\": {:.2}}}",
-            version(*ukernel, level, wide),
+            version(ukernel, level, wide),
             level.name(),
             (repetitions * amount) as f64 / time / 1e9
         );
     }
+}
+
+/// `(clamp(y + w, -7, 7) + 1) * (min(x + z, 7) * sigmoid(1.702 * min(x + z, 7)))` of x, y, z, w.
+fn clamped_glu() -> Expr {
+    let binary = |op, a, b| Expr::Binary(op, Box::new(a), Box::new(b));
+    let sum = |a, b| binary(Binary::Add, Expr::Var(a), Expr::Var(b));
+    let up = binary(Binary::Max, sum(1, 3), Expr::Const(-7.0));
+    let up = binary(Binary::Add, binary(Binary::Min, up, Expr::Const(7.0)), Expr::Const(1.0));
+    let gate = binary(Binary::Min, sum(0, 2), Expr::Const(7.0));
+    let scaled = binary(Binary::Mul, Expr::Const(1.702), gate.clone());
+    let sigmoid = Expr::Unary(Unary::Sigmoid, Box::new(scaled));
+    binary(Binary::Mul, up, binary(Binary::Mul, gate, sigmoid))
 }
 
 /// What is done to rows between products: a GLU and a sum over a unit of 32 for 64 rows, weighted sums of as many, and whole rows
@@ -338,8 +351,7 @@ fn attention(level: Level, wide: bool) {
 fn row_wise(level: Level, wide: bool) {
     const UNIT: usize = 32;
     const ROWS: usize = 64;
-    let glu = "(clamp(y + w, -7, 7) + 1) * (min(x + z, 7) * sigmoid(1.702 * min(x + z, 7)))";
-    let glu = Expr::parse(glu, &["x", "y", "z", "w"]).expect("an expression");
+    let glu = clamped_glu();
     let pair = 2 * UNIT * 4;
     let ukernels = [
         MicroKernel::Map(Map::new(glu, UNIT, &[pair, pair, 0, 0], pair)),
@@ -375,7 +387,7 @@ fn row_wise(level: Level, wide: bool) {
         });
         println!(
             "{{\"what\": \"{ukernel}\", \"version\": \"{}\", \"level\": \"{}\", \"ns_per_row\": {:.1}}}",
-            version(*ukernel, level, wide),
+            version(ukernel, level, wide),
             level.name(),
             time / (count * rows) as f64 * 1e9
         );

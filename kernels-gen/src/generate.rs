@@ -99,7 +99,7 @@ pub fn ukernels(kernels: &[(String, Kernel)], level: Level) -> Vec<MicroKernel> 
 }
 
 /// Chooses the version of a micro-kernel: one of its [`asm::candidates`], or `None` for the 128-bit one. All give the same bits.
-pub type Choose<'a> = &'a dyn Fn(MicroKernel) -> Option<&'static AsmKernel>;
+pub type Choose<'a> = &'a dyn Fn(&MicroKernel) -> Option<&'static AsmKernel>;
 
 /// Generates `kernels` (symbol name and description) for `level`. Symbol `i` of the blob is kernel `i`.
 ///
@@ -144,7 +144,7 @@ pub fn generate_within(
         objects.push(generator.kernel(name, kernel)?);
     }
     for ukernel in &ukernels {
-        objects.push(generator.ukernel(*ukernel)?);
+        objects.push(generator.ukernel(ukernel)?);
     }
     let clif = generator.clif.take().unwrap_or_default();
     let scratch_bytes = kernels.iter().map(|(_, kernel)| body::scratch_bytes(kernel)).max().unwrap_or(0);
@@ -174,7 +174,7 @@ pub fn generate_ukernels(
         limits: CodeLimits::default(),
     };
     let objects: Vec<Object> =
-        ukernels.iter().map(|ukernel| generator.ukernel(*ukernel)).collect::<Result<_, _>>()?;
+        ukernels.iter().map(|ukernel| generator.ukernel(ukernel)).collect::<Result<_, _>>()?;
     Ok(link(&objects)?)
 }
 
@@ -219,7 +219,7 @@ impl Generator<'_> {
         self.compile(name, Some(contract))
     }
 
-    fn ukernel(&mut self, ukernel: MicroKernel) -> Result<Object, GenerateError> {
+    fn ukernel(&mut self, ukernel: &MicroKernel) -> Result<Object, GenerateError> {
         if let Some(wide) = (self.choose)(ukernel) {
             let name = ukernel.to_string();
             if let Some(clif) = &mut self.clif {
@@ -237,7 +237,7 @@ impl Generator<'_> {
         b.switch_to_block(entry);
         b.seal_block(entry);
         let params = b.block_params(entry).to_vec();
-        ukernel.emit(&mut Emit { b: &mut b }, &params, self.vnni);
+        ukernel.clone().emit(&mut Emit { b: &mut b }, &params, self.vnni);
         b.ins().return_(&[]);
         b.finalize(self.isa.frontend_config());
         self.compile(&ukernel.to_string(), None)

@@ -1,5 +1,5 @@
-//! What a kernel is, as data. The compiler's selection makes these; the `Debug` text of one is its identity, so that layers of
-//! equal shapes share code.
+//! What a kernel is, as data. The compiler's selection makes these; equal kernels are one, so that layers of equal shapes share
+//! code.
 //!
 //! A kernel reads and writes *values*: row-major buffers whose home is an arena buffer (an operand) or the worker's scratch.
 //! Operands are numbered in the order in which the step lists their addresses.
@@ -8,6 +8,7 @@ use crate::expr::Expr;
 use crate::ukernel::gemm_q8::DotStep;
 use kernmill_plan::format::{Q8Row, TILE_ROWS, WeightFormat, f32_row_stride};
 use kernmill_plan::kv::{KvGeometry, LayerKind};
+use std::fmt;
 
 /// Index of an operand address.
 pub type OperandId = usize;
@@ -22,8 +23,32 @@ pub const PROLOGUE_TOKENS: usize = 8;
 /// hardly counts. The scratch of a long context grows with it.
 pub const ATTENTION_TILE: usize = 4;
 
+/// An f32 of a kernel's description: two are equal when their bits are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FloatBits(u32);
+
+impl FloatBits {
+    /// The bits.
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+impl From<f32> for FloatBits {
+    fn from(value: f32) -> FloatBits {
+        FloatBits(value.to_bits())
+    }
+}
+
+/// The number, with as many digits as tell it from others.
+impl fmt::Debug for FloatBits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&f32::from_bits(self.0), f)
+    }
+}
+
 /// A buffer of rows that a kernel works on.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Val {
     /// Row contents.
     pub row: RowType,
@@ -32,7 +57,7 @@ pub struct Val {
 }
 
 /// Contents of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowType {
     /// f32 `[n]`.
     F32(usize),
@@ -71,7 +96,7 @@ impl RowType {
 }
 
 /// Where a value's rows are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Home {
     /// The buffer whose address is that operand.
     Operand(OperandId),
@@ -82,7 +107,7 @@ pub enum Home {
 }
 
 /// Which rows a kernel walks over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Domain {
     /// Tokens of the batch.
     Tokens,
@@ -93,7 +118,7 @@ pub enum Domain {
 }
 
 /// A packed matrix.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mat {
     /// Its address.
     pub operand: OperandId,
@@ -115,12 +140,12 @@ pub struct Mat {
 
 /// Something done to one row. `x`, `out` and the like are values; weights and pools are operands; numbers are shapes.
 #[allow(missing_docs)]
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RowOp {
     /// A row of the embedding table.
     Embed { table: OperandId, format: WeightFormat, row_bytes: usize, out: ValId },
     /// See docs/dev/numerics.md.
-    RmsNorm { x: ValId, weight: OperandId, eps: f32, out: ValId },
+    RmsNorm { x: ValId, weight: OperandId, eps: FloatBits, out: ValId },
     /// f32 to q8.
     Quantize { x: ValId, out: ValId },
     /// f32 to bf16.
@@ -144,7 +169,7 @@ pub enum RowOp {
 }
 
 /// The adapter branch of a matrix: what is added to the products of rows whose token has an adapter there.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MatAdapter {
     /// The LoRA target: [`kernmill_plan::program::Operand::LoraTarget`].
     pub lora_target: OperandId,
@@ -157,7 +182,7 @@ pub struct MatAdapter {
 }
 
 /// One LoRA target of [`Body::Shrink`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ShrinkLoraTarget {
     /// The LoRA target: [`kernmill_plan::program::Operand::LoraTarget`].
     pub lora_target: OperandId,
@@ -168,7 +193,7 @@ pub struct ShrinkLoraTarget {
 }
 
 /// Rows that are kept for a later shrink.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LoraInput {
     /// f32, of which rows are written whose token has an adapter at one of the LoRA targets.
     pub out: ValId,
@@ -177,7 +202,7 @@ pub struct LoraInput {
 }
 
 /// Keys or values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KvPlane {
     /// Keys: `[head_dim][16 tokens]`.
     K,
@@ -187,7 +212,7 @@ pub enum KvPlane {
 
 #[allow(missing_docs)]
 /// What becomes of one unit of a matmul's output for one row, held as f32 in scratch.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Epilogue {
     /// An expression of the units and the same columns of f32 values: variables are the units at hand (of a part's first step one for each matrix, of
     /// later ones the one that there is), then `inputs`. What comes out is one unit.
@@ -209,7 +234,7 @@ pub enum Epilogue {
 }
 
 /// Matrices whose units are computed together, and what becomes of them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Part {
     /// One matrix, or several (gate and up), which the first step of the epilogue combines.
     pub mats: Vec<Mat>,
@@ -234,7 +259,7 @@ impl Part {
 }
 
 /// A kernel.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kernel {
     /// Values.
     pub vals: Vec<Val>,
@@ -249,7 +274,7 @@ pub struct Kernel {
 }
 
 /// How matrices are multiplied. The results are the same bits. Products of bf16 rows are made of panels from one row on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tiling {
     /// A tile of 16 rows by a few tokens at a time, weights decoded as they are read: as fast as memory while tokens are few.
     Dot,
@@ -275,7 +300,7 @@ impl Tiling {
 
 /// The shared-out part of a kernel. `input`, `routing`, `residual` and `out` are values.
 #[allow(missing_docs)]
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Body {
     /// Stages over rows; work items are rows.
     Rows { domain: Domain, row_ops: Vec<RowOp> },
@@ -343,7 +368,7 @@ impl Body {
 }
 
 /// Attention over the paged cache.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AttentionBody {
     /// Queries, f32 `[heads * head_dim]`.
     pub q: ValId,
@@ -356,7 +381,7 @@ pub struct AttentionBody {
     /// Query heads.
     pub heads: usize,
     /// Factor on the scores.
-    pub scale: f32,
+    pub scale: FloatBits,
     /// Keys in view.
     pub window: Option<u32>,
     /// Tokens of a sequence that a work item takes through the keys together.

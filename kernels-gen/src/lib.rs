@@ -23,5 +23,4 @@ pub mod prefetch;
 mod row_op;
 mod run;
 mod scratch;
-pub mod suggest;
 pub mod ukernel;

@@ -79,7 +79,7 @@ fn divert(program: &mut Program, ukernels: &[MicroKernel]) {
         let symbol = symbol.unwrap_or_else(|| panic!("{ukernel} is not in the program"));
         let place = symbol.offset as usize;
         let bytes = code.bytes[place..place + symbol.size as usize].to_vec();
-        let interpreted = Box::leak(Box::new(Interpreted { ukernel: *ukernel, code: bytes }));
+        let interpreted = Box::leak(Box::new(Interpreted { ukernel: ukernel.clone(), code: bytes }));
         // mov r9, micro-kernel; mov rax, interpret; jmp rax
         let mut jump = vec![0x49, 0xb9];
         jump.extend((&raw const *interpreted as u64).to_le_bytes());

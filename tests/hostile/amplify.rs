@@ -8,11 +8,11 @@ use super::{corpus, memory, watch};
 use crate::harness::shell;
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::gguf::Gguf;
+use kernmill_compiler::expr;
 use kernmill_compiler::fuse::FusedSpec;
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::{from_config, from_gguf};
 use kernmill_compiler::spec::{Spec, lower};
-use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::file::check::PlanFile;
 use kernmill_plan::file::{FusedSpecText, Kind, Metadata, TargetInfo, TargetProgram, TensorInfo};
 use kernmill_runtime::Tokenizer;
@@ -167,7 +167,7 @@ fn texts_of_graphs_and_expressions() {
     for seed in seeds("graph") {
         grown_text(text_of(&seed), &mut |text| hold("graph", text.as_bytes(), &read));
     }
-    let read = |bytes: &[u8]| drop(Expr::parse(text_of(bytes), &["gate", "up", "x0"]));
+    let read = |bytes: &[u8]| drop(expr::parse(text_of(bytes), &["gate", "up", "x0"]));
     for seed in seeds("expr") {
         let Ok(text) = std::str::from_utf8(&seed) else { continue };
         grown_text(text, &mut |text| hold("expr", text.as_bytes(), &read));

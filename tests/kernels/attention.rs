@@ -198,7 +198,9 @@ fn combining_matches_the_definition_bit_for_bit() {
     for (level, version) in versions() {
         for ((head_dim, group), with_sinks) in SHAPES.into_iter().flat_map(|s| [(s, false), (s, true)]) {
             let ukernel = MicroKernel::Combine { head_dim, group, sinks: with_sinks };
-            let code = Code::new(generate_ukernels(&[ukernel], level, &choose(level, version)).unwrap());
+            let code = Code::new(
+                generate_ukernels(std::slice::from_ref(&ukernel), level, &choose(level, version)).unwrap(),
+            );
             // SAFETY: symbol 0 is a combining micro-kernel.
             let combine: Combine = unsafe { std::mem::transmute(code.address(0)) };
             let mut rng = Rng::with_seed(head_dim as u64);

@@ -130,7 +130,7 @@ fn decoding_matches_the_packed_format() {
         let words = (WeightFormat::Int8, Kind::I16);
         for (format, kind) in FORMATS.map(|format| (format, Kind::U8)).into_iter().chain([words]) {
             let ukernel = MicroKernel::decoding(kind, format);
-            let Some(code) = ukernel_code(ukernel, level, version, interpreted) else { continue };
+            let Some(code) = ukernel_code(&ukernel, level, version, interpreted) else { continue };
             for extreme in [false, true] {
                 let mut rng = Rng::with_seed(5);
                 let packed = packed(&mut rng, format, k, extreme);
@@ -327,7 +327,7 @@ fn gemm_matches_the_definition_bit_for_bit() {
             .flat_map(|kind| (1..=2).flat_map(move |tiles| (1..=GROUP).map(move |t| (kind, tiles, t))))
         {
             let ukernel = MicroKernel::GemmQ8 { weights, tiles, tokens };
-            let Some(code) = ukernel_code(ukernel, level, version, interpreted) else { continue };
+            let Some(code) = ukernel_code(&ukernel, level, version, interpreted) else { continue };
             for (kind, name_of, extreme, decoded) in cases.iter().filter(|case| case.0 == weights) {
                 let panel = Panel::random(&mut rng, tokens, *extreme);
                 let weights: Vec<&Decoded> = decoded.iter().take(tiles).collect();
@@ -349,7 +349,7 @@ fn gemm_is_exact_where_all_products_are_largest() {
         for (weights, tiles) in Kind::ALL.into_iter().flat_map(|kind| [(kind, 1), (kind, 2)]) {
             let tokens = GROUP;
             let ukernel = MicroKernel::GemmQ8 { weights, tiles, tokens };
-            let Some(code) = ukernel_code(ukernel, level, version, interpreted) else { continue };
+            let Some(code) = ukernel_code(&ukernel, level, version, interpreted) else { continue };
             let ends = if weights.is_small() { [0, 24] } else { [1, 255] };
             for (byte, q) in ends.into_iter().flat_map(|byte| [(byte, -128), (byte, 127)]) {
                 let mut decoded = Decoded::any(&mut rng, weights, false);
@@ -378,7 +378,7 @@ fn decoding_beside_a_gemm_changes_neither() {
     for (level, version, interpreted) in versions_anywhere() {
         for (tokens, extreme) in (1..=GROUP).flat_map(|tokens| [(tokens, false), (tokens, true)]) {
             let ukernel = MicroKernel::GemmDecode(Overlap { tokens, stride: 4 * STRIDE, gap: 4 * GAP });
-            let Some(code) = ukernel_code(ukernel, level, version, interpreted) else { continue };
+            let Some(code) = ukernel_code(&ukernel, level, version, interpreted) else { continue };
             let what = format!("{} {ukernel} extreme={extreme}", name(level, version));
             let weights = [0, 1].map(|_| Decoded::any(&mut rng, Kind::U8Max24Pow2, extreme));
             let panel = Panel::random(&mut rng, tokens, extreme);

@@ -6,7 +6,7 @@
 use super::fence::Flush;
 use super::operands::{Contents, call, operands};
 use super::{Code, Tiles, choose, versions};
-use kernmill_kernels_gen::expr::Expr;
+use kernmill_compiler::expr;
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
 use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, Overlap};
@@ -21,7 +21,7 @@ use kernmill_plan::target::Level;
 type Around<'a> = &'a dyn Fn(&mut dyn FnMut());
 
 /// Runs a micro-kernel in every placement; `numbers` are the arguments that are no pointers, in order.
-fn run(code: &Code, index: usize, ukernel: MicroKernel, numbers: &[u64], what: &str, around: Around) {
+fn run(code: &Code, index: usize, ukernel: &MicroKernel, numbers: &[u64], what: &str, around: Around) {
     let contract = ukernel.contract();
     for contents in [Contents::Random, Contents::Ones] {
         let mut first: Option<Vec<u8>> = None;
@@ -65,7 +65,7 @@ fn run_all(ukernels: &[MicroKernel], numbers: &[&[u64]]) {
         let what = super::name(level, version);
         for (index, ukernel) in ukernels.iter().enumerate() {
             for numbers in numbers {
-                run(&code, index, *ukernel, numbers, &what, &|call| call());
+                run(&code, index, ukernel, numbers, &what, &|call| call());
             }
         }
     }
@@ -161,7 +161,7 @@ fn bf16_gemms_stay_inside_their_operands() {
             let code = Code::new(generate_ukernels(&ukernels, Level::Amx, &choose(Level::Amx, 0)).unwrap());
             for (index, ukernel) in ukernels.iter().enumerate() {
                 for numbers in &numbers {
-                    run(&code, index, *ukernel, numbers, "amx", &|call| tiles.around(call));
+                    run(&code, index, ukernel, numbers, "amx", &|call| tiles.around(call));
                 }
             }
         }
@@ -170,7 +170,7 @@ fn bf16_gemms_stay_inside_their_operands() {
 
 #[test]
 fn maps_stay_inside_their_operands() {
-    let expr = |text| Expr::parse(text, &["x", "y", "z", "w"]).unwrap();
+    let expr = |text| expr::parse(text, &["x", "y", "z", "w"]).unwrap();
     let glu = expr("(clamp(y + w, -7, 7) + 1) * (min(x + z, 7) * sigmoid(1.702 * min(x + z, 7)))");
     let mut ukernels = Vec::new();
     for n in [16, 32, 48, 96, 2880] {

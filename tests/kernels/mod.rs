@@ -27,7 +27,7 @@ use memmap2::{Mmap, MmapMut};
 /// them, and permission: they run in the interpreter, and between [`Tiles`] on a CPU that has them.
 pub fn versions() -> impl Iterator<Item = (Level, usize)> {
     let dot = MicroKernel::DotQ8 { format: WeightFormat::Mxfp4, k: 64, tokens: 1 };
-    let count = move |level| asm::candidates(dot, level).count() + 1;
+    let count = move |level| asm::candidates(&dot, level).count() + 1;
     let levels = Level::supported().into_iter().filter(|level| *level < Level::Amx);
     levels.flat_map(move |level| (0..count(level)).map(move |version| (level, version)))
 }
@@ -40,10 +40,10 @@ pub fn versions_anywhere() -> impl Iterator<Item = (Level, usize, bool)> {
 }
 
 /// A micro-kernel's code; none for the interpreter when that version is not a wide one.
-pub fn ukernel_code(ukernel: MicroKernel, level: Level, version: usize, interpreted: bool) -> Option<Code> {
+pub fn ukernel_code(ukernel: &MicroKernel, level: Level, version: usize, interpreted: bool) -> Option<Code> {
     let choose = choose(level, version);
     (!interpreted || choose(ukernel).is_some())
-        .then(|| Code::new(generate_ukernels(&[ukernel], level, &choose).unwrap()))
+        .then(|| Code::new(generate_ukernels(std::slice::from_ref(ukernel), level, &choose).unwrap()))
 }
 
 /// Runs symbol 0 in the interpreter, with the memory of these slices.
@@ -61,7 +61,7 @@ pub fn interpret(code: &Code, read: &[&[u8]], written: &mut [&mut [u8]], args: &
 }
 
 /// A micro-kernel's version of that number: its wide ones in order, then the 128-bit one.
-pub fn choose(level: Level, version: usize) -> impl Fn(MicroKernel) -> Option<&'static AsmKernel> {
+pub fn choose(level: Level, version: usize) -> impl Fn(&MicroKernel) -> Option<&'static AsmKernel> {
     move |ukernel| asm::candidates(ukernel, level).nth(version)
 }
 
@@ -76,7 +76,7 @@ fn the_numbers_choose_every_version() {
         for format in WeightFormat::ALL {
             for ukernel in [MicroKernel::DotF32 { format, k: 64, tokens: 1 }, MicroKernel::Decode { format }]
             {
-                assert!(asm::candidates(ukernel, level).count() < most, "{ukernel} for {}", level.name());
+                assert!(asm::candidates(&ukernel, level).count() < most, "{ukernel} for {}", level.name());
             }
         }
     }

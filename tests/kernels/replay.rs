@@ -28,7 +28,7 @@ pub fn memory(contract: &[Param], operands: &[Operand]) -> Memory {
 }
 
 /// Runs a micro-kernel both ways, on the CPU perhaps in another version, and compares everything that it may have written.
-fn replay([code, native]: [&Code; 2], ukernel: MicroKernel, numbers: &[u64], contents: Contents) {
+fn replay([code, native]: [&Code; 2], ukernel: &MicroKernel, numbers: &[u64], contents: Contents) {
     let contract = ukernel.contract();
     let operands = operands(&contract, numbers, Flush::End, 0x33, contents);
     let mut machine = Machine::new(memory(&contract, &operands));
@@ -58,17 +58,20 @@ fn replay([code, native]: [&Code; 2], ukernel: MicroKernel, numbers: &[u64], con
 const LEVELS: [Level; 2] = [Level::V4, Level::V4Vnni];
 
 /// A level's version of a micro-kernel.
-fn code(ukernel: MicroKernel, level: Level) -> Code {
-    Code::new(generate_ukernels(&[ukernel], level, &|ukernel| asm::find(ukernel, level)).unwrap())
+fn code(ukernel: &MicroKernel, level: Level) -> Code {
+    Code::new(
+        generate_ukernels(std::slice::from_ref(ukernel), level, &|ukernel| asm::find(ukernel, level))
+            .unwrap(),
+    )
 }
 
 fn replay_all(ukernels: &[MicroKernel], numbers: &[&[u64]]) {
     for level in LEVELS.into_iter().filter(|level| level.missing().is_empty()) {
-        for ukernel in ukernels.iter().filter(|ukernel| asm::find(**ukernel, level).is_some()) {
-            let code = code(*ukernel, level);
+        for ukernel in ukernels.iter().filter(|ukernel| asm::find(ukernel, level).is_some()) {
+            let code = code(ukernel, level);
             for numbers in numbers {
                 for contents in [Contents::Random, Contents::Tame, Contents::Ones] {
-                    replay([&code, &code], *ukernel, numbers, contents);
+                    replay([&code, &code], ukernel, numbers, contents);
                 }
             }
         }
@@ -81,9 +84,9 @@ fn replay_on_any_host(ukernels: &[MicroKernel], numbers: &[&[u64]]) {
     replay_all(ukernels, numbers);
     let widest = Level::supported().into_iter().rfind(|level| *level < Level::Amx).expect("a level");
     for level in LEVELS.into_iter().filter(|level| !level.missing().is_empty()) {
-        for ukernel in ukernels.iter().filter(|ukernel| asm::find(**ukernel, level).is_some()) {
-            let codes = [code(*ukernel, level), code(*ukernel, widest)];
-            numbers.iter().for_each(|numbers| replay(codes.each_ref(), *ukernel, numbers, Contents::Tame));
+        for ukernel in ukernels.iter().filter(|ukernel| asm::find(ukernel, level).is_some()) {
+            let codes = [code(ukernel, level), code(ukernel, widest)];
+            numbers.iter().for_each(|numbers| replay(codes.each_ref(), ukernel, numbers, Contents::Tame));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Code, choose, name, versions};
 use fastrand::Rng;
+use kernmill_compiler::expr;
 use kernmill_compiler::interp::{eval, num};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_kernels_gen::generate::generate_ukernels;
@@ -83,7 +84,9 @@ fn check_map(expr: &Expr, inputs: usize, n: usize, rows: usize, seed: u64) {
     let values: Vec<Vec<f32>> =
         (0..inputs).map(|i| (0..gap(i) * rows + n).map(|_| value(&mut rng)).collect()).collect();
     for (level, version) in versions() {
-        let code = Code::new(generate_ukernels(&[ukernel], level, &choose(level, version)).unwrap());
+        let code = Code::new(
+            generate_ukernels(std::slice::from_ref(&ukernel), level, &choose(level, version)).unwrap(),
+        );
         let mut out = vec![1234.5; out_stride * rows + n];
         call_map(&code, 0, &values, &mut out, rows);
         for (at, actual) in out.iter().enumerate() {
@@ -146,7 +149,7 @@ fn functions_of_maps_match_the_interpreter_bit_for_bit() {
     .into_iter()
     .enumerate()
     {
-        let expr = Expr::parse(text, &vars).unwrap();
+        let expr = expr::parse(text, &vars).unwrap();
         let inputs = vars.iter().rposition(|var| text.contains(var)).map_or(0, |last| last + 1);
         for (n, rows) in [(16, 1), (32, 7), (48, 2), (80, 3), (1024, 1), (16, 0)] {
             check_map(&expr, inputs, n, rows, seed as u64);
@@ -190,20 +193,22 @@ fn random_maps_match_the_interpreter_bit_for_bit() {
     let mut rng = Rng::with_seed(3);
     for case in 0..60 {
         let text = random_expr(&mut rng, case % 9, &vars);
-        let expr = Expr::parse(&text, &vars).unwrap();
+        let expr = expr::parse(&text, &vars).unwrap();
         check_map(&expr, 3, 32, 3, case as u64);
     }
 }
 
 #[test]
 fn a_map_may_write_over_its_input() {
-    let expr = Expr::parse("silu(x) + y", &["x", "y"]).unwrap();
+    let expr = expr::parse("silu(x) + y", &["x", "y"]).unwrap();
     let ukernel = MicroKernel::Map(Map::new(expr.clone(), 32, &[256, 0], 256));
     let mut rng = Rng::with_seed(9);
     let x: Vec<f32> = (0..64 * 5).map(|_| value(&mut rng)).collect();
     let y: Vec<f32> = (0..32).map(|_| value(&mut rng)).collect();
     for (level, version) in versions() {
-        let code = Code::new(generate_ukernels(&[ukernel], level, &choose(level, version)).unwrap());
+        let code = Code::new(
+            generate_ukernels(std::slice::from_ref(&ukernel), level, &choose(level, version)).unwrap(),
+        );
         let mut out = x.clone();
         let place = out.as_mut_ptr();
         // SAFETY: five rows of 64 floats, and one of 32.
@@ -293,7 +298,10 @@ fn norms_match_the_definition_bit_for_bit() {
             let r = 1.0 / (num::sum_squares(&x) / n as f32 + eps).sqrt();
             for (level, version) in versions() {
                 let ukernel = MicroKernel::RmsNorm { n, eps: eps.to_bits() };
-                let code = Code::new(generate_ukernels(&[ukernel], level, &choose(level, version)).unwrap());
+                let code = Code::new(
+                    generate_ukernels(std::slice::from_ref(&ukernel), level, &choose(level, version))
+                        .unwrap(),
+                );
                 let mut out = vec![-1f32; n];
                 // SAFETY: three rows of n floats.
                 unsafe {
@@ -324,7 +332,10 @@ fn weighted_sums_match_the_definition_bit_for_bit() {
         for (level, version) in versions() {
             for biased in [false, true] {
                 let ukernel = MicroKernel::AddWeighted { n, bias: biased };
-                let code = Code::new(generate_ukernels(&[ukernel], level, &choose(level, version)).unwrap());
+                let code = Code::new(
+                    generate_ukernels(std::slice::from_ref(&ukernel), level, &choose(level, version))
+                        .unwrap(),
+                );
                 let (mut new, mut expected) = (old.clone(), old.clone());
                 let first = new.as_mut_ptr();
                 let place = |row: usize| target(row, rows) * (n + 2 * OFFSET);

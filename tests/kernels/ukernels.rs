@@ -192,7 +192,7 @@ fn q8_dots_match_the_definition_bit_for_bit() {
             for k in if interpreted { [32, 64, 160] } else { [32, 64, 2880] } {
                 for tokens in MicroKernel::dot_tokens(true).iter().copied() {
                     let ukernel = MicroKernel::DotQ8 { format, k, tokens };
-                    let Some(code) = ukernel_code(ukernel, level, version, interpreted) else { continue };
+                    let Some(code) = ukernel_code(&ukernel, level, version, interpreted) else { continue };
                     for extreme in [false, true] {
                         let mut rng = Rng::with_seed(k as u64 + 7);
                         let tile = random_tile(&mut rng, format, k, extreme);
@@ -253,7 +253,7 @@ fn dots_of_adjacent_tiles_are_those_of_each_tile() {
             ];
             for (k, tokens, order) in shapes {
                 let ukernel = MicroKernel::DotQ8x4 { format, k, tokens, order };
-                let Some(code) = ukernel_code(ukernel, level, version, interpreted) else { continue };
+                let Some(code) = ukernel_code(&ukernel, level, version, interpreted) else { continue };
                 let mut rng = Rng::with_seed(k as u64 + 11);
                 let tiles: Vec<Vec<u8>> = (0..4).map(|_| random_tile(&mut rng, format, k, false)).collect();
                 let rows: Vec<Q8> = (0..tokens).map(|_| random_q8(&mut rng, k, false)).collect();
@@ -320,7 +320,10 @@ fn added_dots_match_the_definition_bit_for_bit() {
         for format in [WeightFormat::Bf16, WeightFormat::F32] {
             for tokens in [1, 6] {
                 let ukernel = MicroKernel::AddDot { format, tokens };
-                let code = Code::new(generate_ukernels(&[ukernel], level, &choose(level, version)).unwrap());
+                let code = Code::new(
+                    generate_ukernels(std::slice::from_ref(&ukernel), level, &choose(level, version))
+                        .unwrap(),
+                );
                 for k in [4, 8, 20, 256, 2880] {
                     let mut rng = Rng::with_seed(k as u64 + 3);
                     let tile = random_tile(&mut rng, format, k, false);

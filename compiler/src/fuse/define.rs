@@ -1,12 +1,13 @@
 //! What a fused-op spec adds to the language: functions of expressions, and ops that stand for nodes.
 
 use super::rule::{Part, PatternNode};
+use crate::expr::{self, Function};
 use crate::graph::OpKind;
 use crate::graph::infer::check_expr;
 use crate::spec::ops::{OPS, ParamKind, SpecOp};
 use crate::spec::section::{Section, array, check_name, string, strings};
 use crate::spec::{Arg, NodeDef, OpDef, Result, Source, Spanned, SpecError, inner_span, nodes};
-use kernmill_kernels_gen::expr::{Expr, Function};
+use kernmill_kernels_gen::expr::Expr;
 
 /// Keys of `[[function]]`.
 pub(super) const FUNCTION_KEYS: [&str; 4] = ["name", "doc", "params", "expr"];
@@ -25,7 +26,7 @@ pub(super) fn functions(root: &Section<'_>) -> Result<Vec<Function>> {
         let name = string(source, section.require("name")?)?;
         check_name(source, &name)?;
         let own = functions.iter().any(|function| function.name == name.value);
-        if own || Expr::function_names().any(|other| other == name.value) {
+        if own || expr::function_names().any(|other| other == name.value) {
             let message = format!("there is a function `{}` already", name.value);
             return Err(SpecError::new(source, name.span, message, "expected a new name"));
         }
@@ -51,7 +52,7 @@ pub(super) fn expression(
     vars: &[&str],
     functions: &[Function],
 ) -> Result<Expr> {
-    let expr = Expr::parse_with(&text.value, vars, functions).map_err(|e| {
+    let expr = expr::parse_with(&text.value, vars, functions).map_err(|e| {
         let end = (e.offset + 1).min(text.value.len()).max(e.offset);
         let span = inner_span(source, &text.span, &text.value, &(e.offset..end));
         SpecError::new(source, span, "the expression does not parse", e.message)
@@ -235,7 +236,7 @@ pub(super) fn pattern_of(
         }
         // With numbers of the use's own, any expression fits.
         let expr = match node.args.get("expr").map(|arg| &arg.value) {
-            Some(Arg::Text(text)) => Expr::parse_with(text, &variables(node), functions).ok(),
+            Some(Arg::Text(text)) => expr::parse_with(text, &variables(node), functions).ok(),
             _ => None,
         };
         pattern.push(PatternNode {

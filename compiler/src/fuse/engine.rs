@@ -1,7 +1,7 @@
 //! Applies the rules in order: each takes the matches that its guards allow, earlier rules first.
 
 use super::allow::{Matched, also_used, name};
-use super::compose::compose;
+use super::compose::{Composition, compose};
 use super::group::{FusedGraph, Group, GroupKind, edges};
 use super::matcher::{Match, Partial, Plain};
 use super::order::Order;
@@ -183,9 +183,11 @@ impl<'g> Fusion<'g> {
             hints: rule.hints,
             inputs: Vec::new(),
             outputs: Vec::new(),
+            composition: Composition::Rows(Vec::new()),
         };
+        // Both follow from the fields above; the composition from the edges as well.
         group.find_edges(self.graph, &self.uses);
-        compose(self.graph, &self.uses, &group, rule.template)?;
+        group.composition = compose(self.graph, &self.uses, &group, rule.template)?;
         Ok(group)
     }
 

@@ -1,5 +1,6 @@
 //! The fused graph: the quantised graph, unchanged, with its nodes in groups that each become one kernel.
 
+use super::compose::{self, Composition};
 use super::rule::{Hints, Template};
 use crate::graph::{Graph, NodeId, OpKind, Uses, ValueId};
 use std::collections::BTreeMap;
@@ -36,6 +37,8 @@ pub struct Group {
     pub inputs: Vec<ValueId>,
     /// Values of members that are used outside (the graph's output included), ascending.
     pub outputs: Vec<ValueId>,
+    /// The kernel that the members make, in terms of the graph.
+    pub composition: Composition,
 }
 
 impl Group {
@@ -52,6 +55,7 @@ impl Group {
             hints: Hints::default(),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            composition: compose::single(graph, node),
         };
         group.find_edges(graph, uses);
         group
@@ -79,7 +83,7 @@ impl Group {
         self.captures.get(name).copied()
     }
 
-    /// Fills in `inputs` and `outputs` from the members.
+    /// Fills in `inputs` and `outputs`, which follow from the members.
     pub(super) fn find_edges(&mut self, graph: &Graph, uses: &Uses) {
         (self.inputs, self.outputs) = edges(graph, uses, &self.members());
     }

@@ -27,7 +27,7 @@ mod tests;
 mod text;
 mod verify;
 
-pub use compose::{Composition, Part, Step, compose};
+pub use compose::{Composition, Part, Step};
 pub use engine::{NearMiss, Report, fuse};
 pub use explain::{explain, value_bytes};
 pub(crate) use group::edges;

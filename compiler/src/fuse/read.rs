@@ -5,11 +5,12 @@ use super::legal::legal_ops;
 use super::read_guard::{capture, guard};
 use super::rule::{FusionRule, Hints, Part, PatternNode, Template};
 use super::spec::{FusedSpec, Place};
+use crate::expr::Function;
 use crate::graph::OpKind;
 use crate::graph::infer::arity;
 use crate::spec::section::{Item, Section, array, boolean, check_name, one_of, string, strings, whole};
 use crate::spec::{OpDef, Result, Source, Spanned, SpecError};
-use kernmill_kernels_gen::expr::{Expr, Function};
+use kernmill_kernels_gen::expr::Expr;
 use toml::de::DeTable;
 
 /// Keys of a fused-op spec.

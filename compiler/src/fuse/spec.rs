@@ -1,8 +1,8 @@
 //! A fused-op spec as it stands in its file.
 
 use super::rule::FusionRule;
+use crate::expr::Function;
 use crate::spec::{OpDef, Source, Spanned};
-use kernmill_kernels_gen::expr::Function;
 
 /// A fused-op spec as read from its file.
 #[derive(Clone, Debug)]

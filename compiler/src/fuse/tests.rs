@@ -296,7 +296,7 @@ fn elementwise_chains_become_one_expression() {
 fn verifier_refuses() {
     let (good, _) = mini(&ModelShape { layers: 1, ..ModelShape::mini_llama() }, Preset::Faithful);
     let mut errors = String::new();
-    let cases: [&dyn Fn(&mut FusedGraph); 11] = [
+    let cases: [&dyn Fn(&mut FusedGraph); 13] = [
         &|f| f.groups.swap(1, 2),
         &|f| drop(f.groups.remove(3)),
         &|f| f.groups.push(f.groups[0].clone()),
@@ -308,6 +308,8 @@ fn verifier_refuses() {
         &|f| f.groups[0].roots.clear(),
         &|f| f.groups[1].inputs.clear(),
         &|f| f.groups[1].kv_write = Some(NodeId(0)),
+        &|f| f.groups[1].composition = f.groups[2].composition.clone(),
+        &|f| f.groups[0].composition = Composition::Rows(vec![NodeId(1)]),
     ];
     for damage in cases {
         let mut fused = good.clone();
@@ -326,6 +328,8 @@ fn verifier_refuses() {
         group 0 (embed): it has no root
         group 1 (qkv): its inputs are not the values its members read from outside
         group 1 (qkv): keys and values that it writes to the cache are read elsewhere too
+        group 1 (qkv): its composition is not what its members make
+        group 0 (embed): its composition is not what its members make
     "#]]
     .assert_eq(&errors);
 }

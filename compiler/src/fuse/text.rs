@@ -1,6 +1,6 @@
 //! The text form of a fused graph (for people; the graph in it is the quantised one, which has its own text).
 
-use super::group::{FusedGraph, Group};
+use super::group::FusedGraph;
 use crate::graph::{NodeId, ValueId};
 use std::fmt::{self, Display};
 
@@ -32,10 +32,5 @@ impl FusedGraph {
     fn names(&self, values: &[ValueId]) -> String {
         let names: Vec<String> = values.iter().map(|&v| format!("%{}", self.graph.value(v).name)).collect();
         names.join(", ")
-    }
-
-    /// A name for a group in listings and symbols: that of its first output.
-    pub fn group_name(&self, group: &Group) -> String {
-        group.outputs.first().map_or_else(String::new, |&value| self.graph.value(value).name.clone())
     }
 }

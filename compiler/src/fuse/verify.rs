@@ -1,12 +1,12 @@
 //! Checks a fused graph, whoever made it.
 
-use super::compose::compose;
+use super::compose::{compose, single};
 use super::group::{FusedGraph, Group, GroupKind, edges};
 use crate::graph::{GraphError, NodeId, OpKind, Uses};
 
 impl FusedGraph {
     /// Checks that the graph is legal, that every node is in exactly one group, that groups come after those they read
-    /// from, and that each group's kind, captures, inputs and outputs are what its members make them.
+    /// from, and that each group's kind, captures, inputs, outputs and composition are what its members make them.
     ///
     /// # Errors
     /// The first thing that is wrong.
@@ -70,10 +70,14 @@ impl FusedGraph {
         {
             return Err("keys and values that it writes to the cache are read elsewhere too".into());
         }
-        if let GroupKind::Fused(template) = group.kind {
-            compose(&self.graph, uses, group, template)?;
+        let composition = match group.kind {
+            GroupKind::Single(_) => single(&self.graph, group.roots[0]),
+            GroupKind::Fused(template) => compose(&self.graph, uses, group, template)?,
+        };
+        match composition == group.composition {
+            true => Ok(()),
+            false => Err("its composition is not what its members make".into()),
         }
-        Ok(())
     }
 
     /// Whether `attention` alone reads the keys and values of a group.

@@ -6,6 +6,7 @@ use super::{
     Activations, Attention, Graph, Node, Op, OpKind, Role, Rope, RopeScaling, RowSelect, Rows, Source,
     Tensor, TensorId, Type, Value, ValueId,
 };
+use crate::expr;
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
@@ -395,7 +396,7 @@ impl<'t> Cursor<'t> {
     }
 
     fn expr(&mut self, vars: &[&str]) -> Result<Expr> {
-        Expr::parse(&self.string()?, vars).map_err(|error| format!("expression: {error}"))
+        expr::parse(&self.string()?, vars).map_err(|error| format!("expression: {error}"))
     }
 
     fn end(&mut self) -> Result<()> {

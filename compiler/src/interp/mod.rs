@@ -140,12 +140,6 @@ impl Interpreter {
         })
     }
 
-    /// Forgets all sequences.
-    pub fn reset(&mut self) {
-        self.sequences.clear();
-        self.lengths.clear();
-    }
-
     /// Runs a batch and returns the logits `[wanted.len(), vocab]` of its rows `wanted`. Tokens of a sequence come in order,
     /// each at the position that follows the last.
     ///

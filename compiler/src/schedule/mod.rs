@@ -16,7 +16,7 @@ pub use size::{SizeError, check_sizes};
 pub struct Kernels {
     /// Symbol name and kernel.
     pub list: Vec<(String, Kernel)>,
-    index: HashMap<String, u32>,
+    index: HashMap<Kernel, u32>,
 }
 
 impl Kernels {
@@ -27,14 +27,12 @@ impl Kernels {
 
     /// Index of an equal kernel, added if new.
     fn intern(&mut self, stem: &str, kernel: &Kernel) -> u32 {
-        // The debug text holds every field, floats with all their digits.
-        let key = format!("{kernel:?}");
-        if let Some(index) = self.index.get(&key) {
+        if let Some(index) = self.index.get(kernel) {
             return *index;
         }
         let index = self.list.len() as u32;
         self.list.push((format!("{stem}_{index}"), kernel.clone()));
-        self.index.insert(key, index);
+        self.index.insert(kernel.clone(), index);
         index
     }
 }

@@ -1,9 +1,9 @@
 //! The cost model: what a kernel is assumed to take, in ns, for so many tokens.
 //!
 //! Nothing is measured while compiling: a level's numbers, for one tuning, are the same on every host, so that the same input gives the same bytes. Micro-kernels' numbers are in
-//! `table.rs`; the rest of the machine is [`MACHINE`], for all levels. All candidates give the same bits, so a wrong number costs only speed.
+//! `compiler/tables/`; the rest of the machine is [`MACHINE`], for all levels. All candidates give the same bits, so a wrong number costs only speed.
 
-use super::table::{ns_per_block, version_name};
+use super::table::{Table, version_name};
 use kernmill_kernels_gen::asm::{self, AsmKernel};
 use kernmill_kernels_gen::isa;
 use kernmill_kernels_gen::kernel::{Body, Domain, Kernel, Part, RowOp, RowType, Tiling, ValId};
@@ -91,14 +91,14 @@ pub fn cheapest(costs: &[f64]) -> Option<usize> {
 }
 
 /// The versions of a micro-kernel at a level and what a block costs in each (`None`: no number); the 128-bit version is last.
-pub fn versions(
-    ukernel: MicroKernel,
+fn versions_of(
+    table: &Table,
+    ukernel: &MicroKernel,
     level: Level,
-    tuning: Tuning,
 ) -> Vec<(Option<&'static AsmKernel>, Option<f64>)> {
     let all = asm::candidates(ukernel, level).map(Some).chain([None]);
-    all.map(|version| (version, ns_per_block(ukernel, version_name(version, isa::has_vnni(level)), tuning)))
-        .collect()
+    let name = |version| version_name(version, isa::has_vnni(level));
+    all.map(|version| (version, table.ns_per_block(ukernel, name(version)))).collect()
 }
 
 /// Place of the cheapest version where all have numbers, of the first otherwise.
@@ -107,9 +107,11 @@ pub(super) fn cheapest_version(versions: &[(Option<&'static AsmKernel>, Option<f
     costs.and_then(|costs| cheapest(&costs)).unwrap_or(0)
 }
 
-/// The cost model for a level.
+/// The cost model for a level, and for a family of CPUs.
 #[derive(Clone, Debug)]
 pub struct Model {
+    level: Level,
+    table: Table,
     machine: Machine,
     products: DotStep,
     /// By format ([`FORMATS`]).
@@ -135,8 +137,9 @@ struct FormatCosts {
 impl Model {
     /// The model that selection uses.
     pub fn new(level: Level, tuning: Tuning) -> Model {
+        let table = Table::of(tuning);
         let block = |ukernel: MicroKernel| {
-            let versions = versions(ukernel, level, tuning);
+            let versions = versions_of(&table, &ukernel, level);
             versions[cheapest_version(&versions)].1.unwrap_or(0.0)
         };
         let products = DotStep::at(level);
@@ -157,7 +160,17 @@ impl Model {
             };
             FormatCosts { least_rows: costs.least_rows(), ..costs }
         });
-        Model { machine: MACHINE, products, formats }
+        Model { level, table, machine: MACHINE, products, formats }
+    }
+
+    /// The level that it is for.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// The versions of a micro-kernel and what a block costs in each (`None`: no number); the 128-bit version is last.
+    pub fn versions(&self, ukernel: &MicroKernel) -> Vec<(Option<&'static AsmKernel>, Option<f64>)> {
+        versions_of(&self.table, ukernel, self.level)
     }
 
     fn format(&self, format: WeightFormat) -> &FormatCosts {

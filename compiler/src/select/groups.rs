@@ -4,8 +4,8 @@ use super::builder::{Builder, domain};
 use super::candidate::Prologue;
 use super::row_ops::last_of;
 use super::{KernelUse, OperandRef, SelectError, Selector, layer_kind, max_rows};
-use crate::fuse::{self, Composition, Group, GroupKind, Step, Template, compose, is_row_op, row_steps};
-use crate::graph::{Attention, Node, NodeId, Op, OpKind, Rows, Type, ValueId};
+use crate::fuse::{self, Composition, Group, Step, row_steps};
+use crate::graph::{Attention, Node, NodeId, Op, Rows, Type, ValueId};
 use kernmill_kernels_gen::kernel::{
     ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, KvPlane, Mat, PROLOGUE_TOKENS, Part, RowOp,
     ShrinkLoraTarget,
@@ -17,28 +17,17 @@ impl Selector<'_> {
     /// Kernel uses of group `index`, in order.
     pub(super) fn group(&self, index: usize) -> Result<Vec<KernelUse>, SelectError> {
         let group = &self.fused.groups[index];
-        match group.kind {
-            GroupKind::Single(OpKind::Attention) => {
-                let root = group.roots[0];
-                self.attention(index, root, self.graph.node(root).output, None)
+        match &group.composition {
+            Composition::Rows(nodes) => self.rows(group, group.name(), nodes).map(|one| vec![one]),
+            Composition::Matmul { input, parts } => self.matmul(group, *input, parts),
+            Composition::Experts { input, routing, part } => self.experts(group, *input, *routing, part),
+            Composition::ExpertDown { root, residual, out } => {
+                self.expert_down(group, *root, *residual, *out)
             }
-            GroupKind::Single(_) => self.single(group),
-            GroupKind::Fused(template) => self.fused(index, template),
-        }
-    }
-
-    /// A group that a rule made.
-    fn fused(&self, index: usize, template: Template) -> Result<Vec<KernelUse>, SelectError> {
-        let group = &self.fused.groups[index];
-        let composition = compose(self.graph, self.uses, group, template);
-        let composition = composition.map_err(|reason| self.bug(self.graph.node(group.roots[0]), &reason))?;
-        match composition {
-            Composition::Rows(nodes) => self.rows(group, group.name(), &nodes).map(|one| vec![one]),
-            Composition::Matmul { input, parts } => self.matmul(group, input, &parts),
-            Composition::Experts { input, routing, part } => self.experts(group, input, routing, &part),
-            Composition::ExpertDown { root, residual, out } => self.expert_down(group, root, residual, out),
-            Composition::Attention { root, out, lora_input } => self.attention(index, root, out, lora_input),
-            Composition::Shrink { input, routing } => self.shrink(group, input, routing),
+            Composition::Attention { root, out, lora_input } => {
+                self.attention(index, *root, *out, *lora_input)
+            }
+            Composition::Shrink { input, routing } => self.shrink(group, *input, *routing),
         }
     }
 
@@ -70,22 +59,6 @@ impl Selector<'_> {
         };
         let body = Body::Rows { domain, row_ops };
         Ok(b.finish(self.label(group, stem), stem, body, 1))
-    }
-
-    fn single(&self, group: &Group) -> Result<Vec<KernelUse>, SelectError> {
-        let id = group.roots[0];
-        let node = self.graph.node(id);
-        if is_row_op(&node.op) {
-            return Ok(vec![self.rows(group, group.name(), &[id])?]);
-        }
-        if matches!(node.op, Op::LoraShrink { .. }) {
-            return self.shrink(group, node.inputs[0], node.inputs.get(1).copied());
-        }
-        let part = fuse::Part { roots: vec![id], steps: vec![Step::Store(node.output)] };
-        match node.base_inputs().get(1) {
-            Some(routing) => self.experts(group, node.inputs[0], *routing, &part),
-            None => self.matmul(group, node.inputs[0], &[part]),
-        }
     }
 
     /// Starts a kernel with the group's prologue: local to every worker or a step before it, as the candidate has it. `rows` are the
@@ -288,7 +261,7 @@ impl Selector<'_> {
             kind,
             geometry,
             heads: a.heads,
-            scale: a.scale,
+            scale: a.scale.into(),
             window: a.window,
             tile_tokens,
             max_segments,

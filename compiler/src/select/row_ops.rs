@@ -20,7 +20,7 @@ impl Selector<'_> {
                 RowOp::Embed { table: b.tensor(node.tensors[0]), format, row_bytes, out }
             }
             Op::RmsNorm { eps } => {
-                RowOp::RmsNorm { x: input(b, 0), weight: b.tensor(node.tensors[0]), eps: *eps, out }
+                RowOp::RmsNorm { x: input(b, 0), weight: b.tensor(node.tensors[0]), eps: (*eps).into(), out }
             }
             Op::QuantizeQ8 => RowOp::Quantize { x: input(b, 0), out },
             Op::Bf16Cast => RowOp::Bf16Cast { x: input(b, 0), out },

@@ -1,4 +1,4 @@
-use super::cost::{Model, TIE, cheapest, cheapest_version, versions};
+use super::cost::{Model, TIE, cheapest, cheapest_version};
 use super::{Pick, select, select_classes};
 use crate::assemble::gate_up_pairs;
 use crate::fuse;
@@ -53,7 +53,7 @@ fn dots_fetch_bytes_as_they_lie_on_a_zen_5_only() {
             MicroKernel::dot_tokens(true).iter().map(|t| MicroKernel::DotQ8 { format, k: 64, tokens: *t });
         for ukernel in adjacent.into_iter().chain(single) {
             for tuning in Tuning::ALL {
-                let versions = versions(ukernel, Level::V4Vnni, tuning);
+                let versions = Model::new(Level::V4Vnni, tuning).versions(&ukernel);
                 let pick = versions[cheapest_version(&versions)].0.expect("an assembled version");
                 assert_eq!(
                     pick.name.ends_with("_linear"),

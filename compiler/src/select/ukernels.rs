@@ -1,13 +1,12 @@
 //! Which version of each micro-kernel is called.
 
 use super::Pick;
-use super::cost::{cheapest_version, versions};
+use super::cost::{Model, cheapest_version};
 use super::table::version_name;
 use kernmill_kernels_gen::asm::AsmKernel;
 use kernmill_kernels_gen::kernel::Kernel;
 use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_kernels_gen::{generate, isa};
-use kernmill_plan::target::{Level, Tuning};
 
 /// A micro-kernel's versions, and the one that was picked. All give the same bits.
 #[derive(Clone, Debug)]
@@ -23,27 +22,22 @@ pub struct MicroKernelChoice {
 }
 
 /// Picks a version of every micro-kernel that `kernels` call, in the order of [`generate::ukernels`]. Without numbers for all versions, the first is taken for the cheapest.
-pub fn choose_ukernels(
-    kernels: &[(String, Kernel)],
-    level: Level,
-    tuning: Tuning,
-    pick: Pick,
-) -> Vec<MicroKernelChoice> {
-    generate::ukernels(kernels, level)
+pub fn choose_ukernels(kernels: &[(String, Kernel)], model: &Model, pick: Pick) -> Vec<MicroKernelChoice> {
+    generate::ukernels(kernels, model.level())
         .into_iter()
-        .map(|ukernel| choose(ukernel, level, tuning, pick))
+        .map(|ukernel| choose(ukernel, model, pick))
         .collect()
 }
 
-fn choose(ukernel: MicroKernel, level: Level, tuning: Tuning, pick: Pick) -> MicroKernelChoice {
-    let versions = versions(ukernel, level, tuning);
+fn choose(ukernel: MicroKernel, model: &Model, pick: Pick) -> MicroKernelChoice {
+    let versions = model.versions(&ukernel);
     let pick = match pick {
         // Whatever is picked for other micro-kernels, one of them may need tiles.
         _ if matches!(ukernel, MicroKernel::TilesOn | MicroKernel::TilesOff) => 0,
         Pick::Cheapest => cheapest_version(&versions),
         Pick::Nth(n) => n % versions.len(),
     };
-    let vnni = isa::has_vnni(level);
+    let vnni = isa::has_vnni(model.level());
     let named = versions.iter().map(|(version, ns)| (version_name(*version, vnni), *ns));
     MicroKernelChoice { ukernel, versions: named.collect(), pick, version: versions[pick].0 }
 }

@@ -4,6 +4,7 @@ use super::lower::{Lowering, MAX_EXTENT, show};
 use super::ops::SpecOp;
 use super::scope::{Scope, inner_span};
 use super::{Arg, NodeDef, Result, ScalarText, Spanned, SpecError};
+use crate::expr;
 use crate::graph::infer::{MAX_INPUTS, check_expr};
 use crate::graph::{Activations, Attention, Op, Role, Rows, TensorId, Type, ValueId};
 use kernmill_kernels_gen::expr::Expr;
@@ -417,7 +418,7 @@ impl At<'_, '_> {
 
     fn expr(&self, key: &str, vars: &[&str]) -> Result<Expr> {
         let text = self.text(key);
-        let expr = Expr::parse_with(&text.value, vars, &self.scope.spec.functions).map_err(|e| {
+        let expr = expr::parse_with(&text.value, vars, &self.scope.spec.functions).map_err(|e| {
             let end = (e.offset + e.len.max(1)).min(text.value.len()).max(e.offset);
             let span = inner_span(self.scope.source(), &text.span, &text.value, &(e.offset..end));
             self.scope.error(span, "the expression does not parse", e.message)

@@ -14,18 +14,18 @@ mod lower_tensors;
 mod read;
 mod scope;
 pub(crate) mod section;
+pub mod suggest;
 #[cfg(test)]
 mod tests;
 
 pub use error::{Result, Source, SpecError};
 pub use expand::OpDef;
-pub use kernmill_kernels_gen::suggest;
 pub use lower::lower;
 pub(crate) use read::nodes;
 pub(crate) use scope::inner_span;
 
+use crate::expr::Function;
 use crate::graph::RowSelect;
-use kernmill_kernels_gen::expr::Function;
 use kernmill_plan::format::WeightFormat;
 use number::Number;
 use ops::OpInfo;

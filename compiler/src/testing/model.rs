@@ -1,6 +1,7 @@
 //! Model graphs of every variation that the compiler serves.
 
 use super::Rng;
+use crate::expr;
 use crate::graph::{
     Activations, Attention, Builder, Graph, GraphError, Op, Role, Rope, RopeScaling, RowSelect, Source,
     TensorId, ValueId,
@@ -253,7 +254,7 @@ impl Model<'_> {
         let sinks = s.sinks.then(|| self.vector(&name("sinks"), s.heads));
         let mut a = self.b.node(&name("attn"), Op::Attention(attention), &[q, k, v], sinks.as_slice())?;
         if s.twist.gated_attention {
-            let expr = Expr::parse("x0 * sigmoid(x1)", &["x0", "x1"]).expect("a constant expression");
+            let expr = expr::parse("x0 * sigmoid(x1)", &["x0", "x1"]).expect("a constant expression");
             a = self.b.node(&name("gated"), Op::Elementwise { expr }, &[a, q], &[])?;
         }
         let o = self.linear(&name("o"), a, s.hidden, s.attention_bias)?;
@@ -364,5 +365,5 @@ fn source(name: &str) -> Source {
 }
 
 fn expr(text: &str) -> Expr {
-    Expr::parse(text, &["gate", "up"]).expect("a constant expression")
+    expr::parse(text, &["gate", "up"]).expect("a constant expression")
 }

@@ -111,12 +111,12 @@ pub const ALL: &[AsmKernel] = &[
 ];
 
 /// The assembled versions that serve a micro-kernel at a level, in the order of [`ALL`]. The 128-bit version serves it besides.
-pub fn candidates(ukernel: MicroKernel, level: Level) -> impl Iterator<Item = &'static AsmKernel> {
-    ALL.iter().filter(move |wide| (wide.levels)(level) && (wide.serves)(ukernel))
+pub fn candidates(ukernel: &MicroKernel, level: Level) -> impl Iterator<Item = &'static AsmKernel> {
+    ALL.iter().filter(move |wide| (wide.levels)(level) && (wide.serves)(ukernel.clone()))
 }
 
 /// The first of the [`candidates`], if any.
-pub fn find(ukernel: MicroKernel, level: Level) -> Option<&'static AsmKernel> {
+pub fn find(ukernel: &MicroKernel, level: Level) -> Option<&'static AsmKernel> {
     candidates(ukernel, level).next()
 }
 
@@ -135,9 +135,9 @@ pub enum AssembleError {
 ///
 /// # Errors
 /// Never for the versions here: an error is a defect.
-pub fn assemble(wide: &AsmKernel, ukernel: MicroKernel, level: Level) -> Result<Vec<u8>, AssembleError> {
+pub fn assemble(wide: &AsmKernel, ukernel: &MicroKernel, level: Level) -> Result<Vec<u8>, AssembleError> {
     let mut code = CodeAssembler::new(64)?;
-    (wide.assemble)(&mut code, ukernel)?;
+    (wide.assemble)(&mut code, ukernel.clone())?;
     let bytes = code.assemble(0)?;
     check::check(&bytes, &ukernel.contract(), ukernel.tiles(), level)?;
     Ok(bytes)
@@ -209,10 +209,10 @@ mod tests {
     fn every_shape_assembles_in_its_level_s_encoding() {
         for level in Level::ALL {
             for ukernel in ukernels() {
-                for wide in candidates(ukernel, level) {
+                for wide in candidates(&ukernel, level) {
                     let what = format!("{} of {ukernel} for {}", wide.name, level.name());
                     let code =
-                        assemble(wide, ukernel, level).unwrap_or_else(|error| panic!("{what}: {error}"));
+                        assemble(wide, &ukernel, level).unwrap_or_else(|error| panic!("{what}: {error}"));
                     let mut returned = false;
                     for instruction in &mut Decoder::new(64, &code, DecoderOptions::NONE) {
                         if instruction.flow_control() == FlowControl::Return {
@@ -233,12 +233,12 @@ mod tests {
     fn every_level_has_wide_dots_and_gemms() {
         for level in Level::ALL {
             for format in WeightFormat::ALL.into_iter().filter(|format| format.is_blocked()) {
-                assert!(find(MicroKernel::DotQ8 { format, k: 64, tokens: 8 }, level).is_some());
+                assert!(find(&MicroKernel::DotQ8 { format, k: 64, tokens: 8 }, level).is_some());
                 let weights = DotStep::at(level).decoded(format);
-                assert!(find(MicroKernel::decoding(weights, format), level).is_some());
+                assert!(find(&MicroKernel::decoding(weights, format), level).is_some());
             }
             for weights in DotStep::at(level).kinds().iter().copied() {
-                assert!(find(MicroKernel::GemmQ8 { weights, tiles: 2, tokens: 6 }, level).is_some());
+                assert!(find(&MicroKernel::GemmQ8 { weights, tiles: 2, tokens: 6 }, level).is_some());
             }
         }
     }

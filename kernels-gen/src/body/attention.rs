@@ -71,7 +71,7 @@ pub fn scratch_bytes(body: &AttentionBody) -> usize {
 
 fn score_ukernel(body: &AttentionBody) -> MicroKernel {
     let KvGeometry { elem, head_dim, .. } = body.geometry;
-    MicroKernel::Score { elem, head_dim, group: group(body), scale: body.scale.to_bits() }
+    MicroKernel::Score { elem, head_dim, group: group(body), scale: body.scale.bits() }
 }
 
 fn value_ukernel(body: &AttentionBody) -> MicroKernel {

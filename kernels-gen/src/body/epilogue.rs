@@ -124,7 +124,7 @@ fn call(vals: &[RowType], part: &Part, columns: usize, expr: Expr, inputs: Vec<S
 pub fn ukernels(vals: &[RowType], part: &Part, consecutive: bool) -> Vec<MicroKernel> {
     let of_run = |columns: usize| {
         let start = start(vals, part, columns, consecutive);
-        let maps = start.calls.iter().map(|call| MicroKernel::Map(call.map));
+        let maps = start.calls.iter().map(|call| MicroKernel::Map(call.map.clone()));
         let rest = part.epilogue.iter().enumerate().skip(start.done).filter_map(|(i, step)| match step {
             Epilogue::Quantize { .. } => Some(MicroKernel::Quantize),
             Epilogue::Map { expr, inputs } => {
@@ -213,7 +213,7 @@ fn run(
         });
     }
     args.push(rows);
-    e.call(cx.ukernel(MicroKernel::Map(call.map)), &args);
+    e.call(cx.ukernel(MicroKernel::Map(call.map.clone())), &args);
 }
 
 /// Asks for a run's biases before its weights are multiplied. They come from memory as well, a few lines at a time, which no CPU foresees: the epilogue would

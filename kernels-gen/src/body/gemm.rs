@@ -50,7 +50,7 @@ pub fn ukernels(part: &Part, products: DotStep, level: Level) -> Vec<MicroKernel
     let tiles = part.mats.len() * part.unit / TILE_ROWS;
     let mut ukernels = vec![zero_ukernel(part), MicroKernel::Prefetch];
     let both = (1..=GROUP).flat_map(|tokens| overlaps(part, tokens));
-    ukernels.extend(both.filter(|ukernel| asm::find(*ukernel, level).is_some()));
+    ukernels.extend(both.filter(|ukernel| asm::find(ukernel, level).is_some()));
     for mat in &part.mats {
         let weights = products.decoded(mat.format);
         ukernels.push(MicroKernel::decoding(weights, mat.format));
@@ -273,7 +273,7 @@ impl Unit<'_> {
 
     /// The micro-kernel for `tokens` rows that decodes besides, for pair number `number`.
     fn both(&self, number: usize, tokens: usize) -> Option<FuncRef> {
-        self.cx.try_ukernel(*overlaps(self.part, tokens).get(number)?)
+        self.cx.try_ukernel(overlaps(self.part, tokens).into_iter().nth(number)?)
     }
 
     /// Decodes the chunk after chunk number `index`, but for the tiles that groups of rows decode beside: their number.

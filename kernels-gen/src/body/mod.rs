@@ -56,7 +56,7 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
             ukernels.extend(part.mats.iter().map(|mat| dot_ukernel(mat, input, *tokens)));
             ukernels.extend(
                 matmul::x4_ukernel(part, input, *tokens)
-                    .filter(|ukernel| asm::find(*ukernel, level).is_some()),
+                    .filter(|ukernel| asm::find(ukernel, level).is_some()),
             );
         }
     };

@@ -2,6 +2,7 @@
 
 use super::check;
 use crate::expr::Expr;
+use crate::expr::testing::var;
 use crate::kernel::{
     AttentionBody, Body, Domain, Epilogue, Home, Kernel, KvPlane, LoraInput, Mat, MatAdapter, Part, RowOp,
     RowType, ShrinkLoraTarget, Tiling, Val,
@@ -51,7 +52,7 @@ fn projections() -> Kernel {
             val(RowType::F32(MAX_RANK), 11),
         ],
         prologue: vec![
-            RowOp::RmsNorm { x: 0, weight: 1, eps: 1e-5, out: 1 },
+            RowOp::RmsNorm { x: 0, weight: 1, eps: 1e-5.into(), out: 1 },
             RowOp::Quantize { x: 1, out: 2 },
         ],
         body: Body::Matmul {
@@ -77,7 +78,7 @@ fn gate_up() -> Kernel {
         bias: Some(operand + 2),
         ..mat(operand, WeightFormat::Mxfp4, 96, 64)
     };
-    let product = Expr::parse("a * b", &["a", "b"]).unwrap();
+    let product = var(0) * var(1);
     let epilogue = vec![Epilogue::Map { expr: product, inputs: Vec::new() }, Epilogue::Quantize { out: 2 }];
     Kernel {
         vals: vec![val(RowType::Q8(64), 0), val(RowType::Routing(2), 1), val(RowType::Q8(96), 6)],
@@ -132,7 +133,7 @@ fn attention() -> Kernel {
             kind: LayerKind::Sliding,
             geometry: GEOMETRY,
             heads: 6,
-            scale: 1.0,
+            scale: 1.0.into(),
             window: Some(100),
             tile_tokens: 4,
             max_segments: 2,
@@ -163,7 +164,7 @@ fn shrink() -> Kernel {
             input_slots: false,
             lora_targets: vec![lora_target],
             row_ops: vec![
-                RowOp::RmsNorm { x: 0, weight: 1, eps: 1e-5, out: 1 },
+                RowOp::RmsNorm { x: 0, weight: 1, eps: 1e-5.into(), out: 1 },
                 RowOp::Linear { x: 1, mat: mat(2, WeightFormat::F32, 4, 64), out: 2 },
                 RowOp::TopK { x: 2, experts: 4, k: 2, out: 3 },
             ],
@@ -196,7 +197,7 @@ fn logits() -> Kernel {
         ],
         prologue: vec![
             RowOp::SelectRow { x: 0, out: 1 },
-            RowOp::RmsNorm { x: 1, weight: 1, eps: 1e-5, out: 2 },
+            RowOp::RmsNorm { x: 1, weight: 1, eps: 1e-5.into(), out: 2 },
         ],
         body: Body::Matmul {
             domain: Domain::LogitRows,
@@ -451,7 +452,7 @@ fn epilogues_and_row_ops_work_on_what_is_there() {
         (
             gate_up,
             |k| {
-                let expr = Expr::parse("a * b * c", &["a", "b", "c"]).unwrap();
+                let expr = var(0) * var(1) * var(2);
                 nth(k, 0).epilogue[0] = Epilogue::Map { expr, inputs: Vec::new() };
             },
             "its expression reads 3 inputs, there are 2",
@@ -496,7 +497,7 @@ fn epilogues_and_row_ops_work_on_what_is_there() {
         (
             RowType::F32(24),
             RowType::F32(24),
-            RowOp::RmsNorm { x, weight: 2, eps: 0.0, out },
+            RowOp::RmsNorm { x, weight: 2, eps: 0.0.into(), out },
             "a multiple of 16",
         ),
         (

@@ -1,12 +1,15 @@
-//! Elementwise expressions: parsed from specs, interpreted by the reference, compiled to vector code.
+//! Elementwise expressions: trees, and the vector code that they are compiled to.
 
 pub(crate) mod lower;
-mod parse;
+#[cfg(test)]
+pub(crate) mod testing;
 
-pub use parse::ExprError;
+use std::hash::{Hash, Hasher};
 
 /// An expression over numbered variables. Every operator rounds to f32; nothing is contracted or reassociated.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// Two expressions are equal when their trees and the bits of their constants are: +0 and -0 differ.
+#[derive(Clone, Debug)]
 pub enum Expr {
     /// Input number i.
     Var(usize),
@@ -86,19 +89,6 @@ impl Unary {
     ];
 }
 
-/// A function that stands for an expression of its parameters: calls of it parse to that expression.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Function {
-    /// Name.
-    pub name: String,
-    /// Names of the parameters.
-    pub params: Vec<String>,
-    /// The expression; variable i is parameter i.
-    pub body: Expr,
-    /// What it computes, in words.
-    pub doc: String,
-}
-
 impl Compare {
     /// Every condition by its sign; a sign stands before those that it starts with.
     pub const SIGNS: [(&'static str, Compare); 5] = [
@@ -122,30 +112,6 @@ impl Compare {
 }
 
 impl Expr {
-    /// Parses `text`, whose variables are `vars` in order.
-    ///
-    /// Grammar: `+ - * /`, unary `-`, parentheses, numbers, variables, and the calls of [`Unary::NAMED`], `min(a, b)`,
-    /// `max(a, b)`, `clamp(x, low, high)`, `select(a < b, x, y)` with any of [`Compare::SIGNS`].
-    ///
-    /// # Errors
-    /// Where parsing stopped and what was expected there.
-    pub fn parse(text: &str, vars: &[&str]) -> Result<Expr, ExprError> {
-        Expr::parse_with(text, vars, &[])
-    }
-
-    /// As [`Expr::parse`], where calls of `functions` are allowed too; the tree has their expressions.
-    ///
-    /// # Errors
-    /// As [`Expr::parse`].
-    pub fn parse_with(text: &str, vars: &[&str], functions: &[Function]) -> Result<Expr, ExprError> {
-        parse::parse(text, vars, functions)
-    }
-
-    /// Names of all functions that can be called whatever comes with the text.
-    pub fn function_names() -> impl Iterator<Item = &'static str> {
-        parse::names()
-    }
-
     /// Operands, in the order in which they are written.
     pub fn children(&self) -> Vec<&Expr> {
         match self {
@@ -157,7 +123,7 @@ impl Expr {
     }
 
     /// How often each of `counts.len()` variables stands in the tree, added to `counts`.
-    fn count_vars(&self, counts: &mut [usize]) {
+    pub fn count_vars(&self, counts: &mut [usize]) {
         if let Expr::Var(i) = self {
             counts.iter_mut().skip(*i).take(1).for_each(|count| *count += 1);
         }
@@ -194,7 +160,7 @@ impl Expr {
         }
     }
 
-    /// The expression as text that [`Expr::parse`] reads back to the same tree.
+    /// The expression as text, variable i as `vars[i]`: the text of an expression in a spec.
     pub fn text(&self, vars: &[&str]) -> String {
         match self {
             Expr::Var(i) => vars.get(*i).map_or_else(|| format!("x{i}"), ToString::to_string),
@@ -224,33 +190,41 @@ impl Expr {
     }
 }
 
+impl Expr {
+    /// The words of [`Expr::encode`].
+    fn words(&self) -> Vec<u64> {
+        let mut words = Vec::new();
+        self.encode(&mut words);
+        words
+    }
+}
+
+impl PartialEq for Expr {
+    fn eq(&self, other: &Expr) -> bool {
+        self.words() == other.words()
+    }
+}
+
+impl Eq for Expr {}
+
+impl Hash for Expr {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.words().hash(state);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::testing::{num, var};
 
     #[test]
-    fn text_parses_back_to_the_same_tree() {
-        let vars = ["gate", "up"];
-        for text in [
-            "(clamp(up, -7, 7) + 1) * (min(gate, 7) * sigmoid(1.702 * min(gate, 7)))",
-            "silu(gate) * up",
-            "-gate - -up / 2e-3",
-            "select(gate + 1 <= up, bf16(gate), select(gate>up, gelu_erf(abs(up)), -softplus(log(f16(up)))))",
-            "select(gate == 0, 1, 2) + select(gate < 0, 1, 2) * select(gate>=up,1,2)",
-        ] {
-            let expr = Expr::parse(text, &vars).unwrap();
-            assert_eq!(Expr::parse(&expr.text(&vars), &vars).unwrap(), expr, "{text}");
-        }
-        let one = |text| Expr::parse(text, &vars).unwrap();
-        assert_eq!(one("gelu_tanh(up)"), one("gelu(up)"));
-        assert_ne!(one("gelu_erf(up)"), one("gelu(up)"));
-        assert_eq!(one("select(up < 1, gate, -up) + 1").operators(), 3);
-    }
-
-    #[test]
-    fn substitution_reaches_every_part() {
-        let expr = Expr::parse("select(a < b, exp(a), a + b)", &["a", "b"]).unwrap();
-        let swapped = expr.substitute(&[Expr::Var(1), Expr::Const(2.0)]);
-        assert_eq!(swapped, Expr::parse("select(b < 2, exp(b), b + 2)", &["a", "b"]).unwrap());
+    fn equality_is_that_of_the_bits() {
+        assert_eq!(num(f32::NAN), num(f32::NAN));
+        assert_ne!(num(0.0), num(-0.0));
+        assert_ne!(num(1.0), var(1));
+        assert_ne!(var(0) - var(1), var(1) - var(0));
+        assert_eq!(var(0) - num(2.0), var(0) - num(2.0));
+        let known = std::collections::HashSet::from([var(0) * num(0.0)]);
+        assert!(known.contains(&(var(0) * num(0.0))) && !known.contains(&(var(0) * num(-0.0))));
     }
 }

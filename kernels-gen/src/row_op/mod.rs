@@ -12,7 +12,7 @@ pub mod topk;
 use crate::adapter;
 use crate::cx::Cx;
 use crate::emit::Emit;
-use crate::kernel::{Mat, RowOp, RowType};
+use crate::kernel::{FloatBits, Mat, RowOp, RowType};
 use crate::ukernel::MicroKernel;
 use cranelift_codegen::ir::Value;
 use kernmill_plan::format::TILE_ROWS;
@@ -30,8 +30,8 @@ pub fn ukernels(vals: &[RowType], row_op: &RowOp) -> Vec<MicroKernel> {
     }
 }
 
-fn norm_ukernel(n: usize, eps: f32) -> MicroKernel {
-    MicroKernel::RmsNorm { n, eps: eps.to_bits() }
+fn norm_ukernel(n: usize, eps: FloatBits) -> MicroKernel {
+    MicroKernel::RmsNorm { n, eps: eps.bits() }
 }
 
 /// Emits `row_op` for row `row` of its values.

@@ -16,7 +16,7 @@ const ROWS_F32: usize = TILE_ROWS * 4;
 
 impl MicroKernel {
     /// Whether tiles are configured around it.
-    pub fn tiles(self) -> TileState {
+    pub fn tiles(&self) -> TileState {
         match self {
             MicroKernel::TilesOn => TileState { before: false, after: true },
             MicroKernel::TilesOff => TileState { before: true, after: false },
@@ -26,8 +26,8 @@ impl MicroKernel {
     }
 
     /// The parameters, in order.
-    pub fn contract(self) -> Vec<Param> {
-        match self {
+    pub fn contract(&self) -> Vec<Param> {
+        match self.clone() {
             MicroKernel::DotQ8 { format, k, tokens } => dot(format, k, tokens, k + k / BLOCK * 8),
             MicroKernel::DotQ8x4 { format, k, tokens, .. } => {
                 let mut params = dot(format, k, tokens, k + k / BLOCK * 8);

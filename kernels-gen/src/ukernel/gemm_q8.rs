@@ -72,7 +72,7 @@ pub enum Decoded {
 }
 
 /// How many products along k one instruction adds up. It decides the layout of decoded weights and panels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DotStep {
     /// Four products of bytes are added to 32 bits at once: `vpdpbusd`, or instructions that do the same.
     K4,

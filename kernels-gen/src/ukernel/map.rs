@@ -12,10 +12,9 @@ use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::types::F32X4;
 use kernmill_plan::format::TILE_ROWS;
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
 /// With the output and the number of rows, as many parameters as there are registers for.
 pub const MAX_INPUTS: usize = 4;
@@ -34,11 +33,9 @@ pub struct Definition {
     key: Vec<u64>,
 }
 
-/// A definition, kept for the life of the process, so that micro-kernels can be copied and compared: a model has a handful of them.
-#[derive(Clone, Copy, Debug)]
-pub struct Map(&'static Definition);
-
-static KNOWN: Mutex<BTreeSet<Map>> = Mutex::new(BTreeSet::new());
+/// A map by its definition, which copies of it share. Two maps are equal when their definitions are, down to the sign of a zero.
+#[derive(Clone, Debug)]
+pub struct Map(Arc<Definition>);
 
 impl Map {
     /// `expr` over rows of `n` elements; `inputs` and `out` are bytes from row to row, 0 where all rows share one.
@@ -50,14 +47,7 @@ impl Map {
         let mut key = vec![n as u64, out as u64, inputs.len() as u64];
         key.extend(inputs.iter().map(|stride| *stride as u64));
         expr.encode(&mut key);
-        let map = Definition { expr, n, inputs: inputs.to_vec(), out, key };
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = known.iter().find(|other| other.0.key == map.key).copied();
-        same.unwrap_or_else(|| {
-            let new = Map(Box::leak(Box::new(map)));
-            known.insert(new);
-            new
-        })
+        Map(Arc::new(Definition { expr, n, inputs: inputs.to_vec(), out, key }))
     }
 
     /// `x + y` in place of `x`, rows of `n`.
@@ -72,16 +62,16 @@ impl Map {
     }
 
     /// The definition.
-    pub fn definition(self) -> &'static Definition {
-        self.0
+    pub fn definition(&self) -> &Definition {
+        &self.0
     }
 
     /// Number of parameters.
-    pub fn params(self) -> usize {
+    pub fn params(&self) -> usize {
         self.0.inputs.len() + 2
     }
 
-    pub(super) fn contract(self) -> Vec<Param> {
+    pub(super) fn contract(&self) -> Vec<Param> {
         let rows = self.params() - 1;
         let region = |stride: &usize| Region::new(self.0.n * 4).times(Amount::param(rows), *stride);
         let mut params = vec![Param::Write(region(&self.0.out))];
@@ -132,7 +122,7 @@ impl fmt::Display for Map {
     }
 }
 
-pub(super) fn emit(e: &mut Emit, params: &[Value], map: Map) {
+pub(super) fn emit(e: &mut Emit, params: &[Value], map: &Map) {
     let map = map.definition();
     let (pointers, rows) = (&params[..params.len() - 1], params[params.len() - 1]);
     let zero = e.i64(0);
@@ -156,7 +146,6 @@ mod tests {
     fn equal_definitions_are_one_ukernel_and_signs_of_zero_differ() {
         let map = |value| Map::new(Expr::Const(value), 16, &[], 64);
         assert_eq!(map(0.0), Map::zero(16, 64));
-        assert!(std::ptr::eq(map(0.0).definition(), map(0.0).definition()));
         assert_ne!(map(0.0), map(-0.0));
         assert_ne!(map(0.0).to_string(), map(-0.0).to_string());
         assert_ne!(Map::add(16, 64, 64), Map::add(16, 64, 0));

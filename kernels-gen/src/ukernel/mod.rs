@@ -32,7 +32,7 @@ use std::fmt;
 
 /// Which micro-kernel, specialised to what. Its `Display` is the symbol name.
 #[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MicroKernel {
     /// 16 rows x `tokens` rows of q8 activations.
     DotQ8 { format: WeightFormat, k: usize, tokens: usize },
@@ -138,17 +138,17 @@ impl MicroKernel {
     }
 
     /// Whether it multiplies one or two decoded tiles, whose products it adds up in this way, with a panel.
-    pub fn is_gemm(self, products: DotStep) -> bool {
+    pub fn is_gemm(&self, products: DotStep) -> bool {
         match self {
             MicroKernel::GemmQ8 { weights, tiles: 1..=2, tokens: 1..=GROUP } => {
-                products.kinds().contains(&weights)
+                products.kinds().contains(weights)
             }
             _ => false,
         }
     }
 
     /// Number of pointer or integer parameters.
-    pub fn params(self) -> usize {
+    pub fn params(&self) -> usize {
         match self {
             MicroKernel::DotQ8 { .. }
             | MicroKernel::DotQ8x4 { .. }
@@ -197,7 +197,7 @@ impl MicroKernel {
             MicroKernel::Combine { head_dim, group, sinks } => {
                 softmax::combine(e, params, head_dim, group, sinks)
             }
-            MicroKernel::Map(map) => map::emit(e, params, map),
+            MicroKernel::Map(map) => map::emit(e, params, &map),
             MicroKernel::AddWeighted { n, bias } => add_weighted::emit(e, params, n, bias),
             MicroKernel::AddDot { format, tokens } => add_dot::emit(e, params, format, tokens),
             MicroKernel::Quantize => quantize::emit(e, params),

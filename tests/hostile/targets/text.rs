@@ -1,6 +1,7 @@
 //! Texts: specs, `config.json`, graphs, expressions, tokenizers.
 
 use super::trial::{Trial, difference};
+use kernmill_compiler::expr;
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse, parse_bytes, sample};
 use kernmill_compiler::graph::Graph;
 use kernmill_compiler::import::from_config;
@@ -9,7 +10,6 @@ use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_compiler::quant::{Preset, quantise};
 use kernmill_compiler::spec::{Spec, SpecError, lower};
 use kernmill_compiler::testing::random_weights;
-use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::check::check_program;
 use kernmill_plan::target::Level;
 use kernmill_runtime::Tokenizer;
@@ -67,9 +67,9 @@ pub fn graph(data: &[u8]) {
 pub fn expr(data: &[u8]) {
     let Ok(text) = from_utf8(data) else { return };
     let vars = ["gate", "up", "x0"];
-    match Expr::parse(text, &vars) {
+    match expr::parse(text, &vars) {
         Ok(expr) => {
-            let again = Expr::parse(&expr.text(&vars), &vars);
+            let again = expr::parse(&expr.text(&vars), &vars);
             // What is near the limit of nesting can pass it in the text, which writes every parenthesis.
             if let Ok(again) = again {
                 assert!(expr == again, "{} is another expression", expr.text(&vars));

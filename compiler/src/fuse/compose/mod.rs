@@ -10,6 +10,7 @@ pub use composition::{Composition, Part, Step};
 use super::group::Group;
 use super::guard::RowKind;
 use super::legal::legal_ops;
+use super::row_steps::is_row_op;
 use super::rule::{self, Template};
 use crate::graph::{Graph, Node, NodeId, Op, Rows, Type, Uses, ValueId};
 use group::Compose;
@@ -17,11 +18,35 @@ use kernmill_kernels_gen::kernel::KvPlane;
 use kernmill_plan::format::BLOCK;
 use steps::Steps;
 
-/// The kernel of that kind that a group with a root makes.
+/// The kernel of a node by itself.
+pub(super) fn single(graph: &Graph, id: NodeId) -> Composition {
+    let node = graph.node(id);
+    match &node.op {
+        Op::Attention(_) => Composition::Attention { root: id, out: node.output, lora_input: None },
+        Op::LoraShrink { .. } => {
+            Composition::Shrink { input: node.inputs[0], routing: node.inputs.get(1).copied() }
+        }
+        op if is_row_op(op) => Composition::Rows(vec![id]),
+        _ => {
+            let part = Part { roots: vec![id], steps: vec![Step::Store(node.output)] };
+            match node.base_inputs().get(1) {
+                Some(&routing) => Composition::Experts { input: node.inputs[0], routing, part },
+                None => Composition::Matmul { input: node.inputs[0], parts: vec![part] },
+            }
+        }
+    }
+}
+
+/// The kernel of that kind that a group with a root makes. The group's own composition is not looked at.
 ///
 /// # Errors
 /// Why its members make none.
-pub fn compose(graph: &Graph, uses: &Uses, group: &Group, template: Template) -> Result<Composition, String> {
+pub(super) fn compose(
+    graph: &Graph,
+    uses: &Uses,
+    group: &Group,
+    template: Template,
+) -> Result<Composition, String> {
     let compose = Compose { graph, uses, group };
     compose.legal(template)?;
     compose.prologue()?;

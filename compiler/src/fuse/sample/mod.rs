@@ -8,13 +8,14 @@ mod pattern;
 
 use super::guard::{Check, RowKind};
 use super::rule::{FusionRule, PatternNode};
+use crate::expr::{self, Function};
 use crate::graph::{
     Activations, Attention, Builder, Graph, GraphError, Op, OpKind, Role, Rope, RopeScaling, RowSelect, Rows,
     Source, TensorId, Type, ValueId,
 };
 use crate::testing::Rng;
 use facts::Facts;
-use kernmill_kernels_gen::expr::{Binary, Expr, Function};
+use kernmill_kernels_gen::expr::{Binary, Expr};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
 use pattern::{HIDDEN, Pattern, Sizes, TOP_K, WIDTHS};
@@ -303,5 +304,5 @@ fn expression(inputs: usize) -> Expr {
     let names: Vec<String> = (0..inputs).map(|i| format!("x{i}")).collect();
     let vars: Vec<&str> = names.iter().map(String::as_str).collect();
     let rest: String = vars[1..].iter().map(|name| format!(" * (0.5 + {name})")).collect();
-    Expr::parse(&format!("silu(x0){rest}"), &vars).expect("a right expression")
+    expr::parse(&format!("silu(x0){rest}"), &vars).expect("a right expression")
 }

@@ -1,11 +1,11 @@
 //! Models made of blocks as layers have them, and unlike any known one.
 
+use crate::expr;
 use crate::graph::{
     Activations, Attention, Builder, Graph, GraphError, Op, Role, Rope, RopeScaling, RowSelect, Source,
     TensorId, ValueId,
 };
 use crate::testing::Rng;
-use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvElem;
 
@@ -205,7 +205,7 @@ impl Making<'_> {
                 1 => self.b.node("sum", Op::Add, &[*b, *a], &[])?,
                 2 => self.map("joined", units)?,
                 _ => {
-                    let expr = Expr::parse("silu(gate) * up", &["gate", "up"]).expect("a right expression");
+                    let expr = expr::parse("silu(gate) * up", &["gate", "up"]).expect("a right expression");
                     self.b.node("glu", Op::Glu { expr }, units, &[])?
                 }
             },
@@ -299,7 +299,7 @@ impl Making<'_> {
         for var in &vars[1..] {
             text = self.rng.pick(&more).replace("{}", &format!("({text})")).replace("{x}", var);
         }
-        let expr = Expr::parse(&text, &vars).expect("a right expression");
+        let expr = expr::parse(&text, &vars).expect("a right expression");
         self.b.node(name, Op::Elementwise { expr }, inputs, &[])
     }
 

@@ -81,8 +81,8 @@ fn every_wide_version_passes_in_every_shape() {
                 MicroKernel::DotF32 { format, k, .. } => !blocked(*format) || k % 32 == 0,
                 _ => true,
             };
-            if let Some(version) = asm::find(*ukernel, level).filter(|_| sensible) {
-                if let Err(error) = asm::assemble(version, *ukernel, level) {
+            if let Some(version) = asm::find(ukernel, level).filter(|_| sensible) {
+                if let Err(error) = asm::assemble(version, ukernel, level) {
                     panic!("{} {ukernel} on {}: {error}", version.name, level.name());
                 }
                 checked += 1;

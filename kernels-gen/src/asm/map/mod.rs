@@ -40,7 +40,7 @@ const TURN: usize = 4;
 /// Operations of a turn at most, unless one vector has more.
 const TURN_OPS: usize = 512;
 
-fn allocated(map: Map, width: Width) -> Option<Allocated> {
+fn allocated(map: &Map, width: Width) -> Option<Allocated> {
     allocate(&Program::of(&map.definition().expr), width.registers())
 }
 
@@ -49,12 +49,12 @@ fn serves(ukernel: MicroKernel, width: Width) -> bool {
     let MicroKernel::Map(map) = ukernel else { return false };
     let definition = map.definition();
     let mut distances = definition.inputs.iter().chain([&definition.out, &definition.n]);
-    distances.all(|bytes| *bytes < 1 << 28) && allocated(map, width).is_some()
+    distances.all(|bytes| *bytes < 1 << 28) && allocated(&map, width).is_some()
 }
 
 fn assemble(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width) -> Result<(), IcedError> {
     match ukernel {
-        MicroKernel::Map(map) => match allocated(map, width) {
+        MicroKernel::Map(map) => match allocated(&map, width) {
             Some(code) => Assembly { map: map.definition(), code, width }.emit(a),
             None => Ok(()),
         },
@@ -62,13 +62,13 @@ fn assemble(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width) -> Result
     }
 }
 
-struct Assembly {
-    map: &'static Definition,
+struct Assembly<'m> {
+    map: &'m Definition,
     code: Allocated,
     width: Width,
 }
 
-impl Assembly {
+impl Assembly<'_> {
     fn emit(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         let pointers = self.map.inputs.len() + 1;
         let mut regs = Regs::with_params(pointers + 1);
