@@ -179,7 +179,7 @@ fn adapters_without_fused_shrinks() {
         let case = Case::new(&shape, 4, 13);
         let all = case.compile(&options(Preset::Faithful, level));
         let mut used = 0;
-        for rule in ["routed_shrink", "shrink3", "shrink2", "shrink1"] {
+        for rule in ["routed_shrink", "shrink"] {
             let groups = &all.fused.groups;
             used += groups.iter().filter(|group| group.rule.as_deref() == Some(rule)).count();
             let fused = FusedSet::builtin().without(rule).unwrap();

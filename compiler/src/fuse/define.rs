@@ -246,6 +246,7 @@ pub(super) fn pattern_of(
             expr,
             inputs: names,
             optional: false,
+            copy: 0,
             part,
         });
     }

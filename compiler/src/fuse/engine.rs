@@ -30,7 +30,7 @@ pub struct NearMiss {
     pub rule: String,
     /// The node that would have been its first root.
     pub anchor: NodeId,
-    /// Optional captures that the rule was applied without instead; empty when it was not applied.
+    /// Optional captures and copies of a repeated one that the rule was applied without instead; empty when it was not applied.
     pub without: Vec<String>,
     /// Why.
     pub reason: String,
@@ -65,7 +65,7 @@ struct Fusion<'g> {
 /// A whole match that guards turned down.
 struct Refusal<'f> {
     reason: String,
-    /// Optional captures that it went without.
+    /// Optional captures and copies that it went without.
     absent: &'f [&'f str],
     members: Vec<NodeId>,
 }
@@ -119,7 +119,9 @@ impl<'g> Fusion<'g> {
                 }
                 Err((_, Some(refusal))) => refused = refused.or(Some(refusal)),
                 Err((partial, None)) => {
-                    if partial.matched >= 3 && partial.matched + 1 == form.len() {
+                    // A copy more is never what is missing.
+                    let copy = rule.pattern[partial.stuck_at].copy > 0;
+                    if !copy && partial.matched >= 3 && partial.matched + 1 == form.len() {
                         incomplete.get_or_insert_with(|| missing(rule, partial.stuck_at));
                     }
                 }

@@ -1,7 +1,7 @@
 //! Finds one match of a pattern around an anchor node, by backtracking.
 //!
-//! An optional node is either there or stands for its first input; each choice gives a plain pattern ([`Plain`]), and
-//! only plain patterns are matched.
+//! An optional node is either there or stands for its first input, and a repeated one is there so or so many times; each
+//! choice gives a plain pattern ([`Plain`]), and only plain patterns are matched.
 
 use super::rule::{FusionRule, Part};
 use crate::graph::{Graph, NodeId, Op, OpKind, Uses, ValueId};
@@ -9,7 +9,7 @@ use kernmill_kernels_gen::expr::Expr;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-/// A pattern without optional nodes.
+/// A pattern without optional nodes, and with a certain number of copies of a repeated one.
 pub(super) struct Plain<'r> {
     pub rule: &'r FusionRule,
     /// Indices into the rule's pattern of the nodes that are there, in an order in which each but the first is connected
@@ -17,7 +17,7 @@ pub(super) struct Plain<'r> {
     order: Vec<usize>,
     /// Per pattern node its inputs, absent nodes resolved.
     inputs: Vec<Vec<Source>>,
-    /// Optional captures that are left out.
+    /// Optional captures and copies that are left out.
     pub absent: Vec<&'r str>,
 }
 
@@ -47,19 +47,20 @@ pub(super) struct Partial {
 }
 
 impl<'r> Plain<'r> {
-    /// The plain forms of a rule, those with most optional nodes first.
+    /// The plain forms of a rule, those with most nodes first.
     pub fn forms(rule: &'r FusionRule) -> Vec<Plain<'r>> {
         let optional: Vec<usize> = (0..rule.pattern.len()).filter(|&i| rule.pattern[i].optional).collect();
-        let mut masks: Vec<u32> = (0..1u32 << optional.len()).collect();
-        masks.sort_by_key(|mask| mask.count_ones());
-        masks
-            .into_iter()
-            .map(|mask| {
-                let absent =
-                    |i: &usize| optional.iter().position(|o| o == i).is_some_and(|b| mask >> b & 1 == 1);
-                Plain::new(rule, &absent)
-            })
-            .collect()
+        let copies = rule.pattern.iter().map(|node| node.copy).max().unwrap_or(0);
+        // Which optional nodes are left out, as a mask, and which is the last copy of a repeated one.
+        let mut choices: Vec<(u32, usize)> =
+            (0..1u32 << optional.len()).flat_map(|mask| (0..=copies).map(move |last| (mask, last))).collect();
+        choices.sort_by_key(|(mask, last)| mask.count_ones() as usize + copies - last);
+        let form = |(mask, last): (u32, usize)| {
+            let left_out =
+                |i: &usize| optional.iter().position(|o| o == i).is_some_and(|b| mask >> b & 1 == 1);
+            Plain::new(rule, &|i| rule.pattern[*i].copy > last || left_out(i))
+        };
+        choices.into_iter().map(form).collect()
     }
 
     fn new(rule: &'r FusionRule, is_absent: &dyn Fn(&usize) -> bool) -> Plain<'r> {
@@ -96,11 +97,15 @@ impl<'r> Plain<'r> {
         &self.rule.pattern[self.order[0]].ops
     }
 
-    /// The graph value that a capture stands for in a match: its output, or its input's when it is absent.
+    /// The graph value that a capture stands for in a match: its output, or its input's when it is absent; nothing where it is a copy
+    /// of another node.
     pub fn value_of(&self, graph: &Graph, found: &Match, capture: &str) -> Option<ValueId> {
         let i = self.rule.pattern.iter().position(|node| node.capture == capture)?;
         let mut source = Source::Node(i);
         if found.nodes[i].is_none() {
+            if self.rule.pattern[i].copy > 0 {
+                return None;
+            }
             // Inputs of absent nodes are resolved past other absent ones.
             source = self.inputs[i][0];
         }
@@ -224,6 +229,11 @@ impl<T> Search<'_, '_, T> {
         orders
     }
 
+    /// Whether copies are in the graph's order: any other order of theirs is the same match.
+    fn follows(&self, i: usize, id: NodeId, found: &Match) -> bool {
+        self.plain.rule.pattern[i].copy == 0 || found.nodes[i - 1].is_none_or(|before| before < id)
+    }
+
     /// `found` with pattern node `i` bound to `id`, if it fits.
     fn bind(&self, i: usize, id: NodeId, inputs: Vec<ValueId>, found: &Match) -> Option<Match> {
         let pattern = &self.plain.rule.pattern[i];
@@ -236,7 +246,8 @@ impl<T> Search<'_, '_, T> {
             && pattern.expr.as_ref().is_none_or(same_expr)
             && inputs.len() == pattern.inputs.len()
             && !found.nodes.contains(&Some(id))
-            && (pattern.part == Part::Context || !(self.taken)(id));
+            && (pattern.part == Part::Context || !(self.taken)(id))
+            && self.follows(i, id, found);
         if !fits {
             return None;
         }

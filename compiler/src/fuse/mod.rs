@@ -14,6 +14,9 @@ mod read;
 mod read_guard;
 #[cfg(test)]
 mod reason_tests;
+mod repeat;
+#[cfg(test)]
+mod repeat_tests;
 mod row_steps;
 pub mod rule;
 mod sample;

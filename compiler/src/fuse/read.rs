@@ -3,6 +3,7 @@
 use super::define::{expression, functions, ops, pattern_of};
 use super::legal::legal_ops;
 use super::read_guard::{capture, guard};
+use super::repeat::{self, MAX_REPEAT};
 use super::rule::{FusionRule, Hints, Part, PatternNode, Template};
 use super::spec::{FusedSpec, Place};
 use crate::expr::Function;
@@ -21,12 +22,13 @@ pub(super) const KEYS: [&str; 13] = [
 /// Those that only a rule has.
 const RULE_KEYS: [&str; 6] = ["kernel", "match", "outputs", "kv_write", "guard", "schedule"];
 /// Keys of a node of the pattern.
-pub(super) const NODE_KEYS: [&str; 7] = ["name", "op", "inputs", "part", "optional", "commutative", "expr"];
+pub(super) const NODE_KEYS: [&str; 8] =
+    ["name", "op", "inputs", "part", "optional", "repeat", "commutative", "expr"];
 /// Keys of `[schedule]`.
 pub(super) const SCHEDULE_KEYS: [&str; 3] = ["prologue", "tiling", "rows_per_item"];
 /// Priorities lie between this and its negative.
 const MAX_PRIORITY: i64 = 1_000_000;
-/// Optional captures at most: every choice of them is a pattern of its own.
+/// Optional captures at most: every choice of them is a pattern of its own, with each number of copies of a repeated node.
 const MAX_OPTIONAL: usize = 12;
 /// Nodes of a pattern at most.
 const MAX_NODES: usize = 64;
@@ -119,6 +121,7 @@ fn rule(
         return Err(SpecError::new(source, item.span(), message, format!("expected 1 to {MAX_NODES}")));
     }
     check_pattern(source, item, &pattern)?;
+    check_repeats(source, item, &pattern)?;
     let (pattern, _): (Vec<PatternNode>, Vec<_>) = pattern.into_iter().unzip();
     let outputs = captures(source, &pattern, root.require("outputs")?, "an output")?;
     if outputs.is_empty() {
@@ -131,17 +134,17 @@ fn rule(
     };
     let mut guards = Vec::new();
     for item in root.get("guard").map_or(Ok(&[][..]), |item| array(source, item))? {
-        guards.push(guard(source, &pattern, item)?);
+        guards.extend(repeat::spread(&pattern, guard(source, &pattern, item)?));
     }
     let hints = root.get("schedule").map_or(Ok(Hints::default()), |item| hints(source, item))?;
-    let names = |list: Vec<Spanned<String>>| list.into_iter().map(|name| name.value).collect();
+    let outputs = outputs.iter().flat_map(|name| repeat::names_of(&pattern, &name.value)).collect();
     Ok(FusionRule {
         name: name.to_owned(),
         doc: doc.to_owned(),
         template,
         pattern,
-        outputs: names(outputs),
-        kv_write: names(kv_write),
+        outputs,
+        kv_write: kv_write.into_iter().map(|name| name.value).collect(),
         guards,
         hints,
     })
@@ -166,7 +169,8 @@ fn node(
     if let [op] = ops.as_slice()
         && let Some(def) = own.iter().find(|def| def.name.value == op.value)
     {
-        if let Some(item) = section.get("optional").or(section.get("commutative")).or(section.get("expr")) {
+        let keys = ["optional", "repeat", "commutative", "expr"];
+        if let Some(item) = keys.iter().find_map(|key| section.get(key)) {
             let message = format!("`{}` stands for nodes", op.value);
             return Err(SpecError::new(source, item.span(), message, "expected without this key"));
         }
@@ -243,6 +247,7 @@ fn node(
         inputs: inputs.into_iter().map(|name| name.value).collect(),
         commutative: flag("commutative", swaps)?,
         optional: flag("optional", false)?,
+        copy: 0,
         ops: kinds,
         part,
     };
@@ -264,7 +269,15 @@ fn node(
             "expected only in the prologue and the epilogue",
         ));
     }
-    Ok((vec![node], name))
+    let times = match section.get("repeat") {
+        None => 1,
+        Some(item) if part != Part::Root => {
+            let message = format!("`{}` is repeated", node.capture);
+            return Err(SpecError::new(source, item.span(), message, "expected only of roots"));
+        }
+        Some(item) => whole(source, item, 2, MAX_REPEAT)? as usize,
+    };
+    Ok((repeat::copies(node, times), name))
 }
 
 /// The expression that a node must have.
@@ -333,6 +346,27 @@ fn check_pattern(source: &Source, item: &Item<'_>, pattern: &[(PatternNode, Span
     Ok(())
 }
 
+/// At most one node is repeated, nothing in the pattern reads it, and there are not too many ways to leave nodes out.
+fn check_repeats(source: &Source, item: &Item<'_>, pattern: &[(PatternNode, Spanned<String>)]) -> Result<()> {
+    let copies: Vec<_> = pattern.iter().filter(|(node, _)| node.copy > 0).collect();
+    let Some((_, first)) = copies.first() else { return Ok(()) };
+    if let Some((_, other)) = copies.iter().find(|(_, name)| name.value != first.value) {
+        let message = format!("`{}` and `{}` are both repeated", first.value, other.value);
+        return Err(SpecError::new(source, other.span.clone(), message, "expected one such node"));
+    }
+    if let Some((_, reader)) = pattern.iter().find(|(node, _)| node.inputs.contains(&first.value)) {
+        let message = format!("`{}` reads `{}`, of which there may be several", reader.value, first.value);
+        return Err(SpecError::new(source, reader.span.clone(), message, "expected another input"));
+    }
+    let optional = pattern.iter().filter(|(node, _)| node.optional).count();
+    if (copies.len() + 1) << optional > 1 << MAX_OPTIONAL {
+        let message = format!("too many optional nodes beside `{}`, which is repeated", first.value);
+        let most = MAX_OPTIONAL - (copies.len() + 1).next_power_of_two().ilog2() as usize;
+        return Err(SpecError::new(source, item.span(), message, format!("expected at most {most}")));
+    }
+    Ok(())
+}
+
 /// Names of nodes that are members.
 fn captures(
     source: &Source,
@@ -367,6 +401,15 @@ fn kv_write(
         return Err(SpecError::new(source, item.span(), message, "expected two: keys and values"));
     }
     for name in &names {
+        if repeat::is_repeated(pattern, &name.value) {
+            let message = format!("`{}` is repeated and cannot be keys or values", name.value);
+            return Err(SpecError::new(
+                source,
+                name.span.clone(),
+                message,
+                "expected a node that is there once",
+            ));
+        }
         if !outputs.iter().any(|output| output.value == name.value) {
             let message = format!("`{}` is not among the outputs", name.value);
             return Err(SpecError::new(

@@ -1,6 +1,7 @@
 //! TOML to guards.
 
 use super::guard::{Check, Guard, Quantity, RowKind};
+use super::repeat::{is_repeated, names_of};
 use super::rule::PatternNode;
 use crate::spec::section::{Item, Section, one_of, string, strings, whole};
 use crate::spec::{Result, Source, Spanned, SpecError};
@@ -25,13 +26,15 @@ pub(super) fn capture<'p>(
     pattern: &'p [PatternNode],
     name: &Spanned<String>,
 ) -> Result<&'p PatternNode> {
-    if let Some(node) = pattern.iter().find(|node| node.capture == name.value) {
+    let mut named = pattern.iter().filter(|node| node.copy == 0);
+    if let Some(node) = named.find(|node| node.capture == name.value) {
         return Ok(node);
     }
     let message = format!("there is no node `{}`", name.value);
     let error =
         SpecError::new(source, name.span.clone(), message, "expected the name of a node of the pattern");
-    Err(error.near(&name.value, pattern.iter().map(|node| node.capture.as_str())))
+    let named = pattern.iter().filter(|node| node.copy == 0);
+    Err(error.near(&name.value, named.map(|node| node.capture.as_str())))
 }
 
 /// A guard over the nodes of `pattern`.
@@ -50,7 +53,20 @@ pub(super) fn guard(source: &Source, pattern: &[PatternNode], item: &Item<'_>) -
         capture(source, pattern, &name).map(|node| node.capture.clone())
     };
     let check = match check.value.as_str() {
-        "used_only_by" => Check::UsedOnlyBy { value: one("value")?, user: one("user")? },
+        "used_only_by" => {
+            let user = one("user")?;
+            if is_repeated(pattern, &user) {
+                let item = section.require("user")?;
+                let message = format!("`{user}` is repeated and cannot be the one reader");
+                return Err(SpecError::new(
+                    source,
+                    item.span(),
+                    message,
+                    "expected a node that is there once",
+                ));
+            }
+            Check::UsedOnlyBy { value: one("value")?, user }
+        }
         "is_output" => Check::IsOutput { value: one("value")? },
         "multiple_of" => {
             let divisor = whole(source, section.require("by")?, 1, i64::from(u32::MAX))? as usize;
@@ -67,7 +83,7 @@ pub(super) fn guard(source: &Source, pattern: &[PatternNode], item: &Item<'_>) -
         "same_cols" => {
             let names = strings(source, section.require("of")?)?;
             names.iter().try_for_each(|name| capture(source, pattern, name).map(drop))?;
-            if names.len() < 2 {
+            if names.iter().map(|name| names_of(pattern, &name.value).len()).sum::<usize>() < 2 {
                 let item = section.require("of")?;
                 return Err(SpecError::new(
                     source,

@@ -4,6 +4,7 @@ use super::define::{FUNCTION_KEYS, OP_KEYS};
 use super::guard::{Quantity, RowKind};
 use super::read::{KEYS, NODE_KEYS, SCHEDULE_KEYS};
 use super::read_guard::GUARDS;
+use super::repeat::MAX_REPEAT;
 use super::rule::{Part, Template};
 use crate::graph::OpKind;
 use crate::spec::ops::OPS;
@@ -18,7 +19,7 @@ pub fn schema() -> Value {
         "doc" => described(text(), "one line on what it is for"),
         "priority" => described(
             json!({"type": "integer"}),
-            "specs of higher priority come first; the built-in ones have 100 to 800",
+            "specs of higher priority come first; the built-in ones have 90 to 800",
         ),
         "before" => described(text(), "directly before the spec of that name"),
         "after" => described(text(), "directly behind the spec of that name"),
@@ -103,6 +104,10 @@ fn node() -> Value {
         "optional" => described(
             json!({"type": "boolean"}),
             "whether it may be absent; its first input stands for it then",
+        ),
+        "repeat" => described(
+            json!({"type": "integer", "minimum": 2, "maximum": MAX_REPEAT}),
+            "of a root: how many nodes it stands for at most; a match has as many as fit",
         ),
         _ => described(json!({"type": "boolean"}), "whether inputs match in any order"),
     })

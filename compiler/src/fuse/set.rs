@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 pub const USER_PRIORITY: i64 = 1000;
 
 /// The built-in specs, in the order in which they are tried: an earlier one takes its nodes first.
-const BUILTIN: [(&str, &str); 12] = [
+const BUILTIN: [(&str, &str); 10] = [
     ("qkv", include_str!("../../../model-specs/fused/qkv.toml")),
     ("attention", include_str!("../../../model-specs/fused/attention.toml")),
     ("linear_residual", include_str!("../../../model-specs/fused/linear_residual.toml")),
@@ -19,10 +19,11 @@ const BUILTIN: [(&str, &str); 12] = [
     ("logits", include_str!("../../../model-specs/fused/logits.toml")),
     ("norm_quant", include_str!("../../../model-specs/fused/norm_quant.toml")),
     ("routed_shrink", include_str!("../../../model-specs/fused/routed_shrink.toml")),
-    ("shrink3", include_str!("../../../model-specs/fused/shrink3.toml")),
-    ("shrink2", include_str!("../../../model-specs/fused/shrink2.toml")),
-    ("shrink1", include_str!("../../../model-specs/fused/shrink1.toml")),
+    ("shrink", include_str!("../../../model-specs/fused/shrink.toml")),
 ];
+
+/// Names that built-in specs had, and those of the specs that do their work now.
+const FORMER: [(&str, &str); 3] = [("shrink1", "shrink"), ("shrink2", "shrink"), ("shrink3", "shrink")];
 
 /// The fused-op specs that a model is compiled with, in the order in which they are tried.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +46,7 @@ impl FusedSet {
 
     /// The built-in specs.
     pub fn builtin() -> FusedSet {
+        // Never changes, and is the same for everyone: only parsed texts of this file's own.
         static SET: LazyLock<FusedSet> = LazyLock::new(|| {
             let parse = |(name, text): (&str, &str)| {
                 let spec = FusedSpec::parse(&format!("model-specs/fused/{name}.toml"), text);
@@ -157,7 +159,7 @@ impl FusedSet {
     /// The set without the spec of that name.
     ///
     /// # Errors
-    /// When there is none, with a name that is near.
+    /// When there is none, with the name that it has now or one that is near.
     pub fn without(mut self, name: &str) -> std::result::Result<FusedSet, String> {
         match self.specs.iter().position(|entry| entry.spec.name.value == name) {
             Some(index) => {
@@ -166,6 +168,11 @@ impl FusedSet {
             }
             None => {
                 let known: Vec<&str> = self.names().collect();
+                if let Some((_, now)) = FORMER.iter().find(|(former, _)| *former == name) {
+                    return Err(format!(
+                        "there is no fused-op spec `{name}` any more: it is part of `{now}` now"
+                    ));
+                }
                 let near = suggest::nearest(name, known.iter().copied());
                 let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
                 Err(format!(

@@ -337,7 +337,7 @@ fn specs_take_their_places() {
         set.names().map(str::to_owned).collect::<Vec<_>>().join(" ")
     };
     let rest = "linear_residual moe_gate_up moe_down mlp_gate_up";
-    let end = "norm_quant routed_shrink shrink3 shrink2 shrink1";
+    let end = "norm_quant routed_shrink shrink";
     assert_eq!(names(vec![]), format!("qkv attention {rest} logits {end}"));
     assert_eq!(
         names(vec![

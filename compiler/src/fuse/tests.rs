@@ -143,23 +143,22 @@ fn explains_what_adapters_add() {
             intermediate values per token: 20032 bytes unfused, 18432 fused, 1600 not written
         fused:
           %embed                    embed            (by itself)
-          %layers.*.q.shrink        shrink3          [rms_norm] [lora_shrink lora_shrink lora_shrink] []  layers 0..2
+          %layers.*.q.shrink        shrink           [rms_norm] [lora_shrink lora_shrink lora_shrink] []  layers 0..2
           %layers.*.q_rope          qkv              [rms_norm quantize_q8] [quant_linear quant_linear quant_linear] [rope rope kv_cast kv_cast]  layers 0..2
           %layers.*.attn            attention        [] [attention] [quantize_q8]  layers 0..2
           %layers.*.o.shrink        lora_shrink      (by itself)  layers 0..2
           %layers.*.attn_out        linear_residual  [] [quant_linear] [add]  layers 0..2
-          %layers.*.router.shrink   shrink1          [rms_norm] [lora_shrink] []  layers 0..2
+          %layers.*.router.shrink   shrink           [rms_norm] [lora_shrink] []  layers 0..2
           %layers.*.gate.shrink     routed_shrink    [rms_norm linear router_topk] [lora_shrink] []  layers 0..2
           %layers.*.topk            moe_gate_up      [rms_norm linear router_topk quantize_q8] [quant_expert_linear quant_expert_linear] [glu quantize_q8]  layers 0..2
           %layers.*.down.shrink     lora_shrink      (by itself)  layers 0..2
           %layers.*.mlp_out         moe_down         [] [quant_expert_linear] [expert_sum add]  layers 0..2
           %logits                   logits           [select_rows rms_norm quantize_q8] [quant_linear] []
         saved:
-          shrink3                   2 groups, 6 barriers, 512 bytes per token, with an adapter
+          shrink                    4 groups, 8 barriers, 1024 bytes per token, with an adapter
           qkv                       2 groups, 16 barriers, 3232 bytes per token
           attention                 2 groups, 2 barriers, 0 bytes per token
           linear_residual           2 groups, 2 barriers, 512 bytes per token
-          shrink1                   2 groups, 2 barriers, 512 bytes per token, with an adapter
           routed_shrink             2 groups, 6 barriers, 576 bytes per token, with an adapter
           moe_gate_up               2 groups, 14 barriers, 1728 bytes per token
           moe_down                  2 groups, 4 barriers, 1536 bytes per token

@@ -25,7 +25,7 @@ pub(super) struct Sizes {
     pub vocab: usize,
 }
 
-/// A pattern without roundings and without the optional nodes that this sample leaves out.
+/// A pattern without roundings, and without the optional nodes and the copies that this sample leaves out.
 pub(super) struct Pattern<'r> {
     pub nodes: Vec<(&'r PatternNode, OpKind, Vec<&'r str>)>,
     /// What a left-out node's name stands for.
@@ -37,7 +37,11 @@ impl<'r> Pattern<'r> {
         let rounding = |op: &OpKind| matches!(op, OpKind::QuantizeQ8 | OpKind::Bf16Cast | OpKind::KvCast);
         let mut alias: BTreeMap<&str, &str> = BTreeMap::new();
         let mut kept = Vec::new();
-        for node in &rule.pattern {
+        let last = match rule.pattern.iter().map(|node| node.copy).max() {
+            None | Some(0) => 0,
+            Some(last) => rng.below(last + 1),
+        };
+        for node in rule.pattern.iter().filter(|node| node.copy <= last) {
             let out = node.ops.iter().all(rounding) || node.optional && rng.one_in(3);
             match out {
                 true => drop(alias.insert(&node.capture, &node.inputs[0])),
