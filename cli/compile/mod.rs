@@ -182,16 +182,14 @@ impl Compile {
             match target {
                 // Without bf16 rows, code for tiles would be that of the level below.
                 Targets::All if !preset.has_tiles() => {
-                    levels.extend(Level::ALL.into_iter().filter(|level| *level < Level::Amx));
+                    levels.extend(Level::ALL.into_iter().filter(|level| !level.has_tiles()));
                 }
                 Targets::All => levels.extend(Level::ALL),
                 Targets::Level(level) => levels.push(*level),
                 Targets::Native => levels.push(Target::Native.level(preset, &*self.observer())?),
             }
         }
-        levels.sort_unstable();
-        levels.dedup();
-        Ok(levels)
+        Ok(Level::ALL.into_iter().filter(|level| levels.contains(level)).collect())
     }
 
     /// The model compiled for each level; stages are shown for the highest, hashes for all.

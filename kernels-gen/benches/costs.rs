@@ -62,26 +62,26 @@ fn main() {
             ukernels.extend((1..=GROUP).map(|tokens| MicroKernel::GemmQ8 { weights, tiles, tokens }));
         }
     }
-    ukernels.extend([MicroKernel::DecodeBf16, MicroKernel::DecodeWords]);
+    ukernels.extend([MicroKernel::DecodeBf16, MicroKernel::DecodeWords { format: WeightFormat::Int8 }]);
     for (tiles, groups) in [(1, 1), (2, 1), (2, 2)] {
         ukernels.push(MicroKernel::GemmBf16(Shape { tiles, groups, stride: 128, gap: 64 }));
     }
     let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let mut bench = Bench::new();
     let has_tiles = Level::Amx.missing().is_empty() && tiles::request().is_ok();
-    for level in Level::supported().into_iter().filter(|level| *level < Level::Amx || has_tiles) {
+    for level in Level::supported().into_iter().filter(|level| !level.has_tiles() || has_tiles) {
         for ukernel in &ukernels {
             let versions = asm::candidates(ukernel, level).map(Some).chain([None]);
             for version in versions {
                 let name = version.map_or("cranelift_128", |wide| wide.name);
                 let is_wanted = named.is_empty() || named.iter().any(|wanted| wanted == name);
                 // What needs no tiles is the level's below.
-                let is_new = level < Level::Amx || name.ends_with("_amx");
+                let is_new = !level.has_tiles() || name.ends_with("_amx");
                 if !is_wanted || !is_new {
                     continue;
                 }
                 let mut measure = || bench.ns_per_block(ukernel, &code(ukernel, level, version));
-                let ns = if level == Level::Amx { with_tiles(measure) } else { measure() };
+                let ns = if level.has_tiles() { with_tiles(measure) } else { measure() };
                 println!(
                     "{{\"leaf\": \"{ukernel}\", \"level\": \"{}\", \"version\": \"{name}\", \"ns_per_block\": {ns:.2}}}",
                     level.name(),
@@ -140,7 +140,7 @@ impl Bench {
                     (0..calls).for_each(|_| unsafe { dot(packed, list.as_ptr(), results.cast(), 64) });
                 })
             }
-            MicroKernel::Decode { .. } | MicroKernel::DecodeWords => {
+            MicroKernel::Decode { .. } | MicroKernel::DecodeWords { .. } => {
                 // SAFETY: as above, a decode micro-kernel.
                 let decode: Decode = unsafe { std::mem::transmute(entry) };
                 least(|| {

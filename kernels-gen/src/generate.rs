@@ -225,7 +225,7 @@ impl Generator<'_> {
             if let Some(clif) = &mut self.clif {
                 clif.push(format!("; {name}: assembled, {}\n", wide.name));
             }
-            let bytes = asm::assemble(wide, ukernel, self.level)
+            let bytes = asm::assemble(wide, ukernel)
                 .map_err(|source| GenerateError::Assemble { function: name.clone(), source })?;
             return Ok(Object { name, contract: None, bytes, calls: Vec::new() });
         }

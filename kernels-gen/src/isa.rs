@@ -2,7 +2,7 @@
 
 use cranelift_codegen::isa::{OwnedTargetIsa, lookup};
 use cranelift_codegen::settings::{self, Configurable};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::{Features, Level};
 use std::str::FromStr;
 use target_lexicon::Triple;
 
@@ -22,15 +22,20 @@ const FLOOR: &[&str] = &[
     "has_popcnt",
 ];
 
+/// Flags that go with features beyond the floor.
+const BEYOND: &[(Features, &[&str])] = &[
+    (Features::AVX_VNNI, &["has_avx_vnni"]),
+    (Features::AVX512, &["has_avx512f", "has_avx512dq", "has_avx512vl"]),
+    (Features::AVX512_VNNI, &["has_avx512vnni"]),
+];
+
 /// The Cranelift flags of a level, beyond nothing: the backend's defaults are baseline x86-64.
 pub fn flags(level: Level) -> Vec<&'static str> {
     let mut flags = FLOOR.to_vec();
-    match level {
-        Level::V3 => {}
-        Level::V3Vnni => flags.push("has_avx_vnni"),
-        Level::V4 => flags.extend(["has_avx512f", "has_avx512dq", "has_avx512vl"]),
-        Level::CascadeLake | Level::V4Vnni | Level::Amx => {
-            flags.extend(["has_avx512f", "has_avx512dq", "has_avx512vl", "has_avx512vnni"])
+    let features = level.features();
+    for (needed, more) in BEYOND {
+        if features.has(*needed) {
+            flags.extend(*more);
         }
     }
     flags
@@ -38,7 +43,7 @@ pub fn flags(level: Level) -> Vec<&'static str> {
 
 /// Whether 128-bit code of the level has a `vpdpbusd` for Cranelift to fold to.
 pub fn has_vnni(level: Level) -> bool {
-    level == Level::V3Vnni || level >= Level::CascadeLake
+    level.features().has(Features::AVX_VNNI) || level.features().has(Features::AVX512_VNNI)
 }
 
 /// The Cranelift target of a level.

@@ -19,7 +19,7 @@ use iced_x86::code_asm::{
 use kernmill_plan::format::LINE;
 use kernmill_plan::probe::{MULTIPLY, Probe, READ};
 use kernmill_plan::program::{CodeBlob, Symbol};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::{Features, Level};
 
 /// Places that are read in turn.
 const STREAMS: usize = 4;
@@ -49,12 +49,19 @@ pub fn probe(level: Level) -> Result<Probe, GenerateError> {
     })
 }
 
+/// What `vpdpbusd` of 512 bits needs.
+const VNNI_512: Features = Features::AVX512.and(Features::AVX512_VNNI);
+
 fn assemble(level: Level) -> Result<Probe, IcedError> {
-    let (read, multiply, lanes) = match level {
-        Level::V3 => (read_256()?, multiplying(false, |a| maddubs(a, &YMM))?, 32),
-        Level::V3Vnni => (read_256()?, dpbusd_256()?, 32),
-        Level::V4 => (read_512()?, multiplying(true, |a| maddubs(a, &ZMM))?, 64),
-        Level::CascadeLake | Level::V4Vnni | Level::Amx => (read_512()?, dpbusd_512()?, 64),
+    let features = level.features();
+    let (read, multiply, lanes) = if features.has(VNNI_512) {
+        (read_512()?, dpbusd_512()?, 64)
+    } else if features.has(Features::AVX512) {
+        (read_512()?, multiplying(true, |a| maddubs(a, &ZMM))?, 64)
+    } else if features.has(Features::AVX_VNNI) {
+        (read_256()?, dpbusd_256()?, 32)
+    } else {
+        (read_256()?, multiplying(false, |a| maddubs(a, &YMM))?, 32)
     };
     let mut code = CodeBlob::default();
     for (name, bytes) in [(MULTIPLY, multiply), (READ, read)] {
@@ -211,8 +218,8 @@ mod tests {
             let probe = probe(level).unwrap();
             let text = disasm::blob(&probe.code);
             let count = |what: &str| text.lines().filter(|line| line.contains(what)).count();
-            let vnni = level == Level::V3Vnni || level >= Level::CascadeLake;
-            let wide = level >= Level::V4;
+            let vnni = matches!(level, Level::V3Vnni | Level::CascadeLake | Level::V4Vnni | Level::Amx);
+            let wide = !matches!(level, Level::V3 | Level::V3Vnni);
             assert_eq!(count("vpdpbusd"), if vnni { PRODUCTS } else { 0 }, "{text}");
             assert_eq!(count("vpmaddubsw"), if vnni { 0 } else { PRODUCTS }, "{text}");
             let blocks = if vnni { 0 } else { PRODUCTS / BLOCK_PRODUCTS };

@@ -8,7 +8,6 @@ use kernmill_compiler::graph::Graph;
 use kernmill_compiler::pack::merge_lora::{Delta, MergedWeights, lora_targets, merged_graph};
 use kernmill_compiler::weights::Weights;
 use kernmill_plan::adapter::{Adapters, LoraTargetLayout};
-use kernmill_plan::format::WeightFormat;
 use kernmill_runtime::adapter::{Adapter, AdapterLoader};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -94,7 +93,7 @@ impl Merge {
             return None;
         }
         let was_mxfp4 = |tensor: &&kernmill_compiler::graph::Tensor| {
-            tensor.stored == WeightFormat::Mxfp4 && self.changed.contains_key(&tensor.name)
+            tensor.stored.is_stored() && self.changed.contains_key(&tensor.name)
         };
         let mxfp4 = model.graph.tensors.iter().filter(was_mxfp4).count();
         Some(format!(

@@ -117,10 +117,10 @@ fn is_merged(graph: &Graph, metadata: &Metadata, name: &str) -> bool {
     let packed = metadata.tensors.iter().find(|tensor| tensor.name == name);
     let (Some(tensor), Some(packed)) = (tensor, packed) else { return false };
     let is_matrix = matches!(tensor.role, Role::Matrix | Role::ExpertMatrix);
-    match tensor.stored {
-        WeightFormat::Mxfp4 => packed.format != WeightFormat::Mxfp4.name(),
-        stored => is_matrix && stored != WeightFormat::F32 && packed.format == WeightFormat::F32.name(),
+    if tensor.stored.is_stored() {
+        return packed.format != tensor.stored.name();
     }
+    is_matrix && tensor.stored != WeightFormat::F32 && packed.format == WeightFormat::F32.name()
 }
 
 /// What preset `fast` had made of the weights.
@@ -129,8 +129,9 @@ fn choices(graph: &Graph, metadata: &Metadata) -> FormatChoices {
     for choice in &mut choices.list {
         let name = &graph.tensor(choice.tensor).name;
         let packed = metadata.tensors.iter().find(|tensor| tensor.name == *name);
-        if packed.is_some_and(|tensor| tensor.format == WeightFormat::Int8.name()) {
-            choice.format = WeightFormat::Int8;
+        let format = packed.and_then(|tensor| WeightFormat::from_name(&tensor.format));
+        if let Some(format) = format.filter(|format| format.is_quantised()) {
+            choice.format = format;
         }
     }
     choices

@@ -12,7 +12,6 @@ pub mod format;
 pub mod kv;
 pub mod limit;
 pub mod numeric;
-pub mod pack;
 pub mod probe;
 pub mod program;
 pub mod target;

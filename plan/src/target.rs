@@ -1,10 +1,117 @@
-//! CPU feature levels: what code is generated for, and what the host can run.
+//! CPU features and the named sets of them that code is generated for, and what the host can run.
 
 use kernmill_os::cpu::host_has;
 use serde::{Deserialize, Serialize};
 
-/// A named set of CPU features; later ones include the earlier ones' requirements as listed in [`Level::features`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+/// A set of CPU features.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Features(u64);
+
+impl Features {
+    /// No feature.
+    pub const NONE: Features = Features(0);
+    /// 256-bit integer vectors, and with them AVX.
+    pub const AVX2: Features = Features(1 << 0);
+    /// Fused multiply-add.
+    pub const FMA: Features = Features(1 << 1);
+    /// Conversion between f16 and f32.
+    pub const F16C: Features = Features(1 << 2);
+    /// Bit manipulation, first set.
+    pub const BMI1: Features = Features(1 << 3);
+    /// Bit manipulation, second set.
+    pub const BMI2: Features = Features(1 << 4);
+    /// Leading zero count.
+    pub const LZCNT: Features = Features(1 << 5);
+    /// Population count.
+    pub const POPCNT: Features = Features(1 << 6);
+    /// `vpdpbusd` of 128 and 256 bits, VEX-encoded.
+    pub const AVX_VNNI: Features = Features(1 << 7);
+    /// 512-bit vectors.
+    pub const AVX512F: Features = Features(1 << 8);
+    /// 512-bit vectors of bytes and words.
+    pub const AVX512BW: Features = Features(1 << 9);
+    /// Conflict detection.
+    pub const AVX512CD: Features = Features(1 << 10);
+    /// 512-bit vectors of double and quad words.
+    pub const AVX512DQ: Features = Features(1 << 11);
+    /// AVX-512 instructions on shorter vectors.
+    pub const AVX512VL: Features = Features(1 << 12);
+    /// `vpdpbusd`, EVEX-encoded.
+    pub const AVX512_VNNI: Features = Features(1 << 13);
+    /// Permutations of bytes.
+    pub const AVX512_VBMI: Features = Features(1 << 14);
+    /// Tiles.
+    pub const AMX_TILE: Features = Features(1 << 15);
+    /// Products of tiles of bf16.
+    pub const AMX_BF16: Features = Features(1 << 16);
+
+    /// What every level has: AVX2, FMA, F16C, BMI1/2, LZCNT, POPCNT.
+    pub const FLOOR: Features = Features::AVX2
+        .and(Features::FMA)
+        .and(Features::F16C)
+        .and(Features::BMI1)
+        .and(Features::BMI2)
+        .and(Features::LZCNT)
+        .and(Features::POPCNT);
+    /// The floor and AVX-512 F, BW, CD, DQ and VL, which all server CPUs with AVX-512 have.
+    pub const AVX512: Features = Features::FLOOR
+        .and(Features::AVX512F)
+        .and(Features::AVX512BW)
+        .and(Features::AVX512CD)
+        .and(Features::AVX512DQ)
+        .and(Features::AVX512VL);
+    /// Tiles of bf16.
+    pub const AMX: Features = Features::AMX_TILE.and(Features::AMX_BF16);
+
+    /// Every single feature with its Linux `/proc/cpuinfo` name, in the order in which plans list them.
+    pub const NAMED: &[(&str, Features)] = &[
+        ("avx2", Features::AVX2),
+        ("fma", Features::FMA),
+        ("f16c", Features::F16C),
+        ("bmi1", Features::BMI1),
+        ("bmi2", Features::BMI2),
+        ("lzcnt", Features::LZCNT),
+        ("popcnt", Features::POPCNT),
+        ("avx_vnni", Features::AVX_VNNI),
+        ("avx512f", Features::AVX512F),
+        ("avx512bw", Features::AVX512BW),
+        ("avx512cd", Features::AVX512CD),
+        ("avx512dq", Features::AVX512DQ),
+        ("avx512vl", Features::AVX512VL),
+        ("avx512_vnni", Features::AVX512_VNNI),
+        ("avx512vbmi", Features::AVX512_VBMI),
+        ("amx_tile", Features::AMX_TILE),
+        ("amx_bf16", Features::AMX_BF16),
+    ];
+
+    /// The features of either set.
+    pub const fn and(self, other: Features) -> Features {
+        Features(self.0 | other.0)
+    }
+
+    /// Whether all of `needed` are in this set.
+    pub const fn has(self, needed: Features) -> bool {
+        self.0 & needed.0 == needed.0
+    }
+
+    /// Whether it is the empty set.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The feature of that `/proc/cpuinfo` name.
+    pub fn from_name(name: &str) -> Option<Features> {
+        Features::NAMED.iter().find(|(known, _)| *known == name).map(|(_, feature)| *feature)
+    }
+
+    /// Names of the features, in the order of [`Features::NAMED`].
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Features::NAMED.iter().filter(move |(_, feature)| self.has(*feature)).map(|(name, _)| *name)
+    }
+}
+
+/// A named set of CPU features that code is generated for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Level {
     /// AVX2, FMA, F16C, BMI1/2, LZCNT, POPCNT: the floor.
     #[serde(rename = "x86-64-v3")]
@@ -21,26 +128,60 @@ pub enum Level {
     /// AVX-512, its VNNI and VBMI (Ice Lake, Zen 4 and later).
     #[serde(rename = "x86-64-v4-vnni")]
     V4Vnni,
-    /// V4Vnni and AMX tiles of bf16 (Sapphire Rapids and later). Code that multiplies no bf16 activations is that of V4Vnni.
+    /// V4Vnni and AMX tiles of bf16 (Sapphire Rapids and later). Code that multiplies no bf16 activations
+    /// is that of V4Vnni.
     #[serde(rename = "amx")]
     Amx,
 }
 
+/// A level's name and features.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedLevel {
+    /// The level.
+    pub level: Level,
+    /// The name on the command line and in plans.
+    pub name: &'static str,
+    /// What its code may use.
+    pub features: Features,
+}
+
+/// Every level. Of those that a CPU can run the last one is its best: that order is a preference, and says
+/// nothing of what one has beside another.
+pub const NAMED: &[NamedLevel] = &[
+    named(Level::V3, "x86-64-v3", Features::FLOOR),
+    named(Level::V3Vnni, "x86-64-v3-vnni", Features::FLOOR.and(Features::AVX_VNNI)),
+    named(Level::V4, "x86-64-v4", Features::AVX512),
+    named(Level::CascadeLake, "cascadelake", VNNI_512),
+    named(Level::V4Vnni, "x86-64-v4-vnni", VBMI_512),
+    named(Level::Amx, "amx", VBMI_512.and(Features::AMX)),
+];
+
+const VNNI_512: Features = Features::AVX512.and(Features::AVX512_VNNI);
+const VBMI_512: Features = VNNI_512.and(Features::AVX512_VBMI);
+
+const fn named(level: Level, name: &'static str, features: Features) -> NamedLevel {
+    NamedLevel { level, name, features }
+}
+
 impl Level {
-    /// Every level that code can be generated for, ascending.
-    pub const ALL: [Level; 6] =
-        [Level::V3, Level::V3Vnni, Level::V4, Level::CascadeLake, Level::V4Vnni, Level::Amx];
+    /// Every level that code can be generated for, in the order of [`NAMED`].
+    pub const ALL: [Level; NAMED.len()] = {
+        let mut all = [Level::V3; NAMED.len()];
+        let mut place = 0;
+        while place < all.len() {
+            all[place] = NAMED[place].level;
+            place += 1;
+        }
+        all
+    };
+
+    fn named(self) -> &'static NamedLevel {
+        NAMED.iter().find(|named| named.level == self).expect("a test finds every level's name")
+    }
 
     /// The name on the command line and in plans.
     pub fn name(self) -> &'static str {
-        match self {
-            Level::V3 => "x86-64-v3",
-            Level::V3Vnni => "x86-64-v3-vnni",
-            Level::V4 => "x86-64-v4",
-            Level::CascadeLake => "cascadelake",
-            Level::V4Vnni => "x86-64-v4-vnni",
-            Level::Amx => "amx",
-        }
+        self.named().name
     }
 
     /// The level of that name.
@@ -48,62 +189,40 @@ impl Level {
         Level::ALL.into_iter().find(|level| level.name() == name)
     }
 
-    /// CPU features, by their Linux `/proc/cpuinfo` names, that code of this level may use.
-    pub fn features(self) -> &'static [&'static str] {
-        match self {
-            Level::V3 => through("popcnt"),
-            Level::V3Vnni => &["avx2", "fma", "f16c", "bmi1", "bmi2", "lzcnt", "popcnt", "avx_vnni"],
-            Level::V4 => through("avx512vl"),
-            Level::CascadeLake => through("avx512_vnni"),
-            Level::V4Vnni => through("avx512vbmi"),
-            Level::Amx => through("amx_bf16"),
-        }
+    /// CPU features that code of this level may use.
+    pub fn features(self) -> Features {
+        self.named().features
     }
 
-    /// Features of this level that this CPU lacks.
+    /// Whether its code may use AMX tiles, which the system must permit.
+    pub fn has_tiles(self) -> bool {
+        self.features().has(Features::AMX_TILE)
+    }
+
+    /// Names of the features of this level that this CPU lacks.
     pub fn missing(self) -> Vec<&'static str> {
-        self.features().iter().copied().filter(|feature| !host_has(feature)).collect()
+        self.features().names().filter(|feature| !host_has(feature)).collect()
     }
 
-    /// Levels that this CPU can run, ascending; empty when it lacks even the floor.
+    /// Levels that this CPU can run, the best last; empty when it lacks even the floor.
     pub fn supported() -> Vec<Level> {
         Level::ALL.into_iter().filter(|level| level.missing().is_empty()).collect()
     }
 
-    /// The best level that this CPU can run; one with tiles only if `tiles` says that they are permitted and of use. `None` when it lacks
-    /// even the floor.
+    /// The best of some levels.
+    pub fn best(levels: &[Level]) -> Option<Level> {
+        Level::ALL.into_iter().rfind(|level| levels.contains(level))
+    }
+
+    /// The best level that this CPU can run; one with tiles only if `tiles` says that they are permitted
+    /// and of use. `None` when it lacks even the floor.
     pub fn native(tiles: bool) -> Option<Level> {
-        Level::supported().into_iter().rfind(|level| tiles || *level < Level::Amx)
+        Level::supported().into_iter().rfind(|level| tiles || !level.has_tiles())
     }
 }
 
-/// What levels add to one another, in their order; AVX-VNNI alone belongs to one level only.
-const FEATURES: [&str; 16] = [
-    "avx2",
-    "fma",
-    "f16c",
-    "bmi1",
-    "bmi2",
-    "lzcnt",
-    "popcnt",
-    "avx512f",
-    "avx512bw",
-    "avx512cd",
-    "avx512dq",
-    "avx512vl",
-    "avx512_vnni",
-    "avx512vbmi",
-    "amx_tile",
-    "amx_bf16",
-];
-
-/// Features up to that one.
-fn through(last: &str) -> &'static [&'static str] {
-    let place = FEATURES.iter().position(|feature| *feature == last).expect("it is one of them");
-    &FEATURES[..=place]
-}
-
-/// Whose CPUs code is made to be fast on. It decides among kernels that give the same bits and run on every CPU of the level.
+/// Whose CPUs code is made to be fast on. It decides among kernels that give the same bits and run on every
+/// CPU of the level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tuning {
     /// Nobody's in particular.
@@ -151,8 +270,9 @@ impl Tuning {
 /// Zen 5's in CPUID.
 const ZEN5_FAMILY: u32 = 0x1a;
 
-/// A CPU's family, of the version that CPUID function 1 has in eax (AMD64 Architecture Programmer's Manual, volume 3, appendix E): the base family in bits 8
-/// to 11 and, when that is 15, the extended one in bits 20 to 27 on top.
+/// A CPU's family, of the version that CPUID function 1 has in eax (AMD64 Architecture Programmer's Manual,
+/// volume 3, appendix E): the base family in bits 8 to 11 and, when that is 15, the extended one in bits 20
+/// to 27 on top.
 fn family(version: u32) -> u32 {
     let (base, extended) = (version >> 8 & 0xf, version >> 20 & 0xff);
     if base == 0xf { base + extended } else { base }
@@ -178,10 +298,39 @@ mod tests {
         assert_eq!(Level::from_name("amx"), Some(Level::Amx));
         assert_ne!(Level::native(false), Some(Level::Amx));
         assert_eq!(Level::native(true), Level::supported().last().copied());
-        assert!(Level::Amx.features().starts_with(Level::V4Vnni.features()));
-        assert!(Level::V4Vnni.features().starts_with(Level::CascadeLake.features()));
         let tiles = ["amx_tile", "amx_bf16"].map(host_has);
         let lacking = Level::Amx.missing().iter().any(|feature| feature.starts_with("amx"));
         assert_eq!(lacking, tiles.contains(&false));
+    }
+
+    #[test]
+    fn levels_and_features_are_found_by_their_names() {
+        for level in Level::ALL {
+            assert_eq!(Level::from_name(level.name()), Some(level));
+            // The name in a plan is the name on the command line.
+            assert_eq!(serde_json::to_value(level).unwrap(), level.name());
+            assert!(level.features().has(Features::FLOOR));
+            let again = level.features().names().map(|name| Features::from_name(name).unwrap());
+            assert_eq!(again.fold(Features::NONE, Features::and), level.features());
+        }
+        let names: Vec<&str> = Level::V3Vnni.features().names().collect();
+        assert_eq!(names, ["avx2", "fma", "f16c", "bmi1", "bmi2", "lzcnt", "popcnt", "avx_vnni"]);
+        assert_eq!(Level::best(&[Level::V4, Level::V4Vnni, Level::V3]), Some(Level::V4Vnni));
+    }
+
+    #[test]
+    fn a_set_has_what_was_put_into_it_and_nothing_else() {
+        let both = Features::AVX2.and(Features::AVX_VNNI);
+        assert!(both.has(Features::AVX2) && both.has(both) && both.has(Features::NONE));
+        assert!(!both.has(Features::FMA) && !Features::AVX2.has(both));
+        // Features are bits of their own.
+        let all = Features::NAMED.iter().fold(Features::NONE, |all, (_, one)| {
+            assert!(!all.has(*one));
+            all.and(*one)
+        });
+        assert_eq!(all.names().count(), Features::NAMED.len());
+        // Neither of these has all that the other has.
+        let (short, long) = (Level::V3Vnni.features(), Level::V4.features());
+        assert!(!short.has(long) && !long.has(short));
     }
 }

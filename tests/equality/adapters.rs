@@ -208,6 +208,7 @@ fn adapters_are_what_merging_them_gives() {
                 graph: case.graph.clone(),
                 weights: case.weights.clone(),
                 tokens: case.tokens.clone(),
+                choices: case.choices.clone(),
             };
             for (lora_target, data) in lora_targets.iter().zip(&data) {
                 if let Some(data) = data {

@@ -19,7 +19,7 @@ use kernmill_compiler::graph::{Activations, Op};
 use kernmill_compiler::import::from_gguf;
 use kernmill_compiler::quant::Preset;
 use kernmill_plan::format::WeightFormat;
-use kernmill_plan::pack::int8;
+use kernmill_plan::format::int8;
 use kernmill_runtime::{EngineConfig, Entry};
 use std::fs;
 use std::path::Path;

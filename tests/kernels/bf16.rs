@@ -11,8 +11,8 @@ use kernmill_kernels_gen::ukernel::gemm_bf16::{
     CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, GROUP, PANEL_BLOCK, ROW_BYTES, Shape,
 };
 use kernmill_os::cpu::host_has;
+use kernmill_plan::format;
 use kernmill_plan::format::{BLOCK, TILE_ROWS, WeightFormat};
-use kernmill_plan::pack;
 use kernmill_plan::program::{CodeBlob, Symbol};
 use kernmill_plan::target::Level;
 
@@ -31,7 +31,7 @@ fn packed(rng: &mut Rng, k: usize) -> Vec<u8> {
     rng.fill(&mut blocks);
     let scales: Vec<u8> = (0..TILE_ROWS * k / BLOCK).map(|i| (i * 7 % 233) as u8).collect();
     let mut tile = vec![0; WeightFormat::Mxfp4.tile(k).bytes()];
-    pack::mxfp4::pack_tile(k, &blocks, &scales, &mut tile).unwrap();
+    format::mxfp4::pack_tile(k, &blocks, &scales, &mut tile).unwrap();
     tile
 }
 
@@ -55,7 +55,7 @@ fn decoded_weights_are_exact() {
                 for row in 0..TILE_ROWS {
                     let decoded = bf16::from_bits(out[i / 2 * 2 * TILE_ROWS + 2 * row + i % 2]).to_f32();
                     // Both zeros are +0.
-                    let expected = pack::value(WeightFormat::Mxfp4, k, &tile, row, i) + 0.0;
+                    let expected = format::value(WeightFormat::Mxfp4, k, &tile, row, i) + 0.0;
                     let what = format!("{}: row {row}, k {i}", name(level, version));
                     assert_eq!(decoded.to_bits(), expected.to_bits(), "{what}: {decoded} {expected}");
                 }

@@ -8,14 +8,12 @@ use kernmill_kernels_gen::ukernel::block::{bias, data_lines, scale_bytes};
 use kernmill_kernels_gen::ukernel::gemm_q8::{
     CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, Decoded as Kind, DotStep, GROUP, MAGIC, Overlap,
 };
+use kernmill_plan::format;
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
-use kernmill_plan::pack;
-
-const FORMATS: [WeightFormat; 3] = [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4];
 
 /// A packed tile; mxfp4 has scales from one end of their range to the other.
 fn packed(rng: &mut Rng, format: WeightFormat, k: usize, extreme: bool) -> Vec<u8> {
-    if format != WeightFormat::Mxfp4 {
+    if !format.is_stored() {
         return random_tile(rng, format, k, extreme);
     }
     let mut blocks = vec![0; TILE_ROWS * k / 2];
@@ -31,7 +29,7 @@ fn packed(rng: &mut Rng, format: WeightFormat, k: usize, extreme: bool) -> Vec<u
         })
         .collect();
     let mut tile = vec![0; format.tile(k).bytes()];
-    pack::mxfp4::pack_tile(k, &blocks, &scales, &mut tile).unwrap();
+    format::mxfp4::pack_tile(k, &blocks, &scales, &mut tile).unwrap();
     tile
 }
 
@@ -47,13 +45,14 @@ impl Decoded {
     /// By the readers of the packed format.
     fn of(format: WeightFormat, k: usize, tile: &[u8]) -> Decoded {
         let mut decoded = Decoded { scales: Vec::new(), bytes: Vec::new(), bias: bias(format) };
+        let unit = format.decode().block().expect("it has blocks").unit();
         for block in 0..k / BLOCK {
             let (mut scales, mut bytes) = ([0.0; TILE_ROWS], [[0; TILE_ROWS]; BLOCK]);
             for row in 0..TILE_ROWS {
                 for (i, bytes) in bytes.iter_mut().enumerate() {
                     let (q, scale) = integer(format, k, tile, row, block * BLOCK + i);
                     bytes[row] = u8::try_from(q + decoded.bias).unwrap();
-                    scales[row] = if format == WeightFormat::Mxfp4 { 0.5 * scale } else { scale };
+                    scales[row] = scale * unit;
                 }
             }
             decoded.scales.push(scales);
@@ -127,8 +126,9 @@ fn decoding_matches_the_packed_format() {
     const FILL: u8 = 0xa5;
     let k = BLOCK * (CHUNK_BLOCKS + 2);
     for (level, version, interpreted) in versions_anywhere() {
-        let words = (WeightFormat::Int8, Kind::I16);
-        for (format, kind) in FORMATS.map(|format| (format, Kind::U8)).into_iter().chain([words]) {
+        let words = WeightFormat::blocked().filter(|format| DotStep::K2.decoded(*format) == Kind::I16);
+        let words = words.map(|format| (format, Kind::I16));
+        for (format, kind) in WeightFormat::blocked().map(|format| (format, Kind::U8)).chain(words) {
             let ukernel = MicroKernel::decoding(kind, format);
             let Some(code) = ukernel_code(&ukernel, level, version, interpreted) else { continue };
             for extreme in [false, true] {
@@ -310,7 +310,7 @@ fn gemm_matches_the_definition_bit_for_bit() {
     // Two tiles of each kind: what micro-kernels may rely on, what it is, extreme or not, the tiles.
     let mut cases = Vec::new();
     for extreme in [false, true] {
-        for format in FORMATS {
+        for format in WeightFormat::blocked() {
             let tiles = [0, 1].map(|_| Decoded::of(format, k, &packed(&mut rng, format, k, extreme)));
             for products in [DotStep::K4, DotStep::K2] {
                 cases.push((products.decoded(format), format.name(), extreme, tiles.clone()));

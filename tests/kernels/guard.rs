@@ -127,8 +127,10 @@ fn added_dots_stay_inside_their_operands() {
 fn decoding_stays_inside_its_operands() {
     let formats = WeightFormat::ALL.into_iter().filter(|format| format.is_blocked());
     let ukernels: Vec<MicroKernel> = formats.map(|format| MicroKernel::Decode { format }).collect();
-    let ukernels: Vec<MicroKernel> =
-        ukernels.into_iter().chain([MicroKernel::DecodeBf16, MicroKernel::DecodeWords]).collect();
+    let ukernels: Vec<MicroKernel> = ukernels
+        .into_iter()
+        .chain([MicroKernel::DecodeBf16, MicroKernel::DecodeWords { format: WeightFormat::Int8 }])
+        .collect();
     run_all(&ukernels, &[&[0], &[1], &[2], &[15]]);
 }
 

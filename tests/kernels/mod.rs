@@ -28,7 +28,7 @@ use memmap2::{Mmap, MmapMut};
 pub fn versions() -> impl Iterator<Item = (Level, usize)> {
     let dot = MicroKernel::DotQ8 { format: WeightFormat::Mxfp4, k: 64, tokens: 1 };
     let count = move |level| asm::candidates(&dot, level).count() + 1;
-    let levels = Level::supported().into_iter().filter(|level| *level < Level::Amx);
+    let levels = Level::supported().into_iter().filter(|level| !level.has_tiles());
     levels.flat_map(move |level| (0..count(level)).map(move |version| (level, version)))
 }
 
@@ -71,7 +71,7 @@ pub fn name(level: Level, version: usize) -> String {
 
 #[test]
 fn the_numbers_choose_every_version() {
-    for level in Level::supported().into_iter().filter(|level| *level < Level::Amx) {
+    for level in Level::supported().into_iter().filter(|level| !level.has_tiles()) {
         let most = versions().filter(|(other, _)| *other == level).count();
         for format in WeightFormat::ALL {
             for ukernel in [MicroKernel::DotF32 { format, k: 64, tokens: 1 }, MicroKernel::Decode { format }]

@@ -82,7 +82,7 @@ fn replay_all(ukernels: &[MicroKernel], numbers: &[&[u64]]) {
 /// whose operands may be anything: others read sums of activations that random memory does not have. NaNs are left out, of which versions keep different ones.
 fn replay_on_any_host(ukernels: &[MicroKernel], numbers: &[&[u64]]) {
     replay_all(ukernels, numbers);
-    let widest = Level::supported().into_iter().rfind(|level| *level < Level::Amx).expect("a level");
+    let widest = Level::supported().into_iter().rfind(|level| !level.has_tiles()).expect("a level");
     for level in LEVELS.into_iter().filter(|level| !level.missing().is_empty()) {
         for ukernel in ukernels.iter().filter(|ukernel| asm::find(ukernel, level).is_some()) {
             let codes = [code(ukernel, level), code(ukernel, widest)];
@@ -94,7 +94,7 @@ fn replay_on_any_host(ukernels: &[MicroKernel], numbers: &[&[u64]]) {
 #[test]
 fn dots_give_the_cpus_bits() {
     let mut ukernels = Vec::new();
-    for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
+    for format in WeightFormat::blocked() {
         for k in [32, 96, 2880] {
             ukernels.extend([1, 2, 3, 8].map(|tokens| MicroKernel::DotQ8 { format, k, tokens }));
         }
@@ -106,14 +106,14 @@ fn dots_give_the_cpus_bits() {
             ukernels.extend([1, 2].map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
         }
     }
-    for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
+    for format in WeightFormat::blocked() {
         for k in [32, 96, 2880] {
             ukernels.extend([1, 2].map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
         }
     }
     replay_on_any_host(&ukernels, &[&[64], &[200]]);
     ukernels.clear();
-    for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
+    for format in WeightFormat::blocked() {
         for (k, tokens) in [32, 96, 2880].into_iter().flat_map(|k| [(k, 1), (k, 2)]) {
             let orders = [Order::Straight, Order::Pairs];
             ukernels.extend(orders.map(|order| MicroKernel::DotQ8x4 { format, k, tokens, order }));
@@ -124,10 +124,13 @@ fn dots_give_the_cpus_bits() {
 
 #[test]
 fn decoding_and_gemms_give_the_cpus_bits() {
-    let decode = [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4]
-        .map(|format| MicroKernel::Decode { format });
+    let decode: Vec<MicroKernel> =
+        WeightFormat::blocked().map(|format| MicroKernel::Decode { format }).collect();
     replay_all(&decode, &[&[0], &[1], &[7]]);
-    replay_all(&[MicroKernel::DecodeBf16, MicroKernel::DecodeWords], &[&[0], &[1], &[7]]);
+    replay_all(
+        &[MicroKernel::DecodeBf16, MicroKernel::DecodeWords { format: WeightFormat::Int8 }],
+        &[&[0], &[1], &[7]],
+    );
     let mut gemms = Vec::new();
     for weights in Decoded::ALL {
         for tiles in [1, 2] {

@@ -4,10 +4,8 @@ use super::{Code, choose, interpret, name, ukernel_code, versions, versions_anyw
 use fastrand::Rng;
 use kernmill_kernels_gen::generate::generate_ukernels;
 use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
-use kernmill_plan::format::{BLOCK, Q8Row, TILE_ROWS, WeightFormat};
-use kernmill_plan::pack;
-
-const FORMATS: [WeightFormat; 5] = WeightFormat::ALL;
+use kernmill_plan::format;
+use kernmill_plan::format::{BLOCK, Q8Row, Scale, TILE_ROWS, WeightFormat};
 
 /// Roughly normal, by a sum of uniforms.
 pub(super) fn normal(rng: &mut Rng) -> f32 {
@@ -17,7 +15,7 @@ pub(super) fn normal(rng: &mut Rng) -> f32 {
 /// A tile of 16 random rows. `extreme` puts the largest magnitudes everywhere.
 pub(super) fn random_tile(rng: &mut Rng, format: WeightFormat, k: usize, extreme: bool) -> Vec<u8> {
     let mut tile = vec![0; format.tile(k).bytes()];
-    if format == WeightFormat::Mxfp4 {
+    if format.is_stored() {
         let mut blocks = vec![0; TILE_ROWS * k / 2];
         rng.fill(&mut blocks);
         if extreme {
@@ -25,7 +23,7 @@ pub(super) fn random_tile(rng: &mut Rng, format: WeightFormat, k: usize, extreme
         }
         let scales: Vec<u8> =
             (0..TILE_ROWS * k / BLOCK).map(|i| if i == 3 { 0 } else { rng.u8(110..130) }).collect();
-        pack::mxfp4::pack_tile(k, &blocks, &scales, &mut tile).unwrap();
+        format::mxfp4::pack_tile(k, &blocks, &scales, &mut tile).unwrap();
     } else {
         let rows: Vec<f32> = (0..TILE_ROWS * k)
             .map(|i| {
@@ -35,7 +33,7 @@ pub(super) fn random_tile(rng: &mut Rng, format: WeightFormat, k: usize, extreme
                 if i / BLOCK == 5 { 0.0 } else { half::bf16::from_f32(x).to_f32() }
             })
             .collect();
-        pack::pack_f32_tile(format, k, &rows, &mut tile).unwrap();
+        format::pack_f32_tile(format, k, &rows, &mut tile).unwrap();
     }
     tile
 }
@@ -113,23 +111,16 @@ fn random_q8(rng: &mut Rng, k: usize, extreme: bool) -> Q8 {
 
 /// Stored integer and scale of one element, mxfp4 as twice its value.
 pub(super) fn integer(format: WeightFormat, k: usize, tile: &[u8], row: usize, i: usize) -> (i32, f32) {
-    match format {
-        WeightFormat::Mxfp4 => {
-            let scale = pack::mxfp4::element(k, tile, row, i / BLOCK * BLOCK).scale;
-            let scale = pack::mxfp4::scale_value(scale);
-            let value = pack::value(format, k, tile, row, i);
-            let doubled = if scale == 0.0 { 0.0 } else { value / scale * 2.0 };
-            (doubled as i32, scale)
-        }
-        WeightFormat::Int8 => {
-            let e = pack::int8::element(k, tile, row, i);
-            (i32::from(e.q), e.scale.to_f32())
-        }
-        _ => {
-            let e = pack::int4::element(k, tile, row, i);
-            (i32::from(e.q), e.scale.to_f32())
-        }
-    }
+    let descriptor = format.descriptor();
+    let place = TILE_ROWS * (i / BLOCK) + row;
+    let scale = match descriptor.scale {
+        Scale::E8M0 => format::mxfp4::scale_value(tile[place]),
+        Scale::F16 => half::f16::from_le_bytes([tile[2 * place], tile[2 * place + 1]]).to_f32(),
+        Scale::None => panic!("{format:?} has no integers"),
+    };
+    let step = scale * descriptor.decode.block().expect("it has scales").unit();
+    let value = format::value(format, k, tile, row, i);
+    (if step == 0.0 { 0 } else { (value / step).round() as i32 }, scale)
 }
 
 fn blockdot(format: WeightFormat, k: usize, tile: &[u8], row: usize, a: &Q8) -> f32 {
@@ -142,7 +133,7 @@ fn blockdot(format: WeightFormat, k: usize, tile: &[u8], row: usize, a: &Q8) -> 
             sum += q * i32::from(a.q[i]);
             w_scale = scale;
         }
-        let w_scale = if format == WeightFormat::Mxfp4 { 0.5 * w_scale } else { w_scale };
+        let w_scale = w_scale * format.decode().block().expect("it has scales").unit();
         acc = (sum as f32 * w_scale).mul_add(a.scales[b], acc);
     }
     acc
@@ -187,7 +178,7 @@ const TILES_PER_CALL_RESULTS: usize = 80;
 #[test]
 fn q8_dots_match_the_definition_bit_for_bit() {
     for (level, version, interpreted) in versions_anywhere() {
-        for format in FORMATS.into_iter().filter(|f| f.is_blocked()) {
+        for format in WeightFormat::ALL.into_iter().filter(|f| f.is_blocked()) {
             // One block, an even and an odd number of them.
             for k in if interpreted { [32, 64, 160] } else { [32, 64, 2880] } {
                 for tokens in MicroKernel::dot_tokens(true).iter().copied() {
@@ -239,7 +230,7 @@ fn call_tiles(code: &Code, tiles: &[u8], rows: &[Q8], stride: usize, interpreted
 #[test]
 fn dots_of_adjacent_tiles_are_those_of_each_tile() {
     for (level, version, interpreted) in versions_anywhere() {
-        for format in FORMATS.into_iter().filter(|f| f.is_blocked()) {
+        for format in WeightFormat::ALL.into_iter().filter(|f| f.is_blocked()) {
             // Fewer blocks than the micro-kernel prefetches ahead and more, whole turns of its loop and not.
             let shapes = [
                 (32, 1, Order::Pairs),
@@ -279,7 +270,7 @@ fn dots_of_adjacent_tiles_are_those_of_each_tile() {
 #[test]
 fn f32_dots_match_the_definition_bit_for_bit() {
     for (level, version) in versions() {
-        for format in FORMATS {
+        for format in WeightFormat::ALL {
             for k in [32, 48, 50, 2880] {
                 if format.is_blocked() && k % BLOCK != 0 {
                     continue;
@@ -300,7 +291,7 @@ fn f32_dots_match_the_definition_bit_for_bit() {
                         .flat_map(|a| {
                             let tile = &tile;
                             (0..TILE_ROWS).map(move |r| {
-                                dot4((0..k).map(|i| (pack::value(format, k, tile, r, i), a[i])))
+                                dot4((0..k).map(|i| (format::value(format, k, tile, r, i), a[i])))
                             })
                         })
                         .collect();
@@ -339,7 +330,7 @@ fn added_dots_match_the_definition_bit_for_bit() {
                         .map(|at| match (at / 24, at % 24) {
                             (t, row) if row < TILE_ROWS => {
                                 let x = &x[t * (k + 4)..];
-                                let terms = (0..k).map(|i| (pack::value(format, k, &tile, row, i), x[i]));
+                                let terms = (0..k).map(|i| (format::value(format, k, &tile, row, i), x[i]));
                                 before[at] + dot4(terms)
                             }
                             _ => before[at],

@@ -1,7 +1,7 @@
 //! Blocks of 32 E2M1 codes with an E8M0 scale (OCP Microscaling Formats, version 1.0).
 
 use super::nibble;
-use kernmill_plan::pack::mxfp4::{E2M1, scale_value};
+use kernmill_plan::format::mxfp4::{E2M1, scale_value};
 
 /// `value * scale`: the scale's byte, 16 bytes of nibbles. GGUF readers know one zero: code 8 is not -0.
 pub(super) fn mxfp4(block: &[u8; 17], out: &mut [f32; 32]) {

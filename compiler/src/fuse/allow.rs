@@ -91,7 +91,10 @@ impl Matched<'_> {
                 _ => Ok(()),
             },
             Check::Features { names } => {
-                match names.iter().find(|name| !self.level.features().contains(&name.as_str())) {
+                match names
+                    .iter()
+                    .find(|name| !self.level.features().names().any(|known| known == name.as_str()))
+                {
                     Some(name) => Err(format!("{} has no {name}", self.level.name())),
                     None => Ok(()),
                 }

@@ -106,7 +106,7 @@ pub(super) fn guard(source: &Source, pattern: &[PatternNode], item: &Item<'_>) -
         }
         _ => {
             let mut known: Vec<(&str, ())> =
-                Level::ALL.iter().flat_map(|level| level.features()).map(|name| (*name, ())).collect();
+                Level::ALL.iter().flat_map(|level| level.features().names()).map(|name| (name, ())).collect();
             known.sort_unstable();
             known.dedup();
             let names = strings(source, section.require("has")?)?;

@@ -129,8 +129,7 @@ fn guard() -> Value {
             some_of(WeightFormat::ALL.map(|format| format.name()).into_iter().chain(rows))
         }
         "has" => {
-            let mut known: Vec<&str> =
-                Level::ALL.iter().flat_map(|level| level.features()).copied().collect();
+            let mut known: Vec<&str> = Level::ALL.iter().flat_map(|level| level.features().names()).collect();
             known.sort_unstable();
             known.dedup();
             some_of(known)

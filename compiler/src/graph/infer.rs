@@ -33,18 +33,21 @@ enum Input {
 struct Operand {
     what: &'static str,
     role: Role,
-    formats: &'static [WeightFormat],
+    formats: fn(WeightFormat) -> bool,
     optional: bool,
 }
 
-const ANY: &[WeightFormat] = &WeightFormat::ALL;
-const BLOCKED: &[WeightFormat] = &[WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4];
-const PLAIN: &[WeightFormat] = &[WeightFormat::Bf16, WeightFormat::F32];
+/// Formats of an operand.
+const ANY: fn(WeightFormat) -> bool = |_| true;
+const BLOCKED: fn(WeightFormat) -> bool = |format| format.is_blocked();
+const PLAIN: fn(WeightFormat) -> bool = |format| !format.is_blocked();
+/// Those that are multiplied with bf16 rows.
+const STORED: fn(WeightFormat) -> bool = |format| format.is_stored();
 
 const fn operand(
     what: &'static str,
     role: Role,
-    formats: &'static [WeightFormat],
+    formats: fn(WeightFormat) -> bool,
     optional: bool,
 ) -> Operand {
     Operand { what, role, formats, optional }
@@ -95,7 +98,7 @@ const FORMS: &[Form] = &[
     branched(
         OpKind::Bf16ExpertLinear,
         &[Input::Bf16, Input::Routing, Input::F32],
-        &[operand("matrix", Role::ExpertMatrix, &[WeightFormat::Mxfp4], false), EXPERT_BIAS],
+        &[operand("matrix", Role::ExpertMatrix, STORED, false), EXPERT_BIAS],
     ),
     form(OpKind::ExpertSum, &[Input::F32, Input::Routing], &[]),
     form(OpKind::Glu, &[Input::F32, Input::F32], &[]),
@@ -239,7 +242,7 @@ pub fn infer(op: &Op, inputs: &[Type], tensors: &[&Tensor], ropes: &[Rope]) -> R
         }
         Op::LoraShrink { format, .. } => {
             let cols = x.cols();
-            ensure(PLAIN.contains(format), || format!("format = {}, expected bf16, f32", format.name()))?;
+            ensure(PLAIN(*format), || format!("format = {}, expected bf16, f32", format.name()))?;
             ensure(cols.is_multiple_of(RANK_STEP), || {
                 format!("{cols} columns are not a multiple of {RANK_STEP}")
             })?;
@@ -290,8 +293,9 @@ fn check_form(op: OpKind, inputs: &[Type], tensors: &[&Tensor]) -> Result<(), St
         ensure(operand.role == tensor.role, || {
             format!("{what} @{name} is a {}, expected a {}", tensor.role.name(), operand.role.name())
         })?;
-        ensure(operand.formats.contains(&tensor.format), || {
-            let formats: Vec<&str> = operand.formats.iter().map(|f| f.name()).collect();
+        ensure((operand.formats)(tensor.format), || {
+            let formats = WeightFormat::ALL.into_iter().filter(|format| (operand.formats)(*format));
+            let formats: Vec<&str> = formats.map(WeightFormat::name).collect();
             format!("{what} @{name} is {}, expected {}", tensor.format.name(), formats.join(", "))
         })?;
         check_tensor(tensor)?;
@@ -316,7 +320,7 @@ pub fn check_tensor(tensor: &Tensor) -> Result<(), String> {
             format!("@{name}: {} needs a multiple of {BLOCK} columns, there are {k}", format.name())
         })?;
     }
-    ensure((tensor.stored == WeightFormat::Mxfp4) == tensor.source.scales.is_some(), || {
+    ensure(tensor.stored.is_stored() == tensor.source.scales.is_some(), || {
         format!("@{name} is stored as {}: a scales tensor goes with mxfp4 only", tensor.stored.name())
     })
 }

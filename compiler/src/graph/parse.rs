@@ -292,7 +292,7 @@ impl<'t> Cursor<'t> {
 
     fn format(&mut self) -> Result<WeightFormat> {
         let word = self.word()?;
-        WeightFormat::ALL.into_iter().find(|f| f.name() == word).ok_or_else(|| unknown("format", word))
+        WeightFormat::from_name(word).ok_or_else(|| unknown("format", word))
     }
 
     fn ty(&mut self) -> Result<Type> {

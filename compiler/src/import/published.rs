@@ -155,7 +155,7 @@ impl<'a> Model<'a> {
             "num_local_experts": count,
             "sliding_window": window,
         });
-        if experts.stored == WeightFormat::Mxfp4 {
+        if experts.stored.is_stored() {
             let plain =
                 ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"];
             let section = json!({ "quant_method": "mxfp4", "modules_to_not_convert": plain });

@@ -4,7 +4,7 @@ use super::num::dot4;
 use super::{BatchToken, Interpreter};
 use crate::graph::{Node, Role, RowSelect, Rows};
 use kernmill_plan::adapter::{MAX_RANK, RANK_STEP};
-use kernmill_plan::format::WeightFormat;
+use kernmill_plan::format::PlainDecode;
 
 /// An adapter's data at one LoRA target.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,13 +24,14 @@ pub struct LoraTargetAdapter {
 impl Interpreter {
     /// Sets the adapters: by slot from 1 on, by LoRA target. Their elements are rounded to the graph's format.
     pub fn set_adapters(&mut self, slots: &[Vec<Option<LoraTargetAdapter>>]) {
-        let bf16 = self.graph.adapter_format() == Some(WeightFormat::Bf16);
-        let round = |x: &mut f32| {
-            if bf16 {
+        let decode = self.graph.adapter_format().and_then(|format| format.decode().plain());
+        let round = |x: &mut f32| match decode {
+            Some(PlainDecode::Bf16) => {
                 let bits = x.to_bits();
                 let even = bits >> 16 & 1;
                 *x = f32::from_bits((bits + 0x7fff + even) & 0xffff_0000);
             }
+            Some(PlainDecode::F32) | None => {}
         };
         let mut slots = slots.to_vec();
         for adapter in slots.iter_mut().flatten().flatten() {

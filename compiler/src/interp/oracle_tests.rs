@@ -6,7 +6,6 @@ use crate::quant::{Preset, quantise};
 use crate::spec::{Spec, lower};
 use crate::weights::Weights;
 use kernmill_checkpoint::Checkpoint;
-use kernmill_plan::format::WeightFormat;
 use std::path::{Path, PathBuf};
 
 fn fixture(name: &str) -> PathBuf {
@@ -20,7 +19,7 @@ fn raw(weights: &Weights, tensor: &Tensor) -> RawTensor {
         (Role::ExpertVector, shape) => (shape[0], shape[1]),
         (_, shape) => (1, shape[0]),
     };
-    if tensor.stored == WeightFormat::Mxfp4 {
+    if tensor.stored.is_stored() {
         let (mut blocks, mut scales) = (Vec::new(), Vec::new());
         for expert in 0..experts {
             let (mut b, mut s) = (Vec::new(), Vec::new());

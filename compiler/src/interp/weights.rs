@@ -3,7 +3,8 @@
 use super::num::{fit_weights, quantize_weights};
 use crate::graph::{Tensor, TensorId};
 use kernmill_os::float_env::FloatEnv;
-use kernmill_plan::format::{BLOCK, WeightFormat};
+use kernmill_plan::format::mxfp4::{E2M1_TWICE, scale_value};
+use kernmill_plan::format::{BLOCK, Quantise};
 
 /// A decoded weight, row-major in the tensor's shape.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,9 +50,6 @@ impl Weights for Vec<TensorData> {
     }
 }
 
-/// Twice the value of each E2M1 code.
-const E2M1_TWICE: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
-
 impl RawTensor {
     /// Elements.
     pub fn elements(&self) -> usize {
@@ -75,9 +73,8 @@ impl RawTensor {
         let RawTensor::Mxfp4 { blocks, scales } = self else { return TensorData::Dense(self.to_f32()) };
         let codes = blocks.iter().flat_map(|byte| [byte & 15, byte >> 4]);
         let ints = codes.map(|code| E2M1_TWICE[usize::from(code)]).collect();
-        let scale =
-            |&s: &u8| if s == 0 { f32::from_bits(1 << 22) } else { f32::from_bits(u32::from(s) << 23) };
-        TensorData::Blocks { ints, scales: scales.iter().map(scale).collect(), unit: 0.5 }
+        let scales = scales.iter().map(|scale| scale_value(*scale)).collect();
+        TensorData::Blocks { ints, scales, unit: 0.5 }
     }
 
     /// The data in the plan format of `tensor`.
@@ -91,20 +88,18 @@ impl RawTensor {
         if self.elements() != elements {
             return Err(format!("@{name}: {} elements, its shape has {elements}", self.elements()));
         }
-        match (self, format) {
-            (RawTensor::Mxfp4 { blocks, scales }, WeightFormat::Mxfp4)
-                if blocks.len() == scales.len() * 16 =>
-            {
+        match (format.descriptor().quantise, self) {
+            (Quantise::Stored, RawTensor::Mxfp4 { blocks, scales }) if blocks.len() == scales.len() * 16 => {
                 Ok(self.decode_mxfp4())
             }
-            (_, WeightFormat::Int8) => {
-                Ok(TensorData::blocks(&self.to_f32(), |w, q| quantize_weights(w, 127.0, q)))
+            (Quantise::Symmetric { levels }, _) => {
+                Ok(TensorData::blocks(&self.to_f32(), |w, q| quantize_weights(w, levels, q)))
             }
-            (_, WeightFormat::Int4) => Ok(TensorData::blocks(&self.to_f32(), fit_weights)),
-            (RawTensor::F32(_) | RawTensor::Bf16(_), WeightFormat::Bf16 | WeightFormat::F32) => {
-                Ok(TensorData::Dense(self.to_f32()))
+            (Quantise::Fitted, _) => Ok(TensorData::blocks(&self.to_f32(), fit_weights)),
+            (Quantise::Exact, RawTensor::F32(_) | RawTensor::Bf16(_)) => Ok(TensorData::Dense(self.to_f32())),
+            (Quantise::Stored | Quantise::Exact, _) => {
+                Err(format!("@{name}: its data cannot be made {}", format.name()))
             }
-            _ => Err(format!("@{name}: its data cannot be made {}", format.name())),
         }
     }
 }

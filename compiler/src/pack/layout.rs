@@ -1,7 +1,7 @@
 //! Where each tensor lies in the weight region.
 
 use crate::graph::{Graph, Role, Tensor, TensorId};
-use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat, f32_row_stride};
+use kernmill_plan::format::{BLOCK, Decode, LINE, TILE_ROWS, WeightFormat, f32_row_stride};
 use thiserror::Error;
 
 /// Alignment of the weight region's base in a plan; offsets in it are multiples of [`LINE`].
@@ -141,12 +141,9 @@ pub fn plan_weights(graph: &Graph, pairs: &[(TensorId, TensorId)]) -> Result<Wei
 /// # Panics
 /// If the format is blocked.
 pub fn table_row_stride(format: WeightFormat, cols: usize) -> usize {
-    let elem = match format {
-        WeightFormat::Bf16 => 2,
-        WeightFormat::F32 => 4,
-        _ => panic!("a table is not stored as {}", format.name()),
-    };
-    (cols * elem).next_multiple_of(LINE)
+    let decode = format.decode().plain();
+    let decode = decode.unwrap_or_else(|| panic!("a table is not stored as {}", format.name()));
+    (cols * decode.bytes()).next_multiple_of(LINE)
 }
 
 /// Error unless the two can alternate and belong to no other pair.
@@ -187,7 +184,7 @@ fn shape_unit(graph: &Graph, tensors: Vec<TensorId>) -> Result<Unit, LayoutError
             if tensor.format.is_blocked() && !k.is_multiple_of(BLOCK) {
                 return Err(shape_error(tensor, "a multiple of 32 columns in a format with blocks"));
             }
-            if tensor.format == WeightFormat::Mxfp4 && tensor.stored != WeightFormat::Mxfp4 {
+            if tensor.format.is_stored() && tensor.stored != tensor.format {
                 return Err(format_error(tensor, "a format other than mxfp4, which the checkpoint's is not"));
             }
             (n.div_ceil(TILE_ROWS), tensors.len() * tensor.format.tile(k).bytes())
@@ -196,9 +193,9 @@ fn shape_unit(graph: &Graph, tensors: Vec<TensorId>) -> Result<Unit, LayoutError
             WeightFormat::F32 => (1, f32_row_stride(n)),
             _ => return Err(format_error(tensor, "f32")),
         },
-        Role::Table => match tensor.format {
-            WeightFormat::Bf16 | WeightFormat::F32 => (n, table_row_stride(tensor.format, k)),
-            _ => return Err(format_error(tensor, "bf16 or f32")),
+        Role::Table => match tensor.format.decode() {
+            Decode::Plain(_) => (n, table_row_stride(tensor.format, k)),
+            Decode::Block(_) => return Err(format_error(tensor, "bf16 or f32")),
         },
     };
     Ok(Unit { tensors, experts, groups, group_bytes })

@@ -1,8 +1,8 @@
 use super::*;
 use crate::graph::{Activations, Graph, Node, Op, Role, RowSelect, Source, Tensor, TensorId, ValueId};
 use half::bf16;
+use kernmill_plan::format::{self, Problem};
 use kernmill_plan::format::{WeightFormat, f32_row_stride};
-use kernmill_plan::pack::{self, Problem};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,7 +65,7 @@ fn weights(graph: &Graph) -> MemorySource {
     };
     for tensor in &graph.tensors {
         let elements = tensor.shape.iter().product::<usize>();
-        if tensor.stored == WeightFormat::Mxfp4 {
+        if tensor.stored.is_stored() {
             let blocks = (0..elements / 2).map(|_| next() as u8).collect();
             let scales = (0..elements / 32).map(|_| 100 + next() as u8 % 40).collect();
             source.mxfp4.insert(tensor.name.clone(), (blocks, scales));
@@ -166,13 +166,13 @@ fn check_element(
     }
     let k = *tensor.shape.last().unwrap();
     let tile = &out[row / 16 * place.tile_stride as usize..][..tensor.format.tile(k).bytes()];
-    let got = pack::value(tensor.format, k, tile, row % 16, column);
+    let got = format::value(tensor.format, k, tile, row % 16, column);
     if tensor.format == WeightFormat::Mxfp4 {
         let (blocks, scales) = &source.mxfp4[&tensor.name];
         let code = blocks[at / 2] >> (4 * (at % 2)) & 15;
         assert_eq!(
             got,
-            pack::mxfp4::E2M1[usize::from(code)] * 2f32.powi(i32::from(scales[at / 32]) - 127),
+            format::mxfp4::E2M1[usize::from(code)] * 2f32.powi(i32::from(scales[at / 32]) - 127),
             "{what}"
         );
         return;

@@ -8,8 +8,7 @@ use super::source::WeightSource;
 use crate::graph::{Graph, Role, Tensor, TensorId};
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::threads::share;
-use kernmill_plan::format::{TILE_ROWS, WeightFormat};
-use kernmill_plan::pack::{self, PackError, Problem};
+use kernmill_plan::format::{self, PackError, PlainDecode, Problem, TILE_ROWS, WeightFormat};
 use std::ops::Range;
 use std::sync::Mutex;
 use thiserror::Error;
@@ -208,11 +207,11 @@ fn pack_group<S: WeightSource>(
     let range = group_rows(tensor, group);
     let count = range.len();
     let first_row = range.start;
-    let packed = if tensor.format == WeightFormat::Mxfp4 {
+    let packed = if tensor.format.is_stored() {
         let k = *tensor.shape.last().expect("a matrix has columns");
         source.mxfp4_rows(tensor, expert, range, &mut rows.blocks, &mut rows.scales)?;
         assert_eq!(rows.blocks.len(), count * k / 2, "rows of {} from the source", tensor.name);
-        pack::mxfp4::pack_tile(k, &rows.blocks, &rows.scales, out)
+        format::mxfp4::pack_tile(k, &rows.blocks, &rows.scales, out)
     } else {
         source.f32_rows(tensor, expert, range.clone(), &mut rows.f32)?;
         let k = rows.f32.len() / count;
@@ -220,11 +219,11 @@ fn pack_group<S: WeightSource>(
         match tensor.role {
             Role::Matrix | Role::ExpertMatrix if tensor.format == WeightFormat::Int8 => {
                 match source.steps(tensor, expert, range, &mut rows.steps)? {
-                    true => pack::int8::pack_tile_on_grid(k, &rows.f32, &rows.steps, out),
-                    false => pack::int8::pack_tile(k, &rows.f32, out),
+                    true => format::int8::pack_tile_on_grid(k, &rows.f32, &rows.steps, out),
+                    false => format::int8::pack_tile(k, &rows.f32, out),
                 }
             }
-            Role::Matrix | Role::ExpertMatrix => pack::pack_f32_tile(tensor.format, k, &rows.f32, out),
+            Role::Matrix | Role::ExpertMatrix => format::pack_f32_tile(tensor.format, k, &rows.f32, out),
             Role::Vector | Role::ExpertVector => {
                 store_row(WeightFormat::F32, &rows.f32, out).map_err(element_is_row)
             }
@@ -254,18 +253,12 @@ fn columns(tensor: &Tensor) -> usize {
 
 /// Stores a row as it is, padded with zeros.
 fn store_row(format: WeightFormat, row: &[f32], out: &mut [u8]) -> Result<(), PackError> {
-    match format {
-        WeightFormat::Bf16 => {
-            let (data, padding) = out.split_at_mut(row.len() * 2);
-            padding.fill(0);
-            pack::bf16::store_row(row, data)
-        }
-        WeightFormat::F32 => {
-            let (data, padding) = out.split_at_mut(row.len() * 4);
-            padding.fill(0);
-            pack::f32::store_row(row, data)
-        }
-        _ => unreachable!("the layout has checked the format"),
+    let decode = format.decode().plain().expect("the layout has checked the format");
+    let (data, padding) = out.split_at_mut(row.len() * decode.bytes());
+    padding.fill(0);
+    match decode {
+        PlainDecode::Bf16 => format::bf16::store_row(row, data),
+        PlainDecode::F32 => format::f32::store_row(row, data),
     }
 }
 

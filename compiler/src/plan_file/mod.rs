@@ -179,7 +179,7 @@ fn serialise<T: serde::Serialize>(what: &'static str, value: &T) -> Result<Vec<u
 fn metadata(parts: &PlanParts<'_>, graph: &Graph, layout: &WeightLayout, program: &Program) -> Metadata {
     let target = |compiled: &Compiled| {
         let level = compiled.program.level;
-        let features = level.features().iter().map(|feature| (*feature).to_owned()).collect();
+        let features = level.features().names().map(str::to_owned).collect();
         TargetInfo { level: level.name().to_owned(), features, abi: ABI_VERSION }
     };
     Metadata {

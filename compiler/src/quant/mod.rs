@@ -4,7 +4,7 @@ use crate::graph::{
     Activations, Builder, Graph, GraphError, Node, NodeId, Op, OpKind, Role, TensorId, Uses, ValueId,
 };
 use crate::quant::choose::{FormatChoices, candidates};
-use kernmill_plan::format::{BLOCK, WeightFormat};
+use kernmill_plan::format::{BLOCK, Decode, WeightFormat};
 use kernmill_plan::kv::KvElem;
 use std::collections::{BTreeMap, HashMap};
 
@@ -97,7 +97,7 @@ pub fn quantise(graph: &Graph, preset: Preset) -> Result<Graph, QuantError> {
 pub fn verify(graph: &Graph, preset: Preset) -> Result<(), GraphError> {
     graph.verify()?;
     let uses = Uses::new(graph);
-    let four_bits = if preset == Preset::Fast { candidates(graph) } else { BTreeMap::new() };
+    let chosen = if preset == Preset::Fast { candidates(graph) } else { BTreeMap::new() };
     for (id, node) in graph.nodes() {
         let kind = node.op.kind();
         let legal = match preset {
@@ -130,8 +130,8 @@ pub fn verify(graph: &Graph, preset: Preset) -> Result<(), GraphError> {
             ));
         }
         if let Some(&matrix) = node.tensors.first() {
-            let int4 = graph.tensor(matrix).format == WeightFormat::Int4;
-            if !(int4 && four_bits.contains_key(&matrix)) {
+            let chosen = graph.tensor(matrix).format.is_quantised() && chosen.contains_key(&matrix);
+            if !chosen {
                 verify_format(graph, node, matrix, preset, is_router(graph, &uses, id))?;
             }
         }
@@ -169,16 +169,15 @@ fn is_router(graph: &Graph, uses: &Uses, linear: NodeId) -> bool {
 
 /// Whether the preset gives bf16 activations to expert matrices that are stored so.
 fn takes_bf16(preset: Preset, stored: WeightFormat) -> bool {
-    preset == Preset::Bf16 && stored == WeightFormat::Mxfp4
+    preset == Preset::Bf16 && stored.is_stored()
 }
 
 /// Format in `faithful` of the matrix that a (quantised) op multiplies with, unless it routes.
 fn faithful_format(op: &Op, stored: WeightFormat) -> WeightFormat {
-    match (op.kind(), stored) {
-        (
-            OpKind::Linear | OpKind::QuantLinear | OpKind::QuantExpertLinear,
-            WeightFormat::Bf16 | WeightFormat::F32,
-        ) => WeightFormat::Int8,
+    match (op.kind(), stored.decode()) {
+        (OpKind::Linear | OpKind::QuantLinear | OpKind::QuantExpertLinear, Decode::Plain(_)) => {
+            WeightFormat::Int8
+        }
         _ => stored,
     }
 }
@@ -290,12 +289,12 @@ impl<'g> Quantiser<'g> {
         self.choices.and_then(|choices| choices.of(matrix)).map(|choice| choice.format)
     }
 
-    /// Whether the input of a product that is to be f32 is so: a matrix of 4 bits loses far more than q8 does, and one that has no blocks
+    /// Whether the input of a product that is to be f32 is so: a matrix of fewer than 8 bits loses far more than q8 does, and one that has no blocks
     /// cannot be int8, which is found where its input is rounded.
     fn keeps_f32(&self, node: &Node) -> bool {
         let matrix = node.tensors[0];
         let blocks = self.graph.tensor(matrix).shape.last().is_some_and(|k| k.is_multiple_of(BLOCK));
-        blocks && self.chosen(matrix) != Some(WeightFormat::Int4)
+        blocks && self.chosen(matrix).is_none_or(|format| format.descriptor().bits >= 8)
     }
 
     /// The value rounded by `op`, whose name gets `suffix`.

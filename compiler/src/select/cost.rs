@@ -114,12 +114,9 @@ pub struct Model {
     table: Table,
     machine: Machine,
     products: DotStep,
-    /// By format ([`FORMATS`]).
-    formats: [FormatCosts; 3],
+    /// Of every format with blocks, which micro-kernels multiply with q8 rows.
+    formats: Vec<(WeightFormat, FormatCosts)>,
 }
-
-/// Formats that micro-kernels multiply with q8 rows.
-const FORMATS: [WeightFormat; 3] = [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4];
 
 /// ns per block of the picked versions of a format's micro-kernels.
 #[derive(Clone, Debug, Default)]
@@ -143,7 +140,7 @@ impl Model {
             versions[cheapest_version(&versions)].1.unwrap_or(0.0)
         };
         let products = DotStep::at(level);
-        let formats = FORMATS.map(|format| {
+        let formats = WeightFormat::blocked().map(|format| {
             let dots = MicroKernel::dot_tokens(true).iter().map(|t| MicroKernel::DotQ8 {
                 format,
                 k: BLOCK,
@@ -158,8 +155,9 @@ impl Model {
                 gemms: [1, 2].map(|tiles| std::array::from_fn(|i| gemm(tiles, i + 1))),
                 least_rows: 0,
             };
-            FormatCosts { least_rows: costs.least_rows(), ..costs }
+            (format, FormatCosts { least_rows: costs.least_rows(), ..costs })
         });
+        let formats = formats.collect();
         Model { level, table, machine: MACHINE, products, formats }
     }
 
@@ -174,8 +172,8 @@ impl Model {
     }
 
     fn format(&self, format: WeightFormat) -> &FormatCosts {
-        let place = FORMATS.iter().position(|other| *other == format);
-        &self.formats[place.expect("only blocked formats meet q8 rows")]
+        let found = self.formats.iter().find(|(other, _)| *other == format);
+        &found.expect("only formats with blocks meet q8 rows").1
     }
 
     /// How the level's gemm micro-kernels add products up.

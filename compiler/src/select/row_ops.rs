@@ -5,7 +5,6 @@ use super::{OperandRef, SelectError, Selector};
 use crate::fuse::{RowStep, row_steps};
 use crate::graph::{Node, NodeId, Op};
 use kernmill_kernels_gen::kernel::{RowOp, ValId};
-use kernmill_plan::format::WeightFormat;
 
 impl Selector<'_> {
     /// The stage that computes `node` into `out`.
@@ -16,7 +15,7 @@ impl Selector<'_> {
                 let table = self.graph.tensor(node.tensors[0]);
                 let row_bytes = self.layout.placement(node.tensors[0]).tile_stride as usize;
                 let format = table.format;
-                debug_assert!(matches!(format, WeightFormat::Bf16 | WeightFormat::F32));
+                debug_assert!(!format.is_blocked());
                 RowOp::Embed { table: b.tensor(node.tensors[0]), format, row_bytes, out }
             }
             Op::RmsNorm { eps } => {

@@ -99,7 +99,7 @@ impl Table {
                 self.dot(&version.replace("dot_adjacent", "dot_q8"), format, tokens)
             }
             MicroKernel::Decode { format } => self.numbers.decode.get(version)?.get(format.name()).copied(),
-            MicroKernel::DecodeWords => self.numbers.decode_words.get(version).copied(),
+            MicroKernel::DecodeWords { .. } => self.numbers.decode_words.get(version).copied(),
             MicroKernel::GemmQ8 { weights, tiles, tokens } => self.gemm(version, weights, tiles, tokens),
             // What it decodes beside takes no time of its own; versions differ as they do without.
             MicroKernel::GemmDecode(Overlap { tokens, .. }) => {
@@ -129,7 +129,6 @@ fn read<T: for<'de> Deserialize<'de>>(text: &str) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use WeightFormat::{Int4, Int8, Mxfp4};
     use kernmill_kernels_gen::ukernel::Order;
     use kernmill_kernels_gen::ukernel::gemm_q8::DotStep;
     use kernmill_kernels_gen::{asm, isa};
@@ -139,7 +138,7 @@ mod tests {
     fn every_version_of_every_q8_ukernel_has_its_number() {
         let tables = Tuning::ALL.map(Table::of);
         for level in Level::ALL {
-            for format in [Mxfp4, Int8, Int4] {
+            for format in WeightFormat::blocked() {
                 let dots = MicroKernel::dot_tokens(true).iter().map(|t| MicroKernel::DotQ8 {
                     format,
                     k: 64,

@@ -46,7 +46,7 @@ fn the_pick_is_the_cheapest_and_the_first_of_equals() {
 
 #[test]
 fn dots_fetch_bytes_as_they_lie_on_a_zen_5_only() {
-    for format in [WeightFormat::Mxfp4, WeightFormat::Int8, WeightFormat::Int4] {
+    for format in WeightFormat::blocked() {
         let adjacent =
             [1, 2].map(|tokens| MicroKernel::DotQ8x4 { format, k: 64, tokens, order: Order::Straight });
         let single =

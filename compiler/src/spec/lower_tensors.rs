@@ -92,7 +92,7 @@ fn make_tensor(scope: &Scope<'_>, def: &TensorDef, role: Role, name: String) -> 
         return Err(scope.error(dims.span.clone(), &message, format!("expected at most {MAX_ELEMENTS}")));
     }
     let (format, last) = (&def.format, shape[rank - 1]);
-    if format.value == WeightFormat::Mxfp4 {
+    if format.value.is_stored() {
         if !may_be_mxfp4 {
             let message = format!("tensor `{name}` is {}, which cannot be mxfp4", role_name(role));
             return Err(scope.error(format.span.clone(), &message, "expected bf16, f16 or f32"));

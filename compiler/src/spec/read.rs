@@ -142,12 +142,12 @@ fn tensor(source: &Source, name: Spanned<String>, item: &Item<'_>, per_layer: bo
     let from = checkpoint_name(source, section.require("from")?, per_layer)?;
     let scales = section.get("scales").map(|item| checkpoint_name(source, item, per_layer)).transpose()?;
     let format = weight_format(source, section.require("format")?)?;
-    if format.value == WeightFormat::Mxfp4 && scales.is_none() {
+    if format.value.is_stored() && scales.is_none() {
         return Err(section
             .missing("scales")
             .help("an mxfp4 tensor has its scales in a tensor of their own"));
     }
-    if let (Some(scales), true) = (&scales, format.value != WeightFormat::Mxfp4) {
+    if let (Some(scales), true) = (&scales, !format.value.is_stored()) {
         let message = format!("`scales` of a tensor in {}", format.value.name());
         return Err(SpecError::new(
             source,

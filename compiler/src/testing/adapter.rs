@@ -3,7 +3,7 @@
 use super::Rng;
 use crate::interp::LoraTargetAdapter;
 use kernmill_plan::adapter::{LoraTarget, LoraTargetLayout};
-use kernmill_plan::pack::PackError;
+use kernmill_plan::format::PackError;
 
 /// An adapter of a LoRA target; with `factors`, rows of a dense matrix have some (DoRA).
 pub fn random_adapter(

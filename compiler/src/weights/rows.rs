@@ -5,8 +5,8 @@ use crate::graph::{Graph, Role, Tensor};
 use kernmill_checkpoint::{
     Checkpoint, CheckpointError, Encoding, FP4_BLOCK_BYTES, Result, TensorView, mxfp4_block,
 };
-use kernmill_plan::format::{BLOCK, WeightFormat};
-use kernmill_plan::pack::mxfp4::{E2M1, scale_value};
+use kernmill_plan::format::BLOCK;
+use kernmill_plan::format::mxfp4::{E2M1, scale_value};
 use std::ops::Range;
 
 /// A checkpoint bound to the graph whose weights it holds.
@@ -69,7 +69,7 @@ impl<'a> Weights<'a> {
     /// If `rows` or `expert` is outside of the tensor.
     pub fn f32_rows(&self, t: &Tensor, expert: usize, rows: Range<usize>, out: &mut Vec<f32>) -> Result<()> {
         out.clear();
-        if t.stored == WeightFormat::Mxfp4 {
+        if t.stored.is_stored() {
             let (data, place) = self.mxfp4(t)?;
             for block in rows.flat_map(|row| place.blocks(expert, row)) {
                 let (codes, scale) = data.block(block);
@@ -202,7 +202,7 @@ impl<'a> Weights<'a> {
     }
 
     fn mxfp4(&self, t: &Tensor) -> Result<(Mxfp4<'a>, Place)> {
-        let Some(scales) = t.source.scales.as_ref().filter(|_| t.stored == WeightFormat::Mxfp4) else {
+        let Some(scales) = t.source.scales.as_ref().filter(|_| t.stored.is_stored()) else {
             return Err(CheckpointError::Format { logical: t.name.clone(), format: t.stored.name() });
         };
         let view = self.view(t, &t.source.name)?;

@@ -5,6 +5,7 @@
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH, constants_here};
+use super::stored::is_bf16;
 use crate::ukernel::MicroKernel;
 use crate::ukernel::add_dot::{TOKENS, per_line};
 use iced_x86::IcedError;
@@ -12,15 +13,15 @@ use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, byte_ptr, dword_ptr, ymmword_ptr,
 };
 use kernmill_plan::format::{LINE, WeightFormat};
+use kernmill_plan::target::Features;
 
 /// The version.
 pub const WIDE: AsmKernel = AsmKernel {
     name: "add_dot_avx2",
-    levels: |_| true,
+    needs: Features::FLOOR,
+    unless: Features::NONE,
     serves: |ukernel| match ukernel {
-        MicroKernel::AddDot { format, tokens } => {
-            matches!(format, WeightFormat::Bf16 | WeightFormat::F32) && TOKENS.contains(&tokens)
-        }
+        MicroKernel::AddDot { format, tokens } => !format.is_blocked() && TOKENS.contains(&tokens),
         _ => false,
     },
     assemble: |a, ukernel| match ukernel {
@@ -80,7 +81,7 @@ fn emit(a: &mut CodeAssembler, format: WeightFormat, tokens: usize) -> Result<()
         }
     }
     regs.restore_and_return(a)?;
-    if format == WeightFormat::Bf16 {
+    if is_bf16(format) {
         constants_here(a, &mut dot.above)?;
         a.dd(&[0xffff_0000; 8])?;
     }
@@ -107,9 +108,9 @@ impl Dot {
         for column in 0..4 {
             for (half, weight) in halves.iter().zip(self.weights) {
                 a.vmovups(weight, ymmword_ptr(self.data + (column / per_line * LINE + half * BYTES)))?;
-                match (self.format, column % 2) {
-                    (WeightFormat::Bf16, 0) => a.vpslld(weight, weight, 16)?,
-                    (WeightFormat::Bf16, _) => a.vpand(weight, weight, ymmword_ptr(self.above))?,
+                match (is_bf16(self.format), column % 2) {
+                    (true, 0) => a.vpslld(weight, weight, 16)?,
+                    (true, _) => a.vpand(weight, weight, ymmword_ptr(self.above))?,
                     _ => {}
                 }
             }

@@ -5,21 +5,21 @@
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs};
+use super::stored::is_bf16;
 use crate::ukernel::MicroKernel;
 use crate::ukernel::add_dot::{TOKENS, per_line};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{CodeAssembler, byte_ptr, dword_bcst, dword_ptr, zmmword_ptr};
 use kernmill_plan::format::{LINE, WeightFormat};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// The version.
 pub const WIDE: AsmKernel = AsmKernel {
     name: "add_dot_avx512",
-    levels: |level| level >= Level::V4,
+    needs: Features::AVX512,
+    unless: Features::NONE,
     serves: |ukernel| match ukernel {
-        MicroKernel::AddDot { format, tokens } => {
-            matches!(format, WeightFormat::Bf16 | WeightFormat::F32) && TOKENS.contains(&tokens)
-        }
+        MicroKernel::AddDot { format, tokens } => !format.is_blocked() && TOKENS.contains(&tokens),
         _ => false,
     },
     assemble: |a, ukernel| match ukernel {
@@ -44,7 +44,7 @@ fn emit(a: &mut CodeAssembler, format: WeightFormat, tokens: usize) -> Result<()
         a.mov(pair[1], pair[0])?;
         a.add(pair[1], x_stride)?;
     }
-    if format == WeightFormat::Bf16 {
+    if is_bf16(format) {
         a.vpbroadcastd(mask, dword_ptr(constants))?;
     }
     for sum in &sums {
@@ -61,12 +61,12 @@ fn emit(a: &mut CodeAssembler, format: WeightFormat, tokens: usize) -> Result<()
     for column in 0..4 {
         let weight = weights[column];
         let line = zmmword_ptr(tile + column / per_line(format) * LINE);
-        match (format, column % 2) {
-            (WeightFormat::Bf16, 0) => {
+        match (is_bf16(format), column % 2) {
+            (true, 0) => {
                 a.vmovdqu32(weight, line)?;
                 a.vpslld(weight, weight, 16)?;
             }
-            (WeightFormat::Bf16, _) => a.vpandd(weight, mask, line)?,
+            (true, _) => a.vpandd(weight, mask, line)?,
             _ => a.vmovups(weight, line)?,
         }
         for (t, row) in rows.iter().enumerate() {
@@ -87,7 +87,7 @@ fn emit(a: &mut CodeAssembler, format: WeightFormat, tokens: usize) -> Result<()
         a.add(out, out_stride)?;
     }
     regs.restore_and_return(a)?;
-    if format == WeightFormat::Bf16 {
+    if is_bf16(format) {
         a.set_label(&mut constants)?;
         a.dd(&[0xffff_0000])?;
     }

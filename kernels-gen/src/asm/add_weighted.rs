@@ -7,12 +7,13 @@ use super::vector::{Fma, Lanes, Operand, Place, Vectors, Width};
 use crate::ukernel::MicroKernel;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{AsmRegister64, CodeAssembler, qword_ptr};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// 256 bits.
 pub const AVX2: AsmKernel = AsmKernel {
     name: "add_weighted_avx2",
-    levels: |level| matches!(level, Level::V3 | Level::V3Vnni),
+    needs: Features::FLOOR,
+    unless: Features::AVX512,
     serves,
     assemble: |a, ukernel| assemble(a, ukernel, Width::Half),
 };
@@ -20,7 +21,8 @@ pub const AVX2: AsmKernel = AsmKernel {
 /// 512 bits.
 pub const AVX512: AsmKernel = AsmKernel {
     name: "add_weighted_avx512",
-    levels: |level| level >= Level::V4,
+    needs: Features::AVX512,
+    unless: Features::NONE,
     serves,
     assemble: |a, ukernel| assemble(a, ukernel, Width::Full),
 };

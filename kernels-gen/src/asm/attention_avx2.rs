@@ -13,6 +13,7 @@ use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegisterYmm, CodeAssembler, dword_ptr, qword_ptr, xmmword_ptr, ymmword_ptr,
 };
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
+use kernmill_plan::target::Features;
 
 /// Keys or columns per vector.
 const LANES: usize = 8;
@@ -28,7 +29,8 @@ const VALUE_VECTORS: usize = 2;
 /// The score version.
 pub const SCORE: AsmKernel = AsmKernel {
     name: "score_avx2",
-    levels: |_| true,
+    needs: Features::FLOOR,
+    unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::Score { head_dim, .. } if head_dim % 4 == 0),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::Score { elem, head_dim, group, scale } => score(a, elem, head_dim, group, scale),
@@ -39,7 +41,8 @@ pub const SCORE: AsmKernel = AsmKernel {
 /// The value version.
 pub const VALUE: AsmKernel = AsmKernel {
     name: "value_avx2",
-    levels: |_| true,
+    needs: Features::FLOOR,
+    unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::Value { head_dim, .. } if head_dim % LANES == 0),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::Value { elem, head_dim, group } => value(a, elem, head_dim, group),

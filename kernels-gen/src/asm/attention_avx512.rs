@@ -15,7 +15,7 @@ use iced_x86::code_asm::{
     zmmword_ptr,
 };
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// Columns per vector.
 const LANES: usize = 16;
@@ -25,7 +25,8 @@ const HEADS: usize = 4;
 /// The score version.
 pub const SCORE: AsmKernel = AsmKernel {
     name: "score_avx512",
-    levels: |level| level >= Level::V4,
+    needs: Features::AVX512,
+    unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::Score { head_dim, .. } if head_dim % 4 == 0),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::Score { elem, head_dim, group, scale } => score(a, elem, head_dim, group, scale),
@@ -36,7 +37,8 @@ pub const SCORE: AsmKernel = AsmKernel {
 /// The value version.
 pub const VALUE: AsmKernel = AsmKernel {
     name: "value_avx512",
-    levels: |level| level >= Level::V4,
+    needs: Features::AVX512,
+    unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::Value { head_dim, .. } if head_dim % LANES == 0),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::Value { elem, head_dim, group } => value(a, elem, head_dim, group),

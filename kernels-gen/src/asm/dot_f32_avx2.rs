@@ -8,18 +8,22 @@
 use super::AsmKernel;
 use super::dot_q8_avx2::{Constants, load_nibbles, load_row_scale};
 use super::regs::{PARAMS, Regs, SCRATCH, constants_here};
+use super::stored::{has_nibbles, has_table, is_bf16};
 use crate::ukernel::MicroKernel;
+use crate::ukernel::add_dot::per_line;
 use crate::ukernel::block::{bias, data_lines, scale_bytes};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, dword_ptr, qword_ptr, ymmword_ptr,
 };
-use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
+use kernmill_plan::format::{BLOCK, Decode, LINE, PlainDecode, WeightFormat};
+use kernmill_plan::target::Features;
 
 /// The version.
 pub const WIDE: AsmKernel = AsmKernel {
     name: "dot_f32_avx2",
-    levels: |_| true,
+    needs: Features::FLOOR,
+    unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::DotF32 { tokens: 1 | 2, .. }),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::DotF32 { format, k, tokens } => Dot::new(a, format, k, tokens).emit(a),
@@ -87,7 +91,7 @@ impl Dot {
         if self.format.is_blocked() {
             a.lea(self.constants.base, qword_ptr(self.constants.label))?;
         }
-        if self.format == WeightFormat::Mxfp4 {
+        if has_table(self.format) {
             a.vmovdqu(self.table, self.constants.table())?;
         }
         if self.rows.len() == 1 {
@@ -97,13 +101,13 @@ impl Dot {
             self.pass(a, &[1])?;
         }
         self.regs.restore_and_return(a)?;
-        match self.format {
-            WeightFormat::F32 => return Ok(()),
-            WeightFormat::Bf16 => {
+        match self.format.decode() {
+            Decode::Plain(PlainDecode::F32) => return Ok(()),
+            Decode::Plain(PlainDecode::Bf16) => {
                 constants_here(a, &mut self.above)?;
                 return a.dd(&[0xffff_0000; 8]);
             }
-            _ => {}
+            Decode::Block(_) => {}
         }
         let format = self.format;
         self.constants.emit(a, format)?;
@@ -150,7 +154,7 @@ impl Dot {
 
     /// Columns in a line.
     fn per_line(&self) -> usize {
-        if self.format == WeightFormat::Bf16 { 2 } else { 1 }
+        per_line(self.format)
     }
 
     /// The next `count` columns of bf16 or f32, at most 4.
@@ -159,9 +163,9 @@ impl Dot {
             for (half, weight) in halves.iter().zip(self.weights) {
                 let line = ymmword_ptr(self.data + (column / self.per_line() * LINE + half * BYTES));
                 a.vmovups(weight, line)?;
-                match (self.format, column % 2) {
-                    (WeightFormat::Bf16, 0) => a.vpslld(weight, weight, 16)?,
-                    (WeightFormat::Bf16, _) => a.vpand(weight, weight, ymmword_ptr(self.above))?,
+                match (is_bf16(self.format), column % 2) {
+                    (true, 0) => a.vpslld(weight, weight, 16)?,
+                    (true, _) => a.vpand(weight, weight, ymmword_ptr(self.above))?,
                     _ => {}
                 }
             }
@@ -181,7 +185,7 @@ impl Dot {
         for (half, scale) in halves.iter().zip(self.row_scales) {
             load_row_scale(a, self.format, scale, self.scales, *half, &self.constants)?;
         }
-        let groups = if self.format == WeightFormat::Int8 { 1 } else { 2 };
+        let groups = if !has_nibbles(self.format) { 1 } else { 2 };
         for line in 0..lines {
             for (number, half) in halves.iter().enumerate() {
                 self.load_signed(a, line, *half)?;
@@ -215,7 +219,7 @@ impl Dot {
         let source = ymmword_ptr(self.data + (line * LINE + half * BYTES));
         let above = ymmword_ptr(self.above);
         let [low, high] = self.weights;
-        if self.format == WeightFormat::Int8 {
+        if !has_nibbles(self.format) {
             a.vmovdqu(low, source)?;
             return a.vpsubb(low, low, above);
         }

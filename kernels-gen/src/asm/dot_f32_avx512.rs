@@ -5,22 +5,23 @@
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs};
+use super::stored::is_bf16;
 use crate::ukernel::MicroKernel;
+use crate::ukernel::add_dot::per_line;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterZmm, CodeAssembler, dword_bcst, dword_ptr, qword_ptr, zmmword_ptr,
 };
 use kernmill_plan::format::{LINE, WeightFormat};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// The version.
 pub const WIDE: AsmKernel = AsmKernel {
     name: "dot_f32_avx512",
-    levels: |level| level >= Level::V4,
+    needs: Features::AVX512,
+    unless: Features::NONE,
     serves: |ukernel| match ukernel {
-        MicroKernel::DotF32 { format, tokens, .. } => {
-            matches!(format, WeightFormat::Bf16 | WeightFormat::F32) && matches!(tokens, 1 | 2)
-        }
+        MicroKernel::DotF32 { format, tokens, .. } => !format.is_blocked() && matches!(tokens, 1 | 2),
         _ => false,
     },
     assemble: |a, ukernel| match ukernel {
@@ -66,7 +67,7 @@ fn emit(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize) ->
     for (t, row) in dot.rows.iter().enumerate() {
         a.mov(*row, qword_ptr(list + 8 * t))?;
     }
-    if format == WeightFormat::Bf16 {
+    if is_bf16(format) {
         a.vpbroadcastd(dot.mask, dword_ptr(constants))?;
     }
     for sum in &dot.sums {
@@ -86,7 +87,7 @@ fn emit(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize) ->
     store_sums(a, &dot.sums, out, stride)?;
     dot.sums.clear();
     regs.restore_and_return(a)?;
-    if format == WeightFormat::Bf16 {
+    if is_bf16(format) {
         a.set_label(&mut constants)?;
         a.dd(&[0xffff_0000])?;
     }
@@ -109,7 +110,7 @@ struct Dot {
 impl Dot {
     /// Columns in a line.
     fn per_line(&self) -> usize {
-        if self.format == WeightFormat::Bf16 { 2 } else { 1 }
+        per_line(self.format)
     }
 
     /// The next `count` columns, at most 4.
@@ -117,12 +118,12 @@ impl Dot {
         for column in 0..count {
             let weight = self.weights[column];
             let line = zmmword_ptr(self.tile + column / self.per_line() * LINE);
-            match (self.format, column % 2) {
-                (WeightFormat::Bf16, 0) => {
+            match (is_bf16(self.format), column % 2) {
+                (true, 0) => {
                     a.vmovdqu32(weight, line)?;
                     a.vpslld(weight, weight, 16)?;
                 }
-                (WeightFormat::Bf16, _) => a.vpandd(weight, self.mask, line)?,
+                (true, _) => a.vpandd(weight, self.mask, line)?,
                 _ => a.vmovups(weight, line)?,
             }
             for (t, row) in self.rows.iter().enumerate() {

@@ -17,12 +17,13 @@ use iced_x86::code_asm::{
     zmmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// The version.
 pub const WIDE: AsmKernel = AsmKernel {
     name: "dot_int8_f32_avx512",
-    levels: |level| level >= Level::V4,
+    needs: Features::AVX512,
+    unless: Features::NONE,
     serves: |ukernel| {
         matches!(ukernel, MicroKernel::DotF32 { format: WeightFormat::Int8, tokens: 1 | 2, .. })
     },

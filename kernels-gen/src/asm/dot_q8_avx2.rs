@@ -18,6 +18,7 @@
 use super::AsmKernel;
 use super::dot_q8_avx512::PREFETCH_DISTANCE;
 use super::regs::{PARAMS, Regs, constants_here};
+use super::stored::{has_nibbles, has_table};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::MXFP4_TABLE;
 use crate::ukernel::block::{bias, data_lines, scale_bytes};
@@ -28,12 +29,13 @@ use iced_x86::code_asm::{
     qword_ptr, rsp, xmmword_ptr, ymmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, Q8Row, WeightFormat};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// With `vpdpbusd`, VEX-encoded.
 pub const VNNI: AsmKernel = AsmKernel {
     name: "dot_q8_avx2vnni",
-    levels: |level| level == Level::V3Vnni,
+    needs: Features::FLOOR.and(Features::AVX_VNNI),
+    unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::DotQ8 { tokens: 1..=8, .. }),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::DotQ8 { format, k, tokens } => Dot::new(a, format, k, tokens, true).emit(a),
@@ -44,7 +46,8 @@ pub const VNNI: AsmKernel = AsmKernel {
 /// Without.
 pub const PLAIN: AsmKernel = AsmKernel {
     name: "dot_q8_avx2",
-    levels: |_| true,
+    needs: Features::FLOOR,
+    unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::DotQ8 { tokens: 1..=8, .. }),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::DotQ8 { format, k, tokens } => Dot::new(a, format, k, tokens, false).emit(a),
@@ -106,10 +109,8 @@ impl Dot {
         let (held, activations) = (regs.half(), regs.half());
         let mut pair = || [regs.half(), regs.half()];
         let products = pair();
-        let (weights, magnitudes) = match format {
-            WeightFormat::Int8 => (vec![pair()], pair()[0]),
-            _ => (vec![pair(), pair()], activations),
-        };
+        let (weights, magnitudes) =
+            if has_nibbles(format) { (vec![pair(), pair()], activations) } else { (vec![pair()], pair()[0]) };
         let ints = rows.iter().map(|_| pair()).collect();
         let sums = rows.iter().filter(|_| tokens <= SUMS_IN_REGISTERS).map(|_| pair()).collect();
         Dot {
@@ -135,12 +136,12 @@ impl Dot {
     }
 
     fn nibbles(&self) -> bool {
-        self.format != WeightFormat::Int8
+        has_nibbles(self.format)
     }
 
     /// Whether nibbles' products add up in 16 bits: of how many lines.
     fn lines_in_words(&self) -> Option<usize> {
-        let lines = if self.format == WeightFormat::Mxfp4 { 2 } else { 4 };
+        let lines = if has_table(self.format) { 2 } else { 4 };
         (self.nibbles() && !self.vnni).then_some(lines)
     }
 
@@ -156,10 +157,10 @@ impl Dot {
     fn emit(mut self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         self.regs.save(a)?;
         a.lea(self.constants.base, qword_ptr(self.constants.label))?;
-        match self.format {
-            WeightFormat::Mxfp4 => a.vmovdqu(self.held, self.constants.table())?,
-            WeightFormat::Int8 if !self.vnni => a.vmovdqu(self.held, self.constants.sign_bits())?,
-            _ => {}
+        if has_table(self.format) {
+            a.vmovdqu(self.held, self.constants.table())?;
+        } else if !self.nibbles() && !self.vnni {
+            a.vmovdqu(self.held, self.constants.sign_bits())?;
         }
         let distance = if self.passes() == 1 { PREFETCH_DISTANCE } else { self.format.tile(self.k).bytes() };
         a.lea(self.ahead, qword_ptr(PARAMS[0] + distance))?;
@@ -283,7 +284,7 @@ impl Dot {
         for weights in low.into_iter().chain(high) {
             a.vpand(weights, weights, self.constants.nibble_mask())?;
         }
-        if self.format == WeightFormat::Mxfp4 {
+        if has_table(self.format) {
             for weights in low.into_iter().chain(high) {
                 a.vpshufb(weights, self.held, weights)?;
             }
@@ -373,7 +374,7 @@ pub fn load_nibbles(
     a.vpsrlw(high, low, 4)?;
     a.vpand(low, low, constants.nibble_mask())?;
     a.vpand(high, high, constants.nibble_mask())?;
-    if format == WeightFormat::Mxfp4 {
+    if has_table(format) {
         a.vpshufb(low, table, low)?;
         a.vpshufb(high, table, high)?;
     }
@@ -389,7 +390,7 @@ pub fn load_row_scale(
     half: usize,
     constants: &Constants,
 ) -> Result<(), IcedError> {
-    if format != WeightFormat::Mxfp4 {
+    if !has_table(format) {
         return a.vcvtph2ps(to, xmmword_ptr(scales + half * 16));
     }
     a.vpmovzxbd(to, qword_ptr(scales + half * 8))?;

@@ -6,6 +6,7 @@
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};
+use super::stored::{has_nibbles, has_table};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::{MXFP4_TABLE, bias, data_lines, scale_bytes};
 use iced_x86::IcedError;
@@ -14,12 +15,13 @@ use iced_x86::code_asm::{
     xmmword_ptr, ymmword_ptr, zmmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, Q8Row, WeightFormat};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// With `vpermb`.
 pub const VBMI: AsmKernel = AsmKernel {
     name: "dot_q8_avx512vbmi",
-    levels: |level| level >= Level::V4Vnni,
+    needs: Features::AVX512.and(Features::AVX512_VNNI).and(Features::AVX512_VBMI),
+    unless: Features::NONE,
     serves: |ukernel| {
         matches!(ukernel, MicroKernel::DotQ8 { format: WeightFormat::Mxfp4, tokens: 1..=8, .. })
     },
@@ -36,7 +38,8 @@ pub const VBMI_LINEAR: AsmKernel = AsmKernel {
 /// Without.
 pub const PLAIN: AsmKernel = AsmKernel {
     name: "dot_q8_avx512vnni",
-    levels: |level| level >= Level::CascadeLake,
+    needs: Features::AVX512.and(Features::AVX512_VNNI),
+    unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::DotQ8 { tokens: 1..=8, .. }),
     assemble: |a, ukernel| assemble(a, ukernel, Lookup::of, Fetch::Bursts),
 };
@@ -87,7 +90,7 @@ pub enum Lookup {
 impl Lookup {
     /// Without VBMI.
     pub fn of(format: WeightFormat) -> Lookup {
-        if format == WeightFormat::Int8 { Lookup::Bytes } else { Lookup::Masked }
+        if !has_nibbles(format) { Lookup::Bytes } else { Lookup::Masked }
     }
 }
 
@@ -171,7 +174,7 @@ impl Dot {
     }
 
     fn nibbles(&self) -> bool {
-        self.format != WeightFormat::Int8
+        has_nibbles(self.format)
     }
 
     fn emit(mut self, a: &mut CodeAssembler) -> Result<(), IcedError> {
@@ -191,7 +194,7 @@ impl Dot {
         if self.lookup == Lookup::Masked {
             a.vpbroadcastd(self.nibble_mask, dword_ptr(SCRATCH))?;
         }
-        if self.format == WeightFormat::Mxfp4 {
+        if has_table(self.format) {
             a.vpbroadcastd(self.half, dword_ptr(SCRATCH + 4))?;
             a.vpbroadcastd(self.smallest, dword_ptr(SCRATCH + 8))?;
             a.vmovdqu64(self.table, zmmword_ptr(SCRATCH + 16))?;
@@ -228,7 +231,7 @@ impl Dot {
         a.set_label(&mut self.constants)?;
         let correction = -bias(self.format) as u32 & 0xffff;
         a.dd(&[0x0f0f_0f0f, 0.5f32.to_bits(), 0x0040_0000, correction])?;
-        if self.format == WeightFormat::Mxfp4 {
+        if has_table(self.format) {
             a.db(&MXFP4_TABLE.repeat(4))?;
         }
         Ok(())
@@ -304,7 +307,7 @@ impl Dot {
         }
         a.vpandd(low, low, self.nibble_mask)?;
         a.vpandd(high, high, self.nibble_mask)?;
-        if self.format == WeightFormat::Mxfp4 {
+        if has_table(self.format) {
             a.vpshufb(low, self.table, low)?;
             a.vpshufb(high, self.table, high)?;
         }
@@ -313,7 +316,7 @@ impl Dot {
 
     /// The block's 16 weight scales as f32, halved for mxfp4; advances.
     fn load_row_scale(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
-        if self.format == WeightFormat::Mxfp4 {
+        if has_table(self.format) {
             a.vpmovzxbd(self.row_scale, xmmword_ptr(self.scales))?;
             a.vpslld(self.row_scale, self.row_scale, 23)?;
             // A scale byte of 0 stands for 2^-127, whose bits are below those of every other.

@@ -13,6 +13,7 @@
 use super::AsmKernel;
 use super::dot_q8_avx512::PREFETCH_DISTANCE;
 use super::regs::{PARAMS, Regs, SCRATCH};
+use super::stored::{has_nibbles, has_table};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::MXFP4_TABLE;
 use crate::ukernel::block::{bias, data_lines, scale_bytes};
@@ -22,12 +23,13 @@ use iced_x86::code_asm::{
     qword_ptr, xmmword_ptr, ymmword_ptr, zmmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, Q8Row, WeightFormat};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// The version.
 pub const WIDE: AsmKernel = AsmKernel {
     name: "dot_q8_avx512bw",
-    levels: |level| level >= Level::V4,
+    needs: Features::AVX512,
+    unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::DotQ8 { tokens: 1..=8, .. }),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::DotQ8 { format, k, tokens } => Dot::new(a, format, k, tokens).emit(a),
@@ -73,7 +75,7 @@ impl Dot {
         let rows = (0..tokens).map(|_| regs.general()).collect();
         let ahead = (tokens <= PREFETCH_TOKENS).then(|| regs.general());
         let [table, bits, ones, half, smallest] = [(); 5].map(|()| regs.vector());
-        let weights = regs.vectors(if format == WeightFormat::Int8 { 2 } else { 4 });
+        let weights = regs.vectors(if !has_nibbles(format) { 2 } else { 4 });
         let temporary = [regs.vector(), regs.vector()];
         let (ints, sums) = (regs.vectors(tokens), regs.vectors(tokens));
         let constants = a.create_label();
@@ -100,7 +102,7 @@ impl Dot {
     }
 
     fn nibbles(&self) -> bool {
-        self.format != WeightFormat::Int8
+        has_nibbles(self.format)
     }
 
     fn emit(mut self, a: &mut CodeAssembler) -> Result<(), IcedError> {
@@ -116,7 +118,7 @@ impl Dot {
         a.lea(SCRATCH, qword_ptr(self.constants))?;
         a.vpbroadcastd(self.bits, dword_ptr(SCRATCH))?;
         a.vpbroadcastd(self.ones, dword_ptr(SCRATCH + 4))?;
-        if self.format == WeightFormat::Mxfp4 {
+        if has_table(self.format) {
             a.vpbroadcastd(self.half, dword_ptr(SCRATCH + 8))?;
             a.vpbroadcastd(self.smallest, dword_ptr(SCRATCH + 12))?;
             a.vbroadcasti32x4(self.table, xmmword_ptr(SCRATCH + 16))?;
@@ -195,7 +197,7 @@ impl Dot {
             a.vpsrlw(high, low, 4)?;
             a.vpandd(low, low, self.bits)?;
             a.vpandd(high, high, self.bits)?;
-            if self.format == WeightFormat::Mxfp4 {
+            if has_table(self.format) {
                 a.vpshufb(low, self.table, low)?;
                 a.vpshufb(high, self.table, high)?;
             }
@@ -233,7 +235,7 @@ impl Dot {
 
     /// The block's 16 weight scales as f32, halved for mxfp4.
     fn load_row_scale(&self, a: &mut CodeAssembler, to: AsmRegisterZmm) -> Result<(), IcedError> {
-        if self.format != WeightFormat::Mxfp4 {
+        if !has_table(self.format) {
             return a.vcvtph2ps(to, ymmword_ptr(self.scales));
         }
         a.vpmovzxbd(to, xmmword_ptr(self.scales))?;

@@ -14,6 +14,7 @@
 use super::AsmKernel;
 use super::loop_shape::{LoopShape, Walk};
 use super::regs::{PARAMS, Regs, SCRATCH};
+use super::stored::{has_nibbles, has_table};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::{ANCHOR, MXFP4_TABLE, bias, data_lines, scale_bytes};
 use crate::ukernel::dot_q8::{Order, TILES_PER_CALL};
@@ -23,12 +24,13 @@ use iced_x86::code_asm::{
     xmmword_ptr, ymmword_ptr,
 };
 use kernmill_plan::format::{LINE, Q8Row, WeightFormat};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// With `vpdpbusd`, VEX-encoded.
 pub const VNNI: AsmKernel = AsmKernel {
     name: "dot_adjacent_avx2vnni",
-    levels: |level| level == Level::V3Vnni,
+    needs: Features::FLOOR.and(Features::AVX_VNNI),
+    unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::DotQ8x4 { tokens: 1..=2, .. }),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::DotQ8x4 { format, k, tokens, order } => {
@@ -41,7 +43,8 @@ pub const VNNI: AsmKernel = AsmKernel {
 /// Without. Two tokens only of bytes: nibbles' sums would leave room for one tile at a time, which is slower than a micro-kernel of one tile (`benches/runs/2026-11-22-zen3.md`).
 pub const PLAIN: AsmKernel = AsmKernel {
     name: "dot_adjacent_avx2",
-    levels: |level| level < Level::V4,
+    needs: Features::FLOOR,
+    unless: Features::AVX512,
     serves: |ukernel| {
         let two = matches!(ukernel, MicroKernel::DotQ8x4 { format: WeightFormat::Int8, tokens: 2, .. });
         two || matches!(ukernel, MicroKernel::DotQ8x4 { tokens: 1, .. })
@@ -111,20 +114,20 @@ impl Dot {
         // Tiles and row list are read at once; out and stride wait on the stack, so that their registers are free.
         let mut regs = Regs::with_params(1);
         // On a Zen 3 bytes arrive some percent faster with 512 than with 1024, nibbles a percent or two slower (benches/runs/2026-11-22-zen3.md).
-        let ahead = if format == WeightFormat::Int8 { 512 } else { 1024 };
+        let ahead = if !has_nibbles(format) { 512 } else { 1024 };
         let walk = Walk::new(&mut regs, format, k, LoopShape { short: true, ahead, linear: false });
         let rows = (0..tokens).map(|_| regs.general()).collect();
         let base = regs.general();
-        let in_words = format != WeightFormat::Int8 && !vnni;
+        let in_words = has_nibbles(format) && !vnni;
         let mut pairs =
             |count: usize| -> Vec<Halves> { (0..count).map(|_| [regs.half(), regs.half()]).collect() };
         let [mask, table] = pairs(1)[0];
-        let weights = pairs(if format == WeightFormat::Mxfp4 && tokens == 1 { HALVES } else { 1 });
+        let weights = pairs(if has_table(format) && tokens == 1 { HALVES } else { 1 });
         let together = TILES_PER_CALL / tokens / if in_words { 2 } else { 1 };
         let activations = pairs(tokens);
         let ints = (0..together).map(|_| pairs(tokens)).collect();
         let words = pairs(if in_words { together } else { 0 });
-        let on_stack = [(in_words, ONES), (format == WeightFormat::Mxfp4, ANCHOR)];
+        let on_stack = [(in_words, ONES), (has_table(format), ANCHOR)];
         let on_stack = on_stack.into_iter().filter_map(|(is, value)| is.then_some(value)).collect();
         let constants = a.create_label();
         Dot {
@@ -147,7 +150,7 @@ impl Dot {
     }
 
     fn nibbles(&self) -> bool {
-        self.format != WeightFormat::Int8
+        has_nibbles(self.format)
     }
 
     /// Whether weights are unsigned, which makes a block's sum too large.
@@ -167,13 +170,11 @@ impl Dot {
         }
         a.lea(self.base, qword_ptr(self.constants))?;
         self.constant(a, self.mask, if self.nibbles() { NIBBLES } else { SIGNS })?;
-        match self.format {
-            WeightFormat::Mxfp4 => {
-                let at = constants(self.format).len() * 4;
-                a.vbroadcasti128(self.table, xmmword_ptr(self.base + at))?;
-            }
-            WeightFormat::Int8 => self.constant(a, self.table, ONES)?,
-            _ => {}
+        if has_table(self.format) {
+            let at = constants(self.format).len() * 4;
+            a.vbroadcasti128(self.table, xmmword_ptr(self.base + at))?;
+        } else if !self.nibbles() {
+            self.constant(a, self.table, ONES)?;
         }
         let frame = ((self.places().count() + self.rows.len() + self.on_stack.len()) * BYTES) as i32;
         a.sub(rsp, frame)?;
@@ -205,7 +206,7 @@ impl Dot {
         self.regs.restore_and_return(a)?;
         a.set_label(&mut self.constants)?;
         a.dd(&constants(self.format))?;
-        if self.format == WeightFormat::Mxfp4 { a.db(&MXFP4_TABLE) } else { Ok(()) }
+        if has_table(self.format) { a.db(&MXFP4_TABLE) } else { Ok(()) }
     }
 
     /// Tiles, tokens and halves, in the order of the sums.
@@ -327,7 +328,7 @@ impl Dot {
         each(&|a, [low, high]| a.vpsrlw(high, low, 4))?;
         each(&|a, [low, _]| a.vpand(low, low, self.mask))?;
         each(&|a, [_, high]| a.vpand(high, high, self.mask))?;
-        if self.format == WeightFormat::Mxfp4 {
+        if has_table(self.format) {
             each(&|a, [low, _]| a.vpshufb(low, self.table, low))?;
             each(&|a, [_, high]| a.vpshufb(high, self.table, high))?;
         }
@@ -364,7 +365,7 @@ impl Dot {
         i: usize,
     ) -> Result<(), IcedError> {
         let (ints, words, [first, second]) = (&self.ints[i][0], &self.words[i], self.activations[0]);
-        let most = if self.format == WeightFormat::Mxfp4 { 2 } else { 4 };
+        let most = if has_table(self.format) { 2 } else { 4 };
         let opens = line.is_multiple_of(most);
         let mut each = |step: &dyn Fn(&mut CodeAssembler, Halves, usize) -> Result<(), IcedError>| {
             vectors.iter().try_for_each(|vector| step(a, vector.weights, vector.half))
@@ -416,7 +417,7 @@ impl Dot {
     ) -> Result<(), IcedError> {
         let row_scale = self.weights[0][0];
         let at = tile * self.walk.tile() + half * scale_bytes(self.format) / HALVES;
-        let mxfp4 = self.format == WeightFormat::Mxfp4;
+        let mxfp4 = has_table(self.format);
         if mxfp4 {
             a.vpmovzxbd(row_scale, qword_ptr(self.walk.scales + at))?;
             a.vpslld(row_scale, row_scale, 23)?;

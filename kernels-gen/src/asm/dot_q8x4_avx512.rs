@@ -10,6 +10,7 @@ use super::AsmKernel;
 use super::dot_q8_avx512::Lookup;
 use super::loop_shape::{LoopShape, Walk};
 use super::regs::{PARAMS, Regs, SCRATCH};
+use super::stored::{has_nibbles, has_table};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::{ANCHOR, MXFP4_TABLE, bias, data_lines};
 use crate::ukernel::dot_q8::{Order, TILES_PER_CALL};
@@ -19,12 +20,13 @@ use iced_x86::code_asm::{
     ymmword_ptr, zmmword_ptr,
 };
 use kernmill_plan::format::{LINE, Q8Row, WeightFormat};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// With `vpermb`.
 pub const VBMI: AsmKernel = AsmKernel {
     name: "dot_adjacent_avx512vbmi",
-    levels: |level| level >= Level::V4Vnni,
+    needs: Features::AVX512.and(Features::AVX512_VNNI).and(Features::AVX512_VBMI),
+    unless: Features::NONE,
     serves: |ukernel| {
         matches!(ukernel, MicroKernel::DotQ8x4 { format: WeightFormat::Mxfp4, tokens: 1..=2, .. })
     },
@@ -41,7 +43,8 @@ pub const VBMI_LINEAR: AsmKernel = AsmKernel {
 /// Without.
 pub const PLAIN: AsmKernel = AsmKernel {
     name: "dot_adjacent_avx512vnni",
-    levels: |level| level >= Level::CascadeLake,
+    needs: Features::AVX512.and(Features::AVX512_VNNI),
+    unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::DotQ8x4 { tokens: 1..=2, .. }),
     assemble: |a, ukernel| assemble(a, ukernel, Lookup::of, TOGETHER),
 };
@@ -138,12 +141,12 @@ impl Dot {
     }
 
     fn is_nibbles(&self) -> bool {
-        self.format != WeightFormat::Int8
+        has_nibbles(self.format)
     }
 
     /// Whether sums become floats without conversion.
     fn is_anchored(&self) -> bool {
-        self.format == WeightFormat::Mxfp4
+        has_table(self.format)
     }
 
     fn emit(mut self, a: &mut CodeAssembler, order: Order) -> Result<(), IcedError> {
@@ -265,7 +268,7 @@ impl Dot {
         }
         a.vpandd(low, low, self.nibble_mask)?;
         a.vpandd(high, high, self.nibble_mask)?;
-        if self.format == WeightFormat::Mxfp4 {
+        if has_table(self.format) {
             a.vpshufb(low, self.table, low)?;
             a.vpshufb(high, self.table, high)?;
         }

@@ -13,12 +13,13 @@ use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterTmm, CodeAssembler, eax, ptr, tmm0, tmm1, tmm2, tmm3, tmm4, tmm5, tmm6, tmm7,
 };
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// Multiplying.
 pub const GEMM: AsmKernel = AsmKernel {
     name: "gemm_bf16_amx",
-    levels: |level| level == Level::Amx,
+    needs: Features::AVX512.and(Features::AMX),
+    unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::GemmBf16(Shape { tiles: 1..=2, groups: 1..=2, .. })),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::GemmBf16(shape) => gemm(a, shape),
@@ -29,7 +30,8 @@ pub const GEMM: AsmKernel = AsmKernel {
 /// Configuring.
 pub const ON: AsmKernel = AsmKernel {
     name: "tiles_on",
-    levels: |level| level == Level::Amx,
+    needs: Features::AVX512.and(Features::AMX),
+    unless: Features::NONE,
     serves: |ukernel| ukernel == MicroKernel::TilesOn,
     assemble: |a, _| {
         let mut config = a.create_label();
@@ -43,7 +45,8 @@ pub const ON: AsmKernel = AsmKernel {
 /// Releasing.
 pub const OFF: AsmKernel = AsmKernel {
     name: "tiles_off",
-    levels: |level| level == Level::Amx,
+    needs: Features::AVX512.and(Features::AMX),
+    unless: Features::NONE,
     serves: |ukernel| ukernel == MicroKernel::TilesOff,
     assemble: |a, _| {
         a.tilerelease()?;

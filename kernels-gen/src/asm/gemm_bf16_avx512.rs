@@ -13,12 +13,13 @@ use iced_x86::code_asm::{
     zmmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// Decoding.
 pub const DECODE: AsmKernel = AsmKernel {
     name: "decode_bf16_avx512",
-    levels: |level| level >= Level::V4,
+    needs: Features::AVX512,
+    unless: Features::NONE,
     serves: |ukernel| ukernel == MicroKernel::DecodeBf16,
     assemble: |a, _| decode(a),
 };
@@ -26,7 +27,8 @@ pub const DECODE: AsmKernel = AsmKernel {
 /// Multiplying.
 pub const GEMM: AsmKernel = AsmKernel {
     name: "gemm_bf16_avx512",
-    levels: |level| level >= Level::V4,
+    needs: Features::AVX512,
+    unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::GemmBf16(Shape { tiles: 1..=2, .. })),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::GemmBf16(shape) => Gemm::assemble(a, shape),

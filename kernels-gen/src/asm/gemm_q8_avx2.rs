@@ -8,6 +8,7 @@
 use super::AsmKernel;
 use super::dot_q8_avx2::{Constants, load_nibbles, load_row_scale};
 use super::regs::{PARAMS, Regs, SCRATCH};
+use super::stored::{has_nibbles, has_table};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::{data_lines, scale_bytes};
 use crate::ukernel::gemm_q8::{
@@ -19,16 +20,22 @@ use iced_x86::code_asm::{
     AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, dword_ptr, qword_ptr, ymmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// Decoding.
 pub const DECODE: AsmKernel = AsmKernel {
     name: "decode_avx2",
-    levels: |_| true,
-    serves: |ukernel| matches!(ukernel, MicroKernel::Decode { .. } | MicroKernel::DecodeWords),
+    needs: Features::FLOOR,
+    unless: Features::NONE,
+    serves: |ukernel| {
+        matches!(
+            ukernel,
+            MicroKernel::Decode { .. } | MicroKernel::DecodeWords { format: WeightFormat::Int8 }
+        )
+    },
     assemble: |a, ukernel| match ukernel {
         MicroKernel::Decode { format } => decode(a, format),
-        MicroKernel::DecodeWords => decode_words(a),
+        MicroKernel::DecodeWords { .. } => decode_words(a),
         _ => Ok(()),
     },
 };
@@ -36,7 +43,8 @@ pub const DECODE: AsmKernel = AsmKernel {
 /// Multiplying with `vpdpbusd`, VEX-encoded.
 pub const VNNI: AsmKernel = AsmKernel {
     name: "gemm_q8_avx2vnni",
-    levels: |level| level == Level::V3Vnni,
+    needs: Features::FLOOR.and(Features::AVX_VNNI),
+    unless: Features::NONE,
     serves: |ukernel| ukernel.is_gemm(DotStep::K4),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::GemmQ8 { tiles, tokens, .. } => Gemm::new().emit(a, tiles, tokens),
@@ -83,7 +91,7 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
     let (table, bytes, scale) = (regs.half(), regs.halves(8), regs.halves(2));
     regs.save(a)?;
     a.lea(constants.base, qword_ptr(constants.label))?;
-    if format == WeightFormat::Mxfp4 {
+    if has_table(format) {
         a.vmovdqu(table, constants.table())?;
     }
     let lines = data_lines(format);
@@ -99,7 +107,7 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
         let (line, half) = (vector / 2, vector % 2);
         let source = ymmword_ptr(data + vector * BYTES);
         let place = |line: usize| ymmword_ptr(out + (DECODED_DATA + line * LINE + half * BYTES));
-        if format == WeightFormat::Int8 {
+        if !has_nibbles(format) {
             a.vmovdqu(bytes[vector % 8], source)?;
             a.vmovdqu(place(line), bytes[vector % 8])?;
             continue;

@@ -17,11 +17,13 @@ use iced_x86::code_asm::{
     ymmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE};
+use kernmill_plan::target::Features;
 
 /// The version.
 pub const WIDE: AsmKernel = AsmKernel {
     name: "gemm_q8_avx2",
-    levels: |_| true,
+    needs: Features::FLOOR,
+    unless: Features::NONE,
     serves: |ukernel| ukernel.is_gemm(DotStep::K2),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::GemmQ8 { weights, tiles, tokens } => Gemm::new(a, weights, tokens).emit(a, tiles),

@@ -7,6 +7,7 @@
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};
+use super::stored::{has_nibbles, has_table};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::block::{MXFP4_TABLE, data_lines, scale_bytes};
 use crate::ukernel::gemm_q8::{
@@ -19,12 +20,13 @@ use iced_x86::code_asm::{
     zmmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// Decoding.
 pub const DECODE: AsmKernel = AsmKernel {
     name: "decode_avx512",
-    levels: |level| level >= Level::V4,
+    needs: Features::AVX512,
+    unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::Decode { .. }),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::Decode { format } => decode(a, format),
@@ -35,7 +37,8 @@ pub const DECODE: AsmKernel = AsmKernel {
 /// Multiplying.
 pub const GEMM: AsmKernel = AsmKernel {
     name: "gemm_q8_avx512vnni",
-    levels: |level| level >= Level::CascadeLake,
+    needs: Features::AVX512.and(Features::AVX512_VNNI),
+    unless: Features::NONE,
     serves: |ukernel| ukernel.is_gemm(DotStep::K4) || is_overlap(ukernel),
     assemble: |a, ukernel| assemble(a, ukernel, Scaling::Multiply),
 };
@@ -45,7 +48,8 @@ pub const GEMM: AsmKernel = AsmKernel {
 /// does both (Intel's), the second addition costs more than the multiplication saved.
 pub const GEMM_ADDS: AsmKernel = AsmKernel {
     name: "gemm_q8_avx512vnni_adds",
-    levels: |level| level >= Level::CascadeLake,
+    needs: Features::AVX512.and(Features::AVX512_VNNI),
+    unless: Features::NONE,
     serves: |ukernel| {
         matches!(ukernel, MicroKernel::GemmQ8 { weights: Decoded::U8Max24Pow2, tiles: 1..=2, tokens: 1..=6 })
             || is_overlap(ukernel)
@@ -95,10 +99,10 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
     regs.save(a)?;
     a.lea(SCRATCH, qword_ptr(pool))?;
     a.vpbroadcastd(magic, dword_ptr(SCRATCH + NEGATIVE_MAGIC))?;
-    if format != WeightFormat::Int8 {
+    if has_nibbles(format) {
         a.vpbroadcastd(mask, dword_ptr(SCRATCH + MASK))?;
     }
-    if format == WeightFormat::Mxfp4 {
+    if has_table(format) {
         a.vpbroadcastd(half, dword_ptr(SCRATCH + HALF))?;
         a.vpbroadcastd(smallest, dword_ptr(SCRATCH + SMALLEST))?;
         a.vbroadcasti32x4(table, xmmword_ptr(SCRATCH + TABLE))?;
@@ -108,7 +112,7 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
     a.test(blocks, blocks)?;
     a.je(done)?;
     a.set_label(&mut again)?;
-    if format == WeightFormat::Mxfp4 {
+    if has_table(format) {
         a.vpmovzxbd(w, xmmword_ptr(scales))?;
         a.vpslld(w, w, 23)?;
         // A scale byte of 0 stands for 2^-127, whose bits are below those of every other.
@@ -123,7 +127,7 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
     for line in 0..lines {
         let source = zmmword_ptr(data + line * LINE);
         let place = |index: usize| zmmword_ptr(out + (DECODED_DATA + index * LINE));
-        if format == WeightFormat::Int8 {
+        if !has_nibbles(format) {
             a.vmovdqu64(bytes[line], source)?;
             a.vmovdqu64(place(line), bytes[line])?;
             continue;
@@ -133,7 +137,7 @@ fn decode(a: &mut CodeAssembler, format: WeightFormat) -> Result<(), IcedError> 
         a.vpsrlw(high, low, 4)?;
         a.vpandd(low, low, mask)?;
         a.vpandd(high, high, mask)?;
-        if format == WeightFormat::Mxfp4 {
+        if has_table(format) {
             a.vpshufb(low, table, low)?;
             a.vpshufb(high, table, high)?;
         }

@@ -21,12 +21,13 @@ use iced_x86::code_asm::{
     zmmword_ptr,
 };
 use kernmill_plan::format::{BLOCK, LINE};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// The version.
 pub const WIDE: AsmKernel = AsmKernel {
     name: "gemm_q8_avx512bw",
-    levels: |level| level >= Level::V4,
+    needs: Features::AVX512,
+    unless: Features::NONE,
     serves: |ukernel| ukernel.is_gemm(DotStep::K4),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::GemmQ8 { weights, tiles, tokens } => {

@@ -1,7 +1,9 @@
-//! Assembled micro-kernel micro-kernels, assembled: the versions of [`MicroKernel`]s for vectors that Cranelift does not have.
+//! Assembled micro-kernel micro-kernels, assembled: the versions of [`MicroKernel`]s for vectors that
+//! Cranelift does not have.
 //!
-//! Each has the contract of its micro-kernel and gives the same bits as the 128-bit version; each file says what it needs of the CPU, its
-//! tile, and what it clobbers. Micro-kernels without an assembled version for a level use the 128-bit one.
+//! Each has the contract of its micro-kernel and gives the same bits as the 128-bit version; each file says
+//! what it needs of the CPU, its tile, and what it clobbers. Micro-kernels without an assembled version for
+//! a level use the 128-bit one.
 
 mod add_dot_avx2;
 mod add_dot_avx512;
@@ -32,6 +34,7 @@ mod regs;
 mod rms_norm;
 mod softmax_avx2;
 mod softmax_avx512;
+mod stored;
 mod vector;
 
 pub use regs::ZMM;
@@ -39,18 +42,28 @@ pub use regs::ZMM;
 use crate::ukernel::MicroKernel;
 use iced_x86::IcedError;
 use iced_x86::code_asm::CodeAssembler;
-use kernmill_plan::target::Level;
+use kernmill_plan::target::{Features, Level};
 use std::fmt;
 
 /// One assembled version of a micro-kernel.
 pub struct AsmKernel {
     /// Name in listings.
     pub name: &'static str,
-    /// Whether code of that level may use it.
-    pub levels: fn(Level) -> bool,
+    /// Features that its instructions are of.
+    pub needs: Features,
+    /// Features of CPUs on which it is left out, because it is the slower way there; none if it is good
+    /// everywhere.
+    pub unless: Features,
     /// Whether it computes that micro-kernel.
     pub serves: fn(MicroKernel) -> bool,
     assemble: fn(&mut CodeAssembler, MicroKernel) -> Result<(), IcedError>,
+}
+
+impl AsmKernel {
+    /// Whether code that may use these features takes it.
+    pub fn is_for(&self, features: Features) -> bool {
+        features.has(self.needs) && (self.unless.is_empty() || !features.has(self.unless))
+    }
 }
 
 impl fmt::Debug for AsmKernel {
@@ -110,9 +123,11 @@ pub const ALL: &[AsmKernel] = &[
     add_weighted::AVX2,
 ];
 
-/// The assembled versions that serve a micro-kernel at a level, in the order of [`ALL`]. The 128-bit version serves it besides.
+/// The assembled versions that serve a micro-kernel at a level, in the order of [`ALL`]. The 128-bit
+/// version serves it besides.
 pub fn candidates(ukernel: &MicroKernel, level: Level) -> impl Iterator<Item = &'static AsmKernel> {
-    ALL.iter().filter(move |wide| (wide.levels)(level) && (wide.serves)(ukernel.clone()))
+    let known = ALL.iter().filter(move |_| stored::is_decoded(ukernel));
+    known.filter(move |wide| wide.is_for(level.features()) && (wide.serves)(ukernel.clone()))
 }
 
 /// The first of the [`candidates`], if any.
@@ -131,15 +146,16 @@ pub enum AssembleError {
     Check(#[from] check::Violation),
 }
 
-/// Machine code of an assembled version, constants behind it, checked against the micro-kernel's contract and the level's features.
+/// Machine code of an assembled version, constants behind it, checked against the micro-kernel's contract
+/// and the features that it states.
 ///
 /// # Errors
 /// Never for the versions here: an error is a defect.
-pub fn assemble(wide: &AsmKernel, ukernel: &MicroKernel, level: Level) -> Result<Vec<u8>, AssembleError> {
+pub fn assemble(wide: &AsmKernel, ukernel: &MicroKernel) -> Result<Vec<u8>, AssembleError> {
     let mut code = CodeAssembler::new(64)?;
     (wide.assemble)(&mut code, ukernel.clone())?;
     let bytes = code.assemble(0)?;
-    check::check(&bytes, &ukernel.contract(), ukernel.tiles(), level)?;
+    check::check(&bytes, &ukernel.contract(), ukernel.tiles(), wide.needs)?;
     Ok(bytes)
 }
 
@@ -168,7 +184,7 @@ mod tests {
                 ukernels.extend((1..=2).map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
             }
             if format.is_blocked() {
-                ukernels.extend([MicroKernel::Decode { format }, MicroKernel::DecodeWords]);
+                ukernels.extend([MicroKernel::Decode { format }, MicroKernel::DecodeWords { format }]);
             } else {
                 ukernels.extend((1..=50).map(|k| MicroKernel::DotF32 { format, k, tokens: 1 }));
             }
@@ -211,8 +227,7 @@ mod tests {
             for ukernel in ukernels() {
                 for wide in candidates(&ukernel, level) {
                     let what = format!("{} of {ukernel} for {}", wide.name, level.name());
-                    let code =
-                        assemble(wide, &ukernel, level).unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let code = assemble(wide, &ukernel).unwrap_or_else(|error| panic!("{what}: {error}"));
                     let mut returned = false;
                     for instruction in &mut Decoder::new(64, &code, DecoderOptions::NONE) {
                         if instruction.flow_control() == FlowControl::Return {
@@ -221,7 +236,11 @@ mod tests {
                         }
                         assert!(!instruction.is_invalid(), "{what}");
                         let evex = instruction.encoding() == EncodingKind::EVEX;
-                        assert!(!evex || level >= Level::V4, "{what}: {:?}", instruction.code());
+                        assert!(
+                            !evex || level.features().has(Features::AVX512),
+                            "{what}: {:?}",
+                            instruction.code()
+                        );
                     }
                     assert!(returned, "{what}");
                 }

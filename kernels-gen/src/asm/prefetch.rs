@@ -8,11 +8,13 @@ use crate::ukernel::MicroKernel;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{AsmRegister64, CodeAssembler, byte_ptr};
 use kernmill_plan::format::LINE;
+use kernmill_plan::target::Features;
 
 /// The version.
 pub const WIDE: AsmKernel = AsmKernel {
     name: "prefetch_sse",
-    levels: |_| true,
+    needs: Features::FLOOR,
+    unless: Features::NONE,
     serves: |ukernel| ukernel == MicroKernel::Prefetch,
     assemble: |a, _| prefetch(a),
 };

@@ -11,12 +11,13 @@ use iced_x86::code_asm::{
 };
 use kernmill_plan::format::BLOCK;
 use kernmill_plan::numeric::ROUND_MAGIC;
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// 256 bits.
 pub const AVX2: AsmKernel = AsmKernel {
     name: "quantize_avx2",
-    levels: |level| matches!(level, Level::V3 | Level::V3Vnni),
+    needs: Features::FLOOR,
+    unless: Features::AVX512,
     serves: |ukernel| ukernel == MicroKernel::Quantize,
     assemble: |a, _| quantize(a, prepare_half, block_half),
 };
@@ -24,7 +25,8 @@ pub const AVX2: AsmKernel = AsmKernel {
 /// 512 bits.
 pub const AVX512: AsmKernel = AsmKernel {
     name: "quantize_avx512",
-    levels: |level| level >= Level::V4,
+    needs: Features::AVX512,
+    unless: Features::NONE,
     serves: |ukernel| ukernel == MicroKernel::Quantize,
     assemble: |a, _| quantize(a, prepare_full, block_full),
 };

@@ -9,12 +9,13 @@ use iced_x86::IcedError;
 use iced_x86::code_asm::registers::{xmm, ymm, zmm};
 use iced_x86::code_asm::{AsmRegister64, CodeAssembler, dword_ptr, qword_ptr};
 use kernmill_plan::format::TILE_ROWS;
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// 256 bits.
 pub const AVX2: AsmKernel = AsmKernel {
     name: "rms_norm_avx2",
-    levels: |level| matches!(level, Level::V3 | Level::V3Vnni),
+    needs: Features::FLOOR,
+    unless: Features::AVX512,
     serves,
     assemble: |a, ukernel| assemble(a, ukernel, Width::Half),
 };
@@ -22,7 +23,8 @@ pub const AVX2: AsmKernel = AsmKernel {
 /// 512 bits.
 pub const AVX512: AsmKernel = AsmKernel {
     name: "rms_norm_avx512",
-    levels: |level| level >= Level::V4,
+    needs: Features::AVX512,
+    unless: Features::NONE,
     serves,
     assemble: |a, ukernel| assemble(a, ukernel, Width::Full),
 };

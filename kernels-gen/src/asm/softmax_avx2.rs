@@ -11,7 +11,7 @@ use crate::ukernel::MicroKernel;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{AsmRegister64, AsmRegisterYmm, CodeAssembler, dword_ptr, eax, ymmword_ptr};
 use kernmill_plan::kv::BLOCK_TOKENS;
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// Columns per vector.
 const LANES: usize = 8;
@@ -28,7 +28,8 @@ const COLUMNS: usize = HIDDEN + BYTES;
 /// The softmax version.
 pub const SOFTMAX: AsmKernel = AsmKernel {
     name: "softmax_avx2",
-    levels: |level| matches!(level, Level::V3 | Level::V3Vnni),
+    needs: Features::FLOOR,
+    unless: Features::AVX512,
     serves: |ukernel| ukernel == MicroKernel::Softmax,
     assemble: |a, _| softmax(a),
 };
@@ -36,7 +37,8 @@ pub const SOFTMAX: AsmKernel = AsmKernel {
 /// The version that combines.
 pub const COMBINE: AsmKernel = AsmKernel {
     name: "combine_avx2",
-    levels: |level| matches!(level, Level::V3 | Level::V3Vnni),
+    needs: Features::FLOOR,
+    unless: Features::AVX512,
     serves: |ukernel| matches!(ukernel, MicroKernel::Combine { head_dim, .. } if head_dim % LANES == 0),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::Combine { head_dim, group, sinks } => combine(a, head_dim, group, sinks),

@@ -10,7 +10,7 @@ use super::regs::{PARAMS, Regs, SCRATCH, low};
 use crate::ukernel::MicroKernel;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{AsmRegisterZmm, CodeAssembler, dword_bcst, dword_ptr, eax, k1, zmmword_ptr};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// Columns per vector.
 const LANES: usize = 16;
@@ -24,7 +24,8 @@ const NOT_LESS: i32 = 5;
 /// The softmax version.
 pub const SOFTMAX: AsmKernel = AsmKernel {
     name: "softmax_avx512",
-    levels: |level| level >= Level::V4,
+    needs: Features::AVX512,
+    unless: Features::NONE,
     serves: |ukernel| ukernel == MicroKernel::Softmax,
     assemble: |a, _| softmax(a),
 };
@@ -32,7 +33,8 @@ pub const SOFTMAX: AsmKernel = AsmKernel {
 /// The version that combines.
 pub const COMBINE: AsmKernel = AsmKernel {
     name: "combine_avx512",
-    levels: |level| level >= Level::V4,
+    needs: Features::AVX512,
+    unless: Features::NONE,
     serves: |ukernel| matches!(ukernel, MicroKernel::Combine { head_dim, .. } if head_dim % LANES == 0),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::Combine { head_dim, group, sinks } => combine(a, head_dim, group, sinks),

@@ -33,6 +33,7 @@ fn unit_tiles(part: &Part) -> Vec<(usize, usize, usize)> {
 /// The micro-kernels that multiply a unit's pairs and decode beside it, `tokens` rows at a time; none if there is a pair without.
 pub fn overlaps(part: &Part, tokens: usize) -> Vec<MicroKernel> {
     let tiles = unit_tiles(part);
+    // The one format that they decode.
     if part.mats[0].format != WeightFormat::Mxfp4 || !tiles.len().is_multiple_of(2) {
         return Vec::new();
     }

@@ -197,7 +197,7 @@ impl Checker<'_> {
         self.ensure(tiles <= limit::VOCAB && experts <= limit::EXPERTS, || {
             format!("a LoRA target of {tiles} tiles and {experts} experts")
         })?;
-        let plain = |format: WeightFormat| matches!(format, WeightFormat::F32 | WeightFormat::Bf16);
+        let plain = |format: WeightFormat| !format.is_blocked();
         self.ensure(format.is_none_or(plain), || format!("adapters of {format:?}"))?;
         let columns = columns.map(|columns| columns as u32);
         let (tiles, experts) = (tiles as u32, experts as u32);

@@ -5,7 +5,7 @@ use crate::expr::Expr;
 use crate::kernel::{Body, Home, RowOp, RowType, ValId};
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::contract::Need;
-use kernmill_plan::format::{BLOCK, TILE_ROWS, WeightFormat, f32_row_stride};
+use kernmill_plan::format::{BLOCK, TILE_ROWS, f32_row_stride};
 use kernmill_plan::kv::{KvElem, KvGeometry, LayerKind};
 use kernmill_plan::limit;
 
@@ -50,11 +50,10 @@ impl Checker<'_> {
             RowOp::Embed { table, format, row_bytes, out } => {
                 self.rows_are(rows, Rows::Tokens)?;
                 let n = self.f32(*out)?;
-                let row = match format {
-                    WeightFormat::F32 => n * 4,
-                    WeightFormat::Bf16 => n * 2,
-                    other => return self.wrong(format!("a table of {}", other.name())),
+                let Some(element) = format.decode().plain() else {
+                    return self.wrong(format!("a table of {}", format.name()));
                 };
+                let row = n * element.bytes();
                 self.multiple(n, VECTOR)?;
                 self.ensure(*row_bytes >= row, || {
                     format!("rows of the table are {row_bytes} bytes apart and have {row}")

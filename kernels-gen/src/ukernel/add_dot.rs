@@ -8,14 +8,22 @@ use super::param::{Amount, Param, Region};
 use crate::emit::{Emit, LANES};
 use cranelift_codegen::ir::types::{F32X4, I32X4};
 use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::format::{LINE, TILE_ROWS, WeightFormat};
+use kernmill_plan::format::{LINE, PlainDecode, TILE_ROWS, WeightFormat};
 
 /// Rows that the micro-kernel comes in, descending; the last is 1.
 pub const TOKENS: [usize; 2] = [6, 1];
 
 /// Columns in a line of a tile.
+///
+/// # Panics
+/// For a format with blocks, which adapters do not have.
 pub fn per_line(format: WeightFormat) -> usize {
-    if format == WeightFormat::Bf16 { 2 } else { 1 }
+    plain(format).per_line()
+}
+
+/// How elements of an adapter's tile are read.
+fn plain(format: WeightFormat) -> PlainDecode {
+    format.decode().plain().unwrap_or_else(|| panic!("adapters in {}", format.name()))
 }
 
 pub fn contract(format: WeightFormat, tokens: usize) -> Vec<Param> {
@@ -42,9 +50,9 @@ pub fn emit(e: &mut Emit, params: &[Value], format: WeightFormat, tokens: usize)
             let zero = e.i64(0);
             let sums = e.for_carry(zero, turns, 1, &sums, |e, turn, sums| {
                 let (tile, x) = (e.at(tile, turn, four * LINE), e.at(x, turn, 16));
-                let weights: Vec<Value> = match format {
-                    WeightFormat::Bf16 => (0..2).flat_map(|line| pair(e, tile, line * LINE)).collect(),
-                    _ => (0..4).map(|line| e.load(F32X4, tile, line * LINE)).collect(),
+                let weights: Vec<Value> = match plain(format) {
+                    PlainDecode::Bf16 => (0..2).flat_map(|line| pair(e, tile, line * LINE)).collect(),
+                    PlainDecode::F32 => (0..4).map(|line| e.load(F32X4, tile, line * LINE)).collect(),
                 };
                 weights
                     .into_iter()

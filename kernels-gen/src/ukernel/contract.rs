@@ -43,9 +43,9 @@ impl MicroKernel {
                 Param::Write(Region::new(Amount::times(3, DECODED_BLOCK))),
                 Param::Number,
             ],
-            MicroKernel::DecodeWords => vec![
-                Param::Read(Region::new(Amount::times(3, scale_bytes(WeightFormat::Int8)))),
-                Param::Read(Region::new(Amount::times(3, data_lines(WeightFormat::Int8) * LINE))),
+            MicroKernel::DecodeWords { format } => vec![
+                Param::Read(Region::new(Amount::times(3, scale_bytes(format)))),
+                Param::Read(Region::new(Amount::times(3, data_lines(format) * LINE))),
                 Param::Write(Region::new(Amount::times(3, WORDS_BLOCK))),
                 Param::Number,
             ],
@@ -186,7 +186,7 @@ mod tests {
             MicroKernel::DotQ8x4 { format, k: 32, tokens: 1, order: Order::Straight },
             MicroKernel::DotF32 { format, k: 32, tokens: 1 },
             MicroKernel::Decode { format },
-            MicroKernel::DecodeWords,
+            MicroKernel::DecodeWords { format: WeightFormat::Int8 },
             MicroKernel::GemmQ8 { weights: Decoded::U8Max24Pow2, tiles: 1, tokens: 1 },
             MicroKernel::GemmDecode(Overlap { tokens: 6, stride: 128, gap: 64 }),
             MicroKernel::Prefetch,

@@ -8,9 +8,10 @@
 //!
 //! Tile: one token by all 16 rows at once, or several tokens by four rows at a time (four passes over the tile, which fits L1).
 
-use crate::emit::{Emit, LANES, MEM};
-use crate::ukernel::block::{MXFP4_TABLE, bias, scale_bytes};
-use cranelift_codegen::ir::types::{F32X4, I8X16, I16X8, I32, I32X4, I64};
+use crate::emit::{Emit, LANES};
+use crate::ukernel::block::{bias, data_lines, scale_bytes};
+use crate::ukernel::decode::{CHUNKS, Decoder};
+use cranelift_codegen::ir::types::{F32X4, I8X16, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, LINE, Q8Row, TILE_ROWS, WeightFormat};
 
@@ -122,10 +123,6 @@ impl Dot {
         Tile::Split(TilePtr { scales, data })
     }
 
-    fn nibbles(&self) -> bool {
-        self.format != WeightFormat::Int8
-    }
-
     /// `quads` groups of four rows, all tokens, over the whole of k.
     fn quads(&self, e: &mut Emit, tile: impl Into<Tile>, out: Out, quads: usize) {
         let tile = match tile.into() {
@@ -139,8 +136,7 @@ impl Dot {
         let (start, end) = (e.i64(0), e.i64((self.k / BLOCK) as i64));
         let sums = e.for_carry(start, end, 1, &init, |e, block, acc| {
             let scales = e.at(tile.scales, block, scale_bytes(self.format));
-            let lines = if self.nibbles() { 4 } else { 8 };
-            let data = e.at(data_start, block, lines * LINE);
+            let data = e.at(data_start, block, data_lines(self.format) * LINE);
             self.block(e, block, scales, data, quads, acc)
         });
         for (i, sum) in sums.iter().enumerate() {
@@ -160,7 +156,7 @@ impl Dot {
         quads: usize,
         acc: &[Value],
     ) -> Vec<Value> {
-        let decoder = Decoder { format: self.format };
+        let decoder = Decoder::new(self.format);
         let row = Q8Row { k: self.k };
         let offset = e.mul_imm(block, BLOCK as i64);
         let values: Vec<Value> = self.rows.iter().map(|r| e.add(*r, offset)).collect();
@@ -172,28 +168,24 @@ impl Dot {
             let correction = e.splat(correction);
             ints.extend(vec![correction; quads]);
         }
-        let lines = if self.nibbles() { 4 } else { 8 };
-        for line in 0..lines {
-            for half in 0..if self.nibbles() { 2 } else { 1 } {
-                let activation = (line * if self.nibbles() { 2 } else { 1 } + half) * 4;
-                let broadcast: Vec<Value> = values
-                    .iter()
-                    .map(|v| {
-                        let four = e.load(I32, *v, activation);
-                        let splat = e.splat(four);
-                        e.cast(I8X16, splat)
-                    })
-                    .collect();
-                for quad in 0..quads {
-                    let w = decoder.weights(e, data, line * LINE + quad * LANES * 4, half);
-                    for (token, a) in broadcast.iter().enumerate() {
-                        let i = token * quads + quad;
-                        ints[i] = if self.nibbles() {
-                            e.dot_small_u8_i8(ints[i], w, *a, self.vnni)
-                        } else {
-                            e.dot_u8_i8(ints[i], w, *a, self.vnni)
-                        };
-                    }
+        for chunk in 0..CHUNKS {
+            let broadcast: Vec<Value> = values
+                .iter()
+                .map(|v| {
+                    let four = e.load(I32, *v, chunk * 4);
+                    let splat = e.splat(four);
+                    e.cast(I8X16, splat)
+                })
+                .collect();
+            for quad in 0..quads {
+                let w = decoder.weights(e, data, quad, chunk);
+                for (token, a) in broadcast.iter().enumerate() {
+                    let i = token * quads + quad;
+                    ints[i] = if decoder.is_small() {
+                        e.dot_small_u8_i8(ints[i], w, *a, self.vnni)
+                    } else {
+                        e.dot_u8_i8(ints[i], w, *a, self.vnni)
+                    };
                 }
             }
         }
@@ -212,52 +204,6 @@ impl Dot {
     }
 }
 
-/// Reads elements and scales of a block format.
-#[derive(Clone, Copy)]
-pub struct Decoder {
-    pub format: WeightFormat,
-}
-
-impl Decoder {
-    fn nibbles(self) -> bool {
-        self.format != WeightFormat::Int8
-    }
-
-    /// Four rows' unsigned bytes: of a line, or of the low (0) or high (1) nibbles of one.
-    pub fn weights(self, e: &mut Emit, data: Value, offset: usize, half: usize) -> Value {
-        let bytes = e.b.ins().load(I8X16, MEM, data, offset as i32);
-        if !self.nibbles() {
-            return bytes;
-        }
-        let shifted = if half == 0 {
-            bytes
-        } else {
-            let words = e.cast(I16X8, bytes);
-            let words = e.b.ins().ushr_imm_u(words, 4);
-            e.cast(I8X16, words)
-        };
-        let mask = e.bytes([0x0f; 16]);
-        let codes = e.b.ins().band(shifted, mask);
-        if self.format == WeightFormat::Int4 {
-            return codes;
-        }
-        let table = e.bytes(MXFP4_TABLE);
-        e.b.ins().x86_pshufb(table, codes)
-    }
-
-    /// The scales of quad `quad`'s four rows as f32, halved for mxfp4, whose integers are twice the value.
-    pub fn row_scales(self, e: &mut Emit, scales: Value, quad: usize) -> Value {
-        if self.format == WeightFormat::Mxfp4 {
-            let four = e.load(I32, scales, quad * LANES);
-            let scales = e8m0_to_f32(e, four);
-            let half = e.splat_f32(0.5);
-            e.fmul(half, scales)
-        } else {
-            e.load_f16x4(scales, quad * LANES * 2)
-        }
-    }
-}
-
 /// A whole tile, or one quad of it.
 #[derive(Clone, Copy)]
 enum Tile {
@@ -269,20 +215,4 @@ impl From<Value> for Tile {
     fn from(tile: Value) -> Self {
         Tile::Whole(tile)
     }
-}
-
-/// Four E8M0 bytes (an i32) as f32: `2^(s-127)`, with the denormal 2^-127 for s = 0; 255 gives infinity.
-pub fn e8m0_to_f32(e: &mut Emit, four: Value) -> Value {
-    let lanes = e.splat(four);
-    let bytes = e.cast(I8X16, lanes);
-    let words = e.b.ins().uwiden_low(bytes);
-    let s = e.b.ins().uwiden_low(words);
-    let normal = e.b.ins().ishl_imm_u(s, 23);
-    let zero = e.splat_i32(0);
-    let is_zero = e.icmp(cranelift_codegen::ir::condcodes::IntCC::Equal, s, zero);
-    let smallest = e.splat_i32(0x0040_0000);
-    let denormal = e.b.ins().band(is_zero, smallest);
-    let bits = e.b.ins().bor(normal, denormal);
-    debug_assert_eq!(e.b.func.dfg.value_type(bits), I32X4);
-    e.cast(F32X4, bits)
 }

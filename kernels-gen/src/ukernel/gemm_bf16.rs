@@ -18,10 +18,10 @@
 
 use crate::emit::{Emit, LANES};
 use crate::ukernel::block::{data_lines, scale_bytes};
-use crate::ukernel::dot_f32::signed_bytes;
-use crate::ukernel::dot_q8::{QUADS, e8m0_to_f32};
+use crate::ukernel::decode::Decoder;
+use crate::ukernel::dot_q8::QUADS;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32X4, I8X16, I16X8, I32, I32X4};
+use cranelift_codegen::ir::types::{F32X4, I16X8, I32, I32X4};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 
@@ -59,6 +59,7 @@ pub struct Shape {
 pub fn decode(e: &mut Emit, params: &[Value]) {
     let (scales, data, out, blocks) = (params[0], params[1], params[2], params[3]);
     let format = WeightFormat::Mxfp4;
+    let decoder = Decoder::new(format);
     let zero = e.i64(0);
     e.for_range(zero, blocks, 1, |e, block| {
         let scales = e.at(scales, block, scale_bytes(format));
@@ -67,13 +68,9 @@ pub fn decode(e: &mut Emit, params: &[Value]) {
         e.for_count(QUADS, |e, quad| {
             let (scales, data) = (e.at(scales, quad, LANES), e.at(data, quad, LANES * 4));
             let out = e.at(out, quad, LANES * 4);
-            let four = e.load(I32, scales, 0);
-            let scale = e8m0_to_f32(e, four);
-            let half = e.splat_f32(0.5);
-            let scale = e.fmul(scale, half);
+            let scale = decoder.scale_of_signed(e, scales);
             for line in 0..data_lines(format) {
-                let bytes = e.load(I8X16, data, line * LINE);
-                for (half, signed) in signed_bytes(e, format, bytes).into_iter().enumerate() {
+                for (half, signed) in decoder.signed(e, data, line).into_iter().enumerate() {
                     for pair in 0..2 {
                         let both = decode_pair(e, signed, scale, pair);
                         e.store(both, out, (line * 4 + half * 2 + pair) * LINE);

@@ -3,7 +3,7 @@
 //! - decode: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64)`: `blocks` blocks of one packed
 //!   tile, from the given places in its scale and data planes, to [`DECODED_BLOCK`] bytes each: a line of 16 f32 `w` (the weight
 //!   scale, halved for mxfp4), a line of 16 f32 `-MAGIC * w`, and 8 lines of 16 rows x 4 unsigned bytes, as int8 tiles have them.
-//! - decode words: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64)`: the same of an int8 tile, but a block is [`WORDS_BLOCK`] bytes: a line of
+//! - decode words: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64)`: the same of a tile of larger integers, but a block is [`WORDS_BLOCK`] bytes: a line of
 //!   16 f32 `w`, and 16 lines of 16 rows x 2 signed int16: line q those of 4q and 4q + 2, line 8 + q those of 4q + 1 and 4q + 3.
 //! - gemm: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, stride: u64, gap: u64)`: adds `blocks` blocks
 //!   of one or two decoded tiles, [`Decoded::tile_bytes`] apart, times a panel of `tokens` rows, to `sums`: 16 f32 per token and tile, tokens
@@ -26,12 +26,13 @@
 //!   between gemm micro-kernels for what is decoded next: all of it at once would wait for memory.
 
 use crate::emit::{Emit, LANES};
-use crate::ukernel::block::{data_lines, scale_bytes};
-use crate::ukernel::dot_q8::{Decoder, QUADS};
+use crate::ukernel::block::{data_lines, decode_of, scale_bytes};
+use crate::ukernel::decode::{CHUNKS, Decoder};
+use crate::ukernel::dot_q8::QUADS;
 use cranelift_codegen::ir::types::{F32X4, I8X16, I16X8, I32};
 use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
-use kernmill_plan::target::Level;
+use kernmill_plan::format::{BLOCK, LINE, Scale, WeightFormat};
+use kernmill_plan::target::{Features, Level};
 
 /// Rows of a panel.
 pub const GROUP: usize = 6;
@@ -83,7 +84,9 @@ pub enum DotStep {
 impl DotStep {
     /// What a level's micro-kernels do.
     pub fn at(level: Level) -> DotStep {
-        if level == Level::V3 { DotStep::K2 } else { DotStep::K4 }
+        let features = level.features();
+        let four = [Features::AVX_VNNI, Features::AVX512].iter().any(|feature| features.has(*feature));
+        if four { DotStep::K4 } else { DotStep::K2 }
     }
 
     /// Kinds of decoded weights.
@@ -96,12 +99,13 @@ impl DotStep {
 
     /// What decoded tiles of a format are.
     pub fn decoded(self, format: WeightFormat) -> Decoded {
-        match (self, format) {
-            (DotStep::K4, WeightFormat::Mxfp4) => Decoded::U8Max24Pow2,
-            (DotStep::K4, WeightFormat::Int4) => Decoded::U8Max24,
-            (DotStep::K4, _) => Decoded::U8,
-            (DotStep::K2, WeightFormat::Mxfp4 | WeightFormat::Int4) => Decoded::U8Pairwise,
-            (DotStep::K2, _) => Decoded::I16,
+        let small = decode_of(format).largest() <= 24;
+        match (self, small, format.descriptor().scale) {
+            (DotStep::K4, true, Scale::E8M0) => Decoded::U8Max24Pow2,
+            (DotStep::K4, true, Scale::F16 | Scale::None) => Decoded::U8Max24,
+            (DotStep::K4, false, _) => Decoded::U8,
+            (DotStep::K2, true, _) => Decoded::U8Pairwise,
+            (DotStep::K2, false, _) => Decoded::I16,
         }
     }
 }
@@ -182,7 +186,7 @@ const _: () = assert!(PANEL_STARTS + GROUP * 4 <= PANEL_BLOCK);
 /// Emits `Decode`.
 pub fn decode(e: &mut Emit, params: &[Value], format: WeightFormat) {
     let (scales, data, out, blocks) = (params[0], params[1], params[2], params[3]);
-    let decoder = Decoder { format };
+    let decoder = Decoder::new(format);
     let zero = e.i64(0);
     e.for_range(zero, blocks, 1, |e, block| {
         let scales = e.at(scales, block, scale_bytes(format));
@@ -195,38 +199,33 @@ pub fn decode(e: &mut Emit, params: &[Value], format: WeightFormat) {
             let negative = e.fmul(magic, w);
             e.store(negative, out, LINE + quad * 16);
         }
-        let halves = if data_lines(format) == 4 { 2 } else { 1 };
-        for line in 0..data_lines(format) {
-            for half in 0..halves {
-                for quad in 0..QUADS {
-                    let bytes = decoder.weights(e, data, line * LINE + quad * 16, half);
-                    e.store(bytes, out, DECODED_DATA + (line * halves + half) * LINE + quad * 16);
-                }
+        for chunk in 0..CHUNKS {
+            for quad in 0..QUADS {
+                let bytes = decoder.weights(e, data, quad, chunk);
+                e.store(bytes, out, DECODED_DATA + chunk * LINE + quad * 16);
             }
         }
     });
 }
 
 /// Emits `DecodeWords`.
-pub fn decode_words(e: &mut Emit, params: &[Value]) {
+pub fn decode_words(e: &mut Emit, params: &[Value], format: WeightFormat) {
     let (scales, data, out, blocks) = (params[0], params[1], params[2], params[3]);
-    let decoder = Decoder { format: WeightFormat::Int8 };
+    let decoder = Decoder::new(format);
     let zero = e.i64(0);
     e.for_range(zero, blocks, 1, |e, block| {
-        let scales = e.at(scales, block, scale_bytes(WeightFormat::Int8));
-        let data = e.at(data, block, data_lines(WeightFormat::Int8) * LINE);
+        let scales = e.at(scales, block, scale_bytes(format));
+        let data = e.at(data, block, data_lines(format) * LINE);
         let out = e.at(out, block, WORDS_BLOCK);
         for quad in 0..QUADS {
             let w = decoder.row_scales(e, scales, quad);
             e.store(w, out, quad * 16);
         }
-        for line in 0..BLOCK / 4 {
+        for chunk in 0..CHUNKS {
             for quad in 0..QUADS {
-                let bytes = e.load(I8X16, data, line * LINE + quad * 16);
-                let signs = e.splat_i32(i32::from_ne_bytes([0x80; 4]));
-                let signs = e.cast(I8X16, signs);
-                let bytes = e.b.ins().bxor(bytes, signs);
-                for (words, line) in words(e, bytes).into_iter().zip([line, BLOCK / 4 + line]) {
+                let bytes = decoder.weights(e, data, quad, chunk);
+                let bytes = decoder.less_bias(e, bytes);
+                for (words, line) in words(e, bytes).into_iter().zip([chunk, CHUNKS + chunk]) {
                     e.store(words, out, WORDS_DATA + line * LINE + quad * 16);
                 }
             }

@@ -8,6 +8,7 @@ mod add_weighted;
 pub(crate) mod attention;
 pub mod block;
 pub mod contract;
+pub(crate) mod decode;
 mod dot_f32;
 pub(crate) mod dot_q8;
 pub mod gemm_bf16;
@@ -42,8 +43,8 @@ pub enum MicroKernel {
     DotF32 { format: WeightFormat, k: usize, tokens: usize },
     /// Decodes blocks of a tile for `GemmQ8`.
     Decode { format: WeightFormat },
-    /// Decodes blocks of an int8 tile to words for `GemmQ8`.
-    DecodeWords,
+    /// Decodes blocks of a tile to words for `GemmQ8`.
+    DecodeWords { format: WeightFormat },
     /// `tiles` decoded tiles (1 or 2) x a panel of `tokens` q8 rows.
     GemmQ8 { weights: Decoded, tiles: usize, tokens: usize },
     /// Two decoded tiles of mxfp4 x a panel of q8 rows, and meanwhile `Decode` of a tile of the next.
@@ -93,7 +94,7 @@ impl fmt::Display for MicroKernel {
                 write!(f, "dot_{}_f32_k{k}_t{tokens}", format.name())
             }
             MicroKernel::Decode { format } => write!(f, "decode_{}", format.name()),
-            MicroKernel::DecodeWords => write!(f, "decode_int8_words"),
+            MicroKernel::DecodeWords { format } => write!(f, "decode_{}_words", format.name()),
             MicroKernel::GemmQ8 { weights, tiles, tokens } => {
                 write!(f, "gemm_{}_q8_{tiles}x{tokens}", weights.name())
             }
@@ -134,7 +135,11 @@ impl MicroKernel {
 
     /// The micro-kernel that decodes a format's tiles to such weights.
     pub fn decoding(weights: Decoded, format: WeightFormat) -> MicroKernel {
-        if weights == Decoded::I16 { MicroKernel::DecodeWords } else { MicroKernel::Decode { format } }
+        if weights == Decoded::I16 {
+            MicroKernel::DecodeWords { format }
+        } else {
+            MicroKernel::Decode { format }
+        }
     }
 
     /// Whether it multiplies one or two decoded tiles, whose products it adds up in this way, with a panel.
@@ -147,6 +152,20 @@ impl MicroKernel {
         }
     }
 
+    /// The format of the weights that it reads, if it reads packed ones.
+    pub fn format(&self) -> Option<WeightFormat> {
+        match self {
+            MicroKernel::DotQ8 { format, .. }
+            | MicroKernel::DotQ8x4 { format, .. }
+            | MicroKernel::DotF32 { format, .. }
+            | MicroKernel::Decode { format }
+            | MicroKernel::DecodeWords { format }
+            | MicroKernel::AddDot { format, .. } => Some(*format),
+            MicroKernel::GemmDecode(_) | MicroKernel::DecodeBf16 => Some(WeightFormat::Mxfp4),
+            _ => None,
+        }
+    }
+
     /// Number of pointer or integer parameters.
     pub fn params(&self) -> usize {
         match self {
@@ -156,7 +175,7 @@ impl MicroKernel {
             | MicroKernel::Score { .. } => 4,
             MicroKernel::TilesOn | MicroKernel::TilesOff => 0,
             MicroKernel::DecodeBf16 | MicroKernel::GemmBf16(_) | MicroKernel::Quantize => 5,
-            MicroKernel::Decode { .. } | MicroKernel::DecodeWords => 4,
+            MicroKernel::Decode { .. } | MicroKernel::DecodeWords { .. } => 4,
             MicroKernel::RmsNorm { .. } | MicroKernel::Prefetch => 3,
             MicroKernel::Map(map) => map.params(),
             MicroKernel::GemmQ8 { .. }
@@ -176,7 +195,7 @@ impl MicroKernel {
             }
             MicroKernel::DotF32 { format, k, tokens } => dot_f32::emit(e, params, format, k, tokens),
             MicroKernel::Decode { format } => gemm_q8::decode(e, params, format),
-            MicroKernel::DecodeWords => gemm_q8::decode_words(e, params),
+            MicroKernel::DecodeWords { format } => gemm_q8::decode_words(e, params, format),
             MicroKernel::GemmQ8 { weights, tiles, tokens } => {
                 gemm_q8::gemm(e, params, weights, tiles, tokens, vnni);
             }

@@ -141,7 +141,7 @@ fn tiles_text(state: &TilesState) -> String {
 
 /// Features that any level uses and this CPU has.
 fn features() -> Vec<&'static str> {
-    let known: BTreeSet<&str> = Level::ALL.iter().flat_map(|level| level.features()).copied().collect();
+    let known: BTreeSet<&str> = Level::ALL.iter().flat_map(|level| level.features().names()).collect();
     known.into_iter().filter(|feature| host_has(feature)).collect()
 }
 

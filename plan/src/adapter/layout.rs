@@ -1,8 +1,7 @@
 //! The packed form of an adapter at one LoRA target: A, B, scales and factors in one piece of memory.
 
 use super::{LoraTarget, LoraTargetEntry, MAX_RANK, RANK_STEP};
-use crate::format::{LINE, TILE_ROWS, WeightFormat};
-use crate::pack::{PackError, pack_f32_tile};
+use crate::format::{Decode, LINE, PackError, PlainDecode, TILE_ROWS, WeightFormat, pack_f32_tile};
 use std::ops::Range;
 
 /// What of an adapter's shape is its own.
@@ -260,8 +259,9 @@ impl LoraTargetLayout {
 
     /// A tile of rows of `k`, rounded to the format.
     fn pack_tile(&self, k: usize, mut rows: Vec<f32>, tile: &mut [u8]) -> Result<(), PackError> {
-        if self.format == WeightFormat::Bf16 {
-            round_to_bf16(&mut rows);
+        match self.format.decode() {
+            Decode::Plain(PlainDecode::Bf16) => round_to_bf16(&mut rows),
+            Decode::Plain(PlainDecode::F32) | Decode::Block(_) => {}
         }
         pack_f32_tile(self.format, k, &rows, tile)
     }

@@ -1,8 +1,8 @@
 //! Layouts, read back element by element.
 
 use super::{Adapters, LoraTarget, LoraTargetEntry, LoraTargetShape, LoraTargetSlice, PackedAt};
+use crate::format::value;
 use crate::format::{LINE, TILE_ROWS, WeightFormat};
-use crate::pack::value;
 
 fn lora_target(k: u32, experts: u32, outs: &[(u32, u32, u32)]) -> LoraTarget {
     let weights = PackedAt { format: WeightFormat::Int8, offset: 0, tile_stride: 0, expert_stride: 0 };

@@ -2,7 +2,7 @@
 
 use super::CheckError;
 use crate::adapter::{Adapters, LoraTarget, PackedAt, RANK_STEP};
-use crate::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
+use crate::format::{BLOCK, LINE, TILE_ROWS};
 use crate::limit;
 
 /// LoRA targets of a program at most.
@@ -13,7 +13,7 @@ const MAX_DIM: u32 = limit::WIDTH as u32;
 /// Checks a program's adapters.
 pub(super) fn check(adapters: &Adapters, weight_bytes: u64) -> Result<(), CheckError> {
     let model = |what, found: String, expected: String| Err(CheckError::Model { what, found, expected });
-    if !matches!(adapters.format, WeightFormat::F32 | WeightFormat::Bf16) {
+    if adapters.format.is_blocked() {
         return model("adapter format", adapters.format.name().into(), "f32 or bf16".into());
     }
     if adapters.lora_targets.len() > MAX_LORA_TARGETS {

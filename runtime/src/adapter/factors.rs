@@ -6,8 +6,8 @@ use super::pieces::{Mixed, PartA, PartB};
 use kernmill_checkpoint::peft::{PeftAdapter, PeftPart};
 use kernmill_checkpoint::tensor_file::TensorEntry;
 use kernmill_plan::adapter::{Adapters, LoraTargetLayout, LoraTargetShape};
+use kernmill_plan::format::unpack_tile;
 use kernmill_plan::format::{TILE_ROWS, WeightFormat};
-use kernmill_plan::pack::unpack_tile;
 use std::ops::Range;
 use std::sync::Arc;
 

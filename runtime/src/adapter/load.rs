@@ -12,7 +12,7 @@ use kernmill_os::memory::available_memory;
 use kernmill_os::region::{RegionMut, WeightRegion};
 use kernmill_plan::adapter::{Adapters, LoraTargetLayout};
 use kernmill_plan::format::TILE_ROWS;
-use kernmill_plan::pack::{Column, unpack_tile};
+use kernmill_plan::format::{Column, unpack_tile};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 

@@ -2,8 +2,8 @@
 //!
 //! docs/dev/numerics.md has the order of arithmetic. Twenty billion multiply-adds for the 20B's attention: hence the vectors.
 
+use kernmill_plan::format::{Column, unpack_tile};
 use kernmill_plan::format::{LINE, TILE_ROWS, WeightFormat};
-use kernmill_plan::pack::{Column, unpack_tile};
 use std::arch::x86_64::*;
 
 /// Columns that are summed side by side.
@@ -201,7 +201,7 @@ fn store(values: __m256, out: &mut [f32; 8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernmill_plan::pack::pack_f32_tile;
+    use kernmill_plan::format::pack_f32_tile;
 
     #[test]
     fn lengths_are_those_of_the_sum() {

@@ -4,7 +4,7 @@ use super::error::AdapterError;
 use super::room::{Reservation, Room};
 use kernmill_os::region::{RegionError, WeightRegion};
 use kernmill_plan::adapter::{Adapters, LoraTargetLayout, LoraTargetShape};
-use kernmill_plan::pack::PackError;
+use kernmill_plan::format::PackError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// An adapter, packed for the LoRA targets of a program; never written again.

@@ -29,7 +29,6 @@ use kernmill_plan::abi::{Args, KernelFn, Worker};
 use kernmill_plan::check::CheckError;
 use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{KvLayers, LayerKind};
-use kernmill_plan::target::Level;
 use meter::{Clock, ExpertCounts, Meter, StepSample};
 use resolve::{Bases, Class, RoutingAt, StepCall};
 use rows::{Slab, WorkersTake};
@@ -176,7 +175,7 @@ impl Executor {
         if !missing.is_empty() {
             return Err(LoadError::Cpu { level: program.level.name(), missing });
         }
-        if program.level == Level::Amx {
+        if program.level.has_tiles() {
             tiles::request().map_err(LoadError::Tiles)?;
         }
         let found = image.weights().len() as u64;

@@ -25,7 +25,6 @@ use kernmill_plan::check::check_program;
 use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{BLOCK_TOKENS, LayerKind};
 use kernmill_plan::program::{Operand, Program};
-use kernmill_plan::target::Level;
 use std::collections::BTreeMap;
 
 /// A program with its memory.
@@ -81,7 +80,7 @@ impl<'p> Guarded<'p> {
         if !missing.is_empty() {
             return Err(format!("this CPU lacks {}", missing.join(", ")));
         }
-        if program.level == Level::Amx {
+        if program.level.has_tiles() {
             tiles::request().map_err(|error| error.to_string())?;
         }
         let bytes = &program.code.bytes;

@@ -61,29 +61,34 @@ fn fit(info: &TargetInfo) -> TargetSupport {
     let mut lacking: Vec<String> = stated.chain(level.missing()).map(str::to_owned).collect();
     lacking.sort_unstable();
     lacking.dedup();
-    match (lacking.is_empty(), level) {
+    match (lacking.is_empty(), level.has_tiles()) {
         (false, _) => TargetSupport::Lacks(lacking),
-        (true, Level::Amx) => fit_of_tiles(tiles::request()),
-        (true, level) => TargetSupport::Runs(level),
+        (true, true) => fit_of_tiles(level, tiles::request()),
+        (true, false) => TargetSupport::Runs(level),
     }
 }
 
-/// Of target amx on a CPU that has tiles.
-fn fit_of_tiles(permission: io::Result<()>) -> TargetSupport {
+/// Of a target with tiles on a CPU that has them.
+fn fit_of_tiles(level: Level, permission: io::Result<()>) -> TargetSupport {
     match permission {
-        Ok(()) => TargetSupport::Runs(Level::Amx),
+        Ok(()) => TargetSupport::Runs(level),
         Err(error) => TargetSupport::Tiles(error.to_string()),
     }
 }
 
-/// The target of level `wanted`, or else of the highest level that runs; or what each one would need.
+/// The target of level `wanted`, or else of the best level that runs; or what each one would need.
 pub(super) fn choose(targets: &[TargetFit], wanted: Option<Level>) -> Result<usize, String> {
-    let runs = |(index, target): (usize, &TargetFit)| match target.fit {
-        TargetSupport::Runs(level) if wanted.is_none_or(|wanted| wanted == level) => Some((level, index)),
+    let runs = |target: &TargetFit| match target.fit {
+        TargetSupport::Runs(level) => Some(level),
         _ => None,
     };
-    let best = targets.iter().enumerate().filter_map(runs).max_by_key(|(level, _)| *level);
-    best.map(|(_, index)| index).ok_or_else(|| {
+    let running: Vec<Level> = targets.iter().filter_map(runs).collect();
+    let best = match wanted {
+        Some(level) => Some(level),
+        None => Level::best(&running),
+    };
+    let place = targets.iter().rposition(|target| best.is_some() && runs(target) == best);
+    place.ok_or_else(|| {
         let list = |target: &TargetFit| format!("{} ({})", target.name, target.fit);
         let all = targets.iter().map(list).collect::<Vec<_>>().join(", ");
         match wanted {
@@ -124,16 +129,17 @@ mod tests {
 
     #[test]
     fn tiles_run_where_there_are_some_and_they_are_permitted() {
-        let fit = fits(&[info("amx", Level::Amx.features(), ABI_VERSION)]).remove(0).fit;
+        let features: Vec<&str> = Level::Amx.features().names().collect();
+        let fit = fits(&[info("amx", &features, ABI_VERSION)]).remove(0).fit;
         match Level::Amx.missing().is_empty() {
-            true => assert_eq!(fit, fit_of_tiles(tiles::request())),
+            true => assert_eq!(fit, fit_of_tiles(Level::Amx, tiles::request())),
             false => assert!(matches!(fit, TargetSupport::Lacks(_)), "{fit}"),
         }
         let target = |level: Level, fit| TargetFit { name: level.name().to_owned(), fit };
-        let refused = fit_of_tiles(Err(io::Error::from_raw_os_error(libc::EPERM)));
+        let refused = fit_of_tiles(Level::Amx, Err(io::Error::from_raw_os_error(libc::EPERM)));
         let targets =
             |amx| [target(Level::V4Vnni, TargetSupport::Runs(Level::V4Vnni)), target(Level::Amx, amx)];
-        assert_eq!(choose(&targets(fit_of_tiles(Ok(()))), None), Ok(1));
+        assert_eq!(choose(&targets(fit_of_tiles(Level::Amx, Ok(()))), None), Ok(1));
         assert_eq!(choose(&targets(refused.clone()), None), Ok(0));
         let message = choose(&targets(refused), Some(Level::Amx)).unwrap_err();
         assert!(message.contains("amx (the system does not permit AMX tiles: "), "{message}");

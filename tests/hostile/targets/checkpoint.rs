@@ -8,7 +8,6 @@ use kernmill_compiler::graph::{Graph, Role};
 use kernmill_compiler::import::from_gguf;
 use kernmill_compiler::spec::{Spec, lower};
 use kernmill_compiler::weights::Weights;
-use kernmill_plan::format::WeightFormat;
 use kernmill_runtime::Tokenizer;
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -101,7 +100,7 @@ fn reads_weights(graph: &Graph, checkpoint: &Checkpoint) -> bool {
                 *tensor.shape.last().unwrap_or(&1)
             };
             assert_eq!(floats.len(), k, "{}", tensor.name);
-            if tensor.stored == WeightFormat::Mxfp4 {
+            if tensor.stored.is_stored() {
                 weights.mxfp4_rows(tensor, expert, rows, &mut blocks, &mut scales).expect("it is bound");
                 assert_eq!((blocks.len(), scales.len()), (k / 2, k / 32));
             }

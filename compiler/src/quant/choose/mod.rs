@@ -8,8 +8,8 @@ use crate::graph::{Graph, Node, NodeId, Op, OpKind, TensorId, Uses};
 use crate::pack::{PackWeightsError, WeightSource, locate};
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::threads::share;
+use kernmill_plan::format::int4::{self, Squares};
 use kernmill_plan::format::{BLOCK, WeightFormat};
-use kernmill_plan::pack::int4::{self, Squares};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -149,7 +149,7 @@ pub fn candidates(graph: &Graph) -> BTreeMap<TensorId, MatrixClass> {
     let fits = |tensor: &TensorId| {
         let tensor = graph.tensor(*tensor);
         let blocks = tensor.shape.last().is_some_and(|k| k.is_multiple_of(BLOCK));
-        blocks && matches!(tensor.stored, WeightFormat::Bf16 | WeightFormat::F32)
+        blocks && !tensor.stored.is_blocked()
     };
     let after_attention = after_attention(graph);
     let before = before(graph, &uses);

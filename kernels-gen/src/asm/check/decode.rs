@@ -5,7 +5,7 @@ use iced_x86::{
     CodeSize, CpuidFeature, Decoder, DecoderOptions, EncodingKind, FlowControl, Instruction, Mnemonic,
     OpKind, Register, RflagsBits, RoundingControl,
 };
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 use std::collections::BTreeSet;
 
 /// What every x86-64 CPU has and micro-kernels may use. (`SSE` is for the prefetches: its vector instructions are refused.)
@@ -19,34 +19,36 @@ const ALWAYS: &[CpuidFeature] = &[
     CpuidFeature::SSE,
 ];
 
-/// What a feature of [`Level::features`] grants.
-fn granted(feature: &str) -> &'static [CpuidFeature] {
-    match feature {
-        "avx2" => &[CpuidFeature::AVX, CpuidFeature::AVX2],
-        "fma" => &[CpuidFeature::FMA],
-        "f16c" => &[CpuidFeature::F16C],
-        "bmi1" => &[CpuidFeature::BMI1],
-        "bmi2" => &[CpuidFeature::BMI2],
-        "lzcnt" => &[CpuidFeature::LZCNT],
-        "popcnt" => &[CpuidFeature::POPCNT],
-        "avx_vnni" => &[CpuidFeature::AVX_VNNI],
-        "avx512f" => &[CpuidFeature::AVX512F],
-        "avx512bw" => &[CpuidFeature::AVX512BW],
-        "avx512cd" => &[CpuidFeature::AVX512CD],
-        "avx512dq" => &[CpuidFeature::AVX512DQ],
-        "avx512vl" => &[CpuidFeature::AVX512VL],
-        "avx512_vnni" => &[CpuidFeature::AVX512_VNNI],
-        "amx_tile" => &[CpuidFeature::AMX_TILE],
-        "amx_bf16" => &[CpuidFeature::AMX_BF16],
-        "avx512vbmi" => &[CpuidFeature::AVX512_VBMI],
-        _ => &[],
-    }
+/// Instruction sets that each feature grants.
+const GRANTED: &[(Features, &[CpuidFeature])] = &[
+    (Features::AVX2, &[CpuidFeature::AVX, CpuidFeature::AVX2]),
+    (Features::FMA, &[CpuidFeature::FMA]),
+    (Features::F16C, &[CpuidFeature::F16C]),
+    (Features::BMI1, &[CpuidFeature::BMI1]),
+    (Features::BMI2, &[CpuidFeature::BMI2]),
+    (Features::LZCNT, &[CpuidFeature::LZCNT]),
+    (Features::POPCNT, &[CpuidFeature::POPCNT]),
+    (Features::AVX_VNNI, &[CpuidFeature::AVX_VNNI]),
+    (Features::AVX512F, &[CpuidFeature::AVX512F]),
+    (Features::AVX512BW, &[CpuidFeature::AVX512BW]),
+    (Features::AVX512CD, &[CpuidFeature::AVX512CD]),
+    (Features::AVX512DQ, &[CpuidFeature::AVX512DQ]),
+    (Features::AVX512VL, &[CpuidFeature::AVX512VL]),
+    (Features::AVX512_VNNI, &[CpuidFeature::AVX512_VNNI]),
+    (Features::AVX512_VBMI, &[CpuidFeature::AVX512_VBMI]),
+    (Features::AMX_TILE, &[CpuidFeature::AMX_TILE]),
+    (Features::AMX_BF16, &[CpuidFeature::AMX_BF16]),
+];
+
+/// What code for these features may use.
+fn granted(features: Features) -> impl Iterator<Item = CpuidFeature> {
+    let granted = GRANTED.iter().filter(move |(feature, _)| features.has(*feature));
+    granted.flat_map(|(_, sets)| sets.iter()).copied()
 }
 
 /// The instructions in order, all of them from the first byte to the constants.
-pub fn decode(bytes: &[u8], level: Level) -> Result<Vec<Instruction>, Violation> {
-    let features: Vec<CpuidFeature> =
-        level.features().iter().flat_map(|f| granted(f)).chain(ALWAYS).copied().collect();
+pub fn decode(bytes: &[u8], features: Features) -> Result<Vec<Instruction>, Violation> {
+    let features: Vec<CpuidFeature> = granted(features).chain(ALWAYS.iter().copied()).collect();
     let mut decoder = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE);
     let mut code: Vec<Instruction> = Vec::with_capacity(bytes.len() / 6);
     let mut targets = BTreeSet::new();
@@ -133,9 +135,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_feature_of_every_level_grants_something() {
-        for feature in Level::ALL.into_iter().flat_map(Level::features) {
-            assert!(!granted(feature).is_empty(), "{feature}");
+    fn every_feature_grants_something() {
+        for (name, feature) in Features::NAMED {
+            assert!(granted(*feature).next().is_some(), "{name}");
         }
     }
 }

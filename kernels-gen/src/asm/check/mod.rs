@@ -1,9 +1,11 @@
-//! Proves of an assembled micro-kernel, from its bytes alone, that it keeps to its contract. Runs at every generation.
+//! Proves of an assembled micro-kernel, from its bytes alone, that it keeps to its contract. Runs at every
+//! generation.
 //!
-//! Two parts: `decode` looks at each instruction by itself (what the CPU must offer, what no micro-kernel may do) and at the shape of the
-//! code (branches, constants behind it); `flow` follows values along every path: where each address comes from, what the stack
-//! holds, which registers have been written. What it cannot follow it refuses. Lengths of accesses are not its business: the tests
-//! with guard pages see to those. Loops are not shown to end.
+//! Two parts: `decode` looks at each instruction by itself (what the CPU must offer, what no micro-kernel
+//! may do) and at the shape of the code (branches, constants behind it); `flow` follows values along every
+//! path: where each address comes from, what the stack holds, which registers have been written. What it
+//! cannot follow it refuses. Lengths of accesses are not its business: the tests with guard pages see to
+//! those. Loops are not shown to end.
 
 mod decode;
 mod flow;
@@ -14,7 +16,7 @@ mod uses;
 
 use crate::ukernel::param::{Param, TileState};
 use iced_x86::{Formatter, Instruction, NasmFormatter, Register};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// Where a micro-kernel breaks which rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,8 +48,8 @@ pub enum Rule {
     /// Code that no path leads to.
     #[error("no path leads here, and constants lie behind the code")]
     Unreached,
-    /// An instruction of a feature that the level does not grant.
-    #[error("the level does not grant {0}")]
+    /// An instruction of a feature that it may not use.
+    #[error("{0} is not among the features that it may use")]
     Feature(String),
     /// Vector instructions without VEX or EVEX.
     #[error("vector instructions must be VEX or EVEX encoded")]
@@ -110,12 +112,13 @@ pub enum Rule {
     PointerAsNumber(Register),
 }
 
-/// Checks an assembled micro-kernel against the parameters of its contract, its use of tiles, and the features of a level.
+/// Checks an assembled micro-kernel against the parameters of its contract, its use of tiles, and the
+/// features that it may use.
 ///
 /// # Errors
 /// The first violation found.
-pub fn check(bytes: &[u8], params: &[Param], tiles: TileState, level: Level) -> Result<(), Violation> {
-    let code = decode::decode(bytes, level)?;
+pub fn check(bytes: &[u8], params: &[Param], tiles: TileState, features: Features) -> Result<(), Violation> {
+    let code = decode::decode(bytes, features)?;
     flow::follow(&code, bytes.len() as u64, params, tiles)
 }
 

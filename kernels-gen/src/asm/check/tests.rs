@@ -27,7 +27,8 @@ fn verdict_for(params: &[Param], level: Level, emit: Emit) -> Result<(), Rule> {
     let mut a = CodeAssembler::new(64).unwrap();
     emit(&mut a).unwrap();
     a.ret().unwrap();
-    check(&a.assemble(0).unwrap(), params, TileState::default(), level).map_err(|violation| violation.rule)
+    check(&a.assemble(0).unwrap(), params, TileState::default(), level.features())
+        .map_err(|violation| violation.rule)
 }
 
 fn verdict(emit: Emit) -> Result<(), Rule> {
@@ -43,7 +44,7 @@ fn every_wide_version_passes_in_every_shape() {
     let formats = WeightFormat::ALL;
     let mut ukernels = Vec::new();
     for format in formats {
-        ukernels.extend([MicroKernel::Decode { format }, MicroKernel::DecodeWords]);
+        ukernels.extend([MicroKernel::Decode { format }, MicroKernel::DecodeWords { format }]);
         for k in [32, 64, 2880] {
             ukernels.extend((1..=8).map(|tokens| MicroKernel::DotQ8 { format, k, tokens }));
             ukernels.extend((1..=8).map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
@@ -82,7 +83,7 @@ fn every_wide_version_passes_in_every_shape() {
                 _ => true,
             };
             if let Some(version) = asm::find(ukernel, level).filter(|_| sensible) {
-                if let Err(error) = asm::assemble(version, ukernel, level) {
+                if let Err(error) = asm::assemble(version, ukernel) {
                     panic!("{} {ukernel} on {}: {error}", version.name, level.name());
                 }
                 checked += 1;
@@ -113,14 +114,15 @@ fn the_message_names_instruction_and_rule() {
     a.nop().unwrap();
     a.std().unwrap();
     a.ret().unwrap();
-    let violation = check(&a.assemble(0).unwrap(), &contract(), TileState::default(), Level::V3).unwrap_err();
+    let violation =
+        check(&a.assemble(0).unwrap(), &contract(), TileState::default(), Level::V3.features()).unwrap_err();
     assert_eq!(violation.to_string(), "`std` at 0x1: the direction flag is never changed");
 }
 
 #[test]
 fn flow_stays_inside_and_ends_in_a_return() {
-    let no_return =
-        check(&[0x90], &contract(), TileState::default(), Level::V3).map_err(|violation| violation.rule);
+    let no_return = check(&[0x90], &contract(), TileState::default(), Level::V3.features())
+        .map_err(|violation| violation.rule);
     assert_eq!(no_return, Err(Rule::RunsOff));
     refused(Rule::Undecodable, |a| a.db(&[0x06, 0x06]));
     // jmp +0x10, out of the micro-kernel; jmp -1, into itself.
@@ -361,7 +363,7 @@ fn constants_lie_behind_the_code() {
         a.set_label(&mut constants).unwrap();
         a.dd(&[0; 8]).unwrap();
         let level = Level::V3;
-        check(&a.assemble(0).unwrap(), &contract(), TileState::default(), level)
+        check(&a.assemble(0).unwrap(), &contract(), TileState::default(), level.features())
             .map_err(|violation| violation.rule)
     };
     assert_eq!(at(0), Ok(()));
@@ -405,7 +407,7 @@ fn tiles_are_configured_and_released() {
         a.ret().unwrap();
         a.set_label(&mut constants).unwrap();
         a.db(config).unwrap();
-        check(&a.assemble(0).unwrap(), &contract(), TileState::default(), Level::Amx)
+        check(&a.assemble(0).unwrap(), &contract(), TileState::default(), Level::Amx.features())
             .map_err(|violation| violation.rule)
     };
     assert_eq!(configured(|a| a.tilezero(tmm0), &[0; 64]), Err(Rule::Tiles));
@@ -423,7 +425,8 @@ fn tiles_are_configured_and_released() {
         emit(&mut a).unwrap();
         a.ret().unwrap();
         let code = a.assemble(0).unwrap();
-        check(&code, &contract(), TileState { before, after }, Level::Amx).map_err(|violation| violation.rule)
+        check(&code, &contract(), TileState { before, after }, Level::Amx.features())
+            .map_err(|violation| violation.rule)
     };
     assert_eq!(as_told(true, true, |a| a.tilezero(tmm0)), Ok(()));
     assert_eq!(as_told(true, false, |a| a.tilerelease()), Ok(()));

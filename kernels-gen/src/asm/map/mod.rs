@@ -17,12 +17,13 @@ use crate::ukernel::map::{Definition, Map};
 use allocate::{Allocated, Arg, Op, allocate};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{AsmRegister64, CodeAssembler, qword_ptr};
-use kernmill_plan::target::Level;
+use kernmill_plan::target::Features;
 
 /// 256 bits.
 pub const AVX2: AsmKernel = AsmKernel {
     name: "map_avx2",
-    levels: |level| matches!(level, Level::V3 | Level::V3Vnni),
+    needs: Features::FLOOR,
+    unless: Features::AVX512,
     serves: |ukernel| serves(ukernel, Width::Half),
     assemble: |a, ukernel| assemble(a, ukernel, Width::Half),
 };
@@ -30,7 +31,8 @@ pub const AVX2: AsmKernel = AsmKernel {
 /// 512 bits.
 pub const AVX512: AsmKernel = AsmKernel {
     name: "map_avx512",
-    levels: |level| level >= Level::V4,
+    needs: Features::AVX512,
+    unless: Features::NONE,
     serves: |ukernel| serves(ukernel, Width::Full),
     assemble: |a, ukernel| assemble(a, ukernel, Width::Full),
 };

@@ -4,6 +4,7 @@ use super::*;
 use crate::asm;
 use crate::expr::testing::{binary, call, num, var};
 use crate::expr::{Binary, Expr, Unary};
+use kernmill_plan::target::Level;
 
 fn ukernel(expr: Expr, inputs: usize) -> MicroKernel {
     MicroKernel::Map(Map::new(expr, 64, &vec![256; inputs], 256))
@@ -45,7 +46,7 @@ fn trees_deeper_than_there_are_registers() {
         for level in Level::ALL {
             let ukernel = ukernel(expr.clone(), 1);
             let wide = asm::find(&ukernel, level).unwrap();
-            asm::assemble(wide, &ukernel, level).unwrap();
+            asm::assemble(wide, &ukernel).unwrap();
         }
     }
     // Sixty products that are all needed again at the end.

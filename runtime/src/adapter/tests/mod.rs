@@ -10,7 +10,7 @@ use super::{Adapter, AdapterError, AdapterLoader, AdapterStore, AdapterTable, Ad
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetSlice, PackedAt};
 use kernmill_plan::format::WeightFormat;
-use kernmill_plan::pack::pack_f32_tile;
+use kernmill_plan::format::pack_f32_tile;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, serialize};
 use serde_json::{Value, json};

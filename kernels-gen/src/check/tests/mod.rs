@@ -1,0 +1,357 @@
+//! Sound kernels of every kind pass, with the needs that they have; each of them with one thing wrong is refused.
+
+use super::check;
+use crate::expr::Expr;
+use crate::expr::testing::var;
+use crate::kernel::{
+    AttentionBody, Body, Domain, Epilogue, Home, Kernel, KvPlane, Mat, Part, RowOp, RowType, ShrinkLoraTarget,
+};
+use kernmill_plan::adapter::MAX_RANK;
+use kernmill_plan::contract::Need;
+use kernmill_plan::format::WeightFormat;
+use samples::*;
+
+mod samples;
+
+fn buffer(slots: u32, row_bytes: u64, read: bool) -> Need {
+    Need::Buffer { slots, wanted: false, row_bytes, read, written: !read }
+}
+
+fn weights(bytes: usize) -> Need {
+    Need::Weights { bytes: bytes as u64, behind: None }
+}
+
+#[test]
+fn needs_are_what_bodies_touch() {
+    let contract = check(&projections()).unwrap();
+    let tile = WeightFormat::Int8.tile(64).bytes();
+    let lora_target =
+        Need::LoraTarget { columns: None, tiles: 6, experts: 0, format: Some(WeightFormat::Bf16) };
+    let kv = Need::Kv { geometry: GEOMETRY, kind: Some(FULL), view: 0 };
+    assert_eq!(
+        contract.operands,
+        [
+            buffer(1, 256, true),
+            weights(256),
+            weights(8 * tile),
+            weights(4 * tile),
+            // 40 rows are three tiles.
+            weights(3 * tile),
+            weights(192),
+            Need::Rope { head_dim: 32 },
+            kv,
+            buffer(1, 512, false),
+            buffer(1, 192, false),
+            lora_target,
+            buffer(1, 4 * MAX_RANK as u64, true),
+        ]
+    );
+    assert_eq!((contract.max_tokens, contract.max_context), (8, 1 << 24));
+
+    let contract = check(&gate_up()).unwrap();
+    let tile = WeightFormat::Mxfp4.tile(64).bytes() as u64;
+    // Of the last expert's last tile on, the other matrix's tile is not its own.
+    let bytes = 48 * tile - tile;
+    assert_eq!(contract.operands[2], Need::Weights { bytes, behind: None });
+    assert_eq!(contract.operands[3], Need::Weights { bytes, behind: Some((2, tile)) });
+    assert_eq!(contract.operands[4..6], [weights(4 * 384), weights(4 * 384)]);
+    assert_eq!(contract.operands[6], buffer(2, RowType::Q8(96).stride() as u64, false));
+    assert_eq!(contract.max_tokens, 32);
+
+    let contract = check(&down()).unwrap();
+    assert_eq!(contract.operands[0], buffer(2, RowType::Q8(96).stride() as u64, true));
+    assert_eq!(contract.operands[3..], [buffer(1, 256, true), buffer(1, 256, false)]);
+
+    let contract = check(&attention()).unwrap();
+    assert_eq!(contract.max_context, 1 << 24, "a window's segments do not depend on the context");
+    let Need::Kv { view: 100, .. } = contract.operands[1] else { panic!("{contract:?}") };
+    let with_segments = |max_segments| {
+        let mut kernel = attention();
+        let Body::Attention(body) = &mut kernel.body else { unreachable!() };
+        (body.window, body.kind, body.max_segments) = (None, FULL, max_segments);
+        check(&kernel).unwrap().max_context
+    };
+    assert_eq!([1, 3].map(with_segments), [1024, 3072]);
+
+    let contract = check(&shrink()).unwrap();
+    assert_eq!(contract.operands[3], buffer(2, 4 * MAX_RANK as u64, false));
+    let lora_target =
+        Need::LoraTarget { columns: Some(64), tiles: 0, experts: 4, format: Some(WeightFormat::F32) };
+    assert_eq!(contract.operands[4], lora_target);
+
+    let contract = check(&logits()).unwrap();
+    let out = Need::Buffer { slots: 0, wanted: true, row_bytes: 4032, read: false, written: true };
+    assert_eq!(contract.operands[3], out);
+    assert_eq!(contract.operands[0], buffer(1, 256, true));
+
+    let embed = RowOp::Embed { table: 0, format: WeightFormat::Bf16, row_bytes: 128, out: 0 };
+    let mut kernel = rows(Domain::Tokens, RowType::F32(64), RowType::F32(64), embed);
+    kernel.vals = vec![val(RowType::F32(64), 1)];
+    assert_eq!(check(&kernel).unwrap().operands, [Need::Table { row_bytes: 128 }, buffer(1, 256, false)]);
+}
+
+#[test]
+fn what_a_kernel_writes_first_it_does_not_need() {
+    let add = |x, out| RowOp::Elementwise { expr: Expr::Var(0), inputs: vec![x], out };
+    let mut kernel = rows(Domain::Slots(2), RowType::F32(20), RowType::F32(20), add(0, 1));
+    let Body::Rows { row_ops, .. } = &mut kernel.body else { unreachable!() };
+    row_ops.extend([add(1, 0), add(0, 1)]);
+    let both = Need::Buffer { slots: 2, wanted: false, row_bytes: 128, read: true, written: true };
+    assert_eq!(check(&kernel).unwrap().operands, [both, buffer(2, 128, false)]);
+}
+
+/// What is said of a kernel after a change.
+fn refused(mut kernel: Kernel, change: impl FnOnce(&mut Kernel)) -> String {
+    change(&mut kernel);
+    check(&kernel).expect_err("the change is a fault").to_string()
+}
+
+/// A part of a kernel of matrices.
+fn nth(kernel: &mut Kernel, index: usize) -> &mut Part {
+    match &mut kernel.body {
+        Body::Matmul { parts, .. } => &mut parts[index],
+        Body::Experts { part, .. } => part,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn items_divide_their_matrices() {
+    type Case = (fn() -> Kernel, fn(&mut Kernel), &'static str);
+    let cases: [Case; 9] = [
+        // As a fourth projection in units of heads.
+        (
+            projections,
+            |k| nth(k, 2).unit = 32,
+            "part 2: items of 32 rows, expected a multiple of 16 that divides 48",
+        ),
+        (projections, |k| nth(k, 0).unit = 24, "items of 24 rows"),
+        (projections, |k| nth(k, 0).unit = 0, "items of 0 rows"),
+        (projections, |k| with_head(k, 16), "64 rows in items of 16, expected 2 heads of 32"),
+        (projections, |k| nth(k, 1).unit = 64, "operand 6 is used as a rotary table of another size"),
+        (gate_up, |k| nth(k, 0).unit = 16, "16 columns, expected a multiple of 32"),
+        (gate_up, |k| nth(k, 0).unit = 64, "items of 64 rows"),
+        (down, |k| with_down(k, |unit, _| *unit = 48), "items of 48 rows"),
+        (down, |k| with_down(k, |_, mat| mat.n = 40), "value 2 is F32(64), expected F32(40)"),
+    ];
+    for (kernel, change, expected) in cases {
+        let found = refused(kernel(), change);
+        assert!(found.contains(expected), "{found}\n{expected}");
+    }
+}
+
+/// The second part, keys, with items of `unit` rows and without rotation.
+fn with_head(kernel: &mut Kernel, unit: usize) {
+    let part = nth(kernel, 1);
+    part.unit = unit;
+    part.epilogue.remove(0);
+}
+
+fn with_down(kernel: &mut Kernel, change: impl FnOnce(&mut usize, &mut Mat)) {
+    let Body::ExpertDown { unit, mat, .. } = &mut kernel.body else { panic!("not a down") };
+    change(unit, mat);
+}
+
+#[test]
+fn values_have_the_rows_that_bodies_take() {
+    type Case = (fn() -> Kernel, fn(&mut Kernel), &'static str);
+    let cases: [Case; 14] = [
+        // Too few columns, or too many.
+        (projections, |k| k.vals[4].row = RowType::F32(32), "value 4 is F32(32), expected F32(40)"),
+        (projections, |k| k.vals[2].row = RowType::Q8(32), "value 2 is Q8(32), expected Q8(64)"),
+        (projections, |k| k.vals[5].row = RowType::F32(16), "value 5 is F32(16), expected F32"),
+        (gate_up, |k| k.vals[2].row = RowType::Q8(64), "value 2 is Q8(64), expected Q8(96)"),
+        (attention, |k| k.vals[0].row = RowType::F32(160), "value 0 is F32(160), expected F32(192)"),
+        // Of the wrong kind.
+        (gate_up, |k| k.vals[1].row = RowType::F32(2), "value 1 is F32(2), expected Routing(2)"),
+        (gate_up, |k| k.vals[0].row = RowType::F32(64), "panels of F32(64)"),
+        (down, |k| k.vals[3].row = RowType::F16(64), "value 3 is F16(64), expected F32(64)"),
+        (attention, |k| k.vals[1].row = RowType::F16(192), "its results are F16(192)"),
+        (logits, |k| k.vals[1].row = RowType::Routing(64), "value 1 is Routing(64), expected F32(64)"),
+        // In scratch, which has no room for them.
+        (gate_up, |k| k.vals[2].home = Home::Scratch, "value 2 is in scratch"),
+        (down, |k| k.vals[0].home = Home::Scratch, "value 0 is in scratch"),
+        (logits, |k| k.vals[0].home = Home::Scratch, "value 0 is in scratch"),
+        (shrink, |k| k.vals[1].home = Home::ScratchExceptWorker0(5), "value 1 is shared"),
+    ];
+    for (kernel, change, expected) in cases {
+        let found = refused(kernel(), change);
+        assert!(found.contains(expected), "{found}\n{expected}");
+    }
+}
+
+#[test]
+fn matrices_lie_as_bodies_read_them() {
+    type Case = (fn() -> Kernel, fn(&mut Kernel), &'static str);
+    let cases: [Case; 13] = [
+        (projections, |k| nth(k, 0).mats[0].k = 32, "a matrix of 128 rows and 32 columns, its input has 64"),
+        (projections, |k| nth(k, 0).mats[0].n = 0, "a matrix of 0 rows"),
+        (projections, |k| nth(k, 0).mats[0].format = WeightFormat::Bf16, "bf16 times Q8(64)"),
+        (projections, |k| nth(k, 0).mats[0].tile_stride -= 64, "tiles of 1088 bytes are 1024 apart"),
+        (projections, |k| nth(k, 0).mats[0].tile_stride = usize::MAX - 63, "more bytes than memory"),
+        (gate_up, |k| nth(k, 0).mats[1].n = 64, "matrices of 96 and of 64 rows meet"),
+        (
+            gate_up,
+            |k| nth(k, 0).mats[1].format = WeightFormat::Int4,
+            "panels of Q8(64), or of several formats",
+        ),
+        (gate_up, |k| nth(k, 0).mats[1].expert_stride = 1, "experts are 1 bytes apart"),
+        (gate_up, |k| nth(k, 0).mats[1].expert_stride += 64, "two matrices alternate"),
+        (gate_up, |k| nth(k, 0).mats[0].tile_stride /= 2, "two matrices alternate"),
+        (projections, |k| nth(k, 0).interleaved = true, "1 matrices alternate, expected two"),
+        (gate_up, |k| nth(k, 0).mats[1].operand = 2, "operand 2 alternates with operand 2"),
+        (down, |k| with_down(k, |_, mat| mat.expert_stride = 0), "experts are 0 bytes apart"),
+    ];
+    for (kernel, change, expected) in cases {
+        let found = refused(kernel(), change);
+        assert!(found.contains(expected), "{found}\n{expected}");
+    }
+}
+
+#[test]
+fn an_operand_is_one_thing() {
+    type Case = (fn() -> Kernel, fn(&mut Kernel), &'static str);
+    let cases: [Case; 7] = [
+        (projections, |k| nth(k, 2).mats[0].bias = Some(0), "operand 0 is used as weights, and is a buffer"),
+        (
+            projections,
+            |k| k.vals[3].home = Home::Operand(2),
+            "operand 2 is used as rows of another size, and is weights",
+        ),
+        (projections, |k| k.vals[4].home = Home::Operand(8), "operand 8 is used as rows of another size"),
+        (
+            projections,
+            |k| nth(k, 1).epilogue[0] = Epilogue::Rope { table: 7 },
+            "operand 7 is used as another KV pool",
+        ),
+        (
+            shrink,
+            |k| with_lora_targets(k, |lora_target| lora_target.lora_target = 3),
+            "operand 3 is used as another LoRA target",
+        ),
+        (down, |k| k.vals.push(val(RowType::F32(64), 5)), "nothing reads or writes value 4"),
+        (down, |k| k.vals[3].home = Home::Operand(5), "nothing uses operand 4"),
+    ];
+    for (kernel, change, expected) in cases {
+        let found = refused(kernel(), change);
+        assert!(found.contains(expected), "{found}\n{expected}");
+    }
+}
+
+fn with_lora_targets(kernel: &mut Kernel, change: impl Fn(&mut ShrinkLoraTarget)) {
+    let Body::Shrink { lora_targets, .. } = &mut kernel.body else { panic!("not a shrink") };
+    lora_targets.iter_mut().for_each(change);
+}
+
+#[test]
+fn epilogues_and_row_ops_work_on_what_is_there() {
+    type Case = (fn() -> Kernel, fn(&mut Kernel), &'static str);
+    let cases: [Case; 9] = [
+        (gate_up, |k| drop(nth(k, 0).epilogue.remove(0)), "2 units, expected them to be combined"),
+        (gate_up, |k| nth(k, 0).epilogue.clear(), "its results go nowhere"),
+        (
+            gate_up,
+            |k| {
+                let expr = var(0) * var(1) * var(2);
+                nth(k, 0).epilogue[0] = Epilogue::Map { expr, inputs: Vec::new() };
+            },
+            "its expression reads 3 inputs, there are 2",
+        ),
+        (
+            gate_up,
+            |k| {
+                nth(k, 0).epilogue[1] =
+                    Epilogue::KvWrite { pool: 6, plane: KvPlane::V, kind: FULL, geometry: GEOMETRY };
+            },
+            "its rows are Slots(2), expected Tokens",
+        ),
+        (
+            projections,
+            |k| {
+                let Body::Matmul { domain, .. } = &mut k.body else { return };
+                *domain = Domain::LogitRows;
+            },
+            "lists of 8 rows, expected 16",
+        ),
+        (
+            projections,
+            |k| k.prologue[1] = RowOp::Quantize { x: 1, out: 3 },
+            "quantize writes no value of the worker's own",
+        ),
+        (logits, |k| k.max_rows = 15, "lists of 15 rows, expected 16"),
+        (gate_up, |k| k.max_rows = 1, "there is no room for a token"),
+        (projections, |k| k.vals[1].row = RowType::F32(40), "value 1 is F32(40), expected F32(64)"),
+    ];
+    for (kernel, change, expected) in cases {
+        let found = refused(kernel(), change);
+        assert!(found.contains(expected), "{found}\n{expected}");
+    }
+    let (x, out) = (0, 1);
+    let row_ops = [
+        (
+            RowType::F32(40),
+            RowType::Q8(64),
+            RowOp::Quantize { x, out },
+            "40 columns, expected a multiple of 32",
+        ),
+        (
+            RowType::F32(24),
+            RowType::F32(24),
+            RowOp::RmsNorm { x, weight: 2, eps: 0.0.into(), out },
+            "a multiple of 16",
+        ),
+        (
+            RowType::F32(48),
+            RowType::F32(48),
+            RowOp::Rope { x, table: 2, head_dim: 32, out },
+            "a multiple of 32",
+        ),
+        (RowType::F32(48), RowType::F32(48), RowOp::Rope { x, table: 2, head_dim: 12, out }, "heads of 12"),
+        (RowType::F32(6), RowType::F16(6), RowOp::KvCast { x, out }, "6 columns, expected a multiple of 4"),
+        (RowType::F32(8), RowType::Routing(9), RowOp::TopK { x, experts: 8, k: 9, out }, "the best 9 of 8"),
+        (RowType::F32(8), RowType::Routing(2), RowOp::TopK { x, experts: 9, k: 2, out }, "value 0 is F32(8)"),
+        (
+            RowType::F32(8),
+            RowType::F32(8),
+            RowOp::SelectRow { x, out },
+            "its rows are Tokens, expected Logits",
+        ),
+    ];
+    for (from, to, row_op, expected) in row_ops {
+        let found = check(&rows(Domain::Tokens, from, to, row_op)).unwrap_err().to_string();
+        assert!(found.contains(expected), "{found}\n{expected}");
+    }
+}
+
+#[test]
+fn attention_has_heads_segments_and_a_window() {
+    let refused = |change: fn(&mut AttentionBody)| {
+        refused(attention(), |kernel| {
+            let Body::Attention(body) = &mut kernel.body else { unreachable!() };
+            change(body);
+        })
+    };
+    type Case = (fn(&mut AttentionBody), &'static str);
+    let cases: [Case; 7] = [
+        (|a| a.heads = 5, "5 heads for 2 KV heads"),
+        (|a| a.heads = 258, "258 heads for 2 KV heads"),
+        (|a| a.geometry.head_dim = 24, "24 columns, expected a multiple of 16"),
+        (|a| a.geometry.kv_heads = 0, "0 KV heads"),
+        (|a| a.max_segments = 0, "0 segments"),
+        (|a| a.window = Some(0), "a window of Some(0)"),
+        (|a| a.kind = FULL, "a Full layer with a window of Some(100)"),
+    ];
+    for (change, expected) in cases {
+        let found = refused(change);
+        assert!(found.contains(expected), "{found}\n{expected}");
+    }
+}
+
+/// What is counted here is what the generator takes, but for the gaps between areas, which begin on lines.
+#[test]
+fn scratch_holds_what_bodies_keep_there() {
+    for kernel in [projections(), gate_up(), down(), attention(), shrink(), logits()] {
+        let (least, taken) = (super::scratch::least(&kernel), crate::body::scratch_bytes(&kernel));
+        assert!((least..least + 16 * 64).contains(&taken), "{taken} bytes for {least}: {:?}", kernel.body);
+    }
+}

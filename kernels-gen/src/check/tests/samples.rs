@@ -1,0 +1,212 @@
+//! A sound kernel of every kind.
+
+use crate::expr::testing::var;
+use crate::kernel::{
+    AttentionBody, Body, Domain, Epilogue, Home, Kernel, KvPlane, LoraInput, Mat, MatAdapter, Part, RowOp,
+    RowType, ShrinkLoraTarget, Tiling, Val,
+};
+use crate::ukernel::gemm_q8::DotStep;
+use kernmill_plan::adapter::MAX_RANK;
+use kernmill_plan::format::WeightFormat;
+use kernmill_plan::kv::{KvElem, KvGeometry, LayerKind};
+
+pub const GEOMETRY: KvGeometry = KvGeometry { kv_heads: 2, head_dim: 32, elem: KvElem::F16 };
+pub const FULL: LayerKind = LayerKind::Full;
+pub const GEMM: Tiling = Tiling::Gemm { least_rows: 4, products: DotStep::K4 };
+
+pub fn val(row: RowType, operand: usize) -> Val {
+    Val { row, home: Home::Operand(operand) }
+}
+
+pub fn scratch(row: RowType) -> Val {
+    Val { row, home: Home::Scratch }
+}
+
+pub fn mat(operand: usize, format: WeightFormat, n: usize, k: usize) -> Mat {
+    let tile_stride = format.tile(k).bytes();
+    Mat { operand, format, n, k, tile_stride, expert_stride: 0, bias: None, adapter: None }
+}
+
+pub fn part(mats: Vec<Mat>, unit: usize, epilogue: Vec<Epilogue>) -> Part {
+    Part { mats, interleaved: false, unit, epilogue }
+}
+
+/// Norm and rounding by every worker, then queries, which are rotated, keys, which go to the cache, and a
+/// gate, 40 columns that are stored.
+pub fn projections() -> Kernel {
+    let int8 = |operand, n| mat(operand, WeightFormat::Int8, n, 64);
+    let rope = Epilogue::Rope { table: 6 };
+    let write = Epilogue::KvWrite { pool: 7, plane: KvPlane::K, kind: FULL, geometry: GEOMETRY };
+    let mut gate = int8(4, 40);
+    gate.bias = Some(5);
+    gate.adapter = Some(MatAdapter { lora_target: 10, shrunk: 5, format: WeightFormat::Bf16, first_tile: 3 });
+    Kernel {
+        vals: vec![
+            val(RowType::F32(64), 0),
+            scratch(RowType::F32(64)),
+            scratch(RowType::Q8(64)),
+            val(RowType::F32(128), 8),
+            val(RowType::F32(40), 9),
+            val(RowType::F32(MAX_RANK), 11),
+        ],
+        prologue: vec![
+            RowOp::RmsNorm { x: 0, weight: 1, eps: 1e-5.into(), out: 1 },
+            RowOp::Quantize { x: 1, out: 2 },
+        ],
+        body: Body::Matmul {
+            domain: Domain::Tokens,
+            input: 2,
+            parts: vec![
+                part(vec![int8(2, 128)], 32, vec![rope.clone(), Epilogue::Store { out: 3 }]),
+                part(vec![int8(3, 64)], 32, vec![rope, write]),
+                part(vec![gate], 16, vec![Epilogue::Store { out: 4 }]),
+            ],
+        },
+        max_rows: 8,
+        tiling: Tiling::Dot,
+    }
+}
+
+/// Interleaved gate and up of 4 experts, of which a token chooses 2, rounded.
+pub fn gate_up() -> Kernel {
+    let tile = WeightFormat::Mxfp4.tile(64).bytes();
+    let half = |operand| Mat {
+        tile_stride: 2 * tile,
+        expert_stride: 12 * tile,
+        bias: Some(operand + 2),
+        ..mat(operand, WeightFormat::Mxfp4, 96, 64)
+    };
+    let product = var(0) * var(1);
+    let epilogue = vec![Epilogue::Map { expr: product, inputs: Vec::new() }, Epilogue::Quantize { out: 2 }];
+    Kernel {
+        vals: vec![val(RowType::Q8(64), 0), val(RowType::Routing(2), 1), val(RowType::Q8(96), 6)],
+        prologue: Vec::new(),
+        body: Body::Experts {
+            input: 0,
+            input_slots: false,
+            routing: 1,
+            experts: 4,
+            top_k: 2,
+            part: Part { interleaved: true, ..part(vec![half(2), half(3)], 32, epilogue) },
+        },
+        max_rows: 64,
+        tiling: GEMM,
+    }
+}
+
+/// Down of these experts, added to a residual.
+pub fn down() -> Kernel {
+    let tile = WeightFormat::Mxfp4.tile(96).bytes();
+    Kernel {
+        vals: vec![
+            val(RowType::Q8(96), 0),
+            val(RowType::Routing(2), 1),
+            val(RowType::F32(64), 3),
+            val(RowType::F32(64), 4),
+        ],
+        prologue: Vec::new(),
+        body: Body::ExpertDown {
+            input: 0,
+            routing: 1,
+            experts: 4,
+            top_k: 2,
+            mat: Mat { expert_stride: 4 * tile, ..mat(2, WeightFormat::Mxfp4, 64, 96) },
+            unit: 16,
+            residual: Some(2),
+            out: 3,
+        },
+        max_rows: 64,
+        tiling: Tiling::Dot,
+    }
+}
+
+/// Six heads over two KV heads through a window, rounded, kept for an adapter.
+pub fn attention() -> Kernel {
+    Kernel {
+        vals: vec![val(RowType::F32(192), 0), val(RowType::Q8(192), 2), val(RowType::F32(192), 3)],
+        prologue: Vec::new(),
+        body: Body::Attention(AttentionBody {
+            q: 0,
+            pool: 1,
+            kind: LayerKind::Sliding,
+            geometry: GEOMETRY,
+            heads: 6,
+            scale: 1.0.into(),
+            window: Some(100),
+            tile_tokens: 4,
+            max_segments: 2,
+            sinks: Some(5),
+            out: 1,
+            lora_input: Some(LoraInput { out: 2, lora_targets: vec![4] }),
+        }),
+        max_rows: 1,
+        tiling: Tiling::Dot,
+    }
+}
+
+/// The A of the chosen experts' adapters, behind norm, router and top-k.
+pub fn shrink() -> Kernel {
+    let lora_target = ShrinkLoraTarget { lora_target: 4, format: WeightFormat::F32, out: 4 };
+    Kernel {
+        vals: vec![
+            val(RowType::F32(64), 0),
+            scratch(RowType::F32(64)),
+            scratch(RowType::F32(4)),
+            scratch(RowType::Routing(2)),
+            val(RowType::F32(MAX_RANK), 3),
+        ],
+        prologue: Vec::new(),
+        body: Body::Shrink {
+            input: 1,
+            routed: Some((3, 4, 2)),
+            input_slots: false,
+            lora_targets: vec![lora_target],
+            row_ops: vec![
+                RowOp::RmsNorm { x: 0, weight: 1, eps: 1e-5.into(), out: 1 },
+                RowOp::Linear { x: 1, mat: mat(2, WeightFormat::F32, 4, 64), out: 2 },
+                RowOp::TopK { x: 2, experts: 4, k: 2, out: 3 },
+            ],
+            by_rows: true,
+        },
+        max_rows: 1,
+        tiling: Tiling::Dot,
+    }
+}
+
+/// A stage over rows, from value 0 to value 1.
+pub fn rows(domain: Domain, from: RowType, to: RowType, row_op: RowOp) -> Kernel {
+    Kernel {
+        vals: vec![val(from, 0), val(to, 1)],
+        prologue: Vec::new(),
+        body: Body::Rows { domain, row_ops: vec![row_op] },
+        max_rows: 1,
+        tiling: Tiling::Dot,
+    }
+}
+
+/// Wanted rows, normed by every worker, times the unembedding.
+pub fn logits() -> Kernel {
+    Kernel {
+        vals: vec![
+            val(RowType::F32(64), 0),
+            scratch(RowType::F32(64)),
+            scratch(RowType::F32(64)),
+            val(RowType::F32(1000), 3),
+        ],
+        prologue: vec![
+            RowOp::SelectRow { x: 0, out: 1 },
+            RowOp::RmsNorm { x: 1, weight: 1, eps: 1e-5.into(), out: 2 },
+        ],
+        body: Body::Matmul {
+            domain: Domain::LogitRows,
+            input: 2,
+            parts: vec![part(
+                vec![mat(2, WeightFormat::Bf16, 1000, 64)],
+                16,
+                vec![Epilogue::Store { out: 3 }],
+            )],
+        },
+        max_rows: 16,
+        tiling: Tiling::Dot,
+    }
+}
