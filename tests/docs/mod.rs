@@ -5,6 +5,7 @@ mod commit;
 mod dependencies;
 mod json;
 mod messages;
+mod patches;
 mod prose;
 mod reference;
 mod run;
