@@ -119,9 +119,9 @@ pub enum Domain {
 
 /// A packed matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Mat {
+pub struct Mat<V = ValId, O = OperandId> {
     /// Its address.
-    pub operand: OperandId,
+    pub operand: O,
     /// Packed format.
     pub format: WeightFormat,
     /// Output rows.
@@ -133,48 +133,50 @@ pub struct Mat {
     /// Bytes from one expert to the next; 0 for dense matrices.
     pub expert_stride: usize,
     /// Address of the f32 bias, padded to whole tiles; experts are `f32_row_stride(n)` apart.
-    pub bias: Option<OperandId>,
+    pub bias: Option<O>,
     /// Its adapter branch, if it has one.
-    pub adapter: Option<MatAdapter>,
+    pub adapter: Option<MatAdapter<V, O>>,
 }
 
-/// Something done to one row. `x`, `out` and the like are values; weights and pools are operands; numbers are shapes.
+/// Something done to one row. `x`, `out` and the like are values `V`; weights and pools are operands `O`;
+/// numbers are shapes. The compiler names values and operands by its graph until it makes a kernel
+/// ([`crate::names`]).
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum RowOp {
+pub enum RowOp<V = ValId, O = OperandId> {
     /// A row of the embedding table.
-    Embed { table: OperandId, format: WeightFormat, row_bytes: usize, out: ValId },
+    Embed { table: O, format: WeightFormat, row_bytes: usize, out: V },
     /// See docs/dev/numerics.md.
-    RmsNorm { x: ValId, weight: OperandId, eps: FloatBits, out: ValId },
+    RmsNorm { x: V, weight: O, eps: FloatBits, out: V },
     /// f32 to q8.
-    Quantize { x: ValId, out: ValId },
+    Quantize { x: V, out: V },
     /// f32 to bf16.
-    Bf16Cast { x: ValId, out: ValId },
+    Bf16Cast { x: V, out: V },
     /// An expression of f32 rows.
-    Elementwise { expr: Expr, inputs: Vec<ValId>, out: ValId },
+    Elementwise { expr: Expr, inputs: Vec<V>, out: V },
     /// Rotates each head.
-    Rope { x: ValId, table: OperandId, head_dim: usize, out: ValId },
+    Rope { x: V, table: O, head_dim: usize, out: V },
     /// f32 to f16.
-    KvCast { x: ValId, out: ValId },
+    KvCast { x: V, out: V },
     /// Writes a row of keys or values into the cache.
-    KvStore { x: ValId, pool: OperandId, plane: KvPlane, kind: LayerKind, geometry: KvGeometry },
+    KvStore { x: V, pool: O, plane: KvPlane, kind: LayerKind, geometry: KvGeometry },
     /// A small matrix, all of it by one worker (the router).
-    Linear { x: ValId, mat: Mat, out: ValId },
+    Linear { x: V, mat: Mat<V, O>, out: V },
     /// The k largest logits and their weights.
-    TopK { x: ValId, experts: usize, k: usize, out: ValId },
+    TopK { x: V, experts: usize, k: usize, out: V },
     /// The row that a wanted row stands for.
-    SelectRow { x: ValId, out: ValId },
+    SelectRow { x: V, out: V },
     /// Weighted sum of a token's expert rows in ascending expert id.
-    ExpertSum { y: ValId, routing: ValId, top_k: usize, out: ValId },
+    ExpertSum { y: V, routing: V, top_k: usize, out: V },
 }
 
 /// The adapter branch of a matrix: what is added to the products of rows whose token has an adapter there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct MatAdapter {
+pub struct MatAdapter<V = ValId, O = OperandId> {
     /// The LoRA target: [`kernmill_plan::program::Operand::LoraTarget`].
-    pub lora_target: OperandId,
+    pub lora_target: O,
     /// The shrunk input, a row of `MAX_RANK` f32 for each output row.
-    pub shrunk: ValId,
+    pub shrunk: V,
     /// Elements of A and B.
     pub format: WeightFormat,
     /// Tiles of an expert's B (of the only one's) that come before the matrix's.
@@ -194,11 +196,11 @@ pub struct ShrinkLoraTarget {
 
 /// Rows that are kept for a later shrink.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct LoraInput {
+pub struct LoraInput<V = ValId, O = OperandId> {
     /// f32, of which rows are written whose token has an adapter at one of the LoRA targets.
-    pub out: ValId,
+    pub out: V,
     /// The LoRA targets; none when every row is written.
-    pub lora_targets: Vec<OperandId>,
+    pub lora_targets: Vec<O>,
 }
 
 /// Keys or values.
@@ -213,24 +215,24 @@ pub enum KvPlane {
 #[allow(missing_docs)]
 /// What becomes of one unit of a matmul's output for one row, held as f32 in scratch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Epilogue {
+pub enum Epilogue<V = ValId, O = OperandId> {
     /// An expression of the units and the same columns of f32 values: variables are the units at hand (of a part's first step one for each matrix, of
     /// later ones the one that there is), then `inputs`. What comes out is one unit.
-    Map { expr: Expr, inputs: Vec<ValId> },
+    Map { expr: Expr, inputs: Vec<V> },
     /// Rotates the unit, which is one head.
-    Rope { table: OperandId },
+    Rope { table: O },
     /// Stores f32.
-    Store { out: ValId },
+    Store { out: V },
     /// Stores f32 for a shrink.
-    SaveLoraInput(LoraInput),
+    SaveLoraInput(LoraInput<V, O>),
     /// Stores q8.
-    Quantize { out: ValId },
+    Quantize { out: V },
     /// Stores bf16.
-    Bf16Cast { out: ValId },
+    Bf16Cast { out: V },
     /// Stores f16.
-    KvCast { out: ValId },
+    KvCast { out: V },
     /// Stores into the KV cache, rounded to its element type; the unit is one head.
-    KvWrite { pool: OperandId, plane: KvPlane, kind: LayerKind, geometry: KvGeometry },
+    KvWrite { pool: O, plane: KvPlane, kind: LayerKind, geometry: KvGeometry },
 }
 
 /// Matrices whose units are computed together, and what becomes of them.

@@ -18,6 +18,7 @@ pub mod isa;
 pub mod kernel;
 pub mod link;
 mod math;
+pub mod names;
 pub mod peak;
 pub mod prefetch;
 mod row_op;

@@ -27,8 +27,8 @@ impl Checker<'_> {
         };
         for row_op in &kernel.prologue {
             // All workers run it, each for itself.
-            let own = stage_output(row_op).is_some_and(|out| {
-                kernel.vals.get(out).is_some_and(|val| !matches!(val.home, Home::Operand(_)))
+            let own = row_op.out().is_some_and(|out| {
+                kernel.vals.get(*out).is_some_and(|val| !matches!(val.home, Home::Operand(_)))
             });
             self.ensure(own, || format!("{} writes no value of the worker's own", name(row_op)))?;
             self.row_op(row_op, rows)?;
@@ -226,23 +226,6 @@ impl Checker<'_> {
 fn variables(expr: &Expr) -> usize {
     let own = if let Expr::Var(i) = expr { i + 1 } else { 0 };
     expr.children().into_iter().map(variables).fold(own, usize::max)
-}
-
-fn stage_output(row_op: &RowOp) -> Option<ValId> {
-    match row_op {
-        RowOp::Embed { out, .. }
-        | RowOp::RmsNorm { out, .. }
-        | RowOp::Quantize { out, .. }
-        | RowOp::Bf16Cast { out, .. }
-        | RowOp::Elementwise { out, .. }
-        | RowOp::Rope { out, .. }
-        | RowOp::KvCast { out, .. }
-        | RowOp::Linear { out, .. }
-        | RowOp::TopK { out, .. }
-        | RowOp::SelectRow { out, .. }
-        | RowOp::ExpertSum { out, .. } => Some(*out),
-        RowOp::KvStore { .. } => None,
-    }
 }
 
 fn name(row_op: &RowOp) -> &'static str {
