@@ -1,11 +1,11 @@
 //! The last stage: schedules, memory plans and code as one [`Program`].
 
 use crate::graph::rope::inv_freq;
-use crate::graph::{Graph, LoraTargetNode, Node, Op, Role, TensorId};
+use crate::graph::{Graph, LoraTargetNode, Node, Op, OperandRef, Role, TensorId};
 use crate::memory::{MemoryError, MemoryPlan, plan_memory};
 use crate::pack::WeightLayout;
 use crate::schedule::{Kernels, Schedule, ScheduledStep};
-use crate::select::{OperandRef, geometry, layer_kind};
+use crate::select::geometry;
 use crate::step_costs::step_work;
 use kernmill_kernels_gen::generate::Generated;
 use kernmill_kernels_gen::prefetch::prefetch_hint;
@@ -28,7 +28,7 @@ pub fn plan_arenas(schedules: &[Schedule]) -> Result<Vec<MemoryPlan>, MemoryErro
 pub fn model_info(graph: &Graph, layout: &WeightLayout, preset: &str) -> ModelInfo {
     let none = KvGeometry { kv_heads: 1, head_dim: 16, elem: KvElem::F32 };
     let layers = graph.nodes.iter().filter_map(|node| match &node.op {
-        Op::Attention(a) => Some(KvLayer { kind: layer_kind(a.window), window: a.window }),
+        Op::Attention(a) => Some(KvLayer { kind: a.layer_kind(), window: a.window }),
         _ => None,
     });
     let ropes = graph.ropes.iter().map(|rope| {

@@ -8,6 +8,7 @@ pub mod graph;
 pub mod import;
 pub mod interp;
 pub mod memory;
+mod ops;
 pub mod pack;
 pub mod pipeline;
 pub mod plan_file;

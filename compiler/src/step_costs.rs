@@ -1,9 +1,8 @@
 //! What each step reads and multiplies, for reports.
 
-use crate::graph::{Graph, Role};
+use crate::graph::{Graph, OperandRef, Role};
 use crate::pack::WeightLayout;
 use crate::schedule::ScheduledStep;
-use crate::select::OperandRef;
 use kernmill_plan::program::{Routing, StepWork};
 
 /// The work of a step of a class with these routings.

@@ -3,8 +3,9 @@
 use super::rule::{Part, PatternNode};
 use crate::expr::{self, Function};
 use crate::graph::OpKind;
-use crate::graph::infer::check_expr;
-use crate::spec::ops::{OPS, ParamKind, SpecOp};
+use crate::ops::form::check_expr;
+use crate::ops::{def, spec_ops};
+use crate::spec::ops::ParamKind;
 use crate::spec::section::{Section, array, check_name, string, strings};
 use crate::spec::{Arg, NodeDef, OpDef, Result, Source, Spanned, SpecError, inner_span, nodes};
 use kernmill_kernels_gen::expr::Expr;
@@ -84,7 +85,7 @@ pub(super) fn ops(root: &Section<'_>, functions: &[Function]) -> Result<Vec<OpDe
         let section = Section::new(source, item, "this [[op]]")?.only(&OP_KEYS)?;
         let name = string(source, section.require("name")?)?;
         check_name(source, &name)?;
-        let known = OPS.iter().map(|op| op.name).chain(OpKind::ALL.iter().map(|op| op.name()));
+        let known = spec_ops().map(|op| op.name).chain(OpKind::ALL.iter().map(|op| op.name()));
         let own = ops.iter().map(|op| op.name.value.as_str());
         if known.chain(own).any(|other| other == name.value) {
             let message = format!("there is an op `{}` already", name.value);
@@ -178,9 +179,7 @@ fn check_names(source: &Source, op: &OpDef, functions: &[Function]) -> Result<()
 /// Variables of a node's expression, in order.
 fn variables(node: &NodeDef) -> Vec<&str> {
     match node.args.get("inputs").map(|arg| &arg.value) {
-        Some(Arg::Texts(texts)) if node.op.op == SpecOp::Elementwise => {
-            texts.iter().map(|text| text.value.as_str()).collect()
-        }
+        Some(Arg::Texts(texts)) => texts.iter().map(|text| text.value.as_str()).collect(),
         _ => vec!["gate", "up"],
     }
 }
@@ -208,22 +207,13 @@ pub(super) fn pattern_of(
     };
     let mut pattern = Vec::with_capacity(op.nodes.len());
     for (i, node) in op.nodes.iter().enumerate() {
-        let ops = match node.op.op {
-            SpecOp::RmsNorm => vec![OpKind::RmsNorm],
-            SpecOp::Linear => vec![OpKind::Linear, OpKind::QuantLinear],
-            SpecOp::Glu => vec![OpKind::Glu],
-            SpecOp::Elementwise => vec![OpKind::Elementwise],
-            SpecOp::Add => vec![OpKind::Add],
-            SpecOp::Mul => vec![OpKind::Mul],
-            SpecOp::SelectRows => vec![OpKind::SelectRows],
-            SpecOp::RouterTopk => vec![OpKind::RouterTopk],
-            _ => {
-                return Err(format!(
-                    "`{}` stands for `{}`, which a pattern names itself",
-                    op.name.value, node.op.name
-                ));
-            }
-        };
+        let ops = node.op.pattern.to_vec();
+        if ops.is_empty() {
+            return Err(format!(
+                "`{}` stands for `{}`, which a pattern names itself",
+                op.name.value, node.op.name
+            ));
+        }
         let mut names = Vec::new();
         for param in
             node.op.params.iter().filter(|param| matches!(param.kind, ParamKind::Value | ParamKind::Values))
@@ -241,7 +231,7 @@ pub(super) fn pattern_of(
         };
         pattern.push(PatternNode {
             capture: own(i),
-            commutative: matches!(ops[0], OpKind::Add | OpKind::Mul),
+            commutative: def(ops[0]).commutes(),
             ops,
             expr,
             inputs: names,

@@ -1,14 +1,13 @@
 //! TOML to [`FusedSpec`]: structure and names, with the place of everything that is wrong. `docs/user/fused-ops.md` is the reference.
 
 use super::define::{expression, functions, ops, pattern_of};
-use super::legal::legal_ops;
 use super::read_guard::{capture, guard};
 use super::repeat::{self, MAX_REPEAT};
 use super::rule::{FusionRule, Hints, Part, PatternNode, Template};
 use super::spec::{FusedSpec, Place};
 use crate::expr::Function;
 use crate::graph::OpKind;
-use crate::graph::infer::arity;
+use crate::ops::{arity, def, legal};
 use crate::spec::section::{Item, Section, array, boolean, check_name, one_of, string, strings, whole};
 use crate::spec::{OpDef, Result, Source, Spanned, SpecError};
 use kernmill_kernels_gen::expr::Expr;
@@ -185,10 +184,10 @@ fn node(
             ));
         }
         let nodes = pattern_of(def, functions, &name.value, &inputs, part);
-        let legal = legal_ops(template, part);
+        let may_be = legal(template, part);
         let nodes =
             nodes.map_err(|message| SpecError::new(source, op.span.clone(), message, "in a pattern"))?;
-        if let Some(kind) = nodes.iter().flat_map(|node| &node.ops).find(|kind| !legal.contains(kind)) {
+        if let Some(kind) = nodes.iter().flat_map(|node| &node.ops).find(|kind| !may_be.contains(kind)) {
             let message =
                 format!("`{}` stands for `{kind}`, which cannot be in the {}", op.value, part.name());
             return Err(SpecError::new(
@@ -209,11 +208,11 @@ fn node(
             let message = format!("`{}` stands for nodes", op.value);
             return Err(SpecError::new(source, op.span.clone(), message, "expected it alone"));
         };
-        let legal = legal_ops(template, part);
-        if !legal.contains(&kind) {
+        let may_be = legal(template, part);
+        if !may_be.contains(&kind) {
             let message =
                 format!("`{}` cannot be in the {} of a `{}` kernel", op.value, part.name(), template.name());
-            let names: Vec<&str> = legal.iter().map(|op| op.name()).collect();
+            let names: Vec<&str> = may_be.iter().map(|op| op.name()).collect();
             let label = match names.as_slice() {
                 [] => format!("a `{}` kernel has no {}", template.name(), part.name()),
                 names => format!("expected one of: {}", names.join(", ")),
@@ -239,7 +238,7 @@ fn node(
         return Err(SpecError::new(source, item.span(), "no op", "expected the name of an op"));
     }
     let flag = |key: &str, default: bool| section.get(key).map_or(Ok(default), |item| boolean(source, item));
-    let swaps = kinds.iter().all(|op| matches!(op, OpKind::Add | OpKind::Mul));
+    let swaps = kinds.iter().all(|op| def(*op).commutes());
     let expr = section.get("expr").map(|item| expr(source, item, &kinds, &inputs, functions)).transpose()?;
     let node = PatternNode {
         capture: name.value.clone(),
@@ -254,7 +253,7 @@ fn node(
     if let (Some(item), true) = (section.get("commutative"), node.commutative && !swaps) {
         let message = format!(
             "`{}` is not commutative",
-            node.ops.iter().find(|op| !matches!(op, OpKind::Add | OpKind::Mul)).map_or("", |op| op.name())
+            node.ops.iter().find(|op| !def(**op).commutes()).map_or("", |op| op.name())
         );
         return Err(SpecError::new(source, item.span(), message, "expected only with add and mul"));
     }

@@ -1,62 +1,41 @@
-//! Row-wise nodes as steps of a kernel: elementwise ones that belong together as one expression.
+//! Row-wise nodes as row operations: elementwise ones that belong together as one expression.
 
-use crate::graph::{Graph, NodeId, Op, Uses, ValueId};
-use kernmill_kernels_gen::expr::{Binary, Expr};
+use crate::graph::{GraphRowOp, NodeId, Uses, ValueId};
+use crate::ops::{Packed, def};
+use kernmill_kernels_gen::expr::Expr;
+use kernmill_kernels_gen::kernel::RowOp;
 use kernmill_kernels_gen::ukernel::map::MAX_INPUTS;
 
 /// Operators of a fused expression at most: a value that is read twice counts twice.
 pub(super) const MAX_OPERATORS: usize = 1024;
 
-/// Whether an op is computed row by row, each from the same row of its inputs (or, of experts and wanted rows, from that row's).
-pub fn is_row_op(op: &Op) -> bool {
-    !matches!(
-        op,
-        Op::Linear(_)
-            | Op::QuantLinear
-            | Op::ExpertLinear
-            | Op::QuantExpertLinear
-            | Op::Bf16ExpertLinear
-            | Op::Attention(_)
-            | Op::LoraShrink { .. }
-    )
-}
-
-/// A step of a row-wise kernel.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RowStep {
-    /// A node that is not elementwise.
-    Node(NodeId),
-    /// Elementwise nodes as one expression.
-    Map {
-        /// The last of them, whose value it is.
-        last: NodeId,
-        /// The expression; variable i is input i.
-        expr: Expr,
-        /// What it reads.
-        inputs: Vec<ValueId>,
-    },
-}
-
-/// Row-wise nodes as steps. An elementwise node that one other elementwise node alone reads becomes part of its expression, as long as a
-/// micro-kernel takes so many inputs.
-pub fn row_steps(graph: &Graph, uses: &Uses, nodes: &[NodeId], outputs: &[ValueId]) -> Vec<RowStep> {
-    let mut steps: Vec<RowStep> = Vec::with_capacity(nodes.len());
+/// Row-wise nodes as row operations. An elementwise node that one other elementwise node alone reads becomes
+/// part of its expression, as long as a micro-kernel takes so many inputs.
+///
+/// # Errors
+/// The first node that has no row operation.
+pub fn row_steps(
+    kernels: &dyn Packed,
+    uses: &Uses,
+    nodes: &[NodeId],
+    outputs: &[ValueId],
+) -> Result<Vec<GraphRowOp>, NodeId> {
+    let mut steps: Vec<GraphRowOp> = Vec::with_capacity(nodes.len());
     for id in nodes {
-        let node = graph.node(*id);
-        let Some(mut expr) = elementwise(&node.op) else {
-            steps.push(RowStep::Node(*id));
+        let node = kernels.graph().node(*id);
+        let step = def(node.op.kind()).row_op(node, kernels).ok_or(*id)?;
+        let RowOp::Elementwise { mut expr, mut inputs, out } = step else {
+            steps.push(step);
             continue;
         };
-        let mut inputs = node.inputs.clone();
         let mut at = 0;
         while at < steps.len() {
             let merged = match &steps[at] {
-                RowStep::Map { last, expr: inner, inputs: read } => {
-                    let value = graph.node(*last).output;
-                    let alone = uses.users(value) == [*id] && !outputs.contains(&value);
-                    alone.then(|| merge(&expr, &inputs, value, inner, read)).flatten()
+                RowOp::Elementwise { expr: inner, inputs: read, out: value } => {
+                    let alone = uses.users(*value) == [*id] && !outputs.contains(value);
+                    alone.then(|| merge(&expr, &inputs, *value, inner, read)).flatten()
                 }
-                RowStep::Node(_) => None,
+                _ => None,
             };
             match merged {
                 Some(merged) => {
@@ -67,20 +46,9 @@ pub fn row_steps(graph: &Graph, uses: &Uses, nodes: &[NodeId], outputs: &[ValueI
                 None => at += 1,
             }
         }
-        steps.push(RowStep::Map { last: *id, expr, inputs });
+        steps.push(RowOp::Elementwise { expr, inputs, out });
     }
-    steps
-}
-
-/// The expression of an elementwise op.
-pub(super) fn elementwise(op: &Op) -> Option<Expr> {
-    let binary = |op| Some(Expr::Binary(op, Box::new(Expr::Var(0)), Box::new(Expr::Var(1))));
-    match op {
-        Op::Glu { expr } | Op::Elementwise { expr } => Some(expr.clone()),
-        Op::Add => binary(Binary::Add),
-        Op::Mul => binary(Binary::Mul),
-        _ => None,
-    }
+    Ok(steps)
 }
 
 /// `outer` of `inputs` with `inner` of `read` in place of `value`.

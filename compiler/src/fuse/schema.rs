@@ -7,7 +7,7 @@ use super::read_guard::GUARDS;
 use super::repeat::MAX_REPEAT;
 use super::rule::{Part, Template};
 use crate::graph::OpKind;
-use crate::spec::ops::OPS;
+use crate::ops::spec_ops;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use serde_json::{Map, Value, json};
@@ -159,7 +159,7 @@ fn function() -> Value {
 }
 
 fn op() -> Value {
-    let mut params: Vec<&str> = OPS.iter().flat_map(|op| op.params).map(|param| param.name).collect();
+    let mut params: Vec<&str> = spec_ops().flat_map(|op| op.params).map(|param| param.name).collect();
     params.extend(["op", "out"]);
     params.sort_unstable();
     params.dedup();

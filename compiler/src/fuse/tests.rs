@@ -1,11 +1,13 @@
 use super::*;
 use crate::graph::lora::with_adapters;
-use crate::graph::{Graph, NodeId, OpKind};
+use crate::graph::{Graph, GraphMat, Node, NodeId, OpKind, TensorId};
 use crate::interp::Interpreter;
+use crate::ops::Packed;
 use crate::quant::choose::FormatChoices;
 use crate::quant::{Preset, quantise_chosen};
 use crate::testing::{ModelShape, Rng, Twist, build, random_weights};
 use expect_test::expect;
+use kernmill_kernels_gen::kernel::RowOp;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 
@@ -258,6 +260,23 @@ fn any_rules_in_any_order_are_legal() {
     }
 }
 
+/// A graph without packed weights.
+struct Unpacked<'g>(&'g Graph);
+
+impl Packed for Unpacked<'_> {
+    fn graph(&self) -> &Graph {
+        self.0
+    }
+
+    fn mat(&self, node: &Node) -> GraphMat {
+        unreachable!("{node:?} is no matrix product")
+    }
+
+    fn row_bytes(&self, table: TensorId) -> usize {
+        unreachable!("{table:?} is no table")
+    }
+}
+
 /// Elementwise nodes that nobody else reads are one step; what others read is not taken in.
 #[test]
 fn elementwise_chains_become_one_expression() {
@@ -277,15 +296,15 @@ fn elementwise_chains_become_one_expression() {
     let graph: Graph = text.parse().unwrap();
     let uses = crate::graph::Uses::new(&graph);
     let nodes: Vec<NodeId> = (1..6).map(NodeId).collect();
-    let steps = row_steps(&graph, &uses, &nodes, &[graph.nodes[5].output]);
+    let steps = row_steps(&Unpacked(&graph), &uses, &nodes, &[graph.nodes[5].output]).unwrap();
     let shown: Vec<String> = steps
         .iter()
         .map(|step| match step {
-            RowStep::Node(_) => "node".to_owned(),
-            RowStep::Map { last, expr, inputs } => {
+            RowOp::Elementwise { expr, inputs, out } => {
                 let names: Vec<&str> = inputs.iter().map(|value| graph.value(*value).name.as_str()).collect();
-                format!("{} = {}", graph.value(graph.node(*last).output).name, expr.text(&names))
+                format!("{} = {}", graph.value(*out).name, expr.text(&names))
             }
+            _ => "node".to_owned(),
         })
         .collect();
     assert_eq!(shown, ["c = ((silu(x) * x) + (silu(x) * x))", "f = (c * (c + x))"]);

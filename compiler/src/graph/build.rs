@@ -1,8 +1,9 @@
 //! Builds a graph node by node; types are inferred.
 
-use super::infer::infer;
-use super::verify::GraphError;
-use super::{Graph, Node, Op, OpKind, Role, Rope, Source, Tensor, TensorId, Type, Value, ValueId};
+use super::{
+    Graph, GraphError, Node, Op, OpKind, Role, Rope, Source, Tensor, TensorId, Type, Value, ValueId,
+};
+use crate::ops::infer;
 use kernmill_plan::format::WeightFormat;
 use std::collections::HashSet;
 

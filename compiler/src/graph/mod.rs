@@ -4,10 +4,12 @@
 //! (`crate::interp`) and in `docs/dev/numerics.md`.
 
 mod build;
-pub mod infer;
-mod kind;
+pub(crate) mod cursor;
+mod error;
 pub mod lora;
 mod lora_targets;
+mod op;
+mod operand;
 mod parse;
 pub mod rope;
 #[cfg(test)]
@@ -17,16 +19,14 @@ mod uses;
 mod verify;
 
 pub use build::Builder;
-pub use kind::OpKind;
+pub use error::GraphError;
 pub use lora_targets::{Branch, LoraTargetNode};
+pub use op::{Activations, Attention, Op, OpKind};
+pub use operand::{GraphMat, GraphRowOp, OperandRef, Step};
 pub use parse::ParseError;
-pub use text::GLU_VARS;
 pub use uses::Uses;
-pub use verify::GraphError;
 
-use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::format::{BLOCK, WeightFormat};
-use kernmill_plan::kv::KvElem;
 
 /// Index into [`Graph::values`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -172,103 +172,6 @@ pub struct Tensor {
     pub format: WeightFormat,
     /// Where its data is.
     pub source: Source,
-}
-
-/// An operation. Inputs and tensors are listed as `inputs; tensors -> output`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Op {
-    /// `ids; table -> f32`.
-    Embed,
-    /// `x; weight -> f32`.
-    RmsNorm {
-        /// Added to the mean square.
-        eps: f32,
-    },
-    /// `x f32, [shrunk]; matrix, [bias] -> f32`; what a preset may do with x.
-    Linear(Activations),
-    /// `x q8, [shrunk]; matrix, [bias] -> f32`.
-    QuantLinear,
-    /// `f32 -> q8`.
-    QuantizeQ8,
-    /// `f32 -> bf16`.
-    Bf16Cast,
-    /// `x f32 [rows, heads * head_dim] -> f32`: rotates each head by its token's position.
-    Rope {
-        /// Index into [`Graph::ropes`].
-        rope: u32,
-        /// Elements per head.
-        head_dim: usize,
-    },
-    /// `f32 -> f16`: the rounding of keys and values that enter the cache.
-    KvCast,
-    /// `q f32, k, v (f32 or f16); [sinks] -> f32`: appends k and v to the layer's cache, then attends.
-    Attention(Attention),
-    /// `logits f32 [T, experts] -> routing`.
-    RouterTopk {
-        /// Experts per token.
-        k: u32,
-    },
-    /// `x f32 (Tokens or Slots), routing, [shrunk]; expert matrix, [expert bias] -> f32 [Slots, n]`.
-    ExpertLinear,
-    /// `x q8 (Tokens or Slots), routing, [shrunk]; expert matrix, [expert bias] -> f32 [Slots, n]`.
-    QuantExpertLinear,
-    /// `x bf16 (Tokens or Slots), routing, [shrunk]; mxfp4 expert matrix, [expert bias] -> f32 [Slots, n]`.
-    Bf16ExpertLinear,
-    /// `y f32 [Slots, n], routing -> f32 [T, n]`.
-    ExpertSum,
-    /// `gate, up -> f32`: an expression of `gate` and `up`.
-    Glu {
-        /// Expression whose variables are `gate` and `up` (inputs 0 and 1).
-        expr: Expr,
-    },
-    /// `x0.. -> f32`: an expression of the inputs.
-    Elementwise {
-        /// Expression; variable i is input i.
-        expr: Expr,
-    },
-    /// `a, b -> f32`.
-    Add,
-    /// `a, b -> f32`.
-    Mul,
-    /// `x [T, n] -> f32 [Wanted, n]`: the rows whose logits are wanted.
-    SelectRows,
-    /// `x f32, [routing] -> f32 [rows, MAX_RANK]`: the scaled A of each token's adapter (and slot's expert) times x. Columns past the
-    /// adapter's rank, and rows without one, are undefined. Only matrix products read it, as their last input.
-    LoraShrink {
-        /// Index into [`Graph::lora_targets`].
-        lora_target: u32,
-        /// What the elements of A and B are rounded to: bf16, or f32.
-        format: WeightFormat,
-    },
-}
-
-/// What a preset may do with the input of a matrix product.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Activations {
-    /// It rounds the input as it rounds all.
-    #[default]
-    AsPreset,
-    /// It leaves the input in f32, unless the matrix has 4 bits.
-    F32,
-}
-
-/// Attributes of [`Op::Attention`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct Attention {
-    /// Attention layer, in order: index of its KV pool.
-    pub layer: u32,
-    /// Query heads.
-    pub heads: usize,
-    /// KV heads; `heads` is a multiple of it.
-    pub kv_heads: usize,
-    /// Elements per head.
-    pub head_dim: usize,
-    /// Factor on the scores.
-    pub scale: f32,
-    /// Keys in view, the token itself included; `None` is all.
-    pub window: Option<u32>,
-    /// Element type of the cache.
-    pub kv: KvElem,
 }
 
 /// A node.

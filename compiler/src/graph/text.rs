@@ -1,7 +1,8 @@
 //! The text form of a graph; [`super::parse`] reads it back.
 
-use super::{Activations, Graph, Node, Op, Role, Rope, RopeScaling, RowSelect, Rows, Tensor, Type};
-use kernmill_plan::kv::KvElem;
+use super::cursor::quote;
+use super::{Graph, Node, Role, Rope, RopeScaling, RowSelect, Rows, Tensor, Type};
+use crate::ops;
 use std::fmt::{self, Display, Write};
 
 impl Display for Graph {
@@ -25,7 +26,7 @@ impl Graph {
     /// One node's line.
     pub fn node_text(&self, node: &Node) -> String {
         let output = self.value(node.output);
-        let mut text = format!("%{} = {}{}", output.name, node.op.kind(), attributes(&node.op));
+        let mut text = format!("%{} = {}{}", output.name, node.op.kind(), ops::attributes(&node.op));
         let inputs = node.inputs.iter().map(|&value| format!("%{}", self.value(value).name));
         let tensors = node.tensors.iter().map(|&tensor| format!("@{}", self.tensor(tensor).name));
         for (i, operand) in inputs.chain(tensors).enumerate() {
@@ -33,41 +34,6 @@ impl Graph {
         }
         let _ = write!(text, " : {}", output.ty.text());
         text
-    }
-}
-
-fn attributes(op: &Op) -> String {
-    match op {
-        Op::Linear(Activations::F32) => "(activations=f32)".to_owned(),
-        Op::RmsNorm { eps } => format!("(eps={eps:?})"),
-        Op::Rope { rope, head_dim } => format!("(rope={rope}, head_dim={head_dim})"),
-        Op::Attention(a) => {
-            let window = a.window.map_or(String::new(), |window| format!(", window={window}"));
-            format!(
-                "(layer={}, heads={}, kv_heads={}, head_dim={}, scale={:?}{window}, kv={})",
-                a.layer,
-                a.heads,
-                a.kv_heads,
-                a.head_dim,
-                a.scale,
-                kv_name(a.kv)
-            )
-        }
-        Op::RouterTopk { k } => format!("(k={k})"),
-        Op::LoraShrink { lora_target, format } => format!("(site={lora_target}, format={})", format.name()),
-        Op::Glu { expr } => format!("({})", quote(&expr.text(&GLU_VARS))),
-        Op::Elementwise { expr } => format!("({})", quote(&expr.text(&[]))),
-        _ => String::new(),
-    }
-}
-
-/// Variables of a [`Op::Glu`] expression.
-pub const GLU_VARS: [&str; 2] = ["gate", "up"];
-
-pub(super) fn kv_name(elem: KvElem) -> &'static str {
-    match elem {
-        KvElem::F16 => "f16",
-        KvElem::F32 => "f32",
     }
 }
 
@@ -105,19 +71,6 @@ fn tensor_text(tensor: &Tensor) -> String {
         text.push_str(" transposed");
     }
     text
-}
-
-fn quote(text: &str) -> String {
-    let mut quoted = String::from('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '\n' => quoted.push_str("\\n"),
-            _ => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 impl Rows {

@@ -1,25 +1,9 @@
 //! Checks a graph, whoever made it.
 
-use super::infer::{check_tensor, infer};
-use super::{Attention, Graph, Op, Role, Rope, RopeScaling, Rows, Type, ValueId};
+use super::{Attention, Graph, GraphError, Op, Role, Rope, RopeScaling, Rows, Type, ValueId};
+use crate::ops::form::check_tensor;
+use crate::ops::infer;
 use std::collections::HashSet;
-
-/// What is wrong with a graph, and where.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{at}: {message}")]
-pub struct GraphError {
-    /// The node, tensor or rope, such as `%layers.0.q (linear)`.
-    pub at: String,
-    /// What is wrong and what was expected.
-    pub message: String,
-}
-
-impl GraphError {
-    /// An error at a place.
-    pub fn new(at: impl Into<String>, message: impl Into<String>) -> GraphError {
-        GraphError { at: at.into(), message: message.into() }
-    }
-}
 
 impl Graph {
     /// Checks that this is a legal graph: unique names; value 0 the token ids and value `i + 1` the output of node `i`, so

@@ -1,14 +1,14 @@
 //! The graph interpreter: the living definition of every op. No fusion, no vectors; the obvious loops in the order of
 //! arithmetic of docs/dev/numerics.md. Fused graphs, kernels and plans are tested against it.
 
-mod attention;
+pub(crate) mod attention;
 mod expr;
 mod functions;
 mod lora;
 pub mod num;
-mod ops;
 #[cfg(test)]
 mod oracle_tests;
+pub(crate) mod state;
 #[cfg(test)]
 mod tests;
 mod weights;
@@ -16,44 +16,16 @@ mod weights;
 pub use attention::LayerKv;
 pub use expr::eval;
 pub use lora::LoraTargetAdapter;
+pub use state::{BatchToken, Data, Sequence};
 pub use weights::{RawTensor, TensorData, Weights};
 
 use crate::fuse::FusedGraph;
-use crate::graph::{Graph, LoraTargetNode, NodeId, Op, OpKind, TensorId};
+use crate::graph::{Graph, NodeId, Op, OpKind, TensorId};
+use crate::ops;
 use kernmill_os::float_env::FloatEnv;
-use kernmill_plan::abi::Route;
+use kernmill_plan::format::PlainDecode;
+use state::{State, Weight};
 use std::collections::BTreeMap;
-
-/// A value of the last run, rows one after the other.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Data {
-    /// Token ids.
-    Ids(Vec<u32>),
-    /// f32, also for f16 and bf16 values, which are rounded to it.
-    F32(Vec<f32>),
-    /// Blocks of 32.
-    Q8 {
-        /// Elements.
-        q: Vec<i8>,
-        /// One per block.
-        scales: Vec<f32>,
-        /// Sum of each block's elements.
-        sums: Vec<i32>,
-    },
-    /// `top_k` per token, in order of choice.
-    Routing(Vec<Route>),
-}
-
-/// One token to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BatchToken {
-    /// Sequence number; sequences exist from their first token on.
-    pub sequence: usize,
-    /// Token id.
-    pub token: u32,
-    /// Position in the sequence: the number of tokens before it.
-    pub position: usize,
-}
 
 /// Why the interpreter cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -76,31 +48,11 @@ pub enum InterpError {
     },
 }
 
-/// A weight in the forms that its ops need.
-struct Weight {
-    /// Row-major f32.
-    dense: Vec<f32>,
-    /// Integers, block scales, unit.
-    blocks: Option<(Vec<i8>, Vec<f32>, f32)>,
-}
-
-/// One sequence's history, by attention layer.
-pub type Sequence = Vec<LayerKv>;
-
 /// A graph, its weights and the sequences run so far.
 pub struct Interpreter {
-    graph: Graph,
     order: Vec<NodeId>,
-    weights: Vec<Weight>,
-    sequences: Vec<Sequence>,
     lengths: Vec<usize>,
-    values: Vec<Option<Data>>,
-    rope_tables: Vec<(Vec<f32>, f64)>,
-    lora_targets: Vec<LoraTargetNode>,
-    /// By slot and LoRA target; slot 0 is none.
-    adapters: Vec<Vec<Option<LoraTargetAdapter>>>,
-    /// Slot of each sequence that has one.
-    slots: BTreeMap<usize, usize>,
+    state: State,
 }
 
 impl Interpreter {
@@ -126,18 +78,19 @@ impl Interpreter {
 
     fn ordered(graph: &Graph, order: Vec<NodeId>, weights: &dyn Weights) -> Result<Interpreter, InterpError> {
         let prepared = (0..graph.tensors.len() as u32).map(|id| prepare(graph, TensorId(id), weights));
-        Ok(Interpreter {
-            order,
+        let state = State {
             weights: prepared.collect::<Result<_, _>>()?,
             sequences: Vec::new(),
-            lengths: Vec::new(),
             values: vec![None; graph.values.len()],
+            batch: Vec::new(),
+            wanted: Vec::new(),
             rope_tables: graph.ropes.iter().map(crate::graph::rope::inv_freq).collect(),
             lora_targets: graph.lora_targets(),
             adapters: vec![Vec::new()],
             slots: BTreeMap::new(),
             graph: graph.clone(),
-        })
+        };
+        Ok(Interpreter { order, lengths: Vec::new(), state })
     }
 
     /// Runs a batch and returns the logits `[wanted.len(), vocab]` of its rows `wanted`. Tokens of a sequence come in order,
@@ -148,14 +101,16 @@ impl Interpreter {
     pub fn run(&mut self, batch: &[BatchToken], wanted: &[usize]) -> Result<Vec<f32>, InterpError> {
         let _env = FloatEnv::standard();
         self.check(batch, wanted)?;
-        self.values.fill(None);
-        self.values[0] = Some(Data::Ids(batch.iter().map(|token| token.token).collect()));
+        self.state.values.fill(None);
+        self.state.batch = batch.to_vec();
+        self.state.wanted = wanted.to_vec();
+        self.state.values[0] = Some(Data::Ids(batch.iter().map(|token| token.token).collect()));
         for id in self.order.clone() {
-            let node = self.graph.node(id).clone();
-            let data = self.eval(&node, batch, wanted);
-            self.values[node.output.0 as usize] = Some(data);
+            let node = self.state.graph.node(id).clone();
+            let data = ops::eval(&mut self.state, &node);
+            self.state.values[node.output.0 as usize] = Some(data);
         }
-        match &self.values[self.graph.output.0 as usize] {
+        match &self.state.values[self.state.graph.output.0 as usize] {
             Some(Data::F32(logits)) => Ok(logits.clone()),
             _ => Ok(Vec::new()),
         }
@@ -183,12 +138,36 @@ impl Interpreter {
 
     /// Keys and values of a sequence, by layer.
     pub fn sequence(&self, sequence: usize) -> Option<&Sequence> {
-        self.sequences.get(sequence)
+        self.state.sequences.get(sequence)
+    }
+
+    /// Sets the adapters: by slot from 1 on, by LoRA target. Their elements are rounded to the graph's format.
+    pub fn set_adapters(&mut self, slots: &[Vec<Option<LoraTargetAdapter>>]) {
+        let decode = self.state.graph.adapter_format().and_then(|format| format.decode().plain());
+        let round = |x: &mut f32| match decode {
+            Some(PlainDecode::Bf16) => {
+                let bits = x.to_bits();
+                let even = bits >> 16 & 1;
+                *x = f32::from_bits((bits + 0x7fff + even) & 0xffff_0000);
+            }
+            Some(PlainDecode::F32) | None => {}
+        };
+        let mut slots = slots.to_vec();
+        for adapter in slots.iter_mut().flatten().flatten() {
+            adapter.a.iter_mut().chain(&mut adapter.b).for_each(round);
+        }
+        self.state.adapters = vec![Vec::new()];
+        self.state.adapters.extend(slots);
+    }
+
+    /// Tokens of a sequence use that slot's adapter from now on; 0 is none.
+    pub fn use_adapter(&mut self, sequence: usize, slot: usize) {
+        self.state.slots.insert(sequence, slot);
     }
 
     /// A value of the last run by its name.
     pub fn value(&self, name: &str) -> Option<&Data> {
-        self.values[self.graph.find_value(name)?.0 as usize].as_ref()
+        self.state.values[self.state.graph.find_value(name)?.0 as usize].as_ref()
     }
 
     /// Checks the batch and, when it is good, makes room for its sequences.
@@ -196,8 +175,8 @@ impl Interpreter {
         let mut lengths = self.lengths.clone();
         for (row, token) in batch.iter().enumerate() {
             let error = |message| Err(InterpError::Batch { row, message });
-            if token.token as usize >= self.graph.vocab {
-                return error(format!("token {} of a vocabulary of {}", token.token, self.graph.vocab));
+            if token.token as usize >= self.state.graph.vocab {
+                return error(format!("token {} of a vocabulary of {}", token.token, self.state.graph.vocab));
             }
             if token.sequence > lengths.len() + batch.len() {
                 return error(format!(
@@ -213,8 +192,8 @@ impl Interpreter {
             if token.position != *length {
                 return error(format!("position {}, expected {length}", token.position));
             }
-            if *length >= self.graph.max_context {
-                return error(format!("position {length} of a context of {}", self.graph.max_context));
+            if *length >= self.state.graph.max_context {
+                return error(format!("position {length} of a context of {}", self.state.graph.max_context));
             }
             *length += 1;
         }
@@ -222,8 +201,8 @@ impl Interpreter {
             let message = format!("wanted row {}, the batch has {}", wanted[i], batch.len());
             return Err(InterpError::Batch { row: i, message });
         }
-        let layers = self.graph.nodes.iter().filter(|node| node.op.kind() == OpKind::Attention).count();
-        self.sequences.resize_with(lengths.len(), || vec![LayerKv::default(); layers]);
+        let layers = self.state.graph.nodes.iter().filter(|node| node.op.kind() == OpKind::Attention).count();
+        self.state.sequences.resize_with(lengths.len(), || vec![LayerKv::default(); layers]);
         self.lengths = lengths;
         Ok(())
     }

@@ -2,9 +2,9 @@
 
 mod size;
 
-use crate::graph::{Graph, ValueId};
+use crate::graph::{Graph, OperandRef, ValueId};
 use crate::memory::BufferRequest;
-use crate::select::{KernelUse, OperandRef, Selection, max_rows};
+use crate::select::{KernelUse, Selection, max_rows};
 use kernmill_kernels_gen::kernel::{Body, Kernel};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;

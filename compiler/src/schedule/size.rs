@@ -47,9 +47,9 @@ fn check_class(schedule: &Schedule) -> Result<(), SizeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::OperandRef;
     use crate::memory::BufferRequest;
     use crate::schedule::ScheduledStep;
-    use crate::select::OperandRef;
 
     fn schedule(max_tokens: usize, buffers: usize, operands: usize) -> Schedule {
         let request = BufferRequest { name: "x".to_owned(), bytes: 64, first: 0, last: 0 };

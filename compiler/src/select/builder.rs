@@ -1,12 +1,13 @@
 //! Collects the values and operands of one kernel.
 
-use super::{KernelUse, OperandRef, Selector};
+use super::{KernelUse, Selector};
 use crate::fuse::Group;
-use crate::graph::{Node, Op, Role, Rows, TensorId, Type, ValueId};
+use crate::graph::{Node, Op, OperandRef, Rows, TensorId, Type, ValueId};
+use crate::ops::Packed;
 use kernmill_kernels_gen::kernel::{
-    Body, Domain, Home, Kernel, LoraInput, Mat, MatAdapter, OperandId, Part, RowOp, RowType, Tiling, Val,
-    ValId,
+    Body, Domain, Home, Kernel, LoraInput, Mat, OperandId, Part, RowOp, RowType, Tiling, Val, ValId,
 };
+use kernmill_kernels_gen::names::Names;
 use kernmill_plan::format::TILE_ROWS;
 
 /// A kernel in the making.
@@ -42,10 +43,6 @@ impl<'a> Builder<'a> {
                 self.operands.len() - 1
             }
         }
-    }
-
-    pub fn tensor(&mut self, tensor: TensorId) -> OperandId {
-        self.operand(OperandRef::Tensor(tensor))
     }
 
     /// A value that this kernel reads: from its buffer, unless the kernel itself made it.
@@ -88,22 +85,7 @@ impl<'a> Builder<'a> {
 
     /// The packed matrix of a product, with its bias (the second tensor, if any) and its adapter branch.
     pub fn mat(&mut self, node: &Node) -> Mat {
-        let tensors = &node.tensors;
-        let adapter = self.adapter(node);
-        let tensor = self.selector.graph.tensor(tensors[0]);
-        let placement = self.selector.layout.placement(tensors[0]);
-        let dims = &tensor.shape[tensor.shape.len() - 2..];
-        let experts = tensor.role == Role::ExpertMatrix;
-        Mat {
-            operand: self.tensor(tensors[0]),
-            format: tensor.format,
-            n: dims[0],
-            k: dims[1],
-            tile_stride: placement.tile_stride as usize,
-            expert_stride: if experts { placement.expert_stride as usize } else { 0 },
-            bias: tensors.get(1).map(|bias| self.tensor(*bias)),
-            adapter,
-        }
+        self.selector.mat(node).numbered(self)
     }
 
     /// Whether these are the products of two matrices whose tiles alternate in memory, the first one's first.
@@ -119,22 +101,6 @@ impl<'a> Builder<'a> {
         let alike = (a.tile_stride, a.expert_stride) == (b.tile_stride, b.expert_stride);
         let both = tile(first) + tile(second);
         alike && tile(first) == tile(second) && a.tile_stride == both && b.offset == a.offset + tile(first)
-    }
-
-    fn adapter(&mut self, node: &Node) -> Option<MatAdapter> {
-        let graph = self.selector.graph;
-        let branch = graph.branch_among(node, self.selector.lora_targets)?;
-        let before = &self.selector.lora_targets[branch.lora_target as usize].tensors[..branch.out];
-        let tiles = |id: &TensorId| {
-            let shape = &graph.tensor(*id).shape;
-            shape[shape.len() - 2].div_ceil(TILE_ROWS)
-        };
-        Some(MatAdapter {
-            lora_target: self.operand(OperandRef::LoraTarget(branch.lora_target)),
-            shrunk: self.input(branch.shrunk),
-            format: graph.adapter_format()?,
-            first_tile: before.iter().map(tiles).sum(),
-        })
     }
 
     /// Rows of a value that later groups read: which of them are written, when only adapters read them.
@@ -207,6 +173,20 @@ impl<'a> Builder<'a> {
             writes: self.writes,
             per_slab,
         }
+    }
+}
+
+impl Names<ValueId, OperandRef> for Builder<'_> {
+    fn read(&mut self, value: &ValueId) -> ValId {
+        self.input(*value)
+    }
+
+    fn write(&mut self, value: &ValueId) -> ValId {
+        self.output(*value)
+    }
+
+    fn operand(&mut self, operand: &OperandRef) -> OperandId {
+        Builder::operand(self, *operand)
     }
 }
 

@@ -4,6 +4,7 @@
 //! `compiler/tables/`; the rest of the machine is [`MACHINE`], for all levels. All candidates give the same bits, so a wrong number costs only speed.
 
 use super::table::{Table, version_name};
+use crate::ops::{RowCosts, row_cost};
 use kernmill_kernels_gen::asm::{self, AsmKernel};
 use kernmill_kernels_gen::isa;
 use kernmill_kernels_gen::kernel::{Body, Domain, Kernel, Part, RowOp, RowType, Tiling, ValId};
@@ -266,22 +267,9 @@ impl Model {
 
     /// A row through stages.
     fn row_ops(&self, kernel: &Kernel, row_ops: &[RowOp]) -> f64 {
-        let cheap = |val: &ValId| self.machine.stage_element * kernel.vals[*val].row.len() as f64;
-        let row_op = |row_op: &RowOp| match row_op {
-            RowOp::Linear { mat, .. } => self.machine.stage_weight * (mat.n * mat.k) as f64,
-            RowOp::KvStore { x, .. } => cheap(x),
-            RowOp::Embed { out, .. }
-            | RowOp::RmsNorm { out, .. }
-            | RowOp::Quantize { out, .. }
-            | RowOp::Bf16Cast { out, .. }
-            | RowOp::Elementwise { out, .. }
-            | RowOp::Rope { out, .. }
-            | RowOp::KvCast { out, .. }
-            | RowOp::SelectRow { out, .. } => cheap(out),
-            RowOp::TopK { experts, k, .. } => self.machine.stage_element * (experts * k) as f64,
-            RowOp::ExpertSum { out, top_k, .. } => cheap(out) * *top_k as f64,
-        };
-        row_ops.iter().map(row_op).sum()
+        let len = |val: ValId| kernel.vals[val].row.len();
+        let costs = RowCosts { element: self.machine.stage_element, weight: self.machine.stage_weight };
+        row_ops.iter().map(|row_op| row_cost(row_op, &len, &costs)).sum()
     }
 
     /// What a step takes for a batch of `tokens`, its barrier included. Attention and the shrinks of adapters have one candidate and are not modelled.

@@ -2,13 +2,12 @@
 
 use super::builder::{Builder, domain};
 use super::candidate::Prologue;
-use super::row_ops::last_of;
-use super::{KernelUse, OperandRef, SelectError, Selector, layer_kind, max_rows};
-use crate::fuse::{self, Composition, Group, Step, row_steps};
-use crate::graph::{Attention, Node, NodeId, Op, Rows, Type, ValueId};
+use super::{KernelUse, SelectError, Selector, max_rows};
+use crate::fuse::{self, Composition, Group};
+use crate::graph::{Node, NodeId, Op, OperandRef, Rows, Step, Type, ValueId};
+use crate::ops::cache_writes;
 use kernmill_kernels_gen::kernel::{
-    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, KvPlane, Mat, PROLOGUE_TOKENS, Part, RowOp,
-    ShrinkLoraTarget,
+    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, Mat, PROLOGUE_TOKENS, Part, ShrinkLoraTarget,
 };
 use kernmill_plan::format::{BLOCK, TILE_ROWS};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
@@ -45,19 +44,10 @@ impl Selector<'_> {
     /// Nodes as one kernel over rows.
     fn rows(&self, group: &Group, stem: &str, nodes: &[NodeId]) -> Result<KernelUse, SelectError> {
         let mut b = Builder::new(self);
-        let mut row_ops = Vec::with_capacity(nodes.len());
-        for step in row_steps(self.graph, self.uses, nodes, &group.outputs) {
-            let out = b.output(self.graph.node(last_of(&step)).output);
-            row_ops.push(self.step(&mut b, &step, out)?);
-        }
+        let steps = self.row_steps(nodes, &group.outputs)?;
+        let row_ops = steps.iter().map(|step| step.numbered(&mut b)).collect();
         let last = self.graph.node(nodes[nodes.len() - 1]);
-        let ty = self.graph.value(last.output).ty;
-        let domain = match last.op {
-            // Expert sums turn slots into tokens: they walk over tokens.
-            Op::ExpertSum => Domain::Tokens,
-            _ => domain(ty),
-        };
-        let body = Body::Rows { domain, row_ops };
+        let body = Body::Rows { domain: domain(self.graph.value(last.output).ty), row_ops };
         Ok(b.finish(self.label(group, stem), stem, body, 1))
     }
 
@@ -128,11 +118,12 @@ impl Selector<'_> {
     fn part(&self, b: &mut Builder, group: &Group, part: &fuse::Part) -> Result<Part, SelectError> {
         let mats: Vec<Mat> = part.roots.iter().map(|id| b.mat(self.graph.node(*id))).collect();
         let head = part.steps.iter().find_map(|step| match step {
-            Step::Rope { head_dim, .. } => Some(*head_dim),
-            Step::KvWrite(_) => self.geometry.map(|geometry| geometry.head_dim),
+            Step::Rope { table: OperandRef::Rope(rope) } => Some(self.graph.ropes[*rope as usize].head_dim),
+            Step::KvWrite { geometry, .. } => Some(geometry.head_dim),
             _ => None,
         });
-        let blocks = part.steps.iter().any(|step| matches!(step, Step::Quantize(_) | Step::Bf16Cast(_)));
+        let blocks =
+            part.steps.iter().any(|step| matches!(step, Step::Quantize { .. } | Step::Bf16Cast { .. }));
         let unit = match head {
             Some(head) => head,
             None if blocks => BLOCK,
@@ -142,32 +133,15 @@ impl Selector<'_> {
         let mut epilogue = Vec::with_capacity(part.steps.len());
         for step in &part.steps {
             epilogue.push(match step {
-                Step::Map { expr, inputs } => {
-                    let inputs = inputs.iter().map(|value| b.input(*value)).collect();
-                    Epilogue::Map { expr: expr.clone(), inputs }
-                }
-                Step::Rope { rope, .. } => Epilogue::Rope { table: b.operand(OperandRef::Rope(*rope)) },
-                Step::Store(value) => match b.lora_input(group, *value) {
+                Step::Store { out } => match b.lora_input(group, *out) {
                     input if input.lora_targets.is_empty() => Epilogue::Store { out: input.out },
                     input => Epilogue::SaveLoraInput(input),
                 },
-                Step::Quantize(value) => Epilogue::Quantize { out: b.output(*value) },
-                Step::Bf16Cast(value) => Epilogue::Bf16Cast { out: b.output(*value) },
-                Step::KvCast(value) => Epilogue::KvCast { out: b.output(*value) },
-                Step::KvWrite(plane) => self.kv_write(b, group, *plane)?,
+                other => other.numbered(b),
             });
         }
         let interleaved = b.are_interleaved(part.roots.iter().map(|id| self.graph.node(*id)));
         Ok(Part { mats, interleaved, unit, epilogue })
-    }
-
-    fn kv_write(&self, b: &mut Builder, group: &Group, plane: KvPlane) -> Result<Epilogue, SelectError> {
-        let attention = group.kv_write.map(|id| self.graph.node(id));
-        let (Some(Node { op: Op::Attention(a), .. }), Some(geometry)) = (attention, self.geometry) else {
-            return Err(self.bug(self.graph.node(group.roots[0]), "there is no cache to write to"));
-        };
-        let kind = layer_kind(a.window);
-        Ok(Epilogue::KvWrite { pool: b.operand(OperandRef::Kv(a.layer, kind)), plane, kind, geometry })
     }
 
     fn expert_down(
@@ -238,15 +212,15 @@ impl Selector<'_> {
         let node = self.graph.node(root);
         let Op::Attention(a) = &node.op else { return Err(self.bug(node, "is not an attention")) };
         let geometry = self.geometry.ok_or_else(|| self.bug(node, "the graph has no attention"))?;
-        let kind = layer_kind(a.window);
+        let kind = a.layer_kind();
         let mut uses = Vec::new();
         if self.fused.kv_writer(root) == index {
-            uses.push(self.kv_store(group, node, a));
+            uses.push(self.kv_store(group, node));
         }
         let mut b = Builder::new(self);
         let q = b.input(node.inputs[0]);
         let pool = b.operand(OperandRef::Kv(a.layer, kind));
-        let sinks = node.tensors.first().map(|sinks| b.tensor(*sinks));
+        let sinks = node.tensors.first().map(|sinks| b.operand(OperandRef::Tensor(*sinks)));
         let out = b.output(out);
         let lora_input = lora_input.map(|value| b.lora_input(group, value));
         let tile_tokens = if self.max_tokens > PROLOGUE_TOKENS { ATTENTION_TILE } else { 1 };
@@ -274,15 +248,9 @@ impl Selector<'_> {
     }
 
     /// Writes rows of keys and values into the cache, for attentions whose inputs come from buffers.
-    fn kv_store(&self, group: &Group, node: &Node, a: &Attention) -> KernelUse {
+    fn kv_store(&self, group: &Group, node: &Node) -> KernelUse {
         let mut b = Builder::new(self);
-        let kind = layer_kind(a.window);
-        let pool = b.operand(OperandRef::Kv(a.layer, kind));
-        let geometry = self.geometry.expect("attention() has it");
-        let row_ops = [(1, KvPlane::K), (2, KvPlane::V)].map(|(i, plane)| {
-            let x = b.input(node.inputs[i]);
-            RowOp::KvStore { x, pool, plane, kind, geometry }
-        });
+        let row_ops = cache_writes(node).map(|write| write.numbered(&mut b));
         let body = Body::Rows { domain: Domain::Tokens, row_ops: row_ops.to_vec() };
         b.finish(self.label(group, "kv_store"), "kv_store", body, 1)
     }

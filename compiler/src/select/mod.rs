@@ -17,12 +17,13 @@ mod text;
 mod ukernels;
 
 use crate::fuse::FusedGraph;
-use crate::graph::{Graph, LoraTargetNode, Op, Rows, TensorId, Type, Uses, ValueId};
+use crate::graph::{Graph, LoraTargetNode, Op, OperandRef, Rows, Type, Uses, ValueId};
+use crate::ops::def;
 use crate::pack::WeightLayout;
 use cost::Model;
 use kernmill_kernels_gen::kernel::Kernel;
 use kernmill_plan::format::TILE_ROWS;
-use kernmill_plan::kv::{KvElem, KvGeometry, LayerKind};
+use kernmill_plan::kv::KvGeometry;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
 pub use builder::domain;
@@ -30,21 +31,6 @@ pub use candidate::{Candidate, KernelChoice, Pick, Prologue};
 pub use classes::select_classes;
 pub use explain::{Report, explain};
 pub use ukernels::{MicroKernelChoice, choose_ukernels};
-
-/// What an operand address stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum OperandRef {
-    /// A weight.
-    Tensor(TensorId),
-    /// A value's arena buffer.
-    Value(ValueId),
-    /// A layer's KV pool.
-    Kv(u32, LayerKind),
-    /// A rotary table.
-    Rope(u32),
-    /// A LoRA target.
-    LoraTarget(u32),
-}
 
 /// One use of a kernel: a step.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,14 +147,9 @@ struct Trial<'a> {
 /// Shape of the KV blocks: that of the first attention (the verifier has seen that all are alike).
 pub fn geometry(graph: &Graph) -> Option<KvGeometry> {
     graph.nodes.iter().find_map(|node| match &node.op {
-        Op::Attention(a) => Some(KvGeometry { kv_heads: a.kv_heads, head_dim: a.head_dim, elem: a.kv }),
+        Op::Attention(a) => Some(a.geometry()),
         _ => None,
     })
-}
-
-/// Kind of an attention layer.
-pub fn layer_kind(window: Option<u32>) -> LayerKind {
-    if window.is_some() { LayerKind::Sliding } else { LayerKind::Full }
 }
 
 /// Refuses what the kernels are not written for.
@@ -179,26 +160,21 @@ fn check_shapes(graph: &Graph) -> Result<(), SelectError> {
         }
         Err(SelectError::Shape { what, found, needed: format!("a multiple of {multiple}") })
     };
-    let mut first: Option<(KvElem, usize, usize)> = None;
+    let mut first: Option<KvGeometry> = None;
     for node in &graph.nodes {
         let name = &graph.value(node.output).name;
-        match &node.op {
-            Op::RmsNorm { .. } | Op::Embed => {
-                need(format!("the width of `{name}`"), graph.value(node.output).ty.cols(), 16)?;
-            }
-            Op::Rope { head_dim, .. } => need(format!("head_dim of `{name}`"), *head_dim, 16)?,
-            Op::Attention(a) => {
-                need(format!("head_dim of `{name}`"), a.head_dim, 16)?;
-                let shape = (a.kv, a.kv_heads, a.head_dim);
-                if *first.get_or_insert(shape) != shape {
-                    return Err(SelectError::Shape {
-                        what: format!("the KV shape of `{name}`"),
-                        found: a.kv_heads * a.head_dim,
-                        needed: "the same KV heads, head_dim and element type in all layers".into(),
-                    });
-                }
-            }
-            _ => {}
+        let width = graph.value(node.output).ty.cols();
+        for (what, found, multiple) in def(node.op.kind()).multiples(&node.op, width) {
+            need(format!("{what} of `{name}`"), found, multiple)?;
+        }
+        if let Op::Attention(a) = &node.op
+            && *first.get_or_insert(a.geometry()) != a.geometry()
+        {
+            return Err(SelectError::Shape {
+                what: format!("the KV shape of `{name}`"),
+                found: a.kv_heads * a.head_dim,
+                needed: "the same KV heads, head_dim and element type in all layers".into(),
+            });
         }
     }
     Ok(())

@@ -1,90 +1,91 @@
-//! Graph nodes as row operations.
+//! Row operations of the graph with the numbers of a kernel.
 
 use super::builder::Builder;
-use super::{OperandRef, SelectError, Selector};
-use crate::fuse::{RowStep, row_steps};
-use crate::graph::{Node, NodeId, Op};
-use kernmill_kernels_gen::kernel::{RowOp, ValId};
+use super::{SelectError, Selector};
+use crate::fuse::row_steps;
+use crate::graph::{Graph, GraphMat, GraphRowOp, Node, NodeId, OperandRef, Role, TensorId, ValueId};
+use crate::ops::Packed;
+use kernmill_kernels_gen::kernel::{MatAdapter, OperandId, RowOp, ValId};
+use kernmill_kernels_gen::names::Names;
+use kernmill_plan::format::TILE_ROWS;
 
-impl Selector<'_> {
-    /// The stage that computes `node` into `out`.
-    pub(super) fn row_op(&self, b: &mut Builder, node: &Node, out: ValId) -> Result<RowOp, SelectError> {
-        let input = |b: &mut Builder, i: usize| b.input(node.inputs[i]);
-        Ok(match &node.op {
-            Op::Embed => {
-                let table = self.graph.tensor(node.tensors[0]);
-                let row_bytes = self.layout.placement(node.tensors[0]).tile_stride as usize;
-                let format = table.format;
-                debug_assert!(!format.is_blocked());
-                RowOp::Embed { table: b.tensor(node.tensors[0]), format, row_bytes, out }
-            }
-            Op::RmsNorm { eps } => {
-                RowOp::RmsNorm { x: input(b, 0), weight: b.tensor(node.tensors[0]), eps: (*eps).into(), out }
-            }
-            Op::QuantizeQ8 => RowOp::Quantize { x: input(b, 0), out },
-            Op::Bf16Cast => RowOp::Bf16Cast { x: input(b, 0), out },
-            Op::Rope { rope, head_dim } => {
-                let table = b.operand(OperandRef::Rope(*rope));
-                RowOp::Rope { x: input(b, 0), table, head_dim: *head_dim, out }
-            }
-            Op::KvCast => RowOp::KvCast { x: input(b, 0), out },
-            Op::Linear(_) => RowOp::Linear { x: input(b, 0), mat: b.mat(node), out },
-            Op::RouterTopk { k } => {
-                let experts = self.graph.value(node.inputs[0]).ty.cols();
-                RowOp::TopK { x: input(b, 0), experts, k: *k as usize, out }
-            }
-            Op::SelectRows => RowOp::SelectRow { x: input(b, 0), out },
-            Op::ExpertSum => {
-                let top_k = self.graph.value(node.inputs[1]).ty.cols();
-                RowOp::ExpertSum { y: input(b, 0), routing: input(b, 1), top_k, out }
-            }
-            Op::Glu { .. }
-            | Op::Elementwise { .. }
-            | Op::Add
-            | Op::Mul
-            | Op::QuantLinear
-            | Op::ExpertLinear
-            | Op::QuantExpertLinear
-            | Op::Bf16ExpertLinear
-            | Op::Attention(_)
-            | Op::LoraShrink { .. } => {
-                return Err(self.bug(node, "is not a row stage of its own"));
-            }
-        })
+impl Packed for Selector<'_> {
+    fn graph(&self) -> &Graph {
+        self.graph
     }
 
-    /// The stage of a step.
-    pub(super) fn step(&self, b: &mut Builder, step: &RowStep, out: ValId) -> Result<RowOp, SelectError> {
-        match step {
-            RowStep::Node(id) => self.row_op(b, self.graph.node(*id), out),
-            RowStep::Map { expr, inputs, .. } => {
-                let inputs = inputs.iter().map(|value| b.input(*value)).collect();
-                Ok(RowOp::Elementwise { expr: expr.clone(), inputs, out })
-            }
+    fn mat(&self, node: &Node) -> GraphMat {
+        let tensor = self.graph.tensor(node.tensors[0]);
+        let placement = self.layout.placement(node.tensors[0]);
+        let dims = &tensor.shape[tensor.shape.len() - 2..];
+        let experts = tensor.role == Role::ExpertMatrix;
+        GraphMat {
+            operand: OperandRef::Tensor(node.tensors[0]),
+            format: tensor.format,
+            n: dims[0],
+            k: dims[1],
+            tile_stride: placement.tile_stride as usize,
+            expert_stride: if experts { placement.expert_stride as usize } else { 0 },
+            bias: node.tensors.get(1).map(|bias| OperandRef::Tensor(*bias)),
+            adapter: self.adapter(node),
         }
     }
 
-    /// Prologue nodes as stages of the kernel being built, on rows of the worker's own.
+    fn row_bytes(&self, table: TensorId) -> usize {
+        self.layout.placement(table).tile_stride as usize
+    }
+}
+
+impl Selector<'_> {
+    fn adapter(&self, node: &Node) -> Option<MatAdapter<ValueId, OperandRef>> {
+        let branch = self.graph.branch_among(node, self.lora_targets)?;
+        let before = &self.lora_targets[branch.lora_target as usize].tensors[..branch.out];
+        let tiles = |id: &TensorId| {
+            let shape = &self.graph.tensor(*id).shape;
+            shape[shape.len() - 2].div_ceil(TILE_ROWS)
+        };
+        Some(MatAdapter {
+            lora_target: OperandRef::LoraTarget(branch.lora_target),
+            shrunk: branch.shrunk,
+            format: self.graph.adapter_format()?,
+            first_tile: before.iter().map(tiles).sum(),
+        })
+    }
+
+    /// Row-wise nodes as row operations.
+    pub(super) fn row_steps(
+        &self,
+        nodes: &[NodeId],
+        outputs: &[ValueId],
+    ) -> Result<Vec<GraphRowOp>, SelectError> {
+        row_steps(self, self.uses, nodes, outputs)
+            .map_err(|id| self.bug(self.graph.node(id), "is not a row stage of its own"))
+    }
+
+    /// Prologue nodes as row operations of the kernel being built, on rows of the worker's own.
     pub(super) fn local_row_ops(
         &self,
         b: &mut Builder,
         nodes: &[NodeId],
-        outputs: &[crate::graph::ValueId],
+        outputs: &[ValueId],
     ) -> Result<Vec<RowOp>, SelectError> {
         let mut row_ops = Vec::with_capacity(nodes.len());
-        for step in row_steps(self.graph, self.uses, nodes, outputs) {
-            let node = self.graph.node(last_of(&step));
-            // Inputs first: a stage may read what an earlier one made, under the same value id.
-            let inputs = if let RowStep::Map { inputs, .. } = &step { inputs } else { &node.inputs };
-            inputs.iter().for_each(|value| {
-                if *value != crate::graph::ValueId(0) {
-                    b.input(*value);
-                }
+        for step in self.row_steps(nodes, outputs)? {
+            // Inputs first: an operation may read what an earlier one made, under the same value id.
+            self.inputs(&step).iter().filter(|value| **value != ValueId(0)).for_each(|value| {
+                b.input(*value);
             });
-            let out = b.local(node.output, outputs.contains(&node.output));
-            row_ops.push(self.step(b, &step, out)?);
+            row_ops.push(step.numbered(&mut Local { b: &mut *b, outputs }));
         }
         Ok(row_ops)
+    }
+
+    /// The values that a row operation reads, in order.
+    fn inputs<'s>(&'s self, step: &'s GraphRowOp) -> &'s [ValueId] {
+        match step {
+            RowOp::Elementwise { inputs, .. } => inputs,
+            other => other.out().map_or(&[], |out| &self.graph.node(NodeId(out.0 - 1)).inputs),
+        }
     }
 
     pub(super) fn bug(&self, node: &Node, message: &str) -> SelectError {
@@ -92,10 +93,23 @@ impl Selector<'_> {
     }
 }
 
-/// The node whose value a step makes.
-pub(super) fn last_of(step: &RowStep) -> NodeId {
-    match step {
-        RowStep::Node(id) => *id,
-        RowStep::Map { last, .. } => *last,
+/// A kernel's numbers, where what is written is a row of the worker's own.
+struct Local<'l, 'b> {
+    b: &'l mut Builder<'b>,
+    /// Values that later steps read besides.
+    outputs: &'l [ValueId],
+}
+
+impl Names<ValueId, OperandRef> for Local<'_, '_> {
+    fn read(&mut self, value: &ValueId) -> ValId {
+        self.b.input(*value)
+    }
+
+    fn write(&mut self, value: &ValueId) -> ValId {
+        self.b.local(*value, self.outputs.contains(value))
+    }
+
+    fn operand(&mut self, operand: &OperandRef) -> OperandId {
+        self.b.operand(*operand)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::candidate::tiling_text;
 use super::{KernelUse, Selection};
+use crate::ops::row_op_name;
 use kernmill_kernels_gen::kernel::{Body, Epilogue, Part, RowOp, RowType, Tiling};
 use std::fmt;
 
@@ -106,22 +107,6 @@ fn part_text(part: &Part) -> String {
 }
 
 fn row_ops(list: &[RowOp]) -> String {
-    let names: Vec<&str> = list
-        .iter()
-        .map(|row_op| match row_op {
-            RowOp::Embed { .. } => "embed",
-            RowOp::RmsNorm { .. } => "rms_norm",
-            RowOp::Quantize { .. } => "quantize_q8",
-            RowOp::Bf16Cast { .. } => "bf16_cast",
-            RowOp::Elementwise { .. } => "elementwise",
-            RowOp::Rope { .. } => "rope",
-            RowOp::KvCast { .. } => "kv_cast",
-            RowOp::KvStore { .. } => "kv_store",
-            RowOp::Linear { .. } => "linear",
-            RowOp::TopK { .. } => "router_topk",
-            RowOp::SelectRow { .. } => "select_rows",
-            RowOp::ExpertSum { .. } => "expert_sum",
-        })
-        .collect();
+    let names: Vec<&str> = list.iter().map(row_op_name).collect();
     names.join(", ")
 }

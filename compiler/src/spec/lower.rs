@@ -1,5 +1,5 @@
-//! [`Spec`] to [`Graph`]: instantiates the layers, resolves names. What each op demands and makes is in `lower_ops`,
-//! tensors are in `lower_tensors`.
+//! [`Spec`] to [`Graph`]: instantiates the layers, resolves names. What each op demands and makes is in its
+//! file of `compiler/src/ops/`, tensors are in `lower_tensors`.
 
 use super::number::Number;
 use super::ops::ParamKind;
@@ -15,7 +15,7 @@ use std::ops::Range;
 /// Layers at most.
 const MAX_LAYERS: u64 = 1024;
 /// Largest extent of anything: token ids, positions and columns are 32-bit in kernels.
-pub(super) const MAX_EXTENT: u64 = 1 << 31;
+pub(crate) const MAX_EXTENT: u64 = 1 << 31;
 /// Nodes of a graph at most: a short text repeats nodes in many layers.
 const MAX_NODES: usize = 1 << 15;
 
@@ -107,8 +107,8 @@ fn rope(scope: &Scope<'_>, def: &RopeDef) -> Result<Rope> {
     Ok(Rope { head_dim, theta, scaling })
 }
 
-/// Dynamic scaling is none up to the original context. Beyond it the frequencies would change with every token, and with them the keys
-/// that are in the cache already.
+/// Dynamic scaling is none up to the original context. Beyond it the frequencies would change with every
+/// token, and with them the keys that are in the cache already.
 fn check_dynamic(scope: &Scope<'_>, original_context: &Scalar) -> Result<()> {
     let original = scope.whole(original_context, "the original context", 1, MAX_EXTENT)?;
     let longest = scope.whole(&scope.spec.model.max_context, "the longest context", 1, MAX_EXTENT)?;
@@ -125,25 +125,25 @@ fn check_dynamic(scope: &Scope<'_>, original_context: &Scalar) -> Result<()> {
 }
 
 /// The graph so far.
-pub(super) struct Lowering<'a> {
-    pub(super) spec: &'a Spec,
-    pub(super) graph: Graph,
+pub(crate) struct Lowering<'a> {
+    pub(crate) spec: &'a Spec,
+    pub(crate) graph: Graph,
     /// Values by the name that the nodes at hand use.
-    pub(super) env: BTreeMap<String, ValueId>,
+    pub(crate) env: BTreeMap<String, ValueId>,
     /// Where the name of each value but the first, the token ids, stands in the spec.
     value_spans: Vec<Range<usize>>,
     /// Values that some node reads.
-    pub(super) read: BTreeSet<ValueId>,
+    pub(crate) read: BTreeSet<ValueId>,
     /// Tensors by their full names.
-    pub(super) made: BTreeMap<String, TensorId>,
+    pub(crate) made: BTreeMap<String, TensorId>,
     /// `(per layer, name)` of tensors that some node reads.
-    pub(super) used_tensors: BTreeSet<(bool, &'a str)>,
+    pub(crate) used_tensors: BTreeSet<(bool, &'a str)>,
     /// Experts that a routing value chooses from.
-    pub(super) experts: BTreeMap<ValueId, usize>,
+    pub(crate) experts: BTreeMap<ValueId, usize>,
     /// KV heads and head_dim of the attention layers.
-    pub(super) attention: Option<(usize, usize)>,
-    pub(super) attention_layers: u32,
-    pub(super) logits: Option<ValueId>,
+    pub(crate) attention: Option<(usize, usize)>,
+    pub(crate) attention_layers: u32,
+    pub(crate) logits: Option<ValueId>,
 }
 
 impl<'a> Lowering<'a> {
@@ -278,12 +278,12 @@ impl<'a> Lowering<'a> {
         Err(error.help("rotating a part of each head (partial RoPE) is not supported"))
     }
 
-    pub(super) fn ty(&self, value: ValueId) -> Type {
+    pub(crate) fn ty(&self, value: ValueId) -> Type {
         self.graph.values[value.0 as usize].ty
     }
 
     /// Adds a node that computes a value called `name`, which stands at `span`.
-    pub(super) fn push(
+    pub(crate) fn push(
         &mut self,
         name: String,
         span: Range<usize>,
@@ -301,7 +301,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// The value called `name.value`, for a node of `nodes`.
-    pub(super) fn lookup(
+    pub(crate) fn lookup(
         &mut self,
         scope: &Scope<'_>,
         name: &Spanned<String>,
@@ -332,7 +332,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// An argument of `node` as a name.
-    pub(super) fn text(node: &'a NodeDef, key: &str) -> Option<Spanned<String>> {
+    pub(crate) fn text(node: &'a NodeDef, key: &str) -> Option<Spanned<String>> {
         debug_assert!(node.op.params.iter().any(|p| p.name == key && p.kind != ParamKind::Values));
         match node.args.get(key) {
             Some(Spanned { value: Arg::Text(text), span }) => {
@@ -371,7 +371,7 @@ fn layer_values<'a>(
 }
 
 /// A type as errors show it.
-pub(super) fn show(ty: Type) -> String {
+pub(crate) fn show(ty: Type) -> String {
     match ty {
         Type::TokenIds => "token ids".into(),
         Type::F32(_, cols) => format!("{cols} columns"),

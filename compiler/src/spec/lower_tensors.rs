@@ -11,7 +11,7 @@ const MAX_ELEMENTS: u64 = 1 << 42;
 
 impl<'a> Lowering<'a> {
     /// The graph's tensor for `name.value`, in `role`.
-    pub(super) fn tensor(
+    pub(crate) fn tensor(
         &mut self,
         scope: &Scope<'a>,
         name: &Spanned<String>,

@@ -6,6 +6,7 @@
 pub mod number;
 pub mod ops;
 
+mod at;
 mod error;
 mod expand;
 mod lower;
@@ -18,9 +19,11 @@ pub mod suggest;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use at::At;
 pub use error::{Result, Source, SpecError};
 pub use expand::OpDef;
 pub use lower::lower;
+pub(crate) use lower::show;
 pub(crate) use read::nodes;
 pub(crate) use scope::inner_span;
 

@@ -1,12 +1,13 @@
 //! TOML to [`Spec`]: structure, names, types of keys.
 
-use super::ops::{ACTIVATIONS, OPS, OpInfo, ParamKind};
+use super::ops::{ACTIVATIONS, OpInfo, ParamKind};
 use super::section::{Item, Section, array, boolean, check_name, scalar, scalars, string};
 use super::{
     Arg, Language, LayerDef, LayerValueDef, Model, NodeDef, OpDef, Result, RopeDef, RopeKind, RopeScalingDef,
     ScalarText, Source, Spanned, Spec, SpecError, TensorDef, scope,
 };
 use crate::graph::RowSelect;
+use crate::ops::spec_ops;
 use kernmill_plan::format::WeightFormat;
 use std::collections::BTreeMap;
 use toml::de::DeTable;
@@ -296,9 +297,9 @@ pub(crate) fn nodes(source: &Source, item: &Item<'_>, ops: &[OpDef]) -> Result<V
 fn node(source: &Source, item: &Item<'_>, ops: &[OpDef]) -> Result<NodeDef> {
     let section = Section::new(source, item, "this node")?;
     let op_name = string(source, section.require("op")?)?;
-    let Some(op) = OPS.iter().find(|info| info.name == op_name.value) else {
+    let Some(op) = spec_ops().find(|info| info.name == op_name.value) else {
         let own = ops.iter().map(|op| op.name.value.as_str());
-        let known: Vec<&str> = OPS.iter().map(|info| info.name).chain(own).collect();
+        let known: Vec<&str> = spec_ops().map(|info| info.name).chain(own).collect();
         let message = format!("unknown op `{}`", op_name.value);
         let label = format!("expected one of: {}", known.join(", "));
         return Err(SpecError::new(source, op_name.span, message, label).near(&op_name.value, known));

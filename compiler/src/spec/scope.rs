@@ -6,23 +6,23 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What expressions and names mean at some place.
-pub(super) struct Scope<'a> {
-    pub(super) spec: &'a Spec,
+pub(crate) struct Scope<'a> {
+    pub(crate) spec: &'a Spec,
     /// Layer number, inside the template.
-    pub(super) layer: Option<usize>,
+    pub(crate) layer: Option<usize>,
     /// Whether that is the last layer.
-    pub(super) in_last_layer: bool,
+    pub(crate) in_last_layer: bool,
     /// Per-layer values; `None` is "full".
-    pub(super) values: BTreeMap<&'a str, Option<Number>>,
+    pub(crate) values: BTreeMap<&'a str, Option<Number>>,
 }
 
 impl<'a> Scope<'a> {
-    pub(super) fn source(&self) -> &'a Source {
+    pub(crate) fn source(&self) -> &'a Source {
         &self.spec.source
     }
 
     /// An error, which says the layer it was found in.
-    pub(super) fn error(&self, span: Range<usize>, message: &str, label: impl Into<String>) -> SpecError {
+    pub(crate) fn error(&self, span: Range<usize>, message: &str, label: impl Into<String>) -> SpecError {
         let message = match self.layer {
             Some(layer) if layer > 0 => format!("{message} (in layer {layer})"),
             _ => message.to_owned(),
@@ -31,7 +31,7 @@ impl<'a> Scope<'a> {
     }
 
     /// The value of `scalar`.
-    pub(super) fn evaluate(&self, scalar: &Scalar) -> Result<Number> {
+    pub(crate) fn evaluate(&self, scalar: &Scalar) -> Result<Number> {
         let lookup = |name: &str| match self.values.get(name) {
             Some(value) => *value,
             None => self.spec.dims.get(name).copied(),
@@ -42,7 +42,7 @@ impl<'a> Scope<'a> {
     }
 
     /// A whole number in `min..=max`.
-    pub(super) fn whole(&self, scalar: &Scalar, what: &str, min: u64, max: u64) -> Result<u64> {
+    pub(crate) fn whole(&self, scalar: &Scalar, what: &str, min: u64, max: u64) -> Result<u64> {
         let expected = format!("expected a whole number from {min} to {max}");
         match self.evaluate(scalar)? {
             Number::Int(i) if u64::try_from(i).is_ok_and(|i| (min..=max).contains(&i)) => Ok(i as u64),
@@ -57,7 +57,7 @@ impl<'a> Scope<'a> {
     }
 
     /// A number above 0 that f32 can hold.
-    pub(super) fn positive(&self, scalar: &Scalar, what: &str) -> Result<f64> {
+    pub(crate) fn positive(&self, scalar: &Scalar, what: &str) -> Result<f64> {
         let value = self.evaluate(scalar)?.to_f64();
         if value as f32 > 0.0 && (value as f32).is_finite() {
             return Ok(value);
@@ -67,7 +67,7 @@ impl<'a> Scope<'a> {
 }
 
 /// The value of `scalar`; `names` lists what `lookup` knows, for suggestions.
-pub(super) fn evaluate(
+pub(crate) fn evaluate(
     source: &Source,
     scalar: &Scalar,
     lookup: &dyn Fn(&str) -> Option<Number>,

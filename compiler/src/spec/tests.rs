@@ -178,7 +178,7 @@ fn errors_show_the_source() {
              30 |   { out = "q", op = "linear", input = "x", weight = "q" },
              31 |   { out = "q_rot", op = "ropes", input = "q", rope = "main" },
                 :                         ^^^|^^^
-                :                            `-- expected one of: embed, rms_norm, linear, rope, attention, router_topk, moe, glu, elementwise, add, mul, select_rows, logits
+                :                            `-- expected one of: embed, rms_norm, linear, logits, rope, attention, router_topk, moe, glu, elementwise, add, mul, select_rows
              32 |   { out = "a", op = "attention", q = "q_rot", k = "q", v = "q", heads = "heads", kv_heads = 4, window = "view" },
                 `----
               help: did you mean `rope`?

@@ -1,8 +1,6 @@
 //! A kernel in terms of the graph.
 
-use crate::graph::{NodeId, ValueId};
-use kernmill_kernels_gen::expr::Expr;
-use kernmill_kernels_gen::kernel::KvPlane;
+use crate::graph::{NodeId, Step, ValueId};
 
 /// A kernel in terms of the graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,33 +57,4 @@ pub struct Part {
     pub roots: Vec<NodeId>,
     /// What becomes of their results, in order.
     pub steps: Vec<Step>,
-}
-
-/// A step of an epilogue. It works on one unit of results: at first one for each root, after the first expression one in all.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// An expression: variables are the units, then `inputs`.
-    Map {
-        /// The expression.
-        expr: Expr,
-        /// The same rows and columns of other values.
-        inputs: Vec<ValueId>,
-    },
-    /// Rotates heads.
-    Rope {
-        /// Index into [`crate::graph::Graph::ropes`].
-        rope: u32,
-        /// Elements of a head.
-        head_dim: usize,
-    },
-    /// Stores f32.
-    Store(ValueId),
-    /// Stores q8.
-    Quantize(ValueId),
-    /// Stores bf16.
-    Bf16Cast(ValueId),
-    /// Stores f16.
-    KvCast(ValueId),
-    /// Stores into the KV cache, rounded to its element type.
-    KvWrite(KvPlane),
 }

@@ -5,14 +5,13 @@ mod composition;
 mod group;
 mod steps;
 
-pub use composition::{Composition, Part, Step};
+pub use composition::{Composition, Part};
 
 use super::group::Group;
 use super::guard::RowKind;
-use super::legal::legal_ops;
-use super::row_steps::is_row_op;
 use super::rule::{self, Template};
-use crate::graph::{Graph, Node, NodeId, Op, Rows, Type, Uses, ValueId};
+use crate::graph::{Graph, Node, NodeId, Op, OperandRef, Rows, Step, Type, Uses, ValueId};
+use crate::ops;
 use group::Compose;
 use kernmill_kernels_gen::kernel::KvPlane;
 use kernmill_plan::format::BLOCK;
@@ -26,9 +25,9 @@ pub(super) fn single(graph: &Graph, id: NodeId) -> Composition {
         Op::LoraShrink { .. } => {
             Composition::Shrink { input: node.inputs[0], routing: node.inputs.get(1).copied() }
         }
-        op if is_row_op(op) => Composition::Rows(vec![id]),
+        op if ops::is_row_op(op) => Composition::Rows(vec![id]),
         _ => {
-            let part = Part { roots: vec![id], steps: vec![Step::Store(node.output)] };
+            let part = Part { roots: vec![id], steps: vec![Step::Store { out: node.output }] };
             match node.base_inputs().get(1) {
                 Some(&routing) => Composition::Experts { input: node.inputs[0], routing, part },
                 None => Composition::Matmul { input: node.inputs[0], parts: vec![part] },
@@ -87,7 +86,7 @@ impl Compose<'_> {
         {
             for node in nodes.iter().map(|id| self.graph.node(*id)) {
                 let op = node.op.kind();
-                if !legal_ops(template, part).contains(&op) {
+                if !ops::legal(template, part).contains(&op) {
                     let (name, part, template) = (self.name(node.output), part.name(), template.name());
                     return Err(format!("{name}: `{op}` cannot be in the {part} of a `{template}` kernel"));
                 }
@@ -165,7 +164,8 @@ impl Compose<'_> {
     fn cached(&self, attention: NodeId, parts: &[Part]) -> Result<(), String> {
         let inputs = &self.graph.node(attention).inputs;
         for (plane, value) in [(KvPlane::K, inputs[1]), (KvPlane::V, inputs[2])] {
-            if parts.iter().any(|part| part.steps.contains(&Step::KvWrite(plane))) {
+            let writes = |step: &Step| matches!(step, Step::KvWrite { plane: other, .. } if *other == plane);
+            if parts.iter().any(|part| part.steps.iter().any(writes)) {
                 continue;
             }
             let name = self.name(value);
@@ -196,7 +196,7 @@ impl Compose<'_> {
         for part in parts {
             let head = part.steps.iter().find_map(|step| self.head(step));
             let rounded = part.steps.iter().find_map(|step| match step {
-                Step::Quantize(value) | Step::Bf16Cast(value) => Some(*value),
+                Step::Quantize { out } | Step::Bf16Cast { out } => Some(*out),
                 _ => None,
             });
             if let (Some(head), Some(value)) = (head, rounded)
@@ -212,11 +212,10 @@ impl Compose<'_> {
     /// Elements of the heads that a step works on.
     fn head(&self, step: &Step) -> Option<usize> {
         match step {
-            Step::Rope { head_dim, .. } => Some(*head_dim),
-            Step::KvWrite(_) => self.group.kv_write.and_then(|id| match &self.graph.node(id).op {
-                Op::Attention(a) => Some(a.head_dim),
-                _ => None,
-            }),
+            Step::Rope { table: OperandRef::Rope(rope) } => {
+                self.graph.ropes.get(*rope as usize).map(|rope| rope.head_dim)
+            }
+            Step::KvWrite { geometry, .. } => Some(geometry.head_dim),
             _ => None,
         }
     }

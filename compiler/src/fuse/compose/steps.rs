@@ -1,9 +1,9 @@
 //! The steps of an epilogue: what the results of matrices go through, one after the other, before they leave the kernel.
 
-use super::composition::Step;
 use super::group::Compose;
-use crate::fuse::row_steps::{MAX_OPERATORS, elementwise};
-use crate::graph::{Node, NodeId, Op, ValueId};
+use crate::fuse::row_steps::MAX_OPERATORS;
+use crate::graph::{Node, NodeId, Op, OpKind, OperandRef, Step, ValueId};
+use crate::ops::{InEpilogue, def};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_kernels_gen::kernel::KvPlane;
 
@@ -36,25 +36,24 @@ impl<'c, 'a> Steps<'c, 'a> {
     pub(super) fn node(&mut self, node: &Node, left: &'c [NodeId]) -> Result<(), String> {
         self.left = left;
         let out = node.output;
-        if let Some(expr) = elementwise(&node.op) {
+        let def = def(node.op.kind());
+        if let Some(expr) = def.expr(&node.op) {
             self.map(node, &expr)?;
             return self.hand_out(out);
         }
-        match &node.op {
-            Op::Rope { rope, head_dim } => {
+        let effect = def.in_epilogue(node);
+        match effect.unwrap_or_else(|| unreachable!("no {} is legal in an epilogue", def.name())) {
+            InEpilogue::Changes(step) => {
                 self.settle(node.inputs[0])?;
-                self.steps.push(Step::Rope { rope: *rope, head_dim: *head_dim });
+                self.steps.push(step);
                 self.live = vec![(out, Expr::Var(0))];
             }
-            Op::KvCast if self.plane(out).is_some() => {
-                // The cache's own rounding is the same.
+            // The cache's own rounding is the same.
+            InEpilogue::Ends(_) if node.op.kind() == OpKind::KvCast && self.cache_write(out).is_some() => {
                 self.settle(node.inputs[0])?;
                 self.live = vec![(out, Expr::Var(0))];
             }
-            Op::QuantizeQ8 => return self.last(node, Step::Quantize(out)),
-            Op::Bf16Cast => return self.last(node, Step::Bf16Cast(out)),
-            Op::KvCast => return self.last(node, Step::KvCast(out)),
-            op => unreachable!("`Compose::legal` allows no {} in an epilogue", op.kind()),
+            InEpilogue::Ends(step) => return self.last(node, step),
         }
         self.hand_out(out)
     }
@@ -102,10 +101,7 @@ impl<'c, 'a> Steps<'c, 'a> {
             return Ok(());
         }
         self.settle(value)?;
-        self.steps.push(match self.plane(value) {
-            Some(plane) => Step::KvWrite(plane),
-            None => Step::Store(value),
-        });
+        self.steps.push(self.cache_write(value).unwrap_or(Step::Store { out: value }));
         Ok(())
     }
 
@@ -133,14 +129,17 @@ impl<'c, 'a> Steps<'c, 'a> {
         Ok(())
     }
 
-    /// The plane of the cache that a value goes to.
-    fn plane(&self, value: ValueId) -> Option<KvPlane> {
+    /// How a value goes to the cache, if it does.
+    fn cache_write(&self, value: ValueId) -> Option<Step> {
         let attention = self.of.graph.node(self.of.group.kv_write?);
-        match attention.inputs.iter().position(|input| *input == value) {
-            Some(1) => Some(KvPlane::K),
-            Some(2) => Some(KvPlane::V),
-            _ => None,
-        }
+        let plane = match attention.inputs.iter().position(|input| *input == value) {
+            Some(1) => KvPlane::K,
+            Some(2) => KvPlane::V,
+            _ => return None,
+        };
+        let Op::Attention(a) = &attention.op else { return None };
+        let kind = a.layer_kind();
+        Some(Step::KvWrite { pool: OperandRef::Kv(a.layer, kind), plane, kind, geometry: a.geometry() })
     }
 
     fn in_epilogue(&self, value: ValueId) -> bool {

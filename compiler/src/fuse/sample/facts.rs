@@ -1,9 +1,10 @@
 //! Columns and rows of a sample's values: what the ops of its pattern demand of each other, and the rest at random.
 
-use super::pattern::{HIDDEN, ODD, Pattern, Sizes, WIDTHS};
+use super::pattern::{HIDDEN, ODD, Pattern, WIDTHS};
 use crate::fuse::guard::{Check, RowKind};
 use crate::fuse::rule::{FusionRule, Part, Template};
-use crate::graph::OpKind;
+use crate::ops::def;
+use crate::ops::sample::{Known, Sizes};
 use crate::testing::Rng;
 use std::collections::BTreeMap;
 
@@ -26,74 +27,25 @@ impl Facts {
         seed: u64,
         rng: &mut Rng,
     ) -> Facts {
-        let mut class: BTreeMap<String, usize> = BTreeMap::new();
-        let mut of = |name: &str| {
-            let next = class.len();
-            *class.entry(name.to_owned()).or_insert(next)
-        };
-        let mut same: Vec<(usize, usize)> = Vec::new();
-        let mut fixed: Vec<(usize, usize)> = Vec::new();
-        let mut rows: BTreeMap<String, RowKind> = BTreeMap::new();
-        let mut alike: Vec<(String, String)> = Vec::new();
-        let (mut routing, mut ids) = (Vec::new(), Vec::new());
+        let mut known = Known::new(sizes);
         for (node, op, inputs) in &pattern.nodes {
-            let out = node.capture.as_str();
-            let mut row = |name: &str, kind| {
-                rows.insert(name.to_owned(), kind);
-            };
-            let classes: Vec<usize> = inputs.iter().map(|name| of(name)).collect();
-            let result = of(out);
-            match op {
-                OpKind::Attention => {
-                    fixed.push((classes[0], sizes.kv_heads * sizes.group * sizes.head_dim));
-                    fixed.push((classes[1], sizes.kv_heads * sizes.head_dim));
-                    same.extend([(classes[1], classes[2]), (classes[0], result)]);
-                    inputs.iter().chain([&out]).for_each(|name| row(name, RowKind::Tokens));
-                }
-                OpKind::RouterTopk => {
-                    fixed.push((classes[0], sizes.experts));
-                    row(inputs[0], RowKind::Tokens);
-                    routing.push(out.to_owned());
-                }
-                OpKind::Embed => ids.push(inputs[0].to_owned()),
-                OpKind::Linear => alike.push((inputs[0].to_owned(), out.to_owned())),
-                OpKind::ExpertLinear => {
-                    routing.push(inputs[1].to_owned());
-                    row(out, RowKind::Slots);
-                }
-                OpKind::ExpertSum => {
-                    routing.push(inputs[1].to_owned());
-                    same.push((classes[0], result));
-                    row(inputs[0], RowKind::Slots);
-                    row(out, RowKind::Tokens);
-                }
-                OpKind::SelectRows => {
-                    same.push((classes[0], result));
-                    row(inputs[0], RowKind::Tokens);
-                    row(out, RowKind::LogitRows);
-                }
-                op => {
-                    if *op == OpKind::Rope {
-                        row(out, RowKind::Tokens);
-                    }
-                    same.extend(classes.iter().map(|class| (*class, result)));
-                    alike.extend(inputs.iter().map(|name| ((*name).to_owned(), out.to_owned())));
-                }
-            }
+            inputs.iter().chain([&node.capture.as_str()]).for_each(|name| {
+                known.class(name);
+            });
+            def(*op).facts(&mut known, inputs, &node.capture);
         }
         for guard in &rule.guards {
             match &guard.check {
                 Check::SameCols { of: names } => {
-                    let names: Vec<usize> = names.iter().map(|name| of(pattern.resolve(name))).collect();
-                    same.extend(names.windows(2).map(|pair| (pair[0], pair[1])));
+                    let names: Vec<&str> = names.iter().map(|name| pattern.resolve(name)).collect();
+                    names.windows(2).for_each(|pair| known.same_cols(pair[0], pair[1]));
                 }
-                Check::RowsOf { of: name, rows: kind } => {
-                    rows.insert(pattern.resolve(name).to_owned(), *kind);
-                }
-                Check::IsOutput { value } => fixed.push((of(pattern.resolve(value)), sizes.vocab)),
+                Check::RowsOf { of: name, rows: kind } => known.rows_are(pattern.resolve(name), *kind),
+                Check::IsOutput { value } => known.cols_are(pattern.resolve(value), sizes.vocab),
                 _ => {}
             }
         }
+        let Known { class, same, fixed, heads, mut rows, alike, routing, ids, .. } = known;
         if rule.template == Template::ExpertDown
             && let Some((_, _, inputs)) = pattern.nodes.iter().find(|(node, ..)| node.part == Part::Root)
         {
@@ -114,13 +66,7 @@ impl Facts {
             _ => &WIDTHS[..5],
         };
         let mut cols: Vec<usize> = parent.iter().map(|_| rng.pick(widths)).collect();
-        let heads: Vec<usize> = pattern
-            .nodes
-            .iter()
-            .filter(|(_, op, _)| *op == OpKind::Rope)
-            .map(|(node, ..)| class[&node.capture])
-            .collect();
-        heads.into_iter().for_each(|class| cols[class] = sizes.head_dim * rng.pick(&[1, 3]));
+        heads.into_iter().for_each(|class| cols[parent[class]] = sizes.head_dim * rng.pick(&[1, 3]));
         fixed.into_iter().rev().for_each(|(i, n)| cols[parent[i]] = n);
         for _ in 0..alike.len() {
             for (a, b) in &alike {

@@ -8,17 +8,19 @@ mod pattern;
 
 use super::guard::{Check, RowKind};
 use super::rule::{FusionRule, PatternNode};
-use crate::expr::{self, Function};
+use crate::expr::Function;
 use crate::graph::{
     Activations, Attention, Builder, Graph, GraphError, Op, OpKind, Role, Rope, RopeScaling, RowSelect, Rows,
     Source, TensorId, Type, ValueId,
 };
+use crate::ops::def;
+use crate::ops::sample::{Sizes, TOP_K, expression};
 use crate::testing::Rng;
 use facts::Facts;
 use kernmill_kernels_gen::expr::{Binary, Expr};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvElem;
-use pattern::{HIDDEN, Pattern, Sizes, TOP_K, WIDTHS};
+use pattern::{HIDDEN, Pattern, WIDTHS};
 use std::collections::BTreeMap;
 
 /// A random model around the rule's pattern.
@@ -180,19 +182,10 @@ impl Make {
                 };
                 self.b.node(name, Op::Attention(attention), inputs, &[])
             }
-            OpKind::RouterTopk => self.b.node(name, Op::RouterTopk { k: TOP_K }, inputs, &[]),
-            OpKind::ExpertSum => self.b.node(name, Op::ExpertSum, inputs, &[]),
-            OpKind::Glu => {
-                let expr = node.expr.clone().unwrap_or_else(|| expression(2));
-                self.b.node(name, Op::Glu { expr }, inputs, &[])
-            }
-            OpKind::Elementwise => {
-                let expr = node.expr.clone().unwrap_or_else(|| expression(inputs.len()));
-                self.b.node(name, Op::Elementwise { expr }, inputs, &[])
-            }
-            OpKind::Add => self.b.node(name, Op::Add, inputs, &[]),
-            OpKind::Mul => self.b.node(name, Op::Mul, inputs, &[]),
-            _ => self.b.node(name, Op::SelectRows, inputs, &[]),
+            op => match def(op).sample(node.expr.as_ref(), inputs.len()) {
+                Some(op) => self.b.node(name, op, inputs, &[]),
+                None => Err(GraphError::new(name, format!("no sample has a `{op}` of its own"))),
+            },
         }
     }
 
@@ -297,12 +290,4 @@ impl Make {
 
 fn source(name: &str) -> Source {
     Source { name: name.into(), scales: None, rows: RowSelect::All, transposed: false }
-}
-
-/// An expression of that many inputs which none of them leaves out.
-fn expression(inputs: usize) -> Expr {
-    let names: Vec<String> = (0..inputs).map(|i| format!("x{i}")).collect();
-    let vars: Vec<&str> = names.iter().map(String::as_str).collect();
-    let rest: String = vars[1..].iter().map(|name| format!(" * (0.5 + {name})")).collect();
-    expr::parse(&format!("silu(x0){rest}"), &vars).expect("a right expression")
 }

@@ -5,25 +5,14 @@ use crate::graph::OpKind;
 use crate::testing::Rng;
 use std::collections::BTreeMap;
 
-/// Width of a sample's embedding, experts, and experts per token.
+/// Width of a sample's embedding and experts.
 pub(super) const HIDDEN: usize = 64;
-
-pub(super) const TOP_K: u32 = 2;
 
 /// Columns that are free: whole blocks, odd numbers of them, and GPT-OSS's width.
 pub(super) const WIDTHS: [usize; 6] = [32, 64, 96, 160, 288, 2880];
 
 /// Columns that are no whole blocks, for the presets that quantise nothing.
 pub(super) const ODD: [usize; 6] = [16, 48, 80, 112, 144, 208];
-
-/// Sizes of a sample.
-pub(super) struct Sizes {
-    pub experts: usize,
-    pub kv_heads: usize,
-    pub group: usize,
-    pub head_dim: usize,
-    pub vocab: usize,
-}
 
 /// A pattern without roundings, and without the optional nodes and the copies that this sample leaves out.
 pub(super) struct Pattern<'r> {

@@ -1,7 +1,7 @@
 //! Rules cut out of a graph.
 
 use super::RULE;
-use crate::fuse::{Template, edges, legal_ops, rule::Part};
+use crate::fuse::{Template, edges, rule::Part};
 use crate::graph::{Graph, Node, NodeId, Op, OpKind, Uses, ValueId};
 use crate::testing::Rng;
 use std::fmt::Write as _;
@@ -74,7 +74,7 @@ impl Cut<'_> {
     }
 
     fn legal(&self, id: NodeId, part: Part) -> bool {
-        legal_ops(self.template, part).contains(&self.node(id).op.kind())
+        crate::ops::legal(self.template, part).contains(&self.node(id).op.kind())
     }
 
     /// The roots: those that read what `root` reads, in any order, or some of them.

@@ -1,0 +1,232 @@
+//! `attention`: keys and values go into the layer's cache, then queries attend to it.
+
+use super::def::{OpDef, Place, RowCosts, SpecOp};
+use super::form::{Form, Input, Operand, Operands, ensure};
+use super::sample::Known;
+use crate::fuse::guard::RowKind;
+use crate::fuse::rule::Template;
+use crate::graph::cursor::{Cursor, unknown};
+use crate::graph::{Attention as Attributes, GraphRowOp, Node, Op, OperandRef, Role, Rows, Type, ValueId};
+use crate::interp::attention::attend;
+use crate::interp::state::{Data, State};
+use crate::spec::ops::{OpInfo, ParamKind, optional, required};
+use crate::spec::{At, Result as SpecResult};
+use kernmill_kernels_gen::kernel::{KvPlane, RowOp, ValId};
+use kernmill_plan::kv::KvElem;
+use kernmill_plan::limit;
+
+pub struct Attention;
+
+const FORM: Form =
+    Form::new(&[Input::F32, Input::Cached, Input::Cached], &[Operand::optional("sinks", Role::Vector)]);
+
+const SPEC: &[SpecOp] = &[SpecOp {
+    info: OpInfo {
+        name: "attention",
+        params: &[
+            required("q", ParamKind::Value),
+            required("k", ParamKind::Value),
+            required("v", ParamKind::Value),
+            required("heads", ParamKind::Number),
+            required("kv_heads", ParamKind::Number),
+            optional("scale", ParamKind::Number),
+            optional("window", ParamKind::Window),
+            optional("sinks", ParamKind::Tensor),
+        ],
+        pattern: &[],
+    },
+    lower,
+}];
+
+fn attributes(op: &Op) -> &Attributes {
+    let Op::Attention(attributes) = op else { unreachable!("{op:?}") };
+    attributes
+}
+
+/// Row operations that write an attention's keys and values into its cache, where nothing before has done so.
+pub fn cache_writes(node: &Node) -> [GraphRowOp; 2] {
+    let a = attributes(&node.op);
+    let (kind, geometry) = (a.layer_kind(), a.geometry());
+    let pool = OperandRef::Kv(a.layer, kind);
+    [(1, KvPlane::K), (2, KvPlane::V)].map(|(i, plane)| RowOp::KvStore {
+        x: node.inputs[i],
+        pool,
+        plane,
+        kind,
+        geometry,
+    })
+}
+
+impl OpDef for Attention {
+    fn name(&self) -> &'static str {
+        "attention"
+    }
+
+    fn form(&self) -> &'static Form {
+        &FORM
+    }
+
+    fn spec(&self) -> &'static [SpecOp] {
+        SPEC
+    }
+
+    fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String> {
+        let a = attributes(op);
+        ensure(
+            a.kv_heads > 0 && a.head_dim > 0 && a.heads > 0 && a.heads.is_multiple_of(a.kv_heads),
+            || {
+                format!(
+                    "heads = {} are not a multiple of kv_heads = {} (head_dim {})",
+                    a.heads, a.kv_heads, a.head_dim
+                )
+            },
+        )?;
+        let columns = |heads: usize| {
+            let columns = heads.checked_mul(a.head_dim);
+            columns.ok_or_else(|| format!("{heads} heads of head_dim = {} overflow", a.head_dim))
+        };
+        let (q, kv) = (columns(a.heads)?, columns(a.kv_heads)?);
+        ensure(a.scale.is_finite(), || format!("scale = {} is not finite", a.scale))?;
+        ensure(a.window != Some(0), || "window = 0 sees no key, not even the token's own".into())?;
+        let elem = match a.kv {
+            KvElem::F16 => Type::F16(Rows::Tokens, kv),
+            KvElem::F32 => Type::F32(Rows::Tokens, kv),
+        };
+        let wanted = [("q", Type::F32(Rows::Tokens, q)), ("k", elem), ("v", elem)];
+        for ((name, wanted), found) in wanted.into_iter().zip(on.inputs) {
+            ensure(*found == wanted, || format!("{name} is {}, expected {}", found.text(), wanted.text()))?;
+        }
+        on.shape(0, &[a.heads])?;
+        Ok(on.x())
+    }
+
+    fn attributes(&self, op: &Op) -> String {
+        let Attributes { layer, heads, kv_heads, head_dim, scale, window, kv } = attributes(op);
+        let window = window.map_or(String::new(), |window| format!(", window={window}"));
+        let kv = match kv {
+            KvElem::F16 => "f16",
+            KvElem::F32 => "f32",
+        };
+        format!(
+            "(layer={layer}, heads={heads}, kv_heads={kv_heads}, head_dim={head_dim}, scale={scale:?}{window}, kv={kv})"
+        )
+    }
+
+    fn parse(&self, at: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+        let layer = at.attribute("layer")?;
+        at.expect(",")?;
+        let heads = at.attribute("heads")?;
+        at.expect(",")?;
+        let kv_heads = at.attribute("kv_heads")?;
+        at.expect(",")?;
+        let head_dim = at.attribute("head_dim")?;
+        at.expect(",")?;
+        let scale = at.attribute("scale")?;
+        at.expect(",")?;
+        let mut window = None;
+        if at.peek('w') {
+            window = Some(at.attribute("window")?);
+            at.expect(",")?;
+        }
+        at.expect("kv")?;
+        at.expect("=")?;
+        let kv = match at.word()? {
+            "f16" => KvElem::F16,
+            "f32" => KvElem::F32,
+            other => return Err(unknown("KV element type", other)),
+        };
+        Ok(Op::Attention(Attributes { layer, heads, kv_heads, head_dim, scale, window, kv }))
+    }
+
+    fn eval(&self, state: &mut State, node: &Node) -> Data {
+        let a = attributes(&node.op);
+        let (layer, kv_cols) = (a.layer as usize, a.kv_heads * a.head_dim);
+        let k = state.f32s(node.inputs[1]).to_vec();
+        let v = state.f32s(node.inputs[2]).to_vec();
+        for (i, token) in state.batch.iter().enumerate() {
+            let kv = &mut state.sequences[token.sequence][layer];
+            kv.k.extend(&k[i * kv_cols..][..kv_cols]);
+            kv.v.extend(&v[i * kv_cols..][..kv_cols]);
+        }
+        let sinks = node.tensors.first().map(|&sinks| state.dense(sinks));
+        let q = state.f32s(node.inputs[0]).chunks_exact(a.heads * a.head_dim);
+        let rows = q.zip(&state.batch).flat_map(|(q, token)| {
+            attend(a, &state.sequences[token.sequence][layer], q, token.position, sinks)
+        });
+        Data::F32(rows.collect())
+    }
+
+    fn places(&self) -> &'static [Place] {
+        &[Place::Root(Template::Attention)]
+    }
+
+    fn row_cost(&self, row_op: &RowOp, len: &dyn Fn(ValId) -> usize, of: &RowCosts) -> f64 {
+        let RowOp::KvStore { x, .. } = row_op else { unreachable!("{row_op:?}") };
+        of.element * len(*x) as f64
+    }
+
+    fn multiples(&self, op: &Op, _: usize) -> Vec<(&'static str, usize, usize)> {
+        vec![("head_dim", attributes(op).head_dim, 16)]
+    }
+
+    fn facts(&self, known: &mut Known<'_>, inputs: &[&str], out: &str) {
+        let (kv_heads, group, head_dim) = (known.sizes.kv_heads, known.sizes.group, known.sizes.head_dim);
+        known.cols_are(inputs[0], kv_heads * group * head_dim);
+        known.cols_are(inputs[1], kv_heads * head_dim);
+        known.same_cols(inputs[1], inputs[2]);
+        known.same_cols(inputs[0], out);
+        inputs.iter().chain([&out]).for_each(|name| known.rows_are(name, RowKind::Tokens));
+    }
+}
+
+fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+    let (q, q_cols) = at.token_input("q")?;
+    let (k, k_cols) = at.token_input("k")?;
+    let (v, v_cols) = at.token_input("v")?;
+    let kv_heads = at.whole("kv_heads", limit::KV_HEADS)?;
+    let heads = at.whole("heads", limit::KV_HEADS * limit::QUERIES_PER_KV_HEAD)?;
+    if !q_cols.is_multiple_of(heads) {
+        let message = format!("q has {q_cols} columns, which {heads} heads do not divide");
+        return Err(at.at("heads", &message, format!("expected a divisor of {q_cols}")));
+    }
+    if !heads.is_multiple_of(kv_heads) {
+        let message = format!("{heads} heads do not divide among {kv_heads} KV heads");
+        return Err(at.at("kv_heads", &message, format!("expected a divisor of {heads}")));
+    }
+    if heads / kv_heads > limit::QUERIES_PER_KV_HEAD {
+        let message = format!("{} heads share a KV head", heads / kv_heads);
+        let label = format!("expected at most {}", limit::QUERIES_PER_KV_HEAD);
+        return Err(at.at("heads", &message, label));
+    }
+    let head_dim = q_cols / heads;
+    if !head_dim.is_multiple_of(2) || head_dim > limit::HEAD_DIM {
+        let message = format!("heads of {head_dim} elements");
+        let label = format!("expected an even number up to {}", limit::HEAD_DIM);
+        return Err(at.at("heads", &message, label));
+    }
+    for (key, cols) in [("k", k_cols), ("v", v_cols)] {
+        if cols != kv_heads * head_dim {
+            let message = format!("{key} has {cols} columns");
+            let label = format!("expected {} ({kv_heads} KV heads of {head_dim})", kv_heads * head_dim);
+            return Err(at.at(key, &message, label));
+        }
+    }
+    if *at.l.attention.get_or_insert((kv_heads, head_dim)) != (kv_heads, head_dim) {
+        let message = "attention layers with different KV heads are not supported";
+        return Err(at.at("kv_heads", message, "expected the KV heads and head size of the first one"));
+    }
+    let scale = match at.has("scale") {
+        true => at.scope.positive(&at.scalar("scale"), "the scale")? as f32,
+        false => (1.0 / (head_dim as f64).sqrt()) as f32,
+    };
+    let window = at.window()?;
+    let tensors = match at.has("sinks") {
+        true => vec![at.vector("sinks", heads)?],
+        false => vec![],
+    };
+    let layer = at.l.attention_layers;
+    at.l.attention_layers += 1;
+    let attention = Attributes { layer, heads, kv_heads, head_dim, scale, window, kv: KvElem::F32 };
+    let ty = Type::F32(Rows::Tokens, heads * head_dim);
+    Ok(at.push(ty, Op::Attention(attention), vec![q, k, v], tensors))
+}

@@ -1,0 +1,47 @@
+//! `bf16_cast`: rows rounded to bf16, as experts in MXFP4 read them.
+
+use super::def::{ANYWHERE, InEpilogue, OpDef, Packed, Place};
+use super::form::{Form, Input, Operands};
+use crate::graph::cursor::Cursor;
+use crate::graph::{GraphRowOp, Node, Op, Step, Type};
+use crate::interp::num::round_bf16;
+use crate::interp::state::{Data, State};
+use kernmill_kernels_gen::kernel::RowOp;
+
+pub struct Bf16Cast;
+
+const FORM: Form = Form::new(&[Input::F32], &[]);
+
+impl OpDef for Bf16Cast {
+    fn name(&self) -> &'static str {
+        "bf16_cast"
+    }
+
+    fn form(&self) -> &'static Form {
+        &FORM
+    }
+
+    fn infer(&self, _: &Op, on: &Operands<'_>) -> Result<Type, String> {
+        Ok(Type::Bf16(on.x().rows(), on.blocks()?))
+    }
+
+    fn parse(&self, _: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+        Ok(Op::Bf16Cast)
+    }
+
+    fn eval(&self, state: &mut State, node: &Node) -> Data {
+        Data::F32(state.f32s(node.inputs[0]).iter().map(|&x| round_bf16(x)).collect())
+    }
+
+    fn places(&self) -> &'static [Place] {
+        ANYWHERE
+    }
+
+    fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {
+        Some(RowOp::Bf16Cast { x: node.inputs[0], out: node.output })
+    }
+
+    fn in_epilogue(&self, node: &Node) -> Option<InEpilogue> {
+        Some(InEpilogue::Ends(Step::Bf16Cast { out: node.output }))
+    }
+}

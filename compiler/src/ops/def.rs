@@ -1,0 +1,173 @@
+//! What an op tells the passes. Each op of a graph has one definition, in a file of its own;
+//! `compiler/src/ops/mod.rs` lists them.
+
+use super::form::{Form, Operands};
+use super::sample::Known;
+use crate::fuse::rule::{Part, Template};
+use crate::graph::cursor::Cursor;
+use crate::graph::{Graph, GraphMat, GraphRowOp, Node, Op, Step, TensorId, Type, ValueId};
+use crate::interp::state::{Data, State};
+use crate::spec::ops::OpInfo;
+use crate::spec::{At, Result as SpecResult};
+use kernmill_kernels_gen::expr::Expr;
+use kernmill_kernels_gen::kernel::{RowOp, ValId};
+
+/// An op's definition: everything that differs from op to op. Methods that are given an [`Op`], or a [`Node`]
+/// with one, are given one of the definition's own kind.
+pub trait OpDef: Sync {
+    /// The name in graph text, specs and listings.
+    fn name(&self) -> &'static str;
+
+    /// Types of the inputs, roles and formats of the tensors.
+    fn form(&self) -> &'static Form;
+
+    /// The output's type, for operands of the op's form.
+    ///
+    /// # Errors
+    /// What does not fit and what was expected.
+    fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String>;
+
+    /// Attributes in graph text, with their parentheses.
+    fn attributes(&self, _: &Op) -> String {
+        String::new()
+    }
+
+    /// Reads the attributes back. `written` says whether there are any; their parentheses are the caller's.
+    ///
+    /// # Errors
+    /// What was expected.
+    fn parse(&self, at: &mut Cursor<'_>, written: bool) -> Result<Op, String>;
+
+    /// The ops of the spec language that become this one.
+    fn spec(&self) -> &'static [SpecOp] {
+        &[]
+    }
+
+    /// The op's meaning, in plain loops in the order of docs/dev/numerics.md: its value for the batch at
+    /// hand.
+    fn eval(&self, state: &mut State, node: &Node) -> Data;
+
+    /// Where in kernels the op may be.
+    fn places(&self) -> &'static [Place];
+
+    /// Whether the order of the inputs does not matter.
+    fn commutes(&self) -> bool {
+        false
+    }
+
+    /// The expression of an elementwise op; variable i is input i. Its row operation, its step in an
+    /// epilogue, its micro-kernel and its cost follow from it.
+    fn expr(&self, _: &Op) -> Option<Expr> {
+        None
+    }
+
+    /// The row operation, for ops that may be in kernels over rows.
+    fn row_op(&self, node: &Node, _kernels: &dyn Packed) -> Option<GraphRowOp> {
+        let expr = self.expr(&node.op)?;
+        Some(RowOp::Elementwise { expr, inputs: node.inputs.clone(), out: node.output })
+    }
+
+    /// What an op that is not elementwise does to results in an epilogue.
+    fn in_epilogue(&self, _: &Node) -> Option<InEpilogue> {
+        None
+    }
+
+    /// What one of the op's row operations takes for one row, in ns. Rows have as many elements as `len`
+    /// says.
+    fn row_cost(&self, row_op: &RowOp, len: &dyn Fn(ValId) -> usize, of: &RowCosts) -> f64 {
+        row_op.out().map_or(0.0, |out| of.element * len(*out) as f64)
+    }
+
+    /// Sizes that kernels have only multiples of: what is measured, its value, the multiple. `width` is the
+    /// output's.
+    fn multiples(&self, _: &Op, _width: usize) -> Vec<(&'static str, usize, usize)> {
+        Vec::new()
+    }
+
+    /// What the op demands of the values around it, for samples of fused ops. Elementwise ops keep rows and
+    /// columns.
+    fn facts(&self, known: &mut Known<'_>, inputs: &[&str], out: &str) {
+        for input in inputs {
+            known.same_cols(input, out);
+            known.same_rows(input, out);
+        }
+    }
+
+    /// The op with attributes for a sample, of `inputs` inputs and with the expression that a pattern asks
+    /// for. None of ops that have tensors or look at sizes: the sample makes those itself.
+    fn sample(&self, _expr: Option<&Expr>, _inputs: usize) -> Option<Op> {
+        None
+    }
+}
+
+/// An op of the spec language.
+pub struct SpecOp {
+    /// Name and keys.
+    pub info: OpInfo,
+    /// Adds its graph nodes; returns the value that they compute.
+    pub lower: fn(&mut At<'_, '_>) -> SpecResult<ValueId>,
+}
+
+/// Where in a kernel an op may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a kernel over rows.
+    Rows,
+    /// Before the matrices of a kernel.
+    Prologue,
+    /// Behind matrices.
+    Epilogue,
+    /// The root of a kernel of that kind.
+    Root(Template),
+    /// The epilogue of a kernel of that kind, which has room for little.
+    EpilogueOf(Template),
+}
+
+impl Place {
+    /// Whether this is that part of such a kernel.
+    pub fn is(self, template: Template, part: Part) -> bool {
+        match self {
+            Place::Rows => template == Template::Rows && matches!(part, Part::Root | Part::Epilogue),
+            Place::Prologue => {
+                part == Part::Prologue
+                    && matches!(template, Template::Matmul | Template::Experts | Template::Shrink)
+            }
+            Place::Epilogue => {
+                part == Part::Epilogue && matches!(template, Template::Matmul | Template::Experts)
+            }
+            Place::Root(of) => template == of && part == Part::Root,
+            Place::EpilogueOf(of) => template == of && part == Part::Epilogue,
+        }
+    }
+}
+
+/// Places of an op that computes rows anywhere.
+pub const ANYWHERE: &[Place] = &[Place::Rows, Place::Prologue, Place::Epilogue];
+
+/// What an op does to the results that an epilogue has at hand.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InEpilogue {
+    /// Changes them in place.
+    Changes(Step),
+    /// Rounds and stores them: nothing comes behind it.
+    Ends(Step),
+}
+
+/// What row operations ask of the pass that makes kernels.
+pub trait Packed {
+    /// The graph.
+    fn graph(&self) -> &Graph;
+    /// The packed matrix of a product, with its bias and its adapter branch.
+    fn mat(&self, node: &Node) -> GraphMat;
+    /// Bytes from one row of a packed table to the next.
+    fn row_bytes(&self, table: TensorId) -> usize;
+}
+
+/// The cost model's numbers for row operations, in ns.
+#[derive(Clone, Copy, Debug)]
+pub struct RowCosts {
+    /// An element of a row through a cheap operation (norm, quantisation, an expression).
+    pub element: f64,
+    /// A weight of a small matrix (the router).
+    pub weight: f64,
+}

@@ -1,0 +1,86 @@
+//! `embed`: the rows of a table that the token ids name.
+
+use super::def::{OpDef, Packed, Place, SpecOp};
+use super::form::{Form, Input, Operand, Operands, PLAIN};
+use super::sample::Known;
+use crate::graph::cursor::Cursor;
+use crate::graph::{GraphRowOp, Node, Op, OperandRef, Role, Rows, Type, ValueId};
+use crate::interp::state::{Data, State};
+use crate::spec::ops::{OpInfo, ParamKind, required};
+use crate::spec::{At, Result as SpecResult};
+use kernmill_kernels_gen::kernel::RowOp;
+
+pub struct Embed;
+
+const FORM: Form = Form::new(&[Input::Ids], &[Operand::new("table", Role::Table, PLAIN)]);
+
+const SPEC: &[SpecOp] = &[SpecOp {
+    info: OpInfo { name: "embed", params: &[required("table", ParamKind::Tensor)], pattern: &[] },
+    lower,
+}];
+
+impl OpDef for Embed {
+    fn name(&self) -> &'static str {
+        "embed"
+    }
+
+    fn form(&self) -> &'static Form {
+        &FORM
+    }
+
+    fn infer(&self, _: &Op, on: &Operands<'_>) -> Result<Type, String> {
+        Ok(Type::F32(Rows::Tokens, on.tensors[0].shape[1]))
+    }
+
+    fn parse(&self, _: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+        Ok(Op::Embed)
+    }
+
+    fn spec(&self) -> &'static [SpecOp] {
+        SPEC
+    }
+
+    fn eval(&self, state: &mut State, node: &Node) -> Data {
+        let cols = state.cols(node.output);
+        let table = state.dense(node.tensors[0]);
+        let rows = state.batch.iter().flat_map(|token| &table[token.token as usize * cols..][..cols]);
+        Data::F32(rows.copied().collect())
+    }
+
+    fn places(&self) -> &'static [Place] {
+        &[Place::Rows]
+    }
+
+    fn row_op(&self, node: &Node, kernels: &dyn Packed) -> Option<GraphRowOp> {
+        let table = node.tensors[0];
+        Some(RowOp::Embed {
+            table: OperandRef::Tensor(table),
+            format: kernels.graph().tensor(table).format,
+            row_bytes: kernels.row_bytes(table),
+            out: node.output,
+        })
+    }
+
+    fn multiples(&self, _: &Op, width: usize) -> Vec<(&'static str, usize, usize)> {
+        vec![("the width", width, 16)]
+    }
+
+    fn facts(&self, known: &mut Known<'_>, inputs: &[&str], _: &str) {
+        known.ids.push(inputs[0].to_owned());
+    }
+}
+
+fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+    let table = at.tensor("table", Role::Table)?;
+    let (vocab, rows, cols) = (at.l.graph.vocab, at.shape(table)[0], at.shape(table)[1]);
+    if rows != vocab {
+        return Err(at.at(
+            "table",
+            &format!("the table has {rows} rows, the vocabulary {vocab} tokens"),
+            format!("expected a tensor [{vocab}, ...]"),
+        ));
+    }
+    at.check_width("table", cols)?;
+    let tokens = ValueId(0);
+    Ok(at.push(Type::F32(Rows::Tokens, cols), Op::Embed, vec![tokens], vec![table]))
+}

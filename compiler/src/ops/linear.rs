@@ -1,0 +1,128 @@
+//! `linear`: a matrix times a row, plus a bias and the branch of the token's adapter. Router and unembedding
+//! too.
+
+use super::def::{OpDef, Packed, Place, RowCosts, SpecOp};
+use super::form::{ANY, Form, Input, Operand, Operands};
+use super::product;
+use super::sample::Known;
+use crate::fuse::rule::Template;
+use crate::graph::cursor::Cursor;
+use crate::graph::{Activations, GraphRowOp, Node, Op, OpKind, Role, Rows, Type, ValueId};
+use crate::interp::state::{Data, State};
+use crate::spec::ops::{LINEAR, OpInfo};
+use crate::spec::{At, Result as SpecResult, show};
+use kernmill_kernels_gen::kernel::{RowOp, ValId};
+
+pub struct Linear;
+
+const FORM: Form = Form::branched(
+    &[Input::F32, Input::F32],
+    &[Operand::new("matrix", Role::Matrix, ANY), Operand::optional("bias", Role::Vector)],
+);
+
+const SPEC: &[SpecOp] = &[
+    SpecOp {
+        info: OpInfo { name: "linear", params: LINEAR, pattern: &[OpKind::Linear, OpKind::QuantLinear] },
+        lower,
+    },
+    SpecOp { info: OpInfo { name: "logits", params: LINEAR, pattern: &[] }, lower: lower_logits },
+];
+
+impl OpDef for Linear {
+    fn name(&self) -> &'static str {
+        "linear"
+    }
+
+    fn form(&self) -> &'static Form {
+        &FORM
+    }
+
+    fn spec(&self) -> &'static [SpecOp] {
+        SPEC
+    }
+
+    fn infer(&self, _: &Op, on: &Operands<'_>) -> Result<Type, String> {
+        product::infer_dense(on)
+    }
+
+    fn attributes(&self, op: &Op) -> String {
+        match op {
+            Op::Linear(Activations::F32) => "(activations=f32)".to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    fn parse(&self, at: &mut Cursor<'_>, written: bool) -> Result<Op, String> {
+        if !written {
+            return Ok(Op::Linear(Activations::AsPreset));
+        }
+        at.expect("activations=f32")?;
+        Ok(Op::Linear(Activations::F32))
+    }
+
+    fn eval(&self, state: &mut State, node: &Node) -> Data {
+        product::eval_dense(state, node)
+    }
+
+    fn places(&self) -> &'static [Place] {
+        // In a prologue all of a small matrix, such as a router's, is multiplied by one worker.
+        &[Place::Prologue, Place::Root(Template::Matmul)]
+    }
+
+    fn row_op(&self, node: &Node, kernels: &dyn Packed) -> Option<GraphRowOp> {
+        Some(RowOp::Linear { x: node.inputs[0], mat: kernels.mat(node), out: node.output })
+    }
+
+    fn row_cost(&self, row_op: &RowOp, _: &dyn Fn(ValId) -> usize, of: &RowCosts) -> f64 {
+        let RowOp::Linear { mat, .. } = row_op else { unreachable!("{row_op:?}") };
+        of.weight * (mat.n * mat.k) as f64
+    }
+
+    fn facts(&self, known: &mut Known<'_>, inputs: &[&str], out: &str) {
+        known.same_rows(inputs[0], out);
+    }
+}
+
+fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+    push(at, |at, n| at.check_width("weight", n))
+}
+
+/// Adds a product whose `n` results per row pass `check`.
+fn push(
+    at: &mut At<'_, '_>,
+    check: impl FnOnce(&At<'_, '_>, usize) -> SpecResult<()>,
+) -> SpecResult<ValueId> {
+    let (x, rows, cols) = at.input("input")?;
+    let weight = at.tensor("weight", Role::Matrix)?;
+    let n = at.check_k("weight", weight, cols)?;
+    check(at, n)?;
+    let mut tensors = vec![weight];
+    if at.has("bias") {
+        tensors.push(at.vector("bias", n)?);
+    }
+    let op = Op::Linear(at.activations()?);
+    Ok(at.push(Type::F32(rows, n), op, vec![x], tensors))
+}
+
+/// Logits are a product of the wanted rows alone, as wide as the vocabulary.
+fn lower_logits(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+    let (_, rows, _) = at.input("input")?;
+    if rows != Rows::LogitRows {
+        let message = "logits of every row of the batch";
+        return Err(at.at("input", message, "expected a value behind `select_rows`").help(
+            "put a `select_rows` node before the final norm: only the rows whose logits are wanted go on",
+        ));
+    }
+    if at.l.logits.is_some() {
+        let message = "a second `logits` node";
+        return Err(at.scope.error(at.node.op_span.clone(), message, "expected one in the model"));
+    }
+    let value = push(at, |_, _| Ok(()))?;
+    let vocab = at.l.graph.vocab;
+    if at.l.ty(value) != Type::F32(Rows::LogitRows, vocab) {
+        let message = format!("logits with {}, the vocabulary has {vocab} tokens", show(at.l.ty(value)));
+        return Err(at.at("weight", &message, format!("expected a tensor [{vocab}, ...]")));
+    }
+    at.l.logits = Some(value);
+    Ok(value)
+}

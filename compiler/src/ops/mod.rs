@@ -1,0 +1,210 @@
+//! The ops of a graph: a file for each, with all that the passes ask about it, and the table of these files.
+//!
+//! [`OpDef`] is what a file says: form, shapes, text, the spec language, meaning, places in kernels, row
+//! operation, cost, samples. An op without an expression of its own also has a [`RowOp`], whose code is in
+//! `kernels-gen/src/row_op/`.
+
+mod add;
+mod attention;
+mod bf16_cast;
+mod bf16_expert_linear;
+mod def;
+mod elementwise;
+mod embed;
+mod expert_linear;
+mod expert_sum;
+pub mod form;
+mod glu;
+mod kv_cast;
+mod linear;
+mod lora_shrink;
+mod mul;
+mod product;
+mod quant_expert_linear;
+mod quant_linear;
+mod quantize_q8;
+mod rms_norm;
+mod rope;
+mod router_topk;
+pub mod sample;
+mod select_rows;
+
+pub use attention::cache_writes;
+pub use def::{InEpilogue, OpDef, Packed, RowCosts};
+
+use crate::fuse::rule::{Part, Template};
+use crate::graph::cursor::{Cursor, unknown};
+use crate::graph::{Node, Op, OpKind, Rope, Tensor, Type, ValueId};
+use crate::interp::state::{Data, State};
+use crate::spec::ops::OpInfo;
+use crate::spec::{At, Result as SpecResult};
+use def::{Place, SpecOp};
+use form::Operands;
+use kernmill_kernels_gen::kernel::RowOp;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// The definition of an op.
+pub fn def(op: OpKind) -> &'static dyn OpDef {
+    match op {
+        OpKind::Embed => &embed::Embed,
+        OpKind::RmsNorm => &rms_norm::RmsNorm,
+        OpKind::Linear => &linear::Linear,
+        OpKind::QuantLinear => &quant_linear::QuantLinear,
+        OpKind::QuantizeQ8 => &quantize_q8::QuantizeQ8,
+        OpKind::Bf16Cast => &bf16_cast::Bf16Cast,
+        OpKind::Rope => &rope::Rope,
+        OpKind::KvCast => &kv_cast::KvCast,
+        OpKind::Attention => &attention::Attention,
+        OpKind::RouterTopk => &router_topk::RouterTopk,
+        OpKind::ExpertLinear => &expert_linear::ExpertLinear,
+        OpKind::QuantExpertLinear => &quant_expert_linear::QuantExpertLinear,
+        OpKind::Bf16ExpertLinear => &bf16_expert_linear::Bf16ExpertLinear,
+        OpKind::ExpertSum => &expert_sum::ExpertSum,
+        OpKind::Glu => &glu::Glu,
+        OpKind::Elementwise => &elementwise::Elementwise,
+        OpKind::Add => &add::Add,
+        OpKind::Mul => &mul::Mul,
+        OpKind::SelectRows => &select_rows::SelectRows,
+        OpKind::LoraShrink => &lora_shrink::LoraShrink,
+    }
+}
+
+/// The definition of the op that a row operation computes, or computes a part of. Elementwise ops share one.
+fn def_of_row_op(row_op: &RowOp) -> &'static dyn OpDef {
+    def(match row_op {
+        RowOp::Embed { .. } => OpKind::Embed,
+        RowOp::RmsNorm { .. } => OpKind::RmsNorm,
+        RowOp::Quantize { .. } => OpKind::QuantizeQ8,
+        RowOp::Bf16Cast { .. } => OpKind::Bf16Cast,
+        RowOp::Elementwise { .. } => OpKind::Elementwise,
+        RowOp::Rope { .. } => OpKind::Rope,
+        RowOp::KvCast { .. } => OpKind::KvCast,
+        RowOp::KvStore { .. } => OpKind::Attention,
+        RowOp::Linear { .. } => OpKind::Linear,
+        RowOp::TopK { .. } => OpKind::RouterTopk,
+        RowOp::SelectRow { .. } => OpKind::SelectRows,
+        RowOp::ExpertSum { .. } => OpKind::ExpertSum,
+    })
+}
+
+impl OpKind {
+    /// The name in graph text, specs and listings.
+    pub fn name(self) -> &'static str {
+        def(self).name()
+    }
+
+    /// The kind of that name.
+    pub fn from_name(name: &str) -> Option<OpKind> {
+        OpKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl fmt::Display for OpKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How many inputs an op takes, that of an adapter branch not counted.
+pub fn arity(op: OpKind) -> RangeInclusive<usize> {
+    match op.plain_inputs() {
+        Some(plain) => plain..=plain,
+        None => def(op).form().arity(),
+    }
+}
+
+/// The output type of an op on these inputs and tensors.
+///
+/// # Errors
+/// What is not legal and what was expected.
+pub fn infer(op: &Op, inputs: &[Type], tensors: &[&Tensor], ropes: &[Rope]) -> Result<Type, String> {
+    let def = def(op.kind());
+    def.form().check(inputs, tensors)?;
+    def.infer(op, &Operands { inputs, tensors, ropes })
+}
+
+/// Attributes of an op in graph text, with their parentheses; nothing where there are none.
+pub fn attributes(op: &Op) -> String {
+    def(op.kind()).attributes(op)
+}
+
+/// Reads an op with its attributes.
+///
+/// # Errors
+/// What was expected.
+pub fn parse(at: &mut Cursor<'_>) -> Result<Op, String> {
+    let word = at.word()?;
+    let kind = OpKind::from_name(word).ok_or_else(|| unknown("op", word))?;
+    let written = at.eat("(");
+    let op = def(kind).parse(at, written)?;
+    if written {
+        at.expect(")")?;
+    }
+    Ok(op)
+}
+
+/// The value of a node for the batch at hand.
+pub fn eval(state: &mut State, node: &Node) -> Data {
+    def(node.op.kind()).eval(state, node)
+}
+
+/// Ops that may be in a part of a kernel of that template.
+pub fn legal(template: Template, part: Part) -> Vec<OpKind> {
+    let may =
+        |op: &OpKind| part == Part::Context || def(*op).places().iter().any(|place| place.is(template, part));
+    OpKind::ALL.into_iter().filter(may).collect()
+}
+
+/// Whether an op is computed row by row, each from the same row of its inputs (or, of experts and wanted
+/// rows, from that row's).
+pub fn is_row_op(op: &Op) -> bool {
+    def(op.kind()).places().contains(&Place::Rows)
+}
+
+/// The name of a row operation in listings.
+pub fn row_op_name(row_op: &RowOp) -> &'static str {
+    match row_op {
+        RowOp::KvStore { .. } => "kv_store",
+        _ => def_of_row_op(row_op).name(),
+    }
+}
+
+/// What a row operation takes for one row, in ns.
+pub fn row_cost(row_op: &RowOp, len: &dyn Fn(usize) -> usize, of: &RowCosts) -> f64 {
+    def_of_row_op(row_op).row_cost(row_op, len, of)
+}
+
+fn all_spec_ops() -> impl Iterator<Item = &'static SpecOp> {
+    OpKind::ALL.into_iter().flat_map(|op| def(op).spec())
+}
+
+/// The operations of the spec language.
+pub fn spec_ops() -> impl Iterator<Item = &'static OpInfo> {
+    all_spec_ops().map(|op| &op.info)
+}
+
+/// Adds the graph nodes of a spec's node; returns the value that they compute.
+///
+/// # Errors
+/// What its op demands and does not get, with the place.
+pub fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+    let op = all_spec_ops().find(|op| op.info.name == at.node.op.name);
+    (op.expect("the reader takes ops from this list").lower)(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_of_one_op() {
+        for kind in OpKind::ALL {
+            assert_eq!(OpKind::from_name(kind.name()), Some(kind), "{kind}");
+            assert_eq!(OpKind::ALL.iter().filter(|other| **other == kind).count(), 1, "{kind}");
+        }
+        for op in spec_ops() {
+            assert_eq!(spec_ops().filter(|other| other.name == op.name).count(), 1, "{}", op.name);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `quantize_q8`: rows in blocks of 32 int8 with a scale each.
+
+use super::def::{InEpilogue, OpDef, Packed, Place};
+use super::form::{Form, Input, Operands};
+use crate::fuse::rule::Template;
+use crate::graph::cursor::Cursor;
+use crate::graph::{GraphRowOp, Node, Op, Step, Type};
+use crate::interp::num::quantize_block;
+use crate::interp::state::{Data, State};
+use kernmill_kernels_gen::kernel::RowOp;
+use kernmill_plan::format::BLOCK;
+
+pub struct QuantizeQ8;
+
+const FORM: Form = Form::new(&[Input::F32], &[]);
+
+impl OpDef for QuantizeQ8 {
+    fn name(&self) -> &'static str {
+        "quantize_q8"
+    }
+
+    fn form(&self) -> &'static Form {
+        &FORM
+    }
+
+    fn infer(&self, _: &Op, on: &Operands<'_>) -> Result<Type, String> {
+        Ok(Type::Q8(on.x().rows(), on.blocks()?))
+    }
+
+    fn parse(&self, _: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+        Ok(Op::QuantizeQ8)
+    }
+
+    fn eval(&self, state: &mut State, node: &Node) -> Data {
+        let x = state.f32s(node.inputs[0]);
+        let mut q = vec![0; x.len()];
+        let blocks = x.chunks_exact(BLOCK).zip(q.chunks_exact_mut(BLOCK));
+        let (scales, sums) = blocks.map(|(x, q)| quantize_block(x, q)).unzip();
+        Data::Q8 { q, scales, sums }
+    }
+
+    fn places(&self) -> &'static [Place] {
+        &[Place::Rows, Place::Prologue, Place::Epilogue, Place::EpilogueOf(Template::Attention)]
+    }
+
+    fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {
+        Some(RowOp::Quantize { x: node.inputs[0], out: node.output })
+    }
+
+    fn in_epilogue(&self, node: &Node) -> Option<InEpilogue> {
+        Some(InEpilogue::Ends(Step::Quantize { out: node.output }))
+    }
+}

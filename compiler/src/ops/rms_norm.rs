@@ -1,0 +1,93 @@
+//! `rms_norm`: a row divided by its root mean square, times a weight per column.
+
+use super::def::{OpDef, Packed, Place, SpecOp};
+use super::form::{Form, Input, Operand, Operands, PLAIN, ensure};
+use crate::graph::cursor::Cursor;
+use crate::graph::{GraphRowOp, Node, Op, OpKind, OperandRef, Role, Type, ValueId};
+use crate::interp::num::sum_squares;
+use crate::interp::state::{Data, State};
+use crate::spec::ops::{INPUT, OpInfo, ParamKind, required};
+use crate::spec::{At, Result as SpecResult};
+use kernmill_kernels_gen::kernel::RowOp;
+
+pub struct RmsNorm;
+
+const FORM: Form = Form::new(&[Input::F32], &[Operand::new("weight", Role::Vector, PLAIN)]);
+
+const SPEC: &[SpecOp] = &[SpecOp {
+    info: OpInfo {
+        name: "rms_norm",
+        params: &[INPUT, required("weight", ParamKind::Tensor), required("eps", ParamKind::Number)],
+        pattern: &[OpKind::RmsNorm],
+    },
+    lower,
+}];
+
+/// What is added to the mean square.
+fn eps(op: &Op) -> f32 {
+    let Op::RmsNorm { eps } = op else { unreachable!("{op:?}") };
+    *eps
+}
+
+impl OpDef for RmsNorm {
+    fn name(&self) -> &'static str {
+        "rms_norm"
+    }
+
+    fn form(&self) -> &'static Form {
+        &FORM
+    }
+
+    fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String> {
+        let eps = eps(op);
+        ensure(eps.is_finite() && eps >= 0.0, || format!("eps = {eps} is not a number >= 0"))?;
+        on.shape(0, &[on.x().cols()])?;
+        Ok(on.x())
+    }
+
+    fn attributes(&self, op: &Op) -> String {
+        format!("(eps={:?})", eps(op))
+    }
+
+    fn parse(&self, at: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+        Ok(Op::RmsNorm { eps: at.attribute("eps")? })
+    }
+
+    fn spec(&self) -> &'static [SpecOp] {
+        SPEC
+    }
+
+    fn eval(&self, state: &mut State, node: &Node) -> Data {
+        let (x, weight, eps) = (node.inputs[0], state.dense(node.tensors[0]), eps(&node.op));
+        let rows = state.f32s(x).chunks_exact(state.cols(x));
+        let normed = rows.flat_map(|row| {
+            let r = 1.0 / (sum_squares(row) / row.len() as f32 + eps).sqrt();
+            row.iter().zip(weight).map(move |(x, w)| (x * r) * w)
+        });
+        Data::F32(normed.collect())
+    }
+
+    fn places(&self) -> &'static [Place] {
+        &[Place::Rows, Place::Prologue]
+    }
+
+    fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {
+        Some(RowOp::RmsNorm {
+            x: node.inputs[0],
+            weight: OperandRef::Tensor(node.tensors[0]),
+            eps: eps(&node.op).into(),
+            out: node.output,
+        })
+    }
+
+    fn multiples(&self, _: &Op, width: usize) -> Vec<(&'static str, usize, usize)> {
+        vec![("the width", width, 16)]
+    }
+}
+
+fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+    let (x, rows, cols) = at.input("input")?;
+    let weight = at.vector("weight", cols)?;
+    let eps = at.scope.positive(&at.scalar("eps"), "eps")? as f32;
+    Ok(at.push(Type::F32(rows, cols), Op::RmsNorm { eps }, vec![x], vec![weight]))
+}

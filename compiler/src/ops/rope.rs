@@ -1,0 +1,132 @@
+//! `rope`: each head of a row rotated by its token's position.
+
+use super::def::{ANYWHERE, InEpilogue, OpDef, Packed, Place, SpecOp};
+use super::form::{Form, Input, Operands, ensure};
+use super::sample::Known;
+use crate::fuse::guard::RowKind;
+use crate::graph::cursor::Cursor;
+use crate::graph::{GraphRowOp, Node, Op, OperandRef, Rows, Step, Type, ValueId};
+use crate::interp::state::{Data, State};
+use crate::spec::ops::{INPUT, OpInfo, ParamKind, required};
+use crate::spec::{At, Result as SpecResult};
+use kernmill_kernels_gen::kernel::RowOp;
+
+pub struct Rope;
+
+const FORM: Form = Form::new(&[Input::F32], &[]);
+
+const SPEC: &[SpecOp] = &[SpecOp {
+    info: OpInfo { name: "rope", params: &[INPUT, required("rope", ParamKind::Rope)], pattern: &[] },
+    lower,
+}];
+
+/// Index of the parameters, and elements per head.
+fn attributes(op: &Op) -> (u32, usize) {
+    let Op::Rope { rope, head_dim } = op else { unreachable!("{op:?}") };
+    (*rope, *head_dim)
+}
+
+impl OpDef for Rope {
+    fn name(&self) -> &'static str {
+        "rope"
+    }
+
+    fn form(&self) -> &'static Form {
+        &FORM
+    }
+
+    fn spec(&self) -> &'static [SpecOp] {
+        SPEC
+    }
+
+    fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String> {
+        let (rope, d) = attributes(op);
+        on.rows_are(Rows::Tokens)?;
+        let known = on.ropes.get(rope as usize);
+        let known =
+            known.ok_or_else(|| format!("rope {rope} is not defined, there are {}", on.ropes.len()))?;
+        ensure(known.head_dim == d, || {
+            format!("head_dim = {d}, but rope {rope} is of head_dim {}", known.head_dim)
+        })?;
+        let cols = on.x().cols();
+        ensure(d > 0 && d.is_multiple_of(2) && cols.is_multiple_of(d), || {
+            format!("{cols} columns are not heads of an even head_dim = {d}")
+        })?;
+        Ok(on.x())
+    }
+
+    fn attributes(&self, op: &Op) -> String {
+        let (rope, head_dim) = attributes(op);
+        format!("(rope={rope}, head_dim={head_dim})")
+    }
+
+    fn parse(&self, at: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+        let rope = at.attribute("rope")?;
+        at.expect(",")?;
+        Ok(Op::Rope { rope, head_dim: at.attribute("head_dim")? })
+    }
+
+    fn eval(&self, state: &mut State, node: &Node) -> Data {
+        let ((rope, head_dim), x) = (attributes(&node.op), node.inputs[0]);
+        let (inv_freq, factor) = &state.rope_tables[rope as usize];
+        let half = head_dim / 2;
+        let mut y = state.f32s(x).to_vec();
+        for (row, token) in y.chunks_exact_mut(state.cols(x)).zip(&state.batch) {
+            let angles = inv_freq.iter().map(|freq| f64::from(token.position as f32 * freq));
+            let table: Vec<(f32, f32)> =
+                angles.map(|a| ((libm::cos(a) * factor) as f32, (libm::sin(a) * factor) as f32)).collect();
+            for head in row.chunks_exact_mut(head_dim) {
+                let (lo, hi) = head.split_at_mut(half);
+                for ((lo, hi), (cos, sin)) in lo.iter_mut().zip(hi).zip(&table) {
+                    let (l, h) = (*lo, *hi);
+                    *lo = l * cos - h * sin;
+                    *hi = h * cos + l * sin;
+                }
+            }
+        }
+        Data::F32(y)
+    }
+
+    fn places(&self) -> &'static [Place] {
+        ANYWHERE
+    }
+
+    fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {
+        let (rope, head_dim) = attributes(&node.op);
+        let table = OperandRef::Rope(rope);
+        Some(RowOp::Rope { x: node.inputs[0], table, head_dim, out: node.output })
+    }
+
+    fn in_epilogue(&self, node: &Node) -> Option<InEpilogue> {
+        let (rope, _) = attributes(&node.op);
+        Some(InEpilogue::Changes(Step::Rope { table: OperandRef::Rope(rope) }))
+    }
+
+    fn multiples(&self, op: &Op, _: usize) -> Vec<(&'static str, usize, usize)> {
+        vec![("head_dim", attributes(op).1, 16)]
+    }
+
+    fn facts(&self, known: &mut Known<'_>, inputs: &[&str], out: &str) {
+        known.rows_are(out, RowKind::Tokens);
+        known.same_cols(inputs[0], out);
+        known.same_rows(inputs[0], out);
+        known.has_heads(out);
+    }
+}
+
+fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+    let (x, cols) = at.token_input("input")?;
+    let name = at.text("rope");
+    let Some(rope) = at.l.spec.ropes.iter().position(|r| r.name.value == name.value) else {
+        let message = format!("there is no [rope.{}]", name.value);
+        let error = at.at("rope", &message, "expected the NAME of a [rope.NAME] section");
+        return Err(error.near(&name.value, at.l.spec.ropes.iter().map(|r| r.name.value.as_str())));
+    };
+    let head_dim = at.l.graph.ropes[rope].head_dim;
+    if !cols.is_multiple_of(head_dim) {
+        let message = format!("{cols} columns do not divide into heads of {head_dim}");
+        return Err(at.at("input", &message, format!("expected a multiple of {head_dim}")));
+    }
+    let op = Op::Rope { rope: rope as u32, head_dim };
+    Ok(at.push(Type::F32(Rows::Tokens, cols), op, vec![x], vec![]))
+}

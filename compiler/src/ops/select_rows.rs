@@ -1,0 +1,74 @@
+//! `select_rows`: the rows whose logits are wanted.
+
+use super::def::{OpDef, Packed, Place, SpecOp};
+use super::form::{Form, Input, Operands};
+use super::sample::Known;
+use crate::fuse::guard::RowKind;
+use crate::graph::cursor::Cursor;
+use crate::graph::{GraphRowOp, Node, Op, OpKind, Rows, Type, ValueId};
+use crate::interp::state::{Data, State};
+use crate::spec::ops::{INPUT, OpInfo};
+use crate::spec::{At, Result as SpecResult};
+use kernmill_kernels_gen::expr::Expr;
+use kernmill_kernels_gen::kernel::RowOp;
+
+pub struct SelectRows;
+
+const FORM: Form = Form::new(&[Input::F32], &[]);
+
+const SPEC: &[SpecOp] = &[SpecOp {
+    info: OpInfo { name: "select_rows", params: &[INPUT], pattern: &[OpKind::SelectRows] },
+    lower,
+}];
+
+impl OpDef for SelectRows {
+    fn name(&self) -> &'static str {
+        "select_rows"
+    }
+
+    fn form(&self) -> &'static Form {
+        &FORM
+    }
+
+    fn spec(&self) -> &'static [SpecOp] {
+        SPEC
+    }
+
+    fn infer(&self, _: &Op, on: &Operands<'_>) -> Result<Type, String> {
+        on.rows_are(Rows::Tokens)?;
+        Ok(Type::F32(Rows::LogitRows, on.x().cols()))
+    }
+
+    fn parse(&self, _: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+        Ok(Op::SelectRows)
+    }
+
+    fn eval(&self, state: &mut State, node: &Node) -> Data {
+        let x = node.inputs[0];
+        let (cols, rows) = (state.cols(x), state.f32s(x));
+        Data::F32(state.wanted.iter().flat_map(|row| &rows[row * cols..][..cols]).copied().collect())
+    }
+
+    fn places(&self) -> &'static [Place] {
+        &[Place::Rows, Place::Prologue]
+    }
+
+    fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {
+        Some(RowOp::SelectRow { x: node.inputs[0], out: node.output })
+    }
+
+    fn facts(&self, known: &mut Known<'_>, inputs: &[&str], out: &str) {
+        known.same_cols(inputs[0], out);
+        known.rows_are(inputs[0], RowKind::Tokens);
+        known.rows_are(out, RowKind::LogitRows);
+    }
+
+    fn sample(&self, _: Option<&Expr>, _: usize) -> Option<Op> {
+        Some(Op::SelectRows)
+    }
+}
+
+fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
+    let (x, cols) = at.token_input("input")?;
+    Ok(at.push(Type::F32(Rows::LogitRows, cols), Op::SelectRows, vec![x], vec![]))
+}
