@@ -1,6 +1,6 @@
 //! The fused graph: the quantised graph, unchanged, with its nodes in groups that each become one kernel.
 
-use super::compose::{self, Composition};
+use super::compose::Composition;
 use super::rule::{Hints, Template};
 use crate::graph::{Graph, NodeId, OpKind, Uses, ValueId};
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ impl Group {
             hints: Hints::default(),
             inputs: Vec::new(),
             outputs: Vec::new(),
-            composition: compose::single(graph, node),
+            composition: Composition::single(graph, node),
         };
         group.find_edges(graph, uses);
         group

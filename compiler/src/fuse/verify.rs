@@ -1,6 +1,6 @@
 //! Checks a fused graph, whoever made it.
 
-use super::compose::{compose, single};
+use super::compose::{Composition, compose};
 use super::group::{FusedGraph, Group, GroupKind, edges};
 use crate::graph::{GraphError, NodeId, OpKind, Uses};
 
@@ -71,7 +71,7 @@ impl FusedGraph {
             return Err("keys and values that it writes to the cache are read elsewhere too".into());
         }
         let composition = match group.kind {
-            GroupKind::Single(_) => single(&self.graph, group.roots[0]),
+            GroupKind::Single(_) => Composition::single(&self.graph, group.roots[0]),
             GroupKind::Fused(template) => compose(&self.graph, uses, group, template)?,
         };
         match composition == group.composition {

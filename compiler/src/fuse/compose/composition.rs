@@ -1,6 +1,7 @@
 //! A kernel in terms of the graph.
 
-use crate::graph::{NodeId, Step, ValueId};
+use crate::graph::{Graph, NodeId, Op, Step, ValueId};
+use crate::ops;
 
 /// A kernel in terms of the graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +49,27 @@ pub enum Composition {
         /// Chosen experts, whose matrices they are.
         routing: Option<ValueId>,
     },
+}
+
+impl Composition {
+    /// The kernel of a node by itself.
+    pub fn single(graph: &Graph, id: NodeId) -> Composition {
+        let node = graph.node(id);
+        match &node.op {
+            Op::Attention(_) => Composition::Attention { root: id, out: node.output, lora_input: None },
+            Op::LoraShrink { .. } => {
+                Composition::Shrink { input: node.inputs[0], routing: node.inputs.get(1).copied() }
+            }
+            op if ops::is_row_op(op) => Composition::Rows(vec![id]),
+            _ => {
+                let part = Part { roots: vec![id], steps: vec![Step::Store { out: node.output }] };
+                match node.base_inputs().get(1) {
+                    Some(&routing) => Composition::Experts { input: node.inputs[0], routing, part },
+                    None => Composition::Matmul { input: node.inputs[0], parts: vec![part] },
+                }
+            }
+        }
+    }
 }
 
 /// Matrices whose results meet in an epilogue.

@@ -17,25 +17,6 @@ use kernmill_kernels_gen::kernel::KvPlane;
 use kernmill_plan::format::BLOCK;
 use steps::Steps;
 
-/// The kernel of a node by itself.
-pub(super) fn single(graph: &Graph, id: NodeId) -> Composition {
-    let node = graph.node(id);
-    match &node.op {
-        Op::Attention(_) => Composition::Attention { root: id, out: node.output, lora_input: None },
-        Op::LoraShrink { .. } => {
-            Composition::Shrink { input: node.inputs[0], routing: node.inputs.get(1).copied() }
-        }
-        op if ops::is_row_op(op) => Composition::Rows(vec![id]),
-        _ => {
-            let part = Part { roots: vec![id], steps: vec![Step::Store { out: node.output }] };
-            match node.base_inputs().get(1) {
-                Some(&routing) => Composition::Experts { input: node.inputs[0], routing, part },
-                None => Composition::Matmul { input: node.inputs[0], parts: vec![part] },
-            }
-        }
-    }
-}
-
 /// The kernel of that kind that a group with a root makes. The group's own composition is not looked at.
 ///
 /// # Errors
