@@ -1,7 +1,8 @@
 //! What loading an adapter costs, and what running sequences notice: `cargo bench --bench adapter_load -- PLAN DIR [--threads N]`.
 //!
-//! Prints one line of JSON, in milliseconds: loading at once; a decode step; all pieces of a loading, between which it can be stopped, the longest
-//! one and that which only one in a thousand passes; the longest step beside a thread that loads; naming the adapter, starting a sequence with it, and dropping both.
+//! Prints one line of JSON, in milliseconds: loading at once; a decode step; all pieces of a loading, between
+//! which it can be stopped, the longest one and that which only one in a thousand passes; the longest step
+//! beside a thread that loads; naming the adapter, starting a sequence with it, and dropping both.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 

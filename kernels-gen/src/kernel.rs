@@ -1,5 +1,5 @@
-//! What a kernel is, as data. The compiler's selection makes these; equal kernels are one, so that layers of equal shapes share
-//! code.
+//! What a kernel is, as data. The compiler's selection makes these; equal kernels are one, so that layers of
+//! equal shapes share code.
 //!
 //! A kernel reads and writes *values*: row-major buffers whose home is an arena buffer (an operand) or the worker's scratch.
 //! Operands are numbered in the order in which the step lists their addresses.

@@ -17,7 +17,8 @@ match = [
 outputs = ["norm", "quant", "a"]
 "#;
 
-/// By layer, widths of the matrices that read its norm. Their results are added to the stream through a matrix each.
+/// By layer, widths of the matrices that read its norm. Their results are added to the stream through a
+/// matrix each.
 const LAYERS: [&[usize]; 4] = [&[96], &[32, 64], &[64, 160, 32], &[32, 96, 64, 32, 128, 64, 32]];
 
 fn model() -> Graph {

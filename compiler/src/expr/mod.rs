@@ -23,8 +23,8 @@ pub struct Function {
 /// Parses `text`, whose variables are `vars` in order.
 ///
 /// Grammar: `+ - * /`, unary `-`, parentheses, numbers, variables, and the calls of
-/// [`kernmill_kernels_gen::expr::Unary::NAMED`], `min(a, b)`, `max(a, b)`, `clamp(x, low, high)`, `select(a < b, x, y)` with
-/// any of [`kernmill_kernels_gen::expr::Compare::SIGNS`]. [`Expr::text`] is the way back.
+/// [`kernmill_kernels_gen::expr::Unary::NAMED`], `min(a, b)`, `max(a, b)`, `clamp(x, low, high)`, `select(a <
+/// b, x, y)` with any of [`kernmill_kernels_gen::expr::Compare::SIGNS`]. [`Expr::text`] is the way back.
 ///
 /// # Errors
 /// Where parsing stopped and what was expected there.

@@ -30,7 +30,8 @@ pub struct NearMiss {
     pub rule: String,
     /// The node that would have been its first root.
     pub anchor: NodeId,
-    /// Optional captures and copies of a repeated one that the rule was applied without instead; empty when it was not applied.
+    /// Optional captures and copies of a repeated one that the rule was applied without instead; empty when
+    /// it was not applied.
     pub without: Vec<String>,
     /// Why.
     pub reason: String,

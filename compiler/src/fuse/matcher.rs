@@ -1,7 +1,7 @@
 //! Finds one match of a pattern around an anchor node, by backtracking.
 //!
-//! An optional node is either there or stands for its first input, and a repeated one is there so or so many times; each
-//! choice gives a plain pattern ([`Plain`]), and only plain patterns are matched.
+//! An optional node is either there or stands for its first input. A repeated one is there once or several times.
+//! Each choice gives a plain pattern ([`Plain`]), and only plain patterns are matched.
 
 use super::rule::{FusionRule, Part};
 use crate::graph::{Graph, NodeId, Op, OpKind, Uses, ValueId};
@@ -97,8 +97,8 @@ impl<'r> Plain<'r> {
         &self.rule.pattern[self.order[0]].ops
     }
 
-    /// The graph value that a capture stands for in a match: its output, or its input's when it is absent; nothing where it is a copy
-    /// of another node.
+    /// The graph value that a capture stands for in a match: its output, or its input's when it is absent;
+    /// nothing where it is a copy of another node.
     pub fn value_of(&self, graph: &Graph, found: &Match, capture: &str) -> Option<ValueId> {
         let i = self.rule.pattern.iter().position(|node| node.capture == capture)?;
         let mut source = Source::Node(i);

@@ -27,7 +27,8 @@ pub(super) const NODE_KEYS: [&str; 8] =
 pub(super) const SCHEDULE_KEYS: [&str; 3] = ["prologue", "tiling", "rows_per_item"];
 /// Priorities lie between this and its negative.
 const MAX_PRIORITY: i64 = 1_000_000;
-/// Optional captures at most: every choice of them is a pattern of its own, with each number of copies of a repeated node.
+/// Optional captures at most: every choice of them is a pattern of its own, with each number of copies of a
+/// repeated node.
 const MAX_OPTIONAL: usize = 12;
 /// Nodes of a pattern at most.
 const MAX_NODES: usize = 64;
@@ -345,7 +346,8 @@ fn check_pattern(source: &Source, item: &Item<'_>, pattern: &[(PatternNode, Span
     Ok(())
 }
 
-/// At most one node is repeated, nothing in the pattern reads it, and there are not too many ways to leave nodes out.
+/// At most one node is repeated, nothing in the pattern reads it, and there are not too many ways to leave
+/// nodes out.
 fn check_repeats(source: &Source, item: &Item<'_>, pattern: &[(PatternNode, Spanned<String>)]) -> Result<()> {
     let copies: Vec<_> = pattern.iter().filter(|(node, _)| node.copy > 0).collect();
     let Some((_, first)) = copies.first() else { return Ok(()) };

@@ -1,7 +1,8 @@
 //! Roots that a match may have several of: `repeat = N` in a pattern.
 //!
-//! The rule has a copy of the node for each time: `a`, `a.2`, `a.3` and so on, which follow each other. A match has the first copies, as
-//! many as fit; what is said of the node in the rest of the spec is said of every copy.
+//! The rule has a copy of the node for each time: `a`, `a.2`, `a.3` and so on, which follow each other. A
+//! match has the first copies, as many as fit; what is said of the node in the rest of the spec is said of
+//! every copy.
 
 use super::guard::{Check, Guard, Quantity};
 use super::rule::PatternNode;

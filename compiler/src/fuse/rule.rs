@@ -76,8 +76,9 @@ pub struct PatternNode {
     pub commutative: bool,
     /// Whether the node may be absent; then its first input stands for its value.
     pub optional: bool,
-    /// Which of a repeated node's copies it is: 0 for the first, and for a node that is there once. The copies follow each other. A
-    /// later one may be absent with all behind it; then nothing stands for its value.
+    /// Which of a repeated node's copies it is: 0 for the first, and for a node that is there once. The
+    /// copies follow each other. A later one may be absent with all behind it; then nothing stands for its
+    /// value.
     pub copy: usize,
     /// What it is to the kernel.
     pub part: Part,

@@ -5,8 +5,9 @@ use super::group::{FusedGraph, Group, GroupKind, edges};
 use crate::graph::{GraphError, NodeId, OpKind, Uses};
 
 impl FusedGraph {
-    /// Checks that the graph is legal, that every node is in exactly one group, that groups come after those they read
-    /// from, and that each group's kind, captures, inputs, outputs and composition are what its members make them.
+    /// Checks that the graph is legal, that every node is in exactly one group, that groups come after those
+    /// they read from, and that each group's kind, captures, inputs, outputs and composition are what its
+    /// members make them.
     ///
     /// # Errors
     /// The first thing that is wrong.

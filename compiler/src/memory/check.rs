@@ -1,5 +1,5 @@
-//! Checks that a memory plan is of the buffers that were asked for. Whether these share bytes while both are live, or leave the arena,
-//! [`kernmill_plan::check`] sees in the whole program.
+//! Checks that a memory plan is of the buffers that were asked for. Whether these share bytes while both are
+//! live, or leave the arena, [`kernmill_plan::check`] sees in the whole program.
 
 use super::{BufferRequest, MemoryPlan};
 use kernmill_plan::program::Buffer;

@@ -1,7 +1,7 @@
 //! Arena planning: buffers that are never live at the same step may share bytes.
 //!
-//! [`plan_memory`] places them. [`check::check`] sees that these are the buffers that were asked for, and [`kernmill_plan::check`]
-//! that they are apart, neither with code of the planner.
+//! [`plan_memory`] places them. [`check::check`] sees that these are the buffers that were asked for, and
+//! [`kernmill_plan::check`] that they are apart, neither with code of the planner.
 
 pub mod check;
 

@@ -6,7 +6,8 @@ fn request(name: &str, bytes: u64, first: u32, last: u32) -> BufferRequest {
     BufferRequest { name: name.into(), bytes, first, last }
 }
 
-/// Every buffer lies in the arena at a multiple of 64, and no two share a byte at a step at which both are live.
+/// Every buffer lies in the arena at a multiple of 64, and no two share a byte at a step at which both are
+/// live.
 fn is_sound(plan: &MemoryPlan) -> bool {
     let meet = |a: &Buffer, b: &Buffer| {
         a.first <= b.last

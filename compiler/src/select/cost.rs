@@ -1,7 +1,9 @@
 //! The cost model: what a kernel is assumed to take, in ns, for so many tokens.
 //!
-//! Nothing is measured while compiling: a level's numbers, for one tuning, are the same on every host, so that the same input gives the same bytes. Micro-kernels' numbers are in
-//! `compiler/tables/`; the rest of the machine is [`MACHINE`], for all levels. All candidates give the same bits, so a wrong number costs only speed.
+//! Nothing is measured while compiling: a level's numbers, for one tuning, are the same on every host, so
+//! that the same input gives the same bytes. Micro-kernels' numbers are in `compiler/tables/`; the rest of
+//! the machine is [`MACHINE`], for all levels. All candidates give the same bits, so a wrong number costs
+//! only speed.
 
 use super::table::{Table, version_name};
 use crate::ops::{RowCosts, row_cost};
@@ -167,7 +169,8 @@ impl Model {
         self.level
     }
 
-    /// The versions of a micro-kernel and what a block costs in each (`None`: no number); the 128-bit version is last.
+    /// The versions of a micro-kernel and what a block costs in each (`None`: no number); the 128-bit version
+    /// is last.
     pub fn versions(&self, ukernel: &MicroKernel) -> Vec<(Option<&'static AsmKernel>, Option<f64>)> {
         versions_of(&self.table, ukernel, self.level)
     }

@@ -8,7 +8,8 @@ use kernmill_plan::target::Tuning;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// ns per block for every CPU family, by kind of micro-kernel, version, and what the version is specialised to.
+/// ns per block for every CPU family, by kind of micro-kernel, version, and what the version is specialised
+/// to.
 const UKERNELS: &str = include_str!("../../tables/ukernels.toml");
 
 /// What differs for a CPU family.
@@ -25,7 +26,8 @@ fn family_text(tuning: Tuning) -> &'static str {
 const DOT_TOKENS: [usize; 5] = [1, 2, 3, 4, 8];
 /// A version of `gemm_q8_avx512vnni` that adds where that multiplies.
 const ADDS: &str = "gemm_q8_avx512vnni_adds";
-/// What versions of `DotQ8x4` and `DotQ8` are called that fetch bytes as they lie, into L1, and the same otherwise.
+/// What versions of `DotQ8x4` and `DotQ8` are called that fetch bytes as they lie, into L1, and the same
+/// otherwise.
 const LINEAR: &str = "_linear";
 
 /// What micro-kernels cost on the CPUs of a family.
@@ -80,7 +82,8 @@ impl Table {
         Table { numbers: read(UKERNELS), family: read(family_text(tuning)) }
     }
 
-    /// ns for a block (of all tiles) of a micro-kernel in the version of that name; `None` where there is no number.
+    /// ns for a block (of all tiles) of a micro-kernel in the version of that name; `None` where there is no
+    /// number.
     pub fn ns_per_block(&self, ukernel: &MicroKernel, version: &str) -> Option<f64> {
         if version == ADDS {
             return Some(self.ns_per_block(ukernel, "gemm_q8_avx512vnni")? * self.family.gemm_adds);

@@ -11,8 +11,8 @@ use std::ops::Range;
 
 /// A checkpoint bound to the graph whose weights it holds.
 ///
-/// Rows are counted after [`crate::graph::RowSelect`]. The rows of a matrix or table are its `n` rows of `k` elements; a vector counts
-/// as `n` rows of one element. `expert` is 0 where there are none.
+/// Rows are counted after [`crate::graph::RowSelect`]. The rows of a matrix or table are its `n` rows of `k`
+/// elements; a vector counts as `n` rows of one element. `expert` is 0 where there are none.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights<'a> {
     checkpoint: &'a Checkpoint,

@@ -33,7 +33,8 @@ pub struct Definition {
     key: Vec<u64>,
 }
 
-/// A map by its definition, which copies of it share. Two maps are equal when their definitions are, down to the sign of a zero.
+/// A map by its definition, which copies of it share. Two maps are equal when their definitions are, down to
+/// the sign of a zero.
 #[derive(Clone, Debug)]
 pub struct Map(Arc<Definition>);
 

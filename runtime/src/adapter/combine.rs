@@ -1,5 +1,5 @@
-//! Several loaded adapters as one, for sequences that use them together. Nothing else depends on it but the store, which keeps what
-//! comes out.
+//! Several loaded adapters as one, for sequences that use them together. Nothing else depends on it but the
+//! store, which keeps what comes out.
 
 use super::error::AdapterError;
 use super::factors::{Factors, unpack_ranks, unpack_rows};

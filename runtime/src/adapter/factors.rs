@@ -1,4 +1,5 @@
-//! Where A and B come from: the tensors of a PEFT directory (of packed adapters: `combine.rs`); and back from packed tiles.
+//! Where A and B come from: the tensors of a PEFT directory (of packed adapters: `combine.rs`); and back from
+//! packed tiles.
 
 use super::error::AdapterError;
 use super::packed::PackedAdapter;

@@ -1,4 +1,5 @@
-//! Loading an adapter, on whatever thread its caller chooses. Between two pieces ([`super::pieces`]) it can be stopped.
+//! Loading an adapter, on whatever thread its caller chooses. Between two pieces ([`super::pieces`]) it can
+//! be stopped.
 
 use super::error::AdapterError;
 use super::factors::{Factors, FromPeft, unpack_tiles};
@@ -179,7 +180,8 @@ impl Loading {
         self.memory.len() as u64
     }
 
-    /// Reads, rounds and packs the adapter, on this thread: give it to one of its own beside running sequences.
+    /// Reads, rounds and packs the adapter, on this thread: give it to one of its own beside running
+    /// sequences.
     ///
     /// # Errors
     /// When a tensor cannot be read or an element not be used.
@@ -188,8 +190,9 @@ impl Loading {
         Ok(all.expect("nothing stops it"))
     }
 
-    /// As [`Loading::run`], as long as `go_on` says so, which is asked before every piece of the work: a fraction of a millisecond, or a
-    /// few where the system has to find memory. `None` when it says no; then nothing is left of the work.
+    /// As [`Loading::run`], as long as `go_on` says so, which is asked before every piece of the work: a
+    /// fraction of a millisecond, or a few where the system has to find memory. `None` when it says no; then
+    /// nothing is left of the work.
     ///
     /// # Errors
     /// As [`Loading::run`].
