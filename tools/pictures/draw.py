@@ -74,7 +74,7 @@ class Picture:
 
 def pipeline() -> None:
     rows = [
-        ("read and lower the spec", "Graph", "legal ops and types, one table"),
+        ("read and lower the spec", "Graph", "legal ops and types"),
         ("quantise", "roundings are nodes", "form of the preset"),
         ("adapters", "branches of products", "with the next one"),
         ("fuse", "groups of nodes", "graph, groups, their order"),
