@@ -2,6 +2,7 @@
 //! kinds of KV cache, so that a wrong position, block, window or hand-out shows.
 
 mod code;
+mod generation;
 mod steps;
 mod tests;
 
