@@ -1,4 +1,5 @@
-//! Gives the program the commit that it is built from: the same sources give the same program, and no `git` is needed.
+//! Gives the program the commit that it is built from: the same sources give the same program, and no `git`
+//! is needed.
 
 use std::env;
 use std::fs;
@@ -15,7 +16,8 @@ fn main() {
     println!("cargo:rustc-env=BUILD_TARGET={}", variable("TARGET"));
 }
 
-/// The commit that is checked out, by what `.git` holds: a directory, or in a linked worktree a file that names one.
+/// The commit that is checked out, by what `.git` holds: a directory, or in a linked worktree a file that
+/// names one.
 pub fn commit(dot_git: &Path) -> Option<String> {
     let git_dir = match read(dot_git) {
         Some(text) => dot_git.parent()?.join(text.strip_prefix("gitdir:")?.trim()),

@@ -1,4 +1,5 @@
-//! What loading an adapter costs, and what running sequences notice: `cargo bench --bench adapter_load -- PLAN DIR [--threads N]`.
+//! What loading an adapter costs, and what running sequences notice: `cargo bench --bench adapter_load --
+//! PLAN DIR [--threads N]`.
 //!
 //! Prints one line of JSON, in milliseconds: loading at once; a decode step; all pieces of a loading, between
 //! which it can be stopped, the longest one and that which only one in a thousand passes; the longest step

@@ -1,12 +1,15 @@
-//! What adapters cost: `cargo bench --bench adapters -- PLAN [--threads N] [--rank N] [--pairs N] [--all-lora_targets] [--profile]`.
+//! What adapters cost: `cargo bench --bench adapters -- PLAN [--threads N] [--rank N] [--pairs N]
+//! [--all-lora_targets] [--profile]`.
 //!
-//! Decoding of one sequence and of four with four different adapters, and a prompt of 512 tokens, each with and without adapters in turn. Adapters are
-//! random, on the attention's projections or on all LoRA targets. Then the same without adapters, on a program that takes them and on one that was compiled
-//! without. In a pair of decodings both sides take turns token by token, so that both meet the same minutes of a machine whose memory others use as well;
-//! prompts take turns whole.
+//! Decoding of one sequence and of four with four different adapters, and a prompt of 512 tokens, each with
+//! and without adapters in turn. Adapters are random, on the attention's projections or on all LoRA targets.
+//! Then the same without adapters, on a program that takes them and on one that was compiled without. In a
+//! pair of decodings both sides take turns token by token, so that both meet the same minutes of a machine
+//! whose memory others use as well; prompts take turns whole.
 //!
-//! Prints one line of JSON per case: tokens per second, the median of the ratios of pairs, and all of them. A pair during which a hypervisor gave more than
-//! 5 % of the time of this machine's CPUs to others is void: it is counted and made again.
+//! Prints one line of JSON per case: tokens per second, the median of the ratios of pairs, and all of them. A
+//! pair during which a hypervisor gave more than 5 % of the time of this machine's CPUs to others is void: it
+//! is counted and made again.
 
 #![allow(clippy::print_stdout)]
 
@@ -201,8 +204,8 @@ fn token(n: usize) -> u32 {
     (n * 7919 % 50_000) as u32
 }
 
-/// Seconds that each side takes to decode, a side being an engine and the slots of its sequences. `first` begins; the beginner changes from token
-/// to token.
+/// Seconds that each side takes to decode, a side being an engine and the slots of its sequences. `first`
+/// begins; the beginner changes from token to token.
 fn decode_pair(engines: &mut [Engine], sides: [(usize, &[u32]); 2], first: usize) -> [f64; 2] {
     let mut decodings = sides.map(|(engine, slots)| Decoding::begin(&mut engines[engine], slots));
     let mut seconds = [0.0; 2];
@@ -265,8 +268,8 @@ fn sequence(engine: &mut Engine, slot: u32) -> SeqId {
     id
 }
 
-/// Seconds for which a CPU of this machine had work and a hypervisor ran something else, per CPU, since the system started (`proc_stat(5)`); 0 where
-/// the system does not say.
+/// Seconds for which a CPU of this machine had work and a hypervisor ran something else, per CPU, since the
+/// system started (`proc_stat(5)`); 0 where the system does not say.
 fn stolen() -> f64 {
     const TICKS_PER_SECOND: f64 = 100.0;
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();

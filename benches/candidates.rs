@@ -1,8 +1,11 @@
-//! Every candidate of the kernels of a GPT-OSS-20B layer and of its unembedding, timed; the cost model's pick beside the best.
+//! Every candidate of the kernels of a GPT-OSS-20B layer and of its unembedding, timed; the cost model's pick
+//! beside the best.
 //!
-//! `cargo bench --bench candidates -- [LEVEL] [TOKENS,..]` prints one JSON object per line: a group at a number of tokens, with what each candidate
-//! takes here (the median of several runs with two threads, in turns, and the least, which neighbours on a shared machine change less) and by the model;
-//! the pick, the best, and their ratio. The levels are this machine's best one, or the one named; token counts 1 to 64, or those named. Weights are random, and so is the routing.
+//! `cargo bench --bench candidates -- [LEVEL] [TOKENS,..]` prints one JSON object per line: a group at a
+//! number of tokens, with what each candidate takes here (the median of several runs with two threads, in
+//! turns, and the least, which neighbours on a shared machine change less) and by the model; the pick, the
+//! best, and their ratio. The levels are this machine's best one, or the one named; token counts 1 to 64, or
+//! those named. Weights are random, and so is the routing.
 
 #![allow(clippy::print_stdout)]
 
@@ -73,7 +76,8 @@ fn fill(compiled: &Compiled) -> Arc<WeightRegion> {
             Role::Table => u64::from(IDS) * placement.tile_stride,
             _ => placement.bytes,
         };
-        // mxfp4 scales are powers of two from 2^-7 to 1; everything else has both signs and at most 2 as f16, bf16 or f32.
+        // mxfp4 scales are powers of two from 2^-7 to 1; everything else has both signs and at most 2 as f16,
+        // bf16 or f32.
         let (fixed, free) = match tensor.format {
             WeightFormat::Mxfp4 => (0x78, 0x07),
             _ => (0x38, 0x87),

@@ -1,7 +1,8 @@
 //! Four engines of four workers each, run together, against one alone: what oversubscription costs.
 //!
-//! `cargo bench --bench engines` prints the median over alternating repetitions as JSON. On two cores, four engines have four times
-//! the work; a pool whose barriers spin for long would take far more than four times as long.
+//! `cargo bench --bench engines` prints the median over alternating repetitions as JSON. On two cores, four
+//! engines have four times the work; a pool whose barriers spin for long would take far more than four times
+//! as long.
 
 #![allow(clippy::print_stdout)]
 

@@ -1,4 +1,5 @@
-//! Time to generate all kernels of a model: `cargo bench --bench generate [-- SPEC]`, by default the 20B, for every level.
+//! Time to generate all kernels of a model: `cargo bench --bench generate [-- SPEC]`, by default the 20B, for
+//! every level.
 
 #![allow(clippy::print_stdout)]
 

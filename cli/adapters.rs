@@ -6,14 +6,16 @@ use std::path::Path;
 /// Adapters to run with.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct AdapterArgs {
-    /// Adapter (LoRA or DoRA): a directory that PEFT's save_pretrained wrote, with a name for it. SCALE multiplies what it adds, beside its own
-    /// alpha. May be given several times: run and logits add them all up, bench gives them to its sequences in turn
+    /// Adapter (LoRA or DoRA): a directory that PEFT's save_pretrained wrote, with a name for it. SCALE
+    /// multiplies what it adds, beside its own alpha. May be given several times: run and logits add them all
+    /// up, bench gives them to its sequences in turn
     #[arg(long = "lora", value_name = "NAME=DIR[:SCALE]", value_parser = adapter)]
     #[cfg_attr(feature = "compiler", arg(conflicts_with = "no_adapters"))]
     pub adapters: Vec<AdapterSource>,
 }
 
-/// Reads `NAME=DIR[:SCALE]`. What follows the last colon is a scale if it is a number, unless there is a file or directory of the whole name.
+/// Reads `NAME=DIR[:SCALE]`. What follows the last colon is a scale if it is a number, unless there is a file
+/// or directory of the whole name.
 pub fn adapter(text: &str) -> Result<AdapterSource, String> {
     let parts = text.split_once('=').filter(|(name, rest)| !name.is_empty() && !rest.is_empty());
     let Some((name, rest)) = parts else {

@@ -11,7 +11,8 @@ use kernmill::adapters::together;
 use kernmill::tools::bench::{Case, How, Kind, Machine, Report};
 use kernmill_runtime::profile::Detail;
 
-/// Measures prompt and decode speed on random token ids, beside the memory bandwidth and the integer peak of this machine
+/// Measures prompt and decode speed on random token ids, beside the memory bandwidth and the integer peak of
+/// this machine
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Every prompt length of --pp is measured, and decoding --tg tokens for every --depth and every --batch. Shown are the median and the \

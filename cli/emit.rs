@@ -47,7 +47,8 @@ impl Emit {
         self.wants(Stage::Clif)
     }
 
-    /// Refuses to print what is no text. Done before the work; `object` is where an object file goes without `--emit-dir`.
+    /// Refuses to print what is no text. Done before the work; `object` is where an object file goes without
+    /// `--emit-dir`.
     pub fn check(&self, object: Option<&Path>) -> Result<()> {
         if self.wants(Stage::Obj) && self.emit_dir.is_none() && object.is_none() {
             return Err(Failure::BadInput(
@@ -58,8 +59,8 @@ impl Emit {
         Ok(())
     }
 
-    /// Prints or writes the wanted stages; a single one is printed as it is, several with a title each. An object file goes to `object`,
-    /// unless there is `--emit-dir`.
+    /// Prints or writes the wanted stages; a single one is printed as it is, several with a title each. An
+    /// object file goes to `object`, unless there is `--emit-dir`.
     pub fn write(
         &self,
         object: Option<&Path>,

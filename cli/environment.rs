@@ -10,7 +10,8 @@ use std::ffi::{OsStr, OsString};
 /// What the variables begin with.
 const PREFIX: &str = "KERNMILL_";
 
-/// Lets every option take a number below 0, which its own range refuses if need be: `--temp -1` is no unknown option.
+/// Lets every option take a number below 0, which its own range refuses if need be: `--temp -1` is no unknown
+/// option.
 pub fn with_negative_numbers(command: Command) -> Command {
     let with = |arg: Arg| match arg.get_action() {
         ArgAction::Set | ArgAction::Append if !arg.is_positional() => arg.allow_negative_numbers(true),

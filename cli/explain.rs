@@ -22,11 +22,13 @@ use kernmill_compiler::select;
 use kernmill_runtime::Plan;
 use std::path::Path;
 
-/// Shows what a model compiles to: what fused, what nearly did and why not, what it takes, and which kernels were picked why
+/// Shows what a model compiles to: what fused, what nearly did and why not, what it takes, and which kernels
+/// were picked why
 ///
-/// No weights are needed, and the target need not be this CPU's. Of preset fast, which decides tensor by tensor from the weights, it
-/// shows what comes out when every tensor that may have 4 bits does; `kernmill inspect` shows the decisions. Of a plan it shows what the
-/// plan's spec compiles to with the plan's own preset, formats and chunk.
+/// No weights are needed, and the target need not be this CPU's. Of preset fast, which decides tensor by
+/// tensor from the weights, it shows what comes out when every tensor that may have 4 bits does; `kernmill
+/// inspect` shows the decisions. Of a plan it shows what the plan's spec compiles to with the plan's own
+/// preset, formats and chunk.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -47,7 +49,7 @@ pub struct Explain {
     compile: CompileArgs,
     #[command(flatten)]
     emit: Emit,
-    /// Print the candidates of every kernel and leaf, their costs and the picks as JSON instead
+    /// Print the candidates of every kernel and micro-kernel, their costs and the picks as JSON instead
     #[arg(long, conflicts_with = "emit")]
     json: bool,
 }
@@ -110,7 +112,7 @@ impl Explain {
         self.emit.write(None, &|stage| stages.contents(stage))?;
         if self.json {
             let report = select::explain(&compiled.selections, &compiled.ukernels);
-            output::print(version::report("kernmill.explain/1", serde_json::json!(report)))?;
+            output::print(version::report("kernmill.explain/2", serde_json::json!(report)))?;
         } else if self.emit.emit.is_empty() {
             output::show(explain::report(graph, &compiled, assumed))?;
         }

@@ -1,4 +1,5 @@
-//! Which options were given, and where: an option that does not apply is refused on the command line, and noted in the environment.
+//! Which options were given, and where: an option that does not apply is refused on the command line, and
+//! noted in the environment.
 
 use crate::environment::variable;
 use crate::failure::{Failure, Result};
@@ -48,8 +49,8 @@ impl Explicit {
         }
     }
 
-    /// Refuses options that do not apply, `because` of something that the sentence says. Variables of the environment are defaults for
-    /// many commands: one that does not apply is noted and passed over.
+    /// Refuses options that do not apply, `because` of something that the sentence says. Variables of the
+    /// environment are defaults for many commands: one that does not apply is noted and passed over.
     ///
     /// # Errors
     /// If one of them is on the command line.

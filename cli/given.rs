@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 /// Which model.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct GivenArgs {
-    /// Model: a plan that `kernmill compile` wrote, a checkpoint's directory, a GGUF file, or a spec (TOML) with --weights. Without
-    /// any of them: the embedded nano model
+    /// Model: a plan that `kernmill compile` wrote, a checkpoint's directory, a GGUF file, or a spec (TOML)
+    /// with --weights. Without any of them: the embedded nano model
     #[cfg(feature = "compiler")]
     #[arg(value_name = "MODEL", help_heading = None::<&'static str>)]
     pub model: Option<PathBuf>,
@@ -20,12 +20,13 @@ pub struct GivenArgs {
     #[cfg(not(feature = "compiler"))]
     #[arg(value_name = "PLAN", required = true, help_heading = None::<&'static str>)]
     pub model: Option<PathBuf>,
-    /// Model spec (TOML). Without it, the spec is imported from the GGUF file, or the config.json beside the weights
+    /// Model spec (TOML). Without it, the spec is imported from the GGUF file, or the config.json beside the
+    /// weights
     #[cfg(feature = "compiler")]
     #[arg(long, value_name = "SPEC")]
     pub spec: Option<PathBuf>,
-    /// Checkpoint: a directory with model.safetensors, or shards and their index; or a GGUF file. Its tokenizer.json is used if there
-    /// is one
+    /// Checkpoint: a directory with model.safetensors, or shards and their index; or a GGUF file. Its
+    /// tokenizer.json is used if there is one
     #[cfg(feature = "compiler")]
     #[arg(long, value_name = "DIR|FILE.gguf")]
     pub weights: Option<PathBuf>,

@@ -17,7 +17,8 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// From now on Ctrl-C sets the flag; before, it ends the program. Where it cannot be watched, that stays so.
+    /// From now on Ctrl-C sets the flag; before, it ends the program. Where it cannot be watched, that stays
+    /// so.
     pub fn watch(&mut self) {
         if self.is_watched {
             return;

@@ -10,7 +10,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 
-/// The variable that many programs know, such as `debug` or `kernmill_compiler=trace,info`. It goes before -v.
+/// The variable that many programs know, such as `debug` or `kernmill_compiler=trace,info`. It goes before
+/// -v.
 const VARIABLE: &str = "RUST_LOG";
 
 /// What is said beside the results.

@@ -4,8 +4,9 @@ use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
-use crate::{output, tokens};
+use crate::output;
 use kernmill::adapters::together;
+use kernmill::tokens;
 use kernmill::tools::logits;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -45,7 +46,7 @@ impl Logits {
         }
         let (model, options) = model::open(&self.model, &self.emit, explicit)?;
         let vocab = model.vocab();
-        let ids = kernmill::tokens::read(&self.tokens, vocab)?;
+        let ids = tokens::read(&self.tokens, vocab)?;
         tokens::check_length(ids.len(), model.longest_context(), model.longest_context())?;
         output::check_space(&self.out, logits::bytes(ids.len(), vocab))?;
         let file = output::create(&self.out)?;

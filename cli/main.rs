@@ -1,4 +1,5 @@
-//! The `kernmill` command line: one file per command, arguments and printing over the library of the same name.
+//! The `kernmill` command line: one file per command, arguments and printing over the library of the same
+//! name.
 
 mod adapters;
 #[cfg(feature = "compiler")]
@@ -14,7 +15,6 @@ mod exit;
 mod explain;
 mod explicit;
 mod failure;
-mod floor;
 #[cfg(feature = "compiler")]
 mod fuse;
 mod given;
@@ -32,7 +32,6 @@ mod progress;
 mod run;
 #[cfg(feature = "compiler")]
 mod synth;
-mod tokens;
 mod version;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -99,8 +98,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    if let Err(failure) = floor::stack() {
-        return failure.report();
+    if let Err(message) = kernmill_os::stack::check() {
+        return Failure::Work(message).report();
     }
     kernmill_os::signals::install();
     match parse() {

@@ -29,11 +29,12 @@ pub struct ModelArgs {
     #[cfg(feature = "compiler")]
     #[arg(long)]
     pub regenerate: bool,
-    /// Instruction set; native is the best that this CPU has (amx only for preset bf16), or of a plan's targets the best that runs here
+    /// Instruction set; native is the best that this CPU has (amx only for preset bf16), or of a plan's
+    /// targets the best that runs here
     #[arg(long, value_name = "LEVEL", default_value = "native", value_parser = target_parser())]
     pub target: Target,
-    /// Keep what is compiled in this directory, as plans, and start from there the next time: no compiling, no packing of weights. A plan
-    /// is about as large as the model's files
+    /// Keep what is compiled in this directory, as plans, and start from there the next time: no compiling,
+    /// no packing of weights. A plan is about as large as the model's files
     #[cfg(feature = "compiler")]
     #[arg(long, value_name = "DIR")]
     pub plan_cache: Option<PathBuf>,
@@ -129,7 +130,8 @@ pub fn open(args: &ModelArgs, emit: &Emit, explicit: &Explicit) -> Result<(Opene
     Ok((Opened::open(located, &options)?, options))
 }
 
-/// Compiles what is no plan, emits the stages that are wanted, and starts an engine for `sequences` sequences of `context` tokens.
+/// Compiles what is no plan, emits the stages that are wanted, and starts an engine for `sequences` sequences
+/// of `context` tokens.
 pub fn load(
     opened: Opened,
     options: &Options,

@@ -22,16 +22,19 @@ use std::path::PathBuf;
 /// How a model is compiled.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CompileArgs {
-    /// Quantisation. exact: weights as stored, f32 activations and cache. faithful: MXFP4 weights bit for bit, other matrices and
-    /// activations int8, f16 cache. bf16: as faithful, but MXFP4 experts are multiplied by bf16 activations. fast: as faithful, but 4 bits for the matrices of attention and unembedding that lose little
+    /// Quantisation. exact: weights as stored, f32 activations and cache. faithful: MXFP4 weights bit for
+    /// bit, other matrices and activations int8, f16 cache. bf16: as faithful, but MXFP4 experts are
+    /// multiplied by bf16 activations. fast: as faithful, but 4 bits for the matrices of attention and
+    /// unembedding that lose little
     #[cfg(feature = "compiler")]
     #[arg(long, value_name = "PRESET", default_value = "faithful", value_parser = preset_parser())]
     pub preset: Preset,
     /// Prompt tokens that are run at once; by default 512, or what a plan was compiled for
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub chunk: Option<u32>,
-    /// Whose CPUs the code is to be fast on: it runs on all of its level, and gives the same bits. native is this CPU and the default, but
-    /// `compile` and `explain` with a --target other than native tune for all (generic)
+    /// Whose CPUs the code is to be fast on: it runs on all of its level, and gives the same bits. native is
+    /// this CPU and the default, but `compile` and `explain` with a --target other than native tune for all
+    /// (generic)
     #[cfg(feature = "compiler")]
     #[arg(long, value_name = "MAKER", value_parser = tuning_parser())]
     pub tune: Option<Tuning>,
@@ -56,7 +59,8 @@ pub struct CompileArgs {
 #[cfg(feature = "compiler")]
 #[derive(Clone, Debug, clap::Args)]
 pub struct FusedArgs {
-    /// Fused-op specs (TOML) besides the built-in ones: a file, or a directory of .toml files; one that has a built-in one's name replaces it
+    /// Fused-op specs (TOML) besides the built-in ones: a file, or a directory of .toml files; one that has a
+    /// built-in one's name replaces it
     #[arg(long, value_name = "FILE|DIR")]
     pub fused: Vec<PathBuf>,
     /// Leave out the fused-op spec of that name
@@ -118,8 +122,8 @@ pub fn size(text: &str) -> std::result::Result<u64, String> {
 
 #[cfg(feature = "compiler")]
 impl CompileArgs {
-    /// The same with a tuning, unless one was given: this CPU's for target native; everybody's for targets that were named, whose code does not depend
-    /// on where it is compiled.
+    /// The same with a tuning, unless one was given: this CPU's for target native; everybody's for targets
+    /// that were named, whose code does not depend on where it is compiled.
     pub fn tuned(mut self, is_native: bool) -> CompileArgs {
         self.tune.get_or_insert_with(|| if is_native { Tuning::native() } else { Tuning::Generic });
         self

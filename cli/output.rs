@@ -1,7 +1,9 @@
-//! What commands write: results to standard output, notes and errors to standard error, and files that are there whole or not at all.
+//! What commands write: results to standard output, notes and errors to standard error, and files that are
+//! there whole or not at all.
 //!
-//! Nothing else in the command line writes to either stream, but for progress bars and what is traced (`-v`). Text from elsewhere is shown without control characters, which could clear a
-//! terminal, colour it, or hide what else is said.
+//! Nothing else in the command line writes to either stream, but for progress bars and what is traced (`-v`).
+//! Text from elsewhere is shown without control characters, which could clear a terminal, colour it, or hide
+//! what else is said.
 
 use crate::failure::{Failure, Result};
 use kernmill_os::output::NewFile;
@@ -44,7 +46,8 @@ pub fn styled(text: impl AsRef<str>) {
 /// Whether standard output was closed when the program began.
 static STDOUT_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Looks before the standard library does, which opens /dev/null in the place of a closed stream: a text would be lost without a word.
+/// Looks before the standard library does, which opens /dev/null in the place of a closed stream: a text
+/// would be lost without a word.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_START: extern "C" fn() = look_at_stdout;
@@ -68,7 +71,8 @@ pub fn is_stdout(path: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].map(Path::new).contains(&path)
 }
 
-/// Starts an output that is written from front to back; what is wrong with its place is found here. `-` is standard output.
+/// Starts an output that is written from front to back; what is wrong with its place is found here. `-` is
+/// standard output.
 pub fn create(path: &Path) -> Result<NewFile> {
     if is_stdout(path) {
         return NewFile::through(open_stdout()?, path).map_err(lost);
@@ -97,7 +101,8 @@ pub fn write_file(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
     write(path, create(path)?, contents)
 }
 
-/// Writes a whole file in a directory that was named: what else has its name there is refused, and no pipe is waited for.
+/// Writes a whole file in a directory that was named: what else has its name there is refused, and no pipe is
+/// waited for.
 pub fn write_regular(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
     write(path, NewFile::create_file(path).map_err(Failure::read(path))?, contents)
 }

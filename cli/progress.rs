@@ -79,7 +79,8 @@ fn bar(what: &str, length: u64, template: &str, quiet: bool) -> ProgressBar {
     bar
 }
 
-/// Redraws a bar that is seen, as long as there is one. Without a thread to do it, the bar moves only when work is done.
+/// Redraws a bar that is seen, as long as there is one. Without a thread to do it, the bar moves only when
+/// work is done.
 fn keep_ticking(bar: &ProgressBar) {
     if bar.is_hidden() {
         return;

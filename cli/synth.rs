@@ -15,7 +15,8 @@ use kernmill_runtime::Plan;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// Writes a random checkpoint of a model's true shapes, in the published layout, with a tokenizer of its vocabulary size; or an adapter
+/// Writes a random checkpoint of a model's true shapes, in the published layout, with a tokenizer of its
+/// vocabulary size; or an adapter
 ///
 /// A checkpoint gets a `kernmill.toml`, its spec, and a config.json where a published class has such a graph,
 /// so that other programs read it, too. Its routing is as lively as a trained model's, so that speed and
@@ -38,7 +39,8 @@ pub struct Synth {
     /// Write an adapter of this rank instead of a checkpoint: a directory as PEFT saves it
     #[arg(long, value_name = "RANK", value_parser = clap::value_parser!(u16).range(1..=MAX_RANK as i64))]
     lora: Option<u16>,
-    /// Matrices that the adapter changes: ends of their modules' names, such as q, k, v, o, router, experts, gate, up, down
+    /// Matrices that the adapter changes: ends of their modules' names, such as q, k, v, o, router, experts,
+    /// gate, up, down
     #[arg(long, value_name = "NAME,..", default_value = "q,k,v,o", value_delimiter = ',', requires = "lora")]
     targets: Vec<String>,
     /// Make the adapter a DoRA (dense matrices only)
@@ -65,7 +67,7 @@ impl Synth {
             }
             Located::Source(source) => SpecSource::of(&source, self.fusions.set()?)?,
         };
-        let source = SpecSource { text: with_own_scales(&source.text), ..source };
+        let source = SpecSource { text: synth::with_own_scales(&source.text), ..source };
         let graph = source.graph()?;
         let bar = OnceLock::new();
         let progress = |done: u64, total: u64| {
@@ -92,16 +94,4 @@ impl Synth {
         }
         Ok(())
     }
-}
-
-/// The spec with names for the scales of MXFP4 tensors, where it has none: a GGUF file keeps them in the
-/// tensor itself, a checkpoint in one of their own.
-fn with_own_scales(spec: &str) -> String {
-    let named = |line: &str| {
-        let from = line.split_once("from = \"")?.1.split_once('"')?.0;
-        let within = format!("scales = \"{from}\"");
-        line.contains(&within).then(|| line.replace(&within, &format!("scales = \"{from}_scales\"")))
-    };
-    let lines = spec.split_inclusive('\n').map(|line| named(line).unwrap_or_else(|| line.to_owned()));
-    lines.collect()
 }

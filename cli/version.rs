@@ -1,4 +1,5 @@
-//! Which kernmill this is: the same facts stand in `--version`, in plans, and in everything that is printed as JSON.
+//! Which kernmill this is: the same facts stand in `--version`, in plans, and in everything that is printed
+//! as JSON.
 
 use serde_json::{Value, json};
 
@@ -28,8 +29,9 @@ pub fn long() -> String {
     format!("{VERSION}\ncommit: {COMMIT}\nfeatures: {features}\ntarget: {}", env!("BUILD_TARGET"))
 }
 
-/// A report as JSON text: an object that says first what it is and which kernmill made it. `schema` is a name and the number that grows
-/// when a field changes its meaning or goes, such as `kernmill.run/1`; new fields may come without it.
+/// A report as JSON text: an object that says first what it is and which kernmill made it. `schema` is a name
+/// and the number that grows when a field changes its meaning or goes, such as `kernmill.run/1`; new fields
+/// may come without it.
 pub fn report(schema: &str, report: Value) -> String {
     let mut all = json!({ "schema": schema, "version": VERSION, "commit": COMMIT, "built_with": FEATURES });
     if let (Some(all), Value::Object(fields)) = (all.as_object_mut(), report) {

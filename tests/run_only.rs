@@ -1,4 +1,5 @@
-//! The program as it is built without the compiler: `cargo test --no-default-features --test run_only`. With the compiler the same plans run.
+//! The program as it is built without the compiler: `cargo test --no-default-features --test run_only`. With
+//! the compiler the same plans run.
 
 use kernmill_checkpoint::Checkpoint;
 use kernmill_compiler::fuse::FusedSet;

@@ -9,7 +9,8 @@ use std::fmt;
 /// Bytes of one block of 32 E2M1 codes.
 pub const FP4_BLOCK_BYTES: usize = BLOCK / 2;
 
-/// Elements by themselves, or in blocks along the rows as GGUF files have them; a block's elements are read as f32.
+/// Elements by themselves, or in blocks along the rows as GGUF files have them; a block's elements are read
+/// as f32.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     /// Elements of the tensor's dtype.
@@ -32,7 +33,8 @@ impl Encoding {
         }
     }
 
-    /// Appends the elements in `bytes` as f32: plain ones exactly, those of blocks by the format's arithmetic.
+    /// Appends the elements in `bytes` as f32: plain ones exactly, those of blocks by the format's
+    /// arithmetic.
     ///
     /// # Panics
     /// If `dtype` is none of bf16, f16 and f32.
@@ -54,8 +56,8 @@ impl Encoding {
         }
     }
 
-    /// Appends what the distances between elements of blocks are multiples of, one number for 16 elements. Elements that stand by themselves
-    /// have no such numbers: the answer is `false`.
+    /// Appends what the distances between elements of blocks are multiples of, one number for 16 elements.
+    /// Elements that stand by themselves have no such numbers: the answer is `false`.
     pub fn steps(self, bytes: &[u8], out: &mut Vec<f32>) -> bool {
         match self {
             Encoding::Blocks(TensorType { stored: Elements::Blocks(blocks), .. }) => {
@@ -76,7 +78,8 @@ impl fmt::Debug for Encoding {
     }
 }
 
-/// MXFP4 block `index` of a GGUF tensor's data as checkpoints have it: codes with neighbours in one byte, and scale.
+/// MXFP4 block `index` of a GGUF tensor's data as checkpoints have it: codes with neighbours in one byte, and
+/// scale.
 pub fn mxfp4_block(data: &[u8], index: usize) -> ([u8; FP4_BLOCK_BYTES], u8) {
     let [scale, codes @ ..] = &data.as_chunks::<{ 1 + FP4_BLOCK_BYTES }>().0[index];
     let mut paired = [0; FP4_BLOCK_BYTES];

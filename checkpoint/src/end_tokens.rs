@@ -1,4 +1,5 @@
-//! Tokens by which published models end a turn or a text: their names, and how a model's own files state them.
+//! Tokens by which published models end a turn or a text: their names, and how a model's own files state
+//! them.
 
 use serde_json::Value;
 
@@ -31,7 +32,8 @@ pub const GGUF_KEYS: [&str; 3] =
 /// The key of a `config.json` or `generation_config.json` that names end tokens.
 const CONFIG_KEY: &str = "eos_token_id";
 
-/// End tokens that a `config.json` or `generation_config.json` names: a number, or a list of numbers. Negative ones stand for none.
+/// End tokens that a `config.json` or `generation_config.json` names: a number, or a list of numbers.
+/// Negative ones stand for none.
 ///
 /// # Errors
 /// When the text is not a JSON object, or names something else than tokens.

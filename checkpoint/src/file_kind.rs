@@ -99,7 +99,8 @@ impl FileKind {
         Ok(FileKind::of(&start))
     }
 
-    /// What it is and what helps, as the end of a message about a file that should be something else: "it is ..., ...".
+    /// What it is and what helps, as the end of a message about a file that should be something else: "it is
+    /// ..., ...".
     pub fn describe(self) -> &'static str {
         match self {
             FileKind::Plan => "it is a kernmill plan",

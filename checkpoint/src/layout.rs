@@ -1,4 +1,5 @@
-//! Layouts that are not read here, told apart by file names or tensor names, so that an error can say what helps.
+//! Layouts that are not read here, told apart by file names or tensor names, so that an error can say what
+//! helps.
 
 use crate::error::CheckpointError;
 use std::collections::BTreeSet;

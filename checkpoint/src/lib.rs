@@ -1,7 +1,8 @@
-//! Reads what others publish: safetensors checkpoints, GGUF files, tokenizer files. Nothing here knows of graphs or kernels.
+//! Reads what others publish: safetensors checkpoints, GGUF files, tokenizer files. Nothing here knows of
+//! graphs or kernels.
 //!
-//! Every reader treats its file as foreign: lengths and offsets are checked before they are used, text is bounded, and what is wrong is
-//! said in one line that names the file ([`CheckpointError`]).
+//! Every reader treats its file as foreign: lengths and offsets are checked before they are used, text is
+//! bounded, and what is wrong is said in one line that names the file ([`CheckpointError`]).
 
 pub mod blocks;
 mod encoding;

@@ -42,12 +42,14 @@ impl std::ops::Deref for Bytes {
     }
 }
 
-/// Maps a whole file. If somebody shortens it meanwhile, reading the lost part ends the process with a message that names it.
+/// Maps a whole file. If somebody shortens it meanwhile, reading the lost part ends the process with a
+/// message that names it.
 pub(crate) fn map(path: &Path) -> Result<MappedFile> {
     let file = open_regular(path).map_err(CheckpointError::io(path))?;
-    // SAFETY: the mapping is read-only, and nobody is to write to a checkpoint while it is read (docs/user/security.md). Should another process do
-    // so, weights change, which are plain numbers and are checked or bounded where they are used; what the header said is held in
-    // memory. When the file is shortened, the guard ends the process with a message.
+    // SAFETY: the mapping is read-only, and nobody is to write to a checkpoint while it is read
+    // (docs/user/security.md). Should another process do so, weights change, which are plain numbers and are
+    // checked or bounded where they are used; what the header said is held in memory. When the file is
+    // shortened, the guard ends the process with a message.
     let map = unsafe { Mmap::map(&file) }.map_err(CheckpointError::io(path))?;
     let name = path.display().to_string();
     Ok(MappedFile { _guard: BusGuard::new(map.as_ptr() as usize, map.len(), &name, ADVICE), map, file })

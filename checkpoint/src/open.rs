@@ -1,4 +1,5 @@
-//! Opening checkpoints: one `model.safetensors`, or shards with a `model.safetensors.index.json`, or a GGUF file.
+//! Opening checkpoints: one `model.safetensors`, or shards with a `model.safetensors.index.json`, or a GGUF
+//! file.
 
 use crate::encoding::Encoding;
 use crate::error::{CheckpointError, Result};
@@ -29,8 +30,9 @@ struct Index {
 }
 
 impl Checkpoint {
-    /// Opens the checkpoint at `path`: a directory, a safetensors file, an index file, or a GGUF file. In a directory a whole
-    /// `model.safetensors` goes before an index, which may be left over; a shard stands for all that its index names.
+    /// Opens the checkpoint at `path`: a directory, a safetensors file, an index file, or a GGUF file. In a
+    /// directory a whole `model.safetensors` goes before an index, which may be left over; a shard stands for
+    /// all that its index names.
     ///
     /// # Errors
     /// If there is none, or a file of it is missing, corrupt or truncated.
@@ -57,7 +59,8 @@ impl Checkpoint {
         }
     }
 
-    /// The checkpoint in `bytes`, the contents of a safetensors file that is part of the program; `name` stands for its path.
+    /// The checkpoint in `bytes`, the contents of a safetensors file that is part of the program; `name`
+    /// stands for its path.
     ///
     /// # Errors
     /// If the bytes are corrupt or truncated.
@@ -77,8 +80,9 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// Opens the shards that an index names. What the shards hold counts, not what the index says that they hold: indexes outlive
-    /// conversions of their shards. A tensor that the model needs and no shard has is missed when the model is bound.
+    /// Opens the shards that an index names. What the shards hold counts, not what the index says that they
+    /// hold: indexes outlive conversions of their shards. A tensor that the model needs and no shard has is
+    /// missed when the model is bound.
     fn open_index(dir: &Path, index_path: &Path) -> Result<Checkpoint> {
         let text = read_regular(index_path, limit::INDEX_BYTES).map_err(CheckpointError::io(index_path))?;
         let index: Index = serde_json::from_slice(&text).map_err(|e| match FileKind::of(&text) {

@@ -1,7 +1,7 @@
 //! The header of a safetensors file: which tensors it has, and where.
 //!
-//! Read here rather than by `safetensors::SafeTensors`, because a user must learn which tensor is wrong and how, because offsets near
-//! 2^64 must not overflow, and because the data need not be in memory.
+//! Read here rather than by `safetensors::SafeTensors`, because a user must learn which tensor is wrong and
+//! how, because offsets near 2^64 must not overflow, and because the data need not be in memory.
 
 use kernmill_os::text::shortened;
 use safetensors::tensor::TensorInfo;
@@ -34,7 +34,8 @@ fn wrong<T>(what: String) -> Result<T, HeaderError> {
     Err(HeaderError(what))
 }
 
-/// Where the header's JSON is, by the first bytes of a file of `file_len` bytes (all of them if it is shorter than [`LENGTH_BYTES`]).
+/// Where the header's JSON is, by the first bytes of a file of `file_len` bytes (all of them if it is shorter
+/// than [`LENGTH_BYTES`]).
 ///
 /// # Errors
 /// When the file is too short, or the header has more than `most` bytes.
@@ -59,7 +60,8 @@ pub fn header_range(start: &[u8], file_len: usize, most: u64) -> Result<Range<us
 /// The tensors that the header's `json` lists, ascending by offset, in a file of `file_len` bytes.
 ///
 /// # Errors
-/// When it is no such list, lists a name twice, or the tensors do not cover the rest of the file without overlap or hole.
+/// When it is no such list, lists a name twice, or the tensors do not cover the rest of the file without
+/// overlap or hole.
 pub fn read_header(json: &[u8], file_len: usize) -> Result<Vec<TensorEntry>, HeaderError> {
     let data_start = LENGTH_BYTES + json.len();
     let mut reader = serde_json::Deserializer::from_slice(json);
@@ -72,7 +74,8 @@ pub fn read_header(json: &[u8], file_len: usize) -> Result<Vec<TensorEntry>, Hea
     Ok(entries)
 }
 
-/// Fills `found` with the entries of a header, one after another: a tree of JSON values would take many times the header's size.
+/// Fills `found` with the entries of a header, one after another: a tree of JSON values would take many times
+/// the header's size.
 struct Entries<'a> {
     data_start: usize,
     file_len: usize,
@@ -118,7 +121,8 @@ fn header_error(error: serde_json::Error) -> HeaderError {
     }
 }
 
-/// No name may come twice: readers would disagree about which of them counts. Leaves the entries in the order of their names.
+/// No name may come twice: readers would disagree about which of them counts. Leaves the entries in the order
+/// of their names.
 fn check_names(entries: &mut [TensorEntry]) -> Result<(), HeaderError> {
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     match entries.windows(2).find(|pair| pair[0].name == pair[1].name) {

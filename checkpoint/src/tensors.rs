@@ -62,7 +62,8 @@ pub struct TensorView<'a> {
     pub dtype: Dtype,
     /// How the elements are stored.
     pub encoding: Encoding,
-    /// If the rows come in heads of so many, and each head has row `i` of its first half before row `i` of its second.
+    /// If the rows come in heads of so many, and each head has row `i` of its first half before row `i` of
+    /// its second.
     pub paired: Option<usize>,
     /// Shape.
     pub shape: &'a [usize],
@@ -75,7 +76,8 @@ pub struct TensorView<'a> {
 }
 
 impl Checkpoint {
-    /// The checkpoint in the parts of a GGUF file, whose tensors have been checked; `path` is the first part's.
+    /// The checkpoint in the parts of a GGUF file, whose tensors have been checked; `path` is the first
+    /// part's.
     pub(crate) fn from_gguf(
         path: PathBuf,
         parts: Vec<(PathBuf, Bytes)>,
@@ -142,7 +144,8 @@ impl Checkpoint {
         }
     }
 
-    /// The mapping with bytes `range` of tensor `name`, and where they are in it; nothing if they are in memory or there are none.
+    /// The mapping with bytes `range` of tensor `name`, and where they are in it; nothing if they are in
+    /// memory or there are none.
     fn mapped(&self, name: &str, range: Range<usize>) -> Option<(&Mmap, Range<usize>)> {
         let entry = self.tensors.get(name)?;
         let start = entry.range.start + range.start.min(entry.range.len());
@@ -157,7 +160,8 @@ impl Checkpoint {
     pub fn release(&self, name: &str, range: Range<usize>) {
         let Some((map, range)) = self.mapped(name, range) else { return };
         let (start, end) = (range.start, range.end);
-        // SAFETY: the mapping is read-only and backed by a file, so dropped pages are read from the file again.
+        // SAFETY: the mapping is read-only and backed by a file, so dropped pages are read from the file
+        // again.
         let advised = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, end - start) };
         if let Err(error) = advised {
             tracing::debug!(%error, name, "pages not given back");
@@ -172,7 +176,8 @@ impl Checkpoint {
         });
         for (file, path) in files {
             // Pages that are mapped stay.
-            // SAFETY: the mapping is read-only and backed by a file, so dropped pages are read from the file again.
+            // SAFETY: the mapping is read-only and backed by a file, so dropped pages are read from the file
+            // again.
             let unmapped = unsafe { file.map.unchecked_advise(UncheckedAdvice::DontNeed) };
             if let Err(error) = unmapped.and_then(|()| memory::drop_cache(&file.file)) {
                 tracing::debug!(%error, path = %path.display(), "file stays in memory");

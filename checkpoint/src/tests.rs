@@ -83,7 +83,8 @@ fn indexes_name_shards_and_the_shards_say_what_they_hold() {
     assert!(matches!(Checkpoint::open(empty.path()), Err(CheckpointError::NoCheckpoint { .. })));
 }
 
-/// A tensor that the index lacks, one that it has and no shard, and a buffer in two shards are no faults; a whole file goes first.
+/// A tensor that the index lacks, one that it has and no shard, and a buffer in two shards are no faults; a
+/// whole file goes first.
 #[test]
 fn what_is_left_over_from_conversions_does_not_matter() {
     let u8s = |names: &[&str]| {

@@ -1,5 +1,6 @@
-//! What a model's files say of its texts: its tokenizer, and the tokens that end them. Nothing is read before it is asked for, so that
-//! commands on token ids work beside a tokenizer that is broken or of a kind that is not supported.
+//! What a model's files say of its texts: its tokenizer, and the tokens that end them. Nothing is read before
+//! it is asked for, so that commands on token ids work beside a tokenizer that is broken or of a kind that is
+//! not supported.
 
 use crate::end_tokens::{self, NAMES};
 use crate::error::{CheckpointError, Result};
@@ -64,8 +65,8 @@ impl TokenizerFiles {
         }
     }
 
-    /// Reads the tokenizer, if there is one, as the contents of a `tokenizer.json`: a GGUF file's own, or the one beside it if it has none
-    /// that can be used.
+    /// Reads the tokenizer, if there is one, as the contents of a `tokenizer.json`: a GGUF file's own, or the
+    /// one beside it if it has none that can be used.
     ///
     /// # Errors
     /// When it cannot be read, or the only one is not supported.
@@ -98,11 +99,13 @@ impl TokenizerFiles {
         }
     }
 
-    /// Tokens below `vocab` by which the model's texts end, each once: those that `config.json`, `generation_config.json` or the GGUF
-    /// file's keys name, and those of the vocabulary that have well-known names ([`NAMES`]).
+    /// Tokens below `vocab` by which the model's texts end, each once: those that `config.json`,
+    /// `generation_config.json` or the GGUF file's keys name, and those of the vocabulary that have
+    /// well-known names ([`NAMES`]).
     ///
     /// # Errors
-    /// When a file that states them cannot be read, or names something else than tokens. A tokenizer that cannot be read names none.
+    /// When a file that states them cannot be read, or names something else than tokens. A tokenizer that
+    /// cannot be read names none.
     pub fn end_tokens(&self, vocab: usize) -> Result<Vec<u32>> {
         let mut ids = match self {
             TokenizerFiles::Embedded(json) => named(json),

@@ -15,7 +15,8 @@ use kernmill_plan::target::Level;
 use kernmill_runtime::pool::default_threads;
 
 impl Compile {
-    /// Tells what compiling a spec would give. Of its weights only shapes and stored formats count, which the spec says.
+    /// Tells what compiling a spec would give. Of its weights only shapes and stored formats count, which the
+    /// spec says.
     pub(super) fn dry_run_of_spec(&self, levels: &[Level], given: &SourceFiles) -> Result<()> {
         if !self.merge_lora.is_empty() {
             given.need_weights()?;

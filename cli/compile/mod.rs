@@ -34,8 +34,8 @@ use std::time::Instant;
 
 /// Compiles a model to a plan file, which starts at once
 ///
-/// The weights are packed straight from the checkpoint into the file. The file appears when it is whole, and replaces what was there. The same
-/// input gives the same bytes.
+/// The weights are packed straight from the checkpoint into the file. The file appears when it is whole, and
+/// replaces what was there. The same input gives the same bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -54,17 +54,21 @@ Run it with `kernmill run my.plan`; `kernmill inspect my.plan` shows what is in 
 pub struct Compile {
     #[command(flatten)]
     given: GivenArgs,
-    /// Plan to write. With `--emit obj`, and no --emit-dir, the object file to write, and no plan; with other stages it may be left out, then there is no plan either
+    /// Plan to write. With `--emit obj`, and no --emit-dir, the object file to write, and no plan; with other
+    /// stages it may be left out, then there is no plan either
     #[arg(long, short, value_name = "FILE.plan|FILE.o", required_unless_present_any = ["dry_run", "emit"])]
     output: Option<PathBuf>,
-    /// Instruction sets to generate code for; native is the best that this CPU has, all those of the preset (amx for bf16 only)
+    /// Instruction sets to generate code for; native is the best that this CPU has, all those of the preset
+    /// (amx for bf16 only)
     #[arg(long, value_name = "LEVEL,..", default_value = "native", value_delimiter = ',', value_parser = targets_parser())]
     target: Vec<Targets>,
-    /// Bake an adapter (a directory that PEFT's save_pretrained wrote) into the weights; may be given several times. Changed matrices are stored
-    /// as the preset stores bf16 ones: MXFP4 experts become int8, twice as large
+    /// Bake an adapter (a directory that PEFT's save_pretrained wrote) into the weights; may be given several
+    /// times. Changed matrices are stored as the preset stores bf16 ones: MXFP4 experts become int8, twice as
+    /// large
     #[arg(long, value_name = "NAME=DIR[:SCALE]", value_parser = adapter)]
     merge_lora: Vec<AdapterSource>,
-    /// Write nothing: show sizes, memory, whether it fits, and how fast this machine would run it. A spec needs no weights for that
+    /// Write nothing: show sizes, memory, whether it fits, and how fast this machine would run it. A spec
+    /// needs no weights for that
     #[arg(long)]
     dry_run: bool,
     /// With --dry-run: the context that memory is shown for, in tokens; by default 4096 if the model can

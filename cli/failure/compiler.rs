@@ -14,8 +14,8 @@ use miette::{GraphicalReportHandler, GraphicalTheme};
 use std::borrow::Cow;
 use std::io::IsTerminal;
 
-/// The error with its place in the spec; coloured on a terminal only. A spec that has control characters itself is shown without them, and
-/// without colours.
+/// The error with its place in the spec; coloured on a terminal only. A spec that has control characters
+/// itself is shown without them, and without colours.
 fn excerpt(error: &SpecError) -> String {
     let plain = render(error, GraphicalTheme::unicode_nocolor());
     match message(&plain) {

@@ -1,5 +1,5 @@
-//! `kernmill fuse check`: reads fused-op specs, compiles them for every level of this CPU, runs them against the interpreter, and says what
-//! they save.
+//! `kernmill fuse check`: reads fused-op specs, compiles them for every level of this CPU, runs them against
+//! the interpreter, and says what they save.
 
 use super::trial;
 use crate::failure::{Failure, Result};
@@ -14,13 +14,14 @@ use kernmill_plan::target::Level;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Checks fused-op specs: reads them, compiles them for every instruction set of this CPU, runs them against the interpreter on random models, and
-/// says what they save
+/// Checks fused-op specs: reads them, compiles them for every instruction set of this CPU, runs them against
+/// the interpreter on random models, and says what they save
 ///
-/// The random models are made from the pattern itself, in widths with odd numbers of blocks and of 2880. Every logit must have the interpreter's
-/// bits, for batches of one row, of a few, and of many, without and with an adapter, and also where every operand lies between pages that fault. They run
-/// in a process of their own: what crashes it, or keeps it silent for too long, is named. Costs are those of the compiler's cost model, and measured
-/// ones beside them, for a random model or the one that --spec gives.
+/// The random models are made from the pattern itself, in widths with odd numbers of blocks and of 2880.
+/// Every logit must have the interpreter's bits, for batches of one row, of a few, and of many, without and
+/// with an adapter, and also where every operand lies between pages that fault. They run in a process of
+/// their own: what crashes it, or keeps it silent for too long, is named. Costs are those of the compiler's
+/// cost model, and measured ones beside them, for a random model or the one that --spec gives.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

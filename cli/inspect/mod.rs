@@ -42,8 +42,8 @@ Examples:
 
 /// Shows what is in a plan; or what a preset makes of a model's weights
 ///
-/// Of a plan: its sections, tensors, targets, and the steps of the target that runs here. Of a model: each tensor's format and size, and for
-/// 4 bits the error that decides.
+/// Of a plan: its sections, tensors, targets, and the steps of the target that runs here. Of a model: each
+/// tensor's format and size, and for 4 bits the error that decides.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Inspect {

@@ -9,9 +9,10 @@ use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::model::{self, ModelArgs};
-use crate::{output, tokens};
+use crate::output;
 use figures::Figures;
 use kernmill::adapters::{AdapterSource, together};
+use kernmill::tokens;
 use kernmill::{Loaded, Opened};
 use kernmill_runtime::{GenerateParams, Summary, Tokenizer, TokenizerHandle};
 use prompt::{Prompt, PromptArgs};
@@ -22,8 +23,9 @@ use std::time::Instant;
 
 /// Generates text
 ///
-/// Without a model, the embedded nano model is compiled on the spot: a GPT-OSS in miniature that writes in the manner of the Rust
-/// documentation. Text goes to standard output as it comes, figures to standard error at the end.
+/// Without a model, the embedded nano model is compiled on the spot: a GPT-OSS in miniature that writes in
+/// the manner of the Rust documentation. Text goes to standard output as it comes, figures to standard error
+/// at the end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -45,11 +47,12 @@ pub struct Run {
     /// Tokens to generate at most; -1 goes on to an end token, or until the context is full
     #[arg(short = 'n', long, value_name = "N", default_value = "200", value_parser = max_tokens)]
     max_tokens: usize,
-    /// Longest sequence (prompt and text) in tokens; by default what is asked for, and at least 4096 if the model can. With -n -1 the
-    /// model's longest
+    /// Longest sequence (prompt and text) in tokens; by default what is asked for, and at least 4096 if the
+    /// model can. With -n -1 the model's longest
     #[arg(long, value_name = "N")]
     context: Option<u32>,
-    /// End the text at this string, which is not shown, or at the special token of this name; may be given several times
+    /// End the text at this string, which is not shown, or at the special token of this name; may be given
+    /// several times
     #[arg(long, value_name = "STR")]
     stop: Vec<String>,
     /// Show special tokens, such as those between the parts of an answer
@@ -184,7 +187,8 @@ impl Run {
         })
     }
 
-    /// Generates; the text, and when it is not wanted at the end, shows it as it comes. Ctrl-C ends it after the token at hand.
+    /// Generates; the text, and when it is not wanted at the end, shows it as it comes. Ctrl-C ends it after
+    /// the token at hand.
     fn generate(
         &self,
         loaded: &mut Loaded,

@@ -1,8 +1,8 @@
 //! What `kernmill run` continues.
 
 use crate::failure::{Failure, Result};
-use crate::tokens;
 use kernmill::Opened;
+use kernmill::tokens;
 use kernmill_os::files::{read_all_text, read_named_text};
 use kernmill_plan::limit;
 use kernmill_runtime::TokenizerHandle;
@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 pub struct PromptArgs {
-    /// Text to continue. Without this and the next two, what is piped to standard input, without its last line end
+    /// Text to continue. Without this and the next two, what is piped to standard input, without its last
+    /// line end
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
     /// File with the text to continue; - is standard input
@@ -40,7 +41,7 @@ impl PromptArgs {
     /// Reads and encodes it, for a context of at most `context` tokens.
     pub fn read(&self, model: &Opened, tokenizer: Option<&TokenizerHandle>, context: u32) -> Result<Prompt> {
         if let Some(path) = &self.tokens {
-            return Ok(Prompt { ids: kernmill::tokens::read(path, model.vocab())?, shown: String::new() });
+            return Ok(Prompt { ids: tokens::read(path, model.vocab())?, shown: String::new() });
         }
         let given = match (&self.prompt, &self.prompt_file) {
             (Some(text), _) => Some(text.clone()),
@@ -92,8 +93,8 @@ fn read_stdin(stdin: Stdin) -> Result<String> {
         .map_err(|error| Failure::BadInput(format!("standard input: {error}")))
 }
 
-/// What a pipe or a file brings on standard input; nothing when that is a terminal or a device such as /dev/null, or empty. A
-/// last line end is left out: `echo` adds one that nobody means.
+/// What a pipe or a file brings on standard input; nothing when that is a terminal or a device such as
+/// /dev/null, or empty. A last line end is left out: `echo` adds one that nobody means.
 fn piped() -> Result<Option<String>> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() || !brings_text(&stdin) {

@@ -202,8 +202,8 @@ fn assemble_step(
     }
 }
 
-/// Pairs of matrices whose tiles lie interleaved: the gate and up of every gated unit, fused or not, so that the weights'
-/// layout does not depend on fusion.
+/// Pairs of matrices whose tiles lie interleaved: the gate and up of every gated unit, fused or not, so that
+/// the weights' layout does not depend on fusion.
 pub fn gate_up_pairs(graph: &Graph) -> Vec<(TensorId, TensorId)> {
     let producer = |value| graph.nodes.iter().find(|node| node.output == value);
     let mut pairs = Vec::new();

@@ -1,4 +1,5 @@
-//! Hashes of what was generated, by which two compilers, or two revisions of this one, are compared (`tools/compare-code`).
+//! Hashes of what was generated, by which two compilers, or two revisions of this one, are compared
+//! (`tools/compare-code`).
 
 use crate::pipeline::Compiled;
 use crate::plan_file::{target_program, tensors};
@@ -15,7 +16,8 @@ pub struct Fingerprint {
     pub preset: String,
     /// Level, by its name.
     pub level: String,
-    /// Everything but the code's bytes: steps, operands, places in the arena, symbols, facts of the model, places of the weights.
+    /// Everything but the code's bytes: steps, operands, places in the arena, symbols, facts of the model,
+    /// places of the weights.
     pub program: Hash,
     /// The code, with what lies between functions.
     pub code: Hash,
@@ -47,7 +49,8 @@ pub struct FunctionFingerprint {
     pub classes: Vec<u32>,
     /// Its size.
     pub bytes: u64,
-    /// Its bytes as they are run. They hold distances to the micro-kernels that it calls: a change of one function's size can change others' hashes.
+    /// Its bytes as they are run. They hold distances to the micro-kernels that it calls: a change of one
+    /// function's size can change others' hashes.
     pub hash: Hash,
 }
 

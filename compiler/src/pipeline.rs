@@ -1,4 +1,5 @@
-//! The whole pipeline on one screen: one line per pass; after each, its result is checked, timed and can be printed.
+//! The whole pipeline on one screen: one line per pass; after each, its result is checked, timed and can be
+//! printed.
 
 use crate::assemble::{assemble, gate_up_pairs, model_info, plan_arenas, schedule_all};
 use crate::fuse::{self, FusedGraph, FusedSet};

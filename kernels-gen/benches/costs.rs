@@ -1,7 +1,9 @@
-//! What a block costs in every version of every q8 and bf16 micro-kernel, its data in cache: the numbers of `compiler/src/select/`.
+//! What a block costs in every version of every q8 and bf16 micro-kernel, its data in cache: the numbers of
+//! `compiler/src/select/`.
 //!
-//! `cargo bench -p kernmill-kernels --bench costs` prints one JSON object per line: ns per block of 32 k and 16 rows (of each tile, for two
-//! tiles), the least of several runs. With names of versions, only theirs: `-- gemm_q8_avx2`.
+//! `cargo bench -p kernmill-kernels --bench costs` prints one JSON object per line: ns per block of 32 k and
+//! 16 rows (of each tile, for two tiles), the least of several runs. With names of versions, only theirs: `--
+//! gemm_q8_avx2`.
 
 #![allow(clippy::print_stdout)]
 
@@ -118,7 +120,8 @@ impl Bench {
         // What other micro-kernels have left there may be denormals.
         self.region.as_mut_slice().fill(FILL);
         let base = self.region.as_mut_slice().as_mut_ptr();
-        // Packed weights, decoded tiles, activations, results: each has more room than a micro-kernel here needs.
+        // Packed weights, decoded tiles, activations, results: each has more room than a micro-kernel here
+        // needs.
         // SAFETY: all places lie in the region.
         let [packed, decoded, rows, results] =
             [0, 1 << 17, 1 << 18, 1 << 19].map(|place: usize| unsafe { base.add(place) });

@@ -2,11 +2,13 @@
 //!
 //! `cargo bench -p kernmill-kernels --bench gemm` prints one JSON object per line:
 //!
-//! - `mix`: ns of a loop of 96 `vpdpbusd` of 512 bits, as many as two tiles by six tokens have per block of 32 k, alone and with other instructions
-//!   between them, everything in registers; the least of several runs. What takes more than the 96 alone shares their pipes.
-//! - `unit`: ns per such block of whole units (two tiles of 2880 k by panels of six tokens), by two threads that read weights from memory as experts'
-//!   are read: each chunk decoded before its product or beside the product before it, and fetched early or not. The ways take turns; least and
-//!   median of all turns, since a shared machine's medians have its neighbours in them.
+//! - `mix`: ns of a loop of 96 `vpdpbusd` of 512 bits, as many as two tiles by six tokens have per block of
+//!   32 k, alone and with other instructions between them, everything in registers; the least of several
+//!   runs. What takes more than the 96 alone shares their pipes.
+//! - `unit`: ns per such block of whole units (two tiles of 2880 k by panels of six tokens), by two threads
+//!   that read weights from memory as experts' are read: each chunk decoded before its product or beside the
+//!   product before it, and fetched early or not. The ways take turns; least and median of all turns, since a
+//!   shared machine's medians have its neighbours in them.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
@@ -175,7 +177,8 @@ impl MicroKernels {
         }
     }
 
-    /// Multiplies the unit whose two tiles lie at `unit`, with the unit behind it in memory; `scratch` has panels, sums and decoded chunks.
+    /// Multiplies the unit whose two tiles lie at `unit`, with the unit behind it in memory; `scratch` has
+    /// panels, sums and decoded chunks.
     ///
     /// # Safety
     /// Two units can be read at `unit`, and `scratch` has four MiB at a multiple of a line.
@@ -218,7 +221,8 @@ impl MicroKernels {
                 }
                 let panel = scratch.wrapping_add((group * BLOCKS + chunk * CHUNK_BLOCKS) * PANEL_BLOCK);
                 let sums = scratch.wrapping_add((1 << 20) + group * GROUP * STRIDE).cast::<f32>();
-                // SAFETY: decoded tiles, panel, sums, a chunk of the next or of the unit behind, and room for it decoded, as the contracts ask.
+                // SAFETY: decoded tiles, panel, sums, a chunk of the next or of the unit behind, and room for
+                // it decoded, as the contracts ask.
                 unsafe {
                     if way.beside && group < 2 {
                         let (scales, data) = place(chunk + 1, group);

@@ -1,10 +1,12 @@
-//! The q8 and attention micro-kernels, 128-bit and wide, on every level of this machine. Dot micro-kernels, in every version, against the memory: GB/s over
-//! pieces of a gigabyte, in turn with reads of as many bytes by the code that `kernmill bench` reads with, by one and by two threads, and the
-//! median of the ratios to these (`of_read`). The rate of every token count, of decoding, of the gemm micro-kernel and of attention's micro-kernels on operands
-//! that stay in cache. Of row-wise work the nanoseconds per row.
+//! The q8 and attention micro-kernels, 128-bit and wide, on every level of this machine. Dot micro-kernels,
+//! in every version, against the memory: GB/s over pieces of a gigabyte, in turn with reads of as many bytes
+//! by the code that `kernmill bench` reads with, by one and by two threads, and the median of the ratios to
+//! these (`of_read`). The rate of every token count, of decoding, of the gemm micro-kernel and of attention's
+//! micro-kernels on operands that stay in cache. Of row-wise work the nanoseconds per row.
 //!
-//! `cargo bench -p kernmill-kernels --bench ukernels` prints one JSON object per line; medians of 60 turns from memory, of 7 from cache. With `-- dots`, `gemm`, `attention` or
-//! `rows` only these; with `native` only the assembled micro-kernels of the best level.
+//! `cargo bench -p kernmill-kernels --bench ukernels` prints one JSON object per line; medians of 60 turns
+//! from memory, of 7 from cache. With `-- dots`, `gemm`, `attention` or `rows` only these; with `native` only
+//! the assembled micro-kernels of the best level.
 
 #![allow(clippy::print_stdout)]
 
@@ -32,8 +34,8 @@ const PIECE: usize = 128 << 20;
 const PIECES: usize = STREAM / PIECE;
 const TURNS: usize = 60;
 const REPETITIONS: usize = 7;
-/// Fills weights and activations: every scale it makes is a normal number, and so is every product (denormals would be measured
-/// instead of the micro-kernel).
+/// Fills weights and activations: every scale it makes is a normal number, and so is every product (denormals
+/// would be measured instead of the micro-kernel).
 const FILL: u8 = 0x3c;
 
 type Dot = unsafe extern "C" fn(*const u8, *const u64, *mut f32, u64);
@@ -201,7 +203,8 @@ fn dots(
         let list: Vec<u64> = (0..tokens).map(|t| rows.as_ptr() as u64 + (t * stride) as u64).collect();
         let mut out = vec![0f32; 16 * tiles * tokens];
         for number in first..end {
-            // SAFETY: the tiles lie in the piece, rows and results are as large as the micro-kernel's contract asks.
+            // SAFETY: the tiles lie in the piece, rows and results are as large as the micro-kernel's
+            // contract asks.
             unsafe {
                 let weights = piece.as_ptr().add(number % places * bytes);
                 dot(weights, list.as_ptr(), out.as_mut_ptr(), 64 * tiles as u64);
@@ -284,7 +287,8 @@ fn gemm(level: Level, wide: bool, small: bool) {
     );
 }
 
-/// Attention's micro-kernels for eight query heads of 64: scores and values of four blocks, a row of 1024 scores, four segments.
+/// Attention's micro-kernels for eight query heads of 64: scores and values of four blocks, a row of 1024
+/// scores, four segments.
 fn attention(level: Level, wide: bool) {
     const BLOCKS: usize = 4;
     let (elem, head_dim, group, segments) = (KvElem::F16, 64, 8, 4);
@@ -346,8 +350,8 @@ fn clamped_glu() -> Expr {
     binary(Binary::Mul, up, binary(Binary::Mul, gate, sigmoid))
 }
 
-/// What is done to rows between products: a GLU and a sum over a unit of 32 for 64 rows, weighted sums of as many, and whole rows
-/// quantised and normed.
+/// What is done to rows between products: a GLU and a sum over a unit of 32 for 64 rows, weighted sums of as
+/// many, and whole rows quantised and normed.
 fn row_wise(level: Level, wide: bool) {
     const UNIT: usize = 32;
     const ROWS: usize = 64;

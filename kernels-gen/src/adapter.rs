@@ -1,6 +1,8 @@
-//! Adapters in kernels: finding what a token's adapter has at a LoRA target, and adding its part to the results of a product.
+//! Adapters in kernels: finding what a token's adapter has at a LoRA target, and adding its part to the
+//! results of a product.
 //!
-//! Tokens in a row that have one adapter are taken together. A batch without adapters costs a test of the table's address.
+//! Tokens in a row that have one adapter are taken together. A batch without adapters costs a test of the
+//! table's address.
 
 use crate::cx::Cx;
 use crate::emit::{Emit, LANES};

@@ -1,4 +1,5 @@
-//! What the code of a kernel may refer to: its operands, the batch's arguments, its scratch, the micro-kernels that it calls.
+//! What the code of a kernel may refer to: its operands, the batch's arguments, its scratch, the
+//! micro-kernels that it calls.
 
 use crate::emit::Emit;
 use crate::kernel::{Domain, Home, Kernel, OperandId, RowType, ValId};

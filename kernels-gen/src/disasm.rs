@@ -4,7 +4,8 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, NasmFormatter};
 use kernmill_plan::program::{CodeBlob, Symbol};
 use std::fmt::Write;
 
-/// NASM text of one function, offsets relative to the blob. Constants behind the code are decoded as if they were code.
+/// NASM text of one function, offsets relative to the blob. Constants behind the code are decoded as if they
+/// were code.
 pub fn function(blob: &CodeBlob, symbol: &Symbol) -> String {
     let (start, end) = (symbol.offset as usize, (symbol.offset + symbol.size) as usize);
     let mut decoder = Decoder::with_ip(64, &blob.bytes[start..end], symbol.offset, DecoderOptions::NONE);

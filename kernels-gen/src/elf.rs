@@ -5,8 +5,9 @@ use kernmill_plan::program::CodeBlob;
 use object::write::{Object, Symbol, SymbolSection};
 use object::{Architecture, BinaryFormat, Endianness, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
 
-/// The bytes of an x86-64 object file. Its `.text` is the blob, byte for byte; every function of the blob, micro-kernels included, is a global
-/// symbol by its own name. It refers to nothing outside. `source` names what the code was generated from, as a file's name would.
+/// The bytes of an x86-64 object file. Its `.text` is the blob, byte for byte; every function of the blob,
+/// micro-kernels included, is a global symbol by its own name. It refers to nothing outside. `source` names
+/// what the code was generated from, as a file's name would.
 ///
 /// # Errors
 /// When the blob is too large for the format.

@@ -75,7 +75,8 @@ impl Emit<'_, '_> {
 
     // ---- control flow
 
-    /// `for i in (start..end).step_by(step)` over signed 64-bit values, with values carried from one turn to the next.
+    /// `for i in (start..end).step_by(step)` over signed 64-bit values, with values carried from one turn to
+    /// the next.
     pub fn for_carry(
         &mut self,
         start: Value,
@@ -308,7 +309,8 @@ impl Emit<'_, '_> {
         self.fadd(l0, l1)
     }
 
-    /// Four f16 values in the low halves of the lanes of `h` (i32x4), as f32: exact, infinities and NaNs included.
+    /// Four f16 values in the low halves of the lanes of `h` (i32x4), as f32: exact, infinities and NaNs
+    /// included.
     pub fn f16_to_f32(&mut self, h: Value) -> Value {
         let magnitude_mask = self.splat_i32(0x7fff);
         let magnitude = self.b.ins().band(h, magnitude_mask);
@@ -390,8 +392,8 @@ impl Emit<'_, '_> {
 
     /// Adds to each i32 lane the dot product of its four unsigned bytes in `w` and four signed bytes in `a`.
     ///
-    /// `vnni`: written as the tree that Cranelift folds to `vpdpbusd`. Otherwise by `pmaddwd` on 16-bit halves, which cannot
-    /// saturate.
+    /// `vnni`: written as the tree that Cranelift folds to `vpdpbusd`. Otherwise by `pmaddwd` on 16-bit
+    /// halves, which cannot saturate.
     pub fn dot_u8_i8(&mut self, acc: Value, w: Value, a: Value, vnni: bool) -> Value {
         let (a_lo, a_hi) = (self.b.ins().swiden_low(a), self.b.ins().swiden_high(a));
         let (w_lo, w_hi) = (self.b.ins().uwiden_low(w), self.b.ins().uwiden_high(w));

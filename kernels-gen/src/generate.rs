@@ -21,7 +21,8 @@ use kernmill_plan::program::CodeBlob;
 use kernmill_plan::target::Level;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why generation failed. Kernels that selection makes always generate: each of these but the size asks for a report.
+/// Why generation failed. Kernels that selection makes always generate: each of these but the size asks for a
+/// report.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
     /// A kernel's description would leave its operands or its scratch.
@@ -98,7 +99,8 @@ pub fn ukernels(kernels: &[(String, Kernel)], level: Level) -> Vec<MicroKernel> 
     all.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Chooses the version of a micro-kernel: one of its [`asm::candidates`], or `None` for the 128-bit one. All give the same bits.
+/// Chooses the version of a micro-kernel: one of its [`asm::candidates`], or `None` for the 128-bit one. All
+/// give the same bits.
 pub type Choose<'a> = &'a dyn Fn(&MicroKernel) -> Option<&'static AsmKernel>;
 
 /// Generates `kernels` (symbol name and description) for `level`. Symbol `i` of the blob is kernel `i`.

@@ -49,7 +49,8 @@ pub fn has_vnni(level: Level) -> bool {
 /// The Cranelift target of a level.
 ///
 /// # Panics
-/// Never for the flags above: they exist in the pinned Cranelift version, which a test checks for every level.
+/// Never for the flags above: they exist in the pinned Cranelift version, which a test checks for every
+/// level.
 pub fn target(level: Level) -> OwnedTargetIsa {
     let mut shared = settings::builder();
     for (name, value) in [

@@ -1,8 +1,8 @@
 //! What a kernel is, as data. The compiler's selection makes these; equal kernels are one, so that layers of
 //! equal shapes share code.
 //!
-//! A kernel reads and writes *values*: row-major buffers whose home is an arena buffer (an operand) or the worker's scratch.
-//! Operands are numbered in the order in which the step lists their addresses.
+//! A kernel reads and writes *values*: row-major buffers whose home is an arena buffer (an operand) or the
+//! worker's scratch. Operands are numbered in the order in which the step lists their addresses.
 
 use crate::expr::Expr;
 use crate::ukernel::gemm_q8::DotStep;
@@ -15,12 +15,12 @@ pub type OperandId = usize;
 /// Index into a kernel's values.
 pub type ValId = usize;
 
-/// Largest batch for which every worker can recompute a prologue: its scratch has room for so many rows. (The wanted rows of a slab of
-/// logits are always recomputed.)
+/// Largest batch for which every worker can recompute a prologue: its scratch has room for so many rows. (The
+/// wanted rows of a slab of logits are always recomputed.)
 pub const PROLOGUE_TOKENS: usize = 8;
 
-/// Tokens that attention takes through the keys together in batches of more than [`PROLOGUE_TOKENS`]: enough that the keys' way to L1
-/// hardly counts. The scratch of a long context grows with it.
+/// Tokens that attention takes through the keys together in batches of more than [`PROLOGUE_TOKENS`]: enough
+/// that the keys' way to L1 hardly counts. The scratch of a long context grows with it.
 pub const ATTENTION_TILE: usize = 4;
 
 /// An f32 of a kernel's description: two are equal when their bits are.
@@ -72,7 +72,8 @@ pub enum RowType {
 }
 
 impl RowType {
-    /// Bytes from one row to the next. f32 rows have room for whole tiles, so that a tile's padding rows can be stored.
+    /// Bytes from one row to the next. f32 rows have room for whole tiles, so that a tile's padding rows can
+    /// be stored.
     pub fn stride(self) -> usize {
         match self {
             RowType::F32(n) => f32_row_stride(n.next_multiple_of(TILE_ROWS)),
@@ -128,7 +129,8 @@ pub struct Mat<V = ValId, O = OperandId> {
     pub n: usize,
     /// Inner dimension.
     pub k: usize,
-    /// Bytes from one tile of 16 rows to this matrix's next (more than a tile when interleaved with another matrix).
+    /// Bytes from one tile of 16 rows to this matrix's next (more than a tile when interleaved with another
+    /// matrix).
     pub tile_stride: usize,
     /// Bytes from one expert to the next; 0 for dense matrices.
     pub expert_stride: usize,
@@ -216,8 +218,9 @@ pub enum KvPlane {
 /// What becomes of one unit of a matmul's output for one row, held as f32 in scratch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Epilogue<V = ValId, O = OperandId> {
-    /// An expression of the units and the same columns of f32 values: variables are the units at hand (of a part's first step one for each matrix, of
-    /// later ones the one that there is), then `inputs`. What comes out is one unit.
+    /// An expression of the units and the same columns of f32 values: variables are the units at hand (of a
+    /// part's first step one for each matrix, of later ones the one that there is), then `inputs`. What comes
+    /// out is one unit.
     Map { expr: Expr, inputs: Vec<V> },
     /// Rotates the unit, which is one head.
     Rope { table: O },
@@ -242,7 +245,8 @@ pub struct Part {
     pub mats: Vec<Mat>,
     /// Whether these are two matrices whose tiles alternate in memory, the first one's first.
     pub interleaved: bool,
-    /// Output rows per work item: a multiple of 16 that divides the matrices' rows, rounded up to whole tiles.
+    /// Output rows per work item: a multiple of 16 that divides the matrices' rows, rounded up to whole
+    /// tiles.
     pub unit: usize,
     /// In order.
     pub epilogue: Vec<Epilogue>,
@@ -275,13 +279,16 @@ pub struct Kernel {
     pub tiling: Tiling,
 }
 
-/// How matrices are multiplied. The results are the same bits. Products of bf16 rows are made of panels from one row on.
+/// How matrices are multiplied. The results are the same bits. Products of bf16 rows are made of panels from
+/// one row on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tiling {
-    /// A tile of 16 rows by a few tokens at a time, weights decoded as they are read: as fast as memory while tokens are few.
+    /// A tile of 16 rows by a few tokens at a time, weights decoded as they are read: as fast as memory while
+    /// tokens are few.
     Dot,
-    /// Weights decoded once into scratch, activations gathered into panels, two tiles by six tokens in registers; a body still
-    /// turns to dot micro-kernels when it finds fewer rows than `least_rows` (an expert that few tokens chose).
+    /// Weights decoded once into scratch, activations gathered into panels, two tiles by six tokens in
+    /// registers; a body still turns to dot micro-kernels when it finds fewer rows than `least_rows` (an
+    /// expert that few tokens chose).
     Gemm {
         /// Input rows from which on decoding into scratch pays; at least 1.
         least_rows: usize,
@@ -310,7 +317,8 @@ pub enum Body {
     Matmul { domain: Domain, input: ValId, parts: Vec<Part> },
     /// Grouped matrices; work items are (expert, unit). Output rows are slots.
     Experts { input: ValId, input_slots: bool, routing: ValId, experts: usize, top_k: usize, part: Part },
-    /// Grouped matrix, weighted sum over experts in ascending id, optional residual; work items are units of output rows.
+    /// Grouped matrix, weighted sum over experts in ascending id, optional residual; work items are units of
+    /// output rows.
     ExpertDown {
         input: ValId,
         routing: ValId,
@@ -322,8 +330,8 @@ pub enum Body {
         residual: Option<ValId>,
         out: ValId,
     },
-    /// The scaled A of each token's adapter times a row of `input`, for one or several LoRA targets. Output rows are tokens, or slots where there is a
-    /// routing.
+    /// The scaled A of each token's adapter times a row of `input`, for one or several LoRA targets. Output
+    /// rows are tokens, or slots where there is a routing.
     Shrink {
         input: ValId,
         /// Routing, experts, slots per token.

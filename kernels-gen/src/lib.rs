@@ -1,8 +1,9 @@
-//! Generates kernels: Cranelift bodies, micro-kernel micro-kernels, and the linker that makes one code blob of them.
+//! Generates kernels: Cranelift bodies, micro-kernel micro-kernels, and the linker that makes one code blob
+//! of them.
 //!
-//! [`kernel`] says what a kernel is, as data; [`generate::generate`] turns a list of them into a [`kernmill_plan::program::CodeBlob`].
-//! Bodies (`body/`) hold the loops and the work hand-out, stages (`row_op/`) compute rows, micro-kernels (`ukernel/`) are the innermost
-//! register tiles.
+//! [`kernel`] says what a kernel is, as data; [`generate::generate`] turns a list of them into a
+//! [`kernmill_plan::program::CodeBlob`]. Bodies (`body/`) hold the loops and the work hand-out, stages
+//! (`row_op/`) compute rows, micro-kernels (`ukernel/`) are the innermost register tiles.
 
 mod adapter;
 pub mod asm;

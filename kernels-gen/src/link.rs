@@ -1,6 +1,7 @@
 //! Makes one position-independent code blob of compiled functions.
 //!
-//! Accepts PC-relative calls between functions of the blob and nothing else: no outside symbols, no absolute addresses.
+//! Accepts PC-relative calls between functions of the blob and nothing else: no outside symbols, no absolute
+//! addresses.
 
 use crate::ukernel::MicroKernel;
 use cranelift_codegen::CompiledCode;

@@ -1,11 +1,13 @@
-//! Probes of the machine's limits: a loop of loads as wide as the level has them, and a loop of int8 dot products on
-//! registers, in the instructions that the level's micro-kernels are made of.
+//! Probes of the machine's limits: a loop of loads as wide as the level has them, and a loop of int8 dot
+//! products on registers, in the instructions that the level's micro-kernels are made of.
 //!
 //! Without VNNI the fewest instructions are those for nibbles, whose products of a block add up in 16 bits
-//! (`asm/gemm_q8_avx2_plain.rs`); bytes need twice the multiplications, and their micro-kernels stay as far below the peak.
+//! (`asm/gemm_q8_avx2_plain.rs`); bytes need twice the multiplications, and their micro-kernels stay as far
+//! below the peak.
 //!
-//! The loads go through four parts of the memory at once and prefetch, as the micro-kernels that stream weights do
-//! (`wide/dot_q8x4_avx512.rs`): a core has more requests to memory under way than when it reads one place after the other.
+//! The loads go through four parts of the memory at once and prefetch, as the micro-kernels that stream
+//! weights do (`wide/dot_q8x4_avx512.rs`): a core has more requests to memory under way than when it reads
+//! one place after the other.
 
 use crate::asm::ZMM;
 use crate::generate::GenerateError;
@@ -23,15 +25,18 @@ use kernmill_plan::target::{Features, Level};
 
 /// Places that are read in turn.
 const STREAMS: usize = 4;
-/// Lines that one step reads of each. One gives some percent more than two on a Zen 3 (`benches/runs/2026-11-22-zen3.md`), more than that far less.
+/// Lines that one step reads of each. One gives some percent more than two on a Zen 3
+/// (`benches/runs/2026-11-22-zen3.md`), more than that far less.
 const STREAM_LINES: usize = 1;
 /// Bytes of each place that prefetching is ahead.
 const AHEAD: usize = 1024;
 /// Multiplications of an iteration: so many that the loop itself costs nothing.
 const PRODUCTS: usize = 96;
-/// Independent sums with VNNI: more than the latency of a dot product times the instructions issued per cycle.
+/// Independent sums with VNNI: more than the latency of a dot product times the instructions issued per
+/// cycle.
 const SUMS: usize = 12;
-/// Independent sums without VNNI: each has its own sum in 16 bits and a product, in registers that 256 bits have.
+/// Independent sums without VNNI: each has its own sum in 16 bits and a product, in registers that 256 bits
+/// have.
 const WORD_SUMS: usize = 4;
 /// Products that one sum in 16 bits takes without VNNI: a block's.
 const BLOCK_PRODUCTS: usize = 8;
@@ -79,7 +84,8 @@ fn assemble(level: Level) -> Result<Probe, IcedError> {
     })
 }
 
-/// `read`: rdi is the address, rsi counts the steps. `load` loads a line to registers whose number follows from the line's.
+/// `read`: rdi is the address, rsi counts the steps. `load` loads a line to registers whose number follows
+/// from the line's.
 fn reading(
     load: impl Fn(&mut CodeAssembler, usize, AsmMemoryOperand) -> Result<(), IcedError>,
 ) -> Result<Vec<u8>, IcedError> {

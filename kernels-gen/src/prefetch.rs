@@ -5,7 +5,8 @@ use crate::kernel::{Body, Kernel, Mat, OperandId, Part, RowOp, Tiling};
 use kernmill_plan::format::TILE_ROWS;
 use kernmill_plan::program::{PrefetchHint, PrefetchRange};
 
-/// A kernel's weights in the order in which workers come to them. Whose choice says which expert comes first is left open.
+/// A kernel's weights in the order in which workers come to them. Whose choice says which expert comes first
+/// is left open.
 pub fn prefetch_hint(kernel: &Kernel) -> PrefetchHint {
     let whole = kernel.prologue.iter().flat_map(row_op_weights).map(|operand| operand as u32).collect();
     let mut prefetch = PrefetchHint { whole, ..PrefetchHint::default() };
@@ -23,7 +24,8 @@ pub fn prefetch_hint(kernel: &Kernel) -> PrefetchHint {
             prefetch.parts = vec![runs_of(mat, *unit, items, run)];
             prefetch.shared = shared(items);
         }
-        // Which experts a token goes to is not known before the step has begun; attention knows its own blocks.
+        // Which experts a token goes to is not known before the step has begun; attention knows its own
+        // blocks.
         Body::Rows { .. } | Body::Experts { .. } | Body::Attention(_) | Body::Shrink { .. } => {}
     }
     prefetch

@@ -1,4 +1,5 @@
-//! Items that dots take together, so that one micro-kernel multiplies four tiles although an item has fewer: their results are as those of one wide item.
+//! Items that dots take together, so that one micro-kernel multiplies four tiles although an item has fewer:
+//! their results are as those of one wide item.
 
 use crate::emit::Emit;
 use crate::kernel::{Epilogue, Part};
@@ -46,7 +47,8 @@ pub enum RowsOf<'f> {
     Each(&'f dyn Fn(&mut Emit, Value) -> (Value, Value)),
 }
 
-/// Items of a part that dots take together: when an item has fewer tiles than one micro-kernel multiplies, as many as fill it.
+/// Items of a part that dots take together: when an item has fewer tiles than one micro-kernel multiplies, as
+/// many as fill it.
 pub fn run_of(part: &Part) -> usize {
     let tiles = part.unit / TILE_ROWS;
     let run = TILES_PER_CALL / tiles.max(1);

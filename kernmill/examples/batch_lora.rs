@@ -1,10 +1,10 @@
-//! Several sequences at once, each with its adapter (LoRA): one step of the engine makes a token for all of them, so that the weights are
-//! read once.
+//! Several sequences at once, each with its adapter (LoRA): one step of the engine makes a token for all of
+//! them, so that the weights are read once.
 //!
 //! `cargo run --package kernmill --example batch_lora [MODEL ADAPTER...]`
 //!
-//! MODEL is a plan, a checkpoint's directory or a GGUF file, ADAPTER a directory that PEFT has written. Without them, the embedded model
-//! runs with two random adapters.
+//! MODEL is a plan, a checkpoint's directory or a GGUF file, ADAPTER a directory that PEFT has written.
+//! Without them, the embedded model runs with two random adapters.
 
 #![allow(clippy::print_stdout)]
 

@@ -1,4 +1,5 @@
-//! A model inside of a program: one opened model answers several questions, shows its speed, and says what is wrong with bad input.
+//! A model inside of a program: one opened model answers several questions, shows its speed, and says what is
+//! wrong with bad input.
 //!
 //! `cargo run --package kernmill --example embed_in_app`
 

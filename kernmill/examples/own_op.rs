@@ -1,5 +1,6 @@
-//! A fused op of one's own: the embedded model is compiled without the built-in fusion of projections with the residual stream, then with
-//! one from a spec below. There is less to do at every token, and the text is the same.
+//! A fused op of one's own: the embedded model is compiled without the built-in fusion of projections with
+//! the residual stream, then with one from a spec below. There is less to do at every token, and the text is
+//! the same.
 //!
 //! `cargo run --package kernmill --example own_op`
 
@@ -8,7 +9,8 @@
 use kernmill::locate::nano;
 use kernmill::{FusedSet, FusedSpec, Model, Opened, Options, Result, Sampling};
 
-/// A projection and the addition behind it become one kernel: the sum is made while the product is still in registers.
+/// A projection and the addition behind it become one kernel: the sum is made while the product is still in
+/// registers.
 const SPEC: &str = r#"
 name = "own_residual"
 doc = "a projection added to the residual stream"

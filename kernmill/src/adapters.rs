@@ -54,11 +54,12 @@ pub fn check(adapters: &[AdapterSource]) -> Result<()> {
     Ok(())
 }
 
-/// Checks that adapters fit a program: targets, ranks and shapes. Their elements are checked when they are loaded.
+/// Checks that adapters fit a program: targets, ranks and shapes. Their elements are checked when they are
+/// loaded.
 ///
 /// # Errors
-/// When an adapter does not fit, or the program was compiled without branches for adapters. The error is that of the first adapter at
-/// fault.
+/// When an adapter does not fit, or the program was compiled without branches for adapters. The error is that
+/// of the first adapter at fault.
 pub fn check_fit(adapters: &[AdapterSource], program: &Program) -> Result<()> {
     if adapters.is_empty() {
         return Ok(());

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 /// Bytes of a model's name that the name of its plan repeats.
 const NAME_BYTES: usize = 64;
 
-/// The plan of `model` in `options.plan_cache`, whether it is there or not; `None` without such a directory. The name tells everything apart
-/// that a plan depends on: the version, what was asked of the compiler, and the files, which count as the same while their size and time of
-/// change are.
+/// The plan of `model` in `options.plan_cache`, whether it is there or not; `None` without such a directory.
+/// The name tells everything apart that a plan depends on: the version, what was asked of the compiler, and
+/// the files, which count as the same while their size and time of change are.
 pub(crate) fn place(model: &SourceModel, level: Level, options: &Options) -> Result<Option<PathBuf>> {
     let Some(dir) = options.plan_cache.as_deref().filter(|_| !model.embedded) else { return Ok(None) };
     let mut key = blake3::Hasher::new();
@@ -58,7 +58,8 @@ fn identity(path: &Path) -> std::io::Result<String> {
     Ok(format!("{} {} {} {} {changed:?}", path.display(), data.dev(), data.ino(), data.len()))
 }
 
-/// The plan at `path`, if it is there and of use. A plan that is damaged, or that somebody else could have written, is told of and made anew.
+/// The plan at `path`, if it is there and of use. A plan that is damaged, or that somebody else could have
+/// written, is told of and made anew.
 pub(crate) fn open(path: &Path, options: &Options) -> Option<PlanModel> {
     if !path.exists() {
         return None;

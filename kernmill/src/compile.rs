@@ -27,14 +27,16 @@ use std::os::unix::fs::PermissionsExt;
 /// let model = SourceModel::open(&SourceFiles::default(), FusedSet::builtin())?; // the embedded model
 /// let level = Target::Native.runnable_level(Preset::Faithful, &Silent)?;
 /// compile_plan(&model, &[level], &options, kernmill::NewFile::create_file(&path)?)?;
-/// let text: String = Model::open(&path)?.generate("A slice", &Default::default())?.collect::<Result<_, _>>()?;
+/// let pieces = Model::open(&path)?.generate("A slice", &Default::default())?;
+/// let text: String = pieces.collect::<Result<_, _>>()?;
 /// assert!(!text.is_empty());
 /// # Ok(())
 /// # }
 /// ```
 ///
 /// # Errors
-/// When the model cannot be compiled, a weight is unusable, the disk has no room, or the system refuses to write.
+/// When the model cannot be compiled, a weight is unusable, the disk has no room, or the system refuses to
+/// write.
 pub fn compile_plan(model: &SourceModel, levels: &[Level], options: &Options, file: NewFile) -> Result<()> {
     let threads = options.threads();
     let (tokenizer_json, end_tokens) = (model.tokenizer_json()?, model.end_tokens()?);
@@ -58,8 +60,8 @@ pub fn compile_plan(model: &SourceModel, levels: &[Level], options: &Options, fi
     write_plan(file, &writer, &weights, threads, &*options.observer)
 }
 
-/// Writes the plan that `writer` has put together, and packs its weights with `threads` threads. The file appears when it is whole, and
-/// nobody but its owner may write it.
+/// Writes the plan that `writer` has put together, and packs its weights with `threads` threads. The file
+/// appears when it is whole, and nobody but its owner may write it.
 ///
 /// # Errors
 /// When a weight is unusable, the disk has no room, or the system refuses to write.

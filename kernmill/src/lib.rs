@@ -1,10 +1,12 @@
-//! Language models on ordinary x86-64 CPUs: kernmill compiles a model to kernels for the CPU at hand, and runs it.
+//! Language models on ordinary x86-64 CPUs: kernmill compiles a model to kernels for the CPU at hand, and
+//! runs it.
 //!
 //! Three lines make a text:
 //!
 //! ```no_run
 //! # fn main() -> Result<(), kernmill::Error> {
-//! let model = kernmill::Model::open("gpt-oss-20b.plan")?; // a plan, a checkpoint's directory, or a GGUF file
+//! // A plan, a checkpoint's directory, or a GGUF file.
+//! let model = kernmill::Model::open("gpt-oss-20b.plan")?;
 //! for piece in model.generate("A slice is", &kernmill::Sampling::default())? {
 //!     print!("{}", piece?);
 //! }
@@ -21,13 +23,13 @@
 //! | [`Opened::prepare`] | [`Prepared`] | code for this CPU |
 //! | [`Prepared::load`] | [`Loaded`] | weights in memory, an [`Engine`] |
 //!
-//! [`Model`] takes all of them at once. The [`Engine`] runs many sequences together, with adapters of their own; what it computes for a
-//! sequence does not depend on the others.
+//! [`Model`] takes all of them at once. The [`Engine`] runs many sequences together, with adapters of their
+//! own; what it computes for a sequence does not depend on the others.
 //!
 //! # What it needs
 //!
-//! An x86-64 CPU with AVX2, on Linux. Models run in the memory that their weights take and a little more; [`Options::max_memory`] sets a
-//! limit. Nothing is ever downloaded.
+//! An x86-64 CPU with AVX2, on Linux. Models run in the memory that their weights take and a little more;
+//! [`Options::max_memory`] sets a limit. Nothing is ever downloaded.
 
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 

@@ -29,7 +29,8 @@ pub enum Located {
     Source(SourceFiles),
 }
 
-/// The files of a model that is compiled in this process. Without spec and weights, they stand for the embedded nano model.
+/// The files of a model that is compiled in this process. Without spec and weights, they stand for the
+/// embedded nano model.
 #[cfg(feature = "compiler")]
 #[derive(Clone, Debug, Default)]
 pub struct SourceFiles {
@@ -53,7 +54,8 @@ pub fn nano() -> Located {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # std::fs::write(dir.path().join("kernmill.toml"), kernmill::nano::SPEC).unwrap();
 /// # std::fs::write(dir.path().join("model.safetensors"), kernmill::nano::WEIGHTS).unwrap();
-/// let located = locate(dir.path())?; // a directory with a checkpoint; a plan, a GGUF file or a spec will do as well
+/// // A directory with a checkpoint. A plan, a GGUF file or a spec will do as well.
+/// let located = locate(dir.path())?;
 /// assert!(matches!(located, Located::Source(files) if files.weights.is_some()));
 /// # Ok(())
 /// # }
@@ -73,7 +75,8 @@ pub fn locate(path: &Path) -> Result<Located> {
     }
 }
 
-/// The error for a model at `path` that is no plan, in a kernmill without the compiler. `content` is what lies at `path`.
+/// The error for a model at `path` that is no plan, in a kernmill without the compiler. `content` is what
+/// lies at `path`.
 #[cfg(not(feature = "compiler"))]
 pub fn no_plan(path: &Path, content: &Content) -> Error {
     let is = match content {
@@ -112,7 +115,8 @@ pub fn of_spec(spec: &Path, weights: Option<&Path>) -> Result<SourceFiles> {
     with_spec(Some(spec.to_owned()), weights.map(checkpoint).transpose()?)
 }
 
-/// The model of the checkpoint at `path`, where [`look`] has found `content`. The spec is the file at `spec`, or the checkpoint's own.
+/// The model of the checkpoint at `path`, where [`look`] has found `content`. The spec is the file at `spec`,
+/// or the checkpoint's own.
 ///
 /// # Errors
 /// When there is no checkpoint, or nothing says what model it is and no spec is given.
@@ -233,7 +237,8 @@ fn checkpoint_in(path: &Path, content: Content) -> Result<PathBuf> {
     }
 }
 
-/// The spec that a checkpoint brings beside its weights, if it does not say by `config.json` or as GGUF file what it is.
+/// The spec that a checkpoint brings beside its weights, if it does not say by `config.json` or as GGUF file
+/// what it is.
 #[cfg(feature = "compiler")]
 fn own_spec(weights: &Path) -> Result<Option<PathBuf>> {
     if !weights.is_dir() {

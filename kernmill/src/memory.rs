@@ -38,13 +38,14 @@ fn enough_to_compile(available: Option<u64>) -> Result<()> {
 pub enum WeightsIn {
     /// In memory of their own.
     Memory,
-    /// In a mapped file, whose pages the system may drop and read again: what is in its cache already, or on a file system in memory, is not
-    /// taken once more.
+    /// In a mapped file, whose pages the system may drop and read again: what is in its cache already, or on
+    /// a file system in memory, is not taken once more.
     File,
 }
 
-/// Checks that there is memory enough to run `program`: KV cache and working memory of `threads` workers, and the weights unless they
-/// are mapped from a file. `limit` is a number of bytes that may not be exceeded; mapped weights count for it too.
+/// Checks that there is memory enough to run `program`: KV cache and working memory of `threads` workers, and
+/// the weights unless they are mapped from a file. `limit` is a number of bytes that may not be exceeded;
+/// mapped weights count for it too.
 ///
 /// # Errors
 /// When more is needed than is available, or than `limit`. The message says how much each part takes.

@@ -12,7 +12,8 @@ use kernmill_runtime::adapter::{Adapter, AdapterLoader};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Adapters that are added to a model's weights before these are packed, and the graph of the model that results.
+/// Adapters that are added to a model's weights before these are packed, and the graph of the model that
+/// results.
 pub struct Merge {
     /// The model's graph. A matrix that an adapter changes counts as stored in f32.
     pub graph: Graph,
@@ -87,7 +88,8 @@ impl Merge {
         Ok(MergedWeights::new(base, &model.graph, &self.changed, &self.deltas))
     }
 
-    /// One sentence for users that says what was merged and how many bytes the weights have now; `None` without adapters.
+    /// One sentence for users that says what was merged and how many bytes the weights have now; `None`
+    /// without adapters.
     pub fn note(&self, model: &SourceModel, bytes: u64) -> Option<String> {
         if self.changed.is_empty() {
             return None;

@@ -40,7 +40,8 @@ use std::time::Instant;
 ///
 /// let options = Options { threads: Some(1), ..Options::default() };
 /// let opened = Opened::open(nano(), &options)?; // or locate("gpt-oss-20b.plan")?
-/// let mut engine = opened.prepare(&options)?.load(&options, 128, 2)?.engine; // 2 sequences of up to 128 tokens
+/// // Two sequences of up to 128 tokens.
+/// let mut engine = opened.prepare(&options)?.load(&options, 128, 2)?.engine;
 /// let (a, b) = (engine.create()?, engine.create()?);
 /// let batch = [Entry::last(a, &[1, 2, 3]), Entry::silent(b, &[4])];
 /// engine.step(&batch, &|_worker: usize, row: LogitRow<'_>| assert_eq!((row.entry, row.token), (0, 2)))?;
@@ -69,8 +70,8 @@ pub struct OpenedSource {
 }
 
 impl Opened {
-    /// Opens the files of a model and checks everything but the weights. With [`Options::plan_cache`], a model that was compiled before
-    /// is a plan.
+    /// Opens the files of a model and checks everything but the weights. With [`Options::plan_cache`], a
+    /// model that was compiled before is a plan.
     ///
     /// # Errors
     /// When a file cannot be read or is wrong, or asks for what this CPU or version cannot do.
@@ -124,7 +125,8 @@ impl Opened {
         }
     }
 
-    /// A handle to the model's tokenizer, which a new thread begins to read now; `None` if the model has none.
+    /// A handle to the model's tokenizer, which a new thread begins to read now; `None` if the model has
+    /// none.
     pub fn tokenizer(&mut self) -> Option<TokenizerHandle> {
         match self {
             Opened::Plan(plan) => plan.tokenizer(),
@@ -260,7 +262,8 @@ impl Prepared {
         }
     }
 
-    /// Checks that there is memory enough, reads the weights, and starts an engine for `sequences` sequences of up to `context` tokens.
+    /// Checks that there is memory enough, reads the weights, and starts an engine for `sequences` sequences
+    /// of up to `context` tokens.
     ///
     /// # Errors
     /// When memory is short, an adapter does not fit, or weights cannot be read or used.

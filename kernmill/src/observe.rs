@@ -11,14 +11,15 @@ pub enum Unit {
     Unknown,
 }
 
-/// The progress of one piece of work, such as a bar on a terminal. The work ends when the value is dropped. Several threads may advance
-/// it at once.
+/// The progress of one piece of work, such as a bar on a terminal. The work ends when the value is dropped.
+/// Several threads may advance it at once.
 pub trait Progress: Sync {
     /// Adds `amount` units to what has been done.
     fn advance(&self, amount: u64);
 }
 
-/// Receives what a user may want to know while a model is opened: notes and progress. Every method does nothing by default.
+/// Receives what a user may want to know while a model is opened: notes and progress. Every method does
+/// nothing by default.
 ///
 /// ```
 /// use kernmill::observe::Observer;
@@ -39,7 +40,8 @@ pub trait Observer: Send + Sync {
         let _ = text;
     }
 
-    /// Is called when work of `total` units begins; `work` says what is done. The value that it returns is dropped at the end.
+    /// Is called when work of `total` units begins; `work` says what is done. The value that it returns is
+    /// dropped at the end.
     fn begin(&self, work: &str, unit: Unit, total: u64) -> Box<dyn Progress + '_> {
         let _ = (work, unit, total);
         Box::new(Silent)

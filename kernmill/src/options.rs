@@ -33,8 +33,8 @@ pub enum Target {
     Level(Level),
 }
 
-/// How a model is opened: target, compiler options, memory, threads, adapters. The default suits a program that makes one text at a
-/// time.
+/// How a model is opened: target, compiler options, memory, threads, adapters. The default suits a program
+/// that makes one text at a time.
 ///
 /// ```
 /// # fn main() -> Result<(), kernmill::Error> {
@@ -58,8 +58,9 @@ pub struct Options {
     pub regenerate: bool,
     /// Prompt tokens that are run at once; `None` takes 512, or what a plan was compiled for.
     pub chunk: Option<u32>,
-    /// Directory in which models that are compiled here are kept as plans, so that the next start takes seconds and no memory for packing;
-    /// `None` keeps nothing. A plan is about as large as the model's files, and stays until somebody deletes it.
+    /// Directory in which models that are compiled here are kept as plans, so that the next start takes
+    /// seconds and no memory for packing; `None` keeps nothing. A plan is about as large as the model's
+    /// files, and stays until somebody deletes it.
     #[cfg(feature = "compiler")]
     pub plan_cache: Option<PathBuf>,
     /// The program's name and version, for the plans that it writes.
@@ -67,7 +68,8 @@ pub struct Options {
     pub producer: &'static str,
     /// Worker threads; `None` takes one for each physical core that this process may use.
     pub threads: Option<usize>,
-    /// Most bytes that weights, KV cache and working memory may take together; `None` takes what is available.
+    /// Most bytes that weights, KV cache and working memory may take together; `None` takes what is
+    /// available.
     pub max_memory: Option<u64>,
     /// Adapters that are loaded with the model.
     pub adapters: Vec<AdapterSource>,
@@ -81,7 +83,8 @@ pub struct Options {
 pub struct CompileOptions {
     /// How weights, activations and KV cache are quantised.
     pub preset: Preset,
-    /// The family of CPUs that the code is tuned for; `None` is the CPU at hand. Tuning changes speed, never results.
+    /// The family of CPUs that the code is tuned for; `None` is the CPU at hand. Tuning changes speed, never
+    /// results.
     pub tuning: Option<Tuning>,
     /// Whether nodes of the graph are fused. Without fusion every node is a kernel of its own.
     pub fuse: bool,

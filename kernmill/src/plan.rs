@@ -24,7 +24,8 @@ impl PlanModel {
     /// Opens the plan at `path`, chooses the target to run, and maps the weights.
     ///
     /// # Errors
-    /// When the file is no plan, is damaged, may be written by other users (docs/user/security.md), or has no target that this CPU can run.
+    /// When the file is no plan, is damaged, may be written by other users (docs/user/security.md), or has no
+    /// target that this CPU can run.
     pub fn open(path: &Path, options: &Options) -> Result<PlanModel> {
         let start = Instant::now();
         let plan = Plan::open(path)?;
@@ -46,7 +47,8 @@ impl PlanModel {
 }
 
 impl PlanModel {
-    /// Weights that do not stay in memory are read from the disk for every token. On a file system in memory they do stay.
+    /// Weights that do not stay in memory are read from the disk for every token. On a file system in memory
+    /// they do stay.
     pub(crate) fn too_large_for_memory(&self, shape: KvShape, threads: usize) -> Option<String> {
         let program = self.image.program();
         let available = available_memory()?.saturating_sub(MemoryNeed::of(program, shape, threads).total());
@@ -117,7 +119,8 @@ fn own_image(plan: &Plan, options: &Options) -> Result<PlanImage> {
     Ok(plan.image(target)?)
 }
 
-/// With code generated anew, if that is asked for; and the seconds that it took since `start`. Nobody's spec is compiled unasked.
+/// With code generated anew, if that is asked for; and the seconds that it took since `start`. Nobody's spec
+/// is compiled unasked.
 #[cfg(feature = "compiler")]
 fn generated_image(plan: &Plan, options: &Options, start: Instant) -> Result<Option<(PlanImage, f64)>> {
     if !options.regenerate {

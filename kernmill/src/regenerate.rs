@@ -1,4 +1,5 @@
-//! A plan's program, generated anew from its spec: nothing of the file is executed, only its weights are read.
+//! A plan's program, generated anew from its spec: nothing of the file is executed, only its weights are
+//! read.
 
 use crate::error::{Error, Result};
 use crate::options::Options as OpenOptions;
@@ -23,16 +24,19 @@ const MAX_CHUNK: u32 = 4096;
 pub struct Origin {
     /// The model spec and the fused-op specs, which the plan holds as texts.
     pub source: SpecSource,
-    /// The graph that the plan computes. Where an adapter is baked in, its matrices are stored in other types than the spec says.
+    /// The graph that the plan computes. Where an adapter is baked in, its matrices are stored in other types
+    /// than the spec says.
     pub graph: Graph,
     /// The options that the compiler was given.
     pub options: Options,
 }
 
-/// Generates the program of `plan` for the CPU at hand, from the spec in the plan. Nothing of the file is executed.
+/// Generates the program of `plan` for the CPU at hand, from the spec in the plan. Nothing of the file is
+/// executed.
 ///
 /// # Errors
-/// When the spec in the plan is wrong, the plan's weights lie elsewhere than this version would put them, or this CPU lacks AVX2.
+/// When the spec in the plan is wrong, the plan's weights lie elsewhere than this version would put them, or
+/// this CPU lacks AVX2.
 pub fn regenerate(plan: &Plan, options: &OpenOptions) -> Result<Program> {
     crate::memory::check_compiler_memory()?;
     let mut origin = origin(plan, &|preset| options.target.runnable_level(preset, &*options.observer))?;
@@ -69,7 +73,8 @@ pub fn source(plan: &Plan) -> Result<SpecSource> {
     Ok(SpecSource { name, text, fused: fused_set(plan, plan.metadata())? })
 }
 
-/// What `plan` was compiled from, with the options that compile it again for the level that `level` gives for the plan's preset.
+/// What `plan` was compiled from, with the options that compile it again for the level that `level` gives for
+/// the plan's preset.
 ///
 /// # Errors
 /// When the spec in the plan is wrong, or `level` fails.
@@ -111,7 +116,8 @@ fn fused_set(plan: &Plan, metadata: &Metadata) -> Result<FusedSet> {
     Ok(FusedSet::from_texts(texts.iter().map(|(name, text)| (name.as_str(), *text)))?)
 }
 
-/// Whether a matrix was changed by an adapter that is baked in: it is packed in another format than the checkpoint's would be.
+/// Whether a matrix was changed by an adapter that is baked in: it is packed in another format than the
+/// checkpoint's would be.
 fn is_merged(graph: &Graph, metadata: &Metadata, name: &str) -> bool {
     let tensor = graph.tensors.iter().find(|tensor| tensor.name == name);
     let packed = metadata.tensors.iter().find(|tensor| tensor.name == name);

@@ -31,13 +31,14 @@ pub struct SpecSource {
     pub name: String,
     /// The text of the spec.
     pub text: String,
-    /// Fused-op specs: which nodes of the graph become one kernel, and ops and functions that the spec may use.
+    /// Fused-op specs: which nodes of the graph become one kernel, and ops and functions that the spec may
+    /// use.
     pub fused: FusedSet,
 }
 
 impl SpecSource {
-    /// The spec of a model: the spec file that is given, else the spec that its weights describe (a `config.json` or a GGUF
-    /// file's metadata), else the embedded model's.
+    /// The spec of a model: the spec file that is given, else the spec that its weights describe (a
+    /// `config.json` or a GGUF file's metadata), else the embedded model's.
     ///
     /// # Errors
     /// When a file cannot be read, or describes a model that is not supported.
@@ -135,11 +136,12 @@ pub struct SourceModel {
 }
 
 impl SourceModel {
-    /// Reads the spec and the headers of the checkpoint, and checks that they fit each other. Without spec and weights, the model is
-    /// the embedded one.
+    /// Reads the spec and the headers of the checkpoint, and checks that they fit each other. Without spec
+    /// and weights, the model is the embedded one.
     ///
     /// # Errors
-    /// When a file cannot be read or is wrong, a tensor is missing or has another shape, or too little memory is left to compile.
+    /// When a file cannot be read or is wrong, a tensor is missing or has another shape, or too little memory
+    /// is left to compile.
     pub fn open(given: &SourceFiles, fused: FusedSet) -> Result<SourceModel> {
         crate::memory::check_compiler_memory()?;
         let mut chat_template = None;
@@ -183,8 +185,8 @@ impl SourceModel {
         Ok(SourceModel { source, graph, checkpoint, texts, chat_template, embedded })
     }
 
-    /// The contents of the model's `tokenizer.json`, checked; `None` if the model has no tokenizer. A GGUF file's vocabulary is turned
-    /// into such a text.
+    /// The contents of the model's `tokenizer.json`, checked; `None` if the model has no tokenizer. A GGUF
+    /// file's vocabulary is turned into such a text.
     ///
     /// # Errors
     /// When the tokenizer cannot be read, is wrong, or is of a kind that is not supported.
@@ -196,7 +198,8 @@ impl SourceModel {
         Ok(json)
     }
 
-    /// A handle to the model's tokenizer, which a new thread begins to read now; `None` if the model has none.
+    /// A handle to the model's tokenizer, which a new thread begins to read now; `None` if the model has
+    /// none.
     pub fn tokenizer(&self) -> Option<TokenizerHandle> {
         let (texts, vocab) = (self.texts.clone(), self.graph.vocab as u32);
         let read = move || match texts.read() {
@@ -207,7 +210,8 @@ impl SourceModel {
         self.texts.exist().then(|| TokenizerHandle::start(read))
     }
 
-    /// Ids of the tokens that end a text of this model, from `generation_config.json`, `config.json`, the tokenizer or GGUF metadata.
+    /// Ids of the tokens that end a text of this model, from `generation_config.json`, `config.json`, the
+    /// tokenizer or GGUF metadata.
     ///
     /// # Errors
     /// When a file that names them cannot be read or is wrong.
@@ -215,8 +219,8 @@ impl SourceModel {
         Ok(self.texts.end_tokens(self.graph.vocab)?)
     }
 
-    /// The weight format of each matrix, which preset `fast` chooses by the weights; `None` for other presets. It reads all candidates,
-    /// which takes seconds for billions of weights.
+    /// The weight format of each matrix, which preset `fast` chooses by the weights; `None` for other
+    /// presets. It reads all candidates, which takes seconds for billions of weights.
     ///
     /// # Errors
     /// When weights cannot be read, or are no finite numbers.
@@ -231,8 +235,8 @@ impl SourceModel {
     }
 }
 
-/// The weight format of each matrix of `graph`, which preset `fast` chooses by `weights`; `None` for other presets. The work is shared by
-/// `threads` threads.
+/// The weight format of each matrix of `graph`, which preset `fast` chooses by `weights`; `None` for other
+/// presets. The work is shared by `threads` threads.
 ///
 /// # Errors
 /// When weights cannot be read, or are no finite numbers.

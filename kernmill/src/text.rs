@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
-/// A model that is ready to make text. The engine lives on a thread of its own. Clones share it, and several threads may use one clone.
-/// Texts are made one after the other.
+/// A model that is ready to make text. The engine lives on a thread of its own. Clones share it, and several
+/// threads may use one clone. Texts are made one after the other.
 ///
 /// ```
 /// # fn main() -> Result<(), kernmill::Error> {
@@ -37,7 +37,8 @@ pub struct Model {
     uses: Vec<AdapterUse>,
 }
 
-/// How a text is made: length, randomness, and where it ends. The default is temperature 0.6, top-p 0.9, seed 0 and at most 200 tokens.
+/// How a text is made: length, randomness, and where it ends. The default is temperature 0.6, top-p 0.9, seed
+/// 0 and at most 200 tokens.
 ///
 /// ```
 /// use kernmill::Sampling;
@@ -95,8 +96,9 @@ impl Sampling {
 }
 
 impl Model {
-    /// Opens a plan, a checkpoint's directory, a GGUF file, or a spec whose weights lie beside it. Plans start at once; other models are
-    /// compiled for this CPU first. The context is the model's longest, at most 4096 tokens.
+    /// Opens a plan, a checkpoint's directory, a GGUF file, or a spec whose weights lie beside it. Plans
+    /// start at once; other models are compiled for this CPU first. The context is the model's longest, at
+    /// most 4096 tokens.
     ///
     /// # Errors
     /// When a file is wrong, memory is short, or this CPU cannot run the model.
@@ -107,8 +109,8 @@ impl Model {
     /// Opens a model as [`Model::open`] does, with options, and with room for texts of `context` tokens.
     ///
     /// # Errors
-    /// When a file is wrong, memory is short, this CPU cannot run the model, the context is longer than the model's longest, or an
-    /// adapter cannot be loaded.
+    /// When a file is wrong, memory is short, this CPU cannot run the model, the context is longer than the
+    /// model's longest, or an adapter cannot be loaded.
     pub fn open_with(path: impl AsRef<Path>, options: &Options, context: Option<u32>) -> Result<Model> {
         Model::start(locate(path.as_ref())?, options, context)
     }
@@ -149,7 +151,8 @@ impl Model {
         Ok(Model { engine: EngineThread::of(engine)?, tokenizer, context, end_tokens, adapters, uses })
     }
 
-    /// The engine's thread, for work on token ids: several sequences at once, logits, adapters that come and go.
+    /// The engine's thread, for work on token ids: several sequences at once, logits, adapters that come and
+    /// go.
     ///
     /// ```
     /// # fn main() -> Result<(), kernmill::Error> {
@@ -185,7 +188,8 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the model has no tokenizer, the tokenizer cannot be used, or the text has more tokens than the context.
+    /// When the model has no tokenizer, the tokenizer cannot be used, or the text has more tokens than the
+    /// context.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         let tokenizer = self.tokenizer.as_ref().ok_or_else(|| {
             Error::BadInput("the model has no tokenizer: use token ids by way of the engine".to_owned())
@@ -193,8 +197,9 @@ impl Model {
         Ok(tokenizer.get()?.encode_within(text, true, self.context as usize)?)
     }
 
-    /// Continues a text. The iterator gives it piece by piece, and ends at an end token, a stop string, the limit of tokens, or when the
-    /// context is full. The text is made while the caller does something else; dropping the iterator ends it.
+    /// Continues a text. The iterator gives it piece by piece, and ends at an end token, a stop string, the
+    /// limit of tokens, or when the context is full. The text is made while the caller does something else;
+    /// dropping the iterator ends it.
     ///
     /// # Errors
     /// When the prompt is empty or too long, or a sampling parameter is out of range.
@@ -256,8 +261,9 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// What was generated, how long it took, and why it ended; [`StopReason::Caller`](kernmill_runtime::StopReason::Caller) if this call
-    /// ended it. `None` if it has failed.
+    /// What was generated, how long it took, and why it ended;
+    /// [`StopReason::Caller`](kernmill_runtime::StopReason::Caller) if this call ended it. `None` if it has
+    /// failed.
     pub fn summary(mut self) -> Option<Summary> {
         self.stop.store(true, Ordering::Relaxed);
         while !self.ended {

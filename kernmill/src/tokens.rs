@@ -1,4 +1,4 @@
-//! Reading token ids: a file with a JSON list of numbers.
+//! Token ids: reading a file with a JSON list of numbers, and whether a prompt fits the context.
 
 use crate::error::{Error, Result};
 use kernmill_os::files::read_named;
@@ -19,7 +19,38 @@ pub fn read(path: &Path, vocab: usize) -> Result<Vec<u32>> {
     parse(&text, vocab).map_err(|what| Error::input(path, what))
 }
 
-/// The ids of a JSON list. One element at a time is looked at: a list of them as values would take 30 times the memory.
+/// What helps when a prompt does not fit a context of `context` tokens, as the end of a message that states
+/// the context.
+pub fn what_helps(context: u32, longest: u32) -> String {
+    if context < longest {
+        format!(": shorten it, or raise --context (at most {longest}, the model's longest)")
+    } else {
+        ", the model's longest: shorten it".to_owned()
+    }
+}
+
+/// Checks that a prompt of `tokens` tokens has some, and that they fit a context of `context` tokens. The
+/// longest context of the model is `longest`.
+///
+/// # Errors
+/// When there are no tokens, or too many.
+pub fn check_length(tokens: usize, context: u32, longest: u32) -> Result<()> {
+    if tokens == 0 {
+        return Err(Error::BadInput(
+            "the prompt has no tokens, expected at least one to start from".to_owned(),
+        ));
+    }
+    if tokens > context as usize {
+        let help = what_helps(context, longest);
+        return Err(Error::BadInput(format!(
+            "the prompt has {tokens} tokens, the context holds {context}{help}"
+        )));
+    }
+    Ok(())
+}
+
+/// The ids of a JSON list. One element at a time is looked at: a list of them as values would take 30 times
+/// the memory.
 fn parse(text: &[u8], vocab: usize) -> std::result::Result<Vec<u32>, String> {
     let mut json = serde_json::Deserializer::from_slice(text);
     let ids = json.deserialize_seq(Ids { vocab }).and_then(|ids| json.end().map(|()| ids));

@@ -12,8 +12,8 @@ pub struct Usable {
     pub count: usize,
 }
 
-/// Threads that have a core of their own: the least of the CPUs this process may run on, its control group's quota, and the physical
-/// cores among those CPUs; at least 1.
+/// Threads that have a core of their own: the least of the CPUs this process may run on, its control group's
+/// quota, and the physical cores among those CPUs; at least 1.
 pub fn own_cores() -> usize {
     let usable = usable();
     usable.count.min(cores(&usable.cpus)).max(1)

@@ -1,10 +1,12 @@
 //! Files that lose bytes while they are mapped: the process ends with a message instead of a bus error.
 //!
-//! Reading a page that a mapped file no longer has, or that its disk cannot deliver, raises SIGBUS in the reading thread, in the midst of
-//! generated code: nothing can be saved. The handler looks whose page it was, writes one message and ends the process. It does nothing but
-//! load atomics, `write` and `_exit`, which are allowed in a handler. Faults of other memory go to the handler that was there before.
+//! Reading a page that a mapped file no longer has, or that its disk cannot deliver, raises SIGBUS in the
+//! reading thread, in the midst of generated code: nothing can be saved. The handler looks whose page it was,
+//! writes one message and ends the process. It does nothing but load atomics, `write` and `_exit`, which are
+//! allowed in a handler. Faults of other memory go to the handler that was there before.
 //!
-//! Mappings are entered here by a [`BusGuard`] each, whether or not the handler is there: [`crate::signals::install`] installs it.
+//! Mappings are entered here by a [`BusGuard`] each, whether or not the handler is there:
+//! [`crate::signals::install`] installs it.
 
 use crate::text::{shortened, visible};
 use std::sync::OnceLock;
@@ -13,10 +15,11 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering, fence};
 /// Bytes of a message, which names a file by at most [`crate::text::SHOWN_CHARS`] characters.
 const MESSAGE_BYTES: usize = 1024;
 
-/// A guarded mapping. Slots live for ever, so that the handler never reads memory that is something else by then.
+/// A guarded mapping. Slots live for ever, so that the handler never reads memory that is something else by
+/// then.
 struct Slot {
-    /// The number of the slot's user times [`STATES`], plus one of the states below. A handler that finds another value than it began
-    /// with has read two users' fields.
+    /// The number of the slot's user times [`STATES`], plus one of the states below. A handler that finds
+    /// another value than it began with has read two users' fields.
     state: AtomicUsize,
     start: AtomicUsize,
     end: AtomicUsize,
@@ -74,7 +77,8 @@ impl Block {
             // SAFETY: it was made above and is never freed.
             Ok(_) => unsafe { &*new },
             Err(other) => {
-                // SAFETY: nobody else has seen `new`; `other` was entered by another thread, and is never freed.
+                // SAFETY: nobody else has seen `new`; `other` was entered by another thread, and is never
+                // freed.
                 unsafe {
                     drop(Box::from_raw(new));
                     &*other
@@ -108,7 +112,8 @@ impl std::fmt::Debug for Slot {
 }
 
 impl BusGuard {
-    /// Guards `bytes` bytes from address `start` on, the mapping of the file called `name`; `advice` ends the message and says what to do.
+    /// Guards `bytes` bytes from address `start` on, the mapping of the file called `name`; `advice` ends the
+    /// message and says what to do.
     pub fn new(start: usize, bytes: usize, name: &str, advice: &str) -> BusGuard {
         let (slot, state) = claim();
         let name = visible(name);
@@ -155,8 +160,8 @@ fn claim() -> (&'static Slot, usize) {
 /// Installs the handler, once.
 pub(crate) fn install() {
     BEFORE.get_or_init(|| {
-        // SAFETY: sigaction is plain data, for which all zeros is a value; both live through the call. The handler has the type that
-        // SA_SIGINFO asks for.
+        // SAFETY: sigaction is plain data, for which all zeros is a value; both live through the call. The
+        // handler has the type that SA_SIGINFO asks for.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = handler as *const () as usize;

@@ -31,11 +31,12 @@ fn edx_of_leaf_7(bit: u32) -> bool {
     std::arch::x86_64::__cpuid_count(7, 0).edx >> bit & 1 == 1
 }
 
-/// Whether the operating system saves tile configuration and tile data (XCR0 bits 17 and 18). A process must still ask for permission
-/// to use them: the runtime does.
+/// Whether the operating system saves tile configuration and tile data (XCR0 bits 17 and 18). A process must
+/// still ask for permission to use them: the runtime does.
 fn tiles_enabled() -> bool {
     const TILES: u64 = 0b11 << 17;
-    // SAFETY: xgetbv is there when the CPU reports xsave and its use by the operating system, which this macro asks for.
+    // SAFETY: xgetbv is there when the CPU reports xsave and its use by the operating system, which this
+    // macro asks for.
     is_x86_feature_detected!("xsave") && unsafe { xcr0() } & TILES == TILES
 }
 

@@ -1,14 +1,16 @@
 //! Reading files that come from elsewhere, without waiting for them and within limits.
 //!
-//! A directory that somebody hands over may hold named pipes, devices and links to them. What is found in one is opened with
-//! [`open_regular`], which never waits, and read with [`read_regular`], which never reads more than its caller allows.
+//! A directory that somebody hands over may hold named pipes, devices and links to them. What is found in one
+//! is opened with [`open_regular`], which never waits, and read with [`read_regular`], which never reads more
+//! than its caller allows.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Opens a regular file for reading. Links are followed; a pipe, a device or a directory is refused without waiting for it.
+/// Opens a regular file for reading. Links are followed; a pipe, a device or a directory is refused without
+/// waiting for it.
 ///
 /// # Errors
 /// When the file cannot be opened, or is not a regular file.
@@ -51,7 +53,8 @@ pub fn read_regular_text(path: &Path, most: u64) -> io::Result<String> {
     text(read_regular(path, most)?)
 }
 
-/// The bytes of what was named itself, on a command line for example: a file, or a pipe, which is waited for; at most `most` of them.
+/// The bytes of what was named itself, on a command line for example: a file, or a pipe, which is waited for;
+/// at most `most` of them.
 ///
 /// # Errors
 /// When it cannot be opened or read, or brings more.

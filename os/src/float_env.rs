@@ -3,15 +3,18 @@
 use std::arch::asm;
 use std::marker::PhantomData;
 
-/// MXCSR as docs/dev/numerics.md takes it: rounds to nearest even, keeps subnormal numbers (neither FTZ nor DAZ), masks all exceptions.
+/// MXCSR as docs/dev/numerics.md takes it: rounds to nearest even, keeps subnormal numbers (neither FTZ nor
+/// DAZ), masks all exceptions.
 const STANDARD: u32 = 0x1f80;
 /// Bits of MXCSR that say what has happened, not what is to happen.
 const FLAGS: u32 = 0x3f;
 
-/// Gives the calling thread the standard floating-point environment until it is dropped, then the one it had before.
+/// Gives the calling thread the standard floating-point environment until it is dropped, then the one it had
+/// before.
 ///
-/// A host program may have set other rounding, or flush subnormal numbers to zero, for the thread that calls kernmill. All arithmetic
-/// that results depend on runs under this guard. Threads that are started under it inherit the standard environment.
+/// A host program may have set other rounding, or flush subnormal numbers to zero, for the thread that calls
+/// kernmill. All arithmetic that results depend on runs under this guard. Threads that are started under it
+/// inherit the standard environment.
 ///
 /// ```
 /// let _env = kernmill_os::float_env::FloatEnv::standard();
@@ -54,8 +57,8 @@ fn mxcsr() -> u32 {
 
 /// `value` is [`STANDARD`] or was read by [`mxcsr`], so that no reserved bit is set.
 fn set_mxcsr(value: u32) {
-    // SAFETY: the instruction loads four bytes, from `value`. The compiler takes the standard environment for granted, which this sets; another
-    // one is set only where the host program had it before.
+    // SAFETY: the instruction loads four bytes, from `value`. The compiler takes the standard environment for
+    // granted, which this sets; another one is set only where the host program had it before.
     unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack)) };
 }
 

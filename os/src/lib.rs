@@ -1,5 +1,5 @@
-//! What kernmill asks of the operating system and the CPU: memory maps, files that appear whole, threads, the floating-point
-//! environment, CPU features. Nothing here knows of models or plans.
+//! What kernmill asks of the operating system and the CPU: memory maps, files that appear whole, threads, the
+//! floating-point environment, CPU features. Nothing here knows of models or plans.
 
 pub mod affinity;
 pub mod bus;
@@ -11,6 +11,7 @@ pub mod output;
 pub mod proc;
 pub mod region;
 pub mod signals;
+pub mod stack;
 pub mod text;
 pub mod threads;
 pub mod tiles;

@@ -6,8 +6,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes that can be taken without swapping or being killed: the least of the system's `MemAvailable` and what every
-/// control group above this process leaves. `None` when neither can be read.
+/// Bytes that can be taken without swapping or being killed: the least of the system's `MemAvailable` and
+/// what every control group above this process leaves. `None` when neither can be read.
 pub fn available_memory() -> Option<u64> {
     let [system, groups] = ["meminfo", "self/cgroup"].map(|name| proc::text(name).unwrap_or_default());
     system_memory(&system).into_iter().chain(group_limits(&groups)).min()

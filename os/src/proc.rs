@@ -2,7 +2,10 @@
 //! nothing that is missing, cannot be read or makes no sense is an error.
 
 use crate::files::read_named;
-use std::path::Path;
+use std::ffi::{CStr, OsStr, c_char};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{self, Path, PathBuf};
 
 /// Most bytes of a file: the list of a process's mappings has some megabytes at most.
 const PROC_BYTES: u64 = 16 << 20;
@@ -16,6 +19,27 @@ pub fn text(name: &str) -> Option<String> {
 fn text_in(proc: &Path, name: &str) -> Option<String> {
     let bytes = read_named(&proc.join(name), PROC_BYTES).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The file of the program that this process runs.
+///
+/// # Errors
+/// When neither `/proc` nor the system's auxiliary vector names it.
+pub fn program_file() -> io::Result<PathBuf> {
+    // Without /proc only the path by which the process was started is known.
+    std::env::current_exe().or_else(|error| started_by().unwrap_or(Err(error)))
+}
+
+/// The path that this process was started by.
+fn started_by() -> Option<io::Result<PathBuf>> {
+    // SAFETY: asking has no preconditions.
+    let name = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const c_char;
+    if name.is_null() {
+        return None;
+    }
+    // SAFETY: the system gives every process this string, which ends with a NUL and stays where it is.
+    let name = unsafe { CStr::from_ptr(name) };
+    Some(path::absolute(OsStr::from_bytes(name.to_bytes())))
 }
 
 #[cfg(test)]
@@ -46,5 +70,12 @@ mod tests {
         std::fs::remove_dir_all(&dir).unwrap();
         assert_eq!(text_in(&dir, "meminfo"), None);
         assert!(text("self/status").is_none_or(|text| text.contains("Pid:")));
+    }
+
+    #[test]
+    fn the_program_knows_what_it_was_started_by() {
+        let file = |path: PathBuf| std::fs::canonicalize(path).unwrap();
+        assert_eq!(file(started_by().unwrap().unwrap()), file(std::env::current_exe().unwrap()));
+        assert_eq!(file(program_file().unwrap()), file(std::env::current_exe().unwrap()));
     }
 }

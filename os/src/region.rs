@@ -1,6 +1,7 @@
 //! Large aligned memory: the weight region, arenas and KV pools, and how much memory there is to take.
 //!
-//! A region starts at a multiple of 2 MiB and asks for huge pages, so that streaming through weights costs few TLB misses.
+//! A region starts at a multiple of 2 MiB and asks for huge pages, so that streaming through weights costs
+//! few TLB misses.
 
 use crate::bus::BusGuard;
 use std::fs::File;
@@ -94,8 +95,9 @@ impl Mapping {
         let head = (raw as usize).next_multiple_of(REGION_ALIGN) - raw as usize;
         let tail = reserved - head - mapped;
         let base = raw.cast::<u8>().wrapping_add(head);
-        // SAFETY: head and tail are parts of the mapping just made, outside `base..base + mapped`; all ends are page
-        // aligned. Advice and unmapping of them change nothing else; a refused advice (no huge pages) is harmless.
+        // SAFETY: head and tail are parts of the mapping just made, outside `base..base + mapped`; all ends
+        // are page aligned. Advice and unmapping of them change nothing else; a refused advice (no huge
+        // pages) is harmless.
         unsafe {
             if head > 0 {
                 libc::munmap(raw, head);
@@ -127,14 +129,15 @@ impl Mapping {
         };
         let offset = libc::off_t::try_from(offset).map_err(|_| RegionError::PastEnd { end, actual })?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a fresh inaccessible mapping at an address of the kernel's choice touches no memory of ours.
+        // SAFETY: a fresh inaccessible mapping at an address of the kernel's choice touches no memory of
+        // ours.
         let raw = unsafe { libc::mmap(std::ptr::null_mut(), reserved, libc::PROT_NONE, flags, -1, 0) };
         let start = match NonNull::new(raw.cast::<u8>()) {
             Some(start) if raw != libc::MAP_FAILED => start,
             _ => return Err(refused(std::io::Error::last_os_error())),
         };
-        // At a multiple of 2 MiB, as plans have their weights: huge pages of the file's cache can be mapped then. What is left of the
-        // reservation on both sides, a page at least, stays inaccessible.
+        // At a multiple of 2 MiB, as plans have their weights: huge pages of the file's cache can be mapped
+        // then. What is left of the reservation on both sides, a page at least, stays inaccessible.
         let before = (raw as usize + page as usize).next_multiple_of(REGION_ALIGN) - raw as usize;
         // SAFETY: `before + mapped` is less than what is reserved.
         let base = unsafe { start.add(before) };
@@ -143,7 +146,8 @@ impl Mapping {
         let mut mapping = Mapping { base, len: bytes, mapped, before, after, _guard: None };
         let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
         let address = base.as_ptr().cast();
-        // SAFETY: the new mapping replaces a part of the reservation, or fails and leaves it as it was; all ends are page aligned.
+        // SAFETY: the new mapping replaces a part of the reservation, or fails and leaves it as it was; all
+        // ends are page aligned.
         let placed = unsafe { libc::mmap(address, mapped, libc::PROT_READ, flags, file.as_raw_fd(), offset) };
         if placed == libc::MAP_FAILED {
             return Err(refused(std::io::Error::last_os_error()));
@@ -158,7 +162,8 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         let start = self.base.as_ptr().wrapping_sub(self.before);
-        // SAFETY: this value owns the mapping and what lies inaccessible around it; nothing refers to it any more.
+        // SAFETY: this value owns the mapping and what lies inaccessible around it; nothing refers to it any
+        // more.
         unsafe { libc::munmap(start.cast(), self.before + self.mapped + self.after) };
     }
 }
@@ -171,22 +176,25 @@ impl WeightRegion {
     /// Zeroed memory to pack weights into.
     ///
     /// # Errors
-    /// When the kernel refuses. Check [`crate::memory::available_memory`] before: an overcommitted mapping fails only when touched.
+    /// When the kernel refuses. Check [`crate::memory::available_memory`] before: an overcommitted mapping
+    /// fails only when touched.
     pub fn anonymous(bytes: usize) -> Result<WeightRegionMut, RegionError> {
         Mapping::anonymous(bytes).map(WeightRegionMut)
     }
 
     /// Maps `bytes` at `offset` (a multiple of the page size) of a file, at a multiple of 2 MiB.
     ///
-    /// If somebody shortens the file meanwhile, reading the lost part ends the process with a message that calls the file `name`.
+    /// If somebody shortens the file meanwhile, reading the lost part ends the process with a message that
+    /// calls the file `name`.
     ///
     /// # Errors
     /// When that part is not in the file or the kernel refuses.
     ///
     /// # Safety
-    /// As of every file mapping: nobody writes to that part of the file while the region lives. Nothing in the region protects it from other
-    /// processes. Where the file is not the caller's alone, what reads the region must take any bytes at any time, as kernels do, and
-    /// nothing may be concluded from a byte that is read twice.
+    /// As of every file mapping: nobody writes to that part of the file while the region lives. Nothing in
+    /// the region protects it from other processes. Where the file is not the caller's alone, what reads the
+    /// region must take any bytes at any time, as kernels do, and nothing may be concluded from a byte that
+    /// is read twice.
     pub unsafe fn map_file(
         file: &File,
         offset: u64,
@@ -196,14 +204,16 @@ impl WeightRegion {
         Mapping::file(file, offset, bytes, name).map(|mapping| Arc::new(WeightRegion(mapping)))
     }
 
-    /// Brings the whole huge page around byte `at` into memory. Where the file system has huge pages in its cache (Linux 6.16 for ext4), the file's part
-    /// lies on one from then on, also when it is written: a write by itself makes huge pages of what fills them alone. Anything else, also a byte
-    /// past the end, changes nothing.
+    /// Brings the whole huge page around byte `at` into memory. Where the file system has huge pages in its
+    /// cache (Linux 6.16 for ext4), the file's part lies on one from then on, also when it is written: a
+    /// write by itself makes huge pages of what fills them alone. Anything else, also a byte past the end,
+    /// changes nothing.
     pub fn populate_around(&self, at: usize) {
         let start = at / REGION_ALIGN * REGION_ALIGN;
         let bytes = REGION_ALIGN.min(self.0.mapped.saturating_sub(start));
         let address = self.0.base.as_ptr().wrapping_add(start);
-        // SAFETY: `start..start + bytes` is within the mapping, or empty; advice changes nothing but where it lies.
+        // SAFETY: `start..start + bytes` is within the mapping, or empty; advice changes nothing but where it
+        // lies.
         unsafe { libc::madvise(address.cast(), bytes, libc::MADV_POPULATE_READ) };
     }
 
@@ -224,8 +234,8 @@ impl WeightRegion {
 
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: `len` bytes are mapped and readable. This process writes none of them while the region lives; that no other one writes to a
-        // mapped file is what the caller of `map_file` has promised.
+        // SAFETY: `len` bytes are mapped and readable. This process writes none of them while the region
+        // lives; that no other one writes to a mapped file is what the caller of `map_file` has promised.
         unsafe { std::slice::from_raw_parts(self.0.base.as_ptr(), self.0.len) }
     }
 }
@@ -265,8 +275,9 @@ impl WeightRegionMut {
         unsafe { std::slice::from_raw_parts_mut(self.0.base.as_ptr(), self.0.len) }
     }
 
-    /// Moves what lies on small pages onto huge ones: a first touch finds few of these while files fill the memory. Whether all lies on such now, or the
-    /// system knows of none (Linux before 6.1, huge pages switched off); otherwise it had too little memory in pieces so large.
+    /// Moves what lies on small pages onto huge ones: a first touch finds few of these while files fill the
+    /// memory. Whether all lies on such now, or the system knows of none (Linux before 6.1, huge pages
+    /// switched off); otherwise it had too little memory in pieces so large.
     pub fn collapse(&mut self) -> bool {
         let base = self.0.base.as_ptr().cast();
         // SAFETY: the whole mapping is ours; advice changes nothing but where it lies.

@@ -1,4 +1,5 @@
-//! Showing texts that come from elsewhere: nothing in them moves a terminal's cursor, and messages that repeat them stay short.
+//! Showing texts that come from elsewhere: nothing in them moves a terminal's cursor, and messages that
+//! repeat them stay short.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -6,14 +7,15 @@ use std::fmt::Write as _;
 /// Characters that an error message repeats of a name or text from a file.
 pub const SHOWN_CHARS: usize = 200;
 
-/// Characters of a word of a message, as the exits show it: paths are shorter, and what is longer came from a file.
+/// Characters of a word of a message, as the exits show it: paths are shorter, and what is longer came from a
+/// file.
 pub const WORD_CHARS: usize = 1000;
 
 /// Characters of a whole message, as the exits show it.
 pub const MESSAGE_CHARS: usize = 8000;
 
-/// A text from elsewhere as it may be shown on a terminal: control characters and those that turn the writing direction become
-/// `\u{..}`; line ends and tabs stay.
+/// A text from elsewhere as it may be shown on a terminal: control characters and those that turn the writing
+/// direction become `\u{..}`; line ends and tabs stay.
 ///
 /// ```
 /// use kernmill_os::text::visible;
@@ -40,8 +42,8 @@ fn is_hidden(c: char) -> bool {
     turns || c.is_control() && !matches!(c, '\n' | '\t')
 }
 
-/// A message as it may be shown: [`visible`], its long words and itself cut at [`WORD_CHARS`] and [`MESSAGE_CHARS`].
-/// Messages repeat names from files, which have any length.
+/// A message as it may be shown: [`visible`], its long words and itself cut at [`WORD_CHARS`] and
+/// [`MESSAGE_CHARS`]. Messages repeat names from files, which have any length.
 ///
 /// ```
 /// use kernmill_os::text::message;

@@ -4,8 +4,8 @@ use std::thread::{Builder, Scope, scope};
 
 /// Does `work` on up to `threads` threads, the caller's included, and returns when all of them are done.
 ///
-/// Every call of `work` takes items from a common list until none is left. So where the system makes no more threads (`ulimit -u`, a
-/// control group's `pids.max`), fewer of them do it all.
+/// Every call of `work` takes items from a common list until none is left. So where the system makes no more
+/// threads (`ulimit -u`, a control group's `pids.max`), fewer of them do it all.
 pub fn share(threads: usize, work: impl Fn() + Sync) {
     share_with(threads, Builder::new, &work);
 }

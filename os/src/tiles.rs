@@ -7,8 +7,8 @@ const ARCH_REQ_XCOMP_PERM: libc::c_int = 0x1023;
 /// The component of tile data.
 const XFEATURE_XTILEDATA: libc::c_ulong = 18;
 
-/// Asks the kernel to let this process use tiles; its threads share the permission, later ones too. Asking again is harmless. Loading a
-/// program for the level `amx` asks.
+/// Asks the kernel to let this process use tiles; its threads share the permission, later ones too. Asking
+/// again is harmless. Loading a program for the level `amx` asks.
 ///
 /// # Errors
 /// When the CPU or the kernel has no tiles, or a thread's signal stack is too small for them.

@@ -1,7 +1,7 @@
 //! The kernel ABI: `extern "C" fn(args: *const Args, worker: *const Worker)`.
 //!
-//! A kernel is independent of the layer it serves: which weights, arena buffers, KV pools and tables it works on comes
-//! through [`Worker::operands`], absolute addresses in the order that the step lists them.
+//! A kernel is independent of the layer it serves: which weights, arena buffers, KV pools and tables it works
+//! on comes through [`Worker::operands`], absolute addresses in the order that the step lists them.
 
 use crate::adapter::LoraTargetEntry;
 use std::sync::atomic::AtomicU32;
@@ -28,8 +28,9 @@ pub struct Args {
     pub block_tables: [*const u32; 2],
     /// Entries per sequence in each block table.
     pub block_table_stride: [u32; 2],
-    /// `[slot][lora_target]`: what each adapter has at each LoRA target of the program ([`crate::program::ModelInfo::adapters`]). Null when no token of
-    /// the batch has an adapter at a LoRA target that the step looks at.
+    /// `[slot][lora_target]`: what each adapter has at each LoRA target of the program
+    /// ([`crate::program::ModelInfo::adapters`]). Null when no token of the batch has an adapter at a LoRA
+    /// target that the step looks at.
     pub adapter_table: *const LoraTargetEntry,
     /// Bytes from one slot's entries to the next's.
     pub adapter_stride: u64,
@@ -49,11 +50,13 @@ pub struct Worker {
     pub count: u32,
     /// This worker's own scratch, [`crate::program::Program::scratch_bytes`] long, 64-byte aligned.
     pub scratch: *mut u8,
-    /// `[COUNTERS]`, all 0 at the step's start. The first hands out work, the others count what the kernel likes.
+    /// `[COUNTERS]`, all 0 at the step's start. The first hands out work, the others count what the kernel
+    /// likes.
     pub counters: *const AtomicU32,
     /// Absolute addresses of the step's operands.
     pub operands: *const u64,
-    /// Worker 0's scratch: parts that its kernel leaves to all workers hold what they write for each other within a step.
+    /// Worker 0's scratch: parts that its kernel leaves to all workers hold what they write for each other
+    /// within a step.
     pub first_scratch: *mut u8,
 }
 
@@ -66,7 +69,8 @@ pub const COUNTERS: usize = 16;
 /// A generated kernel.
 pub type KernelFn = unsafe extern "C" fn(args: *const Args, worker: *const Worker);
 
-/// Version of everything a kernel and its caller agree on: bump on any change of [`Args`], [`Worker`], layouts or contracts.
+/// Version of everything a kernel and its caller agree on: bump on any change of [`Args`], [`Worker`],
+/// layouts or contracts.
 pub const ABI_VERSION: u32 = 3;
 
 /// One entry of a routing row: a token's chosen expert. A row is `[top_k]` of these in order of choice.

@@ -1,4 +1,5 @@
-//! Lists and texts of bounded length, for `#[serde(deserialize_with)]`: a byte of a file that means harm may stand for an element of a hundred.
+//! Lists and texts of bounded length, for `#[serde(deserialize_with)]`: a byte of a file that means harm may
+//! stand for an element of a hundred.
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use std::fmt;

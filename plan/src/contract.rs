@@ -1,7 +1,9 @@
-//! What a kernel asks of the steps that call it: the operands that it takes, and how far it reads and writes in each.
+//! What a kernel asks of the steps that call it: the operands that it takes, and how far it reads and writes
+//! in each.
 //!
-//! The generator derives a contract from the kernel's description and refuses a kernel whose body would leave it. The program checker
-//! holds every step to the contract of its kernel, so that a step cannot hand a kernel less memory than it touches.
+//! The generator derives a contract from the kernel's description and refuses a kernel whose body would leave
+//! it. The program checker holds every step to the contract of its kernel, so that a step cannot hand a
+//! kernel less memory than it touches.
 
 use crate::abi::LOGIT_SLAB;
 use crate::bounded;
@@ -31,8 +33,8 @@ pub enum Need {
     Weights {
         /// Bytes from their start on.
         bytes: u64,
-        /// Another operand, and at how many bytes behind its start these weights start: their tiles alternate with that operand's, and both are
-        /// read from there.
+        /// Another operand, and at how many bytes behind its start these weights start: their tiles alternate
+        /// with that operand's, and both are read from there.
         behind: Option<(u32, u64)>,
     },
     /// Weights of which a row is read for each token id.

@@ -1,8 +1,9 @@
 //! Geometry of the paged KV cache.
 //!
-//! Tokens live in blocks of 16. There is one block table per sequence and layer *kind*: a block id is valid in every
-//! layer of its kind and covers all KV heads of it. A layer's pool is `blocks * block_bytes` long. Within a block: a
-//! 64-byte header (room for scales), then per KV head K as `[head_dim][16 tokens]` and V as `[16 tokens][head_dim]`.
+//! Tokens live in blocks of 16. There is one block table per sequence and layer *kind*: a block id is valid
+//! in every layer of its kind and covers all KV heads of it. A layer's pool is `blocks * block_bytes` long.
+//! Within a block: a 64-byte header (room for scales), then per KV head K as `[head_dim][16 tokens]` and V as
+//! `[16 tokens][head_dim]`.
 
 use crate::bounded;
 use crate::limit::STEPS;

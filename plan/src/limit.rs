@@ -1,4 +1,5 @@
-//! Most bytes of each kind of file or text from elsewhere. Published files are far below; what is above is refused before it is parsed.
+//! Most bytes of each kind of file or text from elsewhere. Published files are far below; what is above is
+//! refused before it is parsed.
 
 /// A model's `config.json`, `generation_config.json` or `tokenizer_config.json`.
 pub const CONFIG_BYTES: u64 = 1 << 20;
@@ -10,11 +11,13 @@ pub const ADAPTER_HEADER_BYTES: u64 = 4 << 20;
 pub const HEADER_BYTES: u64 = 100_000_000;
 /// Regular expressions in an adapter's config that are more than plain names.
 pub const ADAPTER_PATTERNS: usize = 64;
-/// Adapters of an engine that are in memory or being loaded. Each has a mapping, of which a process may have 65,530 by default.
+/// Adapters of an engine that are in memory or being loaded. Each has a mapping, of which a process may have
+/// 65,530 by default.
 pub const ADAPTERS: usize = 8192;
 /// `tokenizer.json`: the largest published ones have 33 MB.
 pub const TOKENIZER_BYTES: u64 = 64 << 20;
-/// A part of `tokenizer.json` that lists components: its normalizer, pre-tokenizer, post-processor or decoder.
+/// A part of `tokenizer.json` that lists components: its normalizer, pre-tokenizer, post-processor or
+/// decoder.
 pub const TOKENIZER_PART_BYTES: u64 = 1 << 20;
 /// Components of such a part.
 pub const TOKENIZER_COMPONENTS: usize = 16;

@@ -12,13 +12,15 @@ pub const LOG2E: f32 = std::f32::consts::LOG2_E;
 pub const LN2_HI: f32 = f32::from_bits(0x3f31_7200);
 /// ln 2 - [`LN2_HI`].
 pub const LN2_LO: f32 = 1.428_606_8e-6;
-/// Coefficients of exp on [-ln2/2, ln2/2], highest degree first (Cephes `expf`, as published by S. L. Moshier: the last two are 1, 1).
+/// Coefficients of exp on [-ln2/2, ln2/2], highest degree first (Cephes `expf`, as published by S. L.
+/// Moshier: the last two are 1, 1).
 pub const EXP_POLY: [f32; 8] =
     [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5, 1.0, 1.0];
-/// The bits of sqrt(1/2): `log` takes a power of two out of its argument so that the rest lies from there up to sqrt(2).
+/// The bits of sqrt(1/2): `log` takes a power of two out of its argument so that the rest lies from there up
+/// to sqrt(2).
 pub const LOG_LOW: u32 = 0x3f35_04f3;
-/// Coefficients of P in `log(1 + f) = f - f*f/2 + f*f*f * P(f)`, f from sqrt(1/2)-1 to sqrt(2)-1, highest degree first: minimax to 2^-27
-/// of the logarithm.
+/// Coefficients of P in `log(1 + f) = f - f*f/2 + f*f*f * P(f)`, f from sqrt(1/2)-1 to sqrt(2)-1, highest
+/// degree first: minimax to 2^-27 of the logarithm.
 pub const LOG_POLY: [f32; 8] = [
     -0.078_653_18,
     0.128_792_66,
@@ -33,8 +35,8 @@ pub const LOG_POLY: [f32; 8] = [
 pub const TAIL_END: f32 = 14.0;
 /// Of the variable `(a - TAIL_MIDDLE) / (a + TAIL_MIDDLE)` of [`TAIL_POLY`].
 pub const TAIL_MIDDLE: f32 = 4.0;
-/// Coefficients of the normal distribution's tail beyond a, from 0 to [`TAIL_END`], divided by `exp(-a*a/2)`; highest degree first:
-/// minimax to 2^-23.6 of it.
+/// Coefficients of the normal distribution's tail beyond a, from 0 to [`TAIL_END`], divided by `exp(-a*a/2)`;
+/// highest degree first: minimax to 2^-23.6 of it.
 pub const TAIL_POLY: [f32; 10] = [
     -6.630_208e-5,
     -1.695_976_8e-4,
@@ -57,6 +59,6 @@ pub const GELU_CUBIC: f32 = 0.044_715;
 pub const INT4_MIN: f32 = -8.0;
 /// Largest integer of int4.
 pub const INT4_MAX: f32 = 7.0;
-/// What a block's farthest element is divided by, negated, for the scales that fitting an int4 block tries. The first is plain symmetric
-/// scaling to [-7, 7].
+/// What a block's farthest element is divided by, negated, for the scales that fitting an int4 block tries.
+/// The first is plain symmetric scaling to [-7, 7].
 pub const INT4_DIVISORS: [f32; 8] = [7.0, 7.25, 7.5, 7.75, 8.0, 8.25, 8.5, 8.75];

@@ -3,7 +3,8 @@
 use crate::program::CodeBlob;
 use crate::target::Level;
 
-/// Symbol of `extern "C" fn(start: *const u8, steps: u64)`, which reads `steps * read_step` bytes from `start` on.
+/// Symbol of `extern "C" fn(start: *const u8, steps: u64)`, which reads `steps * read_step` bytes from
+/// `start` on.
 pub const READ: &str = "read";
 /// Symbol of `extern "C" fn(iterations: u64)`, which multiplies and adds int8 values in registers.
 pub const MULTIPLY: &str = "multiply";

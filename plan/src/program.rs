@@ -1,4 +1,5 @@
-//! A program: the part of a plan that is specific to one target. Steps, their operands, the memory plan, the code.
+//! A program: the part of a plan that is specific to one target. Steps, their operands, the memory plan, the
+//! code.
 
 use crate::adapter::Adapters;
 use crate::bounded;
@@ -49,7 +50,8 @@ pub struct ModelInfo {
     pub adapters: Option<Adapters>,
 }
 
-/// A rotary table: row `p` is `[cos(p*f_0)..cos(p*f_{h-1}), sin(p*f_0)..]`, each times `factor`; see docs/dev/numerics.md.
+/// A rotary table: row `p` is `[cos(p*f_0)..cos(p*f_{h-1}), sin(p*f_0)..]`, each times `factor`; see
+/// docs/dev/numerics.md.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RopeTable {
     /// `[head_dim / 2]` inverse frequencies.
@@ -93,7 +95,8 @@ pub struct Routing {
     pub experts: u32,
 }
 
-/// An arena buffer and the steps over which it is live. Steps are numbered through `steps` and then `logit_steps`.
+/// An arena buffer and the steps over which it is live. Steps are numbered through `steps` and then
+/// `logit_steps`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Buffer {
     /// Name for listings.
@@ -118,14 +121,15 @@ pub struct Step {
     /// Operands in the order that the kernel expects.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub operands: Vec<Operand>,
-    /// Which of the arena buffers (indices into [`TokenClass::buffers`]) the step reads and writes, for the checker.
+    /// Which of the arena buffers (indices into [`TokenClass::buffers`]) the step reads and writes, for the
+    /// checker.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub reads: Vec<u32>,
     /// See `reads`.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub writes: Vec<u32>,
-    /// LoRA targets that it serves, index into [`Adapters::lora_targets`]: it runs only when a token of the batch has an adapter at one of
-    /// them. Empty: it always runs.
+    /// LoRA targets that it serves, index into [`Adapters::lora_targets`]: it runs only when a token of the
+    /// batch has an adapter at one of them. Empty: it always runs.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub lora_targets: Vec<u32>,
     /// What it reads and computes, for reports.
@@ -134,22 +138,27 @@ pub struct Step {
     pub prefetch: PrefetchHint,
 }
 
-/// Where workers begin to read in a step, so that one that waits for the step before can fetch it ahead. No kernel depends on it.
+/// Where workers begin to read in a step, so that one that waits for the step before can fetch it ahead. No
+/// kernel depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrefetchHint {
-    /// Operands (indices into [`Step::operands`], all [`Operand::Weights`]) that every worker reads whole before anything else.
+    /// Operands (indices into [`Step::operands`], all [`Operand::Weights`]) that every worker reads whole
+    /// before anything else.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub whole: Vec<u32>,
     /// What work items read, in the order of their numbers.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub parts: Vec<PrefetchRange>,
-    /// Of these parts' items, how many are handed out in equal shares: worker `i` of `n` begins with item `shared * i / n`.
+    /// Of these parts' items, how many are handed out in equal shares: worker `i` of `n` begins with item
+    /// `shared * i / n`.
     pub shared: u32,
-    /// Index into [`TokenClass::routings`] when the parts are experts' matrices: the lowest id chosen comes first.
+    /// Index into [`TokenClass::routings`] when the parts are experts' matrices: the lowest id chosen comes
+    /// first.
     pub routing: Option<u32>,
 }
 
-/// Consecutive work items, or runs of them that a worker takes together, and the weights that they read one behind the other.
+/// Consecutive work items, or runs of them that a worker takes together, and the weights that they read one
+/// behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrefetchRange {
     /// Index into [`Step::operands`] of the weights.
@@ -167,7 +176,8 @@ pub struct PrefetchRange {
 pub struct StepWork {
     /// Bytes of weights that it reads once, whatever the batch.
     pub shared_bytes: u64,
-    /// Bytes of weights for each row of the batch (of the slab, for logits), such as a row of the embedding table.
+    /// Bytes of weights for each row of the batch (of the slab, for logits), such as a row of the embedding
+    /// table.
     pub row_bytes: u64,
     /// Multiply-adds of matrices for each row.
     pub row_macs: u64,

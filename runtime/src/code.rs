@@ -35,8 +35,8 @@ pub enum CodeError {
 pub(crate) struct ExecutableCode(Mmap);
 
 impl ExecutableCode {
-    /// Copies `bytes` to anonymous memory, checks that the *copy* has the expected hash (the source may be a file mapping
-    /// that someone changes), and only then makes it executable.
+    /// Copies `bytes` to anonymous memory, checks that the *copy* has the expected hash (the source may be a
+    /// file mapping that someone changes), and only then makes it executable.
     pub(crate) fn load(bytes: &[u8], expected: &blake3::Hash) -> Result<ExecutableCode, CodeError> {
         let refused = |source| CodeError::Map { bytes: bytes.len(), source };
         let mut copy = MmapMut::map_anon(bytes.len().max(1)).map_err(refused)?;

@@ -18,9 +18,11 @@ pub struct GenerateParams {
     pub adapters: Vec<AdapterUse>,
     /// How to choose them.
     pub sampler: SamplerParams,
-    /// Strings that end the text; they are not part of it. One that is exactly a special token's text also stands for that token.
+    /// Strings that end the text; they are not part of it. One that is exactly a special token's text also
+    /// stands for that token.
     pub stop: Vec<String>,
-    /// Tokens that end the text; they are not part of it. [`crate::tokenizer::Tokenizer::end_tokens`] has the usual ones.
+    /// Tokens that end the text; they are not part of it. [`crate::tokenizer::Tokenizer::end_tokens`] has the
+    /// usual ones.
     pub stop_tokens: Vec<u32>,
     /// Whether special tokens are part of the text, as the vocabulary spells them.
     pub shows_special: bool,
@@ -71,15 +73,16 @@ impl Summary {
 }
 
 impl Engine {
-    /// Generates from a prompt of token ids in a sequence of its own. `on_text` gets text as it comes: whole characters,
-    /// nothing that may belong to a stop string. It is called for every token, also with an empty text, so that a caller can end the
-    /// generation at any. Without a tokenizer there is no text, only [`Summary::tokens`].
+    /// Generates from a prompt of token ids in a sequence of its own. `on_text` gets text as it comes: whole
+    /// characters, nothing that may belong to a stop string. It is called for every token, also with an empty
+    /// text, so that a caller can end the generation at any. Without a tokenizer there is no text, only
+    /// [`Summary::tokens`].
     ///
     /// The text continues the prompt's: a first piece that begins a word begins with its space.
     ///
     /// # Errors
-    /// When the prompt is empty, too long or has ids past the vocabulary, stop strings are given without a tokenizer,
-    /// sampling parameters are out of range, or no sequence is free.
+    /// When the prompt is empty, too long or has ids past the vocabulary, stop strings are given without a
+    /// tokenizer, sampling parameters are out of range, or no sequence is free.
     pub fn generate(
         &mut self,
         prompt: &[u32],
@@ -95,7 +98,8 @@ impl Engine {
         Ok(generation.into_summary())
     }
 
-    /// Runs the prompt; [`Generation::next_piece`] then makes the text, piece by piece. See [`Engine::generate`].
+    /// Runs the prompt; [`Generation::next_piece`] then makes the text, piece by piece. See
+    /// [`Engine::generate`].
     ///
     /// # Errors
     /// As those of [`Engine::generate`].
@@ -313,7 +317,8 @@ impl Text {
         Ok((released.text, released.stop))
     }
 
-    /// What was held back, unless a stop string in the text has ended it; and the reason for the end, which may be found in it.
+    /// What was held back, unless a stop string in the text has ended it; and the reason for the end, which
+    /// may be found in it.
     fn finish(&mut self, engine: &Engine, stop: StopReason) -> Result<(String, StopReason), EngineError> {
         let Some(tokenizer) = engine.tokenizer()? else { return Ok((String::new(), stop)) };
         if self.stops.is_spent() {

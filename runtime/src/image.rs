@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 /// A plan in memory. Several engines may share one through [`Arc`]s of its weights.
 ///
-/// An engine calls the machine code in it, and nothing can check machine code. So an image comes from a plan file whose owner and
-/// permissions allow its code to run ([`crate::Plan::image`]), or from somebody who vouches for the code ([`PlanImage::generated`]).
+/// An engine calls the machine code in it, and nothing can check machine code. So an image comes from a plan
+/// file whose owner and permissions allow its code to run ([`crate::Plan::image`]), or from somebody who
+/// vouches for the code ([`PlanImage::generated`]).
 #[derive(Clone, Debug)]
 pub struct PlanImage {
     program: Program,
@@ -22,9 +23,10 @@ impl PlanImage {
     /// An image of a program that was generated in this process, without tokenizer and chat template.
     ///
     /// # Safety
-    /// When an engine of this image runs a step, the program's code is what kernmill's generator made for exactly this program: functions
-    /// of the kernel ABI ([`kernmill_plan::abi`]) that read and write only what the operands, the batch and the scratch give them. For
-    /// code that came out of `kernmill_compiler::pipeline::compile`, nothing else needs to be shown.
+    /// When an engine of this image runs a step, the program's code is what kernmill's generator made for
+    /// exactly this program: functions of the kernel ABI ([`kernmill_plan::abi`]) that read and write only
+    /// what the operands, the batch and the scratch give them. For code that came out of
+    /// `kernmill_compiler::pipeline::compile`, nothing else needs to be shown.
     ///
     /// Safe code cannot bring code of its own:
     ///

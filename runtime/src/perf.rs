@@ -29,7 +29,8 @@ fn map(base: usize, symbols: &[Symbol]) -> String {
     })
 }
 
-/// Everybody can write to the directory: what lies there under the name, a link perhaps, is removed and never written through.
+/// Everybody can write to the directory: what lies there under the name, a link perhaps, is removed and never
+/// written through.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),

@@ -2,8 +2,9 @@
 
 /// Watches a stream for stop strings; text that may be the start of one is held back.
 ///
-/// The first stop string to be complete ends the text, and of several that end with the same byte the longest. So the result does not
-/// depend on how the text is cut into pieces, and a text takes time in proportion to its length.
+/// The first stop string to be complete ends the text, and of several that end with the same byte the
+/// longest. So the result does not depend on how the text is cut into pieces, and a text takes time in
+/// proportion to its length.
 #[derive(Clone, Debug)]
 pub struct StopMatcher {
     stops: Vec<Stop>,

@@ -1,4 +1,5 @@
-//! The store of adapters under load: what is loaded, replaced and dropped while sequences run touches none of them.
+//! The store of adapters under load: what is loaded, replaced and dropped while sequences run touches none of
+//! them.
 
 use crate::harness::Model;
 use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
@@ -189,7 +190,8 @@ fn a_sequence_keeps_its_adapter_when_it_is_forked_and_the_name_goes() {
     }
 }
 
-/// Slots by hand and those of the store do not touch: neither gets what the other has, and nobody gets an empty one.
+/// Slots by hand and those of the store do not touch: neither gets what the other has, and nobody gets an
+/// empty one.
 #[test]
 fn placed_adapters_have_slots_of_their_own() {
     let files = Files::read();

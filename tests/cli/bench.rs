@@ -72,8 +72,8 @@ fn bytes_are_those_of_the_weights_and_the_keys_in_view() {
     let weights = report["decode_bytes"].as_f64().unwrap();
     let results = report["results"].as_array().unwrap();
     let at = |n: usize, name: &str| results[n][name].as_f64().unwrap();
-    // The f16 cache of one token: 4 layers, keys and values. 1 to 4 keys are in view, 2.5 on average; at depth 64 more,
-    // but no more than 64 in the half of the layers that have this window.
+    // The f16 cache of one token: 4 layers, keys and values. 1 to 4 keys are in view, 2.5 on average; at
+    // depth 64 more, but no more than 64 in the half of the layers that have this window.
     let key = at(0, "cache_bytes_per_token") / 2.5;
     assert_eq!(key % 16.0, 0.0, "{report:#}");
     assert_eq!(at(2, "cache_bytes_per_token"), (66.5 + 64.0) / 2.0 * key, "{report:#}");

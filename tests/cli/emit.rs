@@ -48,7 +48,8 @@ fn an_object_file_has_the_code_of_the_program() {
         assert_eq!(kernmill(&[&command[..], &options].concat()).text(), "");
         assert_has_code(&fs::read(&path).unwrap(), &program(NANO, preset, level));
     }
-    // Of a plan it is the plan's own code, and there is no other way to one of preset fast without the weights.
+    // Of a plan it is the plan's own code, and there is no other way to one of preset fast without the
+    // weights.
     let compile = ["compile", "spec.toml", "--weights", ".", "--preset", "fast", "--target", "native"];
     sandbox.run(&[&compile[..], &["-o", "a.plan"]].concat()).text();
     sandbox.run(&[&compile[..], &["--emit", "obj", "-o", "a.o"]].concat()).text();

@@ -67,7 +67,8 @@ fn check_tells_measured_times_and_each_reason_once() {
     assert!(reasons.iter().all(|reason| !reason.contains("x86-64")), "{text}");
 }
 
-/// The trials are a process of their own: one that has too little memory ends, and the one that started it does not.
+/// The trials are a process of their own: one that has too little memory ends, and the one that started it
+/// does not.
 #[test]
 fn trials_answer_in_lines_and_keep_to_their_memory() {
     let mish = fs::read_to_string(format!("{}/{EXAMPLES}/mish.toml", env!("CARGO_MANIFEST_DIR")));
@@ -129,7 +130,8 @@ fn wrong_specs_are_shown_with_their_place() {
     sandbox.refuses(&["--fused", "empty"], &["no .toml files in it"]);
 }
 
-/// A plan keeps the fused-op specs that it was compiled with: its code can be generated anew, and the same input gives the same bytes.
+/// A plan keeps the fused-op specs that it was compiled with: its code can be generated anew, and the same
+/// input gives the same bytes.
 #[test]
 fn plans_keep_their_fused_op_specs() {
     let sandbox = Sandbox::of("llama-plain");

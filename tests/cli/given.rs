@@ -1,11 +1,13 @@
-//! MODEL: the same model given as directory, file of it, GGUF file, plan and spec, told apart by content; and what is none of them.
+//! MODEL: the same model given as directory, file of it, GGUF file, plan and spec, told apart by content; and
+//! what is none of them.
 
 use super::{Sandbox, kernmill};
 use crate::gguf::convert::convert;
 use crate::gguf::writer::BF16;
 use std::fs;
 
-/// A checkpoint's directory `model` with a GGUF file and a plan of it beside; their names say nothing of their kinds.
+/// A checkpoint's directory `model` with a GGUF file and a plan of it beside; their names say nothing of
+/// their kinds.
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::of("gptoss-base");
     fs::create_dir(sandbox.path("model")).unwrap();

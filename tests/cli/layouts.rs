@@ -1,4 +1,5 @@
-//! Directories and files as people have them that are no checkpoint, and configs that are not understood: one line that helps.
+//! Directories and files as people have them that are no checkpoint, and configs that are not understood: one
+//! line that helps.
 
 use super::{Ran, Sandbox};
 use std::fs;

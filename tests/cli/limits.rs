@@ -1,4 +1,5 @@
-//! Plans that do not fit: on the disk, or in memory. The files of these tests are sparse: they are large, and take no space.
+//! Plans that do not fit: on the disk, or in memory. The files of these tests are sparse: they are large, and
+//! take no space.
 
 use super::Sandbox;
 use crate::hostile::targets::plan::sign_plan;
@@ -95,7 +96,8 @@ fn weights_that_exceed_the_memory_are_noted() {
     assert_eq!(noted.contains(NOTE), !lies_in_memory(&file), "{noted}");
     assert!(!run(&sandbox, "a.plan", &["-q"]).contains("note:"), "-q is quiet about it");
 
-    // SAFETY: the name is a string that ends with a NUL; the call makes a new descriptor, which nothing else owns.
+    // SAFETY: the name is a string that ends with a NUL; the call makes a new descriptor, which nothing else
+    // owns.
     let file = unsafe { File::from_raw_fd(libc::memfd_create(c"plan".as_ptr(), 0)) };
     assert!(lies_in_memory(&file));
     file.set_permissions(Permissions::from_mode(0o600)).unwrap();

@@ -1,4 +1,5 @@
-//! Options are never ignored: one that does nothing for what was given is refused, by its name and with the reason.
+//! Options are never ignored: one that does nothing for what was given is refused, by its name and with the
+//! reason.
 
 use super::Sandbox;
 

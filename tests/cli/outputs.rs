@@ -1,4 +1,5 @@
-//! Outputs that are no plain files, or are not named for the first time: what is there is written through, kept or refused.
+//! Outputs that are no plain files, or are not named for the first time: what is there is written through,
+//! kept or refused.
 
 use super::Sandbox;
 use crate::harness::{program, shell};
@@ -149,7 +150,8 @@ fn leftovers_of_any_kind_keep_nobody_from_writing() {
     fs::create_dir(sandbox.path(".a.plan.4194999.2.unfinished")).unwrap();
     let strange = sandbox.files();
     sandbox.run(&[COMPILE, &["a.plan"]].concat()).text();
-    // A process with the number of the one that left them, as in containers; the second time there is a plan to replace.
+    // A process with the number of the one that left them, as in containers; the second time there is a plan
+    // to replace.
     let script = r#"for n in 0 1 2 3; do echo half > ".a.plan.$$.$n.unfinished"; done
         exec "$0" compile spec.toml --weights . -q -o a.plan"#;
     for _ in 0..2 {

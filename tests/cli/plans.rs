@@ -119,7 +119,8 @@ fn code_of_other_users_is_not_run() {
     let sandbox = Sandbox::with_plan(&[]);
     let trusted = sandbox.plan_logits(&[]);
     if chown(sandbox.path("a.plan"), Some(1234), None).is_err() {
-        // Nobody but root gives files away; for others, root's own are trusted, and the rule's tests have the rest.
+        // Nobody but root gives files away; for others, root's own are trusted, and the rule's tests have the
+        // rest.
         return assert!(fs::metadata(sandbox.path("a.plan")).unwrap().uid() != 0);
     }
     let arguments = ["logits", "a.plan", "--tokens", "ids.json", "--out", "out.safetensors"];

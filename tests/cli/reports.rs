@@ -10,7 +10,7 @@ const REPORTS: [(&[&str], &str); 9] = [
         &["bench", ".", "--pp", "2", "--tg", "1", "--repeat", "1", "--read", "1M", "--json"],
         "kernmill.bench/1",
     ),
-    (&["explain", ".", "--json"], "kernmill.explain/1"),
+    (&["explain", ".", "--json"], "kernmill.explain/2"),
     (&["inspect", ".", "--json"], "kernmill.inspect-model/1"),
     (&["inspect", "a.plan", "--json"], "kernmill.inspect-plan/1"),
     (&["compile", "spec.toml", "--dry-run", "--json"], "kernmill.dry-run/1"),

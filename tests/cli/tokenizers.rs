@@ -1,4 +1,5 @@
-//! Models with tokenizers: which texts they take, by which tokens they end, and what works without a tokenizer.
+//! Models with tokenizers: which texts they take, by which tokens they end, and what works without a
+//! tokenizer.
 
 use super::{Ran, Sandbox, kernmill};
 use crate::gguf::convert::convert;

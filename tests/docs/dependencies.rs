@@ -1,4 +1,5 @@
-//! What other people's code comes along: its licences, where it comes from, and what must not be among it. `deny.toml` has the lists.
+//! What other people's code comes along: its licences, where it comes from, and what must not be among it.
+//! `deny.toml` has the lists.
 
 use super::root;
 use serde_json::Value;
@@ -27,7 +28,8 @@ fn packages() -> Vec<Value> {
     packages
 }
 
-/// Whether one of the alternatives of a licence expression is allowed: `OR` and `/` part them, all of what `AND` joins is needed.
+/// Whether one of the alternatives of a licence expression is allowed: `OR` and `/` part them, all of what
+/// `AND` joins is needed.
 fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
     let expression = expression.replace('/', " OR ");
     let is_allowed = |licence: &str| allowed.contains(&licence.trim());

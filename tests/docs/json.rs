@@ -12,7 +12,7 @@ const REPORTS: [(&str, &str); 12] = [
     ("kernmill.run/1", "run --prompt hi -n 2"),
     ("kernmill.run/1", "run --prompt hi -n 2 --lora a=lora"),
     ("kernmill.bench/1", "bench --pp 2 --tg 1 --repeat 1 --read 1M --profile"),
-    ("kernmill.explain/1", "explain"),
+    ("kernmill.explain/2", "explain"),
     ("kernmill.inspect-model/1", "inspect"),
     ("kernmill.inspect-plan/1", "inspect nano.plan"),
     ("kernmill.dry-run/1", "compile --dry-run"),

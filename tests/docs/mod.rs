@@ -1,4 +1,5 @@
-//! Documents that cannot rot: their paths exist, their commands work, and what they claim of the workspace holds.
+//! Documents that cannot rot: their paths exist, their commands work, and what they claim of the workspace
+//! holds.
 
 mod commands;
 mod commit;

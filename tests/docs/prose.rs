@@ -11,7 +11,8 @@ const MOST: usize = 40;
 /// Most columns of a line of prose.
 const COLUMNS: usize = 110;
 
-/// Paragraphs and list items of a document, each as one line. Tables, headings, pictures and blocks of code are left out.
+/// Paragraphs and list items of a document, each as one line. Tables, headings, pictures and blocks of code
+/// are left out.
 fn paragraphs(text: &str) -> Vec<String> {
     let (mut found, mut open, mut in_code) = (Vec::new(), String::new(), false);
     for line in text.lines().chain([""]) {

@@ -1,4 +1,5 @@
-//! `docs/user/cli.md` is what the program's help says, as Markdown. `UPDATE_EXPECT=1 cargo test --test main docs::reference` blesses changes.
+//! `docs/user/cli.md` is what the program's help says, as Markdown. `UPDATE_EXPECT=1 cargo test --test main
+//! docs::reference` blesses changes.
 
 use super::commands::{help, listed};
 use expect_test::expect_file;

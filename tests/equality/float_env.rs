@@ -1,4 +1,5 @@
-//! A host program with another floating-point environment gets the same bits, and has its environment afterwards.
+//! A host program with another floating-point environment gets the same bits, and has its environment
+//! afterwards.
 
 use super::{Case, PRESETS, assert_bits, engine, logits, options};
 use kernmill_compiler::interp::RawTensor;

@@ -1,4 +1,5 @@
-//! One order of arithmetic: compiled plans give the interpreter's logits bit for bit, however the work is cut up.
+//! One order of arithmetic: compiled plans give the interpreter's logits bit for bit, however the work is cut
+//! up.
 
 mod adapters;
 mod float_env;
@@ -79,7 +80,8 @@ impl Case {
     }
 }
 
-/// Choices for preset `fast` with both formats in one kernel: of each three candidates, the second stays int8.
+/// Choices for preset `fast` with both formats in one kernel: of each three candidates, the second stays
+/// int8.
 fn mixed(graph: &Graph) -> FormatChoices {
     let mut choices = FormatChoices::assumed(graph);
     choices.list.iter_mut().skip(1).step_by(3).for_each(|choice| choice.format = WeightFormat::Int8);
@@ -184,7 +186,8 @@ fn random_models_give_the_interpreters_bits_fused_or_not() {
     }
 }
 
-/// Batches of one token, of a few and of many, several workers, either end of the memory against a page that faults.
+/// Batches of one token, of a few and of many, several workers, either end of the memory against a page that
+/// faults.
 #[test]
 fn random_models_stay_inside_their_operands() {
     let levels = Level::supported();
@@ -318,8 +321,9 @@ fn chunks_threads_and_neighbours_change_no_bit() {
     }
 }
 
-/// The window's last tokens see three segments of keys at once, and a tile of tokens ends in other segments than it begins in. What a lone token sees is one
-/// segment, two and three, each a work item of its own where there is no window.
+/// The window's last tokens see three segments of keys at once, and a tile of tokens ends in other segments
+/// than it begins in. What a lone token sees is one segment, two and three, each a work item of its own where
+/// there is no window.
 #[test]
 fn long_contexts_give_the_interpreters_bits() {
     let window = Some(ATTENTION_SEGMENT as u32 + 2);
@@ -352,8 +356,9 @@ fn long_contexts_give_the_interpreters_bits() {
     }
 }
 
-/// Experts whose rows of weights are several chunks of panels long, the last whole or not: what is decoded beside a product is what the next one takes, with
-/// one group of rows and with many, in units of one pair of tiles and of two.
+/// Experts whose rows of weights are several chunks of panels long, the last whole or not: what is decoded
+/// beside a product is what the next one takes, with one group of rows and with many, in units of one pair of
+/// tiles and of two.
 #[test]
 fn long_rows_give_the_interpreters_bits() {
     for (hidden, inner) in [(960, 1440), (1472, 1024)] {

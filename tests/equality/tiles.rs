@@ -1,5 +1,6 @@
-//! Whole programs for `amx` on a CPU without tiles: every call of a micro-kernel that uses tiles goes to the interpreter of machine code, which
-//! runs the micro-kernel's own bytes on copies of its operands; everything else, the 512-bit micro-kernels too, runs on the CPU.
+//! Whole programs for `amx` on a CPU without tiles: every call of a micro-kernel that uses tiles goes to the
+//! interpreter of machine code, which runs the micro-kernel's own bytes on copies of its operands; everything
+//! else, the 512-bit micro-kernels too, runs on the CPU.
 
 use super::{Case, assert_bits, engine, logits, options};
 use crate::kernels::machine::{Machine, Memory, Region};
@@ -70,7 +71,8 @@ unsafe extern "C" fn interpret(a: u64, b: u64, c: u64, d: u64, e: u64, ukernel: 
     });
 }
 
-/// Makes every micro-kernel of the program that uses tiles a jump to [`interpret`], so that a CPU with AVX-512 can run the program.
+/// Makes every micro-kernel of the program that uses tiles a jump to [`interpret`], so that a CPU with
+/// AVX-512 can run the program.
 fn divert(program: &mut Program, ukernels: &[MicroKernel]) {
     let code = &mut program.code;
     code.bytes.resize(code.bytes.len().next_multiple_of(64), 0xcc);
@@ -113,7 +115,8 @@ fn tile_ukernels(program: &Program, stride_and_gap: &[(usize, usize, usize)]) ->
     ukernels
 }
 
-/// Tiles, stride and gap of the gemms of gate and up in units of 32, of single and of paired tiles of down, and of unfused matrices.
+/// Tiles, stride and gap of the gemms of gate and up in units of 32, of single and of paired tiles of down,
+/// and of unfused matrices.
 const GEMMS: [(usize, usize, usize); 3] = [(2, 256, 128), (1, 64, 0), (2, 128, 64)];
 
 /// Runs a prompt in these pieces for `amx`, and compares with the graph interpreter.

@@ -1,4 +1,5 @@
-//! Fused-op specs: the examples of docs/user/fused-ops.md, each held to the interpreter's bits; the schema; the commands.
+//! Fused-op specs: the examples of docs/user/fused-ops.md, each held to the interpreter's bits; the schema;
+//! the commands.
 
 mod pairs;
 mod repeats;

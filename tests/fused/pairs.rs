@@ -1,7 +1,8 @@
-//! Random pairs of a rule and a model: fused and unfused kernels give the interpreter's bits between guard pages, or the rule is refused.
+//! Random pairs of a rule and a model: fused and unfused kernels give the interpreter's bits between guard
+//! pages, or the rule is refused.
 //!
-//! `KERNMILL_PAIRS` says how many, `KERNMILL_SEED` where they begin. What a kernel touches beyond its operands ends the process with a
-//! signal; the pair at work is in `target/tmp/pair-SEED`.
+//! `KERNMILL_PAIRS` says how many, `KERNMILL_SEED` where they begin. What a kernel touches beyond its
+//! operands ends the process with a signal; the pair at work is in `target/tmp/pair-SEED`.
 
 use crate::hostile::targets::trial::{Trial, adapter, difference};
 use kernmill_compiler::fuse::{FusedSet, FusedSpec, fuse};
@@ -18,7 +19,8 @@ use std::path::Path;
 
 /// Pairs that the test suite tries.
 const PAIRS: u64 = 2000;
-/// Pairs that went wrong once: three matrices that meet in panels, of q8 and of bf16 rows; values for the cache that the prologue makes.
+/// Pairs that went wrong once: three matrices that meet in panels, of q8 and of bf16 rows; values for the
+/// cache that the prologue makes.
 const FOUND: [u64; 4] = [3253, 7276, 7478, 3842];
 /// Tokens of a run.
 const TOKENS: usize = 26;

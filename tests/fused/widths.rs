@@ -1,4 +1,5 @@
-//! Rules whose matrices have other widths, or another order, than those of the built-in rules: one kernel has parts with heads and parts without.
+//! Rules whose matrices have other widths, or another order, than those of the built-in rules: one kernel has
+//! parts with heads and parts without.
 
 use super::{Case, PRESETS, uses};
 use kernmill_compiler::fuse::{FusedSet, FusedSpec};
@@ -46,7 +47,8 @@ match = [
 outputs = ["product", "quant_out"]
 "#;
 
-/// A layer of attention with heads of `head_dim`, gated by a matrix of `gate` rows, and a dense MLP of width `inner`.
+/// A layer of attention with heads of `head_dim`, gated by a matrix of `gate` rows, and a dense MLP of width
+/// `inner`.
 fn model(head_dim: usize, gate: usize, inner: usize) -> Graph {
     let text = format!(
         r#"
@@ -116,7 +118,8 @@ node = [
     lower(&Spec::parse("widths.toml", &text).unwrap()).unwrap()
 }
 
-/// The lowest and the highest level that the machine has, each preset, tokens one by one and several at a time: the interpreter's bits.
+/// The lowest and the highest level that the machine has, each preset, tokens one by one and several at a
+/// time: the interpreter's bits.
 fn check(case: &Case, set: &FusedSet, what: &str) {
     let levels = Level::supported();
     for preset in PRESETS {
@@ -135,7 +138,8 @@ fn with(rule: &str) -> FusedSet {
     FusedSet::builtin().with(vec![FusedSpec::parse("rule.toml", rule).unwrap()]).unwrap()
 }
 
-/// Gates narrower than a head, wider, and no multiple of it; a multiple of 32 each, so that every preset takes them.
+/// Gates narrower than a head, wider, and no multiple of it; a multiple of 32 each, so that every preset
+/// takes them.
 #[test]
 fn heads_and_other_widths_share_a_kernel() {
     let into_buffers = with(GATED);

@@ -85,8 +85,9 @@ fn a_model_of_every_type_gives_the_logits_of_the_values_in_its_file() {
     }
 }
 
-/// A file of several types, and the file of what its blocks stand for: the same logits where weights are as stored, and where they are rounded
-/// to int8 logits that are nearer to those, because blocks say what their elements are multiples of.
+/// A file of several types, and the file of what its blocks stand for: the same logits where weights are as
+/// stored, and where they are rounded to int8 logits that are nearer to those, because blocks say what their
+/// elements are multiples of.
 #[test]
 fn types_may_differ_between_matrices_and_between_layers() {
     let tokens = read(&fixture("models.safetensors"), "tokens", u32::from_le_bytes);
@@ -117,7 +118,8 @@ fn widened(of: &Writer) -> Writer {
     widened
 }
 
-/// Every element of a block is its first one plus a multiple of the step, up to what the additions of f32 lose.
+/// Every element of a block is its first one plus a multiple of the step, up to what the additions of f32
+/// lose.
 #[test]
 fn elements_of_every_type_lie_at_multiples_of_their_step() {
     for (seed, kind) in KINDS.iter().enumerate() {

@@ -124,7 +124,8 @@ impl Converter<'_> {
         }
     }
 
-    /// A bf16 tensor: matrices in the chosen type, vectors in F32. With `head`, the halves of each head are interleaved.
+    /// A bf16 tensor: matrices in the chosen type, vectors in F32. With `head`, the halves of each head are
+    /// interleaved.
     fn copy(&mut self, from: &str, to: &str, head: Option<usize>) {
         let view = self.checkpoint.tensor(from).unwrap();
         let [rows, cols] = *view.shape() else { return self.copy_as_f32(from, to, |_| true) };

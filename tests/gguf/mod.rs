@@ -192,7 +192,8 @@ fn inputs_behind_the_last_attention_stay_f32_where_the_matrix_is_in_blocks() {
 fn llama_3s_frequency_factors_are_recognised() {
     let mut writer = convert("llama-plain", BF16);
     writer.set("llama.rope.freq_base", 500_000f32);
-    // Wavelengths under 2048 tokens are kept, those over 8192 stretched by 8; between them the frequency is interpolated.
+    // Wavelengths under 2048 tokens are kept, those over 8192 stretched by 8; between them the frequency is
+    // interpolated.
     let factors = (0..16).map(|i| {
         let wavelength = std::f64::consts::TAU * 500_000f64.powf(f64::from(i) / 16.0);
         let smooth = ((8192.0 / wavelength - 1.0) / 3.0).clamp(0.0, 1.0);

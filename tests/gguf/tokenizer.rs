@@ -69,7 +69,8 @@ fn texts_become_the_files_tokens_and_come_back() {
     assert_eq!(tokenizer(&with_end).encode("hi", true).unwrap(), [262, 261, 263]);
 }
 
-/// Words that a name's pre-tokenizer cuts a text into, shown by tokens: every cut keeps two letters from joining.
+/// Words that a name's pre-tokenizer cuts a text into, shown by tokens: every cut keeps two letters from
+/// joining.
 fn cuts_digits(pre: &str) -> usize {
     tokenizer(&writer(pre)).encode("1234", false).unwrap().len()
 }
@@ -171,7 +172,8 @@ fn end_tokens_are_those_of_keys_and_names() {
     assert!(error.contains("tokenizer.ggml.eos_token_id"), "{error}");
 }
 
-/// A SentencePiece vocabulary: <unk>, <s>, </s>, a line's end and the bytes of é as bytes, then pieces with scores.
+/// A SentencePiece vocabulary: <unk>, <s>, </s>, a line's end and the bytes of é as bytes, then pieces with
+/// scores.
 pub fn pieces() -> Writer {
     let pieces: [(&str, f32); 12] = [
         ("\u{2581}", -1000.0),

@@ -1,4 +1,5 @@
-//! What several test modules need: the built program, a checkpoint directory made into an engine, tensors out of oracle files.
+//! What several test modules need: the built program, a checkpoint directory made into an engine, tensors out
+//! of oracle files.
 
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::gguf::{Gguf, is_gguf};

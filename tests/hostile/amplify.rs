@@ -1,6 +1,8 @@
-//! Small inputs that ask for much: every list element of every format a thousand times, every text a thousand times as long.
+//! Small inputs that ask for much: every list element of every format a thousand times, every text a thousand
+//! times as long.
 //!
-//! What a reader takes is held to what it is given: memory of 64 times the input and 16 MiB, time in proportion. Refusing is fine.
+//! What a reader takes is held to what it is given: memory of 64 times the input and 16 MiB, time in
+//! proportion. Refusing is fine.
 
 use super::grow::{Node, TIMES, grown_text, long, times, tried};
 use super::targets::{Part, adapter, assemble, sign_plan, sound_parts};
@@ -30,10 +32,11 @@ const BYTES: u64 = 16 << 20;
 const SECONDS_EACH: f64 = 2e-6;
 const SECONDS: f64 = 1.0;
 
-/// Gives an input to a reader and holds what it takes to what it was given. The input is on disk while it runs.
+/// Gives an input to a reader and holds what it takes to what it was given. The input is on disk while it
+/// runs.
 fn hold(name: &str, input: &[u8], read: &dyn Fn(&[u8])) {
-    // The tokenizer library may panic, which its caller contains. The first message with a backtrace reads the test binary's symbols, which are
-    // larger than any input.
+    // The tokenizer library may panic, which its caller contains. The first message with a backtrace reads
+    // the test binary's symbols, which are larger than any input.
     static SYMBOLS: Once = Once::new();
     SYMBOLS.call_once(|| drop(Backtrace::force_capture().to_string()));
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("amplify-{name}"));
@@ -464,7 +467,8 @@ fn lists_of_token_ids() {
     ids("long.json", format!("[{}]", "1".repeat(3_000_000)));
     ids("deep.json", "[".repeat(3_000_000));
     ids("huge.json", format!("[{}1]", "1,".repeat(10_000_000)));
-    // Kilobytes that the program takes for two ids, and 64 times the largest file besides would be 400 MB more.
+    // Kilobytes that the program takes for two ids, and 64 times the largest file besides would be 400 MB
+    // more.
     for (name, status) in [("few", 0), ("many", 2), ("long", 2), ("deep", 2), ("huge", 2)] {
         let script =
             r#"ulimit -v 400000; ulimit -t 20; exec "$0" logits --tokens "$1" --out "$2" --threads 1 -q"#;

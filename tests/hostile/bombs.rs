@@ -130,7 +130,8 @@ fn programs_of_many_parts_are_refused_in_time() {
     assert!(check_program(&program).is_err());
 }
 
-/// Every step of a compiled model, with every other kernel of it, and with every operand of it somewhere else.
+/// Every step of a compiled model, with every other kernel of it, and with every operand of it somewhere
+/// else.
 #[test]
 fn steps_that_are_not_their_kernels_are_refused() {
     let (sound, _) = sound_program();
@@ -158,7 +159,8 @@ fn steps_that_are_not_their_kernels_are_refused() {
             });
         }
     }
-    // Kernels of layers that differ in their window alone take each other's operands, and a norm has no more than a line of weights.
+    // Kernels of layers that differ in their window alone take each other's operands, and a norm has no more
+    // than a line of weights.
     assert!(refused * 10 > tried * 9, "{refused} of {tried}");
     let mut program = sound.clone();
     program.scratch_bytes = 0;
@@ -195,7 +197,8 @@ fn functions_of_functions_do_not_multiply_without_a_limit() {
     drop_on("fused", fused(&text));
 }
 
-/// Orders of commutative inputs, and of nodes that can stand for each other, in a pattern whose guard refuses every match.
+/// Orders of commutative inputs, and of nodes that can stand for each other, in a pattern whose guard refuses
+/// every match.
 #[test]
 fn patterns_that_fit_in_many_ways_are_given_up() {
     let guard =

@@ -99,7 +99,8 @@ impl Node {
         times(self.bytes())
     }
 
-    /// Gives `out` every document in which one part of this one has grown. `twice`: also those in which a key occurs many times.
+    /// Gives `out` every document in which one part of this one has grown. `twice`: also those in which a key
+    /// occurs many times.
     pub fn grown(&self, twice: bool, out: &mut dyn FnMut(Node)) {
         match self {
             Node::Plain(_) => {}
@@ -165,7 +166,8 @@ fn quoted(text: &str) -> String {
     serde_json::to_string(text).expect("a text")
 }
 
-/// Gives `out` every text in which a line or a word of this one is there a thousand times, side by side or apart.
+/// Gives `out` every text in which a line or a word of this one is there a thousand times, side by side or
+/// apart.
 pub fn grown_text(text: &str, out: &mut dyn FnMut(String)) {
     let lines: Vec<&str> = text.lines().collect();
     for at in tried(lines.len()) {

@@ -1,4 +1,5 @@
-//! Counts the heap bytes of each thread of the test binary, so that tests can bound what an input takes. Allocations past a limit fail.
+//! Counts the heap bytes of each thread of the test binary, so that tests can bound what an input takes.
+//! Allocations past a limit fail.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -10,7 +11,8 @@ pub struct Counting;
 static ALLOCATOR: Counting = Counting;
 
 thread_local! {
-    /// Bytes that this thread has allocated less those it has freed; freeing others' memory makes it negative.
+    /// Bytes that this thread has allocated less those it has freed; freeing others' memory makes it
+    /// negative.
     static LIVE: Cell<i64> = const { Cell::new(0) };
     /// Largest value of `LIVE` since the last call of [`peak_of`].
     static PEAK: Cell<i64> = const { Cell::new(0) };
@@ -18,8 +20,8 @@ thread_local! {
     static LIMIT: Cell<i64> = const { Cell::new(i64::MAX) };
 }
 
-/// Lets this thread have so many more bytes than it has now. An allocation past that fails, which ends the process unless the code asked
-/// whether there is room.
+/// Lets this thread have so many more bytes than it has now. An allocation past that fails, which ends the
+/// process unless the code asked whether there is room.
 pub fn limit(bytes: i64) {
     LIMIT.set(LIVE.get().saturating_add(bytes));
 }
@@ -34,8 +36,8 @@ fn add(bytes: i64) {
     PEAK.set(PEAK.get().max(live));
 }
 
-// SAFETY: every call is passed on to the system's allocator as it is, or fails as an allocator may; the counters are plain thread-local cells that neither
-// allocate nor have destructors.
+// SAFETY: every call is passed on to the system's allocator as it is, or fails as an allocator may; the
+// counters are plain thread-local cells that neither allocate nor have destructors.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !has_room(layout.size()) {

@@ -1,7 +1,8 @@
 //! Bytes from outside that mean harm: every reader refuses them without a panic, a hang, or much memory.
 //!
-//! The committed corpus is replayed, then mutated: a fixed number of times with a fixed seed, or for `KERNMILL_SECONDS` with a seed that
-//! is printed and that `KERNMILL_SEED` gives again. docs/dev/fuzzing.md has the fuzzing proper.
+//! The committed corpus is replayed, then mutated: a fixed number of times with a fixed seed, or for
+//! `KERNMILL_SECONDS` with a seed that is printed and that `KERNMILL_SEED` gives again. docs/dev/fuzzing.md
+//! has the fuzzing proper.
 
 mod amplify;
 mod bombs;
@@ -157,7 +158,8 @@ fn run(target: &Target, data: &[u8]) {
     assert!(bytes < MAX_BYTES, "target {} took {bytes} bytes for {}", target.name, path.display());
 }
 
-/// Name of the file in which a target's nameless inputs lie one behind the other, each behind its length in 4 bytes, lowest first.
+/// Name of the file in which a target's nameless inputs lie one behind the other, each behind its length in 4
+/// bytes, lowest first.
 const PACK: &str = "found.pack";
 
 /// The committed inputs of a target, in a fixed order.

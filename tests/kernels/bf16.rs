@@ -1,5 +1,5 @@
-//! The micro-kernels of bf16 products: every version of the host, and that for tiles in the interpreter of machine code and, if the host has any,
-//! on tiles, against plain loops.
+//! The micro-kernels of bf16 products: every version of the host, and that for tiles in the interpreter of
+//! machine code and, if the host has any, on tiles, against plain loops.
 
 use super::machine::{Machine, Memory, Region, flushed_fma};
 use super::{Code, Tiles, choose, name, versions};
@@ -323,7 +323,8 @@ fn infinities_and_nans_go_where_they_should() {
     }
 }
 
-/// `vdpbf16ps`, which CPUs without tiles may have, multiplies and adds as `tdpbf16ps` does: odd elements first, then even ones.
+/// `vdpbf16ps`, which CPUs without tiles may have, multiplies and adds as `tdpbf16ps` does: odd elements
+/// first, then even ones.
 #[test]
 fn the_interpreters_bf16_arithmetic_is_the_cpus() {
     use iced_x86::code_asm::{CodeAssembler, rdi, rdx, rsi, zmm0, zmm1, zmmword_ptr};

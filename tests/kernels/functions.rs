@@ -1,4 +1,5 @@
-//! How accurate the functions of expressions are, over every exponent, and that each has one result everywhere.
+//! How accurate the functions of expressions are, over every exponent, and that each has one result
+//! everywhere.
 
 use super::rows::{EDGES, assert_same, call_map};
 use super::{Code, choose, name, versions};
@@ -13,7 +14,8 @@ use std::fs;
 /// Elements of a row; the sample is whole rows.
 const ROW: usize = 1024;
 
-/// 128 numbers of every exponent and sign (zeros, denormals, infinities and NaNs among them), edges, and everyday numbers.
+/// 128 numbers of every exponent and sign (zeros, denormals, infinities and NaNs among them), edges, and
+/// everyday numbers.
 fn sample() -> Vec<f32> {
     let mut rng = Rng::with_seed(17);
     let mut sample = EDGES.to_vec();

@@ -1,4 +1,5 @@
-//! `Decode`, `GemmQ8` and `GemmDecode` against scalar loops written from docs/dev/numerics.md and the contract in their file.
+//! `Decode`, `GemmQ8` and `GemmDecode` against scalar loops written from docs/dev/numerics.md and the
+//! contract in their file.
 
 use super::ukernels::{aligned, bytes_of, bytes_of_mut, integer, normal, random_tile};
 use super::{Code, interpret, name, ukernel_code, versions_anywhere};
@@ -147,7 +148,8 @@ fn decoding_matches_the_packed_format() {
                         let args = [scales as u64, data as u64, out.as_mut_ptr() as u64, blocks as u64];
                         interpret(&code, &[tile], &mut [&mut *out], &args);
                     } else {
-                        // SAFETY: the blocks lie within the tile's planes; `out` has room for a chunk of blocks.
+                        // SAFETY: the blocks lie within the tile's planes; `out` has room for a chunk of
+                        // blocks.
                         unsafe {
                             let f: Decode = std::mem::transmute(code.address(0));
                             f(scales, data, out.as_mut_ptr(), blocks as u64);
@@ -406,7 +408,8 @@ fn decoding_beside_a_gemm_changes_neither() {
                         let written = &mut [bytes_of_mut(sums), &mut *out];
                         return interpret(&code, &[weights, panel, tile], written, &args);
                     }
-                    // SAFETY: a chunk from block `first` on lies in the tile's planes; `out` has room for a decoded one.
+                    // SAFETY: a chunk from block `first` on lies in the tile's planes; `out` has room for a
+                    // decoded one.
                     unsafe {
                         let f: GemmDecode = std::mem::transmute(code.address(0));
                         f(

@@ -1,7 +1,9 @@
-//! Every version of every micro-kernel with each operand between pages that fault, at exactly the sizes of its contract.
+//! Every version of every micro-kernel with each operand between pages that fault, at exactly the sizes of
+//! its contract.
 //!
-//! Inputs are read-only while the micro-kernel runs. Contents are random bytes (any scale, any NaN). What lies between the pieces of an
-//! operand, and what a micro-kernel only writes, differs from run to run: results must not depend on it, and what lies between stays.
+//! Inputs are read-only while the micro-kernel runs. Contents are random bytes (any scale, any NaN). What
+//! lies between the pieces of an operand, and what a micro-kernel only writes, differs from run to run:
+//! results must not depend on it, and what lies between stays.
 
 use super::fence::Flush;
 use super::operands::{Contents, call, operands};
@@ -28,7 +30,8 @@ fn run(code: &Code, index: usize, ukernel: &MicroKernel, numbers: &[u64], what: 
         for (flush, between) in [(Flush::End, 0), (Flush::Start, 0), (Flush::End, 0x7f), (Flush::Start, 0xff)]
         {
             let operands = operands(&contract, numbers, flush, between, contents);
-            // SAFETY: the memory is what the contract asks for; anything beyond faults, which is what is tested.
+            // SAFETY: the memory is what the contract asks for; anything beyond faults, which is what is
+            // tested.
             around(&mut || unsafe { call(code.address(index), &operands) });
             let mut results = Vec::new();
             for (param, operand) in contract.iter().zip(&operands) {

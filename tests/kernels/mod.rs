@@ -1,5 +1,6 @@
-//! Generated code against plain definitions, on every level that this machine can run; on others too, in an interpreter of machine code, what multiplies q8
-//! rows by panels or by adjacent tiles, attention, and what uses AMX.
+//! Generated code against plain definitions, on every level that this machine can run; on others too, in an
+//! interpreter of machine code, what multiplies q8 rows by panels or by adjacent tiles, attention, and what
+//! uses AMX.
 
 mod attention;
 mod bf16;
@@ -23,8 +24,9 @@ use kernmill_plan::target::Level;
 use machine::{Machine, Memory, Region};
 use memmap2::{Mmap, MmapMut};
 
-/// Every level of this machine, with numbers that between them choose every version of every micro-kernel. Not `amx`, whose own micro-kernels need tiles around
-/// them, and permission: they run in the interpreter, and between [`Tiles`] on a CPU that has them.
+/// Every level of this machine, with numbers that between them choose every version of every micro-kernel.
+/// Not `amx`, whose own micro-kernels need tiles around them, and permission: they run in the interpreter,
+/// and between [`Tiles`] on a CPU that has them.
 pub fn versions() -> impl Iterator<Item = (Level, usize)> {
     let dot = MicroKernel::DotQ8 { format: WeightFormat::Mxfp4, k: 64, tokens: 1 };
     let count = move |level| asm::candidates(&dot, level).count() + 1;
@@ -32,7 +34,8 @@ pub fn versions() -> impl Iterator<Item = (Level, usize)> {
     levels.flat_map(move |level| (0..count(level)).map(move |version| (level, version)))
 }
 
-/// [`versions`], and with `true` the numbers of assembled versions on levels that this CPU lacks: these run in the interpreter.
+/// [`versions`], and with `true` the numbers of assembled versions on levels that this CPU lacks: these run
+/// in the interpreter.
 pub fn versions_anywhere() -> impl Iterator<Item = (Level, usize, bool)> {
     let lacking = Level::ALL.into_iter().filter(|level| !level.missing().is_empty());
     let lacking = lacking.flat_map(|level| [(level, 0, true), (level, 1, true)]);

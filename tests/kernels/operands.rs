@@ -155,7 +155,8 @@ pub fn operands(
 /// It must do no more than the contract from which the operands were made.
 pub unsafe fn call(function: *const u8, operands: &[Operand]) {
     let value = |i: usize| operands.get(i).map_or(0, |operand| operand.value);
-    // SAFETY: by this function's contract; surplus arguments are in registers that a callee may overwrite anyway.
+    // SAFETY: by this function's contract; surplus arguments are in registers that a callee may overwrite
+    // anyway.
     unsafe {
         let f: Function = std::mem::transmute(function);
         f(value(0), value(1), value(2), value(3), value(4), value(5));

@@ -203,7 +203,8 @@ fn q8_dots_match_the_definition_bit_for_bit() {
     }
 }
 
-/// Calls a dot of q8 rows, a token's results `stride` floats behind those of the one before; `interpreted`: not on this CPU, which may lack the level.
+/// Calls a dot of q8 rows, a token's results `stride` floats behind those of the one before; `interpreted`:
+/// not on this CPU, which may lack the level.
 fn call_tiles(code: &Code, tiles: &[u8], rows: &[Q8], stride: usize, interpreted: bool) -> Vec<f32> {
     let list: Vec<u64> = rows.iter().map(|row| address(&row.memory)).collect();
     let mut memory = aligned(tiles.len());
@@ -211,7 +212,8 @@ fn call_tiles(code: &Code, tiles: &[u8], rows: &[Q8], stride: usize, interpreted
     // SAFETY: `memory` has at least as many bytes.
     unsafe { memory.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(tiles.as_ptr(), tiles.len()) };
     if !interpreted {
-        // SAFETY: the micro-kernel reads the tiles and the rows and writes fewer floats than `stride` to each row of results.
+        // SAFETY: the micro-kernel reads the tiles and the rows and writes fewer floats than `stride` to each
+        // row of results.
         unsafe {
             let f: Dot = std::mem::transmute(code.address(0));
             f(memory.as_ptr().cast(), list.as_ptr(), out.as_mut_ptr(), 4 * stride as u64);
@@ -226,7 +228,8 @@ fn call_tiles(code: &Code, tiles: &[u8], rows: &[Q8], stride: usize, interpreted
     out
 }
 
-/// Tiles one behind the other give the results of each, in the micro-kernel's order. On levels that this CPU lacks, in the interpreter.
+/// Tiles one behind the other give the results of each, in the micro-kernel's order. On levels that this CPU
+/// lacks, in the interpreter.
 #[test]
 fn dots_of_adjacent_tiles_are_those_of_each_tile() {
     for (level, version, interpreted) in versions_anywhere() {

@@ -58,8 +58,8 @@ fn exact_is_float32_within_a_thousandth() {
     }
 }
 
-/// As transformers saves them: biases and windows, class defaults for keys that are missing, element types that differ by tensor, experts
-/// that are not quantised, RoPE scalings.
+/// As transformers saves them: biases and windows, class defaults for keys that are missing, element types
+/// that differ by tensor, experts that are not quantised, RoPE scalings.
 #[test]
 fn models_as_transformers_saves_them_are_float32_within_a_thousandth() {
     let imports = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/imports");
@@ -81,8 +81,8 @@ fn models_as_transformers_saves_them_are_float32_within_a_thousandth() {
     }
 }
 
-/// How near the logits are to a simulation's. Of that only `exp` differs, in its last bits, so that now and then an activation is rounded
-/// the other way, which later positions see as well.
+/// How near the logits are to a simulation's. Of that only `exp` differs, in its last bits, so that now and
+/// then an activation is rounded the other way, which later positions see as well.
 struct Nearness {
     median: f32,
     /// Of this share of positions the largest difference is `most`.

@@ -105,8 +105,8 @@ fn weights_of_any_bytes_run_without_a_fault() {
     }
 }
 
-/// Runs every target over random bytes, bytes that make NaNs, and the largest and smallest numbers. Before and behind the mapped weights lie
-/// pages that fault.
+/// Runs every target over random bytes, bytes that make NaNs, and the largest and smallest numbers. Before
+/// and behind the mapped weights lie pages that fault.
 fn run_with_damaged_weights(file: &File, path: &std::path::Path, vocab: u32) {
     let mut rng = Rng::with_seed(5);
     let weights = *PlanFile::open(file.try_clone().unwrap()).unwrap().weights();

@@ -1,7 +1,9 @@
-//! SmolLM2-135M-Instruct, a real model: its logits are those of transformers in float32 (`tools/smollm2/reference.py`).
+//! SmolLM2-135M-Instruct, a real model: its logits are those of transformers in float32
+//! (`tools/smollm2/reference.py`).
 //!
-//! The model is not part of the project: `tools/smollm2/fetch.py` fetches it into `target/smollm2`, and `KERNMILL_SMOLLM2` names another
-//! place. Without it these tests say so and check nothing; where the variable names a file that is not there, they fail.
+//! The model is not part of the project: `tools/smollm2/fetch.py` fetches it into `target/smollm2`, and
+//! `KERNMILL_SMOLLM2` names another place. Without it these tests say so and check nothing; where the
+//! variable names a file that is not there, they fail.
 
 mod text;
 
@@ -91,8 +93,8 @@ fn exact_logits_are_those_of_transformers() {
     });
 }
 
-/// The divergence of the distribution over the 8 likeliest tokens and one for all others, which is at most that of the whole. Over the whole
-/// vocabulary it is 1.55e-3 nats (`benches/runs/2026-11-25-smollm2.md`).
+/// The divergence of the distribution over the 8 likeliest tokens and one for all others, which is at most
+/// that of the whole. Over the whole vocabulary it is 1.55e-3 nats (`benches/runs/2026-11-25-smollm2.md`).
 #[test]
 fn faithful_distributions_diverge_little_from_float32() {
     let Some(path) = model("smollm2::faithful_distributions_diverge_little_from_float32") else { return };

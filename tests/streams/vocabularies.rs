@@ -182,8 +182,8 @@ pub fn o200k() -> Vocabulary {
 }
 
 /// A SentencePiece vocabulary as a GGUF file has it: control tokens, a token of the user's, the bytes, and
-/// pieces of several scripts, with spaces and without. With `prefix`, decoding takes the space before the first
-/// word away.
+/// pieces of several scripts, with spaces and without. With `prefix`, decoding takes the space before the
+/// first word away.
 pub fn sentencepiece(prefix: bool) -> Vocabulary {
     const CONTROL: i32 = 3;
     const USER: i32 = 4;

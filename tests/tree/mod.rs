@@ -100,7 +100,8 @@ fn a_made_up_circle_is_found() {
 
 #[test]
 fn a_circle_of_a_folder_and_its_files_is_found() {
-    // The folder passes on what its files have, and they take it from there: no circle with the folder, but one between them.
+    // The folder passes on what its files have, and they take it from there: no circle with the folder, but
+    // one between them.
     let passed_on = [
         ("", "mod m;"),
         ("m", "mod one;\nmod two;\npub use one::{\n    One, // first\n};\npub use two::Two;"),

@@ -17,7 +17,8 @@ const COLUMNS: usize = 110;
 /// Every Rust file of the tree, with its lines.
 fn rust() -> Vec<(PathBuf, Vec<String>)> {
     let dirs = sources().into_iter().map(|sources| sources.dir);
-    let benches = ["benches", "kernels-gen/benches", "runtime/benches", "kernmill/examples", "fuzz/fuzz_targets"];
+    let benches =
+        ["benches", "kernels-gen/benches", "runtime/benches", "kernmill/examples", "fuzz/fuzz_targets"];
     let all = dirs.chain(benches.map(|dir| root().join(dir))).flat_map(|dir| files(&dir, &["rs"]));
     all.map(|path| {
         let lines = fs::read_to_string(&path).unwrap().lines().map(str::to_owned).collect();
@@ -44,8 +45,11 @@ fn files_are_small() {
     let median = lengths[lengths.len() / 2];
     println!("{} files, the median has {median} lines", lengths.len());
     assert!(lengths.len() > 100 && median < MEDIAN, "{} files, median {median}", lengths.len());
-    let program: usize =
-        rust.iter().filter(|(path, _)| path.starts_with(root().join("cli"))).map(|(_, lines)| lines.len()).sum();
+    let program: usize = rust
+        .iter()
+        .filter(|(path, _)| path.starts_with(root().join("cli")))
+        .map(|(_, lines)| lines.len())
+        .sum();
     println!("the program has {program} lines");
     assert!((1..PROGRAM).contains(&program), "cli has {program} lines");
 }

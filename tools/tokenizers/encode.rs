@@ -1,5 +1,6 @@
-//! Encodes texts by a model's tokenizer: a JSON list of texts on standard input, a JSON list with the ids of each on standard output, and
-//! what decoding them gives. `compare.py` holds them against other implementations.
+//! Encodes texts by a model's tokenizer: a JSON list of texts on standard input, a JSON list with the ids of
+//! each on standard output, and what decoding them gives. `compare.py` holds them against other
+//! implementations.
 
 use kernmill_checkpoint::tokenizer_files::TokenizerFiles;
 use kernmill_runtime::Tokenizer;

@@ -11,8 +11,8 @@ pub(super) fn iq4_nl(block: &[u8; 18], out: &mut [f32; 32]) {
     decode(half(*d0, *d1), codes, out);
 }
 
-/// `value * (d * scale)`: f16 d, the upper two bits of 8 scales of 6 bits biased by 32, their lower four bits, and for each group of
-/// 32 elements 16 bytes of nibbles.
+/// `value * (d * scale)`: f16 d, the upper two bits of 8 scales of 6 bits biased by 32, their lower four
+/// bits, and for each group of 32 elements 16 bytes of nibbles.
 pub(super) fn iq4_xs(block: &[u8; 136], out: &mut [f32; 256]) {
     let groups = block[8..].as_chunks::<16>().0.iter().zip(out.as_chunks_mut::<32>().0);
     for (group, (codes, out)) in groups.enumerate() {

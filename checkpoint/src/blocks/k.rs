@@ -1,11 +1,12 @@
-//! Blocks of 256 elements in groups of 16 or 32, each with a scale, and for some types a minimum, of a few bits.
+//! Blocks of 256 elements in groups of 16 or 32, each with a scale, and for some types a minimum, of a few
+//! bits.
 //!
 //! An f16 `d` is the unit of the scales, an f16 `dmin` that of the minima.
 
 use super::half;
 
-/// `q * (d * scale) - dmin * min`: 16 bytes with a group's scale in the low nibble and its minimum in the high one, 64 bytes of
-/// codes of 2 bits, d, dmin.
+/// `q * (d * scale) - dmin * min`: 16 bytes with a group's scale in the low nibble and its minimum in the
+/// high one, 64 bytes of codes of 2 bits, d, dmin.
 pub(super) fn q2_k(block: &[u8; 84], out: &mut [f32; 256]) {
     let (factors, codes) = (&block[..16], &block[16..80]);
     let (d, dmin) = (half(block[80], block[81]), half(block[82], block[83]));
@@ -24,8 +25,8 @@ pub(super) fn q2_k_steps(block: &[u8; 84], out: &mut [f32; 16]) {
     *out = std::array::from_fn(|group| d * f32::from(block[group] & 15));
 }
 
-/// `q * (d * scale)`: 32 bytes of the codes' third bits, 64 of their lower two, 12 with 16 scales of 6 bits biased by 32, d.
-/// A third bit that is not set takes 4 off.
+/// `q * (d * scale)`: 32 bytes of the codes' third bits, 64 of their lower two, 12 with 16 scales of 6 bits
+/// biased by 32, d. A third bit that is not set takes 4 off.
 pub(super) fn q3_k(block: &[u8; 110], out: &mut [f32; 256]) {
     let (third, codes) = (&block[..32], &block[32..96]);
     for (group, out) in out.as_chunks_mut::<16>().0.iter_mut().enumerate() {
@@ -51,7 +52,8 @@ fn q3_k_scale(block: &[u8; 110], group: usize) -> f32 {
     d * (f32::from(low | high << 4) - 32.0)
 }
 
-/// `q * (d * scale) - dmin * min`: d, dmin, 12 bytes with 8 scales and minima of 6 bits, 128 bytes of nibbles.
+/// `q * (d * scale) - dmin * min`: d, dmin, 12 bytes with 8 scales and minima of 6 bits, 128 bytes of
+/// nibbles.
 pub(super) fn q4_k(block: &[u8; 144], out: &mut [f32; 256]) {
     let (head, codes) = (&block[..16], &block[16..]);
     for (group, out) in out.as_chunks_mut::<32>().0.iter_mut().enumerate() {
@@ -79,7 +81,8 @@ pub(super) fn q45_k_steps<const BYTES: usize>(block: &[u8; BYTES], out: &mut [f3
     *out = std::array::from_fn(|i| scale_and_min(block, i / 2).0);
 }
 
-/// `(q - 32) * (d * scale)`: 128 bytes of the codes' lower four bits, 64 of their upper two, 16 scales as signed bytes, d.
+/// `(q - 32) * (d * scale)`: 128 bytes of the codes' lower four bits, 64 of their upper two, 16 scales as
+/// signed bytes, d.
 pub(super) fn q6_k(block: &[u8; 210], out: &mut [f32; 256]) {
     let (low, high, factors) = (&block[..128], &block[128..192], &block[192..208]);
     let d = half(block[208], block[209]);
@@ -105,13 +108,14 @@ fn two_bits(codes: &[u8], at: usize) -> u8 {
     codes[at / 128 * 32 + at % 32] >> (at % 128 / 32 * 2) & 3
 }
 
-/// Element `i` of group `group`: 32 bytes have an even group in the low nibbles and the next in the high ones.
+/// Element `i` of group `group`: 32 bytes have an even group in the low nibbles and the next in the high
+/// ones.
 fn four_bits(codes: &[u8], group: usize, i: usize) -> u8 {
     codes[group / 2 * 32 + i] >> (group % 2 * 4) & 15
 }
 
-/// Scale and minimum of a group of 32. The first 4 groups have theirs in the lower six bits of bytes 0 to 3 and 4 to 7; the
-/// others have four bits in bytes 8 to 11 and the upper two bits of those.
+/// Scale and minimum of a group of 32. The first 4 groups have theirs in the lower six bits of bytes 0 to 3
+/// and 4 to 7; the others have four bits in bytes 8 to 11 and the upper two bits of those.
 fn scale_and_min(head: &[u8], group: usize) -> (f32, f32) {
     let (d, dmin, packed) = (half(head[0], head[1]), half(head[2], head[3]), &head[4..]);
     let (scale, min) = if group < 4 {

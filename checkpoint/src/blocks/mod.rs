@@ -1,7 +1,8 @@
-//! The types of GGUF tensors: one table, whose entries say how large a block is and how its elements are read.
+//! The types of GGUF tensors: one table, whose entries say how large a block is and how its elements are
+//! read.
 //!
-//! Decoding keeps the format's own order of arithmetic, in f32 without fused multiply-add, so that every reader gets the
-//! same bits.
+//! Decoding keeps the format's own order of arithmetic, in f32 without fused multiply-add, so that every
+//! reader gets the same bits.
 
 mod iq4;
 mod k;
@@ -41,7 +42,8 @@ pub(crate) enum Elements {
 pub(crate) struct Blocks {
     /// Appends the elements of whole blocks.
     pub(crate) decode: fn(&[u8], &mut Vec<f32>),
-    /// Appends the steps of whole blocks, one for every 16 elements: what the distances between these are multiples of.
+    /// Appends the steps of whole blocks, one for every 16 elements: what the distances between these are
+    /// multiples of.
     pub(crate) steps: fn(&[u8], &mut Vec<f32>),
 }
 
@@ -145,7 +147,8 @@ fn half(low: u8, high: u8) -> f32 {
     f16::from_le_bytes([low, high]).to_f32()
 }
 
-/// Nibble of element `i` of 32: bytes hold elements 0 to 15 in their low nibbles, 16 to 31 in their high ones.
+/// Nibble of element `i` of 32: bytes hold elements 0 to 15 in their low nibbles, 16 to 31 in their high
+/// ones.
 fn nibble(codes: &[u8], i: usize) -> u8 {
     codes[i % 16] >> (i / 16 * 4) & 15
 }

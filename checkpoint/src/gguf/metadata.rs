@@ -36,7 +36,8 @@ impl Gguf {
         self.metadata.values.get(key).map(Value::brief).unwrap_or_default()
     }
 
-    /// A whole number, 0 included. An array of equal ones, which some writers give for the layers, counts as one.
+    /// A whole number, 0 included. An array of equal ones, which some writers give for the layers, counts as
+    /// one.
     pub fn whole(&self, key: &str) -> Result<Option<u64>> {
         let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
         let number = match value {

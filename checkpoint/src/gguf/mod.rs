@@ -1,7 +1,8 @@
 //! Reading GGUF files (versions 2 and 3, little endian): metadata, tensors, tokenizer.
 //!
-//! The file, or every part of a model that is split, is memory-mapped. Opening it checks every length, offset and count before use and reads nothing of the tensors' data;
-//! arrays of metadata stay in the file until asked for. `docs/user/gguf.md` says what is supported and what is exact.
+//! The file, or every part of a model that is split, is memory-mapped. Opening it checks every length, offset
+//! and count before use and reads nothing of the tensors' data; arrays of metadata stay in the file until
+//! asked for. `docs/user/gguf.md` says what is supported and what is exact.
 
 mod cursor;
 mod layout;
@@ -23,7 +24,8 @@ use value::Metadata;
 
 pub use value::TensorInfo;
 
-/// A GGUF file, mapped and checked, or all parts of a model that is split into several. A copy shares the mappings.
+/// A GGUF file, mapped and checked, or all parts of a model that is split into several. A copy shares the
+/// mappings.
 #[derive(Clone, Debug)]
 pub struct Gguf {
     /// The first has the metadata.
@@ -53,7 +55,8 @@ impl Gguf {
     /// Opens the file at `path`. Of a model in several files, any stands for all of them.
     ///
     /// # Errors
-    /// If it cannot be read, is damaged, is no model, or has tensors of types that are not supported; or if other parts are missing.
+    /// If it cannot be read, is damaged, is no model, or has tensors of types that are not supported; or if
+    /// other parts are missing.
     pub fn open(path: &Path) -> Result<Gguf> {
         let gguf = Gguf::open_part(path)?;
         let gguf = match gguf.split()? {

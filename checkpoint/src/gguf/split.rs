@@ -1,4 +1,5 @@
-//! Models in several GGUF files: `name-00001-of-00003.gguf` and so on. The first has the metadata, each has tensors.
+//! Models in several GGUF files: `name-00001-of-00003.gguf` and so on. The first has the metadata, each has
+//! tensors.
 
 use super::Gguf;
 use crate::error::{CheckpointError, Result};

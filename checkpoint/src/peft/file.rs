@@ -1,4 +1,5 @@
-//! `adapter_model.safetensors`: its header is checked when it is opened, its tensors are read when they are packed.
+//! `adapter_model.safetensors`: its header is checked when it is opened, its tensors are read when they are
+//! packed.
 
 use super::error::PeftError;
 use crate::file_kind::{FileKind, KIND_BYTES};
@@ -74,7 +75,8 @@ impl TensorFile {
         self.tensors.values()
     }
 
-    /// Elements `range` of a tensor whose dtype has been checked ([`TensorFile::check_dtype`]), as f32; all must be finite.
+    /// Elements `range` of a tensor whose dtype has been checked ([`TensorFile::check_dtype`]), as f32; all
+    /// must be finite.
     pub fn floats(&self, tensor: &TensorEntry, range: Range<usize>) -> Result<Vec<f32>, PeftError> {
         let size = tensor.info.dtype.bitsize() / 8;
         let start = tensor.range.start;

@@ -1,4 +1,5 @@
-//! Reading LoRA and DoRA adapters as PEFT saves them: `adapter_config.json` beside `adapter_model.safetensors`.
+//! Reading LoRA and DoRA adapters as PEFT saves them: `adapter_config.json` beside
+//! `adapter_model.safetensors`.
 
 mod config;
 mod error;

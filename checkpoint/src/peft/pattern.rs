@@ -1,4 +1,5 @@
-//! PEFT's ways to say which modules a setting is about: suffixes, and regular expressions with Python's `re.match` and `re.fullmatch`.
+//! PEFT's ways to say which modules a setting is about: suffixes, and regular expressions with Python's
+//! `re.match` and `re.fullmatch`.
 
 use fancy_regex::{Regex, RegexBuilder};
 use kernmill_os::text::shortened;
@@ -66,7 +67,8 @@ impl Pattern {
         Pattern::compile(text, &format!(r"\A(?:(?:^|.*?\.){text}\.(?P<idx>\d+)\.)"), share)
     }
 
-    /// As `re.match(r".*?\.[^.]*\.(?P<idx>\d+)\.", name)` does: without a `layers_pattern`, the first number is the layer's.
+    /// As `re.match(r".*?\.[^.]*\.(?P<idx>\d+)\.", name)` does: without a `layers_pattern`, the first number
+    /// is the layer's.
     pub(super) fn first_index(share: Share) -> Result<Pattern, String> {
         Pattern::compile("", r"\A(?:.*?\.[^.]*\.(?P<idx>\d+)\.)", share)
     }

@@ -1,4 +1,5 @@
-//! From a PEFT directory to the factors of a program's LoRA targets: every tensor is found, fits, and belongs somewhere.
+//! From a PEFT directory to the factors of a program's LoRA targets: every tensor is found, fits, and belongs
+//! somewhere.
 
 use super::config::{CONFIG_FILE, PeftConfig, Targeted};
 use super::error::PeftError;
@@ -16,7 +17,8 @@ use std::path::{Path, PathBuf};
 /// What stands before the names of a base model's modules.
 const PREFIX: &str = "base_model.model.";
 
-/// An adapter as PEFT saved it, checked against the LoRA targets of a program. Its tensors are still in the file.
+/// An adapter as PEFT saved it, checked against the LoRA targets of a program. Its tensors are still in the
+/// file.
 #[derive(Debug)]
 pub struct PeftAdapter {
     /// Its tensors' file.
@@ -234,7 +236,8 @@ impl Reader<'_> {
         Ok(Some(PeftPart { target, rank, scaling, a, b, magnitude, swapped: false }))
     }
 
-    /// What the file has for the matrices of a module with experts. Their tensors' names do not say which is which; their shapes do.
+    /// What the file has for the matrices of a module with experts. Their tensors' names do not say which is
+    /// which; their shapes do.
     fn experts(
         &self,
         targets: Vec<Target>,
@@ -281,7 +284,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Which way round A and B of experts are, where their shapes are the same both ways: as the other parts of the adapter are.
+    /// Which way round A and B of experts are, where their shapes are the same both ways: as the other parts
+    /// of the adapter are.
     fn settle_orientation(&self, parts: &mut [PeftPart], notes: &mut Vec<String>) -> Result<(), PeftError> {
         let square = |part: &PeftPart| part.target.k == part.target.rows;
         let known: Vec<bool> = parts.iter().filter(|part| !square(part)).map(|part| part.swapped).collect();

@@ -11,8 +11,8 @@ use kernmill_plan::target::Level;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// Steps of the search for a rule at one anchor, and at all of them. Of nodes that can stand for each other there are more orders than anyone could
-/// wait for.
+/// Steps of the search for a rule at one anchor, and at all of them. Of nodes that can stand for each other
+/// there are more orders than anyone could wait for.
 const ANCHOR_STEPS: usize = 1 << 13;
 const RULE_STEPS: usize = 1 << 18;
 
@@ -37,7 +37,8 @@ pub struct NearMiss {
     pub reason: String,
 }
 
-/// Groups the nodes of `graph` by `rules`, in their order, for code of that level; nodes that no rule takes are by themselves.
+/// Groups the nodes of `graph` by `rules`, in their order, for code of that level; nodes that no rule takes
+/// are by themselves.
 pub fn fuse<'r>(
     graph: &Graph,
     rules: impl IntoIterator<Item = &'r FusionRule>,
@@ -233,7 +234,8 @@ impl<'g> Fusion<'g> {
         }
     }
 
-    /// No path may leave the group and come back, through nodes or other groups: the groups must have an order.
+    /// No path may leave the group and come back, through nodes or other groups: the groups must have an
+    /// order.
     fn check_order(&self, members: &[NodeId]) -> Result<(), String> {
         let Some((outside, member)) = self.order.way_back(&self.uses, members) else { return Ok(()) };
         let value_of = |id: NodeId| name(self.graph, self.graph.node(id).output);
@@ -277,8 +279,8 @@ fn missing(rule: &FusionRule, at: usize) -> String {
     format!("no node that is still free fits `{}`, expected {ops} of {inputs}", node.capture)
 }
 
-/// Groups in an order in which each follows those it reads from; of several that could be next, the one whose first node
-/// comes first in the graph.
+/// Groups in an order in which each follows those it reads from; of several that could be next, the one whose
+/// first node comes first in the graph.
 fn executable_order(
     graph: &Graph,
     uses: &Uses,

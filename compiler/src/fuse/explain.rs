@@ -6,8 +6,8 @@ use crate::graph::{Rows, Type, Uses, ValueId};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Explains a fusion; what is alike in several layers is one line. What is there for adapters alone is counted apart: batches without one do
-/// not run it.
+/// Explains a fusion; what is alike in several layers is one line. What is there for adapters alone is
+/// counted apart: batches without one do not run it.
 pub fn explain(fused: &FusedGraph, report: &Report) -> String {
     let mut text = String::new();
     let (nodes, groups) = (fused.graph.nodes.len(), fused.groups.len());
@@ -55,8 +55,8 @@ pub fn explain(fused: &FusedGraph, report: &Report) -> String {
 struct Counts {
     nodes: usize,
     groups: usize,
-    /// Bytes per token (one wanted row) of all values that are written to memory, unfused and fused. Keys and values that go to the cache
-    /// count in both.
+    /// Bytes per token (one wanted row) of all values that are written to memory, unfused and fused. Keys and
+    /// values that go to the cache count in both.
     bytes: [usize; 2],
 }
 
@@ -144,7 +144,8 @@ pub fn value_bytes(fused: &FusedGraph) -> usize {
     fused.groups.iter().flat_map(|group| &group.outputs).map(|value| per_token(fused, *value)).sum()
 }
 
-/// One line per distinct text in order of first appearance, the names it holds for collapsed by their layer number.
+/// One line per distinct text in order of first appearance, the names it holds for collapsed by their layer
+/// number.
 fn collapse<'n>(items: impl Iterator<Item = (&'n str, String)>) -> String {
     let mut lines: Vec<(String, String)> = Vec::new();
     let mut layers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();

@@ -137,8 +137,8 @@ impl FusedGraph {
         group_of
     }
 
-    /// Index of the group that writes this attention's keys and values to the cache: one whose rule says so, or the attention's own,
-    /// which then writes them before it attends.
+    /// Index of the group that writes this attention's keys and values to the cache: one whose rule says so,
+    /// or the attention's own, which then writes them before it attends.
     pub fn kv_writer(&self, attention: NodeId) -> usize {
         let writer = self.groups.iter().position(|group| group.kv_write == Some(attention));
         let has = |group: &Group| {

@@ -1,7 +1,7 @@
 //! Finds one match of a pattern around an anchor node, by backtracking.
 //!
-//! An optional node is either there or stands for its first input. A repeated one is there once or several times.
-//! Each choice gives a plain pattern ([`Plain`]), and only plain patterns are matched.
+//! An optional node is either there or stands for its first input. A repeated one is there once or several
+//! times. Each choice gives a plain pattern ([`Plain`]), and only plain patterns are matched.
 
 use super::rule::{FusionRule, Part};
 use crate::graph::{Graph, NodeId, Op, OpKind, Uses, ValueId};
@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 /// A pattern without optional nodes, and with a certain number of copies of a repeated one.
 pub(super) struct Plain<'r> {
     pub rule: &'r FusionRule,
-    /// Indices into the rule's pattern of the nodes that are there, in an order in which each but the first is connected
-    /// to an earlier one; the first is the first root.
+    /// Indices into the rule's pattern of the nodes that are there, in an order in which each but the first
+    /// is connected to an earlier one; the first is the first root.
     order: Vec<usize>,
     /// Per pattern node its inputs, absent nodes resolved.
     inputs: Vec<Vec<Source>>,
@@ -115,8 +115,8 @@ impl<'r> Plain<'r> {
         }
     }
 
-    /// Searches a match whose first root is `anchor`. `taken` tells nodes that other groups hold. `accept` may turn a
-    /// complete match down, then the search goes on, for as many steps as `budget` has left.
+    /// Searches a match whose first root is `anchor`. `taken` tells nodes that other groups hold. `accept`
+    /// may turn a complete match down, then the search goes on, for as many steps as `budget` has left.
     ///
     /// # Errors
     /// How far it got.
@@ -149,7 +149,8 @@ impl<'r> Plain<'r> {
     }
 }
 
-/// Starts at the first root and takes nodes that a taken one reads, that read a taken one, or that share an outside value.
+/// Starts at the first root and takes nodes that a taken one reads, that read a taken one, or that share an
+/// outside value.
 fn connected_order(rule: &FusionRule, present: &[usize], inputs: &[Vec<Source>]) -> Vec<usize> {
     let first = present.iter().copied().find(|&i| rule.pattern[i].part == Part::Root);
     let mut order: Vec<usize> = first.into_iter().collect();

@@ -1,4 +1,5 @@
-//! Fusion: groups of graph nodes that one kernel computes, found by an ordered list of fused-op specs (`docs/user/fused-ops.md`).
+//! Fusion: groups of graph nodes that one kernel computes, found by an ordered list of fused-op specs
+//! (`docs/user/fused-ops.md`).
 
 mod allow;
 mod compose;

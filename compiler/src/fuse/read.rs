@@ -1,4 +1,5 @@
-//! TOML to [`FusedSpec`]: structure and names, with the place of everything that is wrong. `docs/user/fused-ops.md` is the reference.
+//! TOML to [`FusedSpec`]: structure and names, with the place of everything that is wrong.
+//! `docs/user/fused-ops.md` is the reference.
 
 use super::define::{expression, functions, ops, pattern_of};
 use super::read_guard::{capture, guard};

@@ -1,5 +1,6 @@
-//! A fusion as plain data: what it matches, when it is allowed, and how its kernel is composed. Rules come from fused-op
-//! specs (`docs/user/fused-ops.md`); their reader (`read`) has checked that the parts fit each other.
+//! A fusion as plain data: what it matches, when it is allowed, and how its kernel is composed. Rules come
+//! from fused-op specs (`docs/user/fused-ops.md`); their reader (`read`) has checked that the parts fit each
+//! other.
 
 use super::guard::Guard;
 use crate::graph::OpKind;
@@ -69,8 +70,8 @@ pub struct PatternNode {
     pub ops: Vec<OpKind>,
     /// Of elementwise ops the expression that they must have; variable i is input i.
     pub expr: Option<Expr>,
-    /// Names of the inputs in order: a capture is that node's output; any other name is a value from outside, the same
-    /// value wherever the name recurs.
+    /// Names of the inputs in order: a capture is that node's output; any other name is a value from outside,
+    /// the same value wherever the name recurs.
     pub inputs: Vec<String>,
     /// Whether inputs match in any order.
     pub commutative: bool,
@@ -112,10 +113,12 @@ impl Part {
     }
 }
 
-/// Schedule hints: of a group's candidates only those that agree are looked at, as long as there are any. They change speed, never bits.
+/// Schedule hints: of a group's candidates only those that agree are looked at, as long as there are any.
+/// They change speed, never bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
-    /// Whether every worker computes the prologue for itself (small batches only), or a step before the kernel does.
+    /// Whether every worker computes the prologue for itself (small batches only), or a step before the
+    /// kernel does.
     pub prologue_by_workers: Option<bool>,
     /// Whether matrices are multiplied by panels, or by dots.
     pub panels: Option<bool>,

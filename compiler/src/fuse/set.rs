@@ -5,7 +5,8 @@ use super::spec::{FusedSpec, Place};
 use crate::spec::{Language, Result, SpecError, suggest};
 use std::sync::{Arc, LazyLock};
 
-/// Priority of a spec that states no place: ahead of the built-in ones, so that a user's fusion takes its nodes first.
+/// Priority of a spec that states no place: ahead of the built-in ones, so that a user's fusion takes its
+/// nodes first.
 pub const USER_PRIORITY: i64 = 1000;
 
 /// The built-in specs, in the order in which they are tried: an earlier one takes its nodes first.
@@ -57,7 +58,8 @@ impl FusedSet {
         SET.clone()
     }
 
-    /// The specs of these texts in the order given, whatever places they state: as a plan keeps them. The names are for errors.
+    /// The specs of these texts in the order given, whatever places they state: as a plan keeps them. The
+    /// names are for errors.
     ///
     /// # Errors
     /// The first thing that is wrong in one of them.

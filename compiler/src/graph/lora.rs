@@ -1,16 +1,17 @@
 //! The pass that gives matrix products their adapter branches.
 //!
-//! Every product that may have an adapter gets a [`Op::LoraShrink`] of its f32 input, and reads it as its last input. Nothing else changes: while
-//! a token has no adapter, the graph means what it meant. A norm or a routing that fusion computes together with the products cannot also
-//! be an input of a shrink before them; the shrink has copies of those nodes.
+//! Every product that may have an adapter gets a [`Op::LoraShrink`] of its f32 input, and reads it as its
+//! last input. Nothing else changes: while a token has no adapter, the graph means what it meant. A norm or a
+//! routing that fusion computes together with the products cannot also be an input of a shrink before them;
+//! the shrink has copies of those nodes.
 
 use crate::graph::{Builder, Graph, GraphError, Node, Op, OpKind, RowSelect, Rows, TensorId, ValueId};
 use kernmill_plan::adapter::RANK_STEP;
 use kernmill_plan::format::WeightFormat;
 use std::collections::HashMap;
 
-/// The graph with an adapter branch at every product of a matrix that is multiplied with all tokens. Adapters' elements are rounded to
-/// `format`, bf16 or f32.
+/// The graph with an adapter branch at every product of a matrix that is multiplied with all tokens.
+/// Adapters' elements are rounded to `format`, bf16 or f32.
 ///
 /// # Errors
 /// Only on defects.
@@ -84,7 +85,8 @@ impl<'g> Pass<'g> {
         (whole && fits).then_some(tensor)
     }
 
-    /// Whether the matrices made of the tensor's checkpoint tensor have each of its rows once: it alone, or gate and up.
+    /// Whether the matrices made of the tensor's checkpoint tensor have each of its rows once: it alone, or
+    /// gate and up.
     fn is_whole(&self, tensor: TensorId) -> bool {
         let tensor = self.graph.tensor(tensor);
         let alike = self.graph.tensors.iter().filter(|other| other.source.name == tensor.source.name);
@@ -153,7 +155,8 @@ impl<'g> Pass<'g> {
         })
     }
 
-    /// A copy of the routing of products of `x`, where it is made from the same norm by a router and its top-k; otherwise itself.
+    /// A copy of the routing of products of `x`, where it is made from the same norm by a router and its
+    /// top-k; otherwise itself.
     fn routing(&mut self, routing: ValueId, x: ValueId) -> Result<ValueId, GraphError> {
         let topk = self.producer(routing).filter(|node| node.op.kind() == OpKind::RouterTopk);
         let router = topk.and_then(|topk| self.producer(topk.inputs[0]));

@@ -74,7 +74,8 @@ impl Graph {
         })
     }
 
-    /// By node, the LoRA targets that it is there for alone: those of a shrink, and of what only shrinks read. `None` for all other nodes.
+    /// By node, the LoRA targets that it is there for alone: those of a shrink, and of what only shrinks
+    /// read. `None` for all other nodes.
     pub fn served_lora_targets(&self) -> Vec<Option<BTreeSet<u32>>> {
         let uses = Uses::new(self);
         let mut served: Vec<Option<BTreeSet<u32>>> = vec![None; self.nodes.len()];
@@ -88,7 +89,8 @@ impl Graph {
         served
     }
 
-    /// Branches read shrinks and nothing else does; LoRA targets are numbered in order, and each is of one checkpoint tensor, which has no other.
+    /// Branches read shrinks and nothing else does; LoRA targets are numbered in order, and each is of one
+    /// checkpoint tensor, which has no other.
     pub(super) fn verify_lora_targets(&self) -> Result<(), GraphError> {
         let shrinks = |value: ValueId| {
             (value.0 as usize).checked_sub(1).is_some_and(|i| self.nodes[i].op.kind() == OpKind::LoraShrink)

@@ -1,7 +1,7 @@
 //! The model as a typed graph of named operations, in topological order.
 //!
-//! Rows are counted symbolically ([`Rows`]); columns are numbers. Every op's meaning is defined by the interpreter
-//! (`crate::interp`) and in `docs/dev/numerics.md`.
+//! Rows are counted symbolically ([`Rows`]); columns are numbers. Every op's meaning is defined by the
+//! interpreter (`crate::interp`) and in `docs/dev/numerics.md`.
 
 mod build;
 pub(crate) mod cursor;
@@ -153,7 +153,8 @@ pub struct Source {
     pub scales: Option<String>,
     /// Rows taken.
     pub rows: RowSelect,
-    /// Whether the checkpoint stores the matrix the other way round, `[k, n]`; rows are still those of `[n, k]`.
+    /// Whether the checkpoint stores the matrix the other way round, `[k, n]`; rows are still those of `[n,
+    /// k]`.
     pub transposed: bool,
 }
 

@@ -6,9 +6,9 @@ use crate::ops::infer;
 use std::collections::HashSet;
 
 impl Graph {
-    /// Checks that this is a legal graph: unique names; value 0 the token ids and value `i + 1` the output of node `i`, so
-    /// that each value has one definition; topological order; legal ops, types, tensors and divisibility; attention
-    /// layers numbered in order and alike; the output f32 `[R, vocab]`.
+    /// Checks that this is a legal graph: unique names; value 0 the token ids and value `i + 1` the output of
+    /// node `i`, so that each value has one definition; topological order; legal ops, types, tensors and
+    /// divisibility; attention layers numbered in order and alike; the output f32 `[R, vocab]`.
     ///
     /// # Errors
     /// The first thing that is wrong.

@@ -21,7 +21,8 @@ pub(super) fn unsupported<T>(what: impl Into<String>) -> Result<T> {
     Err(ImportError::Unsupported { what: what.into() })
 }
 
-/// Keys whose `null` means something else than a missing key: no window, as many KV heads as heads, a head's share of the hidden size.
+/// Keys whose `null` means something else than a missing key: no window, as many KV heads as heads, a head's
+/// share of the hidden size.
 const NULLABLE: [&str; 3] = ["sliding_window", "num_key_value_heads", "head_dim"];
 /// Keys with another name for the same.
 const ALIASES: [(&str, &str); 2] =

@@ -1,4 +1,5 @@
-//! Dense decoders with a gated MLP, as Llama, Mistral and Qwen2 are: they differ in biases and attention windows.
+//! Dense decoders with a gated MLP, as Llama, Mistral and Qwen2 are: they differ in biases and attention
+//! windows.
 
 use super::config::{Config, bad, unsupported};
 use super::error::Result;

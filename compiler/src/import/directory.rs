@@ -24,7 +24,8 @@ const INSTEAD: [(&str, &str); 3] = [
     ("original", "found original/: download the config.json that belongs beside it"),
 ];
 
-/// What a directory without `config.json` holds in place of it, and what helps; `None` if it is nothing that is known.
+/// What a directory without `config.json` holds in place of it, and what helps; `None` if it is nothing that
+/// is known.
 pub fn instead_of_config(dir: &Path) -> Option<&'static str> {
     INSTEAD.iter().find(|(name, _)| dir.join(name).exists()).map(|(_, what)| *what)
 }

@@ -69,7 +69,8 @@ fn spec(name: &str, config: &Config, stored: &Stored<'_>) -> Result<String> {
     write(name, config, &tensors)
 }
 
-/// How the experts are stored: as the tensors' names say, or as `quantization_config` does where there are no tensors.
+/// How the experts are stored: as the tensors' names say, or as `quantization_config` does where there are no
+/// tensors.
 fn experts(config: &Config, stored: &Stored<'_>) -> Result<Experts> {
     let method = match config.section("quantization_config")? {
         Some(section) => section.text("quant_method")?.map(str::to_owned),

@@ -1,4 +1,5 @@
-//! Which keys of a `config.json` are understood. A key that is not may change what the model computes, so it is an error.
+//! Which keys of a `config.json` are understood. A key that is not may change what the model computes, so it
+//! is an error.
 
 use super::config::{Config, brief, unsupported};
 use super::error::Result;
@@ -194,7 +195,8 @@ fn is_neutral(key: &str, value: &Value) -> bool {
     NEUTRAL.iter().any(|(known, neutral)| *known == key && value.as_f64() == Some(*neutral))
 }
 
-/// An error unless every key of `config` is read by its importer, which reads `own` besides what all read, or does not matter.
+/// An error unless every key of `config` is read by its importer, which reads `own` besides what all read, or
+/// does not matter.
 pub(super) fn check(config: &Config, own: &[&str]) -> Result<()> {
     let known = |key: &str| {
         let patterns = READ.iter().chain(HARMLESS).chain(own);

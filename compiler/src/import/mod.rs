@@ -1,7 +1,8 @@
 //! Writes a spec from a published model's `config.json` or GGUF file.
 //!
-//! Nothing about a model is known here but its architecture's names and conventions: every number comes from the file, or is what the
-//! architecture's published class takes where the file has none. Element types come from the checkpoint's headers, where there is one.
+//! Nothing about a model is known here but its architecture's names and conventions: every number comes from
+//! the file, or is what the architecture's published class takes where the file has none. Element types come
+//! from the checkpoint's headers, where there is one.
 
 mod config;
 mod dense;
@@ -50,8 +51,8 @@ fn architectures() -> [Architecture; 4] {
     [gpt_oss::architecture(), llama::architecture(), mistral::architecture(), qwen2::architecture()]
 }
 
-/// The spec, as TOML text, of the model called `name` that `config` (the text of a `config.json`) describes. Its tensors have the
-/// element type that the config states.
+/// The spec, as TOML text, of the model called `name` that `config` (the text of a `config.json`) describes.
+/// Its tensors have the element type that the config states.
 ///
 /// # Errors
 /// If the text is not a `config.json`, or the model is not supported, or its numbers contradict each other.

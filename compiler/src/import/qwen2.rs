@@ -1,4 +1,5 @@
-//! `Qwen2ForCausalLM` (Qwen 2 and 2.5): biases of q, k and v, and windows in the later layers if `use_sliding_window` says so.
+//! `Qwen2ForCausalLM` (Qwen 2 and 2.5): biases of q, k and v, and windows in the later layers if
+//! `use_sliding_window` says so.
 
 use super::config::{Config, unsupported};
 use super::dense::{self, Dense, Windows, sliding_layers};

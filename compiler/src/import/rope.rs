@@ -1,4 +1,5 @@
-//! RoPE's base and scaling, in the older spelling (`rope_theta` beside `rope_scaling`), the newer (`rope_parameters`), or both.
+//! RoPE's base and scaling, in the older spelling (`rope_theta` beside `rope_scaling`), the newer
+//! (`rope_parameters`), or both.
 
 use super::config::{Config, bad, unsupported};
 use super::{Result, known};

@@ -1,4 +1,5 @@
-//! What a checkpoint stores: the importer asks the tensors' own headers wherever it has them, and config.json where it has not.
+//! What a checkpoint stores: the importer asks the tensors' own headers wherever it has them, and config.json
+//! where it has not.
 
 use super::config::{Config, bad};
 use super::error::{ImportError, Result};
@@ -37,8 +38,9 @@ impl<'a> Stored<'a> {
         self.checkpoint.map(|checkpoint| checkpoint.tensor(name).is_some())
     }
 
-    /// The format of checkpoint tensor `from`, in which `{layer}` stands for every layer: f32 if the layers differ, which holds all
-    /// others without loss. Binding tells of tensors that are missing or of another type.
+    /// The format of checkpoint tensor `from`, in which `{layer}` stands for every layer: f32 if the layers
+    /// differ, which holds all others without loss. Binding tells of tensors that are missing or of another
+    /// type.
     fn format(&self, from: &str) -> &'static str {
         let Some(checkpoint) = self.checkpoint else { return self.stated };
         let layers = if from.contains("{layer}") { self.layers } else { 1 };
@@ -60,8 +62,8 @@ impl<'a> Stored<'a> {
 
     /// Embeddings and unembedding as the spec writes them, and the comment on them.
     ///
-    /// Tied embeddings are one tensor under either name, or two: then each serves as what it is called, which is the same if they are
-    /// equal, and what transformers does if they differ.
+    /// Tied embeddings are one tensor under either name, or two: then each serves as what it is called, which
+    /// is the same if they are equal, and what transformers does if they differ.
     pub(super) fn embeddings(&self, config: &Config) -> Result<(String, String, &'static str)> {
         let tied = config.flag("tie_word_embeddings", false)?;
         let (has_in, has_out) = (self.has(EMBEDDING), self.has(UNEMBEDDING));

@@ -318,7 +318,8 @@ fn hostile_numbers_do_not_panic() {
     }
 }
 
-/// A Llama of two layers whose tensors have these types by name; `skipped` ones are left out, `more` are added.
+/// A Llama of two layers whose tensors have these types by name; `skipped` ones are left out, `more` are
+/// added.
 fn small_llama(dtype: impl Fn(&str) -> Dtype, skipped: &str, more: &[(&str, &[usize])]) -> Checkpoint {
     let (hidden, vocab) = (32, 8);
     let mut shapes: Vec<(String, Vec<usize>)> =

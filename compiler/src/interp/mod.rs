@@ -1,5 +1,5 @@
-//! The graph interpreter: the living definition of every op. No fusion, no vectors; the obvious loops in the order of
-//! arithmetic of docs/dev/numerics.md. Fused graphs, kernels and plans are tested against it.
+//! The graph interpreter: the living definition of every op. No fusion, no vectors; the obvious loops in the
+//! order of arithmetic of docs/dev/numerics.md. Fused graphs, kernels and plans are tested against it.
 
 pub(crate) mod attention;
 mod expr;
@@ -93,8 +93,8 @@ impl Interpreter {
         Ok(Interpreter { order, lengths: Vec::new(), state })
     }
 
-    /// Runs a batch and returns the logits `[wanted.len(), vocab]` of its rows `wanted`. Tokens of a sequence come in order,
-    /// each at the position that follows the last.
+    /// Runs a batch and returns the logits `[wanted.len(), vocab]` of its rows `wanted`. Tokens of a sequence
+    /// come in order, each at the position that follows the last.
     ///
     /// # Errors
     /// When the batch does not continue its sequences; then nothing has changed.
@@ -141,7 +141,8 @@ impl Interpreter {
         self.state.sequences.get(sequence)
     }
 
-    /// Sets the adapters: by slot from 1 on, by LoRA target. Their elements are rounded to the graph's format.
+    /// Sets the adapters: by slot from 1 on, by LoRA target. Their elements are rounded to the graph's
+    /// format.
     pub fn set_adapters(&mut self, slots: &[Vec<Option<LoraTargetAdapter>>]) {
         let decode = self.state.graph.adapter_format().and_then(|format| format.decode().plain());
         let round = |x: &mut f32| match decode {

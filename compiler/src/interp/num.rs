@@ -9,8 +9,8 @@ use kernmill_plan::numeric::{
 /// Lanes of sums in norms and softmax denominators.
 const LANES: usize = 16;
 
-/// A function whose inner loops use `f32::mul_add`, compiled a second time for CPUs that have the instruction: the
-/// library's software form gives the same bits about twenty times slower.
+/// A function whose inner loops use `f32::mul_add`, compiled a second time for CPUs that have the
+/// instruction: the library's software form gives the same bits about twenty times slower.
 macro_rules! with_fma {
     ($(#[$doc:meta])* $name:ident, $fast:ident, $body:ident, ($($arg:ident : $ty:ty),*) $(-> $ret:ty)?) => {
         $(#[$doc])*
@@ -44,8 +44,8 @@ with_fma!(
     sum_squares, sum_squares_fma, sum_squares_body, (x: &[f32]) -> f32
 );
 with_fma!(
-    /// blockdot of a row's integers and block scales with a q8 activation row; `half` is the 1/2 of MXFP4's doubled
-    /// integers, 1 otherwise.
+    /// blockdot of a row's integers and block scales with a q8 activation row; `half` is the 1/2 of MXFP4's
+    /// doubled integers, 1 otherwise.
     blockdot, blockdot_fma, blockdot_body,
     (ints: &[i8], scales: &[f32], q: &[i8], a_scales: &[f32], half: f32) -> f32
 );

@@ -59,8 +59,8 @@ pub enum MemoryError {
     },
 }
 
-/// Places buffers: the largest first, each into the smallest gap that holds it between the buffers that live beside it, or
-/// above them.
+/// Places buffers: the largest first, each into the smallest gap that holds it between the buffers that live
+/// beside it, or above them.
 pub fn plan_memory(requests: &[BufferRequest]) -> Result<MemoryPlan, MemoryError> {
     requests.iter().try_for_each(check_request)?;
     let total: u128 = requests.iter().map(|request| u128::from(padded(request))).sum();

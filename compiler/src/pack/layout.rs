@@ -12,10 +12,11 @@ pub const REGION_ALIGN: u64 = 2 << 20;
 pub struct Placement {
     /// Byte offset in the weight region, a multiple of 64.
     pub offset: u64,
-    /// Bytes from `offset` to the end of the tensor's last element; of a pair, the partner's tiles in between included.
+    /// Bytes from `offset` to the end of the tensor's last element; of a pair, the partner's tiles in between
+    /// included.
     pub bytes: u64,
-    /// Bytes from one 16-row tile to this tensor's next one (a tile's bytes, or twice that in a pair); for a table, from one
-    /// row to the next; 0 for vectors.
+    /// Bytes from one 16-row tile to this tensor's next one (a tile's bytes, or twice that in a pair); for a
+    /// table, from one row to the next; 0 for vectors.
     pub tile_stride: u64,
     /// Bytes from one expert to the next; 0 for tensors without experts.
     pub expert_stride: u64,
@@ -53,7 +54,8 @@ pub(super) struct Unit {
     pub tensors: Vec<TensorId>,
     /// Experts, 1 for tensors without.
     pub experts: usize,
-    /// Groups per expert: tiles (of both tensors of a pair) of a matrix, rows of a table, or the one row of a vector.
+    /// Groups per expert: tiles (of both tensors of a pair) of a matrix, rows of a table, or the one row of a
+    /// vector.
     pub groups: usize,
     /// Bytes of a group.
     pub group_bytes: usize,
@@ -105,8 +107,8 @@ pub enum LayoutError {
     },
 }
 
-/// Places every tensor, in order of first use (unused ones last); the tiles of each of `pairs` (matrices of one shape and
-/// format, such as gate and up) alternate, the first tensor's first.
+/// Places every tensor, in order of first use (unused ones last); the tiles of each of `pairs` (matrices of
+/// one shape and format, such as gate and up) alternate, the first tensor's first.
 pub fn plan_weights(graph: &Graph, pairs: &[(TensorId, TensorId)]) -> Result<WeightLayout, LayoutError> {
     let mut partner = vec![None; graph.tensors.len()];
     for &pair in pairs {

@@ -1,7 +1,8 @@
-//! Adapters baked into the weights: a graph whose changed matrices are no longer those of the checkpoint, and the source of their rows.
+//! Adapters baked into the weights: a graph whose changed matrices are no longer those of the checkpoint, and
+//! the source of their rows.
 //!
-//! A changed matrix counts as stored in f32, whatever the checkpoint has: the preset packs it as it packs any matrix, so that MXFP4 becomes
-//! int8 (f32 in preset `exact`).
+//! A changed matrix counts as stored in f32, whatever the checkpoint has: the preset packs it as it packs any
+//! matrix, so that MXFP4 becomes int8 (f32 in preset `exact`).
 
 use crate::graph::lora::with_adapters;
 use crate::graph::{Graph, GraphError, Role, Tensor, TensorId};
@@ -15,12 +16,13 @@ use std::ops::Range;
 
 /// What is added to weights.
 pub trait Delta: Sync {
-    /// Adds it to rows of an expert (0 for a dense matrix) of a LoRA target: `weights` is `[rows][k]`, row i being row `first + i * step` of the
-    /// checkpoint's tensor.
+    /// Adds it to rows of an expert (0 for a dense matrix) of a LoRA target: `weights` is `[rows][k]`, row i
+    /// being row `first + i * step` of the checkpoint's tensor.
     fn add(&self, lora_target: usize, expert: usize, first: usize, step: usize, weights: &mut [f32]);
 }
 
-/// The LoRA targets of a graph before it is quantised: matrices of the checkpoint that an adapter may change. Their places are not known.
+/// The LoRA targets of a graph before it is quantised: matrices of the checkpoint that an adapter may change.
+/// Their places are not known.
 ///
 /// # Errors
 /// Only on defects.
@@ -74,7 +76,8 @@ pub struct MergedWeights<'a, D> {
 }
 
 impl<'a, D: Delta> MergedWeights<'a, D> {
-    /// The weights of `graph`, a checkpoint's, of which the matrices in `changed` have `delta` added at their LoRA targets.
+    /// The weights of `graph`, a checkpoint's, of which the matrices in `changed` have `delta` added at their
+    /// LoRA targets.
     pub fn new(
         base: Weights<'a>,
         graph: &'a Graph,

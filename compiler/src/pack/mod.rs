@@ -1,4 +1,5 @@
-//! The weight region of a plan: where each tensor lies (`layout`), packing a checkpoint into memory (`write`) or into a file (`stream`).
+//! The weight region of a plan: where each tensor lies (`layout`), packing a checkpoint into memory (`write`)
+//! or into a file (`stream`).
 
 mod layout;
 pub mod merge_lora;

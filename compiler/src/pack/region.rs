@@ -31,8 +31,8 @@ pub enum BuildError<E: std::error::Error + 'static> {
     Pack(PackWeightsError<E>),
 }
 
-/// Packs the weights of `compiled` into fresh memory with `threads` threads; `progress` is told the bytes packed since its last
-/// call.
+/// Packs the weights of `compiled` into fresh memory with `threads` threads; `progress` is told the bytes
+/// packed since its last call.
 ///
 /// # Errors
 /// When there is not enough memory, or a weight is unusable.

@@ -7,14 +7,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 use thiserror::Error;
 
-/// A checkpoint as the packer reads it. Row selection ([`crate::graph::RowSelect`]) is the source's business: rows count
-/// from 0 in the tensor's own shape.
+/// A checkpoint as the packer reads it. Row selection ([`crate::graph::RowSelect`]) is the source's business:
+/// rows count from 0 in the tensor's own shape.
 pub trait WeightSource: Sync {
     /// What can go wrong.
     type Error: std::error::Error + Send + 'static;
 
-    /// Replaces `out` by the rows `rows` of an expert (0 for tensors without experts), `[rows][k]`, as f32. A row of a vector is
-    /// one element, so that `0..n` is all of it.
+    /// Replaces `out` by the rows `rows` of an expert (0 for tensors without experts), `[rows][k]`, as f32. A
+    /// row of a vector is one element, so that `0..n` is all of it.
     fn f32_rows(
         &self,
         tensor: &Tensor,
@@ -23,8 +23,8 @@ pub trait WeightSource: Sync {
         out: &mut Vec<f32>,
     ) -> Result<(), Self::Error>;
 
-    /// Replaces `out` by `[rows][k/16]` steps: what the distances between 16 neighbours of a matrix are multiples of. The answer is `false` where
-    /// nothing is known of steps.
+    /// Replaces `out` by `[rows][k/16]` steps: what the distances between 16 neighbours of a matrix are
+    /// multiples of. The answer is `false` where nothing is known of steps.
     fn steps(
         &self,
         tensor: &Tensor,
@@ -36,7 +36,8 @@ pub trait WeightSource: Sync {
     /// Bits that an element takes where the tensor comes from, if it is in blocks there.
     fn block_bits(&self, tensor: &Tensor) -> Option<f64>;
 
-    /// Replaces `blocks` by `[rows][k/32][16]` bytes and `scales` by `[rows][k/32]` bytes of an MXFP4 matrix, bit for bit.
+    /// Replaces `blocks` by `[rows][k/32][16]` bytes and `scales` by `[rows][k/32]` bytes of an MXFP4 matrix,
+    /// bit for bit.
     fn mxfp4_rows(
         &self,
         tensor: &Tensor,

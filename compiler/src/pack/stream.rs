@@ -16,13 +16,14 @@ pub struct Piece<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Bytes of each piece that [`stream_weights`] gives out, in order of offset. They depend on the layout alone.
+/// Bytes of each piece that [`stream_weights`] gives out, in order of offset. They depend on the layout
+/// alone.
 pub fn piece_sizes(layout: &WeightLayout) -> impl Iterator<Item = u64> + '_ {
     items(layout).map(|item| item.bytes as u64)
 }
 
-/// Packs every tensor of the graph with `threads` threads and gives the pieces to `take`, from any thread and in any order. A thread holds
-/// one piece (a few MB) at a time.
+/// Packs every tensor of the graph with `threads` threads and gives the pieces to `take`, from any thread and
+/// in any order. A thread holds one piece (a few MB) at a time.
 ///
 /// # Errors
 /// The first piece's that cannot be packed or taken.

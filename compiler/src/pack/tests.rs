@@ -177,8 +177,8 @@ fn check_element(
         );
         return;
     }
-    // Weights are below 1, so half a step of the quantisation is below 0.51 / levels; of int4, a weight opposite the largest one may lie
-    // beyond 7 steps of 1 / 8.75.
+    // Weights are below 1, so half a step of the quantisation is below 0.51 / levels; of int4, a weight
+    // opposite the largest one may lie beyond 7 steps of 1 / 8.75.
     let error = match tensor.format {
         WeightFormat::Int8 => 0.51 / 127.0,
         WeightFormat::Int4 => 0.201,

@@ -1,7 +1,8 @@
 //! Streams a checkpoint's tensors into the weight region.
 //!
-//! The region is cut into work items of a few MB: consecutive groups of one expert of one unit of the layout. Threads take
-//! items in ascending order, so that the checkpoint is read forwards, and keep one group's rows in memory each.
+//! The region is cut into work items of a few MB: consecutive groups of one expert of one unit of the layout.
+//! Threads take items in ascending order, so that the checkpoint is read forwards, and keep one group's rows
+//! in memory each.
 
 use super::layout::{Unit, WeightLayout};
 use super::source::WeightSource;
@@ -48,8 +49,8 @@ fn in_expert(expert: Option<usize>) -> String {
 
 /// Packs every tensor of the graph into `out`, the weight region of `layout`, with `threads` threads.
 ///
-/// `progress` is called, from any thread, with the bytes of the region done since its last call. On an error (of several, the
-/// first one in the region) `out` is left half-written.
+/// `progress` is called, from any thread, with the bytes of the region done since its last call. On an error
+/// (of several, the first one in the region) `out` is left half-written.
 ///
 /// # Panics
 /// If `out` is not `layout.bytes` long, or the layout is not of this graph.
@@ -73,7 +74,8 @@ pub fn pack_weights<S: WeightSource>(
     })
 }
 
-/// Does `work` on every item with `threads` threads, which take them in order; of several errors, the first item's counts.
+/// Does `work` on every item with `threads` threads, which take them in order; of several errors, the first
+/// item's counts.
 pub(super) fn for_each_item<S: WeightSource, T: Send, E: Send>(
     graph: &Graph,
     layout: &WeightLayout,

@@ -1,7 +1,8 @@
-//! Writing plan files (docs/dev/plan-format.md). The reader, `plan/src/file/check/mod.rs`, shares no code with this.
+//! Writing plan files (docs/dev/plan-format.md). The reader, `plan/src/file/check/mod.rs`, shares no code
+//! with this.
 //!
-//! Everything but the weights is put together in memory first, so that the file's size is known before it is written. The weights stream
-//! from the checkpoint into it; the header, which holds the hashes, comes last.
+//! Everything but the weights is put together in memory first, so that the file's size is known before it is
+//! written. The weights stream from the checkpoint into it; the header, which holds the hashes, comes last.
 
 mod error;
 mod header;
@@ -117,8 +118,9 @@ impl<'a> PlanWriter<'a> {
         self.entries.iter().map(|entry| (entry.kind, entry.target, entry.contents.bytes()))
     }
 
-    /// Writes an empty file, packing the weights of `source` with `threads` threads. Nothing of it is a plan before everything has been
-    /// written: the header comes last. `progress` is told, from any thread, the bytes of weights done since its last call.
+    /// Writes an empty file, packing the weights of `source` with `threads` threads. Nothing of it is a plan
+    /// before everything has been written: the header comes last. `progress` is told, from any thread, the
+    /// bytes of weights done since its last call.
     ///
     /// # Errors
     /// When a weight is unusable or the system refuses to write, such as on a full disk.
@@ -226,7 +228,8 @@ pub(crate) fn target_program(program: &Program) -> TargetProgram {
     }
 }
 
-/// Takes the disk space at once, so that a full disk is found before the work. File systems that cannot do it find it later.
+/// Takes the disk space at once, so that a full disk is found before the work. File systems that cannot do it
+/// find it later.
 fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     let length = libc::off_t::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
     loop {

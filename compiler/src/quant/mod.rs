@@ -17,7 +17,8 @@ pub enum Preset {
     Faithful,
     /// As faithful, but MXFP4 experts take bf16 activations.
     Bf16,
-    /// As faithful, but for attention and unembedding in int4 where that loses little (`crate::quant::choose`).
+    /// As faithful, but for attention and unembedding in int4 where that loses little
+    /// (`crate::quant::choose`).
     Fast,
 }
 
@@ -62,8 +63,8 @@ pub enum QuantError {
     Graph(#[from] GraphError),
 }
 
-/// The graph with the preset's quantisation made explicit; its meaning changes by the roundings that the new ops do. `choices` is
-/// for [`Preset::Fast`]; the others do without.
+/// The graph with the preset's quantisation made explicit; its meaning changes by the roundings that the new
+/// ops do. `choices` is for [`Preset::Fast`]; the others do without.
 ///
 /// # Errors
 /// When a matrix product's columns are not whole blocks, or choices are needed and not given.
@@ -289,8 +290,8 @@ impl<'g> Quantiser<'g> {
         self.choices.and_then(|choices| choices.of(matrix)).map(|choice| choice.format)
     }
 
-    /// Whether the input of a product that is to be f32 is so: a matrix of fewer than 8 bits loses far more than q8 does, and one that has no blocks
-    /// cannot be int8, which is found where its input is rounded.
+    /// Whether the input of a product that is to be f32 is so: a matrix of fewer than 8 bits loses far more
+    /// than q8 does, and one that has no blocks cannot be int8, which is found where its input is rounded.
     fn keeps_f32(&self, node: &Node) -> bool {
         let matrix = node.tensors[0];
         let blocks = self.graph.tensor(matrix).shape.last().is_some_and(|k| k.is_multiple_of(BLOCK));

@@ -122,13 +122,15 @@ impl<'a> Builder<'a> {
         LoraInput { out: self.output(value), lora_targets }
     }
 
-    /// Output rows per work item of a matrix where nothing else decides: the candidate's, if they divide the matrix's.
+    /// Output rows per work item of a matrix where nothing else decides: the candidate's, if they divide the
+    /// matrix's.
     pub fn unit(&self, mat: &Mat) -> usize {
         let unit = self.selector.trial.unit;
         if mat.n.is_multiple_of(unit) { unit } else { TILE_ROWS }
     }
 
-    /// The candidate's tiling. Panels hold q8 rows, and one kind of weights at a time; bf16 rows are multiplied by panels, however few they are.
+    /// The candidate's tiling. Panels hold q8 rows, and one kind of weights at a time; bf16 rows are
+    /// multiplied by panels, however few they are.
     fn tiling(&self, input: ValId, parts: &[&[&Mat]]) -> Tiling {
         let products = self.selector.trial.model.products();
         let q8 = match self.vals[input].row {

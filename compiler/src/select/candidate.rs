@@ -11,9 +11,11 @@ use std::fmt;
 pub struct Candidate {
     /// Who computes the prologue.
     pub prologue: Prologue,
-    /// How matrices are multiplied; where their formats differ or their input is f32, always [`Tiling::Dot`], and by panels where it is bf16.
+    /// How matrices are multiplied; where their formats differ or their input is f32, always [`Tiling::Dot`],
+    /// and by panels where it is bf16.
     pub tiling: Tiling,
-    /// Output rows per work item: those asked for if a part has them, else the least of what heads and blocks need.
+    /// Output rows per work item: those asked for if a part has them, else the least of what heads and blocks
+    /// need.
     pub unit: usize,
 }
 
@@ -43,7 +45,8 @@ pub enum Pick {
     /// The cheapest.
     #[default]
     Cheapest,
-    /// The one of that number, counted round and round: for tests and benches, which want to see every one of them.
+    /// The one of that number, counted round and round: for tests and benches, which want to see every one of
+    /// them.
     Nth(usize),
 }
 
@@ -58,7 +61,8 @@ impl Pick {
 }
 
 impl Candidate {
-    /// Every candidate that a class of `max_tokens` can have, the simplest first; `least_rows` are the panels'.
+    /// Every candidate that a class of `max_tokens` can have, the simplest first; `least_rows` are the
+    /// panels'.
     fn all(max_tokens: usize) -> Vec<(Prologue, bool, usize)> {
         let prologues: &[Prologue] = match max_tokens <= PROLOGUE_TOKENS {
             true => &[Prologue::Workers, Prologue::Step],

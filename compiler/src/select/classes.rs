@@ -8,11 +8,13 @@ use crate::pack::WeightLayout;
 /// Sizes that may be a class besides the chunk, ascending.
 const SIZES: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-/// A class must be cheaper than the next larger one by more than this share of a batch of its size: it costs code and time to compile.
+/// A class must be cheaper than the next larger one by more than this share of a batch of its size: it costs
+/// code and time to compile.
 const GAIN: f64 = 0.01;
 
-/// The token classes of a prefill chunk, ascending, each with its kernels. From the chunk down, a size is a class when its own kernels gain enough, for a
-/// batch of that size, over those of the next larger class. When candidates are not picked by cost, the chunk is the only class.
+/// The token classes of a prefill chunk, ascending, each with its kernels. From the chunk down, a size is a
+/// class when its own kernels gain enough, for a batch of that size, over those of the next larger class.
+/// When candidates are not picked by cost, the chunk is the only class.
 ///
 /// # Errors
 /// When a shape has no kernel.

@@ -20,15 +20,18 @@ use kernmill_plan::target::{Level, Tuning};
 /// What the model knows of a machine besides its micro-kernels.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// Workers. Two, the fewest worth having: with more of them memory is the limit sooner, and candidates differ less.
+    /// Workers. Two, the fewest worth having: with more of them memory is the limit sooner, and candidates
+    /// differ less.
     pub workers: usize,
     /// Bytes per ns from memory, all workers together.
     pub all_bytes: f64,
     /// Bytes per ns from memory, one worker.
     pub worker_bytes: f64,
-    /// How much of the smaller of the two, waiting for memory and arithmetic, does not hide in the larger in dots, which prefetch.
+    /// How much of the smaller of the two, waiting for memory and arithmetic, does not hide in the larger in
+    /// dots, which prefetch.
     pub exposed: f64,
-    /// What one step more costs: the barrier, workers that do not come to it together, memory that waits for them.
+    /// What one step more costs: the barrier, workers that do not come to it together, memory that waits for
+    /// them.
     pub barrier: f64,
     /// An element of a row through a cheap stage (norm, quantisation, an expression).
     pub stage_element: f64,
@@ -36,11 +39,13 @@ pub struct Machine {
     pub stage_weight: f64,
     /// A block of a row, gathered into a panel.
     pub panel_block: f64,
-    /// Panels by two tiles at a time where one would do, beside what the micro-kernel alone takes (a factor on the arithmetic).
+    /// Panels by two tiles at a time where one would do, beside what the micro-kernel alone takes (a factor
+    /// on the arithmetic).
     pub pair: f64,
     /// A call of a micro-kernel, with the loop around it.
     pub call: f64,
-    /// Bytes per ns of a tile that another group of rows reads again, from L2, beside what the micro-kernel alone takes.
+    /// Bytes per ns of a tile that another group of rows reads again, from L2, beside what the micro-kernel
+    /// alone takes.
     pub cached_bytes: f64,
     /// 16 results through an epilogue.
     pub epilogue: f64,
@@ -52,11 +57,13 @@ pub struct Machine {
     pub bf16_row: f64,
 }
 
-/// The same for all levels: none of this is arithmetic on vectors of weights. Bytes: `kernmill cpu --measure` with two threads gave 35 GB/s on the Xeon of
-/// `benches/runs/2026-11-20-memory-speed.md` and between 30 and 55 on the EPYC. The barrier and the stages are those of
-/// `benches/runs/2026-11-21-candidates.md`: a prologue as a step costs one token 20 to 40 us, and 32 rows of a norm and a quantisation of 2880 take
-/// 54.9 us, with a router of 32 rows besides 116.1. `exposed`: `kernels-gen/benches/ukernels.rs` on the EPYC, dots of 1 to 8 tokens from memory and in cache.
-/// The seven after the stages are fitted to the same record; the numbers of bf16 rows are those of the 512-bit micro-kernels on the EPYC (bench `costs`), of pairs of
+/// The same for all levels: none of this is arithmetic on vectors of weights. Bytes: `kernmill cpu --measure`
+/// with two threads gave 35 GB/s on the Xeon of `benches/runs/2026-11-20-memory-speed.md` and between 30 and
+/// 55 on the EPYC. The barrier and the stages are those of `benches/runs/2026-11-21-candidates.md`: a
+/// prologue as a step costs one token 20 to 40 us, and 32 rows of a norm and a quantisation of 2880 take 54.9
+/// us, with a router of 32 rows besides 116.1. `exposed`: `kernels-gen/benches/ukernels.rs` on the EPYC, dots
+/// of 1 to 8 tokens from memory and in cache. The seven after the stages are fitted to the same record; the
+/// numbers of bf16 rows are those of the 512-bit micro-kernels on the EPYC (bench `costs`), of pairs of
 /// tiles.
 pub const MACHINE: Machine = Machine {
     workers: 2,
@@ -83,8 +90,9 @@ impl Machine {
     }
 }
 
-/// Costs up to this factor above the least are as good: the model does not tell such candidates apart, and the simplest, which come first,
-/// have merits that it does not know (dots hand out a tail of their work, so that workers finish together).
+/// Costs up to this factor above the least are as good: the model does not tell such candidates apart, and
+/// the simplest, which come first, have merits that it does not know (dots hand out a tail of their work, so
+/// that workers finish together).
 pub const TIE: f64 = 1.02;
 
 /// Place of the first of these costs that is as good as the least. `None` when there are none.
@@ -93,7 +101,8 @@ pub fn cheapest(costs: &[f64]) -> Option<usize> {
     costs.iter().position(|cost| *cost <= least * TIE)
 }
 
-/// The versions of a micro-kernel at a level and what a block costs in each (`None`: no number); the 128-bit version is last.
+/// The versions of a micro-kernel at a level and what a block costs in each (`None`: no number); the 128-bit
+/// version is last.
 fn versions_of(
     table: &Table,
     ukernel: &MicroKernel,
@@ -195,8 +204,9 @@ impl Model {
         self.machine.worker_bytes.min(self.machine.all_bytes / self.machine.workers as f64)
     }
 
-    /// A work item: a unit of every matrix of a part for `rows` rows. Dots prefetch, so that most of waiting for memory hides in their arithmetic or
-    /// the other way round; with panels the two add up, because weights are decoded first.
+    /// A work item: a unit of every matrix of a part for `rows` rows. Dots prefetch, so that most of waiting
+    /// for memory hides in their arithmetic or the other way round; with panels the two add up, because
+    /// weights are decoded first.
     fn item(&self, part: &Part, input: RowType, tiling: Tiling, rows: usize) -> f64 {
         if rows == 0 {
             return 0.0;
@@ -245,7 +255,8 @@ impl Model {
         ns
     }
 
-    /// Arithmetic of a unit for `rows` bf16 rows, decoding included. There is nothing to weigh it against but other units and steps.
+    /// Arithmetic of a unit for `rows` bf16 rows, decoding included. There is nothing to weigh it against but
+    /// other units and steps.
     fn by_bf16_panels(&self, part: &Part, rows: usize) -> f64 {
         let tiles = part.mats.len() * part.unit / TILE_ROWS;
         let blocks = part.mats[0].k / BLOCK;
@@ -275,7 +286,8 @@ impl Model {
         row_ops.iter().map(|row_op| row_cost(row_op, &len, &costs)).sum()
     }
 
-    /// What a step takes for a batch of `tokens`, its barrier included. Attention and the shrinks of adapters have one candidate and are not modelled.
+    /// What a step takes for a batch of `tokens`, its barrier included. Attention and the shrinks of adapters
+    /// have one candidate and are not modelled.
     pub fn kernel(&self, kernel: &Kernel, tokens: usize) -> f64 {
         let rows = |domain: Domain| match domain {
             Domain::Tokens => tokens,
@@ -312,7 +324,8 @@ impl Model {
         self.machine.barrier + prologue + body
     }
 
-    /// Grouped matrices: every expert is assumed to be as likely as any other, so that its rows are binomially distributed.
+    /// Grouped matrices: every expert is assumed to be as likely as any other, so that its rows are
+    /// binomially distributed.
     fn experts(
         &self,
         kernel: &Kernel,
@@ -349,7 +362,8 @@ impl FormatCosts {
         (ns, calls)
     }
 
-    /// Arithmetic of `rows` rows with `tiles` tiles (1 or 2) by panels, per block of k, decoding included; calls of micro-kernels per chunk of k.
+    /// Arithmetic of `rows` rows with `tiles` tiles (1 or 2) by panels, per block of k, decoding included;
+    /// calls of micro-kernels per chunk of k.
     fn by_panels(&self, tiles: usize, rows: usize) -> (f64, f64) {
         let groups = rows.div_ceil(GROUP);
         let (size, larger) = (rows / groups, rows % groups);
@@ -359,8 +373,8 @@ impl FormatCosts {
         (ns, (tiles + groups) as f64)
     }
 
-    /// Where the sum of both sides' excess over the better of the two is least, weights from memory. (Dots like their group sizes, so the costs cross
-    /// more than once.)
+    /// Where the sum of both sides' excess over the better of the two is least, weights from memory. (Dots
+    /// like their group sizes, so the costs cross more than once.)
     fn least_rows(&self) -> usize {
         const MOST: usize = 64;
         let excess = |rows: usize| {

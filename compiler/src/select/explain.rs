@@ -1,4 +1,5 @@
-//! What each kernel and micro-kernel could have been, what the model thinks it costs, and what was picked: for `kernmill explain`.
+//! What each kernel and micro-kernel could have been, what the model thinks it costs, and what was picked:
+//! for `kernmill explain`.
 
 use super::cost::MACHINE;
 use super::{KernelChoice, MicroKernelChoice, Prologue, Selection};

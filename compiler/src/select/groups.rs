@@ -51,8 +51,8 @@ impl Selector<'_> {
         Ok(b.finish(self.label(group, stem), stem, body, 1))
     }
 
-    /// Starts a kernel with the group's prologue: local to every worker or a step before it, as the candidate has it. `rows` are the
-    /// input's.
+    /// Starts a kernel with the group's prologue: local to every worker or a step before it, as the candidate
+    /// has it. `rows` are the input's.
     fn with_prologue<'b>(
         &'b self,
         group: &Group,
@@ -113,8 +113,8 @@ impl Selector<'_> {
         Ok(uses)
     }
 
-    /// Matrices and their epilogue. Work items are heads where the epilogue rotates them or writes them to the cache; other parts of the
-    /// same kernel have rows of their own, which heads need not divide.
+    /// Matrices and their epilogue. Work items are heads where the epilogue rotates them or writes them to
+    /// the cache; other parts of the same kernel have rows of their own, which heads need not divide.
     fn part(&self, b: &mut Builder, group: &Group, part: &fuse::Part) -> Result<Part, SelectError> {
         let mats: Vec<Mat> = part.roots.iter().map(|id| b.mat(self.graph.node(*id))).collect();
         let head = part.steps.iter().find_map(|step| match step {

@@ -1,7 +1,7 @@
 //! Selection: which kernels compute each group of the fused graph, for one token class.
 //!
-//! The result is data: kernels ([`kernmill_kernels_gen::kernel::Kernel`]) with symbolic operands. Nothing here depends on where buffers
-//! or weights lie, except for the strides of packed tensors.
+//! The result is data: kernels ([`kernmill_kernels_gen::kernel::Kernel`]) with symbolic operands. Nothing
+//! here depends on where buffers or weights lie, except for the strides of packed tensors.
 
 mod builder;
 mod candidate;
@@ -85,8 +85,8 @@ pub enum SelectError {
     },
 }
 
-/// Selects kernels for every group, for batches of up to `max_tokens`: the candidates that `model` thinks cheapest for that many, or
-/// others if asked to.
+/// Selects kernels for every group, for batches of up to `max_tokens`: the candidates that `model` thinks
+/// cheapest for that many, or others if asked to.
 ///
 /// # Errors
 /// When a shape has no kernel.

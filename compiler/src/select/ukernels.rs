@@ -21,7 +21,8 @@ pub struct MicroKernelChoice {
     pub version: Option<&'static AsmKernel>,
 }
 
-/// Picks a version of every micro-kernel that `kernels` call, in the order of [`generate::ukernels`]. Without numbers for all versions, the first is taken for the cheapest.
+/// Picks a version of every micro-kernel that `kernels` call, in the order of [`generate::ukernels`]. Without
+/// numbers for all versions, the first is taken for the cheapest.
 pub fn choose_ukernels(kernels: &[(String, Kernel)], model: &Model, pick: Pick) -> Vec<MicroKernelChoice> {
     generate::ukernels(kernels, model.level())
         .into_iter()

@@ -1,5 +1,5 @@
-//! Ops that stand for nodes: where a spec names one, it gets the nodes, with its own names in them. Nothing behind the reader knows
-//! such ops, so that they mean what their nodes mean.
+//! Ops that stand for nodes: where a spec names one, it gets the nodes, with its own names in them. Nothing
+//! behind the reader knows such ops, so that they mean what their nodes mean.
 
 use super::section::{Item, Section, check_name, scalar, string};
 use super::{Arg, NodeDef, Result, Scalar, ScalarText, Source, Spanned, SpecError};
@@ -114,7 +114,8 @@ impl OpDef {
         Ok(NodeDef { op: node.op, op_span: name.span.clone(), out, args })
     }
 
-    /// An expression with the use's names and numbers; where the expression's variables are `fixed`, only with its numbers.
+    /// An expression with the use's names and numbers; where the expression's variables are `fixed`, only
+    /// with its numbers.
     fn expression(
         &self,
         source: &Source,

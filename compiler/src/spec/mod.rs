@@ -1,7 +1,7 @@
 //! The spec language: a model as TOML. `docs/user/spec-language.md` is its reference.
 //!
-//! [`Spec::parse`] reads and checks everything that needs no shapes; [`lower`] makes the graph and checks the rest. Every
-//! error shows the place in the file.
+//! [`Spec::parse`] reads and checks everything that needs no shapes; [`lower`] makes the graph and checks the
+//! rest. Every error shows the place in the file.
 
 pub mod number;
 pub mod ops;

@@ -46,7 +46,8 @@ pub struct NumberError {
 /// Expressions nest at most this deep.
 const MAX_DEPTH: usize = 32;
 
-/// The value of `text`: `+ - * /`, parentheses, numbers, `sqrt(x)`, `min(a, b)`, `max(a, b)` and the names that `lookup` knows.
+/// The value of `text`: `+ - * /`, parentheses, numbers, `sqrt(x)`, `min(a, b)`, `max(a, b)` and the names
+/// that `lookup` knows.
 ///
 /// A division of whole numbers is whole if it leaves no remainder, else a float.
 ///

@@ -22,7 +22,8 @@ const TENSORS: &str = "adapter_model.safetensors";
 pub struct AdapterShape {
     /// Rank, the same everywhere.
     pub rank: usize,
-    /// Matrices: ends of modules' names, with or without `_proj`, such as `q` or `router`; `experts` for both matrices of experts.
+    /// Matrices: ends of modules' names, with or without `_proj`, such as `q` or `router`; `experts` for both
+    /// matrices of experts.
     pub targets: Vec<String>,
     /// Whether it is a DoRA; dense matrices only.
     pub dora: bool,
@@ -61,10 +62,12 @@ impl Place {
     }
 }
 
-/// Writes a random adapter for `graph` into `dir`; `progress` gets bytes done and bytes in all. The same seed gives the same bytes.
+/// Writes a random adapter for `graph` into `dir`; `progress` gets bytes done and bytes in all. The same seed
+/// gives the same bytes.
 ///
 /// # Errors
-/// When a target is no matrix of the graph, a DoRA has experts, there is not enough space, an adapter is there already, or writing fails.
+/// When a target is no matrix of the graph, a DoRA has experts, there is not enough space, an adapter is
+/// there already, or writing fails.
 pub fn write_adapter(
     graph: &Graph,
     dir: &Path,

@@ -1,7 +1,9 @@
-//! Random checkpoints, and adapters ([`write_adapter`]), of a model's true shapes, in the layout that its spec names.
+//! Random checkpoints, and adapters ([`write_adapter`]), of a model's true shapes, in the layout that its
+//! spec names.
 //!
-//! Weights are such that activations stay about unit variance, every expert gets tokens, and logits have about unit
-//! variance, so that a synthetic model costs what a trained one does. The same seed gives the same bytes.
+//! Weights are such that activations stay about unit variance, every expert gets tokens, and logits have
+//! about unit variance, so that a synthetic model costs what a trained one does. The same seed gives the same
+//! bytes.
 
 mod adapter;
 mod fill;
@@ -122,7 +124,8 @@ struct Planned {
 /// architecture has such a graph; says whether it has. `progress` gets bytes done and bytes in all.
 ///
 /// # Errors
-/// If there is not enough space (nothing has been written then), or writing fails (what was written is removed).
+/// If there is not enough space (nothing has been written then), or writing fails (what was written is
+/// removed).
 pub fn write(graph: &Graph, dir: &Path, seed: u64, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<bool> {
     let _env = FloatEnv::standard();
     let planned = plan(graph)?;
@@ -348,4 +351,16 @@ fn write_shard(file: &File, shard: &[Planned], seed: u64, progress: &(dyn Fn(u64
         }
     });
     failure.into_inner().expect("no panic holds it").map_or(Ok(()), Err)
+}
+
+/// A spec's text with names for the scales of MXFP4 tensors, where it has none: a GGUF file keeps them in the
+/// tensor itself, a checkpoint in one of their own.
+pub fn with_own_scales(spec: &str) -> String {
+    let named = |line: &str| {
+        let from = line.split_once("from = \"")?.1.split_once('"')?.0;
+        let within = format!("scales = \"{from}\"");
+        line.contains(&within).then(|| line.replace(&within, &format!("scales = \"{from}_scales\"")))
+    };
+    let lines = spec.split_inclusive('\n').map(|line| named(line).unwrap_or_else(|| line.to_owned()));
+    lines.collect()
 }

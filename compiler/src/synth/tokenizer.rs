@@ -59,7 +59,8 @@ pub fn tokenizer_json(vocab: usize) -> String {
     .to_string()
 }
 
-/// The character that stands for each byte in byte-level BPE: itself where it prints, else one from U+0100 on.
+/// The character that stands for each byte in byte-level BPE: itself where it prints, else one from U+0100
+/// on.
 fn byte_symbols() -> Vec<char> {
     let mut next = 0x100;
     (0..=255u8)

@@ -1,4 +1,5 @@
-//! Small random models for tests: the same case runs on the interpreter, on fused graphs and on compiled plans.
+//! Small random models for tests: the same case runs on the interpreter, on fused graphs and on compiled
+//! plans.
 
 mod adapter;
 mod model;

@@ -29,7 +29,8 @@ pub struct ModelShape {
     pub max_context: usize,
     /// Window of the even layers; `None`: all layers see everything.
     pub window: Option<u32>,
-    /// Columns of further projections beside q, k and v; each goes back to the residual stream through a matrix.
+    /// Columns of further projections beside q, k and v; each goes back to the residual stream through a
+    /// matrix.
     pub extra: Vec<usize>,
     /// Biases on q, k, v, o.
     pub attention_bias: bool,
@@ -55,7 +56,8 @@ pub struct ModelShape {
 pub struct Twist {
     /// The attention's norm is also added to the residual stream, scaled: it has a user outside of `qkv`.
     pub norm_used_twice: bool,
-    /// The attention's result is gated by the queries: q has a second user, and the result is not quantised directly.
+    /// The attention's result is gated by the queries: q has a second user, and the result is not quantised
+    /// directly.
     pub gated_attention: bool,
 }
 

@@ -14,8 +14,8 @@ pub struct RandomWeights {
 }
 
 impl RandomWeights {
-    /// The data in the graph's plan formats, for the interpreter. `graph` may be a quantised form of the graph that they were
-    /// made for.
+    /// The data in the graph's plan formats, for the interpreter. `graph` may be a quantised form of the
+    /// graph that they were made for.
     ///
     /// # Panics
     /// When `graph` has other tensors.

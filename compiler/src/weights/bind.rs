@@ -1,4 +1,5 @@
-//! Whether a checkpoint is the one that a graph describes: every tensor there, of the right dtype and shape, none left over.
+//! Whether a checkpoint is the one that a graph describes: every tensor there, of the right dtype and shape,
+//! none left over.
 
 use crate::graph::{Graph, Role, RowSelect, Tensor};
 use crate::spec::suggest::nearest;
@@ -21,7 +22,8 @@ const NAMED_EXTRAS: usize = 5;
 /// Checks that `checkpoint` holds exactly the weights of `graph`.
 ///
 /// # Errors
-/// The first tensor that is missing, or has another dtype or shape; else the tensors that `graph` does not use.
+/// The first tensor that is missing, or has another dtype or shape; else the tensors that `graph` does not
+/// use.
 pub fn bind(graph: &Graph, checkpoint: &Checkpoint) -> Result<()> {
     let mut used = BTreeSet::new();
     for tensor in &graph.tensors {
@@ -163,7 +165,8 @@ fn check_extras(checkpoint: &Checkpoint, used: &BTreeSet<&str>) -> Result<()> {
     Err(CheckpointError::Extra { path: checkpoint.path().to_owned(), count: extras.len(), names })
 }
 
-/// Whether `name` is the unembedding or embedding of a tied model, stored a second time: the bytes of the other, which is used.
+/// Whether `name` is the unembedding or embedding of a tied model, stored a second time: the bytes of the
+/// other, which is used.
 fn is_copy(checkpoint: &Checkpoint, used: &BTreeSet<&str>, name: &str) -> bool {
     let other = match name {
         UNEMBEDDING => EMBEDDING,

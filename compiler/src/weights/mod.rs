@@ -1,4 +1,5 @@
-//! A checkpoint's tensors as a graph wants them: which of them it needs, and their rows, however they are stored.
+//! A checkpoint's tensors as a graph wants them: which of them it needs, and their rows, however they are
+//! stored.
 
 mod bind;
 mod rows;

@@ -44,7 +44,8 @@ impl<'a> Weights<'a> {
     /// Binds, see [`super::bind`].
     ///
     /// # Errors
-    /// If a tensor of `graph` is missing from the checkpoint or unlike it, or the checkpoint has tensors left over.
+    /// If a tensor of `graph` is missing from the checkpoint or unlike it, or the checkpoint has tensors left
+    /// over.
     pub fn new(graph: &Graph, checkpoint: &'a Checkpoint) -> Result<Weights<'a>> {
         super::bind(graph, checkpoint)?;
         Ok(Weights { checkpoint })
@@ -97,8 +98,9 @@ impl<'a> Weights<'a> {
         Ok(())
     }
 
-    /// Replaces `out` with the steps of rows `rows`, `[rows, k/16]`: what the distances between 16 neighbours are multiples of, because the file
-    /// has them in few bits. The answer is `false` for a tensor whose elements have no steps.
+    /// Replaces `out` with the steps of rows `rows`, `[rows, k/16]`: what the distances between 16 neighbours
+    /// are multiples of, because the file has them in few bits. The answer is `false` for a tensor whose
+    /// elements have no steps.
     ///
     /// # Errors
     /// If `t` is not one of the bound graph's tensors.
@@ -127,7 +129,8 @@ impl<'a> Weights<'a> {
         self.checkpoint.tensor(&t.source.name)?.encoding.block_bits()
     }
 
-    /// Replaces `blocks` with the E2M1 codes `[rows, k/32, 16]` of rows `rows`, and `scales` with `[rows, k/32]`.
+    /// Replaces `blocks` with the E2M1 codes `[rows, k/32, 16]` of rows `rows`, and `scales` with `[rows,
+    /// k/32]`.
     ///
     /// # Errors
     /// If `t` is not one of the bound graph's tensors or not stored as MXFP4.
@@ -165,7 +168,8 @@ impl<'a> Weights<'a> {
         Ok(())
     }
 
-    /// Asks the system to read rows `rows` of `expert` (0 where there are none) from the disk, without waiting for it.
+    /// Asks the system to read rows `rows` of `expert` (0 where there are none) from the disk, without
+    /// waiting for it.
     pub fn will_need(&self, t: &Tensor, expert: usize, rows: Range<usize>) {
         if t.source.transposed && rows.start > 0 {
             return;
@@ -186,8 +190,9 @@ impl<'a> Weights<'a> {
         self.checkpoint.drop_cache();
     }
 
-    /// The bytes of the rows in each checkpoint tensor; those of a transposed one are all over its expert's. Rows that alternate with another tensor's, or lie in another order within their head,
-    /// are where their number says in proportion, to within a head.
+    /// The bytes of the rows in each checkpoint tensor; those of a transposed one are all over its expert's.
+    /// Rows that alternate with another tensor's, or lie in another order within their head, are where their
+    /// number says in proportion, to within a head.
     fn each_part(&self, t: &Tensor, expert: usize, rows: Range<usize>, take: impl Fn(&str, Range<usize>)) {
         let (experts, n) = experts_and_rows(t);
         let rows = if t.source.transposed { 0..n } else { rows };
@@ -247,8 +252,8 @@ impl Place {
         Place { stored_rows, cols, first, step, paired }
     }
 
-    /// Appends rows `rows` of a matrix that is stored as `[experts, cols, rows]`: those are columns there, so that each stored row gives a
-    /// short run, which is spread out.
+    /// Appends rows `rows` of a matrix that is stored as `[experts, cols, rows]`: those are columns there, so
+    /// that each stored row gives a short run, which is spread out.
     fn columns(&self, view: &TensorView<'_>, expert: usize, rows: Range<usize>, out: &mut Vec<f32>) {
         let Some(last) = rows.clone().next_back() else { return };
         let (low, high) = (self.first + rows.start * self.step, self.first + last * self.step + 1);

@@ -1,7 +1,8 @@
 //! `AddDot` in 256 bits. Needs AVX2 and FMA.
 //!
-//! Tile: 8 rows (the lanes) a vector, four accumulators per vector and token for the "dot4" order: one token by both halves of the rows in one pass
-//! over the tile, more of them two by two by one half a pass. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
+//! Tile: 8 rows (the lanes) a vector, four accumulators per vector and token for the "dot4" order: one token
+//! by both halves of the rows in one pass over the tile, more of them two by two by one half a pass.
+//! Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH, constants_here};
@@ -32,7 +33,8 @@ pub const WIDE: AsmKernel = AsmKernel {
 
 /// Bytes of a vector.
 const BYTES: usize = 32;
-/// Bytes behind a line that is read that are fetched ahead into L2, as other micro-kernels do: some tiles of a B, which lie one behind the other.
+/// Bytes behind a line that is read that are fetched ahead into L2, as other micro-kernels do: some tiles of
+/// a B, which lie one behind the other.
 const AHEAD: usize = 8192;
 
 struct Dot {

@@ -1,7 +1,7 @@
 //! `AddDot` in 512 bits. Needs AVX-512 F.
 //!
-//! Tile: 16 rows (the lanes) x 1 or 6 tokens, four accumulators per token for the "dot4" order. Clobbers: caller-saved registers and flags;
-//! callee-saved ones are pushed and popped.
+//! Tile: 16 rows (the lanes) x 1 or 6 tokens, four accumulators per token for the "dot4" order. Clobbers:
+//! caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs};
@@ -28,7 +28,8 @@ pub const WIDE: AsmKernel = AsmKernel {
     },
 };
 
-/// Bytes behind a line that is read that are fetched ahead into L2, as other micro-kernels do: some tiles of a B, which lie one behind the other.
+/// Bytes behind a line that is read that are fetched ahead into L2, as other micro-kernels do: some tiles of
+/// a B, which lie one behind the other.
 const AHEAD: usize = 8192;
 
 fn emit(a: &mut CodeAssembler, format: WeightFormat, tokens: usize) -> Result<(), IcedError> {

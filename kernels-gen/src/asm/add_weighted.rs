@@ -1,5 +1,5 @@
-//! `AddWeighted` in 256 bits (AVX2, FMA) and in 512 bits (AVX-512 F). Rows are independent and short, so the CPU has many of them under
-//! way: targets come from memory. Clobbers: caller-saved registers and flags.
+//! `AddWeighted` in 256 bits (AVX2, FMA) and in 512 bits (AVX-512 F). Rows are independent and short, so the
+//! CPU has many of them under way: targets come from memory. Clobbers: caller-saved registers and flags.
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};

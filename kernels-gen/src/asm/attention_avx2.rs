@@ -1,8 +1,10 @@
 //! `Score` and `Value` in 256 bits. Needs AVX2, FMA and F16C.
 //!
-//! Score tile: the 16 keys of a block (two vectors) x up to 2 query heads; of the four accumulators of each pair, two at a time are in
-//! registers, so that a broadcast query serves two fmas. Value tile: up to 16 columns of a value row (two vectors) x up to 4 query heads,
-//! kept in registers over all blocks of the call. Every pass over a block prefetches its share of a later one. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
+//! Score tile: the 16 keys of a block (two vectors) x up to 2 query heads; of the four accumulators of each
+//! pair, two at a time are in registers, so that a broadcast query serves two fmas. Value tile: up to 16
+//! columns of a value row (two vectors) x up to 4 query heads, kept in registers over all blocks of the call.
+//! Every pass over a block prefetches its share of a later one. Clobbers: caller-saved registers and flags;
+//! callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
 use super::prefetch;

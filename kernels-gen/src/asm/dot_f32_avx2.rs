@@ -1,9 +1,9 @@
 //! `DotF32` in 256 bits. Needs AVX2, FMA and F16C.
 //!
-//! Tile: 8 rows (the lanes) a vector, four accumulators per vector and token for the "dot4" order: one token by both halves of the rows
-//! in one pass over the tile, two tokens by one half a pass. bf16 and f32 weights go four columns a turn; mxfp4, int8 and int4 a block
-//! of 32, every element decoded to f32 (integer times scale, one rounding). Clobbers: caller-saved registers and flags; callee-saved ones are pushed and
-//! popped.
+//! Tile: 8 rows (the lanes) a vector, four accumulators per vector and token for the "dot4" order: one token
+//! by both halves of the rows in one pass over the tile, two tokens by one half a pass. bf16 and f32 weights
+//! go four columns a turn; mxfp4, int8 and int4 a block of 32, every element decoded to f32 (integer times
+//! scale, one rounding). Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
 use super::dot_q8_avx2::{Constants, load_nibbles, load_row_scale};

@@ -1,7 +1,7 @@
 //! `DotF32` for bf16 and f32 weights in 512 bits. Needs AVX-512 F.
 //!
-//! Tile: 16 rows (the lanes) x up to 2 tokens, four accumulators per token for the "dot4" order. Clobbers: caller-saved registers
-//! and flags.
+//! Tile: 16 rows (the lanes) x up to 2 tokens, four accumulators per token for the "dot4" order. Clobbers:
+//! caller-saved registers and flags.
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs};

@@ -1,9 +1,10 @@
 //! `DotF32` for int8 weights in 512 bits. Needs AVX-512 F.
 //!
-//! Tile: 16 rows (the lanes) x up to 2 tokens, four accumulators per token for the "dot4" order; a line has four columns. A code c, which is q + 128,
-//! is put into the mantissa of 256, where it makes 256 + c = q + 384, and the element is `fma(q + 384, scale, -384 * scale)`. That is q times scale
-//! exactly, because a scale has 11 significant bits: neither product rounds, and an element fits into f32. Clobbers: caller-saved registers and flags;
-//! callee-saved ones are pushed and popped.
+//! Tile: 16 rows (the lanes) x up to 2 tokens, four accumulators per token for the "dot4" order; a line has
+//! four columns. A code c, which is q + 128, is put into the mantissa of 256, where it makes 256 + c = q +
+//! 384, and the element is `fma(q + 384, scale, -384 * scale)`. That is q times scale exactly, because a
+//! scale has 11 significant bits: neither product rounds, and an element fits into f32. Clobbers:
+//! caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
 use super::dot_f32_avx512::store_sums;

@@ -1,17 +1,22 @@
 //! `DotQ8` in 256 bits. Needs AVX2, FMA and F16C; the faster of the two versions AVX-VNNI too.
 //!
-//! Tile: a packed line is two operands, rows 0-7 and 8-15 (the lanes), by up to four tokens; an integer accumulator for each token and vector of rows.
-//! Both vectors go through a line together, so that an activation is broadcast, and made positive, once for both. The f32 sums of more than two tokens
-//! are on the stack, since only one fma in a block needs each. More than four tokens go through the tile again, which the cache has by then.
+//! Tile: a packed line is two operands, rows 0-7 and 8-15 (the lanes), by up to four tokens; an integer
+//! accumulator for each token and vector of rows. Both vectors go through a line together, so that an
+//! activation is broadcast, and made positive, once for both. The f32 sums of more than two tokens are on the
+//! stack, since only one fma in a block needs each. More than four tokens go through the tile again, which
+//! the cache has by then.
 //!
-//! What comes later is prefetched into L2, a line beside every line of data: with several passes the next tile, each pass its share, so that neither the passes
-//! wait for memory nor memory for them.
+//! What comes later is prefetched into L2, a line beside every line of data: with several passes the next
+//! tile, each pass its share, so that neither the passes wait for memory nor memory for them.
 //!
-//! Without VNNI, products are added in pairs to 16 bits (`vpmaddubsw`), the pairs to 32 bits (`vpmaddwd` by ones):
-//! - mxfp4, int4: unsigned weights are at most 24 and 15, activations at least -128. Four results of `vpmaddubsw` of mxfp4 add up to 4 * 2 * 24 * 128 = 24576
-//!   at most, eight of int4 to 8 * 2 * 15 * 128 = 30720: so many are added in 16 bits first.
-//! - int8: unsigned weights times activations would saturate. The weight's sign bit is flipped back (q in [-127, 127]) and the activation's
-//!   sign moved to it: |a| * ±q, at most 2 * 128 * 127 = 32512 per pair. These are products of signed weights: no correction.
+//! Without VNNI, products are added in pairs to 16 bits (`vpmaddubsw`), the pairs to 32 bits (`vpmaddwd` by
+//! ones):
+//! - mxfp4, int4: unsigned weights are at most 24 and 15, activations at least -128. Four results of
+//!   `vpmaddubsw` of mxfp4 add up to 4 * 2 * 24 * 128 = 24576 at most, eight of int4 to 8 * 2 * 15 * 128 =
+//!   30720: so many are added in 16 bits first.
+//! - int8: unsigned weights times activations would saturate. The weight's sign bit is flipped back (q in
+//!   [-127, 127]) and the activation's sign moved to it: |a| * ±q, at most 2 * 128 * 127 = 32512 per pair.
+//!   These are products of signed weights: no correction.
 //!
 //! Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
@@ -292,7 +297,8 @@ impl Dot {
         Ok(())
     }
 
-    /// Adds the products of a loaded line and a token's activations to the token's ints, or starts these with them.
+    /// Adds the products of a loaded line and a token's activations to the token's ints, or starts these with
+    /// them.
     fn multiply(&self, a: &mut CodeAssembler, token: usize, line: usize) -> Result<(), IcedError> {
         let (ints, products, activations) = (self.ints[token], self.products, self.activations);
         for (n, weights) in self.weights.iter().enumerate() {

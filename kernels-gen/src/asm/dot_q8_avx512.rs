@@ -1,8 +1,9 @@
 //! `DotQ8` in 512 bits. Needs AVX-512 F, BW, VL and VNNI; the faster of the two versions for mxfp4 VBMI too.
 //!
-//! Tile: 16 rows (the lanes) x up to 8 tokens, one int32 and one f32 accumulator per token. The packed line is the operand of
-//! `vpdpbusd` as it lies (int8), with its nibbles apart (int4), or looked up as well (mxfp4); activations come as broadcast
-//! dwords from memory. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
+//! Tile: 16 rows (the lanes) x up to 8 tokens, one int32 and one f32 accumulator per token. The packed line
+//! is the operand of `vpdpbusd` as it lies (int8), with its nibbles apart (int4), or looked up as well
+//! (mxfp4); activations come as broadcast dwords from memory. Clobbers: caller-saved registers and flags;
+//! callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};
@@ -70,8 +71,8 @@ fn assemble(
 enum Fetch {
     /// The lines of several blocks at once, into L2.
     Bursts,
-    /// Each beside the line of data that is multiplied, into L1. On a Zen 5 eight tokens of int8 go at 0.90 of a read's rate this way and at 0.37 the other
-    /// (`benches/runs/2026-11-23-zen5.md`).
+    /// Each beside the line of data that is multiplied, into L1. On a Zen 5 eight tokens of int8 go at 0.90
+    /// of a read's rate this way and at 0.37 the other (`benches/runs/2026-11-23-zen5.md`).
     Linear,
 }
 
@@ -82,8 +83,9 @@ pub enum Lookup {
     Bytes,
     /// Masked, then looked up if they are mxfp4: an index of `vpshufb` must not have its highest bit set.
     Masked,
-    /// Looked up as they are: `vpermb` minds only the low six bits of an index, and the table repeats every 16 bytes. On a Zen 4 one token takes
-    /// 4.8 ns a block this way and 5.6 the other, its weights in cache; 8 tokens 24.7 and 25.2.
+    /// Looked up as they are: `vpermb` minds only the low six bits of an index, and the table repeats every
+    /// 16 bytes. On a Zen 4 one token takes 4.8 ns a block this way and 5.6 the other, its weights in cache;
+    /// 8 tokens 24.7 and 25.2.
     Vbmi,
 }
 
@@ -94,12 +96,14 @@ impl Lookup {
     }
 }
 
-/// Bytes that prefetching is ahead of the tile's bytes. Measured with `benches/ukernels.rs`: in bursts, on a Zen 4 and a Xeon, distances from 8 to 16 KiB are alike, shorter ones
-/// and prefetching into L1 slower; line by line, on a Zen 5, distances from 8 to 12 KiB are alike and 6 KiB slower with 4 and 8 tokens. A prefetch past the last
-/// tile does not fault.
+/// Bytes that prefetching is ahead of the tile's bytes. Measured with `benches/ukernels.rs`: in bursts, on a
+/// Zen 4 and a Xeon, distances from 8 to 16 KiB are alike, shorter ones and prefetching into L1 slower; line
+/// by line, on a Zen 5, distances from 8 to 12 KiB are alike and 6 KiB slower with 4 and 8 tokens. A prefetch
+/// past the last tile does not fault.
 pub const PREFETCH_DISTANCE: usize = 8192;
 
-/// Blocks per turn of a loop that prefetches: so many that they fill whole lines, and no line is asked for twice.
+/// Blocks per turn of a loop that prefetches: so many that they fill whole lines, and no line is asked for
+/// twice.
 const PREFETCH_BLOCKS: usize = 4;
 
 struct Dot {
@@ -139,7 +143,8 @@ impl Dot {
         tokens: usize,
         fetch: Fetch,
     ) -> Dot {
-        // Tile and row list are read at once; out and stride wait on the stack, so that their registers are free.
+        // Tile and row list are read at once; out and stride wait on the stack, so that their registers are
+        // free.
         let mut regs = Regs::with_params(1);
         let scales = PARAMS[0];
         let (data, block) = (regs.general(), regs.general());
@@ -237,7 +242,8 @@ impl Dot {
         Ok(())
     }
 
-    /// Several blocks, and their share of prefetching: data and scales alike, so that the pointer keeps its distance from tile to tile.
+    /// Several blocks, and their share of prefetching: data and scales alike, so that the pointer keeps its
+    /// distance from tile to tile.
     fn blocks(&self, a: &mut CodeAssembler, count: usize) -> Result<(), IcedError> {
         let (data, scales) = (count * data_lines(self.format) * LINE, count * scale_bytes(self.format));
         match self.fetch {

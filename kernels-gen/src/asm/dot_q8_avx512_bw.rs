@@ -1,14 +1,16 @@
 //! `DotQ8` in 512 bits for CPUs without VNNI. Needs AVX-512 F and BW.
 //!
-//! Tile: 16 rows (the lanes) x up to 8 tokens, one int32 and one f32 accumulator per token. Products are added in pairs to 16 bits
-//! (`vpmaddubsw`), the pairs to 32 bits (`vpmaddwd` by ones):
-//! - mxfp4, int4: unsigned weights are at most 24, activations at least -128, so four results of `vpmaddubsw` add up to
-//!   4 * 2 * 24 * 128 = 24576 at most: they are added in 16 bits first.
-//! - int8: unsigned weights times activations would saturate. The weight's sign bit is flipped back (q in [-127, 127]) and the activation's
-//!   sign moved to it by a choice between the weight and its negative: |a| * ±q, at most 2 * 128 * 127 = 32512 per pair. These are
-//!   products of signed weights: no correction.
+//! Tile: 16 rows (the lanes) x up to 8 tokens, one int32 and one f32 accumulator per token. Products are
+//! added in pairs to 16 bits (`vpmaddubsw`), the pairs to 32 bits (`vpmaddwd` by ones):
+//! - mxfp4, int4: unsigned weights are at most 24, activations at least -128, so four results of `vpmaddubsw`
+//!   add up to 4 * 2 * 24 * 128 = 24576 at most: they are added in 16 bits first.
+//! - int8: unsigned weights times activations would saturate. The weight's sign bit is flipped back (q in
+//!   [-127, 127]) and the activation's sign moved to it by a choice between the weight and its negative.
+//!   A pair of these products is at most 2 * 128 * 127 = 32512. These are products of signed weights: no
+//!   correction.
 //!
-//! With up to four tokens it prefetches into L2. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
+//! With up to four tokens it prefetches into L2. Clobbers: caller-saved registers and flags; callee-saved
+//! ones are pushed and popped.
 
 use super::AsmKernel;
 use super::dot_q8_avx512::PREFETCH_DISTANCE;
@@ -157,7 +159,8 @@ impl Dot {
             }
         }
         if let Some(ahead) = self.ahead {
-            // A block's share of the tile: its data lines and its scales, so that the pointer keeps its distance from tile to tile.
+            // A block's share of the tile: its data lines and its scales, so that the pointer keeps its
+            // distance from tile to tile.
             for line in 0..=lines {
                 a.prefetcht1(byte_ptr(ahead + line * LINE))?;
             }

@@ -1,15 +1,18 @@
-//! `DotQ8x4` in 256 bits, for one token or two. Needs AVX2, FMA and F16C; the faster of the two versions AVX-VNNI too.
+//! `DotQ8x4` in 256 bits, for one token or two. Needs AVX2, FMA and F16C; the faster of the two versions
+//! AVX-VNNI too.
 //!
-//! Tile: 16 rows (the lanes, eight to a vector) of 4 tiles x up to 2 tokens, an int32 accumulator for each token and vector of rows. As many tiles are
-//! multiplied at a time as have room for these, and without VNNI for nibbles' sums in 16 bits besides: four or two. Activations are broadcast once for
-//! these tiles. The f32 sums are on the stack, since only one fma in a block needs each. Products without VNNI are as in `dot_q8_avx2.rs`: nibbles' are
-//! added in 16 bits first, four of MXFP4 (24576 at most) or eight of int4 (2 * 15 * 128 each, 30720 at most); bytes are multiplied as signed ones.
-//! The two vectors of a line of nibbles go through it in turns where there are registers for both.
+//! Tile: 16 rows (the lanes, eight to a vector) of 4 tiles x up to 2 tokens, an int32 accumulator for each
+//! token and vector of rows. As many tiles are multiplied at a time as have room for these, and without VNNI
+//! for nibbles' sums in 16 bits besides: four or two. Activations are broadcast once for these tiles. The f32
+//! sums are on the stack, since only one fma in a block needs each. Products without VNNI are as in
+//! `dot_q8_avx2.rs`: nibbles' are added in 16 bits first, four of MXFP4 (24576 at most) or eight of int4 (2 *
+//! 15 * 128 each, 30720 at most); bytes are multiplied as signed ones. The two vectors of a line of nibbles
+//! go through it in turns where there are registers for both.
 //!
 //! MXFP4's sums become floats by means of anchors (`block.rs`).
 //!
-//! Made for streaming weights: see `adjacent.rs` for its way through the tiles. Clobbers: caller-saved registers and flags; callee-saved ones are
-//! pushed and popped.
+//! Made for streaming weights: see `adjacent.rs` for its way through the tiles. Clobbers: caller-saved
+//! registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
 use super::loop_shape::{LoopShape, Walk};
@@ -40,7 +43,8 @@ pub const VNNI: AsmKernel = AsmKernel {
     },
 };
 
-/// Without. Two tokens only of bytes: nibbles' sums would leave room for one tile at a time, which is slower than a micro-kernel of one tile (`benches/runs/2026-11-22-zen3.md`).
+/// Without. Two tokens only of bytes: nibbles' sums would leave room for one tile at a time, which is slower
+/// than a micro-kernel of one tile (`benches/runs/2026-11-22-zen3.md`).
 pub const PLAIN: AsmKernel = AsmKernel {
     name: "dot_adjacent_avx2",
     needs: Features::FLOOR,
@@ -90,7 +94,8 @@ struct Dot {
     table: AsmRegisterYmm,
     /// By token: of low and high nibbles' partners; of bytes, and their magnitudes.
     activations: Vec<Halves>,
-    /// Low and high nibbles; of bytes, and a token's products. Of as many vectors as go through a line in turns.
+    /// Low and high nibbles; of bytes, and a token's products. Of as many vectors as go through a line in
+    /// turns.
     weights: Vec<Halves>,
     /// By tile of those that are multiplied together, then token.
     ints: Vec<Vec<Halves>>,
@@ -111,9 +116,11 @@ struct Vector {
 
 impl Dot {
     fn new(a: &mut CodeAssembler, format: WeightFormat, k: usize, tokens: usize, vnni: bool) -> Dot {
-        // Tiles and row list are read at once; out and stride wait on the stack, so that their registers are free.
+        // Tiles and row list are read at once; out and stride wait on the stack, so that their registers are
+        // free.
         let mut regs = Regs::with_params(1);
-        // On a Zen 3 bytes arrive some percent faster with 512 than with 1024, nibbles a percent or two slower (benches/runs/2026-11-22-zen3.md).
+        // On a Zen 3 bytes arrive some percent faster with 512 than with 1024, nibbles a percent or two
+        // slower (benches/runs/2026-11-22-zen3.md).
         let ahead = if !has_nibbles(format) { 512 } else { 1024 };
         let walk = Walk::new(&mut regs, format, k, LoopShape { short: true, ahead, linear: false });
         let rows = (0..tokens).map(|_| regs.general()).collect();
@@ -233,8 +240,8 @@ impl Dot {
         ymmword_ptr(rsp + (self.places().count() + self.rows.len() + index) * BYTES)
     }
 
-    /// A constant in every lane. They are double words because of whole vectors, whose place depends on the code before them, some would straddle two
-    /// lines of the cache.
+    /// A constant in every lane. They are double words because of whole vectors, whose place depends on the
+    /// code before them, some would straddle two lines of the cache.
     fn constant(&self, a: &mut CodeAssembler, to: AsmRegisterYmm, value: u32) -> Result<(), IcedError> {
         let all = constants(self.format);
         let index = all.iter().position(|constant| *constant == value).expect("one of them");
@@ -287,7 +294,8 @@ impl Dot {
         Ok(())
     }
 
-    /// Asks for a line: number `number` of the block's, in which all tiles take turns, whichever are multiplied together.
+    /// Asks for a line: number `number` of the block's, in which all tiles take turns, whichever are
+    /// multiplied together.
     fn fetch(&self, a: &mut CodeAssembler, number: usize) -> Result<(), IcedError> {
         self.walk.fetch(a, number % TILES_PER_CALL * self.walk.tile() + number / TILES_PER_CALL * LINE)
     }
@@ -309,7 +317,8 @@ impl Dot {
         Ok(())
     }
 
-    /// Of each vector of a line at `at` 32 bytes, without VNNI as signed ones; or low and high nibbles of as many, as unsigned weights.
+    /// Of each vector of a line at `at` 32 bytes, without VNNI as signed ones; or low and high nibbles of as
+    /// many, as unsigned weights.
     fn load_weights(&self, a: &mut CodeAssembler, vectors: &[Vector], at: usize) -> Result<(), IcedError> {
         let source = |half: usize| ymmword_ptr(self.walk.at(at + half * BYTES));
         for Vector { half, weights: [low, _] } in vectors {
@@ -335,7 +344,8 @@ impl Dot {
         Ok(())
     }
 
-    /// Adds to a token's ints of tile `i` the products of the loaded vectors, or starts them with those of the first line.
+    /// Adds to a token's ints of tile `i` the products of the loaded vectors, or starts them with those of
+    /// the first line.
     fn multiply_vnni(
         &self,
         a: &mut CodeAssembler,
@@ -356,7 +366,8 @@ impl Dot {
         })
     }
 
-    /// As `multiply_vnni`, with the only token and in 16 bits as long as these surely fit. Clobbers the weights.
+    /// As `multiply_vnni`, with the only token and in 16 bits as long as these surely fit. Clobbers the
+    /// weights.
     fn multiply_nibbles(
         &self,
         a: &mut CodeAssembler,
@@ -407,7 +418,8 @@ impl Dot {
         a.vpaddd(int, int, product)
     }
 
-    /// Adds a block's products of half of a tile's rows to their sums; `ints` by token, whose scales are where their activations were.
+    /// Adds a block's products of half of a tile's rows to their sums; `ints` by token, whose scales are
+    /// where their activations were.
     fn scale(
         &self,
         a: &mut CodeAssembler,

@@ -1,10 +1,12 @@
-//! `DotQ8x4` in 512 bits. Needs AVX-512 F, BW, VL and VNNI; the faster of the two versions for mxfp4 VBMI too.
+//! `DotQ8x4` in 512 bits. Needs AVX-512 F, BW, VL and VNNI; the faster of the two versions for mxfp4 VBMI
+//! too.
 //!
-//! Tile: 16 rows (the lanes) of 4 tiles x up to 2 tokens, one f32 accumulator for each tile and token, one int32 for those at work; weights become
-//! operands of `vpdpbusd` as in `dot_q8_avx512.rs`, activations are broadcast once for the tiles that go together. MXFP4's sums start at anchors (`block.rs`).
+//! Tile: 16 rows (the lanes) of 4 tiles x up to 2 tokens, one f32 accumulator for each tile and token, one
+//! int32 for those at work; weights become operands of `vpdpbusd` as in `dot_q8_avx512.rs`, activations are
+//! broadcast once for the tiles that go together. MXFP4's sums start at anchors (`block.rs`).
 //!
-//! Made for streaming weights: see `adjacent.rs` for the ways through the tiles. Clobbers: caller-saved registers and flags; callee-saved ones are
-//! pushed and popped.
+//! Made for streaming weights: see `adjacent.rs` for the ways through the tiles. Clobbers: caller-saved
+//! registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
 use super::dot_q8_avx512::Lookup;
@@ -56,7 +58,8 @@ pub const PLAIN_LINEAR: AsmKernel = AsmKernel {
     ..PLAIN
 };
 
-/// On a Zen 4 twice as far is 1 to 5 percent slower, the more the faster memory is just then; half as far no better (`benches/runs/2026-11-23-zen4.md`).
+/// On a Zen 4 twice as far is 1 to 5 percent slower, the more the faster memory is just then; half as far no
+/// better (`benches/runs/2026-11-23-zen4.md`).
 const TOGETHER: LoopShape = LoopShape { short: false, ahead: 1024, linear: false };
 /// On a Zen 5 distances from 4 to 8 KiB are alike (`benches/runs/2026-11-23-zen5.md`).
 const LINEAR: LoopShape = LoopShape { short: false, ahead: 6144, linear: true };
@@ -109,7 +112,8 @@ impl Dot {
         tokens: usize,
         pace: LoopShape,
     ) -> Dot {
-        // Tiles and row list are read at once; out and stride wait on the stack, so that their registers are free.
+        // Tiles and row list are read at once; out and stride wait on the stack, so that their registers are
+        // free.
         let mut regs = Regs::with_params(1);
         let walk = Walk::new(&mut regs, format, k, pace);
         let rows = (0..tokens).map(|_| regs.general()).collect();

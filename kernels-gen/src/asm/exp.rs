@@ -1,4 +1,5 @@
-//! `exp` of docs/dev/numerics.md in wide vectors, and the constants it needs: emitted into the micro-kernels that use it.
+//! `exp` of docs/dev/numerics.md in wide vectors, and the constants it needs: emitted into the micro-kernels
+//! that use it.
 
 use iced_x86::IcedError;
 use iced_x86::code_asm::{

@@ -1,8 +1,9 @@
 //! `GemmBf16`, `TilesOn` and `TilesOff` on AMX tiles. Needs AMX-TILE and AMX-BF16.
 //!
-//! Register tile: up to 2 x 16 tokens by 2 x 16 rows, four accumulators, two tiles of each operand: all eight. Every tile is 16 rows of 64 bytes,
-//! so that one configuration serves a whole kernel; a group of fewer tokens multiplies the panel's other rows, whatever they hold,
-//! and nothing reads their sums. Clobbers: caller-saved general registers, flags, and the tiles.
+//! Register tile: up to 2 x 16 tokens by 2 x 16 rows, four accumulators, two tiles of each operand: all
+//! eight. Every tile is 16 rows of 64 bytes, so that one configuration serves a whole kernel; a group of
+//! fewer tokens multiplies the panel's other rows, whatever they hold, and nothing reads their sums.
+//! Clobbers: caller-saved general registers, flags, and the tiles.
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};
@@ -59,7 +60,8 @@ const SUMS: [[AsmRegisterTmm; 2]; 2] = [[tmm0, tmm1], [tmm2, tmm3]];
 const ROWS: [AsmRegisterTmm; 2] = [tmm4, tmm5];
 const WEIGHTS: [AsmRegisterTmm; 2] = [tmm6, tmm7];
 
-// 16 f32 of sums, 32 bf16 of a row and a line of weights, two k of 16 rows, are a tile's row each; a block's 16 lines are its rows.
+// 16 f32 of sums, 32 bf16 of a row and a line of weights, two k of 16 rows, are a tile's row each; a block's
+// 16 lines are its rows.
 const _: () = assert!(TILE_ROWS * 4 == LINE && ROW_BYTES == LINE && BLOCK / 2 == GROUP);
 
 /// The operand of `ldtilecfg`: bytes per row and rows of each tile.

@@ -1,7 +1,8 @@
 //! `DecodeBf16` and `GemmBf16` in 512 bits. Need AVX-512 F, BW and DQ.
 //!
-//! Tile of `GemmBf16`: one or two times 16 rows (the lanes) x up to 6 tokens, two accumulators each, for even and for odd k. What bounds it
-//! is 4 fmas a line and token, and the two operations that take a pair of activations apart. Clobbers: caller-saved registers and flags.
+//! Tile of `GemmBf16`: one or two times 16 rows (the lanes) x up to 6 tokens, two accumulators each, for even
+//! and for odd k. What bounds it is 4 fmas a line and token, and the two operations that take a pair of
+//! activations apart. Clobbers: caller-saved registers and flags.
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};
@@ -75,7 +76,8 @@ fn decode(a: &mut CodeAssembler) -> Result<(), IcedError> {
                 a.vpsrlw(nibbles, nibbles, 4)?;
             }
             for (pair, bytes) in [first, second].into_iter().enumerate() {
-                // Two words per row; of a word as an index the low five bits count, and the table repeats every 16.
+                // Two words per row; of a word as an index the low five bits count, and the table repeats
+                // every 16.
                 a.vpshufb(low, nibbles, bytes)?;
                 a.vpermw(low, low, table)?;
                 a.vpandd(high, low, upper)?;

@@ -1,7 +1,9 @@
-//! `Decode`, `DecodeWords` and `GemmQ8` in 256 bits. All need AVX2, decoding F16C too, `GemmQ8` FMA and AVX-VNNI.
+//! `Decode`, `DecodeWords` and `GemmQ8` in 256 bits. All need AVX2, decoding F16C too, `GemmQ8` FMA and
+//! AVX-VNNI.
 //!
-//! Tile of a pass of `GemmQ8`: 16 rows (the lanes, eight to a vector) x up to 3 tokens; an int32 and a f32 accumulator per vector and token. An
-//! activation is broadcast once for both vectors, so that loads stay below the multiplications.
+//! Tile of a pass of `GemmQ8`: 16 rows (the lanes, eight to a vector) x up to 3 tokens; an int32 and a f32
+//! accumulator per vector and token. An activation is broadcast once for both vectors, so that loads stay
+//! below the multiplications.
 //!
 //! Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
@@ -59,7 +61,8 @@ const VECTORS: usize = 2;
 /// Of a pass, at most.
 const TOKENS: usize = 3;
 
-/// Where a decoding micro-kernel's loop over blocks begins, if there are any; where it does, and what is behind it.
+/// Where a decoding micro-kernel's loop over blocks begins, if there are any; where it does, and what is
+/// behind it.
 fn first_block(a: &mut CodeAssembler) -> Result<[CodeLabel; 2], IcedError> {
     let (blocks, mut again, done) = (PARAMS[3], a.create_label(), a.create_label());
     a.test(blocks, blocks)?;

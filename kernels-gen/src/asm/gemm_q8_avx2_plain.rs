@@ -1,8 +1,10 @@
 //! `GemmQ8` in 256 bits without VNNI. Needs AVX2 and FMA.
 //!
-//! Tile of a pass: 16 rows (the lanes, eight to a vector) x up to 6 tokens, whose integer sums take twelve registers; the f32 sums stay in memory, since
-//! a block adds to them once. An activation is broadcast once for both vectors. One multiplication and one addition for as many products as it has:
-//! - pairs: `vpmaddubsw` makes 16 bits of two products, and all sixteen of a lane fit 16 bits in the end (ukernel/gemm_q8.rs). They are widened once a block.
+//! Tile of a pass: 16 rows (the lanes, eight to a vector) x up to 6 tokens, whose integer sums take twelve
+//! registers; the f32 sums stay in memory, since a block adds to them once. An activation is broadcast once
+//! for both vectors. One multiplication and one addition for as many products as it has:
+//! - pairs: `vpmaddubsw` makes 16 bits of two products, and all sixteen of a lane fit 16 bits in the end
+//!   (ukernel/gemm_q8.rs). They are widened once a block.
 //! - words: bytes would not fit, so that they are int16, and `vpmaddwd` makes 32 bits of two products.
 //!
 //! Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
@@ -144,11 +146,13 @@ impl Gemm {
         (0..self.ints.len()).try_for_each(|token| self.scale(a, token))
     }
 
-    /// Adds the products of a loaded line and a token's activations to the token's sums, or starts these with them.
+    /// Adds the products of a loaded line and a token's activations to the token's sums, or starts these with
+    /// them.
     fn multiply(&self, a: &mut CodeAssembler, token: usize, line: usize) -> Result<(), IcedError> {
         let ([low, high], [product, activations], [x, y]) = (self.line, self.products, self.ints[token]);
         a.vpbroadcastd(activations, dword_ptr(self.panel + (token * self.layout.row + line * 4)))?;
-        // Both multiplications before both additions: a Zen divides these among its units better than one after the other.
+        // Both multiplications before both additions: a Zen divides these among its units better than one
+        // after the other.
         if self.in_pairs() {
             a.vpmaddubsw(product, low, activations)?;
             a.vpmaddubsw(activations, high, activations)?;

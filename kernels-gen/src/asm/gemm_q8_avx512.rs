@@ -1,9 +1,10 @@
 //! `Decode`, `GemmQ8` and `GemmDecode` in 512 bits. `Decode` needs AVX-512 F and BW, the others VNNI too.
 //!
-//! Tile of the latter: one or two times 16 rows (the lanes) x up to 6 tokens, one int32 and one f32 accumulator each: 24 registers of
-//! accumulators, two lines of weights, two broadcast activations, three for decoding meanwhile. An activation is broadcast to a register once for both
-//! tiles, so that loads stay well below two a cycle; what bounds it is 8 `vpdpbusd` and 2 `fma` per block, row vector and token.
-//! Clobbers: caller-saved registers and flags.
+//! Tile of the latter: one or two times 16 rows (the lanes) x up to 6 tokens, one int32 and one f32
+//! accumulator each: 24 registers of accumulators, two lines of weights, two broadcast activations, three for
+//! decoding meanwhile. An activation is broadcast to a register once for both tiles, so that loads stay well
+//! below two a cycle; what bounds it is 8 `vpdpbusd` and 2 `fma` per block, row vector and token. Clobbers:
+//! caller-saved registers and flags.
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};
@@ -43,9 +44,10 @@ pub const GEMM: AsmKernel = AsmKernel {
     assemble: |a, ukernel| assemble(a, ukernel, Scaling::Multiply),
 };
 
-/// Multiplying, where weight scales are powers of two: an accumulator starts at `MAGIC * w` instead of `MAGIC`, and one addition makes
-/// it `isum * w`, exactly as the multiplication would. CPUs whose adders are not their multipliers (Zen) have a tenth less to do for it; where one unit
-/// does both (Intel's), the second addition costs more than the multiplication saved.
+/// Multiplying, where weight scales are powers of two: an accumulator starts at `MAGIC * w` instead of
+/// `MAGIC`, and one addition makes it `isum * w`, exactly as the multiplication would. CPUs whose adders are
+/// not their multipliers (Zen) have a tenth less to do for it; where one unit does both (Intel's), the second
+/// addition costs more than the multiplication saved.
 pub const GEMM_ADDS: AsmKernel = AsmKernel {
     name: "gemm_q8_avx512vnni_adds",
     needs: Features::AVX512.and(Features::AVX512_VNNI),

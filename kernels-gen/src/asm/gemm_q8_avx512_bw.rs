@@ -1,11 +1,13 @@
 //! `GemmQ8` in 512 bits for CPUs without VNNI. Needs AVX-512 F and BW.
 //!
-//! Rows are lanes, 16 to a vector; an int32 and a f32 accumulator per vector and token, up to 6 tokens a pass.
-//! - small weights (at most 24): one tile a pass. Pairs of products (`vpmaddubsw`) are at least -2 * 24 * 128, so two of them add up in 16 bits
-//!   before `vpmaddwd` by ones widens them.
-//! - bytes: both tiles in a pass. Unsigned weights times activations would saturate: the weight's sign bit is flipped back (q in
-//!   [-127, 127]) and the activation's sign moves to it by a choice between the weight and its negative. The products are those of signed
-//!   weights, so a block starts from `MAGIC` itself, uncorrected.
+//! Rows are lanes, 16 to a vector; an int32 and a f32 accumulator per vector and token, up to 6 tokens a
+//! pass.
+//! - small weights (at most 24): one tile a pass. Pairs of products (`vpmaddubsw`) are at least -2 * 24 *
+//!   128, so two of them add up in 16 bits before `vpmaddwd` by ones widens them.
+//! - bytes: both tiles in a pass. Unsigned weights times activations would saturate: the weight's sign bit is
+//!   flipped back (q in [-127, 127]) and the activation's sign moves to it by a choice between the weight and
+//!   its negative. The products are those of signed weights, so a block starts from `MAGIC` itself,
+//!   uncorrected.
 //!
 //! Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
@@ -175,7 +177,8 @@ impl Gemm {
         Ok(())
     }
 
-    /// Adds the products of the loaded lines and a token's activations, `offset` bytes into the panel's block.
+    /// Adds the products of the loaded lines and a token's activations, `offset` bytes into the panel's
+    /// block.
     fn multiply(
         &self,
         a: &mut CodeAssembler,

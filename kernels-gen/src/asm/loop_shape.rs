@@ -1,13 +1,16 @@
-//! How a `DotQ8x4` goes through its tiles: together, block by block, or one after the other, while it fetches what comes later. A prefetch past the
-//! last tile does not fault.
+//! How a `DotQ8x4` goes through its tiles: together, block by block, or one after the other, while it fetches
+//! what comes later. A prefetch past the last tile does not fault.
 //!
-//! Most memory that is read in several places in turn arrives faster than in one: on a Zen 4 (benches/micro-kernels.rs) a thread streams mxfp4 at 25 GB/s and
-//! int8 at 29 through four tiles, at 22 and 23 through one, where a plain read has 30. What is fetched into L2 is at first the tiles' own data,
-//! near their end the data of the four tiles behind them, and all along those tiles' scales. Tiles take turns
-//! line by line: two, four or eight lines of one at a time cost one thread of a Zen 3 6, 14 and 28 percent of int8 (`benches/runs/2026-11-22-zen3.md`).
+//! Most memory that is read in several places in turn arrives faster than in one: on a Zen 4
+//! (benches/micro-kernels.rs) a thread streams mxfp4 at 25 GB/s and int8 at 29 through four tiles, at 22 and
+//! 23 through one, where a plain read has 30. What is fetched into L2 is at first the tiles' own data, near
+//! their end the data of the four tiles behind them, and all along those tiles' scales. Tiles take turns line
+//! by line: two, four or eight lines of one at a time cost one thread of a Zen 3 6, 14 and 28 percent of int8
+//! (`benches/runs/2026-11-22-zen3.md`).
 //!
-//! On a Zen 5 one place is as good as several, and each jump to other places costs 0.2 us, however much was fetched there before. One tile after the other,
-//! every byte fetched in the order in which it lies, scales included, there is no jump in a whole share of a matrix (`benches/runs/2026-11-23-zen5.md`).
+//! On a Zen 5 one place is as good as several, and each jump to other places costs 0.2 us, however much was
+//! fetched there before. One tile after the other, every byte fetched in the order in which it lies, scales
+//! included, there is no jump in a whole share of a matrix (`benches/runs/2026-11-23-zen5.md`).
 
 use super::regs::{PARAMS, Regs};
 use crate::ukernel::block::{data_lines, scale_bytes};
@@ -19,12 +22,13 @@ use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 /// How fast a micro-kernel goes its way.
 #[derive(Clone, Copy)]
 pub struct LoopShape {
-    /// Whether a turn of the loop is one block, for code that would not fit the cache of decoded instructions otherwise, and not as many as have
-    /// their scales in one line.
+    /// Whether a turn of the loop is one block, for code that would not fit the cache of decoded instructions
+    /// otherwise, and not as many as have their scales in one line.
     pub short: bool,
     /// Bytes of each place that prefetching is ahead.
     pub ahead: usize,
-    /// Whether tiles come one after the other and bytes are fetched as they lie, into L1; instead of tiles together, into L2.
+    /// Whether tiles come one after the other and bytes are fetched as they lie, into L1; instead of tiles
+    /// together, into L2.
     pub linear: bool,
 }
 
@@ -66,7 +70,8 @@ impl Walk {
         data_lines(self.format) * LINE
     }
 
-    /// Asks for the line of the data as far behind [`Walk::data`] as prefetching is ahead, `at` bytes on. Once for every line of a block and tile.
+    /// Asks for the line of the data as far behind [`Walk::data`] as prefetching is ahead, `at` bytes on.
+    /// Once for every line of a block and tile.
     pub fn fetch(&self, a: &mut CodeAssembler, at: usize) -> Result<(), IcedError> {
         let place = byte_ptr(self.ahead + at);
         if self.pace.linear { a.prefetcht0(place) } else { a.prefetcht1(place) }
@@ -77,7 +82,8 @@ impl Walk {
         self.data + at
     }
 
-    /// The loops: for tiles that go together `one_block(a, first of them)` for every block, with the registers at it.
+    /// The loops: for tiles that go together `one_block(a, first of them)` for every block, with the
+    /// registers at it.
     pub fn all_blocks(
         &self,
         a: &mut CodeAssembler,

@@ -1,4 +1,5 @@
-//! `Prefetch`, for every level: a line of each place at a time, into the first-level cache. Clobbers: flags and its parameters.
+//! `Prefetch`, for every level: a line of each place at a time, into the first-level cache. Clobbers: flags
+//! and its parameters.
 //!
 //! And what micro-kernels prefetch that go through the same memory in several passes.
 
@@ -21,8 +22,9 @@ pub const WIDE: AsmKernel = AsmKernel {
 
 /// Prefetches into L2, of the `bytes` bytes at `from`, the lines that fall to pass number `pass` of `passes`.
 ///
-/// A core can have only so many lines on their way. On a Zen 3, attention at depth 4096 takes a third less time with the lines shared out than with all of them in
-/// the first pass (`benches/runs/2026-11-22-zen3.md`).
+/// A core can have only so many lines on their way. On a Zen 3, attention at depth 4096 takes a third less
+/// time with the lines shared out than with all of them in the first pass
+/// (`benches/runs/2026-11-22-zen3.md`).
 pub fn share(
     a: &mut CodeAssembler,
     from: AsmRegister64,

@@ -1,5 +1,5 @@
-//! `Quantize` in 256 bits (AVX2) and in 512 bits (AVX-512 F). A block a turn; the CPU overlaps them. Clobbers: caller-saved registers
-//! and flags.
+//! `Quantize` in 256 bits (AVX2) and in 512 bits (AVX-512 F). A block a turn; the CPU overlaps them.
+//! Clobbers: caller-saved registers and flags.
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};
@@ -31,8 +31,8 @@ pub const AVX512: AsmKernel = AsmKernel {
     assemble: |a, _| quantize(a, prepare_full, block_full),
 };
 
-/// Bits of a magnitude, 127.0, the magic number, least and largest integer; then the order of double words that undoes the packing of
-/// 256-bit halves.
+/// Bits of a magnitude, 127.0, the magic number, least and largest integer; then the order of double words
+/// that undoes the packing of 256-bit halves.
 const CONSTANTS: [u32; 13] =
     [0x7fff_ffff, 0x42fe_0000, ROUND_MAGIC.to_bits(), -128i32 as u32, 127, 0, 4, 1, 5, 2, 6, 3, 7];
 const MAGNITUDE: usize = 0;
@@ -76,7 +76,8 @@ fn quantize(
     a.dd(&CONSTANTS)
 }
 
-/// From the largest magnitudes in the lanes of ymm4: the scale to memory, its inverse to every lane of xmm4. xmm15 is 0, xmm14 127.
+/// From the largest magnitudes in the lanes of ymm4: the scale to memory, its inverse to every lane of xmm4.
+/// xmm15 is 0, xmm14 127.
 fn scale(a: &mut CodeAssembler, out: &Out) -> Result<(), IcedError> {
     a.vextracti128(xmm::xmm5, ymm::ymm4, 1)?;
     a.vpmaxsd(xmm::xmm4, xmm::xmm4, xmm::xmm5)?;

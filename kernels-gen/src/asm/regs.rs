@@ -18,8 +18,9 @@ const GENERAL: [AsmRegister64; 14] = [rdi, rsi, rdx, rcx, r8, r9, r10, r11, rbx,
 /// How many of [`GENERAL`] are caller-saved.
 const CALLER_SAVED: usize = 8;
 
-/// Sets the label of constants, behind all code, at the start of a line of the cache. A whole vector that lay in two lines would be read from both at every use:
-/// on a Zen 3 that costs micro-kernels of MXFP4 up to a quarter (`benches/runs/2026-11-24-zen3.md`).
+/// Sets the label of constants, behind all code, at the start of a line of the cache. A whole vector that lay
+/// in two lines would be read from both at every use: on a Zen 3 that costs micro-kernels of MXFP4 up to a
+/// quarter (`benches/runs/2026-11-24-zen3.md`).
 pub fn constants_here(a: &mut CodeAssembler, label: &mut CodeLabel) -> Result<(), IcedError> {
     let code = a.assemble(0)?.len();
     a.db(&vec![0; code.next_multiple_of(LINE) - code])?;

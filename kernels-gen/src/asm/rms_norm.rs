@@ -1,5 +1,6 @@
-//! `RmsNorm` in 256 bits (AVX2, FMA) and in 512 bits (AVX-512 F). The sixteen lanes of the sum of squares are one vector or two: what
-//! bounds it is the latency of one fma per sixteen elements. Clobbers: caller-saved registers and flags.
+//! `RmsNorm` in 256 bits (AVX2, FMA) and in 512 bits (AVX-512 F). The sixteen lanes of the sum of squares are
+//! one vector or two: what bounds it is the latency of one fma per sixteen elements. Clobbers: caller-saved
+//! registers and flags.
 
 use super::AsmKernel;
 use super::regs::{PARAMS, Regs, SCRATCH};

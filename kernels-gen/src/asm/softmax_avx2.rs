@@ -1,8 +1,8 @@
 //! `Softmax` and `Combine` in 256 bits. Needs AVX2 and FMA.
 //!
-//! Softmax: a block of 16 scores is two vectors, whose lanes are those of the lane sum. Combine: one query head at a time, up to 64 columns
-//! (eight vectors) in registers over all segments; a factor is computed in all lanes. Clobbers: caller-saved registers and flags;
-//! callee-saved ones are pushed and popped.
+//! Softmax: a block of 16 scores is two vectors, whose lanes are those of the lane sum. Combine: one query
+//! head at a time, up to 64 columns (eight vectors) in registers over all segments; a factor is computed in
+//! all lanes. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
 use super::exp::{CONSTANTS, Exp256};
@@ -130,7 +130,8 @@ fn softmax(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.add(place, block_bytes)?;
     a.cmp(place, size)?;
     a.jl(again)?;
-    // Every lane comes to hold the maximum (one of two zeros, where it is zero: exp does not tell them apart).
+    // Every lane comes to hold the maximum (one of two zeros, where it is zero: exp does not tell them
+    // apart).
     let (max, upper) = (max[0], max[1]);
     a.vmaxps(max, upper, max)?;
     for distance in [4, 2, 1] {

@@ -1,8 +1,8 @@
 //! `Softmax` and `Combine` in 512 bits. Needs AVX-512 F.
 //!
-//! Softmax: a vector is a block of 16 scores, its lanes those of the lane sum. Combine: one query head at a time, up to 128 columns (eight
-//! vectors) in registers over all segments; a factor is computed in all lanes. Clobbers: caller-saved registers and flags; callee-saved
-//! ones are pushed and popped.
+//! Softmax: a vector is a block of 16 scores, its lanes those of the lane sum. Combine: one query head at a
+//! time, up to 128 columns (eight vectors) in registers over all segments; a factor is computed in all lanes.
+//! Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
 use super::exp::{CONSTANTS, Exp512};
@@ -113,7 +113,8 @@ fn softmax(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.add(place, (LANES * 4) as i32)?;
     a.cmp(place, size)?;
     a.jl(again)?;
-    // Every lane comes to hold the maximum (one of two zeros, where it is zero: exp does not tell them apart).
+    // Every lane comes to hold the maximum (one of two zeros, where it is zero: exp does not tell them
+    // apart).
     for distance in DISTANCES {
         exchange(a, distance, result, max)?;
         a.vmaxps(max, result, max)?;

@@ -1,5 +1,5 @@
-//! Vector instructions by width: what 256-bit (AVX2, FMA) and 512-bit (AVX-512 F) code have in common, so that a micro-kernel whose lanes are
-//! independent is written once.
+//! Vector instructions by width: what 256-bit (AVX2, FMA) and 512-bit (AVX-512 F) code have in common, so
+//! that a micro-kernel whose lanes are independent is written once.
 
 pub use crate::expr::lower::{Condition, Lanes};
 use iced_x86::code_asm::{AsmRegister64, CodeAssembler};
@@ -223,7 +223,8 @@ impl Vectors<'_> {
         self.a.add_instruction(instruction?)
     }
 
-    /// `to = x < limit ? +0 : value`. `to` is neither `value` nor, unless it is `x` itself, in `limit`; mask register 1 is overwritten.
+    /// `to = x < limit ? +0 : value`. `to` is neither `value` nor, unless it is `x` itself, in `limit`; mask
+    /// register 1 is overwritten.
     pub fn zero_below(
         &mut self,
         to: Vector,

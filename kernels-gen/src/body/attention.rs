@@ -1,14 +1,19 @@
-//! Attention over the paged KV cache: work items are (tile of tokens, KV head), each with its group of query heads.
+//! Attention over the paged KV cache: work items are (tile of tokens, KV head), each with its group of query
+//! heads.
 //!
-//! Keys are split into segments of 1024 absolute positions. Per segment: scores, their maximum, exponentials and their sum, weighted
-//! values; at the end the segments are combined in ascending order (docs/dev/numerics.md).
+//! Keys are split into segments of 1024 absolute positions. Per segment: scores, their maximum, exponentials
+//! and their sum, weighted values; at the end the segments are combined in ascending order
+//! (docs/dev/numerics.md).
 //!
-//! A lone token that sees all positions has too few heads for many workers, and each of them takes long: its segments are items of their own, whose
-//! results go to scratch that workers share. Who finishes the last segment of a head combines them all.
+//! A lone token that sees all positions has too few heads for many workers, and each of them takes long: its
+//! segments are items of their own, whose results go to scratch that workers share. Who finishes the last
+//! segment of a head combines them all.
 //!
-//! A tile's consecutive tokens of one sequence (a run) go through a segment together, a few blocks at a time, so that blocks are in L1 for all
-//! of them but the first. Every token takes only blocks that it sees, in ascending order: the order of arithmetic is that of a token alone.
+//! A tile's consecutive tokens of one sequence (a run) go through a segment together, a few blocks at a time,
+//! so that blocks are in L1 for all of them but the first. Every token takes only blocks that it sees, in
+//! ascending order: the order of arithmetic is that of a token alone.
 
+use super::attention_ukernels::{combine_ukernel, group, score_ukernel, value_ukernel};
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{AttentionBody, Domain, RowType};
@@ -20,7 +25,7 @@ use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::abi::COUNTERS;
 use kernmill_plan::format::BLOCK;
-use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry};
+use kernmill_plan::kv::BLOCK_TOKENS;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
 /// Blocks per call of a micro-kernel: keys or values of one head are 8 KiB in f16.
@@ -30,7 +35,8 @@ const SEGMENT_BLOCKS: usize = ATTENTION_SEGMENT / BLOCK_TOKENS;
 /// Items per worker below which tokens are handed out one by one.
 const ITEMS_PER_WORKER: i64 = 8;
 
-/// Offsets in the body's scratch. T is the tile's tokens; P is that, or as many KV heads, for a lone token whose segments are items.
+/// Offsets in the body's scratch. T is the tile's tokens; P is that, or as many KV heads, for a lone token
+/// whose segments are items.
 struct Areas {
     /// Pointers `[64]` to a segment's keys, those to its values behind them, and some to prefetch from.
     planes: usize,
@@ -45,10 +51,6 @@ struct Areas {
     /// f32 `[group][head_dim]` result before quantisation.
     result: usize,
     total: usize,
-}
-
-fn group(body: &AttentionBody) -> usize {
-    body.heads / body.geometry.kv_heads
 }
 
 fn areas(body: &AttentionBody) -> Areas {
@@ -69,32 +71,8 @@ pub fn scratch_bytes(body: &AttentionBody) -> usize {
     areas(body).total
 }
 
-fn score_ukernel(body: &AttentionBody) -> MicroKernel {
-    let KvGeometry { elem, head_dim, .. } = body.geometry;
-    MicroKernel::Score { elem, head_dim, group: group(body), scale: body.scale.bits() }
-}
-
-fn value_ukernel(body: &AttentionBody) -> MicroKernel {
-    let KvGeometry { elem, head_dim, .. } = body.geometry;
-    MicroKernel::Value { elem, head_dim, group: group(body) }
-}
-
-fn combine_ukernel(body: &AttentionBody) -> MicroKernel {
-    MicroKernel::Combine { head_dim: body.geometry.head_dim, group: group(body), sinks: body.sinks.is_some() }
-}
-
-/// Micro-kernels that the body calls.
-pub fn ukernels(body: &AttentionBody) -> [MicroKernel; 5] {
-    [
-        score_ukernel(body),
-        MicroKernel::Softmax,
-        value_ukernel(body),
-        combine_ukernel(body),
-        MicroKernel::Quantize,
-    ]
-}
-
-/// Whether a lone token's segments are items: there are several, and a counter for each head besides the one that hands out.
+/// Whether a lone token's segments are items: there are several, and a counter for each head besides the one
+/// that hands out.
 fn splits(body: &AttentionBody) -> bool {
     body.window.is_none() && body.max_segments > 1 && body.geometry.kv_heads < COUNTERS
 }
@@ -142,7 +120,8 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
     if let Some(split) = split {
         total = e.b.ins().imul(total, split.count);
     }
-    // Head by head, so that its keys and values stay in L2; later tokens of a prompt, which see more keys, first.
+    // Head by head, so that its keys and values stay in L2; later tokens of a prompt, which see more keys,
+    // first.
     cx.for_each_claimed(e, total, |e, item| {
         let (item, split) = match split {
             Some(split) => {
@@ -166,7 +145,8 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
     });
 }
 
-/// Calls `body` with the bounds of each longest piece of `first..end` whose tokens follow each other in one sequence.
+/// Calls `body` with the bounds of each longest piece of `first..end` whose tokens follow each other in one
+/// sequence.
 fn each_run(e: &mut Emit, cx: &Cx, first: Value, end: Value, body: impl FnOnce(&mut Emit, Value, Value)) {
     let last = e.add_imm(end, -1);
     e.for_carry(first, end, 1, &[first], |e, row, start| {
@@ -312,7 +292,8 @@ impl<'a> Run<'a> {
         View { from, to, first, end }
     }
 
-    /// Calls `body` for a few blocks at a time, then for each token, with those of these blocks that the token sees.
+    /// Calls `body` for a few blocks at a time, then for each token, with those of these blocks that the
+    /// token sees.
     fn each_call(
         &self,
         e: &mut Emit,

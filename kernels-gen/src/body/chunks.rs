@@ -1,4 +1,5 @@
-//! Weights on their way through panels of q8 rows: pairs of tiles, their chunks of k, what is decoded and what is fetched while a chunk is multiplied.
+//! Weights on their way through panels of q8 rows: pairs of tiles, their chunks of k, what is decoded and
+//! what is fetched while a chunk is multiplied.
 
 use crate::body::tile_order::{place_of, tile_order};
 use crate::cx::Cx;
@@ -23,14 +24,16 @@ pub struct Pair<'a> {
     pub gap: usize,
 }
 
-/// The tiles of a part's unit in the order of [`tile_order`]: matrix, bytes behind its first tile, bytes into a row of results.
+/// The tiles of a part's unit in the order of [`tile_order`]: matrix, bytes behind its first tile, bytes into
+/// a row of results.
 fn unit_tiles(part: &Part) -> Vec<(usize, usize, usize)> {
     let place =
         |(mat, tile): (usize, usize)| (mat, tile * part.mats[mat].tile_stride, place_of(part, (mat, tile)));
     tile_order(part).into_iter().map(place).collect()
 }
 
-/// The micro-kernels that multiply a unit's pairs and decode beside it, `tokens` rows at a time; none if there is a pair without.
+/// The micro-kernels that multiply a unit's pairs and decode beside it, `tokens` rows at a time; none if
+/// there is a pair without.
 pub fn overlaps(part: &Part, tokens: usize) -> Vec<MicroKernel> {
     let tiles = unit_tiles(part);
     // The one format that they decode.
@@ -92,7 +95,8 @@ impl Pair<'_> {
         Task { format: self.mat.format, places: self.places(e, first), out, count }
     }
 
-    /// Decoding of what is multiplied after chunk number `chunk`: the next one, or the first of the pair behind this. Nothing after the last.
+    /// Decoding of what is multiplied after chunk number `chunk`: the next one, or the first of the pair
+    /// behind this. Nothing after the last.
     pub fn next(&self, e: &mut Emit, behind: Option<&Pair>, chunk: Value, out: Value) -> Task {
         let (zero, chunks) = (e.i64(0), e.i64(self.chunks() as i64));
         let following = e.add_imm(chunk, 1);
@@ -110,7 +114,8 @@ impl Pair<'_> {
         task
     }
 
-    /// What to fetch while chunk number `chunk` is multiplied: the chunk so many after it, in this pair or, in the order of memory, in that behind.
+    /// What to fetch while chunk number `chunk` is multiplied: the chunk so many after it, in this pair or,
+    /// in the order of memory, in that behind.
     pub fn ahead(&self, e: &mut Emit, part: &Part, chunk: Value, after: usize) -> DecodeAhead {
         let (zero, chunks) = (e.i64(0), e.i64(self.chunks() as i64));
         let later = e.add_imm(chunk, after as i64);

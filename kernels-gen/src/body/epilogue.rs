@@ -1,6 +1,7 @@
 //! What becomes of a run's results: bias, then the part's epilogue in order.
 //!
-//! As much of it as is arithmetic on single elements becomes one map over all rows of the results; the rest goes row by row.
+//! As much of it as is arithmetic on single elements becomes one map over all rows of the results; the rest
+//! goes row by row.
 
 use crate::adapter;
 use crate::cx::Cx;
@@ -43,7 +44,8 @@ enum Target {
     Columns(ValId),
 }
 
-/// What is done over all rows at once, and how many steps of the epilogue are done with it. Biases are always.
+/// What is done over all rows at once, and how many steps of the epilogue are done with it. Biases are
+/// always.
 struct Start {
     calls: Vec<Call>,
     done: usize,
@@ -58,7 +60,8 @@ fn start(vals: &[RowType], part: &Part, columns: usize, consecutive: bool) -> St
     }
 }
 
-/// One map for biases, the first expression, and the store behind it, as far as they are there; nothing when it would have too many inputs.
+/// One map for biases, the first expression, and the store behind it, as far as they are there; nothing when
+/// it would have too many inputs.
 fn whole(vals: &[RowType], part: &Part, columns: usize, consecutive: bool) -> Option<(Option<Call>, usize)> {
     let mut inputs: Vec<Source> = (0..part.mats.len()).map(Source::Results).collect();
     let mut units: Vec<Expr> = (0..part.mats.len()).map(Expr::Var).collect();
@@ -216,8 +219,8 @@ fn run(
     e.call(cx.ukernel(MicroKernel::Map(call.map.clone())), &args);
 }
 
-/// Asks for a run's biases before its weights are multiplied. They come from memory as well, a few lines at a time, which no CPU foresees: the epilogue would
-/// wait for them.
+/// Asks for a run's biases before its weights are multiplied. They come from memory as well, a few lines at a
+/// time, which no CPU foresees: the epilogue would wait for them.
 pub fn fetch_biases(e: &mut Emit, cx: &Cx, part: &Part, items: Run, expert: Option<Value>) {
     let biased: Vec<usize> = (0..part.mats.len()).filter(|m| part.mats[*m].bias.is_some()).collect();
     let lines = (items.columns(part) * 4).div_ceil(LINE);

@@ -1,7 +1,8 @@
 //! Grouped matrices of a mixture of experts.
 //!
-//! Every worker first groups the batch's slots by expert (a counting sort in its own scratch: a few microseconds for a full
-//! prefill chunk, cheaper than a barrier). Then work items are (active expert, unit) pairs going up, output tiles going down.
+//! Every worker first groups the batch's slots by expert (a counting sort in its own scratch: a few
+//! microseconds for a full prefill chunk, cheaper than a barrier). Then work items are (active expert, unit)
+//! pairs going up, output tiles going down.
 
 use crate::adapter;
 use crate::body::panels::{Panels, RowLimits, many_or_few, with_tiles};
@@ -258,8 +259,8 @@ pub fn up(
     with_tiles(e, cx, row_type, |e| {
         let none = e.i64(-1);
         if dynamic {
-            // After routing nobody knows which experts are heavy: workers take items from the step's counter. A worker takes at most
-            // every item and then one past the end.
+            // After routing nobody knows which experts are heavy: workers take items from the step's counter.
+            // A worker takes at most every item and then one past the end.
             let zero = e.i64(0);
             let one = e.i64(1);
             let first = cx.take_next(e, one);
@@ -295,8 +296,8 @@ pub fn up(
     });
 }
 
-/// Multiplies a run by dot micro-kernels, a few rows at a time, and calls `finish` with the first row's entry number, the address of the results, and the number
-/// of rows.
+/// Multiplies a run by dot micro-kernels, a few rows at a time, and calls `finish` with the first row's entry
+/// number, the address of the results, and the number of rows.
 #[allow(clippy::too_many_arguments)]
 fn each_dot(
     e: &mut Emit,
@@ -340,8 +341,8 @@ fn aim(e: &mut Emit, cx: &Cx, routed: Routed, areas: &Areas, groups: &Groups, ou
     });
 }
 
-/// Down: each worker owns output columns and adds the experts in ascending id, one after the other, so that it reads each
-/// expert's share of weights from one end to the other.
+/// Down: each worker owns output columns and adds the experts in ascending id, one after the other, so that
+/// it reads each expert's share of weights from one end to the other.
 #[allow(clippy::too_many_arguments)]
 pub fn down(
     e: &mut Emit,

@@ -1,5 +1,6 @@
-//! Many rows at once: activations are gathered into panels, weights decoded once per chunk of k into scratch, and multiplied tile pair
-//! by tile pair. The same sums in the same order as row by row (docs/dev/numerics.md), so bodies may choose by the number of rows.
+//! Many rows at once: activations are gathered into panels, weights decoded once per chunk of k into scratch,
+//! and multiplied tile pair by tile pair. The same sums in the same order as row by row
+//! (docs/dev/numerics.md), so bodies may choose by the number of rows.
 
 use crate::asm;
 use crate::body::chunks::{Pair, Task, overlaps};
@@ -45,7 +46,8 @@ pub fn areas(scratch: &mut Scratch, rows: usize, parts: &[Part], products: DotSt
     }
 }
 
-/// Micro-kernels for a part at a level; those that decode beside multiplying only where there is an assembled version.
+/// Micro-kernels for a part at a level; those that decode beside multiplying only where there is an assembled
+/// version.
 pub fn ukernels(part: &Part, products: DotStep, level: Level) -> Vec<MicroKernel> {
     let tiles = part.mats.len() * part.unit / TILE_ROWS;
     let mut ukernels = vec![zero_ukernel(part), MicroKernel::Prefetch];
@@ -141,8 +143,9 @@ fn start_of_pairs(e: &mut Emit, halves: [Value; 2], factor: i32) -> Value {
     e.b.ins().extractlane(starts, 0)
 }
 
-/// Rows split into as few groups as there can be, their sizes as equal as can be: the tiles of one or two rows that a rest would need
-/// cannot fill the pipelines. The first `larger` groups have `size + 1` rows, the others `size`.
+/// Rows split into as few groups as there can be, their sizes as equal as can be: the tiles of one or two
+/// rows that a rest would need cannot fill the pipelines. The first `larger` groups have `size + 1` rows, the
+/// others `size`.
 #[derive(Clone, Copy)]
 struct Groups {
     count: Value,
@@ -190,10 +193,12 @@ impl Groups {
     }
 }
 
-/// Results of a unit for the panel's `rows` rows; `weights` are the addresses of its first tile in each matrix.
+/// Results of a unit for the panel's `rows` rows; `weights` are the addresses of its first tile in each
+/// matrix.
 ///
-/// Where micro-kernels can, the first group of rows decodes the first tile of the next chunk besides, the second group the second one: for that,
-/// there is room for two chunks. Without such micro-kernels every chunk is decoded before it is multiplied.
+/// Where micro-kernels can, the first group of rows decodes the first tile of the next chunk besides, the
+/// second group the second one: for that, there is room for two chunks. Without such micro-kernels every
+/// chunk is decoded before it is multiplied.
 pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
@@ -276,7 +281,8 @@ impl Unit<'_> {
         self.cx.try_ukernel(overlaps(self.part, tokens).into_iter().nth(number)?)
     }
 
-    /// Decodes the chunk after chunk number `index`, but for the tiles that groups of rows decode beside: their number.
+    /// Decodes the chunk after chunk number `index`, but for the tiles that groups of rows decode beside:
+    /// their number.
     fn decode_next(&self, e: &mut Emit, pair: &Pair, index: Value, next: &Task) -> Value {
         let (_, count) = pair.blocks_of(e, index);
         let beside = beside(e, &self.groups, count, next.count);
@@ -317,7 +323,8 @@ impl Unit<'_> {
         }
     }
 
-    /// Adds a chunk of `count` blocks times a group of `tokens` rows to `out`, and decodes what this group is to decode.
+    /// Adds a chunk of `count` blocks times a group of `tokens` rows to `out`, and decodes what this group is
+    /// to decode.
     fn multiply_group(
         &self,
         e: &mut Emit,
@@ -342,7 +349,8 @@ impl Unit<'_> {
     }
 }
 
-/// How many tiles of the next chunk are decoded beside the groups of this one: micro-kernels do it for whole chunks.
+/// How many tiles of the next chunk are decoded beside the groups of this one: micro-kernels do it for whole
+/// chunks.
 fn beside(e: &mut Emit, groups: &Groups, count: Value, next: Value) -> Value {
     let whole = e.i64(CHUNK_BLOCKS as i64);
     let (now, then) = (e.icmp(IntCC::Equal, count, whole), e.icmp(IntCC::Equal, next, whole));

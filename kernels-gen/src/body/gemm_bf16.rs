@@ -1,5 +1,6 @@
-//! bf16 activations, any number of rows: rows are gathered into panels, weights decoded to bf16 once per chunk of k into scratch, and
-//! multiplied tile pair by tile pair. Where there are tiles, they are configured around all of it.
+//! bf16 activations, any number of rows: rows are gathered into panels, weights decoded to bf16 once per
+//! chunk of k into scratch, and multiplied tile pair by tile pair. Where there are tiles, they are configured
+//! around all of it.
 
 use crate::body::gemm::zero_ukernel;
 use crate::body::tile_order::{place_of, tile_order};
@@ -92,7 +93,8 @@ pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Areas, k: usize, list: Value, r
     });
 }
 
-/// Results of a unit for the panel's `rows` rows; `weights` are the addresses of its first tile in each matrix.
+/// Results of a unit for the panel's `rows` rows; `weights` are the addresses of its first tile in each
+/// matrix.
 pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);

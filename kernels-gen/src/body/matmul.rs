@@ -99,8 +99,9 @@ fn for_items(
     }
 }
 
-/// The micro-kernel that multiplies adjacent tiles of a part with `tokens` rows, if there can be one: the tiles of an item, or of a run of
-/// items, lie one behind the other, or alternate between two matrices, the first one's first, and are exactly those of an item.
+/// The micro-kernel that multiplies adjacent tiles of a part with `tokens` rows, if there can be one: the
+/// tiles of an item, or of a run of items, lie one behind the other, or alternate between two matrices, the
+/// first one's first, and are exactly those of an item.
 pub fn x4_ukernel(part: &Part, input: RowType, tokens: usize) -> Option<MicroKernel> {
     let Mat { format, k, .. } = part.mats[0];
     let alike = |mat: &Mat| {
@@ -213,7 +214,8 @@ pub fn dots(
     run: Run,
 ) {
     let stride = e.i64(run.row_bytes(part) as i64);
-    // In the order in which tiles lie in memory when matrices are interleaved: micro-kernels prefetch behind their tile's end.
+    // In the order in which tiles lie in memory when matrices are interleaved: micro-kernels prefetch behind
+    // their tile's end.
     let mut tiles = Vec::new();
     for tile in 0..run.columns(part) / TILE_ROWS {
         for (m, (mat, base)) in part.mats.iter().zip(weights).enumerate() {

@@ -1,6 +1,8 @@
-//! Kernel bodies: everything but the innermost register tile. One file per body; [`emit`] starts every kernel.
+//! Kernel bodies: everything but the innermost register tile. One file per body; [`emit`] starts every
+//! kernel.
 
 mod attention;
+mod attention_ukernels;
 mod chunks;
 mod epilogue;
 mod experts;
@@ -30,7 +32,8 @@ use kernmill_plan::target::Level;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 
-/// Micro-kernels that a kernel calls at a level: those for adjacent tiles only where they are made for it, elsewhere those for one tile do.
+/// Micro-kernels that a kernel calls at a level: those for adjacent tiles only where they are made for it,
+/// elsewhere those for one tile do.
 pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
     let rows = |val: &ValId| kernel.vals[*val].row;
     let q8 = |row: RowType| matches!(row, RowType::Q8(_));
@@ -69,7 +72,7 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
         }
         Body::Experts { input, part, .. } => dots(part, rows(input)),
         Body::ExpertDown { input, mat, unit, .. } => dots(&experts::down_part(mat, *unit), rows(input)),
-        Body::Attention(body) => ukernels.extend(attention::ukernels(body)),
+        Body::Attention(body) => ukernels.extend(attention_ukernels::ukernels(body)),
     }
     if let Tiling::Gemm { products, .. } = kernel.tiling {
         match &kernel.body {

@@ -1,4 +1,5 @@
-//! What grouped products share whatever their activations: panels of q8 or of bf16 rows, and tiles around the latter.
+//! What grouped products share whatever their activations: panels of q8 or of bf16 rows, and tiles around the
+//! latter.
 
 use crate::body::{gemm, gemm_bf16};
 use crate::cx::Cx;
@@ -51,7 +52,8 @@ impl Panels {
         }
     }
 
-    /// Whether filling them with up to `rows` rows takes so long that it is not done for every few columns. Rows of bf16 are copied as they are.
+    /// Whether filling them with up to `rows` rows takes so long that it is not done for every few columns.
+    /// Rows of bf16 are copied as they are.
     pub fn are_costly(self, rows: usize) -> bool {
         match self {
             Panels::Q8 { .. } => true,

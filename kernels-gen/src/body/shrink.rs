@@ -1,7 +1,8 @@
 //! `lora_shrink`: every token's (slot's) row times the A of its adapter, scaled.
 //!
-//! For few tokens work items are tiles of A, so that workers share what comes from memory; for many they are groups of tokens, whose rows stay in the cache
-//! while all of A passes. A kernel for many tokens does either, by how many there are: at two to eight, groups would leave workers without work.
+//! For few tokens work items are tiles of A, so that workers share what comes from memory; for many they are
+//! groups of tokens, whose rows stay in the cache while all of A passes. A kernel for many tokens does
+//! either, by how many there are: at two to eight, groups would leave workers without work.
 
 use crate::adapter::{AddDots, Entry, SHRUNK_STRIDE, in_groups, tile_bytes};
 use crate::cx::Cx;

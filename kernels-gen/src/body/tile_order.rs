@@ -3,9 +3,10 @@
 use crate::kernel::Part;
 use kernmill_plan::format::TILE_ROWS;
 
-/// The tiles of a part's unit, matrix and number of each, in the order in which panels multiply them two at a time. One matrix's come in order, and
-/// those of an even number of matrices in the order in which they lie in memory, whether or not matrices are interleaved. Of any other number they
-/// come matrix by matrix: a second tile's results always lie behind the first one's.
+/// The tiles of a part's unit, matrix and number of each, in the order in which panels multiply them two at a
+/// time. One matrix's come in order, and those of an even number of matrices in the order in which they lie
+/// in memory, whether or not matrices are interleaved. Of any other number they come matrix by matrix: a
+/// second tile's results always lie behind the first one's.
 pub fn tile_order(part: &Part) -> Vec<(usize, usize)> {
     let (mats, tiles) = (part.mats.len(), part.unit / TILE_ROWS);
     match mats.is_multiple_of(2) {

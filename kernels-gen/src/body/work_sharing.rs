@@ -54,10 +54,12 @@ impl Cx<'_> {
         (start, end)
     }
 
-    /// Hands out `total` items, as ranges for `body`: three quarters in equal contiguous shares, which stream from memory best; the
-    /// rest from the step's counter, so that workers finish together although one of them is slower today. What is taken from the
-    /// counter shrinks with what is left: every jump to another place of the weights costs what had been prefetched ahead.
-    /// `run`, a power of two, is how many items `body` takes through memory together where it has so many: ranges are whole runs, but for the last few.
+    /// Hands out `total` items, as ranges for `body`: three quarters in equal contiguous shares, which stream
+    /// from memory best; the rest from the step's counter, so that workers finish together although one of
+    /// them is slower today. What is taken from the counter shrinks with what is left: every jump to another
+    /// place of the weights costs what had been prefetched ahead. `run`, a power of two, is how many items
+    /// `body` takes through memory together where it has so many: ranges are whole runs, but for the last
+    /// few.
     pub fn distribute_items(
         &self,
         e: &mut Emit,
@@ -113,8 +115,9 @@ impl Cx<'_> {
         e.b.seal_block(exit);
     }
 
-    /// Items to take at once: an equal share of what the counter has left (guided self-scheduling, Polychronopoulos and Kuck 1987), in whole runs as long
-    /// as there is one for every worker, and at least one item. Others may take some in between; then it is a little more than a share.
+    /// Items to take at once: an equal share of what the counter has left (guided self-scheduling,
+    /// Polychronopoulos and Kuck 1987), in whole runs as long as there is one for every worker, and at least
+    /// one item. Others may take some in between; then it is a little more than a share.
     fn guided_chunk(&self, e: &mut Emit, fixed: Value, total: Value, run: usize) -> Value {
         let counter = e.load(I64, self.worker, offset_of!(Worker, counters));
         let taken = e.b.ins().atomic_load(I32, MEM, counter);
@@ -144,7 +147,8 @@ impl Cx<'_> {
         add_to(e, counters, count)
     }
 
-    /// Adds to counter number `index` of the step's; what it was before. What workers wrote before they added is there for whoever adds after them.
+    /// Adds to counter number `index` of the step's; what it was before. What workers wrote before they added
+    /// is there for whoever adds after them.
     pub fn count(&self, e: &mut Emit, index: Value, by: Value) -> Value {
         let counters = e.load(I64, self.worker, offset_of!(Worker, counters));
         let counter = e.at(counters, index, size_of::<AtomicU32>());

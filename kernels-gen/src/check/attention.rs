@@ -50,8 +50,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The longest context for whose segments there is room. Through a window, a tile's tokens see `window + tile - 1` positions in a row, wherever
-    /// these are.
+    /// The longest context for whose segments there is room. Through a window, a tile's tokens see `window +
+    /// tile - 1` positions in a row, wherever these are.
     fn segments(&mut self, window: Option<u32>, tile_tokens: usize, max_segments: usize) {
         let seen = window.map(|window| window as usize + tile_tokens - 1);
         let always = seen.is_some_and(|seen| (seen - 1) / ATTENTION_SEGMENT + 2 <= max_segments);

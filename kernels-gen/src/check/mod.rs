@@ -1,8 +1,9 @@
-//! The checker of kernel descriptions: shows, from a [`Kernel`] alone, that its body stays inside its operands and its scratch, and says what
-//! these must be ([`Contract`]).
+//! The checker of kernel descriptions: shows, from a [`Kernel`] alone, that its body stays inside its
+//! operands and its scratch, and says what these must be ([`Contract`]).
 //!
-//! It runs at every generation and shares no code with selection, which makes the descriptions, nor with the bodies. For each stage and each step of an
-//! epilogue it knows how far one row or one work item goes, and holds that to the sizes that the description states for its values and matrices.
+//! It runs at every generation and shares no code with selection, which makes the descriptions, nor with the
+//! bodies. For each stage and each step of an epilogue it knows how far one row or one work item goes, and
+//! holds that to the sizes that the description states for its values and matrices.
 
 mod attention;
 mod bodies;
@@ -114,7 +115,8 @@ impl<'k> Checker<'k> {
         if condition { Ok(()) } else { self.wrong(message()) }
     }
 
-    /// A row's own size: whole blocks where it has blocks, and small enough that no product of sizes overflows.
+    /// A row's own size: whole blocks where it has blocks, and small enough that no product of sizes
+    /// overflows.
     fn row_size(&self, id: ValId, row: RowType) -> Checked {
         // The wanted rows' logits alone are wider than activations.
         let (least, most, multiple) = match row {

@@ -1,4 +1,5 @@
-//! An expression as a straight line of vector operations, every common part once. Whatever the width of vectors, code is made of this.
+//! An expression as a straight line of vector operations, every common part once. Whatever the width of
+//! vectors, code is made of this.
 
 use super::{Binary, Compare, Expr, Unary};
 use kernmill_plan::numeric::{
@@ -170,7 +171,8 @@ impl Lowering {
                 self.unary(*op, a)
             }
             Expr::Binary(op, a, b) => {
-                // The side that needs more registers goes first: the other's result would occupy one meanwhile.
+                // The side that needs more registers goes first: the other's result would occupy one
+                // meanwhile.
                 let (x, y) = if need(b) > need(a) {
                     let y = self.expr(b);
                     (self.expr(a), y)
@@ -357,7 +359,8 @@ impl Lowering {
 
     fn f16(&mut self, x: Source) -> Source {
         let (sign, a) = (self.lanes(Lanes::And, x, SIGN), self.lanes(Lanes::And, x, MAGNITUDE));
-        // The last bit of 2^13 times a's power of two is worth the last one that f16 keeps of a; no f16 has one below 2^-24.
+        // The last bit of 2^13 times a's power of two is worth the last one that f16 keeps of a; no f16 has
+        // one below 2^-24.
         let power = self.lanes(Lanes::And, a, constant(f32::INFINITY));
         let power = self.lanes(Lanes::Max, power, constant(f32::from_bits((127 - 14) << 23)));
         let power = self.lanes(Lanes::Mul, power, constant(8192.0));

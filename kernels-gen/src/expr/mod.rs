@@ -6,7 +6,8 @@ pub(crate) mod testing;
 
 use std::hash::{Hash, Hasher};
 
-/// An expression over numbered variables. Every operator rounds to f32; nothing is contracted or reassociated.
+/// An expression over numbered variables. Every operator rounds to f32; nothing is contracted or
+/// reassociated.
 ///
 /// Two expressions are equal when their trees and the bits of their constants are: +0 and -0 differ.
 #[derive(Clone, Debug)]
@@ -71,7 +72,8 @@ pub enum Compare {
 }
 
 impl Unary {
-    /// Every function by its name in expressions (`Neg` is written `-x`). `gelu_tanh` is another name of `gelu`.
+    /// Every function by its name in expressions (`Neg` is written `-x`). `gelu_tanh` is another name of
+    /// `gelu`.
     pub const NAMED: [(&'static str, Unary); 13] = [
         ("exp", Unary::Exp),
         ("sigmoid", Unary::Sigmoid),

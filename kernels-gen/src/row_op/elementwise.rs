@@ -1,4 +1,5 @@
-//! Expressions, copies and additions over f32 rows. Rows are padded to whole tiles, so a short last vector is computed whole.
+//! Expressions, copies and additions over f32 rows. Rows are padded to whole tiles, so a short last vector is
+//! computed whole.
 
 use crate::cx::Cx;
 use crate::emit::{Emit, LANES};

@@ -1,4 +1,5 @@
-//! Stages: what is done to one row. One file per kind of work; each takes addresses and emits loops over the row.
+//! Stages: what is done to one row. One file per kind of work; each takes addresses and emits loops over the
+//! row.
 
 pub mod bf16;
 pub mod elementwise;

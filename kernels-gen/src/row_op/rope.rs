@@ -4,7 +4,8 @@ use crate::emit::{Emit, LANES};
 use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::types::F32X4;
 
-/// Rotates `head_dim` f32 (a multiple of 8) at `x` into `out`, which may be `x`. `table` is `[cos; half][sin; half]`.
+/// Rotates `head_dim` f32 (a multiple of 8) at `x` into `out`, which may be `x`. `table` is `[cos; half][sin;
+/// half]`.
 pub fn emit(e: &mut Emit, x: Value, table: Value, out: Value, head_dim: usize) {
     let half = head_dim / 2;
     e.for_count(half / LANES, |e, i| {

@@ -6,7 +6,8 @@ use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::F32;
 use cranelift_codegen::ir::{InstBuilder, Value};
 
-/// Reads `experts` logits, writes `k` routes in descending order, ties to the lower expert. `work` has room for the logits.
+/// Reads `experts` logits, writes `k` routes in descending order, ties to the lower expert. `work` has room
+/// for the logits.
 ///
 /// Whatever the logits, every expert id written is below `experts`.
 pub fn emit(e: &mut Emit, logits: Value, work: Value, out: Value, experts: usize, k: usize) {

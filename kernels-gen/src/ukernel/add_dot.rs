@@ -1,8 +1,10 @@
-//! `fn(tile: *const u8, x: *const f32, x_stride: u64, out: *mut f32, out_stride: u64, k: u64)`: 16 rows of an adapter's A or B by `tokens` f32
-//! rows of `k`, a multiple of 4: `out[t][row] += dot4(tile[row], x[t])` ("dot4" of docs/dev/numerics.md).
+//! `fn(tile: *const u8, x: *const f32, x_stride: u64, out: *mut f32, out_stride: u64, k: u64)`: 16 rows of an
+//! adapter's A or B by `tokens` f32 rows of `k`, a multiple of 4: `out[t][row] += dot4(tile[row], x[t])`
+//! ("dot4" of docs/dev/numerics.md).
 //!
-//! The tile is bf16 or f32. Rows of x are `x_stride` bytes apart, those of the results `out_stride`. Unlike dot leaves it does not know k: B's is the
-//! adapter's rank. Versions may prefetch behind the tile: the next tile of a B is there.
+//! The tile is bf16 or f32. Rows of x are `x_stride` bytes apart, those of the results `out_stride`. Unlike
+//! dot leaves it does not know k: B's is the adapter's rank. Versions may prefetch behind the tile: the next
+//! tile of a B is there.
 
 use super::param::{Amount, Param, Region};
 use crate::emit::{Emit, LANES};

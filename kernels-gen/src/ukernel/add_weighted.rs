@@ -1,8 +1,9 @@
-//! `fn(x: *const f32, bias: *const f32, weights: *const f32, targets: *const *mut f32, offset: u64, rows: u64)`: adds `rows` rows of `n` f32,
-//! a multiple of 16, to targets that lie anywhere.
+//! `fn(x: *const f32, bias: *const f32, weights: *const f32, targets: *const *mut f32, offset: u64, rows:
+//! u64)`: adds `rows` rows of `n` f32, a multiple of 16, to targets that lie anywhere.
 //!
-//! For each row r and each i < n: `t = targets[r] + offset` (bytes), `t[i] = fma(weights[r], x[r][i] + bias[i], t[i])`; without a bias, which
-//! the micro-kernel then does not read, `x[r][i]` as it is. Rows of x follow each other. They are added in order: a target may come more than once.
+//! For each row r and each i < n: `t = targets[r] + offset` (bytes), `t[i] = fma(weights[r], x[r][i] +
+//! bias[i], t[i])`; without a bias, which the micro-kernel then does not read, `x[r][i]` as it is. Rows of x
+//! follow each other. They are added in order: a target may come more than once.
 
 use super::param::{Amount, Param, Region};
 use crate::emit::{Emit, LANES};

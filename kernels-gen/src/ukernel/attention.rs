@@ -1,14 +1,17 @@
 //! Attention's inner tiles over KV blocks of 16 tokens and one KV head, for a group of query heads.
 //!
-//! Both take a list of pointers to the same plane of consecutive blocks, which lie apart in memory. [`BLOCKS_AHEAD`] more pointers
-//! follow those of the call: versions may prefetch from there, because the CPU does not find blocks that lie apart itself.
+//! Both take a list of pointers to the same plane of consecutive blocks, which lie apart in memory.
+//! [`BLOCKS_AHEAD`] more pointers follow those of the call: versions may prefetch from there, because the CPU
+//! does not find blocks that lie apart itself.
 //!
-//! - score: `fn(k: *const *const u8, q: *const f32, out: *mut f32, blocks: u64)`: each `k[b]` is `[head_dim][16]`, `q` `[group][head_dim]`;
-//!   `out[g][16 * b..]`, rows [`SCORE_STRIDE`] bytes apart, receives 16 scaled scores ("dot4" per key) of each block.
-//! - value: `fn(v: *const *const u8, p: *const f32, o: *mut f32, blocks: u64, first: u64, end: u64)`: each `v[b]` is `[16][head_dim]`; for
-//!   tokens `first..end`, counted from the first block on, ascending, `o[g][d] = fma(p[g][token], v[token][d], o[g][d])`; rows of `p` are
-//!   [`SCORE_STRIDE`] apart, `o` is `[group][head_dim]`. Values of other tokens are never read. The range is empty, or begins in the
-//!   first block and ends in the last.
+//! - score: `fn(k: *const *const u8, q: *const f32, out: *mut f32, blocks: u64)`: each `k[b]` is
+//!   `[head_dim][16]`, `q` `[group][head_dim]`; `out[g][16 * b..]`, rows [`SCORE_STRIDE`] bytes apart,
+//!   receives 16 scaled scores ("dot4" per key) of each block.
+//! - value: `fn(v: *const *const u8, p: *const f32, o: *mut f32, blocks: u64, first: u64, end: u64)`: each
+//!   `v[b]` is `[16][head_dim]`; for tokens `first..end`, counted from the first block on, ascending,
+//!   `o[g][d] = fma(p[g][token], v[token][d], o[g][d])`; rows of `p` are [`SCORE_STRIDE`] apart, `o` is
+//!   `[group][head_dim]`. Values of other tokens are never read. The range is empty, or begins in the first
+//!   block and ends in the last.
 
 use crate::emit::{Emit, LANES};
 use cranelift_codegen::ir::types::{F32X4, I64};
@@ -17,11 +20,12 @@ use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
-/// Bytes between the score rows of two query heads: one segment of f32, and a line more, so that a column of many rows spreads over
-/// the sets of a cache.
+/// Bytes between the score rows of two query heads: one segment of f32, and a line more, so that a column of
+/// many rows spreads over the sets of a cache.
 pub const SCORE_STRIDE: usize = ATTENTION_SEGMENT * 4 + LINE;
-/// Pointers in a list behind those of a call: how far ahead of their work micro-kernels prefetch. One head's scores against a block, or its
-/// weighted values, take some 500 cycles, and the lines of a block come from memory in about as many, at times in several times that.
+/// Pointers in a list behind those of a call: how far ahead of their work micro-kernels prefetch. One head's
+/// scores against a block, or its weighted values, take some 500 cycles, and the lines of a block come from
+/// memory in about as many, at times in several times that.
 pub const BLOCKS_AHEAD: usize = 8;
 
 fn load4(e: &mut Emit, elem: KvElem, ptr: Value, offset: usize) -> Value {
@@ -115,7 +119,8 @@ fn value_block(
     head_dim: usize,
     group: usize,
 ) {
-    // Eight lanes of four columns per decoded value: two column vectors by up to four heads are accumulated in registers.
+    // Eight lanes of four columns per decoded value: two column vectors by up to four heads are accumulated
+    // in registers.
     let heads = [4, 2, 1].into_iter().find(|h| group.is_multiple_of(*h)).expect("1 divides");
     let vectors = 2;
     e.for_count(head_dim / (LANES * vectors), |e, column| {

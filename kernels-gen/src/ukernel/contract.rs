@@ -1,6 +1,8 @@
-//! What each micro-kernel may do to memory, as data: which parameters it reads and writes, and exactly how far.
+//! What each micro-kernel may do to memory, as data: which parameters it reads and writes, and exactly how
+//! far.
 //!
-//! The checker of assembled micro-kernels (`wide/check/`) takes the directions from here; the tests with guard pages take the sizes.
+//! The checker of assembled micro-kernels (`wide/check/`) takes the directions from here; the tests with
+//! guard pages take the sizes.
 
 use super::block::{data_lines, scale_bytes};
 use super::dot_q8::TILES_PER_CALL;

@@ -1,7 +1,8 @@
-//! `fn(tile: *const u8, rows: *const *const u8, out: *mut f32, out_stride: u64)`: 16 weight rows by `tokens` rows of f32
-//! activations.
+//! `fn(tile: *const u8, rows: *const *const u8, out: *mut f32, out_stride: u64)`: 16 weight rows by `tokens`
+//! rows of f32 activations.
 //!
-//! As `dot_q8`, for every weight format, with f32 activation rows and the "dot4" order of docs/dev/numerics.md. Four rows at a time.
+//! As `dot_q8`, for every weight format, with f32 activation rows and the "dot4" order of
+//! docs/dev/numerics.md. Four rows at a time.
 
 use crate::emit::{Emit, LANES, MEM};
 use crate::ukernel::decode::{CHUNKS, Decoder};

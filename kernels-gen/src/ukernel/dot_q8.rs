@@ -1,12 +1,15 @@
-//! `fn(tile: *const u8, rows: *const *const u8, out: *mut f32, out_stride: u64)`: 16 weight rows by `tokens` rows of q8
-//! activations.
+//! `fn(tile: *const u8, rows: *const *const u8, out: *mut f32, out_stride: u64)`: 16 weight rows by `tokens`
+//! rows of q8 activations.
 //!
-//! `tile` is a packed tile of `k` columns in MXFP4, int8 or int4; `rows[t]` an activation row of `k`; `out + t * out_stride` receives 16 dot
-//! products ("blockdot" of docs/dev/numerics.md). Reads exactly the tile and the activation rows, writes exactly `tokens * 64` bytes.
+//! `tile` is a packed tile of `k` columns in MXFP4, int8 or int4; `rows[t]` an activation row of `k`; `out +
+//! t * out_stride` receives 16 dot products ("blockdot" of docs/dev/numerics.md). Reads exactly the tile and
+//! the activation rows, writes exactly `tokens * 64` bytes.
 //!
-//! [`adjacent`] is the same for the [`TILES_PER_CALL`] tiles from `tile` on, whose results are side by side in an [`Order`], a row for each token.
+//! [`adjacent`] is the same for the [`TILES_PER_CALL`] tiles from `tile` on, whose results are side by side
+//! in an [`Order`], a row for each token.
 //!
-//! Tile: one token by all 16 rows at once, or several tokens by four rows at a time (four passes over the tile, which fits L1).
+//! Tile: one token by all 16 rows at once, or several tokens by four rows at a time (four passes over the
+//! tile, which fits L1).
 
 use crate::emit::{Emit, LANES};
 use crate::ukernel::block::{bias, data_lines, scale_bytes};

@@ -1,20 +1,23 @@
-//! MXFP4 by bf16 activations: weights are decoded once into scratch, then multiplied with panels of activations. "tiledot" of
-//! docs/dev/numerics.md, for any number of tokens.
+//! MXFP4 by bf16 activations: weights are decoded once into scratch, then multiplied with panels of
+//! activations. "tiledot" of docs/dev/numerics.md, for any number of tokens.
 //!
-//! - tiles on, tiles off: `fn()`: around any number of the others. They configure and release the tiles that the AMX version of gemm needs, and
-//!   do nothing elsewhere.
-//! - decode: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64, ahead: *const u8)`: `blocks` blocks of one packed
-//!   MXFP4 tile, from the given places in its scale and data planes, to [`DECODED_BLOCK`] bytes each: 16 lines of 2 k, the layout of bf16
-//!   tiles, which is that of the second operand of `tdpbf16ps`. A value times its scale is exact. `ahead` is where the data of the next call
+//! - tiles on, tiles off: `fn()`: around any number of the others. They configure and release the tiles that
+//!   the AMX version of gemm needs, and do nothing elsewhere.
+//! - decode: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64, ahead: *const u8)`: `blocks`
+//!   blocks of one packed MXFP4 tile, from the given places in its scale and data planes, to
+//!   [`DECODED_BLOCK`] bytes each: 16 lines of 2 k, the layout of bf16 tiles, which is that of the second
+//!   operand of `tdpbf16ps`. A value times its scale is exact. `ahead` is where the data of the next call
 //!   will be; versions may prefetch `blocks` blocks from there, and never load.
-//! - gemm: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, tokens: u64)`: adds `blocks` blocks of one or two decoded
-//!   tiles, [`DECODED_TILE`] bytes apart, times a panel of 1 to `16 * groups` rows, to `sums`: 16 f32 per token and tile, tokens `stride`
-//!   bytes apart, tiles `gap` bytes. Sums of rows from `tokens` to `16 * groups` may be overwritten: tiles hold 16 rows.
+//! - gemm: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, tokens: u64)`: adds
+//!   `blocks` blocks of one or two decoded tiles, [`DECODED_TILE`] bytes apart, times a panel of 1 to `16 *
+//!   groups` rows, to `sums`: 16 f32 per token and tile, tokens `stride` bytes apart, tiles `gap` bytes. Sums
+//!   of rows from `tokens` to `16 * groups` may be overwritten: tiles hold 16 rows.
 //!
 //! A panel block is [`PANEL_BLOCK`] bytes: 32 bf16 per row. Nothing of a row decides over another row's sums.
 //!
-//! Denormals, which tiles take for zeros: when no nonzero element is below [`SMALL`], every product and hence every sum within a block is
-//! a multiple of 2^-126, so that none is denormal and plain fmas do. Versions look, and flush every step only otherwise.
+//! Denormals, which tiles take for zeros: when no nonzero element is below [`SMALL`], every product and hence
+//! every sum within a block is a multiple of 2^-126, so that none is denormal and plain fmas do. Versions
+//! look, and flush every step only otherwise.
 
 use crate::emit::{Emit, LANES};
 use crate::ukernel::block::{data_lines, scale_bytes};

@@ -1,29 +1,39 @@
 //! Tiles for many tokens: weights are decoded once into scratch, then multiplied with panels of activations.
 //!
-//! - decode: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64)`: `blocks` blocks of one packed
-//!   tile, from the given places in its scale and data planes, to [`DECODED_BLOCK`] bytes each: a line of 16 f32 `w` (the weight
-//!   scale, halved for mxfp4), a line of 16 f32 `-MAGIC * w`, and 8 lines of 16 rows x 4 unsigned bytes, as int8 tiles have them.
-//! - decode words: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64)`: the same of a tile of larger integers, but a block is [`WORDS_BLOCK`] bytes: a line of
-//!   16 f32 `w`, and 16 lines of 16 rows x 2 signed int16: line q those of 4q and 4q + 2, line 8 + q those of 4q + 1 and 4q + 3.
-//! - gemm: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, stride: u64, gap: u64)`: adds `blocks` blocks
-//!   of one or two decoded tiles, [`Decoded::tile_bytes`] apart, times a panel of `tokens` rows, to `sums`: 16 f32 per token and tile, tokens
-//!   `stride` bytes apart, tiles `gap` bytes. "blockdot" of docs/dev/numerics.md, continued.
+//! - decode: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64)`: `blocks` blocks of one
+//!   packed tile, from the given places in its scale and data planes, to [`DECODED_BLOCK`] bytes each: a line
+//!   of 16 f32 `w` (the weight scale, halved for mxfp4), a line of 16 f32 `-MAGIC * w`, and 8 lines of 16
+//!   rows x 4 unsigned bytes, as int8 tiles have them.
+//! - decode words: `fn(scales: *const u8, data: *const u8, out: *mut u8, blocks: u64)`: the same of a tile of
+//!   larger integers, but a block is [`WORDS_BLOCK`] bytes: a line of 16 f32 `w`, and 16 lines of 16 rows x 2
+//!   signed int16: line q those of 4q and 4q + 2, line 8 + q those of 4q + 1 and 4q + 3.
+//! - gemm: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, blocks: u64, stride: u64, gap: u64)`:
+//!   adds `blocks` blocks of one or two decoded tiles, [`Decoded::tile_bytes`] apart, times a panel of
+//!   `tokens` rows, to `sums`: 16 f32 per token and tile, tokens `stride` bytes apart, tiles `gap` bytes.
+//!   "blockdot" of docs/dev/numerics.md, continued.
 //!
-//! A panel block is [`PANEL_BLOCK`] bytes: 32 int8 per token, then a f32 scale per token, then a starting value per token: the bits of
-//! [`MAGIC`] less the correction for unsigned weights. An int32 accumulator that starts there holds, read as a f32, `MAGIC +
-//! isum` exactly (|isum| <= 32 * 127 * 128 < 2^22), so `fma(acc, w, -MAGIC * w)` is `isum * w` rounded once: w has at most 11
-//! significant bits (f16, or a power of two), which makes `MAGIC * w` exact. That saves a conversion per block, token and row.
+//! A panel block is [`PANEL_BLOCK`] bytes: 32 int8 per token, then a f32 scale per token, then a starting
+//! value per token: the bits of [`MAGIC`] less the correction for unsigned weights. An int32 accumulator that
+//! starts there holds, read as a f32, `MAGIC + isum` exactly (|isum| <= 32 * 127 * 128 < 2^22), so `fma(acc,
+//! w, -MAGIC * w)` is `isum * w` rounded once: w has at most 11 significant bits (f16, or a power of two),
+//! which makes `MAGIC * w` exact. That saves a conversion per block, token and row.
 //!
-//! So it is where four products of bytes are added to 32 bits at once ([`DotStep::K4`]). Where only two are, to 16 bits, panels differ ([`DotStep::K2`]):
-//! - for [`Decoded::U8Pairwise`], the starting value is two int16: what unsigned weights make too much of the products of 4q and 4q + 1, and of 4q + 2 and 4q + 3,
-//!   negated. Sums wrap around on the way, but starting there those of a half's 16 products end as what they are: 16 * 12 * 128 < 2^15.
-//! - for [`Decoded::I16`], a row is int16 in the order of the decoded lines, and there are no starting values, because its weights are signed.
+//! So it is where four products of bytes are added to 32 bits at once ([`DotStep::K4`]). Where only two are,
+//! to 16 bits, panels differ ([`DotStep::K2`]):
+//! - for [`Decoded::U8Pairwise`], the starting value is two int16: what unsigned weights make too much of the
+//!   products of 4q and 4q + 1, and of 4q + 2 and 4q + 3, negated. Sums wrap around on the way, but starting
+//!   there those of a half's 16 products end as what they are: 16 * 12 * 128 < 2^15.
+//! - for [`Decoded::I16`], a row is int16 in the order of the decoded lines, and there are no starting
+//!   values, because its weights are signed.
 //!
-//! - gemm and decode: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, scales: *const u8, data: *const u8, out: *mut u8)`: what gemm does with
-//!   two mxfp4 tiles and [`CHUNK_BLOCKS`] blocks, and what decode does with as many blocks of a tile that is multiplied later. `stride` and `gap` are the micro-kernel's
-//!   own ([`Overlap`]). Multipliers are all that a gemm keeps busy, so that decoding costs next to nothing between its instructions.
-//! - prefetch: `fn(first: *const u8, second: *const u8, lines: u64)`: may fetch so many lines from each place towards the cache, and never loads. Bodies call it
-//!   between gemm micro-kernels for what is decoded next: all of it at once would wait for memory.
+//! - gemm and decode: `fn(weights: *const u8, panel: *const u8, sums: *mut f32, scales: *const u8, data:
+//!   *const u8, out: *mut u8)`: what gemm does with two mxfp4 tiles and [`CHUNK_BLOCKS`] blocks, and what
+//!   decode does with as many blocks of a tile that is multiplied later. `stride` and `gap` are the
+//!   micro-kernel's own ([`Overlap`]). Multipliers are all that a gemm keeps busy, so that decoding costs
+//!   next to nothing between its instructions.
+//! - prefetch: `fn(first: *const u8, second: *const u8, lines: u64)`: may fetch so many lines from each place
+//!   towards the cache, and never loads. Bodies call it between gemm micro-kernels for what is decoded next:
+//!   all of it at once would wait for memory.
 
 use crate::emit::{Emit, LANES};
 use crate::ukernel::block::{data_lines, decode_of, scale_bytes};

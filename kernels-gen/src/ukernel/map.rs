@@ -1,8 +1,10 @@
-//! `fn(out: *mut f32, inputs..: *const f32, rows: u64)`: an elementwise expression over rows, with up to [`MAX_INPUTS`] inputs.
+//! `fn(out: *mut f32, inputs..: *const f32, rows: u64)`: an elementwise expression over rows, with up to
+//! [`MAX_INPUTS`] inputs.
 //!
-//! For each of `rows` rows and each i < n: `out[i] = expr(inputs[..][i])`, n a multiple of 16 (rows of f32 are padded to whole tiles, so
-//! callers round up). From one row to the next every pointer moves by its own constant distance, an input that all rows share by none.
-//! `out` may be one of the inputs, with the same distance. Every operator rounds, as docs/dev/numerics.md says.
+//! For each of `rows` rows and each i < n: `out[i] = expr(inputs[..][i])`, n a multiple of 16 (rows of f32
+//! are padded to whole tiles, so callers round up). From one row to the next every pointer moves by its own
+//! constant distance, an input that all rows share by none. `out` may be one of the inputs, with the same
+//! distance. Every operator rounds, as docs/dev/numerics.md says.
 
 use super::param::{Amount, Param, Region};
 use crate::emit::{Emit, LANES};
@@ -39,7 +41,8 @@ pub struct Definition {
 pub struct Map(Arc<Definition>);
 
 impl Map {
-    /// `expr` over rows of `n` elements; `inputs` and `out` are bytes from row to row, 0 where all rows share one.
+    /// `expr` over rows of `n` elements; `inputs` and `out` are bytes from row to row, 0 where all rows share
+    /// one.
     ///
     /// # Panics
     /// When there are more than [`MAX_INPUTS`] inputs or `n` is not a multiple of 16: callers decide by that.

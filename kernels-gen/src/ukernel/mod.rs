@@ -1,7 +1,8 @@
 //! Micro-kernel micro-kernels: the innermost register tiles.
 //!
-//! A micro-kernel is a function in the same code blob, called by bodies with the System V convention; every vector register is
-//! caller-saved. Its contract stands in its file. The versions here are 128 bits wide, in Cranelift IR, and run on every level.
+//! A micro-kernel is a function in the same code blob, called by bodies with the System V convention; every
+//! vector register is caller-saved. Its contract stands in its file. The versions here are 128 bits wide, in
+//! Cranelift IR, and run on every level.
 
 pub(crate) mod add_dot;
 mod add_weighted;
@@ -128,7 +129,8 @@ impl fmt::Display for MicroKernel {
 }
 
 impl MicroKernel {
-    /// Token counts that dot micro-kernels come in, descending; the last is 1. Of a few sequences three often go to the same expert.
+    /// Token counts that dot micro-kernels come in, descending; the last is 1. Of a few sequences three often
+    /// go to the same expert.
     pub fn dot_tokens(q8: bool) -> &'static [usize] {
         if q8 { &[8, 4, 3, 2, 1] } else { &[2, 1] }
     }

@@ -46,7 +46,8 @@ pub struct Rows {
     pub bytes: usize,
     /// Pointers behind these, to memory that may be prefetched and is not read.
     pub ahead: usize,
-    /// The numbers `first` and `end`, where only these tokens are read, counted from the first row's on, 16 to a row.
+    /// The numbers `first` and `end`, where only these tokens are read, counted from the first row's on, 16
+    /// to a row.
     pub tokens: Option<(usize, usize)>,
 }
 

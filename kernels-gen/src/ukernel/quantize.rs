@@ -1,5 +1,5 @@
-//! `fn(x: *const f32, values: *mut i8, scales: *mut f32, sums: *mut i32, blocks: u64)`: `blocks` blocks of 32 f32 to q8
-//! (`quantize_q8` of docs/dev/numerics.md): 32 values, a scale and a sum each.
+//! `fn(x: *const f32, values: *mut i8, scales: *mut f32, sums: *mut i32, blocks: u64)`: `blocks` blocks of 32
+//! f32 to q8 (`quantize_q8` of docs/dev/numerics.md): 32 values, a scale and a sum each.
 
 use super::param::{Amount, Param, Region};
 use crate::emit::{Emit, LANES};

@@ -1,4 +1,5 @@
-//! `fn(x: *const f32, weight: *const f32, out: *mut f32)`: RMS norm of one row of `n`, a multiple of 16. `out` may be `x`.
+//! `fn(x: *const f32, weight: *const f32, out: *mut f32)`: RMS norm of one row of `n`, a multiple of 16.
+//! `out` may be `x`.
 
 use super::param::{Param, Region};
 use crate::emit::{Emit, LANES};

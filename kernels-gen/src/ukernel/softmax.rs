@@ -1,12 +1,15 @@
-//! Attention's softmax: the exponentials of one query head's scores in a segment, and the combination of segments.
+//! Attention's softmax: the exponentials of one query head's scores in a segment, and the combination of
+//! segments.
 //!
-//! - softmax: `fn(row: *mut f32, blocks: u64, first: u64, end: u64, max: *mut f32, sum: *mut f32)`: `row` is `[blocks][16]` scores, of which
-//!   columns `first..end` are in view. `max` receives the largest of these (by `max` of docs/dev/numerics.md: 16 lanes from -infinity, a later
-//!   score as its first operand, then the tree of the lane sum with the upper lanes as first operands); `row` becomes `exp(score - max)`
-//!   in view and +0 elsewhere; `sum` receives the lane sum. The range begins in the first block and ends in the last.
-//! - combine: `fn(values: *const f32, maxima: *const f32, sums: *const f32, sinks: *const f32, out: *mut f32, segments: u64)`: `values` is
-//!   `[segments][group][head_dim]`, `maxima` and `sums` `[segments][group]`, `sinks` `[group]` (a number where there are none); `out`,
-//!   `[group][head_dim]`, receives the attention's result.
+//! - softmax: `fn(row: *mut f32, blocks: u64, first: u64, end: u64, max: *mut f32, sum: *mut f32)`: `row` is
+//!   `[blocks][16]` scores, of which columns `first..end` are in view. `max` receives the largest of these
+//!   (by `max` of docs/dev/numerics.md: 16 lanes from -infinity, a later score as its first operand, then the
+//!   tree of the lane sum with the upper lanes as first operands); `row` becomes `exp(score - max)` in view
+//!   and +0 elsewhere; `sum` receives the lane sum. The range begins in the first block and ends in the last.
+//! - combine: `fn(values: *const f32, maxima: *const f32, sums: *const f32, sinks: *const f32, out: *mut f32,
+//!   segments: u64)`: `values` is `[segments][group][head_dim]`, `maxima` and `sums` `[segments][group]`,
+//!   `sinks` `[group]` (a number where there are none); `out`, `[group][head_dim]`, receives the attention's
+//!   result.
 
 use crate::emit::{Emit, LANES};
 use crate::math;

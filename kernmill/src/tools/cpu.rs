@@ -29,7 +29,8 @@ pub struct Measured {
 const TRIES: usize = 5;
 
 impl Measured {
-    /// What one thread and all threads reach, by default one for each physical core that this process may use. Reads are of `bytes` bytes.
+    /// What one thread and all threads reach, by default one for each physical core that this process may
+    /// use. Reads are of `bytes` bytes.
     ///
     /// # Errors
     /// When this CPU runs no kernels, or the system refuses memory or threads.

@@ -52,8 +52,9 @@ struct Memory {
 }
 
 impl Estimate {
-    /// What the plan of `writer` takes, with a context of so many tokens or the default one; `compiled` is what it is made of, the target that is
-    /// looked at last. The memory's bandwidth is measured with that many threads.
+    /// What the plan of `writer` takes, with a context of so many tokens or the default one; `compiled` is
+    /// what it is made of, the target that is looked at last. The memory's bandwidth is measured with that
+    /// many threads.
     ///
     /// # Errors
     /// When the context is longer than the model's longest, or the system refuses memory or threads.

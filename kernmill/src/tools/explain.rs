@@ -5,8 +5,8 @@ use kernmill_compiler::pipeline::Compiled;
 use kernmill_compiler::{fuse, select};
 use std::fmt::Write;
 
-/// What fused, what nearly did and why not, what it takes, and which kernels were picked why. `assumed` says that the formats of preset `fast` are
-/// not the weights' own.
+/// What fused, what nearly did and why not, what it takes, and which kernels were picked why. `assumed` says
+/// that the formats of preset `fast` are not the weights' own.
 pub fn report(graph: &Graph, compiled: &Compiled, assumed: bool) -> String {
     let mut text = fuse::explain(&compiled.fused, &compiled.report);
     let program = &compiled.program;

@@ -23,7 +23,7 @@ pub fn program(program: &Program) -> String {
     }
     text.push_str("\nsymbols\n");
     for symbol in &program.code.symbols {
-        let kind = if symbol.contract.is_some() { "kernel" } else { "leaf" };
+        let kind = if symbol.contract.is_some() { "kernel" } else { "micro-kernel" };
         // Writing to a String cannot fail.
         let _ = writeln!(text, "  {:>8} {:>7} {kind:6} {}", symbol.offset, symbol.size, symbol.name);
         if let Some(contract) = &symbol.contract {
@@ -218,7 +218,8 @@ pub fn plan_json(plan: &Plan) -> Result<Value> {
     }))
 }
 
-/// A target's kernels, and what each asks of the steps that call it; null for a level that this version does not know.
+/// A target's kernels, and what each asks of the steps that call it; null for a level that this version does
+/// not know.
 fn kernels_json(plan: &Plan, target: usize) -> Result<Value> {
     let program = match plan.file().program(target) {
         Ok((program, _)) => program,

@@ -1,5 +1,6 @@
-//! What tools show of models and machines, as values with a text and a JSON form: `kernmill bench`, `explain`, `inspect`, `cpu` and `fuse check` print
-//! these. Programs that only run models need nothing of it.
+//! What tools show of models and machines, as values with a text and a JSON form: `kernmill bench`,
+//! `explain`, `inspect`, `cpu` and `fuse check` print these. Programs that only run models need nothing of
+//! it.
 
 #[cfg(feature = "compiler")]
 pub mod bench;

@@ -118,7 +118,8 @@ pub struct Stages<'a> {
     pub spec: &'a str,
     /// Its graph.
     pub graph: &'a Graph,
-    /// Everything after it, for each target; the last is shown, of hashes all are. Without any there are the first two stages only.
+    /// Everything after it, for each target; the last is shown, of hashes all are. Without any there are the
+    /// first two stages only.
     pub compiled: &'a [Compiled],
 }
 

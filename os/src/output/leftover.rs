@@ -1,8 +1,9 @@
 //! Temporary names, and the files that killed processes left under them.
 //!
-//! A name is `.NAME.PROCESS.NUMBER.unfinished`, where NAME is the output's, PROCESS the number of the writing process, and NUMBER random.
-//! Process numbers repeat, in containers from run to run, so that they say nothing by themselves: a leftover is removed if its
-//! process is gone, or has this process's own number, and nobody holds the file's lock.
+//! A name is `.NAME.PROCESS.NUMBER.unfinished`, where NAME is the output's, PROCESS the number of the writing
+//! process, and NUMBER random. Process numbers repeat, in containers from run to run, so that they say
+//! nothing by themselves: a leftover is removed if its process is gone, or has this process's own number, and
+//! nobody holds the file's lock.
 
 use super::directory;
 use std::ffi::{OsStr, OsString};
@@ -77,13 +78,15 @@ fn process_of(temporary: &OsStr, name: &OsStr) -> Option<u32> {
     process.parse().ok()
 }
 
-/// Whether it is a file of this user, whose process is gone as far as this one can see, and nobody, seen or not, has its lock.
+/// Whether it is a file of this user, whose process is gone as far as this one can see, and nobody, seen or
+/// not, has its lock.
 fn is_abandoned(path: &Path, process: u32) -> bool {
     let gone = || !Path::new("/proc").join(process.to_string()).exists();
     (process == std::process::id() || gone()) && open_own(path).is_some_and(|file| file.try_lock().is_ok())
 }
 
-/// Opens a regular file of this user, and nothing else: in a directory that others can write, they may have put a pipe or a link there.
+/// Opens a regular file of this user, and nothing else: in a directory that others can write, they may have
+/// put a pipe or a link there.
 fn open_own(path: &Path) -> Option<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;

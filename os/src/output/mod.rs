@@ -1,4 +1,5 @@
-//! Files that appear whole or not at all, even when the program is killed; and outputs that are no files, which are written through.
+//! Files that appear whole or not at all, even when the program is killed; and outputs that are no files,
+//! which are written through.
 
 mod leftover;
 mod place;
@@ -16,11 +17,13 @@ use std::path::{Path, PathBuf};
 
 /// What is being written, and gets its name when it is finished. Dropped before, it leaves nothing behind.
 ///
-/// - A place where nothing is, or a regular file: the file has no name while it is written, and then replaces the old one in one step.
-///   It takes over the permissions of the old file, and as far as the system allows, owner and group. A link stays a link: what it
-///   leads to is replaced. Where the file system has no unnamed files, and for a moment when it replaces a file, the new one has a hidden
-///   temporary name. Only a kill leaves one behind, which the next start of a file at the same place removes.
-/// - A pipe, a terminal or another character device: it is never replaced. Bytes go through it as they are written.
+/// - A place where nothing is, or a regular file: the file has no name while it is written, and then replaces
+///   the old one in one step. It takes over the permissions of the old file, and as far as the system allows,
+///   owner and group. A link stays a link: what it leads to is replaced. Where the file system has no unnamed
+///   files, and for a moment when it replaces a file, the new one has a hidden temporary name. Only a kill
+///   leaves one behind, which the next start of a file at the same place removes.
+/// - A pipe, a terminal or another character device: it is never replaced. Bytes go through it as they are
+///   written.
 #[derive(Debug)]
 pub struct NewFile {
     /// As it was given.
@@ -42,11 +45,12 @@ enum State {
 }
 
 impl NewFile {
-    /// Starts a file that will be at `path`, and replace what is there; or opens what is there, if it is a pipe or a character device. A
-    /// pipe without a reader is waited for, as every writer does.
+    /// Starts a file that will be at `path`, and replace what is there; or opens what is there, if it is a
+    /// pipe or a character device. A pipe without a reader is waited for, as every writer does.
     ///
     /// # Errors
-    /// When the directory is missing or not writable, or when something is there that can be neither replaced nor written through.
+    /// When the directory is missing or not writable, or when something is there that can be neither replaced
+    /// nor written through.
     pub fn create(path: &Path) -> io::Result<NewFile> {
         match place::find(path)? {
             Place::Stream => {
@@ -58,8 +62,8 @@ impl NewFile {
         }
     }
 
-    /// As [`NewFile::create`], for formats that are not written from front to back: what is no regular file is refused without being
-    /// opened.
+    /// As [`NewFile::create`], for formats that are not written from front to back: what is no regular file
+    /// is refused without being opened.
     ///
     /// # Errors
     /// As [`NewFile::create`]; also for pipes and devices.
@@ -147,7 +151,8 @@ impl NewFile {
         }
     }
 
-    /// Gives it its name once its contents are on the disk: after a power cut the name means the old file or the whole new one.
+    /// Gives it its name once its contents are on the disk: after a power cut the name means the old file or
+    /// the whole new one.
     ///
     /// # Errors
     /// As [`NewFile::finish`]; also when the disk fails.
@@ -214,7 +219,8 @@ fn named(path: PathBuf) -> io::Result<(File, State)> {
     let options = OpenOptions::new().read(true).write(true).create_new(true).mode(0o666).to_owned();
     let (temporary, file) = leftover::with_new_name(&path, |temporary| {
         let file = options.open(temporary)?;
-        // The lock says that its owner lives. Another start that came between took the file for abandoned, and removes it.
+        // The lock says that its owner lives. Another start that came between took the file for abandoned,
+        // and removes it.
         let locked = match file.try_lock() {
             Err(std::fs::TryLockError::WouldBlock) => false,
             Ok(()) | Err(std::fs::TryLockError::Error(_)) => file.metadata()?.nlink() > 0,
@@ -224,8 +230,8 @@ fn named(path: PathBuf) -> io::Result<(File, State)> {
     Ok((file, State::Named { temporary, path }))
 }
 
-/// Permissions, and as far as the system allows owner and group, of the file that is replaced. What others than its group may not do, another
-/// group may not do either.
+/// Permissions, and as far as the system allows owner and group, of the file that is replaced. What others
+/// than its group may not do, another group may not do either.
 fn keep_owner_and_mode(file: &File, old: &Metadata) -> io::Result<()> {
     const GROUP: u32 = 0o070;
     let new = file.metadata()?;
@@ -236,7 +242,8 @@ fn keep_owner_and_mode(file: &File, old: &Metadata) -> io::Result<()> {
     if new.gid() != old.gid() && fchown(file, None, Some(old.gid())).is_err() {
         mode &= !GROUP | (mode & 0o007) << 3;
     }
-    // Some file systems have the same permissions for all files, and refuse to set any. A new owner may have changed others.
+    // Some file systems have the same permissions for all files, and refuse to set any. A new owner may have
+    // changed others.
     if file.metadata()?.permissions().mode() & 0o777 == mode {
         return Ok(());
     }

@@ -70,8 +70,8 @@ fn replaceable(path: &Path, old: &Metadata) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
 }
 
-/// The path that links lead to; it need not exist. None for an open file's link in /proc: it leads to that file, whatever its name, and
-/// who opened it may have written to it before.
+/// The path that links lead to; it need not exist. None for an open file's link in /proc: it leads to that
+/// file, whatever its name, and who opened it may have written to it before.
 fn followed(path: &Path) -> io::Result<Option<PathBuf>> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {

@@ -13,7 +13,8 @@ pub struct LoraTargetShape {
     pub factors: bool,
 }
 
-/// Where the parts of an adapter's LoRA target lie. Offsets are multiples of 64 and count from the adapter's first byte.
+/// Where the parts of an adapter's LoRA target lie. Offsets are multiples of 64 and count from the adapter's
+/// first byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoraTargetLayout {
     format: WeightFormat,
@@ -114,7 +115,8 @@ impl LoraTargetLayout {
         start..start + self.a_expert()
     }
 
-    /// Where an expert's (0 for a dense matrix) packed B lies: by out, tiles of 16 rows by [`LoraTargetLayout::padded_rank`].
+    /// Where an expert's (0 for a dense matrix) packed B lies: by out, tiles of 16 rows by
+    /// [`LoraTargetLayout::padded_rank`].
     pub fn b(&self, expert: usize) -> Range<usize> {
         let start = self.b + expert * self.b_expert();
         start..start + self.b_expert()
@@ -150,8 +152,8 @@ impl LoraTargetLayout {
         self.pack_a_part(expert, 0..self.rank, 0..self.k, a, bytes)
     }
 
-    /// Packs some ranks and columns of an expert's A, `a [ranks][columns]`. Ranks begin with a tile of 16, columns with a multiple of
-    /// [`RANK_STEP`], and so do those behind them.
+    /// Packs some ranks and columns of an expert's A, `a [ranks][columns]`. Ranks begin with a tile of 16,
+    /// columns with a multiple of [`RANK_STEP`], and so do those behind them.
     ///
     /// # Errors
     /// As [`LoraTargetLayout::pack_a`].
@@ -182,7 +184,8 @@ impl LoraTargetLayout {
         Ok(())
     }
 
-    /// Packs an expert's (0 for a dense matrix) `b [rows][rank]`, rows in the checkpoint's order, into the adapter's `bytes`.
+    /// Packs an expert's (0 for a dense matrix) `b [rows][rank]`, rows in the checkpoint's order, into the
+    /// adapter's `bytes`.
     ///
     /// # Errors
     /// As [`LoraTargetLayout::pack_a`].
@@ -200,7 +203,8 @@ impl LoraTargetLayout {
         Ok(())
     }
 
-    /// Packs some rows of an out of an expert's B, `b [rows][rank]`. They begin with a tile of 16, and so do those behind them.
+    /// Packs some rows of an out of an expert's B, `b [rows][rank]`. They begin with a tile of 16, and so do
+    /// those behind them.
     ///
     /// # Errors
     /// As [`LoraTargetLayout::pack_a`].
@@ -267,7 +271,8 @@ impl LoraTargetLayout {
     }
 }
 
-/// To the nearest bf16 numbers, ties to even; as it is if an element is not finite, which packing then reports.
+/// To the nearest bf16 numbers, ties to even; as it is if an element is not finite, which packing then
+/// reports.
 fn round_to_bf16(values: &mut [f32]) {
     let finite = values.iter().fold(true, |finite, x| finite & x.is_finite());
     if finite {

@@ -1,10 +1,13 @@
-//! Adapters (LoRA, DoRA): where a program takes them, how one lies in memory, and the table that kernels read.
+//! Adapters (LoRA, DoRA): where a program takes them, how one lies in memory, and the table that kernels
+//! read.
 //!
-//! A *LoRA target* is a matrix of the checkpoint that may have an adapter: `y = W x + b` becomes `y = (W x + B (scale * (A x))) * factor + b`, with
-//! `A [rank, k]`, `B [rows, rank]`, a scale per rank, and for DoRA a factor per row. docs/dev/numerics.md has the order of arithmetic.
+//! A *LoRA target* is a matrix of the checkpoint that may have an adapter: `y = W x + b` becomes `y = (W x +
+//! B (scale * (A x))) * factor + b`, with `A [rank, k]`, `B [rows, rank]`, a scale per rank, and for DoRA a
+//! factor per row. docs/dev/numerics.md has the order of arithmetic.
 //!
-//! Requests choose adapters by *slot*. Slot 0 is none. The runtime keeps a table `[slot][lora_target]` of [`LoraTargetEntry`]; an adapter's packed form
-//! ([`LoraTargetLayout`]) depends on the program's LoRA targets and its own ranks only, so that it is packed once and then only pointed to.
+//! Requests choose adapters by *slot*. Slot 0 is none. The runtime keeps a table `[slot][lora_target]` of
+//! [`LoraTargetEntry`]; an adapter's packed form ([`LoraTargetLayout`]) depends on the program's LoRA targets
+//! and its own ranks only, so that it is packed once and then only pointed to.
 
 mod layout;
 mod names;
@@ -27,7 +30,8 @@ pub const RANK_STEP: usize = 4;
 pub struct Adapters {
     /// Elements of A and B in memory: `f32` in preset `exact`, else `bf16`.
     pub format: WeightFormat,
-    /// The LoRA targets, in the order of the model's layers; a slot's row of the table has one entry for each.
+    /// The LoRA targets, in the order of the model's layers; a slot's row of the table has one entry for
+    /// each.
     #[serde(deserialize_with = "crate::bounded::list::<_, _, 65536>")]
     pub lora_targets: Vec<LoraTarget>,
 }
@@ -37,18 +41,21 @@ pub struct Adapters {
 pub struct LoraTarget {
     /// For messages and listings, such as `layers.3.q`.
     pub name: String,
-    /// The checkpoint's tensor, such as `model.layers.3.self_attn.q_proj.weight`; of MXFP4 the one of the blocks.
+    /// The checkpoint's tensor, such as `model.layers.3.self_attn.q_proj.weight`; of MXFP4 the one of the
+    /// blocks.
     pub tensor: String,
     /// Columns of the matrix, and of A; a multiple of [`RANK_STEP`].
     pub k: u32,
     /// Experts, each of which has an A and a B; 0 for a dense matrix.
     pub experts: u32,
-    /// The matrices that the program made of the tensor's rows: one, or two when gate and up rows alternate in it.
+    /// The matrices that the program made of the tensor's rows: one, or two when gate and up rows alternate
+    /// in it.
     #[serde(deserialize_with = "crate::bounded::list::<_, _, 8>")]
     pub outs: Vec<LoraTargetSlice>,
 }
 
-/// Rows of a LoRA target that the program multiplies as one matrix. Row i is row `first + i * step` of the checkpoint's tensor.
+/// Rows of a LoRA target that the program multiplies as one matrix. Row i is row `first + i * step` of the
+/// checkpoint's tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoraTargetSlice {
     /// The program's tensor.
@@ -110,7 +117,8 @@ impl LoraTargetEntry {
 }
 
 impl Adapters {
-    /// Layouts of an adapter's LoRA targets in one piece of memory, LoRA target by LoRA target (`None`: it has nothing there), and the bytes in all.
+    /// Layouts of an adapter's LoRA targets in one piece of memory, LoRA target by LoRA target (`None`: it
+    /// has nothing there), and the bytes in all.
     ///
     /// # Panics
     /// When there are not as many shapes as LoRA targets, or a rank is not 1 to [`MAX_RANK`].
@@ -135,7 +143,8 @@ impl LoraTarget {
         self.outs.iter().map(|out| out.rows as usize).sum()
     }
 
-    /// Tiles of B of an expert before those of out number `out`, counted in tiles of 16 rows; all of them when `out` is past the end.
+    /// Tiles of B of an expert before those of out number `out`, counted in tiles of 16 rows; all of them
+    /// when `out` is past the end.
     pub fn tiles_before(&self, out: usize) -> usize {
         self.outs.iter().take(out).map(|out| (out.rows as usize).div_ceil(TILE_ROWS)).sum()
     }

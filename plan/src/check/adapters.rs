@@ -1,4 +1,5 @@
-//! LoRA targets: their shapes, which tables and packed adapters are laid out by, and the weights that they point to.
+//! LoRA targets: their shapes, which tables and packed adapters are laid out by, and the weights that they
+//! point to.
 
 use super::CheckError;
 use crate::adapter::{Adapters, LoraTarget, PackedAt, RANK_STEP};
@@ -64,7 +65,8 @@ fn check_lora_target(lora_target: &LoraTarget, weight_bytes: u64) -> Result<(), 
     Ok(())
 }
 
-/// Byte behind a matrix's last tile; `None` when its place is not aligned, its tiles overlap, or a size passes 64 bits.
+/// Byte behind a matrix's last tile; `None` when its place is not aligned, its tiles overlap, or a size
+/// passes 64 bits.
 fn end_of_weights(lora_target: &LoraTarget, rows: usize, at: &PackedAt) -> Option<u64> {
     let k = lora_target.k as usize;
     if at.format.is_blocked() && !k.is_multiple_of(BLOCK) {

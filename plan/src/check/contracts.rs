@@ -12,7 +12,8 @@ pub(super) fn check_contract(contract: &Contract) -> Result<(), String> {
     limit_message("operands", contract.operands.len(), limit::OPERANDS)
 }
 
-/// Checks that a step gives its kernel what the contract asks for. Each operand has been found inside its region before.
+/// Checks that a step gives its kernel what the contract asks for. Each operand has been found inside its
+/// region before.
 pub(super) fn check_step(
     program: &Program,
     class: &TokenClass,

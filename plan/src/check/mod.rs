@@ -1,9 +1,10 @@
-//! The program checker: proves, from the program alone, that running it stays inside the memory that the runtime gives it, as far as
-//! each kernel keeps to its contract ([`crate::contract`]).
+//! The program checker: proves, from the program alone, that running it stays inside the memory that the
+//! runtime gives it, as far as each kernel keeps to its contract ([`crate::contract`]).
 //!
-//! It shares no code with the scheduler and the memory planner. The runtime runs it before anything else, because what
-//! follows is machine code that trusts its operands. That kernels keep to their contracts is shown where they are generated, from their
-//! descriptions; machine code that somebody else made is not run (`docs/user/security.md`).
+//! It shares no code with the scheduler and the memory planner. The runtime runs it before anything else,
+//! because what follows is machine code that trusts its operands. That kernels keep to their contracts is
+//! shown where they are generated, from their descriptions; machine code that somebody else made is not run
+//! (`docs/user/security.md`).
 
 use crate::abi::LOGIT_SLAB;
 use crate::format::{LINE, f32_row_stride};
@@ -285,8 +286,8 @@ fn check_routings(program: &Program, class: &TokenClass) -> Result<(), CheckErro
     Ok(())
 }
 
-/// The last step at which a buffer's contents matter. The logits steps repeat slab by slab, so what they read of the
-/// steps before must outlive all of them. (So must the slab itself, which [`check_logits`] sees to.)
+/// The last step at which a buffer's contents matter. The logits steps repeat slab by slab, so what they read
+/// of the steps before must outlive all of them. (So must the slab itself, which [`check_logits`] sees to.)
 fn live_until(class: &TokenClass, buffer: &Buffer) -> u32 {
     let before_slabs = class.steps.len() as u32;
     if buffer.first < before_slabs && buffer.last >= before_slabs {

@@ -1,7 +1,8 @@
 //! The plan file: what lies where. docs/dev/plan-format.md has it byte by byte.
 //!
-//! A header of fixed size with a table of sections, then the sections in a fixed order, the packed weights last. This module says what both
-//! sides agree on; [`check`] reads and believes nothing; the compiler writes, and shares no code with the reader.
+//! A header of fixed size with a table of sections, then the sections in a fixed order, the packed weights
+//! last. This module says what both sides agree on; [`check`] reads and believes nothing; the compiler
+//! writes, and shares no code with the reader.
 
 pub mod check;
 
@@ -12,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 /// First bytes of a plan: not text, and damaged by whatever translates line ends.
 pub const MAGIC: [u8; 8] = *b"\x89KMPLN\r\n";
-/// Version of everything that this module, the packed weight formats ([`crate::format`]) and [`crate::program`] say. Any change of them
-/// is a new version.
+/// Version of everything that this module, the packed weight formats ([`crate::format`]) and
+/// [`crate::program`] say. Any change of them is a new version.
 pub const VERSION: u32 = 4;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 4096;
@@ -42,7 +43,8 @@ pub const MAX_PIECE_BYTES: u64 = 64 << 20;
 /// A blake3 hash.
 pub type Hash = [u8; 32];
 
-/// What a section holds. Sections follow each other in this order; program and code alternate, target by target.
+/// What a section holds. Sections follow each other in this order; program and code alternate, target by
+/// target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum Kind {
@@ -172,7 +174,8 @@ pub struct TargetInfo {
     pub abi: u32,
 }
 
-/// A program without what it shares with other targets and without its code's bytes, serialised with postcard.
+/// A program without what it shares with other targets and without its code's bytes, serialised with
+/// postcard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetProgram {
     /// [`crate::program::Program::classes`].

@@ -1,7 +1,7 @@
 //! What a weight format is, as data: all that packing, kernels and the cost model ask of it.
 
-use super::layout::{BLOCK, LINE, TILE_ROWS, TileLayout};
-use super::{Column, PackError};
+use super::error::PackError;
+use super::layout::{BLOCK, Column, LINE, TILE_ROWS, TileLayout};
 
 /// Packs rows of a given number of columns into a tile.
 pub type PackTile = fn(usize, &[f32], &mut [u8]) -> Result<(), PackError>;

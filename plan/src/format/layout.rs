@@ -2,6 +2,9 @@
 
 /// Output rows per tile: the lanes of one 512-bit vector of f32.
 pub const TILE_ROWS: usize = 16;
+
+/// One column of a tile: an f32 for each of its 16 rows.
+pub type Column = [f32; TILE_ROWS];
 /// Elements along k that share a scale, in weights and in `q8` activations.
 pub const BLOCK: usize = 32;
 /// Bytes of a cache line; planes are padded to it.

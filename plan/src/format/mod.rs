@@ -25,8 +25,8 @@ mod unpack;
 
 pub use descriptor::{BlockDecode, Decode, Descriptor, PackTile, PlainDecode, Quantise, Scale};
 pub use error::{MAX_E8M0, PackError, Problem};
-pub use layout::{BLOCK, LINE, Q8Row, TILE_ROWS, TileLayout, f32_row_stride};
-pub use unpack::{Column, Scaled};
+pub use layout::{BLOCK, Column, LINE, Q8Row, TILE_ROWS, TileLayout, f32_row_stride};
+pub use unpack::Scaled;
 
 use serde::{Deserialize, Serialize};
 

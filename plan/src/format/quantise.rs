@@ -32,8 +32,8 @@ pub(super) fn quantise(
     let divisor = if wide == 0.0 { 1.0 } else { wide };
     let mut q = [0; BLOCK];
     for (q, &w) in q.iter_mut().zip(weights) {
-        // |w / divisor| is at most a hair above `levels`, so adding the magic number rounds it to nearest even. Clamping
-        // before or after that is the same, because the limits are integers.
+        // The quotient is at most a hair above `levels`, so adding the magic number rounds it to nearest
+        // even. Clamping before or after that is the same, because the limits are integers.
         let rounded = (w / divisor).clamp(-levels, levels) + ROUND_MAGIC;
         *q = (rounded.to_bits() as i32).wrapping_sub(ROUND_MAGIC.to_bits() as i32);
     }

@@ -1,11 +1,8 @@
 //! What formats share that turn a whole packed tile back into f32.
 
 use super::descriptor::Descriptor;
-use super::layout::{BLOCK, LINE, TILE_ROWS};
+use super::layout::{BLOCK, Column, LINE, TILE_ROWS};
 use half::f16;
-
-/// Sixteen rows of one k.
-pub type Column = [f32; TILE_ROWS];
 
 /// An element of a tile of integers with f16 scales.
 #[derive(Clone, Copy, Debug, PartialEq)]

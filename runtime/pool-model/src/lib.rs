@@ -1,7 +1,8 @@
 //! The worker pool's waiting under loom: the sources of `runtime/src/pool/`, over loom's threads and memory.
 //!
-//! loom runs a test again and again, until it has taken every order in which the threads' steps can happen and every value that a load may
-//! see. It reports a thread that nobody wakes, and an access that happens beside another one.
+//! loom runs a test again and again, until it has taken every order in which the threads' steps can happen
+//! and every value that a load may see. It reports a thread that nobody wakes, and an access that happens
+//! beside another one.
 #![cfg(test)]
 
 #[path = "../../src/pool/barrier.rs"]
@@ -20,7 +21,8 @@ use loom::thread;
 use rounds::Rounds;
 use wait::Signal;
 
-/// Tries every interleaving with at most so many changes of a thread that could go on; `None`: every interleaving.
+/// Tries every interleaving with at most so many changes of a thread that could go on; `None`: every
+/// interleaving.
 fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = preemptions;
@@ -84,7 +86,8 @@ fn two_waiters_are_woken() {
     no_change_is_lost(2, false, Some(4));
 }
 
-/// Each of `count` threads writes its place, meets the others, and reads theirs; again, so that the barrier is reused.
+/// Each of `count` threads writes its place, meets the others, and reads theirs; again, so that the barrier
+/// is reused.
 fn barriers_order_what_is_before_and_after(count: usize, turns: u32, preemptions: Option<usize>) {
     explore(preemptions, move || {
         let places: Vec<Place> = (0..count).map(|_| Place::new()).collect();
@@ -118,7 +121,8 @@ fn three_workers_meet_at_a_barrier() {
     barriers_order_what_is_before_and_after(3, 1, Some(2));
 }
 
-/// Rounds with jobs of their own; what a job has is written by every worker, read when the round has ended, and gone.
+/// Rounds with jobs of their own; what a job has is written by every worker, read when the round has ended,
+/// and gone.
 fn rounds_end_when_all_have_finished(count: usize, turns: u32, preemptions: Option<usize>) {
     explore(preemptions, move || {
         let rounds = Arc::new(Rounds::new(count as u32, false));

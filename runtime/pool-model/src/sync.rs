@@ -48,8 +48,8 @@ impl Instant {
 /// A panic is loom's report here, and ends the test by itself.
 pub(super) fn abort() {}
 
-/// loom takes a sequentially consistent access for one that acquires and releases, and lets loads pass it. Its fences do what the accesses
-/// themselves do in the language's memory model and on the machine.
+/// loom takes a sequentially consistent access for one that acquires and releases, and lets loads pass it.
+/// Its fences do what the accesses themselves do in the language's memory model and on the machine.
 pub(super) fn store_before_load() {
     loom::sync::atomic::fence(Ordering::SeqCst);
 }
@@ -59,8 +59,8 @@ loom::lazy_static! {
     static ref SLEEPERS: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
 }
 
-/// As the kernel does: compares and goes to sleep in one step, as seen by those who wake. Sleepers on other words may be woken too, which a futex
-/// allows.
+/// As the kernel does: compares and goes to sleep in one step, as seen by those who wake. Sleepers on other
+/// words may be woken too, which a futex allows.
 pub(super) fn futex_wait(word: &AtomicU32, expected: u32) {
     let table = SLEEPERS.0.lock().expect("no panic holds it");
     if word.load(Ordering::SeqCst) == expected {

@@ -47,7 +47,8 @@ pub enum AdapterError {
         needed: u64,
         /// Bytes that all adapters may take.
         budget: u64,
-        /// Bytes of those that sequences use, that are placed, or that are being loaded, which cannot be given up.
+        /// Bytes of those that sequences use, that are placed, or that are being loaded, which cannot be
+        /// given up.
         in_use: u64,
         /// Whether some are being loaded.
         loading: bool,

@@ -17,7 +17,8 @@ pub(super) trait Factors: Send {
     /// What the adapter has at each LoRA target.
     fn shapes(&self) -> Vec<Option<LoraTargetShape>>;
 
-    /// Which factors of a LoRA target have elements of all experts side by side, so that they are read for all of them at once.
+    /// Which factors of a LoRA target have elements of all experts side by side, so that they are read for
+    /// all of them at once.
     fn mixed(&self, lora_target: usize) -> Mixed;
 
     /// `[experts][ranks][columns]`.
@@ -53,7 +54,8 @@ impl FromPeft {
         FromPeft { adapters, adapter, scale, lora_targets: of_lora_target }
     }
 
-    /// What the directory has for a LoRA target, and which of the target's rows are the LoRA target's: the first, and the step between them.
+    /// What the directory has for a LoRA target, and which of the target's rows are the LoRA target's: the
+    /// first, and the step between them.
     fn part(&self, lora_target: usize) -> (&PeftPart, usize, usize) {
         let (index, n) = self.lora_targets[lora_target].expect("asked for LoRA targets that the adapter has");
         let part = &self.adapter.parts[index];

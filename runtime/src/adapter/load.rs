@@ -17,11 +17,13 @@ use kernmill_plan::format::{Column, unpack_tile};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
-/// Reads adapters for the program of one engine. Independent of the engine: it may be given to another thread.
+/// Reads adapters for the program of one engine. Independent of the engine: it may be given to another
+/// thread.
 #[derive(Clone, Debug)]
 pub struct AdapterLoader {
     pub(super) adapters: Arc<Adapters>,
-    /// The base weights, which DoRA takes lengths of; `None` when the rows are to be merged, and get their lengths then.
+    /// The base weights, which DoRA takes lengths of; `None` when the rows are to be merged, and get their
+    /// lengths then.
     weights: Option<Arc<WeightRegion>>,
     /// The model's name, for messages.
     model: String,
@@ -89,11 +91,12 @@ impl AdapterLoader {
         Arc::ptr_eq(&self.adapters, &adapter.lora_targets)
     }
 
-    /// Reads a PEFT directory's config and header, and checks that everything fits; what B A x adds is to be multiplied with `scale` besides. The path
-    /// may also be that of the tensors' file.
+    /// Reads a PEFT directory's config and header, and checks that everything fits; what B A x adds is to be
+    /// multiplied with `scale` besides. The path may also be that of the tensors' file.
     ///
     /// # Errors
-    /// When the directory does not hold an adapter for this program, or the store has no room for it; see [`AdapterError`].
+    /// When the directory does not hold an adapter for this program, or the store has no room for it; see
+    /// [`AdapterError`].
     pub fn open(&self, directory: &Path, scale: f32) -> Result<Loading, AdapterError> {
         self.start(PeftAdapter::open(directory, &self.adapters, &self.model)?, scale)
     }

@@ -9,8 +9,9 @@ impl Adapter {
         self.packed.layouts()[lora_target].is_some()
     }
 
-    /// Makes base rows those of base and adapter together: `weights` is `[rows][k]` of an expert (0 for a dense matrix), row i being row
-    /// `first + i * step` of the checkpoint's tensor. With DoRA, rows get their magnitudes.
+    /// Makes base rows those of base and adapter together: `weights` is `[rows][k]` of an expert (0 for a
+    /// dense matrix), row i being row `first + i * step` of the checkpoint's tensor. With DoRA, rows get
+    /// their magnitudes.
     ///
     /// # Panics
     /// When the adapter does not change the LoRA target, or there are no such rows.

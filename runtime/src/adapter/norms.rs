@@ -1,6 +1,8 @@
-//! Row factors of DoRA: magnitude over the length of the row of `W + B (scale A)`, W being the packed base weights.
+//! Row factors of DoRA: magnitude over the length of the row of `W + B (scale A)`, W being the packed base
+//! weights.
 //!
-//! docs/dev/numerics.md has the order of arithmetic. Twenty billion multiply-adds for the 20B's attention: hence the vectors.
+//! docs/dev/numerics.md has the order of arithmetic. Twenty billion multiply-adds for the 20B's attention:
+//! hence the vectors.
 
 use kernmill_plan::format::{Column, unpack_tile};
 use kernmill_plan::format::{LINE, TILE_ROWS, WeightFormat};
@@ -20,13 +22,15 @@ pub(super) struct TileFactors<'a> {
     pub b: &'a [Column],
 }
 
-/// `a [rank][k]` in the order in which it is read: four columns of every rank, then the next four. `k` is a multiple of 4.
+/// `a [rank][k]` in the order in which it is read: four columns of every rank, then the next four. `k` is a
+/// multiple of 4.
 pub(super) fn quads(a: &[f32], k: usize) -> Vec<Quad> {
     let rows: Vec<&[Quad]> = a.chunks_exact(k).map(|row| row.as_chunks::<LANES>().0).collect();
     (0..k / LANES).flat_map(|block| rows.iter().map(move |row| row[block])).collect()
 }
 
-/// Lengths of 16 rows of the sum of a packed tile and the adapter's product. `columns` is scratch, one for each k.
+/// Lengths of 16 rows of the sum of a packed tile and the adapter's product. `columns` is scratch, one for
+/// each k.
 pub(super) fn row_lengths(
     format: WeightFormat,
     tile: &[u8],
@@ -65,7 +69,8 @@ fn unpack_scales(tile: &[u8], columns: &mut [Column]) {
     }
 }
 
-/// Elements of an int8 tile's data plane by k, then row, where the first column of each block holds the scales.
+/// Elements of an int8 tile's data plane by k, then row, where the first column of each block holds the
+/// scales.
 #[target_feature(enable = "avx2")]
 fn unpack_int8(data: &[u8], columns: &mut [Column]) {
     let lines = data.as_chunks::<LINE>().0;

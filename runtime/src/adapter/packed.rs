@@ -63,7 +63,8 @@ pub enum AdapterPackError {
 }
 
 impl PackedAdapter {
-    /// Takes memory for an adapter of these shapes (one per LoRA target, `None` where it has nothing) and lets `fill` pack each LoRA target.
+    /// Takes memory for an adapter of these shapes (one per LoRA target, `None` where it has nothing) and
+    /// lets `fill` pack each LoRA target.
     ///
     /// # Errors
     /// The system's, or those of `fill`.

@@ -4,7 +4,8 @@ use kernmill_plan::adapter::{LoraTarget, LoraTargetLayout, RANK_STEP};
 use kernmill_plan::format::TILE_ROWS;
 use std::ops::Range;
 
-/// Elements of A or B that a piece reads at most, unless the smallest one that can be packed has more: a fraction of a millisecond of work.
+/// Elements of A or B that a piece reads at most, unless the smallest one that can be packed has more: a
+/// fraction of a millisecond of work.
 pub(super) const ELEMENTS: usize = 1 << 16;
 
 /// Bytes of memory that a piece takes from the system at once, a huge page.
@@ -16,8 +17,8 @@ pub(super) const PAGE: usize = 4096;
 /// A piece of the work.
 #[derive(Clone, Debug)]
 pub(super) enum Piece {
-    /// Takes [`TOUCHED`] bytes of the adapter's memory from the system, which may have to make room for them. Packing would take it page after
-    /// page as well, but parts of all experts lie in many at once.
+    /// Takes [`TOUCHED`] bytes of the adapter's memory from the system, which may have to make room for them.
+    /// Packing would take it page after page as well, but parts of all experts lie in many at once.
     Touch {
         at: usize,
     },
@@ -90,7 +91,8 @@ impl PartB {
     }
 }
 
-/// All the work on a LoRA target, in the order in which it is done; `measured` says whether rows are measured where they have factors.
+/// All the work on a LoRA target, in the order in which it is done; `measured` says whether rows are measured
+/// where they have factors.
 pub(super) fn pieces(
     index: usize,
     lora_target: &LoraTarget,

@@ -1,9 +1,10 @@
 //! The adapters of an engine: by name in memory, by slot where sequences use them.
 //!
-//! Sequences keep what they use: an adapter that is replaced or dropped serves those that began with it until they end. All adapters in memory
-//! count in the budget, once each, and so do those that are being loaded. Those in a slot, because sequences use them or somebody placed them
-//! there, stay; the others give way, the longest unused first, when a new one would pass the budget or there are too many
-//! ([`limit::ADAPTERS`]). What finds no room even so is refused, and nothing has changed.
+//! Sequences keep what they use: an adapter that is replaced or dropped serves those that began with it until
+//! they end. All adapters in memory count in the budget, once each, and so do those that are being loaded.
+//! Those in a slot, because sequences use them or somebody placed them there, stay; the others give way, the
+//! longest unused first, when a new one would pass the budget or there are too many ([`limit::ADAPTERS`]).
+//! What finds no room even so is refused, and nothing has changed.
 
 use super::error::AdapterError;
 use super::load::{AdapterLoader, Loading};
@@ -66,7 +67,8 @@ struct Slot {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Name(String),
-    /// Several, or one with a weight: names and bits of the weights, in the order in which they were asked for.
+    /// Several, or one with a weight: names and bits of the weights, in the order in which they were asked
+    /// for.
     Combination(Vec<(String, u32)>),
 }
 
@@ -110,7 +112,8 @@ impl AdapterStore {
         })
     }
 
-    /// Bytes of all adapters in memory: those with a name, combinations, placed ones, and those that are only kept for running sequences.
+    /// Bytes of all adapters in memory: those with a name, combinations, placed ones, and those that are only
+    /// kept for running sequences.
     pub fn bytes(&self) -> u64 {
         self.tally.bytes()
     }
@@ -120,13 +123,15 @@ impl AdapterStore {
         self.budget
     }
 
-    /// Sets the budget; adapters that are not in use give way to it, at once or when the last sequence with them ends.
+    /// Sets the budget; adapters that are not in use give way to it, at once or when the last sequence with
+    /// them ends.
     pub fn set_budget(&mut self, bytes: u64) {
         self.budget = bytes;
         self.make_room();
     }
 
-    /// Error unless an adapter of so many bytes ([`Loading::bytes`]) would find room beside those in use and those being loaded.
+    /// Error unless an adapter of so many bytes ([`Loading::bytes`]) would find room beside those in use and
+    /// those being loaded.
     ///
     /// # Errors
     /// [`AdapterError::Budget`], [`AdapterError::Count`].
@@ -134,10 +139,12 @@ impl AdapterStore {
         self.room.check(&format!("adapter `{name}`"), bytes)
     }
 
-    /// Gives a loaded adapter a name. One that has it is replaced: sequences that use it keep it until they end.
+    /// Gives a loaded adapter a name. One that has it is replaced: sequences that use it keep it until they
+    /// end.
     ///
     /// # Errors
-    /// When it belongs to another program, or there is no room beside the adapters in use; then nothing has changed.
+    /// When it belongs to another program, or there is no room beside the adapters in use; then nothing has
+    /// changed.
     pub fn insert(&mut self, name: &str, adapter: Adapter) -> Result<(), AdapterError> {
         let loader = self.loader.as_ref().ok_or(AdapterError::NoLoraTargets)?;
         if !loader.fits(&adapter) {
@@ -151,7 +158,8 @@ impl AdapterStore {
         Ok(())
     }
 
-    /// Forgets an adapter, and combinations that it is part of: whether there was one. Sequences that use it keep it until they end.
+    /// Forgets an adapter, and combinations that it is part of: whether there was one. Sequences that use it
+    /// keep it until they end.
     pub fn remove(&mut self, name: &str) -> bool {
         let named = Key::Name(name.to_owned());
         let mut gone: Vec<Key> = self.loaded.contains_key(&named).then_some(named).into_iter().collect();
@@ -186,7 +194,8 @@ impl AdapterStore {
     /// Keeps what [`AdapterStore::prepare`] began.
     ///
     /// # Errors
-    /// When one of the adapters is not what it was when `prepare` was called, or it was called for others; as [`AdapterStore::insert`].
+    /// When one of the adapters is not what it was when `prepare` was called, or it was called for others; as
+    /// [`AdapterStore::insert`].
     pub fn insert_combination(&mut self, uses: &[AdapterUse], adapter: Adapter) -> Result<(), AdapterError> {
         let names: Vec<&str> = uses.iter().map(|u| u.name.as_str()).collect();
         let names = names.join(" + ");
@@ -212,7 +221,8 @@ impl AdapterStore {
         adapter.parts.len() == uses.len() && uses.iter().zip(&adapter.parts).all(same)
     }
 
-    /// The slot of `table` with these adapters, for one more sequence; 0 for none. Combines them at once if that has not been prepared.
+    /// The slot of `table` with these adapters, for one more sequence; 0 for none. Combines them at once if
+    /// that has not been prepared.
     pub(crate) fn acquire(
         &mut self,
         uses: &[AdapterUse],
@@ -244,7 +254,8 @@ impl AdapterStore {
         index
     }
 
-    /// A slot of its own for an adapter without a name, until it is displaced and no sequence uses it. It is in use from now on: others may give way.
+    /// A slot of its own for an adapter without a name, until it is displaced and no sequence uses it. It is
+    /// in use from now on: others may give way.
     pub(crate) fn place(
         &mut self,
         adapter: Arc<PackedAdapter>,
@@ -346,7 +357,8 @@ impl AdapterStore {
         }
     }
 
-    /// Drops adapters that are not in use, the longest unused first, until the others are within the budget and not too many.
+    /// Drops adapters that are not in use, the longest unused first, until the others are within the budget
+    /// and not too many.
     fn make_room(&mut self) {
         while self.tally.bytes() > self.budget || self.tally.count() > limit::ADAPTERS {
             let held = |key: &Key| {

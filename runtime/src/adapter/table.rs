@@ -121,7 +121,8 @@ impl AdapterTable {
         (self.lora_targets() * size_of::<LoraTargetEntry>()) as u64
     }
 
-    /// Collects the LoRA targets at which these slots have adapters; the tiles of 16 ranks of the largest one, `None` when there is no adapter.
+    /// Collects the LoRA targets at which these slots have adapters; the tiles of 16 ranks of the largest
+    /// one, `None` when there is no adapter.
     pub(crate) fn in_use(
         &self,
         slots: impl Iterator<Item = u32>,

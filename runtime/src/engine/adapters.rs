@@ -34,10 +34,12 @@ impl Engine {
         &mut self.store
     }
 
-    /// Gives an adapter without a name a slot of its own, for [`Engine::use_adapter`]. It counts in the store's budget, and stays until it is displaced.
+    /// Gives an adapter without a name a slot of its own, for [`Engine::use_adapter`]. It counts in the
+    /// store's budget, and stays until it is displaced.
     ///
     /// # Errors
-    /// When it is packed for other LoRA targets than the plan's, or there is no room beside the adapters in use; then nothing has changed.
+    /// When it is packed for other LoRA targets than the plan's, or there is no room beside the adapters in
+    /// use; then nothing has changed.
     pub fn place_adapter(&mut self, adapter: Arc<PackedAdapter>) -> Result<u32, EngineError> {
         Ok(self.store.place(adapter, &mut self.adapters)?)
     }
@@ -47,8 +49,8 @@ impl Engine {
         self.store.displace(slot, &mut self.adapters);
     }
 
-    /// Tokens that are appended to a sequence from now on use the adapter in that slot; 0 is none. What is cached stays as it is:
-    /// an adapter for a whole sequence is set while it is empty.
+    /// Tokens that are appended to a sequence from now on use the adapter in that slot; 0 is none. What is
+    /// cached stays as it is: an adapter for a whole sequence is set while it is empty.
     ///
     /// # Errors
     /// When there is no such sequence, or no adapter in the slot.

@@ -29,7 +29,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct EngineConfig {
     /// Workers and their pinning.
     pub pool: PoolConfig,
-    /// Longest sequence in tokens; `None` takes the model's longest or [`DEFAULT_CONTEXT`], whichever is less.
+    /// Longest sequence in tokens; `None` takes the model's longest or [`DEFAULT_CONTEXT`], whichever is
+    /// less.
     pub context: Option<u32>,
     /// Sequences at once.
     pub sequences: u32,

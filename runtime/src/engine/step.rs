@@ -16,12 +16,14 @@ enum Out<'a> {
 }
 
 impl Engine {
-    /// Appends tokens to sequences by exactly one run of the program, and hands the wanted logits to `rows`, on the workers, side by
-    /// side. A batch may hold parts of prompts, single tokens and drafts to check; what a sequence gets does not depend on the others.
+    /// Appends tokens to sequences by exactly one run of the program, and hands the wanted logits to `rows`,
+    /// on the workers, side by side. A batch may hold parts of prompts, single tokens and drafts to check;
+    /// what a sequence gets does not depend on the others.
     ///
     /// # Errors
-    /// When the batch has no tokens or more than [`Engine::chunk`], an entry is wrong, or there are not enough KV blocks. Nothing has
-    /// changed then, and no row was handed out. Where there are several entries, [`EngineError::Entry`] says which one is at fault.
+    /// When the batch has no tokens or more than [`Engine::chunk`], an entry is wrong, or there are not
+    /// enough KV blocks. Nothing has changed then, and no row was handed out. Where there are several
+    /// entries, [`EngineError::Entry`] says which one is at fault.
     ///
     /// # Panics
     /// When `rows` does. The step is done then.
@@ -37,10 +39,12 @@ impl Engine {
         self.run_parts(batch, &mut Out::Workers(rows))
     }
 
-    /// Appends any count of tokens to sequences, by as many steps as it takes, and hands the wanted logits to `rows` on the workers.
+    /// Appends any count of tokens to sequences, by as many steps as it takes, and hands the wanted logits to
+    /// `rows` on the workers.
     ///
     /// # Errors
-    /// As those of [`Engine::step`], but for the count of tokens. When KV blocks run out, the steps before have been done.
+    /// As those of [`Engine::step`], but for the count of tokens. When KV blocks run out, the steps before
+    /// have been done.
     ///
     /// # Panics
     /// When `rows` does. The step that made the row is done then, and none after it.
@@ -48,7 +52,8 @@ impl Engine {
         self.run_all(batch, &mut Out::Workers(rows))
     }
 
-    /// As [`Engine::extend`], but the rows go to the calling thread, in the order of the entries and their tokens.
+    /// As [`Engine::extend`], but the rows go to the calling thread, in the order of the entries and their
+    /// tokens.
     ///
     /// # Errors
     /// As those of [`Engine::extend`].
@@ -202,7 +207,8 @@ fn row_of((entry, token): (usize, usize), logits: &[f32]) -> LogitRow<'_> {
     LogitRow { entry, token, logits }
 }
 
-/// The first panic of what takes rows. It may not unwind through a run: the other workers would wait for ever.
+/// The first panic of what takes rows. It may not unwind through a run: the other workers would wait for
+/// ever.
 #[derive(Default)]
 struct Panicked(Mutex<Option<Box<dyn Any + Send>>>);
 

@@ -25,9 +25,10 @@ pub enum ThreadError {
 
 /// Hands jobs to an engine that lives on a thread of its own.
 ///
-/// Jobs run one after the other, in the order in which they were given. Clones share the engine; it is dropped when the last of them is,
-/// after the jobs that were given. A thread pool, an asynchronous runtime or another language can hold it: no thread of theirs becomes
-/// a worker, is pinned, or has its floating-point environment changed.
+/// Jobs run one after the other, in the order in which they were given. Clones share the engine; it is
+/// dropped when the last of them is, after the jobs that were given. A thread pool, an asynchronous runtime
+/// or another language can hold it: no thread of theirs becomes a worker, is pinned, or has its
+/// floating-point environment changed.
 ///
 /// ```no_run
 /// # fn show(image: kernmill_runtime::PlanImage) -> Result<(), Box<dyn std::error::Error>> {

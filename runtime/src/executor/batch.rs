@@ -150,7 +150,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Every block from a token's first key in view to itself is mapped. Runs of one sequence are checked at once.
+    /// Every block from a token's first key in view to itself is mapped. Runs of one sequence are checked at
+    /// once.
     fn check_blocks(
         &self,
         tables: &KvTables,

@@ -181,7 +181,8 @@ fn add_step(steps: &mut Vec<StepProfile>, label: &str, done: StepDone, clock: &C
     step.busy.iter_mut().zip(&clock.busy).for_each(|(sum, busy)| *sum += seconds(busy));
 }
 
-/// What a step over `rows` rows has read and multiplied. The plan's figures are not checked: nothing here may overflow.
+/// What a step over `rows` rows has read and multiplied. The plan's figures are not checked: nothing here may
+/// overflow.
 fn step_work(step: &StepWork, rows: u64, class: &Class, ran: &StepSample<'_>) -> Work {
     let routing =
         step.routing.and_then(|at| Some((class.routings.get(at as usize)?, ran.chosen.get(at as usize)?)));

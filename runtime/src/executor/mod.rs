@@ -1,7 +1,7 @@
 //! The executor: walks a program's steps over a batch of tokens, all workers in lockstep.
 //!
-//! Operands are resolved to addresses once. A run wakes the workers once per slab of logits (the first slab rides along
-//! with the batch) and allocates nothing.
+//! Operands are resolved to addresses once. A run wakes the workers once per slab of logits (the first slab
+//! rides along with the batch) and allocates nothing.
 
 mod batch;
 mod meter;
@@ -365,7 +365,8 @@ struct TimedRun<'a> {
     clocks: &'a [Clock],
 }
 
-// SAFETY: only worker 0 follows the addresses in `routings`, and only behind the barrier of the step that wrote there.
+// SAFETY: only worker 0 follows the addresses in `routings`, and only behind the barrier of the step that
+// wrote there.
 unsafe impl Sync for TimedRun<'_> {}
 
 impl TimedRun<'_> {
@@ -387,12 +388,14 @@ struct Shared {
     scratch: *mut u8,
 }
 
-// SAFETY: workers only read the arguments; they write disjoint parts of `scratch`, and read each other's only behind an atomic counter.
+// SAFETY: workers only read the arguments; they write disjoint parts of `scratch`, and read each other's only
+// behind an atomic counter.
 unsafe impl Sync for Shared {}
 
-/// Runs step lists one after the other on all workers, and hands out rows of logits, if any are asked for. There is a barrier after every
-/// step but the last (which gets one when it is timed, or rows are handed out). Steps for adapters at none of `lora_targets` are left out; others that look at none of those get no table of adapters, so that they need not look
-/// at every token's entry to find nothing.
+/// Runs step lists one after the other on all workers, and hands out rows of logits, if any are asked for.
+/// There is a barrier after every step but the last (which gets one when it is timed, or rows are handed
+/// out). Steps for adapters at none of `lora_targets` are left out; others that look at none of those get no
+/// table of adapters, so that they need not look at every token's entry to find nothing.
 fn dispatch(
     pool: &mut Pool,
     memory: &mut Memory,
@@ -452,7 +455,7 @@ fn dispatch(
 }
 
 fn call(kernel: KernelFn, args: *const Args, worker: &Worker) {
-    // SAFETY: the code is a kernel of the checked program; its operands, the batch behind `args` and the block tables have
-    // been checked against the memory that the executor holds for the whole run.
+    // SAFETY: the code is a kernel of the checked program; its operands, the batch behind `args` and the
+    // block tables have been checked against the memory that the executor holds for the whole run.
     unsafe { kernel(args, worker) }
 }

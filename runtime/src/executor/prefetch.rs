@@ -8,7 +8,8 @@ use kernmill_plan::program::{Operand, PrefetchHint, Step, TokenClass};
 use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes fetched at most: a part of the smallest second-level cache that a CPU with AVX2 is likely to have to itself.
+/// Bytes fetched at most: a part of the smallest second-level cache that a CPU with AVX2 is likely to have to
+/// itself.
 const BUDGET: u64 = 192 << 10;
 /// Lines fetched between two looks at the barrier.
 const LINES_AT_ONCE: u64 = 4;
@@ -93,8 +94,9 @@ impl Routes {
         }
         let first = self.address as *const Route;
         let expert = |i: usize| {
-            // SAFETY: the checker has found room for the class's `max_tokens * top_k` routes in the buffer, whose memory the executor
-            // holds. Another worker may be writing: whole words, and a stale one costs a useless prefetch.
+            // SAFETY: the checker has found room for the class's `max_tokens * top_k` routes in the buffer,
+            // whose memory the executor holds. Another worker may be writing: whole words, and a stale one
+            // costs a useless prefetch.
             let word = unsafe { AtomicU32::from_ptr((&raw const (*first.add(i)).expert).cast_mut()) };
             u64::from(word.load(Ordering::Relaxed))
         };

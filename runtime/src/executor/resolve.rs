@@ -99,8 +99,9 @@ impl RoutingAt {
     /// The experts that the batch's tokens chose, in order; to be read before any step overwrites the buffer.
     pub(super) fn experts(&self, tokens: usize) -> impl Iterator<Item = u32> + '_ {
         (0..tokens * self.top_k).map(|i| {
-            // SAFETY: the checker has found room for `max_tokens * top_k` routes in the buffer, whose memory the executor holds;
-            // the step that writes them is behind a barrier, and the buffer lives on for the steps that follow it.
+            // SAFETY: the checker has found room for `max_tokens * top_k` routes in the buffer, whose memory
+            // the executor holds; the step that writes them is behind a barrier, and the buffer lives on for
+            // the steps that follow it.
             unsafe { self.routes.add(i).read() }.expert
         })
     }
@@ -116,8 +117,8 @@ impl StepCall {
     ) -> StepCall {
         let symbol = &program.code.symbols[step.kernel as usize];
         let address = code.address(symbol.offset as usize);
-        // SAFETY: the checker has found the symbol inside the code and marked as a function of the kernel ABI; the executor
-        // keeps the code while it keeps this pointer.
+        // SAFETY: the checker has found the symbol inside the code and marked as a function of the kernel
+        // ABI; the executor keeps the code while it keeps this pointer.
         let kernel = unsafe { std::mem::transmute::<*const u8, KernelFn>(address) };
         let operand = |operand: &Operand| match *operand {
             Operand::Weights { offset, .. } => bases.weights + offset,

@@ -24,7 +24,8 @@ pub(super) struct Slab {
     rows: usize,
 }
 
-// SAFETY: workers only read the rows, and only between the barrier after the step that writes them and the end of the dispatch.
+// SAFETY: workers only read the rows, and only between the barrier after the step that writes them and the
+// end of the dispatch.
 unsafe impl Sync for Slab {}
 // SAFETY: it owns nothing.
 unsafe impl Send for Slab {}
@@ -38,7 +39,8 @@ impl Slab {
     /// Worker `index` of `count` hands out its share.
     ///
     /// # Safety
-    /// The steps that write the rows have ended on every worker, and none is run before all workers have returned from here.
+    /// The steps that write the rows have ended on every worker, and none is run before all workers have
+    /// returned from here.
     pub(super) unsafe fn hand_out(
         &self,
         index: usize,
@@ -47,7 +49,8 @@ impl Slab {
     ) {
         for row in (index..self.rows).step_by(count) {
             let at = self.base.wrapping_add(row * f32_row_stride(self.vocab)).cast::<f32>();
-            // SAFETY: the row is inside the arena, aligned to 64 bytes, initialised, and nobody writes it now, says the caller.
+            // SAFETY: the row is inside the arena, aligned to 64 bytes, initialised, and nobody writes it
+            // now, says the caller.
             to(index, self.first + row, unsafe { std::slice::from_raw_parts(at, self.vocab) });
         }
     }

@@ -49,8 +49,8 @@ impl Fenced {
         Fenced::aligned(bytes, 1, flush)
     }
 
-    /// The same at a multiple of `align`, a power of two of at most a page; at the end fewer than `align` bytes, which
-    /// [`Fenced::slack`] has, may come before the inaccessible page.
+    /// The same at a multiple of `align`, a power of two of at most a page; at the end fewer than `align`
+    /// bytes, which [`Fenced::slack`] has, may come before the inaccessible page.
     ///
     /// # Panics
     /// When the system has no memory left.

@@ -1,12 +1,13 @@
 //! Runs a program with every operand between pages that fault: for checks of generated code.
 //!
-//! Every arena buffer, operand of weights, KV pool, rotary table, worker's scratch and argument array lies in memory of its own, of the bytes that the program
-//! states, against an inaccessible page on one side. During a step only the buffers that it says to read can be read, and only those that it says
-//! to write can be written. What nobody has written holds a pattern that makes floats NaNs and indices absurd. Workers take their turns one
-//! after the other in the caller's thread, so that a run is the same every time.
+//! Every arena buffer, operand of weights, KV pool, rotary table, worker's scratch and argument array lies in
+//! memory of its own, of the bytes that the program states, against an inaccessible page on one side. During
+//! a step only the buffers that it says to read can be read, and only those that it says to write can be
+//! written. What nobody has written holds a pattern that makes floats NaNs and indices absurd. Workers take
+//! their turns one after the other in the caller's thread, so that a run is the same every time.
 //!
-//! Whatever a kernel touches beyond its step's operands ends the process with a signal, or changes the logits: it is for tests, and for processes
-//! that are there for nothing else.
+//! Whatever a kernel touches beyond its step's operands ends the process with a signal, or changes the
+//! logits: it is for tests, and for processes that are there for nothing else.
 
 mod batch;
 mod config;
@@ -63,7 +64,8 @@ impl<'p> Guarded<'p> {
     /// Checks the program and takes memory for it; `weights` is the region that its operands refer to.
     ///
     /// # Safety
-    /// The program's code is what this process's compiler made, or the process is there for nothing but to run it.
+    /// The program's code is what this process's compiler made, or the process is there for nothing but to
+    /// run it.
     ///
     /// # Errors
     /// What keeps the program from running here, as text.

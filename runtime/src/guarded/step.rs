@@ -17,7 +17,8 @@ use std::sync::atomic::AtomicU32;
 struct Counters([AtomicU32; COUNTERS]);
 
 impl Guarded<'_> {
-    /// Runs some steps of class number `at`, those for logits behind the others, over rows `wanted` of the batch.
+    /// Runs some steps of class number `at`, those for logits behind the others, over rows `wanted` of the
+    /// batch.
     pub(super) fn steps(
         &mut self,
         at: usize,
@@ -99,8 +100,8 @@ impl Guarded<'_> {
                 operands: operands.address() as *const u64,
                 first_scratch,
             };
-            // SAFETY: by the contract of `new` the code is a kernel of the checked program. What it touches beyond its operands is
-            // what is tested.
+            // SAFETY: by the contract of `new` the code is a kernel of the checked program. What it touches
+            // beyond its operands is what is tested.
             unsafe {
                 let kernel = std::mem::transmute::<*const u8, KernelFn>(address);
                 kernel(args, &raw const worker);

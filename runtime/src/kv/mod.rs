@@ -1,8 +1,9 @@
 //! The paged KV cache's bookkeeping: which block holds which tokens of which sequence.
 //!
-//! There is one block table per sequence and layer kind, indexed by absolute position / 16. Blocks are shared between
-//! sequences with the same prefix and copied when one of them writes. Sliding layers give blocks back once every key in
-//! them is behind the window of all queries to come. The bytes themselves are the executor's.
+//! There is one block table per sequence and layer kind, indexed by absolute position / 16. Blocks are shared
+//! between sequences with the same prefix and copied when one of them writes. Sliding layers give blocks back
+//! once every key in them is behind the window of all queries to come. The bytes themselves are the
+//! executor's.
 
 mod blocks;
 
@@ -90,7 +91,8 @@ pub enum KvBudget {
     /// As much as all sequences take when each is as long as the context: blocks never run out.
     #[default]
     WorstCase,
-    /// At most so many bytes, shared out among the layers as the worst case would be; and at least one block for each kind of layers.
+    /// At most so many bytes, shared out among the layers as the worst case would be; and at least one block
+    /// for each kind of layers.
     Bytes(u64),
 }
 
@@ -258,8 +260,8 @@ impl KvTables {
         self.sequences[slot as usize].map_or(0, |sequence| sequence.length)
     }
 
-    /// A second sequence that starts with the first `at` tokens of `slot`. Whole blocks and a partial last one are shared
-    /// until either sequence writes into them.
+    /// A second sequence that starts with the first `at` tokens of `slot`. Whole blocks and a partial last
+    /// one are shared until either sequence writes into them.
     ///
     /// # Errors
     /// When `at` is past the end, its window is no longer cached, or no slot is free.
@@ -337,12 +339,13 @@ impl KvTables {
         Ok(demand)
     }
 
-    /// Makes room for more tokens in several sequences, given as (slot, tokens), no slot twice. All blocks of the new tokens are then
-    /// mapped and the sequence's own; `copy` is told which shared blocks must be copied (kind, from, to). Blocks behind the window of a
-    /// sequence's first new token are given back.
+    /// Makes room for more tokens in several sequences, given as (slot, tokens), no slot twice. All blocks of
+    /// the new tokens are then mapped and the sequence's own; `copy` is told which shared blocks must be
+    /// copied (kind, from, to). Blocks behind the window of a sequence's first new token are given back.
     ///
     /// # Errors
-    /// When the context or the free blocks do not suffice: the index of the part at fault, and why. Nothing has changed then.
+    /// When the context or the free blocks do not suffice: the index of the part at fault, and why. Nothing
+    /// has changed then.
     pub fn reserve(
         &mut self,
         parts: &[(u32, u32)],

@@ -96,7 +96,8 @@ impl Model {
         tables.advance(slot, count as u32);
     }
 
-    /// Every key that the next query of any sequence sees is where the table says; no block is lost or used twice.
+    /// Every key that the next query of any sequence sees is where the table says; no block is lost or used
+    /// twice.
     fn check(&self, tables: &KvTables) {
         for (slot, tokens) in &self.sequences {
             let length = tokens.len() as u32;

@@ -1,6 +1,7 @@
 //! From a plan file to a [`PlanImage`]: what is trusted, which target is taken, what is mapped.
 //!
-//! `plan/src/file/check/mod.rs` says whether the file is whole and sound; this decides what of it may run here. docs/user/security.md has the rules.
+//! `plan/src/file/check/mod.rs` says whether the file is whole and sound; this decides what of it may run
+//! here. docs/user/security.md has the rules.
 
 mod target;
 mod trust;
@@ -76,7 +77,8 @@ pub enum PlanError {
     },
 }
 
-/// An open plan file. What is read of it is what was checked: the file that was opened, whatever its name means meanwhile.
+/// An open plan file. What is read of it is what was checked: the file that was opened, whatever its name
+/// means meanwhile.
 #[derive(Debug)]
 pub struct Plan {
     path: PathBuf,
@@ -195,8 +197,9 @@ impl Plan {
         let section = self.file.weights();
         let name = self.path.display().to_string();
         let bytes = section.bytes as usize;
-        // SAFETY: kernels read the weights as plain numbers, of which any bits may change at any time, and conclude nothing from them. That nobody
-        // rewrites a plan while it runs is asked of the user (docs/user/security.md).
+        // SAFETY: kernels read the weights as plain numbers, of which any bits may change at any time, and
+        // conclude nothing from them. That nobody rewrites a plan while it runs is asked of the user
+        // (docs/user/security.md).
         unsafe { WeightRegion::map_file(self.file.source(), section.offset, bytes, &name) }
             .map_err(|source| PlanError::Map { path: self.path.clone(), source })
     }

@@ -100,8 +100,9 @@ fn rule(facts: Facts) -> Option<UntrustedReason> {
     }
 }
 
-/// Whether `owner` is the number of all users that the user namespace does not know; `overflow` and `map` are what the system says of
-/// these. A namespace that knows every number, as the initial one does, shows nobody so but the user who has the number.
+/// Whether `owner` is the number of all users that the user namespace does not know; `overflow` and `map` are
+/// what the system says of these. A namespace that knows every number, as the initial one does, shows nobody
+/// so but the user who has the number.
 fn is_anybody(owner: u32, overflow: &str, map: &str) -> bool {
     let knows_all = map.split_whitespace().eq(["0", "0", "4294967295"]);
     owner == overflow.trim().parse().unwrap_or(OVERFLOW) && !knows_all

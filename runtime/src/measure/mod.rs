@@ -75,8 +75,8 @@ impl Limits {
             offset.filter(|at| *at < probe.code.bytes.len()).ok_or(MeasureError::Symbol(name))
         };
         let (read, multiply) = (code.address(address(READ)?), code.address(address(MULTIPLY)?));
-        // SAFETY: a probe's functions have these types, by the caller's promise; the CPU has what they use, and the code lives as long as
-        // the pointers.
+        // SAFETY: a probe's functions have these types, by the caller's promise; the CPU has what they use,
+        // and the code lives as long as the pointers.
         let (read, multiply) = unsafe {
             (
                 std::mem::transmute::<*const u8, extern "C" fn(*const u8, u64)>(read),
@@ -94,8 +94,8 @@ impl Limits {
         })
     }
 
-    /// Bytes per second of one read of `bytes` bytes by all workers: each reads its share of the memory from front to back, again
-    /// and again when that is smaller.
+    /// Bytes per second of one read of `bytes` bytes by all workers: each reads its share of the memory from
+    /// front to back, again and again when that is smaller.
     pub fn read(&mut self, memory: &[u8], bytes: u64) -> f64 {
         let workers = self.pool.count();
         let share = memory.len() / workers / self.read_step * self.read_step;

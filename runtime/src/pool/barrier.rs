@@ -15,12 +15,14 @@ impl Barrier {
         Barrier { count, arrived: AtomicU32::new(0), generation: Signal::new(may_spin) }
     }
 
-    /// Returns when every worker has called it as often as this one. What any did before is visible to all after.
+    /// Returns when every worker has called it as often as this one. What any did before is visible to all
+    /// after.
     pub(crate) fn wait(&self) {
         self.wait_busy(|| false);
     }
 
-    /// As [`Barrier::wait`], and calls `work` again and again while it spins, until that says that there is nothing left to do.
+    /// As [`Barrier::wait`], and calls `work` again and again while it spins, until that says that there is
+    /// nothing left to do.
     pub(crate) fn wait_busy(&self, work: impl FnMut() -> bool) {
         let generation = self.generation.value();
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.count {

@@ -31,8 +31,8 @@ pub(crate) use barrier::Barrier;
 pub struct PoolConfig {
     /// Workers, the calling thread included; `None` takes [`default_threads`].
     pub threads: Option<usize>,
-    /// Pins worker i to the i-th CPU this process may use. Worker 0 is whichever thread calls: it is pinned while it runs a batch, and
-    /// may go where it could before afterwards.
+    /// Pins worker i to the i-th CPU this process may use. Worker 0 is whichever thread calls: it is pinned
+    /// while it runs a batch, and may go where it could before afterwards.
     pub pin: bool,
 }
 
@@ -123,15 +123,17 @@ impl Pool {
         self.threads.is_empty() || self.process == process::id()
     }
 
-    /// Runs `job` on every worker, in the standard floating-point environment, and returns when all have finished. Allocates nothing.
+    /// Runs `job` on every worker, in the standard floating-point environment, and returns when all have
+    /// finished. Allocates nothing.
     ///
-    /// A panic in the job aborts the process: the other workers would wait for ever. So would workers that do not all wait at the barrier
-    /// equally often.
+    /// A panic in the job aborts the process: the other workers would wait for ever. So would workers that do
+    /// not all wait at the barrier equally often.
     pub(crate) fn run(&mut self, job: &Job<'_>) {
         let _env = FloatEnv::standard();
         // `new` has found that it can be pinned; should it not be possible any more, it works where it is.
         let _pinned = self.own_cpu.and_then(|cpu| Pinned::to(cpu).ok());
-        // SAFETY: `&mut self` excludes other calls; all other workers were started by `new` and are in `work`.
+        // SAFETY: `&mut self` excludes other calls; all other workers were started by `new` and are in
+        // `work`.
         unsafe { self.rounds.run(job) };
     }
 }
@@ -141,7 +143,8 @@ impl Drop for Pool {
         let is_here = self.is_here();
         self.rounds.stop();
         for thread in self.threads.drain(..) {
-            // A worker's panic has aborted the process already. A fork would wait for ever for a thread that it does not have.
+            // A worker's panic has aborted the process already. A fork would wait for ever for a thread that
+            // it does not have.
             if is_here {
                 let _ = thread.join();
             }

@@ -22,7 +22,8 @@ pub(super) struct Rounds {
     job: Handed<Option<Published>>,
     /// The jobs' own: they may use it as they like, also wrongly, which then never ends.
     barrier: Barrier,
-    /// Where a round ends. No job gets hold of it, so that none can end the round while another worker still runs it.
+    /// Where a round ends. No job gets hold of it, so that none can end the round while another worker still
+    /// runs it.
     end: Barrier,
 }
 
@@ -46,14 +47,16 @@ impl Rounds {
     /// Worker 0: runs `job` on all workers, and returns when all have finished.
     ///
     /// # Safety
-    /// One thread at a time calls this or [`Rounds::stop`], and every other worker is in [`Rounds::work`] or on its way there.
+    /// One thread at a time calls this or [`Rounds::stop`], and every other worker is in [`Rounds::work`] or
+    /// on its way there.
     pub(super) unsafe fn run(&self, job: &Job<'_>) {
         let guard = AbortOnPanic;
         let job: *const Job<'_> = job;
-        // SAFETY: only the lifetime changes: no worker uses the job after it has arrived at `end`, and this function does not return
-        // before all have.
+        // SAFETY: only the lifetime changes: no worker uses the job after it has arrived at `end`, and this
+        // function does not return before all have.
         let published = unsafe { std::mem::transmute::<*const Job<'_>, *const Job<'static>>(job) };
-        // SAFETY: all workers have arrived at `end` of the last round, and read the job only after the wakeup below.
+        // SAFETY: all workers have arrived at `end` of the last round, and read the job only after the wakeup
+        // below.
         unsafe { self.job.set(Some(Published(published))) };
         self.wakeup.change();
         // SAFETY: the caller's reference.
@@ -70,7 +73,8 @@ impl Rounds {
                 return;
             }
             let guard = AbortOnPanic;
-            // SAFETY: `run` set the job before the wakeup, and sets another only when this worker has arrived at `end` below.
+            // SAFETY: `run` set the job before the wakeup, and sets another only when this worker has arrived
+            // at `end` below.
             if let Some(Published(job)) = unsafe { self.job.get() } {
                 // SAFETY: `run` keeps the job alive until this worker has arrived at `end` below.
                 unsafe { (*job)(worker, &self.barrier) };

@@ -1,4 +1,5 @@
-//! What the pool's waiting is made of. `runtime/pool-model` has the same names over loom, whose scheduler tries every interleaving.
+//! What the pool's waiting is made of. `runtime/pool-model` has the same names over loom, whose scheduler
+//! tries every interleaving.
 
 pub(super) use std::process::abort;
 pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -35,7 +36,8 @@ impl<T: Copy> Handed<T> {
     }
 }
 
-/// Where a sequentially consistent store to one word must not pass a load of another: the accesses themselves see to that here, and need no fence.
+/// Where a sequentially consistent store to one word must not pass a load of another: the accesses themselves
+/// see to that here, and need no fence.
 pub(super) fn store_before_load() {}
 
 /// Sleeps while `word` holds `expected`; may return early.

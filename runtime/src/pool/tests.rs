@@ -43,7 +43,8 @@ fn counts_are_checked_and_pinning_works() {
     assert_eq!(ran.into_inner() as usize, pool.count());
 }
 
-/// What oversubscription costs is measured in `benches/engines.rs`; here every worker of every pool gets through.
+/// What oversubscription costs is measured in `benches/engines.rs`; here every worker of every pool gets
+/// through.
 #[test]
 fn four_pools_of_four_workers_all_finish() {
     const RUNS: u64 = 5;
@@ -107,7 +108,8 @@ fn with_waits(waits: &'static [u32]) -> Arc<AtomicU32> {
     returned
 }
 
-/// A job whose workers meet unequally never ends, but it does not end early: no worker runs it when `run` has returned.
+/// A job whose workers meet unequally never ends, but it does not end early: no worker runs it when `run` has
+/// returned.
 #[test]
 fn the_end_of_a_run_is_not_the_jobs_barrier() {
     let unequal: [&[u32]; 8] =

@@ -3,8 +3,9 @@
 use super::sync::{AtomicU32, Instant, LOOKS, Ordering, futex_wait, futex_wake_all, store_before_load};
 use std::time::Duration;
 
-/// A spin never lasts longer. Being woken takes tens of microseconds, in which the next step's memory stands idle; two workers that
-/// share a decode step of a millisecond evenly still finish up to hundreds of microseconds apart when the machine is not theirs alone.
+/// A spin never lasts longer. Being woken takes tens of microseconds, in which the next step's memory stands
+/// idle; two workers that share a decode step of a millisecond evenly still finish up to hundreds of
+/// microseconds apart when the machine is not theirs alone.
 pub(super) const MAX_SPIN: Duration = Duration::from_micros(1000);
 /// A spin shrinks to no less.
 pub(super) const MIN_SPIN: Duration = Duration::from_nanos(500);
@@ -40,7 +41,8 @@ impl Signal {
         }
     }
 
-    /// Returns the new value once it is no longer `old`. Calls `work` while it spins, as long as that says there is more.
+    /// Returns the new value once it is no longer `old`. Calls `work` while it spins, as long as that says
+    /// there is more.
     pub(super) fn wait_change(&self, old: u32, work: impl FnMut() -> bool) -> u32 {
         let budget = self.spin.load(Ordering::Relaxed);
         if budget == 0 {
@@ -89,9 +91,9 @@ impl Signal {
 
 /// How long to spin next time, after a wait that spun for `budget` at most and took `waited` in all.
 ///
-/// A wait that outlasts every spin halves it: whoever is waited for is slow or has no CPU, and may want this one. Any other restores
-/// it, also one that slept: sleeping would otherwise make the other threads wait for this one to wake, longer than their budgets, until
-/// all sleep at every change.
+/// A wait that outlasts every spin halves it: whoever is waited for is slow or has no CPU, and may want this
+/// one. Any other restores it, also one that slept: sleeping would otherwise make the other threads wait for
+/// this one to wake, longer than their budgets, until all sleep at every change.
 pub(super) fn next_budget(budget: Duration, waited: Duration) -> Duration {
     if waited < MAX_SPIN { MAX_SPIN } else { (budget / 2).max(MIN_SPIN) }
 }

@@ -1,14 +1,15 @@
 //! Drawing a token from a whole vocabulary, with top-p and min-p.
 //!
-//! The tokens that top-p keeps are never listed. A token is drawn from all, and is one of them if those that are likelier do not reach
-//! top-p together. If they do, the next draw is from those: each draw leaves fewer, and the likeliest token is always kept. The result has
-//! the same distribution as a draw from the list.
+//! The tokens that top-p keeps are never listed. A token is drawn from all, and is one of them if those that
+//! are likelier do not reach top-p together. If they do, the next draw is from those: each draw leaves fewer,
+//! and the likeliest token is always kept. The result has the same distribution as a draw from the list.
 
 use super::row::{BLOCK, Row};
 use super::simd::{Place, Wanted, Weights, weigh, weigh_before};
 use super::{SamplerError, SamplerParams, Scratch};
 
-/// The number in [0, 1) that draw `attempt` at a position takes. The mixing is SplitMix64's (Steele, Lea, Flood 2014).
+/// The number in [0, 1) that draw `attempt` at a position takes. The mixing is SplitMix64's (Steele, Lea,
+/// Flood 2014).
 pub(super) fn uniform((seed, position): (u64, u64), attempt: u64) -> f64 {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     let state = mix(seed.wrapping_add(STEP)).wrapping_add(position.wrapping_mul(STEP));

@@ -1,9 +1,10 @@
 //! Choosing the next token from a row of logits, without copying it.
 //!
-//! The order, each stage working on the last one's result: repetition, presence and frequency penalties; logit bias; the mask of allowed
-//! tokens; temperature; top-k; top-p; min-p; one draw. Ties go to the lower token id. What is drawn depends on the seed and the position
-//! alone, never on what was drawn before: a text that goes on elsewhere, or is checked against a draft, has the same tokens.
-//! docs/dev/numerics.md defines every bit.
+//! The order, each stage working on the last one's result: repetition, presence and frequency penalties;
+//! logit bias; the mask of allowed tokens; temperature; top-k; top-p; min-p; one draw. Ties go to the lower
+//! token id. What is drawn depends on the seed and the position alone, never on what was drawn before: a text
+//! that goes on elsewhere, or is checked against a draft, has the same tokens. docs/dev/numerics.md defines
+//! every bit.
 
 mod draw;
 mod logprobs;
@@ -135,9 +136,9 @@ impl Sampler {
         }
     }
 
-    /// Checks tokens that somebody drafted: `rows` are the logits after the text so far, which has `position` tokens, and after each token
-    /// of the draft. The accepted tokens and the one that follows are remembered; they are those that [`Sampler::sample`] would have
-    /// chosen one by one.
+    /// Checks tokens that somebody drafted: `rows` are the logits after the text so far, which has `position`
+    /// tokens, and after each token of the draft. The accepted tokens and the one that follows are
+    /// remembered; they are those that [`Sampler::sample`] would have chosen one by one.
     ///
     /// # Errors
     /// On NaN, and when nothing can be chosen.
@@ -162,8 +163,8 @@ impl Sampler {
         }
     }
 
-    /// Logarithms of the probabilities that the model gives to `token` and to the `most` likeliest tokens, before any penalty, bias, mask or
-    /// temperature.
+    /// Logarithms of the probabilities that the model gives to `token` and to the `most` likeliest tokens,
+    /// before any penalty, bias, mask or temperature.
     ///
     /// # Errors
     /// On NaN, and when every logit is minus infinity.
@@ -172,7 +173,8 @@ impl Sampler {
         logprobs::of(logits, token, most, &mut self.scratch)
     }
 
-    /// Fills in the tokens whose logits penalties and bias change. What is forbidden and infinitely likely is forbidden.
+    /// Fills in the tokens whose logits penalties and bias change. What is forbidden and infinitely likely is
+    /// forbidden.
     fn change(&mut self, logits: &[f32]) {
         let p = &self.params;
         self.changed.clear();

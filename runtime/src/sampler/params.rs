@@ -11,7 +11,8 @@ pub struct SamplerParams {
     pub top_p: f32,
     /// Drops tokens less likely than this times the likeliest; in [0, 1], 0 keeps all.
     pub min_p: f32,
-    /// Divides positive and multiplies negative logits of tokens seen in prompt or output; above 0, 1 is none.
+    /// Divides positive and multiplies negative logits of tokens seen in prompt or output; above 0, 1 is
+    /// none.
     pub repetition_penalty: f32,
     /// Subtracted once from logits of tokens seen in the output.
     pub presence_penalty: f32,
@@ -19,7 +20,8 @@ pub struct SamplerParams {
     pub frequency_penalty: f32,
     /// Added to the logits of these tokens; minus infinity bans one.
     pub logit_bias: Vec<(u32, f32)>,
-    /// Seed of the draws: what is drawn after a number of tokens depends on the seed and that number alone. `None` takes a fresh one.
+    /// Seed of the draws: what is drawn after a number of tokens depends on the seed and that number alone.
+    /// `None` takes a fresh one.
     pub seed: Option<u64>,
 }
 

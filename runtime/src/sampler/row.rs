@@ -1,4 +1,5 @@
-//! A row of logits as the sampler sees it: the model's own, but for a few tokens that penalties change, and a mask.
+//! A row of logits as the sampler sees it: the model's own, but for a few tokens that penalties change, and a
+//! mask.
 
 /// Tokens that are looked at together.
 pub(super) const BLOCK: usize = 64;
@@ -58,8 +59,8 @@ impl<'a> Row<'a> {
         self.logits.len().div_ceil(BLOCK)
     }
 
-    /// Logits of a block; minus infinity behind the vocabulary's end, and where the mask forbids a token. They are the model's own where
-    /// nothing changes them, else they are put together in `buffer`.
+    /// Logits of a block; minus infinity behind the vocabulary's end, and where the mask forbids a token.
+    /// They are the model's own where nothing changes them, else they are put together in `buffer`.
     #[inline(always)]
     pub(super) fn block<'b>(&'b self, block: usize, buffer: &'b mut [f32; BLOCK]) -> &'b [f32; BLOCK] {
         let start = block * BLOCK;

@@ -1,5 +1,5 @@
-//! Passes over a whole row, compiled for AVX-512, or AVX2 and FMA, where the CPU has them. The arithmetic is the same without: every operation is
-//! rounded as IEEE 754 says, and every sum has one order.
+//! Passes over a whole row, compiled for AVX-512, or AVX2 and FMA, where the CPU has them. The arithmetic is
+//! the same without: every operation is rounded as IEEE 754 says, and every sum has one order.
 
 use super::row::{BLOCK, Row};
 use kernmill_plan::numeric::{EXP_MIN, EXP_POLY, LN2_HI, LN2_LO, LOG2E, ROUND_MAGIC};
@@ -122,7 +122,8 @@ macro_rules! pass {
 }
 
 pass! {
-    /// Fills in the largest logit of every block; the largest of all. The first token that is not a number is an error.
+    /// Fills in the largest logit of every block; the largest of all. The first token that is not a number is
+    /// an error.
     scan = scan_body(row: &Row<'_>, maxima: &mut Vec<f32>) -> Result<f32, u32>
 }
 
@@ -203,8 +204,9 @@ impl Sums {
 }
 
 pass! {
-    /// Fills in the sum of those weights of every block that may be drawn, and adds up all blocks. Where [`Wanted::all`] is asked for, the
-    /// weights are kept in `list` for [`weigh_before`], but for blocks in which all of them are 0.
+    /// Fills in the sum of those weights of every block that may be drawn, and adds up all blocks. Where
+    /// [`Wanted::all`] is asked for, the weights are kept in `list` for [`weigh_before`], but for blocks in
+    /// which all of them are 0.
     weigh = weigh_body(
         row: &Row<'_>, weights: Weights, wanted: Wanted, maxima: &[f32], list: &mut [[f32; BLOCK]], sums: &mut Vec<f32>
     ) -> Sums
@@ -238,7 +240,8 @@ fn weigh_body(
 }
 
 pass! {
-    /// As [`weigh`], of the tokens that come before `place` in the order of likelihood. `list` has the weights.
+    /// As [`weigh`], of the tokens that come before `place` in the order of likelihood. `list` has the
+    /// weights.
     weigh_before = weigh_before_body(
         row: &Row<'_>, weights: Weights, wanted: Wanted, place: Place, maxima: &[f32], list: &[[f32; BLOCK]],
         sums: &mut Vec<f32>

@@ -14,7 +14,8 @@ pub(super) struct Candidate {
     weight: f32,
 }
 
-/// Leaves the k likeliest tokens of a row in `scratch.candidates`, the likeliest first. `scratch.maxima` has been filled in.
+/// Leaves the k likeliest tokens of a row in `scratch.candidates`, the likeliest first. `scratch.maxima` has
+/// been filled in.
 pub(super) fn select(row: &Row<'_>, k: usize, scratch: &mut Scratch) {
     let Scratch { maxima, ordered, candidates, .. } = scratch;
     // As many blocks have a token of at least this logit, so k tokens have.

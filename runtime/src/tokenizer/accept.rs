@@ -1,7 +1,8 @@
-//! Which components of a `tokenizer.json` are accepted: those of published language models, few enough that a text grows little.
+//! Which components of a `tokenizer.json` are accepted: those of published language models, few enough that a
+//! text grows little.
 //!
-//! The library builds whatever a file lists. A few kilobytes that double a text forty times, or a thousand regular expressions, would
-//! take all memory, so the lists are counted before anything is built.
+//! The library builds whatever a file lists. A few kilobytes that double a text forty times, or a thousand
+//! regular expressions, would take all memory, so the lists are counted before anything is built.
 
 use super::parts::{Part, parts};
 use kernmill_os::text::shortened;
@@ -60,7 +61,8 @@ const LISTS: [List; 4] = [
     List { key: "decoder", list: "decoders", kinds: &DECODERS },
 ];
 
-/// Key of the object that gives ids the text of another id. No tokenizer of the library has it; GGUF files may need it.
+/// Key of the object that gives ids the text of another id. No tokenizer of the library has it; GGUF files
+/// may need it.
 const SAME_TEXT: &str = "same_text";
 
 /// A `tokenizer.json` whose components are accepted.
@@ -71,7 +73,8 @@ pub(super) struct Accepted<'a> {
     pub(super) same_text: HashMap<u32, String>,
 }
 
-/// Checks the components of a `tokenizer.json`. A text that is no JSON object is left to the parser, which says what is wrong with it.
+/// Checks the components of a `tokenizer.json`. A text that is no JSON object is left to the parser, which
+/// says what is wrong with it.
 ///
 /// # Errors
 /// What is not accepted, and what would be.

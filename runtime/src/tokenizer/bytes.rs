@@ -1,4 +1,5 @@
-//! Bytes of a text that arrive piece by piece, and the alphabet that stands for bytes in byte-level vocabularies.
+//! Bytes of a text that arrive piece by piece, and the alphabet that stands for bytes in byte-level
+//! vocabularies.
 
 /// What stands in a text for bytes that are no character.
 pub(super) const REPLACEMENT: char = '\u{fffd}';
@@ -33,7 +34,8 @@ pub(super) fn alphabet() -> impl Iterator<Item = char> {
     ('\0'..end).filter(|c| byte_of(*c).is_some())
 }
 
-/// Appends the bytes of a byte-level token. A token with a character outside of the alphabet stands for itself, as added tokens do.
+/// Appends the bytes of a byte-level token. A token with a character outside of the alphabet stands for
+/// itself, as added tokens do.
 pub(super) fn push_byte_level(token: &str, bytes: &mut Vec<u8>) {
     let start = bytes.len();
     for c in token.chars() {
@@ -48,7 +50,8 @@ pub(super) fn push_byte_level(token: &str, bytes: &mut Vec<u8>) {
     }
 }
 
-/// The byte of a token such as `<0x0A>`, by which vocabularies of characters spell what they have no character for.
+/// The byte of a token such as `<0x0A>`, by which vocabularies of characters spell what they have no
+/// character for.
 pub(super) fn fallback_byte(token: &str) -> Option<u8> {
     let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
     if digits.len() == 2 { u8::from_str_radix(digits, 16).ok() } else { None }
@@ -57,7 +60,8 @@ pub(super) fn fallback_byte(token: &str) -> Option<u8> {
 /// How many U+FFFD stand for bytes that are no character.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Replace {
-    /// One for each run of bytes that begins as a character does and is not one, as `String::from_utf8_lossy` counts.
+    /// One for each run of bytes that begins as a character does and is not one, as `String::from_utf8_lossy`
+    /// counts.
     Run,
     /// One for each byte, as SentencePiece counts.
     Byte,
@@ -86,7 +90,8 @@ impl Utf8 {
         &mut self.unfinished
     }
 
-    /// Tells that what came so far is a prompt's: a character that the prompt began is shown only if it becomes whole.
+    /// Tells that what came so far is a prompt's: a character that the prompt began is shown only if it
+    /// becomes whole.
     pub(super) fn begin(&mut self) {
         self.foreign = self.unfinished.len();
     }

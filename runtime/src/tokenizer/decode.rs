@@ -1,8 +1,9 @@
-//! From tokens to text, token by token: the decoders that published tokenizers have, each as a step with a small state.
+//! From tokens to text, token by token: the decoders that published tokenizers have, each as a step with a
+//! small state.
 //!
-//! A step takes pieces and gives pieces; what it gives depends on the pieces before, and never on those to come, except for a
-//! bounded piece of text that it holds back. The text of a whole sequence is what the steps give for its tokens one after another, so
-//! that a stream shows the same text.
+//! A step takes pieces and gives pieces; what it gives depends on the pieces before, and never on those to
+//! come, except for a bounded piece of text that it holds back. The text of a whole sequence is what the
+//! steps give for its tokens one after another, so that a stream shows the same text.
 
 use super::bytes::{Replace, Utf8, fallback_byte, push_byte_level};
 use tokenizers::decoders::wordpiece::cleanup;
@@ -36,7 +37,8 @@ pub(super) enum Step {
 /// The steps of a tokenizer's decoder.
 ///
 /// # Errors
-/// When it has a decoder that texts of language models are not made by, or one that needs the whole text at once.
+/// When it has a decoder that texts of language models are not made by, or one that needs the whole text at
+/// once.
 pub(super) fn steps(decoder: Option<&DecoderWrapper>) -> Result<Vec<Step>, String> {
     let mut steps = Vec::new();
     match decoder {
@@ -104,7 +106,8 @@ pub(super) fn push(steps: &mut [Step], token: String) -> Result<String, String> 
 
 /// Tells the steps that the tokens so far are a prompt's, whose text is not wanted.
 pub(super) fn begin(steps: &mut [Step]) {
-    // Bytes of a character that has begun come to the later steps with what follows them; to these, the text has begun.
+    // Bytes of a character that has begun come to the later steps with what follows them; to these, the text
+    // has begun.
     let mut begun = false;
     for step in steps {
         match step {
@@ -207,7 +210,8 @@ impl Step {
                 let shown = strip(rest, *content, 0, *stop);
                 let ends = (rest.len() - shown.len()) / content.len_utf8();
                 let (shown, count) = if shown.is_empty() {
-                    // Nothing but the content: the first of what is held back are certain to be within the text.
+                    // Nothing but the content: the first of what is held back are certain to be within the
+                    // text.
                     let all = *held + ends;
                     let certain = all.saturating_sub(*stop);
                     (content.to_string().repeat(certain), all - certain)

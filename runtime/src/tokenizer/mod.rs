@@ -27,7 +27,8 @@ use tokenizers::{
 
 /// A model's tokenizer.
 ///
-/// It may know tokens past the model's vocabulary, such as one that fills up batches: texts that hold one are refused.
+/// It may know tokens past the model's vocabulary, such as one that fills up batches: texts that hold one are
+/// refused.
 #[derive(Debug)]
 pub struct Tokenizer {
     inner: Inner,
@@ -95,8 +96,8 @@ pub enum TokenizerError {
 impl Tokenizer {
     /// Reads a `tokenizer.json` for a model of `vocab` tokens.
     ///
-    /// Accepted are the components that published language models use, few enough of them that a text grows little; their number is
-    /// limited before anything is built.
+    /// Accepted are the components that published language models use, few enough of them that a text grows
+    /// little; their number is limited before anything is built.
     ///
     /// # Errors
     /// When it does not parse, has no tokens, or has components that are not accepted.
@@ -129,8 +130,9 @@ impl Tokenizer {
         })
     }
 
-    /// Ids of a text. `special` adds what the tokenizer puts around a text, such as a start token; special tokens written
-    /// out in the text are recognised either way. [`Tokenizer::encode_ordinary`] takes them for text.
+    /// Ids of a text. `special` adds what the tokenizer puts around a text, such as a start token; special
+    /// tokens written out in the text are recognised either way. [`Tokenizer::encode_ordinary`] takes them
+    /// for text.
     ///
     /// # Errors
     /// When the text is too long, holds tokens past the vocabulary, or the library fails.
@@ -141,8 +143,8 @@ impl Tokenizer {
         self.check(encoding.get_ids().to_vec())
     }
 
-    /// As [`Tokenizer::encode`], for a text of which at most `most` tokens can be used. A text that certainly has more is refused by its
-    /// length, before the work.
+    /// As [`Tokenizer::encode`], for a text of which at most `most` tokens can be used. A text that certainly
+    /// has more is refused by its length, before the work.
     ///
     /// # Errors
     /// As [`Tokenizer::encode`], and when the text has more bytes than `most` tokens can stand for.
@@ -166,8 +168,9 @@ impl Tokenizer {
         }
     }
 
-    /// Text of ids, special tokens left out. Bytes that are no character become U+FFFD each; where a vocabulary of characters spells
-    /// bytes as tokens, the whole characters among them are kept, as SentencePiece does.
+    /// Text of ids, special tokens left out. Bytes that are no character become U+FFFD each; where a
+    /// vocabulary of characters spells bytes as tokens, the whole characters among them are kept, as
+    /// SentencePiece does.
     ///
     /// # Errors
     /// When the library fails.
@@ -203,7 +206,8 @@ impl Tokenizer {
         special.map(String::as_str).filter(|token| text.contains(token)).max_by_key(|token| token.len())
     }
 
-    /// The start token's text, if `ids` begin with it twice: the text began with it, and the tokenizer put another one before.
+    /// The start token's text, if `ids` begin with it twice: the text began with it, and the tokenizer put
+    /// another one before.
     pub fn repeated_start(&self, ids: &[u32]) -> Option<String> {
         let [first, second, ..] = ids else { return None };
         let token = self.token(*first)?;
@@ -212,7 +216,8 @@ impl Tokenizer {
         (first == second && added.first() == Some(first)).then_some(token)
     }
 
-    /// Ids of well-known end tokens that this vocabulary has. A model's files may state others: `kernmill_checkpoint::end_tokens`.
+    /// Ids of well-known end tokens that this vocabulary has. A model's files may state others:
+    /// `kernmill_checkpoint::end_tokens`.
     pub fn end_tokens(&self) -> Vec<u32> {
         let known = end_tokens::NAMES.iter().filter_map(|token| self.token_id(token));
         known.filter(|id| *id < self.vocab).collect()
@@ -230,7 +235,8 @@ impl Tokenizer {
         (!hidden).then_some(token)
     }
 
-    /// Whether every byte of a text is in one of its tokens, as with byte-level vocabularies that are not normalised.
+    /// Whether every byte of a text is in one of its tokens, as with byte-level vocabularies that are not
+    /// normalised.
     fn covers_bytes(&self) -> bool {
         let byte_level = |step: &Step| matches!(step, Step::ByteLevel(_));
         let added = self.inner.get_added_vocabulary().get_added_tokens_decoder();
@@ -260,8 +266,8 @@ fn check_bytes(text: &str) -> Result<(), TokenizerError> {
 type BpeTokenizer =
     TokenizerImpl<BPE, NormalizerWrapper, PreTokenizerWrapper, PostProcessorWrapper, DecoderWrapper>;
 
-/// Byte pair models are read directly: where the library does not know the kind of model before, it copies the whole vocabulary through
-/// other forms, which takes several times as long.
+/// Byte pair models are read directly: where the library does not know the kind of model before, it copies
+/// the whole vocabulary through other forms, which takes several times as long.
 fn parse(json: &[u8]) -> Result<Inner, String> {
     match serde_json::from_slice::<BpeTokenizer>(json) {
         Ok(tokenizer) => Ok(tokenizer.into()),

@@ -4,11 +4,11 @@ use super::{Tokenizer, TokenizerError, check_bytes, contained};
 use tokenizers::{AddedVocabulary, Model, ModelWrapper, OffsetType, PreTokenizer};
 
 impl Tokenizer {
-    /// Ids of a text in which nothing is a special token: `</s>` is four characters. What the tokenizer puts around a text is left out.
-    /// Only what a vocabulary cannot spell becomes its token for the unknown.
+    /// Ids of a text in which nothing is a special token: `</s>` is four characters. What the tokenizer puts
+    /// around a text is left out. Only what a vocabulary cannot spell becomes its token for the unknown.
     ///
-    /// Between special tokens that a program itself puts, such as those of a chat, the texts of users are encoded so; otherwise they could
-    /// end their turn and speak as somebody else.
+    /// Between special tokens that a program itself puts, such as those of a chat, the texts of users are
+    /// encoded so; otherwise they could end their turn and speak as somebody else.
     ///
     /// # Errors
     /// As [`Tokenizer::encode`]; also when the vocabulary has no other way to spell a special token's text.
@@ -39,7 +39,8 @@ impl Tokenizer {
         Ok(ids)
     }
 
-    /// Appends an id that merging gave. Where that is a special token's, as with vocabularies that hold the whole word, its characters' ids.
+    /// Appends an id that merging gave. Where that is a special token's, as with vocabularies that hold the
+    /// whole word, its characters' ids.
     fn push_ordinary(&self, id: u32, added: &AddedVocabulary, ids: &mut Vec<u32>) -> Result<(), String> {
         let model = self.inner.get_model();
         let unknown = unknown(model);

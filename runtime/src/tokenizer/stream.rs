@@ -3,10 +3,11 @@
 use super::decode::{self, Step};
 use super::{Tokenizer, TokenizerError};
 
-/// Turns a stream of tokens into pieces of text that are whole characters. The pieces together are the text of the whole sequence.
+/// Turns a stream of tokens into pieces of text that are whole characters. The pieces together are the text
+/// of the whole sequence.
 ///
-/// A piece comes as soon as its bytes are certain: at most 3 bytes of an unfinished character wait, however many tokens they are, and
-/// with some decoders the space at an end that decoding takes away.
+/// A piece comes as soon as its bytes are certain: at most 3 bytes of an unfinished character wait, however
+/// many tokens they are, and with some decoders the space at an end that decoding takes away.
 #[derive(Clone, Debug, Default)]
 pub struct TextStream {
     /// The decoder's steps, from the first token on.
@@ -26,8 +27,9 @@ impl TextStream {
         TextStream { shows_special: true, ..self }
     }
 
-    /// Takes tokens whose text is not wanted: those of a prompt that the stream continues. What the stream then gives does not repeat
-    /// the prompt, and keeps the space that decoding would take away at the beginning of a text.
+    /// Takes tokens whose text is not wanted: those of a prompt that the stream continues. What the stream
+    /// then gives does not repeat the prompt, and keeps the space that decoding would take away at the
+    /// beginning of a text.
     ///
     /// # Errors
     /// When the library fails.

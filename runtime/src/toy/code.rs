@@ -1,7 +1,7 @@
 //! The toy program's machine code, one instruction per line.
 //!
-//! Every kernel takes its tokens (or rows) one at a time from the step's counter. `params` is `[kind, window, vocab,
-//! bytes from one row of logits to the next]`.
+//! Every kernel takes its tokens (or rows) one at a time from the step's counter. `params` is `[kind, window,
+//! vocab, bytes from one row of logits to the next]`.
 
 use kernmill_plan::abi::{ABI_VERSION, Worker};
 use std::mem::offset_of;
@@ -14,8 +14,8 @@ const _: () = assert!(ABI_VERSION == 3, "see whether the code still fits");
 pub(super) const FUNCTIONS: [(&str, usize, &[u8]); 4] =
     [("cell", 0, CELL), ("store", 64, STORE), ("sum", 192, SUM), ("logits", 384, LOGITS)];
 
-/// Not a kernel: the address of the u32 that layer kind edx of pool rsi keeps for token ecx's sequence at position r8d.
-/// Blocks are 320 bytes: a header of 64, then K of one head of two elements; element 0 is used.
+/// Not a kernel: the address of the u32 that layer kind edx of pool rsi keeps for token ecx's sequence at
+/// position r8d. Blocks are 320 bytes: a header of 64, then K of one head of two elements; element 0 is used.
 #[rustfmt::skip]
 const CELL: &[u8] = &[
     0x48, 0x8b, 0x47, 0x18,                                // mov rax,[rdi+0x18]
@@ -114,7 +114,8 @@ const SUM: &[u8] = &[
     0xc3,                                                  // ret
 ];
 
-/// `full, sliding, params, out`: for each wanted row x = full + 31 * sliding; logit v = ((x + v) * 0x9e3779b1) >> 22.
+/// `full, sliding, params, out`: for each wanted row x = full + 31 * sliding; logit v = ((x + v) *
+/// 0x9e3779b1) >> 22.
 #[rustfmt::skip]
 const LOGITS: &[u8] = &[
     0x48, 0x8b, 0x46, 0x18,                                // mov rax,[rsi+0x18]

@@ -1,5 +1,5 @@
-//! A toy program with hand-made kernels for the tests: its logits depend on every token that a query sees, through both
-//! kinds of KV cache, so that a wrong position, block, window or hand-out shows.
+//! A toy program with hand-made kernels for the tests: its logits depend on every token that a query sees,
+//! through both kinds of KV cache, so that a wrong position, block, window or hand-out shows.
 
 mod code;
 mod generation;

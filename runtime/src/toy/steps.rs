@@ -152,8 +152,8 @@ fn change(tried: &mut Engine, spared: &mut Engine, sequences: &mut Vec<Both>) {
     }
 }
 
-/// Two engines get the same, but one also the steps that fail: it must go on as if it had not. Blocks suffice for about half of what the
-/// sequences could hold.
+/// Two engines get the same, but one also the steps that fail: it must go on as if it had not. Blocks suffice
+/// for about half of what the sequences could hold.
 #[test]
 fn a_failed_step_leaves_no_trace() {
     fastrand::seed(2026);

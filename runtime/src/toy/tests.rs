@@ -169,7 +169,8 @@ fn a_meter_counts_what_steps_read_and_multiply() {
     engine.extend(&[Entry::all(b, &tokens(20, 1))], &()).unwrap();
     engine.step(&[Entry::last(a, &[5]), Entry::last(b, &[6])], &()).unwrap();
     let profile = engine.stop_meter();
-    // A key and value have 16 bytes in a layer: 20 keys in view; then 31 and 21, at most the window of the sliding layer.
+    // A key and value have 16 bytes in a layer: 20 keys in view; then 31 and 21, at most the window of the
+    // sliding layer.
     let window = u64::from(WINDOW);
     let cache_bytes = 16 * (2 * 20 + 31 + 21 + window + 21);
     let work =

@@ -1,4 +1,5 @@
-//! Checkpoints: safetensors and GGUF files. Tensors' data is mostly zeros that the target adds, so that inputs stay small.
+//! Checkpoints: safetensors and GGUF files. Tensors' data is mostly zeros that the target adds, so that
+//! inputs stay small.
 
 use super::sound::sound_graph;
 use super::text::{assert_legal, spec};
@@ -15,7 +16,8 @@ use std::sync::OnceLock;
 /// Zeros that the target adds at most.
 const MAX_ZEROS: usize = 128 << 10;
 
-/// A safetensors file, or its header, behind which the data is put. If it is one of the sound model, its weights are read.
+/// A safetensors file, or its header, behind which the data is put. If it is one of the sound model, its
+/// weights are read.
 pub fn safetensors(data: &[u8]) {
     reads_safetensors(data);
 }

@@ -5,8 +5,8 @@ use super::sound::sound_plan;
 use kernmill_plan::file::check::{PlanFile, Section};
 use kernmill_plan::program::Program;
 
-/// A plan file. The first byte says what the others are: a file; edits of 8 bytes each (see [`edit_plan`]) of a sound one; or such edits,
-/// after which all hashes are made to fit.
+/// A plan file. The first byte says what the others are: a file; edits of 8 bytes each (see [`edit_plan`]) of
+/// a sound one; or such edits, after which all hashes are made to fit.
 pub fn plan(data: &[u8]) {
     let Some((how, data)) = data.split_first() else { return };
     match how % 3 {
@@ -20,7 +20,8 @@ pub fn plan(data: &[u8]) {
     }
 }
 
-/// Everything that is read from a plan file; `with` takes the programs that have passed, and the hash of their code.
+/// Everything that is read from a plan file; `with` takes the programs that have passed, and the hash of
+/// their code.
 pub(super) fn load(file: &[u8], with: &mut dyn FnMut(Program, [u8; 32])) {
     let plan = match PlanFile::open(file) {
         Ok(plan) => plan,

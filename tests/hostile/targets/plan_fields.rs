@@ -1,4 +1,5 @@
-//! Plan files put together from damaged fields: every hash fits, so that what is wrong is met by the check that is about it.
+//! Plan files put together from damaged fields: every hash fits, so that what is wrong is met by the check
+//! that is about it.
 
 use super::edit::{Edit, edit, edits, number};
 use super::plan::{load, sign_plan};
@@ -35,8 +36,8 @@ struct Fields {
 /// Places in [`Fields::parts`] of the programs.
 const PROGRAMS: [usize; 2] = [4, 6];
 
-/// Edits of 8 bytes of the fields of a sound plan, see [`edits`]: first those of values, then of sections, then of numbers of the header.
-/// What passes all checks becomes an engine.
+/// Edits of 8 bytes of the fields of a sound plan, see [`edits`]: first those of values, then of sections,
+/// then of numbers of the header. What passes all checks becomes an engine.
 pub fn plan_fields(data: &[u8]) {
     let fields = sound_fields();
     let mut parts = fields.parts.clone();
@@ -94,8 +95,9 @@ fn sound_fields() -> &'static Fields {
     })
 }
 
-/// Puts the bytes of a value after the edits of part `is_own`, if there are any, in place of `bytes`; nothing if it is no value then. Part 3
-/// edits bytes of the metadata, part 4 of the programs: numbers in as many bytes as they please, lengths, tags, floats.
+/// Puts the bytes of a value after the edits of part `is_own`, if there are any, in place of `bytes`; nothing
+/// if it is no value then. Part 3 edits bytes of the metadata, part 4 of the programs: numbers in as many
+/// bytes as they please, lengths, tags, floats.
 fn encode<T: Serialize + DeserializeOwned>(
     sound: &Value,
     bytes: &mut Vec<u8>,

@@ -82,7 +82,8 @@ fn assert_kernel_has_room(program: &Program, class: &TokenClass, step: &Step) {
     }
 }
 
-/// Walks the steps as the executor does, two slabs of logits included: what a step reads was written, and by nothing else since.
+/// Walks the steps as the executor does, two slabs of logits included: what a step reads was written, and by
+/// nothing else since.
 fn assert_nothing_is_overwritten(class: &TokenClass) {
     let mut whole = vec![false; class.buffers.len()];
     for (index, step) in class.steps.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Requests to a running engine: sequences that come, grow, fork, shrink and go, with any tokens, in any order; and sampling.
+//! Requests to a running engine: sequences that come, grow, fork, shrink and go, with any tokens, in any
+//! order; and sampling.
 
 use super::edit::{Edit, edits};
 use super::sound::sound_image;
@@ -31,7 +32,8 @@ thread_local! {
     static SERVED: RefCell<Option<Served>> = const { RefCell::new(None) };
 }
 
-/// Instructions of 8 bytes, see [`edits`]; each is a request. Whatever came before, the same tokens have the same logits, to the bit.
+/// Instructions of 8 bytes, see [`edits`]; each is a request. Whatever came before, the same tokens have the
+/// same logits, to the bit.
 pub fn requests(data: &[u8]) {
     // An engine that a panic left in the midst of a request is not used again.
     let mut served = SERVED.take().unwrap_or_else(|| {

@@ -92,7 +92,8 @@ pub fn fused(data: &[u8]) {
 /// Elements of the weights of a model that is run.
 const MAX_ELEMENTS: usize = 1 << 17;
 
-/// Kernels of a small model of the rule's pattern, fused and not, give the interpreter's bits between guard pages.
+/// Kernels of a small model of the rule's pattern, fused and not, give the interpreter's bits between guard
+/// pages.
 fn run_fused(spec: FusedSpec, seed: usize) {
     let Some(rule) = spec.rule.clone() else { return };
     let Ok(graph) = sample(&rule, seed as u64) else { return };

@@ -1,5 +1,5 @@
-//! binary32 arithmetic as the vector instructions do it with MXCSR as it starts: round to nearest even, denormals kept, a quiet
-//! NaN for an invalid operation.
+//! binary32 arithmetic as the vector instructions do it with MXCSR as it starts: round to nearest even,
+//! denormals kept, a quiet NaN for an invalid operation.
 
 /// The result of an invalid operation.
 const DEFAULT_NAN: u32 = 0xffc0_0000;
@@ -68,8 +68,9 @@ fn flushed(bits: u32) -> u32 {
     if bits & 0x7f80_0000 == 0 { bits & 0x8000_0000 } else { bits }
 }
 
-/// [`fma`] of the bf16 instructions: denormal operands and results are zeros. (A result is flushed here when it is denormal after
-/// rounding; within the last half unit below the smallest normal number hardware may round up instead.)
+/// [`fma`] of the bf16 instructions: denormal operands and results are zeros. (A result is flushed here when
+/// it is denormal after rounding; within the last half unit below the smallest normal number hardware may
+/// round up instead.)
 pub fn flushed_fma(a: u32, b: u32, c: u32) -> u32 {
     flushed(fma(flushed(a), flushed(b), flushed(c)))
 }

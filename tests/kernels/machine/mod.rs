@@ -1,8 +1,10 @@
-//! An interpreter of machine code: exactly the instructions that the AVX-512 and AMX micro-kernels use, decoded with iced-x86.
+//! An interpreter of machine code: exactly the instructions that the AVX-512 and AMX micro-kernels use,
+//! decoded with iced-x86.
 //!
-//! Memory is a list of regions with bounds; anything outside is a fault, as is a misaligned access where the instruction asks for
-//! alignment, a flag that the instruction left undefined, or an instruction that is not modelled. The micro-kernels run here and on the
-//! CPU with equal bits (`replay.rs`), which is what makes the interpreter believable for instructions that the CPU lacks.
+//! Memory is a list of regions with bounds; anything outside is a fault, as is a misaligned access where the
+//! instruction asks for alignment, a flag that the instruction left undefined, or an instruction that is not
+//! modelled. The micro-kernels run here and on the CPU with equal bits (`replay.rs`), which is what makes the
+//! interpreter believable for instructions that the CPU lacks.
 
 mod flags;
 mod float;

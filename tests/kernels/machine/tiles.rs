@@ -43,8 +43,8 @@ impl Tiles {
         u32::from_le_bytes(bytes.try_into().expect("4 bytes"))
     }
 
-    /// `c += a * b`, pairs of bf16: even and odd ones are summed apart from zero, in ascending order, then added to each other, then to
-    /// `c`.
+    /// `c += a * b`, pairs of bf16: even and odd ones are summed apart from zero, in ascending order, then
+    /// added to each other, then to `c`.
     pub fn dot_bf16(&mut self, [c, a, b]: [usize; 3]) -> Result<(), Fault> {
         let [(rows, columns), (a_rows, a_bytes), (b_rows, b_bytes)] = [c, a, b].map(|tile| self.shapes[tile]);
         let fits = rows == a_rows && columns == b_bytes && a_bytes == 4 * b_rows;

@@ -1,4 +1,5 @@
-//! Vectors of 512 bits and of 256, and masks. The upper half of a vector of 256 bits is zero, as an instruction leaves it in the register.
+//! Vectors of 512 bits and of 256, and masks. The upper half of a vector of 256 bits is zero, as an
+//! instruction leaves it in the register.
 
 use super::{Fault, Machine, VECTOR, float};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};

@@ -1,12 +1,14 @@
 //! How byte-level vocabularies cut a text into words before merging, by the name that files give it.
 //!
-//! The names are those of llama.cpp, which files are written for; the expressions are those of the models' own tokenizers.
+//! The names are those of llama.cpp, which files are written for; the expressions are those of the models'
+//! own tokenizers.
 
 /// A way to cut texts.
 #[derive(Debug)]
 pub(super) struct PreTokenizer {
     pub(super) names: &'static [&'static str],
-    /// Expressions; each cuts what those before it have left, and its matches are words, as is what lies between.
+    /// Expressions; each cuts what those before it have left, and its matches are words, as is what lies
+    /// between.
     pub(super) words: &'static [&'static str],
     /// Whether a word that is a token is taken as it is, whatever the merges.
     pub(super) ignore_merges: bool,

@@ -69,8 +69,9 @@ impl Gguf {
         }))
     }
 
-    /// The merges that scores stand for: of two neighbours whose texts together are a token's, those of the highest score join first.
-    /// Of equal scores, the longer left part comes first, as in the conversion that other programs use.
+    /// The merges that scores stand for: of two neighbours whose texts together are a token's, those of the
+    /// highest score join first. Of equal scores, the longer left part comes first, as in the conversion that
+    /// other programs use.
     fn merges_by_score<'a>(&'a self, tokens: &[&'a str], kinds: &[Kind]) -> Result<Vec<[&'a str; 2]>> {
         let scores = self.scores(tokens)?;
         let is_piece = |id: usize| matches!(kinds.get(id), None | Some(Kind::Normal | Kind::UserDefined));

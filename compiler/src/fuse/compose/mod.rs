@@ -1,5 +1,5 @@
-//! What kernel a group's members make: its prologue, its matrices, and the steps of its epilogues. A group that makes none
-//! is refused here, with the reason, whatever the rule's guards say.
+//! What kernel a group's members make: its prologue, its matrices, and the steps of its epilogues. A group
+//! that makes none is refused here, with the reason, whatever the rule's guards say.
 
 mod composition;
 mod group;
@@ -288,7 +288,8 @@ impl Compose<'_> {
         }
     }
 
-    /// Roots whose results meet in the epilogue, with the epilogue's nodes that they meet in; in the order of the first roots.
+    /// Roots whose results meet in the epilogue, with the epilogue's nodes that they meet in; in the order of
+    /// the first roots.
     fn components(&self) -> Result<Vec<Component>, String> {
         let mut parts: Vec<Component> =
             self.group.roots.iter().map(|root| (vec![*root], Vec::new())).collect();

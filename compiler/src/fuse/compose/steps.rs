@@ -1,4 +1,5 @@
-//! The steps of an epilogue: what the results of matrices go through, one after the other, before they leave the kernel.
+//! The steps of an epilogue: what the results of matrices go through, one after the other, before they leave
+//! the kernel.
 
 use super::group::Compose;
 use crate::fuse::row_steps::MAX_OPERATORS;

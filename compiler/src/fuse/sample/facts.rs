@@ -1,4 +1,5 @@
-//! Columns and rows of a sample's values: what the ops of its pattern demand of each other, and the rest at random.
+//! Columns and rows of a sample's values: what the ops of its pattern demand of each other, and the rest at
+//! random.
 
 use super::pattern::{HIDDEN, ODD, Pattern, WIDTHS};
 use crate::fuse::guard::{Check, RowKind};

@@ -1,7 +1,8 @@
 //! Small random models that a rule has something to do in: what `kernmill fuse check` runs.
 //!
-//! The pattern itself is the model's middle: each of its nodes becomes a node, its outside values come from the embedding, and what
-//! it gives out flows into the logits. Roundings are left to the quantiser, which puts them where the presets want them.
+//! The pattern itself is the model's middle: each of its nodes becomes a node, its outside values come from
+//! the embedding, and what it gives out flows into the logits. Roundings are left to the quantiser, which
+//! puts them where the presets want them.
 
 mod facts;
 mod pattern;
@@ -125,7 +126,8 @@ impl Make {
                     self.b.node(&format!("{name}.last"), Op::SelectRows, &[x], &[])?
                 }
                 _ => {
-                    // Not a projection itself, which another fusion might take together with the pattern's own nodes.
+                    // Not a projection itself, which another fusion might take together with the pattern's
+                    // own nodes.
                     let x = self.linear(name, self.x, cols)?;
                     self.b.node(
                         &format!("{name}.silu"),

@@ -32,8 +32,9 @@ impl File<'_> {
         self.finish(write, name, config, layer)
     }
 
-    /// Products behind the last attention whose matrices the file has in blocks. Little or nothing is lost when blocks become int8, so that
-    /// rounding the input would be most of what is lost, and behind the last attention nothing makes it good.
+    /// Products behind the last attention whose matrices the file has in blocks. Little or nothing is lost
+    /// when blocks become int8, so that rounding the input would be most of what is lost, and behind the last
+    /// attention nothing makes it good.
     fn f32_inputs(&self) -> Vec<&'static str> {
         let last = |stored: &str| format!("blk.{}.{stored}.weight", self.layers - 1);
         let products = [

@@ -1,4 +1,5 @@
-//! The keys under an architecture's name: what is read, what has no effect, and what is refused, because it could change the result.
+//! The keys under an architecture's name: what is read, what has no effect, and what is refused, because it
+//! could change the result.
 
 use kernmill_checkpoint::Result;
 use kernmill_checkpoint::gguf::Gguf;

@@ -1,7 +1,7 @@
 //! Writes a spec from a GGUF file's metadata and tensors.
 //!
-//! The metadata is put into the words of a `config.json`, so that both ways share what is known of an architecture; the tensors are
-//! the file's own.
+//! The metadata is put into the words of a `config.json`, so that both ways share what is known of an
+//! architecture; the tensors are the file's own.
 
 mod dense;
 mod keys;
@@ -226,8 +226,8 @@ impl File<'_> {
         self.stored(name, vec![name.to_owned()], shape)
     }
 
-    /// `from` in the format that all of `names` have; f32 if they differ or are in blocks that specs do not know. Binding tells of
-    /// those that are missing.
+    /// `from` in the format that all of `names` have; f32 if they differ or are in blocks that specs do not
+    /// know. Binding tells of those that are missing.
     fn stored(&self, from: &str, names: Vec<String>, shape: &str) -> String {
         let mut types: Vec<&TensorType> =
             names.iter().filter_map(|name| self.gguf.tensor_type(name)).collect();

@@ -17,7 +17,8 @@ const LLAMA3_CONTEXT: f64 = 8192.0;
 const ROPE_TOLERANCE: f64 = 1e-4;
 
 impl File<'_> {
-    /// `rope_scaling` of a `config.json` for a llama file: by the metadata, or Llama 3's by the factors in the file.
+    /// `rope_scaling` of a `config.json` for a llama file: by the metadata, or Llama 3's by the factors in
+    /// the file.
     pub(super) fn rope_scaling_or_factors(&self) -> Result<Value> {
         let (scaling, scaled) = self.rope_scaling(true)?;
         match self.gguf.info(ROPE_FACTORS) {
@@ -35,7 +36,8 @@ impl File<'_> {
         }
     }
 
-    /// `rope_scaling` of a `config.json`, and whether there is one. Files that state a factor and no kind mean `linear`.
+    /// `rope_scaling` of a `config.json`, and whether there is one. Files that state a factor and no kind
+    /// mean `linear`.
     pub(super) fn rope_scaling(&self, truncate: bool) -> Result<(Value, bool)> {
         for key in
             ["rope.scaling.attn_factor", "rope.scaling.yarn_attn_factor", "rope.scaling.yarn_ext_factor"]

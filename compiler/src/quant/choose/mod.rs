@@ -1,8 +1,9 @@
 //! Which matrices have 4 bits in preset `fast`: decided tensor by tensor, from the weights.
 //!
-//! Candidates are the attention's projections and the unembedding, where the checkpoint has them as numbers and not as MXFP4 blocks. Each is fitted
-//! to int4; the ones that lose more than [`MAX_RELATIVE_ERROR`] stay int8, and so do those that would be rounded to few bits a second time, if they
-//! lose more than [`MAX_ERROR_OF_BLOCKS`].
+//! Candidates are the attention's projections and the unembedding, where the checkpoint has them as numbers
+//! and not as MXFP4 blocks. Each is fitted to int4; the ones that lose more than [`MAX_RELATIVE_ERROR`] stay
+//! int8, and so do those that would be rounded to few bits a second time, if they lose more than
+//! [`MAX_ERROR_OF_BLOCKS`].
 
 use crate::graph::{Graph, Node, NodeId, Op, OpKind, TensorId, Uses};
 use crate::pack::{PackWeightsError, WeightSource, locate};
@@ -17,19 +18,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The largest `||W - Q|| / ||W||` of a matrix in int4, for every model.
 ///
-/// The outputs of a matrix have about the relative error of its weights, whatever the model. Bits per byte rise with its square: less than
-/// 1 % even if every matrix were at the limit (measured, docs/dev/numerics.md). Normal weights are at 0.081, weights with the tails of a Laplace
-/// distribution at 0.103.
+/// The outputs of a matrix have about the relative error of its weights, whatever the model. Bits per byte
+/// rise with its square: less than 1 % even if every matrix were at the limit (measured,
+/// docs/dev/numerics.md). Normal weights are at 0.081, weights with the tails of a Laplace distribution at
+/// 0.103.
 pub const MAX_RELATIVE_ERROR: f64 = 0.12;
 
-/// The same limit for a matrix that a file has in blocks of fewer than 8 bits per element. Such weights have been rounded to levels of the file's
-/// choice, and fitting measures what rounding them to other levels adds. Where the levels are int4's own, as those of Q4_0, nothing is added.
+/// The same limit for a matrix that a file has in blocks of fewer than 8 bits per element. Such weights have
+/// been rounded to levels of the file's choice, and fitting measures what rounding them to other levels adds.
+/// Where the levels are int4's own, as those of Q4_0, nothing is added.
 pub const MAX_ERROR_OF_BLOCKS: f64 = 0.02;
 
 /// Bits per element below which weights in blocks count as rounded.
 const ROUNDED_BELOW: f64 = 8.0;
 
-/// Rows that a thread fits at once; sums over them are added in ascending order, so that the number of threads changes nothing.
+/// Rows that a thread fits at once; sums over them are added in ascending order, so that the number of
+/// threads changes nothing.
 const ITEM_ROWS: usize = 64;
 
 /// Where a matrix stands in the model.
@@ -74,7 +78,8 @@ pub struct FormatChoices {
 }
 
 impl FormatChoices {
-    /// Every candidate in int4, whatever its weights: what a spec compiles to as long as no tensor exceeds the limit.
+    /// Every candidate in int4, whatever its weights: what a spec compiles to as long as no tensor exceeds
+    /// the limit.
     pub fn assumed(graph: &Graph) -> FormatChoices {
         let all = candidates(graph).into_iter();
         let choice = |(tensor, lora_target)| FormatChoice {
@@ -87,8 +92,8 @@ impl FormatChoices {
         FormatChoices { list: all.map(choice).collect() }
     }
 
-    /// Fits every candidate with `threads` threads and decides. `progress` is called, from any thread, with the elements done since
-    /// its last call.
+    /// Fits every candidate with `threads` threads and decides. `progress` is called, from any thread, with
+    /// the elements done since its last call.
     ///
     /// # Errors
     /// The source's, or a weight that int4 cannot have; of several, the first.
@@ -127,7 +132,8 @@ impl FormatChoices {
     }
 }
 
-/// The largest error of a matrix that has so many bits per element where it comes from, if it is in blocks there.
+/// The largest error of a matrix that has so many bits per element where it comes from, if it is in blocks
+/// there.
 fn limit(block_bits: Option<f64>) -> f64 {
     match block_bits {
         Some(bits) if bits < ROUNDED_BELOW => MAX_ERROR_OF_BLOCKS,
@@ -178,7 +184,8 @@ pub fn candidates(graph: &Graph) -> BTreeMap<TensorId, MatrixClass> {
     lora_targets
 }
 
-/// Ops between a projection and the attention or the logits. The residual stream, where additions are, is between neither.
+/// Ops between a projection and the attention or the logits. The residual stream, where additions are, is
+/// between neither.
 fn passes(kind: OpKind) -> bool {
     matches!(
         kind,

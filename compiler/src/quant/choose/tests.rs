@@ -95,7 +95,8 @@ fn what_a_file_has_in_few_bits_is_not_rounded_to_others() {
     let mut source = source(&graph);
     let few = |name: &str| name.ends_with(".q.weight") || name.ends_with(".k.weight");
     for (name, weights) in &mut source.f32 {
-        // Levels of Q4_0, whose lowest is that of the block's largest weight; for k with an offset, as Q4_1 has one.
+        // Levels of Q4_0, whose lowest is that of the block's largest weight; for k with an offset, as Q4_1
+        // has one.
         for block in weights.chunks_mut(32).filter(|_| few(name)) {
             let offset = if name.ends_with(".k.weight") { 0.4 } else { 0.0 };
             let step = block.iter().fold(0.0f32, |amax, w| amax.max(w.abs())) / 8.0;

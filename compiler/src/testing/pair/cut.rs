@@ -24,7 +24,8 @@ struct Cut<'g> {
     kv_write: Option<[ValueId; 2]>,
 }
 
-/// The text of a fused-op spec whose pattern is a stretch of the graph, quantised and with adapters as it is compiled.
+/// The text of a fused-op spec whose pattern is a stretch of the graph, quantised and with adapters as it is
+/// compiled.
 pub(super) fn rule(graph: &Graph, rng: &mut Rng) -> String {
     let root = anchor(graph, rng);
     let template = template(graph.node(root).op.kind(), rng);

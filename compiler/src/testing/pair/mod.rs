@@ -1,8 +1,9 @@
 //! Random pairs of a fused-op spec and a model that it may apply to.
 //!
-//! The model is made of blocks as layers have them, and unlike any known one: odd widths, a fourth and a fifth root beside queries, keys and
-//! values, results that meet in several ways. The rule is cut out of the model's graph: matrices of one input, some of what comes before them, and
-//! some of what becomes of their results. Now and then it is spoilt, so that it must be refused.
+//! The model is made of blocks as layers have them, and unlike any known one: odd widths, a fourth and a
+//! fifth root beside queries, keys and values, results that meet in several ways. The rule is cut out of the
+//! model's graph: matrices of one input, some of what comes before them, and some of what becomes of their
+//! results. Now and then it is spoilt, so that it must be refused.
 
 mod cut;
 mod model;

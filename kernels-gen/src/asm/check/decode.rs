@@ -8,7 +8,8 @@ use iced_x86::{
 use kernmill_plan::target::Features;
 use std::collections::BTreeSet;
 
-/// What every x86-64 CPU has and micro-kernels may use. (`SSE` is for the prefetches: its vector instructions are refused.)
+/// What every x86-64 CPU has and micro-kernels may use. (`SSE` is for the prefetches: its vector instructions
+/// are refused.)
 const ALWAYS: &[CpuidFeature] = &[
     CpuidFeature::INTEL8086,
     CpuidFeature::INTEL186,

@@ -1,4 +1,5 @@
-//! Values along every path: an abstract interpreter over the general registers, the stack, and which registers are defined.
+//! Values along every path: an abstract interpreter over the general registers, the stack, and which
+//! registers are defined.
 
 use super::decode::is_branch;
 use super::state::{CALLEE_SAVED, State, Value};

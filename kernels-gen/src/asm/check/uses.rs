@@ -79,7 +79,8 @@ pub fn writes(i: &Instruction, used: &InstructionInfo, state: &mut State, result
             let explicit = i.op_count() > 0
                 && i.op0_kind() == OpKind::Register
                 && i.op0_register().full_register() == register.full_register();
-            // Parts of 8 and 16 bits, and writes on a condition, may leave what was there: of a number, a number.
+            // Parts of 8 and 16 bits, and writes on a condition, may leave what was there: of a number, a
+            // number.
             let part = register.is_gpr8() || register.is_gpr16() || !sure;
             if part && state.get(register) != Value::Number {
                 return Err(Rule::Undefined(register));

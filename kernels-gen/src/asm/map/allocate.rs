@@ -1,5 +1,5 @@
-//! Registers for a straight line of operations. Nothing is spilled: a program that needs more registers than there are is refused, and
-//! the 128-bit version serves.
+//! Registers for a straight line of operations. Nothing is spilled: a program that needs more registers than
+//! there are is refused, and the 128-bit version serves.
 
 use crate::asm::vector::{Condition, Fma, Lanes, Vector};
 use crate::expr::lower::{Program, Source, Step};
@@ -88,7 +88,8 @@ pub struct Allocated {
     pub resident: BTreeMap<u32, Vector>,
 }
 
-/// Allocates `registers` registers; as many constants as have room stay in registers, those read most often first.
+/// Allocates `registers` registers; as many constants as have room stay in registers, those read most often
+/// first.
 pub fn allocate(program: &Program, registers: usize) -> Option<Allocated> {
     let (_, used) = Allocator::run(program, registers, &BTreeMap::new())?;
     let constants = program.constants();

@@ -1,8 +1,9 @@
 //! `Map` in 256 bits (AVX2, FMA) and in 512 bits (AVX-512 F).
 //!
-//! The expression becomes a straight line of operations (`expr/lower.rs`), which get registers (`allocate`): inputs are read from memory where
-//! they are used, constants stay in registers as long as there are any. A row is walked in turns of up to four vectors, whose
-//! operations the CPU overlaps. Clobbers: caller-saved registers, mask register 1, flags.
+//! The expression becomes a straight line of operations (`expr/lower.rs`), which get registers (`allocate`):
+//! inputs are read from memory where they are used, constants stay in registers as long as there are any. A
+//! row is walked in turns of up to four vectors, whose operations the CPU overlaps. Clobbers: caller-saved
+//! registers, mask register 1, flags.
 
 mod allocate;
 #[cfg(test)]

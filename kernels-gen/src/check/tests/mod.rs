@@ -1,4 +1,5 @@
-//! Sound kernels of every kind pass, with the needs that they have; each of them with one thing wrong is refused.
+//! Sound kernels of every kind pass, with the needs that they have; each of them with one thing wrong is
+//! refused.
 
 use super::check;
 use crate::expr::Expr;

@@ -79,8 +79,8 @@ impl Case {
         if self.depth > 0 { 2 * self.batch } else { self.batch }
     }
 
-    /// Fills the context, warms up, and measures, with a look at the machine's limits before every run and after the last. `tick` is called
-    /// after the warm-up and after every run.
+    /// Fills the context, warms up, and measures, with a look at the machine's limits before every run and
+    /// after the last. `tick` is called after the warm-up and after every run.
     ///
     /// # Errors
     /// When the engine cannot run it: a context that is too short, adapters that are not loaded.

@@ -29,7 +29,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Will read the weights if they have as many bytes as are to be read, or else other memory, as much as there is.
+    /// Will read the weights if they have as many bytes as are to be read, or else other memory, as much as
+    /// there is.
     ///
     /// # Errors
     /// When the probes cannot be made or run here, or the system refuses the memory.

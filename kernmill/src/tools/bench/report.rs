@@ -273,8 +273,9 @@ impl Measured {
     }
 }
 
-/// What reports more than the memory's bandwidth, in bytes per second. Nothing is held against a model that the last level cache may
-/// hold from one batch to the next; and a step may find in its cores' own caches as much as they hold, if waiting workers fetched it ahead.
+/// What reports more than the memory's bandwidth, in bytes per second. Nothing is held against a model that
+/// the last level cache may hold from one batch to the next; and a step may find in its cores' own caches as
+/// much as they hold, if waiting workers fetched it ahead.
 fn void(profile: &Profile, rate: f64, bandwidth: f64, caches: Caches) -> Vec<String> {
     if profile.total.bytes() / profile.runs.max(1) <= caches.last {
         return Vec::new();
@@ -299,8 +300,8 @@ fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole * 100.0 } else { 0.0 }
 }
 
-/// Percent of the workers' time that they are not in the kernel but at the barrier. (A worker that leaves the barrier before worker 0 does
-/// can be in the kernel for longer than worker 0's clock runs.)
+/// Percent of the workers' time that they are not in the kernel but at the barrier. (A worker that leaves the
+/// barrier before worker 0 does can be in the kernel for longer than worker 0's clock runs.)
 fn waiting(step: &StepProfile) -> f64 {
     let all = step.seconds * step.busy.len() as f64;
     percent(all - step.busy.iter().sum::<f64>(), all).max(0.0)

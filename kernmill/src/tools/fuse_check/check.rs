@@ -22,7 +22,8 @@ pub struct Checker<'a> {
     pub specs: &'a [FusedSpec],
     /// They and the built-in ones.
     pub set: &'a FusedSet,
-    /// The model that costs are of and whose near misses are told, and its preset; otherwise costs are of a random model.
+    /// The model that costs are of and whose near misses are told, and its preset; otherwise costs are of a
+    /// random model.
     pub model: Option<(&'a Graph, Preset)>,
     /// Levels that kernels are run at, at least one.
     pub levels: &'a [Level],
@@ -37,7 +38,8 @@ pub struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// Checks every spec. `commands` start a process for each, which calls [`trial::serve`]: what crashes it is named.
+    /// Checks every spec. `commands` start a process for each, which calls [`trial::serve`]: what crashes it
+    /// is named.
     ///
     /// # Errors
     /// When a process cannot be started, or a model cannot be quantised.

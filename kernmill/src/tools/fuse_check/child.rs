@@ -1,4 +1,5 @@
-//! A process that is watched while it tries what may end it: a crash, a hang and too much memory are verdicts.
+//! A process that is watched while it tries what may end it: a crash, a hang and too much memory are
+//! verdicts.
 
 use crate::error::{Error, Result};
 use std::io::{Read, Write};
@@ -41,7 +42,8 @@ pub fn watch(mut command: Command, input: &[u8], limit: Duration, line: &mut dyn
     })
 }
 
-/// Reads both outputs to their ends; the last line of standard error. An error says that the child was silent for too long.
+/// Reads both outputs to their ends; the last line of standard error. An error says that the child was silent
+/// for too long.
 fn read(
     child: &mut Child,
     limit: Duration,

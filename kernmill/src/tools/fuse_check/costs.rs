@@ -34,7 +34,8 @@ pub struct Cost {
     pub microseconds_1: f64,
     /// The same of 512 tokens.
     pub microseconds_512: f64,
-    /// Measured, a batch of one token by one worker: the median of several. `None` for a model that is too large for that.
+    /// Measured, a batch of one token by one worker: the median of several. `None` for a model that is too
+    /// large for that.
     pub measured_1: Option<f64>,
     /// The same of 512 tokens.
     pub measured_512: Option<f64>,
@@ -46,7 +47,8 @@ impl Costs {
     /// Of the spec called `name`; nothing when the model does not compile.
     pub fn of(name: &str, graph: &Graph, preset: Preset, set: &FusedSet, level: Level) -> Option<Costs> {
         let without = set.clone().without(name).ok()?;
-        // What is there for adapters alone runs only with one: it counts where the spec is about nothing else.
+        // What is there for adapters alone runs only with one: it counts where the spec is about nothing
+        // else.
         let adapters = set.rules().any(|rule| rule.name == name && rule.template == Template::Shrink);
         let cost = |fused: &FusedSet| {
             let choices = Some(FormatChoices::assumed(graph));

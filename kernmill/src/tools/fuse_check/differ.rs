@@ -39,7 +39,8 @@ pub struct At {
 pub struct Outcome {
     /// Random models in which the spec applied.
     pub samples: usize,
-    /// Comparisons: a model, a preset, a level, with an adapter or without, a way to cut the tokens into batches.
+    /// Comparisons: a model, a preset, a level, with an adapter or without, a way to cut the tokens into
+    /// batches.
     pub runs: usize,
     /// Rows of logits compared.
     pub rows: usize,
@@ -84,7 +85,8 @@ struct Case<'a> {
 /// An adapter by LoRA target.
 type Adapter = [Option<LoraTargetAdapter>];
 
-/// Batches that the tokens of a run are cut into (the last size repeats): one row, several rows and an odd rest, all.
+/// Batches that the tokens of a run are cut into (the last size repeats): one row, several rows and an odd
+/// rest, all.
 const PIECES: [&[usize]; 3] = [&[1], &[7, 9, 3], &[TOKENS]];
 /// The same where all tokens have an adapter: kernels for few and for many rows.
 const ADAPTED_PIECES: [&[usize]; 1] = [&[7, 9, 3]];
@@ -97,8 +99,8 @@ const TOKENS: usize = 29;
 /// Largest batch of the kernels.
 const CHUNK: usize = 24;
 
-/// Runs the random models of these numbers of a spec: its rule's, or of each of its functions. The first one in which it applied comes back with
-/// the outcome.
+/// Runs the random models of these numbers of a spec: its rule's, or of each of its functions. The first one
+/// in which it applied comes back with the outcome.
 pub fn run(
     spec: &FusedSpec,
     set: &FusedSet,

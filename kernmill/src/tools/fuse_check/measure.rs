@@ -10,12 +10,14 @@ use std::time::{Duration, Instant};
 
 /// Elements of weights above which nothing is measured: random ones would take long to make.
 const MAX_ELEMENTS: usize = 32 << 20;
-/// Batches of each size that are timed at most, in turn with those of the other side, and how long that may take.
+/// Batches of each size that are timed at most, in turn with those of the other side, and how long that may
+/// take.
 const BATCHES: usize = 41;
 const BUDGET: Duration = Duration::from_millis(1500);
 
-/// Microseconds of a batch of one token and of `chunk` tokens by each of two programs of a model: medians of several, the programs in turn. `None`
-/// for a model that is too large to measure on the side, or cannot be run here.
+/// Microseconds of a batch of one token and of `chunk` tokens by each of two programs of a model: medians of
+/// several, the programs in turn. `None` for a model that is too large to measure on the side, or cannot be
+/// run here.
 pub fn medians(graph: &Graph, both: [&Compiled; 2], chunk: usize) -> Option<[[f64; 2]; 2]> {
     let elements = graph.tensors.iter().map(|tensor| tensor.shape.iter().product::<usize>());
     if elements.sum::<usize>() > MAX_ELEMENTS || graph.max_context <= chunk {

@@ -1,4 +1,5 @@
-//! Checks of fused-op specs: compiled kernels against the interpreter, in processes of their own, and what the specs save.
+//! Checks of fused-op specs: compiled kernels against the interpreter, in processes of their own, and what
+//! the specs save.
 
 mod check;
 mod child;

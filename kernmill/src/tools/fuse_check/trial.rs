@@ -1,4 +1,5 @@
-//! The trials of a fused-op spec in a process of their own: `kernmill fuse check` starts it for every spec and watches it.
+//! The trials of a fused-op spec in a process of their own: `kernmill fuse check` starts it for every spec
+//! and watches it.
 
 use super::child::{End, limit_memory, watch};
 use super::costs::Costs;
@@ -92,8 +93,8 @@ pub fn run(
     Ok(Err(Crash { at, verdict, graph: graph.map(|graph| graph.to_string()) }))
 }
 
-/// The process itself: does what the text of a request asks for. `say` writes a line to who asked, and tells whether that is still there; if not, the
-/// process ends.
+/// The process itself: does what the text of a request asks for. `say` writes a line to who asked, and tells
+/// whether that is still there; if not, the process ends.
 ///
 /// # Errors
 /// When the request is none.

@@ -109,7 +109,8 @@ fn section(n: usize, entry: &[u8]) -> Result<Section, FileError> {
     Ok(Section { kind, target, offset, bytes, hash })
 }
 
-/// Metadata, spec, perhaps tokenizer and chat template, program and code of each target, weight hashes, weights.
+/// Metadata, spec, perhaps tokenizer and chat template, program and code of each target, weight hashes,
+/// weights.
 fn check_order(sections: &[Section]) -> Result<(), FileError> {
     let mut rest = sections.iter().peekable();
     let mut expect = |kind: Kind, target: u32, needed: bool| match rest.peek() {
@@ -144,7 +145,8 @@ fn check_order(sections: &[Section]) -> Result<(), FileError> {
     }
 }
 
-/// Each section begins at the first multiple of its alignment after the one before, and the last one ends the file.
+/// Each section begins at the first multiple of its alignment after the one before, and the last one ends the
+/// file.
 fn check_places(sections: &[Section], length: u64) -> Result<(), FileError> {
     let mut end = HEADER_BYTES as u64;
     for section in sections {

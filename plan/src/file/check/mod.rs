@@ -128,7 +128,8 @@ impl<S: Source> PlanFile<S> {
     /// A target's program, checked, and the hash of its code.
     ///
     /// # Errors
-    /// When it is damaged, refers to memory it does not have, or is for a level that this version does not know.
+    /// When it is damaged, refers to memory it does not have, or is for a level that this version does not
+    /// know.
     pub fn program(&self, target: usize) -> Result<(Program, Hash), FileError> {
         let missing = || FileError::Target { target, targets: self.metadata.targets.len() };
         let info = self.metadata.targets.get(target).ok_or_else(missing)?;

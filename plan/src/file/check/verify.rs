@@ -16,8 +16,8 @@ struct Piece {
 }
 
 impl<S: Source + Sync> PlanFile<S> {
-    /// Reads all sections and all weights, and compares every hash. `progress` is told, from any thread, the bytes of weights read since its
-    /// last call.
+    /// Reads all sections and all weights, and compares every hash. `progress` is told, from any thread, the
+    /// bytes of weights read since its last call.
     ///
     /// # Errors
     /// The first damage, in the order of the file.

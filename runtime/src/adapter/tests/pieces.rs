@@ -26,7 +26,8 @@ fn loader() -> AdapterLoader {
     AdapterLoader::for_merging(Arc::new(all), "small".into())
 }
 
-/// An adapter of all of them, with or without A and B of experts in each other's place; element i of a tensor is i + 1.
+/// An adapter of all of them, with or without A and B of experts in each other's place; element i of a tensor
+/// is i + 1.
 fn draft(swapped: bool) -> Draft {
     let config = json!({
         "r": RANK, "target_modules": ["q_proj"], "target_parameters": ["experts.gate_up_proj", "experts.down_proj"],
@@ -63,7 +64,8 @@ fn pieces_are_small_and_make_the_whole() {
                 _ => {}
             }
         }
-        // Gate and up are read row by row for both: half as many rows fit. Where nothing has to be read together, experts are pieces.
+        // Gate and up are read row by row for both: half as many rows fit. Where nothing has to be read
+        // together, experts are pieces.
         let expected = if swapped {
             [[4, 1], [1, 2 * EXPERTS], [8, EXPERTS]]
         } else {

@@ -143,8 +143,8 @@ fn kinds() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The text of tokens by the library's decoder. Where tokens are single bytes, the library replaces a whole run of them if one is no
-/// character; here the characters within are kept, so every run is spelt out first.
+/// The text of tokens by the library's decoder. Where tokens are single bytes, the library replaces a whole
+/// run of them if one is no character; here the characters within are kept, so every run is spelt out first.
 fn reference(tokenizer: &Tokenizer, ids: &[u32]) -> String {
     let added = tokenizer.inner.get_added_vocabulary();
     let tokens = ids.iter().filter_map(|id| tokenizer.inner.id_to_token(*id));
@@ -201,7 +201,8 @@ fn check_streams(name: &str, tokenizer: &Tokenizer, ids: &[u32], count: usize) {
     }
 }
 
-/// What continues a prompt is what the whole text has more than the prompt's, where the prompt's is a beginning of it.
+/// What continues a prompt is what the whole text has more than the prompt's, where the prompt's is a
+/// beginning of it.
 fn check_continuation(name: &str, tokenizer: &Tokenizer, ids: &[u32], whole: &str, at: usize) {
     let mut stream = TextStream::new();
     stream.skip(tokenizer, &ids[..at]).unwrap();

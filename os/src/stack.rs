@@ -1,7 +1,6 @@
-//! The least that a process needs of the system. Where there is less, it is told at the start, with what
-//! helps, instead of ending or crawling in the midst of the work.
+//! Stacks of this process's threads. Where they are too small, a program says so at its start, instead of
+//! ending in the midst of its work.
 
-use crate::failure::{Failure, Result};
 use std::env::var_os;
 use std::ffi::OsStr;
 
@@ -13,16 +12,16 @@ const STACK: u64 = 1 << 20;
 ///
 /// # Errors
 /// When they are not; the message says what limits them.
-pub fn stack() -> Result<()> {
+pub fn check() -> Result<(), String> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is writable and lives through the call.
     let told = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) } == 0;
-    check_stack(told.then_some(limit.rlim_cur), var_os("RUST_MIN_STACK").as_deref()).map_err(Failure::Work)
+    check_stack(told.then_some(limit.rlim_cur), var_os("RUST_MIN_STACK").as_deref())
 }
 
 /// `limit` is that of the first thread, `others` what the environment says of the others; without these there
 /// is enough.
-fn check_stack(limit: Option<u64>, others: Option<&OsStr>) -> std::result::Result<(), String> {
+fn check_stack(limit: Option<u64>, others: Option<&OsStr>) -> Result<(), String> {
     if let Some(limit) = limit.filter(|limit| *limit < STACK) {
         return Err(format!(
             "the stack may have {limit} bytes, expected at least {STACK}: raise the limit (ulimit -s {})",
