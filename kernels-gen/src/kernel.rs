@@ -7,7 +7,7 @@
 use crate::expr::Expr;
 use crate::ukernel::gemm_q8::DotStep;
 use kernmill_plan::format::{Q8Row, TILE_ROWS, WeightFormat, f32_row_stride};
-use kernmill_plan::kv::{KvGeometry, LayerKind};
+use kernmill_plan::kv::{KvElem, KvGeometry, LayerKind};
 use std::fmt;
 
 /// Index of an operand address.
@@ -72,6 +72,14 @@ pub enum RowType {
 }
 
 impl RowType {
+    /// A row of keys or values before it enters the cache, `n` elements of the cache's type.
+    pub fn kv(elem: KvElem, n: usize) -> RowType {
+        match elem {
+            KvElem::F16 => RowType::F16(n),
+            KvElem::F32 => RowType::F32(n),
+        }
+    }
+
     /// Bytes from one row to the next. f32 rows have room for whole tiles, so that a tile's padding rows can
     /// be stored.
     pub fn stride(self) -> usize {
@@ -158,8 +166,8 @@ pub enum RowOp<V = ValId, O = OperandId> {
     Elementwise { expr: Expr, inputs: Vec<V>, out: V },
     /// Rotates each head.
     Rope { x: V, table: O, head_dim: usize, out: V },
-    /// f32 to f16.
-    KvCast { x: V, out: V },
+    /// f32 to an element type of the KV cache.
+    KvCast { x: V, elem: KvElem, out: V },
     /// Writes a row of keys or values into the cache.
     KvStore { x: V, pool: O, plane: KvPlane, kind: LayerKind, geometry: KvGeometry },
     /// A small matrix, all of it by one worker (the router).
@@ -232,8 +240,8 @@ pub enum Epilogue<V = ValId, O = OperandId> {
     Quantize { out: V },
     /// Stores bf16.
     Bf16Cast { out: V },
-    /// Stores f16.
-    KvCast { out: V },
+    /// Stores in an element type of the KV cache.
+    KvCast { elem: KvElem, out: V },
     /// Stores into the KV cache, rounded to its element type; the unit is one head.
     KvWrite { pool: O, plane: KvPlane, kind: LayerKind, geometry: KvGeometry },
 }

@@ -7,6 +7,7 @@
 
 use crate::bounded;
 use crate::limit::STEPS;
+use half::f16;
 use serde::{Deserialize, Serialize};
 
 /// Tokens per block.
@@ -45,6 +46,40 @@ pub enum KvElem {
 }
 
 impl KvElem {
+    /// Every element type.
+    pub const ALL: [KvElem; 2] = [KvElem::F16, KvElem::F32];
+
+    /// The name in texts of graphs.
+    pub fn name(self) -> &'static str {
+        match self {
+            KvElem::F16 => "f16",
+            KvElem::F32 => "f32",
+        }
+    }
+
+    /// The element type of that name.
+    pub fn from_name(name: &str) -> Option<KvElem> {
+        KvElem::ALL.into_iter().find(|elem| elem.name() == name)
+    }
+
+    /// Elements as the cache has them, little-endian; each value is rounded to nearest even.
+    pub fn encode(self, values: &[f32]) -> Vec<u8> {
+        let encode = |value: &f32| match self {
+            KvElem::F16 => f16::from_f32(*value).to_le_bytes().to_vec(),
+            KvElem::F32 => value.to_le_bytes().to_vec(),
+        };
+        values.iter().flat_map(encode).collect()
+    }
+
+    /// The values of elements that lie one behind the other.
+    pub fn decode(self, bytes: &[u8]) -> Vec<f32> {
+        let decode = |e: &[u8]| match self {
+            KvElem::F16 => f16::from_le_bytes([e[0], e[1]]).to_f32(),
+            KvElem::F32 => f32::from_le_bytes([e[0], e[1], e[2], e[3]]),
+        };
+        bytes.chunks_exact(self.bytes()).map(decode).collect()
+    }
+
     /// Bytes per element.
     pub fn bytes(self) -> usize {
         match self {

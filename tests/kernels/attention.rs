@@ -16,14 +16,9 @@ const SHAPES: [(usize, usize); 8] = [(32, 1), (64, 8), (64, 3), (16, 2), (128, 4
 /// A KV plane of random values: its bytes, and the values as f32.
 fn random_plane(rng: &mut Rng, elem: KvElem, n: usize) -> (Vec<u8>, Vec<f32>) {
     let values: Vec<f32> = (0..n).map(|i| if i % 97 == 0 { 3e-6 } else { normal(rng) }).collect();
-    match elem {
-        KvElem::F32 => (values.iter().flat_map(|v| v.to_le_bytes()).collect(), values),
-        KvElem::F16 => {
-            let halves: Vec<half::f16> = values.iter().map(|v| half::f16::from_f32(*v)).collect();
-            let bytes = halves.iter().flat_map(|h| h.to_le_bytes()).collect();
-            (bytes, halves.iter().map(|h| h.to_f32()).collect())
-        }
-    }
+    let bytes = elem.encode(&values);
+    let rounded = elem.decode(&bytes);
+    (bytes, rounded)
 }
 
 /// Pointers to each plane, and as many behind them as micro-kernels may prefetch from.
@@ -35,7 +30,7 @@ fn list(planes: &[(Vec<u8>, Vec<f32>)]) -> Vec<*const u8> {
 #[test]
 fn scores_and_values_match_the_definition_bit_for_bit() {
     for (level, version) in versions() {
-        for elem in [KvElem::F16, KvElem::F32] {
+        for elem in KvElem::ALL {
             for (head_dim, group) in SHAPES {
                 let scale = 1.0 / (head_dim as f32).sqrt();
                 let ukernels = [

@@ -213,7 +213,7 @@ fn weighted_sums_stay_inside_their_operands() {
 fn attention_tiles_stay_inside_their_operands() {
     let shapes = [(16, 1), (32, 2), (64, 8), (64, 3), (80, 4), (128, 5)];
     let (mut scores, mut values, mut combines) = (Vec::new(), Vec::new(), Vec::new());
-    for elem in [KvElem::F16, KvElem::F32] {
+    for elem in KvElem::ALL {
         for (head_dim, group) in shapes {
             scores.push(MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() });
             values.push(MicroKernel::Value { elem, head_dim, group });

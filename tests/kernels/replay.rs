@@ -157,7 +157,7 @@ fn bf16_gemms_give_the_cpus_bits() {
 
 #[test]
 fn attention_gives_the_cpus_bits() {
-    for elem in [KvElem::F16, KvElem::F32] {
+    for elem in KvElem::ALL {
         for (head_dim, group) in [(16, 1), (64, 8), (64, 3), (80, 5)] {
             replay_on_any_host(
                 &[MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() }],

@@ -30,8 +30,8 @@ pub enum Op {
         /// Elements per head.
         head_dim: usize,
     },
-    /// `f32 -> f16`: the rounding of keys and values that enter the cache.
-    KvCast,
+    /// `f32 -> f16 or f32`: the rounding of keys and values that enter a cache of this element type.
+    KvCast(KvElem),
     /// `q f32, k, v (f32 or f16); [sinks] -> f32`: appends k and v to the layer's cache, then attends.
     Attention(Attention),
     /// `logits f32 [T, experts] -> routing`.
@@ -187,7 +187,7 @@ impl Op {
             Op::QuantizeQ8 => OpKind::QuantizeQ8,
             Op::Bf16Cast => OpKind::Bf16Cast,
             Op::Rope { .. } => OpKind::Rope,
-            Op::KvCast => OpKind::KvCast,
+            Op::KvCast(_) => OpKind::KvCast,
             Op::Attention(_) => OpKind::Attention,
             Op::RouterTopk { .. } => OpKind::RouterTopk,
             Op::ExpertLinear => OpKind::ExpertLinear,

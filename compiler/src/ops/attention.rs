@@ -2,6 +2,7 @@
 
 use super::def::{OpDef, Place, RowCosts, SpecOp};
 use super::form::{Form, Input, Operand, Operands, ensure};
+use super::kv_cast::kv_type;
 use super::sample::Known;
 use crate::fuse::guard::RowKind;
 use crate::fuse::rule::Template;
@@ -88,10 +89,7 @@ impl OpDef for Attention {
         let (q, kv) = (columns(a.heads)?, columns(a.kv_heads)?);
         ensure(a.scale.is_finite(), || format!("scale = {} is not finite", a.scale))?;
         ensure(a.window != Some(0), || "window = 0 sees no key, not even the token's own".into())?;
-        let elem = match a.kv {
-            KvElem::F16 => Type::F16(Rows::Tokens, kv),
-            KvElem::F32 => Type::F32(Rows::Tokens, kv),
-        };
+        let elem = kv_type(a.kv, kv);
         let wanted = [("q", Type::F32(Rows::Tokens, q)), ("k", elem), ("v", elem)];
         for ((name, wanted), found) in wanted.into_iter().zip(on.inputs) {
             ensure(*found == wanted, || format!("{name} is {}, expected {}", found.text(), wanted.text()))?;
@@ -103,10 +101,7 @@ impl OpDef for Attention {
     fn attributes(&self, op: &Op) -> String {
         let Attributes { layer, heads, kv_heads, head_dim, scale, window, kv } = attributes(op);
         let window = window.map_or(String::new(), |window| format!(", window={window}"));
-        let kv = match kv {
-            KvElem::F16 => "f16",
-            KvElem::F32 => "f32",
-        };
+        let kv = kv.name();
         format!(
             "(layer={layer}, heads={heads}, kv_heads={kv_heads}, head_dim={head_dim}, scale={scale:?}{window}, kv={kv})"
         )
@@ -130,11 +125,8 @@ impl OpDef for Attention {
         }
         at.expect("kv")?;
         at.expect("=")?;
-        let kv = match at.word()? {
-            "f16" => KvElem::F16,
-            "f32" => KvElem::F32,
-            other => return Err(unknown("KV element type", other)),
-        };
+        let name = at.word()?;
+        let kv = KvElem::from_name(name).ok_or_else(|| unknown("KV element type", name))?;
         Ok(Op::Attention(Attributes { layer, heads, kv_heads, head_dim, scale, window, kv }))
     }
 

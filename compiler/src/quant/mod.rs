@@ -123,7 +123,7 @@ pub fn verify(graph: &Graph, preset: Preset) -> Result<(), GraphError> {
         if !legal {
             return Err(GraphError::new(at(), format!("not an op of preset {}", preset.name())));
         }
-        let kv = if preset == Preset::Exact { KvElem::F32 } else { KvElem::F16 };
+        let kv = kv_elem(preset);
         if matches!(&node.op, Op::Attention(attention) if attention.kv != kv) {
             return Err(GraphError::new(
                 at(),
@@ -160,6 +160,14 @@ fn verify_format(
     }
     let message = format!("is {}, preset {} has {}", tensor.format.name(), preset.name(), expected.name());
     Err(GraphError::new(format!("@{}", tensor.name), message))
+}
+
+/// The element type of the KV cache in a preset.
+fn kv_elem(preset: Preset) -> KvElem {
+    match preset {
+        Preset::Exact => KvElem::F32,
+        Preset::Faithful | Preset::Bf16 | Preset::Fast => KvElem::F16,
+    }
 }
 
 /// Whether a linear's only use is to route.
@@ -264,10 +272,15 @@ impl<'g> Quantiser<'g> {
             Op::ExpertLinear => Op::QuantExpertLinear,
             Op::Attention(attention) => {
                 for (input, what) in inputs[1..].iter_mut().zip(["k", "v"]) {
-                    *input = self.builder.node(&format!("{name}.{what}_cast"), Op::KvCast, &[*input], &[])?;
+                    *input = self.builder.node(
+                        &format!("{name}.{what}_cast"),
+                        Op::KvCast(kv_elem(self.preset)),
+                        &[*input],
+                        &[],
+                    )?;
                 }
                 let mut attention = attention.clone();
-                attention.kv = KvElem::F16;
+                attention.kv = kv_elem(self.preset);
                 Op::Attention(attention)
             }
             other => other.clone(),

@@ -200,7 +200,7 @@ mod tests {
             ukernels.push(MicroKernel::GemmBf16(Shape { tiles, groups, stride: 256, gap: 128 }));
         }
         ukernels.extend([MicroKernel::DecodeBf16, MicroKernel::TilesOn, MicroKernel::TilesOff]);
-        for elem in [KvElem::F16, KvElem::F32] {
+        for elem in KvElem::ALL {
             for (head_dim, group) in (1..=9).flat_map(|group| [(8, group), (80, group), (128, group)]) {
                 ukernels.push(MicroKernel::Score { elem, head_dim, group, scale: 0 });
                 ukernels.push(MicroKernel::Value { elem, head_dim, group });

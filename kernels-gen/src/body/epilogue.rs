@@ -302,10 +302,10 @@ fn one_step(
             let out = columns(e, out, 2);
             bf16::emit(e, results, out, unit);
         }
-        Epilogue::KvCast { out } => {
+        Epilogue::KvCast { elem, out } => {
             let out = cx.row(e, *out, out_row);
-            let out = columns(e, out, 2);
-            kv::cast(e, results, out, unit);
+            let out = columns(e, out, elem.bytes());
+            kv::cast(e, results, out, unit, *elem);
         }
         Epilogue::KvWrite { pool, plane, kind, geometry } => {
             let slot = cx.kv_slot(e, *pool, *kind, geometry, row);

@@ -83,11 +83,12 @@ impl Checker<'_> {
                 self.is(*out, RowType::Bf16(n))?;
                 self.access(*out, rows, Access::Write)
             }
-            Epilogue::KvCast { out } => {
-                self.is(*out, RowType::F16(n))?;
+            Epilogue::KvCast { elem, out } => {
+                let row = RowType::kv(*elem, n);
+                self.is(*out, row)?;
                 // The last unit's padding is stored too.
-                let stored = n.next_multiple_of(unit) * 2;
-                let stride = RowType::F16(n).stride();
+                let stored = n.next_multiple_of(unit) * elem.bytes();
+                let stride = row.stride();
                 self.ensure(stored <= stride, || format!("{stored} bytes of a row, which has {stride}"))?;
                 self.access(*out, rows, Access::Write)
             }

@@ -6,7 +6,7 @@ use crate::kernel::{Body, Home, RowOp, RowType, ValId};
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::contract::Need;
 use kernmill_plan::format::{BLOCK, TILE_ROWS, f32_row_stride};
-use kernmill_plan::kv::{KvElem, KvGeometry, LayerKind};
+use kernmill_plan::kv::{KvGeometry, LayerKind};
 use kernmill_plan::limit;
 
 /// Floats that the loops over a row take at a time.
@@ -93,16 +93,15 @@ impl Checker<'_> {
                 self.multiple(n, *head_dim)?;
                 self.through(*x, *out, RowType::F32(n), rows)
             }
-            RowOp::KvCast { x, out } => {
+            RowOp::KvCast { x, elem, out } => {
                 let n = self.f32(*x)?;
                 self.multiple(n, VECTOR)?;
-                self.through(*x, *out, RowType::F16(n), rows)
+                self.through(*x, *out, RowType::kv(*elem, n), rows)
             }
             RowOp::KvStore { x, pool, plane: _, kind, geometry } => {
                 self.rows_are(rows, Rows::Tokens)?;
                 let n = geometry.kv_heads.saturating_mul(geometry.head_dim);
-                let row = if geometry.elem == KvElem::F16 { RowType::F16(n) } else { RowType::F32(n) };
-                self.is(*x, row)?;
+                self.is(*x, RowType::kv(geometry.elem, n))?;
                 self.access(*x, rows, Access::Read)?;
                 self.kv_write(*pool, *kind, *geometry)
             }

@@ -19,7 +19,7 @@ pub fn emit(e: &mut Emit, x: Value, out: Value, n: usize) {
 }
 
 /// The bits of each lane's bf16, as i32x4.
-fn rounded(e: &mut Emit, x: Value) -> Value {
+pub(super) fn rounded(e: &mut Emit, x: Value) -> Value {
     let bits = e.cast(I32X4, x);
     let magnitude = e.splat_i32(0x7fff_ffff);
     let magnitude = e.b.ins().band(bits, magnitude);

@@ -3,18 +3,45 @@
 use crate::cx::KvSlot;
 use crate::emit::{Emit, LANES, MEM};
 use crate::kernel::KvPlane;
-use cranelift_codegen::ir::types::{F32, F32X4, I16, I32, I64};
+use cranelift_codegen::ir::types::{F32X4, I16, I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem, KvGeometry};
 
-/// f32 `[n]` to f16 `[n]`, n a multiple of 4.
-pub fn cast(e: &mut Emit, x: Value, out: Value, n: usize) {
+/// f32 `[n]` to `elem` `[n]`, n a multiple of 4.
+pub fn cast(e: &mut Emit, x: Value, out: Value, n: usize, elem: KvElem) {
     e.for_count(n / LANES, |e, i| {
-        let (x, out) = (e.at(x, i, LANES * 4), e.at(out, i, LANES * 2));
+        let (x, out) = (e.at(x, i, LANES * 4), e.at(out, i, LANES * elem.bytes()));
         let value = e.load(F32X4, x, 0);
-        let half = e.f32_to_f16(value);
-        e.store_u16x4(half, out, 0);
+        store(e, value, out, elem);
     });
+}
+
+/// Rounds four elements and stores them beside each other.
+fn store(e: &mut Emit, value: Value, out: Value, elem: KvElem) {
+    match elem {
+        KvElem::F32 => e.store(value, out, 0),
+        KvElem::F16 => {
+            let half = e.f32_to_f16(value);
+            e.store_u16x4(half, out, 0);
+        }
+    }
+}
+
+/// Rounds four elements and stores them `stride` bytes apart.
+fn scatter(e: &mut Emit, value: Value, out: Value, stride: usize, elem: KvElem) {
+    let rounded = match elem {
+        KvElem::F32 => value,
+        KvElem::F16 => e.f32_to_f16(value),
+    };
+    for lane in 0..LANES {
+        let scalar = e.b.ins().extractlane(rounded, lane as u8);
+        match elem {
+            KvElem::F32 => e.store(scalar, out, lane * stride),
+            KvElem::F16 => {
+                e.b.ins().istore16(MEM, scalar, out, (lane * stride) as i32);
+            }
+        }
+    }
 }
 
 /// Copies a row of all heads, already in the cache's element type, into the cache.
@@ -26,7 +53,7 @@ pub fn store_row(e: &mut Emit, x: Value, slot: KvSlot, plane: KvPlane, geometry:
         e.for_count(geometry.head_dim, |e, d| {
             let source = e.at(source, d, elem);
             let target = e.at(target, d, element_stride(plane, geometry));
-            let ty = if geometry.elem == KvElem::F16 { I16 } else { I32 };
+            let ty = if elem == 2 { I16 } else { I32 };
             let value = e.load(ty, source, 0);
             e.store(value, target, 0);
         });
@@ -41,26 +68,9 @@ pub fn write_head(e: &mut Emit, x: Value, slot: KvSlot, head: Value, plane: KvPl
         let source = e.at(x, i, LANES * 4);
         let target = e.at(target, i, LANES * stride);
         let value = e.load(F32X4, source, 0);
-        match (geometry.elem, plane) {
-            (KvElem::F32, KvPlane::V) => e.store(value, target, 0),
-            (KvElem::F32, KvPlane::K) => {
-                for lane in 0..LANES {
-                    let scalar = e.b.ins().extractlane(value, lane as u8);
-                    debug_assert_eq!(e.b.func.dfg.value_type(scalar), F32);
-                    e.store(scalar, target, lane * stride);
-                }
-            }
-            (KvElem::F16, KvPlane::V) => {
-                let half = e.f32_to_f16(value);
-                e.store_u16x4(half, target, 0);
-            }
-            (KvElem::F16, KvPlane::K) => {
-                let half = e.f32_to_f16(value);
-                for lane in 0..LANES {
-                    let scalar = e.b.ins().extractlane(half, lane as u8);
-                    e.b.ins().istore16(MEM, scalar, target, (lane * stride) as i32);
-                }
-            }
+        match plane {
+            KvPlane::V => store(e, value, target, geometry.elem),
+            KvPlane::K => scatter(e, value, target, stride, geometry.elem),
         }
     });
 }

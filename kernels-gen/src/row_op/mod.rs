@@ -72,9 +72,9 @@ pub fn emit(e: &mut Emit, cx: &Cx, row_op: &RowOp, row: Value) {
                 rope::emit(e, source, table, target, *head_dim);
             });
         }
-        RowOp::KvCast { x, out } => {
+        RowOp::KvCast { x, elem, out } => {
             let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
-            kv::cast(e, source, target, cx.len(*x));
+            kv::cast(e, source, target, cx.len(*x), *elem);
         }
         RowOp::KvStore { x, pool, plane, kind, geometry } => {
             let source = cx.row(e, *x, row);

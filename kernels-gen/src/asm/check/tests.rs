@@ -63,7 +63,7 @@ fn every_wide_version_passes_in_every_shape() {
         ukernels.extend((1..=6).map(|tokens| MicroKernel::GemmQ8 { weights, tiles, tokens }));
     }
     ukernels.extend((1..=6).map(|tokens| MicroKernel::GemmDecode(Overlap { tokens, stride: 128, gap: 64 })));
-    for elem in [KvElem::F16, KvElem::F32] {
+    for elem in KvElem::ALL {
         for (head_dim, group) in [(16, 1), (64, 8), (64, 3), (128, 5), (80, 4)] {
             ukernels.push(MicroKernel::Score { elem, head_dim, group, scale: 0x3f00_0000 });
             ukernels.push(MicroKernel::Value { elem, head_dim, group });

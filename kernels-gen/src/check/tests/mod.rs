@@ -10,6 +10,7 @@ use crate::kernel::{
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::contract::Need;
 use kernmill_plan::format::WeightFormat;
+use kernmill_plan::kv::KvElem;
 use samples::*;
 
 mod samples;
@@ -308,7 +309,12 @@ fn epilogues_and_row_ops_work_on_what_is_there() {
             "a multiple of 32",
         ),
         (RowType::F32(48), RowType::F32(48), RowOp::Rope { x, table: 2, head_dim: 12, out }, "heads of 12"),
-        (RowType::F32(6), RowType::F16(6), RowOp::KvCast { x, out }, "6 columns, expected a multiple of 4"),
+        (
+            RowType::F32(6),
+            RowType::F16(6),
+            RowOp::KvCast { x, elem: KvElem::F16, out },
+            "6 columns, expected a multiple of 4",
+        ),
         (RowType::F32(8), RowType::Routing(9), RowOp::TopK { x, experts: 8, k: 9, out }, "the best 9 of 8"),
         (RowType::F32(8), RowType::Routing(2), RowOp::TopK { x, experts: 9, k: 2, out }, "value 0 is F32(8)"),
         (
