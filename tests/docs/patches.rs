@@ -6,10 +6,11 @@ use std::fs;
 use std::process::Command;
 
 /// A document's patch, and how many files it may touch.
-const PATCHES: [(&str, usize); 3] = [
+const PATCHES: [(&str, usize); 4] = [
     ("docs/dev/adding-a-weight-format.patch", 8),
     ("docs/dev/adding-a-cpu-level.patch", 3),
     ("docs/dev/adding-an-op.patch", 6),
+    ("docs/dev/adding-a-kv-format.patch", 8),
 ];
 
 /// Files that a patch changes or makes.
