@@ -70,7 +70,8 @@ pub const MAGIC: f32 = 12_582_912.0;
 /// What a gemm micro-kernel may rely on of decoded weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Decoded {
-    /// Bytes 0..=255.
+    /// Bytes 1..=255: integers in [-127, 127] with 128 added. A version may flip the upper bit of each, and has
+    /// signed weights.
     U8,
     /// Bytes 0..=24.
     U8Max24,
@@ -108,8 +109,14 @@ impl DotStep {
     }
 
     /// What decoded tiles of a format are.
+    ///
+    /// # Panics
+    /// When the format decodes to bytes above 24 that are not integers with 128 added: no micro-kernel
+    /// multiplies such bytes.
     pub fn decoded(self, format: WeightFormat) -> Decoded {
-        let small = decode_of(format).largest() <= 24;
+        let decode = decode_of(format);
+        let small = decode.largest() <= 24;
+        assert!(small || decode.bias() == 128, "{format:?}: bytes above 24 need a bias of 128");
         match (self, small, format.descriptor().scale) {
             (DotStep::K4, true, Scale::E8M0) => Decoded::U8Max24Pow2,
             (DotStep::K4, true, Scale::F16 | Scale::None) => Decoded::U8Max24,
