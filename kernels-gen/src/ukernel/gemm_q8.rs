@@ -70,8 +70,8 @@ pub const MAGIC: f32 = 12_582_912.0;
 /// What a gemm micro-kernel may rely on of decoded weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Decoded {
-    /// Bytes 1..=255: integers in [-127, 127] with 128 added. A version may flip the upper bit of each, and has
-    /// signed weights.
+    /// Bytes 1..=255: integers in [-127, 127] with 128 added. A version may flip the upper bit of each, and
+    /// has signed weights.
     U8,
     /// Bytes 0..=24.
     U8Max24,
