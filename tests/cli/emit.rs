@@ -89,6 +89,12 @@ fn hashes_are_of_the_programs_code() {
         kernmill(&[&usual[..], more].concat()).text()
     };
     let json: Value = serde_json::from_str(&hashes(&["--json"])).unwrap();
+    // Another schema would need another reader there.
+    let reader = include_str!("../../tools/compare-code");
+    assert!(
+        reader.contains(&format!("SCHEMA = {}", json["schema"])),
+        "tools/compare-code reads another schema"
+    );
     let json = json["targets"].as_array().unwrap();
     assert_eq!(json.len(), 2);
     let text = hashes(&[]);
