@@ -61,11 +61,11 @@ pub enum Opened {
 pub struct OpenedSource {
     /// The model's files.
     pub model: SourceModel,
-    /// The level that it is compiled for, which this CPU can run.
+    /// Level that the model is compiled for, which this CPU can run.
     pub level: Level,
-    /// Where its plan is to be kept.
+    /// Where the model's plan is to be kept.
     kept: Option<PathBuf>,
-    /// Its tokenizer, once it was asked for.
+    /// Tokenizer of the model, once it was asked for.
     tokenizer: Option<TokenizerHandle>,
 }
 

@@ -29,7 +29,7 @@ pub enum Target {
     /// The best level that this CPU can run.
     #[default]
     Native,
-    /// This level.
+    /// The given level.
     Level(Level),
 }
 

@@ -75,7 +75,7 @@ impl PlanModel {
         self.image.program()
     }
 
-    /// Its image, with its tokenizer if [`PlanModel::tokenizer`] was asked for it.
+    /// Image of the plan, with its tokenizer if [`PlanModel::tokenizer`] was asked for it.
     pub(crate) fn image(&self) -> &PlanImage {
         &self.image
     }

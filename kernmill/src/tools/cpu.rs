@@ -85,7 +85,7 @@ pub fn text(reached: &[Measured]) -> String {
     text
 }
 
-/// The same as JSON: one object.
+/// Targets, features, cores and memory, and what was measured, as one JSON object.
 pub fn json(reached: &[Measured]) -> Value {
     let levels: Vec<_> = Level::ALL
         .into_iter()

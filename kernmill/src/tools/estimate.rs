@@ -152,7 +152,7 @@ impl Estimate {
         Some(self.bandwidth? / self.decode_bytes as f64)
     }
 
-    /// As lines of text.
+    /// The estimate as lines of text.
     pub fn text(&self) -> String {
         let gb = |bytes: u64| bytes as f64 / 1e9;
         let mut text = format!("plan: {} bytes\n", self.plan_bytes);
@@ -186,7 +186,7 @@ impl Estimate {
         text
     }
 
-    /// As JSON: one object.
+    /// The estimate as one JSON object.
     pub fn json(&self) -> Value {
         let section = |section: &Section| json!({ "section": section.kind, "level": section.level, "bytes": section.bytes });
         let memory = &self.memory;

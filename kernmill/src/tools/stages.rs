@@ -58,7 +58,7 @@ impl Stage {
         Stage::Obj,
     ];
 
-    /// Its name on the command line.
+    /// Name of the stage on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Spec => "spec",
@@ -116,10 +116,10 @@ impl Stage {
 pub struct Stages<'a> {
     /// Text of the spec.
     pub spec: &'a str,
-    /// Its graph.
+    /// Graph of the spec.
     pub graph: &'a Graph,
-    /// Everything after it, for each target; the last is shown, of hashes all are. Without any there are the
-    /// first two stages only.
+    /// Everything after the graph, for each target; the last is shown, of hashes all are. Without any there
+    /// are the first two stages only.
     pub compiled: &'a [Compiled],
 }
 

@@ -33,7 +33,7 @@ impl TensorList {
         Ok(TensorList { preset, graph, layout, choices, decode_bytes })
     }
 
-    /// As a table.
+    /// The tensors as a table.
     pub fn text(&self) -> String {
         let graph = &self.graph;
         let mut text = String::new();
@@ -75,7 +75,7 @@ impl TensorList {
         text
     }
 
-    /// As JSON: one object.
+    /// The tensors as one JSON object.
     pub fn json(&self) -> Value {
         let graph = &self.graph;
         let tensor = |(id, tensor): (TensorId, &Tensor)| {

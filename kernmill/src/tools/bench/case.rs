@@ -47,11 +47,11 @@ pub struct How<'a> {
 pub struct Outcome {
     /// What was measured.
     pub case: Case,
-    /// Of each run.
+    /// Seconds of each run.
     pub seconds: Vec<f64>,
-    /// Of each run, page faults that waited for a disk.
+    /// Page faults of each run that waited for a disk.
     pub major_faults: Vec<u64>,
-    /// Of all runs.
+    /// What the executor metered in all runs together.
     pub profile: Profile,
 }
 

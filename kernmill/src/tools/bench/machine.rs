@@ -96,13 +96,13 @@ pub fn buffer(bytes: u64) -> Result<Arc<WeightRegion>> {
 /// Sizes of caches in bytes, as far as the system tells; 0 where it does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caches {
-    /// Of each core's own second level.
+    /// Bytes of each core's own second level.
     pub core: u64,
-    /// Of the last level.
+    /// Bytes of the last level.
     pub last: u64,
 }
 
-/// This machine's caches.
+/// Sizes of this machine's caches.
 pub fn caches() -> Caches {
     let size = |index: usize| {
         let file = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");

@@ -55,7 +55,7 @@ impl<'a> Report<'a> {
         Report { loaded, adapters, machine, results, huge, peak_resident: machine.peak_resident() }
     }
 
-    /// As JSON: one object.
+    /// The report as one JSON object.
     pub fn json(&self) -> Value {
         let (model, machine) = (self.loaded.engine.model(), self.machine);
         let giga = |values: &[f64]| values.iter().map(|value| value / 1e9).collect::<Vec<f64>>();
@@ -96,7 +96,7 @@ impl<'a> Report<'a> {
         })
     }
 
-    /// As tables.
+    /// The report as tables.
     pub fn text(&self) -> String {
         let (model, machine) = (self.loaded.engine.model(), self.machine);
         let mut text = format!(

@@ -20,7 +20,7 @@ const MEMORY: u64 = 6 << 30;
 pub struct Checker<'a> {
     /// The specs.
     pub specs: &'a [FusedSpec],
-    /// They and the built-in ones.
+    /// The checked specs and the built-in ones.
     pub set: &'a FusedSet,
     /// The model that costs are of and whose near misses are told, and its preset; otherwise costs are of a
     /// random model.

@@ -10,16 +10,16 @@ use kernmill_compiler::select::cost::Model;
 use kernmill_plan::target::Level;
 use serde::{Deserialize, Serialize};
 
-/// Without and with the spec.
+/// What a model takes without a fused-op spec and with it.
 #[derive(Serialize, Deserialize)]
 pub struct Costs {
-    /// The model.
+    /// Name of the model.
     pub model: String,
-    /// Its preset.
+    /// Preset of the model.
     pub preset: String,
-    /// Without it.
+    /// Costs without the spec.
     pub before: Cost,
-    /// With it.
+    /// Costs with the spec.
     pub after: Cost,
 }
 
@@ -30,21 +30,21 @@ pub struct Cost {
     pub barriers: usize,
     /// Bytes of intermediate values that are written per token.
     pub bytes: usize,
-    /// By the cost model, a batch of one token, attention excepted.
+    /// Microseconds of a batch of one token by the cost model, attention excepted.
     pub microseconds_1: f64,
-    /// The same of 512 tokens.
+    /// Microseconds of a batch of 512 tokens by the cost model, attention excepted.
     pub microseconds_512: f64,
-    /// Measured, a batch of one token by one worker: the median of several. `None` for a model that is too
-    /// large for that.
+    /// Microseconds of a batch of one token, measured with one worker: the median of several. `None` for a
+    /// model that is too large for that.
     pub measured_1: Option<f64>,
-    /// The same of 512 tokens.
+    /// Microseconds of a batch of 512 tokens, measured as `measured_1` is.
     pub measured_512: Option<f64>,
 }
 
 const CHUNK: usize = 512;
 
 impl Costs {
-    /// Of the spec called `name`; nothing when the model does not compile.
+    /// Costs of the spec called `name`; `None` when the model does not compile.
     pub fn of(name: &str, graph: &Graph, preset: Preset, set: &FusedSet, level: Level) -> Option<Costs> {
         let without = set.clone().without(name).ok()?;
         // What is there for adapters alone runs only with one: it counts where the spec is about nothing

@@ -88,9 +88,10 @@ type Adapter = [Option<LoraTargetAdapter>];
 /// Batches that the tokens of a run are cut into (the last size repeats): one row, several rows and an odd
 /// rest, all.
 const PIECES: [&[usize]; 3] = [&[1], &[7, 9, 3], &[TOKENS]];
-/// The same where all tokens have an adapter: kernels for few and for many rows.
+/// Batches that the tokens of a run are cut into where all have an adapter: kernels for few and for many
+/// rows.
 const ADAPTED_PIECES: [&[usize]; 1] = [&[7, 9, 3]];
-/// The same between pages that fault.
+/// Sizes of the batches that run between pages that fault.
 const GUARDED_PIECES: [usize; 4] = [1, 2, 9, 17];
 /// Ranks at random LoRA targets: padded, and of more than a tile.
 const RANKS: [usize; 2] = [3, 20];

@@ -16,11 +16,11 @@ pub struct Report {
 /// A spec.
 #[derive(Serialize)]
 pub struct SpecReport {
-    /// Its name.
+    /// Name of the spec.
     pub name: String,
-    /// Its doc line.
+    /// Doc line of the spec.
     pub doc: String,
-    /// Its file.
+    /// File of the spec.
     pub file: String,
     /// Whether it has a rule.
     pub fuses: bool,

@@ -37,7 +37,7 @@ pub struct Request {
 /// What came out.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Reply {
-    /// Of the comparisons.
+    /// What the comparisons gave.
     pub outcome: Outcome,
     /// What the spec saves, if that was asked for.
     pub costs: Option<Costs>,
