@@ -5,7 +5,7 @@
 pub enum ErrorKind {
     /// The input is wrong: the message says what and where.
     BadInput,
-    /// This host or engine cannot do it: the message says what would be needed.
+    /// This host or engine cannot do what was asked: the message says what would be needed.
     Unsupported,
     /// A fault of kernmill: the message asks for a report.
     Bug,

@@ -31,7 +31,7 @@ pub struct GenerateParams {
 /// Why generation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// As many tokens as asked for.
+    /// There are as many tokens as were asked for.
     MaxTokens,
     /// The context is full.
     Context,

@@ -82,7 +82,7 @@ impl PlanImage {
         PlanImage::sealed(program, weights)
     }
 
-    /// The same inside the runtime, whose callers have the reason.
+    /// Makes an image inside the runtime, whose callers have the reason to trust the program.
     pub(crate) fn sealed(program: Program, weights: Arc<WeightRegion>) -> PlanImage {
         PlanImage { program, code_hash: None, weights, tokenizer: None, chat_template: None }
     }

@@ -42,11 +42,11 @@ impl AddAssign for Work {
 pub struct Profile {
     /// Batches run.
     pub runs: u64,
-    /// Their tokens.
+    /// Tokens of all batches.
     pub tokens: u64,
-    /// Their work.
+    /// Work of all batches.
     pub total: Work,
-    /// By kind of step, in order of appearance; empty unless [`Detail::Steps`].
+    /// What each kind of step took, in order of appearance; empty unless [`Detail::Steps`].
     pub steps: Vec<StepProfile>,
 }
 
@@ -61,7 +61,7 @@ pub struct StepProfile {
     pub seconds: f64,
     /// By worker, inside the kernels.
     pub busy: Vec<f64>,
-    /// Their work.
+    /// Work of all these steps.
     pub work: Work,
 }
 

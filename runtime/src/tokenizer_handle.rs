@@ -24,7 +24,8 @@ impl TokenizerHandle {
         TokenizerHandle::start_on(thread::Builder::new(), read)
     }
 
-    /// As [`TokenizerHandle::start`]. If the system makes no thread, it is read when it is asked for.
+    /// Starts reading on a thread that `builder` makes. If the system makes no thread, the tokenizer is read
+    /// when it is asked for.
     fn start_on(builder: thread::Builder, read: impl FnOnce() -> Read + Send + 'static) -> TokenizerHandle {
         let gone = || TokenizerError::Parse { message: "the reading thread panicked".to_owned() };
         let read = Arc::new(Mutex::new(Some(read)));

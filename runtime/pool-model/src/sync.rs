@@ -59,8 +59,8 @@ loom::lazy_static! {
     static ref SLEEPERS: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
 }
 
-/// As the kernel does: compares and goes to sleep in one step, as seen by those who wake. Sleepers on other
-/// words may be woken too, which a futex allows.
+/// Waits as the kernel does: compares and goes to sleep in one step, as seen by those who wake. Sleepers on
+/// other words may be woken too, which a futex allows.
 pub(super) fn futex_wait(word: &AtomicU32, expected: u32) {
     let table = SLEEPERS.0.lock().expect("no panic holds it");
     if word.load(Ordering::SeqCst) == expected {

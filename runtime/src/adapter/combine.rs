@@ -58,7 +58,7 @@ impl FromPacked {
         Ok(FromPacked { adapters, parts, shapes })
     }
 
-    /// Those that have something at a LoRA target.
+    /// Adapters that have something at a LoRA target, with their weights.
     fn at(&self, lora_target: usize) -> impl Iterator<Item = &(Arc<Adapter>, f32)> {
         self.parts.iter().filter(move |(adapter, _)| adapter.packed.layouts()[lora_target].is_some())
     }

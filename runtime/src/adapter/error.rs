@@ -7,7 +7,7 @@ use kernmill_os::region::RegionError;
 /// Why an adapter cannot be read, packed or used.
 #[derive(Debug, thiserror::Error)]
 pub enum AdapterError {
-    /// Its files cannot be read, or do not fit the model.
+    /// The adapter's files cannot be read, or do not fit the model.
     #[error(transparent)]
     Read(#[from] PeftError),
     /// The plan's kernels have no place for adapters.
@@ -25,7 +25,7 @@ pub enum AdapterError {
     /// There is not enough memory.
     #[error("the adapter takes {needed} bytes of memory, {available} are available")]
     Memory {
-        /// Its bytes.
+        /// Bytes that the adapter takes.
         needed: u64,
         /// What the system and its control groups leave.
         available: u64,
@@ -43,7 +43,7 @@ pub enum AdapterError {
     Budget {
         /// What there is no room for.
         what: String,
-        /// Its bytes.
+        /// Bytes that are needed.
         needed: u64,
         /// Bytes that all adapters may take.
         budget: u64,

@@ -34,7 +34,7 @@ pub(super) trait Factors: Send {
     fn magnitude(&self, lora_target: usize) -> Result<Option<Vec<f32>>, AdapterError>;
 }
 
-/// Those of a PEFT directory, every scale times `scale`.
+/// Factors of a PEFT directory, every scale times `scale`.
 pub(super) struct FromPeft {
     adapters: Arc<Adapters>,
     adapter: PeftAdapter,

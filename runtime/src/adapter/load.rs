@@ -27,7 +27,7 @@ pub struct AdapterLoader {
     weights: Option<Arc<WeightRegion>>,
     /// The model's name, for messages.
     model: String,
-    /// Of the store that the adapters are for.
+    /// Room of the store that the adapters are for.
     room: Option<Arc<Room>>,
 }
 
@@ -48,10 +48,10 @@ pub struct Loading {
     memory: RegionMut,
     scales: Vec<Vec<f32>>,
     magnitudes: Vec<Option<Vec<f32>>>,
-    /// Of a combination: what it is made of, with weights.
+    /// What a combination is made of, with weights; empty for an adapter from files.
     pub(super) parts: Vec<(Weak<Adapter>, f32)>,
     notes: Vec<String>,
-    /// Its place in the store's budget.
+    /// Place of the adapter in the store's budget.
     room: Option<Reservation>,
     /// The work, in order.
     pub(super) pieces: Vec<Piece>,
@@ -62,9 +62,9 @@ pub struct Loading {
 /// What the lengths of a LoRA target's rows are computed with.
 struct DoraLoraTarget {
     lora_target: usize,
-    /// As packed, in the order of [`quads`].
+    /// Factors A as packed, in the order of [`quads`].
     a: Vec<Quad>,
-    /// In the checkpoint's order.
+    /// Magnitudes of DoRA in the checkpoint's order.
     magnitude: Vec<f32>,
     factors: Vec<f32>,
     columns: Vec<Column>,
@@ -81,7 +81,7 @@ impl AdapterLoader {
         AdapterLoader { adapters, weights: None, model, room: None }
     }
 
-    /// The same for adapters of a store, whose room they must find from the first on.
+    /// This loader for adapters of a store, whose room they must find from the first on.
     pub(super) fn within(self, room: Arc<Room>) -> AdapterLoader {
         AdapterLoader { room: Some(room), ..self }
     }
@@ -101,7 +101,8 @@ impl AdapterLoader {
         self.start(PeftAdapter::open(directory, &self.adapters, &self.model)?, scale)
     }
 
-    /// The same from the bytes of both files; `name` stands for the directory in messages.
+    /// Opens an adapter from the bytes of its config and its tensors' file; `name` stands for the directory
+    /// in messages. Otherwise as [`AdapterLoader::open`].
     ///
     /// # Errors
     /// As [`AdapterLoader::open`].
@@ -193,9 +194,9 @@ impl Loading {
         Ok(all.expect("nothing stops it"))
     }
 
-    /// As [`Loading::run`], as long as `go_on` says so, which is asked before every piece of the work: a
-    /// fraction of a millisecond, or a few where the system has to find memory. `None` when it says no; then
-    /// nothing is left of the work.
+    /// Works as [`Loading::run`] does, as long as `go_on` says so, which is asked before every piece of the
+    /// work: a fraction of a millisecond, or a few where the system has to find memory. `None` when it says
+    /// no; then nothing is left of the work.
     ///
     /// # Errors
     /// As [`Loading::run`].

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 pub struct PackedAdapter {
     pub(super) layouts: Vec<Option<LoraTargetLayout>>,
     pub(super) memory: Arc<WeightRegion>,
-    /// Its place in a store's budget, from when it began to be loaded until the store has it.
+    /// Place of the adapter in a store's budget, from when it began to be loaded until the store has it.
     pub(super) room: Mutex<Option<Reservation>>,
 }
 
@@ -26,13 +26,13 @@ pub struct Adapter {
     pub(super) scales: Vec<Vec<f32>>,
     /// By LoRA target, DoRA's magnitudes, rows in the checkpoint's order.
     pub(super) magnitudes: Vec<Option<Vec<f32>>>,
-    /// Of a combination: what it was made of, with weights.
+    /// What a combination was made of, with weights; empty for an adapter from files.
     pub(super) parts: Vec<(Weak<Adapter>, f32)>,
     pub(super) notes: Vec<String>,
 }
 
 impl Adapter {
-    /// Its packed form.
+    /// Packed form of the adapter.
     pub fn packed(&self) -> &Arc<PackedAdapter> {
         &self.packed
     }
@@ -95,13 +95,13 @@ impl PackedAdapter {
         PackedAdapter { layouts, memory, room: Mutex::new(room) }
     }
 
-    /// Its place in a store's budget, while it has one.
+    /// Place of the adapter in a store's budget, while it has one.
     pub(super) fn room(&self) -> MutexGuard<'_, Option<Reservation>> {
         // Nothing panics while it holds the lock.
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its memory.
+    /// Bytes of the adapter's memory.
     pub(super) fn as_slice(&self) -> &[u8] {
         self.memory.as_slice()
     }
@@ -120,7 +120,7 @@ impl PackedAdapter {
         self.memory.len()
     }
 
-    /// Its layout at each LoRA target.
+    /// Layout of the adapter at each LoRA target; `None` where it has nothing.
     pub fn layouts(&self) -> &[Option<LoraTargetLayout>] {
         &self.layouts
     }

@@ -27,7 +27,7 @@ pub(super) enum Piece {
         lora_target: usize,
         part: PartA,
     },
-    /// The same of B.
+    /// Reads and packs some of B.
     B {
         lora_target: usize,
         part: PartB,
@@ -53,9 +53,9 @@ pub(super) enum Piece {
 pub(super) struct PartA {
     /// 0 for a dense matrix.
     pub(super) experts: Range<usize>,
-    /// They begin with a tile of 16.
+    /// Ranks, which begin with a tile of 16.
     pub(super) ranks: Range<usize>,
-    /// They begin with a multiple of [`RANK_STEP`].
+    /// Columns, which begin with a multiple of [`RANK_STEP`].
     pub(super) columns: Range<usize>,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct PartB {
     pub(super) experts: Range<usize>,
     /// Which of the LoRA target's matrices.
     pub(super) out: usize,
-    /// Its rows; they begin with a tile of 16.
+    /// Rows of that matrix, which begin with a tile of 16.
     pub(super) rows: Range<usize>,
 }
 

@@ -42,7 +42,8 @@ impl Room {
         self.state().check(what, needed, (0, 0))
     }
 
-    /// The same for something that has a reservation of this room already, if `own` is one.
+    /// Error as of [`Room::check`], for something that has a reservation of this room already, if `own` is
+    /// one.
     pub(super) fn check_reserved(
         &self,
         what: &str,

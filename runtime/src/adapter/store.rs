@@ -22,7 +22,7 @@ pub const DEFAULT_BUDGET: u64 = 4 << 30;
 /// One of the adapters of a sequence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdapterUse {
-    /// Its name in the store.
+    /// Name of the adapter in the store.
     pub name: String,
     /// What it adds is multiplied with this.
     pub weight: f32,

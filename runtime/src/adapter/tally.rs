@@ -27,12 +27,12 @@ struct Kept {
 }
 
 impl Tally {
-    /// An adapter is loaded from now on.
+    /// Notes that an adapter is loaded from now on.
     pub(super) fn load(&mut self, adapter: &Arc<PackedAdapter>) {
         self.change(adapter, |kept| kept.loaded = true);
     }
 
-    /// It is not loaded any more.
+    /// Notes that an adapter is not loaded any more.
     pub(super) fn unload(&mut self, adapter: &Arc<PackedAdapter>) {
         self.change(adapter, |kept| kept.loaded = false);
     }

@@ -29,7 +29,8 @@ impl Engine {
         &self.store
     }
 
-    /// The same, to load, replace and drop some; between steps, whatever sequences run.
+    /// Mutable access to the adapter store, to load, replace and drop adapters between steps. Sequences that
+    /// run keep the adapters they started with.
     pub fn adapter_store_mut(&mut self) -> &mut AdapterStore {
         &mut self.store
     }

@@ -15,9 +15,9 @@ pub enum EngineError {
     /// A number of the configuration is out of range.
     #[error("{name} is {found}, expected 1 to {max}")]
     Config {
-        /// Which one.
+        /// Name of the setting.
         name: &'static str,
-        /// Its value.
+        /// Value of the setting.
         found: u32,
         /// Largest legal value.
         max: u32,
@@ -50,7 +50,7 @@ pub enum EngineError {
     /// A prompt that leaves no room.
     #[error("the prompt has {tokens} tokens, the context holds {context}")]
     PromptTooLong {
-        /// Its tokens.
+        /// Tokens of the prompt.
         tokens: usize,
         /// Tokens a sequence may have.
         context: u32,
@@ -92,7 +92,7 @@ pub enum EngineError {
     /// An entry of a step with several cannot be served; the others are not at fault.
     #[error("entry {entry} of the step: {source}")]
     Entry {
-        /// Its index.
+        /// Index of the entry.
         entry: usize,
         /// What is wrong with it.
         source: Box<EngineError>,

@@ -9,7 +9,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Who gets the rows.
+/// Receiver of the rows of logits.
 enum Out<'a> {
     Workers(&'a dyn RowSink),
     Caller(&'a mut dyn FnMut(LogitRow<'_>)),
@@ -52,8 +52,8 @@ impl Engine {
         self.run_all(batch, &mut Out::Workers(rows))
     }
 
-    /// As [`Engine::extend`], but the rows go to the calling thread, in the order of the entries and their
-    /// tokens.
+    /// Does as [`Engine::extend`], but the rows go to the calling thread, in the order of the entries and
+    /// their tokens.
     ///
     /// # Errors
     /// As those of [`Engine::extend`].

@@ -37,7 +37,7 @@ pub enum BatchError {
         what: &'static str,
         /// Row.
         row: usize,
-        /// Its value.
+        /// Value of the entry.
         found: u32,
         /// Exclusive bound.
         limit: u32,

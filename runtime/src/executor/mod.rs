@@ -383,7 +383,7 @@ impl TimedRun<'_> {
 #[derive(Clone, Copy)]
 struct Shared {
     args: *const Args,
-    /// The same without adapters.
+    /// Arguments as `args`, without adapters.
     plain: *const Args,
     scratch: *mut u8,
 }

@@ -23,7 +23,7 @@ pub(super) struct NextStepPrefetch {
     whole: Box<[(u64, u64)]>,
     /// By worker, what it streams from there on.
     streams: Box<[Stream]>,
-    /// Who chooses the expert.
+    /// Routes that tell which experts are read.
     routes: Option<Routes>,
 }
 
@@ -35,7 +35,7 @@ struct Stream {
 }
 
 struct Routes {
-    /// Of the first [`Route`].
+    /// Address of the first [`Route`].
     address: u64,
     top_k: usize,
 }

@@ -2,7 +2,7 @@
 
 use kernmill_plan::format::f32_row_stride;
 
-/// Who gets the rows of logits: their index among the wanted ones, and `[vocab]` values.
+/// Receiver of rows of logits: of their index among the wanted ones, and `[vocab]` values.
 pub(crate) enum RowsTo<'a> {
     /// All workers, each its share; also told which worker it is.
     Workers(&'a WorkersTake<'a>),

@@ -27,7 +27,7 @@ impl Class {
         Class { buffers: class.buffers.iter().map(|buffer| config.filled(buffer.bytes as usize)).collect() }
     }
 
-    /// Nothing is in the buffers any more.
+    /// Forgets what the buffers hold: the pattern is in them again.
     pub fn forget(&mut self) {
         for buffer in &mut self.buffers {
             buffer.allow(Access::Write);

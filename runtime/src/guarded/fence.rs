@@ -14,11 +14,11 @@ pub enum Flush {
 /// What may be done with the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Nothing: every access faults.
+    /// No access: reads and writes fault.
     Nothing,
-    /// It can be read: a write faults.
+    /// Reading: a write faults.
     Read,
-    /// It can be read and written.
+    /// Reading and writing.
     Write,
 }
 
@@ -49,8 +49,8 @@ impl Fenced {
         Fenced::aligned(bytes, 1, flush)
     }
 
-    /// The same at a multiple of `align`, a power of two of at most a page; at the end fewer than `align`
-    /// bytes, which [`Fenced::slack`] has, may come before the inaccessible page.
+    /// So many bytes at a multiple of `align`, a power of two of at most a page; at the end fewer than
+    /// `align` bytes, which [`Fenced::slack`] has, may come before the inaccessible page.
     ///
     /// # Panics
     /// When the system has no memory left.

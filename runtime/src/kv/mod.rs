@@ -88,7 +88,7 @@ pub struct KvShape {
 /// Memory of a KV cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KvBudget {
-    /// As much as all sequences take when each is as long as the context: blocks never run out.
+    /// As much memory as all sequences take when each is as long as the context: blocks never run out.
     #[default]
     WorstCase,
     /// At most so many bytes, shared out among the layers as the worst case would be; and at least one block

@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Why a plan cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// It cannot be opened.
+    /// The plan cannot be opened.
     #[error("{}: {source}", path.display())]
     Open {
         /// The file.
@@ -33,13 +33,13 @@ pub enum PlanError {
         /// The system's answer.
         source: std::io::Error,
     },
-    /// It is a directory, a device or the like.
+    /// The path is that of a directory, a device or the like.
     #[error("{}: not a regular file, expected a plan that `kernmill compile` wrote", path.display())]
     NoFile {
         /// The file.
         path: PathBuf,
     },
-    /// It is no plan, or damaged.
+    /// The file is no plan, or damaged.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
@@ -47,7 +47,7 @@ pub enum PlanError {
         /// What is wrong.
         source: FileError,
     },
-    /// Its machine code is not to be trusted.
+    /// The plan's machine code is not to be trusted.
     #[error(
         "{}: the plan's machine code is not used: {reason}; if you trust it, make it your own (cp, chmod go-w); or else take \
          --regenerate of a kernmill with the compiler, which generates the code anew from the plan's spec",
@@ -106,7 +106,7 @@ impl Plan {
         Ok(Plan { path: path.to_owned(), file: Arc::new(file), distrust })
     }
 
-    /// Its path, as it was opened.
+    /// Path of the plan, as it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -173,7 +173,7 @@ impl Plan {
         self.file.sections().iter().any(|section| section.kind == kernmill_plan::file::Kind::Tokenizer)
     }
 
-    /// Its tokenizer, which a thread of its own begins to read now.
+    /// Tokenizer of the plan, which a thread of its own begins to read now.
     pub fn tokenizer(&self) -> Option<TokenizerHandle> {
         let (file, vocab) = (Arc::clone(&self.file), self.metadata().model.vocab);
         let read = move || {

@@ -11,24 +11,24 @@ use std::io;
 /// A target and whether it runs here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetFit {
-    /// Its level's name.
+    /// Name of the target's level.
     pub name: String,
-    /// Whether it runs.
+    /// Whether the target runs here.
     pub fit: TargetSupport,
 }
 
 /// Whether a target runs here, or why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetSupport {
-    /// It does.
+    /// The target runs here, at this level.
     Runs(Level),
-    /// This CPU lacks features.
+    /// This CPU lacks these features, which the target needs.
     Lacks(Vec<String>),
     /// The system does not permit this process to use AMX tiles; its answer.
     Tiles(String),
-    /// Its kernels are called in another way.
+    /// The target's kernels are called in another way: this is their ABI version.
     Abi(u32),
-    /// This version does not know the level.
+    /// This version of kernmill does not know the target's level.
     Unknown,
 }
 
@@ -68,7 +68,7 @@ fn fit(info: &TargetInfo) -> TargetSupport {
     }
 }
 
-/// Of a target with tiles on a CPU that has them.
+/// Fit of a target with tiles, on a CPU that has them.
 fn fit_of_tiles(level: Level, permission: io::Result<()>) -> TargetSupport {
     match permission {
         Ok(()) => TargetSupport::Runs(level),

@@ -11,9 +11,9 @@ use std::os::unix::fs::MetadataExt;
 pub enum UntrustedReason {
     /// Somebody else owns the file.
     Owner {
-        /// Their user id.
+        /// User id of the owner.
         owner: u32,
-        /// This process's.
+        /// User id of this process.
         user: u32,
     },
     /// The owner is shown as this process's user, but may be anybody.
@@ -23,7 +23,7 @@ pub enum UntrustedReason {
     },
     /// Others than its owner can write the file.
     Writable {
-        /// Its permission bits.
+        /// Permission bits of the file.
         mode: u32,
     },
     /// The file system is mounted `noexec`.
@@ -63,7 +63,7 @@ const OVERFLOW: u32 = 65534;
 #[derive(Clone, Copy, Debug)]
 struct Facts {
     owner: u32,
-    /// Who runs this.
+    /// User id of this process.
     user: u32,
     mode: u32,
     /// Whether the owner's number may stand for any user.

@@ -21,8 +21,8 @@ impl Barrier {
         self.wait_busy(|| false);
     }
 
-    /// As [`Barrier::wait`], and calls `work` again and again while it spins, until that says that there is
-    /// nothing left to do.
+    /// Waits as [`Barrier::wait`] does, and calls `work` again and again while it spins, until that says that
+    /// there is nothing left to do.
     pub(crate) fn wait_busy(&self, work: impl FnMut() -> bool) {
         let generation = self.generation.value();
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.count {

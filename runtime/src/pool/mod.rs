@@ -50,7 +50,7 @@ pub enum PoolError {
         "starting worker {worker}: {source}: the system makes no more threads (ulimit -u, pids.max), ask for fewer"
     )]
     Spawn {
-        /// Its index.
+        /// Index of the worker.
         worker: usize,
         /// The system's answer.
         source: std::io::Error,
@@ -58,7 +58,7 @@ pub enum PoolError {
     /// A thread could not be pinned.
     #[error("pinning worker {worker}: {source}")]
     Pin {
-        /// Its index.
+        /// Index of the worker.
         worker: usize,
         /// The system's answer.
         source: std::io::Error,

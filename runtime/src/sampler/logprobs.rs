@@ -7,11 +7,11 @@ use super::{SamplerError, Scratch, top_k};
 /// Logarithms of the probabilities that a model gives to tokens, to the base e.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Logprobs {
-    /// Of the token that was asked about.
+    /// Logarithm for the token that was asked about.
     pub token: f32,
     /// How many tokens are likelier than it, or as likely with a lower id.
     pub rank: u32,
-    /// The likeliest tokens with theirs, the likeliest first.
+    /// The likeliest tokens with their logarithms, the likeliest first.
     pub top: Vec<(u32, f32)>,
 }
 

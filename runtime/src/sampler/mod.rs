@@ -44,7 +44,7 @@ struct Scratch {
     weights: Vec<[f32; row::BLOCK]>,
     /// Sum of the weights of every block that may be drawn.
     sums: Vec<f32>,
-    /// The same after the next cut.
+    /// Sum of the weights of every block after the next cut.
     narrowed: Vec<f32>,
     /// Block maxima to choose among.
     ordered: Vec<f32>,

@@ -49,7 +49,7 @@ pub enum SamplerError {
     Param {
         /// Parameter.
         name: &'static str,
-        /// Its value.
+        /// Value of the parameter.
         found: String,
         /// What is legal.
         expected: &'static str,

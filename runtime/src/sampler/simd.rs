@@ -240,8 +240,8 @@ fn weigh_body(
 }
 
 pass! {
-    /// As [`weigh`], of the tokens that come before `place` in the order of likelihood. `list` has the
-    /// weights.
+    /// Adds up weights as [`weigh`] does, those of the tokens that come before `place` in the order of
+    /// likelihood. `list` has the weights.
     weigh_before = weigh_before_body(
         row: &Row<'_>, weights: Weights, wanted: Wanted, place: Place, maxima: &[f32], list: &[[f32; BLOCK]],
         sums: &mut Vec<f32>

@@ -67,7 +67,7 @@ const SAME_TEXT: &str = "same_text";
 
 /// A `tokenizer.json` whose components are accepted.
 pub(super) struct Accepted<'a> {
-    /// It, as the library reads it.
+    /// The `tokenizer.json` as the library reads it.
     pub(super) json: Cow<'a, [u8]>,
     /// Texts of ids whose text another id has as well.
     pub(super) same_text: HashMap<u32, String>,

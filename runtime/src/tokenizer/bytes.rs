@@ -128,7 +128,7 @@ impl Utf8 {
         text
     }
 
-    /// As [`Utf8::take`], and what is unfinished is replaced.
+    /// Takes the text as [`Utf8::take`] does, and replaces what is unfinished.
     pub(super) fn finish(&mut self) -> String {
         let mut text = self.take();
         let count = match self.replace {

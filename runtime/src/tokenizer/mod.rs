@@ -58,15 +58,15 @@ pub enum TokenizerError {
         /// Which file, and why.
         message: String,
     },
-    /// It has no tokens.
+    /// The tokenizer has no tokens.
     #[error("the tokenizer has no tokens")]
     Empty,
     /// A text holds a token that the model does not have.
     #[error("the text holds token `{}` (id {id}), but the model's vocabulary has {vocab} tokens", shortened(.token))]
     PastVocabulary {
-        /// Its text.
+        /// Text of the token.
         token: String,
-        /// Its id.
+        /// Id of the token.
         id: u32,
         /// The model's vocabulary size.
         vocab: u32,
@@ -143,8 +143,8 @@ impl Tokenizer {
         self.check(encoding.get_ids().to_vec())
     }
 
-    /// As [`Tokenizer::encode`], for a text of which at most `most` tokens can be used. A text that certainly
-    /// has more is refused by its length, before the work.
+    /// Encodes as [`Tokenizer::encode`] does, a text of which at most `most` tokens can be used. A text that
+    /// certainly has more is refused by its length, before the work.
     ///
     /// # Errors
     /// As [`Tokenizer::encode`], and when the text has more bytes than `most` tokens can stand for.

@@ -21,7 +21,7 @@ impl TextStream {
         TextStream::default()
     }
 
-    /// The same with special tokens as part of the text, as the vocabulary spells them.
+    /// This stream with special tokens as part of the text, as the vocabulary spells them.
     #[must_use]
     pub fn with_special(self) -> TextStream {
         TextStream { shows_special: true, ..self }

@@ -35,7 +35,7 @@ pub(crate) fn image() -> PlanImage {
     PlanImage::sealed(program(), weights.freeze().unwrap())
 }
 
-/// The same with a byte-level tokenizer: token b is byte b, 256 ends the text.
+/// The plan with a byte-level tokenizer: token b is byte b, 256 ends the text.
 pub(crate) fn image_with_tokenizer() -> PlanImage {
     let json = crate::tokenizer::tests::byte_tokenizer_json();
     let read = move || crate::Tokenizer::from_json(&json, VOCAB);
