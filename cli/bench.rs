@@ -51,7 +51,7 @@ pub struct Bench {
     /// Bytes read each time that the memory bandwidth is measured
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size)]
     read: u64,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -27,7 +27,7 @@ pub struct Cpu {
     /// Bytes that --measure reads each time
     #[arg(long, value_name = "SIZE", requires = "measure", default_value = "4G", value_parser = size)]
     read: u64,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -17,9 +17,9 @@ pub struct Explicit {
 
 #[derive(Debug)]
 struct Given {
-    /// Such as `threads`; `MODEL` for the positional argument.
+    /// Name of the option, such as `threads`; `MODEL` for the positional argument.
     name: String,
-    /// Its environment variable, if it came from there.
+    /// Environment variable that gave the value, if one did.
     variable: Option<String>,
 }
 

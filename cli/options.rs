@@ -122,8 +122,8 @@ pub fn size(text: &str) -> std::result::Result<u64, String> {
 
 #[cfg(feature = "compiler")]
 impl CompileArgs {
-    /// The same with a tuning, unless one was given: this CPU's for target native; everybody's for targets
-    /// that were named, whose code does not depend on where it is compiled.
+    /// These options with a tuning, unless one was given: this CPU's for target native; everybody's for
+    /// targets that were named, whose code does not depend on where it is compiled.
     pub fn tuned(mut self, is_native: bool) -> CompileArgs {
         self.tune.get_or_insert_with(|| if is_native { Tuning::native() } else { Tuning::Generic });
         self

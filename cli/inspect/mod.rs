@@ -66,7 +66,7 @@ pub struct Inspect {
     /// Threads; by default one for each physical core that this process may use
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS as i64))]
     threads: Option<u16>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     /// No progress bar on standard error

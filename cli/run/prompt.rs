@@ -31,9 +31,9 @@ pub struct PromptArgs {
 
 /// What is continued.
 pub struct Prompt {
-    /// Its tokens.
+    /// Tokens of the prompt.
     pub ids: Vec<u32>,
-    /// The part of it that is printed before the text.
+    /// The part of the prompt that is printed before the text.
     pub shown: String,
 }
 
