@@ -12,7 +12,7 @@ pub enum CheckpointError {
     Io {
         /// File or directory.
         path: PathBuf,
-        /// Its reason.
+        /// Reason that the system gave.
         source: std::io::Error,
     },
     /// No checkpoint in the directory.
@@ -25,7 +25,7 @@ pub enum CheckpointError {
         /// What there is instead, and what helps; or nothing.
         found: String,
     },
-    /// Nothing at the path.
+    /// There is nothing at the path.
     #[error("{path}: no such file or directory{hint}")]
     NoSuchPath {
         /// Path as given.
@@ -116,9 +116,9 @@ pub enum CheckpointError {
         name: String,
         /// Tensor of the graph.
         logical: String,
-        /// Its dtype.
+        /// Element type of the checkpoint's tensor.
         found: Box<str>,
-        /// What fits.
+        /// Element types that fit.
         expected: Box<str>,
     },
     /// A tensor whose shape is not the one that the model states.
@@ -130,7 +130,7 @@ pub enum CheckpointError {
         name: String,
         /// Tensor of the graph.
         logical: String,
-        /// Its shape.
+        /// Shape of the checkpoint's tensor.
         found: Box<[usize]>,
         /// The shape that fits.
         expected: Box<[usize]>,

@@ -26,13 +26,13 @@ pub enum FileKind {
     Json,
     /// Other text.
     Text,
-    /// Nothing at all.
+    /// A file without any bytes.
     Empty,
     /// Anything else.
     Unknown,
 }
 
-/// As many first bytes as [`FileKind::of`] looks at.
+/// Number of first bytes that [`FileKind::of`] looks at.
 pub const KIND_BYTES: usize = 512;
 
 impl FileKind {

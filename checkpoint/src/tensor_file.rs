@@ -12,7 +12,7 @@ use std::ops::Range;
 /// A tensor as its file's header describes it.
 #[derive(Clone, Debug)]
 pub struct TensorEntry {
-    /// Its name.
+    /// Name of the tensor.
     pub name: String,
     /// Element type and shape.
     pub info: TensorInfo,

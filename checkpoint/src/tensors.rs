@@ -46,7 +46,7 @@ pub(crate) struct FileTensor {
     pub(crate) part: usize,
     pub(crate) dtype: Dtype,
     pub(crate) encoding: Encoding,
-    /// As in [`TensorView`].
+    /// Order of the rows in heads, as [`TensorView`] has it.
     pub(crate) paired: Option<usize>,
     pub(crate) shape: Vec<usize>,
     /// Bytes in the file.
@@ -62,12 +62,12 @@ pub struct TensorView<'a> {
     pub dtype: Dtype,
     /// How the elements are stored.
     pub encoding: Encoding,
-    /// If the rows come in heads of so many, and each head has row `i` of its first half before row `i` of
-    /// its second.
+    /// Rows of a head, if the rows come in heads of so many and each head has row `i` of its first half
+    /// before row `i` of its second.
     pub paired: Option<usize>,
     /// Shape.
     pub shape: &'a [usize],
-    /// Its bytes, little endian, row-major.
+    /// Bytes of the tensor, little endian, row-major.
     pub data: &'a [u8],
     /// File that holds it.
     pub path: &'a Path,

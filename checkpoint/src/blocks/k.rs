@@ -64,7 +64,7 @@ pub(super) fn q4_k(block: &[u8; 144], out: &mut [f32; 256]) {
     }
 }
 
-/// As Q4_K, with 32 bytes of the codes' fifth bits before the nibbles.
+/// A block as of Q4_K, with 32 bytes of the codes' fifth bits before the nibbles.
 pub(super) fn q5_k(block: &[u8; 176], out: &mut [f32; 256]) {
     let (head, fifth, codes) = (&block[..16], &block[16..48], &block[48..]);
     for (group, out) in out.as_chunks_mut::<32>().0.iter_mut().enumerate() {

@@ -19,7 +19,7 @@ use std::fmt;
 pub struct TensorType {
     /// Name by which tools call it, such as `Q4_K`.
     pub name: &'static str,
-    /// Its number in files.
+    /// Number of the type in files.
     pub number: u32,
     /// Elements of a block, neighbours in a row; 1 where elements stand by themselves.
     pub elements: usize,

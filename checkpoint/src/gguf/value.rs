@@ -134,7 +134,7 @@ fn decimal(x: f32) -> f64 {
 /// A tensor as the file describes it.
 #[derive(Clone, Debug)]
 pub struct TensorInfo {
-    /// Its name.
+    /// Name of the tensor.
     pub name: String,
     /// How its elements are stored.
     pub kind: &'static TensorType,

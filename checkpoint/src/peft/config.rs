@@ -12,7 +12,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::path::Path;
 
-/// Its file name.
+/// Name of the file with an adapter's settings.
 pub const CONFIG_FILE: &str = "adapter_config.json";
 
 /// The settings that decide what an adapter computes.

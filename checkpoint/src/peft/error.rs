@@ -10,7 +10,7 @@ pub enum PeftError {
     Io {
         /// File or directory.
         path: PathBuf,
-        /// Its reason.
+        /// Reason that the system gave.
         source: std::io::Error,
     },
     /// A file that does not follow its format, or an adapter that does not fit the model.

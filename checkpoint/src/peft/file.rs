@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Its file name.
+/// Name of the file with an adapter's tensors.
 pub const TENSOR_FILE: &str = "adapter_model.safetensors";
 
 /// A safetensors file of an adapter.
@@ -41,7 +41,7 @@ impl TensorFile {
         TensorFile::read(path, Bytes::File(file), length as usize)
     }
 
-    /// The same of bytes in memory; `path` is for messages.
+    /// Reads a file's bytes from memory; `path` is for messages.
     pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<TensorFile, PeftError> {
         let length = bytes.len();
         TensorFile::read(path, Bytes::Memory(bytes), length)
@@ -65,12 +65,12 @@ impl TensorFile {
         Ok(file)
     }
 
-    /// Its path.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its tensors by name.
+    /// Tensors of the file, in the order of their names.
     pub fn tensors(&self) -> impl Iterator<Item = &TensorEntry> {
         self.tensors.values()
     }

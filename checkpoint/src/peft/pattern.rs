@@ -37,9 +37,9 @@ impl Share {
 /// Which names a setting is about.
 #[derive(Debug)]
 pub(super) enum Pattern {
-    /// Those that end in this text, after a dot or as a whole; a dot in it stands for any character.
+    /// Names that end in this text, after a dot or as a whole; a dot in it stands for any character.
     Plain(String),
-    /// Those that match.
+    /// Names that match the expression.
     Expression(Box<Regex>),
 }
 
@@ -49,12 +49,14 @@ impl Pattern {
         text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
     }
 
-    /// As `re.fullmatch(text, name)` does: `target_modules` and `exclude_modules` given as a string.
+    /// A pattern that matches as `re.fullmatch(text, name)` does: `target_modules` and `exclude_modules`
+    /// given as a string.
     pub(super) fn whole(text: &str, share: Share) -> Result<Pattern, String> {
         Pattern::compile(text, &format!(r"\A(?:{text})\z"), share)
     }
 
-    /// As `re.match(rf"(.*\.)?({text})$", name)` does: keys of `rank_pattern` and `alpha_pattern`.
+    /// A pattern that matches as `re.match(rf"(.*\.)?({text})$", name)` does: keys of `rank_pattern` and
+    /// `alpha_pattern`.
     pub(super) fn suffix(text: &str, share: Share) -> Result<Pattern, String> {
         match Pattern::is_plain(text) {
             true => Ok(Pattern::Plain(text.to_owned())),
@@ -62,13 +64,14 @@ impl Pattern {
         }
     }
 
-    /// As `re.match(rf"(?:^|.*?\.){text}\.(?P<idx>\d+)\.", name)` does: `layers_pattern`.
+    /// A pattern that matches as `re.match(rf"(?:^|.*?\.){text}\.(?P<idx>\d+)\.", name)` does:
+    /// `layers_pattern`.
     pub(super) fn before_index(text: &str, share: Share) -> Result<Pattern, String> {
         Pattern::compile(text, &format!(r"\A(?:(?:^|.*?\.){text}\.(?P<idx>\d+)\.)"), share)
     }
 
-    /// As `re.match(r".*?\.[^.]*\.(?P<idx>\d+)\.", name)` does: without a `layers_pattern`, the first number
-    /// is the layer's.
+    /// A pattern that matches as `re.match(r".*?\.[^.]*\.(?P<idx>\d+)\.", name)` does: without a
+    /// `layers_pattern`, the first number is the layer's.
     pub(super) fn first_index(share: Share) -> Result<Pattern, String> {
         Pattern::compile("", r"\A(?:.*?\.[^.]*\.(?P<idx>\d+)\.)", share)
     }

@@ -21,9 +21,9 @@ const PREFIX: &str = "base_model.model.";
 /// file.
 #[derive(Debug)]
 pub struct PeftAdapter {
-    /// Its tensors' file.
+    /// File of the adapter's tensors.
     pub file: TensorFile,
-    /// The matrices that it changes.
+    /// The matrices that the adapter changes.
     pub parts: Vec<PeftPart>,
     /// What the user should know, though it can be used.
     pub notes: Vec<String>,
@@ -72,7 +72,7 @@ impl PeftAdapter {
         PeftAdapter::read(&config, &text, TensorFile::open(&tensors)?, adapters, model)
     }
 
-    /// The same from the bytes of both files; `name` stands for the directory in messages.
+    /// Reads an adapter from the bytes of both files; `name` stands for the directory in messages.
     pub fn from_bytes(
         name: &Path,
         config: &str,

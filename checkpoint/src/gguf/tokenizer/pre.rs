@@ -19,14 +19,14 @@ pub(super) struct PreTokenizer {
 /// The name of what is taken where a file has none.
 pub(super) const DEFAULT: &str = "default";
 
-/// As GPT-2.
+/// Words as GPT-2 has them.
 const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
-/// As cl100k: numbers in threes.
+/// Words as cl100k has them: numbers in threes.
 const LLAMA3: &str = concat!(
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|",
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 );
-/// As cl100k, with single digits.
+/// Words as cl100k has them, with single digits.
 const QWEN2: &str = concat!(
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|",
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -35,7 +35,7 @@ const QWEN35: &str = concat!(
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|",
     r" ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 );
-/// As o200k: words are cut before a capital.
+/// Words as o200k has them: they are cut before a capital.
 const GPT4O: &str = concat!(
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|",
@@ -85,12 +85,12 @@ const DEEPSEEK_LETTERS: &str = concat!(
 );
 const CJK: &str = r"[\x{4e00}-\x{9fa5}\x{800}-\x{4e00}\x{ac00}-\x{d7ff}]+";
 
-/// Those that neither add a start token nor ignore merges.
+/// A pre-tokenizer that neither adds a start token nor ignores merges.
 const fn plain(names: &'static [&'static str], words: &'static [&'static str]) -> PreTokenizer {
     PreTokenizer { names, words, ignore_merges: false, add_start: false }
 }
 
-/// Those that do both.
+/// A pre-tokenizer that adds a start token and ignores merges.
 const fn with_start(names: &'static [&'static str], words: &'static [&'static str]) -> PreTokenizer {
     PreTokenizer { names, words, ignore_merges: true, add_start: true }
 }
