@@ -45,7 +45,7 @@ pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > most { too_large(bytes.len() as u64) } else { Ok(bytes) }
 }
 
-/// As [`read_regular`], for a text.
+/// The text of a regular file that has at most `most` bytes, read as [`read_regular`] does.
 ///
 /// # Errors
 /// As [`read_regular`]; also when the bytes are not UTF-8.
@@ -62,7 +62,7 @@ pub fn read_named(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_all(File::open(path)?, most)
 }
 
-/// As [`read_named`], for a text.
+/// The text of what was named itself, at most `most` bytes, read as [`read_named`] does.
 ///
 /// # Errors
 /// As [`read_named`]; also when the bytes are not UTF-8.
@@ -84,7 +84,7 @@ pub fn read_all(reader: impl Read, most: u64) -> io::Result<Vec<u8>> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, what))
 }
 
-/// As [`read_all`], for a text.
+/// The text that a reader brings, at most `most` bytes, read as [`read_all`] does.
 ///
 /// # Errors
 /// As [`read_all`]; also when the bytes are not UTF-8.

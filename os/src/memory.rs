@@ -54,7 +54,7 @@ pub fn lies_in_memory(file: &File) -> bool {
     told && [libc::TMPFS_MAGIC, RAMFS_MAGIC].contains(&stat.f_type)
 }
 
-/// As in the kernel's `magic.h`.
+/// Type of a ramfs in the kernel's `magic.h`.
 const RAMFS_MAGIC: libc::__fsword_t = 0x8584_58f6;
 
 /// What each group on the way to the root leaves, both hierarchy versions.

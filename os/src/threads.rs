@@ -10,7 +10,7 @@ pub fn share(threads: usize, work: impl Fn() + Sync) {
     share_with(threads, Builder::new, &work);
 }
 
-/// As [`share`], with threads as `builder` makes them; how many threads there were.
+/// Shares work as [`share`] does, with threads as `builder` makes them. Returns how many threads there were.
 fn share_with(threads: usize, builder: impl Fn() -> Builder, work: &(dyn Fn() + Sync)) -> usize {
     scope(|scope| {
         let more = (1..threads).take_while(|_| start(scope, builder(), work)).count();

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 ///   written.
 #[derive(Debug)]
 pub struct NewFile {
-    /// As it was given.
+    /// Path as it was given.
     path: PathBuf,
     file: File,
     state: State,
@@ -62,8 +62,8 @@ impl NewFile {
         }
     }
 
-    /// As [`NewFile::create`], for formats that are not written from front to back: what is no regular file
-    /// is refused without being opened.
+    /// Creates a file as [`NewFile::create`] does, for formats that are not written from front to back: what
+    /// is no regular file is refused without being opened.
     ///
     /// # Errors
     /// As [`NewFile::create`]; also for pipes and devices.
