@@ -44,11 +44,11 @@ pub struct Args {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Worker {
-    /// This worker, `0..count`.
+    /// Number of this worker, `0..count`.
     pub index: u32,
     /// Workers that take part.
     pub count: u32,
-    /// This worker's own scratch, [`crate::program::Program::scratch_bytes`] long, 64-byte aligned.
+    /// Scratch of this worker alone, [`crate::program::Program::scratch_bytes`] long, 64-byte aligned.
     pub scratch: *mut u8,
     /// `[COUNTERS]`, all 0 at the step's start. The first hands out work, the others count what the kernel
     /// likes.
@@ -79,6 +79,6 @@ pub const ABI_VERSION: u32 = 3;
 pub struct Route {
     /// Expert id.
     pub expert: u32,
-    /// Its weight in the sum.
+    /// Weight of the expert in the sum.
     pub weight: f32,
 }

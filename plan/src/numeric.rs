@@ -33,7 +33,7 @@ pub const LOG_POLY: [f32; 8] = [
 ];
 /// Where the normal distribution's tail counts as 0.
 pub const TAIL_END: f32 = 14.0;
-/// Of the variable `(a - TAIL_MIDDLE) / (a + TAIL_MIDDLE)` of [`TAIL_POLY`].
+/// Constant of [`TAIL_POLY`]'s variable, which is `(a - TAIL_MIDDLE) / (a + TAIL_MIDDLE)`.
 pub const TAIL_MIDDLE: f32 = 4.0;
 /// Coefficients of the normal distribution's tail beyond a, from 0 to [`TAIL_END`], divided by `exp(-a*a/2)`;
 /// highest degree first: minimax to 2^-23.6 of it.

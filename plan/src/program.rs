@@ -149,7 +149,7 @@ pub struct PrefetchHint {
     /// What work items read, in the order of their numbers.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub parts: Vec<PrefetchRange>,
-    /// Of these parts' items, how many are handed out in equal shares: worker `i` of `n` begins with item
+    /// How many of the items of `parts` are handed out in equal shares: worker `i` of `n` begins with item
     /// `shared * i / n`.
     pub shared: u32,
     /// Index into [`TokenClass::routings`] when the parts are experts' matrices: the lowest id chosen comes
@@ -207,7 +207,7 @@ pub enum Operand {
     Kv {
         /// Layer index into [`KvLayers::layers`].
         layer: u32,
-        /// Its kind.
+        /// Kind of the layer.
         kind: LayerKind,
     },
     /// Rotary table.

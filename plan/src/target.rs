@@ -221,18 +221,18 @@ impl Level {
     }
 }
 
-/// Whose CPUs code is made to be fast on. It decides among kernels that give the same bits and run on every
-/// CPU of the level.
+/// CPU family that code is made to be fast on. It decides among kernels that give the same bits and run on
+/// every CPU of the level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tuning {
-    /// Nobody's in particular.
+    /// No family in particular.
     #[default]
     Generic,
-    /// Intel's.
+    /// CPUs of Intel.
     Intel,
-    /// AMD's up to Zen 4, and that one where it matters.
+    /// CPUs of AMD up to Zen 4; Zen 4 where they differ.
     Amd,
-    /// AMD's from Zen 5 on, which reads memory fastest in one place.
+    /// CPUs of AMD from Zen 5 on, which reads memory fastest in one place.
     Zen5,
 }
 
@@ -250,7 +250,7 @@ impl Tuning {
         }
     }
 
-    /// That of this CPU, by its maker and family.
+    /// Family of this CPU, by its maker and number.
     pub fn native() -> Tuning {
         let ukernel = std::arch::x86_64::__cpuid(0);
         let maker = [ukernel.ebx, ukernel.edx, ukernel.ecx].map(u32::to_le_bytes).concat();

@@ -23,9 +23,9 @@ pub enum CheckError {
     /// A model fact is out of range.
     #[error("model: {what} is {found}, expected {expected}")]
     Model {
-        /// Which fact.
+        /// Name of the fact.
         what: &'static str,
-        /// Its value.
+        /// Value of the fact.
         found: String,
         /// What is legal.
         expected: String,
@@ -37,9 +37,9 @@ pub enum CheckError {
     KvLayer {
         /// Which layer.
         layer: usize,
-        /// Its kind.
+        /// Kind of the layer.
         kind: LayerKind,
-        /// Its window.
+        /// Window of the layer.
         window: Option<u32>,
     },
     /// A rotary table has no legal size or is not finite.
@@ -75,15 +75,15 @@ pub enum CheckError {
     Classes {
         /// Index.
         class: usize,
-        /// Its maximum.
+        /// Largest batch of the class.
         max_tokens: u32,
-        /// The class before's, or 0.
+        /// Largest batch of the class before, or 0.
         previous: u32,
     },
     /// There is more of something than any model needs: checking it would take longer than running it.
     #[error("{found} {what}, expected at most {limit}")]
     Count {
-        /// Of what.
+        /// What there is too much of.
         what: &'static str,
         /// How many.
         found: usize,

@@ -138,7 +138,7 @@ pub struct Metadata {
 /// A fused-op spec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FusedSpecText {
-    /// Its name.
+    /// Name of the spec.
     pub name: String,
     /// TOML.
     pub text: String,

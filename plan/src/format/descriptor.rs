@@ -84,9 +84,9 @@ impl Scale {
 /// How f32 weights become a format's elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Quantise {
-    /// They do not: blocks are taken bit for bit from a checkpoint that stores them.
+    /// Not at all: blocks are taken bit for bit from a checkpoint that stores them.
     Stored,
-    /// Nothing is rounded: every weight must be a number of the format.
+    /// Without rounding: every weight must be a number of the format.
     Exact,
     /// To integers in `-levels..=levels`, by the smallest f16 scale that reaches the block's largest weight.
     Symmetric {

@@ -46,9 +46,9 @@ pub fn pack_tile(k: usize, rows: &[f32], tile: &mut [u8]) -> Result<(), PackErro
 /// What int4 makes of weights: sums of squares over all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Squares {
-    /// Of the differences between the weights and what int4 has in their place.
+    /// Sum of squares of the differences between the weights and what int4 has in their place.
     pub error: f64,
-    /// Of the weights.
+    /// Sum of squares of the weights.
     pub weights: f64,
 }
 

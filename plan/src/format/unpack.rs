@@ -9,7 +9,7 @@ use half::f16;
 pub struct Scaled {
     /// Integer, in the format's range.
     pub q: i8,
-    /// Its block's scale.
+    /// Scale of the block.
     pub scale: f16,
 }
 

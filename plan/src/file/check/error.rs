@@ -9,7 +9,7 @@ pub enum FileError {
     /// The system could not read it.
     #[error("reading failed: {0}")]
     Read(#[source] std::io::Error),
-    /// It does not begin as plans do.
+    /// The file does not begin as plans do.
     #[error("it is not a kernmill plan: expected a file that `kernmill compile` wrote")]
     Magic,
     /// Another version wrote it.
@@ -20,7 +20,7 @@ pub enum FileError {
         /// Version in the file.
         found: u32,
     },
-    /// It is shorter or longer than it says.
+    /// The file is shorter or longer than it says.
     #[error("the file has {found} bytes, expected {expected}: it was cut off or something was added")]
     Length {
         /// Bytes.
@@ -46,7 +46,7 @@ pub enum FileError {
     /// A section is not where it must be.
     #[error("section `{section}`: {what}")]
     Place {
-        /// Its name.
+        /// Name of the section.
         section: String,
         /// What is wrong.
         what: String,
@@ -54,13 +54,13 @@ pub enum FileError {
     /// A section's contents are not what was written.
     #[error("section `{section}` is damaged: its hash does not fit")]
     Hash {
-        /// Its name.
+        /// Name of the section.
         section: String,
     },
     /// A section does not hold what it should.
     #[error("section `{section}`: {what}")]
     Content {
-        /// Its name.
+        /// Name of the section.
         section: String,
         /// What is wrong.
         what: String,

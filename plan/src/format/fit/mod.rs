@@ -24,7 +24,7 @@ pub(super) const INT4_LEVELS: Levels = [INT4_MIN, INT4_MAX];
 pub(super) struct Fitted {
     /// Integers in [-8, 7].
     pub q: [i32; BLOCK],
-    /// Of either sign; +0 in a block whose elements are all 0.
+    /// Scale of either sign; +0 in a block whose elements are all 0.
     pub scale: f16,
     /// Sum of the squared differences between the weights and `q * scale`.
     pub error: f32,
@@ -120,7 +120,7 @@ pub(super) fn errors(weights: &[f32; BLOCK], scales: &[f32; TRIED], [low, high]:
     errors
 }
 
-/// The same in vectors: compilers do not find them in the loops of [`errors`].
+/// Each scale's squared error as of [`errors`], in vectors: compilers do not find them in its loops.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2,fma")]
