@@ -108,7 +108,7 @@ fn with_tiles(run: impl FnOnce() -> f64) -> f64 {
 
 /// Memory for all micro-kernels.
 struct Bench {
-    region: kernmill_os::region::WeightRegionMut,
+    region: kernmill_os::region::RegionMut,
 }
 
 impl Bench {

@@ -17,7 +17,7 @@ use kernmill_kernels_gen::peak::probe;
 use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, DotStep, GROUP};
 use kernmill_kernels_gen::ukernel::map::Map;
 use kernmill_kernels_gen::ukernel::{BLOCKS_AHEAD, MicroKernel, Order, SCORE_STRIDE, TILES_PER_CALL};
-use kernmill_os::region::{WeightRegion, WeightRegionMut};
+use kernmill_os::region::{RegionMut, WeightRegion};
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
@@ -90,7 +90,7 @@ fn main() {
 
 /// A gigabyte, and how the probe reads it.
 struct Memory {
-    region: WeightRegionMut,
+    region: RegionMut,
     /// The probe's code, its function that reads, and the bytes of one of its steps.
     code: Mmap,
     place: usize,

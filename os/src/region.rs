@@ -178,8 +178,8 @@ impl WeightRegion {
     /// # Errors
     /// When the kernel refuses. Check [`crate::memory::available_memory`] before: an overcommitted mapping
     /// fails only when touched.
-    pub fn anonymous(bytes: usize) -> Result<WeightRegionMut, RegionError> {
-        Mapping::anonymous(bytes).map(WeightRegionMut)
+    pub fn anonymous(bytes: usize) -> Result<RegionMut, RegionError> {
+        Mapping::anonymous(bytes).map(RegionMut)
     }
 
     /// Maps `bytes` at `offset` (a multiple of the page size) of a file, at a multiple of 2 MiB.
@@ -240,14 +240,11 @@ impl WeightRegion {
     }
 }
 
-/// Zeroed, writable, 2 MiB aligned memory of one owner.
+/// Zeroed, writable, 2 MiB aligned memory of one owner: for weights, arenas, scratch or a KV cache.
 #[derive(Debug)]
-pub struct WeightRegionMut(Mapping);
+pub struct RegionMut(Mapping);
 
-/// The same memory where it holds something other than weights: arenas, scratch, KV pools.
-pub type RegionMut = WeightRegionMut;
-
-impl WeightRegionMut {
+impl RegionMut {
     /// Bytes.
     pub fn len(&self) -> usize {
         self.0.len
