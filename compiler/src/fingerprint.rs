@@ -32,7 +32,7 @@ pub struct Fingerprint {
 /// A token class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClassFingerprint {
-    /// Its largest batch.
+    /// Largest batch of the class, in tokens.
     pub max_tokens: u32,
     /// Steps, those for logits included.
     pub steps: u64,
@@ -43,13 +43,13 @@ pub struct ClassFingerprint {
 /// A kernel or micro-kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FunctionFingerprint {
-    /// Its symbol.
+    /// Symbol of the function.
     pub name: String,
-    /// Of a kernel, the largest batch of each class that runs it; a micro-kernel has none.
+    /// Largest batch of each class that runs the kernel; none for a micro-kernel.
     pub classes: Vec<u32>,
-    /// Its size.
+    /// Bytes of machine code.
     pub bytes: u64,
-    /// Its bytes as they are run. They hold distances to the micro-kernels that it calls: a change of one
+    /// Hash of the code as it is run. It holds distances to the micro-kernels that it calls: a change of one
     /// function's size can change others' hashes.
     pub hash: Hash,
 }
@@ -111,7 +111,7 @@ fn bytes<'a>(code: &'a CodeBlob, symbol: &Symbol) -> &'a [u8] {
 }
 
 impl Hash {
-    /// Of the value's serialised form, which is the one in plan files.
+    /// Hash of the value's serialised form, which is the one in plan files.
     fn of<T: Serialize>(value: &T) -> Hash {
         let bytes = postcard::to_allocvec(value).expect("programs are plain data, which postcard can write");
         Hash(blake3::hash(&bytes))

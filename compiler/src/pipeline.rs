@@ -42,7 +42,7 @@ pub struct Options {
     pub keep_clif: bool,
     /// Which candidate each group is; others than the cheapest are for tests and benches.
     pub kernels: Pick,
-    /// The same for the version of each micro-kernel.
+    /// Which version each micro-kernel is; others than the cheapest are for tests and benches.
     pub ukernels: Pick,
 }
 

@@ -32,7 +32,8 @@ pub fn parse(text: &str, vars: &[&str]) -> Result<Expr, ExprError> {
     parse_with(text, vars, &[])
 }
 
-/// As [`parse()`], where calls of `functions` are allowed too; the tree has their expressions.
+/// Parses an expression as [`parse()`] does, where calls of `functions` are allowed too; the tree has their
+/// expressions.
 ///
 /// # Errors
 /// As [`parse()`].

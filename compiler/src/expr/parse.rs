@@ -50,12 +50,12 @@ enum Callee<'a> {
     Binary(Binary),
     Clamp,
     Select,
-    /// It comes with the text.
+    /// A function that comes with the text.
     Own(&'a Function),
 }
 
 impl<'a> Callee<'a> {
-    /// Those that are no [`Unary::NAMED`], and another name of one that is.
+    /// Functions that are no [`Unary::NAMED`], and another name of one that is.
     const OTHERS: [(&'static str, Callee<'static>); 5] = [
         ("min", Callee::Binary(Binary::Min)),
         ("max", Callee::Binary(Binary::Max)),
@@ -78,7 +78,7 @@ impl<'a> Callee<'a> {
         unary.or(other.map(|(_, callee)| *callee)).or(own.map(Callee::Own))
     }
 
-    /// Its arguments as they are written.
+    /// Arguments of the function as they are written.
     fn signature(self) -> String {
         match self {
             Callee::Unary(_) => "(x)".to_owned(),

@@ -33,7 +33,7 @@ pub enum Check {
     MultipleOf {
         /// The number.
         quantity: Quantity,
-        /// Its divisor, above 0.
+        /// Divisor of the number, above 0.
         divisor: usize,
     },
     /// A number lies in a range, ends included.
@@ -61,7 +61,7 @@ pub enum Check {
     RowsOf {
         /// Capture.
         of: String,
-        /// Their kind.
+        /// Kind of the rows.
         rows: RowKind,
     },
     /// The level that code is generated for has all these CPU features.

@@ -19,7 +19,7 @@ pub(super) const KEYS: [&str; 13] = [
     "name", "doc", "priority", "before", "after", "kernel", "match", "outputs", "kv_write", "guard",
     "schedule", "function", "op",
 ];
-/// Those that only a rule has.
+/// Keys that only a rule has.
 const RULE_KEYS: [&str; 6] = ["kernel", "match", "outputs", "kv_write", "guard", "schedule"];
 /// Keys of a node of the pattern.
 pub(super) const NODE_KEYS: [&str; 8] =

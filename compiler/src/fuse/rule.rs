@@ -68,7 +68,7 @@ pub struct PatternNode {
     pub capture: String,
     /// Ops that fit.
     pub ops: Vec<OpKind>,
-    /// Of elementwise ops the expression that they must have; variable i is input i.
+    /// Expression that elementwise ops must have; variable i is input i.
     pub expr: Option<Expr>,
     /// Names of the inputs in order: a capture is that node's output; any other name is a value from outside,
     /// the same value wherever the name recurs.

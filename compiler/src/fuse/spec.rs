@@ -9,11 +9,12 @@ use crate::spec::{OpDef, Source, Spanned};
 pub struct FusedSpec {
     /// The text.
     pub source: Source,
-    /// Its name, unique in a set.
+    /// Name of the spec, unique in a set.
     pub name: Spanned<String>,
     /// What it is for.
     pub doc: String,
-    /// Its place in the order; `None` is that of the spec it replaces, or else [`super::USER_PRIORITY`].
+    /// Place of the spec in the order; `None` is that of the spec it replaces, or else
+    /// [`super::USER_PRIORITY`].
     pub place: Option<Place>,
     /// What is fused, if anything is.
     pub rule: Option<FusionRule>,

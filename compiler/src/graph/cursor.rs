@@ -144,7 +144,7 @@ impl<'t> Cursor<'t> {
         expr::parse(&self.string()?, vars).map_err(|error| format!("expression: {error}"))
     }
 
-    /// Nothing may be left.
+    /// Checks that nothing is left of the line.
     pub fn end(&mut self) -> Result<()> {
         let rest = self.rest.trim();
         if rest.is_empty() { Ok(()) } else { Err(format!("expected the end of the line at `{rest}`")) }

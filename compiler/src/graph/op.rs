@@ -77,10 +77,10 @@ pub enum Op {
 /// What a preset may do with the input of a matrix product.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Activations {
-    /// It rounds the input as it rounds all.
+    /// The preset rounds the input as it rounds all.
     #[default]
     AsPreset,
-    /// It leaves the input in f32, unless the matrix has 4 bits.
+    /// The preset leaves the input in f32, unless the matrix has 4 bits.
     F32,
 }
 

@@ -57,7 +57,7 @@ impl Config {
         }
     }
 
-    /// The same with what its class takes for keys that are missing.
+    /// This configuration with what its class takes for keys that are missing.
     pub(super) fn with_defaults(mut self, defaults: &Value) -> Config {
         let scaled =
             ["rope_parameters", "rope_scaling"].into_iter().filter_map(|key| self.get(key)?.as_object());

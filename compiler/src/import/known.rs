@@ -180,7 +180,7 @@ fn matches(pattern: &str, key: &str) -> bool {
     }
 }
 
-/// Nothing is switched on by it: null, false, an empty string, list or object.
+/// Whether a value switches nothing on: null, false, an empty string, list or object.
 fn is_off(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -228,7 +228,7 @@ fn quantised(config: &Config, own: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The same for a section of RoPE parameters.
+/// An error unless every key of a section of RoPE parameters is known or switches nothing on.
 pub(super) fn check_rope(section: &Config) -> Result<()> {
     match section.entries().find(|(key, value)| !ROPE.contains(&key.as_str()) && !is_off(value)) {
         Some((key, value)) => unknown(section, key, value),

@@ -37,7 +37,7 @@ struct Architecture {
     class: &'static str,
     /// Other names that files give the class.
     aliases: &'static [&'static str],
-    /// Its `model_type`.
+    /// `model_type` of the class.
     model_type: &'static str,
     /// Keys that its importer reads, or its class does not, besides what all architectures have.
     keys: &'static [&'static str],
@@ -60,7 +60,8 @@ pub fn from_config(name: &str, config: &str) -> Result<String> {
     import(name, config, None)
 }
 
-/// The same of a model whose tensors are in `checkpoint`: each has the element type that its header states.
+/// The spec, as TOML text, of a model whose tensors are in `checkpoint`: each has the element type that its
+/// header states.
 ///
 /// # Errors
 /// As [`from_config`].

@@ -31,9 +31,9 @@ impl RopeConfig {
 /// What a section says of scaling.
 #[derive(Clone, Debug, PartialEq)]
 enum Scaling {
-    /// Nothing.
+    /// The section says nothing of scaling.
     Unstated,
-    /// That there is none.
+    /// The section says that there is no scaling.
     Plain,
     /// The text of `scaling = ...`, and the longest context.
     Text(String, Option<u64>),

@@ -44,9 +44,9 @@ pub enum MemoryError {
     EmptyInterval {
         /// Buffer.
         name: String,
-        /// Its first step.
+        /// First step of the buffer.
         first: u32,
-        /// Its last step.
+        /// Last step of the buffer.
         last: u32,
     },
     /// Sizes past 64 bits.
@@ -54,7 +54,7 @@ pub enum MemoryError {
     TooLarge {
         /// Buffer.
         name: String,
-        /// Its size.
+        /// Size of the buffer.
         bytes: u64,
     },
 }

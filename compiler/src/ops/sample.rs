@@ -45,7 +45,7 @@ pub struct Known<'s> {
 }
 
 impl<'s> Known<'s> {
-    /// Nothing is known.
+    /// What is known of a sample with these sizes before anything is found out.
     pub fn new(sizes: &'s Sizes) -> Known<'s> {
         Known {
             sizes,

@@ -76,9 +76,9 @@ pub enum LayoutError {
     Shape {
         /// Tensor.
         tensor: String,
-        /// Its role.
+        /// Role of the tensor.
         role: Role,
-        /// Its shape.
+        /// Shape of the tensor.
         shape: Vec<usize>,
         /// What the role asks for.
         expected: &'static str,
@@ -88,9 +88,9 @@ pub enum LayoutError {
     Format {
         /// Tensor.
         tensor: String,
-        /// Its role.
+        /// Role of the tensor.
         role: Role,
-        /// Its format.
+        /// Format of the tensor.
         format: WeightFormat,
         /// What the role asks for.
         expected: &'static str,

@@ -68,7 +68,7 @@ pub fn merged_graph(graph: &Graph, changed: &dyn Fn(&str) -> bool) -> Graph {
 /// A checkpoint's weights with adapters added to some.
 pub struct MergedWeights<'a, D> {
     base: Weights<'a>,
-    /// As the checkpoint has it.
+    /// Graph of the model as the checkpoint has it.
     graph: &'a Graph,
     delta: &'a D,
     /// LoRA targets of the changed matrices, by logical name.

@@ -12,7 +12,7 @@ pub struct Piece<'a> {
     pub index: usize,
     /// Byte offset in the region.
     pub offset: u64,
-    /// Its bytes.
+    /// Bytes of the piece.
     pub bytes: &'a [u8],
 }
 

@@ -28,7 +28,7 @@ pub enum PlanPartsError {
     Large {
         /// Which section.
         section: &'static str,
-        /// Its size.
+        /// Size of the section.
         bytes: u64,
         /// The limit.
         most: u64,

@@ -18,7 +18,7 @@ pub(super) struct Entry {
 /// What a section will hold.
 #[derive(Debug)]
 pub(super) enum Contents {
-    /// These bytes.
+    /// Bytes that are there already.
     Bytes(Vec<u8>),
     /// So many, which come out of packing the weights.
     Later(u64),

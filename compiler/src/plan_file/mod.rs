@@ -34,7 +34,7 @@ use std::sync::Mutex;
 pub struct PlanParts<'a> {
     /// Program and version that write the plan.
     pub producer: &'a str,
-    /// The same graph compiled for each target.
+    /// One graph compiled for each target.
     pub compiled: &'a [Compiled],
     /// What preset `fast` made of the weights.
     pub choices: Option<&'a FormatChoices>,

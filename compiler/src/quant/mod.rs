@@ -15,9 +15,9 @@ pub enum Preset {
     Exact,
     /// MXFP4 experts bit for bit, other matrices but the router int8, int8 activations, f16 KV.
     Faithful,
-    /// As faithful, but MXFP4 experts take bf16 activations.
+    /// Weights as of `Faithful`, but MXFP4 experts take bf16 activations.
     Bf16,
-    /// As faithful, but for attention and unembedding in int4 where that loses little
+    /// Weights as of `Faithful`, but for attention and unembedding in int4 where that loses little
     /// (`crate::quant::choose`).
     Fast,
 }

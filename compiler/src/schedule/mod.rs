@@ -46,9 +46,9 @@ pub struct ScheduledStep {
     pub kernel: u32,
     /// Operands in the kernel's order.
     pub operands: Vec<OperandRef>,
-    /// Indices into [`Schedule::buffers`] of the buffers it reads.
+    /// Indices into [`Schedule::buffers`] of the buffers that the step reads.
     pub reads: Vec<u32>,
-    /// The same for those it writes.
+    /// Indices into [`Schedule::buffers`] of the buffers that the step writes.
     pub writes: Vec<u32>,
     /// LoRA targets that it is there for alone; none when it always runs.
     pub lora_targets: Vec<u32>,
@@ -67,7 +67,7 @@ pub struct Schedule {
     pub logit_steps: Vec<ScheduledStep>,
     /// Values that live in the arena, in order of first use.
     pub values: Vec<ValueId>,
-    /// Their sizes and lives, in the same order.
+    /// Sizes and lives of the values in the arena, in the order of `values`.
     pub buffers: Vec<BufferRequest>,
     /// Index of the logits' buffer.
     pub logits: u32,

@@ -9,7 +9,7 @@ use std::fmt;
 /// One way to compute a group. All of a group's give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Who computes the prologue.
+    /// Where the prologue is computed.
     pub prologue: Prologue,
     /// How matrices are multiplied; where their formats differ or their input is f32, always [`Tiling::Dot`],
     /// and by panels where it is bf16.
@@ -19,12 +19,12 @@ pub struct Candidate {
     pub unit: usize,
 }
 
-/// Who computes the stages before a group's matrices.
+/// Where the stages before a group's matrices are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prologue {
-    /// Every worker, for itself.
+    /// By every worker, for itself.
     Workers,
-    /// A step of its own, its rows shared out, with a barrier behind it.
+    /// In a step of their own, the rows shared out, with a barrier behind it.
     Step,
 }
 

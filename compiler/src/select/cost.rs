@@ -57,14 +57,14 @@ pub struct Machine {
     pub bf16_row: f64,
 }
 
-/// The same for all levels: none of this is arithmetic on vectors of weights. Bytes: `kernmill cpu --measure`
-/// with two threads gave 35 GB/s on the Xeon of `benches/runs/2026-11-20-memory-speed.md` and between 30 and
-/// 55 on the EPYC. The barrier and the stages are those of `benches/runs/2026-11-21-candidates.md`: a
-/// prologue as a step costs one token 20 to 40 us, and 32 rows of a norm and a quantisation of 2880 take 54.9
-/// us, with a router of 32 rows besides 116.1. `exposed`: `kernels-gen/benches/ukernels.rs` on the EPYC, dots
-/// of 1 to 8 tokens from memory and in cache. The seven after the stages are fitted to the same record; the
-/// numbers of bf16 rows are those of the 512-bit micro-kernels on the EPYC (bench `costs`), of pairs of
-/// tiles.
+/// What the model knows of a machine, at all levels: none of this is arithmetic on vectors of weights. Bytes:
+/// `kernmill cpu --measure` with two threads gave 35 GB/s on the Xeon of
+/// `benches/runs/2026-11-20-memory-speed.md` and between 30 and 55 on the EPYC. The barrier and the stages
+/// are those of `benches/runs/2026-11-21-candidates.md`: a prologue as a step costs one token 20 to 40 us,
+/// and 32 rows of a norm and a quantisation of 2880 take 54.9 us, with a router of 32 rows besides 116.1.
+/// `exposed`: `kernels-gen/benches/ukernels.rs` on the EPYC, dots of 1 to 8 tokens from memory and in cache.
+/// The seven after the stages are fitted to the same record; the numbers of bf16 rows are those of the
+/// 512-bit micro-kernels on the EPYC (bench `costs`), of pairs of tiles.
 pub const MACHINE: Machine = Machine {
     workers: 2,
     all_bytes: 36.0,
@@ -126,19 +126,19 @@ pub struct Model {
     table: Table,
     machine: Machine,
     products: DotStep,
-    /// Of every format with blocks, which micro-kernels multiply with q8 rows.
+    /// Costs of every format with blocks, which micro-kernels multiply with q8 rows.
     formats: Vec<(WeightFormat, FormatCosts)>,
 }
 
 /// ns per block of the picked versions of a format's micro-kernels.
 #[derive(Clone, Debug, Default)]
 struct FormatCosts {
-    /// Its bytes from memory.
+    /// Reading a block from memory.
     memory: f64,
-    /// As [`MicroKernel::dot_tokens`].
+    /// Dots by token count, in the order of [`MicroKernel::dot_tokens`].
     dots: Vec<f64>,
     decode: f64,
-    /// By tiles less 1 and tokens less 1.
+    /// Products by tiles less 1 and tokens less 1.
     gemms: [[f64; GROUP]; 2],
     least_rows: usize,
 }

@@ -49,7 +49,7 @@ pub struct CandidateReport {
     pub tiling: &'static str,
     /// Input rows from which on panels are used.
     pub least_rows: Option<usize>,
-    /// Who computes the prologue: `workers` or `step`.
+    /// Where the prologue is computed: `workers` or `step`.
     pub prologue: &'static str,
     /// Output rows per work item where they are free.
     pub unit: usize,
@@ -62,9 +62,9 @@ pub struct CandidateReport {
 /// A micro-kernel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MicroKernelReport {
-    /// Its symbol.
+    /// Symbol of the micro-kernel.
     pub ukernel: String,
-    /// Its versions.
+    /// Versions of the micro-kernel.
     pub versions: Vec<VersionReport>,
     /// Index of the pick.
     pub pick: usize,
@@ -73,7 +73,7 @@ pub struct MicroKernelReport {
 /// A version of a micro-kernel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VersionReport {
-    /// Its name.
+    /// Name of the version.
     pub version: &'static str,
     /// Cost of a block of 32 k, if there is a number.
     pub ns_per_block: Option<f64>,

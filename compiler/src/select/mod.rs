@@ -70,7 +70,7 @@ pub enum SelectError {
     Shape {
         /// What is measured, and where.
         what: String,
-        /// Its value.
+        /// Value that was measured.
         found: usize,
         /// What kernels need.
         needed: String,

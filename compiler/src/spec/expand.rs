@@ -9,7 +9,7 @@ use std::ops::Range;
 /// An op that stands for nodes.
 #[derive(Clone, Debug)]
 pub struct OpDef {
-    /// Its name.
+    /// Name of the op.
     pub name: Spanned<String>,
     /// What it computes, in words.
     pub doc: String,

@@ -40,7 +40,7 @@ use std::ops::Range;
 pub struct Spanned<T> {
     /// The thing.
     pub value: T,
-    /// Its bytes in the file.
+    /// Bytes of the thing in the file.
     pub span: Range<usize>,
 }
 
@@ -93,7 +93,7 @@ pub enum ScalarText {
 /// `[rope.NAME]`.
 #[derive(Clone, Debug)]
 pub struct RopeDef {
-    /// Its name.
+    /// Name of the rope.
     pub name: Spanned<String>,
     /// Elements per head.
     pub head_dim: Scalar,
@@ -106,11 +106,11 @@ pub struct RopeDef {
 /// `scaling = { ... }` of a rope.
 #[derive(Clone, Debug)]
 pub struct RopeScalingDef {
-    /// Which one.
+    /// Kind of the scaling.
     pub kind: RopeKind,
-    /// All of it.
+    /// Bytes of the whole scaling in the file.
     pub span: Range<usize>,
-    /// Its numbers by key.
+    /// Numbers of the scaling by key.
     pub numbers: BTreeMap<&'static str, Scalar>,
     /// YaRN's `truncate`.
     pub truncate: bool,
@@ -163,7 +163,7 @@ pub struct LayerDef {
 /// A per-layer value.
 #[derive(Clone, Debug)]
 pub struct LayerValueDef {
-    /// Its name.
+    /// Name of the value.
     pub name: Spanned<String>,
     /// Whether `items` repeat; else there is one per layer.
     pub cycle: bool,
@@ -180,7 +180,7 @@ pub struct NodeDef {
     pub op_span: Range<usize>,
     /// Name of the value it computes.
     pub out: Spanned<String>,
-    /// Its other keys.
+    /// Other keys of the node, with what they hold.
     pub args: BTreeMap<&'static str, Spanned<Arg>>,
 }
 
@@ -213,7 +213,7 @@ impl Spec {
         Spec::parse_with(name, text, &Language::default())
     }
 
-    /// As [`Spec::parse`], in a language with more functions and ops.
+    /// Parses a spec as [`Spec::parse`] does, in a language with more functions and ops.
     ///
     /// # Errors
     /// As [`Spec::parse`].

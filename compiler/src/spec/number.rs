@@ -12,7 +12,7 @@ pub enum Number {
 }
 
 impl Number {
-    /// As a float.
+    /// The number as a float.
     pub fn to_f64(self) -> f64 {
         match self {
             Number::Int(i) => i as f64,

@@ -47,7 +47,7 @@ impl ParamKind {
 /// A key of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Param {
-    /// Its name.
+    /// Name of the key.
     pub name: &'static str,
     /// What it holds.
     pub kind: ParamKind,
@@ -60,7 +60,7 @@ pub struct Param {
 pub struct OpInfo {
     /// Name in specs.
     pub name: &'static str,
-    /// Its keys.
+    /// Keys of the op.
     pub params: &'static [Param],
     /// The graph ops that it is in a fused-op spec's pattern, the first of which tells how; none if it has no
     /// place there.

@@ -64,7 +64,7 @@ pub(super) struct Maker {
     seed: u64,
     /// 65536 normally distributed numbers of mean 0 and variance 1: a random u16 picks one.
     normal: Vec<f32>,
-    /// The same as bf16, for the scatter of the last tensor.
+    /// Normally distributed numbers as bf16, for the scatter of the last tensor.
     bf16: Option<(Scatter, Vec<[u8; 2]>)>,
     /// A random byte to two E2M1 codes.
     fp4: [u8; 256],

@@ -49,7 +49,7 @@ pub enum SynthError {
     Io {
         /// File or directory.
         path: PathBuf,
-        /// Its reason.
+        /// Reason that the system gave.
         source: io::Error,
     },
     /// Not enough room.
@@ -104,7 +104,7 @@ pub enum SynthError {
     Format {
         /// Tensor of the graph.
         tensor: String,
-        /// Its stored format.
+        /// Stored format of the tensor.
         format: &'static str,
     },
 }

@@ -72,7 +72,8 @@ pub fn stored_shape(t: &Tensor) -> Vec<usize> {
     shape
 }
 
-/// The same with the rows before the columns, whichever way the checkpoint stores them.
+/// Shape in elements of the checkpoint tensor, with the rows before the columns whichever way the checkpoint
+/// stores them.
 pub fn row_shape(t: &Tensor) -> Vec<usize> {
     let mut shape = t.shape.clone();
     if t.source.rows != RowSelect::All {

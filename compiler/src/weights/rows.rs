@@ -27,7 +27,7 @@ struct Place {
     /// Checkpoint row of row r is `first + r * step`.
     first: usize,
     step: usize,
-    /// As in [`TensorView`].
+    /// Order of the rows in heads, as [`TensorView`] has it.
     paired: Option<usize>,
 }
 
@@ -36,7 +36,7 @@ struct Place {
 enum Mxfp4<'a> {
     /// Codes `[blocks, 16]` and scales `[blocks]`.
     Apart { codes: &'a [u8], scales: &'a [u8] },
-    /// As GGUF files have it.
+    /// Blocks as GGUF files have them, codes and scales in one.
     Joined(&'a [u8]),
 }
 
@@ -185,7 +185,7 @@ impl<'a> Weights<'a> {
         self.each_part(t, expert, rows, |name, bytes| self.checkpoint.release(name, bytes));
     }
 
-    /// As [`Checkpoint::drop_cache`].
+    /// Gives back what the system keeps of the checkpoint in memory, see [`Checkpoint::drop_cache`].
     pub fn drop_cache(&self) {
         self.checkpoint.drop_cache();
     }

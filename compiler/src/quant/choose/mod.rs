@@ -24,9 +24,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// 0.103.
 pub const MAX_RELATIVE_ERROR: f64 = 0.12;
 
-/// The same limit for a matrix that a file has in blocks of fewer than 8 bits per element. Such weights have
-/// been rounded to levels of the file's choice, and fitting measures what rounding them to other levels adds.
-/// Where the levels are int4's own, as those of Q4_0, nothing is added.
+/// The largest `||W - Q|| / ||W||` of a matrix in int4 that a file has in blocks of fewer than 8 bits per
+/// element. Such weights have been rounded to levels of the file's choice, and fitting measures what rounding
+/// them to other levels adds. Where the levels are int4's own, as those of Q4_0, nothing is added.
 pub const MAX_ERROR_OF_BLOCKS: f64 = 0.02;
 
 /// Bits per element below which weights in blocks count as rounded.

@@ -25,7 +25,7 @@ struct Making<'r> {
     /// Format of dense matrices, and of experts.
     format: WeightFormat,
     experts_format: WeightFormat,
-    /// The same in all attentions.
+    /// Heads of every attention.
     heads: usize,
     kv_heads: usize,
     head_dim: usize,
