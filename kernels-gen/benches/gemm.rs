@@ -139,7 +139,7 @@ struct MicroKernels {
     gemm: Gemm,
     both: GemmDecode,
     prefetch: Prefetch,
-    /// Their code.
+    /// Code of the micro-kernels, kept mapped.
     _code: Vec<Mmap>,
 }
 

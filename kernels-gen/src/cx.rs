@@ -178,7 +178,7 @@ impl Cx<'_> {
         e.add_imm(self.scratch, (self.layout.body + offset) as i64)
     }
 
-    /// The same of worker 0's, which all workers of the step may write to.
+    /// Address within the body's area of worker 0, which all workers of the step may write to.
     pub fn common_scratch(&self, e: &mut Emit, offset: usize) -> Value {
         let scratch = e.load(I64, self.worker, offset_of!(Worker, first_scratch));
         e.add_imm(scratch, (self.layout.body + offset) as i64)
@@ -186,7 +186,7 @@ impl Cx<'_> {
 }
 
 impl<'k> Cx<'k> {
-    /// The same kernel's, but row `first` of what is homed in scratch is its first row.
+    /// This context for `kernel`, but row `first` of what is homed in scratch is its first row.
     pub fn based_at(&self, e: &mut Emit, kernel: &Kernel, first: Value) -> Cx<'k> {
         let bases = kernel.vals.iter().zip(&self.bases).map(|(val, base)| match val.home {
             Home::Operand(_) => *base,

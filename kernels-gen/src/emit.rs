@@ -408,7 +408,8 @@ impl Emit<'_, '_> {
         self.b.ins().iadd(four, acc)
     }
 
-    /// As [`Self::dot_u8_i8`] for unsigned bytes of at most 64, whose 16-bit pair sums cannot saturate.
+    /// Adds dot products as [`Self::dot_u8_i8`] does, for unsigned bytes of at most 64, whose 16-bit pair
+    /// sums cannot saturate.
     pub fn dot_small_u8_i8(&mut self, acc: Value, w: Value, a: Value, vnni: bool) -> Value {
         if vnni {
             return self.dot_u8_i8(acc, w, a, true);

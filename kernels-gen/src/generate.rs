@@ -116,7 +116,7 @@ pub fn generate(
     generate_within(kernels, level, choose, keep_clif, CodeLimits::default())
 }
 
-/// As [`generate`], within limits of one's own.
+/// Generates as [`generate`] does, within limits of the caller's own.
 ///
 /// # Errors
 /// [`GenerateError::Large`] when a limit is passed; others only on defects.

@@ -111,7 +111,7 @@ pub enum Home {
     Operand(OperandId),
     /// The worker's scratch: each worker has its own copy (prologues of at most [`PROLOGUE_TOKENS`] rows).
     Scratch,
-    /// As `Scratch`, except that worker 0 uses the operand's buffer, for later steps to read.
+    /// The worker's scratch, except that worker 0 uses the operand's buffer, for later steps to read.
     ScratchExceptWorker0(OperandId),
 }
 
@@ -129,7 +129,7 @@ pub enum Domain {
 /// A packed matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mat<V = ValId, O = OperandId> {
-    /// Its address.
+    /// Address of the matrix.
     pub operand: O,
     /// Packed format.
     pub format: WeightFormat,
@@ -144,7 +144,7 @@ pub struct Mat<V = ValId, O = OperandId> {
     pub expert_stride: usize,
     /// Address of the f32 bias, padded to whole tiles; experts are `f32_row_stride(n)` apart.
     pub bias: Option<O>,
-    /// Its adapter branch, if it has one.
+    /// Adapter branch of the matrix, if it has one.
     pub adapter: Option<MatAdapter<V, O>>,
 }
 
@@ -300,7 +300,7 @@ pub enum Tiling {
     Gemm {
         /// Input rows from which on decoding into scratch pays; at least 1.
         least_rows: usize,
-        /// As the level's micro-kernels add them up.
+        /// How the level's micro-kernels add products up.
         products: DotStep,
     },
 }

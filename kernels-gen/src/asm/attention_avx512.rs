@@ -186,7 +186,8 @@ impl Score {
         Ok(())
     }
 
-    /// Of each four elements those of the phase: all of them of one block, or two of two blocks.
+    /// Adds up products of one phase, of each four elements those that are its own: all of them of one block,
+    /// or two of two blocks.
     fn products(
         &self,
         a: &mut CodeAssembler,

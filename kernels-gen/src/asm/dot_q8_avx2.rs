@@ -87,17 +87,17 @@ struct Dot {
     constants: Constants,
     /// Runs ahead of the tile's bytes, scales and data alike.
     ahead: AsmRegister64,
-    /// Of one pass.
+    /// Addresses of the rows of one pass.
     rows: Vec<AsmRegister64>,
     /// The values of MXFP4, or of bytes the sign bits.
     held: AsmRegisterYmm,
     /// A line's bytes; or its low nibbles, and its high ones.
     weights: Vec<Halves>,
-    /// Of a token.
+    /// Activations of a token.
     activations: AsmRegisterYmm,
-    /// Of bytes without VNNI, the activations without their signs.
+    /// Activations without their signs, for bytes without VNNI.
     magnitudes: AsmRegisterYmm,
-    /// Not yet added up.
+    /// Products that are not yet added up.
     products: Halves,
     /// By token of one pass: int32, but of nibbles without VNNI int16 as long as these surely fit.
     ints: Vec<Halves>,

@@ -79,7 +79,7 @@ enum Fetch {
 /// How a line's nibbles become bytes.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Lookup {
-    /// They are bytes: there is nothing to do.
+    /// No lookup: the format has bytes.
     Bytes,
     /// Masked, then looked up if they are mxfp4: an index of `vpshufb` must not have its highest bit set.
     Masked,

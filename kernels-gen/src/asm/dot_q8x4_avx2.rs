@@ -65,11 +65,11 @@ pub const PLAIN: AsmKernel = AsmKernel {
 const BYTES: usize = 32;
 /// Vectors of a tile's rows.
 const HALVES: usize = 2;
-/// For nibbles.
+/// Mask of low nibbles.
 const NIBBLES: u32 = 0x0f0f_0f0f;
-/// Of bytes.
+/// Sign bits of four bytes.
 const SIGNS: u32 = 0x8080_8080;
-/// Of int16.
+/// Two int16 ones.
 const ONES: u32 = 0x0001_0001;
 
 /// Double words behind the code, in order, and behind them the table.
@@ -317,8 +317,8 @@ impl Dot {
         Ok(())
     }
 
-    /// Of each vector of a line at `at` 32 bytes, without VNNI as signed ones; or low and high nibbles of as
-    /// many, as unsigned weights.
+    /// Loads the vectors of a line at `at`: of each 32 bytes, without VNNI as signed ones; or low and high
+    /// nibbles of as many, as unsigned weights.
     fn load_weights(&self, a: &mut CodeAssembler, vectors: &[Vector], at: usize) -> Result<(), IcedError> {
         let source = |half: usize| ymmword_ptr(self.walk.at(at + half * BYTES));
         for Vector { half, weights: [low, _] } in vectors {
@@ -366,8 +366,8 @@ impl Dot {
         })
     }
 
-    /// As `multiply_vnni`, with the only token and in 16 bits as long as these surely fit. Clobbers the
-    /// weights.
+    /// Multiplies as `multiply_vnni` does, with the only token and in 16 bits as long as these surely fit.
+    /// Clobbers the weights.
     fn multiply_nibbles(
         &self,
         a: &mut CodeAssembler,
@@ -398,7 +398,7 @@ impl Dot {
         each(&|a, _, half| a.vpaddd(ints[half], ints[half], words[half]))
     }
 
-    /// As `multiply_vnni`, of one vector, as signed bytes.
+    /// Multiplies as `multiply_vnni` does, one vector, as signed bytes.
     fn multiply_bytes(
         &self,
         a: &mut CodeAssembler,

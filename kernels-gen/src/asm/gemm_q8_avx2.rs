@@ -56,9 +56,9 @@ pub const VNNI: AsmKernel = AsmKernel {
 
 /// Bytes of a vector.
 const BYTES: usize = 32;
-/// Of rows, to a pass.
+/// Vectors of rows in a pass.
 const VECTORS: usize = 2;
-/// Of a pass, at most.
+/// Tokens of a pass at most.
 const TOKENS: usize = 3;
 
 /// Where a decoding micro-kernel's loop over blocks begins, if there are any; where it does, and what is
@@ -157,7 +157,7 @@ fn decode_words(a: &mut CodeAssembler) -> Result<(), IcedError> {
 
 struct Gemm {
     regs: Regs,
-    /// Of one pass, advancing, as are the next two.
+    /// Weights of one pass, advancing, as are the next two.
     weights: AsmRegister64,
     panel: AsmRegister64,
     blocks: AsmRegister64,
@@ -166,7 +166,7 @@ struct Gemm {
     activations: AsmRegisterYmm,
     /// `[token][row vector]`, of one pass.
     ints: Vec<AsmRegisterYmm>,
-    /// As `ints`.
+    /// Sums in f32, laid out as `ints`.
     floats: Vec<AsmRegisterYmm>,
 }
 

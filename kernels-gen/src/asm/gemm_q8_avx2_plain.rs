@@ -35,7 +35,7 @@ pub const WIDE: AsmKernel = AsmKernel {
 
 /// Bytes of a vector.
 const BYTES: usize = 32;
-/// Of int16.
+/// Two int16 ones.
 const ONES: u32 = 0x0001_0001;
 /// Tokens whose sums one pointer reaches.
 const TOKENS_PER_BASE: usize = 3;
@@ -47,7 +47,7 @@ struct Gemm {
     weights: Decoded,
     layout: PanelLayout,
     regs: Regs,
-    /// Of one tile, advancing, as are the next two.
+    /// Weights of one tile, advancing, as are the next two.
     decoded: AsmRegister64,
     panel: AsmRegister64,
     blocks: AsmRegister64,

@@ -43,7 +43,7 @@ struct Gemm {
     small: bool,
     tiles: usize,
     regs: Regs,
-    /// Of one pass, advancing, as are the next two.
+    /// Weights of one pass, advancing, as are the next two.
     weights: AsmRegister64,
     panel: AsmRegister64,
     blocks: AsmRegister64,
@@ -56,7 +56,7 @@ struct Gemm {
     ones: AsmRegisterZmm,
     /// `[token][tile of the pass]`.
     ints: Vec<AsmRegisterZmm>,
-    /// As `ints`.
+    /// Sums in f32, laid out as `ints`.
     floats: Vec<AsmRegisterZmm>,
     constants: CodeLabel,
 }

@@ -39,7 +39,7 @@ pub struct Walk {
     pace: LoopShape,
     /// The first tile's scales, then advancing. The micro-kernel's first parameter.
     pub scales: AsmRegister64,
-    /// Its data, advancing.
+    /// The first tile's data, then advancing.
     pub data: AsmRegister64,
     /// Data to prefetch, advancing; unless linear, at one block set back to the next tiles' first.
     ahead: AsmRegister64,

@@ -141,7 +141,7 @@ pub enum AssembleError {
     /// The assembler refused it.
     #[error(transparent)]
     Assembler(#[from] IcedError),
-    /// It breaks a rule.
+    /// The version breaks a rule.
     #[error(transparent)]
     Check(#[from] check::Violation),
 }

@@ -14,7 +14,7 @@ use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 
 /// Two tiles of a unit that are multiplied together, or the last one alone.
 pub struct Pair<'a> {
-    /// Their matrix, the first tile's if there are two.
+    /// Matrix of the tiles, the first tile's if there are two.
     pub mat: &'a Mat,
     /// Addresses of the tiles.
     pub tiles: Vec<Value>,

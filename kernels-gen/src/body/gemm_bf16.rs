@@ -41,7 +41,7 @@ pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, unit_bytes: usize) ->
 /// A tile of a unit.
 #[derive(Clone, Copy)]
 struct Tile {
-    /// Of which matrix.
+    /// Index of the tile's matrix in the part.
     mat: usize,
     /// Number within the unit.
     index: usize,

@@ -43,7 +43,7 @@ impl Cx<'_> {
         e.load_u32(self.worker, offset_of!(Worker, count))
     }
 
-    /// This worker's static share `[start, end)` of `total` items.
+    /// Static share `[start, end)` that this worker has of `total` items.
     pub fn share(&self, e: &mut Emit, total: Value) -> (Value, Value) {
         let index = e.load_u32(self.worker, offset_of!(Worker, index));
         let count = self.workers(e);

@@ -33,14 +33,14 @@ pub enum Unary {
     Sigmoid,
     Silu,
     Tanh,
-    /// Of the tanh form.
+    /// GELU in its tanh form.
     Gelu,
     Sqrt,
     Rsqrt,
     Abs,
     Log,
     Softplus,
-    /// Of the error function.
+    /// GELU by the error function.
     GeluErf,
     /// To bf16 and back.
     Bf16,

@@ -21,7 +21,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Of a format with blocks.
+    /// A decoder of a format with blocks.
     pub fn new(format: WeightFormat) -> Decoder {
         Decoder { format, decode: decode_of(format) }
     }

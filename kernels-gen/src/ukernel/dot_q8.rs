@@ -29,7 +29,7 @@ pub const TILES_PER_CALL: usize = 4;
 /// How the results of adjacent tiles lie in a token's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Order {
-    /// As the tiles do.
+    /// In the order of the tiles.
     Straight,
     /// Even tiles first, because tiles of two matrices alternate.
     Pairs,

@@ -160,7 +160,7 @@ impl Decoded {
         CHUNK_BLOCKS * self.block_bytes()
     }
 
-    /// Of the panels that meet them.
+    /// Layout of the panels that are multiplied with such weights.
     pub fn panel(self) -> PanelLayout {
         if self != Decoded::I16 {
             return PanelLayout {

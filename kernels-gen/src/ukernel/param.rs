@@ -92,7 +92,7 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// Its value for a call with these arguments.
+    /// Value of the amount for a call with these arguments.
     pub fn value(&self, args: &[u64]) -> i64 {
         self.terms.iter().fold(self.constant, |sum, (param, factor)| sum + args[*param] as i64 * factor)
     }

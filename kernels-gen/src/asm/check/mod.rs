@@ -24,7 +24,7 @@ use kernmill_plan::target::Features;
 pub struct Violation {
     /// From the micro-kernel's first byte.
     pub offset: u64,
-    /// As text.
+    /// The instruction as text.
     pub instruction: String,
     /// What it breaks.
     pub rule: Rule,

@@ -22,7 +22,7 @@ pub enum Value {
     Row,
     /// Somewhere in a row of a list, for reading and writing.
     Target,
-    /// That offset in the micro-kernel.
+    /// An address at this offset in the micro-kernel.
     Constant(i64),
     /// What the caller had in a callee-saved register.
     Callers(Register),
@@ -60,7 +60,7 @@ pub struct State {
     pub stack: Vec<Value>,
     /// Bit per vector register that has been written.
     pub vectors: u32,
-    /// The same of mask registers.
+    /// Bit per mask register that has been written.
     pub masks: u8,
     /// Whether a ymm or zmm register was used since the last vzeroupper.
     pub wide: bool,

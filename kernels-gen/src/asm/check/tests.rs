@@ -22,7 +22,7 @@ fn contract() -> Vec<Param> {
 
 type Emit = fn(&mut CodeAssembler) -> Result<(), IcedError>;
 
-/// Of the code, with a return behind it.
+/// Verdict on the code, with a return behind it.
 fn verdict_for(params: &[Param], level: Level, emit: Emit) -> Result<(), Rule> {
     let mut a = CodeAssembler::new(64).unwrap();
     emit(&mut a).unwrap();
