@@ -29,7 +29,7 @@ struct Row {
 }
 
 impl Row {
-    /// As a row of a table.
+    /// The option as a row of a table.
     fn markdown(&self) -> String {
         let (mut text, mut notes) = (self.text.clone(), String::new());
         for (start, title) in NOTES {

@@ -96,8 +96,8 @@ fn engine(image: &kernmill_runtime::PlanImage, threads: usize, data: &[Data]) ->
     engine
 }
 
-/// The same tokens as one sequence for each slot, side by side, cut into pieces of these sizes (the last
-/// repeats).
+/// Logits of the case's tokens as one sequence for each slot, side by side, cut into pieces of these sizes
+/// (the last repeats).
 fn together(engine: &mut Engine, case: &Case, slots: usize, pieces: &[usize]) -> Vec<Vec<f32>> {
     let ids: Vec<_> = (0..slots).map(|_| engine.create().unwrap()).collect();
     for (slot, id) in ids.iter().enumerate() {

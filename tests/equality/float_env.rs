@@ -60,11 +60,11 @@ fn tiny_numbers() -> Case {
 
 /// What kernmill makes of a model with a preset.
 struct Found {
-    /// Of the packed weights.
+    /// Hash of the packed weights.
     hash: blake3::Hash,
-    /// The engine's.
+    /// Logits of the engine.
     logits: Vec<f32>,
-    /// The interpreter's.
+    /// Logits of the interpreter.
     interpreted: Vec<f32>,
     sampled: Vec<u32>,
 }

@@ -423,7 +423,7 @@ fn every_candidate_gives_the_interpreters_bits() {
     }
 }
 
-/// The same sequence's logits while two others run beside it in the same batches.
+/// Logits of a sequence while two others run beside it in the same batches.
 fn in_company(engine: &mut Engine, tokens: &[u32]) -> Vec<f32> {
     let ids = [(); 3].map(|()| engine.create().unwrap());
     let mut out = Vec::new();

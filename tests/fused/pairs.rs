@@ -32,7 +32,7 @@ enum Fate {
     Applied,
     /// The rule was not even read, or its matches were turned down: for this reason.
     Refused(String),
-    /// Nothing in the model was like its pattern.
+    /// The model had nothing like the rule's pattern.
     Nowhere,
     /// The model cannot be compiled, with the rule or without: for this reason.
     Unsupported(String),

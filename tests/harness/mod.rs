@@ -60,12 +60,12 @@ impl Model {
         Model { graph, checkpoint }
     }
 
-    /// Compiled for the best level of this machine, with its weights packed.
+    /// The model compiled for the best level of this machine, with its weights packed.
     pub fn image(&self, preset: Preset) -> PlanImage {
         self.image_with(preset, false)
     }
 
-    /// The same, perhaps with adapters.
+    /// The model compiled for the best level of this machine, perhaps with adapters, with its weights packed.
     pub fn image_with(&self, preset: Preset, adapters: bool) -> PlanImage {
         let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
         let weights = Weights::new(&self.graph, &self.checkpoint).unwrap();

@@ -46,12 +46,12 @@ impl From<&toml::Value> for Node {
 }
 
 impl Node {
-    /// As JSON.
+    /// Writes the document as JSON.
     pub fn json(&self, out: &mut String) {
         self.write(out, ':');
     }
 
-    /// As TOML: every entry of the document on a line of its own, everything below inline.
+    /// The document as TOML: every entry of it on a line of its own, everything below inline.
     pub fn toml(&self) -> String {
         let Node::Map(entries) = self else { panic!("a document is a table") };
         let mut out = String::new();

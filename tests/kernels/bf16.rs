@@ -149,7 +149,7 @@ impl Product {
         [weights, panel, sums]
     }
 
-    /// Of the sums, tile by tile and token by token.
+    /// Places of the sums, tile by tile and token by token.
     fn places(&self) -> impl Iterator<Item = usize> {
         let tokens = self.rows.len();
         (0..self.weights.len()).flat_map(move |tile| (0..tokens).map(move |t| self.place(tile, t)))

@@ -191,7 +191,8 @@ impl Panel {
         Panel { q, scales }
     }
 
-    /// As the micro-kernels have it; what belongs to tokens that it has not is not a number.
+    /// The panel's bytes as the micro-kernels have them; what belongs to tokens that it has not is not a
+    /// number.
     fn memory(&self, kind: Kind, bias: i32) -> Vec<u8> {
         let layout = kind.panel();
         let mut memory = vec![0xff; CHUNK_BLOCKS * layout.block];

@@ -79,10 +79,10 @@ fn replay_all(ukernels: &[MicroKernel], numbers: &[&[u64]]) {
     }
 }
 
-/// As [`replay_all`]; and on a CPU that lacks a level against its own version of the micro-kernel, so that no
-/// micro-kernel of these is tested on some hosts only. They are those whose operands may be anything: others
-/// read sums of activations that random memory does not have. NaNs are left out, of which versions keep
-/// different ones.
+/// Replays as [`replay_all`] does; and on a CPU that lacks a level against its own version of the
+/// micro-kernel, so that no micro-kernel of these is tested on some hosts only. They are those whose operands
+/// may be anything: others read sums of activations that random memory does not have. NaNs are left out, of
+/// which versions keep different ones.
 fn replay_on_any_host(ukernels: &[MicroKernel], numbers: &[&[u64]]) {
     replay_all(ukernels, numbers);
     let widest = Level::supported().into_iter().rfind(|level| !level.has_tiles()).expect("a level");

@@ -58,7 +58,7 @@ pub(super) fn bytes_of<T: Plain>(data: &[T]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(data.as_ptr().cast(), size_of_val(data)) }
 }
 
-/// As [`bytes_of`], to be written.
+/// Bytes of plain data as [`bytes_of`] gives them, to be written.
 pub(super) fn bytes_of_mut<T: Plain>(data: &mut [T]) -> &mut [u8] {
     // SAFETY: as above, and any bytes are a value.
     unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast(), size_of_val(data)) }

@@ -58,8 +58,8 @@ fn exact_is_float32_within_a_thousandth() {
     }
 }
 
-/// As transformers saves them: biases and windows, class defaults for keys that are missing, element types
-/// that differ by tensor, experts that are not quantised, RoPE scalings.
+/// Models as transformers saves them: biases and windows, class defaults for keys that are missing, element
+/// types that differ by tensor, experts that are not quantised, RoPE scalings.
 #[test]
 fn models_as_transformers_saves_them_are_float32_within_a_thousandth() {
     let imports = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/imports");
@@ -85,7 +85,7 @@ fn models_as_transformers_saves_them_are_float32_within_a_thousandth() {
 /// then an activation is rounded the other way, which later positions see as well.
 struct Nearness {
     median: f32,
-    /// Of this share of positions the largest difference is `most`.
+    /// Share of positions whose largest difference is at most `most`.
     share: f64,
     most: f32,
 }

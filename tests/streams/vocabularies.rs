@@ -28,8 +28,8 @@ pub struct Piece {
 enum Joined {
     /// By their bytes; what is no character is replaced as `String::from_utf8_lossy` does.
     Bytes,
-    /// As characters. Of a run of byte tokens, each byte that is no part of a character is replaced; the
-    /// first space goes, if asked for.
+    /// By their characters. Of a run of byte tokens, each byte that is no part of a character is replaced;
+    /// the first space goes, if asked for.
     Pieces { strips: bool },
 }
 
@@ -45,9 +45,9 @@ pub struct Vocabulary {
 
 /// The text of a sequence.
 pub struct Text {
-    /// As decoding gives it.
+    /// Text as decoding gives it.
     pub shown: String,
-    /// With the first space, if there is one.
+    /// Text with the first space, if there is one.
     pub whole: String,
     /// Whether the end is the beginning of a character.
     pub is_unfinished: bool,

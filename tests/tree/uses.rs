@@ -12,9 +12,9 @@ pub type Modules = BTreeMap<Path, String>;
 /// One name that a `use` line brings in.
 #[derive(Debug, PartialEq)]
 pub struct Use {
-    /// As it is written, `self` at the end left out.
+    /// Path as it is written, `self` at the end left out.
     pub path: Path,
-    /// What it is called from then on.
+    /// Name that the file has for it.
     pub name: String,
     /// Whether others may use it from here.
     pub is_exported: bool,

@@ -25,7 +25,7 @@ pub use text::{compile, config, expr, fused, graph, spec, tokenizer};
 
 /// A reader under test.
 pub struct Target {
-    /// Its name: the corpus is in `fuzz/corpus/NAME`.
+    /// Name of the target: the corpus is in `fuzz/corpus/NAME`.
     pub name: &'static str,
     /// Gives it bytes.
     pub run: fn(&[u8]),
