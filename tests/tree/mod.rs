@@ -1,6 +1,7 @@
 //! The tree of sources: no file and no crate uses another in a circle.
 
 mod circles;
+mod comments;
 mod size;
 mod uses;
 

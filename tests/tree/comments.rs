@@ -1,0 +1,76 @@
+//! Comments are narrow enough to be read beside each other, and doc comments can be read alone.
+
+use super::size::{named, rust};
+
+/// Columns of a comment.
+const COLUMNS: usize = 110;
+
+/// Beginnings of doc comments that need the item before to be understood: rendered docs show one item alone.
+const LEANING: [&str; 14] = [
+    "And ", "As [", "As `", "It ", "Its ", "Nobody", "Nor ", "Of ", "That ", "The same", "Their ", "They ",
+    "Those ", "Whoever",
+];
+
+#[test]
+fn comments_are_narrow() {
+    let mut wide = Vec::new();
+    for (path, lines) in rust() {
+        let is_wide = |line: &&String| line.trim_start().starts_with("//") && line.chars().count() > COLUMNS;
+        // An address or a row of a table cannot be broken.
+        let is_whole = |line: &str| {
+            let text = line.trim_start().trim_start_matches(['/', '!']).trim_start();
+            text.starts_with('|') || !text.contains(' ')
+        };
+        for (n, line) in lines.iter().enumerate().filter(|(_, line)| is_wide(line) && !is_whole(line)) {
+            wide.push(format!("{}:{}: {} columns", named(&path), n + 1, line.chars().count()));
+        }
+    }
+    assert!(wide.is_empty(), "{} comments over {COLUMNS} columns:\n{}", wide.len(), wide.join("\n"));
+}
+
+/// Numbers and texts of the first lines of doc comments.
+fn starts(lines: &[String]) -> Vec<(usize, &str)> {
+    let is_doc = |n: usize| lines[n].trim_start().starts_with("///");
+    let is_start = |n: &usize| is_doc(*n) && (*n == 0 || !is_doc(*n - 1));
+    (0..lines.len()).filter(is_start).map(|n| (n + 1, lines[n].trim_start()[3..].trim())).collect()
+}
+
+/// Whether a doc comment with this first line leans on what stands before it.
+fn leans(start: &str) -> bool {
+    LEANING.iter().any(|leaning| start.starts_with(leaning))
+}
+
+#[test]
+fn doc_comments_stand_alone() {
+    let (mut all, mut leaning) = (0, Vec::new());
+    for (path, lines) in rust() {
+        for (n, start) in starts(&lines) {
+            all += 1;
+            if leans(start) {
+                leaning.push(format!("{}:{n}: {start}", named(&path)));
+            }
+        }
+    }
+    assert!(all > 1000, "{all} doc comments are seen");
+    assert!(
+        leaning.is_empty(),
+        "{} doc comments lean on the item before; begin with what they are about, such as `Name of the tensor.` for \
+         `Its name.`:\n{}",
+        leaning.len(),
+        leaning.join("\n")
+    );
+}
+
+#[test]
+fn a_leaning_comment_is_found() {
+    let text = "/// Tensor.\nstruct Tensor {\n    /// Its name.\n    name: String,\n    /// Bytes.\n    /// Of a row.\n}";
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    assert_eq!(starts(&lines), [(1, "Tensor."), (3, "Its name."), (5, "Bytes.")]);
+    let found: Vec<&str> = ["Its name.", "Of a row.", "The same as JSON.", "As [`f`], twice.", "It ends."]
+        .into_iter()
+        .filter(|start| !leans(start))
+        .collect();
+    assert!(found.is_empty(), "{found:?}");
+    let fine = ["Item of a list.", "Offset.", "As many rows as fit.", "The sum.", "A tensor and its name."];
+    assert!(!fine.into_iter().any(leans));
+}
