@@ -254,7 +254,7 @@ pub fn expand(
         for (m, mat) in part.mats.iter().enumerate() {
             let Some(branch) = &mat.adapter else { continue };
             let results = e.add_imm(results, (m * items.columns(part) * 4) as i64);
-            let first_tile = e.mul_imm(items.first, (part.unit / TILE_ROWS) as i64);
+            let first_tile = e.mul_imm(items.first, (part.rows_per_item / TILE_ROWS) as i64);
             let first_tile = e.add_imm(first_tile, branch.first_tile as i64);
             let zero = e.i64(0);
             e.for_next(zero, rows, |e, row| {

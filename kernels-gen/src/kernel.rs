@@ -223,14 +223,14 @@ pub enum KvPlane {
 }
 
 #[allow(missing_docs)]
-/// What becomes of one unit of a matmul's output for one row, held as f32 in scratch.
+/// What becomes of a work item's results for one row of a matmul, held as f32 in scratch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Epilogue<V = ValId, O = OperandId> {
-    /// An expression of the units and the same columns of f32 values: variables are the units at hand (of a
-    /// part's first step one for each matrix, of later ones the one that there is), then `inputs`. What comes
-    /// out is one unit.
+    /// An expression of the results and the same columns of f32 values: variables are the results at hand (of
+    /// a part's first step those of each matrix, of later ones those that there are), then `inputs`. What
+    /// comes out takes the results' place.
     Map { expr: Expr, inputs: Vec<V> },
-    /// Rotates the unit, which is one head.
+    /// Rotates the results, which are one head.
     Rope { table: O },
     /// Stores f32.
     Store { out: V },
@@ -242,11 +242,11 @@ pub enum Epilogue<V = ValId, O = OperandId> {
     Bf16Cast { out: V },
     /// Stores in an element type of the KV cache.
     KvCast { elem: KvElem, out: V },
-    /// Stores into the KV cache, rounded to its element type; the unit is one head.
+    /// Stores into the KV cache, rounded to its element type; the results are one head.
     KvWrite { pool: O, plane: KvPlane, kind: LayerKind, geometry: KvGeometry },
 }
 
-/// Matrices whose units are computed together, and what becomes of them.
+/// Matrices of which a work item computes the same rows, and what becomes of the results.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Part {
     /// One matrix, or several (gate and up), which the first step of the epilogue combines.
@@ -255,20 +255,20 @@ pub struct Part {
     pub interleaved: bool,
     /// Output rows per work item: a multiple of 16 that divides the matrices' rows, rounded up to whole
     /// tiles.
-    pub unit: usize,
+    pub rows_per_item: usize,
     /// In order.
     pub epilogue: Vec<Epilogue>,
 }
 
 impl Part {
     /// Bytes of one row's results of an item.
-    pub fn unit_bytes(&self) -> usize {
-        self.mats.len() * self.unit * 4
+    pub fn result_bytes(&self) -> usize {
+        self.mats.len() * self.rows_per_item * 4
     }
 
     /// Work items.
     pub fn items(&self) -> usize {
-        self.mats[0].n.div_ceil(self.unit)
+        self.mats[0].n.div_ceil(self.rows_per_item)
     }
 }
 
@@ -321,11 +321,11 @@ impl Tiling {
 pub enum Body {
     /// Stages over rows; work items are rows.
     Rows { domain: Domain, row_ops: Vec<RowOp> },
-    /// Dense matrices; work items are units.
+    /// Dense matrices; work items are runs of their rows.
     Matmul { domain: Domain, input: ValId, parts: Vec<Part> },
-    /// Grouped matrices; work items are (expert, unit). Output rows are slots.
+    /// Grouped matrices; work items are (expert, run of its rows). Output rows are slots.
     Experts { input: ValId, input_slots: bool, routing: ValId, experts: usize, top_k: usize, part: Part },
-    /// Grouped matrix, weighted sum over experts in ascending id, optional residual; work items are units of
+    /// Grouped matrix, weighted sum over experts in ascending id, optional residual; work items are runs of
     /// output rows.
     ExpertDown {
         input: ValId,
@@ -334,7 +334,7 @@ pub enum Body {
         top_k: usize,
         mat: Mat,
         /// Output rows per work item, which divide the matrix's rows rounded up to tiles.
-        unit: usize,
+        rows_per_item: usize,
         residual: Option<ValId>,
         out: ValId,
     },

@@ -15,13 +15,15 @@ pub fn prefetch_hint(kernel: &Kernel) -> PrefetchHint {
     let shared = |items: usize| if dots { equal_shares(items, run) } else { items } as u32;
     match &kernel.body {
         Body::Matmul { parts, .. } => {
-            prefetch.parts =
-                parts.iter().map(|part| runs_of(&part.mats[0], part.unit, part.items(), run)).collect();
+            prefetch.parts = parts
+                .iter()
+                .map(|part| runs_of(&part.mats[0], part.rows_per_item, part.items(), run))
+                .collect();
             prefetch.shared = shared(parts.iter().map(Part::items).sum());
         }
-        Body::ExpertDown { mat, unit, .. } => {
-            let items = mat.n.div_ceil(*unit);
-            prefetch.parts = vec![runs_of(mat, *unit, items, run)];
+        Body::ExpertDown { mat, rows_per_item, .. } => {
+            let items = mat.n.div_ceil(*rows_per_item);
+            prefetch.parts = vec![runs_of(mat, *rows_per_item, items, run)];
             prefetch.shared = shared(items);
         }
         // Which experts a token goes to is not known before the step has begun; attention knows its own
@@ -31,12 +33,12 @@ pub fn prefetch_hint(kernel: &Kernel) -> PrefetchHint {
     prefetch
 }
 
-/// Work items of `unit` rows, in runs.
-fn runs_of(mat: &Mat, unit: usize, items: usize, run: usize) -> PrefetchRange {
+/// Work items of `rows_per_item` rows, in runs.
+fn runs_of(mat: &Mat, rows_per_item: usize, items: usize, run: usize) -> PrefetchRange {
     PrefetchRange {
         operand: mat.operand as u32,
         items: items.div_ceil(run) as u32,
-        item_bytes: (run * unit / TILE_ROWS * mat.tile_stride) as u64,
+        item_bytes: (run * rows_per_item / TILE_ROWS * mat.tile_stride) as u64,
         expert_stride: mat.expert_stride as u64,
     }
 }
@@ -59,7 +61,7 @@ mod tests {
     /// Bytes of a tile of the matrix.
     const TILE: usize = 100;
 
-    fn part(n: usize, unit: usize, epilogue: Vec<Epilogue>) -> Part {
+    fn part(n: usize, rows_per_item: usize, epilogue: Vec<Epilogue>) -> Part {
         let mat = Mat {
             operand: 3,
             format: WeightFormat::Int8,
@@ -70,7 +72,7 @@ mod tests {
             bias: None,
             adapter: None,
         };
-        Part { mats: vec![mat], interleaved: false, unit, epilogue }
+        Part { mats: vec![mat], interleaved: false, rows_per_item, epilogue }
     }
 
     fn by_dots(body: Body) -> PrefetchHint {
@@ -94,9 +96,17 @@ mod tests {
         assert_eq!(starts(&dense, 2), [0, 64]);
         assert_eq!(starts(&dense, 3), [0, 44, 88]);
         let mat = parts[0].mats[0].clone();
-        let (experts, top_k, unit) = (4, 2, 16);
-        let down =
-            Body::ExpertDown { input: 0, routing: 1, experts, top_k, mat, unit, residual: None, out: 2 };
+        let (experts, top_k, rows_per_item) = (4, 2, 16);
+        let down = Body::ExpertDown {
+            input: 0,
+            routing: 1,
+            experts,
+            top_k,
+            mat,
+            rows_per_item,
+            residual: None,
+            out: 2,
+        };
         assert_eq!(starts(&by_dots(down), 2), [0, 64]);
     }
 

@@ -24,17 +24,17 @@ impl Run {
 
     /// Columns of each of the part's matrices.
     pub fn columns(self, part: &Part) -> usize {
-        part.unit * self.items
+        part.rows_per_item * self.items
     }
 
     /// Bytes of one row of results, `[mats][columns]` f32.
     pub fn row_bytes(self, part: &Part) -> usize {
-        part.unit_bytes() * self.items
+        part.result_bytes() * self.items
     }
 
     /// Bytes from the start of a row of f32 to the run's columns.
     pub fn offset(self, e: &mut Emit, part: &Part) -> Value {
-        e.mul_imm(self.first, (part.unit * 4) as i64)
+        e.mul_imm(self.first, (part.rows_per_item * 4) as i64)
     }
 }
 
@@ -50,7 +50,7 @@ pub enum RowsOf<'f> {
 /// Items of a part that dots take together: when an item has fewer tiles than one micro-kernel multiplies, as
 /// many as fill it.
 pub fn run_of(part: &Part) -> usize {
-    let tiles = part.unit / TILE_ROWS;
+    let tiles = part.rows_per_item / TILE_ROWS;
     let run = TILES_PER_CALL / tiles.max(1);
     // These know an item as a head.
     let by_head = |step: &Epilogue| matches!(step, Epilogue::Rope { .. } | Epilogue::KvWrite { .. });

@@ -226,11 +226,11 @@ fn prepare(graph: &Graph, id: TensorId, weights: &dyn Weights) -> Result<Weight,
     let quant = users().any(|node| is_quant(&node.op) && node.tensors[0] == id);
     let dense = users().any(|node| !is_quant(&node.op) || node.tensors[0] != id);
     let blocks = match data {
-        TensorData::Blocks { ints, scales, unit } => {
+        TensorData::Blocks { ints, scales, base_scale } => {
             if scales.len() * 32 != ints.len() {
                 return Err(error(format!("{} scales for {} elements", scales.len(), ints.len())));
             }
-            quant.then(|| (ints.clone(), scales.clone(), *unit))
+            quant.then(|| (ints.clone(), scales.clone(), *base_scale))
         }
         TensorData::Dense(_) if quant => return Err(error("plain elements, expected blocks".into())),
         TensorData::Dense(_) => None,

@@ -42,7 +42,7 @@ pub struct BatchToken {
 pub struct Weight {
     /// Row-major f32.
     pub dense: Vec<f32>,
-    /// Integers, block scales, unit.
+    /// Integers, block scales, base scale.
     pub blocks: Option<(Vec<i8>, Vec<f32>, f32)>,
 }
 

@@ -18,7 +18,7 @@ pub enum TensorData {
         /// One per block.
         scales: Vec<f32>,
         /// Value of an integer step before the scale: 0.5 for MXFP4, 1 otherwise.
-        unit: f32,
+        base_scale: f32,
     },
 }
 
@@ -74,7 +74,7 @@ impl RawTensor {
         let codes = blocks.iter().flat_map(|byte| [byte & 15, byte >> 4]);
         let ints = codes.map(|code| E2M1_TWICE[usize::from(code)]).collect();
         let scales = scales.iter().map(|scale| scale_value(*scale)).collect();
-        TensorData::Blocks { ints, scales, unit: 0.5 }
+        TensorData::Blocks { ints, scales, base_scale: 0.5 }
     }
 
     /// The data in the plan format of `tensor`.
@@ -110,7 +110,7 @@ impl TensorData {
         let mut ints = vec![0; elements.len()];
         let blocks = elements.chunks(BLOCK).zip(ints.chunks_mut(BLOCK));
         let scales = blocks.map(|(w, q)| quantise(w, q)).collect();
-        TensorData::Blocks { ints, scales, unit: 1.0 }
+        TensorData::Blocks { ints, scales, base_scale: 1.0 }
     }
 
     /// Elements.
@@ -125,9 +125,11 @@ impl TensorData {
     pub fn to_f32(&self) -> Vec<f32> {
         match self {
             TensorData::Dense(x) => x.clone(),
-            TensorData::Blocks { ints, scales, unit } => {
+            TensorData::Blocks { ints, scales, base_scale } => {
                 let blocks = ints.chunks(BLOCK).zip(scales);
-                blocks.flat_map(|(q, scale)| q.iter().map(move |q| (f32::from(*q) * unit) * scale)).collect()
+                blocks
+                    .flat_map(|(q, scale)| q.iter().map(move |q| (f32::from(*q) * base_scale) * scale))
+                    .collect()
             }
         }
     }

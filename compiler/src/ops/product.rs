@@ -67,12 +67,12 @@ fn product(state: &State, node: &Node, x: ValueId, row: usize, expert: usize, n:
     let weight = &state.weights[node.tensors[0].0 as usize];
     let first = expert * n;
     match (&state.values[x.0 as usize], &weight.blocks) {
-        (Some(Data::Q8 { q, scales, .. }), Some((ints, w_scales, unit))) => {
+        (Some(Data::Q8 { q, scales, .. }), Some((ints, w_scales, base_scale))) => {
             let blocks = k / BLOCK;
             let (q, scales) = (&q[row * k..][..k], &scales[row * blocks..][..blocks]);
             let dot = |i: usize| {
                 let i = first + i;
-                blockdot(&ints[i * k..][..k], &w_scales[i * blocks..][..blocks], q, scales, *unit)
+                blockdot(&ints[i * k..][..k], &w_scales[i * blocks..][..blocks], q, scales, *base_scale)
             };
             (0..n).map(dot).collect()
         }

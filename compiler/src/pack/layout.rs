@@ -34,8 +34,8 @@ impl Placement {
 pub struct WeightLayout {
     /// Placements, indexed by [`TensorId`].
     pub placements: Vec<Placement>,
-    /// Units in order of offset: a tensor, or a pair whose tiles alternate.
-    pub(super) units: Vec<Unit>,
+    /// Pack groups in order of offset: a tensor, or a pair whose tiles alternate.
+    pub(super) pack_groups: Vec<PackGroup>,
     /// Bytes of the region, a multiple of 64.
     pub bytes: u64,
 }
@@ -49,22 +49,22 @@ impl WeightLayout {
 
 /// Tensors that are packed together, contiguous in the region.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unit {
+pub(super) struct PackGroup {
     /// One tensor, or the two of a pair.
     pub tensors: Vec<TensorId>,
     /// Experts, 1 for tensors without.
     pub experts: usize,
-    /// Groups per expert: tiles (of both tensors of a pair) of a matrix, rows of a table, or the one row of a
+    /// Chunks per expert: tiles (of both tensors of a pair) of a matrix, rows of a table, or the one row of a
     /// vector.
-    pub groups: usize,
-    /// Bytes of a group.
-    pub group_bytes: usize,
+    pub chunks: usize,
+    /// Bytes of a chunk.
+    pub chunk_bytes: usize,
 }
 
-impl Unit {
+impl PackGroup {
     /// Bytes of all experts.
     fn bytes(&self) -> u64 {
-        self.experts as u64 * self.groups as u64 * self.group_bytes as u64
+        self.experts as u64 * self.chunks as u64 * self.chunk_bytes as u64
     }
 }
 
@@ -116,7 +116,7 @@ pub fn plan_weights(graph: &Graph, pairs: &[(TensorId, TensorId)]) -> Result<Wei
         partner[pair.0.0 as usize] = Some(pair);
         partner[pair.1.0 as usize] = Some(pair);
     }
-    let mut layout = WeightLayout { placements: Vec::new(), units: Vec::new(), bytes: 0 };
+    let mut layout = WeightLayout { placements: Vec::new(), pack_groups: Vec::new(), bytes: 0 };
     let mut placements: Vec<Option<Placement>> = vec![None; graph.tensors.len()];
     for tensor in use_order(graph) {
         if placements[tensor.0 as usize].is_some() {
@@ -126,12 +126,12 @@ pub fn plan_weights(graph: &Graph, pairs: &[(TensorId, TensorId)]) -> Result<Wei
             Some((first, second)) => vec![first, second],
             None => vec![tensor],
         };
-        let unit = shape_unit(graph, tensors)?;
-        for (index, &tensor) in unit.tensors.iter().enumerate() {
-            placements[tensor.0 as usize] = Some(place(graph, &unit, layout.bytes, tensor, index));
+        let pack_group = shape_pack_group(graph, tensors)?;
+        for (index, &tensor) in pack_group.tensors.iter().enumerate() {
+            placements[tensor.0 as usize] = Some(place(graph, &pack_group, layout.bytes, tensor, index));
         }
-        layout.bytes += unit.bytes();
-        layout.units.push(unit);
+        layout.bytes += pack_group.bytes();
+        layout.pack_groups.push(pack_group);
     }
     layout.placements =
         placements.into_iter().map(|placement| placement.expect("every tensor is placed")).collect();
@@ -177,11 +177,11 @@ fn use_order(graph: &Graph) -> impl Iterator<Item = TensorId> {
     used.chain((0..graph.tensors.len() as u32).map(TensorId))
 }
 
-/// Sizes of a unit.
-fn shape_unit(graph: &Graph, tensors: Vec<TensorId>) -> Result<Unit, LayoutError> {
+/// Sizes of a pack group.
+fn shape_pack_group(graph: &Graph, tensors: Vec<TensorId>) -> Result<PackGroup, LayoutError> {
     let tensor = &graph.tensors[tensors[0].0 as usize];
     let (experts, n, k) = dims(tensor)?;
-    let (groups, group_bytes) = match tensor.role {
+    let (chunks, chunk_bytes) = match tensor.role {
         Role::Matrix | Role::ExpertMatrix => {
             if tensor.format.is_blocked() && !k.is_multiple_of(BLOCK) {
                 return Err(shape_error(tensor, "a multiple of 32 columns in a format with blocks"));
@@ -200,7 +200,7 @@ fn shape_unit(graph: &Graph, tensors: Vec<TensorId>) -> Result<Unit, LayoutError
             Decode::Block(_) => return Err(format_error(tensor, "bf16 or f32")),
         },
     };
-    Ok(Unit { tensors, experts, groups, group_bytes })
+    Ok(PackGroup { tensors, experts, chunks, chunk_bytes })
 }
 
 /// `(experts, n, k)` of a tensor; experts and k are 1 where there are none.
@@ -233,22 +233,22 @@ fn format_error(tensor: &Tensor, expected: &'static str) -> LayoutError {
     LayoutError::Format { tensor: tensor.name.clone(), role: tensor.role, format: tensor.format, expected }
 }
 
-/// Where the unit's `index`-th tensor lies when the unit starts at `base`.
-fn place(graph: &Graph, unit: &Unit, base: u64, tensor: TensorId, index: usize) -> Placement {
+/// Where the pack group's `index`-th tensor lies when the pack group starts at `base`.
+fn place(graph: &Graph, pack_group: &PackGroup, base: u64, tensor: TensorId, index: usize) -> Placement {
     let tensor = &graph.tensors[tensor.0 as usize];
-    let own_bytes = (unit.group_bytes / unit.tensors.len()) as u64;
+    let own_bytes = (pack_group.chunk_bytes / pack_group.tensors.len()) as u64;
     let skip = index as u64 * own_bytes;
-    let others = (unit.tensors.len() as u64 - 1) * own_bytes;
+    let others = (pack_group.tensors.len() as u64 - 1) * own_bytes;
     Placement {
         offset: base + skip,
-        // The last group's tiles of the other tensors lie before `offset` or after the end.
-        bytes: unit.bytes() - others,
+        // The last chunk's tiles of the other tensors lie before `offset` or after the end.
+        bytes: pack_group.bytes() - others,
         tile_stride: match tensor.role {
             Role::Vector | Role::ExpertVector => 0,
-            _ => unit.group_bytes as u64,
+            _ => pack_group.chunk_bytes as u64,
         },
         expert_stride: match tensor.role {
-            Role::ExpertMatrix | Role::ExpertVector => (unit.groups * unit.group_bytes) as u64,
+            Role::ExpertMatrix | Role::ExpertVector => (pack_group.chunks * pack_group.chunk_bytes) as u64,
             _ => 0,
         },
     }

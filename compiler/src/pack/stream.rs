@@ -43,8 +43,8 @@ where
         // Packing leaves out padding, which is zero.
         buffers.packed.clear();
         buffers.packed.resize(item.bytes, 0);
-        let unit = &layout.units[item.unit];
-        pack_item(graph, unit, item, source, &mut buffers.packed, &mut buffers.rows)?;
+        let pack_group = &layout.pack_groups[item.pack_group];
+        pack_item(graph, pack_group, item, source, &mut buffers.packed, &mut buffers.rows)?;
         take(Piece { index, offset: item.offset, bytes: &buffers.packed })
     })
 }

@@ -1,10 +1,10 @@
 //! Streams a checkpoint's tensors into the weight region.
 //!
-//! The region is cut into work items of a few MB: consecutive groups of one expert of one unit of the layout.
-//! Threads take items in ascending order, so that the checkpoint is read forwards, and keep one group's rows
-//! in memory each.
+//! The region is cut into work items of a few MB: consecutive chunks of one expert of one pack group of the
+//! layout. Threads take items in ascending order, so that the checkpoint is read forwards, and keep one
+//! chunk's rows in memory each.
 
-use super::layout::{Unit, WeightLayout};
+use super::layout::{PackGroup, WeightLayout};
 use super::source::WeightSource;
 use crate::graph::{Graph, Role, Tensor, TensorId};
 use kernmill_os::float_env::FloatEnv;
@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use thiserror::Error;
 
-/// Bytes of the region that a work item covers, unless one group is larger.
+/// Bytes of the region that a work item covers, unless one chunk is larger.
 const ITEM_BYTES: usize = 4 << 20;
 /// Items that the disk is asked for before their turn.
 const ITEMS_AHEAD: usize = 8;
@@ -66,11 +66,11 @@ pub fn pack_weights<S: WeightSource>(
     assert_eq!(out.len() as u64, layout.bytes, "length of the weight region");
     let mut rest = out;
     let parts = items(layout).map(move |item| {
-        let part = rest.split_off_mut(..item.bytes).expect("the region is as long as its units");
+        let part = rest.split_off_mut(..item.bytes).expect("the region is as long as its pack groups");
         (item, part)
     });
     for_each_item(graph, layout, source, threads, progress, parts, |item, part, buffers| {
-        pack_item(graph, &layout.units[item.unit], item, source, part, &mut buffers.rows)
+        pack_item(graph, &layout.pack_groups[item.pack_group], item, source, part, &mut buffers.rows)
     })
 }
 
@@ -117,12 +117,12 @@ pub(super) fn for_each_item<S: WeightSource, T: Send, E: Send>(
     }
 }
 
-/// Consecutive groups of an expert of a unit, and the bytes they go to.
+/// Consecutive chunks of an expert of a pack group, and the bytes they go to.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
-    pub unit: usize,
+    pub pack_group: usize,
     pub expert: usize,
-    pub groups: Range<usize>,
+    pub chunks: Range<usize>,
     /// Byte offset in the region.
     pub offset: u64,
     pub bytes: usize,
@@ -130,32 +130,32 @@ pub(super) struct Item {
 
 /// The work items in order of offset; together they cover the region.
 pub(super) fn items(layout: &WeightLayout) -> impl Iterator<Item = Item> + '_ {
-    let spans = layout.units.iter().enumerate().flat_map(|(index, unit)| {
-        (0..unit.experts).flat_map(move |expert| {
-            let step = groups_per_item(unit);
-            let starts = (0..unit.groups).step_by(step);
-            starts.map(move |start| (index, unit, expert, start..unit.groups.min(start + step)))
+    let spans = layout.pack_groups.iter().enumerate().flat_map(|(index, pack_group)| {
+        (0..pack_group.experts).flat_map(move |expert| {
+            let step = chunks_per_item(pack_group);
+            let starts = (0..pack_group.chunks).step_by(step);
+            starts.map(move |start| (index, pack_group, expert, start..pack_group.chunks.min(start + step)))
         })
     });
     let mut offset = 0;
-    spans.map(move |(index, unit, expert, groups)| {
-        let bytes = groups.len() * unit.group_bytes;
+    spans.map(move |(index, pack_group, expert, chunks)| {
+        let bytes = chunks.len() * pack_group.chunk_bytes;
         offset += bytes as u64;
-        Item { unit: index, expert, groups, offset: offset - bytes as u64, bytes }
+        Item { pack_group: index, expert, chunks, offset: offset - bytes as u64, bytes }
     })
 }
 
 /// The tensors of an item and the rows that it takes of each.
 fn for_each_part(graph: &Graph, layout: &WeightLayout, item: &Item, take: impl Fn(&Tensor, Range<usize>)) {
-    for &tensor in &layout.units[item.unit].tensors {
+    for &tensor in &layout.pack_groups[item.pack_group].tensors {
         let tensor = tensor_of(graph, tensor);
-        let (first, last) = (item.groups.start, item.groups.end - 1);
-        take(tensor, group_rows(tensor, first).start..group_rows(tensor, last).end);
+        let (first, last) = (item.chunks.start, item.chunks.end - 1);
+        take(tensor, chunk_rows(tensor, first).start..chunk_rows(tensor, last).end);
     }
 }
 
-fn groups_per_item(unit: &Unit) -> usize {
-    (ITEM_BYTES / unit.group_bytes).max(1)
+fn chunks_per_item(pack_group: &PackGroup) -> usize {
+    (ITEM_BYTES / pack_group.chunk_bytes).max(1)
 }
 
 fn tensor_of(graph: &Graph, id: TensorId) -> &Tensor {
@@ -170,7 +170,7 @@ pub(super) struct Buffers {
     pub packed: Vec<u8>,
 }
 
-/// A thread's rows of the current group, as the source gives them.
+/// A thread's rows of the current chunk, as the source gives them.
 #[derive(Default)]
 pub(super) struct RowBuffers {
     f32: Vec<f32>,
@@ -182,31 +182,31 @@ pub(super) struct RowBuffers {
 
 pub(super) fn pack_item<S: WeightSource>(
     graph: &Graph,
-    unit: &Unit,
+    pack_group: &PackGroup,
     item: &Item,
     source: &S,
     out: &mut [u8],
     rows: &mut RowBuffers,
 ) -> Result<(), PackWeightsError<S::Error>> {
-    let part_bytes = unit.group_bytes / unit.tensors.len();
-    for (group, out) in item.groups.clone().zip(out.chunks_exact_mut(unit.group_bytes)) {
-        for (&tensor, out) in unit.tensors.iter().zip(out.chunks_exact_mut(part_bytes)) {
-            pack_group(tensor_of(graph, tensor), item.expert, group, source, out, rows)?;
+    let part_bytes = pack_group.chunk_bytes / pack_group.tensors.len();
+    for (chunk, out) in item.chunks.clone().zip(out.chunks_exact_mut(pack_group.chunk_bytes)) {
+        for (&tensor, out) in pack_group.tensors.iter().zip(out.chunks_exact_mut(part_bytes)) {
+            pack_chunk(tensor_of(graph, tensor), item.expert, chunk, source, out, rows)?;
         }
     }
     Ok(())
 }
 
 /// Packs one tile, table row, or vector.
-fn pack_group<S: WeightSource>(
+fn pack_chunk<S: WeightSource>(
     tensor: &Tensor,
     expert: usize,
-    group: usize,
+    chunk: usize,
     source: &S,
     out: &mut [u8],
     rows: &mut RowBuffers,
 ) -> Result<(), PackWeightsError<S::Error>> {
-    let range = group_rows(tensor, group);
+    let range = chunk_rows(tensor, chunk);
     let count = range.len();
     let first_row = range.start;
     let packed = if tensor.format.is_stored() {
@@ -235,12 +235,12 @@ fn pack_group<S: WeightSource>(
     packed.map_err(|error| locate(tensor, expert, first_row, error))
 }
 
-/// Rows of the tensor that a group holds.
-fn group_rows(tensor: &Tensor, group: usize) -> Range<usize> {
+/// Rows of the tensor that a chunk holds.
+fn chunk_rows(tensor: &Tensor, chunk: usize) -> Range<usize> {
     match (tensor.role, tensor.shape.as_slice()) {
-        (Role::Matrix | Role::ExpertMatrix, &[.., n, _]) => group * TILE_ROWS..n.min((group + 1) * TILE_ROWS),
+        (Role::Matrix | Role::ExpertMatrix, &[.., n, _]) => chunk * TILE_ROWS..n.min((chunk + 1) * TILE_ROWS),
         (Role::Vector | Role::ExpertVector, &[.., n]) => 0..n,
-        (Role::Table, _) => group..group + 1,
+        (Role::Table, _) => chunk..chunk + 1,
         _ => unreachable!("the layout has checked the shape of {}", tensor.name),
     }
 }

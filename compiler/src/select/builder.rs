@@ -124,9 +124,9 @@ impl<'a> Builder<'a> {
 
     /// Output rows per work item of a matrix where nothing else decides: the candidate's, if they divide the
     /// matrix's.
-    pub fn unit(&self, mat: &Mat) -> usize {
-        let unit = self.selector.trial.unit;
-        if mat.n.is_multiple_of(unit) { unit } else { TILE_ROWS }
+    pub fn rows_per_item(&self, mat: &Mat) -> usize {
+        let rows_per_item = self.selector.trial.rows_per_item;
+        if mat.n.is_multiple_of(rows_per_item) { rows_per_item } else { TILE_ROWS }
     }
 
     /// The candidate's tiling. Panels hold q8 rows, and one kind of weights at a time; bf16 rows are

@@ -16,7 +16,7 @@ pub struct Candidate {
     pub tiling: Tiling,
     /// Output rows per work item: those asked for if a part has them, else the least of what heads and blocks
     /// need.
-    pub unit: usize,
+    pub rows_per_item: usize,
 }
 
 /// Where the stages before a group's matrices are computed.
@@ -82,10 +82,10 @@ impl Selector<'_> {
     /// The candidates of group `index` that agree with its rule's hints; all of them if none does.
     fn hinted(&self, index: usize) -> Vec<(Prologue, bool, usize)> {
         let (hints, all) = (self.fused.groups[index].hints, Candidate::all(self.max_tokens));
-        let agrees = |(prologue, panels, unit): &(Prologue, bool, usize)| {
+        let agrees = |(prologue, panels, rows_per_item): &(Prologue, bool, usize)| {
             hints.prologue_by_workers.is_none_or(|by| by == (*prologue == Prologue::Workers))
                 && hints.panels.is_none_or(|wanted| wanted == *panels)
-                && hints.rows_per_item.is_none_or(|rows| rows == *unit)
+                && hints.rows_per_item.is_none_or(|rows| rows == *rows_per_item)
         };
         let agreeing: Vec<_> = all.iter().copied().filter(agrees).collect();
         if agreeing.is_empty() { all } else { agreeing }
@@ -99,8 +99,8 @@ impl Selector<'_> {
         pick: Pick,
     ) -> Result<(Vec<KernelUse>, Option<KernelChoice>), SelectError> {
         let mut found: Vec<(Candidate, Vec<KernelUse>)> = Vec::new();
-        for (prologue, panels, unit) in self.hinted(index) {
-            let trial = Selector { trial: super::Trial { prologue, panels, unit, model }, ..*self };
+        for (prologue, panels, rows_per_item) in self.hinted(index) {
+            let trial = Selector { trial: super::Trial { prologue, panels, rows_per_item, model }, ..*self };
             let uses = trial.group(index)?;
             // Where an axis decides nothing, the same kernels come out.
             if found.iter().any(|(_, other)| *other == uses) {
@@ -110,8 +110,9 @@ impl Selector<'_> {
             let fixed = uses.iter().all(|one| {
                 matches!(one.kernel.body, Body::Rows { .. } | Body::Attention(_) | Body::Shrink { .. })
             });
-            let unit = uses.last().map_or(unit, |last| unit_of(&last.kernel.body, unit));
-            found.push((Candidate { prologue, tiling, unit }, uses));
+            let rows_per_item =
+                uses.last().map_or(rows_per_item, |last| rows_per_item_of(&last.kernel.body, rows_per_item));
+            found.push((Candidate { prologue, tiling, rows_per_item }, uses));
             if fixed {
                 break;
             }
@@ -130,11 +131,11 @@ impl Selector<'_> {
 }
 
 /// Rows per work item of a body for which `asked` were asked.
-fn unit_of(body: &Body, asked: usize) -> usize {
+fn rows_per_item_of(body: &Body, asked: usize) -> usize {
     let units: Vec<usize> = match body {
-        Body::Matmul { parts, .. } => parts.iter().map(|part| part.unit).collect(),
-        Body::Experts { part, .. } => vec![part.unit],
-        Body::ExpertDown { unit, .. } => vec![*unit],
+        Body::Matmul { parts, .. } => parts.iter().map(|part| part.rows_per_item).collect(),
+        Body::Experts { part, .. } => vec![part.rows_per_item],
+        Body::ExpertDown { rows_per_item, .. } => vec![*rows_per_item],
         _ => Vec::new(),
     };
     if units.contains(&asked) { asked } else { units.into_iter().min().unwrap_or(asked) }
@@ -170,7 +171,7 @@ impl fmt::Display for Candidate {
             Prologue::Workers => "prologue by every worker",
             Prologue::Step => "prologue as a step",
         };
-        write!(f, "{}, {prologue}, units of {}", tiling_text(self.tiling), self.unit)
+        write!(f, "{}, {prologue}, units of {}", tiling_text(self.tiling), self.rows_per_item)
     }
 }
 

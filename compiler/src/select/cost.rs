@@ -204,14 +204,14 @@ impl Model {
         self.machine.worker_bytes.min(self.machine.all_bytes / self.machine.workers as f64)
     }
 
-    /// A work item: a unit of every matrix of a part for `rows` rows. Dots prefetch, so that most of waiting
-    /// for memory hides in their arithmetic or the other way round; with panels the two add up, because
-    /// weights are decoded first.
+    /// A work item: some rows of every matrix of a part times `rows` input rows. Dots prefetch, so that most
+    /// of waiting for memory hides in their arithmetic or the other way round; with panels the two add up,
+    /// because weights are decoded first.
     fn item(&self, part: &Part, input: RowType, tiling: Tiling, rows: usize) -> f64 {
         if rows == 0 {
             return 0.0;
         }
-        let tiles = part.unit / TILE_ROWS;
+        let tiles = part.rows_per_item / TILE_ROWS;
         let by_panels = tiling.least_rows().is_some_and(|least| rows >= least);
         let mut ns = self.machine.epilogue * (rows * tiles * part.mats.len()) as f64;
         let (q8, bf16) = (matches!(input, RowType::Q8(_)), matches!(input, RowType::Bf16(_)));
@@ -255,10 +255,10 @@ impl Model {
         ns
     }
 
-    /// Arithmetic of a unit for `rows` bf16 rows, decoding included. There is nothing to weigh it against but
-    /// other units and steps.
+    /// Arithmetic of a work item for `rows` bf16 rows, decoding included. There is nothing to weigh it
+    /// against but other items and steps.
     fn by_bf16_panels(&self, part: &Part, rows: usize) -> f64 {
-        let tiles = part.mats.len() * part.unit / TILE_ROWS;
+        let tiles = part.mats.len() * part.rows_per_item / TILE_ROWS;
         let blocks = part.mats[0].k / BLOCK;
         let calls = tiles + tiles.div_ceil(2) * rows.div_ceil(gemm_bf16::PANEL_ROWS);
         let calls = calls * blocks.div_ceil(gemm_bf16::CHUNK_BLOCKS);
@@ -313,9 +313,13 @@ impl Model {
             Body::Experts { input, experts, top_k, part, .. } => {
                 (Domain::Tokens, self.experts(kernel, input_type(input), (*experts, *top_k), part, tokens))
             }
-            Body::ExpertDown { input, experts, top_k, mat, unit, .. } => {
-                let part =
-                    Part { mats: vec![mat.clone()], interleaved: false, unit: *unit, epilogue: Vec::new() };
+            Body::ExpertDown { input, experts, top_k, mat, rows_per_item, .. } => {
+                let part = Part {
+                    mats: vec![mat.clone()],
+                    interleaved: false,
+                    rows_per_item: *rows_per_item,
+                    epilogue: Vec::new(),
+                };
                 (Domain::Tokens, self.experts(kernel, input_type(input), (*experts, *top_k), &part, tokens))
             }
             Body::Attention(_) | Body::Shrink { .. } => (Domain::Tokens, 0.0),

@@ -52,7 +52,8 @@ pub struct CandidateReport {
     /// Where the prologue is computed: `workers` or `step`.
     pub prologue: &'static str,
     /// Output rows per work item where they are free.
-    pub unit: usize,
+    #[serde(rename = "unit")]
+    pub rows_per_item: usize,
     /// Cost, barriers included.
     pub microseconds: f64,
     #[serde(skip)]
@@ -115,7 +116,7 @@ fn group(choice: &KernelChoice) -> GroupReport {
         tiling: if candidate.tiling == Tiling::Dot { "dots" } else { "panels" },
         least_rows: candidate.tiling.least_rows(),
         prologue: if candidate.prologue == Prologue::Workers { "workers" } else { "step" },
-        unit: candidate.unit,
+        rows_per_item: candidate.rows_per_item,
         // To the nanosecond.
         microseconds: ns.round() / 1e3,
         text: candidate.to_string(),

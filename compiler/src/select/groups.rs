@@ -124,11 +124,11 @@ impl Selector<'_> {
         });
         let blocks =
             part.steps.iter().any(|step| matches!(step, Step::Quantize { .. } | Step::Bf16Cast { .. }));
-        let unit = match head {
+        let rows_per_item = match head {
             Some(head) => head,
             None if blocks => BLOCK,
             None if mats.len() > 1 => TILE_ROWS,
-            None => b.unit(&mats[0]),
+            None => b.rows_per_item(&mats[0]),
         };
         let mut epilogue = Vec::with_capacity(part.steps.len());
         for step in &part.steps {
@@ -141,7 +141,7 @@ impl Selector<'_> {
             });
         }
         let interleaved = b.are_interleaved(part.roots.iter().map(|id| self.graph.node(*id)));
-        Ok(Part { mats, interleaved, unit, epilogue })
+        Ok(Part { mats, interleaved, rows_per_item, epilogue })
     }
 
     fn expert_down(
@@ -162,8 +162,8 @@ impl Selector<'_> {
         };
         let experts = self.graph.tensor(down.tensors[0]).shape[0];
         let top_k = top_k as usize;
-        let unit = b.unit(&mat);
-        let body = Body::ExpertDown { input, routing, experts, top_k, mat, unit, residual, out };
+        let rows_per_item = b.rows_per_item(&mat);
+        let body = Body::ExpertDown { input, routing, experts, top_k, mat, rows_per_item, residual, out };
         Ok(vec![b.finish(self.label(group, group.name()), group.name(), body, self.max_tokens * top_k)])
     }
 

@@ -108,7 +108,7 @@ pub fn select(
         max_tokens,
         geometry: geometry(&fused.graph),
         max_segments: fused.graph.max_context.div_ceil(ATTENTION_SEGMENT),
-        trial: Trial { prologue: Prologue::Step, panels: false, unit: TILE_ROWS, model },
+        trial: Trial { prologue: Prologue::Step, panels: false, rows_per_item: TILE_ROWS, model },
     };
     let (mut kernels, mut choices) = (Vec::new(), Vec::new());
     for index in 0..fused.groups.len() {
@@ -139,7 +139,7 @@ struct Trial<'a> {
     /// Whether matrices are multiplied by panels where they can be.
     panels: bool,
     /// Output rows per work item where they are free.
-    unit: usize,
+    rows_per_item: usize,
     /// Knows from how many rows on panels pay.
     model: &'a Model,
 }

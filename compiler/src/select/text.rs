@@ -39,9 +39,9 @@ impl KernelUse {
             Body::Experts { input, experts, top_k, part, .. } => {
                 write!(f, "experts {top_k} of {experts} x {} | {}", row_name(row(input)), part_text(part))
             }
-            Body::ExpertDown { input, experts, top_k, mat, unit, .. } => write!(
+            Body::ExpertDown { input, experts, top_k, mat, rows_per_item, .. } => write!(
                 f,
-                "experts {top_k} of {experts} x {} | {} [{}, {}] in units of {unit}: weighted sum, add",
+                "experts {top_k} of {experts} x {} | {} [{}, {}] in units of {rows_per_item}: weighted sum, add",
                 row_name(row(input)),
                 mat.format.name(),
                 mat.n,
@@ -103,7 +103,7 @@ fn part_text(part: &Part) -> String {
         })
         .collect();
     let bias = if part.mats.iter().any(|mat| mat.bias.is_some()) { "bias, " } else { "" };
-    format!("{} in units of {}: {bias}{}", mats.join(" and "), part.unit, steps.join(", "))
+    format!("{} in units of {}: {bias}{}", mats.join(" and "), part.rows_per_item, steps.join(", "))
 }
 
 fn row_ops(list: &[RowOp]) -> String {

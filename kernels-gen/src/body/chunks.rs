@@ -12,35 +12,35 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::{BLOCK, LINE, WeightFormat};
 
-/// Two tiles of a unit that are multiplied together, or the last one alone.
+/// Two tiles of an item that are multiplied together, or the last one alone.
 pub struct Pair<'a> {
     /// Matrix of the tiles, the first tile's if there are two.
     pub mat: &'a Mat,
     /// Addresses of the tiles.
     pub tiles: Vec<Value>,
-    /// Bytes into a row of the unit's results.
+    /// Bytes into a row of the item's results.
     pub offset: usize,
     /// Bytes from there to the second tile's results.
     pub gap: usize,
 }
 
-/// The tiles of a part's unit in the order of [`tile_order`]: matrix, bytes behind its first tile, bytes into
+/// The tiles of a part's item in the order of [`tile_order`]: matrix, bytes behind its first tile, bytes into
 /// a row of results.
-fn unit_tiles(part: &Part) -> Vec<(usize, usize, usize)> {
+fn item_tiles(part: &Part) -> Vec<(usize, usize, usize)> {
     let place =
         |(mat, tile): (usize, usize)| (mat, tile * part.mats[mat].tile_stride, place_of(part, (mat, tile)));
     tile_order(part).into_iter().map(place).collect()
 }
 
-/// The micro-kernels that multiply a unit's pairs and decode beside it, `tokens` rows at a time; none if
+/// The micro-kernels that multiply an item's pairs and decode beside it, `tokens` rows at a time; none if
 /// there is a pair without.
 pub fn overlaps(part: &Part, tokens: usize) -> Vec<MicroKernel> {
-    let tiles = unit_tiles(part);
+    let tiles = item_tiles(part);
     // The one format that they decode.
     if part.mats[0].format != WeightFormat::Mxfp4 || !tiles.len().is_multiple_of(2) {
         return Vec::new();
     }
-    let stride = part.unit_bytes();
+    let stride = part.result_bytes();
     let ukernel = |pair: &[(usize, usize, usize)]| {
         MicroKernel::GemmDecode(Overlap { tokens, stride, gap: pair[1].2 - pair[0].2 })
     };
@@ -48,7 +48,7 @@ pub fn overlaps(part: &Part, tokens: usize) -> Vec<MicroKernel> {
 }
 
 impl Pair<'_> {
-    /// A unit's pairs; `weights` are the addresses of its first tile in each matrix.
+    /// An item's pairs; `weights` are the addresses of its first tile in each matrix.
     pub fn of<'a>(e: &mut Emit, part: &'a Part, weights: &[Value]) -> Vec<Pair<'a>> {
         let pair = |pair: &[(usize, usize, usize)]| Pair {
             mat: &part.mats[pair[0].0],
@@ -56,7 +56,7 @@ impl Pair<'_> {
             offset: pair[0].2,
             gap: pair.get(1).map_or(0, |second| second.2 - pair[0].2),
         };
-        unit_tiles(part).chunks(2).map(pair).collect()
+        item_tiles(part).chunks(2).map(pair).collect()
     }
 
     /// Blocks of k.

@@ -64,21 +64,21 @@ fn start(vals: &[RowType], part: &Part, columns: usize, consecutive: bool) -> St
 /// it would have too many inputs.
 fn whole(vals: &[RowType], part: &Part, columns: usize, consecutive: bool) -> Option<(Option<Call>, usize)> {
     let mut inputs: Vec<Source> = (0..part.mats.len()).map(Source::Results).collect();
-    let mut units: Vec<Expr> = (0..part.mats.len()).map(Expr::Var).collect();
-    for (m, unit) in units.iter_mut().enumerate() {
+    let mut operands: Vec<Expr> = (0..part.mats.len()).map(Expr::Var).collect();
+    for (m, result) in operands.iter_mut().enumerate() {
         if part.mats[m].bias.is_some() {
-            let sum = (Box::new(unit.clone()), Box::new(Expr::Var(inputs.len())));
-            *unit = Expr::Binary(Binary::Add, sum.0, sum.1);
+            let sum = (Box::new(result.clone()), Box::new(Expr::Var(inputs.len())));
+            *result = Expr::Binary(Binary::Add, sum.0, sum.1);
             inputs.push(Source::Bias(m));
         }
     }
-    let (mut expr, mut done) = (units[0].clone(), 0);
+    let (mut expr, mut done) = (operands[0].clone(), 0);
     if let Some(Epilogue::Map { expr: first, inputs: others }) = part.epilogue.first()
         && (consecutive || others.is_empty())
     {
-        units.extend((0..others.len()).map(|i| Expr::Var(inputs.len() + i)));
+        operands.extend((0..others.len()).map(|i| Expr::Var(inputs.len() + i)));
         inputs.extend(others.iter().map(|val| Source::Columns(*val)));
-        (expr, done) = (first.substitute(&units), 1);
+        (expr, done) = (first.substitute(&operands), 1);
     } else if part.mats.len() > 1 {
         return None;
     }
@@ -131,17 +131,17 @@ pub fn ukernels(vals: &[RowType], part: &Part, consecutive: bool) -> Vec<MicroKe
         let rest = part.epilogue.iter().enumerate().skip(start.done).filter_map(|(i, step)| match step {
             Epilogue::Quantize { .. } => Some(MicroKernel::Quantize),
             Epilogue::Map { expr, inputs } => {
-                elementwise::map(expr, units(part, i) + inputs.len(), columns).map(MicroKernel::Map)
+                elementwise::map(expr, results_before(part, i) + inputs.len(), columns).map(MicroKernel::Map)
             }
             _ => None,
         });
         maps.chain(rest).collect::<Vec<_>>()
     };
-    [1, run_of(part)].into_iter().flat_map(|items| of_run(items * part.unit)).collect()
+    [1, run_of(part)].into_iter().flat_map(|items| of_run(items * part.rows_per_item)).collect()
 }
 
-/// Units of results before a step.
-fn units(part: &Part, step: usize) -> usize {
+/// Results that a step finds: one for each matrix, or the one that the steps before made of them.
+fn results_before(part: &Part, step: usize) -> usize {
     if step == 0 { part.mats.len() } else { 1 }
 }
 
@@ -177,7 +177,7 @@ pub fn emit(
         };
         let results = e.at(results, i, items.row_bytes(part));
         for (i, step) in part.epilogue.iter().enumerate().skip(start.done) {
-            one_step(e, cx, part, (step, units(part, i)), items, results, row, out_row);
+            one_step(e, cx, part, (step, results_before(part, i)), items, results, row, out_row);
         }
     });
 }
@@ -203,14 +203,14 @@ fn run(
         }
         RowsOf::Each(_) => results,
     };
-    let unit = |e: &mut Emit, m: usize| e.add_imm(results, (m * items.columns(part) * 4) as i64);
+    let result = |e: &mut Emit, m: usize| e.add_imm(results, (m * items.columns(part) * 4) as i64);
     let mut args = vec![match call.out {
-        Target::Results(m) => unit(e, m),
+        Target::Results(m) => result(e, m),
         Target::Columns(val) => columns(e, val),
     }];
     for source in &call.inputs {
         args.push(match source {
-            Source::Results(m) => unit(e, *m),
+            Source::Results(m) => result(e, *m),
             Source::Bias(m) => bias(e, cx, part, *m, items, expert),
             Source::Columns(val) => columns(e, *val),
         });
@@ -258,54 +258,54 @@ fn one_step(
     e: &mut Emit,
     cx: &Cx,
     part: &Part,
-    (step, units): (&Epilogue, usize),
+    (step, count): (&Epilogue, usize),
     items: Run,
     results: Value,
     row: Value,
     out_row: Value,
 ) {
-    let unit = items.columns(part);
-    let columns = |e: &mut Emit, row: Value, bytes: usize| e.at(row, items.first, part.unit * bytes);
+    let width = items.columns(part);
+    let columns = |e: &mut Emit, row: Value, bytes: usize| e.at(row, items.first, part.rows_per_item * bytes);
     match step {
         Epilogue::Map { expr, inputs } => {
             let mut sources: Vec<Value> =
-                (0..units).map(|m| e.add_imm(results, (m * unit * 4) as i64)).collect();
+                (0..count).map(|m| e.add_imm(results, (m * width * 4) as i64)).collect();
             for val in inputs {
                 let row = cx.row(e, *val, out_row);
                 sources.push(columns(e, row, 4));
             }
-            elementwise::emit(e, cx, expr, &sources, results, unit);
+            elementwise::emit(e, cx, expr, &sources, results, width);
         }
         Epilogue::Rope { table } => {
-            let table = cx.rope_row(e, *table, unit, row);
-            rope::emit(e, results, table, results, unit);
+            let table = cx.rope_row(e, *table, width, row);
+            rope::emit(e, results, table, results, width);
         }
         Epilogue::Store { out } => {
             let out = cx.row(e, *out, out_row);
             let out = columns(e, out, 4);
-            elementwise::copy(e, results, out, unit);
+            elementwise::copy(e, results, out, width);
         }
         Epilogue::SaveLoraInput(lora_input) => cx.if_lora_input(e, lora_input, row, |e| {
             let out = cx.row(e, lora_input.out, out_row);
             let out = columns(e, out, 4);
-            elementwise::copy(e, results, out, unit);
+            elementwise::copy(e, results, out, width);
         }),
         Epilogue::Quantize { out } => {
             let target = cx.row(e, *out, out_row);
             let target = quantize::Q8Ptr::of_row(e, target, cx.len(*out));
-            let block = e.mul_imm(items.first, (part.unit / BLOCK) as i64);
+            let block = e.mul_imm(items.first, (part.rows_per_item / BLOCK) as i64);
             let target = target.skip(e, block);
-            quantize::emit(e, cx, results, target, unit);
+            quantize::emit(e, cx, results, target, width);
         }
         Epilogue::Bf16Cast { out } => {
             let out = cx.row(e, *out, out_row);
             let out = columns(e, out, 2);
-            bf16::emit(e, results, out, unit);
+            bf16::emit(e, results, out, width);
         }
         Epilogue::KvCast { elem, out } => {
             let out = cx.row(e, *out, out_row);
             let out = columns(e, out, elem.bytes());
-            kv::cast(e, results, out, unit, *elem);
+            kv::cast(e, results, out, width, *elem);
         }
         Epilogue::KvWrite { pool, plane, kind, geometry } => {
             let slot = cx.kv_slot(e, *pool, *kind, geometry, row);

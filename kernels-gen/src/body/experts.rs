@@ -1,8 +1,8 @@
 //! Grouped matrices of a mixture of experts.
 //!
 //! Every worker first groups the batch's slots by expert (a counting sort in its own scratch: a few
-//! microseconds for a full prefill chunk, cheaper than a barrier). Then work items are (active expert, unit)
-//! pairs going up, output tiles going down.
+//! microseconds for a full prefill chunk, cheaper than a barrier). Then work items are (active expert, rows
+//! of its matrices) pairs going up, output tiles going down.
 
 use crate::adapter;
 use crate::body::panels::{Panels, RowLimits, many_or_few, with_tiles};
@@ -43,7 +43,7 @@ struct Areas {
     targets: usize,
     /// Going down: f32 `[max_rows]` weight of each entry.
     weights: usize,
-    /// f32 results of a unit, or of several multiplied together, for the largest token group.
+    /// f32 results of an item, or of several multiplied together, for the largest token group.
     results: usize,
     /// When many rows are multiplied at once.
     panels: Option<Panels>,
@@ -51,7 +51,7 @@ struct Areas {
 }
 
 fn areas(experts: usize, rows: RowLimits, input: RowType, part: &Part) -> Areas {
-    let unit_bytes = part.unit_bytes();
+    let result_bytes = part.result_bytes();
     let mut scratch = Scratch::default();
     let counts = scratch.take(experts * 4);
     let starts = scratch.take(experts * 4);
@@ -59,7 +59,7 @@ fn areas(experts: usize, rows: RowLimits, input: RowType, part: &Part) -> Areas 
     let entries = scratch.take(rows.max * 4);
     let targets = scratch.take(rows.max * 8);
     let weights = scratch.take(rows.max * 4);
-    let results = scratch.take(unit_bytes * run_of(part) * matmul::group_sizes(input)[0]);
+    let results = scratch.take(result_bytes * run_of(part) * matmul::group_sizes(input)[0]);
     let panels = Panels::take(&mut scratch, rows, input, part);
     Areas { counts, starts, active, entries, targets, weights, results, panels, total: scratch.used() }
 }
@@ -70,7 +70,7 @@ pub fn down_ukernels(part: &Part, out: RowType, residual: Option<RowType>) -> Ve
         let residual = residual.map(|residual| residual_ukernel(columns, out, residual));
         [add_ukernel(part, columns), zero_ukernel(columns, out)].into_iter().chain(residual)
     };
-    [1, run_of(part)].into_iter().flat_map(|items| of_run(items * part.unit)).collect()
+    [1, run_of(part)].into_iter().flat_map(|items| of_run(items * part.rows_per_item)).collect()
 }
 
 /// Adds an expert's weighted rows to their tokens'.
@@ -89,8 +89,8 @@ fn residual_ukernel(columns: usize, out: RowType, residual: RowType) -> MicroKer
 }
 
 /// The down matrix as a part; its epilogue is the weighted sum.
-pub fn down_part(mat: &Mat, unit: usize) -> Part {
-    Part { mats: vec![mat.clone()], interleaved: false, unit, epilogue: Vec::new() }
+pub fn down_part(mat: &Mat, rows_per_item: usize) -> Part {
+    Part { mats: vec![mat.clone()], interleaved: false, rows_per_item, epilogue: Vec::new() }
 }
 
 /// Bytes of the body's scratch.
@@ -100,8 +100,8 @@ pub fn scratch_bytes(kernel: &Kernel) -> usize {
         Body::Experts { input, experts, part, .. } => {
             areas(*experts, rows, kernel.vals[*input].row, part).total
         }
-        Body::ExpertDown { input, experts, mat, unit, .. } => {
-            let part = down_part(mat, *unit);
+        Body::ExpertDown { input, experts, mat, rows_per_item, .. } => {
+            let part = down_part(mat, *rows_per_item);
             areas(*experts, rows, kernel.vals[*input].row, &part).total
         }
         _ => 0,
@@ -242,7 +242,7 @@ pub fn up(
             let is_new = e.icmp(IntCC::NotEqual, active, gathered);
             e.if_then(is_new, |e| panels.gather(e, cx, &part.mats[0], first, count));
             let weights = matmul::tile_bases(e, cx, part, item.first, Some(expert));
-            panels.unit(e, cx, part, &weights, count);
+            panels.item(e, cx, part, &weights, count);
             let results = cx.body_scratch(e, panels.results());
             finish(e, item, expert, first, results, count);
         };
@@ -392,7 +392,7 @@ pub fn down(
                 panels.gather(e, cx, mat, first, count);
                 e.for_range(start, end, 1, |e, item| {
                     let weights = matmul::tile_bases(e, cx, part, item, Some(expert));
-                    panels.unit(e, cx, part, &weights, count);
+                    panels.item(e, cx, part, &weights, count);
                     let results = cx.body_scratch(e, panels.results());
                     add(e, Run::one(item), first, results, count);
                 });

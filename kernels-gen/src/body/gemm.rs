@@ -27,11 +27,11 @@ pub struct Areas {
     pub panel: usize,
     /// Two decoded tiles of a chunk, and of the next.
     decoded: usize,
-    /// f32 `[rows][mats][unit]`.
+    /// f32 `[rows][mats][rows_per_item]`.
     pub results: usize,
 }
 
-/// Takes room for `rows` rows and results of a unit of any of the parts, which have the same k.
+/// Takes room for `rows` rows and results of an item of any of the parts, which have the same k.
 pub fn areas(scratch: &mut Scratch, rows: usize, parts: &[Part], products: DotStep) -> Areas {
     let mats = || parts.iter().flat_map(|part| &part.mats);
     let largest = |bytes: fn(Decoded) -> usize| {
@@ -42,14 +42,14 @@ pub fn areas(scratch: &mut Scratch, rows: usize, parts: &[Part], products: DotSt
         products,
         panel: scratch.take(rows.div_ceil(GROUP) * blocks * largest(|decoded| decoded.panel().block)),
         decoded: scratch.take(4 * largest(Decoded::tile_bytes)),
-        results: scratch.take(rows * parts.iter().map(Part::unit_bytes).max().unwrap_or(0)),
+        results: scratch.take(rows * parts.iter().map(Part::result_bytes).max().unwrap_or(0)),
     }
 }
 
 /// Micro-kernels for a part at a level; those that decode beside multiplying only where there is an assembled
 /// version.
 pub fn ukernels(part: &Part, products: DotStep, level: Level) -> Vec<MicroKernel> {
-    let tiles = part.mats.len() * part.unit / TILE_ROWS;
+    let tiles = part.mats.len() * part.rows_per_item / TILE_ROWS;
     let mut ukernels = vec![zero_ukernel(part), MicroKernel::Prefetch];
     let both = (1..=GROUP).flat_map(|tokens| overlaps(part, tokens));
     ukernels.extend(both.filter(|ukernel| asm::find(ukernel, level).is_some()));
@@ -67,7 +67,7 @@ pub fn ukernels(part: &Part, products: DotStep, level: Level) -> Vec<MicroKernel
 
 /// Sets rows of results to zero.
 pub fn zero_ukernel(part: &Part) -> MicroKernel {
-    MicroKernel::Map(Map::zero(part.unit_bytes() / 4, part.unit_bytes()))
+    MicroKernel::Map(Map::zero(part.result_bytes() / 4, part.result_bytes()))
 }
 
 /// Gathers the `rows` q8 rows that the pointers at `list` name into the panel area.
@@ -193,31 +193,31 @@ impl Groups {
     }
 }
 
-/// Results of a unit for the panel's `rows` rows; `weights` are the addresses of its first tile in each
+/// Results of an item for the panel's `rows` rows; `weights` are the addresses of its first tile in each
 /// matrix.
 ///
 /// Where micro-kernels can, the first group of rows decodes the first tile of the next chunk besides, the
 /// second group the second one: for that, there is room for two chunks. Without such micro-kernels every
 /// chunk is decoded before it is multiplied.
-pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
+pub fn item(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
     let pairs = Pair::of(e, part, weights);
-    let unit = Unit {
+    let item = Item {
         cx,
         part,
         groups: Groups::of(e, rows),
-        stride: e.i64(part.unit_bytes() as i64),
+        stride: e.i64(part.result_bytes() as i64),
         products: areas.products,
         panel: cx.body_scratch(e, areas.panel),
     };
     let zero = e.i64(0);
     // Where the chunk that is multiplied lies decoded, and the one after it.
-    let two = 2 * unit.decoded(&pairs[0]).tile_bytes();
+    let two = 2 * item.decoded(&pairs[0]).tile_bytes();
     let mut buffers = [0, two].map(|offset| cx.body_scratch(e, areas.decoded + offset));
-    let overlapped = unit.both(0, GROUP).is_some();
+    let overlapped = item.both(0, GROUP).is_some();
     if overlapped {
-        pairs[0].task(e, zero, buffers[0]).decode(e, cx, unit.products);
+        pairs[0].task(e, zero, buffers[0]).decode(e, cx, item.products);
     }
     for (number, pair) in pairs.iter().enumerate() {
         let out = e.add_imm(results, pair.offset as i64);
@@ -226,21 +226,21 @@ pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value]
             let (now, later) = (buffers[0], buffers[1]);
             let next = if overlapped {
                 let task = pair.next(e, pairs.get(number + 1), index, later);
-                let beside = unit.decode_next(e, pair, index, &task);
+                let beside = item.decode_next(e, pair, index, &task);
                 Some(Next { task, beside })
             } else {
-                pair.task(e, index, now).decode(e, cx, unit.products);
+                pair.task(e, index, now).decode(e, cx, item.products);
                 None
             };
-            unit.multiply(e, &Chunk { pair, number, index, decoded: now, out, next });
+            item.multiply(e, &Chunk { pair, number, index, decoded: now, out, next });
             if overlapped { vec![later, now] } else { vec![now, later] }
         });
         buffers = [swapped[0], swapped[1]];
     }
 }
 
-/// What all chunks of a unit have in common.
-struct Unit<'a> {
+/// What all chunks of an item have in common.
+struct Item<'a> {
     cx: &'a Cx<'a>,
     part: &'a Part,
     groups: Groups,
@@ -253,7 +253,7 @@ struct Unit<'a> {
 /// A decoded chunk.
 struct Chunk<'a> {
     pair: &'a Pair<'a>,
-    /// The pair's among the unit's.
+    /// Number of the pair among the item's.
     number: usize,
     /// The chunk's among the pair's.
     index: Value,
@@ -270,7 +270,7 @@ struct Next {
     beside: Value,
 }
 
-impl Unit<'_> {
+impl Item<'_> {
     /// What a pair's tiles are, decoded.
     fn decoded(&self, pair: &Pair) -> Decoded {
         self.products.decoded(pair.mat.format)
@@ -304,7 +304,7 @@ impl Unit<'_> {
         let (first, count) = pair.blocks_of(e, chunk.index);
         let panel_block = self.decoded(pair).panel().block;
         let panel = e.at(self.panel, first, panel_block);
-        let row_bytes = self.part.unit_bytes();
+        let row_bytes = self.part.result_bytes();
         for (first, end, row, size) in self.groups.runs(e) {
             let out = e.at(chunk.out, row, row_bytes);
             for tokens in 1..=GROUP {

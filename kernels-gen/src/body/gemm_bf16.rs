@@ -25,31 +25,31 @@ pub struct Areas {
     panel: usize,
     /// Two decoded tiles of a chunk.
     decoded: usize,
-    /// f32 `[rows, up to whole groups][mats][unit]`.
+    /// f32 `[rows, up to whole groups][mats][rows_per_item]`.
     pub results: usize,
 }
 
-/// Takes room for `rows` rows of `k` and a unit's results.
-pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, unit_bytes: usize) -> Areas {
+/// Takes room for `rows` rows of `k` and an item's results.
+pub fn areas(scratch: &mut Scratch, rows: usize, k: usize, result_bytes: usize) -> Areas {
     Areas {
         panel: scratch.take(rows.div_ceil(PANEL_ROWS) * (k / BLOCK) * PANEL_BLOCK),
         decoded: scratch.take(2 * DECODED_TILE),
-        results: scratch.take(rows.next_multiple_of(GROUP) * unit_bytes),
+        results: scratch.take(rows.next_multiple_of(GROUP) * result_bytes),
     }
 }
 
-/// A tile of a unit.
+/// A tile of an item.
 #[derive(Clone, Copy)]
 struct Tile {
     /// Index of the tile's matrix in the part.
     mat: usize,
-    /// Number within the unit.
+    /// Number within the item.
     index: usize,
     /// Bytes from a row's first result to the tile's.
     place: usize,
 }
 
-/// A unit's tiles in the order of [`tile_order`].
+/// An item's tiles in the order of [`tile_order`].
 fn tiles(part: &Part) -> Vec<Tile> {
     let tile = |(mat, index): (usize, usize)| Tile { mat, index, place: place_of(part, (mat, index)) };
     tile_order(part).into_iter().map(tile).collect()
@@ -58,7 +58,7 @@ fn tiles(part: &Part) -> Vec<Tile> {
 /// The micro-kernel for a pair of tiles, or a single one.
 fn shape(part: &Part, pair: &[Tile], groups: usize) -> Shape {
     let gap = pair.get(1).map_or(0, |second| second.place - pair[0].place);
-    Shape { tiles: pair.len(), groups, stride: part.unit_bytes(), gap }
+    Shape { tiles: pair.len(), groups, stride: part.result_bytes(), gap }
 }
 
 /// Micro-kernels for a part.
@@ -93,9 +93,9 @@ pub fn fill_panel(e: &mut Emit, cx: &Cx, areas: &Areas, k: usize, list: Value, r
     });
 }
 
-/// Results of a unit for the panel's `rows` rows; `weights` are the addresses of its first tile in each
+/// Results of an item for the panel's `rows` rows; `weights` are the addresses of its first tile in each
 /// matrix.
-pub fn unit(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
+pub fn item(e: &mut Emit, cx: &Cx, areas: &Areas, part: &Part, weights: &[Value], rows: Value) {
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
     let chunks = (part.mats[0].k / BLOCK).div_ceil(CHUNK_BLOCKS);
@@ -165,7 +165,7 @@ fn multiply(
     e.for_range(zero, rows, PANEL_ROWS as i64, |e, first| {
         let number = e.b.ins().ushr_imm_u(first, i64::from(PANEL_ROWS.trailing_zeros()));
         let panel = e.at(panel, number, blocks * PANEL_BLOCK);
-        let out = e.at(results, first, part.unit_bytes());
+        let out = e.at(results, first, part.result_bytes());
         let left = e.b.ins().isub(rows, first);
         let most = e.i64(PANEL_ROWS as i64);
         let tokens = e.min_u(left, most);

@@ -1,4 +1,4 @@
-//! Dense matrices: units of rows are shared out among workers; each unit runs over all input rows.
+//! Dense matrices: work items of some rows each are shared out among workers; each runs over all input rows.
 
 use crate::body::{epilogue, gemm};
 use crate::cx::Cx;
@@ -24,7 +24,7 @@ struct Areas {
 
 fn areas(input: RowType, parts: &[Part], max_rows: usize, tiling: Tiling) -> Areas {
     let mut scratch = Scratch::default();
-    let together = parts.iter().map(|part| part.unit_bytes() * run_of(part)).max().unwrap_or(0);
+    let together = parts.iter().map(|part| part.result_bytes() * run_of(part)).max().unwrap_or(0);
     let results = scratch.take(together * group_sizes(input)[0]);
     let gemm = match tiling {
         Tiling::Gemm { products, .. } => Some(gemm::areas(&mut scratch, max_rows, parts, products)),
@@ -107,7 +107,7 @@ pub fn x4_ukernel(part: &Part, input: RowType, tokens: usize) -> Option<MicroKer
     let alike = |mat: &Mat| {
         (mat.format, mat.k) == (format, k) && mat.tile_stride == part.mats.len() * format.tile(k).bytes()
     };
-    let tiles = part.mats.len() * part.unit / TILE_ROWS;
+    let tiles = part.mats.len() * part.rows_per_item / TILE_ROWS;
     let order = match part.mats.len() {
         1 if tiles >= TILES_PER_CALL || run_of(part) * tiles == TILES_PER_CALL => Order::Straight,
         2 if tiles == TILES_PER_CALL && part.interleaved => Order::Pairs,
@@ -151,7 +151,7 @@ fn many(e: &mut Emit, cx: &Cx, parts: &[Part], areas: &gemm::Areas, rows: Value,
         let one = |_: &Part| 1;
         for_items(e, run, share, one, |e, part, item| {
             let weights = tile_bases(e, cx, part, item.first, None);
-            gemm::unit(e, cx, areas, part, &weights, rows);
+            gemm::item(e, cx, areas, part, &weights, rows);
             let results = cx.body_scratch(e, areas.results);
             let first = e.i64(0);
             epilogue::emit(e, cx, part, item, None, results, rows, RowsOf::From(first));
@@ -185,9 +185,9 @@ pub fn for_groups(e: &mut Emit, input: RowType, rows: Value, mut body: impl FnMu
     }
 }
 
-/// Address of the unit's first tile in each matrix.
+/// Address of the item's first tile in each matrix.
 pub fn tile_bases(e: &mut Emit, cx: &Cx, part: &Part, item: Value, expert: Option<Value>) -> Vec<Value> {
-    let tiles = part.unit / TILE_ROWS;
+    let tiles = part.rows_per_item / TILE_ROWS;
     part.mats
         .iter()
         .map(|mat| {

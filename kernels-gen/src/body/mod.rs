@@ -47,8 +47,8 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
             ukernels.extend(parts.iter().flat_map(|part| epilogue::ukernels(&vals, part, true)));
         }
         Body::Experts { part, .. } => ukernels.extend(epilogue::ukernels(&vals, part, false)),
-        Body::ExpertDown { mat, unit, out, residual, .. } => {
-            let part = experts::down_part(mat, *unit);
+        Body::ExpertDown { mat, rows_per_item, out, residual, .. } => {
+            let part = experts::down_part(mat, *rows_per_item);
             ukernels.extend(experts::down_ukernels(&part, vals[*out], residual.map(|val| vals[val])));
         }
         _ => {}
@@ -67,11 +67,13 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
         Body::Rows { .. } | Body::Shrink { .. } => {}
         Body::Matmul { input, parts, .. } => parts.iter().for_each(|part| dots(part, rows(input))),
         Body::Experts { input, part, .. } if bf16(input) => ukernels.extend(gemm_bf16::ukernels(part)),
-        Body::ExpertDown { input, mat, unit, .. } if bf16(input) => {
-            ukernels.extend(gemm_bf16::ukernels(&experts::down_part(mat, *unit)));
+        Body::ExpertDown { input, mat, rows_per_item, .. } if bf16(input) => {
+            ukernels.extend(gemm_bf16::ukernels(&experts::down_part(mat, *rows_per_item)));
         }
         Body::Experts { input, part, .. } => dots(part, rows(input)),
-        Body::ExpertDown { input, mat, unit, .. } => dots(&experts::down_part(mat, *unit), rows(input)),
+        Body::ExpertDown { input, mat, rows_per_item, .. } => {
+            dots(&experts::down_part(mat, *rows_per_item), rows(input))
+        }
         Body::Attention(body) => ukernels.extend(attention_ukernels::ukernels(body)),
     }
     if let Tiling::Gemm { products, .. } = kernel.tiling {
@@ -82,8 +84,8 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
             Body::Experts { input, part, .. } if !bf16(input) => {
                 ukernels.extend(gemm::ukernels(part, products, level))
             }
-            Body::ExpertDown { input, mat, unit, .. } if !bf16(input) => {
-                ukernels.extend(gemm::ukernels(&experts::down_part(mat, *unit), products, level));
+            Body::ExpertDown { input, mat, rows_per_item, .. } if !bf16(input) => {
+                ukernels.extend(gemm::ukernels(&experts::down_part(mat, *rows_per_item), products, level));
             }
             _ => {}
         }
@@ -200,10 +202,10 @@ pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], ukernels: &BTreeM
             let rows = panels::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
             experts::up(e, &cx, routed, *input, *input_slots, part, rows, dynamic);
         }
-        Body::ExpertDown { input, routing, experts, top_k, mat, unit, residual, out } => {
+        Body::ExpertDown { input, routing, experts, top_k, mat, rows_per_item, residual, out } => {
             let routed = experts::Routed { routing: *routing, experts: *experts, top_k: *top_k };
             let rows = panels::RowLimits { max: kernel.max_rows, tiling: kernel.tiling };
-            let part = experts::down_part(mat, *unit);
+            let part = experts::down_part(mat, *rows_per_item);
             experts::down(e, &cx, routed, *input, &part, *residual, *out, rows);
         }
         Body::Attention(body) => attention::emit(e, &cx, body),

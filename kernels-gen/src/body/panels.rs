@@ -34,7 +34,7 @@ impl Panels {
     pub fn take(scratch: &mut Scratch, rows: RowLimits, input: RowType, part: &Part) -> Option<Panels> {
         match (input, rows.tiling) {
             (RowType::Bf16(k), _) => {
-                Some(Panels::Bf16(gemm_bf16::areas(scratch, rows.max, k, part.unit_bytes())))
+                Some(Panels::Bf16(gemm_bf16::areas(scratch, rows.max, k, part.result_bytes())))
             }
             (_, Tiling::Gemm { least_rows, products }) => {
                 let areas = gemm::areas(scratch, rows.max, std::slice::from_ref(part), products);
@@ -79,11 +79,11 @@ impl Panels {
         }
     }
 
-    /// Results of a unit for the gathered rows.
-    pub fn unit(self, e: &mut Emit, cx: &Cx, part: &Part, weights: &[Value], count: Value) {
+    /// Results of an item for the gathered rows.
+    pub fn item(self, e: &mut Emit, cx: &Cx, part: &Part, weights: &[Value], count: Value) {
         match self {
-            Panels::Q8 { areas, .. } => gemm::unit(e, cx, &areas, part, weights, count),
-            Panels::Bf16(areas) => gemm_bf16::unit(e, cx, &areas, part, weights, count),
+            Panels::Q8 { areas, .. } => gemm::item(e, cx, &areas, part, weights, count),
+            Panels::Bf16(areas) => gemm_bf16::item(e, cx, &areas, part, weights, count),
         }
     }
 }

@@ -3,21 +3,21 @@
 use crate::kernel::Part;
 use kernmill_plan::format::TILE_ROWS;
 
-/// The tiles of a part's unit, matrix and number of each, in the order in which panels multiply them two at a
+/// The tiles of a part's item, matrix and number of each, in the order in which panels multiply them two at a
 /// time. One matrix's come in order, and those of an even number of matrices in the order in which they lie
 /// in memory, whether or not matrices are interleaved. Of any other number they come matrix by matrix: a
 /// second tile's results always lie behind the first one's.
 pub fn tile_order(part: &Part) -> Vec<(usize, usize)> {
-    let (mats, tiles) = (part.mats.len(), part.unit / TILE_ROWS);
+    let (mats, tiles) = (part.mats.len(), part.rows_per_item / TILE_ROWS);
     match mats.is_multiple_of(2) {
         true => (0..tiles).flat_map(|tile| (0..mats).map(move |mat| (mat, tile))).collect(),
         false => (0..mats).flat_map(|mat| (0..tiles).map(move |tile| (mat, tile))).collect(),
     }
 }
 
-/// Bytes from the start of a row of a unit's results, `[mats][unit]` f32, to a tile's.
+/// Bytes from the start of a row of an item's results, `[mats][rows_per_item]` f32, to a tile's.
 pub fn place_of(part: &Part, (mat, tile): (usize, usize)) -> usize {
-    (mat * part.unit + tile * TILE_ROWS) * 4
+    (mat * part.rows_per_item + tile * TILE_ROWS) * 4
 }
 
 #[cfg(test)]
@@ -29,11 +29,11 @@ mod tests {
     #[test]
     fn second_tiles_lie_behind_first_ones_however_many_matrices_meet() {
         for mats in 1..=6 {
-            for unit in [16, 32, 48, 64, 80, 96] {
+            for rows_per_item in [16, 32, 48, 64, 80, 96] {
                 let mat = Mat {
                     operand: 0,
                     format: WeightFormat::Int8,
-                    n: unit,
+                    n: rows_per_item,
                     k: 64,
                     tile_stride: 0,
                     expert_stride: 0,
@@ -41,15 +41,19 @@ mod tests {
                     adapter: None,
                 };
                 let mats = vec![mat; mats];
-                let part = Part { mats, interleaved: false, unit, epilogue: Vec::new() };
+                let part = Part { mats, interleaved: false, rows_per_item, epilogue: Vec::new() };
                 let order = tile_order(&part);
                 for pair in order.chunks_exact(2) {
-                    assert!(place_of(&part, pair[0]) < place_of(&part, pair[1]), "{unit}: {order:?}");
+                    assert!(
+                        place_of(&part, pair[0]) < place_of(&part, pair[1]),
+                        "{rows_per_item}: {order:?}"
+                    );
                 }
                 let mut places: Vec<usize> = order.iter().map(|tile| place_of(&part, *tile)).collect();
                 places.sort_unstable();
-                let whole: Vec<usize> = (0..part.mats.len() * unit / TILE_ROWS).map(|i| i * 64).collect();
-                assert_eq!(places, whole, "{unit}: {order:?}");
+                let whole: Vec<usize> =
+                    (0..part.mats.len() * rows_per_item / TILE_ROWS).map(|i| i * 64).collect();
+                assert_eq!(places, whole, "{rows_per_item}: {order:?}");
             }
         }
     }

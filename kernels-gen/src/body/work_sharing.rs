@@ -32,7 +32,7 @@ pub fn equal_shares(total: usize, run: usize) -> usize {
 pub fn items_per_claim(body: &Body) -> usize {
     match body {
         Body::Matmul { parts, .. } => run_of_all(parts),
-        Body::ExpertDown { mat, unit, .. } => run_of(&experts::down_part(mat, *unit)),
+        Body::ExpertDown { mat, rows_per_item, .. } => run_of(&experts::down_part(mat, *rows_per_item)),
         _ => 1,
     }
 }

@@ -47,12 +47,16 @@ impl Checker<'_> {
                 self.part(part, input, Some(routed))?;
                 self.epilogue(part, Rows::Slots(*top_k), Some(routed))
             }
-            Body::ExpertDown { input, routing, experts, top_k, mat, unit, residual, out } => {
+            Body::ExpertDown { input, routing, experts, top_k, mat, rows_per_item, residual, out } => {
                 "expert_down".clone_into(&mut self.place);
                 let routed = Routed { routing: *routing, experts: *experts, top_k: *top_k };
                 let input = self.routed_input(*input, true, routed)?;
-                let part =
-                    Part { mats: vec![mat.clone()], interleaved: false, unit: *unit, epilogue: Vec::new() };
+                let part = Part {
+                    mats: vec![mat.clone()],
+                    interleaved: false,
+                    rows_per_item: *rows_per_item,
+                    epilogue: Vec::new(),
+                };
                 self.part(&part, input, Some(routed))?;
                 self.adapter(mat, Rows::Slots(*top_k), *experts)?;
                 if let Some(residual) = residual {
@@ -94,7 +98,7 @@ impl Checker<'_> {
         self.access(routing, Rows::Tokens, Access::Read)
     }
 
-    /// Matrices whose units are computed together: every item's unit lies inside each of them.
+    /// Matrices whose rows are computed together: every item's rows lie inside each of them.
     fn part(&mut self, part: &Part, input: RowType, routed: Option<Routed>) -> Checked {
         let Some(first) = part.mats.first() else { return self.wrong("no matrix") };
         for mat in &part.mats {
@@ -102,10 +106,17 @@ impl Checker<'_> {
             self.ensure(mat.n == first.n, || format!("matrices of {} and of {} rows meet", first.n, mat.n))?;
         }
         let rows = first.n.next_multiple_of(TILE_ROWS);
-        let unit = part.unit;
-        self.ensure(unit > 0 && unit.is_multiple_of(TILE_ROWS) && rows.is_multiple_of(unit), || {
-            format!("items of {unit} rows, expected a multiple of {TILE_ROWS} that divides {rows}")
-        })?;
+        let rows_per_item = part.rows_per_item;
+        self.ensure(
+            rows_per_item > 0
+                && rows_per_item.is_multiple_of(TILE_ROWS)
+                && rows.is_multiple_of(rows_per_item),
+            || {
+                format!(
+                    "items of {rows_per_item} rows, expected a multiple of {TILE_ROWS} that divides {rows}"
+                )
+            },
+        )?;
         self.tiling(part, input)?;
         if part.interleaved {
             self.interleaved(part)?;

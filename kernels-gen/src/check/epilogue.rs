@@ -1,11 +1,11 @@
-//! Epilogues: what becomes of a unit of results, column by column of the values that it goes to.
+//! Epilogues: what becomes of an item's results, column by column of the values that it goes to.
 
 use super::bodies::Routed;
 use super::{Access, Checked, Checker, Rows};
 use crate::kernel::{Epilogue, Part, RowType};
 use kernmill_plan::format::BLOCK;
 
-/// Floats that the loops over a unit take at a time, at most.
+/// Floats that the loops over an item's results take at a time, at most.
 const VECTORS: usize = 8;
 
 impl Checker<'_> {
@@ -46,7 +46,7 @@ impl Checker<'_> {
         rows: Rows,
         routed: Option<Routed>,
     ) -> Checked {
-        let (n, unit) = (part.mats[0].n, part.unit);
+        let (n, rows_per_item) = (part.mats[0].n, part.rows_per_item);
         match step {
             Epilogue::Map { expr, inputs } => {
                 self.expression(expr, units + inputs.len())?;
@@ -58,8 +58,8 @@ impl Checker<'_> {
             }
             Epilogue::Rope { table } => {
                 self.rows_are(rows, Rows::Tokens)?;
-                self.multiple(n, unit)?;
-                self.rope(*table, unit)
+                self.multiple(n, rows_per_item)?;
+                self.rope(*table, rows_per_item)
             }
             Epilogue::Store { out } => {
                 self.is(*out, RowType::F32(n))?;
@@ -72,22 +72,22 @@ impl Checker<'_> {
                 self.lora_input(lora_input, n, rows)
             }
             Epilogue::Quantize { out } => {
-                self.multiple(unit, BLOCK)?;
-                self.multiple(n, unit)?;
+                self.multiple(rows_per_item, BLOCK)?;
+                self.multiple(n, rows_per_item)?;
                 self.is(*out, RowType::Q8(n))?;
                 self.access(*out, rows, Access::Write)
             }
             Epilogue::Bf16Cast { out } => {
-                self.multiple(unit, VECTORS)?;
-                self.multiple(n, unit)?;
+                self.multiple(rows_per_item, VECTORS)?;
+                self.multiple(n, rows_per_item)?;
                 self.is(*out, RowType::Bf16(n))?;
                 self.access(*out, rows, Access::Write)
             }
             Epilogue::KvCast { elem, out } => {
                 let row = RowType::kv(*elem, n);
                 self.is(*out, row)?;
-                // The last unit's padding is stored too.
-                let stored = n.next_multiple_of(unit) * elem.bytes();
+                // The last item's padding is stored too.
+                let stored = n.next_multiple_of(rows_per_item) * elem.bytes();
                 let stride = row.stride();
                 self.ensure(stored <= stride, || format!("{stored} bytes of a row, which has {stride}"))?;
                 self.access(*out, rows, Access::Write)
@@ -95,9 +95,9 @@ impl Checker<'_> {
             Epilogue::KvWrite { pool, plane: _, kind, geometry } => {
                 self.rows_are(rows, Rows::Tokens)?;
                 let heads = geometry.kv_heads.saturating_mul(geometry.head_dim);
-                self.ensure(unit == geometry.head_dim && n == heads, || {
+                self.ensure(rows_per_item == geometry.head_dim && n == heads, || {
                     format!(
-                        "{n} rows in items of {unit}, expected {} heads of {}",
+                        "{n} rows in items of {rows_per_item}, expected {} heads of {}",
                         geometry.kv_heads, geometry.head_dim
                     )
                 })?;

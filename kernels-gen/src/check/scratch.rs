@@ -49,9 +49,13 @@ pub(super) fn least(kernel: &Kernel) -> usize {
             let part = std::slice::from_ref(part);
             sorted(*experts, rows) + products(part, kernel.vals[*input].row, rows, kernel.tiling)
         }
-        Body::ExpertDown { input, experts, mat, unit, .. } => {
-            let part =
-                Part { mats: vec![mat.clone()], interleaved: false, unit: *unit, epilogue: Vec::new() };
+        Body::ExpertDown { input, experts, mat, rows_per_item, .. } => {
+            let part = Part {
+                mats: vec![mat.clone()],
+                interleaved: false,
+                rows_per_item: *rows_per_item,
+                epilogue: Vec::new(),
+            };
             // Besides, where each entry goes, and its weight.
             let aims = rows * (POINTER + 4);
             sorted(*experts, rows) + aims + products(&[part], kernel.vals[*input].row, rows, kernel.tiling)
@@ -68,20 +72,20 @@ fn sorted(experts: usize, rows: usize) -> usize {
 
 /// Results of a few rows by dots, and what panels take.
 fn products(parts: &[Part], input: RowType, rows: usize, tiling: Tiling) -> usize {
-    let unit_bytes = |part: &Part| part.mats.len() * part.unit * 4;
+    let result_bytes = |part: &Part| part.mats.len() * part.rows_per_item * 4;
     let most = |bytes: &dyn Fn(&Part) -> usize| parts.iter().map(bytes).max().unwrap_or(0);
     let tokens = MicroKernel::dot_tokens(matches!(input, RowType::Q8(_)))[0];
     let blocks = input.len() / BLOCK;
     match (input, tiling) {
         (RowType::Bf16(_), _) => {
             let panel = rows.div_ceil(PANEL_ROWS) * blocks * PANEL_BLOCK;
-            panel + 2 * BF16_TILE + rows.next_multiple_of(BF16_GROUP) * most(&unit_bytes)
+            panel + 2 * BF16_TILE + rows.next_multiple_of(BF16_GROUP) * most(&result_bytes)
         }
         (_, Tiling::Gemm { products, .. }) => {
-            let dots = tokens * most(&|part| unit_bytes(part) * together(part));
-            dots + panels(parts, products, rows, blocks) + rows * most(&unit_bytes)
+            let dots = tokens * most(&|part| result_bytes(part) * together(part));
+            dots + panels(parts, products, rows, blocks) + rows * most(&result_bytes)
         }
-        (_, Tiling::Dot) => tokens * most(&|part| unit_bytes(part) * together(part)),
+        (_, Tiling::Dot) => tokens * most(&|part| result_bytes(part) * together(part)),
     }
 }
 
@@ -94,11 +98,11 @@ fn panels(parts: &[Part], products: DotStep, rows: usize, blocks: usize) -> usiz
 
 /// Items whose results dots leave side by side.
 fn together(part: &Part) -> usize {
-    let tiles = part.unit / TILE_ROWS;
+    let tiles = part.rows_per_item / TILE_ROWS;
     let by_head = |step: &Epilogue| matches!(step, Epilogue::Rope { .. } | Epilogue::KvWrite { .. });
     let single = part.mats.len() == 1 && !part.epilogue.iter().any(by_head);
     let run = TILES_PER_CALL / tiles.max(1);
-    let items = part.mats[0].n.div_ceil(part.unit);
+    let items = part.mats[0].n.div_ceil(part.rows_per_item);
     if single && TILES_PER_CALL.is_multiple_of(tiles.max(1)) && run >= 1 && items >= run {
         run.max(1)
     } else {

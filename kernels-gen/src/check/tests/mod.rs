@@ -121,19 +121,23 @@ fn nth(kernel: &mut Kernel, index: usize) -> &mut Part {
 fn items_divide_their_matrices() {
     type Case = (fn() -> Kernel, fn(&mut Kernel), &'static str);
     let cases: [Case; 9] = [
-        // As a fourth projection in units of heads.
+        // As a fourth projection in items of heads.
         (
             projections,
-            |k| nth(k, 2).unit = 32,
+            |k| nth(k, 2).rows_per_item = 32,
             "part 2: items of 32 rows, expected a multiple of 16 that divides 48",
         ),
-        (projections, |k| nth(k, 0).unit = 24, "items of 24 rows"),
-        (projections, |k| nth(k, 0).unit = 0, "items of 0 rows"),
+        (projections, |k| nth(k, 0).rows_per_item = 24, "items of 24 rows"),
+        (projections, |k| nth(k, 0).rows_per_item = 0, "items of 0 rows"),
         (projections, |k| with_head(k, 16), "64 rows in items of 16, expected 2 heads of 32"),
-        (projections, |k| nth(k, 1).unit = 64, "operand 6 is used as a rotary table of another size"),
-        (gate_up, |k| nth(k, 0).unit = 16, "16 columns, expected a multiple of 32"),
-        (gate_up, |k| nth(k, 0).unit = 64, "items of 64 rows"),
-        (down, |k| with_down(k, |unit, _| *unit = 48), "items of 48 rows"),
+        (
+            projections,
+            |k| nth(k, 1).rows_per_item = 64,
+            "operand 6 is used as a rotary table of another size",
+        ),
+        (gate_up, |k| nth(k, 0).rows_per_item = 16, "16 columns, expected a multiple of 32"),
+        (gate_up, |k| nth(k, 0).rows_per_item = 64, "items of 64 rows"),
+        (down, |k| with_down(k, |rows_per_item, _| *rows_per_item = 48), "items of 48 rows"),
         (down, |k| with_down(k, |_, mat| mat.n = 40), "value 2 is F32(64), expected F32(40)"),
     ];
     for (kernel, change, expected) in cases {
@@ -142,16 +146,16 @@ fn items_divide_their_matrices() {
     }
 }
 
-/// The second part, keys, with items of `unit` rows and without rotation.
-fn with_head(kernel: &mut Kernel, unit: usize) {
+/// The second part, keys, with items of `rows_per_item` rows and without rotation.
+fn with_head(kernel: &mut Kernel, rows_per_item: usize) {
     let part = nth(kernel, 1);
-    part.unit = unit;
+    part.rows_per_item = rows_per_item;
     part.epilogue.remove(0);
 }
 
 fn with_down(kernel: &mut Kernel, change: impl FnOnce(&mut usize, &mut Mat)) {
-    let Body::ExpertDown { unit, mat, .. } = &mut kernel.body else { panic!("not a down") };
-    change(unit, mat);
+    let Body::ExpertDown { rows_per_item, mat, .. } = &mut kernel.body else { panic!("not a down") };
+    change(rows_per_item, mat);
 }
 
 #[test]

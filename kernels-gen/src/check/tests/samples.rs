@@ -27,8 +27,8 @@ pub fn mat(operand: usize, format: WeightFormat, n: usize, k: usize) -> Mat {
     Mat { operand, format, n, k, tile_stride, expert_stride: 0, bias: None, adapter: None }
 }
 
-pub fn part(mats: Vec<Mat>, unit: usize, epilogue: Vec<Epilogue>) -> Part {
-    Part { mats, interleaved: false, unit, epilogue }
+pub fn part(mats: Vec<Mat>, rows_per_item: usize, epilogue: Vec<Epilogue>) -> Part {
+    Part { mats, interleaved: false, rows_per_item, epilogue }
 }
 
 /// Norm and rounding by every worker, then queries, which are rotated, keys, which go to the cache, and a
@@ -111,7 +111,7 @@ pub fn down() -> Kernel {
             experts: 4,
             top_k: 2,
             mat: Mat { expert_stride: 4 * tile, ..mat(2, WeightFormat::Mxfp4, 64, 96) },
-            unit: 16,
+            rows_per_item: 16,
             residual: Some(2),
             out: 3,
         },
