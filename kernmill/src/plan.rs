@@ -100,7 +100,7 @@ impl PlanModel {
     }
 }
 
-/// With the plan's own code.
+/// An image with the plan's own code.
 fn own_image(plan: &Plan, options: &Options) -> Result<PlanImage> {
     let wanted = match options.target {
         Target::Native => None,
@@ -119,8 +119,8 @@ fn own_image(plan: &Plan, options: &Options) -> Result<PlanImage> {
     Ok(plan.image(target)?)
 }
 
-/// With code generated anew, if that is asked for; and the seconds that it took since `start`. Nobody's spec
-/// is compiled unasked.
+/// An image with code generated anew, if that is asked for; and the seconds that it took since `start`.
+/// Nobody's spec is compiled unasked.
 #[cfg(feature = "compiler")]
 fn generated_image(plan: &Plan, options: &Options, start: Instant) -> Result<Option<(PlanImage, f64)>> {
     if !options.regenerate {

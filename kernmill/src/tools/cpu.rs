@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// What some threads reach.
+/// Speeds that a number of threads reach.
 pub struct Measured {
-    /// How many.
+    /// Number of threads.
     pub threads: usize,
-    /// Bytes per second of each read.
+    /// Bytes per second of each read from memory.
     pub reads: Vec<f64>,
     /// Integer operations per second of each try.
     pub peaks: Vec<f64>,
@@ -123,7 +123,7 @@ pub fn json(reached: &[Measured]) -> Value {
 /// Whether there are AMX tiles, and whether this process may use them.
 struct TilesState {
     present: bool,
-    /// Why it may not.
+    /// Why this process may not use AMX tiles.
     refusal: Option<String>,
 }
 

@@ -18,7 +18,7 @@ use std::fmt::Write;
 const READ_BYTES: u64 = 1 << 30;
 const TRIES: usize = 3;
 
-/// What is known beforehand.
+/// What is known of a plan's size, memory and speed before it is written.
 pub struct Estimate {
     model: String,
     preset: String,
@@ -129,7 +129,7 @@ impl Memory {
         self.weights + self.kv + self.working
     }
 
-    /// Whether it fits, and up to which context.
+    /// Whether the plan fits into memory, and up to which context.
     fn verdict(&self) -> String {
         let Some(available) = self.available else { return String::new() };
         let available = format!("{:.1} GB available", available as f64 / 1e9);

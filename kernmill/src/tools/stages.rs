@@ -76,7 +76,7 @@ impl Stage {
         }
     }
 
-    /// What it shows, without a full stop.
+    /// What the stage shows, without a full stop.
     pub fn about(self) -> &'static str {
         match self {
             Stage::Spec => "The model spec",
@@ -96,12 +96,12 @@ impl Stage {
         }
     }
 
-    /// The stage of that name.
+    /// The stage with the name `name` on the command line; `None` if no stage has it.
     pub fn from_name(name: &str) -> Option<Stage> {
         Stage::ALL.into_iter().find(|stage| stage.name() == name)
     }
 
-    /// What its file is called.
+    /// Name of the stage's file.
     pub fn file_name(self) -> String {
         match self {
             Stage::Spec => "spec.toml".to_owned(),
@@ -164,7 +164,7 @@ pub fn object(program: &Program) -> Result<Vec<u8>> {
     elf::object_file(&program.code, &source).map_err(|error| Error::Work(format!("the object file: {error}")))
 }
 
-/// Hashes of each target.
+/// Fingerprints of each target's program.
 #[cfg(feature = "compiler")]
 pub fn fingerprints(compiled: &[Compiled]) -> Vec<Fingerprint> {
     compiled.iter().map(Fingerprint::new).collect()

@@ -13,7 +13,7 @@ use std::fmt::Write;
 /// Every tensor of a quantised model.
 pub struct TensorList {
     preset: Preset,
-    /// Quantised.
+    /// Graph of the model as the preset quantises it.
     graph: Graph,
     layout: WeightLayout,
     choices: Option<FormatChoices>,

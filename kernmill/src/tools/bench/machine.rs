@@ -63,12 +63,12 @@ impl Machine {
         peak_resident().map(|peak| peak.saturating_sub(own)).max(self.resident_before)
     }
 
-    /// Bytes per second.
+    /// Bytes per second of the fastest read so far.
     pub fn bandwidth(&self) -> f64 {
         best(&self.reads)
     }
 
-    /// Integer operations per second.
+    /// Integer operations per second of the fastest look so far.
     pub fn peak(&self) -> f64 {
         best(&self.peaks)
     }

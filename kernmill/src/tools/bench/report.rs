@@ -11,7 +11,7 @@ use kernmill_runtime::profile::{Profile, StepProfile, Work};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Everything that was found out.
+/// Everything that a benchmark found out.
 pub struct Report<'a> {
     loaded: &'a Loaded,
     adapters: &'a [LoadedAdapter],
@@ -26,7 +26,7 @@ struct Measured {
     outcome: Outcome,
     rates: Vec<f64>,
     spread: Quartiles,
-    /// Per token.
+    /// Bytes that are read per token; `ops` are operations per token.
     bytes: f64,
     ops: f64,
     /// Bytes per second, at the median.
@@ -35,14 +35,14 @@ struct Measured {
     ops_rate: f64,
     /// The median over the speed that the slower limit allows.
     of_bound: f64,
-    /// Which limit that is.
+    /// Name of the slower limit.
     bound: &'static str,
     /// What reports more than the bandwidth though it cannot come from a cache.
     void: Vec<String>,
 }
 
 impl<'a> Report<'a> {
-    /// The figures of all outcomes.
+    /// A report on the figures of all outcomes.
     pub fn new(
         loaded: &'a Loaded,
         adapters: &'a [LoadedAdapter],
@@ -220,7 +220,7 @@ impl Measured {
         result
     }
 
-    /// Behind the name.
+    /// Figures of the case, as its line has them behind the name.
     fn line(&self, machine: &Machine) -> String {
         format!(
             "{:9.2} {:9.2} {:9.2} {:9.1} {:7.2} {:4.0}% {:8.1} {:4.0}% {:7.1}%",

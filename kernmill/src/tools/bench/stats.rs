@@ -3,16 +3,16 @@
 /// Median and quartiles of some values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quartiles {
-    /// A quarter of the values are below.
+    /// Value that a quarter of the values are below.
     pub q1: f64,
-    /// Half of the values are below.
+    /// Value that half of the values are below.
     pub median: f64,
-    /// Three quarters of the values are below.
+    /// Value that three quarters of the values are below.
     pub q3: f64,
 }
 
 impl Quartiles {
-    /// Interpolated between the neighbours in rank; zeros for no values.
+    /// Quartiles of `values`, interpolated between the neighbours in rank; zeros for no values.
     pub fn of(values: &[f64]) -> Quartiles {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);

@@ -18,7 +18,7 @@ const MEMORY: u64 = 6 << 30;
 
 /// Fused-op specs that are checked, and how.
 pub struct Checker<'a> {
-    /// The specs.
+    /// The specs that are checked.
     pub specs: &'a [FusedSpec],
     /// The checked specs and the built-in ones.
     pub set: &'a FusedSet,

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How a child ended.
+/// How a child process ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End {
     /// By itself, with status 0.

@@ -23,7 +23,7 @@ pub struct Costs {
     pub after: Cost,
 }
 
-/// What a model takes.
+/// What running a model takes.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Cost {
     /// Barriers of a run over one token.

@@ -34,7 +34,7 @@ pub struct At {
     pub level: String,
 }
 
-/// What came out.
+/// What came out of the random models of a spec.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// Random models in which the spec applied.
@@ -44,7 +44,7 @@ pub struct Outcome {
     pub runs: usize,
     /// Rows of logits compared.
     pub rows: usize,
-    /// What differed.
+    /// What differed from the interpreter, a message for each comparison.
     pub mismatches: Vec<String>,
     /// Why models were of no use: the distinct reasons, each with the presets that it was met in.
     pub reasons: BTreeMap<String, BTreeSet<String>>,

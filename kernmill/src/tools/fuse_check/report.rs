@@ -4,16 +4,16 @@ use super::costs::Costs;
 use serde::Serialize;
 use std::fmt;
 
-/// Everything.
+/// Result of a check of fused-op specs.
 #[derive(Serialize)]
 pub struct Report {
     /// Levels that kernels were run at.
     pub levels: Vec<&'static str>,
-    /// By spec.
+    /// Results of each spec.
     pub specs: Vec<SpecReport>,
 }
 
-/// A spec.
+/// Result of the check of one spec.
 #[derive(Serialize)]
 pub struct SpecReport {
     /// Name of the spec.
@@ -22,29 +22,29 @@ pub struct SpecReport {
     pub doc: String,
     /// File of the spec.
     pub file: String,
-    /// Whether it has a rule.
+    /// Whether the spec has a rule.
     pub fuses: bool,
-    /// Functions that it adds.
+    /// Functions that the spec adds.
     pub functions: Vec<String>,
-    /// Ops that it adds.
+    /// Ops that the spec adds.
     pub ops: Vec<String>,
-    /// Random models in which it applied.
+    /// Random models in which the spec applied.
     pub samples: usize,
     /// Comparisons with the interpreter.
     pub runs: usize,
     /// Rows of logits compared.
     pub rows: usize,
-    /// What differed.
+    /// What differed from the interpreter, a message for each comparison.
     pub mismatches: Vec<String>,
-    /// Why it did not apply in other random models.
+    /// Why the spec did not apply in other random models.
     pub reasons: Vec<String>,
     /// What ended the process that ran the random models.
     pub crash: Option<CrashReport>,
-    /// How often it applies in the model of `--spec`.
+    /// How often the rule applies in the model of `--spec`.
     pub matches: Option<usize>,
-    /// Where it nearly does, and why not.
+    /// Where the rule nearly applies in the model of `--spec`, and why not.
     pub near_misses: Vec<String>,
-    /// Before and after, in the model of `--spec` or a random one.
+    /// Costs without the spec and with it, in the model of `--spec` or a random one.
     pub costs: Option<Costs>,
 }
 

@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use std::process::Command;
 use std::time::Duration;
 
-/// What is to be tried.
+/// What a process is to try.
 #[derive(Serialize, Deserialize)]
 pub struct Request {
     /// Names and texts of the specs.
     pub specs: Vec<(String, String)>,
-    /// Which of them is tried.
+    /// Index of the spec that is tried.
     pub spec: usize,
     /// Number of the first random model.
     pub seed: u64,
@@ -34,7 +34,7 @@ pub struct Request {
     pub memory: u64,
 }
 
-/// What came out.
+/// What came out of a trial.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Reply {
     /// What the comparisons gave.
@@ -43,18 +43,18 @@ pub struct Reply {
     pub costs: Option<Costs>,
 }
 
-/// A line of the process.
+/// A line that the process writes.
 #[derive(Serialize, Deserialize)]
 enum Line {
     At(At),
     Done(Box<Reply>),
 }
 
-/// The process's end, where it was not as it should be.
+/// How the process ended, where that was not as it should be.
 pub struct Crash {
     /// What was being tried.
     pub at: At,
-    /// How it ended.
+    /// What a message says of the end.
     pub verdict: String,
     /// Text of the model's graph.
     pub graph: Option<String>,
