@@ -16,7 +16,7 @@ pub struct GenerateParams {
     pub max_tokens: usize,
     /// The adapters of the sequence.
     pub adapters: Vec<AdapterUse>,
-    /// How to choose them.
+    /// How the tokens are chosen.
     pub sampler: SamplerParams,
     /// Strings that end the text; they are not part of it. One that is exactly a special token's text also
     /// stands for that token.
@@ -39,24 +39,24 @@ pub enum StopReason {
     Token(u32),
     /// A stop string was generated, or the special token that it is the text of.
     Text(String),
-    /// The caller asked for it.
+    /// The caller asked for the end.
     Caller,
 }
 
-/// What was done, and how long it took.
+/// What generation did, how long it took, and why it ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// Tokens of the prompt.
     pub prompt_tokens: usize,
     /// Tokens generated, a stop token not included.
     pub tokens: Vec<u32>,
-    /// From the start to the first token's logits.
+    /// Seconds from the start to the first token's logits.
     pub prefill_seconds: f64,
-    /// From there to the end.
+    /// Seconds from the first token's logits to the end.
     pub decode_seconds: f64,
     /// Tokens that were run one by one within `decode_seconds`.
     pub decoded: usize,
-    /// Why it ended.
+    /// Why generation ended.
     pub stop: StopReason,
 }
 
@@ -166,7 +166,7 @@ enum State {
     Running,
     /// No token comes any more; text may be held back.
     Stopping(StopReason),
-    /// The seconds of decoding, and why it ended.
+    /// Generation has ended: the seconds of decoding, and why.
     Done(f64, StopReason),
 }
 

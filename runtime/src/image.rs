@@ -87,19 +87,19 @@ impl PlanImage {
         PlanImage { program, code_hash: None, weights, tokenizer: None, chat_template: None }
     }
 
-    /// With the blake3 hash of the code's bytes: an engine refuses another copy.
+    /// This image with the blake3 hash of its code's bytes: an engine refuses another copy.
     #[must_use]
     pub fn with_code_hash(self, hash: [u8; 32]) -> PlanImage {
         PlanImage { code_hash: Some(hash), ..self }
     }
 
-    /// With a tokenizer. Without one a model still takes token ids.
+    /// This image with a tokenizer. Without one a model still takes token ids.
     #[must_use]
     pub fn with_tokenizer(self, tokenizer: Option<TokenizerHandle>) -> PlanImage {
         PlanImage { tokenizer, ..self }
     }
 
-    /// With a chat template (Jinja), for the fronts that apply it.
+    /// This image with a chat template (Jinja), for the fronts that apply it.
     #[must_use]
     pub fn with_chat_template(self, chat_template: Option<String>) -> PlanImage {
         PlanImage { chat_template, ..self }

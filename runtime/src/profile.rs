@@ -55,11 +55,11 @@ pub struct Profile {
 pub struct StepProfile {
     /// The steps' label without the layer.
     pub name: String,
-    /// How many were run.
+    /// How many of these steps were run.
     pub calls: u64,
-    /// On worker 0, from a step's start to the end of the barrier behind it.
+    /// Seconds on worker 0, from a step's start to the end of the barrier behind it.
     pub seconds: f64,
-    /// By worker, inside the kernels.
+    /// Seconds of each worker inside the kernels.
     pub busy: Vec<f64>,
     /// Work of all these steps.
     pub work: Work,

@@ -47,7 +47,7 @@ impl StopMatcher {
         Released { text: std::mem::replace(&mut self.held, rest), stop: None }
     }
 
-    /// What is still held back when the stream ends.
+    /// Takes what is still held back when the stream ends.
     pub fn finish(&mut self) -> String {
         std::mem::take(&mut self.held)
     }

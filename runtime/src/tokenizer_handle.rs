@@ -19,7 +19,7 @@ impl fmt::Debug for TokenizerHandle {
 }
 
 impl TokenizerHandle {
-    /// Begins to read one on a thread of its own.
+    /// Begins to read a tokenizer on a thread of its own.
     pub fn start(read: impl FnOnce() -> Read + Send + 'static) -> TokenizerHandle {
         TokenizerHandle::start_on(thread::Builder::new(), read)
     }

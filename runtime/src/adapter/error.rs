@@ -60,7 +60,7 @@ pub enum AdapterError {
     Count {
         /// What there is no room for.
         what: String,
-        /// How many there may be.
+        /// Adapters that there may be.
         most: usize,
     },
     /// The system refused the memory.

@@ -4,7 +4,7 @@ use super::factors::{unpack_a, unpack_b};
 use super::packed::Adapter;
 
 impl Adapter {
-    /// Whether it changes a LoRA target.
+    /// Whether the adapter changes a LoRA target.
     pub fn changes(&self, lora_target: usize) -> bool {
         self.packed.layouts()[lora_target].is_some()
     }

@@ -42,7 +42,7 @@ impl Adapter {
         self.packed.bytes() as u64
     }
 
-    /// What the user should know about it.
+    /// What the user should know about the adapter.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -106,7 +106,7 @@ impl PackedAdapter {
         self.memory.as_slice()
     }
 
-    /// Whether it is packed for these LoRA targets.
+    /// Whether the adapter is packed for these LoRA targets.
     pub fn fits(&self, adapters: &Adapters) -> bool {
         let mut pairs = self.layouts.iter().zip(&adapters.lora_targets);
         let fits = |layout: &LoraTargetLayout, lora_target| layout.fits(lora_target, adapters.format);

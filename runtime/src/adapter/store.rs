@@ -24,12 +24,12 @@ pub const DEFAULT_BUDGET: u64 = 4 << 30;
 pub struct AdapterUse {
     /// Name of the adapter in the store.
     pub name: String,
-    /// What it adds is multiplied with this.
+    /// Factor for what the adapter adds.
     pub weight: f32,
 }
 
 impl AdapterUse {
-    /// An adapter as it is.
+    /// The adapter called `name`, with weight 1.
     pub fn of(name: impl Into<String>) -> AdapterUse {
         AdapterUse { name: name.into(), weight: 1.0 }
     }

@@ -63,7 +63,7 @@ impl AdapterTable {
         self.adapters.as_ref().map_or(0, |adapters| adapters.lora_targets.len())
     }
 
-    /// Makes it have at least this many slots, the empty first one included.
+    /// Makes the table have at least this many slots, the empty first one included.
     pub fn grow(&mut self, slots: usize) {
         let slots = slots.max(self.slots.len());
         self.slots.resize(slots, None);

@@ -59,7 +59,7 @@ pub enum PlanError {
         /// Why.
         reason: UntrustedReason,
     },
-    /// None of its targets runs here, or not the one that was asked for.
+    /// None of the plan's targets runs here, or not the one that was asked for.
     #[error("{}: {reason}", path.display())]
     NoTarget {
         /// The file.
@@ -116,22 +116,22 @@ impl Plan {
         &self.file
     }
 
-    /// What it says about itself.
+    /// What the plan says about itself.
     pub fn metadata(&self) -> &Metadata {
         self.file.metadata()
     }
 
-    /// Why its machine code is not to be run; `None` if it may be.
+    /// Why the plan's machine code is not to be run; `None` if it may be.
     pub fn distrust(&self) -> Option<UntrustedReason> {
         self.distrust
     }
 
-    /// The refusal to run its machine code, if it is not to be trusted.
+    /// The refusal to run the plan's machine code, if it is not to be trusted.
     pub fn untrusted(&self) -> Option<PlanError> {
         self.distrust.map(|reason| PlanError::Untrusted { path: self.path.clone(), reason })
     }
 
-    /// Every target, and whether it runs here.
+    /// Every target of the plan, and whether it runs here.
     pub fn targets(&self) -> Vec<TargetFit> {
         target::fits(&self.metadata().targets)
     }
@@ -168,7 +168,7 @@ impl Plan {
         self.image_of(program)
     }
 
-    /// Whether it has a tokenizer.
+    /// Whether the plan has a tokenizer.
     pub fn has_tokenizer(&self) -> bool {
         self.file.sections().iter().any(|section| section.kind == kernmill_plan::file::Kind::Tokenizer)
     }

@@ -21,7 +21,7 @@ pub enum MeasureError {
     /// A probe lacks a function.
     #[error("the probe has no function `{0}` (bug: please report it)")]
     Symbol(&'static str),
-    /// The CPU cannot run it.
+    /// The CPU cannot run the probes.
     #[error(transparent)]
     Cpu(LoadError),
     /// The workers could not be started.

@@ -7,9 +7,9 @@ use kernmill_os::proc;
 pub struct HugePages {
     /// Bytes of the mappings that the stretch is part of.
     pub mapped: u64,
-    /// Bytes of them in memory.
+    /// Bytes of these mappings in memory.
     pub resident: u64,
-    /// Bytes of them on huge pages, of anonymous memory or of files.
+    /// Bytes of these mappings on huge pages, of anonymous memory or of files.
     pub huge: u64,
 }
 

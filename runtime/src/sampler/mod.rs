@@ -57,7 +57,7 @@ struct Scratch {
 pub struct Verified {
     /// Tokens of the draft that would have been chosen anyway, from its start on.
     pub accepted: usize,
-    /// The token that follows them.
+    /// The token that follows the accepted ones.
     pub next: u32,
 }
 
@@ -81,7 +81,7 @@ impl Sampler {
         Ok(Sampler { params, seed, seen: BTreeMap::new(), changed: Vec::new(), scratch })
     }
 
-    /// Tells it the prompt, which the repetition penalty counts.
+    /// Tells the sampler the prompt, which the repetition penalty counts.
     pub fn prompt(&mut self, tokens: &[u32]) {
         if self.params.repetition_penalty != 1.0 {
             tokens.iter().for_each(|token| {

@@ -3,7 +3,7 @@
 /// How to sample. The default is greedy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SamplerParams {
-    /// 0 takes the largest logit; otherwise logits are divided by it.
+    /// Divisor of the logits; 0 takes the largest logit.
     pub temperature: f32,
     /// Keeps the k likeliest tokens; `None` keeps all.
     pub top_k: Option<usize>,
@@ -14,11 +14,11 @@ pub struct SamplerParams {
     /// Divides positive and multiplies negative logits of tokens seen in prompt or output; above 0, 1 is
     /// none.
     pub repetition_penalty: f32,
-    /// Subtracted once from logits of tokens seen in the output.
+    /// What is subtracted once from logits of tokens seen in the output.
     pub presence_penalty: f32,
-    /// Subtracted per occurrence from logits of tokens seen in the output.
+    /// What is subtracted per occurrence from logits of tokens seen in the output.
     pub frequency_penalty: f32,
-    /// Added to the logits of these tokens; minus infinity bans one.
+    /// Tokens, each with what is added to its logit; minus infinity bans one.
     pub logit_bias: Vec<(u32, f32)>,
     /// Seed of the draws: what is drawn after a number of tokens depends on the seed and that number alone.
     /// `None` takes a fresh one.

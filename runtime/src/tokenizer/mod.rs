@@ -43,7 +43,7 @@ pub struct Tokenizer {
     longest: OnceLock<usize>,
 }
 
-/// Why there is no tokenizer, or it cannot do what was asked.
+/// Why there is no tokenizer, or why one cannot do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenizerError {
     /// `tokenizer.json` is not one, or has what is not accepted.
@@ -52,7 +52,7 @@ pub enum TokenizerError {
         /// What the parser says.
         message: String,
     },
-    /// The file that it is in cannot be read.
+    /// The tokenizer's file cannot be read.
     #[error("{message}")]
     Read {
         /// Which file, and why.
