@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 pub struct Usable {
     /// CPUs in the affinity mask, ascending.
     pub cpus: Vec<usize>,
-    /// How many they and the control group's quota amount to.
+    /// How many CPUs the mask and the control group's quota amount to.
     pub count: usize,
 }
 

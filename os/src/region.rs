@@ -227,7 +227,7 @@ impl WeightRegion {
         self.0.len
     }
 
-    /// Whether it has no bytes.
+    /// Whether the region has no bytes.
     pub fn is_empty(&self) -> bool {
         self.0.len == 0
     }
@@ -250,7 +250,7 @@ impl RegionMut {
         self.0.len
     }
 
-    /// Whether it has no bytes.
+    /// Whether the region has no bytes.
     pub fn is_empty(&self) -> bool {
         self.0.len == 0
     }

@@ -122,7 +122,7 @@ impl NewFile {
         &self.file
     }
 
-    /// Where it will be, as it was given.
+    /// Path where the file will be, as it was given.
     pub fn path(&self) -> &Path {
         &self.path
     }
