@@ -20,9 +20,9 @@ pub struct Contract {
     pub operands: Vec<Need>,
     /// Bytes of scratch that each worker uses at most.
     pub scratch_bytes: u64,
-    /// Tokens of the largest batch that its lists in scratch have room for.
+    /// Tokens of the largest batch that the kernel's lists in scratch have room for.
     pub max_tokens: u32,
-    /// Tokens of the longest context that it has room for: every position is below.
+    /// Tokens of the longest context that the kernel has room for: every position is below.
     pub max_context: u32,
 }
 
@@ -31,7 +31,7 @@ pub struct Contract {
 pub enum Need {
     /// Weights that are read.
     Weights {
-        /// Bytes from their start on.
+        /// Bytes from the start of the weights on.
         bytes: u64,
         /// Another operand, and at how many bytes behind its start these weights start: their tiles alternate
         /// with that operand's, and both are read from there.
@@ -44,20 +44,20 @@ pub enum Need {
     },
     /// An arena buffer.
     Buffer {
-        /// Rows for each token of the batch; 0 when it has none.
+        /// Rows for each token of the batch; 0 for a buffer that has none.
         slots: u32,
-        /// Whether it has a row for each wanted row of a slab of logits.
+        /// Whether the buffer has a row for each wanted row of a slab of logits.
         wanted: bool,
         /// Bytes from one row to the next.
         row_bytes: u64,
-        /// Whether it is read.
+        /// Whether the kernel reads the buffer.
         read: bool,
-        /// Whether it is written.
+        /// Whether the kernel writes the buffer.
         written: bool,
     },
     /// The KV pool of a layer.
     Kv {
-        /// Shape of its blocks.
+        /// Shape of the pool's blocks.
         geometry: KvGeometry,
         /// The layer's kind, whose block table is used; `None` when its weights say which.
         kind: Option<LayerKind>,
@@ -91,7 +91,7 @@ impl Need {
         of_tokens.max(of_logits).saturating_mul(row_bytes)
     }
 
-    /// What it is, in a word.
+    /// What the operand must be, in a word.
     pub fn kind(&self) -> &'static str {
         match self {
             Need::Weights { .. } => "weights",

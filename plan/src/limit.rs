@@ -23,7 +23,7 @@ pub const TOKENIZER_PART_BYTES: u64 = 1 << 20;
 pub const TOKENIZER_COMPONENTS: usize = 16;
 /// Regular expressions by which a tokenizer cuts a text into words.
 pub const TOKENIZER_SPLITS: usize = 8;
-/// Bytes of one of them.
+/// Bytes of one of the regular expressions by which a tokenizer cuts a text into words.
 pub const TOKENIZER_REGEX_BYTES: usize = 8 << 10;
 /// Ids, and pieces, of a template that a tokenizer puts around a text.
 pub const TOKENIZER_TEMPLATE_IDS: usize = 64;

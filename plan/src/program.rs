@@ -46,7 +46,7 @@ pub struct ModelInfo {
     pub ropes: Vec<RopeTable>,
     /// Bytes of weights that one token reads at decode (all dense matrices, the chosen experts), for reports.
     pub decode_bytes: u64,
-    /// Which adapters it takes; `None` when it was compiled without them.
+    /// Which adapters the program takes; `None` when it was compiled without them.
     pub adapters: Option<Adapters>,
 }
 
@@ -105,9 +105,9 @@ pub struct Buffer {
     pub offset: u64,
     /// Bytes.
     pub bytes: u64,
-    /// First step that writes it.
+    /// First step that writes the buffer.
     pub first: u32,
-    /// Last step that reads it.
+    /// Last step that reads the buffer.
     pub last: u32,
 }
 
@@ -132,9 +132,9 @@ pub struct Step {
     /// batch has an adapter at one of them. Empty: it always runs.
     #[serde(deserialize_with = "bounded::list::<_, _, OPERANDS>")]
     pub lora_targets: Vec<u32>,
-    /// What it reads and computes, for reports.
+    /// What the step reads and computes, for reports.
     pub work: StepWork,
-    /// What its workers read first.
+    /// What the step's workers read first.
     pub prefetch: PrefetchHint,
 }
 
@@ -174,7 +174,7 @@ pub struct PrefetchRange {
 /// What a step reads and multiplies. Reports are made of it; no kernel depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepWork {
-    /// Bytes of weights that it reads once, whatever the batch.
+    /// Bytes of weights that the step reads once, whatever the batch.
     pub shared_bytes: u64,
     /// Bytes of weights for each row of the batch (of the slab, for logits), such as a row of the embedding
     /// table.

@@ -94,7 +94,7 @@ impl Features {
         self.0 & needed.0 == needed.0
     }
 
-    /// Whether it is the empty set.
+    /// Whether this is the empty set.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -141,7 +141,7 @@ pub struct NamedLevel {
     pub level: Level,
     /// The name on the command line and in plans.
     pub name: &'static str,
-    /// What its code may use.
+    /// CPU features that the level's code may use.
     pub features: Features,
 }
 
@@ -194,7 +194,7 @@ impl Level {
         self.named().features
     }
 
-    /// Whether its code may use AMX tiles, which the system must permit.
+    /// Whether code of this level may use AMX tiles, which the system must permit.
     pub fn has_tiles(self) -> bool {
         self.features().has(Features::AMX_TILE)
     }

@@ -4,7 +4,7 @@ use super::{LoraTarget, LoraTargetEntry, MAX_RANK, RANK_STEP};
 use crate::format::{Decode, LINE, PackError, PlainDecode, TILE_ROWS, WeightFormat, pack_f32_tile};
 use std::ops::Range;
 
-/// What of an adapter's shape is its own.
+/// What an adapter decides of its shape at a LoRA target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoraTargetShape {
     /// Rank, 1 to [`MAX_RANK`].
@@ -67,7 +67,7 @@ impl LoraTargetLayout {
         layout
     }
 
-    /// Whether it is one of that LoRA target with elements in that format.
+    /// Whether this is a layout for that LoRA target with elements in that format.
     pub fn fits(&self, lora_target: &LoraTarget, format: WeightFormat) -> bool {
         let shape = LoraTargetShape { rank: self.rank, factors: self.has_factors() };
         *self == LoraTargetLayout::new(lora_target, format, shape, self.a)
@@ -83,7 +83,7 @@ impl LoraTargetLayout {
         self.factor.is_some()
     }
 
-    /// Offset of the first byte behind it, a multiple of 64.
+    /// Offset of the first byte behind the layout, a multiple of 64.
     pub fn end(&self) -> usize {
         self.end
     }

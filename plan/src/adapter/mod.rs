@@ -39,7 +39,7 @@ pub struct Adapters {
 /// A matrix of the checkpoint that may have an adapter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoraTarget {
-    /// For messages and listings, such as `layers.3.q`.
+    /// Name for messages and listings, such as `layers.3.q`.
     pub name: String,
     /// The checkpoint's tensor, such as `model.layers.3.self_attn.q_proj.weight`; of MXFP4 the one of the
     /// blocks.
@@ -64,7 +64,7 @@ pub struct LoraTargetSlice {
     pub rows: u32,
     /// Place in the checkpoint's tensor of the first row.
     pub first: u32,
-    /// From one row to the next.
+    /// Rows of the checkpoint's tensor from one row of the matrix to the next.
     pub step: u32,
     /// Where the base weights are.
     pub weights: PackedAt,

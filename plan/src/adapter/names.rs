@@ -9,7 +9,7 @@ pub struct Published {
     pub parameter: String,
     /// Row of the parameter that is the tensor's first.
     pub first: usize,
-    /// From one row to the next; as many tensors share the parameter.
+    /// Rows of the parameter from one row of the tensor to the next; as many tensors share the parameter.
     pub step: usize,
 }
 

@@ -124,13 +124,13 @@ pub struct Metadata {
     pub fused_specs: Vec<FusedSpecText>,
     /// Bytes of the weights.
     pub weight_bytes: u64,
-    /// Every tensor, and where it lies.
+    /// Tensors of the model, and where each lies.
     #[serde(deserialize_with = "bounded::list::<_, _, 65536>")]
     pub tensors: Vec<TensorInfo>,
     /// Tokens by which the tokenizer's texts end, so that it need not be read to know them.
     #[serde(deserialize_with = "bounded::list::<_, _, 4096>")]
     pub end_tokens: Vec<u32>,
-    /// By target: what its code needs.
+    /// What the code of each target needs.
     #[serde(deserialize_with = "bounded::list::<_, _, MAX_SECTIONS>")]
     pub targets: Vec<TargetInfo>,
 }
@@ -170,7 +170,7 @@ pub struct TargetInfo {
     /// CPU features that the code uses, 64 of 32 bytes at most.
     #[serde(deserialize_with = "bounded::texts::<_, 64, 32>")]
     pub features: Vec<String>,
-    /// [`crate::abi::ABI_VERSION`] of its kernels.
+    /// [`crate::abi::ABI_VERSION`] of the target's kernels.
     pub abi: u32,
 }
 

@@ -15,7 +15,7 @@ pub struct PackError {
     pub row: usize,
     /// Element along k; for a scale, the first element of its block.
     pub k: usize,
-    /// What is wrong with it.
+    /// What is wrong with the weight.
     pub problem: Problem,
 }
 

@@ -77,7 +77,7 @@ impl WeightFormat {
         WeightFormat::ALL.into_iter().filter(|format| format.is_blocked())
     }
 
-    /// How its elements become numbers.
+    /// How elements of the format become numbers.
     pub fn decode(self) -> Decode {
         self.descriptor().decode
     }
@@ -93,7 +93,7 @@ impl WeightFormat {
         self.descriptor().quantise == Quantise::Stored
     }
 
-    /// Whether f32 weights are rounded to integers of it.
+    /// Whether f32 weights are rounded to integers of the format.
     pub fn is_quantised(self) -> bool {
         match self.descriptor().quantise {
             Quantise::Symmetric { .. } | Quantise::Fitted => true,

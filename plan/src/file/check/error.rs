@@ -6,13 +6,13 @@ use crate::file::{MAX_SECTIONS, VERSION};
 /// Why a file is not a plan that can be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The system could not read it.
+    /// The system could not read the file.
     #[error("reading failed: {0}")]
     Read(#[source] std::io::Error),
     /// The file does not begin as plans do.
     #[error("it is not a kernmill plan: expected a file that `kernmill compile` wrote")]
     Magic,
-    /// Another version wrote it.
+    /// Another version of kernmill wrote the file.
     #[error(
         "it has plan format version {found}, this kernmill reads version {VERSION}: compile the model anew"
     )]

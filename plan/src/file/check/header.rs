@@ -9,7 +9,7 @@ use crate::file::{
 /// An entry of the section table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// What it holds.
+    /// What the section holds.
     pub kind: Kind,
     /// Target that a program or code belongs to; 0 for the others.
     pub target: u32,
@@ -22,7 +22,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// For listings and messages.
+    /// Name of the section for listings and messages.
     pub fn name(&self) -> String {
         match self.kind {
             Kind::Program | Kind::Code => format!("{} {}", self.kind.name(), self.target),
