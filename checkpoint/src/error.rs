@@ -38,9 +38,9 @@ pub enum CheckpointError {
     Kind {
         /// File.
         path: PathBuf,
-        /// What it should be.
+        /// What the file should be.
         expected: &'static str,
-        /// What it is.
+        /// What the file is.
         kind: FileKind,
     },
     /// A file that does not follow its format.

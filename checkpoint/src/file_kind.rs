@@ -24,7 +24,7 @@ pub enum FileKind {
     Html,
     /// A JSON object or list.
     Json,
-    /// Other text.
+    /// Text of another kind.
     Text,
     /// A file without any bytes.
     Empty,

@@ -17,7 +17,7 @@ pub(crate) enum Bytes {
     Mapped(Arc<MappedFile>),
     /// Part of the program.
     Static(&'static [u8]),
-    /// In memory.
+    /// Bytes in memory of their own.
     Owned(Vec<u8>),
 }
 

@@ -106,7 +106,7 @@ impl Checkpoint {
         &self.path
     }
 
-    /// Whether it is a GGUF file.
+    /// Whether the checkpoint is a GGUF file.
     pub fn is_gguf(&self) -> bool {
         self.gguf
     }

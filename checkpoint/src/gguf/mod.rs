@@ -161,7 +161,7 @@ impl Gguf {
         Ok((hidden / heads) as usize)
     }
 
-    /// Whether it has a tokenizer and no tensors.
+    /// Whether the file has a tokenizer and no tensors.
     pub fn is_vocabulary(&self) -> bool {
         self.tensors.is_empty() && self.has("tokenizer.ggml.tokens")
     }

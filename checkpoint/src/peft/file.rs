@@ -117,7 +117,7 @@ impl TensorFile {
         }
     }
 
-    /// What is wrong with one of its tensors.
+    /// An error that says what is wrong with one of the file's tensors.
     pub fn malformed(&self, tensor: &TensorEntry, what: String) -> PeftError {
         PeftError::malformed(&self.path, format!("tensor `{}`: {what}", shortened(&tensor.name)))
     }

@@ -25,14 +25,14 @@ pub struct PeftAdapter {
     pub file: TensorFile,
     /// The matrices that the adapter changes.
     pub parts: Vec<PeftPart>,
-    /// What the user should know, though it can be used.
+    /// What the user should know about the adapter, though it can be used.
     pub notes: Vec<String>,
 }
 
 /// The adapter of a target: one matrix, or one for each expert.
 #[derive(Debug)]
 pub struct PeftPart {
-    /// The matrix that it changes.
+    /// The matrix that the part changes.
     pub target: Target,
     /// Columns of B and rows of A.
     pub rank: usize,
