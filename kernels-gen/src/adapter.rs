@@ -86,14 +86,14 @@ impl Cx<'_> {
         self.arg_u32(e, offset_of!(Args, adapters), row)
     }
 
-    /// Rows from `row` on that have its slot, at most up to `end`.
+    /// Rows from `row` on that have its adapter slot, at most up to `end`.
     pub fn adapter_run(&self, e: &mut Emit, row: Value, end: Value) -> Value {
         let run = self.arg_u32(e, offset_of!(Args, adapter_runs), row);
         let left = e.b.ins().isub(end, row);
         e.min_u(run, left)
     }
 
-    /// Not 0 where a row's slot is not that of the row before.
+    /// A value that is not 0 where a row's adapter slot is not that of the row before.
     pub fn starts_adapter_run(&self, e: &mut Emit, row: Value) -> Value {
         let one = e.i64(1);
         let none = e.i64(0);
@@ -145,7 +145,7 @@ pub struct AddDots {
 }
 
 impl AddDots {
-    /// For `tokens` rows.
+    /// Calls the micro-kernel for `tokens` rows.
     pub fn call(self, e: &mut Emit, cx: &Cx, tokens: usize) {
         let (x_stride, out_stride) = (e.i64(self.x_stride as i64), e.i64(self.out_stride as i64));
         let ukernel = MicroKernel::AddDot { format: self.format, tokens };

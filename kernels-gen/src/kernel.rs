@@ -356,7 +356,7 @@ pub enum Body {
 }
 
 impl Kernel {
-    /// Every matrix that it multiplies with.
+    /// Every matrix that the kernel multiplies with.
     pub fn mats(&self) -> Vec<&Mat> {
         let row_ops = self.prologue.iter().chain(self.body.row_ops()).filter_map(|row_op| match row_op {
             RowOp::Linear { mat, .. } => Some(mat),
@@ -376,7 +376,7 @@ impl Kernel {
 }
 
 impl Body {
-    /// Stages that its work items are made of, or begin with.
+    /// Stages that work items of the body are made of, or begin with.
     pub fn row_ops(&self) -> &[RowOp] {
         match self {
             Body::Rows { row_ops, .. } | Body::Shrink { row_ops, .. } => row_ops,

@@ -39,7 +39,7 @@ impl<V, O> Mat<V, O> {
 }
 
 impl<V, O> RowOp<V, O> {
-    /// The value that it makes; none if it writes to the KV cache.
+    /// The value that the operation makes; none if it writes to the KV cache.
     pub fn out(&self) -> Option<&V> {
         match self {
             RowOp::Embed { out, .. }

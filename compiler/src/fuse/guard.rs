@@ -90,7 +90,7 @@ impl Quantity {
     pub const NAMED: [(&'static str, MakeQuantity); 3] =
         [("cols", Quantity::Cols), ("group_cols", Quantity::GroupCols), ("inner", Quantity::Inner)];
 
-    /// The capture that it is of.
+    /// The capture that the quantity is of.
     pub fn capture(&self) -> &str {
         match self {
             Quantity::Cols(name) | Quantity::GroupCols(name) | Quantity::Inner(name) => name,

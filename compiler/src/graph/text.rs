@@ -85,7 +85,7 @@ impl Rows {
 }
 
 impl Type {
-    /// Such as `f32[T, 512]`.
+    /// Text of the type, such as `f32[T, 512]`.
     pub fn text(self) -> String {
         match self {
             Type::TokenIds => "ids[T]".into(),

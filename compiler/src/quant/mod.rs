@@ -36,7 +36,7 @@ impl Preset {
         }
     }
 
-    /// Whether its products can be made of AMX tiles.
+    /// Whether products of the preset can be made of AMX tiles.
     pub fn has_tiles(self) -> bool {
         self == Preset::Bf16
     }

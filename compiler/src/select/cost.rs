@@ -173,7 +173,7 @@ impl Model {
         Model { level, table, machine: MACHINE, products, formats }
     }
 
-    /// The level that it is for.
+    /// The level that the model is for.
     pub fn level(&self) -> Level {
         self.level
     }

@@ -90,7 +90,7 @@ impl SpecError {
         &self.0.message
     }
 
-    /// Bytes of the source that it is about.
+    /// Bytes of the source that the error is about.
     pub fn span(&self) -> Range<usize> {
         self.0.span.clone()
     }

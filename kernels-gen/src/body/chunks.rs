@@ -64,7 +64,7 @@ impl Pair<'_> {
         self.mat.k / BLOCK
     }
 
-    /// Chunks of [`CHUNK_BLOCKS`] of them.
+    /// Chunks of [`CHUNK_BLOCKS`] blocks.
     pub fn chunks(&self) -> usize {
         self.blocks().div_ceil(CHUNK_BLOCKS)
     }

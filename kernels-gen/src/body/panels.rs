@@ -30,7 +30,7 @@ pub enum Panels {
 }
 
 impl Panels {
-    /// Takes room for them, if the kernel multiplies by panels.
+    /// Takes room for the panels, if the kernel multiplies by panels.
     pub fn take(scratch: &mut Scratch, rows: RowLimits, input: RowType, part: &Part) -> Option<Panels> {
         match (input, rows.tiling) {
             (RowType::Bf16(k), _) => {

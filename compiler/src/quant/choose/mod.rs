@@ -46,7 +46,7 @@ pub enum MatrixClass {
 }
 
 impl MatrixClass {
-    /// For listings.
+    /// Name for listings.
     pub fn name(self) -> &'static str {
         match self {
             MatrixClass::Attention => "attention",
