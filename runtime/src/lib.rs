@@ -28,12 +28,14 @@ mod toy;
 pub use adapter::{AdapterError, AdapterStore, AdapterUse};
 pub use code::CodeError;
 pub use engine::thread::{EngineThread, ThreadError};
-pub use engine::{Engine, EngineConfig, EngineError, Entry, LogitRow, LogitRows, RowSink, SeqId, StepStats};
+pub use engine::{
+    Begun, Engine, EngineConfig, EngineError, Entry, LogitRow, LogitRows, RowSink, SeqId, StepStats,
+};
 pub use error_kind::ErrorKind;
 pub use executor::{BatchError, LoadError, MemoryNeed};
 pub use generate::{GenerateParams, Generation, StopReason, Summary};
 pub use image::PlanImage;
-pub use kv::{KvBudget, KvDemand, KvUsage};
+pub use kv::{Eviction, KvBudget, KvDemand, KvUsage, PrefixStats};
 pub use load::{Plan, PlanError};
 pub use sampler::{Logprobs, Sampler, SamplerParams, TokenMask, Verified};
 pub use tokenizer::Tokenizer;

@@ -5,7 +5,7 @@ use super::room::{Reservation, Room};
 use kernmill_os::region::{RegionError, WeightRegion};
 use kernmill_plan::adapter::{Adapters, LoraTargetLayout, LoraTargetShape};
 use kernmill_plan::format::PackError;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// An adapter, packed for the LoRA targets of a program; never written again.
 #[derive(Debug)]
@@ -14,6 +14,8 @@ pub struct PackedAdapter {
     pub(super) memory: Arc<WeightRegion>,
     /// Place of the adapter in a store's budget, from when it began to be loaded until the store has it.
     pub(super) room: Mutex<Option<Reservation>>,
+    /// BLAKE3 hash of layouts and contents, once it was asked for.
+    digest: OnceLock<[u8; 32]>,
 }
 
 /// A loaded adapter.
@@ -92,7 +94,7 @@ impl PackedAdapter {
         memory: Arc<WeightRegion>,
         room: Option<Reservation>,
     ) -> PackedAdapter {
-        PackedAdapter { layouts, memory, room: Mutex::new(room) }
+        PackedAdapter { layouts, memory, room: Mutex::new(room), digest: OnceLock::new() }
     }
 
     /// Place of the adapter in a store's budget, while it has one.
@@ -104,6 +106,16 @@ impl PackedAdapter {
     /// Bytes of the adapter's memory.
     pub(super) fn as_slice(&self) -> &[u8] {
         self.memory.as_slice()
+    }
+
+    /// BLAKE3 hash of what the adapter does: of its layouts, and of its packed factors and scales. The first
+    /// call takes as long as reading its memory.
+    pub fn digest(&self) -> &[u8; 32] {
+        self.digest.get_or_init(|| {
+            let mut hash = blake3::Hasher::new();
+            hash.update(format!("{:?}", self.layouts).as_bytes()).update(self.as_slice());
+            *hash.finalize().as_bytes()
+        })
     }
 
     /// Whether the adapter is packed for these LoRA targets.

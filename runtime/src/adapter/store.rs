@@ -242,6 +242,12 @@ impl AdapterStore {
         Ok(index as u32)
     }
 
+    /// Hash of the contents of the adapter in a slot; zeros for none.
+    pub(crate) fn digest(&self, slot: u32) -> [u8; 32] {
+        let adapter = self.slots.get(slot as usize).and_then(|slot| slot.adapter.as_ref());
+        adapter.map_or([0; 32], |adapter| *adapter.digest())
+    }
+
     /// A free slot, with an adapter from now on.
     fn fill_slot(&mut self, adapter: Arc<PackedAdapter>, table: &mut AdapterTable) -> usize {
         let index = (1..table.len()).find(|slot| table.get(*slot).is_none()).unwrap_or(table.len());

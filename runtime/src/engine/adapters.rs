@@ -10,15 +10,15 @@ impl Engine {
     /// # Errors
     /// When all sequences are in use, an adapter is not loaded, or they cannot be combined.
     pub fn create_with(&mut self, adapters: &[AdapterUse]) -> Result<SeqId, EngineError> {
-        let slot = self.tables.create()?;
+        let number = self.tables.create()?;
         match self.store.acquire(adapters, &mut self.adapters) {
             Ok(adapter) => {
-                let id = self.name(slot);
-                self.sequence_adapters[slot as usize] = adapter;
+                let id = self.name(number);
+                self.sequence_adapters[number as usize] = adapter;
                 Ok(id)
             }
             Err(error) => {
-                self.tables.release(slot);
+                self.tables.release(number);
                 Err(error.into())
             }
         }
@@ -56,10 +56,12 @@ impl Engine {
     /// # Errors
     /// When there is no such sequence, or no adapter in the slot.
     pub fn use_adapter(&mut self, id: SeqId, slot: u32) -> Result<(), EngineError> {
-        let sequence = self.slot(id)?;
+        let sequence = self.number_of(id)?;
         if slot > 0 && !self.store.share(slot) {
             return Err(EngineError::NoAdapterSlot { slot });
         }
+        // Its keys and values follow from more than its tokens and one adapter from now on.
+        self.tables.leave_cache(sequence);
         let before = std::mem::replace(&mut self.sequence_adapters[sequence as usize], slot);
         self.store.release(before, &mut self.adapters);
         Ok(())

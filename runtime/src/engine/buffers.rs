@@ -10,9 +10,9 @@ pub(super) struct RunBuffers {
     pub origins: Vec<(usize, usize)>,
     /// Which tokens of which entries are in the batch.
     pub parts: Vec<Part>,
-    /// Slot and count of tokens of each part.
-    pub slots: Vec<(u32, u32)>,
-    /// By slot: number of the last batch that it was in.
+    /// Number of the sequence and count of tokens of each part.
+    pub sequences: Vec<(u32, u32)>,
+    /// By number of the sequence: number of the last batch that it was in.
     pub last_seen: Vec<u64>,
     /// Number of the present batch.
     pub number: u64,
@@ -34,7 +34,7 @@ impl RunBuffers {
             wanted: Vec::with_capacity(tokens),
             origins: Vec::with_capacity(tokens),
             parts: Vec::with_capacity(parts),
-            slots: Vec::with_capacity(parts),
+            sequences: Vec::with_capacity(parts),
             last_seen: vec![0; sequences],
             number: 0,
         }

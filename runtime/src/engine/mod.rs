@@ -3,17 +3,19 @@
 mod adapters;
 mod buffers;
 mod error;
+mod prefix;
 mod rows;
 mod step;
 pub mod thread;
 
 pub use error::EngineError;
+pub use prefix::Begun;
 pub use rows::{Entry, LogitRow, LogitRows, RowSink, StepStats};
 
 use crate::adapter::{AdapterLoader, AdapterStore, AdapterTable};
 use crate::executor::{Executor, MemoryNeed};
 use crate::image::PlanImage;
-use crate::kv::{KvBudget, KvDemand, KvShape, KvTables, KvUsage};
+use crate::kv::{Eviction, KvBudget, KvDemand, KvShape, KvTables, KvUsage};
 use crate::pool::{Pool, PoolConfig};
 use crate::profile::{Detail, Profile};
 use crate::tokenizer::Tokenizer;
@@ -38,6 +40,8 @@ pub struct EngineConfig {
     pub chunk: Option<u32>,
     /// Memory of the KV cache.
     pub kv: KvBudget,
+    /// Which blocks of the prefix cache make way for others.
+    pub eviction: Eviction,
 }
 
 /// Context of an engine that is not asked for one.
@@ -53,6 +57,7 @@ impl Default for EngineConfig {
             sequences: 1,
             chunk: None,
             kv: KvBudget::WorstCase,
+            eviction: Eviction::default(),
         }
     }
 }
@@ -62,15 +67,15 @@ impl Default for EngineConfig {
 pub struct SeqId {
     /// Number of the engine.
     engine: u64,
-    slot: u32,
-    /// Tells a slot's users apart.
+    number: u32,
+    /// Tells a number's users apart.
     generation: u64,
 }
 
 /// A loaded plan with its KV cache and workers.
 pub struct Engine {
     /// Tells engines of this process apart.
-    number: u64,
+    id: u64,
     model: ModelInfo,
     tokenizer: Option<TokenizerHandle>,
     chat_template: Option<String>,
@@ -80,9 +85,9 @@ pub struct Engine {
     need: MemoryNeed,
     adapters: AdapterTable,
     store: AdapterStore,
-    /// By slot: adapter slot of the sequence.
+    /// By number of the sequence: adapter slot of the sequence.
     sequence_adapters: Vec<u32>,
-    /// By slot: generation of its present user.
+    /// By number of the sequence: generation of its present user.
     generations: Vec<Option<u64>>,
     next_generation: u64,
     run: RunBuffers,
@@ -114,9 +119,9 @@ impl Engine {
             AdapterLoader::new(Arc::new(adapters), Arc::clone(image.weights()), model.name.clone())
         });
         Ok(Engine {
-            number: NEXT_ENGINE.fetch_add(1, Ordering::Relaxed),
+            id: NEXT_ENGINE.fetch_add(1, Ordering::Relaxed),
             need: MemoryNeed::of(image.program(), shape, executor.threads()),
-            tables: KvTables::new(&model.kv, shape),
+            tables: KvTables::new(&model.kv, shape, config.eviction),
             model: model.clone(),
             tokenizer: image.tokenizer().cloned(),
             chat_template: image.chat_template().map(str::to_owned),
@@ -207,10 +212,10 @@ impl Engine {
     /// # Errors
     /// When `at` is past the end or its window no longer cached, or all sequences are in use.
     pub fn fork(&mut self, id: SeqId, at: u32) -> Result<SeqId, EngineError> {
-        let slot = self.slot(id)?;
-        let copy = self.tables.fork(slot, at)?;
+        let number = self.number_of(id)?;
+        let copy = self.tables.fork(number, at)?;
         let name = self.name(copy);
-        let adapter = self.sequence_adapters[slot as usize];
+        let adapter = self.sequence_adapters[number as usize];
         let _ = self.store.share(adapter);
         self.sequence_adapters[copy as usize] = adapter;
         Ok(name)
@@ -221,16 +226,16 @@ impl Engine {
     /// # Errors
     /// When `length` is past the end or its window no longer cached.
     pub fn truncate(&mut self, id: SeqId, length: u32) -> Result<(), EngineError> {
-        let slot = self.slot(id)?;
-        Ok(self.tables.truncate(slot, length)?)
+        let number = self.number_of(id)?;
+        Ok(self.tables.truncate(number, length)?)
     }
 
     /// Ends a sequence. A handle that is gone already is ignored.
     pub fn drop_sequence(&mut self, id: SeqId) {
-        if let Ok(slot) = self.slot(id) {
-            self.tables.release(slot);
-            self.store.release(self.sequence_adapters[slot as usize], &mut self.adapters);
-            self.generations[slot as usize] = None;
+        if let Ok(number) = self.number_of(id) {
+            self.tables.release(number);
+            self.store.release(self.sequence_adapters[number as usize], &mut self.adapters);
+            self.generations[number as usize] = None;
         }
     }
 
@@ -239,7 +244,7 @@ impl Engine {
     /// # Errors
     /// When there is no such sequence.
     pub fn length(&self, id: SeqId) -> Result<u32, EngineError> {
-        self.slot(id).map(|slot| self.tables.length(slot))
+        self.number_of(id).map(|number| self.tables.length(number))
     }
 
     /// What appending `tokens` tokens to a sequence takes from the free KV blocks, and gives back to them.
@@ -247,7 +252,7 @@ impl Engine {
     /// # Errors
     /// When there is no such sequence, or it would be longer than the context.
     pub fn blocks_for(&self, id: SeqId, tokens: u32) -> Result<KvDemand, EngineError> {
-        Ok(self.tables.demand(self.slot(id)?, tokens)?)
+        Ok(self.tables.demand(self.number_of(id)?, tokens)?)
     }
 
     /// How much of the KV cache is in use.
@@ -255,17 +260,17 @@ impl Engine {
         self.tables.usage()
     }
 
-    fn name(&mut self, slot: u32) -> SeqId {
+    fn name(&mut self, number: u32) -> SeqId {
         self.next_generation += 1;
-        self.generations[slot as usize] = Some(self.next_generation);
-        self.sequence_adapters[slot as usize] = 0;
-        SeqId { engine: self.number, slot, generation: self.next_generation }
+        self.generations[number as usize] = Some(self.next_generation);
+        self.sequence_adapters[number as usize] = 0;
+        SeqId { engine: self.id, number, generation: self.next_generation }
     }
 
-    fn slot(&self, id: SeqId) -> Result<u32, EngineError> {
-        let generation = self.generations.get(id.slot as usize).copied().flatten();
-        match id.engine == self.number && generation == Some(id.generation) {
-            true => Ok(id.slot),
+    fn number_of(&self, id: SeqId) -> Result<u32, EngineError> {
+        let generation = self.generations.get(id.number as usize).copied().flatten();
+        match id.engine == self.id && generation == Some(id.generation) {
+            true => Ok(id.number),
             false => Err(EngineError::NoSequence),
         }
     }

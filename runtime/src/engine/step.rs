@@ -114,8 +114,8 @@ impl Engine {
     }
 
     fn check_entry(&mut self, entry: &Entry<'_>) -> Result<(), EngineError> {
-        let slot = self.slot(entry.sequence)?;
-        let seen = std::mem::replace(&mut self.run.last_seen[slot as usize], self.run.number);
+        let sequence = self.number_of(entry.sequence)?;
+        let seen = std::mem::replace(&mut self.run.last_seen[sequence as usize], self.run.number);
         if seen == self.run.number {
             return Err(EngineError::Repeated);
         }
@@ -123,7 +123,7 @@ impl Engine {
             return Err(EngineError::EmptyEntry);
         }
         self.check_tokens(entry.tokens)?;
-        let (length, context) = (self.tables.length(slot), self.shape.context);
+        let (length, context) = (self.tables.length(sequence), self.shape.context);
         match entry.tokens.len() > (context - length) as usize {
             true => Err(KvError::Context { length, more: entry.tokens.len(), context }.into()),
             false => Ok(()),
@@ -142,14 +142,13 @@ impl Engine {
     /// Runs the parts of a checked batch.
     fn run_parts(&mut self, batch: &[Entry<'_>], out: &mut Out<'_>) -> Result<StepStats, EngineError> {
         let run = &mut self.run;
-        run.slots.clear();
-        let slots =
-            run.parts.iter().map(|part| (batch[part.entry].sequence.slot, (part.to - part.from) as u32));
-        run.slots.extend(slots);
+        run.sequences.clear();
+        let of = |part: &Part| (batch[part.entry].sequence.number, (part.to - part.from) as u32);
+        run.sequences.extend(run.parts.iter().map(of));
         let executor = &mut self.executor;
         let copy = &mut |kind, from, to| executor.copy_block(kind, from, to);
         self.tables
-            .reserve(&run.slots, copy)
+            .reserve(&run.sequences, copy)
             .map_err(|(part, error)| of_entry(error.into(), run.parts[part].entry, batch.len()))?;
         self.gather(batch);
         self.execute(out)?;
@@ -164,14 +163,14 @@ impl Engine {
         run.origins.clear();
         for part in &run.parts {
             let Entry { sequence, tokens, logits } = batch[part.entry];
-            let start = self.tables.length(sequence.slot);
-            let adapter = self.sequence_adapters[sequence.slot as usize];
+            let start = self.tables.length(sequence.number);
+            let adapter = self.sequence_adapters[sequence.number as usize];
             for (position, at) in (start..).zip(part.from..part.to) {
                 if logits.wants(at, tokens.len()) {
                     run.wanted.push(run.batch.len() as u32);
                     run.origins.push((part.entry, at));
                 }
-                run.batch.push(tokens[at], position, sequence.slot, adapter);
+                run.batch.push(tokens[at], position, sequence.number, adapter);
             }
         }
     }
@@ -179,7 +178,7 @@ impl Engine {
     /// Runs the batch, counts its tokens as stored, and passes on a panic of what took the rows.
     fn execute(&mut self, out: &mut Out<'_>) -> Result<(), EngineError> {
         let panicked = Panicked::default();
-        let RunBuffers { batch, wanted, origins, slots, .. } = &mut self.run;
+        let RunBuffers { batch, wanted, origins, sequences, .. } = &mut self.run;
         let (tables, adapters) = (&self.tables, &self.adapters);
         match out {
             Out::Workers(sink) => {
@@ -195,8 +194,11 @@ impl Engine {
                 self.executor.run(batch, wanted, tables, adapters, RowsTo::Caller(&mut take))?;
             }
         }
-        for (slot, tokens) in slots {
-            self.tables.advance(*slot, *tokens);
+        let mut from = 0;
+        for (sequence, count) in sequences {
+            let to = from + *count as usize;
+            self.tables.advance(*sequence, &batch.token_ids[from..to]);
+            from = to;
         }
         panicked.pass_on();
         Ok(())

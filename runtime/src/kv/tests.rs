@@ -1,5 +1,5 @@
 use super::*;
-use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer};
+use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 
@@ -26,13 +26,70 @@ fn sliding_layers_take_a_window_and_a_chunk() {
 }
 
 #[test]
+fn a_budget_holds_at_least_one_sequence_or_says_what_that_takes() {
+    let of = |bytes| KvShape { budget: KvBudget::Bytes(bytes), ..SHAPE };
+    let least = of(1).least_budget(&layers()).unwrap();
+    assert_eq!(of(least).least_budget(&layers()), None);
+    assert_eq!(of(least - 1).least_budget(&layers()), Some(least));
+    assert_eq!(SHAPE.least_budget(&layers()), None);
+    let [full, sliding] = of(least).blocks(&layers());
+    assert!(full >= 8 && sliding >= 4, "{full} {sliding}");
+    // No budget is exceeded, but for the one block of each kind that there always is.
+    let bytes = super::shape::block_bytes(&layers());
+    for budget in (bytes[0] + bytes[1]..40 * (bytes[0] + bytes[1])).step_by(97) {
+        let blocks = of(budget).blocks(&layers());
+        assert!((0..2).map(|kind| u64::from(blocks[kind]) * bytes[kind]).sum::<u64>() <= budget + bytes[1]);
+    }
+}
+
+/// Checkpoints of long prompts lie 512 tokens apart, and at the end.
+#[test]
+fn a_long_prompt_can_be_taken_up_every_512_tokens() {
+    let shape = KvShape { context: 4000, sequences: 4, chunk: 100, budget: KvBudget::WorstCase };
+    let mut tables = KvTables::new(&layers(), shape, Eviction::default());
+    let scope = CacheScope::default();
+    let prompt: Vec<u32> = (0..2000).collect();
+    let (first, cached) = tables.begin(&scope, &prompt).unwrap();
+    assert_eq!(cached, 0);
+    for chunk in prompt.chunks(100) {
+        tables.reserve(&[(first, chunk.len() as u32)], &mut |_, _, _| {}).unwrap();
+        tables.advance(first, chunk);
+    }
+    tables.checkpoint(first, 2000).unwrap();
+    tables.release(first);
+    // Prompts that leave the known one at a token.
+    for (leaves_at, finds) in [
+        (2000, 1999),
+        (1995, 1995),
+        (1990, 1990),
+        (1900, 1536),
+        (1100, 1024),
+        (600, 512),
+        (505, 505),
+        (400, 0),
+    ] {
+        let mut other = prompt[..leaves_at].to_vec();
+        other.extend([7000; 3]);
+        let expected = if leaves_at == 2000 { 2000 } else { finds };
+        let (sequence, cached) = tables.begin(&scope, &other).unwrap();
+        assert_eq!(cached, expected, "{leaves_at}");
+        tables.release(sequence);
+        let (sequence, cached) = tables.begin(&scope, &prompt[..leaves_at]).unwrap();
+        assert_eq!(cached, finds.min(leaves_at as u32 - 1), "{leaves_at}");
+        tables.release(sequence);
+    }
+    let usage = tables.usage();
+    assert_eq!(usage.free, usage.blocks);
+}
+
+#[test]
 fn blocks_behind_the_window_come_back() {
-    let mut tables = KvTables::new(&layers(), SHAPE);
+    let mut tables = KvTables::new(&layers(), SHAPE, Eviction::default());
     let slot = tables.create().unwrap();
     let free = tables.usage().free;
     for _ in 0..5 {
         tables.reserve(&[(slot, 24)], &mut |_, _, _| {}).unwrap();
-        tables.advance(slot, 24);
+        tables.advance(slot, &[0; 24]);
     }
     // 120 tokens stored; the last chunk began at 96 and saw keys from 77 on: blocks 4 to 7.
     let used = tables.usage().free;
@@ -46,7 +103,7 @@ fn blocks_behind_the_window_come_back() {
 
 #[test]
 fn running_out_of_blocks_maps_nothing() {
-    let mut tables = KvTables::new(&layers(), SHAPE);
+    let mut tables = KvTables::new(&layers(), SHAPE, Eviction::default());
     let slots = [tables.create().unwrap(), tables.create().unwrap(), tables.create().unwrap()];
     assert_eq!(tables.create(), Err(KvError::NoFreeSequence { limit: 3 }));
     // More than a chunk at once takes more sliding blocks than the pool was made for.
@@ -93,7 +150,7 @@ impl Model {
             }
             tokens.push(self.stamp);
         }
-        tables.advance(slot, count as u32);
+        tables.advance(slot, &vec![0; count]);
     }
 
     /// Every key that the next query of any sequence sees is where the table says; no block is lost or used
@@ -132,7 +189,7 @@ proptest! {
 
     #[test]
     fn behaves_as_the_model(ops in prop::collection::vec((0u8..5, 0u32..3, 1usize..=24, 0u32..120), 1..120)) {
-        let mut tables = KvTables::new(&layers(), SHAPE);
+        let mut tables = KvTables::new(&layers(), SHAPE, Eviction::default());
         let mut model = Model::default();
         for (op, slot, count, at) in ops {
             let known = model.sequences.contains_key(&slot);

@@ -3,6 +3,7 @@
 
 mod code;
 mod generation;
+mod prefixes;
 mod steps;
 mod tests;
 

@@ -22,6 +22,11 @@ thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
+/// Allocations of this thread so far.
+pub(super) fn allocations() -> usize {
+    ALLOCATIONS.get()
+}
+
 // SAFETY: everything is the system allocator's; counting touches only a constant-initialised thread-local.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

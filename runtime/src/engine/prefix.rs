@@ -1,0 +1,114 @@
+//! Sequences that begin in the prefix cache.
+
+use super::{Engine, EngineError, Entry, SeqId};
+use crate::adapter::AdapterUse;
+use crate::kv::{CacheScope, PrefixStats};
+
+/// A sequence that has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// The sequence.
+    pub sequence: SeqId,
+    /// Tokens of the prompt that it has already. The rest is to be run.
+    pub cached_tokens: u32,
+}
+
+impl Engine {
+    /// Starts a sequence with the longest prefix of `prompt` that the prefix cache has, for tokens with these
+    /// adapters of the store, added up. At least the last token of the prompt is left to be run, so that it
+    /// gives logits. The sequence's own blocks are cached as they fill, and stay in the cache after its end
+    /// until others need the room.
+    ///
+    /// `tenant` separates callers: a sequence finds blocks of its own tenant, and those of tenant zero, which
+    /// belong to everybody. A server derives it from the caller's key, since who can name a tenant can find
+    /// out what it has asked.
+    ///
+    /// Cached keys and values have the bits that computing them would give.
+    ///
+    /// # Errors
+    /// When a token is past the vocabulary, all sequences are in use, an adapter is not loaded, or the
+    /// adapters cannot be combined.
+    ///
+    /// ```no_run
+    /// # fn show(engine: &mut kernmill_runtime::Engine) -> Result<(), kernmill_runtime::EngineError> {
+    /// use kernmill_runtime::Entry;
+    /// let prompt = [1, 2, 3, 4, 5];
+    /// let begun = engine.begin(&prompt, &[], [0; 32])?;
+    /// let rest = &prompt[begun.cached_tokens as usize..];
+    /// engine.step(&[Entry::last(begun.sequence, rest)], &())?;
+    /// // The next prompt that begins with these five tokens finds them.
+    /// engine.checkpoint(begun.sequence)?;
+    /// engine.drop_sequence(begun.sequence);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn begin(
+        &mut self,
+        prompt: &[u32],
+        adapters: &[AdapterUse],
+        tenant: [u8; 32],
+    ) -> Result<Begun, EngineError> {
+        self.check_tokens(prompt)?;
+        let adapter = self.store.acquire(adapters, &mut self.adapters)?;
+        let scope = CacheScope { adapters: self.store.digest(adapter), tenant };
+        match self.tables.begin(&scope, prompt) {
+            Ok((number, cached_tokens)) => {
+                let sequence = self.name(number);
+                self.sequence_adapters[number as usize] = adapter;
+                Ok(Begun { sequence, cached_tokens })
+            }
+            Err(error) => {
+                self.store.release(adapter, &mut self.adapters);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Keeps in the prefix cache what it takes to go on after a sequence's present tokens: at the end of a
+    /// prompt, of a message, or of the text. Without a checkpoint, a model with sliding layers goes on after
+    /// the last multiple of [`crate::kv::CHECKPOINT_TOKENS`] tokens at best.
+    ///
+    /// Nothing is kept of a sequence that was made by [`Engine::create`].
+    ///
+    /// # Errors
+    /// When there is no such sequence.
+    pub fn checkpoint(&mut self, id: SeqId) -> Result<(), EngineError> {
+        let number = self.number_of(id)?;
+        Ok(self.tables.checkpoint(number, self.tables.length(number))?)
+    }
+
+    /// Computes a prompt twice, from the prefix cache and without it, and tells whether the logits after its
+    /// last token have the same bits. They have; this is for those who want to see it. Takes as long as the
+    /// prompt, and room for two more sequences.
+    ///
+    /// # Errors
+    /// As those of [`Engine::begin`] and [`Engine::extend`].
+    pub fn verify_prefix(
+        &mut self,
+        prompt: &[u32],
+        adapters: &[AdapterUse],
+        tenant: [u8; 32],
+    ) -> Result<bool, EngineError> {
+        let warm = self.begin(prompt, adapters, tenant)?;
+        let rest = &prompt[warm.cached_tokens as usize..];
+        let from_cache = self.logits_once(warm.sequence, rest);
+        let cold = from_cache.and_then(|logits| Ok((logits, self.create_with(adapters)?)));
+        let (from_cache, cold) = cold?;
+        let computed = self.logits_once(cold, prompt)?;
+        let bits = |logits: &[f32]| logits.iter().map(|logit| logit.to_bits()).collect::<Vec<u32>>();
+        Ok(bits(&from_cache) == bits(&computed))
+    }
+
+    /// The logits after the last of `tokens`, of a sequence that ends with this.
+    fn logits_once(&mut self, id: SeqId, tokens: &[u32]) -> Result<Vec<f32>, EngineError> {
+        let mut logits = Vec::new();
+        let ran = self.extend_in_order(&[Entry::last(id, tokens)], &mut |row| logits.extend(row.logits));
+        self.drop_sequence(id);
+        ran.map(|_| logits)
+    }
+
+    /// What the prefix cache has done since the engine was made.
+    pub fn prefix_stats(&self) -> PrefixStats {
+        self.tables.prefix_stats()
+    }
+}

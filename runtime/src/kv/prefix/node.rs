@@ -1,0 +1,150 @@
+//! Nodes of the prefix tree, and their slab.
+
+use super::super::UNMAPPED;
+use super::BLOCK;
+
+/// No node, or no checkpoint.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Name of a cached block: a BLAKE3 hash of its tokens, of everything before them, and of what else decides
+/// its bits.
+pub(super) type BlockKey = [u8; 32];
+
+/// A block of tokens in the tree; or a root, which has no tokens and stands for a model with its adapters.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub key: BlockKey,
+    pub parent: u32,
+    /// Index of its block in a sequence: position / 16.
+    pub index: u32,
+    /// Who may use it.
+    pub tenant: [u8; 32],
+    /// The first `len` of them count.
+    pub tokens: [u32; BLOCK as usize],
+    pub len: u32,
+    /// Its block of full layers, and that of sliding layers; `UNMAPPED` where it has none.
+    pub blocks: [u32; 2],
+    pub first_child: u32,
+    /// Siblings are a list.
+    pub before: u32,
+    pub after: u32,
+    /// Sequences that continue it.
+    pub users: u32,
+    /// How often it was used.
+    pub uses: u32,
+    /// The checkpoint that ends in it.
+    pub checkpoint: u32,
+    /// Checkpoints that need its sliding block.
+    pub covered: u32,
+}
+
+impl Node {
+    pub(super) fn new(key: BlockKey) -> Node {
+        Node {
+            key,
+            parent: NONE,
+            index: 0,
+            tenant: [0; 32],
+            tokens: [0; BLOCK as usize],
+            len: 0,
+            blocks: [UNMAPPED; 2],
+            first_child: NONE,
+            before: NONE,
+            after: NONE,
+            users: 0,
+            uses: 0,
+            checkpoint: NONE,
+            covered: 0,
+        }
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        self.parent == NONE
+    }
+
+    /// The tokens of its block.
+    pub(super) fn tokens(&self) -> &[u32] {
+        &self.tokens[..self.len as usize]
+    }
+
+    /// Position after its last token.
+    pub(super) fn end(&self) -> u32 {
+        if self.is_root() { 0 } else { self.index * BLOCK + self.len }
+    }
+
+    /// Whether nothing needs it but what it holds itself.
+    pub(super) fn is_leaf(&self) -> bool {
+        self.first_child == NONE && self.users == 0
+    }
+}
+
+/// Nodes by number.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    slab: Vec<Node>,
+    free: Vec<u32>,
+}
+
+impl Nodes {
+    pub(super) fn new(capacity: usize) -> Nodes {
+        Nodes { slab: vec![Node::new([0; 32]); capacity], free: (0..capacity as u32).rev().collect() }
+    }
+
+    /// A place for a node, if there is one.
+    pub(super) fn add(&mut self, node: Node) -> Option<u32> {
+        let id = self.free.pop()?;
+        self.slab[id as usize] = node;
+        Some(id)
+    }
+
+    pub(super) fn remove(&mut self, id: u32) {
+        // The list had all numbers at first: no growth.
+        self.free.push(id);
+    }
+
+    /// Makes a node the first child of another.
+    pub(super) fn link(&mut self, parent: u32, child: u32) {
+        let first = std::mem::replace(&mut self[parent].first_child, child);
+        self[child].after = first;
+        if first != NONE {
+            self[first].before = child;
+        }
+    }
+
+    /// Takes a node out of its parent's children.
+    pub(super) fn unlink(&mut self, child: u32) {
+        let Node { parent, before, after, .. } = self[child];
+        match before {
+            NONE => self[parent].first_child = after,
+            _ => self[before].after = after,
+        }
+        if after != NONE {
+            self[after].before = before;
+        }
+    }
+
+    /// The children of a node.
+    pub(super) fn children(&self, of: u32) -> impl Iterator<Item = u32> + '_ {
+        let next = |id: &u32| Some(self[*id].after).filter(|id| *id != NONE);
+        std::iter::successors(Some(self[of].first_child).filter(|id| *id != NONE), next)
+    }
+
+    /// Whether every place is taken.
+    pub(super) fn is_full(&self) -> bool {
+        self.free.is_empty()
+    }
+}
+
+impl std::ops::Index<u32> for Nodes {
+    type Output = Node;
+
+    fn index(&self, id: u32) -> &Node {
+        &self.slab[id as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Nodes {
+    fn index_mut(&mut self, id: u32) -> &mut Node {
+        &mut self.slab[id as usize]
+    }
+}
