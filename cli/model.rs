@@ -48,6 +48,10 @@ pub struct ModelArgs {
     /// Refuse to start when more memory than this would be needed, such as 15G or 800M
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_memory: Option<u64>,
+    /// Memory of the KV cache, such as 4G; by default what the sequences of this command need at most. Texts
+    /// that have ended stay in what is left, and are not computed again when another begins like them
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub kv_memory: Option<u64>,
     /// Write /tmp/perf-PID.map, by which `perf report` names the kernels
     #[arg(long)]
     pub perf_map: bool,
@@ -87,6 +91,7 @@ impl ModelArgs {
             producer: version::PRODUCER,
             threads: self.threads.map(usize::from),
             max_memory: self.max_memory,
+            kv_memory: self.kv_memory,
             adapters: self.lora.adapters.clone(),
             observer: Terminal::observer(self.compile.quiet),
         })

@@ -56,6 +56,15 @@ pub fn check_memory(
     limit: Option<u64>,
     weights: WeightsIn,
 ) -> Result<()> {
+    if let Some(least) = shape.least_budget(&program.model.kv) {
+        return Err(Error::BadInput(format!(
+            "--kv-memory is too small: one sequence of {} tokens, {} of them at once, takes {:.3} GB: give more, or \
+             lower --context or --chunk",
+            shape.context,
+            shape.chunk,
+            least as f64 / 1e9
+        )));
+    }
     let need = MemoryNeed::of(program, shape, threads);
     let total = need.total().saturating_add(program.weight_bytes);
     let taken = if weights == WeightsIn::File { need.total() } else { total };

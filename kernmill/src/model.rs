@@ -23,7 +23,7 @@ use kernmill_compiler::{
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 
-use kernmill_runtime::kv::{KvBudget, KvShape};
+use kernmill_runtime::kv::KvShape;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, PlanImage, TokenizerHandle};
 
@@ -274,7 +274,7 @@ impl Prepared {
             Kind::Plan(plan) => {
                 let largest = plan.program().classes.last().map_or(1, |class| class.max_tokens);
                 let chunk = options.chunk.unwrap_or(largest).min(context).min(largest);
-                let shape = KvShape { context, sequences, chunk, budget: KvBudget::WorstCase };
+                let shape = KvShape { context, sequences, chunk, budget: options.kv_budget() };
                 check_memory(plan.program(), shape, threads, options.max_memory, WeightsIn::File)?;
                 if let Some(note) = plan.too_large_for_memory(shape, threads) {
                     options.observer.note(&note);
@@ -287,7 +287,7 @@ impl Prepared {
                     context,
                     sequences,
                     chunk: options.chunk().min(context),
-                    budget: KvBudget::WorstCase,
+                    budget: options.kv_budget(),
                 };
                 check_memory(&compiled.program, shape, threads, options.max_memory, WeightsIn::Memory)?;
                 let start = Instant::now();
@@ -339,7 +339,8 @@ impl Loaded {
 fn engine(image: PlanImage, shape: KvShape, threads: usize, times: Times) -> Result<Loaded> {
     let pool = PoolConfig { threads: Some(threads), pin: false };
     let (context, sequences, chunk) = (Some(shape.context), shape.sequences, Some(shape.chunk));
-    let engine =
-        Engine::new(&image, EngineConfig { pool, context, sequences, chunk, ..EngineConfig::default() })?;
+    let config =
+        EngineConfig { pool, context, sequences, chunk, kv: shape.budget, ..EngineConfig::default() };
+    let engine = Engine::new(&image, config)?;
     Ok(Loaded { engine, image, times })
 }

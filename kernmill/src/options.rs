@@ -13,6 +13,7 @@ use kernmill_os::tiles;
 use kernmill_plan::target::Level;
 #[cfg(feature = "compiler")]
 use kernmill_plan::target::Tuning;
+use kernmill_runtime::KvBudget;
 use kernmill_runtime::pool::default_threads;
 use std::fmt;
 #[cfg(feature = "compiler")]
@@ -71,6 +72,9 @@ pub struct Options {
     /// Most bytes that weights, KV cache and working memory may take together; `None` takes what is
     /// available.
     pub max_memory: Option<u64>,
+    /// Bytes of the KV cache; `None` takes what all sequences need when each is as long as the context. What
+    /// running sequences leave keeps the beginnings of texts that have ended ([`kernmill_runtime::kv`]).
+    pub kv_memory: Option<u64>,
     /// Adapters that are loaded with the model.
     pub adapters: Vec<AdapterSource>,
     /// Receives notes and the progress of opening.
@@ -111,6 +115,7 @@ impl Default for Options {
             producer: concat!("kernmill ", env!("CARGO_PKG_VERSION"), ", library"),
             threads: None,
             max_memory: None,
+            kv_memory: None,
             adapters: Vec::new(),
             observer: Arc::new(Silent),
         }
@@ -144,6 +149,11 @@ impl Default for CompileOptions {
 }
 
 impl Options {
+    /// The memory of the KV cache.
+    pub fn kv_budget(&self) -> KvBudget {
+        self.kv_memory.map_or(KvBudget::WorstCase, KvBudget::Bytes)
+    }
+
     /// Worker threads.
     pub fn threads(&self) -> usize {
         self.threads.unwrap_or_else(default_threads)

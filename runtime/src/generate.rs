@@ -1,7 +1,8 @@
 //! Generating text from a prompt.
 
 use crate::adapter::AdapterUse;
-use crate::engine::{Engine, EngineError, Entry, LogitRow, SeqId};
+use crate::engine::{Begun, Engine, EngineError, Entry, LogitRow, SeqId};
+use crate::kv::EVERYBODY;
 use crate::sampler::{Sampler, SamplerParams};
 use crate::stop::StopMatcher;
 use crate::tokenizer::TextStream;
@@ -48,6 +49,8 @@ pub enum StopReason {
 pub struct Summary {
     /// Tokens of the prompt.
     pub prompt_tokens: usize,
+    /// Tokens of the prompt that were in the prefix cache, and were not run.
+    pub cached_tokens: usize,
     /// Tokens generated, a stop token not included.
     pub tokens: Vec<u32>,
     /// Seconds from the start to the first token's logits.
@@ -66,9 +69,9 @@ impl Summary {
         if self.decoded == 0 { 0.0 } else { self.decoded as f64 / self.decode_seconds }
     }
 
-    /// Prompt tokens per second.
+    /// Prompt tokens per second, of those that were run.
     pub fn prefill_rate(&self) -> f64 {
-        self.prompt_tokens as f64 / self.prefill_seconds
+        (self.prompt_tokens - self.cached_tokens) as f64 / self.prefill_seconds
     }
 }
 
@@ -121,16 +124,19 @@ impl Engine {
         let mut sampler = Sampler::new(params.sampler.clone(), self.model().vocab as usize)?;
         sampler.prompt(prompt);
         let text = Text::new(self, prompt, params)?;
-        let id = self.create_with(&params.adapters)?;
+        let Begun { sequence: id, cached_tokens } = self.begin(prompt, &params.adapters, EVERYBODY)?;
         let mut held = Held { engine: self, id };
         let start = Instant::now();
+        let rest = &prompt[cached_tokens as usize..];
         let chosen = match params.max_tokens {
-            0 => held.engine.extend(&[Entry::silent(id, prompt)], &()).map(|_| None)?,
-            _ => Some(held.choose(prompt, &mut sampler)?),
+            0 => held.engine.extend(&[Entry::silent(id, rest)], &()).map(|_| None)?,
+            _ => Some(held.choose(rest, &mut sampler)?),
         };
+        held.engine.checkpoint(id)?;
         Ok(Generation {
             held,
             prompt_tokens: prompt.len(),
+            cached_tokens: cached_tokens as usize,
             max_tokens: params.max_tokens,
             stop_tokens: params.stop_tokens.clone(),
             sampler,
@@ -149,6 +155,7 @@ impl Engine {
 pub struct Generation<'e> {
     held: Held<'e>,
     prompt_tokens: usize,
+    cached_tokens: usize,
     max_tokens: usize,
     stop_tokens: Vec<u32>,
     sampler: Sampler,
@@ -243,6 +250,7 @@ impl Generation<'_> {
         };
         Summary {
             prompt_tokens: self.prompt_tokens,
+            cached_tokens: self.cached_tokens,
             tokens: self.tokens,
             prefill_seconds: self.prefill_seconds,
             decode_seconds,
@@ -275,6 +283,8 @@ impl Held<'_> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
+        // A text that goes on from here begins with what is known. The sequence is there: no error.
+        let _ = self.engine.checkpoint(self.id);
         self.engine.drop_sequence(self.id);
     }
 }
