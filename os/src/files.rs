@@ -4,9 +4,9 @@
 //! is opened with [`open_regular`], which never waits, and read with [`read_regular`], which never reads more
 //! than its caller allows.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Opens a regular file for reading. Links are followed; a pipe, a device or a directory is refused without
@@ -23,6 +23,30 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
     let what = if kind.is_dir() { "it is a directory" } else { "it is a pipe or a device" };
     Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{what}, expected a regular file")))
+}
+
+/// Whether the user that this process acts as owns what these metadata are of.
+pub fn belongs_to_user(found: &Metadata) -> bool {
+    // SAFETY: geteuid has no preconditions and cannot fail.
+    found.uid() == unsafe { libc::geteuid() }
+}
+
+/// Opens a regular file of this user, and nothing else, for reading and if asked for writing. Links are not
+/// followed: in a directory that others can write, they may have put one there, or a pipe.
+///
+/// # Errors
+/// When the file cannot be opened; [`io::ErrorKind::InvalidInput`] when it is a link or not a regular file, or
+/// belongs to another user.
+pub fn open_own_regular(path: &Path, write: bool) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let other = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file of this user");
+    let opened = File::options().read(true).write(write).custom_flags(flags).open(path);
+    let file = opened.map_err(|error| match error.raw_os_error() {
+        Some(libc::ELOOP) => other(),
+        _ => error,
+    })?;
+    let found = file.metadata()?;
+    if found.is_file() && belongs_to_user(&found) { Ok(file) } else { Err(other()) }
 }
 
 /// The bytes of a regular file that has at most `most` of them.
@@ -123,6 +147,24 @@ mod tests {
         assert_eq!(read_regular(&dir.join("link"), 5).unwrap(), b"12345");
         let error = read_regular(&dir.join("file"), 4).unwrap_err();
         assert_eq!(error.to_string(), "it has 5 bytes, expected at most 4");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn only_regular_files_of_this_user_are_its_own() {
+        let dir = std::env::temp_dir().join(format!("kernmill-own-{}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        pipe(&dir.join("pipe"));
+        std::fs::write(dir.join("file"), b"12345").unwrap();
+        std::os::unix::fs::symlink("file", dir.join("link")).unwrap();
+        for name in ["pipe", "link", "."] {
+            let error = open_own_regular(&dir.join(name), false).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name}");
+        }
+        std::io::Write::write_all(&mut open_own_regular(&dir.join("file"), true).unwrap(), b"9").unwrap();
+        assert_eq!(read_regular(&dir.join("file"), 5).unwrap(), b"92345");
+        let other = std::os::unix::fs::chown(dir.join("file"), Some(1234), None);
+        assert_eq!(open_own_regular(&dir.join("file"), false).is_err(), other.is_ok());
         std::fs::remove_dir_all(&dir).unwrap();
     }
 

@@ -21,7 +21,7 @@ pub fn root() -> &'static Path {
 }
 
 /// Top-level directories; a path in a document starts with one of them.
-const TOP: [&str; 14] = [
+const TOP: [&str; 15] = [
     ".ci/",
     "benches/",
     "checkpoint/",
@@ -30,6 +30,7 @@ const TOP: [&str; 14] = [
     "docs/",
     "kernels-gen/",
     "kernmill/",
+    "kv-store/",
     "model-specs/",
     "os/",
     "plan/",

@@ -81,6 +81,7 @@ fn crates_depend_in_one_direction() {
     let (kernels, compiler, runtime) = ("kernmill-kernels-gen", "kernmill-compiler", "kernmill-runtime");
     assert_eq!(own(os), [""; 0]);
     assert_eq!(own(plan), [os]);
+    assert_eq!(own("kernmill-kv-store"), [os]);
     assert_eq!(own(readers), [os, plan]);
     assert_eq!(own(kernels), [os, plan]);
     assert_eq!(own(runtime), [readers, os, plan]);

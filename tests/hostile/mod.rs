@@ -98,6 +98,16 @@ fn fused() {
 }
 
 #[test]
+fn kv_segment() {
+    replay_and_mutate("kv_segment");
+}
+
+#[test]
+fn kv_session() {
+    replay_and_mutate("kv_session");
+}
+
+#[test]
 fn every_target_has_a_fuzzer_and_a_corpus() {
     for target in &TARGETS {
         assert!(root().join(format!("fuzz/fuzz_targets/{}.rs", target.name)).is_file());
@@ -107,12 +117,14 @@ fn every_target_has_a_fuzzer_and_a_corpus() {
 
 /// Mutations of what is refused at the door would find little.
 #[test]
-fn the_corpus_has_checkpoints_that_are_read_to_the_end() {
+fn the_corpus_has_inputs_that_are_read_to_the_end() {
     let seed = |path: &str| fs::read(root().join("fuzz/corpus").join(path)).expect("readable");
     assert!(targets::reads_safetensors(&seed("safetensors/model_header")));
     for name in ["gpt_oss", "gpt_oss_tokenizer", "llama", "llama_aligned", "llama_blocks", "qwen2_blocks"] {
         assert!(targets::reads_gguf(&seed(&format!("gguf/{name}"))), "{name}");
     }
+    assert_eq!(targets::reads_kv_segment(&seed("kv_segment/three_records")), 3);
+    assert_eq!(targets::reads_kv_session(&seed("kv_session/two_records")), Some(2));
 }
 
 fn replay_and_mutate(name: &str) {

@@ -6,12 +6,11 @@
 //! nobody holds the file's lock.
 
 use super::directory;
+use crate::files::open_own_regular;
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// How temporary names end.
@@ -82,16 +81,6 @@ fn process_of(temporary: &OsStr, name: &OsStr) -> Option<u32> {
 /// not, has its lock.
 fn is_abandoned(path: &Path, process: u32) -> bool {
     let gone = || !Path::new("/proc").join(process.to_string()).exists();
-    (process == std::process::id() || gone()) && open_own(path).is_some_and(|file| file.try_lock().is_ok())
-}
-
-/// Opens a regular file of this user, and nothing else: in a directory that others can write, they may have
-/// put a pipe or a link there.
-fn open_own(path: &Path) -> Option<File> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-    let found = file.metadata().ok()?;
-    // SAFETY: geteuid has no preconditions and cannot fail.
-    let user = unsafe { libc::geteuid() };
-    (found.is_file() && found.uid() == user).then_some(file)
+    (process == std::process::id() || gone())
+        && open_own_regular(path, false).is_ok_and(|file| file.try_lock().is_ok())
 }

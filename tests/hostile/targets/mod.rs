@@ -6,6 +6,7 @@
 mod adapter;
 mod checkpoint;
 mod edit;
+mod kv_store;
 pub mod plan;
 mod plan_fields;
 mod program;
@@ -16,6 +17,7 @@ pub mod trial;
 
 pub use adapter::adapter;
 pub use checkpoint::{gguf, reads_gguf, reads_safetensors, safetensors};
+pub use kv_store::{kv_segment, kv_session, reads_kv_segment, reads_kv_session};
 pub use plan::{plan, sign_plan};
 pub use plan_fields::{Part, assemble, plan_fields, sound_parts};
 pub use program::{check, program};
@@ -34,7 +36,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 16] = [
     Target { name: "spec", run: spec, mutations: 1500 },
     Target { name: "config", run: config, mutations: 2000 },
     Target { name: "safetensors", run: safetensors, mutations: 3000 },
@@ -49,4 +51,6 @@ pub const TARGETS: [Target; 14] = [
     Target { name: "requests", run: requests, mutations: 500 },
     Target { name: "adapter", run: adapter, mutations: 4000 },
     Target { name: "fused", run: fused, mutations: 2000 },
+    Target { name: "kv_segment", run: kv_segment, mutations: 3000 },
+    Target { name: "kv_session", run: kv_session, mutations: 3000 },
 ];

@@ -1,0 +1,108 @@
+//! What happened to a store's files, a line each for the caller's log.
+
+use crate::decode::Damage;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Something that a store's caller may want to log. Blocks that are lost are computed anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A record was damaged, and is forgotten.
+    Damaged {
+        /// The segment file.
+        file: PathBuf,
+        /// Where in the file the record's slot begins.
+        offset: u64,
+        /// What is wrong with it.
+        what: Damage,
+    },
+    /// A segment file was damaged at its start, and has been removed.
+    Removed {
+        /// The file.
+        file: PathBuf,
+        /// What was wrong with it.
+        what: Damage,
+    },
+    /// A file that has the name of a segment is not this store's to use, and is left alone.
+    Foreign {
+        /// The file.
+        file: PathBuf,
+        /// What it is instead.
+        what: String,
+    },
+    /// A file could not be read. It is kept.
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// The system's error.
+        error: io::ErrorKind,
+    },
+    /// A segment file is gone, and its blocks with it.
+    Missing {
+        /// The file.
+        file: PathBuf,
+    },
+    /// A block could not be written, or a file not be made or removed.
+    NotWritten {
+        /// The file.
+        file: PathBuf,
+        /// The system's error.
+        error: io::ErrorKind,
+    },
+    /// A block was not stored, because there is no room for it. Said again only after one was stored.
+    NoRoom {
+        /// The directory.
+        dir: PathBuf,
+        /// Bytes that the block needs.
+        bytes: u64,
+        /// Bytes by which the files may grow before the disk's reserve is touched.
+        growth: u64,
+    },
+    /// Another process writes to the directory: this one only reads.
+    InUse {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The directory cannot be written: this store only reads.
+    ReadOnly {
+        /// The directory.
+        dir: PathBuf,
+        /// The system's error.
+        error: io::ErrorKind,
+    },
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Damaged { file, offset, what } => {
+                let file = file.display();
+                write!(f, "{file}: the record at {offset} is damaged and will be computed anew: {what}")
+            }
+            Event::Removed { file, what } => {
+                write!(f, "{}: removed, because its header is damaged: {what}", file.display())
+            }
+            Event::Foreign { file, what } => {
+                write!(f, "{}: left alone: {what}, expected a segment of the KV store", file.display())
+            }
+            Event::Unreadable { file, error } => write!(f, "{}: cannot be read: {error}", file.display()),
+            Event::Missing { file } => write!(f, "{}: is gone, and its blocks with it", file.display()),
+            Event::NotWritten { file, error } => {
+                write!(f, "{}: cannot be written: {error}; the block was dropped", file.display())
+            }
+            Event::NoRoom { dir, bytes, growth } => write!(
+                f,
+                "{}: no room for a block of {bytes} bytes, the disk leaves {growth}: raise the limit or make room",
+                dir.display()
+            ),
+            Event::InUse { dir } => {
+                write!(f, "{}: another process writes to it, this one only reads", dir.display())
+            }
+            Event::ReadOnly { dir, error } => {
+                write!(f, "{}: cannot be written, so it is only read: {error}", dir.display())
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Finding out what lies in a store's directory.
+
+use crate::decode::{Damage, Header};
+use crate::directory::Directory;
+use crate::disk::Disk;
+use crate::event::Event;
+use crate::index::Index;
+use crate::segment::{Segment, SegmentError};
+use kernmill_os::threads;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Threads that read headers: they wait for the disk more than they compute.
+const THREADS: usize = 4;
+
+/// A segment as it was found.
+struct Scanned {
+    segment: Segment,
+    slots: Vec<Result<Option<Header>, Damage>>,
+}
+
+/// Why a file does not serve.
+enum Refusal {
+    /// It went away meanwhile.
+    Gone,
+    /// It is not a segment of this version.
+    Foreign(String),
+    /// It is a segment that is good for nothing.
+    Damaged(Damage),
+    /// It was begun and never finished.
+    Unfinished,
+    /// It cannot be read; its bytes, as far as they are known.
+    Unreadable(io::Error, u64),
+}
+
+/// Reads the headers of all records. What cannot be used is an event. Files that are proven to be damaged
+/// segments are removed, if the store may write.
+pub(crate) fn load(directory: &Directory, disk: &dyn Disk) -> io::Result<(Index, Vec<Event>)> {
+    let (mut index, mut events) = (Index::default(), Vec::new());
+    for (number, outcome) in scan_all(directory, &directory.segments()?) {
+        index.next = index.next.max(number + 1);
+        let file = directory.segment_path(number);
+        let remove = match outcome {
+            Ok(Scanned { segment, slots }) => {
+                let damaged = |(slot, damage): (usize, &Result<_, Damage>)| {
+                    let what = damage.as_ref().err()?.clone();
+                    Some(Event::Damaged { file: file.clone(), offset: segment.offset(slot as u32), what })
+                };
+                events.extend(slots.iter().enumerate().filter_map(damaged));
+                let headers: Vec<Option<Header>> =
+                    slots.into_iter().map(|slot| slot.unwrap_or_default()).collect();
+                index.load(number, segment, &headers);
+                false
+            }
+            Err(Refusal::Gone) => false,
+            Err(Refusal::Foreign(what)) => {
+                events.push(Event::Foreign { file: file.clone(), what });
+                false
+            }
+            Err(Refusal::Unreadable(error, bytes)) => {
+                index.bytes = index.bytes.saturating_add(bytes);
+                events.push(Event::Unreadable { file: file.clone(), error: error.kind() });
+                false
+            }
+            Err(Refusal::Unfinished) => directory.is_writable(),
+            Err(Refusal::Damaged(what)) => {
+                if directory.is_writable() {
+                    events.push(Event::Removed { file: file.clone(), what });
+                }
+                directory.is_writable()
+            }
+        };
+        if remove && let Err(error) = disk.remove(&file) {
+            events.push(Event::NotWritten { file, error: error.kind() });
+        }
+    }
+    index.order.restore_floor();
+    Ok((index, events))
+}
+
+/// What every one of these segments holds, on several threads.
+fn scan_all(directory: &Directory, numbers: &[u64]) -> BTreeMap<u64, Result<Scanned, Refusal>> {
+    let (next, scanned) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    threads::share(THREADS.min(numbers.len()), || {
+        while let Some(number) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let outcome = scan(directory, *number);
+            scanned.lock().unwrap_or_else(PoisonError::into_inner).insert(*number, outcome);
+        }
+    });
+    scanned.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn scan(directory: &Directory, number: u64) -> Result<Scanned, Refusal> {
+    let file = directory.open_segment(number, false).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Refusal::Gone,
+        io::ErrorKind::InvalidInput => Refusal::Foreign(error.to_string()),
+        _ => Refusal::Unreadable(error, 0),
+    })?;
+    let bytes = file.metadata().map_or(0, |found| found.len());
+    let segment = Segment::open(&file).map_err(|error| match error {
+        SegmentError::Read(error) => Refusal::Unreadable(error, bytes),
+        SegmentError::Unfinished => Refusal::Unfinished,
+        SegmentError::Damaged(what @ (Damage::Magic | Damage::Version { .. } | Damage::CutOff)) => {
+            Refusal::Foreign(what.to_string())
+        }
+        SegmentError::Damaged(what) => Refusal::Damaged(what),
+    })?;
+    let slots = segment.scan(&file).map_err(|error| Refusal::Unreadable(error, bytes))?;
+    Ok(Scanned { segment, slots })
+}

@@ -1,0 +1,114 @@
+//! Two processes, or two stores of one, on a directory.
+
+use super::{Place, SMALL, block, holds, open, options, place, put};
+use crate::event::Event;
+use crate::state::{Options, Put};
+use crate::store::Store;
+use fastrand::Rng;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Bytes of a store in which blocks give way all the time.
+const LIMIT: u64 = 300_000;
+/// How the child is told its directory.
+const CHILD: &str = "KERNMILL_KV_STORE_WRITER";
+
+#[test]
+fn the_second_store_reads_and_the_next_writes_again() {
+    let Place { dir, _base } = place();
+    let first = open(&dir, 1 << 20);
+    (0..5).for_each(|n| put(&first, block(n, SMALL)));
+    let second = open(&dir, 1 << 20);
+    assert!(!first.is_read_only() && second.is_read_only());
+    assert_eq!(second.take_events(), [Event::InUse { dir: dir.clone() }]);
+    assert!((0..5).all(|n| holds(&second, &block(n, SMALL))));
+    assert_eq!(second.put(block(9, SMALL)), Put::ReadOnly);
+    assert_eq!(second.put_waiting(block(9, SMALL)), Put::ReadOnly);
+    second.flush().unwrap();
+    put(&first, block(6, SMALL));
+    assert!(holds(&first, &block(6, SMALL)) && !holds(&second, &block(6, SMALL)));
+    drop(first);
+    assert!(second.is_read_only());
+    let third = open(&dir, 1 << 20);
+    put(&third, block(7, SMALL));
+    assert!([0, 6, 7].iter().all(|n| holds(&third, &block(*n, SMALL))));
+}
+
+/// A process writes, and blocks give way to others, while this one reads what it knows of.
+#[test]
+fn a_reader_never_sees_what_a_writer_is_at() {
+    if let Ok(dir) = std::env::var(CHILD) {
+        let store = open(Path::new(&dir), LIMIT);
+        assert!(!store.is_read_only());
+        println!("\nready");
+        let mut rng = Rng::with_seed(1);
+        // Until it is killed.
+        loop {
+            let n = rng.u64(..200);
+            put(&store, block(n, if n.is_multiple_of(2) { SMALL } else { 9000 }));
+        }
+    }
+    let Place { dir, _base } = place();
+    let mut writer = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "tests::processes::a_reader_never_sees_what_a_writer_is_at", "--nocapture"])
+        .env(CHILD, &dir)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(writer.stdout.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line == "ready"));
+    let (start, mut hits, mut misses) = (Instant::now(), 0, 0);
+    while hits < 2000 || misses < 500 {
+        let store = open(&dir, LIMIT);
+        assert!(store.is_read_only());
+        for n in 0..200 {
+            let block = block(n, if n % 2 == 0 { SMALL } else { 9000 });
+            let is_known = store.payload_bytes(&block.id).is_some();
+            match holds(&store, &block) {
+                true => hits += 1,
+                // It was known, and has given way since.
+                false => misses += u32::from(is_known),
+            }
+        }
+        assert!(start.elapsed() < Duration::from_secs(300), "{hits} hits, {misses} misses");
+    }
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    println!("{hits} hits, {misses} blocks went away between being known and being read");
+    let store = open(&dir, LIMIT);
+    assert!(!store.is_read_only());
+    assert_eq!(store.take_events(), []);
+}
+
+/// Threads read while blocks give way: no read is taken for damage.
+#[test]
+fn reads_and_writes_at_once_are_no_damage() {
+    let Place { dir, _base } = place();
+    // A short queue, so that most reads are of files.
+    let store = Store::open(&dir, Options { queue_bytes: 20_000, ..options(LIMIT) }).unwrap();
+    let blocks: Vec<_> = (0..120).map(|n| block(n, if n % 2 == 0 { SMALL } else { 9000 })).collect();
+    let hits = std::sync::atomic::AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for seed in 0..3 {
+            let (store, blocks, hits) = (&store, &blocks, &hits);
+            scope.spawn(move || {
+                let mut rng = Rng::with_seed(seed);
+                for _ in 0..4000 {
+                    let block = rng.choice(blocks).unwrap();
+                    if holds(store, block) {
+                        hits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    } else {
+                        assert!(store.put_waiting(block.clone()).is_kept());
+                    }
+                }
+            });
+        }
+    });
+    assert!(hits.into_inner() > 1000);
+    let stats = store.stats();
+    assert!(stats.evicted > 1000, "{stats:?}");
+    assert_eq!((stats.damaged, stats.refused), (0, 0));
+    assert_eq!(store.take_events(), []);
+}

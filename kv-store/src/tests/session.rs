@@ -1,0 +1,123 @@
+//! Saved sessions.
+
+use super::{Place, SMALL, block, files, holds, id, open, place, put};
+use crate::block::{BlockId, Layout, Part};
+use crate::session::{BlockRef, Session, SessionError, SessionFile, SessionWriter, export, import};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+fn session(blocks: u64) -> Session {
+    let key = |n| BlockRef { position: 16 * n as u32, key: id(n).key };
+    Session {
+        name: "a chat".to_owned(),
+        layout: id(0).layout,
+        tokens: (0..16 * blocks as u32).collect(),
+        blocks: (0..blocks).map(key).collect(),
+        state: b"a sampler".to_vec(),
+    }
+}
+
+fn save(session: &Session, path: &Path) -> Result<(), SessionError> {
+    SessionWriter::create(path, session)?.finish()
+}
+
+#[test]
+fn a_session_is_read_as_it_was_saved() {
+    let Place { dir: path, _base } = place();
+    let empty = Session { name: String::new(), tokens: vec![], blocks: vec![], state: vec![], ..session(0) };
+    for session in [session(5), session(3000), empty] {
+        save(&session, &path).unwrap();
+        let file = SessionFile::open(&path).unwrap();
+        assert_eq!(file.session(), &session);
+        assert_eq!((file.records().count(), file.lost_records()), (0, 0));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn a_session_moves_from_store_to_store() {
+    let [from, to, file] = [place(), place(), place()];
+    let store = open(&from.dir, 1 << 20);
+    // Even blocks have rows of full layers, odd ones windows; block 4 is not stored.
+    (0..8).filter(|n| *n != 4).for_each(|n| put(&store, block(n, SMALL + n as usize)));
+    let session = session(8);
+    let exported = export(&store, &session, &file.dir).unwrap();
+    assert_eq!((exported.records, exported.missing), (7, 5));
+    drop(store);
+    let saved = SessionFile::open(&file.dir).unwrap();
+    assert_eq!(saved.session(), &session);
+    let found = block(6, SMALL + 6);
+    let mut payload = vec![0; saved.payload_bytes(&found.id).unwrap()];
+    assert_eq!(saved.read(&found.id, &mut payload).unwrap().unwrap().tokens, found.tokens);
+    assert!(payload == found.payload);
+    assert_eq!(saved.read(&found.id, &mut [0; 3]).unwrap(), None);
+    let other = BlockId { layout: Layout([8; 32]), ..found.id };
+    assert_eq!(saved.read(&other, &mut payload).unwrap(), None);
+    let store = open(&to.dir, 1 << 20);
+    let imported = import(&saved, &store).unwrap();
+    assert_eq!((imported.records, imported.damaged, imported.refused), (7, 0, 0));
+    store.flush().unwrap();
+    drop(store);
+    let store = open(&to.dir, 1 << 20);
+    assert!((0..8).all(|n| holds(&store, &block(n, SMALL + n as usize)) == (n != 4)));
+    // A store that only reads takes nothing.
+    let second = open(&to.dir, 1 << 20);
+    assert_eq!(import(&saved, &second).unwrap().refused, 7);
+}
+
+#[test]
+fn damaged_records_are_counted_and_the_others_imported() {
+    let [from, to, file] = [place(), place(), place()];
+    let store = open(&from.dir, 1 << 20);
+    (0..6).for_each(|n| put(&store, block(n, SMALL)));
+    export(&store, &session(6), &file.dir).unwrap();
+    let mut bytes = std::fs::read(&file.dir).unwrap();
+    let first = 2 * 4096;
+    // A header, and the payload of another record.
+    bytes[first + 8192 + 20] ^= 1;
+    bytes[first + 3 * 8192 + 4096 + 7] ^= 1;
+    let saved = SessionFile::read_from(&bytes[..]).unwrap();
+    assert_eq!((saved.records().count(), saved.lost_records()), (5, 1));
+    let store = open(&to.dir, 1 << 20);
+    let imported = import(&saved, &store).unwrap();
+    assert_eq!((imported.records, imported.damaged, imported.refused), (4, 2, 0));
+}
+
+#[test]
+fn an_unfinished_session_leaves_the_old_one() {
+    let place = place();
+    std::fs::create_dir(&place.dir).unwrap();
+    let path = place.dir.join("chat.session");
+    save(&session(2), &path).unwrap();
+    let mut writer = SessionWriter::create(&path, &session(3)).unwrap();
+    writer.add(&block(1, SMALL)).unwrap();
+    drop(writer);
+    assert_eq!(SessionFile::open(&path).unwrap().session(), &session(2));
+    assert_eq!(files(&place.dir).len(), 1);
+}
+
+#[test]
+fn what_is_no_session_is_refused_with_a_reason() {
+    let Place { dir: path, _base } = place();
+    for bytes in [&b""[..], b"a text", &[7; 5000]] {
+        std::fs::write(&path, bytes).unwrap();
+        let error = SessionFile::open(&path).unwrap_err();
+        assert!(error.to_string().starts_with("it is not a saved session"), "{error}");
+    }
+    let error = SessionFile::open(&path.join("none")).unwrap_err();
+    assert!(matches!(error, SessionError::Read(_)), "{error}");
+    let error = save(&Session { name: "n".repeat(1025), ..session(1) }, &path).unwrap_err();
+    assert_eq!(error.to_string(), "1025 bytes of a session's name, expected at most 1024");
+    let error = save(&Session { tokens: vec![0; (1 << 20) + 1], ..session(1) }, &path).unwrap_err();
+    assert_eq!(error.to_string(), "1048577 tokens of a session, expected at most 1048576");
+    let error = save(&session(1), &path.join("below/nothing")).unwrap_err();
+    assert!(error.to_string().starts_with("writing failed"), "{error}");
+    let mut writer = SessionWriter::create(&path, &session(1)).unwrap();
+    let error = writer.add(&block(1, 0)).unwrap_err();
+    assert_eq!(error.to_string(), "writing failed: a payload of 0 bytes, expected 1 to 67108864");
+}
+
+#[test]
+fn parts_have_different_numbers() {
+    assert_eq!(Part::ALL.map(Part::number), [0, 1]);
+}
