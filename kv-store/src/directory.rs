@@ -104,11 +104,6 @@ impl Directory {
         self.path.join(format!("{PREFIX}{number:016x}{SUFFIX}"))
     }
 
-    /// Opens the file of a segment: a regular one of this user, links not followed.
-    pub fn open_segment(&self, number: u64, write: bool) -> io::Result<File> {
-        open_own_regular(&self.segment_path(number), write)
-    }
-
     /// The numbers in the names of all files that are called as segments are, ascending.
     pub fn segments(&self) -> io::Result<Vec<u64>> {
         let mut numbers = Vec::new();

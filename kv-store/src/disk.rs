@@ -9,6 +9,8 @@ use std::path::Path;
 pub(crate) trait Disk: Send + Sync {
     /// Makes a file that nobody but its owner may read.
     fn create(&self, path: &Path) -> io::Result<File>;
+    /// Opens a regular file of this user, links not followed.
+    fn open(&self, path: &Path, write: bool) -> io::Result<File>;
     /// Writes all of `bytes` at `offset`.
     fn write(&self, file: &File, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Waits until the file's contents are on the disk.
@@ -26,6 +28,10 @@ pub(crate) struct SystemDisk;
 impl Disk for SystemDisk {
     fn create(&self, path: &Path) -> io::Result<File> {
         OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+    }
+
+    fn open(&self, path: &Path, write: bool) -> io::Result<File> {
+        kernmill_os::files::open_own_regular(path, write)
     }
 
     fn write(&self, file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {

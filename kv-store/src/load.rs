@@ -9,6 +9,7 @@ use crate::segment::{Segment, SegmentError};
 use kernmill_os::threads;
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -31,7 +32,7 @@ enum Refusal {
     Damaged(Damage),
     /// It was begun and never finished.
     Unfinished,
-    /// It cannot be read; its bytes, as far as they are known.
+    /// It cannot be read; it has so many bytes.
     Unreadable(io::Error, u64),
 }
 
@@ -39,7 +40,7 @@ enum Refusal {
 /// segments are removed, if the store may write.
 pub(crate) fn load(directory: &Directory, disk: &dyn Disk) -> io::Result<(Index, Vec<Event>)> {
     let (mut index, mut events) = (Index::default(), Vec::new());
-    for (number, outcome) in scan_all(directory, &directory.segments()?) {
+    for (number, outcome) in scan_all(directory, disk, &directory.segments()?) {
         index.next = index.next.max(number + 1);
         let file = directory.segment_path(number);
         let remove = match outcome {
@@ -48,7 +49,10 @@ pub(crate) fn load(directory: &Directory, disk: &dyn Disk) -> io::Result<(Index,
                     let what = damage.as_ref().err()?.clone();
                     Some(Event::Damaged { file: file.clone(), offset: segment.offset(slot as u32), what })
                 };
-                events.extend(slots.iter().enumerate().filter_map(damaged));
+                // For others it may be a write that is not finished.
+                if directory.is_writable() {
+                    events.extend(slots.iter().enumerate().filter_map(damaged));
+                }
                 let headers: Vec<Option<Header>> =
                     slots.into_iter().map(|slot| slot.unwrap_or_default()).collect();
                 index.load(number, segment, &headers);
@@ -81,24 +85,28 @@ pub(crate) fn load(directory: &Directory, disk: &dyn Disk) -> io::Result<(Index,
 }
 
 /// What every one of these segments holds, on several threads.
-fn scan_all(directory: &Directory, numbers: &[u64]) -> BTreeMap<u64, Result<Scanned, Refusal>> {
+fn scan_all(
+    directory: &Directory,
+    disk: &dyn Disk,
+    numbers: &[u64],
+) -> BTreeMap<u64, Result<Scanned, Refusal>> {
     let (next, scanned) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     threads::share(THREADS.min(numbers.len()), || {
         while let Some(number) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let outcome = scan(directory, *number);
+            let outcome = scan(disk, &directory.segment_path(*number));
             scanned.lock().unwrap_or_else(PoisonError::into_inner).insert(*number, outcome);
         }
     });
     scanned.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn scan(directory: &Directory, number: u64) -> Result<Scanned, Refusal> {
-    let file = directory.open_segment(number, false).map_err(|error| match error.kind() {
+fn scan(disk: &dyn Disk, path: &Path) -> Result<Scanned, Refusal> {
+    let bytes = std::fs::symlink_metadata(path).map_or(0, |found| found.len());
+    let file = disk.open(path, false).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Refusal::Gone,
         io::ErrorKind::InvalidInput => Refusal::Foreign(error.to_string()),
-        _ => Refusal::Unreadable(error, 0),
+        _ => Refusal::Unreadable(error, bytes),
     })?;
-    let bytes = file.metadata().map_or(0, |found| found.len());
     let segment = Segment::open(&file).map_err(|error| match error {
         SegmentError::Read(error) => Refusal::Unreadable(error, bytes),
         SegmentError::Unfinished => Refusal::Unfinished,

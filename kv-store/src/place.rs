@@ -52,6 +52,9 @@ impl Index {
     /// goes as a whole.
     pub fn place(&mut self, slot_bytes: u64, mut room: Room) -> Plan {
         let mut plan = Plan::default();
+        if !self.can_place(slot_bytes, room) {
+            return plan;
+        }
         let mut gone = 0;
         loop {
             plan.target = self.reuse(slot_bytes).or_else(|| self.grow(slot_bytes, room));
@@ -107,6 +110,19 @@ impl Index {
                 self.remove_segment(target.slot.segment);
             }
         }
+    }
+
+    /// Whether there is room for a record if everything else goes. If not, nothing need go.
+    fn can_place(&self, slot_bytes: u64, room: Room) -> bool {
+        let has_slots =
+            |slots: &SegmentSlots| slots.segment.slot_bytes == slot_bytes && !slots.slots.is_empty();
+        if self.segments.values().any(has_slots) {
+            return true;
+        }
+        let own: u64 = self.segments.values().map(SegmentSlots::bytes).sum();
+        let most =
+            room.growth.saturating_add(own).min(room.limit.saturating_add(own).saturating_sub(self.bytes));
+        slot_bytes + PAGE_BYTES <= most
     }
 
     /// A free slot.

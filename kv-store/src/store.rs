@@ -1,6 +1,6 @@
 //! The store: what its callers see.
 
-use crate::block::{Block, BlockId, Found};
+use crate::block::{Block, BlockId, Found, bounded_seconds};
 use crate::decode::{Damage, Header};
 use crate::directory::{Directory, OpenError};
 use crate::disk::{Disk, SystemDisk};
@@ -25,7 +25,8 @@ use std::time::{Duration, Instant};
 /// of the store. Dropping the store writes what is queued.
 ///
 /// One process at a time writes to a directory. A store that is opened while another process has it reads
-/// what was there at that moment, and takes no blocks ([`Store::is_read_only`]).
+/// what was there at that moment, and takes no blocks ([`Store::is_read_only`]). It says nothing of
+/// damage, which may be a write of the other process.
 pub struct Store {
     shared: Arc<Shared>,
     writer: Option<JoinHandle<()>>,
@@ -171,7 +172,8 @@ impl Store {
         if let Some(block) = pending(&state, id) {
             drop(state);
             (block.payload.len() == out.len()).then(|| out.copy_from_slice(&block.payload))?;
-            return Some(Found { parent: block.parent, tokens: block.tokens, seconds: block.seconds });
+            let seconds = bounded_seconds(block.seconds);
+            return Some(Found { parent: block.parent, tokens: block.tokens, seconds });
         }
         let digest = digest(id);
         let entry = *state.index.find(digest)?;
@@ -196,7 +198,8 @@ impl Store {
         segment: Segment,
         out: &mut [u8],
     ) -> io::Result<Result<Option<Header>, Damage>> {
-        let file = self.shared.directory.open_segment(entry.slot.segment, false)?;
+        let path = self.shared.directory.segment_path(entry.slot.segment);
+        let file = self.shared.disk.open(&path, false)?;
         segment.read(&file, entry.slot.slot, |header| header.id == *id, out)
     }
 
@@ -260,7 +263,7 @@ impl Store {
         let dirty = std::mem::take(&mut self.shared.lock().dirty);
         let mut outcome = Ok(());
         for number in dirty {
-            let file = self.shared.directory.open_segment(number, true);
+            let file = self.shared.disk.open(&self.shared.directory.segment_path(number), true);
             match file.and_then(|file| self.shared.disk.sync(&file)) {
                 // It was evicted meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -142,7 +142,7 @@ fn write_record(shared: &Shared, target: &Target, block: &Block, rank: Rank) -> 
     let offset = target.segment.offset(target.slot.slot);
     let file = match target.origin {
         Origin::NewFile => disk.create(&path)?,
-        Origin::Reused | Origin::Appended => directory.open_segment(target.slot.segment, true)?,
+        Origin::Reused | Origin::Appended => disk.open(&path, true)?,
     };
     let steps = || {
         match target.origin {

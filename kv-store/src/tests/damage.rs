@@ -88,7 +88,7 @@ fn damaged_segments_give_what_was_stored_or_nothing() {
         silent += usize::from(misses == 0);
     }
     println!("{lost} blocks lost in 1,000 rounds, none in {silent}");
-    assert!(lost > 1000 && silent > 50, "{lost} blocks lost, none in {silent} rounds");
+    assert!(lost > 500 && silent > 50, "{lost} blocks lost, none in {silent} rounds");
 }
 
 #[test]

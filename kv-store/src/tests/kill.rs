@@ -29,6 +29,10 @@ impl Disk for DeadlyDisk {
         Ok(file)
     }
 
+    fn open(&self, path: &Path, write: bool) -> io::Result<File> {
+        SystemDisk.open(path, write)
+    }
+
     fn write(&self, file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let left = self.left.load(Ordering::Relaxed);
         if left < bytes.len() as u64 {

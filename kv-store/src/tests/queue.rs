@@ -20,7 +20,7 @@ struct Gate {
 }
 
 impl Gate {
-    fn open(&self) {
+    fn unlock(&self) {
         *self.is_open.lock().unwrap() = true;
         self.opened.notify_all();
     }
@@ -29,6 +29,10 @@ impl Gate {
 impl Disk for Arc<Gate> {
     fn create(&self, path: &Path) -> io::Result<File> {
         SystemDisk.create(path)
+    }
+
+    fn open(&self, path: &Path, write: bool) -> io::Result<File> {
+        SystemDisk.open(path, write)
     }
 
     fn write(&self, file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -71,7 +75,7 @@ fn blocks_are_found_while_they_wait_and_dropped_when_too_many_do() {
     let stats = store.stats();
     assert_eq!((stats.blocks, stats.dropped, stats.queued_bytes), (0, 1, 3 * SMALL as u64));
     assert!(!store.drain(Duration::from_millis(1)));
-    gate.open();
+    gate.unlock();
     assert!(store.drain(Duration::MAX));
     let stats = store.stats();
     assert_eq!((stats.blocks, stats.written, stats.queued_bytes), (3, 3, 0));
@@ -88,7 +92,7 @@ fn a_put_that_waits_is_never_dropped() {
             std::thread::yield_now();
         }
         assert_eq!(store.stats().written, 0);
-        gate.open();
+        gate.unlock();
     });
     assert!(store.drain(Duration::MAX));
     assert!((0..50).all(|n| holds(&store, &block(n, SMALL))));
@@ -104,7 +108,7 @@ fn what_is_queued_is_written_before_a_store_ends() {
     }
     std::thread::scope(|scope| {
         scope.spawn(|| drop(store));
-        gate.open();
+        gate.unlock();
     });
     let store = super::open(&dir, 1 << 30);
     assert!((0..3).all(|n| holds(&store, &block(n, SMALL))));
