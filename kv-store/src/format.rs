@@ -1,4 +1,4 @@
-//! What writers and readers of segment and session files must agree on. docs/dev/kv-store.md has it as tables.
+//! What writers and readers of segment and session files must agree on: docs/dev/kv-store.md as code.
 
 /// Tokens of a block at most.
 pub const BLOCK_TOKENS: usize = 16;

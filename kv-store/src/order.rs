@@ -1,6 +1,6 @@
 //! The order in which blocks are evicted: the longest unused first, weighted by what they cost.
 //!
-//! This is GreedyDual-Size. A block that is used gets the priority `floor + seconds / bytes`, where `floor` is
+//! This is GreedyDual-Size. A block that is used gets the priority `floor + seconds / bytes`. The `floor` is
 //! the priority of the last block that was evicted. The lowest priority goes first, among equal ones the
 //! longest unused. With equal costs this is LRU; a block that costs more for its size outlives as many more
 //! evictions.

@@ -48,8 +48,8 @@ pub(crate) struct Plan {
 impl Index {
     /// Finds a slot of `slot_bytes` for a record: a free one; else a new one, if the files may grow; else the
     /// slot of a block that is evicted. Blocks go in their order, whatever their size, until a slot of the
-    /// right size is free. When a segment's worth of others has gone in vain, the segment with the least value
-    /// goes as a whole.
+    /// right size is free. When a segment's worth of others has gone in vain, the segment with the least
+    /// value goes as a whole.
     pub fn place(&mut self, slot_bytes: u64, mut room: Room) -> Plan {
         let mut plan = Plan::default();
         if !self.can_place(slot_bytes, room) {

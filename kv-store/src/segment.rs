@@ -130,8 +130,8 @@ impl Segment {
     }
 }
 
-/// What is wrong with a file that is shorter than its header: if all that it has of the magic is right, it was
-/// not finished.
+/// What is wrong with a file that is shorter than its header: if all that it has of the magic is right, it
+/// was not finished.
 fn short(source: &impl Source) -> SegmentError {
     let start = |bytes: u64| {
         let mut start = [0; SEGMENT_MAGIC.len()];

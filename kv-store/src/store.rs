@@ -15,7 +15,7 @@ use crate::writer;
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -101,21 +101,15 @@ impl Store {
 
     /// Gives a block to the store, without waiting for the disk. It is found at once.
     pub fn put(&self, block: Block) -> Put {
-        self.offer(block, |_| None)
+        self.offer(block, false)
     }
 
     /// As [`Store::put`], but waits while too much is queued; never [`Put::Busy`].
     pub fn put_waiting(&self, block: Block) -> Put {
-        let wait = |state| Some(self.shared.written.wait(state).unwrap_or_else(PoisonError::into_inner));
-        self.offer(block, wait)
+        self.offer(block, true)
     }
 
-    /// Queues a block. `wait` is called while there is no room in the queue.
-    fn offer<'a>(
-        &'a self,
-        block: Block,
-        wait: impl Fn(MutexGuard<'a, State>) -> Option<MutexGuard<'a, State>>,
-    ) -> Put {
+    fn offer(&self, block: Block, waits: bool) -> Put {
         if let Err(error) = block.check() {
             return Put::Refused(error);
         }
@@ -133,14 +127,11 @@ impl Store {
             if queued == 0 || queued.saturating_add(bytes) <= self.shared.options.queue_bytes {
                 break;
             }
-            // A guard that is taken is not given back: the count is made by another one.
-            match wait(state) {
-                Some(again) => state = again,
-                None => {
-                    self.shared.lock().stats.dropped += 1;
-                    return Put::Busy;
-                }
+            if !waits {
+                state.stats.dropped += 1;
+                return Put::Busy;
             }
+            state = self.shared.written.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let block = Arc::new(block);
         state.stats.queued_bytes += bytes;
@@ -151,8 +142,8 @@ impl Store {
         Put::Queued
     }
 
-    /// Reads a block's payload into `out`, which has the length that [`Store::payload_bytes`] says, and checks
-    /// every byte. None is a miss, also when the block is damaged or cannot be read, which is an event; `out`
+    /// Reads a block's payload into `out`, which has the length that [`Store::payload_bytes`] says. Every byte
+    /// is checked. None is a miss, also when the block is damaged or cannot be read, which is an event; `out`
     /// may hold anything then.
     pub fn read(&self, id: &BlockId, out: &mut [u8]) -> Option<Found> {
         let found = self.find(id, out);

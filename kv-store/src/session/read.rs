@@ -26,7 +26,8 @@ impl SessionFile {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// When it cannot be read, is not a session, or is damaged where its tokens are. Damaged records are none.
+    /// When it cannot be read, is not a session, or is damaged where its tokens are. Damaged records are no
+    /// errors.
     pub fn open(path: &Path) -> Result<SessionFile, SessionError> {
         SessionFile::read_from(open_regular(path).map_err(SessionError::Read)?)
     }

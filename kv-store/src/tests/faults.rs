@@ -127,7 +127,7 @@ fn the_reserve_of_a_disk_is_left_alone() {
     assert!(holds(&store, &block(102, SMALL)));
 }
 
-/// Any operation may fail at any time. Files keep to the limit, and what is read is what was put; and when the
+/// Any operation may fail at any time. Files keep to the limit, and what is read is what was put. When the
 /// disk is well again, so is the store.
 #[test]
 fn a_disk_that_fails_now_and_then_costs_blocks_only() {
@@ -222,7 +222,7 @@ fn the_systems_limit_of_files_refuses_blocks_and_loses_none() {
     let limit = SEGMENT / 2;
     if let Ok(dir) = std::env::var(CHILD) {
         let most = libc::rlimit { rlim_cur: limit, rlim_max: limit };
-        // SAFETY: the limit is a value that the call only reads, and the signal's new handler is the system's.
+        // SAFETY: the limit is a value that the call only reads, and the signal's new handler is a constant.
         let refused = unsafe {
             libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
             libc::setrlimit(libc::RLIMIT_FSIZE, &raw const most)

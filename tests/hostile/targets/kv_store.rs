@@ -1,5 +1,5 @@
-//! Segments and sessions of the KV store. Inputs leave out the zeros that fill pages: a byte that says whether
-//! checksums are made to fit, and pages, each behind the number of its bytes in 2.
+//! Segments and sessions of the KV store. Inputs leave out the zeros that fill pages. They are a byte that
+//! says whether checksums are made to fit, and pages, each behind the number of its bytes in 2.
 
 use kernmill_kv_store::{Segment, SessionFile};
 use xxhash_rust::xxh3::xxh3_64;
