@@ -1,0 +1,137 @@
+//! How long a request that arrives will wait.
+//!
+//! The estimate is that of a fluid machine. Work is the rest of prefills, in seconds. The request waits for
+//! the work of its own tenant that goes before it by response ratio, and for as much of every other tenant
+//! as is due to that one meanwhile. What answers need for their floor slows all of it down. If all sequences
+//! are in use, it waits at least until as many answers have ended as there are requests before it.
+
+use crate::costs::Load;
+use crate::facts::Class;
+use crate::request::Request;
+use crate::state::State;
+use std::collections::BTreeMap;
+
+/// How often the estimate is put into the response ratios that it rests on.
+const ROUNDS: usize = 4;
+
+/// Seconds until the first token of a request that arrives now, without its own prefill.
+pub fn wait(state: &State, request: &Request, now: f64) -> f64 {
+    let work = Work::of(state, request, now);
+    let speed = prefill_speed(state);
+    let mut wait = work.seconds(state, request, f64::INFINITY);
+    for _ in 0..ROUNDS {
+        wait = work.seconds(state, request, wait);
+    }
+    let ahead = work.requests_ahead(request, state, wait);
+    (wait / speed).max(wait_for_place(state, request, ahead))
+}
+
+/// A request with prefill left.
+struct Job {
+    tenant: crate::facts::TenantId,
+    class: Class,
+    rest: f64,
+    service: f64,
+    waited: f64,
+    is_running: bool,
+}
+
+/// All prefills that are left.
+struct Work(Vec<Job>);
+
+impl Work {
+    fn of(state: &State, request: &Request, now: f64) -> Work {
+        let max_forced = state.config.max_forced;
+        let left = state.requests.values().filter(|other| !other.is_decoding(max_forced));
+        let counted =
+            left.filter(|other| other.class >= request.class || request.class != Class::Interactive);
+        let jobs = counted.map(|other| Job {
+            tenant: other.tenant,
+            class: other.class,
+            rest: other.rest(&state.costs),
+            service: other.service(&state.costs),
+            waited: other.waited(now),
+            is_running: other.is_running,
+        });
+        Work(jobs.collect())
+    }
+
+    /// Whether a job goes before the request after `wait` seconds, by response ratio.
+    fn is_ahead(job: &Job, service: f64, wait: f64) -> bool {
+        wait.is_infinite() || (job.waited + wait) / job.service >= wait / service
+    }
+
+    /// Seconds of work before the request, if it waits for `wait` seconds.
+    fn seconds(&self, state: &State, request: &Request, wait: f64) -> f64 {
+        let service = request.service(&state.costs);
+        let same_class = self.0.iter().filter(|job| job.class == request.class);
+        let mut tenants = BTreeMap::new();
+        let mut own = 0.0;
+        for job in same_class {
+            if job.tenant != request.tenant {
+                *tenants.entry(job.tenant).or_insert(0.0) += job.rest;
+            } else if Work::is_ahead(job, service, wait) {
+                own += job.rest;
+            }
+        }
+        let weight = state.config.weight(request.tenant);
+        let due = |tenant, rest: f64| rest.min((own + service) * state.config.weight(tenant) / weight);
+        let class: f64 = own + tenants.into_iter().map(|(tenant, rest)| due(tenant, rest)).sum::<f64>();
+        let others = |of: Class| self.0.iter().filter(|job| job.class == of).map(|job| job.rest).sum::<f64>();
+        let interactive = state.config.interactive_share;
+        let before = match request.class {
+            Class::Interactive => 0.0,
+            Class::Batch => others(Class::Interactive).min(class * interactive / (1.0 - interactive)),
+            Class::Background => others(Class::Interactive) + others(Class::Batch),
+        };
+        class + before
+    }
+
+    /// Requests that get a place before this one.
+    fn requests_ahead(&self, request: &Request, state: &State, wait: f64) -> usize {
+        let service = request.service(&state.costs);
+        let waiting = self.0.iter().filter(|job| !job.is_running && job.class >= request.class);
+        let own = waiting.clone().filter(|job| job.tenant == request.tenant);
+        let own = own.filter(|job| Work::is_ahead(job, service, wait)).count();
+        let mut others = BTreeMap::new();
+        for job in waiting.filter(|job| job.tenant != request.tenant || job.class != request.class) {
+            *others.entry((job.class, job.tenant)).or_insert(0) += 1;
+        }
+        let due =
+            |class: Class, count: usize| if class == request.class { count.min(own + 1) } else { count };
+        own + others.into_iter().map(|((class, _), count)| due(class, count)).sum::<usize>()
+    }
+}
+
+/// The part of the time that prompts get.
+fn prefill_speed(state: &State) -> f64 {
+    let load = answers(state);
+    if load.tokens == 0 {
+        return 1.0;
+    }
+    let depth = load.keys / f64::from(load.tokens);
+    let floor = state.costs.step(load) * state.floor(depth as u32);
+    1.0 - floor.min(1.0 - state.config.prefill_share)
+}
+
+/// A step of the interactive answers alone.
+fn answers(state: &State) -> Load {
+    let max_forced = state.config.max_forced;
+    let answers = state.requests.values();
+    let answers = answers.filter(|other| other.is_decoding(max_forced) && other.class == Class::Interactive);
+    answers.fold(Load::default(), |load, other| load.and(other.token_load()))
+}
+
+/// Seconds until enough answers have ended that a request with `ahead` others before it gets a sequence.
+fn wait_for_place(state: &State, request: &Request, ahead: usize) -> f64 {
+    let running = state.requests.values().filter(|other| other.is_running && other.class >= request.class);
+    let running: Vec<&Request> = running.collect();
+    let places = state.config.max_sequences as usize;
+    let missing = (ahead + running.len() + 1).saturating_sub(places);
+    if missing == 0 || running.is_empty() {
+        return 0.0;
+    }
+    let load = running.iter().fold(Load::default(), |load, other| load.and(other.token_load()));
+    let answer = state.costs.step(load) / (1.0 - state.config.prefill_share) * state.answer;
+    answer * missing as f64 / running.len() as f64
+}

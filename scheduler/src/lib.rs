@@ -1,0 +1,70 @@
+//! kernmill's scheduler: decides which sequences run in the next step of an engine.
+//!
+//! It is a pure function: it has no clock, no threads and no input or output, and knows no text. What it needs is
+//! told to it: requests that arrive or are cancelled, adapters that become ready, what the last step took,
+//! and how many KV blocks there are. The same calls give the same plans, whatever the names of requests and
+//! tenants. `docs/dev/scheduler.md` explains the policy.
+//!
+//! ```
+//! use kernmill_scheduler::{Arrival, Class, Config, Outcome, Report, RequestId, Scheduler, TenantId, Unlimited};
+//! use std::time::Duration;
+//!
+//! let mut scheduler = Scheduler::new(Config::default())?;
+//! let mut now = Duration::ZERO;
+//! let arrival = Arrival {
+//!     id: RequestId(7),
+//!     tenant: TenantId(1),
+//!     class: Class::Interactive,
+//!     priority: 0,
+//!     deadline: None,
+//!     adapter: None,
+//!     prompt_tokens: 700,
+//!     cached_tokens: 0,
+//!     max_tokens: 2,
+//! };
+//! scheduler.arrive(now, &arrival)?;
+//! let mut steps = Vec::new();
+//! while !scheduler.is_empty() {
+//!     let step = scheduler.plan(now, &Unlimited);
+//!     steps.push(step.tokens());
+//!     // An engine would run the entries here.
+//!     let took = step.predicted;
+//!     now += took;
+//!     let outcomes = step.entries.iter().map(|entry| Outcome {
+//!         id: entry.id,
+//!         tokens: u32::from(entry.samples),
+//!         accepted: 0,
+//!         drafts: 0,
+//!         ended: false,
+//!     });
+//!     scheduler.report(now, &Report { took, outcomes: outcomes.collect(), fault: None });
+//! }
+//! // The prompt in two pieces, a second token, and a plan that ends the request.
+//! assert_eq!(steps, [512, 188, 1, 0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod config;
+mod costs;
+mod estimate;
+mod facts;
+mod memory;
+mod pace;
+mod plan;
+mod request;
+mod scheduler;
+mod shares;
+mod state;
+mod step;
+mod view;
+
+pub use config::{Config, ConfigError};
+pub use costs::{Costs, Load};
+pub use facts::{AdapterId, Arrival, Class, Fault, Outcome, Report, RequestId, TenantId};
+pub use memory::{Blocks, Demand, Memory, Unlimited};
+pub use scheduler::Scheduler;
+pub use step::{
+    Admission, EndReason, Ended, Entry, Held, HoldReason, PreemptReason, Preempted, Refusal, RefusalReason,
+    Started, Step,
+};
+pub use view::{RequestView, Stats};

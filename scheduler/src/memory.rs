@@ -1,0 +1,103 @@
+//! What the scheduler asks of the KV cache.
+
+use crate::facts::RequestId;
+
+/// KV blocks by layer kind: those of layers that see the whole context, and those of layers with a window.
+pub type Blocks = [u64; 2];
+
+/// KV blocks that a step's entry takes and gives back, by layer kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// Blocks taken.
+    pub takes: Blocks,
+    /// Blocks given back before any is taken.
+    pub frees: Blocks,
+}
+
+impl Demand {
+    /// What must be there so that the entry fits, whichever entries come before it.
+    pub fn net(&self) -> Blocks {
+        [0, 1].map(|kind| self.takes[kind].saturating_sub(self.frees[kind]))
+    }
+}
+
+/// Facts about the KV cache at the time of a plan.
+///
+/// A block is *used* by the sequences that run, *evictable* if only a prefix cache keeps it, or *free*. The
+/// scheduler treats free and evictable blocks alike: whoever carries the plan out evicts as many as a step
+/// takes. "Running" here means: started by an earlier plan, and neither ended nor preempted since.
+pub trait Memory {
+    /// Blocks that hold nothing.
+    fn free(&self) -> Blocks;
+
+    /// Blocks that only a prefix cache keeps, and that could be evicted now. Pinned ones do not count.
+    fn evictable(&self) -> Blocks;
+
+    /// Blocks that would become free or evictable if this running request ended now. Those that others share
+    /// with it do not count.
+    fn held(&self, id: RequestId) -> Blocks;
+
+    /// How many of the first tokens of a request that does not run are cached. They need no prefill.
+    fn cached(&self, id: RequestId) -> u32;
+
+    /// Free and evictable blocks that a request that does not run takes at most until it holds its first
+    /// `tokens` tokens, appended in steps of at most the engine's largest. Evictable blocks that it would
+    /// reuse count too, because they can no longer be evicted then.
+    fn to_start(&self, id: RequestId, tokens: u32) -> Blocks;
+
+    /// What appending `tokens` tokens to a running request takes and gives back in one step.
+    fn to_append(&self, id: RequestId, tokens: u32) -> Demand;
+
+    /// Free and evictable blocks that a running request takes at most, beyond those it has, while `tokens`
+    /// more tokens are appended in steps of at most the engine's largest.
+    fn to_grow(&self, id: RequestId, tokens: u32) -> Blocks;
+}
+
+/// Memory without a limit, for engines whose KV cache is as large as all sequences can be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unlimited;
+
+impl Memory for Unlimited {
+    fn free(&self) -> Blocks {
+        [u64::MAX; 2]
+    }
+
+    fn evictable(&self) -> Blocks {
+        [0; 2]
+    }
+
+    fn held(&self, _: RequestId) -> Blocks {
+        [0; 2]
+    }
+
+    fn cached(&self, _: RequestId) -> u32 {
+        0
+    }
+
+    fn to_start(&self, _: RequestId, _: u32) -> Blocks {
+        [0; 2]
+    }
+
+    fn to_append(&self, _: RequestId, _: u32) -> Demand {
+        Demand::default()
+    }
+
+    fn to_grow(&self, _: RequestId, _: u32) -> Blocks {
+        [0; 2]
+    }
+}
+
+/// The sum of two counts of blocks.
+pub(crate) fn plus(a: Blocks, b: Blocks) -> Blocks {
+    [a[0].saturating_add(b[0]), a[1].saturating_add(b[1])]
+}
+
+/// The difference of two counts of blocks, not below zero.
+pub(crate) fn minus(a: Blocks, b: Blocks) -> Blocks {
+    [a[0].saturating_sub(b[0]), a[1].saturating_sub(b[1])]
+}
+
+/// Whether blocks are there.
+pub(crate) fn fits(needed: Blocks, there: Blocks) -> bool {
+    needed[0] <= there[0] && needed[1] <= there[1]
+}

@@ -1,0 +1,96 @@
+//! Which answers grow in the step.
+
+use super::sheet::Sheet;
+use crate::costs::Load;
+use crate::facts::{Class, seconds};
+use crate::state::State;
+use crate::step::{EndReason, HoldReason, PreemptReason};
+
+/// Adds an entry for every answer that grows.
+pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
+    let decoders = choose(state, sheet);
+    // Tokens that are known already may take several steps, so that every answer gets one.
+    let most = (state.config.max_batch_tokens / (decoders.len() as u32).max(1)).max(1);
+    for number in decoders {
+        place_one(state, sheet, number, most);
+    }
+    place_drafts(state, sheet);
+}
+
+/// Answers that may grow: all interactive ones, and others as long as these keep their floor.
+fn choose(state: &mut State, sheet: &mut Sheet<'_>) -> Vec<u64> {
+    let is_busy = state.is_busy();
+    let (mut load, mut chosen, mut held) = (Load::default(), Vec::new(), Vec::new());
+    let (mut interactive, mut batch) = (0, 0);
+    for number in &sheet.runners {
+        let request = &state.requests[number];
+        if !request.is_decoding(state.config.max_forced) {
+            continue;
+        }
+        let with = load.and(request.token_load());
+        let hold = match request.class {
+            Class::Interactive => None,
+            Class::Batch if interactive == 0 || state.allows_width(with) => None,
+            Class::Batch if batch == 0 && state.is_batch_due() => None,
+            Class::Batch => Some(HoldReason::Width),
+            Class::Background => is_busy.then_some(HoldReason::NotIdle),
+        };
+        let hold =
+            hold.or((chosen.len() >= state.config.max_batch_tokens as usize).then_some(HoldReason::StepFull));
+        if let Some(reason) = hold {
+            held.push((*number, reason));
+            continue;
+        }
+        load = with;
+        interactive += u32::from(request.class == Class::Interactive);
+        batch += u32::from(request.class == Class::Batch);
+        chosen.push(*number);
+    }
+    for (number, reason) in held {
+        sheet.hold(state, number, reason, true);
+    }
+    chosen
+}
+
+/// Adds the entry of one answer; those with the weakest claims make room for it.
+fn place_one(state: &mut State, sheet: &mut Sheet<'_>, number: u64, most: u32) {
+    while let Some(request) = state.requests.get(&number).filter(|request| request.is_running) {
+        let tokens = request.pending().min(most);
+        let blocks = sheet.memory.to_append(request.id, tokens).net();
+        if sheet.fits(blocks) {
+            sheet.place(state, number, tokens, blocks);
+            return;
+        }
+        match *sheet.runners {
+            [only] => sheet.end(state, only, EndReason::OutOfMemory),
+            [.., last] => sheet.preempt(state, last, PreemptReason::Memory),
+            [] => return,
+        }
+    }
+}
+
+/// Adds the drafts on offer, as long as the step stays short and everyone keeps the floor.
+fn place_drafts(state: &State, sheet: &mut Sheet<'_>) {
+    for at in 0..sheet.placed.len() {
+        let planned = sheet.placed[at].planned;
+        let (number, entry) = (planned.number, planned.entry);
+        let drafts = state.requests[&number].drafts;
+        if drafts == 0 || !entry.samples {
+            continue;
+        }
+        let with = sheet.load.and(Load::piece(drafts, entry.to));
+        let took = state.costs.step(with);
+        let is_short = took <= seconds(state.config.max_stall);
+        let others = sheet.placed.iter().filter(|other| other.planned.number != number);
+        let mut others = others.map(|other| &state.requests[&other.planned.number]);
+        let longest = 1.0 - state.config.prefill_share;
+        let keeps = others.all(|request| {
+            request.class != Class::Interactive || took * state.floor(request.computed) <= longest
+        });
+        let blocks = sheet.memory.to_append(entry.id, entry.tokens() + drafts).net();
+        let more = [0, 1].map(|kind: usize| blocks[kind].saturating_sub(sheet.placed[at].blocks[kind]));
+        if is_short && keeps && with.tokens <= state.config.max_batch_tokens && sheet.fits(more) {
+            sheet.add_drafts(at, drafts, blocks);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The next step, in the order of its decisions: what is over, which answers grow, which prompts go on.
+
+mod decode;
+mod ends;
+mod prefill;
+mod sheet;
+mod start;
+
+pub use ends::is_out_of_reach;
+
+use crate::facts::duration;
+use crate::memory::Memory;
+use crate::state::State;
+use crate::step::{EndReason, HoldReason, PreemptReason, Step};
+use sheet::Sheet;
+
+/// Plans the step at `now`.
+pub fn plan(state: &mut State, now: f64, memory: &dyn Memory) -> Step {
+    state.planned.clear();
+    state.requests.values_mut().for_each(|request| request.hold = None);
+    let mut sheet = Sheet::new(state, now, memory);
+    ends::collect(state, &mut sheet);
+    loop {
+        sheet.step.held.clear();
+        decode::place(state, &mut sheet);
+        prefill::place(state, &mut sheet);
+        if !sheet.placed.is_empty() || !make_way(state, &mut sheet) {
+            break;
+        }
+    }
+    finish(state, sheet)
+}
+
+/// Where sequences that run are in each other's way, so that none fits: takes one away.
+fn make_way(state: &mut State, sheet: &mut Sheet<'_>) -> bool {
+    let is_held = |number: &u64| state.requests[number].hold == Some(HoldReason::Memory);
+    let Some(first) = sheet.runners.iter().copied().find(is_held) else { return false };
+    match sheet.runners.iter().rev().copied().find(|number| *number != first) {
+        Some(last) => sheet.preempt(state, last, PreemptReason::Memory),
+        None => sheet.end(state, first, EndReason::OutOfMemory),
+    }
+    true
+}
+
+/// Puts the entries in order and says how long they take, or when to plan again.
+fn finish(state: &mut State, sheet: Sheet<'_>) -> Step {
+    let has_dropped = sheet.has_dropped();
+    let Sheet { mut step, mut placed, load, now, .. } = sheet;
+    placed.sort_by_key(|placed| (placed.planned.entry.adapter, placed.planned.number));
+    state.planned = placed.iter().map(|placed| placed.planned).collect();
+    step.entries = state.planned.iter().map(|planned| planned.entry).collect();
+    step.predicted = duration(state.costs.step(load));
+    if step.entries.is_empty() && !state.requests.is_empty() {
+        // Who lost a place in this plan may start in the next one.
+        step.wake = if has_dropped { Some(now) } else { ends::next(state) }.map(duration);
+    }
+    step
+}

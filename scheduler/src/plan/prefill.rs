@@ -1,0 +1,166 @@
+//! Which prompts go on in the step, and which requests start.
+
+use super::sheet::Sheet;
+use super::start::{Refused, start};
+use crate::costs::Load;
+use crate::facts::{Class, seconds};
+use crate::state::{SLACK, State};
+use crate::step::HoldReason;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+/// Tokens of a piece at least, where answers leave less time than that takes.
+const LEAST: u32 = 16;
+
+/// How strongly a request claims the next piece.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    /// Order of its class.
+    rank: u8,
+    is_front: bool,
+    /// Its tenant's deficit, in whole units of [`SLACK`].
+    deficit: i64,
+    claim: f64,
+    number: u64,
+}
+
+impl Ord for Claim {
+    fn cmp(&self, other: &Claim) -> Ordering {
+        let key = |claim: &Claim| (claim.rank, claim.is_front, claim.deficit);
+        let equal = key(self).cmp(&key(other)).then(self.claim.total_cmp(&other.claim));
+        equal.then(Reverse(self.number).cmp(&Reverse(other.number)))
+    }
+}
+
+impl PartialOrd for Claim {
+    fn partial_cmp(&self, other: &Claim) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Claim {
+    fn eq(&self, other: &Claim) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Claim {}
+
+/// Adds pieces of prompts, those with the strongest claims first, and starts requests for it.
+pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
+    let mut claims = claims(state, sheet);
+    let Some(first) = claims.peek() else {
+        state.starved_since = None;
+        return;
+    };
+    let depth = state.requests[&first.number].computed;
+    let pending = claims.iter().map(|claim| u64::from(state.requests[&claim.number].pending())).sum::<u64>();
+    let wanted = u32::try_from(pending).unwrap_or(u32::MAX);
+    let mut budget = budget(state, sheet, wanted, depth);
+    let reason = if budget == 0 { HoldReason::Floor } else { HoldReason::StepFull };
+    let (mut told, mut blocked) = ([false; 3], None::<Class>);
+    let mut has_placed = false;
+    while let Some(Claim { number, .. }) = claims.pop() {
+        let request = &state.requests[&number];
+        let (class, is_running) = (request.class, request.is_running);
+        let result = if budget == 0 {
+            Err(Refused::Held(reason))
+        } else if sheet.has_lost(number) {
+            Err(Refused::Held(HoldReason::Memory))
+        } else if is_running {
+            go_on(state, sheet, number, budget).ok_or(Refused::Held(HoldReason::Memory))
+        } else if blocked.is_some_and(|blocked| class <= blocked) {
+            Err(Refused::Held(HoldReason::Behind))
+        } else {
+            start(state, sheet, number, budget)
+        };
+        match result {
+            Ok(tokens) => {
+                budget -= tokens;
+                has_placed = true;
+            }
+            Err(Refused::Ended(reason)) => sheet.end(state, number, reason),
+            Err(Refused::Held(reason)) => {
+                let is_told = is_running || !std::mem::replace(&mut told[class.index()], true);
+                sheet.hold(state, number, reason, is_told);
+                if !is_running && reason != HoldReason::StepFull {
+                    blocked = blocked.max(Some(class));
+                }
+            }
+        }
+    }
+    state.starved_since = if has_placed { None } else { state.starved_since.or(Some(sheet.now)) };
+}
+
+/// Requests that want a piece. Those that cannot have one are held.
+fn claims(state: &mut State, sheet: &mut Sheet<'_>) -> BinaryHeap<Claim> {
+    let is_busy = state.is_busy();
+    let (mut claims, mut held, mut told) = (Vec::new(), Vec::new(), [false; 3]);
+    for (number, request) in &state.requests {
+        if request.is_decoding(state.config.max_forced) {
+            continue;
+        }
+        let hold = if !request.is_running && !state.is_ready(request) {
+            Some(HoldReason::Adapter)
+        } else if request.class == Class::Background && is_busy {
+            Some(HoldReason::NotIdle)
+        } else {
+            sheet.has_lost(*number).then_some(HoldReason::Memory)
+        };
+        if let Some(reason) = hold {
+            let is_first = !std::mem::replace(&mut told[request.class.index()], true);
+            held.push((*number, reason, request.is_running || is_first));
+            continue;
+        }
+        let deficit = state.tenants[request.class.index()].deficit(request.tenant);
+        let is_front = request.is_front;
+        claims.push(Claim {
+            rank: state.rank(request.class),
+            is_front,
+            deficit: if is_front { 0 } else { (deficit / SLACK).floor() as i64 },
+            claim: if is_front { 0.0 } else { request.claim(&state.costs, sheet.now) },
+            number: *number,
+        });
+    }
+    for (number, reason, is_told) in held {
+        sheet.hold(state, number, reason, is_told);
+    }
+    BinaryHeap::from(claims)
+}
+
+/// Tokens of prompts that the step has room for; 0 if answers must get theirs first.
+fn budget(state: &State, sheet: &Sheet<'_>, wanted: u32, depth: u32) -> u32 {
+    let room = state.config.max_batch_tokens.saturating_sub(sheet.load.tokens);
+    let requests = sheet.placed.iter().map(|placed| &state.requests[&placed.planned.number]);
+    let answers: Vec<_> = requests.filter(|request| request.class == Class::Interactive).collect();
+    if answers.is_empty() {
+        return room;
+    }
+    let in_time = state.costs.room(sheet.load, depth, seconds(state.config.max_stall));
+    let tokens = in_time.max(LEAST).min(room).min(wanted);
+    let end = sheet.now + state.costs.step(sheet.load.and(Load::piece(tokens, depth)));
+    let window = seconds(state.config.floor_window);
+    // Where the machine cannot give everyone the floor, prompts still get their part of the time.
+    let most = (1.0 - state.config.prefill_share) / state.costs.step(sheet.load);
+    let keeps = answers.iter().all(|request| {
+        let floor = state.floor(request.computed).min(most);
+        request.pace.keeps(floor, end, window)
+    });
+    let is_starved = state.starved_since.is_some_and(|since| sheet.now - since >= window);
+    if keeps || is_starved { tokens } else { 0 }
+}
+
+/// Adds a piece of a request that runs: as much as there is room for.
+fn go_on(state: &State, sheet: &mut Sheet<'_>, number: u64, budget: u32) -> Option<u32> {
+    let request = &state.requests[&number];
+    let mut piece = request.pending().min(budget);
+    while piece > 0 {
+        let blocks = sheet.memory.to_append(request.id, piece).net();
+        if sheet.fits(blocks) {
+            sheet.place(state, number, piece, blocks);
+            return Some(piece);
+        }
+        piece /= 2;
+    }
+    None
+}

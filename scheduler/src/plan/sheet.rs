@@ -1,0 +1,209 @@
+//! A plan in the making.
+
+use crate::costs::Load;
+use crate::facts::{Class, RequestId};
+use crate::memory::{Blocks, Memory, fits, minus, plus};
+use crate::request::Request;
+use crate::state::{Planned, State};
+use crate::step::{EndReason, Ended, Entry, Held, HoldReason, PreemptReason, Preempted, Started, Step};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An entry, and the blocks that it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed {
+    pub planned: Planned,
+    pub blocks: Blocks,
+}
+
+/// What has been decided so far.
+pub struct Sheet<'m> {
+    pub memory: &'m dyn Memory,
+    pub now: f64,
+    pub step: Step,
+    /// Requests that run, those with the strongest claim to their places first.
+    pub runners: Vec<u64>,
+    pub placed: Vec<Placed>,
+    /// All entries together.
+    pub load: Load,
+    /// Blocks that are free or evictable once sequences have been dropped.
+    there: Blocks,
+    /// Blocks that the entries take.
+    taken: Blocks,
+    /// Requests that lost their places in this plan: they do not start again in it.
+    lost: BTreeSet<u64>,
+    /// Blocks that requests may still take up to what they were promised, once somebody has asked.
+    promises: Option<BTreeMap<u64, Blocks>>,
+}
+
+/// Who has the strongest claim to a place: the least first.
+fn place_order(request: &Request) -> (Reverse<Class>, Reverse<i32>, u64) {
+    (Reverse(request.class), Reverse(request.priority), request.start)
+}
+
+impl<'m> Sheet<'m> {
+    pub fn new(state: &State, now: f64, memory: &'m dyn Memory) -> Sheet<'m> {
+        let running = state.requests.iter().filter(|(_, request)| request.is_running);
+        let mut runners: Vec<u64> = running.map(|(number, _)| *number).collect();
+        runners.sort_by_key(|number| place_order(&state.requests[number]));
+        Sheet {
+            memory,
+            now,
+            step: Step::default(),
+            runners,
+            placed: Vec::new(),
+            load: Load::default(),
+            there: plus(memory.free(), memory.evictable()),
+            taken: [0; 2],
+            lost: BTreeSet::new(),
+            promises: None,
+        }
+    }
+
+    /// Whether blocks are there besides those that the entries take.
+    pub fn fits(&self, blocks: Blocks) -> bool {
+        fits(plus(self.taken, blocks), self.there)
+    }
+
+    /// Whether a request lost its place in this plan.
+    pub fn has_lost(&self, number: u64) -> bool {
+        self.lost.contains(&number)
+    }
+
+    /// Whether a request starts in this plan.
+    pub fn has_started(&self, id: RequestId) -> bool {
+        self.step.started.iter().any(|started| started.id == id)
+    }
+
+    /// Blocks that the entries take, those of some requests left out.
+    pub fn taken_without(&self, left_out: &[u64]) -> Blocks {
+        let left = self.placed.iter().filter(|placed| !left_out.contains(&placed.planned.number));
+        left.fold([0; 2], |sum, placed| plus(sum, placed.blocks))
+    }
+
+    /// Whether this plan changed who runs, apart from starts.
+    pub fn has_dropped(&self) -> bool {
+        !self.lost.is_empty() || !self.step.ended.is_empty()
+    }
+
+    /// Ends a request.
+    pub fn end(&mut self, state: &mut State, number: u64, reason: EndReason) {
+        if let Some(request) = state.remove(number) {
+            if request.is_running {
+                self.leave(number, &request);
+            }
+            let was_running = request.is_running;
+            self.step.ended.push(Ended { id: request.id, reason, was_running });
+        }
+    }
+
+    /// Takes a request's place away.
+    pub fn preempt(&mut self, state: &mut State, number: u64, reason: PreemptReason) {
+        let Some(request) = state.requests.get_mut(&number) else { return };
+        self.leave(number, request);
+        // Who has had more than a fair share does not go before those who have had less.
+        request.lose_place(reason != PreemptReason::Share);
+        self.lost.insert(number);
+        self.step.preempted.push(Preempted { id: request.id, reason });
+    }
+
+    /// A sequence is dropped.
+    fn leave(&mut self, number: u64, request: &Request) {
+        self.runners.retain(|other| *other != number);
+        if let Some(at) = self.placed.iter().position(|placed| placed.planned.number == number) {
+            let placed = self.placed.remove(at);
+            self.taken = minus(self.taken, placed.blocks);
+            self.load = self.placed.iter().fold(Load::default(), |load, placed| load.and(load_of(placed)));
+        }
+        self.there = plus(self.there, self.memory.held(request.id));
+        if let Some(promises) = &mut self.promises {
+            promises.remove(&number);
+        }
+    }
+
+    /// Gives a request a sequence, for which `blocks` are promised.
+    pub fn start(&mut self, state: &mut State, number: u64, blocks: Blocks) {
+        let start = state.starts;
+        state.starts += 1;
+        let Some(request) = state.requests.get_mut(&number) else { return };
+        request.begin(self.memory.cached(request.id), start);
+        self.step.started.push(Started { id: request.id, cached: request.computed });
+        let order = place_order(request);
+        let at = self.runners.partition_point(|other| place_order(&state.requests[other]) < order);
+        self.runners.insert(at, number);
+        self.promises(state).insert(number, blocks);
+    }
+
+    /// Adds an entry of a request that runs: its next `tokens` known tokens.
+    pub fn place(&mut self, state: &State, number: u64, tokens: u32, blocks: Blocks) {
+        let request = &state.requests[&number];
+        let to = request.computed + tokens;
+        let entry = Entry {
+            id: request.id,
+            adapter: request.adapter,
+            from: request.computed,
+            to,
+            drafts: 0,
+            samples: to == request.known,
+        };
+        let is_prefill = !request.is_decoding(state.config.max_forced);
+        let placed = Placed { planned: Planned { number, is_prefill, entry }, blocks };
+        self.taken = plus(self.taken, blocks);
+        self.load = self.load.and(load_of(&placed));
+        self.placed.push(placed);
+    }
+
+    /// Adds drafts to an entry, which then takes `blocks` in all.
+    pub fn add_drafts(&mut self, at: usize, drafts: u32, blocks: Blocks) {
+        let placed = &mut self.placed[at];
+        self.taken = plus(minus(self.taken, placed.blocks), blocks);
+        placed.blocks = blocks;
+        placed.planned.entry.drafts = drafts;
+        let (tokens, depth) = (drafts, placed.planned.entry.to);
+        self.load = self.load.and(Load::piece(tokens, depth));
+    }
+
+    /// Notes why a request is not in the step.
+    pub fn hold(&mut self, state: &mut State, number: u64, reason: HoldReason, is_told: bool) {
+        if let Some(request) = state.requests.get_mut(&number) {
+            request.hold = Some(reason);
+            if is_told {
+                self.step.held.push(Held { id: request.id, reason });
+            }
+        }
+    }
+
+    /// Blocks that must be left for what was promised to those that run, some of them left out.
+    pub fn promised(&mut self, state: &State, left_out: &[u64]) -> Blocks {
+        let promises = self.promises(state);
+        let counted = promises.iter().filter(|(number, _)| !left_out.contains(number));
+        counted.fold([0; 2], |sum, (_, blocks)| plus(sum, *blocks))
+    }
+
+    /// Free and evictable blocks, if some of those that run lost their places too.
+    pub fn there(&self, state: &State, without: &[u64]) -> Blocks {
+        let ids = without.iter().filter_map(|number| state.requests.get(number)).map(|request| request.id);
+        ids.fold(self.there, |there, id| plus(there, self.memory.held(id)))
+    }
+
+    fn promises(&mut self, state: &State) -> &mut BTreeMap<u64, Blocks> {
+        let (runners, memory) = (&self.runners, self.memory);
+        let started: BTreeSet<_> = self.step.started.iter().map(|started| started.id).collect();
+        self.promises.get_or_insert_with(|| {
+            let requests = runners.iter().map(|number| (*number, &state.requests[number]));
+            let known = requests.filter(|(_, request)| !started.contains(&request.id));
+            let growth = state.config.growth;
+            known
+                .map(|(number, request)| {
+                    let tokens = request.promised(growth).saturating_sub(request.computed);
+                    (number, memory.to_grow(request.id, tokens))
+                })
+                .collect()
+        })
+    }
+}
+
+/// What an entry adds to a step.
+pub fn load_of(placed: &Placed) -> Load {
+    Load::piece(placed.planned.entry.tokens(), placed.planned.entry.from)
+}

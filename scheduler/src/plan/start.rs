@@ -1,0 +1,132 @@
+//! Whether a request that waits gets a sequence, and who loses one for it.
+
+use super::sheet::Sheet;
+use crate::costs::Load;
+use crate::facts::{Class, seconds};
+use crate::memory::{Blocks, fits, plus};
+use crate::state::State;
+use crate::step::{EndReason, HoldReason, PreemptReason};
+
+/// Why a request does not start.
+pub enum Refused {
+    /// It waits on.
+    Held(HoldReason),
+    /// It never can.
+    Ended(EndReason),
+}
+
+/// Starts a request with a first piece of at most `budget` tokens; the tokens of the piece.
+pub fn start(state: &mut State, sheet: &mut Sheet<'_>, number: u64, budget: u32) -> Result<u32, Refused> {
+    let mut victims: Vec<u64> = Vec::new();
+    let mut has_share_victim = false;
+    let promise = loop {
+        let shortage = match shortage(state, sheet, number, &victims) {
+            Ok(promise) => break promise,
+            Err(shortage) => shortage,
+        };
+        if let Refused::Ended(_) = shortage {
+            return Err(shortage);
+        }
+        let is_width = matches!(shortage, Refused::Held(HoldReason::Width));
+        // Those of lower classes do not count for the width.
+        let lower = if is_width { None } else { lower_victim(state, sheet, number, &victims) };
+        let victim = lower.or_else(|| {
+            let victim = if has_share_victim { None } else { share_victim(state, sheet, number) };
+            has_share_victim |= victim.is_some();
+            victim
+        });
+        match victim {
+            Some(victim) => victims.push(victim),
+            None => return Err(shortage),
+        }
+    };
+    let request = &state.requests[&number];
+    let cached = sheet.memory.cached(request.id).min(request.known - 1);
+    let there = sheet.there(state, &victims);
+    let taken = sheet.taken_without(&victims);
+    let mut piece = (request.known - cached).min(budget);
+    let mut blocks = sheet.memory.to_start(request.id, cached + piece);
+    while !fits(plus(taken, blocks), there) {
+        if piece <= 1 {
+            return Err(Refused::Held(HoldReason::Memory));
+        }
+        piece /= 2;
+        blocks = sheet.memory.to_start(request.id, cached + piece);
+    }
+    for victim in victims {
+        let class = state.requests[&victim].class;
+        let is_lower = class < state.requests[&number].class;
+        let reason = if is_lower { PreemptReason::Class } else { PreemptReason::Share };
+        sheet.preempt(state, victim, reason);
+    }
+    sheet.start(state, number, promise);
+    sheet.place(state, number, piece, blocks);
+    Ok(piece)
+}
+
+/// What is missing if `victims` lose their places; if nothing is, the blocks to promise.
+fn shortage(state: &State, sheet: &mut Sheet<'_>, number: u64, victims: &[u64]) -> Result<Blocks, Refused> {
+    let request = &state.requests[&number];
+    let stay: Vec<u64> = sheet.runners.iter().copied().filter(|other| !victims.contains(other)).collect();
+    if stay.len() >= state.config.max_sequences as usize {
+        return Err(Refused::Held(HoldReason::Sequences));
+    }
+    if !is_narrow(state, number, &stay) {
+        return Err(Refused::Held(HoldReason::Width));
+    }
+    // Who is alone has all there is: it may run until nothing is left.
+    let is_alone = stay.is_empty();
+    let tokens = if is_alone { request.known + 1 } else { request.promised(state.config.growth) };
+    let promise = sheet.memory.to_start(request.id, tokens);
+    match fits(plus(sheet.promised(state, victims), promise), sheet.there(state, victims)) {
+        true => Ok(promise),
+        false if is_alone => Err(Refused::Ended(EndReason::TooLarge)),
+        false => Err(Refused::Held(HoldReason::Memory)),
+    }
+}
+
+/// Whether the interactive answers keep their floor if a request joins those that stay.
+fn is_narrow(state: &State, number: u64, stay: &[u64]) -> bool {
+    let request = &state.requests[&number];
+    let others = stay.iter().map(|other| &state.requests[other]);
+    let counted: Vec<_> = match request.class {
+        // Others do not run while it does, as far as that is needed.
+        Class::Interactive => others.filter(|other| other.class == Class::Interactive).collect(),
+        Class::Batch | Class::Background => others.filter(|other| other.class > Class::Background).collect(),
+    };
+    let has_interactive =
+        request.class == Class::Interactive || counted.iter().any(|other| other.class == Class::Interactive);
+    let is_first_batch = !counted.iter().any(|other| other.class == Class::Batch);
+    if !has_interactive || (request.class == Class::Batch && is_first_batch && state.is_batch_due()) {
+        return true;
+    }
+    let load = |depth: u32| Load::piece(1, depth);
+    state.allows_width(counted.iter().fold(load(request.known), |sum, other| sum.and(load(other.known))))
+}
+
+/// The newest request of the lowest class, if that is lower than the class of `number`.
+fn lower_victim(state: &State, sheet: &Sheet<'_>, number: u64, victims: &[u64]) -> Option<u64> {
+    let class = state.requests[&number].class;
+    let last = sheet.runners.iter().rev().copied().find(|other| !victims.contains(other))?;
+    let lowest = &state.requests[&last];
+    let is_due = lowest.class == Class::Batch && state.is_batch_due();
+    (lowest.class < class && !is_due && !sheet.has_started(lowest.id)).then_some(last)
+}
+
+/// The newest request of the tenant that is most ahead of its share, if that is far ahead of the tenant of
+/// `number`. A plan takes one place so.
+fn share_victim(state: &State, sheet: &Sheet<'_>, number: u64) -> Option<u64> {
+    let request = &state.requests[&number];
+    if request.is_front || sheet.step.preempted.iter().any(|one| one.reason == PreemptReason::Share) {
+        return None;
+    }
+    let shares = &state.tenants[request.class.index()];
+    let same = sheet.runners.iter().rev().copied().filter(|other| {
+        let other = &state.requests[other];
+        other.class == request.class && other.tenant != request.tenant && !sheet.has_started(other.id)
+    });
+    let deficits = same.map(|other| (shares.deficit(state.requests[&other].tenant), other));
+    // Of several with the same deficit, the first is the newest.
+    let (deficit, victim) = deficits.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    (shares.deficit(request.tenant) - deficit >= seconds(state.config.share_lag)).then_some(victim)
+}

@@ -1,0 +1,206 @@
+//! The scheduler: facts go in, plans come out.
+
+use crate::config::{Config, ConfigError};
+use crate::costs::{Costs, Load};
+use crate::estimate;
+use crate::facts::{
+    AdapterId, Arrival, Class, Fault, Outcome, Report, RequestId, TenantId, duration, seconds,
+};
+use crate::memory::Memory;
+use crate::plan::{is_out_of_reach, plan};
+use crate::request::Request;
+use crate::state::{Planned, State};
+use crate::step::{Admission, Refusal, RefusalReason, Step};
+use crate::view::{RequestView, Stats};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Decides which sequences run next.
+///
+/// Times are given as durations since any fixed moment. A time before that of an earlier call counts as the
+/// earlier one.
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    state: State,
+}
+
+impl Scheduler {
+    /// A scheduler without requests.
+    ///
+    /// # Errors
+    /// When an option is out of its range.
+    pub fn new(config: Config) -> Result<Scheduler, ConfigError> {
+        config.check()?;
+        Ok(Scheduler { state: State::new(config) })
+    }
+
+    /// A request arrives. It waits from now on, if it is accepted.
+    ///
+    /// # Errors
+    /// When it is refused, with the reason and when to try again.
+    pub fn arrive(&mut self, now: Duration, arrival: &Arrival) -> Result<Admission, Refusal> {
+        let now = self.state.at(now);
+        let state = &self.state;
+        let refuse = |reason, wait| Err(Refusal { reason, retry_after: duration(wait) });
+        if state.numbers.contains_key(&arrival.id) {
+            return refuse(RefusalReason::Duplicate, 0.0);
+        }
+        if arrival.prompt_tokens == 0 || arrival.max_tokens == 0 {
+            return refuse(RefusalReason::Empty, 0.0);
+        }
+        if state.drain.is_some() {
+            return refuse(RefusalReason::Draining, 0.0);
+        }
+        let request = Request::new(arrival, now);
+        let left = request.deadline.map(|deadline| deadline - now);
+        if left.is_some_and(|left| left <= 0.0 || is_out_of_reach(state, &request, left)) {
+            return refuse(RefusalReason::Unreachable, 0.0);
+        }
+        let wait = estimate::wait(state, &request, now);
+        if self.is_full(arrival.tenant) {
+            return refuse(RefusalReason::QueueFull, wait);
+        }
+        let most = state.config.max_wait[arrival.class.index()];
+        if most.is_some_and(|most| wait > seconds(most)) {
+            return refuse(RefusalReason::TooLongWait, wait);
+        }
+        self.state.add(request);
+        Ok(Admission { wait: duration(wait) })
+    }
+
+    /// Whether a tenant's request finds no room in the queue. Beyond the limit, there is room for tenants that
+    /// use less of the queue than their part, up to twice the limit.
+    fn is_full(&self, tenant: TenantId) -> bool {
+        let mut waiting = BTreeMap::from([(tenant, 0_usize)]);
+        for request in self.state.requests.values().filter(|request| !request.is_running) {
+            *waiting.entry(request.tenant).or_insert(0) += 1;
+        }
+        let (all, limit) = (waiting.values().sum::<usize>(), self.state.config.max_queue as usize);
+        all >= limit && (waiting[&tenant] >= limit / waiting.len() || all >= 2 * limit)
+    }
+
+    /// Cancels a request: the next plan ends it. Returns whether there was one of that name.
+    pub fn cancel(&mut self, id: RequestId) -> bool {
+        let number = self.state.numbers.get(&id);
+        let request = number.and_then(|number| self.state.requests.get_mut(number));
+        request.map(|request| request.is_cancelled = true).is_some()
+    }
+
+    /// An adapter is loaded: requests with it can run from now on.
+    pub fn adapter_ready(&mut self, adapter: AdapterId) {
+        self.state.adapters.insert(adapter);
+    }
+
+    /// An adapter is no longer there, or could not be loaded: the next plan ends the requests that have it.
+    pub fn adapter_gone(&mut self, adapter: AdapterId) {
+        self.state.adapters.remove(&adapter);
+        let requests = self.state.requests.values_mut();
+        let its = requests.filter(|request| request.adapter == Some(adapter));
+        its.for_each(|request| request.is_adapter_gone = true);
+    }
+
+    /// Accepts no more requests. The next plan ends those that wait and have no token yet; the others go on
+    /// until they end, or `until`. A drain does not end.
+    pub fn drain(&mut self, until: Duration) {
+        self.state.drain = Some(seconds(until));
+    }
+
+    /// The next step. What it says is to be done in the order of its fields, and what the entries did to be
+    /// reported before the next plan. A step that is not reported has not run.
+    pub fn plan(&mut self, now: Duration, memory: &dyn Memory) -> Step {
+        let now = self.state.at(now);
+        plan(&mut self.state, now, memory)
+    }
+
+    /// The last plan's entries have run until `now`, or have failed.
+    pub fn report(&mut self, now: Duration, report: &Report) {
+        let now = self.state.at(now);
+        let planned = std::mem::take(&mut self.state.planned);
+        if let Some(fault) = report.fault {
+            self.state.is_short = fault == Fault::OutOfMemory;
+            return;
+        }
+        let outcomes: BTreeMap<RequestId, Outcome> =
+            report.outcomes.iter().map(|outcome| (outcome.id, *outcome)).collect();
+        let ran: Vec<(Planned, Outcome)> =
+            planned.iter().filter_map(|one| Some((*one, *outcomes.get(&one.entry.id)?))).collect();
+        let load = |one: &Planned| Load::piece(one.entry.tokens(), one.entry.from);
+        // Costs are those of the whole step: one that ran in parts teaches nothing.
+        if ran.len() == planned.len() {
+            let all = planned.iter().fold(Load::default(), |sum, one| sum.and(load(one)));
+            self.state.costs.observe(all, seconds(report.took));
+        }
+        self.charge(&ran, seconds(report.took));
+        for (one, outcome) in ran {
+            self.advance(&one, &outcome, now);
+        }
+    }
+
+    /// Splits a step's seconds among its requests, as their entries would have taken by themselves.
+    fn charge(&mut self, ran: &[(Planned, Outcome)], took: f64) {
+        let alone = |one: &Planned| self.state.costs.step(Load::piece(one.entry.tokens(), one.entry.from));
+        let costs: Vec<f64> = ran.iter().map(|(one, _)| alone(one)).collect();
+        let all: f64 = costs.iter().sum();
+        let mut classes = BTreeMap::new();
+        let mut tenants = [const { BTreeMap::new() }; 3];
+        for ((one, _), cost) in ran.iter().zip(costs) {
+            let Some(request) = self.state.requests.get_mut(&one.number) else { continue };
+            let had = took * cost / all;
+            if one.is_prefill {
+                request.served += had;
+            }
+            if request.class != Class::Background {
+                *classes.entry(request.class).or_insert(0.0) += had;
+            }
+            *tenants[request.class.index()].entry(request.tenant).or_insert(0.0) += had;
+        }
+        if !classes.is_empty() {
+            self.state.classes.spend(&classes);
+        }
+        for (shares, spent) in self.state.tenants.iter_mut().zip(tenants) {
+            if !spent.is_empty() {
+                shares.spend(&spent);
+            }
+        }
+    }
+
+    /// An entry has run.
+    fn advance(&mut self, one: &Planned, outcome: &Outcome, now: f64) {
+        let window = seconds(self.state.config.floor_window);
+        let Some(request) = self.state.requests.get_mut(&one.number) else { return };
+        let tokens = if one.entry.samples { outcome.tokens } else { 0 };
+        request.produced = request.produced.saturating_add(tokens);
+        request.known = request.known.saturating_add(tokens);
+        let accepted = outcome.accepted.min(one.entry.drafts);
+        // The last token that was sampled is not in the cache.
+        request.computed = one.entry.to.saturating_add(accepted).min(request.known - 1);
+        request.drafts = outcome.drafts;
+        if tokens > 0 {
+            request.pace.add(now, tokens, window);
+        }
+        if outcome.ended {
+            self.state.remove(one.number);
+        }
+    }
+
+    /// Whether no request waits or runs.
+    pub fn is_empty(&self) -> bool {
+        self.state.requests.is_empty()
+    }
+
+    /// A request as it stands, if there is one of that name.
+    pub fn request(&self, id: RequestId) -> Option<RequestView> {
+        let request = self.state.requests.get(self.state.numbers.get(&id)?)?;
+        Some(RequestView::new(&self.state, request, self.state.now()))
+    }
+
+    /// How many requests there are, and who is due how much.
+    pub fn stats(&self) -> Stats {
+        Stats::new(&self.state)
+    }
+
+    /// What steps take, as far as they have been measured.
+    pub fn costs(&self) -> &Costs {
+        &self.state.costs
+    }
+}

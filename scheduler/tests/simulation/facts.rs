@@ -1,0 +1,149 @@
+//! Single facts and their consequences.
+
+use crate::world::{Event, How, Job, PLENTY, Truth, World, secs};
+use kernmill_scheduler::{
+    AdapterId, Class, Config, EndReason, HoldReason, RefusalReason, RequestId, Scheduler, Unlimited,
+};
+use std::time::Duration;
+
+fn world(config: Config) -> World {
+    World::new(config, PLENTY, Truth::QUIET, 0)
+}
+
+fn end(world: &World, id: u64) -> How {
+    world.records[&RequestId(id)].end.expect("it has ended").1
+}
+
+#[test]
+fn a_drain_finishes_what_has_begun() {
+    let mut jobs: Vec<Job> = (0..4).map(|id| Job::chat(id, 0.0, 100, 20)).collect();
+    jobs.push(Job::chat(4, 0.0, 100, 3000));
+    jobs.push(Job::chat(5, 0.0, 4000, 3000));
+    jobs.push(Job::chat(6, 8.5, 10, 1));
+    let config = Config { max_sequences: 5, ..Config::default() };
+    let mut world = world(config);
+    world.run(&jobs, &[(8.0, Event::Drain(60.0))]);
+    assert!((0..4).all(|id| world.is_complete(id)));
+    assert_eq!(end(&world, 4), How::Ended(EndReason::Draining));
+    let cut = world.records[&RequestId(4)].clone();
+    assert!(cut.produced > 100 && cut.end.unwrap().0 < 62.0, "it is cut at the end of the drain");
+    assert!(matches!(end(&world, 6), How::Refused(refusal) if refusal.reason == RefusalReason::Draining));
+}
+
+#[test]
+fn a_drain_ends_what_waits_at_once() {
+    let config = Config { max_sequences: 1, max_wait: [None; 3], ..Config::default() };
+    let mut world = world(config);
+    world.run(&[Job::chat(0, 0.0, 20, 50), Job::chat(1, 0.0, 400, 50)], &[(2.0, Event::Drain(500.0))]);
+    assert!(world.is_complete(0));
+    assert_eq!(end(&world, 1), How::Ended(EndReason::Draining));
+    assert!(world.records[&RequestId(1)].end.unwrap().0 < 3.0);
+}
+
+#[test]
+fn deadlines_that_cannot_be_met_cost_nothing() {
+    let mut jobs: Vec<Job> = (0..4).map(|id| Job::chat(id, 0.0, 30, 400)).collect();
+    // Much too little time for the prompt.
+    jobs.push(Job::chat(4, 1.0, 20_000, 10));
+    jobs[4].arrival.deadline = Some(secs(10.0));
+    // Enough time if the places were free.
+    jobs.push(Job::chat(5, 1.0, 1000, 10));
+    jobs[5].arrival.deadline = Some(secs(9.0));
+    // Enough for the prompt, not for the answer.
+    jobs[0].arrival.deadline = Some(secs(15.0));
+    let mut world = world(Config::default());
+    world.run(&jobs, &[]);
+    assert!(matches!(end(&world, 4), How::Refused(refusal) if refusal.reason == RefusalReason::Unreachable));
+    assert_eq!(end(&world, 5), How::Ended(EndReason::Unreachable));
+    let waited = world.records[&RequestId(5)].clone();
+    assert!(waited.end.unwrap().0 < 9.0 && waited.produced == 0, "it ends before its deadline");
+    assert_eq!(end(&world, 0), How::Ended(EndReason::Expired));
+    assert!(world.records[&RequestId(0)].produced > 20);
+    assert!((1..4).all(|id| world.is_complete(id)));
+}
+
+#[test]
+fn priorities_go_first_and_do_not_starve_others() {
+    let config = Config { max_sequences: 1, max_wait: [None; 3], ..Config::default() };
+    let mut jobs: Vec<Job> = (0..30).map(|id| Job::chat(id, 0.01 * id as f64, 100, 20)).collect();
+    jobs[20].arrival.priority = 3;
+    let mut world = world(config);
+    world.run(&jobs, &[]);
+    let before = (0..30).filter(|id| world.first_token(*id) < world.first_token(20)).count();
+    assert!(before <= 2, "{before} requests came before the one with priority");
+    assert!((0..30).all(|id| world.is_complete(id)));
+}
+
+#[test]
+fn a_full_queue_has_room_for_tenants_that_use_little_of_it() {
+    let config = Config { max_queue: 20, max_wait: [None; 3], ..Config::default() };
+    let mut scheduler = Scheduler::new(config).unwrap();
+    let mut arrive = |id: u64, tenant: u64| {
+        let job = Job::chat(id, 0.0, 10, 10).of(tenant, Class::Interactive);
+        scheduler.arrive(Duration::ZERO, &job.arrival).map_err(|refusal| refusal.reason)
+    };
+    assert!((0..20).all(|id| arrive(id, 1).is_ok()));
+    assert_eq!(arrive(20, 1), Err(RefusalReason::QueueFull));
+    assert!((21..31).all(|id| arrive(id, 2).is_ok()));
+    assert_eq!(arrive(31, 2), Err(RefusalReason::QueueFull));
+    assert_eq!(arrive(5, 3), Err(RefusalReason::Duplicate));
+}
+
+#[test]
+fn waits_that_are_too_long_are_refused_with_the_estimate() {
+    let mut scheduler = Scheduler::new(Config::default()).unwrap();
+    let mut arrive = |id, prompt| scheduler.arrive(Duration::ZERO, &Job::chat(id, 0.0, prompt, 10).arrival);
+    // 3.9 s for 512 tokens: 60 s are about 8,000 tokens.
+    assert!(arrive(0, 5000).unwrap().wait < secs(1.0));
+    assert!(arrive(1, 6000).unwrap().wait > secs(30.0));
+    let refusal = arrive(2, 6000).unwrap_err();
+    assert_eq!(refusal.reason, RefusalReason::TooLongWait);
+    assert!(refusal.retry_after > secs(60.0) && refusal.retry_after < secs(150.0), "{refusal:?}");
+    assert_eq!(refusal.to_string(), "the wait would be too long: try again later");
+    // A short one would pass them.
+    assert!(arrive(3, 20).unwrap().wait < secs(10.0));
+}
+
+#[test]
+fn a_request_waits_for_its_adapter_alone() {
+    let adapter = Some(AdapterId(4));
+    let mut jobs = vec![Job::chat(0, 0.0, 50, 20), Job::chat(1, 0.0, 50, 20), Job::chat(2, 0.0, 50, 20)];
+    jobs[0].arrival.adapter = adapter;
+    let mut scheduler = Scheduler::new(Config::default()).unwrap();
+    for job in &jobs {
+        scheduler.arrive(Duration::ZERO, &job.arrival).unwrap();
+    }
+    let step = scheduler.plan(Duration::ZERO, &Unlimited);
+    let ids: Vec<u64> = step.entries.iter().map(|entry| entry.id.0).collect();
+    assert_eq!(ids, [1, 2]);
+    assert_eq!(scheduler.request(RequestId(0)).unwrap().hold, Some(HoldReason::Adapter));
+    assert_eq!(step.held[0].reason.to_string(), "adapter loading");
+    // The same plan again: what was not reported has not run.
+    let again = scheduler.plan(Duration::ZERO, &Unlimited);
+    assert_eq!((again.entries, again.started), (step.entries, Vec::new()));
+    scheduler.adapter_ready(AdapterId(4));
+    let step = scheduler.plan(Duration::ZERO, &Unlimited);
+    assert_eq!(step.entries.iter().map(|entry| entry.id.0).collect::<Vec<_>>(), [1, 2, 0]);
+}
+
+#[test]
+fn a_prompt_that_no_memory_holds_ends_and_others_go_on() {
+    let jobs = [Job::chat(0, 0.0, 3000, 10), Job::chat(1, 0.1, 100, 10), Job::chat(2, 0.2, 600, 2000)];
+    let mut world = World::new(Config::default(), [60, 80], Truth::QUIET, 0);
+    world.run(&jobs, &[]);
+    assert_eq!(end(&world, 0), How::Ended(EndReason::TooLarge));
+    assert!(world.is_complete(1));
+    assert_eq!(end(&world, 2), How::Ended(EndReason::OutOfMemory));
+    // 60 blocks of 16 tokens.
+    assert_eq!(world.records[&RequestId(2)].known, 961);
+}
+
+#[test]
+fn a_lone_prompt_takes_the_largest_steps() {
+    let mut world = world(Config::default());
+    world.steps = Some(Vec::new());
+    world.run(&[Job::chat(0, 0.0, 5000, 1)], &[]);
+    let tokens: Vec<u32> = world.steps.unwrap().iter().map(|step| step.tokens()).filter(|n| *n > 0).collect();
+    assert_eq!(tokens.len(), 10);
+    assert!(tokens[..9].iter().all(|tokens| *tokens == 512), "{tokens:?}");
+}

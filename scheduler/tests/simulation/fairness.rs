@@ -1,0 +1,121 @@
+//! Shares of tenants and of classes.
+
+use crate::figures;
+use crate::world::{Job, PLENTY, Truth, World};
+use kernmill_scheduler::{Class, Config, TenantId};
+use std::collections::BTreeMap;
+
+fn config() -> Config {
+    Config { max_wait: [None; 3], max_queue: 10_000, ..Config::default() }
+}
+
+/// Jobs that are all there at once.
+fn backlog(rng: &mut fastrand::Rng, tenant: u64, class: Class, count: u64) -> Vec<Job> {
+    let job = |n: u64| Job::chat(tenant * 10_000 + n, 0.0, rng.u32(50..400), rng.u32(10..60));
+    (0..count).map(job).map(|job| job.of(tenant, class)).collect()
+}
+
+/// Parts of the machine's time, by class and tenant.
+fn parts(world: &World) -> BTreeMap<(Class, TenantId), f64> {
+    let all: f64 = world.spent.values().sum();
+    world.spent.iter().map(|(whose, seconds)| (*whose, seconds / all)).collect()
+}
+
+#[test]
+fn tenants_with_much_work_get_their_shares() {
+    let mut worst: f64 = 0.0;
+    for seed in 0..8 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let tenant_weights = BTreeMap::from([(TenantId(3), 2.0)]);
+        let mut world = World::new(Config { tenant_weights, ..config() }, PLENTY, Truth::NOISY, seed);
+        // The first has ten times as many requests as the others.
+        let mut jobs = backlog(&mut rng, 1, Class::Interactive, 3000);
+        jobs.extend(backlog(&mut rng, 2, Class::Interactive, 300));
+        jobs.extend(backlog(&mut rng, 3, Class::Interactive, 600));
+        world.stop_at = Some(300.0);
+        world.run(&jobs, &[]);
+        let parts = parts(&world);
+        for (tenant, due) in [(1, 0.25), (2, 0.25), (3, 0.5)] {
+            worst = worst.max((parts[&(Class::Interactive, TenantId(tenant))] - due).abs());
+        }
+    }
+    println!("worst error of a tenant's share: {:.1} % of the machine", 100.0 * worst);
+    assert!(worst < 0.05, "{worst}");
+}
+
+#[test]
+fn a_greedy_tenant_does_not_keep_modest_ones_waiting() {
+    let mut rng = fastrand::Rng::with_seed(5);
+    let mut world = World::new(config(), PLENTY, Truth::NOISY, 5);
+    // Long answers, so that all places are taken for long.
+    let greedy = (0..200).map(|id| Job::chat(id, 0.0, rng.u32(100..800), 2000));
+    let mut jobs: Vec<Job> = greedy.collect();
+    for tenant in 1..=3 {
+        for n in 0..15 {
+            let at = 20.0 + f64::from(n) * 20.0 + rng.f64() * 5.0;
+            let id = tenant * 1000 + u64::from(n as u32);
+            jobs.push(Job::chat(id, at, rng.u32(30..200), 30).of(tenant, Class::Interactive));
+        }
+    }
+    world.stop_at = Some(400.0);
+    world.run(&jobs, &[]);
+    figures::print("a greedy tenant and three modest ones", &world);
+    let modest = world.records.values().filter(|record| record.job.arrival.tenant.0 > 0);
+    let mut waits: Vec<f64> =
+        modest.map(|record| record.first_token.expect("it was served") - record.job.at).collect();
+    waits.sort_by(f64::total_cmp);
+    let (median, longest) = (waits[waits.len() / 2], waits[waits.len() - 1]);
+    println!("modest tenants wait {median:.1} s in the median, {longest:.1} s at most");
+    assert!(longest < 25.0 && median < 10.0, "{waits:?}");
+}
+
+#[test]
+fn interactive_and_batch_share_four_to_one() {
+    let mut worst: f64 = 0.0;
+    for seed in 0..6 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut world = World::new(config(), PLENTY, Truth::NOISY, seed);
+        let mut jobs = backlog(&mut rng, 1, Class::Interactive, 1500);
+        jobs.extend(backlog(&mut rng, 2, Class::Batch, 1500));
+        jobs.extend(backlog(&mut rng, 3, Class::Background, 100));
+        world.stop_at = Some(300.0);
+        world.run(&jobs, &[]);
+        let parts = parts(&world);
+        assert_eq!(parts.get(&(Class::Background, TenantId(3))), None, "{parts:?}");
+        worst = worst.max((parts[&(Class::Batch, TenantId(2))] - 0.2).abs());
+    }
+    println!("worst error of the classes' shares: {:.1} % of the machine", 100.0 * worst);
+    assert!(worst < 0.06, "{worst}");
+}
+
+#[test]
+fn batch_work_gives_way_to_a_chat() {
+    let mut rng = fastrand::Rng::with_seed(9);
+    let mut jobs = backlog(&mut rng, 1, Class::Batch, 300);
+    for n in 0..20 {
+        jobs.push(Job::chat(n, 30.0 + 10.0 * n as f64, 60, 20));
+    }
+    let mut world = World::new(config(), PLENTY, Truth::NOISY, 9);
+    world.stop_at = Some(400.0);
+    world.run(&jobs, &[]);
+    figures::print("chats beside batch work", &world);
+    let slowest = (0..20).map(|id| world.first_token(id)).fold(0.0, f64::max);
+    println!("a chat's first token came after {slowest:.1} s at most");
+    assert!(slowest < 6.0, "{slowest}");
+    assert!(figures::lowest_rate(&world) > 0.85, "{}", figures::lowest_rate(&world));
+}
+
+#[test]
+fn background_work_is_done_while_nobody_has_other_work() {
+    let mut rng = fastrand::Rng::with_seed(10);
+    let mut jobs = backlog(&mut rng, 1, Class::Background, 10);
+    for n in 0..5 {
+        jobs.push(Job::chat(n, 5.0 + 60.0 * n as f64, 60, 20));
+    }
+    let mut world = World::new(config(), PLENTY, Truth::QUIET, 10);
+    world.run(&jobs, &[]);
+    assert!(jobs.iter().all(|job| world.is_complete(job.arrival.id.0)));
+    // Less than the longest step: what runs is not interrupted, and nothing else is in the way.
+    let slowest = (0..5).map(|id| world.first_token(id)).fold(0.0, f64::max);
+    assert!(slowest < 3.0, "{slowest}");
+}
