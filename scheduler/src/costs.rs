@@ -7,9 +7,10 @@
 //!
 //! The fit is a running one in the logarithm, not least squares. Costs are off by factors, not by seconds:
 //! another machine, another load, a late page. A factor is limited before it is believed, so that one late
-//! step cannot move the model far, while a lasting change widens the limit and is learned in a few steps. Least
-//! squares with forgetting has no such limit, and forgets sizes that are not run for a while; here these keep
-//! their values and follow the others as long as there is little evidence of their own.
+//! step cannot move the model far, while a lasting change widens the limit and is learned in a few steps. It
+//! goes partly to the speed of the machine, which all sizes share, and partly to the sizes that were run. So
+//! sizes that are not run for a while keep their relation to the others, and follow the speed. Least squares
+//! with forgetting has no limit, and loses what it knew of sizes that are not run.
 
 /// Tokens of a step, and the keys that they attend to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -37,15 +38,16 @@ impl Load {
 /// A value of the model.
 #[derive(Clone, Copy, Debug)]
 struct Value {
+    /// Seconds on a machine of speed 1.
     seconds: f64,
-    /// About how many recent measurements speak of it.
+    /// About how many measurements speak of it.
     evidence: f64,
 }
 
 /// Least part of an error that is corrected at once.
 const GAIN: f64 = 0.1;
-/// How much evidence is left of an older measurement at every new one.
-const FORGET: f64 = 0.998;
+/// The part of an error that goes to the speed of the machine.
+const SPEED_GAIN: f64 = 0.05;
 /// Largest logarithm of an error that is believed at once, after the first step.
 const LARGEST: f64 = 1.4;
 
@@ -56,6 +58,8 @@ pub struct Costs {
     /// What a step of each size takes without attention.
     values: Vec<Value>,
     key: Value,
+    /// What the machine takes for what takes a machine of speed 1 a second.
+    slowness: f64,
     /// The usual size of an error's logarithm.
     deviation: f64,
     steps: u64,
@@ -68,7 +72,7 @@ impl Costs {
         let sizes: Vec<u32> = powers.chain([largest]).collect();
         let value = |seconds: f64| Value { seconds, evidence: 0.0 };
         let values = sizes.iter().map(|size| value(interpolate(start, *size))).collect();
-        Costs { sizes, values, key: value(key), deviation: 0.1, steps: 0 }
+        Costs { sizes, values, key: value(key), slowness: 1.0, deviation: 0.1, steps: 0 }
     }
 
     /// Seconds that a step is predicted to take.
@@ -80,7 +84,9 @@ impl Costs {
     pub fn prefill(&self, tokens: u32, depth: u32) -> f64 {
         let largest = self.largest();
         let whole = f64::from(tokens / largest) * self.without_keys(largest);
-        whole + self.without_keys(tokens % largest) + self.key.seconds * Load::piece(tokens, depth).keys
+        whole
+            + self.without_keys(tokens % largest)
+            + self.step(Load { tokens: 0, ..Load::piece(tokens, depth) })
     }
 
     /// The most tokens that can be added to a step so that it takes at most `limit` seconds, if they follow
@@ -102,6 +108,11 @@ impl Costs {
         self.steps
     }
 
+    /// The usual part by which a step takes longer or shorter than predicted.
+    pub fn deviation(&self) -> f64 {
+        self.deviation
+    }
+
     /// Learns from a step that took `seconds`.
     pub(crate) fn observe(&mut self, load: Load, seconds: f64) {
         if load.tokens == 0 || !seconds.is_finite() || seconds <= 0.0 {
@@ -116,20 +127,18 @@ impl Costs {
         if self.steps > 0 {
             self.deviation += GAIN * (error.abs().min(LARGEST) - self.deviation);
         }
-        self.steps += 1;
         let error = error.clamp(-limit, limit);
+        let to_speed = if self.steps == 0 { 1.0 } else { SPEED_GAIN };
+        self.steps += 1;
+        self.slowness = (self.slowness * (to_speed * error).exp()).clamp(1e-9, 1e9);
         let shares = parts.map(|(index, seconds)| (index, seconds / predicted));
         let square: f64 = shares.iter().map(|(_, share)| share * share).sum();
-        // What every value follows, the less the more evidence it has of its own.
-        let all = self.values.iter_mut().chain([&mut self.key]);
-        for (index, value) in all.enumerate() {
-            let share: f64 = shares.iter().filter(|(of, _)| *of == index).map(|(_, share)| share).sum();
-            let gain = (1.0 / (1.0 + value.evidence)).max(GAIN);
-            let follows = error / (1.0 + value.evidence);
-            let own = gain * error * (share / square).min(1.0);
-            let change = if own.abs() > follows.abs() { own } else { follows };
+        for (index, share) in shares {
+            let value = self.values.get_mut(index).unwrap_or(&mut self.key);
+            let gain = (1.0 / (1.0 + value.evidence)).max(GAIN) - to_speed;
+            let change = gain.max(0.0) * error * (share / square).min(1.0);
             value.seconds = (value.seconds * change.exp()).clamp(1e-12, 1e6);
-            value.evidence = value.evidence * FORGET + share;
+            value.evidence += share;
         }
         self.keep_rising(parts[1].0);
     }
@@ -154,7 +163,7 @@ impl Costs {
 
     /// What the values contribute to a step: indices, the last of which is the cost per key, and seconds.
     fn parts(&self, load: Load) -> [(usize, f64); 3] {
-        let key = (self.values.len(), self.key.seconds * load.keys);
+        let key = (self.values.len(), self.slowness * self.key.seconds * load.keys);
         if load.tokens == 0 {
             return [(0, 0.0), (0, 0.0), (key.0, 0.0)];
         }
@@ -162,7 +171,7 @@ impl Costs {
         let below = above.saturating_sub(1);
         let (from, to) = (f64::from(self.sizes[below]), f64::from(self.sizes[above]));
         let part = if above == below { 1.0 } else { (f64::from(load.tokens) - from) / (to - from) };
-        let seconds = |index: usize, part: f64| (index, self.values[index].seconds * part);
+        let seconds = |index: usize, part: f64| (index, self.slowness * self.values[index].seconds * part);
         [seconds(below, 1.0 - part), seconds(above, part), key]
     }
 }
@@ -225,7 +234,7 @@ mod tests {
         let loads = [(1, 100.0), (4, 900.0), (80, 2e4), (400, 2e5)];
         let mut rng = fastrand::Rng::with_seed(7);
         for factor in [1.0, 3.0, 0.5] {
-            for step in 0..400 {
+            for step in 0..600 {
                 let (tokens, keys) = loads[step % 4];
                 let load = Load { tokens, keys };
                 costs.observe(load, truth(load, factor) * (0.9 + 0.2 * rng.f64()));

@@ -6,7 +6,7 @@
 //! are in use, it waits at least until as many answers have ended as there are requests before it.
 
 use crate::costs::Load;
-use crate::facts::Class;
+use crate::facts::{Class, TenantId};
 use crate::request::Request;
 use crate::state::State;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub fn wait(state: &State, request: &Request, now: f64) -> f64 {
 
 /// A request with prefill left.
 struct Job {
-    tenant: crate::facts::TenantId,
+    tenant: TenantId,
     class: Class,
     rest: f64,
     service: f64,
@@ -37,7 +37,11 @@ struct Job {
 }
 
 /// All prefills that are left.
-struct Work(Vec<Job>);
+struct Work {
+    jobs: Vec<Job>,
+    /// Seconds of the largest step.
+    step: f64,
+}
 
 impl Work {
     fn of(state: &State, request: &Request, now: f64) -> Work {
@@ -53,31 +57,34 @@ impl Work {
             waited: other.waited(now),
             is_running: other.is_running,
         });
-        Work(jobs.collect())
+        Work { jobs: jobs.collect(), step: state.costs.prefill(state.config.max_batch_tokens, 0) }
     }
 
     /// Whether a job goes before the request after `wait` seconds, by response ratio.
-    fn is_ahead(job: &Job, service: f64, wait: f64) -> bool {
+    fn is_ahead(&self, job: &Job, service: f64, wait: f64) -> bool {
+        // One step is under way in any case.
+        let wait = wait.max(self.step);
         wait.is_infinite() || (job.waited + wait) / job.service >= wait / service
     }
 
     /// Seconds of work before the request, if it waits for `wait` seconds.
     fn seconds(&self, state: &State, request: &Request, wait: f64) -> f64 {
         let service = request.service(&state.costs);
-        let same_class = self.0.iter().filter(|job| job.class == request.class);
+        let same_class = self.jobs.iter().filter(|job| job.class == request.class);
         let mut tenants = BTreeMap::new();
         let mut own = 0.0;
         for job in same_class {
             if job.tenant != request.tenant {
                 *tenants.entry(job.tenant).or_insert(0.0) += job.rest;
-            } else if Work::is_ahead(job, service, wait) {
+            } else if self.is_ahead(job, service, wait) {
                 own += job.rest;
             }
         }
         let weight = state.config.weight(request.tenant);
         let due = |tenant, rest: f64| rest.min((own + service) * state.config.weight(tenant) / weight);
         let class: f64 = own + tenants.into_iter().map(|(tenant, rest)| due(tenant, rest)).sum::<f64>();
-        let others = |of: Class| self.0.iter().filter(|job| job.class == of).map(|job| job.rest).sum::<f64>();
+        let others =
+            |of: Class| self.jobs.iter().filter(|job| job.class == of).map(|job| job.rest).sum::<f64>();
         let interactive = state.config.interactive_share;
         let before = match request.class {
             Class::Interactive => 0.0,
@@ -90,9 +97,9 @@ impl Work {
     /// Requests that get a place before this one.
     fn requests_ahead(&self, request: &Request, state: &State, wait: f64) -> usize {
         let service = request.service(&state.costs);
-        let waiting = self.0.iter().filter(|job| !job.is_running && job.class >= request.class);
+        let waiting = self.jobs.iter().filter(|job| !job.is_running && job.class >= request.class);
         let own = waiting.clone().filter(|job| job.tenant == request.tenant);
-        let own = own.filter(|job| Work::is_ahead(job, service, wait)).count();
+        let own = own.filter(|job| self.is_ahead(job, service, wait)).count();
         let mut others = BTreeMap::new();
         for job in waiting.filter(|job| job.tenant != request.tenant || job.class != request.class) {
             *others.entry((job.class, job.tenant)).or_insert(0) += 1;

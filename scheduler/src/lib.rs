@@ -61,7 +61,7 @@ mod view;
 pub use config::{Config, ConfigError};
 pub use costs::{Costs, Load};
 pub use facts::{AdapterId, Arrival, Class, Fault, Outcome, Report, RequestId, TenantId};
-pub use memory::{Blocks, Demand, Memory, Unlimited};
+pub use memory::{Blocks, Demand, Memory, StartDemand, Unlimited};
 pub use scheduler::Scheduler;
 pub use step::{
     Admission, EndReason, Ended, Entry, Held, HoldReason, PreemptReason, Preempted, Refusal, RefusalReason,

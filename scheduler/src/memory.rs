@@ -21,6 +21,17 @@ impl Demand {
     }
 }
 
+/// KV blocks that a request takes which does not run, by layer kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StartDemand {
+    /// Free and evictable blocks that it takes at most, those of its cached prefix included that nobody uses:
+    /// they can no longer be evicted.
+    pub takes: Blocks,
+    /// Blocks of its cached prefix that running requests use. If these are dropped in the same plan, the
+    /// blocks count as taken.
+    pub shares: Blocks,
+}
+
 /// Facts about the KV cache at the time of a plan.
 ///
 /// A block is *used* by the sequences that run, *evictable* if only a prefix cache keeps it, or *free*. The
@@ -40,10 +51,9 @@ pub trait Memory {
     /// How many of the first tokens of a request that does not run are cached. They need no prefill.
     fn cached(&self, id: RequestId) -> u32;
 
-    /// Free and evictable blocks that a request that does not run takes at most until it holds its first
-    /// `tokens` tokens, appended in steps of at most the engine's largest. Evictable blocks that it would
-    /// reuse count too, because they can no longer be evicted then.
-    fn to_start(&self, id: RequestId, tokens: u32) -> Blocks;
+    /// What a request that does not run takes until it holds its first `tokens` tokens, appended in steps of at
+    /// most the engine's largest.
+    fn to_start(&self, id: RequestId, tokens: u32) -> StartDemand;
 
     /// What appending `tokens` tokens to a running request takes and gives back in one step.
     fn to_append(&self, id: RequestId, tokens: u32) -> Demand;
@@ -74,8 +84,8 @@ impl Memory for Unlimited {
         0
     }
 
-    fn to_start(&self, _: RequestId, _: u32) -> Blocks {
-        [0; 2]
+    fn to_start(&self, _: RequestId, _: u32) -> StartDemand {
+        StartDemand::default()
     }
 
     fn to_append(&self, _: RequestId, _: u32) -> Demand {

@@ -35,6 +35,7 @@ const TOP: [&str; 15] = [
     "os/",
     "plan/",
     "runtime/",
+    "scheduler/",
     "tests/",
     "tools/",
 ];

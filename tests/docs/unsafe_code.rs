@@ -7,8 +7,18 @@ use std::path::Path;
 const HEADING: &str = "### Where `unsafe` is";
 
 /// Directories with sources of the workspace.
-const SOURCES: [&str; 9] =
-    ["cli", "checkpoint", "compiler", "kernels-gen", "kernmill", "kv-store", "os", "plan", "runtime"];
+const SOURCES: [&str; 9] = [
+    "cli",
+    "checkpoint",
+    "compiler",
+    "kernels-gen",
+    "kernmill",
+    "kv-store",
+    "os",
+    "plan",
+    "runtime",
+    "scheduler",
+];
 
 /// Paths in the first column of the table: files, or directories that end with `/`.
 fn listed() -> Vec<String> {

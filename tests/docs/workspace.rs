@@ -80,6 +80,7 @@ fn crates_depend_in_one_direction() {
     let (os, plan, readers) = ("kernmill-os", "kernmill-plan", "kernmill-checkpoint");
     let (kernels, compiler, runtime) = ("kernmill-kernels-gen", "kernmill-compiler", "kernmill-runtime");
     assert_eq!(own(os), [""; 0]);
+    assert_eq!(own("kernmill-scheduler"), [""; 0]);
     assert_eq!(own(plan), [os]);
     assert_eq!(own("kernmill-kv-store"), [os]);
     assert_eq!(own(readers), [os, plan]);

@@ -21,6 +21,7 @@ pub fn rust() -> Vec<(PathBuf, Vec<String>)> {
         "runtime/benches",
         "runtime/pool-model",
         "kernmill/examples",
+        "scheduler/tests",
         "fuzz/fuzz_targets",
     ];
     let all = dirs.chain(others.map(|dir| root().join(dir))).flat_map(|dir| files(&dir, &["rs"]));

@@ -308,6 +308,32 @@ def pattern() -> None:
     p.save("user/pattern.svg")
 
 
+def scheduler() -> None:
+    p = Picture(900, 260, "The states of a request")
+    for x, fill, name, what in ((190, YELLOW, "waiting", "no sequence"), (420, BLUE, "prefilling", "prompt in pieces"), (650, GREEN, "decoding", "a token a step")):
+        p.box(x, 70, 140, 56, fill, name, what)
+    p.box(20, 70, 100, 56, WHITE, "arrive", size=12)
+    p.arrow((120, 98), (189, 98))
+    p.arrow((330, 98), (419, 98))
+    p.text(375, 90, "start", 12, "middle")
+    p.arrow((560, 98), (649, 98))
+    p.text(605, 90, "last piece", 12, "middle")
+    p.arrow((720, 70), (720, 36), (260, 36), (260, 69))
+    p.line((490, 70), (490, 36))
+    p.text(490, 26, "preempted: its blocks stay as cache, its tokens are known", 12, "middle")
+    p.box(20, 196, 100, 40, RED, "refused", size=12)
+    p.arrow((70, 126), (70, 195))
+    p.box(420, 196, 370, 40, GREY, "ended, for a reason", size=12)
+    p.line((260, 126), (260, 216))
+    p.arrow((260, 216), (419, 216))
+    p.text(345, 208, "cancelled, deadline", 12, "middle")
+    p.arrow((490, 126), (490, 195))
+    p.arrow((720, 126), (720, 195))
+    p.text(505, 165, "cancelled, deadline, no memory", 12)
+    p.text(732, 165, "also: all tokens", 12)
+    p.save("dev/scheduler.svg")
+
+
 if __name__ == "__main__":
-    for draw in (pipeline, kernel, tiles, decode_step, kv_blocks, trust, carry, pattern):
+    for draw in (pipeline, kernel, tiles, decode_step, kv_blocks, trust, carry, pattern, scheduler):
         draw()

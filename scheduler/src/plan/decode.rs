@@ -35,8 +35,6 @@ fn choose(state: &mut State, sheet: &mut Sheet<'_>) -> Vec<u64> {
             Class::Batch => Some(HoldReason::Width),
             Class::Background => is_busy.then_some(HoldReason::NotIdle),
         };
-        let hold =
-            hold.or((chosen.len() >= state.config.max_batch_tokens as usize).then_some(HoldReason::StepFull));
         if let Some(reason) = hold {
             held.push((*number, reason));
             continue;

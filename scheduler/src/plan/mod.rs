@@ -52,7 +52,9 @@ fn finish(state: &mut State, sheet: Sheet<'_>) -> Step {
     step.predicted = duration(state.costs.step(load));
     if step.entries.is_empty() && !state.requests.is_empty() {
         // Who lost a place in this plan may start in the next one.
-        step.wake = if has_dropped { Some(now) } else { ends::next(state) }.map(duration);
+        // Times are rounded: a little later, the end is there for sure.
+        let next = ends::next(state).map(|end| end + 1e-6);
+        step.wake = if has_dropped { Some(now) } else { next }.map(duration);
     }
     step
 }

@@ -66,7 +66,7 @@ pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
         let result = if budget == 0 {
             Err(Refused::Held(reason))
         } else if sheet.has_lost(number) {
-            Err(Refused::Held(HoldReason::Memory))
+            Err(Refused::Held(HoldReason::Preempted))
         } else if is_running {
             go_on(state, sheet, number, budget).ok_or(Refused::Held(HoldReason::Memory))
         } else if blocked.is_some_and(|blocked| class <= blocked) {
@@ -105,7 +105,7 @@ fn claims(state: &mut State, sheet: &mut Sheet<'_>) -> BinaryHeap<Claim> {
         } else if request.class == Class::Background && is_busy {
             Some(HoldReason::NotIdle)
         } else {
-            sheet.has_lost(*number).then_some(HoldReason::Memory)
+            sheet.has_lost(*number).then_some(HoldReason::Preempted)
         };
         if let Some(reason) = hold {
             let is_first = !std::mem::replace(&mut told[request.class.index()], true);
@@ -138,7 +138,9 @@ fn budget(state: &State, sheet: &Sheet<'_>, wanted: u32, depth: u32) -> u32 {
     }
     let in_time = state.costs.room(sheet.load, depth, seconds(state.config.max_stall));
     let tokens = in_time.max(LEAST).min(room).min(wanted);
-    let end = sheet.now + state.costs.step(sheet.load.and(Load::piece(tokens, depth)));
+    // The step may take longer than it should, and usually does by so much.
+    let took = state.costs.step(sheet.load.and(Load::piece(tokens, depth)));
+    let end = sheet.now + took * (1.0 + state.costs.deviation());
     let window = seconds(state.config.floor_window);
     // Where the machine cannot give everyone the floor, prompts still get their part of the time.
     let most = (1.0 - state.config.prefill_share) / state.costs.step(sheet.load);

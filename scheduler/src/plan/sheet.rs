@@ -26,8 +26,10 @@ pub struct Sheet<'m> {
     pub placed: Vec<Placed>,
     /// All entries together.
     pub load: Load,
-    /// Blocks that are free or evictable once sequences have been dropped.
-    there: Blocks,
+    /// Blocks that are free or evictable before anything is dropped.
+    before: Blocks,
+    /// Blocks that become so because sequences are dropped.
+    dropped: Blocks,
     /// Blocks that the entries take.
     taken: Blocks,
     /// Requests that lost their places in this plan: they do not start again in it.
@@ -53,7 +55,8 @@ impl<'m> Sheet<'m> {
             runners,
             placed: Vec::new(),
             load: Load::default(),
-            there: plus(memory.free(), memory.evictable()),
+            before: plus(memory.free(), memory.evictable()),
+            dropped: [0; 2],
             taken: [0; 2],
             lost: BTreeSet::new(),
             promises: None,
@@ -62,7 +65,7 @@ impl<'m> Sheet<'m> {
 
     /// Whether blocks are there besides those that the entries take.
     pub fn fits(&self, blocks: Blocks) -> bool {
-        fits(plus(self.taken, blocks), self.there)
+        fits(plus(self.taken, blocks), plus(self.before, self.dropped))
     }
 
     /// Whether a request lost its place in this plan.
@@ -103,6 +106,7 @@ impl<'m> Sheet<'m> {
         self.leave(number, request);
         // Who has had more than a fair share does not go before those who have had less.
         request.lose_place(reason != PreemptReason::Share);
+        request.hold = Some(HoldReason::Preempted);
         self.lost.insert(number);
         self.step.preempted.push(Preempted { id: request.id, reason });
     }
@@ -115,7 +119,7 @@ impl<'m> Sheet<'m> {
             self.taken = minus(self.taken, placed.blocks);
             self.load = self.placed.iter().fold(Load::default(), |load, placed| load.and(load_of(placed)));
         }
-        self.there = plus(self.there, self.memory.held(request.id));
+        self.dropped = plus(self.dropped, self.memory.held(request.id));
         if let Some(promises) = &mut self.promises {
             promises.remove(&number);
         }
@@ -182,8 +186,22 @@ impl<'m> Sheet<'m> {
 
     /// Free and evictable blocks, if some of those that run lost their places too.
     pub fn there(&self, state: &State, without: &[u64]) -> Blocks {
+        plus(self.before, self.dropped_with(state, without))
+    }
+
+    /// Blocks that a request that waits takes until it has `tokens` tokens, if some of those that run lost
+    /// their places too.
+    pub fn to_start(&self, state: &State, number: u64, tokens: u32, without: &[u64]) -> Blocks {
+        let demand = self.memory.to_start(state.requests[&number].id, tokens);
+        // What it shares with those that are dropped would otherwise count as free for others.
+        let dropped = self.dropped_with(state, without);
+        let shared = [0, 1].map(|kind: usize| demand.shares[kind].min(dropped[kind]));
+        plus(demand.takes, shared)
+    }
+
+    fn dropped_with(&self, state: &State, without: &[u64]) -> Blocks {
         let ids = without.iter().filter_map(|number| state.requests.get(number)).map(|request| request.id);
-        ids.fold(self.there, |there, id| plus(there, self.memory.held(id)))
+        ids.fold(self.dropped, |dropped, id| plus(dropped, self.memory.held(id)))
     }
 
     fn promises(&mut self, state: &State) -> &mut BTreeMap<u64, Blocks> {

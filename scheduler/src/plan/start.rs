@@ -45,13 +45,13 @@ pub fn start(state: &mut State, sheet: &mut Sheet<'_>, number: u64, budget: u32)
     let there = sheet.there(state, &victims);
     let taken = sheet.taken_without(&victims);
     let mut piece = (request.known - cached).min(budget);
-    let mut blocks = sheet.memory.to_start(request.id, cached + piece);
+    let mut blocks = sheet.to_start(state, number, cached + piece, &victims);
     while !fits(plus(taken, blocks), there) {
         if piece <= 1 {
             return Err(Refused::Held(HoldReason::Memory));
         }
         piece /= 2;
-        blocks = sheet.memory.to_start(request.id, cached + piece);
+        blocks = sheet.to_start(state, number, cached + piece, &victims);
     }
     for victim in victims {
         let class = state.requests[&victim].class;
@@ -71,13 +71,15 @@ fn shortage(state: &State, sheet: &mut Sheet<'_>, number: u64, victims: &[u64]) 
     if stay.len() >= state.config.max_sequences as usize {
         return Err(Refused::Held(HoldReason::Sequences));
     }
-    if !is_narrow(state, number, &stay) {
+    // Who takes the place of one like it makes nothing slower.
+    let is_swap = victims.iter().any(|victim| state.requests[victim].class == request.class);
+    if !is_swap && !is_narrow(state, number, &stay) {
         return Err(Refused::Held(HoldReason::Width));
     }
     // Who is alone has all there is: it may run until nothing is left.
     let is_alone = stay.is_empty();
     let tokens = if is_alone { request.known + 1 } else { request.promised(state.config.growth) };
-    let promise = sheet.memory.to_start(request.id, tokens);
+    let promise = sheet.to_start(state, number, tokens, victims);
     match fits(plus(sheet.promised(state, victims), promise), sheet.there(state, victims)) {
         true => Ok(promise),
         false if is_alone => Err(Refused::Ended(EndReason::TooLarge)),

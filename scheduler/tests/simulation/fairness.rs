@@ -29,9 +29,9 @@ fn tenants_with_much_work_get_their_shares() {
         let tenant_weights = BTreeMap::from([(TenantId(3), 2.0)]);
         let mut world = World::new(Config { tenant_weights, ..config() }, PLENTY, Truth::NOISY, seed);
         // The first has ten times as many requests as the others.
-        let mut jobs = backlog(&mut rng, 1, Class::Interactive, 3000);
-        jobs.extend(backlog(&mut rng, 2, Class::Interactive, 300));
-        jobs.extend(backlog(&mut rng, 3, Class::Interactive, 600));
+        let mut jobs = backlog(&mut rng, 1, Class::Interactive, 1000);
+        jobs.extend(backlog(&mut rng, 2, Class::Interactive, 200));
+        jobs.extend(backlog(&mut rng, 3, Class::Interactive, 300));
         world.stop_at = Some(300.0);
         world.run(&jobs, &[]);
         let parts = parts(&world);
@@ -75,8 +75,8 @@ fn interactive_and_batch_share_four_to_one() {
     for seed in 0..6 {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut world = World::new(config(), PLENTY, Truth::NOISY, seed);
-        let mut jobs = backlog(&mut rng, 1, Class::Interactive, 1500);
-        jobs.extend(backlog(&mut rng, 2, Class::Batch, 1500));
+        let mut jobs = backlog(&mut rng, 1, Class::Interactive, 500);
+        jobs.extend(backlog(&mut rng, 2, Class::Batch, 300));
         jobs.extend(backlog(&mut rng, 3, Class::Background, 100));
         world.stop_at = Some(300.0);
         world.run(&jobs, &[]);
@@ -91,7 +91,7 @@ fn interactive_and_batch_share_four_to_one() {
 #[test]
 fn batch_work_gives_way_to_a_chat() {
     let mut rng = fastrand::Rng::with_seed(9);
-    let mut jobs = backlog(&mut rng, 1, Class::Batch, 300);
+    let mut jobs = backlog(&mut rng, 1, Class::Batch, 200);
     for n in 0..20 {
         jobs.push(Job::chat(n, 30.0 + 10.0 * n as f64, 60, 20));
     }

@@ -5,29 +5,54 @@ use kernmill_scheduler::Class;
 use std::collections::BTreeMap;
 
 /// The lowest rate of an interactive answer over the floor's window, as a part of the floor that it should
-/// have. Windows with a preemption in them are left out.
+/// have. What comes after a preemption counts as another answer.
 pub fn lowest_rate(world: &World) -> f64 {
-    let window = world.config.floor_window.as_secs_f64();
     let interactive = world.records.values().filter(|one| one.job.arrival.class == Class::Interactive);
-    interactive.map(|record| lowest_of(world, record, window)).fold(f64::INFINITY, f64::min)
-}
-
-fn lowest_of(world: &World, record: &Record, window: f64) -> f64 {
     let mut lowest = f64::INFINITY;
-    let depth = f64::from(record.job.arrival.prompt_tokens);
-    let alone = 1.0 / world.truth.step(1, depth);
-    let floor = world.config.floor_rate.max(world.config.floor_fraction * alone);
-    // The worst windows end just before a token comes.
-    for (end, _) in record.tokens.iter().skip(1) {
-        let start = end - window;
-        if start < record.tokens[0].0 || record.preempted.iter().any(|at| (start..=*end).contains(at)) {
-            continue;
+    for record in interactive {
+        let mut rest = &record.tokens[..];
+        for preempted in &record.preempted {
+            let (before, after) = rest.split_at(rest.partition_point(|token| token.0 <= *preempted));
+            lowest = lowest.min(lowest_of(world, record, before));
+            rest = after;
         }
-        let within = record.tokens.iter().filter(|(at, _)| *at > start && at < end);
-        let tokens: u32 = within.map(|(_, count)| count).sum();
-        lowest = lowest.min(f64::from(tokens) / window / floor);
+        lowest = lowest.min(lowest_of(world, record, rest));
     }
     lowest
+}
+
+fn lowest_of(world: &World, record: &Record, tokens: &[(f64, u32)]) -> f64 {
+    let window = world.config.floor_window.as_secs_f64();
+    let mut lowest = f64::INFINITY;
+    let (mut first, mut within) = (0, 0);
+    // The worst windows end just before a token comes.
+    for (last, (end, count)) in tokens.iter().enumerate() {
+        let start = end - window;
+        while tokens[first].0 <= start && first < last {
+            within -= tokens[first].1;
+            first += 1;
+        }
+        if start >= tokens[0].0 {
+            lowest = lowest.min(f64::from(within) / window / due(world, record, start, *end));
+        }
+        within += count;
+    }
+    lowest
+}
+
+/// The floor of an answer within a window, as the machine was then: less if it could not give that to all.
+fn due(world: &World, record: &Record, start: f64, end: f64) -> f64 {
+    let from = world.paces.partition_point(|pace| pace.0 <= start);
+    let until = world.paces.partition_point(|pace| pace.0 <= end);
+    let depth = f64::from(record.known);
+    let paces = world.paces[from..until].iter();
+    let floors = paces.map(|(_, drift, answers)| {
+        let alone = 1.0 / (world.truth.step(1, depth) * drift);
+        let together = world.truth.step(*answers, depth * f64::from(*answers)) * drift;
+        let floor = world.config.floor_rate.max(world.config.floor_fraction * alone);
+        floor.min((1.0 - world.config.prefill_share) / together)
+    });
+    floors.fold(f64::INFINITY, f64::min)
 }
 
 /// The largest response ratio of a request that had a first token: (wait + service) / service, both true.

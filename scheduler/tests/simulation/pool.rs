@@ -1,6 +1,6 @@
 //! A scripted KV cache: blocks with counts of their users, a prefix cache that is evicted oldest first.
 
-use kernmill_scheduler::{Blocks, Demand, Memory, RequestId};
+use kernmill_scheduler::{Blocks, Demand, Memory, RequestId, StartDemand};
 use std::collections::BTreeMap;
 
 pub const BLOCK: u32 = 16;
@@ -12,39 +12,54 @@ struct Users {
     caches: u32,
 }
 
+impl Users {
+    fn is_evictable(self) -> bool {
+        self.sequences == 0 && self.caches > 0
+    }
+}
+
 /// Blocks of one layer kind.
 struct Kind {
     users: Vec<Users>,
     free: Vec<usize>,
+    evictable: u64,
 }
 
 impl Kind {
     fn new(blocks: usize) -> Kind {
-        Kind { users: vec![Users::default(); blocks], free: (0..blocks).rev().collect() }
+        Kind { users: vec![Users::default(); blocks], free: (0..blocks).rev().collect(), evictable: 0 }
     }
 
-    fn give_back_if_unused(&mut self, block: usize) {
-        let users = self.users[block];
-        if users.sequences + users.caches == 0 {
-            assert!(!self.free.contains(&block), "block {block} is freed twice");
+    /// Changes who uses a block; without users it is free again.
+    fn change(&mut self, block: usize, change: impl FnOnce(&mut Users)) {
+        let before = self.users[block];
+        change(&mut self.users[block]);
+        let after = self.users[block];
+        self.evictable += u64::from(after.is_evictable());
+        self.evictable -= u64::from(before.is_evictable());
+        if after.sequences + after.caches == 0 {
             self.free.push(block);
         }
     }
 
+    fn join_sequence(&mut self, block: usize) {
+        self.change(block, |users| users.sequences += 1);
+    }
+
     fn leave_sequence(&mut self, block: usize) {
-        let users = &mut self.users[block];
-        users.sequences = users.sequences.checked_sub(1).expect("a block is given back twice");
-        self.give_back_if_unused(block);
+        self.change(block, |users| {
+            users.sequences = users.sequences.checked_sub(1).expect("a block is given back twice");
+        });
+    }
+
+    fn join_cache(&mut self, block: usize) {
+        self.change(block, |users| users.caches += 1);
     }
 
     fn leave_cache(&mut self, block: usize) {
-        let users = &mut self.users[block];
-        users.caches = users.caches.checked_sub(1).expect("a block is evicted twice");
-        self.give_back_if_unused(block);
-    }
-
-    fn evictable(&self) -> u64 {
-        self.users.iter().filter(|users| users.sequences == 0 && users.caches > 0).count() as u64
+        self.change(block, |users| {
+            users.caches = users.caches.checked_sub(1).expect("a block is evicted twice");
+        });
     }
 }
 
@@ -136,7 +151,7 @@ impl Pool {
 
     fn share(&mut self, sequence: &Sequence) {
         for (kind, table) in self.kinds.iter_mut().zip(&sequence.tables) {
-            table.blocks.iter().for_each(|block| kind.users[*block].sequences += 1);
+            table.blocks.iter().for_each(|block| kind.join_sequence(*block));
         }
     }
 
@@ -159,7 +174,7 @@ impl Pool {
 
     fn keep(&mut self, key: Key, sequence: Sequence) {
         for (kind, table) in self.kinds.iter_mut().zip(&sequence.tables) {
-            table.blocks.iter().for_each(|block| kind.users[*block].caches += 1);
+            table.blocks.iter().for_each(|block| kind.join_cache(*block));
         }
         self.cache.push((key, sequence));
     }
@@ -217,7 +232,7 @@ impl Pool {
             self.drop_cache(&oldest);
         }
         let block = self.kinds[kind].free.pop().expect("it was made free");
-        self.kinds[kind].users[block].sequences += 1;
+        self.kinds[kind].join_sequence(block);
         block
     }
 
@@ -243,6 +258,8 @@ impl Pool {
             for (_, sequence) in &self.cache {
                 sequence.tables[index].blocks.iter().for_each(|block| users[*block].caches += 1);
             }
+            let evictable = users.iter().filter(|users| users.is_evictable()).count();
+            assert_eq!(evictable as u64, kind.evictable);
             let mut free = 0;
             for (block, (found, known)) in users.iter().zip(&kind.users).enumerate() {
                 assert_eq!((found.sequences, found.caches), (known.sequences, known.caches), "block {block}");
@@ -283,7 +300,7 @@ impl Memory for Pool {
         // What is pinned beyond the free blocks is pinned in the cache.
         [0, 1].map(|kind: usize| {
             let more = self.pinned[kind].saturating_sub(self.free_of(kind));
-            self.kinds[kind].evictable().saturating_sub(more)
+            self.kinds[kind].evictable.saturating_sub(more)
         })
     }
 
@@ -300,13 +317,14 @@ impl Memory for Pool {
         self.find(id).map_or(0, |at| self.cache[at].1.length)
     }
 
-    fn to_start(&self, id: RequestId, tokens: u32) -> Blocks {
+    fn to_start(&self, id: RequestId, tokens: u32) -> StartDemand {
         assert!(!self.runs(id), "{id:?} runs");
-        [0, 1].map(|kind: usize| {
+        let shares = [0, 1].map(|kind: usize| {
             let found = self.find(id).map_or(&[][..], |at| &self.cache[at].1.tables[kind].blocks);
-            let used = found.iter().filter(|block| self.kinds[kind].users[**block].sequences > 0).count();
-            self.most(kind, tokens).saturating_sub(used as u64)
-        })
+            found.iter().filter(|block| self.kinds[kind].users[**block].sequences > 0).count() as u64
+        });
+        let takes = [0, 1].map(|kind: usize| self.most(kind, tokens).saturating_sub(shares[kind]));
+        StartDemand { takes, shares }
     }
 
     fn to_append(&self, id: RequestId, tokens: u32) -> Demand {
@@ -333,8 +351,7 @@ impl Memory for Pool {
     fn to_grow(&self, id: RequestId, tokens: u32) -> Blocks {
         let sequence = &self.sequences[&id];
         [0, 1].map(|kind: usize| {
-            let has = sequence.tables[kind].blocks.len() as u64
-                + u64::from(sequence.tables[kind].from) * u64::from(kind == 0);
+            let has = sequence.tables[kind].blocks.len() as u64;
             self.most(kind, sequence.length + tokens).saturating_sub(has)
         })
     }

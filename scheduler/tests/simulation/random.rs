@@ -118,7 +118,7 @@ fn check_end(script: &Script, world: &World, id: RequestId) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 3000, max_shrink_iters: 0, ..ProptestConfig::default() })]
 
     #[test]
     fn every_request_of_a_random_script_ends_for_a_reason(seed in any::<u64>()) {

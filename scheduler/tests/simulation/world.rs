@@ -2,8 +2,8 @@
 
 use crate::pool::Pool;
 use kernmill_scheduler::{
-    AdapterId, Arrival, Blocks, Class, Config, EndReason, Fault, Memory, Outcome, PreemptReason, Refusal,
-    Report, RequestId, Scheduler, Step, TenantId,
+    AdapterId, Arrival, Blocks, Class, Config, EndReason, Entry, Fault, Memory, Outcome, PreemptReason,
+    Refusal, Report, RequestId, Scheduler, Step, TenantId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -139,10 +139,13 @@ pub struct World {
     pub busy: f64,
     pub longest_stall: f64,
     pub ran: u64,
+    /// Of every step: when it ended, how much slower the machine was than at the start, and how many
+    /// interactive answers grew.
+    pub paces: Vec<(f64, f64, u32)>,
     pub preemptions: BTreeMap<&'static str, u64>,
     adapters: BTreeSet<AdapterId>,
     rng: fastrand::Rng,
-    /// Called before every plan.
+    /// When the run stops, whoever is still there.
     pub stop_at: Option<f64>,
 }
 
@@ -172,6 +175,7 @@ impl World {
             busy: 0.0,
             longest_stall: 0.0,
             ran: 0,
+            paces: Vec::new(),
             preemptions: BTreeMap::new(),
             adapters: BTreeSet::new(),
             rng: fastrand::Rng::with_seed(seed),
@@ -328,7 +332,10 @@ impl World {
         if ids.iter().any(|id| class(id) == Class::Background) {
             assert!(ids.iter().all(|id| class(id) == Class::Background), "background work is not alone");
         }
-        // Whatever is not in the step has a reason.
+        // Whatever is not in the step has a reason. Long queues are looked through now and then.
+        if self.records.len() > 64 && !self.ran.is_multiple_of(64) {
+            return;
+        }
         for id in self.records.keys().filter(|id| !ids.contains(id)) {
             if let Some(view) = self.scheduler.request(*id) {
                 assert!(view.hold.is_some(), "nothing explains why {id:?} is not in the step: {view:?}");
@@ -349,15 +356,20 @@ impl World {
         let keys = |from: u32, tokens: u32| f64::from(tokens) * (f64::from(from) + f64::from(tokens) / 2.0);
         let all = step.entries.iter().map(|entry| keys(entry.from, entry.tokens())).sum();
         let mut took = self.truth.step(step.tokens(), all);
-        took *= 1.0 + self.truth.drift * (self.now / 600.0 * std::f64::consts::TAU).sin();
+        let drift = 1.0 + self.truth.drift * (self.now / 600.0 * std::f64::consts::TAU).sin();
+        took *= drift;
         took *= 1.0 + self.truth.noise * (2.0 * self.rng.f64() - 1.0);
         if self.truth.late.is_some_and(|late| self.rng.u32(0..late) == 0) {
             took *= 3.0;
         }
-        let is_answering = |id: &RequestId| {
-            self.records[id].produced > 0 && self.records[id].job.arrival.class == Class::Interactive
+        let is_answering = |entry: &Entry| {
+            let record = &self.records[&entry.id];
+            let is_piece = entry.to - entry.from > self.config.max_forced + 1;
+            record.produced > 0 && !is_piece && record.job.arrival.class == Class::Interactive
         };
-        if step.entries.iter().any(|entry| is_answering(&entry.id)) {
+        let answers = step.entries.iter().filter(|entry| is_answering(entry)).count() as u32;
+        self.paces.push((self.now + took, drift, answers));
+        if answers > 0 {
             self.longest_stall = self.longest_stall.max(took);
         }
         let alone: Vec<f64> = step
@@ -387,7 +399,7 @@ impl World {
     }
 
     /// What becomes of an entry; `None` if it does not run because somebody else took the blocks.
-    fn outcome(&mut self, entry: &kernmill_scheduler::Entry) -> Option<Outcome> {
+    fn outcome(&mut self, entry: &Entry) -> Option<Outcome> {
         let has_room = self.pool.append(entry.id, entry.tokens());
         if !has_room {
             assert!(self.faults.pins > 0, "the plan does not fit: {entry:?}");
@@ -434,7 +446,7 @@ impl World {
 }
 
 /// Room for everything.
-pub const PLENTY: Blocks = [100_000, 100_000];
+pub const PLENTY: Blocks = [3000, 600];
 
 /// Whether memory is as it was made.
 pub fn is_all_there(pool: &Pool, blocks: Blocks) -> bool {
