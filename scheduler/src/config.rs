@@ -28,7 +28,8 @@ pub struct Config {
     /// By class ([`Class::index`](crate::Class::index)): the longest estimated wait at which a request is
     /// still accepted.
     pub max_wait: [Option<Duration>; 3],
-    /// The longest step while an interactive answer is being generated, as far as pieces of prompts decide it.
+    /// The longest step while an interactive answer is being generated, as far as pieces of prompts make it
+    /// longer.
     pub max_stall: Duration,
     /// Tokens per second that an interactive answer gets at least.
     pub floor_rate: f64,
@@ -36,7 +37,8 @@ pub struct Config {
     pub floor_fraction: f64,
     /// Over how long the floor is averaged.
     pub floor_window: Duration,
-    /// The part of the time that is left to prompts when as many interactive answers run as may, 0.05 to 0.95.
+    /// The part of the time that is left to prompts when as many interactive answers run as may; 0.05 to
+    /// 0.95.
     pub prefill_share: f64,
     /// Tokens of an answer for which there must be room before it starts, and by which this grows.
     pub growth: u32,
@@ -49,7 +51,7 @@ pub struct Config {
     pub share_memory: Duration,
     /// How far apart tenants' shares must be so that a sequence that runs is preempted for one that waits.
     pub share_lag: Duration,
-    /// Tokens that are known already and run beside a sampled one, at most, as part of decoding.
+    /// Tokens that are known already and run beside a sampled one in a step, at most, as part of decoding.
     pub max_forced: u32,
     /// What steps take before any was measured: sizes in tokens, rising, and seconds. Sizes between are
     /// interpolated.
@@ -149,7 +151,8 @@ mod tests {
     #[test]
     fn the_default_is_legal_and_every_option_is_checked() {
         assert_eq!(Config::default().check(), Ok(()));
-        let wrong: [(&str, fn(&mut Config)); 14] = [
+        type Change = fn(&mut Config);
+        let wrong: [(&str, Change); 14] = [
             ("max_batch_tokens", |c| c.max_batch_tokens = 0),
             ("max_sequences", |c| c.max_sequences = 513),
             ("max_queue", |c| c.max_queue = 0),

@@ -63,7 +63,7 @@ pub struct Arrival {
 pub struct Outcome {
     /// The request.
     pub id: RequestId,
-    /// Tokens by which the answer has grown: drafts that were accepted, the token that was sampled, and tokens
+    /// Tokens by which the answer has grown: drafts that were accepted, the token that was sampled, and those
     /// that follow from it without being sampled ("forced"). The last sampled and the forced ones are not in
     /// the KV cache yet. At least 1 if the entry samples and the request goes on; 0 for a piece that did not
     /// reach the prompt's end.

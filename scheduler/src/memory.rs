@@ -51,8 +51,8 @@ pub trait Memory {
     /// How many of the first tokens of a request that does not run are cached. They need no prefill.
     fn cached(&self, id: RequestId) -> u32;
 
-    /// What a request that does not run takes until it holds its first `tokens` tokens, appended in steps of at
-    /// most the engine's largest.
+    /// What a request that does not run takes until it holds its first `tokens` tokens, appended in steps of
+    /// at most the engine's largest.
     fn to_start(&self, id: RequestId, tokens: u32) -> StartDemand;
 
     /// What appending `tokens` tokens to a running request takes and gives back in one step.

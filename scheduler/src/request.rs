@@ -9,6 +9,8 @@ use crate::step::HoldReason;
 const PRIORITIES: i32 = 4;
 /// How much more a request claims whose deadline is near.
 const URGENT: f64 = 4.0;
+/// Steps over which the known tokens of an answer are spread at most.
+const FORCED_STEPS: u32 = 4;
 /// A deadline is near if less time is left than so many times what the rest of the prompt takes.
 const NEAR: f64 = 2.0;
 
@@ -32,6 +34,8 @@ pub struct Request {
     /// Draft tokens on offer.
     pub drafts: u32,
     pub is_running: bool,
+    /// Whether it has sampled a token since it got its sequence.
+    pub is_answering: bool,
     pub is_cancelled: bool,
     pub is_adapter_gone: bool,
     /// Whether it was preempted for want of memory or by a higher class, and goes before others of its class.
@@ -65,6 +69,7 @@ impl Request {
             produced: 0,
             drafts: 0,
             is_running: false,
+            is_answering: false,
             is_cancelled: false,
             is_adapter_gone: false,
             is_front: false,
@@ -81,9 +86,12 @@ impl Request {
         self.known - self.computed
     }
 
-    /// Whether the request runs and generates.
+    /// Whether the request runs and generates. A few known tokens that are missing do not change that; more
+    /// are a prefill.
     pub fn is_decoding(&self, max_forced: u32) -> bool {
-        self.is_running && self.produced > 0 && self.pending() <= max_forced.saturating_add(1)
+        let one_step = max_forced.saturating_add(1);
+        let steps = if self.is_answering { FORCED_STEPS } else { 1 };
+        self.is_running && self.produced > 0 && self.pending() <= one_step.saturating_mul(steps)
     }
 
     /// Tokens that may still be generated.
@@ -139,6 +147,7 @@ impl Request {
     /// The request loses its sequence.
     pub fn lose_place(&mut self, is_front: bool) {
         self.is_running = false;
+        self.is_answering = false;
         self.is_front = is_front;
         self.drafts = 0;
         self.pace.reset();

@@ -68,8 +68,8 @@ impl Scheduler {
         Ok(Admission { wait: duration(wait) })
     }
 
-    /// Whether a tenant's request finds no room in the queue. Beyond the limit, there is room for tenants that
-    /// use less of the queue than their part, up to twice the limit.
+    /// Whether a tenant's request finds no room in the queue. Beyond the limit, there is room for tenants
+    /// that use less of the queue than their part, up to twice the limit.
     fn is_full(&self, tenant: TenantId) -> bool {
         let mut waiting = BTreeMap::from([(tenant, 0_usize)]);
         for request in self.state.requests.values().filter(|request| !request.is_running) {
@@ -176,6 +176,7 @@ impl Scheduler {
         request.computed = one.entry.to.saturating_add(accepted).min(request.known - 1);
         request.drafts = outcome.drafts;
         if tokens > 0 {
+            request.is_answering = true;
             request.pace.add(now, tokens, window);
         }
         if outcome.ended {

@@ -196,8 +196,8 @@ pub struct Step {
     pub started: Vec<Started>,
     /// The step to run, in the order of adapters; empty if there is nothing to run.
     pub entries: Vec<Entry>,
-    /// Sequences that have a place and are not in the step, and for each class the first request that waits
-    /// and could not start.
+    /// Sequences that have a place and are not in the step, and for each class the first request that could
+    /// not start although the step had room.
     pub held: Vec<Held>,
     /// What the step will take by the cost model; zero without entries.
     pub predicted: Duration,

@@ -10,7 +10,8 @@ use crate::step::{EndReason, HoldReason, PreemptReason};
 pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
     let decoders = choose(state, sheet);
     // Tokens that are known already may take several steps, so that every answer gets one.
-    let most = (state.config.max_batch_tokens / (decoders.len() as u32).max(1)).max(1);
+    let room = state.config.max_batch_tokens / (decoders.len() as u32).max(1);
+    let most = room.clamp(1, state.config.max_forced.saturating_add(1));
     for number in decoders {
         place_one(state, sheet, number, most);
     }

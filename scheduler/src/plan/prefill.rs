@@ -60,12 +60,12 @@ pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
     let reason = if budget == 0 { HoldReason::Floor } else { HoldReason::StepFull };
     let (mut told, mut blocked) = ([false; 3], None::<Class>);
     let mut has_placed = false;
-    while let Some(Claim { number, .. }) = claims.pop() {
+    while budget > 0
+        && let Some(Claim { number, .. }) = claims.pop()
+    {
         let request = &state.requests[&number];
         let (class, is_running) = (request.class, request.is_running);
-        let result = if budget == 0 {
-            Err(Refused::Held(reason))
-        } else if sheet.has_lost(number) {
+        let result = if sheet.has_lost(number) {
             Err(Refused::Held(HoldReason::Preempted))
         } else if is_running {
             go_on(state, sheet, number, budget).ok_or(Refused::Held(HoldReason::Memory))
@@ -83,11 +83,15 @@ pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
             Err(Refused::Held(reason)) => {
                 let is_told = is_running || !std::mem::replace(&mut told[class.index()], true);
                 sheet.hold(state, number, reason, is_told);
-                if !is_running && reason != HoldReason::StepFull {
+                if !is_running {
                     blocked = blocked.max(Some(class));
                 }
             }
         }
+    }
+    for Claim { number, .. } in claims {
+        let is_running = state.requests[&number].is_running;
+        sheet.hold(state, number, reason, is_running);
     }
     state.starved_since = if has_placed { None } else { state.starved_since.or(Some(sheet.now)) };
 }

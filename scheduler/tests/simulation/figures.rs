@@ -80,10 +80,11 @@ pub fn ends(world: &World) -> BTreeMap<String, usize> {
     ends
 }
 
-/// Prints the worst cases of a run.
-pub fn print(name: &str, world: &World) {
-    println!(
-        "{name}: {:.0} s, busy {:.0} %, {} steps; worst ratio {:.1}, worst stall {:.2} s, lowest rate {:.2} of the floor; preempted {:?}; {:?}",
+/// The worst cases of a run, as a line of text.
+pub fn line(name: &str, world: &World) -> String {
+    format!(
+        "{name}: {:.0} s, busy {:.0} %, {} steps; worst ratio {:.1}, worst stall {:.2} s, \
+         lowest rate {:.2} of the floor; preempted {:?}; {:?}",
         world.now,
         100.0 * world.busy / world.now,
         world.ran,
@@ -92,5 +93,5 @@ pub fn print(name: &str, world: &World) {
         lowest_rate(world),
         world.preemptions,
         ends(world),
-    );
+    )
 }

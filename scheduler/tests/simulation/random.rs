@@ -10,6 +10,11 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Scripts of a run of the property test.
+fn scripts() -> u32 {
+    std::env::var("KERNMILL_SCRIPTS").ok().and_then(|count| count.parse().ok()).unwrap_or(3000)
+}
+
 struct Script {
     config: Config,
     blocks: Blocks,
@@ -118,7 +123,7 @@ fn check_end(script: &Script, world: &World, id: RequestId) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 3000, max_shrink_iters: 0, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: scripts(), max_shrink_iters: 0, ..ProptestConfig::default() })]
 
     #[test]
     fn every_request_of_a_random_script_ends_for_a_reason(seed in any::<u64>()) {
@@ -192,7 +197,7 @@ fn ten_thousand_cancels_leave_nothing_behind() {
         jobs.push(job);
     }
     world.run(&jobs, &[]);
-    figures::print("10,000 cancels", &world);
+    println!("{}", figures::line("10,000 cancels", &world));
     assert!(is_all_there(&world.pool, blocks));
     let ends = figures::ends(&world);
     assert!(ends["cancelled"] > 2000, "{ends:?}");

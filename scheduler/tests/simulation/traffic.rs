@@ -28,7 +28,7 @@ fn answers_keep_their_floor_under_load() {
         let config = Config { max_sequences: 8, ..Config::default() };
         let mut world = World::new(config, PLENTY, truth, seed);
         world.run(&jobs, &[]);
-        figures::print(&format!("load {rate} at speed {}", 1.0 / truth.factor), &world);
+        println!("{}", figures::line(&format!("load {rate} at speed {}", 1.0 / truth.factor), &world));
         lowest = lowest.min(figures::lowest_rate(&world));
         ratio = ratio.max(figures::worst_ratio(&world));
         // The first step knows nothing of the machine.
@@ -63,7 +63,7 @@ fn adapters_by_zipf_are_mixed_in_steps() {
     let mut world = World::new(config, PLENTY, Truth::NOISY, 21);
     world.steps = Some(Vec::new());
     world.run(&jobs, &events);
-    figures::print("16 adapters", &world);
+    println!("{}", figures::line("16 adapters", &world));
     let steps = world.steps.take().unwrap();
     let mixed = steps.iter().filter(|step| {
         step.entries.first().map(|entry| entry.adapter) != step.entries.last().map(|entry| entry.adapter)
@@ -83,7 +83,7 @@ fn memory_for_half_of_the_work_is_enough() {
     let config = Config { max_sequences: 8, max_wait: [None; 3], growth: 16, ..Config::default() };
     let mut world = World::new(config, [70, 200], Truth::NOISY, 31);
     world.run(&jobs, &[]);
-    figures::print("tight memory", &world);
+    println!("{}", figures::line("tight memory", &world));
     assert!(jobs.iter().all(|job| world.is_complete(job.arrival.id.0)));
     assert!(world.preemptions["memory"] > 5, "{:?}", world.preemptions);
 }
