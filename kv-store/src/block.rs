@@ -125,13 +125,13 @@ pub struct Found {
 /// Why a block cannot be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
-    /// It has no tokens or too many.
+    /// The block has no tokens or too many.
     #[error("a block of {found} tokens, expected 1 to {BLOCK_TOKENS}")]
     Tokens {
         /// Tokens.
         found: usize,
     },
-    /// Its payload is empty or too large.
+    /// The block's payload is empty or too large.
     #[error("a payload of {found} bytes, expected 1 to {MAX_PAYLOAD_BYTES}")]
     Payload {
         /// Bytes.

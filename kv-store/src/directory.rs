@@ -48,7 +48,7 @@ pub enum OpenError {
     Mode {
         /// The directory.
         path: PathBuf,
-        /// Its permissions.
+        /// Permissions of the directory.
         mode: u32,
     },
 }

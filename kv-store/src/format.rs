@@ -11,7 +11,7 @@ pub const MIN_SEGMENT_BYTES: u64 = 64 << 10;
 
 /// Bytes to whose multiples everything is aligned; also those of every header.
 pub(crate) const PAGE: usize = 4096;
-/// The same as a size in a file.
+/// [`PAGE`] as a size in a file.
 pub(crate) const PAGE_BYTES: u64 = PAGE as u64;
 /// Version of segments, records and sessions.
 pub(crate) const VERSION: u32 = 1;

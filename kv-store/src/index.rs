@@ -39,7 +39,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Its place in the order of eviction.
+    /// The block's place in the order of eviction.
     pub fn priority(&self) -> f64 {
         self.rank.priority()
     }

@@ -24,15 +24,15 @@ struct Scanned {
 
 /// Why a file does not serve.
 enum Refusal {
-    /// It went away meanwhile.
+    /// The file went away meanwhile.
     Gone,
-    /// It is not a segment of this version.
+    /// The file is not a segment of this version.
     Foreign(String),
-    /// It is a segment that is good for nothing.
+    /// The file is a segment that is good for nothing.
     Damaged(Damage),
-    /// It was begun and never finished.
+    /// The file was begun and never finished.
     Unfinished,
-    /// It cannot be read; it has so many bytes.
+    /// The file cannot be read; it has so many bytes.
     Unreadable(io::Error, u64),
 }
 

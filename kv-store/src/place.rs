@@ -28,9 +28,9 @@ pub(crate) struct Target {
 pub(crate) enum Origin {
     /// Another record was in it.
     Reused,
-    /// It is the next one of its file.
+    /// The slot is the next one of its file.
     Appended,
-    /// It is the first one of a file that is not there yet.
+    /// The slot is the first one of a file that is not there yet.
     NewFile,
 }
 

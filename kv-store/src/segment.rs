@@ -11,10 +11,10 @@ pub enum SegmentError {
     /// The system could not read it.
     #[error("reading failed: {0}")]
     Read(#[source] io::Error),
-    /// It has no header: its writer was stopped when it had just made the file.
+    /// The file has no header: its writer was stopped when it had just made the file.
     #[error("it was never finished")]
     Unfinished,
-    /// Its header is damaged.
+    /// The file's header is damaged.
     #[error("{0}")]
     Damaged(#[source] Damage),
 }

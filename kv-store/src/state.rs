@@ -38,15 +38,15 @@ impl Default for Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Put {
-    /// It will be written, and is found from now on.
+    /// The block will be written, and is found from now on.
     Queued,
-    /// It is there already, and counts as used.
+    /// The block is there already, and counts as used.
     Known,
-    /// It was dropped: too much waits to be written.
+    /// The block was dropped: too much waits to be written.
     Busy,
-    /// It was dropped: the store only reads.
+    /// The block was dropped: the store only reads.
     ReadOnly,
-    /// It was dropped: no store takes such a block.
+    /// The block was dropped: no store takes such a block.
     Refused(BlockError),
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct State {
     pub index: Index,
     /// Blocks that wait to be written, the oldest first.
     pub queue: VecDeque<Arc<Block>>,
-    /// The same and the one that is being written, by their names.
+    /// Blocks that wait to be written, and the one that is being written, by their names.
     pub pending: HashMap<Digest, Arc<Block>>,
     /// Segments that were written to since the last flush.
     pub dirty: BTreeSet<u64>,

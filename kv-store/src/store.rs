@@ -48,7 +48,7 @@ impl Store {
         Store::open_on(Box::new(SystemDisk), dir, options)
     }
 
-    /// As [`Store::open`], on another disk.
+    /// Opens a store as [`Store::open`] does, on another disk.
     pub(crate) fn open_on(disk: Box<dyn Disk>, dir: &Path, options: Options) -> Result<Store, OpenError> {
         let system = |source: io::Error| OpenError::System { path: dir.to_owned(), source };
         let (directory, event) = Directory::open(dir)?;
@@ -104,7 +104,7 @@ impl Store {
         self.offer(block, false)
     }
 
-    /// As [`Store::put`], but waits while too much is queued; never [`Put::Busy`].
+    /// Puts a block as [`Store::put`] does, but waits while too much is queued; never [`Put::Busy`].
     pub fn put_waiting(&self, block: Block) -> Put {
         self.offer(block, true)
     }

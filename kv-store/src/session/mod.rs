@@ -24,14 +24,14 @@ const MAX_STATE_BYTES: usize = 16 << 20;
 /// A sequence of tokens that can go on where it was saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Its name, at most 1024 bytes.
+    /// Name of the session, at most 1024 bytes.
     pub name: String,
     /// What the rows of its blocks mean. Another plan or KV format has another layout, and must compute them
     /// anew.
     pub layout: Layout,
     /// All of its tokens, at most 1,048,576.
     pub tokens: Vec<u32>,
-    /// Its blocks, by position.
+    /// Blocks of the session, by position.
     pub blocks: Vec<BlockRef>,
     /// The state of the sampler, and whatever else its caller needs to go on, at most 16 MiB.
     pub state: Vec<u8>,
@@ -42,7 +42,7 @@ pub struct Session {
 pub struct BlockRef {
     /// The position of its first token in the session.
     pub position: u32,
-    /// Its key.
+    /// Key of the block.
     pub key: Key,
 }
 

@@ -215,7 +215,7 @@ fn a_flush_that_fails_is_tried_again() {
     assert_eq!(disk.operations.load(Ordering::Relaxed) - before, 3, "nothing is left to do");
 }
 
-/// The same from the system itself: a process whose files may have only so many bytes.
+/// The system itself refuses writes of a process whose files may have only so many bytes.
 #[test]
 fn the_systems_limit_of_files_refuses_blocks_and_loses_none() {
     const CHILD: &str = "KERNMILL_KV_STORE_FSIZE";
