@@ -99,7 +99,7 @@ impl KvTables {
         Ok(())
     }
 
-    /// As [`KvTables::checkpoint`], where the window is known to be mapped.
+    /// Keeps what [`KvTables::checkpoint`] keeps, where the window is known to be mapped.
     pub(super) fn keep_window(&mut self, number: u32, at: u32) {
         let Some(sequence) = &self.sequences[number as usize] else { return };
         let Some(cached) = &sequence.cached else { return };

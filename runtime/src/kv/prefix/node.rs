@@ -22,7 +22,7 @@ pub(super) struct Node {
     /// The first `len` of them count.
     pub tokens: [u32; BLOCK as usize],
     pub len: u32,
-    /// Its block of full layers, and that of sliding layers; `UNMAPPED` where it has none.
+    /// The node's block of full layers, and that of sliding layers; `UNMAPPED` where it has none.
     pub blocks: [u32; 2],
     pub first_child: u32,
     /// Siblings are a list.
