@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct ConfigError {
     /// Name of the option in [`Config`].
     pub option: &'static str,
-    /// Its value.
+    /// Value of the option.
     pub found: String,
     /// What it must be.
     pub expected: &'static str,

@@ -19,7 +19,7 @@ pub struct AdapterId(pub u64);
 pub enum Class {
     /// Runs only while no request of another class could.
     Background,
-    /// Nobody looks on: throughput counts, and no rate is promised.
+    /// Throughput counts, and no rate is promised: nobody looks on.
     Batch,
     /// Somebody waits for each token.
     Interactive,

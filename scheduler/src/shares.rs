@@ -32,7 +32,7 @@ pub struct Shares<K> {
 }
 
 impl<K: Copy + Ord> Shares<K> {
-    /// Nobody, with deficits of `memory` seconds at most.
+    /// Shares without members, with deficits of `memory` seconds at most.
     pub fn new(memory: f64) -> Shares<K> {
         Shares { accounts: BTreeMap::new(), clock: 0.0, memory, made: 0 }
     }

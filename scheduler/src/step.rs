@@ -50,13 +50,13 @@ pub struct Refusal {
 pub enum EndReason {
     /// The caller cancelled it.
     Cancelled,
-    /// It has all tokens that it asked for.
+    /// The request has all tokens that it asked for.
     MaxTokens,
-    /// Its deadline has passed.
+    /// The request's deadline has passed.
     Expired,
-    /// Its first token could not come before its deadline any more.
+    /// The request's first token could not come before its deadline any more.
     Unreachable,
-    /// Its adapter is gone or could not be loaded.
+    /// The request's adapter is gone or could not be loaded.
     AdapterGone,
     /// The KV cache cannot hold it, even if nothing else runs.
     TooLarge,
@@ -69,7 +69,7 @@ pub enum EndReason {
 /// Why a request that could run does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HoldReason {
-    /// Its adapter is being loaded.
+    /// The request's adapter is being loaded.
     Adapter,
     /// There are not enough KV blocks for it.
     Memory,
@@ -79,11 +79,11 @@ pub enum HoldReason {
     Width,
     /// Interactive answers must get tokens first, so that they stay over their floor.
     Floor,
-    /// It is of class background, and others have work.
+    /// The request is of class background, and others have work.
     NotIdle,
     /// The step has no room for it.
     StepFull,
-    /// It has just lost its place.
+    /// The request has just lost its place.
     Preempted,
     /// A request with a higher claim is held, and would have to wait longer if this one passed it.
     Behind,
@@ -156,7 +156,7 @@ pub struct Started {
 pub struct Entry {
     /// The request.
     pub id: RequestId,
-    /// Its adapter. Entries are in the order of these.
+    /// Adapter of the request. Entries are in the order of their adapters.
     pub adapter: Option<AdapterId>,
     /// The first of the known tokens that run: as many are in the KV cache.
     pub from: u32,

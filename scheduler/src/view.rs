@@ -9,9 +9,9 @@ use std::time::Duration;
 /// A request as it stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestView {
-    /// Its tenant.
+    /// Tenant of the request.
     pub tenant: TenantId,
-    /// Its class.
+    /// Class of the request.
     pub class: Class,
     /// Whether it has a sequence.
     pub is_running: bool,

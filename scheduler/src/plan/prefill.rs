@@ -18,7 +18,7 @@ struct Claim {
     /// Order of its class.
     rank: u8,
     is_front: bool,
-    /// Its tenant's deficit, in whole units of [`SLACK`].
+    /// Deficit of the request's tenant, in whole units of [`SLACK`].
     deficit: i64,
     claim: f64,
     number: u64,

@@ -9,9 +9,9 @@ use crate::step::{EndReason, HoldReason, PreemptReason};
 
 /// Why a request does not start.
 pub enum Refused {
-    /// It waits on.
+    /// The request waits on.
     Held(HoldReason),
-    /// It never can.
+    /// The request can never start.
     Ended(EndReason),
 }
 

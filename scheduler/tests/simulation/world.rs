@@ -139,7 +139,7 @@ pub struct World {
     pub busy: f64,
     pub longest_stall: f64,
     pub ran: u64,
-    /// Of every step: when it ended, how much slower the machine was than at the start, and how many
+    /// For every step: when it ended, how much slower the machine was than at the start, and how many
     /// interactive answers grew.
     pub paces: Vec<(f64, f64, u32)>,
     pub preemptions: BTreeMap<&'static str, u64>,
