@@ -21,7 +21,7 @@ pub fn root() -> &'static Path {
 }
 
 /// Top-level directories; a path in a document starts with one of them.
-const TOP: [&str; 15] = [
+const TOP: [&str; 16] = [
     ".ci/",
     "benches/",
     "checkpoint/",

@@ -7,7 +7,7 @@ use std::path::Path;
 const HEADING: &str = "### Where `unsafe` is";
 
 /// Directories with sources of the workspace.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     "cli",
     "checkpoint",
     "compiler",
