@@ -142,9 +142,9 @@ impl Store {
         Put::Queued
     }
 
-    /// Reads a block's payload into `out`, which has the length that [`Store::payload_bytes`] says. Every byte
-    /// is checked. None is a miss, also when the block is damaged or cannot be read, which is an event; `out`
-    /// may hold anything then.
+    /// Reads a block's payload into `out`, which has the length that [`Store::payload_bytes`] says. Every
+    /// byte is checked. None is a miss, also when the block is damaged or cannot be read, which is an event;
+    /// `out` may hold anything then.
     pub fn read(&self, id: &BlockId, out: &mut [u8]) -> Option<Found> {
         let found = self.find(id, out);
         let mut state = self.shared.lock();

@@ -35,8 +35,8 @@ pub fn belongs_to_user(found: &Metadata) -> bool {
 /// followed: in a directory that others can write, they may have put one there, or a pipe.
 ///
 /// # Errors
-/// When the file cannot be opened; [`io::ErrorKind::InvalidInput`] when it is a link or not a regular file, or
-/// belongs to another user.
+/// When the file cannot be opened; [`io::ErrorKind::InvalidInput`] when it is a link or not a regular file,
+/// or belongs to another user.
 pub fn open_own_regular(path: &Path, write: bool) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
     let other = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file of this user");

@@ -2,20 +2,9 @@
 
 use super::kind::Kind;
 use super::prefix::{CacheScope, Found};
-use super::tables::{KvTables, Sequence};
+use super::sequence::{Cached, Sequence};
+use super::tables::KvTables;
 use super::{BLOCK, KvError, UNMAPPED};
-
-/// A sequence's part in the prefix cache.
-#[derive(Clone, Debug)]
-pub(super) struct Cached {
-    pub scope: CacheScope,
-    /// All tokens stored.
-    pub tokens: Vec<u32>,
-    /// Node of the last block that the cache has, or the root.
-    pub tail: u32,
-    /// Blocks that the cache has.
-    pub blocks: u32,
-}
 
 impl KvTables {
     /// A sequence that starts with the longest cached prefix of `prompt`, and whose blocks are cached as they

@@ -10,6 +10,7 @@ mod cached;
 mod error;
 mod kind;
 mod prefix;
+mod sequence;
 mod shape;
 mod tables;
 

@@ -3,7 +3,8 @@
 use super::{BLOCK, KINDS};
 use kernmill_plan::kv::{KvLayers, LayerKind};
 
-/// Tokens after which the prefix cache keeps the window of sliding layers, so that a sequence can go on there.
+/// Tokens after which the prefix cache keeps the window of sliding layers, so that a sequence can go on
+/// there.
 pub const CHECKPOINT_TOKENS: u32 = 512;
 
 /// How much the cache must hold.
@@ -34,8 +35,8 @@ impl KvShape {
     /// Blocks of each kind; 0 for a kind that no layer has.
     ///
     /// A budget in bytes is shared out as follows. Sliding layers get what all sequences need at once, but at
-    /// most half of the budget. The rest is for full layers, with as much for sliding ones as checkpoints take
-    /// that lie [`CHECKPOINT_TOKENS`] apart.
+    /// most half of the budget. The rest is for full layers, with as much for sliding ones as checkpoints
+    /// take that lie [`CHECKPOINT_TOKENS`] apart.
     pub fn blocks(&self, layers: &KvLayers) -> [u32; 2] {
         let most = self.worst_case(layers);
         let KvBudget::Bytes(budget) = self.budget else { return most };

@@ -1,9 +1,9 @@
 //! Block tables of all sequences.
 
 use super::blocks::BlockPool;
-use super::cached::Cached;
 use super::kind::{Kind, Span};
 use super::prefix::{Eviction, PrefixCache, PrefixStats};
+use super::sequence::{Cached, Sequence};
 use super::shape::{CHECKPOINT_TOKENS, KvShape, block_bytes, window};
 use super::{BLOCK, KINDS, KvError, UNMAPPED};
 use kernmill_plan::kv::{KvLayers, LayerKind};
@@ -40,16 +40,6 @@ pub struct KvTables {
     pub(super) prefixes: PrefixCache,
     /// By number of the sequence.
     pub(super) sequences: Vec<Option<Sequence>>,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Sequence {
-    /// Tokens stored.
-    pub length: u32,
-    /// By kind: blocks before this index have been given back.
-    pub first_block: [u32; 2],
-    /// What the prefix cache knows of it, if it takes part.
-    pub cached: Option<Cached>,
 }
 
 /// The new tokens of a sequence.

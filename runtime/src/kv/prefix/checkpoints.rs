@@ -35,8 +35,8 @@ impl Checkpoints {
         }
     }
 
-    /// Keeps the window of sliding layers that ends in `node`: the sliding blocks from index `first` on, which
-    /// `block_of` tells. Nodes that hold one already keep theirs.
+    /// Keeps the window of sliding layers that ends in `node`: the sliding blocks from index `first` on,
+    /// which `block_of` tells. Nodes that hold one already keep theirs.
     pub(super) fn add(
         &mut self,
         nodes: &mut Nodes,
@@ -49,8 +49,8 @@ impl Checkpoints {
         let path = std::iter::successors(Some(node), |at| Some(nodes[*at].parent)).take(blocks as usize);
         let lacks = path.map(|at| &nodes[at]).filter(|of| of.blocks[1] == UNMAPPED);
         let mut missing = lacks.map(|of| block_of(of.index));
-        // A block serves one node: a sequence that has not written since it began in the middle of a block has
-        // nothing new.
+        // A block serves one node: a sequence that has not written since it began in the middle of a block
+        // has nothing new.
         if missing.any(|block| block == UNMAPPED || pool.is_cached(block)) {
             return;
         }

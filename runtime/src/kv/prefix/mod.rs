@@ -2,9 +2,9 @@
 //!
 //! The cache is a forest. A root stands for the model with certain adapters, any other node for a block of up
 //! to 16 tokens that follows its parent's. A node holds a block of full layers. Sliding layers need only the
-//! window before the position where a sequence goes on, so they are kept at *checkpoints*: positions for which
-//! the nodes before them hold the blocks of sliding layers too. A prefix can be used up to any position whose
-//! window is held, inside a block as well.
+//! window before the position where a sequence goes on, so they are kept at *checkpoints*: positions for
+//! which the nodes before them hold the blocks of sliding layers too. A prefix can be used up to any position
+//! whose window is held, inside a block as well.
 //!
 //! What the cache gives is what computing gives, to the bit: the keys and values of a token depend on the
 //! tokens before it and on the adapters, and on nothing else.

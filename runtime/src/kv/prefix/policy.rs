@@ -5,8 +5,9 @@ use super::heap::Worth;
 /// Which cached blocks make way for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Eviction {
-    /// The longest unused first, where what takes long to compute counts as used later. This is GreedyDual (N.
-    /// Young, "The k-server dual and loose competitiveness for paging", 1994) with the time to compute as cost.
+    /// The longest unused first, where what takes long to compute counts as used later. This is GreedyDual
+    /// (N. Young, "The k-server dual and loose competitiveness for paging", 1994) with the time to compute as
+    /// cost.
     #[default]
     LeastRecentlyUsed,
     /// The least often used first; among equals, the longest unused.
