@@ -147,3 +147,20 @@ fn a_lone_prompt_takes_the_largest_steps() {
     assert_eq!(tokens.len(), 10);
     assert!(tokens[..9].iter().all(|tokens| *tokens == 512), "{tokens:?}");
 }
+
+/// What a sequence that is dropped shares with one that starts is not free for a third.
+#[test]
+fn shared_blocks_of_a_dropped_sequence_count_once() {
+    let mut jobs = [Job::chat(0, 0.0, 64, 100), Job::chat(1, 0.1, 60, 1), Job::chat(2, 0.2, 44, 1)];
+    jobs[0].family = Some((0, 32));
+    jobs[1].family = Some((0, 32));
+    jobs[0].cancel_at = Some(1.0);
+    let mut world = World::new(Config::default(), [6, 60], Truth::QUIET, 0);
+    world.steps = Some(Vec::new());
+    world.run(&jobs, &[]);
+    let steps = world.steps.as_ref().expect("they are kept");
+    let second = steps.iter().find(|step| step.started.iter().any(|one| one.id.0 == 1)).expect("it starts");
+    assert_eq!((second.ended[0].id, second.started[0].cached), (RequestId(0), 32));
+    assert_eq!(second.entries.len(), 1, "the third does not fit beside it");
+    assert!(world.is_complete(1) && world.is_complete(2));
+}
