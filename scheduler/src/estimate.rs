@@ -3,13 +3,14 @@
 //! The estimate is that of a fluid machine. Work is the rest of prefills, in seconds. The request waits for
 //! the work of its own tenant that goes before it by response ratio, and for as much of every other tenant
 //! as is due to that one meanwhile. What answers need for their floor slows all of it down. If all sequences
-//! are in use, it waits at least until as many answers have ended as there are requests before it.
+//! are in use, it waits at least until as many answers have ended as there are requests before it, or until
+//! its tenant is due so much that it gets the place of another one.
 
 use crate::costs::Load;
-use crate::facts::{Class, TenantId};
+use crate::facts::{Class, TenantId, seconds};
 use crate::request::Request;
 use crate::state::State;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How often the estimate is put into the response ratios that it rests on.
 const ROUNDS: usize = 4;
@@ -23,7 +24,8 @@ pub fn wait(state: &State, request: &Request, now: f64) -> f64 {
         wait = work.seconds(state, request, wait);
     }
     let ahead = work.requests_ahead(request, state, wait);
-    (wait / speed).max(wait_for_place(state, request, ahead))
+    let place = wait_for_place(state, request, ahead).min(wait_for_share(state, request, &work, wait));
+    (wait / speed).max(place)
 }
 
 /// A request with prefill left.
@@ -47,8 +49,7 @@ impl Work {
     fn of(state: &State, request: &Request, now: f64) -> Work {
         let max_forced = state.config.max_forced;
         let left = state.requests.values().filter(|other| !other.is_decoding(max_forced));
-        let counted =
-            left.filter(|other| other.class >= request.class || request.class != Class::Interactive);
+        let counted = left.filter(|other| other.class >= request.class);
         let jobs = counted.map(|other| Job {
             tenant: other.tenant,
             class: other.class,
@@ -94,12 +95,18 @@ impl Work {
         class + before
     }
 
+    /// Requests of the same tenant that get a place before this one.
+    fn own_ahead(&self, request: &Request, state: &State, wait: f64) -> usize {
+        let service = request.service(&state.costs);
+        let waiting = self.jobs.iter().filter(|job| !job.is_running && job.class == request.class);
+        let own = waiting.filter(|job| job.tenant == request.tenant);
+        own.filter(|job| self.is_ahead(job, service, wait)).count()
+    }
+
     /// Requests that get a place before this one.
     fn requests_ahead(&self, request: &Request, state: &State, wait: f64) -> usize {
-        let service = request.service(&state.costs);
+        let own = self.own_ahead(request, state, wait);
         let waiting = self.jobs.iter().filter(|job| !job.is_running && job.class >= request.class);
-        let own = waiting.clone().filter(|job| job.tenant == request.tenant);
-        let own = own.filter(|job| self.is_ahead(job, service, wait)).count();
         let mut others = BTreeMap::new();
         for job in waiting.filter(|job| job.tenant != request.tenant || job.class != request.class) {
             *others.entry((job.class, job.tenant)).or_insert(0) += 1;
@@ -141,4 +148,20 @@ fn wait_for_place(state: &State, request: &Request, ahead: usize) -> f64 {
     let load = running.iter().fold(Load::default(), |load, other| load.and(other.token_load()));
     let answer = state.costs.step(load) / (1.0 - state.config.prefill_share) * state.answer;
     answer * missing as f64 / running.len() as f64
+}
+
+/// Seconds until the request's tenant is due the place of another tenant's request.
+fn wait_for_share(state: &State, request: &Request, work: &Work, wait: f64) -> f64 {
+    let shares = &state.tenants[request.class.index()];
+    let running = state.requests.values().filter(|other| other.is_running && other.class == request.class);
+    let others: BTreeSet<TenantId> =
+        running.map(|other| other.tenant).filter(|tenant| *tenant != request.tenant).collect();
+    let Some(least) = others.iter().map(|tenant| shares.deficit(*tenant)).min_by(f64::total_cmp) else {
+        return f64::INFINITY;
+    };
+    let lag = seconds(state.config.share_lag);
+    let ahead = work.own_ahead(request, state, wait) as f64;
+    let missing = lag - (shares.deficit(request.tenant) - least) + lag * ahead;
+    // One that has the machine alone gets ahead by a second in a second; several do so more slowly.
+    missing.max(0.0) * others.len() as f64
 }

@@ -83,8 +83,10 @@ pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
             Err(Refused::Held(reason)) => {
                 let is_told = is_running || !std::mem::replace(&mut told[class.index()], true);
                 sheet.hold(state, number, reason, is_told);
+                // Who waits for memory or a place would wait forever if others took what becomes free.
+                let is_for_all = matches!(reason, HoldReason::Memory | HoldReason::Sequences);
                 if !is_running {
-                    blocked = blocked.max(Some(class));
+                    blocked = blocked.max(Some(if is_for_all { Class::Interactive } else { class }));
                 }
             }
         }

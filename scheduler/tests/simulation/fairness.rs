@@ -46,7 +46,9 @@ fn tenants_with_much_work_get_their_shares() {
 #[test]
 fn a_greedy_tenant_does_not_keep_modest_ones_waiting() {
     let mut rng = fastrand::Rng::with_seed(5);
-    let mut world = World::new(config(), PLENTY, Truth::NOISY, 5);
+    // Waits over a minute are refused, as by default: to the greedy one alone.
+    let config = Config { max_wait: Config::default().max_wait, ..config() };
+    let mut world = World::new(config, PLENTY, Truth::NOISY, 5);
     // Long answers, so that all places are taken for long.
     let greedy = (0..200).map(|id| Job::chat(id, 0.0, rng.u32(100..800), 2000));
     let mut jobs: Vec<Job> = greedy.collect();
@@ -61,6 +63,7 @@ fn a_greedy_tenant_does_not_keep_modest_ones_waiting() {
     world.run(&jobs, &[]);
     println!("{}", figures::line("a greedy tenant and three modest ones", &world));
     let modest = world.records.values().filter(|record| record.job.arrival.tenant.0 > 0);
+    assert!(figures::ends(&world)["refused: TooLongWait"] > 50, "{:?}", figures::ends(&world));
     let mut waits: Vec<f64> =
         modest.map(|record| record.first_token.expect("it was served") - record.job.at).collect();
     waits.sort_by(f64::total_cmp);
