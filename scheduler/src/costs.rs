@@ -1,8 +1,8 @@
 //! What steps take: a model that follows the measurements.
 //!
-//! A step of `n` tokens that attend to `k` keys is predicted to take `a + b n + c k` seconds. Here `a`
-//! and `b` belong to the class of sizes that `n` is in. The classes lie between powers of two, and their lines meet
-//! at the ends: the model is its values at the powers of two. So a size that was never measured has a
+//! A step of `n` tokens that attend to `k` keys is predicted to take `a + b n + c k` seconds. Here `a` and
+//! `b` belong to the class of sizes that `n` is in. The classes lie between powers of two, and their lines
+//! meet at the ends: the model is its values at the powers of two. So a size that was never measured has a
 //! prediction between those of its neighbours, and a larger step is never predicted to be faster.
 //!
 //! The fit is a running one in the logarithm, not least squares. Costs are off by factors, not by seconds:
