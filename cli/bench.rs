@@ -7,8 +7,9 @@ use crate::model::{self, ModelArgs};
 use crate::options::size;
 use crate::version;
 use crate::{output, progress};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill::adapters::together;
-use kernmill::tools::bench::{Case, How, Kind, Machine, Report};
+use kernmill::tools::bench::{Case, Fill, How, Kind, Machine, Report};
 use kernmill_runtime::profile::Detail;
 
 /// Measures prompt and decode speed on random token ids, beside the memory bandwidth and the integer peak of
@@ -28,6 +29,7 @@ Examples:
   kernmill bench my.plan --tg 64                         a compiled plan
   kernmill bench my.plan --lora a=DIR_A --lora b=DIR_B --batch 4        every second sequence has adapter a, the others b
   kernmill bench DIR --preset fast                       4-bit attention and unembedding
+  kernmill bench DIR --pp 0 --depth 16384 --fill random --kv-format int8   decoding behind a long context
   kernmill bench --json")]
 pub struct Bench {
     /// Prompt lengths, in tokens; 0 for none
@@ -39,6 +41,13 @@ pub struct Bench {
     /// Tokens already in the context when decoding starts
     #[arg(long, value_name = "N,..", default_value = "0", value_delimiter = ',')]
     depth: Vec<u32>,
+    /// Tokens already in the context when a prompt starts
+    #[arg(long, value_name = "N,..", default_value = "0", value_delimiter = ',')]
+    pp_depth: Vec<u32>,
+    /// What contexts are filled with. tokens: they are run, which takes as long as a prompt. random: random
+    /// keys and values, which are there at once
+    #[arg(long, value_name = "WHAT", default_value = "tokens", value_parser = fill_parser())]
+    fill: Fill,
     /// Different sequences that decode together
     #[arg(long, value_name = "N,..", default_value = "1", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=2048))]
     batch: Vec<u32>,
@@ -58,11 +67,21 @@ pub struct Bench {
     model: ModelArgs,
 }
 
+/// `--fill`.
+fn fill_parser() -> impl TypedValueParser<Value = Fill> {
+    PossibleValuesParser::new(["tokens", "random"])
+        .map(|name| if name == "random" { Fill::Random } else { Fill::Tokens })
+}
+
 impl Bench {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
         if self.tg == 0 {
             explicit.refuse(&["depth", "batch"], "they are for decoding, which --tg 0 leaves out")?;
+        }
+        if self.fill == Fill::Random && !self.model.lora.adapters.is_empty() {
+            let what = "--fill random: its contexts have no adapter; leave out --lora, or fill with tokens";
+            return Err(Failure::BadInput(what.to_owned()));
         }
         self.check_adapters()?;
         let emit = Emit::default();
@@ -82,7 +101,7 @@ impl Bench {
             self.model.compile.quiet,
         );
         let detail = if self.profile { Detail::Steps } else { Detail::Totals };
-        let how = How { adapters: &uses, repeat: self.repeat, detail, vocab };
+        let how = How { adapters: &uses, repeat: self.repeat, fill: self.fill, detail, vocab };
         let mut results = Vec::new();
         for case in &cases {
             bar.set_message(case.to_string());
@@ -119,7 +138,13 @@ impl Bench {
                     "--pp {tokens}: expected at most {longest}, the model's longest context"
                 )));
             }
-            cases.push(Case { kind: Kind::Prompt, tokens, depth: 0, batch: 1 });
+            if let Some(depth) = self.pp_depth.iter().find(|depth| depth.saturating_add(tokens) > longest) {
+                return Err(Failure::BadInput(format!(
+                    "--pp-depth {depth} and --pp {tokens}: expected together at most {longest}, the model's longest context"
+                )));
+            }
+            let depths = self.pp_depth.iter().copied();
+            cases.extend(depths.map(|depth| Case { kind: Kind::Prompt, tokens, depth, batch: 1 }));
         }
         for depth in self.depth.iter().copied().filter(|_| self.tg > 0) {
             if depth.saturating_add(self.tg) > longest {

@@ -33,8 +33,8 @@ pub struct GivenArgs {
 }
 
 /// Options that say how a model is compiled: a plan is compiled already.
-pub const OF_COMPILING: [&str; 8] =
-    ["spec", "weights", "preset", "no-fuse", "fused", "without-fusion", "no-adapters", "tune"];
+pub const OF_COMPILING: [&str; 9] =
+    ["spec", "weights", "preset", "kv-format", "no-fuse", "fused", "without-fusion", "no-adapters", "tune"];
 
 impl GivenArgs {
     /// Looks at the files.

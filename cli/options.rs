@@ -13,6 +13,8 @@ use kernmill::Target;
 use kernmill::{CompileOptions, DEFAULT_CHUNK, source::read_fused};
 #[cfg(feature = "compiler")]
 use kernmill_compiler::{fuse::FusedSet, quant::Preset};
+#[cfg(feature = "compiler")]
+use kernmill_plan::kv::KvRequest;
 use kernmill_plan::target::Level;
 #[cfg(feature = "compiler")]
 use kernmill_plan::target::Tuning;
@@ -29,6 +31,12 @@ pub struct CompileArgs {
     #[cfg(feature = "compiler")]
     #[arg(long, value_name = "PRESET", default_value = "faithful", value_parser = preset_parser())]
     pub preset: Preset,
+    /// Formats of cached keys and values, if not those of the preset: FORMAT for layers that see the whole
+    /// context, or parts by name, such as k=int8,v=f16,sliding=int8. FORMAT is f32, f16, or int8, which
+    /// takes half as much memory as f16
+    #[cfg(feature = "compiler")]
+    #[arg(long, value_name = "FORMATS", value_parser = kv_format, default_value = "", hide_default_value = true)]
+    pub kv_format: KvRequest,
     /// Prompt tokens that are run at once; by default 512, or what a plan was compiled for
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub chunk: Option<u32>,
@@ -75,6 +83,12 @@ const NATIVE: &str = "native";
 pub fn preset_parser() -> impl TypedValueParser<Value = Preset> {
     PossibleValuesParser::new(Preset::ALL.map(Preset::name))
         .map(|name| Preset::from_name(&name).unwrap_or(Preset::Faithful))
+}
+
+/// `--kv-format`.
+#[cfg(feature = "compiler")]
+fn kv_format(text: &str) -> std::result::Result<KvRequest, String> {
+    if text.is_empty() { Ok(KvRequest::default()) } else { text.parse() }
 }
 
 /// `--tune`.
@@ -138,6 +152,7 @@ impl CompileArgs {
     pub fn options(&self, fused: FusedSet, emit: &Emit) -> CompileOptions {
         CompileOptions {
             preset: self.preset,
+            kv: self.kv_format,
             tuning: self.tune,
             fuse: !self.no_fuse,
             adapters: !self.no_adapters,

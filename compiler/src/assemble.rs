@@ -1,16 +1,15 @@
 //! The last stage: schedules, memory plans and code as one [`Program`].
 
 use crate::graph::rope::inv_freq;
-use crate::graph::{Graph, LoraTargetNode, Node, Op, OperandRef, Role, TensorId};
+use crate::graph::{Attention, Graph, LoraTargetNode, Node, Op, OperandRef, Role, TensorId};
 use crate::memory::{MemoryError, MemoryPlan, plan_memory};
 use crate::pack::WeightLayout;
 use crate::schedule::{Kernels, Schedule, ScheduledStep};
-use crate::select::geometry;
 use crate::step_costs::step_work;
 use kernmill_kernels_gen::generate::Generated;
 use kernmill_kernels_gen::prefetch::prefetch_hint;
 use kernmill_plan::adapter::{Adapters, LoraTarget, LoraTargetSlice, PackedAt};
-use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers};
+use kernmill_plan::kv::{KvFormat, KvGeometry, KvLayer, KvLayers, KvPair, LayerKind};
 use kernmill_plan::program::{
     ModelInfo, Operand, PrefetchHint, Program, RopeTable, Routing, Step, StepWork, TokenClass,
 };
@@ -26,11 +25,6 @@ pub fn plan_arenas(schedules: &[Schedule]) -> Result<Vec<MemoryPlan>, MemoryErro
 
 /// Facts about the model that the runtime needs.
 pub fn model_info(graph: &Graph, layout: &WeightLayout, preset: &str) -> ModelInfo {
-    let none = KvGeometry { kv_heads: 1, head_dim: 16, elem: KvElem::F32 };
-    let layers = graph.nodes.iter().filter_map(|node| match &node.op {
-        Op::Attention(a) => Some(KvLayer { kind: a.layer_kind(), window: a.window }),
-        _ => None,
-    });
     let ropes = graph.ropes.iter().map(|rope| {
         let (inv_freq, factor) = inv_freq(rope);
         RopeTable { inv_freq, factor }
@@ -40,10 +34,30 @@ pub fn model_info(graph: &Graph, layout: &WeightLayout, preset: &str) -> ModelIn
         preset: preset.to_owned(),
         vocab: graph.vocab as u32,
         max_context: graph.max_context as u32,
-        kv: KvLayers { geometry: geometry(graph).unwrap_or(none), layers: layers.collect() },
+        kv: kv_layers(graph),
         ropes: ropes.collect(),
         decode_bytes: decode_bytes(graph, layout),
         adapters: adapters(graph, layout),
+    }
+}
+
+/// The attention layers. Blocks of a kind that no layer has are shaped as those of the other.
+fn kv_layers(graph: &Graph) -> KvLayers {
+    let attentions = || {
+        graph.nodes.iter().filter_map(|node| match &node.op {
+            Op::Attention(a) => Some(a),
+            _ => None,
+        })
+    };
+    let none = KvGeometry { kv_heads: 1, head_dim: 16, formats: KvPair::both(KvFormat::F32) };
+    let geometry = |kind| {
+        let own = attentions().find(|a| a.layer_kind() == kind).or_else(|| attentions().next());
+        own.map_or(none, Attention::geometry)
+    };
+    KvLayers {
+        full: geometry(LayerKind::Full),
+        sliding: geometry(LayerKind::Sliding),
+        layers: attentions().map(|a| KvLayer { kind: a.layer_kind(), window: a.window }).collect(),
     }
 }
 

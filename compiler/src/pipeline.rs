@@ -8,13 +8,14 @@ use crate::graph::lora::with_adapters;
 use crate::memory::{self, MemoryPlan};
 use crate::pack::{WeightLayout, plan_weights};
 use crate::quant::choose::FormatChoices;
-use crate::quant::{Preset, quantise_chosen};
+use crate::quant::{Preset, Quantisation};
 use crate::schedule::{Kernels, Schedule, check_sizes};
 use crate::select::cost::Model;
 use crate::select::{MicroKernelChoice, Pick, Selection, choose_ukernels, select_classes};
 use kernmill_kernels_gen::generate::generate;
 use kernmill_kernels_gen::ukernel::MicroKernel;
 use kernmill_os::float_env::FloatEnv;
+use kernmill_plan::kv::KvFormats;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::{Level, Tuning};
 use std::time::{Duration, Instant};
@@ -26,6 +27,8 @@ pub struct Options {
     pub preset: Preset,
     /// Which matrices have 4 bits; [`Preset::Fast`] needs them, the others do without.
     pub choices: Option<FormatChoices>,
+    /// Formats of cached keys and values, if not those of the preset.
+    pub kv: Option<KvFormats>,
     /// Instruction set.
     pub level: Level,
     /// Whose CPUs it is to be fast on.
@@ -52,6 +55,7 @@ impl Options {
         Options {
             preset: Preset::Faithful,
             choices: None,
+            kv: None,
             level,
             tuning: Tuning::Generic,
             chunk: 512,
@@ -125,8 +129,10 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Compiled, CompileErro
     let mut passes = Passes::default();
     let preset = options.preset;
     passes.run("verify", || graph.verify())?;
-    let quantised = passes.run("quantise", || quantise_chosen(graph, preset, options.choices.as_ref()))?;
-    passes.run("verify quantised", || crate::quant::verify(&quantised, preset))?;
+    let kv = options.kv.unwrap_or(preset.kv_formats());
+    let quantisation = Quantisation { preset, choices: options.choices.as_ref(), kv };
+    let quantised = passes.run("quantise", || quantisation.quantise(graph))?;
+    passes.run("verify quantised", || crate::quant::verify_with(&quantised, preset, &kv))?;
     let quantised = match options.adapters {
         true => passes.run("adapters", || with_adapters(&quantised, preset.adapter_format()))?,
         false => quantised,

@@ -19,7 +19,7 @@ use kernmill_kernels_gen::ukernel::map::Map;
 use kernmill_kernels_gen::ukernel::{BLOCKS_AHEAD, MicroKernel, Order, SCORE_STRIDE, TILES_PER_CALL};
 use kernmill_os::region::{RegionMut, WeightRegion};
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
-use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use kernmill_plan::probe::READ;
 use kernmill_plan::program::CodeBlob;
@@ -291,7 +291,7 @@ fn gemm(level: Level, wide: bool, small: bool) {
 /// scores, four segments.
 fn attention(level: Level, wide: bool) {
     const BLOCKS: usize = 4;
-    let (elem, head_dim, group, segments) = (KvElem::F16, 64, 8, 4);
+    let (elem, head_dim, group, segments) = (KvFormat::F16, 64, 8, 4);
     let ukernels = [
         MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() },
         MicroKernel::Value { elem, head_dim, group },

@@ -6,8 +6,11 @@
 
 use crate::expr::Expr;
 use crate::ukernel::gemm_q8::DotStep;
-use kernmill_plan::format::{Q8Row, TILE_ROWS, WeightFormat, f32_row_stride};
-use kernmill_plan::kv::{KvElem, KvGeometry, LayerKind};
+use kernmill_plan::format::{LINE, Q8Row, TILE_ROWS, WeightFormat, f32_row_stride};
+use kernmill_plan::kv::{KvFormat, KvGeometry, KvRow, LayerKind};
+
+pub use kernmill_plan::kv::KvPlane;
+
 use std::fmt;
 
 /// Index of an operand address.
@@ -67,16 +70,19 @@ pub enum RowType {
     F16(usize),
     /// bf16 `[n]`, n a multiple of 32.
     Bf16(usize),
+    /// Keys or values `[n]` of another format of the cache ([`KvRow::bytes`]).
+    Kv(KvRow, usize),
     /// [`kernmill_plan::abi::Route`] `[top_k]`.
     Routing(usize),
 }
 
 impl RowType {
-    /// A row of keys or values before it enters the cache, `n` elements of the cache's type.
-    pub fn kv(elem: KvElem, n: usize) -> RowType {
-        match elem {
-            KvElem::F16 => RowType::F16(n),
-            KvElem::F32 => RowType::F32(n),
+    /// A row of keys or values before it enters the cache, `n` elements of the cache's format.
+    pub fn kv(row: KvRow, n: usize) -> RowType {
+        match row.format {
+            KvFormat::F16 => RowType::F16(n),
+            KvFormat::F32 => RowType::F32(n),
+            KvFormat::Int8 => RowType::Kv(row, n),
         }
     }
 
@@ -87,6 +93,7 @@ impl RowType {
             RowType::F32(n) => f32_row_stride(n.next_multiple_of(TILE_ROWS)),
             RowType::Q8(n) => Q8Row { k: n }.stride(),
             RowType::F16(n) | RowType::Bf16(n) => (n * 2).next_multiple_of(64),
+            RowType::Kv(row, n) => row.bytes(n).next_multiple_of(LINE),
             RowType::Routing(k) => k * 8,
         }
     }
@@ -94,7 +101,12 @@ impl RowType {
     /// Elements of a row.
     pub fn len(self) -> usize {
         match self {
-            RowType::F32(n) | RowType::Q8(n) | RowType::F16(n) | RowType::Bf16(n) | RowType::Routing(n) => n,
+            RowType::F32(n)
+            | RowType::Q8(n)
+            | RowType::F16(n)
+            | RowType::Bf16(n)
+            | RowType::Kv(_, n)
+            | RowType::Routing(n) => n,
         }
     }
 
@@ -166,8 +178,8 @@ pub enum RowOp<V = ValId, O = OperandId> {
     Elementwise { expr: Expr, inputs: Vec<V>, out: V },
     /// Rotates each head.
     Rope { x: V, table: O, head_dim: usize, out: V },
-    /// f32 to an element type of the KV cache.
-    KvCast { x: V, elem: KvElem, out: V },
+    /// f32 to a format of the KV cache.
+    KvCast { x: V, to: KvRow, out: V },
     /// Writes a row of keys or values into the cache.
     KvStore { x: V, pool: O, plane: KvPlane, kind: LayerKind, geometry: KvGeometry },
     /// A small matrix, all of it by one worker (the router).
@@ -213,15 +225,6 @@ pub struct LoraInput<V = ValId, O = OperandId> {
     pub lora_targets: Vec<O>,
 }
 
-/// Keys or values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum KvPlane {
-    /// Keys: `[head_dim][16 tokens]`.
-    K,
-    /// Values: `[16 tokens][head_dim]`.
-    V,
-}
-
 #[allow(missing_docs)]
 /// What becomes of a work item's results for one row of a matmul, held as f32 in scratch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -240,9 +243,9 @@ pub enum Epilogue<V = ValId, O = OperandId> {
     Quantize { out: V },
     /// Stores bf16.
     Bf16Cast { out: V },
-    /// Stores in an element type of the KV cache.
-    KvCast { elem: KvElem, out: V },
-    /// Stores into the KV cache, rounded to its element type; the results are one head.
+    /// Stores in a format of the KV cache.
+    KvCast { to: KvRow, out: V },
+    /// Stores into the KV cache, rounded to its format; the results are one head.
     KvWrite { pool: O, plane: KvPlane, kind: LayerKind, geometry: KvGeometry },
 }
 

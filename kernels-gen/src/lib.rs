@@ -15,6 +15,7 @@ pub mod elf;
 mod emit;
 pub mod expr;
 pub mod generate;
+mod integers;
 pub mod isa;
 pub mod kernel;
 pub mod link;

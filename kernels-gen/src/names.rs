@@ -81,7 +81,7 @@ impl<V, O> RowOp<V, O> {
                 let table = names.operand(table);
                 RowOp::Rope { x: names.read(x), table, head_dim: *head_dim, out: written }
             }
-            RowOp::KvCast { x, elem, .. } => RowOp::KvCast { x: names.read(x), elem: *elem, out: written },
+            RowOp::KvCast { x, to, .. } => RowOp::KvCast { x: names.read(x), to: *to, out: written },
             RowOp::KvStore { x, pool, plane, kind, geometry } => {
                 let pool = names.operand(pool);
                 RowOp::KvStore { x: names.read(x), pool, plane: *plane, kind: *kind, geometry: *geometry }
@@ -119,7 +119,7 @@ impl<V, O> Epilogue<V, O> {
             }),
             Epilogue::Quantize { out } => Epilogue::Quantize { out: names.write(out) },
             Epilogue::Bf16Cast { out } => Epilogue::Bf16Cast { out: names.write(out) },
-            Epilogue::KvCast { elem, out } => Epilogue::KvCast { elem: *elem, out: names.write(out) },
+            Epilogue::KvCast { to, out } => Epilogue::KvCast { to: *to, out: names.write(out) },
             Epilogue::KvWrite { pool, plane, kind, geometry } => Epilogue::KvWrite {
                 pool: names.operand(pool),
                 plane: *plane,

@@ -30,6 +30,7 @@ pub(crate) fn place(model: &SourceModel, level: Level, options: &Options) -> Res
     add(&ABI_VERSION.to_string());
     add(level.name());
     add(compile.preset.name());
+    add(&compile.kv.of(compile.preset.kv_formats()).to_string());
     add(compile.tuning.unwrap_or_else(Tuning::native).name());
     add(&format!("{} {} {}", options.chunk(), compile.fuse, compile.adapters));
     add(&model.source.text);

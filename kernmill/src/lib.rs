@@ -64,6 +64,7 @@ pub use kernmill_compiler::{
     synth,
 };
 pub use kernmill_os::output::NewFile;
+pub use kernmill_plan::kv::{KvFormat, KvFormats, KvPair, KvRequest};
 pub use kernmill_plan::target::{Level, Tuning};
 /// The runtime: the engine, its steps and sequences, the KV cache, sampling.
 pub use kernmill_runtime as runtime;

@@ -10,6 +10,8 @@ use crate::observe::{Observer, Silent};
 use kernmill_compiler::{fuse::FusedSet, pipeline, quant::Preset, quant::choose::FormatChoices};
 #[cfg(feature = "compiler")]
 use kernmill_os::tiles;
+#[cfg(feature = "compiler")]
+use kernmill_plan::kv::KvRequest;
 use kernmill_plan::target::Level;
 #[cfg(feature = "compiler")]
 use kernmill_plan::target::Tuning;
@@ -87,6 +89,8 @@ pub struct Options {
 pub struct CompileOptions {
     /// How weights, activations and KV cache are quantised.
     pub preset: Preset,
+    /// Formats of the KV cache, where they are not to be those of the preset.
+    pub kv: KvRequest,
     /// The family of CPUs that the code is tuned for; `None` is the CPU at hand. Tuning changes speed, never
     /// results.
     pub tuning: Option<Tuning>,
@@ -139,6 +143,7 @@ impl Default for CompileOptions {
     fn default() -> CompileOptions {
         CompileOptions {
             preset: Preset::Faithful,
+            kv: KvRequest::default(),
             tuning: None,
             fuse: true,
             adapters: true,
@@ -173,6 +178,7 @@ impl CompileOptions {
         pipeline::Options {
             preset: self.preset,
             choices,
+            kv: Some(self.kv.of(self.preset.kv_formats())),
             level,
             tuning: self.tuning.unwrap_or_else(Tuning::native),
             chunk: chunk as usize,

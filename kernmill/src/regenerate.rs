@@ -93,6 +93,7 @@ pub fn origin(plan: &Plan, level: &dyn Fn(Preset) -> Result<Level>) -> Result<Or
     let options = Options {
         preset,
         choices: (preset == Preset::Fast).then(|| choices(&graph, metadata)),
+        kv: Some(metadata.model.kv.formats()),
         chunk: metadata.chunk as usize,
         adapters: metadata.model.adapters.is_some(),
         fuse: metadata.fused,

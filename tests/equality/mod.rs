@@ -3,6 +3,7 @@
 
 mod adapters;
 mod float_env;
+mod kv;
 mod steps;
 mod tiles;
 
@@ -16,10 +17,11 @@ use kernmill_compiler::pack::MemorySource;
 use kernmill_compiler::pack::region::build_weights;
 use kernmill_compiler::pipeline::{Compiled, Options, compile};
 use kernmill_compiler::quant::choose::FormatChoices;
-use kernmill_compiler::quant::{Preset, quantise_chosen};
+use kernmill_compiler::quant::{Preset, Quantisation};
 use kernmill_compiler::select::Pick;
 use kernmill_compiler::testing::{Mlp, ModelShape, RandomWeights, build, random_weights};
 use kernmill_plan::format::WeightFormat;
+use kernmill_plan::kv::KvFormats;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use kernmill_plan::target::{Features, Level};
 use kernmill_runtime::guarded::{Flush, GuardedConfig};
@@ -47,7 +49,13 @@ impl Case {
 
     /// The interpreter's logits of every token, all in one batch.
     fn expected(&self, preset: Preset) -> Vec<f32> {
-        let graph = quantise_chosen(&self.graph, preset, Some(&self.choices)).unwrap();
+        self.expected_in(preset, &preset.kv_formats())
+    }
+
+    /// The same with keys and values in these formats.
+    fn expected_in(&self, preset: Preset, kv: &KvFormats) -> Vec<f32> {
+        let quantisation = Quantisation { preset, choices: Some(&self.choices), kv: *kv };
+        let graph = quantisation.quantise(&self.graph).unwrap();
         let weights = self.weights.for_graph(&graph);
         let logits = Interpreter::new(&graph, &weights).unwrap().extend(0, &self.tokens).unwrap();
         assert_eq!(logits.len(), self.tokens.len() * self.graph.vocab);

@@ -15,7 +15,7 @@ use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, DotStep, Overlap};
 use kernmill_kernels_gen::ukernel::map::Map;
 use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
 use kernmill_plan::format::WeightFormat;
-use kernmill_plan::kv::KvElem;
+use kernmill_plan::kv::KvFormat;
 use kernmill_plan::target::{Features, Level};
 
 fn compiled(preset: Preset) -> Compiled {
@@ -79,8 +79,8 @@ fn gemm_bf16(tiles: usize, groups: usize) -> MicroKernel {
 
 fn attention() -> [MicroKernel; 2] {
     [
-        MicroKernel::Score { elem: KvElem::F16, head_dim: 32, group: 2, scale: 0.125f32.to_bits() },
-        MicroKernel::Value { elem: KvElem::F16, head_dim: 32, group: 2 },
+        MicroKernel::Score { elem: KvFormat::F16, head_dim: 32, group: 2, scale: 0.125f32.to_bits() },
+        MicroKernel::Value { elem: KvFormat::F16, head_dim: 32, group: 2 },
     ]
 }
 

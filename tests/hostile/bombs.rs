@@ -82,7 +82,7 @@ fn long_names_and_lines_are_compared_and_shown_in_time() {
 
 #[test]
 fn programs_with_sizes_at_the_limits_are_refused_or_computed_with() {
-    let changes: [fn(&mut Program); 8] = [
+    let changes: [fn(&mut Program); 9] = [
         |p| p.scratch_bytes = u64::MAX,
         |p| p.arena_bytes = u64::MAX,
         |p| p.classes[1].max_tokens = u32::MAX,
@@ -90,7 +90,8 @@ fn programs_with_sizes_at_the_limits_are_refused_or_computed_with() {
         |p| p.classes.iter_mut().for_each(|c| c.routings.iter_mut().for_each(|r| r.experts = u32::MAX)),
         |p| p.model.kv.layers.iter_mut().for_each(|l| l.window = l.window.map(|_| u32::MAX)),
         |p| p.model.kv.layers.clear(),
-        |p| p.model.kv.geometry.kv_heads = usize::MAX,
+        |p| p.model.kv.full.kv_heads = usize::MAX,
+        |p| p.model.kv.sliding.kv_heads = usize::MAX,
     ];
     for first in changes {
         for second in changes {

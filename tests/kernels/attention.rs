@@ -4,8 +4,8 @@ use super::ukernels::{assert_bits, dot4, normal};
 use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use kernmill_kernels_gen::generate::generate_ukernels;
-use kernmill_kernels_gen::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE};
-use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
+use kernmill_kernels_gen::ukernel::{BLOCKS_AHEAD, MicroKernel, QueryLayout, SCORE_STRIDE};
+use kernmill_plan::kv::{BLOCK_TOKENS, Elements, KvFormat, KvPlane, store_plane, to_int8};
 use kernmill_plan::numeric::{EXP_MAX, EXP_MIN, EXP_POLY, LN2_HI, LN2_LO, LOG2E, ROUND_MAGIC};
 
 /// Floats between the scores of two heads.
@@ -13,30 +13,63 @@ const STRIDE: usize = SCORE_STRIDE / 4;
 /// Head sizes and query heads of a KV head.
 const SHAPES: [(usize, usize); 8] = [(32, 1), (64, 8), (64, 3), (16, 2), (128, 4), (64, 5), (80, 6), (96, 7)];
 
-/// A KV plane of random values: its bytes, and the values as f32.
-fn random_plane(rng: &mut Rng, elem: KvElem, n: usize) -> (Vec<u8>, Vec<f32>) {
-    let values: Vec<f32> = (0..n).map(|i| if i % 97 == 0 { 3e-6 } else { normal(rng) }).collect();
-    let bytes = elem.encode(&values);
-    let rounded = elem.decode(&bytes);
-    (bytes, rounded)
+/// A plane of a head: its bytes, and what its tokens' elements are.
+struct Plane {
+    bytes: Vec<u8>,
+    tokens: Vec<Elements>,
+}
+
+/// Planes of random values; one of the tokens has none but zeros.
+fn random_planes(
+    rng: &mut Rng,
+    elem: KvFormat,
+    plane: KvPlane,
+    head_dim: usize,
+    blocks: usize,
+) -> Vec<Plane> {
+    let mut head = |token: usize| {
+        let element = |d: usize| match (token, d % 97) {
+            (13, _) => 0.0,
+            (_, 0) => 3e-6,
+            _ => normal(rng),
+        };
+        elem.round(&(0..head_dim).map(element).collect::<Vec<_>>())
+    };
+    let mut block = || {
+        let tokens: Vec<Elements> = (0..BLOCK_TOKENS).map(&mut head).collect();
+        Plane { bytes: store_plane(elem, plane, head_dim, &tokens), tokens }
+    };
+    (0..blocks).map(|_| block()).collect()
 }
 
 /// Pointers to each plane, and as many behind them as micro-kernels may prefetch from.
-fn list(planes: &[(Vec<u8>, Vec<f32>)]) -> Vec<*const u8> {
-    let pointers = planes.iter().map(|(bytes, _)| bytes.as_ptr());
+fn list(planes: &[Plane]) -> Vec<*const u8> {
+    let pointers = planes.iter().map(|plane| plane.bytes.as_ptr());
     pointers.chain(std::iter::repeat_n(std::ptr::null(), BLOCKS_AHEAD)).collect()
+}
+
+/// The micro-kernels of a format: of scores, of values, and what rounds queries, if they are rounded.
+fn ukernels(elem: KvFormat, head_dim: usize, group: usize, scale: f32) -> Vec<MicroKernel> {
+    let value = MicroKernel::Value { elem, head_dim, group };
+    let scale = scale.to_bits();
+    match elem.words() {
+        None => vec![MicroKernel::Score { elem, head_dim, group, scale }, value],
+        Some(words) => vec![
+            MicroKernel::IntegerScore { elem, head_dim, group },
+            value,
+            MicroKernel::Query { head_dim, group, zero: words.zero, scale },
+        ],
+    }
 }
 
 #[test]
 fn scores_and_values_match_the_definition_bit_for_bit() {
     for (level, version) in versions() {
-        for elem in KvElem::ALL {
-            for (head_dim, group) in SHAPES {
+        for elem in KvFormat::ALL {
+            let multiple = elem.descriptor().head_multiple;
+            for (head_dim, group) in SHAPES.into_iter().filter(|(d, _)| d.is_multiple_of(multiple)) {
                 let scale = 1.0 / (head_dim as f32).sqrt();
-                let ukernels = [
-                    MicroKernel::Score { elem, head_dim, group, scale: scale.to_bits() },
-                    MicroKernel::Value { elem, head_dim, group },
-                ];
+                let ukernels = ukernels(elem, head_dim, group, scale);
                 let code = Code::new(generate_ukernels(&ukernels, level, &choose(level, version)).unwrap());
                 let what = format!("{} {}", name(level, version), ukernels[0]);
                 for blocks in [1, 2, 3, 4] {
@@ -52,27 +85,41 @@ fn scores_and_values_match_the_definition_bit_for_bit() {
 fn check_score(
     code: &Code,
     rng: &mut Rng,
-    elem: KvElem,
+    elem: KvFormat,
     [head_dim, group, blocks]: [usize; 3],
     scale: f32,
     what: &str,
 ) -> Vec<f32> {
-    let planes: Vec<_> = (0..blocks).map(|_| random_plane(rng, elem, head_dim * BLOCK_TOKENS)).collect();
+    let planes = random_planes(rng, elem, KvPlane::K, head_dim, blocks);
     let list = list(&planes);
     let q: Vec<f32> = (0..group * head_dim).map(|_| normal(rng)).collect();
+    let mut rounded = vec![0u8; QueryLayout::new(head_dim, group).bytes];
     let mut scores = vec![7.0; group * STRIDE];
-    // SAFETY: score reads the K planes and the queries, writes 16 floats per head and block.
+    // SAFETY: query reads the queries and writes as many bytes as its layout has; score reads the K planes
+    // and what query has written, or the queries themselves, and writes 16 floats per head and block.
     unsafe {
-        let f: unsafe extern "C" fn(*const *const u8, *const f32, *mut f32, u64) =
+        let f: unsafe extern "C" fn(*const *const u8, *const u8, *mut f32, u64) =
             std::mem::transmute(code.address(0));
-        f(list.as_ptr(), q.as_ptr(), scores.as_mut_ptr(), blocks as u64);
+        let mut queries = q.as_ptr().cast();
+        if elem.is_scaled() {
+            let round: unsafe extern "C" fn(*const f32, *mut u8) = std::mem::transmute(code.address(2));
+            round(q.as_ptr(), rounded.as_mut_ptr());
+            queries = rounded.as_ptr();
+        }
+        f(list.as_ptr(), queries, scores.as_mut_ptr(), blocks as u64);
     }
     let mut expected = vec![7.0; group * STRIDE];
-    for g in 0..group {
+    for (g, q) in q.chunks(head_dim).enumerate() {
+        let (integers, query_scale) = to_int8(q);
         for t in 0..blocks * BLOCK_TOKENS {
-            let (_, keys) = &planes[t / BLOCK_TOKENS];
-            let key = |d: usize| keys[d * BLOCK_TOKENS + t % BLOCK_TOKENS];
-            expected[g * STRIDE + t] = dot4((0..head_dim).map(|d| (key(d), q[g * head_dim + d]))) * scale;
+            let key = &planes[t / BLOCK_TOKENS].tokens[t % BLOCK_TOKENS];
+            expected[g * STRIDE + t] = match elem.is_scaled() {
+                true => {
+                    let products = integers.iter().zip(&key.values).map(|(q, k)| i64::from(*q) * *k as i64);
+                    products.sum::<i64>() as f32 * key.scale * (query_scale * scale)
+                }
+                false => dot4(key.values.iter().copied().zip(q.iter().copied())) * scale,
+            };
         }
     }
     assert_bits(&scores, &expected, &format!("{what} {blocks} blocks"));
@@ -82,35 +129,39 @@ fn check_score(
 fn check_value(
     code: &Code,
     rng: &mut Rng,
-    elem: KvElem,
+    elem: KvFormat,
     [head_dim, group, blocks]: [usize; 3],
     weights: &[f32],
     what: &str,
 ) {
-    let planes: Vec<_> = (0..blocks).map(|_| random_plane(rng, elem, head_dim * BLOCK_TOKENS)).collect();
+    let planes = random_planes(rng, elem, KvPlane::V, head_dim, blocks);
     let list = list(&planes);
     let before = (blocks - 1) * BLOCK_TOKENS;
     for (first, end) in [(0, 16), (3, 7), (15, 16), (5, 6), (8, 9)] {
         let end = before + end;
         let mut out: Vec<f32> = (0..group * head_dim).map(|_| normal(rng)).collect();
         let mut expected = out.clone();
+        let (mut weights, mut scaled) = (weights.to_vec(), weights.to_vec());
+        let token = |t: usize| &planes[t / BLOCK_TOKENS].tokens[t % BLOCK_TOKENS];
         for g in 0..group {
+            for t in (0..blocks * BLOCK_TOKENS).filter(|_| elem.is_scaled()) {
+                scaled[g * STRIDE + t] *= token(t).scale;
+            }
             for t in first..end {
-                for d in 0..head_dim {
-                    let o = &mut expected[g * head_dim + d];
-                    let value = planes[t / BLOCK_TOKENS].1[t % BLOCK_TOKENS * head_dim + d];
-                    *o = weights[g * STRIDE + t].mul_add(value, *o);
+                for (o, value) in expected[g * head_dim..].iter_mut().zip(&token(t).values) {
+                    *o = scaled[g * STRIDE + t].mul_add(*value, *o);
                 }
             }
         }
-        // SAFETY: value reads the V planes and the weights, updates `group * head_dim` floats.
+        // SAFETY: value reads the V planes, reads or scales the weights, updates `group * head_dim` floats.
         unsafe {
-            let f: unsafe extern "C" fn(*const *const u8, *const f32, *mut f32, u64, u64, u64) =
+            let f: unsafe extern "C" fn(*const *const u8, *mut f32, *mut f32, u64, u64, u64) =
                 std::mem::transmute(code.address(1));
-            let (v, p, o) = (list.as_ptr(), weights.as_ptr(), out.as_mut_ptr());
+            let (v, p, o) = (list.as_ptr(), weights.as_mut_ptr(), out.as_mut_ptr());
             f(v, p, o, blocks as u64, first as u64, end as u64);
         }
         assert_bits(&out, &expected, &format!("{what} tokens {first}..{end}"));
+        assert_bits(&weights, &scaled, &format!("{what} weights of tokens {first}..{end}"));
     }
 }
 

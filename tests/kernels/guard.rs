@@ -16,7 +16,7 @@ use kernmill_kernels_gen::ukernel::map::Map;
 use kernmill_kernels_gen::ukernel::param::Param;
 use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
 use kernmill_plan::format::{BLOCK, WeightFormat};
-use kernmill_plan::kv::KvElem;
+use kernmill_plan::kv::KvFormat;
 use kernmill_plan::target::Level;
 
 /// What is done around a call.
@@ -212,15 +212,24 @@ fn weighted_sums_stay_inside_their_operands() {
 #[test]
 fn attention_tiles_stay_inside_their_operands() {
     let shapes = [(16, 1), (32, 2), (64, 8), (64, 3), (80, 4), (128, 5)];
-    let (mut scores, mut values, mut combines) = (Vec::new(), Vec::new(), Vec::new());
-    for elem in KvElem::ALL {
-        for (head_dim, group) in shapes {
-            scores.push(MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() });
+    let (mut scores, mut values, mut combines, mut queries) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for elem in KvFormat::ALL {
+        let multiple = elem.descriptor().head_multiple;
+        for (head_dim, group) in shapes.into_iter().filter(|(d, _)| d.is_multiple_of(multiple)) {
+            match elem.words() {
+                None => scores.push(MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() }),
+                Some(words) => {
+                    scores.push(MicroKernel::IntegerScore { elem, head_dim, group });
+                    queries.push(MicroKernel::Query { head_dim, group, zero: words.zero, scale: 0 });
+                }
+            }
             values.push(MicroKernel::Value { elem, head_dim, group });
-            combines.push(MicroKernel::Combine { head_dim, group, sinks: elem == KvElem::F16 });
+            combines.push(MicroKernel::Combine { head_dim, group, sinks: elem == KvFormat::F16 });
         }
     }
     run_all(&scores, &[&[1], &[2], &[5]]);
+    run_all(&queries, &[&[]]);
     // Blocks, first token, end.
     let ranges: [&[u64]; 7] =
         [&[1, 0, 16], &[1, 3, 7], &[1, 15, 16], &[1, 5, 5], &[1, 0, 0], &[2, 15, 17], &[4, 7, 64]];

@@ -11,7 +11,7 @@ use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, Overlap};
 use kernmill_kernels_gen::ukernel::param::Param;
 use kernmill_kernels_gen::ukernel::{MicroKernel, Order};
 use kernmill_plan::format::WeightFormat;
-use kernmill_plan::kv::KvElem;
+use kernmill_plan::kv::KvFormat;
 use kernmill_plan::target::Level;
 
 /// Copies of the operands' memory, at the same addresses.
@@ -157,12 +157,16 @@ fn bf16_gemms_give_the_cpus_bits() {
 
 #[test]
 fn attention_gives_the_cpus_bits() {
-    for elem in KvElem::ALL {
-        for (head_dim, group) in [(16, 1), (64, 8), (64, 3), (80, 5)] {
-            replay_on_any_host(
-                &[MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() }],
-                &[&[1], &[4]],
-            );
+    for elem in KvFormat::ALL {
+        let multiple = elem.descriptor().head_multiple;
+        let shapes = [(16, 1), (64, 8), (64, 3), (80, 5), (96, 11)];
+        for (head_dim, group) in shapes.into_iter().filter(|(d, _)| d.is_multiple_of(multiple)) {
+            let score = MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() };
+            // Some versions start from the sums of queries that are in memory, and others do without.
+            match elem.is_scaled() {
+                true => replay_all(&[MicroKernel::IntegerScore { elem, head_dim, group }], &[&[1], &[4]]),
+                false => replay_on_any_host(&[score], &[&[1], &[4]]),
+            }
             let ranges: [&[u64]; 4] = [&[1, 0, 16], &[1, 3, 7], &[1, 5, 5], &[3, 15, 33]];
             replay_on_any_host(&[MicroKernel::Value { elem, head_dim, group }], &ranges);
             replay_on_any_host(&[MicroKernel::Combine { head_dim, group, sinks: true }], &[&[1], &[3]]);

@@ -4,6 +4,7 @@ use super::{Rows, Type};
 use crate::expr;
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::format::WeightFormat;
+use kernmill_plan::kv::KvRow;
 use std::str::FromStr;
 
 type Result<T> = std::result::Result<T, String>;
@@ -135,6 +136,10 @@ impl<'t> Cursor<'t> {
             ("routing", Rows::Tokens, Some(k)) => {
                 u32::try_from(k).map(Type::Routing).map_err(|_| "routing too wide".to_string())
             }
+            (_, Rows::Tokens, Some(cols)) => match KvRow::from_name(kind) {
+                Some(row) => Ok(Type::Kv(row, cols)),
+                None => Err(unknown("type", kind)),
+            },
             _ => Err(unknown("type", kind)),
         }
     }

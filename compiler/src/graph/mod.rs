@@ -27,6 +27,7 @@ pub use parse::ParseError;
 pub use uses::Uses;
 
 use kernmill_plan::format::{BLOCK, WeightFormat};
+use kernmill_plan::kv::KvRow;
 
 /// Index into [`Graph::values`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,6 +65,8 @@ pub enum Type {
     F16(Rows, usize),
     /// bf16 `[rows, cols]` (inputs of experts).
     Bf16(Rows, usize),
+    /// Keys or values `[T, cols]` in another format of the cache.
+    Kv(KvRow, usize),
     /// Chosen experts and weights, `[T, top_k]`.
     Routing(u32),
 }
@@ -73,7 +76,11 @@ impl Type {
     pub fn cols(self) -> usize {
         match self {
             Type::TokenIds => 1,
-            Type::F32(_, cols) | Type::Q8(_, cols) | Type::F16(_, cols) | Type::Bf16(_, cols) => cols,
+            Type::F32(_, cols)
+            | Type::Q8(_, cols)
+            | Type::F16(_, cols)
+            | Type::Bf16(_, cols)
+            | Type::Kv(_, cols) => cols,
             Type::Routing(k) => k as usize,
         }
     }
@@ -81,7 +88,7 @@ impl Type {
     /// How many rows there are.
     pub fn rows(self) -> Rows {
         match self {
-            Type::TokenIds | Type::Routing(_) => Rows::Tokens,
+            Type::TokenIds | Type::Kv(..) | Type::Routing(_) => Rows::Tokens,
             Type::F32(rows, _) | Type::Q8(rows, _) | Type::F16(rows, _) | Type::Bf16(rows, _) => rows,
         }
     }
@@ -93,6 +100,7 @@ impl Type {
             Type::F32(_, cols) => 4 * cols,
             Type::Q8(_, cols) => cols + cols / BLOCK * 8,
             Type::F16(_, cols) | Type::Bf16(_, cols) => 2 * cols,
+            Type::Kv(row, cols) => row.bytes(cols),
             Type::Routing(k) => 8 * k as usize,
         }
     }

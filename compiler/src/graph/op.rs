@@ -3,7 +3,7 @@
 
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::format::WeightFormat;
-use kernmill_plan::kv::{KvElem, KvGeometry, LayerKind};
+use kernmill_plan::kv::{KvGeometry, KvPair, KvRow, LayerKind};
 
 /// An operation. Inputs and tensors are listed as `inputs; tensors -> output`.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,8 +30,8 @@ pub enum Op {
         /// Elements per head.
         head_dim: usize,
     },
-    /// `f32 -> f16 or f32`: the rounding of keys and values that enter a cache of this element type.
-    KvCast(KvElem),
+    /// `f32 -> f16, f32 or kv`: the rounding of keys or values that enter the cache.
+    KvCast(KvRow),
     /// `q f32, k, v (f32 or f16); [sinks] -> f32`: appends k and v to the layer's cache, then attends.
     Attention(Attention),
     /// `logits f32 [T, experts] -> routing`.
@@ -99,8 +99,8 @@ pub struct Attention {
     pub scale: f32,
     /// Keys in view, the token itself included; `None` is all.
     pub window: Option<u32>,
-    /// Element type of the cache.
-    pub kv: KvElem,
+    /// Formats of the cache.
+    pub kv: KvPair,
 }
 
 impl Attention {
@@ -111,7 +111,7 @@ impl Attention {
 
     /// Shape of the layer's KV blocks.
     pub fn geometry(&self) -> KvGeometry {
-        KvGeometry { kv_heads: self.kv_heads, head_dim: self.head_dim, elem: self.kv }
+        KvGeometry { kv_heads: self.kv_heads, head_dim: self.head_dim, formats: self.kv }
     }
 }
 

@@ -93,6 +93,7 @@ impl Type {
             Type::Q8(rows, cols) => format!("q8[{}, {cols}]", rows.text()),
             Type::F16(rows, cols) => format!("f16[{}, {cols}]", rows.text()),
             Type::Bf16(rows, cols) => format!("bf16[{}, {cols}]", rows.text()),
+            Type::Kv(row, cols) => format!("{row}[T, {cols}]"),
             Type::Routing(k) => format!("routing[T, {k}]"),
         }
     }

@@ -2,15 +2,33 @@
 
 use super::num::{accumulate, dot4, exp, exp_all, lane_sum, max};
 use crate::graph::Attention;
+use kernmill_plan::kv::to_int8;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
-/// Keys and values of one layer of one sequence, `[positions, kv_heads * head_dim]`.
+/// Keys and values of one layer of one sequence.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LayerKv {
     /// Keys.
-    pub k: Vec<f32>,
+    pub k: CachedRows,
     /// Values.
-    pub v: Vec<f32>,
+    pub v: CachedRows,
+}
+
+/// Keys, or values, of one layer of one sequence.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CachedRows {
+    /// Elements before the scale, `[positions, kv_heads * head_dim]`.
+    pub values: Vec<f32>,
+    /// Scales `[positions, kv_heads]`; none of formats without.
+    pub scales: Vec<f32>,
+}
+
+impl CachedRows {
+    /// A head's elements at a position, and their scale.
+    fn head(&self, a: &Attention, position: usize, kv_head: usize) -> (&[f32], Option<f32>) {
+        let head = position * a.kv_heads + kv_head;
+        (&self.values[head * a.head_dim..][..a.head_dim], self.scales.get(head).copied())
+    }
 }
 
 /// One token's attention: `q` is `[heads * head_dim]`, so is the result.
@@ -57,20 +75,31 @@ fn attend_head(
 
 fn segment(a: &Attention, kv: &LayerKv, q: &[f32], keys: std::ops::Range<usize>, kv_head: usize) -> Segment {
     let first = keys.start;
-    let row = |rows: &[f32], p: usize| -> std::ops::Range<usize> {
-        let start = (p * a.kv_heads + kv_head) * a.head_dim;
-        debug_assert!(start + a.head_dim <= rows.len());
-        start..start + a.head_dim
-    };
-    let mut e: Vec<f32> = keys.clone().map(|p| dot4(q, &kv.k[row(&kv.k, p)]) * a.scale).collect();
+    let score = scores(a, q);
+    let mut e: Vec<f32> = keys.clone().map(|p| score(kv.k.head(a, p, kv_head))).collect();
     let largest = largest(e.iter().copied());
     e.iter_mut().for_each(|score| *score -= largest);
     exp_all(&mut e);
     let mut out = vec![0.0; a.head_dim];
     for (p, e) in keys.zip(&e) {
-        accumulate(*e, &kv.v[row(&kv.v, p)], &mut out);
+        let (values, scale) = kv.v.head(a, p, kv_head);
+        accumulate(scale.map_or(*e, |scale| e * scale), values, &mut out);
     }
     Segment { largest, sum: lane_sum(&e, first), out }
+}
+
+/// The score of a key and its scale, of keys that have one.
+fn scores(a: &Attention, q: &[f32]) -> impl Fn((&[f32], Option<f32>)) -> f32 {
+    let (integers, query_scale) = match a.kv.k.is_scaled() {
+        true => to_int8(q),
+        false => (Vec::new(), 1.0),
+    };
+    let factor = query_scale * a.scale;
+    move |(key, scale)| {
+        let Some(scale) = scale else { return dot4(q, key) * a.scale };
+        let sum: i32 = key.iter().zip(&integers).map(|(k, q)| *k as i32 * i32::from(*q)).sum();
+        sum as f32 * scale * factor
+    }
 }
 
 fn largest(x: impl Iterator<Item = f32>) -> f32 {

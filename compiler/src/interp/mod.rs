@@ -13,7 +13,7 @@ pub(crate) mod state;
 mod tests;
 mod weights;
 
-pub use attention::LayerKv;
+pub use attention::{CachedRows, LayerKv};
 pub use expr::eval;
 pub use lora::LoraTargetAdapter;
 pub use state::{BatchToken, Data, Sequence};

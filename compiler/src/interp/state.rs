@@ -14,6 +14,13 @@ pub enum Data {
     Ids(Vec<u32>),
     /// f32, also for f16 and bf16 values, which are rounded to it.
     F32(Vec<f32>),
+    /// Keys or values of a format with scales.
+    Scaled {
+        /// Elements before the scale.
+        values: Vec<f32>,
+        /// One per head.
+        scales: Vec<f32>,
+    },
     /// Blocks of 32.
     Q8 {
         /// Elements.
@@ -93,6 +100,16 @@ impl State {
         match &self.values[value.0 as usize] {
             Some(Data::F32(x)) => x,
             _ => &[],
+        }
+    }
+
+    /// Keys or values as the cache has them: elements before the scale, and the scales of heads, none of
+    /// formats without.
+    pub fn cached(&self, value: ValueId) -> (&[f32], &[f32]) {
+        match &self.values[value.0 as usize] {
+            Some(Data::F32(x)) => (x, &[]),
+            Some(Data::Scaled { values, scales }) => (values, scales),
+            _ => (&[], &[]),
         }
     }
 

@@ -5,7 +5,7 @@ use crate::graph::Attention;
 use crate::quant::choose::FormatChoices;
 use crate::quant::{Preset, quantise, quantise_chosen};
 use crate::testing::{ModelShape, Rng, build, random_weights};
-use kernmill_plan::kv::KvElem;
+use kernmill_plan::kv::{Elements, KvFormat, KvPair};
 
 fn bits(x: &[f32]) -> Vec<u32> {
     x.iter().map(|x| x.to_bits()).collect()
@@ -111,9 +111,10 @@ fn naive(a: &Attention, kv: &LayerKv, q: &[f32], pos: usize, sinks: Option<&[f32
     let first = a.window.map_or(0, |w| (pos + 1).saturating_sub(w as usize));
     let mut out = Vec::new();
     for h in 0..a.heads {
-        let row = |rows: &[f32], p: usize| -> Vec<f64> {
-            let start = (p * a.kv_heads + h / (a.heads / a.kv_heads)) * a.head_dim;
-            rows[start..start + a.head_dim].iter().map(|x| f64::from(*x)).collect()
+        let row = |rows: &CachedRows, p: usize| -> Vec<f64> {
+            let head = p * a.kv_heads + h / (a.heads / a.kv_heads);
+            let scale = rows.scales.get(head).map_or(1.0, |scale| f64::from(*scale));
+            rows.values[head * a.head_dim..][..a.head_dim].iter().map(|x| f64::from(*x) * scale).collect()
         };
         let q = &q[h * a.head_dim..][..a.head_dim];
         let score = |p| {
@@ -143,16 +144,27 @@ fn attention_is_softmax() {
         (2500, Some(1500)),
         (1030, Some(1)),
     ] {
-        let (heads, kv_heads, head_dim) = (4, 2, 8);
-        let a = Attention { layer: 0, heads, kv_heads, head_dim, scale: 0.35, window, kv: KvElem::F32 };
+        let (heads, kv_heads, head_dim) = (4, 2, 32);
         let n = (pos + 1) * kv_heads * head_dim;
-        let kv = LayerKv { k: random(n, 3.0), v: random(n, 1.0) };
-        let q = random(heads * head_dim, 3.0);
+        let (k, v) = (random(n, 3.0), random(n, 1.0));
+        let q = random(heads * head_dim, 1.0);
         let sinks = random(heads, 4.0);
-        for sinks in [None, Some(sinks.as_slice())] {
-            let got = attend(&a, &kv, &q, pos, sinks);
-            for (got, want) in got.iter().zip(naive(&a, &kv, &q, pos, sinks)) {
-                assert!((f64::from(*got) - want).abs() < 2e-6, "pos {pos} window {window:?}: {got} {want}");
+        for format in KvFormat::ALL {
+            // Formats with integer scores round the query besides.
+            let allowed = if format.is_scaled() { 0.02 } else { 2e-6 };
+            let cached = |x: &[f32]| {
+                let heads: Vec<Elements> = x.chunks(head_dim).map(|head| format.round(head)).collect();
+                let scales = heads.iter().filter(|_| format.is_scaled()).map(|head| head.scale).collect();
+                CachedRows { scales, values: heads.into_iter().flat_map(|head| head.values).collect() }
+            };
+            let (kv, formats) = (LayerKv { k: cached(&k), v: cached(&v) }, KvPair::both(format));
+            let a = Attention { layer: 0, heads, kv_heads, head_dim, scale: 0.35, window, kv: formats };
+            for sinks in [None, Some(sinks.as_slice())] {
+                let got = attend(&a, &kv, &q, pos, sinks);
+                for (got, want) in got.iter().zip(naive(&a, &kv, &q, pos, sinks)) {
+                    let what = format!("{format:?} pos {pos} window {window:?}: {got} {want}");
+                    assert!((f64::from(*got) - want).abs() < allowed, "{what}");
+                }
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::interp::state::{Data, State};
 use crate::spec::ops::{OpInfo, ParamKind, optional, required};
 use crate::spec::{At, Result as SpecResult};
 use kernmill_kernels_gen::kernel::{KvPlane, RowOp, ValId};
-use kernmill_plan::kv::KvElem;
+use kernmill_plan::kv::{KvFormat, KvPair, KvRow};
 use kernmill_plan::limit;
 
 pub struct Attention;
@@ -38,6 +38,13 @@ const SPEC: &[SpecOp] = &[SpecOp {
     },
     lower,
 }];
+
+/// `=` and the name of a format.
+fn format(at: &mut Cursor<'_>) -> Result<KvFormat, String> {
+    at.expect("=")?;
+    let name = at.word()?;
+    KvFormat::from_name(name).ok_or_else(|| unknown("KV format", name))
+}
 
 fn attributes(op: &Op) -> &Attributes {
     let Op::Attention(attributes) = op else { unreachable!("{op:?}") };
@@ -89,8 +96,8 @@ impl OpDef for Attention {
         let (q, kv) = (columns(a.heads)?, columns(a.kv_heads)?);
         ensure(a.scale.is_finite(), || format!("scale = {} is not finite", a.scale))?;
         ensure(a.window != Some(0), || "window = 0 sees no key, not even the token's own".into())?;
-        let elem = kv_type(a.kv, kv);
-        let wanted = [("q", Type::F32(Rows::Tokens, q)), ("k", elem), ("v", elem)];
+        let cached = |format| kv_type(KvRow::new(format, a.head_dim), kv);
+        let wanted = [("q", Type::F32(Rows::Tokens, q)), ("k", cached(a.kv.k)), ("v", cached(a.kv.v))];
         for ((name, wanted), found) in wanted.into_iter().zip(on.inputs) {
             ensure(*found == wanted, || format!("{name} is {}, expected {}", found.text(), wanted.text()))?;
         }
@@ -101,9 +108,12 @@ impl OpDef for Attention {
     fn attributes(&self, op: &Op) -> String {
         let Attributes { layer, heads, kv_heads, head_dim, scale, window, kv } = attributes(op);
         let window = window.map_or(String::new(), |window| format!(", window={window}"));
-        let kv = kv.name();
+        let kv = match kv.k == kv.v {
+            true => format!("kv={}", kv.k.name()),
+            false => format!("k={}, v={}", kv.k.name(), kv.v.name()),
+        };
         format!(
-            "(layer={layer}, heads={heads}, kv_heads={kv_heads}, head_dim={head_dim}, scale={scale:?}{window}, kv={kv})"
+            "(layer={layer}, heads={heads}, kv_heads={kv_heads}, head_dim={head_dim}, scale={scale:?}{window}, {kv})"
         )
     }
 
@@ -123,22 +133,31 @@ impl OpDef for Attention {
             window = Some(at.attribute("window")?);
             at.expect(",")?;
         }
-        at.expect("kv")?;
-        at.expect("=")?;
-        let name = at.word()?;
-        let kv = KvElem::from_name(name).ok_or_else(|| unknown("KV element type", name))?;
+        let kv = match at.eat("kv") {
+            true => KvPair::both(format(at)?),
+            false => {
+                at.expect("k")?;
+                let k = format(at)?;
+                at.expect(",")?;
+                at.expect("v")?;
+                KvPair { k, v: format(at)? }
+            }
+        };
         Ok(Op::Attention(Attributes { layer, heads, kv_heads, head_dim, scale, window, kv }))
     }
 
     fn eval(&self, state: &mut State, node: &Node) -> Data {
         let a = attributes(&node.op);
         let (layer, kv_cols) = (a.layer as usize, a.kv_heads * a.head_dim);
-        let k = state.f32s(node.inputs[1]).to_vec();
-        let v = state.f32s(node.inputs[2]).to_vec();
-        for (i, token) in state.batch.iter().enumerate() {
-            let kv = &mut state.sequences[token.sequence][layer];
-            kv.k.extend(&k[i * kv_cols..][..kv_cols]);
-            kv.v.extend(&v[i * kv_cols..][..kv_cols]);
+        for i in 0..state.batch.len() {
+            let sequence = state.batch[i].sequence;
+            let mut kv = std::mem::take(&mut state.sequences[sequence][layer]);
+            for (rows, input) in [&mut kv.k, &mut kv.v].into_iter().zip(&node.inputs[1..]) {
+                let (values, scales) = state.cached(*input);
+                rows.values.extend(&values[i * kv_cols..][..kv_cols]);
+                rows.scales.extend(scales.chunks(a.kv_heads).nth(i).unwrap_or(&[]));
+            }
+            state.sequences[sequence][layer] = kv;
         }
         let sinks = node.tensors.first().map(|&sinks| state.dense(sinks));
         let q = state.f32s(node.inputs[0]).chunks_exact(a.heads * a.head_dim);
@@ -158,7 +177,9 @@ impl OpDef for Attention {
     }
 
     fn multiples(&self, op: &Op, _: usize) -> Vec<(&'static str, usize, usize)> {
-        vec![("head_dim", attributes(op).head_dim, 16)]
+        let a = attributes(op);
+        let least = [a.kv.k, a.kv.v].map(|format| format.descriptor().head_multiple);
+        vec![("head_dim", a.head_dim, least.into_iter().fold(16, usize::max))]
     }
 
     fn facts(&self, known: &mut Known<'_>, inputs: &[&str], out: &str) {
@@ -218,7 +239,8 @@ fn lower(at: &mut At<'_, '_>) -> SpecResult<ValueId> {
     };
     let layer = at.l.attention_layers;
     at.l.attention_layers += 1;
-    let attention = Attributes { layer, heads, kv_heads, head_dim, scale, window, kv: KvElem::F32 };
+    let attention =
+        Attributes { layer, heads, kv_heads, head_dim, scale, window, kv: KvPair::both(KvFormat::F32) };
     let ty = Type::F32(Rows::Tokens, heads * head_dim);
     Ok(at.push(ty, Op::Attention(attention), vec![q, k, v], tensors))
 }

@@ -34,7 +34,7 @@ pub enum Input {
     Q8,
     /// bf16.
     Bf16,
-    /// f32 or f16.
+    /// f32, f16 or another format of the KV cache.
     Cached,
     /// A routing.
     Routing,
@@ -139,7 +139,7 @@ impl Input {
             Type::TokenIds => self == Input::Ids,
             Type::F32(..) => matches!(self, Input::F32 | Input::Cached),
             Type::Q8(..) => self == Input::Q8,
-            Type::F16(..) => self == Input::Cached,
+            Type::F16(..) | Type::Kv(..) => self == Input::Cached,
             Type::Bf16(..) => self == Input::Bf16,
             Type::Routing(_) => self == Input::Routing,
         }
@@ -151,7 +151,7 @@ impl Input {
             Input::F32 => "f32",
             Input::Q8 => "q8",
             Input::Bf16 => "bf16",
-            Input::Cached => "f32 or f16",
+            Input::Cached => "keys or values",
             Input::Routing => "a routing",
         }
     }

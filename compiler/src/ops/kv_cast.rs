@@ -1,35 +1,27 @@
-//! `kv_cast`: rows rounded to the element type of the KV cache.
+//! `kv_cast`: rows rounded to a format of the KV cache.
 
 use super::def::{InEpilogue, OpDef, Packed, Place};
-use super::form::{Form, Input, Operands};
+use super::form::{Form, Input, Operands, ensure};
 use crate::graph::cursor::{Cursor, unknown};
 use crate::graph::{GraphRowOp, Node, Op, Rows, Step, Type};
-use crate::interp::num::round_f16;
 use crate::interp::state::{Data, State};
 use kernmill_kernels_gen::kernel::RowOp;
-use kernmill_plan::kv::KvElem;
+use kernmill_plan::kv::{Elements, KvFormat, KvRow};
 
 pub struct KvCast;
 
-/// The type of keys and values, `cols` for each token, that enter a cache of this element type.
-pub fn kv_type(elem: KvElem, cols: usize) -> Type {
-    match elem {
-        KvElem::F16 => Type::F16(Rows::Tokens, cols),
-        KvElem::F32 => Type::F32(Rows::Tokens, cols),
+/// The type of rows of keys or values, `cols` for each token, that enter the cache.
+pub fn kv_type(row: KvRow, cols: usize) -> Type {
+    match row.format {
+        KvFormat::F16 => Type::F16(Rows::Tokens, cols),
+        KvFormat::F32 => Type::F32(Rows::Tokens, cols),
+        KvFormat::Int8 => Type::Kv(row, cols),
     }
 }
 
-/// What an element becomes in a cache of this element type.
-fn rounding(elem: KvElem) -> fn(f32) -> f32 {
-    match elem {
-        KvElem::F16 => round_f16,
-        KvElem::F32 => |x| x,
-    }
-}
-
-fn elem(op: &Op) -> KvElem {
+fn row(op: &Op) -> KvRow {
     match op {
-        Op::KvCast(elem) => *elem,
+        Op::KvCast(row) => *row,
         other => unreachable!("{:?} is no kv_cast", other.kind()),
     }
 }
@@ -47,30 +39,43 @@ impl OpDef for KvCast {
 
     fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String> {
         on.rows_are(Rows::Tokens)?;
-        Ok(kv_type(elem(op), on.x().cols()))
+        let (row, cols) = (row(op), on.x().cols());
+        ensure(row.divides(cols), || format!("{cols} columns are not heads of head_dim = {}", row.head_dim))?;
+        Ok(kv_type(row, cols))
     }
 
     fn attributes(&self, op: &Op) -> String {
-        match elem(op) {
-            KvElem::F16 => String::new(),
-            elem => format!("(to={})", elem.name()),
+        match row(op) {
+            KvRow { format: KvFormat::F16, .. } => String::new(),
+            KvRow { format, .. } if !format.is_scaled() => format!("(to={})", format.name()),
+            KvRow { format, head_dim } => format!("(to={}, head_dim={head_dim})", format.name()),
         }
     }
 
     fn parse(&self, at: &mut Cursor<'_>, attributes: bool) -> Result<Op, String> {
         if !attributes {
-            return Ok(Op::KvCast(KvElem::F16));
+            return Ok(Op::KvCast(KvRow::new(KvFormat::F16, 0)));
         }
         at.expect("to")?;
         at.expect("=")?;
         let name = at.word()?;
-        let elem = KvElem::from_name(name).ok_or_else(|| unknown("KV element type", name))?;
-        Ok(Op::KvCast(elem))
+        let format = KvFormat::from_name(name).ok_or_else(|| unknown("KV format", name))?;
+        let mut head_dim = 0;
+        if format.is_scaled() {
+            at.expect(",")?;
+            head_dim = at.attribute("head_dim")?;
+        }
+        Ok(Op::KvCast(KvRow::new(format, head_dim)))
     }
 
     fn eval(&self, state: &mut State, node: &Node) -> Data {
-        let round = rounding(elem(&node.op));
-        Data::F32(state.f32s(node.inputs[0]).iter().map(|&x| round(x)).collect())
+        let (row, x) = (row(&node.op), node.inputs[0]);
+        let head_dim = if row.format.is_scaled() { row.head_dim } else { state.cols(x) };
+        let heads: Vec<Elements> =
+            state.f32s(x).chunks_exact(head_dim).map(|head| row.format.round(head)).collect();
+        let scales = heads.iter().map(|head| head.scale).collect();
+        let values = heads.into_iter().flat_map(|head| head.values).collect();
+        if row.format.is_scaled() { Data::Scaled { values, scales } } else { Data::F32(values) }
     }
 
     fn places(&self) -> &'static [Place] {
@@ -78,10 +83,10 @@ impl OpDef for KvCast {
     }
 
     fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {
-        Some(RowOp::KvCast { x: node.inputs[0], elem: elem(&node.op), out: node.output })
+        Some(RowOp::KvCast { x: node.inputs[0], to: row(&node.op), out: node.output })
     }
 
     fn in_epilogue(&self, node: &Node) -> Option<InEpilogue> {
-        Some(InEpilogue::Ends(Step::KvCast { elem: elem(&node.op), out: node.output }))
+        Some(InEpilogue::Ends(Step::KvCast { to: row(&node.op), out: node.output }))
     }
 }

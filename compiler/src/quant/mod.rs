@@ -1,11 +1,12 @@
 //! The pass that makes a preset's quantisation explicit in the graph, and the checker of its result.
 
 use crate::graph::{
-    Activations, Builder, Graph, GraphError, Node, NodeId, Op, OpKind, Role, TensorId, Uses, ValueId,
+    Activations, Attention, Builder, Graph, GraphError, Node, NodeId, Op, OpKind, Role, TensorId, Uses,
+    ValueId,
 };
 use crate::quant::choose::{FormatChoices, candidates};
 use kernmill_plan::format::{BLOCK, Decode, WeightFormat};
-use kernmill_plan::kv::KvElem;
+use kernmill_plan::kv::{KvFormat, KvFormats, KvPlane, KvRow};
 use std::collections::{BTreeMap, HashMap};
 
 /// How far weights, activations and the KV cache are quantised.
@@ -46,6 +47,14 @@ impl Preset {
         if self == Preset::Exact { WeightFormat::F32 } else { WeightFormat::Bf16 }
     }
 
+    /// The formats of its keys and values, if no others are asked for.
+    pub fn kv_formats(self) -> KvFormats {
+        match self {
+            Preset::Exact => KvFormats::uniform(KvFormat::F32),
+            Preset::Faithful | Preset::Bf16 | Preset::Fast => KvFormats::uniform(KvFormat::F16),
+        }
+    }
+
     /// The preset of that name.
     pub fn from_name(name: &str) -> Option<Preset> {
         Preset::ALL.into_iter().find(|preset| preset.name() == name)
@@ -63,24 +72,44 @@ pub enum QuantError {
     Graph(#[from] GraphError),
 }
 
-/// The graph with the preset's quantisation made explicit; its meaning changes by the roundings that the new
-/// ops do. `choices` is for [`Preset::Fast`]; the others do without.
+/// How a graph is quantised.
+#[derive(Clone, Copy, Debug)]
+pub struct Quantisation<'c> {
+    /// The preset.
+    pub preset: Preset,
+    /// Which matrices have 4 bits: for [`Preset::Fast`]; the others do without.
+    pub choices: Option<&'c FormatChoices>,
+    /// Formats of keys and values.
+    pub kv: KvFormats,
+}
+
+impl Quantisation<'_> {
+    /// The graph with the quantisation made explicit; its meaning changes by the roundings that the new ops
+    /// do.
+    ///
+    /// # Errors
+    /// When a matrix product's columns are not whole blocks, or choices are needed and not given.
+    pub fn quantise(&self, graph: &Graph) -> Result<Graph, QuantError> {
+        if self.preset == Preset::Fast && self.choices.is_none() {
+            return Err(QuantError::NeedsChoices(self.preset));
+        }
+        let quantised = Quantiser::new(graph, *self).run()?;
+        verify_with(&quantised, self.preset, &self.kv)?;
+        Ok(quantised)
+    }
+}
+
+/// The graph with the preset's quantisation made explicit, keys and values as the preset has them. `choices`
+/// is for [`Preset::Fast`]; the others do without.
 ///
 /// # Errors
-/// When a matrix product's columns are not whole blocks, or choices are needed and not given.
+/// As for [`Quantisation::quantise`].
 pub fn quantise_chosen(
     graph: &Graph,
     preset: Preset,
     choices: Option<&FormatChoices>,
 ) -> Result<Graph, QuantError> {
-    let quantised = match (preset, choices) {
-        (Preset::Exact, _) => exact(graph)?,
-        (Preset::Faithful | Preset::Bf16, _) => Quantiser::new(graph, preset, None).run()?,
-        (Preset::Fast, Some(choices)) => Quantiser::new(graph, preset, Some(choices)).run()?,
-        (Preset::Fast, None) => return Err(QuantError::NeedsChoices(preset)),
-    };
-    verify(&quantised, preset)?;
-    Ok(quantised)
+    Quantisation { preset, choices, kv: preset.kv_formats() }.quantise(graph)
 }
 
 /// [`quantise_chosen`] for presets that do without choices.
@@ -91,11 +120,19 @@ pub fn quantise(graph: &Graph, preset: Preset) -> Result<Graph, QuantError> {
     quantise_chosen(graph, preset, None)
 }
 
-/// Checks that a graph is in the preset's form.
+/// Checks that a graph is in the preset's form, keys and values as the preset has them.
 ///
 /// # Errors
 /// The first node or tensor that is not.
 pub fn verify(graph: &Graph, preset: Preset) -> Result<(), GraphError> {
+    verify_with(graph, preset, &preset.kv_formats())
+}
+
+/// Checks that a graph is in the preset's form, with keys and values in these formats.
+///
+/// # Errors
+/// The first node or tensor that is not.
+pub fn verify_with(graph: &Graph, preset: Preset, kv: &KvFormats) -> Result<(), GraphError> {
     graph.verify()?;
     let uses = Uses::new(graph);
     let chosen = if preset == Preset::Fast { candidates(graph) } else { BTreeMap::new() };
@@ -109,7 +146,6 @@ pub fn verify(graph: &Graph, preset: Preset) -> Result<(), GraphError> {
                     | OpKind::QuantExpertLinear
                     | OpKind::Bf16Cast
                     | OpKind::Bf16ExpertLinear
-                    | OpKind::KvCast
             ),
             Preset::Faithful | Preset::Bf16 | Preset::Fast => match kind {
                 OpKind::Linear => node.op == Op::Linear(Activations::F32) || is_router(graph, &uses, id),
@@ -123,12 +159,12 @@ pub fn verify(graph: &Graph, preset: Preset) -> Result<(), GraphError> {
         if !legal {
             return Err(GraphError::new(at(), format!("not an op of preset {}", preset.name())));
         }
-        let kv = kv_elem(preset);
-        if matches!(&node.op, Op::Attention(attention) if attention.kv != kv) {
-            return Err(GraphError::new(
-                at(),
-                format!("preset {} has {kv:?} keys and values", preset.name()),
-            ));
+        // What an attention reads is of the formats that it has: `Graph::verify` holds it to that.
+        if let Op::Attention(attention) = &node.op
+            && attention.kv != kv.of(attention.layer_kind())
+        {
+            let (found, wanted) = (attention.kv, kv.of(attention.layer_kind()));
+            return Err(GraphError::new(at(), format!("keys and values are {found}, expected {wanted}")));
         }
         if let Some(&matrix) = node.tensors.first() {
             let chosen = graph.tensor(matrix).format.is_quantised() && chosen.contains_key(&matrix);
@@ -162,14 +198,6 @@ fn verify_format(
     Err(GraphError::new(format!("@{}", tensor.name), message))
 }
 
-/// The element type of the KV cache in a preset.
-fn kv_elem(preset: Preset) -> KvElem {
-    match preset {
-        Preset::Exact => KvElem::F32,
-        Preset::Faithful | Preset::Bf16 | Preset::Fast => KvElem::F16,
-    }
-}
-
 /// Whether a linear's only use is to route.
 fn is_router(graph: &Graph, uses: &Uses, linear: NodeId) -> bool {
     let users = uses.users(graph.node(linear).output);
@@ -200,26 +228,10 @@ fn vectors_in_f32(graph: &mut Graph) {
     }
 }
 
-fn exact(graph: &Graph) -> Result<Graph, GraphError> {
-    let mut graph = graph.clone();
-    for tensor in &mut graph.tensors {
-        tensor.format = tensor.stored;
-    }
-    vectors_in_f32(&mut graph);
-    for node in &mut graph.nodes {
-        if let Op::Attention(attention) = &mut node.op {
-            attention.kv = KvElem::F32;
-        }
-    }
-    graph.verify()?;
-    Ok(graph)
-}
-
-/// Makes `faithful`, `bf16`, and with choices `fast`.
+/// Makes all presets.
 struct Quantiser<'g> {
     graph: &'g Graph,
-    preset: Preset,
-    choices: Option<&'g FormatChoices>,
+    as_asked: Quantisation<'g>,
     uses: Uses,
     builder: Builder,
     /// New value of each old one.
@@ -229,16 +241,20 @@ struct Quantiser<'g> {
 }
 
 impl<'g> Quantiser<'g> {
-    fn new(graph: &'g Graph, preset: Preset, choices: Option<&'g FormatChoices>) -> Quantiser<'g> {
+    fn new(graph: &'g Graph, as_asked: Quantisation<'g>) -> Quantiser<'g> {
         let mut builder = Builder::new(&graph.name, graph.vocab, graph.max_context);
         for rope in &graph.ropes {
             builder.add_rope(rope.clone());
         }
         for tensor in &graph.tensors {
-            builder.add_tensor(tensor.clone());
+            let mut tensor = tensor.clone();
+            if as_asked.preset == Preset::Exact {
+                tensor.format = tensor.stored;
+            }
+            builder.add_tensor(tensor);
         }
         let uses = Uses::new(graph);
-        Quantiser { graph, preset, choices, uses, builder, values: vec![ValueId(0)], rounded: HashMap::new() }
+        Quantiser { graph, as_asked, uses, builder, values: vec![ValueId(0)], rounded: HashMap::new() }
     }
 
     fn run(mut self) -> Result<Graph, GraphError> {
@@ -258,6 +274,15 @@ impl<'g> Quantiser<'g> {
         let mut inputs: Vec<ValueId> =
             node.inputs.iter().map(|value| self.values[value.0 as usize]).collect();
         let op = match &node.op {
+            Op::Attention(attention) => {
+                let mut attention = attention.clone();
+                attention.kv = self.as_asked.kv.of(attention.layer_kind());
+                for (plane, input) in [KvPlane::K, KvPlane::V].into_iter().zip(&mut inputs[1..]) {
+                    *input = self.cached(name, plane, &attention, *input)?;
+                }
+                Op::Attention(attention)
+            }
+            other if self.as_asked.preset == Preset::Exact => other.clone(),
             Op::Linear(_) if is_router(self.graph, &self.uses, id) => node.op.clone(),
             Op::Linear(Activations::F32) if self.keeps_f32(node) => {
                 let matrix = node.tensors[0];
@@ -266,23 +291,12 @@ impl<'g> Quantiser<'g> {
                 node.op.clone()
             }
             Op::Linear(_) => Op::QuantLinear,
-            Op::ExpertLinear if takes_bf16(self.preset, self.graph.tensor(node.tensors[0]).stored) => {
+            Op::ExpertLinear
+                if takes_bf16(self.as_asked.preset, self.graph.tensor(node.tensors[0]).stored) =>
+            {
                 Op::Bf16ExpertLinear
             }
             Op::ExpertLinear => Op::QuantExpertLinear,
-            Op::Attention(attention) => {
-                for (input, what) in inputs[1..].iter_mut().zip(["k", "v"]) {
-                    *input = self.builder.node(
-                        &format!("{name}.{what}_cast"),
-                        Op::KvCast(kv_elem(self.preset)),
-                        &[*input],
-                        &[],
-                    )?;
-                }
-                let mut attention = attention.clone();
-                attention.kv = kv_elem(self.preset);
-                Op::Attention(attention)
-            }
             other => other.clone(),
         };
         if op == Op::Bf16ExpertLinear {
@@ -298,9 +312,29 @@ impl<'g> Quantiser<'g> {
         self.builder.node(name, op, &inputs, &node.tensors)
     }
 
+    /// Keys or values as they enter the cache.
+    fn cached(
+        &mut self,
+        attention_name: &str,
+        plane: KvPlane,
+        attention: &Attention,
+        input: ValueId,
+    ) -> Result<ValueId, GraphError> {
+        let format = attention.kv.of(plane);
+        if format == KvFormat::F32 {
+            return Ok(input);
+        }
+        let what = match plane {
+            KvPlane::K => "k",
+            KvPlane::V => "v",
+        };
+        let cast = Op::KvCast(KvRow::new(format, attention.head_dim));
+        self.builder.node(&format!("{attention_name}.{what}_cast"), cast, &[input], &[])
+    }
+
     /// What the choices have for a matrix.
     fn chosen(&self, matrix: TensorId) -> Option<WeightFormat> {
-        self.choices.and_then(|choices| choices.of(matrix)).map(|choice| choice.format)
+        self.as_asked.choices.and_then(|choices| choices.of(matrix)).map(|choice| choice.format)
     }
 
     /// Whether the input of a product that is to be f32 is so: a matrix of fewer than 8 bits loses far more
@@ -322,7 +356,7 @@ impl<'g> Quantiser<'g> {
         if !cols.is_multiple_of(BLOCK) {
             let message = format!(
                 "it has {cols} columns, and preset {} rounds it in blocks of {BLOCK}, expected a multiple of {BLOCK} (preset exact rounds nothing)",
-                self.preset.name()
+                self.as_asked.preset.name()
             );
             return Err(GraphError::new(format!("%{}", rows.name), message));
         }

@@ -199,6 +199,7 @@ pub fn row_type(ty: Type) -> RowType {
         Type::Q8(_, n) => RowType::Q8(n),
         Type::F16(_, n) => RowType::F16(n),
         Type::Bf16(_, n) => RowType::Bf16(n),
+        Type::Kv(row, n) => RowType::Kv(row, n),
         Type::Routing(k) => RowType::Routing(k as usize),
         // Token ids come through the kernel's arguments, never through a buffer.
         Type::TokenIds => RowType::F32(1),

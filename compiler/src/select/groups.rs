@@ -211,7 +211,6 @@ impl Selector<'_> {
         let group = &self.fused.groups[index];
         let node = self.graph.node(root);
         let Op::Attention(a) = &node.op else { return Err(self.bug(node, "is not an attention")) };
-        let geometry = self.geometry.ok_or_else(|| self.bug(node, "the graph has no attention"))?;
         let kind = a.layer_kind();
         let mut uses = Vec::new();
         if self.fused.kv_writer(root) == index {
@@ -233,7 +232,7 @@ impl Selector<'_> {
             q,
             pool,
             kind,
-            geometry,
+            geometry: a.geometry(),
             heads: a.heads,
             scale: a.scale.into(),
             window: a.window,

@@ -106,7 +106,6 @@ pub fn select(
         layout,
         lora_targets: &fused.graph.lora_targets(),
         max_tokens,
-        geometry: geometry(&fused.graph),
         max_segments: fused.graph.max_context.div_ceil(ATTENTION_SEGMENT),
         trial: Trial { prologue: Prologue::Step, panels: false, rows_per_item: TILE_ROWS, model },
     };
@@ -127,7 +126,6 @@ struct Selector<'a> {
     layout: &'a WeightLayout,
     lora_targets: &'a [LoraTargetNode],
     max_tokens: usize,
-    geometry: Option<KvGeometry>,
     max_segments: usize,
     trial: Trial<'a>,
 }
@@ -144,14 +142,6 @@ struct Trial<'a> {
     model: &'a Model,
 }
 
-/// Shape of the KV blocks: that of the first attention (the verifier has seen that all are alike).
-pub fn geometry(graph: &Graph) -> Option<KvGeometry> {
-    graph.nodes.iter().find_map(|node| match &node.op {
-        Op::Attention(a) => Some(a.geometry()),
-        _ => None,
-    })
-}
-
 /// Refuses what the kernels are not written for.
 fn check_shapes(graph: &Graph) -> Result<(), SelectError> {
     let need = |what: String, found: usize, multiple: usize| {
@@ -160,7 +150,8 @@ fn check_shapes(graph: &Graph) -> Result<(), SelectError> {
         }
         Err(SelectError::Shape { what, found, needed: format!("a multiple of {multiple}") })
     };
-    let mut first: Option<KvGeometry> = None;
+    // By kind of layer.
+    let mut first: [Option<KvGeometry>; 2] = [None; 2];
     for node in &graph.nodes {
         let name = &graph.value(node.output).name;
         let width = graph.value(node.output).ty.cols();
@@ -168,12 +159,12 @@ fn check_shapes(graph: &Graph) -> Result<(), SelectError> {
             need(format!("{what} of `{name}`"), found, multiple)?;
         }
         if let Op::Attention(a) = &node.op
-            && *first.get_or_insert(a.geometry()) != a.geometry()
+            && *first[a.layer_kind().index()].get_or_insert(a.geometry()) != a.geometry()
         {
             return Err(SelectError::Shape {
                 what: format!("the KV shape of `{name}`"),
                 found: a.kv_heads * a.head_dim,
-                needed: "the same KV heads, head_dim and element type in all layers".into(),
+                needed: "the same KV heads, head_dim and formats in all layers of a kind".into(),
             });
         }
     }

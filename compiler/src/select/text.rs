@@ -4,6 +4,7 @@ use super::candidate::tiling_text;
 use super::{KernelUse, Selection};
 use crate::ops::row_op_name;
 use kernmill_kernels_gen::kernel::{Body, Epilogue, Part, RowOp, RowType, Tiling};
+use kernmill_plan::kv::KvPair;
 use std::fmt;
 
 impl fmt::Display for Selection {
@@ -62,16 +63,23 @@ impl KernelUse {
             }
             Body::Attention(a) => write!(
                 f,
-                "attention {} heads over {} of {} in {:?}, window {}, tokens by {}, into {}",
+                "attention {} heads over {} of {} in {}, window {}, tokens by {}, into {}",
                 a.heads,
                 a.geometry.kv_heads,
                 a.geometry.head_dim,
-                a.geometry.elem,
+                kv_name(a.geometry.formats),
                 a.window.map_or("none".to_owned(), |w| w.to_string()),
                 a.tile_tokens,
                 row_name(row(&a.out))
             ),
         }
+    }
+}
+
+fn kv_name(formats: KvPair) -> String {
+    match formats.k == formats.v {
+        true => format!("{:?}", formats.k),
+        false => format!("{:?} and {:?}", formats.k, formats.v),
     }
 }
 
@@ -81,6 +89,7 @@ fn row_name(row: RowType) -> String {
         RowType::Q8(n) => format!("q8[{n}]"),
         RowType::F16(n) => format!("f16[{n}]"),
         RowType::Bf16(n) => format!("bf16[{n}]"),
+        RowType::Kv(row, n) => format!("{row}[{n}]"),
         RowType::Routing(k) => format!("routing[{k}]"),
     }
 }

@@ -378,6 +378,7 @@ pub(crate) fn show(ty: Type) -> String {
         Type::Q8(_, cols) => format!("{cols} q8 columns"),
         Type::F16(_, cols) => format!("{cols} f16 columns"),
         Type::Bf16(_, cols) => format!("{cols} bf16 columns"),
+        Type::Kv(row, cols) => format!("{cols} {row} columns"),
         Type::Routing(k) => format!("a routing to {k} experts"),
     }
 }

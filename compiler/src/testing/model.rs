@@ -8,7 +8,7 @@ use crate::graph::{
 };
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::format::{BLOCK, WeightFormat};
-use kernmill_plan::kv::KvElem;
+use kernmill_plan::kv::{KvFormat, KvPair};
 
 /// What a small model is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -251,7 +251,7 @@ impl Model<'_> {
             head_dim: s.head_dim,
             scale: 1.0 / (s.head_dim as f32).sqrt(),
             window: s.window.filter(|_| layer.is_multiple_of(2)),
-            kv: KvElem::F32,
+            kv: KvPair::both(KvFormat::F32),
         };
         let sinks = s.sinks.then(|| self.vector(&name("sinks"), s.heads));
         let mut a = self.b.node(&name("attn"), Op::Attention(attention), &[q, k, v], sinks.as_slice())?;

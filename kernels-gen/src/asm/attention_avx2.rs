@@ -14,7 +14,7 @@ use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegisterYmm, CodeAssembler, dword_ptr, qword_ptr, xmmword_ptr, ymmword_ptr,
 };
-use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
 use kernmill_plan::target::Features;
 
 /// Keys or columns per vector.
@@ -55,19 +55,23 @@ pub const VALUE: AsmKernel = AsmKernel {
 /// Loads 8 elements as f32.
 fn load8(
     a: &mut CodeAssembler,
-    elem: KvElem,
+    elem: KvFormat,
     to: AsmRegisterYmm,
     from: AsmMemoryOperand,
 ) -> Result<(), IcedError> {
     match elem {
-        KvElem::F16 => a.vcvtph2ps(to, xmmword_ptr(from)),
-        KvElem::F32 => a.vmovups(to, ymmword_ptr(from)),
+        KvFormat::F16 => a.vcvtph2ps(to, xmmword_ptr(from)),
+        KvFormat::F32 => a.vmovups(to, ymmword_ptr(from)),
+        KvFormat::Int8 => {
+            a.vpmovsxbd(to, qword_ptr(from))?;
+            a.vcvtdq2ps(to, to)
+        }
     }
 }
 
 fn score(
     a: &mut CodeAssembler,
-    elem: KvElem,
+    elem: KvFormat,
     head_dim: usize,
     group: usize,
     scale: u32,
@@ -86,7 +90,7 @@ fn score(
     a.jl(done)?;
     a.mov(keys, qword_ptr(list))?;
     a.mov(ahead, qword_ptr(list + BLOCKS_AHEAD * 8))?;
-    let row = BLOCK_TOKENS * elem.bytes();
+    let row = elem.elements_bytes(BLOCK_TOKENS);
     let passes = 2 * group.div_ceil(SCORE_HEADS);
     for first in (0..group).step_by(SCORE_HEADS) {
         let heads = (group - first).min(SCORE_HEADS);
@@ -102,7 +106,7 @@ fn score(
             for (d, sums) in sums.chunks(KEY_VECTORS * SCORE_HEADS).enumerate() {
                 let d = phase * 2 + d;
                 for (vector, key) in key.iter().enumerate() {
-                    load8(a, elem, *key, keys + place + (d * row + vector * LANES * elem.bytes()))?;
+                    load8(a, elem, *key, keys + place + (d * row + vector * elem.elements_bytes(LANES)))?;
                 }
                 for (head, sums) in sums.chunks(KEY_VECTORS).enumerate().take(heads) {
                     let from = q + element + ((first + head) * head_dim * 4 + d * 4);
@@ -141,18 +145,21 @@ fn score(
     a.dd(&[scale])
 }
 
-fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> Result<(), IcedError> {
+fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(6);
     let [list, p, o, blocks, first, end] = PARAMS;
     let (row, ahead, token, stop) = (regs.general(), regs.general(), regs.general(), regs.general());
     let (block, skip) = (regs.general(), regs.general());
     let weight = regs.half();
     let (columns, sums) = (regs.halves(VALUE_VECTORS), regs.halves(VALUE_VECTORS * VALUE_HEADS));
+    let scales = regs.halves(BLOCK_TOKENS / LANES);
+    // Bytes into the weights of a head, to the block at hand.
+    let weights = elem.is_scaled().then(|| regs.general());
     regs.save(a)?;
     let mut done = a.create_label();
     a.cmp(first, end)?;
     a.jge(done)?;
-    let row_bytes = head_dim * elem.bytes();
+    let row_bytes = elem.elements_bytes(head_dim);
     let head_tiles = group.div_ceil(VALUE_HEADS);
     let passes = head_dim.div_ceil(VALUE_VECTORS * LANES) * head_tiles;
     for (number, start) in (0..head_dim).step_by(VALUE_VECTORS * LANES).enumerate() {
@@ -172,20 +179,41 @@ fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> 
             a.mov(token, first)?;
             a.xor(block, block)?;
             a.xor(stop, stop)?;
+            if let Some(weights) = weights {
+                a.xor(weights, weights)?;
+            }
             let (mut next, mut again) = (a.create_label(), a.create_label());
             a.set_label(&mut next)?;
             a.mov(row, qword_ptr(list + block * 8))?;
+            if let Some(weights) = weights.filter(|_| number == 0) {
+                for (vector, scales) in scales.iter().enumerate() {
+                    a.vmovups(*scales, ymmword_ptr(row + vector * LANES * 4))?;
+                }
+                for head in first_head..first_head + heads {
+                    for (vector, scales) in scales.iter().enumerate() {
+                        let own = p + weights + (head * SCORE_STRIDE + vector * LANES * 4);
+                        a.vmulps(weight, *scales, ymmword_ptr(own))?;
+                        a.vmovups(ymmword_ptr(own), weight)?;
+                    }
+                }
+                a.add(weights, (BLOCK_TOKENS * 4) as i32)?;
+            }
             // The first row in view.
             a.add(row, skip)?;
             a.xor(skip, skip)?;
             a.mov(ahead, qword_ptr(list + block * 8 + BLOCKS_AHEAD * 8))?;
-            prefetch::share(a, ahead, BLOCK_TOKENS * row_bytes, (pass, passes))?;
+            prefetch::share(a, ahead, elem.plane_bytes(head_dim), (pass, passes))?;
             a.add(stop, BLOCK_TOKENS as i32)?;
             a.cmp(stop, end)?;
             a.cmovg(stop, end)?;
             a.set_label(&mut again)?;
             for (vector, column) in columns[..vectors].iter().enumerate() {
-                load8(a, elem, *column, row + (start + vector * LANES) * elem.bytes())?;
+                load8(
+                    a,
+                    elem,
+                    *column,
+                    row + (elem.scales_bytes() + elem.elements_bytes(start + vector * LANES)),
+                )?;
             }
             for head in 0..heads {
                 a.vbroadcastss(weight, dword_ptr(p + token * 4 + (first_head + head) * SCORE_STRIDE))?;

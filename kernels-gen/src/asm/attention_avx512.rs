@@ -2,8 +2,8 @@
 //!
 //! Score tile: 16 keys (the lanes) of two blocks x up to 4 query heads. Of the four accumulators of each
 //! pair, two at a time are in registers, so that a broadcast query serves two fmas; a last odd block has all
-//! four. Value tile: up to 64 columns of a value row (four vectors) x up to 4 query heads, kept in registers
-//! over all blocks of the call. Every pass over a block prefetches its share of a later one. Clobbers:
+//! four. Value tile: up to 64 columns of a value row (four vectors) x up to 4 query heads, or 32 x 8 of
+//! integers, kept in registers over all blocks of the call. Every pass over a block prefetches its share of a later one. Clobbers:
 //! caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
@@ -12,10 +12,10 @@ use super::regs::{PARAMS, Regs};
 use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegister64, AsmRegisterZmm, CodeAssembler, dword_ptr, qword_ptr, ymmword_ptr,
-    zmmword_ptr,
+    AsmMemoryOperand, AsmRegister64, AsmRegisterZmm, CodeAssembler, dword_ptr, qword_ptr, xmmword_ptr,
+    ymmword_ptr, zmmword_ptr,
 };
-use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
 use kernmill_plan::target::Features;
 
 /// Columns per vector.
@@ -50,19 +50,29 @@ pub const VALUE: AsmKernel = AsmKernel {
 /// Loads 16 elements as f32.
 fn load16(
     a: &mut CodeAssembler,
-    elem: KvElem,
+    elem: KvFormat,
     to: AsmRegisterZmm,
     from: AsmMemoryOperand,
 ) -> Result<(), IcedError> {
     match elem {
-        KvElem::F16 => a.vcvtph2ps(to, ymmword_ptr(from)),
-        KvElem::F32 => a.vmovups(to, zmmword_ptr(from)),
+        KvFormat::F16 => a.vcvtph2ps(to, ymmword_ptr(from)),
+        KvFormat::F32 => a.vmovups(to, zmmword_ptr(from)),
+        KvFormat::Int8 => {
+            a.vpmovsxbd(to, xmmword_ptr(from))?;
+            a.vcvtdq2ps(to, to)
+        }
     }
+}
+
+/// Query heads and vectors of columns of a value tile. Integers take longer to become f32, so that more heads
+/// share them.
+fn value_tile(elem: KvFormat, group: usize) -> (usize, usize) {
+    if elem.is_scaled() && group > HEADS { (2 * HEADS, 2) } else { (HEADS, 4) }
 }
 
 /// A score micro-kernel's registers and shape.
 struct Score {
-    elem: KvElem,
+    elem: KvFormat,
     head_dim: usize,
     /// Pointer to the blocks' pointers.
     list: AsmRegister64,
@@ -84,7 +94,7 @@ struct Score {
 
 fn score(
     a: &mut CodeAssembler,
-    elem: KvElem,
+    elem: KvFormat,
     head_dim: usize,
     group: usize,
     scale: u32,
@@ -155,7 +165,7 @@ impl Score {
         let sum = |head: usize, block: usize, d: usize| self.sums[(head * count + block) * together + d];
         for phase in 0..count {
             for ahead in &self.ahead[..count] {
-                let bytes = self.head_dim * BLOCK_TOKENS * self.elem.bytes();
+                let bytes = self.elem.plane_bytes(self.head_dim);
                 prefetch::share(a, *ahead, bytes, (first / HEADS * count + phase, passes))?;
             }
             for sum in &self.sums[..heads * 4] {
@@ -197,7 +207,7 @@ impl Score {
         phase: usize,
     ) -> Result<(), IcedError> {
         let together = 4 / count;
-        let row = BLOCK_TOKENS * self.elem.bytes();
+        let row = self.elem.elements_bytes(BLOCK_TOKENS);
         a.xor(self.place, self.place)?;
         a.xor(self.element, self.element)?;
         let mut again = a.create_label();
@@ -223,55 +233,76 @@ impl Score {
     }
 }
 
-fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> Result<(), IcedError> {
+fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(6);
     let [list, p, o, blocks, first, end] = PARAMS;
     let (row, ahead, token, stop) = (regs.general(), regs.general(), regs.general(), regs.general());
     let (block, skip) = (regs.general(), regs.general());
-    let (columns, weight, sums) = (regs.vectors(4), regs.vector(), regs.vectors(4 * HEADS));
+    let (most_heads, most_vectors) = value_tile(elem, group);
+    let (columns, weight) = (regs.vectors(most_vectors), regs.vector());
+    let (scales, sums) = (regs.vector(), regs.vectors(most_vectors * most_heads));
+    // Bytes into the weights of a head, to the block at hand.
+    let weights = elem.is_scaled().then(|| regs.general());
     regs.save(a)?;
     let mut done = a.create_label();
     a.cmp(first, end)?;
     a.jge(done)?;
-    let row_bytes = head_dim * elem.bytes();
-    let head_tiles = group.div_ceil(HEADS);
-    let passes = head_dim.div_ceil(4 * LANES) * head_tiles;
-    for (number, start) in (0..head_dim).step_by(4 * LANES).enumerate() {
-        let vectors = ((head_dim - start) / LANES).min(4);
-        for first_head in (0..group).step_by(HEADS) {
-            let heads = (group - first_head).min(HEADS);
-            let pass = number * head_tiles + first_head / HEADS;
+    let row_bytes = elem.elements_bytes(head_dim);
+    let head_tiles = group.div_ceil(most_heads);
+    let passes = head_dim.div_ceil(most_vectors * LANES) * head_tiles;
+    for (number, start) in (0..head_dim).step_by(most_vectors * LANES).enumerate() {
+        let vectors = ((head_dim - start) / LANES).min(most_vectors);
+        for first_head in (0..group).step_by(most_heads) {
+            let heads = (group - first_head).min(most_heads);
+            let pass = number * head_tiles + first_head / most_heads;
             let place = |head: usize, vector: usize| {
                 zmmword_ptr(o + ((first_head + head) * head_dim + start + vector * LANES) * 4)
             };
             for head in 0..heads {
                 for vector in 0..vectors {
-                    a.vmovups(sums[head * 4 + vector], place(head, vector))?;
+                    a.vmovups(sums[head * most_vectors + vector], place(head, vector))?;
                 }
             }
             a.imul_3(skip, first, row_bytes as i32)?;
             a.mov(token, first)?;
             a.xor(block, block)?;
             a.xor(stop, stop)?;
+            if let Some(weights) = weights {
+                a.xor(weights, weights)?;
+            }
             let (mut next, mut again) = (a.create_label(), a.create_label());
             a.set_label(&mut next)?;
             a.mov(row, qword_ptr(list + block * 8))?;
+            if let Some(weights) = weights.filter(|_| number == 0) {
+                a.vmovups(scales, zmmword_ptr(row))?;
+                for head in first_head..first_head + heads {
+                    let own = p + weights + head * SCORE_STRIDE;
+                    a.vmulps(weight, scales, zmmword_ptr(own))?;
+                    a.vmovups(zmmword_ptr(own), weight)?;
+                }
+                a.add(weights, (BLOCK_TOKENS * 4) as i32)?;
+            }
             // The first row in view.
             a.add(row, skip)?;
             a.xor(skip, skip)?;
             a.mov(ahead, qword_ptr(list + block * 8 + BLOCKS_AHEAD * 8))?;
-            prefetch::share(a, ahead, BLOCK_TOKENS * row_bytes, (pass, passes))?;
+            prefetch::share(a, ahead, elem.plane_bytes(head_dim), (pass, passes))?;
             a.add(stop, BLOCK_TOKENS as i32)?;
             a.cmp(stop, end)?;
             a.cmovg(stop, end)?;
             a.set_label(&mut again)?;
             for (vector, column) in columns[..vectors].iter().enumerate() {
-                load16(a, elem, *column, row + (start + vector * LANES) * elem.bytes())?;
+                load16(
+                    a,
+                    elem,
+                    *column,
+                    row + (elem.scales_bytes() + elem.elements_bytes(start + vector * LANES)),
+                )?;
             }
             for head in 0..heads {
                 a.vpbroadcastd(weight, dword_ptr(p + token * 4 + (first_head + head) * SCORE_STRIDE))?;
                 for (vector, column) in columns[..vectors].iter().enumerate() {
-                    a.vfmadd231ps(sums[head * 4 + vector], *column, weight)?;
+                    a.vfmadd231ps(sums[head * most_vectors + vector], *column, weight)?;
                 }
             }
             a.add(row, row_bytes as i32)?;
@@ -283,7 +314,7 @@ fn value(a: &mut CodeAssembler, elem: KvElem, head_dim: usize, group: usize) -> 
             a.jl(next)?;
             for head in 0..heads {
                 for vector in 0..vectors {
-                    a.vmovups(place(head, vector), sums[head * 4 + vector])?;
+                    a.vmovups(place(head, vector), sums[head * most_vectors + vector])?;
                 }
             }
         }

@@ -32,6 +32,8 @@ mod prefetch;
 mod quantize;
 mod regs;
 mod rms_norm;
+mod score_integers_avx2;
+mod score_integers_avx512;
 mod softmax_avx2;
 mod softmax_avx512;
 mod stored;
@@ -107,6 +109,9 @@ pub const ALL: &[AsmKernel] = &[
     attention_avx512::VALUE,
     attention_avx2::SCORE,
     attention_avx2::VALUE,
+    score_integers_avx512::VNNI,
+    score_integers_avx2::VNNI,
+    score_integers_avx2::PLAIN,
     softmax_avx512::SOFTMAX,
     softmax_avx512::COMBINE,
     softmax_avx2::SOFTMAX,
@@ -168,7 +173,7 @@ mod tests {
     use crate::ukernel::map::Map;
     use iced_x86::{Decoder, DecoderOptions, EncodingKind, FlowControl};
     use kernmill_plan::format::WeightFormat;
-    use kernmill_plan::kv::KvElem;
+    use kernmill_plan::kv::KvFormat;
 
     fn ukernels() -> Vec<MicroKernel> {
         let mut ukernels = Vec::new();
@@ -200,11 +205,14 @@ mod tests {
             ukernels.push(MicroKernel::GemmBf16(Shape { tiles, groups, stride: 256, gap: 128 }));
         }
         ukernels.extend([MicroKernel::DecodeBf16, MicroKernel::TilesOn, MicroKernel::TilesOff]);
-        for elem in KvElem::ALL {
+        for elem in KvFormat::ALL {
             for (head_dim, group) in (1..=9).flat_map(|group| [(8, group), (80, group), (128, group)]) {
-                ukernels.push(MicroKernel::Score { elem, head_dim, group, scale: 0 });
+                ukernels.push(match elem.is_scaled() {
+                    true => MicroKernel::IntegerScore { elem, head_dim, group },
+                    false => MicroKernel::Score { elem, head_dim, group, scale: 0 },
+                });
                 ukernels.push(MicroKernel::Value { elem, head_dim, group });
-                let sinks = elem == KvElem::F16;
+                let sinks = elem == KvFormat::F16;
                 ukernels.push(MicroKernel::Combine { head_dim, group, sinks });
             }
         }

@@ -13,69 +13,24 @@
 //! so that blocks are in L1 for all of them but the first. Every token takes only blocks that it sees, in
 //! ascending order: the order of arithmetic is that of a token alone.
 
-use super::attention_ukernels::{combine_ukernel, group, score_ukernel, value_ukernel};
+use super::attention_scratch::{Areas, areas, query_bytes, splits};
+use super::attention_ukernels::{combine_ukernel, group, query_ukernel, score_ukernel, value_ukernel};
 use crate::cx::Cx;
 use crate::emit::Emit;
-use crate::kernel::{AttentionBody, Domain, RowType};
+use crate::kernel::{AttentionBody, Domain, KvPlane, RowType};
 use crate::row_op::{elementwise, quantize};
-use crate::scratch::Scratch;
 use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::abi::COUNTERS;
 use kernmill_plan::format::BLOCK;
 use kernmill_plan::kv::BLOCK_TOKENS;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
 /// Blocks per call of a micro-kernel: keys or values of one head are 8 KiB in f16.
 const BLOCKS: usize = 4;
-/// Blocks of a segment.
-const SEGMENT_BLOCKS: usize = ATTENTION_SEGMENT / BLOCK_TOKENS;
 /// Items per worker below which tokens are handed out one by one.
 const ITEMS_PER_WORKER: i64 = 8;
-
-/// Offsets in the body's scratch. T is the tile's tokens; P is that, or as many KV heads, for a lone token
-/// whose segments are items.
-struct Areas {
-    /// Pointers `[64]` to a segment's keys, those to its values behind them, and some to prefetch from.
-    planes: usize,
-    /// f32 `[T][group]` rows of 1024 scores, then their exponentials, [`SCORE_STRIDE`] apart.
-    scores: usize,
-    /// f32 `[P][segments][group][head_dim]` weighted values.
-    values: usize,
-    /// f32 `[P][segments][group]` maxima.
-    maxima: usize,
-    /// f32 `[P][segments][group]` sums.
-    sums: usize,
-    /// f32 `[group][head_dim]` result before quantisation.
-    result: usize,
-    total: usize,
-}
-
-fn areas(body: &AttentionBody) -> Areas {
-    let (group, head_dim, tokens) = (group(body), body.geometry.head_dim, body.tile_tokens);
-    let parts = if splits(body) { tokens.max(body.geometry.kv_heads) } else { tokens };
-    let mut scratch = Scratch::default();
-    let planes = scratch.take((2 * SEGMENT_BLOCKS + BLOCKS_AHEAD) * 8);
-    let scores = scratch.take(tokens * group * SCORE_STRIDE);
-    let values = scratch.take(parts * body.max_segments * group * head_dim * 4);
-    let maxima = scratch.take(parts * body.max_segments * group * 4);
-    let sums = scratch.take(parts * body.max_segments * group * 4);
-    let result = scratch.take(group * head_dim * 4);
-    Areas { planes, scores, values, maxima, sums, result, total: scratch.used() }
-}
-
-/// Bytes of the body's scratch.
-pub fn scratch_bytes(body: &AttentionBody) -> usize {
-    areas(body).total
-}
-
-/// Whether a lone token's segments are items: there are several, and a counter for each head besides the one
-/// that hands out.
-fn splits(body: &AttentionBody) -> bool {
-    body.window.is_none() && body.max_segments > 1 && body.geometry.kv_heads < COUNTERS
-}
 
 /// How many items a token's segments are.
 #[derive(Clone, Copy)]
@@ -222,8 +177,8 @@ impl<'a> Run<'a> {
         let geometry = &body.geometry;
         let tokens = e.b.ins().isub(end, row);
         let pool = cx.operand(e, body.pool);
-        let pool = e.at(pool, head, geometry.k_offset(1) - geometry.k_offset(0));
-        let pool = e.add_imm(pool, geometry.k_offset(0) as i64);
+        let pool = e.at(pool, head, geometry.head_bytes());
+        let pool = e.add_imm(pool, geometry.offset(KvPlane::K, 0) as i64);
         let table = cx.block_table(e, body.kind, row);
         let position = cx.position(e, row);
         let first = first_in_view(e, body, position);
@@ -241,6 +196,7 @@ impl<'a> Run<'a> {
 
     /// `split`: how many items the segments are, and which of them this is.
     fn emit(&self, e: &mut Emit, split: Option<(Split, Value)>) {
+        self.round_queries(e);
         let last = e.add(self.position, self.tokens);
         let last = e.add_imm(last, -1);
         let (first_segment, last_segment) = (segment_of(e, self.first), segment_of(e, last));
@@ -318,9 +274,10 @@ impl<'a> Run<'a> {
         let count = e.b.ins().isub(segment.end, segment.first);
         let planes = self.cx.body_scratch(e, self.areas.planes);
         self.each_call(e, segment, |e, token, _, first, end| {
-            let q = self.cx.row(e, self.body.q, self.row);
-            let q = e.at(q, token, self.cx.vals[self.body.q].stride());
-            let q = e.at(q, self.head, self.group * self.body.geometry.head_dim * 4);
+            let q = match query_ukernel(self.body) {
+                Some(_) => self.rounded_query(e, token),
+                None => self.query(e, token),
+            };
             let entry = e.b.ins().isub(first, segment.first);
             let keys = e.at(planes, entry, 8);
             let scores = self.scores(e, segment, token, first);
@@ -344,6 +301,28 @@ impl<'a> Run<'a> {
         });
     }
 
+    /// A token's queries of the head's group.
+    fn query(&self, e: &mut Emit, token: Value) -> Value {
+        let q = self.cx.row(e, self.body.q, self.row);
+        let q = e.at(q, token, self.cx.vals[self.body.q].stride());
+        e.at(q, self.head, self.group * self.body.geometry.head_dim * 4)
+    }
+
+    /// Where they are once they are rounded.
+    fn rounded_query(&self, e: &mut Emit, token: Value) -> Value {
+        let queries = self.cx.body_scratch(e, self.areas.queries);
+        e.at(queries, token, query_bytes(self.body))
+    }
+
+    /// Rounds the queries of all tokens, where scores are sums of integers.
+    fn round_queries(&self, e: &mut Emit) {
+        let Some(ukernel) = query_ukernel(self.body) else { return };
+        self.each_token(e, |e, token| {
+            let (q, rounded) = (self.query(e, token), self.rounded_query(e, token));
+            e.call(self.cx.ukernel(ukernel), &[q, rounded]);
+        });
+    }
+
     /// Lists the keys and the values of a segment's blocks.
     fn planes(&self, e: &mut Emit, segment: &Segment) {
         let geometry = &self.body.geometry;
@@ -354,7 +333,7 @@ impl<'a> Run<'a> {
         let last = e.for_carry(zero, count, 1, &[self.pool], |e, number, _| {
             let block = e.add(segment.first, number);
             let key = self.cx.kv_block(e, self.pool, self.table, block, geometry);
-            let value = e.add_imm(key, geometry.plane_bytes() as i64);
+            let value = e.add_imm(key, geometry.plane_bytes(KvPlane::K) as i64);
             let (key_entry, value_entry) = (e.at(keys, number, 8), e.at(values, number, 8));
             e.store(key, key_entry, 0);
             e.store(value, value_entry, 0);

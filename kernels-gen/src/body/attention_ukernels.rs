@@ -10,13 +10,25 @@ pub(super) fn group(body: &AttentionBody) -> usize {
 }
 
 pub(super) fn score_ukernel(body: &AttentionBody) -> MicroKernel {
-    let KvGeometry { elem, head_dim, .. } = body.geometry;
-    MicroKernel::Score { elem, head_dim, group: group(body), scale: body.scale.bits() }
+    let KvGeometry { formats, head_dim, .. } = body.geometry;
+    match formats.k.is_scaled() {
+        true => MicroKernel::IntegerScore { elem: formats.k, head_dim, group: group(body) },
+        false => {
+            MicroKernel::Score { elem: formats.k, head_dim, group: group(body), scale: body.scale.bits() }
+        }
+    }
+}
+
+/// What rounds queries, where scores are sums of integers.
+pub(super) fn query_ukernel(body: &AttentionBody) -> Option<MicroKernel> {
+    let zero = body.geometry.formats.k.words()?.zero;
+    let (head_dim, scale) = (body.geometry.head_dim, body.scale.bits());
+    Some(MicroKernel::Query { head_dim, group: group(body), zero, scale })
 }
 
 pub(super) fn value_ukernel(body: &AttentionBody) -> MicroKernel {
-    let KvGeometry { elem, head_dim, .. } = body.geometry;
-    MicroKernel::Value { elem, head_dim, group: group(body) }
+    let KvGeometry { formats, head_dim, .. } = body.geometry;
+    MicroKernel::Value { elem: formats.v, head_dim, group: group(body) }
 }
 
 pub(super) fn combine_ukernel(body: &AttentionBody) -> MicroKernel {
@@ -24,12 +36,14 @@ pub(super) fn combine_ukernel(body: &AttentionBody) -> MicroKernel {
 }
 
 /// Micro-kernels that the body calls.
-pub fn ukernels(body: &AttentionBody) -> [MicroKernel; 5] {
-    [
+pub fn ukernels(body: &AttentionBody) -> Vec<MicroKernel> {
+    let mut ukernels = vec![
         score_ukernel(body),
         MicroKernel::Softmax,
         value_ukernel(body),
         combine_ukernel(body),
         MicroKernel::Quantize,
-    ]
+    ];
+    ukernels.extend(query_ukernel(body));
+    ukernels
 }

@@ -302,10 +302,10 @@ fn one_step(
             let out = columns(e, out, 2);
             bf16::emit(e, results, out, width);
         }
-        Epilogue::KvCast { elem, out } => {
+        Epilogue::KvCast { to, out } => {
             let out = cx.row(e, *out, out_row);
-            let out = columns(e, out, elem.bytes());
-            kv::cast(e, results, out, width, *elem);
+            let out = columns(e, out, to.bytes(1));
+            kv::cast(e, results, out, width, *to);
         }
         Epilogue::KvWrite { pool, plane, kind, geometry } => {
             let slot = cx.kv_slot(e, *pool, *kind, geometry, row);

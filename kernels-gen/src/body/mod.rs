@@ -2,6 +2,7 @@
 //! kernel.
 
 mod attention;
+mod attention_scratch;
 mod attention_ukernels;
 mod chunks;
 mod epilogue;
@@ -141,7 +142,7 @@ fn plan_scratch(kernel: &Kernel) -> (Vec<usize>, Scratch, Layout) {
             matmul::scratch_bytes(kernel.vals[*input].row, parts, kernel.max_rows, kernel.tiling)
         }
         Body::Experts { .. } | Body::ExpertDown { .. } => experts::scratch_bytes(kernel),
-        Body::Attention(body) => attention::scratch_bytes(body),
+        Body::Attention(body) => attention_scratch::scratch_bytes(body),
     };
     scratch.take(body);
     (vals, scratch, layout)

@@ -161,7 +161,7 @@ impl Checker<'_> {
             RowType::F32(_) => !mat.format.is_blocked() || k.is_multiple_of(BLOCK),
             RowType::Q8(_) => mat.format.is_blocked() && k.is_multiple_of(BLOCK),
             RowType::Bf16(_) => mat.format == WeightFormat::Mxfp4 && k.is_multiple_of(BLOCK),
-            RowType::F16(_) | RowType::Routing(_) => false,
+            RowType::F16(_) | RowType::Kv(..) | RowType::Routing(_) => false,
         };
         self.ensure(served, || format!("{} times {input:?}", mat.format.name()))?;
         let tile = mat.format.tile(k).bytes();

@@ -83,11 +83,14 @@ impl Checker<'_> {
                 self.is(*out, RowType::Bf16(n))?;
                 self.access(*out, rows, Access::Write)
             }
-            Epilogue::KvCast { elem, out } => {
-                let row = RowType::kv(*elem, n);
+            Epilogue::KvCast { to, out } => {
+                let row = RowType::kv(*to, n);
                 self.is(*out, row)?;
+                self.ensure(!to.format.is_scaled(), || {
+                    format!("rounds to {to}, whose heads are rounded where they are whole")
+                })?;
                 // The last item's padding is stored too.
-                let stored = n.next_multiple_of(rows_per_item) * elem.bytes();
+                let stored = to.bytes(n.next_multiple_of(rows_per_item));
                 let stride = row.stride();
                 self.ensure(stored <= stride, || format!("{stored} bytes of a row, which has {stride}"))?;
                 self.access(*out, rows, Access::Write)

@@ -122,6 +122,14 @@ impl<'k> Checker<'k> {
         let (least, most, multiple) = match row {
             RowType::F32(_) => (1, limit::VOCAB, 1),
             RowType::F16(_) => (1, limit::WIDTH, 1),
+            RowType::Kv(row, _) if row.format.is_scaled() => {
+                let head = row.head_dim;
+                self.ensure((1..=limit::HEAD_DIM).contains(&head) && head.is_multiple_of(4), || {
+                    format!("value {id} is {row:?}, whose heads have {head} elements")
+                })?;
+                (head, limit::WIDTH, head)
+            }
+            RowType::Kv(..) => (1, limit::WIDTH, 1),
             RowType::Q8(_) | RowType::Bf16(_) => (32, limit::WIDTH, 32),
             RowType::Routing(_) => (1, limit::TOP_K, 1),
         };

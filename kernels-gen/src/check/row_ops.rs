@@ -6,7 +6,7 @@ use crate::kernel::{Body, Home, RowOp, RowType, ValId};
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::contract::Need;
 use kernmill_plan::format::{BLOCK, TILE_ROWS, f32_row_stride};
-use kernmill_plan::kv::{KvGeometry, LayerKind};
+use kernmill_plan::kv::{KvFormat, KvGeometry, KvRow, LayerKind};
 use kernmill_plan::limit;
 
 /// Floats that the loops over a row take at a time.
@@ -93,15 +93,15 @@ impl Checker<'_> {
                 self.multiple(n, *head_dim)?;
                 self.through(*x, *out, RowType::F32(n), rows)
             }
-            RowOp::KvCast { x, elem, out } => {
+            RowOp::KvCast { x, to, out } => {
                 let n = self.f32(*x)?;
-                self.multiple(n, VECTOR)?;
-                self.through(*x, *out, RowType::kv(*elem, n), rows)
+                self.multiple(n, if to.format.is_scaled() { to.head_dim } else { VECTOR })?;
+                self.through(*x, *out, RowType::kv(*to, n), rows)
             }
-            RowOp::KvStore { x, pool, plane: _, kind, geometry } => {
+            RowOp::KvStore { x, pool, plane, kind, geometry } => {
                 self.rows_are(rows, Rows::Tokens)?;
                 let n = geometry.kv_heads.saturating_mul(geometry.head_dim);
-                self.is(*x, RowType::kv(geometry.elem, n))?;
+                self.is(*x, RowType::kv(KvRow::new(geometry.format(*plane), geometry.head_dim), n))?;
                 self.access(*x, rows, Access::Read)?;
                 self.kv_write(*pool, *kind, *geometry)
             }
@@ -203,11 +203,14 @@ impl Checker<'_> {
     }
 
     pub(super) fn geometry(&self, geometry: KvGeometry) -> Checked {
-        let KvGeometry { kv_heads, head_dim, .. } = geometry;
+        let KvGeometry { kv_heads, head_dim, formats } = geometry;
+        let whole = |format: KvFormat| head_dim.is_multiple_of(format.descriptor().head_multiple);
         let legal = (1..=limit::KV_HEADS).contains(&kv_heads)
             && (1..=limit::HEAD_DIM).contains(&head_dim)
-            && head_dim.is_multiple_of(VECTOR);
-        self.ensure(legal, || format!("{kv_heads} KV heads of {head_dim} elements"))
+            && head_dim.is_multiple_of(VECTOR)
+            && whole(formats.k)
+            && whole(formats.v);
+        self.ensure(legal, || format!("{kv_heads} KV heads of {head_dim} elements in {formats}"))
     }
 
     /// A bias is read in whole tiles, those of experts one behind the other.

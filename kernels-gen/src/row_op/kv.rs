@@ -1,100 +1,95 @@
 //! Keys and values: rounding, and their way into the paged cache.
 
+use super::kv_integers;
+use super::kv_plane::HeadPlane;
 use crate::cx::KvSlot;
 use crate::emit::{Emit, LANES, MEM};
 use crate::kernel::KvPlane;
-use cranelift_codegen::ir::types::{F32X4, I16, I32, I64};
-use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::kv::{BLOCK_TOKENS, KvElem, KvGeometry};
+use cranelift_codegen::ir::types::{F32X4, I16, I32};
+use cranelift_codegen::ir::{InstBuilder, Type, Value};
+use kernmill_plan::kv::{KvFormat, KvGeometry, KvRow};
 
-/// f32 `[n]` to `elem` `[n]`, n a multiple of 4.
-pub fn cast(e: &mut Emit, x: Value, out: Value, n: usize, elem: KvElem) {
+/// A row of f32 `[n]` to a format of the cache, n a multiple of 4.
+pub fn cast(e: &mut Emit, x: Value, out: Value, n: usize, to: KvRow) {
+    if to.format.is_scaled() {
+        return kv_integers::cast(e, x, out, n, to);
+    }
     e.for_count(n / LANES, |e, i| {
-        let (x, out) = (e.at(x, i, LANES * 4), e.at(out, i, LANES * elem.bytes()));
+        let (x, out) = (e.at(x, i, LANES * 4), e.at(out, i, to.format.elements_bytes(LANES)));
         let value = e.load(F32X4, x, 0);
-        store(e, value, out, elem);
+        store(e, value, out, to.format);
     });
 }
 
 /// Rounds four elements and stores them beside each other.
-fn store(e: &mut Emit, value: Value, out: Value, elem: KvElem) {
-    match elem {
-        KvElem::F32 => e.store(value, out, 0),
-        KvElem::F16 => {
+fn store(e: &mut Emit, value: Value, out: Value, format: KvFormat) {
+    match format {
+        KvFormat::F16 => {
             let half = e.f32_to_f16(value);
             e.store_u16x4(half, out, 0);
         }
+        KvFormat::F32 | KvFormat::Int8 => e.store(value, out, 0),
     }
 }
 
 /// Rounds four elements and stores them `stride` bytes apart.
-fn scatter(e: &mut Emit, value: Value, out: Value, stride: usize, elem: KvElem) {
-    let rounded = match elem {
-        KvElem::F32 => value,
-        KvElem::F16 => e.f32_to_f16(value),
+fn scatter(e: &mut Emit, value: Value, out: Value, stride: usize, format: KvFormat) {
+    let rounded = match format {
+        KvFormat::F16 => e.f32_to_f16(value),
+        KvFormat::F32 | KvFormat::Int8 => value,
     };
     for lane in 0..LANES {
         let scalar = e.b.ins().extractlane(rounded, lane as u8);
-        match elem {
-            KvElem::F32 => e.store(scalar, out, lane * stride),
-            KvElem::F16 => {
+        match format {
+            KvFormat::F16 => {
                 e.b.ins().istore16(MEM, scalar, out, (lane * stride) as i32);
             }
+            KvFormat::F32 | KvFormat::Int8 => e.store(scalar, out, lane * stride),
         }
     }
 }
 
-/// Copies a row of all heads, already in the cache's element type, into the cache.
+/// An integer as wide as an element, of formats without scales.
+fn element_type(format: KvFormat) -> Type {
+    match format {
+        KvFormat::F16 => I16,
+        KvFormat::F32 | KvFormat::Int8 => I32,
+    }
+}
+
+/// Copies a row of all heads, already in the cache's format, into the cache.
 pub fn store_row(e: &mut Emit, x: Value, slot: KvSlot, plane: KvPlane, geometry: &KvGeometry) {
-    let elem = geometry.elem.bytes();
+    let format = geometry.format(plane);
     e.for_count(geometry.kv_heads, |e, head| {
-        let source = e.at(x, head, geometry.head_dim * elem);
-        let target = head_target(e, slot, head, plane, geometry);
+        let at = HeadPlane::new(e, slot, head, plane, geometry);
+        if format.is_scaled() {
+            return kv_integers::store_head(e, x, head, &at, geometry.kv_heads);
+        }
+        let source = e.at(x, head, format.elements_bytes(geometry.head_dim));
+        let target = at.token_start(e);
         e.for_count(geometry.head_dim, |e, d| {
-            let source = e.at(source, d, elem);
-            let target = e.at(target, d, element_stride(plane, geometry));
-            let ty = if elem == 2 { I16 } else { I32 };
-            let value = e.load(ty, source, 0);
+            let source = e.at(source, d, format.elements_bytes(1));
+            let target = e.at(target, d, at.element_stride());
+            let value = e.load(element_type(format), source, 0);
             e.store(value, target, 0);
         });
     });
 }
 
-/// Writes one head's f32 `[head_dim]` into the cache, rounding to its element type.
+/// Writes one head's f32 `[head_dim]` into the cache, rounding to its format.
 pub fn write_head(e: &mut Emit, x: Value, slot: KvSlot, head: Value, plane: KvPlane, geometry: &KvGeometry) {
-    let target = head_target(e, slot, head, plane, geometry);
-    let stride = element_stride(plane, geometry);
+    let at = HeadPlane::new(e, slot, head, plane, geometry);
+    if at.format.is_scaled() {
+        return kv_integers::write_head(e, x, &at);
+    }
+    let (target, stride) = (at.token_start(e), at.element_stride());
     e.for_count(geometry.head_dim / LANES, |e, i| {
         let source = e.at(x, i, LANES * 4);
         let target = e.at(target, i, LANES * stride);
         let value = e.load(F32X4, source, 0);
         match plane {
-            KvPlane::V => store(e, value, target, geometry.elem),
-            KvPlane::K => scatter(e, value, target, stride, geometry.elem),
+            KvPlane::V => store(e, value, target, at.format),
+            KvPlane::K => scatter(e, value, target, stride, at.format),
         }
     });
-}
-
-/// Address of the token's element 0 of a head.
-fn head_target(e: &mut Emit, slot: KvSlot, head: Value, plane: KvPlane, geometry: &KvGeometry) -> Value {
-    let start = match plane {
-        KvPlane::K => geometry.k_offset(0),
-        KvPlane::V => geometry.v_offset(0),
-    };
-    let base = e.add_imm(slot.block, start as i64);
-    let base = e.at(base, head, 2 * geometry.plane_bytes());
-    debug_assert_eq!(e.b.func.dfg.value_type(base), I64);
-    let token_bytes = match plane {
-        KvPlane::K => geometry.elem.bytes(),
-        KvPlane::V => geometry.head_dim * geometry.elem.bytes(),
-    };
-    e.at(base, slot.token, token_bytes)
-}
-
-/// Bytes from one element of a token to its next.
-fn element_stride(plane: KvPlane, geometry: &KvGeometry) -> usize {
-    match plane {
-        KvPlane::K => BLOCK_TOKENS * geometry.elem.bytes(),
-        KvPlane::V => geometry.elem.bytes(),
-    }
 }

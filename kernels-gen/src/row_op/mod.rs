@@ -6,6 +6,8 @@ pub mod elementwise;
 pub mod embed;
 pub mod expert_sum;
 pub mod kv;
+mod kv_integers;
+mod kv_plane;
 pub mod quantize;
 pub mod rope;
 pub mod topk;
@@ -72,9 +74,9 @@ pub fn emit(e: &mut Emit, cx: &Cx, row_op: &RowOp, row: Value) {
                 rope::emit(e, source, table, target, *head_dim);
             });
         }
-        RowOp::KvCast { x, elem, out } => {
+        RowOp::KvCast { x, to, out } => {
             let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
-            kv::cast(e, source, target, cx.len(*x), *elem);
+            kv::cast(e, source, target, cx.len(*x), *to);
         }
         RowOp::KvStore { x, pool, plane, kind, geometry } => {
             let source = cx.row(e, *x, row);

@@ -12,12 +12,16 @@
 //!   `o[g][d] = fma(p[g][token], v[token][d], o[g][d])`; rows of `p` are [`SCORE_STRIDE`] apart, `o` is
 //!   `[group][head_dim]`. Values of other tokens are never read. The range is empty, or begins in the first
 //!   block and ends in the last.
+//!
+//! Of values with scales, f32 `[16]` in front of them, `p[g][token] = p[g][token] * scale[token]` comes first,
+//! in place, for all tokens of the blocks, unless the range is empty.
 
 use crate::emit::{Emit, LANES};
-use cranelift_codegen::ir::types::{F32X4, I64};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{F32X4, I8X16, I32, I32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::LINE;
-use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
 /// Bytes between the score rows of two query heads: one segment of f32, and a line more, so that a column of
@@ -28,15 +32,28 @@ pub const SCORE_STRIDE: usize = ATTENTION_SEGMENT * 4 + LINE;
 /// memory in about as many, at times in several times that.
 pub const BLOCKS_AHEAD: usize = 8;
 
-fn load4(e: &mut Emit, elem: KvElem, ptr: Value, offset: usize) -> Value {
+fn load4(e: &mut Emit, elem: KvFormat, ptr: Value, offset: usize) -> Value {
     match elem {
-        KvElem::F16 => e.load_f16x4(ptr, offset * 2),
-        KvElem::F32 => e.load(F32X4, ptr, offset * 4),
+        KvFormat::F16 => e.load_f16x4(ptr, offset * 2),
+        KvFormat::F32 => e.load(F32X4, ptr, offset * 4),
+        KvFormat::Int8 => {
+            let bytes = e.load(I32, ptr, offset);
+            let bytes = e.b.ins().scalar_to_vector(I32X4, bytes);
+            let bytes = e.cast(I8X16, bytes);
+            let words = e.b.ins().swiden_low(bytes);
+            let integers = e.b.ins().swiden_low(words);
+            e.b.ins().fcvt_from_sint(F32X4, integers)
+        }
     }
 }
 
 /// Calls `body` with the number of each block and its pointer in `list`.
-fn each_block(e: &mut Emit, list: Value, blocks: Value, body: impl FnOnce(&mut Emit, Value, Value)) {
+pub(super) fn each_block(
+    e: &mut Emit,
+    list: Value,
+    blocks: Value,
+    body: impl FnOnce(&mut Emit, Value, Value),
+) {
     let zero = e.i64(0);
     e.for_range(zero, blocks, 1, |e, block| {
         let entry = e.at(list, block, 8);
@@ -45,7 +62,7 @@ fn each_block(e: &mut Emit, list: Value, blocks: Value, body: impl FnOnce(&mut E
     });
 }
 
-pub fn score(e: &mut Emit, params: &[Value], elem: KvElem, head_dim: usize, group: usize, scale: f32) {
+pub fn score(e: &mut Emit, params: &[Value], elem: KvFormat, head_dim: usize, group: usize, scale: f32) {
     let (q, out) = (params[1], params[2]);
     each_block(e, params[0], params[3], |e, block, k| {
         let out = e.at(out, block, BLOCK_TOKENS * 4);
@@ -56,7 +73,7 @@ pub fn score(e: &mut Emit, params: &[Value], elem: KvElem, head_dim: usize, grou
 fn score_block(
     e: &mut Emit,
     [k, q, out]: [Value; 3],
-    elem: KvElem,
+    elem: KvFormat,
     head_dim: usize,
     group: usize,
     scale: f32,
@@ -64,7 +81,7 @@ fn score_block(
     // Two query heads share each decoded key vector: 8 accumulators, and room for the operands.
     let per_pass = if group.is_multiple_of(2) { 2 } else { 1 };
     e.for_count(BLOCK_TOKENS / LANES, |e, quad| {
-        let k = e.at(k, quad, LANES * elem.bytes());
+        let k = e.at(k, quad, elem.elements_bytes(LANES));
         let out = e.at(out, quad, LANES * 4);
         let (zero, end) = (e.i64(0), e.i64(group as i64));
         e.for_range(zero, end, per_pass as i64, |e, g| {
@@ -74,7 +91,7 @@ fn score_block(
             let (start, end) = (e.i64(0), e.i64((head_dim / 4) as i64));
             let acc = e.for_carry(start, end, 1, &init, |e, four, acc| {
                 let mut acc = acc.to_vec();
-                let k = e.at(k, four, 4 * BLOCK_TOKENS * elem.bytes());
+                let k = e.at(k, four, elem.elements_bytes(4 * BLOCK_TOKENS));
                 let q = e.at(q, four, 16);
                 for j in 0..4 {
                     let keys = load4(e, elem, k, j * BLOCK_TOKENS);
@@ -96,9 +113,19 @@ fn score_block(
     });
 }
 
-pub fn value(e: &mut Emit, params: &[Value], elem: KvElem, head_dim: usize, group: usize) {
+pub fn value(e: &mut Emit, params: &[Value], elem: KvFormat, head_dim: usize, group: usize) {
     let (p, o, first, end) = (params[1], params[2], params[4], params[5]);
+    if elem.is_scaled() {
+        let some = e.icmp(IntCC::SignedLessThan, first, end);
+        e.if_then(some, |e| {
+            each_block(e, params[0], params[3], |e, block, scales| {
+                let p = e.at(p, block, BLOCK_TOKENS * 4);
+                scale_weights(e, p, scales, group);
+            });
+        });
+    }
     each_block(e, params[0], params[3], |e, block, v| {
+        let v = e.add_imm(v, elem.scales_bytes() as i64);
         let (zero, all) = (e.i64(0), e.i64(BLOCK_TOKENS as i64));
         let before = e.mul_imm(block, BLOCK_TOKENS as i64);
         let first = e.b.ins().isub(first, before);
@@ -110,12 +137,25 @@ pub fn value(e: &mut Emit, params: &[Value], elem: KvElem, head_dim: usize, grou
     });
 }
 
+/// `p[g][token] = p[g][token] * scale[token]` of a block.
+fn scale_weights(e: &mut Emit, p: Value, scales: Value, group: usize) {
+    e.for_count(group, |e, g| {
+        let p = e.at(p, g, SCORE_STRIDE);
+        for four in 0..BLOCK_TOKENS / LANES {
+            let place = four * LANES * 4;
+            let (weights, scales) = (e.load(F32X4, p, place), e.load(F32X4, scales, place));
+            let weights = e.fmul(weights, scales);
+            e.store(weights, p, place);
+        }
+    });
+}
+
 fn value_block(
     e: &mut Emit,
     [v, p, o]: [Value; 3],
     first: Value,
     end: Value,
-    elem: KvElem,
+    elem: KvFormat,
     head_dim: usize,
     group: usize,
 ) {
@@ -124,7 +164,7 @@ fn value_block(
     let heads = [4, 2, 1].into_iter().find(|h| group.is_multiple_of(*h)).expect("1 divides");
     let vectors = 2;
     e.for_count(head_dim / (LANES * vectors), |e, column| {
-        let v = e.at(v, column, LANES * vectors * elem.bytes());
+        let v = e.at(v, column, elem.elements_bytes(LANES * vectors));
         let o = e.at(o, column, LANES * vectors * 4);
         let (zero, groups) = (e.i64(0), e.i64(group as i64));
         e.for_range(zero, groups, heads as i64, |e, g| {
@@ -135,7 +175,7 @@ fn value_block(
                 (0..heads * vectors).map(|i| e.load(F32X4, o, place(i / vectors, i % vectors))).collect();
             let sums = e.for_carry(first, end, 1, &init, |e, token, acc| {
                 let mut acc = acc.to_vec();
-                let v = e.at(v, token, head_dim * elem.bytes());
+                let v = e.at(v, token, elem.elements_bytes(head_dim));
                 let p = e.at(p, token, 4);
                 let columns: Vec<Value> = (0..vectors).map(|c| load4(e, elem, v, c * LANES)).collect();
                 for h in 0..heads {

@@ -9,9 +9,11 @@ use super::dot_q8::TILES_PER_CALL;
 use super::gemm_bf16::{self, GROUP, ROW_BYTES};
 use super::gemm_q8::{CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, Overlap, PANEL_BLOCK, WORDS_BLOCK};
 use super::param::{Amount, Param, Region, Rows, TileState};
-use super::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, add_dot, add_weighted, quantize, rms_norm};
+use super::{
+    BLOCKS_AHEAD, MicroKernel, QueryLayout, SCORE_STRIDE, add_dot, add_weighted, quantize, rms_norm,
+};
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
-use kernmill_plan::kv::{BLOCK_TOKENS, KvElem};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
 
 /// Bytes of the results of 16 rows.
 const ROWS_F32: usize = TILE_ROWS * 4;
@@ -100,6 +102,16 @@ impl MicroKernel {
                 Param::Write(Region::new(Amount::times(3, BLOCK_TOKENS * 4)).times(group, SCORE_STRIDE)),
                 Param::Number,
             ],
+            MicroKernel::Query { head_dim, group, .. } => vec![
+                Param::Read(Region::new(group * head_dim * 4)),
+                Param::Write(Region::new(QueryLayout::new(head_dim, group).bytes)),
+            ],
+            MicroKernel::IntegerScore { elem, head_dim, group } => vec![
+                planes(elem, head_dim, None),
+                Param::Read(Region::new(QueryLayout::new(head_dim, group).bytes)),
+                Param::Write(Region::new(Amount::times(3, BLOCK_TOKENS * 4)).times(group, SCORE_STRIDE)),
+                Param::Number,
+            ],
             MicroKernel::Value { elem, head_dim, group } => value(elem, head_dim, group),
             MicroKernel::Softmax => vec![
                 Param::Update(Region::new(Amount::times(1, BLOCK_TOKENS * 4))),
@@ -137,18 +149,25 @@ fn dot(format: WeightFormat, k: usize, tokens: usize, row_bytes: usize) -> Vec<P
 }
 
 /// Keys or values of as many blocks as parameter 3 says.
-fn planes(elem: KvElem, head_dim: usize, tokens: Option<(usize, usize)>) -> Param {
-    let bytes = BLOCK_TOKENS * head_dim * elem.bytes();
+fn planes(elem: KvFormat, head_dim: usize, tokens: Option<(usize, usize)>) -> Param {
+    let bytes = elem.plane_bytes(head_dim);
     Param::Rows(Rows { rows: Amount::param(3), bytes, ahead: BLOCKS_AHEAD, tokens })
 }
 
 /// Tokens `first..end`, parameters 4 and 5, of the values and of each head's weights.
-fn value(elem: KvElem, head_dim: usize, group: usize) -> Vec<Param> {
-    let weights =
-        Region::new(Amount { constant: 0, terms: vec![(5, 4), (4, -4)] }).starting_at(Amount::times(4, 4));
+fn value(elem: KvFormat, head_dim: usize, group: usize) -> Vec<Param> {
+    let (values, weights) = if elem.is_scaled() {
+        // Scales go into the weights of whole blocks.
+        let weights = Region::new(Amount::times(3, BLOCK_TOKENS * 4)).times(group, SCORE_STRIDE);
+        (planes(elem, head_dim, None), Param::Update(weights))
+    } else {
+        let tokens = Amount { constant: 0, terms: vec![(5, 4), (4, -4)] };
+        let weights = Region::new(tokens).starting_at(Amount::times(4, 4)).times(group, SCORE_STRIDE);
+        (planes(elem, head_dim, Some((4, 5))), Param::Read(weights))
+    };
     vec![
-        planes(elem, head_dim, Some((4, 5))),
-        Param::Read(weights.times(group, SCORE_STRIDE)),
+        values,
+        weights,
         Param::Update(Region::new(group * head_dim * 4)),
         Param::Number,
         Param::Number,
@@ -173,7 +192,7 @@ mod tests {
         assert_eq!(weights.pieces(&args), [(0, 3 * DECODED_BLOCK), (DECODED_TILE as i64, 3 * DECODED_BLOCK)]);
         assert_eq!(weights.pieces(&[0; 6]), []);
 
-        let contract = MicroKernel::Value { elem: KvElem::F16, head_dim: 64, group: 1 }.contract();
+        let contract = MicroKernel::Value { elem: KvFormat::F16, head_dim: 64, group: 1 }.contract();
         let Param::Rows(values) = &contract[0] else { panic!("{contract:?}") };
         assert_eq!(values.pieces(&[0, 0, 0, 2, 3, 7]), [3 * 128..7 * 128, 0..0]);
         assert_eq!(values.pieces(&[0, 0, 0, 3, 15, 33]), [15 * 128..2048, 0..2048, 0..128]);
@@ -196,8 +215,11 @@ mod tests {
             MicroKernel::GemmBf16(gemm_bf16::Shape { tiles: 2, groups: 1, stride: 128, gap: 64 }),
             MicroKernel::TilesOn,
             MicroKernel::TilesOff,
-            MicroKernel::Score { elem: KvElem::F16, head_dim: 64, group: 8, scale: 0 },
-            MicroKernel::Value { elem: KvElem::F16, head_dim: 64, group: 8 },
+            MicroKernel::Score { elem: KvFormat::F16, head_dim: 64, group: 8, scale: 0 },
+            MicroKernel::Query { head_dim: 64, group: 8, zero: 128, scale: 0 },
+            MicroKernel::IntegerScore { elem: KvFormat::Int8, head_dim: 64, group: 8 },
+            MicroKernel::Value { elem: KvFormat::F16, head_dim: 64, group: 8 },
+            MicroKernel::Value { elem: KvFormat::Int8, head_dim: 64, group: 8 },
             MicroKernel::Softmax,
             MicroKernel::Combine { head_dim: 64, group: 8, sinks: true },
             MicroKernel::Combine { head_dim: 64, group: 8, sinks: false },

@@ -7,6 +7,7 @@
 pub(crate) mod add_dot;
 mod add_weighted;
 pub(crate) mod attention;
+pub(crate) mod attention_integers;
 pub mod block;
 pub mod contract;
 pub(crate) mod decode;
@@ -21,6 +22,7 @@ mod rms_norm;
 mod softmax;
 
 pub use attention::{BLOCKS_AHEAD, SCORE_STRIDE};
+pub use attention_integers::QueryLayout;
 pub use dot_q8::{Order, TILES_PER_CALL};
 
 use crate::emit::Emit;
@@ -28,7 +30,7 @@ use cranelift_codegen::ir::Value;
 use gemm_bf16::Shape;
 use gemm_q8::{Decoded, DotStep, GROUP, Overlap};
 use kernmill_plan::format::WeightFormat;
-use kernmill_plan::kv::KvElem;
+use kernmill_plan::kv::KvFormat;
 use map::Map;
 use std::fmt;
 
@@ -61,9 +63,14 @@ pub enum MicroKernel {
     /// Releases them.
     TilesOff,
     /// Scores of `group` queries against blocks of 16 keys. `scale` holds the f32's bits.
-    Score { elem: KvElem, head_dim: usize, group: usize, scale: u32 },
+    Score { elem: KvFormat, head_dim: usize, group: usize, scale: u32 },
+    /// Rounds `group` queries for `IntegerScore`s. `zero` is that of the keys' words, `scale` holds the f32's
+    /// bits.
+    Query { head_dim: usize, group: usize, zero: i32, scale: u32 },
+    /// Scores of `group` rounded queries against blocks of 16 keys that are integers.
+    IntegerScore { elem: KvFormat, head_dim: usize, group: usize },
     /// Adds weighted values of blocks to `group` outputs.
-    Value { elem: KvElem, head_dim: usize, group: usize },
+    Value { elem: KvFormat, head_dim: usize, group: usize },
     /// Exponentials of a row of scores, with their maximum and sum.
     Softmax,
     /// Combines the segments of `group` query heads.
@@ -111,6 +118,12 @@ impl fmt::Display for MicroKernel {
             MicroKernel::TilesOff => write!(f, "tiles_off"),
             MicroKernel::Score { elem, head_dim, group, scale } => {
                 write!(f, "score_{elem:?}_d{head_dim}_g{group}_s{scale:08x}")
+            }
+            MicroKernel::Query { head_dim, group, zero, scale } => {
+                write!(f, "query_z{zero}_d{head_dim}_g{group}_s{scale:08x}")
+            }
+            MicroKernel::IntegerScore { elem, head_dim, group } => {
+                write!(f, "score_{elem:?}_d{head_dim}_g{group}")
             }
             MicroKernel::Value { elem, head_dim, group } => write!(f, "value_{elem:?}_d{head_dim}_g{group}"),
             MicroKernel::Softmax => write!(f, "softmax"),
@@ -174,7 +187,9 @@ impl MicroKernel {
             MicroKernel::DotQ8 { .. }
             | MicroKernel::DotQ8x4 { .. }
             | MicroKernel::DotF32 { .. }
+            | MicroKernel::IntegerScore { .. }
             | MicroKernel::Score { .. } => 4,
+            MicroKernel::Query { .. } => 2,
             MicroKernel::TilesOn | MicroKernel::TilesOff => 0,
             MicroKernel::DecodeBf16 | MicroKernel::GemmBf16(_) | MicroKernel::Quantize => 5,
             MicroKernel::Decode { .. } | MicroKernel::DecodeWords { .. } => 4,
@@ -210,6 +225,12 @@ impl MicroKernel {
             MicroKernel::TilesOn | MicroKernel::TilesOff => {}
             MicroKernel::Score { elem, head_dim, group, scale } => {
                 attention::score(e, params, elem, head_dim, group, f32::from_bits(scale));
+            }
+            MicroKernel::Query { head_dim, group, zero, scale } => {
+                attention_integers::query(e, params, head_dim, group, zero, f32::from_bits(scale));
+            }
+            MicroKernel::IntegerScore { elem, head_dim, group } => {
+                attention_integers::score(e, params, elem, head_dim, group, vnni);
             }
             MicroKernel::Value { elem, head_dim, group } => {
                 attention::value(e, params, elem, head_dim, group)

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::plan::why;
 use kernmill_plan::contract::{Contract, Need};
 use kernmill_plan::file::check::FileError;
+use kernmill_plan::kv::{KvLayers, LayerKind};
 use kernmill_plan::program::{Operand, Program, Step, TokenClass};
 use kernmill_runtime::Plan;
 use serde_json::{Value, json};
@@ -132,6 +133,7 @@ pub fn plan(plan: &Plan, shown: Option<usize>) -> Result<String> {
         "weights {} bytes, of which one token reads {}; end tokens {:?}",
         metadata.weight_bytes, model.decode_bytes, metadata.end_tokens
     );
+    let _ = writeln!(text, "keys and values {}", kv_text(&model.kv));
     text.push_str("\nsection               offset          bytes  blake3\n");
     for section in file.sections() {
         let hash = blake3_text(&section.hash);
@@ -174,6 +176,17 @@ pub fn plan(plan: &Plan, shown: Option<usize>) -> Result<String> {
     Ok(text)
 }
 
+/// Formats of the cache, and what a token of the context takes in it.
+fn kv_text(kv: &KvLayers) -> String {
+    format!("{}: {} bytes of cache for a token of the context", kv.formats(), context_bytes(kv))
+}
+
+/// Bytes of cache that a token takes in the layers that see the whole context.
+fn context_bytes(kv: &KvLayers) -> usize {
+    let full = kv.layers.iter().filter(|layer| layer.kind == LayerKind::Full).count();
+    full * kv.full.token_bytes()
+}
+
 /// A plan's sections, targets and tensors as JSON, with what the kernels of each program ask for.
 ///
 /// # Errors
@@ -206,6 +219,8 @@ pub fn plan_json(plan: &Plan) -> Result<Value> {
         "vocabulary": metadata.model.vocab,
         "max_context": metadata.model.max_context,
         "chunk": metadata.chunk,
+        "kv_format": metadata.model.kv.formats().to_string(),
+        "kv_token_bytes": context_bytes(&metadata.model.kv),
         "fused": metadata.fused,
         "weight_bytes": metadata.weight_bytes,
         "decode_bytes": metadata.model.decode_bytes,

@@ -83,8 +83,9 @@ fn check_operand(
             enough(buffer.bytes, need.buffer_bytes(class.max_tokens))
         }
         (Operand::Kv { layer, kind }, Need::Kv { geometry, kind: wanted, view }) => {
-            if geometry != model.kv.geometry {
-                return Err(format!("its kernel is for {geometry:?}, the model has {:?}", model.kv.geometry));
+            let found = model.kv.geometry(kind);
+            if geometry != *found {
+                return Err(format!("its kernel is for {geometry:?}, the model has {found:?}"));
             }
             if wanted.is_some_and(|wanted| wanted != kind) {
                 return Err(format!("KV layer {layer} is {kind:?}, its kernel is for the other kind"));

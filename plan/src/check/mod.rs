@@ -179,10 +179,12 @@ fn check_model(model: &ModelInfo) -> Result<(), CheckError> {
     };
     in_range("vocab", model.vocab.into(), 1, most::VOCAB as u64)?;
     in_range("max_context", model.max_context.into(), 1, most::CONTEXT as u64)?;
-    let KvLayers { geometry, layers } = &model.kv;
+    let KvLayers { full, sliding, layers } = &model.kv;
     let least = u64::from(!layers.is_empty());
-    in_range("kv_heads", geometry.kv_heads as u64, least, most::KV_HEADS as u64)?;
-    in_range("head_dim", geometry.head_dim as u64, least, most::HEAD_DIM as u64)?;
+    for geometry in [full, sliding] {
+        in_range("kv_heads", geometry.kv_heads as u64, least, most::KV_HEADS as u64)?;
+        in_range("head_dim", geometry.head_dim as u64, least, most::HEAD_DIM as u64)?;
+    }
     for (layer, l) in layers.iter().enumerate() {
         let legal = match l.kind {
             LayerKind::Full => l.window.is_none(),

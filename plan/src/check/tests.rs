@@ -2,7 +2,7 @@ use super::*;
 use crate::adapter::{Adapters, LoraTarget, LoraTargetSlice, PackedAt};
 use crate::contract::{Contract, Need};
 use crate::format::WeightFormat;
-use crate::kv::{KvElem, KvGeometry, KvLayer};
+use crate::kv::{KvFormat, KvGeometry, KvLayer, KvPair};
 use crate::program::{PrefetchHint, RopeTable, StepWork, Symbol};
 use crate::target::Level;
 
@@ -29,12 +29,13 @@ fn step(label: &str, operands: Vec<Operand>, reads: &[u32], writes: &[u32]) -> S
 const KERNELS: [(&str, bool); 6] =
     [("embed", true), ("leaf", false), ("attend", true), ("mlp", true), ("norm", true), ("unembed", true)];
 
+const GEOMETRY: KvGeometry = KvGeometry { kv_heads: 1, head_dim: 4, formats: KvPair::both(KvFormat::F32) };
+
 /// What each kernel asks for: rows of 8 bytes for each token, of 16 for each wanted row.
 fn contract(name: &str) -> Contract {
     let rows = |read| Need::Buffer { slots: 1, wanted: false, row_bytes: 8, read, written: !read };
     let wanted = |row_bytes, read| Need::Buffer { slots: 0, wanted: true, row_bytes, read, written: !read };
-    let geometry = KvGeometry { kv_heads: 1, head_dim: 4, elem: KvElem::F32 };
-    let kv = Need::Kv { geometry, kind: Some(LayerKind::Sliding), view: 8 };
+    let kv = Need::Kv { geometry: GEOMETRY, kind: Some(LayerKind::Sliding), view: 8 };
     let operands = match name {
         "embed" => vec![Need::Table { row_bytes: 16 }, rows(false)],
         "attend" => vec![rows(true), kv, Need::Rope { head_dim: 4 }],
@@ -97,7 +98,8 @@ fn sound() -> Program {
             vocab,
             max_context: 64,
             kv: KvLayers {
-                geometry: KvGeometry { kv_heads: 1, head_dim: 4, elem: KvElem::F32 },
+                full: GEOMETRY,
+                sliding: GEOMETRY,
                 layers: vec![
                     KvLayer { kind: LayerKind::Full, window: None },
                     KvLayer { kind: LayerKind::Sliding, window: Some(8) },
@@ -131,7 +133,8 @@ fn a_sound_program_passes() {
 fn model_facts() {
     assert!(matches!(broken(|p| p.model.vocab = 0), CheckError::Model { what: "vocab", .. }));
     assert!(matches!(broken(|p| p.model.max_context = 0), CheckError::Model { what: "max_context", .. }));
-    assert!(matches!(broken(|p| p.model.kv.geometry.kv_heads = 0), CheckError::Model { .. }));
+    assert!(matches!(broken(|p| p.model.kv.full.kv_heads = 0), CheckError::Model { .. }));
+    assert!(matches!(broken(|p| p.model.kv.sliding.kv_heads = 0), CheckError::Model { .. }));
     assert!(matches!(
         broken(|p| p.model.kv.layers[1].window = Some(0)),
         CheckError::KvLayer { layer: 1, .. }
@@ -313,7 +316,7 @@ fn steps_keep_to_the_contracts_of_their_kernels() {
         let found = broken(change).to_string();
         assert!(found.ends_with(expected), "{found}\nexpected {expected}");
     }
-    let geometry = broken(|p| p.model.kv.geometry.head_dim = 8).to_string();
+    let geometry = broken(|p| p.model.kv.sliding.head_dim = 8).to_string();
     assert!(geometry.contains("head_dim: 4") && geometry.contains("head_dim: 8"), "{geometry}");
 }
 

@@ -4,6 +4,7 @@ mod adapters;
 mod buffers;
 mod error;
 mod prefix;
+mod random;
 mod rows;
 mod step;
 pub mod thread;

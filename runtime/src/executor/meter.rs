@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::resolve::Class;
 use crate::adapter::LoraTargetSet;
 use crate::profile::{Detail, Profile, StepProfile, Work};
-use kernmill_plan::kv::{KvGeometry, KvLayers};
+use kernmill_plan::kv::KvLayers;
 use kernmill_plan::program::StepWork;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -199,12 +199,10 @@ fn step_work(step: &StepWork, rows: u64, class: &Class, ran: &StepSample<'_>) ->
             product(step.row_bytes, rows),
             product(step.expert_bytes, experts),
         ]),
-        cache_bytes: product(keys, key_bytes(&ran.layers.geometry)),
+        cache_bytes: product(
+            keys,
+            layer.map_or(0, |layer| ran.layers.geometry(layer.kind).token_bytes() as u64),
+        ),
         macs: sum([product(step.row_macs, rows), product(step.expert_macs, choices), 0]),
     }
-}
-
-/// Bytes of one token's key and value in one layer.
-fn key_bytes(geometry: &KvGeometry) -> u64 {
-    (2 * geometry.kv_heads * geometry.head_dim * geometry.elem.bytes()) as u64
 }

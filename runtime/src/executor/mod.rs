@@ -199,11 +199,23 @@ impl Executor {
 
     /// Copies a block's contents in every layer of a kind.
     pub(crate) fn copy_block(&mut self, kind: LayerKind, from: u32, to: u32) {
-        let bytes = self.limits.layers.geometry.block_bytes();
+        let bytes = self.limits.layers.geometry(kind).block_bytes();
         let layers = self.limits.layers.layers.iter().zip(&self.memory.kv_offsets);
         for (_, base) in layers.filter(|(layer, _)| layer.kind == kind) {
             let start = base + from as usize * bytes;
             self.memory.kv.as_mut_slice().copy_within(start..start + bytes, base + to as usize * bytes);
+        }
+    }
+
+    /// Writes a block's contents in every layer of a kind.
+    ///
+    /// # Panics
+    /// When the block has another number of bytes.
+    pub(crate) fn write_block(&mut self, kind: LayerKind, block: u32, contents: &[u8]) {
+        let bytes = self.limits.layers.geometry(kind).block_bytes();
+        let layers = self.limits.layers.layers.iter().zip(&self.memory.kv_offsets);
+        for (_, base) in layers.filter(|(layer, _)| layer.kind == kind) {
+            self.memory.kv.as_mut_slice()[base + block as usize * bytes..][..bytes].copy_from_slice(contents);
         }
     }
 
@@ -314,12 +326,11 @@ impl Memory {
             ropes.push(region);
         }
         let blocks = shape.blocks(&program.model.kv);
-        let block_bytes = program.model.kv.geometry.block_bytes();
         let mut end = 0;
         let mut kv_offsets = Vec::new();
         for layer in &program.model.kv.layers {
             kv_offsets.push(end);
-            end += blocks[layer.kind.index()] as usize * block_bytes;
+            end += blocks[layer.kind.index()] as usize * program.model.kv.geometry(layer.kind).block_bytes();
         }
         let stride = scratch_stride(program.scratch_bytes) as usize;
         let memory = Memory {

@@ -34,8 +34,10 @@ impl MemoryNeed {
     pub fn of(program: &Program, shape: KvShape, threads: usize) -> MemoryNeed {
         let model = &program.model;
         let blocks = shape.blocks(&model.kv);
-        let block_bytes = model.kv.geometry.block_bytes() as u64;
-        let layer_bytes = |kind: LayerKind| u64::from(blocks[kind.index()]).saturating_mul(block_bytes);
+        let layer_bytes = |kind: LayerKind| {
+            let block_bytes = model.kv.geometry(kind).block_bytes() as u64;
+            u64::from(blocks[kind.index()]).saturating_mul(block_bytes)
+        };
         let routings = program.classes.first().map_or(&[][..], |class| &class.routings);
         let rope_bytes = |table| (rope::row_len(table) * 4) as u64 * u64::from(shape.context);
         MemoryNeed {

@@ -24,7 +24,7 @@ use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::adapter::{LoraTargetEntry, LoraTargetLayout};
 use kernmill_plan::check::check_program;
 use kernmill_plan::format::LINE;
-use kernmill_plan::kv::{BLOCK_TOKENS, LayerKind};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvLayer, LayerKind};
 use kernmill_plan::program::{Operand, Program};
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ impl<'p> Guarded<'p> {
         let code = ExecutableCode::load(bytes, &blake3::hash(bytes)).map_err(|error| error.to_string())?;
         let layers = &program.model.kv;
         let blocks = config.context as usize / BLOCK_TOKENS * config.sequences as usize;
-        let pool = |_| config.filled(blocks * layers.geometry.block_bytes());
+        let pool = |layer: &KvLayer| config.filled(blocks * layers.geometry(layer.kind).block_bytes());
         let table = || config.filled(blocks * 4);
         let scratch = |_| config.filled(program.scratch_bytes as usize);
         Ok(Guarded {

@@ -101,7 +101,7 @@ impl KvShape {
 pub(super) fn block_bytes(layers: &KvLayers) -> [u64; 2] {
     KINDS.map(|kind| {
         let count = layers.layers.iter().filter(|layer| layer.kind == kind).count();
-        count as u64 * layers.geometry.block_bytes() as u64
+        count as u64 * layers.geometry(kind).block_bytes() as u64
     })
 }
 

@@ -1,14 +1,16 @@
 use super::*;
-use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers};
+use kernmill_plan::kv::{KvFormat, KvGeometry, KvLayer, KvLayers, KvPair};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 
+const GEOMETRY: KvGeometry = KvGeometry { kv_heads: 1, head_dim: 2, formats: KvPair::both(KvFormat::F16) };
 const WINDOW: u32 = 20;
 const SHAPE: KvShape = KvShape { context: 120, sequences: 3, chunk: 24, budget: KvBudget::WorstCase };
 
 fn layers() -> KvLayers {
     KvLayers {
-        geometry: KvGeometry { kv_heads: 1, head_dim: 2, elem: KvElem::F16 },
+        full: GEOMETRY,
+        sliding: GEOMETRY,
         layers: vec![
             KvLayer { kind: LayerKind::Full, window: None },
             KvLayer { kind: LayerKind::Sliding, window: Some(WINDOW) },

@@ -11,7 +11,7 @@ use crate::image::PlanImage;
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::contract::{Contract, Need};
 use kernmill_plan::format::f32_row_stride;
-use kernmill_plan::kv::{KvElem, KvGeometry, KvLayer, KvLayers, LayerKind};
+use kernmill_plan::kv::{KvFormat, KvGeometry, KvLayer, KvLayers, KvPair, LayerKind};
 use kernmill_plan::program::{
     Buffer, CodeBlob, ModelInfo, Operand, PrefetchHint, Program, Step, StepWork, Symbol, TokenClass,
 };
@@ -64,7 +64,8 @@ fn program() -> Program {
             vocab: VOCAB,
             max_context: MAX_CONTEXT,
             kv: KvLayers {
-                geometry: geometry(),
+                full: geometry(),
+                sliding: geometry(),
                 layers: vec![
                     KvLayer { kind: LayerKind::Full, window: None },
                     KvLayer { kind: LayerKind::Sliding, window: Some(WINDOW) },
@@ -112,7 +113,7 @@ fn contract(name: &str) -> Option<Contract> {
 }
 
 fn geometry() -> KvGeometry {
-    KvGeometry { kv_heads: 1, head_dim: 2, elem: KvElem::F32 }
+    KvGeometry { kv_heads: 1, head_dim: 2, formats: KvPair::both(KvFormat::F32) }
 }
 
 fn class(max_tokens: u32, stride: u64) -> TokenClass {

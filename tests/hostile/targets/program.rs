@@ -68,8 +68,8 @@ fn assert_kernel_has_room(program: &Program, class: &TokenClass, step: &Step) {
                 let slab = if *wanted { u64::from(class.max_tokens.min(16)) } else { 0 };
                 (class.buffers[*id as usize].bytes, rows.max(slab).saturating_mul(*row_bytes))
             }
-            (Operand::Kv { .. }, Need::Kv { geometry, .. }) => {
-                assert_eq!(*geometry, program.model.kv.geometry, "{}", step.label);
+            (Operand::Kv { kind, .. }, Need::Kv { geometry, .. }) => {
+                assert_eq!(geometry, program.model.kv.geometry(*kind), "{}", step.label);
                 continue;
             }
             (Operand::Rope(table), Need::Rope { head_dim }) => {

@@ -195,10 +195,16 @@ impl Machine {
                 let value = self.repeated(address, 16)?;
                 self.put(i, value, 4)?;
             }
-            Mnemonic::Vpmovzxbd => {
+            Mnemonic::Vpmovzxbd | Mnemonic::Vpmovsxbd => {
                 let bytes = self.part(i, 1, width(i) / 4)?;
                 let mut value = [0; VECTOR];
-                value.iter_mut().step_by(4).zip(bytes).for_each(|(lane, byte)| *lane = byte);
+                for (lane, byte) in value.chunks_exact_mut(4).zip(bytes) {
+                    let wide = match i.mnemonic() {
+                        Mnemonic::Vpmovzxbd => i32::from(byte),
+                        _ => i32::from(byte.cast_signed()),
+                    };
+                    lane.copy_from_slice(&wide.to_le_bytes());
+                }
                 self.put(i, value, 4)?;
             }
             _ => return Ok(false),

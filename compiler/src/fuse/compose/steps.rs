@@ -54,6 +54,12 @@ impl<'c, 'a> Steps<'c, 'a> {
                 self.settle(node.inputs[0])?;
                 self.live = vec![(out, Expr::Var(0))];
             }
+            InEpilogue::Ends(Step::KvCast { to, .. }) if to.format.is_scaled() => {
+                let name = self.of.name(out);
+                return Err(format!(
+                    "{name} is rounded to {to} by heads, and only the write to the KV cache does that"
+                ));
+            }
             InEpilogue::Ends(step) => return self.last(node, step),
         }
         self.hand_out(out)

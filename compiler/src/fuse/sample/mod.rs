@@ -20,7 +20,7 @@ use crate::testing::Rng;
 use facts::Facts;
 use kernmill_kernels_gen::expr::{Binary, Expr};
 use kernmill_plan::format::WeightFormat;
-use kernmill_plan::kv::KvElem;
+use kernmill_plan::kv::{KvFormat, KvPair};
 use pattern::{HIDDEN, Pattern, WIDTHS};
 use std::collections::BTreeMap;
 
@@ -180,7 +180,7 @@ impl Make {
                     head_dim,
                     scale: 1.0 / (head_dim as f32).sqrt(),
                     window: self.rng.one_in(2).then_some(5),
-                    kv: KvElem::F32,
+                    kv: KvPair::both(KvFormat::F32),
                 };
                 self.b.node(name, Op::Attention(attention), inputs, &[])
             }

@@ -7,7 +7,7 @@ use crate::graph::{
 };
 use crate::testing::Rng;
 use kernmill_plan::format::{BLOCK, WeightFormat};
-use kernmill_plan::kv::KvElem;
+use kernmill_plan::kv::{KvFormat, KvPair};
 
 /// Columns that are no whole blocks, for presets that quantise nothing; whole ones are among them.
 const ODD: [usize; 14] = [5, 16, 17, 24, 32, 33, 40, 48, 50, 64, 72, 96, 100, 144];
@@ -153,7 +153,7 @@ impl Making<'_> {
             head_dim,
             scale: 1.0 / (head_dim as f32).sqrt(),
             window: self.rng.one_in(2).then_some(1 + self.rng.below(20) as u32),
-            kv: KvElem::F32,
+            kv: KvPair::both(KvFormat::F32),
         };
         let sinks = self.rng.one_in(2).then(|| self.vector("sinks", self.heads));
         let mut a = self.b.node("attn", Op::Attention(attention), &[q, k, v], sinks.as_slice())?;

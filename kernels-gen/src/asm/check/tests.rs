@@ -12,7 +12,7 @@ use iced_x86::code_asm::{
 };
 use iced_x86::{CpuidFeature, Register};
 use kernmill_plan::format::WeightFormat;
-use kernmill_plan::kv::KvElem;
+use kernmill_plan::kv::KvFormat;
 use kernmill_plan::target::Level;
 
 /// Tile (read), rows (list), out (write), stride (number).
@@ -63,11 +63,14 @@ fn every_wide_version_passes_in_every_shape() {
         ukernels.extend((1..=6).map(|tokens| MicroKernel::GemmQ8 { weights, tiles, tokens }));
     }
     ukernels.extend((1..=6).map(|tokens| MicroKernel::GemmDecode(Overlap { tokens, stride: 128, gap: 64 })));
-    for elem in KvElem::ALL {
+    for elem in KvFormat::ALL {
         for (head_dim, group) in [(16, 1), (64, 8), (64, 3), (128, 5), (80, 4)] {
-            ukernels.push(MicroKernel::Score { elem, head_dim, group, scale: 0x3f00_0000 });
+            ukernels.push(match elem.is_scaled() {
+                true => MicroKernel::IntegerScore { elem, head_dim, group },
+                false => MicroKernel::Score { elem, head_dim, group, scale: 0x3f00_0000 },
+            });
             ukernels.push(MicroKernel::Value { elem, head_dim, group });
-            ukernels.push(MicroKernel::Combine { head_dim, group, sinks: elem == KvElem::F16 });
+            ukernels.push(MicroKernel::Combine { head_dim, group, sinks: elem == KvFormat::F16 });
         }
     }
     ukernels.push(MicroKernel::Softmax);

@@ -10,7 +10,7 @@ use crate::kernel::{
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::contract::Need;
 use kernmill_plan::format::WeightFormat;
-use kernmill_plan::kv::KvElem;
+use kernmill_plan::kv::{KvFormat, KvRow};
 use samples::*;
 
 mod samples;
@@ -316,7 +316,7 @@ fn epilogues_and_row_ops_work_on_what_is_there() {
         (
             RowType::F32(6),
             RowType::F16(6),
-            RowOp::KvCast { x, elem: KvElem::F16, out },
+            RowOp::KvCast { x, to: KvRow::new(KvFormat::F16, 0), out },
             "6 columns, expected a multiple of 4",
         ),
         (RowType::F32(8), RowType::Routing(9), RowOp::TopK { x, experts: 8, k: 9, out }, "the best 9 of 8"),

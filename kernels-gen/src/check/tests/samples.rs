@@ -8,9 +8,10 @@ use crate::kernel::{
 use crate::ukernel::gemm_q8::DotStep;
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::format::WeightFormat;
-use kernmill_plan::kv::{KvElem, KvGeometry, LayerKind};
+use kernmill_plan::kv::{KvFormat, KvGeometry, KvPair, LayerKind};
 
-pub const GEOMETRY: KvGeometry = KvGeometry { kv_heads: 2, head_dim: 32, elem: KvElem::F16 };
+pub const GEOMETRY: KvGeometry =
+    KvGeometry { kv_heads: 2, head_dim: 32, formats: KvPair::both(KvFormat::F16) };
 pub const FULL: LayerKind = LayerKind::Full;
 pub const GEMM: Tiling = Tiling::Gemm { least_rows: 4, products: DotStep::K4 };
 

@@ -17,6 +17,16 @@ pub enum Kind {
     Decode,
 }
 
+/// What a context is filled with before something is measured behind it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fill {
+    /// Tokens, which are run: it takes as long as a prompt.
+    #[default]
+    Tokens,
+    /// Random keys and values: nothing is run.
+    Random,
+}
+
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
@@ -37,6 +47,8 @@ pub struct How<'a> {
     pub adapters: &'a [AdapterUse],
     /// Measured runs.
     pub repeat: u16,
+    /// What contexts are filled with.
+    pub fill: Fill,
     /// What is timed.
     pub detail: Detail,
     /// Size of the vocabulary.
@@ -61,15 +73,13 @@ const WARM_UP: usize = 8;
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Kind::Prompt => write!(f, "prompt {}", self.tokens),
-            Kind::Decode => {
-                write!(f, "decode {}", self.tokens)?;
-                if self.depth > 0 {
-                    write!(f, " after {}", self.depth)?;
-                }
-                if self.batch > 1 { write!(f, ", {} sequences", self.batch) } else { Ok(()) }
-            }
+            Kind::Prompt => write!(f, "prompt {}", self.tokens)?,
+            Kind::Decode => write!(f, "decode {}", self.tokens)?,
         }
+        if self.depth > 0 {
+            write!(f, " after {}", self.depth)?;
+        }
+        if self.batch > 1 { write!(f, ", {} sequences", self.batch) } else { Ok(()) }
     }
 }
 
@@ -91,8 +101,8 @@ impl Case {
         how: &How<'_>,
         tick: &dyn Fn(),
     ) -> Result<Outcome> {
-        let How { adapters, repeat, detail, vocab } = *how;
-        let filled = self.fill(engine, adapters, vocab)?;
+        let How { adapters, repeat, detail, vocab, .. } = *how;
+        let filled = self.fill(engine, how)?;
         let ids: Vec<Vec<u32>> =
             (0..self.batch).map(|n| random_ids(n + 1, self.tokens as usize, vocab)).collect();
         let short: Vec<Vec<u32>> = match self.kind {
@@ -120,11 +130,15 @@ impl Case {
     }
 
     /// Different sequences of `depth` tokens to fork from; none for an empty context.
-    fn fill(&self, engine: &mut Engine, adapters: &[AdapterUse], vocab: u32) -> Result<Vec<SeqId>> {
+    fn fill(&self, engine: &mut Engine, how: &How<'_>) -> Result<Vec<SeqId>> {
         let mut filled = Vec::new();
         for n in (0..self.batch).filter(|_| self.depth > 0) {
-            let id = engine.create_with(turn(adapters, n as usize))?;
-            let ids = random_ids(0x1000 + n, self.depth as usize, vocab);
+            if how.fill == Fill::Random {
+                filled.push(engine.create_random(self.depth, n.into())?);
+                continue;
+            }
+            let id = engine.create_with(turn(how.adapters, n as usize))?;
+            let ids = random_ids(0x1000 + n, self.depth as usize, how.vocab);
             engine.extend(&[Entry::silent(id, &ids)], &())?;
             filled.push(id);
         }
@@ -205,6 +219,7 @@ mod tests {
     fn cases_have_names() {
         let case = |kind, depth, batch| Case { kind, tokens: 128, depth, batch }.to_string();
         assert_eq!(case(Kind::Prompt, 0, 1), "prompt 128");
+        assert_eq!(case(Kind::Prompt, 512, 1), "prompt 128 after 512");
         assert_eq!(case(Kind::Decode, 0, 1), "decode 128");
         assert_eq!(case(Kind::Decode, 4096, 8), "decode 128 after 4096, 8 sequences");
     }

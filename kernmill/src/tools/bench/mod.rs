@@ -5,7 +5,7 @@ mod machine;
 mod report;
 mod stats;
 
-pub use case::{Case, How, Kind, Outcome};
+pub use case::{Case, Fill, How, Kind, Outcome};
 pub use machine::{Caches, Machine, buffer, caches, limits};
 pub use report::Report;
 pub use stats::{Quartiles, best};

@@ -6,7 +6,7 @@ use crate::file::{
     ENTRY_BYTES, FusedSpecText, HEADER_BYTES, HEADER_HASH_OFFSET, MAGIC, MAX_SECTIONS, SECTION_ALIGN,
     TABLE_OFFSET, TargetInfo, TensorInfo, VERSION, WEIGHT_ALIGN,
 };
-use crate::kv::{KvElem, KvGeometry, KvLayers};
+use crate::kv::{KvFormat, KvGeometry, KvLayers, KvPair};
 use crate::limit;
 use crate::program::{
     ModelInfo, Operand, PrefetchHint, PrefetchRange, Routing, Step, StepWork, Symbol, TokenClass,
@@ -16,7 +16,7 @@ const WEIGHTS: usize = 1000;
 const PIECES: [usize; 2] = [300, 700];
 
 fn metadata() -> Metadata {
-    let geometry = KvGeometry { kv_heads: 1, head_dim: 16, elem: KvElem::F16 };
+    let geometry = KvGeometry { kv_heads: 1, head_dim: 16, formats: KvPair::both(KvFormat::F16) };
     let tensor = |name: &str, offset, bytes| TensorInfo {
         name: name.to_owned(),
         format: "f32".to_owned(),
@@ -32,7 +32,7 @@ fn metadata() -> Metadata {
             preset: "exact".to_owned(),
             vocab: 10,
             max_context: 20,
-            kv: KvLayers { geometry, layers: Vec::new() },
+            kv: KvLayers { full: geometry, sliding: geometry, layers: Vec::new() },
             ropes: Vec::new(),
             decode_bytes: 0,
             adapters: None,

@@ -1,0 +1,63 @@
+//! What attention keeps in scratch.
+
+use super::attention_ukernels::{group, query_ukernel};
+use crate::kernel::AttentionBody;
+use crate::scratch::Scratch;
+use crate::ukernel::{BLOCKS_AHEAD, QueryLayout, SCORE_STRIDE};
+use kernmill_plan::abi::COUNTERS;
+use kernmill_plan::format::LINE;
+use kernmill_plan::kv::BLOCK_TOKENS;
+use kernmill_plan::numeric::ATTENTION_SEGMENT;
+
+/// Blocks of a segment.
+const SEGMENT_BLOCKS: usize = ATTENTION_SEGMENT / BLOCK_TOKENS;
+
+/// Offsets in the body's scratch. T is the tile's tokens; P is that, or as many KV heads, for a lone token
+/// whose segments are items.
+pub(super) struct Areas {
+    /// Pointers `[64]` to a segment's keys, those to its values behind them, and some to prefetch from.
+    pub planes: usize,
+    /// Rounded queries `[T]`, each of the group's heads, where scores are sums of integers.
+    pub queries: usize,
+    /// f32 `[T][group]` rows of 1024 scores, then their exponentials, [`SCORE_STRIDE`] apart.
+    pub scores: usize,
+    /// f32 `[P][segments][group][head_dim]` weighted values.
+    pub values: usize,
+    /// f32 `[P][segments][group]` maxima.
+    pub maxima: usize,
+    /// f32 `[P][segments][group]` sums.
+    pub sums: usize,
+    /// f32 `[group][head_dim]` result before quantisation.
+    pub result: usize,
+    total: usize,
+}
+
+pub(super) fn areas(body: &AttentionBody) -> Areas {
+    let (group, head_dim, tokens) = (group(body), body.geometry.head_dim, body.tile_tokens);
+    let parts = if splits(body) { tokens.max(body.geometry.kv_heads) } else { tokens };
+    let mut scratch = Scratch::default();
+    let planes = scratch.take((2 * SEGMENT_BLOCKS + BLOCKS_AHEAD) * 8);
+    let queries = scratch.take(if query_ukernel(body).is_some() { tokens * query_bytes(body) } else { 0 });
+    let scores = scratch.take(tokens * group * SCORE_STRIDE);
+    let values = scratch.take(parts * body.max_segments * group * head_dim * 4);
+    let maxima = scratch.take(parts * body.max_segments * group * 4);
+    let sums = scratch.take(parts * body.max_segments * group * 4);
+    let result = scratch.take(group * head_dim * 4);
+    Areas { planes, queries, scores, values, maxima, sums, result, total: scratch.used() }
+}
+
+/// Bytes from one token's rounded queries to the next's.
+pub(super) fn query_bytes(body: &AttentionBody) -> usize {
+    QueryLayout::new(body.geometry.head_dim, group(body)).bytes.next_multiple_of(LINE)
+}
+
+/// Bytes of the body's scratch.
+pub fn scratch_bytes(body: &AttentionBody) -> usize {
+    areas(body).total
+}
+
+/// Whether a lone token's segments are items: there are several, and a counter for each head besides the one
+/// that hands out.
+pub(super) fn splits(body: &AttentionBody) -> bool {
+    body.window.is_none() && body.max_segments > 1 && body.geometry.kv_heads < COUNTERS
+}

@@ -1,0 +1,16 @@
+//! `f32`: elements as they are computed.
+
+use super::format::{Descriptor, Elements, KeyLayout};
+
+pub const FORMAT: Descriptor = Descriptor {
+    name: "f32",
+    bits: 32,
+    scaled: false,
+    head_multiple: 1,
+    keys: KeyLayout::Elements,
+    round: |head| Elements::plain(head.to_vec()),
+    encode: |values, out| values.iter().for_each(|value| out.extend(value.to_le_bytes())),
+    decode: |bytes| {
+        bytes.chunks_exact(4).map(|e| f32::from_le_bytes(e.try_into().expect("four bytes"))).collect()
+    },
+};

@@ -1,0 +1,145 @@
+//! Geometry of the paged KV cache.
+//!
+//! Tokens live in blocks of 16. There is one block table per sequence and layer *kind*: a block id is valid
+//! in every layer of its kind and covers all KV heads of it. A layer's pool is `blocks * block_bytes` long.
+//! Within a block: a header of 64 bytes, then per KV head the plane of its keys and that of its values. What
+//! a plane holds is a matter of its format: a file here for each.
+
+mod format;
+mod formats;
+mod planes;
+mod rounding;
+
+mod f16;
+mod f32;
+mod int8;
+
+#[cfg(test)]
+mod tests;
+
+pub use format::{Descriptor, Elements, KeyLayout, KvFormat, Words};
+pub use formats::{KvFormats, KvPair, KvRequest, KvRow};
+pub use planes::{load_plane, store_plane};
+pub use rounding::to_int8;
+
+use crate::bounded;
+use crate::limit::STEPS;
+use serde::{Deserialize, Serialize};
+
+/// Tokens per block.
+pub const BLOCK_TOKENS: usize = 16;
+/// Bytes of a block's header. It is not used; it keeps the same heads of consecutive blocks in different sets
+/// of a cache.
+pub const BLOCK_HEADER: usize = 64;
+
+/// Layers that share a block table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LayerKind {
+    /// Attends to the whole context.
+    Full,
+    /// Attends to a sliding window; blocks behind it are given back.
+    Sliding,
+}
+
+impl LayerKind {
+    /// Index into [`crate::abi::Args::block_tables`].
+    pub fn index(self) -> usize {
+        match self {
+            LayerKind::Full => 0,
+            LayerKind::Sliding => 1,
+        }
+    }
+}
+
+/// Keys or values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KvPlane {
+    /// Keys.
+    K,
+    /// Values.
+    V,
+}
+
+/// Shape of the blocks of one kind of layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct KvGeometry {
+    /// KV heads.
+    pub kv_heads: usize,
+    /// Elements per head.
+    pub head_dim: usize,
+    /// Formats of keys and values.
+    pub formats: KvPair,
+}
+
+impl KvGeometry {
+    /// The format of a plane.
+    pub fn format(&self, plane: KvPlane) -> KvFormat {
+        self.formats.of(plane)
+    }
+
+    /// Bytes of a plane of one head in a block.
+    pub fn plane_bytes(&self, plane: KvPlane) -> usize {
+        self.format(plane).plane_bytes(self.head_dim)
+    }
+
+    /// Bytes of a head's keys and values in a block.
+    pub fn head_bytes(&self) -> usize {
+        self.plane_bytes(KvPlane::K) + self.plane_bytes(KvPlane::V)
+    }
+
+    /// Byte offset in a block of a head's plane.
+    pub fn offset(&self, plane: KvPlane, head: usize) -> usize {
+        let before = match plane {
+            KvPlane::K => 0,
+            KvPlane::V => self.plane_bytes(KvPlane::K),
+        };
+        BLOCK_HEADER + head * self.head_bytes() + before
+    }
+
+    /// Bytes from one block to the next.
+    pub fn block_bytes(&self) -> usize {
+        self.offset(KvPlane::K, self.kv_heads)
+    }
+
+    /// Bytes of one token's keys and values of all heads, scales included.
+    pub fn token_bytes(&self) -> usize {
+        self.kv_heads * self.head_bytes() / BLOCK_TOKENS
+    }
+}
+
+/// The KV side of a model: which layers there are and how long a context may get.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KvLayers {
+    /// Shape of the blocks of full layers.
+    pub full: KvGeometry,
+    /// Shape of the blocks of sliding layers.
+    pub sliding: KvGeometry,
+    /// Kind and, for sliding layers, window of each layer in order.
+    #[serde(deserialize_with = "bounded::list::<_, _, STEPS>")]
+    pub layers: Vec<KvLayer>,
+}
+
+impl KvLayers {
+    /// Formats of both kinds.
+    pub fn formats(&self) -> KvFormats {
+        KvFormats { full: self.full.formats, sliding: self.sliding.formats }
+    }
+
+    /// Shape of the blocks of layers of a kind.
+    pub fn geometry(&self, kind: LayerKind) -> &KvGeometry {
+        match kind {
+            LayerKind::Full => &self.full,
+            LayerKind::Sliding => &self.sliding,
+        }
+    }
+}
+
+/// One attention layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KvLayer {
+    /// Full or sliding.
+    pub kind: LayerKind,
+    /// Keys in view, the token itself included; `None` for full layers.
+    pub window: Option<u32>,
+}

@@ -1,0 +1,96 @@
+use super::*;
+
+const PLANES: [KvPlane; 2] = [KvPlane::K, KvPlane::V];
+
+/// A head of numbers of many sizes, the same for the same seed.
+fn head(seed: u32, n: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..n).map(|i| next() * if i % 7 == 0 { 4.0 } else { 1.0 }).collect()
+}
+
+#[test]
+fn planes_come_back_as_they_were_stored() {
+    for format in KvFormat::ALL {
+        for head_dim in [32, 64, 96] {
+            let tokens: Vec<Elements> = (0..16).map(|t| format.round(&head(t, head_dim))).collect();
+            for plane in PLANES {
+                let bytes = store_plane(format, plane, head_dim, &tokens);
+                assert_eq!(bytes.len(), format.plane_bytes(head_dim), "{format:?}");
+                assert_eq!(load_plane(format, plane, head_dim, &bytes), tokens, "{format:?} {plane:?}");
+                let part = store_plane(format, plane, head_dim, &tokens[..5]);
+                assert_eq!(load_plane(format, plane, head_dim, &part)[..5], tokens[..5], "{format:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rounding_twice_changes_nothing() {
+    for format in KvFormat::ALL.into_iter().filter(|format| !format.is_scaled()) {
+        let once = format.round(&head(3, 64));
+        assert_eq!(format.round(&once.values), once, "{format:?}");
+    }
+}
+
+#[test]
+fn roundings_lose_no_more_than_their_bits_say() {
+    for format in KvFormat::ALL {
+        let x = head(9, 64);
+        let rounded = format.round(&x);
+        let largest = x.iter().fold(0f32, |m, x| m.max(x.abs()));
+        let step = largest / f32::from(2u8).powi(format.descriptor().bits.min(24) as i32 - 2);
+        for (x, value) in x.iter().zip(&rounded.values) {
+            let found = value * rounded.scale;
+            assert!((x - found).abs() <= step, "{format:?}: {x} became {found}");
+        }
+    }
+}
+
+#[test]
+fn planes_and_heads_lie_behind_each_other() {
+    for (k, v) in KvFormat::ALL.into_iter().flat_map(|k| KvFormat::ALL.map(|v| (k, v))) {
+        let geometry = KvGeometry { kv_heads: 3, head_dim: 64, formats: KvPair { k, v } };
+        let mut end = BLOCK_HEADER;
+        for head in 0..3 {
+            for plane in PLANES {
+                assert_eq!(geometry.offset(plane, head), end);
+                assert_eq!(end % 64, 0, "vectors of a plane share no line with another's");
+                end += geometry.plane_bytes(plane);
+            }
+        }
+        assert_eq!(geometry.block_bytes(), end);
+        assert_eq!(geometry.token_bytes(), (end - BLOCK_HEADER) / BLOCK_TOKENS);
+    }
+}
+
+#[test]
+fn requests_name_formats_and_parts() {
+    let f16 = KvFormats::uniform(KvFormat::F16);
+    let formats = |text: &str| text.parse::<KvRequest>().map(|request| request.of(f16).to_string());
+    assert_eq!(formats("int8"), Ok("int8, sliding f16".to_owned()));
+    assert_eq!(formats("f32"), Ok("f32".to_owned()));
+    assert_eq!(formats("k=int8, v=f16"), Ok("k=int8, v=f16, sliding f16".to_owned()));
+    assert_eq!(formats("int8,sliding=int8"), Ok("int8".to_owned()));
+    assert_eq!(formats("sliding-k=int8"), Ok("f16, sliding k=int8, v=f16".to_owned()));
+    assert_eq!(formats("f32,v=f16,sliding-v=f16"), Ok("k=f32, v=f16".to_owned()));
+    for (text, part) in [("int9", "`int9`"), ("", "``"), ("q=int8", "`q`"), ("k=", "``"), ("int8,", "``")] {
+        let error = formats(text).unwrap_err();
+        assert!(error.contains(part) && error.contains("expected"), "{text}: {error}");
+    }
+    let mixed = "k=int8,sliding-v=f32".parse::<KvRequest>().unwrap().of(f16);
+    assert_eq!(KvRequest::exactly(mixed).of(KvFormats::uniform(KvFormat::F32)), mixed);
+}
+
+#[test]
+fn rows_are_named() {
+    for row in [KvRow::new(KvFormat::F16, 64), KvRow::new(KvFormat::Int8, 64)] {
+        assert_eq!(KvRow::from_name(&row.to_string()), Some(row));
+    }
+    for name in ["int8", "f16x64", "int8x", "int8x0", "int7x64", "x"] {
+        assert_eq!(KvRow::from_name(name), None, "{name}");
+    }
+}

@@ -1,0 +1,125 @@
+//! Every format of the KV cache, keys and values and kinds of layers apart: compiled plans give the
+//! interpreter's logits bit for bit.
+
+use super::{Case, assert_bits, engine, in_company, logits, options};
+use crate::hostile::targets::trial::Trial;
+use kernmill_compiler::pipeline::Options;
+use kernmill_compiler::quant::Preset;
+use kernmill_compiler::testing::{Mlp, ModelShape};
+use kernmill_plan::kv::{KvFormat, KvFormats, KvPair};
+use kernmill_plan::numeric::ATTENTION_SEGMENT;
+use kernmill_plan::target::Level;
+use kernmill_runtime::guarded::{Flush, GuardedConfig};
+
+/// Formats that between them have every pair of keys and values, and every format in both kinds of layers.
+fn formats() -> Vec<KvFormats> {
+    let all = KvFormat::ALL;
+    let pairs = all.into_iter().flat_map(|k| all.map(|v| KvPair { k, v }));
+    pairs.enumerate().map(|(n, full)| KvFormats { full, sliding: KvPair::both(all[n % all.len()]) }).collect()
+}
+
+fn fits(shape: &ModelShape, kv: &KvFormats) -> bool {
+    let formats = [kv.full.k, kv.full.v, kv.sliding.k, kv.sliding.v];
+    formats.into_iter().all(|format| shape.head_dim.is_multiple_of(format.descriptor().head_multiple))
+}
+
+#[test]
+fn every_format_gives_the_interpreters_bits_on_every_level() {
+    for (name, shape) in super::shapes() {
+        let case = Case::new(&shape, 1, 45);
+        for kv in formats().into_iter().filter(|kv| fits(&shape, kv)) {
+            let expected = case.expected_in(Preset::Faithful, &kv);
+            for level in Level::supported() {
+                let compiled = case.compile(&Options { kv: Some(kv), ..options(Preset::Faithful, level) });
+                let image = case.image(&compiled);
+                let mut engine = engine(&image, 2, 3, None);
+                let what = format!("{name}, {kv}, {}", level.name());
+                for pieces in [&[45][..], &[13, 1, 29]] {
+                    let actual = logits(&mut engine, &case.tokens, pieces);
+                    assert_bits(&actual, &expected, case.graph.vocab, &what);
+                }
+                let actual = in_company(&mut engine, &case.tokens);
+                assert_bits(&actual, &expected, case.graph.vocab, &format!("{what}, in company"));
+            }
+        }
+    }
+}
+
+/// Fused and not, with a preset that rounds nothing else and with one that does, between pages that fault.
+#[test]
+fn random_models_in_every_format_stay_inside_their_operands() {
+    let levels = Level::supported();
+    let formats = formats();
+    let mut tried = 0;
+    for seed in 200..236 {
+        let shape = ModelShape::random(seed);
+        let kv = formats[seed as usize % formats.len()];
+        if !fits(&shape, &kv) {
+            continue;
+        }
+        tried += 1;
+        let case = Case::new(&shape, seed, 40);
+        let preset = [Preset::Exact, Preset::Faithful][seed as usize % 2];
+        let level = levels[seed as usize % levels.len()];
+        let expected = case.expected_in(preset, &kv);
+        for (fuse, flush) in [(true, Flush::End), (true, Flush::Start), (false, Flush::End)] {
+            let compiled = case.compile(&Options { fuse, kv: Some(kv), ..options(preset, level) });
+            let trial = Trial { graph: &case.graph, weights: &case.weights, tokens: &case.tokens };
+            let workers = 1 + seed as u32 % 3;
+            let config = GuardedConfig { context: 48, sequences: 2, workers, flush };
+            let actual = trial.guarded(&compiled, None, &[1, 5, 25, 2], config).unwrap();
+            let what = format!("seed {seed}, {kv}, {}, fuse {fuse}, {config:?}", level.name());
+            assert_bits(&actual, &expected, case.graph.vocab, &what);
+        }
+    }
+    assert!(tried > 20, "{tried} models have heads that suit their formats");
+}
+
+/// Groups of 1 to 8 query heads, on the best level and on the lowest.
+#[test]
+fn groups_of_all_sizes_give_the_interpreters_bits() {
+    let levels = Level::supported();
+    for group in 1..=8 {
+        let shape = ModelShape {
+            layers: 2,
+            heads: 2 * group,
+            kv_heads: 2,
+            head_dim: if group % 2 == 0 { 64 } else { 96 },
+            window: Some(17),
+            mlp: Mlp::Dense { inner: 32 },
+            ..ModelShape::mini_gpt_oss()
+        };
+        let case = Case::new(&shape, group as u64, 50);
+        for format in KvFormat::ALL {
+            let kv = KvFormats::uniform(format);
+            let expected = case.expected_in(Preset::Faithful, &kv);
+            for level in [levels[0], levels[levels.len() - 1]] {
+                let compiled = case.compile(&Options { kv: Some(kv), ..options(Preset::Faithful, level) });
+                let actual = logits(&mut engine(&case.image(&compiled), 2, 1, None), &case.tokens, &[37, 1]);
+                let what = format!("group of {group}, {kv}, {}", level.name());
+                assert_bits(&actual, &expected, case.graph.vocab, &what);
+            }
+        }
+    }
+}
+
+/// Several segments, windows that begin inside a block, lone tokens whose segments are work items.
+#[test]
+fn long_contexts_in_every_format_give_the_interpreters_bits() {
+    let window = Some(ATTENTION_SEGMENT as u32 + 2);
+    let shape = ModelShape { window, ..ModelShape::mini_gpt_oss() };
+    let case = Case::new(&shape, 3, 2 * ATTENTION_SEGMENT + 40);
+    for format in KvFormat::ALL {
+        let kv = KvFormats::uniform(format);
+        let expected = case.expected_in(Preset::Faithful, &kv);
+        for level in Level::supported() {
+            let image =
+                case.image(&case.compile(&Options { kv: Some(kv), ..options(Preset::Faithful, level) }));
+            let mut engine = engine(&image, 2, 1, None);
+            for pieces in [&[ATTENTION_SEGMENT - 3, 1, 5, 32, 31][..], &[2 * ATTENTION_SEGMENT - 3, 1]] {
+                let actual = logits(&mut engine, &case.tokens, pieces);
+                assert_bits(&actual, &expected, case.graph.vocab, &format!("{kv}, {}", level.name()));
+            }
+        }
+    }
+}
