@@ -88,6 +88,31 @@ fn bytes_are_those_of_the_weights_and_the_keys_in_view() {
 }
 
 #[test]
+fn a_context_of_random_numbers_is_measured_like_another() {
+    let usual = ["--pp", "5", "--pp-depth", "0,80", "--tg", "4", "--depth", "64", "--repeat", "1"];
+    let bytes = |more: &[&str]| {
+        let report = bench(&[&usual, more].concat());
+        let cases = report["results"].as_array().unwrap().iter().map(|result| {
+            let at = |name: &str| result[name].as_f64().unwrap();
+            (result["kind"].to_string(), at("depth"), at("cache_bytes_per_token"))
+        });
+        cases.collect::<Vec<_>>()
+    };
+    let run = bytes(&[]);
+    let depths: Vec<f64> = run.iter().map(|(_, depth, _)| *depth).collect();
+    assert_eq!(depths, [0.0, 80.0, 64.0], "{run:?}");
+    assert_eq!(bytes(&["--fill", "random"]), run);
+    // Half of the layers see everything, and the others have a window of 64: in int8 a key of the former and
+    // its value have 8 bits, and a scale each for 64 elements.
+    let int8 = bytes(&["--fill", "random", "--kv-format", "int8"]);
+    for ((_, _, f16), (_, _, int8)) in run.iter().zip(&int8) {
+        assert!(int8 < f16 && *int8 > f16 / 2.0, "{int8} of {f16}");
+    }
+    let all = bytes(&["--fill", "random", "--kv-format", "int8,sliding=int8"]);
+    assert!(all[1].2 < int8[1].2, "{all:?} {int8:?}");
+}
+
+#[test]
 fn a_profile_times_every_kind_of_step() {
     let report = bench(&["--pp", "20", "--tg", "5", "--repeat", "2", "--profile", "--threads", "2"]);
     for result in report["results"].as_array().unwrap() {
@@ -125,6 +150,10 @@ fn what_cannot_be_measured_is_refused() {
     refused(&["--depth=-1"], &["--depth"]);
     refused(&["--repeat", "0"], &["--repeat"]);
     refused(&["--read", "some"], &["--read", "number of bytes"]);
+    refused(&["--fill", "zeros"], &["--fill", "random"]);
+    refused(&["--pp", "4000", "--pp-depth", "1000"], &["--pp-depth 1000", "longest context"]);
+    refused(&["--kv-format", "int9"], &["--kv-format", "`int9`", "int8"]);
+    refused(&["--kv-format", "q=int8"], &["--kv-format", "`q`", "sliding"]);
     refused(&["--pp", "0", "--batch", "1,2048", "--max-memory", "30M"], &["not enough memory"]);
     kernmill(&["cpu", "--threads", "2"]).refused(&["--measure"]);
 }

@@ -57,6 +57,34 @@ fn a_plan_gives_the_bits_of_its_spec_at_every_level() {
 }
 
 #[test]
+fn a_plan_has_the_formats_of_keys_and_values_that_were_asked_for() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let mut seen = Vec::new();
+    let cases = [
+        (&[][..], "f16"),
+        (&["--kv-format", "int8"], "int8, sliding f16"),
+        (&["--kv-format", "k=int8,sliding=int8"], "k=int8, v=f16, sliding int8"),
+        (&["--preset", "exact", "--kv-format", "int8"], "int8, sliding f32"),
+    ];
+    for (given, formats) in cases {
+        sandbox.logits(given).text();
+        let expected = fs::read(sandbox.path("out.safetensors")).unwrap();
+        sandbox.compile(given).text();
+        assert_eq!(sandbox.plan_logits(&[]), expected, "{formats}");
+        assert_eq!(sandbox.plan_logits(&["--regenerate"]), expected, "{formats} anew");
+        let listing = sandbox.run(&["inspect", "a.plan"]).text();
+        assert!(listing.contains(&format!("keys and values {formats}: ")), "{listing}");
+        let json = sandbox.run(&["inspect", "a.plan", "--json"]).text();
+        assert_eq!(serde_json::from_str::<Value>(&json).unwrap()["kv_format"], formats);
+        assert!(!seen.contains(&expected), "{formats} rounds as another does");
+        seen.push(expected);
+    }
+    sandbox
+        .run(&["run", "a.plan", "--prompt", "a", "--kv-format", "int8"])
+        .refused(&["--kv-format", "plan"]);
+}
+
+#[test]
 fn compiling_twice_gives_the_same_bytes() {
     let sandbox = Sandbox::of("gptoss-base");
     let compiled = |more: &[&str]| {
