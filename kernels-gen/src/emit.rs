@@ -331,6 +331,67 @@ impl Emit<'_, '_> {
         self.cast(F32X4, bits)
     }
 
+    /// Four f32 values to E4M3 (round to nearest even, 448 at most) in an i32x4, from -128 to 126: the codes as
+    /// signed bytes.
+    pub fn f32_to_fp8(&mut self, x: Value) -> Value {
+        let bits = self.cast(I32X4, x);
+        let magnitude = self.splat_i32(0x7fff_ffff);
+        let size = self.b.ins().band(bits, magnitude);
+        let size = self.cast(F32X4, size);
+        let most = self.splat_f32(448.0);
+        let size = self.fmin(size, most);
+        let a = self.cast(I32X4, size);
+        // Normal: rebias and round half to even by adding 0x7ffff and the lowest kept bit.
+        let (one, half) = (self.splat_i32(1), self.splat_i32(0x7_ffff));
+        let odd = self.b.ins().ushr_imm_u(a, 20);
+        let odd = self.b.ins().band(odd, one);
+        let normal = self.b.ins().iadd(a, half);
+        let normal = self.b.ins().iadd(normal, odd);
+        let normal = self.b.ins().ushr_imm_u(normal, 20);
+        let bias = self.splat_i32(120 << 3);
+        let normal = self.b.ins().isub(normal, bias);
+        // Denormal: adding 2^14, whose last bit is worth the smallest step, rounds.
+        let large = self.splat_f32(16384.0);
+        let sum = self.fadd(size, large);
+        let sum = self.cast(I32X4, sum);
+        let large = self.splat_i32(16384f32.to_bits() as i32);
+        let denormal = self.b.ins().isub(sum, large);
+        let least = self.splat_i32((1f32 / 64.0).to_bits() as i32);
+        let is_denormal = self.b.ins().icmp(IntCC::SignedLessThan, a, least);
+        let code = self.b.ins().bitselect(is_denormal, denormal, normal);
+        // The sign bit of a byte is worth -128.
+        let sign = self.b.ins().sshr_imm_u(bits, 31);
+        let negative = self.splat_i32(-128);
+        let sign = self.b.ins().band(sign, negative);
+        self.b.ins().bor(code, sign)
+    }
+
+    /// Loads four E4M3 as f32.
+    pub fn load_fp8x4(&mut self, ptr: Value, offset: usize) -> Value {
+        let codes = self.load_i8x4(ptr, offset);
+        // f32 and E4M3 exponents differ by 120; the multiplication also normalises E4M3's denormals.
+        let sizes = self.splat_i32(0x7f);
+        let sizes = self.b.ins().band(codes, sizes);
+        let sizes = self.b.ins().ishl_imm_u(sizes, 20);
+        let sizes = self.cast(F32X4, sizes);
+        let rescale = self.splat_f32(f32::from_bits((127 + 120) << 23));
+        let sizes = self.fmul(sizes, rescale);
+        let top = self.splat_i32(i32::MIN);
+        let sign = self.b.ins().band(codes, top);
+        let bits = self.cast(I32X4, sizes);
+        let bits = self.b.ins().bor(bits, sign);
+        self.cast(F32X4, bits)
+    }
+
+    /// Loads four signed bytes as an i32x4.
+    pub fn load_i8x4(&mut self, ptr: Value, offset: usize) -> Value {
+        let bytes = self.load(I32, ptr, offset);
+        let bytes = self.b.ins().scalar_to_vector(I32X4, bytes);
+        let bytes = self.cast(I8X16, bytes);
+        let words = self.b.ins().swiden_low(bytes);
+        self.b.ins().swiden_low(words)
+    }
+
     /// Four f32 values to f16 (round to nearest even) in the low halves of an i32x4.
     pub fn f32_to_f16(&mut self, x: Value) -> Value {
         let bits = self.cast(I32X4, x);

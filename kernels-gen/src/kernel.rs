@@ -82,7 +82,7 @@ impl RowType {
         match row.format {
             KvFormat::F16 => RowType::F16(n),
             KvFormat::F32 => RowType::F32(n),
-            KvFormat::Int8 => RowType::Kv(row, n),
+            KvFormat::Int8 | KvFormat::Fp8 => RowType::Kv(row, n),
         }
     }
 

@@ -79,9 +79,7 @@ fn a_plan_has_the_formats_of_keys_and_values_that_were_asked_for() {
         assert!(!seen.contains(&expected), "{formats} rounds as another does");
         seen.push(expected);
     }
-    sandbox
-        .run(&["run", "a.plan", "--prompt", "a", "--kv-format", "int8"])
-        .refused(&["--kv-format", "plan"]);
+    sandbox.run(&["run", "a.plan", "--prompt", "a", "--kv-format", "int8"]).refused(&["--kv-format", "plan"]);
 }
 
 #[test]

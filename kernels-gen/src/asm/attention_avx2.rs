@@ -7,6 +7,7 @@
 //! callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
+use super::kv_elements::Narrow;
 use super::prefetch;
 use super::regs::{PARAMS, Regs};
 use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE};
@@ -52,23 +53,6 @@ pub const VALUE: AsmKernel = AsmKernel {
     },
 };
 
-/// Loads 8 elements as f32.
-fn load8(
-    a: &mut CodeAssembler,
-    elem: KvFormat,
-    to: AsmRegisterYmm,
-    from: AsmMemoryOperand,
-) -> Result<(), IcedError> {
-    match elem {
-        KvFormat::F16 => a.vcvtph2ps(to, xmmword_ptr(from)),
-        KvFormat::F32 => a.vmovups(to, ymmword_ptr(from)),
-        KvFormat::Int8 => {
-            a.vpmovsxbd(to, qword_ptr(from))?;
-            a.vcvtdq2ps(to, to)
-        }
-    }
-}
-
 fn score(
     a: &mut CodeAssembler,
     elem: KvFormat,
@@ -83,6 +67,7 @@ fn score(
     let sums = regs.halves(2 * KEY_VECTORS * SCORE_HEADS);
     let held = regs.halves(KEY_VECTORS * SCORE_HEADS);
     let mut constants = a.create_label();
+    let mut elements = Narrow::new(a, elem);
     let (mut next, mut done) = (a.create_label(), a.create_label());
     regs.save(a)?;
     a.set_label(&mut next)?;
@@ -106,7 +91,7 @@ fn score(
             for (d, sums) in sums.chunks(KEY_VECTORS * SCORE_HEADS).enumerate() {
                 let d = phase * 2 + d;
                 for (vector, key) in key.iter().enumerate() {
-                    load8(a, elem, *key, keys + place + (d * row + vector * elem.elements_bytes(LANES)))?;
+                    elements.load(a, *key, keys + place + (d * row + vector * elem.elements_bytes(LANES)))?;
                 }
                 for (head, sums) in sums.chunks(KEY_VECTORS).enumerate().take(heads) {
                     let from = q + element + ((first + head) * head_dim * 4 + d * 4);
@@ -142,7 +127,8 @@ fn score(
     a.set_label(&mut done)?;
     regs.restore_and_return(a)?;
     a.set_label(&mut constants)?;
-    a.dd(&[scale])
+    a.dd(&[scale])?;
+    elements.finish(a)
 }
 
 fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -> Result<(), IcedError> {
@@ -155,6 +141,7 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
     let scales = regs.halves(BLOCK_TOKENS / LANES);
     // Bytes into the weights of a head, to the block at hand.
     let weights = elem.is_scaled().then(|| regs.general());
+    let mut elements = Narrow::new(a, elem);
     regs.save(a)?;
     let mut done = a.create_label();
     a.cmp(first, end)?;
@@ -208,9 +195,8 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
             a.cmovg(stop, end)?;
             a.set_label(&mut again)?;
             for (vector, column) in columns[..vectors].iter().enumerate() {
-                load8(
+                elements.load(
                     a,
-                    elem,
                     *column,
                     row + (elem.scales_bytes() + elem.elements_bytes(start + vector * LANES)),
                 )?;
@@ -236,5 +222,6 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
         }
     }
     a.set_label(&mut done)?;
-    regs.restore_and_return(a)
+    regs.restore_and_return(a)?;
+    elements.finish(a)
 }

@@ -7,6 +7,7 @@
 //! caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
+use super::kv_elements::Wide;
 use super::prefetch;
 use super::regs::{PARAMS, Regs};
 use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE};
@@ -47,23 +48,6 @@ pub const VALUE: AsmKernel = AsmKernel {
     },
 };
 
-/// Loads 16 elements as f32.
-fn load16(
-    a: &mut CodeAssembler,
-    elem: KvFormat,
-    to: AsmRegisterZmm,
-    from: AsmMemoryOperand,
-) -> Result<(), IcedError> {
-    match elem {
-        KvFormat::F16 => a.vcvtph2ps(to, ymmword_ptr(from)),
-        KvFormat::F32 => a.vmovups(to, zmmword_ptr(from)),
-        KvFormat::Int8 => {
-            a.vpmovsxbd(to, xmmword_ptr(from))?;
-            a.vcvtdq2ps(to, to)
-        }
-    }
-}
-
 /// Query heads and vectors of columns of a value tile. Integers take longer to become f32, so that more heads
 /// share them.
 fn value_tile(elem: KvFormat, group: usize) -> (usize, usize) {
@@ -73,6 +57,7 @@ fn value_tile(elem: KvFormat, group: usize) -> (usize, usize) {
 /// A score micro-kernel's registers and shape.
 struct Score {
     elem: KvFormat,
+    elements: Wide,
     head_dim: usize,
     /// Pointer to the blocks' pointers.
     list: AsmRegister64,
@@ -101,8 +86,10 @@ fn score(
 ) -> Result<(), IcedError> {
     let mut regs = Regs::with_params(4);
     let [list, q, out, blocks] = [PARAMS[0], PARAMS[1], PARAMS[2], PARAMS[3]];
-    let tile = Score {
+    let elements = Wide::new(a, &mut regs, elem);
+    let mut tile = Score {
         elem,
+        elements,
         head_dim,
         list,
         q,
@@ -121,6 +108,7 @@ fn score(
     let (mut pairs, mut odd, mut done) = (a.create_label(), a.create_label(), a.create_label());
     regs.save(a)?;
     a.vpbroadcastd(tile.factor, dword_ptr(constants))?;
+    tile.elements.setup(a)?;
     a.set_label(&mut pairs)?;
     a.cmp(blocks, 2)?;
     a.jl(odd)?;
@@ -134,7 +122,8 @@ fn score(
     a.set_label(&mut done)?;
     regs.restore_and_return(a)?;
     a.set_label(&mut constants)?;
-    a.dd(&[scale])
+    a.dd(&[scale])?;
+    tile.elements.finish(a)
 }
 
 impl Score {
@@ -215,7 +204,7 @@ impl Score {
         for d in 0..together {
             let element = phase * together + d;
             for block in 0..count {
-                load16(a, self.elem, self.key[block], self.keys[block] + self.place + element * row)?;
+                self.elements.load(a, self.key[block], self.keys[block] + self.place + element * row)?;
             }
             for head in 0..heads {
                 let query = self.q + self.element + (first + head) * self.head_dim * 4 + element * 4;
@@ -243,7 +232,9 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
     let (scales, sums) = (regs.vector(), regs.vectors(most_vectors * most_heads));
     // Bytes into the weights of a head, to the block at hand.
     let weights = elem.is_scaled().then(|| regs.general());
+    let mut elements = Wide::new(a, &mut regs, elem);
     regs.save(a)?;
+    elements.setup(a)?;
     let mut done = a.create_label();
     a.cmp(first, end)?;
     a.jge(done)?;
@@ -292,9 +283,8 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
             a.cmovg(stop, end)?;
             a.set_label(&mut again)?;
             for (vector, column) in columns[..vectors].iter().enumerate() {
-                load16(
+                elements.load(
                     a,
-                    elem,
                     *column,
                     row + (elem.scales_bytes() + elem.elements_bytes(start + vector * LANES)),
                 )?;
@@ -320,5 +310,6 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
         }
     }
     a.set_label(&mut done)?;
-    regs.restore_and_return(a)
+    regs.restore_and_return(a)?;
+    elements.finish(a)
 }

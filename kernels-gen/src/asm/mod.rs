@@ -26,6 +26,7 @@ mod gemm_q8_avx2;
 mod gemm_q8_avx2_plain;
 mod gemm_q8_avx512;
 mod gemm_q8_avx512_bw;
+mod kv_elements;
 mod loop_shape;
 mod map;
 mod prefetch;

@@ -4,8 +4,9 @@ use super::kv_integers;
 use super::kv_plane::HeadPlane;
 use crate::cx::KvSlot;
 use crate::emit::{Emit, LANES, MEM};
+use crate::integers;
 use crate::kernel::KvPlane;
-use cranelift_codegen::ir::types::{F32X4, I16, I32};
+use cranelift_codegen::ir::types::{F32X4, I8, I16, I32};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
 use kernmill_plan::kv::{KvFormat, KvGeometry, KvRow};
 
@@ -28,6 +29,11 @@ fn store(e: &mut Emit, value: Value, out: Value, format: KvFormat) {
             let half = e.f32_to_f16(value);
             e.store_u16x4(half, out, 0);
         }
+        KvFormat::Fp8 => {
+            let codes = e.f32_to_fp8(value);
+            let codes = integers::bytes(e, codes);
+            e.store(codes, out, 0);
+        }
         KvFormat::F32 | KvFormat::Int8 => e.store(value, out, 0),
     }
 }
@@ -36,6 +42,7 @@ fn store(e: &mut Emit, value: Value, out: Value, format: KvFormat) {
 fn scatter(e: &mut Emit, value: Value, out: Value, stride: usize, format: KvFormat) {
     let rounded = match format {
         KvFormat::F16 => e.f32_to_f16(value),
+        KvFormat::Fp8 => e.f32_to_fp8(value),
         KvFormat::F32 | KvFormat::Int8 => value,
     };
     for lane in 0..LANES {
@@ -43,6 +50,9 @@ fn scatter(e: &mut Emit, value: Value, out: Value, stride: usize, format: KvForm
         match format {
             KvFormat::F16 => {
                 e.b.ins().istore16(MEM, scalar, out, (lane * stride) as i32);
+            }
+            KvFormat::Fp8 => {
+                e.b.ins().istore8(MEM, scalar, out, (lane * stride) as i32);
             }
             KvFormat::F32 | KvFormat::Int8 => e.store(scalar, out, lane * stride),
         }
@@ -53,6 +63,7 @@ fn scatter(e: &mut Emit, value: Value, out: Value, stride: usize, format: KvForm
 fn element_type(format: KvFormat) -> Type {
     match format {
         KvFormat::F16 => I16,
+        KvFormat::Fp8 => I8,
         KvFormat::F32 | KvFormat::Int8 => I32,
     }
 }

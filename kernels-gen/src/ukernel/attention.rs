@@ -18,7 +18,7 @@
 
 use crate::emit::{Emit, LANES};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{F32X4, I8X16, I32, I32X4, I64};
+use cranelift_codegen::ir::types::{F32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
@@ -36,12 +36,9 @@ fn load4(e: &mut Emit, elem: KvFormat, ptr: Value, offset: usize) -> Value {
     match elem {
         KvFormat::F16 => e.load_f16x4(ptr, offset * 2),
         KvFormat::F32 => e.load(F32X4, ptr, offset * 4),
+        KvFormat::Fp8 => e.load_fp8x4(ptr, offset),
         KvFormat::Int8 => {
-            let bytes = e.load(I32, ptr, offset);
-            let bytes = e.b.ins().scalar_to_vector(I32X4, bytes);
-            let bytes = e.cast(I8X16, bytes);
-            let words = e.b.ins().swiden_low(bytes);
-            let integers = e.b.ins().swiden_low(words);
+            let integers = e.load_i8x4(ptr, offset);
             e.b.ins().fcvt_from_sint(F32X4, integers)
         }
     }

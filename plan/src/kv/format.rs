@@ -1,6 +1,6 @@
 //! What a format of cached keys and values is, as data.
 
-use super::{BLOCK_TOKENS, KvPlane, f16, f32, int8};
+use super::{BLOCK_TOKENS, KvPlane, f16, f32, fp8, int8};
 use serde::{Deserialize, Serialize};
 
 /// Format of cached keys or values.
@@ -13,6 +13,8 @@ pub enum KvFormat {
     F32,
     /// int8 with a scale for every token and head.
     Int8,
+    /// E4M3, floats of 8 bits.
+    Fp8,
 }
 
 /// A head's elements as the cache has them: each is `value * scale`.
@@ -77,7 +79,7 @@ pub struct Descriptor {
 
 impl KvFormat {
     /// Every format.
-    pub const ALL: [KvFormat; 3] = [KvFormat::F16, KvFormat::F32, KvFormat::Int8];
+    pub const ALL: [KvFormat; 4] = [KvFormat::F16, KvFormat::F32, KvFormat::Int8, KvFormat::Fp8];
 
     /// What the format is.
     pub fn descriptor(self) -> &'static Descriptor {
@@ -85,6 +87,7 @@ impl KvFormat {
             KvFormat::F16 => &f16::FORMAT,
             KvFormat::F32 => &f32::FORMAT,
             KvFormat::Int8 => &int8::FORMAT,
+            KvFormat::Fp8 => &fp8::FORMAT,
         }
     }
 

@@ -12,6 +12,7 @@ mod rounding;
 
 mod f16;
 mod f32;
+mod fp8;
 mod int8;
 
 #[cfg(test)]

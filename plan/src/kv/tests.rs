@@ -42,7 +42,9 @@ fn roundings_lose_no_more_than_their_bits_say() {
         let x = head(9, 64);
         let rounded = format.round(&x);
         let largest = x.iter().fold(0f32, |m, x| m.max(x.abs()));
-        let step = largest / f32::from(2u8).powi(format.descriptor().bits.min(24) as i32 - 2);
+        // A float of 8 bits has 3 for its mantissa.
+        let bits = if format == KvFormat::Fp8 { 5 } else { format.descriptor().bits.min(24) };
+        let step = largest / f32::from(2u8).powi(bits as i32 - 2);
         for (x, value) in x.iter().zip(&rounded.values) {
             let found = value * rounded.scale;
             assert!((x - found).abs() <= step, "{format:?}: {x} became {found}");
@@ -87,10 +89,48 @@ fn requests_name_formats_and_parts() {
 
 #[test]
 fn rows_are_named() {
-    for row in [KvRow::new(KvFormat::F16, 64), KvRow::new(KvFormat::Int8, 64)] {
+    for row in [KvRow::new(KvFormat::F16, 64), KvRow::new(KvFormat::Int8, 64), KvRow::new(KvFormat::Fp8, 64)]
+    {
         assert_eq!(KvRow::from_name(&row.to_string()), Some(row));
     }
     for name in ["int8", "f16x64", "int8x", "int8x0", "int7x64", "x"] {
         assert_eq!(KvRow::from_name(name), None, "{name}");
     }
+}
+
+/// E4M3 from its published parameters: bias 7, 3 bits of mantissa, denormals.
+#[test]
+fn fp8_rounds_to_the_nearest_of_its_numbers() {
+    let number = |code: u8| {
+        let (exponent, mantissa) = (i32::from(code >> 3 & 15), f32::from(code & 7));
+        let size = match exponent {
+            0 => mantissa * 2f32.powi(-9),
+            _ => (1.0 + mantissa / 8.0) * 2f32.powi(exponent - 7),
+        };
+        if code & 0x80 == 0 { size } else { -size }
+    };
+    let numbers: Vec<f32> = (0..0x7f).map(number).collect();
+    let rounded = |x: f32| KvFormat::Fp8.round(&[x]).values[0];
+    for (n, pair) in numbers.windows(2).enumerate() {
+        let (low, high) = (pair[0], pair[1]);
+        let middle = (low + high) / 2.0;
+        let even = if n % 2 == 0 { low } else { high };
+        for sign in [1.0, -1.0] {
+            assert_eq!(rounded(sign * low).to_bits(), (sign * low).to_bits());
+            assert_eq!(rounded(sign * middle), sign * even, "{low} to {high}");
+            assert_eq!(rounded(sign * middle.next_down()), sign * low, "{low} to {high}");
+            assert_eq!(rounded(sign * middle.next_up()), sign * high, "{low} to {high}");
+        }
+    }
+    for (x, expected) in [(449.0, 448.0), (f32::INFINITY, 448.0), (-1e30, -448.0), (f32::NAN, 448.0)] {
+        assert_eq!(rounded(x), expected, "{x}");
+    }
+    let mut codes = Vec::new();
+    (KvFormat::Fp8.descriptor().encode)(&numbers, &mut codes);
+    assert_eq!(codes, (0..0x7f).collect::<Vec<u8>>());
+    let all: Vec<u8> = (0..=255).filter(|code| code & 0x7f != 0x7f).collect();
+    assert_eq!(
+        (KvFormat::Fp8.descriptor().decode)(&all),
+        all.iter().map(|code| number(*code)).collect::<Vec<_>>()
+    );
 }

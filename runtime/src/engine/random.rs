@@ -38,7 +38,8 @@ impl Engine {
             self.tables.reserve(&[(slot, piece)], copy).map_err(|(_, error)| error)?;
             // A block that two pieces share is written twice: it is the sequence's own.
             let written = length as usize / BLOCK_TOKENS..((length + piece) as usize).div_ceil(BLOCK_TOKENS);
-            for kind in kinds.into_iter().filter(|kind| self.model.kv.layers.iter().any(|l| l.kind == *kind)) {
+            for kind in kinds.into_iter().filter(|kind| self.model.kv.layers.iter().any(|l| l.kind == *kind))
+            {
                 let (table, stride) = self.tables.table(kind);
                 let own = &table[slot as usize * stride as usize..];
                 for index in written.clone() {

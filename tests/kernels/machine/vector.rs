@@ -195,6 +195,14 @@ impl Machine {
                 let value = self.repeated(address, 16)?;
                 self.put(i, value, 4)?;
             }
+            Mnemonic::Vpmovsxbw => {
+                let bytes = self.part(i, 1, width(i) / 2)?;
+                let mut value = [0; VECTOR];
+                for (lane, byte) in value.chunks_exact_mut(2).zip(bytes) {
+                    lane.copy_from_slice(&i16::from(byte.cast_signed()).to_le_bytes());
+                }
+                self.put(i, value, 2)?;
+            }
             Mnemonic::Vpmovzxbd | Mnemonic::Vpmovsxbd => {
                 let bytes = self.part(i, 1, width(i) / 4)?;
                 let mut value = [0; VECTOR];
