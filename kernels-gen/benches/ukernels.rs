@@ -290,18 +290,30 @@ fn gemm(level: Level, wide: bool, small: bool) {
 /// Attention's micro-kernels for eight query heads of 64: scores and values of four blocks, a row of 1024
 /// scores, four segments.
 fn attention(level: Level, wide: bool) {
+    KvFormat::ALL.into_iter().for_each(|elem| attention_in(elem, level, wide));
+}
+
+fn attention_in(elem: KvFormat, level: Level, wide: bool) {
     const BLOCKS: usize = 4;
-    let (elem, head_dim, group, segments) = (KvFormat::F16, 64, 8, 4);
+    let (head_dim, group, segments) = (64, 8, 4);
     let ukernels = [
-        MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() },
+        match elem.is_scaled() {
+            true => MicroKernel::IntegerScore { elem, head_dim, group },
+            false => MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() },
+        },
         MicroKernel::Value { elem, head_dim, group },
         MicroKernel::Softmax,
         MicroKernel::Combine { head_dim, group, sinks: true },
     ];
     let (map, offsets) = code(&ukernels, level, wide);
-    let planes = vec![FILL; (BLOCKS + BLOCKS_AHEAD) * BLOCK_TOKENS * head_dim * elem.bytes()];
+    let mut planes = vec![FILL; (BLOCKS + BLOCKS_AHEAD) * elem.plane_bytes(head_dim)];
+    // Scales of 1: weights stay what they are.
+    for plane in planes.chunks_mut(elem.plane_bytes(head_dim)) {
+        let scales = plane[..elem.scales_bytes()].chunks_exact_mut(4);
+        scales.for_each(|scale| scale.copy_from_slice(&1f32.to_le_bytes()));
+    }
     let list: Vec<u64> =
-        planes.chunks(BLOCK_TOKENS * head_dim * elem.bytes()).map(|p| p.as_ptr() as u64).collect();
+        planes.chunks(elem.plane_bytes(head_dim)).map(|p| p.as_ptr() as u64).collect();
     let small = vec![0.01f32; segments * group * head_dim];
     let mut scores = vec![0.01f32; group * SCORE_STRIDE / 4];
     let mut out = vec![0f32; group * head_dim];

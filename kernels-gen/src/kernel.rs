@@ -82,7 +82,7 @@ impl RowType {
         match row.format {
             KvFormat::F16 => RowType::F16(n),
             KvFormat::F32 => RowType::F32(n),
-            KvFormat::Int8 | KvFormat::Fp8 => RowType::Kv(row, n),
+            _ => RowType::Kv(row, n),
         }
     }
 
@@ -178,6 +178,8 @@ pub enum RowOp<V = ValId, O = OperandId> {
     Elementwise { expr: Expr, inputs: Vec<V>, out: V },
     /// Rotates each head.
     Rope { x: V, table: O, head_dim: usize, out: V },
+    /// Each head through a Hadamard transform.
+    Hadamard { x: V, head_dim: usize, out: V },
     /// f32 to a format of the KV cache.
     KvCast { x: V, to: KvRow, out: V },
     /// Writes a row of keys or values into the cache.
@@ -235,6 +237,8 @@ pub enum Epilogue<V = ValId, O = OperandId> {
     Map { expr: Expr, inputs: Vec<V> },
     /// Rotates the results, which are one head.
     Rope { table: O },
+    /// The unit, which is one head, through a Hadamard transform.
+    Hadamard { head_dim: usize },
     /// Stores f32.
     Store { out: V },
     /// Stores f32 for a shrink.

@@ -48,6 +48,7 @@ impl<V, O> RowOp<V, O> {
             | RowOp::Bf16Cast { out, .. }
             | RowOp::Elementwise { out, .. }
             | RowOp::Rope { out, .. }
+            | RowOp::Hadamard { out, .. }
             | RowOp::KvCast { out, .. }
             | RowOp::Linear { out, .. }
             | RowOp::TopK { out, .. }
@@ -81,6 +82,9 @@ impl<V, O> RowOp<V, O> {
                 let table = names.operand(table);
                 RowOp::Rope { x: names.read(x), table, head_dim: *head_dim, out: written }
             }
+            RowOp::Hadamard { x, head_dim, .. } => {
+                RowOp::Hadamard { x: names.read(x), head_dim: *head_dim, out: written }
+            }
             RowOp::KvCast { x, to, .. } => RowOp::KvCast { x: names.read(x), to: *to, out: written },
             RowOp::KvStore { x, pool, plane, kind, geometry } => {
                 let pool = names.operand(pool);
@@ -112,6 +116,7 @@ impl<V, O> Epilogue<V, O> {
                 Epilogue::Map { expr: expr.clone(), inputs }
             }
             Epilogue::Rope { table } => Epilogue::Rope { table: names.operand(table) },
+            Epilogue::Hadamard { head_dim } => Epilogue::Hadamard { head_dim: *head_dim },
             Epilogue::Store { out } => Epilogue::Store { out: names.write(out) },
             Epilogue::SaveLoraInput(LoraInput { out, lora_targets }) => Epilogue::SaveLoraInput(LoraInput {
                 lora_targets: lora_targets.iter().map(|target| names.operand(target)).collect(),

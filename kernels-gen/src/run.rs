@@ -53,7 +53,9 @@ pub fn run_of(part: &Part) -> usize {
     let tiles = part.rows_per_item / TILE_ROWS;
     let run = TILES_PER_CALL / tiles.max(1);
     // These know an item as a head.
-    let by_head = |step: &Epilogue| matches!(step, Epilogue::Rope { .. } | Epilogue::KvWrite { .. });
+    let by_head = |step: &Epilogue| {
+        matches!(step, Epilogue::Rope { .. } | Epilogue::Hadamard { .. } | Epilogue::KvWrite { .. })
+    };
     let is_one = part.mats.len() != 1 || part.epilogue.iter().any(by_head);
     if !is_one && run * tiles == TILES_PER_CALL && part.items() >= run { run } else { 1 }
 }

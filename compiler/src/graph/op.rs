@@ -30,6 +30,11 @@ pub enum Op {
         /// Elements per head.
         head_dim: usize,
     },
+    /// `f32 -> f32`: each head through a Hadamard transform.
+    Hadamard {
+        /// Elements per head.
+        head_dim: usize,
+    },
     /// `f32 -> f16, f32 or kv`: the rounding of keys or values that enter the cache.
     KvCast(KvRow),
     /// `q f32, k, v (f32 or f16); [sinks] -> f32`: appends k and v to the layer's cache, then attends.
@@ -126,6 +131,7 @@ pub enum OpKind {
     QuantizeQ8,
     Bf16Cast,
     Rope,
+    Hadamard,
     KvCast,
     Attention,
     RouterTopk,
@@ -152,7 +158,7 @@ impl OpKind {
     }
 
     /// Every kind, in the order of [`Op`].
-    pub const ALL: [OpKind; 20] = [
+    pub const ALL: [OpKind; 21] = [
         OpKind::Embed,
         OpKind::RmsNorm,
         OpKind::Linear,
@@ -160,6 +166,7 @@ impl OpKind {
         OpKind::QuantizeQ8,
         OpKind::Bf16Cast,
         OpKind::Rope,
+        OpKind::Hadamard,
         OpKind::KvCast,
         OpKind::Attention,
         OpKind::RouterTopk,
@@ -187,6 +194,7 @@ impl Op {
             Op::QuantizeQ8 => OpKind::QuantizeQ8,
             Op::Bf16Cast => OpKind::Bf16Cast,
             Op::Rope { .. } => OpKind::Rope,
+            Op::Hadamard { .. } => OpKind::Hadamard,
             Op::KvCast(_) => OpKind::KvCast,
             Op::Attention(_) => OpKind::Attention,
             Op::RouterTopk { .. } => OpKind::RouterTopk,

@@ -15,7 +15,7 @@ pub fn kv_type(row: KvRow, cols: usize) -> Type {
     match row.format {
         KvFormat::F16 => Type::F16(Rows::Tokens, cols),
         KvFormat::F32 => Type::F32(Rows::Tokens, cols),
-        KvFormat::Int8 | KvFormat::Fp8 => Type::Kv(row, cols),
+        _ => Type::Kv(row, cols),
     }
 }
 

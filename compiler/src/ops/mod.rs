@@ -15,6 +15,7 @@ mod expert_linear;
 mod expert_sum;
 pub mod form;
 mod glu;
+mod hadamard;
 mod kv_cast;
 mod linear;
 mod lora_shrink;
@@ -54,6 +55,7 @@ pub fn def(op: OpKind) -> &'static dyn OpDef {
         OpKind::QuantizeQ8 => &quantize_q8::QuantizeQ8,
         OpKind::Bf16Cast => &bf16_cast::Bf16Cast,
         OpKind::Rope => &rope::Rope,
+        OpKind::Hadamard => &hadamard::Hadamard,
         OpKind::KvCast => &kv_cast::KvCast,
         OpKind::Attention => &attention::Attention,
         OpKind::RouterTopk => &router_topk::RouterTopk,
@@ -79,6 +81,7 @@ fn def_of_row_op(row_op: &RowOp) -> &'static dyn OpDef {
         RowOp::Bf16Cast { .. } => OpKind::Bf16Cast,
         RowOp::Elementwise { .. } => OpKind::Elementwise,
         RowOp::Rope { .. } => OpKind::Rope,
+        RowOp::Hadamard { .. } => OpKind::Hadamard,
         RowOp::KvCast { .. } => OpKind::KvCast,
         RowOp::KvStore { .. } => OpKind::Attention,
         RowOp::Linear { .. } => OpKind::Linear,

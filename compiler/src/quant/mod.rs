@@ -6,7 +6,7 @@ use crate::graph::{
 };
 use crate::quant::choose::{FormatChoices, candidates};
 use kernmill_plan::format::{BLOCK, Decode, WeightFormat};
-use kernmill_plan::kv::{KvFormat, KvFormats, KvPlane, KvRow};
+use kernmill_plan::kv::{KvFormat, KvFormats, KvPlane, KvRow, hadamard_block};
 use std::collections::{BTreeMap, HashMap};
 
 /// How far weights, activations and the KV cache are quantised.
@@ -277,6 +277,14 @@ impl<'g> Quantiser<'g> {
             Op::Attention(attention) => {
                 let mut attention = attention.clone();
                 attention.kv = self.as_asked.kv.of(attention.layer_kind());
+                if attention.kv.k.descriptor().rotated {
+                    let head_dim = attention.head_dim;
+                    attention.scale /= hadamard_block(head_dim) as f32;
+                    for (input, what) in inputs.iter_mut().zip(["q", "k"]) {
+                        let name = format!("{name}.{what}_hadamard");
+                        *input = self.builder.node(&name, Op::Hadamard { head_dim }, &[*input], &[])?;
+                    }
+                }
                 for (plane, input) in [KvPlane::K, KvPlane::V].into_iter().zip(&mut inputs[1..]) {
                     *input = self.cached(name, plane, &attention, *input)?;
                 }

@@ -119,6 +119,7 @@ impl Selector<'_> {
         let mats: Vec<Mat> = part.roots.iter().map(|id| b.mat(self.graph.node(*id))).collect();
         let head = part.steps.iter().find_map(|step| match step {
             Step::Rope { table: OperandRef::Rope(rope) } => Some(self.graph.ropes[*rope as usize].head_dim),
+            Step::Hadamard { head_dim } => Some(*head_dim),
             Step::KvWrite { geometry, .. } => Some(geometry.head_dim),
             _ => None,
         });

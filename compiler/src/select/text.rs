@@ -103,6 +103,7 @@ fn part_text(part: &Part) -> String {
         .map(|step| match step {
             Epilogue::Map { .. } => "map",
             Epilogue::Rope { .. } => "rope",
+            Epilogue::Hadamard { .. } => "hadamard",
             Epilogue::Store { .. } => "store",
             Epilogue::SaveLoraInput(_) => "keep",
             Epilogue::Quantize { .. } => "quantize",

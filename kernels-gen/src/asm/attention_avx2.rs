@@ -194,13 +194,8 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
             a.cmp(stop, end)?;
             a.cmovg(stop, end)?;
             a.set_label(&mut again)?;
-            for (vector, column) in columns[..vectors].iter().enumerate() {
-                elements.load(
-                    a,
-                    *column,
-                    row + (elem.scales_bytes() + elem.elements_bytes(start + vector * LANES)),
-                )?;
-            }
+            elements
+                .load_columns(a, &columns[..vectors], start, |bytes| row + (elem.scales_bytes() + bytes))?;
             for head in 0..heads {
                 a.vbroadcastss(weight, dword_ptr(p + token * 4 + (first_head + head) * SCORE_STRIDE))?;
                 for (vector, column) in columns[..vectors].iter().enumerate() {

@@ -229,7 +229,7 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
     let (block, skip) = (regs.general(), regs.general());
     let (most_heads, most_vectors) = value_tile(elem, group);
     let (columns, weight) = (regs.vectors(most_vectors), regs.vector());
-    let (scales, sums) = (regs.vector(), regs.vectors(most_vectors * most_heads));
+    let (sums, scales) = (regs.vectors(most_vectors * most_heads), regs.vector());
     // Bytes into the weights of a head, to the block at hand.
     let weights = elem.is_scaled().then(|| regs.general());
     let mut elements = Wide::new(a, &mut regs, elem);
@@ -282,13 +282,8 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
             a.cmp(stop, end)?;
             a.cmovg(stop, end)?;
             a.set_label(&mut again)?;
-            for (vector, column) in columns[..vectors].iter().enumerate() {
-                elements.load(
-                    a,
-                    *column,
-                    row + (elem.scales_bytes() + elem.elements_bytes(start + vector * LANES)),
-                )?;
-            }
+            elements
+                .load_columns(a, &columns[..vectors], start, |bytes| row + (elem.scales_bytes() + bytes))?;
             for head in 0..heads {
                 a.vpbroadcastd(weight, dword_ptr(p + token * 4 + (first_head + head) * SCORE_STRIDE))?;
                 for (vector, column) in columns[..vectors].iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Loading cached keys and values as f32, with the constants that it takes.
 
-use super::regs::{Regs, low_half, ymm_half};
+use super::regs::{Regs, constants_here, low_half, ymm_half};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegisterYmm, AsmRegisterZmm, CodeAssembler, CodeLabel, dword_ptr, qword_ptr,
@@ -12,11 +12,13 @@ use kernmill_plan::kv::KvFormat;
 const FP8_MASK: u32 = 0xbfff_bfff;
 /// What that f16 is multiplied with.
 const FP8_FACTOR: f32 = 256.0;
+/// What is added to integers of 4 bits.
+const INT4_ZERO: f32 = 8.0;
 
 /// Loads in 512 bits, 16 elements to a vector.
 pub struct Wide {
     elem: KvFormat,
-    /// Mask and factor of fp8.
+    /// Mask and factor of fp8, or the 16 numbers of int4.
     registers: Vec<AsmRegisterZmm>,
     constants: CodeLabel,
 }
@@ -24,12 +26,19 @@ pub struct Wide {
 impl Wide {
     /// Takes registers for constants, if there are any.
     pub fn new(a: &mut CodeAssembler, regs: &mut Regs, elem: KvFormat) -> Wide {
-        let registers = if elem == KvFormat::Fp8 { 2 } else { 0 };
+        let registers = match elem {
+            KvFormat::Fp8 => 2,
+            KvFormat::Int4 => 1,
+            _ => 0,
+        };
         Wide { elem, registers: regs.vectors(registers), constants: a.create_label() }
     }
 
     /// Loads the constants.
     pub fn setup(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
+        if let ([table], KvFormat::Int4) = (&self.registers[..], self.elem) {
+            return a.vmovups(*table, zmmword_ptr(self.constants));
+        }
         for (n, register) in self.registers.iter().enumerate() {
             a.vpbroadcastd(*register, dword_ptr(self.constants) + 4 * n)?;
         }
@@ -38,11 +47,44 @@ impl Wide {
 
     /// The constants, behind all code.
     pub fn finish(&mut self, a: &mut CodeAssembler) -> Result<(), IcedError> {
-        if self.registers.is_empty() {
+        match self.elem {
+            KvFormat::Fp8 => {
+                a.set_label(&mut self.constants)?;
+                a.dd(&[FP8_MASK, FP8_FACTOR.to_bits()])
+            }
+            KvFormat::Int4 => {
+                constants_here(a, &mut self.constants)?;
+                a.dd(&std::array::from_fn::<u32, 16, _>(|code| (code as f32 - INT4_ZERO).to_bits()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Loads columns of a value row from number `start` on, a multiple of as many as there are; `row` gives
+    /// the address of so many bytes into the row.
+    pub fn load_columns(
+        &self,
+        a: &mut CodeAssembler,
+        columns: &[AsmRegisterZmm],
+        start: usize,
+        row: impl Fn(usize) -> AsmMemoryOperand,
+    ) -> Result<(), IcedError> {
+        if self.elem != KvFormat::Int4 {
+            for (vector, column) in columns.iter().enumerate() {
+                self.load(a, *column, row(self.elem.elements_bytes(start + vector * 16)))?;
+            }
             return Ok(());
         }
-        a.set_label(&mut self.constants)?;
-        a.dd(&[FP8_MASK, FP8_FACTOR.to_bits()])
+        // Of 32 columns the first 16 are in the low halves of 16 bytes. A look-up takes the low half of an
+        // index and no more of it.
+        for (pair, columns) in columns.chunks_exact(2).enumerate() {
+            let (low, high) = (columns[0], columns[1]);
+            a.vpmovzxbd(low, xmmword_ptr(row(self.elem.elements_bytes(start + pair * 32))))?;
+            a.vpsrld(high, low, 4)?;
+            a.vpermps(low, low, self.registers[0])?;
+            a.vpermps(high, high, self.registers[0])?;
+        }
+        Ok(())
     }
 
     /// Loads 16 elements that lie beside each other.
@@ -67,6 +109,8 @@ impl Wide {
                 a.vcvtph2ps(to, half)?;
                 a.vmulps(to, to, self.registers[1])
             }
+            // Two vectors at a time, and no keys.
+            KvFormat::Int4 => Ok(()),
         }
     }
 }
@@ -85,11 +129,40 @@ impl Narrow {
 
     /// The constants, behind all code.
     pub fn finish(&mut self, a: &mut CodeAssembler) -> Result<(), IcedError> {
-        if self.elem != KvFormat::Fp8 {
-            return Ok(());
-        }
+        let constants = match self.elem {
+            KvFormat::Fp8 => [[FP8_MASK; 8], [FP8_FACTOR.to_bits(); 8]],
+            KvFormat::Int4 => [[15; 8], [INT4_ZERO.to_bits(); 8]],
+            _ => return Ok(()),
+        };
         a.set_label(&mut self.constants)?;
-        a.dd(&[[FP8_MASK; 8], [FP8_FACTOR.to_bits(); 8]].concat())
+        a.dd(&constants.concat())
+    }
+
+    /// Loads columns of a value row from number `start` on, a multiple of as many as there are; `row` gives
+    /// the address of so many bytes into the row.
+    pub fn load_columns(
+        &self,
+        a: &mut CodeAssembler,
+        columns: &[AsmRegisterYmm],
+        start: usize,
+        row: impl Fn(usize) -> AsmMemoryOperand,
+    ) -> Result<(), IcedError> {
+        for (vector, column) in columns.iter().enumerate() {
+            let first = start + vector * 8;
+            if self.elem != KvFormat::Int4 {
+                self.load(a, *column, row(self.elem.elements_bytes(first)))?;
+                continue;
+            }
+            // Of 32 columns the first 16 are in the low halves of 16 bytes.
+            a.vpmovzxbd(*column, qword_ptr(row(first / 32 * 16 + first % 16)))?;
+            if first % 32 >= 16 {
+                a.vpsrld(*column, *column, 4)?;
+            }
+            a.vpand(*column, *column, ymmword_ptr(self.constants))?;
+            a.vcvtdq2ps(*column, *column)?;
+            a.vsubps(*column, *column, ymmword_ptr(self.constants) + 32)?;
+        }
+        Ok(())
     }
 
     /// Loads 8 elements that lie beside each other.
@@ -114,6 +187,8 @@ impl Narrow {
                 a.vcvtph2ps(to, quarter)?;
                 a.vmulps(to, to, ymmword_ptr(self.constants) + 32)
             }
+            // Values, by `load_columns`, and no keys.
+            KvFormat::Int4 => Ok(()),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Tile: the 16 keys of a block (two vectors of words) x up to 4 query heads. Without VNNI keys are made
 //! signed again, and the signs of keys go to the queries: products of 127 at most, whose pairs fit in 16
-//! bits. Their sums are exact either way. Every pass over a block prefetches its share of a later one.
+//! bits; halves of bytes are small enough as they are. Their sums are exact either way. Every pass over a block prefetches its share of a later one.
 //! Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
@@ -62,12 +62,12 @@ struct Tile {
     element: AsmRegister64,
     line: AsmRegister64,
     key: Vec<AsmRegisterYmm>,
-    /// Magnitudes of keys.
+    /// Magnitudes of keys, or the low halves of their bytes.
     sizes: Vec<AsmRegisterYmm>,
     query: AsmRegisterYmm,
     product: AsmRegisterYmm,
-    /// The top bit of every byte, and words of 1.
-    top: AsmRegisterYmm,
+    /// The top bit of every byte, or its low half, and words of 1.
+    bits: AsmRegisterYmm,
     ones: AsmRegisterYmm,
     sums: Vec<AsmRegisterYmm>,
     constants: CodeLabel,
@@ -97,15 +97,15 @@ fn score(
         sizes: regs.halves(VECTORS),
         query: regs.half(),
         product: regs.half(),
-        top: regs.half(),
+        bits: regs.half(),
         ones: regs.half(),
         sums: regs.halves(VECTORS * HEADS),
         constants: a.create_label(),
     };
     let (mut next, mut done) = (a.create_label(), a.create_label());
     regs.save(a)?;
-    if !vnni {
-        a.vpbroadcastd(tile.top, dword_ptr(tile.constants))?;
+    if tile.has_halves() || !vnni {
+        a.vpbroadcastd(tile.bits, dword_ptr(tile.constants))?;
         a.vpbroadcastd(tile.ones, dword_ptr(tile.constants) + 4)?;
     }
     a.set_label(&mut next)?;
@@ -122,14 +122,19 @@ fn score(
     a.jmp(next)?;
     a.set_label(&mut done)?;
     regs.restore_and_return(a)?;
-    if !vnni {
+    if tile.has_halves() || !vnni {
         a.set_label(&mut tile.constants)?;
-        a.dd(&[0x8080_8080, 0x0001_0001])?;
+        a.dd(&[if tile.has_halves() { 0x0f0f_0f0f } else { 0x8080_8080 }, 0x0001_0001])?;
     }
     Ok(())
 }
 
 impl Tile {
+    /// Whether bytes of keys hold two integers.
+    fn has_halves(&self) -> bool {
+        self.elem.words().is_some_and(|words| words.elements == 8)
+    }
+
     fn heads(&self, a: &mut CodeAssembler, first: usize) -> Result<(), IcedError> {
         let heads = (self.group - first).min(HEADS);
         let layout = QueryLayout::new(self.head_dim, self.group);
@@ -137,7 +142,7 @@ impl Tile {
         prefetch::share(a, self.ahead, self.elem.plane_bytes(self.head_dim), pass)?;
         for head in 0..heads {
             for sum in &self.sums[head * VECTORS..][..VECTORS] {
-                match self.vnni {
+                match self.vnni || self.has_halves() {
                     true => a.vpbroadcastd(*sum, dword_ptr(self.q + (layout.sums + (first + head) * 4)))?,
                     false => a.vpxor(*sum, *sum, *sum)?,
                 }
@@ -167,30 +172,42 @@ impl Tile {
         a.set_label(&mut again)?;
         for (vector, key) in self.key.iter().enumerate() {
             let words = self.keys + self.line + (self.elem.scales_bytes() + vector * LANES * 4);
-            match self.vnni {
-                true => a.vmovdqu(*key, ymmword_ptr(words))?,
-                false => {
-                    a.vpxor(*key, self.top, ymmword_ptr(words))?;
-                    a.vpabsb(self.sizes[vector], *key)?;
-                }
+            if self.has_halves() {
+                a.vmovdqu(*key, ymmword_ptr(words))?;
+                a.vpand(self.sizes[vector], *key, self.bits)?;
+                a.vpsrld(*key, *key, 4)?;
+                a.vpand(*key, *key, self.bits)?;
+            } else if self.vnni {
+                a.vmovdqu(*key, ymmword_ptr(words))?;
+            } else {
+                a.vpxor(*key, self.bits, ymmword_ptr(words))?;
+                a.vpabsb(self.sizes[vector], *key)?;
             }
         }
+        // Queries' words in the order of the keys that they are multiplied with.
+        let keys = if self.has_halves() { vec![&self.sizes, &self.key] } else { vec![&self.key] };
         for head in 0..heads {
-            let query = self.q + self.element + (first + head) * self.head_dim;
-            a.vpbroadcastd(self.query, dword_ptr(query))?;
-            for (vector, sum) in self.sums[head * VECTORS..][..VECTORS].iter().enumerate() {
-                if self.vnni {
-                    a.vpdpbusd(*sum, self.key[vector], self.query)?;
-                    continue;
+            for (word, keys) in keys.iter().enumerate() {
+                let query = self.q + self.element + ((first + head) * self.head_dim + word * 4);
+                a.vpbroadcastd(self.query, dword_ptr(query))?;
+                for (vector, sum) in self.sums[head * VECTORS..][..VECTORS].iter().enumerate() {
+                    if self.vnni {
+                        a.vpdpbusd(*sum, keys[vector], self.query)?;
+                        continue;
+                    }
+                    if self.has_halves() {
+                        a.vpmaddubsw(self.product, keys[vector], self.query)?;
+                    } else {
+                        a.vpsignb(self.product, self.query, keys[vector])?;
+                        a.vpmaddubsw(self.product, self.sizes[vector], self.product)?;
+                    }
+                    a.vpmaddwd(self.product, self.product, self.ones)?;
+                    a.vpaddd(*sum, *sum, self.product)?;
                 }
-                a.vpsignb(self.product, self.query, self.key[vector])?;
-                a.vpmaddubsw(self.product, self.sizes[vector], self.product)?;
-                a.vpmaddwd(self.product, self.product, self.ones)?;
-                a.vpaddd(*sum, *sum, self.product)?;
             }
         }
         a.add(self.line, LINE as i32)?;
-        a.add(self.element, 4)?;
+        a.add(self.element, 4 * keys.len() as i32)?;
         a.cmp(self.element, self.head_dim as i32)?;
         a.jne(again)
     }

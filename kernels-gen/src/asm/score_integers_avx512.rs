@@ -49,6 +49,9 @@ struct Tile {
     element: AsmRegister64,
     line: AsmRegister64,
     key: Vec<AsmRegisterZmm>,
+    /// The low halves of keys' bytes, and what takes halves out of bytes.
+    low: Vec<AsmRegisterZmm>,
+    halves: AsmRegisterZmm,
     query: AsmRegisterZmm,
     sums: Vec<AsmRegisterZmm>,
 }
@@ -68,11 +71,17 @@ fn score(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
         element: regs.general(),
         line: regs.general(),
         key: regs.vectors(BLOCKS),
+        low: regs.vectors(BLOCKS),
+        halves: regs.vector(),
         query: regs.vector(),
         sums: regs.vectors(BLOCKS * HEADS),
     };
     let (mut pairs, mut odd, mut done) = (a.create_label(), a.create_label(), a.create_label());
+    let mut constants = a.create_label();
     regs.save(a)?;
+    if tile.has_halves() {
+        a.vpbroadcastd(tile.halves, dword_ptr(constants))?;
+    }
     a.set_label(&mut pairs)?;
     a.cmp(blocks, BLOCKS as i32)?;
     a.jl(odd)?;
@@ -84,10 +93,20 @@ fn score(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
     a.jl(done)?;
     tile.blocks(a, 1)?;
     a.set_label(&mut done)?;
-    regs.restore_and_return(a)
+    regs.restore_and_return(a)?;
+    if tile.has_halves() {
+        a.set_label(&mut constants)?;
+        a.dd(&[0x0f0f_0f0f])?;
+    }
+    Ok(())
 }
 
 impl Tile {
+    /// Whether bytes of keys hold two integers.
+    fn has_halves(&self) -> bool {
+        self.elem.words().is_some_and(|words| words.elements == 8)
+    }
+
     /// The next `count` blocks against all heads; goes on to the blocks behind them.
     fn blocks(&self, a: &mut CodeAssembler, count: usize) -> Result<(), IcedError> {
         for block in 0..count {
@@ -145,16 +164,25 @@ impl Tile {
         a.set_label(&mut again)?;
         for block in 0..count {
             a.vmovups(self.key[block], zmmword_ptr(self.keys[block] + self.line + self.elem.scales_bytes()))?;
+            if self.has_halves() {
+                a.vpandd(self.low[block], self.key[block], self.halves)?;
+                a.vpsrld(self.key[block], self.key[block], 4)?;
+                a.vpandd(self.key[block], self.key[block], self.halves)?;
+            }
         }
+        // Queries' words in the order of the keys that they are multiplied with.
+        let keys = if self.has_halves() { vec![&self.low, &self.key] } else { vec![&self.key] };
         for head in 0..heads {
-            let query = self.q + self.element + (first + head) * self.head_dim;
-            a.vpbroadcastd(self.query, dword_ptr(query))?;
-            for block in 0..count {
-                a.vpdpbusd(self.sums[head * count + block], self.key[block], self.query)?;
+            for (word, keys) in keys.iter().enumerate() {
+                let query = self.q + self.element + ((first + head) * self.head_dim + word * 4);
+                a.vpbroadcastd(self.query, dword_ptr(query))?;
+                for block in 0..count {
+                    a.vpdpbusd(self.sums[head * count + block], keys[block], self.query)?;
+                }
             }
         }
         a.add(self.line, LINE as i32)?;
-        a.add(self.element, 4)?;
+        a.add(self.element, 4 * keys.len() as i32)?;
         a.cmp(self.element, self.head_dim as i32)?;
         a.jne(again)
     }

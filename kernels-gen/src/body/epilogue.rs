@@ -8,12 +8,13 @@ use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::expr::{Binary, Expr};
 use crate::kernel::{Epilogue, Part, RowType, ValId};
-use crate::row_op::{bf16, elementwise, kv, quantize, rope};
+use crate::row_op::{bf16, elementwise, hadamard, kv, quantize, rope};
 use crate::run::{RowsOf, Run, run_of};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::map::{MAX_INPUTS, Map};
 use cranelift_codegen::ir::Value;
 use kernmill_plan::format::{BLOCK, LINE, f32_row_stride};
+use kernmill_plan::kv::hadamard_block;
 
 /// A map over all rows of the results.
 struct Call {
@@ -279,6 +280,9 @@ fn one_step(
         Epilogue::Rope { table } => {
             let table = cx.rope_row(e, *table, width, row);
             rope::emit(e, results, table, results, width);
+        }
+        Epilogue::Hadamard { head_dim } => {
+            hadamard::emit(e, results, results, unit, hadamard_block(*head_dim));
         }
         Epilogue::Store { out } => {
             let out = cx.row(e, *out, out_row);

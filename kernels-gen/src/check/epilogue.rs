@@ -61,6 +61,10 @@ impl Checker<'_> {
                 self.multiple(n, rows_per_item)?;
                 self.rope(*table, rows_per_item)
             }
+            Epilogue::Hadamard { head_dim } => {
+                self.ensure(unit == *head_dim, || format!("items of {unit} rows, heads of {head_dim}"))?;
+                self.hadamard(n, *head_dim)
+            }
             Epilogue::Store { out } => {
                 self.is(*out, RowType::F32(n))?;
                 self.access(*out, rows, Access::Write)

@@ -93,6 +93,11 @@ impl Checker<'_> {
                 self.multiple(n, *head_dim)?;
                 self.through(*x, *out, RowType::F32(n), rows)
             }
+            RowOp::Hadamard { x, head_dim, out } => {
+                let n = self.f32(*x)?;
+                self.hadamard(n, *head_dim)?;
+                self.through(*x, *out, RowType::F32(n), rows)
+            }
             RowOp::KvCast { x, to, out } => {
                 let n = self.f32(*x)?;
                 self.multiple(n, if to.format.is_scaled() { to.head_dim } else { VECTOR })?;
@@ -163,6 +168,13 @@ impl Checker<'_> {
     pub(super) fn expression(&self, expr: &Expr, inputs: usize) -> Checked {
         let vars = variables(expr);
         self.ensure(vars <= inputs, || format!("its expression reads {vars} inputs, there are {inputs}"))
+    }
+
+    /// Whole heads, which are whole blocks of a transform.
+    pub(super) fn hadamard(&self, n: usize, head_dim: usize) -> Checked {
+        let whole = (1..=limit::HEAD_DIM).contains(&head_dim) && head_dim.is_multiple_of(32);
+        self.ensure(whole, || format!("heads of {head_dim}, expected a multiple of 32"))?;
+        self.multiple(n, head_dim)
     }
 
     /// A rotary table whose rows are read whole.
@@ -238,6 +250,7 @@ fn name(row_op: &RowOp) -> &'static str {
         RowOp::Bf16Cast { .. } => "bf16_cast",
         RowOp::Elementwise { .. } => "elementwise",
         RowOp::Rope { .. } => "rope",
+        RowOp::Hadamard { .. } => "hadamard",
         RowOp::KvCast { .. } => "kv_cast",
         RowOp::KvStore { .. } => "kv_store",
         RowOp::Linear { .. } => "linear",

@@ -99,7 +99,9 @@ fn panels(parts: &[Part], products: DotStep, rows: usize, blocks: usize) -> usiz
 /// Items whose results dots leave side by side.
 fn together(part: &Part) -> usize {
     let tiles = part.rows_per_item / TILE_ROWS;
-    let by_head = |step: &Epilogue| matches!(step, Epilogue::Rope { .. } | Epilogue::KvWrite { .. });
+    let by_head = |step: &Epilogue| {
+        matches!(step, Epilogue::Rope { .. } | Epilogue::Hadamard { .. } | Epilogue::KvWrite { .. })
+    };
     let single = part.mats.len() == 1 && !part.epilogue.iter().any(by_head);
     let run = TILES_PER_CALL / tiles.max(1);
     let items = part.mats[0].n.div_ceil(part.rows_per_item);

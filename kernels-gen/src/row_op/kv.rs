@@ -34,7 +34,7 @@ fn store(e: &mut Emit, value: Value, out: Value, format: KvFormat) {
             let codes = integers::bytes(e, codes);
             e.store(codes, out, 0);
         }
-        KvFormat::F32 | KvFormat::Int8 => e.store(value, out, 0),
+        KvFormat::F32 | KvFormat::Int8 | KvFormat::Int4 => e.store(value, out, 0),
     }
 }
 
@@ -43,7 +43,7 @@ fn scatter(e: &mut Emit, value: Value, out: Value, stride: usize, format: KvForm
     let rounded = match format {
         KvFormat::F16 => e.f32_to_f16(value),
         KvFormat::Fp8 => e.f32_to_fp8(value),
-        KvFormat::F32 | KvFormat::Int8 => value,
+        KvFormat::F32 | KvFormat::Int8 | KvFormat::Int4 => value,
     };
     for lane in 0..LANES {
         let scalar = e.b.ins().extractlane(rounded, lane as u8);
@@ -54,7 +54,7 @@ fn scatter(e: &mut Emit, value: Value, out: Value, stride: usize, format: KvForm
             KvFormat::Fp8 => {
                 e.b.ins().istore8(MEM, scalar, out, (lane * stride) as i32);
             }
-            KvFormat::F32 | KvFormat::Int8 => e.store(scalar, out, lane * stride),
+            KvFormat::F32 | KvFormat::Int8 | KvFormat::Int4 => e.store(scalar, out, lane * stride),
         }
     }
 }
@@ -64,7 +64,7 @@ fn element_type(format: KvFormat) -> Type {
     match format {
         KvFormat::F16 => I16,
         KvFormat::Fp8 => I8,
-        KvFormat::F32 | KvFormat::Int8 => I32,
+        KvFormat::F32 | KvFormat::Int8 | KvFormat::Int4 => I32,
     }
 }
 

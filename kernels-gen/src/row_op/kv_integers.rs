@@ -6,14 +6,14 @@ use crate::integers::{Rounding, bytes};
 use crate::kernel::KvPlane;
 use cranelift_codegen::ir::types::{F32, F32X4, I32};
 use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::kv::{BLOCK_TOKENS, KvRow};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat, KvRow};
 
 /// A row of f32 `[n]`, whole heads, to a byte for each integer and the heads' scales behind them.
 pub fn cast(e: &mut Emit, x: Value, out: Value, n: usize, to: KvRow) {
     let scales = e.add_imm(out, to.scales(n) as i64);
     e.for_count(n / to.head_dim, |e, head| {
         let (x, out) = (e.at(x, head, to.head_dim * 4), e.at(out, head, to.head_dim));
-        let rounding = Rounding::of_head(e, x, to.head_dim);
+        let rounding = Rounding::of_head(e, x, to.head_dim, to.format.descriptor().bits);
         let scale = e.at(scales, head, 4);
         e.store(rounding.scale, scale, 0);
         e.for_count(to.head_dim / LANES, |e, i| {
@@ -39,7 +39,7 @@ pub fn store_head(e: &mut Emit, row: Value, head: Value, to: &HeadPlane, heads: 
 
 /// Rounds a head of f32 and writes it.
 pub fn write_head(e: &mut Emit, x: Value, to: &HeadPlane) {
-    let rounding = Rounding::of_head(e, x, to.head_dim);
+    let rounding = Rounding::of_head(e, x, to.head_dim, to.format.descriptor().bits);
     put_head(e, to, rounding.scale, |e, i| four_of(e, &rounding, x, i));
 }
 
@@ -60,12 +60,36 @@ fn put_head(e: &mut Emit, to: &HeadPlane, scale: Value, four: impl Fn(&mut Emit,
         (KvPlane::K, Some(words)) => {
             let own = e.at(elements, to.token, 4);
             e.for_count(to.head_dim / words.elements, |e, line| {
-                let integers = four(e, line);
-                // Adding 128 to a byte turns its top bit.
-                let zeros = e.i32(0x0101_0101_u32.wrapping_mul(words.zero as u32) as i32);
-                let word = e.b.ins().bxor(integers, zeros);
+                let word = match words.elements {
+                    8 => {
+                        let first = e.mul_imm(line, 2);
+                        let second = e.add_imm(first, 1);
+                        let (low, high) = (four(e, first), four(e, second));
+                        halves(e, low, high)
+                    }
+                    _ => {
+                        let integers = four(e, line);
+                        // Adding 128 to a byte turns its top bit.
+                        let tops = e.i32(0x8080_8080_u32 as i32);
+                        e.b.ins().bxor(integers, tops)
+                    }
+                };
                 let own = e.at(own, line, 4 * BLOCK_TOKENS);
                 e.store(word, own, 0);
+            });
+        }
+        _ if to.format == KvFormat::Int4 => {
+            let own = e.at(elements, to.token, to.format.elements_bytes(to.head_dim));
+            // Bytes of 32 neighbours: the low halves have the first 16.
+            e.for_count(to.head_dim / 32, |e, group| {
+                let own = e.at(own, group, 16);
+                let first = e.mul_imm(group, 8);
+                for i in 0..4 {
+                    let (low, high) = (e.add_imm(first, i), e.add_imm(first, i + 4));
+                    let (low, high) = (four(e, low), four(e, high));
+                    let pairs = halves(e, low, high);
+                    e.store(pairs, own, i as usize * 4);
+                }
             });
         }
         _ => {
@@ -77,4 +101,15 @@ fn put_head(e: &mut Emit, to: &HeadPlane, scale: Value, four: impl Fn(&mut Emit,
             });
         }
     }
+}
+
+/// Two times four integers of 4 bits, 8 added to each, in the low and the high halves of four bytes.
+fn halves(e: &mut Emit, low: Value, high: Value) -> Value {
+    let bits = e.i32(0x0f0f_0f0f);
+    let (low, high) = (e.b.ins().band(low, bits), e.b.ins().band(high, bits));
+    let high = e.b.ins().ishl_imm_u(high, 4);
+    let both = e.b.ins().bor(low, high);
+    // Adding 8 to a half turns its top bit.
+    let tops = e.i32(0x8888_8888_u32 as i32);
+    e.b.ins().bxor(both, tops)
 }

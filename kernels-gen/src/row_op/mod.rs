@@ -5,6 +5,7 @@ pub mod bf16;
 pub mod elementwise;
 pub mod embed;
 pub mod expert_sum;
+pub mod hadamard;
 pub mod kv;
 mod kv_integers;
 mod kv_plane;
@@ -19,6 +20,7 @@ use crate::kernel::{FloatBits, Mat, RowOp, RowType};
 use crate::ukernel::MicroKernel;
 use cranelift_codegen::ir::Value;
 use kernmill_plan::format::TILE_ROWS;
+use kernmill_plan::kv::hadamard_block;
 
 /// Micro-kernels that a stage calls.
 pub fn ukernels(vals: &[RowType], row_op: &RowOp) -> Vec<MicroKernel> {
@@ -73,6 +75,10 @@ pub fn emit(e: &mut Emit, cx: &Cx, row_op: &RowOp, row: Value) {
                 let (source, target) = (e.at(source, head, head_dim * 4), e.at(target, head, head_dim * 4));
                 rope::emit(e, source, table, target, *head_dim);
             });
+        }
+        RowOp::Hadamard { x, head_dim, out } => {
+            let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
+            hadamard::emit(e, source, target, cx.len(*x), hadamard_block(*head_dim));
         }
         RowOp::KvCast { x, to, out } => {
             let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));

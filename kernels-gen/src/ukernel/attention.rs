@@ -32,6 +32,9 @@ pub const SCORE_STRIDE: usize = ATTENTION_SEGMENT * 4 + LINE;
 /// memory in about as many, at times in several times that.
 pub const BLOCKS_AHEAD: usize = 8;
 
+/// Vectors of columns that are accumulated together.
+const VALUE_VECTORS: usize = 2;
+
 fn load4(e: &mut Emit, elem: KvFormat, ptr: Value, offset: usize) -> Value {
     match elem {
         KvFormat::F16 => e.load_f16x4(ptr, offset * 2),
@@ -41,7 +44,24 @@ fn load4(e: &mut Emit, elem: KvFormat, ptr: Value, offset: usize) -> Value {
             let integers = e.load_i8x4(ptr, offset);
             e.b.ins().fcvt_from_sint(F32X4, integers)
         }
+        // Halves of bytes: see `load_columns`.
+        KvFormat::Int4 => e.splat_f32(0.0),
     }
+}
+
+/// Columns of a value row, four to a vector; int4 has the next 16 in the high halves of the bytes.
+fn load_columns(e: &mut Emit, elem: KvFormat, v: Value) -> [Value; VALUE_VECTORS] {
+    if elem != KvFormat::Int4 {
+        return std::array::from_fn(|c| load4(e, elem, v, c * LANES));
+    }
+    let bytes = e.load_i8x4(v, 0);
+    let (bits, zero) = (e.splat_i32(15), e.splat_i32(8));
+    let high = e.b.ins().ushr_imm_u(bytes, 4);
+    [bytes, high].map(|half| {
+        let code = e.b.ins().band(half, bits);
+        let integer = e.b.ins().isub(code, zero);
+        e.b.ins().fcvt_from_sint(F32X4, integer)
+    })
 }
 
 /// Calls `body` with the number of each block and its pointer in `list`.
@@ -159,22 +179,32 @@ fn value_block(
     // Eight lanes of four columns per decoded value: two column vectors by up to four heads are accumulated
     // in registers.
     let heads = [4, 2, 1].into_iter().find(|h| group.is_multiple_of(*h)).expect("1 divides");
-    let vectors = 2;
+    let vectors = VALUE_VECTORS;
+    let halves = elem == KvFormat::Int4;
+    let apart = if halves { 16 } else { LANES };
     e.for_count(head_dim / (LANES * vectors), |e, column| {
         let v = e.at(v, column, elem.elements_bytes(LANES * vectors));
-        let o = e.at(o, column, LANES * vectors * 4);
+        let o = if halves {
+            // Four pairs of vectors to 32 columns.
+            let group = e.b.ins().ushr_imm_u(column, 2);
+            let within = e.b.ins().band_imm_u(column, 3);
+            let o = e.at(o, group, 2 * apart * 4);
+            e.at(o, within, LANES * 4)
+        } else {
+            e.at(o, column, LANES * vectors * 4)
+        };
         let (zero, groups) = (e.i64(0), e.i64(group as i64));
         e.for_range(zero, groups, heads as i64, |e, g| {
             let p = e.at(p, g, SCORE_STRIDE);
             let o = e.at(o, g, head_dim * 4);
-            let place = |h: usize, c: usize| h * head_dim * 4 + c * LANES * 4;
+            let place = |h: usize, c: usize| h * head_dim * 4 + c * apart * 4;
             let init: Vec<Value> =
                 (0..heads * vectors).map(|i| e.load(F32X4, o, place(i / vectors, i % vectors))).collect();
             let sums = e.for_carry(first, end, 1, &init, |e, token, acc| {
                 let mut acc = acc.to_vec();
                 let v = e.at(v, token, elem.elements_bytes(head_dim));
                 let p = e.at(p, token, 4);
-                let columns: Vec<Value> = (0..vectors).map(|c| load4(e, elem, v, c * LANES)).collect();
+                let columns = load_columns(e, elem, v);
                 for h in 0..heads {
                     let weight = e.load_splat(p, h * SCORE_STRIDE);
                     for (c, column) in columns.iter().enumerate() {

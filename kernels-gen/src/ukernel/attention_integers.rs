@@ -12,7 +12,7 @@
 use super::attention::{SCORE_STRIDE, each_block};
 use crate::emit::{Emit, LANES};
 use crate::integers::{self, Rounding};
-use cranelift_codegen::ir::types::{F32X4, I8X16, I32, I32X4};
+use cranelift_codegen::ir::types::{F32X4, I8X16, I16X8, I32, I32X4};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
 
@@ -40,7 +40,7 @@ pub fn query(e: &mut Emit, params: &[Value], head_dim: usize, group: usize, zero
     let layout = QueryLayout::new(head_dim, group);
     e.for_count(group, |e, g| {
         let (q, own) = (e.at(q, g, head_dim * 4), e.at(out, g, head_dim));
-        let rounding = Rounding::of_head(e, q, head_dim);
+        let rounding = Rounding::of_head(e, q, head_dim, 8);
         let (start, end, none) = (e.i64(0), e.i64((head_dim / LANES) as i64), e.splat_i32(0));
         let sum = e.for_carry(start, end, 1, &[none], |e, four, sum| {
             let (q, own) = (e.at(q, four, LANES * 4), e.at(own, four, LANES));
@@ -97,9 +97,23 @@ fn sums(
     e.for_carry(start, end, 1, &[before], |e, line, sum| {
         let (k, q) = (e.at(k, line, 4 * BLOCK_TOKENS), e.at(q, line, elements));
         let keys = e.load(I8X16, k, elem.scales_bytes());
-        let query = e.load(I32, q, 0);
-        let query = e.b.ins().splat(I32X4, query);
-        let query = e.cast(I8X16, query);
-        vec![e.dot_u8_i8(sum[0], keys, query, vnni)]
+        let query = |e: &mut Emit, at: usize| {
+            let query = e.load(I32, q, at);
+            let query = e.b.ins().splat(I32X4, query);
+            e.cast(I8X16, query)
+        };
+        let first = query(e, 0);
+        if elements == LANES {
+            return vec![e.dot_u8_i8(sum[0], keys, first, vnni)];
+        }
+        let halves = e.bytes([0x0f; 16]);
+        let low = e.b.ins().band(keys, halves);
+        let high = e.cast(I16X8, keys);
+        let high = e.b.ins().ushr_imm_u(high, 4);
+        let high = e.cast(I8X16, high);
+        let high = e.b.ins().band(high, halves);
+        let sum = e.dot_small_u8_i8(sum[0], low, first, vnni);
+        let second = query(e, LANES);
+        vec![e.dot_small_u8_i8(sum, high, second, vnni)]
     })[0]
 }

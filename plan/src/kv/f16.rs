@@ -7,6 +7,7 @@ pub const FORMAT: Descriptor = Descriptor {
     name: "f16",
     bits: 16,
     scaled: false,
+    rotated: false,
     head_multiple: 1,
     keys: KeyLayout::Elements,
     round: |head| Elements::plain(head.iter().map(|x| f16::from_f32(*x).to_f32()).collect()),

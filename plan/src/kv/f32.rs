@@ -6,6 +6,7 @@ pub const FORMAT: Descriptor = Descriptor {
     name: "f32",
     bits: 32,
     scaled: false,
+    rotated: false,
     head_multiple: 1,
     keys: KeyLayout::Elements,
     round: |head| Elements::plain(head.to_vec()),

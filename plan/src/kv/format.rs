@@ -1,6 +1,6 @@
 //! What a format of cached keys and values is, as data.
 
-use super::{BLOCK_TOKENS, KvPlane, f16, f32, fp8, int8};
+use super::{BLOCK_TOKENS, KvPlane, f16, f32, fp8, int4, int8};
 use serde::{Deserialize, Serialize};
 
 /// Format of cached keys or values.
@@ -15,6 +15,8 @@ pub enum KvFormat {
     Int8,
     /// E4M3, floats of 8 bits.
     Fp8,
+    /// int4 with a scale for every token and head.
+    Int4,
 }
 
 /// A head's elements as the cache has them: each is `value * scale`.
@@ -65,6 +67,8 @@ pub struct Descriptor {
     /// Whether every token and head has an f32 scale. Keys are then integers, and so are the scores of
     /// queries, which are rounded to int8.
     pub scaled: bool,
+    /// Whether keys, and queries with them, go through a Hadamard transform before they are rounded.
+    pub rotated: bool,
     /// What `head_dim` is a multiple of, besides what kernels ask for.
     pub head_multiple: usize,
     /// Layout of keys; values always lie `[16 tokens][head_dim]`.
@@ -79,7 +83,8 @@ pub struct Descriptor {
 
 impl KvFormat {
     /// Every format.
-    pub const ALL: [KvFormat; 4] = [KvFormat::F16, KvFormat::F32, KvFormat::Int8, KvFormat::Fp8];
+    pub const ALL: [KvFormat; 5] =
+        [KvFormat::F16, KvFormat::F32, KvFormat::Int8, KvFormat::Fp8, KvFormat::Int4];
 
     /// What the format is.
     pub fn descriptor(self) -> &'static Descriptor {
@@ -88,6 +93,7 @@ impl KvFormat {
             KvFormat::F32 => &f32::FORMAT,
             KvFormat::Int8 => &int8::FORMAT,
             KvFormat::Fp8 => &fp8::FORMAT,
+            KvFormat::Int4 => &int4::FORMAT,
         }
     }
 

@@ -10,6 +10,7 @@ pub const FORMAT: Descriptor = Descriptor {
     name: "fp8",
     bits: 8,
     scaled: false,
+    rotated: false,
     head_multiple: 1,
     keys: KeyLayout::Elements,
     round: |head| Elements::plain(head.iter().map(|x| value(code(*x))).collect()),

@@ -10,6 +10,7 @@ pub const FORMAT: Descriptor = Descriptor {
     name: "int8",
     bits: 8,
     scaled: true,
+    rotated: false,
     head_multiple: 4,
     keys: KeyLayout::Words(Words {
         elements: 4,

@@ -13,6 +13,7 @@ mod rounding;
 mod f16;
 mod f32;
 mod fp8;
+mod int4;
 mod int8;
 
 #[cfg(test)]
@@ -21,7 +22,7 @@ mod tests;
 pub use format::{Descriptor, Elements, KeyLayout, KvFormat, Words};
 pub use formats::{KvFormats, KvPair, KvRequest, KvRow};
 pub use planes::{load_plane, store_plane};
-pub use rounding::to_int8;
+pub use rounding::{hadamard_block, to_int4, to_int8};
 
 use crate::bounded;
 use crate::limit::STEPS;

@@ -311,6 +311,11 @@ impl Machine {
                 let piece = |n: usize| usize::from(order >> (2 * (n / 16)) & 3) * 16 + n % 16;
                 (std::array::from_fn(|n| if n < 32 { a[piece(n)] } else { b[piece(n)] }), 4)
             }
+            Mnemonic::Vpermps => {
+                // Elements of the second by indices in the first, of which four bits count.
+                let (index, table) = (self.source(i, 1)?, self.source(i, 2)?);
+                (map4(&index, |index| element(&table, (index & 15) as usize)), 4)
+            }
             Mnemonic::Vpabsb => {
                 let a = self.source(i, 1)?;
                 (zip1(&a, &a, |a, _| a.cast_signed().unsigned_abs()), 1)

@@ -196,6 +196,7 @@ impl Compose<'_> {
             Step::Rope { table: OperandRef::Rope(rope) } => {
                 self.graph.ropes.get(*rope as usize).map(|rope| rope.head_dim)
             }
+            Step::Hadamard { head_dim } => Some(*head_dim),
             Step::KvWrite { geometry, .. } => Some(geometry.head_dim),
             _ => None,
         }

@@ -191,6 +191,7 @@ fn passes(kind: OpKind) -> bool {
         kind,
         OpKind::QuantizeQ8
             | OpKind::Rope
+            | OpKind::Hadamard
             | OpKind::KvCast
             | OpKind::RmsNorm
             | OpKind::Mul

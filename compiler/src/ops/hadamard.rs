@@ -1,0 +1,76 @@
+//! `hadamard`: each head of a row through a Hadamard transform, in blocks of 64 elements, or of 32.
+//!
+//! Two heads have the same dot product before it as after it, divided by the elements of a block. It spreads
+//! a few large elements over all, so that rounding to few bits loses less.
+
+use super::def::{ANYWHERE, InEpilogue, OpDef, Packed, Place};
+use super::form::{Form, Input, Operands, ensure};
+use crate::graph::cursor::Cursor;
+use crate::graph::{GraphRowOp, Node, Op, Step, Type};
+use crate::interp::state::{Data, State};
+use kernmill_kernels_gen::kernel::RowOp;
+use kernmill_plan::kv::hadamard_block;
+
+pub struct Hadamard;
+
+const FORM: Form = Form::new(&[Input::F32], &[]);
+
+fn head_dim(op: &Op) -> usize {
+    let Op::Hadamard { head_dim } = op else { unreachable!("{op:?}") };
+    *head_dim
+}
+
+impl OpDef for Hadamard {
+    fn name(&self) -> &'static str {
+        "hadamard"
+    }
+
+    fn form(&self) -> &'static Form {
+        &FORM
+    }
+
+    fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String> {
+        let (d, cols) = (head_dim(op), on.x().cols());
+        ensure(d > 0 && d.is_multiple_of(32) && cols.is_multiple_of(d), || {
+            format!("{cols} columns are not heads of head_dim = {d}, a multiple of 32")
+        })?;
+        Ok(on.x())
+    }
+
+    fn attributes(&self, op: &Op) -> String {
+        format!("(head_dim={})", head_dim(op))
+    }
+
+    fn parse(&self, at: &mut Cursor<'_>, _: bool) -> Result<Op, String> {
+        Ok(Op::Hadamard { head_dim: at.attribute("head_dim")? })
+    }
+
+    fn eval(&self, state: &mut State, node: &Node) -> Data {
+        let block = hadamard_block(head_dim(&node.op));
+        let mut y = state.f32s(node.inputs[0]).to_vec();
+        for y in y.chunks_exact_mut(block) {
+            let mut distance = 1;
+            while distance < block {
+                for low in (0..block).filter(|i| i & distance == 0) {
+                    let (a, b) = (y[low], y[low + distance]);
+                    (y[low], y[low + distance]) = (a + b, a - b);
+                }
+                distance *= 2;
+            }
+        }
+        Data::F32(y)
+    }
+
+    fn places(&self) -> &'static [Place] {
+        ANYWHERE
+    }
+
+    fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {
+        let head_dim = head_dim(&node.op);
+        Some(RowOp::Hadamard { x: node.inputs[0], head_dim, out: node.output })
+    }
+
+    fn in_epilogue(&self, node: &Node) -> Option<InEpilogue> {
+        Some(InEpilogue::Changes(Step::Hadamard { head_dim: head_dim(&node.op) }))
+    }
+}

@@ -1,0 +1,44 @@
+//! Hadamard transforms of blocks of 64 or 32 elements, in place or to elsewhere: sums and differences, not
+//! divided by anything.
+
+use crate::emit::{Emit, LANES};
+use cranelift_codegen::ir::types::{F32X4, I32X4};
+use cranelift_codegen::ir::{InstBuilder, Value};
+
+/// f32 `[n]` in blocks of `block`.
+pub fn emit(e: &mut Emit, x: Value, out: Value, n: usize, block: usize) {
+    e.for_count(n / block, |e, i| {
+        let (x, out) = (e.at(x, i, block * 4), e.at(out, i, block * 4));
+        let mut vectors: Vec<Value> = (0..block / LANES).map(|v| e.load(F32X4, x, v * LANES * 4)).collect();
+        for vector in &mut vectors {
+            let swapped = e.swap_pairs(*vector);
+            let turned = turned(e, *vector, [1, 3]);
+            let sums = e.fadd(swapped, turned);
+            let swapped = e.swap_halves(sums);
+            let turned = self::turned(e, sums, [2, 3]);
+            *vector = e.fadd(swapped, turned);
+        }
+        let mut distance = 1;
+        while distance < vectors.len() {
+            for low in (0..vectors.len()).filter(|v| v & distance == 0) {
+                let (a, b) = (vectors[low], vectors[low + distance]);
+                vectors[low] = e.fadd(a, b);
+                vectors[low + distance] = e.fsub(a, b);
+            }
+            distance *= 2;
+        }
+        for (v, vector) in vectors.into_iter().enumerate() {
+            e.store(vector, out, v * LANES * 4);
+        }
+    });
+}
+
+/// The vector with other signs in two lanes.
+fn turned(e: &mut Emit, vector: Value, lanes: [usize; 2]) -> Value {
+    let mut mask = [0; 16];
+    lanes.into_iter().for_each(|lane| mask[4 * lane + 3] = 0x80);
+    let mask = e.bytes(mask);
+    let (mask, bits) = (e.cast(I32X4, mask), e.cast(I32X4, vector));
+    let bits = e.b.ins().bxor(bits, mask);
+    e.cast(F32X4, bits)
+}
