@@ -10,7 +10,7 @@ const PATCHES: [(&str, usize); 4] = [
     ("docs/dev/adding-a-weight-format.patch", 8),
     ("docs/dev/adding-a-cpu-level.patch", 3),
     ("docs/dev/adding-an-op.patch", 6),
-    ("docs/dev/adding-a-kv-format.patch", 8),
+    ("docs/dev/adding-a-kv-format.patch", 6),
 ];
 
 /// Files that a patch changes or makes.
