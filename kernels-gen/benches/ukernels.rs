@@ -312,8 +312,7 @@ fn attention_in(elem: KvFormat, level: Level, wide: bool) {
         let scales = plane[..elem.scales_bytes()].chunks_exact_mut(4);
         scales.for_each(|scale| scale.copy_from_slice(&1f32.to_le_bytes()));
     }
-    let list: Vec<u64> =
-        planes.chunks(elem.plane_bytes(head_dim)).map(|p| p.as_ptr() as u64).collect();
+    let list: Vec<u64> = planes.chunks(elem.plane_bytes(head_dim)).map(|p| p.as_ptr() as u64).collect();
     let small = vec![0.01f32; segments * group * head_dim];
     let mut scores = vec![0.01f32; group * SCORE_STRIDE / 4];
     let mut out = vec![0f32; group * head_dim];

@@ -6,7 +6,7 @@ use cranelift_codegen::ir::types::{F32X4, I8X16, I32X4};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::numeric::{INT4_DIVISORS, INT4_MAX, INT4_MIN, ROUND_MAGIC};
 
-/// Four elements as i32x4 of integers from -128 to 127, as far as these are for this head.
+/// How the elements of one head are rounded.
 #[derive(Clone, Copy)]
 pub struct Rounding {
     /// f32: what an integer stands for.

@@ -159,7 +159,7 @@ fn bf16_gemms_give_the_cpus_bits() {
 fn attention_gives_the_cpus_bits() {
     for elem in KvFormat::ALL {
         let multiple = elem.descriptor().head_multiple;
-        let shapes = [(16, 1), (64, 8), (64, 3), (80, 5), (96, 11)];
+        let shapes = [(16usize, 1), (64, 8), (64, 3), (80, 5), (96, 11)];
         for (head_dim, group) in shapes.into_iter().filter(|(d, _)| d.is_multiple_of(multiple)) {
             let score = MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() };
             // Some versions start from the sums of queries that are in memory, and others do without.

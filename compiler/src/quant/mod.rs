@@ -93,7 +93,8 @@ impl Quantisation<'_> {
         if self.preset == Preset::Fast && self.choices.is_none() {
             return Err(QuantError::NeedsChoices(self.preset));
         }
-        let quantised = Quantiser::new(graph, *self).run()?;
+        let choices = self.choices.filter(|_| self.preset == Preset::Fast);
+        let quantised = Quantiser::new(graph, Quantisation { choices, ..*self }).run()?;
         verify_with(&quantised, self.preset, &self.kv)?;
         Ok(quantised)
     }

@@ -12,9 +12,7 @@ use super::prefetch;
 use super::regs::{PARAMS, Regs};
 use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE};
 use iced_x86::IcedError;
-use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegisterYmm, CodeAssembler, dword_ptr, qword_ptr, xmmword_ptr, ymmword_ptr,
-};
+use iced_x86::code_asm::{CodeAssembler, dword_ptr, qword_ptr, ymmword_ptr};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
 use kernmill_plan::target::Features;
 

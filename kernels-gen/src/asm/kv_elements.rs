@@ -20,7 +20,7 @@ pub struct Wide {
     elem: KvFormat,
     /// Mask and factor of fp8, or the 16 numbers of int4.
     registers: Vec<AsmRegisterZmm>,
-    constants: CodeLabel,
+    constants: [CodeLabel; 2],
 }
 
 impl Wide {
@@ -31,29 +31,29 @@ impl Wide {
             KvFormat::Int4 => 1,
             _ => 0,
         };
-        Wide { elem, registers: regs.vectors(registers), constants: a.create_label() }
+        Wide { elem, registers: regs.vectors(registers), constants: [a.create_label(), a.create_label()] }
     }
 
     /// Loads the constants.
     pub fn setup(&self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         if let ([table], KvFormat::Int4) = (&self.registers[..], self.elem) {
-            return a.vmovups(*table, zmmword_ptr(self.constants));
+            return a.vmovups(*table, zmmword_ptr(self.constants[0]));
         }
-        for (n, register) in self.registers.iter().enumerate() {
-            a.vpbroadcastd(*register, dword_ptr(self.constants) + 4 * n)?;
-        }
-        Ok(())
+        let mut constants = self.registers.iter().zip(self.constants);
+        constants.try_for_each(|(register, constant)| a.vpbroadcastd(*register, dword_ptr(constant)))
     }
 
     /// The constants, behind all code.
     pub fn finish(&mut self, a: &mut CodeAssembler) -> Result<(), IcedError> {
         match self.elem {
             KvFormat::Fp8 => {
-                a.set_label(&mut self.constants)?;
-                a.dd(&[FP8_MASK, FP8_FACTOR.to_bits()])
+                a.set_label(&mut self.constants[0])?;
+                a.dd(&[FP8_MASK])?;
+                a.set_label(&mut self.constants[1])?;
+                a.dd(&[FP8_FACTOR.to_bits()])
             }
             KvFormat::Int4 => {
-                constants_here(a, &mut self.constants)?;
+                constants_here(a, &mut self.constants[0])?;
                 a.dd(&std::array::from_fn::<u32, 16, _>(|code| (code as f32 - INT4_ZERO).to_bits()))
             }
             _ => Ok(()),
@@ -118,13 +118,13 @@ impl Wide {
 /// Loads in 256 bits, 8 elements to a vector.
 pub struct Narrow {
     elem: KvFormat,
-    constants: CodeLabel,
+    constants: [CodeLabel; 2],
 }
 
 impl Narrow {
     /// Of a format.
     pub fn new(a: &mut CodeAssembler, elem: KvFormat) -> Narrow {
-        Narrow { elem, constants: a.create_label() }
+        Narrow { elem, constants: [a.create_label(), a.create_label()] }
     }
 
     /// The constants, behind all code.
@@ -134,8 +134,10 @@ impl Narrow {
             KvFormat::Int4 => [[15; 8], [INT4_ZERO.to_bits(); 8]],
             _ => return Ok(()),
         };
-        a.set_label(&mut self.constants)?;
-        a.dd(&constants.concat())
+        a.set_label(&mut self.constants[0])?;
+        a.dd(&constants[0])?;
+        a.set_label(&mut self.constants[1])?;
+        a.dd(&constants[1])
     }
 
     /// Loads columns of a value row from number `start` on, a multiple of as many as there are; `row` gives
@@ -158,9 +160,9 @@ impl Narrow {
             if first % 32 >= 16 {
                 a.vpsrld(*column, *column, 4)?;
             }
-            a.vpand(*column, *column, ymmword_ptr(self.constants))?;
+            a.vpand(*column, *column, ymmword_ptr(self.constants[0]))?;
             a.vcvtdq2ps(*column, *column)?;
-            a.vsubps(*column, *column, ymmword_ptr(self.constants) + 32)?;
+            a.vsubps(*column, *column, ymmword_ptr(self.constants[1]))?;
         }
         Ok(())
     }
@@ -183,9 +185,9 @@ impl Narrow {
                 let quarter = low_half(to);
                 a.vpmovsxbw(quarter, qword_ptr(from))?;
                 a.vpsllw(quarter, quarter, 7)?;
-                a.vpand(quarter, quarter, xmmword_ptr(self.constants))?;
+                a.vpand(quarter, quarter, xmmword_ptr(self.constants[0]))?;
                 a.vcvtph2ps(to, quarter)?;
-                a.vmulps(to, to, ymmword_ptr(self.constants) + 32)
+                a.vmulps(to, to, ymmword_ptr(self.constants[1]))
             }
             // Values, by `load_columns`, and no keys.
             KvFormat::Int4 => Ok(()),

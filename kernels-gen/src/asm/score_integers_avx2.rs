@@ -70,7 +70,7 @@ struct Tile {
     bits: AsmRegisterYmm,
     ones: AsmRegisterYmm,
     sums: Vec<AsmRegisterYmm>,
-    constants: CodeLabel,
+    constants: [CodeLabel; 2],
 }
 
 fn score(
@@ -100,13 +100,13 @@ fn score(
         bits: regs.half(),
         ones: regs.half(),
         sums: regs.halves(VECTORS * HEADS),
-        constants: a.create_label(),
+        constants: [a.create_label(), a.create_label()],
     };
     let (mut next, mut done) = (a.create_label(), a.create_label());
     regs.save(a)?;
     if tile.has_halves() || !vnni {
-        a.vpbroadcastd(tile.bits, dword_ptr(tile.constants))?;
-        a.vpbroadcastd(tile.ones, dword_ptr(tile.constants) + 4)?;
+        a.vpbroadcastd(tile.bits, dword_ptr(tile.constants[0]))?;
+        a.vpbroadcastd(tile.ones, dword_ptr(tile.constants[1]))?;
     }
     a.set_label(&mut next)?;
     a.cmp(blocks, 1)?;
@@ -123,8 +123,10 @@ fn score(
     a.set_label(&mut done)?;
     regs.restore_and_return(a)?;
     if tile.has_halves() || !vnni {
-        a.set_label(&mut tile.constants)?;
-        a.dd(&[if tile.has_halves() { 0x0f0f_0f0f } else { 0x8080_8080 }, 0x0001_0001])?;
+        a.set_label(&mut tile.constants[0])?;
+        a.dd(&[if tile.has_halves() { 0x0f0f_0f0f } else { 0x8080_8080 }])?;
+        a.set_label(&mut tile.constants[1])?;
+        a.dd(&[0x0001_0001])?;
     }
     Ok(())
 }

@@ -23,7 +23,9 @@ pub(super) struct Pattern<'r> {
 
 impl<'r> Pattern<'r> {
     pub fn new(rule: &'r FusionRule, rng: &mut Rng) -> Pattern<'r> {
-        let rounding = |op: &OpKind| matches!(op, OpKind::QuantizeQ8 | OpKind::Bf16Cast | OpKind::Hadamard | OpKind::KvCast);
+        let rounding = |op: &OpKind| {
+            matches!(op, OpKind::QuantizeQ8 | OpKind::Bf16Cast | OpKind::Hadamard | OpKind::KvCast)
+        };
         let mut alias: BTreeMap<&str, &str> = BTreeMap::new();
         let mut kept = Vec::new();
         let last = match rule.pattern.iter().map(|node| node.copy).max() {
