@@ -282,7 +282,7 @@ fn one_step(
             rope::emit(e, results, table, results, width);
         }
         Epilogue::Hadamard { head_dim } => {
-            hadamard::emit(e, results, results, unit, hadamard_block(*head_dim));
+            hadamard::emit(e, results, results, width, hadamard_block(*head_dim));
         }
         Epilogue::Store { out } => {
             let out = cx.row(e, *out, out_row);

@@ -62,7 +62,9 @@ impl Checker<'_> {
                 self.rope(*table, rows_per_item)
             }
             Epilogue::Hadamard { head_dim } => {
-                self.ensure(unit == *head_dim, || format!("items of {unit} rows, heads of {head_dim}"))?;
+                self.ensure(rows_per_item == *head_dim, || {
+                    format!("items of {rows_per_item} rows, heads of {head_dim}")
+                })?;
                 self.hadamard(n, *head_dim)
             }
             Epilogue::Store { out } => {

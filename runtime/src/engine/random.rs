@@ -16,37 +16,39 @@ impl Engine {
     /// When all sequences are in use, the context is shorter, or there are not enough KV blocks.
     pub fn create_random(&mut self, tokens: u32, seed: u64) -> Result<SeqId, EngineError> {
         let id = self.create()?;
-        let filled = self.fill_random(id.slot, tokens, seed);
+        let filled = self.fill_random(id.number, tokens, seed);
         if filled.is_err() {
             self.drop_sequence(id);
         }
         filled.map(|()| id)
     }
 
-    fn fill_random(&mut self, slot: u32, tokens: u32, seed: u64) -> Result<(), EngineError> {
+    fn fill_random(&mut self, number: u32, tokens: u32, seed: u64) -> Result<(), EngineError> {
         let mut rng = Rng::with_seed(seed);
         let kinds = [LayerKind::Full, LayerKind::Sliding];
         let blocks = kinds.map(|kind| {
             let geometry = self.model.kv.geometry(kind);
             (0..BLOCKS).map(|_| random_block(geometry, &mut rng)).collect::<Vec<_>>()
         });
+        let nothing = vec![0; self.shape.chunk as usize];
         let mut length = 0;
         while length < tokens {
             let piece = (tokens - length).min(self.shape.chunk);
             let executor = &mut self.executor;
             let copy = &mut |kind, from, to| executor.copy_block(kind, from, to);
-            self.tables.reserve(&[(slot, piece)], copy).map_err(|(_, error)| error)?;
+            self.tables.reserve(&[(number, piece)], copy).map_err(|(_, error)| error)?;
             // A block that two pieces share is written twice: it is the sequence's own.
             let written = length as usize / BLOCK_TOKENS..((length + piece) as usize).div_ceil(BLOCK_TOKENS);
             for kind in kinds.into_iter().filter(|kind| self.model.kv.layers.iter().any(|l| l.kind == *kind))
             {
                 let (table, stride) = self.tables.table(kind);
-                let own = &table[slot as usize * stride as usize..];
+                let own = &table[number as usize * stride as usize..];
                 for index in written.clone() {
                     executor.write_block(kind, own[index], &blocks[kind.index()][index % BLOCKS]);
                 }
             }
-            self.tables.advance(slot, piece);
+            // The sequence takes no part in the prefix cache, which alone looks at tokens.
+            self.tables.advance(number, &nothing[..piece as usize]);
             length += piece;
         }
         Ok(())
