@@ -151,7 +151,7 @@ fn what_cannot_be_measured_is_refused() {
     refused(&["--repeat", "0"], &["--repeat"]);
     refused(&["--read", "some"], &["--read", "number of bytes"]);
     refused(&["--fill", "zeros"], &["--fill", "random"]);
-    refused(&["--pp", "4000", "--pp-depth", "1000"], &["--pp-depth 1000", "longest context"]);
+    refused(&["--pp", "1500", "--pp-depth", "1000"], &["--pp-depth 1000", "longest context"]);
     refused(&["--kv-format", "int9"], &["--kv-format", "`int9`", "int8"]);
     refused(&["--kv-format", "q=int8"], &["--kv-format", "`q`", "sliding"]);
     refused(&["--pp", "0", "--batch", "1,2048", "--max-memory", "30M"], &["not enough memory"]);

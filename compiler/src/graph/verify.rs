@@ -92,7 +92,8 @@ impl Graph {
     }
 
     fn verify_attention(&self) -> Result<(), GraphError> {
-        let mut first: Option<&Attention> = None;
+        // By kind of layer: those of a kind share a block table, and all have the same heads.
+        let mut first: [Option<&Attention>; 2] = [None; 2];
         let mut layers = 0;
         for node in &self.nodes {
             let Op::Attention(attention) = &node.op else { continue };
@@ -102,12 +103,17 @@ impl Graph {
                 return error(format!("attention layer {}, expected {layers}", attention.layer));
             }
             layers += 1;
-            let first = *first.get_or_insert(attention);
-            let key = |a: &Attention| (a.kv_heads, a.head_dim, a.kv);
-            if key(first) != key(attention) {
-                let (a, b) = (key(attention), key(first));
+            let own = first[attention.layer_kind().index()].get_or_insert(attention);
+            let (a, b) = (attention.kv, own.kv);
+            if a != b {
+                return error(format!("keys and values are {a}, but {b} in a layer of the same kind before"));
+            }
+            let heads = |a: &Attention| (a.kv_heads, a.head_dim);
+            let other = first.into_iter().flatten().find(|other| heads(other) != heads(attention));
+            if let Some(other) = other {
+                let (a, b) = (heads(attention), heads(other));
                 return error(format!(
-                    "kv_heads, head_dim, kv = {a:?}, but {b:?} in layer 0; all layers share one shape"
+                    "kv_heads, head_dim = {a:?}, but {b:?} in another layer; all layers share one shape"
                 ));
             }
         }

@@ -292,5 +292,5 @@ fn batches_are_checked() {
     assert_eq!(interp.length(0), 0);
     assert_eq!(interp.run(&[token(1, 0)], &[]), Ok(vec![]));
     assert!(matches!(interp.value("layers.0.h"), Some(Data::F32(h)) if h.len() == 96));
-    assert_eq!(interp.sequence(0).map(|layers| layers[1].k.len()), Some(64));
+    assert_eq!(interp.sequence(0).map(|layers| layers[1].k.values.len()), Some(64));
 }
