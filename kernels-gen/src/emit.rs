@@ -331,8 +331,8 @@ impl Emit<'_, '_> {
         self.cast(F32X4, bits)
     }
 
-    /// Four f32 values to E4M3 (round to nearest even, 448 at most) in an i32x4, from -128 to 126: the codes as
-    /// signed bytes.
+    /// Four f32 values to E4M3 (round to nearest even, 448 at most) in an i32x4, from -128 to 126: the codes
+    /// as signed bytes.
     pub fn f32_to_fp8(&mut self, x: Value) -> Value {
         let bits = self.cast(I32X4, x);
         let magnitude = self.splat_i32(0x7fff_ffff);

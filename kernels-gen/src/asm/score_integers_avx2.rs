@@ -2,8 +2,9 @@
 //!
 //! Tile: the 16 keys of a block (two vectors of words) x up to 4 query heads. Without VNNI keys are made
 //! signed again, and the signs of keys go to the queries: products of 127 at most, whose pairs fit in 16
-//! bits; halves of bytes are small enough as they are. Their sums are exact either way. Every pass over a block prefetches its share of a later one.
-//! Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
+//! bits; halves of bytes are small enough as they are. Their sums are exact either way. Every pass over a
+//! block prefetches its share of a later one. Clobbers: caller-saved registers and flags; callee-saved ones
+//! are pushed and popped.
 
 use super::AsmKernel;
 use super::prefetch;

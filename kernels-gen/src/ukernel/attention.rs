@@ -13,8 +13,8 @@
 //!   `[group][head_dim]`. Values of other tokens are never read. The range is empty, or begins in the first
 //!   block and ends in the last.
 //!
-//! Of values with scales, f32 `[16]` in front of them, `p[g][token] = p[g][token] * scale[token]` comes first,
-//! in place, for all tokens of the blocks, unless the range is empty.
+//! Of values with scales, f32 `[16]` in front of them, `p[g][token] = p[g][token] * scale[token]` comes
+//! first, in place, for all tokens of the blocks, unless the range is empty.
 
 use crate::emit::{Emit, LANES};
 use cranelift_codegen::ir::condcodes::IntCC;
