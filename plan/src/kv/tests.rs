@@ -42,8 +42,13 @@ fn roundings_lose_no_more_than_their_bits_say() {
         let x = head(9, 64);
         let rounded = format.round(&x);
         let largest = x.iter().fold(0f32, |m, x| m.max(x.abs()));
-        // A float of 8 bits has 3 for its mantissa.
-        let bits = if format == KvFormat::Fp8 { 5 } else { format.descriptor().bits.min(24) };
+        // Floats have bits for their exponents.
+        let bits = match format {
+            _ if format.is_scaled() => format.descriptor().bits,
+            KvFormat::F32 => 24,
+            KvFormat::Fp8 => 5,
+            _ => 9,
+        };
         let step = largest / f32::from(2u8).powi(bits as i32 - 2);
         for (x, value) in x.iter().zip(&rounded.values) {
             let found = value * rounded.scale;
