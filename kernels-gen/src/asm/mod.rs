@@ -208,7 +208,7 @@ mod tests {
         ukernels.extend([MicroKernel::DecodeBf16, MicroKernel::TilesOn, MicroKernel::TilesOff]);
         for elem in KvFormat::ALL {
             let multiple = elem.descriptor().head_multiple;
-            let shapes = (1..=9).flat_map(|group| [(8, group), (80, group), (96, group), (128, group)]);
+            let shapes = (1..=9).flat_map(|group| [(8_usize, group), (80, group), (96, group), (128, group)]);
             for (head_dim, group) in shapes.filter(|(head_dim, _)| head_dim.is_multiple_of(multiple)) {
                 ukernels.push(match elem.is_scaled() {
                     true => MicroKernel::IntegerScore { elem, head_dim, group },

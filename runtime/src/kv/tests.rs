@@ -37,7 +37,7 @@ fn a_budget_holds_at_least_one_sequence_or_says_what_that_takes() {
     let [full, sliding] = of(least).blocks(&layers());
     assert!(full >= 8 && sliding >= 4, "{full} {sliding}");
     // No budget is exceeded, but for the one block of each kind that there always is.
-    let bytes = super::shape::block_bytes(&layers());
+    let bytes = shape::block_bytes(&layers());
     for budget in (bytes[0] + bytes[1]..40 * (bytes[0] + bytes[1])).step_by(97) {
         let blocks = of(budget).blocks(&layers());
         assert!((0..2).map(|kind| u64::from(blocks[kind]) * bytes[kind]).sum::<u64>() <= budget + bytes[1]);

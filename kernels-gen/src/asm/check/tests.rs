@@ -65,7 +65,7 @@ fn every_wide_version_passes_in_every_shape() {
     ukernels.extend((1..=6).map(|tokens| MicroKernel::GemmDecode(Overlap { tokens, stride: 128, gap: 64 })));
     for elem in KvFormat::ALL {
         let multiple = elem.descriptor().head_multiple;
-        let shapes = [(16, 1), (64, 8), (64, 3), (96, 9), (128, 5), (80, 4)];
+        let shapes = [(16_usize, 1), (64, 8), (64, 3), (96, 9), (128, 5), (80, 4)];
         for (head_dim, group) in shapes.into_iter().filter(|(d, _)| d.is_multiple_of(multiple)) {
             ukernels.push(match elem.is_scaled() {
                 true => MicroKernel::IntegerScore { elem, head_dim, group },
