@@ -51,6 +51,13 @@ pub trait Memory {
     /// How many of the first tokens of a request that does not run are cached. They need no prefill.
     fn cached(&self, id: RequestId) -> u32;
 
+    /// Whether a request that does not run would compute tokens again that another one has still to compute,
+    /// and would find them cached if it started later. The other one runs, or starts in this plan.
+    fn computes_the_same(&self, id: RequestId, other: RequestId) -> bool {
+        let _ = (id, other);
+        false
+    }
+
     /// What a request that does not run takes until it holds its first `tokens` tokens, appended in steps of
     /// at most the engine's largest.
     fn to_start(&self, id: RequestId, tokens: u32) -> StartDemand;

@@ -83,6 +83,8 @@ pub enum HoldReason {
     NotIdle,
     /// The step has no room for it.
     StepFull,
+    /// Another request is computing its prefix: it will find it cached.
+    Prefix,
     /// The request has just lost its place.
     Preempted,
     /// A request with a higher claim is held, and would have to wait longer if this one passed it.
@@ -116,7 +118,7 @@ text!(EndReason, Cancelled => "cancelled", MaxTokens => "all tokens generated", 
     OutOfMemory => "KV cache full", Draining => "shutting down");
 text!(HoldReason, Adapter => "adapter loading", Memory => "not enough KV blocks", Sequences => "all sequences in use",
     Width => "others would be too slow", Floor => "others need tokens first", NotIdle => "others have work",
-    StepFull => "step full", Preempted => "just preempted", Behind => "behind a held request");
+    StepFull => "step full", Prefix => "its prefix is being computed", Preempted => "just preempted", Behind => "behind a held request");
 text!(PreemptReason, Memory => "not enough KV blocks", Class => "for a higher class", Share => "for a fair share");
 
 /// A request that the scheduler ended.

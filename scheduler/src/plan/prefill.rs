@@ -65,12 +65,19 @@ pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
     {
         let request = &state.requests[&number];
         let (class, is_running) = (request.class, request.is_running);
+        if sheet.has_piece(request.id) {
+            continue;
+        }
         let result = if sheet.has_lost(number) {
             Err(Refused::Held(HoldReason::Preempted))
         } else if is_running {
             go_on(state, sheet, number, budget).ok_or(Refused::Held(HoldReason::Memory))
         } else if blocked.is_some_and(|blocked| class <= blocked) {
             Err(Refused::Held(HoldReason::Behind))
+        } else if let Some(tokens) = help(state, sheet, number, budget) {
+            budget -= tokens;
+            has_placed |= tokens > 0;
+            Err(Refused::Held(HoldReason::Prefix))
         } else {
             start(state, sheet, number, budget)
         };
@@ -85,7 +92,7 @@ pub fn place(state: &mut State, sheet: &mut Sheet<'_>) {
                 sheet.hold(state, number, reason, is_told);
                 // Who waits for memory or a place would wait forever if others took what becomes free.
                 let is_for_all = matches!(reason, HoldReason::Memory | HoldReason::Sequences);
-                if !is_running {
+                if !is_running && reason != HoldReason::Prefix {
                     blocked = blocked.max(Some(if is_for_all { Class::Interactive } else { class }));
                 }
             }
@@ -171,4 +178,21 @@ fn go_on(state: &State, sheet: &mut Sheet<'_>, number: u64, budget: u32) -> Opti
         piece /= 2;
     }
     None
+}
+
+/// If another request that runs is to compute what this one would compute too: gives that one a piece, unless
+/// it has one, and returns the tokens of the piece. It inherits the claim, so that nobody waits for a weaker
+/// one.
+fn help(state: &State, sheet: &mut Sheet<'_>, number: u64, budget: u32) -> Option<u32> {
+    let request = &state.requests[&number];
+    let is_same = |other: &u64| {
+        let other = &state.requests[other];
+        let is_prefilling = !other.is_decoding(state.config.max_forced) && other.class >= request.class;
+        is_prefilling && sheet.memory.computes_the_same(request.id, other.id)
+    };
+    let other = sheet.runners.iter().copied().find(is_same)?;
+    match sheet.has_piece(state.requests[&other].id) {
+        true => Some(0),
+        false => go_on(state, sheet, other, budget),
+    }
 }

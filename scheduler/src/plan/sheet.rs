@@ -78,6 +78,11 @@ impl<'m> Sheet<'m> {
         self.step.started.iter().any(|started| started.id == id)
     }
 
+    /// Whether a piece of a request's prompt is in the step.
+    pub fn has_piece(&self, id: RequestId) -> bool {
+        self.placed.iter().any(|placed| placed.planned.is_prefill && placed.planned.entry.id == id)
+    }
+
     /// Blocks that the entries take, those of some requests left out.
     pub fn taken_without(&self, left_out: &[u64]) -> Blocks {
         let left = self.placed.iter().filter(|placed| !left_out.contains(&placed.planned.number));

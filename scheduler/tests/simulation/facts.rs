@@ -2,7 +2,7 @@
 
 use crate::world::{Event, How, Job, PLENTY, Truth, World, secs};
 use kernmill_scheduler::{
-    AdapterId, Class, Config, EndReason, HoldReason, RefusalReason, RequestId, Scheduler, Unlimited,
+    AdapterId, Class, Config, EndReason, HoldReason, RefusalReason, RequestId, Scheduler, Step, Unlimited,
 };
 use std::time::Duration;
 
@@ -163,4 +163,23 @@ fn shared_blocks_of_a_dropped_sequence_count_once() {
     assert_eq!((second.ended[0].id, second.started[0].cached), (RequestId(0), 32));
     assert_eq!(second.entries.len(), 1, "the third does not fit beside it");
     assert!(world.is_complete(1) && world.is_complete(2));
+}
+
+#[test]
+fn a_prefix_that_many_share_is_computed_once() {
+    let mut jobs: Vec<Job> = (0..6).map(|id| Job::chat(id, 0.0, 640 + id as u32, 20)).collect();
+    jobs.iter_mut().for_each(|job| job.family = Some((0, 608)));
+    jobs.push(Job::chat(6, 0.0, 50, 20));
+    let mut world = world(Config { max_sequences: 8, ..Config::default() });
+    world.steps = Some(Vec::new());
+    world.run(&jobs, &[]);
+    assert!((0..7).all(|id| world.is_complete(id)));
+    let steps = world.steps.take().expect("they are kept");
+    let entries = steps.iter().flat_map(|step| &step.entries).filter(|entry| entry.to - entry.from > 1);
+    let tokens: u32 = entries.map(|entry| entry.to - entry.from).sum();
+    assert!(tokens <= 608 + (32..38).sum::<u32>() + 50, "{tokens} tokens of prompts were run");
+    // The one with another prompt did not wait for it.
+    assert!(world.first_token(6) <= world.first_token(1));
+    let has_waited = |step: &Step| step.held.iter().any(|held| held.reason == HoldReason::Prefix);
+    assert!(steps.iter().any(has_waited));
 }

@@ -317,6 +317,14 @@ impl Memory for Pool {
         self.find(id).map_or(0, |at| self.cache[at].1.length)
     }
 
+    fn computes_the_same(&self, id: RequestId, other: RequestId) -> bool {
+        let Some((family, shared)) = self.families.get(&id).copied() else { return false };
+        let is_cached = self.cache.iter().any(|(key, _)| *key == Key::Family(family));
+        let computed = self.sequences.get(&other).map_or(0, |sequence| sequence.length);
+        let is_alike = self.families.get(&other).is_some_and(|one| one.0 == family);
+        is_alike && !is_cached && computed < shared
+    }
+
     fn to_start(&self, id: RequestId, tokens: u32) -> StartDemand {
         assert!(!self.runs(id), "{id:?} runs");
         let shares = [0, 1].map(|kind: usize| {
