@@ -17,7 +17,7 @@ pub struct Rounding {
 }
 
 impl Rounding {
-    /// Of the f32 `[head_dim]` at `x` to integers of 8 or of 4 bits.
+    /// Rounds the f32 `[head_dim]` at `x` to integers of 8 or of 4 bits.
     pub fn of_head(e: &mut Emit, x: Value, head_dim: usize, bits: usize) -> Rounding {
         match bits {
             4 => fitted(e, x, head_dim),

@@ -122,7 +122,7 @@ pub struct Narrow {
 }
 
 impl Narrow {
-    /// Of a format.
+    /// Constants of a format.
     pub fn new(a: &mut CodeAssembler, elem: KvFormat) -> Narrow {
         Narrow { elem, constants: [a.create_label(), a.create_label()] }
     }

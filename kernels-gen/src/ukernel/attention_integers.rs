@@ -19,16 +19,16 @@ use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
 /// Byte offsets of a rounded group of queries.
 #[derive(Clone, Copy, Debug)]
 pub struct QueryLayout {
-    /// Of the factors.
+    /// Byte offset of the factors.
     pub factors: usize,
-    /// Of the sums.
+    /// Byte offset of the sums.
     pub sums: usize,
     /// Bytes in all.
     pub bytes: usize,
 }
 
 impl QueryLayout {
-    /// Of `group` heads of `head_dim` elements, a multiple of 4.
+    /// Layout of `group` heads of `head_dim` elements, a multiple of 4.
     pub fn new(head_dim: usize, group: usize) -> QueryLayout {
         let factors = group * head_dim;
         QueryLayout { factors, sums: factors + group * 4, bytes: factors + group * 8 }

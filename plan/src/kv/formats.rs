@@ -8,9 +8,9 @@ use std::str::FromStr;
 /// Formats of the keys and the values of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KvPair {
-    /// Of keys.
+    /// Format of keys.
     pub k: KvFormat,
-    /// Of values.
+    /// Format of values.
     pub v: KvFormat,
 }
 
@@ -42,13 +42,13 @@ impl fmt::Display for KvPair {
 /// Formats of all layers, by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KvFormats {
-    /// Of full layers.
+    /// Formats of full layers.
     pub full: KvPair,
-    /// Of sliding layers.
+    /// Formats of sliding layers.
     pub sliding: KvPair,
 }
 
-/// As [`KvPair`] shows it; `int8, sliding f16` where kinds differ.
+/// The text is that of [`KvPair`]; `int8, sliding f16` where kinds differ.
 impl fmt::Display for KvFormats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.full == self.sliding {
