@@ -4,8 +4,7 @@ use crate::adapter::AdapterUse;
 use crate::engine::{Begun, Engine, EngineError, Entry, LogitRow, SeqId};
 use crate::kv::EVERYBODY;
 use crate::sampler::{Sampler, SamplerParams};
-use crate::stop::StopMatcher;
-use crate::tokenizer::TextStream;
+use crate::text_maker::{Stopped, TextMaker};
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -123,7 +122,7 @@ impl Engine {
         self.check_tokens(prompt)?;
         let mut sampler = Sampler::new(params.sampler.clone(), self.model().vocab as usize)?;
         sampler.prompt(prompt);
-        let text = Text::new(self, prompt, params)?;
+        let text = TextMaker::new(self.tokenizer()?, prompt, &params.stop, params.shows_special)?;
         let Begun { sequence: id, cached_tokens } = self.begin(prompt, &params.adapters, EVERYBODY)?;
         let mut held = Held { engine: self, id };
         let start = Instant::now();
@@ -159,7 +158,7 @@ pub struct Generation<'e> {
     max_tokens: usize,
     stop_tokens: Vec<u32>,
     sampler: Sampler,
-    text: Text,
+    text: TextMaker,
     /// The next token, where it is chosen already.
     chosen: Option<u32>,
     tokens: Vec<u32>,
@@ -187,9 +186,9 @@ impl Generation<'_> {
             State::Done(..) => Ok(None),
             State::Stopping(reason) => {
                 let decode_seconds = self.decode_start.elapsed().as_secs_f64();
-                let (rest, reason) = self.text.finish(self.held.engine, reason.clone())?;
-                self.state = State::Done(decode_seconds, reason);
-                Ok((!rest.is_empty()).then_some(rest))
+                let Stopped { text, stop } = self.text.finish(self.held.engine.tokenizer()?)?;
+                self.state = State::Done(decode_seconds, stop.map_or(reason.clone(), StopReason::Text));
+                Ok((!text.is_empty()).then_some(text))
             }
             State::Running => match self.next_token()? {
                 Ok(piece) => Ok(Some(piece)),
@@ -225,7 +224,7 @@ impl Generation<'_> {
             return Ok(Err(StopReason::Text(stop)));
         }
         self.tokens.push(token);
-        let (piece, stop) = self.text.push(self.held.engine, token)?;
+        let Stopped { text: piece, stop } = self.text.push(self.held.engine.tokenizer()?, token)?;
         if let Some(stop) = stop {
             self.state = State::Stopping(StopReason::Text(stop));
         }
@@ -286,59 +285,5 @@ impl Drop for Held<'_> {
         // A text that goes on from here begins with what is known. The sequence is there: no error.
         let _ = self.engine.checkpoint(self.id);
         self.engine.drop_sequence(self.id);
-    }
-}
-
-/// Tokens to text.
-struct Text {
-    stream: TextStream,
-    stops: StopMatcher,
-    /// Special tokens that stop strings are the text of.
-    stop_tokens: Vec<(u32, String)>,
-}
-
-impl Text {
-    fn new(engine: &Engine, prompt: &[u32], params: &GenerateParams) -> Result<Text, EngineError> {
-        let mut stream = TextStream::new();
-        if params.shows_special {
-            stream = stream.with_special();
-        }
-        let mut stop_tokens = Vec::new();
-        if let Some(tokenizer) = engine.tokenizer()? {
-            stream.skip(tokenizer, prompt)?;
-            let special = |stop: &String| Some((tokenizer.special_token_id(stop)?, stop.clone()));
-            stop_tokens = params.stop.iter().filter_map(special).collect();
-        }
-        Ok(Text { stream, stops: StopMatcher::new(&params.stop), stop_tokens })
-    }
-
-    /// The stop string that is the text of a special token.
-    fn stop_of(&self, token: u32) -> Option<String> {
-        self.stop_tokens.iter().find(|(id, _)| *id == token).map(|(_, stop)| stop.clone())
-    }
-
-    /// The text that a token releases, and the stop string that ends it.
-    fn push(&mut self, engine: &Engine, token: u32) -> Result<(String, Option<String>), EngineError> {
-        let piece = match engine.tokenizer()? {
-            Some(tokenizer) => self.stream.push(tokenizer, token)?,
-            None => String::new(),
-        };
-        let released = self.stops.push(&piece);
-        Ok((released.text, released.stop))
-    }
-
-    /// What was held back, unless a stop string in the text has ended it; and the reason for the end, which
-    /// may be found in it.
-    fn finish(&mut self, engine: &Engine, stop: StopReason) -> Result<(String, StopReason), EngineError> {
-        let Some(tokenizer) = engine.tokenizer()? else { return Ok((String::new(), stop)) };
-        if self.stops.is_spent() {
-            return Ok((String::new(), stop));
-        }
-        let rest = self.stream.finish(tokenizer)?;
-        let released = self.stops.push(&rest);
-        Ok(match released.stop {
-            Some(found) => (released.text, StopReason::Text(found)),
-            None => (released.text + &self.stops.finish(), stop),
-        })
     }
 }

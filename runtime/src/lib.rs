@@ -20,6 +20,7 @@ pub mod pool;
 pub mod profile;
 pub mod sampler;
 pub mod stop;
+pub mod text_maker;
 pub mod tokenizer;
 pub mod tokenizer_handle;
 #[cfg(test)]

@@ -242,6 +242,14 @@ impl AdapterStore {
         Ok(index as u32)
     }
 
+    /// Hash of the contents of loaded adapters together, zeros for none; `None` if they are not there.
+    pub(crate) fn digest_of(&self, uses: &[AdapterUse]) -> Option<[u8; 32]> {
+        if uses.is_empty() {
+            return Some([0; 32]);
+        }
+        Some(*self.loaded.get(&self.key(uses)?)?.adapter.packed.digest())
+    }
+
     /// Hash of the contents of the adapter in a slot; zeros for none.
     pub(crate) fn digest(&self, slot: u32) -> [u8; 32] {
         let adapter = self.slots.get(slot as usize).and_then(|slot| slot.adapter.as_ref());

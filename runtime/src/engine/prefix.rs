@@ -64,6 +64,21 @@ impl Engine {
         }
     }
 
+    /// How many of the first tokens of a prompt [`Engine::begin`] would find cached now. 0 for adapters whose
+    /// combination has not been made yet.
+    pub fn cached_tokens(&self, prompt: &[u32], adapters: &[AdapterUse], tenant: [u8; 32]) -> u32 {
+        let Some(adapters) = self.store.digest_of(adapters) else { return 0 };
+        self.tables.cached(&CacheScope { adapters, tenant }, prompt)
+    }
+
+    /// KV blocks that others could have if a sequence ended now, by layer kind.
+    ///
+    /// # Errors
+    /// When there is no such sequence.
+    pub fn held_blocks(&self, id: SeqId) -> Result<[usize; 2], EngineError> {
+        Ok(self.tables.held(self.number_of(id)?))
+    }
+
     /// Keeps in the prefix cache what it takes to go on after a sequence's present tokens: at the end of a
     /// prompt, of a message, or of the text. Without a checkpoint, a model with sliding layers goes on after
     /// the last multiple of [`crate::kv::CHECKPOINT_TOKENS`] tokens at best.

@@ -7,6 +7,12 @@ use super::tables::KvTables;
 use super::{BLOCK, KvError, UNMAPPED};
 
 impl KvTables {
+    /// How many of the first tokens of a prompt a sequence would find if it began now.
+    pub fn cached(&self, scope: &CacheScope, prompt: &[u32]) -> u32 {
+        let asked = &prompt[..prompt.len().saturating_sub(1).min(self.context as usize)];
+        self.prefixes.peek(scope, asked)
+    }
+
     /// A sequence that starts with the longest cached prefix of `prompt`, and whose blocks are cached as they
     /// fill. At least the last token of the prompt is left to be run. The number of the sequence, and its
     /// length.

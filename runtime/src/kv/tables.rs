@@ -197,6 +197,17 @@ impl KvTables {
         Ok(demand)
     }
 
+    /// Blocks that a sequence could give to others by ending now, by layer kind.
+    pub fn held(&self, sequence: u32) -> [usize; 2] {
+        let Span { first_block, .. } = span_of(&self.sequences, sequence, 0);
+        [0, 1].map(|n| {
+            let (kind, pool) = (&self.kinds[n], &self.pools[n]);
+            let mapped =
+                kind.blocks(sequence, first_block[n]..kind.stride as u32).filter(|id| *id != UNMAPPED);
+            mapped.filter(|id| pool.has_one_sequence(*id)).count()
+        })
+    }
+
     /// Makes room for more tokens in several sequences, given as (sequence, tokens), no sequence twice. All
     /// blocks of the new tokens are then mapped and the sequence's own; `copy` is told which shared blocks
     /// must be copied (kind, from, to). Blocks behind the window of a sequence's first new token are given

@@ -118,14 +118,12 @@ impl PrefixCache {
 
     /// The longest prefix of `tokens` whose blocks are cached. Their nodes are [`PrefixCache::path`] then.
     pub(super) fn find(&mut self, scope: &CacheScope, tokens: &[u32]) -> Found {
-        self.path.clear();
         self.stats.lookups += 1;
         self.stats.asked_tokens += tokens.len() as u64;
-        let root = self.by_key.get(&root_key(scope)).copied();
-        let Some(root) = root else { return Found { length: 0, tail: NONE } };
-        let reached = self.follow(root, scope, tokens);
-        let reached = self.windowed(reached, root, scope, tokens);
-        self.path.truncate(reached.div_ceil(BLOCK) as usize);
+        let mut path = std::mem::take(&mut self.path);
+        let found = self.search(&mut path, scope, tokens);
+        self.path = path;
+        let Some((root, reached)) = found else { return Found { length: 0, tail: NONE } };
         for n in 0..self.path.len() {
             self.touch(self.path[n]);
         }
@@ -137,15 +135,30 @@ impl PrefixCache {
         Found { length: reached, tail: if whole == 0 { root } else { self.path[whole - 1] } }
     }
 
+    /// How many of the first tokens of a prompt are cached, at most all but the last. Counts as no use.
+    pub(super) fn peek(&self, scope: &CacheScope, tokens: &[u32]) -> u32 {
+        self.search(&mut Vec::new(), scope, tokens).map_or(0, |(_, reached)| reached)
+    }
+
+    /// The longest cached prefix: its root, its length, and in `path` its nodes.
+    fn search(&self, path: &mut Vec<u32>, scope: &CacheScope, tokens: &[u32]) -> Option<(u32, u32)> {
+        path.clear();
+        let root = *self.by_key.get(&root_key(scope))?;
+        let reached = self.follow(path, root, scope, tokens);
+        let reached = self.windowed(path, reached, root, scope, tokens);
+        path.truncate(reached.div_ceil(BLOCK) as usize);
+        Some((root, reached))
+    }
+
     /// Goes down from a root as far as the tokens lead; how many of them are cached in full layers.
-    fn follow(&mut self, root: u32, scope: &CacheScope, tokens: &[u32]) -> u32 {
+    fn follow(&self, path: &mut Vec<u32>, root: u32, scope: &CacheScope, tokens: &[u32]) -> u32 {
         let mut at = root;
         let mut length = 0;
         for block in tokens.chunks(BLOCK as usize) {
             let whole = self.child(at, scope, block).map(|child| (block.len(), child));
             let best = whole.or_else(|| self.most_alike(at, scope, block, |_| true));
             let Some((alike, child)) = best else { break };
-            self.path.push(child);
+            path.push(child);
             length += alike as u32;
             at = child;
             if alike < BLOCK as usize {
@@ -185,22 +198,22 @@ impl PrefixCache {
 
     /// The last position up to `reached` for which the path holds the window of sliding layers. The path may
     /// change its last node for one that holds less of the prompt and has the window.
-    fn windowed(&mut self, reached: u32, root: u32, scope: &CacheScope, tokens: &[u32]) -> u32 {
+    fn windowed(&self, path: &mut [u32], reached: u32, root: u32, scope: &CacheScope, tokens: &[u32]) -> u32 {
         if self.window.is_none() {
             return reached;
         }
         let mut end = reached;
         while end > 0 {
             let needed = self.lowest_key(end) / BLOCK..end.div_ceil(BLOCK);
-            let lacks = |index: &u32| self.nodes[self.path[*index as usize]].blocks[1] == UNMAPPED;
+            let lacks = |index: &u32| self.nodes[path[*index as usize]].blocks[1] == UNMAPPED;
             let Some(missing) = needed.rev().find(lacks) else { return end };
             // No position behind it will do; inside it one may, by a sibling that ends at a checkpoint.
             end = missing * BLOCK;
-            let parent = if missing == 0 { root } else { self.path[missing as usize - 1] };
+            let parent = if missing == 0 { root } else { path[missing as usize - 1] };
             let rest = &tokens[end as usize..tokens.len().min((end + BLOCK) as usize)];
             let has_window = |node: &Node| node.blocks[1] != UNMAPPED;
             if let Some((alike, sibling)) = self.most_alike(parent, scope, rest, has_window) {
-                self.path[missing as usize] = sibling;
+                path[missing as usize] = sibling;
                 end += alike as u32;
             }
         }
