@@ -1,11 +1,11 @@
 //! `kernmill fuse`: fused-op specs.
 
 mod check;
-mod list;
 mod trial;
 
 use crate::failure::Result;
 use crate::output;
+use kernmill::tools::fused_rules;
 use kernmill_compiler::fuse::schema;
 
 /// Checks fused-op specs, and shows what they may say
@@ -43,7 +43,7 @@ impl Fuse {
     pub fn execute(self) -> Result<()> {
         match self.command {
             Command::Check(check) => check.execute(),
-            Command::List => list::execute(),
+            Command::List => output::show(fused_rules::builtin()),
             Command::Trial(trial) => trial.execute(),
             Command::Schema => output::print(format!("{:#}\n", schema())),
         }

@@ -1,6 +1,5 @@
 //! `kernmill run`: text from a prompt.
 
-mod figures;
 mod prompt;
 mod sampling;
 
@@ -9,10 +8,10 @@ use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::model::{self, ModelArgs};
-use crate::output;
-use figures::Figures;
+use crate::{output, version};
 use kernmill::adapters::{AdapterSource, together};
 use kernmill::tokens;
+use kernmill::tools::run_figures::Figures;
 use kernmill::{Loaded, Opened};
 use kernmill_runtime::{GenerateParams, Summary, Tokenizer, TokenizerHandle};
 use prompt::{Prompt, PromptArgs};
@@ -125,7 +124,7 @@ impl Run {
             ready_seconds,
         };
         if self.json {
-            output::print(figures.json(&text))?;
+            output::print(version::report("kernmill.run/1", figures.json(&text)))?;
         } else if !self.model.compile.quiet {
             output::note(figures.line());
         }

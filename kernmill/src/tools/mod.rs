@@ -12,8 +12,11 @@ pub mod estimate;
 pub mod explain;
 #[cfg(feature = "compiler")]
 pub mod fuse_check;
+#[cfg(feature = "compiler")]
+pub mod fused_rules;
 pub mod listing;
 pub mod logits;
+pub mod run_figures;
 pub mod stages;
 #[cfg(feature = "compiler")]
 pub mod tensors;

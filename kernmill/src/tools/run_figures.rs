@@ -1,17 +1,16 @@
-//! What a run took: the closing line, and JSON.
+//! What making one text took: a closing line, and JSON.
 
-use crate::version;
-use kernmill::Loaded;
-use kernmill::adapters::LoadedAdapter;
+use crate::adapters::LoadedAdapter;
+use crate::model::Loaded;
 use kernmill_runtime::measure::peak_resident;
 use kernmill_runtime::{StopReason, Summary};
-use serde_json::json;
+use serde_json::{Value, json};
 
-/// What a run took.
+/// What a run took, and with what.
 pub struct Figures<'a> {
-    /// The model.
+    /// The model that ran.
     pub loaded: &'a Loaded,
-    /// What it ran with.
+    /// The adapters that it ran with.
     pub adapters: &'a [LoadedAdapter],
     /// What was generated.
     pub summary: &'a Summary,
@@ -24,7 +23,7 @@ pub struct Figures<'a> {
 }
 
 impl Figures<'_> {
-    /// The closing line.
+    /// The figures in one line, without an end of line.
     pub fn line(&self) -> String {
         let summary = self.summary;
         format!(
@@ -62,13 +61,13 @@ impl Figures<'_> {
         self.loaded.engine.tokenizer().ok()??.token(id)
     }
 
-    /// One JSON object, with the text.
-    pub fn json(&self, text: &str) -> String {
+    /// The figures as one JSON object, with the text.
+    pub fn json(&self, text: &str) -> Value {
         let (loaded, summary) = (self.loaded, self.summary);
         let model = loaded.engine.model();
         let memory = loaded.engine.memory();
         let text = loaded.engine.has_tokenizer().then_some(text);
-        let report = json!({
+        json!({
             "model": model.name,
             "preset": model.preset,
             "target": loaded.level().name(),
@@ -107,8 +106,7 @@ impl Figures<'_> {
                 "ropes": memory.ropes,
                 "peak_resident": peak_resident(),
             },
-        });
-        version::report("kernmill.run/1", report)
+        })
     }
 }
 

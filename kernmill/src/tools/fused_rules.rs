@@ -1,11 +1,10 @@
-//! `kernmill fuse list`: the built-in rules, in the order in which they are tried.
+//! The built-in fused-op specs as a list.
 
-use crate::failure::Result;
-use crate::output;
 use kernmill_compiler::fuse::{FusedSet, Place};
 
-/// Prints every built-in spec: priority, name, kind of kernel, doc line.
-pub fn execute() -> Result<()> {
+/// The built-in specs in the order in which they are tried, one a line: priority, name, kind of kernel, and
+/// what it fuses.
+pub fn builtin() -> String {
     let set = FusedSet::builtin();
     let lines = set.specs().map(|spec| {
         let priority = match spec.place {
@@ -15,5 +14,5 @@ pub fn execute() -> Result<()> {
         let kernel = spec.rule.as_ref().map_or("", |rule| rule.template.name());
         format!("{priority:>4}  {:<16} {kernel:<12} {}\n", spec.name.value, spec.doc)
     });
-    output::show(lines.collect::<String>())
+    lines.collect()
 }
