@@ -165,6 +165,17 @@ impl Engine {
         self.shape.context
     }
 
+    /// Sequences that there can be at once.
+    pub fn sequences(&self) -> u32 {
+        self.shape.sequences
+    }
+
+    /// Blocks of sliding layers that one sequence maps at most.
+    pub fn most_sliding_blocks(&self) -> u64 {
+        let alone = KvShape { sequences: 1, budget: KvBudget::WorstCase, ..self.shape };
+        u64::from(alone.blocks(&self.model.kv)[1])
+    }
+
     /// Most tokens per run.
     pub fn chunk(&self) -> u32 {
         self.shape.chunk

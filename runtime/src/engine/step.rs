@@ -131,7 +131,10 @@ impl Engine {
     }
 
     /// Checks token ids against the vocabulary.
-    pub(crate) fn check_tokens(&self, tokens: &[u32]) -> Result<(), EngineError> {
+    ///
+    /// # Errors
+    /// [`EngineError::Token`] with the first id that is past it.
+    pub fn check_tokens(&self, tokens: &[u32]) -> Result<(), EngineError> {
         let vocab = self.model.vocab;
         match tokens.iter().position(|token| *token >= vocab) {
             Some(index) => Err(EngineError::Token { index, token: tokens[index], vocab }),

@@ -1,0 +1,113 @@
+//! A request on its way.
+
+use super::request::{Answer, Finish, Request};
+use kernmill_runtime::sampler::SamplerError;
+use kernmill_runtime::text_maker::{Stopped, TextMaker};
+use kernmill_runtime::tokenizer::TokenizerError;
+use kernmill_runtime::{Sampler, SeqId, StopReason, Tokenizer};
+use std::time::Duration;
+
+/// A request that waits or runs.
+pub(super) struct Active {
+    pub request: Request,
+    /// Prompt and generated tokens.
+    pub known: Vec<u32>,
+    /// While it runs.
+    pub sequence: Option<SeqId>,
+    pub sampler: Sampler,
+    maker: TextMaker,
+    text: String,
+    /// Tokens of the prompt that were cached at the first start.
+    pub cached: Option<u32>,
+    pub arrived: Duration,
+    first_token: Option<Duration>,
+}
+
+impl Active {
+    pub(super) fn new(
+        request: Request,
+        vocab: usize,
+        tokenizer: Option<&Tokenizer>,
+        arrived: Duration,
+    ) -> Result<Active, NewError> {
+        let mut sampler = Sampler::new(request.sampler.clone(), vocab)?;
+        sampler.prompt(&request.prompt);
+        let maker = TextMaker::new(tokenizer, &request.prompt, &request.stop, request.shows_special)?;
+        Ok(Active {
+            known: request.prompt.clone(),
+            request,
+            sequence: None,
+            sampler,
+            maker,
+            text: String::new(),
+            cached: None,
+            arrived,
+            first_token: None,
+        })
+    }
+
+    /// The tokens generated so far.
+    pub(super) fn generated(&self) -> &[u32] {
+        &self.known[self.request.prompt.len()..]
+    }
+
+    /// Adds a token; the text that it releases, and why the request ends with it, if it does.
+    pub(super) fn push(
+        &mut self,
+        token: u32,
+        tokenizer: Option<&Tokenizer>,
+        context: u32,
+        now: Duration,
+    ) -> Result<(String, Option<StopReason>), TokenizerError> {
+        self.first_token.get_or_insert(now.saturating_sub(self.arrived));
+        let stop = if self.request.stop_tokens.contains(&token) {
+            Some(StopReason::Token(token))
+        } else {
+            self.maker.stop_of(token).map(StopReason::Text)
+        };
+        let (mut piece, mut end) = (String::new(), stop);
+        if end.is_none() {
+            self.known.push(token);
+            let Stopped { text, stop } = self.maker.push(tokenizer, token)?;
+            piece = text;
+            end = stop.map(StopReason::Text);
+            let (made, length) = (self.generated().len(), self.known.len());
+            if end.is_none() && made >= self.request.max_tokens as usize {
+                end = Some(StopReason::MaxTokens);
+            } else if end.is_none() && length > context as usize {
+                end = Some(StopReason::Context);
+            }
+        }
+        if let Some(reason) = &mut end {
+            let Stopped { text, stop } = self.maker.finish(tokenizer)?;
+            piece.push_str(&text);
+            if let Some(stop) = stop {
+                *reason = StopReason::Text(stop);
+            }
+        }
+        self.text.push_str(&piece);
+        Ok((piece, end))
+    }
+
+    /// What there is to say when the request has ended.
+    pub(super) fn answer(self, finish: Finish, now: Duration) -> Answer {
+        Answer {
+            tokens: self.generated().to_vec(),
+            text: self.text,
+            prompt_tokens: self.request.prompt.len() as u32,
+            cached_tokens: self.cached.unwrap_or(0),
+            finish,
+            first_token: self.first_token,
+            took: now.saturating_sub(self.arrived),
+        }
+    }
+}
+
+/// Why a request cannot be taken up.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NewError {
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+}

@@ -1,0 +1,301 @@
+//! Many texts at once: requests go in, the scheduler decides, the engine runs, texts come out.
+//!
+//! [`Serving`] is plain and synchronous. [`Serving::tick`] plans and runs one step; a server calls it on the
+//! engine's thread, a test with a clock of its own. The text of a request is the one that it gets alone: what
+//! runs beside it, in which order, and what is cached change no bit.
+
+mod active;
+mod request;
+mod run;
+#[cfg(all(test, feature = "compiler"))]
+mod tests;
+mod view;
+
+pub use kernmill_scheduler::{Class, Config, EndReason, Refusal, RequestId, Stats};
+pub use request::{Answer, Finish, Request};
+
+use crate::error::{Error, Result};
+use active::Active;
+use kernmill_runtime::{AdapterUse, Engine, PrefixStats};
+use kernmill_scheduler::{AdapterId, Arrival, Scheduler, Step, TenantId};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// What happens to a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A token has come. The text that it completes may be empty.
+    Text(String),
+    /// The text has ended.
+    Done(Box<Answer>),
+}
+
+/// What the steps of a [`Serving`] have done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServeStats {
+    /// Steps that were run.
+    pub steps: u64,
+    /// Tokens that were run: of prompts, and generated ones.
+    pub tokens: u64,
+    /// Tokens that were generated.
+    pub generated: u64,
+    /// Sequences that lost their place.
+    pub preemptions: u64,
+    /// Time that the engine was running.
+    pub busy: Duration,
+}
+
+/// What a call of [`Serving::tick`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tick {
+    /// A step was run.
+    Ran,
+    /// There was nothing to run. Nothing changes before that time, unless requests arrive or are cancelled;
+    /// `None` if time changes nothing.
+    Idle(Option<Duration>),
+}
+
+/// Runs many requests on one engine.
+///
+/// ```
+/// # fn main() -> Result<(), kernmill::Error> {
+/// use kernmill::serve::{Config, Event, Request, Serving};
+///
+/// let options = kernmill::Options::default();
+/// let opened = kernmill::Opened::open(kernmill::locate::nano(), &options)?;
+/// let loaded = opened.prepare(&options)?.load(&options, 256, 4)?;
+/// let mut serving = Serving::new(loaded.engine, Config::default())?;
+/// let first = serving.submit(Request::greedy(vec![1, 2, 3], 5))?;
+/// let second = serving.submit(Request::greedy(vec![4, 5], 5))?;
+/// let mut ended = Vec::new();
+/// while !serving.is_empty() {
+///     serving.tick(&mut |id, event| {
+///         if let Event::Done(answer) = event {
+///             assert_eq!(answer.tokens.len(), 5);
+///             ended.push(id);
+///         }
+///     })?;
+/// }
+/// assert_eq!(ended, [first, second]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Serving {
+    engine: Engine,
+    scheduler: Scheduler,
+    active: BTreeMap<RequestId, Active>,
+    next: u64,
+    /// Adapters by what requests ask for.
+    adapters: BTreeMap<String, AdapterId>,
+    clock: Clock,
+    stats: ServeStats,
+}
+
+/// Time since the start.
+type Clock = Box<dyn Fn() -> Duration + Send>;
+
+impl Serving {
+    /// Serves requests on an engine. Steps and sequences of the configuration are lowered to what the engine
+    /// has.
+    ///
+    /// # Errors
+    /// When an option of the configuration is out of its range.
+    pub fn new(engine: Engine, config: Config) -> Result<Serving> {
+        let start = Instant::now();
+        Serving::with_clock(engine, config, Box::new(move || start.elapsed()))
+    }
+
+    /// Serves requests as [`Serving::new`] does, by a clock of one's own, which never goes back.
+    ///
+    /// # Errors
+    /// When an option of the configuration is out of its range.
+    pub fn with_clock(engine: Engine, config: Config, clock: Clock) -> Result<Serving> {
+        let max_batch_tokens = config.max_batch_tokens.min(engine.chunk());
+        let max_sequences = config.max_sequences.min(engine.sequences()).min(max_batch_tokens);
+        let config = Config { max_batch_tokens, max_sequences, ..config };
+        let scheduler = Scheduler::new(config).map_err(|error| Error::BadInput(error.to_string()))?;
+        Ok(Serving {
+            engine,
+            scheduler,
+            active: BTreeMap::new(),
+            next: 0,
+            adapters: BTreeMap::new(),
+            clock,
+            stats: ServeStats::default(),
+        })
+    }
+
+    /// Takes up a request. Its text comes in the following ticks.
+    ///
+    /// # Errors
+    /// When the prompt is empty, too long, or has ids past the vocabulary; when an adapter is not loaded, a
+    /// sampling parameter is out of range, or the scheduler refuses the request.
+    pub fn submit(&mut self, request: Request) -> Result<RequestId> {
+        let context = self.engine.context();
+        if request.prompt.is_empty() {
+            return Err(Error::BadInput("the prompt has no tokens: at least one is needed".to_owned()));
+        }
+        if request.prompt.len() > context as usize {
+            let length = request.prompt.len();
+            let what = format!("the prompt has {length} tokens, the context holds {context}");
+            return Err(Error::BadInput(what));
+        }
+        if request.max_tokens == 0 {
+            return Err(Error::BadInput("max_tokens is 0, expected at least 1".to_owned()));
+        }
+        self.engine.check_tokens(&request.prompt)?;
+        let adapter = self.adapter(&request.adapters)?;
+        let now = (self.clock)();
+        let id = RequestId(self.next);
+        let arrival = Arrival {
+            id,
+            tenant: TenantId(request.tenant),
+            class: request.class,
+            priority: request.priority,
+            deadline: request.within.map(|within| now.saturating_add(within)),
+            adapter,
+            prompt_tokens: request.prompt.len() as u32,
+            cached_tokens: self.engine.cached_tokens(
+                &request.prompt,
+                &request.adapters,
+                tenant_salt(request.tenant),
+            ),
+            max_tokens: request.max_tokens,
+        };
+        let vocab = self.engine.model().vocab as usize;
+        let active = Active::new(request, vocab, self.engine.tokenizer()?, now);
+        let active = active.map_err(|error| Error::BadInput(error.to_string()))?;
+        self.scheduler.arrive(now, &arrival).map_err(refused)?;
+        self.next += 1;
+        self.active.insert(id, active);
+        Ok(id)
+    }
+
+    /// The scheduler's name of adapters, which are loaded.
+    fn adapter(&mut self, uses: &[AdapterUse]) -> Result<Option<AdapterId>> {
+        if uses.is_empty() {
+            return Ok(None);
+        }
+        for one in uses {
+            if !self.engine.adapter_store().names().any(|name| name == one.name) {
+                let loaded: Vec<&str> = self.engine.adapter_store().names().collect();
+                let loaded = if loaded.is_empty() { "none".to_owned() } else { loaded.join(", ") };
+                return Err(Error::BadInput(format!(
+                    "no adapter `{}` is loaded, loaded: {loaded}",
+                    one.name
+                )));
+            }
+        }
+        let name = |one: &AdapterUse| format!("{}:{:08x}", one.name, one.weight.to_bits());
+        let names = uses.iter().map(name).collect::<Vec<String>>().join("+");
+        let new = AdapterId(self.adapters.len() as u64);
+        let id = *self.adapters.entry(names).or_insert(new);
+        self.scheduler.adapter_ready(id);
+        Ok(Some(id))
+    }
+
+    /// Ends a request at the next tick. Returns whether there was one.
+    pub fn cancel(&mut self, id: RequestId) -> bool {
+        self.scheduler.cancel(id)
+    }
+
+    /// Accepts no more requests, and cuts those that run after `limit`.
+    pub fn drain(&mut self, limit: Duration) {
+        self.scheduler.drain((self.clock)().saturating_add(limit));
+    }
+
+    /// Whether no request waits or runs.
+    pub fn is_empty(&self) -> bool {
+        self.active.is_empty()
+    }
+
+    /// Requests that wait or run.
+    pub fn len(&self) -> usize {
+        self.active.len()
+    }
+
+    /// The engine, between steps: for adapters that come and go. Its sequences are those of the requests.
+    pub fn engine(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// What steps have done.
+    pub fn stats(&self) -> ServeStats {
+        self.stats
+    }
+
+    /// What the prefix cache has done.
+    pub fn prefix_stats(&self) -> PrefixStats {
+        self.engine.prefix_stats()
+    }
+
+    /// How many requests wait and run, by class.
+    pub fn queue(&self) -> Stats {
+        self.scheduler.stats()
+    }
+
+    /// Plans one step and runs it. `on_event` is told of every token and of every request that ends.
+    ///
+    /// # Errors
+    /// When the engine fails for a reason that no request is at fault for.
+    pub fn tick(&mut self, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<Tick> {
+        let now = (self.clock)();
+        let step = self.scheduler.plan(now, &view::View { engine: &self.engine, active: &self.active });
+        self.make_places(&step, now, on_event);
+        if step.is_idle() {
+            return Ok(Tick::Idle(step.wake));
+        }
+        self.run(&step, on_event)?;
+        Ok(Tick::Ran)
+    }
+
+    /// Ends, preempts and starts what the plan says.
+    fn make_places(&mut self, step: &Step, now: Duration, on_event: &mut dyn FnMut(RequestId, Event)) {
+        for ended in &step.ended {
+            let finish = match ended.reason {
+                EndReason::MaxTokens => Finish::Stop(kernmill_runtime::StopReason::MaxTokens),
+                reason => Finish::Ended(reason),
+            };
+            self.end(ended.id, finish, now, on_event);
+        }
+        for preempted in &step.preempted {
+            self.stats.preemptions += 1;
+            let sequence = self.active.get_mut(&preempted.id).and_then(|active| active.sequence.take());
+            self.leave(sequence);
+        }
+    }
+
+    /// Ends a request that the scheduler has forgotten.
+    fn end(
+        &mut self,
+        id: RequestId,
+        finish: Finish,
+        now: Duration,
+        on_event: &mut dyn FnMut(RequestId, Event),
+    ) {
+        if let Some(mut active) = self.active.remove(&id) {
+            self.leave(active.sequence.take());
+            on_event(id, Event::Done(Box::new(active.answer(finish, now))));
+        }
+    }
+
+    /// Drops a sequence, and keeps what it has for others and for itself.
+    fn leave(&mut self, sequence: Option<kernmill_runtime::SeqId>) {
+        if let Some(sequence) = sequence {
+            // The sequence is there: no error.
+            let _ = self.engine.checkpoint(sequence);
+            self.engine.drop_sequence(sequence);
+        }
+    }
+}
+
+/// The prefix cache's name of a tenant. Tenant 0 is everybody.
+fn tenant_salt(tenant: u64) -> [u8; 32] {
+    let mut salt = [0; 32];
+    salt[..8].copy_from_slice(&tenant.to_le_bytes());
+    salt
+}
+
+fn refused(refusal: Refusal) -> Error {
+    Error::BadInput(format!("the request is refused: {}", refusal.reason))
+}

@@ -1,0 +1,81 @@
+//! What is asked for, and what comes of it.
+
+use kernmill_runtime::{AdapterUse, SamplerParams, StopReason};
+use kernmill_scheduler::{Class, EndReason};
+use std::time::Duration;
+
+/// A text to be made.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Token ids of the prompt, at least one.
+    pub prompt: Vec<u32>,
+    /// Tokens that are generated at most, at least one.
+    pub max_tokens: u32,
+    /// How tokens are chosen. The text depends on this and on the prompt, never on what else runs.
+    pub sampler: SamplerParams,
+    /// Strings that end the text; they are not part of it.
+    pub stop: Vec<String>,
+    /// Tokens that end the text; they are not part of it.
+    pub stop_tokens: Vec<u32>,
+    /// Whether special tokens are part of the text.
+    pub shows_special: bool,
+    /// The adapters of all tokens, added up.
+    pub adapters: Vec<AdapterUse>,
+    /// Whose share of the machine the request uses, and whose cached prompts it finds.
+    pub tenant: u64,
+    /// The kind of work.
+    pub class: Class,
+    /// Each step up doubles the request's claim within its class; -4 to 4.
+    pub priority: i32,
+    /// The time from the arrival after which the text is cut.
+    pub within: Option<Duration>,
+}
+
+impl Request {
+    /// A request of class interactive for at most `max_tokens` tokens after `prompt`, each the likeliest.
+    pub fn greedy(prompt: Vec<u32>, max_tokens: u32) -> Request {
+        Request {
+            prompt,
+            max_tokens,
+            sampler: SamplerParams::default(),
+            stop: Vec::new(),
+            stop_tokens: Vec::new(),
+            shows_special: false,
+            adapters: Vec::new(),
+            tenant: 0,
+            class: Class::Interactive,
+            priority: 0,
+            within: None,
+        }
+    }
+}
+
+/// Why a text ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finish {
+    /// The text ended by itself, or has all tokens that were asked for.
+    Stop(StopReason),
+    /// The scheduler ended it. What was made stands.
+    Ended(EndReason),
+    /// A step with it failed, for this reason.
+    Failed(String),
+}
+
+/// A text that has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The text; empty without a tokenizer.
+    pub text: String,
+    /// The tokens generated, a stop token not included.
+    pub tokens: Vec<u32>,
+    /// Tokens of the prompt.
+    pub prompt_tokens: u32,
+    /// Tokens of the prompt that were cached when the request first started, and were not run.
+    pub cached_tokens: u32,
+    /// Why it ended.
+    pub finish: Finish,
+    /// The time from the arrival to the first token, if there is one.
+    pub first_token: Option<Duration>,
+    /// The time from the arrival to the end.
+    pub took: Duration,
+}

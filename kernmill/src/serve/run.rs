@@ -1,0 +1,199 @@
+//! One step of the engine, as the scheduler planned it.
+
+use super::{Event, Finish, Serving, tenant_salt};
+use crate::error::Result;
+use kernmill_runtime::kv::KvError;
+use kernmill_runtime::sampler::SamplerError;
+use kernmill_runtime::{Begun, EngineError, Entry, LogitRow, LogitRows, Sampler, SeqId};
+use kernmill_scheduler::{Fault, Outcome, Report, RequestId, Step};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// What an entry of the plan becomes.
+struct Part {
+    id: RequestId,
+    sequence: SeqId,
+    /// Known tokens that run; none if all are cached.
+    from: usize,
+    to: usize,
+    samples: bool,
+}
+
+/// A sampler on its way through a step, and what it chose.
+struct Choice<'a> {
+    sampler: &'a mut Sampler,
+    position: u64,
+    chosen: Option<std::result::Result<u32, SamplerError>>,
+}
+
+impl Serving {
+    /// Starts sequences, runs the entries, and hands out what they gave.
+    pub(super) fn run(&mut self, step: &Step, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
+        for started in &step.started {
+            self.start(started.id, started.cached)?;
+        }
+        let mut parts = Vec::new();
+        for entry in &step.entries {
+            let Some(active) = self.active.get(&entry.id) else { continue };
+            let Some(sequence) = active.sequence else { continue };
+            // More may be cached than the plan knew.
+            let from = self.engine.length(sequence)? as usize;
+            let to = (entry.to as usize).max(from);
+            parts.push(Part { id: entry.id, sequence, from, to, samples: entry.samples });
+        }
+        let start = (self.clock)();
+        let chosen = match self.step(&parts) {
+            Ok(chosen) => chosen,
+            Err(error) => return self.failed(&parts, error, on_event),
+        };
+        let now = (self.clock)();
+        let took = now.saturating_sub(start);
+        self.stats.steps += 1;
+        self.stats.busy += took;
+        self.stats.tokens += parts.iter().map(|part| (part.to - part.from) as u64).sum::<u64>();
+        let mut outcomes = Vec::new();
+        for (part, choice) in parts.iter().zip(chosen) {
+            outcomes.push(self.outcome(part, choice, now, on_event));
+        }
+        self.scheduler.report(now, &Report { took, outcomes, fault: None });
+        Ok(())
+    }
+
+    /// Gives a request a sequence that has at least the cached tokens that the plan counts on.
+    fn start(&mut self, id: RequestId, expected: u32) -> Result<()> {
+        let Some(active) = self.active.get_mut(&id) else { return Ok(()) };
+        let tenant = tenant_salt(active.request.tenant);
+        let Begun { sequence, cached_tokens } =
+            self.engine.begin(&active.known, &active.request.adapters, tenant)?;
+        active.sequence = Some(sequence);
+        active.cached.get_or_insert(cached_tokens.min(active.request.prompt.len() as u32));
+        if cached_tokens < expected {
+            // Another start of this plan has taken room from the cache.
+            let missing = active.known[cached_tokens as usize..expected as usize].to_vec();
+            self.engine.extend(&[Entry::silent(sequence, &missing)], &())?;
+        }
+        Ok(())
+    }
+
+    /// Runs the parts; by part, the token that was chosen behind it.
+    fn step(
+        &mut self,
+        parts: &[Part],
+    ) -> std::result::Result<Vec<Option<std::result::Result<u32, SamplerError>>>, EngineError> {
+        let mut choices: Vec<Option<Mutex<Choice<'_>>>> = parts.iter().map(|_| None).collect();
+        let mut entries = Vec::new();
+        let mut places = Vec::new();
+        // Samplers and tokens of different requests, borrowed at once.
+        for (id, active) in &mut self.active {
+            let Some(at) = parts.iter().position(|part| part.id == *id) else { continue };
+            let part = &parts[at];
+            if part.from == part.to {
+                continue;
+            }
+            let logits = if part.samples { LogitRows::Last } else { LogitRows::None };
+            let tokens = &active.known[part.from..part.to];
+            entries.push((at, Entry { sequence: part.sequence, tokens, logits }));
+            let choice = Choice { sampler: &mut active.sampler, position: part.to as u64, chosen: None };
+            choices[at] = Some(Mutex::new(choice));
+        }
+        // The plan's order, which is that of adapters.
+        entries.sort_by_key(|(at, _)| *at);
+        let entries: Vec<Entry<'_>> = entries
+            .into_iter()
+            .map(|(at, entry)| {
+                places.push(at);
+                entry
+            })
+            .collect();
+        if !entries.is_empty() {
+            let take = |_: usize, row: LogitRow<'_>| {
+                if let Some(choice) = &choices[places[row.entry]] {
+                    let mut choice = choice.lock().unwrap_or_else(PoisonError::into_inner);
+                    let position = choice.position;
+                    choice.chosen = Some(choice.sampler.sample(row.logits, position));
+                }
+            };
+            self.engine.step(&entries, &take)?;
+        }
+        let chosen =
+            |choice: Mutex<Choice<'_>>| choice.into_inner().unwrap_or_else(PoisonError::into_inner).chosen;
+        Ok(choices.into_iter().map(|choice| choice.and_then(chosen)).collect())
+    }
+
+    /// What became of a part: its token goes to the request, which may end.
+    fn outcome(
+        &mut self,
+        part: &Part,
+        choice: Option<std::result::Result<u32, SamplerError>>,
+        now: Duration,
+        on_event: &mut dyn FnMut(RequestId, Event),
+    ) -> Outcome {
+        let mut outcome = Outcome { id: part.id, tokens: 0, accepted: 0, drafts: 0, ended: false };
+        let context = self.engine.context();
+        let finish = match choice {
+            None => return outcome,
+            Some(Err(error)) => Some(Finish::Failed(error.to_string())),
+            Some(Ok(token)) => {
+                outcome.tokens = 1;
+                self.stats.generated += 1;
+                let Some(active) = self.active.get(&part.id) else { return outcome };
+                if active.generated().is_empty() {
+                    // The next turn of this text begins with this prompt. The sequence is there: no error.
+                    let _ = self.engine.checkpoint(part.sequence);
+                }
+                self.push(part.id, token, context, now, on_event)
+            }
+        };
+        if let Some(finish) = finish {
+            outcome.ended = true;
+            self.end(part.id, finish, now, on_event);
+        }
+        outcome
+    }
+
+    /// Adds a token to a request; why it ends, if it does.
+    fn push(
+        &mut self,
+        id: RequestId,
+        token: u32,
+        context: u32,
+        now: Duration,
+        on_event: &mut dyn FnMut(RequestId, Event),
+    ) -> Option<Finish> {
+        let tokenizer = self.engine.tokenizer().ok().flatten();
+        let active = self.active.get_mut(&id)?;
+        match active.push(token, tokenizer, context, now) {
+            Ok((text, end)) => {
+                on_event(id, Event::Text(text));
+                end.map(Finish::Stop)
+            }
+            Err(error) => Some(Finish::Failed(error.to_string())),
+        }
+    }
+
+    /// A step that has not run: a request at fault ends, and the next plan knows why it failed.
+    fn failed(
+        &mut self,
+        parts: &[Part],
+        error: EngineError,
+        on_event: &mut dyn FnMut(RequestId, Event),
+    ) -> Result<()> {
+        let now = (self.clock)();
+        let (entry, cause) = match &error {
+            EngineError::Entry { entry, source } => (Some(*entry), &**source),
+            other => ((parts.len() == 1).then_some(0), other),
+        };
+        if let EngineError::Kv(KvError::OutOfBlocks { .. }) = cause {
+            let report = Report { fault: Some(Fault::OutOfMemory), ..Report::default() };
+            self.scheduler.report(now, &report);
+            return Ok(());
+        }
+        let ran: Vec<&Part> = parts.iter().filter(|part| part.from < part.to).collect();
+        let Some(part) = entry.and_then(|entry| ran.get(entry)) else { return Err(error.into()) };
+        let (id, why) = (part.id, cause.to_string());
+        self.scheduler.report(now, &Report { fault: Some(Fault::Other), ..Report::default() });
+        self.scheduler.cancel(id);
+        self.end(id, Finish::Failed(why), now, on_event);
+        Ok(())
+    }
+}

@@ -1,0 +1,194 @@
+use super::*;
+use crate::{Opened, Options};
+use kernmill_runtime::{GenerateParams, SamplerParams, StopReason, Summary};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An engine of the nano model.
+fn engine(context: u32, sequences: u32, kv_memory: Option<u64>) -> Engine {
+    let options = Options { threads: Some(1), kv_memory, chunk: Some(64), ..Options::default() };
+    let mut opened = Opened::open(crate::locate::nano(), &options).unwrap();
+    opened.tokenizer();
+    opened.prepare(&options).unwrap().load(&options, context, sequences).unwrap().engine
+}
+
+/// A clock that goes on by a millisecond whenever it is looked at.
+fn clock() -> Clock {
+    let time = Arc::new(AtomicU64::new(0));
+    Box::new(move || Duration::from_millis(time.fetch_add(1, Ordering::Relaxed)))
+}
+
+/// The text of a request, made alone.
+fn alone(engine: &mut Engine, request: &Request) -> (String, Summary) {
+    let params = GenerateParams {
+        max_tokens: request.max_tokens as usize,
+        adapters: request.adapters.clone(),
+        sampler: request.sampler.clone(),
+        stop: request.stop.clone(),
+        stop_tokens: request.stop_tokens.clone(),
+        shows_special: request.shows_special,
+    };
+    let mut text = String::new();
+    let summary = engine
+        .generate(&request.prompt, &params, &mut |piece| {
+            text.push_str(piece);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    (text, summary)
+}
+
+/// Requests with prompts that share beginnings, of several tenants, classes and ways of sampling.
+fn requests(engine: &Engine, count: u64) -> Vec<Request> {
+    let tokenizer = engine.tokenizer().unwrap().unwrap();
+    let shared = "A slice is a view into a contiguous sequence of elements. ".repeat(3);
+    let endings = ["It", "Use `iter`", "See also", "# Examples\n\nBasic usage:\n\n```\nlet", "Panics if"];
+    let request = |n: u64| {
+        let ending = endings[n as usize % endings.len()];
+        let text = if n % 3 == 0 { ending.to_owned() } else { format!("{shared}{ending}") };
+        let sampler = SamplerParams {
+            temperature: [0.0, 0.8][n as usize % 2],
+            top_p: 0.9,
+            seed: Some(n),
+            ..SamplerParams::default()
+        };
+        Request {
+            prompt: tokenizer.encode(&text, true).unwrap(),
+            max_tokens: 5 + (n * 7 % 40) as u32,
+            sampler,
+            stop: if n % 4 == 0 { vec!["\n\n".to_owned()] } else { Vec::new() },
+            tenant: n % 3,
+            class: Class::ALL[n as usize % 3],
+            ..Request::greedy(Vec::new(), 1)
+        }
+    };
+    (0..count).map(request).collect()
+}
+
+/// Runs requests to their ends, and compares every text with that of its request alone.
+fn same_as_alone(mut serving: Serving, requests: &[Request]) -> ServeStats {
+    let mut solo = engine(256, 1, None);
+    let mut ids = BTreeMap::new();
+    for request in requests {
+        ids.insert(serving.submit(request.clone()).unwrap(), request);
+    }
+    let mut streamed: BTreeMap<RequestId, String> = BTreeMap::new();
+    let mut ended = 0;
+    while !serving.is_empty() {
+        let on_event = &mut |id: RequestId, event| match event {
+            Event::Text(text) => streamed.entry(id).or_default().push_str(&text),
+            Event::Done(answer) => {
+                let (text, summary) = alone(&mut solo, ids[&id]);
+                assert_eq!((&answer.text, &answer.tokens), (&text, &summary.tokens), "{id:?}");
+                assert_eq!(answer.finish, Finish::Stop(summary.stop));
+                assert_eq!(streamed.remove(&id).unwrap_or_default(), text);
+                ended += 1;
+            }
+        };
+        let tick = serving.tick(on_event).unwrap();
+        assert!(matches!(tick, Tick::Ran | Tick::Idle(_)));
+    }
+    assert_eq!(ended, requests.len());
+    let kv = serving.engine().kv();
+    assert_eq!(kv.free, kv.blocks, "every block has been given back");
+    serving.stats()
+}
+
+#[test]
+fn texts_do_not_depend_on_what_runs_beside_them() {
+    let engine = engine(256, 6, None);
+    let requests = requests(&engine, 24);
+    let config = Config { max_sequences: 6, ..Config::default() };
+    let stats = same_as_alone(Serving::with_clock(engine, config, clock()).unwrap(), &requests);
+    assert!(stats.generated > 200 && stats.steps * 2 < stats.tokens, "{stats:?}");
+}
+
+/// The KV cache holds little more than one request, so that sequences lose their places and come back.
+#[test]
+fn texts_do_not_depend_on_the_memory() {
+    let engine = engine(256, 6, Some(engine_bytes() * 3 / 2));
+    let mut requests = requests(&engine, 24);
+    for request in &mut requests {
+        (request.max_tokens, request.class) = (90, Class::Batch);
+    }
+    let config = Config { max_sequences: 6, growth: 8, ..Config::default() };
+    let stats = same_as_alone(Serving::with_clock(engine, config, clock()).unwrap(), &requests);
+    assert!(stats.preemptions > 0, "{stats:?}");
+}
+
+/// Bytes of the KV cache of one sequence of 256 tokens.
+fn engine_bytes() -> u64 {
+    let usage = engine(256, 1, None).kv();
+    usage.blocks.iter().zip(usage.block_bytes).map(|(blocks, bytes)| *blocks as u64 * bytes).sum()
+}
+
+#[test]
+fn a_second_turn_runs_only_what_is_new() {
+    let engine = engine(256, 2, None);
+    let mut serving = Serving::with_clock(engine, Config::default(), clock()).unwrap();
+    let mut run = |request: Request| {
+        serving.submit(request).unwrap();
+        let mut done = None;
+        while !serving.is_empty() {
+            serving
+                .tick(&mut |_, event| {
+                    if let Event::Done(answer) = event {
+                        done = Some(*answer);
+                    }
+                })
+                .unwrap();
+        }
+        done.unwrap()
+    };
+    let first = run(Request::greedy((1..60).collect(), 9));
+    assert_eq!((first.cached_tokens, first.tokens.len()), (0, 9));
+    let mut prompt: Vec<u32> = (1..60).collect();
+    prompt.extend(&first.tokens);
+    let known = prompt.len() as u32;
+    prompt.extend([7, 8, 9]);
+    let second = run(Request::greedy(prompt, 4));
+    // The last token of an answer has not been run.
+    assert_eq!(second.cached_tokens, known - 1);
+}
+
+#[test]
+fn requests_that_cannot_be_served_are_refused_and_others_go_on() {
+    let engine = engine(64, 2, None);
+    let vocab = engine.model().vocab;
+    let mut serving = Serving::with_clock(engine, Config::default(), clock()).unwrap();
+    let refused = |serving: &mut Serving, request| serving.submit(request).unwrap_err().to_string();
+    let prompt = |count: u32| Request::greedy((0..count).collect(), 3);
+    assert!(refused(&mut serving, prompt(0)).contains("no tokens"));
+    assert!(refused(&mut serving, prompt(65)).contains("the context holds 64"));
+    assert!(refused(&mut serving, Request::greedy(vec![1], 0)).contains("max_tokens is 0"));
+    assert!(refused(&mut serving, Request::greedy(vec![vocab], 1)).contains("expected less than"));
+    let adapters = vec![AdapterUse::of("poet")];
+    let with_adapter = Request { adapters, ..prompt(3) };
+    assert!(refused(&mut serving, with_adapter).contains("no adapter `poet` is loaded, loaded: none"));
+    let hot = SamplerParams { temperature: -1.0, ..SamplerParams::default() };
+    assert!(refused(&mut serving, Request { sampler: hot, ..prompt(3) }).contains("temperature"));
+    // One is cancelled on its way, one fills the context.
+    let cancelled = serving.submit(Request { max_tokens: 50, ..prompt(4) }).unwrap();
+    let long = serving.submit(Request { max_tokens: 500, ..prompt(5) }).unwrap();
+    let mut done = BTreeMap::new();
+    for tick in 0.. {
+        if tick == 5 {
+            assert!(serving.cancel(cancelled));
+        }
+        serving
+            .tick(&mut |id, event| {
+                if let Event::Done(answer) = event {
+                    done.insert(id, *answer);
+                }
+            })
+            .unwrap();
+        if serving.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(done[&cancelled].finish, Finish::Ended(EndReason::Cancelled));
+    assert_eq!(done[&long].finish, Finish::Stop(StopReason::Context));
+    assert_eq!(done[&long].tokens.len(), 64 - 5 + 1);
+    assert!(!serving.cancel(long));
+}

@@ -1,0 +1,70 @@
+//! What the scheduler asks of the engine's KV cache.
+
+use super::active::Active;
+use super::tenant_salt;
+use kernmill_plan::kv::BLOCK_TOKENS;
+use kernmill_runtime::{Engine, KvDemand};
+use kernmill_scheduler::{Blocks, Demand, Memory, RequestId, StartDemand};
+use std::collections::BTreeMap;
+
+/// The cache as it is between two steps.
+pub(super) struct View<'a> {
+    pub engine: &'a Engine,
+    pub active: &'a BTreeMap<RequestId, Active>,
+}
+
+fn blocks(counts: [usize; 2]) -> Blocks {
+    counts.map(|count| count as u64)
+}
+
+impl View<'_> {
+    /// Blocks that hold `tokens` tokens at most at one time, by layer kind.
+    fn holding(&self, tokens: u32) -> Blocks {
+        let full = u64::from(tokens.div_ceil(BLOCK_TOKENS as u32));
+        let usage = self.engine.kv();
+        let exists = usage.blocks.map(|count| u64::from(count > 0));
+        [full * exists[0], full.min(self.engine.most_sliding_blocks()) * exists[1]]
+    }
+}
+
+impl Memory for View<'_> {
+    fn free(&self) -> Blocks {
+        let usage = self.engine.kv();
+        blocks([0, 1].map(|kind| usage.free[kind] - usage.cached[kind]))
+    }
+
+    fn evictable(&self) -> Blocks {
+        blocks(self.engine.kv().cached)
+    }
+
+    fn held(&self, id: RequestId) -> Blocks {
+        let sequence = self.active.get(&id).and_then(|active| active.sequence);
+        sequence.and_then(|sequence| self.engine.held_blocks(sequence).ok()).map_or([0; 2], blocks)
+    }
+
+    fn cached(&self, id: RequestId) -> u32 {
+        let Some(active) = self.active.get(&id) else { return 0 };
+        let tenant = tenant_salt(active.request.tenant);
+        self.engine.cached_tokens(&active.known, &active.request.adapters, tenant)
+    }
+
+    fn to_start(&self, _: RequestId, tokens: u32) -> StartDemand {
+        // Cached blocks count as taken, whoever else uses them; and a shared last block is copied.
+        StartDemand { takes: self.holding(tokens).map(|count| count + u64::from(count > 0)), shares: [0; 2] }
+    }
+
+    fn to_append(&self, id: RequestId, tokens: u32) -> Demand {
+        let sequence = self.active.get(&id).and_then(|active| active.sequence);
+        let demand = sequence.and_then(|sequence| self.engine.blocks_for(sequence, tokens).ok());
+        let KvDemand { takes, frees } = demand.unwrap_or_default();
+        Demand { takes: blocks(takes), frees: blocks(frees) }
+    }
+
+    fn to_grow(&self, id: RequestId, tokens: u32) -> Blocks {
+        let Some(sequence) = self.active.get(&id).and_then(|active| active.sequence) else { return [0; 2] };
+        let length = self.engine.length(sequence).unwrap_or(0);
+        let (has, wants) = (self.holding(length), self.holding(length.saturating_add(tokens)));
+        // A last block that the cache has too is copied.
+        [0, 1].map(|kind| wants[kind].saturating_sub(has[kind]) + u64::from(wants[kind] > 0))
+    }
+}
