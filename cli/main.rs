@@ -2,6 +2,7 @@
 //! name.
 
 mod adapters;
+mod batch;
 #[cfg(feature = "compiler")]
 mod bench;
 #[cfg(feature = "compiler")]
@@ -76,6 +77,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Batch(batch::Batch),
     #[cfg(feature = "compiler")]
     Compile(compile::Compile),
     Logits(logits::Logits),
@@ -112,6 +114,7 @@ fn execute(cli: Cli, explicit: &Explicit) -> Result<()> {
     cli.log.start()?;
     match cli.command {
         Command::Run(command) => command.execute(explicit),
+        Command::Batch(command) => command.execute(explicit),
         #[cfg(feature = "compiler")]
         Command::Compile(command) => command.execute(explicit),
         Command::Logits(command) => command.execute(explicit),

@@ -34,6 +34,7 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 pub mod adapters;
+pub mod batch;
 #[cfg(feature = "compiler")]
 mod cache;
 #[cfg(feature = "compiler")]
@@ -50,6 +51,7 @@ mod options;
 pub mod plan;
 #[cfg(feature = "compiler")]
 pub mod regenerate;
+pub mod serve;
 #[cfg(feature = "compiler")]
 pub mod source;
 mod text;

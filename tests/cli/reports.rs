@@ -4,12 +4,13 @@ use super::{Sandbox, kernmill};
 use serde_json::Value;
 
 /// How each report is asked for, and its name.
-const REPORTS: [(&[&str], &str); 9] = [
+const REPORTS: [(&[&str], &str); 10] = [
     (&["run", ".", "--tokens", "ids.json", "-n", "1", "--json"], "kernmill.run/1"),
     (
         &["bench", ".", "--pp", "2", "--tg", "1", "--repeat", "1", "--read", "1M", "--json"],
         "kernmill.bench/1",
     ),
+    (&["batch", ".", "requests.jsonl", "-o", "answers.jsonl", "--json"], "kernmill.batch/1"),
     (&["explain", ".", "--json"], "kernmill.explain/2"),
     (&["inspect", ".", "--json"], "kernmill.inspect-model/1"),
     (&["inspect", "a.plan", "--json"], "kernmill.inspect-plan/1"),
@@ -24,6 +25,7 @@ fn every_report_names_its_schema_and_its_maker() {
     let sandbox = Sandbox::of("gptoss-base");
     sandbox.run(&["compile", ".", "-o", "a.plan", "-q"]).text();
     sandbox.write("mish.toml", include_str!("../../model-specs/examples/fused/mish.toml"));
+    sandbox.write("requests.jsonl", "{\"prompt\": [1, 2], \"max_tokens\": 1}\n");
     let documented = include_str!("../../docs/user/json.md");
     for (args, schema) in REPORTS {
         let report: Value = serde_json::from_str(&sandbox.run(args).text()).unwrap();

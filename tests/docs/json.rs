@@ -8,9 +8,10 @@ use std::fs;
 use tempfile::TempDir;
 
 /// How every report is asked for. What is measured is measured as shortly as possible.
-const REPORTS: [(&str, &str); 12] = [
+const REPORTS: [(&str, &str); 13] = [
     ("kernmill.run/1", "run --prompt hi -n 2"),
     ("kernmill.run/1", "run --prompt hi -n 2 --lora a=lora"),
+    ("kernmill.batch/1", "batch requests.jsonl -o answers.jsonl"),
     ("kernmill.bench/1", "bench --pp 2 --tg 1 --repeat 1 --read 1M --profile"),
     ("kernmill.explain/2", "explain"),
     ("kernmill.inspect-model/1", "inspect"),
@@ -87,6 +88,7 @@ fn every_field_of_every_report_is_documented() {
     ] {
         fs::copy(root().join(from), dir.path().join(to)).unwrap();
     }
+    fs::write(dir.path().join("requests.jsonl"), "{\"prompt\": [1], \"max_tokens\": 1}").unwrap();
     run("synth nano.toml -o lora --lora 2 -q");
     let schemas: BTreeSet<&str> = REPORTS.iter().map(|(schema, _)| *schema).collect();
     for schema in schemas {

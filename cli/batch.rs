@@ -1,0 +1,92 @@
+//! `kernmill batch`: many requests from a file, many answers to a file.
+
+use crate::emit::Emit;
+use crate::explicit::Explicit;
+use crate::failure::{Failure, Result};
+use crate::interrupt::Interrupt;
+use crate::model::{self, ModelArgs};
+use crate::{output, progress, version};
+use kernmill::batch::{Answers, BatchOptions, BatchStats, open_requests, run};
+use std::path::PathBuf;
+
+/// Answers many requests, several at once
+///
+/// Every line of REQUESTS is a request as JSON: OpenAI's batch format with the body of /v1/completions, or a
+/// short form with the body's fields at the top. `adapter` or `model` names one of --lora. Every answer is a
+/// line of the output, in the order in which they end. An answer is the text that its request gets alone. A
+/// batch that was stopped goes on: answers that are in the output already are not made again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A line of REQUESTS, in the short form and in OpenAI's:
+  {\"id\": \"a\", \"prompt\": \"Once upon a time\", \"max_tokens\": 50}
+  {\"custom_id\": \"a\", \"method\": \"POST\", \"url\": \"/v1/completions\", \"body\": {\"prompt\": \"Once upon a time\"}}
+
+Examples:
+  kernmill batch my.plan requests.jsonl -o answers.jsonl
+  kernmill batch my.plan requests.jsonl -o answers.jsonl --parallel 8 --kv-memory 4G
+  kernmill batch my.plan requests.jsonl -o answers.jsonl --lora poet=adapters/poet     \"adapter\": \"poet\" in a line
+  kernmill batch my.plan - -o answers.jsonl --json                                     requests from standard input")]
+pub struct Batch {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// File with a request on every line; - is standard input. If MODEL is left out, its place is the first
+    #[arg(value_name = "REQUESTS")]
+    requests: Option<PathBuf>,
+    /// File of answers. One that is there is gone on with
+    #[arg(short = 'o', long, value_name = "ANSWERS")]
+    out: PathBuf,
+    /// Requests that run at once
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=512))]
+    parallel: u32,
+    /// Tokens generated at most, where a request does not say
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    max_tokens: u32,
+    /// Longest sequence (prompt and text) in tokens; by default the model's longest, up to 4096
+    #[arg(long, value_name = "N")]
+    context: Option<u32>,
+    /// Print JSON at the end: what was done, and how fast
+    #[arg(long, visible_alias = "stats")]
+    json: bool,
+}
+
+impl Batch {
+    /// Runs the command.
+    pub fn execute(mut self, explicit: &Explicit) -> Result<()> {
+        let requests = self.requests.take().or_else(|| self.model.given.model.take());
+        let Some(requests) = &requests else {
+            return Err(Failure::BadInput(
+                "REQUESTS is missing: a file with a request on every line".to_owned(),
+            ));
+        };
+        let mut input = open_requests(requests)?;
+        let emit = Emit::default();
+        let (mut model, options) = model::open(&self.model, &emit, explicit)?;
+        model.tokenizer();
+        let end_tokens = model.end_tokens()?;
+        let context = model::context(model.longest_context(), self.context, 0)?;
+        let mut answers = Answers::open(&self.out)?;
+        if !answers.is_empty() && !self.model.compile.quiet {
+            output::note(format_args!("{}: {} answers are there already", self.out.display(), answers.len()));
+        }
+        let mut loaded = model::load(model, &options, &self.model, &emit, context, self.parallel)?;
+        loaded.load_adapters(&options)?;
+        let batch = BatchOptions { parallel: self.parallel, max_tokens: self.max_tokens, end_tokens };
+        let bar = progress::count("answering", 0, self.model.compile.quiet);
+        let mut interrupt = Interrupt::default();
+        interrupt.watch();
+        let on_progress = &mut |stats: &BatchStats| {
+            bar.set_length(stats.requests - stats.skipped);
+            bar.inc(1);
+            bar.set_message(format!("{:.1} tokens/s", stats.rate()));
+            !interrupt.came()
+        };
+        let stats = run(loaded.engine, &mut *input, requests, &mut answers, &batch, on_progress)?;
+        bar.finish_and_clear();
+        if self.json {
+            output::print(version::report("kernmill.batch/1", stats.json()))?;
+        } else if !self.model.compile.quiet {
+            output::note(stats.line());
+        }
+        if interrupt.came() { Err(Failure::Interrupted) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,244 @@
+//! One line of a batch: a request as JSON.
+//!
+//! Two forms are read. OpenAI's batch format has `custom_id`, `method`, `url` and `body`, where the body is
+//! that of `/v1/completions`; the adapter is named as `model`. The short form has the body's fields at the
+//! top, and `id` or `custom_id`.
+
+use super::{BatchOptions, encode};
+use crate::serve::{Class, Request};
+use kernmill_runtime::{AdapterUse, SamplerParams, Tokenizer};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A request of a batch.
+#[derive(Clone, Debug)]
+pub struct BatchLine {
+    /// Name of the request, which its answer carries. A line without one is called by its number, `line-7`.
+    pub custom_id: String,
+    body: Body,
+}
+
+/// Why a line is no request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineError {
+    /// Name of the request, as far as it could be read.
+    pub custom_id: String,
+    /// What is wrong, where, and what was expected.
+    pub message: String,
+}
+
+/// The fields of a completion that are served. What is not known is refused, so that nobody waits for what
+/// does not come.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    prompt: Prompt,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    adapter: Option<String>,
+    #[serde(default)]
+    max_tokens: Option<u32>,
+    #[serde(default)]
+    temperature: Option<f32>,
+    #[serde(default)]
+    top_p: Option<f32>,
+    #[serde(default)]
+    top_k: Option<usize>,
+    #[serde(default)]
+    min_p: Option<f32>,
+    #[serde(default)]
+    repetition_penalty: Option<f32>,
+    #[serde(default)]
+    presence_penalty: Option<f32>,
+    #[serde(default)]
+    frequency_penalty: Option<f32>,
+    #[serde(default)]
+    seed: Option<u64>,
+    #[serde(default)]
+    stop: Option<Stops>,
+    #[serde(default)]
+    session: Option<String>,
+    #[serde(default)]
+    n: Option<u32>,
+    #[serde(default)]
+    stream: Option<bool>,
+    /// Taken and not used: OpenAI's clients send it.
+    #[serde(default, rename = "user")]
+    _user: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Prompt {
+    Text(String),
+    Ids(Vec<u32>),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Stops {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// Where completions are served.
+const URL: &str = "/v1/completions";
+
+impl BatchLine {
+    /// Reads a line, the `number`-th of its file.
+    ///
+    /// # Errors
+    /// When the line is no JSON object, or a field is missing, unknown, or of another type.
+    pub fn parse(text: &str, number: usize) -> Result<BatchLine, LineError> {
+        let mut custom_id = format!("line-{number}");
+        let fail = |custom_id: &str, message: String| LineError {
+            custom_id: custom_id.to_owned(),
+            message: format!("line {number}: {message}"),
+        };
+        let value: Value = serde_json::from_str(text).map_err(|error| fail(&custom_id, error.to_string()))?;
+        let Value::Object(mut fields) = value else {
+            return Err(fail(&custom_id, "expected a JSON object".to_owned()));
+        };
+        for name in ["custom_id", "id"] {
+            match fields.remove(name) {
+                Some(Value::String(id)) => custom_id = id,
+                Some(other) => {
+                    return Err(fail(&custom_id, format!("`{name}` is {other}, expected a string")));
+                }
+                None => {}
+            }
+        }
+        let body = match fields.remove("body") {
+            None => Value::Object(fields),
+            Some(body) => {
+                for (name, expected) in [("url", URL), ("method", "POST")] {
+                    match fields.remove(name) {
+                        Some(Value::String(found)) if found == expected => {}
+                        None => {}
+                        Some(found) => {
+                            return Err(fail(
+                                &custom_id,
+                                format!("`{name}` is {found}, expected \"{expected}\""),
+                            ));
+                        }
+                    }
+                }
+                if let Some(unknown) = fields.keys().next() {
+                    let what =
+                        format!("unknown field `{unknown}` beside `body`, expected custom_id, method, url");
+                    return Err(fail(&custom_id, what));
+                }
+                body
+            }
+        };
+        let body = serde_json::from_value(body).map_err(|error| fail(&custom_id, error.to_string()))?;
+        Ok(BatchLine { custom_id, body })
+    }
+
+    /// The request that the line makes.
+    pub(super) fn request(
+        &self,
+        tokenizer: Option<&Tokenizer>,
+        options: &BatchOptions,
+    ) -> Result<Request, String> {
+        let body = &self.body;
+        if body.n.is_some_and(|n| n != 1) {
+            return Err("`n` other than 1 is not served: give a line for each answer".to_owned());
+        }
+        if body.stream == Some(true) {
+            return Err("`stream` is of no use in a batch: leave it out".to_owned());
+        }
+        if body.session.is_some() {
+            return Err("`session` is not served yet: leave it out".to_owned());
+        }
+        let prompt = match &body.prompt {
+            Prompt::Ids(ids) => ids.clone(),
+            Prompt::Text(text) => encode(tokenizer, text)?,
+        };
+        let adapter = body.adapter.as_ref().or(body.model.as_ref());
+        let usual = SamplerParams::default();
+        Ok(Request {
+            prompt,
+            max_tokens: body.max_tokens.unwrap_or(options.max_tokens),
+            sampler: SamplerParams {
+                temperature: body.temperature.unwrap_or(0.6),
+                top_p: body.top_p.unwrap_or(0.9),
+                top_k: body.top_k.filter(|k| *k > 0),
+                min_p: body.min_p.unwrap_or(usual.min_p),
+                repetition_penalty: body.repetition_penalty.unwrap_or(usual.repetition_penalty),
+                presence_penalty: body.presence_penalty.unwrap_or(usual.presence_penalty),
+                frequency_penalty: body.frequency_penalty.unwrap_or(usual.frequency_penalty),
+                seed: Some(body.seed.unwrap_or(0)),
+                ..usual
+            },
+            stop: match &body.stop {
+                None => Vec::new(),
+                Some(Stops::One(stop)) => vec![stop.clone()],
+                Some(Stops::Several(stops)) => stops.clone(),
+            },
+            stop_tokens: options.end_tokens.clone(),
+            shows_special: false,
+            adapters: adapter.filter(|name| !name.is_empty()).map(AdapterUse::of).into_iter().collect(),
+            tenant: 0,
+            class: Class::Batch,
+            priority: 0,
+            within: None,
+        })
+    }
+
+    /// The name that the request gave its model or adapter.
+    pub(super) fn model(&self) -> Option<&str> {
+        self.body.adapter.as_deref().or(self.body.model.as_deref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> (String, String) {
+        let error = BatchLine::parse(text, 3).unwrap_err();
+        (error.custom_id, error.message)
+    }
+
+    #[test]
+    fn both_forms_are_read() {
+        let long = r#"{"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"model": "poet", "prompt": [1, 2], "max_tokens": 4, "seed": 9, "stop": "x"}}"#;
+        let short =
+            r#"{"id": "a", "adapter": "poet", "prompt": [1, 2], "max_tokens": 4, "seed": 9, "stop": ["x"]}"#;
+        let options = BatchOptions { parallel: 1, max_tokens: 7, end_tokens: vec![5] };
+        for text in [long, short] {
+            let line = BatchLine::parse(text, 1).unwrap();
+            assert_eq!((line.custom_id.as_str(), line.model()), ("a", Some("poet")));
+            let request = line.request(None, &options).unwrap();
+            assert_eq!(
+                (request.prompt, request.max_tokens, request.stop),
+                (vec![1, 2], 4, vec!["x".to_owned()])
+            );
+            assert_eq!((request.sampler.seed, request.sampler.temperature), (Some(9), 0.6));
+            assert_eq!((request.adapters, request.stop_tokens), (vec![AdapterUse::of("poet")], vec![5]));
+        }
+        let unnamed = BatchLine::parse(r#"{"prompt": "x"}"#, 12).unwrap();
+        assert_eq!(unnamed.custom_id, "line-12");
+        assert!(unnamed.request(None, &options).unwrap_err().contains("no tokenizer"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        let (id, message) = refused("{");
+        assert_eq!(id, "line-3");
+        assert!(message.starts_with("line 3: EOF"), "{message}");
+        assert!(refused("[1]").1.contains("expected a JSON object"));
+        assert!(refused(r#"{"id": 4, "prompt": "x"}"#).1.contains("`id` is 4, expected a string"));
+        assert!(refused(r#"{"id": "b"}"#).1.contains("missing field `prompt`"));
+        let (id, message) = refused(r#"{"id": "b", "prompt": "x", "tempreature": 1}"#);
+        assert_eq!(id, "b");
+        assert!(message.contains("unknown field `tempreature`"), "{message}");
+        let chat = r#"{"custom_id": "c", "url": "/v1/chat/completions", "body": {"prompt": "x"}}"#;
+        assert!(refused(chat).1.contains("expected \"/v1/completions\""));
+        let options = BatchOptions { parallel: 1, max_tokens: 7, end_tokens: Vec::new() };
+        let two = BatchLine::parse(r#"{"prompt": [1], "n": 2}"#, 1).unwrap();
+        assert!(two.request(None, &options).unwrap_err().contains("a line for each answer"));
+    }
+}

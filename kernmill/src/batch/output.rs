@@ -1,0 +1,137 @@
+//! Answers on their way to a file.
+
+use super::BatchLine;
+use crate::error::{Error, Result};
+use crate::serve::{Answer, EndReason, Finish};
+use kernmill_runtime::StopReason;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// The file of answers. Every line is written whole, and reaches the system before the next.
+#[derive(Debug)]
+pub struct Answers {
+    file: File,
+    path: PathBuf,
+    /// Names of the requests that have answers.
+    done: BTreeSet<String>,
+}
+
+impl Answers {
+    /// Opens a file of answers, or makes it. Answers that are there stay, and a line that is not whole, since
+    /// the program was killed in it, is cut off.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, read or cut, or holds lines that are no answers.
+    pub fn open(path: &Path) -> Result<Answers> {
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path);
+        let file = file.map_err(Error::write(path))?;
+        let mut done = BTreeSet::new();
+        let mut reader = BufReader::new(&file);
+        let (mut number, mut whole) = (0, 0);
+        loop {
+            let mut line = Vec::new();
+            let count = reader.read_until(b'\n', &mut line).map_err(Error::read(path))?;
+            if count == 0 || line.last() != Some(&b'\n') {
+                break;
+            }
+            number += 1;
+            let value: Option<Value> = serde_json::from_slice(&line).ok();
+            let id = value.as_ref().and_then(|value| value["custom_id"].as_str());
+            let Some(id) = id else {
+                let what =
+                    format!("line {number} is no answer of a batch: give another file for the answers");
+                return Err(Error::input(path, what));
+            };
+            done.insert(id.to_owned());
+            whole += count as u64;
+        }
+        drop(reader);
+        file.set_len(whole).map_err(Error::write(path))?;
+        (&file).seek(SeekFrom::End(0)).map_err(Error::write(path))?;
+        Ok(Answers { file, path: path.to_owned(), done })
+    }
+
+    /// Whether a request has an answer.
+    pub fn has(&self, custom_id: &str) -> bool {
+        self.done.contains(custom_id)
+    }
+
+    /// Requests that have answers.
+    pub fn len(&self) -> usize {
+        self.done.len()
+    }
+
+    /// Whether there is no answer yet.
+    pub fn is_empty(&self) -> bool {
+        self.done.is_empty()
+    }
+
+    /// Adds an answer. A file that cannot take it, as on a full disk, stays without half of it.
+    ///
+    /// # Errors
+    /// When the line cannot be written.
+    pub fn write(&mut self, answer: &Value) -> Result<()> {
+        let before = self.file.metadata().map_err(Error::write(&self.path))?.len();
+        let mut line = answer.to_string();
+        line.push('\n');
+        if let Err(error) = self.file.write_all(line.as_bytes()) {
+            // What was written of the line goes; if it does not, the next start cuts it off.
+            let _ = self.file.set_len(before);
+            return Err(Error::write(&self.path)(error));
+        }
+        if let Some(id) = answer["custom_id"].as_str() {
+            self.done.insert(id.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// A line of the output for a text: OpenAI's form of a batch's answers.
+pub fn answer_line(line: &BatchLine, answer: &Answer) -> Value {
+    let finish_reason = match &answer.finish {
+        Finish::Stop(StopReason::MaxTokens | StopReason::Context) | Finish::Ended(_) => "length",
+        _ => "stop",
+    };
+    let ended = match &answer.finish {
+        Finish::Ended(reason) if *reason != EndReason::MaxTokens => Some(reason.to_string()),
+        _ => None,
+    };
+    let id = &line.custom_id;
+    let body = json!({
+        "id": format!("cmpl-{id}"),
+        "object": "text_completion",
+        "model": line.model(),
+        "choices": [{
+            "index": 0,
+            "text": answer.text,
+            "token_ids": answer.tokens,
+            "finish_reason": finish_reason,
+            "ended": ended,
+        }],
+        "usage": {
+            "prompt_tokens": answer.prompt_tokens,
+            "completion_tokens": answer.tokens.len(),
+            "total_tokens": answer.prompt_tokens as usize + answer.tokens.len(),
+            "prompt_tokens_details": { "cached_tokens": answer.cached_tokens },
+        },
+    });
+    json!({
+        "id": format!("batch_req-{id}"),
+        "custom_id": id,
+        "response": { "status_code": 200, "request_id": id, "body": body },
+        "error": null,
+    })
+}
+
+/// A line of the output for a request that could not be served.
+pub fn error_line(custom_id: &str, message: &str) -> Value {
+    json!({
+        "id": format!("batch_req-{custom_id}"),
+        "custom_id": custom_id,
+        "response": null,
+        "error": { "code": "invalid_request", "message": message },
+    })
+}
