@@ -124,6 +124,7 @@ fn text(bytes: Vec<u8>) -> io::Result<String> {
 mod tests {
     use super::*;
     use std::ffi::CString;
+    use std::io::Write;
     use std::os::unix::ffi::OsStrExt;
 
     fn pipe(path: &Path) {
@@ -161,7 +162,7 @@ mod tests {
             let error = open_own_regular(&dir.join(name), false).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name}");
         }
-        std::io::Write::write_all(&mut open_own_regular(&dir.join("file"), true).unwrap(), b"9").unwrap();
+        open_own_regular(&dir.join("file"), true).unwrap().write_all(b"9").unwrap();
         assert_eq!(read_regular(&dir.join("file"), 5).unwrap(), b"92345");
         let other = std::os::unix::fs::chown(dir.join("file"), Some(1234), None);
         assert_eq!(open_own_regular(&dir.join("file"), false).is_err(), other.is_ok());

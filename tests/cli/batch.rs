@@ -40,7 +40,7 @@ fn text(answer: &Value) -> &str {
 fn answers_are_the_texts_that_requests_get_alone() {
     let sandbox = Sandbox::of("gptoss-base");
     let requests = requests(10);
-    sandbox.write("requests.jsonl", &lines(&requests));
+    sandbox.write("requests.jsonl", lines(&requests));
     sandbox.run(&["batch", "requests.jsonl", "-o", "answers.jsonl", "--parallel", "4"]).text();
     let answers = answers(&sandbox, "answers.jsonl");
     assert_eq!(answers.len(), 10);
@@ -63,7 +63,7 @@ fn answers_are_the_texts_that_requests_get_alone() {
 #[test]
 fn a_batch_that_was_stopped_goes_on() {
     let sandbox = Sandbox::of("gptoss-base");
-    sandbox.write("requests.jsonl", &lines(&requests(8)));
+    sandbox.write("requests.jsonl", lines(&requests(8)));
     let batch = ["batch", "requests.jsonl", "-o", "answers.jsonl", "--json"];
     let all: Value = serde_json::from_str(&sandbox.run(&batch).text()).unwrap();
     assert_eq!((&all["requests"], &all["skipped"], &all["failed"]), (&8.into(), &0.into(), &0.into()));

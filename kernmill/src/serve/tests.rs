@@ -46,7 +46,7 @@ fn requests(engine: &Engine, count: u64) -> Vec<Request> {
     let endings = ["It", "Use `iter`", "See also", "# Examples\n\nBasic usage:\n\n```\nlet", "Panics if"];
     let request = |n: u64| {
         let ending = endings[n as usize % endings.len()];
-        let text = if n % 3 == 0 { ending.to_owned() } else { format!("{shared}{ending}") };
+        let text = if n.is_multiple_of(3) { ending.to_owned() } else { format!("{shared}{ending}") };
         let sampler = SamplerParams {
             temperature: [0.0, 0.8][n as usize % 2],
             top_p: 0.9,
@@ -57,7 +57,7 @@ fn requests(engine: &Engine, count: u64) -> Vec<Request> {
             prompt: tokenizer.encode(&text, true).unwrap(),
             max_tokens: 5 + (n * 7 % 40) as u32,
             sampler,
-            stop: if n % 4 == 0 { vec!["\n\n".to_owned()] } else { Vec::new() },
+            stop: if n.is_multiple_of(4) { vec!["\n\n".to_owned()] } else { Vec::new() },
             tenant: n % 3,
             class: Class::ALL[n as usize % 3],
             ..Request::greedy(Vec::new(), 1)

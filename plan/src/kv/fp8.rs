@@ -31,7 +31,7 @@ fn code(x: f32) -> u8 {
     } else {
         let bits = size.to_bits();
         let half = 0x7_ffff + (bits >> 20 & 1);
-        ((bits + half >> 20) - (120 << 3)) as u8
+        (((bits + half) >> 20) - (120 << 3)) as u8
     };
     sign | steps
 }

@@ -49,7 +49,7 @@ impl KvShape {
             window(layers, LayerKind::Sliding).map_or(0, |window| window.div_ceil(BLOCK) + 1);
         let of_full = blocks_between * full;
         let of_both = of_full + u128::from(per_checkpoint) * sliding;
-        let for_full = if of_both == 0 { 0 } else { rest * of_full / of_both };
+        let for_full = (rest * of_full).checked_div(of_both).unwrap_or(0);
         let count = |bytes: u128, block: u128| match block {
             0 => 0,
             _ => u32::try_from(bytes / block).unwrap_or(u32::MAX).max(1),
