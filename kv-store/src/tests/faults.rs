@@ -155,7 +155,8 @@ fn a_disk_that_fails_now_and_then_costs_blocks_only() {
                 let _ = store.flush();
             }
             let bytes = files(&dir).iter().map(|(_, bytes)| bytes).sum::<u64>();
-            assert!(bytes <= limit, "seed {seed}: {bytes} bytes");
+            let counted = store.stats().bytes;
+            assert!(bytes <= counted && counted <= limit, "seed {seed}: {bytes} bytes, counted {counted}");
         }
         assert!(store.stats().refused > 0);
         disk.every.store(0, Ordering::Relaxed);

@@ -1,13 +1,16 @@
 //! Two processes, or two stores of one, on a directory.
 
 use super::{Place, SMALL, block, holds, open, options, place, put};
+use crate::disk::{Disk, SystemDisk};
 use crate::event::Event;
 use crate::state::{Options, Put};
 use crate::store::Store;
 use fastrand::Rng;
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Bytes of a store in which blocks give way all the time.
@@ -36,6 +39,16 @@ fn the_second_store_reads_and_the_next_writes_again() {
     assert!([0, 6, 7].iter().all(|n| holds(&third, &block(*n, SMALL))));
 }
 
+/// A process that is killed when the test ends.
+struct Writer(Child);
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
 /// A process writes, and blocks give way to others, while this one reads what it knows of.
 #[test]
 fn a_reader_never_sees_what_a_writer_is_at() {
@@ -44,20 +57,22 @@ fn a_reader_never_sees_what_a_writer_is_at() {
         assert!(!store.is_read_only());
         println!("\nready");
         let mut rng = Rng::with_seed(1);
-        // Until it is killed.
-        loop {
+        // Until it is killed, or forgotten.
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(600) {
             let n = rng.u64(..200);
             put(&store, block(n, if n.is_multiple_of(2) { SMALL } else { 9000 }));
         }
+        return;
     }
     let Place { dir, _base } = place();
-    let mut writer = Command::new(std::env::current_exe().unwrap())
+    let writer = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "tests::processes::a_reader_never_sees_what_a_writer_is_at", "--nocapture"])
         .env(CHILD, &dir)
         .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(writer.stdout.take().unwrap()).lines();
+        .spawn();
+    let mut writer = Writer(writer.unwrap());
+    let lines = BufReader::new(writer.0.stdout.take().unwrap()).lines();
     assert!(lines.map_while(Result::ok).any(|line| line == "ready"));
     let (start, mut hits, mut misses) = (Instant::now(), 0, 0);
     while hits < 2000 || misses < 500 {
@@ -74,12 +89,64 @@ fn a_reader_never_sees_what_a_writer_is_at() {
         }
         assert!(start.elapsed() < Duration::from_secs(300), "{hits} hits, {misses} misses");
     }
-    writer.kill().unwrap();
-    writer.wait().unwrap();
+    drop(writer);
     println!("{hits} hits, {misses} blocks went away between being known and being read");
     let store = open(&dir, LIMIT);
     assert!(!store.is_read_only());
     assert_eq!(store.take_events(), []);
+}
+
+/// A disk that does something before the next file is opened for reading.
+#[derive(Default)]
+struct HookedDisk {
+    hook: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Disk for Arc<HookedDisk> {
+    fn create(&self, path: &Path) -> io::Result<File> {
+        SystemDisk.create(path)
+    }
+
+    fn open(&self, path: &Path, write: bool) -> io::Result<File> {
+        let hook = if write { None } else { self.hook.lock().unwrap().take() };
+        if let Some(hook) = hook {
+            hook();
+        }
+        SystemDisk.open(path, write)
+    }
+
+    fn write(&self, file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        SystemDisk.write(file, offset, bytes)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        SystemDisk.sync(file)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        SystemDisk.remove(path)
+    }
+
+    fn free_space(&self, dir: &Path) -> io::Result<u64> {
+        SystemDisk.free_space(dir)
+    }
+}
+
+/// Between being found and being read, a block gives way to another one, and is stored again elsewhere.
+#[test]
+fn a_block_that_moves_while_it_is_read_is_no_damage() {
+    let Place { dir, _base } = place();
+    let disk = Arc::new(HookedDisk::default());
+    let store = Store::open_on(Box::new(Arc::clone(&disk)), &dir, options(70_000)).unwrap();
+    let store = Arc::new(store);
+    (0..7).for_each(|n| put(&store, block(n, SMALL)));
+    let other = Arc::clone(&store);
+    let hook = move || [10, 11, 0].into_iter().for_each(|n| put(&other, block(n, SMALL)));
+    *disk.hook.lock().unwrap() = Some(Box::new(hook));
+    assert!(!holds(&store, &block(0, SMALL)));
+    assert_eq!(store.take_events(), []);
+    assert!(holds(&store, &block(0, SMALL)) && holds(&store, &block(10, SMALL)));
+    assert_eq!((store.stats().damaged, store.stats().evicted), (0, 3));
 }
 
 /// Threads read while blocks give way: no read is taken for damage.
