@@ -8,8 +8,13 @@ use std::fs;
 /// Requests whose prompts share a beginning.
 fn requests(count: usize) -> Vec<Value> {
     let endings = ["It", "Use `iter`", "Panics if", "See also"];
-    let prompt =
-        |n: usize| format!("A slice is a view into a contiguous sequence. {}", endings[n % endings.len()]);
+    let prompt = |n: usize| {
+        format!(
+            "{}{}",
+            "A slice is a view into a contiguous sequence. ".repeat(4),
+            endings[n % endings.len()]
+        )
+    };
     (0..count)
         .map(|n| match n % 2 {
             0 => json!({ "id": format!("r{n}"), "prompt": prompt(n), "max_tokens": 6 + n, "seed": n }),

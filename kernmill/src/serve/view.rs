@@ -3,6 +3,7 @@
 use super::active::Active;
 use super::tenant_salt;
 use kernmill_plan::kv::BLOCK_TOKENS;
+use kernmill_runtime::kv::CHECKPOINT_TOKENS;
 use kernmill_runtime::{Engine, KvDemand};
 use kernmill_scheduler::{Blocks, Demand, Memory, RequestId, StartDemand};
 use std::collections::BTreeMap;
@@ -46,6 +47,22 @@ impl Memory for View<'_> {
         let Some(active) = self.active.get(&id) else { return 0 };
         let tenant = tenant_salt(active.request.tenant);
         self.engine.cached_tokens(&active.known, &active.request.adapters, tenant)
+    }
+
+    fn computes_the_same(&self, id: RequestId, other: RequestId) -> bool {
+        let (Some(waiting), Some(other)) = (self.active.get(&id), self.active.get(&other)) else {
+            return false;
+        };
+        let (asks, makes) = (&waiting.request, &other.request);
+        if asks.adapters != makes.adapters || (makes.tenant != asks.tenant && makes.tenant != 0) {
+            return false;
+        }
+        let alike = waiting.known.iter().zip(&makes.prompt).take_while(|(a, b)| a == b).count() as u32;
+        // Sliding layers can be taken up near the end of the other prompt, or where checkpoints lie.
+        let is_near_end = alike + BLOCK_TOKENS as u32 >= makes.prompt.len() as u32;
+        let found = if is_near_end { alike } else { alike / CHECKPOINT_TOKENS * CHECKPOINT_TOKENS };
+        let has = other.sequence.map_or(0, |sequence| self.engine.length(sequence).unwrap_or(0));
+        has < found && found >= self.cached(id) + BLOCK_TOKENS as u32
     }
 
     fn to_start(&self, _: RequestId, tokens: u32) -> StartDemand {
