@@ -32,8 +32,8 @@ pub struct CompileArgs {
     #[arg(long, value_name = "PRESET", default_value = "faithful", value_parser = preset_parser())]
     pub preset: Preset,
     /// Formats of cached keys and values, if not those of the preset: FORMAT for layers that see the whole
-    /// context, or parts by name, such as k=int8,v=f16,sliding=int8. FORMAT is f32, f16, or int8, which
-    /// takes half as much memory as f16
+    /// context, or parts by name, such as k=int8,v=f16,sliding=int8. FORMAT is f32, f16, fp8, int4, or int8,
+    /// which takes half as much memory as f16
     #[cfg(feature = "compiler")]
     #[arg(long, value_name = "FORMATS", value_parser = kv_format, default_value = "", hide_default_value = true)]
     pub kv_format: KvRequest,
