@@ -29,7 +29,7 @@ Examples:
   kernmill bench my.plan --tg 64                         a compiled plan
   kernmill bench my.plan --lora a=DIR_A --lora b=DIR_B --batch 4        every second sequence has adapter a, the others b
   kernmill bench DIR --preset fast                       4-bit attention and unembedding
-  kernmill bench DIR --pp 0 --depth 16384 --fill random --kv-format int8   decoding behind a long context
+  kernmill bench DIR --pp 0 --depth 4096 --fill random --kv-format int8   decoding behind a long context
   kernmill bench --json")]
 pub struct Bench {
     /// Prompt lengths, in tokens; 0 for none

@@ -68,6 +68,11 @@ impl Place {
         match name {
             "DIR" | "MODEL" | "synth-20b" => self.checkpoint(&self.path(name)),
             "ids.json" => fs::write(self.path(name), "[1, 2, 3, 4, 5]").unwrap(),
+            "requests.jsonl" => {
+                let requests =
+                    "{\"prompt\": \"A slice is\", \"max_tokens\": 3}\n{\"prompt\": [1], \"max_tokens\": 2}\n";
+                fs::write(self.path(name), requests).unwrap();
+            }
             "question.txt" => fs::write(self.path(name), "What is a slice?").unwrap(),
             _ if name.ends_with(".gguf") => {
                 let file = convert("../../../model-specs/nano", BF16).bytes();

@@ -52,7 +52,7 @@ impl Case {
         self.expected_in(preset, &preset.kv_formats())
     }
 
-    /// The same with keys and values in these formats.
+    /// The interpreter's logits of every token with keys and values in these formats.
     fn expected_in(&self, preset: Preset, kv: &KvFormats) -> Vec<f32> {
         let quantisation = Quantisation { preset, choices: Some(&self.choices), kv: *kv };
         let graph = quantisation.quantise(&self.graph).unwrap();

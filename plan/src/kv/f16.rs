@@ -1,6 +1,6 @@
 //! `f16`: IEEE binary16, rounded to nearest even, overflow to infinity.
 
-use super::format::{Descriptor, Elements, KeyLayout};
+use super::descriptor::{Descriptor, Elements, KeyLayout};
 use half::f16;
 
 pub const FORMAT: Descriptor = Descriptor {

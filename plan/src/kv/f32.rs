@@ -1,6 +1,6 @@
 //! `f32`: elements as they are computed.
 
-use super::format::{Descriptor, Elements, KeyLayout};
+use super::descriptor::{Descriptor, Elements, KeyLayout};
 
 pub const FORMAT: Descriptor = Descriptor {
     name: "f32",

@@ -3,7 +3,7 @@
 //!
 //! An element is an f16 whose exponent and mantissa have been cut short, times 2^-8.
 
-use super::format::{Descriptor, Elements, KeyLayout};
+use super::descriptor::{Descriptor, Elements, KeyLayout};
 use half::f16;
 
 pub const FORMAT: Descriptor = Descriptor {

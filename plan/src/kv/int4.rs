@@ -7,7 +7,7 @@
 //! Keys lie in words of eight, 8 added to each: four elements in the low halves of the bytes, the next four
 //! in the high ones. Of 32 neighbours of a value, the low halves of 16 bytes have the first 16.
 
-use super::format::{Descriptor, Elements, KeyLayout, Words};
+use super::descriptor::{Descriptor, Elements, KeyLayout, Words};
 use super::rounding::to_int4;
 
 /// Elements of a value whose bytes lie together.

@@ -3,7 +3,7 @@
 //! Keys lie in words of four, the operand of `vpdpbusd`: its first operand is unsigned, so that 128 is added
 //! to each. Values are signed bytes, as `vpmovsxbd` takes them.
 
-use super::format::{Descriptor, Elements, KeyLayout, Words};
+use super::descriptor::{Descriptor, Elements, KeyLayout, Words};
 use super::rounding::to_int8;
 
 pub const FORMAT: Descriptor = Descriptor {

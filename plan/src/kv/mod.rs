@@ -5,6 +5,7 @@
 //! Within a block: a header of 64 bytes, then per KV head the plane of its keys and that of its values. What
 //! a plane holds is a matter of its format: a file here for each.
 
+mod descriptor;
 mod format;
 mod formats;
 mod planes;
@@ -19,7 +20,8 @@ mod int8;
 #[cfg(test)]
 mod tests;
 
-pub use format::{Descriptor, Elements, KeyLayout, KvFormat, Words};
+pub use descriptor::{Descriptor, Elements, KeyLayout, Words};
+pub use format::KvFormat;
 pub use formats::{KvFormats, KvPair, KvRequest, KvRow};
 pub use planes::{load_plane, store_plane};
 pub use rounding::{hadamard_block, to_int4, to_int8};
