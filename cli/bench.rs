@@ -7,7 +7,6 @@ use crate::model::{self, ModelArgs};
 use crate::options::size;
 use crate::version;
 use crate::{output, progress};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill::adapters::together;
 use kernmill::tools::bench::{Case, Fill, How, Kind, Machine, Report};
 use kernmill_runtime::profile::Detail;
@@ -46,7 +45,7 @@ pub struct Bench {
     pp_depth: Vec<u32>,
     /// What contexts are filled with. tokens: they are run, which takes as long as a prompt. random: random
     /// keys and values, which are there at once
-    #[arg(long, value_name = "WHAT", default_value = "tokens", value_parser = fill_parser())]
+    #[arg(long, value_name = "WHAT", default_value = "tokens")]
     fill: Fill,
     /// Different sequences that decode together
     #[arg(long, value_name = "N,..", default_value = "1", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=2048))]
@@ -67,21 +66,11 @@ pub struct Bench {
     model: ModelArgs,
 }
 
-/// `--fill`.
-fn fill_parser() -> impl TypedValueParser<Value = Fill> {
-    PossibleValuesParser::new(["tokens", "random"])
-        .map(|name| if name == "random" { Fill::Random } else { Fill::Tokens })
-}
-
 impl Bench {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
         if self.tg == 0 {
             explicit.refuse(&["depth", "batch"], "they are for decoding, which --tg 0 leaves out")?;
-        }
-        if self.fill == Fill::Random && !self.model.lora.adapters.is_empty() {
-            let what = "--fill random: its contexts have no adapter; leave out --lora, or fill with tokens";
-            return Err(Failure::BadInput(what.to_owned()));
         }
         self.check_adapters()?;
         let emit = Emit::default();
@@ -133,29 +122,14 @@ impl Bench {
     fn cases(&self, longest: u32) -> Result<Vec<Case>> {
         let mut cases = Vec::new();
         for tokens in self.pp.iter().copied().filter(|tokens| *tokens > 0) {
-            if tokens > longest {
-                return Err(Failure::BadInput(format!(
-                    "--pp {tokens}: expected at most {longest}, the model's longest context"
-                )));
-            }
-            if let Some(depth) = self.pp_depth.iter().find(|depth| depth.saturating_add(tokens) > longest) {
-                return Err(Failure::BadInput(format!(
-                    "--pp-depth {depth} and --pp {tokens}: expected together at most {longest}, the model's longest context"
-                )));
-            }
             let depths = self.pp_depth.iter().copied();
             cases.extend(depths.map(|depth| Case { kind: Kind::Prompt, tokens, depth, batch: 1 }));
         }
         for depth in self.depth.iter().copied().filter(|_| self.tg > 0) {
-            if depth.saturating_add(self.tg) > longest {
-                return Err(Failure::BadInput(format!(
-                    "--depth {depth} and --tg {}: expected together at most {longest}, the model's longest context",
-                    self.tg
-                )));
-            }
             let batches = self.batch.iter().copied();
             cases.extend(batches.map(|batch| Case { kind: Kind::Decode, tokens: self.tg, depth, batch }));
         }
+        cases.iter().try_for_each(|case| case.check(longest))?;
         if cases.is_empty() {
             return Err(Failure::BadInput("nothing to measure: expected --pp or --tg above 0".to_owned()));
         }

@@ -35,7 +35,7 @@ pub struct CompileArgs {
     /// context, or parts by name, such as k=int8,v=f16,sliding=int8. FORMAT is f32, f16, fp8, int4, or int8,
     /// which takes half as much memory as f16
     #[cfg(feature = "compiler")]
-    #[arg(long, value_name = "FORMATS", value_parser = kv_format, default_value = "", hide_default_value = true)]
+    #[arg(long, value_name = "FORMATS", default_value = "", hide_default_value = true)]
     pub kv_format: KvRequest,
     /// Prompt tokens that are run at once; by default 512, or what a plan was compiled for
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -83,12 +83,6 @@ const NATIVE: &str = "native";
 pub fn preset_parser() -> impl TypedValueParser<Value = Preset> {
     PossibleValuesParser::new(Preset::ALL.map(Preset::name))
         .map(|name| Preset::from_name(&name).unwrap_or(Preset::Faithful))
-}
-
-/// `--kv-format`.
-#[cfg(feature = "compiler")]
-fn kv_format(text: &str) -> std::result::Result<KvRequest, String> {
-    if text.is_empty() { Ok(KvRequest::default()) } else { text.parse() }
 }
 
 /// `--tune`.

@@ -111,12 +111,15 @@ impl KvRequest {
 }
 
 /// A format by itself is that of full layers, whose keys and values grow with the context; one of 16 bits or
-/// more is that of sliding layers too.
+/// more is that of sliding layers too. An empty text asks for nothing.
 impl FromStr for KvRequest {
     type Err = String;
 
     fn from_str(text: &str) -> Result<KvRequest, String> {
         let mut request = KvRequest::default();
+        if text.is_empty() {
+            return Ok(request);
+        }
         for part in text.split(',').map(str::trim) {
             let (place, name) =
                 part.split_once('=').map_or(("", part), |(place, name)| (place.trim(), name.trim()));

@@ -80,11 +80,12 @@ fn requests_name_formats_and_parts() {
     let formats = |text: &str| text.parse::<KvRequest>().map(|request| request.of(f16).to_string());
     assert_eq!(formats("int8"), Ok("int8, sliding f16".to_owned()));
     assert_eq!(formats("f32"), Ok("f32".to_owned()));
+    assert_eq!(formats(""), Ok("f16".to_owned()));
     assert_eq!(formats("k=int8, v=f16"), Ok("k=int8, v=f16, sliding f16".to_owned()));
     assert_eq!(formats("int8,sliding=int8"), Ok("int8".to_owned()));
     assert_eq!(formats("sliding-k=int8"), Ok("f16, sliding k=int8, v=f16".to_owned()));
     assert_eq!(formats("f32,v=f16,sliding-v=f16"), Ok("k=f32, v=f16".to_owned()));
-    for (text, part) in [("int9", "`int9`"), ("", "``"), ("q=int8", "`q`"), ("k=", "``"), ("int8,", "``")] {
+    for (text, part) in [("int9", "`int9`"), (" ", "``"), ("q=int8", "`q`"), ("k=", "``"), ("int8,", "``")] {
         let error = formats(text).unwrap_err();
         assert!(error.contains(part) && error.contains("expected"), "{text}: {error}");
     }

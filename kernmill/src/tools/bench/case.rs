@@ -1,11 +1,12 @@
 //! One thing that is measured, and how.
 
 use super::machine::Machine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use kernmill_runtime::measure::major_faults;
 use kernmill_runtime::profile::{Detail, Profile};
 use kernmill_runtime::{AdapterUse, Engine, Entry, SeqId};
 use std::fmt;
+use std::str::FromStr;
 use std::time::Instant;
 
 /// Prompt or decoding.
@@ -25,6 +26,18 @@ pub enum Fill {
     Tokens,
     /// Random keys and values: nothing is run.
     Random,
+}
+
+impl FromStr for Fill {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> std::result::Result<Fill, &'static str> {
+        match text {
+            "tokens" => Ok(Fill::Tokens),
+            "random" => Ok(Fill::Random),
+            _ => Err("expected tokens or random"),
+        }
+    }
 }
 
 /// What is measured.
@@ -89,6 +102,24 @@ impl Case {
         if self.depth > 0 { 2 * self.batch } else { self.batch }
     }
 
+    /// Checks that it fits a context of `longest` tokens.
+    ///
+    /// # Errors
+    /// When it does not, by the names that the program's options have.
+    pub fn check(&self, longest: u32) -> Result<()> {
+        let Case { tokens, depth, .. } = *self;
+        if depth.saturating_add(tokens) <= longest {
+            return Ok(());
+        }
+        let (of_depth, of_tokens) = match self.kind {
+            Kind::Prompt => ("--pp-depth", "--pp"),
+            Kind::Decode => ("--depth", "--tg"),
+        };
+        Err(Error::BadInput(format!(
+            "{of_depth} {depth} and {of_tokens} {tokens}: expected together at most {longest}, the model's longest context"
+        )))
+    }
+
     /// Fills the context, warms up, and measures, with a look at the machine's limits before every run and
     /// after the last. `tick` is called after the warm-up and after every run.
     ///
@@ -133,6 +164,11 @@ impl Case {
     fn fill(&self, engine: &mut Engine, how: &How<'_>) -> Result<Vec<SeqId>> {
         let mut filled = Vec::new();
         for n in (0..self.batch).filter(|_| self.depth > 0) {
+            if how.fill == Fill::Random && !how.adapters.is_empty() {
+                let what =
+                    "--fill random: its contexts have no adapter; leave out --lora, or fill with tokens";
+                return Err(Error::BadInput(what.to_owned()));
+            }
             if how.fill == Fill::Random {
                 filled.push(engine.create_random(self.depth, n.into())?);
                 continue;
