@@ -170,8 +170,8 @@ fn run(target: &Target, data: &[u8]) {
     assert!(bytes < MAX_BYTES, "target {} took {bytes} bytes for {}", target.name, path.display());
 }
 
-/// Name of the file in which a target's nameless inputs lie one behind the other, each behind its length in 4
-/// bytes, lowest first.
+/// Name of the file in which a target's inputs lie one behind the other, each behind its length in 4 bytes,
+/// lowest first.
 const PACK: &str = "found.pack";
 
 /// The committed inputs of a target, in a fixed order.
