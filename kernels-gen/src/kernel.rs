@@ -253,7 +253,7 @@ pub enum Epilogue<V = ValId, O = OperandId> {
     KvWrite { pool: O, plane: KvPlane, kind: LayerKind, geometry: KvGeometry },
 }
 
-/// Matrices of which a work item computes the same rows, and what becomes of the results.
+/// Matrices whose equal rows one work item computes, and what becomes of the results.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Part {
     /// One matrix, or several (gate and up), which the first step of the epilogue combines.

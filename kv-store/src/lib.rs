@@ -46,7 +46,6 @@ mod order;
 mod place;
 mod segment;
 mod session;
-mod source;
 mod state;
 mod store;
 #[cfg(test)]
@@ -58,10 +57,11 @@ pub use decode::{Damage, Header};
 pub use directory::OpenError;
 pub use event::Event;
 pub use format::{BLOCK_TOKENS, MAX_PAYLOAD_BYTES, MAX_SEGMENT_BYTES, MIN_SEGMENT_BYTES};
+/// Bytes that can be read at any place: what segments and sessions are read from.
+pub use kernmill_os::source::Source;
 pub use segment::{Segment, SegmentError};
 pub use session::{
     BlockRef, Exported, Imported, Session, SessionError, SessionFile, SessionWriter, export, import,
 };
-pub use source::Source;
 pub use state::{Options, Put, Stats};
 pub use store::Store;

@@ -22,7 +22,7 @@ pub(crate) struct Rank {
 impl Rank {
     /// The rank of a block that was written with this priority at this time.
     pub fn new(priority: f64, time: u64) -> Rank {
-        // Of the two zeros, only the positive one has the lowest bits.
+        // Adding zero turns a negative zero into the positive one, whose bits are the lowest.
         Rank { priority: (priority.max(0.0) + 0.0).to_bits(), time }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::decode::{Damage, Header, check_page, field, is_blank, record_header, u32_at, u64_at};
 use crate::format::{MAX_SEGMENT_BYTES, PAGE, PAGE_BYTES, SEGMENT_MAGIC, segment_at};
-use crate::source::Source;
+use kernmill_os::source::Source;
 use std::io;
 
 /// Why a file is not a segment that can be used.

@@ -11,6 +11,7 @@ pub mod output;
 pub mod proc;
 pub mod region;
 pub mod signals;
+pub mod source;
 pub mod stack;
 pub mod text;
 pub mod threads;

@@ -105,6 +105,7 @@ fn a_wrong_line_spoils_no_other() {
         ("hot", json!({ "id": "hot", "prompt": "x", "temperature": -1 }).to_string(), "temperature"),
         ("zero", json!({ "id": "zero", "prompt": "x", "max_tokens": 0 }).to_string(), "expected at least 1"),
         ("long", long.to_string(), "the context holds"),
+        ("line-18", good.to_string(), "`good`: another request has this name"),
     ];
     let mut input = format!("{good}\n");
     wrong.iter().for_each(|(_, line, _)| input.push_str(&format!("{line}\n\n")));
@@ -131,5 +132,6 @@ fn files_that_cannot_be_used_are_refused() {
     sandbox.run(&["batch", "requests.jsonl", "-o", "notes.txt"]).refused(&["notes.txt: line 1 is no answer"]);
     let small = ["batch", "requests.jsonl", "-o", "a.jsonl", "--kv-memory", "1K"];
     sandbox.run(&small).refused(&["--kv-memory is too small", "one sequence of"]);
+    assert!(!sandbox.path("a.jsonl").exists(), "what is refused leaves no file");
     assert_eq!(fs::read_to_string(sandbox.path("notes.txt")).unwrap(), "these are notes\n");
 }

@@ -75,7 +75,7 @@ impl Wide {
             }
             return Ok(());
         }
-        // Of 32 columns the first 16 are in the low halves of 16 bytes. A look-up takes the low half of an
+        // 32 columns lie in 16 bytes: the first 16 in the low halves. A look-up takes the low half of an
         // index and no more of it.
         for (pair, columns) in columns.chunks_exact(2).enumerate() {
             let (low, high) = (columns[0], columns[1]);
@@ -155,7 +155,7 @@ impl Narrow {
                 self.load(a, *column, row(self.elem.elements_bytes(first)))?;
                 continue;
             }
-            // Of 32 columns the first 16 are in the low halves of 16 bytes.
+            // 32 columns lie in 16 bytes: the first 16 in the low halves.
             a.vpmovzxbd(*column, qword_ptr(row(first / 32 * 16 + first % 16)))?;
             if first % 32 >= 16 {
                 a.vpsrld(*column, *column, 4)?;

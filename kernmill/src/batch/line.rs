@@ -136,6 +136,12 @@ impl BatchLine {
         Ok(BatchLine { custom_id, body })
     }
 
+    /// The line as one that is no request. Its name is that of the line's number.
+    pub(super) fn fault(&self, number: usize, what: &str) -> LineError {
+        let message = format!("line {number}: `{}`: {what}", self.custom_id);
+        LineError { custom_id: format!("line-{number}"), message }
+    }
+
     /// The request that the line makes.
     pub(super) fn request(
         &self,

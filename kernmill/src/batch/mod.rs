@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::serve::{Config, Event, Finish, Serving, Tick};
 use kernmill_runtime::Tokenizer;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 use std::path::Path;
 use std::time::Instant;
@@ -119,6 +119,8 @@ pub fn run(
     let start = Instant::now();
     let mut stats = BatchStats::default();
     let mut waiting = BTreeMap::new();
+    // Names of this input: each answer must have one of its own.
+    let mut names = BTreeSet::new();
     let mut reader = Reader { input, name: input_name, number: 0 };
     let mut is_read = false;
     loop {
@@ -130,6 +132,12 @@ pub fn run(
             };
             stats.requests += 1;
             let line = match BatchLine::parse(&text, number) {
+                Ok(line) if !names.insert(line.custom_id.clone()) => {
+                    Err(line.fault(number, "another request has this name: give each one of its own"))
+                }
+                parsed => parsed,
+            };
+            let line = match line {
                 Ok(line) if output.has(&line.custom_id) => {
                     stats.skipped += 1;
                     continue;

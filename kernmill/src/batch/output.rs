@@ -7,28 +7,32 @@ use kernmill_runtime::StopReason;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// The file of answers. Every line is written whole, and reaches the system before the next.
 #[derive(Debug)]
 pub struct Answers {
-    file: File,
+    /// `None` until the first answer of a file that is not there.
+    file: Option<File>,
     path: PathBuf,
     /// Names of the requests that have answers.
     done: BTreeSet<String>,
 }
 
 impl Answers {
-    /// Opens a file of answers, or makes it. Answers that are there stay, and a line that is not whole, since
-    /// the program was killed in it, is cut off.
+    /// Opens a file of answers. Answers that are there stay, and a line that is not whole, since the program
+    /// was killed in it, is cut off. A file that is not there is made with the first answer.
     ///
     /// # Errors
     /// When the file cannot be opened, read or cut, or holds lines that are no answers.
     pub fn open(path: &Path) -> Result<Answers> {
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path);
-        let file = file.map_err(Error::write(path))?;
-        let mut done = BTreeSet::new();
+        let mut answers = Answers { file: None, path: path.to_owned(), done: BTreeSet::new() };
+        let file = match OpenOptions::new().read(true).append(true).open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(answers),
+            Err(error) => return Err(Error::write(path)(error)),
+        };
         let mut reader = BufReader::new(&file);
         let (mut number, mut whole) = (0, 0);
         loop {
@@ -45,13 +49,13 @@ impl Answers {
                     format!("line {number} is no answer of a batch: give another file for the answers");
                 return Err(Error::input(path, what));
             };
-            done.insert(id.to_owned());
+            answers.done.insert(id.to_owned());
             whole += count as u64;
         }
         drop(reader);
         file.set_len(whole).map_err(Error::write(path))?;
-        (&file).seek(SeekFrom::End(0)).map_err(Error::write(path))?;
-        Ok(Answers { file, path: path.to_owned(), done })
+        answers.file = Some(file);
+        Ok(answers)
     }
 
     /// Whether a request has an answer.
@@ -74,13 +78,19 @@ impl Answers {
     /// # Errors
     /// When the line cannot be written.
     pub fn write(&mut self, answer: &Value) -> Result<()> {
-        let before = self.file.metadata().map_err(Error::write(&self.path))?.len();
-        let mut line = answer.to_string();
-        line.push('\n');
-        if let Err(error) = self.file.write_all(line.as_bytes()) {
+        let path = &self.path;
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let made = OpenOptions::new().append(true).create_new(true).open(path);
+                none.insert(made.map_err(Error::write(path))?)
+            }
+        };
+        let before = file.metadata().map_err(Error::write(path))?.len();
+        if let Err(error) = file.write_all(format!("{answer}\n").as_bytes()) {
             // What was written of the line goes; if it does not, the next start cuts it off.
-            let _ = self.file.set_len(before);
-            return Err(Error::write(&self.path)(error));
+            let _ = file.set_len(before);
+            return Err(Error::write(path)(error));
         }
         if let Some(id) = answer["custom_id"].as_str() {
             self.done.insert(id.to_owned());

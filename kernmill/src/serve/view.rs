@@ -66,7 +66,7 @@ impl Memory for View<'_> {
     }
 
     fn to_start(&self, _: RequestId, tokens: u32) -> StartDemand {
-        // Cached blocks count as taken, whoever else uses them; and a shared last block is copied.
+        // Cached blocks count as taken, also where another sequence uses them. A shared last block is copied.
         StartDemand { takes: self.holding(tokens).map(|count| count + u64::from(count > 0)), shares: [0; 2] }
     }
 

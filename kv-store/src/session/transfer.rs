@@ -2,9 +2,9 @@
 
 use super::{Session, SessionError, SessionFile, SessionWriter};
 use crate::block::{Block, BlockId, Part};
-use crate::source::Source;
 use crate::state::Put;
 use crate::store::Store;
+use kernmill_os::source::Source;
 use std::io;
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use std::path::Path;
 pub struct Exported {
     /// Payloads.
     pub records: usize,
-    /// Blocks of which the store has no rows of full layers: they will be computed anew.
+    /// Blocks whose rows of full layers are not in the store. They will be computed anew.
     pub missing: usize,
 }
 

@@ -6,7 +6,7 @@ use crate::store::Store;
 use fastrand::Rng;
 use std::path::Path;
 
-/// Numbers below `n`, of which 0 is the most frequent and number `i` comes `1 / (i + 1)` times as often.
+/// A number below `n`. Number `i` comes `1 / (i + 1)` times as often as 0.
 fn zipf(n: u64, rng: &mut Rng) -> u64 {
     let total: f64 = (1..=n).map(|i| 1.0 / i as f64).sum();
     let mut rest = rng.f64() * total;

@@ -21,7 +21,7 @@ pub fn to_int8(head: &[f32]) -> (Vec<i8>, f32) {
 /// element farthest from 0 an end of the range or nearly.
 pub fn to_int4(head: &[f32]) -> (Vec<i8>, f32) {
     let largest = head.iter().map(|x| x.to_bits() & 0x7fff_ffff).max().unwrap_or(0);
-    // Of two that are equally far the positive one.
+    // Where two elements are equally far from zero, the positive one counts.
     let positive = head.iter().any(|x| x.to_bits() == largest);
     let farthest = f32::from_bits(largest);
     let negated = if positive { -farthest } else { farthest };

@@ -1,10 +1,11 @@
 //! The header: magic, version, section table.
 
-use super::{FileError, Source};
+use super::FileError;
 use crate::file::{
     ENTRY_BYTES, HEADER_BYTES, HEADER_HASH_OFFSET, Hash, Kind, MAGIC, MAX_SECTIONS, SECTION_ALIGN,
     TABLE_OFFSET, VERSION, WEIGHT_ALIGN,
 };
+use kernmill_os::source::Source;
 
 /// An entry of the section table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

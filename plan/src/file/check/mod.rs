@@ -13,51 +13,9 @@ use super::{Hash, Kind, Metadata, TargetProgram};
 use crate::check::check_program;
 use crate::program::{CodeBlob, Program};
 use crate::target::Level;
+use kernmill_os::source::Source;
 use serde::de::DeserializeOwned;
 use std::fmt;
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
-
-/// Bytes that can be read at any place.
-pub trait Source {
-    /// How many there are.
-    ///
-    /// # Errors
-    /// The system's.
-    fn bytes(&self) -> io::Result<u64>;
-
-    /// Fills `out` with those from `offset` on.
-    ///
-    /// # Errors
-    /// The system's; also when the end comes first.
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
-}
-
-impl Source for File {
-    fn bytes(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
-    }
-
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.read_exact_at(out, offset)
-    }
-}
-
-impl Source for &[u8] {
-    fn bytes(&self) -> io::Result<u64> {
-        Ok(self.len() as u64)
-    }
-
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let rest = usize::try_from(offset).ok().and_then(|offset| self.get(offset..));
-        match rest.and_then(|rest| rest.get(..out.len())) {
-            Some(bytes) => out.copy_from_slice(bytes),
-            None => return Err(io::ErrorKind::UnexpectedEof.into()),
-        }
-        Ok(())
-    }
-}
 
 /// A plan file whose header and metadata have been checked; its other sections are when they are read.
 pub struct PlanFile<S> {

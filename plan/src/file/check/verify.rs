@@ -1,7 +1,8 @@
 //! Verifying the weights: piece by piece, on several threads.
 
-use super::{FileError, PlanFile, Source, read_section};
+use super::{FileError, PlanFile, read_section};
 use crate::file::{Hash, Kind, MAX_PIECE_BYTES, PIECE_ENTRY_BYTES};
+use kernmill_os::source::Source;
 use kernmill_os::threads::share;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
