@@ -21,6 +21,8 @@ struct Checkpoint {
 pub(super) struct Checkpoints {
     slab: Vec<Checkpoint>,
     free: Vec<u32>,
+    /// Checkpoints that there may be.
+    most: usize,
     queue: Queue,
     policy: Policy,
 }
@@ -28,8 +30,9 @@ pub(super) struct Checkpoints {
 impl Checkpoints {
     pub(super) fn new(capacity: usize, eviction: Eviction) -> Checkpoints {
         Checkpoints {
-            slab: vec![Checkpoint { node: NONE, blocks: 0, uses: 0, cost: 0 }; capacity],
-            free: (0..capacity as u32).rev().collect(),
+            slab: Vec::with_capacity(capacity),
+            free: Vec::with_capacity(capacity),
+            most: capacity,
             queue: Queue::new(capacity),
             policy: Policy::new(eviction),
         }
@@ -60,10 +63,19 @@ impl Checkpoints {
             return;
         }
         if id == NONE {
-            let Some(new) = self.free.pop() else { return };
-            id = new;
             let cost = u64::from(tokens_since_checkpoint(nodes, node));
-            self.slab[id as usize] = Checkpoint { node, blocks: 0, uses: 0, cost };
+            let new = Checkpoint { node, blocks: 0, uses: 0, cost };
+            id = match self.free.pop() {
+                Some(id) => {
+                    self.slab[id as usize] = new;
+                    id
+                }
+                None if self.slab.len() < self.most => {
+                    self.slab.push(new);
+                    self.slab.len() as u32 - 1
+                }
+                None => return,
+            };
             nodes[node].checkpoint = id;
         }
         let had = std::mem::replace(&mut self.slab[id as usize].blocks, blocks);

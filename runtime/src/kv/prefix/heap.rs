@@ -7,7 +7,8 @@ const ABSENT: u32 = u32::MAX;
 pub(super) type Worth = (u64, u64);
 
 /// A binary heap with the place of every entry, so that any entry can be removed in logarithmic time.
-/// Entries are numbers below a capacity; nothing is allocated after the queue is made.
+/// Entries are numbers below a capacity; nothing is allocated after the queue is made, and its memory is
+/// touched as entries come.
 #[derive(Debug)]
 pub(super) struct Queue {
     heap: Vec<u32>,
@@ -23,18 +24,19 @@ impl Queue {
     pub(super) fn new(capacity: usize) -> Queue {
         Queue {
             heap: Vec::with_capacity(capacity),
-            places: vec![ABSENT; capacity],
-            worth: vec![(0, 0); capacity],
+            places: Vec::with_capacity(capacity),
+            worth: Vec::with_capacity(capacity),
             aside: Vec::with_capacity(capacity),
         }
     }
 
     pub(super) fn worth(&self, entry: u32) -> Worth {
-        self.worth[entry as usize]
+        self.worth.get(entry as usize).copied().unwrap_or_default()
     }
 
     /// Puts an entry in its place for this worth, whether it is in the queue or not.
     pub(super) fn set(&mut self, entry: u32, worth: Worth) {
+        self.know(entry);
         self.worth[entry as usize] = worth;
         let mut at = self.places[entry as usize];
         if at == ABSENT {
@@ -47,15 +49,24 @@ impl Queue {
 
     /// Changes the worth of an entry, which need not be in the queue.
     pub(super) fn rate(&mut self, entry: u32, worth: Worth) {
+        self.know(entry);
         match self.places[entry as usize] {
             ABSENT => self.worth[entry as usize] = worth,
             _ => self.set(entry, worth),
         }
     }
 
+    /// Makes room for what is known of an entry.
+    fn know(&mut self, entry: u32) {
+        let entries = self.places.len().max(entry as usize + 1);
+        self.places.resize(entries, ABSENT);
+        self.worth.resize(entries, (0, 0));
+    }
+
     /// Takes an entry out, if it is in the queue.
     pub(super) fn remove(&mut self, entry: u32) {
-        let at = std::mem::replace(&mut self.places[entry as usize], ABSENT);
+        let Some(place) = self.places.get_mut(entry as usize) else { return };
+        let at = std::mem::replace(place, ABSENT);
         if at == ABSENT {
             return;
         }

@@ -78,27 +78,35 @@ impl Node {
     }
 }
 
-/// Nodes by number.
+/// Nodes by number. All memory is reserved at once, and touched when it is used.
 #[derive(Debug)]
 pub(super) struct Nodes {
     slab: Vec<Node>,
     free: Vec<u32>,
+    /// Nodes that there may be.
+    most: usize,
 }
 
 impl Nodes {
     pub(super) fn new(capacity: usize) -> Nodes {
-        Nodes { slab: vec![Node::new([0; 32]); capacity], free: (0..capacity as u32).rev().collect() }
+        Nodes { slab: Vec::with_capacity(capacity), free: Vec::with_capacity(capacity), most: capacity }
     }
 
     /// A place for a node, if there is one.
     pub(super) fn add(&mut self, node: Node) -> Option<u32> {
-        let id = self.free.pop()?;
-        self.slab[id as usize] = node;
-        Some(id)
+        if let Some(id) = self.free.pop() {
+            self.slab[id as usize] = node;
+            return Some(id);
+        }
+        if self.is_full() {
+            return None;
+        }
+        self.slab.push(node);
+        Some(self.slab.len() as u32 - 1)
     }
 
     pub(super) fn remove(&mut self, id: u32) {
-        // The list had all numbers at first: no growth.
+        // Each number is there once at most: no growth.
         self.free.push(id);
     }
 
@@ -131,7 +139,7 @@ impl Nodes {
 
     /// Whether every place is taken.
     pub(super) fn is_full(&self) -> bool {
-        self.free.is_empty()
+        self.free.is_empty() && self.slab.len() == self.most
     }
 }
 
