@@ -48,8 +48,9 @@ pub struct ModelArgs {
     /// Refuse to start when more memory than this would be needed, such as 15G or 800M
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_memory: Option<u64>,
-    /// Memory of the KV cache, such as 4G; by default what the sequences of this command need at most. Texts
-    /// that have ended stay in what is left, and are not computed again when another begins like them
+    /// Memory of the KV cache, such as 4G; by default what the sequences of this command need at most (batch:
+    /// but three quarters of what weights leave free). Texts that have ended stay in what is left, and are
+    /// not computed again when another begins like them
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub kv_memory: Option<u64>,
     /// Write /tmp/perf-PID.map, by which `perf report` names the kernels
@@ -92,6 +93,7 @@ impl ModelArgs {
             threads: self.threads.map(usize::from),
             max_memory: self.max_memory,
             kv_memory: self.kv_memory,
+            kv_yields: false,
             adapters: self.lora.adapters.clone(),
             observer: Terminal::observer(self.compile.quiet),
         })

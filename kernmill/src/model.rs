@@ -5,7 +5,7 @@ use crate::adapters::{self, LoadedAdapter};
 use crate::cache;
 use crate::error::Result;
 use crate::locate::Located;
-use crate::memory::{WeightsIn, check_memory};
+use crate::memory::{WeightsIn, check_memory, kv_shape};
 #[cfg(feature = "compiler")]
 use crate::nano;
 #[cfg(feature = "compiler")]
@@ -275,6 +275,7 @@ impl Prepared {
                 let largest = plan.program().classes.last().map_or(1, |class| class.max_tokens);
                 let chunk = options.chunk.unwrap_or(largest).min(context).min(largest);
                 let shape = KvShape { context, sequences, chunk, budget: options.kv_budget() };
+                let shape = kv_shape(plan.program(), shape, threads, options);
                 check_memory(plan.program(), shape, threads, options.max_memory, WeightsIn::File)?;
                 if let Some(note) = plan.too_large_for_memory(shape, threads) {
                     options.observer.note(&note);
@@ -289,6 +290,7 @@ impl Prepared {
                     chunk: options.chunk().min(context),
                     budget: options.kv_budget(),
                 };
+                let shape = kv_shape(&compiled.program, shape, threads, options);
                 check_memory(&compiled.program, shape, threads, options.max_memory, WeightsIn::Memory)?;
                 let start = Instant::now();
                 let OpenedSource { model, tokenizer, .. } = *source;

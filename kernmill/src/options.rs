@@ -77,6 +77,11 @@ pub struct Options {
     /// Bytes of the KV cache; `None` takes what all sequences need when each is as long as the context. What
     /// running sequences leave keeps the beginnings of texts that have ended ([`kernmill_runtime::kv`]).
     pub kv_memory: Option<u64>,
+    /// Whether the KV cache, where nobody says how large it is, takes less than all sequences need if memory
+    /// is short: at most three quarters of what weights and working memory leave, but never less than one
+    /// sequence of the whole context. Sequences then wait for room, or lose their place for a while. `false`
+    /// by default.
+    pub kv_yields: bool,
     /// Adapters that are loaded with the model.
     pub adapters: Vec<AdapterSource>,
     /// Receives notes and the progress of opening.
@@ -120,6 +125,7 @@ impl Default for Options {
             threads: None,
             max_memory: None,
             kv_memory: None,
+            kv_yields: false,
             adapters: Vec::new(),
             observer: Arc::new(Silent),
         }

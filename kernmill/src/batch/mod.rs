@@ -40,6 +40,12 @@ pub struct BatchStats {
     pub busy_seconds: f64,
     /// Sequences that lost their place for want of memory.
     pub preemptions: u64,
+    /// Prompts that were found in the prefix cache, in part or all but their last token.
+    pub hits: u64,
+    /// Hits that were computed anew and compared.
+    pub verified: u64,
+    /// Hits that were to be compared, and had no room for it.
+    pub unverified: u64,
 }
 
 impl BatchStats {
@@ -74,6 +80,7 @@ impl BatchStats {
             "cached_tokens": self.cached_tokens,
             "generated_tokens": self.generated,
             "preemptions": self.preemptions,
+            "cache_hits": { "all": self.hits, "verified": self.verified, "unverified": self.unverified },
             "seconds": { "all": self.seconds, "busy": self.busy_seconds },
             "tokens_per_second": self.rate(),
         })
@@ -87,8 +94,18 @@ pub struct BatchOptions {
     pub parallel: u32,
     /// Tokens generated where a request does not say how many.
     pub max_tokens: u32,
+    /// Of every hundred prompts that are found in the prefix cache, how many are computed anew and compared
+    /// ([`Serving::verify_hits`]).
+    pub verify_cache: f64,
     /// Tokens that end a text.
     pub end_tokens: Vec<u32>,
+}
+
+impl BatchOptions {
+    /// Sequences that the engine is to have: those that run, and one to compare with.
+    pub fn sequences(&self) -> u32 {
+        self.parallel + u32::from(self.verify_cache > 0.0)
+    }
 }
 
 /// Told of every request that has ended; whether to go on. What is not answered then is left for the next
@@ -99,7 +116,8 @@ pub type OnProgress<'a> = dyn FnMut(&BatchStats) -> bool + 'a;
 /// fast as they are read, `parallel` of them run at once. `input_name` is for messages.
 ///
 /// # Errors
-/// When the input cannot be read, the output cannot be written, or the engine fails. A request that cannot be
+/// When the input cannot be read, the output cannot be written, or the engine fails; when a prompt that is
+/// compared has other bits in the prefix cache. A request that cannot be
 /// served is no error: its line in the output says why.
 pub fn run(
     engine: kernmill_runtime::Engine,
@@ -116,6 +134,7 @@ pub fn run(
         ..Config::default()
     };
     let mut serving = Serving::new(engine, config)?;
+    serving.verify_hits(options.verify_cache)?;
     let start = Instant::now();
     let mut stats = BatchStats::default();
     let mut waiting = BTreeMap::new();
@@ -182,6 +201,9 @@ pub fn run(
                 Finish::Failed(why) => {
                     stats.failed += 1;
                     output.write(&error_line(&line.custom_id, why))?;
+                    if serving.stats().mismatches > 0 {
+                        return Err(Error::Work(format!("`{}`: {why}", line.custom_id)));
+                    }
                 }
                 Finish::Ended(reason) if answer.tokens.is_empty() => {
                     stats.failed += 1;
@@ -196,6 +218,7 @@ pub fn run(
             let served = serving.stats();
             stats.generated = served.generated;
             stats.preemptions = served.preemptions;
+            (stats.hits, stats.verified, stats.unverified) = (served.hits, served.verified, served.unverified);
             stats.busy_seconds = served.busy.as_secs_f64();
             stats.seconds = start.elapsed().as_secs_f64();
             if !on_progress(&stats) {

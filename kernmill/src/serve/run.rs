@@ -30,7 +30,7 @@ impl Serving {
     /// Starts sequences, runs the entries, and hands out what they gave.
     pub(super) fn run(&mut self, step: &Step, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
         for started in &step.started {
-            self.start(started.id, started.cached)?;
+            self.start(started.id, started.cached, on_event)?;
         }
         let mut parts = Vec::new();
         for entry in &step.entries {
@@ -60,7 +60,12 @@ impl Serving {
     }
 
     /// Gives a request a sequence that has at least the cached tokens that the plan counts on.
-    fn start(&mut self, id: RequestId, expected: u32) -> Result<()> {
+    fn start(
+        &mut self,
+        id: RequestId,
+        expected: u32,
+        on_event: &mut dyn FnMut(RequestId, Event),
+    ) -> Result<()> {
         let Some(active) = self.active.get_mut(&id) else { return Ok(()) };
         let tenant = tenant_salt(active.request.tenant);
         let Begun { sequence, cached_tokens } =
@@ -72,7 +77,7 @@ impl Serving {
             let missing = active.known[cached_tokens as usize..expected as usize].to_vec();
             self.engine.extend(&[Entry::silent(sequence, &missing)], &())?;
         }
-        Ok(())
+        if cached_tokens > 0 { self.hit(id, on_event) } else { Ok(()) }
     }
 
     /// Runs the parts; by part, the token that was chosen behind it.

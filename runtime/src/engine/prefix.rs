@@ -94,7 +94,7 @@ impl Engine {
 
     /// Computes a prompt twice, from the prefix cache and without it, and tells whether the logits after its
     /// last token have the same bits. They have; this is for those who want to see it. Takes as long as the
-    /// prompt, and room for two more sequences.
+    /// prompt, and room for one more sequence.
     ///
     /// # Errors
     /// As those of [`Engine::begin`] and [`Engine::extend`].

@@ -242,6 +242,22 @@ fn what_is_not_a_function_of_its_tokens_is_not_cached() {
     assert_eq!(engine.kv().cached, [0, 0]);
 }
 
+/// The comparison is seen to find what it is for.
+#[test]
+fn a_cached_block_with_other_bits_is_found() {
+    let mut engine = engine(KvBudget::WorstCase, Eviction::default());
+    let prompt: Vec<u32> = (0..40).collect();
+    let begun = engine.begin(&prompt, &[], [0; 32]).unwrap();
+    engine.extend(&[Entry::silent(begun.sequence, &prompt)], &()).unwrap();
+    engine.checkpoint(begun.sequence).unwrap();
+    assert!(engine.verify_prefix(&prompt, &[], [0; 32]).unwrap());
+    engine.spoil(begun.sequence, 1).unwrap();
+    assert!(!engine.verify_prefix(&prompt, &[], [0; 32]).unwrap());
+    engine.drop_sequence(begun.sequence);
+    assert!(!engine.verify_prefix(&prompt, &[], [0; 32]).unwrap());
+    assert!(engine.verify_prefix(&prompt[1..], &[], [0; 32]).unwrap(), "another prompt finds nothing");
+}
+
 #[test]
 fn steps_that_fill_the_cache_allocate_nothing() {
     let mut engine = engine(KvBudget::Bytes(worst_case() / 3), Eviction::default());
