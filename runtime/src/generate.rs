@@ -50,6 +50,8 @@ pub struct Summary {
     pub prompt_tokens: usize,
     /// Tokens of the prompt that were in the prefix cache, and were not run.
     pub cached_tokens: usize,
+    /// Tokens among those that only the store on disk had ([`Engine::keep_on_disk`]).
+    pub disk_tokens: usize,
     /// Tokens generated, a stop token not included.
     pub tokens: Vec<u32>,
     /// Seconds from the start to the first token's logits.
@@ -123,7 +125,8 @@ impl Engine {
         let mut sampler = Sampler::new(params.sampler.clone(), self.model().vocab as usize)?;
         sampler.prompt(prompt);
         let text = TextMaker::new(self.tokenizer()?, prompt, &params.stop, params.shows_special)?;
-        let Begun { sequence: id, cached_tokens } = self.begin(prompt, &params.adapters, EVERYBODY)?;
+        let Begun { sequence: id, cached_tokens, disk_tokens } =
+            self.begin(prompt, &params.adapters, EVERYBODY)?;
         let mut held = Held { engine: self, id };
         let start = Instant::now();
         let rest = &prompt[cached_tokens as usize..];
@@ -136,6 +139,7 @@ impl Engine {
             held,
             prompt_tokens: prompt.len(),
             cached_tokens: cached_tokens as usize,
+            disk_tokens: disk_tokens as usize,
             max_tokens: params.max_tokens,
             stop_tokens: params.stop_tokens.clone(),
             sampler,
@@ -155,6 +159,7 @@ pub struct Generation<'e> {
     held: Held<'e>,
     prompt_tokens: usize,
     cached_tokens: usize,
+    disk_tokens: usize,
     max_tokens: usize,
     stop_tokens: Vec<u32>,
     sampler: Sampler,
@@ -250,6 +255,7 @@ impl Generation<'_> {
         Summary {
             prompt_tokens: self.prompt_tokens,
             cached_tokens: self.cached_tokens,
+            disk_tokens: self.disk_tokens,
             tokens: self.tokens,
             prefill_seconds: self.prefill_seconds,
             decode_seconds,
