@@ -18,6 +18,9 @@ pub struct GenerateParams {
     pub adapters: Vec<AdapterUse>,
     /// How the tokens are chosen.
     pub sampler: SamplerParams,
+    /// Tokens of the prompt that are an earlier part of the text, and how often each occurs there: what
+    /// penalties count.
+    pub written: Vec<(u32, u32)>,
     /// Strings that end the text; they are not part of it. One that is exactly a special token's text also
     /// stands for that token.
     pub stop: Vec<String>,
@@ -124,6 +127,7 @@ impl Engine {
         self.check_tokens(prompt)?;
         let mut sampler = Sampler::new(params.sampler.clone(), self.model().vocab as usize)?;
         sampler.prompt(prompt);
+        sampler.resume(&params.written);
         let text = TextMaker::new(self.tokenizer()?, prompt, &params.stop, params.shows_special)?;
         let Begun { sequence: id, cached_tokens, disk_tokens } =
             self.begin(prompt, &params.adapters, EVERYBODY)?;

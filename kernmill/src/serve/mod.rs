@@ -14,6 +14,7 @@ mod view;
 pub use kernmill_scheduler::{Class, Config, EndReason, Refusal, RequestId, Stats};
 pub use request::{Answer, Finish, Request};
 
+use crate::disk;
 use crate::error::{Error, Result};
 use active::Active;
 use kernmill_runtime::{AdapterUse, Engine, PrefixStats};
@@ -192,6 +193,11 @@ impl Serving {
         let id = *self.adapters.entry(names).or_insert(new);
         self.scheduler.adapter_ready(id);
         Ok(Some(id))
+    }
+
+    /// Writes what the KV cache has to the store on disk, as [`crate::Loaded::save_cache`] does.
+    pub fn save_cache(&mut self) {
+        disk::save(&mut self.engine);
     }
 
     /// Ends a request at the next tick. Returns whether there was one.

@@ -40,6 +40,21 @@ impl Engine {
         Ok(self.tables.cached(&scope, prompt).min(known))
     }
 
+    /// How many of the first of `tokens` [`Engine::save_session`] would have rows of.
+    ///
+    /// # Errors
+    /// When an adapter is not loaded, or the adapters cannot be combined.
+    pub fn session_tokens(
+        &mut self,
+        tokens: &[u32],
+        adapters: &[AdapterUse],
+        tenant: [u8; 32],
+    ) -> Result<u32, EngineError> {
+        let scope = self.scope_of(adapters, tenant)?;
+        self.restore_from_disk(&scope, tokens);
+        Ok(self.tables.blocks_of(&scope, tokens).1)
+    }
+
     /// Saves a sequence of tokens together with the rows that the prefix cache, or the store on disk, has of
     /// them. The file at `path` appears whole or not at all; only its owner can read it. `session` says the
     /// tokens, the state and the name; its blocks are filled in here.

@@ -177,7 +177,9 @@ impl PrefixCache {
     pub(in crate::kv) fn blocks_of(&self, scope: &CacheScope, tokens: &[u32]) -> (Vec<CachedBlock>, u32) {
         let mut path = Vec::new();
         let Some((_, length)) = self.search(&mut path, scope, tokens) else { return (Vec::new(), 0) };
+        // A block more, if it is there: the sequence may go on a token before its end.
         let windows = self.window_before(length);
+        let windows = windows.start.saturating_sub(1)..windows.end;
         let mut blocks = Vec::new();
         for (index, (id, own)) in (0..).zip(path.iter().zip(tokens.chunks(BLOCK as usize))) {
             let len = (length - index * BLOCK).min(BLOCK);
