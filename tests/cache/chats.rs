@@ -7,9 +7,10 @@ use kernmill::serve::{Answer, Config, Event, Request, RequestId, Serving};
 use kernmill_compiler::pipeline::Options;
 use kernmill_compiler::quant::Preset;
 use kernmill_compiler::testing::ModelShape;
+use kernmill_kv_store::{Options as StoreOptions, Store};
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, GenerateParams, PlanImage, PrefixStats, Summary};
+use kernmill_runtime::{Engine, EngineConfig, Entry, GenerateParams, KvBudget, PlanImage, PrefixStats, Summary};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -35,9 +36,19 @@ fn images() -> [(&'static str, PlanImage); 2] {
 
 fn engine(image: &PlanImage, sequences: u32) -> Engine {
     let pool = PoolConfig { threads: Some(1), pin: false };
-    let config =
-        EngineConfig { pool, context: Some(CONTEXT as u32), sequences, ..EngineConfig::default() };
+    // Room for all that is said here.
+    let kv = KvBudget::Bytes(64 << 20);
+    let config = EngineConfig { pool, context: Some(CONTEXT as u32), sequences, kv, ..EngineConfig::default() };
     Engine::new(image, config).unwrap()
+}
+
+/// An engine with a store in a directory.
+fn on_disk(image: &PlanImage, disk: &Path) -> Engine {
+    let mut engine = engine(image, 2);
+    let layout = engine.kv_layout(&[27; 32]);
+    let options = StoreOptions { reserve: 0, ..StoreOptions::default() };
+    engine.keep_on_disk(Store::open(disk, options).unwrap(), layout);
+    engine
 }
 
 fn words(rng: &mut Rng, count: usize) -> Vec<u32> {
@@ -54,8 +65,8 @@ fn answer(engine: &mut Engine, prompt: &[u32], tokens: usize) -> Summary {
 fn a_chat_of_20_turns_runs_only_what_is_new() {
     for (name, image) in images() {
         let mut rng = Rng::with_seed(27);
-        let mut engine = engine(&image, 2);
-        let mut fresh = self::engine(&image, 1);
+        let disk = tempfile::tempdir().unwrap();
+        let mut engine = on_disk(&image, disk.path());
         let mut history = words(&mut rng, HISTORY);
         // By turn: the text with its answer.
         let mut ends = Vec::new();
@@ -74,7 +85,7 @@ fn a_chat_of_20_turns_runs_only_what_is_new() {
         }
         // The answer is the one that a fresh run gives.
         let last = &ends[TURNS - 1];
-        let alone = answer(&mut fresh, &last[..last.len() - 17], 17);
+        let alone = answer(&mut self::engine(&image, 1), &last[..last.len() - 17], 17);
         assert_eq!((alone.cached_tokens, &alone.tokens[..]), (0, &last[last.len() - 17..]), "{name}");
 
         // The last answer is made again.
@@ -97,6 +108,21 @@ fn a_chat_of_20_turns_runs_only_what_is_new() {
             other.extend([94; 30]);
             assert_eq!(answer(&mut engine, &other, 3).cached_tokens, known, "{name}, turn {turn}");
         }
+
+        // The next turn, and one from long before, after a restart.
+        engine.save_cache().unwrap();
+        drop(engine);
+        let mut engine = on_disk(&image, disk.path());
+        for turn in [TURNS - 1, 9] {
+            let mut next = ends[turn].clone();
+            let known = next.len() - 1;
+            next.extend([93; 30]);
+            let summary = answer(&mut engine, &next, 17);
+            assert_eq!(summary.cached_tokens, known, "{name}, turn {turn} after a restart");
+            let alone = answer(&mut self::engine(&image, 1), &next, 17);
+            assert_eq!(summary.tokens, alone.tokens, "{name}, turn {turn}");
+        }
+        assert!(engine.prefix_stats().disk_tokens >= ends[TURNS - 1].len() as u64 - 1);
     }
 }
 

@@ -18,8 +18,10 @@ use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{
     AdapterUse, Engine, EngineConfig, EngineError, Entry, KvBudget, LogitRow, LogitRows, PlanImage, SeqId,
 };
+use kernmill_kv_store::{Options as StoreOptions, Store};
 use std::collections::HashSet;
 use std::path::Path;
+use tempfile::TempDir;
 
 /// Steps of all formats together.
 const STEPS: usize = 20_000;
@@ -60,6 +62,8 @@ struct Round {
     budget: u64,
     eviction: Eviction,
     threads: usize,
+    /// Whether there is a store on disk behind the cache.
+    has_disk: bool,
 }
 
 /// What has happened.
@@ -68,14 +72,21 @@ struct Counts {
     begun: usize,
     found: usize,
     found_again: usize,
+    from_disk: usize,
+    restarts: usize,
     compared: usize,
     refused: usize,
     forgotten: usize,
-    evicted: u64,
+    evicted: usize,
+    /// What engines have counted themselves.
+    lookups: usize,
+    said_found: usize,
 }
 
 /// An engine on which a schedule runs, and what must be true of it.
 struct World<'a> {
+    image: &'a PlanImage,
+    round: Round,
     rng: Rng,
     engine: Engine,
     fresh: &'a mut Fresh,
@@ -86,6 +97,7 @@ struct World<'a> {
     /// Contents of the two names.
     named: [usize; 2],
     all: [usize; 2],
+    disk: Option<TempDir>,
     counts: Counts,
 }
 
@@ -93,20 +105,34 @@ fn name(n: usize) -> &'static str {
     ["x", "y"][n]
 }
 
+/// An engine of a round, with the store in `disk` if there is one.
+fn engine(image: &PlanImage, round: Round, disk: Option<&Path>) -> Engine {
+    let config = EngineConfig {
+        pool: PoolConfig { threads: Some(round.threads), pin: false },
+        context: Some(CONTEXT as u32),
+        sequences: SEQUENCES as u32,
+        chunk: Some(CHUNK as u32),
+        kv: KvBudget::Bytes(round.budget),
+        eviction: round.eviction,
+    };
+    let mut engine = Engine::new(image, config).unwrap();
+    if let Some(disk) = disk {
+        // Small enough that the store evicts too.
+        let options = StoreOptions { reserve: 0, segment_bytes: 1 << 16, limit: 1 << 20, ..StoreOptions::default() };
+        let layout = engine.kv_layout(&[27; 32]);
+        engine.keep_on_disk(Store::open(disk, options).unwrap(), layout);
+    }
+    engine
+}
+
 impl World<'_> {
-    fn new<'a>(image: &PlanImage, round: Round, fresh: &'a mut Fresh, seed: u64) -> World<'a> {
-        let pool = PoolConfig { threads: Some(round.threads), pin: false };
-        let config = EngineConfig {
-            pool,
-            context: Some(CONTEXT as u32),
-            sequences: SEQUENCES as u32,
-            chunk: Some(CHUNK as u32),
-            kv: KvBudget::Bytes(round.budget),
-            eviction: round.eviction,
-        };
-        let engine = Engine::new(image, config).unwrap();
+    fn new<'a>(image: &'a PlanImage, round: Round, fresh: &'a mut Fresh, seed: u64) -> World<'a> {
+        let disk = round.has_disk.then(|| tempfile::tempdir().unwrap());
+        let engine = engine(image, round, disk.as_ref().map(TempDir::path));
         let all = engine.kv().blocks;
         let mut world = World {
+            image,
+            round,
             rng: Rng::with_seed(seed),
             engine,
             fresh,
@@ -115,12 +141,42 @@ impl World<'_> {
             stems: Vec::new(),
             named: [0, 1],
             all,
+            disk,
             counts: Counts::default(),
         };
         (0..2).for_each(|n| world.load(n, n));
         let taken: u64 = all.iter().zip(world.engine.kv().block_bytes).map(|(n, of)| *n as u64 * of).sum();
         assert!(taken <= round.budget, "{taken} bytes of {}", round.budget);
         world
+    }
+
+    /// Ends the engine, whose cache goes to the disk, and makes another one that goes on with all sequences.
+    fn restart(&mut self) {
+        let Some(path) = self.disk.as_ref().map(|disk| disk.path().to_owned()) else { return };
+        for one in &self.running {
+            self.engine.checkpoint(one.id).unwrap();
+            self.engine.drop_sequence(one.id);
+        }
+        self.engine.save_cache().unwrap();
+        self.count();
+        // The store belongs to one engine at a time.
+        let without = engine(self.image, self.round, None);
+        drop(std::mem::replace(&mut self.engine, without));
+        self.engine = engine(self.image, self.round, Some(&path));
+        let named = self.named;
+        named.into_iter().enumerate().for_each(|(n, contents)| self.load(n, contents));
+        for Running { asks, tenant, text, done, .. } in std::mem::take(&mut self.running) {
+            self.begin(asks, tenant, text, done.max(1));
+        }
+        self.counts.restarts += 1;
+    }
+
+    /// Adds what the engine has counted to what has happened.
+    fn count(&mut self) {
+        let stats = self.engine.prefix_stats();
+        self.counts.lookups += stats.lookups as usize;
+        self.counts.said_found += stats.found_tokens as usize;
+        self.counts.evicted += (stats.evicted_blocks + stats.evicted_checkpoints) as usize;
     }
 
     /// Gives a name to other contents. Sequences that run keep theirs.
@@ -173,7 +229,11 @@ impl World<'_> {
                 let most = self.texts.longest(&uses, tenant, prompt);
                 assert!(found < prompt.len(), "the last token is left to be run");
                 assert!(found <= most, "{found} tokens are found, {most} have ever been there");
-                assert!(adapters.len() > 1 || foretold as usize == found, "{foretold} {found}");
+                let from_disk = begun.disk_tokens as usize;
+                // What is combined only now is not known before.
+                assert!(asks > 1 || foretold as usize + from_disk >= found, "{foretold} {begun:?}");
+                assert!(from_disk == 0 || self.disk.is_some());
+                self.counts.from_disk += from_disk;
                 self.counts.begun += 1;
                 self.counts.found += found;
                 (begun.sequence, found)
@@ -277,15 +337,8 @@ impl World<'_> {
             // It is cancelled.
             19..=21 if is_there => self.engine.drop_sequence(self.running.swap_remove(at).id),
             22..=29 if is_there => self.preempt(at),
-            30..=37 if is_there => {
-                // A turn ends: its text begins the next prompt.
-                let one = self.running.swap_remove(at);
-                self.engine.checkpoint(one.id).unwrap();
-                self.engine.drop_sequence(one.id);
-                self.stems.push(one.text[..one.done].to_vec());
-                let most = 40;
-                self.stems.drain(..self.stems.len().saturating_sub(most));
-            }
+            30..=33 if is_there => self.end_turn(at),
+            34 if self.rng.u32(..3) == 0 => self.restart(),
             _ if has_room => {
                 let text = self.text();
                 let prompt = self.rng.usize(text.len().div_ceil(2)..=text.len());
@@ -297,8 +350,37 @@ impl World<'_> {
         }
     }
 
+    /// A turn ends: its text begins the next prompt.
+    fn end_turn(&mut self, at: usize) {
+        let one = self.running.swap_remove(at);
+        self.engine.checkpoint(one.id).unwrap();
+        self.engine.drop_sequence(one.id);
+        self.stems.push(one.text[..one.done].to_vec());
+        self.stems.drain(..self.stems.len().saturating_sub(40));
+    }
+
+    /// Sequences that hold all of their texts get longer ones, or end.
+    fn renew(&mut self) {
+        for at in (0..self.running.len()).rev() {
+            let one = &self.running[at];
+            if one.done < one.text.len() {
+                continue;
+            }
+            if one.text.len() == CONTEXT || self.rng.bool() {
+                self.end_turn(at);
+                continue;
+            }
+            let mut text = std::mem::take(&mut self.running[at].text);
+            text.extend(self.words(60));
+            text.truncate(CONTEXT);
+            let one = &mut self.running[at];
+            (one.rows, one.text) = (self.fresh.rows(&one.uses, &text), text);
+        }
+    }
+
     /// Appends tokens to several sequences, and compares the logits.
     fn step(&mut self) {
+        self.renew();
         let (rng, running) = (&mut self.rng, &mut self.running);
         rng.shuffle(running);
         // One run of the program, or as many as it takes.
@@ -314,9 +396,6 @@ impl World<'_> {
             }
         }
         if batch.is_empty() {
-            if let Some(at) = running.iter().position(|one| one.done == one.text.len()) {
-                self.engine.drop_sequence(running.swap_remove(at).id);
-            }
             return;
         }
         let entry = |(n, count, all): &(usize, usize, bool)| {
@@ -411,9 +490,9 @@ impl World<'_> {
         self.look();
         self.running.drain(..).for_each(|one| self.engine.drop_sequence(one.id));
         assert_eq!(self.engine.kv().free, self.all, "every block can be had again");
-        let stats = self.engine.prefix_stats();
-        assert_eq!((stats.lookups, stats.found_tokens), (self.counts.begun as u64, self.counts.found as u64));
-        self.counts.evicted = stats.evicted_blocks + stats.evicted_checkpoints;
+        self.count();
+        let Counts { begun, found, lookups, said_found, .. } = self.counts;
+        assert_eq!((lookups, said_found), (begun, found));
         self.fill();
         self.counts
     }
@@ -483,9 +562,10 @@ fn random_schedules_give_what_fresh_runs_give_in_every_format() {
             let policies = [Eviction::LeastRecentlyUsed, Eviction::LeastFrequentlyUsed, Eviction::Random(seed)];
             let how = Round {
                 // Much less than the sequences want at once, or room for some of what has ended.
-                budget: worst * [12, 40, 80][round / formats.len() % 3] / 100,
+                budget: worst * [6, 15, 45][(n + round / formats.len()) % 3] / 100,
                 eviction: policies[round % 3],
                 threads: 1 + round / formats.len() % 2,
+                has_disk: (n + round / formats.len()) % 2 == 1,
             };
             println!("KERNMILL_SEED={} with one round: {kv}, seed {seed}, {how:?}", first);
             let mut world = World::new(&image, how, &mut fresh, seed);
@@ -505,6 +585,8 @@ fn random_schedules_give_what_fresh_runs_give_in_every_format() {
             all.refused += counts.refused;
             all.found += counts.found;
             all.found_again += counts.found_again;
+            all.from_disk += counts.from_disk;
+            all.restarts += counts.restarts;
             all.forgotten += counts.forgotten;
             all.compared += counts.compared;
             all.evicted += counts.evicted;
@@ -512,5 +594,6 @@ fn random_schedules_give_what_fresh_runs_give_in_every_format() {
     }
     println!("{all:?}");
     assert!(all.refused > 20 && all.forgotten > 20 && all.evicted > 1000, "{all:?}");
+    assert!(all.from_disk > 1000 && all.restarts > 5, "{all:?}");
     assert!(all.found > 5000 && all.found_again > 1000 && all.compared > steps, "{all:?}");
 }

@@ -32,6 +32,8 @@ pub struct BatchStats {
     pub prompt_tokens: u64,
     /// Tokens of prompts that were cached, and not run.
     pub cached_tokens: u64,
+    /// Tokens among those that only the store on disk had.
+    pub disk_tokens: u64,
     /// Tokens generated.
     pub generated: u64,
     /// Seconds from the first request to the last answer.
@@ -78,6 +80,7 @@ impl BatchStats {
             "failed": self.failed,
             "prompt_tokens": self.prompt_tokens,
             "cached_tokens": self.cached_tokens,
+            "disk_tokens": self.disk_tokens,
             "generated_tokens": self.generated,
             "preemptions": self.preemptions,
             "cache_hits": { "all": self.hits, "verified": self.verified, "unverified": self.unverified },
@@ -212,6 +215,7 @@ pub fn run(
                 _ => {
                     stats.prompt_tokens += u64::from(answer.prompt_tokens);
                     stats.cached_tokens += u64::from(answer.cached_tokens);
+                    stats.disk_tokens += u64::from(answer.disk_tokens);
                     output.write(&answer_line(&line, &answer))?;
                 }
             }
@@ -222,6 +226,7 @@ pub fn run(
             stats.busy_seconds = served.busy.as_secs_f64();
             stats.seconds = start.elapsed().as_secs_f64();
             if !on_progress(&stats) {
+                serving.save_cache();
                 return Ok(stats);
             }
         }
@@ -231,6 +236,7 @@ pub fn run(
         }
     }
     stats.seconds = start.elapsed().as_secs_f64();
+    serving.save_cache();
     Ok(stats)
 }
 

@@ -16,6 +16,7 @@ mod view;
 pub use kernmill_scheduler::{Class, Config, EndReason, Refusal, RequestId, Stats};
 pub use request::{Answer, Finish, Request};
 
+use crate::disk;
 use crate::error::{Error, Result};
 use active::Active;
 use adapters::Adapters;
@@ -197,6 +198,11 @@ impl Serving {
     pub fn verify_hits(&mut self, percent: f64) -> Result<()> {
         self.verifier = Verifier::new(percent)?;
         Ok(())
+    }
+
+    /// Writes what the KV cache has to the store on disk, as [`crate::Loaded::save_cache`] does.
+    pub fn save_cache(&mut self) {
+        disk::save(&mut self.engine);
     }
 
     /// Ends a request at the next tick. Returns whether there was one.

@@ -68,10 +68,11 @@ impl Serving {
     ) -> Result<()> {
         let Some(active) = self.active.get_mut(&id) else { return Ok(()) };
         let tenant = tenant_salt(active.request.tenant);
-        let Begun { sequence, cached_tokens } =
+        let Begun { sequence, cached_tokens, disk_tokens } =
             self.engine.begin(&active.known, &active.request.adapters, tenant)?;
         active.sequence = Some(sequence);
-        active.cached.get_or_insert(cached_tokens.min(active.request.prompt.len() as u32));
+        let of_prompt = |tokens: u32| tokens.min(active.request.prompt.len() as u32);
+        active.cached.get_or_insert([cached_tokens, disk_tokens].map(of_prompt));
         if cached_tokens < expected {
             // Another start of this plan has taken room from the cache.
             let missing = active.known[cached_tokens as usize..expected as usize].to_vec();
