@@ -120,8 +120,9 @@ impl Texts {
         place
     }
 
-    /// How much of a text was ever held by sequences of the tenant, or of the tenant that is everybody.
-    pub fn longest(&self, uses: &Uses, tenant: u8, text: &[u32]) -> usize {
+    /// How much of a text was ever held by sequences of the tenant, or of the tenant that is everybody; and
+    /// how much of it by both, if they are two.
+    pub fn longest(&self, uses: &Uses, tenant: u8, text: &[u32]) -> (usize, usize) {
         let of = |tenant: u8| {
             let Some(mut place) = self.roots.get(&(uses.clone(), tenant)).copied() else { return 0 };
             let knows = |token: &&u32| {
@@ -130,6 +131,7 @@ impl Texts {
             };
             text.iter().take_while(knows).count()
         };
-        of(tenant).max(of(0))
+        let (own, shared) = (of(tenant), of(0));
+        (own.max(shared), if tenant == 0 { 0 } else { own.min(shared) })
     }
 }

