@@ -28,6 +28,7 @@ fn alone(engine: &mut Engine, request: &Request) -> (String, Summary) {
         stop: request.stop.clone(),
         stop_tokens: request.stop_tokens.clone(),
         shows_special: request.shows_special,
+        ..GenerateParams::default()
     };
     let mut text = String::new();
     let summary = engine
