@@ -98,14 +98,11 @@ impl Run {
         }
         let start = Instant::now();
         let (mut model, mut options) = model::open(&self.model, &self.emit, explicit)?;
-        options.sessions = self.session.is_some();
-        let session = self.session.as_deref();
-        let mut session = session.map(|path| SavedText::open(path, model.vocab())).transpose()?;
+        let mut session = SavedText::open(self.session.as_deref(), model.vocab(), &mut options)?;
         let tokenizer = self.tokenizer(&mut model);
         // What is asked for must be possible before a prompt is held to it.
         let most = model::context(model.longest_context(), self.context, usize::MAX)?;
-        let known = session.as_ref().map_or(&[][..], SavedText::tokens);
-        let prompt = self.prompt.read(&model, tokenizer.as_ref(), known, most)?;
+        let prompt = self.prompt.read(&model, tokenizer.as_ref(), session.tokens(), most)?;
         let context = model::context(
             model.longest_context(),
             self.context,
@@ -123,21 +120,17 @@ impl Run {
         let adapters = loaded.load_adapters(&options)?;
         let ready_seconds = start.elapsed().as_secs_f64();
         tracing::info!(seconds = ready_seconds, "ready");
-        if let Some(session) = &mut session {
-            session.restore(&mut loaded, &prompt.ids, &mut params, explicit.has("seed"), &options)?;
-        }
+        session.restore(&mut loaded, &prompt.ids, &mut params, explicit.has("seed"), &options)?;
         let mut interrupt = Interrupt::default();
         let (summary, text) = self.generate(&mut loaded, &prompt, &params, &mut interrupt)?;
-        if let Some(session) = &session {
-            session.save(&mut loaded, &prompt.ids, &summary, &params, &options)?;
-        }
+        session.save(&mut loaded, &prompt.ids, &summary, &params, &options)?;
         loaded.save_cache();
         let seed = params.sampler.seed;
         let figures = Figures {
             loaded: &loaded,
             adapters: &adapters,
             summary: &summary,
-            session_tokens: session.as_ref().map(SavedText::restored),
+            session_tokens: session.restored(),
             max_tokens: self.max_tokens,
             seed,
             ready_seconds,

@@ -21,10 +21,10 @@ const STATE: u32 = 1;
 /// Bytes of a model's name in a session at most.
 const NAME_BYTES: usize = 200;
 
-/// A text in a file, which may not be there yet.
-#[derive(Debug)]
+/// A text in a file, which may not be there yet; or one that is in no file.
+#[derive(Debug, Default)]
 pub struct SavedText {
-    path: PathBuf,
+    path: Option<PathBuf>,
     /// What was saved, and is replaced when the text is saved again.
     file: Option<SessionFile>,
     state: State,
@@ -43,33 +43,33 @@ struct State {
 }
 
 impl SavedText {
-    /// Opens the session in the file at `path`, for a model of `vocab` tokens. A file that is not there is a
-    /// new session.
+    /// Opens the session in the file at `path`, for a model of `vocab` tokens, which is to be loaded with
+    /// these options. A file that is not there is a new session. Without a path nothing is restored or saved.
     ///
     /// # Errors
     /// When the file is no session or is damaged where its tokens are, its tokens are not those of this
     /// vocabulary, or it could not be written again. The file stays as it is.
-    pub fn open(path: &Path, vocab: usize) -> Result<SavedText> {
+    pub fn open(path: Option<&Path>, vocab: usize, options: &mut Options) -> Result<SavedText> {
+        let Some(path) = path else { return Ok(SavedText::default()) };
+        options.sessions = true;
         NewFile::check(path).map_err(|error| Error::input(path, error))?;
-        let path = path.to_owned();
-        let file = match SessionFile::open(&path) {
+        let new = SavedText { path: Some(path.to_owned()), ..SavedText::default() };
+        let file = match SessionFile::open(path) {
             Ok(file) => file,
-            Err(SessionError::Read(error)) if error.kind() == ErrorKind::NotFound => {
-                return Ok(SavedText { path, file: None, state: State::default(), restored: 0 });
-            }
-            Err(error) => return Err(Error::input(&path, error)),
+            Err(SessionError::Read(error)) if error.kind() == ErrorKind::NotFound => return Ok(new),
+            Err(error) => return Err(Error::input(path, error)),
         };
         let Session { tokens, state, name, .. } = file.session();
         let Some(state) = State::decode(state) else {
-            return Err(Error::input(&path, "the session is of another version of kernmill"));
+            return Err(Error::input(path, "the session is of another version of kernmill"));
         };
         if let Some(token) = tokens.iter().find(|token| **token as usize >= vocab) {
             let what = format!(
                 "the session was saved with {name}, and has token {token}; the vocabulary of this model has {vocab}"
             );
-            return Err(Error::input(&path, what));
+            return Err(Error::input(path, what));
         }
-        Ok(SavedText { path, file: Some(file), state, restored: 0 })
+        Ok(SavedText { file: Some(file), state, ..new })
     }
 
     /// The tokens so far: none in a new session.
@@ -77,9 +77,9 @@ impl SavedText {
         self.file.as_ref().map_or(&[], |file| &file.session().tokens)
     }
 
-    /// The tokens of the session that were restored, and not computed again.
-    pub fn restored(&self) -> u32 {
-        self.restored
+    /// The tokens of the session that were restored, and not computed again; `None` without a file.
+    pub fn restored(&self) -> Option<u32> {
+        self.path.is_some().then_some(self.restored)
     }
 
     /// Prepares a model that was loaded with [`Options::sessions`] to go on with `prompt`, which begins with
@@ -101,9 +101,8 @@ impl SavedText {
         if let Some(seed) = self.state.seed.filter(|_| !has_seed) {
             params.sampler.seed = Some(seed);
         }
-        match self.bring(loaded, prompt, params, &options.adapters)? {
-            Some(note) => options.observer.note(&note),
-            None => {}
+        if let Some(note) = self.bring(loaded, prompt, params, &options.adapters)? {
+            options.observer.note(&note);
         }
         Ok(())
     }
@@ -116,8 +115,10 @@ impl SavedText {
         params: &GenerateParams,
         adapters: &[AdapterSource],
     ) -> Result<Option<String>> {
-        let (Some(file), Some(layout)) = (&self.file, loaded.kv_layout()) else { return Ok(None) };
-        let (name, ours, path) = (&file.session().name, name(loaded, adapters), self.path.display());
+        let (Some(path), Some(file), Some(layout)) = (&self.path, &self.file, loaded.kv_layout()) else {
+            return Ok(None);
+        };
+        let (name, ours, path) = (&file.session().name, name(loaded, adapters), path.display());
         let known = file.session().tokens.len();
         if *name != ours {
             return Ok(Some(format!(
@@ -154,7 +155,8 @@ impl SavedText {
         params: &GenerateParams,
         options: &Options,
     ) -> Result<()> {
-        let failed = |error: SessionError| Error::Work(format!("{}: {error}", self.path.display()));
+        let Some(path) = &self.path else { return Ok(()) };
+        let failed = |error: SessionError| Error::Work(format!("{}: {error}", path.display()));
         let layout = loaded.kv_layout().ok_or_else(|| {
             Error::BadInput("the model was loaded without the option for sessions".to_owned())
         })?;
@@ -165,9 +167,9 @@ impl SavedText {
         state.rows = loaded.engine.session_tokens(&tokens, &params.adapters, EVERYBODY)?;
         let name = name(loaded, &options.adapters);
         let session = Session { name, layout, tokens, blocks: Vec::new(), state: state.encode() };
-        let saved = loaded.engine.save_session(&self.path, session, &params.adapters, EVERYBODY);
+        let saved = loaded.engine.save_session(path, session, &params.adapters, EVERYBODY);
         let saved = saved.map_err(failed)?;
-        tracing::info!("{}: {} tokens saved in {} records", self.path.display(), saved.tokens, saved.records);
+        tracing::info!("{}: {} tokens saved in {} records", path.display(), saved.tokens, saved.records);
         Ok(())
     }
 }

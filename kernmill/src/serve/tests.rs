@@ -1,6 +1,6 @@
 use super::*;
 use crate::{Opened, Options};
-use kernmill_runtime::{GenerateParams, SamplerParams, StopReason, Summary};
+use kernmill_runtime::{AdapterUse, GenerateParams, SamplerParams, StopReason, Summary};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,6 +28,7 @@ fn alone(engine: &mut Engine, request: &Request) -> (String, Summary) {
         stop: request.stop.clone(),
         stop_tokens: request.stop_tokens.clone(),
         shows_special: request.shows_special,
+        ..GenerateParams::default()
     };
     let mut text = String::new();
     let summary = engine

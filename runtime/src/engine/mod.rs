@@ -8,6 +8,7 @@ mod prefix;
 mod random;
 mod rows;
 mod session;
+mod shelf;
 mod step;
 pub mod thread;
 
@@ -25,9 +26,9 @@ use crate::profile::{Detail, Profile};
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer_handle::TokenizerHandle;
 use buffers::RunBuffers;
-use disk::Disk;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::program::ModelInfo;
+use shelf::Disk;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -67,8 +67,8 @@ impl Engine {
         }
     }
 
-    /// How many of the first tokens of a prompt [`Engine::begin`] would find in memory now. 0 for adapters whose
-    /// combination has not been made yet.
+    /// How many of the first tokens of a prompt [`Engine::begin`] would find in memory now. 0 for adapters
+    /// whose combination has not been made yet.
     pub fn cached_tokens(&self, prompt: &[u32], adapters: &[AdapterUse], tenant: [u8; 32]) -> u32 {
         let Some(adapters) = self.store.digest_of(adapters) else { return 0 };
         self.tables.cached(&CacheScope { adapters, tenant }, prompt)

@@ -1,6 +1,6 @@
 //! Sequences whose keys and values are random numbers, for measuring: a long context in no time.
 
-use super::disk::apply;
+use super::shelf::apply;
 use super::{Engine, EngineError, SeqId};
 use crate::kv::{BlockChange, UNMAPPED};
 use fastrand::Rng;

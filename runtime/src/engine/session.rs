@@ -1,6 +1,6 @@
 //! Sequences that are saved in files, and go on from there.
 
-use super::disk::stored_block;
+use super::shelf::stored_block;
 use super::{Engine, EngineError};
 use crate::adapter::AdapterUse;
 use crate::kv::CacheScope;

@@ -1,8 +1,8 @@
 //! One step: exactly one run of the program over a batch of tokens.
 
 use super::buffers::{Part, RunBuffers};
-use super::disk::apply;
 use super::rows::{Entry, LogitRow, RowSink, StepStats};
+use super::shelf::apply;
 use super::{Engine, EngineError, SeqId};
 use crate::executor::RowsTo;
 use crate::kv::{BlockChange, KvError};

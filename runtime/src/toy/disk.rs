@@ -235,6 +235,13 @@ fn sessions_go_on_where_they_were_saved() {
             let (cached, from_disk) = run(&mut second, prompt, 5);
             assert_eq!((cached as usize, from_disk), (kept, 0));
         }
+        // All of it has been run.
+        first.save_session(&path, session(layout, &all[..kept]), &[], [5; 32]).unwrap();
+        let file = SessionFile::open(&path).unwrap();
+        let mut second = engine(KvBudget::WorstCase, Eviction::default());
+        let restored = second.restore_session(&file, &all[..kept], layout, &[], [5; 32]).unwrap();
+        assert_eq!(restored as usize, kept - 1);
+        assert_eq!(run(&mut second, &all[..kept], 5).0 as usize, kept - 1);
         // Another layout, another tenant.
         let mut other = engine(KvBudget::WorstCase, Eviction::default());
         let otherwise = other.kv_layout(&[2; 32]);
