@@ -230,7 +230,8 @@ fn a_share_of_the_hits_is_compared() {
         assert!(error.contains("expected 0 to 100"), "{error}");
     }
     // A place for the comparison is missing.
-    let mut serving = Serving::with_clock(engine(64, 1, None), Config::default(), clock()).unwrap();
+    let one = engine(64, 1, Some(2 * engine_bytes()));
+    let mut serving = Serving::with_clock(one, Config::default(), clock()).unwrap();
     serving.verify_hits(100.0).unwrap();
     in_turn(&mut serving, &requests[..5]);
     assert_eq!((serving.stats().verified, serving.stats().unverified), (0, 3));
