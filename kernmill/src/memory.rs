@@ -147,7 +147,10 @@ mod tests {
         let of = |kind| layers.layers.iter().filter(|layer| layer.kind == kind).count() as u64;
         let kinds = [LayerKind::Full, LayerKind::Sliding];
         let blocks = shape.blocks(layers);
-        kinds.map(|k| of(k) * layers.geometry(k).block_bytes() as u64 * u64::from(blocks[k.index()])).iter().sum()
+        kinds
+            .map(|k| of(k) * layers.geometry(k).block_bytes() as u64 * u64::from(blocks[k.index()]))
+            .iter()
+            .sum()
     }
 
     const LONGEST: KvShape =
@@ -169,7 +172,9 @@ mod tests {
         let (all, one) = (bytes(&layers, shape), bytes(&layers, LONGEST));
         assert_eq!(kv_within(&layers, shape, all, all / 3 * 4 + 4), shape);
         for left in [20 << 30, 12 << 30, 8u64 << 30] {
-            let KvBudget::Bytes(budget) = kv_within(&layers, shape, all, left).budget else { panic!("{left}") };
+            let KvBudget::Bytes(budget) = kv_within(&layers, shape, all, left).budget else {
+                panic!("{left}")
+            };
             assert_eq!(budget, left / 4 * 3);
         }
         for left in [0, 1 << 20, one] {

@@ -1,15 +1,54 @@
 //! What the cache is held against: fresh runs on an engine without it, and a list of all texts that it can
 //! have seen.
 
-use super::{CHUNK, CONTENTS, CONTEXT, SEQUENCES, Uses};
 use crate::adapters::fixture;
 use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
 use kernmill_runtime::adapter::Adapter;
+use kernmill_runtime::kv::Eviction;
 use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{AdapterUse, Engine, EngineConfig, Entry, PlanImage};
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
+
+pub const SEQUENCES: usize = 64;
+pub const CONTEXT: usize = 256;
+pub const CHUNK: usize = 64;
+pub const BLOCK: usize = 16;
+/// Adapters: directories of `gptoss-base`, and scales.
+pub const CONTENTS: [(&str, f32); 4] =
+    [("qv", 1.0), ("everything", 1.0), ("qv", -0.5), ("attention-rslora", 0.75)];
+
+/// Which adapters' contents a sequence has, with weights in halves.
+pub type Uses = Vec<(usize, u8)>;
+
+/// How an engine of a round is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Round {
+    pub budget: u64,
+    pub eviction: Eviction,
+    /// Whether there is a store on disk behind the cache.
+    pub has_disk: bool,
+}
+
+/// What has happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    pub begun: usize,
+    pub found: usize,
+    pub found_again: usize,
+    pub from_disk: usize,
+    pub restarts: usize,
+    /// Most sequences at once.
+    pub most: usize,
+    pub compared: usize,
+    pub refused: usize,
+    pub forgotten: usize,
+    pub evicted: usize,
+    /// What engines have counted themselves.
+    pub lookups: usize,
+    pub said_found: usize,
+}
 
 /// The bits of the logits after each token of a text.
 pub type Rows = Rc<Vec<Vec<u32>>>;
@@ -27,8 +66,10 @@ pub struct Fresh {
 impl Fresh {
     pub fn new(image: &PlanImage) -> Fresh {
         let pool = PoolConfig { threads: Some(1), pin: false };
-        let engine =
-            Engine::new(image, EngineConfig { pool, context: Some(CONTEXT as u32), ..EngineConfig::default() });
+        let engine = Engine::new(
+            image,
+            EngineConfig { pool, context: Some(CONTEXT as u32), ..EngineConfig::default() },
+        );
         let read = |(name, _): &(&str, f32)| {
             let config = std::fs::read_to_string(fixture(name).join(CONFIG_FILE)).unwrap();
             (config, std::fs::read(fixture(name).join(TENSOR_FILE)).unwrap())
@@ -69,8 +110,10 @@ impl Fresh {
         }
         let engine = &mut self.engine;
         let run = || {
-            let ask =
-                |(n, halves): &(usize, u8)| AdapterUse { name: n.to_string(), weight: f32::from(*halves) / 2.0 };
+            let ask = |(n, halves): &(usize, u8)| AdapterUse {
+                name: n.to_string(),
+                weight: f32::from(*halves) / 2.0,
+            };
             let id = engine.create_with(&uses.iter().map(ask).collect::<Vec<_>>()).unwrap();
             let mut rows = Vec::with_capacity(text.len());
             let take = &mut |row: kernmill_runtime::LogitRow<'_>| {

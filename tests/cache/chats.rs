@@ -10,7 +10,9 @@ use kernmill_compiler::testing::ModelShape;
 use kernmill_kv_store::{Options as StoreOptions, Store};
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::PoolConfig;
-use kernmill_runtime::{Engine, EngineConfig, Entry, GenerateParams, KvBudget, PlanImage, PrefixStats, Summary};
+use kernmill_runtime::{
+    Engine, EngineConfig, Entry, GenerateParams, KvBudget, PlanImage, PrefixStats, Summary,
+};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -38,7 +40,8 @@ fn engine(image: &PlanImage, sequences: u32) -> Engine {
     let pool = PoolConfig { threads: Some(1), pin: false };
     // Room for all that is said here.
     let kv = KvBudget::Bytes(64 << 20);
-    let config = EngineConfig { pool, context: Some(CONTEXT as u32), sequences, kv, ..EngineConfig::default() };
+    let config =
+        EngineConfig { pool, context: Some(CONTEXT as u32), sequences, kv, ..EngineConfig::default() };
     Engine::new(image, config).unwrap()
 }
 

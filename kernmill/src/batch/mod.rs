@@ -97,7 +97,7 @@ pub struct BatchOptions {
     pub parallel: u32,
     /// Tokens generated where a request does not say how many.
     pub max_tokens: u32,
-    /// Of every hundred prompts that are found in the prefix cache, how many are computed anew and compared
+    /// How many of every hundred prompts that are found in the prefix cache are computed anew and compared
     /// ([`Serving::verify_hits`]).
     pub verify_cache: f64,
     /// Tokens that end a text.
@@ -222,7 +222,8 @@ pub fn run(
             let served = serving.stats();
             stats.generated = served.generated;
             stats.preemptions = served.preemptions;
-            (stats.hits, stats.verified, stats.unverified) = (served.hits, served.verified, served.unverified);
+            (stats.hits, stats.verified, stats.unverified) =
+                (served.hits, served.verified, served.unverified);
             stats.busy_seconds = served.busy.as_secs_f64();
             stats.seconds = start.elapsed().as_secs_f64();
             if !on_progress(&stats) {

@@ -81,6 +81,39 @@ impl Serving {
         if cached_tokens > 0 { self.hit(id, on_event) } else { Ok(()) }
     }
 
+    /// A start has found something in the cache: compares it, if it is one of those that are compared. Ends
+    /// the request if the bits are others.
+    ///
+    /// # Errors
+    /// When the engine fails for another reason than want of room.
+    fn hit(&mut self, id: RequestId, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
+        self.stats.hits += 1;
+        if !self.verifier.takes() {
+            return Ok(());
+        }
+        let Some(active) = self.active.get(&id) else { return Ok(()) };
+        let tenant = tenant_salt(active.request.tenant);
+        match self.engine.verify_prefix(&active.known, &active.request.adapters, tenant) {
+            Ok(true) => self.stats.verified += 1,
+            Ok(false) => {
+                (self.stats.verified, self.stats.mismatches) =
+                    (self.stats.verified + 1, self.stats.mismatches + 1);
+                let why = format!(
+                    "request {}: what the prefix cache has of its {} tokens gives other logits than computing them (this \
+                     is a defect of kernmill: please report it)",
+                    id.0,
+                    active.known.len()
+                );
+                self.scheduler.cancel(id);
+                let now = (self.clock)();
+                self.end(id, Finish::Failed(why), now, on_event);
+            }
+            Err(error) if is_want_of_room(&error) => self.stats.unverified += 1,
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
     /// Runs the parts; by part, the token that was chosen behind it.
     fn step(
         &mut self,
@@ -201,5 +234,15 @@ impl Serving {
         self.scheduler.cancel(id);
         self.end(id, Finish::Failed(why), now, on_event);
         Ok(())
+    }
+}
+
+fn is_want_of_room(error: &EngineError) -> bool {
+    match error {
+        EngineError::Entry { source, .. } => is_want_of_room(source),
+        EngineError::Kv(error) => {
+            matches!(error, KvError::OutOfBlocks { .. } | KvError::NoFreeSequence { .. })
+        }
+        _ => false,
     }
 }

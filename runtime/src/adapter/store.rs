@@ -112,8 +112,8 @@ impl AdapterStore {
         })
     }
 
-    /// Hash of the contents that a name has now; `None` if no adapter has the name. Adapters of equal contents
-    /// give equal results.
+    /// Hash of the contents that a name has now; `None` if no adapter has the name. Equal contents give equal
+    /// results.
     pub fn contents(&self, name: &str) -> Option<[u8; 32]> {
         let loaded = self.loaded.get(&Key::Name(name.to_owned()))?;
         Some(*loaded.adapter.packed.digest())

@@ -148,6 +148,25 @@ impl Checkpoints {
         self.queue.remove(id);
         self.free.push(id);
     }
+
+    /// Drops all checkpoints whose windows hold the block of a node.
+    pub(super) fn drop_covering(
+        &mut self,
+        node: u32,
+        nodes: &mut Nodes,
+        pool: &mut BlockPool,
+        leaving: &mut Leaving,
+    ) {
+        for id in 0..self.slab.len() as u32 {
+            let Checkpoint { node: end, blocks, .. } = self.slab[id as usize];
+            let is_there = nodes[end].checkpoint == id;
+            let mut window =
+                std::iter::successors(Some(end), |at| Some(nodes[*at].parent)).take(blocks as usize);
+            if is_there && window.any(|at| at == node) {
+                self.drop_one(id, nodes, pool, leaving);
+            }
+        }
+    }
 }
 
 /// Tokens from the last checkpoint before a node, or the start, to its end.

@@ -49,11 +49,8 @@ impl PrefixCache {
         let Some(node) = pools[kind].node(block) else { return };
         match kind {
             0 => self.remove_leaf(node, pools),
-            _ if self.nodes[node].checkpoint != NONE => {
-                let id = self.nodes[node].checkpoint;
-                self.checkpoints.drop_one(id, &mut self.nodes, &mut pools[1], &mut self.leaving);
-            }
-            _ => {}
+            // The block may belong to the windows of later checkpoints too.
+            _ => self.checkpoints.drop_covering(node, &mut self.nodes, &mut pools[1], &mut self.leaving),
         }
     }
 
