@@ -103,7 +103,7 @@ fn ctrl_c_ends_a_text_with_its_figures_and_saves_it() {
         let status = child.wait().unwrap().code();
         if status == Some(0) {
             // It was done before.
-            std::fs::remove_file(&session).unwrap();
+            fs::remove_file(&session).unwrap();
             continue;
         }
         assert_eq!(status, Some(130), "{figures}");

@@ -128,6 +128,46 @@ fn sessions_of_others_are_computed_anew() {
     sandbox.run(&["run", "--session", ".", "--prompt", "a"]).refused(&[".: "]);
 }
 
+/// Other weights, spec or adapters make other rows, whatever the model's name.
+#[test]
+fn weights_and_adapters_tell_sessions_apart() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let qv = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/adapters/qv");
+    let qv = |scale: &str| format!("qv={}{scale}", qv.display());
+    let (as_trained, halved) = (qv(""), qv(":0.5"));
+    let run = |more: &[&str]| {
+        let usual = ["run", "spec.toml", "--weights", ".", "--ignore-end", "--json", "--temp", "0"];
+        let ran = sandbox.run(&[&usual[..], more].concat());
+        let stderr = ran.stderr.clone();
+        (ran.report(), stderr)
+    };
+    let (whole, _) = run(&["--tokens", "ids.json", "-n", "60", "--lora", &as_trained]);
+    run(&["--tokens", "ids.json", "-n", "33", "--lora", &as_trained, "--session", "base"]);
+    let go_on = |more: &[&str]| {
+        fs::copy(sandbox.path("base"), sandbox.path("s")).unwrap();
+        run(&[&["-n", "27", "--session", "s"], more].concat())
+    };
+    let (rest, said) = go_on(&["--lora", &as_trained]);
+    assert_eq!(
+        (ids(&rest["tokens"]), &rest["session_tokens"]),
+        (ids(&whole["tokens"])[33..].to_vec(), &37.into())
+    );
+    assert!(!said.contains("computed anew"), "{said}");
+    for other in [&["--lora", &halved][..], &[]] {
+        let (rest, said) = go_on(other);
+        assert_eq!(rest["session_tokens"], 0, "{other:?}");
+        assert!(said.contains("adapter qv:1") && said.contains("computed anew"), "{said}");
+    }
+    // One bit of the weights, which are the end of the file.
+    let mut weights = fs::read(sandbox.path("model.safetensors")).unwrap();
+    let end = weights.len() - 2;
+    weights[end] ^= 0x10;
+    sandbox.write("model.safetensors", weights);
+    let (rest, said) = go_on(&["--lora", &as_trained]);
+    assert_eq!(rest["session_tokens"], 0);
+    assert!(said.contains("other weights, another spec") && said.contains("computed anew"), "{said}");
+}
+
 /// A kill at any time leaves the session that was, or the new one.
 #[test]
 fn a_kill_loses_nothing_but_the_new_part() {

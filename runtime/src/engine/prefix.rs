@@ -25,6 +25,8 @@ impl Engine {
     /// belong to everybody. A server derives it from the caller's key, since who can name a tenant can find
     /// out what it has asked.
     ///
+    /// With a store on disk ([`Engine::keep_on_disk`]), what it has beyond memory is read first.
+    ///
     /// Cached keys and values have the bits that computing them would give.
     ///
     /// # Errors

@@ -203,8 +203,8 @@ impl PrefixCache {
         (blocks, length)
     }
 
-    /// The last of `places` that is in memory, from the first one on, or the root, which is made if there is
-    /// none; and how many they are. A sequence's name for it: it is held.
+    /// Holds the node of the last of `places` that is in memory, from the first one on, or the root, which is
+    /// made if there is none. Returns the node, and how many of the places are in memory.
     pub(in crate::kv) fn hold_known(
         &mut self,
         scope: &CacheScope,
