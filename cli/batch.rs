@@ -57,11 +57,8 @@ impl Batch {
     /// Runs the command.
     pub fn execute(mut self, explicit: &Explicit) -> Result<()> {
         let requests = self.requests.take().or_else(|| self.model.given.model.take());
-        let Some(requests) = &requests else {
-            return Err(Failure::BadInput(
-                "REQUESTS is missing: a file with a request on every line".to_owned(),
-            ));
-        };
+        let missing = "REQUESTS is missing: a file with a request on every line";
+        let requests = &requests.ok_or_else(|| Failure::BadInput(missing.to_owned()))?;
         let mut input = open_requests(requests)?;
         let emit = Emit::default();
         let (mut model, mut options) = model::open(&self.model, &emit, explicit)?;
@@ -73,12 +70,9 @@ impl Batch {
         if !answers.is_empty() && !self.model.compile.quiet {
             output::note(format_args!("{}: {} answers are there already", self.out.display(), answers.len()));
         }
-        let batch = BatchOptions {
-            parallel: self.parallel,
-            max_tokens: self.max_tokens,
-            verify_cache: f64::from(self.verify_cache),
-            end_tokens,
-        };
+        let (parallel, max_tokens, verify_cache) =
+            (self.parallel, self.max_tokens, f64::from(self.verify_cache));
+        let batch = BatchOptions { parallel, max_tokens, verify_cache, end_tokens };
         let mut loaded = model::load(model, &options, &self.model, &emit, context, batch.sequences())?;
         loaded.load_adapters(&options)?;
         let bar = progress::count("answering", 0, self.model.compile.quiet);

@@ -47,9 +47,8 @@ pub struct ModelArgs {
     /// Refuse to start when more memory than this would be needed, such as 15G or 800M
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_memory: Option<u64>,
-    /// Memory of the KV cache, such as 4G; by default what the sequences of this command need at most (batch:
-    /// but three quarters of what weights leave free). Texts that have ended stay in what is left, and are
-    /// not computed again when another begins like them
+    /// Memory of the KV cache, such as 4G; by default what all sequences need (batch: at most 3/4 of what is
+    /// free). Texts that have ended stay in what is left: what begins like them is not computed again
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub kv_memory: Option<u64>,
     /// Keep what --kv-memory has no room for in this directory, and everything at the end, so that the next
