@@ -44,8 +44,7 @@ pub struct Batch {
     /// Longest sequence (prompt and text) in tokens; by default the model's longest, up to 4096
     #[arg(long, value_name = "N")]
     context: Option<u32>,
-    /// Compute so many of every hundred prompts anew that are found in the prefix cache, and compare: a check
-    /// of kernmill itself, which stops at the first difference
+    /// Percent of the prompts found in the prefix cache that are computed anew and compared: checks kernmill
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     verify_cache: u8,
     /// Print JSON at the end: what was done, and how fast
