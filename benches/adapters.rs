@@ -115,7 +115,8 @@ fn main() {
         prefill_pair(&mut engines, [(0, 0), (0, 1)], first)
     });
     // SAFETY: the compiler of this process makes the program.
-    let plain = unsafe { plan.image_with(without_support(&plan, &image)) }.expect("a good plan");
+    let plain =
+        unsafe { plan.image_with(without_support(&plan, &image), "benches/adapters") }.expect("a good plan");
     engines.push(Engine::new(&plain, config).expect("it runs here"));
     decode_pair(&mut engines, [(1, &[0]), (0, &[0])], 0);
     report("support, decode", 1, DECODED, &arguments, &mut |first| {

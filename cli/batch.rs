@@ -44,6 +44,9 @@ pub struct Batch {
     /// Longest sequence (prompt and text) in tokens; by default the model's longest, up to 4096
     #[arg(long, value_name = "N")]
     context: Option<u32>,
+    /// Percent of the prompts found in the prefix cache that are computed anew and compared: checks kernmill
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
+    verify_cache: u8,
     /// Print JSON at the end: what was done, and how fast
     #[arg(long, visible_alias = "stats")]
     json: bool,
@@ -53,14 +56,12 @@ impl Batch {
     /// Runs the command.
     pub fn execute(mut self, explicit: &Explicit) -> Result<()> {
         let requests = self.requests.take().or_else(|| self.model.given.model.take());
-        let Some(requests) = &requests else {
-            return Err(Failure::BadInput(
-                "REQUESTS is missing: a file with a request on every line".to_owned(),
-            ));
-        };
+        let missing = "REQUESTS is missing: a file with a request on every line";
+        let requests = &requests.ok_or_else(|| Failure::BadInput(missing.to_owned()))?;
         let mut input = open_requests(requests)?;
         let emit = Emit::default();
-        let (mut model, options) = model::open(&self.model, &emit, explicit)?;
+        let (mut model, mut options) = model::open(&self.model, &emit, explicit)?;
+        options.kv_yields = true;
         model.tokenizer();
         let end_tokens = model.end_tokens()?;
         let context = model::context(model.longest_context(), self.context, 0)?;
@@ -68,9 +69,11 @@ impl Batch {
         if !answers.is_empty() && !self.model.compile.quiet {
             output::note(format_args!("{}: {} answers are there already", self.out.display(), answers.len()));
         }
-        let mut loaded = model::load(model, &options, &self.model, &emit, context, self.parallel)?;
+        let (parallel, max_tokens, verify_cache) =
+            (self.parallel, self.max_tokens, f64::from(self.verify_cache));
+        let batch = BatchOptions { parallel, max_tokens, verify_cache, end_tokens };
+        let mut loaded = model::load(model, &options, &self.model, &emit, context, batch.sequences())?;
         loaded.load_adapters(&options)?;
-        let batch = BatchOptions { parallel: self.parallel, max_tokens: self.max_tokens, end_tokens };
         let bar = progress::count("answering", 0, self.model.compile.quiet);
         let mut interrupt = Interrupt::default();
         interrupt.watch();

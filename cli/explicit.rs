@@ -49,6 +49,11 @@ impl Explicit {
         }
     }
 
+    /// Whether an option was given.
+    pub fn has(&self, option: &str) -> bool {
+        self.given.iter().any(|given| given.name == option)
+    }
+
     /// Refuses options that do not apply, `because` of something that the sentence says. Variables of the
     /// environment are defaults for many commands: one that does not apply is noted and passed over.
     ///

@@ -16,7 +16,6 @@ use kernmill::{Loaded, Opened, Options, Target};
 use kernmill_runtime::engine::DEFAULT_CONTEXT;
 use kernmill_runtime::perf;
 use kernmill_runtime::pool::{MAX_THREADS, default_threads};
-#[cfg(feature = "compiler")]
 use std::path::PathBuf;
 
 /// Which model, and how it is compiled and run.
@@ -48,10 +47,17 @@ pub struct ModelArgs {
     /// Refuse to start when more memory than this would be needed, such as 15G or 800M
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_memory: Option<u64>,
-    /// Memory of the KV cache, such as 4G; by default what the sequences of this command need at most. Texts
-    /// that have ended stay in what is left, and are not computed again when another begins like them
+    /// Memory of the KV cache, such as 4G; by default what all sequences need (batch: at most 3/4 of what is
+    /// free). Texts that have ended stay in what is left: what begins like them is not computed again
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub kv_memory: Option<u64>,
+    /// Keep what --kv-memory has no room for in this directory, and everything at the end, so that the next
+    /// start finds it. Whoever can read it can tell what prompts said
+    #[arg(long, value_name = "DIR")]
+    pub kv_disk: Option<PathBuf>,
+    /// Most that the files of --kv-disk may take. A gigabyte of the disk stays free in any case
+    #[arg(long, value_name = "SIZE", default_value = "10G", value_parser = size)]
+    pub kv_disk_limit: u64,
     /// Write /tmp/perf-PID.map, by which `perf report` names the kernels
     #[arg(long)]
     pub perf_map: bool,
@@ -92,6 +98,10 @@ impl ModelArgs {
             threads: self.threads.map(usize::from),
             max_memory: self.max_memory,
             kv_memory: self.kv_memory,
+            kv_yields: false,
+            kv_disk: self.kv_disk.clone(),
+            kv_disk_limit: self.kv_disk_limit,
+            sessions: false,
             adapters: self.lora.adapters.clone(),
             observer: Terminal::observer(self.compile.quiet),
         })
@@ -114,6 +124,9 @@ impl ModelArgs {
 pub fn open(args: &ModelArgs, emit: &Emit, explicit: &Explicit) -> Result<(Opened, Options)> {
     kernmill::adapters::check(&args.lora.adapters)?;
     args.note_threads();
+    if args.kv_disk.is_none() {
+        explicit.refuse(&["kv-disk-limit"], "there is no --kv-disk")?;
+    }
     let located = args.given.resolve(explicit)?;
     match &located {
         Located::Plan(_) => {

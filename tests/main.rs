@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
 mod adapters;
+mod cache;
 mod cli;
 mod docs;
 mod equality;

@@ -10,6 +10,7 @@ use crate::interrupt::Interrupt;
 use crate::model::{self, ModelArgs};
 use crate::{output, version};
 use kernmill::adapters::{AdapterSource, together};
+use kernmill::session::SavedText;
 use kernmill::tokens;
 use kernmill::tools::run_figures::Figures;
 use kernmill::{Loaded, Opened};
@@ -18,6 +19,7 @@ use prompt::{Prompt, PromptArgs};
 use sampling::SamplingArgs;
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Generates text
@@ -38,6 +40,7 @@ Examples:
   kernmill run gpt-oss-20b.plan --prompt 'A slice is'              a compiled plan: starts at once
   kernmill run my.plan --lora poet=adapters/poet --prompt 'A slice is'         with a LoRA that PEFT saved
   kernmill run my.plan --lora poet=adapters/poet:0.7 --lora terse=adapters/terse:0.3 --prompt 'A slice is'
+  kernmill run my.plan --session chat.session --prompt 'A slice is'            goes on where the file ends, and saves the text there
   kernmill run DIR --tokens ids.json                               without a tokenizer: ids in, ids out
   kernmill run --quiet --json                                      text and figures as one JSON object")]
 pub struct Run {
@@ -46,6 +49,10 @@ pub struct Run {
     /// Tokens to generate at most; -1 goes on to an end token, or until the context is full
     #[arg(short = 'n', long, value_name = "N", default_value = "200", value_parser = max_tokens)]
     max_tokens: usize,
+    /// File in which the text is saved, and from which it goes on: nothing is computed twice. The prompt
+    /// follows what is there; without one, the text goes on. A file that is not there is a new session
+    #[arg(long, value_name = "FILE")]
+    session: Option<PathBuf>,
     /// Longest sequence (prompt and text) in tokens; by default what is asked for, and at least 4096 if the
     /// model can. With -n -1 the model's longest
     #[arg(long, value_name = "N")]
@@ -90,11 +97,12 @@ impl Run {
             )?;
         }
         let start = Instant::now();
-        let (mut model, options) = model::open(&self.model, &self.emit, explicit)?;
+        let (mut model, mut options) = model::open(&self.model, &self.emit, explicit)?;
+        let mut session = SavedText::open(self.session.as_deref(), model.vocab(), &mut options)?;
         let tokenizer = self.tokenizer(&mut model);
         // What is asked for must be possible before a prompt is held to it.
         let most = model::context(model.longest_context(), self.context, usize::MAX)?;
-        let prompt = self.prompt.read(&model, tokenizer.as_ref(), most)?;
+        let prompt = self.prompt.read(&model, tokenizer.as_ref(), session.tokens(), most)?;
         let context = model::context(
             model.longest_context(),
             self.context,
@@ -107,18 +115,22 @@ impl Run {
         if let Some(tokenizer) = &tokenizer {
             self.check_texts(&model, tokenizer.get()?, &prompt)?;
         }
-        let params = self.params(&model, &options.adapters)?;
+        let mut params = self.params(&model, &options.adapters)?;
         let mut loaded = model::load(model, &options, &self.model, &self.emit, context, 1)?;
         let adapters = loaded.load_adapters(&options)?;
         let ready_seconds = start.elapsed().as_secs_f64();
         tracing::info!(seconds = ready_seconds, "ready");
+        session.restore(&mut loaded, &prompt.ids, &mut params, explicit.has("seed"), &options)?;
         let mut interrupt = Interrupt::default();
         let (summary, text) = self.generate(&mut loaded, &prompt, &params, &mut interrupt)?;
+        session.save(&mut loaded, &prompt.ids, &summary, &params, &options)?;
+        loaded.save_cache();
         let seed = params.sampler.seed;
         let figures = Figures {
             loaded: &loaded,
             adapters: &adapters,
             summary: &summary,
+            session_tokens: session.restored(),
             max_tokens: self.max_tokens,
             seed,
             ready_seconds,
@@ -180,6 +192,7 @@ impl Run {
             max_tokens: self.max_tokens,
             adapters: together(adapters),
             sampler,
+            written: Vec::new(),
             stop: self.stop.clone(),
             stop_tokens,
             shows_special: self.special,

@@ -38,10 +38,17 @@ pub struct Prompt {
 }
 
 impl PromptArgs {
-    /// Reads and encodes it, for a context of at most `context` tokens.
-    pub fn read(&self, model: &Opened, tokenizer: Option<&TokenizerHandle>, context: u32) -> Result<Prompt> {
+    /// Reads and encodes it behind the tokens of a session, for a context of at most `context` tokens.
+    pub fn read(
+        &self,
+        model: &Opened,
+        tokenizer: Option<&TokenizerHandle>,
+        known: &[u32],
+        context: u32,
+    ) -> Result<Prompt> {
+        let behind = |ids: Vec<u32>| [known, &ids].concat();
         if let Some(path) = &self.tokens {
-            return Ok(Prompt { ids: tokens::read(path, model.vocab())?, shown: String::new() });
+            return Ok(Prompt { ids: behind(tokens::read(path, model.vocab())?), shown: String::new() });
         }
         let given = match (&self.prompt, &self.prompt_file) {
             (Some(text), _) => Some(text.clone()),
@@ -51,6 +58,9 @@ impl PromptArgs {
         let shown = given.is_none();
         let text = match (given, model.example()) {
             (Some(text), _) => text,
+            (None, _) if !known.is_empty() => {
+                return Ok(Prompt { ids: known.to_vec(), shown: String::new() });
+            }
             (None, Some(example)) => example.to_owned(),
             (None, None) => {
                 let what =
@@ -63,7 +73,7 @@ impl PromptArgs {
                 "there is no tokenizer.json beside the weights: give token ids with --tokens instead of text";
             return Err(Failure::BadInput(what.to_owned()));
         };
-        let ids = tokenizer.get()?.encode_within(&text, true, context as usize);
+        let ids = tokenizer.get()?.encode_within(&text, known.is_empty(), context as usize);
         let ids = ids.map_err(|error| match error {
             TokenizerError::TooLong { .. } => {
                 let help = tokens::what_helps(context, model.longest_context());
@@ -71,7 +81,7 @@ impl PromptArgs {
             }
             other => other.into(),
         })?;
-        Ok(Prompt { ids, shown: if shown { text } else { String::new() } })
+        Ok(Prompt { ids: behind(ids), shown: if shown { text } else { String::new() } })
     }
 
     /// Whether it is given as token ids, so that nothing needs a tokenizer.

@@ -39,6 +39,7 @@ pub mod batch;
 mod cache;
 #[cfg(feature = "compiler")]
 pub mod compile;
+mod disk;
 mod error;
 pub mod locate;
 pub mod memory;
@@ -52,6 +53,7 @@ pub mod plan;
 #[cfg(feature = "compiler")]
 pub mod regenerate;
 pub mod serve;
+pub mod session;
 #[cfg(feature = "compiler")]
 pub mod source;
 mod text;
@@ -79,7 +81,7 @@ pub use model::OpenedSource;
 pub use model::{Loaded, Opened, Origin, Prepared, Times};
 #[cfg(feature = "compiler")]
 pub use options::{CompileOptions, DEFAULT_CHUNK};
-pub use options::{Options, Target};
+pub use options::{DEFAULT_KV_DISK_BYTES, Options, Target};
 pub use text::{Model, Pieces, Sampling};
 
 /// The code of `docs/user/embedding.md`, as tests.

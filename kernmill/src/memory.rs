@@ -1,11 +1,13 @@
 //! Whether there is memory enough, before any of it is taken.
 
 use crate::error::{Error, Result};
+use crate::options::Options;
 use kernmill_os::memory::{available_memory, free_space};
 use kernmill_os::output::NewFile;
+use kernmill_plan::kv::KvLayers;
 use kernmill_plan::program::Program;
 use kernmill_runtime::MemoryNeed;
-use kernmill_runtime::kv::KvShape;
+use kernmill_runtime::kv::{KvBudget, KvShape};
 use std::path::Path;
 
 /// Bytes of memory that compiling the smallest models takes. With less, the system reads the program's own
@@ -43,6 +45,30 @@ pub enum WeightsIn {
     File,
 }
 
+/// The KV cache as [`Options::kv_yields`] has it.
+pub(crate) fn kv_shape(program: &Program, shape: KvShape, threads: usize, options: &Options) -> KvShape {
+    if !options.kv_yields || options.kv_memory.is_some() {
+        return shape;
+    }
+    let available = available_memory().unwrap_or(u64::MAX);
+    let all = MemoryNeed::of(program, shape, threads);
+    let others = program.weight_bytes.saturating_add(all.total() - all.kv);
+    let left = options.max_memory.unwrap_or(u64::MAX).min(available).saturating_sub(others);
+    kv_within(&program.model.kv, shape, all.kv, left)
+}
+
+/// A cache of `all` bytes, or of three quarters of what is `left` if that is less. The rest is for the
+/// system's cache of files, adapters and other programs.
+fn kv_within(layers: &KvLayers, shape: KvShape, all: u64, left: u64) -> KvShape {
+    let most = left / 4 * 3;
+    if all <= most {
+        return shape;
+    }
+    let shape = KvShape { budget: KvBudget::Bytes(most), ..shape };
+    let least = shape.least_budget(layers).unwrap_or(most);
+    KvShape { budget: KvBudget::Bytes(least), ..shape }
+}
+
 /// Checks that there is memory enough to run `program`: KV cache and working memory of `threads` workers, and
 /// the weights unless they are mapped from a file. `limit` is a number of bytes that may not be exceeded;
 /// mapped weights count for it too.
@@ -73,7 +99,8 @@ pub fn check_memory(
     let refused = |needed: u64, allowed: u64| {
         Err(Error::BadInput(format!(
             "not enough memory: {:.3} GB needed (weights {:.3}, KV cache {:.3}, working memory {:.3}), {:.3} GB allowed: lower \
-             --context or --chunk, or take a smaller model",
+             --context, --chunk or (batch) --parallel, make the KV cache smaller with --kv-memory or --kv-format int8, or \
+             take a smaller model",
             gb(needed),
             if needed == total { gb(program.weight_bytes) } else { 0.0 },
             gb(need.kv),
@@ -104,6 +131,58 @@ pub fn check_space(path: &Path, bytes: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kernmill_plan::kv::{KvFormat, KvGeometry, KvLayer, KvPair, LayerKind};
+
+    /// GPT-OSS-20B: 24 layers, every second one with a window of 128.
+    fn gpt_oss_20b(format: KvFormat) -> KvLayers {
+        let geometry = KvGeometry { kv_heads: 8, head_dim: 64, formats: KvPair::both(format) };
+        let layer = |n: u32| match n % 2 {
+            0 => KvLayer { kind: LayerKind::Sliding, window: Some(128) },
+            _ => KvLayer { kind: LayerKind::Full, window: None },
+        };
+        KvLayers { full: geometry, sliding: geometry, layers: (0..24).map(layer).collect() }
+    }
+
+    fn bytes(layers: &KvLayers, shape: KvShape) -> u64 {
+        let of = |kind| layers.layers.iter().filter(|layer| layer.kind == kind).count() as u64;
+        let kinds = [LayerKind::Full, LayerKind::Sliding];
+        let blocks = shape.blocks(layers);
+        kinds
+            .map(|k| of(k) * layers.geometry(k).block_bytes() as u64 * u64::from(blocks[k.index()]))
+            .iter()
+            .sum()
+    }
+
+    const LONGEST: KvShape =
+        KvShape { context: 131_072, sequences: 1, chunk: 512, budget: KvBudget::WorstCase };
+
+    #[test]
+    fn the_longest_context_takes_what_it_may() {
+        for (format, most) in [(KvFormat::F16, 3.3e9), (KvFormat::Int8, 1.8e9), (KvFormat::Int4, 1.0e9)] {
+            let taken = bytes(&gpt_oss_20b(format), LONGEST) as f64;
+            assert!(taken <= most && taken > 0.9 * most, "{}: {taken} bytes of {most}", format.name());
+        }
+    }
+
+    /// Eight sequences that need 26 GB take three quarters of what is left, and one sequence at least.
+    #[test]
+    fn a_cache_yields_to_what_is_free() {
+        let layers = gpt_oss_20b(KvFormat::F16);
+        let shape = KvShape { sequences: 8, ..LONGEST };
+        let (all, one) = (bytes(&layers, shape), bytes(&layers, LONGEST));
+        assert_eq!(kv_within(&layers, shape, all, all / 3 * 4 + 4), shape);
+        for left in [20 << 30, 12 << 30, 8u64 << 30] {
+            let KvBudget::Bytes(budget) = kv_within(&layers, shape, all, left).budget else {
+                panic!("{left}")
+            };
+            assert_eq!(budget, left / 4 * 3);
+        }
+        for left in [0, 1 << 20, one] {
+            let shape = kv_within(&layers, shape, all, left);
+            assert_eq!(shape.least_budget(&layers), None, "one sequence has room");
+            assert!(bytes(&layers, shape) < one + one / 3, "and little more than that is taken");
+        }
+    }
 
     #[cfg(feature = "compiler")]
     #[test]

@@ -3,9 +3,10 @@
 use crate::adapters::{self, LoadedAdapter};
 #[cfg(feature = "compiler")]
 use crate::cache;
+use crate::disk;
 use crate::error::Result;
 use crate::locate::Located;
-use crate::memory::{WeightsIn, check_memory};
+use crate::memory::{WeightsIn, check_memory, kv_shape};
 #[cfg(feature = "compiler")]
 use crate::nano;
 #[cfg(feature = "compiler")]
@@ -20,6 +21,7 @@ use kernmill_compiler::{
     pipeline::{Compiled, compile},
     weights::Weights,
 };
+use kernmill_kv_store::{Layout, Store};
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
 
@@ -269,17 +271,19 @@ impl Prepared {
     /// When memory is short, an adapter does not fit, or weights cannot be read or used.
     pub fn load(self, options: &Options, context: u32, sequences: u32) -> Result<Loaded> {
         adapters::check_fit(&options.adapters, self.program())?;
+        let store = disk::open(options)?;
         let threads = options.threads();
         match self.kind {
             Kind::Plan(plan) => {
                 let largest = plan.program().classes.last().map_or(1, |class| class.max_tokens);
                 let chunk = options.chunk.unwrap_or(largest).min(context).min(largest);
                 let shape = KvShape { context, sequences, chunk, budget: options.kv_budget() };
+                let shape = kv_shape(plan.program(), shape, threads, options);
                 check_memory(plan.program(), shape, threads, options.max_memory, WeightsIn::File)?;
                 if let Some(note) = plan.too_large_for_memory(shape, threads) {
                     options.observer.note(&note);
                 }
-                engine(plan.image().clone(), shape, threads, self.times)
+                engine(plan.image().clone(), shape, threads, self.times, store)
             }
             #[cfg(feature = "compiler")]
             Kind::Compiled { source, compiled } => {
@@ -289,6 +293,7 @@ impl Prepared {
                     chunk: options.chunk().min(context),
                     budget: options.kv_budget(),
                 };
+                let shape = kv_shape(&compiled.program, shape, threads, options);
                 check_memory(&compiled.program, shape, threads, options.max_memory, WeightsIn::Memory)?;
                 let start = Instant::now();
                 let OpenedSource { model, tokenizer, .. } = *source;
@@ -296,11 +301,17 @@ impl Prepared {
                 let weights = Weights::new(&model.graph, &model.checkpoint)?;
                 let packed = build_weights(&compiled, &weights, threads, &|bytes| progress.advance(bytes));
                 drop(progress);
+                let packed = packed?;
+                let identity = disk::identity(&model, &compiled, &packed, options);
                 // SAFETY: the compiler of this process made the program.
-                let image = unsafe { PlanImage::generated(compiled.program, packed?) };
+                let image = unsafe { PlanImage::generated(compiled.program, packed) };
                 let image = image.with_tokenizer(tokenizer).with_chat_template(model.chat_template);
+                let image = match identity {
+                    Some(identity) => image.with_identity(identity),
+                    None => image,
+                };
                 let times = Times { pack: start.elapsed().as_secs_f64(), ..self.times };
-                engine(image, shape, threads, times)
+                engine(image, shape, threads, times, store)
             }
         }
     }
@@ -327,6 +338,18 @@ impl Loaded {
         self.image.program().weight_bytes
     }
 
+    /// The name of the model's rows in sessions and stores of KV blocks; `None` for a model that was compiled
+    /// in this process without [`Options::sessions`] or [`Options::kv_disk`].
+    pub fn kv_layout(&self) -> Option<Layout> {
+        self.image.identity().map(|identity| self.engine.kv_layout(&identity))
+    }
+
+    /// Writes what the KV cache has to the store on disk, so that the next start finds it. A disk that fails
+    /// costs computing it again, and the log says so. Nothing happens without [`Options::kv_disk`].
+    pub fn save_cache(&mut self) {
+        disk::save(&mut self.engine);
+    }
+
     /// Reads the adapters of `options` and puts them into the engine.
     ///
     /// # Errors
@@ -336,11 +359,21 @@ impl Loaded {
     }
 }
 
-fn engine(image: PlanImage, shape: KvShape, threads: usize, times: Times) -> Result<Loaded> {
+fn engine(
+    image: PlanImage,
+    shape: KvShape,
+    threads: usize,
+    times: Times,
+    store: Option<Store>,
+) -> Result<Loaded> {
     let pool = PoolConfig { threads: Some(threads), pin: false };
     let (context, sequences, chunk) = (Some(shape.context), shape.sequences, Some(shape.chunk));
     let config =
         EngineConfig { pool, context, sequences, chunk, kv: shape.budget, ..EngineConfig::default() };
     let engine = Engine::new(&image, config)?;
-    Ok(Loaded { engine, image, times })
+    let mut loaded = Loaded { engine, image, times };
+    if let (Some(store), Some(layout)) = (store, loaded.kv_layout()) {
+        loaded.engine.keep_on_disk(store, layout);
+    }
+    Ok(loaded)
 }

@@ -18,13 +18,15 @@ use kernmill_plan::target::Tuning;
 use kernmill_runtime::KvBudget;
 use kernmill_runtime::pool::default_threads;
 use std::fmt;
-#[cfg(feature = "compiler")]
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The number of prompt tokens that are run at once, unless [`Options::chunk`] says another.
 #[cfg(feature = "compiler")]
 pub const DEFAULT_CHUNK: u32 = 512;
+
+/// Bytes of a store of KV blocks on disk, unless [`Options::kv_disk_limit`] says another number.
+pub const DEFAULT_KV_DISK_BYTES: u64 = 10_000_000_000;
 
 /// The instruction-set level for which code is generated, or taken out of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,6 +79,19 @@ pub struct Options {
     /// Bytes of the KV cache; `None` takes what all sequences need when each is as long as the context. What
     /// running sequences leave keeps the beginnings of texts that have ended ([`kernmill_runtime::kv`]).
     pub kv_memory: Option<u64>,
+    /// Whether the KV cache, where nobody says how large it is, takes less than all sequences need if memory
+    /// is short: at most three quarters of what weights and working memory leave, but never less than one
+    /// sequence of the whole context. Sequences then wait for room, or lose their place for a while. `false`
+    /// by default.
+    pub kv_yields: bool,
+    /// Directory of a store on disk, for what makes way in the KV cache; `None` keeps nothing. One process at
+    /// a time writes to it, others only read. Whoever can read it can tell what prompts said.
+    pub kv_disk: Option<PathBuf>,
+    /// Most bytes that the store's files may take together.
+    pub kv_disk_limit: u64,
+    /// Whether sessions are saved or restored ([`crate::session`]). A model that is compiled here is hashed
+    /// for it, as it is for a store.
+    pub sessions: bool,
     /// Adapters that are loaded with the model.
     pub adapters: Vec<AdapterSource>,
     /// Receives notes and the progress of opening.
@@ -120,6 +135,10 @@ impl Default for Options {
             threads: None,
             max_memory: None,
             kv_memory: None,
+            kv_yields: false,
+            kv_disk: None,
+            kv_disk_limit: DEFAULT_KV_DISK_BYTES,
+            sessions: false,
             adapters: Vec::new(),
             observer: Arc::new(Silent),
         }

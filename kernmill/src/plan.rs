@@ -129,7 +129,7 @@ fn generated_image(plan: &Plan, options: &Options, start: Instant) -> Result<Opt
     let generated = regenerate(plan, options)?;
     let seconds = start.elapsed().as_secs_f64();
     // SAFETY: the compiler of this process made the program.
-    let image = unsafe { plan.image_with(generated) }?;
+    let image = unsafe { plan.image_with(generated, options.producer) }?;
     Ok(Some((image, seconds)))
 }
 

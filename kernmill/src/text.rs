@@ -209,6 +209,7 @@ impl Model {
             max_tokens: sampling.max_tokens,
             adapters: self.uses.clone(),
             sampler: sampling.sampler.clone(),
+            written: Vec::new(),
             stop: sampling.stop.clone(),
             stop_tokens: self.end_tokens.clone(),
             shows_special: sampling.shows_special,

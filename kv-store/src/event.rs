@@ -3,7 +3,7 @@
 use crate::decode::Damage;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Something that a store's caller may want to log. Blocks that are lost are computed anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +72,21 @@ pub enum Event {
         /// The system's error.
         error: io::ErrorKind,
     },
+}
+
+impl Event {
+    /// The file or directory that it happened to.
+    pub fn path(&self) -> &Path {
+        match self {
+            Event::Damaged { file, .. }
+            | Event::Removed { file, .. }
+            | Event::Foreign { file, .. }
+            | Event::Unreadable { file, .. }
+            | Event::Missing { file }
+            | Event::NotWritten { file, .. } => file,
+            Event::NoRoom { dir, .. } | Event::InUse { dir } | Event::ReadOnly { dir, .. } => dir,
+        }
+    }
 }
 
 impl fmt::Display for Event {

@@ -18,6 +18,9 @@ pub struct GenerateParams {
     pub adapters: Vec<AdapterUse>,
     /// How the tokens are chosen.
     pub sampler: SamplerParams,
+    /// Tokens of the prompt that are an earlier part of the text, and how often each occurs there: what
+    /// penalties count.
+    pub written: Vec<(u32, u32)>,
     /// Strings that end the text; they are not part of it. One that is exactly a special token's text also
     /// stands for that token.
     pub stop: Vec<String>,
@@ -50,6 +53,8 @@ pub struct Summary {
     pub prompt_tokens: usize,
     /// Tokens of the prompt that were in the prefix cache, and were not run.
     pub cached_tokens: usize,
+    /// Tokens among those that only the store on disk had ([`Engine::keep_on_disk`]).
+    pub disk_tokens: usize,
     /// Tokens generated, a stop token not included.
     pub tokens: Vec<u32>,
     /// Seconds from the start to the first token's logits.
@@ -122,8 +127,10 @@ impl Engine {
         self.check_tokens(prompt)?;
         let mut sampler = Sampler::new(params.sampler.clone(), self.model().vocab as usize)?;
         sampler.prompt(prompt);
+        sampler.resume(&params.written);
         let text = TextMaker::new(self.tokenizer()?, prompt, &params.stop, params.shows_special)?;
-        let Begun { sequence: id, cached_tokens } = self.begin(prompt, &params.adapters, EVERYBODY)?;
+        let Begun { sequence: id, cached_tokens, disk_tokens } =
+            self.begin(prompt, &params.adapters, EVERYBODY)?;
         let mut held = Held { engine: self, id };
         let start = Instant::now();
         let rest = &prompt[cached_tokens as usize..];
@@ -136,6 +143,7 @@ impl Engine {
             held,
             prompt_tokens: prompt.len(),
             cached_tokens: cached_tokens as usize,
+            disk_tokens: disk_tokens as usize,
             max_tokens: params.max_tokens,
             stop_tokens: params.stop_tokens.clone(),
             sampler,
@@ -155,6 +163,7 @@ pub struct Generation<'e> {
     held: Held<'e>,
     prompt_tokens: usize,
     cached_tokens: usize,
+    disk_tokens: usize,
     max_tokens: usize,
     stop_tokens: Vec<u32>,
     sampler: Sampler,
@@ -250,6 +259,7 @@ impl Generation<'_> {
         Summary {
             prompt_tokens: self.prompt_tokens,
             cached_tokens: self.cached_tokens,
+            disk_tokens: self.disk_tokens,
             tokens: self.tokens,
             prefill_seconds: self.prefill_seconds,
             decode_seconds,

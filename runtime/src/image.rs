@@ -17,6 +17,7 @@ pub struct PlanImage {
     weights: Arc<WeightRegion>,
     tokenizer: Option<TokenizerHandle>,
     chat_template: Option<String>,
+    identity: Option<[u8; 32]>,
 }
 
 impl PlanImage {
@@ -84,7 +85,7 @@ impl PlanImage {
 
     /// Makes an image inside the runtime, whose callers have the reason to trust the program.
     pub(crate) fn sealed(program: Program, weights: Arc<WeightRegion>) -> PlanImage {
-        PlanImage { program, code_hash: None, weights, tokenizer: None, chat_template: None }
+        PlanImage { program, code_hash: None, weights, tokenizer: None, chat_template: None, identity: None }
     }
 
     /// This image with the blake3 hash of its code's bytes: an engine refuses another copy.
@@ -103,6 +104,18 @@ impl PlanImage {
     #[must_use]
     pub fn with_chat_template(self, chat_template: Option<String>) -> PlanImage {
         PlanImage { chat_template, ..self }
+    }
+
+    /// This image with the identity of its model ([`kernmill_plan::file::Identity`]).
+    #[must_use]
+    pub fn with_identity(self, identity: [u8; 32]) -> PlanImage {
+        PlanImage { identity: Some(identity), ..self }
+    }
+
+    /// What tells the model from others, by its spec, weights, preset and version; `None` where nobody asked
+    /// for it. Images with the same identity compute the same bits.
+    pub fn identity(&self) -> Option<[u8; 32]> {
+        self.identity
     }
 
     /// Steps, memory plan and code for one target.

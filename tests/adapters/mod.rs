@@ -2,10 +2,12 @@
 //! them.
 
 use crate::harness::Model;
+use kernmill::serve::{Config, EndReason, Event, Finish, Request, RequestId, Serving};
 use kernmill_checkpoint::peft::{CONFIG_FILE, TENSOR_FILE};
 use kernmill_compiler::quant::Preset;
 use kernmill_runtime::adapter::{Adapter, AdapterError, AdapterLoader, Loading, PackedAdapter};
 use kernmill_runtime::{AdapterUse, Engine, EngineConfig, EngineError, Entry, SeqId};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
@@ -161,6 +163,66 @@ fn a_thousand_cycles_mix_nothing_up_and_leave_nothing_behind() {
     }
     assert_eq!((live_adapters(&packed), engine.adapter_store().bytes()), (0, 0), "adapters that nobody has");
     assert_eq!(solo(&mut engine, &[]), plain, "the base weights are as they were");
+}
+
+/// Adapters that go while requests with them wait and run: those end with the reason, the others go on.
+#[test]
+fn requests_whose_adapter_goes_end_and_others_go_on() {
+    let files = Files::read();
+    let mut engine = engine();
+    let loader = engine.adapter_store().loader().unwrap();
+    for n in 0..3 {
+        let adapter = files.open(&loader, n).run().unwrap();
+        engine.adapter_store_mut().insert(&format!("a{n}"), adapter).unwrap();
+    }
+    let alone = {
+        let mut logits = Vec::new();
+        let id = engine.create_with(&[AdapterUse::of("a1")]).unwrap();
+        engine.append(id, &[1, 2, 3], &mut logits).unwrap();
+        engine.drop_sequence(id);
+        logits
+    };
+    let best = (0..alone.len()).max_by(|a, b| alone[*a].total_cmp(&alone[*b])).unwrap() as u32;
+    let mut serving = Serving::new(engine, Config { max_sequences: 2, ..Config::default() }).unwrap();
+    let request = |adapter: &str, max_tokens| Request {
+        adapters: vec![AdapterUse::of(adapter)],
+        ..Request::greedy(vec![1, 2, 3], max_tokens)
+    };
+    // Two run, the others wait.
+    let ids = [("a0", 90), ("a1", 12), ("a0", 90), ("a2", 5), ("a1", 7), ("a2", 90)]
+        .map(|(name, tokens)| serving.submit(request(name, tokens)).unwrap());
+    let mut ends = BTreeMap::new();
+    for tick in 0..400 {
+        match tick {
+            4 => assert!(serving.engine().adapter_store_mut().remove("a0")),
+            // Another adapter of that name is no longer the one that was asked for.
+            30 => {
+                let other = files.open(&loader, 3).run().unwrap();
+                serving.engine().adapter_store_mut().insert("a2", other).unwrap();
+            }
+            _ => {}
+        }
+        let on_event = &mut |id, event| {
+            if let Event::Done(answer) = event {
+                ends.insert(id, *answer);
+            }
+        };
+        serving.tick(on_event).unwrap();
+    }
+    assert!(serving.is_empty());
+    let gone = |id: &RequestId| ends[id].finish == Finish::Ended(EndReason::AdapterGone);
+    assert_eq!(ids.each_ref().map(gone), [true, false, true, false, false, true]);
+    let tokens = ids.map(|id| ends[&id].tokens.len());
+    assert_eq!((tokens[1], tokens[2], tokens[3], tokens[4]), (12, 0, 5, 7));
+    assert!((1..90).contains(&tokens[0]) && (1..90).contains(&tokens[5]), "what was made stands: {tokens:?}");
+    assert_eq!(ends[&ids[4]].tokens[0], best);
+    // The name is known again from here on.
+    let after = serving.submit(request("a2", 3)).unwrap();
+    let error = serving.submit(request("a0", 3)).unwrap_err().to_string();
+    assert!(error.contains("no adapter `a0` is loaded, loaded: a1, a2"), "{error}");
+    while !serving.is_empty() {
+        serving.tick(&mut |id, event| drop((id == after).then_some(event))).unwrap();
+    }
 }
 
 fn live_adapters(packed: &[Weak<PackedAdapter>]) -> usize {

@@ -86,6 +86,32 @@ fn a_batch_that_was_stopped_goes_on() {
     }
 }
 
+/// With every hit computed anew; and with less memory than all requests together could want.
+#[test]
+fn hits_can_be_verified_and_the_cache_yields_to_short_memory() {
+    let sandbox = Sandbox::of("gptoss-base");
+    sandbox.write("requests.jsonl", lines(&requests(8)));
+    let batch = |args: &[&str]| {
+        let given = ["batch", "requests.jsonl", "-o", args[0], "--json"];
+        let text = sandbox.run(&[&given[..], &args[1..]].concat()).text();
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    let plain = batch(&["a.jsonl", "--parallel", "2"]);
+    assert_eq!((&plain["cache_hits"]["verified"], &plain["failed"]), (&0.into(), &0.into()));
+    let verified = batch(&["b.jsonl", "--parallel", "2", "--verify-cache", "100"]);
+    let hits = &verified["cache_hits"];
+    assert!(hits["all"].as_u64().unwrap() > 0 && hits["verified"] == hits["all"], "{verified:#}");
+    // 512 sequences would take more than is allowed.
+    let tight = ["c.jsonl", "--parallel", "512", "--max-memory", "60M"];
+    assert_eq!(batch(&tight)["failed"], 0);
+    for file in ["b.jsonl", "c.jsonl"] {
+        let (some, same) = (answers(&sandbox, "a.jsonl"), answers(&sandbox, file));
+        assert!(some.iter().all(|(id, answer)| text(answer) == text(&same[id])), "{file}");
+    }
+    let refused = ["batch", "requests.jsonl", "-o", "d.jsonl", "--parallel", "512", "--max-memory", "1M"];
+    sandbox.run(&refused).refused(&["not enough memory", "--kv-memory", "--parallel", "--kv-format int8"]);
+}
+
 /// A wrong line is answered with what is wrong, and the others go on.
 #[test]
 fn a_wrong_line_spoils_no_other() {

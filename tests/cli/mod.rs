@@ -20,6 +20,7 @@ mod prompts;
 mod reports;
 mod requests;
 mod safetensors_file;
+mod sessions;
 mod shards;
 mod specs;
 mod stored;

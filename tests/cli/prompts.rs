@@ -56,8 +56,10 @@ fn a_file_on_standard_input_is_continued() {
 }
 
 #[test]
-fn ctrl_c_ends_a_text_with_its_figures() {
+fn ctrl_c_ends_a_text_with_its_figures_and_saves_it() {
     let mut ended = false;
+    let dir = tempfile::tempdir().unwrap();
+    let session = dir.path().join("s");
     for _ in 0..20 {
         let mut command = program();
         // A shell that starts the tests in the background has them ignore Ctrl-C, which their children would
@@ -83,7 +85,9 @@ fn ctrl_c_ends_a_text_with_its_figures() {
                 "exact",
                 "--threads",
                 "1",
+                "--session",
             ])
+            .arg(&session)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -99,11 +103,15 @@ fn ctrl_c_ends_a_text_with_its_figures() {
         let status = child.wait().unwrap().code();
         if status == Some(0) {
             // It was done before.
+            fs::remove_file(&session).unwrap();
             continue;
         }
         assert_eq!(status, Some(130), "{figures}");
         assert!(text.ends_with('\n'), "{text:?}");
         assert!(figures.contains("tokens/s") && figures.contains("ended by Ctrl-C; seed 0"), "{figures}");
+        let go_on = ["run", "-n", "1", "--preset", "exact", "--session", session.to_str().unwrap(), "--json"];
+        let report: serde_json::Value = serde_json::from_str(&kernmill(&go_on).text()).unwrap();
+        assert!(report["session_tokens"].as_u64() > Some(3), "{report:#}");
         ended = true;
         break;
     }

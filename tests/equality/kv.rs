@@ -9,6 +9,7 @@ use kernmill_compiler::testing::{Mlp, ModelShape};
 use kernmill_plan::kv::{KvFormat, KvFormats, KvPair};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use kernmill_plan::target::Level;
+use kernmill_runtime::Engine;
 use kernmill_runtime::guarded::{Flush, GuardedConfig};
 
 /// Formats that between them have every pair of keys and values, and every format in both kinds of layers.
@@ -124,5 +125,58 @@ fn long_contexts_in_every_format_give_the_interpreters_bits() {
                 assert_bits(&actual, &expected, case.graph.vocab, &format!("{kv}, {}", level.name()));
             }
         }
+    }
+}
+
+/// Rows that come back from disk, in every format: logits of a fresh run, wherever the text was kept and cut.
+/// The model has sliding layers with a window of 20; what makes way goes to the disk.
+#[test]
+fn what_comes_back_from_disk_has_the_bits_of_a_fresh_run() {
+    let shape = ModelShape { window: Some(20), ..ModelShape::mini_gpt_oss() };
+    let case = Case::new(&shape, 6, 100);
+    let level = *Level::supported().last().unwrap();
+    for (n, format) in KvFormat::ALL.into_iter().enumerate() {
+        let kv = KvFormats { full: KvPair::both(format), sliding: KvPair::both(KvFormat::ALL[4 - n]) };
+        if !fits(&shape, &kv) {
+            continue;
+        }
+        let image = case.image(&case.compile(&Options { kv: Some(kv), ..options(Preset::Faithful, level) }));
+        let expected = logits(&mut engine(&image, 1, 1, None), &case.tokens, &[100]);
+        let dir = tempfile::tempdir().unwrap();
+        let open = |name: &str, seed: u8| {
+            let limits = kernmill_kv_store::Options { reserve: 0, ..Default::default() };
+            let store = kernmill_kv_store::Store::open(&dir.path().join(name), limits).unwrap();
+            let mut engine = engine(&image, 1, 1, None);
+            let layout = engine.kv_layout(&[seed; 32]);
+            engine.keep_on_disk(store, layout);
+            engine
+        };
+        let mut from_disk = 0;
+        for kept in (1..=99).filter(|kept| [0, 1, 4, 5, 15].contains(&(kept % 16))) {
+            let name = kept.to_string();
+            let run = |engine: &mut Engine, tokens: &[u32]| {
+                let begun = engine.begin(tokens, &[], [3; 32]).unwrap();
+                let rest = &tokens[begun.cached_tokens as usize..];
+                let mut last = Vec::new();
+                engine.append(begun.sequence, rest, &mut last).unwrap();
+                let what = format!("{kv}, {kept} tokens kept, {} from disk", begun.disk_tokens);
+                let vocab = case.graph.vocab;
+                assert_bits(&last, &expected[(tokens.len() - 1) * vocab..][..vocab], vocab, &what);
+                engine.checkpoint(begun.sequence).unwrap();
+                engine.drop_sequence(begun.sequence);
+                begun.disk_tokens
+            };
+            let mut first = open(&name, 1);
+            assert_eq!(run(&mut first, &case.tokens[..kept]), 0);
+            first.save_cache().unwrap();
+            drop(first);
+            for to in [kept, kept + 1, 100] {
+                let found = run(&mut open(&name, 1), &case.tokens[..to]);
+                assert_eq!(found as usize, kept.min(to - 1));
+                from_disk += found;
+            }
+            assert_eq!(run(&mut open(&name, 2), &case.tokens[..kept]), 0, "of another model");
+        }
+        assert!(from_disk > 1000, "{from_disk}");
     }
 }

@@ -29,7 +29,7 @@ use kernmill_runtime::pool::PoolConfig;
 use kernmill_runtime::{Engine, EngineConfig, Entry, PlanImage};
 
 /// A model, its weights, and what the interpreter says.
-struct Case {
+pub struct Case {
     graph: Graph,
     weights: RandomWeights,
     tokens: Vec<u32>,
@@ -38,7 +38,7 @@ struct Case {
 }
 
 impl Case {
-    fn new(shape: &ModelShape, seed: u64, length: usize) -> Case {
+    pub fn new(shape: &ModelShape, seed: u64, length: usize) -> Case {
         let graph = build(shape).unwrap();
         let weights = random_weights(&graph, seed);
         let mut rng = Rng::with_seed(seed);
@@ -63,7 +63,7 @@ impl Case {
         logits
     }
 
-    fn compile(&self, options: &Options) -> Compiled {
+    pub fn compile(&self, options: &Options) -> Compiled {
         let choices = Some(self.choices.clone());
         compile(&self.graph, &Options { choices, ..options.clone() }).unwrap()
     }
@@ -83,7 +83,7 @@ impl Case {
         source
     }
 
-    fn image(&self, compiled: &Compiled) -> PlanImage {
+    pub fn image(&self, compiled: &Compiled) -> PlanImage {
         image_of(compiled.program.clone(), build_weights(compiled, &self.source(), 1, &|_| {}).unwrap())
     }
 }

@@ -67,11 +67,16 @@ impl Model {
 
     /// The model compiled for the best level of this machine, perhaps with adapters, with its weights packed.
     pub fn image_with(&self, preset: Preset, adapters: bool) -> PlanImage {
+        let choices = (preset == Preset::Fast).then(|| self.choices());
+        self.compiled(&|options| Options { preset, choices: choices.clone(), adapters, ..options })
+    }
+
+    /// The model compiled for the best level of this machine as `of` changes the options, with its weights
+    /// packed.
+    pub fn compiled(&self, of: &dyn Fn(Options) -> Options) -> PlanImage {
         let level = *Level::supported().last().expect("tests run on x86-64-v3 or better");
         let weights = Weights::new(&self.graph, &self.checkpoint).unwrap();
-        let choices = (preset == Preset::Fast).then(|| self.choices());
-        let compiled =
-            compile(&self.graph, &Options { preset, choices, adapters, ..Options::new(level) }).unwrap();
+        let compiled = compile(&self.graph, &of(Options::new(level))).unwrap();
         let packed = build_weights(&compiled, &weights, 2, &|_| {}).unwrap();
         image_of(compiled.program, packed)
     }

@@ -213,7 +213,7 @@ mod tests {
         let long = r#"{"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"model": "poet", "prompt": [1, 2], "max_tokens": 4, "seed": 9, "stop": "x"}}"#;
         let short =
             r#"{"id": "a", "adapter": "poet", "prompt": [1, 2], "max_tokens": 4, "seed": 9, "stop": ["x"]}"#;
-        let options = BatchOptions { parallel: 1, max_tokens: 7, end_tokens: vec![5] };
+        let options = BatchOptions { parallel: 1, max_tokens: 7, verify_cache: 0.0, end_tokens: vec![5] };
         for text in [long, short] {
             let line = BatchLine::parse(text, 1).unwrap();
             assert_eq!((line.custom_id.as_str(), line.model()), ("a", Some("poet")));
@@ -243,7 +243,7 @@ mod tests {
         assert!(message.contains("unknown field `tempreature`"), "{message}");
         let chat = r#"{"custom_id": "c", "url": "/v1/chat/completions", "body": {"prompt": "x"}}"#;
         assert!(refused(chat).1.contains("expected \"/v1/completions\""));
-        let options = BatchOptions { parallel: 1, max_tokens: 7, end_tokens: Vec::new() };
+        let options = BatchOptions { parallel: 1, max_tokens: 7, verify_cache: 0.0, end_tokens: Vec::new() };
         let two = BatchLine::parse(r#"{"prompt": [1], "n": 2}"#, 1).unwrap();
         assert!(two.request(None, &options).unwrap_err().contains("a line for each answer"));
     }

@@ -32,6 +32,8 @@ pub struct BatchStats {
     pub prompt_tokens: u64,
     /// Tokens of prompts that were cached, and not run.
     pub cached_tokens: u64,
+    /// Tokens among those that only the store on disk had.
+    pub disk_tokens: u64,
     /// Tokens generated.
     pub generated: u64,
     /// Seconds from the first request to the last answer.
@@ -40,6 +42,12 @@ pub struct BatchStats {
     pub busy_seconds: f64,
     /// Sequences that lost their place for want of memory.
     pub preemptions: u64,
+    /// Prompts that were found in the prefix cache, in part or all but their last token.
+    pub hits: u64,
+    /// Hits that were computed anew and compared.
+    pub verified: u64,
+    /// Hits that were to be compared, and had no room for it.
+    pub unverified: u64,
 }
 
 impl BatchStats {
@@ -72,8 +80,10 @@ impl BatchStats {
             "failed": self.failed,
             "prompt_tokens": self.prompt_tokens,
             "cached_tokens": self.cached_tokens,
+            "disk_tokens": self.disk_tokens,
             "generated_tokens": self.generated,
             "preemptions": self.preemptions,
+            "cache_hits": { "all": self.hits, "verified": self.verified, "unverified": self.unverified },
             "seconds": { "all": self.seconds, "busy": self.busy_seconds },
             "tokens_per_second": self.rate(),
         })
@@ -87,8 +97,18 @@ pub struct BatchOptions {
     pub parallel: u32,
     /// Tokens generated where a request does not say how many.
     pub max_tokens: u32,
+    /// How many of every hundred prompts that are found in the prefix cache are computed anew and compared
+    /// ([`Serving::verify_hits`]).
+    pub verify_cache: f64,
     /// Tokens that end a text.
     pub end_tokens: Vec<u32>,
+}
+
+impl BatchOptions {
+    /// Sequences that the engine is to have: those that run, and one to compare with.
+    pub fn sequences(&self) -> u32 {
+        self.parallel + u32::from(self.verify_cache > 0.0)
+    }
 }
 
 /// Told of every request that has ended; whether to go on. What is not answered then is left for the next
@@ -99,7 +119,8 @@ pub type OnProgress<'a> = dyn FnMut(&BatchStats) -> bool + 'a;
 /// fast as they are read, `parallel` of them run at once. `input_name` is for messages.
 ///
 /// # Errors
-/// When the input cannot be read, the output cannot be written, or the engine fails. A request that cannot be
+/// When the input cannot be read, the output cannot be written, or the engine fails; when a prompt that is
+/// compared has other bits in the prefix cache. A request that cannot be
 /// served is no error: its line in the output says why.
 pub fn run(
     engine: kernmill_runtime::Engine,
@@ -116,6 +137,7 @@ pub fn run(
         ..Config::default()
     };
     let mut serving = Serving::new(engine, config)?;
+    serving.verify_hits(options.verify_cache)?;
     let start = Instant::now();
     let mut stats = BatchStats::default();
     let mut waiting = BTreeMap::new();
@@ -182,6 +204,9 @@ pub fn run(
                 Finish::Failed(why) => {
                     stats.failed += 1;
                     output.write(&error_line(&line.custom_id, why))?;
+                    if serving.stats().mismatches > 0 {
+                        return Err(Error::Work(format!("`{}`: {why}", line.custom_id)));
+                    }
                 }
                 Finish::Ended(reason) if answer.tokens.is_empty() => {
                     stats.failed += 1;
@@ -190,15 +215,19 @@ pub fn run(
                 _ => {
                     stats.prompt_tokens += u64::from(answer.prompt_tokens);
                     stats.cached_tokens += u64::from(answer.cached_tokens);
+                    stats.disk_tokens += u64::from(answer.disk_tokens);
                     output.write(&answer_line(&line, &answer))?;
                 }
             }
             let served = serving.stats();
             stats.generated = served.generated;
             stats.preemptions = served.preemptions;
+            (stats.hits, stats.verified, stats.unverified) =
+                (served.hits, served.verified, served.unverified);
             stats.busy_seconds = served.busy.as_secs_f64();
             stats.seconds = start.elapsed().as_secs_f64();
             if !on_progress(&stats) {
+                serving.save_cache();
                 return Ok(stats);
             }
         }
@@ -208,6 +237,7 @@ pub fn run(
         }
     }
     stats.seconds = start.elapsed().as_secs_f64();
+    serving.save_cache();
     Ok(stats)
 }
 

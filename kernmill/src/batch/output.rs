@@ -125,7 +125,10 @@ pub fn answer_line(line: &BatchLine, answer: &Answer) -> Value {
             "prompt_tokens": answer.prompt_tokens,
             "completion_tokens": answer.tokens.len(),
             "total_tokens": answer.prompt_tokens as usize + answer.tokens.len(),
-            "prompt_tokens_details": { "cached_tokens": answer.cached_tokens },
+            "prompt_tokens_details": {
+                "cached_tokens": answer.cached_tokens,
+                "disk_tokens": answer.disk_tokens,
+            },
         },
     });
     json!({

@@ -17,8 +17,8 @@ pub(super) struct Active {
     pub sampler: Sampler,
     maker: TextMaker,
     text: String,
-    /// Tokens of the prompt that were cached at the first start.
-    pub cached: Option<u32>,
+    /// Tokens of the prompt that were cached at the first start, and those of them that came from the disk.
+    pub cached: Option<[u32; 2]>,
     pub arrived: Duration,
     first_token: Option<Duration>,
 }
@@ -91,11 +91,13 @@ impl Active {
 
     /// What there is to say when the request has ended.
     pub(super) fn answer(self, finish: Finish, now: Duration) -> Answer {
+        let [cached_tokens, disk_tokens] = self.cached.unwrap_or_default();
         Answer {
             tokens: self.generated().to_vec(),
             text: self.text,
             prompt_tokens: self.request.prompt.len() as u32,
-            cached_tokens: self.cached.unwrap_or(0),
+            cached_tokens,
+            disk_tokens,
             finish,
             first_token: self.first_token,
             took: now.saturating_sub(self.arrived),

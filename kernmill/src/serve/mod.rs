@@ -5,21 +5,26 @@
 //! runs beside it, in which order, and what is cached change no bit.
 
 mod active;
+mod adapters;
 mod request;
 mod run;
 #[cfg(all(test, feature = "compiler"))]
 mod tests;
+mod verify;
 mod view;
 
 pub use kernmill_scheduler::{Class, Config, EndReason, Refusal, RequestId, Stats};
 pub use request::{Answer, Finish, Request};
 
+use crate::disk;
 use crate::error::{Error, Result};
 use active::Active;
-use kernmill_runtime::{AdapterUse, Engine, PrefixStats};
-use kernmill_scheduler::{AdapterId, Arrival, Scheduler, Step, TenantId};
+use adapters::Adapters;
+use kernmill_runtime::{Engine, PrefixStats};
+use kernmill_scheduler::{Arrival, Scheduler, Step, TenantId};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use verify::Verifier;
 
 /// What happens to a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +46,14 @@ pub struct ServeStats {
     pub generated: u64,
     /// Sequences that lost their place.
     pub preemptions: u64,
+    /// Starts that found a beginning of their text in the prefix cache.
+    pub hits: u64,
+    /// Hits that were compared with computing the text anew ([`Serving::verify_hits`]).
+    pub verified: u64,
+    /// Hits that were to be compared, for which there was no room.
+    pub unverified: u64,
+    /// Compared hits that gave other bits. Each of their requests has failed.
+    pub mismatches: u64,
     /// Time that the engine was running.
     pub busy: Duration,
 }
@@ -85,8 +98,8 @@ pub struct Serving {
     scheduler: Scheduler,
     active: BTreeMap<RequestId, Active>,
     next: u64,
-    /// Adapters by what requests ask for.
-    adapters: BTreeMap<String, AdapterId>,
+    adapters: Adapters,
+    verifier: Verifier,
     clock: Clock,
     stats: ServeStats,
 }
@@ -119,7 +132,8 @@ impl Serving {
             scheduler,
             active: BTreeMap::new(),
             next: 0,
-            adapters: BTreeMap::new(),
+            adapters: Adapters::default(),
+            verifier: Verifier::default(),
             clock,
             stats: ServeStats::default(),
         })
@@ -144,7 +158,10 @@ impl Serving {
             return Err(Error::BadInput("max_tokens is 0, expected at least 1".to_owned()));
         }
         self.engine.check_tokens(&request.prompt)?;
-        let adapter = self.adapter(&request.adapters)?;
+        let adapter = self.adapters.of(&request.adapters, self.engine.adapter_store())?;
+        if let Some(adapter) = adapter {
+            self.scheduler.adapter_ready(adapter);
+        }
         let now = (self.clock)();
         let id = RequestId(self.next);
         let arrival = Arrival {
@@ -171,27 +188,21 @@ impl Serving {
         Ok(id)
     }
 
-    /// The scheduler's name of adapters, which are loaded.
-    fn adapter(&mut self, uses: &[AdapterUse]) -> Result<Option<AdapterId>> {
-        if uses.is_empty() {
-            return Ok(None);
-        }
-        for one in uses {
-            if !self.engine.adapter_store().names().any(|name| name == one.name) {
-                let loaded: Vec<&str> = self.engine.adapter_store().names().collect();
-                let loaded = if loaded.is_empty() { "none".to_owned() } else { loaded.join(", ") };
-                return Err(Error::BadInput(format!(
-                    "no adapter `{}` is loaded, loaded: {loaded}",
-                    one.name
-                )));
-            }
-        }
-        let name = |one: &AdapterUse| format!("{}:{:08x}", one.name, one.weight.to_bits());
-        let names = uses.iter().map(name).collect::<Vec<String>>().join("+");
-        let new = AdapterId(self.adapters.len() as u64);
-        let id = *self.adapters.entry(names).or_insert(new);
-        self.scheduler.adapter_ready(id);
-        Ok(Some(id))
+    /// Runs a share of the prompts that are found in the prefix cache once more without it, and compares: of
+    /// every hundred hits so many, evenly, the first one among them. A request whose cached tokens give other
+    /// logits ends with [`Finish::Failed`], and counts as a mismatch. That takes as long as the prompt, and
+    /// room for one more sequence. 0 is the default.
+    ///
+    /// # Errors
+    /// When the share is not from 0 to 100.
+    pub fn verify_hits(&mut self, percent: f64) -> Result<()> {
+        self.verifier = Verifier::new(percent)?;
+        Ok(())
+    }
+
+    /// Writes what the KV cache has to the store on disk, as [`crate::Loaded::save_cache`] does.
+    pub fn save_cache(&mut self) {
+        disk::save(&mut self.engine);
     }
 
     /// Ends a request at the next tick. Returns whether there was one.
@@ -214,7 +225,8 @@ impl Serving {
         self.active.len()
     }
 
-    /// The engine, between steps: for adapters that come and go. Its sequences are those of the requests.
+    /// The engine, between steps: for adapters that come and go. Its sequences are those of the requests. A
+    /// request whose adapter is removed or replaced ends at the next tick ([`EndReason::AdapterGone`]).
     pub fn engine(&mut self) -> &mut Engine {
         &mut self.engine
     }
@@ -240,6 +252,9 @@ impl Serving {
     /// When the engine fails for a reason that no request is at fault for.
     pub fn tick(&mut self, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<Tick> {
         let now = (self.clock)();
+        for gone in self.adapters.gone(self.engine.adapter_store()) {
+            self.scheduler.adapter_gone(gone);
+        }
         let step = self.scheduler.plan(now, &view::View { engine: &self.engine, active: &self.active });
         self.make_places(&step, now, on_event);
         if step.is_idle() {

@@ -72,6 +72,8 @@ pub struct Answer {
     pub prompt_tokens: u32,
     /// Tokens of the prompt that were cached when the request first started, and were not run.
     pub cached_tokens: u32,
+    /// Tokens among those that only the store on disk had.
+    pub disk_tokens: u32,
     /// Why it ended.
     pub finish: Finish,
     /// The time from the arrival to the first token, if there is one.

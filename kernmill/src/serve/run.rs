@@ -30,7 +30,7 @@ impl Serving {
     /// Starts sequences, runs the entries, and hands out what they gave.
     pub(super) fn run(&mut self, step: &Step, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
         for started in &step.started {
-            self.start(started.id, started.cached)?;
+            self.start(started.id, started.cached, on_event)?;
         }
         let mut parts = Vec::new();
         for entry in &step.entries {
@@ -60,17 +60,56 @@ impl Serving {
     }
 
     /// Gives a request a sequence that has at least the cached tokens that the plan counts on.
-    fn start(&mut self, id: RequestId, expected: u32) -> Result<()> {
+    fn start(
+        &mut self,
+        id: RequestId,
+        expected: u32,
+        on_event: &mut dyn FnMut(RequestId, Event),
+    ) -> Result<()> {
         let Some(active) = self.active.get_mut(&id) else { return Ok(()) };
         let tenant = tenant_salt(active.request.tenant);
-        let Begun { sequence, cached_tokens } =
+        let Begun { sequence, cached_tokens, disk_tokens } =
             self.engine.begin(&active.known, &active.request.adapters, tenant)?;
         active.sequence = Some(sequence);
-        active.cached.get_or_insert(cached_tokens.min(active.request.prompt.len() as u32));
+        let of_prompt = |tokens: u32| tokens.min(active.request.prompt.len() as u32);
+        active.cached.get_or_insert([cached_tokens, disk_tokens].map(of_prompt));
         if cached_tokens < expected {
             // Another start of this plan has taken room from the cache.
             let missing = active.known[cached_tokens as usize..expected as usize].to_vec();
             self.engine.extend(&[Entry::silent(sequence, &missing)], &())?;
+        }
+        if cached_tokens > 0 { self.hit(id, on_event) } else { Ok(()) }
+    }
+
+    /// A start has found something in the cache: compares it, if it is one of those that are compared. Ends
+    /// the request if the bits are others.
+    ///
+    /// # Errors
+    /// When the engine fails for another reason than want of room.
+    fn hit(&mut self, id: RequestId, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
+        self.stats.hits += 1;
+        if !self.verifier.takes() {
+            return Ok(());
+        }
+        let Some(active) = self.active.get(&id) else { return Ok(()) };
+        let tenant = tenant_salt(active.request.tenant);
+        match self.engine.verify_prefix(&active.known, &active.request.adapters, tenant) {
+            Ok(true) => self.stats.verified += 1,
+            Ok(false) => {
+                (self.stats.verified, self.stats.mismatches) =
+                    (self.stats.verified + 1, self.stats.mismatches + 1);
+                let why = format!(
+                    "request {}: what the prefix cache has of its {} tokens gives other logits than computing them (this \
+                     is a defect of kernmill: please report it)",
+                    id.0,
+                    active.known.len()
+                );
+                self.scheduler.cancel(id);
+                let now = (self.clock)();
+                self.end(id, Finish::Failed(why), now, on_event);
+            }
+            Err(error) if is_want_of_room(&error) => self.stats.unverified += 1,
+            Err(error) => return Err(error.into()),
         }
         Ok(())
     }
@@ -195,5 +234,15 @@ impl Serving {
         self.scheduler.cancel(id);
         self.end(id, Finish::Failed(why), now, on_event);
         Ok(())
+    }
+}
+
+fn is_want_of_room(error: &EngineError) -> bool {
+    match error {
+        EngineError::Entry { source, .. } => is_want_of_room(source),
+        EngineError::Kv(error) => {
+            matches!(error, KvError::OutOfBlocks { .. } | KvError::NoFreeSequence { .. })
+        }
+        _ => false,
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{Opened, Options};
-use kernmill_runtime::{GenerateParams, SamplerParams, StopReason, Summary};
+use kernmill_runtime::{AdapterUse, GenerateParams, SamplerParams, StopReason, Summary};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,6 +28,7 @@ fn alone(engine: &mut Engine, request: &Request) -> (String, Summary) {
         stop: request.stop.clone(),
         stop_tokens: request.stop_tokens.clone(),
         shows_special: request.shows_special,
+        ..GenerateParams::default()
     };
     let mut text = String::new();
     let summary = engine
@@ -191,4 +192,67 @@ fn requests_that_cannot_be_served_are_refused_and_others_go_on() {
     assert_eq!(done[&long].finish, Finish::Stop(StopReason::Context));
     assert_eq!(done[&long].tokens.len(), 64 - 5 + 1);
     assert!(!serving.cancel(long));
+}
+
+/// Requests one after the other, and how they ended.
+fn in_turn(serving: &mut Serving, requests: &[Request]) -> Vec<Finish> {
+    let mut ends = Vec::new();
+    for request in requests {
+        serving.submit(request.clone()).unwrap();
+        while !serving.is_empty() {
+            serving
+                .tick(&mut |_, event| {
+                    if let Event::Done(answer) = event {
+                        ends.push(answer.finish);
+                    }
+                })
+                .unwrap();
+        }
+    }
+    ends
+}
+
+#[test]
+fn a_share_of_the_hits_is_compared() {
+    let prompt = |n: u32| (0..40).map(|i| i * 7 % 100 + n).collect::<Vec<u32>>();
+    let requests: Vec<Request> = (0..101).map(|n| Request::greedy(prompt(n % 2), 2)).collect();
+    for (percent, verified) in [(0.0, 0), (1.0, 1), (10.0, 10), (33.0, 33), (100.0, 99)] {
+        let mut serving = Serving::with_clock(engine(64, 3, None), Config::default(), clock()).unwrap();
+        serving.verify_hits(percent).unwrap();
+        let ends = in_turn(&mut serving, &requests);
+        assert!(ends.iter().all(|end| *end == Finish::Stop(StopReason::MaxTokens)));
+        let stats = serving.stats();
+        assert_eq!((stats.hits, stats.verified, stats.unverified, stats.mismatches), (99, verified, 0, 0));
+    }
+    for percent in [-0.1, 100.5, f64::NAN] {
+        let mut serving = Serving::with_clock(engine(64, 1, None), Config::default(), clock()).unwrap();
+        let error = serving.verify_hits(percent).unwrap_err().to_string();
+        assert!(error.contains("expected 0 to 100"), "{error}");
+    }
+    // A place for the comparison is missing.
+    let one = engine(64, 1, Some(2 * engine_bytes()));
+    let mut serving = Serving::with_clock(one, Config::default(), clock()).unwrap();
+    serving.verify_hits(100.0).unwrap();
+    in_turn(&mut serving, &requests[..5]);
+    assert_eq!((serving.stats().verified, serving.stats().unverified), (0, 3));
+}
+
+#[test]
+fn a_cached_block_with_other_bits_fails_its_request() {
+    let mut serving = Serving::with_clock(engine(64, 3, None), Config::default(), clock()).unwrap();
+    serving.verify_hits(100.0).unwrap();
+    let prompt: Vec<u32> = (1..50).collect();
+    let requests = [Request::greedy(prompt.clone(), 2), Request::greedy((60..90).collect(), 2)];
+    in_turn(&mut serving, &requests);
+    let spoilt = serving.engine().begin(&prompt, &[], tenant_salt(0)).unwrap();
+    assert_eq!(spoilt.cached_tokens, 48);
+    serving.engine().spoil(spoilt.sequence, 9).unwrap();
+    serving.engine().drop_sequence(spoilt.sequence);
+    let ends = in_turn(&mut serving, &requests);
+    let Finish::Failed(why) = &ends[0] else { panic!("{ends:?}") };
+    assert!(why.starts_with("request 2: ") && why.contains("49 tokens"), "{why}");
+    assert_eq!(ends[1], Finish::Stop(StopReason::MaxTokens), "others go on");
+    assert_eq!((serving.stats().verified, serving.stats().mismatches), (2, 1));
+    let kv = serving.engine().kv();
+    assert_eq!(kv.free, kv.blocks);
 }

@@ -14,6 +14,8 @@ pub struct Figures<'a> {
     pub adapters: &'a [LoadedAdapter],
     /// What was generated.
     pub summary: &'a Summary,
+    /// Tokens of a saved session that were restored, if the text is in one.
+    pub session_tokens: Option<u32>,
     /// Most tokens that were asked for.
     pub max_tokens: usize,
     /// Seed of the choices.
@@ -27,9 +29,10 @@ impl Figures<'_> {
     pub fn line(&self) -> String {
         let summary = self.summary;
         format!(
-            "{} prompt tokens at {:.1} tokens/s, {} tokens at {:.1} tokens/s; first token after {:.2} s; peak memory {:.0} MB; \
+            "{} prompt tokens{} at {:.1} tokens/s, {} tokens at {:.1} tokens/s; first token after {:.2} s; peak memory {:.0} MB; \
              ended by {}; seed {}",
             summary.prompt_tokens,
+            self.restored(),
             summary.prefill_rate(),
             summary.tokens.len(),
             summary.decode_rate(),
@@ -38,6 +41,15 @@ impl Figures<'_> {
             self.reason(),
             self.seed.unwrap_or_default()
         )
+    }
+
+    /// Where tokens of the prompt came from that were not run.
+    fn restored(&self) -> String {
+        match (self.session_tokens, self.summary.disk_tokens) {
+            (Some(restored), _) => format!(" ({restored} restored from the session)"),
+            (None, 0) => String::new(),
+            (None, restored) => format!(" ({restored} restored from disk)"),
+        }
     }
 
     /// Why the text ends.
@@ -86,6 +98,9 @@ impl Figures<'_> {
             },
             "seed": self.seed,
             "prompt_tokens": summary.prompt_tokens,
+            "cached_tokens": summary.cached_tokens,
+            "disk_tokens": summary.disk_tokens,
+            "session_tokens": self.session_tokens,
             "prefill_tokens_per_second": summary.prefill_rate(),
             "decode_tokens_per_second": summary.decode_rate(),
             "seconds": {

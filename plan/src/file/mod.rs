@@ -135,6 +135,47 @@ pub struct Metadata {
     pub targets: Vec<TargetInfo>,
 }
 
+/// What decides the bits that a model computes: the same for the same spec, weights, preset, formats and
+/// version, whatever the target, chunk and threads.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'a> {
+    /// Program that generates the code ([`Metadata::producer`]).
+    pub producer: &'a str,
+    /// Model facts.
+    pub model: &'a ModelInfo,
+    /// Whether nodes are fused.
+    pub fused: bool,
+    /// The fused-op specs.
+    pub fused_specs: &'a [FusedSpecText],
+    /// Hash of the model spec's text.
+    pub spec: Hash,
+    /// Hash of the weight hashes, as section [`Kind::WeightHashes`] has them.
+    pub weights: Hash,
+}
+
+impl Identity<'_> {
+    /// The identity as a hash.
+    pub fn hash(&self) -> Hash {
+        let mut hash = blake3::Hasher::new();
+        let mut add = |bytes: &[u8]| {
+            hash.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+        };
+        add(b"kernmill model identity 1");
+        add(&VERSION.to_le_bytes());
+        add(self.producer.as_bytes());
+        // Facts of a model are numbers, texts and lists of them, all of which can be serialised.
+        add(&postcard::to_allocvec(self.model).unwrap_or_default());
+        add(&[u8::from(self.fused)]);
+        for spec in self.fused_specs {
+            add(spec.name.as_bytes());
+            add(spec.text.as_bytes());
+        }
+        add(&self.spec);
+        add(&self.weights);
+        *hash.finalize().as_bytes()
+    }
+}
+
 /// A fused-op spec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FusedSpecText {

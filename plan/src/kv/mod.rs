@@ -106,6 +106,25 @@ impl KvGeometry {
         self.offset(KvPlane::K, self.kv_heads)
     }
 
+    /// Clears what a block holds behind its first `tokens` tokens, in all heads.
+    pub fn clear_behind(&self, block: &mut [u8], tokens: usize) {
+        let tokens = tokens.min(BLOCK_TOKENS);
+        for (head, plane) in (0..self.kv_heads).flat_map(|head| [(head, KvPlane::K), (head, KvPlane::V)]) {
+            let bytes = &mut block[self.offset(plane, head)..][..self.plane_bytes(plane)];
+            let (scales, elements) = bytes.split_at_mut(self.format(plane).scales_bytes());
+            scales.get_mut(4 * tokens..).unwrap_or_default().fill(0);
+            // Keys lie in lines of all 16 tokens, values token by token.
+            let line = match (plane, self.format(plane).words()) {
+                (KvPlane::K, Some(_)) => 4,
+                (KvPlane::K, None) => self.format(plane).elements_bytes(1),
+                (KvPlane::V, _) => self.format(plane).elements_bytes(self.head_dim),
+            };
+            for line_of_all in elements.chunks_exact_mut(line * BLOCK_TOKENS) {
+                line_of_all[line * tokens..].fill(0);
+            }
+        }
+    }
+
     /// Bytes of one token's keys and values of all heads, scales included.
     pub fn token_bytes(&self) -> usize {
         self.kv_heads * self.head_bytes() / BLOCK_TOKENS

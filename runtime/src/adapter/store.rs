@@ -112,6 +112,13 @@ impl AdapterStore {
         })
     }
 
+    /// Hash of the contents that a name has now; `None` if no adapter has the name. Equal contents give equal
+    /// results.
+    pub fn contents(&self, name: &str) -> Option<[u8; 32]> {
+        let loaded = self.loaded.get(&Key::Name(name.to_owned()))?;
+        Some(*loaded.adapter.packed.digest())
+    }
+
     /// Bytes of all adapters in memory: those with a name, combinations, placed ones, and those that are only
     /// kept for running sequences.
     pub fn bytes(&self) -> u64 {

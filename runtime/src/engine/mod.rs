@@ -2,16 +2,20 @@
 
 mod adapters;
 mod buffers;
+mod disk;
 mod error;
 mod prefix;
 mod random;
 mod rows;
+mod session;
+mod shelf;
 mod step;
 pub mod thread;
 
 pub use error::EngineError;
 pub use prefix::Begun;
 pub use rows::{Entry, LogitRow, LogitRows, RowSink, StepStats};
+pub use session::SavedSession;
 
 use crate::adapter::{AdapterLoader, AdapterStore, AdapterTable};
 use crate::executor::{Executor, MemoryNeed};
@@ -24,6 +28,7 @@ use crate::tokenizer_handle::TokenizerHandle;
 use buffers::RunBuffers;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::program::ModelInfo;
+use shelf::Disk;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -92,6 +97,8 @@ pub struct Engine {
     generations: Vec<Option<u64>>,
     next_generation: u64,
     run: RunBuffers,
+    /// Where blocks go that make way.
+    disk: Option<Disk>,
 }
 
 /// Number of the next engine of this process.
@@ -134,6 +141,7 @@ impl Engine {
             generations: vec![None; config.sequences as usize],
             next_generation: 0,
             run: RunBuffers::new(chunk as usize, config.sequences as usize),
+            disk: None,
         })
     }
 

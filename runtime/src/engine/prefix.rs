@@ -11,6 +11,8 @@ pub struct Begun {
     pub sequence: SeqId,
     /// Tokens of the prompt that it has already. The rest is to be run.
     pub cached_tokens: u32,
+    /// Tokens among these that only the store on disk had ([`Engine::keep_on_disk`]).
+    pub disk_tokens: u32,
 }
 
 impl Engine {
@@ -22,6 +24,8 @@ impl Engine {
     /// `tenant` separates callers: a sequence finds blocks of its own tenant, and those of tenant zero, which
     /// belong to everybody. A server derives it from the caller's key, since who can name a tenant can find
     /// out what it has asked.
+    ///
+    /// With a store on disk ([`Engine::keep_on_disk`]), what it has beyond memory is read first.
     ///
     /// Cached keys and values have the bits that computing them would give.
     ///
@@ -51,11 +55,12 @@ impl Engine {
         self.check_tokens(prompt)?;
         let adapter = self.store.acquire(adapters, &mut self.adapters)?;
         let scope = CacheScope { adapters: self.store.digest(adapter), tenant };
+        let disk_tokens = self.restore_from_disk(&scope, prompt);
         match self.tables.begin(&scope, prompt) {
             Ok((number, cached_tokens)) => {
                 let sequence = self.name(number);
                 self.sequence_adapters[number as usize] = adapter;
-                Ok(Begun { sequence, cached_tokens })
+                Ok(Begun { sequence, cached_tokens, disk_tokens })
             }
             Err(error) => {
                 self.store.release(adapter, &mut self.adapters);
@@ -64,8 +69,8 @@ impl Engine {
         }
     }
 
-    /// How many of the first tokens of a prompt [`Engine::begin`] would find cached now. 0 for adapters whose
-    /// combination has not been made yet.
+    /// How many of the first tokens of a prompt [`Engine::begin`] would find in memory now. 0 for adapters
+    /// whose combination has not been made yet.
     pub fn cached_tokens(&self, prompt: &[u32], adapters: &[AdapterUse], tenant: [u8; 32]) -> u32 {
         let Some(adapters) = self.store.digest_of(adapters) else { return 0 };
         self.tables.cached(&CacheScope { adapters, tenant }, prompt)
@@ -94,7 +99,7 @@ impl Engine {
 
     /// Computes a prompt twice, from the prefix cache and without it, and tells whether the logits after its
     /// last token have the same bits. They have; this is for those who want to see it. Takes as long as the
-    /// prompt, and room for two more sequences.
+    /// prompt, and room for one more sequence.
     ///
     /// # Errors
     /// As those of [`Engine::begin`] and [`Engine::extend`].

@@ -1,6 +1,8 @@
 //! Sequences whose keys and values are random numbers, for measuring: a long context in no time.
 
+use super::shelf::apply;
 use super::{Engine, EngineError, SeqId};
+use crate::kv::{BlockChange, UNMAPPED};
 use fastrand::Rng;
 use kernmill_plan::kv::{BLOCK_TOKENS, Elements, KvGeometry, KvPlane, LayerKind, store_plane};
 
@@ -23,6 +25,26 @@ impl Engine {
         filled.map(|()| id)
     }
 
+    /// Writes random numbers over the keys and values of a sequence, also where the prefix cache or others
+    /// have them: for tests of what compares results.
+    ///
+    /// # Errors
+    /// When there is no such sequence.
+    #[doc(hidden)]
+    pub fn spoil(&mut self, id: SeqId, seed: u64) -> Result<(), EngineError> {
+        let number = self.number_of(id)? as usize;
+        let mut rng = Rng::with_seed(seed);
+        for kind in [LayerKind::Full, LayerKind::Sliding] {
+            let (table, stride) = self.tables.table(kind);
+            let own = &table[number * stride as usize..][..stride as usize];
+            for block in own.iter().filter(|block| **block != UNMAPPED) {
+                let contents = random_block(self.model.kv.geometry(kind), &mut rng);
+                self.executor.write_block(kind, *block, &contents);
+            }
+        }
+        Ok(())
+    }
+
     fn fill_random(&mut self, number: u32, tokens: u32, seed: u64) -> Result<(), EngineError> {
         let mut rng = Rng::with_seed(seed);
         let kinds = [LayerKind::Full, LayerKind::Sliding];
@@ -34,9 +56,9 @@ impl Engine {
         let mut length = 0;
         while length < tokens {
             let piece = (tokens - length).min(self.shape.chunk);
-            let executor = &mut self.executor;
-            let copy = &mut |kind, from, to| executor.copy_block(kind, from, to);
-            self.tables.reserve(&[(number, piece)], copy).map_err(|(_, error)| error)?;
+            let Engine { tables, executor, disk, .. } = self;
+            let on_change = &mut |change: BlockChange<'_>| apply(change, executor, disk.as_mut());
+            tables.reserve(&[(number, piece)], on_change).map_err(|(_, error)| error)?;
             // A block that two pieces share is written twice: it is the sequence's own.
             let written = length as usize / BLOCK_TOKENS..((length + piece) as usize).div_ceil(BLOCK_TOKENS);
             for kind in kinds.into_iter().filter(|kind| self.model.kv.layers.iter().any(|l| l.kind == *kind))
@@ -44,7 +66,7 @@ impl Engine {
                 let (table, stride) = self.tables.table(kind);
                 let own = &table[number as usize * stride as usize..];
                 for index in written.clone() {
-                    executor.write_block(kind, own[index], &blocks[kind.index()][index % BLOCKS]);
+                    self.executor.write_block(kind, own[index], &blocks[kind.index()][index % BLOCKS]);
                 }
             }
             // The sequence takes no part in the prefix cache, which alone looks at tokens.

@@ -2,9 +2,10 @@
 
 use super::buffers::{Part, RunBuffers};
 use super::rows::{Entry, LogitRow, RowSink, StepStats};
+use super::shelf::apply;
 use super::{Engine, EngineError, SeqId};
 use crate::executor::RowsTo;
-use crate::kv::KvError;
+use crate::kv::{BlockChange, KvError};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -148,10 +149,10 @@ impl Engine {
         run.sequences.clear();
         let of = |part: &Part| (batch[part.entry].sequence.number, (part.to - part.from) as u32);
         run.sequences.extend(run.parts.iter().map(of));
-        let executor = &mut self.executor;
-        let copy = &mut |kind, from, to| executor.copy_block(kind, from, to);
+        let (executor, disk) = (&mut self.executor, &mut self.disk);
+        let on_change = &mut |change: BlockChange<'_>| apply(change, executor, disk.as_mut());
         self.tables
-            .reserve(&run.sequences, copy)
+            .reserve(&run.sequences, on_change)
             .map_err(|(part, error)| of_entry(error.into(), run.parts[part].entry, batch.len()))?;
         self.gather(batch);
         self.execute(out)?;

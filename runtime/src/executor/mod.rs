@@ -30,7 +30,7 @@ use kernmill_os::tiles;
 use kernmill_plan::abi::LOGIT_SLAB;
 use kernmill_plan::abi::{Args, KernelFn, Worker};
 use kernmill_plan::check::CheckError;
-use kernmill_plan::kv::{KvLayers, LayerKind};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvLayers, LayerKind};
 use meter::{Clock, ExpertCounts, Meter, StepSample};
 use resolve::{Bases, Class, RoutingAt, StepCall};
 use rows::{Slab, WorkersTake};
@@ -216,6 +216,34 @@ impl Executor {
         let layers = self.limits.layers.layers.iter().zip(&self.memory.kv_offsets);
         for (_, base) in layers.filter(|(layer, _)| layer.kind == kind) {
             self.memory.kv.as_mut_slice()[base + block as usize * bytes..][..bytes].copy_from_slice(contents);
+        }
+    }
+
+    /// Appends a block's contents in every layer of a kind, one layer behind the other: its first `tokens`
+    /// tokens, and zeros for the others.
+    pub(crate) fn block_rows(&self, kind: LayerKind, block: u32, tokens: u32, rows: &mut Vec<u8>) {
+        let geometry = self.limits.layers.geometry(kind);
+        let bytes = geometry.block_bytes();
+        let layers = self.limits.layers.layers.iter().zip(&self.memory.kv_offsets);
+        for (_, base) in layers.filter(|(layer, _)| layer.kind == kind) {
+            let from = rows.len();
+            rows.extend_from_slice(&self.memory.kv.as_slice()[base + block as usize * bytes..][..bytes]);
+            if (tokens as usize) < BLOCK_TOKENS {
+                geometry.clear_behind(&mut rows[from..], tokens as usize);
+            }
+        }
+    }
+
+    /// Writes a block's contents in every layer of a kind, as [`Executor::block_rows`] gives them.
+    ///
+    /// # Panics
+    /// When there are fewer bytes.
+    pub(crate) fn set_block_rows(&mut self, kind: LayerKind, block: u32, rows: &[u8]) {
+        let bytes = self.limits.layers.geometry(kind).block_bytes();
+        let layers = self.limits.layers.layers.iter().zip(&self.memory.kv_offsets);
+        let places = layers.filter(|(layer, _)| layer.kind == kind);
+        for ((_, base), rows) in places.zip(rows.chunks_exact(bytes)) {
+            self.memory.kv.as_mut_slice()[base + block as usize * bytes..][..bytes].copy_from_slice(rows);
         }
     }
 

@@ -107,14 +107,18 @@ impl KvTables {
         let block = |kind: &Kind, index: u32| kind.tables[kind.entry(number, index)];
         if !rest.is_empty() {
             let own = if self.kinds[0].used { block(&self.kinds[0], at / BLOCK) } else { UNMAPPED };
-            if own != UNMAPPED && self.pools[0].is_cached(own) {
-                // The sequence has not written since it began in the middle of a cached block, which will be
-                // found again.
-                return;
-            }
-            let added = self.prefixes.insert(node, &cached.scope.tenant, rest, own, &mut self.pools);
-            let Some((added, _)) = added else { return };
-            node = added;
+            let there = Some(own).filter(|own| *own != UNMAPPED).and_then(|own| self.pools[0].node(own));
+            node = match there {
+                // The sequence has not written since it began in the middle of a cached block: both have the
+                // same tokens there.
+                Some(there) => there,
+                None => {
+                    let tenant = &cached.scope.tenant;
+                    let added = self.prefixes.insert(node, tenant, rest, own, &mut self.pools);
+                    let Some((added, _)) = added else { return };
+                    added
+                }
+            };
         }
         let sliding = &self.kinds[1];
         if sliding.used {

@@ -2,7 +2,7 @@
 
 use super::blocks::BlockPool;
 use super::prefix::PrefixCache;
-use super::{BLOCK, KvError, UNMAPPED};
+use super::{BLOCK, BlockChange, KvError, UNMAPPED};
 use kernmill_plan::kv::LayerKind;
 use std::ops::Range;
 
@@ -110,7 +110,7 @@ impl Kind {
         index: u32,
         pools: &mut [BlockPool; 2],
         prefixes: &mut PrefixCache,
-        copy: &mut dyn FnMut(LayerKind, u32, u32),
+        on_change: &mut dyn FnMut(BlockChange<'_>),
     ) {
         let n = self.kind.index();
         let entry = self.entry(sequence, index);
@@ -128,7 +128,9 @@ impl Kind {
         let Some(id) = pools[n].take() else { return };
         self.tables[entry] = id;
         if old != UNMAPPED {
-            copy(self.kind, old, id);
+            // The copy may take the place of one that has left.
+            prefixes.hand_over(&mut |block| on_change(BlockChange::Leaves(block)));
+            on_change(BlockChange::Copy { kind: self.kind, from: old, to: id });
             pools[n].give_back(old);
         }
     }

@@ -10,6 +10,7 @@ mod cached;
 mod error;
 mod kind;
 mod prefix;
+mod restore;
 mod sequence;
 mod shape;
 mod tables;
@@ -18,7 +19,8 @@ mod tables;
 mod tests;
 
 pub use error::KvError;
-pub use prefix::{CacheScope, EVERYBODY, Eviction, PrefixStats};
+pub use prefix::{CacheScope, CachedBlock, EVERYBODY, Eviction, PrefixStats};
+pub use restore::BlockSource;
 pub use shape::{CHECKPOINT_TOKENS, KvBudget, KvShape};
 pub use tables::{KvDemand, KvTables, KvUsage};
 
@@ -26,5 +28,21 @@ use kernmill_plan::kv::{BLOCK_TOKENS, LayerKind};
 
 /// Table entry without a block.
 pub const UNMAPPED: u32 = u32::MAX;
+/// What must be done with the bytes of blocks when tables change, in this order.
+#[derive(Clone, Copy, Debug)]
+pub enum BlockChange<'a> {
+    /// A shared block gets a copy.
+    Copy {
+        /// Kind of layers.
+        kind: LayerKind,
+        /// The block to copy.
+        from: u32,
+        /// The block that is written.
+        to: u32,
+    },
+    /// A block has left the prefix cache. Its rows are still there, and may be written over after this.
+    Leaves(&'a CachedBlock),
+}
+
 const BLOCK: u32 = BLOCK_TOKENS as u32;
 const KINDS: [LayerKind; 2] = [LayerKind::Full, LayerKind::Sliding];

@@ -5,7 +5,7 @@ use super::kind::{Kind, Span};
 use super::prefix::{Eviction, PrefixCache, PrefixStats};
 use super::sequence::{Cached, Sequence};
 use super::shape::{CHECKPOINT_TOKENS, KvShape, block_bytes, window};
-use super::{BLOCK, KINDS, KvError, UNMAPPED};
+use super::{BLOCK, BlockChange, KINDS, KvError, UNMAPPED};
 use kernmill_plan::kv::{KvLayers, LayerKind};
 
 /// How much of a KV cache is in use, in blocks of 16 tokens, by layer kind ([`LayerKind::index`]).
@@ -209,8 +209,8 @@ impl KvTables {
     }
 
     /// Makes room for more tokens in several sequences, given as (sequence, tokens), no sequence twice. All
-    /// blocks of the new tokens are then mapped and the sequence's own; `copy` is told which shared blocks
-    /// must be copied (kind, from, to). Blocks behind the window of a sequence's first new token are given
+    /// blocks of the new tokens are then mapped and the sequence's own; `on_change` is told what must be done
+    /// with the bytes of blocks. Blocks behind the window of a sequence's first new token are given
     /// back. Cached blocks make way where there are no free ones.
     ///
     /// # Errors
@@ -219,7 +219,7 @@ impl KvTables {
     pub fn reserve(
         &mut self,
         parts: &[(u32, u32)],
-        copy: &mut dyn FnMut(LayerKind, u32, u32),
+        on_change: &mut dyn FnMut(BlockChange<'_>),
     ) -> Result<(), (usize, KvError)> {
         for (n, (sequence, tokens)) in parts.iter().enumerate() {
             self.span(*sequence, *tokens).map_err(|error| (n, error))?;
@@ -236,7 +236,7 @@ impl KvTables {
                 let behind = kind.behind(&span);
                 kind.unmap(*sequence, behind.clone(), &mut self.pools[n]);
                 for index in span.written() {
-                    kind.make_own(*sequence, index, &mut self.pools, &mut self.prefixes, copy);
+                    kind.make_own(*sequence, index, &mut self.pools, &mut self.prefixes, on_change);
                 }
                 if let Some(state) = &mut self.sequences[*sequence as usize] {
                     let first = &mut state.first_block[n];
@@ -244,6 +244,7 @@ impl KvTables {
                 }
             }
         }
+        self.prefixes.hand_over(&mut |block| on_change(BlockChange::Leaves(block)));
         Ok(())
     }
 

@@ -54,7 +54,7 @@ fn a_long_prompt_can_be_taken_up_every_512_tokens() {
     let (first, cached) = tables.begin(&scope, &prompt).unwrap();
     assert_eq!(cached, 0);
     for chunk in prompt.chunks(100) {
-        tables.reserve(&[(first, chunk.len() as u32)], &mut |_, _, _| {}).unwrap();
+        tables.reserve(&[(first, chunk.len() as u32)], &mut |_| {}).unwrap();
         tables.advance(first, chunk);
     }
     tables.checkpoint(first, 2000).unwrap();
@@ -90,14 +90,14 @@ fn blocks_behind_the_window_come_back() {
     let slot = tables.create().unwrap();
     let free = tables.usage().free;
     for _ in 0..5 {
-        tables.reserve(&[(slot, 24)], &mut |_, _, _| {}).unwrap();
+        tables.reserve(&[(slot, 24)], &mut |_| {}).unwrap();
         tables.advance(slot, &[0; 24]);
     }
     // 120 tokens stored; the last chunk began at 96 and saw keys from 77 on: blocks 4 to 7.
     let used = tables.usage().free;
     assert_eq!((free[0] - used[0], free[1] - used[1]), (8, 4));
     let full = KvError::Context { length: 120, more: 1, context: 120 };
-    assert_eq!(tables.reserve(&[(slot, 1)], &mut |_, _, _| {}), Err((0, full)));
+    assert_eq!(tables.reserve(&[(slot, 1)], &mut |_| {}), Err((0, full)));
     assert_eq!(tables.demand(slot, 1), Err(full));
     tables.release(slot);
     assert_eq!(tables.usage().free, free);
@@ -109,9 +109,9 @@ fn running_out_of_blocks_maps_nothing() {
     let slots = [tables.create().unwrap(), tables.create().unwrap(), tables.create().unwrap()];
     assert_eq!(tables.create(), Err(KvError::NoFreeSequence { limit: 3 }));
     // More than a chunk at once takes more sliding blocks than the pool was made for.
-    tables.reserve(&[(slots[0], 120)], &mut |_, _, _| {}).unwrap();
+    tables.reserve(&[(slots[0], 120)], &mut |_| {}).unwrap();
     let before = tables.usage();
-    let error = tables.reserve(&[(slots[2], 1), (slots[1], 120)], &mut |_, _, _| panic!("nothing is shared"));
+    let error = tables.reserve(&[(slots[2], 1), (slots[1], 120)], &mut |_| panic!("nothing is shared"));
     let free = before.free[1] - 1;
     assert_eq!(error, Err((1, KvError::OutOfBlocks { kind: LayerKind::Sliding, needed: 8, free })));
     assert_eq!(tables.usage(), before);
@@ -129,7 +129,8 @@ struct Model {
 impl Model {
     fn append(&mut self, tables: &mut KvTables, slot: u32, count: usize) {
         let cells = &mut self.cells;
-        let result = tables.reserve(&[(slot, count as u32)], &mut |kind, from, to| {
+        let result = tables.reserve(&[(slot, count as u32)], &mut |change| {
+            let BlockChange::Copy { kind, from, to } = change else { panic!("nothing is cached") };
             for i in 0..BLOCK {
                 if let Some(value) = cells.get(&(kind.index(), from, i)).copied() {
                     cells.insert((kind.index(), to, i), value);

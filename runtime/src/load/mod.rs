@@ -154,18 +154,19 @@ impl Plan {
             return Err(error);
         }
         let (program, code_hash) = self.file.program(target).map_err(|source| self.wrong(source))?;
-        Ok(self.image_of(program)?.with_code_hash(code_hash))
+        let identity = self.file.identity(&self.metadata().producer);
+        Ok(self.image_of(program)?.with_code_hash(code_hash).with_identity(identity))
     }
 
-    /// The plan's weights and chat template with a program that was generated here.
+    /// The plan's weights and chat template with a program that `producer` generated here.
     ///
     /// # Errors
     /// When a part of it is damaged.
     ///
     /// # Safety
     /// As [`PlanImage::generated`] asks of the program.
-    pub unsafe fn image_with(&self, program: Program) -> Result<PlanImage, PlanError> {
-        self.image_of(program)
+    pub unsafe fn image_with(&self, program: Program, producer: &str) -> Result<PlanImage, PlanError> {
+        Ok(self.image_of(program)?.with_identity(self.file.identity(producer)))
     }
 
     /// Whether the plan has a tokenizer.

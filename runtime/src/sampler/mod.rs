@@ -90,6 +90,16 @@ impl Sampler {
         }
     }
 
+    /// Tells the sampler what it chose before, as tokens and how often each: a text that goes on.
+    pub fn resume(&mut self, written: &[(u32, u32)]) {
+        let p = &self.params;
+        if p.repetition_penalty != 1.0 || p.presence_penalty != 0.0 || p.frequency_penalty != 0.0 {
+            for (token, count) in written {
+                *self.seen.entry(*token).or_insert(0) += count;
+            }
+        }
+    }
+
     /// Chooses the token that follows `position` tokens, and remembers it.
     ///
     /// # Errors

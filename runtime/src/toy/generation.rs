@@ -18,6 +18,7 @@ fn generation_streams_text_until_it_stops() {
         (0..VOCAB).filter(|t| !(97..123).contains(t)).map(|t| (t, f32::NEG_INFINITY)).collect();
     let params = |max_tokens, stop: &[&str]| GenerateParams {
         adapters: Vec::new(),
+        written: Vec::new(),
         max_tokens,
         sampler: SamplerParams { logit_bias: logit_bias.clone(), ..SamplerParams::default() },
         stop: stop.iter().map(ToString::to_string).collect(),

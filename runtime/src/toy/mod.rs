@@ -2,6 +2,7 @@
 //! through both kinds of KV cache, so that a wrong position, block, window or hand-out shows.
 
 mod code;
+mod disk;
 mod generation;
 mod prefixes;
 mod steps;

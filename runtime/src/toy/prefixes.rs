@@ -12,33 +12,33 @@ const SEQUENCES: u32 = 6;
 /// Steps of each random schedule.
 const STEPS: usize = 7000;
 
-fn engine(budget: KvBudget, eviction: Eviction) -> Engine {
+pub(super) fn engine(budget: KvBudget, eviction: Eviction) -> Engine {
     let pool = PoolConfig { threads: Some(1), pin: false };
     let config = EngineConfig { pool, sequences: SEQUENCES, kv: budget, eviction, ..EngineConfig::default() };
     Engine::new(&image(), config).unwrap()
 }
 
 /// Bytes of the worst case.
-fn worst_case() -> u64 {
+pub(super) fn worst_case() -> u64 {
     let usage = engine(KvBudget::WorstCase, Eviction::default()).kv();
     usage.blocks.iter().zip(usage.block_bytes).map(|(n, bytes)| *n as u64 * bytes).sum()
 }
 
 /// A running sequence: what it holds, and what it has still to run.
-struct Running {
-    id: SeqId,
-    history: Vec<u32>,
-    waiting: Vec<u32>,
+pub(super) struct Running {
+    pub id: SeqId,
+    pub history: Vec<u32>,
+    pub waiting: Vec<u32>,
 }
 
 /// Tokens in which prefixes repeat: two values, and now and then another.
-fn text(most: usize) -> Vec<u32> {
+pub(super) fn text(most: usize) -> Vec<u32> {
     let token = || if fastrand::u32(..40) == 0 { fastrand::u32(..VOCAB) } else { fastrand::u32(..2) * 7 };
     (0..fastrand::usize(1..=most)).map(|_| token()).collect()
 }
 
 /// What a step gives after the last token of each entry.
-fn step(engine: &mut Engine, batch: &[Entry<'_>]) -> Result<Vec<Vec<f32>>, EngineError> {
+pub(super) fn step(engine: &mut Engine, batch: &[Entry<'_>]) -> Result<Vec<Vec<f32>>, EngineError> {
     let rows = Mutex::new(vec![Vec::new(); batch.len()]);
     engine
         .step(batch, &|_: usize, row: LogitRow<'_>| rows.lock().unwrap()[row.entry] = row.logits.to_vec())?;
@@ -46,7 +46,11 @@ fn step(engine: &mut Engine, batch: &[Entry<'_>]) -> Result<Vec<Vec<f32>>, Engin
 }
 
 /// Begins, forks, truncates or ends sequences, or keeps a checkpoint of one.
-fn change(engine: &mut Engine, running: &mut Vec<Running>, prompts: &mut Vec<(Vec<u32>, [u8; 32])>) {
+pub(super) fn change(
+    engine: &mut Engine,
+    running: &mut Vec<Running>,
+    prompts: &mut Vec<(Vec<u32>, [u8; 32])>,
+) {
     let at = fastrand::usize(..running.len().max(1));
     let has_room = running.len() < SEQUENCES as usize;
     match (fastrand::u32(..9), running.get_mut(at)) {
@@ -240,6 +244,22 @@ fn what_is_not_a_function_of_its_tokens_is_not_cached() {
     engine.checkpoint(plain).unwrap();
     assert_eq!(engine.begin(&prompt, &[], [0; 32]).unwrap().cached_tokens, 0);
     assert_eq!(engine.kv().cached, [0, 0]);
+}
+
+/// The comparison is seen to find what it is for.
+#[test]
+fn a_cached_block_with_other_bits_is_found() {
+    let mut engine = engine(KvBudget::WorstCase, Eviction::default());
+    let prompt: Vec<u32> = (0..40).collect();
+    let begun = engine.begin(&prompt, &[], [0; 32]).unwrap();
+    engine.extend(&[Entry::silent(begun.sequence, &prompt)], &()).unwrap();
+    engine.checkpoint(begun.sequence).unwrap();
+    assert!(engine.verify_prefix(&prompt, &[], [0; 32]).unwrap());
+    engine.spoil(begun.sequence, 1).unwrap();
+    assert!(!engine.verify_prefix(&prompt, &[], [0; 32]).unwrap());
+    engine.drop_sequence(begun.sequence);
+    assert!(!engine.verify_prefix(&prompt, &[], [0; 32]).unwrap());
+    assert!(engine.verify_prefix(&prompt[1..], &[], [0; 32]).unwrap(), "another prompt finds nothing");
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod verify;
 pub use error::FileError;
 pub use header::Section;
 
-use super::{Hash, Kind, Metadata, TargetProgram};
+use super::{Hash, Identity, Kind, Metadata, TargetProgram};
 use crate::check::check_program;
 use crate::program::{CodeBlob, Program};
 use crate::target::Level;
@@ -65,6 +65,15 @@ impl<S: Source> PlanFile<S> {
     /// When it is damaged.
     pub fn spec(&self) -> Result<String, FileError> {
         self.text(Kind::Spec).map(Option::unwrap_or_default)
+    }
+
+    /// The identity of the model whose code `producer` generates from this plan: its own one, or that of a
+    /// program that generates it anew. Nothing but the header is asked, whose hashes have been checked.
+    pub fn identity(&self, producer: &str) -> Hash {
+        let hash = |kind| self.section(kind, 0).map_or(Hash::default(), |section| section.hash);
+        let Metadata { model, fused, fused_specs, .. } = &self.metadata;
+        let (spec, weights) = (hash(Kind::Spec), hash(Kind::WeightHashes));
+        Identity { producer, model, fused: *fused, fused_specs, spec, weights }.hash()
     }
 
     /// `tokenizer.json`, if there is one.

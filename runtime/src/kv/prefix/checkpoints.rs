@@ -3,8 +3,10 @@
 use super::super::UNMAPPED;
 use super::super::blocks::BlockPool;
 use super::heap::Queue;
+use super::leaving::Leaving;
 use super::node::{NONE, Nodes};
 use super::policy::{Eviction, Policy};
+use kernmill_plan::kv::LayerKind;
 
 /// A position whose window is kept. It ends in a node, and needs the sliding blocks of `blocks` nodes from
 /// there up.
@@ -125,20 +127,45 @@ impl Checkpoints {
     }
 
     /// Drops a checkpoint, and the blocks that no other one needs.
-    pub(super) fn drop_one(&mut self, id: u32, nodes: &mut Nodes, pool: &mut BlockPool) {
+    pub(super) fn drop_one(
+        &mut self,
+        id: u32,
+        nodes: &mut Nodes,
+        pool: &mut BlockPool,
+        leaving: &mut Leaving,
+    ) {
         let Checkpoint { node, blocks, .. } = self.slab[id as usize];
         nodes[node].checkpoint = NONE;
         let mut at = node;
         for _ in 0..blocks {
-            let of = &mut nodes[at];
-            of.covered -= 1;
-            if of.covered == 0 {
-                pool.uncache(std::mem::replace(&mut of.blocks[1], UNMAPPED));
+            nodes[at].covered -= 1;
+            if nodes[at].covered == 0 {
+                leaving.note(nodes, at, LayerKind::Sliding);
+                pool.uncache(std::mem::replace(&mut nodes[at].blocks[1], UNMAPPED));
             }
-            at = of.parent;
+            at = nodes[at].parent;
         }
         self.queue.remove(id);
         self.free.push(id);
+    }
+
+    /// Drops all checkpoints whose windows hold the block of a node.
+    pub(super) fn drop_covering(
+        &mut self,
+        node: u32,
+        nodes: &mut Nodes,
+        pool: &mut BlockPool,
+        leaving: &mut Leaving,
+    ) {
+        for id in 0..self.slab.len() as u32 {
+            let Checkpoint { node: end, blocks, .. } = self.slab[id as usize];
+            let is_there = nodes[end].checkpoint == id;
+            let mut window =
+                std::iter::successors(Some(end), |at| Some(nodes[*at].parent)).take(blocks as usize);
+            if is_there && window.any(|at| at == node) {
+                self.drop_one(id, nodes, pool, leaving);
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::super::UNMAPPED;
 use super::super::blocks::BlockPool;
 use super::PrefixCache;
 use super::node::NONE;
+use kernmill_plan::kv::LayerKind;
 
 impl PrefixCache {
     /// Frees a block of a kind that the cache alone uses; whether there was one.
@@ -38,7 +39,7 @@ impl PrefixCache {
     /// Drops the least worthy checkpoint that frees a block; whether there was one.
     fn evict_checkpoint(&mut self, pools: &mut [BlockPool; 2]) -> bool {
         let Some(id) = self.checkpoints.least(&self.nodes, &pools[1]) else { return false };
-        self.checkpoints.drop_one(id, &mut self.nodes, &mut pools[1]);
+        self.checkpoints.drop_one(id, &mut self.nodes, &mut pools[1], &mut self.leaving);
         self.stats.evicted_checkpoints += 1;
         true
     }
@@ -48,10 +49,8 @@ impl PrefixCache {
         let Some(node) = pools[kind].node(block) else { return };
         match kind {
             0 => self.remove_leaf(node, pools),
-            _ if self.nodes[node].checkpoint != NONE => {
-                self.checkpoints.drop_one(self.nodes[node].checkpoint, &mut self.nodes, &mut pools[1]);
-            }
-            _ => {}
+            // The block may belong to the windows of later checkpoints too.
+            _ => self.checkpoints.drop_covering(node, &mut self.nodes, &mut pools[1], &mut self.leaving),
         }
     }
 
@@ -61,9 +60,10 @@ impl PrefixCache {
         debug_assert!(node.is_leaf() && !node.is_root(), "only leaves go");
         let (key, parent, full, checkpoint) = (node.key, node.parent, node.blocks[0], node.checkpoint);
         if checkpoint != NONE {
-            self.checkpoints.drop_one(checkpoint, &mut self.nodes, &mut pools[1]);
+            self.checkpoints.drop_one(checkpoint, &mut self.nodes, &mut pools[1], &mut self.leaving);
         }
         if full != UNMAPPED {
+            self.leaving.note(&self.nodes, id, LayerKind::Full);
             pools[0].uncache(full);
         }
         self.leaves.remove(id);

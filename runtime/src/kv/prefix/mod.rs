@@ -12,15 +12,20 @@
 mod checkpoints;
 mod evict;
 mod heap;
+mod leaving;
 mod node;
 mod policy;
+mod restore;
 
+pub use leaving::CachedBlock;
 pub use policy::Eviction;
+pub(super) use restore::Place;
 
 use super::blocks::BlockPool;
 use super::{BLOCK, UNMAPPED};
 use checkpoints::Checkpoints;
 use heap::Queue;
+use leaving::Leaving;
 use node::{BlockKey, NONE, Node, Nodes};
 use policy::Policy;
 use std::collections::HashMap;
@@ -47,6 +52,8 @@ pub struct PrefixStats {
     pub asked_tokens: u64,
     /// Tokens among them that were found, and not computed again.
     pub found_tokens: u64,
+    /// Tokens among those that only a store on disk had.
+    pub disk_tokens: u64,
     /// Blocks that were put into the cache, of full layers.
     pub stored_blocks: u64,
     /// Blocks of full layers that made way for others.
@@ -80,6 +87,7 @@ pub(super) struct PrefixCache {
     /// The last prompt's nodes, from its first block on.
     path: Vec<u32>,
     stats: PrefixStats,
+    leaving: Leaving,
 }
 
 impl PrefixCache {
@@ -104,11 +112,17 @@ impl PrefixCache {
             has_full: blocks[0] > 0,
             path: Vec::with_capacity(context.div_ceil(BLOCK) as usize),
             stats: PrefixStats::default(),
+            leaving: Leaving::new(window.unwrap_or(0)),
         }
     }
 
     pub(super) fn stats(&self) -> PrefixStats {
         self.stats
+    }
+
+    /// Counts tokens that came from a store on disk.
+    pub(super) fn count_restored(&mut self, tokens: u32) {
+        self.stats.disk_tokens += u64::from(tokens);
     }
 
     /// First key that a query of sliding layers at `position` sees.

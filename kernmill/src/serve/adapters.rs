@@ -1,0 +1,48 @@
+//! The scheduler's names of adapters.
+
+use crate::error::{Error, Result};
+use kernmill_runtime::{AdapterStore, AdapterUse};
+use kernmill_scheduler::AdapterId;
+use std::collections::BTreeMap;
+
+/// The name of an adapter, its contents, and the bits of its weight.
+type Part = (String, [u8; 32], u32);
+
+/// Adapters that requests ask for, one or several together, by what they have in them.
+#[derive(Debug, Default)]
+pub(super) struct Adapters {
+    known: BTreeMap<Vec<Part>, AdapterId>,
+    next: u64,
+}
+
+impl Adapters {
+    /// The scheduler's name of adapters that are loaded; `None` for none.
+    pub(super) fn of(&mut self, uses: &[AdapterUse], store: &AdapterStore) -> Result<Option<AdapterId>> {
+        if uses.is_empty() {
+            return Ok(None);
+        }
+        let part = |one: &AdapterUse| match store.contents(&one.name) {
+            Some(contents) => Ok((one.name.clone(), contents, one.weight.to_bits())),
+            None => {
+                let loaded: Vec<&str> = store.names().collect();
+                let loaded = if loaded.is_empty() { "none".to_owned() } else { loaded.join(", ") };
+                let name = &one.name;
+                Err(Error::BadInput(format!("no adapter `{name}` is loaded, loaded: {loaded}")))
+            }
+        };
+        let parts = uses.iter().map(part).collect::<Result<Vec<Part>>>()?;
+        let next = &mut self.next;
+        let id = self.known.entry(parts).or_insert_with(|| {
+            *next += 1;
+            AdapterId(*next)
+        });
+        Ok(Some(*id))
+    }
+
+    /// Forgets adapters that are no longer loaded, or have other contents now; their names.
+    pub(super) fn gone(&mut self, store: &AdapterStore) -> Vec<AdapterId> {
+        let is_there = |(name, contents, _): &Part| store.contents(name).as_ref() == Some(contents);
+        let gone = self.known.extract_if(.., |parts, _| !parts.iter().all(is_there));
+        gone.map(|(_, id)| id).collect()
+    }
+}

@@ -1,0 +1,233 @@
+//! Texts that are saved in a file, and go on from there: their tokens, and the keys and values of these, so
+//! that nothing is computed twice.
+//!
+//! A text that goes on has the tokens that it would have without the break. Which token is chosen depends on
+//! the seed and the position alone, and on the tokens before where there are penalties; the file has both.
+
+use crate::adapters::AdapterSource;
+use crate::error::{Error, Result};
+use crate::model::Loaded;
+use crate::options::Options;
+use kernmill_kv_store::{Session, SessionError, SessionFile};
+use kernmill_os::output::NewFile;
+use kernmill_runtime::kv::EVERYBODY;
+use kernmill_runtime::{GenerateParams, Summary};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Version of the state that sessions of this library have.
+const STATE: u32 = 1;
+/// Bytes of a model's name in a session at most.
+const NAME_BYTES: usize = 200;
+
+/// A text in a file, which may not be there yet; or one that is in no file.
+#[derive(Debug, Default)]
+pub struct SavedText {
+    path: Option<PathBuf>,
+    /// What was saved, and is replaced when the text is saved again.
+    file: Option<SessionFile>,
+    state: State,
+    restored: u32,
+}
+
+/// What goes on besides the tokens.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct State {
+    /// Seed of the choices; `None` in a new session.
+    seed: Option<u64>,
+    /// Tokens whose rows the file has.
+    rows: u32,
+    /// The tokens that the model wrote, and how often each.
+    written: BTreeMap<u32, u32>,
+}
+
+impl SavedText {
+    /// Opens the session in the file at `path`, for a model of `vocab` tokens, which is to be loaded with
+    /// these options. A file that is not there is a new session. Without a path nothing is restored or saved.
+    ///
+    /// # Errors
+    /// When the file is no session or is damaged where its tokens are, its tokens are not those of this
+    /// vocabulary, or it could not be written again. The file stays as it is.
+    pub fn open(path: Option<&Path>, vocab: usize, options: &mut Options) -> Result<SavedText> {
+        let Some(path) = path else { return Ok(SavedText::default()) };
+        options.sessions = true;
+        NewFile::check(path).map_err(|error| Error::input(path, error))?;
+        let new = SavedText { path: Some(path.to_owned()), ..SavedText::default() };
+        let file = match SessionFile::open(path) {
+            Ok(file) => file,
+            Err(SessionError::Read(error)) if error.kind() == ErrorKind::NotFound => return Ok(new),
+            Err(error) => return Err(Error::input(path, error)),
+        };
+        let Session { tokens, state, name, .. } = file.session();
+        let Some(state) = State::decode(state) else {
+            return Err(Error::input(path, "the session is of another version of kernmill"));
+        };
+        if let Some(token) = tokens.iter().find(|token| **token as usize >= vocab) {
+            let what = format!(
+                "the session was saved with {name}, and has token {token}; the vocabulary of this model has {vocab}"
+            );
+            return Err(Error::input(path, what));
+        }
+        Ok(SavedText { file: Some(file), state, ..new })
+    }
+
+    /// The tokens so far: none in a new session.
+    pub fn tokens(&self) -> &[u32] {
+        self.file.as_ref().map_or(&[], |file| &file.session().tokens)
+    }
+
+    /// The tokens of the session that were restored, and not computed again; `None` without a file.
+    pub fn restored(&self) -> Option<u32> {
+        self.path.is_some().then_some(self.restored)
+    }
+
+    /// Prepares a model that was loaded with [`Options::sessions`] to go on with `prompt`, which begins with
+    /// the session's tokens: brings what the file has of it into the KV cache, and what was written into the
+    /// parameters, and the seed unless `has_seed`. Where not all comes back, the rest is computed when the
+    /// text goes on, and a note says why.
+    ///
+    /// # Errors
+    /// When the adapters cannot be used.
+    pub fn restore(
+        &mut self,
+        loaded: &mut Loaded,
+        prompt: &[u32],
+        params: &mut GenerateParams,
+        has_seed: bool,
+        options: &Options,
+    ) -> Result<()> {
+        params.written = self.state.written.iter().map(|(token, count)| (*token, *count)).collect();
+        if let Some(seed) = self.state.seed.filter(|_| !has_seed) {
+            params.sampler.seed = Some(seed);
+        }
+        if let Some(note) = self.bring(loaded, prompt, params, &options.adapters)? {
+            options.observer.note(&note);
+        }
+        Ok(())
+    }
+
+    /// Brings what the file has of a prompt; a sentence that says why not all came back, if so.
+    fn bring(
+        &mut self,
+        loaded: &mut Loaded,
+        prompt: &[u32],
+        params: &GenerateParams,
+        adapters: &[AdapterSource],
+    ) -> Result<Option<String>> {
+        let (Some(path), Some(file), Some(layout)) = (&self.path, &self.file, loaded.kv_layout()) else {
+            return Ok(None);
+        };
+        let (name, ours, path) = (&file.session().name, name(loaded, adapters), path.display());
+        let known = file.session().tokens.len();
+        if *name != ours {
+            return Ok(Some(format!(
+                "{path} was saved with {name}, this is {ours}: its {known} tokens are computed anew"
+            )));
+        }
+        if file.session().layout != layout {
+            return Ok(Some(format!(
+                "{path} was saved with other weights, another spec or another version: its {known} tokens are computed anew"
+            )));
+        }
+        self.restored = loaded.engine.restore_session(file, prompt, layout, &params.adapters, EVERYBODY)?;
+        // The last token of a prompt is run in any case.
+        let expected = self.state.rows.min(prompt.len().saturating_sub(1) as u32);
+        let restored = self.restored;
+        let fault = if adapters.is_empty() { "is damaged" } else { "is damaged, or has other adapters" };
+        Ok((restored < expected).then(|| {
+            format!(
+                "{path} {fault}: {restored} of {known} tokens were restored, the others are computed anew"
+            )
+        }))
+    }
+
+    /// Saves the text as it is after `summary`, with `prompt` before it. The file appears whole, or stays
+    /// what it was. Only its owner can read it.
+    ///
+    /// # Errors
+    /// When the text is too long for a session, or the file cannot be written.
+    pub fn save(
+        &self,
+        loaded: &mut Loaded,
+        prompt: &[u32],
+        summary: &Summary,
+        params: &GenerateParams,
+        options: &Options,
+    ) -> Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let failed = |error: SessionError| Error::Work(format!("{}: {error}", path.display()));
+        let layout = loaded.kv_layout().ok_or_else(|| {
+            Error::BadInput("the model was loaded without the option for sessions".to_owned())
+        })?;
+        let mut state = self.state.clone();
+        state.seed = params.sampler.seed;
+        summary.tokens.iter().for_each(|token| *state.written.entry(*token).or_insert(0) += 1);
+        let tokens = [prompt, &summary.tokens].concat();
+        state.rows = loaded.engine.session_tokens(&tokens, &params.adapters, EVERYBODY)?;
+        let name = name(loaded, &options.adapters);
+        let session = Session { name, layout, tokens, blocks: Vec::new(), state: state.encode() };
+        let saved = loaded.engine.save_session(path, session, &params.adapters, EVERYBODY);
+        let saved = saved.map_err(failed)?;
+        tracing::info!("{}: {} tokens saved in {} records", path.display(), saved.tokens, saved.records);
+        Ok(())
+    }
+}
+
+/// What a session was saved with, for people.
+fn name(loaded: &Loaded, adapters: &[AdapterSource]) -> String {
+    let model = loaded.engine.model();
+    let mut name: String = model.name.chars().take(NAME_BYTES / 4).collect();
+    name.push_str(&format!(", preset {}, KV cache {}", model.preset, model.kv.formats()));
+    for source in adapters {
+        let adapter: String = source.name.chars().take(NAME_BYTES / 4).collect();
+        if name.len() + adapter.len() < 1000 {
+            name.push_str(&format!(", adapter {adapter}:{}", source.scale));
+        }
+    }
+    name
+}
+
+impl State {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(STATE.to_le_bytes());
+        bytes.extend(self.rows.to_le_bytes());
+        bytes.extend(self.seed.unwrap_or_default().to_le_bytes());
+        for (token, count) in &self.written {
+            bytes.extend(token.to_le_bytes());
+            bytes.extend(count.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// The state in these bytes; `None` if they are none.
+    fn decode(bytes: &[u8]) -> Option<State> {
+        let (head, pairs) = bytes.split_first_chunk::<16>()?;
+        let number = |bytes: &[u8]| bytes.try_into().map(u32::from_le_bytes).ok();
+        if number(&head[..4])? != STATE || pairs.len() % 8 != 0 {
+            return None;
+        }
+        let pair = |pair: &[u8]| Some((number(&pair[..4])?, number(&pair[4..])?));
+        Some(State {
+            rows: number(&head[4..8])?,
+            seed: head[8..].try_into().map(u64::from_le_bytes).ok(),
+            written: pairs.chunks_exact(8).map(pair).collect::<Option<_>>()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_come_back_and_others_are_refused() {
+        let state = State { seed: Some(7), rows: 12, written: BTreeMap::from([(3, 1), (900, 4)]) };
+        let bytes = state.encode();
+        assert_eq!(State::decode(&bytes), Some(state));
+        assert_eq!(State::decode(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(State::decode(&bytes[..15]), None);
+        assert_eq!(State::decode(&[&[9], &bytes[1..]].concat()), None);
+    }
+}

@@ -1,0 +1,96 @@
+//! The prefix cache's second tier: a store on disk.
+//!
+//! Blocks that make way in memory go to the store, and come back when a prompt begins with their tokens. What
+//! comes back has the bits that were computed: the store checks every byte, and a block's name is a hash of
+//! all that its bits depend on.
+
+use super::Engine;
+use super::shelf::{Disk, FromShelf, Shelf, block_id};
+use crate::kv::CacheScope;
+use kernmill_kv_store::{BlockId, Layout, Stats, Store};
+use std::io;
+
+impl Engine {
+    /// The name of this engine's blocks in stores and sessions. `identity` stands for the model: its spec,
+    /// weights and preset ([`crate::PlanImage::identity`]); formats and shape of the KV cache are added.
+    /// Engines with the same layout compute the same rows for the same tokens.
+    pub fn kv_layout(&self, identity: &[u8; 32]) -> Layout {
+        let kv = &self.model.kv;
+        let mut hash = blake3::Hasher::new();
+        hash.update(b"kernmill kv layout 1").update(identity);
+        for geometry in [kv.full, kv.sliding] {
+            let sizes = [geometry.kv_heads, geometry.head_dim].map(|size| (size as u64).to_le_bytes());
+            hash.update(sizes.as_flattened());
+            // The text of a pair is not that of another.
+            hash.update(format!("{};", geometry.formats).as_bytes());
+        }
+        for layer in &kv.layers {
+            let window = layer.window.map_or(u64::MAX, u64::from);
+            hash.update(&[layer.kind.index() as u8]).update(&window.to_le_bytes());
+        }
+        Layout(*hash.finalize().as_bytes())
+    }
+
+    /// Puts what makes way in the prefix cache into a store on disk, and takes it from there when a prompt
+    /// asks for it. `layout` is that of [`Engine::kv_layout`].
+    ///
+    /// Blocks are read when a sequence begins, by the thread that begins it, and written by a thread of the
+    /// store. What has been read has the bits that computing it would give. A block that is damaged or cannot
+    /// be read is computed anew, and the log has a line about its file.
+    pub fn keep_on_disk(&mut self, store: Store, layout: Layout) {
+        self.disk = Some(Disk::new(store, layout, self.model.decode_bytes));
+        self.tables.watch_leaving();
+    }
+
+    /// Puts everything that the prefix cache has into the store, waits until it is written, and has the
+    /// system put it on the disk: at the end, so that the next start finds it. Without a store nothing
+    /// happens.
+    ///
+    /// # Errors
+    /// When the disk fails. Blocks for which there is no room are dropped, and the log says so.
+    pub fn save_cache(&mut self) -> io::Result<()> {
+        let Engine { tables, executor, disk, .. } = self;
+        let Some(disk) = disk else { return Ok(()) };
+        tables.hand_over(&mut |block| disk.put(executor, block, true));
+        let blocks = tables.cached_blocks();
+        blocks.iter().for_each(|block| disk.put(executor, block, true));
+        let flushed = disk.store.flush();
+        // The ends of texts go before their beginnings, which others may share.
+        let ids: Vec<BlockId> =
+            blocks.iter().rev().map(|block| block_id(disk.layout, block.kind, &block.key)).collect();
+        disk.store.touch(&ids);
+        disk.tell();
+        flushed
+    }
+
+    /// What the store on disk holds, and what happened since it was opened; nothing without a store.
+    pub fn disk_stats(&self) -> Option<Stats> {
+        self.disk.as_ref().map(|disk| disk.store.stats())
+    }
+
+    /// Brings back what the store has of a prompt; how many tokens more are cached then.
+    pub(super) fn restore_from_disk(&mut self, scope: &CacheScope, prompt: &[u32]) -> u32 {
+        let Engine { tables, executor, disk: Some(disk), .. } = self else { return 0 };
+        let bytes = tables.usage().block_bytes;
+        let (shelf, layout) = (&disk.store, disk.layout);
+        let mut source = FromShelf { shelf, layout, executor, disk: Some(disk), bytes, rows: Vec::new() };
+        let restored = tables.restore(scope, prompt, &mut source);
+        disk.tell();
+        restored
+    }
+
+    /// Brings back what a shelf has of a prompt, as [`Engine::restore_from_disk`] does.
+    pub(super) fn restore_from(
+        &mut self,
+        shelf: &impl Shelf,
+        layout: Layout,
+        scope: &CacheScope,
+        prompt: &[u32],
+    ) -> u32 {
+        let Engine { tables, executor, disk, .. } = self;
+        let bytes = tables.usage().block_bytes;
+        let disk = disk.as_ref();
+        let mut source = FromShelf { shelf, layout, executor, disk, bytes, rows: Vec::new() };
+        tables.restore(scope, prompt, &mut source)
+    }
+}

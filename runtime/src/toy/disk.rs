@@ -1,0 +1,252 @@
+//! The prefix cache with a store on disk behind it: what comes back gives what a fresh run gives.
+
+use super::prefixes::{Running, change, engine, step, text, worst_case};
+use super::{VOCAB, expected};
+use crate::engine::{Engine, Entry};
+use crate::kv::{Eviction, KvBudget};
+use kernmill_kv_store::{Layout, Options, Session, SessionFile, Store};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Limits that small tests stay in, also on a disk that is nearly full.
+fn options() -> Options {
+    Options { reserve: 0, segment_bytes: 1 << 16, limit: 64 << 20, ..Options::default() }
+}
+
+/// An engine with a store in `dir`.
+fn on_disk(dir: &Path, budget: KvBudget, identity: u8) -> Engine {
+    let mut engine = engine(budget, Eviction::default());
+    let layout = engine.kv_layout(&[identity; 32]);
+    engine.keep_on_disk(Store::open(dir, options()).unwrap(), layout);
+    engine
+}
+
+/// Runs a prompt, which must give the fresh run's logits; tokens that were cached, and those from the disk.
+fn run(engine: &mut Engine, prompt: &[u32], tenant: u8) -> (u32, u32) {
+    let begun = engine.begin(prompt, &[], [tenant; 32]).unwrap();
+    let mut at = begun.cached_tokens as usize;
+    while at < prompt.len() {
+        let to = prompt.len().min(at + 20);
+        let rows = step(engine, &[Entry::last(begun.sequence, &prompt[at..to])]).unwrap();
+        assert_eq!(rows[0], expected(&prompt[..to]), "after {to} tokens, {begun:?}");
+        at = to;
+    }
+    engine.checkpoint(begun.sequence).unwrap();
+    engine.drop_sequence(begun.sequence);
+    (begun.cached_tokens, begun.disk_tokens)
+}
+
+fn prompt(tokens: usize) -> Vec<u32> {
+    (0..tokens as u32).map(|n| (n * 37 + 5) % VOCAB).collect()
+}
+
+/// Whatever was kept, and wherever the next prompt leaves it: what is restored has the bits of a fresh run,
+/// and as much is found as memory had.
+#[test]
+fn every_cut_comes_back_from_disk() {
+    let all = prompt(80);
+    let mut left_inside = 0;
+    for kept in 1..70 {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("store");
+        let mut first = on_disk(&store, KvBudget::WorstCase, 1);
+        assert_eq!(run(&mut first, &all[..kept], 1), (0, 0));
+        first.save_cache().unwrap();
+        let found = |prompt: &[u32]| first.cached_tokens(prompt, &[], [1; 32]);
+        // The same prompt, two that go on, and one that leaves it.
+        let mut left = all[..kept.saturating_sub(3).max(1)].to_vec();
+        left.extend([299, 298, 297, 296]);
+        let prompts = [all[..kept].to_vec(), all[..kept + 1].to_vec(), all[..kept + 10].to_vec(), left];
+        let in_memory: Vec<u32> = prompts.iter().map(|prompt| found(prompt)).collect();
+        drop(first);
+        for (n, (prompt, in_memory)) in prompts.iter().zip(in_memory).enumerate() {
+            let mut second = on_disk(&store, KvBudget::WorstCase, 1);
+            let (cached, from_disk) = run(&mut second, prompt, 1);
+            assert_eq!(cached, from_disk);
+            // On disk a block is found by all of its tokens only: the last one, if the prompt leaves inside.
+            assert!(cached <= in_memory, "{kept} tokens were kept, prompt {n}");
+            assert!(n == 3 || cached == in_memory, "{kept} tokens were kept, prompt {n}: {cached}");
+            left_inside += usize::from(n == 3 && cached > 0);
+            assert_eq!(second.prefix_stats().disk_tokens, u64::from(from_disk));
+            // What was brought is cached now.
+            assert_eq!(second.begin(prompt, &[], [1; 32]).unwrap().disk_tokens, 0);
+        }
+    }
+    assert!(left_inside > 5, "{left_inside} prompts that left the text found a part of it");
+}
+
+#[test]
+fn others_find_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let all = prompt(60);
+    let mut first = on_disk(&store, KvBudget::WorstCase, 1);
+    run(&mut first, &all, 1);
+    first.save_cache().unwrap();
+    drop(first);
+    for (identity, tenant, cached) in [(1, 2, 0), (1, 0, 0), (2, 1, 0), (1, 1, 59)] {
+        let mut engine = on_disk(&store, KvBudget::WorstCase, identity);
+        assert_eq!(run(&mut engine, &all, tenant), (cached, cached), "{identity} {tenant}");
+    }
+    // What belongs to everybody is found by all.
+    let mut first = on_disk(&store, KvBudget::WorstCase, 3);
+    run(&mut first, &all, 0);
+    first.save_cache().unwrap();
+    drop(first);
+    let mut engine = on_disk(&store, KvBudget::WorstCase, 3);
+    assert_eq!(run(&mut engine, &all, 7), (59, 59));
+}
+
+/// Random schedules on a cache that is too small, with what makes way on disk.
+#[test]
+fn random_schedules_on_disk_give_what_fresh_runs_give() {
+    for seed in 0..3 {
+        fastrand::seed(270 + seed);
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("store");
+        let budget = KvBudget::Bytes(worst_case() * 2 / 5);
+        let mut restored = 0;
+        let mut prompts = Vec::new();
+        for _ in 0..4 {
+            let mut engine = on_disk(&store, budget, 1);
+            let all = engine.kv().blocks;
+            let mut running: Vec<Running> = Vec::new();
+            for _ in 0..1200 {
+                if running.is_empty() || fastrand::u32(..3) == 0 {
+                    change(&mut engine, &mut running, &mut prompts);
+                    prompts.drain(..prompts.len().saturating_sub(60));
+                    continue;
+                }
+                let at = fastrand::usize(..running.len());
+                let one = &mut running[at];
+                if one.waiting.is_empty() {
+                    one.waiting = text(3);
+                }
+                let count = one.waiting.len().min(20).min(200 - one.history.len());
+                let is_done = count == 0
+                    || match step(&mut engine, &[Entry::last(one.id, &one.waiting[..count])]) {
+                        Ok(rows) => {
+                            one.history.extend(one.waiting.drain(..count));
+                            assert_eq!(rows[0], expected(&one.history));
+                            false
+                        }
+                        Err(_) => true,
+                    };
+                if is_done {
+                    engine.drop_sequence(running.swap_remove(at).id);
+                }
+            }
+            running.iter().for_each(|one| engine.drop_sequence(one.id));
+            assert_eq!(engine.kv().free, all, "every block can be had again");
+            restored += engine.prefix_stats().disk_tokens;
+            if fastrand::bool() {
+                engine.save_cache().unwrap();
+            }
+            assert_eq!(engine.disk_stats().unwrap().damaged, 0);
+        }
+        assert!(restored > 500, "{restored} tokens came from the disk");
+    }
+}
+
+fn segments(dir: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|end| end == "segment")).collect()
+}
+
+/// Any byte may be another: what comes back is right all the same.
+#[test]
+fn damage_costs_recomputation_only() {
+    fastrand::seed(3);
+    let all = prompt(150);
+    let (mut damaged, mut restored) = (0, 0);
+    for round in 0..120 {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("store");
+        let mut first = on_disk(&store, KvBudget::WorstCase, 1);
+        for tokens in [30, 60, 90, 120, 150] {
+            run(&mut first, &all[..tokens], 1);
+        }
+        first.save_cache().unwrap();
+        drop(first);
+        let files = segments(&store);
+        assert!(!files.is_empty());
+        for path in files {
+            let file = File::options().read(true).write(true).open(&path).unwrap();
+            let bytes = file.metadata().unwrap().len();
+            for n in 0..=round / 30 {
+                // A page of header, then slots of two pages, whose second one begins with the rows.
+                let rows = 8192 * (1 + fastrand::u64(..(bytes - 4096) / 8192)) + fastrand::u64(..384);
+                let (at, mut byte) = (if n == 0 { rows } else { fastrand::u64(..bytes) }, [0]);
+                file.read_exact_at(&mut byte, at).unwrap();
+                file.write_all_at(&[byte[0] ^ 1 << fastrand::u32(..8)], at).unwrap();
+            }
+        }
+        let mut second = on_disk(&store, KvBudget::WorstCase, 1);
+        let (cached, _) = run(&mut second, &all, 1);
+        restored += cached;
+        damaged += second.disk_stats().unwrap().damaged;
+    }
+    println!("{restored} tokens restored, {damaged} blocks found damaged");
+    assert!(damaged > 10 && restored > 500, "{damaged} {restored}");
+}
+
+/// A store that is full or gone costs blocks, and nothing else.
+#[test]
+fn a_store_without_room_is_done_without() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let mut engine = engine(KvBudget::Bytes(worst_case() / 3), Eviction::default());
+    let layout = engine.kv_layout(&[1; 32]);
+    engine.keep_on_disk(Store::open(&store, Options { reserve: u64::MAX, ..options() }).unwrap(), layout);
+    for n in 0..12 {
+        let prompt: Vec<u32> = prompt(150).iter().map(|token| (token + n) % VOCAB).collect();
+        run(&mut engine, &prompt, 1);
+    }
+    engine.save_cache().unwrap();
+    let stats = engine.disk_stats().unwrap();
+    assert!(stats.blocks == 0 && stats.refused > 10, "{stats:?}");
+}
+
+fn session(layout: Layout, tokens: &[u32]) -> Session {
+    let (name, tokens) = ("toy".to_owned(), tokens.to_vec());
+    Session { name, layout, tokens, blocks: Vec::new(), state: vec![1, 2, 3] }
+}
+
+#[test]
+fn sessions_go_on_where_they_were_saved() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("my.session");
+    let all = prompt(120);
+    for kept in 1..100 {
+        let mut first = engine(KvBudget::WorstCase, Eviction::default());
+        let layout = first.kv_layout(&[1; 32]);
+        // The last token has been chosen, and not been run.
+        run(&mut first, &all[..kept], 5);
+        let saved = first.save_session(&path, session(layout, &all[..=kept]), &[], [5; 32]).unwrap();
+        assert_eq!(saved.tokens as usize, kept);
+        let file = SessionFile::open(&path).unwrap();
+        assert_eq!(file.session().tokens, all[..=kept]);
+        for more in [1, 2, 20] {
+            let mut second = engine(KvBudget::WorstCase, Eviction::default());
+            let prompt = &all[..kept + more];
+            let restored = second.restore_session(&file, prompt, layout, &[], [5; 32]).unwrap();
+            assert_eq!(restored as usize, kept);
+            let (cached, from_disk) = run(&mut second, prompt, 5);
+            assert_eq!((cached as usize, from_disk), (kept, 0));
+        }
+        // All of it has been run.
+        first.save_session(&path, session(layout, &all[..kept]), &[], [5; 32]).unwrap();
+        let file = SessionFile::open(&path).unwrap();
+        let mut second = engine(KvBudget::WorstCase, Eviction::default());
+        let restored = second.restore_session(&file, &all[..kept], layout, &[], [5; 32]).unwrap();
+        assert_eq!(restored as usize, kept - 1);
+        assert_eq!(run(&mut second, &all[..kept], 5).0 as usize, kept - 1);
+        // Another layout, another tenant.
+        let mut other = engine(KvBudget::WorstCase, Eviction::default());
+        let otherwise = other.kv_layout(&[2; 32]);
+        assert_eq!(other.restore_session(&file, &all, otherwise, &[], [5; 32]).unwrap(), 0);
+        assert_eq!(other.restore_session(&file, &all, layout, &[], [1; 32]).unwrap(), 0);
+        assert_eq!(run(&mut other, &all, 5), (0, 0));
+    }
+}
