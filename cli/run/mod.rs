@@ -118,9 +118,9 @@ impl Run {
         let mut params = self.params(&model, &options.adapters)?;
         let mut loaded = model::load(model, &options, &self.model, &self.emit, context, 1)?;
         let adapters = loaded.load_adapters(&options)?;
+        session.restore(&mut loaded, &prompt.ids, &mut params, explicit.has("seed"), &options)?;
         let ready_seconds = start.elapsed().as_secs_f64();
         tracing::info!(seconds = ready_seconds, "ready");
-        session.restore(&mut loaded, &prompt.ids, &mut params, explicit.has("seed"), &options)?;
         let mut interrupt = Interrupt::default();
         let (summary, text) = self.generate(&mut loaded, &prompt, &params, &mut interrupt)?;
         session.save(&mut loaded, &prompt.ids, &summary, &params, &options)?;
@@ -130,7 +130,7 @@ impl Run {
             loaded: &loaded,
             adapters: &adapters,
             summary: &summary,
-            session_tokens: session.restored(),
+            session: session.restored(),
             max_tokens: self.max_tokens,
             seed,
             ready_seconds,

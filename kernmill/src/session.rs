@@ -15,6 +15,7 @@ use kernmill_runtime::{GenerateParams, Summary};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Version of the state that sessions of this library have.
 const STATE: u32 = 1;
@@ -28,7 +29,16 @@ pub struct SavedText {
     /// What was saved, and is replaced when the text is saved again.
     file: Option<SessionFile>,
     state: State,
-    restored: u32,
+    restored: Restored,
+}
+
+/// What came back from a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Restored {
+    /// Tokens that were not computed again.
+    pub tokens: u32,
+    /// Seconds that it took.
+    pub seconds: f64,
 }
 
 /// What goes on besides the tokens.
@@ -77,8 +87,8 @@ impl SavedText {
         self.file.as_ref().map_or(&[], |file| &file.session().tokens)
     }
 
-    /// The tokens of the session that were restored, and not computed again; `None` without a file.
-    pub fn restored(&self) -> Option<u32> {
+    /// What was restored; `None` without a file.
+    pub fn restored(&self) -> Option<Restored> {
         self.path.is_some().then_some(self.restored)
     }
 
@@ -101,7 +111,10 @@ impl SavedText {
         if let Some(seed) = self.state.seed.filter(|_| !has_seed) {
             params.sampler.seed = Some(seed);
         }
-        if let Some(note) = self.bring(loaded, prompt, params, &options.adapters)? {
+        let start = Instant::now();
+        let note = self.bring(loaded, prompt, params, &options.adapters)?;
+        self.restored.seconds = start.elapsed().as_secs_f64();
+        if let Some(note) = note {
             options.observer.note(&note);
         }
         Ok(())
@@ -130,10 +143,11 @@ impl SavedText {
                 "{path} was saved with other weights, another spec or another version: its {known} tokens are computed anew"
             )));
         }
-        self.restored = loaded.engine.restore_session(file, prompt, layout, &params.adapters, EVERYBODY)?;
+        self.restored.tokens =
+            loaded.engine.restore_session(file, prompt, layout, &params.adapters, EVERYBODY)?;
         // The last token of a prompt is run in any case.
         let expected = self.state.rows.min(prompt.len().saturating_sub(1) as u32);
-        let restored = self.restored;
+        let restored = self.restored.tokens;
         let fault = if adapters.is_empty() { "is damaged" } else { "is damaged, or has other adapters" };
         Ok((restored < expected).then(|| {
             format!(

@@ -57,7 +57,7 @@ pub struct Summary {
     pub disk_tokens: usize,
     /// Tokens generated, a stop token not included.
     pub tokens: Vec<u32>,
-    /// Seconds from the start to the first token's logits.
+    /// Seconds from the start to the first token's logits, with those of reading blocks from disk.
     pub prefill_seconds: f64,
     /// Seconds from the first token's logits to the end.
     pub decode_seconds: f64,
@@ -129,10 +129,10 @@ impl Engine {
         sampler.prompt(prompt);
         sampler.resume(&params.written);
         let text = TextMaker::new(self.tokenizer()?, prompt, &params.stop, params.shows_special)?;
+        let start = Instant::now();
         let Begun { sequence: id, cached_tokens, disk_tokens } =
             self.begin(prompt, &params.adapters, EVERYBODY)?;
         let mut held = Held { engine: self, id };
-        let start = Instant::now();
         let rest = &prompt[cached_tokens as usize..];
         let chosen = match params.max_tokens {
             0 => held.engine.extend(&[Entry::silent(id, rest)], &()).map(|_| None)?,

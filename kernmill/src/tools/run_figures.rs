@@ -2,6 +2,7 @@
 
 use crate::adapters::LoadedAdapter;
 use crate::model::Loaded;
+use crate::session::Restored;
 use kernmill_runtime::measure::peak_resident;
 use kernmill_runtime::{StopReason, Summary};
 use serde_json::{Value, json};
@@ -14,8 +15,8 @@ pub struct Figures<'a> {
     pub adapters: &'a [LoadedAdapter],
     /// What was generated.
     pub summary: &'a Summary,
-    /// Tokens of a saved session that were restored, if the text is in one.
-    pub session_tokens: Option<u32>,
+    /// What was restored of a saved session, if the text is in one.
+    pub session: Option<Restored>,
     /// Most tokens that were asked for.
     pub max_tokens: usize,
     /// Seed of the choices.
@@ -45,8 +46,10 @@ impl Figures<'_> {
 
     /// Where tokens of the prompt came from that were not run.
     fn restored(&self) -> String {
-        match (self.session_tokens, self.summary.disk_tokens) {
-            (Some(restored), _) => format!(" ({restored} restored from the session)"),
+        match (self.session, self.summary.disk_tokens) {
+            (Some(restored), _) => {
+                format!(" ({} restored from the session in {:.2} s)", restored.tokens, restored.seconds)
+            }
             (None, 0) => String::new(),
             (None, restored) => format!(" ({restored} restored from disk)"),
         }
@@ -100,7 +103,7 @@ impl Figures<'_> {
             "prompt_tokens": summary.prompt_tokens,
             "cached_tokens": summary.cached_tokens,
             "disk_tokens": summary.disk_tokens,
-            "session_tokens": self.session_tokens,
+            "session_tokens": self.session.map(|session| session.tokens),
             "prefill_tokens_per_second": summary.prefill_rate(),
             "decode_tokens_per_second": summary.decode_rate(),
             "seconds": {
@@ -108,6 +111,7 @@ impl Figures<'_> {
                 "compile": loaded.times.compile,
                 "pack": loaded.times.pack,
                 "open": loaded.times.open,
+                "restore": self.session.map(|session| session.seconds),
                 "ready": self.ready_seconds,
                 "prefill": summary.prefill_seconds,
                 "decode": summary.decode_seconds,
