@@ -40,6 +40,7 @@ mod cache;
 #[cfg(feature = "compiler")]
 pub mod compile;
 mod error;
+mod lines;
 pub mod locate;
 pub mod memory;
 #[cfg(feature = "compiler")]

@@ -7,12 +7,14 @@
 mod active;
 mod request;
 mod run;
+mod stats;
 #[cfg(all(test, feature = "compiler"))]
 mod tests;
 mod view;
 
 pub use kernmill_scheduler::{Class, Config, EndReason, Refusal, RequestId, Stats};
 pub use request::{Answer, Finish, Request};
+pub use stats::{ServeStats, WidthStats};
 
 use crate::error::{Error, Result};
 use active::Active;
@@ -28,21 +30,6 @@ pub enum Event {
     Text(String),
     /// The text has ended.
     Done(Box<Answer>),
-}
-
-/// What the steps of a [`Serving`] have done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ServeStats {
-    /// Steps that were run.
-    pub steps: u64,
-    /// Tokens that were run: of prompts, and generated ones.
-    pub tokens: u64,
-    /// Tokens that were generated.
-    pub generated: u64,
-    /// Sequences that lost their place.
-    pub preemptions: u64,
-    /// Time that the engine was running.
-    pub busy: Duration,
 }
 
 /// What a call of [`Serving::tick`] did.
@@ -89,6 +76,8 @@ pub struct Serving {
     adapters: BTreeMap<String, AdapterId>,
     clock: Clock,
     stats: ServeStats,
+    /// When the last step ended, if the engine has not been idle since.
+    stepped: Option<Duration>,
 }
 
 /// Time since the start.
@@ -122,6 +111,7 @@ impl Serving {
             adapters: BTreeMap::new(),
             clock,
             stats: ServeStats::default(),
+            stepped: None,
         })
     }
 
@@ -220,8 +210,8 @@ impl Serving {
     }
 
     /// What steps have done.
-    pub fn stats(&self) -> ServeStats {
-        self.stats
+    pub fn stats(&self) -> &ServeStats {
+        &self.stats
     }
 
     /// What the prefix cache has done.
@@ -243,6 +233,7 @@ impl Serving {
         let step = self.scheduler.plan(now, &view::View { engine: &self.engine, active: &self.active });
         self.make_places(&step, now, on_event);
         if step.is_idle() {
+            self.stepped = None;
             return Ok(Tick::Idle(step.wake));
         }
         self.run(&step, on_event)?;
