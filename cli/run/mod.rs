@@ -63,6 +63,9 @@ pub struct Run {
     /// Print one JSON object (text, tokens, figures) at the end instead of text as it comes
     #[arg(long)]
     json: bool,
+    /// Say more at the end: steps, cached tokens, KV cache
+    #[arg(long)]
+    stats: bool,
     #[command(flatten)]
     sampling: SamplingArgs,
     #[command(flatten)]
@@ -127,6 +130,9 @@ impl Run {
             output::print(version::report("kernmill.run/1", figures.json(&text)))?;
         } else if !self.model.compile.quiet {
             output::note(figures.line());
+        }
+        if self.stats {
+            output::styled(figures.lines());
         }
         if interrupt.came() { Err(Failure::Interrupted) } else { Ok(()) }
     }

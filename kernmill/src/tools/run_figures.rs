@@ -2,6 +2,7 @@
 
 use crate::adapters::LoadedAdapter;
 use crate::model::Loaded;
+use crate::tools::engine_figures::EngineFigures;
 use kernmill_runtime::measure::peak_resident;
 use kernmill_runtime::{StopReason, Summary};
 use serde_json::{Value, json};
@@ -40,6 +41,22 @@ impl Figures<'_> {
         )
     }
 
+    /// Steps of the engine: pieces of the prompt, and tokens that were decoded.
+    fn steps(&self) -> usize {
+        let prompt = self.summary.prompt_tokens - self.summary.cached_tokens;
+        prompt.div_ceil(self.loaded.engine.chunk() as usize) + self.summary.decoded
+    }
+
+    /// More figures in some lines, each with its end.
+    pub fn lines(&self) -> String {
+        let (cached, engine) = (self.summary.cached_tokens, EngineFigures::of(&self.loaded.engine));
+        format!(
+            "steps: {}, of one sequence; {cached} prompt tokens were cached\n{}",
+            self.steps(),
+            engine.lines()
+        )
+    }
+
     /// Why the text ends.
     fn reason(&self) -> String {
         match &self.summary.stop {
@@ -67,6 +84,7 @@ impl Figures<'_> {
         let model = loaded.engine.model();
         let memory = loaded.engine.memory();
         let text = loaded.engine.has_tokenizer().then_some(text);
+        let engine = EngineFigures::of(&loaded.engine);
         json!({
             "model": model.name,
             "preset": model.preset,
@@ -86,6 +104,10 @@ impl Figures<'_> {
             },
             "seed": self.seed,
             "prompt_tokens": summary.prompt_tokens,
+            "cached_tokens": summary.cached_tokens,
+            "steps": self.steps(),
+            "kv": engine.kv_json(),
+            "prefix_cache": engine.prefix_json(),
             "prefill_tokens_per_second": summary.prefill_rate(),
             "decode_tokens_per_second": summary.decode_rate(),
             "seconds": {

@@ -5,6 +5,6 @@ mod machine;
 mod report;
 
 pub use super::stats::{Quartiles, best};
-pub use case::{Case, Fill, How, Kind, Outcome};
+pub use case::{Case, Cases, Fill, How, Kind, Outcome};
 pub use machine::{Caches, Machine, buffer, caches, limits};
 pub use report::Report;

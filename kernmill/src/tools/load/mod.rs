@@ -13,7 +13,7 @@ mod trace;
 
 pub use drive::{Outcome, Sample, Served, drive};
 pub use mix::{Length, Mix};
-pub use plan::{Arrivals, Conversation, Load, Turn};
-pub use report::{Limits, LoadReport, model_of};
+pub use plan::{Arrivals, Conversation, DEFAULT_CLIENTS, Load, LoadOptions, Turn};
+pub use report::{Limits, LoadReport};
 pub use target::{Ask, EngineTarget, News, OnNews, Target, Totals};
 pub use trace::Trace;

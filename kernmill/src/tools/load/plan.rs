@@ -2,7 +2,10 @@
 
 use super::mix::{Mix, exponential};
 use super::trace::Trace;
+use crate::error::Result;
+use crate::lines::open_requests;
 use fastrand::Rng;
+use std::path::Path;
 use std::time::Duration;
 
 /// A request of a conversation.
@@ -59,7 +62,52 @@ pub struct Load {
     pub about: String,
 }
 
+/// What a load is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadOptions<'a> {
+    /// Requests per second that come at random times.
+    pub rate: Option<f64>,
+    /// Clients that wait for their answers, where there is no rate; without either, a trace comes at its own
+    /// times, and other requests from 8 clients.
+    pub clients: Option<u32>,
+    /// Requests; without it all of a trace, or 64.
+    pub requests: Option<u32>,
+    /// What requests are like.
+    pub mix: &'a Mix,
+    /// File of requests that come instead.
+    pub trace: Option<&'a Path>,
+}
+
+/// Clients, and sequences that run at once, unless options say another number.
+pub const DEFAULT_CLIENTS: u32 = 8;
+const DEFAULT_REQUESTS: u32 = 64;
+
 impl Load {
+    /// The load of some options, for a model of `vocab` tokens, a context of `longest`, and the adapters that
+    /// are loaded.
+    ///
+    /// # Errors
+    /// When a trace cannot be read.
+    pub fn open(options: &LoadOptions<'_>, vocab: u32, longest: u32, adapters: &[String]) -> Result<Load> {
+        let arrivals = match (options.rate, options.clients, options.trace) {
+            (Some(rate), _, _) => Arrivals::Rate(rate),
+            (None, None, Some(_)) => Arrivals::AsPlanned,
+            (None, clients, _) => Arrivals::Clients(clients.unwrap_or(DEFAULT_CLIENTS)),
+        };
+        let requests = options.requests;
+        Ok(match options.trace {
+            Some(path) => {
+                let mut input = open_requests(path)?;
+                let most = requests.map_or(usize::MAX, |requests| requests as usize);
+                Load::of_trace(Trace::read(&mut *input, path, vocab, most)?, arrivals)
+            }
+            None => {
+                let requests = requests.unwrap_or(DEFAULT_REQUESTS);
+                Load::of_mix(options.mix, arrivals, requests, vocab, longest, adapters)
+            }
+        })
+    }
+
     /// A load that a mix draws: `requests` requests for a model of `vocab` tokens and a context of `longest`.
     pub fn of_mix(
         mix: &Mix,

@@ -1,13 +1,19 @@
 //! Figures of a load.
 
-use super::drive::{Outcome, Served};
+use super::drive::{Outcome, Served, drive};
 use super::plan::{Arrivals, Load};
 use super::svg;
+use super::target::EngineTarget;
+use crate::error::Result;
+use crate::model::Loaded;
+use crate::serve::{Config, Serving};
+use crate::tools::engine_figures::EngineFigures;
 use crate::tools::stats::{jain, mean, quantile, sorted};
-use kernmill_runtime::Engine;
+use kernmill_runtime::measure::peak_resident;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::time::Duration;
 
 /// What an answer must keep to be good.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,23 +25,19 @@ pub struct Limits {
 }
 
 /// Figures of a load on a model.
-pub struct LoadReport<'a> {
+pub struct LoadReport {
     /// The load.
-    pub load: &'a Load,
+    pub load: Load,
     /// What came of it.
-    pub outcome: &'a Outcome,
+    pub outcome: Outcome,
     /// When an answer is good.
     pub limits: Limits,
     /// Name, preset, instruction-set level and threads of what was measured.
     pub model: [String; 4],
     /// Sequences that ran at once, at most.
     pub parallel: u32,
-}
-
-/// The model of an engine whose code is of the level `level`.
-pub fn model_of(engine: &Engine, level: &str) -> [String; 4] {
-    let model = engine.model();
-    [model.name.clone(), model.preset.clone(), level.to_owned(), engine.threads().to_string()]
+    /// Memory of the engine at the end.
+    pub engine: Option<EngineFigures>,
 }
 
 /// Mean, quantiles and the largest of some times.
@@ -65,7 +67,30 @@ impl Times {
     }
 }
 
-impl LoadReport<'_> {
+impl LoadReport {
+    /// Puts a load on a model, for at most `seconds`. `on_progress` is told how many requests have ended since
+    /// the last time; what is under way when it answers `false` is given up.
+    ///
+    /// # Errors
+    /// When the engine fails.
+    pub fn measure(
+        loaded: Loaded,
+        load: Load,
+        limits: Limits,
+        parallel: u32,
+        seconds: Option<Duration>,
+        on_progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<LoadReport> {
+        let (level, engine) = (loaded.level().name().to_owned(), loaded.engine);
+        let (name, preset) = (engine.model().name.clone(), engine.model().preset.clone());
+        let model = [name, preset, level, engine.threads().to_string()];
+        let config = Config { max_sequences: parallel, ..Config::default() };
+        let mut target = EngineTarget::new(Serving::new(engine, config)?)?;
+        let outcome = drive(&mut target, &load, seconds, on_progress)?;
+        let engine = Some(EngineFigures::of(target.serving().engine()));
+        Ok(LoadReport { load, outcome, limits, model, parallel, engine })
+    }
+
     fn per_second(&self, count: f64) -> f64 {
         if self.outcome.seconds > 0.0 { count / self.outcome.seconds } else { 0.0 }
     }
@@ -119,7 +144,7 @@ impl LoadReport<'_> {
 
     /// The figures as one JSON object.
     pub fn json(&self) -> Value {
-        let (outcome, [model, preset, level, threads]) = (self.outcome, &self.model);
+        let (outcome, [model, preset, level, threads]) = (&self.outcome, &self.model);
         let (rate, clients) = match self.load.arrivals {
             Arrivals::Rate(rate) => (Some(rate), None),
             Arrivals::Clients(clients) => (None, Some(clients)),
@@ -169,12 +194,15 @@ impl LoadReport<'_> {
             "busy": self.busy(),
             "steps": outcome.totals.steps,
             "preemptions": outcome.totals.preemptions,
+            "kv": self.engine.map(|engine| engine.kv_json()),
+            "prefix_cache": self.engine.map(|engine| engine.prefix_json()),
+            "peak_resident": peak_resident(),
         })
     }
 
     /// The figures as a table.
     pub fn text(&self) -> String {
-        let (outcome, [model, preset, level, threads]) = (self.outcome, &self.model);
+        let (outcome, [model, preset, level, threads]) = (&self.outcome, &self.model);
         let mut text = format!(
             "{model} {preset} {level}, {threads} threads, {} sequences at once\n{}: {}\n\n",
             self.parallel,
@@ -259,7 +287,6 @@ fn reasons(outcome: &Outcome) -> Vec<Value> {
 mod tests {
     use super::super::drive::Sample;
     use super::*;
-    use std::time::Duration;
 
     fn served(tenant: u64, first: f64, pace: f64, took: f64) -> Served {
         Served { tenant, prompt: 100, cached: 40, answer: 10, first, pace, took }
@@ -284,7 +311,7 @@ mod tests {
         outcome.totals.busy = Duration::from_secs(9);
         let limits = Limits { first: 2.0, pace: 0.3 };
         let model = ["m", "p", "l", "2"].map(str::to_owned);
-        let report = LoadReport { load: &load, outcome: &outcome, limits, model, parallel: 4 };
+        let report = LoadReport { load, outcome, limits, model, parallel: 4, engine: None };
         let json = report.json();
         for (pointer, expected) in [
             ("/goodput/requests", 1.0),

@@ -45,15 +45,16 @@ enum Prompt {
 const MOST_TOKENS: usize = 1 << 24;
 
 impl Trace {
-    /// Reads a trace for a model of `vocab` tokens. Prompts of which only the length is known get random ids.
+    /// Reads the first `most` requests of a trace for a model of `vocab` tokens. Prompts of which only the length is known get random ids.
     ///
     /// # Errors
     /// When the file cannot be read or is empty, or a line is no request.
-    pub fn read(input: &mut dyn BufRead, name: &Path, vocab: u32) -> Result<Trace> {
+    pub fn read(input: &mut dyn BufRead, name: &Path, vocab: u32, most: usize) -> Result<Trace> {
         let mut lines = Lines::new(input, name);
         let mut conversations: Vec<Conversation> = Vec::new();
         let (mut sessions, mut tenants) = (BTreeMap::new(), BTreeMap::new());
-        while let Some((number, text)) = lines.next()? {
+        for _ in 0..most {
+            let Some((number, text)) = lines.next()? else { break };
             let wrong = |what: String| Error::input(name, format!("line {number}: {what}"));
             let line: Line = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
             let at = Duration::try_from_secs_f64(line.at);
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Trace> {
-        Trace::read(&mut text.as_bytes(), Path::new("dir/a.jsonl"), 100)
+        Trace::read(&mut text.as_bytes(), Path::new("dir/a.jsonl"), 100, 3)
     }
 
     #[test]
@@ -112,7 +113,7 @@ mod tests {
         let trace = read(concat!(
             "{\"at\": 0.5, \"prompt\": 20, \"answer\": 4, \"session\": \"x\", \"tenant\": \"me\"}\n\n",
             "{\"prompt\": [1, 2, 3], \"answer\": 9, \"adapter\": \"poet\"}\n",
-            "{\"at\": 2, \"prompt\": [7], \"answer\": 5, \"session\": \"x\", \"tenant\": \"me\"}",
+            "{\"at\": 2, \"prompt\": [7], \"answer\": 5, \"session\": \"x\", \"tenant\": \"me\"}\nonly three are read",
         ))
         .unwrap();
         assert_eq!(trace.name, "a.jsonl");
