@@ -52,22 +52,18 @@ pub struct LoadArgs {
     svg: Option<PathBuf>,
 }
 
-/// Options for prompts and decoding by themselves.
-const OTHERS: [&str; 9] = ["pp", "tg", "depth", "pp-depth", "fill", "batch", "repeat", "profile", "read"];
-
 impl LoadArgs {
     /// Runs the load on a model.
     pub fn execute(&self, args: &ModelArgs, json: bool, explicit: &Explicit) -> Result<()> {
-        explicit.refuse(&OTHERS, "it is for prompts and decoding by themselves, leave out --serve")?;
+        explicit.refuse(&Load::OTHERS, "it is for prompts and decoding by themselves, leave out --serve")?;
         self.svg.as_deref().map_or(Ok(()), output::check)?;
         let emit = Emit::default();
         let (model, options) = model::open(args, &emit, explicit)?;
         let (rate, trace) = (self.rate.map(f64::from), self.trace.as_deref());
         let LoadArgs { clients, requests, mix, .. } = self;
         let load = LoadOptions { rate, clients: *clients, requests: *requests, mix, trace };
-        let adapters: Vec<String> = options.adapters.iter().map(|adapter| adapter.name.clone()).collect();
         let longest = model.longest_context();
-        let load = Load::open(&load, model.vocab() as u32, longest, &adapters)?;
+        let load = Load::open(&load, model.vocab() as u32, longest, &options.adapters)?;
         let parallel = self.parallel.or(self.clients).unwrap_or(DEFAULT_CLIENTS);
         let context = load.longest().min(longest);
         let mut loaded = model::load(model, &options, args, &emit, context, parallel)?;
@@ -79,7 +75,7 @@ impl LoadArgs {
             bar.inc(ended);
             !interrupt.came()
         };
-        let limits = Limits { first: self.slo_ttft.into(), pace: self.slo_itl.into() };
+        let limits = Limits::new(self.slo_ttft, self.slo_itl);
         let seconds = self.seconds.map(Duration::from_secs_f32);
         let report = LoadReport::measure(loaded, load, limits, parallel, seconds, on_progress)?;
         bar.finish_and_clear();

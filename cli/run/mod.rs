@@ -11,7 +11,7 @@ use crate::model::{self, ModelArgs};
 use crate::{output, version};
 use kernmill::adapters::{AdapterSource, together};
 use kernmill::tokens;
-use kernmill::tools::run_figures::Figures;
+use kernmill::tools::run_figures::{Figures, ending};
 use kernmill::{Loaded, Opened};
 use kernmill_runtime::{GenerateParams, Summary, Tokenizer, TokenizerHandle};
 use prompt::{Prompt, PromptArgs};
@@ -235,13 +235,4 @@ fn dimmed(prompt: &str) -> String {
     let is_plain =
         prompt.is_empty() || !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some();
     if is_plain { prompt.to_owned() } else { format!("\u{1b}[2m{prompt}\u{1b}[0m") }
-}
-
-/// What closes the output: a line's end, or without a tokenizer the ids.
-fn ending(summary: &Summary, has_text: bool) -> String {
-    if has_text {
-        return "\n".to_owned();
-    }
-    let ids: Vec<String> = summary.tokens.iter().map(u32::to_string).collect();
-    format!("{}\n", ids.join(" "))
 }

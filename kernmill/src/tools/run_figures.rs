@@ -141,3 +141,12 @@ fn stop_name(stop: &StopReason) -> &'static str {
         StopReason::Caller => "interrupt",
     }
 }
+
+/// What closes a text that was shown: a line's end, or without a tokenizer the ids.
+pub fn ending(summary: &Summary, has_text: bool) -> String {
+    if has_text {
+        return "\n".to_owned();
+    }
+    let ids: Vec<String> = summary.tokens.iter().map(u32::to_string).collect();
+    format!("{}\n", ids.join(" "))
+}

@@ -2,6 +2,7 @@
 
 use super::mix::{Mix, exponential};
 use super::trace::Trace;
+use crate::adapters::AdapterSource;
 use crate::error::Result;
 use crate::lines::open_requests;
 use fastrand::Rng;
@@ -83,12 +84,21 @@ pub const DEFAULT_CLIENTS: u32 = 8;
 const DEFAULT_REQUESTS: u32 = 64;
 
 impl Load {
+    /// Options of `kernmill bench` that a load has no use for.
+    pub const OTHERS: [&str; 9] =
+        ["pp", "tg", "depth", "pp-depth", "fill", "batch", "repeat", "profile", "read"];
+
     /// The load of some options, for a model of `vocab` tokens, a context of `longest`, and the adapters that
     /// are loaded.
     ///
     /// # Errors
     /// When a trace cannot be read.
-    pub fn open(options: &LoadOptions<'_>, vocab: u32, longest: u32, adapters: &[String]) -> Result<Load> {
+    pub fn open(
+        options: &LoadOptions<'_>,
+        vocab: u32,
+        longest: u32,
+        adapters: &[AdapterSource],
+    ) -> Result<Load> {
         let arrivals = match (options.rate, options.clients, options.trace) {
             (Some(rate), _, _) => Arrivals::Rate(rate),
             (None, None, Some(_)) => Arrivals::AsPlanned,
@@ -103,7 +113,8 @@ impl Load {
             }
             None => {
                 let requests = requests.unwrap_or(DEFAULT_REQUESTS);
-                Load::of_mix(options.mix, arrivals, requests, vocab, longest, adapters)
+                let names: Vec<String> = adapters.iter().map(|adapter| adapter.name.clone()).collect();
+                Load::of_mix(options.mix, arrivals, requests, vocab, longest, &names)
             }
         })
     }

@@ -24,6 +24,15 @@ pub struct Limits {
     pub pace: f64,
 }
 
+impl Limits {
+    /// Limits in seconds, as options have them.
+    pub fn new(first: f32, pace: f32) -> Limits {
+        // What was typed, and not the nearest number of 32 bits.
+        let typed = |seconds: f32| (f64::from(seconds) * 1e6).round() / 1e6;
+        Limits { first: typed(first), pace: typed(pace) }
+    }
+}
+
 /// Figures of a load on a model.
 pub struct LoadReport {
     /// The load.
