@@ -25,7 +25,8 @@ Examples:
   kernmill batch my.plan requests.jsonl -o answers.jsonl
   kernmill batch my.plan requests.jsonl -o answers.jsonl --parallel 8 --kv-memory 4G
   kernmill batch my.plan requests.jsonl -o answers.jsonl --lora poet=adapters/poet     \"adapter\": \"poet\" in a line
-  kernmill batch my.plan - -o answers.jsonl --json                                     requests from standard input")]
+  kernmill batch my.plan - -o answers.jsonl --json                                     requests from standard input
+  kernmill batch my.plan requests.jsonl -o answers.jsonl --stats                       how wide steps were, what was cached")]
 pub struct Batch {
     #[command(flatten)]
     model: ModelArgs,
@@ -48,8 +49,11 @@ pub struct Batch {
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     verify_cache: u8,
     /// Print JSON at the end: what was done, and how fast
-    #[arg(long, visible_alias = "stats")]
+    #[arg(long)]
     json: bool,
+    /// Say more at the end: decode speed, steps by the sequences in them, KV cache, memory
+    #[arg(long)]
+    stats: bool,
 }
 
 impl Batch {
@@ -89,6 +93,9 @@ impl Batch {
             output::print(version::report("kernmill.batch/1", stats.json()))?;
         } else if !self.model.compile.quiet {
             output::note(stats.line());
+        }
+        if self.stats {
+            output::styled(stats.lines());
         }
         if interrupt.came() { Err(Failure::Interrupted) } else { Ok(()) }
     }

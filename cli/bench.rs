@@ -2,13 +2,14 @@
 
 use crate::emit::Emit;
 use crate::explicit::Explicit;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
+use crate::load::LoadArgs;
 use crate::model::{self, ModelArgs};
 use crate::options::size;
 use crate::version;
 use crate::{output, progress};
 use kernmill::adapters::together;
-use kernmill::tools::bench::{Case, Fill, How, Kind, Machine, Report};
+use kernmill::tools::bench::{Case, Cases, Fill, How, Machine, Report};
 use kernmill_runtime::profile::Detail;
 
 /// Measures prompt and decode speed on random token ids, beside the memory bandwidth and the integer peak of
@@ -21,6 +22,11 @@ with is the best read of the weights themselves (or of other memory, if they are
 or with --profile any step of it, reports more than that bandwidth and no cache can explain it. `of bound` is the speed over what the \
 slower limit, memory or arithmetic, allows. --pp 0 or --tg 0 leaves that half out.
 
+With --serve, requests come as a server gets them: from --clients that wait for their answers, or at --rate a second. Shown are the waits \
+for the first token and between tokens, how many answers kept both --slo limits (goodput), how alike tenants were served (fairness), what \
+the prefix cache saved, and how busy the engine was. A line of --trace is {\"at\": SECONDS, \"prompt\": LENGTH or IDS, \"answer\": LENGTH}, \
+with \"session\", \"adapter\" and \"tenant\" if need be; a turn of a session continues all that was said in it.
+
 Examples:
   kernmill bench                                         the embedded nano model
   kernmill bench --profile --pp 0                        where the time of decoding goes, by kind of step
@@ -29,7 +35,10 @@ Examples:
   kernmill bench my.plan --lora a=DIR_A --lora b=DIR_B --batch 4        every second sequence has adapter a, the others b
   kernmill bench DIR --preset fast                       4-bit attention and unembedding
   kernmill bench DIR --pp 0 --depth 4096 --fill random --kv-format int8   decoding behind a long context
-  kernmill bench --json")]
+  kernmill bench --json
+  kernmill bench --serve                                 8 clients of the nano model
+  kernmill bench --serve --rate 20 --requests 40 --svg load.svg             requests at random times, and a picture of their waits
+  kernmill bench DIR --serve --mix turns=4,prompt=100,answer=16 --requests 24 --lora a=DIR_A --lora b=DIR_B   chats with adapters")]
 pub struct Bench {
     /// Prompt lengths, in tokens; 0 for none
     #[arg(long, value_name = "N,..", default_value = "512", value_delimiter = ',')]
@@ -63,20 +72,32 @@ pub struct Bench {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    load: LoadArgs,
+    #[command(flatten)]
     model: ModelArgs,
 }
 
 impl Bench {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
+        if self.load.serve {
+            return self.load.execute(&self.model, self.json, explicit);
+        }
         if self.tg == 0 {
             explicit.refuse(&["depth", "batch"], "they are for decoding, which --tg 0 leaves out")?;
         }
-        self.check_adapters()?;
+        let cases = Cases {
+            prompts: &self.pp,
+            prompt_depths: &self.pp_depth,
+            decoded: self.tg,
+            depths: &self.depth,
+            batches: &self.batch,
+        };
+        cases.check_adapters(&self.model.lora.adapters)?;
         let emit = Emit::default();
         let (model, options) = model::open(&self.model, &emit, explicit)?;
         let vocab = model.vocab() as u32;
-        let cases = self.cases(model.longest_context())?;
+        let cases = cases.list(model.longest_context())?;
         // Everything is filled before it is measured: forks start from a filled sequence that stays.
         let context = cases.iter().map(|case| case.depth + case.tokens).max().unwrap_or(1);
         let sequences = cases.iter().map(Case::sequences).max().unwrap_or(1);
@@ -104,35 +125,5 @@ impl Bench {
         } else {
             output::show(report.text())
         }
-    }
-
-    /// Sequences take the adapters in turn: fewer sequences than adapters would leave some out.
-    fn check_adapters(&self) -> Result<()> {
-        let sequences = self.batch.iter().copied().max().filter(|_| self.tg > 0).unwrap_or(1) as usize;
-        match self.model.lora.adapters.get(sequences) {
-            None => Ok(()),
-            Some(adapter) => Err(Failure::BadInput(format!(
-                "--lora {}: no sequence has it, there are {sequences} at most; raise --batch",
-                adapter.name
-            ))),
-        }
-    }
-
-    /// What is measured, if it fits a context of `longest` tokens.
-    fn cases(&self, longest: u32) -> Result<Vec<Case>> {
-        let mut cases = Vec::new();
-        for tokens in self.pp.iter().copied().filter(|tokens| *tokens > 0) {
-            let depths = self.pp_depth.iter().copied();
-            cases.extend(depths.map(|depth| Case { kind: Kind::Prompt, tokens, depth, batch: 1 }));
-        }
-        for depth in self.depth.iter().copied().filter(|_| self.tg > 0) {
-            let batches = self.batch.iter().copied();
-            cases.extend(batches.map(|batch| Case { kind: Kind::Decode, tokens: self.tg, depth, batch }));
-        }
-        cases.iter().try_for_each(|case| case.check(longest))?;
-        if cases.is_empty() {
-            return Err(Failure::BadInput("nothing to measure: expected --pp or --tg above 0".to_owned()));
-        }
-        Ok(cases)
     }
 }

@@ -23,6 +23,8 @@ mod given;
 mod import;
 mod inspect;
 mod interrupt;
+#[cfg(feature = "compiler")]
+mod load;
 mod logging;
 mod logits;
 mod manual;

@@ -9,6 +9,7 @@ use crate::emit::Emit;
 use crate::failure::{Failure, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill::Target;
+pub use kernmill::memory::size;
 #[cfg(feature = "compiler")]
 use kernmill::{CompileOptions, DEFAULT_CHUNK, source::read_fused};
 #[cfg(feature = "compiler")]
@@ -110,21 +111,6 @@ pub fn number(
     move |text| match text.parse::<f32>() {
         Ok(number) if number.is_finite() && (least..=most).contains(&number) => Ok(number),
         _ => Err(format!("expected a number, {range}")),
-    }
-}
-
-/// A number of bytes, with K, M, G or T for powers of 1000.
-pub fn size(text: &str) -> std::result::Result<u64, String> {
-    let (digits, factor) = match text.char_indices().last() {
-        Some((at, 'K' | 'k')) => (&text[..at], 1e3),
-        Some((at, 'M' | 'm')) => (&text[..at], 1e6),
-        Some((at, 'G' | 'g')) => (&text[..at], 1e9),
-        Some((at, 'T' | 't')) => (&text[..at], 1e12),
-        _ => (text, 1.0),
-    };
-    match digits.parse::<f64>() {
-        Ok(number) if number.is_finite() && number >= 0.0 => Ok((number * factor) as u64),
-        _ => Err("expected a number of bytes, such as 800M or 15G".to_owned()),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{output, version};
 use kernmill::adapters::{AdapterSource, together};
 use kernmill::session::SavedText;
 use kernmill::tokens;
-use kernmill::tools::run_figures::Figures;
+use kernmill::tools::run_figures::{Figures, ending};
 use kernmill::{Loaded, Opened};
 use kernmill_runtime::{GenerateParams, Summary, Tokenizer, TokenizerHandle};
 use prompt::{Prompt, PromptArgs};
@@ -70,6 +70,9 @@ pub struct Run {
     /// Print one JSON object (text, tokens, figures) at the end instead of text as it comes
     #[arg(long)]
     json: bool,
+    /// Say more at the end: steps, cached tokens, KV cache
+    #[arg(long)]
+    stats: bool,
     #[command(flatten)]
     sampling: SamplingArgs,
     #[command(flatten)]
@@ -139,6 +142,9 @@ impl Run {
             output::print(version::report("kernmill.run/1", figures.json(&text)))?;
         } else if !self.model.compile.quiet {
             output::note(figures.line());
+        }
+        if self.stats {
+            output::styled(figures.lines());
         }
         if interrupt.came() { Err(Failure::Interrupted) } else { Ok(()) }
     }
@@ -242,13 +248,4 @@ fn dimmed(prompt: &str) -> String {
     let is_plain =
         prompt.is_empty() || !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some();
     if is_plain { prompt.to_owned() } else { format!("\u{1b}[2m{prompt}\u{1b}[0m") }
-}
-
-/// What closes the output: a line's end, or without a tokenizer the ids.
-fn ending(summary: &Summary, has_text: bool) -> String {
-    if has_text {
-        return "\n".to_owned();
-    }
-    let ids: Vec<String> = summary.tokens.iter().map(u32::to_string).collect();
-    format!("{}\n", ids.join(" "))
 }

@@ -161,3 +161,110 @@ fn files_that_cannot_be_used_are_refused() {
     assert!(!sandbox.path("a.jsonl").exists(), "what is refused leaves no file");
     assert_eq!(fs::read_to_string(sandbox.path("notes.txt")).unwrap(), "these are notes\n");
 }
+
+fn token_ids(answer: &Value) -> Vec<u32> {
+    let ids = &answer["response"]["body"]["choices"][0]["token_ids"];
+    serde_json::from_value(ids.clone()).unwrap_or_else(|_| panic!("{answer}"))
+}
+
+/// The tokens that `run` makes of a prompt of ids, greedily.
+fn alone(sandbox: &Sandbox, prompt: &[u32], count: usize, more: &[&str]) -> Vec<u32> {
+    sandbox.write("solo.json", serde_json::to_string(prompt).unwrap());
+    let count = count.to_string();
+    let run = ["run", "-q", "--json", "--tokens", "solo.json", "--temp", "0", "-n", &count];
+    let report: Value = serde_json::from_str(&sandbox.run(&[&run, more].concat()).text()).unwrap();
+    serde_json::from_value(report["tokens"].clone()).unwrap()
+}
+
+/// Requests with different adapters share steps, and none changes another's answer.
+#[test]
+fn adapters_change_their_own_requests_alone() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let fixture =
+        |name: &str| format!("{name}={}/tests/fixtures/adapters/{name}", env!("CARGO_MANIFEST_DIR"));
+    let (qv, rslora) = (fixture("qv"), fixture("attention-rslora"));
+    let adapters = ["", "qv", "attention-rslora", "none"];
+    let prompt = |n: usize| vec![3, 44, 5 + (n / 4) as u32, 17, 80];
+    let requests: Vec<Value> = (0..12)
+        .map(|n| match (adapters[n % 4], n / 4 % 2) {
+            ("", _) => json!({ "id": n.to_string(), "prompt": prompt(n), "max_tokens": 8, "temperature": 0 }),
+            (adapter, 0) => json!({
+                "custom_id": n.to_string(), "url": "/v1/completions",
+                "body": { "model": adapter, "prompt": prompt(n), "max_tokens": 8, "temperature": 0 },
+            }),
+            (adapter, _) => json!({
+                "id": n.to_string(), "adapter": adapter, "prompt": prompt(n), "max_tokens": 8, "temperature": 0,
+            }),
+        })
+        .collect();
+    sandbox.write("requests.jsonl", lines(&requests));
+    let batch = ["batch", "requests.jsonl", "-o", "answers.jsonl", "--lora", &qv, "--lora", &rslora];
+    sandbox.run(&batch).text();
+    let answers = answers(&sandbox, "answers.jsonl");
+    for n in 0..12 {
+        let answer = &answers[&n.to_string()];
+        let lora = match adapters[n % 4] {
+            "none" => {
+                let message = answer["error"]["message"].as_str().unwrap();
+                assert!(message.contains("no adapter `none` is loaded"), "{message}");
+                continue;
+            }
+            "qv" => vec!["--lora", &qv],
+            "" => Vec::new(),
+            _ => vec!["--lora", &rslora],
+        };
+        assert_eq!(token_ids(answer), alone(&sandbox, &prompt(n), 8, &lora), "{n}");
+    }
+}
+
+/// Turns continue all that was said before, also in a batch that goes on after a kill.
+#[test]
+fn lines_of_a_session_are_one_conversation() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let new =
+        |session: u32, turn: u32| (0..20).map(|n| 1 + session * 30 + turn * 7 + n % 11).collect::<Vec<u32>>();
+    let turn = |session: u32, turn: u32| {
+        json!({
+            "id": format!("{session}-{turn}"), "session": session.to_string(), "prompt": new(session, turn),
+            "max_tokens": 6, "temperature": 0,
+        })
+    };
+    let mut requests: Vec<Value> = (0..4).flat_map(|n| [turn(0, n), turn(1, n)]).collect();
+    requests.push(json!({ "id": "bad", "session": "1", "prompt": [999_999] }));
+    requests.push(turn(1, 5));
+    requests.push(turn(0, 4));
+    sandbox.write("requests.jsonl", lines(&requests));
+    let batch = ["batch", "requests.jsonl", "-o", "answers.jsonl"];
+    sandbox.run(&batch).text();
+    let all = answers(&sandbox, "answers.jsonl");
+    for session in 0..2 {
+        let mut said = Vec::new();
+        for turn in 0..4 {
+            let answer = &all[&format!("{session}-{turn}")];
+            let cached =
+                answer["response"]["body"]["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64();
+            assert!(cached.unwrap() as usize + 1 >= said.len(), "{cached:?} of {}", said.len());
+            said.extend(new(session, turn));
+            let tokens = token_ids(answer);
+            assert_eq!(tokens, alone(&sandbox, &said, 6, &[]), "{session}-{turn}");
+            said.extend(tokens);
+        }
+    }
+    assert!(all["bad"]["error"]["message"].as_str().unwrap().contains("expected less than"));
+    let message = all["1-5"]["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("`bad`, an earlier turn of session `1`, has no answer"), "{message}");
+    assert!(all["0-4"]["error"].is_null(), "another session goes on");
+    let whole = fs::read_to_string(sandbox.path("answers.jsonl")).unwrap();
+    let kept: Vec<usize> = (0..=whole.matches('\n').count()).step_by(3).collect();
+    for count in kept {
+        let part: String = whole.split_inclusive('\n').take(count).collect();
+        sandbox.write("answers.jsonl", part);
+        sandbox.run(&batch).text();
+        let again = answers(&sandbox, "answers.jsonl");
+        assert_eq!(again.len(), all.len());
+        for (id, answer) in all.iter().filter(|(_, answer)| answer["error"].is_null()) {
+            assert_eq!(token_ids(&again[id]), token_ids(answer), "{id} after {count}");
+        }
+        assert_eq!(again["1-5"]["error"], all["1-5"]["error"]);
+    }
+}

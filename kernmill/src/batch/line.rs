@@ -25,6 +25,8 @@ pub struct LineError {
     pub custom_id: String,
     /// What is wrong, where, and what was expected.
     pub message: String,
+    /// The session that the line would have been a turn of, as far as it could be read.
+    pub session: Option<String>,
 }
 
 /// The fields of a completion that are served. What is not known is refused, so that nobody waits for what
@@ -92,11 +94,14 @@ impl BatchLine {
     /// When the line is no JSON object, or a field is missing, unknown, or of another type.
     pub fn parse(text: &str, number: usize) -> Result<BatchLine, LineError> {
         let mut custom_id = format!("line-{number}");
+        let parsed: Result<Value, _> = serde_json::from_str(text);
+        let session = parsed.as_ref().ok().and_then(session_of);
         let fail = |custom_id: &str, message: String| LineError {
             custom_id: custom_id.to_owned(),
             message: format!("line {number}: {message}"),
+            session: session.clone(),
         };
-        let value: Value = serde_json::from_str(text).map_err(|error| fail(&custom_id, error.to_string()))?;
+        let value = parsed.map_err(|error| fail(&custom_id, error.to_string()))?;
         let Value::Object(mut fields) = value else {
             return Err(fail(&custom_id, "expected a JSON object".to_owned()));
         };
@@ -139,14 +144,21 @@ impl BatchLine {
     /// The line as one that is no request. Its name is that of the line's number.
     pub(super) fn fault(&self, number: usize, what: &str) -> LineError {
         let message = format!("line {number}: `{}`: {what}", self.custom_id);
-        LineError { custom_id: format!("line-{number}"), message }
+        let session = self.body.session.clone();
+        LineError { custom_id: format!("line-{number}"), message, session }
     }
 
-    /// The request that the line makes.
+    /// The session that the line is a turn of.
+    pub fn session(&self) -> Option<&str> {
+        self.body.session.as_deref()
+    }
+
+    /// The request that the line makes, behind the tokens `said` of the turns before.
     pub(super) fn request(
         &self,
         tokenizer: Option<&Tokenizer>,
         options: &BatchOptions,
+        said: &[u32],
     ) -> Result<Request, String> {
         let body = &self.body;
         if body.n.is_some_and(|n| n != 1) {
@@ -155,17 +167,15 @@ impl BatchLine {
         if body.stream == Some(true) {
             return Err("`stream` is of no use in a batch: leave it out".to_owned());
         }
-        if body.session.is_some() {
-            return Err("`session` is not served yet: leave it out".to_owned());
-        }
-        let prompt = match &body.prompt {
+        let new = match &body.prompt {
             Prompt::Ids(ids) => ids.clone(),
-            Prompt::Text(text) => encode(tokenizer, text)?,
+            // What a tokenizer puts before a text belongs before the first turn only.
+            Prompt::Text(text) => encode(tokenizer, text, said.is_empty())?,
         };
         let adapter = body.adapter.as_ref().or(body.model.as_ref());
         let usual = SamplerParams::default();
         Ok(Request {
-            prompt,
+            prompt: [said, &new].concat(),
             max_tokens: body.max_tokens.unwrap_or(options.max_tokens),
             sampler: SamplerParams {
                 temperature: body.temperature.unwrap_or(0.6),
@@ -199,6 +209,11 @@ impl BatchLine {
     }
 }
 
+/// The session that an object names, in either form.
+fn session_of(line: &Value) -> Option<String> {
+    line["session"].as_str().or_else(|| line["body"]["session"].as_str()).map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,7 +232,7 @@ mod tests {
         for text in [long, short] {
             let line = BatchLine::parse(text, 1).unwrap();
             assert_eq!((line.custom_id.as_str(), line.model()), ("a", Some("poet")));
-            let request = line.request(None, &options).unwrap();
+            let request = line.request(None, &options, &[]).unwrap();
             assert_eq!(
                 (request.prompt, request.max_tokens, request.stop),
                 (vec![1, 2], 4, vec!["x".to_owned()])
@@ -227,7 +242,17 @@ mod tests {
         }
         let unnamed = BatchLine::parse(r#"{"prompt": "x"}"#, 12).unwrap();
         assert_eq!(unnamed.custom_id, "line-12");
-        assert!(unnamed.request(None, &options).unwrap_err().contains("no tokenizer"));
+        assert!(unnamed.request(None, &options, &[]).unwrap_err().contains("no tokenizer"));
+    }
+
+    #[test]
+    fn a_turn_continues_what_was_said() {
+        let options = BatchOptions { parallel: 1, max_tokens: 7, end_tokens: Vec::new() };
+        let line = BatchLine::parse(r#"{"prompt": [5, 6], "session": "s"}"#, 1).unwrap();
+        assert_eq!(line.session(), Some("s"));
+        assert_eq!(line.request(None, &options, &[1, 2, 3]).unwrap().prompt, [1, 2, 3, 5, 6]);
+        let wrong = BatchLine::parse(r#"{"promt": [5, 6], "session": "s"}"#, 1).unwrap_err();
+        assert_eq!(wrong.session.as_deref(), Some("s"));
     }
 
     #[test]
@@ -245,6 +270,6 @@ mod tests {
         assert!(refused(chat).1.contains("expected \"/v1/completions\""));
         let options = BatchOptions { parallel: 1, max_tokens: 7, verify_cache: 0.0, end_tokens: Vec::new() };
         let two = BatchLine::parse(r#"{"prompt": [1], "n": 2}"#, 1).unwrap();
-        assert!(two.request(None, &options).unwrap_err().contains("a line for each answer"));
+        assert!(two.request(None, &options, &[]).unwrap_err().contains("a line for each answer"));
     }
 }

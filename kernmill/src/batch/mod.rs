@@ -6,89 +6,24 @@
 
 mod line;
 mod output;
+mod session;
+mod stats;
 
+pub use crate::lines::open_requests;
 pub use line::{BatchLine, LineError};
 pub use output::{Answers, answer_line, error_line};
+pub use stats::BatchStats;
 
 use crate::error::{Error, Result};
-use crate::serve::{Config, Event, Finish, Serving, Tick};
-use kernmill_runtime::Tokenizer;
-use serde_json::{Value, json};
+use crate::lines::Lines;
+use crate::serve::{Answer, Config, Event, Finish, RequestId, Serving, Tick};
+use crate::tools::engine_figures::EngineFigures;
+use kernmill_runtime::{Engine, Tokenizer};
+use session::{Session, Turn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 use std::path::Path;
 use std::time::Instant;
-
-/// What a batch did.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct BatchStats {
-    /// Requests in the input.
-    pub requests: u64,
-    /// Requests that had answers before.
-    pub skipped: u64,
-    /// Requests that could not be served; their lines of the output say why.
-    pub failed: u64,
-    /// Tokens of the prompts that were served.
-    pub prompt_tokens: u64,
-    /// Tokens of prompts that were cached, and not run.
-    pub cached_tokens: u64,
-    /// Tokens among those that only the store on disk had.
-    pub disk_tokens: u64,
-    /// Tokens generated.
-    pub generated: u64,
-    /// Seconds from the first request to the last answer.
-    pub seconds: f64,
-    /// Seconds in which the engine ran.
-    pub busy_seconds: f64,
-    /// Sequences that lost their place for want of memory.
-    pub preemptions: u64,
-    /// Prompts that were found in the prefix cache, in part or all but their last token.
-    pub hits: u64,
-    /// Hits that were computed anew and compared.
-    pub verified: u64,
-    /// Hits that were to be compared, and had no room for it.
-    pub unverified: u64,
-}
-
-impl BatchStats {
-    /// Tokens run per second: those of prompts that were not cached, and generated ones.
-    pub fn rate(&self) -> f64 {
-        let tokens = self.prompt_tokens - self.cached_tokens + self.generated;
-        if self.seconds > 0.0 { tokens as f64 / self.seconds } else { 0.0 }
-    }
-
-    /// What was done in one line, without an end of line.
-    pub fn line(&self) -> String {
-        format!(
-            "{} requests ({} answered before, {} failed): {} prompt tokens ({} cached), {} generated in {:.1} s, {:.1} tokens/s",
-            self.requests,
-            self.skipped,
-            self.failed,
-            self.prompt_tokens,
-            self.cached_tokens,
-            self.generated,
-            self.seconds,
-            self.rate()
-        )
-    }
-
-    /// What was done as one JSON object.
-    pub fn json(&self) -> Value {
-        json!({
-            "requests": self.requests,
-            "skipped": self.skipped,
-            "failed": self.failed,
-            "prompt_tokens": self.prompt_tokens,
-            "cached_tokens": self.cached_tokens,
-            "disk_tokens": self.disk_tokens,
-            "generated_tokens": self.generated,
-            "preemptions": self.preemptions,
-            "cache_hits": { "all": self.hits, "verified": self.verified, "unverified": self.unverified },
-            "seconds": { "all": self.seconds, "busy": self.busy_seconds },
-            "tokens_per_second": self.rate(),
-        })
-    }
-}
 
 /// What a batch is run with.
 #[derive(Clone, Debug)]
@@ -120,10 +55,10 @@ pub type OnProgress<'a> = dyn FnMut(&BatchStats) -> bool + 'a;
 ///
 /// # Errors
 /// When the input cannot be read, the output cannot be written, or the engine fails; when a prompt that is
-/// compared has other bits in the prefix cache. A request that cannot be
-/// served is no error: its line in the output says why.
+/// compared has other bits in the prefix cache. A request that cannot be served is no error: its line in the
+/// output says why.
 pub fn run(
-    engine: kernmill_runtime::Engine,
+    engine: Engine,
     input: &mut dyn BufRead,
     input_name: &Path,
     output: &mut Answers,
@@ -138,159 +73,249 @@ pub fn run(
     };
     let mut serving = Serving::new(engine, config)?;
     serving.verify_hits(options.verify_cache)?;
-    let start = Instant::now();
-    let mut stats = BatchStats::default();
-    let mut waiting = BTreeMap::new();
-    // Names of this input: each answer must have one of its own.
-    let mut names = BTreeSet::new();
-    let mut reader = Reader { input, name: input_name, number: 0 };
+    let mut batch = Batch {
+        serving,
+        output,
+        options,
+        start: Instant::now(),
+        stats: BatchStats::default(),
+        running: BTreeMap::new(),
+        names: BTreeSet::new(),
+        sessions: BTreeMap::new(),
+        held: 0,
+    };
+    let mut lines = Lines::new(input, input_name);
     let mut is_read = false;
     loop {
         // A few more than can run: what is read early only takes memory.
-        while !is_read && serving.len() < 4 * options.parallel as usize {
-            let Some((number, text)) = reader.next()? else {
-                is_read = true;
-                break;
-            };
-            stats.requests += 1;
-            let line = match BatchLine::parse(&text, number) {
-                Ok(line) if !names.insert(line.custom_id.clone()) => {
-                    Err(line.fault(number, "another request has this name: give each one of its own"))
-                }
-                parsed => parsed,
-            };
-            let line = match line {
-                Ok(line) if output.has(&line.custom_id) => {
-                    stats.skipped += 1;
-                    continue;
-                }
-                Ok(line) => line,
-                Err(error) => {
-                    if output.has(&error.custom_id) {
-                        stats.skipped += 1;
-                    } else {
-                        stats.failed += 1;
-                        output.write(&error_line(&error.custom_id, &error.message))?;
-                    }
-                    continue;
-                }
-            };
-            let tokenizer = serving.engine().tokenizer()?;
-            let request =
-                line.request(tokenizer, options).map_err(|message| (line.custom_id.clone(), message));
-            let submitted = request.and_then(|request| {
-                serving.submit(request).map_err(|error| (line.custom_id.clone(), error.to_string()))
-            });
-            match submitted {
-                Ok(id) => drop(waiting.insert(id, line)),
-                Err((custom_id, message)) => {
-                    stats.failed += 1;
-                    output.write(&error_line(&custom_id, &message))?;
-                }
+        while !is_read && batch.serving.len() < 4 * options.parallel as usize && batch.held < MOST_HELD {
+            match lines.next()? {
+                Some((number, text)) => batch.read(&text, number)?,
+                None => is_read = true,
             }
         }
-        if serving.is_empty() {
+        if batch.serving.is_empty() {
             break;
         }
         let mut ended = Vec::new();
-        let tick = serving.tick(&mut |id, event| {
+        let tick = batch.serving.tick(&mut |id, event| {
             if let Event::Done(answer) = event {
-                ended.push((id, answer));
+                ended.push((id, *answer));
             }
         })?;
         for (id, answer) in ended {
-            let Some(line) = waiting.remove(&id) else { continue };
-            match &answer.finish {
-                Finish::Failed(why) => {
-                    stats.failed += 1;
-                    output.write(&error_line(&line.custom_id, why))?;
-                    if serving.stats().mismatches > 0 {
-                        return Err(Error::Work(format!("`{}`: {why}", line.custom_id)));
-                    }
-                }
-                Finish::Ended(reason) if answer.tokens.is_empty() => {
-                    stats.failed += 1;
-                    output.write(&error_line(&line.custom_id, &reason.to_string()))?;
-                }
-                _ => {
-                    stats.prompt_tokens += u64::from(answer.prompt_tokens);
-                    stats.cached_tokens += u64::from(answer.cached_tokens);
-                    stats.disk_tokens += u64::from(answer.disk_tokens);
-                    output.write(&answer_line(&line, &answer))?;
-                }
-            }
-            let served = serving.stats();
-            stats.generated = served.generated;
-            stats.preemptions = served.preemptions;
-            (stats.hits, stats.verified, stats.unverified) =
-                (served.hits, served.verified, served.unverified);
-            stats.busy_seconds = served.busy.as_secs_f64();
-            stats.seconds = start.elapsed().as_secs_f64();
-            if !on_progress(&stats) {
-                serving.save_cache();
-                return Ok(stats);
+            batch.end(id, &answer)?;
+            batch.note_stats();
+            if !on_progress(&batch.stats) {
+                batch.serving.save_cache();
+                return Ok(batch.stats);
             }
         }
-        if tick == Tick::Idle(None) && !serving.is_empty() {
+        if tick == Tick::Idle(None) && !batch.serving.is_empty() {
             let what = "the scheduler has requests and nothing to run (bug: please report it)";
             return Err(Error::Work(what.to_owned()));
         }
     }
-    stats.seconds = start.elapsed().as_secs_f64();
-    serving.save_cache();
-    Ok(stats)
+    batch.note_stats();
+    batch.serving.save_cache();
+    Ok(batch.stats)
 }
 
-/// Opens a file of requests; `-` is standard input.
-///
-/// # Errors
-/// When the file cannot be opened.
-pub fn open_requests(path: &Path) -> Result<Box<dyn BufRead>> {
-    if path == Path::new("-") {
-        return Ok(Box::new(std::io::stdin().lock()));
-    }
-    let opened = std::fs::File::open(path);
-    let what = |error| Error::input(path, format!("{error}: give a file with a request on every line"));
-    Ok(Box::new(std::io::BufReader::new(opened.map_err(what)?)))
+/// Turns that wait for the ones before them, at most, while more lines are read.
+const MOST_HELD: usize = 4096;
+
+/// A batch on its way.
+struct Batch<'a> {
+    serving: Serving,
+    output: &'a mut Answers,
+    options: &'a BatchOptions,
+    start: Instant,
+    stats: BatchStats,
+    /// Requests that wait or run in the engine.
+    running: BTreeMap<RequestId, BatchLine>,
+    /// Names of this input: each answer must have one of its own.
+    names: BTreeSet<String>,
+    sessions: BTreeMap<String, Session>,
+    /// Turns that wait for the ones before them.
+    held: usize,
 }
 
-/// The lines of the input.
-struct Reader<'a> {
-    input: &'a mut dyn BufRead,
-    name: &'a Path,
-    number: usize,
-}
-
-/// Bytes of a line at most: a prompt of the longest context takes less.
-const LONGEST_LINE: u64 = 64 << 20;
-
-impl Reader<'_> {
-    /// The next line that is not empty, and its number, counted from 1.
-    fn next(&mut self) -> Result<Option<(usize, String)>> {
-        loop {
-            let mut bytes = Vec::new();
-            let mut limited = std::io::Read::take(&mut *self.input, LONGEST_LINE);
-            let count = limited.read_until(b'\n', &mut bytes).map_err(Error::read(self.name))?;
-            if count == 0 {
-                return Ok(None);
+impl Batch<'_> {
+    /// Takes up a line of the input.
+    fn read(&mut self, text: &str, number: usize) -> Result<()> {
+        self.stats.requests += 1;
+        let line = match BatchLine::parse(text, number) {
+            Ok(line) if !self.names.insert(line.custom_id.clone()) => {
+                Err(line.fault(number, "another request has this name: give each one of its own"))
             }
-            self.number += 1;
-            if count as u64 == LONGEST_LINE && bytes.last() != Some(&b'\n') {
-                let what = format!("line {} is longer than {LONGEST_LINE} bytes", self.number);
-                return Err(Error::input(self.name, what));
+            parsed => parsed,
+        };
+        match line {
+            Ok(line) => {
+                let is_answered = self.output.has(&line.custom_id);
+                self.stats.skipped += u64::from(is_answered);
+                match line.session().map(str::to_owned) {
+                    Some(session) if is_answered => {
+                        let answer = self.output.turn(&line.custom_id).map(<[u32]>::to_vec);
+                        self.add_turn(session, Turn::Answered(line, answer))
+                    }
+                    Some(session) => self.add_turn(session, Turn::Asked(line)),
+                    None if is_answered => Ok(()),
+                    None => self.begin(line, &[]).map(drop),
+                }
             }
-            // What is no UTF-8 is no JSON: the line's own error says so.
-            let text = String::from_utf8_lossy(&bytes).trim().to_owned();
-            if !text.is_empty() {
-                return Ok(Some((self.number, text)));
+            Err(error) => {
+                if self.output.has(&error.custom_id) {
+                    self.stats.skipped += 1;
+                } else {
+                    self.fail(&error.custom_id, &error.message)?;
+                }
+                match error.session {
+                    Some(session) => self.add_turn(session, Turn::Unread(error.custom_id)),
+                    None => Ok(()),
+                }
             }
         }
     }
+
+    /// Writes that a request cannot be served.
+    fn fail(&mut self, custom_id: &str, why: &str) -> Result<()> {
+        self.stats.failed += 1;
+        self.output.write(&error_line(custom_id, why))
+    }
+
+    /// Submits a request behind what was said before it; why there is none, if so, which is written.
+    fn begin(&mut self, line: BatchLine, said: &[u32]) -> Result<Option<String>> {
+        let tokenizer = self.serving.engine().tokenizer()?;
+        let request = line.request(tokenizer, self.options, said);
+        let submitted =
+            request.and_then(|request| self.serving.submit(request).map_err(|error| error.to_string()));
+        match submitted {
+            Ok(id) => {
+                self.running.insert(id, line);
+                Ok(None)
+            }
+            Err(why) => {
+                self.fail(&line.custom_id, &why)?;
+                Ok(Some(why))
+            }
+        }
+    }
+
+    fn add_turn(&mut self, name: String, turn: Turn) -> Result<()> {
+        self.sessions.entry(name.clone()).or_default().turns.push_back(turn);
+        self.held += 1;
+        self.go_on(&name)
+    }
+
+    /// Takes up the turns of a session, as far as none of them has to wait.
+    fn go_on(&mut self, name: &str) -> Result<()> {
+        loop {
+            let Some(session) = self.sessions.get_mut(name).filter(|session| !session.is_running) else {
+                return Ok(());
+            };
+            let Some(turn) = session.turns.pop_front() else { return Ok(()) };
+            self.held -= 1;
+            let broken = match turn {
+                Turn::Unread(id) => Some((id, "it is no request".to_owned())),
+                Turn::Answered(line, None) => {
+                    let what = "its line in the answers has none; delete the line to ask again".to_owned();
+                    Some((line.custom_id, what))
+                }
+                Turn::Answered(line, Some(answer)) => {
+                    let tokenizer = self.serving.engine().tokenizer()?;
+                    let request = line.request(tokenizer, self.options, &session.said);
+                    request
+                        .map(|request| session.said = [request.prompt, answer].concat())
+                        .err()
+                        .map(|why| (line.custom_id, why))
+                }
+                Turn::Asked(line) => match session.broken.clone() {
+                    Some(why) => {
+                        self.fail(&line.custom_id, &why)?;
+                        None
+                    }
+                    None => {
+                        let (id, said) = (line.custom_id.clone(), std::mem::take(&mut session.said));
+                        let failure = self.begin(line, &said)?;
+                        self.sessions.entry(name.to_owned()).and_modify(|session| {
+                            session.said = said;
+                            session.is_running = failure.is_none();
+                        });
+                        failure.map(|why| (id, why))
+                    }
+                },
+            };
+            if let Some((id, why)) = broken {
+                self.break_off(name, &id, &why);
+            }
+        }
+    }
+
+    /// Has the later turns of a session fail.
+    fn break_off(&mut self, name: &str, custom_id: &str, why: &str) {
+        if let Some(session) = self.sessions.get_mut(name) {
+            let reason =
+                || format!("`{custom_id}`, an earlier turn of session `{name}`, has no answer: {why}");
+            session.broken.get_or_insert_with(reason);
+        }
+    }
+
+    /// Writes the answer to a request that has ended.
+    fn end(&mut self, id: RequestId, answer: &Answer) -> Result<()> {
+        let Some(line) = self.running.remove(&id) else { return Ok(()) };
+        let failure = match &answer.finish {
+            Finish::Failed(why) => Some(why.clone()),
+            Finish::Ended(reason) if answer.tokens.is_empty() => Some(reason.to_string()),
+            _ => None,
+        };
+        match &failure {
+            Some(why) => {
+                self.fail(&line.custom_id, why)?;
+                if self.serving.stats().mismatches > 0 {
+                    return Err(Error::Work(format!("`{}`: {why}", line.custom_id)));
+                }
+            }
+            None => {
+                self.stats.prompt_tokens += u64::from(answer.prompt_tokens);
+                self.stats.cached_tokens += u64::from(answer.cached_tokens);
+                self.stats.disk_tokens += u64::from(answer.disk_tokens);
+                self.stats.answered += 1;
+                self.stats.first_token_seconds += answer.first_token.unwrap_or_default().as_secs_f64();
+                self.output.write(&answer_line(&line, answer))?;
+            }
+        }
+        let Some(name) = line.session() else { return Ok(()) };
+        if let Some(why) = failure {
+            self.break_off(name, &line.custom_id, &why);
+        }
+        if let Some(session) = self.sessions.get_mut(name) {
+            session.is_running = false;
+            let tokenizer = self.serving.engine().tokenizer()?;
+            if let Ok(request) = line.request(tokenizer, self.options, &session.said) {
+                session.said = [request.prompt, answer.tokens.clone()].concat();
+            }
+        }
+        self.go_on(name)
+    }
+
+    fn note_stats(&mut self) {
+        let served = self.serving.stats().clone();
+        let stats = &mut self.stats;
+        stats.generated = served.generated;
+        stats.served = served;
+        stats.seconds = self.start.elapsed().as_secs_f64();
+        stats.engine = Some(EngineFigures::of(self.serving.engine()));
+    }
 }
 
-/// The tokens of a text, at most one more than fits `context`.
-pub(crate) fn encode(tokenizer: Option<&Tokenizer>, text: &str) -> std::result::Result<Vec<u32>, String> {
+/// The tokens of a text, with what the tokenizer puts before the first of a conversation.
+fn encode(
+    tokenizer: Option<&Tokenizer>,
+    text: &str,
+    is_first: bool,
+) -> std::result::Result<Vec<u32>, String> {
     let tokenizer =
         tokenizer.ok_or("the model has no tokenizer: give token ids in `prompt`, such as [1, 2, 3]")?;
-    tokenizer.encode(text, true).map_err(|error| error.to_string())
+    tokenizer.encode(text, is_first).map_err(|error| error.to_string())
 }

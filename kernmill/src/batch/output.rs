@@ -4,8 +4,9 @@ use super::BatchLine;
 use crate::error::{Error, Result};
 use crate::serve::{Answer, EndReason, Finish};
 use kernmill_runtime::StopReason;
+use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ pub struct Answers {
     path: PathBuf,
     /// Names of the requests that have answers.
     done: BTreeSet<String>,
+    /// Tokens of those answers that were there at the start and are turns of sessions.
+    turns: BTreeMap<String, Vec<u32>>,
 }
 
 impl Answers {
@@ -27,7 +30,8 @@ impl Answers {
     /// # Errors
     /// When the file cannot be opened, read or cut, or holds lines that are no answers.
     pub fn open(path: &Path) -> Result<Answers> {
-        let mut answers = Answers { file: None, path: path.to_owned(), done: BTreeSet::new() };
+        let mut answers =
+            Answers { file: None, path: path.to_owned(), done: BTreeSet::new(), turns: BTreeMap::new() };
         let file = match OpenOptions::new().read(true).append(true).open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(answers),
@@ -49,6 +53,11 @@ impl Answers {
                     format!("line {number} is no answer of a batch: give another file for the answers");
                 return Err(Error::input(path, what));
             };
+            let body = value.as_ref().map(|value| &value["response"]["body"]);
+            if let Some(body) = body.filter(|body| body["session"].is_string()) {
+                let tokens = Vec::deserialize(&body["choices"][0]["token_ids"]);
+                answers.turns.extend(tokens.ok().map(|tokens| (id.to_owned(), tokens)));
+            }
             answers.done.insert(id.to_owned());
             whole += count as u64;
         }
@@ -61,6 +70,11 @@ impl Answers {
     /// Whether a request has an answer.
     pub fn has(&self, custom_id: &str) -> bool {
         self.done.contains(custom_id)
+    }
+
+    /// Tokens of an answer that was there at the start, if it is a turn of a session.
+    pub(super) fn turn(&self, custom_id: &str) -> Option<&[u32]> {
+        self.turns.get(custom_id).map(Vec::as_slice)
     }
 
     /// Requests that have answers.
@@ -110,7 +124,7 @@ pub fn answer_line(line: &BatchLine, answer: &Answer) -> Value {
         _ => None,
     };
     let id = &line.custom_id;
-    let body = json!({
+    let mut body = json!({
         "id": format!("cmpl-{id}"),
         "object": "text_completion",
         "model": line.model(),
@@ -131,6 +145,9 @@ pub fn answer_line(line: &BatchLine, answer: &Answer) -> Value {
             },
         },
     });
+    if let Some(session) = line.session() {
+        body["session"] = session.into();
+    }
     json!({
         "id": format!("batch_req-{id}"),
         "custom_id": id,

@@ -8,6 +8,7 @@ mod active;
 mod adapters;
 mod request;
 mod run;
+mod stats;
 #[cfg(all(test, feature = "compiler"))]
 mod tests;
 mod verify;
@@ -15,6 +16,7 @@ mod view;
 
 pub use kernmill_scheduler::{Class, Config, EndReason, Refusal, RequestId, Stats};
 pub use request::{Answer, Finish, Request};
+pub use stats::{ServeStats, WidthStats};
 
 use crate::disk;
 use crate::error::{Error, Result};
@@ -33,29 +35,6 @@ pub enum Event {
     Text(String),
     /// The text has ended.
     Done(Box<Answer>),
-}
-
-/// What the steps of a [`Serving`] have done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ServeStats {
-    /// Steps that were run.
-    pub steps: u64,
-    /// Tokens that were run: of prompts, and generated ones.
-    pub tokens: u64,
-    /// Tokens that were generated.
-    pub generated: u64,
-    /// Sequences that lost their place.
-    pub preemptions: u64,
-    /// Starts that found a beginning of their text in the prefix cache.
-    pub hits: u64,
-    /// Hits that were compared with computing the text anew ([`Serving::verify_hits`]).
-    pub verified: u64,
-    /// Hits that were to be compared, for which there was no room.
-    pub unverified: u64,
-    /// Compared hits that gave other bits. Each of their requests has failed.
-    pub mismatches: u64,
-    /// Time that the engine was running.
-    pub busy: Duration,
 }
 
 /// What a call of [`Serving::tick`] did.
@@ -102,6 +81,8 @@ pub struct Serving {
     verifier: Verifier,
     clock: Clock,
     stats: ServeStats,
+    /// When the last step ended, if the engine has not been idle since.
+    stepped: Option<Duration>,
 }
 
 /// Time since the start.
@@ -136,6 +117,7 @@ impl Serving {
             verifier: Verifier::default(),
             clock,
             stats: ServeStats::default(),
+            stepped: None,
         })
     }
 
@@ -232,8 +214,8 @@ impl Serving {
     }
 
     /// What steps have done.
-    pub fn stats(&self) -> ServeStats {
-        self.stats
+    pub fn stats(&self) -> &ServeStats {
+        &self.stats
     }
 
     /// What the prefix cache has done.
@@ -258,6 +240,7 @@ impl Serving {
         let step = self.scheduler.plan(now, &view::View { engine: &self.engine, active: &self.active });
         self.make_places(&step, now, on_event);
         if step.is_idle() {
+            self.stepped = None;
             return Ok(Tick::Idle(step.wake));
         }
         self.run(&step, on_event)?;

@@ -50,6 +50,10 @@ impl Serving {
         let took = now.saturating_sub(start);
         self.stats.steps += 1;
         self.stats.busy += took;
+        let running = || parts.iter().filter(|part| part.from < part.to);
+        let is_decode = running().all(|part| part.samples && part.to - part.from == 1);
+        let since = self.stepped.replace(now).unwrap_or(start);
+        self.stats.note(running().count(), is_decode, now.saturating_sub(since));
         self.stats.tokens += parts.iter().map(|part| (part.to - part.from) as u64).sum::<u64>();
         let mut outcomes = Vec::new();
         for (part, choice) in parts.iter().zip(chosen) {

@@ -93,7 +93,7 @@ fn same_as_alone(mut serving: Serving, requests: &[Request]) -> ServeStats {
     assert_eq!(ended, requests.len());
     let kv = serving.engine().kv();
     assert_eq!(kv.free, kv.blocks, "every block has been given back");
-    serving.stats()
+    serving.stats().clone()
 }
 
 #[test]

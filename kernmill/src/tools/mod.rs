@@ -6,6 +6,7 @@
 pub mod bench;
 #[cfg(feature = "compiler")]
 pub mod cpu;
+pub mod engine_figures;
 #[cfg(feature = "compiler")]
 pub mod estimate;
 #[cfg(feature = "compiler")]
@@ -15,8 +16,12 @@ pub mod fuse_check;
 #[cfg(feature = "compiler")]
 pub mod fused_rules;
 pub mod listing;
+#[cfg(feature = "compiler")]
+pub mod load;
 pub mod logits;
 pub mod run_figures;
 pub mod stages;
+#[cfg(feature = "compiler")]
+pub mod stats;
 #[cfg(feature = "compiler")]
 pub mod tensors;

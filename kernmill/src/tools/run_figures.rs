@@ -3,6 +3,7 @@
 use crate::adapters::LoadedAdapter;
 use crate::model::Loaded;
 use crate::session::Restored;
+use crate::tools::engine_figures::EngineFigures;
 use kernmill_runtime::measure::peak_resident;
 use kernmill_runtime::{StopReason, Summary};
 use serde_json::{Value, json};
@@ -55,6 +56,22 @@ impl Figures<'_> {
         }
     }
 
+    /// Steps of the engine: pieces of the prompt, and tokens that were decoded.
+    fn steps(&self) -> usize {
+        let prompt = self.summary.prompt_tokens - self.summary.cached_tokens;
+        prompt.div_ceil(self.loaded.engine.chunk() as usize) + self.summary.decoded
+    }
+
+    /// More figures in some lines, each with its end.
+    pub fn lines(&self) -> String {
+        let (cached, engine) = (self.summary.cached_tokens, EngineFigures::of(&self.loaded.engine));
+        format!(
+            "steps: {}, of one sequence; {cached} prompt tokens were cached\n{}",
+            self.steps(),
+            engine.lines()
+        )
+    }
+
     /// Why the text ends.
     fn reason(&self) -> String {
         match &self.summary.stop {
@@ -82,6 +99,7 @@ impl Figures<'_> {
         let model = loaded.engine.model();
         let memory = loaded.engine.memory();
         let text = loaded.engine.has_tokenizer().then_some(text);
+        let engine = EngineFigures::of(&loaded.engine);
         json!({
             "model": model.name,
             "preset": model.preset,
@@ -104,6 +122,9 @@ impl Figures<'_> {
             "cached_tokens": summary.cached_tokens,
             "disk_tokens": summary.disk_tokens,
             "session_tokens": self.session.map(|session| session.tokens),
+            "steps": self.steps(),
+            "kv": engine.kv_json(),
+            "prefix_cache": engine.prefix_json(),
             "prefill_tokens_per_second": summary.prefill_rate(),
             "decode_tokens_per_second": summary.decode_rate(),
             "seconds": {
@@ -137,4 +158,13 @@ fn stop_name(stop: &StopReason) -> &'static str {
         StopReason::Text(_) => "stop_string",
         StopReason::Caller => "interrupt",
     }
+}
+
+/// What closes a text that was shown: a line's end, or without a tokenizer the ids.
+pub fn ending(summary: &Summary, has_text: bool) -> String {
+    if has_text {
+        return "\n".to_owned();
+    }
+    let ids: Vec<String> = summary.tokens.iter().map(u32::to_string).collect();
+    format!("{}\n", ids.join(" "))
 }

@@ -1,6 +1,7 @@
 //! One thing that is measured, and how.
 
 use super::machine::Machine;
+use crate::adapters::AdapterSource;
 use crate::error::{Error, Result};
 use kernmill_runtime::measure::major_faults;
 use kernmill_runtime::profile::{Detail, Profile};
@@ -51,6 +52,59 @@ pub struct Case {
     pub depth: u32,
     /// Sequences.
     pub batch: u32,
+}
+
+/// The cases of some options.
+#[derive(Clone, Copy, Debug)]
+pub struct Cases<'a> {
+    /// Lengths of prompts; 0 for none.
+    pub prompts: &'a [u32],
+    /// Tokens before prompts.
+    pub prompt_depths: &'a [u32],
+    /// Tokens that are decoded; 0 for none.
+    pub decoded: u32,
+    /// Tokens before decoding.
+    pub depths: &'a [u32],
+    /// Sequences that decode together.
+    pub batches: &'a [u32],
+}
+
+impl Cases<'_> {
+    /// What is measured, if it fits a context of `longest` tokens.
+    ///
+    /// # Errors
+    /// When a case does not fit, or nothing is to be measured.
+    pub fn list(&self, longest: u32) -> Result<Vec<Case>> {
+        let mut cases = Vec::new();
+        for tokens in self.prompts.iter().copied().filter(|tokens| *tokens > 0) {
+            let depths = self.prompt_depths.iter().copied();
+            cases.extend(depths.map(|depth| Case { kind: Kind::Prompt, tokens, depth, batch: 1 }));
+        }
+        let tokens = self.decoded;
+        for depth in self.depths.iter().copied().filter(|_| tokens > 0) {
+            let batches = self.batches.iter().copied();
+            cases.extend(batches.map(|batch| Case { kind: Kind::Decode, tokens, depth, batch }));
+        }
+        cases.iter().try_for_each(|case| case.check(longest))?;
+        if cases.is_empty() {
+            return Err(Error::BadInput("nothing to measure: expected --pp or --tg above 0".to_owned()));
+        }
+        Ok(cases)
+    }
+
+    /// Checks that every adapter has a sequence: they take turns.
+    ///
+    /// # Errors
+    /// When there are more adapters than sequences.
+    pub fn check_adapters(&self, adapters: &[AdapterSource]) -> Result<()> {
+        let most = self.batches.iter().copied().max().filter(|_| self.decoded > 0).unwrap_or(1);
+        let left_out = |adapter: &AdapterSource| {
+            let name = &adapter.name;
+            let what = format!("--lora {name}: no sequence has it, there are {most} at most; raise --batch");
+            Err(Error::BadInput(what))
+        };
+        adapters.get(most as usize).map_or(Ok(()), left_out)
+    }
 }
 
 /// How cases are measured.
@@ -106,7 +160,7 @@ impl Case {
     ///
     /// # Errors
     /// When it does not, by the names that the program's options have.
-    pub fn check(&self, longest: u32) -> Result<()> {
+    fn check(&self, longest: u32) -> Result<()> {
         let Case { tokens, depth, .. } = *self;
         if depth.saturating_add(tokens) <= longest {
             return Ok(());

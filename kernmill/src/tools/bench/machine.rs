@@ -1,8 +1,8 @@
 //! The machine's limits, looked at between the runs.
 
-use super::stats::best;
 use crate::error::Result;
 use crate::model::Loaded;
+use crate::tools::stats::best;
 use kernmill_os::memory::available_memory;
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::target::Level;

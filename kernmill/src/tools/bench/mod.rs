@@ -3,9 +3,8 @@
 mod case;
 mod machine;
 mod report;
-mod stats;
 
-pub use case::{Case, Fill, How, Kind, Outcome};
+pub use super::stats::{Quartiles, best};
+pub use case::{Case, Cases, Fill, How, Kind, Outcome};
 pub use machine::{Caches, Machine, buffer, caches, limits};
 pub use report::Report;
-pub use stats::{Quartiles, best};

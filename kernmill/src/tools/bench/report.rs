@@ -2,10 +2,10 @@
 
 use super::case::{Kind, Outcome};
 use super::machine::{Caches, Machine, caches};
-use super::stats::Quartiles;
 use crate::adapters::LoadedAdapter;
 use crate::model::Loaded;
 use crate::tools::cpu::model_name;
+use crate::tools::stats::Quartiles;
 use kernmill_runtime::measure::{HugePages, huge_pages};
 use kernmill_runtime::profile::{Profile, StepProfile, Work};
 use serde_json::{Value, json};

@@ -1,0 +1,57 @@
+//! Files with something on every line.
+
+use crate::error::{Error, Result};
+use std::io::{BufRead, BufReader, Read, stdin};
+use std::path::Path;
+
+/// Bytes of a line at most: a prompt of the longest context takes less.
+const LONGEST_LINE: u64 = 64 << 20;
+
+/// Opens a file of requests; `-` is standard input.
+///
+/// # Errors
+/// When the file cannot be opened.
+pub fn open_requests(path: &Path) -> Result<Box<dyn BufRead>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(stdin().lock()));
+    }
+    let opened = std::fs::File::open(path);
+    let what = |error| Error::input(path, format!("{error}: give a file with a request on every line"));
+    Ok(Box::new(BufReader::new(opened.map_err(what)?)))
+}
+
+/// The lines of an input that are not empty.
+pub(crate) struct Lines<'a> {
+    input: &'a mut dyn BufRead,
+    name: &'a Path,
+    number: usize,
+}
+
+impl<'a> Lines<'a> {
+    /// Lines of `input`, which messages call `name`.
+    pub(crate) fn new(input: &'a mut dyn BufRead, name: &'a Path) -> Lines<'a> {
+        Lines { input, name, number: 0 }
+    }
+
+    /// The next line that is not empty, and its number, counted from 1.
+    pub(crate) fn next(&mut self) -> Result<Option<(usize, String)>> {
+        loop {
+            let mut bytes = Vec::new();
+            let mut limited = Read::take(&mut *self.input, LONGEST_LINE);
+            let count = limited.read_until(b'\n', &mut bytes).map_err(Error::read(self.name))?;
+            if count == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            if count as u64 == LONGEST_LINE && bytes.last() != Some(&b'\n') {
+                let what = format!("line {} is longer than {LONGEST_LINE} bytes", self.number);
+                return Err(Error::input(self.name, what));
+            }
+            // What is no UTF-8 is no JSON: the line's own error says so.
+            let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+            if !text.is_empty() {
+                return Ok(Some((self.number, text)));
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What steps have done.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What the steps of a [`Serving`](super::Serving) have done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServeStats {
+    /// Steps that were run.
+    pub steps: u64,
+    /// Tokens that were run: of prompts, and generated ones.
+    pub tokens: u64,
+    /// Tokens that were generated.
+    pub generated: u64,
+    /// Sequences that lost their place.
+    pub preemptions: u64,
+    /// Starts that found a beginning of their text in the prefix cache.
+    pub hits: u64,
+    /// Hits that were compared with computing the text anew ([`super::Serving::verify_hits`]).
+    pub verified: u64,
+    /// Hits that were to be compared, for which there was no room.
+    pub unverified: u64,
+    /// Compared hits that gave other bits. Each of their requests has failed.
+    pub mismatches: u64,
+    /// Time that the engine was running.
+    pub busy: Duration,
+    /// Steps by the number of sequences in them.
+    pub widths: BTreeMap<u32, WidthStats>,
+}
+
+/// Steps with a certain number of sequences.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WidthStats {
+    /// Steps.
+    pub steps: u64,
+    /// Steps among them that decoded only: one token of each sequence.
+    pub decode_steps: u64,
+    /// The time of these, with what there was to do between them and the steps before.
+    pub decode_time: Duration,
+}
+
+impl WidthStats {
+    /// Tokens decoded per second by steps of `width` sequences; 0 if there were none.
+    pub fn decode_rate(&self, width: u32) -> f64 {
+        let tokens = self.decode_steps as f64 * f64::from(width);
+        if self.decode_time.is_zero() { 0.0 } else { tokens / self.decode_time.as_secs_f64() }
+    }
+}
+
+impl ServeStats {
+    /// Tokens that steps decoded which did nothing else, and how long those took.
+    pub fn decoded(&self) -> (u64, Duration) {
+        let of =
+            |(width, stats): (&u32, &WidthStats)| (stats.decode_steps * u64::from(*width), stats.decode_time);
+        self.widths.iter().map(of).fold((0, Duration::ZERO), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
+    /// Notes a step of `width` sequences, which took `time` from the end of the one before.
+    pub(super) fn note(&mut self, width: usize, is_decode: bool, time: Duration) {
+        let stats = self.widths.entry(width as u32).or_default();
+        stats.steps += 1;
+        if is_decode {
+            stats.decode_steps += 1;
+            stats.decode_time += time;
+        }
+    }
+}

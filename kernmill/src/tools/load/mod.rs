@@ -1,0 +1,19 @@
+//! Load on an engine as a server gets it: many requests, of which nobody knows when they come.
+//!
+//! A load is made before it runs ([`Mix`], [`Trace`], [`Load`]): the same seed gives the same one. [`drive`]
+//! puts it on a [`Target`] and notes what happens when. [`LoadReport`] makes figures of that, and a picture.
+
+mod drive;
+mod mix;
+mod plan;
+mod report;
+mod svg;
+mod target;
+mod trace;
+
+pub use drive::{Outcome, Sample, Served, drive};
+pub use mix::{Length, Mix};
+pub use plan::{Arrivals, Conversation, DEFAULT_CLIENTS, Load, LoadOptions, Turn};
+pub use report::{Limits, LoadReport};
+pub use target::{Ask, EngineTarget, News, OnNews, Target, Totals};
+pub use trace::Trace;
