@@ -3,10 +3,10 @@
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
-use crate::interrupt::Interrupt;
 use crate::model::{self, ModelArgs};
 use crate::{output, progress, version};
 use kernmill::batch::{Answers, BatchOptions, BatchStats, open_requests, run};
+use kernmill::interrupt::Interrupt;
 use std::path::PathBuf;
 
 /// Answers many requests, several at once

@@ -1,7 +1,8 @@
 //! How the program ends when a command fails: what is shown, and the exit status.
 
 use crate::failure::Failure;
-use crate::{interrupt, output};
+use crate::output;
+use kernmill::interrupt;
 use kernmill_os::text::message;
 use std::io::IsTerminal;
 use std::process::ExitCode;

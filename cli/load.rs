@@ -3,10 +3,10 @@
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
-use crate::interrupt::Interrupt;
 use crate::model::{self, ModelArgs};
 use crate::options::number;
 use crate::{output, progress, version};
+use kernmill::interrupt::Interrupt;
 use kernmill::tools::load::{DEFAULT_CLIENTS, Limits, Load, LoadOptions, LoadReport, Mix};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,12 +33,12 @@ pub struct LoadArgs {
     /// Sequences that run at once; by default --clients, or 8
     #[arg(long, value_name = "N", requires = "serve", value_parser = clap::value_parser!(u32).range(1..=512))]
     parallel: Option<u32>,
-    /// What requests are like: tokens of prompt and answer (64, 32-128, or ~64 for around it), turns of a chat,
-    /// seconds to think between them, share of the prompt that is common to all (prefix), exponent of the
-    /// distribution over adapters (zipf), tenants, seed
+    /// What requests are like: tokens of prompt and answer (64, 32-128, or ~64 for around it), turns of a
+    /// chat, seconds to think between them, share of the prompt that is common to all (prefix), exponent of
+    /// the distribution over adapters (zipf), tenants, seed
     #[arg(long, value_name = "MIX", requires = "serve", default_value_t)]
     mix: Mix,
-    /// Requests from a file instead, one on every line, at their own times unless --rate or --clients is given
+    /// Requests from a file instead, one on every line, at their own times without --rate and --clients
     #[arg(long, value_name = "FILE", requires = "serve")]
     trace: Option<PathBuf>,
     /// Seconds to the first token that are good enough

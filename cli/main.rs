@@ -22,7 +22,6 @@ mod given;
 #[cfg(feature = "compiler")]
 mod import;
 mod inspect;
-mod interrupt;
 #[cfg(feature = "compiler")]
 mod load;
 mod logging;

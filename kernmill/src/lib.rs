@@ -41,6 +41,7 @@ mod cache;
 pub mod compile;
 mod disk;
 mod error;
+pub mod interrupt;
 mod lines;
 pub mod locate;
 pub mod memory;

@@ -4,11 +4,31 @@
 //! that of `/v1/completions`; the adapter is named as `model`. The short form has the body's fields at the
 //! top, and `id` or `custom_id`.
 
-use super::{BatchOptions, encode};
 use crate::serve::{Class, Request};
 use kernmill_runtime::{AdapterUse, SamplerParams, Tokenizer};
 use serde::Deserialize;
 use serde_json::Value;
+
+/// What a batch is run with.
+#[derive(Clone, Debug)]
+pub struct BatchOptions {
+    /// Sequences that run at once.
+    pub parallel: u32,
+    /// Tokens generated where a request does not say how many.
+    pub max_tokens: u32,
+    /// How many of every hundred prompts that are found in the prefix cache are computed anew and compared
+    /// ([`crate::serve::Serving::verify_hits`]).
+    pub verify_cache: f64,
+    /// Tokens that end a text.
+    pub end_tokens: Vec<u32>,
+}
+
+impl BatchOptions {
+    /// Sequences that the engine is to have: those that run, and one to compare with.
+    pub fn sequences(&self) -> u32 {
+        self.parallel + u32::from(self.verify_cache > 0.0)
+    }
+}
 
 /// A request of a batch.
 #[derive(Clone, Debug)]
@@ -207,6 +227,17 @@ impl BatchLine {
     pub(super) fn model(&self) -> Option<&str> {
         self.body.adapter.as_deref().or(self.body.model.as_deref())
     }
+}
+
+/// The tokens of a text, with what the tokenizer puts before the first of a conversation.
+fn encode(
+    tokenizer: Option<&Tokenizer>,
+    text: &str,
+    is_first: bool,
+) -> Result<Vec<u32>, String> {
+    let tokenizer =
+        tokenizer.ok_or("the model has no tokenizer: give token ids in `prompt`, such as [1, 2, 3]")?;
+    tokenizer.encode(text, is_first).map_err(|error| error.to_string())
 }
 
 /// The session that an object names, in either form.

@@ -10,7 +10,7 @@ mod session;
 mod stats;
 
 pub use crate::lines::open_requests;
-pub use line::{BatchLine, LineError};
+pub use line::{BatchLine, BatchOptions, LineError};
 pub use output::{Answers, answer_line, error_line};
 pub use stats::BatchStats;
 
@@ -18,33 +18,12 @@ use crate::error::{Error, Result};
 use crate::lines::Lines;
 use crate::serve::{Answer, Config, Event, Finish, RequestId, Serving, Tick};
 use crate::tools::engine_figures::EngineFigures;
-use kernmill_runtime::{Engine, Tokenizer};
+use kernmill_runtime::Engine;
 use session::{Session, Turn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 use std::path::Path;
 use std::time::Instant;
-
-/// What a batch is run with.
-#[derive(Clone, Debug)]
-pub struct BatchOptions {
-    /// Sequences that run at once.
-    pub parallel: u32,
-    /// Tokens generated where a request does not say how many.
-    pub max_tokens: u32,
-    /// How many of every hundred prompts that are found in the prefix cache are computed anew and compared
-    /// ([`Serving::verify_hits`]).
-    pub verify_cache: f64,
-    /// Tokens that end a text.
-    pub end_tokens: Vec<u32>,
-}
-
-impl BatchOptions {
-    /// Sequences that the engine is to have: those that run, and one to compare with.
-    pub fn sequences(&self) -> u32 {
-        self.parallel + u32::from(self.verify_cache > 0.0)
-    }
-}
 
 /// Told of every request that has ended; whether to go on. What is not answered then is left for the next
 /// time.
@@ -307,15 +286,4 @@ impl Batch<'_> {
         stats.seconds = self.start.elapsed().as_secs_f64();
         stats.engine = Some(EngineFigures::of(self.serving.engine()));
     }
-}
-
-/// The tokens of a text, with what the tokenizer puts before the first of a conversation.
-fn encode(
-    tokenizer: Option<&Tokenizer>,
-    text: &str,
-    is_first: bool,
-) -> std::result::Result<Vec<u32>, String> {
-    let tokenizer =
-        tokenizer.ok_or("the model has no tokenizer: give token ids in `prompt`, such as [1, 2, 3]")?;
-    tokenizer.encode(text, is_first).map_err(|error| error.to_string())
 }

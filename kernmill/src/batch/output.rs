@@ -1,6 +1,6 @@
 //! Answers on their way to a file.
 
-use super::BatchLine;
+use super::line::BatchLine;
 use crate::error::{Error, Result};
 use crate::serve::{Answer, EndReason, Finish};
 use kernmill_runtime::StopReason;

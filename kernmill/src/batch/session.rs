@@ -1,6 +1,6 @@
 //! Sessions: lines that are turns of one conversation.
 
-use super::BatchLine;
+use super::line::BatchLine;
 use std::collections::VecDeque;
 
 /// A line of a session, in the order of the input.

@@ -77,8 +77,8 @@ impl Times {
 }
 
 impl LoadReport {
-    /// Puts a load on a model, for at most `seconds`. `on_progress` is told how many requests have ended since
-    /// the last time; what is under way when it answers `false` is given up.
+    /// Puts a load on a model, for at most `seconds`. `on_progress` is told how many requests have ended
+    /// since the last time; what is under way when it answers `false` is given up.
     ///
     /// # Errors
     /// When the engine fails.

@@ -10,7 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub const STATUS: u8 = 130;
 
 /// Whether Ctrl-C was pressed.
-#[derive(Default)]
+///
+/// ```
+/// let mut interrupt = kernmill::interrupt::Interrupt::default();
+/// interrupt.watch();
+/// assert!(!interrupt.came());
+/// ```
+#[derive(Debug, Default)]
 pub struct Interrupt {
     flag: Arc<AtomicBool>,
     is_watched: bool,
