@@ -230,11 +230,7 @@ impl BatchLine {
 }
 
 /// The tokens of a text, with what the tokenizer puts before the first of a conversation.
-fn encode(
-    tokenizer: Option<&Tokenizer>,
-    text: &str,
-    is_first: bool,
-) -> Result<Vec<u32>, String> {
+fn encode(tokenizer: Option<&Tokenizer>, text: &str, is_first: bool) -> Result<Vec<u32>, String> {
     let tokenizer =
         tokenizer.ok_or("the model has no tokenizer: give token ids in `prompt`, such as [1, 2, 3]")?;
     tokenizer.encode(text, is_first).map_err(|error| error.to_string())
@@ -278,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_turn_continues_what_was_said() {
-        let options = BatchOptions { parallel: 1, max_tokens: 7, end_tokens: Vec::new() };
+        let options = BatchOptions { parallel: 1, max_tokens: 7, verify_cache: 0.0, end_tokens: Vec::new() };
         let line = BatchLine::parse(r#"{"prompt": [5, 6], "session": "s"}"#, 1).unwrap();
         assert_eq!(line.session(), Some("s"));
         assert_eq!(line.request(None, &options, &[1, 2, 3]).unwrap().prompt, [1, 2, 3, 5, 6]);
