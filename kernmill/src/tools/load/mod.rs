@@ -5,6 +5,7 @@
 
 mod conversation;
 mod drive;
+mod limits;
 mod mix;
 mod plan;
 mod report;
@@ -14,8 +15,9 @@ mod trace;
 
 pub use conversation::{Conversation, Turn};
 pub use drive::{Outcome, Sample, Served, drive};
+pub use limits::Limits;
 pub use mix::{Length, Mix};
 pub use plan::{Arrivals, DEFAULT_CLIENTS, Load, LoadOptions};
-pub use report::{Limits, LoadReport};
+pub use report::LoadReport;
 pub use target::{Ask, EngineTarget, News, OnNews, Target, Totals};
 pub use trace::Trace;
