@@ -220,11 +220,7 @@ impl BatchLine {
 }
 
 /// The tokens of a text, with what the tokenizer puts before the first of a conversation.
-fn encode(
-    tokenizer: Option<&Tokenizer>,
-    text: &str,
-    is_first: bool,
-) -> std::result::Result<Vec<u32>, String> {
+fn encode(tokenizer: Option<&Tokenizer>, text: &str, is_first: bool) -> Result<Vec<u32>, String> {
     let tokenizer =
         tokenizer.ok_or("the model has no tokenizer: give token ids in `prompt`, such as [1, 2, 3]")?;
     tokenizer.encode(text, is_first).map_err(|error| error.to_string())

@@ -271,8 +271,8 @@ impl<'a> Drive<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::conversation::{Conversation, Turn};
     use super::super::mix::Mix;
-    use super::super::plan::{Conversation, Turn};
     use super::super::target::OnNews;
     use super::*;
 

@@ -1,7 +1,7 @@
 //! What requests are like: lengths, beginnings in common, turns of conversations, adapters and tenants, drawn
 //! from a seed.
 
-use super::plan::{Conversation, Turn};
+use super::conversation::{Conversation, Turn};
 use fastrand::Rng;
 use std::fmt;
 use std::str::FromStr;

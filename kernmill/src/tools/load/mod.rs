@@ -3,6 +3,7 @@
 //! A load is made before it runs ([`Mix`], [`Trace`], [`Load`]): the same seed gives the same one. [`drive`]
 //! puts it on a [`Target`] and notes what happens when. [`LoadReport`] makes figures of that, and a picture.
 
+mod conversation;
 mod drive;
 mod mix;
 mod plan;
@@ -11,9 +12,10 @@ mod svg;
 mod target;
 mod trace;
 
+pub use conversation::{Conversation, Turn};
 pub use drive::{Outcome, Sample, Served, drive};
 pub use mix::{Length, Mix};
-pub use plan::{Arrivals, Conversation, DEFAULT_CLIENTS, Load, LoadOptions, Turn};
+pub use plan::{Arrivals, DEFAULT_CLIENTS, Load, LoadOptions};
 pub use report::{Limits, LoadReport};
 pub use target::{Ask, EngineTarget, News, OnNews, Target, Totals};
 pub use trace::Trace;

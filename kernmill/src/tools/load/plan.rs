@@ -1,5 +1,6 @@
 //! A load before it runs: conversations, and when they come.
 
+use super::conversation::Conversation;
 use super::mix::{Mix, exponential};
 use super::trace::Trace;
 use crate::adapters::AdapterSource;
@@ -8,38 +9,6 @@ use crate::lines::open_requests;
 use fastrand::Rng;
 use std::path::Path;
 use std::time::Duration;
-
-/// A request of a conversation.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Turn {
-    /// The earliest time of the request, from the start of the load.
-    pub at: Duration,
-    /// Time between the answer before and this request, at least.
-    pub pause: Duration,
-    /// Tokens that the prompt has behind all that was said before.
-    pub new: Vec<u32>,
-    /// Tokens of the answer.
-    pub answer: u32,
-}
-
-/// Requests of which each begins with all of the one before and its answer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Conversation {
-    /// Whose it is; from 1.
-    pub tenant: u64,
-    /// The adapter that all turns use.
-    pub adapter: Option<String>,
-    /// The turns, at least one.
-    pub turns: Vec<Turn>,
-}
-
-impl Conversation {
-    /// Tokens of all prompts and answers, at most.
-    pub fn tokens(&self) -> u32 {
-        let of = |turn: &Turn| (turn.new.len() as u32).saturating_add(turn.answer);
-        self.turns.iter().map(of).fold(0, u32::saturating_add)
-    }
-}
 
 /// When conversations come.
 #[derive(Clone, Copy, Debug, PartialEq)]

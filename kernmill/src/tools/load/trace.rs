@@ -1,6 +1,6 @@
 //! Loads from a file: a request on every line, as JSON.
 
-use super::plan::{Conversation, Turn};
+use super::conversation::{Conversation, Turn};
 use crate::error::{Error, Result};
 use crate::lines::Lines;
 use fastrand::Rng;
