@@ -13,9 +13,9 @@ mod target;
 mod trace;
 
 pub use conversation::{Conversation, Turn};
-pub use drive::{Outcome, Sample, Served, drive};
+pub use drive::{Limits, Outcome, Sample, Served, drive};
 pub use mix::{Length, Mix};
 pub use plan::{Arrivals, DEFAULT_CLIENTS, Load, LoadOptions};
-pub use report::{Limits, LoadReport};
+pub use report::LoadReport;
 pub use target::{Ask, EngineTarget, News, OnNews, Target, Totals};
 pub use trace::Trace;

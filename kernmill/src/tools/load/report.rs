@@ -1,6 +1,6 @@
 //! Figures of a load.
 
-use super::drive::{Outcome, Served, drive};
+use super::drive::{Limits, Outcome, Served, drive};
 use super::plan::{Arrivals, Load};
 use super::svg;
 use super::target::EngineTarget;
@@ -14,24 +14,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
-
-/// What an answer must keep to be good.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
-    /// Seconds to the first token.
-    pub first: f64,
-    /// Seconds between tokens, in the mean of an answer.
-    pub pace: f64,
-}
-
-impl Limits {
-    /// Limits in seconds, as options have them.
-    pub fn new(first: f32, pace: f32) -> Limits {
-        // What was typed, and not the nearest number of 32 bits.
-        let typed = |seconds: f32| (f64::from(seconds) * 1e6).round() / 1e6;
-        Limits { first: typed(first), pace: typed(pace) }
-    }
-}
 
 /// Figures of a load on a model.
 pub struct LoadReport {
