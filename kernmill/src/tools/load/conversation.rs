@@ -1,4 +1,4 @@
-//! What a load asks for: conversations of one turn or more.
+//! Requests that follow each other.
 
 use std::time::Duration;
 

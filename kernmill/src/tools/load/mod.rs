@@ -5,7 +5,6 @@
 
 mod conversation;
 mod drive;
-mod limits;
 mod mix;
 mod plan;
 mod report;
@@ -14,8 +13,7 @@ mod target;
 mod trace;
 
 pub use conversation::{Conversation, Turn};
-pub use drive::{Outcome, Sample, Served, drive};
-pub use limits::Limits;
+pub use drive::{Limits, Outcome, Sample, Served, drive};
 pub use mix::{Length, Mix};
 pub use plan::{Arrivals, DEFAULT_CLIENTS, Load, LoadOptions};
 pub use report::LoadReport;

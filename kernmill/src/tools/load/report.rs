@@ -1,7 +1,6 @@
 //! Figures of a load.
 
-use super::drive::{Outcome, Served, drive};
-use super::limits::Limits;
+use super::drive::{Limits, Outcome, Served, drive};
 use super::plan::{Arrivals, Load};
 use super::svg;
 use super::target::EngineTarget;

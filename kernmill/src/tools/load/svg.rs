@@ -1,7 +1,6 @@
 //! The picture of a load: how long tokens were waited for, and the queue over time.
 
-use super::drive::Sample;
-use super::limits::Limits;
+use super::drive::{Limits, Sample};
 use crate::tools::stats::sorted;
 use std::fmt::Write;
 
