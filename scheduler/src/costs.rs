@@ -40,6 +40,8 @@ impl Load {
 struct Value {
     /// Seconds on a machine of speed 1.
     seconds: f64,
+    /// What they were before anything was measured.
+    start: f64,
     /// About how many measurements speak of it.
     evidence: f64,
 }
@@ -50,6 +52,8 @@ const GAIN: f64 = 0.1;
 const SPEED_GAIN: f64 = 0.05;
 /// Largest logarithm of an error that is believed at once, after the first step.
 const LARGEST: f64 = 1.4;
+/// Evidence from which a size counts as measured.
+const MEASURED: f64 = 0.5;
 
 /// The cost model of steps.
 #[derive(Clone, Debug)]
@@ -70,7 +74,7 @@ impl Costs {
     pub(crate) fn new(largest: u32, start: &[(u32, f64)], key: f64) -> Costs {
         let powers = (0..32).map(|power| 1 << power).take_while(|size| *size < largest);
         let sizes: Vec<u32> = powers.chain([largest]).collect();
-        let value = |seconds: f64| Value { seconds, evidence: 0.0 };
+        let value = |seconds: f64| Value { seconds, start: seconds, evidence: 0.0 };
         let values = sizes.iter().map(|size| value(interpolate(start, *size))).collect();
         Costs { sizes, values, key: value(key), slowness: 1.0, deviation: 0.1, steps: 0 }
     }
@@ -78,6 +82,24 @@ impl Costs {
     /// Seconds that a step is predicted to take.
     pub fn step(&self, load: Load) -> f64 {
         self.parts(load).iter().map(|(_, seconds)| seconds).sum()
+    }
+
+    /// Seconds that a step of one token of each of some sequences is predicted to take, if its size is tried.
+    ///
+    /// A size that was never measured is believed to be at most as many times slower than the largest measured
+    /// one below it as it was at the start. What [`Costs::step`] says of it is what it was believed to take
+    /// before its neighbour turned out to be fast: it would never be tried, and so never be measured.
+    pub(crate) fn untried(&self, load: Load) -> f64 {
+        let [below, above, (_, keys)] = self.parts(load);
+        let seconds = |(index, seconds): (usize, f64)| {
+            let own = self.values[index];
+            let measured = self.values[..index].iter().rev().find(|value| value.evidence >= MEASURED);
+            match measured.filter(|_| own.evidence < MEASURED) {
+                Some(near) => seconds.min(seconds / own.seconds * near.seconds * own.start / near.start),
+                None => seconds,
+            }
+        };
+        seconds(below) + seconds(above) + keys
     }
 
     /// Seconds that a prompt's tokens are predicted to take in the largest steps, if nothing else runs.
@@ -226,6 +248,27 @@ mod tests {
             costs.observe(Load { tokens: 1, keys: 0.0 }, wrong);
         }
         assert_eq!(costs.without_keys(1), before);
+    }
+
+    #[test]
+    fn sizes_that_were_never_run_are_tried_where_smaller_ones_are_fast() {
+        let mut costs = costs();
+        // A prompt first, and then single tokens that are much faster than expected beside it.
+        costs.observe(Load { tokens: 128, keys: 0.0 }, 0.01);
+        for _ in 0..300 {
+            costs.observe(Load { tokens: 1, keys: 0.0 }, 0.0001);
+        }
+        let load = |tokens| Load { tokens, keys: 0.0 };
+        let (one, four) = (costs.untried(load(1)), costs.untried(load(4)));
+        assert_eq!(one, costs.step(load(1)));
+        assert!((four / one - (0.085 + 0.2 * 0.265) / 0.085).abs() < 1e-9, "{}", four / one);
+        assert!(costs.step(load(4)) > 2.0 * four);
+        // What was measured is believed.
+        for _ in 0..300 {
+            costs.observe(load(4), 0.0003);
+        }
+        assert_eq!(costs.untried(load(4)), costs.step(load(4)));
+        assert!((costs.untried(load(4)) / 0.0003).ln().abs() < 0.1);
     }
 
     #[test]

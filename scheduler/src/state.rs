@@ -163,6 +163,6 @@ impl State {
     pub fn allows_width(&self, load: Load) -> bool {
         let depth = load.keys / f64::from(load.tokens.max(1));
         let floor = self.floor(depth as u32);
-        load.tokens <= 1 || self.costs.step(load) * floor <= 1.0 - self.config.prefill_share
+        load.tokens <= 1 || self.costs.untried(load) * floor <= 1.0 - self.config.prefill_share
     }
 }
