@@ -17,7 +17,7 @@ pub enum Arrivals {
     Rate(f64),
     /// So many at once: when one has ended, the next begins.
     Clients(u32),
-    /// When their turns say ([`Turn::at`]).
+    /// When their turns say ([`super::Turn::at`]).
     AsPlanned,
 }
 
