@@ -52,7 +52,7 @@ pub struct ModelArgs {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub kv_memory: Option<u64>,
     /// Keep what --kv-memory has no room for in this directory, and everything at the end, so that the next
-    /// start finds it. Whoever can read it can tell what prompts said
+    /// start finds it. Keep it private: its files tell what prompts said
     #[arg(long, value_name = "DIR")]
     pub kv_disk: Option<PathBuf>,
     /// Most that the files of --kv-disk may take. A gigabyte of the disk stays free in any case

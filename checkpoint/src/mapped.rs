@@ -46,9 +46,9 @@ impl std::ops::Deref for Bytes {
 /// message that names it.
 pub(crate) fn map(path: &Path) -> Result<MappedFile> {
     let file = open_regular(path).map_err(CheckpointError::io(path))?;
-    // SAFETY: the mapping is read-only, and nobody is to write to a checkpoint while it is read
-    // (docs/user/security.md). Should another process do so, weights change, which are plain numbers and are
-    // checked or bounded where they are used; what the header said is held in memory. When the file is
+    // Another process that writes to a checkpoint changes weights, which are plain numbers, and nothing that
+    // the header said, which is held in memory (docs/user/security.md).
+    // SAFETY: the mapping is read-only; its bytes are checked or bounded where they are used. When the file is
     // shortened, the guard ends the process with a message.
     let map = unsafe { Mmap::map(&file) }.map_err(CheckpointError::io(path))?;
     let name = path.display().to_string();

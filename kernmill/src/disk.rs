@@ -33,7 +33,7 @@ pub(crate) fn save(engine: &mut Engine) {
 }
 
 /// The identity of a model that was compiled here: that of the plan which `kernmill compile` would write.
-/// Its weights are hashed, so that nothing is done unless a session or a store asks for it.
+/// `None`, and no time spent on hashing weights, unless a session or a store is asked for.
 #[cfg(feature = "compiler")]
 pub(crate) fn identity(
     model: &SourceModel,
@@ -54,9 +54,9 @@ pub(crate) fn identity(
     let entries = Mutex::new(vec![[0; 40]; pieces.len()]);
     let next = AtomicUsize::new(0);
     share(options.threads(), || {
-        while let Some((index, piece)) =
-            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|n| Some((n, pieces.get(n)?)))
-        {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(piece) = pieces.get(index) else { break };
             let mut entry = [0; 40];
             entry[..8].copy_from_slice(&(piece.len() as u64).to_le_bytes());
             entry[8..].copy_from_slice(blake3::hash(piece).as_bytes());

@@ -85,7 +85,7 @@ pub struct Options {
     /// by default.
     pub kv_yields: bool,
     /// Directory of a store on disk, for what makes way in the KV cache; `None` keeps nothing. One process at
-    /// a time writes to it, others only read. Whoever can read it can tell what prompts said.
+    /// a time writes to it, others only read. Keep it private: its files tell what prompts said.
     pub kv_disk: Option<PathBuf>,
     /// Most bytes that the store's files may take together.
     pub kv_disk_limit: u64,

@@ -100,8 +100,8 @@ impl Serving {
         match self.engine.verify_prefix(&active.known, &active.request.adapters, tenant) {
             Ok(true) => self.stats.verified += 1,
             Ok(false) => {
-                (self.stats.verified, self.stats.mismatches) =
-                    (self.stats.verified + 1, self.stats.mismatches + 1);
+                self.stats.verified += 1;
+                self.stats.mismatches += 1;
                 let why = format!(
                     "request {}: what the prefix cache has of its {} tokens gives other logits than computing them (this \
                      is a defect of kernmill: please report it)",

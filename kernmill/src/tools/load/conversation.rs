@@ -15,7 +15,7 @@ pub struct Turn {
     pub answer: u32,
 }
 
-/// Requests of which each begins with all of the one before and its answer.
+/// Requests that follow each other: each prompt continues all that was said before it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversation {
     /// Whose it is; from 1.

@@ -454,7 +454,7 @@ mod tests {
         };
         let outcome = drive(&mut target, &load(100), None, on_progress).unwrap();
         assert_eq!((outcome.served.len(), ended), (7, 7));
-        // The same load, served at the same speed, gives the same figures.
+        // A load that is served at the same speed gives the same figures again.
         let again = || drive(&mut scripted(4, 10), &load(50), None, &mut |_| true).unwrap();
         assert_eq!(again(), again());
     }

@@ -1,4 +1,4 @@
-//! Load on an engine as a server gets it: many requests, of which nobody knows when they come.
+//! Load on an engine as a server gets it: many requests, at times that nobody knows before.
 //!
 //! A load is made before it runs ([`Mix`], [`Trace`], [`Load`]): the same seed gives the same one. [`drive`]
 //! puts it on a [`Target`] and notes what happens when. [`LoadReport`] makes figures of that, and a picture.

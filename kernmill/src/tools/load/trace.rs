@@ -45,8 +45,8 @@ enum Prompt {
 const MOST_TOKENS: usize = 1 << 24;
 
 impl Trace {
-    /// Reads the first `most` requests of a trace for a model of `vocab` tokens. Prompts of which only the
-    /// length is known get random ids.
+    /// Reads the first `most` requests of a trace for a model of `vocab` tokens. Where the trace has
+    /// the length of a prompt alone, its ids are random.
     ///
     /// # Errors
     /// When the file cannot be read or is empty, or a line is no request.
