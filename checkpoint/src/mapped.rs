@@ -48,8 +48,8 @@ pub(crate) fn map(path: &Path) -> Result<MappedFile> {
     let file = open_regular(path).map_err(CheckpointError::io(path))?;
     // Another process that writes to a checkpoint changes weights, which are plain numbers, and nothing that
     // the header said, which is held in memory (docs/user/security.md).
-    // SAFETY: the mapping is read-only; its bytes are checked or bounded where they are used. When the file is
-    // shortened, the guard ends the process with a message.
+    // SAFETY: the mapping is read-only; its bytes are checked or bounded where they are used. When the file
+    // is shortened, the guard ends the process with a message.
     let map = unsafe { Mmap::map(&file) }.map_err(CheckpointError::io(path))?;
     let name = path.display().to_string();
     Ok(MappedFile { _guard: BusGuard::new(map.as_ptr() as usize, map.len(), &name, ADVICE), map, file })
