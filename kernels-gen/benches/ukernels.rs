@@ -301,7 +301,11 @@ fn attention_in(elem: KvFormat, level: Level, wide: bool) {
             true => MicroKernel::IntegerScore { elem, head_dim, group },
             false => MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() },
         },
-        MicroKernel::Value { elem, head_dim, group },
+        match elem.is_scaled() {
+            true => MicroKernel::IntegerValue { elem, head_dim, group },
+            false => MicroKernel::Value { elem, head_dim, group },
+        },
+        MicroKernel::Weights { group },
         MicroKernel::Softmax,
         MicroKernel::Combine { head_dim, group, sinks: true },
     ];
@@ -316,6 +320,8 @@ fn attention_in(elem: KvFormat, level: Level, wide: bool) {
     let small = vec![0.01f32; segments * group * head_dim];
     let mut scores = vec![0.01f32; group * SCORE_STRIDE / 4];
     let mut out = vec![0f32; group * head_dim];
+    let segment: Vec<u64> = (0..ATTENTION_SEGMENT / 16 + BLOCKS_AHEAD).map(|_| list[0]).collect();
+    let scales = segment.as_ptr() as u64;
     let (planes, small) = (list.as_ptr() as u64, small.as_ptr() as u64);
     let (scores, out) = (scores.as_mut_ptr() as u64, out.as_mut_ptr() as u64);
     let tokens = (BLOCKS * BLOCK_TOKENS) as u64;
@@ -323,6 +329,7 @@ fn attention_in(elem: KvFormat, level: Level, wide: bool) {
     let calls = [
         ([planes, small, scores, BLOCKS as u64, 0, 0], products, "multiply_adds"),
         ([planes, scores, out, BLOCKS as u64, 0, tokens], products, "multiply_adds"),
+        ([scales, scores, ATTENTION_SEGMENT as u64 / 16, out, 0, 0], group * ATTENTION_SEGMENT, "weights"),
         (
             [scores, ATTENTION_SEGMENT as u64 / 16, 0, ATTENTION_SEGMENT as u64, out, out + 4],
             ATTENTION_SEGMENT,

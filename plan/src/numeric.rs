@@ -51,6 +51,11 @@ pub const TAIL_POLY: [f32; 10] = [
 ];
 /// Keys per attention segment, by absolute position.
 pub const ATTENTION_SEGMENT: usize = 1024;
+/// Largest integer that the weight of a value in a segment becomes, where values are integers: sums of a
+/// segment's products with integers of 8 bits fit in 32 bits.
+pub const WEIGHT_MAX: f32 = 16383.0;
+/// Below this largest weight of a segment, where values are integers, all its weights are 0: 2^-100.
+pub const LEAST_WEIGHT: f32 = f32::from_bits(0x0d80_0000);
 /// sqrt(2/pi), of gelu's tanh form.
 pub const GELU_SCALE: f32 = 0.797_884_6;
 /// Cubic coefficient of gelu's tanh form.

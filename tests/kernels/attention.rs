@@ -48,16 +48,20 @@ fn list(planes: &[Plane]) -> Vec<*const u8> {
     pointers.chain(std::iter::repeat_n(std::ptr::null(), BLOCKS_AHEAD)).collect()
 }
 
-/// The micro-kernels of a format: of scores, of values, and what rounds queries, if they are rounded.
+/// The micro-kernels of a format: of scores, of values, and what rounds queries and weights, if they are
+/// rounded.
 fn ukernels(elem: KvFormat, head_dim: usize, group: usize, scale: f32) -> Vec<MicroKernel> {
-    let value = MicroKernel::Value { elem, head_dim, group };
     let scale = scale.to_bits();
     match elem.words() {
-        None => vec![MicroKernel::Score { elem, head_dim, group, scale }, value],
+        None => vec![
+            MicroKernel::Score { elem, head_dim, group, scale },
+            MicroKernel::Value { elem, head_dim, group },
+        ],
         Some(words) => vec![
             MicroKernel::IntegerScore { elem, head_dim, group },
-            value,
+            MicroKernel::IntegerValue { elem, head_dim, group },
             MicroKernel::Query { head_dim, group, zero: words.zero, scale },
+            MicroKernel::Weights { group },
         ],
     }
 }
@@ -75,7 +79,8 @@ fn scores_and_values_match_the_definition_bit_for_bit() {
                 for blocks in [1, 2, 3, 4] {
                     let mut rng = Rng::with_seed((head_dim + blocks) as u64);
                     let scores = check_score(&code, &mut rng, elem, [head_dim, group, blocks], scale, &what);
-                    check_value(&code, &mut rng, elem, [head_dim, group, blocks], &scores, &what);
+                    let check = if elem.is_scaled() { check_integer_value } else { check_value };
+                    check(&code, &mut rng, elem, [head_dim, group, blocks], &scores, &what);
                 }
             }
         }
@@ -141,27 +146,81 @@ fn check_value(
         let end = before + end;
         let mut out: Vec<f32> = (0..group * head_dim).map(|_| normal(rng)).collect();
         let mut expected = out.clone();
-        let (mut weights, mut scaled) = (weights.to_vec(), weights.to_vec());
         let token = |t: usize| &planes[t / BLOCK_TOKENS].tokens[t % BLOCK_TOKENS];
-        for g in 0..group {
-            for t in (0..blocks * BLOCK_TOKENS).filter(|_| elem.is_scaled()) {
-                scaled[g * STRIDE + t] *= token(t).scale;
-            }
-            for t in first..end {
-                for (o, value) in expected[g * head_dim..].iter_mut().zip(&token(t).values) {
-                    *o = scaled[g * STRIDE + t].mul_add(*value, *o);
-                }
+        for (g, t) in (0..group).flat_map(|g| (first..end).map(move |t| (g, t))) {
+            for (o, value) in expected[g * head_dim..].iter_mut().zip(&token(t).values).take(head_dim) {
+                *o = weights[g * STRIDE + t].mul_add(*value, *o);
             }
         }
-        // SAFETY: value reads the V planes, reads or scales the weights, updates `group * head_dim` floats.
+        // SAFETY: value reads the V planes and the weights, and updates `group * head_dim` floats.
         unsafe {
-            let f: unsafe extern "C" fn(*const *const u8, *mut f32, *mut f32, u64, u64, u64) =
+            let f: unsafe extern "C" fn(*const *const u8, *const f32, *mut f32, u64, u64, u64) =
                 std::mem::transmute(code.address(1));
-            let (v, p, o) = (list.as_ptr(), weights.as_mut_ptr(), out.as_mut_ptr());
+            let (v, p, o) = (list.as_ptr(), weights.as_ptr(), out.as_mut_ptr());
             f(v, p, o, blocks as u64, first as u64, end as u64);
         }
         assert_bits(&out, &expected, &format!("{what} tokens {first}..{end}"));
-        assert_bits(&weights, &scaled, &format!("{what} weights of tokens {first}..{end}"));
+    }
+}
+
+/// Weights are rounded, by a loop of its own; then integers are added up.
+fn check_integer_value(
+    code: &Code,
+    rng: &mut Rng,
+    elem: KvFormat,
+    [head_dim, group, blocks]: [usize; 3],
+    exponentials: &[f32],
+    what: &str,
+) {
+    let planes = random_planes(rng, elem, KvPlane::V, head_dim, blocks);
+    let list = list(&planes);
+    let token = |t: usize| &planes[t / BLOCK_TOKENS].tokens[t % BLOCK_TOKENS];
+    let tokens = blocks * BLOCK_TOKENS;
+    for size in [1.0, 1e-12, 1e-37, 0.0, f32::INFINITY] {
+        let mut row: Vec<f32> = exponentials.iter().map(|e| e * size).collect();
+        row.iter_mut().skip(3).step_by(5).for_each(|e| *e = 0.0);
+        let (mut factors, mut expected_factors) = (vec![7.0; group], Vec::new());
+        let mut weights = vec![0i32; group * tokens];
+        for (row, own) in row.chunks(STRIDE).zip(weights.chunks_mut(tokens)) {
+            let weight = |t: usize| if row[t] == 0.0 { 0.0 } else { row[t] * token(t).scale };
+            let largest = (0..tokens).map(|t| weight(t).to_bits() & 0x7fff_ffff).max().unwrap();
+            let largest = f32::from_bits(largest);
+            let inverse = if largest < 2f32.powi(-100) { 0.0 } else { 16383.0 / largest };
+            for (t, own) in own.iter_mut().enumerate() {
+                let rounded = (weight(t) * inverse).round_ties_even();
+                *own = if rounded.is_nan() { -16383 } else { rounded as i32 };
+            }
+            expected_factors.push(largest / 16383.0);
+        }
+        let mut sums: Vec<i32> = (0..group * head_dim).map(|_| rng.i32(-1_000_000..1_000_000)).collect();
+        let mut expected = sums.clone();
+        for (g, t) in (0..group).flat_map(|g| (0..tokens).map(move |t| (g, t))) {
+            for (sum, value) in expected[g * head_dim..].iter_mut().zip(&token(t).values).take(head_dim) {
+                *sum += weights[g * tokens + t] * *value as i32;
+            }
+        }
+        // SAFETY: weights reads scales of the V planes, rounds rows and writes a factor for each; value reads
+        // planes and rows, and updates `group * head_dim` integers.
+        unsafe {
+            let weigh: unsafe extern "C" fn(*const *const u8, *mut f32, u64, *mut f32) =
+                std::mem::transmute(code.address(3));
+            weigh(list.as_ptr(), row.as_mut_ptr(), blocks as u64, factors.as_mut_ptr());
+            let add: unsafe extern "C" fn(*const *const u8, *const f32, *mut i32, u64) =
+                std::mem::transmute(code.address(1));
+            add(list.as_ptr(), row.as_ptr(), sums.as_mut_ptr(), blocks as u64);
+        }
+        let what = format!("{what} {blocks} blocks, exponentials times {size}");
+        // What a factor of NaN is multiplied with does not matter.
+        let numbers = |g: &usize| !expected_factors[*g].is_nan();
+        for g in (0..group).filter(numbers) {
+            let (row, own) = (&row[g * STRIDE..], &weights[g * tokens..][..tokens]);
+            let words = row.iter().flat_map(|e| [e.to_bits() as i16, (e.to_bits() >> 16) as i16]);
+            let found: Vec<i32> = words.take(tokens).map(i32::from).collect();
+            assert_eq!(found, own, "{what}");
+            let head = g * head_dim..(g + 1) * head_dim;
+            assert_eq!(sums[head.clone()], expected[head], "{what}");
+        }
+        assert_bits(&factors, &expected_factors, &what);
     }
 }
 

@@ -212,8 +212,8 @@ fn weighted_sums_stay_inside_their_operands() {
 #[test]
 fn attention_tiles_stay_inside_their_operands() {
     let shapes = [(16usize, 1), (32, 2), (64, 8), (64, 3), (80, 4), (128, 5)];
-    let (mut scores, mut values, mut combines, mut queries) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut scores, mut values, mut combines) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut queries, mut integers) = (Vec::new(), Vec::new());
     for elem in KvFormat::ALL {
         let multiple = elem.descriptor().head_multiple;
         for (head_dim, group) in shapes.into_iter().filter(|(d, _)| d.is_multiple_of(multiple)) {
@@ -224,7 +224,13 @@ fn attention_tiles_stay_inside_their_operands() {
                     queries.push(MicroKernel::Query { head_dim, group, zero: words.zero, scale: 0 });
                 }
             }
-            values.push(MicroKernel::Value { elem, head_dim, group });
+            match elem.is_scaled() {
+                true => {
+                    integers.push(MicroKernel::IntegerValue { elem, head_dim, group });
+                    integers.push(MicroKernel::Weights { group });
+                }
+                false => values.push(MicroKernel::Value { elem, head_dim, group }),
+            }
             if matches!(elem, KvFormat::F16 | KvFormat::F32) {
                 combines.push(MicroKernel::Combine { head_dim, group, sinks: elem == KvFormat::F16 });
             }
@@ -236,6 +242,9 @@ fn attention_tiles_stay_inside_their_operands() {
     let ranges: [&[u64]; 7] =
         [&[1, 0, 16], &[1, 3, 7], &[1, 15, 16], &[1, 5, 5], &[1, 0, 0], &[2, 15, 17], &[4, 7, 64]];
     run_all(&values, &ranges);
+    integers.sort();
+    integers.dedup();
+    run_all(&integers, &[&[1], &[2], &[5]]);
     run_all(&[MicroKernel::Softmax], &[&[1, 0, 16], &[1, 3, 7], &[2, 15, 17], &[64, 0, 1024]]);
     // No sinks are a number: it comes before the segments.
     let (with, without): (Vec<MicroKernel>, Vec<MicroKernel>) =

@@ -168,7 +168,13 @@ fn attention_gives_the_cpus_bits() {
                 false => replay_on_any_host(&[score], &[&[1], &[4]]),
             }
             let ranges: [&[u64]; 4] = [&[1, 0, 16], &[1, 3, 7], &[1, 5, 5], &[3, 15, 33]];
-            replay_on_any_host(&[MicroKernel::Value { elem, head_dim, group }], &ranges);
+            match elem.is_scaled() {
+                true => {
+                    replay_on_any_host(&[MicroKernel::IntegerValue { elem, head_dim, group }], &[&[1], &[3]]);
+                    replay_on_any_host(&[MicroKernel::Weights { group }], &[&[1], &[5], &[64]]);
+                }
+                false => replay_on_any_host(&[MicroKernel::Value { elem, head_dim, group }], &ranges),
+            }
             replay_on_any_host(&[MicroKernel::Combine { head_dim, group, sinks: true }], &[&[1], &[3]]);
             replay_on_any_host(
                 &[MicroKernel::Combine { head_dim, group, sinks: false }],

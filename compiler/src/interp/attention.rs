@@ -2,7 +2,7 @@
 
 use super::num::{accumulate, dot4, exp, exp_all, lane_sum, max};
 use crate::graph::Attention;
-use kernmill_plan::kv::to_int8;
+use kernmill_plan::kv::{to_int8, to_weights};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
 /// Keys and values of one layer of one sequence.
@@ -80,12 +80,35 @@ fn segment(a: &Attention, kv: &LayerKv, q: &[f32], keys: std::ops::Range<usize>,
     let largest = largest(e.iter().copied());
     e.iter_mut().for_each(|score| *score -= largest);
     exp_all(&mut e);
-    let mut out = vec![0.0; a.head_dim];
-    for (p, e) in keys.zip(&e) {
-        let (values, scale) = kv.v.head(a, p, kv_head);
-        accumulate(scale.map_or(*e, |scale| e * scale), values, &mut out);
-    }
+    let out = match a.kv.v.is_scaled() {
+        true => weighted_integers(a, kv, keys, kv_head, &e),
+        false => {
+            let mut out = vec![0.0; a.head_dim];
+            keys.zip(&e).for_each(|(p, e)| accumulate(*e, kv.v.head(a, p, kv_head).0, &mut out));
+            out
+        }
+    };
     Segment { largest, sum: lane_sum(&e, first), out }
+}
+
+/// Weighted sums of values that are integers, with weights that become integers too.
+fn weighted_integers(
+    a: &Attention,
+    kv: &LayerKv,
+    keys: std::ops::Range<usize>,
+    kv_head: usize,
+    e: &[f32],
+) -> Vec<f32> {
+    let scale = |p: usize| kv.v.head(a, p, kv_head).1.expect("values that are integers have scales");
+    let weight = |(p, e): (usize, &f32)| if *e == 0.0 { 0.0 } else { e * scale(p) };
+    let weights: Vec<f32> = keys.clone().zip(e).map(weight).collect();
+    let (weights, factor) = to_weights(&weights);
+    let mut sums = vec![0i32; a.head_dim];
+    for (p, weight) in keys.zip(weights) {
+        let values = kv.v.head(a, p, kv_head).0;
+        sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += i32::from(weight) * *value as i32);
+    }
+    sums.into_iter().map(|sum| sum as f32 * factor).collect()
 }
 
 /// The score of a key and its scale, of keys that have one.

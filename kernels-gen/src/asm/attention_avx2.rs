@@ -32,7 +32,7 @@ pub const SCORE: AsmKernel = AsmKernel {
     name: "score_avx2",
     needs: Features::FLOOR,
     unless: Features::NONE,
-    serves: |ukernel| matches!(ukernel, MicroKernel::Score { head_dim, .. } if head_dim % 4 == 0),
+    serves: |ukernel| matches!(ukernel, MicroKernel::Score { elem, head_dim, .. } if !elem.is_scaled() && head_dim % 4 == 0),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::Score { elem, head_dim, group, scale } => score(a, elem, head_dim, group, scale),
         _ => Ok(()),
@@ -44,7 +44,7 @@ pub const VALUE: AsmKernel = AsmKernel {
     name: "value_avx2",
     needs: Features::FLOOR,
     unless: Features::NONE,
-    serves: |ukernel| matches!(ukernel, MicroKernel::Value { head_dim, .. } if head_dim % LANES == 0),
+    serves: |ukernel| matches!(ukernel, MicroKernel::Value { elem, head_dim, .. } if !elem.is_scaled() && head_dim % LANES == 0),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::Value { elem, head_dim, group } => value(a, elem, head_dim, group),
         _ => Ok(()),
@@ -136,9 +136,6 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
     let (block, skip) = (regs.general(), regs.general());
     let weight = regs.half();
     let (columns, sums) = (regs.halves(VALUE_VECTORS), regs.halves(VALUE_VECTORS * VALUE_HEADS));
-    let scales = regs.halves(BLOCK_TOKENS / LANES);
-    // Bytes into the weights of a head, to the block at hand.
-    let weights = elem.is_scaled().then(|| regs.general());
     let mut elements = Narrow::new(a, elem);
     regs.save(a)?;
     let mut done = a.create_label();
@@ -164,25 +161,9 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
             a.mov(token, first)?;
             a.xor(block, block)?;
             a.xor(stop, stop)?;
-            if let Some(weights) = weights {
-                a.xor(weights, weights)?;
-            }
             let (mut next, mut again) = (a.create_label(), a.create_label());
             a.set_label(&mut next)?;
             a.mov(row, qword_ptr(list + block * 8))?;
-            if let Some(weights) = weights.filter(|_| number == 0) {
-                for (vector, scales) in scales.iter().enumerate() {
-                    a.vmovups(*scales, ymmword_ptr(row + vector * LANES * 4))?;
-                }
-                for head in first_head..first_head + heads {
-                    for (vector, scales) in scales.iter().enumerate() {
-                        let own = p + weights + (head * SCORE_STRIDE + vector * LANES * 4);
-                        a.vmulps(weight, *scales, ymmword_ptr(own))?;
-                        a.vmovups(ymmword_ptr(own), weight)?;
-                    }
-                }
-                a.add(weights, (BLOCK_TOKENS * 4) as i32)?;
-            }
             // The first row in view.
             a.add(row, skip)?;
             a.xor(skip, skip)?;
@@ -192,8 +173,9 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
             a.cmp(stop, end)?;
             a.cmovg(stop, end)?;
             a.set_label(&mut again)?;
-            elements
-                .load_columns(a, &columns[..vectors], start, |bytes| row + (elem.scales_bytes() + bytes))?;
+            for (vector, column) in columns[..vectors].iter().enumerate() {
+                elements.load(a, *column, row + elem.elements_bytes(start + vector * LANES))?;
+            }
             for head in 0..heads {
                 a.vbroadcastss(weight, dword_ptr(p + token * 4 + (first_head + head) * SCORE_STRIDE))?;
                 for (vector, column) in columns[..vectors].iter().enumerate() {

@@ -2,9 +2,8 @@
 //!
 //! Score tile: 16 keys (the lanes) of two blocks x up to 4 query heads. Of the four accumulators of each
 //! pair, two at a time are in registers, so that a broadcast query serves two fmas; a last odd block has all
-//! four. Value tile: up to 64 columns of a value row (four vectors) x up to 4 query heads, or 32 x 8 of
-//! integers, kept in registers over all blocks of the call. Every pass over a block prefetches its share of a
-//! later one. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
+//! four. Value tile: up to 64 columns of a value row (four vectors) x up to 4 query heads, kept in
+//! registers over all blocks of the call. Every pass over a block prefetches its share of a later one. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
 use super::kv_elements::Wide;
@@ -20,13 +19,15 @@ use kernmill_plan::target::Features;
 const LANES: usize = 16;
 /// Query heads of a tile.
 const HEADS: usize = 4;
+/// Vectors of columns of a value tile.
+const VECTORS: usize = 4;
 
 /// The score version.
 pub const SCORE: AsmKernel = AsmKernel {
     name: "score_avx512",
     needs: Features::AVX512,
     unless: Features::NONE,
-    serves: |ukernel| matches!(ukernel, MicroKernel::Score { head_dim, .. } if head_dim % 4 == 0),
+    serves: |ukernel| matches!(ukernel, MicroKernel::Score { elem, head_dim, .. } if !elem.is_scaled() && head_dim % 4 == 0),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::Score { elem, head_dim, group, scale } => score(a, elem, head_dim, group, scale),
         _ => Ok(()),
@@ -38,18 +39,12 @@ pub const VALUE: AsmKernel = AsmKernel {
     name: "value_avx512",
     needs: Features::AVX512,
     unless: Features::NONE,
-    serves: |ukernel| matches!(ukernel, MicroKernel::Value { head_dim, .. } if head_dim % LANES == 0),
+    serves: |ukernel| matches!(ukernel, MicroKernel::Value { elem, head_dim, .. } if !elem.is_scaled() && head_dim % LANES == 0),
     assemble: |a, ukernel| match ukernel {
         MicroKernel::Value { elem, head_dim, group } => value(a, elem, head_dim, group),
         _ => Ok(()),
     },
 };
-
-/// Query heads and vectors of columns of a value tile. Integers take longer to become f32, so that more heads
-/// share them.
-fn value_tile(elem: KvFormat, group: usize) -> (usize, usize) {
-    if elem.is_scaled() && group > HEADS { (2 * HEADS, 2) } else { (HEADS, 4) }
-}
 
 /// A score micro-kernel's registers and shape.
 struct Score {
@@ -224,11 +219,8 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
     let [list, p, o, blocks, first, end] = PARAMS;
     let (row, ahead, token, stop) = (regs.general(), regs.general(), regs.general(), regs.general());
     let (block, skip) = (regs.general(), regs.general());
-    let (most_heads, most_vectors) = value_tile(elem, group);
-    let (columns, weight) = (regs.vectors(most_vectors), regs.vector());
-    let (sums, scales) = (regs.vectors(most_vectors * most_heads), regs.vector());
-    // Bytes into the weights of a head, to the block at hand.
-    let weights = elem.is_scaled().then(|| regs.general());
+    let (columns, weight) = (regs.vectors(VECTORS), regs.vector());
+    let sums = regs.vectors(VECTORS * HEADS);
     let mut elements = Wide::new(a, &mut regs, elem);
     regs.save(a)?;
     elements.setup(a)?;
@@ -236,40 +228,28 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
     a.cmp(first, end)?;
     a.jge(done)?;
     let row_bytes = elem.elements_bytes(head_dim);
-    let head_tiles = group.div_ceil(most_heads);
-    let passes = head_dim.div_ceil(most_vectors * LANES) * head_tiles;
-    for (number, start) in (0..head_dim).step_by(most_vectors * LANES).enumerate() {
-        let vectors = ((head_dim - start) / LANES).min(most_vectors);
-        for first_head in (0..group).step_by(most_heads) {
-            let heads = (group - first_head).min(most_heads);
-            let pass = number * head_tiles + first_head / most_heads;
+    let head_tiles = group.div_ceil(HEADS);
+    let passes = head_dim.div_ceil(VECTORS * LANES) * head_tiles;
+    for (number, start) in (0..head_dim).step_by(VECTORS * LANES).enumerate() {
+        let vectors = ((head_dim - start) / LANES).min(VECTORS);
+        for first_head in (0..group).step_by(HEADS) {
+            let heads = (group - first_head).min(HEADS);
+            let pass = number * head_tiles + first_head / HEADS;
             let place = |head: usize, vector: usize| {
                 zmmword_ptr(o + ((first_head + head) * head_dim + start + vector * LANES) * 4)
             };
             for head in 0..heads {
                 for vector in 0..vectors {
-                    a.vmovups(sums[head * most_vectors + vector], place(head, vector))?;
+                    a.vmovups(sums[head * VECTORS + vector], place(head, vector))?;
                 }
             }
             a.imul_3(skip, first, row_bytes as i32)?;
             a.mov(token, first)?;
             a.xor(block, block)?;
             a.xor(stop, stop)?;
-            if let Some(weights) = weights {
-                a.xor(weights, weights)?;
-            }
             let (mut next, mut again) = (a.create_label(), a.create_label());
             a.set_label(&mut next)?;
             a.mov(row, qword_ptr(list + block * 8))?;
-            if let Some(weights) = weights.filter(|_| number == 0) {
-                a.vmovups(scales, zmmword_ptr(row))?;
-                for head in first_head..first_head + heads {
-                    let own = p + weights + head * SCORE_STRIDE;
-                    a.vmulps(weight, scales, zmmword_ptr(own))?;
-                    a.vmovups(zmmword_ptr(own), weight)?;
-                }
-                a.add(weights, (BLOCK_TOKENS * 4) as i32)?;
-            }
             // The first row in view.
             a.add(row, skip)?;
             a.xor(skip, skip)?;
@@ -279,12 +259,13 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
             a.cmp(stop, end)?;
             a.cmovg(stop, end)?;
             a.set_label(&mut again)?;
-            elements
-                .load_columns(a, &columns[..vectors], start, |bytes| row + (elem.scales_bytes() + bytes))?;
+            for (vector, column) in columns[..vectors].iter().enumerate() {
+                elements.load(a, *column, row + elem.elements_bytes(start + vector * LANES))?;
+            }
             for head in 0..heads {
                 a.vpbroadcastd(weight, dword_ptr(p + token * 4 + (first_head + head) * SCORE_STRIDE))?;
                 for (vector, column) in columns[..vectors].iter().enumerate() {
-                    a.vfmadd231ps(sums[head * most_vectors + vector], *column, weight)?;
+                    a.vfmadd231ps(sums[head * VECTORS + vector], *column, weight)?;
                 }
             }
             a.add(row, row_bytes as i32)?;
@@ -296,7 +277,7 @@ fn value(a: &mut CodeAssembler, elem: KvFormat, head_dim: usize, group: usize) -
             a.jl(next)?;
             for head in 0..heads {
                 for vector in 0..vectors {
-                    a.vmovups(place(head, vector), sums[head * most_vectors + vector])?;
+                    a.vmovups(place(head, vector), sums[head * VECTORS + vector])?;
                 }
             }
         }

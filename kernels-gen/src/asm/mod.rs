@@ -38,6 +38,8 @@ mod score_integers_avx512;
 mod softmax_avx2;
 mod softmax_avx512;
 mod stored;
+mod value_integers_avx2;
+mod value_integers_avx512;
 mod vector;
 
 pub use regs::ZMM;
@@ -113,6 +115,11 @@ pub const ALL: &[AsmKernel] = &[
     score_integers_avx512::VNNI,
     score_integers_avx2::VNNI,
     score_integers_avx2::PLAIN,
+    value_integers_avx512::WEIGH,
+    value_integers_avx512::VNNI,
+    value_integers_avx512::PLAIN,
+    value_integers_avx2::WEIGH,
+    value_integers_avx2::WIDE,
     softmax_avx512::SOFTMAX,
     softmax_avx512::COMBINE,
     softmax_avx2::SOFTMAX,
@@ -210,11 +217,17 @@ mod tests {
             let multiple = elem.descriptor().head_multiple;
             let shapes = (1..=9).flat_map(|group| [(8_usize, group), (80, group), (96, group), (128, group)]);
             for (head_dim, group) in shapes.filter(|(head_dim, _)| head_dim.is_multiple_of(multiple)) {
-                ukernels.push(match elem.is_scaled() {
-                    true => MicroKernel::IntegerScore { elem, head_dim, group },
-                    false => MicroKernel::Score { elem, head_dim, group, scale: 0 },
+                ukernels.extend(match elem.is_scaled() {
+                    true => [
+                        MicroKernel::IntegerScore { elem, head_dim, group },
+                        MicroKernel::IntegerValue { elem, head_dim, group },
+                    ],
+                    false => [
+                        MicroKernel::Score { elem, head_dim, group, scale: 0 },
+                        MicroKernel::Value { elem, head_dim, group },
+                    ],
                 });
-                ukernels.push(MicroKernel::Value { elem, head_dim, group });
+                ukernels.push(MicroKernel::Weights { group });
                 let sinks = elem == KvFormat::F16;
                 ukernels.push(MicroKernel::Combine { head_dim, group, sinks });
             }

@@ -46,7 +46,7 @@ pub const COMBINE: AsmKernel = AsmKernel {
 const DISTANCES: [usize; 4] = [8, 4, 2, 1];
 
 /// Each lane `i` of `to` is lane `i ^ distance` of `from`.
-fn exchange(
+pub(super) fn exchange(
     a: &mut CodeAssembler,
     distance: usize,
     to: AsmRegisterZmm,

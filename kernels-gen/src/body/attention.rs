@@ -13,15 +13,18 @@
 //! so that blocks are in L1 for all of them but the first. Every token takes only blocks that it sees, in
 //! ascending order: the order of arithmetic is that of a token alone.
 
+use super::attention_items::{Split, block_of, each_run, first_in_view, segment_of};
 use super::attention_scratch::{Areas, areas, query_bytes, splits};
-use super::attention_ukernels::{combine_ukernel, group, query_ukernel, score_ukernel, value_ukernel};
+use super::attention_ukernels::{
+    combine_ukernel, group, query_ukernel, score_ukernel, value_ukernel, weights_ukernel,
+};
 use crate::cx::Cx;
-use crate::emit::Emit;
+use crate::emit::{Emit, LANES};
 use crate::kernel::{AttentionBody, Domain, KvPlane, RowType};
 use crate::row_op::{elementwise, quantize};
-use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE};
+use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, WEIGHTS};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::types::{F32X4, I32X4};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::BLOCK;
 use kernmill_plan::kv::BLOCK_TOKENS;
@@ -31,27 +34,6 @@ use kernmill_plan::numeric::ATTENTION_SEGMENT;
 const BLOCKS: usize = 4;
 /// Items per worker below which tokens are handed out one by one.
 const ITEMS_PER_WORKER: i64 = 8;
-
-/// How many items a token's segments are.
-#[derive(Clone, Copy)]
-struct Split {
-    /// 1 if segments are items, or 0.
-    is: Value,
-    /// Segments of a lone token, or 1.
-    count: Value,
-}
-
-impl Split {
-    fn new(e: &mut Emit, cx: &Cx, tokens: Value) -> Split {
-        let (zero, one) = (e.i64(0), e.i64(1));
-        let position = cx.position(e, zero);
-        let segments = segment_of(e, position);
-        let segments = e.add_imm(segments, 1);
-        let is = e.icmp(IntCC::Equal, tokens, one);
-        let count = e.select(is, segments, one);
-        Split { is: e.b.ins().uextend(I64, is), count }
-    }
-}
 
 pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
     let heads = body.geometry.kv_heads as i64;
@@ -100,25 +82,6 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
     });
 }
 
-/// Calls `body` with the bounds of each longest piece of `first..end` whose tokens follow each other in one
-/// sequence.
-fn each_run(e: &mut Emit, cx: &Cx, first: Value, end: Value, body: impl FnOnce(&mut Emit, Value, Value)) {
-    let last = e.add_imm(end, -1);
-    e.for_carry(first, end, 1, &[first], |e, row, start| {
-        let next = e.add_imm(row, 1);
-        // The last row is its own successor, which it does not follow.
-        let other = e.min_u(next, last);
-        let (sequence, position) = (cx.sequence(e, row), cx.position(e, row));
-        let (other_sequence, other_position) = (cx.sequence(e, other), cx.position(e, other));
-        let expected = e.add_imm(position, 1);
-        let breaks = e.icmp(IntCC::NotEqual, sequence, other_sequence);
-        let jumps = e.icmp(IntCC::NotEqual, other_position, expected);
-        let ends = e.b.ins().bor(breaks, jumps);
-        e.if_then(ends, |e| body(e, start[0], next));
-        vec![e.select(ends, next, start[0])]
-    });
-}
-
 /// A run of tokens and a KV head.
 struct Run<'a> {
     cx: &'a Cx<'a>,
@@ -153,15 +116,6 @@ struct Segment {
     first: Value,
     end: Value,
     index: Value,
-}
-
-fn segment_of(e: &mut Emit, position: Value) -> Value {
-    e.b.ins().ushr_imm_u(position, i64::from(ATTENTION_SEGMENT.trailing_zeros()))
-}
-
-fn block_of(e: &mut Emit, position: Value) -> Value {
-    // A position before the sequence's start is in a block before it.
-    e.b.ins().sshr_imm_u(position, i64::from(BLOCK_TOKENS.trailing_zeros()))
 }
 
 impl<'a> Run<'a> {
@@ -293,11 +247,62 @@ impl<'a> Run<'a> {
             let entry = e.b.ins().isub(first, segment.first);
             let entry = e.add(entry, count);
             let rows = e.at(planes, entry, 8);
-            let weights = self.scores(e, segment, token, first);
             let values = self.values(e, token, segment.index);
             let blocks = e.b.ins().isub(end, first);
+            let value = self.cx.ukernel(value_ukernel(self.body));
+            if weights_ukernel(self.body).is_some() {
+                let weights = self.scores(e, segment, token, view.first);
+                let before = e.b.ins().isub(first, view.first);
+                let weights = e.at(weights, before, WEIGHTS);
+                return e.call(value, &[rows, weights, values, blocks]);
+            }
+            let weights = self.scores(e, segment, token, first);
             let (from, to) = self.columns(e, view, first, blocks);
-            e.call(self.cx.ukernel(value_ukernel(self.body)), &[rows, weights, values, blocks, from, to]);
+            e.call(value, &[rows, weights, values, blocks, from, to]);
+        });
+        if weights_ukernel(self.body).is_some() {
+            self.each_token(e, |e, token| {
+                let view = self.view(e, segment, token);
+                let some = e.icmp(IntCC::SignedLessThan, view.first, view.end);
+                e.if_then(some, |e| self.weigh_integers(e, segment, token));
+            });
+        }
+    }
+
+    /// Rounds a token's weights in a segment.
+    fn round_weights(&self, e: &mut Emit, segment: &Segment, token: Value, view: &View) {
+        let Some(ukernel) = weights_ukernel(self.body) else { return };
+        let planes = self.cx.body_scratch(e, self.areas.planes);
+        let count = e.b.ins().isub(segment.end, segment.first);
+        let entry = e.b.ins().isub(view.first, segment.first);
+        let entry = e.add(entry, count);
+        let values = e.at(planes, entry, 8);
+        let weights = self.scores(e, segment, token, view.first);
+        let blocks = e.b.ins().isub(view.end, view.first);
+        let factors = self.factors(e, token);
+        e.call(self.cx.ukernel(ukernel), &[values, weights, blocks, factors]);
+    }
+
+    /// Where the factors of a token's weights are.
+    fn factors(&self, e: &mut Emit, token: Value) -> Value {
+        let factors = self.cx.body_scratch(e, self.areas.factors);
+        e.at(factors, token, self.group * 4)
+    }
+
+    /// Makes f32 of a token's sums of integers in a segment, times the factors of its weights.
+    fn weigh_integers(&self, e: &mut Emit, segment: &Segment, token: Value) {
+        let (values, factors) = (self.values(e, token, segment.index), self.factors(e, token));
+        let head_dim = self.body.geometry.head_dim;
+        e.for_count(self.group, |e, g| {
+            let (values, factor) = (e.at(values, g, head_dim * 4), e.at(factors, g, 4));
+            let factor = e.load_splat(factor, 0);
+            e.for_count(head_dim / LANES, |e, vector| {
+                let place = e.at(values, vector, LANES * 4);
+                let sums = e.load(I32X4, place, 0);
+                let sums = e.b.ins().fcvt_from_sint(F32X4, sums);
+                let weighted = e.fmul(sums, factor);
+                e.store(weighted, place, 0);
+            });
         });
     }
 
@@ -392,6 +397,8 @@ impl<'a> Run<'a> {
             let (max, sum) = (e.at(maxima, g, 4), e.at(sums, g, 4));
             e.call(self.cx.ukernel(MicroKernel::Softmax), &[row, blocks, from, to, max, sum]);
         });
+        self.round_weights(e, segment, token, view);
+        // Zeros of f32 and of i32 have the same bits.
         let values = self.values(e, token, segment.index);
         elementwise::zero(e, values, self.group * self.body.geometry.head_dim);
     }
@@ -439,17 +446,5 @@ impl<'a> Run<'a> {
                 e.call(combine, &[values, maxima, sums, sinks, target, count]);
             }
         }
-    }
-}
-
-/// The first position that a token at `position` sees.
-fn first_in_view(e: &mut Emit, body: &AttentionBody, position: Value) -> Value {
-    let zero = e.i64(0);
-    match body.window {
-        Some(window) => {
-            let start = e.add_imm(position, 1 - i64::from(window));
-            e.b.ins().smax(start, zero)
-        }
-        None => zero,
     }
 }

@@ -1,6 +1,6 @@
 //! What attention keeps in scratch.
 
-use super::attention_ukernels::{group, query_ukernel};
+use super::attention_ukernels::{group, query_ukernel, weights_ukernel};
 use crate::kernel::AttentionBody;
 use crate::scratch::Scratch;
 use crate::ukernel::{BLOCKS_AHEAD, QueryLayout, SCORE_STRIDE};
@@ -19,9 +19,12 @@ pub(super) struct Areas {
     pub planes: usize,
     /// Rounded queries `[T]`, each of the group's heads, where scores are sums of integers.
     pub queries: usize,
-    /// f32 `[T][group]` rows of 1024 scores, then their exponentials, [`SCORE_STRIDE`] apart.
+    /// f32 `[T][group]` rows of 1024 scores, then their exponentials, [`SCORE_STRIDE`] apart; in place of these
+    /// i16 weights, where weighted values are sums of integers.
     pub scores: usize,
-    /// f32 `[P][segments][group][head_dim]` weighted values.
+    /// f32 `[T][group]` factors of a segment's weights, where weighted values are sums of integers.
+    pub factors: usize,
+    /// f32 `[P][segments][group][head_dim]` weighted values, first i32 where they are sums of integers.
     pub values: usize,
     /// f32 `[P][segments][group]` maxima.
     pub maxima: usize,
@@ -39,11 +42,12 @@ pub(super) fn areas(body: &AttentionBody) -> Areas {
     let planes = scratch.take((2 * SEGMENT_BLOCKS + BLOCKS_AHEAD) * 8);
     let queries = scratch.take(if query_ukernel(body).is_some() { tokens * query_bytes(body) } else { 0 });
     let scores = scratch.take(tokens * group * SCORE_STRIDE);
+    let factors = scratch.take(if weights_ukernel(body).is_some() { tokens * group * 4 } else { 0 });
     let values = scratch.take(parts * body.max_segments * group * head_dim * 4);
     let maxima = scratch.take(parts * body.max_segments * group * 4);
     let sums = scratch.take(parts * body.max_segments * group * 4);
     let result = scratch.take(group * head_dim * 4);
-    Areas { planes, queries, scores, values, maxima, sums, result, total: scratch.used() }
+    Areas { planes, queries, scores, factors, values, maxima, sums, result, total: scratch.used() }
 }
 
 /// Bytes from one token's rounded queries to the next's.

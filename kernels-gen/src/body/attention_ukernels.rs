@@ -28,7 +28,15 @@ pub(super) fn query_ukernel(body: &AttentionBody) -> Option<MicroKernel> {
 
 pub(super) fn value_ukernel(body: &AttentionBody) -> MicroKernel {
     let KvGeometry { formats, head_dim, .. } = body.geometry;
-    MicroKernel::Value { elem: formats.v, head_dim, group: group(body) }
+    match formats.v.is_scaled() {
+        true => MicroKernel::IntegerValue { elem: formats.v, head_dim, group: group(body) },
+        false => MicroKernel::Value { elem: formats.v, head_dim, group: group(body) },
+    }
+}
+
+/// What rounds weights, where weighted values are sums of integers.
+pub(super) fn weights_ukernel(body: &AttentionBody) -> Option<MicroKernel> {
+    body.geometry.formats.v.is_scaled().then(|| MicroKernel::Weights { group: group(body) })
 }
 
 pub(super) fn combine_ukernel(body: &AttentionBody) -> MicroKernel {
@@ -45,5 +53,6 @@ pub fn ukernels(body: &AttentionBody) -> Vec<MicroKernel> {
         MicroKernel::Quantize,
     ];
     ukernels.extend(query_ukernel(body));
+    ukernels.extend(weights_ukernel(body));
     ukernels
 }

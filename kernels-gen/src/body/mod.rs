@@ -2,6 +2,7 @@
 //! kernel.
 
 mod attention;
+mod attention_items;
 mod attention_scratch;
 mod attention_ukernels;
 mod chunks;

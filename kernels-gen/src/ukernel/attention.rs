@@ -12,12 +12,8 @@
 //!   `o[g][d] = fma(p[g][token], v[token][d], o[g][d])`; rows of `p` are [`SCORE_STRIDE`] apart, `o` is
 //!   `[group][head_dim]`. Values of other tokens are never read. The range is empty, or begins in the first
 //!   block and ends in the last.
-//!
-//! Of values with scales, f32 `[16]` in front of them, `p[g][token] = p[g][token] * scale[token]` comes
-//! first, in place, for all tokens of the blocks, unless the range is empty.
 
 use crate::emit::{Emit, LANES};
-use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::LINE;
@@ -40,28 +36,9 @@ fn load4(e: &mut Emit, elem: KvFormat, ptr: Value, offset: usize) -> Value {
         KvFormat::F16 => e.load_f16x4(ptr, offset * 2),
         KvFormat::F32 => e.load(F32X4, ptr, offset * 4),
         KvFormat::Fp8 => e.load_fp8x4(ptr, offset),
-        KvFormat::Int8 => {
-            let integers = e.load_i8x4(ptr, offset);
-            e.b.ins().fcvt_from_sint(F32X4, integers)
-        }
-        // Halves of bytes: see `load_columns`.
-        KvFormat::Int4 => e.splat_f32(0.0),
+        // Scores and values of formats with scales are sums of integers.
+        KvFormat::Int8 | KvFormat::Int4 => e.splat_f32(0.0),
     }
-}
-
-/// Columns of a value row, four to a vector; int4 has the next 16 in the high halves of the bytes.
-fn load_columns(e: &mut Emit, elem: KvFormat, v: Value) -> [Value; VALUE_VECTORS] {
-    if elem != KvFormat::Int4 {
-        return std::array::from_fn(|c| load4(e, elem, v, c * LANES));
-    }
-    let bytes = e.load_i8x4(v, 0);
-    let (bits, zero) = (e.splat_i32(15), e.splat_i32(8));
-    let high = e.b.ins().ushr_imm_u(bytes, 4);
-    [bytes, high].map(|half| {
-        let code = e.b.ins().band(half, bits);
-        let integer = e.b.ins().isub(code, zero);
-        e.b.ins().fcvt_from_sint(F32X4, integer)
-    })
 }
 
 /// Calls `body` with the number of each block and its pointer in `list`.
@@ -132,17 +109,7 @@ fn score_block(
 
 pub fn value(e: &mut Emit, params: &[Value], elem: KvFormat, head_dim: usize, group: usize) {
     let (p, o, first, end) = (params[1], params[2], params[4], params[5]);
-    if elem.is_scaled() {
-        let some = e.icmp(IntCC::SignedLessThan, first, end);
-        e.if_then(some, |e| {
-            each_block(e, params[0], params[3], |e, block, scales| {
-                let p = e.at(p, block, BLOCK_TOKENS * 4);
-                scale_weights(e, p, scales, group);
-            });
-        });
-    }
     each_block(e, params[0], params[3], |e, block, v| {
-        let v = e.add_imm(v, elem.scales_bytes() as i64);
         let (zero, all) = (e.i64(0), e.i64(BLOCK_TOKENS as i64));
         let before = e.mul_imm(block, BLOCK_TOKENS as i64);
         let first = e.b.ins().isub(first, before);
@@ -151,19 +118,6 @@ pub fn value(e: &mut Emit, params: &[Value], elem: KvFormat, head_dim: usize, gr
         let end = e.b.ins().smin(end, all);
         let p = e.at(p, before, 4);
         value_block(e, [v, p, o], first, end, elem, head_dim, group);
-    });
-}
-
-/// `p[g][token] = p[g][token] * scale[token]` of a block.
-fn scale_weights(e: &mut Emit, p: Value, scales: Value, group: usize) {
-    e.for_count(group, |e, g| {
-        let p = e.at(p, g, SCORE_STRIDE);
-        for four in 0..BLOCK_TOKENS / LANES {
-            let place = four * LANES * 4;
-            let (weights, scales) = (e.load(F32X4, p, place), e.load(F32X4, scales, place));
-            let weights = e.fmul(weights, scales);
-            e.store(weights, p, place);
-        }
     });
 }
 
@@ -180,31 +134,21 @@ fn value_block(
     // in registers.
     let heads = [4, 2, 1].into_iter().find(|h| group.is_multiple_of(*h)).expect("1 divides");
     let vectors = VALUE_VECTORS;
-    let halves = elem == KvFormat::Int4;
-    let apart = if halves { 16 } else { LANES };
     e.for_count(head_dim / (LANES * vectors), |e, column| {
         let v = e.at(v, column, elem.elements_bytes(LANES * vectors));
-        let o = if halves {
-            // Four pairs of vectors to 32 columns.
-            let group = e.b.ins().ushr_imm_u(column, 2);
-            let within = e.b.ins().band_imm_u(column, 3);
-            let o = e.at(o, group, 2 * apart * 4);
-            e.at(o, within, LANES * 4)
-        } else {
-            e.at(o, column, LANES * vectors * 4)
-        };
+        let o = e.at(o, column, LANES * vectors * 4);
         let (zero, groups) = (e.i64(0), e.i64(group as i64));
         e.for_range(zero, groups, heads as i64, |e, g| {
             let p = e.at(p, g, SCORE_STRIDE);
             let o = e.at(o, g, head_dim * 4);
-            let place = |h: usize, c: usize| h * head_dim * 4 + c * apart * 4;
+            let place = |h: usize, c: usize| h * head_dim * 4 + c * LANES * 4;
             let init: Vec<Value> =
                 (0..heads * vectors).map(|i| e.load(F32X4, o, place(i / vectors, i % vectors))).collect();
             let sums = e.for_carry(first, end, 1, &init, |e, token, acc| {
                 let mut acc = acc.to_vec();
                 let v = e.at(v, token, elem.elements_bytes(head_dim));
                 let p = e.at(p, token, 4);
-                let columns = load_columns(e, elem, v);
+                let columns: [Value; VALUE_VECTORS] = std::array::from_fn(|c| load4(e, elem, v, c * LANES));
                 for h in 0..heads {
                     let weight = e.load_splat(p, h * SCORE_STRIDE);
                     for (c, column) in columns.iter().enumerate() {

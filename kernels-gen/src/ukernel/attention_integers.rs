@@ -1,4 +1,4 @@
-//! Scores of formats whose keys are integers.
+//! Scores and weighted values of formats whose elements are integers.
 //!
 //! - query: `fn(q: *const f32, out: *mut u8)`: a group of query heads, `[group][head_dim]`, rounded to int8
 //!   (`quantize_head`): their integers, `[group][head_dim]` bytes; a factor for each head, f32 `[group]`, the
@@ -8,13 +8,23 @@
 //!   `[16]` scales and words ([`kernmill_plan::kv::Words`]), `q` what the one above has written;
 //!   `out[g][16 * b..]`, rows [`SCORE_STRIDE`] bytes apart, receives `(f32(sum) * scale) * factor` of each
 //!   token. The integer sum is exact.
+//! - weights: `fn(v: *const *const u8, p: *mut f32, blocks: u64, factors: *mut f32)`: rows of `p`,
+//!   [`SCORE_STRIDE`] apart, are `[blocks][16]` exponentials, and each `v[b]` begins with f32 `[16]` scales.
+//!   The rows' first halves become i16 `[blocks][16]`: `exponential * scale`, 0 of an exponential of 0,
+//!   rounded by `quantize_weights`; `factors` receives f32 `[group]` factors. What the rest of the rows holds
+//!   is not defined.
+//! - integer value: `fn(v: *const *const u8, p: *const i16, o: *mut i32, blocks: u64)`: each `v[b]` is f32
+//!   `[16]` scales and `[16][head_dim]` integers, rows of `p`, [`SCORE_STRIDE`] apart, are `[blocks][16]`
+//!   weights; `o[g][d] = o[g][d] + p[g][token] * v[token][d]` for all tokens of the blocks.
 
 use super::attention::{SCORE_STRIDE, each_block};
 use crate::emit::{Emit, LANES};
 use crate::integers::{self, Rounding};
-use cranelift_codegen::ir::types::{F32X4, I8X16, I16X8, I32, I32X4};
+use cranelift_codegen::ir::condcodes::FloatCC;
+use cranelift_codegen::ir::types::{F32X4, I8X16, I16, I16X8, I32, I32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
+use kernmill_plan::numeric::{LEAST_WEIGHT, ROUND_MAGIC, WEIGHT_MAX};
 
 /// Byte offsets of a rounded group of queries.
 #[derive(Clone, Copy, Debug)]
@@ -116,4 +126,119 @@ fn sums(
         let second = query(e, LANES);
         vec![e.dot_small_u8_i8(sum, high, second, vnni)]
     })[0]
+}
+
+/// Bytes of a block's weights in a row.
+pub const WEIGHTS: usize = BLOCK_TOKENS * 2;
+
+pub fn weights(e: &mut Emit, params: &[Value], group: usize) {
+    let (list, p, blocks, factors) = (params[0], params[1], params[2], params[3]);
+    e.for_count(group, |e, g| {
+        let (p, factor) = (e.at(p, g, SCORE_STRIDE), e.at(factors, g, 4));
+        let (start, none, zero) = (e.i64(0), e.splat_i32(0), e.splat_f32(0.0));
+        let magnitude = e.splat_i32(0x7fff_ffff);
+        let largest = e.for_carry(start, blocks, 1, &[none], |e, block, largest| {
+            let (entry, row) = (e.at(list, block, 8), e.at(p, block, BLOCK_TOKENS * 4));
+            let scales = e.load(I64, entry, 0);
+            let mut largest = largest[0];
+            for place in (0..BLOCK_TOKENS * 4).step_by(LANES * 4) {
+                let (powers, scales) = (e.load(F32X4, row, place), e.load(F32X4, scales, place));
+                let weights = e.fmul(powers, scales);
+                let weights = e.lane_select(FloatCC::Equal, powers, zero, zero, weights);
+                e.store(weights, row, place);
+                let bits = e.cast(I32X4, weights);
+                let bits = e.b.ins().band(bits, magnitude);
+                largest = e.b.ins().smax(largest, bits);
+            }
+            vec![largest]
+        })[0];
+        let swapped = e.swap_halves(largest);
+        let largest = e.b.ins().smax(largest, swapped);
+        let swapped = e.swap_pairs(largest);
+        let largest = e.b.ins().smax(largest, swapped);
+        let largest = e.cast(F32X4, largest);
+        let largest = e.b.ins().extractlane(largest, 0);
+        let most = e.b.ins().f32const(WEIGHT_MAX);
+        let whole = e.fdiv(largest, most);
+        e.store(whole, factor, 0);
+        let inverse = e.fdiv(most, largest);
+        let (least, none) = (e.b.ins().f32const(LEAST_WEIGHT), e.b.ins().f32const(0.0));
+        let is_small = e.b.ins().fcmp(FloatCC::LessThan, largest, least);
+        let inverse = e.select(is_small, none, inverse);
+        let inverse = e.splat(inverse);
+        let magic = (e.splat_f32(ROUND_MAGIC), e.splat_i32(ROUND_MAGIC.to_bits() as i32));
+        let bounds = (e.splat_i32(-(WEIGHT_MAX as i32)), e.splat_i32(WEIGHT_MAX as i32));
+        // Integers are written where weights have been read.
+        e.for_range(start, blocks, 1, |e, block| {
+            let (row, out) = (e.at(p, block, BLOCK_TOKENS * 4), e.at(p, block, WEIGHTS));
+            let integers: Vec<Value> = (0..BLOCK_TOKENS * 4)
+                .step_by(LANES * 4)
+                .map(|place| {
+                    let weights = e.load(F32X4, row, place);
+                    let scaled = e.fmul(weights, inverse);
+                    let shifted = e.fadd(scaled, magic.0);
+                    let bits = e.cast(I32X4, shifted);
+                    let integers = e.b.ins().isub(bits, magic.1);
+                    let integers = e.b.ins().smax(integers, bounds.0);
+                    e.b.ins().smin(integers, bounds.1)
+                })
+                .collect();
+            for (pair, place) in integers.chunks_exact(2).zip((0..).step_by(LANES * 4)) {
+                let words = e.b.ins().snarrow(pair[0], pair[1]);
+                e.store(words, out, place);
+            }
+        });
+    });
+}
+
+pub fn value(e: &mut Emit, params: &[Value], elem: KvFormat, head_dim: usize, group: usize) {
+    let (p, o) = (params[1], params[2]);
+    // int4 has the next 16 elements in the high halves of the bytes.
+    let halves = elem == KvFormat::Int4;
+    let (vectors, apart) = if halves { (2, 16) } else { (1, LANES) };
+    each_block(e, params[0], params[3], |e, block, v| {
+        let (v, p) = (e.add_imm(v, elem.scales_bytes() as i64), e.at(p, block, WEIGHTS));
+        e.for_count(head_dim / (LANES * vectors), |e, column| {
+            let v = e.at(v, column, elem.elements_bytes(LANES * vectors));
+            let o = if halves {
+                // Four pairs of vectors to 32 columns.
+                let group = e.b.ins().ushr_imm_u(column, 2);
+                let within = e.b.ins().band_imm_u(column, 3);
+                let o = e.at(o, group, 2 * apart * 4);
+                e.at(o, within, LANES * 4)
+            } else {
+                e.at(o, column, LANES * 4)
+            };
+            e.for_count(group, |e, g| {
+                let (p, o) = (e.at(p, g, SCORE_STRIDE), e.at(o, g, head_dim * 4));
+                let init: Vec<Value> = (0..vectors).map(|c| e.load(I32X4, o, c * apart * 4)).collect();
+                let (start, end) = (e.i64(0), e.i64(BLOCK_TOKENS as i64));
+                let sums = e.for_carry(start, end, 1, &init, |e, token, sums| {
+                    let (v, p) = (e.at(v, token, elem.elements_bytes(head_dim)), e.at(p, token, 2));
+                    let weight = e.load(I16, p, 0);
+                    let weight = e.b.ins().sextend(I32, weight);
+                    let weight = e.splat(weight);
+                    let columns = columns(e, elem, v);
+                    let products = columns.iter().map(|column| e.b.ins().imul(*column, weight));
+                    let products: Vec<Value> = products.collect();
+                    sums.iter().zip(products).map(|(sum, product)| e.b.ins().iadd(*sum, product)).collect()
+                });
+                for (c, sum) in sums.into_iter().enumerate() {
+                    e.store(sum, o, c * apart * 4);
+                }
+            });
+        });
+    });
+}
+
+/// Columns of a value row as integers, four to a vector.
+fn columns(e: &mut Emit, elem: KvFormat, v: Value) -> Vec<Value> {
+    let bytes = e.load_i8x4(v, 0);
+    if elem != KvFormat::Int4 {
+        return vec![bytes];
+    }
+    let (bits, zero) = (e.splat_i32(15), e.splat_i32(8));
+    let high = e.b.ins().ushr_imm_u(bytes, 4);
+    let codes = [bytes, high].map(|half| e.b.ins().band(half, bits));
+    codes.map(|code| e.b.ins().isub(code, zero)).to_vec()
 }

@@ -10,7 +10,7 @@ use super::gemm_bf16::{self, GROUP, ROW_BYTES};
 use super::gemm_q8::{CHUNK_BLOCKS, DECODED_BLOCK, DECODED_TILE, Overlap, PANEL_BLOCK, WORDS_BLOCK};
 use super::param::{Amount, Param, Region, Rows, TileState};
 use super::{
-    BLOCKS_AHEAD, MicroKernel, QueryLayout, SCORE_STRIDE, add_dot, add_weighted, quantize, rms_norm,
+    BLOCKS_AHEAD, MicroKernel, QueryLayout, SCORE_STRIDE, WEIGHTS, add_dot, add_weighted, quantize, rms_norm,
 };
 use kernmill_plan::format::{BLOCK, LINE, TILE_ROWS, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
@@ -113,6 +113,23 @@ impl MicroKernel {
                 Param::Number,
             ],
             MicroKernel::Value { elem, head_dim, group } => value(elem, head_dim, group),
+            MicroKernel::Weights { group } => vec![
+                Param::Rows(Rows {
+                    rows: Amount::param(2),
+                    bytes: BLOCK_TOKENS * 4,
+                    ahead: BLOCKS_AHEAD,
+                    tokens: None,
+                }),
+                Param::Update(Region::new(Amount::times(2, BLOCK_TOKENS * 4)).times(group, SCORE_STRIDE)),
+                Param::Number,
+                Param::Write(Region::new(group * 4)),
+            ],
+            MicroKernel::IntegerValue { elem, head_dim, group } => vec![
+                planes(elem, head_dim, None),
+                Param::Read(Region::new(Amount::times(3, WEIGHTS)).times(group, SCORE_STRIDE)),
+                Param::Update(Region::new(group * head_dim * 4)),
+                Param::Number,
+            ],
             MicroKernel::Softmax => vec![
                 Param::Update(Region::new(Amount::times(1, BLOCK_TOKENS * 4))),
                 Param::Number,
@@ -156,18 +173,11 @@ fn planes(elem: KvFormat, head_dim: usize, tokens: Option<(usize, usize)>) -> Pa
 
 /// Tokens `first..end`, parameters 4 and 5, of the values and of each head's weights.
 fn value(elem: KvFormat, head_dim: usize, group: usize) -> Vec<Param> {
-    let (values, weights) = if elem.is_scaled() {
-        // Scales go into the weights of whole blocks.
-        let weights = Region::new(Amount::times(3, BLOCK_TOKENS * 4)).times(group, SCORE_STRIDE);
-        (planes(elem, head_dim, None), Param::Update(weights))
-    } else {
-        let tokens = Amount { constant: 0, terms: vec![(5, 4), (4, -4)] };
-        let weights = Region::new(tokens).starting_at(Amount::times(4, 4)).times(group, SCORE_STRIDE);
-        (planes(elem, head_dim, Some((4, 5))), Param::Read(weights))
-    };
+    let tokens = Amount { constant: 0, terms: vec![(5, 4), (4, -4)] };
+    let weights = Region::new(tokens).starting_at(Amount::times(4, 4)).times(group, SCORE_STRIDE);
     vec![
-        values,
-        weights,
+        planes(elem, head_dim, Some((4, 5))),
+        Param::Read(weights),
         Param::Update(Region::new(group * head_dim * 4)),
         Param::Number,
         Param::Number,
@@ -219,7 +229,8 @@ mod tests {
             MicroKernel::Query { head_dim: 64, group: 8, zero: 128, scale: 0 },
             MicroKernel::IntegerScore { elem: KvFormat::Int8, head_dim: 64, group: 8 },
             MicroKernel::Value { elem: KvFormat::F16, head_dim: 64, group: 8 },
-            MicroKernel::Value { elem: KvFormat::Int8, head_dim: 64, group: 8 },
+            MicroKernel::Weights { group: 8 },
+            MicroKernel::IntegerValue { elem: KvFormat::Int8, head_dim: 64, group: 8 },
             MicroKernel::Softmax,
             MicroKernel::Combine { head_dim: 64, group: 8, sinks: true },
             MicroKernel::Combine { head_dim: 64, group: 8, sinks: false },

@@ -22,7 +22,7 @@ mod rms_norm;
 mod softmax;
 
 pub use attention::{BLOCKS_AHEAD, SCORE_STRIDE};
-pub use attention_integers::QueryLayout;
+pub use attention_integers::{QueryLayout, WEIGHTS};
 pub use dot_q8::{Order, TILES_PER_CALL};
 
 use crate::emit::Emit;
@@ -71,6 +71,10 @@ pub enum MicroKernel {
     IntegerScore { elem: KvFormat, head_dim: usize, group: usize },
     /// Adds weighted values of blocks to `group` outputs.
     Value { elem: KvFormat, head_dim: usize, group: usize },
+    /// Rounds the weights of `group` query heads for `IntegerValue`s.
+    Weights { group: usize },
+    /// Adds weighted values of blocks, which are integers as their weights are, to `group` outputs.
+    IntegerValue { elem: KvFormat, head_dim: usize, group: usize },
     /// Exponentials of a row of scores, with their maximum and sum.
     Softmax,
     /// Combines the segments of `group` query heads.
@@ -126,6 +130,10 @@ impl fmt::Display for MicroKernel {
                 write!(f, "score_{elem:?}_d{head_dim}_g{group}")
             }
             MicroKernel::Value { elem, head_dim, group } => write!(f, "value_{elem:?}_d{head_dim}_g{group}"),
+            MicroKernel::Weights { group } => write!(f, "weights_g{group}"),
+            MicroKernel::IntegerValue { elem, head_dim, group } => {
+                write!(f, "value_{elem:?}_d{head_dim}_g{group}")
+            }
             MicroKernel::Softmax => write!(f, "softmax"),
             MicroKernel::Combine { head_dim, group, sinks } => {
                 write!(f, "combine_d{head_dim}_g{group}{}", if *sinks { "_sinks" } else { "" })
@@ -188,6 +196,8 @@ impl MicroKernel {
             | MicroKernel::DotQ8x4 { .. }
             | MicroKernel::DotF32 { .. }
             | MicroKernel::IntegerScore { .. }
+            | MicroKernel::Weights { .. }
+            | MicroKernel::IntegerValue { .. }
             | MicroKernel::Score { .. } => 4,
             MicroKernel::Query { .. } => 2,
             MicroKernel::TilesOn | MicroKernel::TilesOff => 0,
@@ -234,6 +244,10 @@ impl MicroKernel {
             }
             MicroKernel::Value { elem, head_dim, group } => {
                 attention::value(e, params, elem, head_dim, group)
+            }
+            MicroKernel::Weights { group } => attention_integers::weights(e, params, group),
+            MicroKernel::IntegerValue { elem, head_dim, group } => {
+                attention_integers::value(e, params, elem, head_dim, group);
             }
             MicroKernel::Softmax => softmax::softmax(e, params),
             MicroKernel::Combine { head_dim, group, sinks } => {

@@ -1,6 +1,6 @@
 //! Roundings of whole heads, to the bit (docs/dev/numerics.md).
 
-use crate::numeric::{INT4_DIVISORS, INT4_MAX, INT4_MIN, ROUND_MAGIC};
+use crate::numeric::{INT4_DIVISORS, INT4_MAX, INT4_MIN, LEAST_WEIGHT, ROUND_MAGIC, WEIGHT_MAX};
 
 /// `quantize_head`: a head of f32 as integers from -127 to 127, and their scale. Queries of layers with
 /// integer scores are rounded so too.
@@ -15,6 +15,20 @@ pub fn to_int8(head: &[f32]) -> (Vec<i8>, f32) {
         integer.clamp(-127, 127) as i8
     };
     (head.iter().map(integer).collect(), largest / 127.0)
+}
+
+/// `quantize_weights`: the weights of a segment's values as integers from -16383 to 16383, and the factor that
+/// makes weights of them again.
+pub fn to_weights(weights: &[f32]) -> (Vec<i16>, f32) {
+    let largest = weights.iter().map(|x| x.to_bits() & 0x7fff_ffff).max().unwrap_or(0);
+    let largest = f32::from_bits(largest);
+    let inverse = if largest < LEAST_WEIGHT { 0.0 } else { WEIGHT_MAX / largest };
+    let integer = |x: &f32| {
+        let shifted = x * inverse + ROUND_MAGIC;
+        let integer = (shifted.to_bits() as i32).wrapping_sub(ROUND_MAGIC.to_bits() as i32);
+        integer.clamp(-(WEIGHT_MAX as i32), WEIGHT_MAX as i32) as i16
+    };
+    (weights.iter().map(integer).collect(), largest / WEIGHT_MAX)
 }
 
 /// A head of f32 as integers from -8 to 7, and the scale with which they lose least, of some that make the

@@ -49,6 +49,13 @@ pub fn fma(a: u32, b: u32, c: u32) -> u32 {
     nan_first(&[a, b, c], || f32::from_bits(a).mul_add(f32::from_bits(b), f32::from_bits(c)))
 }
 
+/// Rounded to nearest even; the least integer of what does not fit.
+pub fn to_i32(a: u32) -> u32 {
+    let rounded = f64::from(f32::from_bits(a)).round_ties_even();
+    let fits = (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&rounded);
+    if fits { (rounded as i32).cast_unsigned() } else { i32::MIN.cast_unsigned() }
+}
+
 /// Exact; a NaN keeps its upper payload and becomes quiet.
 pub fn from_f16(bits: u16) -> u32 {
     let half = half::f16::from_bits(bits);

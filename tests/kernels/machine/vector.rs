@@ -190,6 +190,11 @@ impl Machine {
                 let (address, vector) = (self.address(i)?, self.vectors[i.op1_register().number()]);
                 self.memory.store(address, &vector[..4])?;
             }
+            Mnemonic::Vpmovdw if i.op0_kind() == OpKind::Memory && i.op1_register().is_zmm() => {
+                let (address, vector) = (self.address(i)?, self.vectors[i.op1_register().number()]);
+                let words: Vec<u8> = vector.chunks_exact(4).flat_map(|lane| [lane[0], lane[1]]).collect();
+                self.memory.store(address, &words)?;
+            }
             Mnemonic::Vbroadcasti32x4 | Mnemonic::Vbroadcasti128 => {
                 let address = self.address(i)?;
                 let value = self.repeated(address, 16)?;
@@ -243,6 +248,12 @@ impl Machine {
                 }
                 let denormal = |lane: &usize| f32::from_bits(element(&a, *lane)).is_subnormal();
                 (0..VECTOR / 4).filter(denormal).fold(0, |mask, lane| mask | 1 << lane)
+            }
+            Mnemonic::Vcmpps if i.immediate8() == 4 => {
+                let (a, b) = (self.source(i, 1)?, self.source(i, 2)?);
+                let float = |v: &Vector, lane: usize| f32::from_bits(element(v, lane));
+                let differs = |lane: &usize| float(&a, *lane) != float(&b, *lane);
+                (0..VECTOR / 4).filter(differs).fold(0, |mask, lane| mask | 1 << lane)
             }
             Mnemonic::Vpcmpd | Mnemonic::Vcmpps => {
                 let (a, b) = (self.source(i, 1)?, self.source(i, 2)?);
@@ -330,6 +341,8 @@ impl Machine {
             | Mnemonic::Vpaddd
             | Mnemonic::Vpaddw
             | Mnemonic::Vpsubb
+            | Mnemonic::Vpsubw
+            | Mnemonic::Vpmaxsd
             | Mnemonic::Vpmaxud
             | Mnemonic::Vpminuw
             | Mnemonic::Vpblendmb
@@ -388,6 +401,7 @@ impl Machine {
                     })
                 }
                 Mnemonic::Vcvtdq2ps => map4(&self.source(i, 1)?, float::from_i32),
+                Mnemonic::Vcvtps2dq => map4(&self.source(i, 1)?, float::to_i32),
                 Mnemonic::Vcvtph2ps => {
                     let halves = self.part(i, 1, width(i) / 2)?;
                     let mut value = [0; VECTOR];
@@ -419,6 +433,8 @@ fn two_sources(mnemonic: Mnemonic, a: &Vector, b: &Vector) -> (Vector, usize) {
         Mnemonic::Vpaddd => (zip4(a, b, u32::wrapping_add), 4),
         Mnemonic::Vpaddw => (zip2(a, b, u16::wrapping_add), 2),
         Mnemonic::Vpsubb => (zip1(a, b, u8::wrapping_sub), 1),
+        Mnemonic::Vpsubw => (zip2(a, b, u16::wrapping_sub), 2),
+        Mnemonic::Vpmaxsd => (zip4(a, b, |a, b| a.cast_signed().max(b.cast_signed()).cast_unsigned()), 4),
         Mnemonic::Vpmaxud => (zip4(a, b, u32::max), 4),
         Mnemonic::Vpminuw => (zip2(a, b, u16::min), 2),
         Mnemonic::Vpshufb => {

@@ -67,11 +67,17 @@ fn every_wide_version_passes_in_every_shape() {
         let multiple = elem.descriptor().head_multiple;
         let shapes = [(16_usize, 1), (64, 8), (64, 3), (96, 9), (128, 5), (80, 4)];
         for (head_dim, group) in shapes.into_iter().filter(|(d, _)| d.is_multiple_of(multiple)) {
-            ukernels.push(match elem.is_scaled() {
-                true => MicroKernel::IntegerScore { elem, head_dim, group },
-                false => MicroKernel::Score { elem, head_dim, group, scale: 0x3f00_0000 },
+            ukernels.extend(match elem.is_scaled() {
+                true => [
+                    MicroKernel::IntegerScore { elem, head_dim, group },
+                    MicroKernel::IntegerValue { elem, head_dim, group },
+                ],
+                false => [
+                    MicroKernel::Score { elem, head_dim, group, scale: 0x3f00_0000 },
+                    MicroKernel::Value { elem, head_dim, group },
+                ],
             });
-            ukernels.push(MicroKernel::Value { elem, head_dim, group });
+            ukernels.push(MicroKernel::Weights { group });
             ukernels.push(MicroKernel::Combine { head_dim, group, sinks: elem == KvFormat::F16 });
         }
     }

@@ -1,0 +1,79 @@
+//! Which tokens and segments attention's work items are made of.
+
+use crate::cx::Cx;
+use crate::emit::Emit;
+use crate::kernel::AttentionBody;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{InstBuilder, Value};
+use kernmill_plan::kv::BLOCK_TOKENS;
+use kernmill_plan::numeric::ATTENTION_SEGMENT;
+
+/// How many items a token's segments are.
+#[derive(Clone, Copy)]
+pub(super) struct Split {
+    /// 1 if segments are items, or 0.
+    pub is: Value,
+    /// Segments of a lone token, or 1.
+    pub count: Value,
+}
+
+impl Split {
+    pub fn new(e: &mut Emit, cx: &Cx, tokens: Value) -> Split {
+        let (zero, one) = (e.i64(0), e.i64(1));
+        let position = cx.position(e, zero);
+        let segments = segment_of(e, position);
+        let segments = e.add_imm(segments, 1);
+        let is = e.icmp(IntCC::Equal, tokens, one);
+        let count = e.select(is, segments, one);
+        Split { is: e.b.ins().uextend(I64, is), count }
+    }
+}
+
+/// Calls `body` with the bounds of each longest piece of `first..end` whose tokens follow each other in one
+/// sequence.
+pub(super) fn each_run(
+    e: &mut Emit,
+    cx: &Cx,
+    first: Value,
+    end: Value,
+    body: impl FnOnce(&mut Emit, Value, Value),
+) {
+    let last = e.add_imm(end, -1);
+    e.for_carry(first, end, 1, &[first], |e, row, start| {
+        let next = e.add_imm(row, 1);
+        // The last row is its own successor, which it does not follow.
+        let other = e.min_u(next, last);
+        let (sequence, position) = (cx.sequence(e, row), cx.position(e, row));
+        let (other_sequence, other_position) = (cx.sequence(e, other), cx.position(e, other));
+        let expected = e.add_imm(position, 1);
+        let breaks = e.icmp(IntCC::NotEqual, sequence, other_sequence);
+        let jumps = e.icmp(IntCC::NotEqual, other_position, expected);
+        let ends = e.b.ins().bor(breaks, jumps);
+        e.if_then(ends, |e| body(e, start[0], next));
+        vec![e.select(ends, next, start[0])]
+    });
+}
+
+/// The segment that a position is in.
+pub(super) fn segment_of(e: &mut Emit, position: Value) -> Value {
+    e.b.ins().ushr_imm_u(position, i64::from(ATTENTION_SEGMENT.trailing_zeros()))
+}
+
+/// The block that a position is in.
+pub(super) fn block_of(e: &mut Emit, position: Value) -> Value {
+    // A position before the sequence's start is in a block before it.
+    e.b.ins().sshr_imm_u(position, i64::from(BLOCK_TOKENS.trailing_zeros()))
+}
+
+/// The first position that a token at `position` sees.
+pub(super) fn first_in_view(e: &mut Emit, body: &AttentionBody, position: Value) -> Value {
+    let zero = e.i64(0);
+    match body.window {
+        Some(window) => {
+            let start = e.add_imm(position, 1 - i64::from(window));
+            e.b.ins().smax(start, zero)
+        }
+        None => zero,
+    }
+}
