@@ -12,8 +12,8 @@ use super::regs::{PARAMS, Regs, constants_here, low_half};
 use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, WEIGHTS};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, byte_ptr, dword_ptr,
-    qword_ptr, ymmword_ptr,
+    AsmMemoryOperand, AsmRegister64, AsmRegisterYmm, CodeAssembler, CodeLabel, dword_ptr, qword_ptr,
+    ymmword_ptr,
 };
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
 use kernmill_plan::numeric::{LEAST_WEIGHT, WEIGHT_MAX};
@@ -84,10 +84,6 @@ fn weights(a: &mut CodeAssembler, group: usize) -> Result<(), IcedError> {
         let mut again = a.create_label();
         a.set_label(&mut again)?;
         a.mov(plane, qword_ptr(list + block * 8))?;
-        if head == 0 {
-            a.mov(out, qword_ptr(list + block * 8 + BLOCKS_AHEAD * 8))?;
-            a.prefetcht0(byte_ptr(out))?;
-        }
         for vector in [0, BYTES] {
             a.vmovups(weight, ymmword_ptr(place + vector))?;
             a.vcmpps(mask, weight, zero, NOT_EQUAL)?;

@@ -14,8 +14,8 @@ use super::softmax_avx512::exchange;
 use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, WEIGHTS};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    AsmMemoryOperand, AsmRegister64, AsmRegisterZmm, CodeAssembler, byte_ptr, dword_ptr, k1, qword_ptr,
-    xmmword_ptr, ymmword_ptr, zmmword_ptr,
+    AsmMemoryOperand, AsmRegister64, AsmRegisterZmm, CodeAssembler, dword_ptr, k1, qword_ptr, xmmword_ptr,
+    ymmword_ptr, zmmword_ptr,
 };
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
 use kernmill_plan::numeric::{LEAST_WEIGHT, WEIGHT_MAX};
@@ -104,8 +104,6 @@ fn weights(a: &mut CodeAssembler, group: usize) -> Result<(), IcedError> {
         a.set_label(&mut again)?;
         a.mov(plane, qword_ptr(list + block * 8))?;
         a.vmovups(scales, zmmword_ptr(plane))?;
-        a.mov(plane, qword_ptr(list + block * 8 + BLOCKS_AHEAD * 8))?;
-        a.prefetcht0(byte_ptr(plane))?;
         for (head, largest) in heads.clone().zip(largest) {
             let own = zmmword_ptr(p + place + head * SCORE_STRIDE);
             a.vmovups(weight, own)?;

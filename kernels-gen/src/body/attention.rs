@@ -13,7 +13,7 @@
 //! so that blocks are in L1 for all of them but the first. Every token takes only blocks that it sees, in
 //! ascending order: the order of arithmetic is that of a token alone.
 
-use super::attention_items::{Split, block_of, each_run, first_in_view, segment_of};
+use super::attention_items::{Part, Split, block_of, each_run, first_in_view, segment_of};
 use super::attention_scratch::{Areas, areas, query_bytes, splits};
 use super::attention_ukernels::{
     combine_ukernel, group, query_ukernel, score_ukernel, value_ukernel, weights_ukernel,
@@ -30,8 +30,10 @@ use kernmill_plan::format::BLOCK;
 use kernmill_plan::kv::BLOCK_TOKENS;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
-/// Blocks per call of a micro-kernel: keys or values of one head are 8 KiB in f16.
-const BLOCKS: usize = 4;
+/// Bytes of one head's keys or values per call of a micro-kernel, which stay in L1 for all tokens of a run.
+const CALL_BYTES: usize = 8 << 10;
+/// Bytes of a list of a segment's blocks.
+const LIST: usize = BLOCKS_AHEAD * 8;
 /// Items per worker below which tokens are handed out one by one.
 const ITEMS_PER_WORKER: i64 = 8;
 
@@ -60,11 +62,10 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
     // Head by head, so that its keys and values stay in L2; later tokens of a prompt, which see more keys,
     // first.
     cx.for_each_claimed(e, total, |e, item| {
-        let (item, split) = match split {
+        let (item, part) = match split {
             Some(split) => {
-                let whole = e.b.ins().udiv(item, split.count);
-                let before = e.b.ins().imul(whole, split.count);
-                (whole, Some((split, e.b.ins().isub(item, before))))
+                let (part, whole) = Part::new(e, cx, split, item, total);
+                (whole, Some(part))
             }
             None => (item, None),
         };
@@ -76,8 +77,8 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
         let first = e.b.ins().isub(end, tile);
         let end = e.min_u(end, tokens);
         each_run(e, cx, first, end, |e, first, end| {
-            let run = Run::new(e, cx, body, first, end, head, split.map(|(split, _)| split));
-            run.emit(e, split);
+            let run = Run::new(e, cx, body, first, end, head, part.map(|part| part.split));
+            run.emit(e, part);
         });
     });
 }
@@ -148,17 +149,18 @@ impl<'a> Run<'a> {
         Run { cx, body, areas, group, row, tokens, head, pool, table, position, first, results }
     }
 
-    /// `split`: how many items the segments are, and which of them this is.
-    fn emit(&self, e: &mut Emit, split: Option<(Split, Value)>) {
+    /// `part`: the segment that this item is, where it is one.
+    fn emit(&self, e: &mut Emit, part: Option<Part>) {
         self.round_queries(e);
-        let last = e.add(self.position, self.tokens);
-        let last = e.add_imm(last, -1);
-        let (first_segment, last_segment) = (segment_of(e, self.first), segment_of(e, last));
+        let last_position = e.add(self.position, self.tokens);
+        let last_position = e.add_imm(last_position, -1);
+        let first_segment = segment_of(e, self.first);
+        let last_segment = segment_of(e, last_position);
         let end = e.add_imm(last_segment, 1);
-        let (from, end) = match split {
-            Some((split, part)) => {
-                let after = e.add_imm(part, 1);
-                (e.select(split.is, part, first_segment), e.select(split.is, after, end))
+        let (from, end) = match part {
+            Some(Part { split, segment, .. }) => {
+                let after = e.add_imm(segment, 1);
+                (e.select(split.is, segment, first_segment), e.select(split.is, after, end))
             }
             None => (first_segment, end),
         };
@@ -166,14 +168,25 @@ impl<'a> Run<'a> {
             let base = e.mul_imm(number, ATTENTION_SEGMENT as i64);
             let from = e.b.ins().smax(self.first, base);
             let to = e.add_imm(base, ATTENTION_SEGMENT as i64 - 1);
-            let to = e.b.ins().smin(last, to);
+            let to = e.b.ins().smin(last_position, to);
             let (first, last) = (block_of(e, from), block_of(e, to));
             let end = e.add_imm(last, 1);
             let index = e.b.ins().isub(number, first_segment);
-            self.segment(e, &Segment { base, first, end, index });
+            let segment = Segment { base, first, end, index };
+            self.planes(e, &segment);
+            let next = e.add_imm(number, 1);
+            let (mut next, mut pool) = (e.min_u(next, last_segment), self.pool);
+            if let Some(Part { split, next: [head, segment], .. }) = part {
+                let heads = e.b.ins().isub(head, self.head);
+                let other = e.at(pool, heads, self.body.geometry.head_bytes());
+                (next, pool) = (e.select(split.is, segment, next), e.select(split.is, other, pool));
+            }
+            let last_block = block_of(e, last_position);
+            self.next_keys(e, &segment, pool, next, last_block);
+            self.segment(e, &segment);
         });
         let combine = |e: &mut Emit| self.each_token(e, |e, token| self.combine(e, token, first_segment));
-        let Some((split, _)) = split else { return combine(e) };
+        let Some(Part { split, .. }) = part else { return combine(e) };
         // Where segments are no items, nothing is counted and the one item is the last.
         let counter = e.add_imm(self.head, 1);
         let finished = self.cx.count(e, counter, split.is);
@@ -210,8 +223,11 @@ impl<'a> Run<'a> {
         segment: &Segment,
         body: impl FnOnce(&mut Emit, Value, &View, Value, Value),
     ) {
-        e.for_range(segment.first, segment.end, BLOCKS as i64, |e, first| {
-            let end = e.add_imm(first, BLOCKS as i64);
+        let geometry = &self.body.geometry;
+        let element = geometry.formats.k.elements_bytes(2).max(geometry.formats.v.elements_bytes(2));
+        let blocks = (CALL_BYTES / (BLOCK_TOKENS * geometry.head_dim * element / 2)).max(1) as i64;
+        e.for_range(segment.first, segment.end, blocks, |e, first| {
+            let end = e.add_imm(first, blocks);
             self.each_token(e, |e, token| {
                 let view = self.view(e, segment, token);
                 let first = e.b.ins().smax(first, view.first);
@@ -224,16 +240,15 @@ impl<'a> Run<'a> {
 
     /// Scores, maximum, exponentials, sum and weighted values of all tokens in one segment.
     fn segment(&self, e: &mut Emit, segment: &Segment) {
-        self.planes(e, segment);
-        let count = e.b.ins().isub(segment.end, segment.first);
-        let planes = self.cx.body_scratch(e, self.areas.planes);
+        let keys = self.cx.body_scratch(e, self.areas.planes);
+        let values = e.add_imm(keys, LIST as i64);
         self.each_call(e, segment, |e, token, _, first, end| {
             let q = match query_ukernel(self.body) {
                 Some(_) => self.rounded_query(e, token),
                 None => self.query(e, token),
             };
             let entry = e.b.ins().isub(first, segment.first);
-            let keys = e.at(planes, entry, 8);
+            let keys = e.at(keys, entry, 8);
             let scores = self.scores(e, segment, token, first);
             let blocks = e.b.ins().isub(end, first);
             e.call(self.cx.ukernel(score_ukernel(self.body)), &[keys, q, scores, blocks]);
@@ -245,8 +260,7 @@ impl<'a> Run<'a> {
         });
         self.each_call(e, segment, |e, token, view, first, end| {
             let entry = e.b.ins().isub(first, segment.first);
-            let entry = e.add(entry, count);
-            let rows = e.at(planes, entry, 8);
+            let rows = e.at(values, entry, 8);
             let values = self.values(e, token, segment.index);
             let blocks = e.b.ins().isub(end, first);
             let value = self.cx.ukernel(value_ukernel(self.body));
@@ -272,11 +286,10 @@ impl<'a> Run<'a> {
     /// Rounds a token's weights in a segment.
     fn round_weights(&self, e: &mut Emit, segment: &Segment, token: Value, view: &View) {
         let Some(ukernel) = weights_ukernel(self.body) else { return };
-        let planes = self.cx.body_scratch(e, self.areas.planes);
-        let count = e.b.ins().isub(segment.end, segment.first);
+        let values = self.cx.body_scratch(e, self.areas.planes);
+        let values = e.add_imm(values, LIST as i64);
         let entry = e.b.ins().isub(view.first, segment.first);
-        let entry = e.add(entry, count);
-        let values = e.at(planes, entry, 8);
+        let values = e.at(values, entry, 8);
         let weights = self.scores(e, segment, token, view.first);
         let blocks = e.b.ins().isub(view.end, view.first);
         let factors = self.factors(e, token);
@@ -332,22 +345,30 @@ impl<'a> Run<'a> {
     fn planes(&self, e: &mut Emit, segment: &Segment) {
         let geometry = &self.body.geometry;
         let keys = self.cx.body_scratch(e, self.areas.planes);
-        let count = e.b.ins().isub(segment.end, segment.first);
-        let values = e.at(keys, count, 8);
         let zero = e.i64(0);
-        let last = e.for_carry(zero, count, 1, &[self.pool], |e, number, _| {
+        let count = e.b.ins().isub(segment.end, segment.first);
+        e.for_range(zero, count, 1, |e, number| {
             let block = e.add(segment.first, number);
             let key = self.cx.kv_block(e, self.pool, self.table, block, geometry);
             let value = e.add_imm(key, geometry.plane_bytes(KvPlane::K) as i64);
-            let (key_entry, value_entry) = (e.at(keys, number, 8), e.at(values, number, 8));
-            e.store(key, key_entry, 0);
-            e.store(value, value_entry, 0);
-            vec![value]
-        })[0];
-        let behind = e.at(values, count, 8);
-        for number in 0..BLOCKS_AHEAD {
-            e.store(last, behind, number * 8);
-        }
+            let entry = e.at(keys, number, 8);
+            e.store(key, entry, 0);
+            e.store(value, entry, LIST);
+        });
+    }
+
+    /// Lists as many keys of the segment that comes next, which are prefetched: those of a head's `pool`.
+    fn next_keys(&self, e: &mut Emit, segment: &Segment, pool: Value, next: Value, last_block: Value) {
+        let list = self.cx.body_scratch(e, self.areas.planes);
+        let (zero, count) = (e.i64(0), e.b.ins().isub(segment.end, segment.first));
+        let first = e.mul_imm(next, BLOCKS_AHEAD as i64);
+        e.for_range(zero, count, 1, |e, number| {
+            let block = e.add(first, number);
+            let block = e.min_u(block, last_block);
+            let key = self.cx.kv_block(e, pool, self.table, block, &self.body.geometry);
+            let entry = e.at(list, number, 8);
+            e.store(key, entry, 2 * LIST);
+        });
     }
 
     /// A token's scores against a segment's block.

@@ -30,6 +30,35 @@ impl Split {
     }
 }
 
+/// The segment that an item is, where it is one.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    pub split: Split,
+    /// Its number.
+    pub segment: Value,
+    /// KV head and segment of the item that the worker will probably take next.
+    pub next: [Value; 2],
+}
+
+impl Part {
+    /// The part that an item is, and the number of the whole that it is part of. Of as many workers each
+    /// takes one item, until the first of them comes back.
+    pub fn new(e: &mut Emit, cx: &Cx, split: Split, item: Value, total: Value) -> (Part, Value) {
+        let place = |e: &mut Emit, item: Value| {
+            let whole = e.b.ins().udiv(item, split.count);
+            let before = e.b.ins().imul(whole, split.count);
+            [whole, e.b.ins().isub(item, before)]
+        };
+        let [whole, segment] = place(e, item);
+        let workers = cx.workers(e);
+        let next = e.add(item, workers);
+        let last = e.add_imm(total, -1);
+        let next = e.min_u(next, last);
+        let next = place(e, next);
+        (Part { split, segment, next }, whole)
+    }
+}
+
 /// Calls `body` with the bounds of each longest piece of `first..end` whose tokens follow each other in one
 /// sequence.
 pub(super) fn each_run(

@@ -6,16 +6,11 @@ use crate::scratch::Scratch;
 use crate::ukernel::{BLOCKS_AHEAD, QueryLayout, SCORE_STRIDE};
 use kernmill_plan::abi::COUNTERS;
 use kernmill_plan::format::LINE;
-use kernmill_plan::kv::BLOCK_TOKENS;
-use kernmill_plan::numeric::ATTENTION_SEGMENT;
-
-/// Blocks of a segment.
-const SEGMENT_BLOCKS: usize = ATTENTION_SEGMENT / BLOCK_TOKENS;
 
 /// Offsets in the body's scratch. T is the tile's tokens; P is that, or as many KV heads, for a lone token
 /// whose segments are items.
 pub(super) struct Areas {
-    /// Pointers `[64]` to a segment's keys, those to its values behind them, and some to prefetch from.
+    /// Pointers `[3][64]`: to a segment's keys, to its values, and to the keys of the one that comes next.
     pub planes: usize,
     /// Rounded queries `[T]`, each of the group's heads, where scores are sums of integers.
     pub queries: usize,
@@ -39,7 +34,7 @@ pub(super) fn areas(body: &AttentionBody) -> Areas {
     let (group, head_dim, tokens) = (group(body), body.geometry.head_dim, body.tile_tokens);
     let parts = if splits(body) { tokens.max(body.geometry.kv_heads) } else { tokens };
     let mut scratch = Scratch::default();
-    let planes = scratch.take((2 * SEGMENT_BLOCKS + BLOCKS_AHEAD) * 8);
+    let planes = scratch.take(3 * BLOCKS_AHEAD * 8);
     let queries = scratch.take(if query_ukernel(body).is_some() { tokens * query_bytes(body) } else { 0 });
     let scores = scratch.take(tokens * group * SCORE_STRIDE);
     let factors = scratch.take(if weights_ukernel(body).is_some() { tokens * group * 4 } else { 0 });

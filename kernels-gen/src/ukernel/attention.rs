@@ -1,8 +1,8 @@
 //! Attention's inner tiles over KV blocks of 16 tokens and one KV head, for a group of query heads.
 //!
-//! Both take a list of pointers to the same plane of consecutive blocks, which lie apart in memory.
-//! [`BLOCKS_AHEAD`] more pointers follow those of the call: versions may prefetch from there, because the CPU
-//! does not find blocks that lie apart itself.
+//! Both take a list of pointers to the same plane of consecutive blocks, which lie apart in memory. Versions
+//! may prefetch from the pointer [`BLOCKS_AHEAD`] behind each of them, because the CPU does not find blocks
+//! that lie apart itself.
 //!
 //! - score: `fn(k: *const *const u8, q: *const f32, out: *mut f32, blocks: u64)`: each `k[b]` is
 //!   `[head_dim][16]`, `q` `[group][head_dim]`; `out[g][16 * b..]`, rows [`SCORE_STRIDE`] bytes apart,
@@ -23,10 +23,10 @@ use kernmill_plan::numeric::ATTENTION_SEGMENT;
 /// Bytes between the score rows of two query heads: one segment of f32, and a line more, so that a column of
 /// many rows spreads over the sets of a cache.
 pub const SCORE_STRIDE: usize = ATTENTION_SEGMENT * 4 + LINE;
-/// Pointers in a list behind those of a call: how far ahead of their work micro-kernels prefetch. One head's
-/// scores against a block, or its weighted values, take some 500 cycles, and the lines of a block come from
-/// memory in about as many, at times in several times that.
-pub const BLOCKS_AHEAD: usize = 8;
+/// Pointers in a list from a block to the one that is prefetched while it is worked on: those of a segment.
+/// While scores are computed, the segment's values are fetched, and with the values the keys of the segment
+/// that comes next. So memory has work all the time; and both fit in L2.
+pub const BLOCKS_AHEAD: usize = ATTENTION_SEGMENT / BLOCK_TOKENS;
 
 /// Vectors of columns that are accumulated together.
 const VALUE_VECTORS: usize = 2;

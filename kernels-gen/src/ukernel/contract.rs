@@ -114,12 +114,7 @@ impl MicroKernel {
             ],
             MicroKernel::Value { elem, head_dim, group } => value(elem, head_dim, group),
             MicroKernel::Weights { group } => vec![
-                Param::Rows(Rows {
-                    rows: Amount::param(2),
-                    bytes: BLOCK_TOKENS * 4,
-                    ahead: BLOCKS_AHEAD,
-                    tokens: None,
-                }),
+                Param::Rows(Rows { rows: Amount::param(2), bytes: BLOCK_TOKENS * 4, ahead: 0, tokens: None }),
                 Param::Update(Region::new(Amount::times(2, BLOCK_TOKENS * 4)).times(group, SCORE_STRIDE)),
                 Param::Number,
                 Param::Write(Region::new(group * 4)),
