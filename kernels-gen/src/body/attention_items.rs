@@ -41,13 +41,15 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The part that an item is, and the number of the whole that it is part of. Of as many workers each
-    /// takes one item, until the first of them comes back.
+    /// The part that an item is, and the number of the whole that it is part of. Heads of a segment follow each
+    /// other, as they do in a block: what the CPU fetches behind the keys and values of a head is what
+    /// workers need next. Of as many workers each takes one item, until the first of them comes back.
     pub fn new(e: &mut Emit, cx: &Cx, split: Split, item: Value, total: Value) -> (Part, Value) {
+        let wholes = e.b.ins().udiv(total, split.count);
         let place = |e: &mut Emit, item: Value| {
-            let whole = e.b.ins().udiv(item, split.count);
-            let before = e.b.ins().imul(whole, split.count);
-            [whole, e.b.ins().isub(item, before)]
+            let segment = e.b.ins().udiv(item, wholes);
+            let before = e.b.ins().imul(segment, wholes);
+            [e.b.ins().isub(item, before), segment]
         };
         let [whole, segment] = place(e, item);
         let workers = cx.workers(e);
