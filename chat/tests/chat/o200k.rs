@@ -1,0 +1,44 @@
+//! The vocabulary of GPT-OSS, from a crate that carries it.
+
+use kernmill_chat::{Vocabulary, VocabularyError};
+use tiktoken_rs::CoreBPE;
+
+/// Ids past those of texts: the special tokens, most of them reserved.
+pub const SPECIAL: u32 = 199_998;
+
+pub struct O200k {
+    inner: CoreBPE,
+    added: Vec<(String, u32)>,
+}
+
+impl O200k {
+    pub fn new() -> O200k {
+        let inner = tiktoken_rs::o200k_harmony().unwrap();
+        let id = |text: &str| match inner.encode_with_special_tokens(text)[..] {
+            [id] => id,
+            ref ids => panic!("`{text}` has {} ids", ids.len()),
+        };
+        let mut added: Vec<(String, u32)> =
+            inner.special_tokens().into_iter().map(|text| (text.to_owned(), id(text))).collect();
+        added.sort_by_key(|(_, id)| *id);
+        O200k { inner, added }
+    }
+}
+
+impl Vocabulary for O200k {
+    fn encode_ordinary(&self, text: &str) -> Result<Vec<u32>, VocabularyError> {
+        Ok(self.inner.encode_ordinary(text))
+    }
+
+    fn encode_marked(&self, text: &str) -> Result<Vec<u32>, VocabularyError> {
+        Ok(self.inner.encode_with_special_tokens(text))
+    }
+
+    fn added_tokens(&self) -> Vec<(String, u32)> {
+        self.added.clone()
+    }
+
+    fn bytes(&self, id: u32) -> Option<Vec<u8>> {
+        self.inner.decode_bytes(&[id]).ok()
+    }
+}
