@@ -1,7 +1,7 @@
 //! Generated ids to events.
 
 use super::header::Header;
-use super::tokens::Tokens;
+use super::tokens::{NoToken, Tokens};
 use crate::conversation::{Conversation, Effort};
 use crate::event::{Anomalies, Anomaly, Event, Part};
 use crate::utf8::Utf8Stream;
@@ -14,6 +14,8 @@ use crate::vocabulary::Vocabulary;
 #[derive(Clone, Debug)]
 pub struct Parser {
     tokens: Tokens,
+    /// Special tokens without a meaning in Harmony, ascending: never a text.
+    others: Vec<u32>,
     /// Names of declared functions.
     declared: Vec<String>,
     state: State,
@@ -31,16 +33,26 @@ enum State {
 }
 
 impl Parser {
-    /// A parser of what follows the conversation's prompt.
-    pub fn new(tokens: Tokens, conversation: &Conversation, events: &mut Vec<Event>) -> Parser {
+    /// A parser of what follows the conversation's prompt. Begins the answer if the prompt does.
+    ///
+    /// # Errors
+    /// When the vocabulary lacks Harmony's tokens.
+    pub fn new(
+        vocabulary: &dyn Vocabulary,
+        conversation: &Conversation,
+        events: &mut Vec<Event>,
+    ) -> Result<Parser, NoToken> {
+        let tokens = Tokens::of(vocabulary)?;
+        let mut others: Vec<u32> = vocabulary.added_tokens().into_iter().map(|(_, id)| id).collect();
+        others.sort_unstable();
         let declared = conversation.tools.iter().map(|tool| tool.name.clone()).collect();
         let state = State::Header(Header::default());
-        let mut parser = Parser { tokens, declared, state, anomalies: Anomalies::default() };
+        let mut parser = Parser { tokens, others, declared, state, anomalies: Anomalies::default() };
         if conversation.effort == Effort::None {
             // The prompt ends with the header of an answer.
             parser.begin(Part::Answer, events);
         }
-        parser
+        Ok(parser)
     }
 
     /// Deviations so far.
@@ -62,6 +74,8 @@ impl Parser {
             self.on_constrain();
         } else if [tokens.end, tokens.return_, tokens.call].contains(&id) || tokens.end_of_text == Some(id) {
             self.on_end(id, events);
+        } else if self.others.binary_search(&id).is_ok() {
+            self.anomalies.add(Anomaly::StrayToken);
         } else if let Some(bytes) = vocabulary.bytes(id) {
             self.on_text(&bytes, events);
         } else {

@@ -3,9 +3,6 @@
 use kernmill_chat::{Vocabulary, VocabularyError};
 use tiktoken_rs::CoreBPE;
 
-/// Ids past those of texts: the special tokens, most of them reserved.
-pub const SPECIAL: u32 = 199_998;
-
 pub struct O200k {
     inner: CoreBPE,
     added: Vec<(String, u32)>,

@@ -1,6 +1,6 @@
 """Random conversations: token ids of kernmill-chat against those of the wheel openai-harmony.
 
-    compare.py --vocabulary DIR [--count N] [--seed N] [--vectors FILE]
+    compare_harmony.py --vocabulary DIR [--count N] [--seed N] [--vectors FILE]
 
 DIR holds `o200k_base.tiktoken`. Deviations that are meant are made here on purpose, in `expected`:
 reasoning goes if an answer follows, calls have the content type that the template gives them, and the form of

@@ -1,16 +1,15 @@
-//! Conversations, one line of JSON each, to lines of token ids: `compare.py` holds them to those of others.
+//! Conversations, one line of JSON each, to lines of token ids: `compare_harmony.py` holds them to those of others.
 //! Lines of ids become lines of what the parser makes of them, if the program is called with `parse`.
 
 #[path = "../../chat/tests/chat/o200k.rs"]
 mod o200k;
 
-use kernmill_chat::harmony::{Options, Parser, Tokens, prompt};
+use kernmill_chat::harmony::{Options, Parser, prompt};
 use kernmill_chat::{Conversation, Event};
 use std::io::{BufRead, Error, Write, stdin, stdout};
 
 fn main() -> Result<(), Error> {
     let vocabulary = o200k::O200k::new();
-    let tokens = Tokens::of(&vocabulary).map_err(Error::other)?;
     let parses = std::env::args().nth(1).is_some_and(|mode| mode == "parse");
     let mut out = stdout().lock();
     for line in stdin().lock().lines() {
@@ -18,7 +17,8 @@ fn main() -> Result<(), Error> {
         if parses {
             let ids: Vec<u32> = serde_json::from_str(&line)?;
             let mut events: Vec<Event> = Vec::new();
-            let mut parser = Parser::new(tokens, &Conversation::default(), &mut events);
+            let conversation = Conversation::default();
+            let mut parser = Parser::new(&vocabulary, &conversation, &mut events).map_err(Error::other)?;
             for id in ids {
                 parser.push(&vocabulary, id, &mut events);
             }
