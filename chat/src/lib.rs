@@ -1,4 +1,5 @@
 //! x
+pub mod calls;
 mod conversation;
 mod event;
 pub mod harmony;
@@ -12,4 +13,4 @@ pub use event::{Anomalies, Anomaly, Event, Part};
 pub use prompt::Prompt;
 pub use template::{TEMPLATE_BYTES, TEXT_BYTES, Template, TemplateError};
 pub use utf8::Utf8Stream;
-pub use vocabulary::{Vocabulary, VocabularyError};
+pub use vocabulary::{AddedToken, Vocabulary, VocabularyError};

@@ -16,12 +16,23 @@ pub trait Vocabulary {
     /// When the text cannot be encoded.
     fn encode_marked(&self, text: &str) -> Result<Vec<u32>, VocabularyError>;
 
-    /// Texts of the added tokens, special or not, with their ids.
-    fn added_tokens(&self) -> Vec<(String, u32)>;
+    /// The added tokens, special or not.
+    fn added_tokens(&self) -> Vec<AddedToken>;
 
     /// Bytes that a token stands for in a text; `None` for an id without text. The bytes of an added token
     /// are its text.
     fn bytes(&self, id: u32) -> Option<Vec<u8>>;
+}
+
+/// A token that a tokenizer looks for in a text before anything else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddedToken {
+    /// Text of the token.
+    pub text: String,
+    /// Id of the token.
+    pub id: u32,
+    /// Whether the token is left out of texts that people read.
+    pub is_special: bool,
 }
 
 /// Why a text has no ids.

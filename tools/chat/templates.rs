@@ -3,7 +3,7 @@
 //! A line is an object with `template`, `conversation` and `tokens`, the texts of special tokens. The answer is
 //! an object with `text` and `special`, the special tokens in it, or with `error` and `refused`.
 
-use kernmill_chat::{Conversation, Template, TemplateError, Vocabulary, VocabularyError};
+use kernmill_chat::{AddedToken, Conversation, Template, TemplateError, Vocabulary, VocabularyError};
 use serde_json::{Value, json};
 use std::io::{BufRead, Error, Write, stdin, stdout};
 
@@ -34,8 +34,9 @@ impl Vocabulary for Bytes {
         Ok(ids)
     }
 
-    fn added_tokens(&self) -> Vec<(String, u32)> {
-        self.0.iter().cloned().zip(256..).collect()
+    fn added_tokens(&self) -> Vec<AddedToken> {
+        let token = |(text, id): (&String, u32)| AddedToken { text: text.clone(), id, is_special: true };
+        self.0.iter().zip(256..).map(token).collect()
     }
 
     fn bytes(&self, id: u32) -> Option<Vec<u8>> {

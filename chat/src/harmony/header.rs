@@ -137,7 +137,7 @@ impl Header {
                 Some(Channel::Commentary) => Part::Preamble,
             },
         };
-        Said { part, rest: rests.join(" ") }
+        Said { part, rest: rests.concat() }
     }
 
     /// The text after the author.

@@ -43,7 +43,7 @@ impl Parser {
         events: &mut Vec<Event>,
     ) -> Result<Parser, NoToken> {
         let tokens = Tokens::of(vocabulary)?;
-        let mut others: Vec<u32> = vocabulary.added_tokens().into_iter().map(|(_, id)| id).collect();
+        let mut others: Vec<u32> = vocabulary.added_tokens().into_iter().map(|token| token.id).collect();
         others.sort_unstable();
         let declared = conversation.tools.iter().map(|tool| tool.name.clone()).collect();
         let state = State::Header(Header::default());

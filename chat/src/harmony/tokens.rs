@@ -35,7 +35,7 @@ impl Tokens {
     /// When the vocabulary lacks one that is needed.
     pub fn of(vocabulary: &dyn Vocabulary) -> Result<Tokens, NoToken> {
         let added = vocabulary.added_tokens();
-        let find = |name| added.iter().find(|(text, _)| text == name).map(|(_, id)| *id);
+        let find = |name| added.iter().find(|token| token.text == name).map(|token| token.id);
         let need = |name| find(name).ok_or(NoToken(name));
         Ok(Tokens {
             start: need("<|start|>")?,

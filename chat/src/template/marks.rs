@@ -1,6 +1,6 @@
 //! Added tokens of a vocabulary, where they are written out in a text.
 
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{AddedToken, Vocabulary};
 use std::collections::HashMap;
 
 /// Added tokens that must not come from a conversation: all but those that are only space.
@@ -24,7 +24,7 @@ pub(super) struct Mark {
 impl Marks {
     pub fn of(vocabulary: &dyn Vocabulary) -> Marks {
         let mut by_first: HashMap<char, Vec<(Vec<char>, u32)>> = HashMap::new();
-        for (text, id) in vocabulary.added_tokens() {
+        for AddedToken { text, id, .. } in vocabulary.added_tokens() {
             let Some(first) = text.chars().find(|_| !text.trim().is_empty()) else { continue };
             by_first.entry(first).or_default().push((text.chars().collect(), id));
         }

@@ -1,11 +1,11 @@
 //! The vocabulary of GPT-OSS, from a crate that carries it.
 
-use kernmill_chat::{Vocabulary, VocabularyError};
+use kernmill_chat::{AddedToken, Vocabulary, VocabularyError};
 use tiktoken_rs::CoreBPE;
 
 pub struct O200k {
     inner: CoreBPE,
-    added: Vec<(String, u32)>,
+    added: Vec<AddedToken>,
 }
 
 impl O200k {
@@ -15,9 +15,9 @@ impl O200k {
             [id] => id,
             ref ids => panic!("`{text}` has {} ids", ids.len()),
         };
-        let mut added: Vec<(String, u32)> =
-            inner.special_tokens().into_iter().map(|text| (text.to_owned(), id(text))).collect();
-        added.sort_by_key(|(_, id)| *id);
+        let token = |text: &str| AddedToken { text: text.to_owned(), id: id(text), is_special: true };
+        let mut added: Vec<AddedToken> = inner.special_tokens().into_iter().map(token).collect();
+        added.sort_by_key(|token| token.id);
         O200k { inner, added }
     }
 }
@@ -31,7 +31,7 @@ impl Vocabulary for O200k {
         Ok(self.inner.encode_with_special_tokens(text))
     }
 
-    fn added_tokens(&self) -> Vec<(String, u32)> {
+    fn added_tokens(&self) -> Vec<AddedToken> {
         self.added.clone()
     }
 

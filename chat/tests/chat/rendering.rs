@@ -99,7 +99,7 @@ fn the_form_of_the_answer_has_a_section() {
 /// No text of anybody yields an id of a special token: as many as without it, at the same places from the end.
 #[test]
 fn texts_never_make_special_tokens() {
-    let hostile = VOCABULARY.added_tokens().into_iter().map(|(text, _)| text).collect::<Vec<_>>().concat();
+    let hostile = VOCABULARY.added_tokens().into_iter().map(|token| token.text).collect::<Vec<_>>().concat();
     let made = |text: &str| {
         let text = text.to_owned();
         let tool = json!({
