@@ -301,7 +301,8 @@ mod tests {
         assert_eq!(day.format("%d %b %Y, %A %B, 100%%").unwrap(), "29 Feb 2024, Thursday February, 100%");
         assert_eq!(day.format("%j").unwrap(), "060");
         assert_eq!(day.format("%Q"), None);
-        for wrong in ["2023-02-29", "2024-13-01", "2024-00-01", "24-01-01", "2024-1-01", "2024-01-01x", "+024-01-01"]
+        for wrong in
+            ["2023-02-29", "2024-13-01", "2024-00-01", "24-01-01", "2024-1-01", "2024-01-01x", "+024-01-01"]
         {
             assert_eq!(Date::parse(wrong), None, "{wrong}");
         }

@@ -47,7 +47,8 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(1);
         let samples: Vec<u8> = "aé€😀".bytes().chain([0x80, 0xff, 0xc0, 0xed, 0xf4, 0x90]).collect();
         for _ in 0..20_000 {
-            let bytes: Vec<u8> = (0..rng.usize(0..12)).map(|_| samples[rng.usize(0..samples.len())]).collect();
+            let bytes: Vec<u8> =
+                (0..rng.usize(0..12)).map(|_| samples[rng.usize(0..samples.len())]).collect();
             let (mut stream, mut text) = (Utf8Stream::default(), String::new());
             let mut rest = &bytes[..];
             while !rest.is_empty() {

@@ -65,14 +65,22 @@ mod tests {
     const CASES: [(&str, &str, &str); 24] = [
         ("hermes", "Hello", "Answer: Hello."),
         ("hermes", "<think>\nHm.</think>\n\nHello", "Reasoning: Hm..Answer: Hello."),
-        ("hermes", "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>", "call f: {\"a\": 1}."),
+        (
+            "hermes",
+            "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>",
+            "call f: {\"a\": 1}.",
+        ),
         (
             "hermes",
             "Look: <tool_call>{\"arguments\": {\"}\": \"\\\"}{\"} , \"name\": \"f\"}</tool_call>\n<tool_call>{\"name\": \"g\"}\
              </tool_call>",
             "Answer: Look: .call f: {\"}\": \"\\\"}{\"}.call g: .",
         ),
-        ("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call>", "call f: {\"a\": 1}."),
+        (
+            "hermes",
+            "<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call>",
+            "call f: {\"a\": 1}.",
+        ),
         ("hermes", "<tool_call>{\"name\": \"x\", \"arguments\": {}}</tool_call>", "call x: {}."),
         ("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\"", "call f: {\"a\" (cut off)."),
         ("hermes", "<tool_call>{\"title\": 1}</tool_call>", "Answer: <tool_call>{\"title\": 1}</tool_call>."),
@@ -80,19 +88,33 @@ mod tests {
         ("hermes", "<tool_call>", "Answer: <tool_call>."),
         ("hermes", "a <b> <tool", "Answer: a <b> <tool."),
         ("hermes", "{\"name\": \"f\"}", "Answer: {\"name\": \"f\"}."),
-        ("mistral", "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {}}, {\"name\": \"g\", \"arguments\": {\"a\": [1]}}]",
-            "call f: {}.call g: {\"a\": [1]}."),
+        (
+            "mistral",
+            "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {}}, {\"name\": \"g\", \"arguments\": {\"a\": [1]}}]",
+            "call f: {}.call g: {\"a\": [1]}.",
+        ),
         ("mistral", "[TOOL_CALLS]f[ARGS]{\"a\": 1}[TOOL_CALLS]g{}", "call f: {\"a\": 1}.call g: {}."),
         ("mistral", "Well [TOOL_CALLS] f [ARGS] {\"a\": 1}", "Answer: Well .call f: {\"a\": 1}."),
         ("mistral", "[TOOL_CALLS]what is\nthis", "Answer: [TOOL_CALLS]what is\nthis."),
-        ("llama3", "{\"name\": \"f\", \"parameters\": {\"a\": 1}}; {\"name\": \"g\", \"parameters\": {}}",
-            "call f: {\"a\": 1}.call g: {}."),
+        (
+            "llama3",
+            "{\"name\": \"f\", \"parameters\": {\"a\": 1}}; {\"name\": \"g\", \"parameters\": {}}",
+            "call f: {\"a\": 1}.call g: {}.",
+        ),
         ("llama3", "<|python_tag|>{\"name\": \"f\", \"parameters\": {}}", "call f: {}."),
-        ("llama3", " {\"name\": \"x\", \"parameters\": {}} no", "Answer: {\"name\": \"x\", \"parameters\": {}} no."),
+        (
+            "llama3",
+            " {\"name\": \"x\", \"parameters\": {}} no",
+            "Answer: {\"name\": \"x\", \"parameters\": {}} no.",
+        ),
         ("llama3", "see {\"name\": \"f\"}", "Answer: see {\"name\": \"f\"}."),
         ("llama3", "{\"a\": ", "Answer: {\"a\": ."),
         ("function", "<function=f>{\"a\": 1}</function>", "call f: {\"a\": 1}."),
-        ("function", "<function=f>{}</function> <function=g>{}</function>done", "call f: {}.call g: {}.Answer: done."),
+        (
+            "function",
+            "<function=f>{}</function> <function=g>{}</function>done",
+            "call f: {}.call g: {}.Answer: done.",
+        ),
         ("function", "<function=", "Answer: <function=."),
     ];
 

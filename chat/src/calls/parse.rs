@@ -71,7 +71,8 @@ impl TextParser {
             };
             THOUGHTS.contains(&text) || format.is_some_and(of)
         };
-        let hidden = vocabulary.added_tokens().into_iter().filter(|token| token.is_special && !is_mark(&token.text));
+        let hidden =
+            vocabulary.added_tokens().into_iter().filter(|token| token.is_special && !is_mark(&token.text));
         let mut hidden: Vec<u32> = hidden.map(|token| token.id).collect();
         hidden.sort_unstable();
         TextParser {
@@ -174,7 +175,10 @@ impl TextParser {
 
     /// Gives text out until the next of some marks, with which the pending text then begins.
     fn until<'m>(&mut self, marks: &[&'m str], part: Part, events: &mut Vec<Event>) -> Option<&'m str> {
-        let at = marks.iter().filter_map(|mark| Some((self.pending.find(mark)?, *mark))).min_by_key(|found| found.0);
+        let at = marks
+            .iter()
+            .filter_map(|mark| Some((self.pending.find(mark)?, *mark)))
+            .min_by_key(|found| found.0);
         let end = at.map_or_else(|| self.pending.len() - unfinished(&self.pending, marks), |found| found.0);
         let text: String = self.pending.drain(..end).collect();
         self.text(part, &text, events);

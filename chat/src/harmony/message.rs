@@ -70,7 +70,14 @@ impl Message {
     /// A message with a text and nothing else.
     pub fn new(author: Author, text: impl Into<String>) -> Message {
         let text = text.into();
-        Message { author, recipient: None, has_late_recipient: false, channel: None, content_type: None, text }
+        Message {
+            author,
+            recipient: None,
+            has_late_recipient: false,
+            channel: None,
+            content_type: None,
+            text,
+        }
     }
 
     /// This message on a channel.

@@ -13,4 +13,3 @@ pub use parse::Parser;
 pub use render::{HarmonyError, prompt, render};
 pub use sections::{SystemText, developer_text};
 pub use tokens::{NoToken, Tokens};
-

@@ -189,7 +189,8 @@ impl Parser {
             State::Content { .. } if anomaly == Anomaly::WrongEnd => self.anomalies.add(anomaly),
             State::Content { .. } => {}
         }
-        if let State::Content { utf8, .. } = std::mem::replace(&mut self.state, State::Between(Header::default()))
+        if let State::Content { utf8, .. } =
+            std::mem::replace(&mut self.state, State::Between(Header::default()))
         {
             end(utf8, true, events);
         }

@@ -36,7 +36,8 @@ impl SystemText<'_> {
             let spaces = [BuiltinTool::Browser, BuiltinTool::Python].into_iter().filter(has).map(builtin);
             sections.push(tools_section(spaces.collect()));
         }
-        let channels = "# Valid channels: analysis, commentary, final. Channel must be included for every message.";
+        let channels =
+            "# Valid channels: analysis, commentary, final. Channel must be included for every message.";
         sections.push(channels.to_owned());
         let mut text = sections.join("\n\n");
         if self.has_functions {

@@ -92,7 +92,8 @@ impl Context<'_> {
                 json!({"name": self.text(&tool.name), "description": self.text(&tool.description)});
             // Templates expect a schema; that of no arguments has no members.
             let none = || json!({"type": "object", "properties": {}});
-            function["parameters"] = tool.parameters.as_ref().map_or_else(none, |schema| self.schema(schema, ""));
+            function["parameters"] =
+                tool.parameters.as_ref().map_or_else(none, |schema| self.schema(schema, ""));
             json!({"type": "function", "function": function})
         });
         tools.collect()

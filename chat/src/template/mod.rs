@@ -36,9 +36,15 @@ pub const TEMPLATE_BYTES: usize = 1 << 20;
 /// Bytes of the longest text that a template may write.
 pub const TEXT_BYTES: usize = 64 << 20;
 
-/// What a template may use up: an instruction each, and each 64 bytes that it makes. This bounds its time, and
-/// its memory to 256 MiB.
-const FUEL: u64 = 4 << 20;
+/// What a template may use up: one for each instruction, and for each 64 bytes that it makes. This bounds its
+/// time, and its memory to 32 MiB.
+const FUEL: u64 = 1 << 19;
+
+/// What a template may use up besides for each byte of a conversation, of which it makes tainted copies.
+const FUEL_BY_BYTE: u64 = 2;
+
+/// What a template may use up besides for each item of a conversation.
+const FUEL_BY_ITEM: u64 = 4096;
 
 /// Deepest calls of macros.
 const DEPTH: usize = 100;
@@ -88,7 +94,9 @@ impl Template {
     ) -> Result<Template, TemplateError> {
         if source.len() > TEMPLATE_BYTES {
             let bytes = source.len();
-            return Err(TemplateError::Parse(format!("it has {bytes} bytes, expected at most {TEMPLATE_BYTES}")));
+            return Err(TemplateError::Parse(format!(
+                "it has {bytes} bytes, expected at most {TEMPLATE_BYTES}"
+            )));
         }
         if taint::is_private(source) {
             return Err(TemplateError::Parse("it has characters for private use".to_owned()));
@@ -97,7 +105,6 @@ impl Template {
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         environment.set_syntax(syntax.map_err(|error| TemplateError::Parse(described(&error)))?);
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
-        environment.set_fuel(Some(FUEL));
         environment.set_recursion_limit(DEPTH);
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
         environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
@@ -195,10 +202,14 @@ impl Template {
             Some(message) => TemplateError::Refused(message),
             None => TemplateError::Render(described(&error)),
         };
+        let bytes: u64 = values.values().map(|value| value.to_string().len() as u64).sum();
+        let items = conversation.items.len() as u64;
+        let mut environment = self.environment.clone();
+        environment.set_fuel(Some(FUEL + FUEL_BY_BYTE * bytes + FUEL_BY_ITEM * items));
         let values = minijinja::Value::from(minijinja::value::Serde(&values));
         let dated = minijinja::context! { ..date(conversation.date), ..values };
         let mut out = Limited(Vec::new());
-        let template = self.environment.get_template(NAME).map_err(failed)?;
+        let template = environment.get_template(NAME).map_err(failed)?;
         template.render_captured_to(dated, &mut out).map_err(failed)?;
         String::from_utf8(out.0).map_err(|error| TemplateError::Render(error.to_string()))
     }
@@ -282,7 +293,11 @@ fn without_generation(source: &str) -> String {
 fn described(error: &minijinja::Error) -> String {
     let detail = error.detail().map(taint::plain).unwrap_or_default();
     let place = error.line().map(|line| format!(" in line {line}")).unwrap_or_default();
-    if detail.is_empty() { format!("{}{place}", error.kind()) } else { format!("{}: {detail}{place}", error.kind()) }
+    if detail.is_empty() {
+        format!("{}{place}", error.kind())
+    } else {
+        format!("{}: {detail}{place}", error.kind())
+    }
 }
 
 /// What a template says to refuse a conversation, if it did.

@@ -104,7 +104,11 @@ fn deviations_are_read_as_they_were_meant() {
         (" json is a format", "answer:  json is a format (cut off)", "no_header 1, no_channel 1"),
         ("a<|return|>", "answer: a", "no_channel 1, no_content 1"),
         ("to be<|return|>", "answer: to be", "no_header 1, no_channel 1"),
-        ("<|start|>Hello world<|return|>", "answer: Hello world", "no_header 1, no_channel 1, other_author 1"),
+        (
+            "<|start|>Hello world<|return|>",
+            "answer: Hello world",
+            "no_header 1, no_channel 1, other_author 1",
+        ),
         // A header without a message token.
         ("<|channel|>finalHello<|return|>", "answer: Hello", "no_content 1"),
         ("<|channel|>final Hello<|return|>", "answer:  Hello", "no_content 1"),
@@ -129,8 +133,16 @@ fn deviations_are_read_as_they_were_meant() {
             "no_start 1",
         ),
         // Words in headers.
-        (" to=f hm so json<|channel|>commentary<|message|>{}<|call|>", "call f: {}", "stray_words 1, bare_function 1"),
-        ("<|channel|>commentary to=get_weather json<|message|>{}<|call|>", "call get_weather: {}", "bare_function 1"),
+        (
+            " to=f hm so json<|channel|>commentary<|message|>{}<|call|>",
+            "call f: {}",
+            "stray_words 1, bare_function 1",
+        ),
+        (
+            "<|channel|>commentary to=get_weather json<|message|>{}<|call|>",
+            "call get_weather: {}",
+            "bare_function 1",
+        ),
         ("<|channel|>commentary to=functions.g json<|message|>{}<|call|>", "call g: {}", "unknown_tool 1"),
         (
             "<|channel|>final<|message|>a<|end|><|start|>robot<|channel|>final<|message|>b<|return|>",
@@ -221,8 +233,10 @@ fn ids() -> impl Strategy<Value = Vec<u32>> {
         199_998,
         199_999,
     ];
-    let words = "assistant user final analysis commentary to=functions.f to=f to=assistant json code \u{1f600} é \n";
-    let words: Vec<u32> = words.split(' ').flat_map(|word| VOCABULARY.encode_ordinary(word).unwrap()).collect();
+    let words =
+        "assistant user final analysis commentary to=functions.f to=f to=assistant json code \u{1f600} é \n";
+    let words: Vec<u32> =
+        words.split(' ').flat_map(|word| VOCABULARY.encode_ordinary(word).unwrap()).collect();
     let halves: Vec<u32> = (0..256).filter(|id| !VOCABULARY.bytes(*id).unwrap().is_ascii()).collect();
     let id = prop_oneof![
         6 => prop::sample::select(marks),

@@ -63,11 +63,13 @@ fn reasoning_stays_until_an_answer_comes() {
 #[test]
 fn calls_have_two_forms() {
     let conversation = with(vec![user("a"), call()]);
-    let tail = |options: &Options| shown(&conversation, options)["<|start|>user<|message|>a<|end|>".len()..].to_owned();
-    let template = "<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{}<|call|><|start|>assistant";
+    let tail = |options: &Options| {
+        shown(&conversation, options)["<|start|>user<|message|>a<|end|>".len()..].to_owned()
+    };
+    let template =
+        "<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{}<|call|><|start|>assistant";
     assert_eq!(tail(&Options::default()), template);
-    let generated =
-        "<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|><|start|>assistant";
+    let generated = "<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|><|start|>assistant";
     assert_eq!(tail(&Options { has_generated_calls: true, ..Options::default() }), generated);
 }
 
