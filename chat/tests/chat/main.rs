@@ -3,6 +3,7 @@
 mod o200k;
 mod parsing;
 mod rendering;
+mod templates;
 
 use o200k::O200k;
 use std::sync::LazyLock;
