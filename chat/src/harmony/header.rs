@@ -2,7 +2,6 @@
 
 use super::message::Channel;
 use crate::event::{Anomalies, Anomaly, Part};
-use std::borrow::Cow;
 
 /// Bytes of the longest header. A longer one is taken for a text without header.
 const HEADER_BYTES: usize = 512;
@@ -80,7 +79,7 @@ impl Header {
             return !begins_recipient(author[end..].trim_start());
         }
         match author.strip_prefix("assistant") {
-            Some(rest) if rest.is_empty() => false,
+            Some("") => false,
             Some(rest) => !rest.starts_with(char::is_whitespace) || !begins_recipient(rest.trim_start()),
             None => !"assistant".starts_with(author) && !begins_recipient(author),
         }
@@ -141,7 +140,7 @@ impl Header {
     }
 
     /// The text after the author.
-    fn after_author<'a>(&self, text: &'a Cow<'_, str>, anomalies: &mut Anomalies) -> &'a str {
+    fn after_author<'a>(&self, text: &'a str, anomalies: &mut Anomalies) -> &'a str {
         let trimmed = text.trim_start();
         let end = trimmed.find(char::is_whitespace).unwrap_or(trimmed.len());
         let (word, rest) = trimmed.split_at(end);
