@@ -1,8 +1,8 @@
 //! Conversations to token ids, and generated ids to events.
 //!
-//! There are two ways: [`harmony`], the format of GPT-OSS, and a [`Template`] that a model brings along, with a
-//! [`calls::TextParser`] for what the model generates. Both need a [`Vocabulary`], and no engine. No text of a
-//! conversation becomes a special token. `docs/dev/harmony.md` explains how.
+//! There are two ways: [`harmony`], the format of GPT-OSS, and a [`Template`] that a model brings along, with
+//! a [`calls::TextParser`] for what the model generates. Both need a [`Vocabulary`], and no engine. No text
+//! of a conversation becomes a special token. `docs/dev/harmony.md` explains how.
 //!
 //! ```
 //! use kernmill_chat::harmony::{Options, Parser, Tokens, prompt};

@@ -111,8 +111,8 @@ impl Context<'_> {
         }
     }
 
-    /// A JSON schema, or what is under the keyword `key` in one. Keywords and names of types stay as they are,
-    /// because templates look for them.
+    /// A JSON schema, or what is under the keyword `key` in one. Keywords and names of types stay as they
+    /// are, because templates look for them.
     fn schema(&self, value: &Value, key: &str) -> Value {
         let named = ["properties", "patternProperties", "$defs", "definitions"].contains(&key);
         match value {

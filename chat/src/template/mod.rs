@@ -1,7 +1,7 @@
 //! Chat templates, as models bring them along.
 //!
-//! A template is a program that writes the prompt's text, special tokens included. What a conversation says is
-//! data for it, and no text of a conversation may become a special token:
+//! A template is a program that writes the prompt's text, special tokens included. What a conversation says
+//! is data for it, and no text of a conversation may become a special token:
 //!
 //! 1. The template runs with every character of the conversation *tainted*. In what comes out, special tokens
 //!    are only looked for among the characters that the template wrote.
@@ -9,8 +9,8 @@
 //!    template runs once more, with the texts as they are, but for special tokens written out in them, which
 //!    are tainted still. If that gives the same special tokens in the same order, it is taken, otherwise the
 //!    first.
-//! 3. The tokenizer encodes the text as a whole, as it would for anybody. Its special tokens are compared with
-//!    those found. Where the conversation has some written out, the text is encoded in pieces instead, with
+//! 3. The tokenizer encodes the text as a whole, as it would for anybody. Its special tokens are compared
+//!    with those found. Where the conversation has some written out, the text is encoded in pieces instead, with
 //!    none of them whole.
 
 mod context;
