@@ -10,8 +10,8 @@
 //!    are tainted still. If that gives the same special tokens in the same order, it is taken, otherwise the
 //!    first.
 //! 3. The tokenizer encodes the text as a whole, as it would for anybody. Its special tokens are compared
-//!    with those found. Where the conversation has some written out, the text is encoded in pieces instead, with
-//!    none of them whole.
+//!    with those found. Where the conversation has some written out, the text is encoded in pieces instead,
+//!    with none of them whole.
 
 mod context;
 mod functions;
