@@ -37,6 +37,7 @@ pub mod adapters;
 pub mod batch;
 #[cfg(feature = "compiler")]
 mod cache;
+pub mod chat;
 #[cfg(feature = "compiler")]
 pub mod compile;
 mod disk;

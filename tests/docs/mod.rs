@@ -21,9 +21,10 @@ pub fn root() -> &'static Path {
 }
 
 /// Top-level directories; a path in a document starts with one of them.
-const TOP: [&str; 16] = [
+const TOP: [&str; 17] = [
     ".ci/",
     "benches/",
+    "chat/",
     "checkpoint/",
     "cli/",
     "compiler/",

@@ -7,8 +7,9 @@ use std::path::Path;
 const HEADING: &str = "### Where `unsafe` is";
 
 /// Directories with sources of the workspace.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "cli",
+    "chat",
     "checkpoint",
     "compiler",
     "kernels-gen",

@@ -81,12 +81,23 @@ fn crates_depend_in_one_direction() {
     let (kernels, compiler, runtime) = ("kernmill-kernels-gen", "kernmill-compiler", "kernmill-runtime");
     assert_eq!(own(os), [""; 0]);
     assert_eq!(own("kernmill-scheduler"), [""; 0]);
+    assert_eq!(own("kernmill-chat"), [""; 0]);
     assert_eq!(own(plan), [os]);
     assert_eq!(own("kernmill-kv-store"), [os]);
     assert_eq!(own(readers), [os, plan]);
     assert_eq!(own(kernels), [os, plan]);
     assert_eq!(own(runtime), [readers, "kernmill-kv-store", os, plan]);
     assert_eq!(own(compiler), [readers, kernels, os, plan]);
-    let all = [readers, compiler, kernels, "kernmill-kv-store", os, plan, runtime, "kernmill-scheduler"];
+    let all = [
+        "kernmill-chat",
+        readers,
+        compiler,
+        kernels,
+        "kernmill-kv-store",
+        os,
+        plan,
+        runtime,
+        "kernmill-scheduler",
+    ];
     assert_eq!(own("kernmill"), all);
 }

@@ -108,6 +108,16 @@ fn kv_session() {
 }
 
 #[test]
+fn generated() {
+    replay_and_mutate("generated");
+}
+
+#[test]
+fn chat_template() {
+    replay_and_mutate("chat_template");
+}
+
+#[test]
 fn every_target_has_a_fuzzer_and_a_corpus() {
     for target in &TARGETS {
         assert!(root().join(format!("fuzz/fuzz_targets/{}.rs", target.name)).is_file());

@@ -22,6 +22,7 @@ pub fn rust() -> Vec<(PathBuf, Vec<String>)> {
         "runtime/pool-model",
         "kernmill/examples",
         "scheduler/tests",
+        "chat/tests",
         "fuzz/fuzz_targets",
     ];
     let all = dirs.chain(others.map(|dir| root().join(dir))).flat_map(|dir| files(&dir, &["rs"]));

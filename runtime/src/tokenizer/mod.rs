@@ -5,10 +5,12 @@ mod bytes;
 mod decode;
 mod ordinary;
 mod parts;
+mod spelt;
 mod stream;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use spelt::AddedToken;
 pub use stream::TextStream;
 
 use decode::Step;

@@ -4,6 +4,7 @@
 //! The fuzzing package (`fuzz/`) includes this module too: it uses nothing of its neighbours.
 
 mod adapter;
+mod chat;
 mod checkpoint;
 mod edit;
 mod kv_store;
@@ -16,6 +17,7 @@ mod text;
 pub mod trial;
 
 pub use adapter::adapter;
+pub use chat::{chat_template, generated};
 pub use checkpoint::{gguf, reads_gguf, reads_safetensors, safetensors};
 pub use kv_store::{kv_segment, kv_session, reads_kv_segment, reads_kv_session};
 pub use plan::{plan, sign_plan};
@@ -36,7 +38,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 18] = [
     Target { name: "spec", run: spec, mutations: 1500 },
     Target { name: "config", run: config, mutations: 2000 },
     Target { name: "safetensors", run: safetensors, mutations: 3000 },
@@ -53,4 +55,6 @@ pub const TARGETS: [Target; 16] = [
     Target { name: "fused", run: fused, mutations: 2000 },
     Target { name: "kv_segment", run: kv_segment, mutations: 3000 },
     Target { name: "kv_session", run: kv_session, mutations: 3000 },
+    Target { name: "generated", run: generated, mutations: 4000 },
+    Target { name: "chat_template", run: chat_template, mutations: 2000 },
 ];

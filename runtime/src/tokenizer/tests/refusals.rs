@@ -46,6 +46,26 @@ fn texts_of_strangers_never_make_special_tokens() {
 }
 
 #[test]
+fn tokens_have_the_bytes_that_they_stand_for() {
+    let nano = concat!(env!("CARGO_MANIFEST_DIR"), "/../model-specs/nano/tokenizer.json");
+    let nano = Tokenizer::from_json(&std::fs::read(nano).unwrap(), 3072).unwrap();
+    let pieces = read(&sentencepiece(&WORDS, sentencepiece_decoder(true)));
+    let bytes = |tokenizer: &Tokenizer, text: &str| -> String {
+        let ids = tokenizer.encode_ordinary(text).unwrap();
+        let bytes = ids.iter().flat_map(|id| tokenizer.token_bytes(*id).unwrap()).collect();
+        String::from_utf8(bytes).unwrap()
+    };
+    for text in ["fn main() {}\n", "Gr\u{fc}\u{df}e  \u{4e16}\u{754c} \u{1f600}", "   x"] {
+        assert_eq!(bytes(&nano, text), text);
+        assert_eq!(bytes(&pieces, text).trim_start(), text.trim_start());
+    }
+    assert_eq!(pieces.token_bytes(2).unwrap(), b"</s>");
+    assert_eq!(nano.token_bytes(3072), None);
+    let added = pieces.added_tokens();
+    assert_eq!((added[2].text.as_str(), added[2].id, added[2].is_special), ("</s>", 2, true));
+}
+
+#[test]
 fn a_start_token_that_is_there_twice_is_noticed() {
     let tokenizer = read(&sentencepiece(&WORDS, sentencepiece_decoder(true)));
     let doubled = tokenizer.encode("<s>Once", true).unwrap();

@@ -1,0 +1,165 @@
+//! Thoughts and calls of tools in the texts of models that write marks around them.
+
+mod format;
+mod object;
+mod parse;
+
+pub use format::{CallFormat, FORMATS};
+pub use parse::TextParser;
+
+#[cfg(test)]
+mod tests {
+    use super::{CallFormat, FORMATS, TextParser};
+    use crate::event::{Event, Part};
+    use crate::vocabulary::{AddedToken, Vocabulary, VocabularyError};
+
+    /// Pieces of a text, each an id.
+    struct Pieces(Vec<Vec<u8>>);
+
+    impl Vocabulary for Pieces {
+        fn encode_ordinary(&self, _: &str) -> Result<Vec<u32>, VocabularyError> {
+            Ok(Vec::new())
+        }
+
+        fn encode_marked(&self, _: &str) -> Result<Vec<u32>, VocabularyError> {
+            Ok(Vec::new())
+        }
+
+        fn added_tokens(&self) -> Vec<AddedToken> {
+            let token = |(text, id): (&str, u32)| AddedToken { text: text.to_owned(), id, is_special: true };
+            [("[TOOL_CALLS]", 1000), ("<|eot_id|>", 1001)].map(token).to_vec()
+        }
+
+        fn bytes(&self, id: u32) -> Option<Vec<u8>> {
+            if id == 1001 { Some(b"<|eot_id|>".to_vec()) } else { self.0.get(id as usize).cloned() }
+        }
+    }
+
+    fn format(name: &str) -> &'static CallFormat {
+        FORMATS.iter().find(|format| format.name == name).unwrap()
+    }
+
+    /// What a text is that comes in pieces.
+    fn read(name: &str, pieces: Vec<Vec<u8>>) -> String {
+        let vocabulary = Pieces(pieces);
+        let declared = vec!["f".to_owned(), "g".to_owned()];
+        let mut parser = TextParser::new(&vocabulary, Some(format(name)), declared, false);
+        let mut events = Vec::new();
+        for id in 0..vocabulary.0.len() {
+            parser.push(&vocabulary, id as u32, &mut events);
+        }
+        parser.push(&vocabulary, 1001, &mut events);
+        parser.finish(&mut events);
+        let mut shown = String::new();
+        for event in events {
+            shown += &match event {
+                Event::Begin(Part::Call { name, .. }) => format!("call {name}: "),
+                Event::Begin(part) => format!("{part:?}: "),
+                Event::Delta(text) => text,
+                Event::End { is_complete } => if is_complete { "." } else { " (cut off)." }.to_owned(),
+            };
+        }
+        shown
+    }
+
+    const CASES: [(&str, &str, &str); 24] = [
+        ("hermes", "Hello", "Answer: Hello."),
+        ("hermes", "<think>\nHm.</think>\n\nHello", "Reasoning: Hm..Answer: Hello."),
+        (
+            "hermes",
+            "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>",
+            "call f: {\"a\": 1}.",
+        ),
+        (
+            "hermes",
+            "Look: <tool_call>{\"arguments\": {\"}\": \"\\\"}{\"} , \"name\": \"f\"}</tool_call>\n<tool_call>{\"name\": \"g\"}\
+             </tool_call>",
+            "Answer: Look: .call f: {\"}\": \"\\\"}{\"}.call g: .",
+        ),
+        (
+            "hermes",
+            "<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call>",
+            "call f: {\"a\": 1}.",
+        ),
+        ("hermes", "<tool_call>{\"name\": \"x\", \"arguments\": {}}</tool_call>", "call x: {}."),
+        ("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\"", "call f: {\"a\" (cut off)."),
+        ("hermes", "<tool_call>{\"title\": 1}</tool_call>", "Answer: <tool_call>{\"title\": 1}</tool_call>."),
+        ("hermes", "<tool_call>hm", "Answer: <tool_call>hm."),
+        ("hermes", "<tool_call>", "Answer: <tool_call>."),
+        ("hermes", "a <b> <tool", "Answer: a <b> <tool."),
+        ("hermes", "{\"name\": \"f\"}", "Answer: {\"name\": \"f\"}."),
+        (
+            "mistral",
+            "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {}}, {\"name\": \"g\", \"arguments\": {\"a\": [1]}}]",
+            "call f: {}.call g: {\"a\": [1]}.",
+        ),
+        ("mistral", "[TOOL_CALLS]f[ARGS]{\"a\": 1}[TOOL_CALLS]g{}", "call f: {\"a\": 1}.call g: {}."),
+        ("mistral", "Well [TOOL_CALLS] f [ARGS] {\"a\": 1}", "Answer: Well .call f: {\"a\": 1}."),
+        ("mistral", "[TOOL_CALLS]what is\nthis", "Answer: [TOOL_CALLS]what is\nthis."),
+        (
+            "llama3",
+            "{\"name\": \"f\", \"parameters\": {\"a\": 1}}; {\"name\": \"g\", \"parameters\": {}}",
+            "call f: {\"a\": 1}.call g: {}.",
+        ),
+        ("llama3", "<|python_tag|>{\"name\": \"f\", \"parameters\": {}}", "call f: {}."),
+        (
+            "llama3",
+            " {\"name\": \"x\", \"parameters\": {}} no",
+            "Answer: {\"name\": \"x\", \"parameters\": {}} no.",
+        ),
+        ("llama3", "see {\"name\": \"f\"}", "Answer: see {\"name\": \"f\"}."),
+        ("llama3", "{\"a\": ", "Answer: {\"a\": ."),
+        ("function", "<function=f>{\"a\": 1}</function>", "call f: {\"a\": 1}."),
+        (
+            "function",
+            "<function=f>{}</function> <function=g>{}</function>done",
+            "call f: {}.call g: {}.Answer: done.",
+        ),
+        ("function", "<function=", "Answer: <function=."),
+    ];
+
+    #[test]
+    fn texts_are_read_in_any_pieces() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        for (name, text, expected) in CASES {
+            assert_eq!(read(name, vec![text.into()]), expected, "{name}: {text}");
+            assert_eq!(read(name, text.bytes().map(|byte| vec![byte]).collect()), expected, "{name}: {text}");
+            for _ in 0..50 {
+                assert_eq!(read(name, cut(text.as_bytes(), &mut rng)), expected, "{name}: {text}");
+            }
+        }
+    }
+
+    fn cut(bytes: &[u8], rng: &mut fastrand::Rng) -> Vec<Vec<u8>> {
+        let (mut pieces, mut rest) = (Vec::new(), bytes);
+        while !rest.is_empty() {
+            let (piece, others) = rest.split_at(rng.usize(1..=rest.len().min(9)));
+            pieces.push(piece.to_vec());
+            rest = others;
+        }
+        pieces
+    }
+
+    #[test]
+    fn any_text_is_read_alike_in_any_pieces() {
+        let mut rng = fastrand::Rng::with_seed(4);
+        let words = "<tool_call> </tool_call> [TOOL_CALLS] [ARGS] <function= </function> > <|python_tag|> <think> </think> \
+            { } [ ] \" : , ; \\ {\"name\":\"f\",\"arguments\":{} } \"name\" \"arguments\" f é \u{1f600} hm";
+        let words: Vec<&str> = words.split_whitespace().chain([" ", "\n"]).collect();
+        for _ in 0..20_000 {
+            let text: String = (0..rng.usize(0..12)).map(|_| words[rng.usize(0..words.len())]).collect();
+            let name = FORMATS[rng.usize(0..FORMATS.len())].name;
+            let whole = read(name, vec![text.clone().into()]);
+            assert_eq!(read(name, cut(text.as_bytes(), &mut rng)), whole, "{name}: {text}");
+        }
+    }
+
+    #[test]
+    fn formats_are_known_by_their_templates() {
+        let named = |source| CallFormat::of_template(source).map(|format| format.name);
+        assert_eq!(named("... '[TOOL_CALLS]' ..."), Some("mistral"));
+        assert_eq!(named("... <tool_call> ..."), Some("hermes"));
+        assert_eq!(named("<|start_header_id|> {\"name\": f, \"parameters\": {}}"), Some("llama3"));
+        assert_eq!(named("{{ messages }}"), None);
+    }
+}

@@ -1,0 +1,364 @@
+//! Generated ids to events, for models with marks in their texts.
+
+use super::format::{CallFormat, THOUGHTS};
+use super::object::{Object, Step, unquoted};
+use crate::event::{Anomalies, Anomaly, Event, Part};
+use crate::utf8::Utf8Stream;
+use crate::vocabulary::Vocabulary;
+use std::mem::take;
+
+/// Bytes of the longest name of a function, and of an object without one.
+const NAME_BYTES: usize = 256;
+
+/// A parser of generated texts: thoughts, calls of tools, and the answer.
+///
+/// Any text has a meaning. What looks like a call and is none is part of the answer.
+#[derive(Clone, Debug)]
+pub struct TextParser {
+    format: Option<&'static CallFormat>,
+    /// Names of declared functions.
+    declared: Vec<String>,
+    /// Special tokens that are no marks, ascending.
+    hidden: Vec<u32>,
+    utf8: Utf8Stream,
+    /// Text that is not decided yet.
+    pending: String,
+    state: State,
+    /// The part that has begun, of those with text.
+    open: Option<Part>,
+    has_answer: bool,
+    anomalies: Anomalies,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Thoughts,
+    Answer,
+    /// Between calls; the mark before them, until there is one.
+    Calls(String),
+    /// The name of a function, which the arguments follow.
+    Name(String),
+    Call(Box<Call>),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Call {
+    object: Object,
+    /// All that was read of it, with the mark before it.
+    raw: String,
+    /// Arguments that were not given out yet.
+    arguments: String,
+    has_begun: bool,
+    /// Whether all of the object is arguments, after a name.
+    is_named: bool,
+    /// Whether no mark was before it.
+    is_bare: bool,
+}
+
+impl TextParser {
+    /// A parser of what follows a prompt. `declared` are the names of functions; without any, nothing is a
+    /// call. `is_thinking` says that the prompt ends inside thoughts.
+    pub fn new(
+        vocabulary: &dyn Vocabulary,
+        format: Option<&'static CallFormat>,
+        declared: Vec<String>,
+        is_thinking: bool,
+    ) -> TextParser {
+        let format = format.filter(|_| !declared.is_empty());
+        let is_mark = |text: &str| {
+            let of = |format: &CallFormat| {
+                format.opens.contains(&text) || format.after_name.contains(&text) || format.close == text
+            };
+            THOUGHTS.contains(&text) || format.is_some_and(of)
+        };
+        let hidden =
+            vocabulary.added_tokens().into_iter().filter(|token| token.is_special && !is_mark(&token.text));
+        let mut hidden: Vec<u32> = hidden.map(|token| token.id).collect();
+        hidden.sort_unstable();
+        TextParser {
+            format,
+            declared,
+            hidden,
+            utf8: Utf8Stream::default(),
+            pending: String::new(),
+            state: if is_thinking { State::Thoughts } else { State::Answer },
+            open: None,
+            has_answer: false,
+            anomalies: Anomalies::default(),
+        }
+    }
+
+    /// Deviations so far.
+    pub fn anomalies(&self) -> &Anomalies {
+        &self.anomalies
+    }
+
+    /// Takes one more id. What became certain by it is appended to `events`.
+    pub fn push(&mut self, vocabulary: &dyn Vocabulary, id: u32, events: &mut Vec<Event>) {
+        if self.hidden.binary_search(&id).is_ok() {
+            return;
+        }
+        match vocabulary.bytes(id) {
+            Some(bytes) => self.utf8.push(&bytes, &mut self.pending),
+            None => self.anomalies.add(Anomaly::UnknownId),
+        }
+        while self.advance(events) {}
+    }
+
+    /// Ends the text.
+    pub fn finish(&mut self, events: &mut Vec<Event>) {
+        self.utf8.finish(&mut self.pending);
+        while self.advance(events) {}
+        match std::mem::replace(&mut self.state, State::Answer) {
+            State::Call(call) if call.has_begun => events.push(Event::End { is_complete: false }),
+            State::Call(call) => self.give_back(call.raw, events),
+            State::Calls(raw) => {
+                let rest = take(&mut self.pending);
+                if !raw.is_empty() || !rest.trim().is_empty() {
+                    self.give_back(raw + &rest, events);
+                }
+            }
+            State::Name(raw) => {
+                let rest = take(&mut self.pending);
+                self.give_back(raw + &rest, events);
+            }
+            state @ (State::Thoughts | State::Answer) => {
+                let part = if matches!(state, State::Thoughts) { Part::Reasoning } else { Part::Answer };
+                let rest = take(&mut self.pending);
+                self.text(part, &rest, events);
+            }
+        }
+        self.close(events);
+    }
+
+    /// Decides as much of the pending text as is certain. Whether there may be more to decide.
+    fn advance(&mut self, events: &mut Vec<Event>) -> bool {
+        match &mut self.state {
+            State::Thoughts => {
+                let Some(end) = self.until(&[THOUGHTS[1]], Part::Reasoning, events) else { return false };
+                self.pending.drain(..end.len());
+                self.close(events);
+                self.state = State::Answer;
+                true
+            }
+            State::Answer => self.answer(events),
+            State::Calls(_) => self.between(events),
+            State::Name(_) => self.name(events),
+            State::Call(_) => self.call(events),
+        }
+    }
+
+    fn answer(&mut self, events: &mut Vec<Event>) -> bool {
+        let has_bare = self.format.is_some_and(|format| format.has_bare) && !self.has_answer;
+        if has_bare && self.pending.trim_start().starts_with('{') {
+            let start = self.pending.len() - self.pending.trim_start().len();
+            let raw = self.pending.drain(..start).collect();
+            self.state = State::Call(Box::new(Call { raw, is_bare: true, ..Call::default() }));
+            return true;
+        }
+        if has_bare && !self.pending.is_empty() && self.pending.trim_start().is_empty() {
+            return false;
+        }
+        let opens = self.format.map_or(&[][..], |format| format.opens);
+        let marks: Vec<&str> = opens.iter().copied().chain([THOUGHTS[0]]).collect();
+        let Some(mark) = self.until(&marks, Part::Answer, events) else { return false };
+        self.pending.drain(..mark.len());
+        self.close(events);
+        let has_name = self.format.is_some_and(|format| format.name == "function");
+        self.state = match mark {
+            mark if mark == THOUGHTS[0] => State::Thoughts,
+            mark if has_name => State::Name(mark.to_owned()),
+            mark => State::Calls(mark.to_owned()),
+        };
+        true
+    }
+
+    /// Gives text out until the next of some marks, with which the pending text then begins.
+    fn until<'m>(&mut self, marks: &[&'m str], part: Part, events: &mut Vec<Event>) -> Option<&'m str> {
+        let at = marks
+            .iter()
+            .filter_map(|mark| Some((self.pending.find(mark)?, *mark)))
+            .min_by_key(|found| found.0);
+        let end = at.map_or_else(|| self.pending.len() - unfinished(&self.pending, marks), |found| found.0);
+        let text: String = self.pending.drain(..end).collect();
+        self.text(part, &text, events);
+        at.map(|found| found.1)
+    }
+
+    /// Between calls: another one, their end, or something else.
+    fn between(&mut self, events: &mut Vec<Event>) -> bool {
+        let State::Calls(raw) = &mut self.state else { return false };
+        let Some(format) = self.format else { return false };
+        let filler = |c: char| c.is_whitespace() || matches!(c, '[' | ']' | ',' | ';');
+        loop {
+            let marks = format.opens.iter().copied().chain([format.close]).filter(|mark| !mark.is_empty());
+            let marks: Vec<&str> = marks.collect();
+            if let Some(mark) = marks.iter().find(|mark| self.pending.starts_with(**mark)) {
+                self.pending.drain(..mark.len());
+                if *mark == format.close {
+                    if !raw.is_empty() {
+                        // There was nothing between the marks.
+                        let raw = take(raw) + mark;
+                        self.state = State::Answer;
+                        self.give_back(raw, events);
+                        return true;
+                    }
+                    self.state = State::Answer;
+                    return true;
+                }
+                *raw = (*mark).to_owned();
+                if format.name == "function" {
+                    self.state = State::Name(take(raw));
+                    return true;
+                }
+                continue;
+            }
+            let Some(c) = self.pending.chars().next() else { return false };
+            if marks.iter().any(|mark| mark.starts_with(self.pending.as_str())) {
+                return false;
+            }
+            if !filler(c) {
+                break;
+            }
+            self.pending.drain(..c.len_utf8());
+            if !raw.is_empty() {
+                raw.push(c);
+            }
+        }
+        let raw = take(raw);
+        if self.pending.starts_with('{') {
+            self.state = State::Call(Box::new(Call { raw, ..Call::default() }));
+        } else if !raw.is_empty() && !format.after_name.is_empty() {
+            self.state = State::Name(raw);
+        } else {
+            self.state = State::Answer;
+            if !raw.is_empty() {
+                self.give_back(raw, events);
+            }
+        }
+        true
+    }
+
+    /// The name before arguments.
+    fn name(&mut self, events: &mut Vec<Event>) -> bool {
+        let State::Name(raw) = &mut self.state else { return false };
+        let marks = self.format.map_or(&[][..], |format| format.after_name);
+        let found = marks.iter().filter_map(|mark| Some((self.pending.find(mark)?, mark.len()))).min();
+        // The arguments themselves end a name, too.
+        let brace = self.pending.find('{').map(|at| (at, 0));
+        let line = self.pending.find('\n').unwrap_or(usize::MAX).min(NAME_BYTES);
+        let Some((at, length)) = found.into_iter().chain(brace).min().filter(|found| found.0 < line) else {
+            // Marks are no longer than that.
+            if line == NAME_BYTES && self.pending.len() < NAME_BYTES + 16 {
+                return false;
+            }
+            let raw = take(raw);
+            self.state = State::Answer;
+            self.give_back(raw, events);
+            return true;
+        };
+        let name = self.pending[..at].trim().to_owned();
+        let head: String = self.pending.drain(..at + length).collect();
+        let object = Object::of(name);
+        let raw = take(raw) + &head;
+        self.state = State::Call(Box::new(Call { object, raw, is_named: true, ..Call::default() }));
+        true
+    }
+
+    fn call(&mut self, events: &mut Vec<Event>) -> bool {
+        let mut pending = take(&mut self.pending);
+        let State::Call(call) = &mut self.state else { return false };
+        let (mut end, mut new) = (None, String::new());
+        for (at, c) in pending.char_indices() {
+            let is_first = call.is_named && new.is_empty() && call.arguments.is_empty() && !call.has_begun;
+            if is_first && c.is_whitespace() {
+                continue;
+            }
+            let step = call.object.push(c);
+            let is_done = step == Step::Done;
+            if call.is_named || matches!(step, Step::Argument(_)) {
+                new.push(c);
+            }
+            if is_done {
+                end = Some(at + c.len_utf8());
+                break;
+            }
+        }
+        let end_at = end.unwrap_or(pending.len());
+        call.raw.push_str(&pending[..end_at]);
+        call.arguments.push_str(&new);
+        self.pending = pending.split_off(end_at);
+        let is_known = |name: &String| self.declared.contains(name);
+        let name = call.object.name.clone().filter(|name| !name.is_empty() && name.len() <= NAME_BYTES);
+        let name = name.filter(|name| !call.is_bare || is_known(name));
+        let is_done = end.is_some();
+        // Arguments in a string are given out when they are whole.
+        let is_text = call.arguments.starts_with('"') && !call.has_begun;
+        let waits = is_text && !is_done;
+        match name {
+            Some(name) if !waits && (is_done || !call.arguments.is_empty()) => {
+                if !call.has_begun {
+                    call.has_begun = true;
+                    if !self.declared.contains(&name) {
+                        self.anomalies.add(Anomaly::UnknownTool);
+                    }
+                    events.push(Event::Begin(Part::Call { name, is_builtin: false }));
+                }
+                let text = take(&mut call.arguments);
+                let text = if is_text { unquoted(&text).unwrap_or(text) } else { text };
+                if !text.is_empty() {
+                    events.push(Event::Delta(text));
+                }
+                if is_done {
+                    events.push(Event::End { is_complete: true });
+                    self.state = State::Calls(String::new());
+                }
+            }
+            _ if is_done => {
+                let raw = take(&mut call.raw);
+                self.state = State::Answer;
+                self.give_back(raw, events);
+            }
+            _ => {}
+        }
+        is_done
+    }
+
+    /// Gives out what was no call after all.
+    fn give_back(&mut self, raw: String, events: &mut Vec<Event>) {
+        self.anomalies.add(Anomaly::BadCall);
+        self.text(Part::Answer, &raw, events);
+    }
+
+    fn text(&mut self, part: Part, text: &str, events: &mut Vec<Event>) {
+        let is_new = self.open.as_ref() != Some(&part);
+        // Space at the beginning belongs to the marks before it.
+        let text = if is_new { text.trim_start() } else { text };
+        if text.is_empty() {
+            return;
+        }
+        self.has_answer |= part == Part::Answer;
+        if is_new {
+            self.close(events);
+            events.push(Event::Begin(part.clone()));
+            self.open = Some(part);
+        }
+        events.push(Event::Delta(text.to_owned()));
+    }
+
+    fn close(&mut self, events: &mut Vec<Event>) {
+        if self.open.take().is_some() {
+            events.push(Event::End { is_complete: true });
+        }
+    }
+}
+
+/// Bytes at the end of a text that may become one of some marks.
+fn unfinished(text: &str, marks: &[&str]) -> usize {
+    let longest = marks.iter().map(|mark| mark.len() - 1).max().unwrap_or(0).min(text.len());
+    let may_be = |length: &usize| {
+        let end = text.len() - length;
+        text.is_char_boundary(end) && marks.iter().any(|mark| mark.starts_with(&text[end..]))
+    };
+    (1..=longest).rev().find(may_be).unwrap_or(0)
+}

@@ -1,0 +1,310 @@
+//! What is said in a conversation, in no model's format.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A conversation: what the model is told about itself, its tools, and what was said.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Conversation {
+    /// What was said, in order.
+    pub items: Vec<Item>,
+    /// Functions that the model may call.
+    pub tools: Vec<Tool>,
+    /// Tools of the model's own that its host provides.
+    pub builtin: Vec<BuiltinTool>,
+    /// How long the model shall reason.
+    pub effort: Effort,
+    /// A form that the final answer shall have.
+    pub format: Option<ResponseFormat>,
+    /// The day that the model is told, if any.
+    pub date: Option<Date>,
+}
+
+/// One thing that was said. An answer of a model is often several: reasoning, a call, its output, the answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Item {
+    /// Instructions of the operator. System and developer messages at the beginning make one text.
+    Instructions(String),
+    /// What a user says.
+    User {
+        /// Name of the user, if there are several.
+        name: Option<String>,
+        /// Text of the message.
+        text: String,
+    },
+    /// Reasoning of the model, which users do not see as part of the answer.
+    Reasoning(String),
+    /// What the model tells the user before it calls a tool.
+    Preamble(String),
+    /// The model calls a tool.
+    Call(Call),
+    /// What a tool gave back.
+    Output(Output),
+    /// What the model answers.
+    Answer(String),
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// Identifier that the output refers to.
+    pub id: String,
+    /// Name of the function, or of a builtin tool with its function, such as `browser.search`.
+    pub name: String,
+    /// Arguments as the model wrote them: JSON for a function, code for `python`.
+    pub arguments: String,
+    /// Whether the tool is one of the model's own.
+    #[serde(default)]
+    pub is_builtin: bool,
+}
+
+/// Output of a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Output {
+    /// Identifier of the call.
+    pub id: String,
+    /// Name of the function that was called.
+    pub name: String,
+    /// Text that the tool gave back.
+    pub text: String,
+    /// Whether the tool is one of the model's own.
+    #[serde(default)]
+    pub is_builtin: bool,
+}
+
+/// A function that a model may call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tool {
+    /// Name of the function.
+    pub name: String,
+    /// What the function does.
+    pub description: String,
+    /// JSON schema of an object, whose members are the arguments; `None` for a function without any.
+    pub parameters: Option<Value>,
+}
+
+/// A tool that a model was trained with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BuiltinTool {
+    /// Searches, opens and searches pages.
+    Browser,
+    /// Runs Python.
+    Python,
+}
+
+/// How long a model shall reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// The model shall not reason.
+    None,
+    /// Little.
+    Low,
+    /// As usual.
+    #[default]
+    Medium,
+    /// Long.
+    High,
+}
+
+impl Effort {
+    /// Name of the effort, as APIs have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Effort::None => "none",
+            Effort::Low => "low",
+            Effort::Medium => "medium",
+            Effort::High => "high",
+        }
+    }
+
+    /// Effort by its name. Names of APIs for less than `low` or more than `high` mean these.
+    pub fn named(name: &str) -> Option<Effort> {
+        match name {
+            "none" => Some(Effort::None),
+            "minimal" | "low" => Some(Effort::Low),
+            "medium" => Some(Effort::Medium),
+            "high" | "xhigh" | "max" => Some(Effort::High),
+            _ => None,
+        }
+    }
+}
+
+/// A form of the final answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResponseFormat {
+    /// Name of the form.
+    pub name: String,
+    /// What the form is for.
+    pub description: Option<String>,
+    /// JSON schema of the answer.
+    pub schema: Value,
+}
+
+/// A day of the Gregorian calendar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Date {
+    year: u16,
+    month: u8,
+    day: u8,
+}
+
+impl Date {
+    /// A day, if the calendar has it and its year is from 1 to 9999.
+    pub fn new(year: u16, month: u8, day: u8) -> Option<Date> {
+        let is_leap = year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
+        let days = match month {
+            1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+            4 | 6 | 9 | 11 => 30,
+            2 if is_leap => 29,
+            2 => 28,
+            _ => return None,
+        };
+        ((1..=9999).contains(&year) && (1..=days).contains(&day)).then_some(Date { year, month, day })
+    }
+
+    /// A day written `YYYY-MM-DD`.
+    pub fn parse(text: &str) -> Option<Date> {
+        let is_plain = |part: &&str| part.bytes().all(|b| b.is_ascii_digit());
+        let parts: Vec<&str> = text.split('-').filter(is_plain).collect();
+        let [year, month, day] = parts[..] else { return None };
+        let has_width = [year.len(), month.len(), day.len()] == [4, 2, 2] && text.len() == 10;
+        has_width.then_some(())?;
+        Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?)
+    }
+
+    /// The day that is `days` after 1970-01-01.
+    pub fn from_unix_days(days: u32) -> Option<Date> {
+        // Years begin in March here, so that the day of a leap year is the last.
+        let days = i64::from(days) + 719_468;
+        let (era, day_of_era) = (days / 146_097, days % 146_097);
+        let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month + 2) / 5 + 1;
+        let (month, wraps) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+        Date::new(
+            u16::try_from(era * 400 + year_of_era + wraps).ok()?,
+            month.try_into().ok()?,
+            day.try_into().ok()?,
+        )
+    }
+
+    /// Year, month from 1 and day from 1.
+    pub fn parts(self) -> (u16, u8, u8) {
+        (self.year, self.month, self.day)
+    }
+
+    /// Days since the first of January of the year, from 0.
+    fn day_of_year(self) -> u32 {
+        let before = |month| (28..=31).rev().find(|day| Date::new(self.year, month, *day).is_some());
+        (1..self.month).filter_map(before).map(u32::from).sum::<u32>() + u32::from(self.day) - 1
+    }
+
+    /// The day in the form of C's `strftime`, for its fields of days and of the time, which is midnight.
+    /// `None` if there is another field in `format`.
+    pub fn format(self, format: &str) -> Option<String> {
+        let years = u32::from(self.year) - 1;
+        let weekday = (years * 365 + years / 4 - years / 100 + years / 400 + self.day_of_year() + 1) % 7;
+        let (day, month) = (DAYS[weekday as usize], MONTHS[usize::from(self.month) - 1]);
+        let (mut text, mut rest) = (String::new(), format.chars());
+        while let Some(c) = rest.next() {
+            if c != '%' {
+                text.push(c);
+                continue;
+            }
+            let field = rest.next()?;
+            text += &match field {
+                'Y' => format!("{:04}", self.year),
+                'y' => format!("{:02}", self.year % 100),
+                'm' => format!("{:02}", self.month),
+                'd' => format!("{:02}", self.day),
+                'e' => format!("{:2}", self.day),
+                'j' => format!("{:03}", self.day_of_year() + 1),
+                'B' => month.to_owned(),
+                'b' | 'h' => month[..3].to_owned(),
+                'A' => day.to_owned(),
+                'a' => day[..3].to_owned(),
+                'F' => format!("{:04}-{:02}-{:02}", self.year, self.month, self.day),
+                'H' | 'M' | 'S' => "00".to_owned(),
+                'T' => "00:00:00".to_owned(),
+                'I' => "12".to_owned(),
+                'p' => "AM".to_owned(),
+                '%' => "%".to_owned(),
+                _ => return None,
+            };
+        }
+        Some(text)
+    }
+}
+
+impl From<Date> for String {
+    fn from(date: Date) -> String {
+        format!("{:04}-{:02}-{:02}", date.year, date.month, date.day)
+    }
+}
+
+impl TryFrom<String> for Date {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Date, String> {
+        Date::parse(&text).ok_or_else(|| format!("`{text}` is no date, expected YYYY-MM-DD"))
+    }
+}
+
+const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::Date;
+
+    #[test]
+    fn days_follow_each_other() {
+        let mut before = Date::from_unix_days(0).unwrap();
+        assert_eq!(before.format("%F %a %j").unwrap(), "1970-01-01 Thu 001");
+        let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+        for days in 1..200_000 {
+            let day = Date::from_unix_days(days).unwrap();
+            let (year, month, first) = before.parts();
+            let next = Date::new(year, month, first + 1)
+                .or_else(|| Date::new(year, month + 1, 1))
+                .or_else(|| Date::new(year + 1, 1, 1));
+            assert_eq!(Some(day), next);
+            assert_eq!(day.format("%a").unwrap(), weekdays[(days as usize + 4) % 7]);
+            assert_eq!(Date::parse(&day.format("%Y-%m-%d").unwrap()), Some(day));
+            before = day;
+        }
+    }
+
+    #[test]
+    fn dates_have_their_forms() {
+        let day = Date::parse("2024-02-29").unwrap();
+        assert_eq!(day.format("%d %b %Y, %A %B, 100%%").unwrap(), "29 Feb 2024, Thursday February, 100%");
+        assert_eq!(day.format("%j").unwrap(), "060");
+        assert_eq!(day.format("%Q"), None);
+        for wrong in
+            ["2023-02-29", "2024-13-01", "2024-00-01", "24-01-01", "2024-1-01", "2024-01-01x", "+024-01-01"]
+        {
+            assert_eq!(Date::parse(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The format of GPT-OSS: messages with a header, on channels. `docs/dev/harmony.md` describes it.
+
+mod header;
+mod message;
+mod parse;
+mod render;
+mod sections;
+mod tokens;
+mod typescript;
+
+pub use message::{Author, Channel, ContentType, Message, Options, messages};
+pub use parse::Parser;
+pub use render::{HarmonyError, prompt, render};
+pub use sections::{SystemText, developer_text};
+pub use tokens::{NoToken, Tokens};

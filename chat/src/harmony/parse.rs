@@ -1,0 +1,229 @@
+//! Generated ids to events.
+
+use super::header::Header;
+use super::tokens::{NoToken, Tokens};
+use crate::conversation::{Conversation, Effort};
+use crate::event::{Anomalies, Anomaly, Event, Part};
+use crate::utf8::Utf8Stream;
+use crate::vocabulary::Vocabulary;
+
+/// A parser of what a model generates in Harmony.
+///
+/// Any sequence of ids has a meaning: nothing is refused, and every byte of a content is given out once, in
+/// order. What deviates from the format is read as what was most likely meant, and counted.
+#[derive(Clone, Debug)]
+pub struct Parser {
+    tokens: Tokens,
+    /// Special tokens without a meaning in Harmony, ascending: never a text.
+    others: Vec<u32>,
+    /// Names of declared functions.
+    declared: Vec<String>,
+    state: State,
+    anomalies: Anomalies,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// A header, of which only the author may be known.
+    Header(Header),
+    /// A message has ended.
+    Between(Header),
+    /// The content of a message.
+    Content { part: Part, utf8: Utf8Stream },
+}
+
+impl Parser {
+    /// A parser of what follows the conversation's prompt. Begins the answer if the prompt does.
+    ///
+    /// # Errors
+    /// When the vocabulary lacks Harmony's tokens.
+    pub fn new(
+        vocabulary: &dyn Vocabulary,
+        conversation: &Conversation,
+        events: &mut Vec<Event>,
+    ) -> Result<Parser, NoToken> {
+        let tokens = Tokens::of(vocabulary)?;
+        let mut others: Vec<u32> = vocabulary.added_tokens().into_iter().map(|token| token.id).collect();
+        others.sort_unstable();
+        let declared = conversation.tools.iter().map(|tool| tool.name.clone()).collect();
+        let state = State::Header(Header::default());
+        let mut parser = Parser { tokens, others, declared, state, anomalies: Anomalies::default() };
+        if conversation.effort == Effort::None {
+            // The prompt ends with the header of an answer.
+            parser.begin(Part::Answer, events);
+        }
+        Ok(parser)
+    }
+
+    /// Deviations so far.
+    pub fn anomalies(&self) -> &Anomalies {
+        &self.anomalies
+    }
+
+    /// Takes one more id. What became certain by it is appended to `events`.
+    pub fn push(&mut self, vocabulary: &dyn Vocabulary, id: u32, events: &mut Vec<Event>) {
+        let tokens = self.tokens;
+        if id == tokens.start {
+            self.close(Anomaly::WrongEnd, events);
+            self.state = State::Header(Header::after_start());
+        } else if id == tokens.channel {
+            self.on_channel(events);
+        } else if id == tokens.message {
+            self.on_message(events);
+        } else if id == tokens.constrain {
+            self.on_constrain();
+        } else if [tokens.end, tokens.return_, tokens.call].contains(&id) || tokens.end_of_text == Some(id) {
+            self.on_end(id, events);
+        } else if self.others.binary_search(&id).is_ok() {
+            self.anomalies.add(Anomaly::StrayToken);
+        } else if let Some(bytes) = vocabulary.bytes(id) {
+            self.on_text(&bytes, events);
+        } else {
+            self.anomalies.add(Anomaly::UnknownId);
+        }
+    }
+
+    /// Ends the text. A header that was cut off is nothing.
+    pub fn finish(&mut self, events: &mut Vec<Event>) {
+        let state = std::mem::replace(&mut self.state, State::Between(Header::default()));
+        match state {
+            State::Content { utf8, .. } => end(utf8, false, events),
+            State::Header(_) => self.anomalies.add(Anomaly::CutHeader),
+            State::Between(header) if header.is_empty() => {}
+            State::Between(_) => self.anomalies.add(Anomaly::CutHeader),
+        }
+    }
+
+    fn begin(&mut self, part: Part, events: &mut Vec<Event>) {
+        events.push(Event::Begin(part.clone()));
+        self.state = State::Content { part, utf8: Utf8Stream::default() };
+    }
+
+    fn on_text(&mut self, bytes: &[u8], events: &mut Vec<Event>) {
+        match &mut self.state {
+            State::Content { utf8, .. } => delta(utf8, bytes, events),
+            State::Header(header) | State::Between(header) => {
+                header.push(bytes);
+                if header.is_text() {
+                    self.anomalies.add(Anomaly::NoHeader);
+                    self.recover(events);
+                }
+            }
+        }
+    }
+
+    fn on_channel(&mut self, events: &mut Vec<Event>) {
+        match &mut self.state {
+            State::Header(header) => header.channel(),
+            State::Between(header) => {
+                self.anomalies.add(Anomaly::NoStart);
+                let mut header = std::mem::take(header);
+                header.channel();
+                self.state = State::Header(header);
+            }
+            State::Content { .. } => {
+                self.close(Anomaly::WrongEnd, events);
+                let mut header = Header::default();
+                header.channel();
+                self.state = State::Header(header);
+            }
+        }
+    }
+
+    fn on_constrain(&mut self) {
+        match &mut self.state {
+            State::Header(header) => header.constrain(),
+            State::Between(header) => {
+                self.anomalies.add(Anomaly::NoStart);
+                let mut header = std::mem::take(header);
+                header.constrain();
+                self.state = State::Header(header);
+            }
+            State::Content { .. } => self.anomalies.add(Anomaly::StrayToken),
+        }
+    }
+
+    fn on_message(&mut self, events: &mut Vec<Event>) {
+        let header = match &mut self.state {
+            State::Header(header) => std::mem::take(header),
+            State::Between(header) => {
+                self.anomalies.add(Anomaly::NoStart);
+                std::mem::take(header)
+            }
+            State::Content { .. } => return self.anomalies.add(Anomaly::StrayToken),
+        };
+        let part = header.read(&self.declared, &mut self.anomalies);
+        self.begin(part, events);
+    }
+
+    fn on_end(&mut self, id: u32, events: &mut Vec<Event>) {
+        let is_stray = match &self.state {
+            State::Between(header) => header.is_empty(),
+            State::Header(header) => header.is_empty() && !header.has_start,
+            State::Content { part, .. } => {
+                let is_call = matches!(part, Part::Call { .. });
+                if is_call != (id == self.tokens.call) {
+                    self.anomalies.add(Anomaly::WrongEnd);
+                }
+                false
+            }
+        };
+        if is_stray {
+            self.anomalies.add(Anomaly::StrayEnd);
+        } else {
+            self.close(Anomaly::NoContent, events);
+        }
+        self.state = State::Between(Header::default());
+    }
+
+    /// Ends what is open: a content, or a header without one, of which the text is kept. Counts `anomaly` if
+    /// there was no end where one belongs.
+    fn close(&mut self, anomaly: Anomaly, events: &mut Vec<Event>) {
+        match &self.state {
+            State::Between(header) if header.is_empty() => return,
+            State::Header(header) if header.is_empty() && !header.has_start => return,
+            State::Header(_) | State::Between(_) => {
+                self.anomalies.add(Anomaly::NoContent);
+                self.recover(events);
+            }
+            State::Content { .. } if anomaly == Anomaly::WrongEnd => self.anomalies.add(anomaly),
+            State::Content { .. } => {}
+        }
+        if let State::Content { utf8, .. } =
+            std::mem::replace(&mut self.state, State::Between(Header::default()))
+        {
+            end(utf8, true, events);
+        }
+    }
+
+    /// Makes a message of a header that has no content: its text is the content. A call needs none.
+    fn recover(&mut self, events: &mut Vec<Event>) {
+        let (State::Header(header) | State::Between(header)) = &mut self.state else { return };
+        let header = std::mem::take(header);
+        let said = header.recover(&self.declared, &mut self.anomalies);
+        if said.rest.is_empty() && !matches!(said.part, Part::Call { .. }) {
+            return;
+        }
+        self.begin(said.part, events);
+        if let State::Content { utf8, .. } = &mut self.state {
+            delta(utf8, said.rest.as_bytes(), events);
+        }
+    }
+}
+
+fn delta(utf8: &mut Utf8Stream, bytes: &[u8], events: &mut Vec<Event>) {
+    let mut text = String::new();
+    utf8.push(bytes, &mut text);
+    if !text.is_empty() {
+        events.push(Event::Delta(text));
+    }
+}
+
+fn end(mut utf8: Utf8Stream, is_complete: bool, events: &mut Vec<Event>) {
+    let mut text = String::new();
+    utf8.finish(&mut text);
+    if !text.is_empty() {
+        events.push(Event::Delta(text));
+    }
+    events.push(Event::End { is_complete });
+}

@@ -1,0 +1,104 @@
+//! Conversations, templates, and what models generate.
+
+use kernmill_chat::calls::{FORMATS, TextParser};
+use kernmill_chat::harmony::{Options, Parser, prompt};
+use kernmill_chat::{AddedToken, Conversation, Event, Template, Vocabulary, VocabularyError};
+
+/// Ids of bytes, the tokens of Harmony and some others after them, and ids without text.
+struct Bytes;
+
+const TOKENS: [&str; 13] = [
+    "<|start|>",
+    "<|message|>",
+    "<|end|>",
+    "<|channel|>",
+    "<|constrain|>",
+    "<|return|>",
+    "<|call|>",
+    "<|endoftext|>",
+    "<|im_end|>",
+    "[TOOL_CALLS]",
+    "<tool_call>",
+    "<think>",
+    "</s>",
+];
+
+impl Vocabulary for Bytes {
+    fn encode_ordinary(&self, text: &str) -> Result<Vec<u32>, VocabularyError> {
+        Ok(text.bytes().map(u32::from).collect())
+    }
+
+    fn encode_marked(&self, text: &str) -> Result<Vec<u32>, VocabularyError> {
+        let (mut ids, mut rest) = (Vec::new(), text.as_bytes());
+        while let Some(first) = rest.first() {
+            match TOKENS.iter().zip(256..).find(|(token, _)| rest.starts_with(token.as_bytes())) {
+                Some((token, id)) => {
+                    ids.push(id);
+                    rest = &rest[token.len()..];
+                }
+                None => {
+                    ids.push(u32::from(*first));
+                    rest = &rest[1..];
+                }
+            }
+        }
+        Ok(ids)
+    }
+
+    fn added_tokens(&self) -> Vec<AddedToken> {
+        let token = |(text, id): (&&str, u32)| AddedToken { text: (*text).to_owned(), id, is_special: true };
+        TOKENS.iter().zip(256..).map(token).collect()
+    }
+
+    fn bytes(&self, id: u32) -> Option<Vec<u8>> {
+        match u8::try_from(id) {
+            Ok(byte) => Some(vec![byte]),
+            Err(_) => TOKENS.get(id as usize - 256).map(|token| token.as_bytes().to_vec()),
+        }
+    }
+}
+
+/// Parts begin and end one after the other, and no piece of a text is empty.
+fn check(events: &[Event]) {
+    let mut is_open = false;
+    for event in events {
+        match event {
+            Event::Begin(_) => assert!(!std::mem::replace(&mut is_open, true)),
+            Event::Delta(text) => assert!(is_open && !text.is_empty()),
+            Event::End { .. } => assert!(std::mem::replace(&mut is_open, false)),
+        }
+    }
+    assert!(!is_open);
+}
+
+/// What a model generates: a byte is itself, those from 0xC0 on may be special tokens.
+pub fn generated(data: &[u8]) {
+    let Some((kind, bytes)) = data.split_first() else { return };
+    let ids = bytes.iter().map(|byte| if *byte >= 0xF0 { u32::from(*byte) + 16 } else { u32::from(*byte) });
+    let mut events = Vec::new();
+    if let Some(format) = FORMATS.get(usize::from(*kind)) {
+        let mut parser = TextParser::new(&Bytes, Some(format), vec!["f".to_owned()], false);
+        ids.for_each(|id| parser.push(&Bytes, id, &mut events));
+        parser.finish(&mut events);
+    } else if let Ok(mut parser) = Parser::new(&Bytes, &Conversation::default(), &mut events) {
+        ids.for_each(|id| parser.push(&Bytes, id, &mut events));
+        parser.finish(&mut events);
+    }
+    check(&events);
+}
+
+/// A template, a zero byte, and a conversation as JSON. No text of the conversation becomes a special token
+/// in Harmony; with a template, the library checks that itself.
+pub fn chat_template(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let (source, json) =
+        text.split_once('\0').unwrap_or((text, r#"{"items": [{"user": {"text": "Hello"}}]}"#));
+    let Ok(conversation) = serde_json::from_str::<Conversation>(json) else { return };
+    if let Ok(prompt) = prompt(&Bytes, &conversation, &Options::default()) {
+        let starts = prompt.ids.iter().filter(|id| **id == 256).count();
+        assert!(starts <= conversation.items.len() + 3, "a text made a message");
+    }
+    if let Ok(template) = Template::new(source, &Bytes, Some("<s>"), Some("</s>")) {
+        let _ = template.prompt(&Bytes, &conversation);
+    }
+}
