@@ -229,6 +229,40 @@ fn tenants_find_their_own_and_what_belongs_to_all() {
     assert_eq!([found(0), found(3)], [0, 39]);
 }
 
+/// Of a tenant's own blocks and everybody's, those are found that go further; also first everybody's and then
+/// its own.
+#[test]
+fn the_longer_of_own_and_shared_is_found() {
+    let mut engine = engine(KvBudget::WorstCase, Eviction::default());
+    let prompt: Vec<u32> = (0..150).collect();
+    let mut found = |tenant: u8, tokens: usize| {
+        let begun = engine.begin(&prompt[..tokens], &[], [tenant; 32]).unwrap();
+        let rest = &prompt[begun.cached_tokens as usize..tokens];
+        let rows = step_all(&mut engine, begun.sequence, rest);
+        assert_eq!(rows, expected(&prompt[..tokens]));
+        engine.checkpoint(begun.sequence).unwrap();
+        engine.drop_sequence(begun.sequence);
+        begun.cached_tokens
+    };
+    // Tenant 1 has a short beginning of its own, tenant 2 a long one.
+    assert_eq!([found(1, 20), found(2, 130)], [0, 0]);
+    assert_eq!(found(0, 70), 0);
+    assert_eq!([found(1, 71), found(2, 131)], [70, 130]);
+    // Tenant 3 goes on behind everybody's blocks, and everybody's grow in turn.
+    assert_eq!([found(3, 90), found(3, 91)], [70, 90]);
+    assert_eq!(found(0, 80), 70);
+    assert_eq!([found(3, 92), found(1, 81), found(2, 132)], [91, 80, 131]);
+}
+
+/// Runs tokens of a sequence; the row behind the last one.
+fn step_all(engine: &mut Engine, id: SeqId, tokens: &[u32]) -> Vec<f32> {
+    let mut row = Vec::new();
+    for part in tokens.chunks(20) {
+        row = step(engine, &[Entry::last(id, part)]).unwrap().remove(0);
+    }
+    row
+}
+
 /// A sequence that changes its adapter is no longer a function of its tokens.
 #[test]
 fn what_is_not_a_function_of_its_tokens_is_not_cached() {
