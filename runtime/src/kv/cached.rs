@@ -108,9 +108,13 @@ impl KvTables {
         if !rest.is_empty() {
             let own = if self.kinds[0].used { block(&self.kinds[0], at / BLOCK) } else { UNMAPPED };
             let there = Some(own).filter(|own| *own != UNMAPPED).and_then(|own| self.pools[0].node(own));
-            node = match there {
-                // The sequence has not written since it began in the middle of a cached block: both have the
-                // same tokens there.
+            // The sequence has not written since it began in the middle of a cached block, or since a fork of
+            // it was kept: both have the same tokens there, as far as they go.
+            let is_longer = there.is_some_and(|there| self.prefixes.tokens_in(there) < rest.len());
+            if is_longer && let Some(shorter) = there {
+                self.prefixes.remove_leaf(shorter, &mut self.pools);
+            }
+            node = match there.filter(|_| !is_longer) {
                 Some(there) => there,
                 None => {
                     let tenant = &cached.scope.tenant;

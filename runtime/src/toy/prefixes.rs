@@ -254,6 +254,33 @@ fn the_longer_of_own_and_shared_is_found() {
     assert_eq!([found(3, 92), found(1, 81), found(2, 132)], [91, 80, 131]);
 }
 
+/// Of a block that a sequence and a shorter fork of it have in common, all of the longer one's tokens are kept.
+#[test]
+fn a_fork_that_is_kept_first_costs_nothing() {
+    let prompt: Vec<u32> = (0..60).collect();
+    for (length, fork) in [(12, 10), (44, 42), (30, 25)] {
+        let mut engine = engine(KvBudget::WorstCase, Eviction::default());
+        let first = engine.begin(&prompt[..length], &[], [1; 32]).unwrap().sequence;
+        step_all(&mut engine, first, &prompt[..length]);
+        let second = engine.fork(first, fork as u32).unwrap();
+        for id in [second, first, second] {
+            engine.checkpoint(id).unwrap();
+        }
+        let found =
+            |engine: &Engine, tokens: usize| engine.cached_tokens(&prompt[..tokens], &[], [1; 32]) as usize;
+        assert_eq!(found(&engine, 60), length);
+        // Each goes on as it would alone.
+        for (id, from) in [(second, fork), (first, length)] {
+            let row = step_all(&mut engine, id, &prompt[from..from + 3]);
+            assert_eq!(row, expected(&prompt[..from + 3]));
+            engine.drop_sequence(id);
+        }
+        assert_eq!((found(&engine, 60), found(&engine, fork + 1)), (length, fork));
+        let usage = engine.kv();
+        assert_eq!(usage.free, usage.blocks);
+    }
+}
+
 /// Runs tokens of a sequence; the row behind the last one.
 fn step_all(engine: &mut Engine, id: SeqId, tokens: &[u32]) -> Vec<f32> {
     let mut row = Vec::new();

@@ -342,6 +342,11 @@ impl PrefixCache {
         self.checkpoints.add(&mut self.nodes, node, first, pool, block_of);
     }
 
+    /// Tokens of a node's block.
+    pub(super) fn tokens_in(&self, id: u32) -> usize {
+        self.nodes[id].len as usize
+    }
+
     /// The block of full layers that a node holds.
     pub(super) fn full_block(&self, id: u32) -> u32 {
         self.nodes[id].blocks[0]
