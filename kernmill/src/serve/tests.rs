@@ -278,6 +278,9 @@ fn a_share_of_the_hits_is_compared() {
         assert!(ends.iter().all(|end| *end == Finish::Stop(StopReason::MaxTokens)));
         let stats = serving.stats();
         assert_eq!((stats.hits, stats.verified, stats.unverified, stats.mismatches), (99, verified, 0, 0));
+        // What is compared counts once.
+        let prefix = serving.prefix_stats();
+        assert_eq!((prefix.lookups, prefix.asked_tokens, prefix.found_tokens), (101, 101 * 39, 99 * 39));
     }
     for percent in [-0.1, 100.5, f64::NAN] {
         let mut serving = Serving::with_clock(engine(64, 1, None), Config::default(), clock()).unwrap();

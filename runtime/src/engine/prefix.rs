@@ -52,6 +52,18 @@ impl Engine {
         adapters: &[AdapterUse],
         tenant: [u8; 32],
     ) -> Result<Begun, EngineError> {
+        let begun = self.begin_uncounted(prompt, adapters, tenant)?;
+        self.tables.count_lookup(prompt, begun.cached_tokens);
+        Ok(begun)
+    }
+
+    /// Starts a sequence as [`Engine::begin`] does, of which [`Engine::prefix_stats`] says nothing.
+    fn begin_uncounted(
+        &mut self,
+        prompt: &[u32],
+        adapters: &[AdapterUse],
+        tenant: [u8; 32],
+    ) -> Result<Begun, EngineError> {
         self.check_tokens(prompt)?;
         let adapter = self.store.acquire(adapters, &mut self.adapters)?;
         let scope = CacheScope { adapters: self.store.digest(adapter), tenant };
@@ -101,7 +113,7 @@ impl Engine {
 
     /// Computes a prompt twice, from the prefix cache and without it, and tells whether the logits after its
     /// last token have the same bits. They have; this is for those who want to see it. Takes as long as the
-    /// prompt, and room for one more sequence.
+    /// prompt, and room for one more sequence. Counts as no lookup.
     ///
     /// # Errors
     /// As those of [`Engine::begin`] and [`Engine::extend`].
@@ -111,7 +123,7 @@ impl Engine {
         adapters: &[AdapterUse],
         tenant: [u8; 32],
     ) -> Result<bool, EngineError> {
-        let warm = self.begin(prompt, adapters, tenant)?;
+        let warm = self.begin_uncounted(prompt, adapters, tenant)?;
         let rest = &prompt[warm.cached_tokens as usize..];
         let from_cache = self.logits_once(warm.sequence, rest);
         let cold = from_cache.and_then(|logits| Ok((logits, self.create_with(adapters)?)));

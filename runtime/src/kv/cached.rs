@@ -46,6 +46,13 @@ impl KvTables {
         Ok((number, length))
     }
 
+    /// Counts a prompt that a sequence began with, of which `found` tokens were cached, in
+    /// [`KvTables::prefix_stats`].
+    pub fn count_lookup(&mut self, prompt: &[u32], found: u32) {
+        let asked = prompt.len().saturating_sub(1).min(self.context as usize);
+        self.prefixes.count_lookup(asked as u64, found);
+    }
+
     /// Ends a sequence's part in the prefix cache: what it computes from now on depends on more than its
     /// tokens.
     pub fn leave_cache(&mut self, sequence: u32) {

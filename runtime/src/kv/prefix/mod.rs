@@ -120,6 +120,13 @@ impl PrefixCache {
         self.stats
     }
 
+    /// Counts a prompt that was looked up, of which so many of `asked` tokens were found.
+    pub(super) fn count_lookup(&mut self, asked: u64, found: u32) {
+        self.stats.lookups += 1;
+        self.stats.asked_tokens += asked;
+        self.stats.found_tokens += u64::from(found);
+    }
+
     /// Counts tokens that came from a store on disk.
     pub(super) fn count_restored(&mut self, tokens: u32) {
         self.stats.disk_tokens += u64::from(tokens);
@@ -132,8 +139,6 @@ impl PrefixCache {
 
     /// The longest prefix of `tokens` whose blocks are cached. Their nodes are [`PrefixCache::path`] then.
     pub(super) fn find(&mut self, scope: &CacheScope, tokens: &[u32]) -> Found {
-        self.stats.lookups += 1;
-        self.stats.asked_tokens += tokens.len() as u64;
         let mut path = std::mem::take(&mut self.path);
         let found = self.search(&mut path, scope, tokens);
         self.path = path;
@@ -144,7 +149,6 @@ impl PrefixCache {
         if let Some(last) = self.path.last() {
             self.checkpoints.touch(&self.nodes, *last);
         }
-        self.stats.found_tokens += u64::from(reached);
         let whole = (reached / BLOCK) as usize;
         Found { length: reached, tail: if whole == 0 { root } else { self.path[whole - 1] } }
     }
