@@ -223,11 +223,15 @@ fn a_store_without_room_is_done_without() {
     let mut engine = engine(KvBudget::Bytes(worst_case() / 3), Eviction::default());
     let layout = engine.kv_layout(&[1; 32]);
     engine.keep_on_disk(Store::open(&store, Options { reserve: u64::MAX, ..options() }).unwrap(), layout);
-    for n in 0..12 {
-        let prompt: Vec<u32> = prompt(150).iter().map(|token| (token + n) % VOCAB).collect();
-        run(&mut engine, &prompt, 1);
-    }
-    engine.save_cache().unwrap();
+    let warnings = Warnings::default();
+    tracing::subscriber::with_default(warnings.clone(), || {
+        for n in 0..12 {
+            let prompt: Vec<u32> = prompt(150).iter().map(|token| (token + n) % VOCAB).collect();
+            run(&mut engine, &prompt, 1);
+        }
+        engine.save_cache().unwrap();
+    });
+    assert_eq!(warnings.0.load(Ordering::Relaxed), 1);
     let stats = engine.disk_stats().unwrap();
     assert!(stats.blocks == 0 && stats.refused > 10, "{stats:?}");
 }
