@@ -52,6 +52,7 @@ pub mod nano;
 pub mod observe;
 mod options;
 pub mod plan;
+pub mod prompt;
 #[cfg(feature = "compiler")]
 pub mod regenerate;
 pub mod serve;
