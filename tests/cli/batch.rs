@@ -285,7 +285,7 @@ fn rotating() -> Vec<Value> {
 }
 
 /// A model of the sandbox, and a cache with room for less than two of its texts.
-const MODEL: [&str; 3] = ["spec.toml", "--weights", "."];
+const MODEL: [&str; 4] = ["--spec", "spec.toml", "--weights", "."];
 const TIGHT: [&str; 6] = ["--kv-memory", "300K", "--chunk", "32", "--kv-disk", "kv"];
 
 /// What makes way goes to the disk and comes back: answers are those of a cache with room for all.
@@ -336,14 +336,14 @@ fn sessions_go_on_in_a_tight_cache() {
         let text = sandbox.run(&[&batch, &MODEL[..], more].concat()).text();
         serde_json::from_str::<Value>(&text).unwrap()
     };
-    run("roomy.jsonl", &["--kv-memory", "20M"]);
+    let roomy = run("roomy.jsonl", &["--kv-memory", "20M"]);
     let tight = run("tight.jsonl", &TIGHT);
     let (some, same) = (answers(&sandbox, "roomy.jsonl"), answers(&sandbox, "tight.jsonl"));
     assert!(some.iter().all(|(id, answer)| token_ids(answer) == token_ids(&same[id])));
     assert_eq!((some.len(), &tight["failed"]), (30, &0.into()));
-    // Of every turn but the first, all but the new part and an answer's last token was known.
-    let known: u64 = (0..5).map(|turn| if turn == 0 { 0 } else { turn * 42 - 1 }).sum::<u64>() * 6;
-    assert!(tight["cached_tokens"].as_u64() >= Some(known), "{known} of {tight:#}");
+    // Of every turn but the first, all but the new part and an answer's last token is known.
+    let known = |report: &Value| report["cached_tokens"].as_u64().unwrap();
+    assert!(known(&tight) >= known(&roomy) && known(&roomy) > 2000, "{roomy:#} {tight:#}");
     assert!(tight["disk_tokens"].as_u64() > Some(500), "{tight:#}");
 }
 

@@ -162,6 +162,12 @@ fn what_cannot_be_measured_is_refused() {
     kernmill(&["cpu", "--threads", "2"]).refused(&["--measure"]);
 }
 
+/// What `bench --serve` reports.
+fn served(args: &[&str]) -> Value {
+    let all = [&["bench", "--json", "-q", "--serve"], args].concat();
+    serde_json::from_str(&kernmill(&all).text()).expect("JSON")
+}
+
 /// Load from a trace: its requests at their times, sessions as conversations.
 #[test]
 fn a_trace_is_served_as_it_says() {
@@ -175,7 +181,7 @@ fn a_trace_is_served_as_it_says() {
     ];
     fs::write(&trace, lines.join("\n")).unwrap();
     let trace = trace.to_str().unwrap();
-    let of = |more: &[&str]| bench(&[&["--serve", "--trace", trace], more].concat());
+    let of = |more: &[&str]| served(&[&["--trace", trace], more].concat());
     let report = of(&[]);
     assert_eq!((&report["load"]["requests"], &report["load"]["conversations"]), (&4.into(), &3.into()));
     assert_eq!((&report["load"]["rate"], &report["load"]["clients"]), (&Value::Null, &Value::Null));
@@ -196,8 +202,8 @@ fn a_trace_is_served_as_it_says() {
 /// A load that would take for days ends when it should, with what has come until then.
 #[test]
 fn a_load_ends_after_its_seconds_or_at_ctrl_c() {
-    let endless = ["--serve", "--requests", "1000000", "--mix", "prompt=20,answer=8"];
-    let report = bench(&[&endless[..], &["--seconds", "1"]].concat());
+    let endless = ["--requests", "1000000", "--mix", "prompt=20,answer=8"];
+    let report = served(&[&endless[..], &["--seconds", "1"]].concat());
     let counts = |report: &Value| {
         let count = |what: &str| report["requests"][what].as_u64().unwrap();
         (count("served"), count("unfinished"), count("failed") + count("rejected"))
@@ -210,7 +216,7 @@ fn a_load_ends_after_its_seconds_or_at_ctrl_c() {
     // The first answers come when the model has been compiled, which takes longer on a slow machine.
     let ended = [500, 1000, 2000, 4000, 8000, 16_000, 32_000].into_iter().find_map(|wait| {
         let mut command = interruptible();
-        command.args(["bench", "--json", "-q"]).args(endless).stdout(Stdio::piped());
+        command.args(["bench", "--json", "-q", "--serve"]).args(endless).stdout(Stdio::piped());
         let child = command.spawn().unwrap();
         std::thread::sleep(Duration::from_millis(wait));
         interrupt(&child);
