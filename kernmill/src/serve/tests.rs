@@ -295,6 +295,17 @@ fn a_share_of_the_hits_is_compared() {
     assert_eq!((serving.stats().verified, serving.stats().unverified), (0, 3));
 }
 
+/// A request may fill the cache alone, also when it finds its prompt there.
+#[test]
+fn a_request_that_needs_all_blocks_runs() {
+    let mut serving = Serving::with_clock(engine(64, 1, None), Config::default(), clock()).unwrap();
+    let request = |tokens: u32| Request::greedy((1..=tokens).collect(), 64 - tokens + 1);
+    let requests = [60, 60, 10, 49, 63].map(request);
+    let ends = in_turn(&mut serving, &requests);
+    assert!(ends.iter().all(|end| *end == Finish::Stop(StopReason::MaxTokens)), "{ends:?}");
+    assert!(serving.stats().hits > 1, "{:?}", serving.stats());
+}
+
 #[test]
 fn a_cached_block_with_other_bits_fails_its_request() {
     let mut serving = Serving::with_clock(engine(64, 3, None), Config::default(), clock()).unwrap();
