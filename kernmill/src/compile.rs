@@ -50,8 +50,8 @@ impl Targets {
     }
 }
 
-/// What there is to say of a plan of `bytes` bytes that was written in `seconds` seconds: one line without its
-/// end.
+/// What there is to say of a plan of `bytes` bytes that was written in `seconds` seconds: one line without
+/// its end.
 pub fn closing(path: &Path, levels: &[Level], bytes: u64, seconds: f64) -> String {
     let names = levels.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ");
     let gb = bytes as f64 / 1e9;

@@ -229,8 +229,7 @@ fn tenants_find_their_own_and_what_belongs_to_all() {
     assert_eq!([found(0), found(3)], [0, 39]);
 }
 
-/// Of a tenant's own blocks and everybody's, those are found that go further; also first everybody's and then
-/// its own.
+/// Everybody's blocks are found where they go further than the tenant's own, and own ones behind them.
 #[test]
 fn the_longer_of_own_and_shared_is_found() {
     let mut engine = engine(KvBudget::WorstCase, Eviction::default());
@@ -254,7 +253,7 @@ fn the_longer_of_own_and_shared_is_found() {
     assert_eq!([found(3, 92), found(1, 81), found(2, 132)], [91, 80, 131]);
 }
 
-/// Of a block that a sequence and a shorter fork of it have in common, all of the longer one's tokens are kept.
+/// All tokens are kept of a block that a sequence has in common with a shorter fork of it.
 #[test]
 fn a_fork_that_is_kept_first_costs_nothing() {
     let prompt: Vec<u32> = (0..60).collect();

@@ -158,8 +158,8 @@ impl PrefixCache {
         self.search(&mut Vec::new(), scope, tokens).map_or(0, |(_, reached)| reached)
     }
 
-    /// The longest cached prefix: its root, its length, and in `path` its nodes. A path goes through blocks of
-    /// everybody, and from some block on through the tenant's own.
+    /// The longest cached prefix: its root, its length, and in `path` its nodes. A path goes through blocks
+    /// of everybody, and from some block on through the tenant's own.
     fn search(&self, path: &mut Vec<u32>, scope: &CacheScope, tokens: &[u32]) -> Option<(u32, u32)> {
         let root = *self.by_key.get(&root_key(scope))?;
         let mut blocks = tokens.chunks(BLOCK as usize);
