@@ -36,7 +36,8 @@ impl LogArgs {
         let lines = || fmt::layer().with_ansi(false).log_internal_errors(false);
         let Some(filter) = self.filter()? else {
             let warnings = lines().without_time().with_target(false).with_writer(std::io::stderr);
-            return Ok(registry().with(warnings.with_filter(LevelFilter::WARN)).init());
+            registry().with(warnings.with_filter(LevelFilter::WARN)).init();
+            return Ok(());
         };
         match &self.log_file {
             None => registry().with(lines().with_writer(std::io::stderr).with_filter(filter)).init(),

@@ -39,10 +39,9 @@ struct PromptArgs {
 
 impl PromptArgs {
     fn source(&self) -> PromptSource {
-        let text = self.prompt.clone().map(PromptSource::Text);
+        let text = || self.prompt.clone().map(PromptSource::Text);
         let file = || self.prompt_file.clone().map(PromptSource::File);
-        let ids = || self.tokens.clone().map(PromptSource::Ids);
-        ids().or(text).or_else(file).unwrap_or(PromptSource::Piped)
+        self.tokens.clone().map(PromptSource::Ids).or_else(text).or_else(file).unwrap_or(PromptSource::Piped)
     }
 }
 
@@ -191,7 +190,7 @@ impl Run {
         if let Some(note) = model.tokenizer_note() {
             self.note(&note);
         }
-        if let Some(start) = tokenizer.repeated_start(&prompt.ids).filter(|_| !self.prompt.tokens.is_some()) {
+        if let Some(start) = tokenizer.repeated_start(&prompt.ids).filter(|_| self.prompt.tokens.is_none()) {
             self.note(&format!(
                 "the prompt begins with {start}, and the tokenizer puts another one before it"
             ));
