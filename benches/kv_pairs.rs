@@ -1,5 +1,5 @@
-//! Two formats of keys and values against each other in one process: `cargo bench --bench kv_pairs -- CHECKPOINT
-//! FORMAT FORMAT [DEPTH] [TOKENS] [PAIRS]`.
+//! Two formats of keys and values against each other in one process: `cargo bench --bench kv_pairs --
+//! CHECKPOINT FORMAT FORMAT [DEPTH] [TOKENS] [PAIRS]`.
 //!
 //! CHECKPOINT is a directory of `kernmill synth`. Both engines have the same weights in memory and a context
 //! that random numbers fill up to DEPTH (0). In each pair both take TOKENS tokens (1: a step of decoding)

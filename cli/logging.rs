@@ -27,14 +27,18 @@ pub struct LogArgs {
 }
 
 impl LogArgs {
-    /// From now on what is traced is shown, if any of it is asked for.
+    /// From now on what is traced is shown: what was asked for, and warnings in any case.
     ///
     /// # Errors
     /// When the file cannot be opened, or the variable is of no sense.
     pub fn start(&self) -> Result<()> {
-        let Some(filter) = self.filter()? else { return Ok(()) };
         // A line that cannot be written changes nothing.
         let lines = || fmt::layer().with_ansi(false).log_internal_errors(false);
+        let Some(filter) = self.filter()? else {
+            let warnings = lines().without_time().with_target(false).with_writer(std::io::stderr);
+            registry().with(warnings.with_filter(LevelFilter::WARN)).init();
+            return Ok(());
+        };
         match &self.log_file {
             None => registry().with(lines().with_writer(std::io::stderr).with_filter(filter)).init(),
             Some(path) => {

@@ -3,7 +3,6 @@
 mod dry_run;
 mod without_plan;
 
-use crate::adapters::adapter;
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
@@ -13,9 +12,8 @@ use crate::output;
 use crate::progress::Terminal;
 use crate::version;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use kernmill::Target;
 use kernmill::adapters::AdapterSource;
-use kernmill::compile::write_plan;
+use kernmill::compile::{Targets, closing, write_plan};
 use kernmill::locate::{Located, SourceFiles};
 use kernmill::merge::Merge;
 use kernmill::observe::Observer;
@@ -28,7 +26,7 @@ use kernmill_compiler::quant::choose::FormatChoices;
 use kernmill_plan::target::Level;
 use kernmill_runtime::pool::{MAX_THREADS, default_threads};
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -65,7 +63,7 @@ pub struct Compile {
     /// Bake an adapter (a directory that PEFT's save_pretrained wrote) into the weights; may be given several
     /// times. Changed matrices are stored as the preset stores bf16 ones: MXFP4 experts become int8, twice as
     /// large
-    #[arg(long, value_name = "NAME=DIR[:SCALE]", value_parser = adapter)]
+    #[arg(long, value_name = "NAME=DIR[:SCALE]")]
     merge_lora: Vec<AdapterSource>,
     /// Write nothing: show sizes, memory, whether it fits, and how fast this machine would run it. A spec
     /// needs no weights for that
@@ -86,14 +84,6 @@ pub struct Compile {
     json: bool,
 }
 
-/// An entry of `--target`.
-#[derive(Clone, Copy, Debug)]
-enum Targets {
-    Native,
-    All,
-    Level(Level),
-}
-
 const NATIVE: &str = "native";
 const ALL: &str = "all";
 
@@ -110,7 +100,7 @@ impl Compile {
     /// Runs the command.
     pub fn execute(mut self, explicit: &Explicit) -> Result<()> {
         let start = Instant::now();
-        let levels = self.levels()?;
+        let levels = Targets::levels(&self.target, self.compile.preset, &*self.observer())?;
         self.compile = self.compile.tuned(self.target.iter().all(|target| matches!(target, Targets::Native)));
         let given = self.source(explicit)?;
         self.check_emit(&levels, &given)?;
@@ -178,24 +168,6 @@ impl Compile {
         }
     }
 
-    /// What is asked for, ascending, each once.
-    fn levels(&self) -> Result<Vec<Level>> {
-        let preset = self.compile.preset;
-        let mut levels = Vec::new();
-        for target in &self.target {
-            match target {
-                // Without bf16 rows, code for tiles would be that of the level below.
-                Targets::All if !preset.has_tiles() => {
-                    levels.extend(Level::ALL.into_iter().filter(|level| !level.has_tiles()));
-                }
-                Targets::All => levels.extend(Level::ALL),
-                Targets::Level(level) => levels.push(*level),
-                Targets::Native => levels.push(Target::Native.level(preset, &*self.observer())?),
-            }
-        }
-        Ok(Level::ALL.into_iter().filter(|level| levels.contains(level)).collect())
-    }
-
     /// The model compiled for each level; stages are shown for the highest, hashes for all.
     fn targets(
         &self,
@@ -219,14 +191,4 @@ impl Compile {
         }
         Ok(compiled)
     }
-}
-
-fn closing(path: &Path, levels: &[Level], bytes: u64, seconds: f64) -> String {
-    let names = levels.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ");
-    format!(
-        "{}: {:.3} GB for {names} in {seconds:.1} s ({:.2} GB/s)",
-        path.display(),
-        bytes as f64 / 1e9,
-        bytes as f64 / 1e9 / seconds
-    )
 }

@@ -1,6 +1,5 @@
 //! `kernmill run`: text from a prompt.
 
-mod prompt;
 mod sampling;
 
 use crate::emit::Emit;
@@ -10,17 +9,41 @@ use crate::model::{self, ModelArgs};
 use crate::{output, version};
 use kernmill::adapters::{AdapterSource, together};
 use kernmill::interrupt::Interrupt;
+use kernmill::prompt::{Prompt, PromptSource, check_stops};
 use kernmill::session::SavedText;
 use kernmill::tokens;
 use kernmill::tools::run_figures::{Figures, ending};
 use kernmill::{Loaded, Opened};
 use kernmill_runtime::{GenerateParams, Summary, Tokenizer, TokenizerHandle};
-use prompt::{Prompt, PromptArgs};
 use sampling::SamplingArgs;
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
+
+/// What to continue.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+struct PromptArgs {
+    /// Text to continue. Without this and the next two, what is piped to standard input, without its last
+    /// line end
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    prompt: Option<String>,
+    /// File with the text to continue; - is standard input
+    #[arg(long, value_name = "FILE")]
+    prompt_file: Option<PathBuf>,
+    /// File with token ids to continue: a JSON list
+    #[arg(long, value_name = "IDS.json")]
+    tokens: Option<PathBuf>,
+}
+
+impl PromptArgs {
+    fn source(&self) -> PromptSource {
+        let text = || self.prompt.clone().map(PromptSource::Text);
+        let file = || self.prompt_file.clone().map(PromptSource::File);
+        self.tokens.clone().map(PromptSource::Ids).or_else(text).or_else(file).unwrap_or(PromptSource::Piped)
+    }
+}
 
 /// Generates text
 ///
@@ -105,7 +128,7 @@ impl Run {
         let tokenizer = self.tokenizer(&mut model);
         // What is asked for must be possible before a prompt is held to it.
         let most = model::context(model.longest_context(), self.context, usize::MAX)?;
-        let prompt = self.prompt.read(&model, tokenizer.as_ref(), session.tokens(), most)?;
+        let prompt = self.prompt.source().read(&model, tokenizer.as_ref(), session.tokens(), most)?;
         let context = model::context(
             model.longest_context(),
             self.context,
@@ -152,7 +175,7 @@ impl Run {
     /// The model's tokenizer. For a prompt of token ids one that cannot be read is done without.
     fn tokenizer(&self, model: &mut Opened) -> Option<TokenizerHandle> {
         let tokenizer = model.tokenizer()?;
-        if self.prompt.is_ids()
+        if self.prompt.tokens.is_some()
             && let Err(error) = tokenizer.get()
         {
             self.note(&format!("token ids are shown instead of text: {error}"));
@@ -167,21 +190,12 @@ impl Run {
         if let Some(note) = model.tokenizer_note() {
             self.note(&note);
         }
-        if let Some(start) = tokenizer.repeated_start(&prompt.ids).filter(|_| !self.prompt.is_ids()) {
+        if let Some(start) = tokenizer.repeated_start(&prompt.ids).filter(|_| self.prompt.tokens.is_none()) {
             self.note(&format!(
                 "the prompt begins with {start}, and the tokenizer puts another one before it"
             ));
         }
-        let hidden = |stop: &&String| !self.special && tokenizer.special_token_id(stop).is_none();
-        for stop in self.stop.iter().filter(hidden) {
-            if let Some(special) = tokenizer.special_token_in(stop) {
-                return Err(Failure::BadInput(format!(
-                    "--stop {stop:?} has the special token {special} in it, which is not part of the text: give the token alone, \
-                     or --special, which shows such tokens"
-                )));
-            }
-        }
-        Ok(())
+        if self.special { Ok(()) } else { Ok(check_stops(&self.stop, tokenizer)?) }
     }
 
     fn note(&self, note: &str) {

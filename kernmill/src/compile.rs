@@ -3,17 +3,60 @@
 use crate::error::{Error, Result};
 use crate::memory::check_space;
 use crate::observe::{Observer, Unit};
-use crate::options::Options;
+use crate::options::{Options, Target};
 use crate::source::SourceModel;
 use kernmill_checkpoint::CheckpointError;
 use kernmill_compiler::pack::WeightSource;
 use kernmill_compiler::pipeline::compile;
 use kernmill_compiler::plan_file::{PlanParts, PlanWriteError, PlanWriter};
+use kernmill_compiler::quant::Preset;
 use kernmill_compiler::weights::Weights;
 use kernmill_os::output::NewFile;
 use kernmill_plan::target::Level;
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Instruction sets that a plan is to have code for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Targets {
+    /// The best that this CPU has.
+    Native,
+    /// All those of the preset.
+    All,
+    /// This one.
+    Level(Level),
+}
+
+impl Targets {
+    /// What is asked for together, ascending, each once.
+    ///
+    /// # Errors
+    /// When this CPU has none of the levels, and the native one is asked for.
+    pub fn levels(asked: &[Targets], preset: Preset, observer: &dyn Observer) -> Result<Vec<Level>> {
+        let mut levels = Vec::new();
+        for target in asked {
+            match target {
+                // Without bf16 rows, code for tiles would be that of the level below.
+                Targets::All if !preset.has_tiles() => {
+                    levels.extend(Level::ALL.into_iter().filter(|level| !level.has_tiles()));
+                }
+                Targets::All => levels.extend(Level::ALL),
+                Targets::Level(level) => levels.push(*level),
+                Targets::Native => levels.push(Target::Native.level(preset, observer)?),
+            }
+        }
+        Ok(Level::ALL.into_iter().filter(|level| levels.contains(level)).collect())
+    }
+}
+
+/// What there is to say of a plan of `bytes` bytes that was written in `seconds` seconds: one line without
+/// its end.
+pub fn closing(path: &Path, levels: &[Level], bytes: u64, seconds: f64) -> String {
+    let names = levels.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ");
+    let gb = bytes as f64 / 1e9;
+    format!("{}: {gb:.3} GB for {names} in {seconds:.1} s ({:.2} GB/s)", path.display(), gb / seconds)
+}
 
 /// Compiles a model for each of `levels`, ascending, and writes the plan. The file appears when it is whole.
 ///

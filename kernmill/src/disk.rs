@@ -27,8 +27,10 @@ pub(crate) fn open(options: &Options) -> Result<Option<Store>> {
 
 /// Writes what the cache has to the store, if there is one.
 pub(crate) fn save(engine: &mut Engine) {
-    if let Err(error) = engine.save_cache() {
-        tracing::warn!("the KV cache was not saved: {error}");
+    match engine.save_cache() {
+        Err(error) if engine.disk_has_failed() => tracing::info!("the KV cache was not saved: {error}"),
+        Err(error) => tracing::warn!("the KV cache was not saved: {error}"),
+        Ok(()) => {}
     }
 }
 

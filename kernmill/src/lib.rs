@@ -53,6 +53,7 @@ pub mod nano;
 pub mod observe;
 mod options;
 pub mod plan;
+pub mod prompt;
 #[cfg(feature = "compiler")]
 pub mod regenerate;
 pub mod serve;

@@ -184,6 +184,17 @@ impl Scheduler {
         }
     }
 
+    /// A request that the last plan started has found only `cached` tokens in the prefix cache, less than the
+    /// plan counted on: others have taken the room, or a disk has failed. Its entry is not to be run, and has
+    /// no outcome in the report; the next plan goes on from there.
+    pub fn found(&mut self, id: RequestId, cached: u32) {
+        let number = self.state.numbers.get(&id);
+        if let Some(request) = number.and_then(|number| self.state.requests.get_mut(number)) {
+            request.computed = request.computed.min(cached);
+            request.service.0 = request.service.0.min(cached);
+        }
+    }
+
     /// Whether no request waits or runs.
     pub fn is_empty(&self) -> bool {
         self.state.requests.is_empty()

@@ -163,9 +163,8 @@ impl Texts {
         place
     }
 
-    /// How much of a text was ever held by sequences of the tenant, or of the tenant that is everybody; and
-    /// how much of it by both, if they are two.
-    pub fn longest(&self, uses: &Uses, tenant: u8, text: &[u32]) -> (usize, usize) {
+    /// How much of a text was ever held by sequences of the tenant, or of the tenant that is everybody.
+    pub fn longest(&self, uses: &Uses, tenant: u8, text: &[u32]) -> usize {
         let of = |tenant: u8| {
             let Some(mut place) = self.roots.get(&(uses.clone(), tenant)).copied() else { return 0 };
             let knows = |token: &&u32| {
@@ -174,7 +173,6 @@ impl Texts {
             };
             text.iter().take_while(knows).count()
         };
-        let (own, shared) = (of(tenant), of(0));
-        (own.max(shared), if tenant == 0 { 0 } else { own.min(shared) })
+        of(tenant).max(of(0))
     }
 }

@@ -1,9 +1,13 @@
 //! `kernmill batch`: many requests from a file.
 
 use super::Sandbox;
+use crate::harness::program;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 /// Requests whose prompts share a beginning.
 fn requests(count: usize) -> Vec<Value> {
@@ -268,5 +272,148 @@ fn lines_of_a_session_are_one_conversation() {
         }
         let message = again["1-5"]["error"]["message"].as_str().unwrap();
         assert!(message.starts_with("`bad`, an earlier turn of session `1`"), "{message}");
+    }
+}
+
+/// Six texts, each asked for six times in turn: more than a tight cache holds.
+fn rotating() -> Vec<Value> {
+    let text = |of: u32| (0..150).map(|i| (i * (of + 3) + of * 11) % 90).collect::<Vec<u32>>();
+    let prompt = |n: u32| [text(n % 6), vec![n]].concat();
+    let request =
+        |n| json!({ "id": format!("r{n}"), "prompt": prompt(n), "max_tokens": 20, "temperature": 0 });
+    (0..36).map(request).collect()
+}
+
+/// A model of the sandbox, and a cache with room for less than two of its texts.
+const MODEL: [&str; 4] = ["--spec", "spec.toml", "--weights", "."];
+const TIGHT: [&str; 6] = ["--kv-memory", "300K", "--chunk", "32", "--kv-disk", "kv"];
+
+/// What makes way goes to the disk and comes back: answers are those of a cache with room for all.
+#[test]
+fn a_tight_cache_goes_to_the_disk_and_back() {
+    let sandbox = Sandbox::of("gptoss-base");
+    sandbox.write("requests.jsonl", lines(&rotating()));
+    let run = |out: &str, more: &[&str]| {
+        let batch = ["batch", "requests.jsonl", "-o", out, "--json", "--stats"];
+        let ran = sandbox.run(&[&batch, &MODEL[..], more].concat());
+        let stderr = ran.stderr.clone();
+        (serde_json::from_str::<Value>(&ran.text()).unwrap(), stderr)
+    };
+    let (roomy, _) = run("roomy.jsonl", &["--kv-memory", "20M"]);
+    assert_eq!((&roomy["kv_disk"], &roomy["prefix_cache"]["evicted_blocks"]), (&Value::Null, &0.into()));
+    let (tight, said) = run("tight.jsonl", &TIGHT);
+    let disk = &tight["kv_disk"];
+    assert_eq!((&tight["failed"], &disk["refused"], &disk["damaged"]), (&0.into(), &0.into(), &0.into()));
+    assert!(tight["prefix_cache"]["evicted_blocks"].as_u64() > Some(100), "{tight:#}");
+    assert!(tight["disk_tokens"].as_u64() > Some(1000), "{tight:#}");
+    assert!(disk["found_tokens"].as_u64() >= tight["disk_tokens"].as_u64(), "{tight:#}");
+    assert!(disk["blocks"].as_u64() > Some(60) && disk["bytes"].as_u64() > Some(100_000), "{tight:#}");
+    for part in ["KV blocks on disk: ", "blocks written", "prefix cache: ", "decode: ", "KV blocks of full"] {
+        assert!(said.contains(part), "`{part}` is not in:\n{said}");
+    }
+    assert!(!said.contains("WARN"), "{said}");
+    let (some, same) = (answers(&sandbox, "roomy.jsonl"), answers(&sandbox, "tight.jsonl"));
+    assert_eq!((some.len(), same.len()), (36, 36));
+    assert!(some.iter().all(|(id, answer)| token_ids(answer) == token_ids(&same[id])));
+    // The next batch starts with what this one has left.
+    let (again, _) = run("again.jsonl", &TIGHT);
+    assert!(again["cached_tokens"].as_u64() >= Some(36 * 148), "{again:#}");
+    let again = answers(&sandbox, "again.jsonl");
+    assert!(some.iter().all(|(id, answer)| token_ids(answer) == token_ids(&again[id])));
+}
+
+/// Sessions side by side, whose turns push each other out of the cache.
+#[test]
+fn sessions_go_on_in_a_tight_cache() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let turn = |n: u32| {
+        let prompt: Vec<u32> = (0..34).map(|i| (n * 17 + i * (n % 7 + 1)) % 90).collect();
+        json!({ "id": n.to_string(), "session": (n % 6).to_string(), "prompt": prompt, "max_tokens": 8, "temperature": 0 })
+    };
+    sandbox.write("requests.jsonl", lines(&(0..30).map(turn).collect::<Vec<_>>()));
+    let run = |out: &str, more: &[&str]| {
+        let batch = ["batch", "requests.jsonl", "-o", out, "--json", "--parallel", "2"];
+        let text = sandbox.run(&[&batch, &MODEL[..], more].concat()).text();
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    let roomy = run("roomy.jsonl", &["--kv-memory", "20M"]);
+    let tight = run("tight.jsonl", &TIGHT);
+    let (some, same) = (answers(&sandbox, "roomy.jsonl"), answers(&sandbox, "tight.jsonl"));
+    assert!(some.iter().all(|(id, answer)| token_ids(answer) == token_ids(&same[id])));
+    assert_eq!((some.len(), &tight["failed"]), (30, &0.into()));
+    // Of every turn but the first, all but the new part and an answer's last token is known.
+    let known = |report: &Value| report["cached_tokens"].as_u64().unwrap();
+    assert!(known(&tight) >= known(&roomy) && known(&roomy) > 2000, "{roomy:#} {tight:#}");
+    assert!(tight["disk_tokens"].as_u64() > Some(500), "{tight:#}");
+}
+
+/// The directory goes away while a batch runs: one warning, and no answer is another or missing.
+#[test]
+fn a_batch_goes_on_without_its_disk() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let requests = rotating();
+    sandbox.write("requests.jsonl", lines(&requests));
+    sandbox.run(&[&["batch", "requests.jsonl", "-o", "roomy.jsonl"], &MODEL[..]].concat()).text();
+    let mut command = program();
+    command.args(["batch", "-", "-o", "tight.jsonl", "--parallel", "1", "--json"]).args(MODEL).args(TIGHT);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .current_dir(sandbox.dir.path());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(lines(&requests[..18]).as_bytes()).unwrap();
+    // Up to three wait until more is read.
+    let answered = || fs::read_to_string(sandbox.path("tight.jsonl")).map_or(0, |text| text.lines().count());
+    let start = Instant::now();
+    while answered() < 14 {
+        assert!(start.elapsed() < Duration::from_secs(120), "{} answers", answered());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    fs::remove_dir_all(sandbox.path("kv")).unwrap();
+    stdin.write_all(lines(&requests[18..]).as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert_eq!(said.matches("WARN KV cache on disk: ").count(), 1, "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["requests"], &report["failed"]), (&36.into(), &0.into()));
+    let (some, same) = (answers(&sandbox, "roomy.jsonl"), answers(&sandbox, "tight.jsonl"));
+    assert!(some.iter().all(|(id, answer)| token_ids(answer) == token_ids(&same[id])));
+}
+
+/// What `--stats` adds, to a text and to a batch.
+#[test]
+fn stats_are_printed_when_they_are_asked_for() {
+    let sandbox = Sandbox::of("gptoss-base");
+    sandbox.write("requests.jsonl", lines(&requests(4)));
+    let run = ["run", "--prompt", "A slice is", "-n", "5", "--temp", "0"];
+    let batch = ["batch", "requests.jsonl", "-o", "answers.jsonl"];
+    let common =
+        ["KV blocks of full layers: ", "KV blocks of sliding layers: ", "prefix cache: ", "peak memory: "];
+    for (args, own) in [
+        (&run[..], &["steps: 5, of one sequence; 0 prompt tokens were cached\n"][..]),
+        (
+            &batch,
+            &[
+                "decode: ",
+                " tokens/s in steps that only decode",
+                "steps: ",
+                "the engine was busy ",
+                " sequences: ",
+            ],
+        ),
+    ] {
+        let plain = sandbox.run(args);
+        assert!(common.iter().all(|part| !plain.stderr.contains(part)), "{}", plain.stderr);
+        let _ = fs::remove_file(sandbox.path("answers.jsonl"));
+        let ran = sandbox.run(&[args, &["--stats"]].concat());
+        for part in common.iter().chain(own) {
+            assert!(ran.stderr.contains(part), "`{part}` is not in:\n{}", ran.stderr);
+        }
+        assert!(!ran.stderr.contains("on disk"), "{}", ran.stderr);
+        assert_eq!(ran.text(), plain.text());
     }
 }

@@ -1,7 +1,11 @@
 //! `kernmill bench` and `kernmill cpu --measure`.
 
-use super::kernmill;
+use super::{interrupt, interruptible, kernmill};
 use serde_json::Value;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use std::time::Duration;
 
 /// Little enough to read for a test.
 const READ: [&str; 2] = ["--read", "16M"];
@@ -156,6 +160,77 @@ fn what_cannot_be_measured_is_refused() {
     refused(&["--kv-format", "q=int8"], &["--kv-format", "`q`", "sliding"]);
     refused(&["--pp", "0", "--batch", "1,2048", "--max-memory", "30M"], &["not enough memory"]);
     kernmill(&["cpu", "--threads", "2"]).refused(&["--measure"]);
+}
+
+/// What `bench --serve` reports.
+fn served(args: &[&str]) -> Value {
+    let all = [&["bench", "--json", "-q", "--serve"], args].concat();
+    serde_json::from_str(&kernmill(&all).text()).expect("JSON")
+}
+
+/// Load from a trace: its requests at their times, sessions as conversations.
+#[test]
+fn a_trace_is_served_as_it_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("trace.jsonl");
+    let lines = [
+        r#"{"at": 0, "prompt": [1, 2, 3, 4, 5], "answer": 6, "session": "a", "tenant": "x"}"#,
+        r#"{"at": 0.05, "prompt": 40, "answer": 5, "tenant": "y"}"#,
+        r#"{"at": 0.1, "prompt": 7, "answer": 4, "session": "a", "tenant": "x"}"#,
+        r#"{"at": 0.1, "prompt": 9, "answer": 3}"#,
+    ];
+    fs::write(&trace, lines.join("\n")).unwrap();
+    let trace = trace.to_str().unwrap();
+    let of = |more: &[&str]| served(&[&["--trace", trace], more].concat());
+    let report = of(&[]);
+    assert_eq!((&report["load"]["requests"], &report["load"]["conversations"]), (&4.into(), &3.into()));
+    assert_eq!((&report["load"]["rate"], &report["load"]["clients"]), (&Value::Null, &Value::Null));
+    assert_eq!(report["requests"]["served"], 4, "{report:#}");
+    // The second turn has all that was said before it in its prompt, and finds it cached.
+    assert_eq!(report["tokens"]["answer"], 6 + 5 + 4 + 3);
+    assert_eq!(report["tokens"]["prompt"], 5 + 40 + (5 + 6 + 7) + 9);
+    assert!(report["tokens"]["cached"].as_u64() >= Some(5 + 6 - 1), "{report:#}");
+    assert_eq!(report["tenants"].as_array().unwrap().len(), 3);
+    assert!(report["seconds"].as_f64() >= Some(0.1));
+    // A part of it, and by clients instead of at its times.
+    let part = of(&["--requests", "2", "--clients", "1"]);
+    assert_eq!((&part["requests"]["served"], &part["load"]["clients"]), (&2.into(), &1.into()));
+    fs::write(trace, format!("{}\n{{\"prompt\": 3}}", lines[0])).unwrap();
+    kernmill(&["bench", "--serve", "--trace", trace]).refused(&["trace.jsonl: line 2: ", "answer"]);
+}
+
+/// A load that would take for days ends when it should, with what has come until then.
+#[test]
+fn a_load_ends_after_its_seconds_or_at_ctrl_c() {
+    let endless = ["--requests", "1000000", "--mix", "prompt=20,answer=8"];
+    let report = served(&[&endless[..], &["--seconds", "1"]].concat());
+    let counts = |report: &Value| {
+        let count = |what: &str| report["requests"][what].as_u64().unwrap();
+        (count("served"), count("unfinished"), count("failed") + count("rejected"))
+    };
+    let (served, unfinished, lost) = counts(&report);
+    assert!(served > 0 && unfinished > 0 && lost == 0, "{report:#}");
+    let seconds = report["seconds"].as_f64().unwrap();
+    assert!(seconds >= 1.0, "{seconds}");
+
+    // The first answers come when the model has been compiled, which takes longer on a slow machine.
+    let ended = [500, 1000, 2000, 4000, 8000, 16_000, 32_000].into_iter().find_map(|wait| {
+        let mut command = interruptible();
+        command.args(["bench", "--json", "-q", "--serve"]).args(endless).stdout(Stdio::piped());
+        let child = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(wait));
+        interrupt(&child);
+        let output = child.wait_with_output().unwrap();
+        if output.status.code() != Some(130) {
+            assert_eq!(output.status.signal(), Some(libc::SIGINT));
+            return None;
+        }
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (counts(&report).0 > 0).then_some(report)
+    });
+    let report = ended.expect("some of the waits are long enough");
+    let (_, unfinished, lost) = counts(&report);
+    assert!(unfinished > 0 && lost == 0, "{report:#}");
 }
 
 #[test]

@@ -32,8 +32,9 @@ mod tokenizers;
 use crate::harness::{program, read};
 use serde_json::Value;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Child, Command, Output};
 use tempfile::TempDir;
 
 /// A finished run of the program.
@@ -55,6 +56,29 @@ fn kernmill_in(dir: &Path, args: &[&str]) -> Ran {
 /// Runs the program in the repository's root.
 pub fn kernmill(args: &[&str]) -> Ran {
     kernmill_in(Path::new(env!("CARGO_MANIFEST_DIR")), args)
+}
+
+/// The program, for tests that send it Ctrl-C.
+fn interruptible() -> Command {
+    let mut command = program();
+    // A shell that starts the tests in the background has them ignore Ctrl-C, which their children would
+    // inherit.
+    let listen = || {
+        // SAFETY: `signal` may be called between fork and exec, and touches no memory of ours.
+        match unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) } {
+            libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    };
+    // SAFETY: `listen` makes one call, which is allowed there.
+    unsafe { command.pre_exec(listen) };
+    command
+}
+
+/// Sends Ctrl-C to a program that has not been waited for.
+fn interrupt(child: &Child) {
+    // SAFETY: the child has not been waited for, so that its number is its own.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
 }
 
 impl Ran {

@@ -1,10 +1,9 @@
 //! Prompts that are piped in, texts that Ctrl-C ends, and what is said about the run.
 
-use super::{Ran, Sandbox, kernmill};
+use super::{Ran, Sandbox, interrupt, interruptible, kernmill};
 use crate::harness::program;
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::process::CommandExt;
 use std::process::{Output, Stdio};
 
 /// Continues what `input` brings.
@@ -61,19 +60,7 @@ fn ctrl_c_ends_a_text_with_its_figures_and_saves_it() {
     let dir = tempfile::tempdir().unwrap();
     let session = dir.path().join("s");
     for _ in 0..20 {
-        let mut command = program();
-        // A shell that starts the tests in the background has them ignore Ctrl-C, which their children would
-        // inherit.
-        let listen = || {
-            // SAFETY: `signal` may be called between fork and exec, and touches no memory of ours.
-            match unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) } {
-                libc::SIG_ERR => Err(std::io::Error::last_os_error()),
-                _ => Ok(()),
-            }
-        };
-        // SAFETY: `listen` makes one call, which is allowed there.
-        unsafe { command.pre_exec(listen) };
-        let mut child = command
+        let mut child = interruptible()
             .args([
                 "run",
                 "-n",
@@ -95,8 +82,7 @@ fn ctrl_c_ends_a_text_with_its_figures_and_saves_it() {
         let mut stdout = child.stdout.take().unwrap();
         let mut first = [0];
         stdout.read_exact(&mut first).unwrap();
-        // SAFETY: the child has not been waited for, so that its number is its own.
-        assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
+        interrupt(&child);
         let (mut text, mut figures) = (String::new(), String::new());
         stdout.read_to_string(&mut text).unwrap();
         child.stderr.take().unwrap().read_to_string(&mut figures).unwrap();

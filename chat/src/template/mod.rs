@@ -274,8 +274,8 @@ fn date(date: Option<Date>) -> minijinja::Value {
 fn without_generation(source: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(source.len()), source);
     while let Some(start) = rest.find("{%") {
-        let Some(length) = rest[start..].find("%}") else { break };
-        let (before, tag) = (&rest[..start], &rest[start + 2..start + length]);
+        let Some(length) = rest[start + 2..].find("%}") else { break };
+        let (before, tag) = (&rest[..start], &rest[start + 2..][..length]);
         out += before;
         let word = tag.trim_matches(['-', '+']).trim();
         let replaced = match word {
@@ -284,7 +284,7 @@ fn without_generation(source: &str) -> String {
             _ => tag.to_owned(),
         };
         out += &format!("{{%{replaced}%}}");
-        rest = &rest[start + length + 2..];
+        rest = &rest[start + 2 + length + 2..];
     }
     out + rest
 }

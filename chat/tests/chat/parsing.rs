@@ -280,7 +280,7 @@ fn any_ids_are_read_and_no_content_is_lost() {
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let outcome = runner.run(&ids(), |ids| {
         let (events, parser) = events_of(&ids, &declared());
-        // Every content by its definition is a part, in order; other parts were texts without a message token.
+        // Every content by its definition is a part, in order; others were texts without a message token.
         let found = parts(&events);
         let mut rest = found.iter();
         for content in contents(&ids) {

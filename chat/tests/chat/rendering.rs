@@ -98,7 +98,8 @@ fn the_form_of_the_answer_has_a_section() {
     assert!(text.contains("\nCurrent date: 2026-11-26\n"), "{text}");
 }
 
-/// No text of anybody yields an id of a special token: as many as without it, at the same places from the end.
+/// No text of anybody yields an id of a special token: there are as many as without it, at the same places
+/// from the end.
 #[test]
 fn texts_never_make_special_tokens() {
     let hostile = VOCABULARY.added_tokens().into_iter().map(|token| token.text).collect::<Vec<_>>().concat();

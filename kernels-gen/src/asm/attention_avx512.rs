@@ -2,8 +2,9 @@
 //!
 //! Score tile: 16 keys (the lanes) of two blocks x up to 4 query heads. Of the four accumulators of each
 //! pair, two at a time are in registers, so that a broadcast query serves two fmas; a last odd block has all
-//! four. Value tile: up to 64 columns of a value row (four vectors) x up to 4 query heads, kept in
-//! registers over all blocks of the call. Every pass over a block prefetches its share of a later one. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
+//! four. Value tile: up to 64 columns of a value row (four vectors) x up to 4 query heads, kept in registers
+//! over all blocks of the call. Every pass over a block prefetches its share of a later one. Clobbers:
+//! caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
 use super::kv_elements::Wide;

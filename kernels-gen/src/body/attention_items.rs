@@ -34,15 +34,15 @@ impl Split {
 #[derive(Clone, Copy)]
 pub(super) struct Part {
     pub split: Split,
-    /// Its number.
+    /// Number of the segment.
     pub segment: Value,
     /// KV head and segment of the item that the worker will probably take next.
     pub next: [Value; 2],
 }
 
 impl Part {
-    /// The part that an item is, and the number of the whole that it is part of. Heads of a segment follow each
-    /// other, as they do in a block: what the CPU fetches behind the keys and values of a head is what
+    /// The part that an item is, and the number of the whole that it is part of. Heads of a segment follow
+    /// each other, as they do in a block: what the CPU fetches behind the keys and values of a head is what
     /// workers need next. Of as many workers each takes one item, until the first of them comes back.
     pub fn new(e: &mut Emit, cx: &Cx, split: Split, item: Value, total: Value) -> (Part, Value) {
         let wholes = e.b.ins().udiv(total, split.count);

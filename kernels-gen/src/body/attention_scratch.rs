@@ -14,8 +14,8 @@ pub(super) struct Areas {
     pub planes: usize,
     /// Rounded queries `[T]`, each of the group's heads, where scores are sums of integers.
     pub queries: usize,
-    /// f32 `[T][group]` rows of 1024 scores, then their exponentials, [`SCORE_STRIDE`] apart; in place of these
-    /// i16 weights, where weighted values are sums of integers.
+    /// f32 `[T][group]` rows of 1024 scores, then their exponentials, [`SCORE_STRIDE`] apart; in place of
+    /// these i16 weights, where weighted values are sums of integers.
     pub scores: usize,
     /// f32 `[T][group]` factors of a segment's weights, where weighted values are sums of integers.
     pub factors: usize,

@@ -123,6 +123,7 @@ impl BatchStats {
             "widths": widths.collect::<Vec<Value>>(),
             "kv": self.engine.map(|engine| engine.kv_json()),
             "prefix_cache": self.engine.map(|engine| engine.prefix_json()),
+            "kv_disk": self.engine.map(|engine| engine.disk_json()),
             "peak_resident": kernmill_runtime::measure::peak_resident(),
         })
     }

@@ -30,14 +30,18 @@ impl Serving {
     /// Starts sequences, runs the entries, and hands out what they gave.
     pub(super) fn run(&mut self, step: &Step, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
         for started in &step.started {
-            self.start(started.id, started.cached, on_event)?;
+            self.start(started.id, on_event)?;
         }
         let mut parts = Vec::new();
         for entry in &step.entries {
             let Some(active) = self.active.get(&entry.id) else { continue };
             let Some(sequence) = active.sequence else { continue };
-            // More may be cached than the plan knew.
+            // More may be cached than the plan knew; with less, the next plan goes on.
             let from = self.engine.length(sequence)? as usize;
+            if from < entry.from as usize {
+                self.scheduler.found(entry.id, from as u32);
+                continue;
+            }
             let to = (entry.to as usize).max(from);
             parts.push(Part { id: entry.id, sequence, from, to, samples: entry.samples });
         }
@@ -63,13 +67,9 @@ impl Serving {
         Ok(())
     }
 
-    /// Gives a request a sequence that has at least the cached tokens that the plan counts on.
-    fn start(
-        &mut self,
-        id: RequestId,
-        expected: u32,
-        on_event: &mut dyn FnMut(RequestId, Event),
-    ) -> Result<()> {
+    /// Gives a request a sequence, with what the cache has. That may be less than the plan counts on: another
+    /// start of this plan has taken room from the cache, or the disk has failed.
+    fn start(&mut self, id: RequestId, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
         let Some(active) = self.active.get_mut(&id) else { return Ok(()) };
         let tenant = tenant_salt(active.request.tenant);
         let Begun { sequence, cached_tokens, disk_tokens } =
@@ -77,11 +77,6 @@ impl Serving {
         active.sequence = Some(sequence);
         let of_prompt = |tokens: u32| tokens.min(active.request.prompt.len() as u32);
         active.cached.get_or_insert([cached_tokens, disk_tokens].map(of_prompt));
-        if cached_tokens < expected {
-            // Another start of this plan has taken room from the cache.
-            let missing = active.known[cached_tokens as usize..expected as usize].to_vec();
-            self.engine.extend(&[Entry::silent(sequence, &missing)], &())?;
-        }
         if cached_tokens > 0 { self.hit(id, on_event) } else { Ok(()) }
     }
 

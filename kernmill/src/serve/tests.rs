@@ -2,12 +2,19 @@ use super::*;
 use crate::{Opened, Options};
 use kernmill_runtime::{AdapterUse, GenerateParams, SamplerParams, StopReason, Summary};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An engine of the nano model.
 fn engine(context: u32, sequences: u32, kv_memory: Option<u64>) -> Engine {
-    let options = Options { threads: Some(1), kv_memory, chunk: Some(64), ..Options::default() };
+    engine_on(None, context, sequences, kv_memory)
+}
+
+/// An engine of the nano model with a store in a directory.
+fn engine_on(kv_disk: Option<&Path>, context: u32, sequences: u32, kv_memory: Option<u64>) -> Engine {
+    let kv_disk = kv_disk.map(Path::to_owned);
+    let options = Options { threads: Some(1), kv_memory, kv_disk, chunk: Some(64), ..Options::default() };
     let mut opened = Opened::open(crate::locate::nano(), &options).unwrap();
     opened.tokenizer();
     opened.prepare(&options).unwrap().load(&options, context, sequences).unwrap().engine
@@ -69,11 +76,17 @@ fn requests(engine: &Engine, count: u64) -> Vec<Request> {
 
 /// Runs requests to their ends, and compares every text with that of its request alone.
 fn same_as_alone(mut serving: Serving, requests: &[Request]) -> ServeStats {
-    let mut solo = engine(256, 1, None);
-    let mut ids = BTreeMap::new();
     for request in requests {
-        ids.insert(serving.submit(request.clone()).unwrap(), request);
+        serving.submit(request.clone()).unwrap();
     }
+    as_alone(serving, requests).stats().clone()
+}
+
+/// Runs the first requests of a serving, which wait, as [`same_as_alone`] does.
+fn as_alone(mut serving: Serving, requests: &[Request]) -> Serving {
+    let mut solo = engine(256, 1, None);
+    let ids: BTreeMap<RequestId, &Request> =
+        requests.iter().enumerate().map(|(n, request)| (RequestId(n as u64), request)).collect();
     let mut streamed: BTreeMap<RequestId, String> = BTreeMap::new();
     let mut ended = 0;
     while !serving.is_empty() {
@@ -93,7 +106,7 @@ fn same_as_alone(mut serving: Serving, requests: &[Request]) -> ServeStats {
     assert_eq!(ended, requests.len());
     let kv = serving.engine().kv();
     assert_eq!(kv.free, kv.blocks, "every block has been given back");
-    serving.stats().clone()
+    serving
 }
 
 #[test]
@@ -194,6 +207,48 @@ fn requests_that_cannot_be_served_are_refused_and_others_go_on() {
     assert!(!serving.cancel(long));
 }
 
+/// What the disk has is cached for the plan too. Where it fails in between, the prompts are run by the plans
+/// that follow.
+#[test]
+fn prompts_on_disk_are_planned_as_cached_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("kv");
+    let mut serving = Serving::new(engine_on(Some(&store), 256, 3, None), Config::default()).unwrap();
+    let requests: Vec<Request> = requests(serving.engine(), 6)
+        .into_iter()
+        .enumerate()
+        .map(|(n, request)| Request { prompt: [&[n as u32; 100], &request.prompt[..]].concat(), ..request })
+        .collect();
+    in_turn(&mut serving, &requests);
+    serving.save_cache();
+    drop(serving);
+    for is_gone in [false, true] {
+        let mut serving =
+            Serving::with_clock(engine_on(Some(&store), 256, 3, None), Config::default(), clock()).unwrap();
+        for request in &requests {
+            serving.submit(request.clone()).unwrap();
+        }
+        let view = view::View { engine: &serving.engine, active: &serving.active };
+        let step = serving.scheduler.clone().plan(Duration::ZERO, &view);
+        for started in &step.started {
+            let known = requests[started.id.0 as usize].prompt.len() as u32;
+            assert_eq!(started.cached, known - 1, "{:?}", started.id);
+            let entry = step.entries.iter().find(|entry| entry.id == started.id).unwrap();
+            assert_eq!((entry.from, entry.to), (known - 1, known));
+        }
+        assert!(step.started.len() > 1, "{step:?}");
+        if is_gone {
+            std::fs::remove_dir_all(&store).unwrap();
+        }
+        serving = as_alone(serving, &requests);
+        let from_disk = serving.prefix_stats().disk_tokens;
+        let all: usize = requests.iter().map(|request| request.prompt.len() - 1).sum();
+        assert_eq!(from_disk, if is_gone { 0 } else { all as u64 });
+        let run = serving.stats().tokens - serving.stats().generated;
+        assert!(is_gone || run == 0, "{run} tokens of prompts were run");
+    }
+}
+
 /// Requests one after the other, and how they ended.
 fn in_turn(serving: &mut Serving, requests: &[Request]) -> Vec<Finish> {
     let mut ends = Vec::new();
@@ -223,6 +278,9 @@ fn a_share_of_the_hits_is_compared() {
         assert!(ends.iter().all(|end| *end == Finish::Stop(StopReason::MaxTokens)));
         let stats = serving.stats();
         assert_eq!((stats.hits, stats.verified, stats.unverified, stats.mismatches), (99, verified, 0, 0));
+        // What is compared counts once.
+        let prefix = serving.prefix_stats();
+        assert_eq!((prefix.lookups, prefix.asked_tokens, prefix.found_tokens), (101, 101 * 39, 99 * 39));
     }
     for percent in [-0.1, 100.5, f64::NAN] {
         let mut serving = Serving::with_clock(engine(64, 1, None), Config::default(), clock()).unwrap();
@@ -235,6 +293,17 @@ fn a_share_of_the_hits_is_compared() {
     serving.verify_hits(100.0).unwrap();
     in_turn(&mut serving, &requests[..5]);
     assert_eq!((serving.stats().verified, serving.stats().unverified), (0, 3));
+}
+
+/// A request may fill the cache alone, also when it finds its prompt there.
+#[test]
+fn a_request_that_needs_all_blocks_runs() {
+    let mut serving = Serving::with_clock(engine(64, 1, None), Config::default(), clock()).unwrap();
+    let request = |tokens: u32| Request::greedy((1..=tokens).collect(), 64 - tokens + 1);
+    let requests = [60, 60, 10, 49, 63].map(request);
+    let ends = in_turn(&mut serving, &requests);
+    assert!(ends.iter().all(|end| *end == Finish::Stop(StopReason::MaxTokens)), "{ends:?}");
+    assert!(serving.stats().hits > 1, "{:?}", serving.stats());
 }
 
 #[test]

@@ -66,8 +66,11 @@ impl Memory for View<'_> {
     }
 
     fn to_start(&self, _: RequestId, tokens: u32) -> StartDemand {
-        // Cached blocks count as taken, also where another sequence uses them. A shared last block is copied.
-        StartDemand { takes: self.holding(tokens).map(|count| count + u64::from(count > 0)), shares: [0; 2] }
+        // Cached blocks count as taken, also where another sequence uses them. A shared last block is copied,
+        // except where the sequence needs all there are: then the cache gives its share up.
+        let (holding, all) = (self.holding(tokens), self.engine.kv().blocks);
+        let copied = |kind: usize| u64::from(holding[kind] > 0 && holding[kind] < all[kind] as u64);
+        StartDemand { takes: [0, 1].map(|kind| holding[kind] + copied(kind)), shares: [0; 2] }
     }
 
     fn to_append(&self, id: RequestId, tokens: u32) -> Demand {

@@ -1,5 +1,6 @@
 //! What an engine has in its KV cache, and the process in memory: lines, and JSON.
 
+use kernmill_kv_store::Stats;
 use kernmill_plan::kv::LayerKind;
 use kernmill_runtime::measure::peak_resident;
 use kernmill_runtime::{Engine, KvUsage, PrefixStats};
@@ -13,6 +14,8 @@ pub struct EngineFigures {
     pub kv: KvUsage,
     /// What the prefix cache has done.
     pub prefix: PrefixStats,
+    /// What the store on disk has and has done, if there is one.
+    pub disk: Option<Stats>,
 }
 
 /// Names of the layer kinds, as [`LayerKind::index`] orders them.
@@ -21,7 +24,7 @@ const KINDS: [(LayerKind, &str); 2] = [(LayerKind::Full, "full"), (LayerKind::Sl
 impl EngineFigures {
     /// The state of an engine.
     pub fn of(engine: &Engine) -> EngineFigures {
-        EngineFigures { kv: engine.kv(), prefix: engine.prefix_stats() }
+        EngineFigures { kv: engine.kv(), prefix: engine.prefix_stats(), disk: engine.disk_stats() }
     }
 
     /// Blocks of a kind: all, those of sequences, those that are only cached, free ones.
@@ -53,6 +56,15 @@ impl EngineFigures {
             text,
             "prefix cache: {found_tokens} of {asked_tokens} prompt tokens; evicted {evicted_blocks} blocks and {evicted_checkpoints} checkpoints"
         );
+        if let Some(Stats { blocks, bytes, written, evicted, dropped, refused, damaged, .. }) = self.disk {
+            let (found, mb) = (self.prefix.disk_tokens, bytes as f64 / 1e6);
+            let lost = dropped + refused;
+            let _ = writeln!(
+                text,
+                "KV blocks on disk: {blocks} ({mb:.1} MB); {found} prompt tokens came back; {written} blocks written, {evicted} gave \
+                 way, {lost} were not taken, {damaged} were damaged"
+            );
+        }
         let _ = writeln!(text, "peak memory: {:.0} MB", peak_resident().unwrap_or(0) as f64 / 1e6);
         text
     }
@@ -65,6 +77,22 @@ impl EngineFigures {
             json!({ "blocks": all, "used": used, "cached": cached, "free": free, "block_bytes": bytes })
         };
         json!({ "full": of(LayerKind::Full), "sliding": of(LayerKind::Sliding) })
+    }
+
+    /// What the store on disk has and has done as a JSON object; null without one.
+    pub fn disk_json(&self) -> Value {
+        self.disk.map_or(Value::Null, |disk| {
+            json!({
+                "found_tokens": self.prefix.disk_tokens,
+                "blocks": disk.blocks,
+                "bytes": disk.bytes,
+                "written": disk.written,
+                "evicted": disk.evicted,
+                "dropped": disk.dropped,
+                "refused": disk.refused,
+                "damaged": disk.damaged,
+            })
+        })
     }
 
     /// What the prefix cache has done as a JSON object.

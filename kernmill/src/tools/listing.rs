@@ -1,6 +1,7 @@
 //! Programs and plan files as text.
 
 use crate::error::{Error, Result};
+use crate::options::Target;
 use crate::plan::why;
 use kernmill_plan::contract::{Contract, Need};
 use kernmill_plan::file::check::FileError;
@@ -9,6 +10,24 @@ use kernmill_plan::program::{Operand, Program, Step, TokenClass};
 use kernmill_runtime::Plan;
 use serde_json::{Value, json};
 use std::fmt::Write;
+
+/// Index of a plan's target to show: the one asked for; or the one that runs here, or the first.
+///
+/// # Errors
+/// When the plan does not have the one that is asked for.
+pub fn shown(plan: &Plan, target: Target) -> Result<usize> {
+    let targets = plan.targets();
+    match target {
+        Target::Native => Ok(plan.choose(None).unwrap_or(0)),
+        Target::Level(level) => {
+            targets.iter().position(|target| target.name == level.name()).ok_or_else(|| {
+                let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+                let what = format!("no target {}; the plan has {}", level.name(), names.join(", "));
+                Error::input(plan.path(), what)
+            })
+        }
+    }
+}
 
 /// A program's classes, buffers, steps and symbols.
 pub fn program(program: &Program) -> String {

@@ -125,6 +125,7 @@ impl Figures<'_> {
             "steps": self.steps(),
             "kv": engine.kv_json(),
             "prefix_cache": engine.prefix_json(),
+            "kv_disk": engine.disk_json(),
             "prefill_tokens_per_second": summary.prefill_rate(),
             "decode_tokens_per_second": summary.decode_rate(),
             "seconds": {

@@ -220,3 +220,19 @@ pub fn of_prepared(prepared: &Prepared, stage: Stage) -> Result<Vec<u8>> {
         }
     }
 }
+
+/// Text of the functions whose names contain `part`.
+///
+/// # Errors
+/// When there is none.
+#[cfg(feature = "compiler")]
+pub fn disassembly(program: &Program, part: &str) -> Result<String> {
+    let symbols = program.code.symbols.iter().filter(|symbol| symbol.name.contains(part));
+    let functions: Vec<String> = symbols.map(|symbol| disasm::function(&program.code, symbol)).collect();
+    if functions.is_empty() {
+        return Err(Error::BadInput(format!(
+            "--disasm {part}: no function's name contains it; kernmill inspect lists the symbols"
+        )));
+    }
+    Ok(functions.join("\n"))
+}

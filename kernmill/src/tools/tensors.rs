@@ -1,7 +1,11 @@
 //! What a preset makes of a model's weights: format, size and error of every tensor.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::locate::SourceFiles;
+use crate::observe::Observer;
+use crate::source::{SourceModel, SpecSource};
 use kernmill_compiler::assemble::{gate_up_pairs, model_info};
+use kernmill_compiler::fuse::FusedSet;
 use kernmill_compiler::graph::{Graph, Role, Tensor, TensorId};
 use kernmill_compiler::pack::{WeightLayout, plan_weights};
 use kernmill_compiler::pipeline::CompileError;
@@ -22,6 +26,31 @@ pub struct TensorList {
 }
 
 impl TensorList {
+    /// The tensors of the model in some files, of which preset `fast` needs the weights. Reads these with so
+    /// many threads.
+    ///
+    /// # Errors
+    /// When the files are wrong, weights are missing that the preset needs, or the preset cannot be made of
+    /// the model.
+    pub fn of(
+        given: &SourceFiles,
+        preset: Preset,
+        threads: usize,
+        observer: &dyn Observer,
+    ) -> Result<TensorList> {
+        if given.lacks_weights() {
+            let graph = SpecSource::of(given, FusedSet::builtin())?.graph()?;
+            if preset == Preset::Fast {
+                let because = "preset fast decides from the weights; give --weights, or another --preset";
+                return Err(Error::BadInput(format!("--weights is missing: {because}")));
+            }
+            return TensorList::new(&graph, preset, None);
+        }
+        let model = SourceModel::open(given, FusedSet::builtin())?;
+        let choices = model.choices(preset, threads, observer)?;
+        TensorList::new(&model.graph, preset, choices)
+    }
+
     /// The tensors of a model, with what preset `fast` chose, if it is that.
     ///
     /// # Errors

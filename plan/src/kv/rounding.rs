@@ -17,8 +17,8 @@ pub fn to_int8(head: &[f32]) -> (Vec<i8>, f32) {
     (head.iter().map(integer).collect(), largest / 127.0)
 }
 
-/// `quantize_weights`: the weights of a segment's values as integers from -16383 to 16383, and the factor that
-/// makes weights of them again.
+/// `quantize_weights`: the weights of a segment's values as integers from -16383 to 16383, and the factor
+/// that makes weights of them again.
 pub fn to_weights(weights: &[f32]) -> (Vec<i16>, f32) {
     let largest = weights.iter().map(|x| x.to_bits() & 0x7fff_ffff).max().unwrap_or(0);
     let largest = f32::from_bits(largest);

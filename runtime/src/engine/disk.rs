@@ -5,7 +5,7 @@
 //! all that its bits depend on.
 
 use super::Engine;
-use super::shelf::{Disk, FromShelf, Shelf, block_id};
+use super::shelf::{self, Disk, FromShelf, Shelf, block_id};
 use crate::kv::CacheScope;
 use kernmill_kv_store::{BlockId, Layout, Stats, Store};
 use std::io;
@@ -36,7 +36,7 @@ impl Engine {
     ///
     /// Blocks are read when a sequence begins, by the thread that begins it, and written by a thread of the
     /// store. What has been read has the bits that computing it would give. A block that is damaged or cannot
-    /// be read is computed anew, and the log has a line about its file.
+    /// be read is computed anew. The log has one warning of it, and a line about each further file.
     pub fn keep_on_disk(&mut self, store: Store, layout: Layout) {
         self.disk = Some(Disk::new(store, layout, self.model.decode_bytes));
         self.tables.watch_leaving();
@@ -66,6 +66,19 @@ impl Engine {
     /// What the store on disk holds, and what happened since it was opened; nothing without a store.
     pub fn disk_stats(&self) -> Option<Stats> {
         self.disk.as_ref().map(|disk| disk.store.stats())
+    }
+
+    /// Whether files of the store on disk have failed, of which the log has a warning.
+    pub fn disk_has_failed(&self) -> bool {
+        self.disk.as_ref().is_some_and(|disk| disk.has_warned)
+    }
+
+    /// How many tokens of a prompt are in memory or in the store.
+    pub(super) fn foreseen(&self, scope: &CacheScope, prompt: &[u32]) -> u32 {
+        let Some(disk) = &self.disk else { return self.tables.cached(scope, prompt) };
+        let bytes = self.tables.usage().block_bytes;
+        let is_there = &mut |kind, key: &[u8; 32]| shelf::has(&disk.store, disk.layout, bytes, kind, key);
+        self.tables.foreseen(scope, prompt, is_there)
     }
 
     /// Brings back what the store has of a prompt; how many tokens more are cached then.

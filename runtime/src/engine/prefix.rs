@@ -52,6 +52,18 @@ impl Engine {
         adapters: &[AdapterUse],
         tenant: [u8; 32],
     ) -> Result<Begun, EngineError> {
+        let begun = self.begin_uncounted(prompt, adapters, tenant)?;
+        self.tables.count_lookup(prompt, begun.cached_tokens);
+        Ok(begun)
+    }
+
+    /// Starts a sequence as [`Engine::begin`] does, of which [`Engine::prefix_stats`] says nothing.
+    fn begin_uncounted(
+        &mut self,
+        prompt: &[u32],
+        adapters: &[AdapterUse],
+        tenant: [u8; 32],
+    ) -> Result<Begun, EngineError> {
         self.check_tokens(prompt)?;
         let adapter = self.store.acquire(adapters, &mut self.adapters)?;
         let scope = CacheScope { adapters: self.store.digest(adapter), tenant };
@@ -69,11 +81,13 @@ impl Engine {
         }
     }
 
-    /// How many of the first tokens of a prompt [`Engine::begin`] would find in memory now. 0 for adapters
-    /// whose combination has not been made yet.
+    /// How many of the first tokens of a prompt [`Engine::begin`] would find now, in memory or in the store
+    /// on disk. Nothing is read for it: what the store has is known from its index. Less is found in the end
+    /// if the disk fails or other sequences take the room. 0 for adapters whose combination has not been made
+    /// yet.
     pub fn cached_tokens(&self, prompt: &[u32], adapters: &[AdapterUse], tenant: [u8; 32]) -> u32 {
         let Some(adapters) = self.store.digest_of(adapters) else { return 0 };
-        self.tables.cached(&CacheScope { adapters, tenant }, prompt)
+        self.foreseen(&CacheScope { adapters, tenant }, prompt)
     }
 
     /// KV blocks that others could have if a sequence ended now, by layer kind.
@@ -99,7 +113,7 @@ impl Engine {
 
     /// Computes a prompt twice, from the prefix cache and without it, and tells whether the logits after its
     /// last token have the same bits. They have; this is for those who want to see it. Takes as long as the
-    /// prompt, and room for one more sequence.
+    /// prompt, and room for one more sequence. Counts as no lookup.
     ///
     /// # Errors
     /// As those of [`Engine::begin`] and [`Engine::extend`].
@@ -109,7 +123,7 @@ impl Engine {
         adapters: &[AdapterUse],
         tenant: [u8; 32],
     ) -> Result<bool, EngineError> {
-        let warm = self.begin(prompt, adapters, tenant)?;
+        let warm = self.begin_uncounted(prompt, adapters, tenant)?;
         let rest = &prompt[warm.cached_tokens as usize..];
         let from_cache = self.logits_once(warm.sequence, rest);
         let cold = from_cache.and_then(|logits| Ok((logits, self.create_with(adapters)?)));

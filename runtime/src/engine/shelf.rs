@@ -20,6 +20,8 @@ pub(super) struct Disk {
     token_seconds: f64,
     /// Files that the log has a line about.
     told: HashSet<PathBuf>,
+    /// Whether the log has a warning that files failed.
+    pub has_warned: bool,
 }
 
 /// What rows are read from.
@@ -78,7 +80,7 @@ impl Disk {
     /// A store for a model whose tokens read so many bytes of weights.
     pub(super) fn new(store: Store, layout: Layout, weight_bytes: u64) -> Disk {
         let token_seconds = weight_bytes as f64 / WEIGHT_BYTES_PER_SECOND;
-        let mut disk = Disk { store, layout, token_seconds, told: HashSet::new() };
+        let mut disk = Disk { store, layout, token_seconds, told: HashSet::new(), has_warned: false };
         disk.tell();
         disk
     }
@@ -99,14 +101,17 @@ impl Disk {
         }
     }
 
-    /// Logs what happened to the store's files: a line for each file.
+    /// Logs what happened to the store's files: one warning, and less loudly a line for each further file.
     pub(super) fn tell(&mut self) {
         for event in self.store.take_events() {
             let is_new = self.told.insert(event.path().to_owned());
             match event {
-                Event::InUse { .. } | Event::ReadOnly { .. } => tracing::warn!("{event}"),
-                _ if is_new => tracing::warn!("{event}"),
-                _ => tracing::debug!("{event}"),
+                Event::InUse { .. } | Event::ReadOnly { .. } => tracing::warn!("KV cache on disk: {event}"),
+                _ if !std::mem::replace(&mut self.has_warned, true) => {
+                    tracing::warn!("KV cache on disk: {event} (what is missing is computed anew)");
+                }
+                _ if is_new => tracing::info!("KV cache on disk: {event}"),
+                _ => tracing::debug!("KV cache on disk: {event}"),
             }
         }
     }
@@ -133,10 +138,21 @@ pub(super) struct FromShelf<'a, S> {
     pub rows: Vec<u8>,
 }
 
+/// Whether a shelf has the rows of a block, which have so many bytes, by kind.
+pub(super) fn has(
+    shelf: &impl Shelf,
+    layout: Layout,
+    bytes: [u64; 2],
+    kind: LayerKind,
+    key: &[u8; 32],
+) -> bool {
+    let there = shelf.payload_bytes(&block_id(layout, kind, key));
+    there.is_some_and(|there| there as u64 == bytes[kind.index()])
+}
+
 impl<S: Shelf> BlockSource for FromShelf<'_, S> {
     fn has(&mut self, kind: LayerKind, key: &[u8; 32]) -> bool {
-        let bytes = self.shelf.payload_bytes(&block_id(self.layout, kind, key));
-        bytes.is_some_and(|bytes| bytes as u64 == self.bytes[kind.index()])
+        has(self.shelf, self.layout, self.bytes, kind, key)
     }
 
     fn read(&mut self, block: &CachedBlock) -> bool {

@@ -46,6 +46,13 @@ impl KvTables {
         Ok((number, length))
     }
 
+    /// Counts a prompt that a sequence began with, of which `found` tokens were cached, in
+    /// [`KvTables::prefix_stats`].
+    pub fn count_lookup(&mut self, prompt: &[u32], found: u32) {
+        let asked = prompt.len().saturating_sub(1).min(self.context as usize);
+        self.prefixes.count_lookup(asked as u64, found);
+    }
+
     /// Ends a sequence's part in the prefix cache: what it computes from now on depends on more than its
     /// tokens.
     pub fn leave_cache(&mut self, sequence: u32) {
@@ -108,9 +115,13 @@ impl KvTables {
         if !rest.is_empty() {
             let own = if self.kinds[0].used { block(&self.kinds[0], at / BLOCK) } else { UNMAPPED };
             let there = Some(own).filter(|own| *own != UNMAPPED).and_then(|own| self.pools[0].node(own));
-            node = match there {
-                // The sequence has not written since it began in the middle of a cached block: both have the
-                // same tokens there.
+            // The sequence has not written since it began in the middle of a cached block, or since a fork of
+            // it was kept: both have the same tokens there, as far as they go.
+            let is_longer = there.is_some_and(|there| self.prefixes.tokens_in(there) < rest.len());
+            if is_longer && let Some(shorter) = there {
+                self.prefixes.remove_leaf(shorter, &mut self.pools);
+            }
+            node = match there.filter(|_| !is_longer) {
                 Some(there) => there,
                 None => {
                     let tenant = &cached.scope.tenant;

@@ -40,6 +40,25 @@ impl KvTables {
         self.prefixes.hand_over(take);
     }
 
+    /// How many of the first tokens of a prompt a sequence would find if it began now, with what
+    /// `is_elsewhere` says of the rows that are not in memory. Less comes back where memory has no room, or
+    /// rows cannot be read.
+    pub fn foreseen(
+        &self,
+        scope: &CacheScope,
+        prompt: &[u32],
+        is_elsewhere: &mut dyn FnMut(LayerKind, &[u8; 32]) -> bool,
+    ) -> u32 {
+        let cached = self.cached(scope, prompt);
+        let most = prompt.len().saturating_sub(1).min(self.context as usize) as u32;
+        if cached == most {
+            return cached;
+        }
+        let prompt = &prompt[..prompt.len().min(self.context as usize)];
+        let blocks = if self.kinds[0].used { self.pools[0].count() } else { usize::MAX };
+        cached.max(self.prefixes.places(scope, prompt, (most, blocks), is_elsewhere).1)
+    }
+
     /// Brings blocks back into the prefix cache, so that the next sequence that begins with `prompt` finds as
     /// many of its tokens as memory and `source` have together. Other cached blocks make way; where there is
     /// no room, less comes back. Returns how many tokens more than before are cached.

@@ -192,7 +192,11 @@ impl KvTables {
             let behind = kind.blocks(sequence, kind.behind(&span)).filter(|id| *id != UNMAPPED);
             demand.frees[n] = behind.filter(|id| pool.has_one_sequence(*id)).count();
             let written = kind.blocks(sequence, span.written());
-            demand.takes[n] = written.filter(|id| *id == UNMAPPED || pool.is_shared(*id)).count();
+            for id in written.filter(|id| *id == UNMAPPED || pool.is_shared(*id)) {
+                demand.takes[n] += 1;
+                // What is copied may be had by others then, if the cache alone has it besides.
+                demand.frees[n] += usize::from(id != UNMAPPED && pool.has_one_sequence(id));
+            }
         }
         Ok(demand)
     }

@@ -31,8 +31,8 @@ impl Tokenizer {
         tokens
     }
 
-    /// Bytes that a token stands for in the middle of a text; those of an added token are its text. `None` for
-    /// an id without text.
+    /// Bytes that a token stands for in the middle of a text; those of an added token are its text. `None`
+    /// for an id without text.
     ///
     /// Unlike what [`super::TextStream`] gives, the space before a first word is kept, and spaces that some
     /// decoders take away between words are too.

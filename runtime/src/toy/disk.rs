@@ -8,6 +8,10 @@ use kernmill_kv_store::{Layout, Options, Session, SessionFile, Store};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 /// Limits that small tests stay in, also on a disk that is nearly full.
 fn options() -> Options {
@@ -62,8 +66,10 @@ fn every_cut_comes_back_from_disk() {
         drop(first);
         for (n, (prompt, in_memory)) in prompts.iter().zip(in_memory).enumerate() {
             let mut second = on_disk(&store, KvBudget::WorstCase, 1);
+            let foreseen = second.cached_tokens(prompt, &[], [1; 32]);
+            assert_eq!((second.disk_stats().unwrap().hits, second.prefix_stats().lookups), (0, 0));
             let (cached, from_disk) = run(&mut second, prompt, 1);
-            assert_eq!(cached, from_disk);
+            assert_eq!((cached, foreseen), (from_disk, from_disk), "what is on disk is foreseen unread");
             // On disk a block is found by all of its tokens only: the last one, if the prompt leaves inside.
             assert!(cached <= in_memory, "{kept} tokens were kept, prompt {n}");
             assert!(n == 3 || cached == in_memory, "{kept} tokens were kept, prompt {n}: {cached}");
@@ -96,6 +102,24 @@ fn others_find_nothing() {
     drop(first);
     let mut engine = on_disk(&store, KvBudget::WorstCase, 3);
     assert_eq!(run(&mut engine, &all, 7), (59, 59));
+}
+
+/// On disk too, everybody's blocks are found where they go further than those of the tenant.
+#[test]
+fn the_longer_of_own_and_shared_comes_back() {
+    let all = prompt(150);
+    for (own, shared) in [(20, 120), (120, 20), (20, 0), (100, 100)] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("store");
+        let mut first = on_disk(&store, KvBudget::WorstCase, 1);
+        run(&mut first, &all[..own], 4);
+        run(&mut first, &all[..shared.max(1)], 0);
+        first.save_cache().unwrap();
+        drop(first);
+        let mut second = on_disk(&store, KvBudget::WorstCase, 1);
+        let expect = own.max(shared) as u32;
+        assert_eq!(run(&mut second, &all, 4), (expect, expect), "{own} of its own, {shared} shared");
+    }
 }
 
 /// Random schedules on a cache that is too small, with what makes way on disk.
@@ -199,13 +223,108 @@ fn a_store_without_room_is_done_without() {
     let mut engine = engine(KvBudget::Bytes(worst_case() / 3), Eviction::default());
     let layout = engine.kv_layout(&[1; 32]);
     engine.keep_on_disk(Store::open(&store, Options { reserve: u64::MAX, ..options() }).unwrap(), layout);
-    for n in 0..12 {
-        let prompt: Vec<u32> = prompt(150).iter().map(|token| (token + n) % VOCAB).collect();
-        run(&mut engine, &prompt, 1);
-    }
-    engine.save_cache().unwrap();
+    let warnings = Warnings::default();
+    tracing::subscriber::with_default(warnings.clone(), || {
+        for n in 0..12 {
+            let prompt: Vec<u32> = prompt(150).iter().map(|token| (token + n) % VOCAB).collect();
+            run(&mut engine, &prompt, 1);
+        }
+        engine.save_cache().unwrap();
+    });
+    assert_eq!(warnings.0.load(Ordering::Relaxed), 1);
     let stats = engine.disk_stats().unwrap();
     assert!(stats.blocks == 0 && stats.refused > 10, "{stats:?}");
+}
+
+/// Counts the warnings of a thread's log.
+#[derive(Clone, Default)]
+struct Warnings(Arc<AtomicUsize>);
+
+impl Subscriber for Warnings {
+    fn enabled(&self, of: &Metadata<'_>) -> bool {
+        *of.level() == Level::WARN
+    }
+
+    fn event(&self, _: &Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// What happens to a store under an engine that runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    None,
+    DirectoryGone,
+    CutOff,
+    Emptied,
+    Overwritten,
+    Swapped,
+    Unreadable,
+}
+
+impl Fault {
+    fn strike(self, store: &Path) {
+        let files = segments(store);
+        assert!(files.len() > 1);
+        let bytes: Vec<Vec<u8>> = files.iter().map(|path| fs::read(path).unwrap()).collect();
+        for (n, path) in files.iter().enumerate() {
+            match self {
+                Fault::None | Fault::DirectoryGone => {}
+                Fault::CutOff => File::options().write(true).open(path).unwrap().set_len(9000).unwrap(),
+                Fault::Emptied => fs::write(path, "").unwrap(),
+                Fault::Overwritten => fs::write(path, vec![n as u8; bytes[n].len()]).unwrap(),
+                Fault::Swapped => fs::write(path, &bytes[(n + 1) % bytes.len()]).unwrap(),
+                Fault::Unreadable => {
+                    fs::remove_file(path).unwrap();
+                    fs::create_dir(path).unwrap();
+                }
+            }
+        }
+        if self == Fault::DirectoryGone {
+            fs::remove_dir_all(store).unwrap();
+        }
+    }
+}
+
+/// A disk that fails under an engine costs what it had, and one warning: no request fails, no bit differs.
+#[test]
+fn a_disk_that_fails_costs_recomputation_only() {
+    use Fault::{CutOff, DirectoryGone, Emptied, None, Overwritten, Swapped, Unreadable};
+    let prompts: Vec<Vec<u32>> =
+        (0..12).map(|n| prompt(150).iter().map(|token| (token + n) % VOCAB).collect()).collect();
+    for fault in [None, DirectoryGone, CutOff, Emptied, Overwritten, Swapped, Unreadable] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("store");
+        let warnings = Warnings::default();
+        tracing::subscriber::with_default(warnings.clone(), || {
+            let mut engine = on_disk(&store, KvBudget::Bytes(worst_case() / 3), 1);
+            let all =
+                |engine: &mut Engine| prompts.iter().map(|prompt| run(engine, prompt, 1).1).sum::<u32>();
+            assert_eq!(all(&mut engine), 0);
+            let before = all(&mut engine);
+            assert!(before > 800, "{before} tokens came from the disk");
+            // What is queued is written first.
+            engine.save_cache().unwrap();
+            fault.strike(&store);
+            let after = all(&mut engine);
+            println!("{fault:?}: {before} tokens came from the disk, then {after}");
+            assert!(fault == None || after < before / 2, "{fault:?}: {after} of {before}");
+            all(&mut engine);
+            let has_failed = engine.save_cache().is_err();
+            assert!(!has_failed || fault == DirectoryGone, "{fault:?}");
+            assert_eq!(engine.disk_has_failed(), fault != None);
+        });
+        assert_eq!(warnings.0.load(Ordering::Relaxed), usize::from(fault != None), "{fault:?}");
+    }
 }
 
 fn session(layout: Layout, tokens: &[u32]) -> Session {

@@ -229,6 +229,66 @@ fn tenants_find_their_own_and_what_belongs_to_all() {
     assert_eq!([found(0), found(3)], [0, 39]);
 }
 
+/// Everybody's blocks are found where they go further than the tenant's own, and own ones behind them.
+#[test]
+fn the_longer_of_own_and_shared_is_found() {
+    let mut engine = engine(KvBudget::WorstCase, Eviction::default());
+    let prompt: Vec<u32> = (0..150).collect();
+    let mut found = |tenant: u8, tokens: usize| {
+        let begun = engine.begin(&prompt[..tokens], &[], [tenant; 32]).unwrap();
+        let rest = &prompt[begun.cached_tokens as usize..tokens];
+        let rows = step_all(&mut engine, begun.sequence, rest);
+        assert_eq!(rows, expected(&prompt[..tokens]));
+        engine.checkpoint(begun.sequence).unwrap();
+        engine.drop_sequence(begun.sequence);
+        begun.cached_tokens
+    };
+    // Tenant 1 has a short beginning of its own, tenant 2 a long one.
+    assert_eq!([found(1, 20), found(2, 130)], [0, 0]);
+    assert_eq!(found(0, 70), 0);
+    assert_eq!([found(1, 71), found(2, 131)], [70, 130]);
+    // Tenant 3 goes on behind everybody's blocks, and everybody's grow in turn.
+    assert_eq!([found(3, 90), found(3, 91)], [70, 90]);
+    assert_eq!(found(0, 80), 70);
+    assert_eq!([found(3, 92), found(1, 81), found(2, 132)], [91, 80, 131]);
+}
+
+/// All tokens are kept of a block that a sequence has in common with a shorter fork of it.
+#[test]
+fn a_fork_that_is_kept_first_costs_nothing() {
+    let prompt: Vec<u32> = (0..60).collect();
+    for (length, fork) in [(12, 10), (44, 42), (30, 25)] {
+        let mut engine = engine(KvBudget::WorstCase, Eviction::default());
+        let first = engine.begin(&prompt[..length], &[], [1; 32]).unwrap().sequence;
+        step_all(&mut engine, first, &prompt[..length]);
+        let second = engine.fork(first, fork as u32).unwrap();
+        for id in [second, first, second] {
+            engine.checkpoint(id).unwrap();
+        }
+        let found =
+            |engine: &Engine, tokens: usize| engine.cached_tokens(&prompt[..tokens], &[], [1; 32]) as usize;
+        assert_eq!(found(&engine, 60), length);
+        // Each goes on as it would alone.
+        for (id, from) in [(second, fork), (first, length)] {
+            let row = step_all(&mut engine, id, &prompt[from..from + 3]);
+            assert_eq!(row, expected(&prompt[..from + 3]));
+            engine.drop_sequence(id);
+        }
+        assert_eq!((found(&engine, 60), found(&engine, fork + 1)), (length, fork));
+        let usage = engine.kv();
+        assert_eq!(usage.free, usage.blocks);
+    }
+}
+
+/// Runs tokens of a sequence; the row behind the last one.
+fn step_all(engine: &mut Engine, id: SeqId, tokens: &[u32]) -> Vec<f32> {
+    let mut row = Vec::new();
+    for part in tokens.chunks(20) {
+        row = step(engine, &[Entry::last(id, part)]).unwrap().remove(0);
+    }
+    row
+}
+
 /// A sequence that changes its adapter is no longer a function of its tokens.
 #[test]
 fn what_is_not_a_function_of_its_tokens_is_not_cached() {

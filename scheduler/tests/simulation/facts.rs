@@ -2,7 +2,8 @@
 
 use crate::world::{Event, How, Job, PLENTY, Truth, World, secs};
 use kernmill_scheduler::{
-    AdapterId, Class, Config, EndReason, HoldReason, RefusalReason, RequestId, Scheduler, Step, Unlimited,
+    AdapterId, Blocks, Class, Config, Demand, EndReason, HoldReason, Memory, Outcome, RefusalReason, Report,
+    RequestId, Scheduler, StartDemand, Step, Unlimited,
 };
 use std::time::Duration;
 
@@ -182,4 +183,59 @@ fn a_prefix_that_many_share_is_computed_once() {
     assert!(world.first_token(6) <= world.first_token(1));
     let has_waited = |step: &Step| step.held.iter().any(|held| held.reason == HoldReason::Prefix);
     assert!(steps.iter().any(has_waited));
+}
+
+/// A cache that promises 100 tokens of every prompt.
+struct Promises;
+
+impl Memory for Promises {
+    fn free(&self) -> Blocks {
+        Unlimited.free()
+    }
+
+    fn evictable(&self) -> Blocks {
+        [0; 2]
+    }
+
+    fn held(&self, _: RequestId) -> Blocks {
+        [0; 2]
+    }
+
+    fn cached(&self, _: RequestId) -> u32 {
+        100
+    }
+
+    fn to_start(&self, _: RequestId, _: u32) -> StartDemand {
+        StartDemand::default()
+    }
+
+    fn to_append(&self, _: RequestId, _: u32) -> Demand {
+        Demand::default()
+    }
+
+    fn to_grow(&self, _: RequestId, _: u32) -> Blocks {
+        [0; 2]
+    }
+}
+
+/// What a start did not find in the cache is run by the plans that follow.
+#[test]
+fn a_start_that_finds_less_than_planned_goes_on_from_there() {
+    let mut scheduler = Scheduler::new(Config::default()).expect("the default is in range");
+    let id = RequestId(7);
+    scheduler.arrive(secs(0.0), &Job::chat(7, 0.0, 200, 3).arrival).expect("there is room");
+    let step = scheduler.plan(secs(0.0), &Promises);
+    assert_eq!((step.started[0].cached, step.entries[0].from, step.entries[0].to), (100, 100, 200));
+    scheduler.found(id, 37);
+    scheduler.report(secs(0.1), &Report::default());
+    let step = scheduler.plan(secs(0.1), &Promises);
+    assert_eq!((step.started.len(), step.entries[0].from, step.entries[0].to), (0, 37, 200));
+    assert!(step.entries[0].samples);
+    // More than it has is no news.
+    scheduler.found(id, 150);
+    let ran = Outcome { id, tokens: 1, accepted: 0, drafts: 0, ended: false };
+    scheduler.report(secs(0.2), &Report { took: secs(0.1), outcomes: vec![ran], fault: None });
+    let step = scheduler.plan(secs(0.2), &Promises);
+    assert_eq!((step.entries[0].from, step.entries[0].to), (200, 201));
+    scheduler.found(RequestId(8), 0);
 }

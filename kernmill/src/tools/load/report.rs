@@ -187,6 +187,7 @@ impl LoadReport {
             "preemptions": outcome.totals.preemptions,
             "kv": self.engine.map(|engine| engine.kv_json()),
             "prefix_cache": self.engine.map(|engine| engine.prefix_json()),
+            "kv_disk": self.engine.map(|engine| engine.disk_json()),
             "peak_resident": peak_resident(),
         })
     }

@@ -55,7 +55,7 @@ impl PrefixCache {
     }
 
     /// Takes a leaf out of the tree.
-    pub(super) fn remove_leaf(&mut self, id: u32, pools: &mut [BlockPool; 2]) {
+    pub(in crate::kv) fn remove_leaf(&mut self, id: u32, pools: &mut [BlockPool; 2]) {
         let node = &self.nodes[id];
         debug_assert!(node.is_leaf() && !node.is_root(), "only leaves go");
         let (key, parent, full, checkpoint) = (node.key, node.parent, node.blocks[0], node.checkpoint);

@@ -120,6 +120,13 @@ impl PrefixCache {
         self.stats
     }
 
+    /// Counts a prompt that was looked up, of which so many of `asked` tokens were found.
+    pub(super) fn count_lookup(&mut self, asked: u64, found: u32) {
+        self.stats.lookups += 1;
+        self.stats.asked_tokens += asked;
+        self.stats.found_tokens += u64::from(found);
+    }
+
     /// Counts tokens that came from a store on disk.
     pub(super) fn count_restored(&mut self, tokens: u32) {
         self.stats.disk_tokens += u64::from(tokens);
@@ -132,8 +139,6 @@ impl PrefixCache {
 
     /// The longest prefix of `tokens` whose blocks are cached. Their nodes are [`PrefixCache::path`] then.
     pub(super) fn find(&mut self, scope: &CacheScope, tokens: &[u32]) -> Found {
-        self.stats.lookups += 1;
-        self.stats.asked_tokens += tokens.len() as u64;
         let mut path = std::mem::take(&mut self.path);
         let found = self.search(&mut path, scope, tokens);
         self.path = path;
@@ -144,7 +149,6 @@ impl PrefixCache {
         if let Some(last) = self.path.last() {
             self.checkpoints.touch(&self.nodes, *last);
         }
-        self.stats.found_tokens += u64::from(reached);
         let whole = (reached / BLOCK) as usize;
         Found { length: reached, tail: if whole == 0 { root } else { self.path[whole - 1] } }
     }
@@ -154,22 +158,41 @@ impl PrefixCache {
         self.search(&mut Vec::new(), scope, tokens).map_or(0, |(_, reached)| reached)
     }
 
-    /// The longest cached prefix: its root, its length, and in `path` its nodes.
+    /// The longest cached prefix: its root, its length, and in `path` its nodes. A path goes through blocks
+    /// of everybody, and from some block on through the tenant's own.
     fn search(&self, path: &mut Vec<u32>, scope: &CacheScope, tokens: &[u32]) -> Option<(u32, u32)> {
-        path.clear();
         let root = *self.by_key.get(&root_key(scope))?;
-        let reached = self.follow(path, root, scope, tokens);
-        let reached = self.windowed(path, reached, root, scope, tokens);
-        path.truncate(reached.div_ceil(BLOCK) as usize);
-        Some((root, reached))
+        let mut blocks = tokens.chunks(BLOCK as usize);
+        let mut longest = 0;
+        path.clear();
+        // Nodes of everybody up to a block, then those behind it that are tried.
+        let (mut shared, mut at, mut tried) = (Vec::new(), Some(root), Vec::new());
+        while let Some(from) = at {
+            let block = blocks.next().unwrap_or_default();
+            at = self.child(from, &EVERYBODY, block);
+            let is_own = scope.tenant != EVERYBODY && self.child(from, &scope.tenant, block).is_some();
+            if is_own || at.is_none() {
+                tried.clone_from(&shared);
+                let reached = self.follow(&mut tried, from, scope, tokens);
+                let reached = self.windowed(&mut tried, reached, root, scope, tokens);
+                if reached > longest {
+                    tried.truncate(reached.div_ceil(BLOCK) as usize);
+                    longest = reached;
+                    path.clone_from(&tried);
+                }
+            }
+            shared.extend(at);
+        }
+        Some((root, longest))
     }
 
-    /// Goes down from a root as far as the tokens lead; how many of them are cached in full layers.
-    fn follow(&self, path: &mut Vec<u32>, root: u32, scope: &CacheScope, tokens: &[u32]) -> u32 {
-        let mut at = root;
-        let mut length = 0;
-        for block in tokens.chunks(BLOCK as usize) {
-            let whole = self.child(at, scope, block).map(|child| (block.len(), child));
+    /// Goes on from a node behind `path` as far as the tokens lead, by the tenant's own nodes; how many of
+    /// the tokens are cached in full layers then.
+    fn follow(&self, path: &mut Vec<u32>, from: u32, scope: &CacheScope, tokens: &[u32]) -> u32 {
+        let mut at = from;
+        let mut length = (path.len() as u32 * BLOCK).min(tokens.len() as u32);
+        for block in tokens.chunks(BLOCK as usize).skip(path.len()) {
+            let whole = self.child(at, &scope.tenant, block).map(|child| (block.len(), child));
             let best = whole.or_else(|| self.most_alike(at, scope, block, |_| true));
             let Some((alike, child)) = best else { break };
             path.push(child);
@@ -182,14 +205,9 @@ impl PrefixCache {
         length
     }
 
-    /// The child with exactly these tokens.
-    fn child(&self, parent: u32, scope: &CacheScope, block: &[u32]) -> Option<u32> {
-        let key = |tenant| block_key(&self.nodes[parent].key, tenant, block);
-        let own = self.by_key.get(&key(&scope.tenant)).copied();
-        if own.is_some() || scope.tenant == EVERYBODY {
-            return own;
-        }
-        self.by_key.get(&key(&EVERYBODY)).copied()
+    /// A tenant's child with exactly these tokens.
+    fn child(&self, parent: u32, tenant: &[u8; 32], block: &[u32]) -> Option<u32> {
+        self.by_key.get(&block_key(&self.nodes[parent].key, tenant, block)).copied()
     }
 
     /// The child that serves and begins with the most of these tokens, and how many those are.
@@ -268,8 +286,8 @@ impl PrefixCache {
         full: u32,
         pools: &mut [BlockPool; 2],
     ) -> Option<(u32, bool)> {
-        let scope = CacheScope { adapters: [0; 32], tenant: *tenant };
-        if let Some(there) = self.child(parent, &scope, tokens) {
+        let there = self.child(parent, tenant, tokens).or_else(|| self.child(parent, &EVERYBODY, tokens));
+        if let Some(there) = there {
             self.touch(there);
             return Some((there, true));
         }
@@ -326,6 +344,11 @@ impl PrefixCache {
         block_of: impl Fn(u32) -> u32,
     ) {
         self.checkpoints.add(&mut self.nodes, node, first, pool, block_of);
+    }
+
+    /// Tokens of a node's block.
+    pub(super) fn tokens_in(&self, id: u32) -> usize {
+        self.nodes[id].len as usize
     }
 
     /// The block of full layers that a node holds.

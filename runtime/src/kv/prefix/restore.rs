@@ -19,6 +19,13 @@ pub(in crate::kv) struct Place {
     pub tenant: [u8; 32],
 }
 
+/// Where a chain of blocks begins, and whose blocks it goes through.
+struct Chain<'a> {
+    root: BlockKey,
+    /// Tenants whose blocks are tried, in this order.
+    tenants: &'a [[u8; 32]],
+}
+
 impl PrefixCache {
     /// Notes blocks that leave the cache from now on.
     pub(in crate::kv) fn watch_leaving(&mut self) {
@@ -39,16 +46,36 @@ impl PrefixCache {
         (most, blocks): (u32, usize),
         is_elsewhere: &mut IsElsewhere<'_>,
     ) -> (Vec<Place>, u32) {
+        let tenants = [scope.tenant, EVERYBODY, scope.tenant];
         let root = root_key(scope);
+        let own = Chain { root, tenants: &tenants[..1 + usize::from(scope.tenant != EVERYBODY)] };
+        let found = self.chain(&own, prompt, (most, blocks), is_elsewhere);
+        if found.1 == most || scope.tenant == EVERYBODY {
+            return found;
+        }
+        // Everybody's blocks may go further than those that the tenant has of the same tokens.
+        let shared = Chain { root, tenants: &tenants[1..] };
+        let other = self.chain(&shared, prompt, (most, blocks), is_elsewhere);
+        if other.1 > found.1 { other } else { found }
+    }
+
+    /// The blocks of [`PrefixCache::places`] in one chain.
+    fn chain(
+        &self,
+        chain: &Chain<'_>,
+        prompt: &[u32],
+        (most, blocks): (u32, usize),
+        is_elsewhere: &mut IsElsewhere<'_>,
+    ) -> (Vec<Place>, u32) {
         let mut places: Vec<Place> = Vec::new();
         for block in prompt.chunks_exact(BLOCK as usize).take(blocks) {
-            let Some(place) = self.place(&places, &root, scope, block, false, is_elsewhere) else { break };
+            let Some(place) = self.place(&places, chain, block, false, is_elsewhere) else { break };
             places.push(place);
         }
         let has_room = places.len() < blocks;
         let mut end = places.len() as u32 * BLOCK;
         if has_room {
-            end += self.add_partial(&mut places, &root, scope, prompt, is_elsewhere);
+            end += self.add_partial(&mut places, chain, prompt, is_elsewhere);
         }
         end = end.min(most);
         while self.window.is_some() && end > 0 {
@@ -57,7 +84,7 @@ impl PrefixCache {
             let Some(missing) = needed.rev().find(|index| lacks(index)) else { break };
             // No position behind it will do; one inside it may, if the block was kept up to there.
             places.truncate(missing as usize);
-            end = missing * BLOCK + self.add_partial(&mut places, &root, scope, prompt, is_elsewhere);
+            end = missing * BLOCK + self.add_partial(&mut places, chain, prompt, is_elsewhere);
             end = end.min(most);
         }
         places.truncate(end.div_ceil(BLOCK) as usize);
@@ -69,15 +96,14 @@ impl PrefixCache {
     fn add_partial(
         &self,
         places: &mut Vec<Place>,
-        root: &BlockKey,
-        scope: &CacheScope,
+        chain: &Chain<'_>,
         prompt: &[u32],
         is_elsewhere: &mut IsElsewhere<'_>,
     ) -> u32 {
         let from = (places.len() * BLOCK as usize).min(prompt.len());
         let rest = &prompt[from..];
         for len in (1..BLOCK as usize).rev().filter(|len| *len <= rest.len()) {
-            if let Some(place) = self.place(places, root, scope, &rest[..len], true, is_elsewhere) {
+            if let Some(place) = self.place(places, chain, &rest[..len], true, is_elsewhere) {
                 places.push(place);
                 return len as u32;
             }
@@ -90,15 +116,13 @@ impl PrefixCache {
     fn place(
         &self,
         places: &[Place],
-        root: &BlockKey,
-        scope: &CacheScope,
+        chain: &Chain<'_>,
         tokens: &[u32],
         is_last: bool,
         is_elsewhere: &mut IsElsewhere<'_>,
     ) -> Option<Place> {
-        let parent = places.last().map_or(*root, |place| place.of.key);
-        let others = Some(EVERYBODY).filter(|everybody| scope.tenant != *everybody);
-        let tenants = std::iter::once(scope.tenant).chain(others);
+        let parent = places.last().map_or(chain.root, |place| place.of.key);
+        let tenants = chain.tenants.iter().copied();
         let needs_window = is_last && self.window.is_some();
         let name = |tenant: [u8; 32]| (tenant, block_key(&parent, &tenant, tokens));
         let is_here = |key: &BlockKey| self.by_key.contains_key(key);

@@ -1,22 +1,23 @@
 //! `kernmill inspect`: what is in a plan; or the format, size and loss of every tensor of a model.
 
-#[cfg(feature = "compiler")]
-mod model;
-
 use crate::explicit::Explicit;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::given::{GivenArgs, OF_COMPILING};
-#[cfg(feature = "compiler")]
-use crate::options::preset_parser;
 use crate::options::target_parser;
 use crate::version;
+#[cfg(feature = "compiler")]
+use crate::{options::preset_parser, progress::Terminal};
 use crate::{output, progress};
 use kernmill::Error;
 use kernmill::Target;
 use kernmill::locate::Located;
 use kernmill::tools::listing;
 #[cfg(feature = "compiler")]
-use kernmill_compiler::quant::Preset;
+use kernmill::{
+    Preset,
+    locate::SourceFiles,
+    tools::{stages, tensors::TensorList},
+};
 use kernmill_runtime::Plan;
 use kernmill_runtime::pool::{MAX_THREADS, default_threads};
 
@@ -101,11 +102,11 @@ impl Inspect {
         if self.verify {
             self.verify(plan)?;
         }
-        let target = self.shown(plan)?;
+        let target = listing::shown(plan, self.target)?;
         #[cfg(feature = "compiler")]
         if let Some(part) = &self.disasm {
             let (program, _) = plan.file().program(target).map_err(|source| Error::in_plan(plan, source))?;
-            return output::show(model::disassembly(&program, part)?);
+            return output::show(stages::disassembly(&program, part)?);
         }
         let verified = if self.verify { "every hash fits\n" } else { "" };
         match self.json {
@@ -114,20 +115,13 @@ impl Inspect {
         }
     }
 
-    /// Index of the target to show: the one asked for, or the one that runs here, or the first.
-    fn shown(&self, plan: &Plan) -> Result<usize> {
-        let targets = plan.targets();
-        match self.target {
-            Target::Native => Ok(plan.choose(None).unwrap_or(0)),
-            Target::Level(level) => {
-                targets.iter().position(|target| target.name == level.name()).ok_or_else(|| {
-                    let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-                    Failure::input(
-                        plan.path(),
-                        format!("no target {}; the plan has {}", level.name(), names.join(", ")),
-                    )
-                })
-            }
+    #[cfg(feature = "compiler")]
+    fn show_model(&self, given: &SourceFiles) -> Result<()> {
+        let threads = self.threads.map_or_else(default_threads, usize::from);
+        let list = TensorList::of(given, self.preset, threads, &*Terminal::observer(self.quiet))?;
+        match self.json {
+            true => output::print(version::report("kernmill.inspect-model/1", list.json())),
+            false => output::show(list.text()),
         }
     }
 

@@ -1,35 +1,34 @@
-//! What `kernmill run` continues.
+//! What a text continues: a prompt from the command line, a file, or standard input.
 
-use crate::failure::{Failure, Result};
-use kernmill::Opened;
-use kernmill::tokens;
+use crate::error::{Error, Result};
+use crate::model::Opened;
+use crate::tokens;
 use kernmill_os::files::{read_all_text, read_named_text};
 use kernmill_plan::limit;
-use kernmill_runtime::TokenizerHandle;
 use kernmill_runtime::tokenizer::TokenizerError;
+use kernmill_runtime::{Tokenizer, TokenizerHandle};
 use std::fs::File;
 use std::io::{IsTerminal, Stdin};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// What to continue.
-#[derive(Debug, clap::Args)]
-#[group(multiple = false)]
-pub struct PromptArgs {
-    /// Text to continue. Without this and the next two, what is piped to standard input, without its last
-    /// line end
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    prompt: Option<String>,
-    /// File with the text to continue; - is standard input
-    #[arg(long, value_name = "FILE")]
-    prompt_file: Option<PathBuf>,
-    /// File with token ids to continue: a JSON list
-    #[arg(long, value_name = "IDS.json")]
-    tokens: Option<PathBuf>,
+/// Where a prompt comes from.
+#[derive(Clone, Debug)]
+pub enum PromptSource {
+    /// A text.
+    Text(String),
+    /// A file with a text; `-` is standard input.
+    File(PathBuf),
+    /// A file with token ids: a JSON list.
+    Ids(PathBuf),
+    /// What is piped to standard input. If nothing is, the session's text goes on, or the model's own example
+    /// is the prompt.
+    Piped,
 }
 
 /// What is continued.
+#[derive(Clone, Debug)]
 pub struct Prompt {
     /// Tokens of the prompt.
     pub ids: Vec<u32>,
@@ -37,8 +36,11 @@ pub struct Prompt {
     pub shown: String,
 }
 
-impl PromptArgs {
+impl PromptSource {
     /// Reads and encodes it behind the tokens of a session, for a context of at most `context` tokens.
+    ///
+    /// # Errors
+    /// When a file or standard input cannot be read, the prompt is too long, or a tokenizer is missing.
     pub fn read(
         &self,
         model: &Opened,
@@ -47,13 +49,13 @@ impl PromptArgs {
         context: u32,
     ) -> Result<Prompt> {
         let behind = |ids: Vec<u32>| [known, &ids].concat();
-        if let Some(path) = &self.tokens {
-            return Ok(Prompt { ids: behind(tokens::read(path, model.vocab())?), shown: String::new() });
-        }
-        let given = match (&self.prompt, &self.prompt_file) {
-            (Some(text), _) => Some(text.clone()),
-            (_, Some(path)) => Some(read_text(path)?),
-            (None, None) => piped()?,
+        let given = match self {
+            PromptSource::Ids(path) => {
+                return Ok(Prompt { ids: behind(tokens::read(path, model.vocab())?), shown: String::new() });
+            }
+            PromptSource::Text(text) => Some(text.clone()),
+            PromptSource::File(path) => Some(read_text(path)?),
+            PromptSource::Piped => piped()?,
         };
         let shown = given.is_none();
         let text = match (given, model.example()) {
@@ -65,42 +67,53 @@ impl PromptArgs {
             (None, None) => {
                 let what =
                     "what to continue is missing: give --prompt, --prompt-file or --tokens, or pipe it in";
-                return Err(Failure::BadInput(what.to_owned()));
+                return Err(Error::BadInput(what.to_owned()));
             }
         };
         let Some(tokenizer) = tokenizer else {
             let what =
                 "there is no tokenizer.json beside the weights: give token ids with --tokens instead of text";
-            return Err(Failure::BadInput(what.to_owned()));
+            return Err(Error::BadInput(what.to_owned()));
         };
         let ids = tokenizer.get()?.encode_within(&text, known.is_empty(), context as usize);
         let ids = ids.map_err(|error| match error {
             TokenizerError::TooLong { .. } => {
                 let help = tokens::what_helps(context, model.longest_context());
-                Failure::BadInput(format!("{error}; the context holds {context}{help}"))
+                Error::BadInput(format!("{error}; the context holds {context}{help}"))
             }
             other => other.into(),
         })?;
         Ok(Prompt { ids: behind(ids), shown: if shown { text } else { String::new() } })
     }
+}
 
-    /// Whether it is given as token ids, so that nothing needs a tokenizer.
-    pub fn is_ids(&self) -> bool {
-        self.tokens.is_some()
+/// Refuses stop strings that no text can have, since they have a special token in them that is not shown.
+///
+/// # Errors
+/// When one of them is of that kind.
+pub fn check_stops(stops: &[String], tokenizer: &Tokenizer) -> Result<()> {
+    for stop in stops.iter().filter(|stop| tokenizer.special_token_id(stop).is_none()) {
+        if let Some(special) = tokenizer.special_token_in(stop) {
+            return Err(Error::BadInput(format!(
+                "--stop {stop:?} has the special token {special} in it, which is not part of the text: give the token alone, \
+                 or --special, which shows such tokens"
+            )));
+        }
     }
+    Ok(())
 }
 
 fn read_text(path: &Path) -> Result<String> {
     let most = limit::PROMPT_BYTES as u64;
     if path != Path::new("-") {
-        return read_named_text(path, most).map_err(Failure::read(path));
+        return read_named_text(path, most).map_err(Error::read(path));
     }
     read_stdin(std::io::stdin())
 }
 
 fn read_stdin(stdin: Stdin) -> Result<String> {
     read_all_text(stdin, limit::PROMPT_BYTES as u64)
-        .map_err(|error| Failure::BadInput(format!("standard input: {error}")))
+        .map_err(|error| Error::BadInput(format!("standard input: {error}")))
 }
 
 /// What a pipe or a file brings on standard input; nothing when that is a terminal or a device such as
