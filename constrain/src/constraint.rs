@@ -6,7 +6,9 @@ use crate::mask::Mask;
 use crate::rule::Rule;
 use llguidance::Matcher;
 use llguidance::api::StopReason;
+use llguidance::panic_utils::catch_unwind;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 /// What may come next in one text.
@@ -37,7 +39,10 @@ impl Constraint {
             let what = format!("{} cannot be followed", rule.name());
             Error::Rule { what, reason: one_line(&error.to_string()) }
         };
-        let parser = lexicon.factory.create_parser(rule.grammar()?).map_err(|error| wrong(&error))?;
+        let grammar = rule.grammar()?;
+        // A mistake in a schema must not end the program, whatever the reader makes of it.
+        let parser = catch_unwind(AssertUnwindSafe(|| lexicon.factory.create_parser(grammar)));
+        let parser = parser.map_err(|error| wrong(&error))?;
         let mut constraint = Constraint {
             matcher: Matcher::new(Ok(parser)),
             mask: Mask::new(lexicon.width),

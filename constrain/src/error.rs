@@ -43,11 +43,17 @@ pub enum Error {
     Stuck(String),
 }
 
-/// The first line of a message, not too long, without what follows it for debugging.
+/// The first line of a message, not too long, without what follows it for debugging. The parser of regular
+/// expressions draws a picture before it says what is wrong.
 pub(crate) fn one_line(message: &str) -> String {
-    let line = message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no reason is known");
+    let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or("no reason is known");
+    let line = match lines.find_map(|line| line.strip_prefix("error: ")).filter(|_| first.ends_with(':')) {
+        Some(reason) => format!("{first} {reason}"),
+        None => first.to_owned(),
+    };
     match line.char_indices().nth(300) {
         Some((end, _)) => format!("{}...", &line[..end]),
-        None => line.to_owned(),
+        None => line,
     }
 }

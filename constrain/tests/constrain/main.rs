@@ -15,6 +15,7 @@ use std::sync::{Arc, LazyLock};
 /// Logits of GPT-OSS.
 pub const WIDTH: usize = 201_088;
 
+/// The vocabulary of GPT-OSS.
 pub static VOCABULARY: LazyLock<Arc<O200k>> = LazyLock::new(|| Arc::new(O200k::new()));
 
 /// The end tokens are those of GPT-OSS.

@@ -95,10 +95,12 @@ fn mistakes_are_one_clear_line() {
         (Rule::JsonSchema(json!({ "type": "text" })), "Invalid type: text"),
         (Rule::JsonSchema(json!({ "if": {} })), "if"),
         (Rule::JsonSchema(json!({ "type": "string", "format": "colour" })), "colour"),
-        (Rule::JsonSchema(json!({ "type": "string", "pattern": "(?=a)b" })), "the JSON schema cannot be"),
+        (Rule::JsonSchema(json!({ "type": "string", "pattern": "(?=a)b" })), "look-around"),
         (Rule::JsonSchema(json!({ "$ref": "https://example.org/schema" })), "the JSON schema cannot be"),
         (Rule::JsonSchema(json!({ "type": "integer", "minimum": 2, "maximum": 1 })), "minimum"),
-        (Rule::Regex("(".to_owned()), "the regular expression cannot be followed"),
+        // The reader of schemas cuts this text in the middle of a character.
+        (Rule::JsonSchema(json!({ "minLength": format!("a{}", "ü".repeat(60)) })), "panic"),
+        (Rule::Regex("(".to_owned()), "unclosed group"),
         (Rule::Regex(long.clone()), "the regular expression has 65537 bytes, expected at most 65536"),
         (Rule::Lark("start: missing".to_owned()), "missing"),
         (Rule::Lark("start: <|nobody|>".to_owned()), "nobody"),
@@ -109,7 +111,6 @@ fn mistakes_are_one_clear_line() {
         let error = Constraint::new(&LEXICON, &rule).expect_err(&name).to_string();
         assert!(error.contains(expected), "{name}: {error}");
         assert!(error.lines().count() == 1 && error.len() < 500, "{name}: {error}");
-        println!("{name}\n    {error}");
     }
 }
 
@@ -133,7 +134,6 @@ fn the_work_of_a_rule_is_bounded() {
                 false => Ok(()),
             })
         });
-        println!("{:?} {:.80} {outcome:?}", start.elapsed(), format!("{rule:?}"));
         match outcome {
             Ok(()) | Err(Error::Rule { .. } | Error::Stuck(_)) => {}
             Err(error) => panic!("{rule:?}: {error}"),
