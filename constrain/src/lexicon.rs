@@ -80,8 +80,8 @@ impl Lexicon {
     }
 }
 
-/// Bytes of every id. None means: never allowed. Those of special tokens begin with a byte that no text has, so
-/// that no text allows them.
+/// Bytes of every id. None means: never allowed. Those of special tokens begin with a byte that no text has,
+/// so that no text allows them.
 fn words(vocabulary: &dyn Vocabulary, width: usize) -> Vec<Vec<u8>> {
     let mut words: Vec<Vec<u8>> = (0..width as u32)
         .map(|id| vocabulary.bytes(id).unwrap_or_default())
@@ -111,8 +111,8 @@ fn nodes(words: &[Vec<u8>]) -> usize {
     1 + first + sorted.windows(2).map(|pair| pair[1].len() - shared(pair)).sum::<usize>()
 }
 
-/// Whether the tokenizer spells a text within another one exactly, without a space before it for example. Only
-/// then may tokens be forced.
+/// Whether the tokenizer spells a text within another one exactly, without a space before it for example.
+/// Only then may tokens be forced.
 fn is_exact(vocabulary: &dyn Vocabulary, trie: &TokTrie) -> bool {
     ["{\"name\": \"", "assistant", " to=functions.f", "a", "[1, 2]\n  }", "true"]
         .iter()

@@ -1,7 +1,7 @@
 //! What a model may generate, as masks over token ids.
 //!
-//! A [`Rule`] says what a text must be: JSON of a schema, any JSON object, a regular expression, a grammar, or a
-//! whole turn in Harmony. A [`Constraint`] follows one text, and says which tokens may come next. A
+//! A [`Rule`] says what a text must be: JSON of a schema, any JSON object, a regular expression, a grammar,
+//! or a whole turn in Harmony. A [`Constraint`] follows one text, and says which tokens may come next. A
 //! [`Lexicon`] is a model's vocabulary made ready for that, once. No engine is needed.
 //!
 //! ```
@@ -27,6 +27,7 @@
 
 mod constraint;
 mod error;
+mod json;
 mod lexicon;
 mod limits;
 mod mask;

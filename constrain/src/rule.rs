@@ -1,10 +1,11 @@
 //! What a text must be.
 
 use crate::error::Error;
+use crate::json::{any_object, with_options};
 use crate::limits::{check_schema, check_text};
 use crate::turn::Turn;
 use llguidance::api::TopLevelGrammar;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// What a text must be.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,10 +21,6 @@ pub enum Rule {
     /// A whole turn of the model in Harmony.
     Harmony(Turn),
 }
-
-/// Whitespace between the tokens of JSON: at most a space, or a new line with its indentation. Unbounded, a
-/// model may write new lines without end.
-const WHITESPACE: &str = r"( |\n[ \t]{0,32})";
 
 impl Rule {
     /// What the rule is called in messages.
@@ -56,16 +53,4 @@ impl Rule {
             Rule::Harmony(turn) => Ok(TopLevelGrammar::from_lark(turn.grammar()?)),
         }
     }
-}
-
-/// The schema of any JSON object.
-pub(crate) fn any_object() -> Value {
-    with_options(&json!({ "type": "object" }))
-}
-
-/// A schema with the options of this crate; those that it brings along do not count.
-pub(crate) fn with_options(schema: &Value) -> Value {
-    let mut schema = schema.clone();
-    schema["x-guidance"] = json!({ "whitespace_pattern": WHITESPACE });
-    schema
 }

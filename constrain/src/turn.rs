@@ -1,8 +1,8 @@
 //! The grammar of a turn in Harmony.
 
 use crate::error::Error;
+use crate::json::{any_object, with_options};
 use crate::limits::{TURN_BYTES, check_schema};
-use crate::rule::{any_object, with_options};
 use kernmill_chat::{BuiltinTool, Conversation, Effort, Tool};
 use serde_json::{Value, json};
 use std::fmt::Write;
