@@ -54,11 +54,6 @@ pub(crate) fn check_schema(what: &str, schema: &Value) -> Result<usize, Error> {
         if depth > SCHEMA_DEPTH {
             return Err(too_large(depth, "levels", SCHEMA_DEPTH));
         }
-        let inside = |value| match value {
-            &Value::Array(ref items) => items.iter().collect::<Vec<_>>(),
-            &Value::Object(ref members) => members.values().collect(),
-            _ => Vec::new(),
-        };
         level = level.into_iter().flat_map(inside).collect();
     }
     let bytes = schema.to_string().len();
@@ -75,4 +70,13 @@ pub(crate) fn check_text(what: &str, text: &str) -> Result<(), Error> {
         return Err(Error::TooLarge { what, found, unit: "bytes", limit: GRAMMAR_BYTES });
     }
     Ok(())
+}
+
+/// The values directly inside a value.
+fn inside(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(members) => members.values().collect(),
+        _ => Vec::new(),
+    }
 }
