@@ -99,7 +99,7 @@ fn mistakes_are_one_clear_line() {
         (Rule::JsonSchema(json!({ "$ref": "https://example.org/schema" })), "the JSON schema cannot be"),
         (Rule::JsonSchema(json!({ "type": "integer", "minimum": 2, "maximum": 1 })), "minimum"),
         // The reader of schemas cuts this text in the middle of a character.
-        (Rule::JsonSchema(json!({ "minLength": format!("a{}", "ü".repeat(60)) })), "panic"),
+        (Rule::JsonSchema(json!({ "minLength": "ü".repeat(60) })), "panic"),
         (Rule::Regex("(".to_owned()), "unclosed group"),
         (Rule::Regex(long.clone()), "the regular expression has 65537 bytes, expected at most 65536"),
         (Rule::Lark("start: missing".to_owned()), "missing"),
