@@ -40,6 +40,7 @@ mod cache;
 pub mod chat;
 #[cfg(feature = "compiler")]
 pub mod compile;
+pub mod constrain;
 mod disk;
 mod error;
 pub mod interrupt;

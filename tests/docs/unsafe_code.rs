@@ -7,11 +7,12 @@ use std::path::Path;
 const HEADING: &str = "### Where `unsafe` is";
 
 /// Directories with sources of the workspace.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "cli",
     "chat",
     "checkpoint",
     "compiler",
+    "constrain",
     "kernels-gen",
     "kernmill",
     "kv-store",

@@ -82,6 +82,7 @@ fn crates_depend_in_one_direction() {
     assert_eq!(own(os), [""; 0]);
     assert_eq!(own("kernmill-scheduler"), [""; 0]);
     assert_eq!(own("kernmill-chat"), [""; 0]);
+    assert_eq!(own("kernmill-constrain"), ["kernmill-chat"]);
     assert_eq!(own(plan), [os]);
     assert_eq!(own("kernmill-kv-store"), [os]);
     assert_eq!(own(readers), [os, plan]);
@@ -92,6 +93,7 @@ fn crates_depend_in_one_direction() {
         "kernmill-chat",
         readers,
         compiler,
+        "kernmill-constrain",
         kernels,
         "kernmill-kv-store",
         os,

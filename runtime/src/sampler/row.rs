@@ -16,6 +16,11 @@ impl TokenMask {
         TokenMask { words: vec![if allowed { u64::MAX } else { 0 }; vocab.div_ceil(BLOCK)] }
     }
 
+    /// One of bits, 64 to a word, the lowest token in the lowest bit. Tokens past the words are not allowed.
+    pub fn from_words(words: Vec<u64>) -> TokenMask {
+        TokenMask { words }
+    }
+
     /// Allows a token, or does not. A token past the vocabulary changes nothing.
     pub fn set(&mut self, token: u32, allowed: bool) {
         let (word, bit) = (token as usize / BLOCK, 1 << (token as usize % BLOCK));

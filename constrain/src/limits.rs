@@ -1,0 +1,82 @@
+//! Limits of rules and of the work that they make.
+
+use crate::error::Error;
+use llguidance::api::ParserLimits;
+use serde_json::Value;
+
+/// Bytes of the largest JSON schema, written without spaces.
+pub const SCHEMA_BYTES: usize = 128 << 10;
+
+/// Levels of the deepest JSON schema.
+pub const SCHEMA_DEPTH: usize = 64;
+
+/// Bytes of the longest regular expression or grammar.
+pub const GRAMMAR_BYTES: usize = 64 << 10;
+
+/// Bytes of all tools' schemas together.
+pub(crate) const TURN_BYTES: usize = 512 << 10;
+
+/// Limits of the work: about 20 ms to begin with, 15 ms for a mask, and 40 MB for the lexer's states.
+pub(crate) fn of_work() -> ParserLimits {
+    ParserLimits {
+        max_items_in_row: 2000,
+        initial_lexer_fuel: 1_000_000,
+        step_lexer_fuel: 200_000,
+        step_max_items: 50_000,
+        max_lexer_states: 20_000,
+        max_grammar_size: 200_000,
+        precompute_large_lexemes: false,
+        verbose_errors: false,
+    }
+}
+
+/// Checks size and depth of a schema, and gives its size in bytes. `what` names it in errors.
+pub(crate) fn check_schema(what: &str, schema: &Value) -> Result<usize, Error> {
+    if !schema.is_object() {
+        let found = match schema {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::String(_) => "a string",
+            Value::Array(_) | Value::Object(_) => "an array",
+        };
+        return Err(Error::Rule {
+            what: what.to_owned(),
+            reason: format!("it is {found}, expected an object"),
+        });
+    }
+    let too_large = |found, unit, limit| Error::TooLarge { what: what.to_owned(), found, unit, limit };
+    // Without recursion: depth is what is being checked.
+    let mut level = vec![schema];
+    let mut depth = 0;
+    while !level.is_empty() {
+        depth += 1;
+        if depth > SCHEMA_DEPTH {
+            return Err(too_large(depth, "levels", SCHEMA_DEPTH));
+        }
+        level = level.into_iter().flat_map(inside).collect();
+    }
+    let bytes = schema.to_string().len();
+    if bytes > SCHEMA_BYTES {
+        return Err(too_large(bytes, "bytes", SCHEMA_BYTES));
+    }
+    Ok(bytes)
+}
+
+/// Checks the size of a regular expression or grammar.
+pub(crate) fn check_text(what: &str, text: &str) -> Result<(), Error> {
+    if text.len() > GRAMMAR_BYTES {
+        let (what, found) = (what.to_owned(), text.len());
+        return Err(Error::TooLarge { what, found, unit: "bytes", limit: GRAMMAR_BYTES });
+    }
+    Ok(())
+}
+
+/// The values directly inside a value.
+fn inside(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(members) => members.values().collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,143 @@
+//! Turns in Harmony, read by the parser of them.
+
+use super::random::{describes, schema};
+use super::{LEXICON, VOCABULARY, generate, text_of, texts};
+use fastrand::Rng;
+use kernmill_chat::harmony::{Parser, Tokens};
+use kernmill_chat::{BuiltinTool, Conversation, Effort, Event, Part, ResponseFormat, Tool};
+use kernmill_constrain::{Constraint, Error, Rule, ToolChoice, Turn};
+use serde_json::{Value, json};
+
+fn conversation(rng: &mut Rng) -> Conversation {
+    let names = ["get", "get_weather", "f", "a.b-c"];
+    let tools = names[..rng.usize(..5)].iter().map(|name| Tool {
+        name: (*name).to_owned(),
+        description: String::new(),
+        parameters: rng.bool().then(|| schema(rng)),
+    });
+    let tools = tools.collect();
+    let format = rng.bool().then(|| ResponseFormat {
+        name: "answer".to_owned(),
+        description: None,
+        schema: schema(rng),
+    });
+    let effort = if rng.u8(..5) == 0 { Effort::None } else { Effort::Low };
+    let builtin = match rng.u8(..4) {
+        0 => vec![BuiltinTool::Python],
+        1 => vec![BuiltinTool::Browser, BuiltinTool::Python],
+        _ => Vec::new(),
+    };
+    Conversation { tools, format, effort, builtin, ..Conversation::default() }
+}
+
+/// Parts of a turn with their contents.
+fn parts(ids: &[u32], conversation: &Conversation) -> Vec<(Part, String)> {
+    let mut events = Vec::new();
+    let mut parser = Parser::new(&**VOCABULARY, conversation, &mut events).unwrap();
+    ids.iter().for_each(|id| parser.push(&**VOCABULARY, *id, &mut events));
+    parser.finish(&mut events);
+    let seen: Vec<_> = parser.anomalies().seen().collect();
+    assert!(seen.is_empty(), "{seen:?}: {ids:?} {}", text_of(ids));
+    let mut parts = Vec::<(Part, String)>::new();
+    for event in events {
+        match event {
+            Event::Begin(part) => parts.push((part, String::new())),
+            Event::Delta(text) => parts.last_mut().unwrap().1.push_str(&text),
+            Event::End { is_complete } => assert!(is_complete),
+        }
+    }
+    parts
+}
+
+#[test]
+fn every_turn_is_read_without_anomalies() {
+    let tokens = Tokens::of(&**VOCABULARY).unwrap();
+    let (mut calls, mut answers, mut reasonings) = (0, 0, 0);
+    for seed in 0..texts() {
+        let mut rng = Rng::with_seed(seed);
+        let conversation = conversation(&mut rng);
+        let can_call = !conversation.tools.is_empty() && conversation.effort != Effort::None;
+        let choice = match rng.u8(..4) {
+            0 if can_call => ToolChoice::Required,
+            1 if can_call => ToolChoice::Function(conversation.tools[0].name.clone()),
+            2 => ToolChoice::None,
+            _ => ToolChoice::Auto,
+        };
+        let turn = Turn::of(&conversation, choice.clone());
+        let constraint = Constraint::new(&LEXICON, &Rule::Harmony(turn))
+            .unwrap_or_else(|error| panic!("{seed}: {error}: {conversation:?}"));
+        let ids = generate(constraint, &mut rng);
+        let parts = parts(&ids, &conversation);
+        let is_valid = |schema: &Value, text: &str| {
+            let value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{seed}: {error}: {text}"));
+            assert!(describes(schema, schema, &value), "{seed}: {text} is not of {schema}");
+        };
+        let (last, before) = parts.split_last().unwrap();
+        reasonings += before.iter().filter(|(part, _)| *part == Part::Reasoning).count();
+        let is_before = |part: &Part| matches!(part, Part::Reasoning | Part::Preamble);
+        assert!(before.len() <= 2 && before.iter().all(|(part, _)| is_before(part)), "{seed}: {parts:?}");
+        match &last.0 {
+            Part::Answer => {
+                answers += 1;
+                assert_eq!(ids.last(), Some(&tokens.return_));
+                assert!(matches!(choice, ToolChoice::Auto | ToolChoice::None), "{seed}");
+                conversation.format.iter().for_each(|format| is_valid(&format.schema, &last.1));
+            }
+            Part::Call { name, is_builtin: false } => {
+                calls += 1;
+                assert_eq!(ids.last(), Some(&tokens.call));
+                assert!(choice != ToolChoice::None, "{seed}");
+                let tool = conversation.tools.iter().find(|tool| tool.name == *name).unwrap();
+                match &tool.parameters {
+                    Some(schema) => is_valid(schema, &last.1),
+                    None => assert_eq!(serde_json::from_str::<Value>(&last.1).unwrap(), json!({})),
+                }
+                if let ToolChoice::Function(wanted) = &choice {
+                    assert_eq!(wanted, name);
+                }
+            }
+            Part::Call { is_builtin: true, .. } => assert!(!conversation.builtin.is_empty()),
+            other => panic!("{seed}: a turn ends with {other:?}"),
+        }
+    }
+    assert!(calls > 0 && answers > 0 && reasonings > 0, "{calls} {answers} {reasonings}");
+}
+
+#[test]
+fn headers_of_a_named_call_are_forced() {
+    let tool = Tool { name: "get_weather".to_owned(), description: String::new(), parameters: None };
+    let conversation = Conversation { tools: vec![tool], ..Conversation::default() };
+    let turn = Turn::of(&conversation, ToolChoice::Function("get_weather".to_owned()));
+    let mut constraint = Constraint::new(&LEXICON, &Rule::Harmony(turn)).unwrap();
+    let tokens = Tokens::of(&**VOCABULARY).unwrap();
+    let start = |constraint: &mut Constraint, marked: &str| {
+        for id in kernmill_chat::Vocabulary::encode_marked(&**VOCABULARY, marked).unwrap() {
+            constraint.accept(id).unwrap();
+        }
+    };
+    start(&mut constraint, "<|channel|>analysis<|message|>Hm<|end|>");
+    assert_eq!(constraint.forced(), [tokens.start, 173_781]);
+    start(&mut constraint, "<|start|>assistant<|channel|>commentary to=functions");
+    let forced = text_of(&constraint.forced());
+    assert_eq!(forced, ".get_weather");
+    start(&mut constraint, ".get_weather <|constrain|>json<|message|>{}");
+    assert_eq!(constraint.forced(), [tokens.call]);
+    assert_eq!(constraint.accept(tokens.return_), Err(Error::NotAllowed { id: tokens.return_ }));
+    constraint.accept(tokens.call).unwrap();
+    assert!(constraint.is_done());
+}
+
+#[test]
+fn impossible_choices_are_refused() {
+    let refused = |turn: Turn| Constraint::new(&LEXICON, &Rule::Harmony(turn)).unwrap_err().to_string();
+    let required = Turn { choice: ToolChoice::Required, ..Turn::default() };
+    assert_eq!(
+        refused(required),
+        "the choice of tools: a tool shall be called, but no such tool is declared"
+    );
+    let tool = Tool { name: "f".to_owned(), description: String::new(), parameters: Some(json!([])) };
+    let wrong = Turn { tools: vec![tool.clone()], ..Turn::default() };
+    assert_eq!(refused(wrong), "the schema of the function `f`: it is an array, expected an object");
+    let wrong = Turn { tools: vec![Tool { name: "a\"b".to_owned(), ..tool }], ..Turn::default() };
+    assert!(refused(wrong).contains("its name has other characters than"));
+}
