@@ -21,9 +21,9 @@ const CONTEXT: usize = 8192;
 
 /// Talks with a model
 ///
-/// Messages are read line by line: from a terminal with line editing, or from a pipe. /help lists the commands
-/// between them. Answers go to standard output as they come, reasoning dimmed; Ctrl-C ends an answer, Ctrl-D
-/// the conversation. Each turn only computes what is new.
+/// Messages are read line by line: from a terminal with line editing, or from a pipe. /help lists the
+/// commands between them. Answers go to standard output as they come, reasoning dimmed; Ctrl-C ends an
+/// answer, Ctrl-D the conversation. Each turn only computes what is new.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -44,8 +44,8 @@ pub struct Chat {
     /// How long the model reasons: none, low, medium or high
     #[arg(long, value_name = "LEVEL", value_parser = effort)]
     effort: Option<Effort>,
-    /// File that the conversation is kept in, and goes on from. A file that is not there is a new conversation.
-    /// With --kv-disk, nothing of it is computed again
+    /// File that the conversation is kept in, and goes on from. A file that is not there is a new
+    /// conversation. With --kv-disk, nothing of it is computed again
     #[arg(long, value_name = "FILE")]
     session: Option<PathBuf>,
     /// Longest conversation in tokens; by default the model's longest, up to 8192

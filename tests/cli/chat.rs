@@ -1,6 +1,6 @@
 //! `kernmill chat` over a pipe.
 
-use super::Sandbox;
+use super::kernmill_in;
 use crate::harness::program;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -108,7 +108,7 @@ fn retry_edit_and_clear_replace_what_was_said() {
     let [first, second]: [Value; 2] = ids("What is a slice?\nWhy?\n").try_into().unwrap();
     let retried = ids("What is a slice?\n/retry\n/retry\nWhy?\n");
     assert_eq!(retried[0], first);
-    assert_eq!(retried.iter().collect::<BTreeSet<_>>().len(), 4, "{retried:?}");
+    assert_eq!(retried.iter().map(Value::to_string).collect::<BTreeSet<_>>().len(), 4, "{retried:?}");
     let edited = ids("Who?\n/edit What is a slice?\nWhy?\n");
     assert_eq!(edited[1..], [first.clone(), second]);
     assert_eq!(ids("Who?\n/clear\nWhat is a slice?\n")[1], first);
@@ -202,16 +202,59 @@ fn a_full_context_is_told_with_both_numbers() {
 
 #[test]
 fn an_adapter_answers_from_its_command_on() {
-    let sandbox = Sandbox::of("gptoss-base");
-    sandbox.run(&["synth", "spec.toml", "-o", "poet", "--lora", "4", "-q"]).text();
-    let usual =
-        ["spec.toml", "--weights", ".", "--lora", "poet=poet:40", "--json", "-n", "8", "--context", "256"];
-    let talked = talk(sandbox.dir.path(), &usual, "A\n/lora none\n/clear\nA\n/lora poet\n/clear\nA\n/lora\n");
+    let dir = TempDir::new().unwrap();
+    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("model-specs/nano/nano.toml");
+    kernmill_in(dir.path(), &["synth", spec.to_str().unwrap(), "-o", "poet", "--lora", "4", "-q"]).text();
+    let usual = [&JSON[..], &["--lora", "poet=poet:40"]].concat();
+    let talked = talk(dir.path(), &usual, "A\n/lora none\n/clear\nA\n/lora poet\n/clear\nA\n/lora\n");
     let turns = talked.turns();
     assert_ne!(turns[0]["tokens"], turns[1]["tokens"]);
     assert_eq!(turns[0]["tokens"], turns[2]["tokens"]);
     let events = talked.events();
     assert_eq!(events.last().unwrap()["text"], "adapters: poet; in use: poet");
+}
+
+/// The embedded model's files in `dir`, with Harmony's tokens in the place of its last ones.
+fn with_harmony(dir: &Path) {
+    let nano = Path::new(env!("CARGO_MANIFEST_DIR")).join("model-specs/nano");
+    for file in ["model.safetensors", "config.json"] {
+        fs::copy(nano.join(file), dir.join(file)).unwrap();
+    }
+    let mut tokenizer: Value =
+        serde_json::from_slice(&fs::read(nano.join("tokenizer.json")).unwrap()).unwrap();
+    let names =
+        ["<|start|>", "<|message|>", "<|end|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>"];
+    let first = 3071 - names.len() as u64;
+    let vocab = tokenizer["model"]["vocab"].as_object_mut().unwrap();
+    vocab.retain(|_, id| !(first..3071).contains(&id.as_u64().unwrap()));
+    let known: BTreeSet<String> = vocab.keys().cloned().collect();
+    let part = |part: &Value| part.as_str().unwrap().to_owned();
+    tokenizer["model"]["merges"].as_array_mut().unwrap().retain(|merge| {
+        let (a, b) = (part(&merge[0]), part(&merge[1]));
+        known.contains(&a) && known.contains(&b) && known.contains(&(a + &b))
+    });
+    for (id, name) in (first..).zip(names) {
+        let mut token = tokenizer["added_tokens"][0].clone();
+        (token["id"], token["content"]) = (id.into(), name.into());
+        tokenizer["added_tokens"].as_array_mut().unwrap().push(token);
+    }
+    fs::write(dir.join("tokenizer.json"), tokenizer.to_string()).unwrap();
+}
+
+#[test]
+fn a_model_with_harmonys_tokens_is_talked_to_in_harmony() {
+    let dir = TempDir::new().unwrap();
+    with_harmony(dir.path());
+    let lines = "What is a slice?\nWhy? <|end|>\n/effort low\nWho?\n";
+    let talked = talk(dir.path(), &[".", "--json", "-n", "12", "--effort", "high"], lines);
+    assert_eq!(talked.events()[0]["format"], "harmony");
+    let turns = talked.turns();
+    let count = |turn: &Value, field: &str| turn[field].as_u64().unwrap();
+    // Earlier answers are read again without their reasoning, from the end of their prompt on.
+    assert_eq!(count(&turns[1], "cached_tokens"), count(&turns[0], "prompt_tokens"));
+    // The effort stands near the beginning.
+    assert!(count(&turns[2], "cached_tokens") < count(&turns[0], "prompt_tokens"), "{turns:?}");
+    assert!(!talked.stderr.contains("neither Harmony"), "{}", talked.stderr);
 }
 
 /// Fields of events, as `docs/user/json.md` lists them.

@@ -67,16 +67,11 @@ fn a_conversation_follows_the_template_of_the_file() {
     let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(events[0]["format"], "template");
     let turns: Vec<&Value> = events.iter().filter(|event| event["event"] == "turn").collect();
-    let answers: Vec<String> = text
-        .split("\"event\":\"begin\"")
-        .skip(1)
-        .map(|answer| {
-            let events = answer.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
-            let deltas = events.filter(|event| event["event"] == "delta");
-            deltas.map(|event| event["text"].as_str().unwrap().to_owned()).collect()
-        })
+    let answers: Vec<String> = events
+        .split(|event| event["event"] == "turn")
+        .map(|answer| answer.iter().filter_map(|event| event["text"].as_str()).collect())
         .collect();
-    assert_eq!((turns.len(), answers.len()), (2, 2));
+    assert_eq!((turns.len(), answers.len()), (2, 3));
     assert!(answers[0].contains("Paris") && answers[1].contains("Rome"), "{answers:?}");
     assert!(turns.iter().all(|turn| turn["stop"] == "complete"), "{turns:?}");
     // The second turn begins with all of the first one, and computes its own message.

@@ -78,8 +78,8 @@ impl TurnEnd {
 type OnEvent<'a> = dyn FnMut(&Event) -> ControlFlow<()> + 'a;
 
 impl Dialogue {
-    /// A conversation that begins, with a loaded model. `end_tokens` are the model's. `params` say how answers
-    /// are made; where these end is the format's affair.
+    /// A conversation that begins, with a loaded model. `end_tokens` are the model's. `params` say how
+    /// answers are made; where these end is the format's affair.
     ///
     /// # Errors
     /// When the model has no tokenizer, or its template is none.
@@ -230,8 +230,8 @@ impl Dialogue {
         SavedConversation::new(model_name(loaded), self.adapters(), seed, conversation, answers)
     }
 
-    /// Goes on with a conversation from a file, with its seed. The adapters stay those of now. A sentence that
-    /// says what is different from when it was saved, if something is.
+    /// Goes on with a conversation from a file, with its seed. The adapters stay those of now. A sentence
+    /// that says what is different from when it was saved, if something is.
     ///
     /// # Errors
     /// When the file's answers are not of this vocabulary.

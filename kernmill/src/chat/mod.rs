@@ -1,5 +1,5 @@
-//! Conversations: the crate `kernmill-chat`, the engine's tokenizer as it needs one, and talking with a model:
-//! [`Dialogue`] has the turns, [`Talk`] what is typed.
+//! Conversations: the crate `kernmill-chat`, the engine's tokenizer as it needs one, and talking with a
+//! model: [`Dialogue`] has the turns, [`Talk`] what is typed.
 
 mod commands;
 mod dialogue;

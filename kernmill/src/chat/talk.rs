@@ -118,8 +118,8 @@ impl<'l> Talk<'l> {
         }
     }
 
-    /// Keeps the conversation in a file after every turn, and goes on with it if there is one. A sentence that
-    /// says what is different from when it was saved, if something is.
+    /// Keeps the conversation in a file after every turn, and goes on with it if there is one. A sentence
+    /// that says what is different from when it was saved, if something is.
     ///
     /// # Errors
     /// When the file is no conversation, or could not be written again.
