@@ -45,7 +45,7 @@ pub struct Chat {
     #[arg(long, value_name = "LEVEL", value_parser = effort)]
     effort: Option<Effort>,
     /// File that the conversation is kept in, and goes on from. A file that is not there is a new
-    /// conversation. With --kv-disk, nothing of it is computed again
+    /// conversation. With --kv-disk, what was computed comes back
     #[arg(long, value_name = "FILE")]
     session: Option<PathBuf>,
     /// Longest conversation in tokens; by default the model's longest, up to 8192

@@ -182,7 +182,7 @@ impl Dialogue {
         self.retries = 0;
         self.conversation.items.push(Item::User { name: None, text: text.to_owned() });
         let turn = self.answer(loaded, interrupt, on_event);
-        if !turn.as_ref().is_ok_and(|turn| has_answer(turn)) {
+        if !turn.as_ref().is_ok_and(has_answer) {
             self.cut(at);
         }
         turn
@@ -217,7 +217,7 @@ impl Dialogue {
         let (old, answers) = (self.conversation.items.clone(), self.answers.clone());
         self.cut(at);
         let turn = self.say(loaded, text, interrupt, on_event);
-        if !turn.as_ref().is_ok_and(|turn| has_answer(turn)) {
+        if !turn.as_ref().is_ok_and(has_answer) {
             (self.conversation.items, self.answers) = (old, answers);
         }
         turn
@@ -283,7 +283,7 @@ impl Dialogue {
         self.cut(at);
         self.retries += 1;
         let turn = self.answer(loaded, interrupt, on_event);
-        if !turn.as_ref().is_ok_and(|turn| has_answer(turn)) {
+        if !turn.as_ref().is_ok_and(has_answer) {
             (self.conversation.items, self.answers) = (old, answers);
         }
         turn

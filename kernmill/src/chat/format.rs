@@ -28,7 +28,7 @@ pub enum Format {
 /// A parser of what a model generates.
 pub(super) enum Reader {
     Harmony(Box<harmony::Parser>),
-    Text(TextParser),
+    Text(Box<TextParser>),
     /// Text is text. Whether the answer has begun.
     Plain(bool),
 }
@@ -95,7 +95,7 @@ impl Format {
             }
             Format::Template(template) => {
                 let is_thinking = template.text(conversation).map_err(wrong)?.trim_end().ends_with("<think>");
-                Reader::Text(TextParser::new(&vocabulary, None, Vec::new(), is_thinking))
+                Reader::Text(Box::new(TextParser::new(&vocabulary, None, Vec::new(), is_thinking)))
             }
             Format::Plain => Reader::Plain(false),
         })
