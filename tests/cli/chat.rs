@@ -1,11 +1,11 @@
 //! `kernmill chat` over a pipe.
 
-use super::kernmill_in;
+use super::{interrupt, interruptible, kernmill_in};
 use crate::harness::program;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
@@ -212,6 +212,31 @@ fn an_adapter_answers_from_its_command_on() {
     assert_eq!(turns[0]["tokens"], turns[2]["tokens"]);
     let events = talked.events();
     assert_eq!(events.last().unwrap()["text"], "adapters: poet; in use: poet");
+}
+
+#[test]
+fn ctrl_c_ends_an_answer_and_not_the_talk() {
+    let ended = (0..20).any(|_| {
+        let mut command = interruptible();
+        command.args(["chat", "--json", "--preset", "exact", "--threads", "1", "--logit-bias", "3071=-inf"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut events = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+        stdin.write_all(b"What is a slice?\n").unwrap();
+        assert!(events.any(|event| event["event"] == "delta"));
+        interrupt(&child);
+        let turn = events.find(|event| event["event"] == "turn").unwrap();
+        stdin.write_all(b"/save /dev/full/x\n/stats\n").unwrap();
+        drop(stdin);
+        let rest: Vec<Value> = events.collect();
+        assert_eq!(child.wait().unwrap().code(), Some(2));
+        assert_eq!(rest.len(), 2, "{rest:?}");
+        assert!(rest[1]["text"].as_str().unwrap().contains("prefix cache: "), "{rest:?}");
+        // The answer may have been done before.
+        turn["stop"] == "interrupt"
+    });
+    assert!(ended, "no Ctrl-C came before the end of an answer");
 }
 
 /// The embedded model's files in `dir`, with Harmony's tokens in the place of its last ones.
