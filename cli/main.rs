@@ -5,6 +5,7 @@ mod adapters;
 mod batch;
 #[cfg(feature = "compiler")]
 mod bench;
+mod chat;
 #[cfg(feature = "compiler")]
 mod compile;
 #[cfg(feature = "compiler")]
@@ -47,6 +48,7 @@ const HELP: &str = "\
 Start with:
   kernmill run                                             the embedded nano model, at once
   kernmill run MODEL --prompt 'Once upon a time'           a checkpoint's directory, a GGUF file or a plan
+  kernmill chat MODEL                                      a conversation
   kernmill compile MODEL -o model.plan                     once; then it starts at once:
   kernmill run model.plan --prompt 'Once upon a time'
 
@@ -78,6 +80,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Chat(chat::Chat),
     Batch(batch::Batch),
     #[cfg(feature = "compiler")]
     Compile(compile::Compile),
@@ -115,6 +118,7 @@ fn execute(cli: Cli, explicit: &Explicit) -> Result<()> {
     cli.log.start()?;
     match cli.command {
         Command::Run(command) => command.execute(explicit),
+        Command::Chat(command) => command.execute(explicit),
         Command::Batch(command) => command.execute(explicit),
         #[cfg(feature = "compiler")]
         Command::Compile(command) => command.execute(explicit),

@@ -1,6 +1,6 @@
 //! `kernmill run`: text from a prompt.
 
-mod sampling;
+pub mod sampling;
 
 use crate::emit::Emit;
 use crate::explicit::Explicit;
@@ -104,7 +104,8 @@ pub struct Run {
     emit: Emit,
 }
 
-fn max_tokens(text: &str) -> std::result::Result<usize, String> {
+/// `-n`.
+pub fn max_tokens(text: &str) -> std::result::Result<usize, String> {
     match text.parse() {
         Ok(tokens) => Ok(tokens),
         Err(_) if text == "-1" => Ok(usize::MAX),

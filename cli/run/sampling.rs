@@ -1,4 +1,4 @@
-//! Sampling options of `kernmill run`.
+//! Sampling options of `kernmill run` and `kernmill chat`.
 
 use crate::options::number;
 use kernmill_runtime::SamplerParams;

@@ -44,4 +44,9 @@ impl Interrupt {
     pub fn came(&self) -> bool {
         self.flag.load(Ordering::Relaxed)
     }
+
+    /// Forgets that Ctrl-C was pressed: the next one is the first again.
+    pub fn clear(&self) {
+        self.flag.store(false, Ordering::Relaxed);
+    }
 }

@@ -240,6 +240,11 @@ impl Generation<'_> {
         Ok(Ok(piece))
     }
 
+    /// The tokens so far, without a stop token.
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
     /// Ends the text here: what is held back is not shown.
     pub fn stop(&mut self) {
         let seconds = match self.state {

@@ -3,6 +3,7 @@
 mod adapters;
 mod batch;
 mod bench;
+mod chat;
 mod checkpoints;
 mod commands;
 mod confined;

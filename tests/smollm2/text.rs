@@ -3,7 +3,9 @@
 use super::model;
 use crate::harness::program;
 use serde_json::Value;
+use std::io::Write;
 use std::path::Path;
+use std::process::Stdio;
 use tempfile::TempDir;
 
 const PROMPT: &str = "The capital of France is";
@@ -50,4 +52,34 @@ fn an_answer_ends_at_the_end_of_its_turn() {
     let text = report["text"].as_str().unwrap();
     assert!(text.contains("Paris") && !text.contains("<|"), "{text}");
     assert_eq!(report["stop"], "end_token");
+}
+
+#[test]
+fn a_conversation_follows_the_template_of_the_file() {
+    let Some(path) = model("smollm2::text::a_conversation_follows_the_template_of_the_file") else { return };
+    // The template's own system message has the model speak French.
+    let system = ["--system", "Answer the question."];
+    let usual = ["chat", path.to_str().unwrap(), "--temp", "0", "-n", "60", "-q", "--json"];
+    let mut child =
+        program().args(usual).args(system).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = "What is the capital of France?\nWhat is the capital of Italy?\n";
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(events[0]["format"], "template");
+    let turns: Vec<&Value> = events.iter().filter(|event| event["event"] == "turn").collect();
+    let answers: Vec<String> = events
+        .split(|event| event["event"] == "turn")
+        .map(|answer| answer.iter().filter_map(|event| event["text"].as_str()).collect())
+        .collect();
+    assert_eq!((turns.len(), answers.len()), (2, 3));
+    assert!(answers[0].contains("Paris") && answers[1].contains("Rome"), "{answers:?}");
+    assert!(turns.iter().all(|turn| turn["stop"] == "complete"), "{turns:?}");
+    // The second turn begins with all of the first one, and computes its own message.
+    let count = |turn: &Value| turn["prompt_tokens"].as_u64().unwrap();
+    let written = turns[0]["tokens"].as_array().unwrap().len() as u64;
+    assert!(turns[1]["cached_tokens"].as_u64().unwrap() >= count(turns[0]) + written - 1, "{turns:?}");
+    assert!(count(turns[1]) > count(turns[0]) + written);
 }

@@ -1,8 +1,7 @@
-//! Conversations: the crate `kernmill-chat`, and the engine's tokenizer as it needs one.
+//! The engine's tokenizer, as conversations need one.
 
+use kernmill_chat::{AddedToken, Vocabulary, VocabularyError};
 use kernmill_runtime::tokenizer::{Tokenizer, TokenizerError};
-
-pub use kernmill_chat::*;
 
 /// A tokenizer as [`kernmill_chat`] needs it.
 ///
@@ -10,7 +9,7 @@ pub use kernmill_chat::*;
 /// use kernmill::chat::{ChatVocabulary, Vocabulary};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let json = include_bytes!("../../model-specs/nano/tokenizer.json");
+/// # let json = include_bytes!("../../../model-specs/nano/tokenizer.json");
 /// let tokenizer = kernmill::runtime::tokenizer::Tokenizer::from_json(json, 3072)?;
 /// let vocabulary = ChatVocabulary(&tokenizer);
 /// let ids = vocabulary.encode_ordinary("A text")?;

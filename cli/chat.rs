@@ -1,0 +1,165 @@
+//! `kernmill chat`: a conversation with a model.
+
+use crate::emit::Emit;
+use crate::explicit::Explicit;
+use crate::failure::{Failure, Result};
+use crate::model::{self, ModelArgs};
+use crate::output;
+use crate::run::{max_tokens, sampling::SamplingArgs};
+use kernmill::adapters::together;
+use kernmill::chat::{Console, Dialogue, Effort, Line, Look, Talk};
+use kernmill_runtime::GenerateParams;
+use rustyline::error::ReadlineError;
+use rustyline::history::MemHistory;
+use rustyline::{Config, Editor};
+use std::io::{self, IsTerminal};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+/// Tokens that a conversation may have unless --context says another number, as far as the model can.
+const CONTEXT: usize = 8192;
+
+/// Talks with a model
+///
+/// Messages are read line by line: from a terminal with line editing, or from a pipe. /help lists the
+/// commands between them. Answers go to standard output as they come, reasoning dimmed; Ctrl-C ends an
+/// answer, Ctrl-D the conversation. Each turn only computes what is new.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kernmill chat                                             the embedded nano model
+  kernmill chat model.gguf                                  a GGUF file with its chat template
+  kernmill chat gpt-oss-20b.plan --effort high              a compiled plan: starts at once
+  kernmill chat my.plan --system 'Answer in one sentence.' --temp 0
+  kernmill chat my.plan --session talk.json                 goes on where the file ends, and keeps the conversation there
+  kernmill chat my.plan --lora poet=adapters/poet           /lora poet and /lora none switch
+  echo 'What is a slice?' | kernmill chat my.plan --json    events as JSON lines")]
+pub struct Chat {
+    /// Tokens of an answer at most; -1 goes on to its end, or until the context is full
+    #[arg(short = 'n', long, value_name = "N", default_value = "-1", value_parser = max_tokens)]
+    max_tokens: usize,
+    /// Instructions for the model
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    system: Option<String>,
+    /// How long the model reasons: none, low, medium or high
+    #[arg(long, value_name = "LEVEL", value_parser = effort)]
+    effort: Option<Effort>,
+    /// File that the conversation is kept in, and goes on from. A file that is not there is a new
+    /// conversation. With --kv-disk, what was computed comes back
+    #[arg(long, value_name = "FILE")]
+    session: Option<PathBuf>,
+    /// Longest conversation in tokens; by default the model's longest, up to 8192
+    #[arg(long, value_name = "N")]
+    context: Option<u32>,
+    /// Print events as JSON lines
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+    #[command(flatten)]
+    model: ModelArgs,
+}
+
+fn effort(name: &str) -> std::result::Result<Effort, String> {
+    Effort::named(name).ok_or_else(|| "expected none, low, medium or high".to_owned())
+}
+
+impl Chat {
+    /// Runs the command.
+    pub fn execute(self, explicit: &Explicit) -> Result<()> {
+        let emit = Emit::default();
+        let (mut model, options) = model::open(&self.model, &emit, explicit)?;
+        model.tokenizer();
+        let sampler = self.sampling.params();
+        sampler.check(model.vocab()).map_err(|error| Failure::BadInput(error.to_string()))?;
+        let end_tokens = model.end_tokens()?;
+        let context = model::context(model.longest_context(), self.context, CONTEXT)?;
+        let mut loaded = model::load(model, &options, &self.model, &emit, context, 1)?;
+        let adapters = loaded.load_adapters(&options)?.into_iter().map(|adapter| adapter.name).collect();
+        let params = GenerateParams {
+            max_tokens: self.max_tokens,
+            adapters: together(&options.adapters),
+            sampler,
+            ..GenerateParams::default()
+        };
+        let mut dialogue = Dialogue::new(&loaded, &end_tokens, params)?;
+        if let Some(text) = &self.system {
+            dialogue.instruct(text);
+        }
+        if let Some(note) = self.effort.and_then(|effort| dialogue.set_effort(effort)) {
+            output::note(format_args!("note: {note}"));
+        }
+        let is_terminal = io::stdin().is_terminal();
+        let has_styles = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let look = match (self.json, has_styles) {
+            (true, _) => Look::Json,
+            (false, true) => Look::Styled,
+            (false, false) => Look::Plain,
+        };
+        let mut talk = Talk::new(&mut loaded, dialogue, adapters, look);
+        if let Some(path) = &self.session
+            && let Some(note) = talk.keep_in(path)?
+        {
+            output::note(format_args!("note: {}: {note}", path.display()));
+        }
+        let mut terminal = Terminal::new(is_terminal, self.model.compile.quiet)?;
+        if is_terminal && !self.model.compile.quiet {
+            output::note("/help lists the commands; Ctrl-D leaves");
+        }
+        let refused = talk.run(&mut terminal);
+        drop(talk);
+        loaded.save_cache();
+        match (refused?, terminal.failure) {
+            (_, Some(failure)) => Err(failure),
+            (0, None) => Ok(()),
+            (_, None) if is_terminal => Ok(()),
+            (1, None) => Err(Failure::BadInput("1 line was refused".to_owned())),
+            (refused, None) => Err(Failure::BadInput(format!("{refused} lines were refused"))),
+        }
+    }
+}
+
+/// Standard input and output.
+struct Terminal {
+    /// Line editing, if standard input is a terminal.
+    editor: Option<Editor<(), MemHistory>>,
+    quiet: bool,
+    failure: Option<Failure>,
+}
+
+impl Terminal {
+    fn new(is_terminal: bool, quiet: bool) -> Result<Terminal> {
+        let failed = |error: ReadlineError| Failure::Work(format!("the terminal: {error}"));
+        let config = Config::builder().auto_add_history(true).build();
+        let editor = || Editor::with_history(config, MemHistory::new()).map_err(failed);
+        let editor = if is_terminal { Some(editor()?) } else { None };
+        Ok(Terminal { editor, quiet, failure: None })
+    }
+}
+
+impl Console for Terminal {
+    fn read(&mut self, prompt: &str, initial: &str) -> io::Result<Line> {
+        let Some(editor) = &mut self.editor else { return Line::read(&mut io::stdin().lock()) };
+        match editor.readline_with_initial(prompt, (initial, "")) {
+            Ok(text) => Ok(Line::Text(text)),
+            Err(ReadlineError::Interrupted) => Ok(Line::Interrupted),
+            Err(ReadlineError::Eof) => Ok(Line::End),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    fn print(&mut self, text: &str) -> ControlFlow<()> {
+        self.failure = output::print(text).err();
+        if self.failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn note(&mut self, text: &str) {
+        if !self.quiet || !text.starts_with("note: ") {
+            output::note(text);
+        }
+    }
+
+    fn can_edit(&self) -> bool {
+        self.editor.is_some()
+    }
+}

@@ -1,0 +1,474 @@
+//! A conversation with a model: every turn only computes what is new.
+
+use super::format::Format;
+use super::saved::SavedConversation;
+use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
+use crate::model::Loaded;
+use kernmill_chat::{Call, Conversation, Effort, Event, Item, Output, Part};
+use kernmill_runtime::{AdapterUse, GenerateParams, StopReason, TokenizerHandle};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+/// A conversation with a model.
+///
+/// The prompt of a turn is the whole conversation, and the engine's prefix cache has the beginning of it.
+#[derive(Debug)]
+pub struct Dialogue {
+    format: Format,
+    tokenizer: TokenizerHandle,
+    conversation: Conversation,
+    /// Ids of answers, by the place of their item, of formats that continue with what was generated.
+    answers: BTreeMap<usize, Vec<u32>>,
+    params: GenerateParams,
+    /// Answers that the last message had before this one.
+    retries: u64,
+    /// Prompt and answer of the last turn.
+    known: Vec<u32>,
+}
+
+/// What a turn did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// Tokens of the prompt: the whole conversation.
+    pub prompt_tokens: usize,
+    /// Tokens of the prompt that were in the prefix cache, and were not run.
+    pub cached_tokens: usize,
+    /// Tokens that were generated, a stop token not included.
+    pub tokens: Vec<u32>,
+    /// Why the answer ended.
+    pub end: TurnEnd,
+    /// Seed of the choices.
+    pub seed: u64,
+    /// Seconds of reading the prompt.
+    pub prefill_seconds: f64,
+    /// Seconds of writing the answer.
+    pub decode_seconds: f64,
+    /// Tokens that were run one by one within `decode_seconds`.
+    pub decoded: usize,
+}
+
+/// Why an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnEnd {
+    /// The model ended it.
+    Complete,
+    /// There are as many tokens as were asked for.
+    MaxTokens,
+    /// The context is full.
+    Context,
+    /// The user ended it.
+    Interrupted,
+}
+
+impl TurnEnd {
+    /// Name for reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            TurnEnd::Complete => "complete",
+            TurnEnd::MaxTokens => "max_tokens",
+            TurnEnd::Context => "context",
+            TurnEnd::Interrupted => "interrupt",
+        }
+    }
+}
+
+/// Receives the events of an answer, and may end it.
+type OnEvent<'a> = dyn FnMut(&Event) -> ControlFlow<()> + 'a;
+
+impl Dialogue {
+    /// A conversation that begins, with a loaded model. `end_tokens` are the model's. `params` say how
+    /// answers are made; where these end is the format's affair.
+    ///
+    /// # Errors
+    /// When the model has no tokenizer, or its template is none.
+    pub fn new(loaded: &Loaded, end_tokens: &[u32], params: GenerateParams) -> Result<Dialogue> {
+        let tokenizer = loaded.image.tokenizer().cloned().ok_or_else(|| {
+            Error::BadInput(
+                "the model has no tokenizer: put its tokenizer.json beside the weights".to_owned(),
+            )
+        })?;
+        let read = tokenizer.get()?;
+        let format = Format::of(read, loaded.engine.chat_template(), end_tokens)?;
+        let (stop_tokens, stop) = (format.stop_tokens(read, end_tokens), format.stop_strings());
+        Ok(Dialogue {
+            params: GenerateParams { stop_tokens, stop, ..params },
+            format,
+            tokenizer,
+            conversation: Conversation::default(),
+            answers: BTreeMap::new(),
+            retries: 0,
+            known: Vec::new(),
+        })
+    }
+
+    /// The model's format of conversations.
+    pub fn format(&self) -> &Format {
+        &self.format
+    }
+
+    /// What was said.
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    /// What the user said last.
+    pub fn last_message(&self) -> Option<&str> {
+        self.conversation.items.iter().rev().find_map(|item| match item {
+            Item::User { text, .. } => Some(&**text),
+            _ => None,
+        })
+    }
+
+    /// The instructions at the beginning.
+    pub fn instructions(&self) -> Option<&str> {
+        match self.conversation.items.first() {
+            Some(Item::Instructions(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Sets the instructions at the beginning; an empty text takes them away.
+    pub fn instruct(&mut self, text: &str) {
+        let had = usize::from(self.instructions().is_some());
+        self.conversation.items.drain(..had);
+        let has = usize::from(!text.is_empty());
+        if has == 1 {
+            self.conversation.items.insert(0, Item::Instructions(text.to_owned()));
+        }
+        let answers = std::mem::take(&mut self.answers);
+        self.answers = answers.into_iter().map(|(at, ids)| (at + has - had, ids)).collect();
+    }
+
+    /// Sets how long the model shall reason. A sentence that says so if it changes nothing.
+    pub fn set_effort(&mut self, effort: Effort) -> Option<&'static str> {
+        self.conversation.effort = effort;
+        matches!(self.format, Format::Plain)
+            .then_some("this model has no format that says how long to reason: the effort changes nothing")
+    }
+
+    /// Sets the adapters of the turns that follow.
+    pub fn set_adapters(&mut self, adapters: Vec<AdapterUse>) {
+        self.params.adapters = adapters;
+        // What was computed with other adapters is of no use.
+        self.known.clear();
+    }
+
+    /// Names of the adapters.
+    pub fn adapters(&self) -> Vec<String> {
+        self.params.adapters.iter().map(|adapter| adapter.name.clone()).collect()
+    }
+
+    /// Forgets what was said, but for the instructions.
+    pub fn clear(&mut self) {
+        self.cut(usize::from(self.instructions().is_some()));
+        self.retries = 0;
+    }
+
+    /// Says something; the model's answer is given to `on_event` as it comes. Ctrl-C ends the answer. A
+    /// message that has no answer is not part of the conversation.
+    ///
+    /// # Errors
+    /// When the conversation does not fit the context, its format refuses it, or a step fails.
+    pub fn say(
+        &mut self,
+        loaded: &mut Loaded,
+        text: &str,
+        interrupt: &mut Interrupt,
+        on_event: &mut OnEvent<'_>,
+    ) -> Result<Turn> {
+        let at = self.conversation.items.len();
+        self.retries = 0;
+        self.conversation.items.push(Item::User { name: None, text: text.to_owned() });
+        let turn = self.answer(loaded, interrupt, on_event);
+        if !turn.as_ref().is_ok_and(has_answer) {
+            self.cut(at);
+        }
+        turn
+    }
+
+    /// Answers the last message once more, with the next seed.
+    ///
+    /// # Errors
+    /// When nothing was said, and as those of [`Dialogue::say`].
+    pub fn retry(
+        &mut self,
+        loaded: &mut Loaded,
+        interrupt: &mut Interrupt,
+        on_event: &mut OnEvent<'_>,
+    ) -> Result<Turn> {
+        let at = self.last_user()?;
+        self.instead(at + 1, loaded, interrupt, on_event)
+    }
+
+    /// Says something else instead of the last message.
+    ///
+    /// # Errors
+    /// When nothing was said, and as those of [`Dialogue::say`].
+    pub fn edit(
+        &mut self,
+        loaded: &mut Loaded,
+        text: &str,
+        interrupt: &mut Interrupt,
+        on_event: &mut OnEvent<'_>,
+    ) -> Result<Turn> {
+        let at = self.last_user()?;
+        let (old, answers) = (self.conversation.items.clone(), self.answers.clone());
+        self.cut(at);
+        let turn = self.say(loaded, text, interrupt, on_event);
+        if !turn.as_ref().is_ok_and(has_answer) {
+            (self.conversation.items, self.answers) = (old, answers);
+        }
+        turn
+    }
+
+    /// The conversation as a file may have it.
+    pub fn to_saved(&self, loaded: &Loaded) -> SavedConversation {
+        let seed = self.params.sampler.seed.unwrap_or_default();
+        let (conversation, answers) = (self.conversation.clone(), self.answers.clone());
+        SavedConversation::new(model_name(loaded), self.adapters(), seed, conversation, answers)
+    }
+
+    /// Goes on with a conversation from a file, with its seed. The adapters stay those of now. A sentence
+    /// that says what is different from when it was saved, if something is.
+    ///
+    /// # Errors
+    /// When the file's answers are not of this vocabulary.
+    pub fn load(&mut self, loaded: &Loaded, saved: SavedConversation) -> Result<Option<String>> {
+        let is_same = saved.model == model_name(loaded);
+        let vocab = loaded.engine.model().vocab;
+        let wrong = saved.answers.values().flatten().find(|id| **id >= vocab);
+        if let Some(id) = wrong.filter(|_| is_same) {
+            let what = format!("an answer has token {id}, expected ids below {vocab}, the vocabulary");
+            return Err(Error::BadInput(what));
+        }
+        self.conversation = saved.conversation;
+        self.answers = if is_same { saved.answers } else { BTreeMap::new() };
+        self.params.sampler.seed = Some(saved.seed);
+        self.retries = 0;
+        self.known.clear();
+        let (then, now) = (saved.adapters.join(", "), self.adapters().join(", "));
+        let or_none = |names: &str| if names.is_empty() { "no adapter".to_owned() } else { names.to_owned() };
+        Ok(if !is_same {
+            Some(format!("the answers so far are of {}, this is {}", saved.model, model_name(loaded)))
+        } else if then != now {
+            Some(format!("it was saved with {}, and goes on with {}", or_none(&then), or_none(&now)))
+        } else {
+            None
+        })
+    }
+
+    fn last_user(&self) -> Result<usize> {
+        let is_user = |item: &Item| matches!(item, Item::User { .. });
+        let nothing = || Error::BadInput("nothing has been said yet".to_owned());
+        self.conversation.items.iter().rposition(is_user).ok_or_else(nothing)
+    }
+
+    /// Takes away all items from one on.
+    fn cut(&mut self, at: usize) {
+        self.conversation.items.truncate(at);
+        self.answers.split_off(&at);
+    }
+
+    /// Another answer instead of the items from one on.
+    fn instead(
+        &mut self,
+        at: usize,
+        loaded: &mut Loaded,
+        interrupt: &mut Interrupt,
+        on_event: &mut OnEvent<'_>,
+    ) -> Result<Turn> {
+        let (old, answers) = (self.conversation.items.clone(), self.answers.clone());
+        self.cut(at);
+        self.retries += 1;
+        let turn = self.answer(loaded, interrupt, on_event);
+        if !turn.as_ref().is_ok_and(has_answer) {
+            (self.conversation.items, self.answers) = (old, answers);
+        }
+        turn
+    }
+
+    /// Answers the conversation as it is.
+    fn answer(
+        &mut self,
+        loaded: &mut Loaded,
+        interrupt: &mut Interrupt,
+        on_event: &mut OnEvent<'_>,
+    ) -> Result<Turn> {
+        let handle = self.tokenizer.clone();
+        let tokenizer = handle.get()?;
+        let prompt = self.format.prompt(tokenizer, &self.conversation, &self.answers)?;
+        check_room(loaded, prompt.len())?;
+        let mut params = self.params.clone();
+        let seed = params.sampler.seed.unwrap_or_default().wrapping_add(self.retries);
+        params.sampler.seed = Some(seed);
+        interrupt.clear();
+        interrupt.watch();
+        let start = Instant::now();
+        let cached = self.prefill(loaded, &prompt, &params, interrupt)?;
+        let mut turn = Turn {
+            prompt_tokens: prompt.len(),
+            cached_tokens: 0,
+            tokens: Vec::new(),
+            end: TurnEnd::Interrupted,
+            seed,
+            prefill_seconds: 0.0,
+            decode_seconds: 0.0,
+            decoded: 0,
+        };
+        if interrupt.came() {
+            turn.cached_tokens = cached.unwrap_or_default();
+            turn.prefill_seconds = start.elapsed().as_secs_f64();
+            return Ok(turn);
+        }
+        let mut events = Vec::new();
+        let mut reader = self.format.reader(tokenizer, &self.conversation, &mut events)?;
+        let mut generation = loaded.engine.start_generation(&prompt, &params)?;
+        turn.prefill_seconds = start.elapsed().as_secs_f64();
+        let mut parts = Parts::default();
+        let mut seen = 0;
+        let mut give = |events: &mut Vec<Event>| {
+            events.drain(..).try_for_each(|event| {
+                let flow = on_event(&event);
+                parts.push(event);
+                flow
+            })
+        };
+        while let Some(piece) = generation.next_piece()? {
+            for id in &generation.tokens()[seen..] {
+                reader.push(tokenizer, *id, &mut events);
+            }
+            seen = generation.tokens().len();
+            reader.text(&piece, &mut events);
+            if give(&mut events).is_break() || interrupt.came() {
+                generation.stop();
+            }
+        }
+        let summary = generation.into_summary();
+        let end = match summary.stop {
+            StopReason::Token(id) => {
+                reader.push(tokenizer, id, &mut events);
+                TurnEnd::Complete
+            }
+            StopReason::Text(_) => TurnEnd::Complete,
+            StopReason::MaxTokens => TurnEnd::MaxTokens,
+            StopReason::Context => TurnEnd::Context,
+            StopReason::Caller => TurnEnd::Interrupted,
+        };
+        reader.finish(end == TurnEnd::Complete, &mut events);
+        // Where nobody listens any more, there is nobody to tell.
+        let _ = give(&mut events);
+        self.known = [prompt, summary.tokens.clone()].concat();
+        self.keep(parts, &summary.tokens, matches!(summary.stop, StopReason::Text(_)));
+        turn.cached_tokens = cached.unwrap_or(summary.cached_tokens);
+        (turn.tokens, turn.end) = (summary.tokens, end);
+        (turn.decode_seconds, turn.decoded) = (summary.decode_seconds, summary.decoded);
+        Ok(turn)
+    }
+
+    /// Runs the new part of a long prompt chunk by chunk, but for the last one, so that Ctrl-C need not wait
+    /// for all of it. The tokens that were cached before; `None` if there was nothing to do.
+    fn prefill(
+        &self,
+        loaded: &mut Loaded,
+        prompt: &[u32],
+        params: &GenerateParams,
+        interrupt: &Interrupt,
+    ) -> Result<Option<usize>> {
+        let chunk = loaded.engine.chunk() as usize;
+        let params = GenerateParams { max_tokens: 0, ..params.clone() };
+        let mut end = prompt.iter().zip(&self.known).take_while(|(a, b)| a == b).count() + chunk;
+        let mut cached = None;
+        while end < prompt.len() && !interrupt.came() {
+            let part = loaded.engine.start_generation(&prompt[..end], &params)?.into_summary();
+            cached.get_or_insert(part.cached_tokens);
+            end += chunk;
+        }
+        Ok(cached)
+    }
+
+    /// Makes an answer part of the conversation. `is_cut` says that the tokens have a stop string at the end.
+    fn keep(&mut self, parts: Parts, tokens: &[u32], is_cut: bool) {
+        let mut items = parts.items;
+        if !items.iter().any(|item| matches!(item, Item::Answer(_) | Item::Output(_))) {
+            items.push(Item::Answer(String::new()));
+        }
+        if matches!(self.format, Format::Plain) && !is_cut {
+            self.answers.insert(self.conversation.items.len(), tokens.to_vec());
+        }
+        self.conversation.items.extend(items);
+    }
+}
+
+/// Whether a turn got so far that it is part of the conversation.
+fn has_answer(turn: &Turn) -> bool {
+    turn.end != TurnEnd::Interrupted || !turn.tokens.is_empty()
+}
+
+/// Checks that a prompt of `tokens` tokens leaves room for an answer.
+fn check_room(loaded: &Loaded, tokens: usize) -> Result<()> {
+    let (context, longest) = (loaded.engine.context(), loaded.engine.model().max_context);
+    if tokens < context as usize {
+        return Ok(());
+    }
+    let more = if context < longest {
+        format!(", or start with a larger --context (at most {longest}, the model's longest)")
+    } else {
+        String::new()
+    };
+    Err(Error::BadInput(format!(
+        "the context is full: the conversation has {tokens} tokens with this message, the context holds {context}: \
+         say less, begin anew with /clear{more}"
+    )))
+}
+
+/// The model, for people and for comparing.
+fn model_name(loaded: &Loaded) -> String {
+    let model = loaded.engine.model();
+    format!("{}, preset {}", model.name, model.preset)
+}
+
+/// Items of an answer in the making.
+#[derive(Default)]
+struct Parts {
+    items: Vec<Item>,
+    open: Option<(Part, String)>,
+}
+
+impl Parts {
+    fn push(&mut self, event: Event) {
+        match event {
+            Event::Begin(part) => self.open = Some((part, String::new())),
+            Event::Delta(more) => {
+                if let Some((_, text)) = &mut self.open {
+                    text.push_str(&more);
+                }
+            }
+            Event::End { .. } => {
+                let Some((part, text)) = self.open.take() else { return };
+                self.add(part, text);
+            }
+        }
+    }
+
+    fn add(&mut self, part: Part, text: String) {
+        match part {
+            Part::Reasoning => self.items.push(Item::Reasoning(text)),
+            Part::Preamble => self.items.push(Item::Preamble(text)),
+            Part::Answer => self.items.push(Item::Answer(text)),
+            Part::Call { name, is_builtin } => {
+                // There are no tools here; a call without an output would be no conversation.
+                let id = format!("call-{}", self.items.len());
+                let (call, output) = (id.clone(), "error: there are no tools here".to_owned());
+                self.items.push(Item::Call(Call {
+                    id: call,
+                    name: name.clone(),
+                    arguments: text,
+                    is_builtin,
+                }));
+                self.items.push(Item::Output(Output { id, name, text: output, is_builtin }));
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Events of an answer, as text for people or as JSON lines.
+
+use super::dialogue::Turn;
+use kernmill_chat::{Event, Part};
+use serde_json::{Value, json};
+
+/// How answers are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// As text. Reasoning has its name before it.
+    Plain,
+    /// As text with reasoning dimmed, for a terminal that can.
+    Styled,
+    /// As JSON lines.
+    Json,
+}
+
+/// Dims what follows.
+const DIM: &str = "\u{1b}[2m";
+/// Ends all styles.
+const NORMAL: &str = "\u{1b}[0m";
+
+/// Shows events one after the other.
+#[derive(Debug)]
+pub struct Shown {
+    look: Look,
+    /// Whether the part that has begun is the answer.
+    is_answer: bool,
+    /// Whether the last character was an end of line.
+    at_start: bool,
+}
+
+impl Shown {
+    /// An answer that begins.
+    pub fn new(look: Look) -> Shown {
+        Shown { look, is_answer: true, at_start: true }
+    }
+
+    /// What an event adds to the output.
+    pub fn event(&mut self, event: &Event) -> String {
+        if self.look == Look::Json {
+            return line(&json_of(event));
+        }
+        match event {
+            Event::Begin(part) => {
+                self.is_answer = *part == Part::Answer;
+                let title = match part {
+                    Part::Answer | Part::Preamble => String::new(),
+                    Part::Reasoning => "[reasoning] ".to_owned(),
+                    Part::Call { name, .. } => format!("[call of {name}] "),
+                };
+                let title = if self.look == Look::Styled && *part == Part::Reasoning { "" } else { &title };
+                let dim = if self.is_dim() { DIM } else { "" };
+                self.at_start = title.is_empty();
+                format!("{dim}{title}")
+            }
+            Event::Delta(text) => {
+                self.at_start = text.ends_with('\n');
+                text.clone()
+            }
+            Event::End { .. } => {
+                let normal = if self.is_dim() { NORMAL } else { "" };
+                let end = if self.at_start { "" } else { "\n" };
+                // A blank line parts what is not the answer from it.
+                let gap = if self.is_answer { "" } else { "\n" };
+                self.at_start = true;
+                format!("{normal}{end}{gap}")
+            }
+        }
+    }
+
+    fn is_dim(&self) -> bool {
+        self.look == Look::Styled && !self.is_answer
+    }
+}
+
+/// A value on a line of its own.
+pub(super) fn line(value: &Value) -> String {
+    format!("{value}\n")
+}
+
+fn json_of(event: &Event) -> Value {
+    match event {
+        Event::Begin(part) => match part {
+            Part::Reasoning => json!({ "event": "begin", "part": "reasoning" }),
+            Part::Preamble => json!({ "event": "begin", "part": "preamble" }),
+            Part::Answer => json!({ "event": "begin", "part": "answer" }),
+            Part::Call { name, .. } => json!({ "event": "begin", "part": "call", "name": name }),
+        },
+        Event::Delta(text) => json!({ "event": "delta", "text": text }),
+        Event::End { is_complete } => json!({ "event": "end", "is_complete": is_complete }),
+    }
+}
+
+impl Turn {
+    /// The turn as an object of JSON.
+    pub fn json(&self) -> Value {
+        json!({
+            "event": "turn",
+            "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": self.cached_tokens,
+            "tokens": self.tokens,
+            "stop": self.end.name(),
+            "seed": self.seed,
+            "prefill_seconds": self.prefill_seconds,
+            "decode_seconds": self.decode_seconds,
+        })
+    }
+
+    /// The turn in one line.
+    pub fn line(&self) -> String {
+        let new = self.prompt_tokens - self.cached_tokens;
+        let decode = if self.decoded == 0 { 0.0 } else { self.decoded as f64 / self.decode_seconds };
+        format!(
+            "{} prompt tokens, {} of them cached and {new} computed in {:.2} s; {} tokens at {decode:.1} tokens/s; ended by {}; \
+             seed {}",
+            self.prompt_tokens,
+            self.cached_tokens,
+            self.prefill_seconds,
+            self.tokens.len(),
+            self.end.name(),
+            self.seed
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(look: Look) -> String {
+        let delta = |text: &str| Event::Delta(text.to_owned());
+        let end = Event::End { is_complete: true };
+        let call = Part::Call { name: "f".to_owned(), is_builtin: false };
+        let events = [
+            Event::Begin(Part::Reasoning),
+            delta("So"),
+            delta("."),
+            end.clone(),
+            Event::Begin(call),
+            delta("{}"),
+            end.clone(),
+            Event::Begin(Part::Answer),
+            delta("Yes\n"),
+            end,
+        ];
+        let mut shown = Shown::new(look);
+        events.iter().map(|event| shown.event(event)).collect()
+    }
+
+    #[test]
+    fn reasoning_is_told_apart_from_answers() {
+        assert_eq!(shown(Look::Plain), "[reasoning] So.\n\n[call of f] {}\n\nYes\n");
+        let styled = "\u{1b}[2mSo.\u{1b}[0m\n\n\u{1b}[2m[call of f] {}\u{1b}[0m\n\nYes\n";
+        assert_eq!(shown(Look::Styled), styled);
+        let json = shown(Look::Json);
+        assert_eq!(json.lines().count(), 10);
+        for line in json.lines() {
+            let event: Value = serde_json::from_str(line).unwrap();
+            assert!(["begin", "delta", "end"].contains(&event["event"].as_str().unwrap()), "{line}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! How a model wants its conversations: Harmony, a template, or neither.
+
+use super::vocabulary::ChatVocabulary;
+use crate::error::{Error, Result};
+use kernmill_chat::calls::TextParser;
+use kernmill_chat::harmony::{self, Tokens};
+use kernmill_chat::{Conversation, Event, Item, Part, Template, Vocabulary};
+use kernmill_runtime::Tokenizer;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+/// What a turn of the user begins with, for models without a format.
+const USER: &str = "User:";
+/// What a turn of the model begins with, for models without a format.
+const MODEL: &str = "Assistant:";
+
+/// A model's format of conversations.
+#[derive(Debug)]
+pub enum Format {
+    /// The format of GPT-OSS.
+    Harmony,
+    /// The template that the model brings along.
+    Template(Box<Template>),
+    /// Turns as lines of text, for models that know nothing of conversations.
+    Plain,
+}
+
+/// A parser of what a model generates.
+pub(super) enum Reader {
+    Harmony(Box<harmony::Parser>),
+    Text(Box<TextParser>),
+    /// Text is text. Whether the answer has begun.
+    Plain(bool),
+}
+
+impl Format {
+    /// The format of a model with this tokenizer and, if its files have one, this template. `end_tokens` end
+    /// its texts.
+    ///
+    /// # Errors
+    /// When the template is none.
+    pub fn of(tokenizer: &Tokenizer, template: Option<&str>, end_tokens: &[u32]) -> Result<Format> {
+        let vocabulary = ChatVocabulary(tokenizer);
+        if Tokens::of(&vocabulary).is_ok() {
+            return Ok(Format::Harmony);
+        }
+        let Some(template) = template else { return Ok(Format::Plain) };
+        // The token that the tokenizer puts at the start of a text, if it does.
+        let start = tokenizer.encode("", true)?.first().and_then(|id| tokenizer.token(*id));
+        let end = end_tokens.first().and_then(|id| tokenizer.token(*id));
+        let template = Template::new(template, &vocabulary, start.as_deref(), end.as_deref());
+        Ok(Format::Template(Box::new(template.map_err(wrong)?)))
+    }
+
+    /// Name of the format: `harmony`, `template` or `plain`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Format::Harmony => "harmony",
+            Format::Template(_) => "template",
+            Format::Plain => "plain",
+        }
+    }
+
+    /// Ids of a prompt: the conversation, and what comes before the model's answer. `answers` are the ids of
+    /// answers, by the place of their item, where they are known.
+    pub(super) fn prompt(
+        &self,
+        tokenizer: &Tokenizer,
+        conversation: &Conversation,
+        answers: &BTreeMap<usize, Vec<u32>>,
+    ) -> Result<Vec<u32>> {
+        let vocabulary = ChatVocabulary(tokenizer);
+        match self {
+            Format::Harmony => {
+                let options = harmony::Options::default();
+                Ok(harmony::prompt(&vocabulary, conversation, &options).map_err(wrong)?.ids)
+            }
+            Format::Template(template) => Ok(template.prompt(&vocabulary, conversation).map_err(wrong)?.ids),
+            Format::Plain => plain(tokenizer, conversation, answers),
+        }
+    }
+
+    /// A parser of what follows the prompt of a conversation. What it begins with is appended to `events`.
+    pub(super) fn reader(
+        &self,
+        tokenizer: &Tokenizer,
+        conversation: &Conversation,
+        events: &mut Vec<Event>,
+    ) -> Result<Reader> {
+        let vocabulary = ChatVocabulary(tokenizer);
+        Ok(match self {
+            Format::Harmony => {
+                let parser = harmony::Parser::new(&vocabulary, conversation, events);
+                Reader::Harmony(Box::new(parser.map_err(wrong)?))
+            }
+            Format::Template(template) => {
+                let is_thinking = template.text(conversation).map_err(wrong)?.trim_end().ends_with("<think>");
+                Reader::Text(Box::new(TextParser::new(&vocabulary, None, Vec::new(), is_thinking)))
+            }
+            Format::Plain => Reader::Plain(false),
+        })
+    }
+
+    /// Tokens that end an answer, where `end_tokens` end a text.
+    pub(super) fn stop_tokens(&self, tokenizer: &Tokenizer, end_tokens: &[u32]) -> Vec<u32> {
+        match (self, Tokens::of(&ChatVocabulary(tokenizer))) {
+            (Format::Harmony, Ok(tokens)) => tokens.stops(),
+            _ => end_tokens.to_vec(),
+        }
+    }
+
+    /// Strings that end an answer.
+    pub(super) fn stop_strings(&self) -> Vec<String> {
+        match self {
+            Format::Plain => vec![format!("\n{USER}")],
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Reader {
+    /// Takes one more token, and the text that it releases.
+    pub(super) fn push(&mut self, tokenizer: &Tokenizer, id: u32, events: &mut Vec<Event>) {
+        match self {
+            Reader::Harmony(parser) => parser.push(&ChatVocabulary(tokenizer), id, events),
+            Reader::Text(parser) => parser.push(&ChatVocabulary(tokenizer), id, events),
+            Reader::Plain(_) => {}
+        }
+    }
+
+    /// Takes more text, which only counts where text is text.
+    pub(super) fn text(&mut self, text: &str, events: &mut Vec<Event>) {
+        let Reader::Plain(has_begun) = self else { return };
+        let text = if *has_begun { text } else { text.trim_start() };
+        if text.is_empty() {
+            return;
+        }
+        if !*has_begun {
+            *has_begun = true;
+            events.push(Event::Begin(Part::Answer));
+        }
+        events.push(Event::Delta(text.to_owned()));
+    }
+
+    /// Ends the answer.
+    pub(super) fn finish(&mut self, is_complete: bool, events: &mut Vec<Event>) {
+        match self {
+            Reader::Harmony(parser) => parser.finish(events),
+            Reader::Text(parser) => parser.finish(events),
+            Reader::Plain(true) => events.push(Event::End { is_complete }),
+            Reader::Plain(false) => {}
+        }
+    }
+}
+
+/// A conversation as lines of text. Each turn is encoded by itself, so that a longer conversation begins with
+/// the ids of a shorter one.
+fn plain(
+    tokenizer: &Tokenizer,
+    conversation: &Conversation,
+    answers: &BTreeMap<usize, Vec<u32>>,
+) -> Result<Vec<u32>> {
+    let vocabulary = ChatVocabulary(tokenizer);
+    let encode = |text: &str| vocabulary.encode_ordinary(text).map_err(wrong);
+    let mut ids = tokenizer.encode("", true)?;
+    for (at, item) in conversation.items.iter().enumerate() {
+        match (item, answers.get(&at)) {
+            (Item::Answer(_), Some(answer)) => ids.extend(answer),
+            (Item::Answer(text), None) => ids.extend(encode(&format!(" {text}"))?),
+            (Item::User { text, .. }, _) => {
+                let text = format!("{USER} {text}\n{MODEL}");
+                let break_ = if at == 0 { "" } else { "\n" };
+                ids.extend(encode(&format!("{break_}{text}"))?);
+            }
+            (Item::Instructions(text), _) => ids.extend(encode(&format!("{text}\n"))?),
+            _ => {}
+        }
+    }
+    Ok(ids)
+}
+
+fn wrong(error: impl Display) -> Error {
+    Error::BadInput(error.to_string())
+}

@@ -1,0 +1,19 @@
+//! Conversations: the crate `kernmill-chat`, the engine's tokenizer as it needs one, and talking with a
+//! model: [`Dialogue`] has the turns, [`Talk`] what is typed.
+
+mod commands;
+mod dialogue;
+mod events;
+mod format;
+mod saved;
+mod talk;
+mod vocabulary;
+
+pub use commands::HELP;
+pub use dialogue::{Dialogue, Turn, TurnEnd};
+pub use events::{Look, Shown};
+pub use format::Format;
+pub use kernmill_chat::*;
+pub use saved::SavedConversation;
+pub use talk::{Console, Line, Talk};
+pub use vocabulary::ChatVocabulary;
