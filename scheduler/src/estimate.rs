@@ -154,14 +154,15 @@ fn wait_for_place(state: &State, request: &Request, ahead: usize) -> f64 {
 fn wait_for_share(state: &State, request: &Request, work: &Work, wait: f64) -> f64 {
     let shares = &state.tenants[request.class.index()];
     let running = state.requests.values().filter(|other| other.is_running && other.class == request.class);
-    let others: BTreeSet<TenantId> =
-        running.map(|other| other.tenant).filter(|tenant| *tenant != request.tenant).collect();
-    let Some(least) = others.iter().map(|tenant| shares.deficit(*tenant)).min_by(f64::total_cmp) else {
+    let running: Vec<&Request> = running.filter(|other| other.tenant != request.tenant).collect();
+    let others: BTreeSet<TenantId> = running.iter().map(|other| other.tenant).collect();
+    let lag = seconds(state.config.share_lag);
+    let due = running.iter().map(|other| shares.deficit(other.tenant) + other.lag(lag));
+    let Some(due) = due.min_by(f64::total_cmp) else {
         return f64::INFINITY;
     };
-    let lag = seconds(state.config.share_lag);
     let ahead = work.own_ahead(request, state, wait) as f64;
-    let missing = lag - (shares.deficit(request.tenant) - least) + lag * ahead;
+    let missing = due - shares.deficit(request.tenant) + lag * ahead;
     // One that has the machine alone gets ahead by a second in a second; several do so more slowly.
     missing.max(0.0) * others.len() as f64
 }

@@ -17,7 +17,12 @@ pub struct Demand {
 impl Demand {
     /// What must be there so that the entry fits, whichever entries come before it.
     pub fn net(&self) -> Blocks {
-        [0, 1].map(|kind| self.takes[kind].saturating_sub(self.frees[kind]))
+        minus(self.takes, self.frees)
+    }
+
+    /// The blocks given back that are taken again.
+    pub(crate) fn reused(&self) -> Blocks {
+        least(self.takes, self.frees)
     }
 }
 
@@ -27,8 +32,8 @@ pub struct StartDemand {
     /// Free and evictable blocks that it takes at most, those of its cached prefix included that nobody uses:
     /// they can no longer be evicted.
     pub takes: Blocks,
-    /// Blocks of its cached prefix that running requests use. If these are dropped in the same plan, the
-    /// blocks count as taken.
+    /// Blocks of its cached prefix that running requests use. What these give back in the same plan does not
+    /// become free as far as it may be among them.
     pub shares: Blocks,
 }
 
@@ -112,6 +117,11 @@ pub(crate) fn plus(a: Blocks, b: Blocks) -> Blocks {
 /// The difference of two counts of blocks, not below zero.
 pub(crate) fn minus(a: Blocks, b: Blocks) -> Blocks {
     [a[0].saturating_sub(b[0]), a[1].saturating_sub(b[1])]
+}
+
+/// The smaller of two counts of blocks, kind by kind.
+pub(crate) fn least(a: Blocks, b: Blocks) -> Blocks {
+    [a[0].min(b[0]), a[1].min(b[1])]
 }
 
 /// Whether blocks are there.

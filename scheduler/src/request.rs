@@ -3,7 +3,7 @@
 use crate::costs::{Costs, Load};
 use crate::facts::{AdapterId, Arrival, Class, RequestId, TenantId, seconds};
 use crate::pace::Pace;
-use crate::step::HoldReason;
+use crate::step::{HoldReason, PreemptReason};
 
 /// Priorities go from minus to plus this.
 const PRIORITIES: i32 = 4;
@@ -40,6 +40,8 @@ pub struct Request {
     pub is_adapter_gone: bool,
     /// Whether it was preempted for want of memory or by a higher class, and goes before others of its class.
     pub is_front: bool,
+    /// How often another tenant's request took its place before it sampled a token there.
+    pub gave_way: u32,
     /// Number of its last start.
     pub start: u64,
     /// First token of the prefill that it needs or needed, and the end of it.
@@ -73,6 +75,7 @@ impl Request {
             is_cancelled: false,
             is_adapter_gone: false,
             is_front: false,
+            gave_way: 0,
             start: 0,
             service: (cached, known),
             served: 0.0,
@@ -129,6 +132,13 @@ impl Request {
         ratio * f64::from(self.priority).exp2() * if is_near { URGENT } else { 1.0 }
     }
 
+    /// Seconds by which its tenant must be ahead of another one that takes its place. They double with every
+    /// place that it lost so before it sampled a token there. Otherwise two requests that only fit alone would
+    /// take the memory from each other forever, each with the other's tokens evicted.
+    pub fn lag(&self, share_lag: f64) -> f64 {
+        share_lag * f64::from(self.gave_way).exp2()
+    }
+
     /// What one more token of the answer costs in a step.
     pub fn token_load(&self) -> Load {
         Load::piece(1, self.computed)
@@ -145,10 +155,12 @@ impl Request {
     }
 
     /// The request loses its sequence.
-    pub fn lose_place(&mut self, is_front: bool) {
+    pub fn lose_place(&mut self, reason: PreemptReason) {
+        self.gave_way += u32::from(reason == PreemptReason::Share && !self.is_answering);
         self.is_running = false;
         self.is_answering = false;
-        self.is_front = is_front;
+        // One that has had more than a fair share does not go before those that have had less.
+        self.is_front = reason != PreemptReason::Share;
         self.drafts = 0;
         self.pace.reset();
         // Its blocks are cached, and are likely to be found again.

@@ -3,6 +3,7 @@
 use super::sheet::Sheet;
 use crate::costs::Load;
 use crate::facts::{Class, seconds};
+use crate::memory::minus;
 use crate::state::State;
 use crate::step::{EndReason, HoldReason, PreemptReason};
 
@@ -55,9 +56,9 @@ fn choose(state: &mut State, sheet: &mut Sheet<'_>) -> Vec<u64> {
 fn place_one(state: &mut State, sheet: &mut Sheet<'_>, number: u64, most: u32) {
     while let Some(request) = state.requests.get(&number).filter(|request| request.is_running) {
         let tokens = request.pending().min(most);
-        let blocks = sheet.memory.to_append(request.id, tokens).net();
-        if sheet.fits(blocks) {
-            sheet.place(state, number, tokens, blocks);
+        let demand = sheet.memory.to_append(request.id, tokens);
+        if sheet.fits(demand.net()) {
+            sheet.place(state, number, tokens, demand);
             return;
         }
         match *sheet.runners {
@@ -86,10 +87,10 @@ fn place_drafts(state: &State, sheet: &mut Sheet<'_>) {
         let keeps = others.all(|request| {
             request.class != Class::Interactive || took * state.floor(request.computed) <= longest
         });
-        let blocks = sheet.memory.to_append(entry.id, entry.tokens() + drafts).net();
-        let more = [0, 1].map(|kind: usize| blocks[kind].saturating_sub(sheet.placed[at].blocks[kind]));
+        let demand = sheet.memory.to_append(entry.id, entry.tokens() + drafts);
+        let more = minus(demand.net(), sheet.placed[at].blocks);
         if is_short && keeps && with.tokens <= state.config.max_batch_tokens && sheet.fits(more) {
-            sheet.add_drafts(at, drafts, blocks);
+            sheet.add_drafts(at, drafts, demand);
         }
     }
 }

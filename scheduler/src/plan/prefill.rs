@@ -170,9 +170,9 @@ fn go_on(state: &State, sheet: &mut Sheet<'_>, number: u64, budget: u32) -> Opti
     let request = &state.requests[&number];
     let mut piece = request.pending().min(budget);
     while piece > 0 {
-        let blocks = sheet.memory.to_append(request.id, piece).net();
-        if sheet.fits(blocks) {
-            sheet.place(state, number, piece, blocks);
+        let demand = sheet.memory.to_append(request.id, piece);
+        if sheet.fits(demand.net()) {
+            sheet.place(state, number, piece, demand);
             return Some(piece);
         }
         piece /= 2;

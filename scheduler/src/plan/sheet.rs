@@ -2,7 +2,7 @@
 
 use crate::costs::Load;
 use crate::facts::{Class, RequestId};
-use crate::memory::{Blocks, Memory, fits, minus, plus};
+use crate::memory::{Blocks, Demand, Memory, fits, least, minus, plus};
 use crate::request::Request;
 use crate::state::{Planned, State};
 use crate::step::{EndReason, Ended, Entry, Held, HoldReason, PreemptReason, Preempted, Started, Step};
@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Placed {
     pub planned: Planned,
     pub blocks: Blocks,
+    /// Blocks that the entry gives back and takes again: `blocks` are those besides.
+    reused: Blocks,
 }
 
 /// What has been decided so far.
@@ -32,6 +34,9 @@ pub struct Sheet<'m> {
     dropped: Blocks,
     /// Blocks that the entries take.
     taken: Blocks,
+    /// Blocks of running requests that those that start share. They do not become free, whoever of the others
+    /// gives them back.
+    shared: Blocks,
     /// Requests that lost their places in this plan: they do not start again in it.
     lost: BTreeSet<u64>,
     /// Blocks that requests may still take up to what they were promised, once somebody has asked.
@@ -58,6 +63,7 @@ impl<'m> Sheet<'m> {
             before: plus(memory.free(), memory.evictable()),
             dropped: [0; 2],
             taken: [0; 2],
+            shared: [0; 2],
             lost: BTreeSet::new(),
             promises: None,
         }
@@ -65,7 +71,7 @@ impl<'m> Sheet<'m> {
 
     /// Whether blocks are there besides those that the entries take.
     pub fn fits(&self, blocks: Blocks) -> bool {
-        fits(plus(self.taken, blocks), plus(self.before, self.dropped))
+        fits(plus(self.taken, blocks), self.there_with(self.dropped, self.shared))
     }
 
     /// Whether a request lost its place in this plan.
@@ -109,8 +115,7 @@ impl<'m> Sheet<'m> {
     pub fn preempt(&mut self, state: &mut State, number: u64, reason: PreemptReason) {
         let Some(request) = state.requests.get_mut(&number) else { return };
         self.leave(number, request);
-        // Who has had more than a fair share does not go before those who have had less.
-        request.lose_place(reason != PreemptReason::Share);
+        request.lose_place(reason);
         request.hold = Some(HoldReason::Preempted);
         self.lost.insert(number);
         self.step.preempted.push(Preempted { id: request.id, reason });
@@ -130,8 +135,9 @@ impl<'m> Sheet<'m> {
         }
     }
 
-    /// Gives a request a sequence, for which `blocks` are promised.
-    pub fn start(&mut self, state: &mut State, number: u64, blocks: Blocks) {
+    /// Gives a request a sequence, for which `promise` is promised, and which shares some blocks of requests
+    /// that run.
+    pub fn start(&mut self, state: &mut State, number: u64, promise: Blocks, shares: Blocks) {
         let start = state.starts;
         state.starts += 1;
         let Some(request) = state.requests.get_mut(&number) else { return };
@@ -140,11 +146,12 @@ impl<'m> Sheet<'m> {
         let order = place_order(request);
         let at = self.runners.partition_point(|other| place_order(&state.requests[other]) < order);
         self.runners.insert(at, number);
-        self.promises(state).insert(number, blocks);
+        self.promises(state).insert(number, promise);
+        self.shared = plus(self.shared, shares);
     }
 
     /// Adds an entry of a request that runs: its next `tokens` known tokens.
-    pub fn place(&mut self, state: &State, number: u64, tokens: u32, blocks: Blocks) {
+    pub fn place(&mut self, state: &State, number: u64, tokens: u32, demand: Demand) {
         let request = &state.requests[&number];
         let to = request.computed + tokens;
         let entry = Entry {
@@ -156,17 +163,18 @@ impl<'m> Sheet<'m> {
             samples: to == request.known,
         };
         let is_prefill = !request.is_decoding(state.config.max_forced);
-        let placed = Placed { planned: Planned { number, is_prefill, entry }, blocks };
-        self.taken = plus(self.taken, blocks);
+        let planned = Planned { number, is_prefill, entry };
+        let placed = Placed { planned, blocks: demand.net(), reused: demand.reused() };
+        self.taken = plus(self.taken, placed.blocks);
         self.load = self.load.and(load_of(&placed));
         self.placed.push(placed);
     }
 
-    /// Adds drafts to an entry, which then takes `blocks` in all.
-    pub fn add_drafts(&mut self, at: usize, drafts: u32, blocks: Blocks) {
+    /// Adds drafts to an entry, which then has the `demand` in all.
+    pub fn add_drafts(&mut self, at: usize, drafts: u32, demand: Demand) {
         let placed = &mut self.placed[at];
-        self.taken = plus(minus(self.taken, placed.blocks), blocks);
-        placed.blocks = blocks;
+        self.taken = plus(minus(self.taken, placed.blocks), demand.net());
+        (placed.blocks, placed.reused) = (demand.net(), demand.reused());
         placed.planned.entry.drafts = drafts;
         let (tokens, depth) = (drafts, placed.planned.entry.to);
         self.load = self.load.and(Load::piece(tokens, depth));
@@ -189,24 +197,18 @@ impl<'m> Sheet<'m> {
         counted.fold([0; 2], |sum, (_, blocks)| plus(sum, *blocks))
     }
 
-    /// Free and evictable blocks, if some of those that run lost their places too.
-    pub fn there(&self, state: &State, without: &[u64]) -> Blocks {
-        plus(self.before, self.dropped_with(state, without))
-    }
-
-    /// Blocks that a request that waits takes until it has `tokens` tokens, if some of those that run lost
-    /// their places too.
-    pub fn to_start(&self, state: &State, number: u64, tokens: u32, without: &[u64]) -> Blocks {
-        let demand = self.memory.to_start(state.requests[&number].id, tokens);
-        // What it shares with those that are dropped would otherwise count as free for others.
-        let dropped = self.dropped_with(state, without);
-        let shared = [0, 1].map(|kind: usize| demand.shares[kind].min(dropped[kind]));
-        plus(demand.takes, shared)
-    }
-
-    fn dropped_with(&self, state: &State, without: &[u64]) -> Blocks {
+    /// Free and evictable blocks, if some of those that run lost their places too, and if one more request
+    /// started that shares blocks with those that run.
+    pub fn there(&self, state: &State, without: &[u64], shares: Blocks) -> Blocks {
         let ids = without.iter().filter_map(|number| state.requests.get(number)).map(|request| request.id);
-        ids.fold(self.dropped, |dropped, id| plus(dropped, self.memory.held(id)))
+        let dropped = ids.fold(self.dropped, |dropped, id| plus(dropped, self.memory.held(id)));
+        self.there_with(dropped, plus(self.shared, shares))
+    }
+
+    /// Free and evictable blocks with those that are given back, less those that are shared.
+    fn there_with(&self, dropped: Blocks, shared: Blocks) -> Blocks {
+        let given_back = self.placed.iter().fold(dropped, |sum, placed| plus(sum, placed.reused));
+        minus(plus(self.before, dropped), least(shared, given_back))
     }
 
     fn promises(&mut self, state: &State) -> &mut BTreeMap<u64, Blocks> {

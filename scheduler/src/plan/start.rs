@@ -3,7 +3,7 @@
 use super::sheet::Sheet;
 use crate::costs::Load;
 use crate::facts::{Class, seconds};
-use crate::memory::{Blocks, fits, plus};
+use crate::memory::{Blocks, Demand, fits, plus};
 use crate::state::State;
 use crate::step::{EndReason, HoldReason, PreemptReason};
 
@@ -42,25 +42,27 @@ pub fn start(state: &mut State, sheet: &mut Sheet<'_>, number: u64, budget: u32)
     };
     let request = &state.requests[&number];
     let cached = sheet.memory.cached(request.id).min(request.known - 1);
-    let there = sheet.there(state, &victims);
+    let id = request.id;
     let taken = sheet.taken_without(&victims);
     let mut piece = (request.known - cached).min(budget);
-    let mut blocks = sheet.to_start(state, number, cached + piece, &victims);
-    while !fits(plus(taken, blocks), there) {
+    let demand = loop {
+        let demand = sheet.memory.to_start(id, cached + piece);
+        if fits(plus(taken, demand.takes), sheet.there(state, &victims, demand.shares)) {
+            break demand;
+        }
         if piece <= 1 {
             return Err(Refused::Held(HoldReason::Memory));
         }
         piece /= 2;
-        blocks = sheet.to_start(state, number, cached + piece, &victims);
-    }
+    };
     for victim in victims {
         let class = state.requests[&victim].class;
         let is_lower = class < state.requests[&number].class;
         let reason = if is_lower { PreemptReason::Class } else { PreemptReason::Share };
         sheet.preempt(state, victim, reason);
     }
-    sheet.start(state, number, promise);
-    sheet.place(state, number, piece, blocks);
+    sheet.start(state, number, promise, demand.shares);
+    sheet.place(state, number, piece, Demand { takes: demand.takes, frees: [0; 2] });
     Ok(piece)
 }
 
@@ -79,9 +81,10 @@ fn shortage(state: &State, sheet: &mut Sheet<'_>, number: u64, victims: &[u64]) 
     // Who is alone has all there is: it may run until nothing is left.
     let is_alone = stay.is_empty();
     let tokens = if is_alone { request.known + 1 } else { request.promised(state.config.growth) };
-    let promise = sheet.to_start(state, number, tokens, victims);
-    match fits(plus(sheet.promised(state, victims), promise), sheet.there(state, victims)) {
-        true => Ok(promise),
+    let promise = sheet.memory.to_start(request.id, tokens);
+    let there = sheet.there(state, victims, promise.shares);
+    match fits(plus(sheet.promised(state, victims), promise.takes), there) {
+        true => Ok(promise.takes),
         false if is_alone => Err(Refused::Ended(EndReason::TooLarge)),
         false => Err(Refused::Held(HoldReason::Memory)),
     }
@@ -115,8 +118,8 @@ fn lower_victim(state: &State, sheet: &Sheet<'_>, number: u64, victims: &[u64]) 
     (lowest.class < class && !is_due && !sheet.has_started(lowest.id)).then_some(last)
 }
 
-/// The newest request of the tenant that is most ahead of its share, if that is far ahead of the tenant of
-/// `number`. A plan takes one place so.
+/// The newest request of the tenant that is most ahead of its share, if that is far enough ahead of the
+/// tenant of `number`: see [`Request::lag`](crate::request::Request::lag). A plan takes one place so.
 fn share_victim(state: &State, sheet: &Sheet<'_>, number: u64) -> Option<u64> {
     let request = &state.requests[&number];
     if request.is_front || sheet.step.preempted.iter().any(|one| one.reason == PreemptReason::Share) {
@@ -127,8 +130,12 @@ fn share_victim(state: &State, sheet: &Sheet<'_>, number: u64) -> Option<u64> {
         let other = &state.requests[other];
         other.class == request.class && other.tenant != request.tenant && !sheet.has_started(other.id)
     });
-    let deficits = same.map(|other| (shares.deficit(state.requests[&other].tenant), other));
-    // Of several with the same deficit, the first is the newest.
-    let (deficit, victim) = deficits.min_by(|a, b| a.0.total_cmp(&b.0))?;
-    (shares.deficit(request.tenant) - deficit >= seconds(state.config.share_lag)).then_some(victim)
+    let lag = seconds(state.config.share_lag);
+    let due = same.map(|number| {
+        let other = &state.requests[&number];
+        (shares.deficit(other.tenant) + other.lag(lag), number)
+    });
+    // Of several from which as much is due, the first is the newest.
+    let (due, victim) = due.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    (shares.deficit(request.tenant) >= due).then_some(victim)
 }

@@ -4,6 +4,7 @@ use crate::figures;
 use crate::world::{Job, PLENTY, Truth, World};
 use kernmill_scheduler::{Class, Config, TenantId};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 fn config() -> Config {
     Config { max_wait: [None; 3], max_queue: 10_000, ..Config::default() }
@@ -121,4 +122,19 @@ fn background_work_is_done_while_nobody_has_other_work() {
     // Less than the longest step: what runs is not interrupted, and nothing else is in the way.
     let slowest = (0..5).map(|id| world.first_token(id)).fold(0.0, f64::max);
     assert!(slowest < 3.0, "{slowest}");
+}
+
+/// Two tenants' prompts take all of the memory each, so that one evicts the tokens of the other.
+#[test]
+fn prompts_that_only_fit_alone_do_not_take_turns_forever() {
+    for class in Class::ALL {
+        let config = Config { max_batch_tokens: 8, share_lag: Duration::from_secs(1), ..config() };
+        let mut world = World::new(config, [52, 15], Truth::QUIET, 12);
+        let jobs = [(1, 557), (2, 612)].map(|(id, prompt)| Job::chat(id, 0.0, prompt, 30).of(id, class));
+        world.run(&jobs, &[]);
+        assert!(jobs.iter().all(|job| world.is_complete(job.arrival.id.0)));
+        let lost: Vec<usize> = world.records.values().map(|record| record.preempted.len()).collect();
+        // Deficits are at most 20 s either way, so that six doublings of a second are more than any.
+        assert!(lost.iter().all(|lost| *lost <= 6), "{lost:?}");
+    }
 }

@@ -138,6 +138,17 @@ proptest! {
     }
 }
 
+/// Scripts that once found faults: requests that took the memory from each other forever, and one that started
+/// with blocks of another that lost its place later in the same plan.
+#[test]
+fn scripts_that_found_faults_end() {
+    for seed in [27_854, 69_755, 164_028, 186_278] {
+        let script = script(seed);
+        let world = run(&script, seed);
+        world.records.keys().for_each(|id| check_end(&script, &world, *id));
+    }
+}
+
 /// Other names for requests and tenants, in another order.
 fn renamed(script: &Script) -> Script {
     let name = |id: u64| 1_000_000 - id * 7;

@@ -8,6 +8,9 @@ use kernmill_scheduler::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+/// Plans of a script at most: far more than any script needs whose requests get on.
+const MOST_PLANS: u64 = 300_000;
+
 pub fn secs(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds.max(0.0))
 }
@@ -191,8 +194,10 @@ impl World {
         events.extend(others);
         events.sort_by(|a, b| a.0.total_cmp(&b.0));
         events.reverse();
-        let mut idle = 0;
+        let (mut idle, mut plans) = (0, 0);
         loop {
+            plans += 1;
+            assert!(plans < MOST_PLANS, "plans without end: {:?}", self.scheduler.stats());
             self.deliver(&mut events);
             if self.stop_at.is_some_and(|stop| self.now >= stop) {
                 return;
