@@ -5,7 +5,7 @@
 //! that random numbers fill up to DEPTH (0). In each pair both take TOKENS tokens (1: a step of decoding)
 //! once, in an order that changes; every other pair swaps it. An engine takes a step that is not measured
 //! first, so that its workers are awake. Prints one line of JSON: medians in milliseconds, and the median and
-//! the quartiles of the ratios, of which more than 1 means that the second is the faster one.
+//! the quartiles of the ratios. A ratio above 1 says that the second is the faster one.
 //!
 //! A machine whose memory changes its speed from second to second moves both sides of a pair.
 
@@ -35,7 +35,8 @@ fn main() {
         numbers.get(n).map_or(default, |text| text.parse().expect("DEPTH, TOKENS and PAIRS are numbers"))
     };
     let (depth, tokens, pairs) = (number(0, 0), number(1, 1), number(2, 21));
-    let context = depth + 1 + 2 * tokens.max(8) * (pairs + 1);
+    // A step that is not measured comes before each that is.
+    let context = depth + (1 + tokens) * (pairs + 1);
     let mut sides = engines(Path::new(checkpoint), [first, second], context as u32).map(|mut engine| {
         let id = engine.create_random(depth as u32, 1).expect("a context of that depth");
         (engine, id)

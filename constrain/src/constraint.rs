@@ -61,8 +61,8 @@ impl Constraint {
         }
     }
 
-    /// The tokens that may come next, of which the caller picks one. When the text is complete, these are the
-    /// tokens that end it.
+    /// The tokens that may come next: the caller picks one. When the text is complete, these are the tokens
+    /// that end it.
     ///
     /// # Errors
     /// When that is too much work, or the rule leaves no way on.

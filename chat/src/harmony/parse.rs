@@ -24,7 +24,7 @@ pub struct Parser {
 
 #[derive(Clone, Debug)]
 enum State {
-    /// A header, of which only the author may be known.
+    /// A header. At its beginning only the author is known.
     Header(Header),
     /// A message has ended.
     Between(Header),
@@ -176,8 +176,8 @@ impl Parser {
         self.state = State::Between(Header::default());
     }
 
-    /// Ends what is open: a content, or a header without one, of which the text is kept. Counts `anomaly` if
-    /// there was no end where one belongs.
+    /// Ends what is open: a content, or a header without one, whose text is kept. Counts `anomaly` if there was
+    /// no end where one belongs.
     fn close(&mut self, anomaly: Anomaly, events: &mut Vec<Event>) {
         match &self.state {
             State::Between(header) if header.is_empty() => return,

@@ -17,7 +17,7 @@ pub struct SystemText<'a> {
     pub effort: Effort,
     /// Tools of the model's own.
     pub builtin: &'a [BuiltinTool],
-    /// Whether functions are declared, of which the developer message has the list.
+    /// Whether functions are declared. The developer message has the list of them.
     pub has_functions: bool,
 }
 

@@ -40,7 +40,7 @@ pub const TEXT_BYTES: usize = 64 << 20;
 /// time, and its memory to 32 MiB.
 const FUEL: u64 = 1 << 19;
 
-/// What a template may use up besides for each byte of a conversation, of which it makes tainted copies.
+/// What a template may use up besides for each byte of a conversation: it makes tainted copies of them.
 const FUEL_BY_BYTE: u64 = 2;
 
 /// What a template may use up besides for each item of a conversation.
@@ -139,7 +139,7 @@ impl Template {
         let ids = self.encode(vocabulary, &text, &marks)?;
         let mut prompt = Prompt::default();
         for id in ids {
-            // Turns begin and end with special tokens, of which several may follow each other.
+            // Turns begin and end with special tokens. Several of these may follow each other.
             let follows = prompt.ids.last().is_some_and(|last| self.marks.has(*last));
             if !follows && self.marks.has(id) {
                 prompt.mark();

@@ -1,6 +1,7 @@
 //! `exp` of docs/dev/numerics.md in wide vectors, and the constants it needs: emitted into the micro-kernels
 //! that use it.
 
+use super::predicates::{LESS, NOT_LESS};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     AsmMemoryOperand, AsmRegister64, AsmRegisterYmm, AsmRegisterZmm, CodeAssembler, CodeLabel, dword_ptr, k1,
@@ -12,10 +13,6 @@ use kernmill_plan::numeric::{EXP_MAX, EXP_MIN, EXP_POLY, LN2_HI, LN2_LO, LOG2E, 
 const FIRST: [f32; 6] = [EXP_MAX, LOG2E, ROUND_MAGIC, -LN2_HI, -LN2_LO, EXP_MIN];
 /// Constants in all.
 pub const CONSTANTS: usize = FIRST.len() + EXP_POLY.len();
-/// `vcmpps`: less than, ordered.
-const LESS: i32 = 1;
-/// `vcmpps`: not less than, or unordered.
-const NOT_LESS: i32 = 5;
 
 fn constants() -> impl Iterator<Item = u32> {
     FIRST.into_iter().chain(EXP_POLY).map(f32::to_bits)

@@ -29,6 +29,7 @@ mod gemm_q8_avx512_bw;
 mod kv_elements;
 mod loop_shape;
 mod map;
+mod predicates;
 mod prefetch;
 mod quantize;
 mod regs;

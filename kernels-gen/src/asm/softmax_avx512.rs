@@ -6,6 +6,7 @@
 
 use super::AsmKernel;
 use super::exp::{CONSTANTS, Exp512};
+use super::predicates::{LESS, NOT_LESS};
 use super::regs::{PARAMS, Regs, SCRATCH, low};
 use crate::ukernel::MicroKernel;
 use iced_x86::IcedError;
@@ -16,10 +17,6 @@ use kernmill_plan::target::Features;
 const LANES: usize = 16;
 /// Vectors of columns that a pass of `Combine` has in registers.
 const VECTORS: usize = 8;
-/// `vpcmpd`: less than.
-const LESS: i32 = 1;
-/// `vpcmpd`: not less than.
-const NOT_LESS: i32 = 5;
 
 /// The softmax version.
 pub const SOFTMAX: AsmKernel = AsmKernel {
@@ -43,7 +40,7 @@ pub const COMBINE: AsmKernel = AsmKernel {
 };
 
 /// Lanes apart of what each step of a tree brings together.
-const DISTANCES: [usize; 4] = [8, 4, 2, 1];
+pub(super) const DISTANCES: [usize; 4] = [8, 4, 2, 1];
 
 /// Each lane `i` of `to` is lane `i ^ distance` of `from`.
 pub(super) fn exchange(

@@ -7,6 +7,7 @@
 //! share of a later one. Clobbers: caller-saved registers and flags; callee-saved ones are pushed and popped.
 
 use super::AsmKernel;
+use super::predicates::{NOT_EQUAL, NOT_LESS};
 use super::prefetch;
 use super::regs::{PARAMS, Regs, constants_here, low_half};
 use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, WEIGHTS};
@@ -27,10 +28,6 @@ const BYTES: usize = 32;
 const HEADS: usize = 4;
 /// Vectors of columns of a value tile.
 const VECTORS: usize = 2;
-/// `vcmpps`: not equal, or unordered.
-const NOT_EQUAL: i32 = 4;
-/// `vcmpps`: not less than, or unordered.
-const NOT_LESS: i32 = 5;
 /// `vpblendw`: the upper 16 of each 32 bits from the second source.
 const UPPER_WORDS: i32 = 0xaa;
 /// `vpermq`: 64 bits in the order 0, 2, 1, 3.

@@ -8,9 +8,10 @@
 //! are pushed and popped.
 
 use super::AsmKernel;
+use super::predicates::{NOT_EQUAL, NOT_LESS};
 use super::prefetch;
 use super::regs::{PARAMS, Regs, low};
-use super::softmax_avx512::exchange;
+use super::softmax_avx512::{DISTANCES, exchange};
 use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, WEIGHTS};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
@@ -27,10 +28,6 @@ const LANES: usize = 16;
 const HEADS: usize = 8;
 /// Vectors of columns of a value tile.
 const VECTORS: usize = 2;
-/// `vcmpps`: not equal, or unordered.
-const NOT_EQUAL: i32 = 4;
-/// `vcmpps`: not less than, or unordered.
-const NOT_LESS: i32 = 5;
 /// `vpternlogd`: the first, with what the second and the third have in common.
 const FIRST_OR_BOTH: i32 = 0xf8;
 
@@ -118,7 +115,7 @@ fn weights(a: &mut CodeAssembler, group: usize) -> Result<(), IcedError> {
         a.cmp(block, blocks)?;
         a.jl(again)?;
         for (head, largest) in heads.zip(largest) {
-            for distance in [8, 4, 2, 1] {
+            for distance in DISTANCES {
                 exchange(a, distance, other, *largest)?;
                 a.vpmaxsd(*largest, *largest, other)?;
             }

@@ -199,7 +199,8 @@ impl Dialogue {
         on_event: &mut OnEvent<'_>,
     ) -> Result<Turn> {
         let at = self.last_user()?;
-        self.instead(at + 1, loaded, interrupt, on_event)
+        self.retries += 1;
+        self.instead(at + 1, |dialogue| dialogue.answer(loaded, interrupt, on_event))
     }
 
     /// Says something else instead of the last message.
@@ -214,13 +215,7 @@ impl Dialogue {
         on_event: &mut OnEvent<'_>,
     ) -> Result<Turn> {
         let at = self.last_user()?;
-        let (old, answers) = (self.conversation.items.clone(), self.answers.clone());
-        self.cut(at);
-        let turn = self.say(loaded, text, interrupt, on_event);
-        if !turn.as_ref().is_ok_and(has_answer) {
-            (self.conversation.items, self.answers) = (old, answers);
-        }
-        turn
+        self.instead(at, |dialogue| dialogue.say(loaded, text, interrupt, on_event))
     }
 
     /// The conversation as a file may have it.
@@ -271,18 +266,11 @@ impl Dialogue {
         self.answers.split_off(&at);
     }
 
-    /// Another answer instead of the items from one on.
-    fn instead(
-        &mut self,
-        at: usize,
-        loaded: &mut Loaded,
-        interrupt: &mut Interrupt,
-        on_event: &mut OnEvent<'_>,
-    ) -> Result<Turn> {
+    /// Another turn instead of the items from one on. They come back where it has no answer.
+    fn instead(&mut self, at: usize, turn: impl FnOnce(&mut Dialogue) -> Result<Turn>) -> Result<Turn> {
         let (old, answers) = (self.conversation.items.clone(), self.answers.clone());
         self.cut(at);
-        self.retries += 1;
-        let turn = self.answer(loaded, interrupt, on_event);
+        let turn = turn(self);
         if !turn.as_ref().is_ok_and(has_answer) {
             (self.conversation.items, self.answers) = (old, answers);
         }

@@ -26,8 +26,8 @@ pub struct TensorList {
 }
 
 impl TensorList {
-    /// The tensors of the model in some files, of which preset `fast` needs the weights. Reads these with so
-    /// many threads.
+    /// The tensors of the model in some files. Preset `fast` needs their weights: reads them with so many
+    /// threads.
     ///
     /// # Errors
     /// When the files are wrong, weights are missing that the preset needs, or the preset cannot be made of
