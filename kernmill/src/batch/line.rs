@@ -214,12 +214,9 @@ impl BatchLine {
                 Some(Stops::Several(stops)) => stops.clone(),
             },
             stop_tokens: options.end_tokens.clone(),
-            shows_special: false,
             adapters: adapter.filter(|name| !name.is_empty()).map(AdapterUse::of).into_iter().collect(),
-            tenant: 0,
             class: Class::Batch,
-            priority: 0,
-            within: None,
+            ..Request::greedy(Vec::new(), 1)
         })
     }
 

@@ -4,7 +4,7 @@ use super::request::{Answer, Finish, Request};
 use kernmill_runtime::sampler::SamplerError;
 use kernmill_runtime::text_maker::{Stopped, TextMaker};
 use kernmill_runtime::tokenizer::TokenizerError;
-use kernmill_runtime::{Sampler, SeqId, StopReason, Tokenizer};
+use kernmill_runtime::{LogitRows, Logprobs, Sampler, SeqId, StopReason, Tokenizer};
 use std::time::Duration;
 
 /// A request that waits or runs.
@@ -15,6 +15,10 @@ pub(super) struct Active {
     /// While it runs.
     pub sequence: Option<SeqId>,
     pub sampler: Sampler,
+    /// The prefix cache's name of those who share its prompt.
+    pub salt: [u8; 32],
+    /// By token of the prompt but the first, as far as they are known.
+    pub prompt_logprobs: Vec<Option<Logprobs>>,
     maker: TextMaker,
     text: String,
     /// Tokens of the prompt that were cached at the first start, and those of them that came from the disk.
@@ -26,6 +30,7 @@ pub(super) struct Active {
 impl Active {
     pub(super) fn new(
         request: Request,
+        salt: [u8; 32],
         vocab: usize,
         tokenizer: Option<&Tokenizer>,
         arrived: Duration,
@@ -33,7 +38,10 @@ impl Active {
         let mut sampler = Sampler::new(request.sampler.clone(), vocab)?;
         sampler.prompt(&request.prompt);
         let maker = TextMaker::new(tokenizer, &request.prompt, &request.stop, request.shows_special)?;
+        let scored = if request.scores_prompt { request.prompt.len() - 1 } else { 0 };
         Ok(Active {
+            salt,
+            prompt_logprobs: vec![None; scored],
             known: request.prompt.clone(),
             request,
             sequence: None,
@@ -49,6 +57,15 @@ impl Active {
     /// The tokens generated so far.
     pub(super) fn generated(&self) -> &[u32] {
         &self.known[self.request.prompt.len()..]
+    }
+
+    /// Rows of logits that a part of its tokens is to give.
+    pub(super) fn rows(&self, from: usize, samples: bool) -> LogitRows {
+        match (samples, from < self.prompt_logprobs.len()) {
+            (_, true) => LogitRows::All,
+            (true, false) => LogitRows::Last,
+            (false, false) => LogitRows::None,
+        }
     }
 
     /// Adds a token; the text that it releases, and why the request ends with it, if it does.
@@ -96,6 +113,7 @@ impl Active {
             tokens: self.generated().to_vec(),
             text: self.text,
             prompt_tokens: self.request.prompt.len() as u32,
+            prompt_logprobs: self.prompt_logprobs.into_iter().map_while(|found| found).collect(),
             cached_tokens,
             disk_tokens,
             finish,

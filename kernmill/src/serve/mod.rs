@@ -22,7 +22,7 @@ use crate::disk;
 use crate::error::{Error, Result};
 use active::Active;
 use adapters::Adapters;
-use kernmill_runtime::{Engine, PrefixStats};
+use kernmill_runtime::{Engine, Logprobs, PrefixStats};
 use kernmill_scheduler::{Arrival, Scheduler, Step, TenantId};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -31,10 +31,21 @@ use verify::Verifier;
 /// What happens to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A token has come. The text that it completes may be empty.
-    Text(String),
+    /// A token has come, also one that ends the text.
+    Token(Token),
     /// The text has ended.
     Done(Box<Answer>),
+}
+
+/// A token that was generated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Token {
+    /// Id of the token.
+    pub id: u32,
+    /// The text that the token completes, which may be empty.
+    pub text: String,
+    /// Logarithms of probabilities, where the request asks for them ([`Request::logprobs`]).
+    pub logprobs: Option<Logprobs>,
 }
 
 /// What a call of [`Serving::tick`] did.
@@ -154,17 +165,14 @@ impl Serving {
             deadline: request.within.map(|within| now.saturating_add(within)),
             adapter,
             prompt_tokens: request.prompt.len() as u32,
-            cached_tokens: self.engine.cached_tokens(
-                &request.prompt,
-                &request.adapters,
-                tenant_salt(request.tenant),
-            ),
+            cached_tokens: self.engine.cached_tokens(&request.prompt, &request.adapters, salt(&request, id)),
             max_tokens: request.max_tokens,
         };
         let vocab = self.engine.model().vocab as usize;
-        let active = Active::new(request, vocab, self.engine.tokenizer()?, now);
+        let salt = salt(&request, id);
+        let active = Active::new(request, salt, vocab, self.engine.tokenizer()?, now);
         let active = active.map_err(|error| Error::BadInput(error.to_string()))?;
-        self.scheduler.arrive(now, &arrival).map_err(refused)?;
+        self.scheduler.arrive(now, &arrival).map_err(Error::Refused)?;
         self.next += 1;
         self.active.insert(id, active);
         Ok(id)
@@ -287,13 +295,12 @@ impl Serving {
     }
 }
 
-/// The prefix cache's name of a tenant. Tenant 0 is everybody.
-fn tenant_salt(tenant: u64) -> [u8; 32] {
+/// The prefix cache's name of those who share prompts with a request: its tenant, where tenant 0 is everybody.
+/// A request that wants the logits of its prompt has a name of its own, since the cache has none.
+fn salt(request: &Request, id: RequestId) -> [u8; 32] {
+    let own = if request.scores_prompt { id.0 + 1 } else { 0 };
     let mut salt = [0; 32];
-    salt[..8].copy_from_slice(&tenant.to_le_bytes());
+    salt[..8].copy_from_slice(&request.tenant.to_le_bytes());
+    salt[8..16].copy_from_slice(&own.to_le_bytes());
     salt
-}
-
-fn refused(refusal: Refusal) -> Error {
-    Error::BadInput(format!("the request is refused: {}", refusal.reason))
 }

@@ -91,7 +91,7 @@ fn as_alone(mut serving: Serving, requests: &[Request]) -> Serving {
     let mut ended = 0;
     while !serving.is_empty() {
         let on_event = &mut |id: RequestId, event| match event {
-            Event::Text(text) => streamed.entry(id).or_default().push_str(&text),
+            Event::Token(token) => streamed.entry(id).or_default().push_str(&token.text),
             Event::Done(answer) => {
                 let (text, summary) = alone(&mut solo, ids[&id]);
                 assert_eq!((&answer.text, &answer.tokens), (&text, &summary.tokens), "{id:?}");

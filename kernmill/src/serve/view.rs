@@ -1,7 +1,6 @@
 //! What the scheduler asks of the engine's KV cache.
 
 use super::active::Active;
-use super::tenant_salt;
 use kernmill_plan::kv::BLOCK_TOKENS;
 use kernmill_runtime::kv::CHECKPOINT_TOKENS;
 use kernmill_runtime::{Engine, KvDemand};
@@ -45,8 +44,7 @@ impl Memory for View<'_> {
 
     fn cached(&self, id: RequestId) -> u32 {
         let Some(active) = self.active.get(&id) else { return 0 };
-        let tenant = tenant_salt(active.request.tenant);
-        self.engine.cached_tokens(&active.known, &active.request.adapters, tenant)
+        self.engine.cached_tokens(&active.known, &active.request.adapters, active.salt)
     }
 
     fn computes_the_same(&self, id: RequestId, other: RequestId) -> bool {
@@ -54,6 +52,9 @@ impl Memory for View<'_> {
             return false;
         };
         let (asks, makes) = (&waiting.request, &other.request);
+        if asks.scores_prompt || makes.scores_prompt {
+            return false;
+        }
         if asks.adapters != makes.adapters || (makes.tenant != asks.tenant && makes.tenant != 0) {
             return false;
         }
