@@ -245,7 +245,9 @@ impl Listed {
         };
         let own = text(id);
         self.offsets.push(self.length);
-        self.length += own.chars().count();
+        // Special tokens are not part of the text.
+        let is_special = tokenizer.special_token_id(&own) == Some(id);
+        self.length += if is_special { 0 } else { own.chars().count() };
         self.tokens.push(own);
         self.token_logprobs.push(logprobs.map(|logprobs| logprobs.token));
         self.top.push(logprobs.map_or(Value::Null, |logprobs| {

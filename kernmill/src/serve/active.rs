@@ -15,8 +15,6 @@ pub(super) struct Active {
     /// While it runs.
     pub sequence: Option<SeqId>,
     pub sampler: Sampler,
-    /// The prefix cache's name of those who share its prompt.
-    pub salt: [u8; 32],
     /// By token of the prompt but the first, as far as they are known.
     pub prompt_logprobs: Vec<Option<Logprobs>>,
     maker: TextMaker,
@@ -30,7 +28,6 @@ pub(super) struct Active {
 impl Active {
     pub(super) fn new(
         request: Request,
-        salt: [u8; 32],
         vocab: usize,
         tokenizer: Option<&Tokenizer>,
         arrived: Duration,
@@ -40,7 +37,6 @@ impl Active {
         let maker = TextMaker::new(tokenizer, &request.prompt, &request.stop, request.shows_special)?;
         let scored = if request.scores_prompt { request.prompt.len() - 1 } else { 0 };
         Ok(Active {
-            salt,
             prompt_logprobs: vec![None; scored],
             known: request.prompt.clone(),
             request,

@@ -165,12 +165,16 @@ impl Serving {
             deadline: request.within.map(|within| now.saturating_add(within)),
             adapter,
             prompt_tokens: request.prompt.len() as u32,
-            cached_tokens: self.engine.cached_tokens(&request.prompt, &request.adapters, salt(&request, id)),
+            cached_tokens: if request.scores_prompt {
+                0
+            } else {
+                let tenant = tenant_salt(request.tenant);
+                self.engine.cached_tokens(&request.prompt, &request.adapters, tenant)
+            },
             max_tokens: request.max_tokens,
         };
         let vocab = self.engine.model().vocab as usize;
-        let salt = salt(&request, id);
-        let active = Active::new(request, salt, vocab, self.engine.tokenizer()?, now);
+        let active = Active::new(request, vocab, self.engine.tokenizer()?, now);
         let active = active.map_err(|error| Error::BadInput(error.to_string()))?;
         self.scheduler.arrive(now, &arrival).map_err(Error::Refused)?;
         self.next += 1;
@@ -295,12 +299,9 @@ impl Serving {
     }
 }
 
-/// The prefix cache's name of those who share prompts with a request: its tenant, where tenant 0 is everybody.
-/// A request that wants the logits of its prompt has a name of its own, since the cache has none.
-fn salt(request: &Request, id: RequestId) -> [u8; 32] {
-    let own = if request.scores_prompt { id.0 + 1 } else { 0 };
+/// The prefix cache's name of a tenant. Tenant 0 is everybody.
+fn tenant_salt(tenant: u64) -> [u8; 32] {
     let mut salt = [0; 32];
-    salt[..8].copy_from_slice(&request.tenant.to_le_bytes());
-    salt[8..16].copy_from_slice(&own.to_le_bytes());
+    salt[..8].copy_from_slice(&tenant.to_le_bytes());
     salt
 }

@@ -1,6 +1,6 @@
 //! One step of the engine, as the scheduler planned it.
 
-use super::{Event, Finish, Serving, Token};
+use super::{Event, Finish, Serving, Token, tenant_salt};
 use crate::error::Result;
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::sampler::SamplerError;
@@ -102,8 +102,14 @@ impl Serving {
     /// start of this plan has taken room from the cache, or the disk has failed.
     fn start(&mut self, id: RequestId, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
         let Some(active) = self.active.get_mut(&id) else { return Ok(()) };
+        if active.request.scores_prompt {
+            // The cache has no logits of a prompt, so that all of it is computed.
+            active.sequence = Some(self.engine.create_with(&active.request.adapters)?);
+            return Ok(());
+        }
+        let tenant = tenant_salt(active.request.tenant);
         let Begun { sequence, cached_tokens, disk_tokens } =
-            self.engine.begin(&active.known, &active.request.adapters, active.salt)?;
+            self.engine.begin(&active.known, &active.request.adapters, tenant)?;
         active.sequence = Some(sequence);
         let of_prompt = |tokens: u32| tokens.min(active.request.prompt.len() as u32);
         active.cached.get_or_insert([cached_tokens, disk_tokens].map(of_prompt));
@@ -121,7 +127,8 @@ impl Serving {
             return Ok(());
         }
         let Some(active) = self.active.get(&id) else { return Ok(()) };
-        match self.engine.verify_prefix(&active.known, &active.request.adapters, active.salt) {
+        let tenant = tenant_salt(active.request.tenant);
+        match self.engine.verify_prefix(&active.known, &active.request.adapters, tenant) {
             Ok(true) => self.stats.verified += 1,
             Ok(false) => {
                 self.stats.verified += 1;

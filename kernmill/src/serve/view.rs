@@ -1,6 +1,7 @@
 //! What the scheduler asks of the engine's KV cache.
 
 use super::active::Active;
+use super::tenant_salt;
 use kernmill_plan::kv::BLOCK_TOKENS;
 use kernmill_runtime::kv::CHECKPOINT_TOKENS;
 use kernmill_runtime::{Engine, KvDemand};
@@ -44,7 +45,11 @@ impl Memory for View<'_> {
 
     fn cached(&self, id: RequestId) -> u32 {
         let Some(active) = self.active.get(&id) else { return 0 };
-        self.engine.cached_tokens(&active.known, &active.request.adapters, active.salt)
+        if active.request.scores_prompt {
+            return 0;
+        }
+        let tenant = tenant_salt(active.request.tenant);
+        self.engine.cached_tokens(&active.known, &active.request.adapters, tenant)
     }
 
     fn computes_the_same(&self, id: RequestId, other: RequestId) -> bool {
