@@ -55,6 +55,9 @@ impl Constraint {
         }
         // What can never be begun is found here.
         match constraint.mask() {
+            Err(Error::Stuck(_)) if constraint.matcher.stop_reason() == StopReason::NoExtensionBias => {
+                Err(wrong(&"there is no text of it but the empty one"))
+            }
             Err(Error::Stuck(reason)) => Err(wrong(&reason)),
             Err(error) => Err(error),
             Ok(_) => Ok(constraint),
@@ -124,6 +127,11 @@ impl Constraint {
     /// caller gives those that it takes to [`Constraint::accept`].
     pub fn forced(&mut self) -> Vec<u32> {
         if self.is_done { Vec::new() } else { self.matcher.compute_ff_tokens() }
+    }
+
+    /// Number of the logits of the model that the constraint is for.
+    pub fn width(&self) -> usize {
+        self.mask.width()
     }
 
     /// Whether the text is complete: nothing can follow, or a token that ends it came.

@@ -1,5 +1,6 @@
 //! What is asked for, and what comes of it.
 
+use crate::constrain::Constraint;
 use kernmill_runtime::{AdapterUse, SamplerParams, StopReason};
 use kernmill_scheduler::{Class, EndReason};
 use std::time::Duration;
@@ -19,6 +20,9 @@ pub struct Request {
     pub stop_tokens: Vec<u32>,
     /// Whether special tokens are part of the text.
     pub shows_special: bool,
+    /// What the text is held to, if it is: a constraint of a text that has not begun. Whoever makes the
+    /// request compiles it, away from the engine's thread.
+    pub constraint: Option<Constraint>,
     /// The adapters of all tokens, added up.
     pub adapters: Vec<AdapterUse>,
     /// Whose share of the machine the request uses, and whose cached prompts it finds.
@@ -41,6 +45,7 @@ impl Request {
             stop: Vec::new(),
             stop_tokens: Vec::new(),
             shows_special: false,
+            constraint: None,
             adapters: Vec::new(),
             tenant: 0,
             class: Class::Interactive,
@@ -57,7 +62,7 @@ pub enum Finish {
     Stop(StopReason),
     /// The scheduler ended it. What was made stands.
     Ended(EndReason),
-    /// A step with it failed, for this reason.
+    /// A step with it failed, or its constraint cannot be followed any further, for this reason.
     Failed(String),
 }
 

@@ -1,10 +1,11 @@
 //! One step of the engine, as the scheduler planned it.
 
+use super::active::Active;
 use super::{Event, Finish, Serving, tenant_salt};
 use crate::error::Result;
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::sampler::SamplerError;
-use kernmill_runtime::{Begun, EngineError, Entry, LogitRow, LogitRows, Sampler, SeqId};
+use kernmill_runtime::{Begun, EngineError, Entry, Guided, LogitRow, LogitRows, Sampler, SeqId, TokenMask};
 use kernmill_scheduler::{Fault, Outcome, Report, RequestId, Step};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -22,8 +23,18 @@ struct Part {
 /// A sampler on its way through a step, and what it chose.
 struct Choice<'a> {
     sampler: &'a mut Sampler,
+    allowed: Option<&'a TokenMask>,
     position: u64,
     chosen: Option<std::result::Result<u32, SamplerError>>,
+}
+
+impl Choice<'_> {
+    /// Chooses the next token from its logits.
+    fn choose(&mut self, logits: &[f32]) {
+        let token = self.sampler.choose(logits, self.position, self.allowed);
+        token.iter().for_each(|token| self.sampler.accept(*token));
+        self.chosen = Some(token);
+    }
 }
 
 impl Serving {
@@ -131,7 +142,9 @@ impl Serving {
             let logits = if part.samples { LogitRows::Last } else { LogitRows::None };
             let tokens = &active.known[part.from..part.to];
             entries.push((at, Entry { sequence: part.sequence, tokens, logits }));
-            let choice = Choice { sampler: &mut active.sampler, position: part.to as u64, chosen: None };
+            let allowed = active.guided.as_ref().map(Guided::allowed);
+            let (sampler, position) = (&mut active.sampler, part.to as u64);
+            let choice = Choice { sampler, allowed, position, chosen: None };
             choices[at] = Some(Mutex::new(choice));
         }
         // The plan's order, which is that of adapters.
@@ -146,9 +159,7 @@ impl Serving {
         if !entries.is_empty() {
             let take = |_: usize, row: LogitRow<'_>| {
                 if let Some(choice) = &choices[places[row.entry]] {
-                    let mut choice = choice.lock().unwrap_or_else(PoisonError::into_inner);
-                    let position = choice.position;
-                    choice.chosen = Some(choice.sampler.sample(row.logits, position));
+                    choice.lock().unwrap_or_else(PoisonError::into_inner).choose(row.logits);
                 }
             };
             self.engine.step(&entries, &take)?;
@@ -172,14 +183,21 @@ impl Serving {
             None => return outcome,
             Some(Err(error)) => Some(Finish::Failed(error.to_string())),
             Some(Ok(token)) => {
-                outcome.tokens = 1;
-                self.stats.generated += 1;
                 let Some(active) = self.active.get(&part.id) else { return outcome };
                 if active.generated().is_empty() {
                     // The next turn of this text begins with this prompt. The sequence is there: no error.
                     let _ = self.engine.checkpoint(part.sequence);
                 }
-                self.push(part.id, token, context, now, on_event)
+                // What must follow comes with it, and runs in the next step together.
+                let mut next = Some(token);
+                let mut finish = None;
+                while let Some(token) = next.filter(|_| finish.is_none()) {
+                    outcome.tokens += 1;
+                    self.stats.generated += 1;
+                    finish = self.push(part.id, token, context, now, on_event);
+                    next = self.active.get_mut(&part.id).and_then(Active::next_forced);
+                }
+                finish
             }
         };
         if let Some(finish) = finish {
