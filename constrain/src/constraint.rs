@@ -55,9 +55,6 @@ impl Constraint {
         }
         // What can never be begun is found here.
         match constraint.mask() {
-            Err(Error::Stuck(_)) if constraint.matcher.stop_reason() == StopReason::NoExtensionBias => {
-                Err(wrong(&"there is no text of it but the empty one"))
-            }
             Err(Error::Stuck(reason)) => Err(wrong(&reason)),
             Err(error) => Err(error),
             Ok(_) => Ok(constraint),
@@ -83,7 +80,11 @@ impl Constraint {
         if !self.is_done {
             match self.matcher.compute_mask() {
                 Ok(bits) => self.mask.assign(bits.as_slice()),
-                Err(_) if may_end && self.matcher.stop_reason() == StopReason::NoExtensionBias => {
+                // The matcher has failed with this, and only its message tells why.
+                Err(error) if error.to_string().contains(&format!("{:?}", StopReason::NoExtensionBias)) => {
+                    if !may_end {
+                        return Err(Error::Stuck("no token of the vocabulary may come next".to_owned()));
+                    }
                     self.is_done = true;
                 }
                 Err(error) => return Err(stuck(&error)),
