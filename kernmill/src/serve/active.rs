@@ -1,10 +1,11 @@
 //! A request on its way.
 
 use super::request::{Answer, Finish, Request};
+use crate::constrain::guide;
 use kernmill_runtime::sampler::SamplerError;
 use kernmill_runtime::text_maker::{Stopped, TextMaker};
 use kernmill_runtime::tokenizer::TokenizerError;
-use kernmill_runtime::{LogitRows, Logprobs, Sampler, SeqId, StopReason, Tokenizer};
+use kernmill_runtime::{GuideError, Guided, LogitRows, Logprobs, Sampler, SeqId, StopReason, Tokenizer};
 use std::time::Duration;
 
 /// A request that waits or runs.
@@ -17,6 +18,7 @@ pub(super) struct Active {
     pub sampler: Sampler,
     /// By token of the prompt but the first, as far as they are known.
     pub prompt_logprobs: Vec<Option<Logprobs>>,
+    pub guided: Option<Guided>,
     maker: TextMaker,
     text: String,
     /// Tokens of the prompt that were cached at the first start, and those of them that came from the disk.
@@ -27,13 +29,15 @@ pub(super) struct Active {
 
 impl Active {
     pub(super) fn new(
-        request: Request,
+        mut request: Request,
         vocab: usize,
         tokenizer: Option<&Tokenizer>,
         arrived: Duration,
-    ) -> Result<Active, NewError> {
+    ) -> Result<Active, TextError> {
         let mut sampler = Sampler::new(request.sampler.clone(), vocab)?;
         sampler.prompt(&request.prompt);
+        let guided =
+            request.constraint.take().map(|constraint| Guided::new(guide(constraint))).transpose()?;
         let maker = TextMaker::new(tokenizer, &request.prompt, &request.stop, request.shows_special)?;
         let scored = if request.scores_prompt { request.prompt.len() - 1 } else { 0 };
         Ok(Active {
@@ -42,6 +46,7 @@ impl Active {
             request,
             sequence: None,
             sampler,
+            guided,
             maker,
             text: String::new(),
             cached: None,
@@ -64,6 +69,13 @@ impl Active {
         }
     }
 
+    /// The next token that must come, without being chosen. The penalties count it.
+    pub(super) fn next_forced(&mut self) -> Option<u32> {
+        let token = self.guided.as_mut()?.next_forced()?;
+        self.sampler.accept(token);
+        Some(token)
+    }
+
     /// Adds a token; the text that it releases, and why the request ends with it, if it does.
     pub(super) fn push(
         &mut self,
@@ -71,7 +83,7 @@ impl Active {
         tokenizer: Option<&Tokenizer>,
         context: u32,
         now: Duration,
-    ) -> Result<(String, Option<StopReason>), TokenizerError> {
+    ) -> Result<(String, Option<StopReason>), TextError> {
         self.first_token.get_or_insert(now.saturating_sub(self.arrived));
         let stop = if self.request.stop_tokens.contains(&token) {
             Some(StopReason::Token(token))
@@ -84,6 +96,12 @@ impl Active {
             let Stopped { text, stop } = self.maker.push(tokenizer, token)?;
             piece = text;
             end = stop.map(StopReason::Text);
+            if end.is_none()
+                && let Some(guided) = &mut self.guided
+                && guided.accept(token)?
+            {
+                end = Some(StopReason::Complete);
+            }
             let (made, length) = (self.generated().len(), self.known.len());
             if end.is_none() && made >= self.request.max_tokens as usize {
                 end = Some(StopReason::MaxTokens);
@@ -119,11 +137,13 @@ impl Active {
     }
 }
 
-/// Why a request cannot be taken up.
+/// Why a request cannot be taken up, or cannot go on.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NewError {
+pub(super) enum TextError {
     #[error(transparent)]
     Sampler(#[from] SamplerError),
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
+    #[error(transparent)]
+    Guide(#[from] GuideError),
 }

@@ -18,6 +18,7 @@ pub use kernmill_scheduler::{Class, Config, EndReason, Refusal, RequestId, Stats
 pub use request::{Answer, Finish, Request};
 pub use stats::{ServeStats, WidthStats};
 
+use crate::constrain::Constraint;
 use crate::disk;
 use crate::error::{Error, Result};
 use active::Active;
@@ -136,7 +137,7 @@ impl Serving {
     ///
     /// # Errors
     /// When the prompt is empty, too long, or has ids past the vocabulary; when an adapter is not loaded, a
-    /// sampling parameter is out of range, or the scheduler refuses the request.
+    /// sampling parameter is out of range, the constraint is another model's, or the scheduler refuses the request.
     pub fn submit(&mut self, request: Request) -> Result<RequestId> {
         let context = self.engine.context();
         if request.prompt.is_empty() {
@@ -151,6 +152,11 @@ impl Serving {
             return Err(Error::BadInput("max_tokens is 0, expected at least 1".to_owned()));
         }
         self.engine.check_tokens(&request.prompt)?;
+        let vocab = self.engine.model().vocab as usize;
+        if let Some(width) = request.constraint.as_ref().map(Constraint::width).filter(|w| *w != vocab) {
+            let what = format!("the constraint is for a model of {width} logits, this one has {vocab}");
+            return Err(Error::BadInput(what));
+        }
         let adapter = self.adapters.of(&request.adapters, self.engine.adapter_store())?;
         if let Some(adapter) = adapter {
             self.scheduler.adapter_ready(adapter);
@@ -173,7 +179,6 @@ impl Serving {
             },
             max_tokens: request.max_tokens,
         };
-        let vocab = self.engine.model().vocab as usize;
         let active = Active::new(request, vocab, self.engine.tokenizer()?, now);
         let active = active.map_err(|error| Error::BadInput(error.to_string()))?;
         self.scheduler.arrive(now, &arrival).map_err(Error::Refused)?;

@@ -70,7 +70,7 @@ pub enum Finish {
     Stop(StopReason),
     /// The scheduler ended it. What was made stands.
     Ended(EndReason),
-    /// A step with it failed, for this reason.
+    /// A step with it failed, or its constraint cannot be followed any further, for this reason.
     Failed(String),
 }
 

@@ -1,10 +1,11 @@
 //! One step of the engine, as the scheduler planned it.
 
+use super::active::Active;
 use super::{Event, Finish, Serving, Token, tenant_salt};
 use crate::error::Result;
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::sampler::SamplerError;
-use kernmill_runtime::{Begun, EngineError, Entry, LogitRow, Logprobs, Sampler, SeqId};
+use kernmill_runtime::{Begun, EngineError, Entry, Guided, LogitRow, Logprobs, Sampler, SeqId, TokenMask};
 use kernmill_scheduler::{Fault, Outcome, Report, RequestId, Step};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +23,7 @@ struct Part {
 /// A sampler on its way through a step, and what it chose.
 struct Choice<'a> {
     sampler: &'a mut Sampler,
+    allowed: Option<&'a TokenMask>,
     /// Tokens before the one that is chosen.
     position: u64,
     samples: bool,
@@ -49,8 +51,9 @@ impl Choice<'_> {
         if !self.samples || token + 1 < self.tokens {
             return;
         }
-        let chosen = self.sampler.sample(logits, self.position);
-        self.chosen = Some(chosen.and_then(|id| match self.top {
+        let token = self.sampler.choose(logits, self.position, self.allowed);
+        token.iter().for_each(|token| self.sampler.accept(*token));
+        self.chosen = Some(token.and_then(|id| match self.top {
             None => Ok((id, None)),
             Some(_) => Ok((id, Some(self.sampler.logprobs(logits, id, top)?))),
         }));
@@ -166,6 +169,7 @@ impl Serving {
             entries.push((at, Entry { sequence: part.sequence, tokens, logits }));
             choices[at] = Some(Mutex::new(Choice {
                 sampler: &mut active.sampler,
+                allowed: active.guided.as_ref().map(Guided::allowed),
                 position: part.to as u64,
                 samples: part.samples,
                 before: part.from,
@@ -213,14 +217,22 @@ impl Serving {
             None => return outcome,
             Some(Err(error)) => Some(Finish::Failed(error.to_string())),
             Some(Ok(chosen)) => {
-                outcome.tokens = 1;
-                self.stats.generated += 1;
                 let Some(active) = self.active.get(&part.id) else { return outcome };
                 if active.generated().is_empty() {
                     // The next turn of this text begins with this prompt. The sequence is there: no error.
                     let _ = self.engine.checkpoint(part.sequence);
                 }
-                self.push(part.id, chosen, context, now, on_event)
+                // What must follow comes with it, and runs in the next step together.
+                let mut next = Some(chosen);
+                let mut finish = None;
+                while let Some(chosen) = next.filter(|_| finish.is_none()) {
+                    outcome.tokens += 1;
+                    self.stats.generated += 1;
+                    finish = self.push(part.id, chosen, context, now, on_event);
+                    let forced = self.active.get_mut(&part.id).and_then(Active::next_forced);
+                    next = forced.map(|token| (token, None));
+                }
+                finish
             }
         };
         if let Some(finish) = finish {

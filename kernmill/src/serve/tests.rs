@@ -1,3 +1,5 @@
+mod ruled;
+
 use super::*;
 use crate::{Opened, Options};
 use kernmill_runtime::{AdapterUse, GenerateParams, SamplerParams, StopReason, Summary};
@@ -35,6 +37,7 @@ fn alone(engine: &mut Engine, request: &Request) -> (String, Summary) {
         stop: request.stop.clone(),
         stop_tokens: request.stop_tokens.clone(),
         shows_special: request.shows_special,
+        guide: request.constraint.clone().map(crate::constrain::guide),
         ..GenerateParams::default()
     };
     let mut text = String::new();
@@ -84,7 +87,7 @@ fn same_as_alone(mut serving: Serving, requests: &[Request]) -> ServeStats {
 
 /// Runs the first requests of a serving, which wait, as [`same_as_alone`] does.
 fn as_alone(mut serving: Serving, requests: &[Request]) -> Serving {
-    let mut solo = engine(256, 1, None);
+    let mut solo = engine(serving.engine.context(), 1, None);
     let ids: BTreeMap<RequestId, &Request> =
         requests.iter().enumerate().map(|(n, request)| (RequestId(n as u64), request)).collect();
     let mut streamed: BTreeMap<RequestId, String> = BTreeMap::new();
