@@ -23,9 +23,9 @@ pub trait Backend: Send + Sync {
     /// Names of the adapters that are loaded.
     fn adapters(&self) -> Vec<String>;
 
-    /// Takes up a request. Its text is made whether or not its events are read, until what is returned is
-    /// dropped.
-    fn submit(&self, request: Request) -> Pending<'_, Result<Running, SubmitError>>;
+    /// Asks for a request to be taken up. Its text is made whether or not its events are read, until what is
+    /// returned is dropped.
+    fn submit(&self, request: Request) -> Running;
 
     /// What there is to do, and what was done.
     fn load(&self) -> Load;
@@ -60,17 +60,36 @@ pub struct Facts {
     pub fingerprint: String,
 }
 
-/// A request that was taken up. Dropping it cancels the request.
+/// A request that was submitted. Dropping it cancels the request.
 pub struct Running {
+    /// Until it is known whether the request was taken up.
+    accepted: Option<Accepted>,
     events: UnboundedReceiver<Event>,
     /// Cancels the request when it is dropped.
     _guard: Guard,
 }
 
 impl Running {
-    /// A request whose events come from `events`, and which `cancel` cancels.
-    pub fn new(events: UnboundedReceiver<Event>, cancel: impl FnOnce() + Send + 'static) -> Running {
-        Running { events, _guard: Guard(Some(Box::new(cancel))) }
+    /// A request that is taken up or not as `accepted` says, whose events come from `events`, and which
+    /// `cancel` cancels.
+    pub fn new(
+        accepted: Accepted,
+        events: UnboundedReceiver<Event>,
+        cancel: impl FnOnce() + Send + 'static,
+    ) -> Running {
+        Running { accepted: Some(accepted), events, _guard: Guard(Some(Box::new(cancel))) }
+    }
+
+    /// Waits until the request is taken up, which may take as long as a step of the engine. It may be asked
+    /// again where somebody stopped waiting.
+    ///
+    /// # Errors
+    /// When the request is not taken up.
+    pub async fn accepted(&mut self) -> Result<(), SubmitError> {
+        let Some(accepted) = &mut self.accepted else { return Ok(()) };
+        let result = accepted.await.unwrap_or(Err(SubmitError::Gone));
+        self.accepted = None;
+        result
     }
 
     /// The next event; `None` if the backend has failed, or after the last one.
@@ -78,6 +97,9 @@ impl Running {
         self.events.recv().await
     }
 }
+
+/// Tells whether a request was taken up.
+pub type Accepted = tokio::sync::oneshot::Receiver<Result<(), SubmitError>>;
 
 /// Runs something when it is dropped.
 struct Guard(Option<Box<dyn FnOnce() + Send>>);

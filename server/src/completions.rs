@@ -180,7 +180,10 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
     .await?;
     let mut running = Vec::new();
     for request in std::mem::take(&mut completion.requests) {
-        running.push(state.backend.submit(request).await?);
+        running.push(state.backend.submit(request));
+    }
+    for running in &mut running {
+        reply::soon(completion.streams, async { Ok(running.accepted().await?) }).await?;
     }
     let unknown = std::mem::take(&mut completion.unknown);
     let head = Head {
@@ -396,6 +399,9 @@ impl Part {
             self.send(&tokenizer.decode(prompt).ok()?, Value::Null, None)?;
         }
         loop {
+            if let Err(error) = running.accepted().await {
+                return self.fail(&error.into());
+            }
             let event = tokio::select! {
                 event = running.next() => event,
                 () = self.stream.closed() => return None,

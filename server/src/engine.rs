@@ -145,21 +145,14 @@ impl Backend for EngineBackend {
         locked(&self.shared).adapters.clone()
     }
 
-    fn submit(&self, request: Request) -> Pending<'_, Result<Running, SubmitError>> {
+    fn submit(&self, request: Request) -> Running {
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
         let (events, inbox) = unbounded_channel();
         let (accepted, answer) = oneshot::channel();
         let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let is_sent = self.send(Job::Submit { ticket, request: Box::new(request), events, accepted });
-        Box::pin(async move {
-            // Made before the wait, so that who does not wait to the end cancels too.
-            let running = Running::new(inbox, move || drop(jobs.send(Job::Cancel(ticket))));
-            if !is_sent {
-                return Err(SubmitError::Gone);
-            }
-            answer.await.map_err(|_| SubmitError::Gone)??;
-            Ok(running)
-        })
+        // Where the thread has ended, what was sent is dropped, which tells the same.
+        self.send(Job::Submit { ticket, request: Box::new(request), events, accepted });
+        Running::new(answer, inbox, move || drop(jobs.send(Job::Cancel(ticket))))
     }
 
     fn load(&self) -> Load {

@@ -11,7 +11,7 @@ use std::time::Duration;
 const LONGEST_RETRY: u64 = 120;
 
 /// An error in the form of OpenAI's API.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ApiError {
     status: StatusCode,
     kind: &'static str,

@@ -25,7 +25,7 @@ mod routes;
 mod sampling;
 mod state;
 
-pub use backend::{Backend, Facts, Load, Pending, Running, SubmitError};
+pub use backend::{Accepted, Backend, Facts, Load, Pending, Running, SubmitError};
 pub use caller::{Caller, Key, Keys};
 pub use engine::EngineBackend;
 pub use error::ApiError;

@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use std::convert::Infallible;
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -14,6 +15,9 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// How often a stream without events shows that it is alive. Proxies and clients give up on silent ones.
 const PING: Duration = Duration::from_secs(10);
+
+/// How long a stream waits before it begins.
+const MOMENT: Duration = Duration::from_millis(20);
 
 /// A response of JSON.
 pub fn json(value: &Value) -> Response {
@@ -33,6 +37,22 @@ pub fn with_warnings(mut response: Response, unknown: &[String]) -> Response {
         response.headers_mut().insert("x-kernmill-unknown-fields", value);
     }
     response
+}
+
+/// Waits until a request is taken up: to the end, or, before a stream, for a moment only. What is not taken up
+/// at once has a status that says so. A stream that has to wait for the step that runs begins all the same, so
+/// that its client does not give up.
+///
+/// # Errors
+/// When the request is not taken up.
+pub async fn soon(
+    is_stream: bool,
+    accepted: impl Future<Output = Result<(), ApiError>>,
+) -> Result<(), ApiError> {
+    if !is_stream {
+        return accepted.await;
+    }
+    tokio::time::timeout(MOMENT, accepted).await.unwrap_or(Ok(()))
 }
 
 /// Does something that takes time, off the thread that serves connections.

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// The routes of a server.
@@ -25,10 +26,11 @@ pub fn router(state: Arc<State>) -> Router {
 async fn respond(state: Arc<State>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let task = tokio::spawn(route(state.clone(), request));
-    // A panic is one request's.
-    let result =
-        task.await.unwrap_or_else(|_| Err(ApiError::internal("the server has a defect: the log says which")));
+    // A panic is one request's, and a client that goes away ends what it asked for.
+    let mut task = JoinSet::new();
+    task.spawn(route(state.clone(), request));
+    let defect = || Err(ApiError::internal("the server has a defect: the log says which"));
+    let result = task.join_next().await.and_then(Result::ok).unwrap_or_else(defect);
     let mut response = result.unwrap_or_else(IntoResponse::into_response);
     if let Some(origin) =
         origin.filter(|origin| state.config.origins.iter().any(|own| own.as_bytes() == origin.as_bytes()))

@@ -5,6 +5,8 @@ mod crowd;
 mod guards;
 mod texts;
 
+pub use client::get;
+
 use kernmill::runtime::Engine;
 use kernmill::serve::{Config as Scheduling, Serving};
 use kernmill::{Loaded, Opened, Options};

@@ -1,7 +1,7 @@
 //! Answers of `/v1/chat/completions`, whole or in pieces.
 
 use super::request::ChatRequest;
-use super::turn::{End, Outcome, Piece, Prepared, Scored, Turn, tokenizer};
+use super::turn::{Outcome, Piece, Prepared, Scored, Turn, tokenizer};
 use crate::backend::Facts;
 use crate::caller::Caller;
 use crate::error::ApiError;
@@ -29,7 +29,7 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
     let mut turns = Vec::new();
     for n in 0..request.n {
         let seed = prepared.seed().wrapping_add(n);
-        turns.push(prepared.with_seed(seed).start(state.backend.clone()).await?);
+        turns.push(prepared.with_seed(seed).start(state.backend.clone())?);
     }
     let head = Head {
         id: ids::new("chatcmpl-"),
@@ -38,6 +38,9 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
         fingerprint: state.backend.facts().fingerprint.clone(),
         effort: request.ask.conversation.effort.name(),
     };
+    for turn in &mut turns {
+        reply::soon(request.streams, turn.accepted()).await?;
+    }
     let response = if request.streams {
         stream(state, turns, head, request.has_usage)
     } else {
@@ -182,8 +185,8 @@ async fn whole(state: &State, turns: Vec<Turn>, head: &Head) -> Result<Response,
             }
         }
         let outcome: &Outcome = outcomes.last().ok_or_else(|| ApiError::internal("the answer has no end"))?;
-        if let End::Failed(why) = &outcome.end {
-            return Err(ApiError::internal(why.clone()));
+        if let Some(error) = outcome.error() {
+            return Err(error);
         }
         if message.calls.is_empty() {
             message.content.get_or_insert_default();
@@ -272,8 +275,8 @@ impl Choices {
                 }
                 Piece::End(_) => {}
                 Piece::Done(outcome) => {
-                    if let End::Failed(why) = &outcome.end {
-                        self.stream.send(&ApiError::internal(why.clone()).json())?;
+                    if let Some(error) = outcome.error() {
+                        self.stream.send(&error.json())?;
                         self.stream.done();
                         return None;
                     }

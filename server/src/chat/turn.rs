@@ -95,6 +95,8 @@ pub enum End {
     Calls,
     /// There are as many tokens as were asked for, or as the context or the time allows.
     Length,
+    /// It was not taken up.
+    Refused(Box<ApiError>),
     /// The server ended it, for this reason.
     Failed(String),
 }
@@ -106,7 +108,16 @@ impl Outcome {
             End::Stop => "stop",
             End::Calls => "tool_calls",
             End::Length => "length",
-            End::Failed(_) => "error",
+            End::Refused(_) | End::Failed(_) => "error",
+        }
+    }
+
+    /// The error that the turn ended with, if it did.
+    pub fn error(&self) -> Option<ApiError> {
+        match &self.end {
+            End::Refused(error) => Some((**error).clone()),
+            End::Failed(why) => Some(ApiError::internal(why.clone())),
+            End::Stop | End::Calls | End::Length => None,
         }
     }
 
@@ -185,14 +196,14 @@ impl Prepared {
     /// Hands the turn to a backend.
     ///
     /// # Errors
-    /// When the backend does not take it up.
-    pub async fn start(self, backend: Arc<dyn Backend>) -> Result<Turn, ApiError> {
+    /// When the format refuses the conversation.
+    pub fn start(self, backend: Arc<dyn Backend>) -> Result<Turn, ApiError> {
         let seed = self.seed();
         let facts = backend.facts();
         let mut events = Vec::new();
         let reader = facts.format.reader(tokenizer(facts)?, &self.conversation, &mut events);
         let reader = reader.map_err(|error| ApiError::internal(error.to_string()))?;
-        let running = backend.submit(self.request).await?;
+        let running = backend.submit(self.request);
         let mut turn = Turn {
             backend,
             running: Some(running),
@@ -260,11 +271,26 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// Waits until the turn is taken up.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub async fn accepted(&mut self) -> Result<(), ApiError> {
+        match &mut self.running {
+            Some(running) => Ok(running.accepted().await?),
+            None => Ok(()),
+        }
+    }
+
     /// The next piece; `None` after the last one, which is [`Piece::Done`].
     pub async fn next(&mut self) -> Option<Piece> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
                 return Some(piece);
+            }
+            if let Err(error) = self.accepted().await {
+                self.end(End::Refused(Box::new(error)), self.so_far());
+                continue;
             }
             let running = self.running.as_mut()?;
             match running.next().await {
@@ -366,6 +392,10 @@ impl Turn {
             Finish::Ended(reason) => End::Failed(reason.to_string()),
             Finish::Failed(why) => End::Failed(why.clone()),
         };
+        self.end(end, answer);
+    }
+
+    fn end(&mut self, end: End, answer: Answer) {
         let is_complete = matches!(end, End::Stop | End::Calls);
         if self.has_stopped {
             self.part = None;
