@@ -73,6 +73,13 @@ impl Place {
                     "{\"prompt\": \"A slice is\", \"max_tokens\": 3}\n{\"prompt\": [1], \"max_tokens\": 2}\n";
                 fs::write(self.path(name), requests).unwrap();
             }
+            "reply.json" => {
+                let schema = "{\"type\": \"object\", \"properties\": {\"sized\": {\"type\": \"boolean\"}}}";
+                fs::write(self.path(name), schema).unwrap();
+            }
+            "list.lark" => {
+                fs::write(self.path(name), "start: /[a-z]{1,8}/ (\", \" /[a-z]{1,8}/){1,3}").unwrap()
+            }
             "question.txt" => fs::write(self.path(name), "What is a slice?").unwrap(),
             _ if name.ends_with(".gguf") => {
                 let file = convert("../../../model-specs/nano", BF16).bytes();
