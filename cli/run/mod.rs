@@ -59,6 +59,7 @@ Examples:
   kernmill run --prompt 'A slice is' --seed 7 --stop '```'
   echo 'A slice is' | kernmill run                                 what is piped in is continued
   kernmill run --prompt 'Is a slice sized?' --regex '(yes|no), because [a-z ]{4,40}'
+  kernmill run --prompt 'Is a slice sized?' --json-schema reply.json   the text is JSON of the schema
   kernmill run DIR --prompt 'A slice is'                           a checkpoint: config.json, model.safetensors, tokenizer.json
   kernmill run model.gguf --prompt 'A slice is'                    a GGUF file
   kernmill run my.toml --weights DIR --prompt-file question.txt    with a spec of one's own

@@ -430,9 +430,12 @@ fn lines_say_what_their_texts_must_be() {
     });
     sandbox.write("schema.json", schema.to_string());
     let named = json!({ "type": "json_schema", "json_schema": { "name": "reply", "schema": schema, "strict": true } });
-    let deep = (0..70).fold(json!({}), |inner, _| json!({ "properties": { "x": inner } }));
+    let deep = (0..40).fold(json!({}), |inner, _| json!({ "properties": { "x": inner } }));
     let wrong = [
-        (json!({ "response_format": { "type": "json_schema", "json_schema": { "schema": deep } } }), "70"),
+        (
+            json!({ "response_format": { "type": "json_schema", "json_schema": { "schema": deep } } }),
+            "65 levels",
+        ),
         (
             json!({ "response_format": { "type": "json_schema", "json_schema": { "schema": { "not": {} } } } }),
             "not",

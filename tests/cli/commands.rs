@@ -277,7 +277,7 @@ fn is_of_schema(text: &str) -> bool {
 #[test]
 fn run_holds_texts_to_their_form() {
     let sandbox = forms();
-    for (model, seed) in [("", "1"), ("", "2"), ("random", "1"), ("random", "2"), ("random", "3")] {
+    for (model, seed) in [("", "1"), ("random", "1"), ("random", "2")] {
         let run = |count: &str, more: &[&str]| {
             let mut args = vec!["run"];
             args.extend(Some(model).filter(|model| !model.is_empty()));

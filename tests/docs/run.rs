@@ -75,6 +75,13 @@ impl Place {
                 fs::write(self.path(name), requests).unwrap();
             }
             "keys.txt" => fs::write(self.path(name), "ann key-of-ann-0123456789\n").unwrap(),
+            "reply.json" => {
+                let schema = "{\"type\": \"object\", \"properties\": {\"sized\": {\"type\": \"boolean\"}}}";
+                fs::write(self.path(name), schema).unwrap();
+            }
+            "list.lark" => {
+                fs::write(self.path(name), "start: /[a-z]{1,8}/ (\", \" /[a-z]{1,8}/){1,3}").unwrap()
+            }
             "question.txt" => fs::write(self.path(name), "What is a slice?").unwrap(),
             _ if name.ends_with(".gguf") => {
                 let file = convert("../../../model-specs/nano", BF16).bytes();
