@@ -8,7 +8,14 @@ import { AnswerView, toolView, userView } from './view.js';
 /**
  * @typedef {import('./store.js').Message} Message
  * @typedef {import('./store.js').Conversation} Conversation
- * @typedef {{controller: AbortController, message: Message, view?: AnswerView, saved: number, said: number}} Turn
+ * @typedef {object} Turn
+ * @property {AbortController} controller
+ * @property {Message} message
+ * @property {AnswerView} [view]
+ * @property {number} saved when the conversation was saved
+ * @property {number} said how much of the answer was handed to screen readers
+ * @property {boolean} [waits] whether a frame is on its way
+ * @property {boolean} [isStale] whether more came since
  */
 
 /** Milliseconds between saves of an answer that streams. */
@@ -190,6 +197,7 @@ export class Chat {
     if (settings.format !== 'text') message.json = true;
     conversation.messages = [...before, message];
     conversation.updated = Date.now();
+    /** @type {Turn} */
     const turn = { controller: new AbortController(), message, saved: Date.now(), said: 0 };
     this.turns.set(conversation.id, turn);
     this.store.save(conversation);
@@ -244,11 +252,13 @@ export class Chat {
   /**
    * Draws what came, once per frame at most, and seldom if drawing is slow.
    * @param {Conversation} conversation
-   * @param {Turn & {waits?: boolean}} turn
+   * @param {Turn} turn
    */
   draw(conversation, turn) {
+    turn.isStale = true;
     if (turn.waits) return;
     turn.waits = true;
+    turn.isStale = false;
     requestAnimationFrame(() => {
       const before = performance.now();
       if (this.shown === conversation && this.turns.get(conversation.id) === turn) {
@@ -257,7 +267,10 @@ export class Chat {
         this.say(turn, false);
         if (isNear) this.log.scrollTop = this.log.scrollHeight;
       }
-      setTimeout(() => (turn.waits = false), 4 * (performance.now() - before));
+      setTimeout(() => {
+        turn.waits = false;
+        if (turn.isStale) this.draw(conversation, turn);
+      }, 4 * (performance.now() - before));
     });
   }
 

@@ -204,8 +204,9 @@ export function code(text, language) {
 /** @param {string} line */
 const indent = (line) => line.length - line.trimStart().length;
 
-/** @param {string} line */
+/** Whether a line is a rule; one that is longer than any screen is text. @param {string} line */
 function isRule(line) {
+  if (line.length > 200) return false;
   const bare = line.replace(/\s/g, '');
   return bare.length > 2 && '*-_'.includes(bare[0]) && bare === bare[0].repeat(bare.length);
 }
