@@ -285,5 +285,7 @@ export class Chat {
     if (end > 0) this.live.append(el('p', {}, rest.slice(0, end)));
     turn.said += end;
     if (isEnd && !turn.message.content) this.live.append(el('p', {}, 'The answer has ended.'));
+    // What was read aloud would be found twice in the page otherwise.
+    if (isEnd) setTimeout(() => !this.turns.size && this.live.replaceChildren(), 5000);
   }
 }

@@ -11,6 +11,11 @@ import { isSend } from './view.js';
 
 const input = /** @type {HTMLTextAreaElement} */ (byId('input'));
 
+/** Goes to the message field, unless that would bring up a keyboard on the screen. */
+function focus() {
+  if (!matchMedia('(pointer: coarse)').matches) input.focus();
+}
+
 /**
  * Tells something in a line above the message field, with a button at most.
  * @param {string} text
@@ -70,7 +75,7 @@ function changed() {
   const isInRow = ['send', 'stop'].includes(document.activeElement?.id ?? '');
   byId('send').hidden = chat.isBusy;
   byId('stop').hidden = !chat.isBusy;
-  if (isInRow || document.activeElement === document.body) input.focus();
+  if (isInRow || document.activeElement === document.body) focus();
   byId('title').textContent = chat.shown.title;
   byId('list').replaceChildren(...store.list().map(entry));
 }
@@ -140,7 +145,7 @@ function drawer(isOpen) {
 
 function begin() {
   show(store.fresh());
-  input.focus();
+  focus();
 }
 
 function send() {
@@ -204,5 +209,5 @@ try {
   colour('');
 }
 show(store.shown() ?? store.fresh());
-input.focus();
+focus();
 connect();

@@ -228,16 +228,26 @@ import answers  # noqa: E402, F401
 
 def pictures(page, folder):
     folder.mkdir(parents=True, exist_ok=True)
-    save = lambda name: page.driver.save_screenshot(str(folder / f"{name}.png"))
+
+    def phone(height):
+        metrics = {"width": 360, "height": height, "deviceScaleFactor": 2, "mobile": True}
+        page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+    def save(name):
+        time.sleep(0.4)
+        page.driver.save_screenshot(str(folder / f"{name}.png"))
+
     page.fresh()
     page.choose("#theme", "light")
-    page.ask("What is a slice?")
+    page.ask("Sort these words: pear, apple, fig.")
     page.click("#new")
-    page.ask("Please reason, and show me some markdown.")
+    page.ask("Translate to French: the mill stands still.")
+    page.click("#new")
+    page.ask("Give me the reason: what is a slice in Rust?")
     save("chat-light")
     page.click("#open-status")
-    time.sleep(9)
-    save("status")
+    time.sleep(30)
+    save("chat-status")
     page.choose("#theme", "dark")
     save("status-dark")
     page.click("#open-status")
@@ -248,17 +258,17 @@ def pictures(page, folder):
     page.click("#new")
     page.ask("What is the weather in Paris?")
     save("tools-dark")
-    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True})
+    phone(640)
     page.open()
     save("phone-tools")
-    page.click("#open-settings")
-    page.fill("#tools", "")
-    page.click("#settings .close")
-    page.ask("Please reason, and show me some markdown.")
-    page.js("document.querySelector('.answer:last-child').scrollIntoView()")
-    save("phone-dark")
+    page.one(".result").send_keys("12 degrees, light rain", Keys.ENTER)
+    page.done()
+    page.one("#input").send_keys("error 503")
+    save("phone-result")
+    page.one("#input").send_keys(Keys.ENTER)
+    page.done()
+    save("phone-error")
     page.click("#menu")
-    time.sleep(0.5)
     save("phone-list")
 
 

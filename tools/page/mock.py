@@ -3,7 +3,7 @@
     mock.py [--port N] [--key KEY]
 
 What the last message of the user holds decides the answer: `markdown`, `hostile`, `reason`, `slow`, `pause`, `long`,
-`broken`, `error 400`, `error 503`, `error inside`; anything else is repeated. Tools are called if there are any, JSON
+`broken`, `slice`, `error 400`, `error 503`, `error inside`; anything else is repeated. Tools are called if there are any, JSON
 is given if it is asked for. With `--key`, all of the API answers 401 without that key.
 """
 
@@ -57,6 +57,23 @@ HOSTILE = (
     + "".join(mark * (100_000 // len(mark)) + "\n\n" for mark in ["[", "*", "*a ", "_a", "`` ` ", "](", "![", "> ", "- ", "~~a", "|", "(", "\\", "<"])
     + "\x00\u202e\ufffd end of it"
 )
+SLICE = """A **slice** is a view of a run of elements in a collection: a pointer and a length. It owns nothing.
+
+```rust
+let numbers = [1, 2, 3, 4];
+let middle: &[i32] = &numbers[1..3];
+assert_eq!(middle, [2, 3]);
+```
+
+| type | holds | grows |
+|:-----|:------|:------|
+| `[i32; 4]` | the elements | no |
+| `&[i32]` | where they are, and how many | no |
+| `Vec<i32>` | where they are, how many, and room for more | yes |
+
+- A slice borrows, so what it views cannot change meanwhile.
+- `&str` is a slice of text, which is always valid UTF-8.
+"""
 REASONING = "The user wants to know.\n\n- First, I look.\n- Then I **think**."
 
 
@@ -208,6 +225,8 @@ class Handler(BaseHTTPRequestHandler):
             self.text(HOSTILE, size=50_000)
         elif "markdown" in last:
             self.text(MARKDOWN)
+        elif "slice" in last:
+            self.text(SLICE)
         elif "long" in last:
             self.text("".join(f"Paragraph {n} of some length.\n\n" for n in range(200)), size=40, pause=0.001)
             finish = "length"
