@@ -12,6 +12,7 @@ import { AnswerView, toolView, userView } from './view.js';
  * @property {AbortController} controller
  * @property {Message} message
  * @property {AnswerView} [view]
+ * @property {Promise<void>} [ended]
  * @property {number} saved when the conversation was saved
  * @property {number} said how much of the answer was handed to screen readers
  * @property {boolean} [waits] whether a frame is on its way
@@ -135,8 +136,10 @@ export class Chat {
    */
   actions(conversation, n) {
     /** @param {number} keep @param {Message[]} [more] */
-    const again = (keep, more = []) => {
-      if (this.turns.has(conversation.id)) return;
+    const again = async (keep, more = []) => {
+      const turn = this.turns.get(conversation.id);
+      turn?.controller.abort();
+      await turn?.ended;
       this.ask(conversation, [...conversation.messages.slice(0, keep), ...more]);
     };
     return {
@@ -158,10 +161,9 @@ export class Chat {
     if (this.isBusy) return false;
     const { shown } = this;
     const isFirst = !shown.messages.length;
-    const done = this.ask(shown, [...shown.messages, { role: 'user', content }], () => {
+    return this.ask(shown, [...shown.messages, { role: 'user', content }], () => {
       if (isFirst && shown.title === 'New chat') shown.title = content.replace(/\s+/g, ' ').slice(0, 60);
     });
-    return done;
   }
 
   /** Ends the answer; what came of it stays. */
@@ -204,7 +206,7 @@ export class Chat {
     this.live.replaceChildren();
     if (this.shown === conversation) this.show(conversation);
     this.changed();
-    this.receive(conversation, turn, body);
+    turn.ended = this.receive(conversation, turn, body);
     return true;
   }
 

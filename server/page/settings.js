@@ -57,7 +57,7 @@ function schema(text) {
 export function fields(settings) {
   const number = (/** @type {string} */ text) => (text.trim() === '' ? undefined : Number(text));
   return {
-    model: settings.model,
+    model: settings.model || undefined,
     temperature: number(settings.temperature),
     max_completion_tokens: number(settings.max),
     seed: number(settings.seed),

@@ -144,8 +144,9 @@ export class Status {
     const steps = rise('steps');
     if (steps) this.steps.push(rise('busy_seconds') / steps);
     this.steps.splice(0, this.steps.length - SAMPLES);
-    this.say('Step', `${time(number(now.last_step_seconds))} with ${number(now.last_step_tokens)} tokens`);
     const most = Math.max(...this.steps, 1e-6);
+    const last = `${time(number(now.last_step_seconds))} with ${number(now.last_step_tokens)} tokens`;
+    this.say('Step', this.steps.length ? `${last}, lately up to ${time(most)}` : last);
     const place = (/** @type {number} */ step, /** @type {number} */ n) =>
       `${((n * WIDTH) / (SAMPLES - 1)).toFixed(1)},${(HEIGHT - 2 - (step / most) * (HEIGHT - 4)).toFixed(1)}`;
     this.line.setAttribute('points', this.steps.map(place).join(' '));

@@ -157,7 +157,7 @@ export class AnswerView {
     if (Number.isFinite(kernmill?.first_token_seconds)) parts.push(`first after ${time(kernmill.first_token_seconds)}`);
     if (usage) parts.push(`prompt ${usage.prompt_tokens}, ${usage.prompt_tokens_details?.cached_tokens ?? 0} cached`);
     if (Number.isFinite(kernmill?.seed)) parts.push(`seed ${kernmill.seed}`);
-    if (model) parts.push(model);
+    if (model && parts.length) parts.push(model);
     return parts.join(' · ');
   }
 

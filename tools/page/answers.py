@@ -71,6 +71,18 @@ def a_deleted_turn_ends_and_stays_away(page):
 
 
 @scripted
+def a_turn_gives_way_to_an_edit(page):
+    page.send("slow, and then edited")
+    page.until(lambda: "word3" in page.one(".answer").text, "text comes")
+    page.click("article.user .actions button:first-child")
+    page.fill(".edit textarea", "quick")
+    page.press(Keys.ENTER)
+    page.until(lambda: "heard: quick" in page.one(".answer").text, "the other message is answered")
+    page.done()
+    equal((page.users(), len(page.all(".answer")), page.server.seen[-1]["messages"]), (["quick"], 1, [{"role": "user", "content": "quick"}]))
+
+
+@scripted
 def tools_take_a_typed_result(page):
     page.click("#open-settings")
     page.fill("#tools", "[{")

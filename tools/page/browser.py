@@ -29,6 +29,8 @@ class Page:
         options = webdriver.ChromeOptions()
         for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,860", "--disable-dev-shm-usage"):
             options.add_argument(option)
+        # Headless, the browser says that there is no mouse.
+        options.add_argument("--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver"))
         self.driver.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
@@ -90,6 +92,15 @@ class Page:
 
     def chord(self, modifier, key):
         webdriver.ActionChains(self.driver).key_down(modifier).send_keys(key).key_up(modifier).perform()
+
+    def phone(self, width, height):
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 2, "mobile": True}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        self.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+
+    def desktop(self):
+        self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        self.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
 
     def is_idle(self):
         return not self.one("#send").get_attribute("hidden")

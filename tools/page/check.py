@@ -143,9 +143,9 @@ def everything_has_a_name(page):
 @check
 def phone_width(page):
     for width in (360, 320):
-        metrics = {"width": width, "height": 700, "deviceScaleFactor": 1, "mobile": True}
-        page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        page.phone(width, 700)
         page.open()
+        equal(page.js("document.activeElement.id"), "")
         page.ask("A message for a small screen, with-a-word-that-is-so-long-that-it-must-be-broken-somewhere-or-other.")
         equal(page.width(), (width, width))
         assert page.js("getComputedStyle(document.getElementById('drawer')).visibility") == "hidden"
@@ -161,7 +161,7 @@ def phone_width(page):
             page.click(f"#open-{name}")
             equal(page.width(), (width, width))
             page.click(f"#{name} .head button")
-    page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    page.desktop()
 
 
 @check
@@ -229,10 +229,6 @@ import answers  # noqa: E402, F401
 def pictures(page, folder):
     folder.mkdir(parents=True, exist_ok=True)
 
-    def phone(height):
-        metrics = {"width": 360, "height": height, "deviceScaleFactor": 2, "mobile": True}
-        page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-
     def save(name):
         time.sleep(0.4)
         page.driver.save_screenshot(str(folder / f"{name}.png"))
@@ -258,7 +254,7 @@ def pictures(page, folder):
     page.click("#new")
     page.ask("What is the weather in Paris?")
     save("tools-dark")
-    phone(640)
+    page.phone(360, 640)
     page.open()
     save("phone-tools")
     page.one(".result").send_keys("12 degrees, light rain", Keys.ENTER)
@@ -270,6 +266,7 @@ def pictures(page, folder):
     save("phone-error")
     page.click("#menu")
     save("phone-list")
+    page.desktop()
 
 
 def main():

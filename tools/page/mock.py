@@ -2,9 +2,9 @@
 
     mock.py [--port N] [--key KEY]
 
-What the last message of the user holds decides the answer: `markdown`, `hostile`, `reason`, `slow`, `pause`, `long`,
-`broken`, `slice`, `error 400`, `error 503`, `error inside`; anything else is repeated. Tools are called if there are any, JSON
-is given if it is asked for. With `--key`, all of the API answers 401 without that key.
+What the last message of the user holds decides the answer: `markdown`, `slice`, `hostile`, `reason`, `slow`, `pause`,
+`long`, `broken`, `error 400`, `error 503`, `error inside`; anything else is repeated. Tools are called if there are any,
+JSON is given if it is asked for. With `--key`, all of the API answers 401 without that key.
 """
 
 import argparse
