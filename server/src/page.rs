@@ -8,9 +8,30 @@ use axum::response::{IntoResponse, Response};
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+
+/// A file of `server/page/`, at the path of its name.
+macro_rules! file {
+    ($name:literal, $kind:expr) => {
+        (concat!("/", $name), $kind, include_bytes!(concat!("../page/", $name)))
+    };
+}
 
 /// Path, type and contents of every file.
-const FILES: [(&str, &str, &[u8]); 1] = [("/", HTML, include_bytes!("../page/index.html"))];
+const FILES: [(&str, &str, &[u8]); 11] = [
+    ("/", HTML, include_bytes!("../page/index.html")),
+    file!("style.css", STYLE),
+    file!("main.js", SCRIPT),
+    file!("api.js", SCRIPT),
+    file!("chat.js", SCRIPT),
+    file!("dom.js", SCRIPT),
+    file!("markdown.js", SCRIPT),
+    file!("settings.js", SCRIPT),
+    file!("status.js", SCRIPT),
+    file!("store.js", SCRIPT),
+    file!("view.js", SCRIPT),
+];
 
 /// Whether the page has a file at a path.
 pub fn is_there(path: &str) -> bool {
