@@ -30,7 +30,7 @@ Examples:
   kernmill serve my.plan --host 0.0.0.0 --api-keys keys.txt
 
   curl http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: application/json' \\
-    -d '{\"messages\": [{\"role\": \"user\", \"content\": \"What is a slice?\"}]}'")]
+    -d '{\"model\": \"nano\", \"messages\": [{\"role\": \"user\", \"content\": \"What is a slice?\"}]}'")]
 pub struct Serve {
     /// Address to listen at; another than this machine's own takes --api-keys
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]

@@ -69,7 +69,12 @@ pub async fn tokenize(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Resul
                 tokenizer.encode(&text, adds).map_err(|error| ApiError::field("prompt", error.to_string()))?
             }
             None if fields.take("messages").is_some() => {
-                let request = ChatRequest::read(&state, &caller, &body)?;
+                let mut request: Value = serde_json::from_slice(&body).unwrap_or_default();
+                // Ids do not depend on the model's name, so that it may be left out.
+                if request["model"].is_null() {
+                    request["model"] = json!(facts.model);
+                }
+                let request = ChatRequest::read(&state, &caller, request.to_string().as_bytes())?;
                 Prepared::new(facts, request.ask)?.prompt().to_vec()
             }
             None => return Err(ApiError::field("prompt", "`prompt` or `messages` is missing")),

@@ -84,11 +84,15 @@ pub fn post_bytes(path: &str, headers: &[&str], body: &str) -> Vec<u8> {
 
 /// Posts JSON.
 pub fn post(address: SocketAddr, path: &str, body: &Value) -> Reply {
-    raw(address, &post_bytes(path, &[], &body.to_string()))
+    post_with(address, path, &[], body)
 }
 
-/// Posts JSON with more headers.
+/// Posts JSON with more headers. Requests for texts name the model, unless they do so themselves.
 pub fn post_with(address: SocketAddr, path: &str, headers: &[&str], body: &Value) -> Reply {
+    let mut body = body.clone();
+    if path.ends_with("completions") && body["model"].is_null() {
+        body["model"] = "nano".into();
+    }
     raw(address, &post_bytes(path, headers, &body.to_string()))
 }
 

@@ -23,7 +23,7 @@ fn request(n: usize) -> (&'static str, Value) {
         ["A slice is a view into a block of memory", "The standard library", "fn main() {", "Cargo is"];
     let text = format!("{} {}", rng.choice(starts).unwrap(), rng.u32(0..20));
     let (tokens, seed) = (rng.u32(1..24), rng.u64(..1000));
-    let mut body = json!({ "max_tokens": tokens, "seed": seed, "temperature": 0.7, "stream": n % 3 == 0 });
+    let mut body = json!({ "model": "nano", "max_tokens": tokens, "seed": seed, "temperature": 0.7, "stream": n % 3 == 0 });
     if rng.bool() {
         body["prompt"] = json!(text);
         ("/v1/completions", body)
@@ -143,7 +143,7 @@ fn too_much_work_is_refused_with_a_time() {
 #[test]
 fn a_drain_ends_what_runs_and_refuses_what_comes() {
     let mut served = Served::new(Config { grace: Duration::from_secs(20), ..Config::default() });
-    let body = json!({ "prompt": "A slice is a", "max_tokens": 400, "temperature": 0, "stream": true, "stop": ["\u{1}"] });
+    let body = json!({ "model": "nano", "prompt": "A slice is a", "max_tokens": 400, "temperature": 0, "stream": true });
     let mut stream = TcpStream::connect(served.address).unwrap();
     stream.write_all(&post_bytes("/v1/completions", &[], &body.to_string())).unwrap();
     let mut first = [0; 1];

@@ -81,6 +81,7 @@ fn a_wrong_field_is_named_with_its_value() {
         check(&chat(more), 400, Some(param));
     }
     check(&chat(json!({ "model": "gpt-4" })), 404, Some("model"));
+    check(&chat(json!({ "model": "" })), 400, Some("model"));
     let unknown = chat(json!({ "frobnicate": 1, "user": "u", "metadata": {} }));
     assert_eq!((unknown.status, unknown.header("x-kernmill-unknown-fields")), (200, Some("frobnicate")));
     for body in ["", "{", "[]", "7", "{\"messages\": [{}]}", "\u{0}"] {
@@ -131,7 +132,7 @@ fn nothing_is_cut_to_fit_the_context() {
 #[test]
 fn only_this_machine_and_its_own_page_are_served() {
     let served = Served::new(Config::default());
-    let body = r#"{"prompt": "a", "max_tokens": 1}"#;
+    let body = r#"{"model": "nano", "prompt": "a", "max_tokens": 1}"#;
     let with_host = |host: &str| {
         let request = String::from_utf8(post_bytes("/v1/completions", &[], body)).unwrap();
         raw(served.address, request.replace("Host: localhost", &format!("Host: {host}")).as_bytes())

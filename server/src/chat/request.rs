@@ -104,22 +104,26 @@ pub const PASSED_OVER: [&str; 14] = [
 /// The model that is asked for: its name, and the adapters that it stands for.
 ///
 /// # Errors
-/// When there is no such model.
+/// When none is named, or there is no such model.
 pub fn model(state: &State, fields: &mut Fields) -> Result<(String, Vec<AdapterUse>), ApiError> {
     let base = &state.backend.facts().model;
-    let Some(name) = fields.text("model")?.filter(|name| !name.is_empty()) else {
-        return Ok((base.clone(), Vec::new()));
-    };
-    if name == *base || state.config.aliases.contains(&name) {
+    let name = fields.text("model")?.filter(|name| !name.is_empty());
+    if let Some(name) = name.clone().filter(|name| name == base || state.config.aliases.contains(name)) {
         return Ok((name, Vec::new()));
     }
     let adapters = state.backend.adapters();
-    if adapters.contains(&name) {
+    if let Some(name) = name.clone().filter(|name| adapters.contains(name)) {
         let uses = vec![AdapterUse::of(&name)];
         return Ok((name, uses));
     }
     let known: Vec<String> = std::iter::once(base.clone()).chain(adapters).collect();
-    Err(ApiError::model(&name, &known))
+    match name {
+        Some(name) => Err(ApiError::model(&name, &known)),
+        None => Err(ApiError::field(
+            "model",
+            format!("`model` is missing, expected one of: {}", known.join(", ")),
+        )),
+    }
 }
 
 /// How long the model is to reason, by any of the names that clients give it.
