@@ -7,7 +7,7 @@ use crate::model::{self, ModelArgs};
 use crate::output;
 use kernmill::chat::Date;
 use kernmill::serve::{Config as Scheduling, Serving};
-use kernmill_server::{Config, EngineBackend, Facts, Keys, Today, serve};
+use kernmill_server::{Backend, Config, EngineBackend, Facts, Keys, ScriptBackend, Today, serve};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ Examples:
   kernmill serve gpt-oss-20b.plan --parallel 8 --kv-memory 4G
   kernmill serve my.plan --lora poet=adapters/poet          \"model\": \"poet\" in a request
   kernmill serve my.plan --host 0.0.0.0 --api-keys keys.txt
+  kernmill serve --script answers.json                      answers from a file, for tests
 
   curl http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: application/json' \\
     -d '{\"model\": \"nano\", \"messages\": [{\"role\": \"user\", \"content\": \"What is a slice?\"}]}'")]
@@ -68,6 +69,9 @@ pub struct Serve {
     /// Day that conversations are told: today, none, or YYYY-MM-DD
     #[arg(long, value_name = "DAY", default_value = "today", value_parser = day)]
     date: Today,
+    /// Answer from this file in place of a model: for tests of programs that use the API
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
     #[command(flatten)]
     model: ModelArgs,
 }
@@ -103,6 +107,10 @@ impl Serve {
             ..Config::default()
         };
         config.check().map_err(Failure::BadInput)?;
+        let quiet = self.model.compile.quiet;
+        if let Some(script) = &self.script {
+            return listen(Arc::new(ScriptBackend::open(script)?), config, quiet);
+        }
         let emit = Emit::default();
         let (mut model, mut options) = model::open(&self.model, &emit, explicit)?;
         options.kv_yields = true;
@@ -120,18 +128,23 @@ impl Serve {
         let serving = Serving::new(loaded.engine, scheduling)?;
         let failed = |error: std::io::Error| Failure::Work(error.to_string());
         let backend = Arc::new(EngineBackend::start(serving, facts).map_err(failed)?);
-        let quiet = self.model.compile.quiet;
-        let address = config.address;
-        serve(backend.clone(), config, |address| {
-            if !quiet {
-                output::note(format_args!(
-                    "{name} is served at http://{address} ({context} tokens); Ctrl-C ends"
-                ));
-            }
-            Ok(())
-        })
-        .map_err(|error| Failure::Work(format!("{address}: {error}")))?;
+        listen(backend.clone(), config, quiet)?;
         backend.end();
         Ok(())
     }
+}
+
+/// Serves until the end.
+fn listen(backend: Arc<dyn Backend>, config: Config, quiet: bool) -> Result<()> {
+    let (address, facts) = (config.address, backend.clone());
+    let served = serve(backend, config, |address| {
+        let (name, context) = (&facts.facts().model, facts.facts().context);
+        if !quiet {
+            output::note(format_args!(
+                "{name} is served at http://{address} ({context} tokens); Ctrl-C ends"
+            ));
+        }
+        Ok(())
+    });
+    served.map_err(|error| Failure::Work(format!("{address}: {error}")))
 }

@@ -23,6 +23,7 @@ mod page;
 mod reply;
 mod routes;
 mod sampling;
+mod script;
 mod state;
 
 pub use backend::{Accepted, Backend, Facts, Load, Pending, Running, SubmitError};
@@ -30,4 +31,5 @@ pub use caller::{Caller, Key, Keys};
 pub use engine::EngineBackend;
 pub use error::ApiError;
 pub use listen::{Server, serve};
+pub use script::ScriptBackend;
 pub use state::{Config, Today};

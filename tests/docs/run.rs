@@ -74,6 +74,10 @@ impl Place {
                     "{\"prompt\": \"A slice is\", \"max_tokens\": 3}\n{\"prompt\": [1], \"max_tokens\": 2}\n";
                 fs::write(self.path(name), requests).unwrap();
             }
+            "answers.json" => {
+                let script = "{\"tokenizer\": \"model-specs/nano/tokenizer.json\", \"vocab\": 3072, \"rules\": [{\"answer\": \"Yes.\"}]}";
+                fs::write(self.path(name), script).unwrap();
+            }
             "keys.txt" => fs::write(self.path(name), "ann key-of-ann-0123456789\n").unwrap(),
             "reply.json" => {
                 let schema = "{\"type\": \"object\", \"properties\": {\"sized\": {\"type\": \"boolean\"}}}";
