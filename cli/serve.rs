@@ -5,7 +5,6 @@ use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::output;
-use kernmill::chat::Date;
 use kernmill::serve::{Config as Scheduling, Serving};
 use kernmill_server::{Backend, Config, EngineBackend, Facts, Keys, ScriptBackend, Today, serve};
 use std::net::{IpAddr, SocketAddr};
@@ -67,7 +66,7 @@ pub struct Serve {
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     grace: u64,
     /// Day that conversations are told: today, none, or YYYY-MM-DD
-    #[arg(long, value_name = "DAY", default_value = "today", value_parser = day)]
+    #[arg(long, value_name = "DAY", default_value = "today")]
     date: Today,
     /// Answer from this file in place of a model: for tests of programs that use the API
     #[arg(long, value_name = "FILE")]
@@ -76,29 +75,12 @@ pub struct Serve {
     model: ModelArgs,
 }
 
-fn day(text: &str) -> std::result::Result<Today, String> {
-    match text {
-        "today" => Ok(Today::Now),
-        "none" => Ok(Today::None),
-        day => {
-            Date::parse(day).map(Today::Day).ok_or_else(|| "expected today, none or YYYY-MM-DD".to_owned())
-        }
-    }
-}
-
 impl Serve {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
-        let keys = match &self.api_keys {
-            None => Keys::default(),
-            Some(path) => {
-                let text = std::fs::read_to_string(path).map_err(kernmill::Error::read(path))?;
-                Keys::read(&text).map_err(|what| kernmill::Error::input(path, what))?
-            }
-        };
         let config = Config {
             address: SocketAddr::new(self.host, self.port),
-            keys,
+            keys: self.api_keys.as_deref().map(Keys::open).transpose()?.unwrap_or_default(),
             hosts: self.allowed_host,
             origins: self.cors_origin,
             date: self.date,
@@ -121,13 +103,10 @@ impl Serve {
         loaded.load_adapters(&options)?;
         let name = self.name.unwrap_or_else(|| loaded.image.program().model.name.clone());
         let facts = Facts::of(&loaded, &name, &end_tokens)?;
-        let wait = Some(Duration::from_secs(self.max_wait));
-        let usual = Scheduling::default();
-        let max_wait = usual.max_wait.map(|class| class.and(wait));
-        let scheduling = Scheduling { max_sequences: self.parallel, max_wait, ..usual };
+        let scheduling = Scheduling { max_sequences: self.parallel, ..Scheduling::default() }
+            .with_wait(Duration::from_secs(self.max_wait));
         let serving = Serving::new(loaded.engine, scheduling)?;
-        let failed = |error: std::io::Error| Failure::Work(error.to_string());
-        let backend = Arc::new(EngineBackend::start(serving, facts).map_err(failed)?);
+        let backend = Arc::new(EngineBackend::start(serving, facts)?);
         listen(backend.clone(), config, quiet)?;
         backend.end();
         Ok(())

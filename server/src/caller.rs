@@ -4,6 +4,7 @@ use crate::error::ApiError;
 use axum::http::HeaderMap;
 use blake3::Hash;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -90,6 +91,15 @@ impl Keys {
             keys.push(key);
         }
         Ok(Keys { keys, used: Mutex::default() })
+    }
+
+    /// Reads a keys file ([`Keys::read`]).
+    ///
+    /// # Errors
+    /// When the file cannot be read, or a line is wrong.
+    pub fn open(path: &Path) -> Result<Keys, kernmill::Error> {
+        let text = std::fs::read_to_string(path).map_err(kernmill::Error::read(path))?;
+        Keys::read(&text).map_err(|what| kernmill::Error::input(path, what))
     }
 
     /// Whether no key is needed.

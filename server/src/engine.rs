@@ -89,7 +89,7 @@ impl EngineBackend {
     ///
     /// # Errors
     /// When the thread cannot be made.
-    pub fn start(mut serving: Serving, facts: Facts) -> std::io::Result<EngineBackend> {
+    pub fn start(mut serving: Serving, facts: Facts) -> Result<EngineBackend, Error> {
         let (jobs, inbox) = channel();
         let shared = Arc::new(Mutex::new(Shared::default()));
         note(&shared, &mut serving, &Totals::default());
@@ -110,7 +110,8 @@ impl EngineBackend {
             };
             tracing::error!("the engine has ended: {why}");
             locked(&theirs).load.has_failed = true;
-        })?;
+        });
+        let thread = thread.map_err(|error| Error::Work(format!("no thread for the engine: {error}")))?;
         Ok(EngineBackend {
             facts,
             jobs: Mutex::new(jobs),

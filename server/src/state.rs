@@ -8,6 +8,7 @@ use crate::ids;
 use crate::metrics::Metrics;
 use kernmill::chat::Date;
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,20 @@ pub enum Today {
     Now,
     /// A certain day.
     Day(Date),
+}
+
+impl FromStr for Today {
+    type Err = String;
+
+    /// Reads `today`, `none` or `YYYY-MM-DD`.
+    fn from_str(text: &str) -> Result<Today, String> {
+        let expected = || "expected today, none or YYYY-MM-DD".to_owned();
+        match text {
+            "today" => Ok(Today::Now),
+            "none" => Ok(Today::None),
+            day => Date::parse(day).map(Today::Day).ok_or_else(expected),
+        }
+    }
 }
 
 impl Config {
