@@ -64,6 +64,21 @@ impl ApiError {
         ApiError { code: Some("model_not_found"), ..error }
     }
 
+    /// There is no stored response of that name. `param` is the field that names it, if one does.
+    pub fn response(id: &str, param: Option<&str>) -> ApiError {
+        let message = format!(
+            "there is no response `{id}`: it was not stored, was deleted, or has made room for newer ones"
+        );
+        ApiError { param: param.map(str::to_owned), ..ApiError::not_found(message) }
+    }
+
+    /// The same error, with the name that an API has for the field `from`.
+    pub fn renamed(self, from: &str, to: &str) -> ApiError {
+        let param = self.param.map(|param| if param == from { to.to_owned() } else { param });
+        let message = self.message.replace(&format!("`{from}`"), &format!("`{to}`"));
+        ApiError { param, message, ..self }
+    }
+
     /// The key is missing or wrong.
     pub fn unauthorized() -> ApiError {
         let message = "an API key is needed: send it as `Authorization: Bearer KEY`";
@@ -132,6 +147,40 @@ impl ApiError {
         } })
     }
 
+    /// The error as Anthropic's envelope.
+    pub fn anthropic(&self) -> Value {
+        let kind = match self.status.as_u16() {
+            401 => "authentication_error",
+            403 => "permission_error",
+            404 => "not_found_error",
+            413 => "request_too_large",
+            429 => "rate_limit_error",
+            503 => "overloaded_error",
+            status if status >= 500 => "api_error",
+            _ => "invalid_request_error",
+        };
+        json!({ "type": "error", "error": { "type": kind, "message": self.message } })
+    }
+
+    /// A response with this body.
+    pub fn response_of(&self, body: &Value) -> Response {
+        let mut response = (self.status, body.to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(wait) = self.retry_after {
+            let seconds = (wait.as_secs_f64().ceil() as u64).clamp(1, LONGEST_RETRY);
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        // Clients try again after a 5xx by themselves. What does not heal is not tried again.
+        if matches!(self.status, StatusCode::INTERNAL_SERVER_ERROR | StatusCode::NOT_IMPLEMENTED) {
+            headers.insert("x-should-retry", HeaderValue::from_static("false"));
+        }
+        response
+    }
+
     /// Status of the response.
     pub fn status(&self) -> StatusCode {
         self.status
@@ -160,20 +209,6 @@ impl From<SubmitError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = (self.status, self.json().to_string()).into_response();
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(wait) = self.retry_after {
-            let seconds = (wait.as_secs_f64().ceil() as u64).clamp(1, LONGEST_RETRY);
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        if self.status == StatusCode::UNAUTHORIZED {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        // Clients try again after a 5xx by themselves. What does not heal is not tried again.
-        if matches!(self.status, StatusCode::INTERNAL_SERVER_ERROR | StatusCode::NOT_IMPLEMENTED) {
-            headers.insert("x-should-retry", HeaderValue::from_static("false"));
-        }
-        response
+        self.response_of(&self.json())
     }
 }

@@ -6,6 +6,7 @@
 
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
+mod anthropic;
 mod backend;
 mod caller;
 mod chat;
@@ -21,9 +22,12 @@ mod metrics;
 mod models;
 mod page;
 mod reply;
+mod responses;
 mod routes;
 mod sampling;
 mod script;
+#[cfg(test)]
+mod scripted;
 mod state;
 
 pub use backend::{Accepted, Backend, Facts, Load, Pending, Running, SubmitError};

@@ -18,6 +18,10 @@ pub const PROMPTS: usize = 128;
 pub const BIASES: usize = 1024;
 /// Likeliest tokens that are listed at each token.
 pub const TOP_LOGPROBS: u64 = 20;
+/// Responses of `/v1/responses` that are stored at most; the oldest goes first.
+pub const RESPONSES: usize = 1000;
+/// Bytes of all stored responses, with what was said before them.
+pub const RESPONSE_BYTES: usize = 64 << 20;
 /// Bytes of a request's head: its headers with their names.
 pub const HEAD_BYTES: usize = 16 << 10;
 /// Connections at the same time.

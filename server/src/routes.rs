@@ -2,7 +2,7 @@
 
 use crate::error::ApiError;
 use crate::state::State;
-use crate::{chat, completions, guard, limits, models, page, reply};
+use crate::{anthropic, chat, completions, guard, limits, models, page, reply, responses};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
@@ -23,7 +23,8 @@ pub fn router(state: Arc<State>) -> Router {
     })
 }
 
-async fn respond(state: Arc<State>, request: Request) -> Response {
+/// Answers a request, whatever it is.
+pub(crate) async fn respond(state: Arc<State>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let origin = request.headers().get(header::ORIGIN).cloned();
     // A panic is one request's, and a client that goes away ends what it asked for.
@@ -31,7 +32,10 @@ async fn respond(state: Arc<State>, request: Request) -> Response {
     task.spawn(route(state.clone(), request));
     let defect = || Err(ApiError::internal("the server has a defect: the log says which"));
     let result = task.join_next().await.and_then(Result::ok).unwrap_or_else(defect);
-    let mut response = result.unwrap_or_else(IntoResponse::into_response);
+    let mut response = result.unwrap_or_else(|error| match path.as_str() {
+        "/v1/messages" | "/v1/messages/count_tokens" => error.response_of(&error.anthropic()),
+        _ => error.into_response(),
+    });
     if let Some(origin) =
         origin.filter(|origin| state.config.origins.iter().any(|own| own.as_bytes() == origin.as_bytes()))
     {
@@ -50,7 +54,7 @@ async fn respond(state: Arc<State>, request: Request) -> Response {
 }
 
 /// Every route that takes a body.
-const POSTS: [&str; 9] = [
+const POSTS: [&str; 11] = [
     "/v1/chat/completions",
     "/v1/completions",
     "/tokenize",
@@ -60,6 +64,8 @@ const POSTS: [&str; 9] = [
     "/v1/embeddings",
     "/drain",
     "/v1/responses",
+    "/v1/messages",
+    "/v1/messages/count_tokens",
 ];
 
 /// Every other route.
@@ -81,6 +87,9 @@ fn name(path: &str) -> &'static str {
     if path.starts_with("/v1/models/") {
         return "/v1/models/NAME";
     }
+    if path.starts_with(responses::PATH) {
+        return "/v1/responses/ID";
+    }
     POSTS.into_iter().chain(GETS).find(|route| *route == path).unwrap_or("other")
 }
 
@@ -100,6 +109,12 @@ async fn route(state: Arc<State>, request: Request) -> Result<Response, ApiError
         _ => {}
     }
     let caller = state.config.keys.caller(&parts.headers)?;
+    if let Some(rest) = path.strip_prefix(responses::PATH)
+        && (is_get || parts.method == Method::DELETE)
+    {
+        let query = parts.uri.query().unwrap_or_default();
+        return responses::stored(&state, &caller, &parts.method, rest, query);
+    }
     if is_get {
         return match path {
             "/v1/models" => Ok(models::list(&state)),
@@ -120,6 +135,9 @@ async fn route(state: Arc<State>, request: Request) -> Result<Response, ApiError
     match path {
         "/v1/chat/completions" => chat::answer(state, caller, body).await,
         "/v1/completions" => completions::answer(state, caller, body).await,
+        "/v1/responses" => responses::answer(state, caller, body).await,
+        "/v1/messages" => anthropic::answer(state, caller, body).await,
+        "/v1/messages/count_tokens" => anthropic::count(state, caller, body).await,
         "/tokenize" => models::tokenize(state, caller, body).await,
         "/detokenize" => models::detokenize(state, body).await,
         "/v1/load_lora_adapter" => models::load_adapter(state, caller, body).await,

@@ -92,17 +92,21 @@ fn logit_bias(fields: &Fields, biases: Map<String, Value>, vocab: u32) -> Result
 /// # Errors
 /// When there are too many of them, or one is empty or too long.
 pub fn stops(fields: &mut Fields) -> Result<Vec<String>, ApiError> {
-    let name = fields.name("stop");
-    let values = match fields.take("stop") {
+    stops_of(fields, "stop")
+}
+
+/// Strings that end a text, of the field `field`.
+///
+/// # Errors
+/// As [`stops`].
+pub fn stops_of(fields: &mut Fields, field: &str) -> Result<Vec<String>, ApiError> {
+    let name = fields.name(field);
+    let values = match fields.take(field) {
         None => return Ok(Vec::new()),
         Some(Value::String(stop)) => vec![Value::String(stop)],
         Some(Value::Array(stops)) if stops.len() <= limits::STOPS => stops,
         Some(other) => {
-            return Err(fields.wrong(
-                "stop",
-                &other,
-                &format!("a string or up to {} of them", limits::STOPS),
-            ));
+            return Err(fields.wrong(field, &other, &format!("a string or up to {} of them", limits::STOPS)));
         }
     };
     values

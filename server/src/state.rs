@@ -6,6 +6,7 @@ use crate::chat::turn::Outcome;
 use crate::error::ApiError;
 use crate::ids;
 use crate::metrics::Metrics;
+use crate::responses::store::Store;
 use kernmill::chat::Date;
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -107,6 +108,8 @@ pub struct State {
     pub config: Config,
     /// Figures for operators.
     pub metrics: Metrics,
+    /// Responses that can be asked for again.
+    pub responses: Store,
     /// Seconds from 1970 to the start.
     pub started: u64,
 }
@@ -114,7 +117,7 @@ pub struct State {
 impl State {
     /// The state of a server that begins.
     pub fn new(backend: Arc<dyn Backend>, config: Config) -> State {
-        State { backend, config, metrics: Metrics::new(), started: ids::now() }
+        State { backend, config, metrics: Metrics::new(), responses: Store::default(), started: ids::now() }
     }
 
     /// The day that conversations are told.

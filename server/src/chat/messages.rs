@@ -93,15 +93,23 @@ fn assistant(fields: &mut Fields, conversation: &mut Conversation) -> Result<(),
 /// # Errors
 /// When a part is an image, audio or a file, or something is no text.
 pub fn content(fields: &mut Fields) -> Result<Option<String>, ApiError> {
-    let parts = match fields.take("content") {
+    text_of(fields, "content")
+}
+
+/// Text of a field: a string, or parts of text.
+///
+/// # Errors
+/// As [`content`].
+pub fn text_of(fields: &mut Fields, field: &str) -> Result<Option<String>, ApiError> {
+    let parts = match fields.take(field) {
         None => return Ok(None),
         Some(Value::String(text)) => return Ok(Some(text)),
         Some(Value::Array(parts)) => parts,
-        Some(other) => return Err(fields.wrong("content", &other, "a string or a list of text parts")),
+        Some(other) => return Err(fields.wrong(field, &other, "a string or a list of text parts")),
     };
     let mut text = String::new();
     for (at, part) in parts.into_iter().enumerate() {
-        let mut part = Fields::of(part, &format!("{}[{at}].", fields.name("content")))?;
+        let mut part = Fields::of(part, &format!("{}[{at}].", fields.name(field)))?;
         let kind = part.text("type")?.unwrap_or_else(|| "text".to_owned());
         match kind.as_str() {
             "text" | "input_text" | "output_text" => {
@@ -145,14 +153,22 @@ pub fn tools(fields: &mut Fields) -> Result<Vec<Tool>, ApiError> {
 /// # Errors
 /// When one of these is wrong.
 pub fn function_tool(function: &mut Fields) -> Result<Tool, ApiError> {
+    tool_with(function, "parameters")
+}
+
+/// A function whose schema is in the field `schema`.
+///
+/// # Errors
+/// As [`function_tool`].
+pub fn tool_with(function: &mut Fields, schema: &str) -> Result<Tool, ApiError> {
     let name = function.text("name")?.ok_or_else(|| function.missing("name"))?;
     check_name(&function.name("name"), &name)?;
     let description = function.text("description")?.unwrap_or_default();
-    let parameters = match function.take("parameters") {
+    let parameters = match function.take(schema) {
         Some(Value::Object(schema)) if schema.is_empty() => None,
         Some(schema @ Value::Object(_)) => Some(schema),
         None => None,
-        Some(other) => return Err(function.wrong("parameters", &other, "a JSON schema of an object")),
+        Some(other) => return Err(function.wrong(schema, &other, "a JSON schema of an object")),
     };
     Ok(Tool { name, description, parameters })
 }
@@ -173,7 +189,10 @@ pub fn check_names(tools: &[Tool], param: &str) -> Result<(), ApiError> {
 }
 
 /// A function's name is part of the prompt's structure, so that it has no other characters.
-fn check_name(param: &str, name: &str) -> Result<(), ApiError> {
+///
+/// # Errors
+/// When the name has others, or is too long.
+pub fn check_name(param: &str, name: &str) -> Result<(), ApiError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if (1..=64).contains(&name.len()) && name.chars().all(is_plain) {
         return Ok(());

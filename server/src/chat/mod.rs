@@ -2,7 +2,7 @@
 
 pub mod messages;
 pub mod request;
-mod response;
+pub mod response;
 mod stops;
 pub mod turn;
 

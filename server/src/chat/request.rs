@@ -153,7 +153,10 @@ fn effort(fields: &mut Fields) -> Result<Effort, ApiError> {
 }
 
 /// Whether tools are called.
-fn tool_choice(fields: &mut Fields, conversation: &Conversation) -> Result<ToolChoice, ApiError> {
+///
+/// # Errors
+/// When the field is none of the choices, or names a function that is not declared.
+pub fn tool_choice(fields: &mut Fields, conversation: &Conversation) -> Result<ToolChoice, ApiError> {
     let expected = "\"auto\", \"none\", \"required\" or a function";
     let choice = match fields.take("tool_choice") {
         None => return Ok(ToolChoice::Auto),

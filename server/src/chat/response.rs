@@ -73,7 +73,7 @@ impl Head {
 }
 
 /// Figures of an answer that only this server gives.
-fn own_figures(outcomes: &[Outcome], effort: &str) -> Value {
+pub fn own_figures(outcomes: &[Outcome], effort: &str) -> Value {
     let first = outcomes.first();
     let anomalies: Map<String, Value> = first
         .map(|outcome| {

@@ -5,12 +5,13 @@
 pub struct StopFilter {
     stops: Vec<String>,
     held: String,
+    found: Option<String>,
 }
 
 impl StopFilter {
     /// A filter of these strings.
     pub fn new(stops: Vec<String>) -> StopFilter {
-        StopFilter { stops, held: String::new() }
+        StopFilter { stops, held: String::new(), found: None }
     }
 
     /// Takes a piece; the text that no stop string can begin in, and whether one was found behind it.
@@ -19,8 +20,9 @@ impl StopFilter {
             return (piece.to_owned(), false);
         }
         self.held.push_str(piece);
-        let found = self.stops.iter().filter_map(|stop| self.held.find(stop.as_str())).min();
-        if let Some(at) = found {
+        let found = self.stops.iter().filter_map(|stop| Some((self.held.find(stop.as_str())?, stop))).min();
+        if let Some((at, stop)) = found {
+            self.found = Some(stop.clone());
             let text = self.held[..at].to_owned();
             self.held.clear();
             return (text, true);
@@ -28,6 +30,11 @@ impl StopFilter {
         let keep = self.stops.iter().map(|stop| overlap(&self.held, stop)).max().unwrap_or_default();
         let rest = self.held.split_off(self.held.len() - keep);
         (std::mem::replace(&mut self.held, rest), false)
+    }
+
+    /// The stop string that was found.
+    pub fn found(&self) -> Option<&str> {
+        self.found.as_deref()
     }
 
     /// What was held back, where no more follows.

@@ -68,6 +68,8 @@ pub struct Scored {
 pub struct Outcome {
     /// Why it ended.
     pub end: End,
+    /// The stop string that ended it.
+    pub stop: Option<String>,
     /// Tokens of the prompt.
     pub prompt_tokens: u32,
     /// Tokens of the prompt that were cached.
@@ -203,6 +205,7 @@ impl Prepared {
         let mut events = Vec::new();
         let reader = facts.format.reader(tokenizer(facts)?, &self.conversation, &mut events);
         let reader = reader.map_err(|error| ApiError::internal(error.to_string()))?;
+        let prompt_tokens = self.request.prompt.len() as u32;
         let running = backend.submit(self.request);
         let mut turn = Turn {
             backend,
@@ -216,6 +219,7 @@ impl Prepared {
             tokens: Vec::new(),
             reasoning_tokens: 0,
             has_stopped: false,
+            prompt_tokens,
             seed,
         };
         turn.give(events);
@@ -267,6 +271,7 @@ pub struct Turn {
     reasoning_tokens: u32,
     /// Whether a stop string was found.
     has_stopped: bool,
+    prompt_tokens: u32,
     seed: u64,
 }
 
@@ -333,7 +338,7 @@ impl Turn {
         Answer {
             text: String::new(),
             tokens: self.tokens.clone(),
-            prompt_tokens: 0,
+            prompt_tokens: self.prompt_tokens,
             prompt_logprobs: Vec::new(),
             cached_tokens: 0,
             disk_tokens: 0,
@@ -408,6 +413,7 @@ impl Turn {
         self.running = None;
         self.ready.push_back(Piece::Done(Box::new(Outcome {
             end,
+            stop: self.filter.found().map(str::to_owned),
             prompt_tokens: answer.prompt_tokens,
             cached_tokens: answer.cached_tokens,
             tokens: std::mem::take(&mut self.tokens),
