@@ -213,6 +213,34 @@ def hostile_text_stays_text(page):
 
 
 @scripted
+def markdown_grows_to_what_it_is_at_once(page):
+    """Random texts, piece by piece and whole, give the same elements; words are never lost."""
+    found = page.driver.execute_async_script("""const done = arguments[0];
+        const parts = ['*', '**', '_', '~~', '`', '``', '```', '~~~', '\\n', '\\n\\n', '\\n- ', '\\n  - ', '\\n1. ', '\\n> ', '\\n>> ', '\\n# ',
+          '\\n---\\n', '|', '\\n|-|-|\\n', '\\n| a | b |', '[', '](', ')', '![', '](https://a.b/)', 'https://c.d/', '<br>', '<b>', '\\\\', '    ', '\\t',
+          ' ', ' ', '\\r\\n', 'x1 ', 'y2', ' z3', '\\u00e9', '\\ud83d\\ude00', '\\ud800', '\\0', '&amp;', '(', '.', '\\n```js\\n', '\\n***\\n'];
+        let state = 7;
+        const random = (n) => (state = (state * 1103515245 + 12345) % 2147483648) % n;
+        const wrong = [];
+        import('./markdown.js').then(({Markdown}) => {
+          for (let n = 0; n < 3000; n += 1) {
+            const pieces = Array.from({length: random(40)}, () => parts[random(parts.length)]);
+            const text = pieces.join('');
+            const [grown, whole] = [document.createElement('div'), document.createElement('div')];
+            const growing = new Markdown(grown);
+            for (let end = 0; end < text.length; end += 1 + random(4)) growing.set(text.slice(0, end));
+            growing.set(text);
+            new Markdown(whole).set(text);
+            const count = (t) => (t.match(/[xyz][123]/g) || []).length;
+            const shown = whole.textContent.replaceAll('Copy', ' ');
+            if (grown.innerHTML !== whole.innerHTML || count(shown) !== count(text)) wrong.push([text, grown.innerHTML, whole.innerHTML]);
+          }
+          done(wrong.slice(0, 3));
+        }, (error) => done([String(error)]));""")
+    equal(found, [])
+
+
+@scripted
 def a_key_is_asked_for(page):
     locked = mock.start(key="open sesame")
     page.driver.get(locked.url)
