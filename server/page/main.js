@@ -114,7 +114,10 @@ function rename(conversation, place) {
   field.select();
 }
 
-/** Deletes a conversation, which can be undone for as long as the notice stands. @param {Conversation} conversation */
+/**
+ * Deletes a conversation, which can be undone for as long as the notice stands.
+ * @param {Conversation} conversation
+ */
 function remove(conversation) {
   chat.turns.get(conversation.id)?.controller.abort();
   store.remove(conversation.id);

@@ -1,5 +1,5 @@
-// Markdown to elements. Any text gives something, in time linear in its length, and nothing but text nodes and
-// elements of the kinds below is ever made. Pictures are shown as links: the page loads nothing for an answer.
+// Markdown to elements. Any text gives something, in time linear in its length, and nothing but text nodes
+// and elements of the kinds below is ever made. Pictures are links: the page loads nothing for an answer.
 
 import { button, copy, el } from './dom.js';
 
@@ -9,8 +9,8 @@ const DEPTH = 12;
 const ESCAPED = '\\`*_{}[]()#+-.!|~<>"\'$&,/:;=?@^%';
 
 /**
- * Appends inline markdown: emphasis, code, links. The stack of what is open has every kind once at most, so an
- * element moves a few times at most when something turns out not to be closed.
+ * Appends inline markdown: emphasis, code, links. The stack of what is open has every kind once at most, so
+ * an element moves a few times at most when something turns out not to be closed.
  * @param {Element} parent
  * @param {string} text
  */
@@ -34,7 +34,7 @@ function inline(parent, text) {
       for (const node of frame.nodes) stack[at].nodes.push(node);
     }
   };
-  /** Ends the frame at this place, and puts an element where it was. @param {number} at @param {Element} made */
+  /** Ends the frame at this place, and puts an element there. @param {number} at @param {Element} made */
   const close = (at, made) => {
     unwind(at);
     for (const node of stack[at].nodes) made.append(node);
@@ -373,7 +373,7 @@ function blocks(parent, lines, depth) {
   return starts;
 }
 
-/** Markdown that grows. Only the last two blocks are made again: a line that is not whole yet can change these. */
+/** Markdown that grows. Only the last two blocks are made again: a line that grows can change these. */
 export class Markdown {
   /** @param {Element} parent */
   constructor(parent) {

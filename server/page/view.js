@@ -128,7 +128,10 @@ export class AnswerView {
     );
   }
 
-  /** Shows the end: figures, what can be done, what went wrong. @param {boolean} isOpen whether calls await results */
+  /**
+   * Shows the end: figures, what can be done, what went wrong.
+   * @param {boolean} isOpen whether calls await results
+   */
   finish(isOpen) {
     const { message, actions } = this;
     this.update(false);
