@@ -25,8 +25,8 @@ const SAVE = 2000;
 const NEAR = 60;
 
 /**
- * The messages of a request. Calls without a result are left out, as the API wants a result for every call; so is
- * an answer of which nothing came.
+ * The messages of a request. Calls without a result are left out, as the API wants a result for every call. An
+ * answer of which nothing came is left out, too.
  * @param {Conversation} conversation
  */
 function messages({ messages, settings }) {

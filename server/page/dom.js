@@ -1,8 +1,8 @@
 // Small helpers for elements. Nothing in the page turns text into HTML: all text becomes text nodes.
 
 /**
- * Makes an element. Attributes that are `false`, `null` or missing are left out, `true` is an empty attribute,
- * and a function under a name such as `onclick` is a listener.
+ * Makes an element. Attributes that are `false`, `null` or missing are left out, `true` is an empty
+ * attribute, and a function under a name such as `onclick` is a listener.
  * @template {keyof HTMLElementTagNameMap} T
  * @param {T} tag
  * @param {Record<string, any>} [attributes]

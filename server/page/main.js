@@ -84,7 +84,8 @@ function changed() {
 function entry(conversation) {
   const { id, title } = conversation;
   const isShown = id === chat.shown.id;
-  const open = el('button', { type: 'button', class: 'open', 'aria-current': isShown && 'true', onclick: () => show(conversation) }, title);
+  const act = { 'aria-current': isShown && 'true', onclick: () => show(conversation) };
+  const open = el('button', { type: 'button', class: 'open', ...act }, title);
   const made = el('li', { class: chat.turns.has(id) ? 'busy' : null }, open);
   made.append(
     button('Rename', () => rename(conversation, made), undefined, `Rename ${title}`),
@@ -113,7 +114,10 @@ function rename(conversation, place) {
   field.select();
 }
 
-/** Deletes a conversation, which can be undone for as long as the notice stands. @param {Conversation} conversation */
+/**
+ * Deletes a conversation, which can be undone for as long as the notice stands.
+ * @param {Conversation} conversation
+ */
 function remove(conversation) {
   chat.turns.get(conversation.id)?.controller.abort();
   store.remove(conversation.id);

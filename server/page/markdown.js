@@ -1,5 +1,5 @@
-// Markdown to elements. Any text gives something, in time linear in its length, and nothing but text nodes and
-// elements of the kinds below is ever made. Pictures are shown as links: the page loads nothing for an answer.
+// Markdown to elements. Any text gives something, in time linear in its length, and nothing but text nodes
+// and elements of the kinds below is ever made. Pictures are links: the page loads nothing for an answer.
 
 import { button, copy, el } from './dom.js';
 
@@ -9,8 +9,8 @@ const DEPTH = 12;
 const ESCAPED = '\\`*_{}[]()#+-.!|~<>"\'$&,/:;=?@^%';
 
 /**
- * Appends inline markdown: emphasis, code, links. The stack of what is open has every kind once at most, so an
- * element moves a few times at most when something turns out not to be closed.
+ * Appends inline markdown: emphasis, code, links. The stack of what is open has every kind once at most, so
+ * an element moves a few times at most when something turns out not to be closed.
  * @param {Element} parent
  * @param {string} text
  */
@@ -34,7 +34,7 @@ function inline(parent, text) {
       for (const node of frame.nodes) stack[at].nodes.push(node);
     }
   };
-  /** Ends the frame at this place, and puts an element where it was. @param {number} at @param {Element} made */
+  /** Ends the frame at this place, and puts an element there. @param {number} at @param {Element} made */
   const close = (at, made) => {
     unwind(at);
     for (const node of stack[at].nodes) made.append(node);
@@ -55,7 +55,9 @@ function inline(parent, text) {
     const [space, mark, word] = [/\s/, /[\p{P}\p{S}]/u, /[\p{L}\p{N}]/u];
     const opens = !space.test(after) && (!mark.test(after) || space.test(before) || mark.test(before));
     const closes = !space.test(before) && (!mark.test(before) || space.test(after) || mark.test(after));
-    const [mayOpen, mayClose] = char === '_' ? [opens && !word.test(before), closes && !word.test(after)] : [opens, closes];
+    const isMark = char !== '_';
+    const mayOpen = opens && (isMark || !word.test(before));
+    const mayClose = closes && (isMark || !word.test(after));
     const sizes = char === '~' ? [2] : [2, 1];
     while (count && count <= 3) {
       const ends = sizes.map((size) => (size <= count ? find(char, size) : -1));
@@ -214,6 +216,9 @@ function isRule(line) {
 /** @param {string} line */
 const fenced = (line) => /^\s*(`{3,}(?=[^`]*$)|~{3,})(.*)$/.exec(line);
 
+/** Tabs before a line's text as spaces. @param {string} line */
+const expand = (line) => line.replace(/^[\t ]+/, (space) => space.replaceAll('\t', '    '));
+
 /** @param {string} line */
 const item = (line) => (isRule(line) ? null : /^(\s*)([-*+]|\d{1,9}[.)])(?:(\s+)|$)/.exec(line));
 
@@ -248,7 +253,7 @@ function block(lines, at, depth) {
     };
     while (end < lines.length && !isEnd(lines[end])) end += 1;
     const inner = lines.slice(at + 1, end).map((text) => text.slice(Math.min(strip, indent(text))));
-    return [code(inner.join('\n'), fence[2].trim().split(/\s/)[0].slice(0, 30)), end + 1];
+    return [code(inner.join('\n'), fence[2].trim()), end + 1];
   }
   const heading = /^\s{0,3}(#{1,6})\s(.*)$/.exec(line);
   if (heading) {
@@ -280,29 +285,30 @@ function block(lines, at, depth) {
  * @returns {[Element, number]}
  */
 function list(lines, at, depth) {
-  const first = /** @type {RegExpExecArray} */ (item(lines[at]));
+  const first = /** @type {RegExpExecArray} */ (item(expand(lines[at])));
   const base = first[1].length;
   const isNumbered = /\d/.test(first[2][0]);
   const made = isNumbered ? el('ol', { start: parseInt(first[2], 10) }) : el('ul');
   let end = at;
   for (let match = first; match; ) {
     const inside = match[1].length + match[2].length + Math.min(4, match[3]?.length || 1);
-    const inner = [lines[end].slice(match[0].length)];
+    const inner = [expand(lines[end]).slice(match[0].length)];
     for (end += 1; end < lines.length; end += 1) {
-      const line = lines[end];
+      const line = expand(lines[end]);
       // Blank lines belong to the item if something indented follows.
-      if (!line.trim() ? indent(lines[end + 1] ?? '') < base + 2 : indent(line) < base + 2 && begins(lines, end)) break;
-      if (indent(line) < base + 2 && !inner[inner.length - 1].trim() && line.trim()) break;
+      const isOutside = indent(line.trim() ? line : expand(lines[end + 1] ?? '')) < base + 2;
+      if (isOutside && (begins(lines, end) || !inner[inner.length - 1].trim())) break;
       inner.push(line.slice(Math.min(inside, indent(line))));
     }
     const entry = el('li');
     blocks(entry, inner, depth + 1);
     // An item of one paragraph is set tight.
-    if (entry.firstElementChild?.tagName === 'P') entry.firstElementChild.replaceWith(...entry.firstElementChild.childNodes);
+    const first = entry.firstElementChild;
+    if (first?.tagName === 'P') first.replaceWith(...first.childNodes);
     made.append(entry);
     let next = end;
     while (next < lines.length && !lines[next].trim()) next += 1;
-    const following = next < lines.length ? item(lines[next]) : null;
+    const following = next < lines.length ? item(expand(lines[next])) : null;
     if (!following || following[1].length >= base + 2 || /\d/.test(following[2][0]) !== isNumbered) break;
     [match, end] = [following, next];
   }
@@ -328,11 +334,12 @@ function cells(line) {
  * @returns {[Element, number]}
  */
 function table(lines, at) {
-  const sides = cells(lines[at + 1]).map((cell) => (cell.endsWith(':') ? (cell.startsWith(':') ? 'middle' : 'end') : ''));
+  const side = (/** @type {string} */ cell) => (cell.startsWith(':') ? 'middle' : 'end');
+  const sides = cells(lines[at + 1]).map((cell) => (cell.endsWith(':') ? side(cell) : ''));
   /** @param {string} line @param {'th' | 'td'} kind */
   const row = (line, kind) => {
     const made = el('tr');
-    cells(line).slice(0, Math.max(1, sides.length)).forEach((cell, n) => {
+    cells(line).forEach((cell, n) => {
       const scope = kind === 'th' && 'col';
       inline(made.appendChild(el(kind, { class: sides[n] || null, scope })), cell);
     });
@@ -340,7 +347,7 @@ function table(lines, at) {
   };
   const body = el('tbody');
   let end = at + 2;
-  for (; end < lines.length && lines[end].includes('|') && lines[end].trim(); end += 1) body.append(row(lines[end], 'td'));
+  for (; end < lines.length && lines[end].includes('|'); end += 1) body.append(row(lines[end], 'td'));
   const made = el('table', {}, el('thead', {}, row(lines[at], 'th')), body);
   return [el('div', { class: 'wide', tabindex: 0 }, made), end];
 }
@@ -366,7 +373,7 @@ function blocks(parent, lines, depth) {
   return starts;
 }
 
-/** Markdown that grows. Only the last two blocks are made again: a line that is not whole yet can change these. */
+/** Markdown that grows. Only the last two blocks are made again: a line that grows can change these. */
 export class Markdown {
   /** @param {Element} parent */
   constructor(parent) {
@@ -383,11 +390,7 @@ export class Markdown {
     if (!text.startsWith(this.text)) [this.from, this.settled] = [0, 0];
     this.text = text;
     while (this.parent.childElementCount > this.settled) this.parent.lastElementChild?.remove();
-    let isCode = false;
-    const lines = text.slice(this.from).split('\n').map((line) => {
-      if (fenced(line)) isCode = !isCode;
-      return isCode ? line : line.replace(/^[\t ]+/, (space) => space.replaceAll('\t', '    ')).trimEnd();
-    });
+    const lines = text.slice(this.from).split(/\r?\n/);
     const starts = blocks(this.parent, lines, 0);
     if (starts.length > 2) {
       const skipped = starts[starts.length - 2];

@@ -6,7 +6,9 @@ import { byId, el } from './dom.js';
 /** @typedef {import('./store.js').Settings} Settings */
 
 /** Fields that hold text, by their ids, which are the names in the settings. */
-const FIELDS = /** @type {const} */ (['model', 'effort', 'system', 'max', 'temperature', 'seed', 'format', 'schema', 'tools']);
+const FIELDS = /** @type {const} */ (
+  ['model', 'effort', 'system', 'max', 'temperature', 'seed', 'format', 'schema', 'tools']
+);
 
 const EXAMPLE = [
   {
@@ -43,10 +45,18 @@ function tools(text) {
   });
 }
 
+/** @param {Settings} settings */
+function format({ format, schema: text }) {
+  if (format === 'text') return undefined;
+  return format === 'schema' ? schema(text) : { type: 'json_object' };
+}
+
 /** @param {string} text */
 function schema(text) {
   const made = json(text, 'JSON schema');
-  if (typeof made !== 'object' || !made) throw new Error('JSON schema: an object is expected, as in {"type": "object"}.');
+  if (typeof made !== 'object' || !made) {
+    throw new Error('JSON schema: an object is expected, as in {"type": "object"}.');
+  }
   return { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema: made } };
 }
 
@@ -63,8 +73,7 @@ export function fields(settings) {
     seed: number(settings.seed),
     reasoning_effort: settings.effort || undefined,
     tools: tools(settings.tools),
-    response_format:
-      settings.format === 'schema' ? schema(settings.schema) : settings.format === 'object' ? { type: 'json_object' } : undefined,
+    response_format: format(settings),
   };
 }
 

@@ -43,10 +43,14 @@ export class Status {
 
   build() {
     const classes = ['interactive', 'batch', 'background'];
-    const row = (/** @type {string} */ name) =>
-      el('tr', {}, el('th', { scope: 'row' }, name), this.cell(`waiting ${name}`, 'td'), this.cell(`running ${name}`, 'td'));
-    const head = el('tr', {}, el('td'), el('th', { scope: 'col' }, 'waiting'), el('th', { scope: 'col' }, 'running'));
-    const curve = svg('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': 'Time per step, lately' });
+    const row = (/** @type {string} */ name) => {
+      const numbers = [this.cell(`waiting ${name}`, 'td'), this.cell(`running ${name}`, 'td')];
+      return el('tr', {}, el('th', { scope: 'row' }, name), ...numbers);
+    };
+    const column = (/** @type {string} */ name) => el('th', { scope: 'col' }, name);
+    const head = el('tr', {}, el('td'), column('waiting'), column('running'));
+    const viewBox = `0 0 ${WIDTH} ${HEIGHT}`;
+    const curve = svg('svg', { viewBox, role: 'img', 'aria-label': 'Time per step, lately' });
     curve.append(this.line);
     const bar = svg('svg', { viewBox: `0 0 ${WIDTH} 8`, class: 'meter', 'aria-hidden': 'true' });
     bar.append(svg('rect', { height: 8, width: WIDTH, class: 'all' }), this.cached, this.used);

@@ -28,14 +28,19 @@
  * @property {string} format `text`, `object` or `schema`
  * @property {string} schema
  *
- * @typedef {{id: string, title: string, updated: number, settings: Settings, messages: Message[]}} Conversation
+ * @typedef {object} Conversation
+ * @property {string} id
+ * @property {string} title
+ * @property {number} updated milliseconds since 1970
+ * @property {Settings} settings
+ * @property {Message[]} messages
  */
 
 const PREFIX = 'kernmill.chat.';
 const SETTINGS = 'kernmill.settings';
 const SHOWN = 'kernmill.shown';
 
-/** What a `Storage` does, for browsers in which pages may keep nothing. Its own properties are the entries. */
+/** What a `Storage` does, where pages may keep nothing. Its own properties are the entries. */
 class Memory {
   /** @param {string} name @returns {string | null} */
   getItem(name) {

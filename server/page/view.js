@@ -48,7 +48,8 @@ export function userView(message, actions) {
       edit.focus();
     };
     const buttons = el('div', { class: 'row' }, el('span', { class: 'hint' }, 'What follows is replaced.'));
-    buttons.append(button('Cancel', cancel), el('button', { type: 'button', class: 'main', onclick: send }, 'Ask again'));
+    const ask = el('button', { type: 'button', class: 'main', onclick: send }, 'Ask again');
+    buttons.append(button('Cancel', cancel), ask);
     const form = el('div', { class: 'edit' }, field, buttons);
     field.addEventListener('keydown', (event) => {
       if (event.key === 'Escape') {
@@ -67,6 +68,10 @@ export function userView(message, actions) {
   return made;
 }
 
+/** A tool's name above a text. @param {string} what @param {string} name @param {string} text */
+const card = (what, name, text) =>
+  el('div', { class: 'call' }, el('h2', {}, `${what} `, el('code', {}, name)), el('pre', { tabindex: 0 }, text));
+
 /**
  * What a tool gave back.
  * @param {Message} message
@@ -75,7 +80,7 @@ export const toolView = (message) =>
   el(
     'article',
     { class: 'tool', 'aria-label': `Result of ${message.name}` },
-    el('div', { class: 'call' }, el('h2', {}, 'Result of ', el('code', {}, message.name ?? 'the tool')), el('pre', { tabindex: 0 }, message.content)),
+    card('Result of', message.name ?? 'the tool', message.content),
   );
 
 /** An answer of the model, which may still be growing. */
@@ -96,7 +101,8 @@ export class AnswerView {
     this.calls = el('div', { class: 'calls' });
     this.end = el('div', { class: 'end' });
     this.wait = el('p', { class: 'wait', hidden: true }, 'Waiting for the first token');
-    this.element = el('article', { class: 'answer', 'aria-label': 'Answer' }, this.details, this.wait, this.body, this.calls, this.end);
+    this.element = el('article', { class: 'answer', 'aria-label': 'Answer' });
+    this.element.append(this.details, this.wait, this.body, this.calls, this.end);
     this.element.setAttribute('aria-busy', String(isLive));
     this.update(isLive);
     if (!isLive) this.finish(false);
@@ -118,13 +124,14 @@ export class AnswerView {
     if (message.json) this.body.replaceChildren(...(message.content ? [code(message.content, 'json')] : []));
     else this.markdown.set(message.content);
     this.calls.replaceChildren(
-      ...(message.tool_calls ?? []).map((call) =>
-        el('div', { class: 'call' }, el('h2', {}, 'Calls ', el('code', {}, call.function.name)), el('pre', { tabindex: 0 }, pretty(call.function.arguments))),
-      ),
+      ...(message.tool_calls ?? []).map((call) => card('Calls', call.function.name, pretty(call.function.arguments))),
     );
   }
 
-  /** Shows the end: figures, what can be done, what went wrong. @param {boolean} isOpen whether calls await results */
+  /**
+   * Shows the end: figures, what can be done, what went wrong.
+   * @param {boolean} isOpen whether calls await results
+   */
   finish(isOpen) {
     const { message, actions } = this;
     this.update(false);
@@ -136,8 +143,9 @@ export class AnswerView {
     if (end) this.end.append(el('p', { class: 'hint' }, end));
     const { trouble } = message;
     if (trouble) {
+      const said = [el('p', {}, trouble.message), el('p', { class: 'hint' }, trouble.detail)];
       const retry = button('Try again', actions.retry);
-      this.end.append(el('div', { class: 'trouble', role: 'alert' }, el('p', {}, trouble.message), el('p', { class: 'hint' }, trouble.detail), retry));
+      this.end.append(el('div', { class: 'trouble', role: 'alert' }, ...said, retry));
     }
     const row = el('div', { class: 'actions' });
     if (message.content) row.append(button('Copy', () => copy(message.content), 'Copied', 'Copy answer'));
@@ -165,13 +173,15 @@ export class AnswerView {
   askResults() {
     const fields = [...this.calls.children].map((card, n) => {
       const name = this.message.tool_calls?.[n].function.name ?? '';
-      const field = el('textarea', { rows: 2, class: 'mono result', 'aria-label': `Result of ${name}`, placeholder: 'Result of the tool' });
+      const label = { 'aria-label': `Result of ${name}`, placeholder: 'Result of the tool' };
+      const field = el('textarea', { rows: 2, class: 'mono result', ...label });
       card.append(field);
       return field;
     });
     const send = () => this.actions.answer(fields.map((field) => field.value));
     const several = fields.length > 1 ? 'Send results' : 'Send result';
-    this.calls.append(el('div', { class: 'row' }, el('button', { type: 'button', class: 'main', onclick: send }, several)));
+    const give = el('button', { type: 'button', class: 'main', onclick: send }, several);
+    this.calls.append(el('div', { class: 'row' }, give));
     for (const field of fields) {
       field.addEventListener('keydown', (event) => {
         if (!isSend(event)) return;

@@ -9,7 +9,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 CHECKS = []
-WAIT = 60
+# Seconds; the machine may be busy with other work.
+WAIT = 120
 
 
 def check(function):

@@ -58,8 +58,10 @@ def edit_truncates(page):
 @check
 def retry_asks_again(page):
     page.ask("Once.")
-    page.click(".answer .actions button:last-child")
+    page.js("arguments[0].focus()", page.one(".answer .actions button:last-child"))
+    page.press(Keys.ENTER)
     page.done()
+    equal(page.js("document.activeElement.id"), "input")
     equal((page.users(), len(page.all(".answer"))), (["Once."], 1))
 
 

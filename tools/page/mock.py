@@ -213,8 +213,10 @@ class Handler(BaseHTTPRequestHandler):
                 self.delta(content=f"word{n} ")
                 time.sleep(0.05)
         elif "pause" in last:
-            self.text("Before the pause.", pause=0)
-            time.sleep(1.5)
+            # Drawing the first piece takes a while, and what follows comes meanwhile.
+            self.delta(content="*a* " * 8000)
+            self.text("before the pause.", size=1, pause=0.008)
+            time.sleep(4)
             self.text(" After it.", pause=0)
         elif "broken" in last:
             return self.text("This breaks o")
