@@ -62,6 +62,11 @@ pub async fn send(
     key: &str,
     body: &Value,
 ) -> (u16, HeaderMap, String) {
+    let mut body = body.clone();
+    // A body that says no model means this one.
+    if body.is_object() && body["model"].is_null() {
+        body["model"] = "nano".into();
+    }
     let request = HttpRequest::builder()
         .method(method)
         .uri(path)
