@@ -231,7 +231,8 @@ impl BatchLine {
         }
     }
 
-    /// The request that the line makes, without what holds its text to a rule, behind the tokens `said` of the turns before.
+    /// The request that the line makes, behind the tokens `said` of the turns before, without what holds its
+    /// text to a rule.
     pub(super) fn request(
         &self,
         tokenizer: Option<&Tokenizer>,

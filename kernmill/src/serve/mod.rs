@@ -137,7 +137,8 @@ impl Serving {
     ///
     /// # Errors
     /// When the prompt is empty, too long, or has ids past the vocabulary; when an adapter is not loaded, a
-    /// sampling parameter is out of range, the constraint is another model's, or the scheduler refuses the request.
+    /// sampling parameter is out of range, the constraint is another model's, or the scheduler refuses the
+    /// request.
     pub fn submit(&mut self, request: Request) -> Result<RequestId> {
         let context = self.engine.context();
         if request.prompt.is_empty() {
