@@ -1,5 +1,5 @@
-//! Figures for operators, in the text format of Prometheus. Names are vLLM's, so that its dashboards work, and
-//! kernmill's own where vLLM has none.
+//! Figures for operators, in the text format of Prometheus. Names are vLLM's, so that its dashboards work,
+//! and kernmill's own where vLLM has none.
 
 use crate::backend::Load;
 use kernmill::chat::Anomalies;

@@ -39,9 +39,9 @@ pub fn with_warnings(mut response: Response, unknown: &[String]) -> Response {
     response
 }
 
-/// Waits until a request is taken up: to the end, or, before a stream, for a moment only. What is not taken up
-/// at once has a status that says so. A stream that has to wait for the step that runs begins all the same, so
-/// that its client does not give up.
+/// Waits until a request is taken up: to the end, or, before a stream, for a moment only. What is not taken
+/// up at once has a status that says so. A stream that has to wait for the step that runs begins all the
+/// same, so that its client does not give up.
 ///
 /// # Errors
 /// When the request is not taken up.

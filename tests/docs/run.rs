@@ -147,7 +147,8 @@ impl Place {
     #[track_caller]
     fn works(&self, call: &str, whose: &str) {
         // What follows is for the shell.
-        let mut args = super::commands::words(call.split(['>', '|']).next().unwrap());
+        let words = super::commands::words(call).into_iter();
+        let mut args: Vec<String> = words.take_while(|word| !matches!(word.as_str(), ">" | "|")).collect();
         self.provide_all(&args);
         // Each measurement is made once.
         if let Some(at) = args.iter().position(|arg| arg == "--repeat") {

@@ -97,7 +97,7 @@ pub enum End {
     Calls,
     /// There are as many tokens as were asked for, or as the context or the time allows.
     Length,
-    /// It was not taken up.
+    /// The turn was not taken up.
     Refused(Box<ApiError>),
     /// The server ended it, for this reason.
     Failed(String),
@@ -183,7 +183,7 @@ impl Prepared {
         &self.request.prompt
     }
 
-    /// The same turn with another seed.
+    /// A copy of the turn with another seed.
     pub fn with_seed(&self, seed: u64) -> Prepared {
         let mut request = self.request.clone();
         request.sampler.seed = Some(seed);
