@@ -139,6 +139,7 @@ impl Message {
         message.insert("role".to_owned(), json!("assistant"));
         message.insert("content".to_owned(), json!(self.content));
         message.insert("refusal".to_owned(), Value::Null);
+        message.insert("annotations".to_owned(), json!([]));
         if !self.reasoning.is_empty() {
             message.insert("reasoning".to_owned(), json!(self.reasoning));
             message.insert("reasoning_content".to_owned(), json!(self.reasoning));
