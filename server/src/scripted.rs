@@ -30,8 +30,8 @@ impl Scripted {
     pub fn new(says: &[&str], finish: Finish) -> Arc<Scripted> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model-specs/nano/tokenizer.json");
         let json = std::fs::read(path).unwrap();
-        let vocab = 3072;
-        let tokenizer = TokenizerHandle::from(Tokenizer::from_json(&json, vocab as usize).unwrap());
+        let vocab: u32 = 3072;
+        let tokenizer = TokenizerHandle::from(Tokenizer::from_json(&json, vocab).unwrap());
         let lexicon = Arc::new(constrain::lexicon(&tokenizer, vocab as usize, &[0]).unwrap());
         let facts = Facts {
             model: "nano".to_owned(),
