@@ -72,7 +72,7 @@ impl ApiError {
         ApiError { param: param.map(str::to_owned), ..ApiError::not_found(message) }
     }
 
-    /// The same error, with the name that an API has for the field `from`.
+    /// This error, with the name that an API has for the field `from`.
     pub fn renamed(self, from: &str, to: &str) -> ApiError {
         let param = self.param.map(|param| if param == from { to.to_owned() } else { param });
         let message = self.message.replace(&format!("`{from}`"), &format!("`{to}`"));

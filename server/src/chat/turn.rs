@@ -172,7 +172,7 @@ impl Prepared {
         &self.request.prompt
     }
 
-    /// The same turn with another seed.
+    /// This turn with another seed.
     pub fn with_seed(&self, seed: u64) -> Prepared {
         let mut request = self.request.clone();
         request.sampler.seed = Some(seed);

@@ -16,7 +16,7 @@ pub struct Events {
     sequence: u64,
     /// Items that have ended.
     output: Vec<Value>,
-    /// The same as what was said.
+    /// What the model said, as items of a conversation.
     said: Vec<Item>,
     /// The item that has begun.
     open: Option<Open>,
