@@ -250,7 +250,7 @@ fn message(item: &mut Fields, conversation: &mut Conversation) -> Result<(), Api
     Ok(())
 }
 
-/// Reasoning of an earlier answer: its content, or else its summary. What is encrypted is not this server's.
+/// Reasoning of an earlier answer: its content, or else its summary. Encrypted content is of other servers.
 fn reasoning(item: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
     let mut text = String::new();
     for (field, expected) in [("content", "reasoning_text"), ("summary", "summary_text")] {
