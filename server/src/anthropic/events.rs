@@ -28,9 +28,10 @@ impl Open {
     fn block(&self, input: Value) -> Value {
         match &self.part {
             Part::Reasoning => json!({ "type": "thinking", "thinking": self.text, "signature": "" }),
-            Part::Preamble | Part::Answer => json!({ "type": "text", "text": self.text }),
+            Part::Preamble | Part::Answer => json!({ "type": "text", "text": self.text, "citations": null }),
             Part::Call { name, .. } => {
-                json!({ "type": "tool_use", "id": self.id, "name": name, "input": input })
+                let caller = json!({ "type": "direct" });
+                json!({ "type": "tool_use", "id": self.id, "name": name, "input": input, "caller": caller })
             }
         }
     }
@@ -51,12 +52,7 @@ impl Events {
     /// What is sent before the first piece.
     pub fn begin(&self) -> Vec<Value> {
         // How many tokens were cached is known at the end, and said there.
-        let usage = json!({
-            "input_tokens": self.prompt_tokens,
-            "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 0,
-            "output_tokens": 0,
-        });
+        let usage = figures([self.prompt_tokens, 0, 0, 0]);
         vec![json!({ "type": "message_start", "message": self.object(Value::Null, Value::Null, usage) })]
     }
 
@@ -124,6 +120,8 @@ impl Events {
             "content": self.content,
             "stop_reason": reason,
             "stop_sequence": stop,
+            "stop_details": null,
+            "container": null,
             "usage": usage,
         })
     }
@@ -141,11 +139,24 @@ fn stop_reason(outcome: &Outcome) -> (&'static str, Option<&str>) {
 
 /// Tokens of the prompt and the answer. Those that were cached are counted apart.
 fn usage(outcome: &Outcome) -> Value {
+    let new = outcome.prompt_tokens.saturating_sub(outcome.cached_tokens);
+    let counts = [new, outcome.cached_tokens, outcome.reasoning_tokens].map(|count| count as usize);
+    figures([counts[0], counts[1], outcome.tokens.len(), counts[2]])
+}
+
+/// Tokens: of the prompt that were new, and cached; of the answer, and of its reasoning. The API has more
+/// fields, which mean nothing here, and clients want all of them.
+fn figures([new, cached, output, reasoning]: [usize; 4]) -> Value {
     json!({
-        "input_tokens": outcome.prompt_tokens.saturating_sub(outcome.cached_tokens),
+        "input_tokens": new,
         "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": outcome.cached_tokens,
-        "output_tokens": outcome.tokens.len(),
+        "cache_read_input_tokens": cached,
+        "cache_creation": null,
+        "output_tokens": output,
+        "output_tokens_details": { "thinking_tokens": reasoning },
+        "server_tool_use": null,
+        "service_tier": "standard",
+        "inference_geo": null,
     })
 }
 
@@ -203,18 +214,15 @@ mod tests {
         assert_eq!(sent[10]["delta"], json!({ "stop_reason": "tool_use", "stop_sequence": null }));
         let message = events.message(&outcome);
         assert_eq!(message["content"][0], json!({ "type": "thinking", "thinking": "Hm.", "signature": "" }));
-        assert_eq!(message["content"][1], json!({ "type": "text", "text": "Wait." }));
+        assert_eq!(message["content"][1], json!({ "type": "text", "text": "Wait.", "citations": null }));
         assert_eq!(message["content"][2]["input"], json!({ "a": 1 }));
         assert_eq!(message["content"][2]["id"], sent[7]["content_block"]["id"]);
         assert!(message["content"][2]["id"].as_str().unwrap().starts_with("toolu_"));
         assert_eq!(message["stop_reason"], "tool_use");
-        let usage = json!({
-            "input_tokens": 6,
-            "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 4,
-            "output_tokens": 3,
-        });
-        assert_eq!((&message["usage"], &sent[10]["usage"]), (&usage, &usage));
+        assert_eq!(message["usage"], sent[10]["usage"]);
+        for (name, count) in [("input_tokens", 6), ("cache_read_input_tokens", 4), ("output_tokens", 3)] {
+            assert_eq!(message["usage"][name], count);
+        }
     }
 
     #[test]

@@ -132,7 +132,7 @@ mod tests {
             send(&state, "POST", PATH, "", &ask(json!("Hi"), json!({ "odd": 1 }))).await;
         let message: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((status, headers["x-kernmill-unknown-fields"].to_str().unwrap()), (200, "odd"));
-        assert_eq!(message["content"], json!([{ "type": "text", "text": "Hello" }]));
+        assert_eq!(message["content"], json!([{ "type": "text", "text": "Hello", "citations": null }]));
         for (name, value) in
             [("type", "message"), ("role", "assistant"), ("model", "nano"), ("stop_reason", "end_turn")]
         {
@@ -158,7 +158,7 @@ mod tests {
         let body = ask(json!("Count"), json!({ "stop_sequences": ["four", "two"] }));
         let (_, _, text) = send(&state, "POST", PATH, "", &body).await;
         let message: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(message["content"], json!([{ "type": "text", "text": "one, " }]));
+        assert_eq!(message["content"], json!([{ "type": "text", "text": "one, ", "citations": null }]));
         assert_eq!(
             (&message["stop_reason"], &message["stop_sequence"]),
             (&json!("stop_sequence"), &json!("two"))
