@@ -33,6 +33,7 @@ mod options;
 mod output;
 mod progress;
 mod run;
+mod serve;
 #[cfg(feature = "compiler")]
 mod synth;
 mod version;
@@ -49,6 +50,7 @@ Start with:
   kernmill run                                             the embedded nano model, at once
   kernmill run MODEL --prompt 'Once upon a time'           a checkpoint's directory, a GGUF file or a plan
   kernmill chat MODEL                                      a conversation
+  kernmill serve MODEL                                     OpenAI's API, and a page, at http://127.0.0.1:8080
   kernmill compile MODEL -o model.plan                     once; then it starts at once:
   kernmill run model.plan --prompt 'Once upon a time'
 
@@ -81,6 +83,7 @@ struct Cli {
 enum Command {
     Run(run::Run),
     Chat(chat::Chat),
+    Serve(serve::Serve),
     Batch(batch::Batch),
     #[cfg(feature = "compiler")]
     Compile(compile::Compile),
@@ -119,6 +122,7 @@ fn execute(cli: Cli, explicit: &Explicit) -> Result<()> {
     match cli.command {
         Command::Run(command) => command.execute(explicit),
         Command::Chat(command) => command.execute(explicit),
+        Command::Serve(command) => command.execute(explicit),
         Command::Batch(command) => command.execute(explicit),
         #[cfg(feature = "compiler")]
         Command::Compile(command) => command.execute(explicit),

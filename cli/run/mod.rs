@@ -8,6 +8,7 @@ use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::{output, version};
 use kernmill::adapters::{AdapterSource, together};
+use kernmill::constrain::RuleSource;
 use kernmill::interrupt::Interrupt;
 use kernmill::prompt::{Prompt, PromptSource, check_stops};
 use kernmill::session::SavedText;
@@ -57,6 +58,8 @@ Examples:
   kernmill run --prompt 'A slice is' -n 100 --temp 0               greedily
   kernmill run --prompt 'A slice is' --seed 7 --stop '```'
   echo 'A slice is' | kernmill run                                 what is piped in is continued
+  kernmill run --prompt 'Is a slice sized?' --regex '(yes|no), because [a-z ]{4,40}'
+  kernmill run --prompt 'Is a slice sized?' --json-schema reply.json   the text is JSON of the schema
   kernmill run DIR --prompt 'A slice is'                           a checkpoint: config.json, model.safetensors, tokenizer.json
   kernmill run model.gguf --prompt 'A slice is'                    a GGUF file
   kernmill run my.toml --weights DIR --prompt-file question.txt    with a spec of one's own
@@ -90,6 +93,18 @@ pub struct Run {
     /// Do not end at the model's own end tokens
     #[arg(long)]
     ignore_end: bool,
+    /// Make the text a JSON object
+    #[arg(long, group = "form", help_heading = "Form of the text")]
+    json_object: bool,
+    /// Make the text JSON of the schema in this file; a prompt that asks for it helps
+    #[arg(long, value_name = "FILE", group = "form", help_heading = "Form of the text")]
+    json_schema: Option<PathBuf>,
+    /// Make the text one of the grammar in this file: Lark's syntax, the first rule is `start`
+    #[arg(long, value_name = "FILE", group = "form", help_heading = "Form of the text")]
+    grammar: Option<PathBuf>,
+    /// Make the text one that this regular expression matches from beginning to end
+    #[arg(long, value_name = "PATTERN", group = "form", help_heading = "Form of the text")]
+    regex: Option<String>,
     /// Print one JSON object (text, tokens, figures) at the end instead of text as it comes
     #[arg(long)]
     json: bool,
@@ -143,6 +158,7 @@ impl Run {
             self.check_texts(&model, tokenizer.get()?, &prompt)?;
         }
         let mut params = self.params(&model, &options.adapters)?;
+        params.guide = self.form().guide(tokenizer.as_ref(), model.vocab(), &params.stop_tokens)?;
         let mut loaded = model::load(model, &options, &self.model, &self.emit, context, 1)?;
         let adapters = loaded.load_adapters(&options)?;
         session.restore(&mut loaded, &prompt.ids, &mut params, explicit.has("seed"), &options)?;
@@ -217,7 +233,13 @@ impl Run {
             stop: self.stop.clone(),
             stop_tokens,
             shows_special: self.special,
+            guide: None,
         })
+    }
+
+    fn form(&self) -> RuleSource {
+        let (json_schema, grammar) = (self.json_schema.clone(), self.grammar.clone());
+        RuleSource { json_object: self.json_object, json_schema, grammar, regex: self.regex.clone() }
     }
 
     /// Generates; the text, and when it is not wanted at the end, shows it as it comes. Ctrl-C ends it after

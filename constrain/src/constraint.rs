@@ -80,7 +80,11 @@ impl Constraint {
         if !self.is_done {
             match self.matcher.compute_mask() {
                 Ok(bits) => self.mask.assign(bits.as_slice()),
-                Err(_) if may_end && self.matcher.stop_reason() == StopReason::NoExtensionBias => {
+                // The matcher has failed with this, and only its message tells why.
+                Err(error) if error.to_string().contains(&format!("{:?}", StopReason::NoExtensionBias)) => {
+                    if !may_end {
+                        return Err(Error::Stuck("no token of the vocabulary may come next".to_owned()));
+                    }
                     self.is_done = true;
                 }
                 Err(error) => return Err(stuck(&error)),
@@ -124,6 +128,11 @@ impl Constraint {
     /// caller gives those that it takes to [`Constraint::accept`].
     pub fn forced(&mut self) -> Vec<u32> {
         if self.is_done { Vec::new() } else { self.matcher.compute_ff_tokens() }
+    }
+
+    /// Number of the logits of the model that the constraint is for.
+    pub fn width(&self) -> usize {
+        self.mask.width()
     }
 
     /// Whether the text is complete: nothing can follow, or a token that ends it came.

@@ -1,8 +1,11 @@
 //! Constrained output: the crate `kernmill-constrain`, with a model's tokenizer and for the sampler.
 
 use crate::chat::{AddedToken, ChatVocabulary, Vocabulary, VocabularyError};
+use crate::error::Error as Failure;
+use kernmill_os::files::read_named_text;
 use kernmill_runtime::tokenizer::TokenizerError;
-use kernmill_runtime::{TokenMask, TokenizerHandle};
+use kernmill_runtime::{Guide, GuideError, TokenMask, TokenizerHandle};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use kernmill_constrain::*;
@@ -38,12 +41,111 @@ pub use kernmill_constrain::*;
 pub fn lexicon(tokenizer: &TokenizerHandle, width: usize, ends: &[u32]) -> crate::Result<Lexicon> {
     tokenizer.get()?;
     let vocabulary = Arc::new(Owned(tokenizer.clone()));
-    Lexicon::new(vocabulary, width, ends).map_err(|error| crate::Error::BadInput(error.to_string()))
+    Lexicon::new(vocabulary, width, ends).map_err(|error| Failure::BadInput(error.to_string()))
 }
 
 /// A mask as the sampler takes it: what it forbids has the logit minus infinity, before temperature.
 pub fn token_mask(mask: &Mask) -> TokenMask {
     TokenMask::from_words(mask.words().to_vec())
+}
+
+/// A constraint as generation takes it ([`kernmill_runtime::GenerateParams::guide`]).
+pub fn guide(constraint: Constraint) -> Box<dyn Guide> {
+    Box::new(Follower(constraint))
+}
+
+/// A constraint on its way through a text.
+#[derive(Clone, Debug)]
+struct Follower(Constraint);
+
+impl Guide for Follower {
+    fn allowed(&mut self) -> Result<Option<TokenMask>, GuideError> {
+        let mask = token_mask(self.0.mask().map_err(stuck)?);
+        Ok((!self.0.is_done()).then_some(mask))
+    }
+
+    fn accept(&mut self, token: u32) -> Result<(), GuideError> {
+        self.0.accept(token).map_err(stuck)
+    }
+
+    fn forced(&mut self) -> Vec<u32> {
+        self.0.forced()
+    }
+
+    fn fork(&self) -> Box<dyn Guide> {
+        Box::new(self.clone())
+    }
+}
+
+fn stuck(error: Error) -> GuideError {
+    GuideError(error.to_string())
+}
+
+/// Bytes of the largest file of a schema or grammar. The limits of what is in it are [`SCHEMA_BYTES`],
+/// counted without spaces, and [`GRAMMAR_BYTES`].
+const FILE_BYTES: u64 = 1 << 20;
+
+/// What a text must be, as options of a program give it.
+#[derive(Clone, Debug, Default)]
+pub struct RuleSource {
+    /// The text is a JSON object.
+    pub json_object: bool,
+    /// File with the text's JSON schema.
+    pub json_schema: Option<PathBuf>,
+    /// File with the text's grammar, in Lark's syntax.
+    pub grammar: Option<PathBuf>,
+    /// The regular expression that matches the text.
+    pub regex: Option<String>,
+}
+
+impl RuleSource {
+    /// A guide for a model's texts; none if nothing is given, or else that of the first thing given. `width`
+    /// is the number of the model's logits, `ends` are the tokens that may end a text.
+    ///
+    /// # Errors
+    /// When a file cannot be read, the rule has a mistake or is too much work, or the model has no tokenizer.
+    pub fn guide(
+        &self,
+        tokenizer: Option<&TokenizerHandle>,
+        width: usize,
+        ends: &[u32],
+    ) -> crate::Result<Option<Box<dyn Guide>>> {
+        let Some((rule, place)) = self.rule()? else { return Ok(None) };
+        let lexicon = lexicon(needed(tokenizer)?, width, ends)?;
+        let constraint = Constraint::new(&lexicon, &rule);
+        let constraint = constraint.map_err(|error| match place {
+            Some(path) => Failure::input(path, error),
+            None => Failure::BadInput(error.to_string()),
+        })?;
+        Ok(Some(guide(constraint)))
+    }
+
+    /// The rule, and the file that it is from.
+    fn rule(&self) -> crate::Result<Option<(Rule, Option<&Path>)>> {
+        let read = |path: &Path| read_named_text(path, FILE_BYTES).map_err(Failure::read(path));
+        if self.json_object {
+            return Ok(Some((Rule::JsonObject, None)));
+        }
+        if let Some(path) = &self.json_schema {
+            let schema = serde_json::from_str(&read(path)?);
+            let schema =
+                schema.map_err(|error| Failure::input(path, format!("it is no JSON schema: {error}")))?;
+            return Ok(Some((Rule::JsonSchema(schema), Some(path))));
+        }
+        if let Some(path) = &self.grammar {
+            return Ok(Some((Rule::Lark(read(path)?), Some(path))));
+        }
+        Ok(self.regex.clone().map(|pattern| (Rule::Regex(pattern), None)))
+    }
+}
+
+/// The tokenizer without which no text is held to a form.
+pub(crate) fn needed<T>(tokenizer: Option<T>) -> crate::Result<T> {
+    tokenizer.ok_or_else(|| {
+        let what =
+            "a text can be held to a form only with a tokenizer, and the model has none: leave the form out";
+        Failure::BadInput(what.to_owned())
+    })
 }
 
 /// A tokenizer that has been read.

@@ -15,6 +15,7 @@ use kernmill_runtime::measure::MeasureError;
 use kernmill_runtime::sampler::SamplerError;
 use kernmill_runtime::tokenizer::TokenizerError;
 use kernmill_runtime::{AdapterError, EngineError, ErrorKind, LoadError, Plan, PlanError, ThreadError};
+use kernmill_scheduler::Refusal;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -29,6 +30,9 @@ pub enum Error {
     #[cfg(feature = "compiler")]
     #[error(transparent)]
     Spec(Box<SpecError>),
+    /// The scheduler does not take a request up: later it may.
+    #[error("the request is refused: {0}")]
+    Refused(Refusal),
     /// The work itself failed: a disk is full, a thread cannot be made, or kernmill has a defect.
     #[error("{0}")]
     Work(String),

@@ -1,6 +1,7 @@
 //! [`Model`]: text from text.
 
 use crate::adapters::{self, LoadedAdapter};
+use crate::constrain::{self, Constraint, Lexicon, Rule};
 use crate::error::{Error, Result};
 use crate::locate::{Located, locate};
 use crate::model::{Loaded, Opened};
@@ -11,9 +12,9 @@ use kernmill_runtime::{
     TokenizerHandle,
 };
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::{Arc, OnceLock};
 
 /// A model that is ready to make text. The engine lives on a thread of its own. Clones share it, and several
 /// threads may use one clone. Texts are made one after the other.
@@ -33,6 +34,9 @@ pub struct Model {
     tokenizer: Option<TokenizerHandle>,
     context: u32,
     end_tokens: Vec<u32>,
+    vocab: usize,
+    /// Made when the first text is held to a form.
+    lexicon: Arc<OnceLock<Lexicon>>,
     adapters: Vec<LoadedAdapter>,
     uses: Vec<AdapterUse>,
 }
@@ -56,13 +60,16 @@ pub struct Sampling {
     pub stop: Vec<String>,
     /// Whether special tokens, such as the end token, are part of the text.
     pub shows_special: bool,
+    /// What the text must be: JSON of a schema, for example. A text that `max_tokens` or a stop string cuts
+    /// off is the beginning of one.
+    pub rule: Option<Rule>,
 }
 
 impl Default for Sampling {
     fn default() -> Sampling {
         let sampler =
             SamplerParams { temperature: 0.6, top_p: 0.9, seed: Some(0), ..SamplerParams::default() };
-        Sampling { max_tokens: 200, sampler, stop: Vec::new(), shows_special: false }
+        Sampling { max_tokens: 200, sampler, stop: Vec::new(), shows_special: false, rule: None }
     }
 }
 
@@ -84,6 +91,25 @@ impl Sampling {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Sampling {
         self.sampler.seed = Some(seed);
+        self
+    }
+
+    /// Holds the text to a form.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), kernmill::Error> {
+    /// use kernmill::{Sampling, constrain::Rule};
+    ///
+    /// let model = kernmill::Model::nano()?;
+    /// let sampling = Sampling::default().rule(Rule::Regex("(yes|no), [a-z]{1,8}".to_owned()));
+    /// let text = model.generate("Is it?", &sampling)?.collect::<Result<String, _>>()?;
+    /// assert!(text.starts_with("yes, ") || text.starts_with("no, "));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn rule(mut self, rule: Rule) -> Sampling {
+        self.rule = Some(rule);
         self
     }
 
@@ -143,12 +169,13 @@ impl Model {
         }
         // It is read while the code is generated.
         let tokenizer = opened.tokenizer();
-        let end_tokens = opened.end_tokens()?;
+        let (end_tokens, vocab) = (opened.end_tokens()?, opened.vocab());
         let mut loaded = opened.prepare(options)?.load(options, context, 1)?;
         let adapters = loaded.load_adapters(options)?;
         let Loaded { engine, .. } = loaded;
         let uses = adapters::together(&options.adapters);
-        Ok(Model { engine: EngineThread::of(engine)?, tokenizer, context, end_tokens, adapters, uses })
+        let (engine, lexicon) = (EngineThread::of(engine)?, Arc::default());
+        Ok(Model { engine, tokenizer, context, end_tokens, vocab, lexicon, adapters, uses })
     }
 
     /// The engine's thread, for work on token ids: several sequences at once, logits, adapters that come and
@@ -202,7 +229,7 @@ impl Model {
     /// dropping the iterator ends it.
     ///
     /// # Errors
-    /// When the prompt is empty or too long, or a sampling parameter is out of range.
+    /// When the prompt is empty or too long, a sampling parameter is out of range, or the rule has a mistake.
     pub fn generate(&self, prompt: &str, sampling: &Sampling) -> Result<Pieces> {
         let ids = self.encode(prompt)?;
         let params = GenerateParams {
@@ -213,6 +240,12 @@ impl Model {
             stop: sampling.stop.clone(),
             stop_tokens: self.end_tokens.clone(),
             shows_special: sampling.shows_special,
+            guide: sampling
+                .rule
+                .as_ref()
+                .map(|rule| self.constraint(rule))
+                .transpose()?
+                .map(constrain::guide),
         };
         let (started, has_started) = sync_channel(1);
         let (messages, received) = channel();
@@ -227,6 +260,19 @@ impl Model {
         })?;
         has_started.recv().map_err(|_| ThreadError::Ended)??;
         Ok(Pieces { messages: received, stop, summary: None, ended: false })
+    }
+
+    /// What holds a text of this model to a rule. Making it takes a moment, which is the calling thread's.
+    fn constraint(&self, rule: &Rule) -> Result<Constraint> {
+        let lexicon = match self.lexicon.get() {
+            Some(lexicon) => lexicon,
+            None => {
+                let tokenizer = constrain::needed(self.tokenizer.as_ref())?;
+                let made = constrain::lexicon(tokenizer, self.vocab, &self.end_tokens)?;
+                self.lexicon.get_or_init(|| made)
+            }
+        };
+        Constraint::new(lexicon, rule).map_err(|error| Error::BadInput(error.to_string()))
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::adapter::AdapterUse;
 use crate::engine::{Begun, Engine, EngineError, Entry, LogitRow, SeqId};
+use crate::guide::{Guide, Guided};
 use crate::kv::EVERYBODY;
-use crate::sampler::{Sampler, SamplerParams};
+use crate::sampler::{Sampler, SamplerParams, TokenMask};
 use crate::text_maker::{Stopped, TextMaker};
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
@@ -29,6 +30,8 @@ pub struct GenerateParams {
     pub stop_tokens: Vec<u32>,
     /// Whether special tokens are part of the text, as the vocabulary spells them.
     pub shows_special: bool,
+    /// What the text is held to, if it is. The guide stands before the first token of the text.
+    pub guide: Option<Box<dyn Guide>>,
 }
 
 /// Why generation ended.
@@ -42,6 +45,8 @@ pub enum StopReason {
     Token(u32),
     /// A stop string was generated, or the special token that it is the text of.
     Text(String),
+    /// The text has the form that it is held to, and nothing can follow.
+    Complete,
     /// The caller asked for the end.
     Caller,
 }
@@ -61,8 +66,10 @@ pub struct Summary {
     pub prefill_seconds: f64,
     /// Seconds from the first token's logits to the end.
     pub decode_seconds: f64,
-    /// Tokens that were run one by one within `decode_seconds`.
+    /// Tokens of the text that were run within `decode_seconds`.
     pub decoded: usize,
+    /// Steps in which they were run: fewer than tokens where the guide left no choice.
+    pub decode_steps: usize,
     /// Why generation ended.
     pub stop: StopReason,
 }
@@ -89,7 +96,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the prompt is empty, too long or has ids past the vocabulary, stop strings are given without a
-    /// tokenizer, sampling parameters are out of range, or no sequence is free.
+    /// tokenizer, sampling parameters are out of range, no sequence is free, or the guide fails.
     pub fn generate(
         &mut self,
         prompt: &[u32],
@@ -128,6 +135,7 @@ impl Engine {
         let mut sampler = Sampler::new(params.sampler.clone(), self.model().vocab as usize)?;
         sampler.prompt(prompt);
         sampler.resume(&params.written);
+        let guided = params.guide.clone().map(Guided::new).transpose()?;
         let text = TextMaker::new(self.tokenizer()?, prompt, &params.stop, params.shows_special)?;
         let start = Instant::now();
         let Begun { sequence: id, cached_tokens, disk_tokens } =
@@ -136,7 +144,7 @@ impl Engine {
         let rest = &prompt[cached_tokens as usize..];
         let chosen = match params.max_tokens {
             0 => held.engine.extend(&[Entry::silent(id, rest)], &()).map(|_| None)?,
-            _ => Some(held.choose(rest, &mut sampler)?),
+            _ => Some(held.choose(rest, &mut sampler, guided.as_ref().map(Guided::allowed))?),
         };
         held.engine.checkpoint(id)?;
         Ok(Generation {
@@ -147,10 +155,13 @@ impl Engine {
             max_tokens: params.max_tokens,
             stop_tokens: params.stop_tokens.clone(),
             sampler,
+            guided,
             text,
             chosen,
             tokens: Vec::new(),
+            run: 0,
             decoded: 0,
+            decode_steps: 0,
             prefill_seconds: start.elapsed().as_secs_f64(),
             decode_start: Instant::now(),
             state: State::Running,
@@ -167,11 +178,15 @@ pub struct Generation<'e> {
     max_tokens: usize,
     stop_tokens: Vec<u32>,
     sampler: Sampler,
+    guided: Option<Guided>,
     text: TextMaker,
     /// The next token, where it is chosen already.
     chosen: Option<u32>,
     tokens: Vec<u32>,
+    /// How many of the tokens have been run.
+    run: usize,
     decoded: usize,
+    decode_steps: usize,
     prefill_seconds: f64,
     decode_start: Instant,
     state: State,
@@ -214,18 +229,7 @@ impl Generation<'_> {
         if self.tokens.len() >= self.max_tokens {
             return Ok(Err(StopReason::MaxTokens));
         }
-        let token = match (self.chosen.take(), self.tokens.last().copied()) {
-            (Some(token), _) => token,
-            (None, Some(last)) => {
-                if self.held.engine.length(self.held.id)? >= self.held.engine.context() {
-                    return Ok(Err(StopReason::Context));
-                }
-                let token = self.held.choose(&[last], &mut self.sampler)?;
-                self.decoded += 1;
-                token
-            }
-            (None, None) => return Ok(Err(StopReason::MaxTokens)),
-        };
+        let Some(token) = self.choose()? else { return Ok(Err(StopReason::Context)) };
         if self.stop_tokens.contains(&token) {
             return Ok(Err(StopReason::Token(token)));
         }
@@ -236,8 +240,33 @@ impl Generation<'_> {
         let Stopped { text: piece, stop } = self.text.push(self.held.engine.tokenizer()?, token)?;
         if let Some(stop) = stop {
             self.state = State::Stopping(StopReason::Text(stop));
+        } else if let Some(guided) = &mut self.guided
+            && guided.accept(token)?
+        {
+            self.state = State::Stopping(StopReason::Complete);
         }
         Ok(Ok(piece))
+    }
+
+    /// The next token: one that was chosen with the prompt, one that must come, or one that is chosen behind
+    /// all others. `None` if there is no room for one.
+    fn choose(&mut self) -> Result<Option<u32>, EngineError> {
+        if let Some(token) = self.chosen.take() {
+            return Ok(Some(token));
+        }
+        if self.prompt_tokens + self.tokens.len() > self.held.engine.context() as usize {
+            return Ok(None);
+        }
+        if let Some(token) = self.guided.as_mut().and_then(Guided::next_forced) {
+            self.sampler.accept(token);
+            return Ok(Some(token));
+        }
+        let allowed = self.guided.as_ref().map(Guided::allowed);
+        let token = self.held.choose(&self.tokens[self.run..], &mut self.sampler, allowed)?;
+        self.decoded += self.tokens.len() - self.run;
+        self.run = self.tokens.len();
+        self.decode_steps += 1;
+        Ok(Some(token))
     }
 
     /// The tokens so far, without a stop token.
@@ -269,6 +298,7 @@ impl Generation<'_> {
             prefill_seconds: self.prefill_seconds,
             decode_seconds,
             decoded: self.decoded,
+            decode_steps: self.decode_steps,
             stop,
         }
     }
@@ -282,12 +312,19 @@ struct Held<'a> {
 
 impl Held<'_> {
     /// Appends tokens, and chooses the next one on the worker that has the row.
-    fn choose(&mut self, tokens: &[u32], sampler: &mut Sampler) -> Result<u32, EngineError> {
+    fn choose(
+        &mut self,
+        tokens: &[u32],
+        sampler: &mut Sampler,
+        allowed: Option<&TokenMask>,
+    ) -> Result<u32, EngineError> {
         let position = u64::from(self.engine.length(self.id)?) + tokens.len() as u64;
         let choice = Mutex::new((sampler, None));
         let take = |_: usize, row: LogitRow<'_>| {
             let (sampler, chosen) = &mut *choice.lock().unwrap_or_else(PoisonError::into_inner);
-            *chosen = Some(sampler.sample(row.logits, position));
+            let token = sampler.choose(row.logits, position, allowed);
+            token.iter().for_each(|token| sampler.accept(*token));
+            *chosen = Some(token);
         };
         self.engine.extend(&[Entry::last(self.id, tokens)], &take)?;
         let (_, chosen) = choice.into_inner().unwrap_or_else(PoisonError::into_inner);

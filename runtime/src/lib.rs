@@ -11,6 +11,7 @@ mod executor;
 pub mod generate;
 #[doc(hidden)]
 pub mod guarded;
+pub mod guide;
 pub mod image;
 pub mod kv;
 pub mod load;
@@ -35,6 +36,7 @@ pub use engine::{
 pub use error_kind::ErrorKind;
 pub use executor::{BatchError, LoadError, MemoryNeed};
 pub use generate::{GenerateParams, Generation, StopReason, Summary};
+pub use guide::{Guide, GuideError, Guided};
 pub use image::PlanImage;
 pub use kv::{Eviction, KvBudget, KvDemand, KvUsage, PrefixStats};
 pub use load::{Plan, PlanError};

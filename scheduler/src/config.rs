@@ -85,6 +85,13 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The configuration with a longest wait, for classes that have one.
+    #[must_use]
+    pub fn with_wait(self, wait: Duration) -> Config {
+        let max_wait = self.max_wait.map(|class| class.map(|_| wait));
+        Config { max_wait, ..self }
+    }
+
     /// Checks every option.
     ///
     /// # Errors

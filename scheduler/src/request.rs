@@ -133,8 +133,8 @@ impl Request {
     }
 
     /// Seconds by which its tenant must be ahead of another one that takes its place. They double with every
-    /// place that it lost so before it sampled a token there. Otherwise two requests that only fit alone would
-    /// take the memory from each other forever, each with the other's tokens evicted.
+    /// place that it lost so before it sampled a token there. Otherwise two requests that only fit alone
+    /// would take the memory from each other forever, each with the other's tokens evicted.
     pub fn lag(&self, share_lag: f64) -> f64 {
         share_lag * f64::from(self.gave_way).exp2()
     }

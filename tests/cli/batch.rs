@@ -417,3 +417,74 @@ fn stats_are_printed_when_they_are_asked_for() {
         assert_eq!(ran.text(), plain.text());
     }
 }
+
+/// Lines that say what their texts must be, among others; those that no text can follow fail alone.
+#[test]
+fn lines_say_what_their_texts_must_be() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let schema = json!({
+        "type": "object",
+        "properties": { "answer": { "enum": ["slice", "vec"] }, "sure": { "type": "boolean" } },
+        "required": ["answer", "sure"],
+        "additionalProperties": false,
+    });
+    sandbox.write("schema.json", schema.to_string());
+    let named = json!({ "type": "json_schema", "json_schema": { "name": "reply", "schema": schema, "strict": true } });
+    let deep = (0..40).fold(json!({}), |inner, _| json!({ "properties": { "x": inner } }));
+    let wrong = [
+        (
+            json!({ "response_format": { "type": "json_schema", "json_schema": { "schema": deep } } }),
+            "65 levels",
+        ),
+        (
+            json!({ "response_format": { "type": "json_schema", "json_schema": { "schema": { "not": {} } } } }),
+            "not",
+        ),
+        (json!({ "response_format": { "type": "json_schema", "json_schema": { "name": "x" } } }), "`schema`"),
+        (json!({ "response_format": { "type": "xml" } }), "unknown variant `xml`"),
+        (json!({ "kernmill": { "regex": "(" } }), "the regular expression cannot be followed"),
+        (json!({ "kernmill": { "grammar": "start: missing" } }), "the grammar cannot be followed"),
+        (json!({ "kernmill": { "regexp": "a" } }), "unknown field `regexp`"),
+        (json!({ "kernmill": { "regex": "a" }, "response_format": named }), "two forms"),
+    ];
+    let mut lines = String::new();
+    let mut add = |id: String, fields: &Value| {
+        let mut line = json!({ "id": id, "prompt": "A slice is", "max_tokens": 60, "seed": 3 });
+        line.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        lines.push_str(&format!("{line}\n"));
+    };
+    for n in 0..3 {
+        add(format!("plain-{n}"), &json!({}));
+        add(format!("schema-{n}"), &json!({ "response_format": named }));
+        add(format!("regex-{n}"), &json!({ "kernmill": { "regex": "(yes|no), [a-z]{3,9}" } }));
+        add(
+            format!("grammar-{n}"),
+            &json!({ "kernmill": { "grammar": "start: \"<\" (\"a\" | \"b\"){2,6} \">\"" } }),
+        );
+        add(format!("object-{n}"), &json!({ "response_format": { "type": "json_object" }, "max_tokens": 5 }));
+    }
+    wrong.iter().enumerate().for_each(|(n, (fields, _))| add(format!("wrong-{n}"), fields));
+    sandbox.write("requests.jsonl", &lines);
+    sandbox.run(&["batch", "requests.jsonl", "-o", "answers.jsonl", "--parallel", "5"]).text();
+    let answers = answers(&sandbox, "answers.jsonl");
+    let run = ["run", "-q", "--prompt", "A slice is", "-n", "60", "--seed", "3"];
+    let schema_alone = sandbox.run(&[&run[..], &["--json-schema", "schema.json"]].concat()).text();
+    let plain_alone = sandbox.run(&run).text();
+    for n in 0..3 {
+        let of = |kind: &str| &answers[&format!("{kind}-{n}")];
+        let finish = |kind: &str| of(kind)["response"]["body"]["choices"][0]["finish_reason"].clone();
+        assert_eq!(format!("{}\n", text(of("plain"))), plain_alone);
+        assert_eq!(format!("{}\n", text(of("schema"))), schema_alone);
+        let value: Value = serde_json::from_str(text(of("schema"))).unwrap();
+        assert!(["slice", "vec"].contains(&value["answer"].as_str().unwrap()) && value["sure"].is_boolean());
+        let (yes, word) = text(of("regex")).split_once(", ").unwrap();
+        assert!((yes == "yes" || yes == "no") && (3..=9).contains(&word.len()), "{yes}, {word}");
+        assert!(text(of("grammar")).trim_matches(['<', '>']).chars().all(|c| c == 'a' || c == 'b'));
+        assert_eq!((finish("schema"), finish("grammar")), (json!("stop"), json!("stop")));
+        assert!(text(of("object")).starts_with('{') && !finish("object").is_null());
+    }
+    for (n, (_, says)) in wrong.iter().enumerate() {
+        let message = answers[&format!("wrong-{n}")]["error"]["message"].as_str().unwrap();
+        assert!(message.contains(says) && !message.contains('\n'), "{n}: {message}");
+    }
+}

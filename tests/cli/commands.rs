@@ -2,12 +2,12 @@
 
 use super::{Sandbox, kernmill};
 use crate::harness::program;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::Read;
 use std::process::Stdio;
 
-fn json(text: &str) -> Value {
+fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
@@ -29,7 +29,7 @@ fn run_streams_text_and_ends_with_figures() {
 #[test]
 fn run_as_json_says_what_it_took() {
     let report =
-        json(&kernmill(&["run", "-n", "12", "--json", "--prompt", "A slice is", "--ignore-end"]).text());
+        parsed(&kernmill(&["run", "-n", "12", "--json", "--prompt", "A slice is", "--ignore-end"]).text());
     assert_eq!(report["tokens"].as_array().unwrap().len(), 12);
     assert_eq!(report["stop"], "max_tokens");
     assert_eq!(report["preset"], "faithful");
@@ -48,7 +48,7 @@ fn run_as_json_says_what_it_took() {
 fn run_stops_where_it_is_told_to() {
     let run = |more: &[&str]| {
         let usual = ["run", "--json", "--temp", "0", "--ignore-end", "--prompt", "A slice is", "-n", "30"];
-        json(&kernmill(&[&usual, more].concat()).text())
+        parsed(&kernmill(&[&usual, more].concat()).text())
     };
     let text = run(&[])["text"].as_str().unwrap().to_owned();
     let word = text.split_whitespace().nth(2).unwrap();
@@ -58,7 +58,7 @@ fn run_stops_where_it_is_told_to() {
     assert_eq!(stopped["stop_string"], word);
     assert_eq!(run(&["--context", "12"])["stop"], "context");
     let unlimited = ["run", "--json", "--temp", "0", "--ignore-end", "--prompt", "A slice is", "-n", "-1"];
-    let filled = json(&kernmill(&[&unlimited[..], &["--context", "12"]].concat()).text());
+    let filled = parsed(&kernmill(&[&unlimited[..], &["--context", "12"]].concat()).text());
     assert_eq!((&filled["stop"], filled["stop_string"].is_null()), (&"context".into(), true));
     assert_eq!(run(&["--top-k", "0"])["text"].as_str().unwrap(), text);
     let seeds: Vec<u64> = (0..3).map(|_| run(&["--seed", "-1"])["seed"].as_u64().unwrap()).collect();
@@ -172,7 +172,7 @@ fn synth_writes_a_checkpoint_that_runs() {
     sandbox.run(&synth).refused(&["new", "already there"]);
     let bench =
         ["bench", "--spec", "spec.toml", "--weights", "new", "--pp", "20", "--tg", "5", "--repeat", "1"];
-    let report = json(&sandbox.run(&[&bench[..], &["--read", "4M", "--json"]].concat()).text());
+    let report = parsed(&sandbox.run(&[&bench[..], &["--read", "4M", "--json"]].concat()).text());
     assert!(report["results"][1]["median"].as_f64().unwrap() > 0.0, "{report}");
 }
 
@@ -200,7 +200,7 @@ fn synth_writes_config_json_where_a_class_has_the_graph() {
 
 #[test]
 fn cpu_lists_every_level() {
-    let report = json(&kernmill(&["cpu", "--json"]).text());
+    let report = parsed(&kernmill(&["cpu", "--json"]).text());
     assert_eq!(report["levels"].as_array().unwrap().len(), kernmill_plan::target::Level::ALL.len());
     let text = kernmill(&["cpu"]).text();
     assert!(text.contains("x86-64-v4-vnni") && text.contains("AMX tiles: "), "{text}");
@@ -220,7 +220,7 @@ fn inspect_lists_what_a_preset_makes_of_each_tensor() {
     assert!(line("lm_head ").contains("[3072, 224]") && line("lm_head ").contains(" int4 "), "{text}");
     assert!(line("layers.0.router ").contains(" bf16 "), "{text}");
 
-    let report = json(&kernmill(&["inspect", "--json", "--threads", "1"]).text());
+    let report = parsed(&kernmill(&["inspect", "--json", "--threads", "1"]).text());
     let summary = &report["attention_and_unembedding_at_4_bits"];
     assert!(summary["share"].as_f64().unwrap() >= 0.9, "{summary}");
     let limit = summary["max_error"].as_f64().unwrap();
@@ -229,7 +229,7 @@ fn inspect_lists_what_a_preset_makes_of_each_tensor() {
         assert_eq!(tensor["format"] == "int4", within == Some(true), "{tensor}");
         assert!(tensor["bytes"].as_u64().unwrap() > 0);
     }
-    let faithful = json(&kernmill(&["inspect", "--preset", "faithful", "--json"]).text());
+    let faithful = parsed(&kernmill(&["inspect", "--preset", "faithful", "--json"]).text());
     assert!(faithful["attention_and_unembedding_at_4_bits"].is_null());
     assert!(report["decode_bytes"].as_u64().unwrap() < faithful["decode_bytes"].as_u64().unwrap());
 }
@@ -241,4 +241,108 @@ fn fast_is_explained_without_weights() {
     assert!(text.contains("preset fast") && text.contains("assuming that every tensor"), "{text}");
     let text = kernmill(&["explain", spec, "--preset", "fast", "-q", "--emit", "quant"]).text();
     assert!(text.contains("tensor @lm_head matrix int4[3072, 224]"), "{text}");
+}
+
+/// A directory with a schema, a grammar, and a model of random weights that has nano's tokenizer.
+fn forms() -> Sandbox {
+    let sandbox = Sandbox::of("gptoss-base");
+    let nano = concat!(env!("CARGO_MANIFEST_DIR"), "/model-specs/nano/");
+    sandbox.run(&["synth", &format!("{nano}nano.toml"), "-o", "random", "--seed", "5"]).text();
+    fs::copy(format!("{nano}tokenizer.json"), sandbox.path("random/tokenizer.json")).unwrap();
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "description": { "type": "string", "maxLength": 12 },
+            "sizes": { "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 99 }, "maxItems": 3 },
+            "kind": { "enum": ["slice", "vec"] },
+        },
+        "required": ["description", "sizes", "kind"],
+        "additionalProperties": false,
+    });
+    sandbox.write("schema.json", format!("{schema:#}"));
+    sandbox.write("form.lark", "start: NAME (\".\" NAME){0,3} \";\"\nNAME: /[a-z]{1,5}/\n");
+    sandbox
+}
+
+fn is_of_schema(text: &str) -> bool {
+    let value = parsed(text);
+    let sizes = value["sizes"].as_array().unwrap();
+    value.as_object().unwrap().len() == 3
+        && value["description"].as_str().unwrap().chars().count() <= 12
+        && sizes.len() <= 3
+        && sizes.iter().all(|size| size.as_u64().unwrap() < 100)
+        && (value["kind"] == "slice" || value["kind"] == "vec")
+}
+
+#[test]
+fn run_holds_texts_to_their_form() {
+    let sandbox = forms();
+    for (model, seed) in [("", "1"), ("random", "1"), ("random", "2")] {
+        let run = |count: &str, more: &[&str]| {
+            let mut args = vec!["run"];
+            args.extend(Some(model).filter(|model| !model.is_empty()));
+            args.extend([
+                "--json",
+                "-q",
+                "--prompt",
+                "A slice is",
+                "--temp",
+                "1",
+                "--seed",
+                seed,
+                "-n",
+                count,
+            ]);
+            parsed(&sandbox.run(&[&args, more].concat()).text())
+        };
+        let report = run("400", &["--json-schema", "schema.json"]);
+        let text = report["text"].as_str().unwrap();
+        assert!(is_of_schema(text) && report["stop"] == "complete", "{report:#}");
+        // Names of members, and what stands between them, are no choices.
+        let (steps, tokens) = (report["steps"].as_u64().unwrap(), report["tokens"].as_array().unwrap().len());
+        assert!(steps + 5 < tokens as u64, "{steps} steps for {tokens} tokens: {text}");
+        let cut = run("9", &["--json-schema", "schema.json"]);
+        assert!(text.starts_with(cut["text"].as_str().unwrap()) && cut["stop"] == "max_tokens", "{cut:#}");
+        let stopped = run("400", &["--json-schema", "schema.json", "--stop", "sizes"]);
+        assert_eq!((&stopped["stop"], &stopped["stop_string"]), (&json!("stop_string"), &json!("sizes")));
+        assert_eq!(stopped["text"], text.split("sizes").next().unwrap());
+
+        let report = run("400", &["--regex", "[a-z]{3,6}(-[0-9]{2}){2}"]);
+        let parts: Vec<&str> = report["text"].as_str().unwrap().split('-').collect();
+        let is_number = |part: &str| part.len() == 2 && part.chars().all(|c| c.is_ascii_digit());
+        assert!(parts.len() == 3 && parts[1..].iter().all(|part| is_number(part)), "{report:#}");
+        assert!((3..=6).contains(&parts[0].len()) && parts[0].chars().all(|c| c.is_ascii_lowercase()));
+
+        let report = run("400", &["--grammar", "form.lark"]);
+        let text = report["text"].as_str().unwrap();
+        let names: Vec<&str> = text.strip_suffix(';').unwrap().split('.').collect();
+        assert!(names.len() <= 4 && names.iter().all(|name| (1..=5).contains(&name.len())), "{text}");
+
+        let report = run("90", &["--json-object"]);
+        let text = report["text"].as_str().unwrap();
+        assert!(text.starts_with('{') && report["stop"] != "end_token", "{report:#}");
+        assert!(report["stop"] != "complete" || parsed(text).is_object(), "{text}");
+    }
+}
+
+#[test]
+fn forms_that_no_text_can_have_are_refused() {
+    let sandbox = forms();
+    sandbox.write("list.json", "[1]");
+    sandbox.write("half.json", "{\"type\":");
+    sandbox.write("not.json", "{\"type\": \"object\", \"not\": {}}");
+    sandbox.write("wrong.lark", "begin: \"x\"\n");
+    sandbox.run(&["run", "--json-object", "--regex", "a"]).misused("--regex");
+    for (args, parts) in [
+        (["--json-schema", "gone.json"], &["gone.json"][..]),
+        (["--json-schema", "list.json"], &["list.json: the JSON schema: it is an array, expected an object"]),
+        (["--json-schema", "half.json"], &["half.json: it is no JSON schema: EOF"]),
+        (["--json-schema", "not.json"], &["not.json: the JSON schema cannot be followed", "not"]),
+        (["--grammar", "wrong.lark"], &["wrong.lark: the grammar cannot be followed", "start"]),
+        (["--regex", "("], &["the regular expression cannot be followed"]),
+    ] {
+        sandbox.run(&[&["run", "--prompt", "x"], &args[..]].concat()).refused(parts);
+    }
+    let ids = ["run", "--weights", ".", "--tokens", "ids.json", "--json-object"];
+    sandbox.run(&ids).refused(&["held to a form only with a tokenizer"]);
 }

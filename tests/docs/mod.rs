@@ -21,7 +21,7 @@ pub fn root() -> &'static Path {
 }
 
 /// Top-level directories; a path in a document starts with one of them.
-const TOP: [&str; 17] = [
+const TOP: [&str; 18] = [
     ".ci/",
     "benches/",
     "chat/",
@@ -37,6 +37,7 @@ const TOP: [&str; 17] = [
     "plan/",
     "runtime/",
     "scheduler/",
+    "server/",
     "tests/",
     "tools/",
 ];

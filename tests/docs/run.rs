@@ -9,9 +9,10 @@ use crate::gguf::convert::convert;
 use crate::gguf::writer::BF16;
 use crate::harness::program;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 use tempfile::TempDir;
 
 /// Context of the stand-ins, in tokens: what benchmarks of documents need.
@@ -72,6 +73,18 @@ impl Place {
                 let requests =
                     "{\"prompt\": \"A slice is\", \"max_tokens\": 3}\n{\"prompt\": [1], \"max_tokens\": 2}\n";
                 fs::write(self.path(name), requests).unwrap();
+            }
+            "answers.json" => {
+                let script = "{\"tokenizer\": \"model-specs/nano/tokenizer.json\", \"vocab\": 3072, \"rules\": [{\"answer\": \"Yes.\"}]}";
+                fs::write(self.path(name), script).unwrap();
+            }
+            "keys.txt" => fs::write(self.path(name), "ann key-of-ann-0123456789\n").unwrap(),
+            "reply.json" => {
+                let schema = "{\"type\": \"object\", \"properties\": {\"sized\": {\"type\": \"boolean\"}}}";
+                fs::write(self.path(name), schema).unwrap();
+            }
+            "list.lark" => {
+                fs::write(self.path(name), "start: /[a-z]{1,8}/ (\", \" /[a-z]{1,8}/){1,3}").unwrap()
             }
             "question.txt" => fs::write(self.path(name), "What is a slice?").unwrap(),
             _ if name.ends_with(".gguf") => {
@@ -134,15 +147,47 @@ impl Place {
     #[track_caller]
     fn works(&self, call: &str, whose: &str) {
         // What follows is for the shell.
-        let mut args = super::commands::words(call.split(['>', '|']).next().unwrap());
+        let words = super::commands::words(call).into_iter();
+        let mut args: Vec<String> = words.take_while(|word| !matches!(word.as_str(), ">" | "|")).collect();
         self.provide_all(&args);
         // Each measurement is made once.
         if let Some(at) = args.iter().position(|arg| arg == "--repeat") {
             args[at + 1] = "1".to_owned();
         }
+        if args[0] == "serve" {
+            return self.serves(&args, &format!("{whose}: kernmill {call}"));
+        }
         let output = self.run(&args.iter().map(String::as_str).collect::<Vec<_>>());
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{whose}: kernmill {call}\n{errors}");
+    }
+
+    /// Runs a server at a free port until it answers, and ends it.
+    #[track_caller]
+    fn serves(&self, args: &[String], whose: &str) {
+        let mut program = program();
+        program
+            .args(args)
+            .args(["--port", "0"])
+            .envs(QUICK)
+            .current_dir(self.0.path())
+            .stderr(Stdio::piped());
+        let mut server = program.spawn().unwrap();
+        let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+        let mut seen = Vec::new();
+        let address = lines.by_ref().map(Result::unwrap).find_map(|line| {
+            let address =
+                line.split_once("http://").map(|(_, rest)| rest.split(' ').next().unwrap().to_owned());
+            seen.push(line);
+            address
+        });
+        let address = address.unwrap_or_else(|| panic!("{whose}\n{}", seen.join("\n")));
+        let port = address.rsplit(':').next().unwrap();
+        let health = crate::serve::get(format!("127.0.0.1:{port}").parse().unwrap(), "/health");
+        assert_eq!(health.status, 200, "{whose}");
+        // SAFETY: the process is a child that has not been waited for.
+        assert_eq!(unsafe { libc::kill(server.id() as libc::pid_t, libc::SIGTERM) }, 0);
+        assert_eq!(server.wait().unwrap().code(), Some(0), "{whose}");
     }
 }
 

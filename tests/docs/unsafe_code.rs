@@ -7,7 +7,7 @@ use std::path::Path;
 const HEADING: &str = "### Where `unsafe` is";
 
 /// Directories with sources of the workspace.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 13] = [
     "cli",
     "chat",
     "checkpoint",
@@ -20,6 +20,7 @@ const SOURCES: [&str; 12] = [
     "plan",
     "runtime",
     "scheduler",
+    "server",
 ];
 
 /// Paths in the first column of the table: files, or directories that end with `/`.

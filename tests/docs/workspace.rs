@@ -102,4 +102,5 @@ fn crates_depend_in_one_direction() {
         "kernmill-scheduler",
     ];
     assert_eq!(own("kernmill"), all);
+    assert_eq!(own("kernmill-server"), [&["kernmill"][..], &all].concat());
 }

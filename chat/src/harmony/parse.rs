@@ -176,8 +176,8 @@ impl Parser {
         self.state = State::Between(Header::default());
     }
 
-    /// Ends what is open: a content, or a header without one, whose text is kept. Counts `anomaly` if there was
-    /// no end where one belongs.
+    /// Ends what is open: a content, or a header without one, whose text is kept. Counts `anomaly` if there
+    /// was no end where one belongs.
     fn close(&mut self, anomaly: Anomaly, events: &mut Vec<Event>) {
         match &self.state {
             State::Between(header) if header.is_empty() => return,

@@ -4,6 +4,7 @@
 //! that of `/v1/completions`; the adapter is named as `model`. The short form has the body's fields at the
 //! top, and `id` or `custom_id`.
 
+use crate::constrain::Rule;
 use crate::serve::{Class, Request};
 use kernmill_runtime::{AdapterUse, SamplerParams, Tokenizer};
 use serde::Deserialize;
@@ -82,6 +83,10 @@ struct Body {
     #[serde(default)]
     session: Option<String>,
     #[serde(default)]
+    response_format: Option<ResponseFormat>,
+    #[serde(default)]
+    kernmill: Own,
+    #[serde(default)]
     n: Option<u32>,
     #[serde(default)]
     stream: Option<bool>,
@@ -102,6 +107,39 @@ enum Prompt {
 enum Stops {
     One(String),
     Several(Vec<String>),
+}
+
+/// OpenAI's field for the form of the text.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+enum ResponseFormat {
+    Text,
+    JsonObject,
+    JsonSchema { json_schema: NamedSchema },
+}
+
+/// A schema, and what OpenAI's clients send with it. The text is always held to the schema, whether `strict`
+/// is given or not.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamedSchema {
+    #[serde(default, rename = "name")]
+    _name: Option<String>,
+    #[serde(default, rename = "description")]
+    _description: Option<String>,
+    #[serde(default, rename = "strict")]
+    _strict: Option<bool>,
+    schema: Value,
+}
+
+/// Fields that OpenAI's format does not have.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Own {
+    #[serde(default)]
+    regex: Option<String>,
+    #[serde(default)]
+    grammar: Option<String>,
 }
 
 /// Where completions are served.
@@ -173,7 +211,28 @@ impl BatchLine {
         self.body.session.as_deref()
     }
 
-    /// The request that the line makes, behind the tokens `said` of the turns before.
+    /// What the line's text must be, if it says so.
+    pub(super) fn rule(&self) -> Result<Option<Rule>, String> {
+        let format = match &self.body.response_format {
+            None | Some(ResponseFormat::Text) => None,
+            Some(ResponseFormat::JsonObject) => Some(Rule::JsonObject),
+            Some(ResponseFormat::JsonSchema { json_schema }) => {
+                Some(Rule::JsonSchema(json_schema.schema.clone()))
+            }
+        };
+        let Own { regex, grammar } = self.body.kernmill.clone();
+        let mut rules = format.into_iter().chain(regex.map(Rule::Regex)).chain(grammar.map(Rule::Lark));
+        match (rules.next(), rules.next()) {
+            (_, Some(_)) => {
+                let fields = "`response_format`, `kernmill.regex` and `kernmill.grammar`";
+                Err(format!("the text has two forms: give at most one of {fields}"))
+            }
+            (rule, None) => Ok(rule),
+        }
+    }
+
+    /// The request that the line makes, behind the tokens `said` of the turns before, without what holds its
+    /// text to a rule.
     pub(super) fn request(
         &self,
         tokenizer: Option<&Tokenizer>,
@@ -214,12 +273,10 @@ impl BatchLine {
                 Some(Stops::Several(stops)) => stops.clone(),
             },
             stop_tokens: options.end_tokens.clone(),
-            shows_special: false,
+            constraint: None,
             adapters: adapter.filter(|name| !name.is_empty()).map(AdapterUse::of).into_iter().collect(),
-            tenant: 0,
             class: Class::Batch,
-            priority: 0,
-            within: None,
+            ..Request::greedy(Vec::new(), 1)
         })
     }
 

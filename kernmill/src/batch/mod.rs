@@ -14,9 +14,10 @@ pub use line::{BatchLine, BatchOptions, LineError};
 pub use output::{Answers, answer_line, error_line};
 pub use stats::BatchStats;
 
+use crate::constrain::{self, Constraint, Lexicon};
 use crate::error::{Error, Result};
 use crate::lines::Lines;
-use crate::serve::{Answer, Config, Event, Finish, RequestId, Serving, Tick};
+use crate::serve::{Answer, Config, Event, Finish, Request, RequestId, Serving, Tick};
 use crate::tools::engine_figures::EngineFigures;
 use kernmill_runtime::Engine;
 use session::{Session, Turn};
@@ -62,6 +63,7 @@ pub fn run(
         names: BTreeSet::new(),
         sessions: BTreeMap::new(),
         held: 0,
+        lexicon: None,
     };
     let mut lines = Lines::new(input, input_name);
     let mut is_read = false;
@@ -117,6 +119,8 @@ struct Batch<'a> {
     sessions: BTreeMap<String, Session>,
     /// Turns that wait for the ones before them.
     held: usize,
+    /// Made for the first line that says what its text must be.
+    lexicon: Option<Lexicon>,
 }
 
 impl Batch<'_> {
@@ -166,7 +170,10 @@ impl Batch<'_> {
     /// Submits a request behind what was said before it; why there is none, if so, which is written.
     fn begin(&mut self, line: BatchLine, said: &[u32]) -> Result<Option<String>> {
         let tokenizer = self.serving.engine().tokenizer()?;
-        let request = line.request(tokenizer, self.options, said);
+        let request = line.request(tokenizer, self.options, said).and_then(|request| {
+            let constraint = self.constraint(&line)?;
+            Ok(Request { constraint, ..request })
+        });
         let submitted =
             request.and_then(|request| self.serving.submit(request).map_err(|error| error.to_string()));
         match submitted {
@@ -179,6 +186,20 @@ impl Batch<'_> {
                 Ok(Some(why))
             }
         }
+    }
+
+    /// What holds a line's text to its form.
+    fn constraint(&mut self, line: &BatchLine) -> std::result::Result<Option<Constraint>, String> {
+        let Some(rule) = line.rule()? else { return Ok(None) };
+        if self.lexicon.is_none() {
+            let engine = self.serving.engine();
+            let made = constrain::needed(engine.tokenizer_handle()).and_then(|tokenizer| {
+                constrain::lexicon(tokenizer, engine.model().vocab as usize, &self.options.end_tokens)
+            });
+            self.lexicon = Some(made.map_err(|error| error.to_string())?);
+        }
+        let made = self.lexicon.as_ref().map(|lexicon| Constraint::new(lexicon, &rule)).transpose();
+        made.map_err(|error| error.to_string())
     }
 
     fn add_turn(&mut self, name: String, turn: Turn) -> Result<()> {

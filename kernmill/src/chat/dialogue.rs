@@ -339,7 +339,7 @@ impl Dialogue {
                 reader.push(tokenizer, id, &mut events);
                 TurnEnd::Complete
             }
-            StopReason::Text(_) => TurnEnd::Complete,
+            StopReason::Text(_) | StopReason::Complete => TurnEnd::Complete,
             StopReason::MaxTokens => TurnEnd::MaxTokens,
             StopReason::Context => TurnEnd::Context,
             StopReason::Caller => TurnEnd::Interrupted,

@@ -2,9 +2,9 @@
 
 use super::vocabulary::ChatVocabulary;
 use crate::error::{Error, Result};
-use kernmill_chat::calls::TextParser;
+use kernmill_chat::calls::{CallFormat, TextParser};
 use kernmill_chat::harmony::{self, Tokens};
-use kernmill_chat::{Conversation, Event, Item, Part, Template, Vocabulary};
+use kernmill_chat::{Anomalies, Conversation, Event, Item, Part, Template, Vocabulary};
 use kernmill_runtime::Tokenizer;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -19,15 +19,17 @@ const MODEL: &str = "Assistant:";
 pub enum Format {
     /// The format of GPT-OSS.
     Harmony,
-    /// The template that the model brings along.
-    Template(Box<Template>),
+    /// The template that the model brings along, and how the model then writes calls, if the template tells.
+    Template(Box<Template>, Option<&'static CallFormat>),
     /// Turns as lines of text, for models that know nothing of conversations.
     Plain,
 }
 
 /// A parser of what a model generates.
-pub(super) enum Reader {
+pub enum Reader {
+    /// Harmony.
     Harmony(Box<harmony::Parser>),
+    /// Text with thoughts and calls in it.
     Text(Box<TextParser>),
     /// Text is text. Whether the answer has begun.
     Plain(bool),
@@ -48,22 +50,26 @@ impl Format {
         // The token that the tokenizer puts at the start of a text, if it does.
         let start = tokenizer.encode("", true)?.first().and_then(|id| tokenizer.token(*id));
         let end = end_tokens.first().and_then(|id| tokenizer.token(*id));
+        let calls = CallFormat::of_template(template);
         let template = Template::new(template, &vocabulary, start.as_deref(), end.as_deref());
-        Ok(Format::Template(Box::new(template.map_err(wrong)?)))
+        Ok(Format::Template(Box::new(template.map_err(wrong)?), calls))
     }
 
     /// Name of the format: `harmony`, `template` or `plain`.
     pub fn name(&self) -> &'static str {
         match self {
             Format::Harmony => "harmony",
-            Format::Template(_) => "template",
+            Format::Template(..) => "template",
             Format::Plain => "plain",
         }
     }
 
     /// Ids of a prompt: the conversation, and what comes before the model's answer. `answers` are the ids of
     /// answers, by the place of their item, where they are known.
-    pub(super) fn prompt(
+    ///
+    /// # Errors
+    /// When the format refuses the conversation.
+    pub fn prompt(
         &self,
         tokenizer: &Tokenizer,
         conversation: &Conversation,
@@ -75,13 +81,18 @@ impl Format {
                 let options = harmony::Options::default();
                 Ok(harmony::prompt(&vocabulary, conversation, &options).map_err(wrong)?.ids)
             }
-            Format::Template(template) => Ok(template.prompt(&vocabulary, conversation).map_err(wrong)?.ids),
+            Format::Template(template, _) => {
+                Ok(template.prompt(&vocabulary, conversation).map_err(wrong)?.ids)
+            }
             Format::Plain => plain(tokenizer, conversation, answers),
         }
     }
 
     /// A parser of what follows the prompt of a conversation. What it begins with is appended to `events`.
-    pub(super) fn reader(
+    ///
+    /// # Errors
+    /// When the format refuses the conversation.
+    pub fn reader(
         &self,
         tokenizer: &Tokenizer,
         conversation: &Conversation,
@@ -93,16 +104,17 @@ impl Format {
                 let parser = harmony::Parser::new(&vocabulary, conversation, events);
                 Reader::Harmony(Box::new(parser.map_err(wrong)?))
             }
-            Format::Template(template) => {
+            Format::Template(template, calls) => {
                 let is_thinking = template.text(conversation).map_err(wrong)?.trim_end().ends_with("<think>");
-                Reader::Text(Box::new(TextParser::new(&vocabulary, None, Vec::new(), is_thinking)))
+                let names = conversation.tools.iter().map(|tool| tool.name.clone()).collect();
+                Reader::Text(Box::new(TextParser::new(&vocabulary, *calls, names, is_thinking)))
             }
             Format::Plain => Reader::Plain(false),
         })
     }
 
     /// Tokens that end an answer, where `end_tokens` end a text.
-    pub(super) fn stop_tokens(&self, tokenizer: &Tokenizer, end_tokens: &[u32]) -> Vec<u32> {
+    pub fn stop_tokens(&self, tokenizer: &Tokenizer, end_tokens: &[u32]) -> Vec<u32> {
         match (self, Tokens::of(&ChatVocabulary(tokenizer))) {
             (Format::Harmony, Ok(tokens)) => tokens.stops(),
             _ => end_tokens.to_vec(),
@@ -110,7 +122,7 @@ impl Format {
     }
 
     /// Strings that end an answer.
-    pub(super) fn stop_strings(&self) -> Vec<String> {
+    pub fn stop_strings(&self) -> Vec<String> {
         match self {
             Format::Plain => vec![format!("\n{USER}")],
             _ => Vec::new(),
@@ -120,7 +132,7 @@ impl Format {
 
 impl Reader {
     /// Takes one more token, and the text that it releases.
-    pub(super) fn push(&mut self, tokenizer: &Tokenizer, id: u32, events: &mut Vec<Event>) {
+    pub fn push(&mut self, tokenizer: &Tokenizer, id: u32, events: &mut Vec<Event>) {
         match self {
             Reader::Harmony(parser) => parser.push(&ChatVocabulary(tokenizer), id, events),
             Reader::Text(parser) => parser.push(&ChatVocabulary(tokenizer), id, events),
@@ -129,7 +141,7 @@ impl Reader {
     }
 
     /// Takes more text, which only counts where text is text.
-    pub(super) fn text(&mut self, text: &str, events: &mut Vec<Event>) {
+    pub fn text(&mut self, text: &str, events: &mut Vec<Event>) {
         let Reader::Plain(has_begun) = self else { return };
         let text = if *has_begun { text } else { text.trim_start() };
         if text.is_empty() {
@@ -142,8 +154,17 @@ impl Reader {
         events.push(Event::Delta(text.to_owned()));
     }
 
+    /// Deviations from the format that were seen.
+    pub fn anomalies(&self) -> Anomalies {
+        match self {
+            Reader::Harmony(parser) => parser.anomalies().clone(),
+            Reader::Text(parser) => parser.anomalies().clone(),
+            Reader::Plain(_) => Anomalies::default(),
+        }
+    }
+
     /// Ends the answer.
-    pub(super) fn finish(&mut self, is_complete: bool, events: &mut Vec<Event>) {
+    pub fn finish(&mut self, is_complete: bool, events: &mut Vec<Event>) {
         match self {
             Reader::Harmony(parser) => parser.finish(events),
             Reader::Text(parser) => parser.finish(events),

@@ -12,7 +12,7 @@ mod vocabulary;
 pub use commands::HELP;
 pub use dialogue::{Dialogue, Turn, TurnEnd};
 pub use events::{Look, Shown};
-pub use format::Format;
+pub use format::{Format, Reader};
 pub use kernmill_chat::*;
 pub use saved::SavedConversation;
 pub use talk::{Console, Line, Talk};

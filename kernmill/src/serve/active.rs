@@ -1,10 +1,11 @@
 //! A request on its way.
 
 use super::request::{Answer, Finish, Request};
+use crate::constrain::guide;
 use kernmill_runtime::sampler::SamplerError;
 use kernmill_runtime::text_maker::{Stopped, TextMaker};
 use kernmill_runtime::tokenizer::TokenizerError;
-use kernmill_runtime::{Sampler, SeqId, StopReason, Tokenizer};
+use kernmill_runtime::{GuideError, Guided, LogitRows, Logprobs, Sampler, SeqId, StopReason, Tokenizer};
 use std::time::Duration;
 
 /// A request that waits or runs.
@@ -15,6 +16,9 @@ pub(super) struct Active {
     /// While it runs.
     pub sequence: Option<SeqId>,
     pub sampler: Sampler,
+    /// By token of the prompt but the first, as far as they are known.
+    pub prompt_logprobs: Vec<Option<Logprobs>>,
+    pub guided: Option<Guided>,
     maker: TextMaker,
     text: String,
     /// Tokens of the prompt that were cached at the first start, and those of them that came from the disk.
@@ -25,19 +29,24 @@ pub(super) struct Active {
 
 impl Active {
     pub(super) fn new(
-        request: Request,
+        mut request: Request,
         vocab: usize,
         tokenizer: Option<&Tokenizer>,
         arrived: Duration,
-    ) -> Result<Active, NewError> {
+    ) -> Result<Active, TextError> {
         let mut sampler = Sampler::new(request.sampler.clone(), vocab)?;
         sampler.prompt(&request.prompt);
+        let guided =
+            request.constraint.take().map(|constraint| Guided::new(guide(constraint))).transpose()?;
         let maker = TextMaker::new(tokenizer, &request.prompt, &request.stop, request.shows_special)?;
+        let scored = if request.scores_prompt { request.prompt.len() - 1 } else { 0 };
         Ok(Active {
+            prompt_logprobs: vec![None; scored],
             known: request.prompt.clone(),
             request,
             sequence: None,
             sampler,
+            guided,
             maker,
             text: String::new(),
             cached: None,
@@ -51,6 +60,22 @@ impl Active {
         &self.known[self.request.prompt.len()..]
     }
 
+    /// Rows of logits that a part of its tokens is to give.
+    pub(super) fn rows(&self, from: usize, samples: bool) -> LogitRows {
+        match (samples, from < self.prompt_logprobs.len()) {
+            (_, true) => LogitRows::All,
+            (true, false) => LogitRows::Last,
+            (false, false) => LogitRows::None,
+        }
+    }
+
+    /// The next token that must come, without being chosen. The penalties count it.
+    pub(super) fn next_forced(&mut self) -> Option<u32> {
+        let token = self.guided.as_mut()?.next_forced()?;
+        self.sampler.accept(token);
+        Some(token)
+    }
+
     /// Adds a token; the text that it releases, and why the request ends with it, if it does.
     pub(super) fn push(
         &mut self,
@@ -58,7 +83,7 @@ impl Active {
         tokenizer: Option<&Tokenizer>,
         context: u32,
         now: Duration,
-    ) -> Result<(String, Option<StopReason>), TokenizerError> {
+    ) -> Result<(String, Option<StopReason>), TextError> {
         self.first_token.get_or_insert(now.saturating_sub(self.arrived));
         let stop = if self.request.stop_tokens.contains(&token) {
             Some(StopReason::Token(token))
@@ -71,6 +96,12 @@ impl Active {
             let Stopped { text, stop } = self.maker.push(tokenizer, token)?;
             piece = text;
             end = stop.map(StopReason::Text);
+            if end.is_none()
+                && let Some(guided) = &mut self.guided
+                && guided.accept(token)?
+            {
+                end = Some(StopReason::Complete);
+            }
             let (made, length) = (self.generated().len(), self.known.len());
             if end.is_none() && made >= self.request.max_tokens as usize {
                 end = Some(StopReason::MaxTokens);
@@ -96,6 +127,7 @@ impl Active {
             tokens: self.generated().to_vec(),
             text: self.text,
             prompt_tokens: self.request.prompt.len() as u32,
+            prompt_logprobs: self.prompt_logprobs.into_iter().map_while(|found| found).collect(),
             cached_tokens,
             disk_tokens,
             finish,
@@ -105,11 +137,13 @@ impl Active {
     }
 }
 
-/// Why a request cannot be taken up.
+/// Why a request cannot be taken up, or cannot go on.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NewError {
+pub(super) enum TextError {
     #[error(transparent)]
     Sampler(#[from] SamplerError),
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
+    #[error(transparent)]
+    Guide(#[from] GuideError),
 }

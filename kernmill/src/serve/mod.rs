@@ -18,11 +18,12 @@ pub use kernmill_scheduler::{Class, Config, EndReason, Refusal, RequestId, Stats
 pub use request::{Answer, Finish, Request};
 pub use stats::{ServeStats, WidthStats};
 
+use crate::constrain::Constraint;
 use crate::disk;
 use crate::error::{Error, Result};
 use active::Active;
 use adapters::Adapters;
-use kernmill_runtime::{Engine, PrefixStats};
+use kernmill_runtime::{Engine, Logprobs, PrefixStats};
 use kernmill_scheduler::{Arrival, Scheduler, Step, TenantId};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -31,10 +32,21 @@ use verify::Verifier;
 /// What happens to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A token has come. The text that it completes may be empty.
-    Text(String),
+    /// A token has come, also one that ends the text.
+    Token(Token),
     /// The text has ended.
     Done(Box<Answer>),
+}
+
+/// A token that was generated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Token {
+    /// Id of the token.
+    pub id: u32,
+    /// The text that the token completes, which may be empty.
+    pub text: String,
+    /// Logarithms of probabilities, where the request asks for them ([`Request::logprobs`]).
+    pub logprobs: Option<Logprobs>,
 }
 
 /// What a call of [`Serving::tick`] did.
@@ -125,7 +137,8 @@ impl Serving {
     ///
     /// # Errors
     /// When the prompt is empty, too long, or has ids past the vocabulary; when an adapter is not loaded, a
-    /// sampling parameter is out of range, or the scheduler refuses the request.
+    /// sampling parameter is out of range, the constraint is another model's, or the scheduler refuses the
+    /// request.
     pub fn submit(&mut self, request: Request) -> Result<RequestId> {
         let context = self.engine.context();
         if request.prompt.is_empty() {
@@ -140,6 +153,11 @@ impl Serving {
             return Err(Error::BadInput("max_tokens is 0, expected at least 1".to_owned()));
         }
         self.engine.check_tokens(&request.prompt)?;
+        let vocab = self.engine.model().vocab as usize;
+        if let Some(width) = request.constraint.as_ref().map(Constraint::width).filter(|w| *w != vocab) {
+            let what = format!("the constraint is for a model of {width} logits, this one has {vocab}");
+            return Err(Error::BadInput(what));
+        }
         let adapter = self.adapters.of(&request.adapters, self.engine.adapter_store())?;
         if let Some(adapter) = adapter {
             self.scheduler.adapter_ready(adapter);
@@ -154,17 +172,17 @@ impl Serving {
             deadline: request.within.map(|within| now.saturating_add(within)),
             adapter,
             prompt_tokens: request.prompt.len() as u32,
-            cached_tokens: self.engine.cached_tokens(
-                &request.prompt,
-                &request.adapters,
-                tenant_salt(request.tenant),
-            ),
+            cached_tokens: if request.scores_prompt {
+                0
+            } else {
+                let tenant = tenant_salt(request.tenant);
+                self.engine.cached_tokens(&request.prompt, &request.adapters, tenant)
+            },
             max_tokens: request.max_tokens,
         };
-        let vocab = self.engine.model().vocab as usize;
         let active = Active::new(request, vocab, self.engine.tokenizer()?, now);
         let active = active.map_err(|error| Error::BadInput(error.to_string()))?;
-        self.scheduler.arrive(now, &arrival).map_err(refused)?;
+        self.scheduler.arrive(now, &arrival).map_err(Error::Refused)?;
         self.next += 1;
         self.active.insert(id, active);
         Ok(id)
@@ -292,8 +310,4 @@ fn tenant_salt(tenant: u64) -> [u8; 32] {
     let mut salt = [0; 32];
     salt[..8].copy_from_slice(&tenant.to_le_bytes());
     salt
-}
-
-fn refused(refusal: Refusal) -> Error {
-    Error::BadInput(format!("the request is refused: {}", refusal.reason))
 }

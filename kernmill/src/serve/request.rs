@@ -1,6 +1,7 @@
 //! What is asked for, and what comes of it.
 
-use kernmill_runtime::{AdapterUse, SamplerParams, StopReason};
+use crate::constrain::Constraint;
+use kernmill_runtime::{AdapterUse, Logprobs, SamplerParams, StopReason};
 use kernmill_scheduler::{Class, EndReason};
 use std::time::Duration;
 
@@ -13,12 +14,21 @@ pub struct Request {
     pub max_tokens: u32,
     /// How tokens are chosen. The text depends on this and on the prompt, never on what else runs.
     pub sampler: SamplerParams,
+    /// How many of the likeliest tokens are given with the logarithms of their probabilities, at every
+    /// generated token; 0 gives that of the token alone, `None` nothing.
+    pub logprobs: Option<u32>,
+    /// Whether those logarithms are also given for the prompt's tokens. The prompt is then computed whole:
+    /// nothing of it is found in the prefix cache, or left there.
+    pub scores_prompt: bool,
     /// Strings that end the text; they are not part of it.
     pub stop: Vec<String>,
     /// Tokens that end the text; they are not part of it.
     pub stop_tokens: Vec<u32>,
     /// Whether special tokens are part of the text.
     pub shows_special: bool,
+    /// What the text is held to, if it is: a constraint of a text that has not begun. Whoever makes the
+    /// request compiles it, away from the engine's thread.
+    pub constraint: Option<Constraint>,
     /// The adapters of all tokens, added up.
     pub adapters: Vec<AdapterUse>,
     /// Whose share of the machine the request uses, and whose cached prompts it finds.
@@ -38,9 +48,12 @@ impl Request {
             prompt,
             max_tokens,
             sampler: SamplerParams::default(),
+            logprobs: None,
+            scores_prompt: false,
             stop: Vec::new(),
             stop_tokens: Vec::new(),
             shows_special: false,
+            constraint: None,
             adapters: Vec::new(),
             tenant: 0,
             class: Class::Interactive,
@@ -57,7 +70,7 @@ pub enum Finish {
     Stop(StopReason),
     /// The scheduler ended it. What was made stands.
     Ended(EndReason),
-    /// A step with it failed, for this reason.
+    /// A step with it failed, or its constraint cannot be followed any further, for this reason.
     Failed(String),
 }
 
@@ -70,6 +83,9 @@ pub struct Answer {
     pub tokens: Vec<u32>,
     /// Tokens of the prompt.
     pub prompt_tokens: u32,
+    /// The logarithms for every token of the prompt but the first, where they were asked for
+    /// ([`Request::scores_prompt`]); fewer if the request ended before.
+    pub prompt_logprobs: Vec<Logprobs>,
     /// Tokens of the prompt that were cached when the request first started, and were not run.
     pub cached_tokens: u32,
     /// Tokens among those that only the store on disk had.

@@ -1,10 +1,11 @@
 //! One step of the engine, as the scheduler planned it.
 
-use super::{Event, Finish, Serving, tenant_salt};
+use super::active::Active;
+use super::{Event, Finish, Serving, Token, tenant_salt};
 use crate::error::Result;
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::sampler::SamplerError;
-use kernmill_runtime::{Begun, EngineError, Entry, LogitRow, LogitRows, Sampler, SeqId};
+use kernmill_runtime::{Begun, EngineError, Entry, Guided, LogitRow, Logprobs, Sampler, SeqId, TokenMask};
 use kernmill_scheduler::{Fault, Outcome, Report, RequestId, Step};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -22,8 +23,41 @@ struct Part {
 /// A sampler on its way through a step, and what it chose.
 struct Choice<'a> {
     sampler: &'a mut Sampler,
+    allowed: Option<&'a TokenMask>,
+    /// Tokens before the one that is chosen.
     position: u64,
-    chosen: Option<std::result::Result<u32, SamplerError>>,
+    samples: bool,
+    /// Tokens before the part, and those that it runs.
+    before: usize,
+    tokens: usize,
+    prompt: &'a [u32],
+    prompt_logprobs: &'a mut [Option<Logprobs>],
+    /// How many of the likeliest tokens are wanted.
+    top: Option<u32>,
+    chosen: Option<Chosen>,
+}
+
+/// A token with its logarithms, if they are wanted.
+type Chosen = std::result::Result<(u32, Option<Logprobs>), SamplerError>;
+
+impl Choice<'_> {
+    /// Takes the logits after one of the part's tokens.
+    fn take(&mut self, token: usize, logits: &[f32]) {
+        let next = self.before + token + 1;
+        let top = self.top.unwrap_or_default() as usize;
+        if let (Some(place), Some(id)) = (self.prompt_logprobs.get_mut(next - 1), self.prompt.get(next)) {
+            *place = self.sampler.logprobs(logits, *id, top).ok();
+        }
+        if !self.samples || token + 1 < self.tokens {
+            return;
+        }
+        let token = self.sampler.choose(logits, self.position, self.allowed);
+        token.iter().for_each(|token| self.sampler.accept(*token));
+        self.chosen = Some(token.and_then(|id| match self.top {
+            None => Ok((id, None)),
+            Some(_) => Ok((id, Some(self.sampler.logprobs(logits, id, top)?))),
+        }));
+    }
 }
 
 impl Serving {
@@ -71,6 +105,11 @@ impl Serving {
     /// start of this plan has taken room from the cache, or the disk has failed.
     fn start(&mut self, id: RequestId, on_event: &mut dyn FnMut(RequestId, Event)) -> Result<()> {
         let Some(active) = self.active.get_mut(&id) else { return Ok(()) };
+        if active.request.scores_prompt {
+            // The cache has no logits of a prompt, so that all of it is computed.
+            active.sequence = Some(self.engine.create_with(&active.request.adapters)?);
+            return Ok(());
+        }
         let tenant = tenant_salt(active.request.tenant);
         let Begun { sequence, cached_tokens, disk_tokens } =
             self.engine.begin(&active.known, &active.request.adapters, tenant)?;
@@ -114,10 +153,7 @@ impl Serving {
     }
 
     /// Runs the parts; by part, the token that was chosen behind it.
-    fn step(
-        &mut self,
-        parts: &[Part],
-    ) -> std::result::Result<Vec<Option<std::result::Result<u32, SamplerError>>>, EngineError> {
+    fn step(&mut self, parts: &[Part]) -> std::result::Result<Vec<Option<Chosen>>, EngineError> {
         let mut choices: Vec<Option<Mutex<Choice<'_>>>> = parts.iter().map(|_| None).collect();
         let mut entries = Vec::new();
         let mut places = Vec::new();
@@ -128,11 +164,21 @@ impl Serving {
             if part.from == part.to {
                 continue;
             }
-            let logits = if part.samples { LogitRows::Last } else { LogitRows::None };
+            let logits = active.rows(part.from, part.samples);
             let tokens = &active.known[part.from..part.to];
             entries.push((at, Entry { sequence: part.sequence, tokens, logits }));
-            let choice = Choice { sampler: &mut active.sampler, position: part.to as u64, chosen: None };
-            choices[at] = Some(Mutex::new(choice));
+            choices[at] = Some(Mutex::new(Choice {
+                sampler: &mut active.sampler,
+                allowed: active.guided.as_ref().map(Guided::allowed),
+                position: part.to as u64,
+                samples: part.samples,
+                before: part.from,
+                tokens: tokens.len(),
+                prompt: &active.request.prompt,
+                prompt_logprobs: &mut active.prompt_logprobs,
+                top: active.request.logprobs,
+                chosen: None,
+            }));
         }
         // The plan's order, which is that of adapters.
         entries.sort_by_key(|(at, _)| *at);
@@ -147,8 +193,7 @@ impl Serving {
             let take = |_: usize, row: LogitRow<'_>| {
                 if let Some(choice) = &choices[places[row.entry]] {
                     let mut choice = choice.lock().unwrap_or_else(PoisonError::into_inner);
-                    let position = choice.position;
-                    choice.chosen = Some(choice.sampler.sample(row.logits, position));
+                    choice.take(row.token, row.logits);
                 }
             };
             self.engine.step(&entries, &take)?;
@@ -162,7 +207,7 @@ impl Serving {
     fn outcome(
         &mut self,
         part: &Part,
-        choice: Option<std::result::Result<u32, SamplerError>>,
+        choice: Option<Chosen>,
         now: Duration,
         on_event: &mut dyn FnMut(RequestId, Event),
     ) -> Outcome {
@@ -171,15 +216,23 @@ impl Serving {
         let finish = match choice {
             None => return outcome,
             Some(Err(error)) => Some(Finish::Failed(error.to_string())),
-            Some(Ok(token)) => {
-                outcome.tokens = 1;
-                self.stats.generated += 1;
+            Some(Ok(chosen)) => {
                 let Some(active) = self.active.get(&part.id) else { return outcome };
                 if active.generated().is_empty() {
                     // The next turn of this text begins with this prompt. The sequence is there: no error.
                     let _ = self.engine.checkpoint(part.sequence);
                 }
-                self.push(part.id, token, context, now, on_event)
+                // What must follow comes with it, and runs in the next step together.
+                let mut next = Some(chosen);
+                let mut finish = None;
+                while let Some(chosen) = next.filter(|_| finish.is_none()) {
+                    outcome.tokens += 1;
+                    self.stats.generated += 1;
+                    finish = self.push(part.id, chosen, context, now, on_event);
+                    let forced = self.active.get_mut(&part.id).and_then(Active::next_forced);
+                    next = forced.map(|token| (token, None));
+                }
+                finish
             }
         };
         if let Some(finish) = finish {
@@ -193,7 +246,7 @@ impl Serving {
     fn push(
         &mut self,
         id: RequestId,
-        token: u32,
+        (token, logprobs): (u32, Option<Logprobs>),
         context: u32,
         now: Duration,
         on_event: &mut dyn FnMut(RequestId, Event),
@@ -202,7 +255,7 @@ impl Serving {
         let active = self.active.get_mut(&id)?;
         match active.push(token, tokenizer, context, now) {
             Ok((text, end)) => {
-                on_event(id, Event::Text(text));
+                on_event(id, Event::Token(Token { id: token, text, logprobs }));
                 end.map(Finish::Stop)
             }
             Err(error) => Some(Finish::Failed(error.to_string())),

@@ -1,3 +1,5 @@
+mod ruled;
+
 use super::*;
 use crate::{Opened, Options};
 use kernmill_runtime::{AdapterUse, GenerateParams, SamplerParams, StopReason, Summary};
@@ -35,6 +37,7 @@ fn alone(engine: &mut Engine, request: &Request) -> (String, Summary) {
         stop: request.stop.clone(),
         stop_tokens: request.stop_tokens.clone(),
         shows_special: request.shows_special,
+        guide: request.constraint.clone().map(crate::constrain::guide),
         ..GenerateParams::default()
     };
     let mut text = String::new();
@@ -84,14 +87,14 @@ fn same_as_alone(mut serving: Serving, requests: &[Request]) -> ServeStats {
 
 /// Runs the first requests of a serving, which wait, as [`same_as_alone`] does.
 fn as_alone(mut serving: Serving, requests: &[Request]) -> Serving {
-    let mut solo = engine(256, 1, None);
+    let mut solo = engine(serving.engine.context(), 1, None);
     let ids: BTreeMap<RequestId, &Request> =
         requests.iter().enumerate().map(|(n, request)| (RequestId(n as u64), request)).collect();
     let mut streamed: BTreeMap<RequestId, String> = BTreeMap::new();
     let mut ended = 0;
     while !serving.is_empty() {
         let on_event = &mut |id: RequestId, event| match event {
-            Event::Text(text) => streamed.entry(id).or_default().push_str(&text),
+            Event::Token(token) => streamed.entry(id).or_default().push_str(&token.text),
             Event::Done(answer) => {
                 let (text, summary) = alone(&mut solo, ids[&id]);
                 assert_eq!((&answer.text, &answer.tokens), (&text, &summary.tokens), "{id:?}");

@@ -45,6 +45,9 @@ impl Memory for View<'_> {
 
     fn cached(&self, id: RequestId) -> u32 {
         let Some(active) = self.active.get(&id) else { return 0 };
+        if active.request.scores_prompt {
+            return 0;
+        }
         let tenant = tenant_salt(active.request.tenant);
         self.engine.cached_tokens(&active.known, &active.request.adapters, tenant)
     }
@@ -54,6 +57,9 @@ impl Memory for View<'_> {
             return false;
         };
         let (asks, makes) = (&waiting.request, &other.request);
+        if asks.scores_prompt || makes.scores_prompt {
+            return false;
+        }
         if asks.adapters != makes.adapters || (makes.tenant != asks.tenant && makes.tenant != 0) {
             return false;
         }

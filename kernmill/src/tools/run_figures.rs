@@ -59,7 +59,7 @@ impl Figures<'_> {
     /// Steps of the engine: pieces of the prompt, and tokens that were decoded.
     fn steps(&self) -> usize {
         let prompt = self.summary.prompt_tokens - self.summary.cached_tokens;
-        prompt.div_ceil(self.loaded.engine.chunk() as usize) + self.summary.decoded
+        prompt.div_ceil(self.loaded.engine.chunk() as usize) + self.summary.decode_steps
     }
 
     /// More figures in some lines, each with its end.
@@ -84,6 +84,7 @@ impl Figures<'_> {
                 None => format!("end token {id}"),
             },
             StopReason::Text(text) => format!("stop string {text:?}"),
+            StopReason::Complete => "its form: nothing can follow".to_owned(),
             StopReason::Caller => "Ctrl-C".to_owned(),
         }
     }
@@ -157,6 +158,7 @@ fn stop_name(stop: &StopReason) -> &'static str {
         StopReason::Context => "context",
         StopReason::Token(_) => "end_token",
         StopReason::Text(_) => "stop_string",
+        StopReason::Complete => "complete",
         StopReason::Caller => "interrupt",
     }
 }

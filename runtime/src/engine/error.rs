@@ -4,6 +4,7 @@ use crate::adapter::AdapterError;
 use crate::code::CodeError;
 use crate::error_kind::ErrorKind;
 use crate::executor::{BatchError, LoadError};
+use crate::guide::GuideError;
 use crate::kv::KvError;
 use crate::pool::PoolError;
 use crate::sampler::SamplerError;
@@ -89,6 +90,9 @@ pub enum EngineError {
     /// No token could be sampled.
     #[error(transparent)]
     Sampler(#[from] SamplerError),
+    /// A text cannot be held to its form.
+    #[error(transparent)]
+    Guide(#[from] GuideError),
     /// An entry of a step with several cannot be served; the others are not at fault.
     #[error("entry {entry} of the step: {source}")]
     Entry {

@@ -158,6 +158,11 @@ impl Engine {
         Ok(self.tokenizer.as_ref().map(TokenizerHandle::get).transpose()?)
     }
 
+    /// The plan's tokenizer, to share; does not wait.
+    pub fn tokenizer_handle(&self) -> Option<&TokenizerHandle> {
+        self.tokenizer.as_ref()
+    }
+
     /// Whether the plan has a tokenizer; does not wait.
     pub fn has_tokenizer(&self) -> bool {
         self.tokenizer.is_some()

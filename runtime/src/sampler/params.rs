@@ -69,7 +69,7 @@ pub enum SamplerError {
         token: u32,
     },
     /// Every logit is minus infinity.
-    #[error("no token can be chosen: every logit is minus infinity")]
+    #[error("no token can be chosen: every logit that is allowed is minus infinity")]
     NoneLeft,
 }
 

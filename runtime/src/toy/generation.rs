@@ -24,6 +24,7 @@ fn generation_streams_text_until_it_stops() {
         stop: stop.iter().map(ToString::to_string).collect(),
         stop_tokens: vec![256],
         shows_special: false,
+        guide: None,
     };
     let mut history = prompt.clone();
     for _ in 0..40 {

@@ -138,8 +138,8 @@ proptest! {
     }
 }
 
-/// Scripts that once found faults: requests that took the memory from each other forever, and one that started
-/// with blocks of another that lost its place later in the same plan.
+/// Scripts that once found faults: requests that took the memory from each other forever, and one that
+/// started with blocks of another that lost its place later in the same plan.
 #[test]
 fn scripts_that_found_faults_end() {
     for seed in [27_854, 69_755, 164_028, 186_278] {

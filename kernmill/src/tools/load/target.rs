@@ -107,7 +107,7 @@ impl EngineTarget {
 
 fn news(event: Event) -> News {
     match event {
-        Event::Text(_) => News::Token,
+        Event::Token(_) => News::Token,
         Event::Done(answer) => {
             let Answer { tokens, cached_tokens, finish, .. } = *answer;
             match finish {

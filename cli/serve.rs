@@ -1,0 +1,129 @@
+//! `kernmill serve`: OpenAI's API over HTTP.
+
+use crate::emit::Emit;
+use crate::explicit::Explicit;
+use crate::failure::{Failure, Result};
+use crate::model::{self, ModelArgs};
+use crate::output;
+use kernmill::serve::{Config as Scheduling, Serving};
+use kernmill_server::{Backend, Config, EngineBackend, Facts, Keys, ScriptBackend, Today, serve};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Tokens that a text may have unless --context says another number, as far as the model can.
+const CONTEXT: usize = 8192;
+
+/// Serves a model over HTTP, to many clients at once
+///
+/// The API is OpenAI's: /v1/chat/completions, /v1/completions, /v1/models and others; adapters are models by
+/// their names. A text is the one that its request gets alone. / is a page to talk with the model. Only this
+/// machine is served, unless --host says otherwise, which takes --api-keys.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kernmill serve                                            the embedded nano model, at http://127.0.0.1:8080
+  kernmill serve gpt-oss-20b.plan --parallel 8 --kv-memory 4G
+  kernmill serve my.plan --lora poet=adapters/poet          \"model\": \"poet\" in a request
+  kernmill serve my.plan --host 0.0.0.0 --api-keys keys.txt
+  kernmill serve --script answers.json                      answers from a file, for tests
+
+  curl http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: application/json' \\
+    -d '{\"model\": \"nano\", \"messages\": [{\"role\": \"user\", \"content\": \"What is a slice?\"}]}'")]
+pub struct Serve {
+    /// Address to listen at; another than this machine's own takes --api-keys
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// Port to listen at; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 8080)]
+    port: u16,
+    /// File of keys: lines of NAME KEY, with `admin` or `tokens-per-minute=N` behind them
+    #[arg(long, value_name = "FILE")]
+    api_keys: Option<PathBuf>,
+    /// Name of this machine that requests may have in their header Host; * is any
+    #[arg(long, value_name = "NAME")]
+    allowed_host: Vec<String>,
+    /// Origin of a page elsewhere that may send requests, such as https://app.example
+    #[arg(long, value_name = "ORIGIN")]
+    cors_origin: Vec<String>,
+    /// Texts that run at once
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=32))]
+    parallel: u32,
+    /// Longest text with its prompt, in tokens; by default the model's longest, up to 8192
+    #[arg(long, value_name = "N")]
+    context: Option<u32>,
+    /// Name of the model in the API; by default its own
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Seconds that a request may have to wait, by estimate; more is refused
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    max_wait: u64,
+    /// Directory below which requests may load adapters; by default they may not
+    #[arg(long, value_name = "DIR")]
+    lora_dir: Option<PathBuf>,
+    /// Seconds that running texts have when the server ends
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    grace: u64,
+    /// Day that conversations are told: today, none, or YYYY-MM-DD
+    #[arg(long, value_name = "DAY", default_value = "today")]
+    date: Today,
+    /// Answer from this file in place of a model: for tests of programs that use the API
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    #[command(flatten)]
+    model: ModelArgs,
+}
+
+impl Serve {
+    /// Runs the command.
+    pub fn execute(self, explicit: &Explicit) -> Result<()> {
+        let config = Config {
+            address: SocketAddr::new(self.host, self.port),
+            keys: self.api_keys.as_deref().map(Keys::open).transpose()?.unwrap_or_default(),
+            hosts: self.allowed_host,
+            origins: self.cors_origin,
+            date: self.date,
+            adapters: self.lora_dir,
+            grace: Duration::from_secs(self.grace),
+            ..Config::default()
+        };
+        config.check().map_err(Failure::BadInput)?;
+        let quiet = self.model.compile.quiet;
+        if let Some(script) = &self.script {
+            return listen(Arc::new(ScriptBackend::open(script)?), config, quiet);
+        }
+        let emit = Emit::default();
+        let (mut model, mut options) = model::open(&self.model, &emit, explicit)?;
+        options.kv_yields = true;
+        model.tokenizer();
+        let end_tokens = model.end_tokens()?;
+        let context = model::context(model.longest_context(), self.context, CONTEXT)?;
+        let mut loaded = model::load(model, &options, &self.model, &emit, context, self.parallel)?;
+        loaded.load_adapters(&options)?;
+        let name = self.name.unwrap_or_else(|| loaded.image.program().model.name.clone());
+        let facts = Facts::of(&loaded, &name, &end_tokens)?;
+        let scheduling = Scheduling { max_sequences: self.parallel, ..Scheduling::default() }
+            .with_wait(Duration::from_secs(self.max_wait));
+        let serving = Serving::new(loaded.engine, scheduling)?;
+        let backend = Arc::new(EngineBackend::start(serving, facts)?);
+        listen(backend.clone(), config, quiet)?;
+        backend.end();
+        Ok(())
+    }
+}
+
+/// Serves until the end.
+fn listen(backend: Arc<dyn Backend>, config: Config, quiet: bool) -> Result<()> {
+    let (address, facts) = (config.address, backend.clone());
+    let served = serve(backend, config, |address| {
+        let (name, context) = (&facts.facts().model, facts.facts().context);
+        if !quiet {
+            output::note(format_args!(
+                "{name} is served at http://{address} ({context} tokens); Ctrl-C ends"
+            ));
+        }
+        Ok(())
+    });
+    served.map_err(|error| Failure::Work(format!("{address}: {error}")))
+}

@@ -1,0 +1,167 @@
+//! Messages of Anthropic's API as a conversation.
+
+use crate::chat::messages::{called, check_name};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::limits;
+use kernmill::chat::{Call, Conversation, Item, Output};
+use serde_json::Value;
+
+/// What lines of a system text begin with that clients change with every request. The prefix cache would find
+/// nothing after them.
+const VOLATILE: &str = "x-anthropic-";
+
+/// Appends the system text and the messages to a conversation.
+///
+/// # Errors
+/// When one of them is wrong.
+pub fn read(fields: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
+    if let Some(system) = text(fields, "system")? {
+        let is_kept = |line: &&str| !line.starts_with(VOLATILE);
+        let system = system.split('\n').filter(is_kept).collect::<Vec<&str>>().join("\n");
+        if !system.trim().is_empty() {
+            conversation.items.push(Item::Instructions(system.trim_matches('\n').to_owned()));
+        }
+    }
+    let list = fields.list("messages", limits::MESSAGES)?.ok_or_else(|| fields.missing("messages"))?;
+    let mut last = None;
+    for (at, message) in list.into_iter().enumerate() {
+        let mut message = Fields::of(message, &format!("messages[{at}]."))?;
+        let role = message.text("role")?.ok_or_else(|| message.missing("role"))?;
+        match role.as_str() {
+            "user" => user(&mut message, conversation)?,
+            "assistant" => assistant(&mut message, conversation)?,
+            _ => return Err(message.wrong("role", &Value::String(role), "user or assistant")),
+        }
+        last = Some((role, message.name("role")));
+    }
+    match last {
+        None => Err(fields.wrong("messages", &Value::Array(Vec::new()), "at least one message")),
+        Some((role, name)) if role == "assistant" => {
+            let message = format!(
+                "`{name}` is \"assistant\" in the last message, expected \"user\": the model begins its answer itself"
+            );
+            Err(ApiError::field(name, message))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Text of a field: a string, or blocks of text, between which there is an empty line.
+fn text(fields: &mut Fields, field: &str) -> Result<Option<String>, ApiError> {
+    let blocks = match fields.take(field) {
+        None => return Ok(None),
+        Some(Value::String(text)) => return Ok(Some(text)),
+        Some(Value::Array(blocks)) => blocks,
+        Some(other) => return Err(fields.wrong(field, &other, "a string or a list of text blocks")),
+    };
+    let mut texts = Vec::new();
+    for (at, block) in blocks.into_iter().enumerate() {
+        let mut block = Fields::of(block, &format!("{}[{at}].", fields.name(field)))?;
+        match block.text("type")?.as_deref() {
+            None | Some("text") => {
+                texts.push(block.text("text")?.ok_or_else(|| block.missing("text"))?);
+            }
+            Some(kind) => return Err(no_text(&block, kind)),
+        }
+    }
+    Ok(Some(texts.join("\n\n")))
+}
+
+/// An error about a block that this model cannot read.
+fn no_text(block: &Fields, kind: &str) -> ApiError {
+    let param = block.name("type");
+    let message = format!("`{param}` is \"{kind}\", expected \"text\": this model reads text only");
+    ApiError::field(param, message)
+}
+
+/// The blocks of a message; a text is one block.
+fn blocks(message: &mut Fields) -> Result<Vec<(String, Fields)>, ApiError> {
+    let expected = "a string or a list of blocks";
+    let list = match message.take("content") {
+        None => return Err(message.missing("content")),
+        Some(text @ Value::String(_)) => vec![serde_json::json!({ "type": "text", "text": text })],
+        Some(Value::Array(list)) => list,
+        Some(other) => return Err(message.wrong("content", &other, expected)),
+    };
+    let named = |(at, block)| {
+        let mut block = Fields::of(block, &format!("{}[{at}].", message.name("content")))?;
+        let kind = block.text("type")?.ok_or_else(|| block.missing("type"))?;
+        Ok((kind, block))
+    };
+    list.into_iter().enumerate().map(named).collect()
+}
+
+fn user(message: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
+    let mut texts: Vec<String> = Vec::new();
+    let said = |texts: &mut Vec<String>, conversation: &mut Conversation| {
+        if !texts.is_empty() {
+            let text = std::mem::take(texts).join("\n\n");
+            conversation.items.push(Item::User { name: None, text });
+        }
+    };
+    for (kind, mut block) in blocks(message)? {
+        match kind.as_str() {
+            "text" => texts.push(block.text("text")?.ok_or_else(|| block.missing("text"))?),
+            "tool_result" => {
+                said(&mut texts, conversation);
+                let id = block.text("tool_use_id")?.ok_or_else(|| block.missing("tool_use_id"))?;
+                let name = called(conversation, &id).ok_or_else(|| {
+                    let param = block.name("tool_use_id");
+                    let message = format!("`{param}` is \"{id}\", which no tool_use before it has");
+                    ApiError::field(param, message)
+                })?;
+                let mut text = text(&mut block, "content")?.unwrap_or_default();
+                if block.flag("is_error")? == Some(true) {
+                    text.insert_str(0, "Error: ");
+                }
+                conversation.items.push(Item::Output(Output { id, name, text, is_builtin: false }));
+            }
+            "image" | "document" => return Err(no_text(&block, &kind)),
+            _ => return Err(block.wrong("type", &Value::String(kind), "text or tool_result")),
+        }
+    }
+    said(&mut texts, conversation);
+    Ok(())
+}
+
+fn assistant(message: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
+    let blocks = blocks(message)?;
+    // What is said before a call is for the user, and is not the answer yet.
+    let last_call = blocks.iter().rposition(|(kind, _)| kind == "tool_use");
+    for (at, (kind, mut block)) in blocks.into_iter().enumerate() {
+        match kind.as_str() {
+            "text" => {
+                let text = block.text("text")?.ok_or_else(|| block.missing("text"))?;
+                let is_before_call = last_call.is_some_and(|call| at < call);
+                let item = if is_before_call { Item::Preamble(text) } else { Item::Answer(text) };
+                conversation.items.push(item);
+            }
+            "thinking" => {
+                let text = block.text("thinking")?.ok_or_else(|| block.missing("thinking"))?;
+                if !text.is_empty() {
+                    conversation.items.push(Item::Reasoning(text));
+                }
+            }
+            // Another server's, which nobody else can read.
+            "redacted_thinking" => {}
+            "tool_use" => {
+                let id = block.text("id")?.ok_or_else(|| block.missing("id"))?;
+                let name = block.text("name")?.ok_or_else(|| block.missing("name"))?;
+                check_name(&block.name("name"), &name)?;
+                let input = block.take("input").ok_or_else(|| block.missing("input"))?;
+                if !input.is_object() {
+                    return Err(block.wrong("input", &input, "an object"));
+                }
+                let arguments = input.to_string();
+                conversation.items.push(Item::Call(Call { id, name, arguments, is_builtin: false }));
+            }
+            "image" | "document" => return Err(no_text(&block, &kind)),
+            _ => {
+                let expected = "text, thinking, redacted_thinking or tool_use";
+                return Err(block.wrong("type", &Value::String(kind), expected));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,8 @@
+//! Anthropic's Messages API.
+
+mod events;
+mod messages;
+mod request;
+mod response;
+
+pub use response::{answer, count};

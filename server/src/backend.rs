@@ -1,0 +1,181 @@
+//! What makes texts behind the API: an engine, or a script.
+
+use kernmill::chat::Format;
+use kernmill::constrain::Lexicon;
+use kernmill::runtime::TokenizerHandle;
+use kernmill::serve::{Event, Refusal, Request};
+use serde_json::{Value, json};
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// A future that may be kept.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Makes texts. Requests are taken up at any time, and their events come while they run.
+pub trait Backend: Send + Sync {
+    /// What does not change while the server runs.
+    fn facts(&self) -> &Facts;
+
+    /// Names of the adapters that are loaded.
+    fn adapters(&self) -> Vec<String>;
+
+    /// Asks for a request to be taken up. Its text is made whether or not its events are read, until what is
+    /// returned is dropped.
+    fn submit(&self, request: Request) -> Running;
+
+    /// What there is to do, and what was done.
+    fn load(&self) -> Load;
+
+    /// Loads an adapter from a directory, under a name of its own.
+    fn load_adapter(&self, name: String, directory: PathBuf) -> Pending<'_, Result<(), String>>;
+
+    /// Forgets an adapter; whether there was one. Requests that use it end.
+    fn unload_adapter(&self, name: String) -> Pending<'_, bool>;
+
+    /// Accepts no more requests, and cuts those that run after `limit`.
+    fn drain(&self, limit: Duration);
+}
+
+/// What does not change while a server runs.
+pub struct Facts {
+    /// Name of the model, by which requests ask for it.
+    pub model: String,
+    /// Most tokens of a text, with its prompt.
+    pub context: u32,
+    /// Number of logits.
+    pub vocab: u32,
+    /// The model's tokenizer, which has been read.
+    pub tokenizer: TokenizerHandle,
+    /// The model's form of conversations.
+    pub format: Format,
+    /// Tokens that end a text.
+    pub end_tokens: Vec<u32>,
+    /// The vocabulary, made ready for constraints.
+    pub lexicon: Arc<Lexicon>,
+    /// Name of the weights and of the arithmetic: with the same one, equal requests have equal answers.
+    pub fingerprint: String,
+}
+
+/// A request that was submitted. Dropping it cancels the request.
+pub struct Running {
+    /// Until it is known whether the request was taken up.
+    accepted: Option<Accepted>,
+    events: UnboundedReceiver<Event>,
+    /// Cancels the request when it is dropped.
+    _guard: Guard,
+}
+
+impl Running {
+    /// A request that is taken up or not as `accepted` says, whose events come from `events`, and which
+    /// `cancel` cancels.
+    pub fn new(
+        accepted: Accepted,
+        events: UnboundedReceiver<Event>,
+        cancel: impl FnOnce() + Send + 'static,
+    ) -> Running {
+        Running { accepted: Some(accepted), events, _guard: Guard(Some(Box::new(cancel))) }
+    }
+
+    /// Waits until the request is taken up, which may take as long as a step of the engine. It may be asked
+    /// again where somebody stopped waiting.
+    ///
+    /// # Errors
+    /// When the request is not taken up.
+    pub async fn accepted(&mut self) -> Result<(), SubmitError> {
+        let Some(accepted) = &mut self.accepted else { return Ok(()) };
+        let result = accepted.await.unwrap_or(Err(SubmitError::Gone));
+        self.accepted = None;
+        result
+    }
+
+    /// The next event; `None` if the backend has failed, or after the last one.
+    pub async fn next(&mut self) -> Option<Event> {
+        self.events.recv().await
+    }
+}
+
+/// Tells whether a request was taken up.
+pub type Accepted = tokio::sync::oneshot::Receiver<Result<(), SubmitError>>;
+
+/// Runs something when it is dropped.
+struct Guard(Option<Box<dyn FnOnce() + Send>>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(cancel) = self.0.take() {
+            cancel();
+        }
+    }
+}
+
+/// Why a request was not taken up.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SubmitError {
+    /// The request is wrong.
+    Invalid(String),
+    /// There is too much to do.
+    Refused(Refusal),
+    /// The backend has failed.
+    Gone,
+}
+
+/// What there is to do, and what was done since the start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Load {
+    /// Requests that wait: interactive, batch, background.
+    pub waiting: [u32; 3],
+    /// Requests that run.
+    pub running: [u32; 3],
+    /// Bytes of the KV cache: all, those of requests, those that are cached.
+    pub kv_bytes: [u64; 3],
+    /// Steps of the engine.
+    pub steps: u64,
+    /// Tokens of prompts that were asked for, and those of them that were cached.
+    pub prompt_tokens: u64,
+    /// Tokens of prompts that were cached.
+    pub cached_tokens: u64,
+    /// Tokens that were generated.
+    pub generated_tokens: u64,
+    /// Sequences that lost their place for a while.
+    pub preemptions: u64,
+    /// Seconds in which the engine ran.
+    pub busy_seconds: f64,
+    /// Seconds of the last step, and its tokens.
+    pub last_step_seconds: f64,
+    /// Tokens of the last step.
+    pub last_step_tokens: u64,
+    /// Seconds since the start.
+    pub uptime_seconds: f64,
+    /// Whether no more requests are accepted.
+    pub is_draining: bool,
+    /// Whether the engine has failed.
+    pub has_failed: bool,
+}
+
+impl Load {
+    /// The load as an object of JSON.
+    pub fn json(&self) -> Value {
+        let classes = |counts: [u32; 3]| json!({ "interactive": counts[2], "batch": counts[1], "background": counts[0] });
+        let [total, used, cached] = self.kv_bytes;
+        json!({
+            "waiting": classes(self.waiting),
+            "running": classes(self.running),
+            "kv": { "total_bytes": total, "used_bytes": used, "cached_bytes": cached },
+            "steps": self.steps,
+            "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": self.cached_tokens,
+            "generated_tokens": self.generated_tokens,
+            "preemptions": self.preemptions,
+            "busy_seconds": self.busy_seconds,
+            "last_step_seconds": self.last_step_seconds,
+            "last_step_tokens": self.last_step_tokens,
+            "uptime_seconds": self.uptime_seconds,
+            "draining": self.is_draining,
+            "version": env!("CARGO_PKG_VERSION"),
+        })
+    }
+}

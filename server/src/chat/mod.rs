@@ -1,0 +1,9 @@
+//! Conversations: requests, the turn of the model, and its answer in OpenAI's chat API.
+
+pub mod messages;
+pub mod request;
+pub mod response;
+mod stops;
+pub mod turn;
+
+pub use response::answer;

@@ -1,0 +1,244 @@
+//! A request to `/v1/chat/completions`.
+
+use super::messages;
+use super::turn::Ask;
+use crate::caller::Caller;
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::limits;
+use crate::sampling;
+use crate::state::State;
+use kernmill::chat::{Conversation, Effort, ResponseFormat};
+use kernmill::constrain::{Rule, ToolChoice};
+use kernmill::runtime::AdapterUse;
+use kernmill::serve::Class;
+use serde_json::{Value, json};
+
+/// A request that was read.
+pub struct ChatRequest {
+    /// What is asked of the model.
+    pub ask: Ask,
+    /// Name of the model or adapter, as the answer repeats it.
+    pub model: String,
+    /// Number of answers.
+    pub n: u64,
+    /// Whether the answer comes in pieces.
+    pub streams: bool,
+    /// Whether figures come at the end of a stream.
+    pub has_usage: bool,
+    /// Names of fields that mean nothing here.
+    pub unknown: Vec<String>,
+}
+
+impl ChatRequest {
+    /// Reads the body of a request.
+    ///
+    /// # Errors
+    /// When the body is no JSON, or a field is wrong.
+    pub fn read(state: &State, caller: &Caller, body: &[u8]) -> Result<ChatRequest, ApiError> {
+        let facts = state.backend.facts();
+        let mut fields = Fields::of_body(body)?;
+        let (model, adapters) = model(state, &mut fields)?;
+        let messages =
+            fields.list("messages", limits::MESSAGES)?.ok_or_else(|| fields.missing("messages"))?;
+        if messages.is_empty() {
+            return Err(fields.wrong("messages", &Value::Array(messages), "at least one message"));
+        }
+        let mut conversation = Conversation { date: state.date(), ..Conversation::default() };
+        messages::read(messages, &mut conversation)?;
+        conversation.tools = messages::tools(&mut fields)?;
+        conversation.effort = effort(&mut fields)?;
+        let choice = tool_choice(&mut fields, &conversation)?;
+        let rule = response_format(&mut fields, &mut conversation)?;
+        let max_tokens = fields.whole("max_completion_tokens", 1..=u64::from(u32::MAX))?;
+        let older = fields.whole("max_tokens", 1..=u64::from(u32::MAX))?;
+        let logprobs = fields.flag("logprobs")?.unwrap_or(false);
+        let top = fields.whole("top_logprobs", 0..=limits::TOP_LOGPROBS)?;
+        if top.is_some() && !logprobs {
+            return Err(ApiError::field("top_logprobs", "`top_logprobs` needs `logprobs` to be true"));
+        }
+        let streams = fields.flag("stream")?.unwrap_or(false);
+        let mut options = fields.object("stream_options")?;
+        let has_usage = match &mut options {
+            Some(options) => options.flag("include_usage")?.unwrap_or(false),
+            None => false,
+        };
+        let ask = Ask {
+            choice,
+            rule,
+            max_tokens: max_tokens.or(older).map(|tokens| tokens as u32),
+            param: "messages",
+            sampler: sampling::sampler(&mut fields, facts.vocab)?,
+            stop: sampling::stops(&mut fields)?,
+            logprobs: logprobs.then(|| top.unwrap_or(0) as u32),
+            adapters,
+            tenant: caller.tenant,
+            class: class(&mut fields)?,
+            within: state.config.longest_answer,
+            conversation,
+        };
+        let n = fields.whole("n", 1..=limits::ANSWERS)?.unwrap_or(1);
+        fields.pass_over(&PASSED_OVER);
+        Ok(ChatRequest { ask, model, n, streams, has_usage, unknown: fields.rest() })
+    }
+}
+
+/// Fields of OpenAI's API that are taken and change nothing.
+pub const PASSED_OVER: [&str; 14] = [
+    "user",
+    "metadata",
+    "store",
+    "verbosity",
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "modalities",
+    "prediction",
+    "web_search_options",
+    "function_call",
+    "functions",
+    "audio",
+];
+
+/// The model that is asked for: its name, and the adapters that it stands for.
+///
+/// # Errors
+/// When none is named, or there is no such model.
+pub fn model(state: &State, fields: &mut Fields) -> Result<(String, Vec<AdapterUse>), ApiError> {
+    let base = &state.backend.facts().model;
+    let name = fields.text("model")?.filter(|name| !name.is_empty());
+    if let Some(name) = name.clone().filter(|name| name == base || state.config.aliases.contains(name)) {
+        return Ok((name, Vec::new()));
+    }
+    let adapters = state.backend.adapters();
+    if let Some(name) = name.clone().filter(|name| adapters.contains(name)) {
+        let uses = vec![AdapterUse::of(&name)];
+        return Ok((name, uses));
+    }
+    let known: Vec<String> = std::iter::once(base.clone()).chain(adapters).collect();
+    match name {
+        Some(name) => Err(ApiError::model(&name, &known)),
+        None => Err(ApiError::field(
+            "model",
+            format!("`model` is missing, expected one of: {}", known.join(", ")),
+        )),
+    }
+}
+
+/// How long the model is to reason, by any of the names that clients give it.
+fn effort(fields: &mut Fields) -> Result<Effort, ApiError> {
+    let mut given = fields.take("reasoning_effort").map(|value| ("reasoning_effort".to_owned(), value));
+    if let Some(mut reasoning) = fields.object("reasoning")? {
+        let value = reasoning.take("effort").map(|value| (reasoning.name("effort"), value));
+        given = given.or(value);
+    }
+    if let Some(mut template) = fields.object("chat_template_kwargs")? {
+        let value = template.take("reasoning_effort").map(|value| (template.name("reasoning_effort"), value));
+        given = given.or(value);
+        if template.take("enable_thinking") == Some(Value::Bool(false)) {
+            given = given.or(Some((template.name("enable_thinking"), json!("none"))));
+        }
+        if let Some(other) = template.rest().first() {
+            let message =
+                format!("`{other}` is not known here, expected reasoning_effort or enable_thinking");
+            return Err(ApiError::field(other, message));
+        }
+    }
+    let Some((name, value)) = given else { return Ok(Effort::default()) };
+    value.as_str().and_then(Effort::named).ok_or_else(|| {
+        let message = format!("`{name}` is {value}, expected none, minimal, low, medium, high, xhigh or max");
+        ApiError::field(name, message)
+    })
+}
+
+/// Whether tools are called.
+///
+/// # Errors
+/// When the field is none of the choices, or names a function that is not declared.
+pub fn tool_choice(fields: &mut Fields, conversation: &Conversation) -> Result<ToolChoice, ApiError> {
+    let expected = "\"auto\", \"none\", \"required\" or a function";
+    let choice = match fields.take("tool_choice") {
+        None => return Ok(ToolChoice::Auto),
+        Some(Value::String(choice)) => match choice.as_str() {
+            "auto" => ToolChoice::Auto,
+            "none" => ToolChoice::None,
+            "required" | "any" => ToolChoice::Required,
+            _ => return Err(fields.wrong("tool_choice", &Value::String(choice), expected)),
+        },
+        Some(Value::Object(choice)) => {
+            let name =
+                choice.get("function").and_then(|function| function.get("name")).or(choice.get("name"));
+            match name.and_then(Value::as_str) {
+                Some(name) => ToolChoice::Function(name.to_owned()),
+                None => return Err(fields.wrong("tool_choice", &Value::Object(choice), expected)),
+            }
+        }
+        Some(other) => return Err(fields.wrong("tool_choice", &other, expected)),
+    };
+    check_choice(&choice, conversation)?;
+    Ok(choice)
+}
+
+/// Checks that the tools of a choice are declared.
+///
+/// # Errors
+/// When they are not.
+pub fn check_choice(choice: &ToolChoice, conversation: &Conversation) -> Result<(), ApiError> {
+    let what = match choice {
+        ToolChoice::Function(name) if !conversation.tools.iter().any(|tool| tool.name == *name) => {
+            format!("`tool_choice` is the function `{name}`, which `tools` does not declare")
+        }
+        ToolChoice::Required if conversation.tools.is_empty() => {
+            "`tool_choice` asks for a call, and `tools` declares no function".to_owned()
+        }
+        _ => return Ok(()),
+    };
+    Err(ApiError::field("tool_choice", what))
+}
+
+/// The form that the answer shall have: a schema goes into the conversation, others are rules.
+fn response_format(fields: &mut Fields, conversation: &mut Conversation) -> Result<Option<Rule>, ApiError> {
+    let Some(mut format) = fields.object("response_format")? else { return Ok(None) };
+    let kind = format.text("type")?.ok_or_else(|| format.missing("type"))?;
+    match kind.as_str() {
+        "text" => Ok(None),
+        "json_object" => {
+            let schema = json!({ "type": "object" });
+            let name = "json_object".to_owned();
+            conversation.format = Some(ResponseFormat { name, description: None, schema });
+            Ok(None)
+        }
+        "json_schema" => {
+            let mut inner = format.object("json_schema")?.ok_or_else(|| format.missing("json_schema"))?;
+            conversation.format = Some(schema_format(&mut inner)?);
+            Ok(None)
+        }
+        _ => Err(format.wrong("type", &Value::String(kind), "\"text\", \"json_object\" or \"json_schema\"")),
+    }
+}
+
+/// A form by its schema: `name`, `description`, `schema`.
+///
+/// # Errors
+/// When a field is wrong, or there is no schema.
+pub fn schema_format(fields: &mut Fields) -> Result<ResponseFormat, ApiError> {
+    let name = fields.text("name")?.unwrap_or_else(|| "answer".to_owned());
+    let description = fields.text("description")?;
+    let schema = fields.take("schema").ok_or_else(|| fields.missing("schema"))?;
+    if !schema.is_object() {
+        return Err(fields.wrong("schema", &schema, "a JSON schema"));
+    }
+    Ok(ResponseFormat { name, description, schema })
+}
+
+/// The kind of work.
+///
+/// # Errors
+/// When the field is no string.
+pub fn class(fields: &mut Fields) -> Result<Class, ApiError> {
+    Ok(match fields.text("service_tier")?.as_deref() {
+        Some("flex" | "batch") => Class::Batch,
+        _ => Class::Interactive,
+    })
+}

@@ -1,0 +1,347 @@
+//! The engine behind the API: a thread of its own, which takes requests between steps.
+
+use crate::backend::{Backend, Facts, Load, Pending, Running, SubmitError};
+use kernmill::chat::Format;
+use kernmill::runtime::adapter::{Adapter, AdapterLoader};
+use kernmill::serve::{Answer, Event, Request, RequestId, Serving, Tick};
+use kernmill::{Error, Loaded, constrain};
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+
+impl Facts {
+    /// The facts of a loaded model, which is called `name`. `end_tokens` are the model's.
+    ///
+    /// # Errors
+    /// When the model has no tokenizer, or its template is none.
+    pub fn of(loaded: &Loaded, name: &str, end_tokens: &[u32]) -> Result<Facts, Error> {
+        let missing = "the model has no tokenizer: put its tokenizer.json beside the weights";
+        let tokenizer =
+            loaded.image.tokenizer().cloned().ok_or_else(|| Error::BadInput(missing.to_owned()))?;
+        let format = Format::of(tokenizer.get()?, loaded.engine.chat_template(), end_tokens)?;
+        let vocab = loaded.engine.model().vocab;
+        let ends = format.stop_tokens(tokenizer.get()?, end_tokens);
+        let lexicon = Arc::new(constrain::lexicon(&tokenizer, vocab as usize, &ends)?);
+        // What was compiled in this process has no name of its contents.
+        let identity = loaded.image.identity();
+        let fingerprint = identity.map_or_else(
+            || format!("kernmill-{}", env!("CARGO_PKG_VERSION")),
+            |identity| {
+                format!("km-{}", blake3::hash(format!("{identity:?}").as_bytes()).to_hex().split_at(16).0)
+            },
+        );
+        Ok(Facts {
+            model: name.to_owned(),
+            context: loaded.engine.context(),
+            vocab,
+            tokenizer,
+            format,
+            end_tokens: end_tokens.to_vec(),
+            lexicon,
+            fingerprint,
+        })
+    }
+}
+
+/// What the engine's thread is asked for.
+enum Job {
+    Submit {
+        ticket: u64,
+        request: Box<Request>,
+        events: UnboundedSender<Event>,
+        accepted: oneshot::Sender<Result<(), SubmitError>>,
+    },
+    Cancel(u64),
+    Loader(oneshot::Sender<Result<AdapterLoader, String>>),
+    InsertAdapter(String, Box<Adapter>, oneshot::Sender<Result<(), String>>),
+    UnloadAdapter(String, oneshot::Sender<bool>),
+    Drain(Duration),
+    /// The thread ends when no request is left.
+    End,
+}
+
+/// What other threads may read at any time.
+#[derive(Default)]
+struct Shared {
+    load: Load,
+    adapters: Vec<String>,
+}
+
+/// An engine on a thread of its own.
+pub struct EngineBackend {
+    facts: Facts,
+    jobs: Mutex<Sender<Job>>,
+    next: AtomicU64,
+    shared: Arc<Mutex<Shared>>,
+    start: Instant,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl EngineBackend {
+    /// Starts a thread that runs the requests of a serving.
+    ///
+    /// # Errors
+    /// When the thread cannot be made.
+    pub fn start(mut serving: Serving, facts: Facts) -> Result<EngineBackend, Error> {
+        let (jobs, inbox) = channel();
+        let shared = Arc::new(Mutex::new(Shared::default()));
+        note(&shared, &mut serving, &Totals::default());
+        let theirs = shared.clone();
+        let thread = std::thread::Builder::new().name("kernmill-engine".to_owned()).spawn(move || {
+            let mut loop_ = Loop {
+                serving,
+                inbox,
+                shared: theirs.clone(),
+                running: HashMap::new(),
+                totals: Totals::default(),
+            };
+            let outcome = catch_unwind(AssertUnwindSafe(|| loop_.run()));
+            let why = match outcome {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "it panicked".to_owned(),
+            };
+            tracing::error!("the engine has ended: {why}");
+            locked(&theirs).load.has_failed = true;
+        });
+        let thread = thread.map_err(|error| Error::Work(format!("no thread for the engine: {error}")))?;
+        Ok(EngineBackend {
+            facts,
+            jobs: Mutex::new(jobs),
+            next: AtomicU64::new(0),
+            shared,
+            start: Instant::now(),
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Waits until every request has ended and the cache is on disk.
+    pub fn end(&self) {
+        self.send(Job::End);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // What it died of has been told.
+            let _ = thread.join();
+        }
+    }
+
+    fn send(&self, job: Job) -> bool {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).send(job).is_ok()
+    }
+}
+
+impl Backend for EngineBackend {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn adapters(&self) -> Vec<String> {
+        locked(&self.shared).adapters.clone()
+    }
+
+    fn submit(&self, request: Request) -> Running {
+        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        let (events, inbox) = unbounded_channel();
+        let (accepted, answer) = oneshot::channel();
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // Where the thread has ended, what was sent is dropped, which tells the same.
+        self.send(Job::Submit { ticket, request: Box::new(request), events, accepted });
+        Running::new(answer, inbox, move || drop(jobs.send(Job::Cancel(ticket))))
+    }
+
+    fn load(&self) -> Load {
+        let uptime_seconds = self.start.elapsed().as_secs_f64();
+        Load { uptime_seconds, ..locked(&self.shared).load.clone() }
+    }
+
+    fn load_adapter(&self, name: String, directory: PathBuf) -> Pending<'_, Result<(), String>> {
+        let (done, loader) = oneshot::channel();
+        self.send(Job::Loader(done));
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let gone = || "the engine has ended".to_owned();
+        Box::pin(async move {
+            let loader = loader.await.map_err(|_| gone())??;
+            // Reading and packing take time, in which others run.
+            let reading = tokio::task::spawn_blocking(move || loader.load(&directory, 1.0));
+            let adapter =
+                reading.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+            let (done, answer) = oneshot::channel();
+            jobs.send(Job::InsertAdapter(name, Box::new(adapter), done)).map_err(|_| gone())?;
+            answer.await.map_err(|_| gone())?
+        })
+    }
+
+    fn unload_adapter(&self, name: String) -> Pending<'_, bool> {
+        let (done, answer) = oneshot::channel();
+        self.send(Job::UnloadAdapter(name, done));
+        Box::pin(async move { answer.await.unwrap_or(false) })
+    }
+
+    fn drain(&self, limit: Duration) {
+        self.send(Job::Drain(limit));
+    }
+}
+
+fn locked(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sums over requests that have ended.
+#[derive(Clone, Copy, Default)]
+struct Totals {
+    prompt_tokens: u64,
+    cached_tokens: u64,
+    last_step: Duration,
+    last_tokens: u64,
+    is_draining: bool,
+}
+
+/// Publishes what other threads may read.
+fn note(shared: &Mutex<Shared>, serving: &mut Serving, totals: &Totals) {
+    let queue = serving.queue();
+    let stats = serving.stats().clone();
+    let engine = serving.engine();
+    let adapters = engine.adapter_store().names().map(str::to_owned).collect();
+    let usage = engine.kv();
+    let bytes =
+        |blocks: [usize; 2]| (0..2).map(|kind| blocks[kind] as u64 * usage.block_bytes[kind]).sum::<u64>();
+    let (all, free, cached) = (bytes(usage.blocks), bytes(usage.free), bytes(usage.cached));
+    let mut shared = locked(shared);
+    shared.adapters = adapters;
+    shared.load = Load {
+        waiting: queue.waiting,
+        running: queue.running,
+        kv_bytes: [all, all - free, cached],
+        steps: stats.steps,
+        prompt_tokens: totals.prompt_tokens,
+        cached_tokens: totals.cached_tokens,
+        generated_tokens: stats.generated,
+        preemptions: stats.preemptions,
+        busy_seconds: stats.busy.as_secs_f64(),
+        last_step_seconds: totals.last_step.as_secs_f64(),
+        last_step_tokens: totals.last_tokens,
+        is_draining: totals.is_draining,
+        ..Load::default()
+    };
+}
+
+/// The engine's thread.
+struct Loop {
+    serving: Serving,
+    inbox: Receiver<Job>,
+    shared: Arc<Mutex<Shared>>,
+    /// Requests that wait or run: by the scheduler's name, the ticket and who is told.
+    running: HashMap<RequestId, (u64, UnboundedSender<Event>)>,
+    totals: Totals,
+}
+
+impl Loop {
+    fn run(&mut self) -> Result<(), Error> {
+        let mut is_ending = false;
+        loop {
+            while let Ok(job) = self.inbox.try_recv() {
+                is_ending |= self.take(job);
+            }
+            let (busy, tokens) = (self.serving.stats().busy, self.serving.stats().tokens);
+            let (running, totals) = (&mut self.running, &mut self.totals);
+            let tick = self.serving.tick(&mut |id, event| tell(running, totals, id, event))?;
+            if tick == Tick::Ran {
+                self.totals.last_step = self.serving.stats().busy.saturating_sub(busy);
+                self.totals.last_tokens = self.serving.stats().tokens - tokens;
+            }
+            note(&self.shared, &mut self.serving, &self.totals);
+            let Tick::Idle(wake) = tick else { continue };
+            if is_ending && self.serving.is_empty() {
+                self.serving.save_cache();
+                return Ok(());
+            }
+            // The scheduler's times are those since the serving began: how long that is from now is not known
+            // here, so that the thread looks again soon.
+            let job = match wake {
+                None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(_) => self.inbox.recv_timeout(LOOK_AGAIN),
+            };
+            match job {
+                Ok(job) => is_ending |= self.take(job),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => is_ending = true,
+            }
+        }
+    }
+
+    /// Does what is asked for; whether the thread is to end.
+    fn take(&mut self, job: Job) -> bool {
+        match job {
+            Job::Submit { ticket, request, events, accepted } => {
+                let submitted = self.serving.submit(*request);
+                let result = match submitted {
+                    Ok(id) => {
+                        self.running.insert(id, (ticket, events));
+                        Ok(())
+                    }
+                    Err(Error::Refused(refusal)) => Err(SubmitError::Refused(refusal)),
+                    Err(error) => Err(SubmitError::Invalid(error.to_string())),
+                };
+                // Where nobody waits for it, the cancel is on its way.
+                let _ = accepted.send(result);
+            }
+            Job::Cancel(ticket) => {
+                let found = self.running.iter().find(|(_, (other, _))| *other == ticket);
+                if let Some(id) = found.map(|(id, _)| *id) {
+                    self.serving.cancel(id);
+                }
+            }
+            Job::Loader(done) => {
+                let loader = self.serving.engine().adapter_store().loader();
+                let _ = done.send(loader.map_err(|error| error.to_string()));
+            }
+            Job::InsertAdapter(name, adapter, done) => {
+                let store = self.serving.engine().adapter_store_mut();
+                store.set_budget(u64::MAX);
+                let inserted = store.insert(&name, *adapter).map_err(|error| error.to_string());
+                note(&self.shared, &mut self.serving, &self.totals);
+                let _ = done.send(inserted);
+            }
+            Job::UnloadAdapter(name, done) => {
+                let removed = self.serving.engine().adapter_store_mut().remove(&name);
+                note(&self.shared, &mut self.serving, &self.totals);
+                let _ = done.send(removed);
+            }
+            Job::Drain(limit) => {
+                self.totals.is_draining = true;
+                self.serving.drain(limit);
+            }
+            Job::End => return true,
+        }
+        false
+    }
+}
+
+/// How long the thread sleeps where time alone changes what there is to do.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Passes an event on. Who does not listen any more has dropped the request, which is cancelled.
+fn tell(
+    running: &mut HashMap<RequestId, (u64, UnboundedSender<Event>)>,
+    totals: &mut Totals,
+    id: RequestId,
+    event: Event,
+) {
+    if let Event::Done(answer) = &event {
+        let Answer { prompt_tokens, cached_tokens, .. } = **answer;
+        totals.prompt_tokens += u64::from(prompt_tokens);
+        totals.cached_tokens += u64::from(cached_tokens);
+        if let Some((_, events)) = running.remove(&id) {
+            let _ = events.send(event);
+        }
+    } else if let Some((_, events)) = running.get(&id) {
+        let _ = events.send(event);
+    }
+}

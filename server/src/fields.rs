@@ -1,0 +1,202 @@
+//! Fields of a request's JSON, each with its type and its range. An error names the field.
+
+use crate::error::ApiError;
+use serde_json::{Map, Value};
+use std::ops::RangeInclusive;
+
+/// An object of a request, of which fields are taken one by one.
+pub struct Fields {
+    object: Map<String, Value>,
+    /// Where the object is, such as `messages[2].`; empty at the top.
+    path: String,
+}
+
+impl Fields {
+    /// The body of a request.
+    ///
+    /// # Errors
+    /// When it is no object of JSON.
+    pub fn of_body(body: &[u8]) -> Result<Fields, ApiError> {
+        let value = serde_json::from_slice(body)
+            .map_err(|error| ApiError::invalid(format!("the body is no JSON: {error}")))?;
+        Fields::of(value, "")
+    }
+
+    /// An object at `path`, which is empty or ends before the name of a field.
+    ///
+    /// # Errors
+    /// When it is no object.
+    pub fn of(value: Value, path: &str) -> Result<Fields, ApiError> {
+        match value {
+            Value::Object(object) => Ok(Fields { object, path: path.to_owned() }),
+            other => {
+                let place = path.trim_end_matches('.');
+                let (what, name) = if place.is_empty() { ("the body", "") } else { (place, place) };
+                Err(ApiError::field(name, format!("{what} is {}, expected an object", kind(&other))))
+            }
+        }
+    }
+
+    /// Name of a field with where it is.
+    pub fn name(&self, field: &str) -> String {
+        format!("{}{field}", self.path)
+    }
+
+    /// An error about a field.
+    pub fn wrong(&self, field: &str, found: &Value, expected: &str) -> ApiError {
+        let name = self.name(field);
+        let message = format!("`{name}` is {}, expected {expected}", shown(found));
+        ApiError::field(name, message)
+    }
+
+    /// An error about a field that is not there.
+    pub fn missing(&self, field: &str) -> ApiError {
+        let name = self.name(field);
+        let message = format!("`{name}` is missing");
+        ApiError::field(name, message)
+    }
+
+    /// A field's value; `null` is the same as none.
+    pub fn take(&mut self, field: &str) -> Option<Value> {
+        self.object.shift_remove(field).filter(|value| !value.is_null())
+    }
+
+    /// A text.
+    ///
+    /// # Errors
+    /// When the value is another one.
+    pub fn text(&mut self, field: &str) -> Result<Option<String>, ApiError> {
+        match self.take(field) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(self.wrong(field, &other, "a string")),
+        }
+    }
+
+    /// True or false.
+    ///
+    /// # Errors
+    /// When the value is another one.
+    pub fn flag(&mut self, field: &str) -> Result<Option<bool>, ApiError> {
+        match self.take(field) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(flag)),
+            Some(other) => Err(self.wrong(field, &other, "true or false")),
+        }
+    }
+
+    /// A whole number.
+    ///
+    /// # Errors
+    /// When the value is another one, or out of its range.
+    pub fn whole(&mut self, field: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, ApiError> {
+        let Some(value) = self.take(field) else { return Ok(None) };
+        // Some clients write 1.0.
+        let float = value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..1e15).contains(number));
+        match value.as_u64().or(float.map(|number| number as u64)).filter(|number| range.contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => {
+                let expected = format!("a whole number from {} to {}", range.start(), range.end());
+                Err(self.wrong(field, &value, &expected))
+            }
+        }
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// When the value is another one, or out of its range.
+    pub fn number(&mut self, field: &str, range: RangeInclusive<f64>) -> Result<Option<f64>, ApiError> {
+        let Some(value) = self.take(field) else { return Ok(None) };
+        match value.as_f64().filter(|number| range.contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => {
+                let expected = format!("a number from {} to {}", range.start(), range.end());
+                Err(self.wrong(field, &value, &expected))
+            }
+        }
+    }
+
+    /// A list.
+    ///
+    /// # Errors
+    /// When the value is another one, or has more than `most` members.
+    pub fn list(&mut self, field: &str, most: usize) -> Result<Option<Vec<Value>>, ApiError> {
+        match self.take(field) {
+            None => Ok(None),
+            Some(Value::Array(list)) if list.len() <= most => Ok(Some(list)),
+            Some(Value::Array(list)) => {
+                let name = self.name(field);
+                let message = format!("`{name}` has {} members, expected at most {most}", list.len());
+                Err(ApiError::field(name, message))
+            }
+            Some(other) => Err(self.wrong(field, &other, "a list")),
+        }
+    }
+
+    /// An object.
+    ///
+    /// # Errors
+    /// When the value is another one.
+    pub fn object(&mut self, field: &str) -> Result<Option<Fields>, ApiError> {
+        match self.take(field) {
+            None => Ok(None),
+            Some(value) => Fields::of(value, &format!("{}.", self.name(field))).map(Some),
+        }
+    }
+
+    /// Forgets fields that mean nothing here.
+    pub fn pass_over(&mut self, fields: &[&str]) {
+        fields.iter().for_each(|field| {
+            self.object.shift_remove(*field);
+        });
+    }
+
+    /// Names of the fields that nobody took.
+    pub fn rest(&self) -> Vec<String> {
+        self.object.keys().map(|field| self.name(field)).collect()
+    }
+}
+
+/// What a value is, in a word.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// A value for an error: itself, if it is short.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    if text.len() <= 60 { text } else { kind(value).to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fields;
+    use serde_json::json;
+
+    #[test]
+    fn errors_name_field_value_and_what_was_expected() {
+        let body =
+            json!({ "a": -1, "b": "x", "c": 1.5, "d": [1, 2, 3], "e": { "f": true }, "g": null, "h": 2.0 });
+        let mut fields = Fields::of(body, "").unwrap();
+        let message = |result: Result<Option<u64>, super::ApiError>| result.unwrap_err().message().to_owned();
+        assert_eq!(message(fields.whole("a", 0..=9)), "`a` is -1, expected a whole number from 0 to 9");
+        assert_eq!(message(fields.whole("b", 0..=9)), "`b` is \"x\", expected a whole number from 0 to 9");
+        assert_eq!(message(fields.whole("c", 0..=9)), "`c` is 1.5, expected a whole number from 0 to 9");
+        assert_eq!(fields.whole("h", 0..=9).unwrap(), Some(2));
+        assert_eq!(fields.text("g").unwrap(), None);
+        let list = fields.list("d", 2).unwrap_err();
+        assert_eq!(list.message(), "`d` has 3 members, expected at most 2");
+        let mut inner = fields.object("e").unwrap().unwrap();
+        assert_eq!(inner.text("f").unwrap_err().json()["error"]["param"], "e.f");
+        assert!(Fields::of_body(b"[1]").err().unwrap().message().contains("the body is a list"));
+        assert!(Fields::of_body(b"{").err().unwrap().message().contains("no JSON"));
+    }
+}

@@ -1,0 +1,117 @@
+//! What a request must be like before anything is done for it.
+
+use crate::error::ApiError;
+use crate::state::Config;
+use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::{HeaderMap, Method, Uri};
+use std::net::IpAddr;
+
+/// Checks who a request was meant for, and which page sent it. A page elsewhere must reach the server neither
+/// by a name that it has the machine's address under (DNS rebinding) nor by a form.
+///
+/// # Errors
+/// When the header `Host` names another machine, a page elsewhere sent the request, or a body is no JSON.
+pub fn check(config: &Config, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+    let host =
+        headers.get(HOST).and_then(|value| value.to_str().ok()).or(uri.authority().map(|host| host.as_str()));
+    let host = host.ok_or_else(|| ApiError::invalid("the header `Host` is missing"))?;
+    if !is_own(config, host) {
+        let name = name_of(host);
+        let message = format!("`Host: {name}` is not served here: the option --allowed-host permits it");
+        return Err(ApiError::forbidden(message));
+    }
+    if let Some(origin) = headers.get(ORIGIN) {
+        let origin = origin.to_str().unwrap_or_default();
+        let is_same = origin.split_once("://").is_some_and(|(_, of)| of.eq_ignore_ascii_case(host));
+        if !is_same && !config.origins.iter().any(|allowed| allowed == origin) {
+            let message =
+                "a page of another origin may not send requests: the option --cors-origin permits it";
+            return Err(ApiError::forbidden(message));
+        }
+    }
+    let is_json = |value: &str| {
+        let kind = value.split(';').next().unwrap_or_default().trim();
+        kind.eq_ignore_ascii_case("application/json")
+    };
+    if method == Method::POST {
+        let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        // Without a body there is no type.
+        let is_empty = headers.get("content-length").is_none_or(|length| length == "0")
+            && headers.get("transfer-encoding").is_none();
+        if !kind.map_or(is_empty, is_json) {
+            return Err(ApiError::media_type());
+        }
+    }
+    Ok(())
+}
+
+/// A host without its port.
+fn name_of(host: &str) -> &str {
+    match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    }
+}
+
+fn is_own(config: &Config, host: &str) -> bool {
+    let name = name_of(host);
+    let address = name.parse::<IpAddr>().ok();
+    name.eq_ignore_ascii_case("localhost")
+        || address.is_some_and(|address| address.is_loopback())
+        // An address cannot be another's name.
+        || (address.is_some() && !config.address.ip().is_loopback())
+        || config.hosts.iter().any(|allowed| allowed == "*" || allowed.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use crate::state::Config;
+    use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+
+    fn status(config: &Config, method: &Method, headers: &[(&'static str, &str)]) -> u16 {
+        let headers: HeaderMap = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
+            .collect();
+        let checked = check(config, method, &Uri::from_static("/v1/models"), &headers);
+        checked.map_or_else(|error| error.status().as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_served() {
+        let mut config = Config::default();
+        for host in ["localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "LOCALHOST"] {
+            assert_eq!(status(&config, &Method::GET, &[("host", host)]), 200, "{host}");
+        }
+        for host in ["evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", ""]
+        {
+            assert_eq!(status(&config, &Method::GET, &[("host", host)]), 403, "{host}");
+        }
+        assert_eq!(status(&config, &Method::GET, &[]), 400);
+        config.hosts.push("models.example".to_owned());
+        assert_eq!(status(&config, &Method::GET, &[("host", "models.example:80")]), 200);
+    }
+
+    #[test]
+    fn pages_elsewhere_and_forms_are_refused() {
+        let mut config = Config::default();
+        let json = ("content-type", "application/json; charset=utf-8");
+        let host = ("host", "localhost:8080");
+        let of = |config: &Config, origin| status(config, &Method::POST, &[host, json, ("origin", origin)]);
+        assert_eq!(of(&config, "http://localhost:8080"), 200);
+        for origin in
+            ["http://localhost:3000", "https://evil.example", "null", "http://localhost:8080.evil.example"]
+        {
+            assert_eq!(of(&config, origin), 403, "{origin}");
+        }
+        config.origins.push("https://app.example".to_owned());
+        assert_eq!(of(&config, "https://app.example"), 200);
+        for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
+            let headers = [host, ("content-type", kind), ("content-length", "2")];
+            assert_eq!(status(&config, &Method::POST, &headers), 415, "{kind}");
+        }
+        assert_eq!(status(&config, &Method::POST, &[host, ("content-length", "2")]), 415);
+        assert_eq!(status(&config, &Method::POST, &[host]), 200);
+    }
+}

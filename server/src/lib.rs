@@ -1,0 +1,39 @@
+//! The HTTP server of kernmill: OpenAI's API over one engine that runs many texts at once.
+//!
+//! A [`Backend`] makes texts; [`EngineBackend`] is an engine on a thread of its own. [`Server`] answers
+//! requests with it. It opens no connection of its own, serves the machine it runs on unless it is told
+//! otherwise, and answers a wrong request with what is wrong. `docs/user/serve.md` has the routes.
+
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
+mod anthropic;
+mod backend;
+mod caller;
+mod chat;
+mod completions;
+mod engine;
+mod error;
+mod fields;
+mod guard;
+mod ids;
+pub mod limits;
+mod listen;
+mod metrics;
+mod models;
+mod page;
+mod reply;
+mod responses;
+mod routes;
+mod sampling;
+mod script;
+#[cfg(test)]
+mod scripted;
+mod state;
+
+pub use backend::{Accepted, Backend, Facts, Load, Pending, Running, SubmitError};
+pub use caller::{Caller, Key, Keys};
+pub use engine::EngineBackend;
+pub use error::ApiError;
+pub use listen::{Server, serve};
+pub use script::ScriptBackend;
+pub use state::{Config, Today};

@@ -1,0 +1,207 @@
+//! Models, adapters and tokens.
+
+use crate::caller::Caller;
+use crate::chat::request::ChatRequest;
+use crate::chat::turn::{Prepared, tokenizer};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::ids;
+use crate::reply;
+use crate::state::State;
+use axum::response::Response;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The model and its adapters: `/v1/models`.
+pub fn list(state: &State) -> Response {
+    let facts = state.backend.facts();
+    let base = model(state, &facts.model, None);
+    let adapters = state.backend.adapters();
+    let adapters = adapters.iter().map(|name| model(state, name, Some(&facts.model)));
+    let data: Vec<Value> = std::iter::once(base).chain(adapters).collect();
+    // Codex reads `models`.
+    reply::json(&json!({ "object": "list", "data": data, "models": [] }))
+}
+
+/// One of them: `/v1/models/NAME`.
+///
+/// # Errors
+/// When there is none of that name.
+pub fn one(state: &State, name: &str) -> Result<Response, ApiError> {
+    let facts = state.backend.facts();
+    let adapters = state.backend.adapters();
+    if name == facts.model {
+        return Ok(reply::json(&model(state, name, None)));
+    }
+    if adapters.iter().any(|adapter| adapter == name) {
+        return Ok(reply::json(&model(state, name, Some(&facts.model))));
+    }
+    let known: Vec<String> = std::iter::once(facts.model.clone()).chain(adapters).collect();
+    Err(ApiError::model(name, &known))
+}
+
+fn model(state: &State, name: &str, parent: Option<&str>) -> Value {
+    let facts = state.backend.facts();
+    json!({
+        "id": name,
+        "object": "model",
+        "created": state.started,
+        "owned_by": "kernmill",
+        "root": parent.unwrap_or(name),
+        "parent": parent,
+        "max_model_len": facts.context,
+    })
+}
+
+/// Ids of a text or of a conversation: `/tokenize`.
+///
+/// # Errors
+/// When the request is wrong.
+pub async fn tokenize(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+    reply::blocking(move || {
+        let facts = state.backend.facts();
+        let tokenizer = tokenizer(facts)?;
+        let mut fields = Fields::of_body(&body)?;
+        let ids = match fields.text("prompt")? {
+            Some(text) => {
+                let adds = fields.flag("add_special_tokens")?.unwrap_or(true);
+                tokenizer.encode(&text, adds).map_err(|error| ApiError::field("prompt", error.to_string()))?
+            }
+            None if fields.take("messages").is_some() => {
+                let mut request: Value = serde_json::from_slice(&body).unwrap_or_default();
+                // Ids do not depend on the model's name, so that it may be left out.
+                if request["model"].is_null() {
+                    request["model"] = json!(facts.model);
+                }
+                let request = ChatRequest::read(&state, &caller, request.to_string().as_bytes())?;
+                Prepared::new(facts, request.ask)?.prompt().to_vec()
+            }
+            None => return Err(ApiError::field("prompt", "`prompt` or `messages` is missing")),
+        };
+        let texts = fields.flag("return_token_strs")?.unwrap_or(false).then(|| {
+            ids.iter()
+                .map(|id| {
+                    String::from_utf8_lossy(&tokenizer.token_bytes(*id).unwrap_or_default()).into_owned()
+                })
+                .collect::<Vec<_>>()
+        });
+        let count = ids.len();
+        Ok(reply::json(
+            &json!({ "count": count, "max_model_len": facts.context, "tokens": ids, "token_strs": texts }),
+        ))
+    })
+    .await
+}
+
+/// The text of ids: `/detokenize`.
+///
+/// # Errors
+/// When the request is wrong.
+pub async fn detokenize(state: Arc<State>, body: Vec<u8>) -> Result<Response, ApiError> {
+    reply::blocking(move || {
+        let facts = state.backend.facts();
+        let mut fields = Fields::of_body(&body)?;
+        let list =
+            fields.list("tokens", crate::limits::BODY_BYTES)?.ok_or_else(|| fields.missing("tokens"))?;
+        let id = |value: &Value| value.as_u64().filter(|id| *id < u64::from(facts.vocab)).map(|id| id as u32);
+        let ids: Option<Vec<u32>> = list.iter().map(id).collect();
+        let wrong = || {
+            let most = facts.vocab - 1;
+            ApiError::field("tokens", format!("`tokens` has a member that is no token id from 0 to {most}"))
+        };
+        let text = tokenizer(facts)?.decode(&ids.ok_or_else(wrong)?);
+        let text = text.map_err(|error| ApiError::internal(error.to_string()))?;
+        Ok(reply::json(&json!({ "prompt": text })))
+    })
+    .await
+}
+
+/// What a client that counts tokens needs: `/tokenizer_info`.
+pub fn tokenizer_info(state: &State) -> Response {
+    let facts = state.backend.facts();
+    let text = |id: &u32| facts.tokenizer.get().ok().and_then(|tokenizer| tokenizer.token(*id));
+    let start = facts.tokenizer.get().ok().and_then(|tokenizer| {
+        tokenizer.encode("", true).ok().and_then(|ids| ids.first().and_then(|id| tokenizer.token(*id)))
+    });
+    reply::json(&json!({
+        "tokenizer_class": "kernmill",
+        "vocab_size": facts.vocab,
+        "model_max_length": facts.context,
+        "bos_token": start,
+        "eos_token": facts.end_tokens.first().and_then(text),
+        "pad_token": null,
+        "chat_format": facts.format.name(),
+    }))
+}
+
+/// Loads an adapter: `/v1/load_lora_adapter`.
+///
+/// # Errors
+/// When the caller may not, the path leads out of the directory of adapters, or it cannot be loaded.
+pub async fn load_adapter(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+    let (name, path) = {
+        check_admin(&caller)?;
+        let Some(root) = &state.config.adapters else {
+            return Err(ApiError::forbidden(
+                "adapters are not loaded by requests: the option --lora-dir permits it",
+            ));
+        };
+        let mut fields = Fields::of_body(&body)?;
+        let name = fields.text("lora_name")?.ok_or_else(|| fields.missing("lora_name"))?;
+        let path = fields.text("lora_path")?.ok_or_else(|| fields.missing("lora_path"))?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if !(1..=64).contains(&name.len()) || !name.chars().all(is_plain) {
+            let message = "`lora_name` must have 1 to 64 letters, digits, `_`, `-` and `.`";
+            return Err(ApiError::field("lora_name", message));
+        }
+        if name == state.backend.facts().model || state.backend.adapters().contains(&name) {
+            return Err(ApiError::field(
+                "lora_name",
+                format!("`lora_name` is `{name}`, which is a model already"),
+            ));
+        }
+        (name, inside(root, &path)?)
+    };
+    let loaded = state.backend.load_adapter(name.clone(), path).await;
+    loaded.map_err(|why| ApiError::field("lora_path", why))?;
+    Ok(reply::json(&json!({ "status": "loaded", "lora_name": name })))
+}
+
+/// A path below the directory of adapters, links followed.
+fn inside(root: &Path, path: &str) -> Result<std::path::PathBuf, ApiError> {
+    let wrong = || ApiError::field("lora_path", "`lora_path` is no directory below that of --lora-dir");
+    let root = root.canonicalize().map_err(|_| wrong())?;
+    let path = root.join(path).canonicalize().map_err(|_| wrong())?;
+    if path.starts_with(&root) && path.is_dir() { Ok(path) } else { Err(wrong()) }
+}
+
+/// Forgets an adapter: `/v1/unload_lora_adapter`.
+///
+/// # Errors
+/// When the caller may not, or there is none of that name.
+pub async fn unload_adapter(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<Response, ApiError> {
+    check_admin(&caller)?;
+    let mut fields = Fields::of_body(&body)?;
+    let name = fields.text("lora_name")?.ok_or_else(|| fields.missing("lora_name"))?;
+    if state.backend.unload_adapter(name.clone()).await {
+        return Ok(reply::json(&json!({ "status": "unloaded", "lora_name": name })));
+    }
+    Err(ApiError::model(&name, &state.backend.adapters()))
+}
+
+/// Ends the taking up of requests: `/drain`.
+///
+/// # Errors
+/// When the caller may not.
+pub fn drain(state: &State, caller: &Caller) -> Result<Response, ApiError> {
+    check_admin(caller)?;
+    state.backend.drain(state.config.grace);
+    Ok(reply::json(
+        &json!({ "status": "draining", "seconds": state.config.grace.as_secs_f64(), "at": ids::now() }),
+    ))
+}
+
+fn check_admin(caller: &Caller) -> Result<(), ApiError> {
+    if caller.is_admin { Ok(()) } else { Err(ApiError::forbidden("this key is no `admin` in the keys file")) }
+}

@@ -1,0 +1,131 @@
+//! Responses: JSON, and streams of events.
+
+use crate::error::ApiError;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+/// How often a stream without events shows that it is alive. Proxies and clients give up on silent ones.
+const PING: Duration = Duration::from_secs(10);
+
+/// How long a stream waits before it begins.
+const MOMENT: Duration = Duration::from_millis(20);
+
+/// A response of JSON.
+pub fn json(value: &Value) -> Response {
+    let mut response = value.to_string().into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// Names fields that mean nothing here in a header of the response.
+pub fn with_warnings(mut response: Response, unknown: &[String]) -> Response {
+    let names: Vec<&str> = unknown.iter().map(String::as_str).take(20).collect();
+    let is_plain = |c: char| c.is_ascii_graphic() || c == ' ';
+    let text: String = names.join(", ").chars().filter(|c| is_plain(*c)).take(500).collect();
+    if let Ok(value) = HeaderValue::from_str(&text)
+        && !text.is_empty()
+    {
+        response.headers_mut().insert("x-kernmill-unknown-fields", value);
+    }
+    response
+}
+
+/// Waits until a request is taken up: to the end, or, before a stream, for a moment only. What is not taken
+/// up at once has a status that says so. A stream that has to wait for the step that runs begins all the
+/// same, so that its client does not give up.
+///
+/// # Errors
+/// When the request is not taken up.
+pub async fn soon(
+    is_stream: bool,
+    accepted: impl Future<Output = Result<(), ApiError>>,
+) -> Result<(), ApiError> {
+    if !is_stream {
+        return accepted.await;
+    }
+    tokio::time::timeout(MOMENT, accepted).await.unwrap_or(Ok(()))
+}
+
+/// Does something that takes time, off the thread that serves connections.
+///
+/// # Errors
+/// As those of `work`; when it panics.
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let panicked = |_| ApiError::internal("the request could not be read: the log says why");
+    tokio::task::spawn_blocking(work).await.map_err(panicked)?
+}
+
+/// Where the events of a response go. The last clone that is dropped ends the response.
+#[derive(Clone)]
+pub struct Stream(UnboundedSender<Bytes>);
+
+impl Stream {
+    /// A stream and its response, whose headers are sent at once.
+    pub fn new() -> (Stream, Response) {
+        let (sender, receiver) = unbounded_channel();
+        let mut ping = interval(PING);
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ping.reset();
+        let body = Events { receiver, ping };
+        let mut response = Body::from_stream(body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        // nginx would collect the events otherwise.
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        (Stream(sender), response)
+    }
+
+    /// Sends an event of JSON; `None` if nobody listens any more.
+    pub fn send(&self, value: &Value) -> Option<()> {
+        self.0.send(Bytes::from(format!("data: {value}\n\n"))).ok()
+    }
+
+    /// Sends an event with a name; `None` if nobody listens any more.
+    pub fn send_named(&self, name: &str, value: &Value) -> Option<()> {
+        self.0.send(Bytes::from(format!("event: {name}\ndata: {value}\n\n"))).ok()
+    }
+
+    /// Sends the end as OpenAI's API has it.
+    pub fn done(&self) {
+        // Who is gone needs no end.
+        let _ = self.0.send(Bytes::from_static(b"data: [DONE]\n\n"));
+    }
+
+    /// Waits until nobody listens any more.
+    pub async fn closed(&self) {
+        self.0.closed().await;
+    }
+}
+
+/// The body of a stream of events, with a comment where nothing else comes.
+struct Events {
+    receiver: UnboundedReceiver<Bytes>,
+    ping: Interval,
+}
+
+impl futures_core::Stream for Events {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Poll::Ready(event) = self.receiver.poll_recv(context) {
+            self.ping.reset();
+            return Poll::Ready(event.map(Ok));
+        }
+        match self.ping.poll_tick(context) {
+            Poll::Ready(_) => Poll::Ready(Some(Ok(Bytes::from_static(b": ping\n\n")))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! The events of a response. A response that is sent whole is that of the last event.
+
+use crate::chat::response::own_figures;
+use crate::chat::turn::{End, Outcome, Piece};
+use crate::ids;
+use kernmill::chat::{Call, Item, Part};
+use serde_json::{Map, Value, json};
+
+/// A response that comes into being.
+pub struct Events {
+    id: String,
+    created: u64,
+    echo: Map<String, Value>,
+    effort: &'static str,
+    /// Number of the next event.
+    sequence: u64,
+    /// Items that have ended.
+    output: Vec<Value>,
+    /// What was said, as items of a conversation.
+    said: Vec<Item>,
+    /// The item that has begun.
+    open: Option<Open>,
+    /// The response as the last event has it.
+    last: Value,
+}
+
+/// An item that has begun.
+struct Open {
+    part: Part,
+    id: String,
+    /// Name of a call, which its output refers to; empty for other items.
+    call: String,
+    text: String,
+}
+
+impl Open {
+    fn new(part: Part) -> Open {
+        let (prefix, call) = match &part {
+            Part::Reasoning => ("rs_", String::new()),
+            Part::Preamble | Part::Answer => ("msg_", String::new()),
+            Part::Call { .. } => ("fc_", ids::new("call_")),
+        };
+        Open { part, id: ids::new(prefix), call, text: String::new() }
+    }
+
+    /// The content of the item; `None` for a call, which has none.
+    fn content(&self) -> Option<Value> {
+        match self.part {
+            Part::Reasoning => Some(json!({ "type": "reasoning_text", "text": self.text })),
+            Part::Preamble | Part::Answer => {
+                Some(json!({ "type": "output_text", "text": self.text, "annotations": [], "logprobs": [] }))
+            }
+            Part::Call { .. } => None,
+        }
+    }
+
+    /// The item, with its content if it has ended.
+    fn item(&self, status: &str) -> Value {
+        let content: Vec<Value> = self.content().filter(|_| status != "in_progress").into_iter().collect();
+        match &self.part {
+            Part::Reasoning => json!({
+                "type": "reasoning",
+                "id": self.id,
+                "summary": [],
+                "content": content,
+                "status": status,
+            }),
+            Part::Preamble | Part::Answer => json!({
+                "type": "message",
+                "id": self.id,
+                "role": "assistant",
+                "status": status,
+                // Sent back with the item, so that the next prompt has the text in the same place.
+                "phase": if self.part == Part::Answer { "final_answer" } else { "commentary" },
+                "content": content,
+            }),
+            Part::Call { name, .. } => json!({
+                "type": "function_call",
+                "id": self.id,
+                "call_id": self.call,
+                "name": name,
+                "arguments": self.text,
+                "status": status,
+            }),
+        }
+    }
+
+    fn said(self) -> Item {
+        match self.part {
+            Part::Reasoning => Item::Reasoning(self.text),
+            Part::Preamble => Item::Preamble(self.text),
+            Part::Answer => Item::Answer(self.text),
+            Part::Call { name, is_builtin } => {
+                Item::Call(Call { id: self.call, name, arguments: self.text, is_builtin })
+            }
+        }
+    }
+}
+
+impl Events {
+    /// A response that repeats the fields of `echo`.
+    pub fn new(echo: Map<String, Value>, effort: &'static str) -> Events {
+        Events {
+            id: ids::new("resp_"),
+            created: ids::now(),
+            echo,
+            effort,
+            sequence: 0,
+            output: Vec::new(),
+            said: Vec::new(),
+            open: None,
+            last: Value::Null,
+        }
+    }
+
+    /// Name of the response.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The response as the last event has it, and what the model said.
+    pub fn finish(self) -> (Value, Vec<Item>) {
+        (self.last, self.said)
+    }
+
+    /// What is sent before the first piece.
+    pub fn begin(&mut self) -> Vec<Value> {
+        self.last = self.response("in_progress", None);
+        let response = self.last.clone();
+        vec![
+            self.event("response.created", json!({ "response": response })),
+            self.event("response.in_progress", json!({ "response": response })),
+        ]
+    }
+
+    /// What a piece of the answer comes to.
+    pub fn take(&mut self, piece: Piece) -> Vec<Value> {
+        let mut events = Vec::new();
+        match piece {
+            Piece::Begin(part) => {
+                self.close(true, &mut events);
+                self.open(Open::new(part), &mut events);
+            }
+            Piece::Delta(text, _) => self.delta(&text, &mut events),
+            Piece::End(is_complete) => self.close(is_complete, &mut events),
+            Piece::Done(outcome) => {
+                self.close(false, &mut events);
+                self.done(&outcome, &mut events);
+            }
+        }
+        events
+    }
+
+    fn open(&mut self, open: Open, events: &mut Vec<Value>) {
+        let item = open.item("in_progress");
+        let index = self.output.len();
+        let added = json!({ "output_index": index, "item": item });
+        events.push(self.event("response.output_item.added", added));
+        if let Some(content) = open.content() {
+            let fields =
+                json!({ "item_id": open.id, "output_index": index, "content_index": 0, "part": content });
+            events.push(self.event("response.content_part.added", fields));
+        }
+        self.open = Some(open);
+    }
+
+    fn delta(&mut self, text: &str, events: &mut Vec<Value>) {
+        let Some(open) = &mut self.open else { return };
+        open.text.push_str(text);
+        let mut fields = json!({ "item_id": open.id, "output_index": self.output.len(), "delta": text });
+        let kind = match open.part {
+            Part::Reasoning => "response.reasoning_text.delta",
+            Part::Preamble | Part::Answer => {
+                fields["logprobs"] = json!([]);
+                "response.output_text.delta"
+            }
+            Part::Call { .. } => "response.function_call_arguments.delta",
+        };
+        if open.call.is_empty() {
+            fields["content_index"] = json!(0);
+        }
+        events.push(self.event(kind, fields));
+    }
+
+    fn close(&mut self, is_complete: bool, events: &mut Vec<Value>) {
+        let Some(open) = self.open.take() else { return };
+        let (id, index) = (&open.id, self.output.len());
+        match &open.part {
+            Part::Reasoning => {
+                let done =
+                    json!({ "item_id": id, "output_index": index, "content_index": 0, "text": open.text });
+                events.push(self.event("response.reasoning_text.done", done));
+            }
+            Part::Preamble | Part::Answer => {
+                let done = json!({
+                    "item_id": id,
+                    "output_index": index,
+                    "content_index": 0,
+                    "text": open.text,
+                    "logprobs": [],
+                });
+                events.push(self.event("response.output_text.done", done));
+            }
+            Part::Call { name, .. } => {
+                let done =
+                    json!({ "item_id": id, "output_index": index, "name": name, "arguments": open.text });
+                events.push(self.event("response.function_call_arguments.done", done));
+            }
+        }
+        if let Some(content) = open.content() {
+            let fields = json!({ "item_id": id, "output_index": index, "content_index": 0, "part": content });
+            events.push(self.event("response.content_part.done", fields));
+        }
+        let item = open.item(if is_complete { "completed" } else { "incomplete" });
+        let fields = json!({ "output_index": index, "item": item });
+        events.push(self.event("response.output_item.done", fields));
+        self.output.push(item);
+        self.said.push(open.said());
+    }
+
+    fn done(&mut self, outcome: &Outcome, events: &mut Vec<Value>) {
+        let status = match outcome.end {
+            End::Stop | End::Calls => "completed",
+            End::Length => "incomplete",
+            End::Refused(_) | End::Failed(_) => "failed",
+        };
+        self.last = self.response(status, Some(outcome));
+        let response = self.last.clone();
+        events.push(self.event(&format!("response.{status}"), json!({ "response": response })));
+    }
+
+    fn event(&mut self, kind: &str, fields: Value) -> Value {
+        let mut event = Map::new();
+        event.insert("type".to_owned(), json!(kind));
+        event.insert("sequence_number".to_owned(), json!(self.sequence));
+        if let Value::Object(fields) = fields {
+            event.extend(fields);
+        }
+        self.sequence += 1;
+        Value::Object(event)
+    }
+
+    /// The response as a whole. Clients fail on fields that are missing.
+    fn response(&self, status: &str, outcome: Option<&Outcome>) -> Value {
+        let error = outcome.and_then(Outcome::error);
+        let error = error.map(|error| json!({ "code": error.kind(), "message": error.message() }));
+        let details =
+            if status == "incomplete" { json!({ "reason": "max_output_tokens" }) } else { Value::Null };
+        let mut response = Map::new();
+        let mut put = |name: &str, value: Value| drop(response.insert(name.to_owned(), value));
+        put("id", json!(self.id));
+        put("object", json!("response"));
+        put("created_at", json!(self.created));
+        put("completed_at", json!(outcome.filter(|_| status == "completed").map(|_| ids::now())));
+        put("status", json!(status));
+        put("error", error.unwrap_or_default());
+        put("incomplete_details", details);
+        put("output", json!(self.output));
+        put("usage", outcome.map_or(Value::Null, usage));
+        response.extend(self.echo.clone());
+        if let Some(outcome) = outcome {
+            response.insert("kernmill".to_owned(), own_figures(std::slice::from_ref(outcome), self.effort));
+        }
+        Value::Object(response)
+    }
+}
+
+fn usage(outcome: &Outcome) -> Value {
+    let output = outcome.tokens.len() as u64;
+    json!({
+        "input_tokens": outcome.prompt_tokens,
+        "input_tokens_details": { "cached_tokens": outcome.cached_tokens },
+        "output_tokens": output,
+        "output_tokens_details": { "reasoning_tokens": outcome.reasoning_tokens },
+        "total_tokens": u64::from(outcome.prompt_tokens) + output,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Events;
+    use crate::chat::turn::{End, Outcome, Piece};
+    use kernmill::chat::{Anomalies, Item, Part};
+    use serde_json::{Map, Value, json};
+    use std::time::Duration;
+
+    fn outcome(end: End) -> Piece {
+        Piece::Done(Box::new(Outcome {
+            end,
+            stop: None,
+            prompt_tokens: 10,
+            cached_tokens: 4,
+            tokens: vec![1, 2, 3],
+            reasoning_tokens: 2,
+            anomalies: Anomalies::default(),
+            seed: 7,
+            first_token: None,
+            took: Duration::ZERO,
+        }))
+    }
+
+    fn run(pieces: Vec<Piece>) -> (Vec<Value>, Value, Vec<Item>) {
+        let mut events = Events::new(Map::new(), "low");
+        let mut sent = events.begin();
+        sent.extend(pieces.into_iter().flat_map(|piece| events.take(piece)));
+        let (last, said) = events.finish();
+        (sent, last, said)
+    }
+
+    fn delta(text: &str) -> Piece {
+        Piece::Delta(text.to_owned(), Vec::new())
+    }
+
+    #[test]
+    fn reasoning_text_and_calls_have_their_events_in_order() {
+        let call = Part::Call { name: "look".to_owned(), is_builtin: false };
+        let (sent, last, said) = run(vec![
+            Piece::Begin(Part::Reasoning),
+            delta("I "),
+            delta("see"),
+            Piece::End(true),
+            Piece::Begin(Part::Preamble),
+            delta("Wait."),
+            Piece::End(true),
+            Piece::Begin(call),
+            delta("{}"),
+            Piece::End(true),
+            outcome(End::Calls),
+        ]);
+        let kinds: Vec<String> =
+            sent.iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect();
+        let expected = "created in_progress \
+            output_item.added content_part.added reasoning_text.delta reasoning_text.delta \
+            reasoning_text.done content_part.done output_item.done \
+            output_item.added content_part.added output_text.delta output_text.done content_part.done \
+            output_item.done \
+            output_item.added function_call_arguments.delta function_call_arguments.done output_item.done \
+            completed";
+        let expected: Vec<String> = expected.split(' ').map(|kind| format!("response.{kind}")).collect();
+        assert_eq!(kinds, expected);
+        for (at, event) in sent.iter().enumerate() {
+            assert_eq!(event["sequence_number"], at);
+            let kind = event["type"].as_str().unwrap();
+            let is_of_item = !kind.contains("output_item") && event.get("response").is_none();
+            assert_eq!(event.get("output_index").is_some(), event.get("response").is_none(), "{kind}");
+            assert_eq!(event["item_id"].is_string(), is_of_item, "{kind}");
+            let has_content = is_of_item && !kind.contains("function_call");
+            assert_eq!(event.get("content_index").is_some(), has_content, "{kind}");
+        }
+        let output = last["output"].as_array().unwrap();
+        assert_eq!(output[0]["content"], json!([{ "type": "reasoning_text", "text": "I see" }]));
+        assert_eq!(output[0]["summary"], json!([]));
+        let text = json!({ "type": "output_text", "text": "Wait.", "annotations": [], "logprobs": [] });
+        assert_eq!(output[1]["content"], json!([text]));
+        assert_eq!((&output[2]["name"], &output[2]["arguments"]), (&json!("look"), &json!("{}")));
+        let prefixes = [("id", "rs_"), ("id", "msg_"), ("id", "fc_"), ("call_id", "call_")];
+        for (item, (field, prefix)) in output.iter().chain(output.last()).zip(prefixes) {
+            assert!(item[field].as_str().unwrap().starts_with(prefix), "{item}");
+            assert_eq!(item["status"], "completed");
+        }
+        // Every event names the item as the response does.
+        for event in sent.iter().filter(|event| event.get("item_id").is_some()) {
+            let index = event["output_index"].as_u64().unwrap() as usize;
+            assert_eq!(event["item_id"], output[index]["id"]);
+        }
+        assert_eq!(sent.last().unwrap()["response"], last);
+        let id = output[2]["call_id"].as_str().unwrap();
+        assert_eq!(said[..2], [Item::Reasoning("I see".to_owned()), Item::Preamble("Wait.".to_owned())]);
+        assert!(matches!(&said[2], Item::Call(call) if call.id == id && call.arguments == "{}"));
+        assert_eq!(
+            last["usage"],
+            json!({
+                "input_tokens": 10,
+                "input_tokens_details": { "cached_tokens": 4 },
+                "output_tokens": 3,
+                "output_tokens_details": { "reasoning_tokens": 2 },
+                "total_tokens": 13,
+            })
+        );
+    }
+
+    #[test]
+    fn answers_that_are_cut_or_fail_say_so() {
+        let begun = || vec![Piece::Begin(Part::Answer), delta("a"), Piece::End(false)];
+        let (sent, last, _) = run(begun().into_iter().chain([outcome(End::Length)]).collect());
+        assert_eq!(sent.last().unwrap()["type"], "response.incomplete");
+        assert_eq!(last["incomplete_details"], json!({ "reason": "max_output_tokens" }));
+        assert_eq!(
+            (&last["status"], &last["output"][0]["status"]),
+            (&json!("incomplete"), &json!("incomplete"))
+        );
+        // The item is closed also where the end of its part is missing.
+        let pieces = vec![Piece::Begin(Part::Answer), delta("a"), outcome(End::Failed("gone".to_owned()))];
+        let (sent, last, _) = run(pieces);
+        assert_eq!(sent.last().unwrap()["type"], "response.failed");
+        assert_eq!(last["error"], json!({ "code": "server_error", "message": "gone" }));
+        assert_eq!((&last["status"], last["output"].as_array().unwrap().len()), (&json!("failed"), 1));
+    }
+}

@@ -1,0 +1,11 @@
+//! OpenAI's Responses API: items go in and come out, and answers may be stored and gone on with.
+
+mod events;
+mod request;
+mod response;
+pub mod store;
+
+pub use response::{answer, stored};
+
+/// What paths of stored responses begin with.
+pub const PATH: &str = "/v1/responses/";

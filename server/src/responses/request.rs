@@ -1,0 +1,345 @@
+//! A request to `/v1/responses`.
+
+use crate::caller::Caller;
+use crate::chat::messages;
+use crate::chat::request::{class, model, schema_format, tool_choice};
+use crate::chat::turn::Ask;
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::ids;
+use crate::limits;
+use crate::sampling;
+use crate::state::State;
+use kernmill::SamplerParams;
+use kernmill::chat::{Call, Conversation, Effort, Item, Output, ResponseFormat, Tool};
+use kernmill::serve::Class;
+use serde_json::{Map, Value, json};
+
+/// A request that was read.
+pub struct ResponsesRequest {
+    /// What is asked of the model.
+    pub ask: Ask,
+    /// Fields that the response repeats.
+    pub echo: Map<String, Value>,
+    /// Items that the request brought along, each with an id.
+    pub input: Vec<Value>,
+    /// What was said so far, without the instructions of this request.
+    pub said: Vec<Item>,
+    /// Whether the answer comes in pieces.
+    pub streams: bool,
+    /// Whether the response can be asked for again.
+    pub stores: bool,
+    /// Names of fields that mean nothing here.
+    pub unknown: Vec<String>,
+}
+
+/// Fields of OpenAI's API that are taken and change nothing.
+const PASSED_OVER: [&str; 8] = [
+    "include",
+    "truncation",
+    "max_tool_calls",
+    "stream_options",
+    "prompt_cache_retention",
+    "client_metadata",
+    "context_management",
+    "moderation",
+];
+
+impl ResponsesRequest {
+    /// Reads the body of a request.
+    ///
+    /// # Errors
+    /// When the body is no JSON, a field is wrong, or the previous response is not there.
+    pub fn read(state: &State, caller: &Caller, body: &[u8]) -> Result<ResponsesRequest, ApiError> {
+        let facts = state.backend.facts();
+        let mut fields = Fields::of_body(body)?;
+        let (model, adapters) = model(state, &mut fields)?;
+        refuse(&mut fields)?;
+        let mut conversation = Conversation { date: state.date(), ..Conversation::default() };
+        let previous = fields.text("previous_response_id")?;
+        if let Some(id) = &previous {
+            let stored = state.responses.get(caller.tenant, id);
+            let stored = stored.ok_or_else(|| ApiError::response(id, Some("previous_response_id")))?;
+            conversation.items.extend(stored.items.iter().cloned());
+        }
+        let input = items(&mut fields, &mut conversation)?;
+        let said = conversation.items.clone();
+        let instructions = fields.text("instructions")?;
+        if let Some(text) = instructions.clone().filter(|text| !text.is_empty()) {
+            conversation.items.insert(0, Item::Instructions(text));
+        }
+        let (tools, shown_tools) = tools(&mut fields)?;
+        conversation.tools = tools;
+        let choice = fields.take("tool_choice");
+        let shown_choice = choice.clone().unwrap_or_else(|| json!("auto"));
+        let choice = tool_choice(&mut Fields::of(json!({ "tool_choice": choice }), "")?, &conversation)?;
+        let text = text(&mut fields, &mut conversation)?;
+        conversation.effort = effort(&mut fields)?;
+        let max_tokens = fields.whole("max_output_tokens", 1..=u64::from(u32::MAX))?;
+        let class = class(&mut fields)?;
+        let sampler = sampling::sampler(&mut fields, facts.vocab)?;
+        let streams = fields.flag("stream")?.unwrap_or(false);
+        let stores = fields.flag("store")?.unwrap_or(true);
+        let metadata = fields.take("metadata").unwrap_or_else(|| json!({}));
+        if !metadata.is_object() {
+            return Err(fields.wrong("metadata", &metadata, "an object"));
+        }
+        let mut echo = Map::new();
+        let mut put = |name: &str, value: Value| drop(echo.insert(name.to_owned(), value));
+        put("background", json!(false));
+        put("instructions", json!(instructions));
+        put("max_output_tokens", json!(max_tokens));
+        put("max_tool_calls", Value::Null);
+        put("metadata", metadata);
+        put("model", json!(model));
+        put("parallel_tool_calls", json!(fields.flag("parallel_tool_calls")?.unwrap_or(true)));
+        put("previous_response_id", json!(previous));
+        put("prompt_cache_key", json!(fields.text("prompt_cache_key")?));
+        put("reasoning", json!({ "effort": conversation.effort.name(), "summary": null }));
+        put("safety_identifier", json!(fields.text("safety_identifier")?));
+        put("service_tier", json!(if class == Class::Batch { "flex" } else { "default" }));
+        put("store", json!(stores));
+        put_sampler(&mut put, &sampler);
+        put("text", text);
+        put("tool_choice", shown_choice);
+        put("tools", json!(shown_tools));
+        put("top_logprobs", json!(0));
+        put("truncation", json!("disabled"));
+        put("user", json!(fields.text("user")?));
+        let ask = Ask {
+            choice,
+            rule: None,
+            max_tokens: max_tokens.map(|tokens| tokens as u32),
+            param: "input",
+            sampler,
+            stop: Vec::new(),
+            logprobs: None,
+            adapters,
+            tenant: caller.tenant,
+            class,
+            within: state.config.longest_answer,
+            conversation,
+        };
+        fields.pass_over(&PASSED_OVER);
+        Ok(ResponsesRequest { ask, echo, input, said, streams, stores, unknown: fields.rest() })
+    }
+}
+
+fn put_sampler(put: &mut impl FnMut(&str, Value), sampler: &SamplerParams) {
+    // The number as it was sent: 0.7 is no sum of powers of two, and a wider type would show that.
+    let short = |value: f32| json!(value.to_string().parse::<f64>().unwrap_or(f64::from(value)));
+    put("temperature", short(sampler.temperature));
+    put("top_p", short(sampler.top_p));
+    put("presence_penalty", short(sampler.presence_penalty));
+    put("frequency_penalty", short(sampler.frequency_penalty));
+}
+
+/// Refuses fields that would change the answer, and that this server does nothing about.
+fn refuse(fields: &mut Fields) -> Result<(), ApiError> {
+    if fields.flag("background")? == Some(true) {
+        let message = "`background` is true, expected false: ask with `stream` for long answers";
+        return Err(ApiError::field("background", message));
+    }
+    if fields.whole("top_logprobs", 0..=limits::TOP_LOGPROBS)?.is_some_and(|top| top > 0) {
+        let message = "`top_logprobs` is not 0: /v1/chat/completions has logprobs";
+        return Err(ApiError::field("top_logprobs", message));
+    }
+    for (name, help) in
+        [("conversation", "send `previous_response_id` or all items"), ("prompt", "send `instructions`")]
+    {
+        if fields.take(name).is_some() {
+            return Err(ApiError::field(name, format!("`{name}` names nothing that is kept here: {help}")));
+        }
+    }
+    Ok(())
+}
+
+/// Appends the items of `input` to a conversation, and gives them as they are shown.
+fn items(fields: &mut Fields, conversation: &mut Conversation) -> Result<Vec<Value>, ApiError> {
+    let list = match fields.take("input") {
+        None => return Err(fields.missing("input")),
+        Some(Value::String(text)) => vec![json!({ "type": "message", "role": "user", "content": text })],
+        Some(Value::Array(list)) if (1..=limits::MESSAGES).contains(&list.len()) => list,
+        Some(other) => {
+            let expected = format!("a string, or a list of 1 to {} items", limits::MESSAGES);
+            return Err(fields.wrong("input", &other, &expected));
+        }
+    };
+    let mut input = Vec::new();
+    for (at, value) in list.into_iter().enumerate() {
+        let mut item = Fields::of(value.clone(), &format!("{}[{at}].", fields.name("input")))?;
+        let kind = item.text("type")?.unwrap_or_else(|| "message".to_owned());
+        match kind.as_str() {
+            "message" => message(&mut item, conversation)?,
+            "reasoning" => reasoning(&mut item, conversation)?,
+            "function_call" => {
+                let id = item.text("call_id")?.ok_or_else(|| item.missing("call_id"))?;
+                let name = item.text("name")?.ok_or_else(|| item.missing("name"))?;
+                messages::check_name(&item.name("name"), &name)?;
+                let arguments = item.text("arguments")?.unwrap_or_else(|| "{}".to_owned());
+                // What is said before a call is for the user, and is not the answer yet.
+                if let Some(last) = conversation.items.last_mut()
+                    && let Item::Answer(text) = last
+                {
+                    *last = Item::Preamble(std::mem::take(text));
+                }
+                conversation.items.push(Item::Call(Call { id, name, arguments, is_builtin: false }));
+            }
+            "function_call_output" => {
+                let id = item.text("call_id")?.ok_or_else(|| item.missing("call_id"))?;
+                let text = messages::text_of(&mut item, "output")?.ok_or_else(|| item.missing("output"))?;
+                let name = messages::called(conversation, &id).ok_or_else(|| {
+                    let param = item.name("call_id");
+                    let message = format!("`{param}` is \"{id}\", which no function_call before it has");
+                    ApiError::field(param, message)
+                })?;
+                conversation.items.push(Item::Output(Output { id, name, text, is_builtin: false }));
+            }
+            _ => {
+                let expected = "message, reasoning, function_call or function_call_output";
+                return Err(item.wrong("type", &Value::String(kind), expected));
+            }
+        }
+        input.push(shown(value, &kind));
+    }
+    Ok(input)
+}
+
+/// An item of the input as it is shown later: with its type, an id, and content in parts.
+fn shown(mut item: Value, kind: &str) -> Value {
+    let prefix = match kind {
+        "message" => "msg_",
+        "reasoning" => "rs_",
+        "function_call" => "fc_",
+        _ => "fco_",
+    };
+    if let Some(object) = item.as_object_mut() {
+        object.insert("type".to_owned(), json!(kind));
+        if !object.get("id").is_some_and(Value::is_string) {
+            object.insert("id".to_owned(), json!(ids::new(prefix)));
+        }
+        if !object.get("status").is_some_and(Value::is_string) {
+            object.insert("status".to_owned(), json!("completed"));
+        }
+        if let Some(Value::String(text)) = object.get("content") {
+            let is_answer = object.get("role").is_some_and(|role| role == "assistant");
+            let part = if is_answer {
+                json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
+            } else {
+                json!({ "type": "input_text", "text": text })
+            };
+            object.insert("content".to_owned(), json!([part]));
+        }
+    }
+    item
+}
+
+fn message(item: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
+    let role = item.text("role")?.ok_or_else(|| item.missing("role"))?;
+    let text = messages::content(item)?.ok_or_else(|| item.missing("content"))?;
+    conversation.items.push(match role.as_str() {
+        "user" => Item::User { name: None, text },
+        "system" | "developer" => Item::Instructions(text),
+        "assistant" if item.text("phase")?.as_deref() == Some("commentary") => Item::Preamble(text),
+        "assistant" => Item::Answer(text),
+        _ => {
+            let role = Value::String(role);
+            return Err(item.wrong("role", &role, "user, assistant, system or developer"));
+        }
+    });
+    Ok(())
+}
+
+/// Reasoning of an earlier answer: its content, or else its summary. What is encrypted was not by this
+/// server.
+fn reasoning(item: &mut Fields, conversation: &mut Conversation) -> Result<(), ApiError> {
+    let mut text = String::new();
+    for (field, expected) in [("content", "reasoning_text"), ("summary", "summary_text")] {
+        for (at, part) in item.list(field, limits::MESSAGES)?.unwrap_or_default().into_iter().enumerate() {
+            let mut part = Fields::of(part, &format!("{}[{at}].", item.name(field)))?;
+            let kind = part.text("type")?.unwrap_or_else(|| expected.to_owned());
+            if kind != expected && kind != "text" {
+                return Err(part.wrong("type", &Value::String(kind), &format!("\"{expected}\"")));
+            }
+            text.push_str(&part.text("text")?.ok_or_else(|| part.missing("text"))?);
+        }
+        if !text.is_empty() {
+            conversation.items.push(Item::Reasoning(text));
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Functions that the model may call, and as they are shown. Clients send tools of other types to every
+/// server; those that only OpenAI runs are left out.
+fn tools(fields: &mut Fields) -> Result<(Vec<Tool>, Vec<Value>), ApiError> {
+    let list = fields.list("tools", limits::TOOLS)?.unwrap_or_default();
+    let (mut tools, mut shown) = (Vec::new(), Vec::new());
+    for (at, tool) in list.into_iter().enumerate() {
+        let mut tool = Fields::of(tool, &format!("{}[{at}].", fields.name("tools")))?;
+        let kind = tool.text("type")?.ok_or_else(|| tool.missing("type"))?;
+        if kind != "function" {
+            continue;
+        }
+        let strict = tool.flag("strict")?.unwrap_or(true);
+        let tool = messages::function_tool(&mut tool)?;
+        shown.push(json!({
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters.clone().unwrap_or_else(|| json!({})),
+            "strict": strict,
+        }));
+        tools.push(tool);
+    }
+    messages::check_names(&tools, &fields.name("tools"))?;
+    Ok((tools, shown))
+}
+
+/// Reads the form that the answer shall have, and gives it as it is shown.
+fn text(fields: &mut Fields, conversation: &mut Conversation) -> Result<Value, ApiError> {
+    let plain = json!({ "format": { "type": "text" }, "verbosity": "medium" });
+    let Some(mut text) = fields.object("text")? else { return Ok(plain) };
+    let mut shown = plain;
+    if let Some(verbosity) = text.text("verbosity")? {
+        shown["verbosity"] = json!(verbosity);
+    }
+    let Some(mut format) = text.object("format")? else { return Ok(shown) };
+    let kind = format.text("type")?.ok_or_else(|| format.missing("type"))?;
+    match kind.as_str() {
+        "text" => {}
+        "json_object" => {
+            let schema = json!({ "type": "object" });
+            let name = "json_object".to_owned();
+            conversation.format = Some(ResponseFormat { name, description: None, schema });
+            shown["format"] = json!({ "type": "json_object" });
+        }
+        "json_schema" => {
+            let strict = format.flag("strict")?.unwrap_or(true);
+            let read = schema_format(&mut format)?;
+            shown["format"] = json!({
+                "type": "json_schema",
+                "name": read.name,
+                "description": read.description,
+                "schema": read.schema,
+                "strict": strict,
+            });
+            conversation.format = Some(read);
+        }
+        _ => {
+            let expected = "\"text\", \"json_object\" or \"json_schema\"";
+            return Err(format.wrong("type", &Value::String(kind), expected));
+        }
+    }
+    Ok(shown)
+}
+
+fn effort(fields: &mut Fields) -> Result<Effort, ApiError> {
+    let Some(mut reasoning) = fields.object("reasoning")? else { return Ok(Effort::default()) };
+    let Some(effort) = reasoning.text("effort")? else { return Ok(Effort::default()) };
+    Effort::named(&effort).ok_or_else(|| {
+        let expected = "none, minimal, low, medium, high, xhigh or max";
+        reasoning.wrong("effort", &Value::String(effort), expected)
+    })
+}

@@ -1,0 +1,138 @@
+//! Responses that were stored: a bounded number of them, in memory.
+
+use crate::limits;
+use kernmill::chat::Item;
+use serde_json::Value;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A response that was stored.
+#[derive(Debug)]
+pub struct Stored {
+    /// The response as it was sent.
+    pub response: Value,
+    /// Items that its request brought along.
+    pub input: Vec<Value>,
+    /// All that was said up to its end, without the instructions of the request.
+    pub items: Vec<Item>,
+}
+
+/// Stored responses, each of which only its caller sees. When they are too many or too large, the oldest go
+/// first.
+#[derive(Default)]
+pub struct Store(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    entries: HashMap<String, Entry>,
+    /// Names from the oldest to the newest.
+    order: VecDeque<String>,
+    bytes: usize,
+}
+
+struct Entry {
+    tenant: u64,
+    bytes: usize,
+    stored: Arc<Stored>,
+}
+
+impl Store {
+    /// Keeps a response of a tenant.
+    pub fn insert(&self, tenant: u64, id: &str, stored: Stored) {
+        self.insert_within(tenant, id, stored, limits::RESPONSES, limits::RESPONSE_BYTES);
+    }
+
+    fn insert_within(&self, tenant: u64, id: &str, stored: Stored, most: usize, most_bytes: usize) {
+        let input: usize = stored.input.iter().map(|item| item.to_string().len()).sum();
+        let items: usize = stored.items.iter().map(size).sum();
+        let bytes = id.len() + stored.response.to_string().len() + input + items;
+        let mut kept = self.kept();
+        kept.remove(id);
+        kept.bytes += bytes;
+        kept.order.push_back(id.to_owned());
+        kept.entries.insert(id.to_owned(), Entry { tenant, bytes, stored: Arc::new(stored) });
+        while kept.entries.len() > most || kept.bytes > most_bytes {
+            let Some(oldest) = kept.order.front().cloned() else { break };
+            kept.remove(&oldest);
+        }
+    }
+
+    /// A response of a tenant.
+    pub fn get(&self, tenant: u64, id: &str) -> Option<Arc<Stored>> {
+        let kept = self.kept();
+        let entry = kept.entries.get(id).filter(|entry| entry.tenant == tenant)?;
+        Some(entry.stored.clone())
+    }
+
+    /// Forgets a response of a tenant; whether there was one.
+    pub fn remove(&self, tenant: u64, id: &str) -> bool {
+        let mut kept = self.kept();
+        let is_own = kept.entries.get(id).is_some_and(|entry| entry.tenant == tenant);
+        if is_own {
+            kept.remove(id);
+        }
+        is_own
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, id: &str) {
+        if let Some(entry) = self.entries.remove(id) {
+            self.bytes -= entry.bytes;
+            self.order.retain(|other| other != id);
+        }
+    }
+}
+
+/// Bytes of an item's texts.
+fn size(item: &Item) -> usize {
+    match item {
+        Item::Instructions(text) | Item::Reasoning(text) | Item::Preamble(text) | Item::Answer(text) => {
+            text.len()
+        }
+        Item::User { name, text } => text.len() + name.as_ref().map_or(0, String::len),
+        Item::Call(call) => call.id.len() + call.name.len() + call.arguments.len(),
+        Item::Output(output) => output.id.len() + output.name.len() + output.text.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Store, Stored};
+    use kernmill::chat::Item;
+    use serde_json::json;
+
+    fn stored(bytes: usize) -> Stored {
+        Stored { response: json!({}), input: Vec::new(), items: vec![Item::Answer("a".repeat(bytes))] }
+    }
+
+    #[test]
+    fn the_oldest_go_first_by_number_and_by_bytes() {
+        let store = Store::default();
+        let there = |ids: &[&str]| ids.iter().map(|id| store.get(1, id).is_some()).collect::<Vec<_>>();
+        for id in ["a", "b", "c"] {
+            store.insert_within(1, id, stored(10), 2, 1000);
+        }
+        assert_eq!(there(&["a", "b", "c"]), [false, true, true]);
+        // Each has 3 bytes of its own besides the text.
+        store.insert_within(1, "d", stored(20), 9, 23 + 13);
+        assert_eq!(there(&["b", "c", "d"]), [false, true, true]);
+        store.insert_within(1, "e", stored(100), 9, 50);
+        assert_eq!(there(&["c", "d", "e"]), [false, false, false]);
+        assert_eq!(store.kept().bytes, 0);
+        assert!(store.kept().order.is_empty());
+    }
+
+    #[test]
+    fn a_response_is_its_callers_alone() {
+        let store = Store::default();
+        store.insert(1, "a", stored(1));
+        assert!(store.get(2, "a").is_none() && !store.remove(2, "a"));
+        assert!(store.get(1, "a").is_some() && store.remove(1, "a") && !store.remove(1, "a"));
+        assert!(store.get(1, "a").is_none());
+    }
+}

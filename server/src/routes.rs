@@ -1,0 +1,195 @@
+//! Which path leads where.
+
+use crate::error::ApiError;
+use crate::state::State;
+use crate::{anthropic, chat, completions, guard, limits, models, page, reply, responses};
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderValue, Method, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// The routes of a server.
+pub fn router(state: Arc<State>) -> Router {
+    // One handler: whatever is wrong has the same form, and the order of checks is in one place.
+    Router::new().fallback(move |request: Request| {
+        let state = state.clone();
+        async move { respond(state, request).await }
+    })
+}
+
+/// Answers a request, whatever it is.
+pub(crate) async fn respond(state: Arc<State>, request: Request) -> Response {
+    let path = request.uri().path().to_owned();
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    // A panic is one request's, and a client that goes away ends what it asked for.
+    let mut task = JoinSet::new();
+    task.spawn(route(state.clone(), request));
+    let defect = || Err(ApiError::internal("the server has a defect: the log says which"));
+    let result = task.join_next().await.and_then(Result::ok).unwrap_or_else(defect);
+    let mut response = result.unwrap_or_else(|error| match path.as_str() {
+        "/v1/messages" | "/v1/messages/count_tokens" => error.response_of(&error.anthropic()),
+        _ => error.into_response(),
+    });
+    if let Some(origin) =
+        origin.filter(|origin| state.config.origins.iter().any(|own| own.as_bytes() == origin.as_bytes()))
+    {
+        let headers = response.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+        headers.insert(
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            HeaderValue::from_static("authorization, content-type"),
+        );
+    }
+    let status = response.status().as_u16();
+    state.metrics.responded(name(&path), status);
+    tracing::info!(route = name(&path), status, "response");
+    response
+}
+
+/// Every route that takes a body.
+const POSTS: [&str; 11] = [
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/tokenize",
+    "/detokenize",
+    "/v1/load_lora_adapter",
+    "/v1/unload_lora_adapter",
+    "/v1/embeddings",
+    "/drain",
+    "/v1/responses",
+    "/v1/messages",
+    "/v1/messages/count_tokens",
+];
+
+/// Every other route.
+const GETS: [&str; 10] = [
+    "/v1/models",
+    "/health",
+    "/v1/health",
+    "/ready",
+    "/version",
+    "/metrics",
+    "/v1/loads",
+    "/tokenizer_info",
+    "/",
+    "/ping",
+];
+
+/// A route's name in figures: paths of clients' own are none.
+fn name(path: &str) -> &'static str {
+    if path.starts_with("/v1/models/") {
+        return "/v1/models/NAME";
+    }
+    if path.starts_with(responses::PATH) {
+        return "/v1/responses/ID";
+    }
+    POSTS.into_iter().chain(GETS).find(|route| *route == path).unwrap_or("other")
+}
+
+async fn route(state: Arc<State>, request: Request) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    guard::check(&state.config, &parts.method, &parts.uri, &parts.headers)?;
+    let path = parts.uri.path();
+    let is_get = parts.method == Method::GET || parts.method == Method::HEAD;
+    if parts.method == Method::OPTIONS {
+        return Ok(reply::json(&json!({})));
+    }
+    // Operators and browsers ask for these without a key.
+    match path {
+        "/health" | "/v1/health" | "/ping" if is_get => return health(&state),
+        "/ready" if is_get => return ready(&state),
+        _ if is_get && page::is_there(path) => return page::file(path),
+        _ => {}
+    }
+    let caller = state.config.keys.caller(&parts.headers)?;
+    if let Some(rest) = path.strip_prefix(responses::PATH)
+        && (is_get || parts.method == Method::DELETE)
+    {
+        let query = parts.uri.query().unwrap_or_default();
+        return responses::stored(&state, &caller, &parts.method, rest, query);
+    }
+    if is_get {
+        return match path {
+            "/v1/models" => Ok(models::list(&state)),
+            "/version" => Ok(reply::json(&json!({ "version": env!("CARGO_PKG_VERSION") }))),
+            "/metrics" => Ok(metrics(&state)),
+            "/v1/loads" => Ok(reply::json(&state.backend.load().json())),
+            "/tokenizer_info" => Ok(models::tokenizer_info(&state)),
+            _ => match path.strip_prefix("/v1/models/") {
+                Some(name) => models::one(&state, name),
+                None => Err(missing(&parts.method, path)),
+            },
+        };
+    }
+    if parts.method != Method::POST || !POSTS.contains(&path) {
+        return Err(missing(&parts.method, path));
+    }
+    let body = read(&state, body).await?;
+    match path {
+        "/v1/chat/completions" => chat::answer(state, caller, body).await,
+        "/v1/completions" => completions::answer(state, caller, body).await,
+        "/v1/responses" => responses::answer(state, caller, body).await,
+        "/v1/messages" => anthropic::answer(state, caller, body).await,
+        "/v1/messages/count_tokens" => anthropic::count(state, caller, body).await,
+        "/tokenize" => models::tokenize(state, caller, body).await,
+        "/detokenize" => models::detokenize(state, body).await,
+        "/v1/load_lora_adapter" => models::load_adapter(state, caller, body).await,
+        "/v1/unload_lora_adapter" => models::unload_adapter(state, caller, body).await,
+        "/drain" => models::drain(&state, &caller),
+        "/v1/embeddings" => Err(ApiError::unsupported("this model makes texts, and no embeddings")),
+        _ => Err(missing(&parts.method, path)),
+    }
+}
+
+/// What is answered where there is nothing.
+fn missing(method: &Method, path: &str) -> ApiError {
+    if path.starts_with("/api/") {
+        let message =
+            format!("there is no {path}: this server has OpenAI's API, at /v1/chat/completions and others");
+        return ApiError::not_found(message);
+    }
+    if POSTS.contains(&path) || GETS.contains(&path) {
+        let expected = if POSTS.contains(&path) { "POST" } else { "GET" };
+        return ApiError::method(method.as_str(), path, expected);
+    }
+    ApiError::not_found(format!("there is nothing at {path}: /v1/models and /v1/chat/completions are there"))
+}
+
+async fn read(state: &State, body: Body) -> Result<Vec<u8>, ApiError> {
+    let most = state.config.body_bytes;
+    let reading = timeout(Duration::from_secs(limits::BODY_SECONDS), to_bytes(body, most));
+    match reading.await {
+        Err(_) => Err(ApiError::timeout()),
+        Ok(Ok(bytes)) => Ok(bytes.to_vec()),
+        Ok(Err(_)) => Err(ApiError::too_large(most)),
+    }
+}
+
+fn health(state: &State) -> Result<Response, ApiError> {
+    if state.backend.load().has_failed {
+        return Err(ApiError::unavailable("the engine has failed: the log says why"));
+    }
+    Ok(reply::json(&json!({ "status": "ok" })))
+}
+
+fn ready(state: &State) -> Result<Response, ApiError> {
+    let load = state.backend.load();
+    if load.is_draining || load.has_failed {
+        return Err(ApiError::unavailable("no requests are accepted any more"));
+    }
+    Ok(reply::json(&json!({ "status": "ready" })))
+}
+
+fn metrics(state: &State) -> Response {
+    let mut response = state.metrics.text(&state.backend.load()).into_response();
+    let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}

@@ -1,0 +1,297 @@
+//! Answers from a script in place of a model: for tests of the server, and of programs that use it.
+//!
+//! A script is an object of JSON: `tokenizer`, the path of a tokenizer.json beside it; `model`, `context`,
+//! `adapters` and `token_seconds`, all of which may be left out; and `rules`. The first rule whose regular
+//! expression `match` is found in the last message answers, with `reasoning`, `answer` or `call` (`name`,
+//! `arguments`). What a request holds its text to is held to: a token that may not come is left out.
+
+use crate::backend::{Backend, Facts, Load, Pending, Running};
+use crate::fields::Fields;
+use fancy_regex::Regex;
+use kernmill::chat::{ChatVocabulary, Format, Vocabulary};
+use kernmill::constrain::{self, Constraint};
+use kernmill::runtime::tokenizer::Tokenizer;
+use kernmill::runtime::{StopReason, TokenizerHandle};
+use kernmill::serve::{Answer, Event, Finish, Request, Token};
+use kernmill::{Error, Logprobs};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+
+/// A model whose answers stand in a file.
+pub struct ScriptBackend {
+    facts: Arc<Facts>,
+    rules: Arc<[Rule]>,
+    adapters: Mutex<Vec<String>>,
+    token_time: Duration,
+    load: Arc<Mutex<Load>>,
+    start: Instant,
+}
+
+/// What is answered to a message.
+struct Rule {
+    pattern: Regex,
+    ids: Vec<u32>,
+}
+
+impl ScriptBackend {
+    /// Reads a script.
+    ///
+    /// # Errors
+    /// When the file or its tokenizer cannot be read, or a field is wrong.
+    pub fn open(path: &Path) -> Result<ScriptBackend, Error> {
+        let bytes = std::fs::read(path).map_err(Error::read(path))?;
+        ScriptBackend::read(&bytes, path).map_err(|what| Error::input(path, what))
+    }
+
+    fn read(bytes: &[u8], path: &Path) -> Result<ScriptBackend, String> {
+        let say = |error: crate::error::ApiError| error.message().to_owned();
+        let mut fields = Fields::of_body(bytes).map_err(say)?;
+        let file =
+            fields.text("tokenizer").map_err(say)?.ok_or("`tokenizer` is missing: a tokenizer.json")?;
+        let file = path.parent().unwrap_or(Path::new(".")).join(file);
+        let json = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let vocab = fields.whole("vocab", 1..=1 << 24).map_err(say)?.unwrap_or(201_088) as u32;
+        let tokenizer = Tokenizer::from_json(&json, vocab).map_err(|error| error.to_string())?;
+        let end_tokens = tokenizer.end_tokens();
+        let format = Format::of(&tokenizer, None, &end_tokens).map_err(|error| error.to_string())?;
+        let mut rules = Vec::new();
+        for (at, rule) in
+            fields.list("rules", 10_000).map_err(say)?.unwrap_or_default().into_iter().enumerate()
+        {
+            let mut rule = Fields::of(rule, &format!("rules[{at}].")).map_err(say)?;
+            rules.push(Rule::read(&mut rule, &tokenizer, &format)?);
+        }
+        let adapters = fields.list("adapters", 1000).map_err(say)?.unwrap_or_default();
+        let adapters = adapters.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        let token_time = fields.number("token_seconds", 0.0..=60.0).map_err(say)?.unwrap_or(0.0);
+        let model = fields.text("model").map_err(say)?.unwrap_or_else(|| "script".to_owned());
+        let context = fields.whole("context", 1..=1 << 24).map_err(say)?.unwrap_or(131_072) as u32;
+        if let Some(unknown) = fields.rest().first() {
+            return Err(format!(
+                "`{unknown}` is not known, expected tokenizer, vocab, model, context, adapters, token_seconds or rules"
+            ));
+        }
+        let ends = format.stop_tokens(&tokenizer, &end_tokens);
+        let tokenizer = TokenizerHandle::from(tokenizer);
+        let lexicon =
+            constrain::lexicon(&tokenizer, vocab as usize, &ends).map_err(|error| error.to_string())?;
+        let fingerprint = format!("script-{}", blake3::hash(bytes).to_hex().split_at(16).0);
+        let facts = Facts {
+            model,
+            context,
+            vocab,
+            tokenizer,
+            format,
+            end_tokens,
+            lexicon: Arc::new(lexicon),
+            fingerprint,
+        };
+        Ok(ScriptBackend {
+            facts: Arc::new(facts),
+            rules: rules.into(),
+            adapters: Mutex::new(adapters),
+            token_time: Duration::from_secs_f64(token_time),
+            load: Arc::default(),
+            start: Instant::now(),
+        })
+    }
+}
+
+impl Rule {
+    fn read(fields: &mut Fields, tokenizer: &Tokenizer, format: &Format) -> Result<Rule, String> {
+        let say = |error: crate::error::ApiError| error.message().to_owned();
+        let pattern = fields.text("match").map_err(say)?.unwrap_or_default();
+        let pattern = Regex::new(&pattern).map_err(|error| format!("`{}`: {error}", fields.name("match")))?;
+        let reasoning = fields.text("reasoning").map_err(say)?;
+        let answer = fields.text("answer").map_err(say)?;
+        let call = fields.object("call").map_err(say)?;
+        let vocabulary = ChatVocabulary(tokenizer);
+        let (mut ids, mut wrong) = (Vec::new(), None);
+        let mut push = |marked: bool, text: &str| {
+            let made = if marked { vocabulary.encode_marked(text) } else { vocabulary.encode_ordinary(text) };
+            match made {
+                Ok(made) => ids.extend(made),
+                Err(error) => wrong = Some(error.to_string()),
+            }
+        };
+        let is_harmony = matches!(format, Format::Harmony);
+        if let (Some(text), true) = (&reasoning, is_harmony) {
+            push(true, "<|channel|>analysis<|message|>");
+            push(false, text);
+            push(true, "<|end|><|start|>assistant");
+        }
+        if let Some(mut call) = call {
+            let name = call.text("name").map_err(say)?.ok_or("a call has no `name`")?;
+            let arguments = call.take("arguments").unwrap_or_default();
+            let arguments = arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned);
+            push(true, "<|channel|>");
+            push(false, &format!("commentary to=functions.{name} "));
+            push(true, "<|constrain|>json<|message|>");
+            push(false, &arguments);
+            push(true, "<|call|>");
+        } else {
+            if is_harmony {
+                push(true, "<|channel|>final<|message|>");
+            }
+            push(false, answer.as_deref().unwrap_or_default());
+            if is_harmony {
+                push(true, "<|return|>");
+            }
+        }
+        match wrong {
+            None => Ok(Rule { pattern, ids }),
+            Some(wrong) => Err(wrong),
+        }
+    }
+}
+
+impl Backend for ScriptBackend {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn adapters(&self) -> Vec<String> {
+        self.adapters.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn submit(&self, request: Request) -> Running {
+        let (events, inbox) = mpsc::unbounded_channel();
+        let (accepted, answer) = oneshot::channel();
+        // Who asks listens.
+        let _ = accepted.send(Ok(()));
+        let (facts, rules, load) = (self.facts.clone(), self.rules.clone(), self.load.clone());
+        let token_time = self.token_time;
+        let task = tokio::spawn(async move {
+            let _running = Counted::new(load.clone());
+            play(&facts, &rules, request, token_time, &events, &load).await;
+        });
+        let task = task.abort_handle();
+        Running::new(answer, inbox, move || task.abort())
+    }
+
+    fn load(&self) -> Load {
+        let load = self.load.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Load { uptime_seconds: self.start.elapsed().as_secs_f64(), ..load }
+    }
+
+    fn load_adapter(&self, name: String, _: PathBuf) -> Pending<'_, Result<(), String>> {
+        self.adapters.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn unload_adapter(&self, name: String) -> Pending<'_, bool> {
+        let mut adapters = self.adapters.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = adapters.len();
+        adapters.retain(|own| *own != name);
+        let is_gone = adapters.len() < before;
+        Box::pin(async move { is_gone })
+    }
+
+    fn drain(&self, _: Duration) {
+        self.load.lock().unwrap_or_else(PoisonError::into_inner).is_draining = true;
+    }
+}
+
+/// A request that runs, for the figures.
+struct Counted(Arc<Mutex<Load>>);
+
+impl Counted {
+    fn new(load: Arc<Mutex<Load>>) -> Counted {
+        load.lock().unwrap_or_else(PoisonError::into_inner).running[2] += 1;
+        Counted(load)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).running[2] -= 1;
+    }
+}
+
+/// Plays the answer to a request.
+async fn play(
+    facts: &Facts,
+    rules: &[Rule],
+    request: Request,
+    token_time: Duration,
+    events: &mpsc::UnboundedSender<Event>,
+    load: &Mutex<Load>,
+) {
+    let start = Instant::now();
+    let Ok(tokenizer) = facts.tokenizer.get() else { return };
+    let last = last_message(tokenizer, &request.prompt);
+    let rule = rules.iter().find(|rule| rule.pattern.is_match(&last).unwrap_or(false));
+    let mut script = rule.map(|rule| rule.ids.iter().copied()).into_iter().flatten().peekable();
+    let mut constraint = request.constraint;
+    let (mut tokens, mut first_token) = (Vec::new(), None);
+    let finish = loop {
+        if tokens.len() >= request.max_tokens as usize {
+            break StopReason::MaxTokens;
+        }
+        let Some(id) = next(&mut script, &mut constraint) else { break StopReason::Complete };
+        if !token_time.is_zero() {
+            tokio::time::sleep(token_time).await;
+        }
+        first_token.get_or_insert(start.elapsed());
+        let bytes = tokenizer.token_bytes(id).unwrap_or_default();
+        let is_end = request.stop_tokens.contains(&id);
+        let text = if is_end { String::new() } else { String::from_utf8_lossy(&bytes).into_owned() };
+        let logprobs = request.logprobs.map(|_| Logprobs { token: 0.0, rank: 0, top: vec![(id, 0.0)] });
+        // Where nobody listens, the task is about to be ended.
+        let _ = events.send(Event::Token(Token { id, text, logprobs }));
+        load.lock().unwrap_or_else(PoisonError::into_inner).generated_tokens += 1;
+        if is_end {
+            break StopReason::Token(id);
+        }
+        tokens.push(id);
+        tokio::task::yield_now().await;
+    };
+    let prompt_tokens = request.prompt.len() as u32;
+    load.lock().unwrap_or_else(PoisonError::into_inner).prompt_tokens += u64::from(prompt_tokens);
+    let _ = events.send(Event::Done(Box::new(Answer {
+        text: tokenizer.decode(&tokens).unwrap_or_default(),
+        tokens,
+        prompt_tokens,
+        prompt_logprobs: Vec::new(),
+        cached_tokens: 0,
+        disk_tokens: 0,
+        finish: Finish::Stop(finish),
+        first_token,
+        took: start.elapsed(),
+    })));
+}
+
+/// The script's next token, if it may come; else the first one that may. `None` at the end.
+fn next(
+    script: &mut std::iter::Peekable<impl Iterator<Item = u32>>,
+    constraint: &mut Option<Constraint>,
+) -> Option<u32> {
+    let Some(constraint) = constraint else { return script.next() };
+    if constraint.is_done() {
+        return None;
+    }
+    let mask = constraint.mask().ok()?;
+    // A script that has strayed is gone through until it fits again, or left.
+    let fitting =
+        script.next_if(|id| mask.allows(*id)).or_else(|| script.by_ref().find(|id| mask.allows(*id)));
+    let id = fitting.or_else(|| mask.ids().next())?;
+    constraint.accept(id).ok()?;
+    Some(id)
+}
+
+/// The text of a prompt's last message, with its header.
+fn last_message(tokenizer: &Tokenizer, prompt: &[u32]) -> String {
+    let start = tokenizer.special_token_id("<|start|>");
+    let starts: Vec<usize> = (0..prompt.len()).filter(|at| Some(prompt[*at]) == start).collect();
+    // The last one is the answer's.
+    let range = match starts[..] {
+        [.., begin, end] => begin..end,
+        _ => 0..prompt.len(),
+    };
+    let bytes: Vec<u8> =
+        prompt[range].iter().flat_map(|id| tokenizer.token_bytes(*id).unwrap_or_default()).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

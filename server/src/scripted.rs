@@ -1,0 +1,146 @@
+//! A backend that says what it is told to, for tests without an engine.
+
+use crate::backend::{Backend, Facts, Load, Pending, Running};
+use crate::routes;
+use crate::state::{Config, State};
+use axum::body::{Body, to_bytes};
+use axum::extract::Request as HttpRequest;
+use axum::http::HeaderMap;
+use kernmill::chat::Format;
+use kernmill::constrain;
+use kernmill::runtime::{StopReason, Tokenizer, TokenizerHandle};
+use kernmill::serve::{Answer, Event, Finish, Request, Token};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::oneshot;
+
+/// Says the same to every request.
+pub struct Scripted {
+    facts: Facts,
+    says: Vec<String>,
+    finish: Finish,
+    /// Texts of the prompts that came.
+    pub prompts: Mutex<Vec<String>>,
+}
+
+impl Scripted {
+    /// A backend that says these pieces and then ends so. 3 tokens of each prompt are cached.
+    pub fn new(says: &[&str], finish: Finish) -> Arc<Scripted> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model-specs/nano/tokenizer.json");
+        let json = std::fs::read(path).unwrap();
+        let vocab = 3072;
+        let tokenizer = TokenizerHandle::from(Tokenizer::from_json(&json, vocab).unwrap());
+        let lexicon = Arc::new(constrain::lexicon(&tokenizer, vocab as usize, &[0]).unwrap());
+        let facts = Facts {
+            model: "nano".to_owned(),
+            context: 1024,
+            vocab,
+            tokenizer,
+            format: Format::Plain,
+            end_tokens: vec![0],
+            lexicon,
+            fingerprint: "test".to_owned(),
+        };
+        let says = says.iter().map(|text| (*text).to_owned()).collect();
+        Arc::new(Scripted { facts, says, finish, prompts: Mutex::default() })
+    }
+
+    /// A backend that ends its answer by itself.
+    pub fn stops(says: &[&str]) -> Arc<Scripted> {
+        Scripted::new(says, Finish::Stop(StopReason::Token(0)))
+    }
+}
+
+/// Sends a request to a server; its status, headers and body.
+pub async fn send(
+    state: &Arc<State>,
+    method: &str,
+    path: &str,
+    key: &str,
+    body: &Value,
+) -> (u16, HeaderMap, String) {
+    let mut body = body.clone();
+    // A body that says no model means this one.
+    if body.is_object() && body["model"].is_null() {
+        body["model"] = "nano".into();
+    }
+    let request = HttpRequest::builder()
+        .method(method)
+        .uri(path)
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("x-api-key", key)
+        .body(Body::from(body.to_string()))
+        .unwrap();
+    let response = routes::respond(state.clone(), request).await;
+    let (parts, body) = response.into_parts();
+    let bytes = to_bytes(body, 1 << 20).await.unwrap();
+    (parts.status.as_u16(), parts.headers, String::from_utf8(bytes.to_vec()).unwrap())
+}
+
+/// A server with this backend.
+pub fn state(backend: Arc<Scripted>, config: Config) -> Arc<State> {
+    Arc::new(State::new(backend, config))
+}
+
+/// Names and data of the events of a stream.
+pub fn events(body: &str) -> Vec<(String, Value)> {
+    let event = |text: &str| {
+        let (name, data) = text.split_once('\n').unwrap();
+        let name = name.strip_prefix("event: ").unwrap().to_owned();
+        (name, serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap())
+    };
+    body.split_terminator("\n\n").map(event).collect()
+}
+
+impl Backend for Scripted {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn adapters(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn submit(&self, request: Request) -> Running {
+        let (sender, receiver) = unbounded_channel();
+        let text = self.facts.tokenizer.get().unwrap().decode(&request.prompt).unwrap();
+        self.prompts.lock().unwrap().push(text);
+        let tokens: Vec<u32> = (1..).take(self.says.len()).collect();
+        for (id, text) in tokens.iter().zip(&self.says) {
+            sender.send(Event::Token(Token { id: *id, text: text.clone(), logprobs: None })).unwrap();
+        }
+        let answer = Answer {
+            text: self.says.concat(),
+            tokens,
+            prompt_tokens: request.prompt.len() as u32,
+            prompt_logprobs: Vec::new(),
+            cached_tokens: 3,
+            disk_tokens: 0,
+            finish: self.finish.clone(),
+            first_token: Some(Duration::from_millis(1)),
+            took: Duration::from_millis(2),
+        };
+        sender.send(Event::Done(Box::new(answer))).unwrap();
+        let (accepted, answer) = oneshot::channel();
+        accepted.send(Ok(())).unwrap();
+        Running::new(answer, receiver, || {})
+    }
+
+    fn load(&self) -> Load {
+        Load::default()
+    }
+
+    fn load_adapter(&self, _: String, _: PathBuf) -> Pending<'_, Result<(), String>> {
+        Box::pin(async { Err("there are no adapters".to_owned()) })
+    }
+
+    fn unload_adapter(&self, _: String) -> Pending<'_, bool> {
+        Box::pin(async { false })
+    }
+
+    fn drain(&self, _: Duration) {}
+}

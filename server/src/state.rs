@@ -1,0 +1,145 @@
+//! What every request sees: the backend, the configuration, the figures.
+
+use crate::backend::Backend;
+use crate::caller::{Caller, Keys};
+use crate::chat::turn::Outcome;
+use crate::error::ApiError;
+use crate::ids;
+use crate::metrics::Metrics;
+use crate::responses::store::Store;
+use kernmill::chat::Date;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How a server behaves.
+#[derive(Debug)]
+pub struct Config {
+    /// Address and port; port 0 takes a free one.
+    pub address: SocketAddr,
+    /// Keys of those who may ask; without any, everybody who reaches the server may.
+    pub keys: Keys,
+    /// Values of the header `Host` that are served, besides the names of this machine's loopback.
+    pub hosts: Vec<String>,
+    /// Origins of pages elsewhere that may send requests.
+    pub origins: Vec<String>,
+    /// Names of the model besides its own.
+    pub aliases: Vec<String>,
+    /// Bytes of a body at most.
+    pub body_bytes: usize,
+    /// Time after which an answer is cut.
+    pub longest_answer: Option<Duration>,
+    /// What conversations say of the day.
+    pub date: Today,
+    /// Directory below which adapters may be loaded by requests; `None` for none.
+    pub adapters: Option<std::path::PathBuf>,
+    /// Whether requests may bring regular expressions and grammars.
+    pub allows_grammars: bool,
+    /// Time that running requests have when the server ends.
+    pub grace: Duration,
+}
+
+/// What conversations say of the day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Today {
+    /// Nothing: the same prompt has the same ids on every day.
+    None,
+    /// The day in UTC.
+    #[default]
+    Now,
+    /// A certain day.
+    Day(Date),
+}
+
+impl FromStr for Today {
+    type Err = String;
+
+    /// Reads `today`, `none` or `YYYY-MM-DD`.
+    fn from_str(text: &str) -> Result<Today, String> {
+        let expected = || "expected today, none or YYYY-MM-DD".to_owned();
+        match text {
+            "today" => Ok(Today::Now),
+            "none" => Ok(Today::None),
+            day => Date::parse(day).map(Today::Day).ok_or_else(expected),
+        }
+    }
+}
+
+impl Config {
+    /// Checks that no one can ask who should not.
+    ///
+    /// # Errors
+    /// When other machines could reach the address, and no key is needed.
+    pub fn check(&self) -> Result<(), String> {
+        if self.address.ip().is_loopback() || !self.keys.is_empty() {
+            return Ok(());
+        }
+        let host = self.address.ip();
+        Err(format!(
+            "--host {host}: other machines could reach this address, so that --api-keys FILE is needed"
+        ))
+    }
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            address: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            keys: Keys::default(),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            aliases: Vec::new(),
+            body_bytes: crate::limits::BODY_BYTES,
+            longest_answer: None,
+            date: Today::default(),
+            adapters: None,
+            allows_grammars: false,
+            grace: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What every request sees.
+pub struct State {
+    /// What makes texts.
+    pub backend: Arc<dyn Backend>,
+    /// How the server behaves.
+    pub config: Config,
+    /// Figures for operators.
+    pub metrics: Metrics,
+    /// Responses that can be asked for again.
+    pub responses: Store,
+    /// Seconds from 1970 to the start.
+    pub started: u64,
+}
+
+impl State {
+    /// The state of a server that begins.
+    pub fn new(backend: Arc<dyn Backend>, config: Config) -> State {
+        State { backend, config, metrics: Metrics::new(), responses: Store::default(), started: ids::now() }
+    }
+
+    /// The day that conversations are told.
+    pub fn date(&self) -> Option<Date> {
+        match self.config.date {
+            Today::None => None,
+            Today::Now => Date::from_unix_days((ids::now() / 86_400) as u32),
+            Today::Day(day) => Some(day),
+        }
+    }
+
+    /// Takes a prompt off the tokens that a caller may use.
+    ///
+    /// # Errors
+    /// When the caller has used up its tokens.
+    pub fn charge(&self, caller: &Caller, prompt_tokens: usize) -> Result<(), ApiError> {
+        self.config.keys.charge(caller, prompt_tokens as u64, Instant::now())
+    }
+
+    /// Notes a turn that has ended.
+    pub fn ended(&self, outcome: &Outcome) {
+        self.metrics.ended(outcome.finish_reason(), outcome.tokens.len(), outcome.first_token, outcome.took);
+        self.metrics.saw(&outcome.anomalies);
+    }
+}

@@ -1,0 +1,95 @@
+//! The server with the nano model: what its clients see.
+
+mod client;
+mod crowd;
+mod guards;
+mod texts;
+
+pub use client::get;
+
+use kernmill::runtime::Engine;
+use kernmill::serve::{Config as Scheduling, Serving};
+use kernmill::{Loaded, Opened, Options};
+use kernmill_server::{Config, EngineBackend, Facts, Load, Server};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Tokens of the nano model's vocabulary.
+const VOCAB: u64 = 3072;
+
+/// Nano on one thread, for texts of `context` tokens, and its end tokens.
+fn nano(context: u32, sequences: u32) -> (Loaded, Vec<u32>) {
+    let options = Options { threads: Some(1), ..Options::default() };
+    let mut opened = Opened::open(kernmill::locate::nano(), &options).unwrap();
+    opened.tokenizer();
+    let ends = opened.end_tokens().unwrap();
+    (opened.prepare(&options).unwrap().load(&options, context, sequences).unwrap(), ends)
+}
+
+/// An engine of nano, for what is to be expected.
+fn engine() -> Engine {
+    nano(512, 1).0.engine
+}
+
+/// A server on a thread of its own.
+struct Served {
+    address: SocketAddr,
+    backend: Arc<EngineBackend>,
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Served {
+    fn new(config: Config) -> Served {
+        Served::with(config, Scheduling::default())
+    }
+
+    fn with(config: Config, scheduling: Scheduling) -> Served {
+        let (loaded, ends) = nano(512, scheduling.max_sequences.min(8));
+        let facts = Facts::of(&loaded, "nano", &ends).unwrap();
+        let serving = Serving::new(loaded.engine, scheduling).unwrap();
+        let backend = Arc::new(EngineBackend::start(serving, facts).unwrap());
+        let config = Config { address: SocketAddr::from(([127, 0, 0, 1], 0)), ..config };
+        let (end, ends) = oneshot::channel();
+        let (told, address) = std::sync::mpsc::channel();
+        let theirs = backend.clone();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let server = Server::bind(theirs, config).await.unwrap();
+                told.send(server.address().unwrap()).unwrap();
+                server.run(async { drop(ends.await) }).await;
+            });
+        });
+        let address = address.recv().unwrap();
+        Served { address, backend, end: Some(end), thread: Some(thread) }
+    }
+
+    /// Waits until nothing waits or runs; what was done then.
+    fn settle(&self) -> Load {
+        use kernmill_server::Backend;
+        let start = Instant::now();
+        loop {
+            let load = self.backend.load();
+            if load.waiting == [0; 3] && load.running == [0; 3] && load.kv_bytes[1] == 0 {
+                return load;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "it does not come to rest: {load:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(std::thread::panicking() || ended.is_ok());
+        }
+        self.backend.end();
+    }
+}
