@@ -44,8 +44,10 @@ pub(crate) async fn respond(state: Arc<State>, request: Request) -> Response {
         headers.insert(header::VARY, HeaderValue::from_static("Origin"));
         headers.insert(
             header::ACCESS_CONTROL_ALLOW_HEADERS,
-            HeaderValue::from_static("authorization, content-type"),
+            HeaderValue::from_static("authorization, content-type, x-api-key"),
         );
+        let methods = HeaderValue::from_static("GET, POST, DELETE");
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
     }
     let status = response.status().as_u16();
     state.metrics.responded(name(&path), status);

@@ -23,7 +23,7 @@ fn request(n: usize) -> (&'static str, Value) {
         ["A slice is a view into a block of memory", "The standard library", "fn main() {", "Cargo is"];
     let text = format!("{} {}", rng.choice(starts).unwrap(), rng.u32(0..20));
     let (tokens, seed) = (rng.u32(1..24), rng.u64(..1000));
-    let mut body = json!({ "model": "nano", "max_tokens": tokens, "seed": seed, "temperature": 0.7, "stream": n % 3 == 0 });
+    let mut body = json!({ "model": "nano", "max_tokens": tokens, "seed": seed, "temperature": 0.7, "stream": n.is_multiple_of(3) });
     if rng.bool() {
         body["prompt"] = json!(text);
         ("/v1/completions", body)
@@ -84,7 +84,7 @@ fn texts_are_the_same_alone_and_in_a_crowd() {
     in_a_crowd(24, count(200), |n| {
         let (path, body) = request(n);
         let reply = post(served.address, path, &body);
-        assert_eq!(text_of(path, n % 3 == 0, &reply), alone[n % 50], "request {n}");
+        assert_eq!(text_of(path, n.is_multiple_of(3), &reply), alone[n % 50], "request {n}");
     });
     served.settle();
 }
@@ -92,10 +92,10 @@ fn texts_are_the_same_alone_and_in_a_crowd() {
 /// Sends a request and goes away after reading so many bytes.
 fn leave_after(address: SocketAddr, bytes: usize, n: usize) {
     let (path, mut body) = request(n);
-    (body["stream"], body["max_tokens"]) = (json!(n % 4 != 0), json!(100));
+    (body["stream"], body["max_tokens"]) = (json!(!n.is_multiple_of(4)), json!(100));
     let mut stream = TcpStream::connect(address).unwrap();
     let request = post_bytes(path, &[], &body.to_string());
-    let sent = if n % 7 == 0 { &request[..request.len() / 2] } else { &request[..] };
+    let sent = if n.is_multiple_of(7) { &request[..request.len() / 2] } else { &request[..] };
     let _ = stream.write_all(sent);
     stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let mut buffer = vec![0; bytes.max(1)];
