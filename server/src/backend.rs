@@ -65,8 +65,8 @@ pub struct Running {
     /// Until it is known whether the request was taken up.
     accepted: Option<Accepted>,
     events: UnboundedReceiver<Event>,
-    /// Cancels the request when it is dropped.
-    _guard: Guard,
+    /// Cancels the request, once.
+    guard: Guard,
 }
 
 impl Running {
@@ -77,7 +77,7 @@ impl Running {
         events: UnboundedReceiver<Event>,
         cancel: impl FnOnce() + Send + 'static,
     ) -> Running {
-        Running { accepted: Some(accepted), events, _guard: Guard(Some(Box::new(cancel))) }
+        Running { accepted: Some(accepted), events, guard: Guard(Some(Box::new(cancel))) }
     }
 
     /// Waits until the request is taken up, which may take as long as a step of the engine. It may be asked
@@ -92,6 +92,11 @@ impl Running {
         result
     }
 
+    /// Cancels the request. The events that were on their way come, and the end.
+    pub fn cancel(&mut self) {
+        self.guard.run();
+    }
+
     /// The next event; `None` if the backend has failed, or after the last one.
     pub async fn next(&mut self) -> Option<Event> {
         self.events.recv().await
@@ -104,11 +109,17 @@ pub type Accepted = tokio::sync::oneshot::Receiver<Result<(), SubmitError>>;
 /// Runs something when it is dropped.
 struct Guard(Option<Box<dyn FnOnce() + Send>>);
 
-impl Drop for Guard {
-    fn drop(&mut self) {
+impl Guard {
+    fn run(&mut self) {
         if let Some(cancel) = self.0.take() {
             cancel();
         }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.run();
     }
 }
 

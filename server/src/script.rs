@@ -288,7 +288,7 @@ fn last_message(tokenizer: &Tokenizer, prompt: &[u32]) -> String {
     let starts: Vec<usize> = (0..prompt.len()).filter(|at| Some(prompt[*at]) == start).collect();
     // The last one is the answer's.
     let range = match starts[..] {
-        [.., begin, end] => begin..end,
+        [.., begin, end] => begin + 1..end,
         _ => 0..prompt.len(),
     };
     let bytes: Vec<u8> =

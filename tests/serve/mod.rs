@@ -3,6 +3,7 @@
 mod client;
 mod crowd;
 mod guards;
+mod harmony;
 mod texts;
 
 pub use client::get;
@@ -10,7 +11,7 @@ pub use client::get;
 use kernmill::runtime::Engine;
 use kernmill::serve::{Config as Scheduling, Serving};
 use kernmill::{Loaded, Opened, Options};
-use kernmill_server::{Config, EngineBackend, Facts, Load, Server};
+use kernmill_server::{Backend, Config, EngineBackend, Facts, Load, Server};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -37,7 +38,9 @@ fn engine() -> Engine {
 /// A server on a thread of its own.
 struct Served {
     address: SocketAddr,
-    backend: Arc<EngineBackend>,
+    backend: Arc<dyn Backend>,
+    /// The backend, if it is an engine.
+    engine: Option<Arc<EngineBackend>>,
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -51,7 +54,13 @@ impl Served {
         let (loaded, ends) = nano(512, scheduling.max_sequences.min(8));
         let facts = Facts::of(&loaded, "nano", &ends).unwrap();
         let serving = Serving::new(loaded.engine, scheduling).unwrap();
-        let backend = Arc::new(EngineBackend::start(serving, facts).unwrap());
+        let engine = Arc::new(EngineBackend::start(serving, facts).unwrap());
+        let mut served = Served::over(engine.clone(), config);
+        served.engine = Some(engine);
+        served
+    }
+
+    fn over(backend: Arc<dyn Backend>, config: Config) -> Served {
         let config = Config { address: SocketAddr::from(([127, 0, 0, 1], 0)), ..config };
         let (end, ends) = oneshot::channel();
         let (told, address) = std::sync::mpsc::channel();
@@ -65,12 +74,11 @@ impl Served {
             });
         });
         let address = address.recv().unwrap();
-        Served { address, backend, end: Some(end), thread: Some(thread) }
+        Served { address, backend, engine: None, end: Some(end), thread: Some(thread) }
     }
 
     /// Waits until nothing waits or runs; what was done then.
     fn settle(&self) -> Load {
-        use kernmill_server::Backend;
         let start = Instant::now();
         loop {
             let load = self.backend.load();
@@ -90,6 +98,8 @@ impl Drop for Served {
             let ended = thread.join();
             assert!(std::thread::panicking() || ended.is_ok());
         }
-        self.backend.end();
+        if let Some(engine) = &self.engine {
+            engine.end();
+        }
     }
 }

@@ -192,7 +192,10 @@ fn stop_strings_end_an_answer_wherever_its_tokens_end() {
                 assert_eq!(text, expected);
                 assert_eq!(events.last().unwrap()["choices"][0]["finish_reason"], "stop");
             } else {
-                let choice = &reply.json()["choices"][0];
+                let reply = reply.json();
+                assert_eq!(reply["usage"]["prompt_tokens"], whole["usage"]["prompt_tokens"]);
+                assert!(reply["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap() > 0);
+                let choice = &reply["choices"][0];
                 assert_eq!(choice["message"]["content"], expected);
                 assert_eq!(choice["finish_reason"], "stop");
             }

@@ -299,8 +299,14 @@ impl Turn {
             }
             let running = self.running.as_mut()?;
             match running.next().await {
+                // What was on its way when a stop string was found is not part of the answer.
+                Some(Event::Token(_)) if self.has_stopped => {}
                 Some(Event::Token(token)) => self.take(token),
+                Some(Event::Done(answer)) if self.has_stopped => {
+                    self.done(Answer { finish: Finish::Stop(StopReason::Caller), ..*answer });
+                }
                 Some(Event::Done(answer)) => self.done(*answer),
+                None if self.has_stopped => self.done(self.so_far()),
                 None => self.failed("the engine has failed: the log says why"),
             }
         }
@@ -325,11 +331,9 @@ impl Turn {
             self.scored.push(Scored { id: token.id, logprobs });
         }
         self.give(events);
-        if self.has_stopped {
-            // The request is cancelled where its guard is dropped.
-            self.running = None;
-            let answer = Answer { finish: Finish::Stop(StopReason::Caller), ..self.so_far() };
-            self.done(answer);
+        if let Some(running) = self.running.as_mut().filter(|_| self.has_stopped) {
+            // The figures come with the end.
+            running.cancel();
         }
     }
 
