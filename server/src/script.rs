@@ -231,7 +231,7 @@ async fn play(
         if tokens.len() >= request.max_tokens as usize {
             break StopReason::MaxTokens;
         }
-        let Some(id) = next(&mut script, &mut constraint) else { break StopReason::Complete };
+        let Some(id) = next(tokenizer, &mut script, &mut constraint) else { break StopReason::Complete };
         if !token_time.is_zero() {
             tokio::time::sleep(token_time).await;
         }
@@ -264,8 +264,10 @@ async fn play(
     })));
 }
 
-/// The script's next token, if it may come; else the first one that may. `None` at the end.
+/// The script's next token, if it may come; else one that brings the text nearer to its end. `None` where
+/// nothing follows.
 fn next(
+    tokenizer: &Tokenizer,
     script: &mut std::iter::Peekable<impl Iterator<Item = u32>>,
     constraint: &mut Option<Constraint>,
 ) -> Option<u32> {
@@ -277,9 +279,24 @@ fn next(
     // A script that has strayed is gone through until it fits again, or left.
     let fitting =
         script.next_if(|id| mask.allows(*id)).or_else(|| script.by_ref().find(|id| mask.allows(*id)));
-    let id = fitting.or_else(|| mask.ids().next())?;
+    let closing = || mask.ids().min_by_key(|id| std::cmp::Reverse(closes(tokenizer, *id)));
+    let id = fitting.or_else(closing)?;
     constraint.accept(id).ok()?;
     Some(id)
+}
+
+/// How much a token does to end what has begun: special tokens most, then what ends strings, objects and
+/// lists.
+fn closes(tokenizer: &Tokenizer, id: u32) -> u8 {
+    if tokenizer.token(id).is_some_and(|token| tokenizer.special_token_id(&token) == Some(id)) {
+        return 4;
+    }
+    match tokenizer.token_bytes(id).unwrap_or_default().first() {
+        Some(b'"') => 3,
+        Some(b'}' | b']') => 2,
+        Some(b'0'..=b'9') => 1,
+        _ => 0,
+    }
 }
 
 /// The text of a prompt's last message, with its header.

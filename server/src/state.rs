@@ -34,8 +34,6 @@ pub struct Config {
     pub date: Today,
     /// Directory below which adapters may be loaded by requests; `None` for none.
     pub adapters: Option<std::path::PathBuf>,
-    /// Whether requests may bring regular expressions and grammars.
-    pub allows_grammars: bool,
     /// Time that running requests have when the server ends.
     pub grace: Duration,
 }
@@ -94,7 +92,6 @@ impl Default for Config {
             longest_answer: None,
             date: Today::default(),
             adapters: None,
-            allows_grammars: false,
             grace: Duration::from_secs(30),
         }
     }
