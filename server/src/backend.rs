@@ -67,6 +67,7 @@ pub struct Running {
     events: UnboundedReceiver<Event>,
     /// Cancels the request, once.
     guard: Guard,
+    meter: Meter,
 }
 
 impl Running {
@@ -77,7 +78,12 @@ impl Running {
         events: UnboundedReceiver<Event>,
         cancel: impl FnOnce() + Send + 'static,
     ) -> Running {
-        Running { accepted: Some(accepted), events, guard: Guard(Some(Box::new(cancel))) }
+        Running {
+            accepted: Some(accepted),
+            events,
+            guard: Guard(Some(Box::new(cancel))),
+            meter: Meter::default(),
+        }
     }
 
     /// Waits until the request is taken up, which may take as long as a step of the engine. It may be asked
@@ -99,7 +105,30 @@ impl Running {
 
     /// The next event; `None` if the backend has failed, or after the last one.
     pub async fn next(&mut self) -> Option<Event> {
-        self.events.recv().await
+        let event = self.events.recv().await;
+        self.meter.tokens += u64::from(matches!(event, Some(Event::Token(_))));
+        event
+    }
+
+    /// Has the tokens counted that come: `tell` gets their number when the request is dropped, whether it
+    /// ended or its client left.
+    pub fn count(&mut self, tell: impl FnOnce(u64) + Send + 'static) {
+        self.meter.tell = Some(Box::new(tell));
+    }
+}
+
+/// Tokens that have come, and who is told of them.
+#[derive(Default)]
+struct Meter {
+    tokens: u64,
+    tell: Option<Box<dyn FnOnce(u64) + Send>>,
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        if let Some(tell) = self.tell.take() {
+            tell(self.tokens);
+        }
     }
 }
 

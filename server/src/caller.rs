@@ -148,14 +148,34 @@ impl Keys {
         let most = most as f64;
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = used.entry(at).or_insert(Bucket { left: most, at: now });
-        let seconds = now.saturating_duration_since(bucket.at).as_secs_f64();
-        bucket.left = (bucket.left + seconds * most / 60.0).min(most);
-        bucket.at = now;
+        bucket.fill(most, now);
         if bucket.left <= 0.0 {
             return Err(ApiError::quota(Duration::from_secs_f64((1.0 - bucket.left) * 60.0 / most)));
         }
         bucket.left -= tokens as f64;
         Ok(())
+    }
+}
+
+impl Keys {
+    /// Takes tokens that were generated off what a tenant may use in a minute.
+    pub fn spend(&self, of: u64, tokens: u64, now: Instant) {
+        let found = self.keys.iter().enumerate().find(|(_, key)| tenant(&key.name) == of);
+        let Some((at, most)) = found.and_then(|(at, key)| Some((at, key.tokens_per_minute?))) else { return };
+        let most = most as f64;
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let bucket = used.entry(at).or_insert(Bucket { left: most, at: now });
+        bucket.fill(most, now);
+        bucket.left -= tokens as f64;
+    }
+}
+
+impl Bucket {
+    /// Adds what the time since the last look gives.
+    fn fill(&mut self, most: f64, now: Instant) {
+        let seconds = now.saturating_duration_since(self.at).as_secs_f64();
+        self.left = (self.left + seconds * most / 60.0).min(most);
+        self.at = now;
     }
 }
 
@@ -215,6 +235,10 @@ mod tests {
         assert_eq!(keys.charge(&ann, 1, start).unwrap_err().status(), 429);
         assert_eq!(keys.charge(&ann, 1, start + Duration::from_secs(29)).unwrap_err().status(), 429);
         keys.charge(&ann, 1, start + Duration::from_secs(32)).unwrap();
+        // An answer counts as its prompt does.
+        keys.spend(ann.tenant, 200, start + Duration::from_secs(32));
+        assert_eq!(keys.charge(&ann, 1, start + Duration::from_secs(200)).unwrap_err().status(), 429);
         keys.charge(&Caller::default(), u64::MAX, start).unwrap();
+        keys.spend(0, u64::MAX, start);
     }
 }

@@ -180,7 +180,7 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
     .await?;
     let mut running = Vec::new();
     for request in std::mem::take(&mut completion.requests) {
-        running.push(state.backend.submit(request));
+        running.push(state.submit(request));
     }
     for running in &mut running {
         reply::soon(completion.streams, async { Ok(running.accepted().await?) }).await?;

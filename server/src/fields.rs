@@ -4,7 +4,7 @@ use crate::error::ApiError;
 use serde_json::{Map, Value};
 use std::ops::RangeInclusive;
 
-/// An object of a request, of which fields are taken one by one.
+/// An object of a request. Its fields are taken one by one.
 pub struct Fields {
     object: Map<String, Value>,
     /// Where the object is, such as `messages[2].`; empty at the top.

@@ -1,7 +1,7 @@
 //! Answers from a script in place of a model: for tests of the server, and of programs that use it.
 //!
 //! A script is an object of JSON: `tokenizer`, the path of a tokenizer.json beside it; `model`, `context`,
-//! `adapters` and `token_seconds`, all of which may be left out; and `rules`. The first rule whose regular
+//! `adapters` and `token_seconds`, which may be left out; and `rules`. The first rule whose regular
 //! expression `match` is found in the last message answers, with `reasoning`, `answer` or `call` (`name`,
 //! `arguments`). What a request holds its text to is held to: a token that may not come is left out.
 

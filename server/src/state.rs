@@ -1,6 +1,6 @@
 //! What every request sees: the backend, the configuration, the figures.
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Running};
 use crate::caller::{Caller, Keys};
 use crate::chat::turn::Outcome;
 use crate::error::ApiError;
@@ -8,6 +8,7 @@ use crate::ids;
 use crate::metrics::Metrics;
 use crate::responses::store::Store;
 use kernmill::chat::Date;
+use kernmill::serve::Request;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -124,6 +125,14 @@ impl State {
             Today::Now => Date::from_unix_days((ids::now() / 86_400) as u32),
             Today::Day(day) => Some(day),
         }
+    }
+
+    /// Hands a request to the backend. What it generates is taken off the tokens that its caller may use.
+    pub fn submit(self: &Arc<State>, request: Request) -> Running {
+        let (state, tenant) = (self.clone(), request.tenant);
+        let mut running = self.backend.submit(request);
+        running.count(move |tokens| state.config.keys.spend(tenant, tokens, Instant::now()));
+        running
     }
 
     /// Takes a prompt off the tokens that a caller may use.

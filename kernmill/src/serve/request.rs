@@ -26,8 +26,8 @@ pub struct Request {
     pub stop_tokens: Vec<u32>,
     /// Whether special tokens are part of the text.
     pub shows_special: bool,
-    /// What the text is held to, if it is: a constraint of a text that has not begun. Whoever makes the
-    /// request compiles it, away from the engine's thread.
+    /// What the text is held to, if it is: a constraint of a text that has not begun. It is compiled before,
+    /// away from the engine's thread.
     pub constraint: Option<Constraint>,
     /// The adapters of all tokens, added up.
     pub adapters: Vec<AdapterUse>,

@@ -34,7 +34,7 @@ pub struct Sheet<'m> {
     dropped: Blocks,
     /// Blocks that the entries take.
     taken: Blocks,
-    /// Blocks of running requests that those that start share. They do not become free, whoever of the others
+    /// Blocks of running requests that starting requests share. They do not become free when a running one
     /// gives them back.
     shared: Blocks,
     /// Requests that lost their places in this plan: they do not start again in it.

@@ -135,7 +135,7 @@ fn share_victim(state: &State, sheet: &Sheet<'_>, number: u64) -> Option<u64> {
         let other = &state.requests[&number];
         (shares.deficit(other.tenant) + other.lag(lag), number)
     });
-    // Of several from which as much is due, the first is the newest.
+    // If as much is due from several, the first one is the newest.
     let (due, victim) = due.min_by(|a, b| a.0.total_cmp(&b.0))?;
     (shares.deficit(request.tenant) >= due).then_some(victim)
 }

@@ -29,7 +29,7 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
     let mut turns = Vec::new();
     for n in 0..request.n {
         let seed = prepared.seed().wrapping_add(n);
-        turns.push(prepared.with_seed(seed).start(state.backend.clone())?);
+        turns.push(prepared.with_seed(seed).start(state.backend.clone(), |request| state.submit(request))?);
     }
     let head = Head {
         id: ids::new("chatcmpl-"),

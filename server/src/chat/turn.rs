@@ -195,18 +195,22 @@ impl Prepared {
         self.request.sampler.seed.unwrap_or_default()
     }
 
-    /// Hands the turn to a backend.
+    /// Hands the turn to a backend by `submit`.
     ///
     /// # Errors
     /// When the format refuses the conversation.
-    pub fn start(self, backend: Arc<dyn Backend>) -> Result<Turn, ApiError> {
+    pub fn start(
+        self,
+        backend: Arc<dyn Backend>,
+        submit: impl FnOnce(Request) -> Running,
+    ) -> Result<Turn, ApiError> {
         let seed = self.seed();
         let facts = backend.facts();
         let mut events = Vec::new();
         let reader = facts.format.reader(tokenizer(facts)?, &self.conversation, &mut events);
         let reader = reader.map_err(|error| ApiError::internal(error.to_string()))?;
         let prompt_tokens = self.request.prompt.len() as u32;
-        let running = backend.submit(self.request);
+        let running = submit(self.request);
         let mut turn = Turn {
             backend,
             running: Some(running),

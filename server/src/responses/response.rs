@@ -32,7 +32,7 @@ pub async fn answer(state: Arc<State>, caller: Caller, body: Vec<u8>) -> Result<
         Ok((request, prepared))
     })
     .await?;
-    let mut turn = prepared.start(state.backend.clone())?;
+    let mut turn = prepared.start(state.backend.clone(), |request| state.submit(request))?;
     reply::soon(request.streams, turn.accepted()).await?;
     let events = Events::new(request.echo, request.ask.conversation.effort.name());
     let kept = request.stores.then_some(Kept { tenant, input: request.input, said: request.said });

@@ -17,7 +17,7 @@ pub struct Stored {
     pub items: Vec<Item>,
 }
 
-/// Stored responses, each of which only its caller sees. When they are too many or too large, the oldest go
+/// Stored responses. Only its caller sees one. When they are too many or too large, the oldest go
 /// first.
 #[derive(Default)]
 pub struct Store(Mutex<Kept>);
