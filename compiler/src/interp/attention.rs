@@ -1,8 +1,8 @@
 //! Attention over a sequence's keys and values, split by absolute position.
 
-use super::num::{accumulate, dot4, exp, exp_all, lane_sum, max};
+use super::num::{accumulate, dot4, exp, exp_all, hadamard, lane_sum, max};
 use crate::graph::Attention;
-use kernmill_plan::kv::{to_int8, to_weights};
+use kernmill_plan::kv::{hadamard_block, to_int8, to_weights};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
 /// Keys and values of one layer of one sequence.
@@ -70,7 +70,13 @@ fn attend_head(
     if let Some(sink) = sink {
         sum += exp(sink - largest);
     }
-    out.iter().map(|o| o / sum).collect()
+    out.iter_mut().for_each(|o| *o /= sum);
+    if a.kv.v.descriptor().rotated {
+        let block = hadamard_block(a.head_dim);
+        hadamard(&mut out, block);
+        out.iter_mut().for_each(|o| *o *= 1.0 / block as f32);
+    }
+    out
 }
 
 fn segment(a: &Attention, kv: &LayerKv, q: &[f32], keys: std::ops::Range<usize>, kv_head: usize) -> Segment {

@@ -6,6 +6,20 @@ use kernmill_plan::numeric::{
     LOG2E, ROUND_MAGIC,
 };
 
+/// The Hadamard transform of blocks, in place, not divided by anything.
+pub fn hadamard(x: &mut [f32], block: usize) {
+    for x in x.chunks_exact_mut(block) {
+        let mut distance = 1;
+        while distance < block {
+            for low in (0..block).filter(|i| i & distance == 0) {
+                let (a, b) = (x[low], x[low + distance]);
+                (x[low], x[low + distance]) = (a + b, a - b);
+            }
+            distance *= 2;
+        }
+    }
+}
+
 /// Lanes of sums in norms and softmax denominators.
 const LANES: usize = 16;
 

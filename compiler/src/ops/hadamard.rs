@@ -7,6 +7,7 @@ use super::def::{ANYWHERE, InEpilogue, OpDef, Packed, Place};
 use super::form::{Form, Input, Operands, ensure};
 use crate::graph::cursor::Cursor;
 use crate::graph::{GraphRowOp, Node, Op, Step, Type};
+use crate::interp::num::hadamard;
 use crate::interp::state::{Data, State};
 use kernmill_kernels_gen::kernel::RowOp;
 use kernmill_plan::kv::hadamard_block;
@@ -46,18 +47,8 @@ impl OpDef for Hadamard {
     }
 
     fn eval(&self, state: &mut State, node: &Node) -> Data {
-        let block = hadamard_block(head_dim(&node.op));
         let mut y = state.f32s(node.inputs[0]).to_vec();
-        for y in y.chunks_exact_mut(block) {
-            let mut distance = 1;
-            while distance < block {
-                for low in (0..block).filter(|i| i & distance == 0) {
-                    let (a, b) = (y[low], y[low + distance]);
-                    (y[low], y[low + distance]) = (a + b, a - b);
-                }
-                distance *= 2;
-            }
-        }
+        hadamard(&mut y, hadamard_block(head_dim(&node.op)));
         Data::F32(y)
     }
 

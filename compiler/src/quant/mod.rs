@@ -286,6 +286,11 @@ impl<'g> Quantiser<'g> {
                         *input = self.builder.node(&name, Op::Hadamard { head_dim }, &[*input], &[])?;
                     }
                 }
+                if attention.kv.v.descriptor().rotated {
+                    let (name, op) =
+                        (format!("{name}.v_hadamard"), Op::Hadamard { head_dim: attention.head_dim });
+                    inputs[2] = self.builder.node(&name, op, &[inputs[2]], &[])?;
+                }
                 for (plane, input) in [KvPlane::K, KvPlane::V].into_iter().zip(&mut inputs[1..]) {
                     *input = self.cached(name, plane, &attention, *input)?;
                 }

@@ -21,13 +21,13 @@ use super::attention_ukernels::{
 use crate::cx::Cx;
 use crate::emit::{Emit, LANES};
 use crate::kernel::{AttentionBody, Domain, KvPlane, RowType};
-use crate::row_op::{elementwise, quantize};
+use crate::row_op::{elementwise, hadamard, quantize};
 use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, WEIGHTS};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32X4, I32X4};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::BLOCK;
-use kernmill_plan::kv::BLOCK_TOKENS;
+use kernmill_plan::kv::{BLOCK_TOKENS, hadamard_block};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
 /// Bytes of one head's keys or values per call of a micro-kernel, which stay in L1 for all tokens of a run.
@@ -449,6 +449,7 @@ impl<'a> Run<'a> {
             RowType::Q8(k) => {
                 let result = self.cx.body_scratch(e, self.areas.result);
                 e.call(combine, &[values, maxima, sums, sinks, result, count]);
+                self.turn_back(e, result, width);
                 if let Some(lora_input) = &self.body.lora_input {
                     let token = e.add(self.row, token);
                     self.cx.if_lora_input(e, lora_input, token, |e| {
@@ -465,7 +466,16 @@ impl<'a> Run<'a> {
             _ => {
                 let target = e.at(row, self.head, width * 4);
                 e.call(combine, &[values, maxima, sums, sinks, target, count]);
+                self.turn_back(e, target, width);
             }
+        }
+    }
+
+    /// Takes the transform of values back, in a token's results.
+    fn turn_back(&self, e: &mut Emit, results: Value, width: usize) {
+        let geometry = &self.body.geometry;
+        if geometry.formats.v.descriptor().rotated {
+            hadamard::emit_inverse(e, results, width, hadamard_block(geometry.head_dim));
         }
     }
 }

@@ -18,6 +18,9 @@ impl Checker<'_> {
         // The micro-kernels take whole vectors of a head.
         self.multiple(geometry.head_dim, TILE_ROWS)?;
         let n = heads * geometry.head_dim;
+        if geometry.formats.v.descriptor().rotated {
+            self.hadamard(n, geometry.head_dim)?;
+        }
         self.is(body.q, RowType::F32(n))?;
         self.access(body.q, Rows::Tokens, Access::Read)?;
         self.ensure(tile_tokens > 0 && max_segments > 0 && window != Some(0), || {

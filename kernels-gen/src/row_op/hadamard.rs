@@ -1,5 +1,5 @@
 //! Hadamard transforms of blocks of 64 or 32 elements, in place or to elsewhere: sums and differences, not
-//! divided by anything.
+//! divided by anything, and the way back.
 
 use crate::emit::{Emit, LANES};
 use cranelift_codegen::ir::types::{F32X4, I32X4};
@@ -7,6 +7,15 @@ use cranelift_codegen::ir::{InstBuilder, Value};
 
 /// f32 `[n]` in blocks of `block`.
 pub fn emit(e: &mut Emit, x: Value, out: Value, n: usize, block: usize) {
+    emit_times(e, x, out, n, block, None);
+}
+
+/// Takes the transform of f32 `[n]` back, in place: it is its own inverse but for a factor of `block`.
+pub fn emit_inverse(e: &mut Emit, x: Value, n: usize, block: usize) {
+    emit_times(e, x, x, n, block, Some(1.0 / block as f32));
+}
+
+fn emit_times(e: &mut Emit, x: Value, out: Value, n: usize, block: usize, factor: Option<f32>) {
     e.for_count(n / block, |e, i| {
         let (x, out) = (e.at(x, i, block * 4), e.at(out, i, block * 4));
         let mut vectors: Vec<Value> = (0..block / LANES).map(|v| e.load(F32X4, x, v * LANES * 4)).collect();
@@ -26,6 +35,10 @@ pub fn emit(e: &mut Emit, x: Value, out: Value, n: usize, block: usize) {
                 vectors[low + distance] = e.fsub(a, b);
             }
             distance *= 2;
+        }
+        if let Some(factor) = factor {
+            let factor = e.splat_f32(factor);
+            vectors.iter_mut().for_each(|vector| *vector = e.fmul(*vector, factor));
         }
         for (v, vector) in vectors.into_iter().enumerate() {
             e.store(vector, out, v * LANES * 4);

@@ -48,7 +48,8 @@ pub struct Descriptor {
     /// Whether every token and head has an f32 scale. Keys are then integers, and so are the scores of
     /// queries, which are rounded to int8.
     pub scaled: bool,
-    /// Whether keys, and queries with them, go through a Hadamard transform before they are rounded.
+    /// Whether keys, queries with them, and values go through a Hadamard transform before they are rounded.
+    /// That of values is taken back in what attention makes of them.
     pub rotated: bool,
     /// What `head_dim` is a multiple of, besides what kernels ask for.
     pub head_multiple: usize,

@@ -1,8 +1,8 @@
 //! `int4`: integers from -8 to 7, and an f32 scale for every token and head, which is fitted.
 //!
 //! Keys go through a Hadamard transform before they are rounded, and so do queries, which changes no score
-//! and spreads a key's few large elements over all. Values do not: what comes out of attention would have to
-//! be transformed back.
+//! and spreads a key's few large elements over all. Values go through it too, and attention takes it back in
+//! their weighted sum.
 //!
 //! Keys lie in words of eight, 8 added to each: four elements in the low halves of the bytes, the next four
 //! in the high ones. Of 32 neighbours of a value, the low halves of 16 bytes have the first 16.
