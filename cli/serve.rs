@@ -47,7 +47,8 @@ pub struct Serve {
     /// Origin of a page elsewhere that may send requests, such as https://app.example
     #[arg(long, value_name = "ORIGIN")]
     cors_origin: Vec<String>,
-    /// Texts that run at once
+    /// Texts that run at once. Each has at least a third of the speed that it has alone, or as much less as
+    /// there are more than 4: others wait where this cannot be
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=32))]
     parallel: u32,
     /// Longest text with its prompt, in tokens; by default the model's longest, up to 8192
@@ -103,7 +104,8 @@ impl Serve {
         loaded.load_adapters(&options)?;
         let name = self.name.unwrap_or_else(|| loaded.image.program().model.name.clone());
         let facts = Facts::of(&loaded, &name, &end_tokens)?;
-        let scheduling = Scheduling { max_sequences: self.parallel, ..Scheduling::default() }
+        let scheduling = Scheduling::default()
+            .with_sequences(self.parallel)
             .with_wait(Duration::from_secs(self.max_wait));
         let serving = Serving::new(loaded.engine, scheduling)?;
         let backend = Arc::new(EngineBackend::start(serving, facts)?);

@@ -64,7 +64,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             max_batch_tokens: 512,
-            max_sequences: 4,
+            max_sequences: SEQUENCES,
             max_queue: 256,
             max_wait: [None, None, Some(Duration::from_secs(60))],
             max_stall: Duration::from_millis(500),
@@ -84,7 +84,18 @@ impl Default for Config {
     }
 }
 
+/// Sequences of the default configuration.
+const SEQUENCES: u32 = 4;
+
 impl Config {
+    /// The configuration with `sequences` at once. Of more than the default's, each has a floor that is so
+    /// much lower: who asks for many answers at once takes slower ones.
+    #[must_use]
+    pub fn with_sequences(self, sequences: u32) -> Config {
+        let part = f64::from(SEQUENCES) / f64::from(sequences.max(SEQUENCES));
+        Config { max_sequences: sequences, floor_fraction: self.floor_fraction * part, ..self }
+    }
+
     /// The configuration with a longest wait, for classes that have one.
     #[must_use]
     pub fn with_wait(self, wait: Duration) -> Config {
@@ -154,6 +165,15 @@ fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_asks_for_more_sequences_asks_for_a_lower_floor() {
+        let of = |sequences| Config::default().with_sequences(sequences);
+        assert_eq!(of(4), Config::default());
+        assert_eq!((of(2).max_sequences, of(2).floor_fraction), (2, 0.35));
+        assert_eq!((of(8).max_sequences, of(8).floor_fraction), (8, 0.175));
+        assert_eq!(of(8).check(), Ok(()));
+    }
 
     #[test]
     fn the_default_is_legal_and_every_option_is_checked() {

@@ -75,7 +75,7 @@ impl LoadReport {
         let (level, engine) = (loaded.level().name().to_owned(), loaded.engine);
         let (name, preset) = (engine.model().name.clone(), engine.model().preset.clone());
         let model = [name, preset, level, engine.threads().to_string()];
-        let config = Config { max_sequences: parallel, ..Config::default() };
+        let config = Config::default().with_sequences(parallel);
         let mut target = EngineTarget::new(Serving::new(engine, config)?)?;
         let outcome = drive(&mut target, &load, seconds, on_progress)?;
         let engine = Some(EngineFigures::of(target.serving().engine()));
