@@ -44,6 +44,9 @@ pub struct Chat {
     /// How long the model reasons: none, low, medium or high
     #[arg(long, value_name = "LEVEL", value_parser = effort)]
     effort: Option<Effort>,
+    /// File with functions that the model may call, as OpenAI's `tools` in JSON. You give their results
+    #[arg(long, value_name = "FILE.json")]
+    tools: Option<PathBuf>,
     /// File that the conversation is kept in, and goes on from. A file that is not there is a new
     /// conversation. With --kv-disk, what was computed comes back
     #[arg(long, value_name = "FILE")]
@@ -99,6 +102,11 @@ impl Chat {
         let mut talk = Talk::new(&mut loaded, dialogue, adapters, look);
         if let Some(path) = &self.session
             && let Some(note) = talk.keep_in(path)?
+        {
+            output::note(format_args!("note: {}: {note}", path.display()));
+        }
+        if let Some(path) = &self.tools
+            && let Some(note) = talk.let_call(path)?
         {
             output::note(format_args!("note: {}: {note}", path.display()));
         }

@@ -282,6 +282,33 @@ fn a_model_with_harmonys_tokens_is_talked_to_in_harmony() {
     assert!(!talked.stderr.contains("neither Harmony"), "{}", talked.stderr);
 }
 
+#[test]
+fn a_model_is_told_of_the_functions_of_a_file() {
+    let dir = TempDir::new().unwrap();
+    with_harmony(dir.path());
+    fs::write(dir.path().join("f.json"), r#"[{"name": "clock", "description": "The time."}]"#).unwrap();
+    fs::write(dir.path().join("bad.json"), r#"[{"called": "clock"}]"#).unwrap();
+    let lines = "Who?\n/clear\n/tools f.json\n/tools\nWho?\n/clear\n/tools none\n/tools\nWho?\n";
+    let talked = talk(dir.path(), &[".", "--json", "-n", "2"], lines);
+    let prompts: Vec<u64> =
+        talked.turns().iter().map(|turn| turn["prompt_tokens"].as_u64().unwrap()).collect();
+    assert!(prompts[1] > prompts[0] && prompts[2] == prompts[0], "{prompts:?}");
+    let events = talked.events();
+    let replies: Vec<&str> =
+        events.iter().filter(|e| e["event"] == "reply").map(|e| e["text"].as_str().unwrap()).collect();
+    assert_eq!(replies, ["functions: clock", "functions: none"]);
+
+    let started = talk(dir.path(), &[".", "--json", "-n", "2", "--tools", "f.json"], "Who?\n");
+    assert_eq!(started.turns()[0]["prompt_tokens"], prompts[1]);
+    let refused = talk(dir.path(), &[".", "--tools", "bad.json"], "Who?\n");
+    assert_eq!((refused.status, &*refused.stdout), (Some(2), ""));
+    assert!(
+        refused.stderr.contains("bad.json: entry 0 is no function: expected a list"),
+        "{}",
+        refused.stderr
+    );
+}
+
 /// Fields of events, as `docs/user/json.md` lists them.
 #[test]
 fn every_field_of_every_event_is_documented() {
@@ -292,7 +319,7 @@ fn every_field_of_every_event_is_documented() {
     let mut found: BTreeSet<String> =
         events.flat_map(|event| event.as_object().unwrap().keys().cloned().collect::<Vec<_>>()).collect();
     // The embedded model calls no tools.
-    found.insert("name".to_owned());
+    found.extend(["name".to_owned(), "id".to_owned()]);
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/user/json.md")).unwrap();
     let section = page.split("\n## `kernmill.chat/1`\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let rows = section

@@ -11,6 +11,8 @@ pub const HELP: &str = "\
 /system TEXT     instructions for the model; - takes them away, nothing shows them
 /effort LEVEL    how long the model reasons: none, low, medium or high
 /lora NAME       the adapter that answers from now on; none is the model alone, nothing shows the names
+/tools FILE      functions that the model may call; none takes them away, nothing shows the names
+/reasoning HOW   fold or show the reasoning from now on; nothing shows that of the last answer
 /file PATH       puts a file into the next message
 /retry           another answer to the last message
 /edit [TEXT]     the last message once more, changed: in the line, or to TEXT
@@ -30,6 +32,8 @@ pub(super) enum Command {
     System(String),
     Effort(Option<Effort>),
     Lora(String),
+    Tools(Option<PathBuf>),
+    Reasoning(Option<bool>),
     File(PathBuf),
     Retry,
     Edit(String),
@@ -64,6 +68,16 @@ impl Command {
                 Error::BadInput(format!("/effort: `{found}` is none, expected none, low, medium or high"))
             }),
             "/lora" => Ok(Command::Lora(rest.to_owned())),
+            "/tools" if rest.is_empty() => Ok(Command::Tools(None)),
+            "/tools" => Ok(Command::Tools(Some(path()?))),
+            "/reasoning" => match rest {
+                "" => Ok(Command::Reasoning(None)),
+                "fold" | "show" => Ok(Command::Reasoning(Some(rest == "fold"))),
+                _ => {
+                    let found = shortened(rest);
+                    Err(Error::BadInput(format!("/reasoning: expected fold, show or nothing, not `{found}`")))
+                }
+            },
             "/file" => Ok(Command::File(path()?)),
             "/retry" => alone(Command::Retry),
             "/edit" => Ok(Command::Edit(rest.to_owned())),
@@ -93,6 +107,7 @@ mod tests {
         for (line, says) in [
             ("/save", "/save: expected the name of a file"),
             ("/retry now", "/retry: expected nothing behind it, not `now`"),
+            ("/reasoning now", "/reasoning: expected fold, show or nothing, not `now`"),
             ("/effort lots", "`lots` is none, expected none, low"),
             ("/etc/hosts", "/etc/hosts is no command"),
         ] {
@@ -105,7 +120,7 @@ mod tests {
     fn help_lists_every_command() {
         let listed = HELP.lines().filter_map(|line| line.strip_prefix('/'));
         let listed: Vec<&str> = listed.filter_map(|line| line.split_whitespace().next()).collect();
-        assert_eq!(listed.len(), 12);
+        assert_eq!(listed.len(), 14);
         for name in listed {
             let parsed = Command::parse(&format!("/{name}"));
             let is_unknown = parsed.is_err_and(|error| error.to_string().contains("is no command"));

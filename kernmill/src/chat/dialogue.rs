@@ -1,11 +1,12 @@
 //! A conversation with a model: every turn only computes what is new.
 
 use super::format::Format;
+use super::parts::Parts;
 use super::saved::SavedConversation;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::model::Loaded;
-use kernmill_chat::{Call, Conversation, Effort, Event, Item, Output, Part};
+use kernmill_chat::{Call, Conversation, Effort, Event, Item, Output, Tool};
 use kernmill_runtime::{AdapterUse, GenerateParams, StopReason, TokenizerHandle};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -178,6 +179,7 @@ impl Dialogue {
         interrupt: &mut Interrupt,
         on_event: &mut OnEvent<'_>,
     ) -> Result<Turn> {
+        self.give_up_calls();
         let at = self.conversation.items.len();
         self.retries = 0;
         self.conversation.items.push(Item::User { name: None, text: text.to_owned() });
@@ -216,6 +218,73 @@ impl Dialogue {
     ) -> Result<Turn> {
         let at = self.last_user()?;
         self.instead(at, |dialogue| dialogue.say(loaded, text, interrupt, on_event))
+    }
+
+    /// The functions that the model may call.
+    pub fn tools(&self) -> &[Tool] {
+        &self.conversation.tools
+    }
+
+    /// Sets the functions that the model may call. A sentence that says so if it changes nothing.
+    pub fn set_tools(&mut self, tools: Vec<Tool>) -> Option<&'static str> {
+        self.conversation.tools = tools;
+        matches!(self.format, Format::Plain)
+            .then_some("this model has no format that tells it of functions: it will call none")
+    }
+
+    /// Calls of the last answer that have no result yet.
+    pub fn open_calls(&self) -> Vec<&Call> {
+        let items = &self.conversation.items;
+        let has_output = |id: &str| items.iter().any(|item| matches!(item, Item::Output(o) if o.id == id));
+        let calls = items.iter().filter_map(|item| match item {
+            Item::Call(call) => Some(call),
+            _ => None,
+        });
+        calls.filter(|call| !has_output(&call.id)).collect()
+    }
+
+    /// Gives the results of [`Dialogue::open_calls`], in their order; the model goes on with them. Without an
+    /// answer, the calls are open again.
+    ///
+    /// # Errors
+    /// As those of [`Dialogue::say`].
+    pub fn give(
+        &mut self,
+        loaded: &mut Loaded,
+        results: Vec<String>,
+        interrupt: &mut Interrupt,
+        on_event: &mut OnEvent<'_>,
+    ) -> Result<Turn> {
+        let at = self.conversation.items.len();
+        self.put_results(results);
+        let turn = self.answer(loaded, interrupt, on_event);
+        if !turn.as_ref().is_ok_and(has_answer) {
+            self.cut(at);
+        }
+        turn
+    }
+
+    /// Tells the model that its open calls have no results.
+    pub fn give_up_calls(&mut self) {
+        let results = vec!["error: there is no result".to_owned(); self.open_calls().len()];
+        self.put_results(results);
+    }
+
+    fn put_results(&mut self, results: Vec<String>) {
+        let calls = self.open_calls().into_iter().cloned();
+        let outputs = calls.zip(results).map(|(call, text)| {
+            Item::Output(Output { id: call.id, name: call.name, text, is_builtin: call.is_builtin })
+        });
+        let outputs: Vec<Item> = outputs.collect();
+        self.conversation.items.extend(outputs);
+    }
+
+    /// What the model reasoned last.
+    pub fn last_reasoning(&self) -> Option<&str> {
+        self.conversation.items.iter().rev().find_map(|item| match item {
+            Item::Reasoning(text) => Some(&**text),
+            _ => None,
+        })
     }
 
     /// The conversation as a file may have it.
@@ -314,7 +383,7 @@ impl Dialogue {
         let mut reader = self.format.reader(tokenizer, &self.conversation, &mut events)?;
         let mut generation = loaded.engine.start_generation(&prompt, &params)?;
         turn.prefill_seconds = start.elapsed().as_secs_f64();
-        let mut parts = Parts::default();
+        let mut parts = Parts::new(&self.conversation);
         let mut seen = 0;
         let mut give = |events: &mut Vec<Event>| {
             events.drain(..).try_for_each(|event| {
@@ -378,10 +447,7 @@ impl Dialogue {
 
     /// Makes an answer part of the conversation. `is_cut` says that the tokens have a stop string at the end.
     fn keep(&mut self, parts: Parts, tokens: &[u32], is_cut: bool) {
-        let mut items = parts.items;
-        if !items.iter().any(|item| matches!(item, Item::Answer(_) | Item::Output(_))) {
-            items.push(Item::Answer(String::new()));
-        }
+        let items = parts.into_items();
         if matches!(self.format, Format::Plain) && !is_cut {
             self.answers.insert(self.conversation.items.len(), tokens.to_vec());
         }
@@ -415,48 +481,4 @@ fn check_room(loaded: &Loaded, tokens: usize) -> Result<()> {
 fn model_name(loaded: &Loaded) -> String {
     let model = loaded.engine.model();
     format!("{}, preset {}", model.name, model.preset)
-}
-
-/// Items of an answer in the making.
-#[derive(Default)]
-struct Parts {
-    items: Vec<Item>,
-    open: Option<(Part, String)>,
-}
-
-impl Parts {
-    fn push(&mut self, event: Event) {
-        match event {
-            Event::Begin(part) => self.open = Some((part, String::new())),
-            Event::Delta(more) => {
-                if let Some((_, text)) = &mut self.open {
-                    text.push_str(&more);
-                }
-            }
-            Event::End { .. } => {
-                let Some((part, text)) = self.open.take() else { return };
-                self.add(part, text);
-            }
-        }
-    }
-
-    fn add(&mut self, part: Part, text: String) {
-        match part {
-            Part::Reasoning => self.items.push(Item::Reasoning(text)),
-            Part::Preamble => self.items.push(Item::Preamble(text)),
-            Part::Answer => self.items.push(Item::Answer(text)),
-            Part::Call { name, is_builtin } => {
-                // There are no tools here; a call without an output would be no conversation.
-                let id = format!("call-{}", self.items.len());
-                let (call, output) = (id.clone(), "error: there are no tools here".to_owned());
-                self.items.push(Item::Call(Call {
-                    id: call,
-                    name: name.clone(),
-                    arguments: text,
-                    is_builtin,
-                }));
-                self.items.push(Item::Output(Output { id, name, text: output, is_builtin }));
-            }
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! Events of an answer, as text for people or as JSON lines.
 
 use super::dialogue::Turn;
+use super::markdown::{DIM, Markdown, NORMAL};
 use kernmill_chat::{Event, Part};
 use serde_json::{Value, json};
 
@@ -9,37 +10,42 @@ use serde_json::{Value, json};
 pub enum Look {
     /// As text. Reasoning has its name before it.
     Plain,
-    /// As text with reasoning dimmed, for a terminal that can.
+    /// As text with reasoning dimmed and Markdown in styles, for a terminal that can.
     Styled,
     /// As JSON lines.
     Json,
 }
 
-/// Dims what follows.
-const DIM: &str = "\u{1b}[2m";
-/// Ends all styles.
-const NORMAL: &str = "\u{1b}[0m";
-
 /// Shows events one after the other.
 #[derive(Debug)]
 pub struct Shown {
     look: Look,
+    /// Whether reasoning is only a line that says how long it is.
+    folds: bool,
+    /// Bytes of the reasoning that is not shown, while there is one.
+    folded: Option<usize>,
     /// Whether the part that has begun is the answer.
     is_answer: bool,
     /// Whether the last character was an end of line.
     at_start: bool,
+    markdown: Markdown,
 }
 
 impl Shown {
-    /// An answer that begins.
-    pub fn new(look: Look) -> Shown {
-        Shown { look, is_answer: true, at_start: true }
+    /// An answer that begins. `folds` says that reasoning is not shown, but for a line that says how long it
+    /// is; JSON lines have it all the same.
+    pub fn new(look: Look, folds: bool) -> Shown {
+        let markdown = Markdown::new();
+        Shown { look, folds, folded: None, is_answer: true, at_start: true, markdown }
     }
 
     /// What an event adds to the output.
     pub fn event(&mut self, event: &Event) -> String {
         if self.look == Look::Json {
             return line(&json_of(event));
+        }
+        if let Some(folded) = self.fold(event) {
+            return folded;
         }
         match event {
             Event::Begin(part) => {
@@ -56,10 +62,14 @@ impl Shown {
             }
             Event::Delta(text) => {
                 self.at_start = text.ends_with('\n');
-                text.clone()
+                match self.look == Look::Styled && self.is_answer {
+                    true => self.markdown.push(text),
+                    false => text.clone(),
+                }
             }
             Event::End { .. } => {
-                let normal = if self.is_dim() { NORMAL } else { "" };
+                let rest = self.markdown.finish();
+                let normal = if self.is_dim() { NORMAL } else { &rest };
                 let end = if self.at_start { "" } else { "\n" };
                 // A blank line parts what is not the answer from it.
                 let gap = if self.is_answer { "" } else { "\n" };
@@ -67,6 +77,21 @@ impl Shown {
                 format!("{normal}{end}{gap}")
             }
         }
+    }
+
+    /// What an event of reasoning shows where that is folded; `None` of others.
+    fn fold(&mut self, event: &Event) -> Option<String> {
+        match event {
+            Event::Begin(Part::Reasoning) if self.folds => self.folded = Some(0),
+            Event::Delta(text) => *self.folded.as_mut()? += text.len(),
+            Event::End { .. } => {
+                let bytes = self.folded.take()?;
+                let (dim, normal) = if self.look == Look::Styled { (DIM, NORMAL) } else { ("", "") };
+                return Some(format!("{dim}[reasoning of {bytes} bytes: /reasoning shows it]{normal}\n\n"));
+            }
+            Event::Begin(_) => return None,
+        }
+        Some(String::new())
     }
 
     fn is_dim(&self) -> bool {
@@ -129,6 +154,10 @@ mod tests {
     use super::*;
 
     fn shown(look: Look) -> String {
+        shown_folded(look, false)
+    }
+
+    fn shown_folded(look: Look, folds: bool) -> String {
         let delta = |text: &str| Event::Delta(text.to_owned());
         let end = Event::End { is_complete: true };
         let call = Part::Call { name: "f".to_owned(), is_builtin: false };
@@ -144,8 +173,15 @@ mod tests {
             delta("Yes\n"),
             end,
         ];
-        let mut shown = Shown::new(look);
+        let mut shown = Shown::new(look, folds);
         events.iter().map(|event| shown.event(event)).collect()
+    }
+
+    #[test]
+    fn folded_reasoning_says_how_long_it_is() {
+        let folded = "[reasoning of 3 bytes: /reasoning shows it]\n\n[call of f] {}\n\nYes\n";
+        assert_eq!(shown_folded(Look::Plain, true), folded);
+        assert_eq!(shown_folded(Look::Json, true), shown(Look::Json));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Talking with a model: what is typed, line by line, and what is shown.
 
 use super::commands::{Command, HELP};
+use super::console::{Console, Line, Typed, asked, typed, unread};
 use super::dialogue::{Dialogue, Turn, TurnEnd};
 use super::events::{Look, Shown, line};
 use super::format::Format;
 use super::saved::SavedConversation;
+use super::tools::read_tools;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::model::Loaded;
@@ -14,62 +16,8 @@ use kernmill_os::output::NewFile;
 use kernmill_plan::limit;
 use kernmill_runtime::AdapterUse;
 use serde_json::json;
-use std::io::{self, BufRead, ErrorKind, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-
-/// Begins and ends a message of several lines.
-const BLOCK: &str = "\"\"\"";
-
-/// What a user typed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
-    /// A line, without its end.
-    Text(String),
-    /// Ctrl-C.
-    Interrupted,
-    /// Ctrl-D, or the end of a file.
-    End,
-}
-
-impl Line {
-    /// The next line of a pipe or a file.
-    ///
-    /// # Errors
-    /// When it cannot be read, is no UTF-8, or is longer than a prompt may be.
-    pub fn read(input: &mut dyn BufRead) -> io::Result<Line> {
-        let mut text = String::new();
-        let most = limit::PROMPT_BYTES as u64;
-        if Read::take(&mut *input, most).read_line(&mut text)? == 0 {
-            return Ok(Line::End);
-        }
-        if text.len() as u64 == most && !text.ends_with('\n') {
-            let what = format!("a line is longer than {most} bytes");
-            return Err(io::Error::new(ErrorKind::InvalidData, what));
-        }
-        let length = text.trim_end_matches(['\n', '\r']).len();
-        text.truncate(length);
-        Ok(Line::Text(text))
-    }
-}
-
-/// Where lines come from, and texts go to.
-pub trait Console {
-    /// Reads a line. A console with line editing shows `prompt`, and begins with the text `initial`.
-    ///
-    /// # Errors
-    /// When there is no reading.
-    fn read(&mut self, prompt: &str, initial: &str) -> io::Result<Line>;
-
-    /// Shows a piece of text at once. `Break` says that nobody sees it.
-    fn print(&mut self, text: &str) -> ControlFlow<()>;
-
-    /// Says something beside, on a line of its own.
-    fn note(&mut self, text: &str);
-
-    /// Whether [`Console::read`] shows the text that it begins with.
-    fn can_edit(&self) -> bool;
-}
 
 /// A talk: the model, what was said, and how it is shown.
 pub struct Talk<'l> {
@@ -81,6 +29,8 @@ pub struct Talk<'l> {
     /// File that the conversation is kept in.
     session: Option<PathBuf>,
     interrupt: Interrupt,
+    /// Whether reasoning is folded.
+    folds: bool,
     /// Files that go before the next message.
     attached: String,
     last: Option<Turn>,
@@ -94,14 +44,6 @@ enum Next {
     Leave,
 }
 
-/// What was typed, lines put together.
-enum Typed {
-    Command(String),
-    Message(String),
-    Nothing,
-    End,
-}
-
 impl<'l> Talk<'l> {
     /// A talk that begins. Adapters are all those that the model was loaded with, by their names.
     pub fn new(loaded: &'l mut Loaded, dialogue: Dialogue, adapters: Vec<String>, look: Look) -> Talk<'l> {
@@ -112,6 +54,7 @@ impl<'l> Talk<'l> {
             look,
             session: None,
             interrupt: Interrupt::default(),
+            folds: false,
             attached: String::new(),
             last: None,
             refused: 0,
@@ -130,6 +73,15 @@ impl<'l> Talk<'l> {
             return Ok(None);
         }
         self.dialogue.load(self.loaded, SavedConversation::read(path)?)
+    }
+
+    /// Lets the model call the functions of a file, as `/tools` does. A sentence that says so if it changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// When the file is no list of functions.
+    pub fn let_call(&mut self, path: &Path) -> Result<Option<&'static str>> {
+        Ok(self.dialogue.set_tools(read_tools(path)?))
     }
 
     /// Talks until the user leaves. How many lines were refused.
@@ -158,7 +110,7 @@ impl<'l> Talk<'l> {
             );
         }
         loop {
-            let next = match self.typed(console)? {
+            let next = match typed(console)? {
                 Typed::Nothing => continue,
                 Typed::End => return Ok(self.refused),
                 Typed::Message(text) => self.say(console, &text),
@@ -225,6 +177,28 @@ impl<'l> Talk<'l> {
                 Ok(flow.map_continue(|()| Next::GoOn))
             }
             Command::Lora(name) => self.lora(console, &name),
+            Command::Tools(None) => {
+                let names: Vec<&str> = self.dialogue.tools().iter().map(|tool| &*tool.name).collect();
+                let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                self.reply(console, &format!("functions: {names}"))
+            }
+            Command::Tools(Some(path)) if path.as_os_str() == "none" => {
+                self.dialogue.set_tools(Vec::new());
+                Ok(ControlFlow::Continue(Next::GoOn))
+            }
+            Command::Tools(Some(path)) => {
+                let note = self.let_call(&path)?;
+                let flow = note.map_or(ControlFlow::Continue(()), |note| self.note(console, note));
+                Ok(flow.map_continue(|()| Next::GoOn))
+            }
+            Command::Reasoning(None) => {
+                let text = self.dialogue.last_reasoning().unwrap_or("there is no reasoning").to_owned();
+                self.reply(console, &text)
+            }
+            Command::Reasoning(Some(folds)) => {
+                self.folds = folds;
+                Ok(ControlFlow::Continue(Next::GoOn))
+            }
             Command::File(path) => {
                 let text = read_named_text(&path, limit::PROMPT_BYTES as u64).map_err(Error::read(&path))?;
                 self.attached.push_str(text.trim_end());
@@ -324,7 +298,7 @@ impl<'l> Talk<'l> {
         }
     }
 
-    /// Makes an answer, and shows it.
+    /// Makes an answer, shows it, and lets the model go on with the results of the calls that it has.
     fn turn(
         &mut self,
         console: &mut dyn Console,
@@ -335,7 +309,37 @@ impl<'l> Talk<'l> {
             &mut dyn FnMut(&kernmill_chat::Event) -> ControlFlow<()>,
         ) -> Result<Turn>,
     ) -> Result<ControlFlow<(), Next>> {
-        let mut shown = Shown::new(self.look);
+        let mut flow = self.part_of_turn(console, make)?;
+        while let ControlFlow::Continue(Next::GoOn) = flow
+            && !self.dialogue.open_calls().is_empty()
+        {
+            let results = match self.results(console)? {
+                ControlFlow::Continue(results) => results,
+                ControlFlow::Break(()) => return Ok(ControlFlow::Break(())),
+            };
+            let Some(results) = results else {
+                self.dialogue.give_up_calls();
+                break;
+            };
+            flow = self.part_of_turn(console, |dialogue, loaded, interrupt, on_event| {
+                dialogue.give(loaded, results, interrupt, on_event)
+            })?;
+        }
+        Ok(flow)
+    }
+
+    /// Makes an answer until its end or its calls, and shows it.
+    fn part_of_turn(
+        &mut self,
+        console: &mut dyn Console,
+        make: impl FnOnce(
+            &mut Dialogue,
+            &mut Loaded,
+            &mut Interrupt,
+            &mut dyn FnMut(&kernmill_chat::Event) -> ControlFlow<()>,
+        ) -> Result<Turn>,
+    ) -> Result<ControlFlow<(), Next>> {
+        let mut shown = Shown::new(self.look, self.folds);
         let mut flow = ControlFlow::Continue(());
         let mut on_event = |event: &kernmill_chat::Event| {
             if flow.is_continue() {
@@ -362,6 +366,23 @@ impl<'l> Talk<'l> {
         Ok(ControlFlow::Continue(Next::GoOn))
     }
 
+    /// Asks for the results of the open calls. `None` without them all.
+    fn results(&self, console: &mut dyn Console) -> Result<ControlFlow<(), Option<Vec<String>>>> {
+        let mut results = Vec::new();
+        for call in self.dialogue.open_calls() {
+            if self.look == Look::Json {
+                let wanted = json!({ "event": "result_wanted", "id": call.id, "name": call.name });
+                if console.print(&line(&wanted)).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            let text = asked(console, &format!("result of {}> ", call.name))?;
+            let Some(text) = text else { return Ok(ControlFlow::Continue(None)) };
+            results.push(text);
+        }
+        Ok(ControlFlow::Continue(Some(results)))
+    }
+
     /// What a user should know of how an answer ended.
     fn about(&self, turn: &Turn) -> Option<String> {
         let (written, context) = (turn.tokens.len(), self.loaded.engine.context());
@@ -379,55 +400,4 @@ impl<'l> Talk<'l> {
             TurnEnd::Interrupted => Some(format!("Ctrl-C ended the answer after {written} tokens")),
         }
     }
-
-    /// The next message or command, of one line or several.
-    fn typed(&mut self, console: &mut dyn Console) -> Result<Typed> {
-        let mut text = match console.read("> ", "").map_err(unread)? {
-            Line::Text(text) => text,
-            Line::Interrupted => {
-                console.note("Ctrl-D or /exit leaves, /help lists commands");
-                return Ok(Typed::Nothing);
-            }
-            Line::End => return Ok(Typed::End),
-        };
-        if let Some(first) = text.trim().strip_prefix(BLOCK) {
-            return block(console, first);
-        }
-        while text.ends_with('\\') {
-            text.pop();
-            match console.read("... ", "").map_err(unread)? {
-                Line::Text(more) => text = format!("{text}\n{more}"),
-                Line::Interrupted => return Ok(Typed::Nothing),
-                Line::End => break,
-            }
-        }
-        if text.trim().is_empty() {
-            return Ok(Typed::Nothing);
-        }
-        Ok(if text.starts_with('/') { Typed::Command(text) } else { Typed::Message(text.trim().to_owned()) })
-    }
-}
-
-/// Reads a block of lines, whose first one is `first`.
-fn block(console: &mut dyn Console, first: &str) -> Result<Typed> {
-    let mut lines = vec![first.to_owned()];
-    loop {
-        if let Some(last) = lines.last_mut()
-            && let Some(end) = last.trim_end().strip_suffix(BLOCK)
-        {
-            *last = end.to_owned();
-            break;
-        }
-        match console.read("... ", "").map_err(unread)? {
-            Line::Text(line) => lines.push(line),
-            Line::Interrupted => return Ok(Typed::Nothing),
-            Line::End => break,
-        }
-    }
-    let text = lines.join("\n").trim_matches('\n').to_owned();
-    Ok(if text.trim().is_empty() { Typed::Nothing } else { Typed::Message(text) })
-}
-
-fn unread(error: io::Error) -> Error {
-    Error::Work(format!("standard input: {error}"))
 }
