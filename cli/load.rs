@@ -8,6 +8,7 @@ use crate::options::number;
 use crate::{output, progress, version};
 use kernmill::interrupt::Interrupt;
 use kernmill::tools::load::{DEFAULT_CLIENTS, Limits, Load, LoadOptions, LoadReport, Mix};
+use kernmill_server::{Endpoint, EndpointTarget};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -47,6 +48,16 @@ pub struct LoadArgs {
     /// Seconds between tokens that are good enough, in the mean of an answer
     #[arg(long, value_name = "S", requires = "serve", default_value = "0.35", value_parser = number(0.0, 1e6, "at least 0"))]
     slo_itl: f32,
+    /// Put the load on a server that has OpenAI's completions, instead of a model here. KERNMILL_API_KEY in
+    /// the environment is the key for it
+    #[arg(long, value_name = "URL", requires = "serve", conflicts_with_all = ["model", "parallel"])]
+    endpoint: Option<String>,
+    /// Name of the endpoint's model; by default its first one
+    #[arg(long, value_name = "NAME", requires = "endpoint")]
+    endpoint_model: Option<String>,
+    /// Tokens of the endpoint's vocabulary, if it does not tell
+    #[arg(long, value_name = "N", requires = "endpoint", value_parser = clap::value_parser!(u32).range(1..))]
+    endpoint_vocab: Option<u32>,
     /// Draw the waits and the queue
     #[arg(long, value_name = "FILE", requires = "serve")]
     svg: Option<PathBuf>,
@@ -57,28 +68,51 @@ impl LoadArgs {
     pub fn execute(&self, args: &ModelArgs, json: bool, explicit: &Explicit) -> Result<()> {
         explicit.refuse(&Load::OTHERS, "it is for prompts and decoding by themselves, leave out --serve")?;
         self.svg.as_deref().map_or(Ok(()), output::check)?;
-        let emit = Emit::default();
-        let (model, options) = model::open(args, &emit, explicit)?;
         let (rate, trace) = (self.rate.map(f64::from), self.trace.as_deref());
         let LoadArgs { clients, requests, mix, .. } = self;
-        let load = LoadOptions { rate, clients: *clients, requests: *requests, mix, trace };
-        let longest = model.longest_context();
-        let load = Load::open(&load, model.vocab() as u32, longest, &options.adapters)?;
-        let parallel = self.parallel.or(self.clients).unwrap_or(DEFAULT_CLIENTS);
-        let context = load.longest().min(longest);
-        let mut loaded = model::load(model, &options, args, &emit, context, parallel)?;
-        loaded.load_adapters(&options)?;
-        let bar = progress::count("serving", load.requests() as u64, args.compile.quiet);
-        let mut interrupt = Interrupt::default();
-        interrupt.watch();
-        let on_progress = &mut |ended| {
-            bar.inc(ended);
-            !interrupt.came()
-        };
+        let options = LoadOptions { rate, clients: *clients, requests: *requests, mix, trace };
         let limits = Limits::new(self.slo_ttft, self.slo_itl);
         let seconds = self.seconds.map(Duration::from_secs_f32);
-        let report = LoadReport::measure(loaded, load, limits, parallel, seconds, on_progress)?;
-        bar.finish_and_clear();
+        let mut interrupt = Interrupt::default();
+        interrupt.watch();
+        let bar_of = |load: &Load| progress::count("serving", load.requests() as u64, args.compile.quiet);
+        let report = if let Some(url) = &self.endpoint {
+            let endpoint =
+                Endpoint::new(url, std::env::var("KERNMILL_API_KEY").ok()).map_err(Failure::BadInput)?;
+            let facts = endpoint.facts(self.endpoint_model.as_deref()).map_err(Failure::Work)?;
+            let vocab = self.endpoint_vocab.or(facts.vocab).ok_or_else(|| {
+                Failure::BadInput(format!("{url} does not tell its vocabulary: --endpoint-vocab N says it"))
+            })?;
+            let load = Load::open(&options, vocab, facts.context.unwrap_or(u32::MAX), &[])?;
+            let (bar, at) = (bar_of(&load), (endpoint.url.clone(), facts.model.clone()));
+            let mut target = EndpointTarget::new(endpoint, facts.model)
+                .map_err(|error| Failure::Work(error.to_string()))?;
+            let on_progress = &mut |ended| {
+                bar.inc(ended);
+                !interrupt.came()
+            };
+            let report = LoadReport::measure_endpoint(at, &mut target, load, limits, seconds, on_progress)?;
+            bar.finish_and_clear();
+            report
+        } else {
+            let emit = Emit::default();
+            let (model, given) = model::open(args, &emit, explicit)?;
+            let longest = model.longest_context();
+            let names: Vec<String> = given.adapters.iter().map(|adapter| adapter.name.clone()).collect();
+            let load = Load::open(&options, model.vocab() as u32, longest, &names)?;
+            let parallel = self.parallel.or(self.clients).unwrap_or(DEFAULT_CLIENTS);
+            let context = load.longest().min(longest);
+            let mut loaded = model::load(model, &given, args, &emit, context, parallel)?;
+            loaded.load_adapters(&given)?;
+            let bar = bar_of(&load);
+            let on_progress = &mut |ended| {
+                bar.inc(ended);
+                !interrupt.came()
+            };
+            let report = LoadReport::measure(loaded, load, limits, parallel, seconds, on_progress)?;
+            bar.finish_and_clear();
+            report
+        };
         if let Some(path) = &self.svg {
             output::write_file(path, report.svg())?;
         }

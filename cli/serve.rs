@@ -104,9 +104,8 @@ impl Serve {
         loaded.load_adapters(&options)?;
         let name = self.name.unwrap_or_else(|| loaded.image.program().model.name.clone());
         let facts = Facts::of(&loaded, &name, &end_tokens)?;
-        let scheduling = Scheduling::default()
-            .with_sequences(self.parallel)
-            .with_wait(Duration::from_secs(self.max_wait));
+        let scheduling =
+            Scheduling::default().with_sequences(self.parallel).with_wait(Duration::from_secs(self.max_wait));
         let serving = Serving::new(loaded.engine, scheduling)?;
         let backend = Arc::new(EngineBackend::start(serving, facts)?);
         listen(backend.clone(), config, quiet)?;

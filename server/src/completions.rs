@@ -81,6 +81,8 @@ impl Completion {
         };
         let sampler = sampling::sampler(&mut fields, facts.vocab)?;
         let stop = sampling::stops(&mut fields)?;
+        let goes_on = fields.flag("ignore_eos")?.unwrap_or(false);
+        let stop_tokens = if goes_on { Vec::new() } else { facts.end_tokens.clone() };
         let class = class(&mut fields)?;
         fields.pass_over(&PASSED_OVER);
         let mut requests = Vec::new();
@@ -99,7 +101,7 @@ impl Completion {
                     logprobs,
                     scores_prompt: echo && logprobs.is_some(),
                     stop: stop.clone(),
-                    stop_tokens: facts.end_tokens.clone(),
+                    stop_tokens: stop_tokens.clone(),
                     adapters: adapters.clone(),
                     tenant: caller.tenant,
                     class,

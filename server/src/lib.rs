@@ -1,8 +1,9 @@
 //! The HTTP server of kernmill: OpenAI's API over one engine that runs many texts at once.
 //!
 //! A [`Backend`] makes texts; [`EngineBackend`] is an engine on a thread of its own. [`Server`] answers
-//! requests with it. It opens no connection of its own, serves the machine it runs on unless it is told
-//! otherwise, and answers a wrong request with what is wrong. `docs/user/serve.md` has the routes.
+//! requests with it. It opens no connection of its own ([`EndpointTarget`], which does, is for measuring),
+//! serves the machine it runs on unless it is told otherwise, and answers a wrong request with what is wrong.
+//! `docs/user/serve.md` has the routes.
 
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
@@ -11,6 +12,7 @@ mod backend;
 mod caller;
 mod chat;
 mod completions;
+mod endpoint;
 mod engine;
 mod error;
 mod fields;
@@ -32,6 +34,7 @@ mod state;
 
 pub use backend::{Accepted, Backend, Facts, Load, Pending, Running, SubmitError};
 pub use caller::{Caller, Key, Keys};
+pub use endpoint::{Endpoint, EndpointFacts, EndpointTarget};
 pub use engine::EngineBackend;
 pub use error::ApiError;
 pub use listen::{Server, serve};

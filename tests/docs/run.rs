@@ -83,6 +83,7 @@ impl Place {
                 let schema = "{\"type\": \"object\", \"properties\": {\"sized\": {\"type\": \"boolean\"}}}";
                 fs::write(self.path(name), schema).unwrap();
             }
+            "functions.json" => fs::write(self.path(name), "[{\"name\": \"clock\"}]").unwrap(),
             "list.lark" => {
                 fs::write(self.path(name), "start: /[a-z]{1,8}/ (\", \" /[a-z]{1,8}/){1,3}").unwrap()
             }

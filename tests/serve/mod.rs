@@ -2,6 +2,7 @@
 
 mod client;
 mod crowd;
+mod endpoint;
 mod guards;
 mod harmony;
 mod texts;

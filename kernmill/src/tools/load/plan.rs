@@ -3,7 +3,6 @@
 use super::conversation::Conversation;
 use super::mix::{Mix, exponential};
 use super::trace::Trace;
-use crate::adapters::AdapterSource;
 use crate::error::Result;
 use crate::lines::open_requests;
 use fastrand::Rng;
@@ -57,17 +56,12 @@ impl Load {
     pub const OTHERS: [&str; 9] =
         ["pp", "tg", "depth", "pp-depth", "fill", "batch", "repeat", "profile", "read"];
 
-    /// The load of some options, for a model of `vocab` tokens, a context of `longest`, and the adapters that
-    /// are loaded.
+    /// The load of some options, for a model of `vocab` tokens, a context of `longest`, and adapters by their
+    /// names.
     ///
     /// # Errors
     /// When a trace cannot be read.
-    pub fn open(
-        options: &LoadOptions<'_>,
-        vocab: u32,
-        longest: u32,
-        adapters: &[AdapterSource],
-    ) -> Result<Load> {
+    pub fn open(options: &LoadOptions<'_>, vocab: u32, longest: u32, adapters: &[String]) -> Result<Load> {
         let arrivals = match (options.rate, options.clients, options.trace) {
             (Some(rate), _, _) => Arrivals::Rate(rate),
             (None, None, Some(_)) => Arrivals::AsPlanned,
@@ -82,8 +76,7 @@ impl Load {
             }
             None => {
                 let requests = requests.unwrap_or(DEFAULT_REQUESTS);
-                let names: Vec<String> = adapters.iter().map(|adapter| adapter.name.clone()).collect();
-                Load::of_mix(options.mix, arrivals, requests, vocab, longest, &names)
+                Load::of_mix(options.mix, arrivals, requests, vocab, longest, adapters)
             }
         })
     }

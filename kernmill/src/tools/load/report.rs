@@ -3,7 +3,7 @@
 use super::drive::{Limits, Outcome, Served, drive};
 use super::plan::{Arrivals, Load};
 use super::svg;
-use super::target::EngineTarget;
+use super::target::{EngineTarget, Target};
 use crate::error::Result;
 use crate::model::Loaded;
 use crate::serve::{Config, Serving};
@@ -23,8 +23,10 @@ pub struct LoadReport {
     pub outcome: Outcome,
     /// When an answer is good.
     pub limits: Limits,
-    /// Name, preset, instruction-set level and threads of what was measured.
+    /// Name, preset, instruction-set level and threads of what was measured; of an endpoint, only the name.
     pub model: [String; 4],
+    /// The address of the endpoint that was measured, if it was one.
+    pub endpoint: Option<String>,
     /// Sequences that ran at once, at most.
     pub parallel: u32,
     /// Memory of the engine at the end.
@@ -79,7 +81,24 @@ impl LoadReport {
         let mut target = EngineTarget::new(Serving::new(engine, config)?)?;
         let outcome = drive(&mut target, &load, seconds, on_progress)?;
         let engine = Some(EngineFigures::of(target.serving().engine()));
-        Ok(LoadReport { load, outcome, limits, model, parallel, engine })
+        Ok(LoadReport { load, outcome, limits, model, endpoint: None, parallel, engine })
+    }
+
+    /// Puts a load on the model `name` of an endpoint, as [`LoadReport::measure`] does on an engine.
+    ///
+    /// # Errors
+    /// When the target cannot go on.
+    pub fn measure_endpoint(
+        (url, name): (String, String),
+        target: &mut dyn Target,
+        load: Load,
+        limits: Limits,
+        seconds: Option<Duration>,
+        on_progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<LoadReport> {
+        let outcome = drive(target, &load, seconds, on_progress)?;
+        let model = [name, String::new(), String::new(), String::new()];
+        Ok(LoadReport { load, outcome, limits, model, endpoint: Some(url), parallel: 0, engine: None })
     }
 
     fn per_second(&self, count: f64) -> f64 {
@@ -144,10 +163,12 @@ impl LoadReport {
         let (prompt, cached) = (self.sum(|served| served.prompt), self.sum(|served| served.cached));
         let answer = self.sum(|served| served.answer);
         let good = self.good();
+        let of_engine = |text: &String| self.endpoint.is_none().then(|| text.clone());
         json!({
             "model": model,
-            "preset": preset,
-            "level": level,
+            "endpoint": self.endpoint,
+            "preset": of_engine(preset),
+            "level": of_engine(level),
             "threads": threads.parse::<u64>().ok(),
             "load": {
                 "rate": rate,
@@ -155,7 +176,7 @@ impl LoadReport {
                 "requests": self.load.requests(),
                 "conversations": self.load.conversations.len(),
                 "about": self.load.about,
-                "parallel": self.parallel,
+                "parallel": self.endpoint.is_none().then_some(self.parallel),
             },
             "seconds": outcome.seconds,
             "requests": {
@@ -182,25 +203,26 @@ impl LoadReport {
             "fairness": self.fairness(),
             "tenants": self.rates().into_iter().map(|(tenant, rate)| json!({ "tenant": tenant, "tokens_per_second": rate })).collect::<Vec<Value>>(),
             "hit_rate": self.hit_rate(),
-            "busy": self.busy(),
-            "steps": outcome.totals.steps,
-            "preemptions": outcome.totals.preemptions,
+            "busy": self.endpoint.is_none().then(|| self.busy()),
+            "steps": self.endpoint.is_none().then_some(outcome.totals.steps),
+            "preemptions": self.endpoint.is_none().then_some(outcome.totals.preemptions),
             "kv": self.engine.map(|engine| engine.kv_json()),
             "prefix_cache": self.engine.map(|engine| engine.prefix_json()),
             "kv_disk": self.engine.map(|engine| engine.disk_json()),
-            "peak_resident": peak_resident(),
+            "peak_resident": self.endpoint.is_none().then(peak_resident),
         })
     }
 
     /// The figures as a table.
     pub fn text(&self) -> String {
         let (outcome, [model, preset, level, threads]) = (&self.outcome, &self.model);
-        let mut text = format!(
-            "{model} {preset} {level}, {threads} threads, {} sequences at once\n{}: {}\n\n",
-            self.parallel,
-            self.arrivals(),
-            self.load.about
-        );
+        let what = match &self.endpoint {
+            Some(url) => format!("{model} at {url}"),
+            None => {
+                format!("{model} {preset} {level}, {threads} threads, {} sequences at once", self.parallel)
+            }
+        };
+        let mut text = format!("{what}\n{}: {}\n\n", self.arrivals(), self.load.about);
         let mut line = |name: &str, what: String| {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{name:15} {what}");
@@ -243,12 +265,12 @@ impl LoadReport {
             "fairness",
             format!("{:.3} (Jain's index over {} tenants)", self.fairness(), self.rates().len()),
         );
-        let totals = outcome.totals;
-        let busy = self.busy() * 100.0;
-        line(
-            "engine",
-            format!("busy {busy:.1} %, {} steps, {} preemptions", totals.steps, totals.preemptions),
-        );
+        if self.endpoint.is_none() {
+            let (totals, busy) = (outcome.totals, self.busy() * 100.0);
+            let figures =
+                format!("busy {busy:.1} %, {} steps, {} preemptions", totals.steps, totals.preemptions);
+            line("engine", figures);
+        }
         for (why, count) in outcome.rejected.iter().chain(&outcome.failed).take(8) {
             line("", format!("{count} times: {why}"));
         }
@@ -303,7 +325,7 @@ mod tests {
         outcome.totals.busy = Duration::from_secs(9);
         let limits = Limits { first: 2.0, pace: 0.3 };
         let model = ["m", "p", "l", "2"].map(str::to_owned);
-        let report = LoadReport { load, outcome, limits, model, parallel: 4, engine: None };
+        let report = LoadReport { load, outcome, limits, model, endpoint: None, parallel: 4, engine: None };
         let json = report.json();
         for (pointer, expected) in [
             ("/goodput/requests", 1.0),
