@@ -56,6 +56,9 @@ impl KvTables {
         }
         let prompt = &prompt[..prompt.len().min(self.context as usize)];
         let blocks = if self.kinds[0].used { self.pools[0].count() } else { usize::MAX };
+        // What has just left the cache is kept elsewhere before anything is looked for.
+        let is_elsewhere =
+            &mut |kind, key: &[u8; 32]| self.prefixes.is_leaving(kind, key) || is_elsewhere(kind, key);
         cached.max(self.prefixes.places(scope, prompt, (most, blocks), is_elsewhere).1)
     }
 
@@ -69,6 +72,7 @@ impl KvTables {
             return 0;
         }
         let prompt = &prompt[..prompt.len().min(self.context as usize)];
+        self.prefixes.hand_over(&mut |block| source.keep(block));
         let mut lost = HashSet::new();
         let mut blocks = usize::MAX;
         // Every round but the last one ends with a block less.

@@ -77,6 +77,11 @@ impl Leaving {
         }
     }
 
+    /// Whether a block is among those that have left.
+    pub(super) fn has(&self, kind: LayerKind, key: &[u8; 32]) -> bool {
+        self.blocks.iter().any(|block| block.kind == kind && block.key == *key)
+    }
+
     /// Hands out what has left.
     pub(super) fn hand_over(&mut self, take: &mut dyn FnMut(&CachedBlock)) {
         self.blocks.iter().for_each(take);

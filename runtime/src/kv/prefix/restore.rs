@@ -37,6 +37,11 @@ impl PrefixCache {
         self.leaving.hand_over(take);
     }
 
+    /// Whether a block has left the cache and was not handed out.
+    pub(in crate::kv) fn is_leaving(&self, kind: LayerKind, key: &[u8; 32]) -> bool {
+        self.leaving.has(kind, key)
+    }
+
     /// The blocks of the longest prefix of `prompt`, of up to `most` tokens and `blocks` whole blocks, whose
     /// rows are here or elsewhere, as far as a sequence that goes on there needs them; and its tokens.
     pub(in crate::kv) fn places(
