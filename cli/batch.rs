@@ -13,9 +13,10 @@ use std::path::PathBuf;
 /// Answers many requests, several at once
 ///
 /// Every line of REQUESTS is a request as JSON: OpenAI's batch format with the body of /v1/completions or of
-/// /v1/chat/completions, or a short form with the body's fields at the top. `adapter` or `model` names one of --lora. Every answer is a
-/// line of the output, in the order in which they end. An answer is the text that its request gets alone. A
-/// batch that was stopped goes on: answers that are in the output already are not made again.
+/// /v1/chat/completions, or a short form with the body's fields at the top. `adapter` or `model` names one of
+/// --lora. Every answer is a line of the output, in the order in which they end. An answer is the text that
+/// its request gets alone. A batch that was stopped goes on: answers that are in the output already are not
+/// made again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A line of REQUESTS, in the short form and in OpenAI's:

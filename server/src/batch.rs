@@ -1,4 +1,5 @@
-//! Conversations in a batch: lines with the body of `/v1/chat/completions`, and answers as the route has them.
+//! Conversations in a batch: lines with the body of `/v1/chat/completions`, and answers as the route has
+//! them.
 
 use crate::backend::Facts;
 use crate::chat::message::{Message, completion};
@@ -25,7 +26,7 @@ use std::sync::Arc;
 pub struct ChatForm {
     model: String,
     fingerprint: String,
-    /// The same for all lines, also past midnight.
+    /// Day that conversations are told: one for all lines, also past midnight.
     date: Option<Date>,
     /// Made for the first line: the vocabulary is made ready for constraints, which takes time.
     facts: OnceCell<Result<Arc<Facts>, String>>,

@@ -293,10 +293,12 @@ fn conversations_in_a_batch_get_the_answers_of_the_server() {
     let messages = json!([{ "role": "user", "content": "How is the weather in Oslo?" }]);
     let schema = json!({ "type": "object", "properties": { "n": { "enum": [1, 2] } }, "required": ["n"], "additionalProperties": false });
     let format = json!({ "type": "json_schema", "json_schema": { "name": "n", "schema": schema } });
+    let mut tools = tools();
+    tools[0]["function"]["parameters"]["properties"]["city"] = json!({ "enum": ["Oslo", "Rome"] });
     let bodies: Vec<Value> = [
         json!({ "max_completion_tokens": 24 }),
         json!({ "max_tokens": 30, "temperature": 0.3, "top_p": 0.9, "reasoning_effort": "high" }),
-        json!({ "max_tokens": 200, "tools": tools(), "tool_choice": "required" }),
+        json!({ "max_tokens": 200, "tools": tools, "tool_choice": "required", "logit_bias": { "3076": 9 } }),
         json!({ "max_tokens": 200, "response_format": format, "reasoning_effort": "none" }),
         json!({ "max_tokens": 40, "stop": ["e"], "reasoning_effort": "none" }),
         json!({ "max_tokens": 8, "logprobs": true, "top_logprobs": 2, "reasoning_effort": "none" }),

@@ -277,11 +277,10 @@ fn messages(required: &[&str]) -> Value {
     let thinking = maybe(
         &["type"],
         [
-            ("type", json!({ "enum": ["enabled", "disabled", "adaptive"] })),
+            ("type", json!({ "enum": ["disabled", "adaptive", "enabled"] })),
             ("budget_tokens", whole(1, TOKENS)),
         ],
     );
-    let stop = json!({ "type": "string", "minLength": 1, "maxLength": limits::STOP_BYTES });
     let mut fields = object(
         &[],
         [
@@ -293,7 +292,7 @@ fn messages(required: &[&str]) -> Value {
             ("tool_choice", choice),
             ("thinking", thinking),
             ("output_config", maybe(&[], [("effort", effort())])),
-            ("stop_sequences", list(stop, limits::STOPS)),
+            ("stop_sequences", stops()),
             ("stream", flag()),
         ],
     );

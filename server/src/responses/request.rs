@@ -271,8 +271,8 @@ impl Reading<'_> {
         Ok((input, sealed))
     }
 
-    /// Reasoning of an earlier answer: its content, or else its summary, or else what its ids say. The ids, if
-    /// they came along.
+    /// Reads reasoning of an earlier answer: its content, or else its summary, or else what its ids say.
+    /// Gives the ids, if they came along.
     fn reasoning(
         &self,
         item: &mut Fields,
